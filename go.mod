@@ -1,0 +1,3 @@
+module github.com/execd-project/execd
+
+go 1.26
