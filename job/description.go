@@ -209,11 +209,11 @@ type MailOptions int
 
 // The occasions of -m (sge_submit(1)), with the original's bits.
 const (
-	MailAtAbort   MailOptions = 1 << 15
-	MailAtBegin   MailOptions = 1 << 16
-	MailAtEnd     MailOptions = 1 << 17
-	MailNever     MailOptions = 1 << 18
-	MailAtSuspend MailOptions = 1 << 19
+	MailAtAbort   MailOptions = 1 << 18
+	MailAtBegin   MailOptions = 1 << 19
+	MailAtEnd     MailOptions = 1 << 20
+	MailNever     MailOptions = 1 << 21
+	MailAtSuspend MailOptions = 1 << 22
 )
 
 // Tristate is yes, no, or what the situation makes of it.
