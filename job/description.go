@@ -46,9 +46,16 @@ type Description struct {
 	Nice      int    // queue_conf(5) priority
 	Binding   string // core binding as the config file has it; empty for none
 
-	Notify     time.Duration // delay between notification and signal; 0 without -notify
-	NotifyKill Notification
-	NotifySusp Notification
+	Notify time.Duration // delay between notification and signal; 0 without -notify
+	// LimitGrace is queue_conf(5) notify, whether or not the job has -notify:
+	// what a job has between s_rt and its end, and a terminate method between
+	// a limit and SIGKILL.
+	LimitGrace time.Duration
+	// SoftRTWarns makes s_rt a warning only (S_RT_KILL=false of execd_params):
+	// the original's behaviour, where queue_conf(5) promises the end.
+	SoftRTWarns bool
+	NotifyKill  Notification
+	NotifySusp  Notification
 
 	MailList    string
 	MailOptions MailOptions
