@@ -56,7 +56,7 @@ func (s *summary) read(r io.Reader) error {
 		if len(line) > 0 {
 			var e event
 			if line[0] != '{' || json.Unmarshal(line, &e) != nil {
-				s.out.Write(line)
+				fmt.Fprintf(s.out, "%s", line)
 			} else {
 				s.event(e)
 			}
@@ -72,7 +72,7 @@ func (s *summary) read(r io.Reader) error {
 
 func (s *summary) event(e event) {
 	if e.Package == "" { // of a build; its failure is an event of the package, too
-		io.WriteString(s.out, e.Output)
+		fmt.Fprint(s.out, e.Output)
 		return
 	}
 	p := s.pkgs[e.Package]
@@ -116,7 +116,7 @@ func (s *summary) testOver(p *pkg, t *test, e event) {
 			s.passed++
 		}
 		if s.verbose {
-			io.WriteString(s.out, t.output.String())
+			fmt.Fprint(s.out, t.output.String())
 		}
 	case "skip":
 		if leaf {
@@ -131,7 +131,7 @@ func (s *summary) testOver(p *pkg, t *test, e event) {
 		if parent := p.parent(e.Test); parent != nil {
 			parent.childFailed = true
 		}
-		io.WriteString(s.out, t.output.String())
+		fmt.Fprint(s.out, t.output.String())
 	}
 }
 
@@ -154,7 +154,7 @@ func (s *summary) packageEvent(p *pkg, e event) {
 		return
 	}
 	if line := p.output.String(); p.ran || e.Action == "fail" || !strings.Contains(line, "[no test files]") {
-		io.WriteString(s.out, line)
+		fmt.Fprint(s.out, line)
 	}
 	delete(s.pkgs, e.Package)
 }
