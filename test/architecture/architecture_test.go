@@ -40,7 +40,7 @@ func TestShepherdImports(t *testing.T) {
 	needShepherd(t, root)
 	// The list depends on the platform; it is kept for the commonest one.
 	cmd := goCommand(t, root, "list", "-deps", "./cmd/shepherd")
-	cmd.Env = append(cmd.Env, "GOOS=linux", "GOARCH=amd64")
+	cmd.Env = append(cmd.Env, "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
 	var got []string
 	for pkg := range strings.Lines(output(t, cmd)) {
 		if pkg = strings.TrimSpace(pkg); !goInternal(pkg) {
