@@ -261,3 +261,22 @@ func (d *Dir) Sync(names ...string) error {
 	}
 	return nil
 }
+
+// Protect takes the right to read what came from the submitter away from other
+// users, for a directory that a real execd has made: it leaves config and
+// environment open to everybody on the host.
+func (d *Dir) Protect() error {
+	for _, name := range []string{FileConfig, FileEnvironment} {
+		fd, st, err := d.open(name, unix.O_RDONLY, 0)
+		if err == nil && st.Mode&0o7777 != modePrivate {
+			err = unix.Fchmod(fd, modePrivate)
+		}
+		if fd >= 0 {
+			unix.Close(fd)
+		}
+		if err != nil {
+			return &Error{"protect", d.file(name), err}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,4 @@
+package starter
+
+func (s *Shepherd) checkTmpdir()  {}
+func (s *Shepherd) removeTmpdir() {}
