@@ -1,9 +1,6 @@
 package qconf
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
 // Text is an object as it is written: the attributes that it has, in qconf's
 // order, each with its value in normal form. Every object embeds one. The zero
