@@ -121,6 +121,9 @@ type Command struct {
 	Shell      string   // shell_path: -S, else the queue's shell
 	StartMode  ShellStartMode
 	LoginShell bool // the shell is one of login_shells: argv[0] begins with "-"
+	// OwnShell says that Shell is the job's choice (-S): then it is the job's
+	// error when it cannot be run. Who starts the job knows; it is in no file.
+	OwnShell bool
 }
 
 // ShellStartMode is shell_start_mode of queue_conf(5).

@@ -29,7 +29,7 @@ type Shepherd struct {
 	jobEnv     *environment
 	common     variables
 	rlimits    []limits.Rlimit
-	tmpdir     string // made by us in place of one that cannot be trusted
+	tmpdir     *jobdir.Tmpdir // made by us in place of one that cannot be trusted
 
 	failed job.Failed // the first failure: it is the one that counts
 
@@ -104,10 +104,16 @@ func closeOnExec() error {
 // is the job's own arguments that can spoil it.
 func Start(dir *jobdir.Dir, db nss.Database, events <-chan os.Signal) job.Failed {
 	d, err := dir.Description()
+	if err == nil && d.Interactive != nil {
+		err = handOver(d)
+	}
 	if err == nil {
 		return Supervise(dir, d, db, events)
 	}
 	code := job.FailedReadConfig
+	if d != nil {
+		code = job.FailedAppError
+	}
 	var syntax *jobdir.SyntaxError
 	if errors.As(err, &syntax) {
 		code = job.FailedAppError
