@@ -17,7 +17,7 @@ import (
 // An optional key is therefore never allowed right behind a value that a user
 // controls; TestNoLineCanBeAdded tries every key in every place.
 func configKeys() []configKey {
-	var keys []configKey
+	keys := make([]configKey, 0, 144)
 	add := func(more ...configKey) { keys = append(keys, more...) }
 
 	add(
