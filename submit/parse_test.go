@@ -30,7 +30,7 @@ func parse(args []string, script ...string) (*Request, error) {
 		Args:     args,
 		ReadFile: files(map[string]string{"s": "#!/bin/sh\n" + strings.Join(script, "\n")}),
 		Env:      []string{"HOME=/home/u", "A=from env"},
-		Cwd:      "/work dir",
+		Cwd:      "/a dir",
 	})
 }
 
@@ -265,7 +265,7 @@ func TestEverythingAtOnce(t *testing.T) {
 		Terse: true, Command: "s", Script: r.Script, Args: []string{"a"}, NoShell: true,
 		Shell: []HostPath{{"", "/bin/bash"}}, Name: "my_job", Account: "acct", Project: "proj", Priority: -5,
 		Output: []HostPath{{"", "out/$JOB_ID"}, {"node1", "/tmp/o"}}, Error: []HostPath{{"", "/a:b"}}, Input: []HostPath{{"", "~/in"}},
-		Join: true, WorkingDir: "/work dir",
+		Join: true, WorkingDir: "/a dir",
 		Env:     []Variable{{"TERM", ""}, {"HOME", "/home/u"}, {"A", "from env"}, {"B", "2=3"}},
 		Context: []Variable{{"k", "v"}, {"m", "1"}},
 		Array:   &Array{2, 10, 2}, PE: &ParallelRequest{"mpi*", []SlotRange{{2, 4}, {8, MaxSlots}}},
@@ -320,7 +320,7 @@ func TestDryRunAndHelp(t *testing.T) {
 
 func TestCwd(t *testing.T) {
 	for args, want := range map[string]string{
-		"s": "", "-cwd s": "/work dir", "-wd /x -cwd s": "/work dir", "-cwd -wd /x s": "/x", "-wd ~/x s": "~/x", "-wd $HOME s": "$HOME",
+		"s": "", "-cwd s": "/a dir", "-wd /x -cwd s": "/a dir", "-cwd -wd /x s": "/x", "-wd ~/x s": "~/x", "-wd $HOME s": "$HOME",
 	} {
 		r, err := parse(strings.Fields(args))
 		if err != nil || r.WorkingDir != want {
