@@ -3,6 +3,7 @@ package submit
 import (
 	"errors"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -116,8 +117,8 @@ func Parse(in Input) (*Request, error) {
 // one. What it throws away isn't checked: to get rid of a bad default is what
 // it is for.
 func afterClear(settings []setting) ([]setting, bool) {
-	for i := len(settings) - 1; i >= 0; i-- {
-		if settings[i].option.Name == "-clear" {
+	for i, s := range slices.Backward(settings) {
+		if s.option.Name == "-clear" {
 			return settings[i+1:], true
 		}
 	}

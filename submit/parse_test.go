@@ -30,17 +30,20 @@ func parse(args []string, script ...string) (*Request, error) {
 		Args:     args,
 		ReadFile: files(map[string]string{"s": "#!/bin/sh\n" + strings.Join(script, "\n")}),
 		Env:      []string{"HOME=/home/u", "A=from env"},
-		Cwd:      "/work dir",
+		Cwd:      "/a dir",
 	})
 }
 
 func TestCommandLine(t *testing.T) {
 	read := files(map[string]string{
 		"s":         "#!/bin/sh\n",
+		"percent":   "%% -N scanned\n",
 		"jobs/x.sh": "exit 0\n",
 		"opts":      "-N at\n# comment\n-l q=1 # more\n",
 		"outer":     "-@ opts -N outer",
 		"loop":      "-@ loop",
+		"prefix":    "-C %%",
+		"qrsh":      "\n-inherit",
 	})
 	type want struct {
 		Command, Name string
@@ -63,6 +66,7 @@ func TestCommandLine(t *testing.T) {
 		"options of a file":                      {[]string{"-N", "cl", "-@", "opts", "s"}, want{"s", "at", nil, false, false}},
 		"options after a file of options":        {[]string{"-@", "opts", "-N", "cl", "s"}, want{"s", "cl", nil, false, false}},
 		"a file of options names another":        {[]string{"-@", "outer", "s"}, want{"s", "outer", nil, false, false}},
+		"a prefix in a file of options":          {[]string{"-@", "prefix", "percent"}, want{"percent", "percent", nil, false, false}},
 		"a value may look like an option":        {[]string{"-N", "-l", "s"}, want{"s", "-l", nil, false, false}},
 		"clear forgets the options before it":    {[]string{"-N", "n", "-b", "y", "-clear", "s"}, want{"s", "s", nil, false, false}},
 		"clear keeps the options after it":       {[]string{"-clear", "-N", "n", "s"}, want{"s", "n", nil, false, false}},
@@ -94,6 +98,7 @@ func TestCommandLine(t *testing.T) {
 	for name, c := range map[string]struct{ args, want string }{
 		"a file that names itself":       {"-@ loop s", `loop:1: "-@ loop": files of options are nested more than 10 deep`},
 		"a file of options is missing":   {"-@ gone s", `command line: "-@ gone": cannot read the file: open gone: file does not exist`},
+		"a refused option in a file":     {"-@ qrsh s", `qrsh:2: "-inherit": the option is not supported here: it would change how the job runs, and can't be honoured`},
 		"the script is missing":          {"gone", `command line: "gone": cannot read the script: open gone: file does not exist`},
 		"nothing on standard input":      {"", `command line: no script or command is named, and standard input is empty`},
 		"a binary without a command":     {"-b y", `command line: -b y needs a command`},
@@ -231,6 +236,17 @@ func TestRequestFiles(t *testing.T) {
 	}
 }
 
+func TestBinaryOfTheCommandLineOutranksThatOfFiles(t *testing.T) {
+	in := Input{
+		RequestFiles: []File{{"r", []byte("-b y")}},
+		ReadFile:     files(map[string]string{"s": "#$ -N scanned"}),
+		Args:         []string{"-b", "n", "s"},
+	}
+	if r, err := Parse(in); err != nil || r.Binary || r.Name != "scanned" {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 func TestEverythingAtOnce(t *testing.T) {
 	r, err := parse(strings.Fields("-terse -m e s a"),
 		`#$ -N "my_job" -A acct -P proj -p -5 # all of it`,
@@ -249,7 +265,7 @@ func TestEverythingAtOnce(t *testing.T) {
 		Terse: true, Command: "s", Script: r.Script, Args: []string{"a"}, NoShell: true,
 		Shell: []HostPath{{"", "/bin/bash"}}, Name: "my_job", Account: "acct", Project: "proj", Priority: -5,
 		Output: []HostPath{{"", "out/$JOB_ID"}, {"node1", "/tmp/o"}}, Error: []HostPath{{"", "/a:b"}}, Input: []HostPath{{"", "~/in"}},
-		Join: true, WorkingDir: "/work dir",
+		Join: true, WorkingDir: "/a dir",
 		Env:     []Variable{{"TERM", ""}, {"HOME", "/home/u"}, {"A", "from env"}, {"B", "2=3"}},
 		Context: []Variable{{"k", "v"}, {"m", "1"}},
 		Array:   &Array{2, 10, 2}, PE: &ParallelRequest{"mpi*", []SlotRange{{2, 4}, {8, MaxSlots}}},
@@ -304,7 +320,7 @@ func TestDryRunAndHelp(t *testing.T) {
 
 func TestCwd(t *testing.T) {
 	for args, want := range map[string]string{
-		"s": "", "-cwd s": "/work dir", "-wd /x -cwd s": "/work dir", "-cwd -wd /x s": "/x", "-wd ~/x s": "~/x", "-wd $HOME s": "$HOME",
+		"s": "", "-cwd s": "/a dir", "-wd /x -cwd s": "/a dir", "-cwd -wd /x s": "/x", "-wd ~/x s": "~/x", "-wd $HOME s": "$HOME",
 	} {
 		r, err := parse(strings.Fields(args))
 		if err != nil || r.WorkingDir != want {
@@ -331,7 +347,7 @@ func TestBadValues(t *testing.T) {
 		"-A":           {"", "a b", "a/b", "a:b", "a@b", `a\b`, "a*", "a?", "é", "none", long},
 		"-b":           {"", "ja", "1", "true", "yess"},
 		"-binding":     {"", "x", "linear:x"},
-		"-c":           {"", "S", "xyz", "0", "1:2", "1:2:3:4", "-5", "INFINITY", "99999999999"},
+		"-c":           {"", "S", "sq", "xyz", "0", "1:2", "1:2:3:4", "-5", "INFINITY", "99999999999"},
 		"-ckpt":        {"", "a b", "a/b", "%"},
 		"-cwd":         nil,
 		"-dc":          {"", ","},
@@ -347,7 +363,7 @@ func TestBadValues(t *testing.T) {
 		"-M":           {"", ",", "@x", "-oQ/tmp", "a\nb@c"},
 		"-masterq":     {""},
 		"-now":         {"", "maybe"},
-		"-N":           {"", "1a", "a b", "a/b", "a:b", "a@b", `a\b`, "a*", "a?", "a\nb", "a\tb", "é", "none", "Template", "ALL", long, "a\x00b", "a\x7fb"},
+		"-N":           {"", "1a", "0a", "9a", "a b", "a/b", "a:b", "a@b", `a\b`, "a*", "a?", "a\nb", "a\tb", "é", "none", "Template", "ALL", long, "a\x00b", "a\x7fb"},
 		"-o":           {"", ":", "a,h:"},
 		"-P":           {"", "a b", "a%b"},
 		"-p":           {"", "x", "1.5", "1025", "-1024", "0x10"},
@@ -449,6 +465,9 @@ func TestAccumulation(t *testing.T) {
 		"-hard -soft s":                      "noted [{-hard  false} {-soft  false}]",
 		"-pty n s":                           "noted []",
 		"-display :0 -verbose -ot 5 -nostdin -h -dl " + "12241200 s": "noted [{-display :0 false} {-verbose  false} {-ot 5 false} {-nostdin  false} {-h  false} {-dl 12241200 false}]",
+		"-soft -l h_rt=1 -hard -l h_cpu=5 s":                         "limits [{cpu true 5}]",
+		"-soft -hard -soft -l h_rt=1 s":                              "limits []",
+		"-l h_descriptors=5,s_fsize=1K s":                            "limits [{fsize false 1024}]",
 	} {
 		r, err := parse(strings.Fields(args))
 		if err != nil {
@@ -459,7 +478,7 @@ func TestAccumulation(t *testing.T) {
 		got := map[string]string{
 			"mail": fmt.Sprint("mail ", r.Mail), "output": fmt.Sprint("output ", r.Output), "resources": fmt.Sprint("resources ", r.Resources),
 			"noted": fmt.Sprint("noted ", r.Noted), "context": fmt.Sprint("context ", r.Context), "env": fmt.Sprint("env ", r.Env),
-			"noshell": fmt.Sprint("noshell ", r.NoShell), "rerun": fmt.Sprint("rerun ", int(r.Rerun)),
+			"noshell": fmt.Sprint("noshell ", r.NoShell), "limits": fmt.Sprint("limits ", r.LimitRequests()), "rerun": fmt.Sprint("rerun ", int(r.Rerun)),
 		}[what]
 		if strings.HasPrefix(want, "mail bits") {
 			got = fmt.Sprint("mail bits ", int(r.MailOptions))

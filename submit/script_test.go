@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -199,7 +200,7 @@ func FuzzCommandLine(f *testing.F) {
 func checkOutcome(t *testing.T, r *Request, err error) {
 	t.Helper()
 	if err != nil {
-		if e, ok := err.(*Error); !ok || e.Where == "" || e.Problem == "" || r != nil {
+		if e := new(Error); !errors.As(err, &e) || e.Where == "" || e.Problem == "" || r != nil {
 			t.Fatalf("%#v with %+v", err, r)
 		}
 		return
