@@ -20,6 +20,9 @@ import (
 func (s *session) resolve(cwd string) (*launch.Order, error) {
 	cluster := qconf.Builtin(runtime.NumCPU())
 	if s.own.Conf != "" {
+		if _, err := os.ReadDir(s.own.Conf); err != nil {
+			return nil, fmt.Errorf("--conf %s: cannot read the directory: %w", s.own.Conf, errors.Unwrap(err))
+		}
 		var err error
 		if cluster, err = qconf.Load(os.DirFS(s.own.Conf), cluster); err != nil {
 			return nil, inDirectory(s.own.Conf, err)
@@ -70,12 +73,15 @@ func (s *session) chooseQueue(names []string) (string, error) {
 }
 
 // inDirectory puts the name of the configuration directory before the names of
-// its files, in all errors about them.
+// its files, in all errors about them, and these into the order of the lines.
 func inDirectory(dir string, err error) error {
 	list := qconf.Errors(err)
 	if len(list) == 0 || dir == "" {
 		return err
 	}
+	slices.SortStableFunc(list, func(a, b *qconf.Error) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), a.Line-b.Line)
+	})
 	all := make([]error, len(list))
 	for i, e := range list {
 		all[i] = within(dir, e)

@@ -136,7 +136,7 @@ func mailText(d *job.Description, occasion job.MailOptions, o *job.Outcome) (sub
 	line("Host", d.Host)
 	const layout = "01/02/2006 15:04:05"
 	if o == nil {
-		line("Time", time.Now().Format(layout))
+		line(map[bool]string{true: "Start Time", false: "Time"}[word == "Started"], time.Now().Format(layout))
 		return subject, b.String()
 	}
 	if o.Ran {

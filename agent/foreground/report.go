@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"github.com/execd-project/execd/job"
-	"github.com/execd-project/execd/qconf"
-	"github.com/execd-project/execd/submit"
 )
 
 // record is the outcome of a job as --json has it: numbers as numbers, times in
@@ -112,13 +110,16 @@ func notStarted(id job.ID, err error) *job.Outcome {
 }
 
 // summary says in a line what happened to a job.
-func summary(o *job.Outcome, r *submit.Request, q *qconf.QueueInstance) string {
-	what := "job " + o.ID.String() + " (" + r.Name + ") "
-	after := aftermath(o, r.Rerun == job.Yes || r.Rerun == job.Default && q.Rerun)
-	if !o.Ran {
-		if strings.HasPrefix(o.Reason, "was ") {
-			return what + o.Reason + after
-		}
+func summary(o *job.Outcome, name string, rerunnable bool) string {
+	what := "job " + o.ID.String() + " (" + name + ") "
+	after := aftermath(o, rerunnable)
+	switch {
+	case o.Ran:
+	case strings.HasPrefix(o.Reason, "was "):
+		return what + o.Reason + after
+	case o.Failed == job.FailedNoExitStatus:
+		return what + "is lost: " + o.Reason + after
+	default:
 		return what + "did not run: " + o.Reason + after
 	}
 	used := ", after " + seconds(o.Usage.Wallclock) + " s with " + seconds(o.Usage.CPU) + " s of CPU and " + size(o.Usage.MaxRSS) + " of memory"

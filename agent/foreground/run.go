@@ -181,6 +181,7 @@ func (s *session) run() (int, error) {
 		return ExitCannotRun, err
 	}
 	defer spool.Close()
+	s.sweep(spool)
 	number, err := spool.NextJobID()
 	if err != nil {
 		return ExitCannotRun, err
@@ -193,6 +194,16 @@ func (s *session) run() (int, error) {
 
 	records, status, err := s.runTasks(spool, number)
 	return status, errors.Join(err, s.json.write(records, s.request.Array != nil))
+}
+
+// sweep removes what is left of jobs whose execd run was killed.
+func (s *session) sweep(spool *jobdir.Spool) {
+	for _, old := range launch.Sweep(spool, nss.System().User) {
+		s.say("cleaned up behind an execd run that was killed: " + summary(old.Outcome, old.Description.Name, false))
+		if old.Err != nil {
+			s.say(old.Err.Error())
+		}
+	}
 }
 
 // runTasks runs all tasks of a job and returns their outcomes, and the first
@@ -255,7 +266,8 @@ func (s *session) runTask(spool *jobdir.Spool, id job.ID) (record, int, error) {
 	if err := j.Remove(dir != ""); err != nil {
 		s.say("job " + id.String() + ": " + err.Error())
 	}
-	s.say(summary(outcome, s.request, &s.order.Queue))
+	rerunnable := s.request.Rerun == job.Yes || s.request.Rerun == job.Default && s.order.Queue.Rerun
+	s.say(summary(outcome, s.request.Name, rerunnable))
 	if dir != "" {
 		s.say("the job directory has been kept: " + dir)
 	}

@@ -98,7 +98,10 @@ func Prepare(spool *jobdir.Spool, o *Order, id job.ID) (_ *Job, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return j, j.Dir.WriteTmpdir(j.tmpdir)
+	if err = j.Dir.WriteTmpdir(j.tmpdir); err == nil && o.Terminal {
+		err = j.wait()
+	}
+	return j, err
 }
 
 // Start starts the shepherd, in a session of its own so that it outlives
@@ -110,6 +113,14 @@ func (j *Job) Start(shepherd string, stdout, stderr *os.File) (<-chan syscall.Wa
 	if j.order.Terminal {
 		files[1], files[2] = stdout, stderr
 	}
+	// The directory's lock is shared with the shepherd: see fileWaiting.
+	fd, err := unix.FcntlInt(uintptr(j.Dir.Fd()), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	lock := os.NewFile(uintptr(fd), j.Dir.Path())
+	defer lock.Close()
+	files = append(files, lock)
 	// Orphans of a shepherd that was killed come to us: see endOrphans.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, os.NewSyscallError("prctl", err)
@@ -230,10 +241,12 @@ func (j *Job) Remove(keep bool) error {
 		}))
 	}
 	if j.Dir != nil {
-		errs = append(errs, j.Dir.Close())
-		if !keep {
+		if keep {
+			errs = append(errs, j.Dir.Remove(fileWaiting))
+		} else {
 			errs = append(errs, j.spool.Remove(j.Description.ID, jobdir.KeepNone, false))
 		}
+		errs = append(errs, j.Dir.Close())
 	}
 	return errors.Join(errs...)
 }
