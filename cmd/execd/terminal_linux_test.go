@@ -47,11 +47,8 @@ func (w *world) shell(t *testing.T) *typist {
 	if err := unix.IoctlSetTermios(int(slave.Fd()), unix.TCSETS, termios); err != nil {
 		t.Fatal(err)
 	}
-	if os.Getuid() == 0 {
-		// A terminal is of who has logged in on it.
-		if err := slave.Chown(alice, -1); err != nil {
-			t.Fatal(err)
-		}
+	if w.mode == asUser {
+		w.own(t, slave.Name()) // a terminal is of who has logged in on it
 	}
 	cmd := exec.Command("bash", "--norc", "--noprofile", "--noediting", "-i")
 	cmd.Dir, cmd.Env = w.dir, setenv(w.env, "PS1=", "PS2=", "HISTFILE=", "EXE="+w.exe)
