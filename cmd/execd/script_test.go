@@ -48,7 +48,7 @@ func runScripts(t *testing.T, m mode, dir string) {
 		WorkdirRoot:         work,
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
-		Deadline:            time.Now().Add(time.Minute),
+		Deadline:            time.Now().Add(5*time.Minute),
 		Setup: func(e *testscript.Env) error {
 			if err := executable(e.WorkDir); err != nil {
 				return err
