@@ -51,7 +51,8 @@ func (c *Cell) prepare(cfg Config) error {
 	if err != nil {
 		return err
 	}
-	hosts := "127.0.0.1 localhost\n10.77.7.1 " + c.Host + "\n"
+	// otherhost has no daemon. It is there for requests that name two hosts.
+	hosts := "127.0.0.1 localhost\n10.77.7.1 " + c.Host + "\n10.77.7.2 otherhost\n"
 	// Without this a name that is not in the files is asked of the network.
 	const nsswitch = "passwd: files\ngroup: files\nshadow: files\nhosts: files\nservices: files\nnetgroup: files\n"
 	// Holes in /etc would otherwise show through.

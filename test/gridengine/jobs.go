@@ -46,6 +46,10 @@ func (c *Cell) Wait(want map[int]int, deadline time.Duration) error {
 				missing = append(missing, fmt.Sprintf("job %d has %d of %d", job, have[job], want[job]))
 			}
 		}
+		const enough = 20
+		if len(missing) > enough {
+			missing = append(missing[:enough], fmt.Sprintf("and %d more", len(missing)-enough))
+		}
 		return len(missing) == 0, errors.New(strings.Join(missing, ", "))
 	})
 	if err != nil {

@@ -41,7 +41,7 @@ func main() {
 	// one this process was started with.
 	chain, err := ancestry(os.Getpid())
 	if err == nil {
-		if label == "job" {
+		if label == "job" || label == "starter" {
 			awaitShepherd(os.Getenv("SGE_JOB_SPOOL_DIR"))
 		}
 		err = write(label, look(chain))

@@ -13,9 +13,10 @@ import (
 )
 
 // A process is what /proc tells about one, in a form that does not change from
-// run to run. Two things are the probe's own in its own entry, because the Go
-// runtime sets them at its start, and true only for its ancestors: the soft
-// limit of open files and the ignored and caught signals.
+// run to run. The Go runtime raises the probe's soft limit of open files and
+// catches signals that it was started to ignore; the ancestors' entries tell the
+// truth about these. Which signals are blocked is told for the probe only, for
+// shells block all of them now and then.
 type process struct {
 	Argv    []string
 	Environ []string // sorted; duplicates kept
@@ -79,7 +80,8 @@ func relation(chain []process, i, id int) string {
 // becomes the error's name, which is as good to compare as a value.
 func read(pid int) (process, error) {
 	dir := fmt.Sprintf("/proc/%d", pid)
-	p := process{pid: pid, FDs: fds(dir, pid == os.Getpid()), Status: map[string]string{}, Limits: map[string]string{}}
+	own := pid == os.Getpid()
+	p := process{pid: pid, FDs: fds(dir, own), Status: map[string]string{}, Limits: map[string]string{}}
 	stat, err := os.ReadFile(dir + "/stat")
 	if err != nil {
 		return p, err
@@ -93,7 +95,9 @@ func read(pid int) (process, error) {
 	p.Exe, p.Cwd = link(dir+"/exe"), link(dir+"/cwd")
 	p.OOM = strings.TrimSpace(text(dir + "/oom_score_adj"))
 	for line := range strings.Lines(text(dir + "/status")) {
-		if key, value, _ := strings.Cut(line, ":"); slices.Contains(kept, key) {
+		key, value, _ := strings.Cut(line, ":")
+		untrue := key == "SigIgn" && own || key == "SigBlk" && !own
+		if slices.Contains(kept, key) && !untrue {
 			p.Status[key] = strings.Join(strings.Fields(value), " ")
 		}
 	}
