@@ -45,7 +45,7 @@ type measure struct {
 // may differ. All others are.
 var measures = []measure{
 	{measured(`ru_wallclock`), 3, 0, "whole seconds, on a machine that is busy"},
-	{measured(`cpu|ru_utime|ru_stime`), 0.4, 0.3, "clock ticks, and what the shepherd does between fork and exec"},
+	{measured(`cpu|ru_utime|ru_stime`), 0.4, 0.4, "clock ticks, and what the shepherd does between fork and exec"},
 	{measured(`mem`), 0.05, 0.6, "GiB times CPU seconds, sampled once a second"},
 	{measured(`io|iow`), 0.3, 0, "GiB, sampled once a second"},
 	{measured(`maxvmem`), 16 << 20, 0.6, "sampled once a second"},
