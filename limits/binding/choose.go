@@ -120,21 +120,20 @@ func (c chooser) stride(n, step int) ([]topology.Pair, error) {
 	if err := c.amount(n); err != nil {
 		return nil, err
 	}
-	first, last := 0, len(c.pairs)-1
+	first := 0
 	if c.request.HasStart {
 		start := topology.Pair{Socket: c.request.Socket, Core: c.request.Core}
 		first = slices.Index(c.pairs, start)
 		if first < 0 {
 			return nil, c.refuseCore(NoSuchCore, start)
 		}
-		last = first
 	}
 	// The number of cores is tested by division: a product may overflow.
 	fits := func(from int) bool { return n-1 <= (len(c.pairs)-1-from)/step }
 	if !fits(first) {
 		return nil, c.refuse(TooFewCores, "none of "+strconv.Itoa(len(c.pairs))+" at that distance")
 	}
-	for from := first; from <= last && fits(from); from++ {
+	for from := first; fits(from); from++ {
 		var cores []topology.Pair
 		for i := range n {
 			p := c.pairs[from+i*step]

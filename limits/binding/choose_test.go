@@ -3,6 +3,7 @@ package binding
 import (
 	"errors"
 	"go/build"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -68,7 +69,7 @@ func TestCoresOfARequest(t *testing.T) {
 		"free cores of a busy socket need not be neighbours":    {"ScccSCcC", linear(2), 1, "1,0:1,2"},
 		"the first of sockets with equally many free cores":     {"ScCSCcSCc", linear(2), 1, "0,1:1,0"},
 		"behind the first empty socket most free cores count":   {"SCSCSCcCC", linear(3), 1, "0,0:2,0:2,2"},
-		"a socket without cores is not empty":                   {"SSCC", linear(1), 1, "1,0"},
+		"a socket without cores is not empty":                   {"SSCSCC", linear(1), 1, "1,0"},
 		"linear takes the last free core":                       {"SccScC", linear(1), 1, "1,1"},
 		"linear:slots takes the slots":                          {"SCCCC", slots, 3, "0,0:0,1:0,2"},
 		"linear:slots without slots takes one":                  {"SCCCC", slots, 0, "0,0"},
@@ -114,7 +115,7 @@ func TestReasonsOfARefusal(t *testing.T) {
 		"linear from a core in use":           {"ScC", from(linear(1), 0, 0), CoreInUse, "a core is in use by another job: 0,0"},
 		"linear over a core in use":           {"SCc", from(linear(2), 0, 0), CoreInUse, "0,1"},
 		"striding farther than the host":      {"SCC", striding(2, 2), TooFewCores, "set striding:2:2: the host has too few cores"},
-		"striding much farther than the host": {"SCCC", striding(3, 1<<62), TooFewCores, ""},
+		"striding much farther than the host": {"SCCC", striding(3, math.MaxInt), TooFewCores, ""},
 		"striding with no step":               {"SCC", striding(2, 0), Malformed, "step 0"},
 		"striding over cores in use":          {"SCcCc", striding(2, 1), TooFewFree, ""},
 		"striding from a core in use":         {"ScCC", from(striding(2, 2), 0, 0), CoreInUse, "0,0"},

@@ -96,6 +96,7 @@ func TestShapesOfMachines(t *testing.T) {
 		"more than two threads":                     {"power9-gpu", strings.Repeat("SCTTTTCTTTTCTTTTCTTTT", 2)},
 		"sockets without ids are told by siblings":  {"s390", "SCCCSCCCSCCCCSCCCSCCSCSCSCCC"},
 		"without ids and siblings there is one":     {"arm64-no-package", "SCCCCCCCC"},
+		"core_id counts per die and package":        {"no-siblings", "SCTTCTTSCTTCTT"},
 		"a cpuset of one socket":                    {"container-cpuset", "SCTTCTT"},
 		"a cpuset through cores":                    {"container-half-cores", "SCCSC"},
 		"no topology: processors are cores":         {"container-no-topology", "SCCCC"},
