@@ -177,6 +177,7 @@ func (s *Shepherd) begin() {
 	}
 	s.jobEnv = newEnvironment(inherited, s.d.Environment)
 	s.common = commonVariables(s.d, s.jobEnv.get("SGE_ROOT"), s.jobEnv.get("SGE_CELL"))
+	s.bind()
 	s.prepareLimits()
 	s.protectSubmission()
 	s.checkTmpdir()

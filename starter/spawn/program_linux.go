@@ -140,19 +140,6 @@ func (p *Program) Nice(n int) {
 	p.add(StageSetup, "setpriority", c)
 }
 
-// Affinity binds the child to the processors of a mask as
-// sched_setaffinity(2) takes it. A mask without any present processor is no
-// failure: binding is a hint.
-func (p *Program) Affinity(mask []uint64) {
-	if len(mask) == 0 {
-		return
-	}
-	p.keep = append(p.keep, mask)
-	c := sys(unix.SYS_SCHED_SETAFFINITY, 0, uintptr(len(mask)*8), uintptr(unsafe.Pointer(unsafe.SliceData(mask))))
-	c.tolerate = anyErrno
-	p.add(StageSetup, "sched_setaffinity", c)
-}
-
 // Write writes text to a descriptor of the parent: the way into a control
 // group is a "0" written to its open cgroup.procs.
 func (p *Program) Write(fd int, text, what string) {
