@@ -283,6 +283,9 @@ func (s *session) runTask(spool *jobdir.Spool, id job.ID, last bool, t *terminal
 	if err != nil {
 		return record{}, 0, err
 	}
+	if j.Unbound != "" {
+		s.say("job " + id.String() + " runs unbound: " + j.Unbound)
+	}
 	s.mail(j.Description, job.MailAtBegin, nil)
 	status, err := s.supervise(j, t)
 	if err != nil {

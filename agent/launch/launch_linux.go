@@ -26,6 +26,9 @@ func ShepherdPath(execd string) string { return filepath.Join(filepath.Dir(execd
 type Job struct {
 	Dir         *jobdir.Dir
 	Description *job.Description
+	// Unbound says why the job is not bound to cores though it asked for it;
+	// empty if it is, or did not ask.
+	Unbound string
 
 	spool  *jobdir.Spool
 	order  *Order
@@ -69,8 +72,18 @@ func Prepare(spool *jobdir.Spool, o *Order, id job.ID, last bool) (_ *Job, err e
 			return nil, err
 		}
 	}
+	host := jobdir.PEHost{Host: o.Host, Slots: o.Slots, Queue: o.Queue.Queue + "@" + o.Host, Processors: o.Queue.Processors}
+	cores, unbound := o.chooseCores(spool)
+	j.Unbound = unbound
+	j.Description.Binding = cores.Config()
+	if text := cores.Environment(); text != "" {
+		j.Description.Environment = append(j.Description.Environment, "SGE_BINDING="+text)
+	}
+	if column := cores.HostfileColumn(); column != "" {
+		host.Processors = column
+	}
 	j.Dir, err = spool.Create(j.Description, jobdir.CreateOptions{
-		Hosts:      []jobdir.PEHost{{Host: o.Host, Slots: o.Slots, Queue: o.Queue.Queue + "@" + o.Host, Processors: o.Queue.Processors}},
+		Hosts:      []jobdir.PEHost{host},
 		KeepFormer: true,
 		NoSync:     o.Terminal,
 	})
