@@ -261,6 +261,33 @@ func (s *Shepherd) command(name, line string) {
 	s.methodChildren[child.PID] = child
 }
 
+// methodTimeout is how long a method command may go on when the job has ended,
+// where no script_timeout says otherwise.
+const methodTimeout = 2 * time.Minute
+
+// waitMethods waits for method commands that still run. One that hangs does not
+// keep the job from being reported.
+func (s *Shepherd) waitMethods() {
+	if len(s.methods) == 0 {
+		return
+	}
+	timeout := methodTimeout
+	if s.d.ScriptTimeout > 0 {
+		timeout = s.d.ScriptTimeout
+	}
+	s.set(dueTimeout, time.Now().Add(timeout))
+	for len(s.methods) > 0 {
+		s.pause()
+		if s.take(dueTimeout, time.Now()) {
+			for pid, name := range s.methods {
+				s.trace(name + " has run for " + timeout.String() + " since the end of the job: it is ended")
+				signalProcess(pid, unix.SIGKILL)
+			}
+		}
+	}
+	s.clear(dueTimeout)
+}
+
 func (s *Shepherd) methodEnded(pid int, name string, status syscall.WaitStatus) {
 	child := s.methodChildren[pid]
 	delete(s.methodChildren, pid)

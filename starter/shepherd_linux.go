@@ -273,9 +273,7 @@ func (s *Shepherd) trace(text string) {
 
 // finish waits for method commands that still run, and writes the verdict.
 func (s *Shepherd) finish() job.Failed {
-	for len(s.methods) > 0 {
-		s.pause()
-	}
+	s.waitMethods()
 	s.removeTmpdir()
 	if s.failed == 0 {
 		if err := s.dir.AddExitStatus(0); err != nil {
