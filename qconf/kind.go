@@ -1,6 +1,7 @@
 package qconf
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -64,7 +65,7 @@ func parseNumber(s string, lo, hi int) (int, error) {
 		digits, base = s[2:], 16
 	}
 	v, err := strconv.ParseInt(digits, base, 64)
-	if err != nil {
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
 		return 0, fmt.Errorf("%q is no number, expected one from %d to %d", s, lo, hi)
 	}
 	if v < int64(lo) || v > int64(hi) {

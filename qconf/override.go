@@ -32,7 +32,7 @@ func splitParts(s string) ([]part, error) {
 	if def == "" {
 		return nil, fmt.Errorf("%q has no default setting before the first [", s)
 	}
-	parts := []part{{text: def}}
+	parts, seen := []part{{text: def}}, map[string]bool{}
 	for rest := s[at:]; rest != ""; {
 		if rest[0] != '[' {
 			return nil, fmt.Errorf("expected [host=value] or [@group=value] at %q", rest)
@@ -49,11 +49,14 @@ func splitParts(s string) ([]part, error) {
 		if err := checkHostIdentifier(who); err != nil {
 			return nil, err
 		}
-		for _, p := range parts[1:] {
-			if strings.EqualFold(p.who, who) && (p.who == who || who[0] != '@') {
-				return nil, fmt.Errorf("%q is set twice", who)
-			}
+		key := who
+		if who[0] != '@' {
+			key = strings.ToLower(who)
 		}
+		if seen[key] {
+			return nil, fmt.Errorf("%q is set twice", who)
+		}
+		seen[key] = true
 		if strings.Contains(text, ",[") {
 			return nil, fmt.Errorf("%q has a bracket after a comma in a value, which reads like the next setting", rest[:end+1])
 		}
