@@ -124,6 +124,7 @@ func TestAQueueRefuses(t *testing.T) {
 		"subordinate_list slots=0(x.q)":      `subordinate_list: threshold: "0" is out of range, expected a number from 1 to 9999999`,
 		"subordinate_list slots=2(x.q:1:xx)": `subordinate_list: "xx" in "x.q:1:xx" is unknown, expected queue:seq_no:action with the action sr or lr`,
 		"subordinate_list slots=2(x.q:sr:1)": `subordinate_list: "sr" in "x.q:sr:1" is unknown, expected queue:seq_no:action with the action sr or lr`,
+		"subordinate_list slots=2(x.q:1:2)":  `subordinate_list: "2" in "x.q:1:2" is unknown, expected queue:seq_no:action with the action sr or lr`,
 		"subordinate_list x.q=a":             `subordinate_list: "a" is no number, expected one from 0 to 9999999`,
 		"subordinate_list x.q, x.q=1":        `subordinate_list: "x.q" comes twice`,
 		"slots [n1=2]":                       `slots: "[n1=2]" has no default setting before the first [`,
