@@ -203,3 +203,15 @@ func TestLocalWith(t *testing.T) {
 	_, err = l.With("min_uid", "1")
 	refused(t, err, `conf/n1: the configuration of a host has no parameter "min_uid"`)
 }
+
+func TestLimitsOfAJobAreThoseOfQueueAndExecdParams(t *testing.T) {
+	i, err := queue(t, "h_rt 60").Instance("n1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := job.Unlimited()
+	want[job.RT].Hard = 60
+	same(t, "without execd_params", want, conf(t, "").LimitsFor(i))
+	want[job.Locks] = job.Limit{Soft: 7, Hard: 7}
+	same(t, "with them", want, conf(t, "execd_params H_LOCKS=7").LimitsFor(i))
+}
