@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -14,38 +15,58 @@ import (
 )
 
 // childWriter is a process of a job that does not end: it writes into TMPDIR,
-// moves directories in it about, and exchanges them for links to elsewhere.
+// moves directories in it about, and exchanges them for links to elsewhere. It
+// follows no link itself: what changes outside is not its work.
 func childWriter() {
-	tmp, outside, aside := os.Getenv("TMP_UNDER_ATTACK"), os.Getenv("OUTSIDE"), os.Getenv("ASIDE")
+	outside := os.Getenv("OUTSIDE")
 	targets := []string{outside, outside + "/root", outside + "/alice", outside + "/own", outside + "/alice/sub", "/", ".."}
-	for i := 0; ; i++ {
-		if os.Getppid() == 1 {
-			os.Exit(0)
+	open := func(dir int, name string) int {
+		fd, err := unix.Openat(dir, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+		if err != nil {
+			return -1
 		}
-		dir := func() string { return fmt.Sprintf("%s/d%d", tmp, rand.IntN(4)) }
-		switch rand.IntN(8) {
-		case 0:
-			d := dir()
-			_, _, _ = os.Mkdir(d, 0o755), os.Mkdir(d+"/sub", 0o755), os.Mkdir(d+"/sub/sub", 0o755)
-		case 1:
-			touch(dir() + "/sub/file")
-		case 2:
-			touch(fmt.Sprintf("%s/f%d", tmp, i%10))
-		case 3:
-			_ = os.Symlink(targets[rand.IntN(len(targets))], tmp+"/link")
-		case 4: // in one step: a link where a directory was
-			_ = unix.Renameat2(unix.AT_FDCWD, tmp+"/link", unix.AT_FDCWD, dir(), unix.RENAME_EXCHANGE)
-		case 5:
-			_ = os.Symlink(targets[rand.IntN(len(targets))], dir()+"/sub/link")
-			_ = unix.Renameat2(unix.AT_FDCWD, dir()+"/sub/link", unix.AT_FDCWD, dir()+"/sub/sub", unix.RENAME_EXCHANGE)
-		case 6: // away and back
-			d := dir()
-			_ = os.Rename(d, aside+"/x")
-			_ = os.Rename(aside+"/x", d)
-		case 7: // where directories are moved to
-			_ = os.Symlink(outside, fmt.Sprintf("%s/.rm%d", tmp, rand.IntN(50)))
-			_ = unix.Renameat2(unix.AT_FDCWD, fmt.Sprintf("%s/.rm%d", tmp, rand.IntN(50)), unix.AT_FDCWD, dir(), unix.RENAME_EXCHANGE)
+		return fd
+	}
+	aside := open(unix.AT_FDCWD, os.Getenv("ASIDE"))
+	some := func(prefix string, n int) string { return prefix + strconv.Itoa(rand.IntN(n)) }
+	for os.Getppid() != 1 {
+		tmp := open(unix.AT_FDCWD, os.Getenv("TMP_UNDER_ATTACK"))
+		for range 20 {
+			d := some("d", 4)
+			target := targets[rand.IntN(len(targets))]
+			in := open(tmp, d)
+			sub := open(in, "sub")
+			switch rand.IntN(8) {
+			case 0:
+				_, _, _ = unix.Mkdirat(tmp, d, 0o755), unix.Mkdirat(in, "sub", 0o755), unix.Mkdirat(sub, "sub", 0o755)
+			case 1:
+				touch(sub, "file")
+			case 2:
+				touch(tmp, some("f", 10))
+			case 3:
+				_ = unix.Symlinkat(target, tmp, "link")
+			case 4: // in one step: a link where a directory was
+				_ = unix.Renameat2(tmp, "link", tmp, d, unix.RENAME_EXCHANGE)
+			case 5:
+				_ = unix.Symlinkat(target, sub, "link")
+				_ = unix.Renameat2(sub, "link", sub, "sub", unix.RENAME_EXCHANGE)
+			case 6: // away and back
+				_, _ = unix.Renameat(tmp, d, aside, "x"), unix.Renameat(aside, "x", tmp, d)
+			case 7: // where directories are moved to
+				_ = unix.Symlinkat(outside, tmp, some(".rm", 50))
+				_ = unix.Renameat2(tmp, some(".rm", 50), tmp, d, unix.RENAME_EXCHANGE)
+			}
+			unix.Close(in)
+			unix.Close(sub)
 		}
+		unix.Close(tmp)
+	}
+	os.Exit(0)
+}
+
+func touch(dir int, name string) {
+	if fd, err := unix.Openat(dir, name, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY, 0o644); err == nil {
+		unix.Close(fd)
 	}
 }
 
@@ -152,11 +173,4 @@ func TestRemoveHasAnEnd(t *testing.T) {
 	close(stop)
 	<-done
 	must(t, RemoveTmpdir(tmp, RemoveOptions{UID: user(), GID: user()}))
-}
-
-// touch makes a file, and leaves alone what a link leads to.
-func touch(path string) {
-	if f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644); err == nil {
-		f.Close()
-	}
 }
