@@ -11,18 +11,19 @@ import (
 
 // remover empties directories in which somebody else may be at work.
 //
-// It does not descend: a directory below another one is moved up to the top and
-// emptied there, so that no depth costs descriptors, stack, or a path that the
-// kernel would not take. Every step works on a name in an open directory:
+// It descends a few levels. What is nested deeper is moved up to where it
+// stopped and emptied there, so that no depth costs more descriptors or stack,
+// or needs a path that the kernel would not take. With a, b, c in each other:
 //
-//	top/a/b/c   unlink what is no directory in top/a, move b to top/.rm1, rmdir a
-//	top/.rm1/c  move c to top/.rm2, rmdir .rm1
-//	top/.rm2    rmdir
+//	dir/a/b/c   unlink what is no directory in a, move b to dir/.rm1, rmdir a
+//	dir/.rm1/c  move c to dir/.rm2, rmdir .rm1
+//	dir/.rm2    rmdir
 //
-// Whatever is exchanged meanwhile, a name is removed, moved or opened as what
-// it is at that moment: links are unlinked or moved, and not followed; a mount
-// cannot be unlinked, moved (EBUSY) or opened (RESOLVE_NO_XDEV). A directory that
-// has been opened was inside, wherever its owner moves it afterwards.
+// Every step works on a name in an open directory. Whatever is exchanged
+// meanwhile, a name is removed, moved or opened as what it is at that moment:
+// links are unlinked or moved, and not followed; a mount cannot be unlinked or
+// moved (EBUSY) and is not opened (RESOLVE_NO_XDEV). A directory that has been
+// opened was inside, wherever its owner moves it afterwards.
 type remover struct {
 	deadline time.Time
 	// chmod gives permissions back that the user has taken from directories.
@@ -36,14 +37,17 @@ type remover struct {
 	moved   bool
 }
 
-// mostNested is how often a directory that cannot be moved (to another
-// subvolume or project) is emptied where it is.
-const mostNested = 16
+// mostLevels is how deep a remover descends, and mostNested how deep it goes
+// for directories that cannot be moved (to another subvolume or project).
+const (
+	mostLevels = 16
+	mostNested = 32
+)
 
 // mostLeft is how many names an error lists.
 const mostLeft = 8
 
-var errDeadline = errors.New("somebody keeps writing in it")
+var errDeadline = errors.New("it took too long: somebody keeps writing in it, or it is very large")
 
 // emptyPath empties the directory of an O_PATH descriptor.
 func (r *remover) emptyPath(path int) error {
@@ -57,7 +61,7 @@ func (r *remover) emptyPath(path int) error {
 
 // empty removes everything in a directory. It reads the directory again and
 // again, since it is written to meanwhile, by us if by nobody else.
-func (r *remover) empty(base, nested int) error {
+func (r *remover) empty(base, level int) error {
 	buf := make([]byte, 8<<10)
 	for {
 		if _, err := unix.Seek(base, 0, 0); err != nil {
@@ -80,11 +84,11 @@ func (r *remover) empty(base, nested int) error {
 			_, _, names := unix.ParseDirent(buf[:n], -1, nil)
 			for _, name := range names {
 				found++
-				err := r.remove(base, base, name, nested)
+				err := r.remove(base, name, level)
 				if err == nil {
 					removed++
 				} else if first == nil {
-					first = &leftName{name, err}
+					first = leftIn(name, err)
 				}
 				if time.Now().After(r.deadline) {
 					if first == nil {
@@ -103,39 +107,60 @@ func (r *remover) empty(base, nested int) error {
 	}
 }
 
-// leftName is an error with the name that it is about.
-type leftName struct {
-	name string
+// leftError is what is left, and why.
+type leftError struct {
+	path string
 	err  error
 }
 
-func (e *leftName) Error() string { return quote(e.name) + ": " + e.err.Error() }
-func (e *leftName) Unwrap() error { return e.err }
+func (e *leftError) Error() string { return quote(e.path) + ": " + e.err.Error() }
+func (e *leftError) Unwrap() error { return e.err }
 
-// remove removes the entry name of dir. Directories in it are moved to base.
-func (r *remover) remove(base, dir int, name string, nested int) error {
+// leftIn puts the name of a directory before what is left in it.
+func leftIn(name string, err error) error {
+	if e, ok := err.(*leftError); ok {
+		return &leftError{name + "/" + e.path, e.err}
+	}
+	return &leftError{name, err}
+}
+
+// remove removes an entry of a directory.
+func (r *remover) remove(dir int, name string, level int) error {
 	full, err := unlinkAny(dir, name)
 	if !full {
 		return err
 	}
+	return r.removeDir(dir, name, func(fd int) error {
+		if level < mostLevels {
+			return r.empty(fd, level+1)
+		}
+		return r.drain(dir, fd, level)
+	})
+}
+
+// removeDir removes a directory after empty has emptied it. It is closed
+// before: a directory that is removed while it is open is more work for many
+// file systems.
+func (r *remover) removeDir(dir int, name string, empty func(fd int) error) error {
 	path, err := openBeneath(dir, name)
 	if err != nil {
 		return ignoreMissing(err) // exchanged meanwhile: the next pass has another look
 	}
-	defer unix.Close(path)
 	fd, err := r.readable(path)
+	unix.Close(path)
 	if err != nil {
 		return err
 	}
-	defer unix.Close(fd)
-	if err := r.drain(base, fd, nested); err != nil {
+	err = empty(fd)
+	unix.Close(fd)
+	if err != nil {
 		return err
 	}
 	return ignoreMissing(unix.Unlinkat(dir, name, unix.AT_REMOVEDIR))
 }
 
 // drain removes the files in a directory and moves its directories to base.
-func (r *remover) drain(base, fd, nested int) error {
+func (r *remover) drain(base, fd, level int) error {
 	buf := make([]byte, 8<<10)
 	for pass := 0; ; pass++ {
 		if _, err := unix.Seek(fd, 0, 0); err != nil {
@@ -157,10 +182,10 @@ func (r *remover) drain(base, fd, nested int) error {
 			_, _, names := unix.ParseDirent(buf[:n], -1, nil)
 			for _, name := range names {
 				found++
-				if err := r.moveUp(base, fd, name, nested); err == nil {
+				if err := r.moveUp(base, fd, name, level); err == nil {
 					gone++
 				} else if first == nil {
-					first = &leftName{name, err}
+					first = leftIn(name, err)
 				}
 				if time.Now().After(r.deadline) {
 					return errDeadline
@@ -177,7 +202,7 @@ func (r *remover) drain(base, fd, nested int) error {
 }
 
 // moveUp removes an entry of a directory below base, or moves it there.
-func (r *remover) moveUp(base, dir int, name string, nested int) error {
+func (r *remover) moveUp(base, dir int, name string, level int) error {
 	full, err := unlinkAny(dir, name)
 	if !full {
 		return err
@@ -198,8 +223,8 @@ func (r *remover) moveUp(base, dir int, name string, nested int) error {
 			err = r.rename(dir, name, base)
 		}
 	}
-	if errors.Is(err, unix.EXDEV) && nested < mostNested {
-		return r.emptyHere(dir, name, nested)
+	if errors.Is(err, unix.EXDEV) && level < mostNested {
+		return r.removeDir(dir, name, func(fd int) error { return r.empty(fd, level+1) })
 	}
 	return ignoreMissing(err)
 }
@@ -222,25 +247,6 @@ func (r *remover) rename(dir int, name string, base int) error {
 		}
 		return err
 	}
-}
-
-// emptyHere removes a directory that cannot be moved: within one mount that is
-// one of another subvolume or of another project quota.
-func (r *remover) emptyHere(dir int, name string, nested int) error {
-	path, err := openBeneath(dir, name)
-	if err != nil {
-		return ignoreMissing(err)
-	}
-	defer unix.Close(path)
-	fd, err := r.readable(path)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	if err := r.empty(fd, nested+1); err != nil {
-		return err
-	}
-	return ignoreMissing(unix.Unlinkat(dir, name, unix.AT_REMOVEDIR))
 }
 
 // readable opens the directory of an O_PATH descriptor for reading, if it may
