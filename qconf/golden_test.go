@@ -72,8 +72,6 @@ func TestWhatQconfPrintedIsPrintedAgain(t *testing.T) {
 		})
 	}
 }
-<<<<<<< HEAD
-=======
 
 // The same queue, printed by qconf with and without SGE_SINGLE_LINE: its prolog
 // has commas, at which qconf breaks lines as if a blank were there.
@@ -123,4 +121,3 @@ func TestLongValuesAreWrapped(t *testing.T) {
 		})
 	}
 }
->>>>>>> qconf

@@ -118,20 +118,13 @@ func TestAQueueRefuses(t *testing.T) {
 		"pe_list NONE,x":                     `pe_list: "NONE" is no name: the word is reserved`,
 		"load_thresholds np_load_avg":        `load_thresholds: "np_load_avg" has no value, expected name=value`,
 		"complex_values a=1,a=2":             `complex_values: "a" is set twice`,
-<<<<<<< HEAD
-		"hostlist n1;n2":                     `hostlist: "n1;n2" is no host name: it contains ";", expected letters, digits, - _ .`,
-=======
 		"hostlist n1;n2":                     `hostlist: "n1;n2" is no host name: it contains ";", expected letters, digits, - . _`,
->>>>>>> qconf
 		"hostlist @":                         `hostlist: empty name`,
 		"subordinate_list slots(x.q)":        `subordinate_list: "slots(x.q)" is no subordinate list, expected queue=slots,... or slots=N(queue:seq_no:action,...)`,
 		"subordinate_list slots=0(x.q)":      `subordinate_list: threshold: "0" is out of range, expected a number from 1 to 9999999`,
 		"subordinate_list slots=2(x.q:1:xx)": `subordinate_list: "xx" in "x.q:1:xx" is unknown, expected queue:seq_no:action with the action sr or lr`,
 		"subordinate_list slots=2(x.q:sr:1)": `subordinate_list: "sr" in "x.q:sr:1" is unknown, expected queue:seq_no:action with the action sr or lr`,
-<<<<<<< HEAD
-=======
 		"subordinate_list slots=2(x.q:1:2)":  `subordinate_list: "2" in "x.q:1:2" is unknown, expected queue:seq_no:action with the action sr or lr`,
->>>>>>> qconf
 		"subordinate_list x.q=a":             `subordinate_list: "a" is no number, expected one from 0 to 9999999`,
 		"subordinate_list x.q, x.q=1":        `subordinate_list: "x.q" comes twice`,
 		"slots [n1=2]":                       `slots: "[n1=2]" has no default setting before the first [`,
@@ -142,11 +135,7 @@ func TestAQueueRefuses(t *testing.T) {
 		"slots 1,[n1]":                       `slots: "[n1]" sets no value, expected [host=value] or [@group=value]`,
 		"slots 1,[n1=]":                      `slots: "[n1=]" sets no value, expected [host=value] or [@group=value]`,
 		"slots 1,[n1=2],[N1=3]":              `slots: "N1" is set twice`,
-<<<<<<< HEAD
-		"slots 1,[n 1=2]":                    `slots: "n 1" is no host name: it contains " ", expected letters, digits, - _ .`,
-=======
 		"slots 1,[n 1=2]":                    `slots: "n 1" is no host name: it contains " ", expected letters, digits, - . _`,
->>>>>>> qconf
 		"slots 1,[n1=x]":                     `slots: [n1=...]: "x" is no number, expected one from 0 to 9999999`,
 		"prolog /x,[n1=/y a,[b]]":            `prolog: "[n1=/y a,[b]]" has a bracket after a comma in a value, which reads like the next setting`,
 		"prolog /x\x01":                      `prolog: "/x\x01" contains the control byte 0x01`,
