@@ -1,0 +1,101 @@
+package differential
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/execd-project/execd/internal/testenv"
+)
+
+// shepherdEnv names the environment variable that replaces ./cmd/shepherd: by a
+// program, or by the original when its value is "original".
+const shepherdEnv = "EXECD_DIFF_SHEPHERD"
+
+// TestDifferential runs all cases under the original sge_shepherd and under
+// another one, and compares.
+func TestDifferential(t *testing.T) {
+	testenv.Require(t, testenv.Root, testenv.GridEngine)
+	dir := t.TempDir()
+	probePath := build(t, dir, "probe", "../probe")
+	shepherd, expectations := "", expectedDifferences
+	switch value := os.Getenv(shepherdEnv); value {
+	case "":
+		shepherd = build(t, dir, "sge_shepherd-go", "../../cmd/shepherd")
+	case "original":
+		expectations = nil
+	default:
+		shepherd = value
+	}
+
+	// Each driver gets a table of its own: the cells must share nothing.
+	original := newDriver(t, "", allCases())
+	other := newDriver(t, shepherd, allCases())
+	var both sync.WaitGroup
+	for name, d := range map[string]*driver{"original": original, "other": other} {
+		both.Go(func() {
+			if err := d.run(probePath); err != nil {
+				t.Errorf("the cell with the %s shepherd: %v", name, err)
+			}
+		})
+	}
+	both.Wait()
+	report(t, original, other, newJudge(expectations))
+}
+
+// report compares the cells case by case.
+func report(t *testing.T, original, other *driver, j *judge) {
+	fields, tasks, meant := 0, 0, 0
+	var unexpected []difference
+	for i, c := range original.cases {
+		diffs, n := compare(c.name, original.seen[i], other.seen[i])
+		fields += n
+		tasks += c.ends
+		for _, d := range diffs {
+			if j.expected(d) {
+				meant++
+			} else {
+				unexpected = append(unexpected, d)
+			}
+		}
+	}
+	for _, text := range group(unexpected) {
+		t.Errorf("unexpected difference: %s", text)
+	}
+	for _, text := range j.unmet() {
+		t.Errorf("no case shows the expected difference any more: %s", text)
+	}
+	t.Logf("differential: %d jobs compared, %d ends of tasks, %d fields, %d expected differences, %d unexpected",
+		len(original.cases), tasks, fields, meant, len(unexpected))
+	if t.Failed() {
+		t.Logf("the cell with the original shepherd:\n%s", complaints(original.cell.Messages()))
+		t.Logf("the cell with the other shepherd:\n%s", complaints(other.cell.Messages()))
+	}
+}
+
+// complaints leaves out what the daemons' logs say for information only.
+func complaints(messages string) string {
+	var b strings.Builder
+	for line := range strings.Lines(messages) {
+		if !strings.Contains(line, "|I|") && !strings.Contains(line, "QERROR") {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}
+
+// build builds a command of this module.
+func build(t *testing.T, dir, name, pkg string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	cmd := exec.Command("go", "build", "-o", path, pkg)
+	// The cells have a C library, but a probe that needs none starts faster.
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("cannot build %s: %v\n%s", pkg, err, out)
+	}
+	return path
+}
