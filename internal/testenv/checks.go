@@ -1,0 +1,90 @@
+package testenv
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// GridEngineDir is where Debian keeps the real programs; what it puts in the
+// PATH are shell wrappers around them.
+const GridEngineDir = "/usr/lib/gridengine"
+
+func checkRoot() error {
+	if uid := os.Geteuid(); uid != 0 {
+		return fmt.Errorf("the tests run as uid %d", uid)
+	}
+	// Root of a user namespace or a container may lack what uid 0 suggests, and
+	// only trying tells: seccomp filters are not visible as capabilities.
+	cmd := exec.Command("true")
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWUTS | syscall.CLONE_NEWNET,
+	}
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("cannot make namespaces: %w", err)
+	}
+	return nil
+}
+
+func checkGridEngine() error {
+	for _, name := range []string{
+		"sge_qmaster", "sge_execd", "sge_shepherd", "spoolinit", "spooldefaults", // gridengine-master, -exec
+		"qsub", "qconf", "qstat", "qacct", "qdel", "qmod", // gridengine-client
+	} {
+		if _, err := os.Stat(filepath.Join(GridEngineDir, name)); err != nil {
+			return fmt.Errorf("install gridengine-master, gridengine-exec and gridengine-client: %w", err)
+		}
+	}
+	for _, tool := range []string{"bash", "ip", "nsenter", "setpriv", "mount"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			return fmt.Errorf("install bash, iproute2, util-linux and mount: %w", err)
+		}
+	}
+	return nil
+}
+
+// checkCgroup tries every mounted hierarchy, because which one can be written
+// depends on the container around us and not on the kernel.
+func checkCgroup() error {
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for line := range strings.Lines(string(text)) {
+		before, after, found := strings.Cut(line, " - ")
+		fields := strings.Fields(before)
+		if !found || len(fields) < 5 || !strings.HasPrefix(after, "cgroup") {
+			continue
+		}
+		dir, err := os.MkdirTemp(fields[4], "execd-testenv-")
+		if err == nil {
+			return os.Remove(dir)
+		}
+		errs = append(errs, err)
+	}
+	if len(errs) == 0 {
+		return errors.New("no cgroup hierarchy is mounted")
+	}
+	return fmt.Errorf("no cgroup hierarchy can be written: %w", errors.Join(errs...))
+}
+
+func checkVM() error {
+	if os.Getenv("VMTEST") != "" {
+		return nil
+	}
+	if _, err := exec.LookPath("qemu-system-x86_64"); err != nil {
+		return err
+	}
+	return nil
+}
+
+func checkSystemd() error {
+	// The same test as sd_booted(3).
+	_, err := os.Stat("/run/systemd/system")
+	return err
+}

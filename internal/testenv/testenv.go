@@ -1,0 +1,107 @@
+// Package testenv says what a test needs from the machine it runs on.
+//
+// Many tests here talk to the real thing: the kernel's cgroups, a real Grid
+// Engine, a virtual machine. Where the machine lacks it they skip and say what
+// is missing. A skip must never hide a regression, so a machine that is known
+// to have something (continuous integration) names it in EXECD_TEST_REQUIRE, a
+// comma separated list, and there the same test fails instead.
+//
+// The package is for tests only. Its functions may be called from several
+// goroutines, except that Require ends the calling test and so must run on the
+// test's own goroutine.
+package testenv
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Env names the environment variable that turns skips into failures.
+const Env = "EXECD_TEST_REQUIRE"
+
+// A Need is something that a machine has or lacks. Its value is the word used
+// in EXECD_TEST_REQUIRE.
+type Need string
+
+// The needs that exist. A word in EXECD_TEST_REQUIRE that is none of them is
+// an error, so that a typing mistake does not switch the failures off.
+const (
+	Root       Need = "root"       // uid 0 that may change users, mount and make namespaces
+	GridEngine Need = "gridengine" // Debian's gridengine-master, -exec and -client
+	Cgroup     Need = "cgroup"     // a cgroup hierarchy in which groups can be made
+	VM         Need = "vm"         // inside, or able to start, a throw-away virtual machine
+	Systemd    Need = "systemd"    // systemd as process 1
+)
+
+// checks holds one function per need; it returns what is missing, or nil.
+var checks = map[Need]func() error{
+	Root:       checkRoot,
+	GridEngine: checkGridEngine,
+	Cgroup:     checkCgroup,
+	VM:         checkVM,
+	Systemd:    checkSystemd,
+}
+
+// Require skips the test when the machine lacks one of needs, and fails it when
+// EXECD_TEST_REQUIRE says that the machine must have it.
+func Require(t testing.TB, needs ...Need) {
+	t.Helper()
+	required, err := parse(os.Getenv(Env))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fatal, reason := decide(required, needs, func(n Need) error { return checks[n]() })
+	switch {
+	case fatal:
+		t.Fatal(reason)
+	case reason != "":
+		t.Skip(reason)
+	}
+}
+
+// decide is Require without the machine: what is missing comes from check.
+// A missing need that is required wins over one that only skips.
+func decide(required, needs []Need, check func(Need) error) (fatal bool, reason string) {
+	for _, n := range needs {
+		err := check(n)
+		if err == nil {
+			continue
+		}
+		if slices.Contains(required, n) {
+			return true, fmt.Sprintf("%s names %q, but this machine lacks it: %v", Env, n, err)
+		}
+		if reason == "" {
+			reason = fmt.Sprintf("needs %s: %v", n, err)
+		}
+	}
+	return false, reason
+}
+
+// parse reads the value of EXECD_TEST_REQUIRE.
+func parse(value string) ([]Need, error) {
+	var needs []Need
+	for word := range strings.SplitSeq(value, ",") {
+		n := Need(strings.TrimSpace(word))
+		if n == "" {
+			continue
+		}
+		if _, known := checks[n]; !known {
+			return nil, fmt.Errorf("cannot use %s=%q: %q is not one of %v", Env, value, n, names())
+		}
+		needs = append(needs, n)
+	}
+	return needs, nil
+}
+
+// names lists every word that EXECD_TEST_REQUIRE may hold, in a stable order.
+func names() []Need {
+	var all []Need
+	for n := range checks {
+		all = append(all, n)
+	}
+	slices.Sort(all)
+	return all
+}
