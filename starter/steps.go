@@ -228,6 +228,6 @@ func (s *Shepherd) afterJob(end ending, start time.Time) {
 	if err := s.dir.WriteUsage(u); err != nil {
 		s.fail(job.FailedNoExitStatus, err.Error())
 	}
-	s.jobEnv.set("SGE_JOBEXIT_STAT", strconv.Itoa(u.ExitStatus))
+	s.jobEnv.set(exitStatusVariable, strconv.Itoa(u.ExitStatus))
 	s.finishCheckpoint()
 }
