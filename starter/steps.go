@@ -76,9 +76,9 @@ func (s *Shepherd) procedure(st step) result {
 	if command == "" {
 		return stepDone
 	}
-	f := jobFiles(s.d)
-	if st.pe {
-		f = peFiles(s.d)
+	f := procedureFiles(s.d, st.pe)
+	if mentionsOutput(command) {
+		s.resolve(&f)
 	}
 	p := parseProcedure(command, procedureVariables(s.d, s.common, [3]string{f.path(0), f.path(1), f.path(2)}))
 	as := s.owner

@@ -200,6 +200,16 @@ func (p *Program) Chdir(path string) {
 	p.add(StageChdir, path, sys(unix.SYS_CHDIR, p.str(path)))
 }
 
+// OpenDirectory fails unless path is a directory. It does not open it for
+// anything, nor wait for what else lies there.
+func (p *Program) OpenDirectory(path string) {
+	at := unix.AT_FDCWD
+	p.add(StageChdir, path, sys(unix.SYS_OPENAT, uintptr(at), p.str(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC))
+}
+
+// Exit ends the list: the child that has come that far ends with status 0.
+func (p *Program) Exit() { p.add(StageExec, "exit", sys(unix.SYS_EXIT_GROUP)) }
+
 // Dup makes descriptor to a copy of from.
 func (p *Program) Dup(stage Stage, from, to int) {
 	p.add(stage, "descriptor", sys(unix.SYS_DUP3, uintptr(from), uintptr(to), 0))
