@@ -107,6 +107,16 @@ func (s *Shepherd) procedure(st step) result {
 	}
 	status := exitStatus(end.status)
 	s.trace(st.name + " " + describeEnd(end.status))
+	if end.timedOut && end.waiting != 0 {
+		// A fifo that nobody reads, or a file server: what the job has asked
+		// for, and not the procedure, has taken the time.
+		failure := &spawn.Failure{Stage: end.waiting, What: p.argv[0], Errno: syscall.ETIMEDOUT}
+		if i := int(end.waiting - spawn.StageStdin); i < len(f.inherit) {
+			failure.What = f.path(i)
+		}
+		s.fail(startFailure(failure, st.notStarted), st.name+": "+explain(failure))
+		return stepNotStarted
+	}
 	if end.timedOut {
 		s.fail(st.inStep, st.name+" was ended after "+s.d.ScriptTimeout.String()+" (script_timeout)")
 		return stepFailed
