@@ -45,6 +45,7 @@ type testJob struct {
 	noArguments       bool     // without the file of our own: as a real execd leaves it
 	environ           []string // of the shepherd
 	extraFiles        []*os.File
+	stdin, stdout     *os.File // /dev/null unless set
 
 	cmd    *exec.Cmd
 	stderr bytes.Buffer
@@ -187,6 +188,12 @@ func (j *testJob) start() {
 	j.check(err)
 	defer stderr.Close()
 	j.cmd.Stderr = stderr
+	if j.stdin != nil {
+		j.cmd.Stdin = j.stdin
+	}
+	if j.stdout != nil {
+		j.cmd.Stdout = j.stdout
+	}
 	j.check(j.cmd.Start())
 	go func() {
 		_ = j.cmd.Wait()
