@@ -1,6 +1,7 @@
 package starter
 
 import (
+	"errors"
 	"syscall"
 	"time"
 
@@ -53,8 +54,7 @@ func (s *Shepherd) startJob() (*spawn.Child, time.Time, error) {
 	f := jobFiles(s.d)
 	p := s.prepare()
 	if inv.scriptFromStdin {
-		// Opened by us: the user need not be able to read it where it lies.
-		fd, err := unix.Open(s.d.Command.File, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
+		fd, err := openScript(s.d.Command.File)
 		if err != nil {
 			return nil, time.Time{}, &jobdir.Error{Op: "open script", Path: s.d.Command.File, Err: err}
 		}
@@ -65,7 +65,7 @@ func (s *Shepherd) startJob() (*spawn.Child, time.Time, error) {
 	s.become(p, s.owner, s.d.AddGroupID)
 	f.open(p, env, s.d.Cwd)
 	p.ParentDeathSignal(unix.SIGKILL)
-	p.Exec(candidates(inv.program, env.get("PATH")), inv.argv)
+	p.Exec(candidates(inv.program, searchPath(env)), inv.argv)
 
 	if s.d.AddGroupID != 0 {
 		if err := s.dir.WriteNumber(jobdir.FileAddGroupID, s.d.AddGroupID); err != nil {
@@ -84,6 +84,25 @@ func (s *Shepherd) startJob() (*spawn.Child, time.Time, error) {
 		s.trace(err.Error())
 	}
 	return child, start, nil
+}
+
+// openScript opens the script of script_from_stdin. It is opened by us: the
+// user need not be able to read it where it lies. Whatever else lies there does
+// not hold us up.
+func openScript(path string) (int, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return -1, err
+	}
+	var st unix.Stat_t
+	if err = unix.Fstat(fd, &st); err == nil && st.Mode&unix.S_IFMT != unix.S_IFREG {
+		err = errors.New("it is no regular file")
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
 }
 
 // shellCommand runs a configured command line through sh(1) (sge_ckpt(1),

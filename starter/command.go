@@ -86,6 +86,18 @@ func trueOrFalse(b bool) string {
 	return "false"
 }
 
+// defaultPath is where programs are looked for without a PATH: not in the
+// working directory, as with one that is empty (execvp(3)).
+const defaultPath = "/bin:/usr/bin"
+
+// searchPath is where execvp(3) would look in an environment.
+func searchPath(e *environment) string {
+	if !e.has("PATH") {
+		return defaultPath
+	}
+	return e.get("PATH")
+}
+
 // candidates are the files that execvp(3) would try for a program.
 func candidates(program, path string) []string {
 	if program == "" || strings.Contains(program, "/") {

@@ -1,6 +1,7 @@
 package starter
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/execd-project/execd/job"
@@ -16,6 +17,10 @@ const procedurePath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/
 // a procedure that runs as somebody else. Under their own names they could
 // change what its programs do.
 const userPrefix = "SGE_JOB_ENV_"
+
+// exitStatusVariable tells the procedures after the job how it has ended. Where
+// the job has not run there is none.
+const exitStatusVariable = "SGE_JOBEXIT_STAT"
 
 // environment is a list of NAME=value with each name once.
 type environment struct {
@@ -48,6 +53,21 @@ func (e *environment) set(name, value string) int {
 	return i
 }
 
+// unset removes a variable.
+func (e *environment) unset(name string) {
+	i, ok := e.at[name]
+	if !ok {
+		return
+	}
+	e.list = slices.Delete(slices.Clone(e.list), i, i+1)
+	delete(e.at, name)
+	for n, j := range e.at {
+		if j > i {
+			e.at[n] = j - 1
+		}
+	}
+}
+
 func (e *environment) get(name string) string {
 	if i, ok := e.at[name]; ok {
 		return e.list[i][len(name)+1:]
@@ -61,7 +81,7 @@ func (e *environment) get(name string) string {
 var gridEngineNames = []string{
 	"ARC", "ENVIRONMENT", "HOSTNAME", "JOB_ID", "JOB_NAME", "JOB_SCRIPT", "LOGNAME", "NHOSTS", "NQUEUES",
 	"NSLOTS", "PE", "PE_HOSTFILE", "QUEUE", "REQNAME", "REQUEST", "RESTARTED", "SGE_ACCOUNT", "SGE_ARCH",
-	"SGE_BINARY_PATH", "SGE_CELL", "SGE_JOB_SPOOL_DIR", "SGE_ROOT", "SGE_TASK_FIRST", "SGE_TASK_ID",
+	"SGE_BINARY_PATH", "SGE_CELL", exitStatusVariable, "SGE_JOB_SPOOL_DIR", "SGE_ROOT", "SGE_TASK_FIRST", "SGE_TASK_ID",
 	"SGE_TASK_LAST", "SGE_TASK_STEPSIZE", "USER",
 }
 
@@ -103,7 +123,10 @@ func procedureEnvironment(jobEnv *environment, as *nss.User, d *job.Description)
 		return e
 	}
 	for _, name := range gridEngineNames {
-		if _, ok := jobEnv.at[name]; ok {
+		if d.PE == nil && strings.HasPrefix(name, "PE") {
+			continue // a serial job that has it has it from its user
+		}
+		if jobEnv.has(name) {
 			e.set(name, jobEnv.get(name))
 		}
 	}

@@ -35,7 +35,7 @@ func procedureVariables(d *job.Description, common variables, paths [3]string) v
 	for i, stream := range []string{"stdin", "stdout", "stderr"} {
 		s := d.Streams[i].Staging
 		v[stream+"_path"] = paths[i]
-		v["fs_"+stream+"_host"] = s.Host
+		v["fs_"+stream+"_host"] = orWord(s.Host, `""`)
 		v["fs_"+stream+"_path"] = s.Path
 		v["fs_"+stream+"_tmp_path"] = s.TmpPath
 		v["fs_"+stream+"_file_staging"] = zeroOrOne(s.Enabled)
@@ -105,9 +105,9 @@ type procedure struct {
 // one argument.
 func parseProcedure(s string, v variables) procedure {
 	var p procedure
-	words := strings.Fields(s)
+	words := strings.FieldsFunc(s, func(c rune) bool { return c == ' ' || c == '\t' })
 	if len(words) == 0 {
-		return p
+		words = []string{""} // is not found when it is to be executed
 	}
 	if at := strings.IndexByte(words[0], '@'); at > 0 && !strings.Contains(words[0][:at], "/") {
 		p.user, words[0] = words[0][:at], words[0][at+1:]
@@ -116,6 +116,11 @@ func parseProcedure(s string, v variables) procedure {
 		p.argv = append(p.argv, v.expand(w, nil))
 	}
 	return p
+}
+
+// mentionsOutput reports whether a procedure is told where the output goes.
+func mentionsOutput(command string) bool {
+	return strings.Contains(command, "$stdout_path") || strings.Contains(command, "$stderr_path")
 }
 
 // shellQuote makes a value safe inside a command line of sh(1). A value of

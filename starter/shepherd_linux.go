@@ -176,6 +176,7 @@ func (s *Shepherd) begin() {
 		inherited = os.Environ()
 	}
 	s.jobEnv = newEnvironment(inherited, s.d.Environment)
+	s.jobEnv.unset(exitStatusVariable)
 	s.common = commonVariables(s.d, s.jobEnv.get("SGE_ROOT"), s.jobEnv.get("SGE_CELL"))
 	s.bind()
 	s.prepareLimits()

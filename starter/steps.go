@@ -76,9 +76,9 @@ func (s *Shepherd) procedure(st step) result {
 	if command == "" {
 		return stepDone
 	}
-	f := jobFiles(s.d)
-	if st.pe {
-		f = peFiles(s.d)
+	f := procedureFiles(s.d, st.pe)
+	if mentionsOutput(command) {
+		s.resolve(&f)
 	}
 	p := parseProcedure(command, procedureVariables(s.d, s.common, [3]string{f.path(0), f.path(1), f.path(2)}))
 	as := s.owner
@@ -107,6 +107,16 @@ func (s *Shepherd) procedure(st step) result {
 	}
 	status := exitStatus(end.status)
 	s.trace(st.name + " " + describeEnd(end.status))
+	if end.timedOut && end.waiting != 0 {
+		// A fifo that nobody reads, or a file server: what the job has asked
+		// for, and not the procedure, has taken the time.
+		failure := &spawn.Failure{Stage: end.waiting, What: p.argv[0], Errno: syscall.ETIMEDOUT}
+		if i := int(end.waiting - spawn.StageStdin); i < len(f.inherit) {
+			failure.What = f.path(i)
+		}
+		s.fail(startFailure(failure, st.notStarted), st.name+": "+explain(failure))
+		return stepNotStarted
+	}
 	if end.timedOut {
 		s.fail(st.inStep, st.name+" was ended after "+s.d.ScriptTimeout.String()+" (script_timeout)")
 		return stepFailed
@@ -228,6 +238,6 @@ func (s *Shepherd) afterJob(end ending, start time.Time) {
 	if err := s.dir.WriteUsage(u); err != nil {
 		s.fail(job.FailedNoExitStatus, err.Error())
 	}
-	s.jobEnv.set("SGE_JOBEXIT_STAT", strconv.Itoa(u.ExitStatus))
+	s.jobEnv.set(exitStatusVariable, strconv.Itoa(u.ExitStatus))
 	s.finishCheckpoint()
 }

@@ -16,6 +16,7 @@ type ending struct {
 	rusage   syscall.Rusage
 	at       time.Time
 	timedOut bool
+	waiting  spawn.Stage // what it was at then, if its program had not begun
 }
 
 // The deadlines that a shepherd may have, one of each kind at a time.
@@ -96,13 +97,14 @@ func (s *Shepherd) waitChild(pid int, tick func(now time.Time)) ending {
 // waitProcedure waits for one of the site's procedures and ends it after
 // script_timeout (sge_conf(5), execd_params).
 func (s *Shepherd) waitProcedure(c *spawn.Child, name string) ending {
-	timedOut := false
+	timedOut, waiting := false, spawn.Stage(0)
 	if s.d.ScriptTimeout > 0 {
 		s.set(dueTimeout, time.Now().Add(s.d.ScriptTimeout))
 	}
 	e := s.waitChild(c.PID, func(now time.Time) {
 		if s.take(dueTimeout, now) {
 			timedOut = true
+			waiting, _ = c.Waiting()
 			s.trace(name + " has run for " + s.d.ScriptTimeout.String() + " (script_timeout): it is ended")
 			s.signalSession(c.PID, unix.SIGTERM)
 			s.set(dueTimeoutKill, now.Add(timeoutGrace))
@@ -116,7 +118,7 @@ func (s *Shepherd) waitProcedure(c *spawn.Child, name string) ending {
 		s.signalSession(c.PID, unix.SIGKILL)
 	}
 	s.clear(dueTimeout, dueTimeoutKill)
-	e.timedOut = timedOut
+	e.timedOut, e.waiting = timedOut, waiting
 	return e
 }
 

@@ -18,6 +18,7 @@ package spawn
 import (
 	"os"
 	"runtime"
+	"strconv"
 	"syscall"
 	"unsafe"
 
@@ -48,6 +49,9 @@ type call struct {
 	want uintptr
 	// tolerate is an errno that does not end the child, or anyErrno.
 	tolerate uintptr
+	// refuse, when not 0, is the errno that the call counts as failed with
+	// when it succeeds.
+	refuse uintptr
 	// after skips the call unless the call before it failed with this errno.
 	after uintptr
 	// patch, when not 0, makes patchWith entry patch-1 of the environment once
@@ -71,6 +75,8 @@ type Program struct {
 	keep   []any
 	envp   []uintptr
 	err    error
+	// unblocked is set once the list clears the signal mask.
+	unblocked bool
 }
 
 // Failure is why a child did not become the program it should have been.
@@ -187,16 +193,33 @@ func (p *Program) Chdir(path string) {
 	p.add(StageChdir, path, sys(unix.SYS_CHDIR, p.str(path)))
 }
 
+// OpenDirectory fails unless path is a directory. It does not open it for
+// anything, nor wait for what else lies there.
+func (p *Program) OpenDirectory(path string) {
+	at := unix.AT_FDCWD
+	p.add(StageChdir, path, sys(unix.SYS_OPENAT, uintptr(at), p.str(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC))
+}
+
+// Exit ends the list: the child that has come that far ends with status 0.
+func (p *Program) Exit() { p.add(StageExec, "exit", sys(unix.SYS_EXIT_GROUP)) }
+
 // Dup makes descriptor to a copy of from.
 func (p *Program) Dup(stage Stage, from, to int) {
 	p.add(stage, "descriptor", sys(unix.SYS_DUP3, uintptr(from), uintptr(to), 0))
 }
 
 // OpenRead opens a file for reading as descriptor fd, which must be the lowest
-// one once it is closed: 0 to 2, in their order.
+// one once it is closed: 0 to 2, in their order. A directory is refused: the
+// kernel would open it, and whoever reads it would fail.
 func (p *Program) OpenRead(stage Stage, fd int, path string) {
 	p.closeFirst(stage, fd)
 	p.add(stage, path, p.openCall(fd, path, unix.O_RDONLY))
+	if path == "/dev/null" {
+		return
+	}
+	c := sys(unix.SYS_OPENAT, uintptr(fd), p.str("."), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC)
+	c.tolerate, c.refuse = uintptr(unix.ENOTDIR), uintptr(unix.EISDIR)
+	p.add(stage, path, c)
 }
 
 // OpenAppend opens a file for appending as descriptor fd, creating it with
@@ -232,9 +255,24 @@ func (p *Program) OpenAppend(stage Stage, fd int, path, fallback string, envInde
 }
 
 func (p *Program) closeFirst(stage Stage, fd int) {
+	p.unblock()
 	c := sys(unix.SYS_CLOSE, uintptr(fd))
 	c.tolerate = uintptr(unix.EBADF)
 	p.add(stage, "descriptor", c)
+}
+
+// unblock clears the signal mask. From here on the child may wait for others: a
+// fifo that nobody reads, a file server. Whoever wants to end it, by whatever
+// signal, shall not have to wait as well.
+func (p *Program) unblock() {
+	if p.unblocked {
+		return
+	}
+	p.unblocked = true
+	none := new(uint64)
+	p.keep = append(p.keep, none)
+	p.add(StageSetup, "rt_sigprocmask", sys(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK,
+		uintptr(unsafe.Pointer(none)), 0, unsafe.Sizeof(*none)))
 }
 
 func (p *Program) openCall(fd int, path string, flags int) call {
@@ -259,6 +297,7 @@ func (p *Program) Exec(candidates []string, argv []string) {
 		p.Environment(nil)
 	}
 	env := uintptr(unsafe.Pointer(unsafe.SliceData(p.envp)))
+	p.unblock()
 	for _, path := range candidates {
 		c := sys(unix.SYS_EXECVE, p.str(path), uintptr(unsafe.Pointer(unsafe.SliceData(p.vector(argv)))), env)
 		c.tolerate = anyErrno
@@ -313,6 +352,25 @@ func (p *Program) Start() (*Child, error) {
 		return nil, os.NewSyscallError("fork", errno)
 	}
 	return &Child{PID: int(pid), report: fds[0], program: p}, nil
+}
+
+// Waiting reports whether the child has not become its program yet, and what
+// it is at. It may be called until the child has been reaped.
+func (c *Child) Waiting() (Stage, bool) {
+	fds := []unix.PollFd{{Fd: int32(c.report)}}
+	// The other end is closed by exec, and by the child's end.
+	if _, err := unix.Poll(fds, 0); err != nil || fds[0].Revents != 0 {
+		return 0, false
+	}
+	for fd, stage := range []Stage{StageStdin, StageStdout, StageStderr} {
+		// A descriptor is closed before its file is opened. Without root's
+		// rights nobody may look at such a child; files are most likely then.
+		_, err := os.Readlink("/proc/" + strconv.Itoa(c.PID) + "/fd/" + strconv.Itoa(fd))
+		if err != nil {
+			return stage, true
+		}
+	}
+	return StageExec, true
 }
 
 // Failed returns why the child ended before it became the program, or nil when
