@@ -101,7 +101,26 @@ func TestNoLineCanBeAdded(t *testing.T) {
 	}
 }
 
-// The same with many lines: parts of the genuine file with changes, in order.
+// Without a line the file is not taken either: a key that may be missing is one
+// that the original does not always write.
+func TestNoLineCanBeMissing(t *testing.T) {
+	optional := []string{
+		"add_grp_id", "skip_ngroups_max_silently", "pe_qsort",
+		"qrsh_control_port", // no QRSH_PORT in the environment
+	}
+	for name, data := range victims(t) {
+		lines := strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
+		for i := range lines {
+			key, _, _ := strings.Cut(lines[i], "=")
+			_, err := ParseConfig("config", []byte(strings.Join(slices.Delete(slices.Clone(lines), i, i+1), "\n")+"\n"))
+			if err == nil && !slices.Contains(optional, key) {
+				t.Errorf("%s: %s may be missing", name, key)
+			}
+		}
+	}
+}
+
+// As above with many lines: parts of the genuine file with changes, in order.
 func TestNoLinesCanBeAdded(t *testing.T) {
 	all := victims(t)
 	rapid.Check(t, func(t *rapid.T) {
