@@ -302,6 +302,9 @@ func ownKeys() []configKey {
 	keys := []configKey{
 		ownLimit(job.RT, false),
 		ownLimit(job.RT, true),
+		unless(func(d *job.Description) bool { return d.LimitGrace == 0 },
+			seconds("limit_grace", func(d *job.Description) *time.Duration { return &d.LimitGrace })),
+		onlyIfSet("s_rt_warns", func(d *job.Description) *bool { return &d.SoftRTWarns }),
 	}
 	for r := range job.NumResources {
 		switch r {

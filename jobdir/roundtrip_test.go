@@ -54,6 +54,7 @@ func description() *rapid.Generator[*job.Description] {
 			SuspendMethod: word.Draw(t, "suspend"), ResumeMethod: word.Draw(t, "resume"), TerminateMethod: word.Draw(t, "terminate"),
 			ScriptTimeout: duration.Draw(t, "timeout"), HostSlots: nat.Draw(t, "slots"),
 			Nice: rapid.IntRange(-20, 20).Draw(t, "nice"), Binding: word.Draw(t, "binding"), Notify: duration.Draw(t, "notify"),
+			LimitGrace: duration.Draw(t, "grace"), SoftRTWarns: yes("warns"),
 			NotifyKill: job.Notification{Kind: job.NotificationKind(rapid.IntRange(0, 2).Draw(t, "kind")), Signal: word.Draw(t, "signal")},
 			NotifySusp: job.Notification{Kind: job.NotificationKind(rapid.IntRange(0, 2).Draw(t, "kind")), Signal: word.Draw(t, "signal")},
 			MailList:   word.Draw(t, "mail"), MailOptions: job.MailOptions(nat.Draw(t, "m")),
