@@ -98,7 +98,7 @@ func (l life) model() fate {
 			f.codes = append(f.codes, 30)
 		}
 	}
-	ok, started := step("prolog", 7, 8)
+	ok, started := step("prolog", 8, 8)
 	if !started {
 		return f
 	}
@@ -375,16 +375,16 @@ func TestUserPrefixes(t *testing.T) {
 		says   string
 		ran    string
 	}{
-		"a user that does not exist":                   {"nosuchuser@%", asRoot, 7, `"nosuchuser"`, ""},
-		"another user without root":                    {"root@%", asUser, 7, "not root", ""},
-		"a name that is a number is no user id":        {"20002@%", asRoot, 7, `"20002"`, ""},
+		"a user that does not exist":                   {"nosuchuser@%", asRoot, 8, `"nosuchuser"`, ""},
+		"another user without root":                    {"root@%", asUser, 8, "not root", ""},
+		"a name that is a number is no user id":        {"20002@%", asRoot, 8, `"20002"`, ""},
 		"an @ further back is part of the path":        {"%-at@home", asRoot, 0, "", "prolog 20001"},
-		"nothing in front of the @":                    {"@%", asRoot, 7, "", ""},
+		"nothing in front of the @":                    {"@%", asRoot, 8, "", ""},
 		"a user below min_uid may run procedures":      {"low@%", asRoot, 0, "", "prolog 500"},
-		"nothing behind the @":                         {"root@", asRoot, 7, "", ""},
-		"a blank prolog does not end the shepherd":     {" ", asRoot, 7, "", ""},
+		"nothing behind the @":                         {"root@", asRoot, 8, "", ""},
+		"a blank prolog does not end the shepherd":     {" ", asRoot, 8, "", ""},
 		"blanks and tabs in front":                     {" \t root@%", asRoot, 0, "", "prolog 0"},
-		"a no-break space does not separate words":     {"%\u00a0x", asRoot, 7, "", ""},
+		"a no-break space does not separate words":     {"%\u00a0x", asRoot, 8, "", ""},
 		"a relative path is searched along fixed PATH": {"true", asRoot, 0, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
