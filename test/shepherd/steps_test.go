@@ -208,7 +208,7 @@ func TestStepsEnd(t *testing.T) {
 			exits(1): {afterProlog, []job.Failed{8}}, exits(99): {afterProlog, []job.Failed{25}},
 			exits(100): {afterProlog, []job.Failed{30}}, exits(255): {afterProlog, []job.Failed{8}},
 			dies("KILL"): {afterProlog, []job.Failed{8}}, dies("SEGV"): {afterProlog, []job.Failed{8}},
-			missing: {nil, []job.Failed{7}}, noExec: {nil, []job.Failed{7}}, stranger: {nil, []job.Failed{7}},
+			missing: {nil, []job.Failed{8}}, noExec: {nil, []job.Failed{8}}, stranger: {nil, []job.Failed{8}},
 		},
 		"pe_start": {
 			exits(1): {afterStart, []job.Failed{10}}, exits(99): {afterStart, []job.Failed{25}},
