@@ -1,0 +1,92 @@
+# All set-up is: a Go toolchain and make. `make help` lists the targets.
+# Nothing is written outside this tree and Go's caches, except by install.
+
+GO      ?= go
+PREFIX  ?= /usr/local
+DESTDIR ?=
+
+# Limit for the tests of one package, and for one target of `make fuzz`.
+TEST_TIMEOUT ?= 10m
+SOAK_TIMEOUT ?= 4h
+FUZZTIME     ?= 30s
+# Further flags for go test, e.g. make test TESTFLAGS='-run Prolog'
+TESTFLAGS    ?=
+PKGS         ?= ./...
+
+# -buildvcs=false: git refuses to look at a tree that belongs to somebody else
+# (built as root from a user's clone), and go build would then fail.
+export GOFLAGS := -buildvcs=false $(shell $(GO) env GOFLAGS)
+# What a test must not skip for lack of; see CONTRIBUTING.md.
+export EXECD_TEST_REQUIRE
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+
+TOOL := $(GO) tool -modfile=tools.mod
+TEST := $(GO) run ./test/summary -timeout $(TEST_TIMEOUT) -count=1
+
+.DEFAULT_GOAL := build
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build bin/execd and bin/sge_shepherd-go (static, stripped)
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='$(LDFLAGS)' -o bin/execd ./cmd/execd
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='$(LDFLAGS)' -o bin/sge_shepherd-go ./cmd/shepherd
+
+.PHONY: test
+test: ## run all tests; what the machine lacks is skipped with the reason
+	@$(TEST) $(TESTFLAGS) $(PKGS)
+
+# What lies below test/ drives the built executables (a real Grid Engine among
+# them): minutes of work in which the race detector would see only the driver.
+.PHONY: race
+race: ## run the tests of the packages with the race detector (needs gcc)
+	@CGO_ENABLED=1 $(TEST) -race $(TESTFLAGS) $$($(GO) list $(PKGS) | grep -v '/execd/test/')
+
+.PHONY: lint
+lint: ## run the linters (the first time builds them: about two minutes)
+	$(TOOL) golangci-lint run $(PKGS)
+
+.PHONY: fmt
+fmt: ## format the Go files
+	$(TOOL) gofumpt -w .
+
+.PHONY: tidy
+tidy: ## check that go.mod and go.sum hold just what is used
+	$(GO) mod tidy -diff
+
+.PHONY: check
+check: build tidy lint test race ## everything that CI asks of a change
+
+.PHONY: bench
+bench: build ## measure the cost of a job: time and memory of the shepherd
+	$(GO) run ./test/bench
+
+.PHONY: demo
+demo: build ## run the sample scripts of examples/ and show what became of them
+	@examples/demo.sh
+
+.PHONY: soak
+soak: ## run the tests that take long (TestSoak...)
+	@EXECD_TEST_SOAK=1 $(GO) run ./test/summary -timeout $(SOAK_TIMEOUT) -count=1 -run '^TestSoak' $(TESTFLAGS) $(PKGS)
+
+.PHONY: fuzz
+fuzz: ## run every fuzz test for FUZZTIME (30s)
+	@grep -rE --include='*_test.go' '^func Fuzz' . | sed -E 's,/[^/]*:func (Fuzz[A-Za-z0-9_]*).*, \1,' | sort | \
+	while read -r dir name; do \
+		echo "$$dir $$name"; \
+		$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$dir" || exit 1; \
+	done
+
+.PHONY: install
+install: ## install what `make build` made below PREFIX (/usr/local)
+	@test -x bin/execd && test -x bin/sge_shepherd-go || { echo 'nothing to install yet: run make build first' >&2; exit 1; }
+	install -d $(DESTDIR)$(PREFIX)/bin
+	install -m 755 bin/execd bin/sge_shepherd-go $(DESTDIR)$(PREFIX)/bin/
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf bin

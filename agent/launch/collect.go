@@ -1,0 +1,106 @@
+package launch
+
+import (
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/jobdir"
+)
+
+// Collect reads what became of a job from its directory, when its shepherd is
+// gone. shepherd is how that ended. Nothing that is missing or damaged is an
+// error: each has its failure code (sge_status(5)).
+func Collect(dir *jobdir.Dir, d *job.Description, shepherd syscall.WaitStatus) *job.Outcome {
+	o := &job.Outcome{ID: d.ID, Failed: verdict(dir, shepherd)}
+	text, err := dir.FirstError()
+	if err == nil && text != "" && o.Failed == job.FailedNone {
+		o.Failed = job.FailedErrorFile
+	}
+	usage, err := dir.Usage()
+	switch {
+	case err == nil && usage != nil:
+		addUsage(o, usage)
+	case o.Failed == job.FailedNone:
+		o.Failed = job.FailedAfterJob
+	}
+	if migrate, _, err := dir.Checkpointed(); err == nil && migrate {
+		o.Failed = job.FailedMigrate
+	}
+	if ok, err := dir.Exists(jobdir.FileNoResources); err == nil && ok {
+		o.Failed = job.FailedReschedule
+	}
+	classify(o, d)
+	o.FailedText = text
+	if text == "" {
+		o.FailedText = job.FailureOf(o.Failed).Text
+	}
+	if o.Reason == "" {
+		o.Reason = reason(o, shepherd)
+	}
+	return o
+}
+
+// verdict is the failure code that the shepherd has left: the first number of
+// exit_status. Without one its own end says how far it came.
+func verdict(dir *jobdir.Dir, shepherd syscall.WaitStatus) job.Failed {
+	code, done, err := dir.ExitStatus()
+	if done && err == nil {
+		return job.Failed(code)
+	}
+	if shepherd.Exited() && shepherd.ExitStatus() != 0 {
+		return job.Failed(shepherd.ExitStatus())
+	}
+	if exists, err := dir.Exists(jobdir.FileExitStatus); err == nil && !exists {
+		return job.FailedBeforeProlog
+	}
+	return job.FailedNoExitStatus
+}
+
+func addUsage(o *job.Outcome, u *jobdir.Usage) {
+	o.Ran = true
+	o.ExitStatus, o.Signal = u.ExitStatus, u.Signal
+	o.CoreDumped = u.WaitStatus.CoreDumped()
+	o.Start, o.End = u.Start, u.End
+	o.Usage, o.Limit, o.Reason = u.Usage, u.Limit, u.Reason
+	if o.Failed == job.FailedLimit && u.ExitStatus > 128 {
+		// The shepherd leaves it out there, where a real execd would take it
+		// for the reason.
+		o.Signal = u.ExitStatus - 128
+	}
+	if o.Signal != 0 && o.Failed != job.FailedLimit {
+		o.Failed = job.FailedAfterJob
+	}
+}
+
+func classify(o *job.Outcome, d *job.Description) {
+	c := d.Command
+	_, err := os.Stat(c.File)
+	f := job.ClassOf(o.Failed, job.ShellRequest{
+		OwnShell: c.OwnShell, Binary: c.Binary, NoShell: c.NoShell, StartMode: c.StartMode,
+		FileMissing: c.Binary && (err != nil || !strings.HasPrefix(c.File, "/")),
+	})
+	o.Class, o.Effect = f.Class, f.Effect
+}
+
+// reason says in a sentence why a job did not end well; empty for one that did.
+func reason(o *job.Outcome, shepherd syscall.WaitStatus) string {
+	switch {
+	case o.Failed == job.FailedNone:
+		return ""
+	case o.Failed == job.FailedAfterJob && o.Signal != 0:
+		text := "died through signal " + job.SignalName(syscall.Signal(o.Signal))
+		if o.CoreDumped {
+			text += " (core dumped)"
+		}
+		return text
+	case o.Failed == job.FailedAfterJob:
+		return "was ended before it began"
+	case o.Failed == job.FailedNoExitStatus && shepherd.Signaled():
+		return "its shepherd was ended by signal " + job.SignalName(shepherd.Signal())
+	case o.FailedText != "":
+		return o.FailedText
+	}
+	return job.FailureOf(o.Failed).Text
+}

@@ -1,0 +1,287 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/nss"
+	"github.com/execd-project/execd/qconf"
+	"github.com/execd-project/execd/submit"
+)
+
+// Order is a job that has been granted a queue instance on this host: what was
+// asked for, by whom, and the configuration that it meets.
+type Order struct {
+	Request *submit.Request
+	Owner   *nss.User
+	Host    string // name of this host
+
+	Queue  qconf.QueueInstance
+	Config *qconf.Configuration       // of this host
+	PE     *qconf.ParallelEnvironment // nil for a serial job
+	Slots  int                        // granted, all on this host; 1 for a serial job
+	Ckpt   *qconf.Checkpoint          // nil without -ckpt
+
+	Submitted time.Time
+	// SubmitEnv and SubmitDir are the environment and working directory of the
+	// submission, for the SGE_O_ variables.
+	SubmitEnv []string
+	SubmitDir string
+	// HomeOf finds the home directory of a user, for paths that begin with
+	// ~user.
+	HomeOf func(user string) (string, error)
+
+	SGERoot, SGECell string
+	BinaryPath       string // directory of our executables
+	Arch             string // as Grid Engine names it: lx-amd64
+
+	// Terminal leaves output that was not sent elsewhere by -o or -e on the
+	// standard streams of the shepherd: for a job in the foreground.
+	Terminal bool
+	// Privileged says that the shepherd runs as root. Otherwise the job runs
+	// as the user who starts it, and rules about other users do not apply.
+	Privileged bool
+}
+
+// Resolve looks up what a request names in a cluster's configuration and
+// returns the order for a queue on a host. Errors say which name is unknown and
+// what there is.
+func Resolve(c *qconf.Cluster, r *submit.Request, queue, host string) (*Order, error) {
+	instance, err := c.Instance(queue, host)
+	if err != nil {
+		return nil, err
+	}
+	o := &Order{Request: r, Host: host, Queue: instance, Config: c.Config(host), Slots: 1}
+	if r.PE != nil {
+		if o.PE, o.Slots, err = grantPE(c, r.PE, instance); err != nil {
+			return nil, err
+		}
+	}
+	if r.Checkpoint != "" {
+		if !slices.Contains(instance.CkptList, r.Checkpoint) {
+			return nil, fmt.Errorf("-ckpt %s: queue %s does not offer this checkpointing environment; its ckpt_list is %s",
+				r.Checkpoint, queue, listOrNone(instance.CkptList))
+		}
+		if o.Ckpt, err = c.Checkpoint(r.Checkpoint); err != nil {
+			return nil, fmt.Errorf("-ckpt %s: %w", r.Checkpoint, err)
+		}
+	}
+	return o, nil
+}
+
+// grantPE gives a parallel job its slots: the largest number that it asks for
+// and that queue and PE have.
+func grantPE(c *qconf.Cluster, want *submit.ParallelRequest, q qconf.QueueInstance) (*qconf.ParallelEnvironment, int, error) {
+	var most int
+	for _, name := range q.PEList {
+		if !matches(want.Name, name) {
+			continue
+		}
+		pe, err := c.PE(name)
+		if err != nil {
+			return nil, 0, fmt.Errorf("-pe %s: %w", want, err)
+		}
+		available := min(pe.Slots, q.Slots)
+		if n, ok := want.Slots(available); ok {
+			return pe, n, nil
+		}
+		most = max(most, available)
+	}
+	if most == 0 {
+		return nil, 0, fmt.Errorf("-pe %s: queue %s does not offer such a parallel environment; its pe_list is %s",
+			want, q.Queue, listOrNone(q.PEList))
+	}
+	return nil, 0, fmt.Errorf("-pe %s: on this host there are only %d slots", want, most)
+}
+
+func listOrNone(list []string) string {
+	if len(list) == 0 {
+		return "NONE"
+	}
+	return strings.Join(list, " ")
+}
+
+// Describe returns the description of the job under a number. Nothing is
+// touched: an order that cannot be described is refused before anything of it
+// exists. tmpdir may be empty for the name that the TMPDIR usually has.
+func (o *Order) Describe(id job.ID, spool jobdir.Area, tmpdir string) (*job.Description, error) {
+	if err := o.checkOwner(); err != nil {
+		return nil, err
+	}
+	r, q, c := o.Request, o.Queue, o.Config
+	d := &job.Description{
+		ID: id, Name: r.Name, Owner: o.Owner.Name, Account: r.Account, Project: r.Project,
+		SubmissionTime: o.Submitted,
+		Queue:          q.Queue, Host: o.Host, Processors: q.Processors, QueueTmpdir: q.Tmpdir,
+		Tmpdir: tmpdir,
+
+		Prolog: c.PrologFor(q), Epilog: c.EpilogFor(q), StarterMethod: q.StarterMethod,
+		SuspendMethod: q.SuspendMethod, ResumeMethod: q.ResumeMethod, TerminateMethod: q.TerminateMethod,
+		ScriptTimeout: c.ExecdParams.ScriptTimeout,
+
+		HostSlots: o.Slots, Limits: o.limits(), Nice: q.Priority,
+		LimitGrace: q.Notify, SoftRTWarns: !c.ExecdParams.SRTKill,
+		NotifyKill: c.ExecdParams.NotifyKill, NotifySusp: c.ExecdParams.NotifySusp,
+		MailList: strings.Join(o.mailList(), ","), MailOptions: r.MailOptions,
+		SkipGroupLimit:   c.ExecdParams.IgnoreNGroupsMaxLimit,
+		ForbidReschedule: c.QmasterParams.ForbidReschedule, ForbidAppError: c.QmasterParams.ForbidAppError,
+		AddGroupKill: c.ExecdParams.EnableAddGrpKill,
+		PTY:          r.PTY,
+	}
+	if d.Tmpdir == "" {
+		d.Tmpdir = q.Tmpdir + "/" + jobdir.TmpdirName(id, q.Queue)
+	}
+	if o.Privileged {
+		d.MinUID, d.MinGID = c.MinUID, c.MinGID
+	}
+	if r.Notify {
+		d.Notify = q.Notify
+	}
+	if err := o.describePaths(d, spool); err != nil {
+		return nil, err
+	}
+	o.describeParallel(d, spool)
+	o.describeCheckpoint(d)
+	d.Environment = o.environment(d, spool)
+	return d, jobdir.Check(d)
+}
+
+// checkOwner refuses whom jobs are not run for (sge_conf(5), min_uid, min_gid).
+func (o *Order) checkOwner() error {
+	u := o.Owner
+	switch {
+	case u.UID == 0:
+		return errors.New("jobs of root are not run: name the user whose job it is with --as USER")
+	case !o.Privileged:
+		return nil
+	case int64(u.UID) < int64(o.Config.MinUID):
+		return fmt.Errorf("user %s has user id %d, below min_uid %d: jobs of system accounts are not run", u.Name, u.UID, o.Config.MinUID)
+	case int64(u.GID) < int64(o.Config.MinGID):
+		return fmt.Errorf("user %s has group id %d, below min_gid %d: jobs of system accounts are not run", u.Name, u.GID, o.Config.MinGID)
+	}
+	return nil
+}
+
+// describePaths fills in everything that is a path.
+func (o *Order) describePaths(d *job.Description, spool jobdir.Area) error {
+	r := o.Request
+	vars := submit.PathVars{
+		Home: o.Owner.Home, User: o.Owner.Name, JobID: d.ID.Job, JobName: d.Name,
+		Host: o.Host, TaskID: d.ID.Task, Cwd: o.Owner.Home, HomeOf: o.HomeOf,
+	}
+	d.Cwd = o.Owner.Home
+	if r.WorkingDir != "" {
+		dir, err := vars.Expand(r.WorkingDir)
+		if err != nil {
+			return fmt.Errorf("-wd %s: %w", r.WorkingDir, err)
+		}
+		d.Cwd = dir
+	}
+	if !strings.HasPrefix(d.Cwd, "/") {
+		return fmt.Errorf("working directory %q is not an absolute path", d.Cwd)
+	}
+	vars.Cwd = d.Cwd
+
+	for i, s := range []struct {
+		option string
+		list   []submit.HostPath
+	}{{"-i", r.Input}, {"-o", r.Output}, {"-e", r.Error}} {
+		path, err := submit.ExpandPath(s.list, vars)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.option, err)
+		}
+		d.Streams[i].Path = path
+		if path == "" && i > 0 {
+			d.Streams[i].Inherit = o.Terminal && (i == 1 || !r.Join)
+		}
+		d.Streams[i].Staging.TmpPath = d.Tmpdir + "/"
+	}
+	d.MergeError = r.Join
+	if in := d.Streams[0].Path; in != "" && in != "/dev/null" && (in == d.Streams[1].Path || in == d.Streams[2].Path) {
+		return fmt.Errorf("-i %s: standard input and output are the same file", in)
+	}
+
+	d.Command = job.Command{
+		File: r.Command, Args: r.Args, Binary: r.Binary, NoShell: r.NoShell && r.Binary,
+		Shell: o.Queue.Shell, StartMode: o.Queue.ShellStartMode,
+	}
+	if !r.Binary {
+		d.Command.File = spool.ScriptPath(d.ID.Job)
+	}
+	shell, err := submit.ExpandPath(r.Shell, vars)
+	if err != nil {
+		return fmt.Errorf("-S: %w", err)
+	}
+	if shell != "" {
+		d.Command.Shell, d.Command.OwnShell = shell, true
+	}
+	d.Command.LoginShell = o.Config.IsLoginShell(d.Command.Shell)
+	return nil
+}
+
+func (o *Order) describeParallel(d *job.Description, spool jobdir.Area) {
+	if o.PE == nil {
+		return
+	}
+	d.PE = &job.ParallelEnvironment{
+		Name: o.PE.Name, Slots: o.Slots, Start: o.PE.Start, Stop: o.PE.Stop, Qsort: o.PE.QsortArgs,
+		HostFile:   spool.JobPath(d.ID) + "/" + jobdir.FilePEHosts,
+		StdoutPath: d.Streams[1].Path, StderrPath: d.Streams[2].Path,
+	}
+}
+
+// describeCheckpoint merges the checkpoint object with -c (sge_submit(1)): the
+// occasions of the job replace those of the object, and the interval is the
+// larger of the job's and the queue's min_cpu_interval.
+func (o *Order) describeCheckpoint(d *job.Description) {
+	if o.Ckpt == nil {
+		return
+	}
+	c, r := o.Ckpt, o.Request
+	d.Ckpt = &job.Checkpoint{
+		Name: c.Name, Interface: string(c.Interface),
+		Command: c.Command, MigrationCommand: c.MigrationCommand, RestartCommand: c.RestartCommand, CleanCommand: c.CleanCommand,
+		Dir: c.Dir, Signal: c.Signal, When: c.When,
+	}
+	if r.CheckpointWhen != "" {
+		d.Ckpt.When = r.CheckpointWhen
+	}
+	if r.CheckpointInterval > 0 && !strings.Contains(d.Ckpt.When, "m") {
+		d.Ckpt.When += "m"
+	}
+	if strings.Contains(d.Ckpt.When, "m") {
+		d.Ckpt.Interval = max(o.Queue.MinCPUInterval, r.CheckpointInterval)
+	}
+}
+
+// limits merges those of the queue with what the job asks for: the lower value
+// counts (queue_conf(5), RESOURCE LIMITS).
+func (o *Order) limits() job.Limits {
+	l := o.Queue.Limits
+	for r, v := range o.Config.ExecdParams.Limits {
+		switch job.Resource(r) {
+		case job.Descriptors, job.MaxProc, job.MemoryLocked, job.Locks:
+			l[r] = v
+		}
+	}
+	for _, want := range o.Request.LimitRequests() {
+		v := &l[want.Resource].Soft
+		if want.Hard {
+			v = &l[want.Resource].Hard
+		}
+		*v = min(*v, want.Value)
+	}
+	return l
+}
+
+func (o *Order) mailList() []string {
+	if len(o.Request.Mail) > 0 {
+		return o.Request.Mail
+	}
+	return []string{o.Owner.Name + "@" + o.Host}
+}

@@ -1,0 +1,60 @@
+// Execd is the execution-host agent: it runs jobs as Grid Engine does. See
+// execd(8) and execd-run(1).
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/execd-project/execd/agent/foreground"
+)
+
+// version is set by the build.
+var version = "unknown"
+
+const usage = `Usage: execd COMMAND [options]
+
+Commands:
+  run      run one job on this host, in the foreground (execd run --help)
+  version  print the version
+`
+
+func main() { os.Exit(run(os.Args[1:])) }
+
+func run(args []string) int {
+	if len(args) == 0 {
+		fmt.Fprint(os.Stderr, usage)
+		return foreground.ExitUsage
+	}
+	switch args[0] {
+	case "run":
+		return runJob(args[1:])
+	case "version", "--version", "-version":
+		fmt.Println("execd", version)
+		return 0
+	case "help", "--help", "-help", "-h":
+		fmt.Print(usage)
+		return 0
+	}
+	fmt.Fprintf(os.Stderr, "execd: unknown command %q\n%s", args[0], usage)
+	return foreground.ExitUsage
+}
+
+func runJob(args []string) int {
+	executable, err := os.Executable()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "execd:", err)
+		return foreground.ExitCannotRun
+	}
+	c := foreground.Command{Args: args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Executable: executable}
+	status, err := c.Run()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "execd run:", err)
+	}
+	var usageError *foreground.UsageError
+	if errors.As(err, &usageError) {
+		fmt.Fprintln(os.Stderr, "execd run: see execd run --help")
+	}
+	return status
+}

@@ -1,0 +1,34 @@
+// Sge_shepherd-go supervises one job: it runs prolog, PE start, the job, PE
+// stop and epilog from the job directory that it is started in, and records
+// there what happened. See sge_shepherd-go(8).
+package main
+
+import (
+	"os"
+
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/nss"
+	"github.com/execd-project/execd/starter"
+)
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	events, err := starter.Listen()
+	if err != nil {
+		return giveUp(err)
+	}
+	dir, err := jobdir.OpenDir(".")
+	if err != nil {
+		return giveUp(err)
+	}
+	return int(starter.Start(dir, nss.System(), events))
+}
+
+// giveUp tells of an error that comes before there is a job directory to write
+// it to. The exit code is all that a real execd then has.
+func giveUp(err error) int {
+	_, _ = os.Stderr.WriteString("sge_shepherd-go: " + err.Error() + "\n")
+	return int(job.FailedBeforeProlog)
+}

@@ -1,0 +1,113 @@
+package job
+
+import "github.com/execd-project/execd/specifier"
+
+// Resource is something that a job is limited in: the s_/h_ pairs of
+// queue_conf(5), RESOURCE LIMITS, and those of execd_params in sge_conf(5).
+type Resource int
+
+// The limited resources. The comment gives the unit of the values.
+const (
+	RT           Resource = iota // wall-clock time, seconds
+	CPU                          // CPU time of the whole job, seconds
+	Fsize                        // size of a file, bytes
+	Data                         // data segment, bytes
+	Stack                        // stack, bytes
+	Core                         // core file, bytes
+	RSS                          // resident memory, bytes
+	Vmem                         // virtual memory of the whole job, bytes
+	Descriptors                  // open files, count
+	MaxProc                      // processes of the user, count
+	MemoryLocked                 // locked memory, bytes
+	Locks                        // file locks, count
+	NumResources
+)
+
+var resourceNames = [NumResources]string{
+	"rt", "cpu", "fsize", "data", "stack", "core", "rss", "vmem",
+	"descriptors", "maxproc", "memorylocked", "locks",
+}
+
+// String is the name without s_ or h_.
+func (r Resource) String() string { return resourceNames[r] }
+
+// Unit is how values of a resource are noted.
+type Unit int
+
+// The units of limits.
+const (
+	Seconds Unit = iota
+	Bytes
+	Count
+)
+
+// Unit returns the unit in which the values of r are.
+func (r Resource) Unit() Unit {
+	switch r {
+	case RT, CPU:
+		return Seconds
+	case Descriptors, MaxProc, Locks:
+		return Count
+	default:
+		return Bytes
+	}
+}
+
+// Parse reads a value of r in the notation of its unit (sge_types(5)).
+func (r Resource) Parse(s string) (uint64, error) {
+	if r.Unit() == Seconds {
+		return specifier.Time(s)
+	}
+	return specifier.Memory(s)
+}
+
+// Format prints a value of r in the notation of its unit.
+func (r Resource) Format(v uint64) string {
+	if r.Unit() == Seconds {
+		return specifier.FormatTime(v)
+	}
+	return specifier.FormatMemory(v)
+}
+
+// ResourceNamed returns the resource of a limit named "s_cpu" or "h_cpu", and
+// whether it is the hard one. ok is false for every other name.
+func ResourceNamed(name string) (r Resource, hard, ok bool) {
+	if len(name) < 3 || name[1] != '_' || (name[0] != 's' && name[0] != 'h') {
+		return 0, false, false
+	}
+	for r, n := range resourceNames {
+		if n == name[2:] {
+			return Resource(r), name[0] == 'h', true
+		}
+	}
+	return 0, false, false
+}
+
+// Limit is the soft and the hard value of one resource, in its unit;
+// specifier.Infinity is no limit.
+type Limit struct {
+	Soft, Hard uint64
+	// SoftPerJob and HardPerJob are set where the complex is "consumable JOB"
+	// and was requested: then the value is not multiplied by slots.
+	SoftPerJob, HardPerJob bool
+	// Unset leaves the limit as the daemon has it. Only the four of
+	// execd_params can be unset (UNDEFINED).
+	Unset bool
+}
+
+// Limits are all limits of a job, indexed by Resource.
+type Limits [NumResources]Limit
+
+// Unlimited are the limits of a job that asked for none, in a queue that sets
+// none (the template of queue_conf(5)).
+func Unlimited() Limits {
+	var l Limits
+	for r := range l {
+		l[r] = Limit{Soft: specifier.Infinity, Hard: specifier.Infinity}
+		switch Resource(r) {
+		case Descriptors, MaxProc, MemoryLocked, Locks:
+			l[r].Unset = true
+		}
+	}
+	return l
+}

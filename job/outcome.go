@@ -1,0 +1,56 @@
+package job
+
+import "time"
+
+// Outcome is what became of a job: what the accounting record and the user are
+// told.
+type Outcome struct {
+	ID         ID
+	Failed     Failed
+	FailedText string // the first line of the error file, or of the table
+	Class      Class
+	Effect     Effect
+	// Ran is set when the job itself was started; without it there is neither
+	// an exit status nor usage.
+	Ran        bool
+	ExitStatus int // of the job: 0-255, 128+n after signal n
+	Signal     int // that ended the job, 0 for none
+	CoreDumped bool
+	Reason     string // one sentence for people; empty after a normal end
+	Limit      *LimitExceeded
+	Start, End time.Time // of the job itself
+	Usage      Usage
+}
+
+// LimitExceeded says which limit ended a job. Values are in the unit of the
+// resource.
+type LimitExceeded struct {
+	Name            string // "h_rt"
+	Value, Measured float64
+}
+
+// Usage is what a job used, under the names of accounting(5) in the comments.
+type Usage struct {
+	Wallclock     float64 // ru_wallclock, seconds
+	UserTime      float64 // ru_utime, seconds
+	SystemTime    float64 // ru_stime, seconds
+	MaxRSS        int64   // ru_maxrss, bytes (accounting(5) has it in KiB)
+	IxRSS         int64   // ru_ixrss
+	IdRSS         int64   // ru_idrss
+	IsRSS         int64   // ru_isrss
+	MinorFaults   int64   // ru_minflt
+	MajorFaults   int64   // ru_majflt
+	Swaps         int64   // ru_nswap
+	BlocksIn      int64   // ru_inblock, of 512 bytes
+	BlocksOut     int64   // ru_oublock
+	MessagesSent  int64   // ru_msgsnd
+	MessagesRecvd int64   // ru_msgrcv
+	Signals       int64   // ru_nsignals
+	VoluntaryCS   int64   // ru_nvcsw
+	InvoluntaryCS int64   // ru_nivcsw
+	CPU           float64 // cpu, seconds of the whole job
+	Mem           float64 // mem, GiB times seconds of CPU
+	IO            float64 // io, GiB moved
+	IOWait        float64 // iow, seconds
+	MaxVmem       int64   // maxvmem, bytes
+}

@@ -1,0 +1,69 @@
+package jobdir
+
+import (
+	"errors"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// openBeneath returns an O_PATH descriptor of the directory name in dir: no
+// link, and no mount point (EXDEV). A file system in user space (FUSE) is not
+// asked for anything, it might not answer.
+func openBeneath(dir int, name string) (int, error) {
+	const flags = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	how := unix.OpenHow{
+		Flags:   flags,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV,
+	}
+	var fd int
+	err := retry(func() (err error) {
+		fd, err = unix.Openat2(dir, name, &how)
+		return err
+	})
+	// openat2(2) is of Linux 5.6, and some filters of system calls refuse what
+	// they do not know with EPERM.
+	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
+		return openSameMount(dir, name)
+	}
+	return fd, err
+}
+
+// openSameMount is openBeneath for older kernels.
+func openSameMount(dir int, name string) (int, error) {
+	if !plainName(name) {
+		return -1, unix.EINVAL
+	}
+	fd, err := openat(dir, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	there, err := mountID(dir)
+	if err == nil {
+		var here string
+		if here, err = mountID(fd); err == nil && here != there {
+			err = unix.EXDEV
+		}
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// mountID is the number of the mount that a descriptor is in (proc(5), Linux
+// 3.15). The device would not do: a bind mount has that of its source.
+func mountID(fd int) (string, error) {
+	b, err := os.ReadFile("/proc/self/fdinfo/" + itoa(fd))
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.SplitSeq(string(b), "\n") {
+		if id, ok := strings.CutPrefix(line, "mnt_id:"); ok {
+			return strings.TrimSpace(id), nil
+		}
+	}
+	return "", errors.New("no mnt_id in /proc/self/fdinfo")
+}

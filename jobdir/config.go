@@ -1,0 +1,178 @@
+package jobdir
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/execd-project/execd/job"
+)
+
+// FormatConfig prints a description as the config file of its job directory.
+// Environment and the true arguments are not in it: see FormatEnvironment and
+// FormatArguments. A value that would not come back as it went is refused with
+// a *ValueError.
+func FormatConfig(d *job.Description) ([]byte, error) {
+	var b bytes.Buffer
+	if d.Interactive != nil && !isKind("INTERACTIVE", "QLOGIN", "QRSH", "QRLOGIN")(d) {
+		return nil, &ValueError{FileConfig, "script_file", quote(d.Command.File) + " is no kind of interactive job"}
+	}
+	for _, k := range configKeys() {
+		switch {
+		case k.arguments:
+			for i, a := range d.Command.Args {
+				writeLine(&b, argumentKey(i), displayArgument(a))
+			}
+			continue
+		case k.when != nil && !k.when(d), k.optional && k.omit(d):
+			continue
+		}
+		v, problem := k.get(d)
+		if problem == "" && strings.ContainsAny(v, "\n\x00") {
+			problem = quote(v) + " contains a newline or a NUL byte"
+		}
+		if problem != "" {
+			return nil, &ValueError{FileConfig, k.name, problem}
+		}
+		writeLine(&b, k.name, v)
+	}
+	return b.Bytes(), nil
+}
+
+func writeLine(b *bytes.Buffer, key, value string) {
+	b.WriteString(key)
+	b.WriteByte('=')
+	b.WriteString(value)
+	b.WriteByte('\n')
+}
+
+func argumentKey(i int) string { return "job_arg" + strconv.Itoa(i+1) }
+
+// ParseConfig reads a config file strictly: every key in its place, none twice,
+// none unknown. Anything else is a *SyntaxError that names file. The arguments
+// are those of the file; where there is a file of arguments, they are only what
+// people are shown (see ParseArguments).
+func ParseConfig(file string, data []byte) (*job.Description, error) {
+	r := configReader{file: file, keys: configKeys(), d: &job.Description{Limits: job.Unlimited()}}
+	err := eachLine(file, data, func(line int, text string) error {
+		r.line = line
+		key, value, ok := strings.Cut(text, "=")
+		if !ok {
+			return r.fail(text, "expected a line of the form key=value")
+		}
+		return r.take(key, value)
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.line++
+	if err := r.missing(len(r.keys), ""); err != nil {
+		return nil, err
+	}
+	return r.d, nil
+}
+
+// configReader is where a reader of the config file is.
+type configReader struct {
+	file string
+	line int
+	keys []configKey
+	next int // in keys: what comes next, unless it is optional
+	args int // that are still to come
+	d    *job.Description
+}
+
+func (r *configReader) fail(key, problem string) error {
+	return &SyntaxError{File: r.file, Line: r.line, Key: shorten(key), Problem: problem}
+}
+
+// shorten keeps a foreign key from filling a message.
+func shorten(key string) string {
+	if len(key) <= 40 && strings.IndexFunc(key, func(c rune) bool { return c < ' ' || c == 0x7f }) < 0 {
+		return key
+	}
+	return strconv.Quote(key[:min(len(key), 40)])
+}
+
+// take reads one line.
+func (r *configReader) take(key, value string) error {
+	if r.args > 0 {
+		want := argumentKey(len(r.d.Command.Args))
+		if key != want {
+			return r.fail(key, "expected "+want+" (is there a newline in an argument?)")
+		}
+		r.d.Command.Args = append(r.d.Command.Args, value)
+		r.args--
+		return nil
+	}
+	i := r.next + slices.IndexFunc(r.keys[r.next:], func(k configKey) bool { return k.name == key && !k.arguments })
+	if i < r.next {
+		return r.fail(key, r.misplaced(key))
+	}
+	if err := r.missing(i, key); err != nil {
+		return err
+	}
+	k := r.keys[i]
+	if k.when != nil && !k.when(r.d) {
+		return r.fail(key, "does not belong to a job of this kind")
+	}
+	if problem := k.set(r.d, value); problem != "" {
+		return r.fail(key, problem)
+	}
+	if key == "njob_args" {
+		r.args, _ = strconv.Atoi(value)
+	}
+	r.next = i + 1
+	return nil
+}
+
+// missing complains about the first key before index i that should have come.
+func (r *configReader) missing(i int, got string) error {
+	if r.args > 0 {
+		return r.fail(argumentKey(len(r.d.Command.Args)), "missing")
+	}
+	for _, k := range r.keys[r.next:i] {
+		if k.optional || k.arguments || (k.when != nil && !k.when(r.d)) {
+			continue
+		}
+		if got == "" {
+			return r.fail(k.name, "missing")
+		}
+		return r.fail(got, "expected "+k.name)
+	}
+	return nil
+}
+
+// misplaced says what is wrong with a key that cannot come any more.
+func (r *configReader) misplaced(key string) string {
+	known := func(k configKey) bool { return k.name == key && !k.arguments }
+	switch {
+	case slices.ContainsFunc(r.keys[:r.next], known):
+		return "comes too late or twice"
+	case strings.HasPrefix(key, "job_arg"):
+		return "more arguments than njob_args, or in the wrong place"
+	}
+	return "unknown key"
+}
+
+// eachLine calls f with the lines of a file, which all end in a newline and
+// contain no NUL byte.
+func eachLine(file string, data []byte, f func(line int, text string) error) error {
+	rest := string(data)
+	for line := 1; rest != ""; line++ {
+		text, after, ok := strings.Cut(rest, "\n")
+		if !ok {
+			return &SyntaxError{File: file, Line: line, Problem: "the file ends within a line"}
+		}
+		if strings.IndexByte(text, 0) >= 0 {
+			key, _, _ := strings.Cut(text, "=")
+			return &SyntaxError{File: file, Line: line, Key: shorten(key), Problem: "contains a NUL byte"}
+		}
+		if err := f(line, text); err != nil {
+			return err
+		}
+		rest = after
+	}
+	return nil
+}

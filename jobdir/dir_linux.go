@@ -1,0 +1,282 @@
+package jobdir
+
+import (
+	"errors"
+	"os"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// mostFile is the size above which a file of a job directory is refused. The
+// kernel takes 6 MiB of arguments and environment at most (execve(2)); escaping
+// may double that.
+const mostFile = 32 << 20
+
+// Modes. What belongs to the submitter alone is closed to others: the original
+// leaves it open to everybody on the host. The rest is for administrators and
+// curious users to read. Nobody but the maker writes.
+const (
+	modeDir     = 0o755
+	modePrivate = 0o600
+	modePublic  = 0o644
+)
+
+func modeOf(name string) uint32 {
+	switch name {
+	case FileConfig, FileEnvironment, FileArguments:
+		return modePrivate
+	}
+	return modePublic
+}
+
+// Dir is an open job directory. All access goes through its descriptor, so
+// that renaming or replacing the directory leads nowhere else.
+//
+// Each file has one writer at a time: the daemon before the shepherd has been
+// started and for "signal", the shepherd otherwise.
+type Dir struct {
+	fd   int
+	path string // for messages
+}
+
+// OpenDir opens a directory that exists; path "." is the one that a shepherd is
+// started in. It refuses one that somebody else could have written: the owner
+// must be root, the effective user or one of trusted, and neither group nor
+// others may write.
+func OpenDir(path string, trusted ...int) (*Dir, error) {
+	return openDirAt(unix.AT_FDCWD, path, path, trusted)
+}
+
+func openDirAt(dirfd int, name, path string, trusted []int) (*Dir, error) {
+	fd, err := openat(dirfd, name, openDirFlags, 0)
+	if err != nil {
+		return nil, &Error{"open directory", path, err}
+	}
+	if err := checkDir(fd, trusted); err != nil {
+		unix.Close(fd)
+		return nil, &Error{"use directory", path, err}
+	}
+	return &Dir{fd: fd, path: path}, nil
+}
+
+// checkDir refuses a directory that belongs to a stranger or that others may
+// write to.
+func checkDir(fd int, trusted []int) error {
+	var st unix.Stat_t
+	if err := retry(func() error { return unix.Fstat(fd, &st) }); err != nil {
+		return err
+	}
+	owner := int(st.Uid)
+	if owner != 0 && owner != unix.Geteuid() && !slices.Contains(trusted, owner) {
+		return errors.New("it belongs to user id " + itoa(owner) + ", expected " + itoa(unix.Geteuid()) + " or root")
+	}
+	if st.Mode&0o022 != 0 {
+		return errors.New("others may write to it (mode " + octal(st.Mode&0o7777) + ")")
+	}
+	return nil
+}
+
+// Path is the path under which the directory was opened or made.
+func (d *Dir) Path() string { return d.path }
+
+// Fd is the descriptor of the directory. It is valid until Close.
+func (d *Dir) Fd() int { return d.fd }
+
+// Close closes the descriptor; the directory stays.
+func (d *Dir) Close() error {
+	if d.fd < 0 {
+		return nil
+	}
+	err := unix.Close(d.fd)
+	d.fd = -1
+	if err != nil {
+		return &Error{"close", d.path, err}
+	}
+	return nil
+}
+
+func (d *Dir) file(name string) string { return d.path + "/" + name }
+
+// ReadFile returns the content of a regular file of the directory.
+// errors.Is(err, fs.ErrNotExist) tells that there is none.
+func (d *Dir) ReadFile(name string) ([]byte, error) {
+	b, err := d.read(name)
+	if err != nil {
+		return nil, &Error{"read", d.file(name), err}
+	}
+	return b, nil
+}
+
+func (d *Dir) read(name string) ([]byte, error) {
+	fd, st, err := d.open(name, unix.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	if st.Size > mostFile {
+		return nil, unix.EFBIG
+	}
+	return readAll(fd, int(st.Size), mostFile)
+}
+
+// open opens a regular file.
+func (d *Dir) open(name string, flags int, mode uint32) (fd int, st unix.Stat_t, err error) {
+	if !plainName(name) {
+		return -1, st, unix.EINVAL
+	}
+	if fd, err = openat(d.fd, name, flags|openFlags, mode); err != nil {
+		return -1, st, err
+	}
+	err = retry(func() error { return unix.Fstat(fd, &st) })
+	if err == nil && !isRegular(st.Mode) {
+		err = errors.New("it is no regular file")
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, st, err
+	}
+	return fd, st, nil
+}
+
+// WriteFile replaces a file as a whole: whoever reads it meanwhile sees the old
+// content or the new one. It is not on the disk before Sync.
+func (d *Dir) WriteFile(name string, data []byte) error {
+	if err := d.write(name, data, false); err != nil {
+		return &Error{"write", d.file(name), err}
+	}
+	return nil
+}
+
+func (d *Dir) write(name string, data []byte, sync bool) error {
+	if !plainName(name) {
+		return unix.EINVAL
+	}
+	temp := "." + name + ".new"
+	const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | openFlags
+	fd, err := openat(d.fd, temp, flags, modeOf(name))
+	if errors.Is(err, unix.EEXIST) { // of a writer that was killed
+		if err := unix.Unlinkat(d.fd, temp, 0); err != nil {
+			return err
+		}
+		fd, err = openat(d.fd, temp, flags, modeOf(name))
+	}
+	if err != nil {
+		return err
+	}
+	err = fill(fd, data, modeOf(name), sync)
+	if e := unix.Close(fd); err == nil {
+		err = e // NFS reports a full disk here
+	}
+	if err == nil {
+		err = retry(func() error { return unix.Renameat(d.fd, temp, d.fd, name) })
+	}
+	if err != nil {
+		_ = unix.Unlinkat(d.fd, temp, 0)
+	}
+	return err
+}
+
+// fill gives a new file its content and, whatever the umask is, its mode.
+func fill(fd int, data []byte, mode uint32, sync bool) error {
+	if err := unix.Fchmod(fd, mode); err != nil {
+		return err
+	}
+	if err := writeAll(fd, data); err != nil {
+		return err
+	}
+	if sync {
+		return retry(func() error { return unix.Fsync(fd) })
+	}
+	return nil
+}
+
+// OpenAppend opens a file for lines to be added, and makes it when needed.
+func (d *Dir) OpenAppend(name string) (*os.File, error) {
+	fd, _, err := d.open(name, unix.O_WRONLY|unix.O_APPEND|unix.O_CREAT, modeOf(name))
+	if err != nil {
+		return nil, &Error{"open", d.file(name), err}
+	}
+	return os.NewFile(uintptr(fd), d.file(name)), nil
+}
+
+// Append adds text to the end of a file in one write, and makes the file when
+// needed.
+func (d *Dir) Append(name, text string) error {
+	fd, _, err := d.open(name, unix.O_WRONLY|unix.O_APPEND|unix.O_CREAT, modeOf(name))
+	if err == nil {
+		err = writeAll(fd, []byte(text))
+		if e := unix.Close(fd); err == nil {
+			err = e
+		}
+	}
+	if err != nil {
+		return &Error{"write", d.file(name), err}
+	}
+	return nil
+}
+
+// Exists reports whether there is an entry of that name, of whatever kind.
+func (d *Dir) Exists(name string) (bool, error) {
+	var st unix.Stat_t
+	err := retry(func() error { return unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, unix.ENOENT):
+		return false, nil
+	}
+	return false, &Error{"look at", d.file(name), err}
+}
+
+// Remove removes a file, if it is there.
+func (d *Dir) Remove(name string) error {
+	if !plainName(name) {
+		return &Error{"remove", d.file(name), unix.EINVAL}
+	}
+	if err := unix.Unlinkat(d.fd, name, 0); err != nil && !errors.Is(err, unix.ENOENT) {
+		return &Error{"remove", d.file(name), err}
+	}
+	return nil
+}
+
+// Sync brings the named files, as far as they exist, and the directory itself
+// to the disk: before a start is acknowledged and before an end is reported.
+func (d *Dir) Sync(names ...string) error {
+	for _, name := range names {
+		fd, _, err := d.open(name, unix.O_RDONLY, 0)
+		if errors.Is(err, unix.ENOENT) {
+			continue
+		}
+		if err == nil {
+			err = retry(func() error { return unix.Fsync(fd) })
+			unix.Close(fd)
+		}
+		if err != nil {
+			return &Error{"sync", d.file(name), err}
+		}
+	}
+	if err := retry(func() error { return unix.Fsync(d.fd) }); err != nil {
+		return &Error{"sync", d.path, err}
+	}
+	return nil
+}
+
+// Protect takes the right to read what came from the submitter away from other
+// users, for a directory that a real execd has made: it leaves config and
+// environment open to everybody on the host.
+func (d *Dir) Protect() error {
+	for _, name := range []string{FileConfig, FileEnvironment} {
+		fd, st, err := d.open(name, unix.O_RDONLY, 0)
+		if err == nil && st.Mode&0o7777 != modePrivate {
+			err = unix.Fchmod(fd, modePrivate)
+		}
+		if fd >= 0 {
+			unix.Close(fd)
+		}
+		if err != nil {
+			return &Error{"protect", d.file(name), err}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+package jobdir
+
+import (
+	"strings"
+)
+
+// FormatEnvironment prints variables (NAME=value) as the file environment: one
+// on a line, with a backslash in a value written as two and a newline as
+// backslash and n.
+func FormatEnvironment(vars []string) ([]byte, error) {
+	var b []byte
+	for _, v := range vars {
+		name, value, ok := strings.Cut(v, "=")
+		switch {
+		case !ok || name == "":
+			return nil, &ValueError{FileEnvironment, quote(v), "it is not of the form NAME=value"}
+		case strings.ContainsAny(name, "\n\x00") || strings.IndexByte(value, 0) >= 0:
+			return nil, &ValueError{FileEnvironment, quote(name), "a newline in the name or a NUL byte"}
+		}
+		b = append(append(b, name...), '=')
+		b = append(append(b, escape(value)...), '\n')
+	}
+	return b, nil
+}
+
+// ParseEnvironment reads a file environment, in its order and with repetitions.
+// Unlike the original's shepherd it has no limit on the length of a line.
+func ParseEnvironment(file string, data []byte) ([]string, error) {
+	var vars []string
+	err := eachLine(file, data, func(line int, text string) error {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok || name == "" {
+			return &SyntaxError{file, line, shorten(name), "expected a line of the form NAME=value"}
+		}
+		vars = append(vars, name+"="+unescape(value))
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return vars, nil
+}
+
+func escape(s string) string {
+	if !strings.ContainsAny(s, "\\\n") {
+		return s
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(s, `\`, `\\`), "\n", `\n`)
+}
+
+// unescape undoes exactly what escape does; any other backslash stays, as in
+// the original's reader.
+func unescape(s string) string {
+	if strings.IndexByte(s, '\\') < 0 {
+		return s
+	}
+	b := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+1 < len(s) {
+			switch s[i+1] {
+			case '\\':
+				b, i = append(b, '\\'), i+1
+				continue
+			case 'n':
+				b, i = append(b, '\n'), i+1
+				continue
+			}
+		}
+		b = append(b, s[i])
+	}
+	return string(b)
+}

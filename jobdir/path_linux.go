@@ -1,0 +1,127 @@
+package jobdir
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// mostLinks is how many links a path may go through, as in the kernel.
+const mostLinks = 40
+
+// walker opens a directory of the administrator by its path, and trusts no
+// component that somebody else could exchange. Links are followed if the
+// administrator has set them: a /tmp that leads to /scratch is common.
+type walker struct {
+	trusted []int  // owners beside root and the effective user
+	create  uint32 // mode of missing directories; 0: they are not made
+}
+
+// open returns an O_PATH descriptor of the directory at path, which must be
+// absolute. The error says which component is the reason.
+func (w walker) open(path string) (int, error) {
+	if !strings.HasPrefix(path, "/") {
+		return -1, &Error{"use directory", path, errors.New("it is no absolute path")}
+	}
+	fd, err := openat(unix.AT_FDCWD, "/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, &Error{"open directory", "/", err}
+	}
+	at, links := "", 0
+	rest := components(path)
+	for len(rest) > 0 {
+		name := rest[0]
+		rest = rest[1:]
+		next, link, err := w.step(fd, name)
+		if err != nil {
+			unix.Close(fd)
+			return -1, &Error{"use directory", at + "/" + name, err}
+		}
+		if next < 0 { // a link
+			if links++; links > mostLinks {
+				unix.Close(fd)
+				return -1, &Error{"use directory", path, unix.ELOOP}
+			}
+			rest = append(components(link), rest...)
+			if !strings.HasPrefix(link, "/") {
+				continue
+			}
+			at, name = "", ""
+			if next, err = openat(unix.AT_FDCWD, "/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
+				unix.Close(fd)
+				return -1, &Error{"open directory", "/", err}
+			}
+		}
+		unix.Close(fd)
+		fd = next
+		if name != "" {
+			at += "/" + name
+		}
+	}
+	return fd, nil
+}
+
+func components(path string) []string {
+	return slices.DeleteFunc(strings.Split(path, "/"), func(s string) bool { return s == "" || s == "." })
+}
+
+// step opens the directory name in dirfd, or reads the link of that name: then
+// fd is -1.
+func (w walker) step(dirfd int, name string) (fd int, link string, err error) {
+	const flags = unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	fd, err = openat(dirfd, name, flags, 0)
+	if errors.Is(err, unix.ENOENT) && w.create != 0 {
+		if err = unix.Mkdirat(dirfd, name, w.create); err == nil || errors.Is(err, unix.EEXIST) {
+			fd, err = openat(dirfd, name, flags, 0)
+		}
+	}
+	if err != nil {
+		return -1, "", err
+	}
+	var st unix.Stat_t
+	if err = unix.Fstat(fd, &st); err == nil {
+		err = w.check(&st)
+	}
+	if err == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK {
+		b := make([]byte, unix.PathMax)
+		var n int
+		if n, err = unix.Readlinkat(fd, "", b); err == nil {
+			unix.Close(fd)
+			return -1, string(b[:n]), nil
+		}
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, "", err
+	}
+	return fd, "", nil
+}
+
+// check says whether what st describes can be relied on to stay what it is. In
+// a directory with the sticky bit others may write, but not exchange what is
+// not theirs.
+func (w walker) check(st *unix.Stat_t) error {
+	owner := int(st.Uid)
+	if owner != 0 && owner != unix.Geteuid() && !slices.Contains(w.trusted, owner) {
+		return errors.New("it belongs to user id " + itoa(owner) + ", who could exchange it")
+	}
+	if st.Mode&unix.S_IFMT == unix.S_IFLNK {
+		return nil
+	}
+	if !isDir(st.Mode) {
+		return unix.ENOTDIR
+	}
+	writers := st.Mode & 0o022
+	if int(st.Gid) == unix.Getegid() {
+		writers &^= 0o020 // a group of our own, as of users with umask 002
+	}
+	if writers != 0 && st.Mode&unix.S_ISVTX == 0 {
+		return errors.New("others may write to it, and it has no sticky bit (mode " + octal(st.Mode&0o7777) + ")")
+	}
+	return nil
+}
+
+// reopen makes a descriptor for reading of an O_PATH descriptor of a directory.
+func reopen(fd int) (int, error) { return openat(fd, ".", openDirFlags, 0) }

@@ -1,0 +1,50 @@
+package jobdir
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// RecordLine is a line of the files trace and error, in the original's form:
+// "MM/DD/YYYY HH:MM:SS [euid:pid]: text". Whatever would end the line within
+// text is made visible.
+func RecordLine(t time.Time, euid, pid int, text string) string {
+	b := make([]byte, 0, 40+len(text))
+	b = t.AppendFormat(b, "01/02/2006 15:04:05")
+	b = append(b, " ["...)
+	b = strconv.AppendInt(b, int64(euid), 10)
+	b = append(b, ':')
+	b = strconv.AppendInt(b, int64(pid), 10)
+	b = append(b, "]: "...)
+	b = append(b, oneLine(text)...)
+	return string(append(b, '\n'))
+}
+
+func oneLine(text string) string {
+	if !strings.ContainsAny(text, "\n\x00") {
+		return text
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(text, "\n", `\n`), "\x00", `\0`)
+}
+
+// FirstRecord is the text of the first line of a file error, without its time;
+// empty if there is none. Only this line is reported.
+func FirstRecord(data []byte) string {
+	line, _, _ := strings.Cut(string(data), "\n")
+	if _, text, ok := strings.Cut(line, "]: "); ok {
+		return text
+	}
+	return line
+}
+
+// FirstNumber is the first number of a file exit_status, the one that counts.
+// ok is false when there is none: then the shepherd has not come to an end.
+func FirstNumber(data []byte) (n int, ok bool) {
+	f := strings.Fields(string(data))
+	if len(f) == 0 {
+		return 0, false
+	}
+	n, err := strconv.Atoi(f[0])
+	return n, err == nil
+}

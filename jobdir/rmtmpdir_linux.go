@@ -1,0 +1,177 @@
+package jobdir
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// RemoveOptions are the choices for the removal of a TMPDIR.
+type RemoveOptions struct {
+	// UID and GID are the user whose directory it is. As root, everything that
+	// this user could remove is removed with this user's rights; only what is
+	// left then is removed as root.
+	UID, GID int
+	// Owners are others whose directories in it are emptied as root: the users
+	// of prolog and epilog. Root's and the user's own always are. What belongs
+	// to anybody else stays: the user may have moved it here from a place
+	// where he could not have removed it.
+	Owners []int
+	// Timeout bounds the removal while somebody keeps writing; 0 is a minute.
+	Timeout time.Duration
+	// Trusted are owners of the tmpdir of the queue, as in MakeTmpdir.
+	Trusted []int
+}
+
+// LeftError tells that a TMPDIR could not be removed completely.
+type LeftError struct {
+	Path  string
+	Names []string // some of what is left
+	Err   error    // why the first of them is
+}
+
+func (e *LeftError) Error() string {
+	s := "cannot remove " + e.Path + " completely: " + e.Err.Error()
+	if len(e.Names) > 0 {
+		s += "; left are "
+		for i, n := range e.Names {
+			if i > 0 {
+				s += ", "
+			}
+			s += quote(n)
+		}
+	}
+	return s
+}
+
+// Unwrap returns the cause.
+func (e *LeftError) Unwrap() error { return e.Err }
+
+// ErrNotOurs is returned for a path at which there is something else than the
+// directory that was made there. It has not been touched.
+var ErrNotOurs = errors.New("it is not the directory that was made for the job")
+
+// RemoveTmpdir removes the TMPDIR of a job with its contents, whatever the user
+// has done to them, and nothing else: no link is followed, no mount is entered.
+// It is no error if the directory is gone.
+//
+// The processes of the job should have ended. If somebody keeps writing all the
+// same, or something cannot be removed, the result is a *LeftError.
+func RemoveTmpdir(t Tmpdir, o RemoveOptions) error {
+	i := strings.LastIndexByte(t.Path, '/')
+	if !strings.HasPrefix(t.Path, "/") || !plainName(t.Path[i+1:]) {
+		return &Error{"remove", t.Path, errors.New("it is no absolute path of a directory")}
+	}
+	parent, err := walker{trusted: o.Trusted}.open("/" + t.Path[:i])
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(parent)
+	return removeTmpdir(parent, t.Path[i+1:], t, o)
+}
+
+// SweepTmpdir removes what a crash has left of a TMPDIR of which only the name
+// is known: directories of that name, with and without a random suffix, that
+// belong to the user, or to ourselves and so were not handed over yet.
+func SweepTmpdir(queueTmpdir, name string, o RemoveOptions) error {
+	dir := strings.TrimRight(queueTmpdir, "/")
+	if !plainName(name) {
+		return &Error{"remove", dir + "/" + name, unix.EINVAL}
+	}
+	parent, err := walker{trusted: o.Trusted}.open(queueTmpdir)
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(parent)
+	names, err := list(parent)
+	if err != nil {
+		return &Error{"read directory", queueTmpdir, err}
+	}
+	for _, n := range names {
+		rest, ok := strings.CutPrefix(n, name)
+		if !ok || (rest != "" && (rest[0] != '.' || !isSuffix(rest[1:]))) {
+			continue
+		}
+		var st unix.Stat_t
+		if e := unix.Fstatat(parent, n, &st, unix.AT_SYMLINK_NOFOLLOW); e != nil || !isDir(st.Mode) {
+			continue
+		}
+		if owner := int(st.Uid); owner != o.UID && owner != unix.Geteuid() {
+			continue
+		}
+		t := Tmpdir{Path: dir + "/" + n, Dev: st.Dev, Ino: st.Ino}
+		if e := removeTmpdir(parent, n, t, o); err == nil {
+			err = e
+		}
+	}
+	return err
+}
+
+func removeTmpdir(parent int, name string, t Tmpdir, o RemoveOptions) error {
+	top, err := openBeneath(parent, name)
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	var st unix.Stat_t
+	if err == nil {
+		defer unix.Close(top)
+		err = unix.Fstat(top, &st)
+	} else if notADirectory(err) || errors.Is(err, unix.EXDEV) {
+		err = ErrNotOurs
+	}
+	if err == nil && (st.Dev != t.Dev || st.Ino != t.Ino) {
+		err = ErrNotOurs
+	}
+	if err != nil {
+		return &Error{"remove", t.Path, err}
+	}
+	timeout := o.Timeout
+	if timeout <= 0 {
+		timeout = time.Minute
+	}
+	r := remover{deadline: time.Now().Add(timeout)}
+	if unix.Geteuid() == 0 && o.UID != 0 {
+		asUser := r
+		asUser.chmod = true
+		if withIdentity(o.UID, o.GID, func() { err = asUser.whole(parent, name, top, t) }) == nil && err == nil {
+			return nil
+		}
+		r.owners = append([]int{o.UID, 0}, o.Owners...)
+	} else {
+		r.chmod = true
+	}
+	if err = r.whole(parent, name, top, t); err == nil {
+		return nil
+	}
+	return &LeftError{Path: t.Path, Names: r.left(top), Err: err}
+}
+
+// whole empties the directory, and removes it if it is still where it was. The
+// user may move it (it is his): then only its contents go.
+func (r *remover) whole(parent int, name string, top int, t Tmpdir) error {
+	if err := r.emptyPath(top); err != nil {
+		return err
+	}
+	var st unix.Stat_t
+	err := unix.Fstatat(parent, name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	if errors.Is(err, unix.ENOENT) || (err == nil && (st.Dev != t.Dev || st.Ino != t.Ino)) {
+		return nil
+	}
+	if err == nil {
+		// Between the look and this only its owner can put another one here,
+		// and it is removed only if it is an empty directory.
+		err = unix.Unlinkat(parent, name, unix.AT_REMOVEDIR)
+	}
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,233 @@
+package jobdir
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/job"
+)
+
+// Directories and files of a spool area. The names are the original's; its
+// jobseqnum is kept by the master.
+const (
+	dirActiveJobs = "active_jobs"
+	dirJobScripts = "job_scripts"
+	fileSequence  = "jobseqnum"
+)
+
+// Spool is an open spool area: what is on disk for all jobs of a host.
+//
+//	active_jobs/<job>.<task>/   a Dir, mode 0755
+//	job_scripts/<job>           a script, mode 0500, of the owner of the job
+//	jobseqnum                   the last job number that was given out
+//
+// The area belongs to whoever runs the daemon. Several processes may use one at
+// the same time.
+type Spool struct {
+	path                  string
+	root, active, scripts int
+	// fault is called before each step that changes something; tests make it
+	// fail or kill the process there.
+	fault func(step string) error
+}
+
+// OpenSpool opens a spool area, and makes it if it is missing. It refuses one
+// that belongs to a stranger or that others may write to, and one below a
+// directory that they could exchange. The path must be absolute: it is part of
+// what jobs are told.
+//
+// A user's own area is closed to others. That of root is not: users must get
+// at their scripts.
+func OpenSpool(path string) (*Spool, error) {
+	mode := uint32(modeDir)
+	if unix.Geteuid() != 0 {
+		mode = 0o700
+	}
+	s := &Spool{path: strings.TrimRight(path, "/"), root: -1, active: -1, scripts: -1}
+	fd, err := walker{create: mode}.open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	if s.root, err = reopen(fd); err == nil {
+		err = checkDir(s.root, nil)
+	}
+	if err != nil {
+		s.Close()
+		return nil, &Error{"use spool directory", path, err}
+	}
+	for name, fd := range map[string]*int{dirActiveJobs: &s.active, dirJobScripts: &s.scripts} {
+		if *fd, err = s.subdirectory(name); err != nil {
+			s.Close()
+			return nil, &Error{"use spool directory", s.path + "/" + name, err}
+		}
+	}
+	return s, nil
+}
+
+func (s *Spool) subdirectory(name string) (int, error) {
+	err := unix.Mkdirat(s.root, name, modeDir)
+	made := err == nil
+	if err != nil && !errors.Is(err, unix.EEXIST) {
+		return -1, err
+	}
+	fd, err := openat(s.root, name, openDirFlags, 0)
+	if err != nil {
+		return -1, err
+	}
+	if made {
+		err = unix.Fchmod(fd, modeDir) // whatever the umask is
+	}
+	if err == nil {
+		err = checkDir(fd, nil)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// Close closes the descriptors of the area.
+func (s *Spool) Close() {
+	for _, fd := range []*int{&s.root, &s.active, &s.scripts} {
+		if *fd >= 0 {
+			unix.Close(*fd)
+			*fd = -1
+		}
+	}
+}
+
+// Path is the absolute path of the area.
+func (s *Spool) Path() string { return s.path }
+
+// JobPath is the absolute path of the directory of a job, whether it exists or
+// not: SGE_JOB_SPOOL_DIR.
+func (s *Spool) JobPath(id job.ID) string { return s.path + "/" + dirActiveJobs + "/" + DirName(id) }
+
+// ScriptPath is the absolute path of the script of a job.
+func (s *Spool) ScriptPath(job int) string { return s.path + "/" + dirJobScripts + "/" + itoa(job) }
+
+// Open opens the directory of a job.
+func (s *Spool) Open(id job.ID) (*Dir, error) {
+	parent, name, err := s.parent(id)
+	if err != nil {
+		return nil, err
+	}
+	defer s.release(parent)
+	return openDirAt(parent, name, s.JobPath(id), nil)
+}
+
+// parent returns the descriptor of the directory in which that of a job is.
+func (s *Spool) parent(id job.ID) (fd int, name string, err error) {
+	if id.Job < 1 || id.Task < 0 {
+		return -1, "", &Error{"use the directory of job", id.String(), errors.New("there are no such numbers")}
+	}
+	task := itoa(id.Job) + "." + itoa(id.TaskDir())
+	if id.PETask == "" {
+		return s.active, task, nil
+	}
+	if !plainName(id.PETask) || !strings.Contains(id.PETask, ".") {
+		return -1, "", &Error{"use the directory of job", id.String(), errors.New(quote(id.PETask) + " is no id of a task")}
+	}
+	fd, err = openat(s.active, task, openDirFlags, 0)
+	if err != nil {
+		return -1, "", &Error{"open directory", s.path + "/" + dirActiveJobs + "/" + task, err}
+	}
+	return fd, id.PETask, nil
+}
+
+func (s *Spool) release(fd int) {
+	if fd != s.active {
+		unix.Close(fd)
+	}
+}
+
+// Jobs lists the jobs that have a directory, in the order of their numbers; a
+// job of a parallel job's task is not among them (see PETasks). Directories of
+// former runs that have been kept, and foreign names, are left out.
+func (s *Spool) Jobs() ([]job.ID, error) {
+	names, err := list(s.active)
+	if err != nil {
+		return nil, &Error{"read directory", s.path + "/" + dirActiveJobs, err}
+	}
+	var ids []job.ID
+	for _, n := range names {
+		j, t, _ := strings.Cut(n, ".")
+		id := job.ID{Job: positive(j), Task: positive(t)}
+		if id.Job > 0 && id.Task > 0 && DirName(id) == n {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, func(a, b job.ID) int {
+		if a.Job != b.Job {
+			return a.Job - b.Job
+		}
+		return a.Task - b.Task
+	})
+	return ids, nil
+}
+
+// PETasks lists the tasks of a parallel job that have a directory in d.
+func (d *Dir) PETasks() ([]string, error) {
+	names, err := list(d.fd)
+	if err != nil {
+		return nil, &Error{"read directory", d.path, err}
+	}
+	names = slices.DeleteFunc(names, func(n string) bool {
+		number, host, _ := strings.Cut(n, ".")
+		var st unix.Stat_t
+		return positive(number) == 0 || host == "" ||
+			unix.Fstatat(d.fd, n, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || !isDir(st.Mode)
+	})
+	slices.Sort(names)
+	return names, nil
+}
+
+// positive reads a number of at least 1; 0 is for everything else.
+func positive(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 1 || itoa(n) != s {
+		return 0
+	}
+	return n
+}
+
+// list returns the names in a directory. It opens it anew, for a position of
+// its own.
+func list(fd int) ([]string, error) {
+	fd, err := reopen(fd)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	var names []string
+	buf := make([]byte, 8<<10)
+	for {
+		n, err := readDirent(fd, buf)
+		if err != nil || n == 0 {
+			return names, err
+		}
+		_, _, names = unix.ParseDirent(buf[:n], -1, names)
+	}
+}
+
+func readDirent(fd int, buf []byte) (n int, err error) {
+	err = retry(func() error {
+		n, err = unix.ReadDirent(fd, buf)
+		return err
+	})
+	return n, err
+}
+
+// step is a place at which a test may interrupt.
+func (s *Spool) step(name string) error {
+	if s.fault == nil {
+		return nil
+	}
+	return s.fault(name)
+}

@@ -1,0 +1,122 @@
+package limits
+
+import (
+	"math/bits"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/specifier"
+)
+
+// Rlimit is one resource limit of setrlimit(2) with the job's limit behind it.
+type Rlimit struct {
+	Resource   job.Resource
+	Number     int    // RLIMIT_…
+	Name       string // "RLIMIT_CPU"
+	Soft, Hard uint64 // unix.RLIM_INFINITY for none
+}
+
+// rules is how the limits of a job become resource limits, in the order in
+// which they are set (the original's; address space last, so that setting the
+// others cannot fail for want of it).
+var rules = []struct {
+	resource job.Resource
+	number   int
+	name     string
+	perSlot  bool // multiplied by the slots on this host
+	// jobConsumable: the value of a complex "consumable JOB" is that of the
+	// whole job already.
+	jobConsumable bool
+	least, most   uint64 // forced bounds; most 0 for none
+	// clampFirst applies the bounds before the multiplication.
+	clampFirst bool
+}{
+	{job.CPU, unix.RLIMIT_CPU, "RLIMIT_CPU", true, true, 2, 0, false},
+	{job.Fsize, unix.RLIMIT_FSIZE, "RLIMIT_FSIZE", false, false, 15 << 10, 0, false},
+	{job.Data, unix.RLIMIT_DATA, "RLIMIT_DATA", true, true, 10 << 20, 0, false},
+	{job.Stack, unix.RLIMIT_STACK, "RLIMIT_STACK", true, true, 1 << 20, 0, false},
+	{job.Core, unix.RLIMIT_CORE, "RLIMIT_CORE", false, false, 0, 0, false},
+	{job.Descriptors, unix.RLIMIT_NOFILE, "RLIMIT_NOFILE", true, false, 100, 65535, true},
+	{job.MaxProc, unix.RLIMIT_NPROC, "RLIMIT_NPROC", true, false, 20, 0, true},
+	{job.MemoryLocked, unix.RLIMIT_MEMLOCK, "RLIMIT_MEMLOCK", true, false, 4096, 0, true},
+	{job.Locks, unix.RLIMIT_LOCKS, "RLIMIT_LOCKS", true, false, 2, 0, true},
+	{job.Vmem, unix.RLIMIT_AS, "RLIMIT_AS", true, true, 10 << 20, 0, false},
+	{job.RSS, unix.RLIMIT_RSS, "RLIMIT_RSS", false, false, 10 << 20, 0, false},
+}
+
+// Rlimits returns the resource limits of each process of a job that has slots
+// slots on this host (queue_conf(5), RESOURCE LIMITS; 0 counts as 1), in the
+// order in which to set them. A soft limit above the hard one is lowered to it;
+// of the four of execd_params (sge_conf(5)) a missing half is taken from the
+// other, and where both are missing there is no entry.
+func Rlimits(l job.Limits, slots int) []Rlimit {
+	list := make([]Rlimit, 0, len(rules))
+	for _, r := range rules {
+		v := l[r.resource]
+		if v.Unset {
+			continue
+		}
+		value := func(v uint64, perJob bool) uint64 {
+			if r.clampFirst {
+				v = clamp(v, r.least, r.most)
+			}
+			if r.perSlot && (!perJob || !r.jobConsumable) {
+				v = times(v, slots)
+			}
+			if !r.clampFirst {
+				v = clamp(v, r.least, r.most)
+			}
+			if v == specifier.Infinity {
+				return unix.RLIM_INFINITY
+			}
+			return v
+		}
+		rl := Rlimit{r.resource, r.number, r.name, value(v.Soft, v.SoftPerJob), value(v.Hard, v.HardPerJob)}
+		rl.Soft = min(rl.Soft, rl.Hard)
+		list = append(list, rl)
+	}
+	return list
+}
+
+func clamp(v, least, most uint64) uint64 {
+	if most != 0 {
+		v = min(v, most)
+	}
+	return max(v, least)
+}
+
+// times multiplies by the number of slots; what does not fit is no limit.
+func times(v uint64, slots int) uint64 {
+	if v == specifier.Infinity || slots <= 1 {
+		return v
+	}
+	hi, lo := bits.Mul64(v, uint64(slots))
+	if hi != 0 {
+		return specifier.Infinity
+	}
+	return lo
+}
+
+// Attain fits a limit to what this process may set: without CAP_SYS_RESOURCE
+// a hard limit can be lowered but not raised. A limit that cannot be raised
+// stays as it is and the warning says so: the job then has less than it was
+// promised, which is its host's matter and no reason to fail it.
+func (r Rlimit) Attain(current unix.Rlimit, mayRaise bool) (fit Rlimit, warning string) {
+	if mayRaise || r.Hard <= current.Max {
+		return r, ""
+	}
+	warning = "cannot raise " + r.Name + " from " + number(current.Max) + " to " + number(r.Hard) +
+		": no CAP_SYS_RESOURCE; it stays at " + number(current.Max)
+	r.Hard = current.Max
+	r.Soft = min(r.Soft, r.Hard)
+	return r, warning
+}
+
+func number(v uint64) string {
+	if v == unix.RLIM_INFINITY {
+		return "INFINITY"
+	}
+	return strconv.FormatUint(v, 10)
+}

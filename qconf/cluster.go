@@ -1,0 +1,175 @@
+package qconf
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+)
+
+// The objects of Builtin, in the notation of their files.
+const (
+	builtinQueue = `
+qname            all.q
+shell            /bin/sh
+shell_start_mode unix_behavior
+pe_list          make smp
+`
+	builtinMake = `
+pe_name            make
+slots              9999999
+allocation_rule    $round_robin
+control_slaves     TRUE
+job_is_first_task  FALSE
+`
+	builtinSmp = `
+pe_name            smp
+slots              9999999
+allocation_rule    $pe_slots
+control_slaves     FALSE
+job_is_first_task  TRUE
+`
+)
+
+// Builtin is the configuration without any files: the defaults of sge_conf(5),
+// the parallel environments smp ($pe_slots) and make ($round_robin), and the
+// queue all.q with a slot for each of the processors, which offers both.
+//
+// all.q runs scripts by their #! line and with /bin/sh, not as the template of
+// queue_conf(5) does, so that a newcomer's script runs. Its host list is
+// empty: use Queue.Instance for any host.
+func Builtin(processors int) *Cluster {
+	slots := strconv.Itoa(min(max(processors, 0), maxSlots))
+	c := (*Cluster)(nil).clone()
+	q := static(ParseQueue("", []byte(builtinQueue+"slots "+slots+"\n")))
+	c.queues[q.Name] = q
+	for _, text := range []string{builtinMake, builtinSmp} {
+		pe := static(ParsePE("", []byte(text)))
+		c.pes[pe.Name] = pe
+	}
+	return c
+}
+
+// clone is a copy whose maps can be changed; that of nil has the default
+// configuration and nothing else.
+func (c *Cluster) clone() *Cluster {
+	if c == nil {
+		c = &Cluster{global: static(ParseConfiguration("", nil)), groups: static(NewHostGroups())}
+	}
+	cp := *c
+	cp.queues, cp.pes, cp.ckpts = cloneMap(c.queues), cloneMap(c.pes), cloneMap(c.ckpts)
+	cp.locals, cp.merged = cloneMap(c.locals), cloneMap(c.merged)
+	return &cp
+}
+
+// static returns what was made of a text of this file. The error is for the
+// tests: they make the same.
+func static[T any](v *T, _ error) *T { return v }
+
+func cloneMap[V any](m map[string]V) map[string]V {
+	cp := make(map[string]V, len(m))
+	maps.Copy(cp, m)
+	return cp
+}
+
+// Queue returns a cluster queue by its name. The error wraps ErrNotFound.
+func (c *Cluster) Queue(name string) (*Queue, error) { return find(c.queues, "queue", name) }
+
+// QueueNames are the names of the queues, sorted.
+func (c *Cluster) QueueNames() []string { return sortedKeys(c.queues) }
+
+// PE returns a parallel environment by its name. The error wraps ErrNotFound.
+func (c *Cluster) PE(name string) (*ParallelEnvironment, error) {
+	return find(c.pes, "parallel environment", name)
+}
+
+// PENames are the names of the parallel environments, sorted.
+func (c *Cluster) PENames() []string { return sortedKeys(c.pes) }
+
+// Checkpoint returns a checkpointing environment by its name. The error wraps
+// ErrNotFound.
+func (c *Cluster) Checkpoint(name string) (*Checkpoint, error) {
+	return find(c.ckpts, "checkpointing environment", name)
+}
+
+// CheckpointNames are the names of the checkpointing environments, sorted.
+func (c *Cluster) CheckpointNames() []string { return sortedKeys(c.ckpts) }
+
+// HostGroups returns the host groups. It is never nil.
+func (c *Cluster) HostGroups() *HostGroups { return c.groups }
+
+// Instance returns a queue on a host: Queue and Queue.Instance in one, with
+// the errors of both.
+func (c *Cluster) Instance(queue, host string) (QueueInstance, error) {
+	q, err := c.Queue(queue)
+	if err != nil {
+		return QueueInstance{}, err
+	}
+	return q.Instance(host, c.groups)
+}
+
+// Config returns the configuration of a host: its local one over the global
+// one, or the global one where it has none. A host matches a local
+// configuration by its whole name first, and then in the sense of SameHost.
+func (c *Cluster) Config(host string) *Configuration {
+	if conf := c.merged[c.localName(host)]; conf != nil {
+		return conf
+	}
+	return c.global
+}
+
+// Global returns the global configuration.
+func (c *Cluster) Global() *Configuration { return c.global }
+
+// Local returns the local configuration of a host as its file has it. The
+// error wraps ErrNotFound.
+func (c *Cluster) Local(host string) (*Local, error) {
+	if l := c.locals[c.localName(host)]; l != nil {
+		return l, nil
+	}
+	return find[Local](nil, "local configuration of host", host)
+}
+
+// LocalNames are the hosts that have a local configuration, sorted, in small
+// letters.
+func (c *Cluster) LocalNames() []string { return sortedKeys(c.locals) }
+
+// localName is the key under which the configuration of a host is kept.
+func (c *Cluster) localName(host string) string {
+	low := strings.ToLower(host)
+	if c.locals[low] != nil {
+		return low
+	}
+	for _, name := range sortedKeys(c.locals) {
+		if SameHost(name, low) {
+			return name
+		}
+	}
+	return ""
+}
+
+// Warnings are the places in all files that can be read but are probably not
+// meant, in the order of the files.
+func (c *Cluster) Warnings() []*Error {
+	warnings := append([]*Error(nil), c.global.warnings...)
+	for _, l := range sortedKeys(c.locals) {
+		warnings = append(warnings, c.locals[l].warnings...)
+	}
+	for _, p := range sortedKeys(c.pes) {
+		warnings = append(warnings, c.pes[p].warnings...)
+	}
+	for _, k := range sortedKeys(c.ckpts) {
+		warnings = append(warnings, c.ckpts[k].warnings...)
+	}
+	for _, q := range sortedKeys(c.queues) {
+		warnings = append(warnings, c.queues[q].warnings...)
+	}
+	return warnings
+}
+
+func find[V any](m map[string]*V, what, name string) (*V, error) {
+	if v := m[name]; v != nil {
+		return v, nil
+	}
+	return nil, &Error{Value: name, Problem: fmt.Sprintf("%s %q does not exist", what, name), Err: ErrNotFound}
+}

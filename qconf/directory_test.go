@@ -1,0 +1,210 @@
+package qconf
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/execd-project/execd/job"
+)
+
+func directory(files map[string]string) fstest.MapFS {
+	fsys := fstest.MapFS{}
+	for name, text := range files {
+		fsys[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return fsys
+}
+
+func TestBuiltinRunsANewcomersScript(t *testing.T) {
+	c := Builtin(8)
+	same(t, "queues", []string{"all.q"}, c.QueueNames())
+	q, err := c.Instance("all.q", "here")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if q.Slots != 8 || q.Shell != "/bin/sh" || q.ShellStartMode != job.UnixBehavior || strings.Join(q.PEList, " ") != "make smp" {
+		t.Errorf("%+v", q)
+	}
+	for name, rule := range map[string]AllocationName{"smp": PESlots, "make": RoundRobin} {
+		p, err := c.PE(name)
+		if err != nil || p.AllocationRule.Name != rule || p.Slots == 0 {
+			t.Errorf("%s: %+v %v", name, p, err)
+		}
+	}
+	if c.Config("here").MinUID != 1000 || c.Config("here") != c.Global() || len(c.Warnings()) != 0 || c.HostGroups() == nil {
+		t.Error("configuration")
+	}
+	for processors, want := range map[int]string{-1: "0", 1 << 30: "9999999"} {
+		q, err := Builtin(processors).Queue("all.q")
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, "slots", want, value(t, q.Text, "slots"))
+	}
+}
+
+func TestAnEmptyDirectoryIsItsBase(t *testing.T) {
+	c, err := Load(fstest.MapFS{}, Builtin(4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "queues", []string{"all.q"}, c.QueueNames())
+	same(t, "pes", []string{"make", "smp"}, c.PENames())
+	c, err = Load(fstest.MapFS{}, nil)
+	if err != nil || len(c.QueueNames()) != 0 || c.Global().MinUID != 1000 {
+		t.Error(err, c)
+	}
+	for what, err := range map[string]error{
+		"queue":                       second(c.Queue("x")),
+		"parallel environment":        second(c.PE("x")),
+		"checkpointing environment":   second(c.Checkpoint("x")),
+		"local configuration of host": second(c.Local("x")),
+	} {
+		if !errors.Is(err, ErrNotFound) || err.Error() != what+` "x" does not exist` {
+			t.Error(what, err)
+		}
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func TestADirectoryIsRead(t *testing.T) {
+	base := Builtin(4)
+	c, err := Load(directory(map[string]string{
+		"conf/global":         "#global:\nmin_uid 500\nprolog /g\n",
+		"conf/N1.example.org": "prolog /n1\n",
+		"hostgroups/@every":   "group_name @every\nhostlist @some n3\n",
+		"hostgroups/@some":    "group_name @some\nhostlist n1 n2\n",
+		"pes/mpi":             "pe_name mpi\nslots 10\n",
+		"ckpts/c":             "ckpt_name c\n",
+		"queues/a.q":          "qname a.q\nhostlist @every\npe_list mpi\nckpt_list c,[@some=NONE]\nsubordinate_list b.q=1\nslots 1,[@some=2],[n2=3]\n",
+		"queues/b.q":          "qname b.q\nprolog /b\n",
+		"queues/.b.q.swp":     "\x00",
+		"queues/b.q~":         "rubbish",
+		".git/config":         "x",
+		"complexes":           "not read yet",
+		"rqs/limit":           "not read yet",
+		"hosts/global":        "not read yet",
+	}), base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "queues", []string{"a.q", "b.q"}, c.QueueNames())
+	same(t, "pes", []string{"mpi"}, c.PENames())
+	same(t, "ckpts", []string{"c"}, c.CheckpointNames())
+	same(t, "locals", []string{"n1.example.org"}, c.LocalNames())
+	for host, want := range map[string][3]string{
+		"n1": {"/n1", "n1", "2"}, "n1.example.org": {"/n1", "n1", "2"}, "n2": {"/g", "n2", "3"}, "n3": {"/g", "n3", "1"},
+	} {
+		i, err := c.Instance("a.q", host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, "prolog on "+host, want[0], c.Config(host).PrologFor(i))
+		same(t, "slots on "+host, want[2], string(rune('0'+i.Slots)))
+		same(t, "global parameters on "+host, 500, c.Config(host).MinUID)
+	}
+	local, err := c.Local("n1")
+	if err != nil || local.Format(Wrapped) != "#N1.example.org:\nprolog                       /n1\n\n" {
+		t.Error(err, local)
+	}
+	same(t, "the base", []string{"all.q"}, base.QueueNames())
+}
+
+func TestTheBuiltinQueueOffersTheDirectorysPEs(t *testing.T) {
+	c, err := Load(directory(map[string]string{"pes/mpi": "pe_name mpi", "pes/omp": "pe_name omp"}), Builtin(4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := c.Queue("all.q")
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "pe_list", "mpi omp", value(t, q.Text, "pe_list"))
+}
+
+func TestADirectoryIsRefused(t *testing.T) {
+	for sentence, c := range map[string]struct {
+		files map[string]string
+		errs  []string
+	}{
+		"an unknown entry lists what is known": {map[string]string{"queue/a.q": "qname a.q"}, []string{
+			"queue: unknown entry of a configuration directory, expected one of calendars, ckpts, complexes, conf, hostgroups, hosts, pes, projects, queues, rqs, sched_conf, sharetree, users, usersets",
+		}},
+		"a file for a folder": {map[string]string{"queues": "qname a.q", "complexes/x": ""}, []string{
+			"complexes: is a folder, expected a file", "queues: is a file, expected a folder",
+		}},
+		"a file not named like its object": {map[string]string{"queues/a.q": "qname b.q", "hostgroups/a": "group_name @a"}, []string{
+			`hostgroups/a: holds "@a", expected the file to be named like its object`,
+			`queues/a.q: holds "b.q", expected the file to be named like its object`,
+		}},
+		"errors of all files with their lines": {map[string]string{
+			"queues/a.q": "qname a.q\nslots x\n", "queues/b.q": "qname b.q\n\nh_rt 1:2:3:4\n", "conf/global": "min_uid x", "conf/n1": "mailer x", "pes/p": "pe_name p\nslots x", "ckpts/c": "ckpt_name c\nwhen z",
+		}, []string{
+			`pes/p:2: slots: "x" is no number, expected one from 0 to 9999999`,
+			`ckpts/c:2: when: "z" contains "z", expected letters of s m x r, or NONE`,
+			`queues/a.q:2: slots: "x" is no number, expected one from 0 to 9999999`,
+			`queues/b.q:3: h_rt: "1:2:3:4" has 4 parts, expected hours:minutes:seconds`,
+			`conf/global:1: min_uid: "x" is no number, expected one from 0 to 2147483647`,
+			`conf/n1:1: mailer: "x" is no command, expected NONE or [user@] and an absolute path with arguments`,
+		}},
+		"names of objects that do not exist": {map[string]string{
+			"queues/a.q":    "qname a.q\nhostlist n1 @x\npe_list mpi,[n1=nope]\nckpt_list c d\nslots 1,[@y=2]\nsubordinate_list a.q, z.q=1, b.q\n",
+			"queues/b.q":    "qname b.q\nhostlist @g\n",
+			"pes/mpi":       "pe_name mpi\n",
+			"ckpts/c":       "ckpt_name c\n",
+			"hostgroups/@g": "group_name @g",
+		}, []string{
+			`queues/a.q:2: hostlist: host group "@x" does not exist`,
+			`queues/a.q:4: ckpt_list: checkpointing environment "d" does not exist`,
+			`queues/a.q:3: pe_list: parallel environment "nope" does not exist`,
+			`queues/a.q:5: slots: host group "@y" does not exist`,
+			`queues/a.q:6: subordinate_list: queue "a.q" cannot be its own subordinate`,
+			`queues/a.q:6: subordinate_list: queue "z.q" does not exist`,
+		}},
+		"PEs are not looked for without a folder of them": {map[string]string{"queues/a.q": "qname a.q\npe_list mpi\nckpt_list c"}, nil},
+		"groups are, without one": {map[string]string{"queues/a.q": "qname a.q\nhostlist @x"}, []string{
+			`queues/a.q:2: hostlist: host group "@x" does not exist`,
+		}},
+		"one error for a broken PE, not another for its queue": {map[string]string{"queues/a.q": "qname a.q\npe_list mpi", "pes/mpi": "pe_name mpi\nslots x"}, []string{
+			`pes/mpi:2: slots: "x" is no number, expected one from 0 to 9999999`,
+		}},
+		"a circle of groups": {map[string]string{"hostgroups/@a": "group_name @a\nhostlist @a", "queues/a.q": "qname a.q\nhostlist @a"}, []string{
+			`hostgroups/@a:2: hostlist: host groups form a circle: @a -> @a`,
+		}},
+		"two configurations for a host": {map[string]string{"conf/N1": "mailer /a", "conf/n1": "mailer /b"}, []string{
+			`conf/n1: is for the same host as "conf/N1"`,
+		}},
+		"a configuration for no host": {map[string]string{"conf/a b": "mailer /a"}, []string{
+			`conf/a b: "a b" is no host name: it contains " ", expected letters, digits, - . _`,
+		}},
+		"a folder in a folder": {map[string]string{"queues/old/a.q": "qname a.q"}, []string{
+			`queues/old: is no regular file, expected one with an object`,
+		}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			got, err := Load(directory(c.files), Builtin(1))
+			refused(t, err, c.errs...)
+			if (err == nil) != (got != nil) {
+				t.Error("a cluster and an error, or neither")
+			}
+		})
+	}
+}
+
+type noDirectory struct{}
+
+func (noDirectory) Open(name string) (fs.File, error) {
+	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
+}
+
+func TestADirectoryThatCannotBeRead(t *testing.T) {
+	_, err := Load(noDirectory{}, nil)
+	if !errors.Is(err, fs.ErrPermission) {
+		t.Error(err)
+	}
+	refused(t, err, ".: cannot read: open .: permission denied")
+}

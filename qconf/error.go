@@ -1,0 +1,66 @@
+package qconf
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+)
+
+// ErrNotFound is wrapped by the errors about objects that do not exist.
+var ErrNotFound = errors.New("not found")
+
+// ErrAmbiguous is wrapped by the errors of Queue.Instance where several host
+// groups of a host set the same attribute (queue_conf(5), hostlist).
+var ErrAmbiguous = errors.New("configuration ambiguous")
+
+// Error is one thing that is wrong in one place. Functions that read a whole
+// file or directory return all of them, joined with errors.Join; Errors takes
+// them apart again.
+type Error struct {
+	File      string // as it was given to the reader, empty for a value from elsewhere
+	Line      int    // from 1; 0 where the whole file is meant
+	Attribute string // empty where no attribute is concerned
+	Value     string // the value that was refused, as written
+	Problem   string // what is wrong, and what was expected
+	Err       error  // ErrNotFound, ErrAmbiguous or the cause; may be nil
+}
+
+// Error is "file:line: attribute: problem", without the parts that are unknown.
+func (e *Error) Error() string {
+	var b strings.Builder
+	if e.File != "" {
+		b.WriteString(e.File)
+		if e.Line > 0 {
+			b.WriteString(":" + strconv.Itoa(e.Line))
+		}
+		b.WriteString(": ")
+	}
+	if e.Attribute != "" {
+		b.WriteString(e.Attribute + ": ")
+	}
+	b.WriteString(e.Problem)
+	return b.String()
+}
+
+// Unwrap returns Err.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Errors returns every *Error that err holds, in order.
+func Errors(err error) []*Error {
+	var found []*Error
+	switch e := err.(type) { //nolint:errorlint // walks the tree itself
+	case nil:
+	case *Error:
+		found = append(found, e)
+	case interface{ Unwrap() []error }:
+		for _, part := range e.Unwrap() {
+			found = append(found, Errors(part)...)
+		}
+	case interface{ Unwrap() error }:
+		found = Errors(e.Unwrap())
+	}
+	return found
+}
+
+// errJoin joins errors in order.
+func errJoin(errs []error, more ...error) error { return errors.Join(append(errs, more...)...) }

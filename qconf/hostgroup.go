@@ -1,0 +1,199 @@
+package qconf
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// HostGroup is an object of hostgroup(5).
+type HostGroup struct {
+	Text
+	Name  string   // group_name, with its @
+	Hosts []string // hostlist: host names and @groups, in the order of the file
+}
+
+var hostGroupTable = table[HostGroup]{
+	object: "host group",
+	rows: []attribute[HostGroup]{
+		{name: "group_name", required: true, kind: kind[HostGroup]{read: func(g *HostGroup, s string) (string, error) {
+			g.Name = s
+			return s, checkGroupName(s)
+		}}},
+		row("hostlist", none, hosts(func(g *HostGroup) *[]string { return &g.Hosts })),
+	},
+}
+
+// ParseHostGroup reads a host group in the notation of hostgroup(5). file is
+// only used in errors, which are all *Error, joined.
+func ParseHostGroup(file string, data []byte) (*HostGroup, error) {
+	return newHostGroup(hostGroupTable.parse(file, data))
+}
+
+// With returns the group with one attribute changed, or the reason why it
+// cannot have that value.
+func (g *HostGroup) With(attribute, value string) (*HostGroup, error) {
+	return newHostGroup(hostGroupTable.with(g.Text, attribute, value))
+}
+
+func newHostGroup(text Text, g HostGroup, err error) (*HostGroup, error) {
+	if err != nil {
+		return nil, err
+	}
+	g.Text = text
+	return &g, nil
+}
+
+// HostGroups are host groups that know each other: every subgroup is one of
+// them, and none holds itself. A nil *HostGroups has no groups.
+type HostGroups struct {
+	groups map[string]*HostGroup
+	hosts  map[string]*hostSet // of each group, with its subgroups resolved
+}
+
+// hostSet is a set of hosts that is asked with SameHost's meaning.
+type hostSet struct {
+	inOrder []string
+	names   map[string]bool // in small letters
+	short   map[string]bool // the same without domains
+}
+
+func newHostSet() *hostSet {
+	return &hostSet{names: map[string]bool{}, short: map[string]bool{}}
+}
+
+func (s *hostSet) add(host string) {
+	low := strings.ToLower(host)
+	if s.names[low] {
+		return
+	}
+	s.inOrder = append(s.inOrder, host)
+	s.names[low], s.short[shortName(low)] = true, true
+}
+
+func (s *hostSet) contains(host string) bool {
+	if s == nil {
+		return false
+	}
+	low := strings.ToLower(host)
+	if short := shortName(low); short != low {
+		return s.names[low] || s.names[short]
+	}
+	return s.short[low]
+}
+
+// NewHostGroups resolves the groups. Its errors are *Error, joined: one for
+// each name that two groups have, each member group that does not exist, and
+// each circle.
+func NewHostGroups(groups ...*HostGroup) (*HostGroups, error) {
+	all := &HostGroups{groups: map[string]*HostGroup{}, hosts: map[string]*hostSet{}}
+	var errs []error
+	for _, g := range groups {
+		if other := all.groups[g.Name]; other != nil {
+			errs = append(errs, g.errorAt("group_name", g.Name, fmt.Sprintf("host group %q is already in %q", g.Name, other.file), nil))
+			continue
+		}
+		all.groups[g.Name] = g
+	}
+	for _, name := range all.Names() {
+		g := all.groups[name]
+		for _, member := range g.Hosts {
+			if strings.HasPrefix(member, "@") && all.groups[member] == nil {
+				errs = append(errs, g.errorAt("hostlist", member, fmt.Sprintf("host group %q does not exist", member), ErrNotFound))
+			}
+		}
+	}
+	r := resolver{all: all, state: map[string]int{}}
+	for _, name := range all.Names() {
+		r.resolve(name)
+	}
+	if err := errors.Join(append(errs, r.errs...)...); err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// resolver walks the groups depth first. A group that is met while it is
+// being resolved closes a circle; way leads to it.
+type resolver struct {
+	all   *HostGroups
+	state map[string]int // 0 not met, 1 on the way, 2 done
+	way   []string
+	errs  []error
+}
+
+func (r *resolver) resolve(name string) {
+	g := r.all.groups[name]
+	if g == nil || r.state[name] == 2 {
+		return
+	}
+	if r.state[name] == 1 {
+		circle := append(slices.Clone(r.way[slices.Index(r.way, name):]), name)
+		r.errs = append(r.errs, g.errorAt("hostlist", strings.Join(g.Hosts, " "), "host groups form a circle: "+strings.Join(circle, " -> "), nil))
+		return
+	}
+	r.state[name] = 1
+	r.way = append(r.way, name)
+	set := newHostSet()
+	for _, member := range g.Hosts {
+		if !strings.HasPrefix(member, "@") {
+			set.add(member)
+			continue
+		}
+		r.resolve(member)
+		for _, host := range r.all.Hosts(member) {
+			set.add(host)
+		}
+	}
+	r.all.hosts[name] = set
+	r.way = r.way[:len(r.way)-1]
+	r.state[name] = 2
+}
+
+// Names are the names of the groups, sorted.
+func (g *HostGroups) Names() []string {
+	if g == nil {
+		return nil
+	}
+	return sortedKeys(g.groups)
+}
+
+// Group returns a group by its name, or nil.
+func (g *HostGroups) Group(name string) *HostGroup {
+	if g == nil {
+		return nil
+	}
+	return g.groups[name]
+}
+
+// Hosts returns the hosts of a group and of its subgroups, each once, in the
+// order in which the lists name them.
+func (g *HostGroups) Hosts(name string) []string {
+	if g == nil || g.hosts[name] == nil {
+		return nil
+	}
+	return g.hosts[name].inOrder
+}
+
+// Contains reports whether a group or one of its subgroups names the host, in
+// the sense of SameHost. No host is in a group that does not exist.
+func (g *HostGroups) Contains(name, host string) bool {
+	return g != nil && g.hosts[name].contains(host)
+}
+
+// Resolve returns the hosts that a list of host names and @groups stands for,
+// each once, in order.
+func (g *HostGroups) Resolve(list []string) []string {
+	set := newHostSet()
+	for _, item := range list {
+		if !strings.HasPrefix(item, "@") {
+			set.add(item)
+			continue
+		}
+		for _, host := range g.Hosts(item) {
+			set.add(host)
+		}
+	}
+	return set.inOrder
+}

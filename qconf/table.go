@@ -1,0 +1,195 @@
+package qconf
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// table describes one sort of object: the attributes in the order in which
+// qconf prints them, with the fields of T that they fill.
+type table[T any] struct {
+	object string // "queue", for messages
+	layout layout
+	rows   []attribute[T]
+}
+
+// attribute is one row of a table.
+type attribute[T any] struct {
+	name string
+	def  string // the template's default; empty for an optional attribute, see optional
+	kind[T]
+	perHost  bool // takes [host=value] and [@group=value] (queue_conf(5))
+	optional bool // not printed and not read when it is not there
+	local    bool // allowed in the configuration of a host (sge_conf(5))
+	required bool // has no default
+}
+
+// kind is a notation: how a value is read, and how its text may be broken.
+type kind[T any] struct {
+	breaks breaks
+	// read stores the value in dst, all of it, and returns its normal text.
+	// What it returns reads back to the same value and the same text.
+	read func(dst *T, text string) (normal string, err error)
+}
+
+// row is an attribute that has a default.
+func row[T any](name, def string, k kind[T]) attribute[T] {
+	return attribute[T]{name: name, def: def, kind: k}
+}
+
+// entry is the text of one attribute of an object.
+type entry struct {
+	name   string
+	parts  []part // the default setting first, then those of hosts and groups
+	line   int    // 0 for a default
+	breaks breaks
+}
+
+// text is the value as it is printed, on one line.
+func (e entry) text() string {
+	var b strings.Builder
+	for i, p := range e.parts {
+		if i == 0 {
+			b.WriteString(p.text)
+		} else {
+			b.WriteString(",[" + p.who + "=" + p.text + "]")
+		}
+	}
+	return b.String()
+}
+
+// parse reads a whole file: defaults stand in for what is missing.
+func (t *table[T]) parse(file string, data []byte) (Text, T, error) {
+	lines, errs := readLines(file, string(data))
+	lines, more := t.match(lines)
+	text, obj, err := t.build(file, lines)
+	if err := errors.Join(append(append(errs, more...), err)...); err != nil {
+		var zero T
+		return Text{}, zero, err
+	}
+	return text, obj, nil
+}
+
+// match refuses the lines that are no attributes of the object, and those that
+// come twice. It returns the others.
+func (t *table[T]) match(lines []line) (known []line, errs []error) {
+	first := map[string]int{}
+	for _, l := range lines {
+		problem := ""
+		switch n, again := first[l.name]; {
+		case t.index(l.name) < 0:
+			problem = fmt.Sprintf("unknown attribute %q of a %s", l.name, t.object)
+		case again:
+			problem = fmt.Sprintf("%s comes twice, first in line %d", l.name, n)
+		default:
+			first[l.name] = l.number
+			known = append(known, l)
+			continue
+		}
+		errs = append(errs, &Error{File: l.file, Line: l.number, Value: l.value, Problem: problem})
+	}
+	return known, errs
+}
+
+func (t *table[T]) index(name string) int {
+	return slices.IndexFunc(t.rows, func(r attribute[T]) bool { return r.name == name })
+}
+
+// build makes an object of known attributes, each of which comes once.
+func (t *table[T]) build(file string, lines []line) (Text, T, error) {
+	var obj T
+	var errs []error
+	text := Text{file: file, title: t.object, layout: t.layout}
+	given := make(map[string]line, len(lines))
+	for _, l := range lines {
+		given[l.name] = l
+	}
+	for _, r := range t.rows {
+		l, ok := given[r.name]
+		switch {
+		case ok:
+		case r.required:
+			errs = append(errs, &Error{File: file, Attribute: r.name, Problem: "is missing, a " + t.object + " needs it"})
+			continue
+		case r.optional:
+			continue
+		default:
+			l = line{name: r.name, value: r.def, file: file}
+		}
+		parts, problems := r.readParts(&obj, l)
+		errs = append(errs, problems...)
+		if l.gap && r.breaks == betweenWords {
+			text.warnings = append(text.warnings, &Error{File: l.file, Line: l.number, Attribute: r.name, Value: l.value,
+				Problem: "the line is continued after a comma, so that a blank now follows the comma in the command: qconf breaks lines there, unless SGE_SINGLE_LINE is set"})
+		}
+		text.entries = append(text.entries, entry{name: r.name, parts: parts, line: l.number, breaks: r.breaks})
+	}
+	if t.layout.framed {
+		// The original prints configurations in the order of their file.
+		order := func(e entry) int {
+			if i := slices.IndexFunc(lines, func(l line) bool { return l.name == e.name }); i >= 0 {
+				return i
+			}
+			return len(lines)
+		}
+		slices.SortStableFunc(text.entries, func(a, b entry) int { return order(a) - order(b) })
+	}
+	return text, obj, errors.Join(errs...)
+}
+
+// readParts reads the value of a line into dst: the default setting, while the
+// settings of hosts and groups are only checked.
+func (r attribute[T]) readParts(dst *T, l line) (parts []part, errs []error) {
+	refuse := func(value string, err error) {
+		errs = append(errs, &Error{File: l.file, Line: l.number, Attribute: r.name, Value: value, Problem: err.Error()})
+	}
+	err := checkValue(l.value)
+	parts = []part{{text: l.value}}
+	if err == nil && r.perHost {
+		parts, err = splitParts(l.value)
+	}
+	if err != nil {
+		refuse(l.value, err)
+		return nil, errs
+	}
+	for i, p := range parts {
+		if i > 0 {
+			dst = new(T)
+		}
+		normal, err := r.read(dst, p.text)
+		if err != nil && i > 0 {
+			err = fmt.Errorf("[%s=...]: %w", p.who, err)
+		}
+		if err != nil {
+			refuse(p.text, err)
+		}
+		parts[i].text = normal
+	}
+	return parts, errs
+}
+
+// replaced puts a line in the place of the one for the same attribute, or last.
+func replaced(lines []line, l line) []line {
+	i := slices.IndexFunc(lines, func(old line) bool { return old.name == l.name })
+	if i < 0 {
+		return append(lines, l)
+	}
+	lines[i] = l
+	return lines
+}
+
+// with returns an object with one attribute changed, like qconf -mattr.
+func (t *table[T]) with(old Text, name, value string) (Text, T, error) {
+	var zero T
+	i := t.index(name)
+	if i < 0 {
+		return Text{}, zero, &Error{File: old.file, Value: value, Problem: fmt.Sprintf("unknown attribute %q of a %s", name, t.object)}
+	}
+	text, obj, err := t.build(old.file, replaced(old.lines(), line{name: name, value: strings.Trim(value, blanks), file: old.file}))
+	if err != nil {
+		return Text{}, zero, err
+	}
+	return text, obj, nil
+}

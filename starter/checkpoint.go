@@ -1,0 +1,99 @@
+package starter
+
+import (
+	"time"
+
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/jobdir"
+)
+
+// The names of checkpoint commands as methods.
+const (
+	checkpointMethod = "ckpt_command"
+	migrationMethod  = "migr_command"
+	cleanMethod      = "clean_command"
+)
+
+// The interfaces of checkpoint(5) that act through commands of the site; the
+// others, transparent and userdefined, act through signals.
+func actsThroughCommands(c *job.Checkpoint) bool {
+	switch c.Interface {
+	case "hibernator", "cpr", "cray-ckpt", "application-level":
+		return true
+	}
+	return false
+}
+
+// isKernelLevel reports whether the interface restarts a saved process by a
+// command of its own, instead of running the job script again.
+func isKernelLevel(c *job.Checkpoint) bool {
+	switch c.Interface {
+	case "hibernator", "cpr", "cray-ckpt":
+		return true
+	}
+	return false
+}
+
+// restartsFromCheckpoint reports whether the job goes on from a checkpoint.
+func (s *Shepherd) restartsFromCheckpoint() bool {
+	c := s.d.Ckpt
+	return c != nil && s.d.Restarted == job.RestartedFromCkpt && isKernelLevel(c) && c.RestartCommand != ""
+}
+
+// scheduleCheckpoint sets the time of the next periodic checkpoint: the larger
+// of min_cpu_interval and -c (queue_conf(5)), as the config file has it.
+func (s *Shepherd) scheduleCheckpoint(now time.Time) {
+	if c := s.d.Ckpt; c != nil && c.Interval > 0 {
+		s.set(dueCheckpoint, now.Add(c.Interval))
+	}
+}
+
+// checkpoint has the running job write a checkpoint.
+func (s *Shepherd) checkpoint(now time.Time) {
+	c := s.d.Ckpt
+	s.scheduleCheckpoint(now)
+	if s.active.suspended {
+		return // nothing new to save, and a stopped process could not
+	}
+	if actsThroughCommands(c) && c.Command != "" {
+		s.command(checkpointMethod, c.Command)
+	}
+	if sig, ok := job.ParseSignal(c.Signal); ok {
+		s.trace("checkpoint signal " + job.SignalName(sig))
+		s.signalJob(sig)
+	}
+}
+
+// migrate has the job write a last checkpoint and end, so that it can go on
+// elsewhere. The migration command has to end the job itself; where there is
+// none the job is killed and begins again from whatever it has saved.
+func (s *Shepherd) migrate() {
+	s.active.migrating = true
+	if c := s.d.Ckpt; c != nil && actsThroughCommands(c) && c.MigrationCommand != "" {
+		s.command(migrationMethod, c.MigrationCommand)
+		return
+	}
+	s.carryOut(requestKill)
+}
+
+// finishCheckpoint tells, by a file, whether the job is to migrate, and cleans
+// up behind the checkpoints of one that is not.
+func (s *Shepherd) finishCheckpoint() {
+	c := s.d.Ckpt
+	if c == nil {
+		return
+	}
+	s.waitMethods() // the verdict of a migration command is part of it
+	if s.active.migrating {
+		content := ""
+		if s.active.inArena {
+			content = "1\n"
+		}
+		if err := s.dir.WriteFile(jobdir.FileCheckpoint, []byte(content)); err != nil {
+			s.trace(err.Error())
+		}
+	}
+	if c.CleanCommand != "" {
+		s.command(cleanMethod, c.CleanCommand)
+	}
+}

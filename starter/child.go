@@ -1,0 +1,138 @@
+package starter
+
+import (
+	"errors"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/starter/spawn"
+)
+
+// umask is that of every step, whatever the submitter's was.
+const umask = 0o022
+
+// prepare is what all children begin with.
+func (s *Shepherd) prepare() *spawn.Program {
+	p := &spawn.Program{}
+	s.becomeRoot(p)
+	p.Setsid()
+	p.Umask(umask)
+	if s.d.Nice != 0 {
+		p.Nice(s.d.Nice)
+	}
+	for _, r := range s.rlimits {
+		p.Rlimit(r.Number, r.Soft, r.Hard, r.Name)
+	}
+	return p
+}
+
+// procedureProgram runs one of the site's procedures. Its files are opened as
+// the owner of the job, who named them, even when it runs as somebody else.
+func (s *Shepherd) procedureProgram(f files, proc procedure, as account) *spawn.Program {
+	env := procedureEnvironment(s.jobEnv, as.User, s.d)
+	p := s.prepare()
+	s.borrow(p, s.owner)
+	f.open(p, env, s.d.Cwd)
+	s.giveBack(p)
+	s.become(p, as, 0)
+	p.ParentDeathSignal(unix.SIGKILL)
+	p.Exec(candidates(proc.argv[0], procedurePath), proc.argv)
+	return p
+}
+
+// startJob starts the job itself. The additional group id is written down
+// before, since a real execd takes its file for the sign that the job is there.
+func (s *Shepherd) startJob() (*spawn.Child, time.Time, error) {
+	inv := jobInvocation(s.d)
+	if s.restartsFromCheckpoint() {
+		inv = s.shellCommand(s.d.Ckpt.RestartCommand, s.d.Ckpt.PID)
+	}
+	env := newEnvironment(s.jobEnv.list, inv.env)
+	f := jobFiles(s.d)
+	p := s.prepare()
+	if inv.scriptFromStdin {
+		fd, err := openScript(s.d.Command.File)
+		if err != nil {
+			return nil, time.Time{}, &jobdir.Error{Op: "open script", Path: s.d.Command.File, Err: err}
+		}
+		defer unix.Close(fd)
+		p.Dup(spawn.StageStdin, fd, 0)
+		f.inherit[0] = true
+	}
+	s.become(p, s.owner, s.d.AddGroupID)
+	f.open(p, env, s.d.Cwd)
+	p.ParentDeathSignal(unix.SIGKILL)
+	p.Exec(candidates(inv.program, searchPath(env)), inv.argv)
+
+	if s.d.AddGroupID != 0 {
+		if err := s.dir.WriteNumber(jobdir.FileAddGroupID, s.d.AddGroupID); err != nil {
+			return nil, time.Time{}, err
+		}
+	}
+	s.strays = s.children()
+	s.reaped = syscall.Rusage{}
+	start := time.Now()
+	child, err := p.Start()
+	if err != nil {
+		return nil, start, err
+	}
+	s.trace("job starts: " + inv.program + ", process " + itoa(child.PID))
+	if err := s.dir.WriteNumber(jobdir.FileJobPID, child.PID); err != nil {
+		s.trace(err.Error())
+	}
+	return child, start, nil
+}
+
+// openScript opens the script of script_from_stdin. It is opened by us: the
+// user need not be able to read it where it lies. Whatever else lies there does
+// not hold us up.
+func openScript(path string) (int, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return -1, err
+	}
+	var st unix.Stat_t
+	if err = unix.Fstat(fd, &st); err == nil && st.Mode&unix.S_IFMT != unix.S_IFREG {
+		err = errors.New("it is no regular file")
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// shellCommand runs a configured command line through sh(1) (sge_ckpt(1),
+// queue_conf(5) suspend_method), with its pseudo variables expanded.
+func (s *Shepherd) shellCommand(command string, jobPID int) invocation {
+	v := variables{"job_pid": itoa(jobPID)}
+	for name, value := range s.common {
+		v[name] = value
+	}
+	if c := s.d.Ckpt; c != nil {
+		v["ckpt_dir"], v["ckpt_signal"] = c.Dir, c.Signal
+	}
+	return invocation{program: "/bin/sh", argv: []string{"sh", "-c", v.expand(command, shellQuote)}}
+}
+
+// startMethod runs a command that acts on the running job, as the owner of the
+// job and marked as one of its processes.
+func (s *Shepherd) startMethod(name, command string) (*spawn.Child, error) {
+	inv := s.shellCommand(command, s.active.child.PID)
+	env := newEnvironment(s.jobEnv.list)
+	null := output{path: "/dev/null"}
+	f := files{stdin: "/dev/null", out: [2]output{null, null}}
+	p := s.prepare()
+	s.become(p, s.owner, s.d.AddGroupID)
+	f.open(p, env, s.d.Cwd)
+	p.ParentDeathSignal(unix.SIGKILL)
+	p.Exec([]string{inv.program}, inv.argv)
+	child, err := p.Start()
+	if err == nil {
+		s.trace(name + " starts: " + inv.argv[2] + ", process " + itoa(child.PID))
+	}
+	return child, err
+}

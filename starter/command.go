@@ -1,0 +1,114 @@
+package starter
+
+import (
+	"strings"
+
+	"github.com/execd-project/execd/job"
+)
+
+// invocation is what is executed and how: the program with the places where it
+// may be, its argument vector, and whether its standard input is the script.
+type invocation struct {
+	program         string // with a slash, or searched along PATH
+	argv            []string
+	scriptFromStdin bool
+	env             []string // added to the environment
+}
+
+// jobInvocation applies shell_start_mode, starter_method (queue_conf(5)) and
+// -S, -b, -shell (sge_submit(1)). The table, with SH the shell, sh0 its base
+// name ("-" in front for a login shell), SCR the script:
+//
+//	mode               script               -b y                       -b y -shell n
+//	posix_compliant    SH: sh0 SCR args     SH: sh0 -c "CMD args "     CMD: CMD args
+//	unix_behavior      SCR: SCR args        SH: sh0 -c "CMD args "     CMD: CMD args
+//	script_from_stdin  SH: sh0 -s args      SH: sh0 -c "CMD args "     CMD: CMD args
+//
+// A starter method takes the place of SH, or of the script or command itself
+// where there is no shell, and gets them as arguments.
+func jobInvocation(d *job.Description) invocation {
+	c := d.Command
+	sh0 := baseName(c.Shell)
+	var starterEnv []string
+	shell := c.Shell
+	if d.StarterMethod != "" {
+		shell = d.StarterMethod
+		sh0 = baseName(shell)
+		starterEnv = []string{
+			"SGE_STARTER_SHELL_PATH=" + c.Shell,
+			"SGE_STARTER_SHELL_START_MODE=" + string(c.StartMode),
+			"SGE_STARTER_USE_LOGIN_SHELL=" + trueOrFalse(c.LoginShell),
+		}
+	}
+	if c.LoginShell {
+		sh0 = "-" + sh0
+	}
+	with := func(head ...string) []string { return append(head, c.Args...) }
+
+	fromStdin := c.StartMode == job.ScriptFromStdin && !c.Binary
+	switch {
+	case fromStdin:
+		return invocation{shell, with(sh0, "-s"), true, starterEnv}
+	case d.StarterMethod != "":
+		return invocation{shell, with(sh0, c.File), false, starterEnv}
+	case c.Binary && c.NoShell:
+		return invocation{c.File, with(c.File), false, nil}
+	case c.Binary:
+		return invocation{shell, []string{sh0, "-c", shellCommand(c)}, false, nil}
+	case c.StartMode == job.PosixCompliant:
+		return invocation{shell, with(sh0, c.File), false, nil}
+	default:
+		return invocation{c.File, with(c.File), false, nil}
+	}
+}
+
+// shellCommand joins command and arguments as the original does: one blank
+// behind each and no quoting, so that the shell splits and expands them again.
+// Job scripts rely on it (-b y 'cmd1 && cmd2').
+func shellCommand(c job.Command) string {
+	var b strings.Builder
+	b.WriteString(c.File)
+	b.WriteByte(' ')
+	for _, a := range c.Args {
+		b.WriteString(a)
+		b.WriteByte(' ')
+	}
+	return b.String()
+}
+
+// baseName is the part behind the last slash.
+func baseName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
+
+func trueOrFalse(b bool) string {
+	if b {
+		return "true"
+	}
+	return "false"
+}
+
+// defaultPath is where programs are looked for without a PATH: not in the
+// working directory, as with one that is empty (execvp(3)).
+const defaultPath = "/bin:/usr/bin"
+
+// searchPath is where execvp(3) would look in an environment.
+func searchPath(e *environment) string {
+	if !e.has("PATH") {
+		return defaultPath
+	}
+	return e.get("PATH")
+}
+
+// candidates are the files that execvp(3) would try for a program.
+func candidates(program, path string) []string {
+	if program == "" || strings.Contains(program, "/") {
+		return []string{program}
+	}
+	var list []string
+	for dir := range strings.SplitSeq(path, ":") {
+		if dir == "" {
+			dir = "."
+		}
+		list = append(list, dir+"/"+program)
+	}
+	return list
+}

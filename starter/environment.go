@@ -1,0 +1,150 @@
+package starter
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/nss"
+)
+
+// procedurePath is the PATH of site procedures. It is no user's to choose: a
+// PATH given with -v would let a job replace what a prolog calls, as whoever
+// the prolog runs, or fail it and with it the queue.
+const procedurePath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// userPrefix precedes the names of variables of the user in the environment of
+// a procedure that runs as somebody else. Under their own names they could
+// change what its programs do.
+const userPrefix = "SGE_JOB_ENV_"
+
+// exitStatusVariable tells the procedures after the job how it has ended. Where
+// the job has not run there is none.
+const exitStatusVariable = "SGE_JOBEXIT_STAT"
+
+// environment is a list of NAME=value with each name once.
+type environment struct {
+	list []string
+	at   map[string]int
+}
+
+func newEnvironment(lists ...[]string) *environment {
+	e := &environment{at: map[string]int{}}
+	for _, l := range lists {
+		for _, s := range l {
+			name, value, ok := strings.Cut(s, "=")
+			if ok && name != "" {
+				e.set(name, value)
+			}
+		}
+	}
+	return e
+}
+
+// set adds a variable or replaces its value, and returns its index.
+func (e *environment) set(name, value string) int {
+	i, ok := e.at[name]
+	if !ok {
+		i = len(e.list)
+		e.at[name] = i
+		e.list = append(e.list, "")
+	}
+	e.list[i] = name + "=" + value
+	return i
+}
+
+// unset removes a variable.
+func (e *environment) unset(name string) {
+	i, ok := e.at[name]
+	if !ok {
+		return
+	}
+	e.list = slices.Delete(slices.Clone(e.list), i, i+1)
+	delete(e.at, name)
+	for n, j := range e.at {
+		if j > i {
+			e.at[n] = j - 1
+		}
+	}
+}
+
+func (e *environment) get(name string) string {
+	if i, ok := e.at[name]; ok {
+		return e.list[i][len(name)+1:]
+	}
+	return ""
+}
+
+// gridEngineNames are the variables that Grid Engine itself gives to a job, so
+// that their values are no user's: those that a procedure of another user may
+// rely on.
+var gridEngineNames = []string{
+	"ARC", "ENVIRONMENT", "HOSTNAME", "JOB_ID", "JOB_NAME", "JOB_SCRIPT", "LOGNAME", "NHOSTS", "NQUEUES",
+	"NSLOTS", "PE", "PE_HOSTFILE", "QUEUE", "REQNAME", "REQUEST", "RESTARTED", "SGE_ACCOUNT", "SGE_ARCH",
+	"SGE_BINARY_PATH", "SGE_CELL", exitStatusVariable, "SGE_JOB_SPOOL_DIR", "SGE_ROOT", "SGE_TASK_FIRST", "SGE_TASK_ID",
+	"SGE_TASK_LAST", "SGE_TASK_STEPSIZE", "USER",
+}
+
+// startup are the variables, by name or by prefix with a star, that make the
+// loader, a shell or an interpreter run code or read files before the program
+// itself begins. No site procedure gets them from a user, not even one that
+// runs as that user: its failure would be held against the queue.
+var startup = []string{
+	"LD_*", "_RLD_*", "GCONV_PATH", "GETCONF_DIR", "GLIBC_TUNABLES", "HOSTALIASES", "LOCALDOMAIN", "LOCPATH",
+	"MALLOC_*", "NIS_PATH", "NLSPATH", "RESOLV_HOST_CONF", "RES_OPTIONS", "TZDIR", "IFS", "SHELLOPTS",
+	"BASHOPTS", "PS4", "BASH_ENV", "BASH_FUNC_*", "ENV", "CDPATH", "GLOBIGNORE", "PATH_LOCALE", "TERMINFO*",
+	"TERMPATH", "TERMCAP", "KRB5_CONFIG", "KRB5_KTNAME", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "PERL5*",
+	"PERLLIB", "PYTHON*", "RUBY*", "NODE_*", "TCLLIBPATH", "ZDOTDIR",
+}
+
+func isStartup(name string) bool {
+	for _, s := range startup {
+		if prefix, star := strings.CutSuffix(s, "*"); name == s || star && strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// procedureEnvironment is the environment of a site procedure. As the job's
+// owner it has that of the job (queue_conf(5), prolog), but for PATH and what
+// runs code early. As somebody else it has what Grid Engine says about the job
+// and nothing else under its own name; the user's variables stand under
+// SGE_JOB_ENV_.
+func procedureEnvironment(jobEnv *environment, as *nss.User, d *job.Description) *environment {
+	e := newEnvironment()
+	if as.Name == d.Owner {
+		for _, s := range jobEnv.list {
+			if name, value, _ := strings.Cut(s, "="); !isStartup(name) {
+				e.set(name, value)
+			}
+		}
+		e.set("PATH", procedurePath)
+		return e
+	}
+	for _, name := range gridEngineNames {
+		if d.PE == nil && strings.HasPrefix(name, "PE") {
+			continue // a serial job that has it has it from its user
+		}
+		if jobEnv.has(name) {
+			e.set(name, jobEnv.get(name))
+		}
+	}
+	e.set("PATH", procedurePath)
+	e.set("HOME", as.Home)
+	e.set("SHELL", as.Shell)
+	// Who the job belongs to is said by the passwd entry, not by a variable.
+	e.set("USER", d.Owner)
+	e.set("LOGNAME", d.Owner)
+	for _, s := range jobEnv.list {
+		if name, value, _ := strings.Cut(s, "="); !e.has(name) {
+			e.set(userPrefix+name, value)
+		}
+	}
+	return e
+}
+
+func (e *environment) has(name string) bool {
+	_, ok := e.at[name]
+	return ok
+}

@@ -1,0 +1,43 @@
+package starter
+
+import (
+	"errors"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/job"
+)
+
+// handOver replaces this process by the original shepherd for a job of qrsh,
+// qlogin or qsh, or a task of a parallel job: these talk to their client over
+// the original's own protocol. It returns only if that is not possible.
+func handOver(d *job.Description) error {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0); err != nil {
+		return err
+	}
+	var tried []string
+	for _, path := range originalShepherds(d) {
+		var st unix.Stat_t
+		if unix.Stat(path, &st) != nil || st.Uid != 0 || st.Mode&0o022 != 0 || st.Mode&0o111 == 0 {
+			tried = append(tried, path)
+			continue
+		}
+		err := unix.Exec(path, []string{"sge_shepherd-" + itoa(d.ID.Job), "-bg"}, os.Environ())
+		tried = append(tried, path+": "+err.Error())
+	}
+	return errors.New("interactive jobs are left to the original shepherd, which was not found: " + strings.Join(tried, ", "))
+}
+
+// originalShepherds are the places where the original shepherd may be.
+func originalShepherds(d *job.Description) []string {
+	var list []string
+	for _, s := range d.Environment {
+		// Set by execd itself, after the variables of the user.
+		if dir, ok := strings.CutPrefix(s, "SGE_BINARY_PATH="); ok && strings.HasPrefix(dir, "/") {
+			list = append(list, dir+"/sge_shepherd", dir[:strings.LastIndexByte(dir, '/')]+"/sge_shepherd")
+		}
+	}
+	return append(list, "/usr/lib/gridengine/sge_shepherd")
+}

@@ -1,0 +1,137 @@
+package starter
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/execd-project/execd/job"
+)
+
+// variables are the pseudo variables of a kind of procedure, by name without $.
+type variables map[string]string
+
+// commonVariables are those of all procedures and methods.
+func commonVariables(d *job.Description, sgeRoot, sgeCell string) variables {
+	return variables{
+		"host":       d.Host,
+		"ja_task_id": strconv.Itoa(d.ID.Task),
+		"job_owner":  d.Owner,
+		"job_id":     strconv.Itoa(d.ID.Job),
+		"job_name":   d.Name,
+		"queue":      d.Queue,
+		"processors": orWord(d.Processors, "UNDEFINED"),
+		"sge_root":   sgeRoot,
+		"sge_cell":   sgeCell,
+	}
+}
+
+// procedureVariables are those of prolog and epilog (sge_conf(5)), and with a
+// PE those of its procedures (sge_pe(5)).
+func procedureVariables(d *job.Description, common variables, paths [3]string) variables {
+	v := variables{}
+	for name, value := range common {
+		v[name] = value
+	}
+	for i, stream := range []string{"stdin", "stdout", "stderr"} {
+		s := d.Streams[i].Staging
+		v[stream+"_path"] = paths[i]
+		v["fs_"+stream+"_host"] = orWord(s.Host, `""`)
+		v["fs_"+stream+"_path"] = s.Path
+		v["fs_"+stream+"_tmp_path"] = s.TmpPath
+		v["fs_"+stream+"_file_staging"] = zeroOrOne(s.Enabled)
+	}
+	v["merge_stderr"] = zeroOrOne(d.MergeError)
+	if d.PE != nil {
+		v["pe"] = d.PE.Name
+		v["pe_slots"] = strconv.Itoa(d.PE.Slots)
+		v["pe_hostfile"] = d.PE.HostFile
+	}
+	return v
+}
+
+func zeroOrOne(b bool) string {
+	if b {
+		return "1"
+	}
+	return "0"
+}
+
+func orWord(s, word string) string {
+	if s == "" {
+		return word
+	}
+	return s
+}
+
+// expand replaces $name by its value. What is no pseudo variable stays as it
+// is. quote, when not nil, is applied to each value.
+func (v variables) expand(s string, quote func(string) string) string {
+	var b strings.Builder
+	for {
+		before, rest, found := strings.Cut(s, "$")
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		n := 0
+		for n < len(rest) && isNameByte(rest[n]) {
+			n++
+		}
+		if value, ok := v[rest[:n]]; ok {
+			if quote != nil {
+				value = quote(value)
+			}
+			b.WriteString(value)
+		} else {
+			b.WriteString("$" + rest[:n])
+		}
+		s = rest[n:]
+	}
+}
+
+func isNameByte(c byte) bool {
+	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+}
+
+// procedure is a configured procedure, ready to be run.
+type procedure struct {
+	user string // empty for the job's owner
+	argv []string
+}
+
+// parseProcedure splits "[user@]path args" at blanks, without quoting
+// (sge_conf(5)), and expands pseudo variables in every word. Words are split
+// first, so that a value with a blank, such as a path that a user chose, stays
+// one argument.
+func parseProcedure(s string, v variables) procedure {
+	var p procedure
+	words := strings.FieldsFunc(s, func(c rune) bool { return c == ' ' || c == '\t' })
+	if len(words) == 0 {
+		words = []string{""} // is not found when it is to be executed
+	}
+	if at := strings.IndexByte(words[0], '@'); at > 0 && !strings.Contains(words[0][:at], "/") {
+		p.user, words[0] = words[0][:at], words[0][at+1:]
+	}
+	for _, w := range words {
+		p.argv = append(p.argv, v.expand(w, nil))
+	}
+	return p
+}
+
+// mentionsOutput reports whether a procedure is told where the output goes.
+func mentionsOutput(command string) bool {
+	return strings.Contains(command, "$stdout_path") || strings.Contains(command, "$stderr_path")
+}
+
+// shellQuote makes a value safe inside a command line of sh(1). A value of
+// harmless characters stays bare, as administrators expect to see it.
+func shellQuote(s string) string {
+	safe := s != ""
+	for i := range len(s) {
+		safe = safe && (isNameByte(s[i]) || strings.IndexByte("-./:=@%+,", s[i]) >= 0)
+	}
+	if safe {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

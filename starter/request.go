@@ -1,0 +1,302 @@
+package starter
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/jobdir"
+)
+
+// request is what is to be done to the job.
+type request int
+
+const (
+	requestNone request = iota
+	requestKill
+	requestStop
+	requestContinue
+	requestMigrate
+	requestSignal // and above: requestSignal + the number of the signal
+)
+
+// killPause is how long repeated requests to end the job are ignored: a master
+// repeats them every few seconds, and a terminate method should run once.
+const killPause = 10 * time.Second
+
+// receive translates a signal of whoever supervises us into a request. A
+// shepherd cannot be sent the very signals that it is to deliver, so that the
+// original's execd uses stand-ins, and a file for the rest.
+func (s *Shepherd) receive(sig syscall.Signal) {
+	var r request
+	switch sig {
+	case unix.SIGTSTP:
+		r = requestKill
+	case unix.SIGTERM:
+		// Not used by execd. An administrator who ends the shepherd means the
+		// job.
+		r = requestKill
+	case unix.SIGTTIN:
+		n, err := s.dir.ReadNumber(jobdir.FileSignal)
+		if err != nil {
+			if !errors.Is(err, fs.ErrNotExist) {
+				s.trace(err.Error())
+			}
+			return
+		}
+		r = requestFor(syscall.Signal(n))
+	case unix.SIGCONT:
+		r = requestContinue
+	case unix.SIGUSR1:
+		r = requestSignal + request(unix.SIGUSR1)
+	case unix.SIGUSR2:
+		r = requestSignal + request(unix.SIGXCPU)
+	case unix.SIGTTOU:
+		r = requestMigrate
+	case unix.SIGWINCH:
+		r = requestStop
+	default:
+		return // SIGCHLD, and what a terminal sends
+	}
+	if r == requestNone {
+		return
+	}
+	s.trace("asked to " + r.String())
+	if s.active == nil {
+		// Prolog and epilog are never disturbed; the job hears of it when it
+		// starts.
+		s.pending = append(s.pending, r)
+		s.killed = s.killed || r == requestKill || r == requestMigrate
+		return
+	}
+	s.apply(r)
+}
+
+// requestFor is what delivering a signal to a job means.
+func requestFor(sig syscall.Signal) request {
+	switch {
+	case sig == unix.SIGKILL:
+		return requestKill
+	case sig == unix.SIGSTOP:
+		return requestStop
+	case sig == unix.SIGCONT:
+		return requestContinue
+	case sig > 0 && sig <= 64:
+		return requestSignal + request(sig)
+	}
+	return requestNone
+}
+
+// String is the request as an order.
+func (r request) String() string {
+	switch r {
+	case requestKill:
+		return "end the job"
+	case requestStop:
+		return "suspend the job"
+	case requestContinue:
+		return "resume the job"
+	case requestMigrate:
+		return "migrate the job"
+	}
+	return "deliver signal " + job.SignalName(syscall.Signal(r-requestSignal))
+}
+
+// deliverPendingBefore looks at what was asked for while there was no job yet:
+// one that is to end is not started at all.
+func (s *Shepherd) deliverPendingBefore() {
+	s.reap()
+	for {
+		select {
+		case sig := <-s.events:
+			s.receive(sig.(syscall.Signal))
+			continue
+		default:
+		}
+		break
+	}
+	if s.killed {
+		s.trace("the job is to end: it is not started")
+	}
+}
+
+// deliverPending gives a job that has just started what was kept for it.
+func (s *Shepherd) deliverPending() {
+	pending := s.pending
+	s.pending = nil
+	for _, r := range pending {
+		s.apply(r)
+	}
+}
+
+// apply does what is asked for, after the notification that the job may have a
+// right to (sge_submit(1), -notify).
+func (s *Shepherd) apply(r request) {
+	a := s.active
+	switch r {
+	case requestKill:
+		s.killed = true
+		if time.Since(s.lastKill) < killPause && !s.lastKill.IsZero() {
+			return
+		}
+	case requestContinue:
+		if a.pending == requestStop {
+			a.pending = requestNone
+			s.clear(dueNotified)
+		}
+	}
+	if a.pending == r {
+		return // announced already; the time left stays
+	}
+	if a.pending == requestKill && r == requestStop {
+		return
+	}
+	if sig := s.notification(r); sig != 0 {
+		s.trace("notify the job by signal " + job.SignalName(sig) + ", " + s.d.Notify.String() + " before it is to " + r.verb())
+		s.signalJob(sig)
+		a.pending = r
+		s.set(dueNotified, time.Now().Add(s.d.Notify))
+		return
+	}
+	if r == requestKill {
+		a.pending = requestNone
+		s.clear(dueNotified)
+	}
+	s.carryOut(r)
+}
+
+func (r request) verb() string {
+	if r == requestStop {
+		return "stop"
+	}
+	return "end"
+}
+
+// notification is the signal that announces a request, 0 for none.
+func (s *Shepherd) notification(r request) syscall.Signal {
+	if s.d.Notify <= 0 {
+		return 0
+	}
+	n, sig := s.d.NotifyKill, unix.SIGUSR2
+	switch r {
+	case requestKill:
+	case requestStop:
+		n, sig = s.d.NotifySusp, unix.SIGUSR1
+	default:
+		return 0
+	}
+	switch n.Kind {
+	case job.NotifyNone:
+		return 0
+	case job.NotifySignal:
+		if named, ok := job.ParseSignal(n.Signal); ok {
+			return named
+		}
+	}
+	return sig
+}
+
+// carryOut does it now.
+func (s *Shepherd) carryOut(r request) {
+	a := s.active
+	switch r {
+	case requestKill:
+		s.lastKill = time.Now()
+		s.method("terminate_method", s.d.TerminateMethod, unix.SIGKILL)
+		if a.suspended && s.d.TerminateMethod != "" {
+			// A stopped process would hear of its end only when resumed.
+			s.signalJob(unix.SIGCONT)
+		}
+	case requestStop:
+		a.suspended = true
+		s.method("suspend_method", s.d.SuspendMethod, unix.SIGSTOP)
+	case requestContinue:
+		a.suspended = false
+		s.method("resume_method", s.d.ResumeMethod, unix.SIGCONT)
+	case requestMigrate:
+		s.migrate()
+	default:
+		s.signalJob(syscall.Signal(r - requestSignal))
+	}
+}
+
+// method applies suspend_method, resume_method or terminate_method
+// (queue_conf(5)): a signal, a command line that begins with a slash, or the
+// default signal.
+func (s *Shepherd) method(name, value string, byDefault syscall.Signal) {
+	switch {
+	case value == "":
+		s.signalJob(byDefault)
+	case strings.HasPrefix(value, "/"):
+		s.command(name, value)
+	default:
+		sig, ok := job.ParseSignal(value)
+		if !ok {
+			s.trace(name + " " + value + " is neither a signal nor an absolute path: the default is used")
+			sig = byDefault
+		}
+		s.signalJob(sig)
+	}
+}
+
+// command starts a method command, unless the same is still running.
+func (s *Shepherd) command(name, line string) {
+	for _, running := range s.methods {
+		if running == name {
+			s.trace(name + " is still running: not started again")
+			return
+		}
+	}
+	child, err := s.startMethod(name, line)
+	if err != nil {
+		s.trace(name + ": " + err.Error())
+		return
+	}
+	s.methods[child.PID] = name
+	s.methodChildren[child.PID] = child
+}
+
+// methodTimeout is how long a method command may go on when the job has ended,
+// where no script_timeout says otherwise.
+const methodTimeout = 2 * time.Minute
+
+// waitMethods waits for method commands that still run. One that hangs does not
+// keep the job from being reported.
+func (s *Shepherd) waitMethods() {
+	if len(s.methods) == 0 {
+		return
+	}
+	timeout := methodTimeout
+	if s.d.ScriptTimeout > 0 {
+		timeout = s.d.ScriptTimeout
+	}
+	s.set(dueTimeout, time.Now().Add(timeout))
+	for len(s.methods) > 0 {
+		s.pause()
+		if s.take(dueTimeout, time.Now()) {
+			for pid, name := range s.methods {
+				s.trace(name + " has run for " + timeout.String() + " since the end of the job: it is ended")
+				signalProcess(pid, unix.SIGKILL)
+			}
+		}
+	}
+	s.clear(dueTimeout)
+}
+
+func (s *Shepherd) methodEnded(pid int, name string, status syscall.WaitStatus) {
+	child := s.methodChildren[pid]
+	delete(s.methodChildren, pid)
+	if failure := child.Failed(); failure != nil {
+		s.trace(name + ": " + explain(failure))
+		return
+	}
+	s.trace(name + " " + describeEnd(status))
+	if name == migrationMethod && s.active != nil {
+		s.active.inArena = exitStatus(status) == 0
+	}
+}

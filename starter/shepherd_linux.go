@@ -1,0 +1,330 @@
+package starter
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/limits"
+	"github.com/execd-project/execd/limits/inherited"
+	"github.com/execd-project/execd/nss"
+	"github.com/execd-project/execd/starter/spawn"
+)
+
+// Shepherd supervises one job. It is used by one goroutine.
+type Shepherd struct {
+	dir *jobdir.Dir
+	d   *job.Description
+	db  nss.Database
+
+	privileged bool // may become any user
+	secure     bool // started with another effective than real user
+	owner      account
+	jobEnv     *environment
+	common     variables
+	rlimits    []limits.Rlimit
+	tmpdir     *jobdir.Tmpdir // made by us in place of one that cannot be trusted
+
+	failed job.Failed // the first failure: it is the one that counts
+
+	events <-chan os.Signal
+	timer  *time.Timer
+	due    [numDue]time.Time
+
+	awaited        int            // the step that is running
+	ended          *ending        // and how it ended
+	methods        map[int]string // running method commands, by process
+	methodChildren map[int]*spawn.Child
+	pending        []request      // asked for while there was no job to deliver it to
+	killed         bool           // the job is to be ended
+	strays         map[int]bool   // children from before the job: what a prolog left running
+	active         *running       // the job while it runs
+	reaped         syscall.Rusage // of everything that was reaped while the job ran
+	lastKill       time.Time
+}
+
+// forwarded are the signals that say something to a shepherd (the original's
+// contract with its execd, see request.go), and the death of children.
+var forwarded = []os.Signal{
+	unix.SIGCHLD, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU, unix.SIGCONT, unix.SIGUSR1, unix.SIGUSR2,
+	unix.SIGWINCH, unix.SIGTERM, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGPIPE,
+}
+
+// Listen makes the calling process ready to be a shepherd: from here on it
+// loses no signal, inherits no descriptor but 0 to 2 to its children, is the
+// parent of all orphans among its descendants, and cannot be traced by another
+// process of its user.
+func Listen() (<-chan os.Signal, error) {
+	events := make(chan os.Signal, 64)
+	signal.Notify(events, forwarded...)
+	// Outside of the process group of whoever started us, whose terminal or
+	// daemon may signal that. A session leader cannot, and need not.
+	if err := unix.Setpgid(0, 0); err != nil && !errors.Is(err, unix.EPERM) {
+		return nil, os.NewSyscallError("setpgid", err)
+	}
+	if err := closeOnExec(); err != nil {
+		return nil, err
+	}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return nil, os.NewSyscallError("prctl", err)
+	}
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return nil, os.NewSyscallError("prctl", err)
+	}
+	return events, nil
+}
+
+// closeOnExec keeps every descriptor from 3 up from the programs that we start.
+func closeOnExec() error {
+	err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
+	if err == nil {
+		return nil
+	}
+	// Before Linux 5.11.
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if fd := atoi(e.Name()); fd >= 3 {
+			unix.CloseOnExec(fd)
+		}
+	}
+	return nil
+}
+
+// Start reads what a job directory says and supervises its job. A description
+// that cannot be used is the job's error, not the host's: with a real execd it
+// is the job's own arguments that can spoil it.
+func Start(dir *jobdir.Dir, db nss.Database, events <-chan os.Signal) job.Failed {
+	d, err := dir.Description()
+	if err == nil && d.Interactive != nil {
+		err = handOver(d)
+	}
+	if err == nil {
+		return Supervise(dir, d, db, events)
+	}
+	code := job.FailedReadConfig
+	if d != nil {
+		code = job.FailedAppError
+	}
+	var syntax *jobdir.SyntaxError
+	if errors.As(err, &syntax) {
+		code = job.FailedAppError
+	}
+	_ = dir.WriteNumber(jobdir.FilePID, unix.Getpid())
+	_ = dir.AddError(time.Now(), err.Error())
+	_ = dir.AddExitStatus(int(code))
+	return code
+}
+
+// Supervise runs the job of a job directory from its first step to its last
+// and returns the failure code, which is also the exit code of the process:
+// the first number in the file exit_status. events is what Listen returned.
+func Supervise(dir *jobdir.Dir, d *job.Description, db nss.Database, events <-chan os.Signal) job.Failed {
+	// Credentials of files, and the death signal of children, belong to the
+	// thread.
+	runtime.LockOSThread()
+	s := &Shepherd{
+		dir: dir, d: d, db: db,
+		events:         events,
+		timer:          time.NewTimer(time.Hour),
+		methods:        map[int]string{},
+		methodChildren: map[int]*spawn.Child{},
+	}
+	s.timer.Stop()
+	s.begin()
+	if s.failed == 0 {
+		s.steps()
+	}
+	return s.finish()
+}
+
+// begin records that the shepherd is there and prepares what all steps share.
+func (s *Shepherd) begin() {
+	if err := s.takePrivileges(); err != nil {
+		s.fail(job.FailedBeforeProlog, "cannot become root again: "+err.Error())
+		return
+	}
+	s.must(s.dir.WriteNumber(jobdir.FilePID, unix.Getpid()))
+	// Both exist, empty, while the job runs: a shepherd that dies now is told
+	// from one that never was.
+	s.must(s.dir.Append(jobdir.FileError, ""))
+	s.must(s.dir.Append(jobdir.FileExitStatus, ""))
+	if s.failed != 0 {
+		return
+	}
+	s.trace("shepherd started for job " + s.d.ID.String() + " of " + s.d.Owner)
+	owner, err := lookup(s.db, s.d.Owner)
+	if err != nil {
+		s.fail(job.FailedInJobChild, err.Error())
+		return
+	}
+	s.owner = owner
+	if reason := s.refuseOwner(); reason != "" {
+		s.fail(job.FailedInJobChild, reason)
+		return
+	}
+	var inheritedEnv []string
+	if s.d.InheritEnv {
+		inheritedEnv = s.daemonEnvironment()
+	}
+	s.jobEnv = newEnvironment(inheritedEnv, s.d.Environment)
+	s.jobEnv.unset(exitStatusVariable)
+	s.common = commonVariables(s.d, s.jobEnv.get("SGE_ROOT"), s.jobEnv.get("SGE_CELL"))
+	s.bind()
+	s.prepareLimits()
+	s.protectSubmission()
+	s.checkTmpdir()
+}
+
+// daemonEnvironment is the environment that we were started with. The Go runtime
+// adds GOTRACEBACK=none to that of a program whose real and effective user
+// differ, as under a real execd; it is nothing that a job should see.
+func (s *Shepherd) daemonEnvironment() []string {
+	env := os.Environ()
+	if !s.secure {
+		return env
+	}
+	return slices.DeleteFunc(env, func(v string) bool { return v == "GOTRACEBACK=none" })
+}
+
+// refuseOwner says why a job of this owner is not run at all. Root runs no
+// jobs: a batch system would be the way to become root for whoever can write
+// into it.
+func (s *Shepherd) refuseOwner() string {
+	switch {
+	case s.owner.UID == 0 && s.privileged:
+		return "user " + s.owner.Name + " is root: jobs of root are not run"
+	case int64(s.owner.UID) < int64(s.d.MinUID):
+		return "user " + s.owner.Name + " has user id " + itoa(int(s.owner.UID)) + ", below min_uid " + itoa(s.d.MinUID)
+	case int64(s.owner.GID) < int64(s.d.MinGID):
+		return "user " + s.owner.Name + " has group id " + itoa(int(s.owner.GID)) + ", below min_gid " + itoa(s.d.MinGID)
+	case !s.privileged && int(s.owner.UID) != unix.Getuid():
+		return "job of user " + s.owner.Name + " cannot be run by user id " + itoa(unix.Getuid()) + ": only root may"
+	}
+	return ""
+}
+
+// prepareLimits works out the limits of every child, fitted to what we may set.
+func (s *Shepherd) prepareLimits() {
+	mayRaise := hasCapability(unix.CAP_SYS_RESOURCE)
+	for _, r := range limits.Rlimits(s.d.Limits, s.d.HostSlots) {
+		var current unix.Rlimit
+		if err := unix.Getrlimit(r.Number, &current); err != nil {
+			s.trace("cannot read " + r.Name + ": " + err.Error())
+			continue
+		}
+		fit, warning := r.Attain(current, mayRaise)
+		if warning != "" {
+			s.trace("warning: " + warning)
+		}
+		s.rlimits = append(s.rlimits, fit)
+	}
+	// What the configuration leaves alone is that of whoever started us, not
+	// what the Go runtime has made of it.
+	if soft, hard, ok := inherited.OpenFiles(); ok && s.d.Limits[job.Descriptors].Unset {
+		s.rlimits = append(s.rlimits, limits.Rlimit{
+			Resource: job.Descriptors, Number: unix.RLIMIT_NOFILE, Name: "RLIMIT_NOFILE", Soft: soft, Hard: hard,
+		})
+	}
+}
+
+// takePrivileges becomes root for everything but files, if we were started so
+// that we can: a real execd starts its shepherd with root as the real and the
+// admin user as the effective user. Files of the job directory stay the admin
+// user's work, who alone may write there where root is squashed (NFS).
+func (s *Shepherd) takePrivileges() error {
+	ruid, euid, suid := unix.Getresuid()
+	if ruid != 0 && euid != 0 && suid != 0 {
+		return nil
+	}
+	s.privileged = true
+	if euid == 0 && ruid == 0 && suid == 0 {
+		return nil
+	}
+	s.secure = true
+	admin, adminGroup := euid, unix.Getegid()
+	if err := syscall.Setresuid(0, 0, 0); err != nil {
+		return err
+	}
+	if admin != 0 {
+		if err := unix.Setfsgid(adminGroup); err != nil {
+			return err
+		}
+		return unix.Setfsuid(admin)
+	}
+	return nil
+}
+
+// fail records a failure. The first one is what the job is reported with; the
+// others are there to be read.
+func (s *Shepherd) fail(code job.Failed, text string) {
+	s.trace("failed " + itoa(int(code)) + ": " + text)
+	if s.failed == 0 {
+		s.failed = code
+	}
+	if err := s.dir.AddError(time.Now(), text); err != nil {
+		s.trace(err.Error())
+	}
+	if err := s.dir.AddExitStatus(int(code)); err != nil {
+		s.trace(err.Error())
+	}
+}
+
+// must turns an error on the job directory into a failure before the job: a
+// job whose end could not be recorded is not started.
+func (s *Shepherd) must(err error) {
+	if err != nil && s.failed == 0 {
+		s.fail(job.FailedBeforeProlog, err.Error())
+	}
+}
+
+// trace adds a line to the trace file. A full disk does not stop a job for it.
+func (s *Shepherd) trace(text string) {
+	_ = s.dir.Append(jobdir.FileTrace, jobdir.RecordLine(time.Now(), unix.Geteuid(), unix.Getpid(), text))
+}
+
+// finish waits for method commands that still run, and writes the verdict.
+func (s *Shepherd) finish() job.Failed {
+	s.waitMethods()
+	s.removeTmpdir()
+	if s.failed == 0 {
+		if err := s.dir.AddExitStatus(0); err != nil {
+			s.trace(err.Error())
+			return job.FailedNoExitStatus
+		}
+	}
+	s.trace("shepherd ends with " + itoa(int(s.failed)))
+	return s.failed
+}
+
+// protectSubmission closes what came from the submitter to other users where a
+// real execd has left it open. Jobs of qrsh read it themselves as the user.
+func (s *Shepherd) protectSubmission() {
+	if s.d.Interactive != nil {
+		return
+	}
+	if err := s.dir.Protect(); err != nil && !errors.Is(err, fs.ErrPermission) {
+		s.trace(err.Error())
+	}
+}
+
+// hasCapability reports whether this process may use a capability now.
+func hasCapability(c uint) bool {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&header, &data[0]); err != nil {
+		return false
+	}
+	return data[c/32].Effective&(1<<(c%32)) != 0
+}

@@ -1,0 +1,100 @@
+package spawn
+
+import (
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	numSignals    = 64
+	exitNotExeced = 255
+)
+
+// kernelSigaction is struct sigaction as rt_sigaction(2) takes it.
+type kernelSigaction struct {
+	handler, flags, restorer, mask uintptr
+}
+
+// fork clones the process; the child walks down calls and never returns. On a
+// call that fails it writes its index and errno to the descriptor and exits.
+//
+// Between fork and exec the child is one thread of a program that had several:
+// it must not allocate, grow its stack, take a lock or be preempted. Hence no
+// call but RawSyscall6, nothing with a pointer written, and all signals blocked
+// until none has a handler any more (Go's preemption has one). As in package
+// syscall, whose forkAndExecInChild has the same rules, the stack check in the
+// parent at the function's entry covers the child.
+//
+//go:noinline
+//go:norace
+//go:nocheckptr
+func fork(calls []call, envp []uintptr, reportTo uintptr) (uintptr, syscall.Errno) {
+	var (
+		all, old uint64
+		action   kernelSigaction
+		res      uintptr
+		errno    syscall.Errno
+		last     syscall.Errno // of the call before, for call.after
+		failed   report
+	)
+	const sigsetSize = unsafe.Sizeof(all)
+	all = ^uint64(0)
+	_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK,
+		uintptr(unsafe.Pointer(&all)), uintptr(unsafe.Pointer(&old)), sigsetSize, 0, 0)
+
+	pid, _, forkErr := syscall.RawSyscall6(unix.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
+	if forkErr != 0 || pid != 0 {
+		_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK,
+			uintptr(unsafe.Pointer(&old)), 0, sigsetSize, 0, 0)
+		return pid, forkErr
+	}
+
+	// The child. A job starts with default dispositions and nothing blocked,
+	// whatever its supervisor inherited; SIGKILL and SIGSTOP refuse, unheard.
+	for sig := uintptr(1); sig <= numSignals; sig++ {
+		_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(&action)), 0, sigsetSize, 0, 0)
+	}
+	failed.index = -1
+	for i := 0; i < len(calls); i++ {
+		c := &calls[i]
+		if c.after != 0 && uintptr(last) != c.after {
+			continue
+		}
+		res, _, errno = syscall.RawSyscall6(c.nr, c.args[0], c.args[1], c.args[2], c.args[3], c.args[4], c.args[5])
+		if errno == 0 && c.want != anyResult && res != c.want {
+			errno = syscall.EBADF
+		}
+		if errno == 0 && c.refuse != 0 {
+			errno = syscall.Errno(c.refuse)
+		}
+		if errno == 0 {
+			if c.patch != 0 {
+				envp[c.patch-1] = c.patchWith
+			}
+			if c.after == 0 {
+				last = 0
+			}
+			continue
+		}
+		last = errno
+		if c.nr == unix.SYS_EXECVE {
+			// Of several candidates the first reason counts, except that
+			// "no such file" says less than whatever comes after it.
+			if failed.index < 0 || failed.errno == int32(syscall.ENOENT) ||
+				failed.errno == int32(syscall.ENOTDIR) || failed.errno == int32(syscall.ENOEXEC) {
+				failed.index, failed.errno = int32(i), int32(errno)
+			}
+			continue
+		}
+		if c.tolerate != anyErrno && c.tolerate != uintptr(errno) {
+			failed.index, failed.errno = int32(i), int32(errno)
+			break
+		}
+	}
+	_, _, _ = syscall.RawSyscall6(unix.SYS_WRITE, reportTo, uintptr(unsafe.Pointer(&failed)), unsafe.Sizeof(failed), 0, 0, 0)
+	for {
+		_, _, _ = syscall.RawSyscall6(unix.SYS_EXIT_GROUP, exitNotExeced, 0, 0, 0, 0, 0)
+	}
+}

@@ -1,0 +1,391 @@
+// Package spawn starts a process whose life between fork and exec is written
+// down beforehand, as a list of system calls.
+//
+// What a batch job needs there (session, limits, identity, files opened as its
+// owner, working directory, a search along PATH) is more than os.StartProcess
+// offers, and a re-executed helper would cost a second start of the Go runtime
+// for every job. So the parent composes a Program in ordinary Go, with every
+// argument and string prepared, and the forked child only walks down the list:
+// it allocates nothing, calls nothing but the kernel, and stops at the first
+// call that fails and may not. The parent is never held up by the child: one
+// that blocks in the kernel (opening a FIFO, a dead file server) is an ordinary
+// process that can be signalled.
+//
+// A Program is for one Start. Different Programs may be started from different
+// goroutines.
+package spawn
+
+import (
+	"os"
+	"runtime"
+	"strconv"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Stage says what the child was doing when a call failed.
+type Stage int
+
+// The stages of a child's life before its exec.
+const (
+	StageSetup Stage = iota + 1 // session, signals, umask, cgroup
+	StageLimit
+	StageIdentity
+	StageStdin
+	StageStdout
+	StageStderr
+	StageChdir
+	StageExec
+)
+
+// call is one system call of the child. It holds no pointers: the child must
+// not run into a write barrier, and Program.keep holds what args point to.
+type call struct {
+	nr   uintptr
+	args [6]uintptr
+	// want is the result that the call must have, or anyResult.
+	want uintptr
+	// tolerate is an errno that does not end the child, or anyErrno.
+	tolerate uintptr
+	// refuse, when not 0, is the errno that the call counts as failed with
+	// when it succeeds.
+	refuse uintptr
+	// after skips the call unless the call before it failed with this errno.
+	after uintptr
+	// patch, when not 0, makes patchWith entry patch-1 of the environment once
+	// the call has succeeded.
+	patch     int
+	patchWith uintptr
+}
+
+const (
+	anyResult = ^uintptr(0)
+	anyErrno  = ^uintptr(0)
+)
+
+// Program is the list of what a child does before it becomes another program.
+// The zero value is an empty one. Every method appends to the list; the
+// comments say what fails the start.
+type Program struct {
+	calls  []call
+	stages []Stage
+	what   []string
+	keep   []any
+	envp   []uintptr
+	err    error
+	// unblocked is set once the list clears the signal mask.
+	unblocked bool
+}
+
+// Failure is why a child did not become the program it should have been.
+type Failure struct {
+	Stage Stage
+	What  string // the object of the failed call: a path, or the call's name
+	Errno syscall.Errno
+}
+
+// Error has the form "What: reason".
+func (f *Failure) Error() string { return f.What + ": " + f.Errno.Error() }
+
+// Unwrap returns the errno.
+func (f *Failure) Unwrap() error { return f.Errno }
+
+func (p *Program) add(stage Stage, what string, c call) {
+	p.calls = append(p.calls, c)
+	p.stages = append(p.stages, stage)
+	p.what = append(p.what, what)
+}
+
+func sys(nr uintptr, args ...uintptr) call {
+	c := call{nr: nr, want: anyResult}
+	copy(c.args[:], args)
+	return c
+}
+
+// str prepares a NUL-terminated string that outlives the fork.
+func (p *Program) str(s string) uintptr {
+	b, err := syscall.ByteSliceFromString(s)
+	if err != nil && p.err == nil {
+		p.err = &Failure{StageSetup, "string with a NUL byte", syscall.EINVAL}
+		return 0
+	}
+	p.keep = append(p.keep, b)
+	return uintptr(unsafe.Pointer(unsafe.SliceData(b)))
+}
+
+// vector prepares a NULL-terminated array of strings.
+func (p *Program) vector(list []string) []uintptr {
+	v := make([]uintptr, len(list)+1)
+	for i, s := range list {
+		v[i] = p.str(s)
+	}
+	p.keep = append(p.keep, v)
+	return v
+}
+
+// Setsid makes the child the leader of a new session and process group.
+func (p *Program) Setsid() { p.add(StageSetup, "setsid", sys(unix.SYS_SETSID)) }
+
+// Umask sets the file mode creation mask.
+func (p *Program) Umask(mask int) { p.add(StageSetup, "umask", sys(unix.SYS_UMASK, uintptr(mask))) }
+
+// ParentDeathSignal has the kernel send sig to the child when the thread that
+// started it ends. It must come after the last change of identity, which
+// clears it.
+func (p *Program) ParentDeathSignal(sig syscall.Signal) {
+	p.add(StageSetup, "prctl", sys(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(sig)))
+}
+
+// Nice sets the nice value, -20 to 20. A value that may not be had is no
+// failure: it is a wish.
+func (p *Program) Nice(n int) {
+	c := sys(unix.SYS_SETPRIORITY, unix.PRIO_PROCESS, 0, uintptr(n))
+	c.tolerate = anyErrno
+	p.add(StageSetup, "setpriority", c)
+}
+
+// Write writes text to a descriptor of the parent: the way into a control
+// group is a "0" written to its open cgroup.procs.
+func (p *Program) Write(fd int, text, what string) {
+	p.add(StageSetup, what, sys(unix.SYS_WRITE, uintptr(fd), p.str(text), uintptr(len(text))))
+}
+
+// Rlimit sets a resource limit.
+func (p *Program) Rlimit(resource int, soft, hard uint64, name string) {
+	r := &unix.Rlimit{Cur: soft, Max: hard}
+	p.keep = append(p.keep, r)
+	p.add(StageLimit, name, sys(unix.SYS_PRLIMIT64, 0, uintptr(resource), uintptr(unsafe.Pointer(r))))
+}
+
+// Groups sets the supplementary groups.
+func (p *Program) Groups(gids []uint32) {
+	if len(gids) == 0 {
+		p.add(StageIdentity, "setgroups", sys(unix.SYS_SETGROUPS))
+		return
+	}
+	p.keep = append(p.keep, gids)
+	p.add(StageIdentity, "setgroups", sys(unix.SYS_SETGROUPS, uintptr(len(gids)), uintptr(unsafe.Pointer(unsafe.SliceData(gids)))))
+}
+
+// Setresgid sets the real, effective and saved group id.
+func (p *Program) Setresgid(gid uint32) {
+	g := uintptr(gid)
+	p.add(StageIdentity, "setresgid", sys(unix.SYS_SETRESGID, g, g, g))
+}
+
+// Setresuid sets the real, effective and saved user id.
+func (p *Program) Setresuid(uid uint32) {
+	u := uintptr(uid)
+	p.add(StageIdentity, "setresuid", sys(unix.SYS_SETRESUID, u, u, u))
+}
+
+// Seteuid sets the effective user id and leaves the others, so that a later
+// Setresuid can go back.
+func (p *Program) Seteuid(uid uint32) {
+	same := ^uintptr(0)
+	p.add(StageIdentity, "setresuid", sys(unix.SYS_SETRESUID, same, uintptr(uid), same))
+}
+
+// Chdir changes the working directory, as whom the child is by then.
+func (p *Program) Chdir(path string) {
+	p.add(StageChdir, path, sys(unix.SYS_CHDIR, p.str(path)))
+}
+
+// OpenDirectory fails unless path is a directory. It does not open it for
+// anything, nor wait for what else lies there.
+func (p *Program) OpenDirectory(path string) {
+	at := unix.AT_FDCWD
+	p.add(StageChdir, path, sys(unix.SYS_OPENAT, uintptr(at), p.str(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC))
+}
+
+// Exit ends the list: the child that has come that far ends with status 0.
+func (p *Program) Exit() { p.add(StageExec, "exit", sys(unix.SYS_EXIT_GROUP)) }
+
+// Dup makes descriptor to a copy of from.
+func (p *Program) Dup(stage Stage, from, to int) {
+	p.add(stage, "descriptor", sys(unix.SYS_DUP3, uintptr(from), uintptr(to), 0))
+}
+
+// OpenRead opens a file for reading as descriptor fd, which must be the lowest
+// one once it is closed: 0 to 2, in their order. A directory is refused: the
+// kernel would open it, and whoever reads it would fail.
+func (p *Program) OpenRead(stage Stage, fd int, path string) {
+	p.closeFirst(stage, fd)
+	p.add(stage, path, p.openCall(fd, path, unix.O_RDONLY))
+	if path == "/dev/null" {
+		return
+	}
+	c := sys(unix.SYS_OPENAT, uintptr(fd), p.str("."), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC)
+	c.tolerate, c.refuse = uintptr(unix.ENOTDIR), uintptr(unix.EISDIR)
+	p.add(stage, path, c)
+}
+
+// OpenAppend opens a file for appending as descriptor fd, creating it with
+// mode 0644. Where path is a directory, fallback is opened instead, and
+// fallbackEnv becomes the entry of the environment that Exec was told of as
+// index envIndex.
+func (p *Program) OpenAppend(stage Stage, fd int, path, fallback string, envIndex []int, fallbackEnv []string) {
+	const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_APPEND
+	p.closeFirst(stage, fd)
+	first := p.openCall(fd, path, flags)
+	if fallback == "" {
+		p.add(stage, path, first)
+		return
+	}
+	first.tolerate = uintptr(unix.EISDIR)
+	p.add(stage, path, first)
+	second := p.openCall(fd, fallback, flags)
+	second.after = uintptr(unix.EISDIR)
+	for i, at := range envIndex {
+		// The first patch rides on the open itself, the others on calls
+		// that cannot fail.
+		c := second
+		if i > 0 {
+			c = sys(unix.SYS_GETPID)
+			c.after = uintptr(unix.EISDIR)
+		}
+		c.patch, c.patchWith = at+1, p.str(fallbackEnv[i])
+		p.add(stage, fallback, c)
+	}
+	if len(envIndex) == 0 {
+		p.add(stage, fallback, second)
+	}
+}
+
+func (p *Program) closeFirst(stage Stage, fd int) {
+	p.unblock()
+	c := sys(unix.SYS_CLOSE, uintptr(fd))
+	c.tolerate = uintptr(unix.EBADF)
+	p.add(stage, "descriptor", c)
+}
+
+// unblock clears the signal mask. From here on the child may wait for others: a
+// fifo that nobody reads, a file server. Whoever wants to end it, by whatever
+// signal, shall not have to wait as well.
+func (p *Program) unblock() {
+	if p.unblocked {
+		return
+	}
+	p.unblocked = true
+	none := new(uint64)
+	p.keep = append(p.keep, none)
+	p.add(StageSetup, "rt_sigprocmask", sys(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK,
+		uintptr(unsafe.Pointer(none)), 0, unsafe.Sizeof(*none)))
+}
+
+func (p *Program) openCall(fd int, path string, flags int) call {
+	at := unix.AT_FDCWD
+	// No O_NOFOLLOW: the file is opened with the rights of the job's owner,
+	// who may link wherever these reach. O_NOCTTY, or a terminal would become
+	// the one of the session that the child leads.
+	c := sys(unix.SYS_OPENAT, uintptr(at), p.str(path), uintptr(flags|unix.O_NOCTTY), 0o644)
+	c.want = uintptr(fd)
+	return c
+}
+
+// Environment sets the environment of the program. It must come before
+// OpenAppend and Exec.
+func (p *Program) Environment(env []string) { p.envp = p.vector(env) }
+
+// Exec ends the list: the child becomes the first of the candidates that can
+// be executed. A file that the kernel does not recognise (ENOEXEC) is given to
+// /bin/sh with the same arguments, as execvp(3) does.
+func (p *Program) Exec(candidates []string, argv []string) {
+	if p.envp == nil {
+		p.Environment(nil)
+	}
+	env := uintptr(unsafe.Pointer(unsafe.SliceData(p.envp)))
+	p.unblock()
+	for _, path := range candidates {
+		c := sys(unix.SYS_EXECVE, p.str(path), uintptr(unsafe.Pointer(unsafe.SliceData(p.vector(argv)))), env)
+		c.tolerate = anyErrno
+		p.add(StageExec, path, c)
+		script := append([]string{"/bin/sh", path}, argv[min(1, len(argv)):]...)
+		c = sys(unix.SYS_EXECVE, p.str("/bin/sh"), uintptr(unsafe.Pointer(unsafe.SliceData(p.vector(script)))), env)
+		c.tolerate = anyErrno
+		c.after = uintptr(unix.ENOEXEC)
+		p.add(StageExec, path, c)
+	}
+}
+
+// Child is a started process. Its end is seen by whoever reaps it; Failed says
+// afterwards whether it ever became the program.
+type Child struct {
+	PID     int
+	report  int // read end of the pipe
+	program *Program
+}
+
+// report is what a child that fails writes: the index of the call, the errno.
+type report struct{ index, errno int32 }
+
+// Start forks the child. The error is about the fork itself; what goes wrong
+// in the child is told by Child.Failed.
+func (p *Program) Start() (*Child, error) {
+	if p.err != nil {
+		return nil, p.err
+	}
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
+		return nil, os.NewSyscallError("pipe2", err)
+	}
+	// The write end moves out of the way of 0 to 2, which the child reopens.
+	if fds[1] <= 2 {
+		fd, err := unix.FcntlInt(uintptr(fds[1]), unix.F_DUPFD_CLOEXEC, 3)
+		if err != nil {
+			_ = unix.Close(fds[0])
+			_ = unix.Close(fds[1])
+			return nil, os.NewSyscallError("fcntl", err)
+		}
+		_ = unix.Close(fds[1])
+		fds[1] = fd
+	}
+	syscall.ForkLock.Lock()
+	pid, errno := fork(p.calls, p.envp, uintptr(fds[1]))
+	syscall.ForkLock.Unlock()
+	runtime.KeepAlive(p)
+	_ = unix.Close(fds[1])
+	if errno != 0 {
+		_ = unix.Close(fds[0])
+		return nil, os.NewSyscallError("fork", errno)
+	}
+	return &Child{PID: int(pid), report: fds[0], program: p}, nil
+}
+
+// Waiting reports whether the child has not become its program yet, and what
+// it is at. It may be called until the child has been reaped.
+func (c *Child) Waiting() (Stage, bool) {
+	fds := []unix.PollFd{{Fd: int32(c.report)}}
+	// The other end is closed by exec, and by the child's end.
+	if _, err := unix.Poll(fds, 0); err != nil || fds[0].Revents != 0 {
+		return 0, false
+	}
+	for fd, stage := range []Stage{StageStdin, StageStdout, StageStderr} {
+		// A descriptor is closed before its file is opened. Without root's
+		// rights nobody may look at such a child; files are most likely then.
+		_, err := os.Readlink("/proc/" + strconv.Itoa(c.PID) + "/fd/" + strconv.Itoa(fd))
+		if err != nil {
+			return stage, true
+		}
+	}
+	return StageExec, true
+}
+
+// Failed returns why the child ended before it became the program, or nil when
+// it did become the program. It is to be called once, after the child has been
+// reaped.
+func (c *Child) Failed() *Failure {
+	var r report
+	buf := unsafe.Slice((*byte)(unsafe.Pointer(&r)), unsafe.Sizeof(r))
+	n, err := unix.Read(c.report, buf)
+	_ = unix.Close(c.report)
+	if err != nil || n != len(buf) {
+		return nil
+	}
+	if r.index < 0 || int(r.index) >= len(c.program.stages) {
+		return &Failure{StageExec, "no program", syscall.ENOENT}
+	}
+	return &Failure{c.program.stages[r.index], c.program.what[r.index], syscall.Errno(r.errno)}
+}

@@ -1,0 +1,246 @@
+package starter
+
+import (
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/starter/spawn"
+)
+
+// step is one of the site's procedures around a job. The codes are those of
+// sge_status(5): one for a procedure that could not be started, one for a
+// procedure that failed.
+type step struct {
+	name       string
+	command    func(d *job.Description) string
+	notStarted job.Failed
+	inStep     job.Failed
+	pe         bool // output goes to the .po and .pe files
+}
+
+var (
+	// The original has 7, "before prolog", for a prolog that cannot be started,
+	// and with that takes every queue of the host out of service. It is one
+	// queue's procedure, so it is that queue's error.
+	stepProlog = step{"prolog", func(d *job.Description) string { return d.Prolog },
+		job.FailedProlog, job.FailedProlog, false}
+	stepPEStart = step{"pe_start", func(d *job.Description) string { return d.PE.Start },
+		job.FailedBeforePEStart, job.FailedPEStart, true}
+	stepPEStop = step{"pe_stop", func(d *job.Description) string { return d.PE.Stop },
+		job.FailedBeforePEStop, job.FailedPEStop, true}
+	stepEpilog = step{"epilog", func(d *job.Description) string { return d.Epilog },
+		job.FailedBeforeEpilog, job.FailedEpilog, false}
+)
+
+// result is how a step went.
+type result int
+
+const (
+	stepDone       result = iota // exit status 0, or nothing to do
+	stepFailed                   // it ran and did not end with 0
+	stepNotStarted               // it could not be run
+)
+
+// steps is the order of sge_shepherd(8): the picture in doc.go.
+func (s *Shepherd) steps() {
+	prolog := s.procedure(stepProlog)
+	if prolog == stepNotStarted {
+		return
+	}
+	if prolog == stepDone && !s.killed {
+		s.parallelSteps()
+	}
+	s.procedure(stepEpilog)
+}
+
+func (s *Shepherd) parallelSteps() {
+	if s.d.PE == nil {
+		s.job()
+		return
+	}
+	start := s.procedure(stepPEStart)
+	if start == stepNotStarted {
+		return
+	}
+	if start == stepDone && !s.killed {
+		s.job()
+	}
+	s.procedure(stepPEStop)
+}
+
+// procedure runs one of the site's procedures and applies the meaning of its
+// exit status (queue_conf(5), prolog): 0 goes on, 99 reschedules the job, 100
+// puts it into the error state, everything else is the queue's error.
+func (s *Shepherd) procedure(st step) result {
+	command := st.command(s.d)
+	if command == "" {
+		return stepDone
+	}
+	f := procedureFiles(s.d, st.pe)
+	if mentionsOutput(command) {
+		s.resolve(&f)
+	}
+	p := parseProcedure(command, procedureVariables(s.d, s.common, [3]string{f.path(0), f.path(1), f.path(2)}))
+	as := s.owner
+	if p.user != "" && p.user != s.owner.Name {
+		a, err := lookup(s.db, p.user)
+		if err != nil {
+			s.fail(st.notStarted, st.name+": "+err.Error())
+			return stepNotStarted
+		}
+		if !s.privileged {
+			s.fail(st.notStarted, st.name+": cannot run as user "+p.user+": not root")
+			return stepNotStarted
+		}
+		as = a
+	}
+	s.trace(st.name + " starts as user " + as.Name + ": " + p.argv[0])
+	child, err := s.procedureProgram(f, p, as).Start()
+	if err != nil {
+		s.fail(st.notStarted, st.name+": "+err.Error())
+		return stepNotStarted
+	}
+	end := s.waitProcedure(child, st.name)
+	if failure := child.Failed(); failure != nil {
+		s.fail(startFailure(failure, st.notStarted), st.name+": "+explain(failure))
+		return stepNotStarted
+	}
+	status := exitStatus(end.status)
+	s.trace(st.name + " " + describeEnd(end.status))
+	if end.timedOut && end.waiting != 0 {
+		// A fifo that nobody reads, or a file server: what the job has asked
+		// for, and not the procedure, has taken the time.
+		failure := &spawn.Failure{Stage: end.waiting, What: p.argv[0], Errno: syscall.ETIMEDOUT}
+		if i := int(end.waiting - spawn.StageStdin); i < len(f.inherit) {
+			failure.What = f.path(i)
+		}
+		s.fail(startFailure(failure, st.notStarted), st.name+": "+explain(failure))
+		return stepNotStarted
+	}
+	if end.timedOut {
+		s.fail(st.inStep, st.name+" was ended after "+s.d.ScriptTimeout.String()+" (script_timeout)")
+		return stepFailed
+	}
+	switch status {
+	case 0:
+		return stepDone
+	case job.ExitReschedule:
+		s.fail(job.FailedReschedule, "exit status of "+st.name+" is 99: reschedule the job")
+	case job.ExitAppError:
+		s.fail(job.FailedAppError, "exit status of "+st.name+" is 100: the job goes into the error state")
+	default:
+		s.fail(st.inStep, st.name+" "+describeEnd(end.status))
+	}
+	return stepFailed
+}
+
+// startFailure is the code for a child that did not become its program. What
+// the job asked for (files, directory, groups) is held against the job whatever
+// step met it first; the rest is for the caller to say.
+func startFailure(f *spawn.Failure, otherwise job.Failed) job.Failed {
+	switch f.Stage {
+	case spawn.StageStdin, spawn.StageStdout, spawn.StageStderr:
+		return job.FailedOpenOutput
+	case spawn.StageChdir:
+		return job.FailedCwd
+	case spawn.StageIdentity:
+		if f.Errno == syscall.EINVAL {
+			return job.FailedAddGroup
+		}
+	}
+	return otherwise
+}
+
+func explain(f *spawn.Failure) string {
+	what := map[spawn.Stage]string{
+		spawn.StageSetup:    "cannot prepare the process: ",
+		spawn.StageLimit:    "cannot set limit ",
+		spawn.StageIdentity: "cannot change identity: ",
+		spawn.StageStdin:    "cannot open standard input ",
+		spawn.StageStdout:   "cannot open standard output ",
+		spawn.StageStderr:   "cannot open standard error ",
+		spawn.StageChdir:    "cannot change into working directory ",
+		spawn.StageExec:     "cannot execute ",
+	}[f.Stage]
+	text := what + f.Error()
+	if f.Stage == spawn.StageExec && f.Errno == syscall.ENOENT {
+		text += " (or its interpreter is missing)"
+	}
+	return text
+}
+
+// exitStatus is the exit status as shells have it: 128+n after signal n.
+func exitStatus(ws syscall.WaitStatus) int {
+	if ws.Signaled() {
+		return 128 + int(ws.Signal())
+	}
+	return ws.ExitStatus()
+}
+
+func describeEnd(ws syscall.WaitStatus) string {
+	if ws.Signaled() {
+		text := "was ended by signal " + job.SignalName(ws.Signal())
+		if ws.CoreDump() {
+			text += " (core dumped)"
+		}
+		return text
+	}
+	return "ended with exit status " + strconv.Itoa(ws.ExitStatus())
+}
+
+// job runs the job itself, from its start to the end of its last process.
+func (s *Shepherd) job() {
+	s.deliverPendingBefore()
+	if s.killed {
+		return
+	}
+	child, start, err := s.startJob()
+	if err != nil {
+		s.fail(job.FailedInJobChild, "job: "+err.Error())
+		return
+	}
+	end := s.waitJob(child, start)
+	s.endJobProcesses()
+	if failure := child.Failed(); failure != nil {
+		code := startFailure(failure, job.FailedInJobChild)
+		if failure.Stage == spawn.StageExec {
+			code = job.FailedShell
+		}
+		s.fail(code, "job: "+explain(failure))
+		s.active = nil
+		return
+	}
+	s.trace("job " + describeEnd(end.status))
+	s.afterJob(end, start)
+	s.active = nil
+}
+
+// afterJob writes what the job used and how it ended.
+func (s *Shepherd) afterJob(end ending, start time.Time) {
+	u := jobdir.NewUsage(end.status, &s.reaped, start, end.at)
+	u.CPU = u.UserTime + u.SystemTime
+	limit := s.active.exceeded
+	if limit == nil {
+		limit = s.cpuLimitBehind(end)
+	}
+	switch {
+	case limit != nil:
+		// A signal in the usage would make a real execd report 100, and hide
+		// that a limit was the reason; the exit status keeps it.
+		u.Signal = 0
+		u.Limit, u.Reason = limit.record(), limit.text()
+		s.fail(job.FailedLimit, limit.text())
+	case end.status.ExitStatus() == job.ExitReschedule && !s.d.ForbidReschedule:
+		s.fail(job.FailedReschedule, "exit status of the job is 99: reschedule the job")
+	case end.status.ExitStatus() == job.ExitAppError && !s.d.ForbidAppError:
+		s.fail(job.FailedAppError, "exit status of the job is 100: the job goes into the error state")
+	}
+	if err := s.dir.WriteUsage(u); err != nil {
+		s.fail(job.FailedNoExitStatus, err.Error())
+	}
+	s.jobEnv.set(exitStatusVariable, strconv.Itoa(u.ExitStatus))
+	s.finishCheckpoint()
+}

@@ -1,0 +1,136 @@
+package starter
+
+import (
+	"strconv"
+
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/starter/spawn"
+)
+
+// output is where one of standard output and error goes: to path, or when that
+// is a directory to fallback in it.
+type output struct{ path, fallback string }
+
+// files are the standard streams of one step.
+type files struct {
+	stdin   string
+	out     [2]output // standard output and error
+	inherit [3]bool
+	merge   bool // standard error goes where standard output goes
+}
+
+// jobFiles are those of the job, its prolog and its epilog. A path that is a
+// directory, and the working directory when there is none, takes a file
+// NAME.oJOB[.TASK] (sge_submit(1), -o and -e).
+func jobFiles(d *job.Description) files {
+	f := files{stdin: orWord(d.Streams[0].Path, "/dev/null"), merge: d.MergeError}
+	for i, letter := range []string{"o", "e"} {
+		f.out[i] = outputAt(orWord(d.Streams[i+1].Path, d.Cwd), letter, d)
+	}
+	for i := range f.inherit {
+		f.inherit[i] = d.Streams[i].Inherit
+	}
+	return f
+}
+
+// procedureFiles are those of the site's procedures. Prolog and epilog write to
+// the output of the job; those of a PE to NAME.poJOB and NAME.peJOB in its
+// directory, or to that output itself if it is a file. None of them reads the
+// job's input (sge_conf(5), prolog).
+func procedureFiles(d *job.Description, pe bool) files {
+	f := jobFiles(d)
+	if pe {
+		for i, path := range []string{d.PE.StdoutPath, d.PE.StderrPath} {
+			f.out[i] = outputAt(orWord(path, orWord(d.Streams[i+1].Path, d.Cwd)), []string{"po", "pe"}[i], d)
+		}
+	}
+	f.stdin, f.inherit[0] = "/dev/null", false
+	return f
+}
+
+func outputAt(path, letter string, d *job.Description) output {
+	name := d.Name + "." + letter + strconv.Itoa(d.ID.Job)
+	if d.ID.Task != 0 {
+		name += "." + strconv.Itoa(d.ID.Task)
+	}
+	return output{path, path + "/" + name}
+}
+
+// open has the child open the streams and enter the working directory, as whom
+// it is by then, and adds the variables that name them to the environment. The
+// child finds out whether a path is a directory, with the rights of the user,
+// so that the variables of standard output and error are put right there, too.
+func (f files) open(p *spawn.Program, e *environment, cwd string) {
+	e.set("SGE_CWD_PATH", cwd)
+	e.set("SGE_STDIN_PATH", f.path(0))
+	indexOut := []int{e.set("SGE_STDOUT_PATH", f.path(1))}
+	indexErr := []int{e.set("SGE_STDERR_PATH", f.path(2))}
+	if f.merge {
+		indexOut = append(indexOut, indexErr...)
+	}
+	p.Environment(e.list)
+	if !f.inherit[0] {
+		p.OpenRead(spawn.StageStdin, 0, f.stdin)
+	}
+	p.Chdir(cwd)
+	f.openOutput(p, spawn.StageStdout, 1, indexOut, e)
+	if f.merge {
+		p.Dup(spawn.StageStderr, 1, 2)
+	} else {
+		f.openOutput(p, spawn.StageStderr, 2, indexErr, e)
+	}
+}
+
+func (f files) openOutput(p *spawn.Program, stage spawn.Stage, fd int, index []int, e *environment) {
+	if f.inherit[fd] {
+		return
+	}
+	o := f.out[fd-1]
+	var patched []string
+	for _, i := range index {
+		name := e.list[i][:len(e.list[i])-len(o.path)-1]
+		patched = append(patched, name+"="+o.fallback)
+	}
+	p.OpenAppend(stage, fd, o.path, o.fallback, index, patched)
+}
+
+// resolve finds out whether the paths of the output are directories, for those
+// who have to know them before they are opened.
+func (s *Shepherd) resolve(f *files) {
+	for i := range f.out {
+		if o := &f.out[i]; !f.inherit[i+1] && o.fallback != "" && s.isDirectory(o.path) {
+			*o = output{path: o.fallback}
+		}
+	}
+}
+
+// isDirectory reports whether the owner of the job sees a directory at a path.
+// A process with the identity of the owner looks.
+func (s *Shepherd) isDirectory(path string) bool {
+	p := &spawn.Program{}
+	s.becomeRoot(p)
+	s.become(p, s.owner, 0)
+	p.OpenDirectory(path)
+	p.Exit()
+	child, err := p.Start()
+	if err != nil {
+		return false
+	}
+	end := s.waitProcedure(child, "look at "+path)
+	return child.Failed() == nil && end.status == 0
+}
+
+// path is the path of stream i as far as it is known before it is opened.
+func (f files) path(i int) string {
+	if f.merge && i == 2 {
+		i = 1
+	}
+	switch {
+	case f.inherit[i]:
+		return "/dev/" + []string{"stdin", "stdout", "stderr"}[i]
+	case i == 0:
+		return f.stdin
+	default:
+		return f.out[i-1].path
+	}
+}

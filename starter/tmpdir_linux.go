@@ -1,0 +1,119 @@
+package starter
+
+import (
+	"errors"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/jobdir"
+)
+
+// checkTmpdir looks at the TMPDIR that a real execd has made. That takes
+// whatever is there under the name, which anybody can foresee: a directory of
+// somebody else, with files planted in it that would be found first along PATH,
+// or a link, behind which it deletes everything at the job's end. Where it
+// cannot be trusted the job gets a fresh one.
+func (s *Shepherd) checkTmpdir() {
+	if !s.privileged || s.d.Tmpdir == "" || s.d.ID.PETask != "" || s.failed != 0 {
+		return
+	}
+	if ours, err := s.dir.Exists(jobdir.FileTmpdir); err == nil && ours {
+		return
+	}
+	err := asRoot(func() error {
+		problem := s.tmpdirProblem()
+		if problem == "" {
+			return nil
+		}
+		s.trace("TMPDIR " + s.d.Tmpdir + " cannot be trusted: " + problem)
+		t, err := jobdir.MakeTmpdir(s.d.QueueTmpdir, jobdir.TmpdirName(s.d.ID, s.d.Queue), int(s.owner.UID), int(s.owner.GID))
+		if err != nil {
+			return err
+		}
+		s.moveTmpdir(t)
+		return nil
+	})
+	if err != nil {
+		s.fail(job.FailedBeforeProlog, "no TMPDIR for the job: "+err.Error())
+	}
+}
+
+// tmpdirProblem says what is wrong with the TMPDIR; empty for nothing. A link
+// in its place is removed, so that nobody follows it at the job's end.
+func (s *Shepherd) tmpdirProblem() string {
+	fd, err := unix.Open(s.d.Tmpdir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) {
+		if err := unix.Unlink(s.d.Tmpdir); err != nil {
+			return "it is no directory, and cannot be removed: " + err.Error()
+		}
+		return "it was a link or a file; removed"
+	}
+	if err != nil {
+		return err.Error()
+	}
+	dir := os.NewFile(uintptr(fd), s.d.Tmpdir)
+	defer dir.Close()
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err.Error()
+	}
+	switch {
+	case st.Uid != s.owner.UID:
+		return "it belongs to user id " + itoa(int(st.Uid))
+	case st.Mode&0o022 != 0:
+		return "others may write to it"
+	}
+	if names, err := dir.Readdirnames(1); err == nil && len(names) > 0 {
+		return "there was something in it before the job: " + names[0]
+	}
+	return ""
+}
+
+// moveTmpdir has the job use another TMPDIR than the one it was described with.
+func (s *Shepherd) moveTmpdir(t jobdir.Tmpdir) {
+	s.tmpdir = &t
+	s.jobEnv.set("TMPDIR", t.Path)
+	s.jobEnv.set("TMP", t.Path)
+	if rest, ok := strings.CutPrefix(s.jobEnv.get("PATH"), s.d.Tmpdir+":"); ok {
+		s.jobEnv.set("PATH", t.Path+":"+rest)
+	}
+	s.trace("the job has TMPDIR " + t.Path + " instead")
+}
+
+// removeTmpdir removes a TMPDIR that we have made ourselves; that of the
+// description is removed by whoever made it.
+func (s *Shepherd) removeTmpdir() {
+	if s.tmpdir == nil {
+		return
+	}
+	err := asRoot(func() error {
+		return jobdir.RemoveTmpdir(*s.tmpdir, jobdir.RemoveOptions{UID: int(s.owner.UID), GID: int(s.owner.GID)})
+	})
+	if err != nil {
+		s.trace(err.Error())
+	}
+}
+
+// asRoot calls f with root's rights on files, which the thread otherwise gives
+// up in favour of the admin user's.
+func asRoot(f func() error) error {
+	uid, err := unix.SetfsuidRetUid(0)
+	if err != nil {
+		return err
+	}
+	gid, err := unix.SetfsgidRetGid(0)
+	if err != nil {
+		return err
+	}
+	err = f()
+	if e := unix.Setfsgid(gid); err == nil {
+		err = e
+	}
+	if e := unix.Setfsuid(uid); err == nil {
+		err = e
+	}
+	return err
+}

@@ -1,0 +1,173 @@
+package starter
+
+import (
+	"errors"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/starter/spawn"
+)
+
+// ending is how a child ended.
+type ending struct {
+	status   syscall.WaitStatus
+	rusage   syscall.Rusage
+	at       time.Time
+	timedOut bool
+	waiting  spawn.Stage // what it was at then, if its program had not begun
+}
+
+// The deadlines that a shepherd may have, one of each kind at a time.
+type deadline int
+
+const (
+	dueTimeout     deadline = iota // script_timeout of a procedure: SIGTERM
+	dueTimeoutKill                 // and SIGKILL
+	dueNotified                    // the time given by a notification is over
+	dueSoftRT
+	dueHardRT
+	dueSoftRTEnd // s_rt and the time granted after it
+	dueForce     // a job over a limit has not ended on its terminate method
+	dueCheckpoint
+	numDue
+)
+
+// timeoutGrace is what a procedure has between SIGTERM and SIGKILL.
+const timeoutGrace = 5 * time.Second
+
+func (s *Shepherd) set(k deadline, at time.Time) { s.due[k] = at }
+func (s *Shepherd) clear(kinds ...deadline) {
+	for _, k := range kinds {
+		s.due[k] = time.Time{}
+	}
+}
+
+// next is the earliest deadline; zero for none.
+func (s *Shepherd) next() time.Time {
+	var first time.Time
+	for _, at := range s.due {
+		if !at.IsZero() && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	return first
+}
+
+// take returns the deadline of kind k if it has come, and clears it.
+func (s *Shepherd) take(k deadline, now time.Time) bool {
+	if s.due[k].IsZero() || now.Before(s.due[k]) {
+		return false
+	}
+	s.clear(k)
+	return true
+}
+
+// pause waits until something has happened: a signal, which it applies, the
+// end of a child, which it collects, or a deadline, which is left to the
+// caller.
+func (s *Shepherd) pause() {
+	var alarm <-chan time.Time
+	if at := s.next(); !at.IsZero() {
+		s.timer.Reset(time.Until(at))
+		alarm = s.timer.C
+	}
+	select {
+	case sig := <-s.events:
+		s.receive(sig.(syscall.Signal))
+	case <-alarm:
+	}
+	s.reap()
+}
+
+// waitChild waits for a child; tick is called after each event.
+func (s *Shepherd) waitChild(pid int, tick func(now time.Time)) ending {
+	s.awaited, s.ended = pid, nil
+	s.reap()
+	for {
+		if s.ended != nil {
+			return *s.ended
+		}
+		s.pause()
+		tick(time.Now())
+	}
+}
+
+// waitProcedure waits for one of the site's procedures and ends it after
+// script_timeout (sge_conf(5), execd_params).
+func (s *Shepherd) waitProcedure(c *spawn.Child, name string) ending {
+	timedOut, waiting := false, spawn.Stage(0)
+	if s.d.ScriptTimeout > 0 {
+		s.set(dueTimeout, time.Now().Add(s.d.ScriptTimeout))
+	}
+	e := s.waitChild(c.PID, func(now time.Time) {
+		if s.take(dueTimeout, now) {
+			timedOut = true
+			waiting, _ = c.Waiting()
+			s.trace(name + " has run for " + s.d.ScriptTimeout.String() + " (script_timeout): it is ended")
+			s.signalSession(c.PID, unix.SIGTERM)
+			s.set(dueTimeoutKill, now.Add(timeoutGrace))
+		}
+		if s.take(dueTimeoutKill, now) {
+			s.signalSession(c.PID, unix.SIGKILL)
+		}
+	})
+	if timedOut {
+		// What it started goes with it, also if it has caught the SIGTERM.
+		s.signalSession(c.PID, unix.SIGKILL)
+	}
+	s.clear(dueTimeout, dueTimeoutKill)
+	e.timedOut, e.waiting = timedOut, waiting
+	return e
+}
+
+// reap collects every child that has ended.
+func (s *Shepherd) reap() {
+	for {
+		var e ending
+		pid, err := syscall.Wait4(-1, &e.status, syscall.WNOHANG, &e.rusage)
+		if errors.Is(err, syscall.EINTR) {
+			continue
+		}
+		if err != nil || pid <= 0 {
+			return
+		}
+		e.at = time.Now()
+		if name, ok := s.methods[pid]; ok {
+			delete(s.methods, pid)
+			s.methodEnded(pid, name, e.status)
+			continue
+		}
+		if s.strays[pid] {
+			delete(s.strays, pid)
+			continue
+		}
+		if s.active != nil {
+			addRusage(&s.reaped, &e.rusage)
+		}
+		if pid == s.awaited {
+			s.ended = &e
+		}
+	}
+}
+
+// addRusage sums what a job's processes used. wait4(2) gives it for a process
+// and those that it has waited for itself; its orphans come to us.
+func addRusage(sum, r *syscall.Rusage) {
+	sum.Utime = addTime(sum.Utime, r.Utime)
+	sum.Stime = addTime(sum.Stime, r.Stime)
+	sum.Maxrss = max(sum.Maxrss, r.Maxrss)
+	sum.Minflt += r.Minflt
+	sum.Majflt += r.Majflt
+	sum.Nswap += r.Nswap
+	sum.Inblock += r.Inblock
+	sum.Oublock += r.Oublock
+	sum.Nsignals += r.Nsignals
+	sum.Nvcsw += r.Nvcsw
+	sum.Nivcsw += r.Nivcsw
+}
+
+func addTime(a, b syscall.Timeval) syscall.Timeval {
+	return syscall.NsecToTimeval(a.Nano() + b.Nano())
+}

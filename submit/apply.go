@@ -1,0 +1,379 @@
+package submit
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/specifier"
+)
+
+// builder collects settings into a request.
+type builder struct {
+	req Request
+	in  *Input
+	// -v outranks -V whatever their order, so they are kept apart.
+	wholeEnv bool
+	env      []Variable
+	// -verify, and -w p or v: either asks for a dry run.
+	verify, validateOnly bool
+}
+
+// The functions of the table. A problem that they return is put into an Error
+// with the place and the values.
+
+func (s setting) value() string { return s.values[0] }
+
+func ignore(*builder, setting) error { return nil }
+
+func setHelp(*builder, setting) error {
+	// On the command line Parse has seen it already.
+	return errors.New("it is only allowed on the command line")
+}
+
+func setVerify(b *builder, _ setting) error { b.verify = true; return nil }
+func setTerse(b *builder, _ setting) error  { b.req.Terse = true; return nil }
+func setNotify(b *builder, _ setting) error { b.req.Notify = true; return nil }
+
+func setBinary(b *builder, s setting) (err error) {
+	b.req.Binary, err = yesNo(s.value())
+	return err
+}
+
+func setJoin(b *builder, s setting) (err error) {
+	b.req.Join, err = yesNo(s.value())
+	return err
+}
+
+func setNoShell(b *builder, s setting) error {
+	shell, err := yesNo(s.value())
+	b.req.NoShell = !shell
+	return err
+}
+
+func setRerun(b *builder, s setting) (err error) {
+	b.req.Rerun, err = tristate(s.value())
+	return err
+}
+
+func setPTY(b *builder, s setting) (err error) {
+	b.req.PTY, err = tristate(s.value())
+	return err
+}
+
+func checkYesNo(_ *builder, s setting) error {
+	_, err := yesNo(s.value())
+	return err
+}
+
+// yesNo reads y[es]|n[o], in any case (tested).
+func yesNo(s string) (bool, error) {
+	switch strings.ToLower(s) {
+	case "y", "yes":
+		return true, nil
+	case "n", "no":
+		return false, nil
+	}
+	return false, errors.New(strconv.Quote(s) + " is neither y[es] nor n[o]")
+}
+
+func isNo(values []string) bool {
+	yes, err := yesNo(values[0])
+	return err == nil && !yes
+}
+
+func tristate(s string) (job.Tristate, error) {
+	yes, err := yesNo(s)
+	if yes {
+		return job.Yes, err
+	}
+	return job.No, err
+}
+
+func setName(b *builder, s setting) error {
+	b.req.Name = s.value()
+	return checkJobName(s.value())
+}
+
+func setAccount(b *builder, s setting) error {
+	b.req.Account = s.value()
+	return checkName(s.value())
+}
+
+func setProject(b *builder, s setting) error {
+	b.req.Project = s.value()
+	return checkObject(s.value())
+}
+
+func setCheckpoint(b *builder, s setting) error {
+	b.req.Checkpoint = s.value()
+	return checkObject(s.value())
+}
+
+func setPriority(b *builder, s setting) error {
+	n, err := strconv.Atoi(strings.TrimSpace(s.value()))
+	if err != nil || n < -1023 || n > 1024 {
+		return errors.New("the priority is no integer from -1023 to 1024")
+	}
+	b.req.Priority = n
+	return nil
+}
+
+func setPaths(b *builder, s setting) error {
+	list, err := ParsePaths(s.value())
+	if err != nil {
+		return err
+	}
+	to := map[string]*[]HostPath{"-i": &b.req.Input, "-o": &b.req.Output, "-e": &b.req.Error, "-S": &b.req.Shell}[s.option.Name]
+	*to = mergePaths(*to, list)
+	return nil
+}
+
+func setCwd(b *builder, _ setting) error {
+	if !strings.HasPrefix(b.in.Cwd, "/") {
+		return errors.New("the current directory is not known")
+	}
+	// The directory is meant as it is, not as a pattern.
+	b.req.WorkingDir = strings.ReplaceAll(b.in.Cwd, "$", "$$")
+	return nil
+}
+
+func setWorkingDir(b *builder, s setting) error {
+	dir := s.value()
+	if dir == "" || !strings.ContainsRune("/~$", rune(dir[0])) {
+		// 8.1.9 takes a relative one and fails at the job's start (tested).
+		return errors.New("the working directory is not absolute")
+	}
+	if len(dir) > maxPath {
+		return errors.New("the path has " + strconv.Itoa(len(dir)) + " bytes, at most " + strconv.Itoa(maxPath) + " are possible")
+	}
+	b.req.WorkingDir = dir
+	return nil
+}
+
+func setEnvironment(b *builder, s setting) error {
+	vars, err := ParseVariables(s.value(), b.in.Env)
+	for _, v := range vars {
+		b.env = setVariable(b.env, v)
+	}
+	return err
+}
+
+func setWholeEnvironment(b *builder, _ setting) error { b.wholeEnv = true; return nil }
+
+// environment puts -V and -v together.
+//
+// In 8.1.9 -V outranks -v for variables that the environment has, in either
+// order (tested). That makes -V -v NAME=value do nothing, and can only be a
+// mistake of its list handling: who names a variable means it.
+func (b *builder) environment() []Variable {
+	vars := []Variable{{Name: "TERM"}}
+	if b.wholeEnv {
+		for _, v := range wholeEnvironment(b.in.Env) {
+			if v.Name == "TERM" {
+				vars[0] = v
+			} else {
+				vars = append(vars, v)
+			}
+		}
+	}
+	for _, v := range b.env {
+		vars = setVariable(vars, v)
+	}
+	return vars
+}
+
+// setContext carries out -ac (add), -dc (delete) and -sc (set) in their order.
+func setContext(b *builder, s setting) error {
+	items := splitList(s.value(), ",")
+	if len(items) == 0 {
+		return errors.New("no variable is named")
+	}
+	if s.option.Name == "-sc" {
+		b.req.Context = nil
+	}
+	for _, item := range items {
+		name, value, _ := strings.Cut(item, "=")
+		if err := checkVariable(name); err != nil {
+			return err
+		}
+		if s.option.Name != "-dc" {
+			b.req.Context = setVariable(b.req.Context, Variable{name, value})
+			continue
+		}
+		kept := b.req.Context[:0]
+		for _, v := range b.req.Context {
+			if v.Name != name {
+				kept = append(kept, v)
+			}
+		}
+		b.req.Context = kept
+	}
+	return nil
+}
+
+func setArray(b *builder, s setting) error {
+	a, err := ParseArray(s.value())
+	b.req.Array = &a
+	return err
+}
+
+func setPE(b *builder, s setting) error {
+	if err := checkPattern(s.values[0]); err != nil {
+		return errors.New("parallel environment: " + err.Error())
+	}
+	ranges, err := ParseSlots(s.values[1])
+	b.req.PE = &ParallelRequest{Name: s.values[0], Ranges: ranges}
+	return err
+}
+
+func setBinding(b *builder, s setting) error {
+	binding, err := ParseBinding(strings.Join(s.values, " "))
+	b.req.Binding = &binding
+	return err
+}
+
+// setCheckpointWhen reads an occasion_specifier. Letters and an interval are
+// kept side by side, as two options give both (tested).
+func setCheckpointWhen(b *builder, s setting) error {
+	v := s.value()
+	if v != "" && (v[0] >= '0' && v[0] <= '9' || v[0] == ':') {
+		seconds, err := specifier.Time(v)
+		if err != nil {
+			return err
+		}
+		if seconds == 0 || seconds > uint64(maxTask) {
+			return errors.New("the interval is not between 1 and " + strconv.Itoa(maxTask) + " seconds")
+		}
+		b.req.CheckpointInterval = time.Duration(seconds) * time.Second
+		return nil
+	}
+	if v == "" || strings.Trim(v, "nsmxr") != "" {
+		return errors.New("expected letters of n, s, m, x and r, or an interval of seconds or hours:minutes:seconds")
+	}
+	b.req.CheckpointWhen = ""
+	for _, letter := range []string{"n", "m", "s", "x", "r"} {
+		if strings.Contains(v, letter) {
+			b.req.CheckpointWhen += letter
+		}
+	}
+	return nil
+}
+
+// setMailOptions reads the letters of -m, with or without commas: the manual
+// has them, 8.1.9 refuses them (tested). n forgets what was set before; mail
+// is off unless asked for, so it needs no bit of its own.
+func setMailOptions(b *builder, s setting) error {
+	bits := map[rune]job.MailOptions{
+		'b': job.MailAtBegin, 'e': job.MailAtEnd, 'a': job.MailAtAbort, 's': job.MailAtSuspend, 'n': job.MailNever,
+	}
+	var set job.MailOptions
+	for _, letter := range strings.ReplaceAll(s.value(), ",", "") {
+		bit, ok := bits[letter]
+		if !ok {
+			return errors.New(strconv.QuoteRune(letter) + " is none of b, e, a, s and n")
+		}
+		set |= bit
+	}
+	switch {
+	case set == 0:
+		return errors.New("expected letters of b, e, a, s and n")
+	case set&job.MailNever != 0:
+		b.req.MailOptions = 0
+	default:
+		b.req.MailOptions |= set
+	}
+	return nil
+}
+
+// setMail reads -M. Addresses replace earlier ones at the same hosts: so does
+// the original, though not of more than one address at a host (tested).
+func setMail(b *builder, s setting) error {
+	later := splitList(s.value(), ",")
+	if len(later) == 0 {
+		return errors.New("no address is named")
+	}
+	hosts := map[string]bool{}
+	for _, address := range later {
+		user, host, _ := strings.Cut(address, "@")
+		if user == "" || hasControl(address) || strings.Contains(address, " ") || address[0] == '-' {
+			// An address ends up as an argument of the mail program.
+			return errors.New(strconv.Quote(address) + " is no mail address")
+		}
+		hosts[strings.ToLower(host)] = true
+	}
+	var list []string
+	for _, address := range b.req.Mail {
+		if _, host, _ := strings.Cut(address, "@"); !hosts[strings.ToLower(host)] {
+			list = append(list, address)
+		}
+	}
+	b.req.Mail = append(list, later...)
+	return nil
+}
+
+func setResources(b *builder, s setting) error {
+	list, err := ParseResources(s.value(), s.soft)
+	for _, r := range list {
+		b.req.Resources = setResource(b.req.Resources, r)
+	}
+	return err
+}
+
+// setValidation reads -w. With p and v the original does not submit the job.
+func setValidation(b *builder, s setting) error {
+	switch s.value() {
+	case "p", "v":
+		b.validateOnly = true
+	case "e", "w", "n":
+		b.validateOnly = false
+	default:
+		return errors.New("expected e, w, n, p or v")
+	}
+	return nil
+}
+
+func checkCount(_ *builder, s setting) error {
+	_, err := digits(s.value(), maxTask)
+	return err
+}
+
+func checkList(_ *builder, s setting) error {
+	if len(splitList(s.value(), ",")) == 0 {
+		return errors.New("the list is empty")
+	}
+	return nil
+}
+
+// checkDateTime checks a date_time of sge_types(5): [[CC]YY]MMDDhhmm[.SS].
+// Which time it is depends on now, and is not asked here.
+func checkDateTime(_ *builder, s setting) error {
+	text, seconds, hasSeconds := strings.Cut(s.value(), ".")
+	n := len(text)
+	if n != 8 && n != 10 && n != 12 {
+		return errors.New("expected [[CC]YY]MMDDhhmm[.SS]")
+	}
+	if hasSeconds && len(seconds) != 2 {
+		return errors.New("expected two digits of seconds after the dot")
+	}
+	fields := []struct {
+		name      string
+		text      string
+		low, high int
+	}{
+		{"month", text[n-8 : n-6], 1, 12},
+		{"day", text[n-6 : n-4], 1, 31},
+		{"hour", text[n-4 : n-2], 0, 23},
+		{"minute", text[n-2:], 0, 59},
+		{"year", "0" + text[:n-8], 0, 9999},
+		{"second", "0" + seconds, 0, 60},
+	}
+	for _, f := range fields {
+		if v, err := digits(f.text, 9999); err != nil || v < f.low || v > f.high {
+			return errors.New("the " + f.name + " is not between " + strconv.Itoa(f.low) + " and " + strconv.Itoa(f.high))
+		}
+	}
+	return nil
+}

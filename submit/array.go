@@ -1,0 +1,78 @@
+package submit
+
+import (
+	"errors"
+	"iter"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Array is the range of task numbers of an array job: First, First+Step, … up
+// to Last. Last itself need not be a task (1-10:2 ends with 9); it is what
+// SGE_TASK_LAST has.
+type Array struct {
+	First, Last, Step int // all from 1
+}
+
+// maxTask is the largest task number (sge_submit(1), -t). The cluster's
+// max_aj_tasks may be lower.
+const maxTask = math.MaxInt32
+
+// ParseArray reads the value of -t: n[-m[:s]] with 1 <= n <= m and a positive
+// step (sge_submit(1)). The original is more lenient than its manual; here 5-1
+// is an error rather than 1-5, and so is a list of ranges.
+func ParseArray(s string) (Array, error) {
+	if strings.ContainsAny(s, ", \t") {
+		return Array{}, errors.New(strconv.Quote(s) + " is a list, expected one range n[-m[:s]]")
+	}
+	tasks, step, hasStep := strings.Cut(s, ":")
+	first, last, isRange := strings.Cut(tasks, "-")
+	a := Array{Step: 1}
+	var err error
+	if a.First, err = positive(first, maxTask); err != nil {
+		return Array{}, errors.New("first task of " + strconv.Quote(s) + ": " + err.Error())
+	}
+	a.Last = a.First
+	if isRange {
+		if a.Last, err = positive(last, maxTask); err != nil {
+			return Array{}, errors.New("last task of " + strconv.Quote(s) + ": " + err.Error())
+		}
+	}
+	if a.Last < a.First {
+		return Array{}, errors.New("the range " + strconv.Quote(s) + " ends before it begins")
+	}
+	if hasStep {
+		if !isRange {
+			return Array{}, errors.New(strconv.Quote(s) + " has a step but no range, expected n[-m[:s]]")
+		}
+		if a.Step, err = positive(step, maxTask); err != nil {
+			return Array{}, errors.New("step of " + strconv.Quote(s) + ": " + err.Error())
+		}
+	}
+	return a, nil
+}
+
+// String is the range in the notation that ParseArray reads, with all parts.
+func (a Array) String() string {
+	return strconv.Itoa(a.First) + "-" + strconv.Itoa(a.Last) + ":" + strconv.Itoa(a.Step)
+}
+
+// Len is the number of tasks.
+func (a Array) Len() int {
+	if a.Step < 1 || a.Last < a.First {
+		return 0
+	}
+	return (a.Last-a.First)/a.Step + 1
+}
+
+// Tasks yields the task numbers in ascending order.
+func (a Array) Tasks() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for i := range a.Len() {
+			if !yield(a.First + i*a.Step) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package submit
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+)
+
+// Variable is a name with a value: of the environment, or of the job context.
+type Variable struct {
+	Name, Value string
+}
+
+// String is NAME=value.
+func (v Variable) String() string { return v.Name + "=" + v.Value }
+
+// ParseVariables reads the value of -v: NAME[=value] separated by commas. A
+// value may contain "="; quotes protect commas and stay part of the value. A
+// name without "=" takes its value from env, a list of NAME=value, and is
+// empty where env does not have it. Where a name comes twice, the later one
+// counts.
+func ParseVariables(s string, env []string) ([]Variable, error) {
+	var vars []Variable
+	for _, item := range splitList(s, ",") {
+		name, value, given := strings.Cut(item, "=")
+		if err := checkVariable(name); err != nil {
+			return nil, err
+		}
+		if !given {
+			value, _ = lookupEnv(env, name)
+		}
+		v := Variable{name, value}
+		if len(v.String()) > maxString {
+			return nil, errors.New("the variable " + name + " is longer than " + strconv.Itoa(maxString) + " bytes")
+		}
+		vars = setVariable(vars, v)
+	}
+	if len(vars) == 0 {
+		return nil, errors.New("no variable is named, expected NAME or NAME=value separated by commas")
+	}
+	return vars, nil
+}
+
+func checkVariable(name string) error {
+	if name == "" {
+		return errors.New("a variable has no name")
+	}
+	// Shells export functions under names with % and (); a line break or
+	// another control character is only ever an attempt to forge a line
+	// in a file that has one variable per line.
+	if hasControl(name) {
+		return errors.New("the name " + strconv.Quote(name) + " has a control character")
+	}
+	return nil
+}
+
+// setVariable replaces the variable of v's name, or appends v.
+func setVariable(vars []Variable, v Variable) []Variable {
+	for i := range vars {
+		if vars[i].Name == v.Name {
+			vars[i].Value = v.Value
+			return vars
+		}
+	}
+	return append(vars, v)
+}
+
+// lookupEnv finds a variable in a list of NAME=value. As for getenv(3), the
+// first one counts.
+func lookupEnv(env []string, name string) (string, bool) {
+	for _, e := range env {
+		if n, v, ok := strings.Cut(e, "="); ok && n == name {
+			return v, true
+		}
+	}
+	return "", false
+}
+
+// wholeEnvironment is what -V takes over: every variable that has a usable
+// name.
+func wholeEnvironment(env []string) []Variable {
+	vars := make([]Variable, 0, len(env))
+	seen := make(map[string]bool, len(env))
+	for _, e := range env {
+		name, value, ok := strings.Cut(e, "=")
+		if !ok || seen[name] || checkVariable(name) != nil {
+			continue
+		}
+		seen[name] = true
+		vars = append(vars, Variable{name, value})
+	}
+	return vars
+}
+
+// submitVariables are the variables that the submit client passes on under
+// SGE_O_NAME (sge_submit(1), ENVIRONMENT VARIABLES). The manual also lists
+// TERM; 8.1.9 does not pass it on (tested).
+var submitVariables = []string{"HOME", "LOGNAME", "PATH", "SHELL", "TZ", "MAIL"}
+
+// SubmitEnvironment returns the variables that tell a job where it was
+// submitted: SGE_O_HOME, SGE_O_LOGNAME, SGE_O_PATH, SGE_O_SHELL, SGE_O_TZ and
+// SGE_O_MAIL, each only where env has its source, SGE_O_HOST, which is HOST of
+// env or else host, and SGE_O_WORKDIR. They replace variables of the same
+// names that -v or -V gave (tested).
+func SubmitEnvironment(env []string, host, workdir string) []Variable {
+	var vars []Variable
+	for _, name := range submitVariables {
+		if v, ok := lookupEnv(env, name); ok {
+			vars = append(vars, Variable{"SGE_O_" + name, v})
+		}
+	}
+	if v, ok := lookupEnv(env, "HOST"); ok {
+		host = v
+	}
+	if host != "" {
+		vars = append(vars, Variable{"SGE_O_HOST", host})
+	}
+	if workdir != "" {
+		vars = append(vars, Variable{"SGE_O_WORKDIR", workdir})
+	}
+	return vars
+}

@@ -1,0 +1,32 @@
+package submit
+
+import (
+	"strings"
+)
+
+// helpColumn is where the explanations begin.
+const helpColumn = 34
+
+// Usage returns the list of options as a help text: grouped by what becomes of
+// them, one line each.
+func Usage() string {
+	var b strings.Builder
+	for _, t := range []Treatment{Executed, Noted, Refused, ForCaller} {
+		if b.Len() > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(t.String() + ":\n")
+		for _, o := range table {
+			if o.Treatment != t {
+				continue
+			}
+			text := "  " + strings.TrimSpace(o.Name+" "+o.Args)
+			if len(text)+2 > helpColumn {
+				b.WriteString(text + "\n")
+				text = ""
+			}
+			b.WriteString(text + strings.Repeat(" ", helpColumn-len(text)) + o.Help + "\n")
+		}
+	}
+	return b.String()
+}

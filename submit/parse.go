@@ -1,0 +1,218 @@
+package submit
+
+import (
+	"errors"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/execd-project/execd/job"
+)
+
+// Input is what Parse reads.
+type Input struct {
+	Args []string // the command line, without the name of the command
+	// RequestFiles are the default request files that exist, the one of the
+	// lowest rank first: cluster, user, working directory (sge_request(5)).
+	RequestFiles []File
+	// ReadFile returns the contents of the job script, or of a file of -@.
+	ReadFile func(path string) ([]byte, error)
+	// ReadStdin returns the script where none is named.
+	ReadStdin func() ([]byte, error)
+	Env       []string // NAME=value, for -V and -v NAME
+	Cwd       string   // absolute, for -cwd
+
+	// OwnOption, where it is set, is offered each word of the command line that
+	// begins with two dashes and more, with all that follow it. It returns the
+	// number of words it takes, 0 when it doesn't know the option.
+	OwnOption func(args []string) (int, error)
+}
+
+// File is a named text.
+type File struct {
+	Name string // for errors
+	Text []byte
+}
+
+// setting is one occurrence of an option.
+type setting struct {
+	option *Option
+	values []string
+	soft   bool // it stands after -soft
+	where  string
+	line   int
+}
+
+// maxNesting bounds files of -@ that name each other.
+const maxNesting = 10
+
+// Parse reads the options of all sources in the order of their ranks - request
+// files, the script, the command line, each overriding those before - and
+// returns what they ask for. The error is an *Error, or what OwnOption
+// returned. Nothing but the callbacks of in is called.
+func Parse(in Input) (*Request, error) {
+	p := parser{in: &in}
+	line, err := p.commandLine()
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range line.settings {
+		if s.option.Name == "-help" && s.where == CommandLine {
+			return &Request{Help: true}, nil
+		}
+	}
+	fromArgs, cleared := afterClear(line.settings)
+	var fromFiles []setting
+	for _, f := range in.RequestFiles {
+		settings, err := p.requestFile(f, 0)
+		if err != nil {
+			return nil, err
+		}
+		fromFiles = append(fromFiles, settings...)
+	}
+	if cleared {
+		fromFiles = nil
+	}
+	fromFiles, _ = afterClear(fromFiles)
+
+	b := builder{in: &in}
+	b.req = Request{Command: line.command, Args: line.args, Rerun: job.Default, PTY: job.Default}
+	if !line.hasCommand {
+		b.req.Command, b.req.FromStdin = StdinName, true
+	}
+	binary, err := isBinary(fromFiles, fromArgs)
+	if err != nil {
+		return nil, err
+	}
+	var fromScript []setting
+	if !binary {
+		if b.req.Script, err = p.script(line); err != nil {
+			return nil, err
+		}
+		if prefix := scanPrefix(fromArgs); prefix != "" {
+			name := b.req.Command
+			if fromScript, err = p.directives(File{name, b.req.Script}, prefix); err != nil {
+				return nil, err
+			}
+		}
+		if cleared {
+			fromScript = nil
+		}
+		if fromScript, cleared = afterClear(fromScript); cleared {
+			fromFiles = nil
+		}
+	}
+	for _, settings := range [][]setting{fromFiles, fromScript, fromArgs} {
+		for _, s := range settings {
+			if err := b.apply(s); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return b.finish(line)
+}
+
+// afterClear returns the settings after the last -clear, and whether there is
+// one. What it throws away isn't checked: to get rid of a bad default is what
+// it is for.
+func afterClear(settings []setting) ([]setting, bool) {
+	for i, s := range slices.Backward(settings) {
+		if s.option.Name == "-clear" {
+			return settings[i+1:], true
+		}
+	}
+	return settings, false
+}
+
+// isBinary says whether the command is not to be read as a script: by the last
+// -b of the command line, else by the last one of the request files (tested;
+// one in the script itself comes too late to keep it from being read).
+func isBinary(fromFiles, fromArgs []setting) (binary bool, err error) {
+	for _, settings := range [][]setting{fromFiles, fromArgs} {
+		for _, s := range settings {
+			if s.option.Name != "-b" {
+				continue
+			}
+			if binary, err = yesNo(s.value()); err != nil {
+				return false, s.problem(err)
+			}
+		}
+	}
+	return binary, nil
+}
+
+// scanPrefix is the prefix of embedded options. In files -C is ignored
+// (sge_submit(1); tested for request files and -@, too).
+func scanPrefix(fromArgs []setting) string {
+	prefix := "#$"
+	for _, s := range fromArgs {
+		if s.option.Name == "-C" && s.where == CommandLine {
+			prefix = s.value()
+		}
+	}
+	return prefix
+}
+
+// problem makes an error of this setting.
+func (s setting) problem(err error) error {
+	return &Error{
+		Where: s.where, Line: s.line, Option: s.option.Name,
+		Value: strings.Join(s.values, " "), Problem: err.Error(), Err: errors.Unwrap(err),
+	}
+}
+
+// apply puts a setting into the request.
+func (b *builder) apply(s setting) error {
+	harmless := s.option.harmless != nil && s.option.harmless(s.values)
+	if s.option.apply != nil {
+		if err := s.option.apply(b, s); err != nil {
+			return s.problem(err)
+		}
+	}
+	switch s.option.Treatment {
+	case Refused:
+		if !harmless {
+			return s.problem(errors.New("the option is not supported here: it would change how the job runs, and can't be honoured"))
+		}
+	case Noted:
+		if harmless {
+			b.req.unnote(s)
+		} else {
+			b.req.note(s)
+		}
+	}
+	return nil
+}
+
+// finish fills in what follows from the rest, and checks what depends on more
+// than one option.
+func (b *builder) finish(line commandLine) (*Request, error) {
+	req := &b.req
+	wrong := func(value, problem string) (*Request, error) {
+		return nil, &Error{Where: CommandLine, Value: value, Problem: problem}
+	}
+	if req.Binary {
+		req.Script = nil
+		if req.FromStdin {
+			return wrong("", "-b y needs a command")
+		}
+	}
+	if len(req.Command) > maxPath {
+		return wrong(req.Command[:64]+"…", "the command has "+strconv.Itoa(len(req.Command))+" bytes, at most "+strconv.Itoa(maxPath)+" are possible")
+	}
+	if req.Name == "" {
+		req.Name = path.Base(req.Command)
+		if err := checkJobName(req.Name); err != nil {
+			return wrong(req.Command, "the job would be named after it, but "+err.Error()+"; give it a name with -N")
+		}
+	}
+	for i, arg := range line.args {
+		if err := checkString(arg); err != nil {
+			return wrong("", "argument "+strconv.Itoa(i+1)+" of the job: "+err.Error())
+		}
+	}
+	req.Env = b.environment()
+	req.DryRun = b.verify || b.validateOnly
+	return req, nil
+}

@@ -1,0 +1,200 @@
+package submit
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+)
+
+// HostPath is one entry of a path list: [[host]:]path of -e, -i, -o and -S.
+type HostPath struct {
+	Host string // empty: for every host that has no entry of its own
+	Path string // as given, before Expand
+}
+
+// String is the entry in the notation that ParsePaths reads.
+func (p HostPath) String() string {
+	if p.Host == "" && !strings.Contains(p.Path, ":") {
+		return p.Path
+	}
+	return p.Host + ":" + p.Path
+}
+
+// ParsePaths reads a comma separated path list (sge_submit(1), -e). A path
+// with a colon needs a host or a colon in front. Quotes protect commas and stay
+// part of the path.
+func ParsePaths(s string) ([]HostPath, error) {
+	var list []HostPath
+	for _, item := range splitList(s, ",") {
+		p := HostPath{Path: item}
+		if host, path, ok := strings.Cut(item, ":"); ok {
+			p = HostPath{Host: host, Path: path}
+		}
+		switch {
+		case p.Path == "":
+			return nil, errors.New(strconv.Quote(item) + " has no path")
+		case strings.ContainsAny(p.Host, "/$~ "):
+			return nil, errors.New(strconv.Quote(p.Host) + " is no host name; a path that contains a colon is written with a colon in front, \":" + item + "\"")
+		case len(p.Path) > maxPath:
+			return nil, errors.New("the path has " + strconv.Itoa(len(p.Path)) + " bytes, at most " + strconv.Itoa(maxPath) + " are possible")
+		}
+		list = append(list, p)
+	}
+	if len(list) == 0 {
+		return nil, errors.New("no path is named")
+	}
+	return list, nil
+}
+
+// mergePaths adds the entries of a later option, which replace those of the
+// same hosts (tested).
+func mergePaths(old, later []HostPath) []HostPath {
+	var list []HostPath
+	for _, p := range old {
+		replaced := false
+		for _, l := range later {
+			replaced = replaced || strings.EqualFold(l.Host, p.Host)
+		}
+		if !replaced {
+			list = append(list, p)
+		}
+	}
+	return append(list, later...)
+}
+
+// PathVars is what the paths of a job can refer to when it starts.
+type PathVars struct {
+	Home    string // of the job's owner on this host, for ~ and $HOME
+	User    string // login name of the owner, for $USER
+	JobID   int
+	JobName string
+	Host    string // this host's name, for $HOSTNAME and to choose from a list
+	TaskID  int    // for $TASK_ID; 0 for a job that is no array job (tested)
+	Cwd     string // absolute; put in front of relative paths
+	// HomeOf finds the home directory of another user, for ~user.
+	HomeOf func(user string) (string, error)
+}
+
+// ExpandPath returns the path that a list gives for the host of vars: the entry
+// for the host, else the first without a host, expanded (Expand) and made
+// absolute with vars.Cwd. It returns "" where no entry applies: then the stream
+// or shell has its default.
+//
+// 8.1.9 takes the last entry where none applies. We follow sge_submit(1): a
+// path with a host counts only on that host.
+func ExpandPath(list []HostPath, vars PathVars) (string, error) {
+	path := ""
+	for _, p := range list {
+		if p.Host != "" && sameHost(p.Host, vars.Host) {
+			path = p.Path
+			break
+		}
+		if p.Host == "" && path == "" {
+			path = p.Path
+		}
+	}
+	if path == "" {
+		return "", nil
+	}
+	path, err := vars.Expand(path)
+	if err != nil {
+		return "", err
+	}
+	if path != "" && path[0] != '/' {
+		if !strings.HasPrefix(vars.Cwd, "/") {
+			return "", errors.New("the path " + strconv.Quote(path) + " is relative to a working directory that is not absolute, " + strconv.Quote(vars.Cwd))
+		}
+		path = strings.TrimSuffix(vars.Cwd, "/") + "/" + path
+	}
+	if len(path) > maxPath {
+		return "", errors.New("the path " + strconv.Quote(path[:64]+"…") + " has " + strconv.Itoa(len(path)) + " bytes, at most " + strconv.Itoa(maxPath) + " are possible")
+	}
+	return path, nil
+}
+
+// sameHost compares host names without regard to case, and without their
+// domains where one of them has none.
+func sameHost(a, b string) bool {
+	shortA, _, longA := strings.Cut(a, ".")
+	shortB, _, longB := strings.Cut(b, ".")
+	if longA && longB {
+		return strings.EqualFold(a, b)
+	}
+	return strings.EqualFold(shortA, shortB)
+}
+
+// Expand replaces a leading ~ or ~user and the pseudo variables $HOME $USER
+// $JOB_ID $JOB_NAME $HOSTNAME $TASK_ID, wherever they stand: "$JOB_IDx" is the
+// job number and an x. "$$" is one dollar, every other "$" stays
+// (sge_submit(1), -e). What is put in is not expanded again. Used on its own it
+// expands a working directory.
+func (vars PathVars) Expand(path string) (string, error) {
+	var b strings.Builder
+	if strings.HasPrefix(path, "~") {
+		user, rest, _ := strings.Cut(path[1:], "/")
+		home, err := vars.home(user)
+		if err != nil {
+			return "", err
+		}
+		b.WriteString(home)
+		if len(path) > 1+len(user) {
+			b.WriteByte('/')
+		}
+		path = rest
+	}
+	for path != "" {
+		plain, rest, found := strings.Cut(path, "$")
+		b.WriteString(plain)
+		if !found {
+			break
+		}
+		value, length, err := vars.variable(rest)
+		if err != nil {
+			return "", err
+		}
+		b.WriteString(value)
+		path = rest[length:]
+	}
+	return b.String(), nil
+}
+
+// variable returns the value of the pseudo variable that s, the text after a
+// dollar, begins with, and how much of s its name takes.
+func (vars PathVars) variable(s string) (value string, length int, err error) {
+	// No name begins with another one, so the order doesn't matter.
+	for _, v := range []struct{ name, value string }{
+		{"JOB_ID", strconv.Itoa(vars.JobID)},
+		{"JOB_NAME", vars.JobName},
+		{"TASK_ID", strconv.Itoa(vars.TaskID)},
+		{"USER", vars.User},
+		{"HOSTNAME", vars.Host},
+		{"$", "$"},
+	} {
+		if strings.HasPrefix(s, v.name) {
+			return v.value, len(v.name), nil
+		}
+	}
+	if strings.HasPrefix(s, "HOME") {
+		home, err := vars.home("")
+		return home, len("HOME"), err
+	}
+	return "$", 0, nil
+}
+
+// home is the home directory of user, or of the job's owner for "".
+func (vars PathVars) home(user string) (string, error) {
+	if user == "" || user == vars.User {
+		if vars.Home == "" {
+			return "", errors.New("the user " + vars.User + " has no home directory here")
+		}
+		return vars.Home, nil
+	}
+	if vars.HomeOf == nil {
+		return "", errors.New("cannot find the home directory of " + strconv.Quote(user))
+	}
+	home, err := vars.HomeOf(user)
+	if err == nil && home == "" {
+		err = errors.New("the user " + strconv.Quote(user) + " has no home directory here")
+	}
+	return home, err
+}

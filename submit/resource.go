@@ -1,0 +1,128 @@
+package submit
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/execd-project/execd/job"
+)
+
+// ResourceRequest is one resource of -l.
+type ResourceRequest struct {
+	Name  string
+	Value string // "TRUE" where none was given
+	Soft  bool   // after -soft: nice to have
+}
+
+// String is name=value.
+func (r ResourceRequest) String() string { return r.Name + "=" + r.Value }
+
+// LimitRequest is a request for a limit on what the job may use.
+type LimitRequest struct {
+	Resource job.Resource
+	Hard     bool   // h_, else s_
+	Value    uint64 // in the unit of the resource; specifier.Infinity for none
+}
+
+// ParseResources reads the value of -l: name[=value] separated by commas or
+// blanks (sge_submit(1)). The values of limits are checked; what other
+// resources there are, and what their values mean, the package does not know.
+func ParseResources(s string, soft bool) ([]ResourceRequest, error) {
+	var list []ResourceRequest
+	for _, item := range splitList(s, ", \t") {
+		name, value, given := strings.Cut(item, "=")
+		if name == "" {
+			return nil, errors.New(strconv.Quote(item) + " has no resource name")
+		}
+		if err := checkResourceName(name); err != nil {
+			return nil, err
+		}
+		switch {
+		case !given:
+			value = "TRUE"
+		case value == "":
+			return nil, errors.New("the resource " + name + " has no value")
+		}
+		if hasControl(value) {
+			return nil, errors.New(name + ": the value " + strconv.Quote(value) + " has a control character")
+		}
+		if r, _, ok := limitNamed(name); ok {
+			if !given {
+				return nil, errors.New("the limit " + name + " has no value")
+			}
+			if _, err := r.Parse(value); err != nil {
+				return nil, errors.New(name + ": " + err.Error())
+			}
+		}
+		list = setResource(list, ResourceRequest{Name: name, Value: value, Soft: soft})
+	}
+	if len(list) == 0 {
+		return nil, errors.New("no resource is named, expected name=value separated by commas")
+	}
+	return list, nil
+}
+
+// checkResourceName refuses what can't be the name of a resource. "h_rt>" is
+// what is left of "h_rt>=5": -l has no operator but "=".
+func checkResourceName(name string) error {
+	if strings.ContainsAny(name, "<>!") {
+		return errors.New(strconv.Quote(name) + " is no resource name; requests have the form name=value")
+	}
+	if err := checkObject(name); err != nil {
+		return errors.New("resource " + strconv.Quote(name) + ": " + err.Error())
+	}
+	return nil
+}
+
+// setResource appends a request and takes away an earlier one for the same
+// resource and of the same kind (tested: hard and soft requests for one
+// resource stand side by side).
+func setResource(list []ResourceRequest, r ResourceRequest) []ResourceRequest {
+	kept := list[:0]
+	for _, old := range list {
+		if old.Name != r.Name || old.Soft != r.Soft {
+			kept = append(kept, old)
+		}
+	}
+	return append(kept, r)
+}
+
+// limitNamed is job.ResourceNamed for the limits that a job can request. Those
+// of execd_params (descriptors, maxproc, memorylocked, locks) can't be.
+func limitNamed(name string) (r job.Resource, hard, ok bool) {
+	r, hard, ok = job.ResourceNamed(name)
+	switch r {
+	case job.Descriptors, job.MaxProc, job.MemoryLocked, job.Locks:
+		ok = false
+	}
+	return r, hard, ok
+}
+
+// LimitRequests returns the hard requests that are limits: s_ and h_ of rt,
+// cpu, fsize, data, stack, core, rss and vmem. Soft requests limit nothing.
+func (r *Request) LimitRequests() []LimitRequest {
+	var limits []LimitRequest
+	for _, q := range r.Resources {
+		resource, hard, ok := limitNamed(q.Name)
+		if !ok || q.Soft {
+			continue
+		}
+		// Parse has refused values that can't be read.
+		if v, err := resource.Parse(q.Value); err == nil {
+			limits = append(limits, LimitRequest{Resource: resource, Hard: hard, Value: v})
+		}
+	}
+	return limits
+}
+
+// OtherRequests returns the requests that LimitRequests leaves out.
+func (r *Request) OtherRequests() []ResourceRequest {
+	var others []ResourceRequest
+	for _, q := range r.Resources {
+		if _, _, ok := limitNamed(q.Name); !ok || q.Soft {
+			others = append(others, q)
+		}
+	}
+	return others
+}

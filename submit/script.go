@@ -1,0 +1,77 @@
+package submit
+
+import (
+	"errors"
+	"strings"
+)
+
+// script returns the text of the job script.
+func (p *parser) script(line commandLine) ([]byte, error) {
+	if line.hasCommand {
+		text, err := p.read(line.command)
+		if err != nil {
+			return nil, &Error{Where: CommandLine, Value: line.command, Problem: "cannot read the script: " + err.Error(), Err: err}
+		}
+		if text == nil {
+			text = []byte{}
+		}
+		return text, nil
+	}
+	var text []byte
+	err := errors.New("it can't be read here")
+	if p.in.ReadStdin != nil {
+		text, err = p.in.ReadStdin()
+	}
+	if err != nil {
+		return nil, &Error{Where: CommandLine, Problem: "cannot read the script from standard input: " + err.Error(), Err: err}
+	}
+	if len(text) == 0 {
+		return nil, &Error{Where: CommandLine, Problem: "no script or command is named, and standard input is empty"}
+	}
+	return text, nil
+}
+
+// directives reads the options embedded in a script: the rest of each line that
+// begins with the prefix, anywhere in the script (sge_submit(1)).
+func (p *parser) directives(script File, prefix string) ([]setting, error) {
+	return p.lines(script, place{where: script.Name}, func(line string) string {
+		if rest, ok := strings.CutPrefix(line, prefix); ok {
+			return rest
+		}
+		return ""
+	})
+}
+
+// requestFile reads a default request file, or a file of -@: options on all
+// lines, # begins a comment (sge_request(5)).
+func (p *parser) requestFile(f File, depth int) ([]setting, error) {
+	at := place{where: f.Name, depth: depth, requestFile: depth == 0}
+	return p.lines(f, at, func(line string) string { return line })
+}
+
+// lines reads the options of those parts of the lines of f that options
+// returns.
+//
+// Each line begins hard: -soft holds until -hard or the end of its line. The
+// manual does not say so, but 8.1.9 does it (tested), and whether a limit is
+// enforced depends on it.
+func (p *parser) lines(f File, at place, options func(string) string) ([]setting, error) {
+	var settings []setting
+	for line := range strings.SplitSeq(string(f.Text), "\n") {
+		at.line++
+		words := splitWords(cutComment(options(line)))
+		soft := false
+		for len(words) > 0 {
+			if !strings.HasPrefix(words[0], "-") || words[0] == "-" || words[0] == "--" {
+				return nil, at.problem("", words[0], "expected an option; a command and its arguments belong on the command line", nil)
+			}
+			more, n, err := p.option(words, &soft, at)
+			if err != nil {
+				return nil, err
+			}
+			settings = append(settings, more...)
+			words = words[n:]
+		}
+	}
+	return settings, nil
+}

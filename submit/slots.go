@@ -1,0 +1,99 @@
+package submit
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+)
+
+// MaxSlots stands for "infinity" in an open range of slots, as in the
+// original's pe_max (sge_submit(1), -pe).
+const MaxSlots = 9999999
+
+// ParallelRequest is a request for a parallel environment (parallel_env in
+// sge_types(5)).
+type ParallelRequest struct {
+	Name   string      // may be a pattern, like mpi*
+	Ranges []SlotRange // at least one, in the order given
+}
+
+// SlotRange is one range of slot numbers, both included.
+type SlotRange struct {
+	Min, Max int // 1 <= Min <= Max <= MaxSlots; MaxSlots is an open end
+}
+
+// ParseSlots reads the ranges of -pe: n[-[m]]|[-]m separated by commas or
+// blanks (sge_types(5), range and parallel_env).
+func ParseSlots(s string) ([]SlotRange, error) {
+	var ranges []SlotRange
+	for _, item := range strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(", \t", r) }) {
+		r, err := parseSlotRange(item)
+		if err != nil {
+			return nil, err
+		}
+		ranges = append(ranges, r)
+	}
+	if len(ranges) == 0 {
+		return nil, errors.New("the range of slots is empty, expected n, n-m, n- or -m")
+	}
+	return ranges, nil
+}
+
+func parseSlotRange(s string) (SlotRange, error) {
+	r := SlotRange{Min: 1, Max: MaxSlots}
+	low, high, isRange := strings.Cut(s, "-")
+	if isRange && low == "" && high == "" {
+		return r, errors.New("the range of slots " + strconv.Quote(s) + " has no number")
+	}
+	var err error
+	if low != "" || !isRange {
+		if r.Min, err = positive(low, MaxSlots); err != nil {
+			return r, errors.New("range of slots " + strconv.Quote(s) + ": " + err.Error())
+		}
+	}
+	switch {
+	case !isRange:
+		r.Max = r.Min
+	case high != "":
+		if r.Max, err = positive(high, MaxSlots); err != nil {
+			return r, errors.New("range of slots " + strconv.Quote(s) + ": " + err.Error())
+		}
+	}
+	if r.Max < r.Min {
+		return r, errors.New("the range of slots " + strconv.Quote(s) + " ends before it begins")
+	}
+	return r, nil
+}
+
+// Slots returns the largest number of slots that the request allows and that
+// is not above available. As sge_types(5) has it, the largest number is tried
+// first. ok is false when even the smallest is too many.
+func (p ParallelRequest) Slots(available int) (n int, ok bool) {
+	for _, r := range p.Ranges {
+		if r.Min <= available {
+			n = max(n, min(r.Max, available))
+		}
+	}
+	return n, n > 0
+}
+
+// String is the request as it is written after -pe.
+func (p ParallelRequest) String() string {
+	parts := make([]string, len(p.Ranges))
+	for i, r := range p.Ranges {
+		parts[i] = r.String()
+	}
+	return p.Name + " " + strings.Join(parts, ",")
+}
+
+// String is the range in the notation that ParseSlots reads.
+func (r SlotRange) String() string {
+	switch {
+	case r.Min == r.Max:
+		return strconv.Itoa(r.Min)
+	case r.Max == MaxSlots:
+		return strconv.Itoa(r.Min) + "-"
+	default:
+		return strconv.Itoa(r.Min) + "-" + strconv.Itoa(r.Max)
+	}
+}

@@ -1,0 +1,112 @@
+package submit
+
+import (
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestTableIsConsistent(t *testing.T) {
+	seen := map[string]bool{}
+	for _, o := range Options() {
+		if seen[o.Name] {
+			t.Errorf("%s stands twice", o.Name)
+		}
+		seen[o.Name] = true
+		if !strings.HasPrefix(o.Name, "-") || len(o.Name) < 2 || o.Commands == 0 || o.Help == "" || strings.Contains(o.Help, "\n") {
+			t.Errorf("%+v is incomplete", o)
+		}
+		if (o.Values == 0) != (o.Args == "") {
+			t.Errorf("%s has %d values, called %q", o.Name, o.Values, o.Args)
+		}
+		if o.Treatment == Executed && o.apply == nil && o.Name != "-@" && o.Name != "-clear" {
+			t.Errorf("%s is said to be carried out, but nothing does", o.Name)
+		}
+		if o.Commands&Qsub == 0 && o.Treatment == Executed {
+			t.Errorf("%s is not for qsub, but carried out", o.Name)
+		}
+		if o.harmless != nil && o.Values == 0 {
+			t.Errorf("%s has no value that could be harmless", o.Name)
+		}
+		if got, ok := Lookup(o.Name); !ok || got.Help != o.Help {
+			t.Errorf("%s isn't found", o.Name)
+		}
+	}
+	if _, ok := Lookup("-x"); ok {
+		t.Error("an unknown option is found")
+	}
+	table := Options()
+	table[0].Name = "changed"
+	if Options()[0].Name == "changed" {
+		t.Error("a caller can change the table")
+	}
+}
+
+// The manual page is the authority, where it is installed.
+func TestTableHasTheOptionsOfTheManual(t *testing.T) {
+	cmd := exec.Command("man", "-P", "cat", "sge_submit")
+	cmd.Env = append(cmd.Environ(), "MANWIDTH=110")
+	page, err := cmd.Output()
+	if err != nil {
+		t.Skip("no manual page sge_submit here: ", err)
+	}
+	text := regexp.MustCompile(`.\x08`).ReplaceAllString(string(page), "")
+	_, text, _ = strings.Cut(text, "\nOPTIONS\n")
+	text, _, _ = strings.Cut(text, "\nENVIRONMENT VARIABLES\n")
+	manual := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^ {7}(-[@a-zA-Z_]+)\b?`).FindAllStringSubmatch(text, -1) {
+		manual[m[1]] = true
+		if _, ok := Lookup(m[1]); !ok {
+			t.Errorf("%s is missing", m[1])
+		}
+	}
+	if len(manual) < 50 {
+		t.Fatalf("found only %d options in the page", len(manual))
+	}
+	for _, o := range Options() {
+		if !manual[o.Name] {
+			t.Errorf("%s is not in the manual", o.Name)
+		}
+	}
+}
+
+func TestSuggest(t *testing.T) {
+	for in, want := range map[string]string{
+		"-hard_resource": "-hard", "-hold": "-hold_jid", "-hold_jd": "-hold_jid", "-Cwd": "-cwd", "-CWD": "-cwd", "-notfy": "-notify", "-pe4": "-pe",
+		"--N": "-N", "--cwd": "-cwd", "-N=x": "-N", "-t1-5": "-t", "-lh_rt=5": "-l", "-bindng": "-binding", "-tesre": "-terse", "-x": "", "-": "",
+		"-verfy": "-verify", "-xyzzy": "", "-checkpoint": "-c", strings.Repeat("-l", 1000): "",
+	} {
+		if got := suggest(in); got != want {
+			t.Errorf("%.30q: %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestEditDistance(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"a", "", 1}, {"", "ab", 2}, {"ab", "ba", 1}, {"kitten", "sitting", 3}, {"abc", "abc", 0}, {"abcd", "acbd", 1}} {
+		if got := editDistance(c.a, c.b); got != c.want {
+			t.Errorf("%q, %q: %d, want %d", c.a, c.b, got, c.want)
+		}
+	}
+}
+
+func TestUsage(t *testing.T) {
+	text := Usage()
+	for _, o := range Options() {
+		if !strings.Contains(text, "  "+o.Name+" ") || !strings.Contains(text, o.Help) {
+			t.Errorf("%s is missing", o.Name)
+		}
+	}
+	for i, line := range strings.Split(text, "\n") {
+		if len(line) > 110 || strings.TrimRight(line, " ") != line {
+			t.Errorf("line %d: %q", i+1, line)
+		}
+	}
+	if i, j := strings.Index(text, Executed.String()), strings.Index(text, Refused.String()); i != 0 || j < i {
+		t.Errorf("the groups are out of order:\n%s", text)
+	}
+}

@@ -1,0 +1,244 @@
+// Package architecture tests what no compiler checks: what the supervisor of a
+// job links and how large it is, the size of source files, and that each
+// dependency is accounted for. Which package may import which is a matter of the
+// linter (.golangci.yml).
+package architecture
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write cmd/shepherd/imports.txt")
+
+// The supervisor is read from disk and mapped once per job start; this is what it
+// may cost.
+const maxShepherdSize = 2 << 20
+
+// Longer files are split by concept.
+const maxLines = 700
+
+const importsHeader = `# Every package that is linked into the supervisor of a job, without Go's own
+# internal ones. One supervisor runs per job: what is added here is paid for in
+# its start time and its memory, thousands of times on a busy host. To accept a
+# change: go test ./test/architecture -update
+`
+
+func TestShepherdImports(t *testing.T) {
+	root := moduleRoot(t)
+	needShepherd(t, root)
+	// The list depends on the platform; it is kept for the commonest one.
+	cmd := goCommand(t, root, "list", "-deps", "./cmd/shepherd")
+	cmd.Env = append(cmd.Env, "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
+	var got []string
+	for pkg := range strings.Lines(output(t, cmd)) {
+		if pkg = strings.TrimSpace(pkg); !goInternal(pkg) {
+			got = append(got, pkg)
+		}
+	}
+	slices.Sort(got)
+
+	golden := filepath.Join(root, "cmd", "shepherd", "imports.txt")
+	if *update {
+		text := importsHeader + "\n" + strings.Join(got, "\n") + "\n"
+		if err := os.WriteFile(golden, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	text, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatalf("%v; write it with: go test ./test/architecture -update", err)
+	}
+	var want []string
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+			want = append(want, line)
+		}
+	}
+	var diff strings.Builder
+	for _, pkg := range got {
+		if !slices.Contains(want, pkg) {
+			fmt.Fprintf(&diff, "+ %s\n", pkg)
+		}
+	}
+	for _, pkg := range want {
+		if !slices.Contains(got, pkg) {
+			fmt.Fprintf(&diff, "- %s\n", pkg)
+		}
+	}
+	if diff.Len() > 0 {
+		t.Errorf("what the supervisor links has changed:\n%s"+
+			"who imports it: go list -deps -f '{{.ImportPath}}: {{.Imports}}' ./cmd/shepherd\n"+
+			"to accept it: go test ./test/architecture -update", &diff)
+	}
+}
+
+func TestShepherdSize(t *testing.T) {
+	root := moduleRoot(t)
+	needShepherd(t, root)
+	bin := filepath.Join(t.TempDir(), "shepherd")
+	cmd := goCommand(t, root, "build", "-buildvcs=false", "-trimpath", "-ldflags=-s -w", "-o", bin, "./cmd/shepherd")
+	cmd.Env = append(cmd.Env, "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
+	output(t, cmd)
+	info, err := os.Stat(bin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Attr("shepherd-bytes", fmt.Sprint(info.Size()))
+	if info.Size() > maxShepherdSize {
+		t.Errorf("the stripped supervisor has %d bytes; at most %d are allowed", info.Size(), maxShepherdSize)
+	}
+}
+
+func TestFileLength(t *testing.T) {
+	generated := regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
+	for path, text := range files(t, moduleRoot(t)) {
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || generated.Match(text) {
+			continue
+		}
+		if n := bytes.Count(text, []byte("\n")); n > maxLines {
+			t.Errorf("%s has %d lines; split files of more than %d by concept", path, n, maxLines)
+		}
+	}
+}
+
+func TestDependenciesAreDocumented(t *testing.T) {
+	root := moduleRoot(t)
+	var mod struct {
+		Require []struct {
+			Path     string
+			Indirect bool
+		}
+	}
+	if err := json.Unmarshal([]byte(output(t, goCommand(t, root, "mod", "edit", "-json"))), &mod); err != nil {
+		t.Fatal(err)
+	}
+	doc, err := os.ReadFile(filepath.Join(root, "docs", "dependencies.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range mod.Require {
+		if r.Indirect {
+			continue
+		}
+		// A row begins with the module's path: | `golang.org/x/sys` | ...
+		row := regexp.MustCompile("(?m)^\\| *`" + regexp.QuoteMeta(r.Path) + "` *\\|.*\\|.*\\|")
+		if !row.Match(doc) {
+			t.Errorf("go.mod requires %s, but docs/dependencies.md has no row for it", r.Path)
+		}
+	}
+}
+
+func TestNothingLeftOver(t *testing.T) {
+	root := moduleRoot(t)
+	forbidden := map[string]*regexp.Regexp{
+		"a mark of a merge":      regexp.MustCompile(`(?m)^(<{7}|>{7}) `),
+		"a note to finish later": regexp.MustCompile(`\b(FIX` + `ME|DO NOT ` + `SUBMIT|DO NOT ` + `COMMIT)\b`),
+	}
+	// A path of the machine on which a file was written is of no use on others. A
+	// checkout in / or directly below it has a name too common to look for.
+	if strings.Count(root, "/") >= 2 {
+		forbidden["the path of this checkout"] = regexp.MustCompile(regexp.QuoteMeta(root) + `\b`)
+	}
+	cache := strings.TrimSpace(output(t, goCommand(t, root, "env", "GOMODCACHE")))
+	forbidden["the path of Go's module cache"] = regexp.MustCompile(regexp.QuoteMeta(cache) + `\b`)
+	for path, text := range files(t, root) {
+		for what, re := range forbidden {
+			if at := re.FindIndex(text); at != nil {
+				t.Errorf("%s:%d: %s: %q", path, 1+bytes.Count(text[:at[0]], []byte("\n")), what, text[at[0]:at[1]])
+			}
+		}
+	}
+}
+
+func needShepherd(t *testing.T, root string) {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(root, "cmd", "shepherd")); err != nil {
+		t.Skip("there is no cmd/shepherd yet")
+	}
+}
+
+// goInternal tells whether a package is one of those that only Go's own library
+// can import; which there are changes with every release of Go.
+func goInternal(pkg string) bool {
+	first, _, _ := strings.Cut(pkg, "/")
+	if strings.Contains(first, ".") {
+		return false
+	}
+	return first == "vendor" || slices.Contains(strings.Split(pkg, "/"), "internal")
+}
+
+func moduleRoot(t *testing.T) string {
+	t.Helper()
+	mod := strings.TrimSpace(output(t, goCommand(t, ".", "env", "GOMOD")))
+	if mod == "" || mod == os.DevNull {
+		t.Fatal("cannot find go.mod above the test's directory")
+	}
+	return filepath.Dir(mod)
+}
+
+// files returns the text files of the tree, by their path below root.
+func files(t *testing.T, root string) map[string][]byte {
+	t.Helper()
+	texts := make(map[string][]byte)
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == ".git" || path == filepath.Join(root, "bin")) {
+			return filepath.SkipDir
+		}
+		if !d.Type().IsRegular() || d.Name() == ".git" { // a file in a linked worktree
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if bytes.IndexByte(text, 0) < 0 {
+			rel, err := filepath.Rel(root, path)
+			if err != nil {
+				return err
+			}
+			texts[rel] = text
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return texts
+}
+
+func goCommand(t *testing.T, dir string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	cmd.Dir = dir
+	cmd.Env = cmd.Environ()
+	return cmd
+}
+
+func output(t *testing.T, cmd *exec.Cmd) string {
+	t.Helper()
+	out, err := cmd.Output()
+	if err != nil {
+		var stderr []byte
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+			stderr = exit.Stderr
+		}
+		t.Fatalf("cannot run %q: %v\n%s", cmd.Args, err, stderr)
+	}
+	return string(out)
+}
