@@ -322,11 +322,6 @@ func ownKeys() []configKey {
 	for i, stream := range []string{"stdin", "stdout", "stderr"} {
 		keys = append(keys, onlyIfSet(stream+"_inherit", func(d *job.Description) *bool { return &d.Streams[i].Inherit }))
 	}
-	keys = append(keys,
-		unless(func(d *job.Description) bool { return d.LimitGrace == 0 },
-			seconds("limit_grace", func(d *job.Description) *time.Duration { return &d.LimitGrace })),
-		onlyIfSet("s_rt_warns", func(d *job.Description) *bool { return &d.SoftRTWarns }),
-	)
 	keys = append(keys, only(func(d *job.Description) bool { return d.Ckpt == nil },
 		unless(func(d *job.Description) bool { return d.Restarted == job.FirstRun },
 			number("restarted", 0, 2, func(d *job.Description) *int { return (*int)(&d.Restarted) })))...)
