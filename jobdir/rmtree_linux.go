@@ -34,7 +34,12 @@ type remover struct {
 	// that one of these could not have removed.
 	owners  []int
 	counter uint64
-	moved   bool
+	// moved and again tell that another pass may do more: something was moved
+	// up, or was exchanged while it was to be removed.
+	moved, again bool
+	// between is called between looking at an entry and acting on it; tests
+	// exchange the entry there.
+	between func(step string, dir int, name string)
 }
 
 // mostLevels is how deep a remover descends, and mostNested how deep it goes
@@ -46,6 +51,13 @@ const (
 
 // mostLeft is how many names an error lists.
 const mostLeft = 8
+
+// After so many passes over a directory that is still not empty there is a pause
+// after each.
+const (
+	manyPasses = 20
+	passPause  = 2 * time.Millisecond
+)
 
 var errDeadline = errors.New("it took too long: somebody keeps writing in it, or it is very large")
 
@@ -63,11 +75,11 @@ func (r *remover) emptyPath(path int) error {
 // again, since it is written to meanwhile, by us if by nobody else.
 func (r *remover) empty(base, level int) error {
 	buf := make([]byte, 8<<10)
-	for {
+	for idle := 0; ; idle++ {
 		if _, err := unix.Seek(base, 0, 0); err != nil {
 			return err
 		}
-		r.moved = false
+		r.moved, r.again = false, false
 		found, removed := 0, 0
 		var first error
 		for {
@@ -101,8 +113,13 @@ func (r *remover) empty(base, level int) error {
 		switch {
 		case found == 0:
 			return nil
-		case removed == 0 && !r.moved:
+		case r.moved:
+			idle = 0
+		case removed == 0 && !r.again:
 			return first
+		case idle > manyPasses:
+			// Somebody keeps at it (NFS does so itself for an open file).
+			time.Sleep(passPause)
 		}
 	}
 }
@@ -118,7 +135,8 @@ func (e *leftError) Unwrap() error { return e.err }
 
 // leftIn puts the name of a directory before what is left in it.
 func leftIn(name string, err error) error {
-	if e, ok := err.(*leftError); ok {
+	var e *leftError
+	if errors.As(err, &e) {
 		return &leftError{name + "/" + e.path, e.err}
 	}
 	return &leftError{name, err}
@@ -142,9 +160,10 @@ func (r *remover) remove(dir int, name string, level int) error {
 // before: a directory that is removed while it is open is more work for many
 // file systems.
 func (r *remover) removeDir(dir int, name string, empty func(fd int) error) error {
+	r.at("open", dir, name)
 	path, err := openBeneath(dir, name)
 	if err != nil {
-		return ignoreMissing(err) // exchanged meanwhile: the next pass has another look
+		return r.exchanged(err)
 	}
 	fd, err := r.readable(path)
 	unix.Close(path)
@@ -156,7 +175,23 @@ func (r *remover) removeDir(dir int, name string, empty func(fd int) error) erro
 	if err != nil {
 		return err
 	}
-	return ignoreMissing(unix.Unlinkat(dir, name, unix.AT_REMOVEDIR))
+	r.at("rmdir", dir, name)
+	return r.exchanged(unix.Unlinkat(dir, name, unix.AT_REMOVEDIR))
+}
+
+// exchanged takes note that a directory was not one any more, or not empty any
+// more: the next pass has another look.
+func (r *remover) exchanged(err error) error {
+	if notADirectory(err) || errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) {
+		r.again = true
+	}
+	return ignoreMissing(err)
+}
+
+func (r *remover) at(step string, dir int, name string) {
+	if r.between != nil {
+		r.between(step, dir, name)
+	}
 }
 
 // drain removes the files in a directory and moves its directories to base.
@@ -213,6 +248,7 @@ func (r *remover) moveUp(base, dir int, name string, level int) error {
 			return ignoreMissing(err)
 		}
 	}
+	r.at("move", dir, name)
 	if err = r.rename(dir, name, base); errors.Is(err, unix.EACCES) && r.chmod {
 		// To get another parent a directory must be writable for its owner.
 		if path, e := openBeneath(dir, name); e == nil {
@@ -260,6 +296,7 @@ func (r *remover) readable(path int) (int, error) {
 		return -1, err
 	}
 	if r.chmod && st.Mode&0o700 != 0o700 {
+		r.at("chmod", path, "")
 		// fchmod(2) refuses an O_PATH descriptor, and others cannot be had
 		// without permission. The link in /proc leads to the very directory,
 		// under whatever name it is by now.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -173,4 +174,90 @@ func TestRemoveHasAnEnd(t *testing.T) {
 	close(stop)
 	<-done
 	must(t, RemoveTmpdir(tmp, RemoveOptions{UID: user(), GID: user()}))
+}
+
+// The entry is exchanged just when that hurts: after it was seen to be a
+// directory, and before something is done to it.
+func TestRemoveExchangedEntries(t *testing.T) {
+	outside, verify := guarded(t)
+	own := outside + "/own"
+	if os.Geteuid() == 0 {
+		own = outside + "/alice"
+	}
+	for _, step := range []string{"open", "rmdir", "move", "chmod"} {
+		for _, target := range []string{outside, own, own + "/sub", own + "/closed"} {
+			for _, depth := range []int{1, mostLevels + 4} {
+				base := publicDir(t, 0o777|os.ModeSticky)
+				tmp := makeTmp(t, base, "x")
+				aside := publicDir(t, 0o777)
+				asUser(t, func() {
+					deep(t, tmp.Path, depth)
+					must(t, os.Chmod(tmp.Path+"/directory", 0o500))
+				})
+				exchanged := 0
+				r := remover{deadline: time.Now().Add(10 * time.Second), chmod: true}
+				r.between = func(at string, dir int, name string) {
+					if at != step {
+						return
+					}
+					if exchanged++; exchanged > 3*depth {
+						return
+					}
+					if name == "" { // the directory that dir is
+						dir, name = unix.AT_FDCWD, tmp.Path+"/directory"
+					}
+					err := unix.Renameat(dir, name, unix.AT_FDCWD, fmt.Sprintf("%s/%d", aside, exchanged))
+					if err == nil {
+						must(t, unix.Symlinkat(target, dir, name))
+					}
+				}
+				fd, err := unix.Open(tmp.Path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+				must(t, err)
+				asUser(t, func() { err = r.emptyPath(fd) })
+				unix.Close(fd)
+				if err != nil {
+					t.Error(step, target, depth, err)
+				}
+				if exchanged == 0 && (step != "move" || depth > mostLevels) {
+					t.Error(step, depth, "never came")
+				}
+				if left, err := os.ReadDir(tmp.Path); len(left) > 0 || err != nil {
+					t.Error(step, left, err)
+				}
+				verify()
+			}
+		}
+	}
+}
+
+// As far as the user has the right, no other is needed.
+func TestRemoveAsUserAlone(t *testing.T) {
+	base := publicDir(t, 0o777|os.ModeSticky)
+	tmp := makeTmp(t, base, "x")
+	asUser(t, func() {
+		for _, d := range []string{"a/b/c", "d", "e/f"} {
+			must(t, os.MkdirAll(tmp.Path+"/"+d, 0o755))
+			must(t, os.WriteFile(tmp.Path+"/"+d+"/file", nil, 0o000))
+		}
+		deep(t, tmp.Path+"/e", 2*mostLevels)
+		for _, d := range []string{"a/b/c", "a/b", "a", "d"} {
+			must(t, os.Chmod(tmp.Path+"/"+d, 0o000))
+		}
+		deepest := tmp.Path + "/e" + strings.Repeat("/directory", mostLevels+3)
+		must(t, os.Chmod(deepest, 0o000))
+		must(t, os.Chmod(tmp.Path+"/e", 0o000))
+		must(t, os.Chmod(tmp.Path, 0o000))
+	})
+	parent, err := unix.Open(base, unix.O_PATH|unix.O_CLOEXEC, 0)
+	must(t, err)
+	defer unix.Close(parent)
+	top, err := openBeneath(parent, "x")
+	must(t, err)
+	defer unix.Close(top)
+	r := remover{deadline: time.Now().Add(10 * time.Second), chmod: true}
+	asUser(t, func() { err = r.whole(parent, "x", top, tmp) })
+	must(t, err)
+	if exists(tmp.Path) {
+		t.Error("it is still there")
+	}
 }

@@ -31,7 +31,11 @@ func makeTmp(t testing.TB, queueTmpdir, name string) Tmpdir {
 }
 
 func TestMakeTmpdir(t *testing.T) {
-	defer syscall.Umask(syscall.Umask(0o777))
+	mask := 0o077
+	if os.Geteuid() == 0 {
+		mask = 0o777
+	}
+	defer syscall.Umask(syscall.Umask(mask))
 	base := publicDir(t, 0o777|os.ModeSticky|os.ModeSetgid)
 	tmp := makeTmp(t, base+"/", "1.1.all.q")
 	if tmp.Path != base+"/1.1.all.q" {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/limits"
+	"github.com/execd-project/execd/limits/inherited"
 	"github.com/execd-project/execd/nss"
 	"github.com/execd-project/execd/starter/spawn"
 )
@@ -25,6 +27,7 @@ type Shepherd struct {
 	db  nss.Database
 
 	privileged bool // may become any user
+	secure     bool // started with another effective than real user
 	owner      account
 	jobEnv     *environment
 	common     variables
@@ -171,17 +174,28 @@ func (s *Shepherd) begin() {
 		s.fail(job.FailedInJobChild, reason)
 		return
 	}
-	var inherited []string
+	var inheritedEnv []string
 	if s.d.InheritEnv {
-		inherited = os.Environ()
+		inheritedEnv = s.daemonEnvironment()
 	}
-	s.jobEnv = newEnvironment(inherited, s.d.Environment)
+	s.jobEnv = newEnvironment(inheritedEnv, s.d.Environment)
 	s.jobEnv.unset(exitStatusVariable)
 	s.common = commonVariables(s.d, s.jobEnv.get("SGE_ROOT"), s.jobEnv.get("SGE_CELL"))
 	s.bind()
 	s.prepareLimits()
 	s.protectSubmission()
 	s.checkTmpdir()
+}
+
+// daemonEnvironment is the environment that we were started with. The Go runtime
+// adds GOTRACEBACK=none to that of a program whose real and effective user
+// differ, as under a real execd; it is nothing that a job should see.
+func (s *Shepherd) daemonEnvironment() []string {
+	env := os.Environ()
+	if !s.secure {
+		return env
+	}
+	return slices.DeleteFunc(env, func(v string) bool { return v == "GOTRACEBACK=none" })
 }
 
 // refuseOwner says why a job of this owner is not run at all. Root runs no
@@ -216,6 +230,13 @@ func (s *Shepherd) prepareLimits() {
 		}
 		s.rlimits = append(s.rlimits, fit)
 	}
+	// What the configuration leaves alone is that of whoever started us, not
+	// what the Go runtime has made of it.
+	if soft, hard, ok := inherited.OpenFiles(); ok && s.d.Limits[job.Descriptors].Unset {
+		s.rlimits = append(s.rlimits, limits.Rlimit{
+			Resource: job.Descriptors, Number: unix.RLIMIT_NOFILE, Name: "RLIMIT_NOFILE", Soft: soft, Hard: hard,
+		})
+	}
 }
 
 // takePrivileges becomes root for everything but files, if we were started so
@@ -231,6 +252,7 @@ func (s *Shepherd) takePrivileges() error {
 	if euid == 0 && ruid == 0 && suid == 0 {
 		return nil
 	}
+	s.secure = true
 	admin, adminGroup := euid, unix.Getegid()
 	if err := syscall.Setresuid(0, 0, 0); err != nil {
 		return err

@@ -22,8 +22,11 @@ type step struct {
 }
 
 var (
+	// The original has 7, "before prolog", for a prolog that cannot be started,
+	// and with that takes every queue of the host out of service. It is one
+	// queue's procedure, so it is that queue's error.
 	stepProlog = step{"prolog", func(d *job.Description) string { return d.Prolog },
-		job.FailedBeforeProlog, job.FailedProlog, false}
+		job.FailedProlog, job.FailedProlog, false}
 	stepPEStart = step{"pe_start", func(d *job.Description) string { return d.PE.Start },
 		job.FailedBeforePEStart, job.FailedPEStart, true}
 	stepPEStop = step{"pe_stop", func(d *job.Description) string { return d.PE.Stop },

@@ -13,7 +13,6 @@ type Options struct {
 	As    string // --as: the user whose job it is; empty for the caller
 	Keep  bool   // --keep: leave the job directory
 	JSON  string // --json: file for the outcome, - for standard output
-	Help  bool
 }
 
 // own are the options with their help, in the order of the help text.
@@ -23,10 +22,10 @@ var own = []struct {
 }{
 	{"--conf", "DIR", "configuration: queues/, conf/, pes/, ckpts/, hostgroups/ as qconf -s… prints them (default: built-in)", func(o *Options, v string) { o.Conf = v }},
 	{"--queue", "NAME", "the queue to run in; may be left out when there is one", func(o *Options, v string) { o.Queue = v }},
-	{"--as", "USER", "run as this user (root only)", func(o *Options, v string) { o.As = v }},
+	{"--as", "USER", "run the job as this user (root only)", func(o *Options, v string) { o.As = v }},
 	{"--keep", "", "leave the job directory for inspection", func(o *Options, _ string) { o.Keep = true }},
 	{"--json", "FILE", "write the outcome as JSON to FILE, - for standard output", func(o *Options, v string) { o.JSON = v }},
-	{"--help", "", "print this text", func(o *Options, _ string) { o.Help = true }},
+	{"--help", "", "print this text", nil},
 }
 
 // take reads one option of ours at the head of args and returns the number of
@@ -39,6 +38,8 @@ func (o *Options) take(args []string) (int, error) {
 			continue
 		}
 		switch {
+		case opt.set == nil:
+			return 0, errHelp
 		case opt.value == "" && joined:
 			return 0, fmt.Errorf("%s takes no value, but was given %q", name, value)
 		case opt.value == "":
@@ -78,5 +79,5 @@ func (e *UsageError) Error() string { return e.Err.Error() }
 // Unwrap returns the mistake.
 func (e *UsageError) Unwrap() error { return e.Err }
 
-// errNoCommand is returned when there is nothing to run and nobody to type it.
-var errNoCommand = errors.New("no job script: name one, or pipe it to standard input")
+// errHelp is returned in place of everything else when help is asked for.
+var errHelp = errors.New("help is asked for")

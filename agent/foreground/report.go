@@ -97,47 +97,88 @@ const (
 // exitStatus is what execd run ends with for a job: the job's own exit status,
 // 128+n when signal n ended it, ExitCannotRun when it did not run.
 func exitStatus(o *job.Outcome) int {
-	switch {
-	case o.Ran:
+	if o.Ran {
 		return o.ExitStatus
-	default:
-		return ExitCannotRun
 	}
+	return ExitCannotRun
+}
+
+// notStarted is the outcome of a job that could not even be prepared.
+func notStarted(id job.ID, err error) *job.Outcome {
+	f := job.FailureOf(job.FailedBeforeJob)
+	return &job.Outcome{ID: id, Failed: f.Code, FailedText: f.Text, Class: f.Class, Effect: f.Effect, Reason: err.Error()}
 }
 
 // summary says in a line what happened to a job.
-func summary(o *job.Outcome, name string) string {
+func summary(o *job.Outcome, name string, rerunnable bool) string {
 	what := "job " + o.ID.String() + " (" + name + ") "
-	if !o.Ran {
-		return what + "did not run: " + o.Reason + aftermath(o)
+	after := aftermath(o, rerunnable)
+	switch {
+	case o.Ran:
+	case strings.HasPrefix(o.Reason, "was "):
+		return what + o.Reason + after
+	case o.Failed == job.FailedNoExitStatus:
+		return what + "is lost: " + o.Reason + after
+	default:
+		return what + "did not run: " + o.Reason + after
 	}
 	used := ", after " + seconds(o.Usage.Wallclock) + " s with " + seconds(o.Usage.CPU) + " s of CPU and " + size(o.Usage.MaxRSS) + " of memory"
+	if o.Usage == (job.Usage{}) {
+		used = "" // nobody was left to measure it
+	}
 	switch {
 	case o.Limit != nil:
-		return what + "was ended for a limit: " + strings.TrimPrefix(o.Reason, "job ") + used
-	case o.Failed == job.FailedNone:
+		return what + strings.TrimPrefix(o.Reason, "job ") + ", and was ended" + used + after
+	case o.Failed == job.FailedNone && o.Reason == "":
 		return what + "ended with exit status " + strconv.Itoa(o.ExitStatus) + used
 	case o.Signal != 0:
-		return what + o.Reason + used
+		return what + o.Reason + used + after
 	default:
-		return what + "ended with exit status " + strconv.Itoa(o.ExitStatus) + used + "; " + o.Reason + aftermath(o)
+		return what + "ended with exit status " + strconv.Itoa(o.ExitStatus) + used + "; " + o.Reason + after
 	}
 }
 
+// arraySummary says in a line what became of the tasks of an array job.
+func arraySummary(number int, name string, tasks int, records []record) string {
+	good := 0
+	var bad []string
+	for _, r := range records {
+		if r.Failed == 0 && r.ExitStatus == 0 {
+			good++
+		} else {
+			bad = append(bad, strconv.Itoa(r.TaskID))
+		}
+	}
+	text := fmt.Sprintf("job %d (%s): %d of %d tasks ended with exit status 0", number, name, good, tasks)
+	if len(bad) > 0 {
+		const most = 10
+		if more := len(bad) - most; more > 0 {
+			bad = append(bad[:most], fmt.Sprintf("and %d more", more))
+		}
+		text += "; others: " + strings.Join(bad, ", ")
+	}
+	if rest := tasks - len(records); rest > 0 {
+		text += fmt.Sprintf("; %d were not started", rest)
+	}
+	return text
+}
+
 // aftermath is what a master would do with the job and its queue now.
-func aftermath(o *job.Outcome) string {
+func aftermath(o *job.Outcome, rerunnable bool) string {
 	var list []string
-	switch o.Effect {
-	case job.Requeued:
+	switch {
+	case o.Effect == job.Requeued, o.Effect == job.IfRerunnable && rerunnable:
 		list = append(list, "a master would queue the job again")
-	case job.Restarts:
+	case o.Effect == job.Restarts:
 		list = append(list, "a master would run the job again")
-	case job.ErrorState:
+	case o.Effect == job.ErrorState:
 		list = append(list, "a master would hold the job in error state")
 	}
 	switch o.Class {
-	case job.ClassQueue, job.ClassQueueFinished:
+	case job.ClassQueue:
 		list = append(list, "put the queue into error state")
+	case job.ClassQueueFinished:
+		list = append(list, "a master would put the queue into error state")
 	case job.ClassHost:
 		list = append(list, "put all queues of the host into error state")
 	}

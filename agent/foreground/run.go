@@ -5,10 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"runtime"
 	"strings"
-	"time"
 
 	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/job"
@@ -20,214 +17,171 @@ import (
 
 // Command is one call of execd run. The zero value of a field is not a default.
 type Command struct {
-	Args           []string // words after "execd run"
-	Stdin          *os.File
-	Stdout, Stderr io.Writer
-	Executable     string // path of execd itself: the shepherd lies beside it
+	Args                  []string // words after "execd run"
+	Stdin, Stdout, Stderr *os.File
+	Executable            string // path of execd itself: the shepherd lies beside it
 }
 
 // Run carries the command out and returns the exit status. The error, if there
-// is one, has not been shown yet: with a *UsageError the status is ExitUsage.
+// is one, has not been shown yet. With a *UsageError the status is ExitUsage.
 func (c *Command) Run() (int, error) {
-	session, err := c.prepare()
-	if err != nil {
-		var usageError *UsageError
-		var syntax *submit.Error
-		if errors.As(err, &usageError) || errors.As(err, &syntax) {
-			return ExitUsage, err
-		}
-		return ExitCannotRun, err
-	}
-	switch {
-	case session.own.Help || session.request.Help:
+	s := &session{Command: c}
+	err := s.prepare()
+	if errors.Is(err, errHelp) {
 		_, err := io.WriteString(c.Stdout, usage()+"\n"+submit.Usage())
 		return 0, err
-	case session.request.DryRun:
-		return 0, session.show(c.Stdout)
 	}
-	return session.run()
+	if err != nil {
+		return statusOf(err), err
+	}
+	if s.request.DryRun {
+		return 0, s.show(c.Stdout)
+	}
+	return s.run()
 }
 
-// session is a command that has been understood.
+// statusOf is the exit status for a command that was not carried out: whether
+// it was said wrongly, or could not be done.
+func statusOf(err error) int {
+	var usageError *UsageError
+	var syntax *submit.Error
+	var unreadable *readError
+	if errors.As(err, &usageError) || errors.As(err, &syntax) && !errors.As(err, &unreadable) {
+		return ExitUsage
+	}
+	return ExitCannotRun
+}
+
+// session is one execution of a command.
 type session struct {
 	*Command
-	own     Options
-	request *submit.Request
-	order   *launch.Order
-	spool   string
+	own      Options
+	caller   *nss.User // who runs the command
+	owner    *nss.User // whose job it is
+	reader   reader    // of what the command names
+	request  *submit.Request
+	order    *launch.Order
+	spool    string // path of the spool area
+	shepherd string // path of its executable
+	warnings []*qconf.Error
+	terminal *terminal
+	json     *jsonFile
 }
 
 // prepare reads everything that was said and checks it, before anything is
-// made.
-func (c *Command) prepare() (*session, error) {
-	s := &session{Command: c}
+// made. It returns errHelp when only that was asked for.
+func (s *session) prepare() error {
 	cwd, err := os.Getwd()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	s.request, err = submit.Parse(submit.Input{
-		Args: c.Args, RequestFiles: requestFiles(), ReadFile: os.ReadFile, ReadStdin: c.readStdin,
-		Env: os.Environ(), Cwd: cwd, OwnOption: s.own.take,
-	})
-	if err != nil {
-		var syntax *submit.Error
-		if !errors.As(err, &syntax) {
-			err = &UsageError{err}
-		}
-		return nil, err
+	if s.caller, err = nss.System().UserID(uint32(os.Getuid())); err != nil {
+		return err
 	}
-	if s.request.Help || s.own.Help {
-		return s, nil
+	if err := s.understand(cwd); err != nil {
+		return err
 	}
-	caller, err := nss.System().UserID(uint32(os.Getuid()))
-	if err != nil {
-		return nil, err
+	if s.order, err = s.resolve(cwd); err != nil {
+		return err
 	}
-	owner := caller
-	if s.own.As != "" && s.own.As != caller.Name {
-		if os.Getuid() != 0 {
-			return nil, &UsageError{fmt.Errorf("--as %s: only root may run jobs of other users", s.own.As)}
-		}
-		if owner, err = nss.System().User(s.own.As); err != nil {
-			return nil, fmt.Errorf("--as %s: %w", s.own.As, err)
-		}
+	if s.spool, err = spoolPath(s.caller); err != nil {
+		return err
 	}
-	if s.order, err = c.resolve(s, owner, cwd); err != nil {
-		return nil, err
-	}
-	s.spool, err = spoolPath()
-	if err != nil {
-		return nil, err
+	if s.shepherd, err = launch.FindShepherd(s.Executable); err != nil {
+		return err
 	}
 	// The number is not known yet, and no part of what can be wrong.
 	_, err = s.order.Describe(job.ID{Job: 1}, jobdir.Area(s.spool), "")
-	return s, err
+	return err
 }
 
-// resolve finds the queue and everything else that the request names.
-func (c *Command) resolve(s *session, owner *nss.User, cwd string) (*launch.Order, error) {
-	cluster := qconf.Builtin(runtime.NumCPU())
-	if s.own.Conf != "" {
-		var err error
-		if cluster, err = qconf.Load(os.DirFS(s.own.Conf), cluster); err != nil {
-			return nil, inDirectory(s.own.Conf, err)
-		}
+// understand reads options, request files and script.
+func (s *session) understand(cwd string) error {
+	if len(s.Args) == 0 && isTerminal(s.Stdin) {
+		return &UsageError{errors.New("no job script: name one, or pipe it to standard input")}
 	}
-	queue := s.own.Queue
-	names := cluster.QueueNames()
+	// Options come first, so that the user is known when a file is read.
+	var ownerError error
+	owned := func() bool {
+		if s.owner == nil && ownerError == nil {
+			ownerError = s.findOwner()
+		}
+		return ownerError == nil
+	}
+	read := func(path string) ([]byte, error) {
+		if !owned() {
+			return nil, ownerError
+		}
+		return s.reader.file(path)
+	}
+	requests, err := s.requestFiles()
+	if err != nil {
+		return err
+	}
+	s.request, err = submit.Parse(submit.Input{
+		Args: s.Args, RequestFiles: requests, ReadFile: read, ReadStdin: s.readStdin,
+		Env: os.Environ(), Cwd: cwd, OwnOption: s.own.take,
+	})
+	var syntax *submit.Error
 	switch {
-	case queue == "" && len(names) == 1:
-		queue = names[0]
-	case queue == "":
-		return nil, &UsageError{fmt.Errorf("there are %d queues: name one of %s with --queue", len(names), strings.Join(names, ", "))}
+	case ownerError != nil:
+		return ownerError
+	case errors.Is(err, errHelp):
+		return errHelp
+	case err != nil && !errors.As(err, &syntax):
+		return &UsageError{err}
+	case err != nil:
+		return err
+	case s.request.Help:
+		return errHelp
+	case !owned():
+		return ownerError
 	}
-	if _, err := cluster.Queue(queue); err != nil {
-		return nil, &UsageError{fmt.Errorf("--queue %s: there is no such queue; there are %s", queue, strings.Join(names, ", "))}
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		return nil, err
-	}
-	order, err := launch.Resolve(cluster, s.request, queue, host)
-	if err != nil {
-		return nil, err
-	}
-	order.Owner = owner
-	order.Submitted = time.Now()
-	order.SubmitEnv, order.SubmitDir = os.Environ(), cwd
-	order.HomeOf = func(name string) (string, error) {
-		u, err := nss.System().User(name)
-		if err != nil {
-			return "", err
-		}
-		return u.Home, nil
-	}
-	order.SGERoot = os.Getenv("SGE_ROOT")
-	order.SGECell = "default"
-	if cell := os.Getenv("SGE_CELL"); cell != "" {
-		order.SGECell = cell
-	}
-	order.BinaryPath = filepath.Dir(c.Executable)
-	order.Arch = launch.Arch(runtime.GOARCH)
-	order.Terminal = true
-	order.Privileged = os.Getuid() == 0
-	return order, nil
+	return nil
 }
 
-// inDirectory puts the name of the configuration directory before the names of
-// its files.
-func inDirectory(dir string, err error) error {
-	list := qconf.Errors(err)
-	if len(list) == 0 {
-		return fmt.Errorf("--conf %s: %w", dir, err)
+// findOwner finds whose job it is to be.
+func (s *session) findOwner() error {
+	s.owner = s.caller
+	if s.own.As == "" || s.own.As == s.caller.Name {
+		return nil
 	}
-	all := make([]error, len(list))
-	for i, e := range list {
-		all[i] = fmt.Errorf("%s/%w", strings.TrimRight(dir, "/"), e)
+	if os.Getuid() != 0 {
+		return &UsageError{fmt.Errorf("--as %s: only root may run jobs of other users", s.own.As)}
 	}
-	return errors.Join(all...)
+	var err error
+	if s.owner, err = nss.System().User(s.own.As); err != nil {
+		return fmt.Errorf("--as %s: %w", s.own.As, err)
+	}
+	s.reader.as = s.owner
+	if s.reader.groups, err = nss.System().Groups(s.owner.Name, s.owner.GID); err != nil {
+		return fmt.Errorf("--as %s: %w", s.own.As, err)
+	}
+	return nil
 }
 
-// requestFiles are the default request files of sge_request(5) that exist.
-func requestFiles() []submit.File {
-	var paths []string
-	if root := os.Getenv("SGE_ROOT"); root != "" {
-		cell := os.Getenv("SGE_CELL")
-		if cell == "" {
-			cell = "default"
-		}
-		paths = append(paths, filepath.Join(root, cell, "common", "sge_request"))
+// readStdin reads the script from standard input.
+func (s *session) readStdin() ([]byte, error) {
+	if isTerminal(s.Stdin) {
+		s.say("reading the job script from the terminal; Ctrl-D ends it")
 	}
-	if home, err := os.UserHomeDir(); err == nil {
-		paths = append(paths, filepath.Join(home, ".sge_request"))
-	}
-	paths = append(paths, ".sge_request")
-	var files []submit.File
-	for _, p := range paths {
-		if text, err := os.ReadFile(p); err == nil {
-			files = append(files, submit.File{Name: p, Text: text})
-		}
-	}
-	return files
-}
-
-// readStdin reads the script from standard input, unless that is a terminal at
-// which nobody knows that a script is expected.
-func (c *Command) readStdin() ([]byte, error) {
-	if isTerminal(c.Stdin) && len(c.Args) == 0 {
-		return nil, errNoCommand
-	}
-	return io.ReadAll(c.Stdin)
-}
-
-// spoolPath is where jobs without a daemon have their directories.
-func spoolPath() (string, error) {
-	if os.Getuid() == 0 {
-		return "/var/spool/execd", nil
-	}
-	if state := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
-		return filepath.Join(state, "execd"), nil
-	}
-	home, err := os.UserHomeDir()
-	if err != nil || !filepath.IsAbs(home) {
-		return "", errors.New("no place for the job: set XDG_STATE_HOME or HOME to an absolute path")
-	}
-	return filepath.Join(home, ".local", "state", "execd"), nil
+	return readAll(s.Stdin, "standard input")
 }
 
 // run runs the job, or the tasks of an array job one after another.
 func (s *session) run() (int, error) {
-	if notice := s.request.Notice(); len(notice) > 0 {
-		s.say("accepted without effect on one host: " + strings.Join(notice, " "))
+	s.notices()
+	var err error
+	if s.json, err = createJSON(s.own.JSON, s.Stdout); err != nil {
+		return ExitCannotRun, err
 	}
-	if isTerminal(s.Stdin) && s.own.Keep {
-		s.say("job directories are below " + s.spool)
-	}
+	defer s.json.discard()
 	spool, err := jobdir.OpenSpool(s.spool)
 	if err != nil {
 		return ExitCannotRun, err
 	}
 	defer spool.Close()
+	s.sweep(spool)
 	number, err := spool.NextJobID()
 	if err != nil {
 		return ExitCannotRun, err
@@ -235,51 +189,67 @@ func (s *session) run() (int, error) {
 	if s.request.Terse {
 		fmt.Fprintln(s.Stdout, terse(number, s.request.Array))
 	}
-	terminal := listen()
-	defer terminal.stop()
+	s.terminal = listen()
+	defer s.terminal.stop()
 
-	status := 0
-	var records []record
-	list := tasks(s.request.Array)
-	for i, task := range list {
-		if terminal.ended {
+	records, status, err := s.runTasks(spool, number)
+	return status, errors.Join(err, s.json.write(records, s.request.Array != nil))
+}
+
+// sweep removes what is left of jobs whose execd run was killed.
+func (s *session) sweep(spool *jobdir.Spool) {
+	for _, old := range launch.Sweep(spool, nss.System().User) {
+		s.say("cleaned up behind an execd run that was killed: " + summary(old.Outcome, old.Description.Name, false))
+		if old.Err != nil {
+			s.say(old.Err.Error())
+		}
+	}
+}
+
+// runTasks runs all tasks of a job and returns their outcomes, and the first
+// exit status that is not 0. The error says why there were no more.
+func (s *session) runTasks(spool *jobdir.Spool, number int) (records []record, status int, err error) {
+	array := submit.Array{Step: 1} // of the one task 0
+	if s.request.Array != nil {
+		array = *s.request.Array
+	}
+	fail := func(id job.ID, err error) ([]record, int, error) {
+		if status == 0 {
+			status = ExitCannotRun
+		}
+		return append(records, newRecord(notStarted(id, err), "")), status, err
+	}
+	if err := launch.StoreScript(spool, s.order, number); err != nil {
+		return fail(job.ID{Job: number, Task: array.First}, err)
+	}
+	defer func() {
+		if e := launch.RemoveScript(spool, s.order, number); e != nil {
+			s.say(e.Error())
+		}
+	}()
+	for task := range array.Tasks() {
+		id := job.ID{Job: number, Task: task}
+		if s.terminal.endRequested() {
 			break
 		}
-		r, code, err := s.runTask(spool, job.ID{Job: number, Task: task}, i == len(list)-1, terminal)
+		r, code, err := s.runTask(spool, id)
 		if err != nil {
-			return ExitCannotRun, errors.Join(err, s.writeJSON(records))
+			return fail(id, err)
 		}
 		records = append(records, r)
 		if status == 0 {
 			status = code
 		}
 	}
-	return status, s.writeJSON(records)
-}
-
-// tasks are the task numbers of an array job, or the 0 of one that is none.
-func tasks(a *submit.Array) []int {
-	if a == nil {
-		return []int{0}
+	if s.request.Array != nil {
+		s.say(arraySummary(number, s.request.Name, array.Len(), records))
 	}
-	var list []int
-	for t := range a.Tasks() {
-		list = append(list, t)
-	}
-	return list
-}
-
-// terse is what -terse prints (sge_submit(1)).
-func terse(number int, a *submit.Array) string {
-	if a == nil {
-		return fmt.Sprint(number)
-	}
-	return fmt.Sprintf("%d.%s", number, a)
+	return records, status, nil
 }
 
 // runTask runs one task from its directory to its outcome.
-func (s *session) runTask(spool *jobdir.Spool, id job.ID, last bool, t *terminal) (record, int, error) {
-	j, err := launch.Prepare(spool, s.order, id, last)
+func (s *session) runTask(spool *jobdir.Spool, id job.ID) (record, int, error) {
+	j, err := launch.Prepare(spool, s.order, id)
 	if err != nil {
 		return record{}, 0, err
 	}
@@ -287,23 +257,24 @@ func (s *session) runTask(spool *jobdir.Spool, id job.ID, last bool, t *terminal
 		s.say("job " + id.String() + " runs unbound: " + j.Unbound)
 	}
 	s.mail(j.Description, job.MailAtBegin, nil)
-	status, err := s.supervise(j, t)
+	outcome, err := s.supervise(j)
 	if err != nil {
 		return record{}, 0, errors.Join(err, j.Remove(false))
 	}
-	outcome := launch.Collect(j.Dir, j.Description, status)
-	keep := s.own.Keep || s.keeps(outcome)
 	dir := ""
-	if keep {
+	if s.own.Keep || s.keeps(outcome) {
 		dir = spool.JobPath(id)
 	}
-	r := newRecord(outcome, dir)
 	s.mail(j.Description, job.MailAtEnd, outcome)
-	if err := j.Remove(keep); err != nil {
+	if err := j.Remove(dir != ""); err != nil {
 		s.say("job " + id.String() + ": " + err.Error())
 	}
-	s.say(summary(outcome, j.Description.Name))
-	return r, exitStatus(outcome), nil
+	rerunnable := s.request.Rerun == job.Yes || s.request.Rerun == job.Default && s.order.Queue.Rerun
+	s.say(summary(outcome, s.request.Name, rerunnable))
+	if dir != "" {
+		s.say("the job directory has been kept: " + dir)
+	}
+	return newRecord(outcome, dir), exitStatus(outcome), nil
 }
 
 // keeps applies KEEP_ACTIVE of execd_params (sge_conf(5)).
@@ -317,19 +288,30 @@ func (s *session) keeps(o *job.Outcome) bool {
 	return false
 }
 
-func (s *session) writeJSON(records []record) error {
-	if s.own.JSON == "" {
-		return nil
+// notices says what was asked for and will not be done, and what is doubtful in
+// the configuration.
+func (s *session) notices() {
+	for _, w := range s.warnings {
+		s.say("warning: " + w.Error())
 	}
-	b, err := formatJSON(records, s.request.Array != nil)
-	if err != nil {
-		return err
+	words := s.request.Notice()
+	if s.request.Binding != nil {
+		words = append(words, "-binding")
 	}
-	if s.own.JSON == "-" {
-		_, err = s.Stdout.Write(b)
-		return err
+	if len(words) > 0 {
+		s.say("accepted without effect on one host: " + strings.Join(words, ", "))
 	}
-	return os.WriteFile(s.own.JSON, b, 0o644)
+	if err := s.checkMailer(); err != nil {
+		s.say("no mail will be sent: " + err.Error())
+	}
+}
+
+// terse is what -terse prints (sge_submit(1)).
+func terse(number int, a *submit.Array) string {
+	if a == nil {
+		return fmt.Sprint(number)
+	}
+	return fmt.Sprintf("%d.%s", number, a)
 }
 
 // say prints a line for people.

@@ -2,6 +2,7 @@ package launch
 
 import (
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,9 +14,10 @@ import (
 // defaultPath is PATH of a job that does not bring its own.
 const defaultPath = "/usr/local/bin:/bin:/usr/bin"
 
-// environment is what the job finds in its environment: what was passed on by
-// -v and -V, then the SGE_O_ variables of the submission, then what Grid Engine
-// says about the job, each replacing those before (sge_submit(1), ENVIRONMENT).
+// environment is what the job finds in its environment: with INHERIT_ENV that
+// of the submission, what was passed on by -v and -V, then the SGE_O_ variables
+// of the submission, then what Grid Engine says about the job, each replacing
+// those before (sge_submit(1), ENVIRONMENT).
 func (o *Order) environment(d *job.Description, spool jobdir.Area) []string {
 	var list []string
 	at := map[string]int{}
@@ -26,6 +28,13 @@ func (o *Order) environment(d *job.Description, spool jobdir.Area) []string {
 		}
 		at[name] = len(list)
 		list = append(list, name+"="+value)
+	}
+	if o.inheritsEnv() {
+		for _, s := range o.SubmitEnv {
+			if name, value, ok := strings.Cut(s, "="); ok && name != "" {
+				set(name, value)
+			}
+		}
 	}
 	path := defaultPath
 	for _, v := range o.Request.Env {
@@ -79,6 +88,12 @@ func (o *Order) environment(d *job.Description, spool jobdir.Area) []string {
 				rsh = o.SGERoot + "/utilbin/" + o.Arch + "/rsh"
 			}
 			set("SGE_RSH_COMMAND", rsh)
+			if n := d.NotifyKill; n.Kind == job.NotifySignal {
+				set("SGE_NOTIFY_KILL_SIGNAL", n.Signal)
+			}
+			if n := d.NotifySusp; n.Kind == job.NotifySignal {
+				set("SGE_NOTIFY_SUSP_SIGNAL", n.Signal)
+			}
 		}
 	}
 	if d.Ckpt != nil {
@@ -101,6 +116,23 @@ func (o *Order) environment(d *job.Description, spool jobdir.Area) []string {
 		}
 	}
 	return list
+}
+
+// inheritsEnv reports whether INHERIT_ENV of execd_params is set to true by a
+// configuration. Grid Engine's default is true, too, but there it is about the
+// environment of a daemon. A job in the foreground would get all of its user's
+// by accident, where -V asks for it.
+//
+// The variables are put into the environment of the description: the shepherd
+// is not started with them, so that Description.InheritEnv stays false.
+func (o *Order) inheritsEnv() bool {
+	text, _ := o.Config.Value("execd_params")
+	named := slices.ContainsFunc(strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(",; \t", r) }),
+		func(item string) bool {
+			name, _, _ := strings.Cut(item, "=")
+			return strings.EqualFold(name, "INHERIT_ENV")
+		})
+	return named && o.Config.ExecdParams.InheritEnv
 }
 
 // setTask sets the variables of array jobs; a job that is none has the word

@@ -2,7 +2,6 @@ package launch
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -63,10 +62,7 @@ func groupsInUse() (map[int]bool, error) {
 		if err != nil {
 			continue // it has ended
 		}
-		_, rest, ok := bytes.Cut(b, []byte("\nGroups:"))
-		if !ok {
-			return nil, errors.New("/proc/" + e.Name() + "/status has no line Groups")
-		}
+		_, rest, _ := bytes.Cut(b, []byte("\nGroups:"))
 		line, _, _ := bytes.Cut(rest, []byte("\n"))
 		for _, f := range bytes.Fields(line) {
 			if gid, err := strconv.Atoi(string(f)); err == nil {

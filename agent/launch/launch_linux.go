@@ -18,9 +18,19 @@ import (
 // process for a living shepherd only if its name begins with "sge_shep".
 const ShepherdName = "sge_shepherd-go"
 
-// ShepherdPath is where the shepherd lies that belongs to an execd executable:
-// beside it.
-func ShepherdPath(execd string) string { return filepath.Join(filepath.Dir(execd), ShepherdName) }
+// FindShepherd returns where the shepherd lies that belongs to an execd
+// executable: beside it. The error says what to do where it does not.
+func FindShepherd(execd string) (string, error) {
+	dir, err := filepath.Abs(filepath.Dir(execd))
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, ShepherdName)
+	if err := unix.Access(path, unix.X_OK); err != nil {
+		return "", fmt.Errorf("cannot execute the supervisor of jobs %q: %w; install %s into the directory of execd", path, err, ShepherdName)
+	}
+	return path, nil
+}
 
 // Job is a job that has a directory on this host.
 type Job struct {
@@ -30,34 +40,45 @@ type Job struct {
 	// empty if it is, or did not ask.
 	Unbound string
 
-	spool  *jobdir.Spool
-	order  *Order
-	tmpdir jobdir.Tmpdir
-	last   bool // no other task of the job needs the script
-	pid    int  // of the shepherd, while it runs
+	spool    *jobdir.Spool
+	order    *Order
+	tmpdir   jobdir.Tmpdir
+	shepherd *os.Process
+	strays   map[int]bool // children that we had before the shepherd
 }
 
-// Prepare makes everything that the job needs on disk: its script, its TMPDIR
-// and its directory. After an error nothing of it is left. The script of an
-// array job is shared by its tasks; last says that no task comes after this.
-func Prepare(spool *jobdir.Spool, o *Order, id job.ID, last bool) (_ *Job, err error) {
+// StoreScript writes the script of a job, which all its tasks share, to the
+// spool area. RemoveScript is for when the last of them has ended.
+func StoreScript(spool *jobdir.Spool, o *Order, number int) error {
+	if o.Request.Binary {
+		return nil
+	}
+	_, err := spool.WriteScript(number, o.Request.Script, int(o.Owner.UID), int(o.Owner.GID))
+	return err
+}
+
+// RemoveScript undoes StoreScript.
+func RemoveScript(spool *jobdir.Spool, o *Order, number int) error {
+	if o.Request.Binary {
+		return nil
+	}
+	return spool.RemoveScript(number)
+}
+
+// Prepare makes what the job, or one task of it, needs on disk beside the
+// script: its TMPDIR and its directory. After an error nothing of it is left.
+func Prepare(spool *jobdir.Spool, o *Order, id job.ID) (_ *Job, err error) {
 	area := jobdir.Area(spool.Path())
 	d, err := o.Describe(id, area, "")
 	if err != nil {
 		return nil, err
 	}
-	j := &Job{spool: spool, order: o, last: last, Description: d}
+	j := &Job{spool: spool, order: o, Description: d}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, j.Remove(false))
 		}
 	}()
-	if !o.Request.Binary {
-		_, err = spool.WriteScript(id.Job, o.Request.Script, int(o.Owner.UID), int(o.Owner.GID))
-		if err != nil && !errors.Is(err, jobdir.ErrExists) {
-			return nil, err
-		}
-	}
 	j.tmpdir, err = jobdir.MakeTmpdir(o.Queue.Tmpdir, jobdir.TmpdirName(id, o.Queue.Queue), int(o.Owner.UID), int(o.Owner.GID))
 	if err != nil {
 		return nil, err
@@ -90,43 +111,49 @@ func Prepare(spool *jobdir.Spool, o *Order, id job.ID, last bool) (_ *Job, err e
 	if err != nil {
 		return nil, err
 	}
-	return j, j.Dir.WriteTmpdir(j.tmpdir)
+	if err = j.Dir.WriteTmpdir(j.tmpdir); err == nil && o.Terminal {
+		err = j.wait()
+	}
+	return j, err
 }
 
 // Start starts the shepherd, in a session of its own so that it outlives
-// whoever starts it. What it ends with comes over the channel.
-func (j *Job) Start(shepherd string) (<-chan syscall.WaitStatus, error) {
-	path, err := filepath.Abs(shepherd)
-	if err != nil {
-		return nil, err
-	}
+// whoever starts it. With Order.Terminal, stdout and stderr are its output and
+// that of a job that did not send it elsewhere. How the shepherd ended comes
+// over the channel; it is for Collect.
+func (j *Job) Start(shepherd string, stdout, stderr *os.File) (<-chan syscall.WaitStatus, error) {
 	files := []*os.File{nil, nil, nil}
 	if j.order.Terminal {
-		files[1], files[2] = os.Stdout, os.Stderr
+		files[1], files[2] = stdout, stderr
 	}
-	// Orphans of a shepherd that was killed come to us: see Destroy.
+	// The directory's lock is shared with the shepherd: see fileWaiting.
+	fd, err := unix.FcntlInt(uintptr(j.Dir.Fd()), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	lock := os.NewFile(uintptr(fd), j.Dir.Path())
+	defer lock.Close()
+	files = append(files, lock)
+	// Orphans of a shepherd that was killed come to us: see endOrphans.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, os.NewSyscallError("prctl", err)
 	}
-	p, err := os.StartProcess(path, []string{ShepherdName + "-" + strconv.Itoa(j.Description.ID.Job)}, &os.ProcAttr{
+	j.strays = children(unix.Getpid())
+	p, err := os.StartProcess(shepherd, []string{ShepherdName + "-" + strconv.Itoa(j.Description.ID.Job)}, &os.ProcAttr{
 		Dir:   j.Dir.Path(),
 		Env:   shepherdEnvironment(),
 		Files: files,
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("cannot start the shepherd: %w", err)
+		return nil, fmt.Errorf("cannot start the supervisor of the job: %w", err)
 	}
-	j.pid = p.Pid
+	j.shepherd = p
 	done := make(chan syscall.WaitStatus, 1)
 	go func() {
-		state, err := p.Wait()
 		status := syscall.WaitStatus(int(job.FailedBeforeJob) << 8)
-		if err == nil {
+		if state, err := p.Wait(); err == nil {
 			status = state.Sys().(syscall.WaitStatus)
-		}
-		if status.Signaled() {
-			endOrphans()
 		}
 		done <- status
 	}()
@@ -149,10 +176,17 @@ func shepherdEnvironment() []string {
 // Terminate asks the shepherd to end the job, as qdel does.
 func (j *Job) Terminate() error { return j.ask(unix.SIGTSTP, 0) }
 
+// Migrates reports whether the job is checkpointed and ended instead of being
+// suspended (checkpoint(5), when).
+func (j *Job) Migrates() bool {
+	c := j.Description.Ckpt
+	return c != nil && hasOccasion(c.When, 'x')
+}
+
 // Suspend asks the shepherd to suspend the job, as qmod -sj does.
 func (j *Job) Suspend() error {
-	if c := j.Description.Ckpt; c != nil && hasOccasion(c.When, 'x') {
-		return j.ask(unix.SIGTTOU, 0) // checkpoint and migrate instead
+	if j.Migrates() {
+		return j.ask(unix.SIGTTOU, 0)
 	}
 	return j.ask(unix.SIGTTIN, unix.SIGSTOP)
 }
@@ -168,31 +202,64 @@ func (j *Job) ask(order, deliver syscall.Signal) error {
 			return err
 		}
 	}
-	if err := unix.Kill(j.pid, order); err != nil && !errors.Is(err, unix.ESRCH) {
-		return os.NewSyscallError("kill", err)
+	if err := j.shepherd.Signal(order); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
 	}
 	return nil
 }
 
-// Destroy ends the shepherd and every process of the job, without asking.
-func (j *Job) Destroy() {
-	_ = unix.Kill(j.pid, unix.SIGKILL)
+// Kill ends the job at once, without notification and terminate method. The
+// steps after the job are run all the same, and its usage is recorded. It
+// returns false while there is no job to be ended: before it has been started,
+// and after its end.
+func (j *Job) Kill() bool {
+	return j.withProcess(func(fd int) error { return unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) }) == nil
 }
 
-// Remove removes what is on disk for the job; keep leaves the job directory.
+// Running reports whether the job itself runs, not one of the steps around it.
+func (j *Job) Running() bool {
+	return j.withProcess(func(int) error { return nil }) == nil
+}
+
+// withProcess calls f with a descriptor of the first process of the job, if
+// that is running.
+func (j *Job) withProcess(f func(pidfd int) error) error {
+	pid, err := j.Dir.ReadNumber(jobdir.FileJobPID)
+	if err != nil {
+		return err
+	}
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	// The number may be a stranger's by now; the process that the descriptor
+	// holds is the job if it is the shepherd's child.
+	if !children(j.shepherd.Pid)[pid] {
+		return unix.ESRCH
+	}
+	return f(fd)
+}
+
+// Destroy ends the shepherd and every process of the job, without asking.
+func (j *Job) Destroy() { _ = j.shepherd.Kill() }
+
+// Remove removes what is on disk for the job but its script; keep leaves the
+// job directory.
 func (j *Job) Remove(keep bool) error {
 	var errs []error
 	if j.tmpdir.Path != "" {
-		errs = append(errs, jobdir.RemoveTmpdir(j.tmpdir, jobdir.RemoveOptions{UID: int(j.order.Owner.UID), GID: int(j.order.Owner.GID)}))
+		errs = append(errs, jobdir.RemoveTmpdir(j.tmpdir, jobdir.RemoveOptions{
+			UID: int(j.order.Owner.UID), GID: int(j.order.Owner.GID), Owners: j.order.procedureUsers(),
+		}))
 	}
 	if j.Dir != nil {
-		errs = append(errs, j.Dir.Close())
-		if !keep {
+		if keep {
+			errs = append(errs, j.Dir.Remove(fileWaiting))
+		} else {
 			errs = append(errs, j.spool.Remove(j.Description.ID, jobdir.KeepNone, false))
 		}
-	}
-	if j.last && !j.order.Request.Binary {
-		errs = append(errs, j.spool.RemoveScript(j.Description.ID.Job))
+		errs = append(errs, j.Dir.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -32,9 +33,9 @@ type Order struct {
 	// submission, for the SGE_O_ variables.
 	SubmitEnv []string
 	SubmitDir string
-	// HomeOf finds the home directory of a user, for paths that begin with
-	// ~user.
-	HomeOf func(user string) (string, error)
+	// Lookup finds a user of this host: for paths that begin with ~user, and
+	// for whom procedures run as.
+	Lookup func(name string) (*nss.User, error)
 
 	SGERoot, SGECell string
 	BinaryPath       string // directory of our executables
@@ -71,7 +72,36 @@ func Resolve(c *qconf.Cluster, r *submit.Request, queue, host string) (*Order, e
 			return nil, fmt.Errorf("-ckpt %s: %w", r.Checkpoint, err)
 		}
 	}
-	return o, nil
+	return o, errors.Join(o.checkLimits(), o.checkArray())
+}
+
+// checkLimits refuses requests for more than the queue gives. A master would
+// let such a job wait for another queue; run here, it would be ended at a limit
+// below the one that its user counts on.
+func (o *Order) checkLimits() error {
+	var errs []error
+	for _, want := range o.Request.LimitRequests() {
+		name, given := "s_", o.Queue.Limits[want.Resource].Soft
+		if want.Hard {
+			name, given = "h_", o.Queue.Limits[want.Resource].Hard
+		}
+		if want.Value > given {
+			name += want.Resource.String()
+			errs = append(errs, fmt.Errorf("-l %s=%s: queue %s gives its jobs at most %s=%s",
+				name, want.Resource.Format(want.Value), o.Queue.Queue, name, want.Resource.Format(given)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkArray refuses array jobs with more tasks than a master would take
+// (sge_conf(5), max_aj_tasks).
+func (o *Order) checkArray() error {
+	a, most := o.Request.Array, o.Config.MaxAJTasks
+	if a != nil && most > 0 && a.Len() > most {
+		return fmt.Errorf("-t %s: the job has %d tasks, max_aj_tasks allows %d", a, a.Len(), most)
+	}
+	return nil
 }
 
 // grantPE gives a parallel job its slots: the largest number that it asks for
@@ -87,6 +117,12 @@ func grantPE(c *qconf.Cluster, want *submit.ParallelRequest, q qconf.QueueInstan
 			return nil, 0, fmt.Errorf("-pe %s: %w", want, err)
 		}
 		available := min(pe.Slots, q.Slots)
+		if fixed := pe.AllocationRule.PerHost; fixed != 0 && fixed <= available {
+			if n, ok := want.Slots(fixed); ok && n == fixed {
+				return pe, n, nil
+			}
+			return nil, 0, fmt.Errorf("-pe %s: the allocation_rule of %s places %d slots on each host, and this is the only one", want, name, fixed)
+		}
 		if n, ok := want.Slots(available); ok {
 			return pe, n, nil
 		}
@@ -115,7 +151,7 @@ func (o *Order) Describe(id job.ID, spool jobdir.Area, tmpdir string) (*job.Desc
 	}
 	r, q, c := o.Request, o.Queue, o.Config
 	d := &job.Description{
-		ID: id, Name: r.Name, Owner: o.Owner.Name, Account: r.Account, Project: r.Project,
+		ID: id, Name: r.Name, Owner: o.Owner.Name, Account: cmp.Or(r.Account, submit.DefaultAccount), Project: r.Project,
 		SubmissionTime: o.Submitted,
 		Queue:          q.Queue, Host: o.Host, Processors: q.Processors, QueueTmpdir: q.Tmpdir,
 		Tmpdir: tmpdir,
@@ -172,7 +208,14 @@ func (o *Order) describePaths(d *job.Description, spool jobdir.Area) error {
 	r := o.Request
 	vars := submit.PathVars{
 		Home: o.Owner.Home, User: o.Owner.Name, JobID: d.ID.Job, JobName: d.Name,
-		Host: o.Host, TaskID: d.ID.Task, Cwd: o.Owner.Home, HomeOf: o.HomeOf,
+		Host: o.Host, TaskID: d.ID.Task, Cwd: o.Owner.Home,
+		HomeOf: func(name string) (string, error) {
+			u, err := o.Lookup(name)
+			if err != nil {
+				return "", err
+			}
+			return u.Home, nil
+		},
 	}
 	d.Cwd = o.Owner.Home
 	if r.WorkingDir != "" {
@@ -277,6 +320,26 @@ func (o *Order) limits() job.Limits {
 		*v = min(*v, want.Value)
 	}
 	return l
+}
+
+// procedureUsers are the ids of the users that procedures of the site run as:
+// they may have left files in the TMPDIR of the job.
+func (o *Order) procedureUsers() []int {
+	commands := []string{o.Config.PrologFor(o.Queue), o.Config.EpilogFor(o.Queue)}
+	if o.PE != nil {
+		commands = append(commands, o.PE.Start, o.PE.Stop)
+	}
+	var ids []int
+	for _, c := range commands {
+		name, _, ok := strings.Cut(c, "@/")
+		if !ok || strings.ContainsAny(name, "/ ") {
+			continue
+		}
+		if u, err := o.Lookup(name); err == nil {
+			ids = append(ids, int(u.UID))
+		}
+	}
+	return ids
 }
 
 func (o *Order) mailList() []string {

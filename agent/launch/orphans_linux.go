@@ -4,61 +4,93 @@ import (
 	"bytes"
 	"os"
 	"strconv"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/job"
 )
 
 // orphansDeadline bounds the wait for the end of processes that a killed
 // shepherd has left.
 const orphansDeadline = 10 * time.Second
 
+// Collect ends what a killed shepherd has left running, and says what became
+// of the job. status is how the shepherd ended.
+func (j *Job) Collect(status syscall.WaitStatus) *job.Outcome {
+	if status.Signaled() {
+		j.endOrphans()
+	}
+	reap()
+	return Collect(j.Dir, j.Description, status)
+}
+
 // endOrphans ends what a shepherd has left behind that could not do so itself:
 // being the next subreaper above it (prctl(2)) we have inherited its
 // descendants. A shepherd that came to its end leaves only what a prolog or
 // epilog started to stay; that is not ours to end, so a normal end must not
 // come here.
-func endOrphans() {
+func (j *Job) endOrphans() {
 	deadline := time.Now().Add(orphansDeadline)
 	for wait := time.Millisecond; time.Now().Before(deadline); wait = min(2*wait, 100*time.Millisecond) {
-		left := descendants()
+		left := j.descendants()
 		if len(left) == 0 {
 			return
 		}
 		for _, pid := range left {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
-		for {
-			var status unix.WaitStatus
-			if pid, err := unix.Wait4(-1, &status, unix.WNOHANG, nil); err != nil || pid <= 0 {
-				break
-			}
-		}
+		reap()
 		time.Sleep(wait)
 	}
 }
 
-// descendants are all processes below this one.
-func descendants() []int {
+// reap collects children that nobody waits for: orphans that came to us. It
+// must not be called while a process is being waited for elsewhere.
+func reap() {
+	for {
+		var status unix.WaitStatus
+		if pid, err := unix.Wait4(-1, &status, unix.WNOHANG, nil); err != nil || pid <= 0 {
+			return
+		}
+	}
+}
+
+// descendants are all processes below this one, without those that it was
+// started with: whoever executes us may have had children before.
+func (j *Job) descendants() []int {
 	var list []int
 	queue := []int{unix.Getpid()}
 	for len(queue) > 0 {
-		parent := strconv.Itoa(queue[0])
+		parent := queue[0]
 		queue = queue[1:]
-		tasks, err := os.ReadDir("/proc/" + parent + "/task")
+		for pid := range children(parent) {
+			if !j.strays[pid] {
+				list = append(list, pid)
+				queue = append(queue, pid)
+			}
+		}
+	}
+	return list
+}
+
+// children are the children of all threads of a process.
+func children(pid int) map[int]bool {
+	dir := "/proc/" + strconv.Itoa(pid) + "/task"
+	tasks, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	list := map[int]bool{}
+	for _, t := range tasks {
+		b, err := os.ReadFile(dir + "/" + t.Name() + "/children")
 		if err != nil {
 			continue
 		}
-		for _, t := range tasks {
-			b, err := os.ReadFile("/proc/" + parent + "/task/" + t.Name() + "/children")
-			if err != nil {
-				continue
-			}
-			for _, f := range bytes.Fields(b) {
-				if pid, err := strconv.Atoi(string(f)); err == nil {
-					list = append(list, pid)
-					queue = append(queue, pid)
-				}
+		for _, f := range bytes.Fields(b) {
+			if pid, err := strconv.Atoi(string(f)); err == nil {
+				list[pid] = true
 			}
 		}
 	}

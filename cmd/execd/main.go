@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/execd-project/execd/agent/foreground"
 )
@@ -50,7 +51,10 @@ func runJob(args []string) int {
 	c := foreground.Command{Args: args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Executable: executable}
 	status, err := c.Run()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "execd run:", err)
+		// One line for each of several errors, such as those of a directory.
+		for line := range strings.Lines(err.Error()) {
+			fmt.Fprintln(os.Stderr, "execd run:", strings.TrimSuffix(line, "\n"))
+		}
 	}
 	var usageError *foreground.UsageError
 	if errors.As(err, &usageError) {

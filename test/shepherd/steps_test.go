@@ -98,7 +98,7 @@ func (l life) model() fate {
 			f.codes = append(f.codes, 30)
 		}
 	}
-	ok, started := step("prolog", 7, 8)
+	ok, started := step("prolog", 8, 8)
 	if !started {
 		return f
 	}
@@ -208,7 +208,7 @@ func TestStepsEnd(t *testing.T) {
 			exits(1): {afterProlog, []job.Failed{8}}, exits(99): {afterProlog, []job.Failed{25}},
 			exits(100): {afterProlog, []job.Failed{30}}, exits(255): {afterProlog, []job.Failed{8}},
 			dies("KILL"): {afterProlog, []job.Failed{8}}, dies("SEGV"): {afterProlog, []job.Failed{8}},
-			missing: {nil, []job.Failed{7}}, noExec: {nil, []job.Failed{7}}, stranger: {nil, []job.Failed{7}},
+			missing: {nil, []job.Failed{8}}, noExec: {nil, []job.Failed{8}}, stranger: {nil, []job.Failed{8}},
 		},
 		"pe_start": {
 			exits(1): {afterStart, []job.Failed{10}}, exits(99): {afterStart, []job.Failed{25}},
@@ -375,16 +375,16 @@ func TestUserPrefixes(t *testing.T) {
 		says   string
 		ran    string
 	}{
-		"a user that does not exist":                   {"nosuchuser@%", asRoot, 7, `"nosuchuser"`, ""},
-		"another user without root":                    {"root@%", asUser, 7, "not root", ""},
-		"a name that is a number is no user id":        {"20002@%", asRoot, 7, `"20002"`, ""},
+		"a user that does not exist":                   {"nosuchuser@%", asRoot, 8, `"nosuchuser"`, ""},
+		"another user without root":                    {"root@%", asUser, 8, "not root", ""},
+		"a name that is a number is no user id":        {"20002@%", asRoot, 8, `"20002"`, ""},
 		"an @ further back is part of the path":        {"%-at@home", asRoot, 0, "", "prolog 20001"},
-		"nothing in front of the @":                    {"@%", asRoot, 7, "", ""},
+		"nothing in front of the @":                    {"@%", asRoot, 8, "", ""},
 		"a user below min_uid may run procedures":      {"low@%", asRoot, 0, "", "prolog 500"},
-		"nothing behind the @":                         {"root@", asRoot, 7, "", ""},
-		"a blank prolog does not end the shepherd":     {" ", asRoot, 7, "", ""},
+		"nothing behind the @":                         {"root@", asRoot, 8, "", ""},
+		"a blank prolog does not end the shepherd":     {" ", asRoot, 8, "", ""},
 		"blanks and tabs in front":                     {" \t root@%", asRoot, 0, "", "prolog 0"},
-		"a no-break space does not separate words":     {"%\u00a0x", asRoot, 7, "", ""},
+		"a no-break space does not separate words":     {"%\u00a0x", asRoot, 8, "", ""},
 		"a relative path is searched along fixed PATH": {"true", asRoot, 0, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 )
@@ -37,7 +39,7 @@ func Collect(dir *jobdir.Dir, d *job.Description, shepherd syscall.WaitStatus) *
 		o.FailedText = job.FailureOf(o.Failed).Text
 	}
 	if o.Reason == "" {
-		o.Reason = reason(o, shepherd)
+		o.Reason = reason(o, dir, shepherd)
 	}
 	return o
 }
@@ -85,7 +87,7 @@ func classify(o *job.Outcome, d *job.Description) {
 }
 
 // reason says in a sentence why a job did not end well; empty for one that did.
-func reason(o *job.Outcome, shepherd syscall.WaitStatus) string {
+func reason(o *job.Outcome, dir *jobdir.Dir, shepherd syscall.WaitStatus) string {
 	switch {
 	case o.Failed == job.FailedNone:
 		return ""
@@ -99,8 +101,18 @@ func reason(o *job.Outcome, shepherd syscall.WaitStatus) string {
 		return "was ended before it began"
 	case o.Failed == job.FailedNoExitStatus && shepherd.Signaled():
 		return "its shepherd was ended by signal " + job.SignalName(shepherd.Signal())
+	case o.Failed == job.FailedNoExitStatus && full(dir):
+		return "its shepherd could not write down what became of it: no space left on device, at " + dir.Path()
+	case o.Failed == job.FailedNoExitStatus:
+		return "its shepherd has not written down what became of it"
 	case o.FailedText != "":
 		return o.FailedText
 	}
 	return job.FailureOf(o.Failed).Text
+}
+
+// full reports whether nothing more can be written to a job directory.
+func full(dir *jobdir.Dir) bool {
+	var st unix.Statfs_t
+	return unix.Fstatfs(dir.Fd(), &st) == nil && st.Blocks > 0 && st.Bavail == 0
 }

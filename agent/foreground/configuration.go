@@ -1,0 +1,100 @@
+package foreground
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/nss"
+	"github.com/execd-project/execd/qconf"
+)
+
+// resolve finds the queue and everything else that the request names.
+func (s *session) resolve(cwd string) (*launch.Order, error) {
+	cluster := qconf.Builtin(runtime.NumCPU())
+	if s.own.Conf != "" {
+		if _, err := os.ReadDir(s.own.Conf); err != nil {
+			return nil, fmt.Errorf("--conf %s: cannot read the directory: %w", s.own.Conf, errors.Unwrap(err))
+		}
+		var err error
+		if cluster, err = qconf.Load(os.DirFS(s.own.Conf), cluster); err != nil {
+			return nil, inDirectory(s.own.Conf, err)
+		}
+	}
+	queue, err := s.chooseQueue(cluster.QueueNames())
+	if err != nil {
+		return nil, err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	order, err := launch.Resolve(cluster, s.request, queue, host)
+	if err != nil {
+		return nil, inDirectory(s.own.Conf, err)
+	}
+	for _, w := range cluster.Warnings() {
+		s.warnings = append(s.warnings, within(s.own.Conf, w))
+	}
+	order.Owner = s.owner
+	order.Submitted = time.Now()
+	order.SubmitEnv, order.SubmitDir = os.Environ(), cwd
+	order.Lookup = nss.System().User
+	order.SGERoot = os.Getenv("SGE_ROOT")
+	order.SGECell = cmp.Or(os.Getenv("SGE_CELL"), "default")
+	order.BinaryPath = filepath.Dir(s.Executable)
+	order.Arch = launch.Arch(runtime.GOARCH)
+	order.Terminal = true
+	order.Privileged = os.Getuid() == 0
+	return order, nil
+}
+
+// chooseQueue returns the queue that is asked for, or the only one there is.
+func (s *session) chooseQueue(names []string) (string, error) {
+	queue, all := s.own.Queue, strings.Join(names, ", ")
+	switch {
+	case len(names) == 0:
+		return "", fmt.Errorf("--conf %s: there are no queues in it", s.own.Conf)
+	case queue == "" && len(names) == 1:
+		return names[0], nil
+	case queue == "":
+		return "", &UsageError{fmt.Errorf("there are %d queues: name one of %s with --queue", len(names), all)}
+	case !slices.Contains(names, queue):
+		return "", fmt.Errorf("--queue %s: there is no such queue; there are %s", queue, all)
+	}
+	return queue, nil
+}
+
+// inDirectory puts the name of the configuration directory before the names of
+// its files, in all errors about them, and these into the order of the lines.
+func inDirectory(dir string, err error) error {
+	list := qconf.Errors(err)
+	if len(list) == 0 || dir == "" {
+		return err
+	}
+	slices.SortStableFunc(list, func(a, b *qconf.Error) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), a.Line-b.Line)
+	})
+	all := make([]error, len(list))
+	for i, e := range list {
+		all[i] = within(dir, e)
+	}
+	return errors.Join(all...)
+}
+
+// within is an error about a file as seen from outside of its directory.
+func within(dir string, e *qconf.Error) *qconf.Error {
+	if e.File == "" {
+		return e
+	}
+	there := *e
+	there.File = filepath.Join(dir, e.File)
+	return &there
+}

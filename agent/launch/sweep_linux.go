@@ -1,0 +1,85 @@
+package launch
+
+import (
+	"errors"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/nss"
+)
+
+// fileWaiting is in a job directory for as long as somebody in the foreground
+// is responsible for its removal. That process and the shepherd have a lock on
+// the directory; when the lock is free, both have died.
+const fileWaiting = "foreground"
+
+// wait takes the responsibility for a new job directory.
+func (j *Job) wait() error {
+	// The lock first: a directory with the file and without the lock is
+	// anybody's to clean up.
+	if err := unix.Flock(j.Dir.Fd(), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return os.NewSyscallError("flock", err)
+	}
+	return j.Dir.WriteFile(fileWaiting, nil)
+}
+
+// Swept is a job whose process in the foreground had been killed.
+type Swept struct {
+	Description *job.Description
+	Outcome     *job.Outcome
+	Err         error // of the removal
+}
+
+// Sweep removes what jobs have left whose process in the foreground was killed.
+// Their shepherds have seen them through; those that still do are left alone.
+func Sweep(spool *jobdir.Spool, lookup func(name string) (*nss.User, error)) []Swept {
+	ids, err := spool.Jobs()
+	if err != nil {
+		return nil
+	}
+	var list []Swept
+	for _, id := range ids {
+		if s, ok := sweep(spool, id, lookup); ok {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+func sweep(spool *jobdir.Spool, id job.ID, lookup func(name string) (*nss.User, error)) (s Swept, ok bool) {
+	dir, err := spool.Open(id)
+	if err != nil {
+		return s, false
+	}
+	defer dir.Close()
+	if waiting, err := dir.Exists(fileWaiting); err != nil || !waiting {
+		return s, false
+	}
+	if unix.Flock(dir.Fd(), unix.LOCK_EX|unix.LOCK_NB) != nil {
+		return s, false
+	}
+	if s.Description, err = dir.Description(); err != nil {
+		return s, false
+	}
+	// How its shepherd ended is not known; the files say what they can.
+	s.Outcome = Collect(dir, s.Description, syscall.WaitStatus(0))
+	var errs []error
+	if t, err := dir.Tmpdir(); err == nil {
+		owner, err := lookup(s.Description.Owner)
+		if err == nil {
+			err = jobdir.RemoveTmpdir(t, jobdir.RemoveOptions{UID: int(owner.UID), GID: int(owner.GID)})
+		}
+		errs = append(errs, err)
+	}
+	errs = append(errs, spool.Remove(s.Description.ID, jobdir.KeepNone, false))
+	// The script is shared by the tasks, of which one ran.
+	if !s.Description.Command.Binary {
+		errs = append(errs, spool.RemoveScript(id.Job))
+	}
+	s.Err = errors.Join(errs...)
+	return s, true
+}
