@@ -31,6 +31,9 @@ func (s *Shepherd) bind() {
 		s.trace("not bound: " + err.Error())
 		return
 	}
+	if text := b.Environment(); text != "" {
+		s.jobEnv.set("SGE_BINDING", text) // a real execd leaves it to us
+	}
 	if !b.Binds() {
 		return
 	}

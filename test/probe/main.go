@@ -26,10 +26,18 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
 )
+
+func init() {
+	// On the main thread, so that it does nothing else while /proc/self/status,
+	// which is about that thread, is read: a thread that makes another one has
+	// all signals blocked.
+	runtime.LockOSThread()
+}
 
 func main() {
 	if len(os.Args) < 2 {
