@@ -197,12 +197,8 @@ func (s *Shepherd) endJobProcesses() {
 		for _, pid := range left {
 			signalProcess(pid, unix.SIGKILL)
 		}
-		s.timer.Reset(wait)
-		select {
-		case sig := <-s.events:
-			s.receive(sig.(syscall.Signal))
-		case <-s.timer.C:
-		}
+		s.events.Wait(time.Now().Add(wait))
+		s.receiveAll()
 	}
 }
 
