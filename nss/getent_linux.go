@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/execd-project/execd/internal/sysfile"
+	"github.com/execd-project/execd/internal/oslite"
 )
 
 // getentNotFound is getent's exit status for a key that is not there.
@@ -30,7 +30,7 @@ func getent(path, database, key string) ([]byte, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "start", Path: path, Err: err}
 	}
-	out, readErr := sysfile.ReadAll(pipe[0])
+	out, readErr := oslite.ReadAll(pipe[0])
 	var status unix.WaitStatus
 	_, err = unix.Wait4(pid, &status, 0, nil)
 	for errors.Is(err, unix.EINTR) {

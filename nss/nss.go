@@ -15,7 +15,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/execd-project/execd/internal/sysfile"
+	"github.com/execd-project/execd/internal/oslite"
 )
 
 // User is an entry of passwd(5).
@@ -58,7 +58,7 @@ func (db Database) UserID(uid uint32) (*User, error) {
 // find looks for the entry with key in one of its fields through the passwd
 // file, and then asks getent for key.
 func (db Database) find(kind, key string, field int) (*User, error) {
-	b, err := sysfile.Read(db.Passwd)
+	b, err := oslite.Read(db.Passwd)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (db Database) Groups(name string, gid uint32) ([]uint32, error) {
 		}
 		return gids, nil
 	}
-	b, err := sysfile.Read(db.Group)
+	b, err := oslite.Read(db.Group)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func (db Database) Groups(name string, gid uint32) ([]uint32, error) {
 // GroupName returns the name of a group of the group file, or its number.
 func (db Database) GroupName(gid uint32) string {
 	id := strconv.FormatUint(uint64(gid), 10)
-	b, err := sysfile.Read(db.Group)
+	b, err := oslite.Read(db.Group)
 	if err != nil {
 		return id
 	}
@@ -133,7 +133,7 @@ func (db Database) GroupName(gid uint32) string {
 // services are those that the switch names for the first of the databases that
 // it knows, nil for none.
 func (db Database) services(databases ...string) []string {
-	b, err := sysfile.Read(db.Switch)
+	b, err := oslite.Read(db.Switch)
 	if err != nil {
 		return nil
 	}

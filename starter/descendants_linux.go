@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/execd-project/execd/internal/sysfile"
+	"github.com/execd-project/execd/internal/oslite"
 )
 
 // killDeadline is how long the end of a job's last processes is waited for.
@@ -68,14 +68,14 @@ func (s *Shepherd) jobProcesses() []int {
 // childrenOf returns the children of all threads of a process.
 func childrenOf(pid int) []int {
 	dir := "/proc/" + itoa(pid) + "/task"
-	tasks, err := sysfile.Numbers(dir)
+	tasks, err := oslite.Numbers(dir)
 	if err != nil {
 		return nil
 	}
 	var list []int
 	for _, t := range tasks {
 		task := dir + "/" + itoa(t)
-		b, err := sysfile.Read(task + "/children")
+		b, err := oslite.Read(task + "/children")
 		if errors.Is(err, fs.ErrNotExist) && exists(task) {
 			return childrenByScan(pid) // a kernel without CONFIG_PROC_CHILDREN
 		}
@@ -93,7 +93,7 @@ func exists(path string) bool {
 
 // childrenByScan finds the children of a process among all processes.
 func childrenByScan(parent int) []int {
-	all, err := sysfile.Numbers("/proc")
+	all, err := oslite.Numbers("/proc")
 	if err != nil {
 		return nil
 	}
@@ -114,7 +114,7 @@ const (
 
 // statField is a number of /proc/PID/stat; 0 when the process is gone.
 func statField(pid, field int) int {
-	b, err := sysfile.Read("/proc/" + itoa(pid) + "/stat")
+	b, err := oslite.Read("/proc/" + itoa(pid) + "/stat")
 	if err != nil {
 		return 0
 	}

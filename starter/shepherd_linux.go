@@ -3,7 +3,6 @@ package starter
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"runtime"
 	"slices"
 	"syscall"
@@ -11,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/internal/oslite"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/limits"
@@ -74,16 +74,16 @@ func Listen() (*sigwait.Listener, error) {
 	// Outside of the process group of whoever started us, whose terminal or
 	// daemon may signal that. A session leader cannot, and need not.
 	if err := unix.Setpgid(0, 0); err != nil && !errors.Is(err, unix.EPERM) {
-		return nil, os.NewSyscallError("setpgid", err)
+		return nil, &oslite.CallError{Call: "setpgid", Err: err}
 	}
 	if err := closeOnExec(); err != nil {
 		return nil, err
 	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return nil, os.NewSyscallError("prctl", err)
+		return nil, &oslite.CallError{Call: "prctl", Err: err}
 	}
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		return nil, os.NewSyscallError("prctl", err)
+		return nil, &oslite.CallError{Call: "prctl", Err: err}
 	}
 	return events, nil
 }
@@ -95,12 +95,12 @@ func closeOnExec() error {
 		return nil
 	}
 	// Before Linux 5.11.
-	entries, err := os.ReadDir("/proc/self/fd")
+	fds, err := oslite.Numbers("/proc/self/fd")
 	if err != nil {
 		return err
 	}
-	for _, e := range entries {
-		if fd := atoi(e.Name()); fd >= 3 {
+	for _, fd := range fds {
+		if fd >= 3 {
 			unix.CloseOnExec(fd)
 		}
 	}
@@ -191,7 +191,7 @@ func (s *Shepherd) begin() {
 // adds GOTRACEBACK=none to that of a program whose real and effective user
 // differ, as under a real execd; it is nothing that a job should see.
 func (s *Shepherd) daemonEnvironment() []string {
-	env := os.Environ()
+	env := syscall.Environ()
 	if !s.secure {
 		return env
 	}

@@ -3,12 +3,13 @@
 package sigwait
 
 import (
-	"os"
 	"syscall"
 	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/internal/oslite"
 )
 
 // Addresses of what is in assembly.
@@ -45,13 +46,13 @@ func Listen(signals ...syscall.Signal) (*Listener, error) {
 		_, _, errno := syscall.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig),
 			uintptr(unsafe.Pointer(&action)), 0, sigsetSize, 0, 0)
 		if errno != 0 {
-			return nil, os.NewSyscallError("rt_sigaction", errno)
+			return nil, &oslite.CallError{Call: "rt_sigaction", Err: errno}
 		}
 	}
 	_, _, errno := syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_UNBLOCK,
 		uintptr(unsafe.Pointer(&set)), 0, sigsetSize, 0, 0)
 	if errno != 0 {
-		return nil, os.NewSyscallError("rt_sigprocmask", errno)
+		return nil, &oslite.CallError{Call: "rt_sigprocmask", Err: errno}
 	}
 	return &Listener{}, nil
 }

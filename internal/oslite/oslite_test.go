@@ -1,4 +1,4 @@
-package sysfile
+package oslite
 
 import (
 	"bytes"

@@ -1,14 +1,14 @@
-// Package sysfile reads files and directories with nothing but the system calls
-// that it takes.
+// Package oslite is the little of package os that the supervisor of a job needs,
+// with nothing but the system calls that it takes.
 //
 // Package os starts a poller for the first file that it opens, and asks it with
 // several system calls whether a file can be waited for; for one small file of
-// /etc or /proc that is most of the time. It is also a tenth of the size of a
-// small program. So the supervisor, which runs once per job, does without it.
+// /etc or /proc that is most of the time. It is also a tenth of the size of the
+// supervisor, of which one runs per job.
 //
-// Errors are those of package os: fs.PathError, with errors.Is for
+// Errors about files are those of package os: fs.PathError, with errors.Is for
 // fs.ErrNotExist and the like. Everything may be called from any goroutine.
-package sysfile
+package oslite
 
 import (
 	"errors"
@@ -80,6 +80,21 @@ func Names(path string) ([]string, error) {
 	}
 }
 
+// FirstName returns one of the names in an open directory; empty when it has
+// none. It reads on from where the descriptor is.
+func FirstName(fd int) (string, error) {
+	var buf [512]byte // room for one entry, whatever its name
+	for {
+		n, err := retry(func() (int, error) { return unix.ReadDirent(fd, buf[:]) })
+		if err != nil || n == 0 {
+			return "", err
+		}
+		if _, _, names := unix.ParseDirent(buf[:n], 1, nil); len(names) > 0 {
+			return names[0], nil
+		}
+	}
+}
+
 // Numbers returns the names in a directory that are positive numbers: the
 // processes of /proc, the descriptors of /proc/self/fd but for 0.
 func Numbers(path string) ([]int, error) {
@@ -92,6 +107,28 @@ func Numbers(path string) ([]int, error) {
 	}
 	return list, err
 }
+
+// Readlink returns the target of a link.
+func Readlink(path string) (string, error) {
+	buf := make([]byte, unix.PathMax)
+	n, err := retry(func() (int, error) { return unix.Readlink(path, buf) })
+	if err != nil {
+		return "", &fs.PathError{Op: "readlink", Path: path, Err: err}
+	}
+	return string(buf[:n]), nil
+}
+
+// CallError is a system call that has failed.
+type CallError struct {
+	Call string
+	Err  error
+}
+
+// Error has the form "call: reason".
+func (e *CallError) Error() string { return e.Call + ": " + e.Err.Error() }
+
+// Unwrap returns the errno.
+func (e *CallError) Unwrap() error { return e.Err }
 
 // retry repeats a system call that a signal has interrupted.
 func retry(call func() (int, error)) (int, error) {
