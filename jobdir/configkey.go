@@ -9,111 +9,125 @@ import (
 	"github.com/execd-project/execd/specifier"
 )
 
-// configKey is one key of the config file: its name, when it is there, and how
-// its value goes from and to a description. A problem is text for people;
-// empty is none.
+// configKey is one key of the config file. Only the name and the value are
+// needed.
 type configKey struct {
-	name string
-	get  func(d *job.Description) (value, problem string)
-	set  func(d *job.Description, value string) (problem string)
+	name  string
+	value configValue
 	// when tells whether the key belongs into the file, from what stands
 	// before it: a reader and a writer come to the same answer. nil is always.
 	when func(d *job.Description) bool
-	// optional keys may be missing where when allows them. The writer leaves
-	// one out when omit says so.
-	optional bool
-	omit     func(d *job.Description) bool
+	// unless makes the key optional: it may be missing where when allows it,
+	// and the writer leaves it out where unless holds.
+	unless func(d *job.Description, v configValue) bool
 	// arguments marks the place of job_arg1, job_arg2 and so on.
 	arguments bool
 }
 
-// only makes keys depend on a condition.
-func only(when func(d *job.Description) bool, keys ...configKey) []configKey {
-	for i := range keys {
-		keys[i].when = when
-	}
-	return keys
+func (k *configKey) named(name string) bool { return k.name == name && !k.arguments }
+
+func (k *configKey) belongs(d *job.Description) bool { return k.when == nil || k.when(d) }
+
+// configValue is how the value of a key goes from and to a description. A
+// problem is text for people; empty is none. A set is complete before the next
+// line is read.
+//
+// The types are data, so that the table of keys is laid out by the compiler:
+// every job would pay for making it.
+type configValue interface {
+	get(d *job.Description) (value, problem string)
+	set(d *job.Description, value string) (problem string)
 }
 
-// unless makes a key optional; the writer leaves it out where omit holds.
-func unless(omit func(d *job.Description) bool, k configKey) configKey {
-	k.optional, k.omit = true, omit
-	return k
+// Conditions for leaving an optional key out.
+func never(*job.Description, configValue) bool              { return false }
+func isEmpty(d *job.Description, v configValue) bool        { return is(d, v, "") }
+func isZero(d *job.Description, v configValue) bool         { return is(d, v, "0") }
+func isInfinite(d *job.Description, v configValue) bool     { return is(d, v, "INFINITY") }
+func notInteractive(d *job.Description, _ configValue) bool { return d.Interactive == nil }
+
+func is(d *job.Description, v configValue, nothing string) bool {
+	value, _ := v.get(d)
+	return value == nothing
 }
 
 // text is a string that is written as it is.
-func text(name string, field func(d *job.Description) *string) configKey {
-	return configKey{
-		name: name,
-		get:  func(d *job.Description) (string, string) { return *field(d), "" },
-		set: func(d *job.Description, v string) string {
-			*field(d) = v
-			return ""
-		},
-	}
+type text func(d *job.Description) *string
+
+func (field text) get(d *job.Description) (string, string) { return *field(d), "" }
+
+func (field text) set(d *job.Description, v string) string {
+	*field(d) = v
+	return ""
 }
 
 // required is a text that must not be empty.
-func required(name string, field func(d *job.Description) *string) configKey {
-	k := text(name, field)
-	k.get = func(d *job.Description) (string, string) {
-		if *field(d) == "" {
-			return "", "it is empty"
-		}
-		return *field(d), ""
+type required func(d *job.Description) *string
+
+func (field required) get(d *job.Description) (string, string) {
+	if *field(d) == "" {
+		return "", "it is empty"
 	}
-	k.set = func(d *job.Description, v string) string {
-		if v == "" {
-			return "it is empty"
-		}
-		*field(d) = v
-		return ""
+	return *field(d), ""
+}
+
+func (field required) set(d *job.Description, v string) string {
+	if v == "" {
+		return "it is empty"
 	}
-	return k
+	*field(d) = v
+	return ""
 }
 
 // worded is a text with a word for nothing: none, NONE, NULL, UNDEFINED.
-func worded(name, word string, field func(d *job.Description) *string) configKey {
-	k := text(name, field)
-	k.get = func(d *job.Description) (string, string) {
-		if *field(d) == "" {
-			return word, ""
-		}
-		return *field(d), ""
-	}
-	k.set = func(d *job.Description, v string) string {
-		if strings.EqualFold(v, word) {
-			v = ""
-		}
-		*field(d) = v
-		return ""
-	}
-	return k
+type worded struct {
+	word  string
+	field func(d *job.Description) *string
 }
 
-// instead is a text for which the writer has a substitute when it is empty.
-func instead(k configKey, value func(d *job.Description) string) configKey {
-	get := k.get
-	k.get = func(d *job.Description) (string, string) {
-		if v, problem := get(d); v != "" || problem != "" {
-			return v, problem
-		}
-		return value(d), ""
+func (w worded) get(d *job.Description) (string, string) {
+	if s := *w.field(d); s != "" {
+		return s, ""
 	}
-	return k
+	return w.word, ""
+}
+
+func (w worded) set(d *job.Description, v string) string {
+	if strings.EqualFold(v, w.word) {
+		v = ""
+	}
+	*w.field(d) = v
+	return ""
+}
+
+// path is a text for which the writer has a substitute when it is empty.
+type path struct {
+	field   func(d *job.Description) *string
+	instead func(d *job.Description) string
+}
+
+func (p path) get(d *job.Description) (string, string) {
+	if s := *p.field(d); s != "" {
+		return s, ""
+	}
+	return p.instead(d), ""
+}
+
+func (p path) set(d *job.Description, v string) string {
+	*p.field(d) = v
+	return ""
 }
 
 // constant is a key without a meaning for us: the writer writes value, the
 // reader takes whatever valid accepts.
-func constant(name, value string, valid func(string) string) configKey {
-	return configKey{
-		name: name,
-		get:  func(*job.Description) (string, string) { return value, "" },
-		set:  func(_ *job.Description, v string) string { return valid(v) },
-	}
+type constant struct {
+	value string
+	valid func(string) string
 }
 
-func anything(string) string { return "" }
+func (c constant) get(*job.Description) (string, string)   { return c.value, "" }
+func (c constant) set(_ *job.Description, v string) string { return c.valid(v) }
+func anything(string) string                               { return "" }
 
 func zeroOrOne(v string) string {
 	if v != "0" && v != "1" {
@@ -123,32 +137,34 @@ func zeroOrOne(v string) string {
 }
 
 // number is an integer from least to most.
-func number(name string, least, most int64, field func(d *job.Description) *int) configKey {
-	check := func(n int64) string {
-		if n < least || n > most {
-			return strconv.FormatInt(n, 10) + " is not between " + strconv.FormatInt(least, 10) +
-				" and " + strconv.FormatInt(most, 10)
-		}
-		return ""
+type number struct {
+	least, most int64
+	field       func(d *job.Description) *int
+}
+
+func (n number) check(i int64) string {
+	if i < n.least || i > n.most {
+		return strconv.FormatInt(i, 10) + " is not between " + strconv.FormatInt(n.least, 10) +
+			" and " + strconv.FormatInt(n.most, 10)
 	}
-	return configKey{
-		name: name,
-		get: func(d *job.Description) (string, string) {
-			n := int64(*field(d))
-			return strconv.FormatInt(n, 10), check(n)
-		},
-		set: func(d *job.Description, v string) string {
-			n, err := strconv.ParseInt(v, 10, 64)
-			if err != nil {
-				return quote(v) + " is not a number"
-			}
-			if problem := check(n); problem != "" {
-				return problem
-			}
-			*field(d) = int(n)
-			return ""
-		},
+	return ""
+}
+
+func (n number) get(d *job.Description) (string, string) {
+	i := int64(*n.field(d))
+	return strconv.FormatInt(i, 10), n.check(i)
+}
+
+func (n number) set(d *job.Description, v string) string {
+	i, err := strconv.ParseInt(v, 10, 64)
+	if err != nil {
+		return quote(v) + " is not a number"
 	}
+	if problem := n.check(i); problem != "" {
+		return problem
+	}
+	*n.field(d) = int(i)
+	return ""
 }
 
 // Bounds of numbers. The kernel's ids are 32 bits wide; the largest one means
@@ -158,79 +174,64 @@ const (
 	mostID     = 1<<32 - 2
 )
 
-func natural(name string, field func(d *job.Description) *int) configKey {
-	return number(name, 0, mostNumber, field)
-}
+type flag func(d *job.Description) *bool
 
-func flag(name string, field func(d *job.Description) *bool) configKey {
-	return configKey{
-		name: name,
-		get: func(d *job.Description) (string, string) {
-			if *field(d) {
-				return "1", ""
-			}
-			return "0", ""
-		},
-		set: func(d *job.Description, v string) string {
-			*field(d) = v == "1"
-			return zeroOrOne(v)
-		},
+func (field flag) get(d *job.Description) (string, string) {
+	if *field(d) {
+		return "1", ""
 	}
+	return "0", ""
 }
 
-// onlyIfSet is a flag that is written when it is set, and absent otherwise.
-func onlyIfSet(name string, field func(d *job.Description) *bool) configKey {
-	return unless(func(d *job.Description) bool { return !*field(d) }, flag(name, field))
+func (field flag) set(d *job.Description, v string) string {
+	*field(d) = v == "1"
+	return zeroOrOne(v)
 }
 
 // seconds is a duration. The original knows whole seconds; a fraction stands
 // behind a point.
-func seconds(name string, field func(d *job.Description) *time.Duration) configKey {
-	return configKey{
-		name: name,
-		get: func(d *job.Description) (string, string) {
-			if *field(d) < 0 {
-				return "", "it is negative"
-			}
-			return formatSeconds(int64(*field(d))), ""
-		},
-		set: func(d *job.Description, v string) string {
-			ns, ok := parseSeconds(v)
-			if !ok {
-				return quote(v) + " is no number of seconds"
-			}
-			*field(d) = time.Duration(ns)
-			return ""
-		},
+type seconds func(d *job.Description) *time.Duration
+
+func (field seconds) get(d *job.Description) (string, string) {
+	if *field(d) < 0 {
+		return "", "it is negative"
 	}
+	return formatSeconds(int64(*field(d))), ""
+}
+
+func (field seconds) set(d *job.Description, v string) string {
+	ns, ok := parseSeconds(v)
+	if !ok {
+		return quote(v) + " is no number of seconds"
+	}
+	*field(d) = time.Duration(ns)
+	return ""
 }
 
 // instant is a point in time as seconds since 1970; 0 is none.
-func instant(name string, field func(d *job.Description) *time.Time) configKey {
-	return configKey{
-		name: name,
-		get: func(d *job.Description) (string, string) {
-			t := *field(d)
-			if t.IsZero() {
-				return "0", ""
-			}
-			if t.Unix() < 0 || t.Year() > 2200 {
-				return "", "it is not between 1970 and 2200"
-			}
-			return formatSeconds(t.UnixNano()), ""
-		},
-		set: func(d *job.Description, v string) string {
-			ns, ok := parseSeconds(v)
-			if !ok {
-				return quote(v) + " is no number of seconds since 1970"
-			}
-			*field(d) = time.Time{}
-			if ns != 0 {
-				*field(d) = time.Unix(0, ns)
-			}
-			return ""
-		},
+type instant func(d *job.Description) *time.Time
+
+func (field instant) get(d *job.Description) (string, string) {
+	t := *field(d)
+	if t.IsZero() {
+		return "0", ""
 	}
+	if t.Unix() < 0 || t.Year() > 2200 {
+		return "", "it is not between 1970 and 2200"
+	}
+	return formatSeconds(t.UnixNano()), ""
+}
+
+func (field instant) set(d *job.Description, v string) string {
+	ns, ok := parseSeconds(v)
+	if !ok {
+		return quote(v) + " is no number of seconds since 1970"
+	}
+	*field(d) = time.Time{}
+	if ns != 0 {
+		*field(d) = time.Unix(0, ns)
+	}
+	return ""
 }
 
 const nanoseconds = int64(time.Second)
@@ -262,29 +263,26 @@ func parseSeconds(s string) (ns int64, ok bool) {
 	return int64(n)*nanoseconds + int64(f), true
 }
 
-// limit is the soft or the hard value of a resource.
-func limit(r job.Resource, hard bool) configKey {
-	return configKey{
-		name: limitName(r, hard),
-		get: func(d *job.Description) (string, string) {
-			l := d.Limits[r]
-			switch {
-			case l.Unset && canBeUnset(r):
-				return "UNDEFINED", ""
-			case hard:
-				return formatLimit(r, l.Hard)
-			}
-			return formatLimit(r, l.Soft)
-		},
-		set: func(d *job.Description, v string) string { return setLimit(&d.Limits[r], r, hard, v) },
-	}
+// soft and hard are the two values of a resource's limit.
+type (
+	soft job.Resource
+	hard job.Resource
+)
+
+func (r soft) get(d *job.Description) (string, string) {
+	return getLimit(&d.Limits[r], job.Resource(r), d.Limits[r].Soft)
 }
 
-func limitName(r job.Resource, hard bool) string {
-	if hard {
-		return "h_" + r.String()
-	}
-	return "s_" + r.String()
+func (r hard) get(d *job.Description) (string, string) {
+	return getLimit(&d.Limits[r], job.Resource(r), d.Limits[r].Hard)
+}
+
+func (r soft) set(d *job.Description, v string) string {
+	return setLimit(&d.Limits[r], job.Resource(r), false, v)
+}
+
+func (r hard) set(d *job.Description, v string) string {
+	return setLimit(&d.Limits[r], job.Resource(r), true, v)
 }
 
 // canBeUnset tells the limits of execd_params, which are UNDEFINED by default.
@@ -326,9 +324,12 @@ func setLimit(l *job.Limit, r job.Resource, hard bool, v string) string {
 	return ""
 }
 
-// formatLimit prints times and counts as plain numbers: the original reads
-// these in any notation, people read them without one.
-func formatLimit(r job.Resource, v uint64) (value, problem string) {
+// getLimit prints times and counts as plain numbers: the original reads these
+// in any notation, people read them without one.
+func getLimit(l *job.Limit, r job.Resource, v uint64) (value, problem string) {
+	if l.Unset && canBeUnset(r) {
+		return "UNDEFINED", ""
+	}
 	s := "INFINITY"
 	switch {
 	case v == specifier.Infinity:
@@ -343,17 +344,25 @@ func formatLimit(r job.Resource, v uint64) (value, problem string) {
 	return s, ""
 }
 
-// perJob is the flag of a "consumable JOB" beside a limit.
-func perJob(r job.Resource, hard bool) configKey {
-	return flag(limitName(r, hard)+"_is_consumable_job", func(d *job.Description) *bool {
-		if hard {
-			return &d.Limits[r].HardPerJob
-		}
-		return &d.Limits[r].SoftPerJob
-	})
+// softPerJob and hardPerJob are the flags of a "consumable JOB" beside a limit.
+type (
+	softPerJob job.Resource
+	hardPerJob job.Resource
+)
+
+func (r softPerJob) flag(d *job.Description) *bool { return &d.Limits[r].SoftPerJob }
+func (r hardPerJob) flag(d *job.Description) *bool { return &d.Limits[r].HardPerJob }
+
+func (r softPerJob) get(d *job.Description) (string, string) { return flag(r.flag).get(d) }
+func (r softPerJob) set(d *job.Description, v string) string { return flag(r.flag).set(d, v) }
+func (r hardPerJob) get(d *job.Description) (string, string) { return flag(r.flag).get(d) }
+func (r hardPerJob) set(d *job.Description, v string) string { return flag(r.flag).set(d, v) }
+
+// special is a value that is like no other.
+type special struct {
+	read  func(d *job.Description) (string, string)
+	write func(d *job.Description, v string) string
 }
 
-// id is a user or a group id.
-func id(name string, field func(d *job.Description) *int) configKey {
-	return number(name, 0, mostID, field)
-}
+func (s special) get(d *job.Description) (string, string) { return s.read(d) }
+func (s special) set(d *job.Description, v string) string { return s.write(d, v) }

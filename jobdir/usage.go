@@ -35,7 +35,6 @@ func NewUsage(status syscall.WaitStatus, ru *syscall.Rusage, start, end time.Tim
 	}
 	u.Wallclock = end.Sub(start).Seconds()
 	if ru != nil {
-		const kib = 1024
 		u.UserTime, u.SystemTime = timeval(ru.Utime), timeval(ru.Stime)
 		u.MaxRSS = ru.Maxrss * kib
 		u.IxRSS, u.IdRSS, u.IsRSS = ru.Ixrss, ru.Idrss, ru.Isrss
@@ -49,144 +48,178 @@ func NewUsage(status syscall.WaitStatus, ru *syscall.Rusage, start, end time.Tim
 
 func timeval(t syscall.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
 
-// usageKey is one key of the file usage. get returns "" for a key of ours that
-// has nothing to say.
+// usageKey is one key of the file usage.
 type usageKey struct {
-	name string
-	get  func(u *Usage) string
-	set  func(u *Usage, v string) bool
+	name  string
+	value usageValue
 }
+
+// usageValue is how the value of a key goes from and to a usage. get returns ""
+// for a key of ours that has nothing to say.
+type usageValue interface {
+	get(u *Usage) string
+	set(u *Usage, v string) bool
+}
+
+// whole is an integer in a unit.
+type whole struct {
+	unit  int64
+	field func(u *Usage) *int64
+}
+
+func (w whole) get(u *Usage) string { return strconv.FormatInt(*w.field(u)/w.unit, 10) }
+
+func (w whole) set(u *Usage, v string) bool {
+	n, err := strconv.ParseInt(v, 10, 64)
+	*w.field(u) = n * w.unit
+	return err == nil && n <= math.MaxInt64/w.unit && n >= math.MinInt64/w.unit
+}
+
+// small is a number such as that of a signal.
+type small func(u *Usage) *int
+
+func (field small) get(u *Usage) string { return strconv.Itoa(*field(u)) }
+
+func (field small) set(u *Usage, v string) bool {
+	n, err := strconv.ParseInt(v, 10, 32)
+	*field(u) = int(n)
+	return err == nil
+}
+
+// second is a point in time in whole seconds, exactTime the same with its
+// fraction, which says nothing where there is none.
+type (
+	second    func(u *Usage) *time.Time
+	exactTime func(u *Usage) *time.Time
+)
+
+func (field second) get(u *Usage) string {
+	if field(u).IsZero() {
+		return "0"
+	}
+	return strconv.FormatInt(field(u).Unix(), 10)
+}
+
+func (field exactTime) get(u *Usage) string {
+	if field(u).Nanosecond() == 0 {
+		return ""
+	}
+	return formatSeconds(field(u).UnixNano())
+}
+
+func (field second) set(u *Usage, v string) bool    { return setTime(field(u), v) }
+func (field exactTime) set(u *Usage, v string) bool { return setTime(field(u), v) }
+
+// micro is a number of seconds with six digits, as the original writes it;
+// exact, of ours, has as many as it needs, and says nothing when it is 0.
+type (
+	micro func(u *Usage) *float64
+	exact func(u *Usage) *float64
+)
+
+func (field micro) get(u *Usage) string { return strconv.FormatFloat(*field(u), 'f', 6, 64) }
+
+func (field exact) get(u *Usage) string {
+	if *field(u) == 0 {
+		return ""
+	}
+	return formatFloat(*field(u))
+}
+
+func (field micro) set(u *Usage, v string) bool { return setFloat(field(u), v) }
+func (field exact) set(u *Usage, v string) bool { return setFloat(field(u), v) }
+
+// other is a value that is like no other.
+type other struct {
+	read  func(u *Usage) string
+	write func(u *Usage, v string) bool
+}
+
+func (o other) get(u *Usage) string         { return o.read(u) }
+func (o other) set(u *Usage, v string) bool { return o.write(u, v) }
 
 // usageKeys are the keys in the original's order, then ours. Those of ours that
 // repeat one of the original's have the fraction that it cannot have.
-func usageKeys() []usageKey {
-	whole := func(name string, unit int64, field func(u *Usage) *int64) usageKey {
-		return usageKey{name,
-			func(u *Usage) string { return strconv.FormatInt(*field(u)/unit, 10) },
-			func(u *Usage, v string) bool {
-				n, err := strconv.ParseInt(v, 10, 64)
-				*field(u) = n * unit
-				return err == nil && n <= math.MaxInt64/unit && n >= math.MinInt64/unit
-			}}
-	}
-	small := func(name string, field func(u *Usage) *int) usageKey {
-		return usageKey{name,
-			func(u *Usage) string { return strconv.Itoa(*field(u)) },
-			func(u *Usage, v string) bool {
-				n, err := strconv.ParseInt(v, 10, 32)
-				*field(u) = int(n)
-				return err == nil
-			}}
-	}
-	second := func(name string, field func(u *Usage) *time.Time) usageKey {
-		return usageKey{name,
-			func(u *Usage) string {
-				if field(u).IsZero() {
-					return "0"
-				}
-				return strconv.FormatInt(field(u).Unix(), 10)
-			},
-			func(u *Usage, v string) bool { return setTime(field(u), v) }}
-	}
-	exactTime := func(name string, field func(u *Usage) *time.Time) usageKey {
-		return usageKey{name,
-			func(u *Usage) string {
-				if field(u).Nanosecond() == 0 {
-					return ""
-				}
-				return formatSeconds(field(u).UnixNano())
-			},
-			func(u *Usage, v string) bool { return setTime(field(u), v) }}
-	}
-	float := func(name string, precision int, own bool, field func(u *Usage) *float64) usageKey {
-		return usageKey{name,
-			func(u *Usage) string {
-				if own && *field(u) == 0 {
-					return ""
-				}
-				return formatFloat(*field(u), precision)
-			},
-			func(u *Usage, v string) bool {
-				f, err := strconv.ParseFloat(v, 64)
-				*field(u) = f
-				return err == nil && !math.IsNaN(f) && !math.IsInf(f, 0)
-			}}
-	}
-	const micro, exact, kib = 6, -1, 1024
-	return []usageKey{
-		{"wait_status",
-			func(u *Usage) string { return strconv.FormatUint(uint64(u.WaitStatus), 10) },
-			func(u *Usage, v string) bool {
-				n, err := strconv.ParseUint(v, 10, 32)
-				u.WaitStatus = WaitStatus(n)
-				return err == nil
-			}},
-		small("exit_status", func(u *Usage) *int { return &u.ExitStatus }),
-		small("signal", func(u *Usage) *int { return &u.Signal }),
-		second("start_time", func(u *Usage) *time.Time { return &u.Start }),
-		second("end_time", func(u *Usage) *time.Time { return &u.End }),
-		{"ru_wallclock",
-			// The original's is the difference of its two times.
-			func(u *Usage) string { return strconv.FormatInt(u.End.Unix()-u.Start.Unix(), 10) },
-			func(u *Usage, v string) bool {
-				f, err := strconv.ParseFloat(v, 64)
-				u.Wallclock = f
-				return err == nil && !math.IsNaN(f) && !math.IsInf(f, 0)
-			}},
-		float("ru_utime", micro, false, func(u *Usage) *float64 { return &u.UserTime }),
-		float("ru_stime", micro, false, func(u *Usage) *float64 { return &u.SystemTime }),
-		whole("ru_maxrss", kib, func(u *Usage) *int64 { return &u.MaxRSS }),
-		whole("ru_ixrss", 1, func(u *Usage) *int64 { return &u.IxRSS }),
-		whole("ru_idrss", 1, func(u *Usage) *int64 { return &u.IdRSS }),
-		whole("ru_isrss", 1, func(u *Usage) *int64 { return &u.IsRSS }),
-		whole("ru_minflt", 1, func(u *Usage) *int64 { return &u.MinorFaults }),
-		whole("ru_majflt", 1, func(u *Usage) *int64 { return &u.MajorFaults }),
-		whole("ru_nswap", 1, func(u *Usage) *int64 { return &u.Swaps }),
-		whole("ru_inblock", 1, func(u *Usage) *int64 { return &u.BlocksIn }),
-		whole("ru_oublock", 1, func(u *Usage) *int64 { return &u.BlocksOut }),
-		whole("ru_msgsnd", 1, func(u *Usage) *int64 { return &u.MessagesSent }),
-		whole("ru_msgrcv", 1, func(u *Usage) *int64 { return &u.MessagesRecvd }),
-		whole("ru_nsignals", 1, func(u *Usage) *int64 { return &u.Signals }),
-		whole("ru_nvcsw", 1, func(u *Usage) *int64 { return &u.VoluntaryCS }),
-		whole("ru_nivcsw", 1, func(u *Usage) *int64 { return &u.InvoluntaryCS }),
+var usageKeys = [...]usageKey{
+	{"wait_status", other{getWaitStatus, setWaitStatus}},
+	{"exit_status", small(func(u *Usage) *int { return &u.ExitStatus })},
+	{"signal", small(func(u *Usage) *int { return &u.Signal })},
+	{"start_time", second(func(u *Usage) *time.Time { return &u.Start })},
+	{"end_time", second(func(u *Usage) *time.Time { return &u.End })},
+	{"ru_wallclock", other{wholeWallclock, setWallclock}},
+	{"ru_utime", micro(func(u *Usage) *float64 { return &u.UserTime })},
+	{"ru_stime", micro(func(u *Usage) *float64 { return &u.SystemTime })},
+	{"ru_maxrss", whole{kib, func(u *Usage) *int64 { return &u.MaxRSS }}},
+	{"ru_ixrss", whole{1, func(u *Usage) *int64 { return &u.IxRSS }}},
+	{"ru_idrss", whole{1, func(u *Usage) *int64 { return &u.IdRSS }}},
+	{"ru_isrss", whole{1, func(u *Usage) *int64 { return &u.IsRSS }}},
+	{"ru_minflt", whole{1, func(u *Usage) *int64 { return &u.MinorFaults }}},
+	{"ru_majflt", whole{1, func(u *Usage) *int64 { return &u.MajorFaults }}},
+	{"ru_nswap", whole{1, func(u *Usage) *int64 { return &u.Swaps }}},
+	{"ru_inblock", whole{1, func(u *Usage) *int64 { return &u.BlocksIn }}},
+	{"ru_oublock", whole{1, func(u *Usage) *int64 { return &u.BlocksOut }}},
+	{"ru_msgsnd", whole{1, func(u *Usage) *int64 { return &u.MessagesSent }}},
+	{"ru_msgrcv", whole{1, func(u *Usage) *int64 { return &u.MessagesRecvd }}},
+	{"ru_nsignals", whole{1, func(u *Usage) *int64 { return &u.Signals }}},
+	{"ru_nvcsw", whole{1, func(u *Usage) *int64 { return &u.VoluntaryCS }}},
+	{"ru_nivcsw", whole{1, func(u *Usage) *int64 { return &u.InvoluntaryCS }}},
 
-		exactTime("exact_start_time", func(u *Usage) *time.Time { return &u.Start }),
-		exactTime("exact_end_time", func(u *Usage) *time.Time { return &u.End }),
-		{"wallclock",
-			func(u *Usage) string {
-				if u.Wallclock == float64(u.End.Unix()-u.Start.Unix()) {
-					return ""
-				}
-				return formatFloat(u.Wallclock, exact)
-			},
-			float("", exact, true, func(u *Usage) *float64 { return &u.Wallclock }).set},
-		float("cpu", exact, true, func(u *Usage) *float64 { return &u.CPU }),
-		float("mem", exact, true, func(u *Usage) *float64 { return &u.Mem }),
-		float("io", exact, true, func(u *Usage) *float64 { return &u.IO }),
-		float("iow", exact, true, func(u *Usage) *float64 { return &u.IOWait }),
-		{"maxvmem",
-			func(u *Usage) string {
-				if u.MaxVmem == 0 {
-					return ""
-				}
-				return strconv.FormatInt(u.MaxVmem, 10)
-			},
-			whole("", 1, func(u *Usage) *int64 { return &u.MaxVmem }).set},
-		{"limit",
-			func(u *Usage) string {
-				if u.Limit == nil {
-					return ""
-				}
-				return strings.Join([]string{u.Limit.Name, formatFloat(u.Limit.Value, exact), formatFloat(u.Limit.Measured, exact)}, " ")
-			},
-			setExceeded},
-		{"reason",
-			func(u *Usage) string { return escape(u.Reason) },
-			func(u *Usage, v string) bool {
-				u.Reason = unescape(v)
-				return true
-			}},
+	{"exact_start_time", exactTime(func(u *Usage) *time.Time { return &u.Start })},
+	{"exact_end_time", exactTime(func(u *Usage) *time.Time { return &u.End })},
+	{"wallclock", other{exactWallclock, setWallclock}},
+	{"cpu", exact(func(u *Usage) *float64 { return &u.CPU })},
+	{"mem", exact(func(u *Usage) *float64 { return &u.Mem })},
+	{"io", exact(func(u *Usage) *float64 { return &u.IO })},
+	{"iow", exact(func(u *Usage) *float64 { return &u.IOWait })},
+	{"maxvmem", other{getMaxVmem, setMaxVmem}},
+	{"limit", other{getExceeded, setExceeded}},
+	{"reason", other{getReason, setReason}},
+}
+
+const kib = 1024
+
+func getWaitStatus(u *Usage) string { return strconv.FormatUint(uint64(u.WaitStatus), 10) }
+
+func setWaitStatus(u *Usage, v string) bool {
+	n, err := strconv.ParseUint(v, 10, 32)
+	u.WaitStatus = WaitStatus(n)
+	return err == nil
+}
+
+// wholeWallclock is the original's: the difference of its two times.
+func wholeWallclock(u *Usage) string { return strconv.FormatInt(u.End.Unix()-u.Start.Unix(), 10) }
+
+func exactWallclock(u *Usage) string {
+	if u.Wallclock == float64(u.End.Unix()-u.Start.Unix()) {
+		return ""
 	}
+	return formatFloat(u.Wallclock)
+}
+
+func setWallclock(u *Usage, v string) bool { return setFloat(&u.Wallclock, v) }
+
+func getMaxVmem(u *Usage) string {
+	if u.MaxVmem == 0 {
+		return ""
+	}
+	return strconv.FormatInt(u.MaxVmem, 10)
+}
+
+func setMaxVmem(u *Usage, v string) bool {
+	return whole{1, func(u *Usage) *int64 { return &u.MaxVmem }}.set(u, v)
+}
+
+func getReason(u *Usage) string { return escape(u.Reason) }
+
+func setReason(u *Usage, v string) bool {
+	u.Reason = unescape(v)
+	return true
+}
+
+func setFloat(to *float64, v string) bool {
+	f, err := strconv.ParseFloat(v, 64)
+	*to = f
+	return err == nil && !math.IsNaN(f) && !math.IsInf(f, 0)
 }
 
 func setTime(t *time.Time, v string) bool {
@@ -198,7 +231,14 @@ func setTime(t *time.Time, v string) bool {
 	return ok
 }
 
-// setExceeded reads "h_rt 10 12.5": limit, value, measured.
+// getExceeded writes "h_rt 10 12.5": limit, value, measured.
+func getExceeded(u *Usage) string {
+	if u.Limit == nil {
+		return ""
+	}
+	return u.Limit.Name + " " + formatFloat(u.Limit.Value) + " " + formatFloat(u.Limit.Measured)
+}
+
 func setExceeded(u *Usage, v string) bool {
 	f := strings.Fields(v)
 	if len(f) != 3 {
@@ -210,13 +250,15 @@ func setExceeded(u *Usage, v string) bool {
 	return err1 == nil && err2 == nil && !math.IsNaN(value) && !math.IsNaN(measured)
 }
 
-func formatFloat(f float64, precision int) string { return strconv.FormatFloat(f, 'f', precision, 64) }
+// formatFloat prints as many digits as are needed to read the same number.
+func formatFloat(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
 // FormatUsage prints the file usage.
 func FormatUsage(u *Usage) []byte {
 	var b bytes.Buffer
-	for _, k := range usageKeys() {
-		if v := k.get(u); v != "" {
+	for i := range usageKeys {
+		k := &usageKeys[i]
+		if v := k.value.get(u); v != "" {
 			writeLine(&b, k.name, v)
 		}
 	}
@@ -228,20 +270,20 @@ func FormatUsage(u *Usage) []byte {
 // some), and takes a missing exit_status for 1 and any other missing key for 0.
 func ParseUsage(file string, data []byte) (*Usage, error) {
 	u := &Usage{ExitStatus: 1}
-	keys := usageKeys()
-	seen := make([]bool, len(keys))
+	var seen [len(usageKeys)]bool
 	err := eachLine(file, data, func(line int, text string) error {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok || name == "" {
 			return &SyntaxError{file, line, shorten(text), "expected a line of the form key=value"}
 		}
-		for i, k := range keys {
+		for i := range usageKeys {
+			k := &usageKeys[i]
 			switch {
 			case k.name != name:
 				continue
 			case seen[i]:
 				return &SyntaxError{file, line, name, "comes twice"}
-			case !k.set(u, value):
+			case !k.value.set(u, value):
 				return &SyntaxError{file, line, name, quote(value) + " is no value for it"}
 			}
 			seen[i] = true

@@ -3,21 +3,33 @@ package starter
 import (
 	"bytes"
 	"errors"
-	"os"
+	"io/fs"
 	"strconv"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/internal/oslite"
 )
 
 // killDeadline is how long the end of a job's last processes is waited for.
 // SIGKILL is certain; a process in uninterruptible sleep takes it later.
 const killDeadline = 10 * time.Second
 
+// childless reports whether we have no child, and with that no descendant at
+// all: whoever loses its parent below us becomes ours. the kernel knows it; to
+// find it out from /proc takes several files for each of our threads.
+func childless() bool {
+	return errors.Is(unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil), unix.ECHILD)
+}
+
 // children are the processes whose parent we are.
 func (s *Shepherd) children() map[int]bool {
 	m := map[int]bool{}
+	if childless() {
+		return m
+	}
 	for _, pid := range childrenOf(unix.Getpid()) {
 		m[pid] = true
 	}
@@ -32,6 +44,9 @@ func (s *Shepherd) children() map[int]bool {
 // The additional group id decides nothing: a process of another job may have
 // it, and a process of this one may have lost it in a user namespace.
 func (s *Shepherd) jobProcesses() []int {
+	if childless() {
+		return nil
+	}
 	var list []int
 	seen := map[int]bool{}
 	queue := []int{unix.Getpid()}
@@ -53,14 +68,15 @@ func (s *Shepherd) jobProcesses() []int {
 // childrenOf returns the children of all threads of a process.
 func childrenOf(pid int) []int {
 	dir := "/proc/" + itoa(pid) + "/task"
-	tasks, err := os.ReadDir(dir)
+	tasks, err := oslite.Numbers(dir)
 	if err != nil {
 		return nil
 	}
 	var list []int
 	for _, t := range tasks {
-		b, err := os.ReadFile(dir + "/" + t.Name() + "/children")
-		if errors.Is(err, os.ErrNotExist) && exists(dir+"/"+t.Name()) {
+		task := dir + "/" + itoa(t)
+		b, err := oslite.Read(task + "/children")
+		if errors.Is(err, fs.ErrNotExist) && exists(task) {
 			return childrenByScan(pid) // a kernel without CONFIG_PROC_CHILDREN
 		}
 		for _, f := range bytes.Fields(b) {
@@ -71,19 +87,19 @@ func childrenOf(pid int) []int {
 }
 
 func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
+	var st unix.Stat_t
+	return unix.Lstat(path, &st) == nil
 }
 
 // childrenByScan finds the children of a process among all processes.
 func childrenByScan(parent int) []int {
-	entries, err := os.ReadDir("/proc")
+	all, err := oslite.Numbers("/proc")
 	if err != nil {
 		return nil
 	}
 	var list []int
-	for _, e := range entries {
-		if pid := atoi(e.Name()); pid > 0 && statField(pid, statParent) == parent {
+	for _, pid := range all {
+		if statField(pid, statParent) == parent {
 			list = append(list, pid)
 		}
 	}
@@ -98,7 +114,7 @@ const (
 
 // statField is a number of /proc/PID/stat; 0 when the process is gone.
 func statField(pid, field int) int {
-	b, err := os.ReadFile("/proc/" + itoa(pid) + "/stat")
+	b, err := oslite.Read("/proc/" + itoa(pid) + "/stat")
 	if err != nil {
 		return 0
 	}
@@ -197,12 +213,8 @@ func (s *Shepherd) endJobProcesses() {
 		for _, pid := range left {
 			signalProcess(pid, unix.SIGKILL)
 		}
-		s.timer.Reset(wait)
-		select {
-		case sig := <-s.events:
-			s.receive(sig.(syscall.Signal))
-		case <-s.timer.C:
-		}
+		s.events.Wait(time.Now().Add(wait))
+		s.receiveAll()
 	}
 }
 

@@ -68,16 +68,8 @@ func (s *Shepherd) take(k deadline, now time.Time) bool {
 // end of a child, which it collects, or a deadline, which is left to the
 // caller.
 func (s *Shepherd) pause() {
-	var alarm <-chan time.Time
-	if at := s.next(); !at.IsZero() {
-		s.timer.Reset(time.Until(at))
-		alarm = s.timer.C
-	}
-	select {
-	case sig := <-s.events:
-		s.receive(sig.(syscall.Signal))
-	case <-alarm:
-	}
+	s.events.Wait(s.next())
+	s.receiveAll()
 	s.reap()
 }
 

@@ -16,13 +16,14 @@
 package spawn
 
 import (
-	"os"
 	"runtime"
 	"strconv"
 	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/internal/oslite"
 )
 
 // Stage says what the child was doing when a call failed.
@@ -329,7 +330,7 @@ func (p *Program) Start() (*Child, error) {
 	}
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
-		return nil, os.NewSyscallError("pipe2", err)
+		return nil, &oslite.CallError{Call: "pipe2", Err: err}
 	}
 	// The write end moves out of the way of 0 to 2, which the child reopens.
 	if fds[1] <= 2 {
@@ -337,7 +338,7 @@ func (p *Program) Start() (*Child, error) {
 		if err != nil {
 			_ = unix.Close(fds[0])
 			_ = unix.Close(fds[1])
-			return nil, os.NewSyscallError("fcntl", err)
+			return nil, &oslite.CallError{Call: "fcntl", Err: err}
 		}
 		_ = unix.Close(fds[1])
 		fds[1] = fd
@@ -349,7 +350,7 @@ func (p *Program) Start() (*Child, error) {
 	_ = unix.Close(fds[1])
 	if errno != 0 {
 		_ = unix.Close(fds[0])
-		return nil, os.NewSyscallError("fork", errno)
+		return nil, &oslite.CallError{Call: "fork", Err: errno}
 	}
 	return &Child{PID: int(pid), report: fds[0], program: p}, nil
 }
@@ -365,7 +366,7 @@ func (c *Child) Waiting() (Stage, bool) {
 	for fd, stage := range []Stage{StageStdin, StageStdout, StageStderr} {
 		// A descriptor is closed before its file is opened. Without root's
 		// rights nobody may look at such a child; files are most likely then.
-		_, err := os.Readlink("/proc/" + strconv.Itoa(c.PID) + "/fd/" + strconv.Itoa(fd))
+		_, err := oslite.Readlink("/proc/" + strconv.Itoa(c.PID) + "/fd/" + strconv.Itoa(fd))
 		if err != nil {
 			return stage, true
 		}
