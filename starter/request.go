@@ -278,14 +278,16 @@ func (s *Shepherd) waitMethods() {
 	if s.d.ScriptTimeout > 0 {
 		timeout = s.d.ScriptTimeout
 	}
+	s.beginStep()
 	s.set(dueTimeout, time.Now().Add(timeout))
 	for len(s.methods) > 0 {
 		s.pause()
 		if s.take(dueTimeout, time.Now()) {
-			for pid, name := range s.methods {
+			for _, name := range s.methods {
 				s.trace(name + " has run for " + timeout.String() + " since the end of the job: it is ended")
-				signalProcess(pid, unix.SIGKILL)
 			}
+			s.killAll(func() []int { return s.stepProcesses(true) })
+			break
 		}
 	}
 	s.clear(dueTimeout)

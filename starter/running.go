@@ -73,6 +73,7 @@ func (s *Shepherd) waitJob(c *spawn.Child, start time.Time) ending {
 		s.set(dueHardRT, start.Add(time.Duration(rt.Hard)*time.Second))
 	}
 	s.scheduleCheckpoint(start)
+	s.awaited, s.ended = c.PID, nil
 	s.deliverPending()
 	e := s.waitChild(c.PID, s.tick)
 	s.clear(dueNotified, dueSoftRT, dueHardRT, dueSoftRTEnd, dueForce, dueCheckpoint)

@@ -43,9 +43,9 @@ type Shepherd struct {
 	ended          *ending        // and how it ended
 	methods        map[int]string // running method commands, by process
 	methodChildren map[int]*spawn.Child
-	pending        []request      // asked for while there was no job to deliver it to
-	killed         bool           // the job is to be ended
-	strays         map[int]bool   // children from before the job: what a prolog left running
+	pending        []request // asked for while there was no job to deliver it to
+	killed         bool      // the job is to be ended
+	strays         strays
 	active         *running       // the job while it runs
 	reaped         syscall.Rusage // of everything that was reaped while the job ran
 	lastKill       time.Time

@@ -5,6 +5,7 @@
 //
 //	launch   starts a shepherd the way a real sge_execd does
 //	counter  tells of each signal that it is sent
+//	handler  answers each SIGUSR1 by running a program
 //	other    prints and exits
 package main
 
@@ -13,6 +14,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
@@ -58,6 +60,8 @@ func main() {
 			err = launch(os.Args[1:])
 		case "counter":
 			err = count(os.Args[1:])
+		case "handler":
+			err = handle(os.Args[1:])
 		default:
 			err = probe(exe, fds)
 		}
@@ -210,4 +214,24 @@ func count(args []string) error {
 		}
 		say(strconv.Itoa(int(info.Signo)))
 	}
+}
+
+// handle writes a line to a fifo for each SIGUSR1: how the program has ended
+// that it starts in answer.
+func handle(args []string) error {
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, unix.SIGUSR1)
+	out, err := os.OpenFile(args[0], os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, _ = out.WriteString("ready\n")
+	for range caught {
+		line := "fine\n"
+		if err := exec.Command("/bin/sleep", "0.01").Run(); err != nil {
+			line = err.Error() + "\n"
+		}
+		_, _ = out.WriteString(line)
+	}
+	return nil
 }
