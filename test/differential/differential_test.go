@@ -25,16 +25,11 @@ const casesEnv = "EXECD_DIFF_CASES"
 // another one, and compares.
 func TestDifferential(t *testing.T) {
 	testenv.Require(t, testenv.Root, testenv.GridEngine)
-	dir := t.TempDir()
-	probePath := build(t, dir, "probe", "../probe")
-	shepherd, expectations := "", expectedDifferences
-	switch value := os.Getenv(shepherdEnv); value {
-	case "":
-		shepherd = build(t, dir, "sge_shepherd-go", "../../cmd/shepherd")
-	case "original":
+	probePath := build(t, "probe", "../probe")
+	shepherd := shepherdUnderTest(t)
+	expectations := expectedDifferences()
+	if shepherd == "" {
 		expectations = nil
-	default:
-		shepherd = value
 	}
 
 	// Each driver gets a table of its own: the cells must share nothing.
@@ -125,10 +120,24 @@ func complaints(messages string) string {
 	return b.String()
 }
 
-// build builds a command of this module.
-func build(t *testing.T, dir, name, pkg string) string {
+// shepherdUnderTest is the program to compare with the original, "" for the
+// original itself.
+func shepherdUnderTest(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(dir, name)
+	switch value := os.Getenv(shepherdEnv); value {
+	case "":
+		return build(t, "sge_shepherd-go", "../../cmd/shepherd")
+	case "original":
+		return ""
+	default:
+		return value
+	}
+}
+
+// build builds a command of this module.
+func build(t *testing.T, name, pkg string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
 	cmd := exec.Command("go", "build", "-o", path, pkg)
 	// The cells have a C library, but a probe that needs none starts faster.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
