@@ -25,10 +25,13 @@ func FormatConfig(d *job.Description) ([]byte, error) {
 				writeLine(&b, argumentKey(i), displayArgument(a))
 			}
 			continue
-		case !k.belongs(d), k.unless != nil && k.unless(d, k.value):
+		case !k.belongs(d):
 			continue
 		}
-		v, problem := k.value.get(d)
+		v, problem := k.read(d)
+		if k.unless != nil && k.unless(d, v) {
+			continue
+		}
 		if problem == "" && strings.ContainsAny(v, "\n\x00") {
 			problem = quote(v) + " contains a newline or a NUL byte"
 		}
@@ -119,7 +122,7 @@ func (r *configReader) take(key, value string) error {
 	if !k.belongs(r.d) {
 		return r.fail(key, "does not belong to a job of this kind")
 	}
-	if problem := k.value.set(r.d, value); problem != "" {
+	if problem := k.write(r.d, value); problem != "" {
 		return r.fail(key, problem)
 	}
 	if key == "njob_args" {
