@@ -42,6 +42,8 @@ func newEnvironment(lists ...[]string) *environment {
 }
 
 // set adds a variable or replaces its value, and returns its index.
+//
+//go:noinline
 func (e *environment) set(name, value string) int {
 	i, ok := e.at[name]
 	if !ok {
