@@ -19,26 +19,29 @@ import (
 type configKey struct {
 	name string
 
-	// What the value is: one of these.
+	// What the value is: one of these; with none, a text without a meaning
+	// for us, of which the reader takes what set accepts.
 	text        func(d *job.Description) *string
 	number      func(d *job.Description) *int
 	flag        func(d *job.Description) *bool
 	seconds     func(d *job.Description) *time.Duration // the original knows whole seconds; a fraction stands behind a point
 	instant     func(d *job.Description) *time.Time     // seconds since 1970; 0 is none
-	limit       limitPart                               // of resource
 	interactive func(i *job.Interactive) *string        // a text; reading it makes the job interactive
-	constant    string                                  // without a meaning for us; the reader takes what valid accepts
-	get         func(d *job.Description) (value, problem string)
-	arguments   bool // the place of job_arg1, job_arg2 and so on
+	limit       limitPart                               // of resource
+	arguments   bool                                    // the place of job_arg1, job_arg2 and so on
 
 	// More about it.
-	word        string                          // of a text: stands for nothing (none, NONE, NULL, UNDEFINED)
-	required    bool                            // a text that must not be empty
-	instead     func(*job.Description) string   // what the writer has for an empty text
-	least, most int64                           // of a number
-	resource    job.Resource                    // of a limit
-	valid       func(v string) (problem string) // of a constant
-	set         func(d *job.Description, v string) (problem string)
+	required bool   // a text that must not be empty
+	word     string // for an empty text: none, NONE, NULL, UNDEFINED
+	least    int32  // of a number
+	most     uint32
+	resource job.Resource
+
+	// get and set stand for a value that is like no other; get also for what
+	// the writer has instead of an empty text. A problem is text for people;
+	// empty is none.
+	get func(d *job.Description) (value, problem string)
+	set func(d *job.Description, v string) (problem string)
 
 	// when tells whether the key belongs into the file, from what stands
 	// before it: a reader and a writer come to the same answer. nil is always.
@@ -59,14 +62,13 @@ func isZero(_ *job.Description, v string) bool         { return v == "0" }
 func isInfinite(_ *job.Description, v string) bool     { return v == "INFINITY" }
 func notInteractive(d *job.Description, _ string) bool { return d.Interactive == nil }
 
-// read returns the value that a description has for the key. A problem is text
-// for people; empty is none.
+// read returns the value that a description has for the key.
 func (k *configKey) read(d *job.Description) (value, problem string) {
 	switch {
 	case k.text != nil:
 		return k.readText(d)
 	case k.number != nil:
-		return getNumber(*k.number(d), k.least, k.most)
+		return getNumber(*k.number(d), int64(k.least), int64(k.most))
 	case k.flag != nil:
 		return formatFlag(*k.flag(d)), ""
 	case k.seconds != nil:
@@ -86,7 +88,7 @@ func (k *configKey) read(d *job.Description) (value, problem string) {
 	case k.get != nil:
 		return k.get(d)
 	}
-	return k.constant, ""
+	return k.word, ""
 }
 
 func (k *configKey) readText(d *job.Description) (value, problem string) {
@@ -95,14 +97,13 @@ func (k *configKey) readText(d *job.Description) (value, problem string) {
 		return s, ""
 	case k.required:
 		return "", "it is empty"
-	case k.instead != nil:
-		return k.instead(d), ""
+	case k.get != nil:
+		return k.get(d)
 	}
 	return k.word, ""
 }
 
-// write gives a description the value of the key. A problem is text for people;
-// empty is none.
+// write gives a description the value of the key.
 func (k *configKey) write(d *job.Description, v string) (problem string) {
 	switch {
 	case k.text != nil:
@@ -114,7 +115,7 @@ func (k *configKey) write(d *job.Description, v string) (problem string) {
 		}
 		*k.text(d) = v
 	case k.number != nil:
-		return setNumber(k.number(d), v, k.least, k.most)
+		return setNumber(k.number(d), v, int64(k.least), int64(k.most))
 	case k.flag != nil:
 		*k.flag(d) = v == "1"
 		return zeroOrOne(v)
@@ -133,15 +134,11 @@ func (k *configKey) write(d *job.Description, v string) (problem string) {
 			d.Interactive = &job.Interactive{}
 		}
 		*k.interactive(d.Interactive) = v
-	case k.set != nil:
-		return k.set(d, v)
 	default:
-		return k.valid(v)
+		return k.set(d, v)
 	}
 	return ""
 }
-
-func anything(string) string { return "" }
 
 func zeroOrOne(v string) string {
 	if v != "0" && v != "1" {
@@ -241,7 +238,7 @@ func parseSeconds(s string) (ns int64, ok bool) {
 
 // limitPart is a part of the limit of a resource. The last two are the flags of
 // a "consumable JOB" beside a value.
-type limitPart int
+type limitPart uint8
 
 const (
 	noLimit limitPart = iota

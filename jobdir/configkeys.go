@@ -33,9 +33,9 @@ var configKeys = [...]configKey{
 	{name: "fs_stderr_tmp_path", text: func(d *job.Description) *string { return &d.Streams[2].Staging.TmpPath }},
 	{name: "fs_stderr_file_staging", flag: func(d *job.Description) *bool { return &d.Streams[2].Staging.Enabled }},
 
-	{name: "stdout_path", text: func(d *job.Description) *string { return &d.Streams[1].Path }, instead: workingDirectory},
-	{name: "stderr_path", text: func(d *job.Description) *string { return &d.Streams[2].Path }, instead: workingDirectory},
-	{name: "stdin_path", text: func(d *job.Description) *string { return &d.Streams[0].Path }, instead: nullDevice},
+	{name: "stdout_path", text: func(d *job.Description) *string { return &d.Streams[1].Path }, get: workingDirectory},
+	{name: "stderr_path", text: func(d *job.Description) *string { return &d.Streams[2].Path }, get: workingDirectory},
+	{name: "stdin_path", text: func(d *job.Description) *string { return &d.Streams[0].Path }, get: nullDevice},
 	{name: "merge_stderr", flag: func(d *job.Description) *bool { return &d.MergeError }},
 	{name: "tmpdir", text: func(d *job.Description) *string { return &d.Tmpdir }},
 	{name: "handle_as_binary", flag: func(d *job.Description) *bool { return &d.Command.Binary }},
@@ -136,7 +136,7 @@ var configKeys = [...]configKey{
 	{name: "job_arg", arguments: true},
 	{name: "queue_tmpdir", text: func(d *job.Description) *string { return &d.QueueTmpdir }},
 	{name: "display", interactive: func(i *job.Interactive) *string { return &i.Display }, when: isQsh},
-	{name: "use_afs", constant: "0", valid: withoutAFS},
+	{name: "use_afs", word: "0", set: withoutAFS},
 	{name: "admin_user", text: func(d *job.Description) *string { return &d.AdminUser }, word: "none"},
 	{name: "notify_kill_type", number: func(d *job.Description) *int { return (*int)(&d.NotifyKill.Kind) }, most: 2},
 	{name: "notify_kill", text: func(d *job.Description) *string { return &d.NotifyKill.Signal }, word: "default"},
@@ -152,7 +152,7 @@ var configKeys = [...]configKey{
 	// QRSH. qrsh_control_port is a variable of the user; only one daemon can
 	// come behind it.
 	{name: "master_host", interactive: func(i *job.Interactive) *string { return &i.MasterHost }, when: namedRemote, unless: notInteractive},
-	{name: "commd_port", constant: "-1", valid: anything, when: isRemote},
+	{name: "commd_port", word: "-1", set: ignore, when: isRemote},
 	{name: "qrsh_control_port", interactive: func(i *job.Interactive) *string { return &i.ControlPort }, when: isRemote, unless: isEmpty},
 	{name: "qlogin_daemon", interactive: func(i *job.Interactive) *string { return &i.Daemon }, when: isQlogin},
 	{name: "rsh_daemon", interactive: func(i *job.Interactive) *string { return &i.Daemon }, when: isQrsh},
@@ -160,13 +160,13 @@ var configKeys = [...]configKey{
 	{name: "qrsh_tmpdir", interactive: func(i *job.Interactive) *string { return &i.Tmpdir }, when: isQrsh},
 	{name: "qrsh_pid_file", interactive: func(i *job.Interactive) *string { return &i.PIDFile }, when: isQrsh},
 
-	{name: "write_osjob_id", constant: "1", valid: zeroOrOne},
+	{name: "write_osjob_id", word: "1", set: ignoreFlag},
 	{name: "inherit_env", flag: func(d *job.Description) *bool { return &d.InheritEnv }},
-	{name: "enable_windomacc", constant: "0", valid: zeroOrOne},
+	{name: "enable_windomacc", word: "0", set: ignoreFlag},
 	{name: "enable_addgrp_kill", flag: func(d *job.Description) *bool { return &d.AddGroupKill }},
-	{name: "csp", constant: "0", valid: zeroOrOne},
-	{name: "ignore_fqdn", constant: "0", valid: zeroOrOne},
-	{name: "default_domain", constant: "none", valid: anything},
+	{name: "csp", word: "0", set: ignoreFlag},
+	{name: "ignore_fqdn", word: "0", set: ignoreFlag},
+	{name: "default_domain", word: "none", set: ignore},
 
 	// Our own stand behind the last key of the original, which does not look
 	// at keys that it does not ask for. They are written where they say
@@ -199,8 +199,8 @@ var configKeys = [...]configKey{
 	{name: "ckpt_when", text: func(d *job.Description) *string { return &d.Ckpt.When }, when: hasCkpt, unless: isEmpty},
 }
 
-func workingDirectory(d *job.Description) string { return d.Cwd }
-func nullDevice(*job.Description) string         { return "/dev/null" }
+func workingDirectory(d *job.Description) (string, string) { return d.Cwd, "" }
+func nullDevice(*job.Description) (string, string)         { return "/dev/null", "" }
 
 func hasCkpt(d *job.Description) bool   { return d.Ckpt != nil }
 func hasNoCkpt(d *job.Description) bool { return d.Ckpt == nil }
@@ -297,11 +297,13 @@ func getStartMode(d *job.Description) (string, string) {
 }
 
 func setStartMode(d *job.Description, v string) string {
-	d.Command.StartMode = job.ShellStartMode(strings.ToLower(v))
-	if !d.Command.StartMode.Valid() {
-		return quote(v) + " is no shell_start_mode of queue_conf(5)"
+	for _, m := range []job.ShellStartMode{job.PosixCompliant, job.UnixBehavior, job.ScriptFromStdin, job.RawExec} {
+		if strings.EqualFold(v, string(m)) {
+			d.Command.StartMode = m
+			return ""
+		}
 	}
-	return ""
+	return quote(v) + " is no shell_start_mode of queue_conf(5)"
 }
 
 // argumentCount is njob_args. What the reader does with it is in ParseConfig,
@@ -311,7 +313,10 @@ func argumentCount(d *job.Description) *int {
 	return &n
 }
 
-func withoutAFS(v string) string {
+func ignore(*job.Description, string) string         { return "" }
+func ignoreFlag(_ *job.Description, v string) string { return zeroOrOne(v) }
+
+func withoutAFS(_ *job.Description, v string) string {
 	if v == "1" {
 		return "AFS is not supported"
 	}

@@ -1,7 +1,6 @@
 package jobdir
 
 import (
-	"bytes"
 	"math"
 	"strconv"
 	"strings"
@@ -61,8 +60,7 @@ type usageKey struct {
 	exact func(u *Usage) *time.Time // the same with its fraction; nothing where there is none
 	micro func(u *Usage) *float64   // six digits behind the point, as the original writes it
 	float func(u *Usage) *float64   // as many as it needs; nothing for 0
-	get   func(u *Usage) string
-	set   func(u *Usage, v string) bool
+	other func(u *Usage) string     // like no other; writeOther reads it
 }
 
 // read returns what a usage has for the key; "" for a key of ours that has
@@ -91,7 +89,7 @@ func (k *usageKey) read(u *Usage) string {
 		}
 		return formatFloat(*k.float(u))
 	}
-	return k.get(u)
+	return k.other(u)
 }
 
 // write gives a usage the value of the key; false when it is none.
@@ -115,18 +113,39 @@ func (k *usageKey) write(u *Usage, v string) bool {
 	case k.float != nil:
 		return setFloat(k.float(u), v)
 	}
-	return k.set(u, v)
+	return writeOther(u, k.name, v)
+}
+
+// writeOther reads the values that are like no other. It is no part of the
+// table: the supervisor writes usages, and never reads one.
+func writeOther(u *Usage, name, v string) bool {
+	switch name {
+	case "wait_status":
+		n, err := strconv.ParseUint(v, 10, 32)
+		u.WaitStatus = WaitStatus(n)
+		return err == nil
+	case "maxvmem":
+		n, err := strconv.ParseInt(v, 10, 64)
+		u.MaxVmem = n
+		return err == nil
+	case "limit":
+		return setExceeded(u, v)
+	case "reason":
+		u.Reason = unescape(v)
+		return true
+	}
+	return setFloat(&u.Wallclock, v) // ru_wallclock, wallclock
 }
 
 // usageKeys are the keys in the original's order, then ours. Those of ours that
 // repeat one of the original's have the fraction that it cannot have.
 var usageKeys = [...]usageKey{
-	{name: "wait_status", get: getWaitStatus, set: setWaitStatus},
+	{name: "wait_status", other: getWaitStatus},
 	{name: "exit_status", small: func(u *Usage) *int { return &u.ExitStatus }},
 	{name: "signal", small: func(u *Usage) *int { return &u.Signal }},
 	{name: "start_time", time: func(u *Usage) *time.Time { return &u.Start }},
 	{name: "end_time", time: func(u *Usage) *time.Time { return &u.End }},
-	{name: "ru_wallclock", get: wholeWallclock, set: setWallclock},
+	{name: "ru_wallclock", other: wholeWallclock},
 	{name: "ru_utime", micro: func(u *Usage) *float64 { return &u.UserTime }},
 	{name: "ru_stime", micro: func(u *Usage) *float64 { return &u.SystemTime }},
 	{name: "ru_maxrss", whole: func(u *Usage) *int64 { return &u.MaxRSS }, unit: kib},
@@ -146,25 +165,19 @@ var usageKeys = [...]usageKey{
 
 	{name: "exact_start_time", exact: func(u *Usage) *time.Time { return &u.Start }},
 	{name: "exact_end_time", exact: func(u *Usage) *time.Time { return &u.End }},
-	{name: "wallclock", get: exactWallclock, set: setWallclock},
+	{name: "wallclock", other: exactWallclock},
 	{name: "cpu", float: func(u *Usage) *float64 { return &u.CPU }},
 	{name: "mem", float: func(u *Usage) *float64 { return &u.Mem }},
 	{name: "io", float: func(u *Usage) *float64 { return &u.IO }},
 	{name: "iow", float: func(u *Usage) *float64 { return &u.IOWait }},
-	{name: "maxvmem", get: getMaxVmem, set: setMaxVmem},
-	{name: "limit", get: getExceeded, set: setExceeded},
-	{name: "reason", get: getReason, set: setReason},
+	{name: "maxvmem", other: getMaxVmem},
+	{name: "limit", other: getExceeded},
+	{name: "reason", other: getReason},
 }
 
 const kib = 1024
 
 func getWaitStatus(u *Usage) string { return strconv.FormatUint(uint64(u.WaitStatus), 10) }
-
-func setWaitStatus(u *Usage, v string) bool {
-	n, err := strconv.ParseUint(v, 10, 32)
-	u.WaitStatus = WaitStatus(n)
-	return err == nil
-}
 
 // wholeWallclock is the original's: the difference of its two times.
 func wholeWallclock(u *Usage) string { return strconv.FormatInt(u.End.Unix()-u.Start.Unix(), 10) }
@@ -176,8 +189,6 @@ func exactWallclock(u *Usage) string {
 	return formatFloat(u.Wallclock)
 }
 
-func setWallclock(u *Usage, v string) bool { return setFloat(&u.Wallclock, v) }
-
 func getMaxVmem(u *Usage) string {
 	if u.MaxVmem == 0 {
 		return ""
@@ -185,18 +196,7 @@ func getMaxVmem(u *Usage) string {
 	return strconv.FormatInt(u.MaxVmem, 10)
 }
 
-func setMaxVmem(u *Usage, v string) bool {
-	n, err := strconv.ParseInt(v, 10, 64)
-	u.MaxVmem = n
-	return err == nil
-}
-
 func getReason(u *Usage) string { return escape(u.Reason) }
-
-func setReason(u *Usage, v string) bool {
-	u.Reason = unescape(v)
-	return true
-}
 
 func setFloat(to *float64, v string) bool {
 	f, err := strconv.ParseFloat(v, 64)
@@ -237,14 +237,14 @@ func formatFloat(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) 
 
 // FormatUsage prints the file usage.
 func FormatUsage(u *Usage) []byte {
-	var b bytes.Buffer
+	b := make([]byte, 0, 1024)
 	for i := range usageKeys {
 		k := &usageKeys[i]
 		if v := k.read(u); v != "" {
-			writeLine(&b, k.name, v)
+			b = appendLine(b, k.name, v)
 		}
 	}
-	return b.Bytes()
+	return b
 }
 
 // ParseUsage reads a file usage of ours or of the original's shepherd. As its

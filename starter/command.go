@@ -43,22 +43,20 @@ func jobInvocation(d *job.Description) invocation {
 	if c.LoginShell {
 		sh0 = "-" + sh0
 	}
-	with := func(head ...string) []string { return append(head, c.Args...) }
-
 	fromStdin := c.StartMode == job.ScriptFromStdin && !c.Binary
 	switch {
 	case fromStdin:
-		return invocation{shell, with(sh0, "-s"), true, starterEnv}
+		return invocation{shell, append([]string{sh0, "-s"}, c.Args...), true, starterEnv}
 	case d.StarterMethod != "":
-		return invocation{shell, with(sh0, c.File), false, starterEnv}
+		return invocation{shell, append([]string{sh0, c.File}, c.Args...), false, starterEnv}
 	case c.Binary && c.NoShell:
-		return invocation{c.File, with(c.File), false, nil}
+		return invocation{c.File, append([]string{c.File}, c.Args...), false, nil}
 	case c.Binary:
 		return invocation{shell, []string{sh0, "-c", shellCommand(c)}, false, nil}
 	case c.StartMode == job.PosixCompliant:
-		return invocation{shell, with(sh0, c.File), false, nil}
+		return invocation{shell, append([]string{sh0, c.File}, c.Args...), false, nil}
 	default:
-		return invocation{c.File, with(c.File), false, nil}
+		return invocation{c.File, append([]string{c.File}, c.Args...), false, nil}
 	}
 }
 

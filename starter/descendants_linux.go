@@ -1,10 +1,10 @@
 package starter
 
 import (
-	"bytes"
 	"errors"
 	"io/fs"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -79,8 +79,8 @@ func childrenOf(pid int) []int {
 		if errors.Is(err, fs.ErrNotExist) && exists(task) {
 			return childrenByScan(pid) // a kernel without CONFIG_PROC_CHILDREN
 		}
-		for _, f := range bytes.Fields(b) {
-			list = append(list, atoi(string(f)))
+		for f := range strings.FieldsSeq(string(b)) {
+			list = append(list, atoi(f))
 		}
 	}
 	return list
@@ -119,11 +119,12 @@ func statField(pid, field int) int {
 		return 0
 	}
 	// The name is in parentheses and may hold anything, these included.
-	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+	s := string(b)
+	f := strings.Fields(s[strings.LastIndexByte(s, ')')+1:])
 	if field >= len(f) {
 		return 0
 	}
-	return atoi(string(f[field]))
+	return atoi(f[field])
 }
 
 // signalJob delivers a signal to every process of the job, once to each. It
