@@ -46,19 +46,24 @@ func jobInvocation(d *job.Description) invocation {
 	fromStdin := c.StartMode == job.ScriptFromStdin && !c.Binary
 	switch {
 	case fromStdin:
-		return invocation{shell, append([]string{sh0, "-s"}, c.Args...), true, starterEnv}
+		return invocation{shell, before(c.Args, sh0, "-s"), true, starterEnv}
 	case d.StarterMethod != "":
-		return invocation{shell, append([]string{sh0, c.File}, c.Args...), false, starterEnv}
+		return invocation{shell, before(c.Args, sh0, c.File), false, starterEnv}
 	case c.Binary && c.NoShell:
-		return invocation{c.File, append([]string{c.File}, c.Args...), false, nil}
+		return invocation{c.File, before(c.Args, c.File), false, nil}
 	case c.Binary:
 		return invocation{shell, []string{sh0, "-c", shellCommand(c)}, false, nil}
 	case c.StartMode == job.PosixCompliant:
-		return invocation{shell, append([]string{sh0, c.File}, c.Args...), false, nil}
+		return invocation{shell, before(c.Args, sh0, c.File), false, nil}
 	default:
-		return invocation{c.File, append([]string{c.File}, c.Args...), false, nil}
+		return invocation{c.File, before(c.Args, c.File), false, nil}
 	}
 }
+
+// before is args with something in front.
+//
+//go:noinline
+func before(args []string, head ...string) []string { return append(head, args...) }
 
 // shellCommand joins command and arguments as the original does: one blank
 // behind each and no quoting, so that the shell splits and expands them again.
