@@ -1,7 +1,6 @@
 package jobdir
 
 import (
-	"bytes"
 	"strconv"
 	"strings"
 
@@ -13,7 +12,7 @@ import (
 // FormatArguments. A value that would not come back as it went is refused with
 // a *ValueError.
 func FormatConfig(d *job.Description) ([]byte, error) {
-	var b bytes.Buffer
+	var b []byte
 	if d.Interactive != nil && !namedQsh(d) && !namedRemote(d) {
 		return nil, &ValueError{FileConfig, "script_file", quote(d.Command.File) + " is no kind of interactive job"}
 	}
@@ -22,29 +21,30 @@ func FormatConfig(d *job.Description) ([]byte, error) {
 		switch {
 		case k.arguments:
 			for i, a := range d.Command.Args {
-				writeLine(&b, argumentKey(i), displayArgument(a))
+				b = appendLine(b, argumentKey(i), displayArgument(a))
 			}
 			continue
-		case !k.belongs(d), k.unless != nil && k.unless(d, k.value):
+		case !k.belongs(d):
 			continue
 		}
-		v, problem := k.value.get(d)
+		v, problem := k.read(d)
+		if k.unless != nil && k.unless(d, v) {
+			continue
+		}
 		if problem == "" && strings.ContainsAny(v, "\n\x00") {
 			problem = quote(v) + " contains a newline or a NUL byte"
 		}
 		if problem != "" {
 			return nil, &ValueError{FileConfig, k.name, problem}
 		}
-		writeLine(&b, k.name, v)
+		b = appendLine(b, k.name, v)
 	}
-	return b.Bytes(), nil
+	return b, nil
 }
 
-func writeLine(b *bytes.Buffer, key, value string) {
-	b.WriteString(key)
-	b.WriteByte('=')
-	b.WriteString(value)
-	b.WriteByte('\n')
+func appendLine(b []byte, key, value string) []byte {
+	b = append(append(b, key...), '=')
+	return append(append(b, value...), '\n')
 }
 
 func argumentKey(i int) string { return "job_arg" + strconv.Itoa(i+1) }
@@ -119,7 +119,7 @@ func (r *configReader) take(key, value string) error {
 	if !k.belongs(r.d) {
 		return r.fail(key, "does not belong to a job of this kind")
 	}
-	if problem := k.value.set(r.d, value); problem != "" {
+	if problem := k.write(r.d, value); problem != "" {
 		return r.fail(key, problem)
 	}
 	if key == "njob_args" {

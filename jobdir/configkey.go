@@ -9,125 +9,136 @@ import (
 	"github.com/execd-project/execd/specifier"
 )
 
-// configKey is one key of the config file. Only the name and the value are
-// needed.
+// configKey is one key of the config file: its name, what it stands for, and
+// when it is there.
+//
+// It holds data and plain functions, so that the compiler lays out the table of
+// keys: otherwise every job would pay for making it. There is no interface in
+// it, since the type of a field behind one stays in the executable with all that
+// it can do.
 type configKey struct {
-	name  string
-	value configValue
+	name string
+
+	// What the value is: one of these; with none, a text without a meaning
+	// for us, of which the reader takes what set accepts.
+	text        func(d *job.Description) *string
+	number      func(d *job.Description) *int
+	flag        func(d *job.Description) *bool
+	seconds     func(d *job.Description) *time.Duration // the original knows whole seconds; a fraction stands behind a point
+	instant     func(d *job.Description) *time.Time     // seconds since 1970; 0 is none
+	interactive func(i *job.Interactive) *string        // a text; reading it makes the job interactive
+	limit       limitPart                               // of resource
+	arguments   bool                                    // the place of job_arg1, job_arg2 and so on
+
+	// More about it.
+	required bool   // a text that must not be empty
+	word     string // for an empty text: none, NONE, NULL, UNDEFINED
+	least    int32  // of a number
+	most     uint32
+	resource job.Resource
+
+	// get and set stand for a value that is like no other; get also for what
+	// the writer has instead of an empty text. A problem is text for people;
+	// empty is none.
+	get func(d *job.Description) (value, problem string)
+	set func(d *job.Description, v string) (problem string)
+
 	// when tells whether the key belongs into the file, from what stands
 	// before it: a reader and a writer come to the same answer. nil is always.
 	when func(d *job.Description) bool
 	// unless makes the key optional: it may be missing where when allows it,
-	// and the writer leaves it out where unless holds.
-	unless func(d *job.Description, v configValue) bool
-	// arguments marks the place of job_arg1, job_arg2 and so on.
-	arguments bool
+	// and the writer leaves it out where unless holds for it.
+	unless func(d *job.Description, value string) bool
 }
 
 func (k *configKey) named(name string) bool { return k.name == name && !k.arguments }
 
 func (k *configKey) belongs(d *job.Description) bool { return k.when == nil || k.when(d) }
 
-// configValue is how the value of a key goes from and to a description. A
-// problem is text for people; empty is none. A set is complete before the next
-// line is read.
-//
-// The types are data, so that the table of keys is laid out by the compiler:
-// every job would pay for making it.
-type configValue interface {
-	get(d *job.Description) (value, problem string)
-	set(d *job.Description, value string) (problem string)
-}
-
 // Conditions for leaving an optional key out.
-func never(*job.Description, configValue) bool              { return false }
-func isEmpty(d *job.Description, v configValue) bool        { return is(d, v, "") }
-func isZero(d *job.Description, v configValue) bool         { return is(d, v, "0") }
-func isInfinite(d *job.Description, v configValue) bool     { return is(d, v, "INFINITY") }
-func notInteractive(d *job.Description, _ configValue) bool { return d.Interactive == nil }
+func never(*job.Description, string) bool              { return false }
+func isEmpty(_ *job.Description, v string) bool        { return v == "" }
+func isZero(_ *job.Description, v string) bool         { return v == "0" }
+func isInfinite(_ *job.Description, v string) bool     { return v == "INFINITY" }
+func notInteractive(d *job.Description, _ string) bool { return d.Interactive == nil }
 
-func is(d *job.Description, v configValue, nothing string) bool {
-	value, _ := v.get(d)
-	return value == nothing
+// read returns the value that a description has for the key.
+func (k *configKey) read(d *job.Description) (value, problem string) {
+	switch {
+	case k.text != nil:
+		return k.readText(d)
+	case k.number != nil:
+		return getNumber(*k.number(d), int64(k.least), int64(k.most))
+	case k.flag != nil:
+		return formatFlag(*k.flag(d)), ""
+	case k.seconds != nil:
+		if *k.seconds(d) < 0 {
+			return "", "it is negative"
+		}
+		return formatSeconds(int64(*k.seconds(d))), ""
+	case k.instant != nil:
+		return getInstant(*k.instant(d))
+	case k.limit != noLimit:
+		return getLimit(&d.Limits[k.resource], k.resource, k.limit)
+	case k.interactive != nil:
+		if d.Interactive == nil {
+			return "", ""
+		}
+		return *k.interactive(d.Interactive), ""
+	case k.get != nil:
+		return k.get(d)
+	}
+	return k.word, ""
 }
 
-// text is a string that is written as it is.
-type text func(d *job.Description) *string
-
-func (field text) get(d *job.Description) (string, string) { return *field(d), "" }
-
-func (field text) set(d *job.Description, v string) string {
-	*field(d) = v
-	return ""
-}
-
-// required is a text that must not be empty.
-type required func(d *job.Description) *string
-
-func (field required) get(d *job.Description) (string, string) {
-	if *field(d) == "" {
+func (k *configKey) readText(d *job.Description) (value, problem string) {
+	switch s := *k.text(d); {
+	case s != "":
+		return s, ""
+	case k.required:
 		return "", "it is empty"
+	case k.get != nil:
+		return k.get(d)
 	}
-	return *field(d), ""
+	return k.word, ""
 }
 
-func (field required) set(d *job.Description, v string) string {
-	if v == "" {
-		return "it is empty"
+// write gives a description the value of the key.
+func (k *configKey) write(d *job.Description, v string) (problem string) {
+	switch {
+	case k.text != nil:
+		if k.required && v == "" {
+			return "it is empty"
+		}
+		if k.word != "" && strings.EqualFold(v, k.word) {
+			v = ""
+		}
+		*k.text(d) = v
+	case k.number != nil:
+		return setNumber(k.number(d), v, int64(k.least), int64(k.most))
+	case k.flag != nil:
+		*k.flag(d) = v == "1"
+		return zeroOrOne(v)
+	case k.seconds != nil:
+		ns, ok := parseSeconds(v)
+		if !ok {
+			return quote(v) + " is no number of seconds"
+		}
+		*k.seconds(d) = time.Duration(ns)
+	case k.instant != nil:
+		return setInstant(k.instant(d), v)
+	case k.limit != noLimit:
+		return setLimit(&d.Limits[k.resource], k.resource, k.limit, v)
+	case k.interactive != nil:
+		if d.Interactive == nil {
+			d.Interactive = &job.Interactive{}
+		}
+		*k.interactive(d.Interactive) = v
+	default:
+		return k.set(d, v)
 	}
-	*field(d) = v
 	return ""
 }
-
-// worded is a text with a word for nothing: none, NONE, NULL, UNDEFINED.
-type worded struct {
-	word  string
-	field func(d *job.Description) *string
-}
-
-func (w worded) get(d *job.Description) (string, string) {
-	if s := *w.field(d); s != "" {
-		return s, ""
-	}
-	return w.word, ""
-}
-
-func (w worded) set(d *job.Description, v string) string {
-	if strings.EqualFold(v, w.word) {
-		v = ""
-	}
-	*w.field(d) = v
-	return ""
-}
-
-// path is a text for which the writer has a substitute when it is empty.
-type path struct {
-	field   func(d *job.Description) *string
-	instead func(d *job.Description) string
-}
-
-func (p path) get(d *job.Description) (string, string) {
-	if s := *p.field(d); s != "" {
-		return s, ""
-	}
-	return p.instead(d), ""
-}
-
-func (p path) set(d *job.Description, v string) string {
-	*p.field(d) = v
-	return ""
-}
-
-// constant is a key without a meaning for us: the writer writes value, the
-// reader takes whatever valid accepts.
-type constant struct {
-	value string
-	valid func(string) string
-}
-
-func (c constant) get(*job.Description) (string, string)   { return c.value, "" }
-func (c constant) set(_ *job.Description, v string) string { return c.valid(v) }
-func anything(string) string                               { return "" }
 
 func zeroOrOne(v string) string {
 	if v != "0" && v != "1" {
@@ -136,35 +147,11 @@ func zeroOrOne(v string) string {
 	return ""
 }
 
-// number is an integer from least to most.
-type number struct {
-	least, most int64
-	field       func(d *job.Description) *int
-}
-
-func (n number) check(i int64) string {
-	if i < n.least || i > n.most {
-		return strconv.FormatInt(i, 10) + " is not between " + strconv.FormatInt(n.least, 10) +
-			" and " + strconv.FormatInt(n.most, 10)
+func formatFlag(set bool) string {
+	if set {
+		return "1"
 	}
-	return ""
-}
-
-func (n number) get(d *job.Description) (string, string) {
-	i := int64(*n.field(d))
-	return strconv.FormatInt(i, 10), n.check(i)
-}
-
-func (n number) set(d *job.Description, v string) string {
-	i, err := strconv.ParseInt(v, 10, 64)
-	if err != nil {
-		return quote(v) + " is not a number"
-	}
-	if problem := n.check(i); problem != "" {
-		return problem
-	}
-	*n.field(d) = int(i)
-	return ""
+	return "0"
 }
 
 // Bounds of numbers. The kernel's ids are 32 bits wide; the largest one means
@@ -174,45 +161,31 @@ const (
 	mostID     = 1<<32 - 2
 )
 
-type flag func(d *job.Description) *bool
-
-func (field flag) get(d *job.Description) (string, string) {
-	if *field(d) {
-		return "1", ""
+func checkNumber(n, least, most int64) (problem string) {
+	if n < least || n > most {
+		return strconv.FormatInt(n, 10) + " is not between " + strconv.FormatInt(least, 10) +
+			" and " + strconv.FormatInt(most, 10)
 	}
-	return "0", ""
-}
-
-func (field flag) set(d *job.Description, v string) string {
-	*field(d) = v == "1"
-	return zeroOrOne(v)
-}
-
-// seconds is a duration. The original knows whole seconds; a fraction stands
-// behind a point.
-type seconds func(d *job.Description) *time.Duration
-
-func (field seconds) get(d *job.Description) (string, string) {
-	if *field(d) < 0 {
-		return "", "it is negative"
-	}
-	return formatSeconds(int64(*field(d))), ""
-}
-
-func (field seconds) set(d *job.Description, v string) string {
-	ns, ok := parseSeconds(v)
-	if !ok {
-		return quote(v) + " is no number of seconds"
-	}
-	*field(d) = time.Duration(ns)
 	return ""
 }
 
-// instant is a point in time as seconds since 1970; 0 is none.
-type instant func(d *job.Description) *time.Time
+func getNumber(n int, least, most int64) (value, problem string) {
+	return strconv.Itoa(n), checkNumber(int64(n), least, most)
+}
 
-func (field instant) get(d *job.Description) (string, string) {
-	t := *field(d)
+func setNumber(to *int, v string, least, most int64) (problem string) {
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err != nil {
+		return quote(v) + " is not a number"
+	}
+	if problem := checkNumber(n, least, most); problem != "" {
+		return problem
+	}
+	*to = int(n)
+	return ""
+}
+
+func getInstant(t time.Time) (value, problem string) {
 	if t.IsZero() {
 		return "0", ""
 	}
@@ -222,14 +195,14 @@ func (field instant) get(d *job.Description) (string, string) {
 	return formatSeconds(t.UnixNano()), ""
 }
 
-func (field instant) set(d *job.Description, v string) string {
+func setInstant(to *time.Time, v string) (problem string) {
 	ns, ok := parseSeconds(v)
 	if !ok {
 		return quote(v) + " is no number of seconds since 1970"
 	}
-	*field(d) = time.Time{}
+	*to = time.Time{}
 	if ns != 0 {
-		*field(d) = time.Unix(0, ns)
+		*to = time.Unix(0, ns)
 	}
 	return ""
 }
@@ -263,27 +236,17 @@ func parseSeconds(s string) (ns int64, ok bool) {
 	return int64(n)*nanoseconds + int64(f), true
 }
 
-// soft and hard are the two values of a resource's limit.
-type (
-	soft job.Resource
-	hard job.Resource
+// limitPart is a part of the limit of a resource. The last two are the flags of
+// a "consumable JOB" beside a value.
+type limitPart uint8
+
+const (
+	noLimit limitPart = iota
+	soft
+	hard
+	softPerJob
+	hardPerJob
 )
-
-func (r soft) get(d *job.Description) (string, string) {
-	return getLimit(&d.Limits[r], job.Resource(r), d.Limits[r].Soft)
-}
-
-func (r hard) get(d *job.Description) (string, string) {
-	return getLimit(&d.Limits[r], job.Resource(r), d.Limits[r].Hard)
-}
-
-func (r soft) set(d *job.Description, v string) string {
-	return setLimit(&d.Limits[r], job.Resource(r), false, v)
-}
-
-func (r hard) set(d *job.Description, v string) string {
-	return setLimit(&d.Limits[r], job.Resource(r), true, v)
-}
 
 // canBeUnset tells the limits of execd_params, which are UNDEFINED by default.
 func canBeUnset(r job.Resource) bool {
@@ -294,15 +257,22 @@ func canBeUnset(r job.Resource) bool {
 	return false
 }
 
-// setLimit sets one of the two values. A pair of which only one is defined
+// setLimit sets one of the parts. A pair of which only one value is defined
 // becomes that value twice: that is what the original's shepherd does with it.
 // The soft value comes first in such pairs.
-func setLimit(l *job.Limit, r job.Resource, hard bool, v string) string {
-	if v == "UNDEFINED" {
+func setLimit(l *job.Limit, r job.Resource, part limitPart, v string) (problem string) {
+	switch {
+	case part == softPerJob:
+		l.SoftPerJob = v == "1"
+		return zeroOrOne(v)
+	case part == hardPerJob:
+		l.HardPerJob = v == "1"
+		return zeroOrOne(v)
+	case v == "UNDEFINED":
 		switch {
 		case !canBeUnset(r):
 			return "UNDEFINED is no limit"
-		case !hard:
+		case part == soft:
 			*l = job.Limit{Soft: specifier.Infinity, Hard: specifier.Infinity, Unset: true}
 		case !l.Unset:
 			l.Hard = l.Soft
@@ -313,7 +283,7 @@ func setLimit(l *job.Limit, r job.Resource, hard bool, v string) string {
 	if err != nil {
 		return err.Error()
 	}
-	if !hard {
+	if part == soft {
 		l.Soft, l.Unset = n, false
 		return ""
 	}
@@ -326,9 +296,17 @@ func setLimit(l *job.Limit, r job.Resource, hard bool, v string) string {
 
 // getLimit prints times and counts as plain numbers: the original reads these
 // in any notation, people read them without one.
-func getLimit(l *job.Limit, r job.Resource, v uint64) (value, problem string) {
-	if l.Unset && canBeUnset(r) {
+func getLimit(l *job.Limit, r job.Resource, part limitPart) (value, problem string) {
+	v := l.Soft
+	switch {
+	case part == softPerJob:
+		return formatFlag(l.SoftPerJob), ""
+	case part == hardPerJob:
+		return formatFlag(l.HardPerJob), ""
+	case l.Unset && canBeUnset(r):
 		return "UNDEFINED", ""
+	case part == hard:
+		v = l.Hard
 	}
 	s := "INFINITY"
 	switch {
@@ -343,26 +321,3 @@ func getLimit(l *job.Limit, r job.Resource, v uint64) (value, problem string) {
 	}
 	return s, ""
 }
-
-// softPerJob and hardPerJob are the flags of a "consumable JOB" beside a limit.
-type (
-	softPerJob job.Resource
-	hardPerJob job.Resource
-)
-
-func (r softPerJob) flag(d *job.Description) *bool { return &d.Limits[r].SoftPerJob }
-func (r hardPerJob) flag(d *job.Description) *bool { return &d.Limits[r].HardPerJob }
-
-func (r softPerJob) get(d *job.Description) (string, string) { return flag(r.flag).get(d) }
-func (r softPerJob) set(d *job.Description, v string) string { return flag(r.flag).set(d, v) }
-func (r hardPerJob) get(d *job.Description) (string, string) { return flag(r.flag).get(d) }
-func (r hardPerJob) set(d *job.Description, v string) string { return flag(r.flag).set(d, v) }
-
-// special is a value that is like no other.
-type special struct {
-	read  func(d *job.Description) (string, string)
-	write func(d *job.Description, v string) string
-}
-
-func (s special) get(d *job.Description) (string, string) { return s.read(d) }
-func (s special) set(d *job.Description, v string) string { return s.write(d, v) }

@@ -17,190 +17,190 @@ import (
 // An optional key is therefore never allowed right behind a value that a user
 // controls; TestNoLineCanBeAdded tries every key in every place.
 var configKeys = [...]configKey{
-	{name: "add_grp_id", value: number{0, mostID, func(d *job.Description) *int { return &d.AddGroupID }}, unless: isZero},
-	{name: "skip_ngroups_max_silently", value: special{getSkipGroupLimit, setSkipGroupLimit}, unless: isEmpty},
+	{name: "add_grp_id", number: func(d *job.Description) *int { return &d.AddGroupID }, most: mostID, unless: isZero},
+	{name: "skip_ngroups_max_silently", get: getSkipGroupLimit, set: setSkipGroupLimit, unless: isEmpty},
 
-	{name: "fs_stdin_host", value: worded{`""`, func(d *job.Description) *string { return &d.Streams[0].Staging.Host }}},
-	{name: "fs_stdin_path", value: text(func(d *job.Description) *string { return &d.Streams[0].Staging.Path })},
-	{name: "fs_stdin_tmp_path", value: text(func(d *job.Description) *string { return &d.Streams[0].Staging.TmpPath })},
-	{name: "fs_stdin_file_staging", value: flag(func(d *job.Description) *bool { return &d.Streams[0].Staging.Enabled })},
-	{name: "fs_stdout_host", value: worded{`""`, func(d *job.Description) *string { return &d.Streams[1].Staging.Host }}},
-	{name: "fs_stdout_path", value: text(func(d *job.Description) *string { return &d.Streams[1].Staging.Path })},
-	{name: "fs_stdout_tmp_path", value: text(func(d *job.Description) *string { return &d.Streams[1].Staging.TmpPath })},
-	{name: "fs_stdout_file_staging", value: flag(func(d *job.Description) *bool { return &d.Streams[1].Staging.Enabled })},
-	{name: "fs_stderr_host", value: worded{`""`, func(d *job.Description) *string { return &d.Streams[2].Staging.Host }}},
-	{name: "fs_stderr_path", value: text(func(d *job.Description) *string { return &d.Streams[2].Staging.Path })},
-	{name: "fs_stderr_tmp_path", value: text(func(d *job.Description) *string { return &d.Streams[2].Staging.TmpPath })},
-	{name: "fs_stderr_file_staging", value: flag(func(d *job.Description) *bool { return &d.Streams[2].Staging.Enabled })},
+	{name: "fs_stdin_host", text: func(d *job.Description) *string { return &d.Streams[0].Staging.Host }, word: `""`},
+	{name: "fs_stdin_path", text: func(d *job.Description) *string { return &d.Streams[0].Staging.Path }},
+	{name: "fs_stdin_tmp_path", text: func(d *job.Description) *string { return &d.Streams[0].Staging.TmpPath }},
+	{name: "fs_stdin_file_staging", flag: func(d *job.Description) *bool { return &d.Streams[0].Staging.Enabled }},
+	{name: "fs_stdout_host", text: func(d *job.Description) *string { return &d.Streams[1].Staging.Host }, word: `""`},
+	{name: "fs_stdout_path", text: func(d *job.Description) *string { return &d.Streams[1].Staging.Path }},
+	{name: "fs_stdout_tmp_path", text: func(d *job.Description) *string { return &d.Streams[1].Staging.TmpPath }},
+	{name: "fs_stdout_file_staging", flag: func(d *job.Description) *bool { return &d.Streams[1].Staging.Enabled }},
+	{name: "fs_stderr_host", text: func(d *job.Description) *string { return &d.Streams[2].Staging.Host }, word: `""`},
+	{name: "fs_stderr_path", text: func(d *job.Description) *string { return &d.Streams[2].Staging.Path }},
+	{name: "fs_stderr_tmp_path", text: func(d *job.Description) *string { return &d.Streams[2].Staging.TmpPath }},
+	{name: "fs_stderr_file_staging", flag: func(d *job.Description) *bool { return &d.Streams[2].Staging.Enabled }},
 
-	{name: "stdout_path", value: path{func(d *job.Description) *string { return &d.Streams[1].Path }, workingDirectory}},
-	{name: "stderr_path", value: path{func(d *job.Description) *string { return &d.Streams[2].Path }, workingDirectory}},
-	{name: "stdin_path", value: path{func(d *job.Description) *string { return &d.Streams[0].Path }, nullDevice}},
-	{name: "merge_stderr", value: flag(func(d *job.Description) *bool { return &d.MergeError })},
-	{name: "tmpdir", value: text(func(d *job.Description) *string { return &d.Tmpdir })},
-	{name: "handle_as_binary", value: flag(func(d *job.Description) *bool { return &d.Command.Binary })},
-	{name: "no_shell", value: flag(func(d *job.Description) *bool { return &d.Command.NoShell })},
+	{name: "stdout_path", text: func(d *job.Description) *string { return &d.Streams[1].Path }, get: workingDirectory},
+	{name: "stderr_path", text: func(d *job.Description) *string { return &d.Streams[2].Path }, get: workingDirectory},
+	{name: "stdin_path", text: func(d *job.Description) *string { return &d.Streams[0].Path }, get: nullDevice},
+	{name: "merge_stderr", flag: func(d *job.Description) *bool { return &d.MergeError }},
+	{name: "tmpdir", text: func(d *job.Description) *string { return &d.Tmpdir }},
+	{name: "handle_as_binary", flag: func(d *job.Description) *bool { return &d.Command.Binary }},
+	{name: "no_shell", flag: func(d *job.Description) *bool { return &d.Command.NoShell }},
 
 	// Of a job submitted with -ckpt.
-	{name: "ckpt_job", value: special{getCkptJob, setCkptJob}},
-	{name: "ckpt_restarted", value: number{0, 2, func(d *job.Description) *int { return (*int)(&d.Restarted) }}, when: hasCkpt},
-	{name: "ckpt_pid", value: number{0, mostNumber, func(d *job.Description) *int { return &d.Ckpt.PID }}, when: hasCkpt},
-	{name: "ckpt_osjobid", value: number{0, mostID, func(d *job.Description) *int { return &d.Ckpt.OSJobID }}, when: hasCkpt},
-	{name: "ckpt_interface", value: text(func(d *job.Description) *string { return &d.Ckpt.Interface }), when: hasCkpt},
-	{name: "ckpt_command", value: worded{"none", func(d *job.Description) *string { return &d.Ckpt.Command }}, when: hasCkpt},
-	{name: "ckpt_migr_command", value: worded{"none", func(d *job.Description) *string { return &d.Ckpt.MigrationCommand }}, when: hasCkpt},
-	{name: "ckpt_rest_command", value: worded{"none", func(d *job.Description) *string { return &d.Ckpt.RestartCommand }}, when: hasCkpt},
-	{name: "ckpt_clean_command", value: worded{"none", func(d *job.Description) *string { return &d.Ckpt.CleanCommand }}, when: hasCkpt},
-	{name: "ckpt_dir", value: worded{"none", func(d *job.Description) *string { return &d.Ckpt.Dir }}, when: hasCkpt},
-	{name: "ckpt_signal", value: worded{"none", func(d *job.Description) *string { return &d.Ckpt.Signal }}, when: hasCkpt},
-	{name: "ckpt_interval", value: seconds(func(d *job.Description) *time.Duration { return &d.Ckpt.Interval }), when: hasCkpt},
+	{name: "ckpt_job", get: getCkptJob, set: setCkptJob},
+	{name: "ckpt_restarted", number: func(d *job.Description) *int { return (*int)(&d.Restarted) }, most: 2, when: hasCkpt},
+	{name: "ckpt_pid", number: func(d *job.Description) *int { return &d.Ckpt.PID }, most: mostNumber, when: hasCkpt},
+	{name: "ckpt_osjobid", number: func(d *job.Description) *int { return &d.Ckpt.OSJobID }, most: mostID, when: hasCkpt},
+	{name: "ckpt_interface", text: func(d *job.Description) *string { return &d.Ckpt.Interface }, when: hasCkpt},
+	{name: "ckpt_command", text: func(d *job.Description) *string { return &d.Ckpt.Command }, word: "none", when: hasCkpt},
+	{name: "ckpt_migr_command", text: func(d *job.Description) *string { return &d.Ckpt.MigrationCommand }, word: "none", when: hasCkpt},
+	{name: "ckpt_rest_command", text: func(d *job.Description) *string { return &d.Ckpt.RestartCommand }, word: "none", when: hasCkpt},
+	{name: "ckpt_clean_command", text: func(d *job.Description) *string { return &d.Ckpt.CleanCommand }, word: "none", when: hasCkpt},
+	{name: "ckpt_dir", text: func(d *job.Description) *string { return &d.Ckpt.Dir }, word: "none", when: hasCkpt},
+	{name: "ckpt_signal", text: func(d *job.Description) *string { return &d.Ckpt.Signal }, word: "none", when: hasCkpt},
+	{name: "ckpt_interval", seconds: func(d *job.Description) *time.Duration { return &d.Ckpt.Interval }, when: hasCkpt},
 
-	{name: "h_vmem", value: hard(job.Vmem)},
-	{name: "h_vmem_is_consumable_job", value: hardPerJob(job.Vmem)},
-	{name: "s_vmem", value: soft(job.Vmem)},
-	{name: "s_vmem_is_consumable_job", value: softPerJob(job.Vmem)},
-	{name: "h_cpu", value: hard(job.CPU)},
-	{name: "h_cpu_is_consumable_job", value: hardPerJob(job.CPU)},
-	{name: "s_cpu", value: soft(job.CPU)},
-	{name: "s_cpu_is_consumable_job", value: softPerJob(job.CPU)},
-	{name: "h_stack", value: hard(job.Stack)},
-	{name: "h_stack_is_consumable_job", value: hardPerJob(job.Stack)},
-	{name: "s_stack", value: soft(job.Stack)},
-	{name: "s_stack_is_consumable_job", value: softPerJob(job.Stack)},
-	{name: "h_data", value: hard(job.Data)},
-	{name: "h_data_is_consumable_job", value: hardPerJob(job.Data)},
-	{name: "s_data", value: soft(job.Data)},
-	{name: "s_data_is_consumable_job", value: softPerJob(job.Data)},
-	{name: "h_core", value: hard(job.Core)},
-	{name: "s_core", value: soft(job.Core)},
-	{name: "h_rss", value: hard(job.RSS)},
-	{name: "s_rss", value: soft(job.RSS)},
-	{name: "h_fsize", value: hard(job.Fsize)},
-	{name: "s_fsize", value: soft(job.Fsize)},
-	{name: "s_descriptors", value: soft(job.Descriptors)},
-	{name: "h_descriptors", value: hard(job.Descriptors)},
-	{name: "s_maxproc", value: soft(job.MaxProc)},
-	{name: "h_maxproc", value: hard(job.MaxProc)},
-	{name: "s_memorylocked", value: soft(job.MemoryLocked)},
-	{name: "h_memorylocked", value: hard(job.MemoryLocked)},
-	{name: "s_locks", value: soft(job.Locks)},
-	{name: "h_locks", value: hard(job.Locks)},
+	{name: "h_vmem", limit: hard, resource: job.Vmem},
+	{name: "h_vmem_is_consumable_job", limit: hardPerJob, resource: job.Vmem},
+	{name: "s_vmem", limit: soft, resource: job.Vmem},
+	{name: "s_vmem_is_consumable_job", limit: softPerJob, resource: job.Vmem},
+	{name: "h_cpu", limit: hard, resource: job.CPU},
+	{name: "h_cpu_is_consumable_job", limit: hardPerJob, resource: job.CPU},
+	{name: "s_cpu", limit: soft, resource: job.CPU},
+	{name: "s_cpu_is_consumable_job", limit: softPerJob, resource: job.CPU},
+	{name: "h_stack", limit: hard, resource: job.Stack},
+	{name: "h_stack_is_consumable_job", limit: hardPerJob, resource: job.Stack},
+	{name: "s_stack", limit: soft, resource: job.Stack},
+	{name: "s_stack_is_consumable_job", limit: softPerJob, resource: job.Stack},
+	{name: "h_data", limit: hard, resource: job.Data},
+	{name: "h_data_is_consumable_job", limit: hardPerJob, resource: job.Data},
+	{name: "s_data", limit: soft, resource: job.Data},
+	{name: "s_data_is_consumable_job", limit: softPerJob, resource: job.Data},
+	{name: "h_core", limit: hard, resource: job.Core},
+	{name: "s_core", limit: soft, resource: job.Core},
+	{name: "h_rss", limit: hard, resource: job.RSS},
+	{name: "s_rss", limit: soft, resource: job.RSS},
+	{name: "h_fsize", limit: hard, resource: job.Fsize},
+	{name: "s_fsize", limit: soft, resource: job.Fsize},
+	{name: "s_descriptors", limit: soft, resource: job.Descriptors},
+	{name: "h_descriptors", limit: hard, resource: job.Descriptors},
+	{name: "s_maxproc", limit: soft, resource: job.MaxProc},
+	{name: "h_maxproc", limit: hard, resource: job.MaxProc},
+	{name: "s_memorylocked", limit: soft, resource: job.MemoryLocked},
+	{name: "h_memorylocked", limit: hard, resource: job.MemoryLocked},
+	{name: "s_locks", limit: soft, resource: job.Locks},
+	{name: "h_locks", limit: hard, resource: job.Locks},
 
-	{name: "priority", value: number{-1 << 15, 1 << 15, func(d *job.Description) *int { return &d.Nice }}},
-	{name: "shell_path", value: text(func(d *job.Description) *string { return &d.Command.Shell })},
-	{name: "script_file", value: text(func(d *job.Description) *string { return &d.Command.File })},
-	{name: "job_owner", value: required(func(d *job.Description) *string { return &d.Owner })},
-	{name: "min_gid", value: number{0, mostID, func(d *job.Description) *int { return &d.MinGID }}},
-	{name: "min_uid", value: number{0, mostID, func(d *job.Description) *int { return &d.MinUID }}},
-	{name: "cwd", value: text(func(d *job.Description) *string { return &d.Cwd })},
-	{name: "prolog", value: worded{"none", func(d *job.Description) *string { return &d.Prolog }}},
-	{name: "epilog", value: worded{"none", func(d *job.Description) *string { return &d.Epilog }}},
-	{name: "starter_method", value: worded{"NONE", func(d *job.Description) *string { return &d.StarterMethod }}},
-	{name: "suspend_method", value: worded{"NONE", func(d *job.Description) *string { return &d.SuspendMethod }}},
-	{name: "resume_method", value: worded{"NONE", func(d *job.Description) *string { return &d.ResumeMethod }}},
-	{name: "terminate_method", value: worded{"NONE", func(d *job.Description) *string { return &d.TerminateMethod }}},
-	{name: "script_timeout", value: seconds(func(d *job.Description) *time.Duration { return &d.ScriptTimeout })},
+	{name: "priority", number: func(d *job.Description) *int { return &d.Nice }, least: -1 << 15, most: 1 << 15},
+	{name: "shell_path", text: func(d *job.Description) *string { return &d.Command.Shell }},
+	{name: "script_file", text: func(d *job.Description) *string { return &d.Command.File }},
+	{name: "job_owner", text: func(d *job.Description) *string { return &d.Owner }, required: true},
+	{name: "min_gid", number: func(d *job.Description) *int { return &d.MinGID }, most: mostID},
+	{name: "min_uid", number: func(d *job.Description) *int { return &d.MinUID }, most: mostID},
+	{name: "cwd", text: func(d *job.Description) *string { return &d.Cwd }},
+	{name: "prolog", text: func(d *job.Description) *string { return &d.Prolog }, word: "none"},
+	{name: "epilog", text: func(d *job.Description) *string { return &d.Epilog }, word: "none"},
+	{name: "starter_method", text: func(d *job.Description) *string { return &d.StarterMethod }, word: "NONE"},
+	{name: "suspend_method", text: func(d *job.Description) *string { return &d.SuspendMethod }, word: "NONE"},
+	{name: "resume_method", text: func(d *job.Description) *string { return &d.ResumeMethod }, word: "NONE"},
+	{name: "terminate_method", text: func(d *job.Description) *string { return &d.TerminateMethod }, word: "NONE"},
+	{name: "script_timeout", seconds: func(d *job.Description) *time.Duration { return &d.ScriptTimeout }},
 
 	// Of sge_pe(5); a serial job has the first three, too.
-	{name: "pe", value: special{getPE, setPE}},
-	{name: "pe_slots", value: number{0, mostNumber, peSlots}},
-	{name: "host_slots", value: number{0, mostNumber, func(d *job.Description) *int { return &d.HostSlots }}},
-	{name: "pe_hostfile", value: text(func(d *job.Description) *string { return &d.PE.HostFile }), when: hasPE},
-	{name: "pe_start", value: worded{"none", func(d *job.Description) *string { return &d.PE.Start }}, when: hasPE},
-	{name: "pe_stop", value: worded{"none", func(d *job.Description) *string { return &d.PE.Stop }}, when: hasPE},
+	{name: "pe", get: getPE, set: setPE},
+	{name: "pe_slots", number: peSlots, most: mostNumber},
+	{name: "host_slots", number: func(d *job.Description) *int { return &d.HostSlots }, most: mostNumber},
+	{name: "pe_hostfile", text: func(d *job.Description) *string { return &d.PE.HostFile }, when: hasPE},
+	{name: "pe_start", text: func(d *job.Description) *string { return &d.PE.Start }, word: "none", when: hasPE},
+	{name: "pe_stop", text: func(d *job.Description) *string { return &d.PE.Stop }, word: "none", when: hasPE},
 	// Only in builds with the interface for sorting (Debian's has it).
-	{name: "pe_qsort", value: worded{"none", func(d *job.Description) *string { return &d.PE.Qsort }}, when: hasPE, unless: never},
-	{name: "pe_stdout_path", value: text(func(d *job.Description) *string { return &d.PE.StdoutPath }), when: hasPE},
-	{name: "pe_stderr_path", value: text(func(d *job.Description) *string { return &d.PE.StderrPath }), when: hasPE},
+	{name: "pe_qsort", text: func(d *job.Description) *string { return &d.PE.Qsort }, word: "none", when: hasPE, unless: never},
+	{name: "pe_stdout_path", text: func(d *job.Description) *string { return &d.PE.StdoutPath }, when: hasPE},
+	{name: "pe_stderr_path", text: func(d *job.Description) *string { return &d.PE.StderrPath }, when: hasPE},
 
-	{name: "shell_start_mode", value: special{getStartMode, setStartMode}},
-	{name: "use_login_shell", value: flag(func(d *job.Description) *bool { return &d.Command.LoginShell })},
-	{name: "mail_list", value: worded{"none", func(d *job.Description) *string { return &d.MailList }}},
-	{name: "mail_options", value: number{0, mostNumber, func(d *job.Description) *int { return (*int)(&d.MailOptions) }}},
-	{name: "forbid_reschedule", value: flag(func(d *job.Description) *bool { return &d.ForbidReschedule })},
-	{name: "forbid_apperror", value: flag(func(d *job.Description) *bool { return &d.ForbidAppError })},
-	{name: "queue", value: text(func(d *job.Description) *string { return &d.Queue })},
-	{name: "host", value: text(func(d *job.Description) *string { return &d.Host })},
-	{name: "processors", value: worded{"UNDEFINED", func(d *job.Description) *string { return &d.Processors }}},
-	{name: "binding", value: worded{"NULL", func(d *job.Description) *string { return &d.Binding }}},
-	{name: "job_name", value: text(func(d *job.Description) *string { return &d.Name })},
-	{name: "job_id", value: number{1, mostNumber, func(d *job.Description) *int { return &d.ID.Job }}},
-	{name: "ja_task_id", value: number{0, mostNumber, func(d *job.Description) *int { return &d.ID.Task }}},
-	{name: "pe_task_id", value: required(func(d *job.Description) *string { return &d.ID.PETask }), unless: isEmpty},
-	{name: "account", value: text(func(d *job.Description) *string { return &d.Account })},
-	{name: "submission_time", value: instant(func(d *job.Description) *time.Time { return &d.SubmissionTime })},
-	{name: "notify", value: seconds(func(d *job.Description) *time.Duration { return &d.Notify })},
-	{name: "exec_file", value: interactive(func(i *job.Interactive) *string { return &i.Xterm }), when: namedQsh, unless: notInteractive},
-	{name: "acct_project", value: worded{"none", func(d *job.Description) *string { return &d.Project }}},
-	{name: "njob_args", value: number{0, mostNumber, argumentCount}},
+	{name: "shell_start_mode", get: getStartMode, set: setStartMode},
+	{name: "use_login_shell", flag: func(d *job.Description) *bool { return &d.Command.LoginShell }},
+	{name: "mail_list", text: func(d *job.Description) *string { return &d.MailList }, word: "none"},
+	{name: "mail_options", number: func(d *job.Description) *int { return (*int)(&d.MailOptions) }, most: mostNumber},
+	{name: "forbid_reschedule", flag: func(d *job.Description) *bool { return &d.ForbidReschedule }},
+	{name: "forbid_apperror", flag: func(d *job.Description) *bool { return &d.ForbidAppError }},
+	{name: "queue", text: func(d *job.Description) *string { return &d.Queue }},
+	{name: "host", text: func(d *job.Description) *string { return &d.Host }},
+	{name: "processors", text: func(d *job.Description) *string { return &d.Processors }, word: "UNDEFINED"},
+	{name: "binding", text: func(d *job.Description) *string { return &d.Binding }, word: "NULL"},
+	{name: "job_name", text: func(d *job.Description) *string { return &d.Name }},
+	{name: "job_id", number: func(d *job.Description) *int { return &d.ID.Job }, least: 1, most: mostNumber},
+	{name: "ja_task_id", number: func(d *job.Description) *int { return &d.ID.Task }, most: mostNumber},
+	{name: "pe_task_id", text: func(d *job.Description) *string { return &d.ID.PETask }, required: true, unless: isEmpty},
+	{name: "account", text: func(d *job.Description) *string { return &d.Account }},
+	{name: "submission_time", instant: func(d *job.Description) *time.Time { return &d.SubmissionTime }},
+	{name: "notify", seconds: func(d *job.Description) *time.Duration { return &d.Notify }},
+	{name: "exec_file", interactive: func(i *job.Interactive) *string { return &i.Xterm }, when: namedQsh, unless: notInteractive},
+	{name: "acct_project", text: func(d *job.Description) *string { return &d.Project }, word: "none"},
+	{name: "njob_args", number: argumentCount, most: mostNumber},
 	{name: "job_arg", arguments: true},
-	{name: "queue_tmpdir", value: text(func(d *job.Description) *string { return &d.QueueTmpdir })},
-	{name: "display", value: interactive(func(i *job.Interactive) *string { return &i.Display }), when: isQsh},
-	{name: "use_afs", value: constant{"0", withoutAFS}},
-	{name: "admin_user", value: worded{"none", func(d *job.Description) *string { return &d.AdminUser }}},
-	{name: "notify_kill_type", value: number{0, 2, func(d *job.Description) *int { return (*int)(&d.NotifyKill.Kind) }}},
-	{name: "notify_kill", value: worded{"default", func(d *job.Description) *string { return &d.NotifyKill.Signal }}},
-	{name: "notify_susp_type", value: number{0, 2, func(d *job.Description) *int { return (*int)(&d.NotifySusp.Kind) }}},
-	{name: "notify_susp", value: worded{"default", func(d *job.Description) *string { return &d.NotifySusp.Signal }}},
-	{name: "qsub_gid", value: special{getQsubGID, setQsubGID}},
+	{name: "queue_tmpdir", text: func(d *job.Description) *string { return &d.QueueTmpdir }},
+	{name: "display", interactive: func(i *job.Interactive) *string { return &i.Display }, when: isQsh},
+	{name: "use_afs", word: "0", set: withoutAFS},
+	{name: "admin_user", text: func(d *job.Description) *string { return &d.AdminUser }, word: "none"},
+	{name: "notify_kill_type", number: func(d *job.Description) *int { return (*int)(&d.NotifyKill.Kind) }, most: 2},
+	{name: "notify_kill", text: func(d *job.Description) *string { return &d.NotifyKill.Signal }, word: "default"},
+	{name: "notify_susp_type", number: func(d *job.Description) *int { return (*int)(&d.NotifySusp.Kind) }, most: 2},
+	{name: "notify_susp", text: func(d *job.Description) *string { return &d.NotifySusp.Signal }, word: "default"},
+	{name: "qsub_gid", get: getQsubGID, set: setQsubGID},
 	// The original writes it twice.
-	{name: "pe_task_id", value: special{getPETask, samePETask}, when: isPETask},
-	{name: "pty", value: number{0, 2, func(d *job.Description) *int { return (*int)(&d.PTY) }}},
+	{name: "pe_task_id", get: getPETask, set: samePETask, when: isPETask},
+	{name: "pty", number: func(d *job.Description) *int { return (*int)(&d.PTY) }, most: 2},
 
 	// Of qrsh, qlogin and the tasks of qrsh -inherit. master_host says whether
 	// they are there at all: a binary job may well be a command that is called
 	// QRSH. qrsh_control_port is a variable of the user; only one daemon can
 	// come behind it.
-	{name: "master_host", value: interactive(func(i *job.Interactive) *string { return &i.MasterHost }), when: namedRemote, unless: notInteractive},
-	{name: "commd_port", value: constant{"-1", anything}, when: isRemote},
-	{name: "qrsh_control_port", value: interactive(func(i *job.Interactive) *string { return &i.ControlPort }), when: isRemote, unless: isEmpty},
-	{name: "qlogin_daemon", value: interactive(func(i *job.Interactive) *string { return &i.Daemon }), when: isQlogin},
-	{name: "rsh_daemon", value: interactive(func(i *job.Interactive) *string { return &i.Daemon }), when: isQrsh},
-	{name: "rlogin_daemon", value: interactive(func(i *job.Interactive) *string { return &i.Daemon }), when: isQrlogin},
-	{name: "qrsh_tmpdir", value: interactive(func(i *job.Interactive) *string { return &i.Tmpdir }), when: isQrsh},
-	{name: "qrsh_pid_file", value: interactive(func(i *job.Interactive) *string { return &i.PIDFile }), when: isQrsh},
+	{name: "master_host", interactive: func(i *job.Interactive) *string { return &i.MasterHost }, when: namedRemote, unless: notInteractive},
+	{name: "commd_port", word: "-1", set: ignore, when: isRemote},
+	{name: "qrsh_control_port", interactive: func(i *job.Interactive) *string { return &i.ControlPort }, when: isRemote, unless: isEmpty},
+	{name: "qlogin_daemon", interactive: func(i *job.Interactive) *string { return &i.Daemon }, when: isQlogin},
+	{name: "rsh_daemon", interactive: func(i *job.Interactive) *string { return &i.Daemon }, when: isQrsh},
+	{name: "rlogin_daemon", interactive: func(i *job.Interactive) *string { return &i.Daemon }, when: isQrlogin},
+	{name: "qrsh_tmpdir", interactive: func(i *job.Interactive) *string { return &i.Tmpdir }, when: isQrsh},
+	{name: "qrsh_pid_file", interactive: func(i *job.Interactive) *string { return &i.PIDFile }, when: isQrsh},
 
-	{name: "write_osjob_id", value: constant{"1", zeroOrOne}},
-	{name: "inherit_env", value: flag(func(d *job.Description) *bool { return &d.InheritEnv })},
-	{name: "enable_windomacc", value: constant{"0", zeroOrOne}},
-	{name: "enable_addgrp_kill", value: flag(func(d *job.Description) *bool { return &d.AddGroupKill })},
-	{name: "csp", value: constant{"0", zeroOrOne}},
-	{name: "ignore_fqdn", value: constant{"0", zeroOrOne}},
-	{name: "default_domain", value: constant{"none", anything}},
+	{name: "write_osjob_id", word: "1", set: ignoreFlag},
+	{name: "inherit_env", flag: func(d *job.Description) *bool { return &d.InheritEnv }},
+	{name: "enable_windomacc", word: "0", set: ignoreFlag},
+	{name: "enable_addgrp_kill", flag: func(d *job.Description) *bool { return &d.AddGroupKill }},
+	{name: "csp", word: "0", set: ignoreFlag},
+	{name: "ignore_fqdn", word: "0", set: ignoreFlag},
+	{name: "default_domain", word: "none", set: ignore},
 
 	// Our own stand behind the last key of the original, which does not look
 	// at keys that it does not ask for. They are written where they say
 	// something.
-	{name: "s_rt", value: soft(job.RT), unless: isInfinite}, // the original keeps these to its daemon
-	{name: "h_rt", value: hard(job.RT), unless: isInfinite},
-	{name: "limit_grace", value: seconds(func(d *job.Description) *time.Duration { return &d.LimitGrace }), unless: isZero},
-	{name: "s_rt_warns", value: flag(func(d *job.Description) *bool { return &d.SoftRTWarns }), unless: isZero},
-	{name: "s_rt_is_consumable_job", value: softPerJob(job.RT), unless: isZero},
-	{name: "h_rt_is_consumable_job", value: hardPerJob(job.RT), unless: isZero},
-	{name: "s_fsize_is_consumable_job", value: softPerJob(job.Fsize), unless: isZero},
-	{name: "h_fsize_is_consumable_job", value: hardPerJob(job.Fsize), unless: isZero},
-	{name: "s_core_is_consumable_job", value: softPerJob(job.Core), unless: isZero},
-	{name: "h_core_is_consumable_job", value: hardPerJob(job.Core), unless: isZero},
-	{name: "s_rss_is_consumable_job", value: softPerJob(job.RSS), unless: isZero},
-	{name: "h_rss_is_consumable_job", value: hardPerJob(job.RSS), unless: isZero},
-	{name: "s_descriptors_is_consumable_job", value: softPerJob(job.Descriptors), unless: isZero},
-	{name: "h_descriptors_is_consumable_job", value: hardPerJob(job.Descriptors), unless: isZero},
-	{name: "s_maxproc_is_consumable_job", value: softPerJob(job.MaxProc), unless: isZero},
-	{name: "h_maxproc_is_consumable_job", value: hardPerJob(job.MaxProc), unless: isZero},
-	{name: "s_memorylocked_is_consumable_job", value: softPerJob(job.MemoryLocked), unless: isZero},
-	{name: "h_memorylocked_is_consumable_job", value: hardPerJob(job.MemoryLocked), unless: isZero},
-	{name: "s_locks_is_consumable_job", value: softPerJob(job.Locks), unless: isZero},
-	{name: "h_locks_is_consumable_job", value: hardPerJob(job.Locks), unless: isZero},
-	{name: "stdin_inherit", value: flag(func(d *job.Description) *bool { return &d.Streams[0].Inherit }), unless: isZero},
-	{name: "stdout_inherit", value: flag(func(d *job.Description) *bool { return &d.Streams[1].Inherit }), unless: isZero},
-	{name: "stderr_inherit", value: flag(func(d *job.Description) *bool { return &d.Streams[2].Inherit }), unless: isZero},
-	{name: "restarted", value: number{0, 2, func(d *job.Description) *int { return (*int)(&d.Restarted) }}, when: hasNoCkpt, unless: isZero},
-	{name: "ckpt_name", value: text(func(d *job.Description) *string { return &d.Ckpt.Name }), when: hasCkpt, unless: isEmpty},
-	{name: "ckpt_when", value: text(func(d *job.Description) *string { return &d.Ckpt.When }), when: hasCkpt, unless: isEmpty},
+	{name: "s_rt", limit: soft, resource: job.RT, unless: isInfinite}, // the original keeps these to its daemon
+	{name: "h_rt", limit: hard, resource: job.RT, unless: isInfinite},
+	{name: "limit_grace", seconds: func(d *job.Description) *time.Duration { return &d.LimitGrace }, unless: isZero},
+	{name: "s_rt_warns", flag: func(d *job.Description) *bool { return &d.SoftRTWarns }, unless: isZero},
+	{name: "s_rt_is_consumable_job", limit: softPerJob, resource: job.RT, unless: isZero},
+	{name: "h_rt_is_consumable_job", limit: hardPerJob, resource: job.RT, unless: isZero},
+	{name: "s_fsize_is_consumable_job", limit: softPerJob, resource: job.Fsize, unless: isZero},
+	{name: "h_fsize_is_consumable_job", limit: hardPerJob, resource: job.Fsize, unless: isZero},
+	{name: "s_core_is_consumable_job", limit: softPerJob, resource: job.Core, unless: isZero},
+	{name: "h_core_is_consumable_job", limit: hardPerJob, resource: job.Core, unless: isZero},
+	{name: "s_rss_is_consumable_job", limit: softPerJob, resource: job.RSS, unless: isZero},
+	{name: "h_rss_is_consumable_job", limit: hardPerJob, resource: job.RSS, unless: isZero},
+	{name: "s_descriptors_is_consumable_job", limit: softPerJob, resource: job.Descriptors, unless: isZero},
+	{name: "h_descriptors_is_consumable_job", limit: hardPerJob, resource: job.Descriptors, unless: isZero},
+	{name: "s_maxproc_is_consumable_job", limit: softPerJob, resource: job.MaxProc, unless: isZero},
+	{name: "h_maxproc_is_consumable_job", limit: hardPerJob, resource: job.MaxProc, unless: isZero},
+	{name: "s_memorylocked_is_consumable_job", limit: softPerJob, resource: job.MemoryLocked, unless: isZero},
+	{name: "h_memorylocked_is_consumable_job", limit: hardPerJob, resource: job.MemoryLocked, unless: isZero},
+	{name: "s_locks_is_consumable_job", limit: softPerJob, resource: job.Locks, unless: isZero},
+	{name: "h_locks_is_consumable_job", limit: hardPerJob, resource: job.Locks, unless: isZero},
+	{name: "stdin_inherit", flag: func(d *job.Description) *bool { return &d.Streams[0].Inherit }, unless: isZero},
+	{name: "stdout_inherit", flag: func(d *job.Description) *bool { return &d.Streams[1].Inherit }, unless: isZero},
+	{name: "stderr_inherit", flag: func(d *job.Description) *bool { return &d.Streams[2].Inherit }, unless: isZero},
+	{name: "restarted", number: func(d *job.Description) *int { return (*int)(&d.Restarted) }, most: 2, when: hasNoCkpt, unless: isZero},
+	{name: "ckpt_name", text: func(d *job.Description) *string { return &d.Ckpt.Name }, when: hasCkpt, unless: isEmpty},
+	{name: "ckpt_when", text: func(d *job.Description) *string { return &d.Ckpt.When }, when: hasCkpt, unless: isEmpty},
 }
 
-func workingDirectory(d *job.Description) string { return d.Cwd }
-func nullDevice(*job.Description) string         { return "/dev/null" }
+func workingDirectory(d *job.Description) (string, string) { return d.Cwd, "" }
+func nullDevice(*job.Description) (string, string)         { return "/dev/null", "" }
 
 func hasCkpt(d *job.Description) bool   { return d.Ckpt != nil }
 func hasNoCkpt(d *job.Description) bool { return d.Ckpt == nil }
@@ -274,19 +274,6 @@ func isQrsh(d *job.Description) bool    { return isInteractive(d, macroQrsh) }
 func isQrlogin(d *job.Description) bool { return isInteractive(d, macroRlogin) }
 func isRemote(d *job.Description) bool  { return d.Interactive != nil && namedRemote(d) }
 
-// interactive is a text of an interactive job; reading one makes the job such.
-type interactive func(i *job.Interactive) *string
-
-func (field interactive) get(d *job.Description) (string, string) { return *field(d.Interactive), "" }
-
-func (field interactive) set(d *job.Description, v string) string {
-	if d.Interactive == nil {
-		d.Interactive = &job.Interactive{}
-	}
-	*field(d.Interactive) = v
-	return ""
-}
-
 func getSkipGroupLimit(d *job.Description) (string, string) {
 	if d.SkipGroupLimit {
 		return "yes", ""
@@ -310,11 +297,13 @@ func getStartMode(d *job.Description) (string, string) {
 }
 
 func setStartMode(d *job.Description, v string) string {
-	d.Command.StartMode = job.ShellStartMode(strings.ToLower(v))
-	if !d.Command.StartMode.Valid() {
-		return quote(v) + " is no shell_start_mode of queue_conf(5)"
+	for _, m := range []job.ShellStartMode{job.PosixCompliant, job.UnixBehavior, job.ScriptFromStdin, job.RawExec} {
+		if strings.EqualFold(v, string(m)) {
+			d.Command.StartMode = m
+			return ""
+		}
 	}
-	return ""
+	return quote(v) + " is no shell_start_mode of queue_conf(5)"
 }
 
 // argumentCount is njob_args. What the reader does with it is in ParseConfig,
@@ -324,21 +313,22 @@ func argumentCount(d *job.Description) *int {
 	return &n
 }
 
-func withoutAFS(v string) string {
+func ignore(*job.Description, string) string         { return "" }
+func ignoreFlag(_ *job.Description, v string) string { return zeroOrOne(v) }
+
+func withoutAFS(_ *job.Description, v string) string {
 	if v == "1" {
 		return "AFS is not supported"
 	}
 	return zeroOrOne(v)
 }
 
-var qsubGID = number{0, mostID, func(d *job.Description) *int { return &d.QsubGID }}
-
-// getQsubGID is the group of USE_QSUB_GID, or "no".
+// The group of USE_QSUB_GID, or "no".
 func getQsubGID(d *job.Description) (string, string) {
 	if d.QsubGID == 0 {
 		return "no", ""
 	}
-	return qsubGID.get(d)
+	return getNumber(d.QsubGID, 0, mostID)
 }
 
 func setQsubGID(d *job.Description, v string) string {
@@ -346,7 +336,7 @@ func setQsubGID(d *job.Description, v string) string {
 		d.QsubGID = 0
 		return ""
 	}
-	return qsubGID.set(d, v)
+	return setNumber(&d.QsubGID, v, 0, mostID)
 }
 
 func getPETask(d *job.Description) (string, string) { return d.ID.PETask, "" }

@@ -1,7 +1,6 @@
 package jobdir
 
 import (
-	"bytes"
 	"math"
 	"strconv"
 	"strings"
@@ -48,143 +47,137 @@ func NewUsage(status syscall.WaitStatus, ru *syscall.Rusage, start, end time.Tim
 
 func timeval(t syscall.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
 
-// usageKey is one key of the file usage.
+// usageKey is one key of the file usage: its name and one of the others. It is
+// data, for the compiler to lay out, and there is no interface in it: see
+// configKey.
 type usageKey struct {
-	name  string
-	value usageValue
+	name string
+
+	whole func(u *Usage) *int64
+	unit  int64 // of whole in the file; 0 is 1
+	small func(u *Usage) *int
+	time  func(u *Usage) *time.Time // whole seconds since 1970
+	exact func(u *Usage) *time.Time // the same with its fraction; nothing where there is none
+	micro func(u *Usage) *float64   // six digits behind the point, as the original writes it
+	float func(u *Usage) *float64   // as many as it needs; nothing for 0
+	other func(u *Usage) string     // like no other; writeOther reads it
 }
 
-// usageValue is how the value of a key goes from and to a usage. get returns ""
-// for a key of ours that has nothing to say.
-type usageValue interface {
-	get(u *Usage) string
-	set(u *Usage, v string) bool
-}
-
-// whole is an integer in a unit.
-type whole struct {
-	unit  int64
-	field func(u *Usage) *int64
-}
-
-func (w whole) get(u *Usage) string { return strconv.FormatInt(*w.field(u)/w.unit, 10) }
-
-func (w whole) set(u *Usage, v string) bool {
-	n, err := strconv.ParseInt(v, 10, 64)
-	*w.field(u) = n * w.unit
-	return err == nil && n <= math.MaxInt64/w.unit && n >= math.MinInt64/w.unit
-}
-
-// small is a number such as that of a signal.
-type small func(u *Usage) *int
-
-func (field small) get(u *Usage) string { return strconv.Itoa(*field(u)) }
-
-func (field small) set(u *Usage, v string) bool {
-	n, err := strconv.ParseInt(v, 10, 32)
-	*field(u) = int(n)
-	return err == nil
-}
-
-// second is a point in time in whole seconds, exactTime the same with its
-// fraction, which says nothing where there is none.
-type (
-	second    func(u *Usage) *time.Time
-	exactTime func(u *Usage) *time.Time
-)
-
-func (field second) get(u *Usage) string {
-	if field(u).IsZero() {
-		return "0"
+// read returns what a usage has for the key; "" for a key of ours that has
+// nothing to say.
+func (k *usageKey) read(u *Usage) string {
+	switch {
+	case k.whole != nil:
+		return strconv.FormatInt(*k.whole(u)/max(k.unit, 1), 10)
+	case k.small != nil:
+		return strconv.Itoa(*k.small(u))
+	case k.time != nil:
+		if k.time(u).IsZero() {
+			return "0"
+		}
+		return strconv.FormatInt(k.time(u).Unix(), 10)
+	case k.exact != nil:
+		if k.exact(u).Nanosecond() == 0 {
+			return ""
+		}
+		return formatSeconds(k.exact(u).UnixNano())
+	case k.micro != nil:
+		return strconv.FormatFloat(*k.micro(u), 'f', 6, 64)
+	case k.float != nil:
+		if *k.float(u) == 0 {
+			return ""
+		}
+		return formatFloat(*k.float(u))
 	}
-	return strconv.FormatInt(field(u).Unix(), 10)
+	return k.other(u)
 }
 
-func (field exactTime) get(u *Usage) string {
-	if field(u).Nanosecond() == 0 {
-		return ""
+// write gives a usage the value of the key; false when it is none.
+func (k *usageKey) write(u *Usage, v string) bool {
+	switch {
+	case k.whole != nil:
+		unit := max(k.unit, 1)
+		n, err := strconv.ParseInt(v, 10, 64)
+		*k.whole(u) = n * unit
+		return err == nil && n <= math.MaxInt64/unit && n >= math.MinInt64/unit
+	case k.small != nil:
+		n, err := strconv.ParseInt(v, 10, 32)
+		*k.small(u) = int(n)
+		return err == nil
+	case k.time != nil:
+		return setTime(k.time(u), v)
+	case k.exact != nil:
+		return setTime(k.exact(u), v)
+	case k.micro != nil:
+		return setFloat(k.micro(u), v)
+	case k.float != nil:
+		return setFloat(k.float(u), v)
 	}
-	return formatSeconds(field(u).UnixNano())
+	return writeOther(u, k.name, v)
 }
 
-func (field second) set(u *Usage, v string) bool    { return setTime(field(u), v) }
-func (field exactTime) set(u *Usage, v string) bool { return setTime(field(u), v) }
-
-// micro is a number of seconds with six digits, as the original writes it;
-// exact, of ours, has as many as it needs, and says nothing when it is 0.
-type (
-	micro func(u *Usage) *float64
-	exact func(u *Usage) *float64
-)
-
-func (field micro) get(u *Usage) string { return strconv.FormatFloat(*field(u), 'f', 6, 64) }
-
-func (field exact) get(u *Usage) string {
-	if *field(u) == 0 {
-		return ""
+// writeOther reads the values that are like no other. It is no part of the
+// table: the supervisor writes usages, and never reads one.
+func writeOther(u *Usage, name, v string) bool {
+	switch name {
+	case "wait_status":
+		n, err := strconv.ParseUint(v, 10, 32)
+		u.WaitStatus = WaitStatus(n)
+		return err == nil
+	case "maxvmem":
+		n, err := strconv.ParseInt(v, 10, 64)
+		u.MaxVmem = n
+		return err == nil
+	case "limit":
+		return setExceeded(u, v)
+	case "reason":
+		u.Reason = unescape(v)
+		return true
 	}
-	return formatFloat(*field(u))
+	return setFloat(&u.Wallclock, v) // ru_wallclock, wallclock
 }
-
-func (field micro) set(u *Usage, v string) bool { return setFloat(field(u), v) }
-func (field exact) set(u *Usage, v string) bool { return setFloat(field(u), v) }
-
-// other is a value that is like no other.
-type other struct {
-	read  func(u *Usage) string
-	write func(u *Usage, v string) bool
-}
-
-func (o other) get(u *Usage) string         { return o.read(u) }
-func (o other) set(u *Usage, v string) bool { return o.write(u, v) }
 
 // usageKeys are the keys in the original's order, then ours. Those of ours that
 // repeat one of the original's have the fraction that it cannot have.
 var usageKeys = [...]usageKey{
-	{"wait_status", other{getWaitStatus, setWaitStatus}},
-	{"exit_status", small(func(u *Usage) *int { return &u.ExitStatus })},
-	{"signal", small(func(u *Usage) *int { return &u.Signal })},
-	{"start_time", second(func(u *Usage) *time.Time { return &u.Start })},
-	{"end_time", second(func(u *Usage) *time.Time { return &u.End })},
-	{"ru_wallclock", other{wholeWallclock, setWallclock}},
-	{"ru_utime", micro(func(u *Usage) *float64 { return &u.UserTime })},
-	{"ru_stime", micro(func(u *Usage) *float64 { return &u.SystemTime })},
-	{"ru_maxrss", whole{kib, func(u *Usage) *int64 { return &u.MaxRSS }}},
-	{"ru_ixrss", whole{1, func(u *Usage) *int64 { return &u.IxRSS }}},
-	{"ru_idrss", whole{1, func(u *Usage) *int64 { return &u.IdRSS }}},
-	{"ru_isrss", whole{1, func(u *Usage) *int64 { return &u.IsRSS }}},
-	{"ru_minflt", whole{1, func(u *Usage) *int64 { return &u.MinorFaults }}},
-	{"ru_majflt", whole{1, func(u *Usage) *int64 { return &u.MajorFaults }}},
-	{"ru_nswap", whole{1, func(u *Usage) *int64 { return &u.Swaps }}},
-	{"ru_inblock", whole{1, func(u *Usage) *int64 { return &u.BlocksIn }}},
-	{"ru_oublock", whole{1, func(u *Usage) *int64 { return &u.BlocksOut }}},
-	{"ru_msgsnd", whole{1, func(u *Usage) *int64 { return &u.MessagesSent }}},
-	{"ru_msgrcv", whole{1, func(u *Usage) *int64 { return &u.MessagesRecvd }}},
-	{"ru_nsignals", whole{1, func(u *Usage) *int64 { return &u.Signals }}},
-	{"ru_nvcsw", whole{1, func(u *Usage) *int64 { return &u.VoluntaryCS }}},
-	{"ru_nivcsw", whole{1, func(u *Usage) *int64 { return &u.InvoluntaryCS }}},
+	{name: "wait_status", other: getWaitStatus},
+	{name: "exit_status", small: func(u *Usage) *int { return &u.ExitStatus }},
+	{name: "signal", small: func(u *Usage) *int { return &u.Signal }},
+	{name: "start_time", time: func(u *Usage) *time.Time { return &u.Start }},
+	{name: "end_time", time: func(u *Usage) *time.Time { return &u.End }},
+	{name: "ru_wallclock", other: wholeWallclock},
+	{name: "ru_utime", micro: func(u *Usage) *float64 { return &u.UserTime }},
+	{name: "ru_stime", micro: func(u *Usage) *float64 { return &u.SystemTime }},
+	{name: "ru_maxrss", whole: func(u *Usage) *int64 { return &u.MaxRSS }, unit: kib},
+	{name: "ru_ixrss", whole: func(u *Usage) *int64 { return &u.IxRSS }},
+	{name: "ru_idrss", whole: func(u *Usage) *int64 { return &u.IdRSS }},
+	{name: "ru_isrss", whole: func(u *Usage) *int64 { return &u.IsRSS }},
+	{name: "ru_minflt", whole: func(u *Usage) *int64 { return &u.MinorFaults }},
+	{name: "ru_majflt", whole: func(u *Usage) *int64 { return &u.MajorFaults }},
+	{name: "ru_nswap", whole: func(u *Usage) *int64 { return &u.Swaps }},
+	{name: "ru_inblock", whole: func(u *Usage) *int64 { return &u.BlocksIn }},
+	{name: "ru_oublock", whole: func(u *Usage) *int64 { return &u.BlocksOut }},
+	{name: "ru_msgsnd", whole: func(u *Usage) *int64 { return &u.MessagesSent }},
+	{name: "ru_msgrcv", whole: func(u *Usage) *int64 { return &u.MessagesRecvd }},
+	{name: "ru_nsignals", whole: func(u *Usage) *int64 { return &u.Signals }},
+	{name: "ru_nvcsw", whole: func(u *Usage) *int64 { return &u.VoluntaryCS }},
+	{name: "ru_nivcsw", whole: func(u *Usage) *int64 { return &u.InvoluntaryCS }},
 
-	{"exact_start_time", exactTime(func(u *Usage) *time.Time { return &u.Start })},
-	{"exact_end_time", exactTime(func(u *Usage) *time.Time { return &u.End })},
-	{"wallclock", other{exactWallclock, setWallclock}},
-	{"cpu", exact(func(u *Usage) *float64 { return &u.CPU })},
-	{"mem", exact(func(u *Usage) *float64 { return &u.Mem })},
-	{"io", exact(func(u *Usage) *float64 { return &u.IO })},
-	{"iow", exact(func(u *Usage) *float64 { return &u.IOWait })},
-	{"maxvmem", other{getMaxVmem, setMaxVmem}},
-	{"limit", other{getExceeded, setExceeded}},
-	{"reason", other{getReason, setReason}},
+	{name: "exact_start_time", exact: func(u *Usage) *time.Time { return &u.Start }},
+	{name: "exact_end_time", exact: func(u *Usage) *time.Time { return &u.End }},
+	{name: "wallclock", other: exactWallclock},
+	{name: "cpu", float: func(u *Usage) *float64 { return &u.CPU }},
+	{name: "mem", float: func(u *Usage) *float64 { return &u.Mem }},
+	{name: "io", float: func(u *Usage) *float64 { return &u.IO }},
+	{name: "iow", float: func(u *Usage) *float64 { return &u.IOWait }},
+	{name: "maxvmem", other: getMaxVmem},
+	{name: "limit", other: getExceeded},
+	{name: "reason", other: getReason},
 }
 
 const kib = 1024
 
 func getWaitStatus(u *Usage) string { return strconv.FormatUint(uint64(u.WaitStatus), 10) }
-
-func setWaitStatus(u *Usage, v string) bool {
-	n, err := strconv.ParseUint(v, 10, 32)
-	u.WaitStatus = WaitStatus(n)
-	return err == nil
-}
 
 // wholeWallclock is the original's: the difference of its two times.
 func wholeWallclock(u *Usage) string { return strconv.FormatInt(u.End.Unix()-u.Start.Unix(), 10) }
@@ -196,8 +189,6 @@ func exactWallclock(u *Usage) string {
 	return formatFloat(u.Wallclock)
 }
 
-func setWallclock(u *Usage, v string) bool { return setFloat(&u.Wallclock, v) }
-
 func getMaxVmem(u *Usage) string {
 	if u.MaxVmem == 0 {
 		return ""
@@ -205,16 +196,7 @@ func getMaxVmem(u *Usage) string {
 	return strconv.FormatInt(u.MaxVmem, 10)
 }
 
-func setMaxVmem(u *Usage, v string) bool {
-	return whole{1, func(u *Usage) *int64 { return &u.MaxVmem }}.set(u, v)
-}
-
 func getReason(u *Usage) string { return escape(u.Reason) }
-
-func setReason(u *Usage, v string) bool {
-	u.Reason = unescape(v)
-	return true
-}
 
 func setFloat(to *float64, v string) bool {
 	f, err := strconv.ParseFloat(v, 64)
@@ -255,14 +237,14 @@ func formatFloat(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) 
 
 // FormatUsage prints the file usage.
 func FormatUsage(u *Usage) []byte {
-	var b bytes.Buffer
+	b := make([]byte, 0, 1024)
 	for i := range usageKeys {
 		k := &usageKeys[i]
-		if v := k.value.get(u); v != "" {
-			writeLine(&b, k.name, v)
+		if v := k.read(u); v != "" {
+			b = appendLine(b, k.name, v)
 		}
 	}
-	return b.Bytes()
+	return b
 }
 
 // ParseUsage reads a file usage of ours or of the original's shepherd. As its
@@ -283,7 +265,7 @@ func ParseUsage(file string, data []byte) (*Usage, error) {
 				continue
 			case seen[i]:
 				return &SyntaxError{file, line, name, "comes twice"}
-			case !k.value.set(u, value):
+			case !k.write(u, value):
 				return &SyntaxError{file, line, name, quote(value) + " is no value for it"}
 			}
 			seen[i] = true

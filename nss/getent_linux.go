@@ -2,13 +2,12 @@ package nss
 
 import (
 	"errors"
-	"io/fs"
 	"strconv"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/internal/oslite"
+	"github.com/execd-project/execd/starter/spawn"
 )
 
 // getentNotFound is getent's exit status for a key that is not there.
@@ -21,23 +20,26 @@ func getent(path, database, key string) ([]byte, error) {
 		return nil, err
 	}
 	defer unix.Close(pipe[0])
-	const closed = ^uintptr(0)
-	pid, err := syscall.ForkExec(path, []string{"getent", database, key}, &syscall.ProcAttr{
-		Files: []uintptr{closed, uintptr(pipe[1]), closed},
-		Env:   []string{},
-	})
+	p := &spawn.Program{}
+	p.OpenRead(spawn.StageStdin, 0, "/dev/null")
+	p.Dup(spawn.StageStdout, pipe[1], 1)
+	p.Exec([]string{path}, []string{"getent", database, key})
+	child, err := p.Start()
 	_ = unix.Close(pipe[1])
 	if err != nil {
-		return nil, &fs.PathError{Op: "start", Path: path, Err: err}
+		return nil, err
 	}
 	out, readErr := oslite.ReadAll(pipe[0])
 	var status unix.WaitStatus
-	_, err = unix.Wait4(pid, &status, 0, nil)
+	_, err = unix.Wait4(child.PID, &status, 0, nil)
 	for errors.Is(err, unix.EINTR) {
-		_, err = unix.Wait4(pid, &status, 0, nil)
+		_, err = unix.Wait4(child.PID, &status, 0, nil)
 	}
 	if err != nil {
 		return nil, err
+	}
+	if failure := child.Failed(); failure != nil {
+		return nil, failure
 	}
 	switch {
 	case status.Signaled():

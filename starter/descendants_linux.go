@@ -1,11 +1,11 @@
 package starter
 
 import (
-	"bytes"
 	"errors"
 	"io/fs"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -121,8 +121,8 @@ func childrenOf(pid int) []int {
 		if errors.Is(err, fs.ErrNotExist) && exists(task) {
 			return childrenByScan(pid) // a kernel without CONFIG_PROC_CHILDREN
 		}
-		for _, f := range bytes.Fields(b) {
-			list = append(list, atoi(string(f)))
+		for _, f := range strings.Fields(string(b)) {
+			list = append(list, atoi(f))
 		}
 	}
 	return list
@@ -158,13 +158,14 @@ const (
 
 // stat are the fields of /proc/PID/stat behind the name; nil for a process that
 // is gone.
-func stat(pid int) [][]byte {
+func stat(pid int) []string {
 	b, err := oslite.Read("/proc/" + itoa(pid) + "/stat")
 	if err != nil {
 		return nil
 	}
 	// The name is in parentheses and may hold anything, these included.
-	return bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+	s := string(b)
+	return strings.Fields(s[strings.LastIndexByte(s, ')')+1:])
 }
 
 // statField is a number of /proc/PID/stat; 0 when the process is gone.
@@ -173,7 +174,7 @@ func statField(pid, field int) int {
 	if field >= len(f) {
 		return 0
 	}
-	return atoi(string(f[field]))
+	return atoi(f[field])
 }
 
 // statState is the letter of a process's state; 0 when it is gone.
