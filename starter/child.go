@@ -72,7 +72,7 @@ func (s *Shepherd) startJob() (*spawn.Child, time.Time, error) {
 			return nil, time.Time{}, err
 		}
 	}
-	s.strays = s.children()
+	s.beginStep()
 	s.reaped = syscall.Rusage{}
 	start := time.Now()
 	child, err := p.Start()

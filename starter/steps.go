@@ -98,6 +98,7 @@ func (s *Shepherd) procedure(st step) result {
 		as = a
 	}
 	s.trace(st.name + " starts as user " + as.Name + ": " + p.argv[0])
+	s.beginStep()
 	child, err := s.procedureProgram(f, p, as).Start()
 	if err != nil {
 		s.fail(st.notStarted, st.name+": "+err.Error())
@@ -203,7 +204,7 @@ func (s *Shepherd) job() {
 		return
 	}
 	end := s.waitJob(child, start)
-	s.endJobProcesses()
+	s.killAll(s.targets)
 	if failure := child.Failed(); failure != nil {
 		code := startFailure(failure, job.FailedInJobChild)
 		if failure.Stage == spawn.StageExec {

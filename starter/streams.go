@@ -113,6 +113,7 @@ func (s *Shepherd) isDirectory(path string) bool {
 	s.become(p, s.owner, 0)
 	p.OpenDirectory(path)
 	p.Exit()
+	s.beginStep()
 	child, err := p.Start()
 	if err != nil {
 		return false

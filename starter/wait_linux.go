@@ -68,16 +68,8 @@ func (s *Shepherd) take(k deadline, now time.Time) bool {
 // end of a child, which it collects, or a deadline, which is left to the
 // caller.
 func (s *Shepherd) pause() {
-	var alarm <-chan time.Time
-	if at := s.next(); !at.IsZero() {
-		s.timer.Reset(time.Until(at))
-		alarm = s.timer.C
-	}
-	select {
-	case sig := <-s.events:
-		s.receive(sig.(syscall.Signal))
-	case <-alarm:
-	}
+	s.events.Wait(s.next())
+	s.receiveAll()
 	s.reap()
 }
 
@@ -106,16 +98,15 @@ func (s *Shepherd) waitProcedure(c *spawn.Child, name string) ending {
 			timedOut = true
 			waiting, _ = c.Waiting()
 			s.trace(name + " has run for " + s.d.ScriptTimeout.String() + " (script_timeout): it is ended")
-			s.signalSession(c.PID, unix.SIGTERM)
+			s.signalJob(unix.SIGTERM)
 			s.set(dueTimeoutKill, now.Add(timeoutGrace))
 		}
 		if s.take(dueTimeoutKill, now) {
-			s.signalSession(c.PID, unix.SIGKILL)
+			s.endStep()
 		}
 	})
 	if timedOut {
-		// What it started goes with it, also if it has caught the SIGTERM.
-		s.signalSession(c.PID, unix.SIGKILL)
+		s.endStep() // also if it has caught the SIGTERM
 	}
 	s.clear(dueTimeout, dueTimeoutKill)
 	e.timedOut, e.waiting = timedOut, waiting
@@ -124,6 +115,7 @@ func (s *Shepherd) waitProcedure(c *spawn.Child, name string) ending {
 
 // reap collects every child that has ended.
 func (s *Shepherd) reap() {
+	s.keepOrphans()
 	for {
 		var e ending
 		pid, err := syscall.Wait4(-1, &e.status, syscall.WNOHANG, &e.rusage)
@@ -139,7 +131,7 @@ func (s *Shepherd) reap() {
 			s.methodEnded(pid, name, e.status)
 			continue
 		}
-		if s.strays[pid] {
+		if _, stray := s.strays[pid]; stray {
 			delete(s.strays, pid)
 			continue
 		}

@@ -211,7 +211,8 @@ func (j *testJob) start() {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
 		if j.t.Failed() {
-			j.t.Logf("trace:\n%s", j.file("trace"))
+			trace := j.file("trace")
+			j.t.Logf("trace:\n%s", trace[max(0, len(trace)-4000):])
 			for _, name := range []string{"error", "exit_status", "usage"} {
 				if s := j.file(name); s != "" {
 					j.t.Logf("%s:\n%s", name, s)

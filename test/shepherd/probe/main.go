@@ -3,8 +3,10 @@
 // starter method and of procedures, and so takes no notice of its arguments;
 // what it does beyond printing follows from the name of its file:
 //
-//	launch  starts a shepherd the way a real sge_execd does
-//	other   prints and exits
+//	launch   starts a shepherd the way a real sge_execd does
+//	counter  tells of each signal that it is sent
+//	handler  answers each SIGUSR1 by running a program
+//	other    prints and exits
 package main
 
 import (
@@ -12,6 +14,8 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -51,9 +55,14 @@ func main() {
 	}
 	exe, err := os.Readlink("/proc/self/exe")
 	if err == nil {
-		if filepath.Base(exe) == "launch" {
+		switch filepath.Base(exe) {
+		case "launch":
 			err = launch(os.Args[1:])
-		} else {
+		case "counter":
+			err = count(os.Args[1:])
+		case "handler":
+			err = handle(os.Args[1:])
+		default:
 			err = probe(exe, fds)
 		}
 	}
@@ -147,4 +156,82 @@ func launch(args []string) error {
 func raw(nr, a, b, c, d uintptr) syscall.Errno {
 	_, _, e := syscall.RawSyscall6(nr, a, b, c, d, 0, 0)
 	return e
+}
+
+// count writes a line to a fifo for each signal, "LABEL NUMBER", and before the
+// first one "LABEL ready PID". No signal ends it but SIGQUIT, and those that
+// cannot be caught. All are blocked and read from a descriptor, where those that
+// are sent twice (the real-time ones) are seen twice.
+func count(args []string) error {
+	if len(args) < 2 {
+		return errors.New("usage: counter FIFO LABEL [again]")
+	}
+	path, label := args[0], args[1]
+	runtime.LockOSThread()
+	all := ^uint64(0)
+	if e := raw(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&all)), 0, 8); e != 0 {
+		return e
+	}
+	if len(args) == 2 {
+		// Every thread of the runtime inherits the mask that it is started with.
+		return syscall.Exec("/proc/self/exe", []string{"counter", path, label, "again"}, os.Environ())
+	}
+	// These the runtime keeps open in its threads, whatever it has inherited.
+	caught := make(chan os.Signal, 100)
+	set := unix.Sigset_t{}
+	set.Val[0] = ^uint64(0)
+	for _, sig := range []syscall.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM} {
+		signal.Notify(caught, sig)
+		set.Val[0] &^= 1 << (sig - 1)
+	}
+	fd, err := unix.Signalfd(-1, &set, unix.SFD_CLOEXEC)
+	if err != nil {
+		return err
+	}
+	out, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	say := func(words ...string) { _, _ = out.WriteString(label + " " + strings.Join(words, " ") + "\n") }
+	say("ready", strconv.Itoa(os.Getpid()))
+	go func() {
+		for sig := range caught {
+			say(strconv.Itoa(int(sig.(syscall.Signal))))
+			if sig == unix.SIGQUIT {
+				os.Exit(0)
+			}
+		}
+	}()
+	var info unix.SignalfdSiginfo
+	buf := unsafe.Slice((*byte)(unsafe.Pointer(&info)), unsafe.Sizeof(info))
+	for {
+		n, err := unix.Read(fd, buf)
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return err
+		}
+		if n != len(buf) || syscall.Signal(info.Signo) == unix.SIGURG { // of the runtime's own
+			continue
+		}
+		say(strconv.Itoa(int(info.Signo)))
+	}
+}
+
+// handle writes a line to a fifo for each SIGUSR1: how the program has ended
+// that it starts in answer.
+func handle(args []string) error {
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, unix.SIGUSR1)
+	out, err := os.OpenFile(args[0], os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, _ = out.WriteString("ready\n")
+	for range caught {
+		line := "fine\n"
+		if err := exec.Command("/bin/sleep", "0.01").Run(); err != nil {
+			line = err.Error() + "\n"
+		}
+		_, _ = out.WriteString(line)
+	}
+	return nil
 }
