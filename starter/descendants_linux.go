@@ -121,7 +121,7 @@ func childrenOf(pid int) []int {
 		if errors.Is(err, fs.ErrNotExist) && exists(task) {
 			return childrenByScan(pid) // a kernel without CONFIG_PROC_CHILDREN
 		}
-		for _, f := range strings.Fields(string(b)) {
+		for f := range strings.FieldsSeq(string(b)) {
 			list = append(list, atoi(f))
 		}
 	}
