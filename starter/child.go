@@ -29,16 +29,22 @@ func (s *Shepherd) prepare() *spawn.Program {
 	return p
 }
 
+// bindToUs has the kernel end the child when we end before it. A change of
+// identity undoes it. It comes before the files, for whose opening the child may
+// have to wait.
+func (s *Shepherd) bindToUs(p *spawn.Program) { p.ParentDeathSignal(unix.SIGKILL) }
+
 // procedureProgram runs one of the site's procedures. Its files are opened as
 // the owner of the job, who named them, even when it runs as somebody else.
 func (s *Shepherd) procedureProgram(f files, proc procedure, as account) *spawn.Program {
 	env := procedureEnvironment(s.jobEnv, as.User, s.d)
 	p := s.prepare()
 	s.borrow(p, s.owner)
+	s.bindToUs(p)
 	f.open(p, env, s.d.Cwd)
 	s.giveBack(p)
 	s.become(p, as, 0)
-	p.ParentDeathSignal(unix.SIGKILL)
+	s.bindToUs(p)
 	p.Exec(candidates(proc.argv[0], procedurePath), proc.argv)
 	return p
 }
@@ -63,8 +69,8 @@ func (s *Shepherd) startJob() (*spawn.Child, time.Time, error) {
 		f.inherit[0], f.script = true, true
 	}
 	s.become(p, s.owner, s.d.AddGroupID)
+	s.bindToUs(p)
 	f.open(p, env, s.d.Cwd)
-	p.ParentDeathSignal(unix.SIGKILL)
 	p.Exec(candidates(inv.program, searchPath(env)), inv.argv)
 
 	if s.d.AddGroupID != 0 {
@@ -130,8 +136,8 @@ func (s *Shepherd) startMethod(name, command string) (*spawn.Child, error) {
 	f := files{stdin: "/dev/null", out: [2]output{null, null}}
 	p := s.prepare()
 	s.become(p, s.owner, s.d.AddGroupID)
+	s.bindToUs(p)
 	f.open(p, env, s.d.Cwd)
-	p.ParentDeathSignal(unix.SIGKILL)
 	p.Exec([]string{inv.program}, inv.argv)
 	child, err := p.Start()
 	if err == nil {

@@ -80,18 +80,16 @@ func (s *Shepherd) stepProcesses(methods bool) []int {
 }
 
 // keepOrphans makes strays of what a stray leaves behind, as a daemon does on
-// its way into the background. It is called before the dead are collected: as
-// long as a dead process has its number, so has its session.
-func (s *Shepherd) keepOrphans() {
-	for pid := range s.strays {
-		if statField(pid, statParent) != unix.Getpid() || !s.strays.has(pid) || statState(pid) != 'Z' {
-			continue
-		}
-		session := statField(pid, statSession)
-		for _, child := range childrenOf(unix.Getpid()) {
-			if child != s.awaited && s.methods[child] == "" && statField(child, statSession) == session {
-				s.strays.add(child)
-			}
+// its way into the background. It is called before the dead child is collected:
+// as long as it has its number, so has its session.
+func (s *Shepherd) keepOrphans(dead int) {
+	if !s.strays.has(dead) {
+		return
+	}
+	session := statField(dead, statSession)
+	for _, child := range childrenOf(unix.Getpid()) {
+		if child != s.awaited && s.methods[child] == "" && statField(child, statSession) == session {
+			s.strays.add(child)
 		}
 	}
 }
@@ -156,34 +154,19 @@ const (
 	statStart   = 19
 )
 
-// stat are the fields of /proc/PID/stat behind the name; nil for a process that
-// is gone.
-func stat(pid int) []string {
-	b, err := oslite.Read("/proc/" + itoa(pid) + "/stat")
-	if err != nil {
-		return nil
-	}
-	// The name is in parentheses and may hold anything, these included.
-	s := string(b)
-	return strings.Fields(s[strings.LastIndexByte(s, ')')+1:])
-}
-
 // statField is a number of /proc/PID/stat; 0 when the process is gone.
 func statField(pid, field int) int {
-	f := stat(pid)
+	b, err := oslite.Read("/proc/" + itoa(pid) + "/stat")
+	if err != nil {
+		return 0
+	}
+	// The name is in parentheses and may hold anything, these included.
+	text := string(b)
+	f := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
 	if field >= len(f) {
 		return 0
 	}
 	return atoi(f[field])
-}
-
-// statState is the letter of a process's state; 0 when it is gone.
-func statState(pid int) byte {
-	f := stat(pid)
-	if len(f) == 0 {
-		return 0
-	}
-	return f[0][0]
 }
 
 // signalJob delivers a signal to every process of the step, once to each.

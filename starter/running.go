@@ -141,6 +141,8 @@ func (s *Shepherd) exceed(name string, value, measured float64, unit job.Unit, n
 
 // cpuLimitBehind finds out whether the kernel ended the job for its limit of
 // CPU time: by SIGXCPU at the soft and SIGKILL at the hard one (setrlimit(2)).
+// Its clock for that counts whole ticks, and on a virtual machine the time that
+// others had as well, so that what a process is said to have used is often less.
 func (s *Shepherd) cpuLimitBehind(e ending) *exceeded {
 	if !e.status.Signaled() || s.killed {
 		return nil
@@ -150,10 +152,8 @@ func (s *Shepherd) cpuLimitBehind(e ending) *exceeded {
 		if r.Resource != job.CPU {
 			continue
 		}
-		// The kernel counts ticks for the limit, and tells a time that is more
-		// exact: 1.8 to 2.04 s where a limit of 2 s was reached, on busy cores.
 		reached := func(limit uint64) bool {
-			return limit != unix.RLIM_INFINITY && used >= 0.95*float64(limit)-0.3
+			return limit != unix.RLIM_INFINITY && used >= 0.75*float64(limit)-0.3
 		}
 		switch sig := e.status.Signal(); {
 		case sig == unix.SIGKILL && reached(r.Hard):

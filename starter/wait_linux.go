@@ -4,6 +4,7 @@ import (
 	"errors"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -113,17 +114,41 @@ func (s *Shepherd) waitProcedure(c *spawn.Child, name string) ending {
 	return e
 }
 
-// reap collects every child that has ended.
-func (s *Shepherd) reap() {
-	s.keepOrphans()
+// nextDead is a child that has ended and keeps its number until it is collected;
+// 0 if there is none.
+func nextDead() int {
 	for {
-		var e ending
-		pid, err := syscall.Wait4(-1, &e.status, syscall.WNOHANG, &e.rusage)
-		if errors.Is(err, syscall.EINTR) {
+		var info unix.Siginfo
+		err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+		if errors.Is(err, unix.EINTR) {
 			continue
 		}
-		if err != nil || pid <= 0 {
+		if err != nil || info.Signo == 0 {
+			return 0
+		}
+		// The first member of the union behind three ints, aligned to a pointer.
+		const at = 8 + unsafe.Sizeof(uintptr(0))
+		return int(*(*int32)(unsafe.Add(unsafe.Pointer(&info), at)))
+	}
+}
+
+// reap collects every child that has ended.
+func (s *Shepherd) reap() {
+	for {
+		pid := nextDead()
+		if pid == 0 {
 			return
+		}
+		s.keepOrphans(pid)
+		var e ending
+		for {
+			_, err := syscall.Wait4(pid, &e.status, 0, &e.rusage)
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, syscall.EINTR) {
+				return
+			}
 		}
 		e.at = time.Now()
 		if name, ok := s.methods[pid]; ok {

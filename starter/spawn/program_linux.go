@@ -161,10 +161,13 @@ func (p *Program) Setsid() { p.add(StageSetup, "setsid", sys(unix.SYS_SETSID)) }
 func (p *Program) Umask(mask int) { p.add(StageSetup, "umask", sys(unix.SYS_UMASK, uintptr(mask))) }
 
 // ParentDeathSignal has the kernel send sig to the child when the thread that
-// started it ends. It must come after the last change of identity, which
-// clears it.
+// started it ends; that it has not ended already is looked at then. It must come
+// after the last change of identity, which clears it.
 func (p *Program) ParentDeathSignal(sig syscall.Signal) {
 	p.add(StageSetup, "prctl", sys(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(sig)))
+	c := sys(unix.SYS_GETPPID)
+	c.want = uintptr(unix.Getpid())
+	p.add(StageSetup, "getppid", c)
 }
 
 // Nice sets the nice value, -20 to 20. A value that may not be had is no
