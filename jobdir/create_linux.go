@@ -45,7 +45,7 @@ func (s *Spool) Create(d *job.Description, o CreateOptions) (*Dir, error) {
 	}
 	if err := s.fillDir(dir, parent, files, !o.NoSync); err != nil {
 		dir.Close()
-		_ = removeAt(parent, name)
+		_ = s.removeAt(parent, name)
 		return nil, err
 	}
 	return dir, nil

@@ -6,6 +6,19 @@
 // us. What these formats cannot carry stands in keys behind the last one of
 // the original, or in files of our own beside its files.
 //
+// Where the original is not safe, ours differs:
+//
+//   - config is read strictly, in the order in which it is written, so that a
+//     newline in a value adds nothing to it; arguments have a file of their own
+//     in which they are what they are.
+//   - config, environment and arguments can be read by their owner only (0600,
+//     not 0644); error, exit_status and trace belong to the daemon and not to
+//     the user, who could report any result with them.
+//   - A script belongs to its user and is closed to others (0500, not 0755 of
+//     the administrator).
+//   - A TMPDIR is always a new directory, of mode 0700, whatever its name comes
+//     to be, and its removal follows no link and enters no mount.
+//
 // The package does not decide anything about a job: it neither starts a process
 // nor knows users by name. It is linked into the supervisor that runs once per
 // job, and therefore imports next to nothing: no fmt, no encoding, no regular

@@ -56,10 +56,7 @@ func (s *Spool) Remove(id job.ID, keep KeepActive, failed bool) error {
 		return err
 	}
 	defer s.release(parent)
-	if err := s.step("remove"); err != nil {
-		return err
-	}
-	if err := removeAt(parent, name); err != nil {
+	if err := s.removeAt(parent, name); err != nil {
 		return &Error{"remove directory", s.JobPath(id), err}
 	}
 	return nil
@@ -67,7 +64,7 @@ func (s *Spool) Remove(id job.ID, keep KeepActive, failed bool) error {
 
 // removeAt removes a directory of ours. The config goes first: what is left
 // after an interruption is an unfinished directory, not a job.
-func removeAt(parent int, name string) error {
+func (s *Spool) removeAt(parent int, name string) error {
 	fd, err := openat(parent, name, openDirFlags, 0)
 	if errors.Is(err, unix.ENOENT) {
 		return nil
@@ -77,6 +74,9 @@ func removeAt(parent int, name string) error {
 	}
 	defer unix.Close(fd)
 	if err := unix.Unlinkat(fd, FileConfig, 0); err != nil && !errors.Is(err, unix.ENOENT) {
+		return err
+	}
+	if err := s.step("remove the rest"); err != nil {
 		return err
 	}
 	r := remover{deadline: time.Now().Add(removeTimeout)}

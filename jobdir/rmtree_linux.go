@@ -11,18 +11,19 @@ import (
 
 // remover empties directories in which somebody else may be at work.
 //
-// It does not descend: a directory below another one is moved up to the top and
-// emptied there, so that no depth costs descriptors, stack, or a path that the
-// kernel would not take. Every step works on a name in an open directory:
+// It descends a few levels. What is nested deeper is moved up to where it
+// stopped and emptied there, so that no depth costs more descriptors or stack,
+// or needs a path that the kernel would not take. With a, b, c in each other:
 //
-//	top/a/b/c   unlink what is no directory in top/a, move b to top/.rm1, rmdir a
-//	top/.rm1/c  move c to top/.rm2, rmdir .rm1
-//	top/.rm2    rmdir
+//	dir/a/b/c   unlink what is no directory in a, move b to dir/.rm1, rmdir a
+//	dir/.rm1/c  move c to dir/.rm2, rmdir .rm1
+//	dir/.rm2    rmdir
 //
-// Whatever is exchanged meanwhile, a name is removed, moved or opened as what
-// it is at that moment: links are unlinked or moved, and not followed; a mount
-// cannot be unlinked, moved (EBUSY) or opened (RESOLVE_NO_XDEV). A directory that
-// has been opened was inside, wherever its owner moves it afterwards.
+// Every step works on a name in an open directory. Whatever is exchanged
+// meanwhile, a name is removed, moved or opened as what it is at that moment:
+// links are unlinked or moved, and not followed; a mount cannot be unlinked or
+// moved (EBUSY) and is not opened (RESOLVE_NO_XDEV). A directory that has been
+// opened was inside, wherever its owner moves it afterwards.
 type remover struct {
 	deadline time.Time
 	// chmod gives permissions back that the user has taken from directories.
@@ -33,17 +34,32 @@ type remover struct {
 	// that one of these could not have removed.
 	owners  []int
 	counter uint64
-	moved   bool
+	// moved and again tell that another pass may do more: something was moved
+	// up, or was exchanged while it was to be removed.
+	moved, again bool
+	// between is called between looking at an entry and acting on it; tests
+	// exchange the entry there.
+	between func(step string, dir int, name string)
 }
 
-// mostNested is how often a directory that cannot be moved (to another
-// subvolume or project) is emptied where it is.
-const mostNested = 16
+// mostLevels is how deep a remover descends, and mostNested how deep it goes
+// for directories that cannot be moved (to another subvolume or project).
+const (
+	mostLevels = 16
+	mostNested = 32
+)
 
 // mostLeft is how many names an error lists.
 const mostLeft = 8
 
-var errDeadline = errors.New("somebody keeps writing in it")
+// After so many passes over a directory that is still not empty there is a pause
+// after each.
+const (
+	manyPasses = 20
+	passPause  = 2 * time.Millisecond
+)
+
+var errDeadline = errors.New("it took too long: somebody keeps writing in it, or it is very large")
 
 // emptyPath empties the directory of an O_PATH descriptor.
 func (r *remover) emptyPath(path int) error {
@@ -57,13 +73,13 @@ func (r *remover) emptyPath(path int) error {
 
 // empty removes everything in a directory. It reads the directory again and
 // again, since it is written to meanwhile, by us if by nobody else.
-func (r *remover) empty(base, nested int) error {
+func (r *remover) empty(base, level int) error {
 	buf := make([]byte, 8<<10)
-	for {
+	for idle := 0; ; idle++ {
 		if _, err := unix.Seek(base, 0, 0); err != nil {
 			return err
 		}
-		r.moved = false
+		r.moved, r.again = false, false
 		found, removed := 0, 0
 		var first error
 		for {
@@ -80,11 +96,11 @@ func (r *remover) empty(base, nested int) error {
 			_, _, names := unix.ParseDirent(buf[:n], -1, nil)
 			for _, name := range names {
 				found++
-				err := r.remove(base, base, name, nested)
+				err := r.remove(base, name, level)
 				if err == nil {
 					removed++
 				} else if first == nil {
-					first = &leftName{name, err}
+					first = leftIn(name, err)
 				}
 				if time.Now().After(r.deadline) {
 					if first == nil {
@@ -97,45 +113,89 @@ func (r *remover) empty(base, nested int) error {
 		switch {
 		case found == 0:
 			return nil
-		case removed == 0 && !r.moved:
+		case r.moved:
+			idle = 0
+		case removed == 0 && !r.again:
 			return first
+		case idle > manyPasses:
+			// Somebody keeps at it (NFS does so itself for an open file).
+			time.Sleep(passPause)
 		}
 	}
 }
 
-// leftName is an error with the name that it is about.
-type leftName struct {
-	name string
+// leftError is what is left, and why.
+type leftError struct {
+	path string
 	err  error
 }
 
-func (e *leftName) Error() string { return quote(e.name) + ": " + e.err.Error() }
-func (e *leftName) Unwrap() error { return e.err }
+func (e *leftError) Error() string { return quote(e.path) + ": " + e.err.Error() }
+func (e *leftError) Unwrap() error { return e.err }
 
-// remove removes the entry name of dir. Directories in it are moved to base.
-func (r *remover) remove(base, dir int, name string, nested int) error {
+// leftIn puts the name of a directory before what is left in it.
+func leftIn(name string, err error) error {
+	var e *leftError
+	if errors.As(err, &e) {
+		return &leftError{name + "/" + e.path, e.err}
+	}
+	return &leftError{name, err}
+}
+
+// remove removes an entry of a directory.
+func (r *remover) remove(dir int, name string, level int) error {
 	full, err := unlinkAny(dir, name)
 	if !full {
 		return err
 	}
+	return r.removeDir(dir, name, func(fd int) error {
+		if level < mostLevels {
+			return r.empty(fd, level+1)
+		}
+		return r.drain(dir, fd, level)
+	})
+}
+
+// removeDir removes a directory after empty has emptied it. It is closed
+// before: a directory that is removed while it is open is more work for many
+// file systems.
+func (r *remover) removeDir(dir int, name string, empty func(fd int) error) error {
+	r.at("open", dir, name)
 	path, err := openBeneath(dir, name)
 	if err != nil {
-		return ignoreMissing(err) // exchanged meanwhile: the next pass has another look
+		return r.exchanged(err)
 	}
-	defer unix.Close(path)
 	fd, err := r.readable(path)
+	unix.Close(path)
 	if err != nil {
 		return err
 	}
-	defer unix.Close(fd)
-	if err := r.drain(base, fd, nested); err != nil {
+	err = empty(fd)
+	unix.Close(fd)
+	if err != nil {
 		return err
 	}
-	return ignoreMissing(unix.Unlinkat(dir, name, unix.AT_REMOVEDIR))
+	r.at("rmdir", dir, name)
+	return r.exchanged(unix.Unlinkat(dir, name, unix.AT_REMOVEDIR))
+}
+
+// exchanged takes note that a directory was not one any more, or not empty any
+// more: the next pass has another look.
+func (r *remover) exchanged(err error) error {
+	if notADirectory(err) || errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) {
+		r.again = true
+	}
+	return ignoreMissing(err)
+}
+
+func (r *remover) at(step string, dir int, name string) {
+	if r.between != nil {
+		r.between(step, dir, name)
+	}
 }
 
 // drain removes the files in a directory and moves its directories to base.
-func (r *remover) drain(base, fd, nested int) error {
+func (r *remover) drain(base, fd, level int) error {
 	buf := make([]byte, 8<<10)
 	for pass := 0; ; pass++ {
 		if _, err := unix.Seek(fd, 0, 0); err != nil {
@@ -157,10 +217,10 @@ func (r *remover) drain(base, fd, nested int) error {
 			_, _, names := unix.ParseDirent(buf[:n], -1, nil)
 			for _, name := range names {
 				found++
-				if err := r.moveUp(base, fd, name, nested); err == nil {
+				if err := r.moveUp(base, fd, name, level); err == nil {
 					gone++
 				} else if first == nil {
-					first = &leftName{name, err}
+					first = leftIn(name, err)
 				}
 				if time.Now().After(r.deadline) {
 					return errDeadline
@@ -177,7 +237,7 @@ func (r *remover) drain(base, fd, nested int) error {
 }
 
 // moveUp removes an entry of a directory below base, or moves it there.
-func (r *remover) moveUp(base, dir int, name string, nested int) error {
+func (r *remover) moveUp(base, dir int, name string, level int) error {
 	full, err := unlinkAny(dir, name)
 	if !full {
 		return err
@@ -188,6 +248,7 @@ func (r *remover) moveUp(base, dir int, name string, nested int) error {
 			return ignoreMissing(err)
 		}
 	}
+	r.at("move", dir, name)
 	if err = r.rename(dir, name, base); errors.Is(err, unix.EACCES) && r.chmod {
 		// To get another parent a directory must be writable for its owner.
 		if path, e := openBeneath(dir, name); e == nil {
@@ -198,8 +259,8 @@ func (r *remover) moveUp(base, dir int, name string, nested int) error {
 			err = r.rename(dir, name, base)
 		}
 	}
-	if errors.Is(err, unix.EXDEV) && nested < mostNested {
-		return r.emptyHere(dir, name, nested)
+	if errors.Is(err, unix.EXDEV) && level < mostNested {
+		return r.removeDir(dir, name, func(fd int) error { return r.empty(fd, level+1) })
 	}
 	return ignoreMissing(err)
 }
@@ -224,25 +285,6 @@ func (r *remover) rename(dir int, name string, base int) error {
 	}
 }
 
-// emptyHere removes a directory that cannot be moved: within one mount that is
-// one of another subvolume or of another project quota.
-func (r *remover) emptyHere(dir int, name string, nested int) error {
-	path, err := openBeneath(dir, name)
-	if err != nil {
-		return ignoreMissing(err)
-	}
-	defer unix.Close(path)
-	fd, err := r.readable(path)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	if err := r.empty(fd, nested+1); err != nil {
-		return err
-	}
-	return ignoreMissing(unix.Unlinkat(dir, name, unix.AT_REMOVEDIR))
-}
-
 // readable opens the directory of an O_PATH descriptor for reading, if it may
 // be emptied.
 func (r *remover) readable(path int) (int, error) {
@@ -254,6 +296,7 @@ func (r *remover) readable(path int) (int, error) {
 		return -1, err
 	}
 	if r.chmod && st.Mode&0o700 != 0o700 {
+		r.at("chmod", path, "")
 		// fchmod(2) refuses an O_PATH descriptor, and others cannot be had
 		// without permission. The link in /proc leads to the very directory,
 		// under whatever name it is by now.
@@ -285,8 +328,16 @@ func (r *remover) left(path int) []string {
 	if err != nil {
 		return nil
 	}
-	slices.Sort(names)
-	return names[:min(len(names), mostLeft)]
+	// The first by name; sorting all of them takes more code than it is worth.
+	first := make([]string, 0, mostLeft+1)
+	for _, name := range names {
+		first = append(first, name)
+		for i := len(first) - 1; i > 0 && first[i] < first[i-1]; i-- {
+			first[i], first[i-1] = first[i-1], first[i]
+		}
+		first = first[:min(len(first), mostLeft)]
+	}
+	return first
 }
 
 // unlinkAny removes an entry of any kind but a directory that is not empty:

@@ -101,8 +101,12 @@ func signal[T any](field func(*T) *string) kind[T] {
 	}}, field)
 }
 
-// checkVariables refuses a $ that is not followed by one of the variables.
+// checkVariables refuses a $ that is not followed by one of the variables. It
+// takes everything when there are none: then nothing is replaced.
 func checkVariables(s string, variables []string) error {
+	if variables == nil {
+		return nil
+	}
 	for rest := s; ; {
 		_, after, ok := strings.Cut(rest, "$")
 		if !ok {

@@ -106,7 +106,7 @@ var confTable = table[Configuration]{
 // host. shell_start_mode and login_shells are among them, although sge_conf(5)
 // says otherwise, as are user_lists and xuser_lists, as it says.
 func confRows() []attribute[Configuration] {
-	type c = *Configuration
+	type cfg = *Configuration
 	global, local := asWritten[Configuration], func(name, def string, k kind[Configuration]) attribute[Configuration] {
 		r := asWritten(name, def, k)
 		r.local = true
@@ -114,59 +114,59 @@ func confRows() []attribute[Configuration] {
 	}
 	const unlimited = math.MaxInt32
 	return []attribute[Configuration]{
-		local("execd_spool_dir", "/var/spool/gridengine/execd", path(func(c c) *string { return &c.ExecdSpoolDir })),
-		local("mailer", "/usr/bin/mail", userCommand(nil, func(c c) *string { return &c.Mailer })),
-		local("xterm", "/usr/bin/xterm", optionalPath(func(c c) *string { return &c.Xterm })),
-		local("load_sensor", "none", list(",", checkAbsolute, func(c c) *[]string { return &c.LoadSensors })),
-		local("prolog", "none", userCommand(procedureVariables, func(c c) *string { return &c.Prolog })),
-		local("epilog", "none", userCommand(procedureVariables, func(c c) *string { return &c.Epilog })),
-		local("shell_start_mode", string(job.PosixCompliant), startMode(func(c c) *job.ShellStartMode { return &c.ShellStartMode })),
-		local("login_shells", "bash,sh,ksh,csh,tcsh", list(",", CheckName, func(c c) *[]string { return &c.LoginShells })),
-		global("min_uid", "1000", number(0, unlimited, func(c c) *int { return &c.MinUID })),
-		global("min_gid", "1000", number(0, unlimited, func(c c) *int { return &c.MinGID })),
-		local("user_lists", "none", list(",", CheckName, func(c c) *[]string { return &c.UserLists })),
-		local("xuser_lists", "none", list(",", CheckName, func(c c) *[]string { return &c.XUserLists })),
-		global("projects", "none", list(",", CheckName, func(c c) *[]string { return &c.Projects })),
-		global("xprojects", "none", list(",", CheckName, func(c c) *[]string { return &c.XProjects })),
-		global("enforce_project", "false", boolean(func(c c) *bool { return &c.EnforceProject })),
-		global("enforce_user", "auto", keyword(func(c c) *EnforceUser { return &c.EnforceUser }, EnforceUserTrue, EnforceUserFalse, EnforceUserAuto)),
-		local("load_report_time", "00:00:40", duration(time.Second, func(c c) *time.Duration { return &c.LoadReportTime })),
-		global("max_unheard", "00:05:00", duration(time.Second, func(c c) *time.Duration { return &c.MaxUnheard })),
-		local("reschedule_unknown", "00:00:00", durationOrForever(func(c c) *time.Duration { return &c.RescheduleUnknown })),
-		global("loglevel", string(LogWarning), keyword(func(c c) *LogLevel { return &c.LogLevel },
+		local("execd_spool_dir", "/var/spool/gridengine/execd", path(func(c cfg) *string { return &c.ExecdSpoolDir })),
+		local("mailer", "/usr/bin/mail", userCommand(nil, func(c cfg) *string { return &c.Mailer })),
+		local("xterm", "/usr/bin/xterm", optionalPath(func(c cfg) *string { return &c.Xterm })),
+		local("load_sensor", "none", list(",", checkAbsolute, func(c cfg) *[]string { return &c.LoadSensors })),
+		local("prolog", "none", userCommand(procedureVariables, func(c cfg) *string { return &c.Prolog })),
+		local("epilog", "none", userCommand(procedureVariables, func(c cfg) *string { return &c.Epilog })),
+		local("shell_start_mode", string(job.PosixCompliant), startMode(func(c cfg) *job.ShellStartMode { return &c.ShellStartMode })),
+		local("login_shells", "bash,sh,ksh,csh,tcsh", list(",", CheckName, func(c cfg) *[]string { return &c.LoginShells })),
+		global("min_uid", "1000", number(0, unlimited, func(c cfg) *int { return &c.MinUID })),
+		global("min_gid", "1000", number(0, unlimited, func(c cfg) *int { return &c.MinGID })),
+		local("user_lists", "none", list(",", CheckName, func(c cfg) *[]string { return &c.UserLists })),
+		local("xuser_lists", "none", list(",", CheckName, func(c cfg) *[]string { return &c.XUserLists })),
+		global("projects", "none", list(",", CheckName, func(c cfg) *[]string { return &c.Projects })),
+		global("xprojects", "none", list(",", CheckName, func(c cfg) *[]string { return &c.XProjects })),
+		global("enforce_project", "false", boolean(func(c cfg) *bool { return &c.EnforceProject })),
+		global("enforce_user", "auto", keyword(func(c cfg) *EnforceUser { return &c.EnforceUser }, EnforceUserTrue, EnforceUserFalse, EnforceUserAuto)),
+		local("load_report_time", "00:00:40", duration(time.Second, func(c cfg) *time.Duration { return &c.LoadReportTime })),
+		global("max_unheard", "00:05:00", duration(time.Second, func(c cfg) *time.Duration { return &c.MaxUnheard })),
+		local("reschedule_unknown", "00:00:00", durationOrForever(func(c cfg) *time.Duration { return &c.RescheduleUnknown })),
+		global("loglevel", string(LogWarning), keyword(func(c cfg) *LogLevel { return &c.LogLevel },
 			LogCritical, LogError, LogWarning, LogNotice, LogInfo, LogDebug)),
-		global("administrator_mail", "root", list(",", checkAny, func(c c) *[]string { return &c.AdministratorMail })),
-		local("set_token_cmd", "none", optionalPath(func(c c) *string { return &c.SetTokenCmd })),
-		local("pag_cmd", "none", optionalPath(func(c c) *string { return &c.PagCmd })),
+		global("administrator_mail", "root", list(",", checkAny, func(c cfg) *[]string { return &c.AdministratorMail })),
+		local("set_token_cmd", "none", optionalPath(func(c cfg) *string { return &c.SetTokenCmd })),
+		local("pag_cmd", "none", optionalPath(func(c cfg) *string { return &c.PagCmd })),
 		local("token_extend_time", "none", kind[Configuration]{read: readTokenExtendTime}),
-		local("shepherd_cmd", "none", optionalPath(func(c c) *string { return &c.ShepherdCmd })),
-		global("qmaster_params", "none", paramsKind(qmasterParams, func(c c) *QmasterParams { return &c.QmasterParams })),
-		local("execd_params", "none", paramsKind(execdParams, func(c c) *ExecdParams { return &c.ExecdParams })),
+		local("shepherd_cmd", "none", optionalPath(func(c cfg) *string { return &c.ShepherdCmd })),
+		global("qmaster_params", "none", paramsKind(qmasterParams, func(c cfg) *QmasterParams { return &c.QmasterParams })),
+		local("execd_params", "none", paramsKind(execdParams, func(c cfg) *ExecdParams { return &c.ExecdParams })),
 		local("reporting_params", "accounting=true reporting=false flush_time=00:00:15 joblog=false sharelog=00:00:00",
-			paramsKind(reportingParams, func(c c) *ReportingParams { return &c.ReportingParams })),
-		global("finished_jobs", "100", number(0, unlimited, func(c c) *int { return &c.FinishedJobs })),
-		local("gid_range", "65400-65500", ranges(minGID, unlimited, func(c c) *[]Range { return &c.GIDRange })),
-		local("qlogin_command", builtin, startup(func(c c) *string { return &c.QloginCommand })),
-		local("qlogin_daemon", builtin, startup(func(c c) *string { return &c.QloginDaemon })),
-		local("rlogin_command", builtin, startup(func(c c) *string { return &c.RloginCommand })),
-		local("rlogin_daemon", builtin, startup(func(c c) *string { return &c.RloginDaemon })),
-		local("rsh_command", builtin, startup(func(c c) *string { return &c.RshCommand })),
-		local("rsh_daemon", builtin, startup(func(c c) *string { return &c.RshDaemon })),
-		global("max_aj_instances", "2000", number(0, unlimited, func(c c) *int { return &c.MaxAJInstances })),
-		global("max_aj_tasks", "75000", number(0, unlimited, func(c c) *int { return &c.MaxAJTasks })),
-		global("max_u_jobs", "0", number(0, unlimited, func(c c) *int { return &c.MaxUJobs })),
-		global("max_jobs", "0", number(0, unlimited, func(c c) *int { return &c.MaxJobs })),
-		optional(global("max_advance_reservations", "", number(0, unlimited, func(c c) *int { return &c.MaxAdvanceReservations }))),
-		global("auto_user_oticket", "0", number(0, unlimited, func(c c) *int { return &c.AutoUserOTicket })),
-		global("auto_user_fshare", "0", number(0, unlimited, func(c c) *int { return &c.AutoUserFShare })),
-		global("auto_user_default_project", "none", optionalName(func(c c) *string { return &c.AutoUserDefaultProject })),
-		global("auto_user_delete_time", "86400", duration(0, func(c c) *time.Duration { return &c.AutoUserDeleteTime })),
-		global("delegated_file_staging", "false", boolean(func(c c) *bool { return &c.DelegatedFileStaging })),
-		global("reprioritize", "0", boolean(func(c c) *bool { return &c.Reprioritize })),
+			paramsKind(reportingParams, func(c cfg) *ReportingParams { return &c.ReportingParams })),
+		global("finished_jobs", "100", number(0, unlimited, func(c cfg) *int { return &c.FinishedJobs })),
+		local("gid_range", "65400-65500", ranges(minGID, unlimited, func(c cfg) *[]Range { return &c.GIDRange })),
+		local("qlogin_command", builtin, startup(func(c cfg) *string { return &c.QloginCommand })),
+		local("qlogin_daemon", builtin, startup(func(c cfg) *string { return &c.QloginDaemon })),
+		local("rlogin_command", builtin, startup(func(c cfg) *string { return &c.RloginCommand })),
+		local("rlogin_daemon", builtin, startup(func(c cfg) *string { return &c.RloginDaemon })),
+		local("rsh_command", builtin, startup(func(c cfg) *string { return &c.RshCommand })),
+		local("rsh_daemon", builtin, startup(func(c cfg) *string { return &c.RshDaemon })),
+		global("max_aj_instances", "2000", number(0, unlimited, func(c cfg) *int { return &c.MaxAJInstances })),
+		global("max_aj_tasks", "75000", number(0, unlimited, func(c cfg) *int { return &c.MaxAJTasks })),
+		global("max_u_jobs", "0", number(0, unlimited, func(c cfg) *int { return &c.MaxUJobs })),
+		global("max_jobs", "0", number(0, unlimited, func(c cfg) *int { return &c.MaxJobs })),
+		optional(global("max_advance_reservations", "", number(0, unlimited, func(c cfg) *int { return &c.MaxAdvanceReservations }))),
+		global("auto_user_oticket", "0", number(0, unlimited, func(c cfg) *int { return &c.AutoUserOTicket })),
+		global("auto_user_fshare", "0", number(0, unlimited, func(c cfg) *int { return &c.AutoUserFShare })),
+		global("auto_user_default_project", "none", optionalName(func(c cfg) *string { return &c.AutoUserDefaultProject })),
+		global("auto_user_delete_time", "86400", duration(0, func(c cfg) *time.Duration { return &c.AutoUserDeleteTime })),
+		global("delegated_file_staging", "false", boolean(func(c cfg) *bool { return &c.DelegatedFileStaging })),
+		global("reprioritize", "0", boolean(func(c cfg) *bool { return &c.Reprioritize })),
 		global("jsv_url", "none", kind[Configuration]{read: readJSVURL}),
-		global("jsv_allowed_mod", "ac,h,i,e,o,j,M,N,p,w", list(",", checkAny, func(c c) *[]string { return &c.JSVAllowedMod })),
-		optional(local("libjvm_path", "", optionalPath(func(c c) *string { return &c.LibJVMPath }))),
-		optional(local("additional_jvm_args", "", anyText(func(c c) *string { return &c.AdditionalJVMArgs }))),
+		global("jsv_allowed_mod", "ac,h,i,e,o,j,M,N,p,w", list(",", checkAny, func(c cfg) *[]string { return &c.JSVAllowedMod })),
+		optional(local("libjvm_path", "", optionalPath(func(c cfg) *string { return &c.LibJVMPath }))),
+		optional(local("additional_jvm_args", "", anyText(func(c cfg) *string { return &c.AdditionalJVMArgs }))),
 	}
 }
 
@@ -306,12 +306,22 @@ func (c *Configuration) merge(local *Local) (*Configuration, error) {
 }
 
 // PrologFor is the prolog of jobs in a queue instance: that of the queue, or
-// else that of the host, or else the global one (execution starts with
-// queue_conf(5), prolog). Empty for none. c is the configuration of the host.
+// else that of the host, or else the global one (queue_conf(5),
+// prolog). Empty for none. c is the configuration of the host.
 func (c *Configuration) PrologFor(q QueueInstance) string { return firstOf(q.Prolog, c.Prolog) }
 
 // EpilogFor is the same for the epilog.
 func (c *Configuration) EpilogFor(q QueueInstance) string { return firstOf(q.Epilog, c.Epilog) }
+
+// LimitsFor are the limits of a slot in a queue instance: those of the queue,
+// and those that execd_params sets for every job of the host.
+func (c *Configuration) LimitsFor(q QueueInstance) job.Limits {
+	limits := q.Limits
+	for _, r := range paramLimits {
+		limits[r] = c.ExecdParams.Limits[r]
+	}
+	return limits
+}
 
 func firstOf(a, b string) string {
 	if a != "" {

@@ -74,7 +74,7 @@ func TestExecdParamsAreTyped(t *testing.T) {
 func TestConfigurationGivesTypedValues(t *testing.T) {
 	c := conf(t, `qmaster_params FORBID_RESCHEDULE=1 FORBID_APPERROR=true,MAX_DYN_EC=7,gdi_timeout=120
 reporting_params accounting=false flush_time=00:00:01 joblog=true
-gid_range 200,300-400
+gid_range 200 , 300-400
 load_sensor /a/b, /c/d
 login_shells sh
 reprioritize 1
@@ -92,6 +92,7 @@ mailer root@/bin/mail
 	}
 	same(t, "reporting", ReportingParams{Joblog: true, FlushTime: time.Second, AccountingFlushTime: time.Second}, c.ReportingParams)
 	same(t, "gids", []Range{{200, 200}, {300, 400}}, c.GIDRange)
+	same(t, "gids as text", "200,300-400", value(t, c.Text, "gid_range"))
 	same(t, "sensors", []string{"/a/b", "/c/d"}, c.LoadSensors)
 	if !c.Reprioritize || c.JSVURL != "script:root@/opt/jsv" || c.QloginCommand != "" || c.RshDaemon != "/usr/sbin/sshd -i" ||
 		c.TokenExtendTime != 24*time.Hour || c.MaxAdvanceReservations != 4 || c.LogLevel != LogInfo || c.RescheduleUnknown != Forever {
@@ -201,4 +202,16 @@ func TestLocalWith(t *testing.T) {
 	same(t, "text", "#n1:\nmailer                       /bin/m\nprolog                       /a\nxterm                        none\n\n", l.Format(Wrapped))
 	_, err = l.With("min_uid", "1")
 	refused(t, err, `conf/n1: the configuration of a host has no parameter "min_uid"`)
+}
+
+func TestLimitsOfAJobAreThoseOfQueueAndExecdParams(t *testing.T) {
+	i, err := queue(t, "h_rt 60").Instance("n1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := job.Unlimited()
+	want[job.RT].Hard = 60
+	same(t, "without execd_params", want, conf(t, "").LimitsFor(i))
+	want[job.Locks] = job.Limit{Soft: 7, Hard: 7}
+	same(t, "with them", want, conf(t, "execd_params H_LOCKS=7").LimitsFor(i))
 }

@@ -165,6 +165,11 @@ func (l *loader) files(dir string, each func(name, path string, data []byte)) {
 			continue
 		}
 		path := dir + "/" + e.Name()
+		// A fifo would keep the reader waiting.
+		if info, err := fs.Stat(l.fsys, path); err == nil && !info.Mode().IsRegular() {
+			l.refuse(path, "is no regular file, expected one with an object", nil)
+			continue
+		}
 		data, err := fs.ReadFile(l.fsys, path)
 		if err != nil {
 			l.cannot(path, err)

@@ -102,7 +102,9 @@ func wrap(b *strings.Builder, rest string, indent int, br breaks) {
 }
 
 // at reports whether s may be broken at the blank, or after the comma, at i.
-// No break stands at an end or beside a second blank: it would not be read back.
+// No break stands at an end or beside a second blank: it would not be read
+// back. None follows the comma of a command: what reads it could not tell
+// whether a blank was there, see line.gap.
 func (br breaks) at(s string, i int) bool {
 	if i == 0 || i == len(s)-1 {
 		return false
@@ -110,7 +112,7 @@ func (br breaks) at(s string, i int) bool {
 	blank := func(i int) bool { return s[i] == ' ' || s[i] == '\t' }
 	switch s[i] {
 	case ' ':
-		return !blank(i-1) && !blank(i+1)
+		return !blank(i-1) && !blank(i+1) && (br == betweenItems || s[i-1] != ',')
 	case ',':
 		return br == betweenItems || br == betweenSettings && s[i+1] == '['
 	}

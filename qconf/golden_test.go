@@ -72,3 +72,52 @@ func TestWhatQconfPrintedIsPrintedAgain(t *testing.T) {
 		})
 	}
 }
+
+// The same queue, printed by qconf with and without SGE_SINGLE_LINE: its prolog
+// has commas, at which qconf breaks lines as if a blank were there.
+func TestCommandsWithCommasAreReadFromSingleLines(t *testing.T) {
+	read := func(file string) *Queue {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, err := ParseQueue(file, data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return q
+	}
+	single, wrapped := read("testdata/commas/single"), read("testdata/commas/wrapped")
+	if strings.Contains(single.defaults.Prolog, ", ") || len(single.Warnings()) != 0 {
+		t.Error("single:", single.defaults.Prolog, single.Warnings())
+	}
+	if !strings.Contains(wrapped.defaults.Prolog, "with, commas") || len(wrapped.Warnings()) != 1 {
+		t.Error("wrapped:", wrapped.defaults.Prolog, wrapped.Warnings())
+	}
+	again, err := ParseQueue("again", []byte(single.Format(Wrapped)))
+	if err != nil || again.defaults.Prolog != single.defaults.Prolog {
+		t.Error("our own wrapping is not read back", err)
+	}
+}
+
+func TestLongValuesAreWrapped(t *testing.T) {
+	long := strings.Repeat("x", 70)
+	for sentence, c := range map[string]struct {
+		attribute, value, want string
+	}{
+		"not within a word":            {"owner_list", long + " y" + long, "owner_list            " + long + " \\\n                      y" + long},
+		"after the comma of a list":    {"subordinate_list", "a" + long + ",b" + long, "subordinate_list      a" + long + ", \\\n                      b" + long},
+		"not after that of a command":  {"prolog", "/" + long + "," + long, "prolog                /" + long + "," + long},
+		"not beside a second blank":    {"prolog", "/" + long + "  " + long + " y", "prolog                /" + long + "  " + long + " \\\n                      y"},
+		"before the setting of a host": {"prolog", "/" + long + ",[n1=/y]", "prolog                /" + long + ", \\\n                      [n1=/y]"},
+		"not up to 80 bytes":           {"prolog", "/" + long[:57], "prolog                /" + long[:57]},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			q := queue(t, c.attribute+" "+c.value)
+			if !strings.Contains(q.Format(Wrapped), "\n"+c.want+"\n") {
+				t.Errorf("%q is not in\n%s", c.want, q.Format(Wrapped))
+			}
+			readBack(t, "queues", q.Text)
+		})
+	}
+}

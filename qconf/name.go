@@ -43,7 +43,7 @@ func CheckHostName(s string) error {
 		c := s[i]
 		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 		if !letter && (i == 0 || c != '-' && c != '_' && c != '.') {
-			return fmt.Errorf("%q is no host name: it contains %q, expected letters, digits, - _ .", s, s[i:i+1])
+			return fmt.Errorf("%q is no host name: it contains %q, expected letters, digits, - . _", s, s[i:i+1])
 		}
 	}
 	return nil

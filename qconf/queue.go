@@ -91,43 +91,43 @@ var queueTable = table[queueParts]{
 // queueRows are the parameters of queue_conf(5) with the defaults of its
 // template, in the order of qconf -sq.
 func queueRows() []attribute[queueParts] {
-	type q = *queueParts
+	type inst = *queueParts
 	rows := []attribute[queueParts]{
-		{name: "qname", required: true, kind: name(func(q q) *string { return &q.Queue })},
-		row("hostlist", none, hosts(func(q q) *[]string { return &q.hosts })),
-		row("seq_no", "0", number(0, math.MaxInt32, func(q q) *int { return &q.SeqNo })),
-		row("load_thresholds", "np_load_avg=1.75", settings(func(q q) *[]Setting { return &q.LoadThresholds })),
-		row("suspend_thresholds", none, settings(func(q q) *[]Setting { return &q.SuspendThresholds })),
-		row("nsuspend", "1", number(0, math.MaxInt32, func(q q) *int { return &q.NSuspend })),
-		row("suspend_interval", "00:05:00", durationOrForever(func(q q) *time.Duration { return &q.SuspendInterval })),
-		row("priority", "0", number(-20, 20, func(q q) *int { return &q.Priority })),
-		row("min_cpu_interval", "00:05:00", durationOrForever(func(q q) *time.Duration { return &q.MinCPUInterval })),
+		{name: "qname", required: true, kind: name(func(q inst) *string { return &q.Queue })},
+		row("hostlist", none, hosts(func(q inst) *[]string { return &q.hosts })),
+		row("seq_no", "0", number(0, math.MaxInt32, func(q inst) *int { return &q.SeqNo })),
+		row("load_thresholds", "np_load_avg=1.75", settings(func(q inst) *[]Setting { return &q.LoadThresholds })),
+		row("suspend_thresholds", none, settings(func(q inst) *[]Setting { return &q.SuspendThresholds })),
+		row("nsuspend", "1", number(0, math.MaxInt32, func(q inst) *int { return &q.NSuspend })),
+		row("suspend_interval", "00:05:00", durationOrForever(func(q inst) *time.Duration { return &q.SuspendInterval })),
+		row("priority", "0", number(-20, 20, func(q inst) *int { return &q.Priority })),
+		row("min_cpu_interval", "00:05:00", durationOrForever(func(q inst) *time.Duration { return &q.MinCPUInterval })),
 		row("processors", "UNDEFINED", kind[queueParts]{breaks: betweenItems, read: readProcessors}),
 		row("qtype", "BATCH INTERACTIVE", kind[queueParts]{breaks: betweenItems, read: readQtype}),
-		row("ckpt_list", none, names(func(q q) *[]string { return &q.CkptList })),
-		row("pe_list", none, names(func(q q) *[]string { return &q.PEList })),
-		row("rerun", "FALSE", boolean(func(q q) *bool { return &q.Rerun })),
-		row("slots", "1", number(0, maxSlots, func(q q) *int { return &q.Slots })),
-		row("tmpdir", "/tmp", path(func(q q) *string { return &q.Tmpdir })),
-		row("shell", "/bin/csh", path(func(q q) *string { return &q.Shell })),
-		row("prolog", none, userCommand(procedureVariables, func(q q) *string { return &q.Prolog })),
-		row("epilog", none, userCommand(procedureVariables, func(q q) *string { return &q.Epilog })),
-		row("shell_start_mode", string(job.PosixCompliant), startMode(func(q q) *job.ShellStartMode { return &q.ShellStartMode })),
-		row("starter_method", none, command(methodVariables, func(q q) *string { return &q.StarterMethod })),
-		row("suspend_method", none, method(func(q q) *string { return &q.SuspendMethod })),
-		row("resume_method", none, method(func(q q) *string { return &q.ResumeMethod })),
-		row("terminate_method", none, method(func(q q) *string { return &q.TerminateMethod })),
+		row("ckpt_list", none, names(func(q inst) *[]string { return &q.CkptList })),
+		row("pe_list", none, names(func(q inst) *[]string { return &q.PEList })),
+		row("rerun", "FALSE", boolean(func(q inst) *bool { return &q.Rerun })),
+		row("slots", "1", number(0, maxSlots, func(q inst) *int { return &q.Slots })),
+		row("tmpdir", "/tmp", path(func(q inst) *string { return &q.Tmpdir })),
+		row("shell", "/bin/csh", path(func(q inst) *string { return &q.Shell })),
+		row("prolog", none, userCommand(procedureVariables, func(q inst) *string { return &q.Prolog })),
+		row("epilog", none, userCommand(procedureVariables, func(q inst) *string { return &q.Epilog })),
+		row("shell_start_mode", string(job.PosixCompliant), startMode(func(q inst) *job.ShellStartMode { return &q.ShellStartMode })),
+		row("starter_method", none, command(methodVariables, func(q inst) *string { return &q.StarterMethod })),
+		row("suspend_method", none, method(func(q inst) *string { return &q.SuspendMethod })),
+		row("resume_method", none, method(func(q inst) *string { return &q.ResumeMethod })),
+		row("terminate_method", none, method(func(q inst) *string { return &q.TerminateMethod })),
 		// INFINITY, which the original takes, would be a job that never ends.
-		row("notify", "00:00:60", duration(0, func(q q) *time.Duration { return &q.Notify })),
-		row("owner_list", none, names(func(q q) *[]string { return &q.OwnerList })),
-		row("user_lists", none, names(func(q q) *[]string { return &q.UserLists })),
-		row("xuser_lists", none, names(func(q q) *[]string { return &q.XUserLists })),
-		row("subordinate_list", none, subordinates(func(q q) *Subordination { return &q.Subordinates })),
-		row("complex_values", none, settings(func(q q) *[]Setting { return &q.ComplexValues })),
-		row("projects", none, names(func(q q) *[]string { return &q.Projects })),
-		row("xprojects", none, names(func(q q) *[]string { return &q.XProjects })),
-		row("calendar", none, optionalName(func(q q) *string { return &q.Calendar })),
-		row("initial_state", string(InitialDefault), keyword(func(q q) *InitialState { return &q.InitialState },
+		row("notify", "00:00:60", duration(0, func(q inst) *time.Duration { return &q.Notify })),
+		row("owner_list", none, names(func(q inst) *[]string { return &q.OwnerList })),
+		row("user_lists", none, names(func(q inst) *[]string { return &q.UserLists })),
+		row("xuser_lists", none, names(func(q inst) *[]string { return &q.XUserLists })),
+		row("subordinate_list", none, subordinates(func(q inst) *Subordination { return &q.Subordinates })),
+		row("complex_values", none, settings(func(q inst) *[]Setting { return &q.ComplexValues })),
+		row("projects", none, names(func(q inst) *[]string { return &q.Projects })),
+		row("xprojects", none, names(func(q inst) *[]string { return &q.XProjects })),
+		row("calendar", none, optionalName(func(q inst) *string { return &q.Calendar })),
+		row("initial_state", string(InitialDefault), keyword(func(q inst) *InitialState { return &q.InitialState },
 			InitialDefault, InitialEnabled, InitialDisabled)),
 	}
 	for r := job.RT; r <= job.Vmem; r++ {
@@ -136,7 +136,7 @@ func queueRows() []attribute[queueParts] {
 			if hard {
 				prefix = "h_"
 			}
-			rows = append(rows, row(prefix+r.String(), "INFINITY", limit(r, hard, func(q q) *job.Limits { return &q.Limits })))
+			rows = append(rows, row(prefix+r.String(), "INFINITY", limit(r, hard, func(q inst) *job.Limits { return &q.Limits })))
 		}
 	}
 	for i := range rows {

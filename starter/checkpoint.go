@@ -83,9 +83,7 @@ func (s *Shepherd) finishCheckpoint() {
 	if c == nil {
 		return
 	}
-	for len(s.methods) > 0 {
-		s.pause() // the verdict of a migration command is part of it
-	}
+	s.waitMethods() // the verdict of a migration command is part of it
 	if s.active.migrating {
 		content := ""
 		if s.active.inArena {
@@ -95,7 +93,7 @@ func (s *Shepherd) finishCheckpoint() {
 			s.trace(err.Error())
 		}
 	}
-	if c.CleanCommand != "" {
+	if c.CleanCommand != "" && !s.active.migrating {
 		s.command(cleanMethod, c.CleanCommand)
 	}
 }

@@ -1,6 +1,7 @@
 package starter
 
 import (
+	"errors"
 	"syscall"
 	"time"
 
@@ -28,16 +29,22 @@ func (s *Shepherd) prepare() *spawn.Program {
 	return p
 }
 
+// bindToUs has the kernel end the child when we end before it. A change of
+// identity undoes it. It comes before the files, for whose opening the child may
+// have to wait.
+func (s *Shepherd) bindToUs(p *spawn.Program) { p.ParentDeathSignal(unix.SIGKILL) }
+
 // procedureProgram runs one of the site's procedures. Its files are opened as
 // the owner of the job, who named them, even when it runs as somebody else.
 func (s *Shepherd) procedureProgram(f files, proc procedure, as account) *spawn.Program {
 	env := procedureEnvironment(s.jobEnv, as.User, s.d)
 	p := s.prepare()
 	s.borrow(p, s.owner)
+	s.bindToUs(p)
 	f.open(p, env, s.d.Cwd)
 	s.giveBack(p)
 	s.become(p, as, 0)
-	p.ParentDeathSignal(unix.SIGKILL)
+	s.bindToUs(p)
 	p.Exec(candidates(proc.argv[0], procedurePath), proc.argv)
 	return p
 }
@@ -53,26 +60,25 @@ func (s *Shepherd) startJob() (*spawn.Child, time.Time, error) {
 	f := jobFiles(s.d)
 	p := s.prepare()
 	if inv.scriptFromStdin {
-		// Opened by us: the user need not be able to read it where it lies.
-		fd, err := unix.Open(s.d.Command.File, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
+		fd, err := openScript(s.d.Command.File)
 		if err != nil {
 			return nil, time.Time{}, &jobdir.Error{Op: "open script", Path: s.d.Command.File, Err: err}
 		}
 		defer unix.Close(fd)
 		p.Dup(spawn.StageStdin, fd, 0)
-		f.inherit[0] = true
+		f.inherit[0], f.script = true, true
 	}
 	s.become(p, s.owner, s.d.AddGroupID)
+	s.bindToUs(p)
 	f.open(p, env, s.d.Cwd)
-	p.ParentDeathSignal(unix.SIGKILL)
-	p.Exec(candidates(inv.program, env.get("PATH")), inv.argv)
+	p.Exec(candidates(inv.program, searchPath(env)), inv.argv)
 
 	if s.d.AddGroupID != 0 {
 		if err := s.dir.WriteNumber(jobdir.FileAddGroupID, s.d.AddGroupID); err != nil {
 			return nil, time.Time{}, err
 		}
 	}
-	s.strays = s.children()
+	s.beginStep()
 	s.reaped = syscall.Rusage{}
 	start := time.Now()
 	child, err := p.Start()
@@ -84,6 +90,28 @@ func (s *Shepherd) startJob() (*spawn.Child, time.Time, error) {
 		s.trace(err.Error())
 	}
 	return child, start, nil
+}
+
+// openScript opens the script of script_from_stdin. It is opened by us: the
+// user need not be able to read it where it lies. Whatever else lies there does
+// not hold us up.
+func openScript(path string) (int, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return -1, err
+	}
+	var st unix.Stat_t
+	if err = unix.Fstat(fd, &st); err == nil && st.Mode&unix.S_IFMT != unix.S_IFREG {
+		err = errors.New("it is no regular file")
+	}
+	if err == nil {
+		err = unix.SetNonblock(fd, false) // the job inherits the open file
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
 }
 
 // shellCommand runs a configured command line through sh(1) (sge_ckpt(1),
@@ -108,8 +136,8 @@ func (s *Shepherd) startMethod(name, command string) (*spawn.Child, error) {
 	f := files{stdin: "/dev/null", out: [2]output{null, null}}
 	p := s.prepare()
 	s.become(p, s.owner, s.d.AddGroupID)
+	s.bindToUs(p)
 	f.open(p, env, s.d.Cwd)
-	p.ParentDeathSignal(unix.SIGKILL)
 	p.Exec([]string{inv.program}, inv.argv)
 	child, err := p.Start()
 	if err == nil {

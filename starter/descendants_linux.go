@@ -1,37 +1,66 @@
 package starter
 
 import (
-	"bytes"
 	"errors"
-	"os"
+	"io/fs"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/internal/oslite"
 )
 
-// killDeadline is how long the end of a job's last processes is waited for.
+// killDeadline is how long the end of a step's last processes is waited for.
 // SIGKILL is certain; a process in uninterruptible sleep takes it later.
 const killDeadline = 10 * time.Second
 
-// children are the processes whose parent we are.
-func (s *Shepherd) children() map[int]bool {
-	m := map[int]bool{}
-	for _, pid := range childrenOf(unix.Getpid()) {
-		m[pid] = true
-	}
-	return m
+// childless reports whether we have no child, and with that no descendant at
+// all: whoever loses its parent below us becomes ours. The kernel knows it; to
+// find it out from /proc takes several files for each of our threads.
+func childless() bool {
+	return errors.Is(unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil), unix.ECHILD)
 }
 
-// jobProcesses are all processes of the job, its first process first. As the
-// subreaper (prctl(2)) we are an ancestor of every one of them, whatever
-// session, process group or parent it has chosen; what a prolog has left
-// running, and method commands, are ours as well but not the job's.
+// strays are processes below us that are not of the step that runs: what the
+// steps before it have left running, by process id, with the time of their
+// start, since the number of one that has ended may be given to another.
+type strays map[int]int
+
+func (s strays) add(pid int) { s[pid] = statField(pid, statStart) }
+
+func (s strays) has(pid int) bool {
+	start, ok := s[pid]
+	return ok && start == statField(pid, statStart)
+}
+
+// beginStep takes note of what the steps before have left. It is not the new
+// step's, is not signalled, and lives on.
+func (s *Shepherd) beginStep() {
+	if s.strays == nil {
+		s.strays = strays{} // the first step: there is nothing yet
+		return
+	}
+	clear(s.strays)
+	for _, pid := range s.stepProcesses(false) {
+		s.strays.add(pid)
+	}
+}
+
+// stepProcesses are all processes of the step that runs, its first process
+// first; with methods, those of method commands as well. As the subreaper
+// (prctl(2)) we are an ancestor of every one of them, whatever session, process
+// group or parent it has chosen.
 //
 // The additional group id decides nothing: a process of another job may have
 // it, and a process of this one may have lost it in a user namespace.
-func (s *Shepherd) jobProcesses() []int {
+func (s *Shepherd) stepProcesses(methods bool) []int {
+	if childless() {
+		return nil
+	}
 	var list []int
 	seen := map[int]bool{}
 	queue := []int{unix.Getpid()}
@@ -39,7 +68,7 @@ func (s *Shepherd) jobProcesses() []int {
 		parent := queue[0]
 		queue = queue[1:]
 		for _, pid := range childrenOf(parent) {
-			if seen[pid] || s.strays[pid] || s.methods[pid] != "" {
+			if seen[pid] || s.strays.has(pid) || (!methods && s.methods[pid] != "") {
 				continue
 			}
 			seen[pid] = true
@@ -50,40 +79,67 @@ func (s *Shepherd) jobProcesses() []int {
 	return list
 }
 
+// keepOrphans makes strays of what a stray leaves behind, as a daemon does on
+// its way into the background. It is called before the dead child is collected:
+// as long as it has its number, so has its session.
+func (s *Shepherd) keepOrphans(dead int) {
+	if !s.strays.has(dead) {
+		return
+	}
+	session := statField(dead, statSession)
+	for _, child := range childrenOf(unix.Getpid()) {
+		if child != s.awaited && s.methods[child] == "" && statField(child, statSession) == session {
+			s.strays.add(child)
+		}
+	}
+}
+
+// targets are the processes that a signal to the job is for. With
+// ENABLE_ADDGRP_KILL=false the administrator lets daemons of jobs go their way:
+// then it is the process group alone.
+func (s *Shepherd) targets() []int {
+	list := s.stepProcesses(false)
+	if s.active == nil || s.d.AddGroupKill {
+		return list
+	}
+	return slices.DeleteFunc(list, func(pid int) bool { return statField(pid, statGroup) != s.active.child.PID })
+}
+
 // childrenOf returns the children of all threads of a process.
 func childrenOf(pid int) []int {
 	dir := "/proc/" + itoa(pid) + "/task"
-	tasks, err := os.ReadDir(dir)
+	tasks, err := oslite.Numbers(dir)
 	if err != nil {
 		return nil
 	}
 	var list []int
 	for _, t := range tasks {
-		b, err := os.ReadFile(dir + "/" + t.Name() + "/children")
-		if errors.Is(err, os.ErrNotExist) && exists(dir+"/"+t.Name()) {
+		task := dir + "/" + itoa(t)
+		b, err := oslite.Read(task + "/children")
+		if errors.Is(err, fs.ErrNotExist) && exists(task) {
 			return childrenByScan(pid) // a kernel without CONFIG_PROC_CHILDREN
 		}
-		for _, f := range bytes.Fields(b) {
-			list = append(list, atoi(string(f)))
+		for f := range strings.FieldsSeq(string(b)) {
+			list = append(list, atoi(f))
 		}
 	}
 	return list
 }
 
 func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
+	var st unix.Stat_t
+	return unix.Lstat(path, &st) == nil
 }
 
 // childrenByScan finds the children of a process among all processes.
 func childrenByScan(parent int) []int {
-	entries, err := os.ReadDir("/proc")
+	all, err := oslite.Numbers("/proc")
 	if err != nil {
 		return nil
 	}
 	var list []int
-	for _, e := range entries {
-		if pid := atoi(e.Name()); pid > 0 && statField(pid, statParent) == parent {
+	for _, pid := range all {
+		if statField(pid, statParent) == parent {
 			list = append(list, pid)
 		}
 	}
@@ -93,52 +149,60 @@ func childrenByScan(parent int) []int {
 // Fields of /proc/PID/stat (proc(5)), counted from the one after the name.
 const (
 	statParent  = 1
+	statGroup   = 2
 	statSession = 3
+	statStart   = 19
 )
 
 // statField is a number of /proc/PID/stat; 0 when the process is gone.
 func statField(pid, field int) int {
-	b, err := os.ReadFile("/proc/" + itoa(pid) + "/stat")
+	b, err := oslite.Read("/proc/" + itoa(pid) + "/stat")
 	if err != nil {
 		return 0
 	}
 	// The name is in parentheses and may hold anything, these included.
-	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+	text := string(b)
+	f := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
 	if field >= len(f) {
 		return 0
 	}
-	return atoi(string(f[field]))
+	return atoi(f[field])
 }
 
-// signalJob delivers a signal to every process of the job, once to each. It
-// looks again until it finds no new ones, for those forked meanwhile.
+// signalJob delivers a signal to every process of the step, once to each.
+//
+// Those of the first process's group get it from the kernel, all in one moment,
+// so that none is forked past it. The number of the group cannot have been given
+// to another: it is that of our child, whom we have not collected.
 func (s *Shepherd) signalJob(sig syscall.Signal) {
 	const rounds = 20
+	list := s.targets()
+	group := s.awaited
+	if group == 0 || s.ended != nil || unix.Kill(-group, sig) != nil {
+		group = -1
+	}
 	done := map[int]bool{}
 	for range rounds {
 		fresh := 0
-		for _, pid := range s.jobProcesses() {
-			if !done[pid] {
-				done[pid] = true
-				fresh++
+		for _, pid := range list {
+			if done[pid] {
+				continue
+			}
+			done[pid] = true
+			fresh++
+			if statField(pid, statGroup) != group {
 				signalProcess(pid, sig)
 			}
 		}
-		if fresh == 0 {
+		// What is forked meanwhile by those not yet reached is looked for again
+		// where a process that is missed defeats the purpose. Any other signal
+		// may be answered by starting a program, which must not get it as well.
+		if fresh == 0 || (sig != unix.SIGKILL && sig != unix.SIGSTOP) {
 			break
 		}
+		list = s.targets()
 	}
 	s.trace("signal " + unix.SignalName(sig) + " delivered to " + itoa(len(done)) + " processes")
-}
-
-// signalSession delivers a signal to a procedure: its session, which it leads,
-// and everything below its first process.
-func (s *Shepherd) signalSession(leader int, sig syscall.Signal) {
-	for _, pid := range s.jobProcesses() {
-		if pid == leader || statField(pid, statSession) == leader || descends(pid, leader) {
-			signalProcess(pid, sig)
-		}
-	}
 }
 
 func descends(pid, ancestor int) bool {
@@ -172,38 +236,33 @@ func signalProcess(pid int, sig syscall.Signal) {
 	}
 }
 
-// endJobProcesses ends whatever the job has left behind, and does not return
-// before it is gone, or known to be stuck in the kernel.
-func (s *Shepherd) endJobProcesses() {
-	if !s.d.AddGroupKill {
-		// ENABLE_ADDGRP_KILL=false: the administrator lets daemons of jobs
-		// live on. The process group goes.
-		_ = unix.Kill(-s.active.child.PID, unix.SIGKILL)
-		s.reap()
-		return
-	}
+// killAll ends the processes that list returns, again and again, and does not
+// return before there are none, or those left are known to be stuck in the
+// kernel. Requests that come meanwhile are heard.
+func (s *Shepherd) killAll(list func() []int) {
 	deadline := time.Now().Add(killDeadline)
 	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
 		s.reap()
-		left := s.jobProcesses()
+		left := list()
 		if len(left) == 0 {
 			return
 		}
 		if time.Now().After(deadline) {
-			s.trace("cannot end " + itoa(len(left)) + " processes of the job within " + killDeadline.String() +
+			s.trace("cannot end " + itoa(len(left)) + " processes within " + killDeadline.String() +
 				", the first is process " + itoa(left[0]))
 			return
 		}
 		for _, pid := range left {
 			signalProcess(pid, unix.SIGKILL)
 		}
-		s.timer.Reset(wait)
-		select {
-		case sig := <-s.events:
-			s.receive(sig.(syscall.Signal))
-		case <-s.timer.C:
-		}
+		s.events.Wait(time.Now().Add(wait))
+		s.receiveAll()
 	}
+}
+
+// endStep ends whatever is left of a procedure, with what it has started.
+func (s *Shepherd) endStep() {
+	s.killAll(func() []int { return s.stepProcesses(false) })
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }

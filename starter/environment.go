@@ -1,6 +1,7 @@
 package starter
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/execd-project/execd/job"
@@ -17,6 +18,10 @@ const procedurePath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/
 // change what its programs do.
 const userPrefix = "SGE_JOB_ENV_"
 
+// exitStatusVariable tells the procedures after the job how it has ended. Where
+// the job has not run there is none.
+const exitStatusVariable = "SGE_JOBEXIT_STAT"
+
 // environment is a list of NAME=value with each name once.
 type environment struct {
 	list []string
@@ -24,7 +29,11 @@ type environment struct {
 }
 
 func newEnvironment(lists ...[]string) *environment {
-	e := &environment{at: map[string]int{}}
+	n := 8 // and some more
+	for _, l := range lists {
+		n += len(l)
+	}
+	e := &environment{list: make([]string, 0, n), at: make(map[string]int, n)}
 	for _, l := range lists {
 		for _, s := range l {
 			name, value, ok := strings.Cut(s, "=")
@@ -37,6 +46,8 @@ func newEnvironment(lists ...[]string) *environment {
 }
 
 // set adds a variable or replaces its value, and returns its index.
+//
+//go:noinline
 func (e *environment) set(name, value string) int {
 	i, ok := e.at[name]
 	if !ok {
@@ -46,6 +57,21 @@ func (e *environment) set(name, value string) int {
 	}
 	e.list[i] = name + "=" + value
 	return i
+}
+
+// unset removes a variable.
+func (e *environment) unset(name string) {
+	i, ok := e.at[name]
+	if !ok {
+		return
+	}
+	e.list = slices.Delete(slices.Clone(e.list), i, i+1)
+	delete(e.at, name)
+	for n, j := range e.at {
+		if j > i {
+			e.at[n] = j - 1
+		}
+	}
 }
 
 func (e *environment) get(name string) string {
@@ -61,7 +87,7 @@ func (e *environment) get(name string) string {
 var gridEngineNames = []string{
 	"ARC", "ENVIRONMENT", "HOSTNAME", "JOB_ID", "JOB_NAME", "JOB_SCRIPT", "LOGNAME", "NHOSTS", "NQUEUES",
 	"NSLOTS", "PE", "PE_HOSTFILE", "QUEUE", "REQNAME", "REQUEST", "RESTARTED", "SGE_ACCOUNT", "SGE_ARCH",
-	"SGE_BINARY_PATH", "SGE_CELL", "SGE_JOB_SPOOL_DIR", "SGE_ROOT", "SGE_TASK_FIRST", "SGE_TASK_ID",
+	"SGE_BINARY_PATH", "SGE_CELL", exitStatusVariable, "SGE_JOB_SPOOL_DIR", "SGE_ROOT", "SGE_TASK_FIRST", "SGE_TASK_ID",
 	"SGE_TASK_LAST", "SGE_TASK_STEPSIZE", "USER",
 }
 
@@ -103,7 +129,10 @@ func procedureEnvironment(jobEnv *environment, as *nss.User, d *job.Description)
 		return e
 	}
 	for _, name := range gridEngineNames {
-		if _, ok := jobEnv.at[name]; ok {
+		if d.PE == nil && strings.HasPrefix(name, "PE") {
+			continue // a serial job that has it has it from its user
+		}
+		if jobEnv.has(name) {
 			e.set(name, jobEnv.get(name))
 		}
 	}

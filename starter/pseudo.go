@@ -35,9 +35,12 @@ func procedureVariables(d *job.Description, common variables, paths [3]string) v
 	for i, stream := range []string{"stdin", "stdout", "stderr"} {
 		s := d.Streams[i].Staging
 		v[stream+"_path"] = paths[i]
-		v["fs_"+stream+"_host"] = s.Host
-		v["fs_"+stream+"_path"] = s.Path
-		v["fs_"+stream+"_tmp_path"] = s.TmpPath
+		if !s.Enabled {
+			s.TmpPath = "" // always in the config file
+		}
+		v["fs_"+stream+"_host"] = orWord(s.Host, `""`)
+		v["fs_"+stream+"_path"] = orWord(s.Path, `""`)
+		v["fs_"+stream+"_tmp_path"] = orWord(s.TmpPath, `""`)
 		v["fs_"+stream+"_file_staging"] = zeroOrOne(s.Enabled)
 	}
 	v["merge_stderr"] = zeroOrOne(d.MergeError)
@@ -105,9 +108,9 @@ type procedure struct {
 // one argument.
 func parseProcedure(s string, v variables) procedure {
 	var p procedure
-	words := strings.Fields(s)
+	words := strings.FieldsFunc(s, func(c rune) bool { return c == ' ' || c == '\t' })
 	if len(words) == 0 {
-		return p
+		words = []string{""} // is not found when it is to be executed
 	}
 	if at := strings.IndexByte(words[0], '@'); at > 0 && !strings.Contains(words[0][:at], "/") {
 		p.user, words[0] = words[0][:at], words[0][at+1:]
@@ -116,6 +119,11 @@ func parseProcedure(s string, v variables) procedure {
 		p.argv = append(p.argv, v.expand(w, nil))
 	}
 	return p
+}
+
+// mentionsOutput reports whether a procedure is told where the output goes.
+func mentionsOutput(command string) bool {
+	return strings.Contains(command, "$stdout_path") || strings.Contains(command, "$stderr_path")
 }
 
 // shellQuote makes a value safe inside a command line of sh(1). A value of

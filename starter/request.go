@@ -29,6 +29,17 @@ const (
 // repeats them every few seconds, and a terminate method should run once.
 const killPause = 10 * time.Second
 
+// receiveAll takes the signals that have arrived.
+func (s *Shepherd) receiveAll() {
+	for {
+		sig, ok := s.events.Take()
+		if !ok {
+			return
+		}
+		s.receive(sig)
+	}
+}
+
 // receive translates a signal of whoever supervises us into a request. A
 // shepherd cannot be sent the very signals that it is to deliver, so that the
 // original's execd uses stand-ins, and a file for the rest.
@@ -111,15 +122,7 @@ func (r request) String() string {
 // one that is to end is not started at all.
 func (s *Shepherd) deliverPendingBefore() {
 	s.reap()
-	for {
-		select {
-		case sig := <-s.events:
-			s.receive(sig.(syscall.Signal))
-			continue
-		default:
-		}
-		break
-	}
+	s.receiveAll()
 	if s.killed {
 		s.trace("the job is to end: it is not started")
 	}
@@ -259,6 +262,35 @@ func (s *Shepherd) command(name, line string) {
 	}
 	s.methods[child.PID] = name
 	s.methodChildren[child.PID] = child
+}
+
+// methodTimeout is how long a method command may go on when the job has ended,
+// where no script_timeout says otherwise.
+const methodTimeout = 2 * time.Minute
+
+// waitMethods waits for method commands that still run. One that hangs does not
+// keep the job from being reported.
+func (s *Shepherd) waitMethods() {
+	if len(s.methods) == 0 {
+		return
+	}
+	timeout := methodTimeout
+	if s.d.ScriptTimeout > 0 {
+		timeout = s.d.ScriptTimeout
+	}
+	s.beginStep()
+	s.set(dueTimeout, time.Now().Add(timeout))
+	for len(s.methods) > 0 {
+		s.pause()
+		if s.take(dueTimeout, time.Now()) {
+			for _, name := range s.methods {
+				s.trace(name + " has run for " + timeout.String() + " since the end of the job: it is ended")
+			}
+			s.killAll(func() []int { return s.stepProcesses(true) })
+			break
+		}
+	}
+	s.clear(dueTimeout)
 }
 
 func (s *Shepherd) methodEnded(pid int, name string, status syscall.WaitStatus) {

@@ -44,8 +44,19 @@ func (x *exceeded) text() string {
 		unit = " bytes"
 	}
 	return "job exceeded limit " + x.name + " of " + formatNumber(x.value) + unit + ": " + formatNumber(x.measured) +
-		unit + " at " + x.at.Format("2006-01-02 15:04:05")
+		unit + " at " + clockText(x.at)
 }
+
+// clockText is a time of day as ISO 8601 writes it. Time.Format, which can do
+// everything, would be the largest function of the supervisor.
+func clockText(t time.Time) string {
+	year, month, day := t.Date()
+	hour, minute, second := t.Clock()
+	return itoa(year) + "-" + twoDigits(int(month)) + "-" + twoDigits(day) + " " +
+		twoDigits(hour) + ":" + twoDigits(minute) + ":" + twoDigits(second)
+}
+
+func twoDigits(n int) string { return itoa(100 + n)[1:] }
 
 func formatNumber(f float64) string {
 	return strconv.FormatFloat(f, 'f', min(3, decimals(f)), 64)
@@ -73,6 +84,7 @@ func (s *Shepherd) waitJob(c *spawn.Child, start time.Time) ending {
 		s.set(dueHardRT, start.Add(time.Duration(rt.Hard)*time.Second))
 	}
 	s.scheduleCheckpoint(start)
+	s.awaited, s.ended = c.PID, nil
 	s.deliverPending()
 	e := s.waitChild(c.PID, s.tick)
 	s.clear(dueNotified, dueSoftRT, dueHardRT, dueSoftRTEnd, dueForce, dueCheckpoint)
@@ -129,6 +141,8 @@ func (s *Shepherd) exceed(name string, value, measured float64, unit job.Unit, n
 
 // cpuLimitBehind finds out whether the kernel ended the job for its limit of
 // CPU time: by SIGXCPU at the soft and SIGKILL at the hard one (setrlimit(2)).
+// Its clock for that counts whole ticks, and on a virtual machine the time that
+// others had as well, so that what a process is said to have used is often less.
 func (s *Shepherd) cpuLimitBehind(e ending) *exceeded {
 	if !e.status.Signaled() || s.killed {
 		return nil
@@ -138,10 +152,13 @@ func (s *Shepherd) cpuLimitBehind(e ending) *exceeded {
 		if r.Resource != job.CPU {
 			continue
 		}
+		reached := func(limit uint64) bool {
+			return limit != unix.RLIM_INFINITY && used >= 0.75*float64(limit)-0.3
+		}
 		switch sig := e.status.Signal(); {
-		case sig == unix.SIGKILL && r.Hard != unix.RLIM_INFINITY && used >= float64(r.Hard):
+		case sig == unix.SIGKILL && reached(r.Hard):
 			return &exceeded{"h_cpu", float64(r.Hard), used, job.Seconds, e.at}
-		case sig == unix.SIGXCPU && r.Soft != unix.RLIM_INFINITY && used >= float64(r.Soft):
+		case sig == unix.SIGXCPU && reached(r.Soft):
 			name := "s_cpu"
 			if r.Soft == r.Hard {
 				name = "h_cpu"

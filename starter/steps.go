@@ -22,8 +22,11 @@ type step struct {
 }
 
 var (
+	// The original has 7, "before prolog", for a prolog that cannot be started,
+	// and with that takes every queue of the host out of service. It is one
+	// queue's procedure, so it is that queue's error.
 	stepProlog = step{"prolog", func(d *job.Description) string { return d.Prolog },
-		job.FailedBeforeProlog, job.FailedProlog, false}
+		job.FailedProlog, job.FailedProlog, false}
 	stepPEStart = step{"pe_start", func(d *job.Description) string { return d.PE.Start },
 		job.FailedBeforePEStart, job.FailedPEStart, true}
 	stepPEStop = step{"pe_stop", func(d *job.Description) string { return d.PE.Stop },
@@ -76,9 +79,9 @@ func (s *Shepherd) procedure(st step) result {
 	if command == "" {
 		return stepDone
 	}
-	f := jobFiles(s.d)
-	if st.pe {
-		f = peFiles(s.d)
+	f := procedureFiles(s.d, st.pe)
+	if mentionsOutput(command) {
+		s.resolve(&f)
 	}
 	p := parseProcedure(command, procedureVariables(s.d, s.common, [3]string{f.path(0), f.path(1), f.path(2)}))
 	as := s.owner
@@ -95,6 +98,7 @@ func (s *Shepherd) procedure(st step) result {
 		as = a
 	}
 	s.trace(st.name + " starts as user " + as.Name + ": " + p.argv[0])
+	s.beginStep()
 	child, err := s.procedureProgram(f, p, as).Start()
 	if err != nil {
 		s.fail(st.notStarted, st.name+": "+err.Error())
@@ -107,6 +111,16 @@ func (s *Shepherd) procedure(st step) result {
 	}
 	status := exitStatus(end.status)
 	s.trace(st.name + " " + describeEnd(end.status))
+	if end.timedOut && end.waiting != 0 {
+		// A fifo that nobody reads, or a file server: what the job has asked
+		// for, and not the procedure, has taken the time.
+		failure := &spawn.Failure{Stage: end.waiting, What: p.argv[0], Errno: syscall.ETIMEDOUT}
+		if i := int(end.waiting - spawn.StageStdin); i < len(f.inherit) {
+			failure.What = f.path(i)
+		}
+		s.fail(startFailure(failure, st.notStarted), st.name+": "+explain(failure))
+		return stepNotStarted
+	}
 	if end.timedOut {
 		s.fail(st.inStep, st.name+" was ended after "+s.d.ScriptTimeout.String()+" (script_timeout)")
 		return stepFailed
@@ -190,7 +204,7 @@ func (s *Shepherd) job() {
 		return
 	}
 	end := s.waitJob(child, start)
-	s.endJobProcesses()
+	s.killAll(s.targets)
 	if failure := child.Failed(); failure != nil {
 		code := startFailure(failure, job.FailedInJobChild)
 		if failure.Stage == spawn.StageExec {
@@ -228,6 +242,6 @@ func (s *Shepherd) afterJob(end ending, start time.Time) {
 	if err := s.dir.WriteUsage(u); err != nil {
 		s.fail(job.FailedNoExitStatus, err.Error())
 	}
-	s.jobEnv.set("SGE_JOBEXIT_STAT", strconv.Itoa(u.ExitStatus))
+	s.jobEnv.set(exitStatusVariable, strconv.Itoa(u.ExitStatus))
 	s.finishCheckpoint()
 }

@@ -16,6 +16,7 @@ type files struct {
 	stdin   string
 	out     [2]output // standard output and error
 	inherit [3]bool
+	script  bool // standard input is the script, whatever stdin says
 	merge   bool // standard error goes where standard output goes
 }
 
@@ -33,14 +34,18 @@ func jobFiles(d *job.Description) files {
 	return f
 }
 
-// peFiles are those of the PE procedures: NAME.poJOB and NAME.peJOB in the
-// directory of the job's output, or that output itself if it is a file.
-func peFiles(d *job.Description) files {
+// procedureFiles are those of the site's procedures. Prolog and epilog write to
+// the output of the job; those of a PE to NAME.poJOB and NAME.peJOB in its
+// directory, or to that output itself if it is a file. None of them reads the
+// job's input (sge_conf(5), prolog).
+func procedureFiles(d *job.Description, pe bool) files {
 	f := jobFiles(d)
-	for i, path := range []string{d.PE.StdoutPath, d.PE.StderrPath} {
-		f.out[i] = outputAt(orWord(path, orWord(d.Streams[i+1].Path, d.Cwd)), []string{"po", "pe"}[i], d)
+	if pe {
+		for i, path := range []string{d.PE.StdoutPath, d.PE.StderrPath} {
+			f.out[i] = outputAt(orWord(path, orWord(d.Streams[i+1].Path, d.Cwd)), []string{"po", "pe"}[i], d)
+		}
 	}
-	f.stdin = "/dev/null"
+	f.stdin, f.inherit[0] = "/dev/null", false
 	return f
 }
 
@@ -90,13 +95,40 @@ func (f files) openOutput(p *spawn.Program, stage spawn.Stage, fd int, index []i
 	p.OpenAppend(stage, fd, o.path, o.fallback, index, patched)
 }
 
+// resolve finds out whether the paths of the output are directories, for those
+// who have to know them before they are opened.
+func (s *Shepherd) resolve(f *files) {
+	for i := range f.out {
+		if o := &f.out[i]; !f.inherit[i+1] && o.fallback != "" && s.isDirectory(o.path) {
+			*o = output{path: o.fallback}
+		}
+	}
+}
+
+// isDirectory reports whether the owner of the job sees a directory at a path.
+// A process with the identity of the owner looks.
+func (s *Shepherd) isDirectory(path string) bool {
+	p := &spawn.Program{}
+	s.becomeRoot(p)
+	s.become(p, s.owner, 0)
+	p.OpenDirectory(path)
+	p.Exit()
+	s.beginStep()
+	child, err := p.Start()
+	if err != nil {
+		return false
+	}
+	end := s.waitProcedure(child, "look at "+path)
+	return child.Failed() == nil && end.status == 0
+}
+
 // path is the path of stream i as far as it is known before it is opened.
 func (f files) path(i int) string {
 	if f.merge && i == 2 {
 		i = 1
 	}
 	switch {
-	case f.inherit[i]:
+	case f.inherit[i] && !(i == 0 && f.script):
 		return "/dev/" + []string{"stdin", "stdout", "stderr"}[i]
 	case i == 0:
 		return f.stdin

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -16,6 +17,7 @@ type ending struct {
 	rusage   syscall.Rusage
 	at       time.Time
 	timedOut bool
+	waiting  spawn.Stage // what it was at then, if its program had not begun
 }
 
 // The deadlines that a shepherd may have, one of each kind at a time.
@@ -67,16 +69,8 @@ func (s *Shepherd) take(k deadline, now time.Time) bool {
 // end of a child, which it collects, or a deadline, which is left to the
 // caller.
 func (s *Shepherd) pause() {
-	var alarm <-chan time.Time
-	if at := s.next(); !at.IsZero() {
-		s.timer.Reset(time.Until(at))
-		alarm = s.timer.C
-	}
-	select {
-	case sig := <-s.events:
-		s.receive(sig.(syscall.Signal))
-	case <-alarm:
-	}
+	s.events.Wait(s.next())
+	s.receiveAll()
 	s.reap()
 }
 
@@ -96,40 +90,65 @@ func (s *Shepherd) waitChild(pid int, tick func(now time.Time)) ending {
 // waitProcedure waits for one of the site's procedures and ends it after
 // script_timeout (sge_conf(5), execd_params).
 func (s *Shepherd) waitProcedure(c *spawn.Child, name string) ending {
-	timedOut := false
+	timedOut, waiting := false, spawn.Stage(0)
 	if s.d.ScriptTimeout > 0 {
 		s.set(dueTimeout, time.Now().Add(s.d.ScriptTimeout))
 	}
 	e := s.waitChild(c.PID, func(now time.Time) {
 		if s.take(dueTimeout, now) {
 			timedOut = true
+			waiting, _ = c.Waiting()
 			s.trace(name + " has run for " + s.d.ScriptTimeout.String() + " (script_timeout): it is ended")
-			s.signalSession(c.PID, unix.SIGTERM)
+			s.signalJob(unix.SIGTERM)
 			s.set(dueTimeoutKill, now.Add(timeoutGrace))
 		}
 		if s.take(dueTimeoutKill, now) {
-			s.signalSession(c.PID, unix.SIGKILL)
+			s.endStep()
 		}
 	})
 	if timedOut {
-		// What it started goes with it, also if it has caught the SIGTERM.
-		s.signalSession(c.PID, unix.SIGKILL)
+		s.endStep() // also if it has caught the SIGTERM
 	}
 	s.clear(dueTimeout, dueTimeoutKill)
-	e.timedOut = timedOut
+	e.timedOut, e.waiting = timedOut, waiting
 	return e
+}
+
+// nextDead is a child that has ended and keeps its number until it is collected;
+// 0 if there is none.
+func nextDead() int {
+	for {
+		var info unix.Siginfo
+		err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || info.Signo == 0 {
+			return 0
+		}
+		// The first member of the union behind three ints, aligned to a pointer.
+		const at = 8 + unsafe.Sizeof(uintptr(0))
+		return int(*(*int32)(unsafe.Add(unsafe.Pointer(&info), at)))
+	}
 }
 
 // reap collects every child that has ended.
 func (s *Shepherd) reap() {
 	for {
-		var e ending
-		pid, err := syscall.Wait4(-1, &e.status, syscall.WNOHANG, &e.rusage)
-		if errors.Is(err, syscall.EINTR) {
-			continue
-		}
-		if err != nil || pid <= 0 {
+		pid := nextDead()
+		if pid == 0 {
 			return
+		}
+		s.keepOrphans(pid)
+		var e ending
+		for {
+			_, err := syscall.Wait4(pid, &e.status, 0, &e.rusage)
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, syscall.EINTR) {
+				return
+			}
 		}
 		e.at = time.Now()
 		if name, ok := s.methods[pid]; ok {
@@ -137,7 +156,7 @@ func (s *Shepherd) reap() {
 			s.methodEnded(pid, name, e.status)
 			continue
 		}
-		if s.strays[pid] {
+		if _, stray := s.strays[pid]; stray {
 			delete(s.strays, pid)
 			continue
 		}

@@ -253,6 +253,9 @@ func (s *session) runTask(spool *jobdir.Spool, id job.ID) (record, int, error) {
 	if err != nil {
 		return record{}, 0, err
 	}
+	if j.Unbound != "" {
+		s.say("job " + id.String() + " runs unbound: " + j.Unbound)
+	}
 	s.mail(j.Description, job.MailAtBegin, nil)
 	outcome, err := s.supervise(j)
 	if err != nil {

@@ -36,6 +36,9 @@ func FindShepherd(execd string) (string, error) {
 type Job struct {
 	Dir         *jobdir.Dir
 	Description *job.Description
+	// Unbound says why the job is not bound to cores though it asked for it;
+	// empty if it is, or did not ask.
+	Unbound string
 
 	spool    *jobdir.Spool
 	order    *Order
@@ -90,8 +93,18 @@ func Prepare(spool *jobdir.Spool, o *Order, id job.ID) (_ *Job, err error) {
 			return nil, err
 		}
 	}
+	host := jobdir.PEHost{Host: o.Host, Slots: o.Slots, Queue: o.Queue.Queue + "@" + o.Host, Processors: o.Queue.Processors}
+	cores, unbound := o.chooseCores(spool)
+	j.Unbound = unbound
+	j.Description.Binding = cores.Config()
+	if text := cores.Environment(); text != "" {
+		j.Description.Environment = append(j.Description.Environment, "SGE_BINDING="+text)
+	}
+	if column := cores.HostfileColumn(); column != "" {
+		host.Processors = column
+	}
 	j.Dir, err = spool.Create(j.Description, jobdir.CreateOptions{
-		Hosts:      []jobdir.PEHost{{Host: o.Host, Slots: o.Slots, Queue: o.Queue.Queue + "@" + o.Host, Processors: o.Queue.Processors}},
+		Hosts:      []jobdir.PEHost{host},
 		KeepFormer: true,
 		NoSync:     o.Terminal,
 	})

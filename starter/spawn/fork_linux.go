@@ -22,8 +22,8 @@ type kernelSigaction struct {
 //
 // Between fork and exec the child is one thread of a program that had several:
 // it must not allocate, grow its stack, take a lock or be preempted. Hence no
-// call but RawSyscall6, nothing with a pointer written, and all signals (that
-// of Go's preemption among them) blocked until the last moment. As in package
+// call but RawSyscall6, nothing with a pointer written, and all signals blocked
+// until none has a handler any more (Go's preemption has one). As in package
 // syscall, whose forkAndExecInChild has the same rules, the stack check in the
 // parent at the function's entry covers the child.
 //
@@ -56,20 +56,18 @@ func fork(calls []call, envp []uintptr, reportTo uintptr) (uintptr, syscall.Errn
 	for sig := uintptr(1); sig <= numSignals; sig++ {
 		_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(&action)), 0, sigsetSize, 0, 0)
 	}
-	all = 0
 	failed.index = -1
 	for i := 0; i < len(calls); i++ {
 		c := &calls[i]
 		if c.after != 0 && uintptr(last) != c.after {
 			continue
 		}
-		if c.nr == unix.SYS_EXECVE {
-			_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK,
-				uintptr(unsafe.Pointer(&all)), 0, sigsetSize, 0, 0)
-		}
 		res, _, errno = syscall.RawSyscall6(c.nr, c.args[0], c.args[1], c.args[2], c.args[3], c.args[4], c.args[5])
 		if errno == 0 && c.want != anyResult && res != c.want {
 			errno = syscall.EBADF
+		}
+		if errno == 0 && c.refuse != 0 {
+			errno = syscall.Errno(c.refuse)
 		}
 		if errno == 0 {
 			if c.patch != 0 {

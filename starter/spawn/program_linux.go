@@ -16,12 +16,15 @@
 package spawn
 
 import (
-	"os"
 	"runtime"
+	"strconv"
+	"strings"
 	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/internal/oslite"
 )
 
 // Stage says what the child was doing when a call failed.
@@ -48,6 +51,9 @@ type call struct {
 	want uintptr
 	// tolerate is an errno that does not end the child, or anyErrno.
 	tolerate uintptr
+	// refuse, when not 0, is the errno that the call counts as failed with
+	// when it succeeds.
+	refuse uintptr
 	// after skips the call unless the call before it failed with this errno.
 	after uintptr
 	// patch, when not 0, makes patchWith entry patch-1 of the environment once
@@ -65,12 +71,21 @@ const (
 // The zero value is an empty one. Every method appends to the list; the
 // comments say what fails the start.
 type Program struct {
-	calls  []call
-	stages []Stage
-	what   []string
-	keep   []any
-	envp   []uintptr
-	err    error
+	calls []call
+	told  []told // of each call
+	room  []byte // for the next strings
+	envp  []uintptr
+	err   error
+	// keep is what the calls point to: to the collector these are numbers.
+	keep []unsafe.Pointer
+	// unblocked is set once the list clears the signal mask.
+	unblocked bool
+}
+
+// told is what is said about a call that fails.
+type told struct {
+	stage Stage
+	what  string
 }
 
 // Failure is why a child did not become the program it should have been.
@@ -86,10 +101,15 @@ func (f *Failure) Error() string { return f.What + ": " + f.Errno.Error() }
 // Unwrap returns the errno.
 func (f *Failure) Unwrap() error { return f.Errno }
 
+// add is called from everywhere: inlined it would be a tenth of the package.
+//
+//go:noinline
 func (p *Program) add(stage Stage, what string, c call) {
-	p.calls = append(p.calls, c)
-	p.stages = append(p.stages, stage)
-	p.what = append(p.what, what)
+	const usual = 48
+	if p.calls == nil {
+		p.calls, p.told = make([]call, 0, usual), make([]told, 0, usual)
+	}
+	p.calls, p.told = append(p.calls, c), append(p.told, told{stage, what})
 }
 
 func sys(nr uintptr, args ...uintptr) call {
@@ -98,14 +118,29 @@ func sys(nr uintptr, args ...uintptr) call {
 	return c
 }
 
+// hold keeps what p points to until the child has been started and reaped.
+func (p *Program) hold(at unsafe.Pointer) uintptr {
+	if p.keep == nil {
+		p.keep = make([]unsafe.Pointer, 0, 24)
+	}
+	p.keep = append(p.keep, at)
+	return uintptr(at)
+}
+
 // str prepares a NUL-terminated string that outlives the fork.
 func (p *Program) str(s string) uintptr {
-	b, err := syscall.ByteSliceFromString(s)
-	if err != nil && p.err == nil {
+	if strings.IndexByte(s, 0) >= 0 && p.err == nil {
 		p.err = &Failure{StageSetup, "string with a NUL byte", syscall.EINVAL}
 		return 0
 	}
-	p.keep = append(p.keep, b)
+	const usual = 6 << 10 // an environment and its paths, in one piece
+	if len(p.room) <= len(s) {
+		p.room = make([]byte, max(usual, len(s)+1))
+		p.hold(unsafe.Pointer(unsafe.SliceData(p.room)))
+	}
+	b := p.room
+	copy(b, s) // a NUL is behind it
+	p.room = b[len(s)+1:]
 	return uintptr(unsafe.Pointer(unsafe.SliceData(b)))
 }
 
@@ -115,7 +150,7 @@ func (p *Program) vector(list []string) []uintptr {
 	for i, s := range list {
 		v[i] = p.str(s)
 	}
-	p.keep = append(p.keep, v)
+	p.hold(unsafe.Pointer(unsafe.SliceData(v)))
 	return v
 }
 
@@ -126,10 +161,13 @@ func (p *Program) Setsid() { p.add(StageSetup, "setsid", sys(unix.SYS_SETSID)) }
 func (p *Program) Umask(mask int) { p.add(StageSetup, "umask", sys(unix.SYS_UMASK, uintptr(mask))) }
 
 // ParentDeathSignal has the kernel send sig to the child when the thread that
-// started it ends. It must come after the last change of identity, which
-// clears it.
+// started it ends; that it has not ended already is looked at then. It must come
+// after the last change of identity, which clears it.
 func (p *Program) ParentDeathSignal(sig syscall.Signal) {
 	p.add(StageSetup, "prctl", sys(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(sig)))
+	c := sys(unix.SYS_GETPPID)
+	c.want = uintptr(unix.Getpid())
+	p.add(StageSetup, "getppid", c)
 }
 
 // Nice sets the nice value, -20 to 20. A value that may not be had is no
@@ -140,19 +178,6 @@ func (p *Program) Nice(n int) {
 	p.add(StageSetup, "setpriority", c)
 }
 
-// Affinity binds the child to the processors of a mask as
-// sched_setaffinity(2) takes it. A mask without any present processor is no
-// failure: binding is a hint.
-func (p *Program) Affinity(mask []uint64) {
-	if len(mask) == 0 {
-		return
-	}
-	p.keep = append(p.keep, mask)
-	c := sys(unix.SYS_SCHED_SETAFFINITY, 0, uintptr(len(mask)*8), uintptr(unsafe.Pointer(unsafe.SliceData(mask))))
-	c.tolerate = anyErrno
-	p.add(StageSetup, "sched_setaffinity", c)
-}
-
 // Write writes text to a descriptor of the parent: the way into a control
 // group is a "0" written to its open cgroup.procs.
 func (p *Program) Write(fd int, text, what string) {
@@ -161,9 +186,8 @@ func (p *Program) Write(fd int, text, what string) {
 
 // Rlimit sets a resource limit.
 func (p *Program) Rlimit(resource int, soft, hard uint64, name string) {
-	r := &unix.Rlimit{Cur: soft, Max: hard}
-	p.keep = append(p.keep, r)
-	p.add(StageLimit, name, sys(unix.SYS_PRLIMIT64, 0, uintptr(resource), uintptr(unsafe.Pointer(r))))
+	r := p.hold(unsafe.Pointer(&unix.Rlimit{Cur: soft, Max: hard}))
+	p.add(StageLimit, name, sys(unix.SYS_PRLIMIT64, 0, uintptr(resource), r))
 }
 
 // Groups sets the supplementary groups.
@@ -172,8 +196,8 @@ func (p *Program) Groups(gids []uint32) {
 		p.add(StageIdentity, "setgroups", sys(unix.SYS_SETGROUPS))
 		return
 	}
-	p.keep = append(p.keep, gids)
-	p.add(StageIdentity, "setgroups", sys(unix.SYS_SETGROUPS, uintptr(len(gids)), uintptr(unsafe.Pointer(unsafe.SliceData(gids)))))
+	list := p.hold(unsafe.Pointer(unsafe.SliceData(gids)))
+	p.add(StageIdentity, "setgroups", sys(unix.SYS_SETGROUPS, uintptr(len(gids)), list))
 }
 
 // Setresgid sets the real, effective and saved group id.
@@ -200,16 +224,33 @@ func (p *Program) Chdir(path string) {
 	p.add(StageChdir, path, sys(unix.SYS_CHDIR, p.str(path)))
 }
 
+// OpenDirectory fails unless path is a directory. It does not open it for
+// anything, nor wait for what else lies there.
+func (p *Program) OpenDirectory(path string) {
+	at := unix.AT_FDCWD
+	p.add(StageChdir, path, sys(unix.SYS_OPENAT, uintptr(at), p.str(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC))
+}
+
+// Exit ends the list: the child that has come that far ends with status 0.
+func (p *Program) Exit() { p.add(StageExec, "exit", sys(unix.SYS_EXIT_GROUP)) }
+
 // Dup makes descriptor to a copy of from.
 func (p *Program) Dup(stage Stage, from, to int) {
 	p.add(stage, "descriptor", sys(unix.SYS_DUP3, uintptr(from), uintptr(to), 0))
 }
 
 // OpenRead opens a file for reading as descriptor fd, which must be the lowest
-// one once it is closed: 0 to 2, in their order.
+// one once it is closed: 0 to 2, in their order. A directory is refused: the
+// kernel would open it, and whoever reads it would fail.
 func (p *Program) OpenRead(stage Stage, fd int, path string) {
 	p.closeFirst(stage, fd)
 	p.add(stage, path, p.openCall(fd, path, unix.O_RDONLY))
+	if path == "/dev/null" {
+		return
+	}
+	c := sys(unix.SYS_OPENAT, uintptr(fd), p.str("."), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC)
+	c.tolerate, c.refuse = uintptr(unix.ENOTDIR), uintptr(unix.EISDIR)
+	p.add(stage, path, c)
 }
 
 // OpenAppend opens a file for appending as descriptor fd, creating it with
@@ -245,9 +286,22 @@ func (p *Program) OpenAppend(stage Stage, fd int, path, fallback string, envInde
 }
 
 func (p *Program) closeFirst(stage Stage, fd int) {
+	p.unblock()
 	c := sys(unix.SYS_CLOSE, uintptr(fd))
 	c.tolerate = uintptr(unix.EBADF)
 	p.add(stage, "descriptor", c)
+}
+
+// unblock clears the signal mask. From here on the child may wait for others: a
+// fifo that nobody reads, a file server. Whoever wants to end it, by whatever
+// signal, shall not have to wait as well.
+func (p *Program) unblock() {
+	if p.unblocked {
+		return
+	}
+	p.unblocked = true
+	none := p.hold(unsafe.Pointer(new(uint64)))
+	p.add(StageSetup, "rt_sigprocmask", sys(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, none, 0, unsafe.Sizeof(uint64(0))))
 }
 
 func (p *Program) openCall(fd int, path string, flags int) call {
@@ -272,12 +326,16 @@ func (p *Program) Exec(candidates []string, argv []string) {
 		p.Environment(nil)
 	}
 	env := uintptr(unsafe.Pointer(unsafe.SliceData(p.envp)))
+	p.unblock()
+	args, shell := p.vector(argv), p.str("/bin/sh")
 	for _, path := range candidates {
-		c := sys(unix.SYS_EXECVE, p.str(path), uintptr(unsafe.Pointer(unsafe.SliceData(p.vector(argv)))), env)
+		file := p.str(path)
+		c := sys(unix.SYS_EXECVE, file, uintptr(unsafe.Pointer(unsafe.SliceData(args))), env)
 		c.tolerate = anyErrno
 		p.add(StageExec, path, c)
-		script := append([]string{"/bin/sh", path}, argv[min(1, len(argv)):]...)
-		c = sys(unix.SYS_EXECVE, p.str("/bin/sh"), uintptr(unsafe.Pointer(unsafe.SliceData(p.vector(script)))), env)
+		script := make([]uintptr, 0, len(args)+1)
+		script = append(append(script, shell, file), args[min(1, len(argv)):]...)
+		c = sys(unix.SYS_EXECVE, shell, p.hold(unsafe.Pointer(unsafe.SliceData(script))), env)
 		c.tolerate = anyErrno
 		c.after = uintptr(unix.ENOEXEC)
 		p.add(StageExec, path, c)
@@ -303,7 +361,7 @@ func (p *Program) Start() (*Child, error) {
 	}
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
-		return nil, os.NewSyscallError("pipe2", err)
+		return nil, &oslite.CallError{Call: "pipe2", Err: err}
 	}
 	// The write end moves out of the way of 0 to 2, which the child reopens.
 	if fds[1] <= 2 {
@@ -311,7 +369,7 @@ func (p *Program) Start() (*Child, error) {
 		if err != nil {
 			_ = unix.Close(fds[0])
 			_ = unix.Close(fds[1])
-			return nil, os.NewSyscallError("fcntl", err)
+			return nil, &oslite.CallError{Call: "fcntl", Err: err}
 		}
 		_ = unix.Close(fds[1])
 		fds[1] = fd
@@ -323,9 +381,28 @@ func (p *Program) Start() (*Child, error) {
 	_ = unix.Close(fds[1])
 	if errno != 0 {
 		_ = unix.Close(fds[0])
-		return nil, os.NewSyscallError("fork", errno)
+		return nil, &oslite.CallError{Call: "fork", Err: errno}
 	}
 	return &Child{PID: int(pid), report: fds[0], program: p}, nil
+}
+
+// Waiting reports whether the child has not become its program yet, and what
+// it is at. It may be called until the child has been reaped.
+func (c *Child) Waiting() (Stage, bool) {
+	fds := []unix.PollFd{{Fd: int32(c.report)}}
+	// The other end is closed by exec, and by the child's end.
+	if _, err := unix.Poll(fds, 0); err != nil || fds[0].Revents != 0 {
+		return 0, false
+	}
+	for fd, stage := range []Stage{StageStdin, StageStdout, StageStderr} {
+		// A descriptor is closed before its file is opened. Without root's
+		// rights nobody may look at such a child; files are most likely then.
+		_, err := oslite.Readlink("/proc/" + strconv.Itoa(c.PID) + "/fd/" + strconv.Itoa(fd))
+		if err != nil {
+			return stage, true
+		}
+	}
+	return StageExec, true
 }
 
 // Failed returns why the child ended before it became the program, or nil when
@@ -339,8 +416,9 @@ func (c *Child) Failed() *Failure {
 	if err != nil || n != len(buf) {
 		return nil
 	}
-	if r.index < 0 || int(r.index) >= len(c.program.stages) {
+	if r.index < 0 || int(r.index) >= len(c.program.told) {
 		return &Failure{StageExec, "no program", syscall.ENOENT}
 	}
-	return &Failure{c.program.stages[r.index], c.program.what[r.index], syscall.Errno(r.errno)}
+	at := c.program.told[r.index]
+	return &Failure{at.stage, at.what, syscall.Errno(r.errno)}
 }

@@ -16,64 +16,67 @@ rerun                 FALSE
 slots                 64
 tmpdir                /tmp
 shell                 /bin/sh
-prolog                root@/usr/local/bin/prolog /an/argument-number-1,with, \
-                      commas /an/argument-number-2,with,commas \
-                      /an/argument-number-3,with,commas /an/argument-number-4, \
-                      with,commas /an/argument-number-5,with,commas \
-                      /an/argument-number-6,with,commas /an/argument-number-7, \
-                      with,commas /an/argument-number-8,with,commas \
-                      /an/argument-number-9,with,commas \
-                      /an/argument-number-10,with,commas \
-                      /an/argument-number-11,with,commas \
-                      /an/argument-number-12,with,commas \
-                      /an/argument-number-13,with,commas \
-                      /an/argument-number-14,with,commas \
-                      /an/argument-number-15,with,commas \
-                      /an/argument-number-16,with,commas \
-                      /an/argument-number-17,with,commas \
-                      /an/argument-number-18,with,commas \
-                      /an/argument-number-19,with,commas \
-                      /an/argument-number-20,with,commas \
-                      /an/argument-number-21,with,commas \
-                      /an/argument-number-22,with,commas \
-                      /an/argument-number-23,with,commas \
-                      /an/argument-number-24,with,commas \
-                      /an/argument-number-25,with,commas \
-                      /an/argument-number-26,with,commas \
-                      /an/argument-number-27,with,commas \
-                      /an/argument-number-28,with,commas \
-                      /an/argument-number-29,with,commas \
-                      /an/argument-number-30,with,commas \
-                      /an/argument-number-31,with,commas \
-                      /an/argument-number-32,with,commas \
-                      /an/argument-number-33,with,commas \
-                      /an/argument-number-34,with,commas \
-                      /an/argument-number-35,with,commas \
-                      /an/argument-number-36,with,commas \
-                      /an/argument-number-37,with,commas \
-                      /an/argument-number-38,with,commas \
-                      /an/argument-number-39,with,commas \
-                      /an/argument-number-40,with,commas \
-                      /an/argument-number-41,with,commas \
-                      /an/argument-number-42,with,commas \
-                      /an/argument-number-43,with,commas \
-                      /an/argument-number-44,with,commas \
-                      /an/argument-number-45,with,commas \
-                      /an/argument-number-46,with,commas \
-                      /an/argument-number-47,with,commas \
-                      /an/argument-number-48,with,commas \
-                      /an/argument-number-49,with,commas \
-                      /an/argument-number-50,with,commas \
-                      /an/argument-number-51,with,commas \
-                      /an/argument-number-52,with,commas \
-                      /an/argument-number-53,with,commas \
-                      /an/argument-number-54,with,commas \
-                      /an/argument-number-55,with,commas \
-                      /an/argument-number-56,with,commas \
-                      /an/argument-number-57,with,commas \
-                      /an/argument-number-58,with,commas \
-                      /an/argument-number-59,with,commas \
-                      /an/argument-number-60,with,commas
+prolog                root@/usr/local/bin/prolog \
+                      /an/argument-number-1;with;commas \
+                      /an/argument-number-2;with;commas \
+                      /an/argument-number-3;with;commas \
+                      /an/argument-number-4;with;commas \
+                      /an/argument-number-5;with;commas \
+                      /an/argument-number-6;with;commas \
+                      /an/argument-number-7;with;commas \
+                      /an/argument-number-8;with;commas \
+                      /an/argument-number-9;with;commas \
+                      /an/argument-number-10;with;commas \
+                      /an/argument-number-11;with;commas \
+                      /an/argument-number-12;with;commas \
+                      /an/argument-number-13;with;commas \
+                      /an/argument-number-14;with;commas \
+                      /an/argument-number-15;with;commas \
+                      /an/argument-number-16;with;commas \
+                      /an/argument-number-17;with;commas \
+                      /an/argument-number-18;with;commas \
+                      /an/argument-number-19;with;commas \
+                      /an/argument-number-20;with;commas \
+                      /an/argument-number-21;with;commas \
+                      /an/argument-number-22;with;commas \
+                      /an/argument-number-23;with;commas \
+                      /an/argument-number-24;with;commas \
+                      /an/argument-number-25;with;commas \
+                      /an/argument-number-26;with;commas \
+                      /an/argument-number-27;with;commas \
+                      /an/argument-number-28;with;commas \
+                      /an/argument-number-29;with;commas \
+                      /an/argument-number-30;with;commas \
+                      /an/argument-number-31;with;commas \
+                      /an/argument-number-32;with;commas \
+                      /an/argument-number-33;with;commas \
+                      /an/argument-number-34;with;commas \
+                      /an/argument-number-35;with;commas \
+                      /an/argument-number-36;with;commas \
+                      /an/argument-number-37;with;commas \
+                      /an/argument-number-38;with;commas \
+                      /an/argument-number-39;with;commas \
+                      /an/argument-number-40;with;commas \
+                      /an/argument-number-41;with;commas \
+                      /an/argument-number-42;with;commas \
+                      /an/argument-number-43;with;commas \
+                      /an/argument-number-44;with;commas \
+                      /an/argument-number-45;with;commas \
+                      /an/argument-number-46;with;commas \
+                      /an/argument-number-47;with;commas \
+                      /an/argument-number-48;with;commas \
+                      /an/argument-number-49;with;commas \
+                      /an/argument-number-50;with;commas \
+                      /an/argument-number-51;with;commas \
+                      /an/argument-number-52;with;commas \
+                      /an/argument-number-53;with;commas \
+                      /an/argument-number-54;with;commas \
+                      /an/argument-number-55;with;commas \
+                      /an/argument-number-56;with;commas \
+                      /an/argument-number-57;with;commas \
+                      /an/argument-number-58;with;commas \
+                      /an/argument-number-59;with;commas \
+                      /an/argument-number-60;with;commas
 epilog                /usr/local/bin/epilog \
                       --a-very-long-option-without-any-blank-at-all=value-which-goes-beyond-the-width-of-a-line \
                       --other

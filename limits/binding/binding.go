@@ -1,0 +1,67 @@
+package binding
+
+import (
+	"slices"
+
+	"github.com/execd-project/execd/limits/topology"
+)
+
+// Binding is the cores of one job on one host. The zero value is none.
+type Binding struct {
+	Instance Instance
+	Cores    []topology.Pair // in the order of choice
+	// CPUs are all threads of the cores, as the operating system numbers
+	// them: what to bind to.
+	CPUs topology.CPUSet
+	// Mems are the memory nodes of the cores, for a cpuset; empty where
+	// nothing is known and memory is to be left alone.
+	Mems topology.CPUSet
+	// Shape is the host with only this job's cores in lower case.
+	Shape topology.Shape
+}
+
+func bind(t topology.Topology, instance Instance, cores []topology.Pair) Binding {
+	return Binding{
+		Instance: instance,
+		Cores:    cores,
+		CPUs:     t.CPUs(cores),
+		Mems:     t.Mems(cores),
+		Shape:    t.Shape().With(func(p topology.Pair) bool { return slices.Contains(cores, p) }),
+	}
+}
+
+// Binds says whether we restrict the job to CPUs ourselves. For the instances
+// Env and PE the cores are only told to the job.
+func (b Binding) Binds() bool { return b.Instance == Set && len(b.Cores) > 0 }
+
+// Config is the value of "binding" in the config file of the job directory:
+// the cores in explicit form and the topology string, as in
+// "explicit:0,0:0,1:Scc"; with "env_" or "pe_" before it for those instances;
+// "NULL" for none. The explicit form is used for all strategies, since the
+// original's shepherd binds rightly with that one only.
+func (b Binding) Config() string {
+	if len(b.Cores) == 0 {
+		return Config{}.String()
+	}
+	return Config{Instance: b.Instance, Strategy: Explicit, Pairs: b.Cores, Shape: b.Shape}.String()
+}
+
+// Environment is the value of SGE_BINDING: the processor numbers in ascending
+// order, separated by spaces, for every instance; "" for no binding.
+func (b Binding) Environment() string { return b.CPUs.Fields() }
+
+// HostfileColumn is the fourth column of the pe_hostfile, "0,0:0,1", for the
+// instance PE (sge_pe(5)). It is "" for the others: then the column is the
+// queue's processors.
+func (b Binding) HostfileColumn() string {
+	if b.Instance != PE {
+		return ""
+	}
+	return topology.FormatPairs(b.Cores)
+}
+
+// TopologyInUse is the load value m_topology_inuse: the topology string with
+// the cores of all jobs in lower case.
+func TopologyInUse(t topology.Topology, used InUse) string {
+	return t.Shape().With(used.Has).String()
+}

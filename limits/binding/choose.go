@@ -1,0 +1,173 @@
+package binding
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/execd-project/execd/limits/topology"
+)
+
+// Choose chooses cores on a host for a job with the given number of slots
+// there (0 counts as 1), among those that are not in use. It changes nothing:
+// the caller adds the cores of the result to used. A request for nothing gives
+// the zero Binding; a request that cannot be done an error of type *Refused.
+func Choose(t topology.Topology, used InUse, r Request, slots int) (Binding, error) {
+	c := chooser{pairs: t.Pairs(), used: used, request: r}
+	var cores []topology.Pair
+	var err error
+	switch r.Strategy {
+	case None:
+		return Binding{}, nil
+	case Linear:
+		n := r.Amount
+		if r.Slots {
+			n = max(slots, 1)
+		}
+		if r.HasStart {
+			cores, err = c.stride(n, 1)
+		} else {
+			cores, err = c.linear(t, n)
+		}
+	case Striding:
+		cores, err = c.stride(r.Amount, r.Step)
+	case Explicit:
+		cores, err = c.explicit()
+	default:
+		err = c.refuse(Malformed, "unknown strategy")
+	}
+	if err != nil {
+		return Binding{}, err
+	}
+	return bind(t, r.Instance, cores), nil
+}
+
+type chooser struct {
+	pairs   []topology.Pair // all cores of the host, numbered across sockets
+	used    InUse
+	request Request
+}
+
+func (c chooser) refuse(why Reason, detail string) error {
+	return &Refused{Request: c.request.String(), Reason: why, Detail: detail}
+}
+
+func (c chooser) refuseCore(why Reason, core topology.Pair) error {
+	return &Refused{Request: c.request.String(), Reason: why, Core: core}
+}
+
+// amount checks a number of cores against the host.
+func (c chooser) amount(n int) error {
+	if n < 1 {
+		return c.refuse(Malformed, strconv.Itoa(n)+" cores")
+	}
+	if n > len(c.pairs) {
+		return c.refuse(TooFewCores, strconv.Itoa(n)+" of "+strconv.Itoa(len(c.pairs)))
+	}
+	return nil
+}
+
+// linear takes cores of the first socket of which no core is in use, then,
+// while there are too few, of the socket with most free cores, the first of
+// equal ones.
+func (c chooser) linear(t topology.Topology, n int) ([]topology.Pair, error) {
+	if err := c.amount(n); err != nil {
+		return nil, err
+	}
+	free := make([][]topology.Pair, len(t.Sockets))
+	total := 0
+	for _, p := range c.pairs {
+		if !c.used.Has(p) {
+			free[p.Socket] = append(free[p.Socket], p)
+			total++
+		}
+	}
+	if n > total {
+		return nil, c.refuse(TooFewFree, strconv.Itoa(n)+" of "+strconv.Itoa(total)+" free")
+	}
+	next := slices.IndexFunc(t.Sockets, func(s topology.Socket) bool { return len(s.Cores) > 0 })
+	for i, s := range t.Sockets {
+		if len(s.Cores) > 0 && len(free[i]) == len(s.Cores) {
+			next = i
+			break
+		}
+		if len(free[i]) > len(free[next]) {
+			next = i
+		}
+	}
+	var cores []topology.Pair
+	for {
+		take := min(n-len(cores), len(free[next]))
+		cores = append(cores, free[next][:take]...)
+		free[next] = nil
+		if len(cores) == n {
+			return cores, nil
+		}
+		for i := range free {
+			if len(free[i]) > len(free[next]) {
+				next = i
+			}
+		}
+	}
+}
+
+// stride takes n cores, each step behind the one before, counting on across
+// sockets: from the start of the request, or from the first core from which
+// all of them are free.
+func (c chooser) stride(n, step int) ([]topology.Pair, error) {
+	if step < 1 {
+		return nil, c.refuse(Malformed, "step "+strconv.Itoa(step))
+	}
+	if err := c.amount(n); err != nil {
+		return nil, err
+	}
+	first := 0
+	if c.request.HasStart {
+		start := topology.Pair{Socket: c.request.Socket, Core: c.request.Core}
+		first = slices.Index(c.pairs, start)
+		if first < 0 {
+			return nil, c.refuseCore(NoSuchCore, start)
+		}
+	}
+	// The number of cores is tested by division: a product may overflow.
+	fits := func(from int) bool { return n-1 <= (len(c.pairs)-1-from)/step }
+	if !fits(first) {
+		return nil, c.refuse(TooFewCores, "none of "+strconv.Itoa(len(c.pairs))+" at that distance")
+	}
+	for from := first; fits(from); from++ {
+		var cores []topology.Pair
+		for i := range n {
+			p := c.pairs[from+i*step]
+			if !c.used.Has(p) {
+				cores = append(cores, p)
+				continue
+			}
+			if c.request.HasStart {
+				return nil, c.refuseCore(CoreInUse, p)
+			}
+			break
+		}
+		if len(cores) == n {
+			return cores, nil
+		}
+	}
+	return nil, c.refuse(TooFewFree, "")
+}
+
+// explicit takes exactly the cores of the request, in its order.
+func (c chooser) explicit() ([]topology.Pair, error) {
+	if len(c.request.Pairs) == 0 {
+		return nil, c.refuse(Malformed, "no cores")
+	}
+	for i, p := range c.request.Pairs {
+		if slices.Contains(c.request.Pairs[:i], p) {
+			return nil, c.refuse(Malformed, "core "+p.String()+" twice")
+		}
+		if !slices.Contains(c.pairs, p) {
+			return nil, c.refuseCore(NoSuchCore, p)
+		}
+		if c.used.Has(p) {
+			return nil, c.refuseCore(CoreInUse, p)
+		}
+	}
+	return slices.Clone(c.request.Pairs), nil
+}

@@ -1,0 +1,217 @@
+package binding
+
+import (
+	"errors"
+	"go/build"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/execd-project/execd/limits/topology"
+)
+
+// host makes a host of a topology string, and the cores that are in use of the
+// lower case. Processors are numbered through; each socket is a memory node.
+func host(t testing.TB, shape string) (topology.Topology, InUse) {
+	t.Helper()
+	sh, err := topology.ParseShape(shape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var top topology.Topology
+	cpu := 0
+	for s, cores := range sh {
+		socket := topology.Socket{ID: s}
+		first := cpu
+		for c, core := range cores {
+			socket.Cores = append(socket.Cores, topology.Core{ID: c, Node: s, CPUs: topology.Range(cpu, cpu+core.Threads-1)})
+			cpu += core.Threads
+		}
+		top.Sockets = append(top.Sockets, socket)
+		top.Nodes = append(top.Nodes, topology.Node{ID: s, CPUs: topology.Range(first, cpu-1), Mems: topology.Of(s)})
+	}
+	used := make(InUse)
+	used.Add(sh.InUse())
+	return top, used
+}
+
+func linear(n int) Request      { return Request{Strategy: Linear, Amount: n} }
+func striding(n, s int) Request { return Request{Strategy: Striding, Amount: n, Step: s} }
+func from(r Request, socket, core int) Request {
+	r.HasStart, r.Socket, r.Core = true, socket, core
+	return r
+}
+
+func explicit(t testing.TB, pairs string) Request {
+	t.Helper()
+	p, err := topology.ParsePairs(pairs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Request{Strategy: Explicit, Pairs: p}
+}
+
+func TestCoresOfARequest(t *testing.T) {
+	slots := Request{Strategy: Linear, Slots: true}
+	for sentence, c := range map[string]struct {
+		host    string // lower case is in use by others
+		request Request
+		slots   int
+		want    string
+	}{
+		"linear takes the first socket":                         {"SCCSCC", linear(1), 1, "0,0"},
+		"linear takes successive cores":                         {"SCCSCC", linear(2), 1, "0,0:0,1"},
+		"linear goes to the first empty socket":                 {"ScCSCCSCC", linear(1), 1, "1,0"},
+		"linear goes on to another empty socket":                {"ScCSCCSCC", linear(3), 1, "1,0:1,1:2,0"},
+		"linear fills up from busy sockets":                     {"ScCSCC", linear(3), 1, "1,0:1,1:0,1"},
+		"without an empty socket the one with most free cores":  {"SccCSCcCSCcc", linear(1), 1, "1,0"},
+		"free cores of a busy socket need not be neighbours":    {"ScccSCcC", linear(2), 1, "1,0:1,2"},
+		"the first of sockets with equally many free cores":     {"ScCSCcSCc", linear(2), 1, "0,1:1,0"},
+		"behind the first empty socket most free cores count":   {"SCSCSCcCC", linear(3), 1, "0,0:2,0:2,2"},
+		"a socket without cores is not empty":                   {"SSCSCC", linear(1), 1, "1,0"},
+		"linear takes the last free core":                       {"SccScC", linear(1), 1, "1,1"},
+		"linear:slots takes the slots":                          {"SCCCC", slots, 3, "0,0:0,1:0,2"},
+		"linear:slots without slots takes one":                  {"SCCCC", slots, 0, "0,0"},
+		"linear with a number does not look at slots":           {"SCCCC", linear(1), 3, "0,0"},
+		"linear with a start takes successive cores from there": {"SCCSCC", from(linear(2), 0, 1), 1, "0,1:1,0"},
+		"linear with a start takes a socket in use":             {"ScCSCC", from(linear(1), 0, 1), 1, "0,1"},
+		"linear:slots with a start":                             {"SCCCC", from(slots, 0, 2), 2, "0,2:0,3"},
+		"striding searches from the first core":                 {"SCCCC", striding(2, 2), 1, "0,0:0,2"},
+		"striding goes on where one is in use":                  {"SCCcCCC", striding(2, 2), 1, "0,1:0,3"},
+		"striding skips cores in use between its own":           {"SCcCC", striding(2, 2), 1, "0,0:0,2"},
+		"striding numbers cores across sockets":                 {"SCCCSCCC", striding(2, 4), 1, "0,0:1,1"},
+		"striding by one core":                                  {"SccCC", striding(2, 1), 1, "0,2:0,3"},
+		"striding may start on a later socket":                  {"SccScC", striding(1, 1), 1, "1,1"},
+		"striding:1 takes any step":                             {"SCC", striding(1, 1<<30), 1, "0,0"},
+		"striding from a start":                                 {"SCCSCC", from(striding(2, 2), 0, 1), 1, "0,1:1,1"},
+		"explicit keeps the order":                              {"SCCSCC", explicit(t, "1,0:0,1"), 1, "1,0:0,1"},
+		"explicit beside cores in use":                          {"ScCScC", explicit(t, "1,1"), 1, "1,1"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			top, used := host(t, c.host)
+			b, err := Choose(top, used, c.request, c.slots)
+			if got := topology.FormatPairs(b.Cores); err != nil || got != c.want {
+				t.Errorf("%v on %s: got %s, %v, want %s", c.request, c.host, got, err, c.want)
+			}
+		})
+	}
+}
+
+func TestReasonsOfARefusal(t *testing.T) {
+	for sentence, c := range map[string]struct {
+		host    string
+		request Request
+		reason  Reason
+		text    string
+	}{
+		"more cores than the host has":        {"SCC", linear(5), TooFewCores, "cannot bind to cores set linear:5: the host has too few cores: 5 of 2"},
+		"more cores than are free":            {"ScC", linear(2), TooFewFree, "cannot bind to cores set linear:2: too few cores are free: 2 of 1 free"},
+		"all cores in use":                    {"Scc", linear(1), TooFewFree, "1 of 0 free"},
+		"no core":                             {"SCC", linear(0), Malformed, "the request makes no sense: 0 cores"},
+		"no host":                             {"NONE", linear(1), TooFewCores, "1 of 0"},
+		"linear over the end":                 {"SCC", from(linear(2), 0, 1), TooFewCores, "set linear:2:0,1: the host has too few cores"},
+		"linear from a core that is not":      {"SCC", from(linear(1), 0, 2), NoSuchCore, "the host has no such core: 0,2"},
+		"linear from a core in use":           {"ScC", from(linear(1), 0, 0), CoreInUse, "a core is in use by another job: 0,0"},
+		"linear over a core in use":           {"SCc", from(linear(2), 0, 0), CoreInUse, "0,1"},
+		"striding farther than the host":      {"SCC", striding(2, 2), TooFewCores, "set striding:2:2: the host has too few cores"},
+		"striding much farther than the host": {"SCCC", striding(3, math.MaxInt), TooFewCores, ""},
+		"striding with no step":               {"SCC", striding(2, 0), Malformed, "step 0"},
+		"striding over cores in use":          {"SCcCc", striding(2, 1), TooFewFree, ""},
+		"striding from a core in use":         {"ScCC", from(striding(2, 2), 0, 0), CoreInUse, "0,0"},
+		"striding from a start over the end":  {"SCCC", from(striding(2, 2), 0, 2), TooFewCores, ""},
+		"explicit core that is not":           {"SCC", explicit(t, "0,0:1,0"), NoSuchCore, "1,0"},
+		"explicit core in use":                {"SCc", explicit(t, "0,0:0,1"), CoreInUse, "set explicit:0,0:0,1: a core is in use by another job: 0,1"},
+		"explicit core twice":                 {"SCC", explicit(t, "0,1:0,1"), Malformed, "core 0,1 twice"},
+		"explicit without cores":              {"SCC", Request{Strategy: Explicit}, Malformed, "no cores"},
+		"a strategy that is none":             {"SCC", Request{Strategy: 9}, Malformed, "unknown strategy"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			top, used := host(t, c.host)
+			b, err := Choose(top, used, c.request, 1)
+			var no *Refused
+			if !errors.As(err, &no) || no.Reason != c.reason || !strings.Contains(err.Error(), c.text) {
+				t.Errorf("%v on %s: got %v, %v, want %v: %s", c.request, c.host, b.Cores, err, c.reason, c.text)
+			}
+		})
+	}
+}
+
+func TestFormsOfABinding(t *testing.T) {
+	in := func(i Instance, r Request) Request { r.Instance = i; return r }
+	for sentence, c := range map[string]struct {
+		host                              string
+		request                           Request
+		config, environment, column, cpus string
+		mems                              string
+		binds                             bool
+	}{
+		"linear is explicit for the shepherd":    {"SCC", linear(2), "explicit:0,0:0,1:Scc", "0 1", "", "0-1", "0", true},
+		"linear with a start, too":               {"SCC", from(linear(1), 0, 1), "explicit:0,1:SCc", "1", "", "1", "0", true},
+		"striding, too":                          {"SCC", striding(2, 1), "explicit:0,0:0,1:Scc", "0 1", "", "0-1", "0", true},
+		"only cores of this job in lower case":   {"ScCSCC", from(linear(2), 0, 1), "explicit:0,1:1,0:SCcScC", "1 2", "", "1-2", "0-1", true},
+		"all threads of a core":                  {"SCTTCTT", explicit(t, "0,1"), "explicit:0,1:SCTTctt", "2 3", "", "2-3", "0", true},
+		"processors ascend where cores do not":   {"SCTTCTT", explicit(t, "0,1:0,0"), "explicit:0,1:0,0:Scttctt", "0 1 2 3", "", "0-3", "0", true},
+		"env tells the job only":                 {"SCC", in(Env, linear(1)), "env_explicit:0,0:ScC", "0", "", "0", "0", false},
+		"pe tells the parallel environment, too": {"SCCSCC", in(PE, explicit(t, "0,0:1,0")), "pe_explicit:0,0:1,0:ScCScC", "0 2", "0,0:1,0", "0,2", "0-1", false},
+		"nothing asked for":                      {"SCC", Request{}, "NULL", "", "", "", "", false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			top, used := host(t, c.host)
+			b, err := Choose(top, used, c.request, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := []string{b.Config(), b.Environment(), b.HostfileColumn(), b.CPUs.String(), b.Mems.String()}
+			want := []string{c.config, c.environment, c.column, c.cpus, c.mems}
+			if !slices.Equal(got, want) || b.Binds() != c.binds {
+				t.Errorf("got %q, binds %v, want %q", got, b.Binds(), want)
+			}
+		})
+	}
+}
+
+func TestTopologyInUse(t *testing.T) {
+	top, used := host(t, "SCTTcttSccCTT")
+	if got := TopologyInUse(top, used); got != "SCTTcttSccCTT" {
+		t.Errorf("got %s", got)
+	}
+	used.Remove([]topology.Pair{{Socket: 1, Core: 0}, {Socket: 1, Core: 2}, {Socket: 7, Core: 0}})
+	if got := TopologyInUse(top, used); got != "SCTTcttSCcCTT" {
+		t.Errorf("after an end: got %s", got)
+	}
+}
+
+func TestACoreOfTwoJobsIsInUseUntilBothEnd(t *testing.T) {
+	used := make(InUse)
+	core := []topology.Pair{{Socket: 0, Core: 1}}
+	used.Add(core)
+	used.Add(core)
+	used.Remove(core)
+	if !used.Has(core[0]) {
+		t.Error("free while a job has it")
+	}
+	used.Remove(core)
+	used.Remove(core) // an end that is reported twice
+	if used.Has(core[0]) || len(used) != 0 {
+		t.Errorf("still in use: %v", used)
+	}
+	used.Add(core)
+	if !used.Has(core[0]) {
+		t.Error("a double end makes a core free for the next job, too")
+	}
+}
+
+// The supervisor of every job is linked with this package.
+func TestImportsAreFew(t *testing.T) {
+	pkg, err := build.ImportDir(".", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	allowed := []string{"errors", "slices", "strconv", "strings", "github.com/execd-project/execd/limits/topology"}
+	for _, path := range pkg.Imports {
+		if !slices.Contains(allowed, path) {
+			t.Errorf("imports %s: the package is part of every job's supervisor and must stay small", path)
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package binding
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/execd-project/execd/limits/topology"
+)
+
+// Config is a value of "binding" in the config file of a job directory,
+// written by us or by the original's execd:
+//
+//	[env_|pe_]explicit:S,C[:S,C...]:TOPO
+//	[env_|pe_]linear:N:S,C:TOPO
+//	[env_|pe_]striding:N:STEP:S,C:TOPO
+//
+// where TOPO is the host's topology string with the job's cores in lower case.
+// The zero value is no binding, "NULL".
+type Config struct {
+	Instance     Instance
+	Strategy     Strategy
+	Amount, Step int             // linear, striding
+	Start        topology.Pair   // linear, striding
+	Pairs        []topology.Pair // explicit
+	Shape        topology.Shape  // nil where the text has none
+}
+
+// String is the value as the config file has it.
+func (c Config) String() string {
+	s := c.Instance.prefix() + c.Strategy.String()
+	switch c.Strategy {
+	case Linear:
+		s += ":" + strconv.Itoa(c.Amount) + ":" + c.Start.String()
+	case Striding:
+		s += ":" + strconv.Itoa(c.Amount) + ":" + strconv.Itoa(c.Step) + ":" + c.Start.String()
+	case Explicit:
+		s += ":" + topology.FormatPairs(c.Pairs)
+	default:
+		return "NULL"
+	}
+	if c.Shape != nil {
+		s += ":" + c.Shape.String()
+	}
+	return s
+}
+
+// ParseConfig reads what String prints. "" and "NULL" are no binding.
+func ParseConfig(text string) (Config, error) {
+	fail := func(why string) (Config, error) {
+		return Config{}, errors.New("cannot read binding " + strconv.Quote(text) + ": " + why)
+	}
+	if text == "" || text == "NULL" {
+		return Config{}, nil
+	}
+	var c Config
+	rest := text
+	for _, i := range []Instance{Env, PE} {
+		if after, found := strings.CutPrefix(rest, i.prefix()); found {
+			c.Instance, rest = i, after
+			break
+		}
+	}
+	fields := strings.Split(rest, ":")
+	name, fields := fields[0], fields[1:]
+	if n := len(fields); n > 0 && (strings.HasPrefix(fields[n-1], "S") || strings.HasPrefix(fields[n-1], "s")) {
+		sh, err := topology.ParseShape(fields[n-1])
+		if err != nil {
+			return fail(err.Error())
+		}
+		c.Shape, fields = sh, fields[:n-1]
+	}
+
+	numbers := 0 // before the first core
+	switch name {
+	case "explicit":
+		c.Strategy = Explicit
+	case "linear":
+		c.Strategy, numbers = Linear, 1
+	case "striding":
+		c.Strategy, numbers = Striding, 2
+	default:
+		return fail("unknown strategy " + strconv.Quote(name))
+	}
+	if len(fields) <= numbers {
+		return fail("it ends before the first core")
+	}
+	for i, f := range fields[:numbers] {
+		n, err := strconv.ParseUint(f, 10, 31)
+		if err != nil || n < 1 {
+			return fail(strconv.Quote(f) + " is no number of cores")
+		}
+		if i == 0 {
+			c.Amount = int(n)
+		} else {
+			c.Step = int(n)
+		}
+	}
+	pairs, err := topology.ParsePairs(strings.Join(fields[numbers:], ":"))
+	if err != nil {
+		return fail(err.Error())
+	}
+	switch {
+	case len(pairs) == 0:
+		return fail("it names no core")
+	case c.Strategy == Explicit:
+		c.Pairs = pairs
+	case len(pairs) > 1:
+		return fail("expected one first core")
+	default:
+		c.Start = pairs[0]
+	}
+	return c, nil
+}
+
+// Resolve finds the cores on the host: to count them as in use after a
+// restart, or to bind the job in a supervisor that the original's execd has
+// started. No binding gives the zero Binding. An error is of type *Refused.
+//
+// For linear and striding entries the cores in lower case are what execd
+// accounts, and these are used: the first core of a striding entry is wrong
+// in the original (the socket's number stands for the core's, too).
+func (c Config) Resolve(t topology.Topology) (Binding, error) {
+	refuse := func(why Reason, detail string) (Binding, error) {
+		return Binding{}, &Refused{Request: c.String(), Reason: why, Detail: detail}
+	}
+	if c.Strategy == None {
+		return Binding{}, nil
+	}
+	if c.Shape != nil && !c.Shape.SameHost(t.Shape()) {
+		return refuse(OtherHost, t.Shape().String())
+	}
+	r := Request{Instance: c.Instance, Strategy: c.Strategy, Amount: c.Amount, Step: c.Step,
+		HasStart: true, Socket: c.Start.Socket, Core: c.Start.Core, Pairs: c.Pairs}
+	if c.Strategy != Explicit && c.Shape != nil {
+		inUse := c.Shape.InUse()
+		if len(inUse) != c.Amount {
+			return refuse(Malformed, strconv.Itoa(len(inUse))+" cores are in lower case")
+		}
+		r = Request{Instance: c.Instance, Strategy: Explicit, Pairs: inUse}
+	}
+	b, err := Choose(t, nil, r, c.Amount)
+	var no *Refused
+	if errors.As(err, &no) {
+		no.Request = c.String()
+	}
+	if err != nil {
+		return Binding{}, err
+	}
+	if c.Shape != nil && !slices.Equal(b.Shape.InUse(), c.Shape.InUse()) {
+		return refuse(Malformed, "other cores are in lower case")
+	}
+	return b, nil
+}

@@ -1,0 +1,137 @@
+package topology
+
+import "slices"
+
+// group is a core under construction: all its threads, also those that may not
+// be used, because the order does not depend on what may be used.
+type group struct {
+	first cpu // its first processor
+	cpus  CPUSet
+	node  int // id of its memory node, -1 for none
+	// order holds the first processors of everything that the core is part
+	// of, the largest first. Cores of the same larger thing then stand
+	// together, since they differ only behind it.
+	order []int
+}
+
+// arrange puts processors into cores and sockets with their logical numbers.
+// cpus are in ascending order and none is there twice.
+func arrange(cpus []cpu, nodes []node, usable CPUSet) []Socket {
+	var all CPUSet
+	for _, c := range cpus {
+		all.add(c.id, c.id)
+	}
+	packages := packages(cpus)
+	groups := cores(cpus, packages)
+	for i := range groups {
+		g := &groups[i]
+		c := g.first
+		g.node = -1
+		within := []CPUSet{c.book, packages[c.id], c.dieCPUs, c.clusterCPUs, c.l3, c.l2, g.cpus}
+		for _, n := range nodes {
+			if n.cpus.Contains(c.id) {
+				g.node = n.id
+				within = append(within, n.cpus)
+				break
+			}
+		}
+		for j := range within {
+			// What is offline must not pull its neighbours forward.
+			within[j] = within[j].Intersect(all)
+		}
+		slices.SortStableFunc(within, func(a, b CPUSet) int { return b.Len() - a.Len() })
+		for _, s := range within {
+			if !s.IsEmpty() {
+				g.order = append(g.order, s.First())
+			}
+		}
+		g.order = append(g.order, c.id)
+	}
+	slices.SortStableFunc(groups, func(a, b group) int { return slices.Compare(a.order, b.order) })
+
+	var sockets []Socket
+	number := map[int]int{} // of a package's first processor
+	for _, g := range groups {
+		core := Core{ID: g.first.coreID, CPUs: g.cpus.Intersect(usable), Node: g.node}
+		if core.CPUs.IsEmpty() {
+			continue
+		}
+		pkg := packages[g.first.id].First()
+		i, found := number[pkg]
+		if !found {
+			i = len(sockets)
+			number[pkg] = i
+			sockets = append(sockets, Socket{ID: g.first.pkg})
+		}
+		sockets[i].Cores = append(sockets[i].Cores, core)
+	}
+	return sockets
+}
+
+// cores joins the threads of each core. A list of siblings is not overruled by
+// equal ids, which repeat on the dies of AMD's multi-chip packages and on the
+// clusters of arm64 machines. Siblings with different ids are the halves of a
+// compute unit of AMD's family 15h, which hwloc counts as cores.
+func cores(cpus []cpu, packages map[int]CPUSet) []group {
+	type ids struct{ pkg, die, cluster, core int }
+	var groups []group
+	of := map[int]int{}    // group of a processor
+	named := map[ids]int{} // group of a core without siblings
+	for _, c := range cpus {
+		i, found := 0, false
+		switch {
+		case !c.threads.IsEmpty():
+			for id := range c.threads.All {
+				if i, found = of[id]; found && groups[i].first.coreID == c.coreID {
+					break
+				}
+				found = false
+			}
+		case c.coreID >= 0:
+			name := ids{packages[c.id].First(), c.die, c.cluster, c.coreID}
+			if i, found = named[name]; !found {
+				named[name] = len(groups)
+			}
+		}
+		if !found {
+			i = len(groups)
+			groups = append(groups, group{first: c})
+		}
+		of[c.id] = i
+		groups[i].cpus.add(c.id, c.id)
+	}
+	return groups
+}
+
+// packages returns the processors of the package of each processor. Siblings
+// tell what is on one socket, as for hwloc; the id, which is -1 on s390, POWER
+// and some arm64 machines, only where there is no list of siblings.
+func packages(cpus []cpu) map[int]CPUSet {
+	var sets []CPUSet
+	of := map[int]int{}    // set of a processor
+	named := map[int]int{} // set of a package without siblings
+	for _, c := range cpus {
+		i, found := 0, false
+		if c.pkgCPUs.IsEmpty() {
+			if i, found = named[c.pkg]; !found {
+				named[c.pkg] = len(sets)
+			}
+		}
+		for id := range c.pkgCPUs.All {
+			if i, found = of[id]; found {
+				break
+			}
+		}
+		if !found {
+			i = len(sets)
+			sets = append(sets, CPUSet{})
+		}
+		of[c.id] = i
+		sets[i].add(c.id, c.id)
+	}
+	out := make(map[int]CPUSet, len(cpus))
+	for _, c := range cpus {
+		out[c.id] = sets[of[c.id]]
+	}
+	return out
+}

@@ -1,0 +1,161 @@
+package topology
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+)
+
+// ParseList reads the list form that sysfs, /proc and cpuset files use:
+// numbers and ranges separated by commas, "0-3,8". White space around it and
+// empty text (an empty set) are fine.
+func ParseList(text string) (CPUSet, error) {
+	var s CPUSet
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return s, nil
+	}
+	for item := range strings.SplitSeq(text, ",") {
+		from, to, isRange := strings.Cut(item, "-")
+		first, ok := number(from)
+		last := first
+		if isRange && ok {
+			last, ok = number(to)
+		}
+		if !ok || last > MaxCPU || first > last {
+			return CPUSet{}, errors.New("cannot read CPU list " + strconv.Quote(text) + ": " +
+				strconv.Quote(item) + " is no number from 0 to " + strconv.Itoa(MaxCPU) + " and no ascending range of such")
+		}
+		s.add(first, last)
+	}
+	return s, nil
+}
+
+// String is the list form, "" for the empty set.
+func (s CPUSet) String() string {
+	var b strings.Builder
+	first, last := -1, -1
+	flush := func() {
+		if first < 0 {
+			return
+		}
+		if b.Len() > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(strconv.Itoa(first))
+		if last > first {
+			b.WriteByte('-')
+			b.WriteString(strconv.Itoa(last))
+		}
+	}
+	for c := range s.All {
+		if first >= 0 && c == last+1 {
+			last = c
+			continue
+		}
+		flush()
+		first, last = c, c
+	}
+	flush()
+	return b.String()
+}
+
+// Fields is the form of the variable SGE_BINDING (sge_submit(1), -binding):
+// every number by itself, separated by spaces.
+func (s CPUSet) Fields() string {
+	var b strings.Builder
+	for c := range s.All {
+		if b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(strconv.Itoa(c))
+	}
+	return b.String()
+}
+
+const maskDigits = 8 // hexadecimal digits of one 32-bit group of a mask
+
+// ParseMask reads the mask form: 32-bit groups of hexadecimal digits separated
+// by commas, the highest first, as in /proc/PID/status and sysfs
+// ("ff,00000000"); with "0x" before the groups as hwloc prints them; or one
+// long number as taskset(1) prints it.
+func ParseMask(text string) (CPUSet, error) {
+	trimmed := strings.TrimSpace(text)
+	fail := func(why string) (CPUSet, error) {
+		return CPUSet{}, errors.New("cannot read CPU mask " + strconv.Quote(trimmed) + ": " + why)
+	}
+	groups := strings.Split(trimmed, ",")
+	var digits strings.Builder
+	for _, g := range groups {
+		g = strings.TrimPrefix(g, "0x")
+		if g == "" {
+			return fail("a group has no digits")
+		}
+		if len(groups) > 1 {
+			if len(g) > maskDigits {
+				return fail("group " + strconv.Quote(g) + " has more than 32 bits")
+			}
+			digits.WriteString(strings.Repeat("0", maskDigits-len(g)))
+		}
+		digits.WriteString(g)
+	}
+	all := strings.TrimLeft(digits.String(), "0")
+	if len(all)*4 > MaxCPU+1 {
+		return fail("it has more than " + strconv.Itoa(MaxCPU+1) + " bits")
+	}
+	s := CPUSet{make([]uint64, (len(all)+15)/16)}
+	for i := range len(all) {
+		pos := len(all) - 1 - i // digit number, from the lowest
+		v, ok := hexDigit(all[i])
+		if !ok {
+			return fail("there is a character that is no hexadecimal digit")
+		}
+		s.words[pos/16] |= v << (pos % 16 * 4)
+	}
+	return s.trimmed(), nil
+}
+
+// Mask is the mask form of the kernel with all groups in full,
+// "000000ff,00000000"; "00000000" for the empty set.
+func (s CPUSet) Mask() string {
+	const hex = "0123456789abcdef"
+	groups := 2 * len(s.words)
+	if groups > 0 && s.words[len(s.words)-1]>>32 == 0 {
+		groups--
+	}
+	if groups == 0 {
+		return strings.Repeat("0", maskDigits)
+	}
+	var b strings.Builder
+	for g := groups - 1; g >= 0; g-- {
+		v := s.words[g/2] >> (g % 2 * 32)
+		for d := maskDigits - 1; d >= 0; d-- {
+			b.WriteByte(hex[v>>(d*4)&0xf])
+		}
+		if g > 0 {
+			b.WriteByte(',')
+		}
+	}
+	return b.String()
+}
+
+func hexDigit(c byte) (uint64, bool) {
+	switch {
+	case c >= '0' && c <= '9':
+		return uint64(c - '0'), true
+	case c >= 'a' && c <= 'f':
+		return uint64(c-'a') + 10, true
+	case c >= 'A' && c <= 'F':
+		return uint64(c-'A') + 10, true
+	}
+	return 0, false
+}
+
+// number reads digits only: strconv.Atoi alone would take a sign, too.
+func number(s string) (int, bool) {
+	if s == "" || s[0] < '0' || s[0] > '9' {
+		return 0, false
+	}
+	n, err := strconv.Atoi(s)
+	return n, err == nil
+}

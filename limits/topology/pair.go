@@ -1,0 +1,66 @@
+package topology
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+)
+
+// Pair names a core by Grid Engine's logical numbers: sockets are numbered
+// from 0 on the host and cores from 0 on their socket, without holes
+// (sge_submit(1), -binding). They have nothing to do with the operating
+// system's processor numbers, nor with sysfs' physical_package_id and core_id.
+type Pair struct {
+	Socket, Core int
+}
+
+// String is "socket,core".
+func (p Pair) String() string { return strconv.Itoa(p.Socket) + "," + strconv.Itoa(p.Core) }
+
+// Compare orders pairs by socket, then by core.
+func (p Pair) Compare(q Pair) int {
+	if p.Socket != q.Socket {
+		return p.Socket - q.Socket
+	}
+	return p.Core - q.Core
+}
+
+// ParsePair reads "socket,core".
+func ParsePair(text string) (Pair, error) {
+	s, c, found := strings.Cut(text, ",")
+	socket, ok1 := number(s)
+	core, ok2 := number(c)
+	if !found || !ok1 || !ok2 {
+		return Pair{}, errors.New("cannot read core " + strconv.Quote(text) + ": expected SOCKET,CORE such as 0,1")
+	}
+	return Pair{socket, core}, nil
+}
+
+// FormatPairs is the list form "0,0:0,1" that the config file and the fourth
+// column of the pe_hostfile use (sge_pe(5)).
+func FormatPairs(pairs []Pair) string {
+	var b strings.Builder
+	for i, p := range pairs {
+		if i > 0 {
+			b.WriteByte(':')
+		}
+		b.WriteString(p.String())
+	}
+	return b.String()
+}
+
+// ParsePairs reads what FormatPairs prints.
+func ParsePairs(text string) ([]Pair, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var pairs []Pair
+	for item := range strings.SplitSeq(text, ":") {
+		p, err := ParsePair(item)
+		if err != nil {
+			return nil, err
+		}
+		pairs = append(pairs, p)
+	}
+	return pairs, nil
+}

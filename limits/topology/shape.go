@@ -1,0 +1,127 @@
+package topology
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+)
+
+// Shape is what a topology string says: sockets, each with its cores. The
+// string has an S per socket, a C per core and, for a core with more than one
+// thread, a T per thread: "SCTTCTT" is one socket with two cores of two
+// threads. Lower case means in use (load values m_topology and
+// m_topology_inuse).
+type Shape [][]CoreShape
+
+// CoreShape is one core of a Shape.
+type CoreShape struct {
+	Threads int  // at least 1
+	InUse   bool // the core is in lower case
+}
+
+// maxShapeCores bounds what ParseShape takes from foreign text.
+const maxShapeCores = MaxCPU + 1
+
+// ParseShape reads a topology string. A core is in use when its C or any of
+// its threads is in lower case; the case of an S says nothing that its cores
+// do not say. A host of unknown topology reports "NONE", which is the empty
+// shape, as is the empty string.
+func ParseShape(text string) (Shape, error) {
+	if text == "" || text == "NONE" {
+		return nil, nil
+	}
+	var sh Shape
+	fail := func(at int, why string) (Shape, error) {
+		return nil, errors.New("cannot read topology " + strconv.Quote(text) + ": " + why +
+			" at character " + strconv.Itoa(at+1))
+	}
+	if len(text) > 2*maxShapeCores {
+		return nil, errors.New("cannot read topology: it has " + strconv.Itoa(len(text)) + " characters")
+	}
+	for i := 0; i < len(text); {
+		switch text[i] {
+		case 'S', 's':
+			sh = append(sh, nil)
+			i++
+		case 'C', 'c':
+			if len(sh) == 0 {
+				return fail(i, "a core before the first socket")
+			}
+			core := CoreShape{Threads: 1, InUse: text[i] == 'c'}
+			n := 0
+			for i++; i < len(text) && (text[i] == 'T' || text[i] == 't'); i++ {
+				core.InUse = core.InUse || text[i] == 't'
+				n++
+			}
+			if n == 1 {
+				// Its one thread would not have been written.
+				return fail(i-1, "a core with a single thread")
+			}
+			core.Threads = max(n, 1)
+			sh[len(sh)-1] = append(sh[len(sh)-1], core)
+		case 'T', 't':
+			return fail(i, "a thread without a core")
+		default:
+			return fail(i, "none of S, C and T")
+		}
+	}
+	return sh, nil
+}
+
+// String is the topology string. Like the original, it leaves the S in upper
+// case however busy the socket is. The empty shape is "NONE".
+func (sh Shape) String() string {
+	if len(sh) == 0 {
+		return "NONE"
+	}
+	var b strings.Builder
+	for _, socket := range sh {
+		b.WriteByte('S')
+		for _, core := range socket {
+			letters := "CT"
+			if core.InUse {
+				letters = "ct"
+			}
+			b.WriteByte(letters[0])
+			for range core.Threads {
+				if core.Threads > 1 {
+					b.WriteByte(letters[1])
+				}
+			}
+		}
+	}
+	return b.String()
+}
+
+// InUse returns the cores that are in lower case, in ascending order.
+func (sh Shape) InUse() []Pair {
+	var pairs []Pair
+	for s, socket := range sh {
+		for c, core := range socket {
+			if core.InUse {
+				pairs = append(pairs, Pair{s, c})
+			}
+		}
+	}
+	return pairs
+}
+
+// With returns the same shape with exactly those cores in use that used
+// accepts; nil accepts none.
+func (sh Shape) With(used func(Pair) bool) Shape {
+	out := make(Shape, len(sh))
+	for s, socket := range sh {
+		out[s] = make([]CoreShape, len(socket))
+		for c, core := range socket {
+			core.InUse = used != nil && used(Pair{s, c})
+			out[s][c] = core
+		}
+	}
+	return out
+}
+
+// SameHost says whether both shapes have the same sockets, cores and threads,
+// whatever is in use.
+func (sh Shape) SameHost(o Shape) bool {
+	return sh.With(nil).String() == o.With(nil).String()
+}

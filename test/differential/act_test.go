@@ -1,0 +1,222 @@
+package differential
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// The functions here are the steps of act functions: what is done to a job
+// while it runs, and what is waited for before the next step.
+
+type step func(job int) error
+
+func (d *driver) steps(job int, steps ...step) error {
+	for i, s := range steps {
+		if err := s(job); err != nil {
+			return fmt.Errorf("job %d, step %d: %w", job, i+1, err)
+		}
+	}
+	return nil
+}
+
+// ready waits until the job has said READY and the master knows that it runs:
+// what is asked of a job in transfer may never reach it.
+func (d *driver) ready(job int) error {
+	return d.cell.Poll(phaseDeadline, "the job is ready", func() (bool, error) {
+		if _, err := os.Stat(d.flagPath(job, "ready")); err != nil {
+			return false, err
+		}
+		state, err := d.stateOf(job)
+		return strings.Contains(state, "r"), fmt.Errorf("state %q, %w", state, err)
+	})
+}
+
+// stateOf asks qstat, at most a few times a second for all jobs together.
+func (d *driver) stateOf(job int) (string, error) {
+	d.statesMu.Lock()
+	defer d.statesMu.Unlock()
+	if time.Since(d.statesAt) > 300*time.Millisecond {
+		states, err := d.cell.JobStates()
+		if err != nil {
+			return "", err
+		}
+		d.states, d.statesAt = states, time.Now()
+	}
+	return d.states[job], nil
+}
+
+// let lets the job go on from AWAIT, in this run and in later ones.
+func (d *driver) let(job int) error {
+	err := d.cell.Poll(stepDeadline, "the job waits", func() (bool, error) {
+		// Without a reader this fails.
+		pipe, err := os.OpenFile(d.flagPath(job, "fifo"), os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		if err != nil {
+			return false, err
+		}
+		_, err = pipe.WriteString("go\n")
+		return err == nil, errors.Join(err, pipe.Close())
+	})
+	return errors.Join(err, os.WriteFile(d.flagPath(job, "go"), nil, 0o644))
+}
+
+func (d *driver) qdel(job int) error {
+	_, err := d.cell.User("alice", "qdel", strconv.Itoa(job))
+	return err
+}
+
+func (d *driver) qdelTask(task int) step {
+	return func(job int) error {
+		_, err := d.cell.User("alice", "qdel", fmt.Sprintf("%d.%d", job, task))
+		return err
+	}
+}
+
+func (d *driver) qmod(option string) step {
+	return func(job int) error {
+		_, err := d.cell.Root("qmod", option, strconv.Itoa(job))
+		return err
+	}
+}
+
+func (d *driver) qmodQueue(option string) step {
+	return func(job int) error {
+		_, err := d.cell.Root("qmod", option, d.slugOf(job)+".q")
+		return err
+	}
+}
+
+func (d *driver) slugOf(job int) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.byJob[job]
+}
+
+// stopped waits until the job's first process is stopped.
+func (d *driver) stopped(job int) error { return d.awaitState(job, "stopped", "T") }
+
+// continued waits until it is not.
+func (d *driver) continued(job int) error { return d.awaitState(job, "continued", "SRD") }
+
+func (d *driver) awaitState(job int, name, letters string) error {
+	pid, err := d.cell.JobPID(job, 0, stepDeadline)
+	if err != nil {
+		return err
+	}
+	return d.processIn(job, pid, name, letters)
+}
+
+func (d *driver) processIn(job, pid int, name, letters string) error {
+	err := d.cell.Poll(stepDeadline, "the job's process is "+name, func() (bool, error) {
+		state := d.cell.ProcessState(pid)
+		return state != "" && strings.Contains(letters, state), fmt.Errorf("state %q", state)
+	})
+	d.note(job, name, fmt.Sprint(err == nil))
+	return nil
+}
+
+// child reads the process id that a job wrote of a child.
+func (d *driver) child(job int) (int, error) {
+	pid := 0
+	err := d.cell.Poll(phaseDeadline, "the job tells of its child", func() (bool, error) {
+		text, err := os.ReadFile(d.flagPath(job, "child"))
+		if err != nil {
+			return false, err
+		}
+		pid, err = strconv.Atoi(strings.TrimSpace(string(text)))
+		return err == nil, err
+	})
+	return pid, err
+}
+
+func (d *driver) childStopped(job int) error {
+	pid, err := d.child(job)
+	if err != nil {
+		return err
+	}
+	return d.processIn(job, pid, "child stopped", "T")
+}
+
+// awaitEnd waits for the job's first accounting record.
+func (d *driver) awaitEnd(job int) error {
+	return d.cell.Wait(map[int]int{job: 1}, phaseDeadline)
+}
+
+// childIsGone looks whether a child is alive when the job is reported ended.
+func (d *driver) childIsGone(job int) error {
+	pid, err := d.child(job)
+	if err != nil {
+		return err
+	}
+	if err := d.awaitEnd(job); err != nil {
+		return err
+	}
+	state := d.cell.ProcessState(pid)
+	d.note(job, "child after the job's end", fmt.Sprintf("alive: %v", state != "" && state != "Z"))
+	return nil
+}
+
+// childStays is childIsGone for a child that is known to stay, and must go.
+func (d *driver) childStays(job int) error {
+	if err := d.childIsGone(job); err != nil {
+		return err
+	}
+	pid, err := d.child(job)
+	if err != nil {
+		return err
+	}
+	_ = d.cell.Kill(pid, 9) // gone already, if there is a difference
+	return nil
+}
+
+// hold keeps the job from being started again.
+func (d *driver) hold(job int) error {
+	_, err := d.cell.User("alice", "qhold", strconv.Itoa(job))
+	return err
+}
+
+func (d *driver) release(job int) error {
+	_, err := d.cell.User("alice", "qrls", strconv.Itoa(job))
+	return err
+}
+
+// forgotten waits until sge_execd has removed the job's folder.
+func (d *driver) forgotten(job int) error {
+	return d.cell.Poll(stepDeadline, "execd has forgotten the job", func() (bool, error) {
+		_, err := os.Stat(d.cell.ActiveDir(job, 0))
+		return errors.Is(err, os.ErrNotExist), err
+	})
+}
+
+// signalled waits until sge_execd logs that it signals the job's shepherd for
+// the nth time. The log comes before the signal, so to be sure that the shepherd
+// has one, wait for two: the master repeats a kill after some seconds.
+func (d *driver) signalled(name string, times int) step {
+	return func(job int) error {
+		text := fmt.Sprintf("SIGNAL jid: %d jatask: 1 signal: %s", job, name)
+		return d.cell.Poll(stepDeadline, "execd logs "+text, func() (bool, error) {
+			return strings.Count(d.execdLog(), text) >= times, nil
+		})
+	}
+}
+
+// printed waits until the job has written a line to its standard output.
+func (d *driver) printed(line string) step {
+	return func(job int) error {
+		pattern := d.cell.Path("/home/alice/*.o" + strconv.Itoa(job))
+		return d.cell.Poll(stepDeadline, "the job prints "+line, func() (bool, error) {
+			names, _ := filepath.Glob(pattern)
+			for _, name := range names {
+				if text, err := os.ReadFile(name); err == nil && strings.Contains("\n"+string(text), "\n"+line+"\n") {
+					return true, nil
+				}
+			}
+			return false, fmt.Errorf("not in %v", names)
+		})
+	}
+}

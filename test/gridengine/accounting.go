@@ -1,0 +1,101 @@
+package gridengine
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// A Record is one line of the accounting(5) file under the names that
+// `qacct -j` prints. The values are the file's, without qacct's rounding and
+// units.
+type Record map[string]string
+
+// recordFields are the fields of a line in their order.
+var recordFields = []string{
+	"qname", "hostname", "group", "owner", "jobname", "jobnumber", "account", "priority",
+	"qsub_time", "start_time", "end_time", "failed", "exit_status", "ru_wallclock",
+	"ru_utime", "ru_stime", "ru_maxrss", "ru_ixrss", "ru_ismrss", "ru_idrss", "ru_isrss",
+	"ru_minflt", "ru_majflt", "ru_nswap", "ru_inblock", "ru_oublock", "ru_msgsnd", "ru_msgrcv",
+	"ru_nsignals", "ru_nvcsw", "ru_nivcsw", "project", "department", "granted_pe", "slots",
+	"taskid", "cpu", "mem", "io", "category", "iow", "pe_taskid", "maxvmem", "arid", "ar_sub_time",
+}
+
+// Job is the job number.
+func (r Record) Job() int { return r.int("jobnumber") }
+
+// Task is the task number, 0 for a job that is no array.
+func (r Record) Task() int { return r.int("taskid") }
+
+func (r Record) int(name string) int {
+	n, _ := strconv.Atoi(r[name])
+	return n
+}
+
+// parseRecord reads a line. The category may hold colons (times, in requests),
+// so the fields after it are counted from the end.
+func parseRecord(line string) (Record, error) {
+	const category = 39
+	values := strings.Split(strings.TrimSuffix(line, "\n"), ":")
+	extra := len(values) - len(recordFields)
+	if extra < 0 {
+		return nil, fmt.Errorf("cannot read accounting line %q: %d fields, want %d", line, len(values), len(recordFields))
+	}
+	r := Record{}
+	for i, name := range recordFields {
+		switch {
+		case i < category:
+			r[name] = values[i]
+		case i == category:
+			r[name] = strings.Join(values[i:i+extra+1], ":")
+		default:
+			r[name] = values[i+extra]
+		}
+	}
+	return r, nil
+}
+
+// parseRecords reads an accounting file. A last line without its end is still
+// being written and left out.
+func parseRecords(text string) ([]Record, error) {
+	var records []Record
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "#") || !strings.HasSuffix(line, "\n") {
+			continue
+		}
+		r, err := parseRecord(line)
+		if err != nil {
+			return nil, err
+		}
+		records = append(records, r)
+	}
+	return records, nil
+}
+
+// Records returns the whole accounting file. There is a record for each end of
+// each task, so for a job that was requeued there are several.
+func (c *Cell) Records() ([]Record, error) {
+	text, err := os.ReadFile(filepath.Join(c.dir, "root/default/common/accounting"))
+	if os.IsNotExist(err) {
+		return nil, nil // made with the first record
+	}
+	if err != nil {
+		return nil, err
+	}
+	return parseRecords(string(text))
+}
+
+// Accounting returns the records of a job's task, in the order in which they
+// were written. task is 0 for a job that is no array.
+func (c *Cell) Accounting(job, task int) ([]Record, error) {
+	all, err := c.Records()
+	var records []Record
+	for _, r := range all {
+		if r.Job() == job && r.Task() == task {
+			records = append(records, r)
+		}
+	}
+	return records, err
+}

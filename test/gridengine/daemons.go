@@ -1,0 +1,130 @@
+package gridengine
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/execd-project/execd/internal/testenv"
+)
+
+// GIDRange is the cell's gid_range: the additional group ids that mark jobs.
+const GIDRange = "30000-30999"
+
+// startMaster makes the master's first tables, as Debian's init_cluster does,
+// and starts sge_qmaster.
+func (c *Cell) startMaster(cfg Config) error {
+	text, err := os.ReadFile(filepath.Join(shareDir, "default-configuration"))
+	if err != nil {
+		return err
+	}
+	conf := map[string]string{
+		"gid_range": GIDRange,
+		// How soon execd notices a changed configuration.
+		"load_report_time": "00:00:02",
+		// Records are in the file when the job is gone from qstat.
+		"reporting_params": "accounting=true reporting=false flush_time=00:00:01 accounting_flush_time=00:00:00 joblog=false sharelog=00:00:00",
+	}
+	if cfg.Shepherd != "" {
+		conf["shepherd_cmd"] = BinDir + "/sge_shepherd-go"
+	}
+	maps.Copy(conf, cfg.Conf)
+	if err := c.AddFile("/home/cell/etc/conf", edit(string(text), conf), 0o644); err != nil {
+		return err
+	}
+	_, err = c.Admin("sh", "-ec", `
+		spoolinit berkeleydb libspoolb `+spoolDir+`/spooldb init
+		spooldefaults configuration /home/cell/etc/conf
+		spooldefaults complexes `+shareDir+`/util/resources/centry
+		spooldefaults usersets `+shareDir+`/util/resources/usersets
+		spooldefaults managers root sgeadmin`)
+	if err != nil {
+		return err
+	}
+	if _, err := c.Root("sge_qmaster"); err != nil {
+		return err
+	}
+	if err := c.Poll(startDeadline, "sge_qmaster answers", func() (bool, error) {
+		_, err := c.Root("qconf", "-sh")
+		return err == nil, err
+	}); err != nil {
+		return err
+	}
+	if _, err := c.Root("qconf", "-as", c.Host); err != nil {
+		return err
+	}
+	sched, err := c.Root("qconf", "-ssconf")
+	if err != nil {
+		return err
+	}
+	// A second is the least that 8.1.9 takes for each of these.
+	sched = edit(sched, map[string]string{"schedule_interval": "0:0:1", "flush_submit_sec": "1", "flush_finish_sec": "1"})
+	return c.qconf("-Msconf", "sched", sched)
+}
+
+// StartExecd starts sge_execd, also after StopExecd, and waits until it is
+// known to the master. env is added to its environment.
+func (c *Cell) StartExecd(env ...string) error {
+	if err := os.Remove(c.pidFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	// execd and the original shepherd close every possible descriptor one by
+	// one, so a big limit costs milliseconds a job. No core files, unless a
+	// queue asks for them. umask: what a boot script has.
+	start := `umask 022; ulimit -Sn 1024; ulimit -Sc 0; cd /; exec ` + testenv.GridEngineDir + `/sge_execd`
+	if _, err := c.run("", environment(env...), []string{"sh", "-c", start}); err != nil {
+		return err
+	}
+	return c.Poll(startDeadline, "sge_execd has registered", func() (bool, error) {
+		_, err := os.Stat(c.pidFile())
+		return err == nil, err
+	})
+}
+
+// StopExecd ends sge_execd as its boot script does. Jobs and their shepherds
+// stay.
+func (c *Cell) StopExecd() error {
+	pid, err := c.ExecdPID()
+	if err != nil {
+		return err
+	}
+	if _, err := c.Root("kill", strconv.Itoa(pid)); err != nil {
+		return err
+	}
+	return c.Poll(startDeadline, "sge_execd has ended", func() (bool, error) {
+		_, err := os.Stat(c.Proc(pid))
+		return errors.Is(err, os.ErrNotExist), err
+	})
+}
+
+// ExecdPID is the process id of sge_execd as the cell knows it.
+func (c *Cell) ExecdPID() (int, error) {
+	text, err := os.ReadFile(c.pidFile())
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(string(text)))
+}
+
+func (c *Cell) pidFile() string { return filepath.Join(c.SpoolDir(), "execd.pid") }
+
+// SpoolDir is where the test finds sge_execd's spool folder.
+func (c *Cell) SpoolDir() string { return filepath.Join(c.dir, "spool/execd", c.Host) }
+
+// ActiveDir is where the test finds the folder that sge_execd and the shepherd
+// share for a job. task is 0 for a job that is no array. It goes when the job
+// ends, but for execd_params KEEP_ACTIVE=true.
+func (c *Cell) ActiveDir(job, task int) string {
+	return filepath.Join(c.SpoolDir(), "active_jobs", fmt.Sprintf("%d.%d", job, max(task, 1)))
+}
+
+// Kill sends a signal to a process that the cell knows as pid.
+func (c *Cell) Kill(pid int, sig syscall.Signal) error {
+	_, err := c.Root("kill", "-"+strconv.Itoa(int(sig)), strconv.Itoa(pid))
+	return err
+}

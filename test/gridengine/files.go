@@ -1,0 +1,214 @@
+package gridengine
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// Where Debian's packages keep things. Inside a cell these are its own copies.
+const (
+	sgeRoot  = "/var/lib/gridengine"
+	spoolDir = "/var/spool/gridengine"
+	shareDir = "/usr/share/gridengine"
+)
+
+// BinDir is a folder, seen by every process of the cell, for programs of the
+// test; see AddProgram.
+const BinDir = "/home/cell/bin"
+
+// The cell's users. They exist only in its own passwd and group files, so the
+// numbers cannot meet those of the machine. Both are members of group lab.
+const (
+	AliceUID = 2001
+	BobUID   = 2002
+	LabGID   = 2010
+)
+
+// prepare lays out everything that init.sh mounts over the machine's own.
+func (c *Cell) prepare(cfg Config) error {
+	for dir, mode := range map[string]os.FileMode{
+		"etc": 0o755, "home/cell/bin": 0o755, "home/cell/etc": 0o755, "home/alice": 0o755, "home/bob": 0o755, "tmp": 0o1777,
+		"spool/execd": 0o755, "spool/spooldb": 0o755, "spool/qmaster/job_scripts": 0o755,
+	} {
+		if err := os.MkdirAll(filepath.Join(c.dir, dir), 0o755); err != nil {
+			return err
+		}
+		// Mkdir obeys the umask and does not know the sticky bit.
+		if mode&0o1000 != 0 {
+			mode = mode&0o777 | os.ModeSticky
+		}
+		if err := os.Chmod(filepath.Join(c.dir, dir), mode); err != nil {
+			return err
+		}
+	}
+	uid, gid, err := c.accounts()
+	if err != nil {
+		return err
+	}
+	// otherhost has no daemon. It is there for requests that name two hosts.
+	hosts := "127.0.0.1 localhost\n10.77.7.1 " + c.Host + "\n10.77.7.2 otherhost\n"
+	// Without this a name that is not in the files is asked of the network.
+	const nsswitch = "passwd: files\ngroup: files\nshadow: files\nhosts: files\nservices: files\nnetgroup: files\n"
+	// Holes in /etc would otherwise show through.
+	const bashrc = "# Nothing: what a shell of the cell does must not depend on the machine.\n"
+	err = errors.Join(c.write("etc/hosts", hosts), c.write("etc/nsswitch.conf", nsswitch), c.write("etc/bash.bashrc", bashrc), c.write("etc/profile", bashrc))
+	if err != nil {
+		return err
+	}
+	if out, err := exec.Command("cp", "-a", sgeRoot, filepath.Join(c.dir, "root")).CombinedOutput(); err != nil {
+		return fmt.Errorf("cannot copy %s: %w: %s", sgeRoot, err, out)
+	}
+	if err := c.bootstrap(); err != nil {
+		return err
+	}
+	if cfg.Shepherd != "" {
+		if err := c.AddProgram("sge_shepherd-go", cfg.Shepherd); err != nil {
+			return err
+		}
+	}
+	return errors.Join(
+		chown(filepath.Join(c.dir, "home/alice"), AliceUID, AliceUID),
+		chown(filepath.Join(c.dir, "home/bob"), BobUID, BobUID),
+		chown(filepath.Join(c.dir, "spool"), uid, gid),
+		chown(filepath.Join(c.dir, "root/default"), uid, gid))
+}
+
+// accounts writes the cell's passwd and group files: the machine's without
+// people, and with ours. It returns the ids of Grid Engine's administrator,
+// which the packages made.
+func (c *Cell) accounts() (uid, gid int, err error) {
+	passwd, err := systemLines("/etc/passwd")
+	if err != nil {
+		return 0, 0, err
+	}
+	group, err := systemLines("/etc/group")
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, f := range passwd {
+		if f[0] == "sgeadmin" {
+			uid, _ = strconv.Atoi(f[2])
+			gid, _ = strconv.Atoi(f[3])
+		}
+	}
+	if uid == 0 || gid == 0 {
+		return 0, 0, errors.New("/etc/passwd has no user sgeadmin")
+	}
+	passwd = append(passwd,
+		[]string{"alice", "x", strconv.Itoa(AliceUID), strconv.Itoa(AliceUID), "Alice", "/home/alice", "/bin/bash"},
+		[]string{"bob", "x", strconv.Itoa(BobUID), strconv.Itoa(BobUID), "Bob", "/home/bob", "/bin/sh"})
+	group = append(group,
+		[]string{"alice", "x", strconv.Itoa(AliceUID), ""},
+		[]string{"bob", "x", strconv.Itoa(BobUID), ""},
+		[]string{"lab", "x", strconv.Itoa(LabGID), "alice,bob"})
+	return uid, gid, errors.Join(c.write("etc/passwd", join(passwd)), c.write("etc/group", join(group)))
+}
+
+// systemLines reads those lines of a passwd or group file that describe no
+// person: the numbers below 1000.
+func systemLines(path string) ([][]string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var lines [][]string
+	for line := range strings.Lines(string(text)) {
+		f := strings.Split(strings.TrimSuffix(line, "\n"), ":")
+		if len(f) < 4 {
+			continue
+		}
+		if id, err := strconv.Atoi(f[2]); err != nil || id >= 1000 {
+			continue
+		}
+		if len(f) == 4 {
+			f[3] = "" // the members of a group may be people
+		}
+		lines = append(lines, f)
+	}
+	return lines, nil
+}
+
+func join(lines [][]string) string {
+	var b strings.Builder
+	for _, f := range lines {
+		b.WriteString(strings.Join(f, ":") + "\n")
+	}
+	return b.String()
+}
+
+// bootstrap writes the files that the daemons read first.
+func (c *Cell) bootstrap() error {
+	text, err := os.ReadFile(filepath.Join(shareDir, "default-bootstrap"))
+	if err != nil {
+		return err
+	}
+	common := "root/default/common"
+	for _, name := range []string{"accounting", "act_qmaster"} {
+		if err := os.RemoveAll(filepath.Join(c.dir, common, name)); err != nil {
+			return err
+		}
+	}
+	// Debian's binary_path leads to shell wrappers, which triple the time that
+	// a shepherd takes to start. The programs are one link further down.
+	return errors.Join(
+		c.write(common+"/bootstrap", edit(string(text), map[string]string{"binary_path": sgeRoot + "/bin"})),
+		c.write(common+"/act_qmaster", c.Host+"\n"))
+}
+
+// write creates a file of the cell; name is relative to its folder.
+func (c *Cell) write(name, text string) error {
+	return os.WriteFile(filepath.Join(c.dir, name), []byte(text), 0o644)
+}
+
+// AddProgram copies an executable of this machine to BinDir/name in the cell.
+func (c *Cell) AddProgram(name, path string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return c.AddFile(BinDir+"/"+name, string(text), 0o755)
+}
+
+// AddFile writes a file below /home or /tmp of the cell. It belongs to alice in
+// her home, else to root.
+func (c *Cell) AddFile(path, text string, mode os.FileMode) error {
+	name := c.Path(path)
+	if name == path {
+		return fmt.Errorf("cannot write %q: it is not the cell's own", path)
+	}
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(name, []byte(text), mode); err != nil {
+		return err
+	}
+	if err := os.Chmod(name, mode); err != nil {
+		return err
+	}
+	if strings.HasPrefix(path, "/home/alice/") {
+		return os.Chown(name, AliceUID, AliceUID)
+	}
+	return nil
+}
+
+// chown gives a tree to a user.
+func chown(path string, uid, gid int) error {
+	return filepath.WalkDir(path, func(name string, _ os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Lchown(name, uid, gid)
+	})
+}
+
+// Owner tells who owns a file and with which mode, for comparisons.
+func Owner(info os.FileInfo) string {
+	st := info.Sys().(*syscall.Stat_t)
+	return fmt.Sprintf("%v %d:%d", info.Mode(), st.Uid, st.Gid)
+}

@@ -1,0 +1,77 @@
+package gridengine
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/execd-project/execd/internal/testenv"
+)
+
+const rootPath = testenv.GridEngineDir + ":/usr/sbin:/usr/bin:/sbin:/bin"
+
+// commandDeadline bounds every command that a test runs in a cell.
+const commandDeadline = time.Minute
+
+// environment is what root's and the daemons' programs get: nothing of the
+// machine's, so that jobs, which inherit the daemon's, see the same everywhere.
+func environment(extra ...string) []string {
+	return append([]string{
+		"PATH=" + rootPath, "SGE_ROOT=" + sgeRoot, "SGE_CELL=default", "SGE_ARCH=lx-amd64",
+		"SGE_SINGLE_LINE=1", // qconf: no line breaks within values
+	}, extra...)
+}
+
+// Root runs a command in the cell as root, in the folder /, and returns what it
+// printed to stdout. An error holds what it printed to stderr.
+func (c *Cell) Root(args ...string) (string, error) {
+	return c.run("", environment(), args)
+}
+
+// User runs a command in the cell as one of its users, in the user's home and
+// with the environment of a fresh login.
+func (c *Cell) User(name string, args ...string) (string, error) {
+	home, shell := "/home/"+name, "/bin/sh"
+	if name == "alice" {
+		shell = "/bin/bash"
+	}
+	env := environment("HOME="+home, "USER="+name, "LOGNAME="+name, "SHELL="+shell)
+	env[0] = "PATH=" + testenv.GridEngineDir + ":/usr/bin:/bin"
+	// nsenter finds the folder on the machine's side, so the shell changes it.
+	become := []string{
+		"setpriv", "--reuid", name, "--regid", name, "--init-groups", "--",
+		"/bin/sh", "-c", `cd "$HOME" && exec "$@"`, "sh",
+	}
+	return c.run("", env, append(become, args...))
+}
+
+// Admin runs a command in the cell as Grid Engine's administrator.
+func (c *Cell) Admin(args ...string) (string, error) {
+	return c.run("", environment(), append([]string{"setpriv", "--reuid", "sgeadmin", "--regid", "sgeadmin", "--init-groups", "--"}, args...))
+}
+
+// run enters the cell's namespaces for one command.
+func (c *Cell) run(stdin string, env, args []string) (string, error) {
+	ctx, cancel := context.WithTimeout(c.t.Context(), commandDeadline)
+	defer cancel()
+	enter := []string{"-t", strconv.Itoa(c.pid), "-m", "-u", "-n", "-p", "--"}
+	cmd := exec.CommandContext(ctx, "nsenter", append(enter, args...)...)
+	cmd.Env, cmd.Dir = env, "/"
+	cmd.Stdin = strings.NewReader(stdin)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	// nsenter forks to enter the process namespace: at the deadline its child
+	// must go, too, and nobody is left to hold the pipes open.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 5 * time.Second
+	if err := cmd.Run(); err != nil {
+		return stdout.String(), fmt.Errorf("%s: %w: %s%s", strings.Join(args, " "), err, stdout.String(), stderr.String())
+	}
+	return stdout.String(), nil
+}
