@@ -319,7 +319,6 @@ func fifo(t *testing.T, w *world, name string) {
 	w.own(t, w.dir+"/"+name)
 }
 
-
 // TestKilled kills execd run while its job runs: the shepherd sees the job
 // through, and the next execd run tells of it and cleans up.
 func TestKilled(t *testing.T) {
