@@ -33,10 +33,12 @@ func ParseSignal(s string) (syscall.Signal, bool) {
 	if n, err := strconv.Atoi(s); err == nil {
 		return syscall.Signal(n), n > 0 && n <= maxSignal
 	}
-	name := strings.ToUpper(s)
-	name = strings.TrimPrefix(name, "SIG")
+	const prefix = "SIG"
+	if len(s) > len(prefix) && strings.EqualFold(s[:len(prefix)], prefix) {
+		s = s[len(prefix):]
+	}
 	for _, e := range signals {
-		if e.name == name {
+		if strings.EqualFold(e.name, s) {
 			return e.sig, true
 		}
 	}

@@ -2,7 +2,6 @@ package jobdir
 
 import (
 	"errors"
-	"os"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -56,7 +55,12 @@ func openSameMount(dir int, name string) (int, error) {
 // mountID is the number of the mount that a descriptor is in (proc(5), Linux
 // 3.15). The device would not do: a bind mount has that of its source.
 func mountID(fd int) (string, error) {
-	b, err := os.ReadFile("/proc/self/fdinfo/" + itoa(fd))
+	info, err := openat(unix.AT_FDCWD, "/proc/self/fdinfo/"+itoa(fd), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "", err
+	}
+	defer unix.Close(info)
+	b, err := readAll(info, 200, mostFile)
 	if err != nil {
 		return "", err
 	}

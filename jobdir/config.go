@@ -1,8 +1,6 @@
 package jobdir
 
 import (
-	"bytes"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -14,37 +12,39 @@ import (
 // FormatArguments. A value that would not come back as it went is refused with
 // a *ValueError.
 func FormatConfig(d *job.Description) ([]byte, error) {
-	var b bytes.Buffer
-	if d.Interactive != nil && !isKind("INTERACTIVE", "QLOGIN", "QRSH", "QRLOGIN")(d) {
+	var b []byte
+	if d.Interactive != nil && !namedQsh(d) && !namedRemote(d) {
 		return nil, &ValueError{FileConfig, "script_file", quote(d.Command.File) + " is no kind of interactive job"}
 	}
-	for _, k := range configKeys() {
+	for i := range configKeys {
+		k := &configKeys[i]
 		switch {
 		case k.arguments:
 			for i, a := range d.Command.Args {
-				writeLine(&b, argumentKey(i), displayArgument(a))
+				b = appendLine(b, argumentKey(i), displayArgument(a))
 			}
 			continue
-		case k.when != nil && !k.when(d), k.optional && k.omit(d):
+		case !k.belongs(d):
 			continue
 		}
-		v, problem := k.get(d)
+		v, problem := k.read(d)
+		if k.unless != nil && k.unless(d, v) {
+			continue
+		}
 		if problem == "" && strings.ContainsAny(v, "\n\x00") {
 			problem = quote(v) + " contains a newline or a NUL byte"
 		}
 		if problem != "" {
 			return nil, &ValueError{FileConfig, k.name, problem}
 		}
-		writeLine(&b, k.name, v)
+		b = appendLine(b, k.name, v)
 	}
-	return b.Bytes(), nil
+	return b, nil
 }
 
-func writeLine(b *bytes.Buffer, key, value string) {
-	b.WriteString(key)
-	b.WriteByte('=')
-	b.WriteString(value)
-	b.WriteByte('\n')
+func appendLine(b []byte, key, value string) []byte {
+	b = append(append(b, key...), '=')
+	return append(append(b, value...), '\n')
 }
 
 func argumentKey(i int) string { return "job_arg" + strconv.Itoa(i+1) }
@@ -54,7 +54,7 @@ func argumentKey(i int) string { return "job_arg" + strconv.Itoa(i+1) }
 // are those of the file; where there is a file of arguments, they are only what
 // people are shown (see ParseArguments).
 func ParseConfig(file string, data []byte) (*job.Description, error) {
-	r := configReader{file: file, keys: configKeys(), d: &job.Description{Limits: job.Unlimited()}}
+	r := configReader{file: file, d: &job.Description{Limits: job.Unlimited()}}
 	err := eachLine(file, data, func(line int, text string) error {
 		r.line = line
 		key, value, ok := strings.Cut(text, "=")
@@ -67,7 +67,7 @@ func ParseConfig(file string, data []byte) (*job.Description, error) {
 		return nil, err
 	}
 	r.line++
-	if err := r.missing(len(r.keys), ""); err != nil {
+	if err := r.missing(len(configKeys), ""); err != nil {
 		return nil, err
 	}
 	return r.d, nil
@@ -77,8 +77,7 @@ func ParseConfig(file string, data []byte) (*job.Description, error) {
 type configReader struct {
 	file string
 	line int
-	keys []configKey
-	next int // in keys: what comes next, unless it is optional
+	next int // in configKeys: what comes next, unless it is optional
 	args int // that are still to come
 	d    *job.Description
 }
@@ -106,18 +105,21 @@ func (r *configReader) take(key, value string) error {
 		r.args--
 		return nil
 	}
-	i := r.next + slices.IndexFunc(r.keys[r.next:], func(k configKey) bool { return k.name == key && !k.arguments })
-	if i < r.next {
+	i := r.next
+	for i < len(configKeys) && !configKeys[i].named(key) {
+		i++
+	}
+	if i == len(configKeys) {
 		return r.fail(key, r.misplaced(key))
 	}
 	if err := r.missing(i, key); err != nil {
 		return err
 	}
-	k := r.keys[i]
-	if k.when != nil && !k.when(r.d) {
+	k := &configKeys[i]
+	if !k.belongs(r.d) {
 		return r.fail(key, "does not belong to a job of this kind")
 	}
-	if problem := k.set(r.d, value); problem != "" {
+	if problem := k.write(r.d, value); problem != "" {
 		return r.fail(key, problem)
 	}
 	if key == "njob_args" {
@@ -132,8 +134,9 @@ func (r *configReader) missing(i int, got string) error {
 	if r.args > 0 {
 		return r.fail(argumentKey(len(r.d.Command.Args)), "missing")
 	}
-	for _, k := range r.keys[r.next:i] {
-		if k.optional || k.arguments || (k.when != nil && !k.when(r.d)) {
+	for at := r.next; at < i; at++ {
+		k := &configKeys[at]
+		if k.unless != nil || k.arguments || !k.belongs(r.d) {
 			continue
 		}
 		if got == "" {
@@ -146,11 +149,12 @@ func (r *configReader) missing(i int, got string) error {
 
 // misplaced says what is wrong with a key that cannot come any more.
 func (r *configReader) misplaced(key string) string {
-	known := func(k configKey) bool { return k.name == key && !k.arguments }
-	switch {
-	case slices.ContainsFunc(r.keys[:r.next], known):
-		return "comes too late or twice"
-	case strings.HasPrefix(key, "job_arg"):
+	for i := range configKeys[:r.next] {
+		if configKeys[i].named(key) {
+			return "comes too late or twice"
+		}
+	}
+	if strings.HasPrefix(key, "job_arg") {
 		return "more arguments than njob_args, or in the wrong place"
 	}
 	return "unknown key"

@@ -67,7 +67,7 @@ func TestVictimsAreValid(t *testing.T) {
 // may be taken, whatever key it has.
 func TestNoLineCanBeAdded(t *testing.T) {
 	var names []string
-	for _, k := range configKeys() {
+	for _, k := range configKeys {
 		names = append(names, k.name)
 	}
 	for i := range 5 {

@@ -9,111 +9,136 @@ import (
 	"github.com/execd-project/execd/specifier"
 )
 
-// configKey is one key of the config file: its name, when it is there, and how
-// its value goes from and to a description. A problem is text for people;
-// empty is none.
+// configKey is one key of the config file: its name, what it stands for, and
+// when it is there.
+//
+// It holds data and plain functions, so that the compiler lays out the table of
+// keys: otherwise every job would pay for making it. There is no interface in
+// it, since the type of a field behind one stays in the executable with all that
+// it can do.
 type configKey struct {
 	name string
-	get  func(d *job.Description) (value, problem string)
-	set  func(d *job.Description, value string) (problem string)
+
+	// What the value is: one of these; with none, a text without a meaning
+	// for us, of which the reader takes what set accepts.
+	text        func(d *job.Description) *string
+	number      func(d *job.Description) *int
+	flag        func(d *job.Description) *bool
+	seconds     func(d *job.Description) *time.Duration // the original knows whole seconds; a fraction stands behind a point
+	instant     func(d *job.Description) *time.Time     // seconds since 1970; 0 is none
+	interactive func(i *job.Interactive) *string        // a text; reading it makes the job interactive
+	limit       limitPart                               // of resource
+	arguments   bool                                    // the place of job_arg1, job_arg2 and so on
+
+	// More about it.
+	required bool   // a text that must not be empty
+	word     string // for an empty text: none, NONE, NULL, UNDEFINED
+	least    int32  // of a number
+	most     uint32
+	resource job.Resource
+
+	// get and set stand for a value that is like no other; get also for what
+	// the writer has instead of an empty text. A problem is text for people;
+	// empty is none.
+	get func(d *job.Description) (value, problem string)
+	set func(d *job.Description, v string) (problem string)
+
 	// when tells whether the key belongs into the file, from what stands
 	// before it: a reader and a writer come to the same answer. nil is always.
 	when func(d *job.Description) bool
-	// optional keys may be missing where when allows them. The writer leaves
-	// one out when omit says so.
-	optional bool
-	omit     func(d *job.Description) bool
-	// arguments marks the place of job_arg1, job_arg2 and so on.
-	arguments bool
+	// unless makes the key optional: it may be missing where when allows it,
+	// and the writer leaves it out where unless holds for it.
+	unless func(d *job.Description, value string) bool
 }
 
-// only makes keys depend on a condition.
-func only(when func(d *job.Description) bool, keys ...configKey) []configKey {
-	for i := range keys {
-		keys[i].when = when
-	}
-	return keys
-}
+func (k *configKey) named(name string) bool { return k.name == name && !k.arguments }
 
-// unless makes a key optional; the writer leaves it out where omit holds.
-func unless(omit func(d *job.Description) bool, k configKey) configKey {
-	k.optional, k.omit = true, omit
-	return k
-}
+func (k *configKey) belongs(d *job.Description) bool { return k.when == nil || k.when(d) }
 
-// text is a string that is written as it is.
-func text(name string, field func(d *job.Description) *string) configKey {
-	return configKey{
-		name: name,
-		get:  func(d *job.Description) (string, string) { return *field(d), "" },
-		set: func(d *job.Description, v string) string {
-			*field(d) = v
-			return ""
-		},
-	}
-}
+// Conditions for leaving an optional key out.
+func never(*job.Description, string) bool              { return false }
+func isEmpty(_ *job.Description, v string) bool        { return v == "" }
+func isZero(_ *job.Description, v string) bool         { return v == "0" }
+func isInfinite(_ *job.Description, v string) bool     { return v == "INFINITY" }
+func notInteractive(d *job.Description, _ string) bool { return d.Interactive == nil }
 
-// required is a text that must not be empty.
-func required(name string, field func(d *job.Description) *string) configKey {
-	k := text(name, field)
-	k.get = func(d *job.Description) (string, string) {
-		if *field(d) == "" {
-			return "", "it is empty"
+// read returns the value that a description has for the key.
+func (k *configKey) read(d *job.Description) (value, problem string) {
+	switch {
+	case k.text != nil:
+		return k.readText(d)
+	case k.number != nil:
+		return getNumber(*k.number(d), int64(k.least), int64(k.most))
+	case k.flag != nil:
+		return formatFlag(*k.flag(d)), ""
+	case k.seconds != nil:
+		if *k.seconds(d) < 0 {
+			return "", "it is negative"
 		}
-		return *field(d), ""
+		return formatSeconds(int64(*k.seconds(d))), ""
+	case k.instant != nil:
+		return getInstant(*k.instant(d))
+	case k.limit != noLimit:
+		return getLimit(&d.Limits[k.resource], k.resource, k.limit)
+	case k.interactive != nil:
+		if d.Interactive == nil {
+			return "", ""
+		}
+		return *k.interactive(d.Interactive), ""
+	case k.get != nil:
+		return k.get(d)
 	}
-	k.set = func(d *job.Description, v string) string {
-		if v == "" {
+	return k.word, ""
+}
+
+func (k *configKey) readText(d *job.Description) (value, problem string) {
+	switch s := *k.text(d); {
+	case s != "":
+		return s, ""
+	case k.required:
+		return "", "it is empty"
+	case k.get != nil:
+		return k.get(d)
+	}
+	return k.word, ""
+}
+
+// write gives a description the value of the key.
+func (k *configKey) write(d *job.Description, v string) (problem string) {
+	switch {
+	case k.text != nil:
+		if k.required && v == "" {
 			return "it is empty"
 		}
-		*field(d) = v
-		return ""
-	}
-	return k
-}
-
-// worded is a text with a word for nothing: none, NONE, NULL, UNDEFINED.
-func worded(name, word string, field func(d *job.Description) *string) configKey {
-	k := text(name, field)
-	k.get = func(d *job.Description) (string, string) {
-		if *field(d) == "" {
-			return word, ""
-		}
-		return *field(d), ""
-	}
-	k.set = func(d *job.Description, v string) string {
-		if strings.EqualFold(v, word) {
+		if k.word != "" && strings.EqualFold(v, k.word) {
 			v = ""
 		}
-		*field(d) = v
-		return ""
-	}
-	return k
-}
-
-// instead is a text for which the writer has a substitute when it is empty.
-func instead(k configKey, value func(d *job.Description) string) configKey {
-	get := k.get
-	k.get = func(d *job.Description) (string, string) {
-		if v, problem := get(d); v != "" || problem != "" {
-			return v, problem
+		*k.text(d) = v
+	case k.number != nil:
+		return setNumber(k.number(d), v, int64(k.least), int64(k.most))
+	case k.flag != nil:
+		*k.flag(d) = v == "1"
+		return zeroOrOne(v)
+	case k.seconds != nil:
+		ns, ok := parseSeconds(v)
+		if !ok {
+			return quote(v) + " is no number of seconds"
 		}
-		return value(d), ""
+		*k.seconds(d) = time.Duration(ns)
+	case k.instant != nil:
+		return setInstant(k.instant(d), v)
+	case k.limit != noLimit:
+		return setLimit(&d.Limits[k.resource], k.resource, k.limit, v)
+	case k.interactive != nil:
+		if d.Interactive == nil {
+			d.Interactive = &job.Interactive{}
+		}
+		*k.interactive(d.Interactive) = v
+	default:
+		return k.set(d, v)
 	}
-	return k
+	return ""
 }
-
-// constant is a key without a meaning for us: the writer writes value, the
-// reader takes whatever valid accepts.
-func constant(name, value string, valid func(string) string) configKey {
-	return configKey{
-		name: name,
-		get:  func(*job.Description) (string, string) { return value, "" },
-		set:  func(_ *job.Description, v string) string { return valid(v) },
-	}
-}
-
-func anything(string) string { return "" }
 
 func zeroOrOne(v string) string {
 	if v != "0" && v != "1" {
@@ -122,33 +147,11 @@ func zeroOrOne(v string) string {
 	return ""
 }
 
-// number is an integer from least to most.
-func number(name string, least, most int64, field func(d *job.Description) *int) configKey {
-	check := func(n int64) string {
-		if n < least || n > most {
-			return strconv.FormatInt(n, 10) + " is not between " + strconv.FormatInt(least, 10) +
-				" and " + strconv.FormatInt(most, 10)
-		}
-		return ""
+func formatFlag(set bool) string {
+	if set {
+		return "1"
 	}
-	return configKey{
-		name: name,
-		get: func(d *job.Description) (string, string) {
-			n := int64(*field(d))
-			return strconv.FormatInt(n, 10), check(n)
-		},
-		set: func(d *job.Description, v string) string {
-			n, err := strconv.ParseInt(v, 10, 64)
-			if err != nil {
-				return quote(v) + " is not a number"
-			}
-			if problem := check(n); problem != "" {
-				return problem
-			}
-			*field(d) = int(n)
-			return ""
-		},
-	}
+	return "0"
 }
 
 // Bounds of numbers. The kernel's ids are 32 bits wide; the largest one means
@@ -158,79 +161,50 @@ const (
 	mostID     = 1<<32 - 2
 )
 
-func natural(name string, field func(d *job.Description) *int) configKey {
-	return number(name, 0, mostNumber, field)
-}
-
-func flag(name string, field func(d *job.Description) *bool) configKey {
-	return configKey{
-		name: name,
-		get: func(d *job.Description) (string, string) {
-			if *field(d) {
-				return "1", ""
-			}
-			return "0", ""
-		},
-		set: func(d *job.Description, v string) string {
-			*field(d) = v == "1"
-			return zeroOrOne(v)
-		},
+func checkNumber(n, least, most int64) (problem string) {
+	if n < least || n > most {
+		return strconv.FormatInt(n, 10) + " is not between " + strconv.FormatInt(least, 10) +
+			" and " + strconv.FormatInt(most, 10)
 	}
+	return ""
 }
 
-// onlyIfSet is a flag that is written when it is set, and absent otherwise.
-func onlyIfSet(name string, field func(d *job.Description) *bool) configKey {
-	return unless(func(d *job.Description) bool { return !*field(d) }, flag(name, field))
+func getNumber(n int, least, most int64) (value, problem string) {
+	return strconv.Itoa(n), checkNumber(int64(n), least, most)
 }
 
-// seconds is a duration. The original knows whole seconds; a fraction stands
-// behind a point.
-func seconds(name string, field func(d *job.Description) *time.Duration) configKey {
-	return configKey{
-		name: name,
-		get: func(d *job.Description) (string, string) {
-			if *field(d) < 0 {
-				return "", "it is negative"
-			}
-			return formatSeconds(int64(*field(d))), ""
-		},
-		set: func(d *job.Description, v string) string {
-			ns, ok := parseSeconds(v)
-			if !ok {
-				return quote(v) + " is no number of seconds"
-			}
-			*field(d) = time.Duration(ns)
-			return ""
-		},
+func setNumber(to *int, v string, least, most int64) (problem string) {
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err != nil {
+		return quote(v) + " is not a number"
 	}
+	if problem := checkNumber(n, least, most); problem != "" {
+		return problem
+	}
+	*to = int(n)
+	return ""
 }
 
-// instant is a point in time as seconds since 1970; 0 is none.
-func instant(name string, field func(d *job.Description) *time.Time) configKey {
-	return configKey{
-		name: name,
-		get: func(d *job.Description) (string, string) {
-			t := *field(d)
-			if t.IsZero() {
-				return "0", ""
-			}
-			if t.Unix() < 0 || t.Year() > 2200 {
-				return "", "it is not between 1970 and 2200"
-			}
-			return formatSeconds(t.UnixNano()), ""
-		},
-		set: func(d *job.Description, v string) string {
-			ns, ok := parseSeconds(v)
-			if !ok {
-				return quote(v) + " is no number of seconds since 1970"
-			}
-			*field(d) = time.Time{}
-			if ns != 0 {
-				*field(d) = time.Unix(0, ns)
-			}
-			return ""
-		},
+func getInstant(t time.Time) (value, problem string) {
+	if t.IsZero() {
+		return "0", ""
 	}
+	if t.Unix() < 0 || t.Year() > 2200 {
+		return "", "it is not between 1970 and 2200"
+	}
+	return formatSeconds(t.UnixNano()), ""
+}
+
+func setInstant(to *time.Time, v string) (problem string) {
+	ns, ok := parseSeconds(v)
+	if !ok {
+		return quote(v) + " is no number of seconds since 1970"
+	}
+	*to = time.Time{}
+	if ns != 0 {
+		*to = time.Unix(0, ns)
+	}
+	return ""
 }
 
 const nanoseconds = int64(time.Second)
@@ -262,30 +236,17 @@ func parseSeconds(s string) (ns int64, ok bool) {
 	return int64(n)*nanoseconds + int64(f), true
 }
 
-// limit is the soft or the hard value of a resource.
-func limit(r job.Resource, hard bool) configKey {
-	return configKey{
-		name: limitName(r, hard),
-		get: func(d *job.Description) (string, string) {
-			l := d.Limits[r]
-			switch {
-			case l.Unset && canBeUnset(r):
-				return "UNDEFINED", ""
-			case hard:
-				return formatLimit(r, l.Hard)
-			}
-			return formatLimit(r, l.Soft)
-		},
-		set: func(d *job.Description, v string) string { return setLimit(&d.Limits[r], r, hard, v) },
-	}
-}
+// limitPart is a part of the limit of a resource. The last two are the flags of
+// a "consumable JOB" beside a value.
+type limitPart uint8
 
-func limitName(r job.Resource, hard bool) string {
-	if hard {
-		return "h_" + r.String()
-	}
-	return "s_" + r.String()
-}
+const (
+	noLimit limitPart = iota
+	soft
+	hard
+	softPerJob
+	hardPerJob
+)
 
 // canBeUnset tells the limits of execd_params, which are UNDEFINED by default.
 func canBeUnset(r job.Resource) bool {
@@ -296,15 +257,22 @@ func canBeUnset(r job.Resource) bool {
 	return false
 }
 
-// setLimit sets one of the two values. A pair of which only one is defined
+// setLimit sets one of the parts. A pair of which only one value is defined
 // becomes that value twice: that is what the original's shepherd does with it.
 // The soft value comes first in such pairs.
-func setLimit(l *job.Limit, r job.Resource, hard bool, v string) string {
-	if v == "UNDEFINED" {
+func setLimit(l *job.Limit, r job.Resource, part limitPart, v string) (problem string) {
+	switch {
+	case part == softPerJob:
+		l.SoftPerJob = v == "1"
+		return zeroOrOne(v)
+	case part == hardPerJob:
+		l.HardPerJob = v == "1"
+		return zeroOrOne(v)
+	case v == "UNDEFINED":
 		switch {
 		case !canBeUnset(r):
 			return "UNDEFINED is no limit"
-		case !hard:
+		case part == soft:
 			*l = job.Limit{Soft: specifier.Infinity, Hard: specifier.Infinity, Unset: true}
 		case !l.Unset:
 			l.Hard = l.Soft
@@ -315,7 +283,7 @@ func setLimit(l *job.Limit, r job.Resource, hard bool, v string) string {
 	if err != nil {
 		return err.Error()
 	}
-	if !hard {
+	if part == soft {
 		l.Soft, l.Unset = n, false
 		return ""
 	}
@@ -326,9 +294,20 @@ func setLimit(l *job.Limit, r job.Resource, hard bool, v string) string {
 	return ""
 }
 
-// formatLimit prints times and counts as plain numbers: the original reads
-// these in any notation, people read them without one.
-func formatLimit(r job.Resource, v uint64) (value, problem string) {
+// getLimit prints times and counts as plain numbers: the original reads these
+// in any notation, people read them without one.
+func getLimit(l *job.Limit, r job.Resource, part limitPart) (value, problem string) {
+	v := l.Soft
+	switch {
+	case part == softPerJob:
+		return formatFlag(l.SoftPerJob), ""
+	case part == hardPerJob:
+		return formatFlag(l.HardPerJob), ""
+	case l.Unset && canBeUnset(r):
+		return "UNDEFINED", ""
+	case part == hard:
+		v = l.Hard
+	}
 	s := "INFINITY"
 	switch {
 	case v == specifier.Infinity:
@@ -341,19 +320,4 @@ func formatLimit(r job.Resource, v uint64) (value, problem string) {
 		return "", err.Error()
 	}
 	return s, ""
-}
-
-// perJob is the flag of a "consumable JOB" beside a limit.
-func perJob(r job.Resource, hard bool) configKey {
-	return flag(limitName(r, hard)+"_is_consumable_job", func(d *job.Description) *bool {
-		if hard {
-			return &d.Limits[r].HardPerJob
-		}
-		return &d.Limits[r].SoftPerJob
-	})
-}
-
-// id is a user or a group id.
-func id(name string, field func(d *job.Description) *int) configKey {
-	return number(name, 0, mostID, field)
 }

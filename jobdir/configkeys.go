@@ -16,406 +16,334 @@ import (
 // missing: an added line is in the wrong place, or the genuine one after it is.
 // An optional key is therefore never allowed right behind a value that a user
 // controls; TestNoLineCanBeAdded tries every key in every place.
-func configKeys() []configKey {
-	keys := make([]configKey, 0, 144)
-	add := func(more ...configKey) { keys = append(keys, more...) }
+var configKeys = [...]configKey{
+	{name: "add_grp_id", number: func(d *job.Description) *int { return &d.AddGroupID }, most: mostID, unless: isZero},
+	{name: "skip_ngroups_max_silently", get: getSkipGroupLimit, set: setSkipGroupLimit, unless: isEmpty},
 
-	add(
-		unless(func(d *job.Description) bool { return d.AddGroupID == 0 },
-			id("add_grp_id", func(d *job.Description) *int { return &d.AddGroupID })),
-		unless(func(d *job.Description) bool { return !d.SkipGroupLimit },
-			skipGroupLimit()),
-	)
-	for i, stream := range []string{"stdin", "stdout", "stderr"} {
-		staging := func(d *job.Description) *job.Staging { return &d.Streams[i].Staging }
-		add(
-			worded("fs_"+stream+"_host", `""`, func(d *job.Description) *string { return &staging(d).Host }),
-			text("fs_"+stream+"_path", func(d *job.Description) *string { return &staging(d).Path }),
-			text("fs_"+stream+"_tmp_path", func(d *job.Description) *string { return &staging(d).TmpPath }),
-			flag("fs_"+stream+"_file_staging", func(d *job.Description) *bool { return &staging(d).Enabled }),
-		)
-	}
-	cwd := func(d *job.Description) string { return d.Cwd }
-	add(
-		instead(text("stdout_path", func(d *job.Description) *string { return &d.Streams[1].Path }), cwd),
-		instead(text("stderr_path", func(d *job.Description) *string { return &d.Streams[2].Path }), cwd),
-		instead(text("stdin_path", func(d *job.Description) *string { return &d.Streams[0].Path }),
-			func(*job.Description) string { return "/dev/null" }),
-		flag("merge_stderr", func(d *job.Description) *bool { return &d.MergeError }),
-		text("tmpdir", func(d *job.Description) *string { return &d.Tmpdir }),
-		flag("handle_as_binary", func(d *job.Description) *bool { return &d.Command.Binary }),
-		flag("no_shell", func(d *job.Description) *bool { return &d.Command.NoShell }),
-	)
-	add(checkpointKeys()...)
-	for _, r := range []job.Resource{job.Vmem, job.CPU, job.Stack, job.Data} {
-		add(limit(r, true), perJob(r, true), limit(r, false), perJob(r, false))
-	}
-	for _, r := range []job.Resource{job.Core, job.RSS, job.Fsize} {
-		add(limit(r, true), limit(r, false))
-	}
-	for _, r := range []job.Resource{job.Descriptors, job.MaxProc, job.MemoryLocked, job.Locks} {
-		add(limit(r, false), limit(r, true))
-	}
-	add(
-		number("priority", -1<<15, 1<<15, func(d *job.Description) *int { return &d.Nice }),
-		text("shell_path", func(d *job.Description) *string { return &d.Command.Shell }),
-		text("script_file", func(d *job.Description) *string { return &d.Command.File }),
-		required("job_owner", func(d *job.Description) *string { return &d.Owner }),
-		id("min_gid", func(d *job.Description) *int { return &d.MinGID }),
-		id("min_uid", func(d *job.Description) *int { return &d.MinUID }),
-		text("cwd", func(d *job.Description) *string { return &d.Cwd }),
-		worded("prolog", "none", func(d *job.Description) *string { return &d.Prolog }),
-		worded("epilog", "none", func(d *job.Description) *string { return &d.Epilog }),
-		worded("starter_method", "NONE", func(d *job.Description) *string { return &d.StarterMethod }),
-		worded("suspend_method", "NONE", func(d *job.Description) *string { return &d.SuspendMethod }),
-		worded("resume_method", "NONE", func(d *job.Description) *string { return &d.ResumeMethod }),
-		worded("terminate_method", "NONE", func(d *job.Description) *string { return &d.TerminateMethod }),
-		seconds("script_timeout", func(d *job.Description) *time.Duration { return &d.ScriptTimeout }),
-	)
-	add(parallelKeys()...)
-	add(
-		shellStartMode(),
-		flag("use_login_shell", func(d *job.Description) *bool { return &d.Command.LoginShell }),
-		worded("mail_list", "none", func(d *job.Description) *string { return &d.MailList }),
-		number("mail_options", 0, mostNumber, func(d *job.Description) *int { return (*int)(&d.MailOptions) }),
-		flag("forbid_reschedule", func(d *job.Description) *bool { return &d.ForbidReschedule }),
-		flag("forbid_apperror", func(d *job.Description) *bool { return &d.ForbidAppError }),
-		text("queue", func(d *job.Description) *string { return &d.Queue }),
-		text("host", func(d *job.Description) *string { return &d.Host }),
-		worded("processors", "UNDEFINED", func(d *job.Description) *string { return &d.Processors }),
-		worded("binding", "NULL", func(d *job.Description) *string { return &d.Binding }),
-		text("job_name", func(d *job.Description) *string { return &d.Name }),
-		number("job_id", 1, mostNumber, func(d *job.Description) *int { return &d.ID.Job }),
-		natural("ja_task_id", func(d *job.Description) *int { return &d.ID.Task }),
-		unless(func(d *job.Description) bool { return d.ID.PETask == "" },
-			required("pe_task_id", func(d *job.Description) *string { return &d.ID.PETask })),
-		text("account", func(d *job.Description) *string { return &d.Account }),
-		instant("submission_time", func(d *job.Description) *time.Time { return &d.SubmissionTime }),
-		seconds("notify", func(d *job.Description) *time.Duration { return &d.Notify }),
-	)
-	add(only(isKind("INTERACTIVE"), unless(notInteractive, interactive("exec_file",
-		func(i *job.Interactive) *string { return &i.Xterm })))...)
-	add(
-		worded("acct_project", "none", func(d *job.Description) *string { return &d.Project }),
-		argumentCount(),
-		configKey{name: "job_arg", arguments: true},
-		text("queue_tmpdir", func(d *job.Description) *string { return &d.QueueTmpdir }),
-	)
-	add(only(isInteractive("INTERACTIVE"),
-		interactive("display", func(i *job.Interactive) *string { return &i.Display }))...)
-	add(
-		constant("use_afs", "0", func(v string) string {
-			if v == "1" {
-				return "AFS is not supported"
-			}
-			return zeroOrOne(v)
-		}),
-		worded("admin_user", "none", func(d *job.Description) *string { return &d.AdminUser }),
-	)
-	for _, n := range []struct {
-		name  string
-		field func(d *job.Description) *job.Notification
-	}{
-		{"notify_kill", func(d *job.Description) *job.Notification { return &d.NotifyKill }},
-		{"notify_susp", func(d *job.Description) *job.Notification { return &d.NotifySusp }},
-	} {
-		add(
-			number(n.name+"_type", 0, 2, func(d *job.Description) *int { return (*int)(&n.field(d).Kind) }),
-			worded(n.name, "default", func(d *job.Description) *string { return &n.field(d).Signal }),
-		)
-	}
-	add(
-		qsubGID(),
-		peTaskAgain(),
-		number("pty", 0, 2, func(d *job.Description) *int { return (*int)(&d.PTY) }),
-	)
-	add(interactiveKeys()...)
-	add(
-		constant("write_osjob_id", "1", zeroOrOne),
-		flag("inherit_env", func(d *job.Description) *bool { return &d.InheritEnv }),
-		constant("enable_windomacc", "0", zeroOrOne),
-		flag("enable_addgrp_kill", func(d *job.Description) *bool { return &d.AddGroupKill }),
-		constant("csp", "0", zeroOrOne),
-		constant("ignore_fqdn", "0", zeroOrOne),
-		constant("default_domain", "none", anything),
-	)
-	add(ownKeys()...)
-	return keys
+	{name: "fs_stdin_host", text: func(d *job.Description) *string { return &d.Streams[0].Staging.Host }, word: `""`},
+	{name: "fs_stdin_path", text: func(d *job.Description) *string { return &d.Streams[0].Staging.Path }},
+	{name: "fs_stdin_tmp_path", text: func(d *job.Description) *string { return &d.Streams[0].Staging.TmpPath }},
+	{name: "fs_stdin_file_staging", flag: func(d *job.Description) *bool { return &d.Streams[0].Staging.Enabled }},
+	{name: "fs_stdout_host", text: func(d *job.Description) *string { return &d.Streams[1].Staging.Host }, word: `""`},
+	{name: "fs_stdout_path", text: func(d *job.Description) *string { return &d.Streams[1].Staging.Path }},
+	{name: "fs_stdout_tmp_path", text: func(d *job.Description) *string { return &d.Streams[1].Staging.TmpPath }},
+	{name: "fs_stdout_file_staging", flag: func(d *job.Description) *bool { return &d.Streams[1].Staging.Enabled }},
+	{name: "fs_stderr_host", text: func(d *job.Description) *string { return &d.Streams[2].Staging.Host }, word: `""`},
+	{name: "fs_stderr_path", text: func(d *job.Description) *string { return &d.Streams[2].Staging.Path }},
+	{name: "fs_stderr_tmp_path", text: func(d *job.Description) *string { return &d.Streams[2].Staging.TmpPath }},
+	{name: "fs_stderr_file_staging", flag: func(d *job.Description) *bool { return &d.Streams[2].Staging.Enabled }},
+
+	{name: "stdout_path", text: func(d *job.Description) *string { return &d.Streams[1].Path }, get: workingDirectory},
+	{name: "stderr_path", text: func(d *job.Description) *string { return &d.Streams[2].Path }, get: workingDirectory},
+	{name: "stdin_path", text: func(d *job.Description) *string { return &d.Streams[0].Path }, get: nullDevice},
+	{name: "merge_stderr", flag: func(d *job.Description) *bool { return &d.MergeError }},
+	{name: "tmpdir", text: func(d *job.Description) *string { return &d.Tmpdir }},
+	{name: "handle_as_binary", flag: func(d *job.Description) *bool { return &d.Command.Binary }},
+	{name: "no_shell", flag: func(d *job.Description) *bool { return &d.Command.NoShell }},
+
+	// Of a job submitted with -ckpt.
+	{name: "ckpt_job", get: getCkptJob, set: setCkptJob},
+	{name: "ckpt_restarted", number: func(d *job.Description) *int { return (*int)(&d.Restarted) }, most: 2, when: hasCkpt},
+	{name: "ckpt_pid", number: func(d *job.Description) *int { return &d.Ckpt.PID }, most: mostNumber, when: hasCkpt},
+	{name: "ckpt_osjobid", number: func(d *job.Description) *int { return &d.Ckpt.OSJobID }, most: mostID, when: hasCkpt},
+	{name: "ckpt_interface", text: func(d *job.Description) *string { return &d.Ckpt.Interface }, when: hasCkpt},
+	{name: "ckpt_command", text: func(d *job.Description) *string { return &d.Ckpt.Command }, word: "none", when: hasCkpt},
+	{name: "ckpt_migr_command", text: func(d *job.Description) *string { return &d.Ckpt.MigrationCommand }, word: "none", when: hasCkpt},
+	{name: "ckpt_rest_command", text: func(d *job.Description) *string { return &d.Ckpt.RestartCommand }, word: "none", when: hasCkpt},
+	{name: "ckpt_clean_command", text: func(d *job.Description) *string { return &d.Ckpt.CleanCommand }, word: "none", when: hasCkpt},
+	{name: "ckpt_dir", text: func(d *job.Description) *string { return &d.Ckpt.Dir }, word: "none", when: hasCkpt},
+	{name: "ckpt_signal", text: func(d *job.Description) *string { return &d.Ckpt.Signal }, word: "none", when: hasCkpt},
+	{name: "ckpt_interval", seconds: func(d *job.Description) *time.Duration { return &d.Ckpt.Interval }, when: hasCkpt},
+
+	{name: "h_vmem", limit: hard, resource: job.Vmem},
+	{name: "h_vmem_is_consumable_job", limit: hardPerJob, resource: job.Vmem},
+	{name: "s_vmem", limit: soft, resource: job.Vmem},
+	{name: "s_vmem_is_consumable_job", limit: softPerJob, resource: job.Vmem},
+	{name: "h_cpu", limit: hard, resource: job.CPU},
+	{name: "h_cpu_is_consumable_job", limit: hardPerJob, resource: job.CPU},
+	{name: "s_cpu", limit: soft, resource: job.CPU},
+	{name: "s_cpu_is_consumable_job", limit: softPerJob, resource: job.CPU},
+	{name: "h_stack", limit: hard, resource: job.Stack},
+	{name: "h_stack_is_consumable_job", limit: hardPerJob, resource: job.Stack},
+	{name: "s_stack", limit: soft, resource: job.Stack},
+	{name: "s_stack_is_consumable_job", limit: softPerJob, resource: job.Stack},
+	{name: "h_data", limit: hard, resource: job.Data},
+	{name: "h_data_is_consumable_job", limit: hardPerJob, resource: job.Data},
+	{name: "s_data", limit: soft, resource: job.Data},
+	{name: "s_data_is_consumable_job", limit: softPerJob, resource: job.Data},
+	{name: "h_core", limit: hard, resource: job.Core},
+	{name: "s_core", limit: soft, resource: job.Core},
+	{name: "h_rss", limit: hard, resource: job.RSS},
+	{name: "s_rss", limit: soft, resource: job.RSS},
+	{name: "h_fsize", limit: hard, resource: job.Fsize},
+	{name: "s_fsize", limit: soft, resource: job.Fsize},
+	{name: "s_descriptors", limit: soft, resource: job.Descriptors},
+	{name: "h_descriptors", limit: hard, resource: job.Descriptors},
+	{name: "s_maxproc", limit: soft, resource: job.MaxProc},
+	{name: "h_maxproc", limit: hard, resource: job.MaxProc},
+	{name: "s_memorylocked", limit: soft, resource: job.MemoryLocked},
+	{name: "h_memorylocked", limit: hard, resource: job.MemoryLocked},
+	{name: "s_locks", limit: soft, resource: job.Locks},
+	{name: "h_locks", limit: hard, resource: job.Locks},
+
+	{name: "priority", number: func(d *job.Description) *int { return &d.Nice }, least: -1 << 15, most: 1 << 15},
+	{name: "shell_path", text: func(d *job.Description) *string { return &d.Command.Shell }},
+	{name: "script_file", text: func(d *job.Description) *string { return &d.Command.File }},
+	{name: "job_owner", text: func(d *job.Description) *string { return &d.Owner }, required: true},
+	{name: "min_gid", number: func(d *job.Description) *int { return &d.MinGID }, most: mostID},
+	{name: "min_uid", number: func(d *job.Description) *int { return &d.MinUID }, most: mostID},
+	{name: "cwd", text: func(d *job.Description) *string { return &d.Cwd }},
+	{name: "prolog", text: func(d *job.Description) *string { return &d.Prolog }, word: "none"},
+	{name: "epilog", text: func(d *job.Description) *string { return &d.Epilog }, word: "none"},
+	{name: "starter_method", text: func(d *job.Description) *string { return &d.StarterMethod }, word: "NONE"},
+	{name: "suspend_method", text: func(d *job.Description) *string { return &d.SuspendMethod }, word: "NONE"},
+	{name: "resume_method", text: func(d *job.Description) *string { return &d.ResumeMethod }, word: "NONE"},
+	{name: "terminate_method", text: func(d *job.Description) *string { return &d.TerminateMethod }, word: "NONE"},
+	{name: "script_timeout", seconds: func(d *job.Description) *time.Duration { return &d.ScriptTimeout }},
+
+	// Of sge_pe(5); a serial job has the first three, too.
+	{name: "pe", get: getPE, set: setPE},
+	{name: "pe_slots", number: peSlots, most: mostNumber},
+	{name: "host_slots", number: func(d *job.Description) *int { return &d.HostSlots }, most: mostNumber},
+	{name: "pe_hostfile", text: func(d *job.Description) *string { return &d.PE.HostFile }, when: hasPE},
+	{name: "pe_start", text: func(d *job.Description) *string { return &d.PE.Start }, word: "none", when: hasPE},
+	{name: "pe_stop", text: func(d *job.Description) *string { return &d.PE.Stop }, word: "none", when: hasPE},
+	// Only in builds with the interface for sorting (Debian's has it).
+	{name: "pe_qsort", text: func(d *job.Description) *string { return &d.PE.Qsort }, word: "none", when: hasPE, unless: never},
+	{name: "pe_stdout_path", text: func(d *job.Description) *string { return &d.PE.StdoutPath }, when: hasPE},
+	{name: "pe_stderr_path", text: func(d *job.Description) *string { return &d.PE.StderrPath }, when: hasPE},
+
+	{name: "shell_start_mode", get: getStartMode, set: setStartMode},
+	{name: "use_login_shell", flag: func(d *job.Description) *bool { return &d.Command.LoginShell }},
+	{name: "mail_list", text: func(d *job.Description) *string { return &d.MailList }, word: "none"},
+	{name: "mail_options", number: func(d *job.Description) *int { return (*int)(&d.MailOptions) }, most: mostNumber},
+	{name: "forbid_reschedule", flag: func(d *job.Description) *bool { return &d.ForbidReschedule }},
+	{name: "forbid_apperror", flag: func(d *job.Description) *bool { return &d.ForbidAppError }},
+	{name: "queue", text: func(d *job.Description) *string { return &d.Queue }},
+	{name: "host", text: func(d *job.Description) *string { return &d.Host }},
+	{name: "processors", text: func(d *job.Description) *string { return &d.Processors }, word: "UNDEFINED"},
+	{name: "binding", text: func(d *job.Description) *string { return &d.Binding }, word: "NULL"},
+	{name: "job_name", text: func(d *job.Description) *string { return &d.Name }},
+	{name: "job_id", number: func(d *job.Description) *int { return &d.ID.Job }, least: 1, most: mostNumber},
+	{name: "ja_task_id", number: func(d *job.Description) *int { return &d.ID.Task }, most: mostNumber},
+	{name: "pe_task_id", text: func(d *job.Description) *string { return &d.ID.PETask }, required: true, unless: isEmpty},
+	{name: "account", text: func(d *job.Description) *string { return &d.Account }},
+	{name: "submission_time", instant: func(d *job.Description) *time.Time { return &d.SubmissionTime }},
+	{name: "notify", seconds: func(d *job.Description) *time.Duration { return &d.Notify }},
+	{name: "exec_file", interactive: func(i *job.Interactive) *string { return &i.Xterm }, when: namedQsh, unless: notInteractive},
+	{name: "acct_project", text: func(d *job.Description) *string { return &d.Project }, word: "none"},
+	{name: "njob_args", number: argumentCount, most: mostNumber},
+	{name: "job_arg", arguments: true},
+	{name: "queue_tmpdir", text: func(d *job.Description) *string { return &d.QueueTmpdir }},
+	{name: "display", interactive: func(i *job.Interactive) *string { return &i.Display }, when: isQsh},
+	{name: "use_afs", word: "0", set: withoutAFS},
+	{name: "admin_user", text: func(d *job.Description) *string { return &d.AdminUser }, word: "none"},
+	{name: "notify_kill_type", number: func(d *job.Description) *int { return (*int)(&d.NotifyKill.Kind) }, most: 2},
+	{name: "notify_kill", text: func(d *job.Description) *string { return &d.NotifyKill.Signal }, word: "default"},
+	{name: "notify_susp_type", number: func(d *job.Description) *int { return (*int)(&d.NotifySusp.Kind) }, most: 2},
+	{name: "notify_susp", text: func(d *job.Description) *string { return &d.NotifySusp.Signal }, word: "default"},
+	{name: "qsub_gid", get: getQsubGID, set: setQsubGID},
+	// The original writes it twice.
+	{name: "pe_task_id", get: getPETask, set: samePETask, when: isPETask},
+	{name: "pty", number: func(d *job.Description) *int { return (*int)(&d.PTY) }, most: 2},
+
+	// Of qrsh, qlogin and the tasks of qrsh -inherit. master_host says whether
+	// they are there at all: a binary job may well be a command that is called
+	// QRSH. qrsh_control_port is a variable of the user; only one daemon can
+	// come behind it.
+	{name: "master_host", interactive: func(i *job.Interactive) *string { return &i.MasterHost }, when: namedRemote, unless: notInteractive},
+	{name: "commd_port", word: "-1", set: ignore, when: isRemote},
+	{name: "qrsh_control_port", interactive: func(i *job.Interactive) *string { return &i.ControlPort }, when: isRemote, unless: isEmpty},
+	{name: "qlogin_daemon", interactive: func(i *job.Interactive) *string { return &i.Daemon }, when: isQlogin},
+	{name: "rsh_daemon", interactive: func(i *job.Interactive) *string { return &i.Daemon }, when: isQrsh},
+	{name: "rlogin_daemon", interactive: func(i *job.Interactive) *string { return &i.Daemon }, when: isQrlogin},
+	{name: "qrsh_tmpdir", interactive: func(i *job.Interactive) *string { return &i.Tmpdir }, when: isQrsh},
+	{name: "qrsh_pid_file", interactive: func(i *job.Interactive) *string { return &i.PIDFile }, when: isQrsh},
+
+	{name: "write_osjob_id", word: "1", set: ignoreFlag},
+	{name: "inherit_env", flag: func(d *job.Description) *bool { return &d.InheritEnv }},
+	{name: "enable_windomacc", word: "0", set: ignoreFlag},
+	{name: "enable_addgrp_kill", flag: func(d *job.Description) *bool { return &d.AddGroupKill }},
+	{name: "csp", word: "0", set: ignoreFlag},
+	{name: "ignore_fqdn", word: "0", set: ignoreFlag},
+	{name: "default_domain", word: "none", set: ignore},
+
+	// Our own stand behind the last key of the original, which does not look
+	// at keys that it does not ask for. They are written where they say
+	// something.
+	{name: "s_rt", limit: soft, resource: job.RT, unless: isInfinite}, // the original keeps these to its daemon
+	{name: "h_rt", limit: hard, resource: job.RT, unless: isInfinite},
+	{name: "limit_grace", seconds: func(d *job.Description) *time.Duration { return &d.LimitGrace }, unless: isZero},
+	{name: "s_rt_warns", flag: func(d *job.Description) *bool { return &d.SoftRTWarns }, unless: isZero},
+	{name: "s_rt_is_consumable_job", limit: softPerJob, resource: job.RT, unless: isZero},
+	{name: "h_rt_is_consumable_job", limit: hardPerJob, resource: job.RT, unless: isZero},
+	{name: "s_fsize_is_consumable_job", limit: softPerJob, resource: job.Fsize, unless: isZero},
+	{name: "h_fsize_is_consumable_job", limit: hardPerJob, resource: job.Fsize, unless: isZero},
+	{name: "s_core_is_consumable_job", limit: softPerJob, resource: job.Core, unless: isZero},
+	{name: "h_core_is_consumable_job", limit: hardPerJob, resource: job.Core, unless: isZero},
+	{name: "s_rss_is_consumable_job", limit: softPerJob, resource: job.RSS, unless: isZero},
+	{name: "h_rss_is_consumable_job", limit: hardPerJob, resource: job.RSS, unless: isZero},
+	{name: "s_descriptors_is_consumable_job", limit: softPerJob, resource: job.Descriptors, unless: isZero},
+	{name: "h_descriptors_is_consumable_job", limit: hardPerJob, resource: job.Descriptors, unless: isZero},
+	{name: "s_maxproc_is_consumable_job", limit: softPerJob, resource: job.MaxProc, unless: isZero},
+	{name: "h_maxproc_is_consumable_job", limit: hardPerJob, resource: job.MaxProc, unless: isZero},
+	{name: "s_memorylocked_is_consumable_job", limit: softPerJob, resource: job.MemoryLocked, unless: isZero},
+	{name: "h_memorylocked_is_consumable_job", limit: hardPerJob, resource: job.MemoryLocked, unless: isZero},
+	{name: "s_locks_is_consumable_job", limit: softPerJob, resource: job.Locks, unless: isZero},
+	{name: "h_locks_is_consumable_job", limit: hardPerJob, resource: job.Locks, unless: isZero},
+	{name: "stdin_inherit", flag: func(d *job.Description) *bool { return &d.Streams[0].Inherit }, unless: isZero},
+	{name: "stdout_inherit", flag: func(d *job.Description) *bool { return &d.Streams[1].Inherit }, unless: isZero},
+	{name: "stderr_inherit", flag: func(d *job.Description) *bool { return &d.Streams[2].Inherit }, unless: isZero},
+	{name: "restarted", number: func(d *job.Description) *int { return (*int)(&d.Restarted) }, most: 2, when: hasNoCkpt, unless: isZero},
+	{name: "ckpt_name", text: func(d *job.Description) *string { return &d.Ckpt.Name }, when: hasCkpt, unless: isEmpty},
+	{name: "ckpt_when", text: func(d *job.Description) *string { return &d.Ckpt.When }, when: hasCkpt, unless: isEmpty},
 }
 
-// checkpointKeys are those of a job submitted with -ckpt.
-func checkpointKeys() []configKey {
-	has := func(d *job.Description) bool { return d.Ckpt != nil }
-	command := func(name string, field func(c *job.Checkpoint) *string) configKey {
-		return worded(name, "none", func(d *job.Description) *string { return field(d.Ckpt) })
+func workingDirectory(d *job.Description) (string, string) { return d.Cwd, "" }
+func nullDevice(*job.Description) (string, string)         { return "/dev/null", "" }
+
+func hasCkpt(d *job.Description) bool   { return d.Ckpt != nil }
+func hasNoCkpt(d *job.Description) bool { return d.Ckpt == nil }
+func hasPE(d *job.Description) bool     { return d.PE != nil }
+func isPETask(d *job.Description) bool  { return d.ID.PETask != "" }
+
+func getCkptJob(d *job.Description) (string, string) {
+	if d.Ckpt != nil {
+		return "1", ""
 	}
-	return append([]configKey{{
-		name: "ckpt_job",
-		get: func(d *job.Description) (string, string) {
-			if has(d) {
-				return "1", ""
-			}
-			return "0", ""
-		},
-		set: func(d *job.Description, v string) string {
-			if v == "1" {
-				d.Ckpt = &job.Checkpoint{}
-			}
-			return zeroOrOne(v)
-		},
-	}}, only(has,
-		number("ckpt_restarted", 0, 2, func(d *job.Description) *int { return (*int)(&d.Restarted) }),
-		natural("ckpt_pid", func(d *job.Description) *int { return &d.Ckpt.PID }),
-		id("ckpt_osjobid", func(d *job.Description) *int { return &d.Ckpt.OSJobID }),
-		text("ckpt_interface", func(d *job.Description) *string { return &d.Ckpt.Interface }),
-		command("ckpt_command", func(c *job.Checkpoint) *string { return &c.Command }),
-		command("ckpt_migr_command", func(c *job.Checkpoint) *string { return &c.MigrationCommand }),
-		command("ckpt_rest_command", func(c *job.Checkpoint) *string { return &c.RestartCommand }),
-		command("ckpt_clean_command", func(c *job.Checkpoint) *string { return &c.CleanCommand }),
-		command("ckpt_dir", func(c *job.Checkpoint) *string { return &c.Dir }),
-		command("ckpt_signal", func(c *job.Checkpoint) *string { return &c.Signal }),
-		seconds("ckpt_interval", func(d *job.Description) *time.Duration { return &d.Ckpt.Interval }),
-	)...)
+	return "0", ""
 }
 
-// parallelKeys are those of sge_pe(5). A serial job has the first three, too.
-func parallelKeys() []configKey {
-	has := func(d *job.Description) bool { return d.PE != nil }
-	procedure := func(name string, field func(p *job.ParallelEnvironment) *string) configKey {
-		return worded(name, "none", func(d *job.Description) *string { return field(d.PE) })
+func setCkptJob(d *job.Description, v string) string {
+	if v == "1" {
+		d.Ckpt = &job.Checkpoint{}
 	}
-	slots := natural("pe_slots", func(d *job.Description) *int {
-		if d.PE != nil {
-			return &d.PE.Slots
-		}
-		one := 1 // of a serial job: always this, and never looked at
-		return &one
-	})
-	return append([]configKey{
-		{
-			name: "pe",
-			get: func(d *job.Description) (string, string) {
-				switch {
-				case d.PE == nil:
-					return "none", ""
-				case d.PE.Name == "" || strings.EqualFold(d.PE.Name, "none"):
-					return "", "a parallel environment needs a name other than " + quote(d.PE.Name)
-				}
-				return d.PE.Name, ""
-			},
-			set: func(d *job.Description, v string) string {
-				if v == "" {
-					return "it is empty"
-				}
-				if !strings.EqualFold(v, "none") {
-					d.PE = &job.ParallelEnvironment{Name: v}
-				}
-				return ""
-			},
-		},
-		slots,
-		natural("host_slots", func(d *job.Description) *int { return &d.HostSlots }),
-	}, only(has,
-		text("pe_hostfile", func(d *job.Description) *string { return &d.PE.HostFile }),
-		procedure("pe_start", func(p *job.ParallelEnvironment) *string { return &p.Start }),
-		procedure("pe_stop", func(p *job.ParallelEnvironment) *string { return &p.Stop }),
-		// Only in builds with the interface for sorting (Debian's has it).
-		unless(func(*job.Description) bool { return false },
-			procedure("pe_qsort", func(p *job.ParallelEnvironment) *string { return &p.Qsort })),
-		text("pe_stdout_path", func(d *job.Description) *string { return &d.PE.StdoutPath }),
-		text("pe_stderr_path", func(d *job.Description) *string { return &d.PE.StderrPath }),
-	)...)
+	return zeroOrOne(v)
 }
 
-// The macros that stand in script_file for an interactive job, and the key that
-// names the daemon for each.
-var interactiveDaemon = [...]struct{ macro, key string }{
-	{"QLOGIN", "qlogin_daemon"},
-	{"QRSH", "rsh_daemon"},
-	{"QRLOGIN", "rlogin_daemon"},
-}
-
-func notInteractive(d *job.Description) bool { return d.Interactive == nil }
-
-func isKind(macros ...string) func(d *job.Description) bool {
-	return func(d *job.Description) bool {
-		for _, m := range macros {
-			if d.Command.File == m {
-				return true
-			}
-		}
-		return false
+func getPE(d *job.Description) (string, string) {
+	switch {
+	case d.PE == nil:
+		return "none", ""
+	case d.PE.Name == "" || strings.EqualFold(d.PE.Name, "none"):
+		return "", "a parallel environment needs a name other than " + quote(d.PE.Name)
 	}
+	return d.PE.Name, ""
 }
 
-func isInteractive(macros ...string) func(d *job.Description) bool {
-	kind := isKind(macros...)
-	return func(d *job.Description) bool { return d.Interactive != nil && kind(d) }
+func setPE(d *job.Description, v string) string {
+	if v == "" {
+		return "it is empty"
+	}
+	if !strings.EqualFold(v, "none") {
+		d.PE = &job.ParallelEnvironment{Name: v}
+	}
+	return ""
 }
 
-// interactive is a text of an interactive job; reading one makes the job such.
-func interactive(name string, field func(i *job.Interactive) *string) configKey {
-	return configKey{
-		name: name,
-		get:  func(d *job.Description) (string, string) { return *field(d.Interactive), "" },
-		set: func(d *job.Description, v string) string {
-			if d.Interactive == nil {
-				d.Interactive = &job.Interactive{}
-			}
-			*field(d.Interactive) = v
+func peSlots(d *job.Description) *int {
+	if d.PE != nil {
+		return &d.PE.Slots
+	}
+	one := 1 // of a serial job: always this, and never looked at
+	return &one
+}
+
+// An interactive job has one of these macros in place of its command. A batch
+// job may have a command that is called so.
+const (
+	macroQsh    = "INTERACTIVE"
+	macroQlogin = "QLOGIN"
+	macroQrsh   = "QRSH"
+	macroRlogin = "QRLOGIN"
+)
+
+func namedQsh(d *job.Description) bool { return d.Command.File == macroQsh }
+
+func namedRemote(d *job.Description) bool {
+	return d.Command.File == macroQlogin || d.Command.File == macroQrsh || d.Command.File == macroRlogin
+}
+
+func isInteractive(d *job.Description, macro string) bool {
+	return d.Interactive != nil && d.Command.File == macro
+}
+
+func isQsh(d *job.Description) bool     { return isInteractive(d, macroQsh) }
+func isQlogin(d *job.Description) bool  { return isInteractive(d, macroQlogin) }
+func isQrsh(d *job.Description) bool    { return isInteractive(d, macroQrsh) }
+func isQrlogin(d *job.Description) bool { return isInteractive(d, macroRlogin) }
+func isRemote(d *job.Description) bool  { return d.Interactive != nil && namedRemote(d) }
+
+func getSkipGroupLimit(d *job.Description) (string, string) {
+	if d.SkipGroupLimit {
+		return "yes", ""
+	}
+	return "", ""
+}
+
+func setSkipGroupLimit(d *job.Description, v string) string {
+	d.SkipGroupLimit = v == "yes"
+	if v != "yes" {
+		return quote(v) + " is not yes"
+	}
+	return ""
+}
+
+func getStartMode(d *job.Description) (string, string) {
+	if m := d.Command.StartMode; !m.Valid() {
+		return "", quote(string(m)) + " is no shell_start_mode of queue_conf(5)"
+	}
+	return string(d.Command.StartMode), ""
+}
+
+func setStartMode(d *job.Description, v string) string {
+	for _, m := range []job.ShellStartMode{job.PosixCompliant, job.UnixBehavior, job.ScriptFromStdin, job.RawExec} {
+		if strings.EqualFold(v, string(m)) {
+			d.Command.StartMode = m
 			return ""
-		},
-	}
-}
-
-// interactiveKeys are those of qrsh, qlogin and the tasks of qrsh -inherit.
-// master_host says whether they are there at all: a binary job may well be a
-// command that is called QRSH. qrsh_control_port is a variable of the user;
-// only one daemon can come behind it.
-func interactiveKeys() []configKey {
-	var macros []string
-	for _, k := range interactiveDaemon {
-		macros = append(macros, k.macro)
-	}
-	has := isInteractive(macros...)
-	keys := append(
-		only(isKind(macros...), unless(notInteractive,
-			interactive("master_host", func(i *job.Interactive) *string { return &i.MasterHost }))),
-		only(has,
-			constant("commd_port", "-1", anything),
-			unless(func(d *job.Description) bool { return d.Interactive.ControlPort == "" },
-				interactive("qrsh_control_port", func(i *job.Interactive) *string { return &i.ControlPort })),
-		)...)
-	for _, k := range interactiveDaemon {
-		keys = append(keys, only(isInteractive(k.macro),
-			interactive(k.key, func(i *job.Interactive) *string { return &i.Daemon }))...)
-	}
-	return append(keys, only(isInteractive("QRSH"),
-		interactive("qrsh_tmpdir", func(i *job.Interactive) *string { return &i.Tmpdir }),
-		interactive("qrsh_pid_file", func(i *job.Interactive) *string { return &i.PIDFile }),
-	)...)
-}
-
-// ownKeys stand behind the last key of the original, which does not look at
-// keys that it does not ask for. They are written where they say something.
-func ownKeys() []configKey {
-	keys := []configKey{
-		ownLimit(job.RT, false),
-		ownLimit(job.RT, true),
-		unless(func(d *job.Description) bool { return d.LimitGrace == 0 },
-			seconds("limit_grace", func(d *job.Description) *time.Duration { return &d.LimitGrace })),
-		onlyIfSet("s_rt_warns", func(d *job.Description) *bool { return &d.SoftRTWarns }),
-	}
-	for r := range job.NumResources {
-		switch r {
-		case job.Vmem, job.CPU, job.Stack, job.Data: // have theirs above
-			continue
-		}
-		for _, hard := range []bool{false, true} {
-			k := perJob(r, hard)
-			keys = append(keys, unless(func(d *job.Description) bool {
-				v, _ := k.get(d)
-				return v == "0"
-			}, k))
 		}
 	}
-	for i, stream := range []string{"stdin", "stdout", "stderr"} {
-		keys = append(keys, onlyIfSet(stream+"_inherit", func(d *job.Description) *bool { return &d.Streams[i].Inherit }))
-	}
-	keys = append(keys, only(func(d *job.Description) bool { return d.Ckpt == nil },
-		unless(func(d *job.Description) bool { return d.Restarted == job.FirstRun },
-			number("restarted", 0, 2, func(d *job.Description) *int { return (*int)(&d.Restarted) })))...)
-	return append(keys, only(func(d *job.Description) bool { return d.Ckpt != nil },
-		unless(func(d *job.Description) bool { return d.Ckpt.Name == "" },
-			text("ckpt_name", func(d *job.Description) *string { return &d.Ckpt.Name })),
-		unless(func(d *job.Description) bool { return d.Ckpt.When == "" },
-			text("ckpt_when", func(d *job.Description) *string { return &d.Ckpt.When })),
-	)...)
-}
-
-// ownLimit is a limit that the original keeps to its daemon. No limit is no key.
-func ownLimit(r job.Resource, hard bool) configKey {
-	k := limit(r, hard)
-	return unless(func(d *job.Description) bool {
-		v, _ := k.get(d)
-		return v == "INFINITY"
-	}, k)
-}
-
-func skipGroupLimit() configKey {
-	return configKey{
-		name: "skip_ngroups_max_silently",
-		get:  func(*job.Description) (string, string) { return "yes", "" },
-		set: func(d *job.Description, v string) string {
-			d.SkipGroupLimit = v == "yes"
-			if v != "yes" {
-				return quote(v) + " is not yes"
-			}
-			return ""
-		},
-	}
-}
-
-func shellStartMode() configKey {
-	return configKey{
-		name: "shell_start_mode",
-		get: func(d *job.Description) (string, string) {
-			if m := d.Command.StartMode; !m.Valid() {
-				return "", quote(string(m)) + " is no shell_start_mode of queue_conf(5)"
-			}
-			return string(d.Command.StartMode), ""
-		},
-		set: func(d *job.Description, v string) string {
-			d.Command.StartMode = job.ShellStartMode(strings.ToLower(v))
-			if !d.Command.StartMode.Valid() {
-				return quote(v) + " is no shell_start_mode of queue_conf(5)"
-			}
-			return ""
-		},
-	}
+	return quote(v) + " is no shell_start_mode of queue_conf(5)"
 }
 
 // argumentCount is njob_args. What the reader does with it is in ParseConfig,
 // since a description knows the arguments themselves only.
-func argumentCount() configKey {
-	count := func(d *job.Description) *int {
-		n := len(d.Command.Args)
-		return &n
-	}
-	return natural("njob_args", count)
+func argumentCount(d *job.Description) *int {
+	n := len(d.Command.Args)
+	return &n
 }
 
-// qsubGID is the group of USE_QSUB_GID, or "no".
-func qsubGID() configKey {
-	k := id("qsub_gid", func(d *job.Description) *int { return &d.QsubGID })
-	get, set := k.get, k.set
-	k.get = func(d *job.Description) (string, string) {
-		if d.QsubGID == 0 {
-			return "no", ""
-		}
-		return get(d)
+func ignore(*job.Description, string) string         { return "" }
+func ignoreFlag(_ *job.Description, v string) string { return zeroOrOne(v) }
+
+func withoutAFS(_ *job.Description, v string) string {
+	if v == "1" {
+		return "AFS is not supported"
 	}
-	k.set = func(d *job.Description, v string) string {
-		if v == "no" {
-			d.QsubGID = 0
-			return ""
-		}
-		return set(d, v)
-	}
-	return k
+	return zeroOrOne(v)
 }
 
-// peTaskAgain is the second pe_task_id: the original writes it twice.
-func peTaskAgain() configKey {
-	return configKey{
-		name: "pe_task_id",
-		when: func(d *job.Description) bool { return d.ID.PETask != "" },
-		get:  func(d *job.Description) (string, string) { return d.ID.PETask, "" },
-		set: func(d *job.Description, v string) string {
-			if v != d.ID.PETask {
-				return quote(v) + " is not the " + quote(d.ID.PETask) + " of its first line"
-			}
-			return ""
-		},
+// The group of USE_QSUB_GID, or "no".
+func getQsubGID(d *job.Description) (string, string) {
+	if d.QsubGID == 0 {
+		return "no", ""
 	}
+	return getNumber(d.QsubGID, 0, mostID)
+}
+
+func setQsubGID(d *job.Description, v string) string {
+	if v == "no" {
+		d.QsubGID = 0
+		return ""
+	}
+	return setNumber(&d.QsubGID, v, 0, mostID)
+}
+
+func getPETask(d *job.Description) (string, string) { return d.ID.PETask, "" }
+
+func samePETask(d *job.Description, v string) string {
+	if v != d.ID.PETask {
+		return quote(v) + " is not the " + quote(d.ID.PETask) + " of its first line"
+	}
+	return ""
 }

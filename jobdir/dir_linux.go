@@ -2,7 +2,6 @@ package jobdir
 
 import (
 	"errors"
-	"os"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -191,13 +190,35 @@ func fill(fd int, data []byte, mode uint32, sync bool) error {
 	return nil
 }
 
+// Log is an open file to which lines are added.
+type Log struct {
+	fd   int
+	path string // for messages
+}
+
 // OpenAppend opens a file for lines to be added, and makes it when needed.
-func (d *Dir) OpenAppend(name string) (*os.File, error) {
+func (d *Dir) OpenAppend(name string) (*Log, error) {
 	fd, _, err := d.open(name, unix.O_WRONLY|unix.O_APPEND|unix.O_CREAT, modeOf(name))
 	if err != nil {
 		return nil, &Error{"open", d.file(name), err}
 	}
-	return os.NewFile(uintptr(fd), d.file(name)), nil
+	return &Log{fd, d.file(name)}, nil
+}
+
+// Add adds text to the end of the file in one write.
+func (l *Log) Add(text string) error {
+	if err := writeAll(l.fd, []byte(text)); err != nil {
+		return &Error{"write", l.path, err}
+	}
+	return nil
+}
+
+// Close closes the file.
+func (l *Log) Close() error {
+	if err := unix.Close(l.fd); err != nil {
+		return &Error{"close", l.path, err}
+	}
+	return nil
 }
 
 // Append adds text to the end of a file in one write, and makes the file when

@@ -81,10 +81,10 @@ func TestStateFiles(t *testing.T) {
 	log, err := d.OpenAppend(FileTrace)
 	must(t, err)
 	defer log.Close()
-	if _, err := log.WriteString(RecordLine(time.Now(), 0, 1, "x")); err != nil {
+	if err := log.Add(RecordLine(time.Now(), 0, 1, "x")); err != nil {
 		t.Error(err)
 	}
-	if flags, err := unix.FcntlInt(log.Fd(), unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC == 0 {
+	if flags, err := unix.FcntlInt(uintptr(log.fd), unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC == 0 {
 		t.Error("the trace file leaks into the job", err)
 	}
 }

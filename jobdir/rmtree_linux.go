@@ -328,8 +328,16 @@ func (r *remover) left(path int) []string {
 	if err != nil {
 		return nil
 	}
-	slices.Sort(names)
-	return names[:min(len(names), mostLeft)]
+	// The first by name; sorting all of them takes more code than it is worth.
+	first := make([]string, 0, mostLeft+1)
+	for _, name := range names {
+		first = append(first, name)
+		for i := len(first) - 1; i > 0 && first[i] < first[i-1]; i-- {
+			first[i], first[i-1] = first[i-1], first[i]
+		}
+		first = first[:min(len(first), mostLeft)]
+	}
+	return first
 }
 
 // unlinkAny removes an entry of any kind but a directory that is not empty:

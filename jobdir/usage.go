@@ -1,7 +1,6 @@
 package jobdir
 
 import (
-	"bytes"
 	"math"
 	"strconv"
 	"strings"
@@ -35,7 +34,6 @@ func NewUsage(status syscall.WaitStatus, ru *syscall.Rusage, start, end time.Tim
 	}
 	u.Wallclock = end.Sub(start).Seconds()
 	if ru != nil {
-		const kib = 1024
 		u.UserTime, u.SystemTime = timeval(ru.Utime), timeval(ru.Stime)
 		u.MaxRSS = ru.Maxrss * kib
 		u.IxRSS, u.IdRSS, u.IsRSS = ru.Ixrss, ru.Idrss, ru.Isrss
@@ -49,144 +47,161 @@ func NewUsage(status syscall.WaitStatus, ru *syscall.Rusage, start, end time.Tim
 
 func timeval(t syscall.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
 
-// usageKey is one key of the file usage. get returns "" for a key of ours that
-// has nothing to say.
+// usageKey is one key of the file usage: its name and one of the others. It is
+// data, for the compiler to lay out, and there is no interface in it: see
+// configKey.
 type usageKey struct {
 	name string
-	get  func(u *Usage) string
-	set  func(u *Usage, v string) bool
+
+	whole func(u *Usage) *int64
+	unit  int64 // of whole in the file; 0 is 1
+	small func(u *Usage) *int
+	time  func(u *Usage) *time.Time // whole seconds since 1970
+	exact func(u *Usage) *time.Time // the same with its fraction; nothing where there is none
+	micro func(u *Usage) *float64   // six digits behind the point, as the original writes it
+	float func(u *Usage) *float64   // as many as it needs; nothing for 0
+	other func(u *Usage) string     // like no other; writeOther reads it
+}
+
+// read returns what a usage has for the key; "" for a key of ours that has
+// nothing to say.
+func (k *usageKey) read(u *Usage) string {
+	switch {
+	case k.whole != nil:
+		return strconv.FormatInt(*k.whole(u)/max(k.unit, 1), 10)
+	case k.small != nil:
+		return strconv.Itoa(*k.small(u))
+	case k.time != nil:
+		if k.time(u).IsZero() {
+			return "0"
+		}
+		return strconv.FormatInt(k.time(u).Unix(), 10)
+	case k.exact != nil:
+		if k.exact(u).Nanosecond() == 0 {
+			return ""
+		}
+		return formatSeconds(k.exact(u).UnixNano())
+	case k.micro != nil:
+		return strconv.FormatFloat(*k.micro(u), 'f', 6, 64)
+	case k.float != nil:
+		if *k.float(u) == 0 {
+			return ""
+		}
+		return formatFloat(*k.float(u))
+	}
+	return k.other(u)
+}
+
+// write gives a usage the value of the key; false when it is none.
+func (k *usageKey) write(u *Usage, v string) bool {
+	switch {
+	case k.whole != nil:
+		unit := max(k.unit, 1)
+		n, err := strconv.ParseInt(v, 10, 64)
+		*k.whole(u) = n * unit
+		return err == nil && n <= math.MaxInt64/unit && n >= math.MinInt64/unit
+	case k.small != nil:
+		n, err := strconv.ParseInt(v, 10, 32)
+		*k.small(u) = int(n)
+		return err == nil
+	case k.time != nil:
+		return setTime(k.time(u), v)
+	case k.exact != nil:
+		return setTime(k.exact(u), v)
+	case k.micro != nil:
+		return setFloat(k.micro(u), v)
+	case k.float != nil:
+		return setFloat(k.float(u), v)
+	}
+	return writeOther(u, k.name, v)
+}
+
+// writeOther reads the values that are like no other. It is no part of the
+// table: the supervisor writes usages, and never reads one.
+func writeOther(u *Usage, name, v string) bool {
+	switch name {
+	case "wait_status":
+		n, err := strconv.ParseUint(v, 10, 32)
+		u.WaitStatus = WaitStatus(n)
+		return err == nil
+	case "maxvmem":
+		n, err := strconv.ParseInt(v, 10, 64)
+		u.MaxVmem = n
+		return err == nil
+	case "limit":
+		return setExceeded(u, v)
+	case "reason":
+		u.Reason = unescape(v)
+		return true
+	}
+	return setFloat(&u.Wallclock, v) // ru_wallclock, wallclock
 }
 
 // usageKeys are the keys in the original's order, then ours. Those of ours that
 // repeat one of the original's have the fraction that it cannot have.
-func usageKeys() []usageKey {
-	whole := func(name string, unit int64, field func(u *Usage) *int64) usageKey {
-		return usageKey{name,
-			func(u *Usage) string { return strconv.FormatInt(*field(u)/unit, 10) },
-			func(u *Usage, v string) bool {
-				n, err := strconv.ParseInt(v, 10, 64)
-				*field(u) = n * unit
-				return err == nil && n <= math.MaxInt64/unit && n >= math.MinInt64/unit
-			}}
-	}
-	small := func(name string, field func(u *Usage) *int) usageKey {
-		return usageKey{name,
-			func(u *Usage) string { return strconv.Itoa(*field(u)) },
-			func(u *Usage, v string) bool {
-				n, err := strconv.ParseInt(v, 10, 32)
-				*field(u) = int(n)
-				return err == nil
-			}}
-	}
-	second := func(name string, field func(u *Usage) *time.Time) usageKey {
-		return usageKey{name,
-			func(u *Usage) string {
-				if field(u).IsZero() {
-					return "0"
-				}
-				return strconv.FormatInt(field(u).Unix(), 10)
-			},
-			func(u *Usage, v string) bool { return setTime(field(u), v) }}
-	}
-	exactTime := func(name string, field func(u *Usage) *time.Time) usageKey {
-		return usageKey{name,
-			func(u *Usage) string {
-				if field(u).Nanosecond() == 0 {
-					return ""
-				}
-				return formatSeconds(field(u).UnixNano())
-			},
-			func(u *Usage, v string) bool { return setTime(field(u), v) }}
-	}
-	float := func(name string, precision int, own bool, field func(u *Usage) *float64) usageKey {
-		return usageKey{name,
-			func(u *Usage) string {
-				if own && *field(u) == 0 {
-					return ""
-				}
-				return formatFloat(*field(u), precision)
-			},
-			func(u *Usage, v string) bool {
-				f, err := strconv.ParseFloat(v, 64)
-				*field(u) = f
-				return err == nil && !math.IsNaN(f) && !math.IsInf(f, 0)
-			}}
-	}
-	const micro, exact, kib = 6, -1, 1024
-	return []usageKey{
-		{"wait_status",
-			func(u *Usage) string { return strconv.FormatUint(uint64(u.WaitStatus), 10) },
-			func(u *Usage, v string) bool {
-				n, err := strconv.ParseUint(v, 10, 32)
-				u.WaitStatus = WaitStatus(n)
-				return err == nil
-			}},
-		small("exit_status", func(u *Usage) *int { return &u.ExitStatus }),
-		small("signal", func(u *Usage) *int { return &u.Signal }),
-		second("start_time", func(u *Usage) *time.Time { return &u.Start }),
-		second("end_time", func(u *Usage) *time.Time { return &u.End }),
-		{"ru_wallclock",
-			// The original's is the difference of its two times.
-			func(u *Usage) string { return strconv.FormatInt(u.End.Unix()-u.Start.Unix(), 10) },
-			func(u *Usage, v string) bool {
-				f, err := strconv.ParseFloat(v, 64)
-				u.Wallclock = f
-				return err == nil && !math.IsNaN(f) && !math.IsInf(f, 0)
-			}},
-		float("ru_utime", micro, false, func(u *Usage) *float64 { return &u.UserTime }),
-		float("ru_stime", micro, false, func(u *Usage) *float64 { return &u.SystemTime }),
-		whole("ru_maxrss", kib, func(u *Usage) *int64 { return &u.MaxRSS }),
-		whole("ru_ixrss", 1, func(u *Usage) *int64 { return &u.IxRSS }),
-		whole("ru_idrss", 1, func(u *Usage) *int64 { return &u.IdRSS }),
-		whole("ru_isrss", 1, func(u *Usage) *int64 { return &u.IsRSS }),
-		whole("ru_minflt", 1, func(u *Usage) *int64 { return &u.MinorFaults }),
-		whole("ru_majflt", 1, func(u *Usage) *int64 { return &u.MajorFaults }),
-		whole("ru_nswap", 1, func(u *Usage) *int64 { return &u.Swaps }),
-		whole("ru_inblock", 1, func(u *Usage) *int64 { return &u.BlocksIn }),
-		whole("ru_oublock", 1, func(u *Usage) *int64 { return &u.BlocksOut }),
-		whole("ru_msgsnd", 1, func(u *Usage) *int64 { return &u.MessagesSent }),
-		whole("ru_msgrcv", 1, func(u *Usage) *int64 { return &u.MessagesRecvd }),
-		whole("ru_nsignals", 1, func(u *Usage) *int64 { return &u.Signals }),
-		whole("ru_nvcsw", 1, func(u *Usage) *int64 { return &u.VoluntaryCS }),
-		whole("ru_nivcsw", 1, func(u *Usage) *int64 { return &u.InvoluntaryCS }),
+var usageKeys = [...]usageKey{
+	{name: "wait_status", other: getWaitStatus},
+	{name: "exit_status", small: func(u *Usage) *int { return &u.ExitStatus }},
+	{name: "signal", small: func(u *Usage) *int { return &u.Signal }},
+	{name: "start_time", time: func(u *Usage) *time.Time { return &u.Start }},
+	{name: "end_time", time: func(u *Usage) *time.Time { return &u.End }},
+	{name: "ru_wallclock", other: wholeWallclock},
+	{name: "ru_utime", micro: func(u *Usage) *float64 { return &u.UserTime }},
+	{name: "ru_stime", micro: func(u *Usage) *float64 { return &u.SystemTime }},
+	{name: "ru_maxrss", whole: func(u *Usage) *int64 { return &u.MaxRSS }, unit: kib},
+	{name: "ru_ixrss", whole: func(u *Usage) *int64 { return &u.IxRSS }},
+	{name: "ru_idrss", whole: func(u *Usage) *int64 { return &u.IdRSS }},
+	{name: "ru_isrss", whole: func(u *Usage) *int64 { return &u.IsRSS }},
+	{name: "ru_minflt", whole: func(u *Usage) *int64 { return &u.MinorFaults }},
+	{name: "ru_majflt", whole: func(u *Usage) *int64 { return &u.MajorFaults }},
+	{name: "ru_nswap", whole: func(u *Usage) *int64 { return &u.Swaps }},
+	{name: "ru_inblock", whole: func(u *Usage) *int64 { return &u.BlocksIn }},
+	{name: "ru_oublock", whole: func(u *Usage) *int64 { return &u.BlocksOut }},
+	{name: "ru_msgsnd", whole: func(u *Usage) *int64 { return &u.MessagesSent }},
+	{name: "ru_msgrcv", whole: func(u *Usage) *int64 { return &u.MessagesRecvd }},
+	{name: "ru_nsignals", whole: func(u *Usage) *int64 { return &u.Signals }},
+	{name: "ru_nvcsw", whole: func(u *Usage) *int64 { return &u.VoluntaryCS }},
+	{name: "ru_nivcsw", whole: func(u *Usage) *int64 { return &u.InvoluntaryCS }},
 
-		exactTime("exact_start_time", func(u *Usage) *time.Time { return &u.Start }),
-		exactTime("exact_end_time", func(u *Usage) *time.Time { return &u.End }),
-		{"wallclock",
-			func(u *Usage) string {
-				if u.Wallclock == float64(u.End.Unix()-u.Start.Unix()) {
-					return ""
-				}
-				return formatFloat(u.Wallclock, exact)
-			},
-			float("", exact, true, func(u *Usage) *float64 { return &u.Wallclock }).set},
-		float("cpu", exact, true, func(u *Usage) *float64 { return &u.CPU }),
-		float("mem", exact, true, func(u *Usage) *float64 { return &u.Mem }),
-		float("io", exact, true, func(u *Usage) *float64 { return &u.IO }),
-		float("iow", exact, true, func(u *Usage) *float64 { return &u.IOWait }),
-		{"maxvmem",
-			func(u *Usage) string {
-				if u.MaxVmem == 0 {
-					return ""
-				}
-				return strconv.FormatInt(u.MaxVmem, 10)
-			},
-			whole("", 1, func(u *Usage) *int64 { return &u.MaxVmem }).set},
-		{"limit",
-			func(u *Usage) string {
-				if u.Limit == nil {
-					return ""
-				}
-				return strings.Join([]string{u.Limit.Name, formatFloat(u.Limit.Value, exact), formatFloat(u.Limit.Measured, exact)}, " ")
-			},
-			setExceeded},
-		{"reason",
-			func(u *Usage) string { return escape(u.Reason) },
-			func(u *Usage, v string) bool {
-				u.Reason = unescape(v)
-				return true
-			}},
+	{name: "exact_start_time", exact: func(u *Usage) *time.Time { return &u.Start }},
+	{name: "exact_end_time", exact: func(u *Usage) *time.Time { return &u.End }},
+	{name: "wallclock", other: exactWallclock},
+	{name: "cpu", float: func(u *Usage) *float64 { return &u.CPU }},
+	{name: "mem", float: func(u *Usage) *float64 { return &u.Mem }},
+	{name: "io", float: func(u *Usage) *float64 { return &u.IO }},
+	{name: "iow", float: func(u *Usage) *float64 { return &u.IOWait }},
+	{name: "maxvmem", other: getMaxVmem},
+	{name: "limit", other: getExceeded},
+	{name: "reason", other: getReason},
+}
+
+const kib = 1024
+
+func getWaitStatus(u *Usage) string { return strconv.FormatUint(uint64(u.WaitStatus), 10) }
+
+// wholeWallclock is the original's: the difference of its two times.
+func wholeWallclock(u *Usage) string { return strconv.FormatInt(u.End.Unix()-u.Start.Unix(), 10) }
+
+func exactWallclock(u *Usage) string {
+	if u.Wallclock == float64(u.End.Unix()-u.Start.Unix()) {
+		return ""
 	}
+	return formatFloat(u.Wallclock)
+}
+
+func getMaxVmem(u *Usage) string {
+	if u.MaxVmem == 0 {
+		return ""
+	}
+	return strconv.FormatInt(u.MaxVmem, 10)
+}
+
+func getReason(u *Usage) string { return escape(u.Reason) }
+
+func setFloat(to *float64, v string) bool {
+	f, err := strconv.ParseFloat(v, 64)
+	*to = f
+	return err == nil && !math.IsNaN(f) && !math.IsInf(f, 0)
 }
 
 func setTime(t *time.Time, v string) bool {
@@ -198,7 +213,14 @@ func setTime(t *time.Time, v string) bool {
 	return ok
 }
 
-// setExceeded reads "h_rt 10 12.5": limit, value, measured.
+// getExceeded writes "h_rt 10 12.5": limit, value, measured.
+func getExceeded(u *Usage) string {
+	if u.Limit == nil {
+		return ""
+	}
+	return u.Limit.Name + " " + formatFloat(u.Limit.Value) + " " + formatFloat(u.Limit.Measured)
+}
+
 func setExceeded(u *Usage, v string) bool {
 	f := strings.Fields(v)
 	if len(f) != 3 {
@@ -210,17 +232,19 @@ func setExceeded(u *Usage, v string) bool {
 	return err1 == nil && err2 == nil && !math.IsNaN(value) && !math.IsNaN(measured)
 }
 
-func formatFloat(f float64, precision int) string { return strconv.FormatFloat(f, 'f', precision, 64) }
+// formatFloat prints as many digits as are needed to read the same number.
+func formatFloat(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
 // FormatUsage prints the file usage.
 func FormatUsage(u *Usage) []byte {
-	var b bytes.Buffer
-	for _, k := range usageKeys() {
-		if v := k.get(u); v != "" {
-			writeLine(&b, k.name, v)
+	b := make([]byte, 0, 1024)
+	for i := range usageKeys {
+		k := &usageKeys[i]
+		if v := k.read(u); v != "" {
+			b = appendLine(b, k.name, v)
 		}
 	}
-	return b.Bytes()
+	return b
 }
 
 // ParseUsage reads a file usage of ours or of the original's shepherd. As its
@@ -228,20 +252,20 @@ func FormatUsage(u *Usage) []byte {
 // some), and takes a missing exit_status for 1 and any other missing key for 0.
 func ParseUsage(file string, data []byte) (*Usage, error) {
 	u := &Usage{ExitStatus: 1}
-	keys := usageKeys()
-	seen := make([]bool, len(keys))
+	var seen [len(usageKeys)]bool
 	err := eachLine(file, data, func(line int, text string) error {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok || name == "" {
 			return &SyntaxError{file, line, shorten(text), "expected a line of the form key=value"}
 		}
-		for i, k := range keys {
+		for i := range usageKeys {
+			k := &usageKeys[i]
 			switch {
 			case k.name != name:
 				continue
 			case seen[i]:
 				return &SyntaxError{file, line, name, "comes twice"}
-			case !k.set(u, value):
+			case !k.write(u, value):
 				return &SyntaxError{file, line, name, quote(value) + " is no value for it"}
 			}
 			seen[i] = true

@@ -9,12 +9,13 @@
 package nss
 
 import (
-	"bytes"
 	"errors"
-	"os"
+	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/execd-project/execd/internal/oslite"
 )
 
 // User is an entry of passwd(5).
@@ -45,22 +46,23 @@ func (db Database) User(name string) (*User, error) {
 	if !validName(name) {
 		return nil, &lookupError{"user", name, ErrUnknown}
 	}
-	return db.find("user", name, func(f []string) bool { return f[0] == name })
+	return db.find("user", name, 0)
 }
 
 // UserID returns the first entry with a user id.
 func (db Database) UserID(uid uint32) (*User, error) {
 	id := strconv.FormatUint(uint64(uid), 10)
-	return db.find("uid", id, func(f []string) bool { return f[2] == id })
+	return db.find("uid", id, 2)
 }
 
-// find looks through the passwd file and then asks getent for key.
-func (db Database) find(kind, key string, match func(fields []string) bool) (*User, error) {
-	b, err := os.ReadFile(db.Passwd)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+// find looks for the entry with key in one of its fields through the passwd
+// file, and then asks getent for key.
+func (db Database) find(kind, key string, field int) (*User, error) {
+	b, err := oslite.Read(db.Passwd)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	if u := findUser(b, match); u != nil {
+	if u := findUser(b, key, field); u != nil {
 		return u, nil
 	}
 	if db.Getent != "" && !onlyFiles(db.services("passwd")) {
@@ -68,7 +70,7 @@ func (db Database) find(kind, key string, match func(fields []string) bool) (*Us
 		if err != nil {
 			return nil, &lookupError{kind, key, err}
 		}
-		if u := findUser(b, match); u != nil {
+		if u := findUser(b, key, field); u != nil {
 			return u, nil
 		}
 	}
@@ -85,11 +87,7 @@ func (db Database) Groups(name string, gid uint32) ([]uint32, error) {
 			gids = append(gids, uint32(v))
 		}
 	}
-	services := db.services("initgroups")
-	if services == nil {
-		services = db.services("group")
-	}
-	if db.Getent != "" && !onlyFiles(services) && validName(name) {
+	if db.Getent != "" && !onlyFiles(db.services("initgroups", "group")) && validName(name) {
 		b, err := getent(db.Getent, "initgroups", name)
 		if err != nil {
 			return nil, &lookupError{"groups of user", name, err}
@@ -101,12 +99,15 @@ func (db Database) Groups(name string, gid uint32) ([]uint32, error) {
 		}
 		return gids, nil
 	}
-	b, err := os.ReadFile(db.Group)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	b, err := oslite.Read(db.Group)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	for line := range bytes.Lines(b) {
-		f := strings.Split(strings.TrimSuffix(string(line), "\n"), ":")
+	for line := range strings.Lines(string(b)) {
+		if !strings.Contains(line, name) {
+			continue // nearly every one, and splitting is work
+		}
+		f := strings.Split(strings.TrimSuffix(line, "\n"), ":")
 		if len(f) == 4 && slices.Contains(strings.Split(f[3], ","), name) {
 			add(f[2])
 		}
@@ -117,28 +118,31 @@ func (db Database) Groups(name string, gid uint32) ([]uint32, error) {
 // GroupName returns the name of a group of the group file, or its number.
 func (db Database) GroupName(gid uint32) string {
 	id := strconv.FormatUint(uint64(gid), 10)
-	b, err := os.ReadFile(db.Group)
+	b, err := oslite.Read(db.Group)
 	if err != nil {
 		return id
 	}
-	for line := range bytes.Lines(b) {
-		if f := strings.Split(string(line), ":"); len(f) >= 3 && f[2] == id {
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Split(line, ":"); len(f) >= 3 && f[2] == id {
 			return f[0]
 		}
 	}
 	return id
 }
 
-// services are those that the switch names for a database, nil for none.
-func (db Database) services(database string) []string {
-	b, err := os.ReadFile(db.Switch)
+// services are those that the switch names for the first of the databases that
+// it knows, nil for none.
+func (db Database) services(databases ...string) []string {
+	b, err := oslite.Read(db.Switch)
 	if err != nil {
 		return nil
 	}
-	for line := range bytes.Lines(b) {
-		text, _, _ := strings.Cut(string(line), "#")
-		if key, value, ok := strings.Cut(text, ":"); ok && strings.TrimSpace(key) == database {
-			return strings.Fields(value)
+	for _, database := range databases {
+		for line := range strings.Lines(string(b)) {
+			text, _, _ := strings.Cut(line, "#")
+			if key, value, ok := strings.Cut(text, ":"); ok && strings.TrimSpace(key) == database {
+				return strings.Fields(value)
+			}
 		}
 	}
 	return nil
@@ -160,10 +164,14 @@ func validName(name string) bool {
 	return name != "" && name[0] != '-' && !strings.ContainsAny(name, ":\n\x00/")
 }
 
-func findUser(passwd []byte, match func(fields []string) bool) *User {
-	for line := range bytes.Lines(passwd) {
-		f := strings.Split(strings.TrimSuffix(string(line), "\n"), ":")
-		if len(f) < 7 || f[0] == "" || !match(f) {
+// findUser finds the entry that has key in one of its fields.
+func findUser(passwd []byte, key string, field int) *User {
+	for line := range strings.Lines(string(passwd)) {
+		if !strings.Contains(line, key) {
+			continue // nearly every one, and splitting is work
+		}
+		f := strings.Split(strings.TrimSuffix(line, "\n"), ":")
+		if len(f) < 7 || f[0] == "" || f[field] != key {
 			continue
 		}
 		uid, err1 := strconv.ParseUint(f[2], 10, 32)
@@ -174,35 +182,6 @@ func findUser(passwd []byte, match func(fields []string) bool) *User {
 		return &User{Name: f[0], UID: uint32(uid), GID: uint32(gid), Home: f[5], Shell: f[6]}
 	}
 	return nil
-}
-
-// getentNotFound is getent's exit status for a key that is not there.
-const getentNotFound = 2
-
-// getent returns what getent(1) prints for a key; nothing when it has none.
-func getent(path, database, key string) ([]byte, error) {
-	r, w, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	p, err := os.StartProcess(path, []string{"getent", database, key}, &os.ProcAttr{Files: []*os.File{nil, w, nil}, Env: []string{}})
-	_ = w.Close()
-	if err != nil {
-		return nil, err
-	}
-	var out bytes.Buffer
-	_, readErr := out.ReadFrom(r)
-	state, err := p.Wait()
-	switch {
-	case err != nil:
-		return nil, err
-	case state.ExitCode() == getentNotFound:
-		return nil, nil
-	case !state.Success():
-		return nil, errors.New(path + ": " + state.String())
-	}
-	return out.Bytes(), readErr
 }
 
 type lookupError struct {

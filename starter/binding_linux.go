@@ -1,10 +1,9 @@
 package starter
 
 import (
-	"os"
-
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/internal/oslite"
 	"github.com/execd-project/execd/limits/binding"
 	"github.com/execd-project/execd/limits/topology"
 )
@@ -21,7 +20,7 @@ func (s *Shepherd) bind() {
 	if len(c.Pairs) == 0 && c.Amount == 0 {
 		return
 	}
-	t, err := topology.Read(os.ReadFile, topology.Allowed{})
+	t, err := topology.Read(oslite.Read, topology.Allowed{})
 	if err != nil {
 		s.trace("not bound: " + err.Error())
 		return
@@ -30,6 +29,9 @@ func (s *Shepherd) bind() {
 	if err != nil {
 		s.trace("not bound: " + err.Error())
 		return
+	}
+	if text := b.Environment(); text != "" {
+		s.jobEnv.set("SGE_BINDING", text) // a real execd leaves it to us
 	}
 	if !b.Binds() {
 		return

@@ -93,7 +93,7 @@ func (s *Shepherd) finishCheckpoint() {
 			s.trace(err.Error())
 		}
 	}
-	if c.CleanCommand != "" {
+	if c.CleanCommand != "" && !s.active.migrating {
 		s.command(cleanMethod, c.CleanCommand)
 	}
 }

@@ -66,7 +66,7 @@ func (s *Shepherd) startJob() (*spawn.Child, time.Time, error) {
 		}
 		defer unix.Close(fd)
 		p.Dup(spawn.StageStdin, fd, 0)
-		f.inherit[0] = true
+		f.inherit[0], f.script = true, true
 	}
 	s.become(p, s.owner, s.d.AddGroupID)
 	s.bindToUs(p)
@@ -103,6 +103,9 @@ func openScript(path string) (int, error) {
 	var st unix.Stat_t
 	if err = unix.Fstat(fd, &st); err == nil && st.Mode&unix.S_IFMT != unix.S_IFREG {
 		err = errors.New("it is no regular file")
+	}
+	if err == nil {
+		err = unix.SetNonblock(fd, false) // the job inherits the open file
 	}
 	if err != nil {
 		unix.Close(fd)

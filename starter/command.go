@@ -43,24 +43,27 @@ func jobInvocation(d *job.Description) invocation {
 	if c.LoginShell {
 		sh0 = "-" + sh0
 	}
-	with := func(head ...string) []string { return append(head, c.Args...) }
-
 	fromStdin := c.StartMode == job.ScriptFromStdin && !c.Binary
 	switch {
 	case fromStdin:
-		return invocation{shell, with(sh0, "-s"), true, starterEnv}
+		return invocation{shell, before(c.Args, sh0, "-s"), true, starterEnv}
 	case d.StarterMethod != "":
-		return invocation{shell, with(sh0, c.File), false, starterEnv}
+		return invocation{shell, before(c.Args, sh0, c.File), false, starterEnv}
 	case c.Binary && c.NoShell:
-		return invocation{c.File, with(c.File), false, nil}
+		return invocation{c.File, before(c.Args, c.File), false, nil}
 	case c.Binary:
 		return invocation{shell, []string{sh0, "-c", shellCommand(c)}, false, nil}
 	case c.StartMode == job.PosixCompliant:
-		return invocation{shell, with(sh0, c.File), false, nil}
+		return invocation{shell, before(c.Args, sh0, c.File), false, nil}
 	default:
-		return invocation{c.File, with(c.File), false, nil}
+		return invocation{c.File, before(c.Args, c.File), false, nil}
 	}
 }
+
+// before is args with something in front.
+//
+//go:noinline
+func before(args []string, head ...string) []string { return append(head, args...) }
 
 // shellCommand joins command and arguments as the original does: one blank
 // behind each and no quoting, so that the shell splits and expands them again.

@@ -1,20 +1,29 @@
 package starter
 
 import (
-	"bytes"
 	"errors"
-	"os"
+	"io/fs"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/internal/oslite"
 )
 
 // killDeadline is how long the end of a step's last processes is waited for.
 // SIGKILL is certain; a process in uninterruptible sleep takes it later.
 const killDeadline = 10 * time.Second
+
+// childless reports whether we have no child, and with that no descendant at
+// all: whoever loses its parent below us becomes ours. The kernel knows it; to
+// find it out from /proc takes several files for each of our threads.
+func childless() bool {
+	return errors.Is(unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil), unix.ECHILD)
+}
 
 // strays are processes below us that are not of the step that runs: what the
 // steps before it have left running, by process id, with the time of their
@@ -49,6 +58,20 @@ func (s *Shepherd) beginStep() {
 // The additional group id decides nothing: a process of another job may have
 // it, and a process of this one may have lost it in a user namespace.
 func (s *Shepherd) stepProcesses(methods bool) []int {
+	if childless() {
+		return nil
+	}
+	list := s.descendants(methods)
+	// A stray that has just died may have left orphans among these.
+	for pid := range s.strays {
+		if deadChild(unix.P_PID, pid) == pid && s.keepOrphans(pid) {
+			list = s.descendants(methods)
+		}
+	}
+	return list
+}
+
+func (s *Shepherd) descendants(methods bool) []int {
 	var list []int
 	seen := map[int]bool{}
 	queue := []int{unix.Getpid()}
@@ -67,19 +90,23 @@ func (s *Shepherd) stepProcesses(methods bool) []int {
 	return list
 }
 
-// keepOrphans makes strays of what a stray leaves behind, as a daemon does on
-// its way into the background. It is called before the dead child is collected:
-// as long as it has its number, so has its session.
-func (s *Shepherd) keepOrphans(dead int) {
+// keepOrphans makes strays of what a dead one leaves behind, as a daemon does on
+// its way into the background, and reports whether there is any. It is called
+// before the dead child is collected: as long as it has its number, so has its
+// session.
+func (s *Shepherd) keepOrphans(dead int) bool {
 	if !s.strays.has(dead) {
-		return
+		return false
 	}
+	found := false
 	session := statField(dead, statSession)
 	for _, child := range childrenOf(unix.Getpid()) {
-		if child != s.awaited && s.methods[child] == "" && statField(child, statSession) == session {
+		if child != s.awaited && s.methods[child] == "" && !s.strays.has(child) && statField(child, statSession) == session {
 			s.strays.add(child)
+			found = true
 		}
 	}
+	return found
 }
 
 // targets are the processes that a signal to the job is for. With
@@ -96,37 +123,38 @@ func (s *Shepherd) targets() []int {
 // childrenOf returns the children of all threads of a process.
 func childrenOf(pid int) []int {
 	dir := "/proc/" + itoa(pid) + "/task"
-	tasks, err := os.ReadDir(dir)
+	tasks, err := oslite.Numbers(dir)
 	if err != nil {
 		return nil
 	}
 	var list []int
 	for _, t := range tasks {
-		b, err := os.ReadFile(dir + "/" + t.Name() + "/children")
-		if errors.Is(err, os.ErrNotExist) && exists(dir+"/"+t.Name()) {
+		task := dir + "/" + itoa(t)
+		b, err := oslite.Read(task + "/children")
+		if errors.Is(err, fs.ErrNotExist) && exists(task) {
 			return childrenByScan(pid) // a kernel without CONFIG_PROC_CHILDREN
 		}
-		for _, f := range bytes.Fields(b) {
-			list = append(list, atoi(string(f)))
+		for _, f := range strings.Fields(string(b)) {
+			list = append(list, atoi(f))
 		}
 	}
 	return list
 }
 
 func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
+	var st unix.Stat_t
+	return unix.Lstat(path, &st) == nil
 }
 
 // childrenByScan finds the children of a process among all processes.
 func childrenByScan(parent int) []int {
-	entries, err := os.ReadDir("/proc")
+	all, err := oslite.Numbers("/proc")
 	if err != nil {
 		return nil
 	}
 	var list []int
-	for _, e := range entries {
-		if pid := atoi(e.Name()); pid > 0 && statField(pid, statParent) == parent {
+	for _, pid := range all {
+		if statField(pid, statParent) == parent {
 			list = append(list, pid)
 		}
 	}
@@ -143,16 +171,17 @@ const (
 
 // statField is a number of /proc/PID/stat; 0 when the process is gone.
 func statField(pid, field int) int {
-	b, err := os.ReadFile("/proc/" + itoa(pid) + "/stat")
+	b, err := oslite.Read("/proc/" + itoa(pid) + "/stat")
 	if err != nil {
 		return 0
 	}
 	// The name is in parentheses and may hold anything, these included.
-	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+	s := string(b)
+	f := strings.Fields(s[strings.LastIndexByte(s, ')')+1:])
 	if field >= len(f) {
 		return 0
 	}
-	return atoi(string(f[field]))
+	return atoi(f[field])
 }
 
 // signalJob delivers a signal to every process of the step, once to each.
@@ -241,12 +270,8 @@ func (s *Shepherd) killAll(list func() []int) {
 		for _, pid := range left {
 			signalProcess(pid, unix.SIGKILL)
 		}
-		s.timer.Reset(wait)
-		select {
-		case sig := <-s.events:
-			s.receive(sig.(syscall.Signal))
-		case <-s.timer.C:
-		}
+		s.events.Wait(time.Now().Add(wait))
+		s.receiveAll()
 	}
 }
 

@@ -19,6 +19,6 @@
 //	         end
 //
 // One goroutine does all of it, locked to its thread: it waits for a signal or
-// for the next deadline and costs nothing in between. It is not for use by a
+// for the next deadline (package sigwait) and costs nothing in between. It is not for use by a
 // process that has other children: it reaps every child there is.
 package starter

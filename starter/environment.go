@@ -29,7 +29,11 @@ type environment struct {
 }
 
 func newEnvironment(lists ...[]string) *environment {
-	e := &environment{at: map[string]int{}}
+	n := 8 // and some more
+	for _, l := range lists {
+		n += len(l)
+	}
+	e := &environment{list: make([]string, 0, n), at: make(map[string]int, n)}
 	for _, l := range lists {
 		for _, s := range l {
 			name, value, ok := strings.Cut(s, "=")
@@ -42,6 +46,8 @@ func newEnvironment(lists ...[]string) *environment {
 }
 
 // set adds a variable or replaces its value, and returns its index.
+//
+//go:noinline
 func (e *environment) set(name, value string) int {
 	i, ok := e.at[name]
 	if !ok {

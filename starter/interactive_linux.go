@@ -2,8 +2,8 @@ package starter
 
 import (
 	"errors"
-	"os"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -24,7 +24,7 @@ func handOver(d *job.Description) error {
 			tried = append(tried, path)
 			continue
 		}
-		err := unix.Exec(path, []string{"sge_shepherd-" + itoa(d.ID.Job), "-bg"}, os.Environ())
+		err := unix.Exec(path, []string{"sge_shepherd-" + itoa(d.ID.Job), "-bg"}, syscall.Environ())
 		tried = append(tried, path+": "+err.Error())
 	}
 	return errors.New("interactive jobs are left to the original shepherd, which was not found: " + strings.Join(tried, ", "))

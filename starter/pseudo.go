@@ -35,9 +35,12 @@ func procedureVariables(d *job.Description, common variables, paths [3]string) v
 	for i, stream := range []string{"stdin", "stdout", "stderr"} {
 		s := d.Streams[i].Staging
 		v[stream+"_path"] = paths[i]
+		if !s.Enabled {
+			s.TmpPath = "" // always in the config file
+		}
 		v["fs_"+stream+"_host"] = orWord(s.Host, `""`)
-		v["fs_"+stream+"_path"] = s.Path
-		v["fs_"+stream+"_tmp_path"] = s.TmpPath
+		v["fs_"+stream+"_path"] = orWord(s.Path, `""`)
+		v["fs_"+stream+"_tmp_path"] = orWord(s.TmpPath, `""`)
 		v["fs_"+stream+"_file_staging"] = zeroOrOne(s.Enabled)
 	}
 	v["merge_stderr"] = zeroOrOne(d.MergeError)

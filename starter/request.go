@@ -29,6 +29,17 @@ const (
 // repeats them every few seconds, and a terminate method should run once.
 const killPause = 10 * time.Second
 
+// receiveAll takes the signals that have arrived.
+func (s *Shepherd) receiveAll() {
+	for {
+		sig, ok := s.events.Take()
+		if !ok {
+			return
+		}
+		s.receive(sig)
+	}
+}
+
 // receive translates a signal of whoever supervises us into a request. A
 // shepherd cannot be sent the very signals that it is to deliver, so that the
 // original's execd uses stand-ins, and a file for the rest.
@@ -111,15 +122,7 @@ func (r request) String() string {
 // one that is to end is not started at all.
 func (s *Shepherd) deliverPendingBefore() {
 	s.reap()
-	for {
-		select {
-		case sig := <-s.events:
-			s.receive(sig.(syscall.Signal))
-			continue
-		default:
-		}
-		break
-	}
+	s.receiveAll()
 	if s.killed {
 		s.trace("the job is to end: it is not started")
 	}

@@ -44,8 +44,19 @@ func (x *exceeded) text() string {
 		unit = " bytes"
 	}
 	return "job exceeded limit " + x.name + " of " + formatNumber(x.value) + unit + ": " + formatNumber(x.measured) +
-		unit + " at " + x.at.Format("2006-01-02 15:04:05")
+		unit + " at " + clockText(x.at)
 }
+
+// clockText is a time of day as ISO 8601 writes it. Time.Format, which can do
+// everything, would be the largest function of the supervisor.
+func clockText(t time.Time) string {
+	year, month, day := t.Date()
+	hour, minute, second := t.Clock()
+	return itoa(year) + "-" + twoDigits(int(month)) + "-" + twoDigits(day) + " " +
+		twoDigits(hour) + ":" + twoDigits(minute) + ":" + twoDigits(second)
+}
+
+func twoDigits(n int) string { return itoa(100 + n)[1:] }
 
 func formatNumber(f float64) string {
 	return strconv.FormatFloat(f, 'f', min(3, decimals(f)), 64)

@@ -3,8 +3,6 @@ package starter
 import (
 	"errors"
 	"io/fs"
-	"os"
-	"os/signal"
 	"runtime"
 	"slices"
 	"syscall"
@@ -12,11 +10,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/internal/oslite"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/limits"
 	"github.com/execd-project/execd/limits/inherited"
 	"github.com/execd-project/execd/nss"
+	"github.com/execd-project/execd/starter/sigwait"
 	"github.com/execd-project/execd/starter/spawn"
 )
 
@@ -36,8 +36,7 @@ type Shepherd struct {
 
 	failed job.Failed // the first failure: it is the one that counts
 
-	events <-chan os.Signal
-	timer  *time.Timer
+	events *sigwait.Listener
 	due    [numDue]time.Time
 
 	awaited        int            // the step that is running
@@ -54,7 +53,7 @@ type Shepherd struct {
 
 // forwarded are the signals that say something to a shepherd (the original's
 // contract with its execd, see request.go), and the death of children.
-var forwarded = []os.Signal{
+var forwarded = []syscall.Signal{
 	unix.SIGCHLD, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU, unix.SIGCONT, unix.SIGUSR1, unix.SIGUSR2,
 	unix.SIGWINCH, unix.SIGTERM, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGPIPE,
 }
@@ -63,22 +62,28 @@ var forwarded = []os.Signal{
 // loses no signal, inherits no descriptor but 0 to 2 to its children, is the
 // parent of all orphans among its descendants, and cannot be traced by another
 // process of its user.
-func Listen() (<-chan os.Signal, error) {
-	events := make(chan os.Signal, 64)
-	signal.Notify(events, forwarded...)
+//
+// Signals, credentials of files and the death signal of children belong to the
+// thread: the calling goroutine keeps its own from here on.
+func Listen() (*sigwait.Listener, error) {
+	runtime.LockOSThread()
+	events, err := sigwait.Listen(forwarded...)
+	if err != nil {
+		return nil, err
+	}
 	// Outside of the process group of whoever started us, whose terminal or
 	// daemon may signal that. A session leader cannot, and need not.
 	if err := unix.Setpgid(0, 0); err != nil && !errors.Is(err, unix.EPERM) {
-		return nil, os.NewSyscallError("setpgid", err)
+		return nil, &oslite.CallError{Call: "setpgid", Err: err}
 	}
 	if err := closeOnExec(); err != nil {
 		return nil, err
 	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return nil, os.NewSyscallError("prctl", err)
+		return nil, &oslite.CallError{Call: "prctl", Err: err}
 	}
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		return nil, os.NewSyscallError("prctl", err)
+		return nil, &oslite.CallError{Call: "prctl", Err: err}
 	}
 	return events, nil
 }
@@ -90,12 +95,12 @@ func closeOnExec() error {
 		return nil
 	}
 	// Before Linux 5.11.
-	entries, err := os.ReadDir("/proc/self/fd")
+	fds, err := oslite.Numbers("/proc/self/fd")
 	if err != nil {
 		return err
 	}
-	for _, e := range entries {
-		if fd := atoi(e.Name()); fd >= 3 {
+	for _, fd := range fds {
+		if fd >= 3 {
 			unix.CloseOnExec(fd)
 		}
 	}
@@ -105,7 +110,7 @@ func closeOnExec() error {
 // Start reads what a job directory says and supervises its job. A description
 // that cannot be used is the job's error, not the host's: with a real execd it
 // is the job's own arguments that can spoil it.
-func Start(dir *jobdir.Dir, db nss.Database, events <-chan os.Signal) job.Failed {
+func Start(dir *jobdir.Dir, db nss.Database, events *sigwait.Listener) job.Failed {
 	d, err := dir.Description()
 	if err == nil && d.Interactive != nil {
 		err = handOver(d)
@@ -130,18 +135,13 @@ func Start(dir *jobdir.Dir, db nss.Database, events <-chan os.Signal) job.Failed
 // Supervise runs the job of a job directory from its first step to its last
 // and returns the failure code, which is also the exit code of the process:
 // the first number in the file exit_status. events is what Listen returned.
-func Supervise(dir *jobdir.Dir, d *job.Description, db nss.Database, events <-chan os.Signal) job.Failed {
-	// Credentials of files, and the death signal of children, belong to the
-	// thread.
-	runtime.LockOSThread()
+func Supervise(dir *jobdir.Dir, d *job.Description, db nss.Database, events *sigwait.Listener) job.Failed {
 	s := &Shepherd{
 		dir: dir, d: d, db: db,
 		events:         events,
-		timer:          time.NewTimer(time.Hour),
 		methods:        map[int]string{},
 		methodChildren: map[int]*spawn.Child{},
 	}
-	s.timer.Stop()
 	s.begin()
 	if s.failed == 0 {
 		s.steps()
@@ -191,7 +191,7 @@ func (s *Shepherd) begin() {
 // adds GOTRACEBACK=none to that of a program whose real and effective user
 // differ, as under a real execd; it is nothing that a job should see.
 func (s *Shepherd) daemonEnvironment() []string {
-	env := os.Environ()
+	env := syscall.Environ()
 	if !s.secure {
 		return env
 	}

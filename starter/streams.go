@@ -16,6 +16,7 @@ type files struct {
 	stdin   string
 	out     [2]output // standard output and error
 	inherit [3]bool
+	script  bool // standard input is the script, whatever stdin says
 	merge   bool // standard error goes where standard output goes
 }
 
@@ -127,7 +128,7 @@ func (f files) path(i int) string {
 		i = 1
 	}
 	switch {
-	case f.inherit[i]:
+	case f.inherit[i] && !(i == 0 && f.script):
 		return "/dev/" + []string{"stdin", "stdout", "stderr"}[i]
 	case i == 0:
 		return f.stdin

@@ -2,11 +2,11 @@ package starter
 
 import (
 	"errors"
-	"os"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/internal/oslite"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 )
@@ -54,8 +54,7 @@ func (s *Shepherd) tmpdirProblem() string {
 	if err != nil {
 		return err.Error()
 	}
-	dir := os.NewFile(uintptr(fd), s.d.Tmpdir)
-	defer dir.Close()
+	defer unix.Close(fd)
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return err.Error()
@@ -66,8 +65,8 @@ func (s *Shepherd) tmpdirProblem() string {
 	case st.Mode&0o022 != 0:
 		return "others may write to it"
 	}
-	if names, err := dir.Readdirnames(1); err == nil && len(names) > 0 {
-		return "there was something in it before the job: " + names[0]
+	if name, err := oslite.FirstName(fd); err == nil && name != "" {
+		return "there was something in it before the job: " + name
 	}
 	return ""
 }

@@ -14,8 +14,9 @@ import (
 // whoever waits for it never reads half an outcome. But that it can be written
 // is found out before the job runs.
 type jsonFile struct {
-	to   *os.File // written at the end: standard output, or a temporary file
-	path string   // the name that a temporary file gets; or of a device or pipe, to be opened
+	to   *os.File // nil for path: a device or a pipe, opened at the end
+	path string   // the name that a temporary file gets; empty when to is none
+	old  bool     // to has a content that is to be replaced
 }
 
 // createJSON prepares the file; of an empty name there is none.
@@ -26,17 +27,16 @@ func createJSON(name string, stdout *os.File) (*jsonFile, error) {
 	case "-":
 		return &jsonFile{to: stdout}, nil
 	}
-	j := &jsonFile{path: name}
-	info, err := os.Stat(name)
+	j := &jsonFile{}
+	link, err := os.Lstat(name)
 	switch {
-	case err == nil && info.IsDir():
+	case errors.Is(err, fs.ErrNotExist) || err == nil && link.Mode().IsRegular():
+		j.path = name
+		j.to, err = os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
+	case err == nil && link.IsDir():
 		err = errors.New("it is a directory")
-	case err == nil && !info.Mode().IsRegular():
-		err = unix.Access(name, unix.W_OK)
-	case err == nil || errors.Is(err, fs.ErrNotExist):
-		if j.path, err = target(name); err == nil {
-			j.to, err = os.CreateTemp(filepath.Dir(j.path), "."+filepath.Base(j.path)+".*")
-		}
+	case err == nil:
+		err = j.open(name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--json %s: cannot write there: %w", name, err)
@@ -44,16 +44,21 @@ func createJSON(name string, stdout *os.File) (*jsonFile, error) {
 	return j, nil
 }
 
-// target resolves links, so that the file they lead to is replaced.
-func target(name string) (string, error) {
-	path, err := filepath.EvalSymlinks(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		if _, err := os.Lstat(name); err == nil {
-			return "", errors.New("it is a link to a file that does not exist")
-		}
-		return name, nil
+// open opens what is neither a file nor missing. A link is followed by the
+// kernel, with its rules about links that others have planted, and at once, so
+// that it cannot be exchanged while the job runs.
+func (j *jsonFile) open(name string) error {
+	info, err := os.Stat(name)
+	switch {
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		j.path = name // opening a pipe waits for its reader
+		return unix.Access(name, unix.W_OK)
 	}
-	return path, err
+	j.old = true
+	j.to, err = os.OpenFile(name, os.O_WRONLY|unix.O_NOCTTY, 0)
+	return err
 }
 
 // write writes the outcomes of a job.
@@ -72,18 +77,27 @@ func (j *jsonFile) write(records []record, array bool) error {
 }
 
 func (j *jsonFile) put(b []byte) error {
-	if j.to == nil {
+	switch {
+	case j.to == nil:
 		f, err := os.OpenFile(j.path, os.O_WRONLY|unix.O_NOCTTY, 0)
 		if err != nil {
 			return err
 		}
 		_, err = f.Write(b)
 		return errors.Join(err, f.Close())
-	}
-	if _, err := j.to.Write(b); err != nil || j.path == "" {
+	case j.path == "":
+		if j.old {
+			if err := j.to.Truncate(0); err != nil {
+				return err
+			}
+		}
+		_, err := j.to.Write(b)
 		return err
 	}
-	err := j.to.Chmod(0o644)
+	_, err := j.to.Write(b)
+	if e := j.to.Chmod(0o644); err == nil {
+		err = e
+	}
 	if e := j.to.Close(); err == nil {
 		err = e
 	}

@@ -114,10 +114,12 @@ func (s *session) pass(j *launch.Job, sig os.Signal) {
 	case unix.SIGTSTP:
 		err = s.suspend(j)
 	case unix.SIGCONT:
-		if t.suspended {
-			t.suspended = false
+		// Not when the job is to end: to the shepherd both are signals, and the
+		// kernel drops a SIGTSTP that has not been taken when a SIGCONT comes.
+		if t.suspended && t.asked == 0 {
 			err = j.Resume()
 		}
+		t.suspended = false
 	default:
 		err = s.end(j)
 	}

@@ -34,13 +34,6 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// TestRootScripts runs what only root can do.
-func TestRootScripts(t *testing.T) {
-	testenv.Require(t, testenv.Root)
-	build(t)
-	runScripts(t, asRoot, "testdata/script/root")
-}
-
 func runScripts(t *testing.T, m mode, dir string) {
 	work, err := os.MkdirTemp(base, "script-")
 	if err != nil {

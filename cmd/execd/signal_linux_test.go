@@ -316,9 +316,7 @@ func fifo(t *testing.T, w *world, name string) {
 	if err := unix.Mkfifo(w.dir+"/"+name, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.giveTo(alice); err != nil {
-		t.Fatal(err)
-	}
+	w.own(t, w.dir+"/"+name)
 }
 
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
@@ -27,6 +28,7 @@ const (
 // world is where execd runs: as an ordinary user with a state directory of its
 // own, or as root in a mount namespace that has its own users and spool.
 type world struct {
+	mode  mode
 	dir   string // of the test; alice's where there is an alice
 	user  string // whose jobs run
 	spool string // where execd keeps its jobs, as seen from outside
@@ -44,7 +46,7 @@ const (
 
 // newWorld makes a world. dir is the test's own directory and exists.
 func newWorld(t testing.TB, m mode, dir string) (*world, error) {
-	w := &world{dir: dir, exe: base + "/bin/execd", spool: dir + "/state/execd"}
+	w := &world{mode: m, dir: dir, exe: base + "/bin/execd", spool: dir + "/state/execd"}
 	w.env = setenv(os.Environ(), "HOME="+dir+"/home", "XDG_STATE_HOME="+dir+"/state", "LC_ALL=C", "MAIL=")
 	if err := os.MkdirAll(dir+"/home", 0o755); err != nil {
 		return nil, err
@@ -167,19 +169,39 @@ func (w *world) write(t *testing.T, name, text string) string {
 	if strings.HasPrefix(text, "#!") {
 		perm = 0o755
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	w.mkdir(t, filepath.Dir(path))
 	if err := os.WriteFile(path, []byte(text), perm); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.giveTo(alice); err != nil {
-		t.Fatal(err)
-	}
+	w.own(t, path)
 	return path
 }
 
-// run is a command in the world, ready to be started in its directory.
+// mkdir makes directories of the user.
+func (w *world) mkdir(t *testing.T, path string) {
+	t.Helper()
+	if _, err := os.Lstat(path); err == nil {
+		return
+	}
+	w.mkdir(t, filepath.Dir(path))
+	if err := os.Mkdir(path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	w.own(t, path)
+}
+
+// own makes a file the user's.
+func (w *world) own(t *testing.T, path string) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		return
+	}
+	if err := os.Lchown(path, alice, alice); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// command is a command in the world, ready to be started in its directory.
 func (w *world) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(w.exe, args...)
 	cmd.Dir, cmd.Env = w.dir, w.env
@@ -215,7 +237,7 @@ func finish(t *testing.T, cmd *exec.Cmd) result {
 	return result{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
 }
 
-// jobs are the directories, scripts and whatever else is in the spool.
+// left are the directories, scripts and whatever else is in the spool.
 func (w *world) left(t *testing.T) []string {
 	t.Helper()
 	var names []string
@@ -233,3 +255,5 @@ func (w *world) left(t *testing.T) []string {
 	}
 	return names
 }
+
+func matches(pattern, text string) bool { return regexp.MustCompile(pattern).MatchString(text) }

@@ -4,7 +4,9 @@
 package main
 
 import (
-	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
@@ -12,7 +14,7 @@ import (
 	"github.com/execd-project/execd/starter"
 )
 
-func main() { os.Exit(run()) }
+func main() { syscall.Exit(run()) }
 
 func run() int {
 	events, err := starter.Listen()
@@ -29,6 +31,6 @@ func run() int {
 // giveUp tells of an error that comes before there is a job directory to write
 // it to. The exit code is all that a real execd then has.
 func giveUp(err error) int {
-	_, _ = os.Stderr.WriteString("sge_shepherd-go: " + err.Error() + "\n")
+	_, _ = unix.Write(unix.Stderr, []byte("sge_shepherd-go: "+err.Error()+"\n"))
 	return int(job.FailedBeforeProlog)
 }

@@ -47,7 +47,7 @@ func arrange(cpus []cpu, nodes []node, usable CPUSet) []Socket {
 		}
 		g.order = append(g.order, c.id)
 	}
-	slices.SortFunc(groups, func(a, b group) int { return slices.Compare(a.order, b.order) })
+	slices.SortStableFunc(groups, func(a, b group) int { return slices.Compare(a.order, b.order) })
 
 	var sockets []Socket
 	number := map[int]int{} // of a package's first processor

@@ -16,13 +16,15 @@
 package spawn
 
 import (
-	"os"
 	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/internal/oslite"
 )
 
 // Stage says what the child was doing when a call failed.
@@ -69,14 +71,21 @@ const (
 // The zero value is an empty one. Every method appends to the list; the
 // comments say what fails the start.
 type Program struct {
-	calls  []call
-	stages []Stage
-	what   []string
-	keep   []any
-	envp   []uintptr
-	err    error
+	calls []call
+	told  []told // of each call
+	room  []byte // for the next strings
+	envp  []uintptr
+	err   error
+	// keep is what the calls point to: to the collector these are numbers.
+	keep []unsafe.Pointer
 	// unblocked is set once the list clears the signal mask.
 	unblocked bool
+}
+
+// told is what is said about a call that fails.
+type told struct {
+	stage Stage
+	what  string
 }
 
 // Failure is why a child did not become the program it should have been.
@@ -92,10 +101,15 @@ func (f *Failure) Error() string { return f.What + ": " + f.Errno.Error() }
 // Unwrap returns the errno.
 func (f *Failure) Unwrap() error { return f.Errno }
 
+// add is called from everywhere: inlined it would be a tenth of the package.
+//
+//go:noinline
 func (p *Program) add(stage Stage, what string, c call) {
-	p.calls = append(p.calls, c)
-	p.stages = append(p.stages, stage)
-	p.what = append(p.what, what)
+	const usual = 48
+	if p.calls == nil {
+		p.calls, p.told = make([]call, 0, usual), make([]told, 0, usual)
+	}
+	p.calls, p.told = append(p.calls, c), append(p.told, told{stage, what})
 }
 
 func sys(nr uintptr, args ...uintptr) call {
@@ -104,14 +118,29 @@ func sys(nr uintptr, args ...uintptr) call {
 	return c
 }
 
+// hold keeps what p points to until the child has been started and reaped.
+func (p *Program) hold(at unsafe.Pointer) uintptr {
+	if p.keep == nil {
+		p.keep = make([]unsafe.Pointer, 0, 24)
+	}
+	p.keep = append(p.keep, at)
+	return uintptr(at)
+}
+
 // str prepares a NUL-terminated string that outlives the fork.
 func (p *Program) str(s string) uintptr {
-	b, err := syscall.ByteSliceFromString(s)
-	if err != nil && p.err == nil {
+	if strings.IndexByte(s, 0) >= 0 && p.err == nil {
 		p.err = &Failure{StageSetup, "string with a NUL byte", syscall.EINVAL}
 		return 0
 	}
-	p.keep = append(p.keep, b)
+	const usual = 6 << 10 // an environment and its paths, in one piece
+	if len(p.room) <= len(s) {
+		p.room = make([]byte, max(usual, len(s)+1))
+		p.hold(unsafe.Pointer(unsafe.SliceData(p.room)))
+	}
+	b := p.room
+	copy(b, s) // a NUL is behind it
+	p.room = b[len(s)+1:]
 	return uintptr(unsafe.Pointer(unsafe.SliceData(b)))
 }
 
@@ -121,7 +150,7 @@ func (p *Program) vector(list []string) []uintptr {
 	for i, s := range list {
 		v[i] = p.str(s)
 	}
-	p.keep = append(p.keep, v)
+	p.hold(unsafe.Pointer(unsafe.SliceData(v)))
 	return v
 }
 
@@ -137,7 +166,7 @@ func (p *Program) Umask(mask int) { p.add(StageSetup, "umask", sys(unix.SYS_UMAS
 func (p *Program) ParentDeathSignal(sig syscall.Signal) {
 	p.add(StageSetup, "prctl", sys(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(sig)))
 	c := sys(unix.SYS_GETPPID)
-	c.want = uintptr(os.Getpid())
+	c.want = uintptr(unix.Getpid())
 	p.add(StageSetup, "getppid", c)
 }
 
@@ -157,9 +186,8 @@ func (p *Program) Write(fd int, text, what string) {
 
 // Rlimit sets a resource limit.
 func (p *Program) Rlimit(resource int, soft, hard uint64, name string) {
-	r := &unix.Rlimit{Cur: soft, Max: hard}
-	p.keep = append(p.keep, r)
-	p.add(StageLimit, name, sys(unix.SYS_PRLIMIT64, 0, uintptr(resource), uintptr(unsafe.Pointer(r))))
+	r := p.hold(unsafe.Pointer(&unix.Rlimit{Cur: soft, Max: hard}))
+	p.add(StageLimit, name, sys(unix.SYS_PRLIMIT64, 0, uintptr(resource), r))
 }
 
 // Groups sets the supplementary groups.
@@ -168,8 +196,8 @@ func (p *Program) Groups(gids []uint32) {
 		p.add(StageIdentity, "setgroups", sys(unix.SYS_SETGROUPS))
 		return
 	}
-	p.keep = append(p.keep, gids)
-	p.add(StageIdentity, "setgroups", sys(unix.SYS_SETGROUPS, uintptr(len(gids)), uintptr(unsafe.Pointer(unsafe.SliceData(gids)))))
+	list := p.hold(unsafe.Pointer(unsafe.SliceData(gids)))
+	p.add(StageIdentity, "setgroups", sys(unix.SYS_SETGROUPS, uintptr(len(gids)), list))
 }
 
 // Setresgid sets the real, effective and saved group id.
@@ -272,10 +300,8 @@ func (p *Program) unblock() {
 		return
 	}
 	p.unblocked = true
-	none := new(uint64)
-	p.keep = append(p.keep, none)
-	p.add(StageSetup, "rt_sigprocmask", sys(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK,
-		uintptr(unsafe.Pointer(none)), 0, unsafe.Sizeof(*none)))
+	none := p.hold(unsafe.Pointer(new(uint64)))
+	p.add(StageSetup, "rt_sigprocmask", sys(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, none, 0, unsafe.Sizeof(uint64(0))))
 }
 
 func (p *Program) openCall(fd int, path string, flags int) call {
@@ -301,12 +327,15 @@ func (p *Program) Exec(candidates []string, argv []string) {
 	}
 	env := uintptr(unsafe.Pointer(unsafe.SliceData(p.envp)))
 	p.unblock()
+	args, shell := p.vector(argv), p.str("/bin/sh")
 	for _, path := range candidates {
-		c := sys(unix.SYS_EXECVE, p.str(path), uintptr(unsafe.Pointer(unsafe.SliceData(p.vector(argv)))), env)
+		file := p.str(path)
+		c := sys(unix.SYS_EXECVE, file, uintptr(unsafe.Pointer(unsafe.SliceData(args))), env)
 		c.tolerate = anyErrno
 		p.add(StageExec, path, c)
-		script := append([]string{"/bin/sh", path}, argv[min(1, len(argv)):]...)
-		c = sys(unix.SYS_EXECVE, p.str("/bin/sh"), uintptr(unsafe.Pointer(unsafe.SliceData(p.vector(script)))), env)
+		script := make([]uintptr, 0, len(args)+1)
+		script = append(append(script, shell, file), args[min(1, len(argv)):]...)
+		c = sys(unix.SYS_EXECVE, shell, p.hold(unsafe.Pointer(unsafe.SliceData(script))), env)
 		c.tolerate = anyErrno
 		c.after = uintptr(unix.ENOEXEC)
 		p.add(StageExec, path, c)
@@ -332,7 +361,7 @@ func (p *Program) Start() (*Child, error) {
 	}
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
-		return nil, os.NewSyscallError("pipe2", err)
+		return nil, &oslite.CallError{Call: "pipe2", Err: err}
 	}
 	// The write end moves out of the way of 0 to 2, which the child reopens.
 	if fds[1] <= 2 {
@@ -340,7 +369,7 @@ func (p *Program) Start() (*Child, error) {
 		if err != nil {
 			_ = unix.Close(fds[0])
 			_ = unix.Close(fds[1])
-			return nil, os.NewSyscallError("fcntl", err)
+			return nil, &oslite.CallError{Call: "fcntl", Err: err}
 		}
 		_ = unix.Close(fds[1])
 		fds[1] = fd
@@ -352,7 +381,7 @@ func (p *Program) Start() (*Child, error) {
 	_ = unix.Close(fds[1])
 	if errno != 0 {
 		_ = unix.Close(fds[0])
-		return nil, os.NewSyscallError("fork", errno)
+		return nil, &oslite.CallError{Call: "fork", Err: errno}
 	}
 	return &Child{PID: int(pid), report: fds[0], program: p}, nil
 }
@@ -368,7 +397,7 @@ func (c *Child) Waiting() (Stage, bool) {
 	for fd, stage := range []Stage{StageStdin, StageStdout, StageStderr} {
 		// A descriptor is closed before its file is opened. Without root's
 		// rights nobody may look at such a child; files are most likely then.
-		_, err := os.Readlink("/proc/" + strconv.Itoa(c.PID) + "/fd/" + strconv.Itoa(fd))
+		_, err := oslite.Readlink("/proc/" + strconv.Itoa(c.PID) + "/fd/" + strconv.Itoa(fd))
 		if err != nil {
 			return stage, true
 		}
@@ -387,8 +416,9 @@ func (c *Child) Failed() *Failure {
 	if err != nil || n != len(buf) {
 		return nil
 	}
-	if r.index < 0 || int(r.index) >= len(c.program.stages) {
+	if r.index < 0 || int(r.index) >= len(c.program.told) {
 		return &Failure{StageExec, "no program", syscall.ENOENT}
 	}
-	return &Failure{c.program.stages[r.index], c.program.what[r.index], syscall.Errno(r.errno)}
+	at := c.program.told[r.index]
+	return &Failure{at.stage, at.what, syscall.Errno(r.errno)}
 }

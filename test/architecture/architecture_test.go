@@ -37,7 +37,6 @@ const importsHeader = `# Every package that is linked into the supervisor of a j
 
 func TestShepherdImports(t *testing.T) {
 	root := moduleRoot(t)
-	needShepherd(t, root)
 	// The list depends on the platform; it is kept for the commonest one.
 	cmd := goCommand(t, root, "list", "-deps", "./cmd/shepherd")
 	cmd.Env = append(cmd.Env, "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
@@ -87,7 +86,6 @@ func TestShepherdImports(t *testing.T) {
 
 func TestShepherdSize(t *testing.T) {
 	root := moduleRoot(t)
-	needShepherd(t, root)
 	bin := filepath.Join(t.TempDir(), "shepherd")
 	cmd := goCommand(t, root, "build", "-buildvcs=false", "-trimpath", "-ldflags=-s -w", "-o", bin, "./cmd/shepherd")
 	cmd.Env = append(cmd.Env, "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
@@ -160,13 +158,6 @@ func TestNothingLeftOver(t *testing.T) {
 				t.Errorf("%s:%d: %s: %q", path, 1+bytes.Count(text[:at[0]], []byte("\n")), what, text[at[0]:at[1]])
 			}
 		}
-	}
-}
-
-func needShepherd(t *testing.T, root string) {
-	t.Helper()
-	if _, err := os.Stat(filepath.Join(root, "cmd", "shepherd")); err != nil {
-		t.Skip("there is no cmd/shepherd yet")
 	}
 }
 

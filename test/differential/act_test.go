@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -50,9 +51,18 @@ func (d *driver) stateOf(job int) (string, error) {
 	return d.states[job], nil
 }
 
-// let lets the job go on from AWAIT.
+// let lets the job go on from AWAIT, in this run and in later ones.
 func (d *driver) let(job int) error {
-	return os.WriteFile(d.flagPath(job, "go"), nil, 0o644)
+	err := d.cell.Poll(stepDeadline, "the job waits", func() (bool, error) {
+		// Without a reader this fails.
+		pipe, err := os.OpenFile(d.flagPath(job, "fifo"), os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		if err != nil {
+			return false, err
+		}
+		_, err = pipe.WriteString("go\n")
+		return err == nil, errors.Join(err, pipe.Close())
+	})
+	return errors.Join(err, os.WriteFile(d.flagPath(job, "go"), nil, 0o644))
 }
 
 func (d *driver) qdel(job int) error {
@@ -183,12 +193,14 @@ func (d *driver) forgotten(job int) error {
 	})
 }
 
-// signalled waits until sge_execd logs that it signals the job's shepherd.
-func (d *driver) signalled(name string) step {
+// signalled waits until sge_execd logs that it signals the job's shepherd for
+// the nth time. The log comes before the signal, so to be sure that the shepherd
+// has one, wait for two: the master repeats a kill after some seconds.
+func (d *driver) signalled(name string, times int) step {
 	return func(job int) error {
 		text := fmt.Sprintf("SIGNAL jid: %d jatask: 1 signal: %s", job, name)
 		return d.cell.Poll(stepDeadline, "execd logs "+text, func() (bool, error) {
-			return strings.Contains(d.execdLog(), text), nil
+			return strings.Count(d.execdLog(), text) >= times, nil
 		})
 	}
 }

@@ -75,13 +75,17 @@ const (
 //	READY  tells the case's act function that the job is at this point
 //	AWAIT  waits for the act function to say go
 func expand(s, slug string) string {
+	const flag = flagDir + "/$JOB_ID"
 	return strings.NewReplacer(
 		"PROBE", probe,
 		"TOOL", gridengine.BinDir,
 		"OUT", outDir(slug),
-		"READY", ": >"+flagDir+"/$JOB_ID.ready",
-		// A signal to the group may hit the sleep, which the shell would tell.
-		"AWAIT", "{ while [ ! -e "+flagDir+"/$JOB_ID.go ]; do sleep 0.05; done; } 2>/dev/null",
+		"READY", "{ [ -p "+flag+".fifo ] || mkfifo "+flag+".fifo; : >"+flag+".ready; }",
+		// A pipe, not a loop around sleep: a signal to the group would hit the
+		// sleep as well, and a shell that is stopped while it starts something
+		// with vfork(2) does not look stopped. A signal that is caught ends the
+		// open, hence the loop. The file is for a second run of the job.
+		"AWAIT", "{ [ -e "+flag+".go ] || until read go <"+flag+".fifo; do :; done; } 2>/dev/null",
 	).Replace(s)
 }
 

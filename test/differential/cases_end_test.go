@@ -5,8 +5,8 @@ import "fmt"
 // rerunScript asks for a rerun once.
 const rerunScript = "#!/bin/sh\necho run $RESTARTED\nREADY\nAWAIT\nPROBE job rerun=99\n"
 
-// busy is bash that counts for a while, without children.
-const busy = "while [ $SECONDS -lt 3 ]; do for ((i=0;i<20000;i++)); do :; done; done"
+// busy is bash that uses the same CPU time wherever it runs, about two seconds.
+const busy = "for ((i=0;i<1000000;i++)); do :; done"
 
 // endCases end by themselves: with a status, through a signal, or with children
 // left behind.
@@ -28,6 +28,7 @@ func endCases() []jobCase {
 		})
 	}
 	return append(cases,
+		jobCase{name: "a job that writes its own verdict", script: "#!/bin/sh\necho 12 >$SGE_JOB_SPOOL_DIR/exit_status\n(date '+%m/%d/%Y %T [0:1]: made up' >$SGE_JOB_SPOOL_DIR/error) 2>/dev/null\nexit 0\n"},
 		jobCase{name: "death with a core file", opts: []string{"-wd", "OUT"}, script: "#!/bin/sh\nulimit -c unlimited\nkill -SEGV $$\n"},
 		jobCase{name: "death of a child only", opts: []string{"-S", "/bin/bash"}, script: "#!/bin/bash\nulimit -c 0\nexec 2>/dev/null\nbash -c 'kill -SEGV $$'\necho $?\nexit 6\n"},
 		jobCase{

@@ -48,7 +48,7 @@ func procedureCases() []jobCase {
 		jobCase{
 			name: "qdel while the prolog runs", queue: attrs("prolog", "TOOL/hold-prolog", "epilog", "PROBE epilog"), script: probeScript,
 			act: func(d *driver, job int) error {
-				return d.steps(job, d.ready, d.qdel, d.signalled("KILL"), d.let)
+				return d.steps(job, d.ready, d.qdel, d.signalled("KILL", 2), d.let)
 			},
 		},
 	)

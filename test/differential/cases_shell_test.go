@@ -1,6 +1,9 @@
 package differential
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // shellModes are the values of shell_start_mode that qconf accepts.
 var shellModes = []string{"posix_compliant", "unix_behavior", "script_from_stdin"}
@@ -49,7 +52,8 @@ func argumentCases() []jobCase {
 		{name: "a command without a shell gets odd arguments as they are", opts: []string{"-b", "y", "-shell", "n"}, cmd: append([]string{"PROBE", "job"}, odd...)},
 		{name: "a script from stdin gets odd arguments as they are", queue: attrs("shell_start_mode", "script_from_stdin"), script: probeScript, cmd: odd},
 		{name: "an empty argument", script: probeScript, cmd: []string{"", "after"}},
-		{name: "an argument of 5000 bytes", script: probeScript, cmd: []string{longComment(5000)[2:], "after"}},
+		{name: "an argument of 5000 bytes", script: probeScript, cmd: []string{strings.TrimSpace(longComment(5000)[2:]), "after"}},
+		{name: "an argument of two lines, the second of which looks like a setting", script: probeScript, cmd: []string{"first\njob_owner=bob", "after"}},
 	}
 	many := make([]string, 150)
 	for i := range many {

@@ -44,15 +44,15 @@ type measure struct {
 // measures are the fields that are not compared exactly, and by how much they
 // may differ. All others are.
 var measures = []measure{
-	{measured(`ru_wallclock`), 3, 0, "whole seconds, on a machine that is busy"},
-	{measured(`cpu|ru_utime|ru_stime`), 0.4, 0.3, "clock ticks, and what the shepherd does between fork and exec"},
+	{measured(`ru_wallclock`), 15, 0, "whole seconds, on a machine that is busy"},
+	{measured(`cpu|ru_utime|ru_stime`), 0.4, 0.4, "clock ticks, and what the shepherd does between fork and exec"},
 	{measured(`mem`), 0.05, 0.6, "GiB times CPU seconds, sampled once a second"},
 	{measured(`io|iow`), 0.3, 0, "GiB, sampled once a second"},
 	{measured(`maxvmem`), 16 << 20, 0.6, "sampled once a second"},
 	// The child that becomes the job is a copy of the shepherd before exec, and
 	// its greatest size is counted.
 	{measured(`ru_maxrss`), 16 << 10, 0.2, "kB, includes the shepherd's copy before exec"},
-	{measured(`ru_minflt|ru_majflt|ru_nvcsw|ru_nivcsw`), 3000, 0.5, "page faults and context switches"},
+	{measured(`ru_minflt|ru_majflt|ru_nvcsw|ru_nivcsw`), 10000, 0.5, "page faults and context switches"},
 	{measured(`ru_inblock|ru_oublock`), 20000, 0.5, "depends on what is in the page cache"},
 }
 
@@ -82,7 +82,15 @@ func within(field, a, b string) bool {
 func compare(name string, original, ours observation) (diffs []difference, fields int) {
 	all := maps.Clone(original)
 	maps.Copy(all, ours)
+	a, b := groups(original), groups(ours)
 	for field := range all {
+		if g := groupOf(field); g != "" && a[g] != b[g] {
+			diffs = append(diffs, difference{name, g, presence(a[g]), presence(b[g])})
+			a[g], b[g] = false, false // once is enough
+			continue
+		} else if g != "" && !a[g] {
+			continue
+		}
 		a, inA := original[field]
 		b, inB := ours[field]
 		if !inA {
@@ -97,6 +105,36 @@ func compare(name string, original, ours observation) (diffs []difference, field
 	}
 	slices.SortFunc(diffs, func(a, b difference) int { return cmp.Compare(a.field, b.field) })
 	return diffs, len(all)
+}
+
+// groupPattern matches the fields of one report, one accounting record or one
+// file. When only one side has it, that is one difference and not hundreds.
+var groupPattern = regexp.MustCompile(`^(seen/[^/]+|acct/[^/]+|active/[^/]+/[^/]+|home/.*)(?:/|$)`)
+
+func groupOf(field string) string {
+	if rest, ok := strings.CutSuffix(field, "/content"); ok {
+		field = rest
+	}
+	m := groupPattern.FindStringSubmatch(field)
+	if m == nil {
+		return ""
+	}
+	return m[1]
+}
+
+func groups(o observation) map[string]bool {
+	g := map[string]bool{}
+	for field := range o {
+		g[groupOf(field)] = true
+	}
+	return g
+}
+
+func presence(there bool) string {
+	if there {
+		return "(present)"
+	}
+	return absent
 }
 
 // An expectation is a difference that is meant. Its patterns must match the
@@ -161,7 +199,7 @@ func group(diffs []difference) []string {
 	index := map[key][]string{}
 	var order []key
 	for _, d := range diffs {
-		k := key{generalField(d.field), d.original, d.ours}
+		k := key{generalField(d.field), general(d.original), general(d.ours)}
 		if index[k] == nil {
 			order = append(order, k)
 		}
@@ -184,10 +222,20 @@ func group(diffs []difference) []string {
 
 var numbers = regexp.MustCompile(`\d+`)
 
-// generalField is a field without the numbers that differ from case to case.
-func generalField(field string) string {
-	if strings.HasPrefix(field, "home/") || strings.HasPrefix(field, "acct/") {
-		return numbers.ReplaceAllString(field, "N")
+// general is a text without its numbers, which differ from case to case, when
+// it is more than a number.
+func general(s string) string {
+	if strings.ContainsAny(s, "/[") {
+		return numbers.ReplaceAllString(s, "N")
 	}
-	return field
+	return s
+}
+
+// generalField is general for a field's name. In what the probe reports the
+// numbers are places in a list.
+func generalField(field string) string {
+	if strings.HasPrefix(field, "seen/") {
+		return field
+	}
+	return general(field)
 }

@@ -4,6 +4,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,25 +17,24 @@ import (
 // program, or by the original when its value is "original".
 const shepherdEnv = "EXECD_DIFF_SHEPHERD"
 
+// casesEnv names the environment variable that chooses cases by a regular
+// expression for their names, while one looks for the reason of a difference.
+const casesEnv = "EXECD_DIFF_CASES"
+
 // TestDifferential runs all cases under the original sge_shepherd and under
 // another one, and compares.
 func TestDifferential(t *testing.T) {
 	testenv.Require(t, testenv.Root, testenv.GridEngine)
-	dir := t.TempDir()
-	probePath := build(t, dir, "probe", "../probe")
-	shepherd, expectations := "", expectedDifferences
-	switch value := os.Getenv(shepherdEnv); value {
-	case "":
-		shepherd = build(t, dir, "sge_shepherd-go", "../../cmd/shepherd")
-	case "original":
+	probePath := build(t, "probe", "../probe")
+	shepherd := shepherdUnderTest(t)
+	expectations := expectedDifferences()
+	if shepherd == "" {
 		expectations = nil
-	default:
-		shepherd = value
 	}
 
 	// Each driver gets a table of its own: the cells must share nothing.
-	original := newDriver(t, "", allCases())
-	other := newDriver(t, shepherd, allCases())
+	original := newDriver(t, "", chosenCases(t))
+	other := newDriver(t, shepherd, chosenCases(t))
 	var both sync.WaitGroup
 	for name, d := range map[string]*driver{"original": original, "other": other} {
 		both.Go(func() {
@@ -44,6 +45,19 @@ func TestDifferential(t *testing.T) {
 	}
 	both.Wait()
 	report(t, original, other, newJudge(expectations))
+}
+
+// chosenCases is the table, or what EXECD_DIFF_CASES chooses of it.
+func chosenCases(t *testing.T) []jobCase {
+	choice, err := regexp.Compile(os.Getenv(casesEnv))
+	if err != nil {
+		t.Fatalf("cannot use %s: %v", casesEnv, err)
+	}
+	cases := slices.DeleteFunc(allCases(), func(c jobCase) bool { return !choice.MatchString(c.name) })
+	if len(cases) == 0 {
+		t.Fatalf("%s=%q chooses no case", casesEnv, choice)
+	}
+	return cases
 }
 
 // report compares the cells case by case.
@@ -66,31 +80,64 @@ func report(t *testing.T, original, other *driver, j *judge) {
 		t.Errorf("unexpected difference: %s", text)
 	}
 	for _, text := range j.unmet() {
+		if os.Getenv(casesEnv) != "" {
+			break
+		}
 		t.Errorf("no case shows the expected difference any more: %s", text)
 	}
 	t.Logf("differential: %d jobs compared, %d ends of tasks, %d fields, %d expected differences, %d unexpected",
 		len(original.cases), tasks, fields, meant, len(unexpected))
+	for _, name := range firstCases(unexpected, 5) {
+		i := slices.IndexFunc(original.cases, func(c jobCase) bool { return c.name == name })
+		t.Logf("%s: trace of the original:\n%s", name, original.trace(i))
+		t.Logf("%s: trace of the other:\n%s", name, other.trace(i))
+	}
 	if t.Failed() {
 		t.Logf("the cell with the original shepherd:\n%s", complaints(original.cell.Messages()))
 		t.Logf("the cell with the other shepherd:\n%s", complaints(other.cell.Messages()))
 	}
 }
 
+// firstCases names the first n cases with differences.
+func firstCases(diffs []difference, n int) []string {
+	var names []string
+	for _, d := range diffs {
+		if len(names) < n && !slices.Contains(names, d.name) {
+			names = append(names, d.name)
+		}
+	}
+	return names
+}
+
 // complaints leaves out what the daemons' logs say for information only.
 func complaints(messages string) string {
 	var b strings.Builder
 	for line := range strings.Lines(messages) {
-		if !strings.Contains(line, "|I|") && !strings.Contains(line, "QERROR") {
+		if strings.Contains(line, "SIGNAL jid") || !strings.Contains(line, "|I|") && !strings.Contains(line, "QERROR") {
 			b.WriteString(line)
 		}
 	}
 	return b.String()
 }
 
-// build builds a command of this module.
-func build(t *testing.T, dir, name, pkg string) string {
+// shepherdUnderTest is the program to compare with the original, "" for the
+// original itself.
+func shepherdUnderTest(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(dir, name)
+	switch value := os.Getenv(shepherdEnv); value {
+	case "":
+		return build(t, "sge_shepherd-go", "../../cmd/shepherd")
+	case "original":
+		return ""
+	default:
+		return value
+	}
+}
+
+// build builds a command of this module.
+func build(t *testing.T, name, pkg string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
 	cmd := exec.Command("go", "build", "-o", path, pkg)
 	// The cells have a C library, but a probe that needs none starts faster.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")

@@ -11,7 +11,8 @@
 //	go test ./test/differential                       # against ./cmd/shepherd
 //	EXECD_DIFF_SHEPHERD=/path go test ./test/differential
 //	EXECD_DIFF_SHEPHERD=original go test ./test/differential
+//	EXECD_DIFF_CASES='^suspended' go test ./test/differential
 //
-// The last one compares the original with itself and accepts no difference at
+// The last but one compares the original with itself and accepts no difference at
 // all: it shows that the test reports differences and not noise.
 package differential

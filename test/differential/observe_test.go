@@ -57,7 +57,7 @@ func (d *driver) observeAccounting() error {
 		count[task]++
 		prefix := fmt.Sprintf("acct/%d.%d/", r.Task(), count[task])
 		for name, value := range r {
-			d.of(i)[prefix+name] = value
+			d.of(i)[prefix+name] = d.cases[i].measurement(prefix+name, value)
 		}
 		// Points in time: whether there are any, and whether they fit.
 		start, _ := strconv.Atoi(r["start_time"])
@@ -69,6 +69,21 @@ func (d *driver) observeAccounting() error {
 		d.of(i)[prefix+"times fit"] = fmt.Sprint(end >= start && math.Abs(float64(end-start)-wall) <= 1)
 	}
 	return nil
+}
+
+// measurement hides the measurements of a case with an act function: how long
+// such a job runs and how often it looks for its flag is the test's doing.
+func (c jobCase) measurement(field, value string) string {
+	if c.act == nil {
+		return value
+	}
+	for _, m := range measures {
+		if m.field.MatchString(field) {
+			_, err := strconv.ParseFloat(value, 64)
+			return fmt.Sprintf("number: %v", err == nil)
+		}
+	}
+	return value
 }
 
 // observeProbes adds the reports of the probe: seen/JOB.TASK.LABEL.COUNT.json.
@@ -156,18 +171,32 @@ func (d *driver) observeActive(p phase) {
 			for _, e := range entries {
 				addFile(d.of(i), prefix+e.Name(), filepath.Join(dir, e.Name()))
 				if text, err := os.ReadFile(filepath.Join(dir, e.Name())); err == nil {
-					addActive(d.of(i), prefix+e.Name(), e.Name(), string(text))
+					d.cases[i].addActive(d.of(i), prefix+e.Name(), e.Name(), string(text))
 				}
 			}
 		}
 	}
 }
 
+// trace is what the shepherd wrote for people, when it was kept.
+func (d *driver) trace(i int) string {
+	names, _ := filepath.Glob(filepath.Join(d.cell.SpoolDir(), "active_jobs", strconv.Itoa(d.jobs[i])+".*", "trace"))
+	var b strings.Builder
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			text = []byte(err.Error())
+		}
+		b.Write(text)
+	}
+	return b.String()
+}
+
 // messageHead is what stands before a message in the files error and trace.
 var messageHead = regexp.MustCompile(`(?m)^\d\d/\d\d/\d{4} \d\d:\d\d:\d\d \[\d+:\d+\]: `)
 
 // addActive adds the content of a file of the active_jobs folder.
-func addActive(o observation, field, name, text string) {
+func (c jobCase) addActive(o observation, field, name, text string) {
 	switch name {
 	case "config", "usage":
 		for line := range strings.Lines(text) {
@@ -176,7 +205,7 @@ func addActive(o observation, field, name, text string) {
 			case "add_grp_id", "ckpt_osjobid", "submission_time", "start_time", "end_time":
 				value = "number: " + strconv.FormatBool(isNumber(value))
 			}
-			o[field+"/"+key] = value
+			o[field+"/"+key] = c.measurement(field+"/"+key, value)
 		}
 	case "pid", "job_pid", "addgrpid":
 		// One number and the end of the line.

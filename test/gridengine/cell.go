@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -160,7 +161,7 @@ func poll(ctx context.Context, deadline time.Duration, what string, ready func()
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s: not within %v (last: %v)", what, deadline, err)
+			return fmt.Errorf("%s: not within %v: %w", what, deadline, errors.Join(ctx.Err(), err))
 		case <-tick.C:
 		}
 	}

@@ -26,10 +26,18 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
 )
+
+func init() { //nolint:gochecknoinits // in main it could be too late
+	// On the main thread, so that it does nothing else while /proc/self/status,
+	// which is about that thread, is read: a thread that makes another one has
+	// all signals blocked.
+	runtime.LockOSThread()
+}
 
 func main() {
 	if len(os.Args) < 2 {
@@ -88,7 +96,9 @@ func look(chain []process) report {
 // awaitShepherd waits for the files that the shepherd writes while the job
 // already runs. Which of the two is faster is not a difference worth reporting.
 func awaitShepherd(dir string) {
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); <-tick.C {
 		gid, _ := os.Stat(filepath.Join(dir, "addgrpid"))
 		pid, _ := os.Stat(filepath.Join(dir, "job_pid"))
 		if gid != nil && gid.Size() > 0 && pid != nil && pid.Size() > 0 {

@@ -200,8 +200,7 @@ func link(path string) string {
 
 // problem is an error without the file name, which may hold a process id.
 func problem(err error) string {
-	var perr *fs.PathError
-	if errors.As(err, &perr) {
+	if perr, ok := errors.AsType[*fs.PathError](err); ok {
 		err = perr.Err
 	}
 	return "error: " + err.Error()

@@ -440,7 +440,7 @@ func TestPseudoVariables(t *testing.T) {
 	po := j.work + "/a name.po" + id + ".7"
 	for name, want := range map[string][]string{
 		"prolog": slices.Concat(wantCommon, []string{"/dev/null", out, err, "0", "--out=" + out + ":" + err},
-			[]string{`""`, "", "fshost", "/fs/path", "/fs/tmp", "0", "0"}, []string{"/the/host file", "mpi", "12"}),
+			[]string{`""`, `""`, "fshost", "/fs/path", `""`, "0", "0"}, []string{"/the/host file", "mpi", "12"}),
 		"pe_start": slices.Concat(wantCommon, []string{"/dev/null", po, j.work + "/pe.err", "0", "--out=" + po + ":" + j.work + "/pe.err"},
 			[]string{"/the/host file", "mpi", "12"}),
 	} {

@@ -1,0 +1,171 @@
+package sigwait
+
+import (
+	"errors"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+var listener *Listener
+
+func TestMain(m *testing.M) {
+	var err error
+	if listener, err = Listen(unix.SIGUSR1, unix.SIGUSR2, unix.SIGCHLD, unix.SIGTSTP, unix.SIGSYS); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+// deadline is how long a test waits for what must come.
+const deadline = 10 * time.Second
+
+// drain forgets what has arrived.
+func drain() {
+	for {
+		if _, ok := listener.Take(); !ok {
+			return
+		}
+	}
+}
+
+// collectUntil waits until the signals have come that are wanted.
+func collectUntil(t *testing.T, want ...syscall.Signal) {
+	t.Helper()
+	got := map[syscall.Signal]bool{}
+	for end := time.Now().Add(deadline); ; {
+		for {
+			sig, ok := listener.Take()
+			if !ok {
+				break
+			}
+			got[sig] = true
+		}
+		if !slices.ContainsFunc(want, func(sig syscall.Signal) bool { return !got[sig] }) {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("got %v, want %v", got, want)
+		}
+		listener.Wait(end)
+	}
+}
+
+func kill(t *testing.T, sig syscall.Signal) {
+	t.Helper()
+	if err := syscall.Kill(os.Getpid(), sig); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSignalsAreTakenOnce(t *testing.T) {
+	drain()
+	kill(t, unix.SIGUSR2)
+	kill(t, unix.SIGTSTP)
+	kill(t, unix.SIGSYS)
+	collectUntil(t, unix.SIGUSR2, unix.SIGTSTP, unix.SIGSYS)
+	if sig, ok := listener.Take(); ok {
+		t.Errorf("signal %v again", sig)
+	}
+}
+
+func TestSignalThatCameBeforeIsNotWaitedFor(t *testing.T) {
+	drain()
+	kill(t, unix.SIGUSR1)
+	collectUntil(t, unix.SIGUSR1) // it may be another thread that handles it
+	kill(t, unix.SIGUSR1)
+	start := time.Now()
+	listener.Wait(start.Add(deadline))
+	if time.Since(start) >= deadline {
+		t.Error("the signal was slept through")
+	}
+	collectUntil(t, unix.SIGUSR1)
+}
+
+func TestWaitEndsAtTheDeadline(t *testing.T) {
+	drain()
+	const wait = 30 * time.Millisecond
+	start := time.Now()
+	for time.Since(start) < wait {
+		listener.Wait(start.Add(wait))
+	}
+	if late := time.Since(start) - wait; late > time.Second {
+		t.Errorf("%v too late", late)
+	}
+	listener.Wait(start) // has passed: returns
+}
+
+func TestChildWakesAWaitWithoutDeadline(t *testing.T) {
+	drain()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for range 50 {
+		p, err := os.StartProcess("/bin/true", []string{"true"}, &os.ProcAttr{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for {
+			var status syscall.WaitStatus
+			pid, err := syscall.Wait4(p.Pid, &status, syscall.WNOHANG, nil)
+			if err != nil && !errors.Is(err, syscall.EINTR) {
+				t.Fatal(err)
+			}
+			if pid == p.Pid {
+				break
+			}
+			listener.Wait(time.Time{})
+			drain()
+		}
+		_ = p.Release()
+	}
+}
+
+// Signals of all threads at once: none is lost, and Go's own go on.
+func TestStorm(t *testing.T) {
+	drain()
+	const rounds = 300
+	var busy sync.WaitGroup
+	stop := make(chan struct{})
+	for range 3 {
+		busy.Go(func() { // the stacks of these grow and move meanwhile
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					deep(100)
+				}
+			}
+		})
+	}
+	for range rounds {
+		kill(t, unix.SIGUSR1)
+		kill(t, unix.SIGUSR2)
+		collectUntil(t, unix.SIGUSR1, unix.SIGUSR2)
+	}
+	close(stop)
+	busy.Wait()
+}
+
+func deep(n int) int {
+	var room [128]byte
+	if n == 0 {
+		return int(room[0])
+	}
+	return deep(n-1) + int(room[n%128])
+}
+
+func BenchmarkSignal(b *testing.B) {
+	drain()
+	for b.Loop() {
+		_ = syscall.Kill(os.Getpid(), unix.SIGUSR1)
+		listener.Wait(time.Time{})
+		drain()
+	}
+}

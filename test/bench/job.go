@@ -1,0 +1,160 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/nss"
+)
+
+// benchUser is who the jobs run as: as root nobody, who is everywhere and needs
+// no account made for the purpose.
+func benchUser() (*nss.User, error) {
+	if uid := os.Getuid(); uid != 0 {
+		return nss.System().UserID(uint32(uid))
+	}
+	return nss.System().User("nobody")
+}
+
+// maker makes job directories like those that a daemon starts a shepherd in.
+type maker struct {
+	root string
+	user *nss.User
+	last int
+}
+
+// madeJob is a job that can be started.
+type madeJob struct {
+	dir         *jobdir.Dir
+	cwd, tmpdir string
+}
+
+// command is a job's program and what is run around it.
+type command struct {
+	argv       []string
+	procedures bool // prolog and epilog
+}
+
+func (m *maker) make(c command) (*madeJob, error) {
+	m.last++
+	d := m.describe(c)
+	path := filepath.Join(m.root, jobdir.DirName(d.ID))
+	if err := os.Mkdir(path, 0o755); err != nil {
+		return nil, err
+	}
+	dir, err := jobdir.OpenDir(path)
+	if err != nil {
+		return nil, err
+	}
+	j := &madeJob{dir, path, d.Tmpdir}
+	if err := m.fill(j, d); err != nil {
+		return nil, errors.Join(err, j.remove())
+	}
+	return j, nil
+}
+
+func (m *maker) fill(j *madeJob, d *job.Description) error {
+	if err := os.Mkdir(d.Tmpdir, 0o700); err != nil {
+		return err
+	}
+	if os.Getuid() == 0 {
+		if err := os.Chown(d.Tmpdir, int(m.user.UID), int(m.user.GID)); err != nil {
+			return err
+		}
+	}
+	config, err1 := jobdir.FormatConfig(d)
+	args, err2 := jobdir.FormatArguments(d.Command.Args)
+	env, err3 := jobdir.FormatEnvironment(d.Environment)
+	hosts, err4 := jobdir.FormatPEHosts([]jobdir.PEHost{{Host: d.Host, Slots: 1, Queue: d.Queue + "@" + d.Host}})
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		return err
+	}
+	return errors.Join(
+		j.dir.WriteFile(jobdir.FileEnvironment, env),
+		j.dir.WriteFile(jobdir.FileArguments, args),
+		j.dir.WriteFile(jobdir.FilePEHosts, hosts),
+		j.dir.WriteFile(jobdir.FileConfig, config),
+	)
+}
+
+// describe is a job of the default queue, submitted with
+// qsub -b y -shell n -o /dev/null -e /dev/null.
+func (m *maker) describe(c command) *job.Description {
+	const queue, host = "all.q", "localhost"
+	id := job.ID{Job: m.last}
+	d := &job.Description{
+		ID: id, Name: "bench", Owner: m.user.Name, Account: "sge",
+		SubmissionTime: time.Unix(time.Now().Unix(), 0),
+		Queue:          queue, Host: host,
+		QueueTmpdir: m.root, Tmpdir: filepath.Join(m.root, jobdir.TmpdirName(id, queue)),
+		Command: job.Command{
+			File: c.argv[0], Args: c.argv[1:], Binary: true, NoShell: true,
+			Shell: "/bin/sh", StartMode: job.PosixCompliant, LoginShell: true,
+		},
+		Cwd:       m.root,
+		HostSlots: 1, Limits: job.Unlimited(),
+		ScriptTimeout: 2 * time.Minute,
+		NotifyKill:    job.Notification{Kind: job.NotifyDefault},
+		NotifySusp:    job.Notification{Kind: job.NotifyDefault},
+		InheritEnv:    true, AddGroupKill: true,
+	}
+	for i, path := range []string{"/dev/null", "/dev/null", "/dev/null"} {
+		d.Streams[i].Path = path
+	}
+	if c.procedures {
+		d.Prolog, d.Epilog = "/bin/true $job_id $job_owner", "/bin/true $job_id $job_owner"
+	}
+	if os.Getuid() == 0 {
+		d.AddGroupID = 1<<30 + m.last%1000
+	}
+	d.Environment = m.environment(d)
+	return d
+}
+
+func (m *maker) environment(d *job.Description) []string {
+	number := strconv.Itoa(d.ID.Job)
+	return []string{
+		"TERM=", "PATH=" + d.Tmpdir + ":/usr/local/bin:/bin:/usr/bin", "REQNAME=" + d.Name, "REQUEST=" + d.Name,
+		"HOME=" + m.user.Home, "SHELL=" + m.user.Shell, "USER=" + d.Owner, "LOGNAME=" + d.Owner, "JOB_NAME=" + d.Name,
+		"JOB_SCRIPT=" + d.Command.File, "SGE_BINARY_PATH=/usr/lib/gridengine/lx-amd64", "HOSTNAME=" + d.Host,
+		"QUEUE=" + d.Queue, "JOB_ID=" + number, "ENVIRONMENT=BATCH", "ARC=lx-amd64", "NQUEUES=1", "NSLOTS=1",
+		"NHOSTS=1", "RESTARTED=0", "TMPDIR=" + d.Tmpdir, "TMP=" + d.Tmpdir, "SGE_O_HOME=" + m.user.Home,
+		"SGE_O_LOGNAME=" + d.Owner, "SGE_O_PATH=/usr/local/bin:/usr/bin:/bin", "SGE_O_SHELL=/bin/sh",
+		"SGE_O_HOST=" + d.Host, "SGE_O_WORKDIR=" + d.Cwd, "SGE_CELL=default", "SGE_TASK_ID=undefined",
+		"SGE_TASK_FIRST=undefined", "SGE_TASK_LAST=undefined", "SGE_TASK_STEPSIZE=undefined",
+		"SGE_ARCH=lx-amd64", "SGE_ROOT=/var/lib/gridengine", "SGE_ACCOUNT=sge",
+		"SGE_JOB_SPOOL_DIR=" + filepath.Join(m.root, jobdir.DirName(d.ID)),
+	}
+}
+
+// check tells whether the job has run and ended well.
+func (j *madeJob) check() error {
+	failed, done, err := j.dir.ExitStatus()
+	switch {
+	case err != nil:
+		return err
+	case !done:
+		return errors.New("the shepherd has not written an exit status")
+	case failed != 0:
+		reason, _ := j.dir.FirstError()
+		return fmt.Errorf("the shepherd has failed with %d: %s", failed, reason)
+	}
+	u, err := j.dir.Usage()
+	switch {
+	case err != nil:
+		return err
+	case u == nil:
+		return errors.New("the shepherd has not run the job")
+	}
+	return nil
+}
+
+func (j *madeJob) remove() error {
+	return errors.Join(j.dir.Close(), os.RemoveAll(j.cwd), os.RemoveAll(j.tmpdir))
+}

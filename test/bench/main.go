@@ -1,0 +1,169 @@
+// Command bench measures what a supervisor costs each job: the time of one
+// lifecycle around /bin/true, and the memory, processor time and context
+// switches of many that wait for a job to end. Everything is measured in one
+// run, in turns, beside the least that the machine can do (see floor.go) and
+// beside the original sge_shepherd where it is installed: on a busy machine only
+// ratios of one run mean something.
+//
+// As root the jobs run as user nobody, otherwise as whoever calls it. What the
+// machine lacks is left out with the reason.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+type options struct {
+	runs      int
+	jobs      int
+	idle      time.Duration
+	dir       string
+	json      string
+	original  string
+	shepherds builds
+}
+
+// builds are executables of our shepherd to compare, as NAME=PATH.
+type builds []struct{ name, path string }
+
+func (b *builds) String() string { return "" }
+
+func (b *builds) Set(s string) error {
+	name, path, ok := strings.Cut(s, "=")
+	if !ok {
+		name, path = "sge_shepherd-go", s
+	}
+	path, err := filepath.Abs(path)
+	*b = append(*b, struct{ name, path string }{name, path})
+	return err
+}
+
+func main() {
+	var o options
+	flag.IntVar(&o.runs, "n", 200, "measure each lifecycle `N` times; 0 for not at all")
+	flag.IntVar(&o.jobs, "jobs", 200, "measure the memory of `N` shepherds at once; 0 for not at all")
+	flag.DurationVar(&o.idle, "idle", 10*time.Second, "how long these are watched while their jobs sleep")
+	flag.StringVar(&o.dir, "dir", "", "where job directories are made (a temporary directory)")
+	flag.StringVar(&o.json, "json", "", "write the results to `FILE` as well")
+	flag.StringVar(&o.original, "original", "/usr/lib/gridengine/sge_shepherd", "the original's shepherd")
+	flag.Var(&o.shepherds, "shepherd", "an executable of ours, [NAME=]PATH, instead of a fresh build; repeat it to compare several")
+	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "bench: unexpected argument %q\n", flag.Arg(0))
+		os.Exit(2)
+	}
+	if err := run(o); err != nil {
+		fmt.Fprintf(os.Stderr, "bench: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(o options) (err error) {
+	// The one thread that starts and waits for everything: moving between
+	// threads would be measured, too.
+	runtime.LockOSThread()
+	// Ctrl-C must not leave hundreds of processes behind.
+	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
+	defer stop()
+	// What an ordinary daemon is started with. The original closes every
+	// descriptor that it might have, so that its time depends on this limit.
+	if err := setOpenFiles(1024); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(o.dir, "execd-bench-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if err := os.Chmod(dir, 0o755); err != nil { // the job's user goes through it
+		return err
+	}
+
+	r := newReport()
+	if len(o.shepherds) == 0 {
+		path := filepath.Join(dir, "sge_shepherd-go")
+		if err := build(ctx, path); err != nil {
+			return err
+		}
+		o.shepherds = append(o.shepherds, struct{ name, path string }{"sge_shepherd-go", path})
+	}
+	user, err := benchUser()
+	if err != nil {
+		return err
+	}
+	r.User = user.Name
+	var shepherds []shepherd
+	for _, b := range o.shepherds {
+		shepherds = append(shepherds, shepherd{name: b.name, argv: []string{b.path}, env: []string{"GOMAXPROCS=1"}})
+	}
+	if _, err := os.Stat(o.original); err != nil {
+		r.skip("sge_shepherd", err)
+	} else {
+		shepherds = append(shepherds, shepherd{name: "sge_shepherd", argv: []string{o.original, "-bg"}})
+	}
+	for i := range shepherds {
+		if err := r.executable(shepherds[i].name, shepherds[i].argv[0]); err != nil {
+			return err
+		}
+	}
+
+	jobs := &maker{root: dir, user: user}
+	if o.runs > 0 {
+		if err := measureLifecycles(ctx, r, jobs, shepherds, o.runs); err != nil {
+			return err
+		}
+	}
+	if o.jobs > 0 {
+		for _, s := range shepherds {
+			if err := measureFootprint(ctx, r, jobs, s, o.jobs, o.idle); err != nil {
+				return err
+			}
+		}
+	}
+	r.print(os.Stdout)
+	if o.json == "" {
+		return nil
+	}
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(o.json, append(text, '\n'), 0o644)
+}
+
+// build makes our shepherd as `make build` does.
+func build(ctx context.Context, path string) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-trimpath", "-ldflags=-s -w", "-o", path,
+		"github.com/execd-project/execd/cmd/shepherd")
+	cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("cannot build cmd/shepherd: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// setOpenFiles sets the soft limit of descriptors, for us and what we start.
+func setOpenFiles(n uint64) error {
+	var r unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &r); err != nil {
+		return err
+	}
+	r.Cur = min(n, r.Max)
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &r); err != nil {
+		return fmt.Errorf("cannot set the limit of open files to %d: %w", r.Cur, err)
+	}
+	return nil
+}

@@ -1,0 +1,53 @@
+package differential
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/execd-project/execd/internal/testenv"
+	"github.com/execd-project/execd/test/gridengine"
+)
+
+// TestRestartOfExecd ends and starts sge_execd while a job runs under our
+// shepherd. A real execd knows its shepherds again by the name that ps prints:
+// under another name it declares the job dead, and puts the host into error
+// state, while the job goes on.
+func TestRestartOfExecd(t *testing.T) {
+	testenv.Require(t, testenv.Root, testenv.GridEngine)
+	cell := gridengine.Start(t, gridengine.Config{Shepherd: shepherdUnderTest(t)})
+	if err := cell.AddQueues(gridengine.Queue{Name: "all.q"}); err != nil {
+		t.Fatal(err)
+	}
+	job, err := cell.Submit("alice", "-b", "y", "/bin/sleep", "600")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := cell.JobPID(job, 0, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := cell.StopExecd(); err != nil {
+			t.Fatal(err)
+		}
+		if err := cell.StartExecd(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	states, err := cell.JobStates()
+	if err != nil || states[job] != "r" || cell.ProcessState(pid) == "" {
+		t.Errorf("the job's state is %q (%v), its process's %q; want a running job\n%s",
+			states[job], err, cell.ProcessState(pid), complaints(cell.Messages()))
+	}
+	// The new execd has to reach the shepherd that it did not start. That the
+	// job has ended it notices only with a look once a minute.
+	if _, err := cell.User("alice", "qdel", strconv.Itoa(job)); err != nil {
+		t.Fatal(err)
+	}
+	if err := cell.Poll(time.Minute, "the job's process has ended", func() (bool, error) {
+		return cell.ProcessState(pid) == "", nil
+	}); err != nil {
+		t.Error(err)
+	}
+}
