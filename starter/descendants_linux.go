@@ -134,7 +134,7 @@ func childrenOf(pid int) []int {
 		if errors.Is(err, fs.ErrNotExist) && exists(task) {
 			return childrenByScan(pid) // a kernel without CONFIG_PROC_CHILDREN
 		}
-		for _, f := range strings.Fields(string(b)) {
+		for f := range strings.FieldsSeq(string(b)) {
 			list = append(list, atoi(f))
 		}
 	}
@@ -176,8 +176,8 @@ func statField(pid, field int) int {
 		return 0
 	}
 	// The name is in parentheses and may hold anything, these included.
-	s := string(b)
-	f := strings.Fields(s[strings.LastIndexByte(s, ')')+1:])
+	text := string(b)
+	f := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
 	if field >= len(f) {
 		return 0
 	}

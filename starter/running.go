@@ -143,8 +143,8 @@ func (s *Shepherd) exceed(name string, value, measured float64, unit job.Unit, n
 // cpuLimitBehind finds out whether the kernel ended the job for its limit of
 // CPU time: by SIGXCPU at the soft and SIGKILL at the hard one (setrlimit(2)).
 // Its clock for that counts whole ticks, and on a virtual machine the time that
-// others had as well, so that what a process is said to have used may be much
-// less. Half of the limit leaves hardly another reason for these signals.
+// others had as well, so that what a process is said to have used is often less
+// than what the kernel ended it for.
 func (s *Shepherd) cpuLimitBehind(e ending) *exceeded {
 	if !e.status.Signaled() || s.killed {
 		return nil
@@ -154,16 +154,18 @@ func (s *Shepherd) cpuLimitBehind(e ending) *exceeded {
 		if r.Resource != job.CPU {
 			continue
 		}
-		name, limit := "h_cpu", r.Hard
-		if e.status.Signal() == unix.SIGXCPU {
-			if limit = r.Soft; r.Soft != r.Hard {
-				name = "s_cpu"
-			}
-		} else if e.status.Signal() != unix.SIGKILL {
-			return nil
+		reached := func(limit uint64) bool {
+			return limit != unix.RLIM_INFINITY && used >= 0.75*float64(limit)-0.3
 		}
-		if limit != unix.RLIM_INFINITY && used >= float64(limit)/2 {
-			return &exceeded{name, float64(limit), max(used, float64(limit)), job.Seconds, e.at}
+		switch sig := e.status.Signal(); {
+		case sig == unix.SIGKILL && reached(r.Hard):
+			return &exceeded{"h_cpu", float64(r.Hard), max(used, float64(r.Hard)), job.Seconds, e.at}
+		case sig == unix.SIGXCPU && reached(r.Soft):
+			name := "s_cpu"
+			if r.Soft == r.Hard {
+				name = "h_cpu"
+			}
+			return &exceeded{name, float64(r.Soft), max(used, float64(r.Soft)), job.Seconds, e.at}
 		}
 	}
 	return nil

@@ -35,8 +35,8 @@ type floor struct {
 // compiler the floor is written in Go, which costs about 0.15 ms more: ratios
 // to it flatter everybody.
 func newFloor(ctx context.Context, dir string, user *nss.User) (*floor, error) {
-	cc, err := exec.LookPath("cc")
-	if err != nil {
+	cc, _ := exec.LookPath("cc")
+	if cc == "" {
 		return &floor{"floor (Go: no C compiler)", func() (cost, error) { return goFloor(user) }, func() error { return nil }}, nil
 	}
 	bin := filepath.Join(dir, "floor")

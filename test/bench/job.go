@@ -22,17 +22,25 @@ func benchUser() (*nss.User, error) {
 	return nss.System().User("nobody")
 }
 
-// maker makes job directories like those that a daemon starts a shepherd in.
+// maker makes jobs as a daemon does that starts a shepherd for each.
 type maker struct {
-	root string
-	user *nss.User
+	user  *nss.User
+	spool *jobdir.Spool
+	// tmp is the tmpdir of the queue, and the working directory of all jobs.
+	tmp  string
 	last int
 }
 
-// madeJob is a job that can be started.
-type madeJob struct {
-	dir         *jobdir.Dir
-	cwd, tmpdir string
+func newMaker(dir string) (*maker, error) {
+	user, err := benchUser()
+	if err != nil {
+		return nil, err
+	}
+	spool, err := jobdir.OpenSpool(filepath.Join(dir, "spool"))
+	if err != nil {
+		return nil, err
+	}
+	return &maker{user: user, spool: spool, tmp: filepath.Join(dir, "tmp")}, nil
 }
 
 // command is a job's program and what is run around it.
@@ -41,46 +49,35 @@ type command struct {
 	procedures bool // prolog and epilog
 }
 
-func (m *maker) make(c command) (*madeJob, error) {
-	m.last++
-	d := m.describe(c)
-	path := filepath.Join(m.root, jobdir.DirName(d.ID))
-	if err := os.Mkdir(path, 0o755); err != nil {
-		return nil, err
-	}
-	dir, err := jobdir.OpenDir(path)
-	if err != nil {
-		return nil, err
-	}
-	j := &madeJob{dir, path, d.Tmpdir}
-	if err := m.fill(j, d); err != nil {
-		return nil, errors.Join(err, j.remove())
-	}
-	return j, nil
+// madeJob is a job that can be started.
+type madeJob struct {
+	maker  *maker
+	id     job.ID
+	dir    *jobdir.Dir
+	tmpdir jobdir.Tmpdir
 }
 
-func (m *maker) fill(j *madeJob, d *job.Description) error {
-	if err := os.Mkdir(d.Tmpdir, 0o700); err != nil {
-		return err
-	}
-	if os.Getuid() == 0 {
-		if err := os.Chown(d.Tmpdir, int(m.user.UID), int(m.user.GID)); err != nil {
-			return err
+func (m *maker) make(c command) (j *madeJob, err error) {
+	m.last++
+	d := m.describe(c)
+	j = &madeJob{maker: m, id: d.ID}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, j.remove())
 		}
+	}()
+	j.tmpdir, err = jobdir.MakeTmpdir(m.tmp, jobdir.TmpdirName(d.ID, d.Queue), int(m.user.UID), int(m.user.GID))
+	if err != nil {
+		return j, err
 	}
-	config, err1 := jobdir.FormatConfig(d)
-	args, err2 := jobdir.FormatArguments(d.Command.Args)
-	env, err3 := jobdir.FormatEnvironment(d.Environment)
-	hosts, err4 := jobdir.FormatPEHosts([]jobdir.PEHost{{Host: d.Host, Slots: 1, Queue: d.Queue + "@" + d.Host}})
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
-		return err
+	j.dir, err = m.spool.Create(d, jobdir.CreateOptions{
+		Hosts:  []jobdir.PEHost{{Host: d.Host, Slots: 1, Queue: d.Queue + "@" + d.Host}},
+		NoSync: true, // it would be the disk that is measured
+	})
+	if err != nil {
+		return j, err
 	}
-	return errors.Join(
-		j.dir.WriteFile(jobdir.FileEnvironment, env),
-		j.dir.WriteFile(jobdir.FileArguments, args),
-		j.dir.WriteFile(jobdir.FilePEHosts, hosts),
-		j.dir.WriteFile(jobdir.FileConfig, config),
-	)
+	return j, j.dir.WriteTmpdir(j.tmpdir)
 }
 
 // describe is a job of the default queue, submitted with
@@ -92,12 +89,12 @@ func (m *maker) describe(c command) *job.Description {
 		ID: id, Name: "bench", Owner: m.user.Name, Account: "sge",
 		SubmissionTime: time.Unix(time.Now().Unix(), 0),
 		Queue:          queue, Host: host,
-		QueueTmpdir: m.root, Tmpdir: filepath.Join(m.root, jobdir.TmpdirName(id, queue)),
+		QueueTmpdir: m.tmp, Tmpdir: filepath.Join(m.tmp, jobdir.TmpdirName(id, queue)),
 		Command: job.Command{
 			File: c.argv[0], Args: c.argv[1:], Binary: true, NoShell: true,
 			Shell: "/bin/sh", StartMode: job.PosixCompliant, LoginShell: true,
 		},
-		Cwd:       m.root,
+		Cwd:       m.tmp,
 		HostSlots: 1, Limits: job.Unlimited(),
 		ScriptTimeout: 2 * time.Minute,
 		NotifyKill:    job.Notification{Kind: job.NotifyDefault},
@@ -129,7 +126,7 @@ func (m *maker) environment(d *job.Description) []string {
 		"SGE_O_HOST=" + d.Host, "SGE_O_WORKDIR=" + d.Cwd, "SGE_CELL=default", "SGE_TASK_ID=undefined",
 		"SGE_TASK_FIRST=undefined", "SGE_TASK_LAST=undefined", "SGE_TASK_STEPSIZE=undefined",
 		"SGE_ARCH=lx-amd64", "SGE_ROOT=/var/lib/gridengine", "SGE_ACCOUNT=sge",
-		"SGE_JOB_SPOOL_DIR=" + filepath.Join(m.root, jobdir.DirName(d.ID)),
+		"SGE_JOB_SPOOL_DIR=" + m.spool.JobPath(d.ID),
 	}
 }
 
@@ -155,6 +152,15 @@ func (j *madeJob) check() error {
 	return nil
 }
 
+// remove removes what is on disk for the job.
 func (j *madeJob) remove() error {
-	return errors.Join(j.dir.Close(), os.RemoveAll(j.cwd), os.RemoveAll(j.tmpdir))
+	var errs []error
+	if j.tmpdir.Path != "" {
+		user := j.maker.user
+		errs = append(errs, jobdir.RemoveTmpdir(j.tmpdir, jobdir.RemoveOptions{UID: int(user.UID), GID: int(user.GID)}))
+	}
+	if j.dir != nil {
+		errs = append(errs, j.dir.Close(), j.maker.spool.Remove(j.id, jobdir.KeepNone, false))
+	}
+	return errors.Join(errs...)
 }

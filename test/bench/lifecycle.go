@@ -74,8 +74,8 @@ func waitSince(start time.Time, pid int) (cost, error) {
 
 // measureLifecycles takes n measurements of each contender, in turns, so that
 // whatever else the machine does meets all of them alike.
-func measureLifecycles(ctx context.Context, r *report, m *maker, shepherds []shepherd, n int) error {
-	f, err := newFloor(ctx, m.root, m.user)
+func measureLifecycles(ctx context.Context, r *report, m *maker, dir string, shepherds []shepherd, n int) error {
+	f, err := newFloor(ctx, dir, m.user)
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,8 @@ import (
 type report struct {
 	Machine     string       `json:"machine"`
 	User        string       `json:"user"` // who the jobs ran as
+	Directory   string       `json:"directory"`
+	CreateFile  float64      `json:"create_file_us"` // there
 	Executables []executable `json:"executables"`
 	Lifecycles  []lifecycle  `json:"lifecycles"`
 	Footprints  []usage      `json:"footprints"`
@@ -114,7 +116,7 @@ func (r *report) footprint(name string, n int, idle time.Duration, before, after
 func (r *report) print(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	row := func(cells ...string) { fmt.Fprintln(t, strings.Join(cells, "\t")+"\t") }
-	fmt.Fprintf(w, "%s; jobs of user %s\n", r.Machine, r.User)
+	fmt.Fprintf(w, "%s; jobs of user %s in %s, where a new file takes %.0f us\n", r.Machine, r.User, r.Directory, r.CreateFile)
 	if len(r.Lifecycles) > 0 {
 		fmt.Fprint(w, "\nOne lifecycle around /bin/true, milliseconds, measured in turns\n")
 		row("", "median", "p10", "p90", "of floor", "CPU", "runs")

@@ -6,7 +6,7 @@ package differential
 func expectedDifferences() []expectation {
 	var all []expectation
 	for _, table := range [][]expectation{
-		expectedFiles, expectedInjection, expectedProcedureEnvironment, expectedProcedures, expectedFromStdin, expectedMethods,
+		expectedFiles, expectedLimits, expectedInjection, expectedProcedureEnvironment, expectedProcedures, expectedFromStdin, expectedMethods,
 	} {
 		all = append(all, table...)
 	}
@@ -44,6 +44,20 @@ var expectedFiles = []expectation{
 		field: `seen/[^/]+/Processes/\d+/Environ/SGE_BINDING`, cases: `binding to one core`,
 		original: `\(absent\)`, ours: `\d+( \d+)*`,
 		why: "promise: sge_submit(1) names the variable without a condition; the original loses it with INHERIT_ENV=false",
+	},
+}
+
+// expectedLimits are about jobs that a limit has ended.
+var expectedLimits = []expectation{
+	{
+		field: `acct/0\.1/failed`, cases: `too much CPU time, with s_cpu`,
+		original: `100`, ours: `37`,
+		why: "promise: a job that a limit has ended is told from one that somebody killed",
+	},
+	{
+		field: `active/1/(exit_status/content|error/content|usage/(signal|limit|reason))`, cases: `too much CPU time, with s_cpu`,
+		original: `0\n|24||\(absent\)`, ours: `37\n|0|.*s_cpu.*\n?`,
+		why: "as above: which limit it was is in the error text and in the usage",
 	},
 }
 
