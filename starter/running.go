@@ -19,7 +19,8 @@ type running struct {
 	pending   request   // announced by a notification, not yet carried out
 	suspended bool
 	migrating bool
-	inArena   bool // a checkpoint was written on the way out
+	inArena   bool // a checkpoint was written
+	killAfter bool // the job is to be killed behind the checkpoint that is written
 }
 
 // exceeded is a limit that a job has crossed.
