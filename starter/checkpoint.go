@@ -3,6 +3,8 @@ package starter
 import (
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 )
@@ -57,6 +59,7 @@ func (s *Shepherd) checkpoint(now time.Time) {
 	}
 	if actsThroughCommands(c) && c.Command != "" {
 		s.command(checkpointMethod, c.Command)
+		return // which has the signal as $ckpt_signal, if it wants one
 	}
 	if sig, ok := job.ParseSignal(c.Signal); ok {
 		s.trace("checkpoint signal " + job.SignalName(sig))
@@ -65,15 +68,43 @@ func (s *Shepherd) checkpoint(now time.Time) {
 }
 
 // migrate has the job write a last checkpoint and end, so that it can go on
-// elsewhere. The migration command has to end the job itself; where there is
-// none the job is killed and begins again from whatever it has saved.
+// elsewhere. The migration command has to end the job itself. Where there is
+// none the job is killed and begins again from whatever it has saved; where a
+// checkpoint is just being written, behind that. Neither a notification nor the
+// terminate_method has a part in it (checkpoint(5)).
 func (s *Shepherd) migrate() {
 	s.active.migrating = true
-	if c := s.d.Ckpt; c != nil && actsThroughCommands(c) && c.MigrationCommand != "" {
+	c := s.d.Ckpt
+	switch {
+	case s.methodRuns(checkpointMethod):
+		s.trace("ckpt_command is still running: the job is killed behind it")
+		s.active.killAfter = true
+	case c != nil && actsThroughCommands(c) && c.MigrationCommand != "":
 		s.command(migrationMethod, c.MigrationCommand)
+	default:
+		s.signalJob(unix.SIGKILL)
+	}
+}
+
+// checkpointEnded takes note of how a command of the checkpoint object ended.
+func (s *Shepherd) checkpointEnded(name string, status int) {
+	a := s.active
+	if a == nil {
 		return
 	}
-	s.carryOut(requestKill)
+	switch name {
+	case checkpointMethod:
+		a.inArena = a.inArena || status == 0
+		if a.killAfter {
+			s.signalJob(unix.SIGKILL)
+		}
+	case migrationMethod:
+		a.inArena = a.inArena || status == 0
+		if status != 0 && s.ended == nil && a.migrating {
+			s.trace("migr_command has failed: the job goes on here")
+			a.migrating = false
+		}
+	}
 }
 
 // finishCheckpoint tells, by a file, whether the job is to migrate, and cleans
@@ -85,15 +116,23 @@ func (s *Shepherd) finishCheckpoint() {
 	}
 	s.waitMethods() // the verdict of a migration command is part of it
 	if s.active.migrating {
-		content := ""
-		if s.active.inArena {
-			content = "1\n"
-		}
-		if err := s.dir.WriteFile(jobdir.FileCheckpoint, []byte(content)); err != nil {
-			s.trace(err.Error())
-		}
+		s.reportMigration(s.active.inArena)
+		return
 	}
-	if c.CleanCommand != "" && !s.active.migrating {
+	if actsThroughCommands(c) && c.CleanCommand != "" {
 		s.command(cleanMethod, c.CleanCommand)
+		s.waitMethods()
+	}
+}
+
+// reportMigration writes the file that has a real execd requeue the job, and
+// tells it whether there is a checkpoint to be restarted from.
+func (s *Shepherd) reportMigration(inArena bool) {
+	content := ""
+	if inArena {
+		content = "1\n"
+	}
+	if err := s.dir.WriteFile(jobdir.FileCheckpoint, []byte(content)); err != nil {
+		s.trace(err.Error())
 	}
 }

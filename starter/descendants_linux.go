@@ -61,6 +61,17 @@ func (s *Shepherd) stepProcesses(methods bool) []int {
 	if childless() {
 		return nil
 	}
+	list := s.descendants(methods)
+	// A stray that has just died may have left orphans among these.
+	for pid := range s.strays {
+		if deadChild(unix.P_PID, pid) == pid && s.keepOrphans(pid) {
+			list = s.descendants(methods)
+		}
+	}
+	return list
+}
+
+func (s *Shepherd) descendants(methods bool) []int {
 	var list []int
 	seen := map[int]bool{}
 	queue := []int{unix.Getpid()}
@@ -79,19 +90,23 @@ func (s *Shepherd) stepProcesses(methods bool) []int {
 	return list
 }
 
-// keepOrphans makes strays of what a stray leaves behind, as a daemon does on
-// its way into the background. It is called before the dead child is collected:
-// as long as it has its number, so has its session.
-func (s *Shepherd) keepOrphans(dead int) {
+// keepOrphans makes strays of what a dead one leaves behind, as a daemon does on
+// its way into the background, and reports whether there is any. It is called
+// before the dead child is collected: as long as it has its number, so has its
+// session.
+func (s *Shepherd) keepOrphans(dead int) bool {
 	if !s.strays.has(dead) {
-		return
+		return false
 	}
+	found := false
 	session := statField(dead, statSession)
 	for _, child := range childrenOf(unix.Getpid()) {
-		if child != s.awaited && s.methods[child] == "" && statField(child, statSession) == session {
+		if child != s.awaited && s.methods[child] == "" && !s.strays.has(child) && statField(child, statSession) == session {
 			s.strays.add(child)
+			found = true
 		}
 	}
+	return found
 }
 
 // targets are the processes that a signal to the job is for. With

@@ -81,8 +81,11 @@ func (s *Shepherd) receive(sig syscall.Signal) {
 	if s.active == nil {
 		// Prolog and epilog are never disturbed; the job hears of it when it
 		// starts.
+		if r == requestKill || r == requestMigrate {
+			s.killed = true
+			s.elsewhere = r == requestMigrate // the last word counts
+		}
 		s.pending = append(s.pending, r)
-		s.killed = s.killed || r == requestKill || r == requestMigrate
 		return
 	}
 	s.apply(r)
@@ -118,14 +121,19 @@ func (r request) String() string {
 	return "deliver signal " + job.SignalName(syscall.Signal(r-requestSignal))
 }
 
-// deliverPendingBefore looks at what was asked for while there was no job yet:
-// one that is to end is not started at all.
-func (s *Shepherd) deliverPendingBefore() {
+// jobIsWanted looks at what was asked for while there was no job yet: one that
+// is to end is not started at all, and neither is what prepares it.
+func (s *Shepherd) jobIsWanted() bool {
 	s.reap()
 	s.receiveAll()
-	if s.killed {
-		s.trace("the job is to end: it is not started")
+	if !s.killed {
+		return true
 	}
+	s.trace("the job is to end: it is not started")
+	if s.elsewhere && s.d.Ckpt != nil {
+		s.reportMigration(false)
+	}
+	return false
 }
 
 // deliverPending gives a job that has just started what was kept for it.
@@ -144,6 +152,7 @@ func (s *Shepherd) apply(r request) {
 	switch r {
 	case requestKill:
 		s.killed = true
+		a.migrating = false // it is wanted nowhere any more
 		if time.Since(s.lastKill) < killPause && !s.lastKill.IsZero() {
 			return
 		}
@@ -249,11 +258,9 @@ func (s *Shepherd) method(name, value string, byDefault syscall.Signal) {
 
 // command starts a method command, unless the same is still running.
 func (s *Shepherd) command(name, line string) {
-	for _, running := range s.methods {
-		if running == name {
-			s.trace(name + " is still running: not started again")
-			return
-		}
+	if s.methodRuns(name) {
+		s.trace(name + " is still running: not started again")
+		return
 	}
 	child, err := s.startMethod(name, line)
 	if err != nil {
@@ -262,6 +269,15 @@ func (s *Shepherd) command(name, line string) {
 	}
 	s.methods[child.PID] = name
 	s.methodChildren[child.PID] = child
+}
+
+func (s *Shepherd) methodRuns(name string) bool {
+	for _, running := range s.methods {
+		if running == name {
+			return true
+		}
+	}
+	return false
 }
 
 // methodTimeout is how long a method command may go on when the job has ended,
@@ -301,7 +317,5 @@ func (s *Shepherd) methodEnded(pid int, name string, status syscall.WaitStatus) 
 		return
 	}
 	s.trace(name + " " + describeEnd(status))
-	if name == migrationMethod && s.active != nil {
-		s.active.inArena = exitStatus(status) == 0
-	}
+	s.checkpointEnded(name, exitStatus(status))
 }

@@ -19,7 +19,8 @@ type running struct {
 	pending   request   // announced by a notification, not yet carried out
 	suspended bool
 	migrating bool
-	inArena   bool // a checkpoint was written on the way out
+	inArena   bool // a checkpoint was written
+	killAfter bool // the job is to be killed behind the checkpoint that is written
 }
 
 // exceeded is a limit that a job has crossed.
@@ -142,7 +143,8 @@ func (s *Shepherd) exceed(name string, value, measured float64, unit job.Unit, n
 // cpuLimitBehind finds out whether the kernel ended the job for its limit of
 // CPU time: by SIGXCPU at the soft and SIGKILL at the hard one (setrlimit(2)).
 // Its clock for that counts whole ticks, and on a virtual machine the time that
-// others had as well, so that what a process is said to have used is often less.
+// others had as well, so that what a process is said to have used is often less
+// than what the kernel ended it for.
 func (s *Shepherd) cpuLimitBehind(e ending) *exceeded {
 	if !e.status.Signaled() || s.killed {
 		return nil
@@ -157,13 +159,13 @@ func (s *Shepherd) cpuLimitBehind(e ending) *exceeded {
 		}
 		switch sig := e.status.Signal(); {
 		case sig == unix.SIGKILL && reached(r.Hard):
-			return &exceeded{"h_cpu", float64(r.Hard), used, job.Seconds, e.at}
+			return &exceeded{"h_cpu", float64(r.Hard), max(used, float64(r.Hard)), job.Seconds, e.at}
 		case sig == unix.SIGXCPU && reached(r.Soft):
 			name := "s_cpu"
 			if r.Soft == r.Hard {
 				name = "h_cpu"
 			}
-			return &exceeded{name, float64(r.Soft), used, job.Seconds, e.at}
+			return &exceeded{name, float64(r.Soft), max(used, float64(r.Soft)), job.Seconds, e.at}
 		}
 	}
 	return nil

@@ -45,6 +45,7 @@ type Shepherd struct {
 	methodChildren map[int]*spawn.Child
 	pending        []request // asked for while there was no job to deliver it to
 	killed         bool      // the job is to be ended
+	elsewhere      bool      // to be started on another host, before it has begun here
 	strays         strays
 	active         *running       // the job while it runs
 	reaped         syscall.Rusage // of everything that was reaped while the job ran

@@ -50,7 +50,7 @@ func (s *Shepherd) steps() {
 	if prolog == stepNotStarted {
 		return
 	}
-	if prolog == stepDone && !s.killed {
+	if prolog == stepDone && s.jobIsWanted() {
 		s.parallelSteps()
 	}
 	s.procedure(stepEpilog)
@@ -65,7 +65,7 @@ func (s *Shepherd) parallelSteps() {
 	if start == stepNotStarted {
 		return
 	}
-	if start == stepDone && !s.killed {
+	if start == stepDone && s.jobIsWanted() {
 		s.job()
 	}
 	s.procedure(stepPEStop)
@@ -194,10 +194,6 @@ func describeEnd(ws syscall.WaitStatus) string {
 
 // job runs the job itself, from its start to the end of its last process.
 func (s *Shepherd) job() {
-	s.deliverPendingBefore()
-	if s.killed {
-		return
-	}
 	child, start, err := s.startJob()
 	if err != nil {
 		s.fail(job.FailedInJobChild, "job: "+err.Error())

@@ -114,12 +114,12 @@ func (s *Shepherd) waitProcedure(c *spawn.Child, name string) ending {
 	return e
 }
 
-// nextDead is a child that has ended and keeps its number until it is collected;
-// 0 if there is none.
-func nextDead() int {
+// deadChild is a child that has ended and keeps its number until it is collected,
+// among those that waitid(2) selects; 0 if there is none.
+func deadChild(idType, id int) int {
 	for {
 		var info unix.Siginfo
-		err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+		err := unix.Waitid(idType, id, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
@@ -135,7 +135,7 @@ func nextDead() int {
 // reap collects every child that has ended.
 func (s *Shepherd) reap() {
 	for {
-		pid := nextDead()
+		pid := deadChild(unix.P_ALL, 0)
 		if pid == 0 {
 			return
 		}

@@ -2,6 +2,7 @@ package shepherd
 
 import (
 	"fmt"
+	"math"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -310,7 +311,7 @@ func TestCPULimit(t *testing.T) {
 				return
 			}
 			j.limited(c.limit, 2, 2, c.status)
-			if u := j.usage(); u.CPU < 1 || u.UserTime+u.SystemTime != u.CPU {
+			if u := j.usage(); u.CPU < 1 || math.Abs(u.UserTime+u.SystemTime-u.CPU) > 1e-5 {
 				t.Errorf("usage says %v s of CPU time, %v + %v", u.CPU, u.UserTime, u.SystemTime)
 			}
 		})

@@ -61,7 +61,7 @@ func (f *fifo) line() string {
 // silent fails if there is a line.
 func (f *fifo) silent() {
 	f.j.t.Helper()
-	f.j.check(f.f.SetReadDeadline(time.Now()))
+	f.j.check(f.f.SetReadDeadline(time.Now().Add(20 * time.Millisecond)))
 	if s, err := f.r.ReadString('\n'); err == nil {
 		f.j.t.Errorf("%s has %q, want nothing", filepath.Base(f.path), s)
 	}
