@@ -1,7 +1,6 @@
 package shepherd
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -48,7 +47,6 @@ type testJob struct {
 	stdin, stdout     *os.File // /dev/null unless set
 
 	cmd    *exec.Cmd
-	stderr bytes.Buffer
 	ended  chan struct{}
 	code   int
 }
