@@ -21,6 +21,9 @@ export EXECD_TEST_REQUIRE
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -s -w -X main.version=$(VERSION)
+# Where transparent huge pages are "always", the first byte of a Go heap takes two
+# megabytes. Of the supervisor one runs per job, with a heap of a tenth of that.
+SHEPHERD_LDFLAGS := $(LDFLAGS) -X runtime.godebugDefault=disablethp=1
 
 TOOL := $(GO) tool -modfile=tools.mod
 TEST := $(GO) run ./test/summary -timeout $(TEST_TIMEOUT) -count=1
@@ -34,7 +37,7 @@ help: ## list the targets
 .PHONY: build
 build: ## build bin/execd and bin/sge_shepherd-go (static, stripped)
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='$(LDFLAGS)' -o bin/execd ./cmd/execd
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='$(LDFLAGS)' -o bin/sge_shepherd-go ./cmd/shepherd
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='$(SHEPHERD_LDFLAGS)' -o bin/sge_shepherd-go ./cmd/shepherd
 
 .PHONY: test
 test: ## run all tests; what the machine lacks is skipped with the reason

@@ -32,7 +32,10 @@ func ParseEnvironment(file string, data []byte) ([]string, error) {
 		if !ok || name == "" {
 			return &SyntaxError{file, line, shorten(name), "expected a line of the form NAME=value"}
 		}
-		vars = append(vars, name+"="+unescape(value))
+		if strings.IndexByte(value, '\\') >= 0 {
+			text = name + "=" + unescape(value)
+		}
+		vars = append(vars, text)
 		return nil
 	})
 	if err != nil {

@@ -121,8 +121,10 @@ func (t *table[T]) build(file string, lines []line) (Text, T, error) {
 		parts, problems := r.readParts(&obj, l)
 		errs = append(errs, problems...)
 		if l.gap && r.breaks == betweenWords {
-			text.warnings = append(text.warnings, &Error{File: l.file, Line: l.number, Attribute: r.name, Value: l.value,
-				Problem: "the line is continued after a comma, so that a blank now follows the comma in the command: qconf breaks lines there, unless SGE_SINGLE_LINE is set"})
+			text.warnings = append(text.warnings, &Error{
+				File: l.file, Line: l.number, Attribute: r.name, Value: l.value,
+				Problem: "the line is continued after a comma, so that a blank now follows the comma in the command: qconf breaks lines there, unless SGE_SINGLE_LINE is set",
+			})
 		}
 		text.entries = append(text.entries, entry{name: r.name, parts: parts, line: l.number, breaks: r.breaks})
 	}

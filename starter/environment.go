@@ -36,26 +36,29 @@ func newEnvironment(lists ...[]string) *environment {
 	e := &environment{list: make([]string, 0, n), at: make(map[string]int, n)}
 	for _, l := range lists {
 		for _, s := range l {
-			name, value, ok := strings.Cut(s, "=")
-			if ok && name != "" {
-				e.set(name, value)
+			if i := strings.IndexByte(s, '='); i > 0 {
+				e.put(s[:i], s)
 			}
 		}
 	}
 	return e
 }
 
-// set adds a variable or replaces its value, and returns its index.
+// set adds a variable or replaces its value, and returns its index. It is called
+// from everywhere: inlined it would be large.
 //
 //go:noinline
-func (e *environment) set(name, value string) int {
+func (e *environment) set(name, value string) int { return e.put(name, name+"="+value) }
+
+// put is set for a variable with its value, NAME=value.
+func (e *environment) put(name, variable string) int {
 	i, ok := e.at[name]
 	if !ok {
 		i = len(e.list)
 		e.at[name] = i
 		e.list = append(e.list, "")
 	}
-	e.list[i] = name + "=" + value
+	e.list[i] = variable
 	return i
 }
 

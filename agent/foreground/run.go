@@ -254,7 +254,7 @@ func (s *session) runTask(spool *jobdir.Spool, id job.ID) (record, int, error) {
 		return record{}, 0, err
 	}
 	if j.Unbound != "" {
-		s.say("job " + id.String() + " runs unbound: " + j.Unbound)
+		s.say("job " + id.String() + " (" + s.request.Name + ") runs unbound: " + j.Unbound)
 	}
 	s.mail(j.Description, job.MailAtBegin, nil)
 	outcome, err := s.supervise(j)
@@ -294,11 +294,7 @@ func (s *session) notices() {
 	for _, w := range s.warnings {
 		s.say("warning: " + w.Error())
 	}
-	words := s.request.Notice()
-	if s.request.Binding != nil {
-		words = append(words, "-binding")
-	}
-	if len(words) > 0 {
+	if words := s.request.Notice(); len(words) > 0 {
 		s.say("accepted without effect on one host: " + strings.Join(words, ", "))
 	}
 	if err := s.checkMailer(); err != nil {

@@ -140,19 +140,16 @@ func (s *session) end(j *launch.Job) error {
 		}
 		return nil
 	}
-	if err := j.Terminate(); err != nil {
-		return err
-	}
 	const again = "; another Ctrl-C ends it at once"
-	switch {
-	case !j.Running():
+	switch procedures := d.Prolog != "" || d.Epilog != "" || d.PE != nil; {
+	case procedures && !j.Running():
 		s.say("waiting for the procedures of the site; another Ctrl-C ends them")
 	case d.Notify > 0 && d.NotifyKill.Kind != job.NotifyNone:
 		s.say("the job is notified and has " + d.Notify.String() + " to end" + again)
 	case d.TerminateMethod != "":
 		s.say("the job is ended by its terminate_method, " + d.TerminateMethod + again)
 	}
-	return nil
+	return j.Terminate()
 }
 
 // suspend suspends the job and ourselves, until the shell resumes us.

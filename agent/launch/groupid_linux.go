@@ -64,7 +64,7 @@ func groupsInUse() (map[int]bool, error) {
 		}
 		_, rest, _ := bytes.Cut(b, []byte("\nGroups:"))
 		line, _, _ := bytes.Cut(rest, []byte("\n"))
-		for _, f := range bytes.Fields(line) {
+		for f := range bytes.FieldsSeq(line) {
 			if gid, err := strconv.Atoi(string(f)); err == nil {
 				used[gid] = true
 			}

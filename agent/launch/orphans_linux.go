@@ -88,7 +88,7 @@ func children(pid int) map[int]bool {
 		if err != nil {
 			continue
 		}
-		for _, f := range bytes.Fields(b) {
+		for f := range bytes.FieldsSeq(b) {
 			if pid, err := strconv.Atoi(string(f)); err == nil {
 				list[pid] = true
 			}

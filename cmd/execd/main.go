@@ -56,8 +56,7 @@ func runJob(args []string) int {
 			fmt.Fprintln(os.Stderr, "execd run:", strings.TrimSuffix(line, "\n"))
 		}
 	}
-	var usageError *foreground.UsageError
-	if errors.As(err, &usageError) {
+	if _, ok := errors.AsType[*foreground.UsageError](err); ok {
 		fmt.Fprintln(os.Stderr, "execd run: see execd run --help")
 	}
 	return status

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -53,11 +54,11 @@ var programs = sync.OnceValue(func() error {
 	flags := []string{"build", "-buildvcs=false", "-trimpath", "-ldflags=-s -w -X main.version=test"}
 	execd := flags
 	if raceEnabled {
-		execd = append(execd[:len(execd):len(execd)], "-race")
+		execd = append(slices.Clip(execd), "-race")
 	}
 	for _, args := range [][]string{
-		append(execd[:len(execd):len(execd)], "-o", base+"/bin/execd", "."),
-		append(flags[:len(flags):len(flags)], "-o", base+"/bin/sge_shepherd-go", "../shepherd"),
+		append(slices.Clip(execd), "-o", base+"/bin/execd", "."),
+		append(slices.Clip(flags), "-o", base+"/bin/sge_shepherd-go", "../shepherd"),
 	} {
 		cmd := exec.Command("go", args...)
 		if out, err := cmd.CombinedOutput(); err != nil {

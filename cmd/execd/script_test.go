@@ -35,20 +35,13 @@ func TestScripts(t *testing.T) {
 }
 
 func runScripts(t *testing.T, m mode, dir string) {
-	work, err := os.MkdirTemp(base, "script-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(work) })
-	if err := os.Chmod(work, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	work := openDir(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 dir,
 		WorkdirRoot:         work,
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
-		Deadline:            time.Now().Add(time.Minute),
+		Deadline:            time.Now().Add(5 * time.Minute),
 		Setup: func(e *testscript.Env) error {
 			if err := executable(e.WorkDir); err != nil {
 				return err
@@ -116,8 +109,7 @@ func cmdRun(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	err = ts.Exec(w.exe, append(words, args[1:]...)...)
 	got := 0
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		got = exit.ExitCode()
 	} else {
 		ts.Check(err)

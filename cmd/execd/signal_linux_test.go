@@ -16,7 +16,7 @@ import (
 )
 
 // patience is how long a test waits for what must happen.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // live is a running command, whose output is read line by line.
 type live struct {
@@ -318,7 +318,6 @@ func fifo(t *testing.T, w *world, name string) {
 	}
 	w.own(t, w.dir+"/"+name)
 }
-
 
 // TestKilled kills execd run while its job runs: the shepherd sees the job
 // through, and the next execd run tells of it and cleans up.

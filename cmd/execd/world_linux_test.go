@@ -44,6 +44,21 @@ const (
 	asRoot             // with --as alice, unless the test says something else
 )
 
+// openDir makes a directory that all users may enter, as they may not those of
+// t.TempDir.
+func openDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp(base, "") //nolint:usetesting // see above
+	if err == nil {
+		t.Cleanup(func() { _ = os.RemoveAll(dir) })
+		err = os.Chmod(dir, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // newWorld makes a world. dir is the test's own directory and exists.
 func newWorld(t testing.TB, m mode, dir string) (*world, error) {
 	w := &world{mode: m, dir: dir, exe: base + "/bin/execd", spool: dir + "/state/execd"}
@@ -56,11 +71,7 @@ func newWorld(t testing.TB, m mode, dir string) (*world, error) {
 		w.user = strings.TrimSpace(string(out))
 		return w, err
 	}
-	etc, err := os.MkdirTemp(base, "etc-")
-	if err != nil {
-		return nil, err
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(etc) })
+	etc := openDir(t)
 	files := map[string]string{
 		"passwd": "root:x:0:0:root:/root:/bin/sh\n" +
 			"daemon:x:1:1:daemon:/:/bin/sh\nlowuid:x:300:20001:user id below min_uid:/:/bin/sh\n" +
@@ -68,9 +79,6 @@ func newWorld(t testing.TB, m mode, dir string) (*world, error) {
 			fmt.Sprintf("alice:x:%d:%d::%s/home:/bin/bash\nbob:x:%d:%d::/:/bin/sh\n", alice, alice, dir, bob, bob),
 		"group":         "root:x:0:\ndaemon:x:1:\nalice:x:20001:\nbob:x:20002:\nstaff:x:30001:alice\n",
 		"nsswitch.conf": "passwd: files\ngroup: files\n",
-	}
-	if err := os.Chmod(etc, 0o755); err != nil {
-		return nil, err
 	}
 	binds := []string{etc + "/spool:/var/spool"}
 	for name, text := range files {
@@ -145,15 +153,7 @@ func inWorld(t *testing.T, m mode) *world {
 	if m == asRoot || os.Getuid() == 0 {
 		testenv.Require(t, testenv.Root)
 	}
-	dir, err := os.MkdirTemp(base, "test-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	w, err := newWorld(t, m, dir)
+	w, err := newWorld(t, m, openDir(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -84,10 +84,14 @@ func TestShepherdImports(t *testing.T) {
 	}
 }
 
+// What the runtime of the supervisor is told at link time: see Makefile.
+const shepherdRuntime = "disablethp=1"
+
 func TestShepherdSize(t *testing.T) {
 	root := moduleRoot(t)
 	bin := filepath.Join(t.TempDir(), "shepherd")
-	cmd := goCommand(t, root, "build", "-buildvcs=false", "-trimpath", "-ldflags=-s -w", "-o", bin, "./cmd/shepherd")
+	const setting = "-X runtime.godebugDefault=" + shepherdRuntime
+	cmd := goCommand(t, root, "build", "-buildvcs=false", "-trimpath", "-ldflags=-s -w "+setting, "-o", bin, "./cmd/shepherd")
 	cmd.Env = append(cmd.Env, "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
 	output(t, cmd)
 	info, err := os.Stat(bin)
@@ -97,6 +101,14 @@ func TestShepherdSize(t *testing.T) {
 	t.Attr("shepherd-bytes", fmt.Sprint(info.Size()))
 	if info.Size() > maxShepherdSize {
 		t.Errorf("the stripped supervisor has %d bytes; at most %d are allowed", info.Size(), maxShepherdSize)
+	}
+
+	// The linker says nothing about a variable that is not there.
+	if b, err := os.ReadFile(bin); err != nil || !bytes.Contains(b, []byte(shepherdRuntime)) {
+		t.Errorf("the supervisor does not contain %q (%v): does the runtime still have godebugDefault?", shepherdRuntime, err)
+	}
+	if b, err := os.ReadFile(filepath.Join(root, "Makefile")); err != nil || !bytes.Contains(b, []byte(setting)) {
+		t.Errorf("the Makefile does not contain %q (%v)", setting, err)
 	}
 }
 

@@ -154,7 +154,8 @@ func run(o options) (err error) {
 
 // build makes our shepherd as `make build` does.
 func build(ctx context.Context, path string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-trimpath", "-ldflags=-s -w", "-o", path,
+	const ldflags = "-s -w -X runtime.godebugDefault=disablethp=1"
+	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-trimpath", "-ldflags="+ldflags, "-o", path,
 		"github.com/execd-project/execd/cmd/shepherd")
 	cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {

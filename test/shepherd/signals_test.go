@@ -599,7 +599,8 @@ func TestRequestsBeforeTheJob(t *testing.T) {
 			"prolog", func(j *testJob) { j.signal(unix.SIGTTOU) }, []string{"prolog", "epilog"}, nil,
 		},
 		"STOP during prolog": {
-			"prolog", func(j *testJob) { j.order(unix.SIGSTOP) }, []string{"prolog", "pe_start", "pe_stop", "epilog"},
+			"prolog", func(j *testJob) { j.order(unix.SIGSTOP) },
+			[]string{"prolog", "pe_start", "pe_stop", "epilog"},
 			func(j *counted) {
 				// Before its program, even: it has no label yet.
 				await(j.t, "the job to be stopped", func() bool {
@@ -616,11 +617,13 @@ func TestRequestsBeforeTheJob(t *testing.T) {
 				j.order(unix.SIGSTOP)
 				j.traced("asked to suspend")
 				j.signal(unix.SIGCONT)
-			}, []string{"prolog", "pe_start", "pe_stop", "epilog"},
+			},
+			[]string{"prolog", "pe_start", "pe_stop", "epilog"},
 			func(j *counted) { j.awaitReady(); j.quit() },
 		},
 		"KILL during epilog": {
-			"epilog", func(j *testJob) { j.signal(unix.SIGTSTP) }, []string{"prolog", "pe_start", "pe_stop", "epilog"},
+			"epilog", func(j *testJob) { j.signal(unix.SIGTSTP) },
+			[]string{"prolog", "pe_start", "pe_stop", "epilog"},
 			func(j *counted) { j.awaitReady(); j.order(unix.SIGQUIT) },
 		},
 	} {
