@@ -58,43 +58,66 @@ func TestCollect(t *testing.T) {
 		reason   string // contained
 	}{
 		"a job that went well": {
-			map[string]string{"exit_status": "0\n", "error": "", "usage": usageFile(exited(0))}, exited(0), 0, true, 0, ""},
+			map[string]string{"exit_status": "0\n", "error": "", "usage": usageFile(exited(0))}, exited(0), 0, true, 0, "",
+		},
 		"a job with an exit status of its own": {
-			map[string]string{"exit_status": "0\n", "error": "", "usage": usageFile(exited(3))}, exited(0), 0, true, 3, ""},
+			map[string]string{"exit_status": "0\n", "error": "", "usage": usageFile(exited(3))}, exited(0), 0, true, 3, "",
+		},
 		"death by a signal": {
-			map[string]string{"exit_status": "0\n", "error": "", "usage": usageFile(syscall.WaitStatus(unix.SIGSEGV))}, exited(0),
-			job.FailedAfterJob, true, 139, "died through signal SEGV"},
+			map[string]string{"exit_status": "0\n", "error": "", "usage": usageFile(syscall.WaitStatus(unix.SIGSEGV))},
+			exited(0),
+			job.FailedAfterJob, true, 139, "died through signal SEGV",
+		},
 		"a prolog that failed: there was no job": {
-			map[string]string{"exit_status": "8\n", "error": record("prolog ended with exit status 1")}, exited(8),
-			job.FailedProlog, false, 0, "prolog ended with exit status 1"},
+			map[string]string{"exit_status": "8\n", "error": record("prolog ended with exit status 1")},
+			exited(8),
+			job.FailedProlog, false, 0, "prolog ended with exit status 1",
+		},
 		"the first of several failures counts": {
-			map[string]string{"exit_status": "8\n15\n", "error": record("first") + record("second")}, exited(8),
-			job.FailedProlog, false, 0, "first"},
+			map[string]string{"exit_status": "8\n15\n", "error": record("first") + record("second")},
+			exited(8),
+			job.FailedProlog, false, 0, "first",
+		},
 		"an epilog that failed after the job": {
-			map[string]string{"exit_status": "15\n", "error": record("epilog ended with exit status 1"), "usage": usageFile(exited(2))}, exited(15),
-			job.FailedEpilog, true, 2, "epilog ended with exit status 1"},
+			map[string]string{"exit_status": "15\n", "error": record("epilog ended with exit status 1"), "usage": usageFile(exited(2))},
+			exited(15),
+			job.FailedEpilog, true, 2, "epilog ended with exit status 1",
+		},
 		"an error without a failure": {
-			map[string]string{"exit_status": "0\n", "error": record("odd"), "usage": usageFile(exited(0))}, exited(0),
-			job.FailedErrorFile, true, 0, "odd"},
+			map[string]string{"exit_status": "0\n", "error": record("odd"), "usage": usageFile(exited(0))},
+			exited(0),
+			job.FailedErrorFile, true, 0, "odd",
+		},
 		"no verdict, and a shepherd that was killed": {
-			map[string]string{"exit_status": "", "error": ""}, syscall.WaitStatus(unix.SIGKILL),
-			job.FailedNoExitStatus, false, 0, "its shepherd was ended by signal KILL"},
+			map[string]string{"exit_status": "", "error": ""},
+			syscall.WaitStatus(unix.SIGKILL),
+			job.FailedNoExitStatus, false, 0, "its shepherd was ended by signal KILL",
+		},
 		"no verdict, but the shepherd has said it": {
-			map[string]string{"exit_status": "", "error": ""}, exited(11), job.FailedInJobChild, false, 0, ""},
+			map[string]string{"exit_status": "", "error": ""}, exited(11), job.FailedInJobChild, false, 0, "",
+		},
 		"no verdict at all": {
-			map[string]string{"exit_status": "", "error": ""}, exited(0), job.FailedNoExitStatus, false, 0, "has not written down"},
+			map[string]string{"exit_status": "", "error": ""}, exited(0), job.FailedNoExitStatus, false, 0, "has not written down",
+		},
 		"nothing at all": {
-			nil, exited(0), job.FailedBeforeProlog, false, 0, ""},
+			nil, exited(0), job.FailedBeforeProlog, false, 0, "",
+		},
 		"a verdict that is no number": {
-			map[string]string{"exit_status": "x\n", "error": ""}, exited(0), job.FailedNoExitStatus, false, 0, ""},
+			map[string]string{"exit_status": "x\n", "error": ""}, exited(0), job.FailedNoExitStatus, false, 0, "",
+		},
 		"a good end without a job: it was to end before it began": {
-			map[string]string{"exit_status": "0\n", "error": ""}, exited(0), job.FailedAfterJob, false, 0, "was ended before it began"},
+			map[string]string{"exit_status": "0\n", "error": ""}, exited(0), job.FailedAfterJob, false, 0, "was ended before it began",
+		},
 		"a job that migrates": {
-			map[string]string{"exit_status": "0\n", "error": "", "usage": usageFile(syscall.WaitStatus(unix.SIGKILL)), "checkpointed": "1\n"}, exited(0),
-			job.FailedMigrate, true, 137, ""},
+			map[string]string{"exit_status": "0\n", "error": "", "usage": usageFile(syscall.WaitStatus(unix.SIGKILL)), "checkpointed": "1\n"},
+			exited(0),
+			job.FailedMigrate, true, 137, "",
+		},
 		"a job for which something was missing": {
-			map[string]string{"exit_status": "0\n", "error": "", "usage": usageFile(exited(0)), "noresources": ""}, exited(0),
-			job.FailedReschedule, true, 0, ""},
+			map[string]string{"exit_status": "0\n", "error": "", "usage": usageFile(exited(0)), "noresources": ""},
+			exited(0),
+			job.FailedReschedule, true, 0, "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := jobWith(t, c.files)

@@ -46,9 +46,9 @@ type testJob struct {
 	extraFiles        []*os.File
 	stdin, stdout     *os.File // /dev/null unless set
 
-	cmd    *exec.Cmd
-	ended  chan struct{}
-	code   int
+	cmd   *exec.Cmd
+	ended chan struct{}
+	code  int
 }
 
 // newJob makes a job that runs script, as a script of the shell's in unix_behavior.
