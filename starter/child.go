@@ -74,6 +74,9 @@ func (s *Shepherd) startJob() (*spawn.Child, time.Time, error) {
 	f.open(p, env, s.d.Cwd)
 	p.Exec(candidates(inv.program, searchPath(env)), inv.argv)
 
+	if err := s.dir.Reserve(jobdir.FileUsage, reserved); err != nil {
+		return nil, time.Time{}, err
+	}
 	if s.d.AddGroupID != 0 {
 		if err := s.dir.WriteNumber(jobdir.FileAddGroupID, s.d.AddGroupID); err != nil {
 			return nil, time.Time{}, err
