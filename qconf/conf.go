@@ -261,8 +261,10 @@ func ParseLocal(host, file string, data []byte) (*Local, error) {
 	errs = append(errs, more...)
 	for _, l := range lines {
 		if !confTable.rows[confTable.index(l.name)].local {
-			errs = append(errs, &Error{File: file, Line: l.number, Attribute: l.name, Value: l.value,
-				Problem: "is a global parameter, which the configuration of a host cannot have"})
+			errs = append(errs, &Error{
+				File: file, Line: l.number, Attribute: l.name, Value: l.value,
+				Problem: "is a global parameter, which the configuration of a host cannot have",
+			})
 		}
 	}
 	return newLocal(host, file, lines, errs)

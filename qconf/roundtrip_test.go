@@ -15,7 +15,8 @@ import (
 func readBack(t interface {
 	Errorf(string, ...any)
 	Helper()
-}, kind string, text Text) {
+}, kind string, text Text,
+) {
 	t.Helper()
 	single := text.Format(SingleLine)
 	for _, style := range []Style{Wrapped, SingleLine} {
@@ -82,7 +83,8 @@ func TestQueuesReadBack(t *testing.T) {
 		"qtype":      rapid.SampledFrom([]string{"NONE", "batch", "INTERACTIVE,BATCH", "interactive"}),
 		"processors": rapid.OneOf(rapid.Just("undefined"), listOf(rapid.StringMatching(`[0-9]{1,2}`))),
 		"subordinate_list": rapid.OneOf(rapid.Just("NONE"), rapid.SampledFrom([]string{
-			"low.q", "low.q=1 , mid.q", "slots=2(a)", "slots=12(a.q:1:sr,bbbbbbbbbbbbbbbbbbbbbbbbbbbb.q:lr c.q:7, dddddddddddddddddddddddd.q:2:lr)"})),
+			"low.q", "low.q=1 , mid.q", "slots=2(a)", "slots=12(a.q:1:sr,bbbbbbbbbbbbbbbbbbbbbbbbbbbb.q:lr c.q:7, dddddddddddddddddddddddd.q:2:lr)",
+		})),
 		"load_thresholds": rapid.SampledFrom([]string{"NONE", "np_load_avg=1.75", "a=1,bbbbbbbbbbbbbbbbbbbbbbbbbb=2 cccccccccccccccccccccccccccc=x , d=3"}),
 	}
 	rapid.Check(t, func(t *rapid.T) {
@@ -181,6 +183,7 @@ func fuzz(f *testing.F, kind string, seeds ...string) {
 func FuzzQueue(f *testing.F) {
 	fuzz(f, "queues", "qname q\nslots 1,[n1=2],[@g=3]\nprolog root@/x a,b,[n=/y [z] \\\n w]\n", "qname q\nsubordinate_list slots=2(a:1:lr,b)\n")
 }
+
 func FuzzConfiguration(f *testing.F) {
 	fuzz(f, "conf", "execd_params A=b;c , d\ngid_range 100-200,300\n", "qmaster_params none,none\nprolog /x a,  b\\\nc")
 }

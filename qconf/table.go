@@ -77,7 +77,7 @@ func (t *table[T]) parse(file string, data []byte) (Text, T, error) {
 func (t *table[T]) match(lines []line) (known []line, errs []error) {
 	first := map[string]int{}
 	for _, l := range lines {
-		problem := ""
+		var problem string
 		switch n, again := first[l.name]; {
 		case t.index(l.name) < 0:
 			problem = fmt.Sprintf("unknown attribute %q of a %s", l.name, t.object)
@@ -121,8 +121,10 @@ func (t *table[T]) build(file string, lines []line) (Text, T, error) {
 		parts, problems := r.readParts(&obj, l)
 		errs = append(errs, problems...)
 		if l.gap && r.breaks == betweenWords {
-			text.warnings = append(text.warnings, &Error{File: l.file, Line: l.number, Attribute: r.name, Value: l.value,
-				Problem: "the line is continued after a comma, so that a blank now follows the comma in the command: qconf breaks lines there, unless SGE_SINGLE_LINE is set"})
+			text.warnings = append(text.warnings, &Error{
+				File: l.file, Line: l.number, Attribute: r.name, Value: l.value,
+				Problem: "the line is continued after a comma, so that a blank now follows the comma in the command: qconf breaks lines there, unless SGE_SINGLE_LINE is set",
+			})
 		}
 		text.entries = append(text.entries, entry{name: r.name, parts: parts, line: l.number, breaks: r.breaks})
 	}

@@ -25,14 +25,22 @@ var (
 	// The original has 7, "before prolog", for a prolog that cannot be started,
 	// and with that takes every queue of the host out of service. It is one
 	// queue's procedure, so it is that queue's error.
-	stepProlog = step{"prolog", func(d *job.Description) string { return d.Prolog },
-		job.FailedProlog, job.FailedProlog, false}
-	stepPEStart = step{"pe_start", func(d *job.Description) string { return d.PE.Start },
-		job.FailedBeforePEStart, job.FailedPEStart, true}
-	stepPEStop = step{"pe_stop", func(d *job.Description) string { return d.PE.Stop },
-		job.FailedBeforePEStop, job.FailedPEStop, true}
-	stepEpilog = step{"epilog", func(d *job.Description) string { return d.Epilog },
-		job.FailedBeforeEpilog, job.FailedEpilog, false}
+	stepProlog = step{
+		"prolog", func(d *job.Description) string { return d.Prolog },
+		job.FailedProlog, job.FailedProlog, false,
+	}
+	stepPEStart = step{
+		"pe_start", func(d *job.Description) string { return d.PE.Start },
+		job.FailedBeforePEStart, job.FailedPEStart, true,
+	}
+	stepPEStop = step{
+		"pe_stop", func(d *job.Description) string { return d.PE.Stop },
+		job.FailedBeforePEStop, job.FailedPEStop, true,
+	}
+	stepEpilog = step{
+		"epilog", func(d *job.Description) string { return d.Epilog },
+		job.FailedBeforeEpilog, job.FailedEpilog, false,
+	}
 )
 
 // result is how a step went.
@@ -114,7 +122,7 @@ func (s *Shepherd) procedure(st step) result {
 	if end.timedOut && end.waiting != 0 {
 		// A fifo that nobody reads, or a file server: what the job has asked
 		// for, and not the procedure, has taken the time.
-		failure := &spawn.Failure{Stage: end.waiting, What: p.argv[0], Errno: syscall.ETIMEDOUT}
+		failure := &spawn.StartError{Stage: end.waiting, What: p.argv[0], Errno: syscall.ETIMEDOUT}
 		if i := int(end.waiting - spawn.StageStdin); i < len(f.inherit) {
 			failure.What = f.path(i)
 		}
@@ -141,7 +149,7 @@ func (s *Shepherd) procedure(st step) result {
 // startFailure is the code for a child that did not become its program. What
 // the job asked for (files, directory, groups) is held against the job whatever
 // step met it first; the rest is for the caller to say.
-func startFailure(f *spawn.Failure, otherwise job.Failed) job.Failed {
+func startFailure(f *spawn.StartError, otherwise job.Failed) job.Failed {
 	switch f.Stage {
 	case spawn.StageStdin, spawn.StageStdout, spawn.StageStderr:
 		return job.FailedOpenOutput
@@ -155,7 +163,7 @@ func startFailure(f *spawn.Failure, otherwise job.Failed) job.Failed {
 	return otherwise
 }
 
-func explain(f *spawn.Failure) string {
+func explain(f *spawn.StartError) string {
 	what := map[spawn.Stage]string{
 		spawn.StageSetup:    "cannot prepare the process: ",
 		spawn.StageLimit:    "cannot set limit ",
@@ -196,6 +204,7 @@ func describeEnd(ws syscall.WaitStatus) string {
 func (s *Shepherd) job() {
 	child, start, err := s.startJob()
 	if err != nil {
+		s.dir.Release(jobdir.FileUsage)
 		s.fail(job.FailedInJobChild, "job: "+err.Error())
 		return
 	}
@@ -206,6 +215,7 @@ func (s *Shepherd) job() {
 		if failure.Stage == spawn.StageExec {
 			code = job.FailedShell
 		}
+		s.dir.Release(jobdir.FileUsage)
 		s.fail(code, "job: "+explain(failure))
 		s.active = nil
 		return

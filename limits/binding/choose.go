@@ -10,7 +10,7 @@ import (
 // Choose chooses cores on a host for a job with the given number of slots
 // there (0 counts as 1), among those that are not in use. It changes nothing:
 // the caller adds the cores of the result to used. A request for nothing gives
-// the zero Binding; a request that cannot be done an error of type *Refused.
+// the zero Binding; a request that cannot be done an error of type *RefusedError.
 func Choose(t topology.Topology, used InUse, r Request, slots int) (Binding, error) {
 	c := chooser{pairs: t.Pairs(), used: used, request: r}
 	var cores []topology.Pair
@@ -48,11 +48,11 @@ type chooser struct {
 }
 
 func (c chooser) refuse(why Reason, detail string) error {
-	return &Refused{Request: c.request.String(), Reason: why, Detail: detail}
+	return &RefusedError{Request: c.request.String(), Reason: why, Detail: detail}
 }
 
 func (c chooser) refuseCore(why Reason, core topology.Pair) error {
-	return &Refused{Request: c.request.String(), Reason: why, Core: core}
+	return &RefusedError{Request: c.request.String(), Reason: why, Core: core}
 }
 
 // amount checks a number of cores against the host.

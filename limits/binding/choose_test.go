@@ -129,7 +129,7 @@ func TestReasonsOfARefusal(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			top, used := host(t, c.host)
 			b, err := Choose(top, used, c.request, 1)
-			var no *Refused
+			var no *RefusedError
 			if !errors.As(err, &no) || no.Reason != c.reason || !strings.Contains(err.Error(), c.text) {
 				t.Errorf("%v on %s: got %v, %v, want %v: %s", c.request, c.host, b.Cores, err, c.reason, c.text)
 			}

@@ -116,14 +116,14 @@ func ParseConfig(text string) (Config, error) {
 
 // Resolve finds the cores on the host: to count them as in use after a
 // restart, or to bind the job in a supervisor that the original's execd has
-// started. No binding gives the zero Binding. An error is of type *Refused.
+// started. No binding gives the zero Binding. An error is of type *RefusedError.
 //
 // For linear and striding entries the cores in lower case are what execd
 // accounts, and these are used: the first core of a striding entry is wrong
 // in the original (the socket's number stands for the core's, too).
 func (c Config) Resolve(t topology.Topology) (Binding, error) {
 	refuse := func(why Reason, detail string) (Binding, error) {
-		return Binding{}, &Refused{Request: c.String(), Reason: why, Detail: detail}
+		return Binding{}, &RefusedError{Request: c.String(), Reason: why, Detail: detail}
 	}
 	if c.Strategy == None {
 		return Binding{}, nil
@@ -131,8 +131,10 @@ func (c Config) Resolve(t topology.Topology) (Binding, error) {
 	if c.Shape != nil && !c.Shape.SameHost(t.Shape()) {
 		return refuse(OtherHost, t.Shape().String())
 	}
-	r := Request{Instance: c.Instance, Strategy: c.Strategy, Amount: c.Amount, Step: c.Step,
-		HasStart: true, Socket: c.Start.Socket, Core: c.Start.Core, Pairs: c.Pairs}
+	r := Request{
+		Instance: c.Instance, Strategy: c.Strategy, Amount: c.Amount, Step: c.Step,
+		HasStart: true, Socket: c.Start.Socket, Core: c.Start.Core, Pairs: c.Pairs,
+	}
 	if c.Strategy != Explicit && c.Shape != nil {
 		inUse := c.Shape.InUse()
 		if len(inUse) != c.Amount {
@@ -141,8 +143,7 @@ func (c Config) Resolve(t topology.Topology) (Binding, error) {
 		r = Request{Instance: c.Instance, Strategy: Explicit, Pairs: inUse}
 	}
 	b, err := Choose(t, nil, r, c.Amount)
-	var no *Refused
-	if errors.As(err, &no) {
+	if no, ok := errors.AsType[*RefusedError](err); ok {
 		no.Request = c.String()
 	}
 	if err != nil {

@@ -75,7 +75,7 @@ func TestConfigEntriesOfAnotherHost(t *testing.T) {
 				t.Fatal(err)
 			}
 			b, err := conf.Resolve(top)
-			var no *Refused
+			var no *RefusedError
 			if !errors.As(err, &no) || no.Reason != c.reason || !strings.Contains(err.Error(), c.entry) || len(b.Cores) > 0 {
 				t.Errorf("got %v, %v, want %v", b.Cores, err, c.reason)
 			}

@@ -6,7 +6,7 @@
 // (InUse), and applies the choice by a cpuset or by sched_setaffinity(2).
 //
 // A binding request is a hint: where it cannot be done the job runs, unbound.
-// So a *Refused from Choose is for the log and for whoever asks why, not a
+// So a *RefusedError from Choose is for the log and for whoever asks why, not a
 // failure of the job.
 //
 // Differences from the original:

@@ -72,7 +72,7 @@ func TestJobsNeverShareACore(t *testing.T) {
 				rt.Fatal("choosing changed what is in use")
 			}
 			if err != nil {
-				var no *Refused
+				var no *RefusedError
 				if !errors.As(err, &no) || len(b.Cores) > 0 {
 					rt.Fatalf("got %v with %v", b.Cores, err)
 				}
@@ -149,7 +149,7 @@ func checkBinding(t *rapid.T, top topology.Topology, used InUse, r Request, slot
 }
 
 // checkRefusal tries what was refused the long way round.
-func checkRefusal(t *rapid.T, top topology.Topology, used InUse, r Request, slots int, no *Refused) {
+func checkRefusal(t *rapid.T, top topology.Topology, used InUse, r Request, slots int, no *RefusedError) {
 	n := wanted(r, slots)
 	free := slices.DeleteFunc(top.Pairs(), used.Has)
 	switch no.Reason {
@@ -171,7 +171,7 @@ func checkRefusal(t *rapid.T, top topology.Topology, used InUse, r Request, slot
 		}
 	case TooFewCores:
 		// So it must be on an idle host.
-		var again *Refused
+		var again *RefusedError
 		if _, err := Choose(top, nil, r, slots); !errors.As(err, &again) || again.Reason != TooFewCores {
 			t.Fatalf("%v: too few cores on a busy host, on an idle one %v", r, err)
 		}

@@ -42,9 +42,9 @@ func (r Reason) String() string {
 	}
 }
 
-// Refused is the error of a binding that cannot be done. The original then
+// RefusedError is the error of a binding that cannot be done. The original then
 // runs the job unbound, and so should we.
-type Refused struct {
+type RefusedError struct {
 	Request string // the request or config entry
 	Reason  Reason
 	Core    topology.Pair // for NoSuchCore and CoreInUse
@@ -52,7 +52,7 @@ type Refused struct {
 }
 
 // Error says what was asked for and why it cannot be done.
-func (e *Refused) Error() string {
+func (e *RefusedError) Error() string {
 	s := "cannot bind to cores " + e.Request + ": " + e.Reason.String()
 	if e.Reason == NoSuchCore || e.Reason == CoreInUse {
 		s += ": " + e.Core.String()

@@ -88,18 +88,18 @@ type told struct {
 	what  string
 }
 
-// Failure is why a child did not become the program it should have been.
-type Failure struct {
+// StartError is why a child did not become the program it should have been.
+type StartError struct {
 	Stage Stage
 	What  string // the object of the failed call: a path, or the call's name
 	Errno syscall.Errno
 }
 
 // Error has the form "What: reason".
-func (f *Failure) Error() string { return f.What + ": " + f.Errno.Error() }
+func (f *StartError) Error() string { return f.What + ": " + f.Errno.Error() }
 
 // Unwrap returns the errno.
-func (f *Failure) Unwrap() error { return f.Errno }
+func (f *StartError) Unwrap() error { return f.Errno }
 
 // add is called from everywhere: inlined it would be a tenth of the package.
 //
@@ -130,7 +130,7 @@ func (p *Program) hold(at unsafe.Pointer) uintptr {
 // str prepares a NUL-terminated string that outlives the fork.
 func (p *Program) str(s string) uintptr {
 	if strings.IndexByte(s, 0) >= 0 && p.err == nil {
-		p.err = &Failure{StageSetup, "string with a NUL byte", syscall.EINVAL}
+		p.err = &StartError{StageSetup, "string with a NUL byte", syscall.EINVAL}
 		return 0
 	}
 	const usual = 6 << 10 // an environment and its paths, in one piece
@@ -408,17 +408,17 @@ func (c *Child) Waiting() (Stage, bool) {
 // Failed returns why the child ended before it became the program, or nil when
 // it did become the program. It is to be called once, after the child has been
 // reaped.
-func (c *Child) Failed() *Failure {
+func (c *Child) Failed() *StartError {
 	var r report
 	buf := unsafe.Slice((*byte)(unsafe.Pointer(&r)), unsafe.Sizeof(r))
 	n, err := unix.Read(c.report, buf)
 	_ = unix.Close(c.report)
 	if err != nil || n != len(buf) {
-		return nil
+		return nil //nolint:nilerr // nothing was reported: the pipe was closed by the exec
 	}
 	if r.index < 0 || int(r.index) >= len(c.program.told) {
-		return &Failure{StageExec, "no program", syscall.ENOENT}
+		return &StartError{StageExec, "no program", syscall.ENOENT}
 	}
 	at := c.program.told[r.index]
-	return &Failure{at.stage, at.what, syscall.Errno(r.errno)}
+	return &StartError{at.stage, at.what, syscall.Errno(r.errno)}
 }

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 }
 
 // run starts p and waits for it.
-func run(t *testing.T, p *Program) (syscall.WaitStatus, *Failure) {
+func run(t *testing.T, p *Program) (syscall.WaitStatus, *StartError) {
 	t.Helper()
 	c, err := p.Start()
 	if err != nil {
@@ -116,17 +116,17 @@ func TestFailures(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		build func(*Program)
-		want  Failure
+		want  StartError
 	}{
-		"no such program":                {func(p *Program) { p.Exec([]string{"/no/such"}, []string{"x"}) }, Failure{StageExec, "/no/such", syscall.ENOENT}},
-		"permission beats no such file":  {func(p *Program) { p.Exec([]string{"/no/such", noexec, "/none"}, []string{"x"}) }, Failure{StageExec, noexec, syscall.EACCES}},
-		"missing interpreter":            {func(p *Program) { p.Exec([]string{badInterpreter}, []string{"x"}) }, Failure{StageExec, badInterpreter, syscall.ENOENT}},
-		"no such directory":              {func(p *Program) { p.Chdir("/no/such") }, Failure{StageChdir, "/no/such", syscall.ENOENT}},
-		"output cannot be made":          {func(p *Program) { p.OpenAppend(StageStdout, 1, "/proc/x", "/proc/x/y", nil, nil) }, Failure{StageStdout, "/proc/x", syscall.ENOENT}},
-		"fallback in directory fails":    {func(p *Program) { p.OpenAppend(StageStdout, 1, "/proc", "/proc/x", nil, nil) }, Failure{StageStdout, "/proc/x", syscall.ENOENT}},
-		"a fallback used is not a fault": {func(p *Program) { p.OpenAppend(StageStdout, 1, dir, dir+"/o", nil, nil); p.Chdir("/none") }, Failure{StageChdir, "/none", syscall.ENOENT}},
-		"input cannot be read":           {func(p *Program) { p.OpenRead(StageStdin, 0, "/none") }, Failure{StageStdin, "/none", syscall.ENOENT}},
-		"soft limit above hard":          {func(p *Program) { p.Rlimit(unix.RLIMIT_NOFILE, 10, 5, "RLIMIT_NOFILE") }, Failure{StageLimit, "RLIMIT_NOFILE", syscall.EINVAL}},
+		"no such program":                {func(p *Program) { p.Exec([]string{"/no/such"}, []string{"x"}) }, StartError{StageExec, "/no/such", syscall.ENOENT}},
+		"permission beats no such file":  {func(p *Program) { p.Exec([]string{"/no/such", noexec, "/none"}, []string{"x"}) }, StartError{StageExec, noexec, syscall.EACCES}},
+		"missing interpreter":            {func(p *Program) { p.Exec([]string{badInterpreter}, []string{"x"}) }, StartError{StageExec, badInterpreter, syscall.ENOENT}},
+		"no such directory":              {func(p *Program) { p.Chdir("/no/such") }, StartError{StageChdir, "/no/such", syscall.ENOENT}},
+		"output cannot be made":          {func(p *Program) { p.OpenAppend(StageStdout, 1, "/proc/x", "/proc/x/y", nil, nil) }, StartError{StageStdout, "/proc/x", syscall.ENOENT}},
+		"fallback in directory fails":    {func(p *Program) { p.OpenAppend(StageStdout, 1, "/proc", "/proc/x", nil, nil) }, StartError{StageStdout, "/proc/x", syscall.ENOENT}},
+		"a fallback used is not a fault": {func(p *Program) { p.OpenAppend(StageStdout, 1, dir, dir+"/o", nil, nil); p.Chdir("/none") }, StartError{StageChdir, "/none", syscall.ENOENT}},
+		"input cannot be read":           {func(p *Program) { p.OpenRead(StageStdin, 0, "/none") }, StartError{StageStdin, "/none", syscall.ENOENT}},
+		"soft limit above hard":          {func(p *Program) { p.Rlimit(unix.RLIMIT_NOFILE, 10, 5, "RLIMIT_NOFILE") }, StartError{StageLimit, "RLIMIT_NOFILE", syscall.EINVAL}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &Program{}
@@ -169,7 +169,7 @@ func TestFileWithoutInterpreterRunsUnderSh(t *testing.T) {
 func TestSignalStateOfTheChildIsClean(t *testing.T) {
 	// Block and ignore some in the thread that forks, as a parent may have.
 	got := shell(t, t.TempDir()+"/out", `grep -E '^Sig(Blk|Ign)' /proc/self/status`, nil)
-	for _, line := range strings.Split(strings.TrimSpace(got), "\n") {
+	for line := range strings.SplitSeq(strings.TrimSpace(got), "\n") {
 		if !strings.HasSuffix(line, "\t0000000000000000") {
 			t.Errorf("%s", line)
 		}

@@ -1,6 +1,7 @@
 package differential
 
-// limitCases look at the limits set, and run into some of them.
+// limitCases look at the limits set, and run into some of them. None has an
+// h_vmem of a few MB: execd ends such a job when it happens to look at it.
 func limitCases() []jobCase {
 	const show = "#!/bin/sh\ncat /proc/self/limits\n"
 	return []jobCase{
@@ -9,7 +10,6 @@ func limitCases() []jobCase {
 		{name: "the lower one of queue and request counts", queue: attrs("h_vmem", "3G", "h_cpu", "600", "s_fsize", "20M"), opts: []string{"-l", "h_vmem=2G,h_cpu=500,h_fsize=10M"}, script: show},
 		{name: "a soft limit above the hard one", queue: attrs("s_stack", "100M", "h_stack", "50M", "s_fsize", "3G", "h_fsize", "1G"), script: show},
 		{name: "limits below the least that is set", opts: []string{"-l", "h_cpu=1,h_stack=1k,h_fsize=10,h_data=1M,h_rss=1M"}, script: show},
-		{name: "h_vmem below the least that is set", opts: []string{"-l", "h_vmem=1M", "-b", "y", "-shell", "n"}, cmd: []string{"/bin/cat", "/proc/self/limits"}},
 		{name: "limits of a job with three slots", opts: []string{"-pe", "smp", "3", "-l", "h_vmem=2G,h_cpu=100,h_stack=20M,h_fsize=1G,h_data=1G,h_rss=1G,h_core=1M"}, script: show},
 		{name: "limits as powers of 1000 and 1024", opts: []string{"-l", "h_fsize=1m,s_fsize=1000k,h_stack=32000000,h_data=1g"}, script: show},
 		{name: "too much memory", opts: []string{"-l", "h_vmem=50M"}, script: "#!/bin/sh\ndd if=/dev/zero of=/dev/null bs=100M count=1\necho $?\n"},

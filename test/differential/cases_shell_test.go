@@ -37,7 +37,7 @@ func shellCases() []jobCase {
 	return append(cases,
 		jobCase{name: "a script with a #$ line", script: "#!/bin/sh\n#$ -N embedded\n#$ -v FROM_SCRIPT=yes\nPROBE job\n"},
 		jobCase{name: "a script longer than a pipe holds", script: probeScript + longComment(100_000) + "echo end\n"},
-		jobCase{name: "the signals a directly started job ignores and blocks", opts: []string{"-b", "y", "-shell", "n"}, cmd: []string{"/bin/grep", "^Sig", "/proc/self/status"}},
+		jobCase{name: "the signals a directly started job ignores and blocks", opts: []string{"-b", "y", "-shell", "n"}, cmd: []string{"/bin/grep", "^Sig[PBIC]", "/proc/self/status"}},
 		jobCase{name: "the limits a directly started job has", opts: []string{"-b", "y", "-shell", "n"}, cmd: []string{"/bin/cat", "/proc/self/limits"}},
 		jobCase{name: "the descriptors a directly started job has", opts: []string{"-b", "y", "-shell", "n"}, cmd: []string{"/bin/ls", "/proc/self/fd"}},
 		jobCase{name: "a job reads from /dev/null by default", script: "#!/bin/sh\ncat; echo $?\n", queue: attrs("shell_start_mode", "unix_behavior")},

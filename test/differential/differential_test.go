@@ -1,6 +1,7 @@
 package differential
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -85,8 +86,11 @@ func report(t *testing.T, original, other *driver, j *judge) {
 		}
 		t.Errorf("no case shows the expected difference any more: %s", text)
 	}
-	t.Logf("differential: %d jobs compared, %d ends of tasks, %d fields, %d expected differences, %d unexpected",
+	result := fmt.Sprintf("%d jobs compared, %d ends of tasks, %d fields, %d expected differences, %d unexpected",
 		len(original.cases), tasks, fields, meant, len(unexpected))
+	t.Attr("differential", result)
+	t.Logf("the phases took %v with the original and %v with the other", original.took, other.took)
+	t.Log("differential: " + result)
 	names := firstCases(unexpected, 5)
 	if os.Getenv(casesEnv) != "" && len(original.cases) <= 5 {
 		names = nil

@@ -22,6 +22,8 @@ type driver struct {
 	jobs  []int         // job numbers, by case
 	seen  []observation // what is known of the jobs, by case
 
+	took []time.Duration // by phase
+
 	statesMu sync.Mutex
 	states   map[int]string // of qstat
 	statesAt time.Time
@@ -124,6 +126,7 @@ func (d *driver) run(probePath string) error {
 	var errs []error
 	last := slices.MaxFunc(d.cases, func(a, b jobCase) int { return int(a.phase - b.phase) })
 	for p := phaseMain; p <= last.phase; p++ {
+		begun := time.Now()
 		if p != phaseMain && p < phaseHostError {
 			if err := d.configure(p); err != nil {
 				return errors.Join(append(errs, err)...)
@@ -133,6 +136,7 @@ func (d *driver) run(probePath string) error {
 			errs = append(errs, fmt.Errorf("phase %d: %w", p, err))
 		}
 		d.observeActive(p)
+		d.took = append(d.took, time.Since(begun).Round(100*time.Millisecond))
 	}
 	return errors.Join(append(errs, d.observe())...)
 }

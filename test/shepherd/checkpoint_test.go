@@ -72,7 +72,7 @@ func TestCheckpointInterval(t *testing.T) {
 				if last := log[len(log)-1]; !strings.HasPrefix(last, "clean ") {
 					t.Errorf("last came %q", last)
 				}
-				for j.moreLines() { //nolint:revive // each line is an error of its own
+				for j.moreLines() {
 				}
 			}
 			j.expect(0)
@@ -131,13 +131,15 @@ func TestMigration(t *testing.T) {
 			"application-level",
 			func(j *counted) { j.d.Ckpt.MigrationCommand = "/bin/echo migrate >>$LOG; kill -KILL $job_pid" },
 			func(j *counted) { j.signal(unix.SIGTTOU); j.wait() },
-			true, "1\n", []string{"migrate"},
+			true, "1\n",
+			[]string{"migrate"},
 		},
 		"migr_command ends the job and fails": {
 			"cpr",
 			func(j *counted) { j.d.Ckpt.MigrationCommand = "kill -KILL $job_pid; exit 1" },
 			func(j *counted) { j.signal(unix.SIGTTOU); j.wait() },
-			true, "", []string{""},
+			true, "",
+			[]string{""},
 		},
 		"migr_command fails and the job goes on": {
 			"hibernator",
@@ -147,27 +149,32 @@ func TestMigration(t *testing.T) {
 				j.traced("migr_command ended")
 				j.quit()
 			},
-			false, "", []string{"clean"},
+			false, "",
+			[]string{"clean"},
 		},
 		"application-level without a command is killed": {
 			"application-level", nil,
 			func(j *counted) { j.signal(unix.SIGTTOU); j.wait() },
-			true, "", []string{""},
+			true, "",
+			[]string{""},
 		},
 		"transparent is killed": {
 			"transparent", func(j *counted) { j.d.Ckpt.MigrationCommand = "/bin/echo migrate >>$LOG" },
 			func(j *counted) { j.signal(unix.SIGTTOU); j.wait() },
-			true, "", []string{""},
+			true, "",
+			[]string{""},
 		},
 		"userdefined is killed": {
 			"userdefined", nil,
 			func(j *counted) { j.signal(unix.SIGTTOU); j.wait() },
-			true, "", []string{""},
+			true, "",
+			[]string{""},
 		},
 		"killed at once, whatever terminate_method and notify say": {
 			"userdefined", func(j *counted) { j.d.TerminateMethod, j.d.Notify = "SIGTERM", time.Hour },
 			func(j *counted) { j.signal(unix.SIGTTOU); j.wait() },
-			true, "", []string{""},
+			true, "",
+			[]string{""},
 		},
 		"a checkpoint of before is in the arena": {
 			"application-level", func(j *counted) { j.d.Ckpt.Interval = 50 * time.Millisecond },
@@ -176,7 +183,8 @@ func TestMigration(t *testing.T) {
 				j.signal(unix.SIGTTOU)
 				j.wait()
 			},
-			true, "1\n", []string{"checkpoint"},
+			true, "1\n",
+			[]string{"checkpoint"},
 		},
 		"a checkpoint that failed is not": {
 			"application-level", func(j *counted) {
@@ -187,7 +195,8 @@ func TestMigration(t *testing.T) {
 				j.signal(unix.SIGTTOU)
 				j.wait()
 			},
-			true, "", []string{""},
+			true, "",
+			[]string{""},
 		},
 		"while a checkpoint is written the job is killed behind it": {
 			"application-level", func(j *counted) {
@@ -203,7 +212,8 @@ func TestMigration(t *testing.T) {
 				}()
 			},
 			func(j *counted) { j.wait() },
-			true, "1\n", []string{""},
+			true, "1\n",
+			[]string{""},
 		},
 		"a request to end takes it back": {
 			"application-level",
@@ -214,7 +224,8 @@ func TestMigration(t *testing.T) {
 				j.signal(unix.SIGTSTP)
 				j.wait()
 			},
-			false, "", []string{"clean"},
+			false, "",
+			[]string{"clean"},
 		},
 		"a job that ends by itself cleans up": {
 			"application-level", nil, func(j *counted) { j.quit() }, false, "", []string{"clean"},

@@ -389,11 +389,8 @@ func TestNotify(t *testing.T) {
 				j.expectUsage(128+c.signal, c.signal)
 			}
 			j.expect(0)
-			for {
+			for len(j.told.f.Name()) != 0 && j.moreLines() {
 				// What came last and was not asked for above.
-				if len(j.told.f.Name()) == 0 || !j.moreLines() {
-					break
-				}
 			}
 		})
 	}
@@ -599,7 +596,8 @@ func TestRequestsBeforeTheJob(t *testing.T) {
 			"prolog", func(j *testJob) { j.signal(unix.SIGTTOU) }, []string{"prolog", "epilog"}, nil,
 		},
 		"STOP during prolog": {
-			"prolog", func(j *testJob) { j.order(unix.SIGSTOP) }, []string{"prolog", "pe_start", "pe_stop", "epilog"},
+			"prolog", func(j *testJob) { j.order(unix.SIGSTOP) },
+			[]string{"prolog", "pe_start", "pe_stop", "epilog"},
 			func(j *counted) {
 				// Before its program, even: it has no label yet.
 				await(j.t, "the job to be stopped", func() bool {
@@ -616,11 +614,13 @@ func TestRequestsBeforeTheJob(t *testing.T) {
 				j.order(unix.SIGSTOP)
 				j.traced("asked to suspend")
 				j.signal(unix.SIGCONT)
-			}, []string{"prolog", "pe_start", "pe_stop", "epilog"},
+			},
+			[]string{"prolog", "pe_start", "pe_stop", "epilog"},
 			func(j *counted) { j.awaitReady(); j.quit() },
 		},
 		"KILL during epilog": {
-			"epilog", func(j *testJob) { j.signal(unix.SIGTSTP) }, []string{"prolog", "pe_start", "pe_stop", "epilog"},
+			"epilog", func(j *testJob) { j.signal(unix.SIGTSTP) },
+			[]string{"prolog", "pe_start", "pe_stop", "epilog"},
 			func(j *counted) { j.awaitReady(); j.order(unix.SIGQUIT) },
 		},
 	} {
