@@ -411,8 +411,8 @@ func TestNoPasswdEntry(t *testing.T) {
 	w.refuse(t, refusal{args: []string{"-b", "y", "true"}, status: 125, want: []string{`cannot look up uid "4711": unknown`}})
 }
 
-// TestFullDisk fills the file system of the spool before the job, and while it
-// runs.
+// TestFullDisk fills the file system of the spool while a job runs, and before
+// the next one.
 func TestFullDisk(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	w := inWorld(t, asRoot)
@@ -433,7 +433,7 @@ func TestFullDisk(t *testing.T) {
 		}
 	}
 	fifo(t, w, "fifo")
-	job := w.write(t, "job", "#!/bin/sh\necho started\nread x < "+w.dir+"/fifo\nexit 0\n")
+	job := w.write(t, "job", "#!/bin/sh\necho started\nread x < "+w.dir+"/fifo\nexit 4\n")
 
 	l := w.start(t, "--as", "alice", "-cwd", "--json", "out", job)
 	l.expect("^started$")
@@ -441,12 +441,13 @@ func TestFullDisk(t *testing.T) {
 	if err := os.WriteFile(w.dir+"/fifo", []byte("\n"), 0); err != nil {
 		t.Fatal(err)
 	}
-	l.expect(`^execd: job 1 \(job\) .*no space left on device`)
-	l.end(125)
+	// Room for what becomes of it was taken before it began.
+	l.expect(`^execd: job 1 \(job\) ended with exit status 4, after `)
+	l.end(4)
 	w.gone(t)
 	var o outcomeJSON
-	if w.outcome(t, "out", &o); o.Failed == 0 {
-		t.Errorf("outcome %+v: nothing said of what is lost", o)
+	if w.outcome(t, "out", &o); o.Failed != 0 || o.ExitStatus != 4 {
+		t.Errorf("outcome %+v", o)
 	}
 
 	fill()
