@@ -69,7 +69,7 @@ func (s *Shepherd) startJob() (*spawn.Child, time.Time, error) {
 		p.Dup(spawn.StageStdin, fd, 0)
 		f.inherit[0], f.script = true, true
 	}
-	s.become(p, s.owner, s.d.AddGroupID)
+	s.become(p, s.owner, s.additionalGroup())
 	s.bindToUs(p)
 	f.open(p, env, s.d.Cwd)
 	p.Exec(candidates(inv.program, searchPath(env)), inv.argv)
@@ -137,7 +137,7 @@ func (s *Shepherd) startMethod(name, command string) (*spawn.Child, error) {
 	null := output{path: "/dev/null"}
 	f := files{stdin: "/dev/null", out: [2]output{null, null}}
 	p := s.prepare()
-	s.become(p, s.owner, s.d.AddGroupID)
+	s.become(p, s.owner, s.additionalGroup())
 	s.bindToUs(p)
 	f.open(p, env, s.d.Cwd)
 	p.Exec([]string{inv.program}, inv.argv)

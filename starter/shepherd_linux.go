@@ -168,7 +168,7 @@ func (s *Shepherd) begin() {
 		return
 	}
 	s.trace("shepherd started for job " + s.d.ID.String() + " of " + s.d.Owner)
-	owner, err := lookup(s.db, s.d.Owner)
+	owner, err := s.lookupOwner()
 	if err != nil {
 		s.fail(job.FailedInJobChild, err.Error())
 		return
