@@ -438,9 +438,7 @@ func TestFullDisk(t *testing.T) {
 	l := w.start(t, "--as", "alice", "-cwd", "--json", "out", job)
 	l.expect("^started$")
 	fill()
-	if err := os.WriteFile(w.dir+"/fifo", []byte("\n"), 0); err != nil {
-		t.Fatal(err)
-	}
+	w.feed(t, "fifo")
 	// Room for what becomes of it was taken before it began.
 	l.expect(`^execd: job 1 \(job\) ended with exit status 4, after `)
 	l.end(4)
