@@ -151,19 +151,20 @@ func (d *Dir) write(name string, data []byte, sync bool) error {
 	if !plainName(name) {
 		return unix.EINVAL
 	}
-	temp := "." + name + ".new"
-	const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | openFlags
-	fd, err := openat(d.fd, temp, flags, modeOf(name))
-	if errors.Is(err, unix.EEXIST) { // of a writer that was killed
-		if err := unix.Unlinkat(d.fd, temp, 0); err != nil {
-			return err
-		}
+	temp := tempOf(name)
+	const flags = unix.O_WRONLY | unix.O_CREAT | openFlags
+	fd, err := openat(d.fd, temp, flags|unix.O_EXCL, modeOf(name))
+	existed := errors.Is(err, unix.EEXIST) // from Reserve, or a writer that was killed
+	if existed {
 		fd, err = openat(d.fd, temp, flags, modeOf(name))
 	}
 	if err != nil {
 		return err
 	}
 	err = fill(fd, data, modeOf(name), sync)
+	if existed && err == nil {
+		err = unix.Ftruncate(fd, int64(len(data)))
+	}
 	if e := unix.Close(fd); err == nil {
 		err = e // NFS reports a full disk here
 	}
@@ -174,6 +175,36 @@ func (d *Dir) write(name string, data []byte, sync bool) error {
 		_ = unix.Unlinkat(d.fd, temp, 0)
 	}
 	return err
+}
+
+// tempOf is the name under which the next content of a file is written.
+func tempOf(name string) string { return "." + name + ".new" }
+
+// Reserve takes room on the disk for a file that WriteFile will write later, so
+// that it can be written when the disk has become full meanwhile. Where the file
+// system has no such thing nothing is done.
+func (d *Dir) Reserve(name string, size int64) error { return d.reserve(name, tempOf(name), size) }
+
+// ReserveAppend is Reserve for what Append will add to a file. It makes the file
+// when needed.
+func (d *Dir) ReserveAppend(name string, size int64) error { return d.reserve(name, name, size) }
+
+// Release gives back what Reserve has taken and nothing has used.
+func (d *Dir) Release(name string) { _ = unix.Unlinkat(d.fd, tempOf(name), 0) }
+
+func (d *Dir) reserve(name, entry string, size int64) error {
+	fd, st, err := d.open(entry, unix.O_WRONLY|unix.O_CREAT, modeOf(name))
+	if err == nil {
+		err = retry(func() error { return unix.Fallocate(fd, unix.FALLOC_FL_KEEP_SIZE, st.Size, size) })
+		if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
+			err = nil
+		}
+		unix.Close(fd)
+	}
+	if err != nil {
+		return &Error{"reserve room for", d.file(name), err}
+	}
+	return nil
 }
 
 // fill gives a new file its content and, whatever the umask is, its mode.

@@ -54,8 +54,11 @@ func (s *Shepherd) scheduleCheckpoint(now time.Time) {
 func (s *Shepherd) checkpoint(now time.Time) {
 	c := s.d.Ckpt
 	s.scheduleCheckpoint(now)
-	if s.active.suspended {
-		return // nothing new to save, and a stopped process could not
+	switch a := s.active; {
+	case a.suspended: // nothing new to save, and a stopped process could not
+		return
+	case s.killed, a.migrating && !a.migrationFailed: // on its way out
+		return
 	}
 	if actsThroughCommands(c) && c.Command != "" {
 		s.command(checkpointMethod, c.Command)
@@ -100,10 +103,7 @@ func (s *Shepherd) checkpointEnded(name string, status int) {
 		}
 	case migrationMethod:
 		a.inArena = a.inArena || status == 0
-		if status != 0 && s.ended == nil && a.migrating {
-			s.trace("migr_command has failed: the job goes on here")
-			a.migrating = false
-		}
+		a.migrationFailed = status != 0
 	}
 }
 
@@ -115,8 +115,14 @@ func (s *Shepherd) finishCheckpoint() {
 		return
 	}
 	s.waitMethods() // the verdict of a migration command is part of it
-	if s.active.migrating {
-		s.reportMigration(s.active.inArena)
+	a := s.active
+	if a.migrating && a.migrationFailed && !s.ended.status.Signaled() {
+		// It did not end the job, which has come to its own end then.
+		s.trace("migr_command has failed, and the job has ended by itself: it does not migrate")
+		a.migrating = false
+	}
+	if a.migrating {
+		s.reportMigration(a.inArena)
 		return
 	}
 	if actsThroughCommands(c) && c.CleanCommand != "" {

@@ -2,6 +2,7 @@ package starter
 
 import (
 	"errors"
+	"maps"
 	"syscall"
 	"time"
 
@@ -68,11 +69,14 @@ func (s *Shepherd) startJob() (*spawn.Child, time.Time, error) {
 		p.Dup(spawn.StageStdin, fd, 0)
 		f.inherit[0], f.script = true, true
 	}
-	s.become(p, s.owner, s.d.AddGroupID)
+	s.become(p, s.owner, s.additionalGroup())
 	s.bindToUs(p)
 	f.open(p, env, s.d.Cwd)
 	p.Exec(candidates(inv.program, searchPath(env)), inv.argv)
 
+	if err := s.dir.Reserve(jobdir.FileUsage, reserved); err != nil {
+		return nil, time.Time{}, err
+	}
 	if s.d.AddGroupID != 0 {
 		if err := s.dir.WriteNumber(jobdir.FileAddGroupID, s.d.AddGroupID); err != nil {
 			return nil, time.Time{}, err
@@ -118,9 +122,7 @@ func openScript(path string) (int, error) {
 // queue_conf(5) suspend_method), with its pseudo variables expanded.
 func (s *Shepherd) shellCommand(command string, jobPID int) invocation {
 	v := variables{"job_pid": itoa(jobPID)}
-	for name, value := range s.common {
-		v[name] = value
-	}
+	maps.Copy(v, s.common)
 	if c := s.d.Ckpt; c != nil {
 		v["ckpt_dir"], v["ckpt_signal"] = c.Dir, c.Signal
 	}
@@ -135,7 +137,7 @@ func (s *Shepherd) startMethod(name, command string) (*spawn.Child, error) {
 	null := output{path: "/dev/null"}
 	f := files{stdin: "/dev/null", out: [2]output{null, null}}
 	p := s.prepare()
-	s.become(p, s.owner, s.d.AddGroupID)
+	s.become(p, s.owner, s.additionalGroup())
 	s.bindToUs(p)
 	f.open(p, env, s.d.Cwd)
 	p.Exec([]string{inv.program}, inv.argv)

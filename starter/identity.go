@@ -22,6 +22,39 @@ func lookup(db nss.Database, name string) (account, error) {
 	return account{u, groups}, err
 }
 
+// lookupOwner is lookup for the owner of the job, with the group that was the
+// primary one where it was submitted (USE_QSUB_GID of execd_params). It is the
+// submit client that tells which: only a group is taken that the user is in here
+// as well, and that jobs may have.
+func (s *Shepherd) lookupOwner() (account, error) {
+	a, err := lookup(s.db, s.d.Owner)
+	gid := uint32(s.d.QsubGID)
+	if err != nil || gid == 0 || gid == a.GID {
+		return a, err
+	}
+	if !slices.Contains(a.groups, gid) || s.d.QsubGID < s.d.MinGID {
+		s.trace("group " + itoa(s.d.QsubGID) + " of the submission is not used: user " + a.Name +
+			" is not in it on this host, or it is below min_gid")
+		return a, nil
+	}
+	user := *a.User
+	user.GID = gid
+	groups, err := s.db.Groups(user.Name, gid)
+	return account{&user, groups}, err
+}
+
+// mostGroups is how many supplementary groups the kernel takes (NGROUPS_MAX).
+const mostGroups = 65536
+
+// additionalGroup is the group id that marks the processes of the job; 0 where
+// the owner has no room for it and the administrator wants the job all the same.
+func (s *Shepherd) additionalGroup() int {
+	if s.d.SkipGroupLimit && len(s.owner.groups) >= mostGroups {
+		return 0
+	}
+	return s.d.AddGroupID
+}
+
 // becomeRoot undoes that a real execd starts us with the effective ids of its
 // admin user, so that the child may change into any user. Without root's
 // rights there is nothing to undo and nobody else to become.

@@ -13,14 +13,15 @@ import (
 
 // running is the job while it runs.
 type running struct {
-	child     *spawn.Child
-	start     time.Time
-	exceeded  *exceeded // the limit that ends it
-	pending   request   // announced by a notification, not yet carried out
-	suspended bool
-	migrating bool
-	inArena   bool // a checkpoint was written
-	killAfter bool // the job is to be killed behind the checkpoint that is written
+	child           *spawn.Child
+	start           time.Time
+	exceeded        *exceeded // the limit that ends it
+	pending         request   // announced by a notification, not yet carried out
+	suspended       bool
+	migrating       bool
+	inArena         bool // a checkpoint was written
+	migrationFailed bool // migr_command did not end with 0
+	killAfter       bool // the job is to be killed behind the checkpoint that is written
 }
 
 // exceeded is a limit that a job has crossed.

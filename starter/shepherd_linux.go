@@ -123,8 +123,7 @@ func Start(dir *jobdir.Dir, db nss.Database, events *sigwait.Listener) job.Faile
 	if d != nil {
 		code = job.FailedAppError
 	}
-	var syntax *jobdir.SyntaxError
-	if errors.As(err, &syntax) {
+	if _, ok := errors.AsType[*jobdir.SyntaxError](err); ok {
 		code = job.FailedAppError
 	}
 	_ = dir.WriteNumber(jobdir.FilePID, unix.Getpid())
@@ -150,6 +149,10 @@ func Supervise(dir *jobdir.Dir, d *job.Description, db nss.Database, events *sig
 	return s.finish()
 }
 
+// reserved is the room that is kept on the disk for the verdict, and for the
+// usage: what both need at most.
+const reserved = 4096
+
 // begin records that the shepherd is there and prepares what all steps share.
 func (s *Shepherd) begin() {
 	if err := s.takePrivileges(); err != nil {
@@ -160,12 +163,12 @@ func (s *Shepherd) begin() {
 	// Both exist, empty, while the job runs: a shepherd that dies now is told
 	// from one that never was.
 	s.must(s.dir.Append(jobdir.FileError, ""))
-	s.must(s.dir.Append(jobdir.FileExitStatus, ""))
+	s.must(s.dir.ReserveAppend(jobdir.FileExitStatus, reserved))
 	if s.failed != 0 {
 		return
 	}
 	s.trace("shepherd started for job " + s.d.ID.String() + " of " + s.d.Owner)
-	owner, err := lookup(s.db, s.d.Owner)
+	owner, err := s.lookupOwner()
 	if err != nil {
 		s.fail(job.FailedInJobChild, err.Error())
 		return

@@ -204,6 +204,7 @@ func describeEnd(ws syscall.WaitStatus) string {
 func (s *Shepherd) job() {
 	child, start, err := s.startJob()
 	if err != nil {
+		s.dir.Release(jobdir.FileUsage)
 		s.fail(job.FailedInJobChild, "job: "+err.Error())
 		return
 	}
@@ -214,6 +215,7 @@ func (s *Shepherd) job() {
 		if failure.Stage == spawn.StageExec {
 			code = job.FailedShell
 		}
+		s.dir.Release(jobdir.FileUsage)
 		s.fail(code, "job: "+explain(failure))
 		s.active = nil
 		return

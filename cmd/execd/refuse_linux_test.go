@@ -309,6 +309,10 @@ func TestBadInputIsRefusedBeforeAnythingIsMade(t *testing.T) {
 			conf, 125,
 			[]string{`conf/quues: unknown entry of a configuration directory, expected one of .*`},
 		},
+		"a file that cannot be read": {
+			asUser, queueFile("# closed"), conf, 125,
+			[]string{`conf/queues/q: cannot read: open queues/q: permission denied`},
+		},
 		"a configuration that is missing": {
 			asUser, job, conf, 125,
 			[]string{`--conf conf: cannot read the directory: no such file or directory`},
@@ -318,7 +322,12 @@ func TestBadInputIsRefusedBeforeAnythingIsMade(t *testing.T) {
 			t.Parallel()
 			w := inWorld(t, c.mode)
 			for name, text := range c.files {
-				w.write(t, name, text)
+				path := w.write(t, name, text)
+				if strings.Contains(text, "# closed") {
+					if err := os.Chmod(path, 0); err != nil {
+						t.Fatal(err)
+					}
+				}
 			}
 			w.refuse(t, c)
 		})
@@ -434,12 +443,13 @@ func TestFullDisk(t *testing.T) {
 	if err := os.WriteFile(w.dir+"/fifo", []byte("\n"), 0); err != nil {
 		t.Fatal(err)
 	}
-	l.expect(`^execd: job 1 \(job\) .*no space left on device`)
-	l.end(125)
+	// Room for the verdict and the usage was taken before the job was started.
+	l.expect(`^execd: job 1 \(job\) ended with exit status 0`)
+	l.end(0)
 	w.gone(t)
 	var o outcomeJSON
-	if w.outcome(t, "out", &o); o.Failed == 0 {
-		t.Errorf("outcome %+v: nothing said of what is lost", o)
+	if w.outcome(t, "out", &o); o.Failed != 0 || o.ExitStatus != 0 {
+		t.Errorf("outcome %+v: the end of the job was lost", o)
 	}
 
 	fill()

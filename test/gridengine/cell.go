@@ -81,6 +81,7 @@ func Start(t testing.TB, cfg Config) *Cell {
 
 // enter starts process 1 of the cell's namespaces and arranges for its end.
 func (c *Cell) enter() error {
+	resetInternalSignals()
 	cmd := exec.Command("bash", "-c", initScript, "cell-init", c.dir, c.Host)
 	cmd.Env = []string{"PATH=" + rootPath}
 	cmd.SysProcAttr = &syscall.SysProcAttr{
