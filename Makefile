@@ -85,10 +85,13 @@ fuzz: ## run every fuzz test for FUZZTIME (30s)
 	done
 
 .PHONY: install
-install: ## install what `make build` made below PREFIX (/usr/local)
+install: ## install what `make build` made, and the manual, below PREFIX (/usr/local)
 	@test -x bin/execd && test -x bin/sge_shepherd-go || { echo 'nothing to install yet: run make build first' >&2; exit 1; }
 	install -d $(DESTDIR)$(PREFIX)/bin
 	install -m 755 bin/execd bin/sge_shepherd-go $(DESTDIR)$(PREFIX)/bin/
+	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man8
+	install -m 644 docs/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
+	install -m 644 docs/man/*.8 $(DESTDIR)$(PREFIX)/share/man/man8/
 
 .PHONY: clean
 clean: ## remove what was built

@@ -40,7 +40,7 @@ func as(t testing.TB, uid int, f func()) {
 // publicDir is a directory that other users can reach, unlike t.TempDir.
 func publicDir(t testing.TB, mode os.FileMode) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "jobdir-test-")
+	dir, err := os.MkdirTemp("/tmp", "jobdir-test-") //nolint:usetesting // other users must be able to enter it
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,17 +33,18 @@ type LeftError struct {
 }
 
 func (e *LeftError) Error() string {
-	s := "cannot remove " + e.Path + " completely: " + e.Err.Error()
+	var s strings.Builder
+	s.WriteString("cannot remove " + e.Path + " completely: " + e.Err.Error())
 	if len(e.Names) > 0 {
-		s += "; left are "
+		s.WriteString("; left are ")
 		for i, n := range e.Names {
 			if i > 0 {
-				s += ", "
+				s.WriteString(", ")
 			}
-			s += quote(n)
+			s.WriteString(quote(n))
 		}
 	}
-	return s
+	return s.String()
 }
 
 // Unwrap returns the cause.

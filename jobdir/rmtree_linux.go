@@ -135,8 +135,7 @@ func (e *leftError) Unwrap() error { return e.err }
 
 // leftIn puts the name of a directory before what is left in it.
 func leftIn(name string, err error) error {
-	var e *leftError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*leftError](err); ok {
 		return &leftError{name + "/" + e.path, e.err}
 	}
 	return &leftError{name, err}

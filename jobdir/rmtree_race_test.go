@@ -98,7 +98,7 @@ func TestRemoveUnderAttack(t *testing.T) {
 	for range rounds {
 		if !exists(base + "/x") {
 			tmp = makeTmp(t, base, "x")
-			time.Sleep(time.Duration(rand.IntN(2000)) * time.Microsecond) // lets some of it be made
+			time.Sleep(time.Duration(rand.IntN(2000)) * time.Microsecond) //nolint:forbidigo // lets some of it be made; nothing depends on how much
 		}
 		err := RemoveTmpdir(tmp, RemoveOptions{UID: user(), GID: user(), Timeout: timeout})
 		var le *LeftError

@@ -381,7 +381,7 @@ func TestJobNumbers(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-			for _, n := range strings.Fields(string(out)) {
+			for n := range strings.FieldsSeq(string(out)) {
 				count(n)
 			}
 		})

@@ -158,8 +158,7 @@ func TestAllErrorsOfAFileAreReported(t *testing.T) {
 		`queues/all.q:1: slots: "x" is no number, expected one from 0 to 9999999`,
 		`queues/all.q:2: h_rt: "1:2:3:4" has 4 parts, expected hours:minutes:seconds`,
 	)
-	var e *Error
-	if !errors.As(err, &e) {
+	if _, ok := errors.AsType[*Error](err); !ok {
 		t.Error("no *Error in it")
 	}
 }

@@ -77,7 +77,7 @@ func (t *table[T]) parse(file string, data []byte) (Text, T, error) {
 func (t *table[T]) match(lines []line) (known []line, errs []error) {
 	first := map[string]int{}
 	for _, l := range lines {
-		problem := ""
+		var problem string
 		switch n, again := first[l.name]; {
 		case t.index(l.name) < 0:
 			problem = fmt.Sprintf("unknown attribute %q of a %s", l.name, t.object)

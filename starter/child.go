@@ -2,6 +2,7 @@ package starter
 
 import (
 	"errors"
+	"maps"
 	"syscall"
 	"time"
 
@@ -121,9 +122,7 @@ func openScript(path string) (int, error) {
 // queue_conf(5) suspend_method), with its pseudo variables expanded.
 func (s *Shepherd) shellCommand(command string, jobPID int) invocation {
 	v := variables{"job_pid": itoa(jobPID)}
-	for name, value := range s.common {
-		v[name] = value
-	}
+	maps.Copy(v, s.common)
 	if c := s.d.Ckpt; c != nil {
 		v["ckpt_dir"], v["ckpt_signal"] = c.Dir, c.Signal
 	}

@@ -1,6 +1,7 @@
 package starter
 
 import (
+	"maps"
 	"strconv"
 	"strings"
 
@@ -29,9 +30,7 @@ func commonVariables(d *job.Description, sgeRoot, sgeCell string) variables {
 // PE those of its procedures (sge_pe(5)).
 func procedureVariables(d *job.Description, common variables, paths [3]string) variables {
 	v := variables{}
-	for name, value := range common {
-		v[name] = value
-	}
+	maps.Copy(v, common)
 	for i, stream := range []string{"stdin", "stdout", "stderr"} {
 		s := d.Streams[i].Staging
 		v[stream+"_path"] = paths[i]

@@ -123,8 +123,7 @@ func Start(dir *jobdir.Dir, db nss.Database, events *sigwait.Listener) job.Faile
 	if d != nil {
 		code = job.FailedAppError
 	}
-	var syntax *jobdir.SyntaxError
-	if errors.As(err, &syntax) {
+	if _, ok := errors.AsType[*jobdir.SyntaxError](err); ok {
 		code = job.FailedAppError
 	}
 	_ = dir.WriteNumber(jobdir.FilePID, unix.Getpid())

@@ -128,7 +128,7 @@ func (f files) path(i int) string {
 		i = 1
 	}
 	switch {
-	case f.inherit[i] && !(i == 0 && f.script):
+	case f.inherit[i] && (i != 0 || !f.script):
 		return "/dev/" + []string{"stdin", "stdout", "stderr"}[i]
 	case i == 0:
 		return f.stdin

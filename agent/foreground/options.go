@@ -20,7 +20,7 @@ var own = []struct {
 	name, value, help string
 	set               func(o *Options, value string)
 }{
-	{"--conf", "DIR", "configuration: queues/, conf/, pes/, ckpts/, hostgroups/ as qconf -s… prints them (default: built-in)", func(o *Options, v string) { o.Conf = v }},
+	{"--conf", "DIR", "configuration: queues/, conf/, pes/, ckpts/, hostgroups/ as qconf -s... prints them (default: built-in)", func(o *Options, v string) { o.Conf = v }},
 	{"--queue", "NAME", "the queue to run in; may be left out when there is one", func(o *Options, v string) { o.Queue = v }},
 	{"--as", "USER", "run the job as this user (root only)", func(o *Options, v string) { o.As = v }},
 	{"--keep", "", "leave the job directory for inspection", func(o *Options, _ string) { o.Keep = true }},

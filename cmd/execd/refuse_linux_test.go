@@ -309,6 +309,10 @@ func TestBadInputIsRefusedBeforeAnythingIsMade(t *testing.T) {
 			conf, 125,
 			[]string{`conf/quues: unknown entry of a configuration directory, expected one of .*`},
 		},
+		"a file that cannot be read": {
+			asUser, queueFile("# closed"), conf, 125,
+			[]string{`conf/queues/q: cannot read: open queues/q: permission denied`},
+		},
 		"a configuration that is missing": {
 			asUser, job, conf, 125,
 			[]string{`--conf conf: cannot read the directory: no such file or directory`},
@@ -318,7 +322,12 @@ func TestBadInputIsRefusedBeforeAnythingIsMade(t *testing.T) {
 			t.Parallel()
 			w := inWorld(t, c.mode)
 			for name, text := range c.files {
-				w.write(t, name, text)
+				path := w.write(t, name, text)
+				if strings.Contains(text, "# closed") {
+					if err := os.Chmod(path, 0); err != nil {
+						t.Fatal(err)
+					}
+				}
 			}
 			w.refuse(t, c)
 		})

@@ -567,6 +567,14 @@ func TestOutputOfAnotherUser(t *testing.T) {
 	if !strings.HasPrefix(both.String(), want) {
 		t.Errorf("the order was\n%s", &both)
 	}
+	// What a prolog leaves running is not waited for, though it has the pipe.
+	prolog := w.write(t, "prolog", "#!/bin/sh\nsetsid sleep 1000 &\necho left $!\n")
+	w.write(t, "conf/queues/q", plainQueue+"prolog "+prolog+"\n")
+	r = w.run(t, "--as", "alice", "-cwd", "--conf", "conf", w.write(t, "job", "#!/bin/sh\necho over\n"))
+	var left int
+	if n, _ := fmt.Sscanf(r.stdout, "left %d\nover\n", &left); n != 1 || unix.Kill(left, unix.SIGKILL) != nil {
+		t.Errorf("exit status %d, %s%s", r.status, r.stdout, r.stderr)
+	}
 	// A reader who goes away ends the job by SIGPIPE, as in any pipeline.
 	cmd = exec.Command("sh", "-c", `{ "$0" run --as alice -cwd job; echo status $? >&2; } | head -c 1`, w.exe)
 	cmd.Dir, cmd.Env = w.dir, w.env

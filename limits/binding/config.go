@@ -143,8 +143,7 @@ func (c Config) Resolve(t topology.Topology) (Binding, error) {
 		r = Request{Instance: c.Instance, Strategy: Explicit, Pairs: inUse}
 	}
 	b, err := Choose(t, nil, r, c.Amount)
-	var no *RefusedError
-	if errors.As(err, &no) {
+	if no, ok := errors.AsType[*RefusedError](err); ok {
 		no.Request = c.String()
 	}
 	if err != nil {

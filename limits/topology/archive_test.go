@@ -41,7 +41,7 @@ func loadMachine(t testing.TB, path string) machine {
 		if !found {
 			t.Fatalf("%s:%d: cannot read %q: expected DIR: NAME=VALUE; NAME=VALUE", path, i+1, line)
 		}
-		for _, item := range strings.Split(rest, "; ") {
+		for item := range strings.SplitSeq(rest, "; ") {
 			name, value, found := strings.Cut(item, "=")
 			if !found {
 				t.Fatalf("%s:%d: cannot read %q: expected NAME=VALUE", path, i+1, item)

@@ -211,7 +211,7 @@ func (r *sysfs) nodes() []node {
 		dir := nodeDir + "node" + strconv.Itoa(id) + "/"
 		n := node{id: id, cpus: r.list(dir + "cpulist"), memory: !found || memory.Contains(id)}
 		s, _ := r.text(dir + "distance")
-		for _, f := range strings.Fields(s) {
+		for f := range strings.FieldsSeq(s) {
 			d, err := strconv.Atoi(f)
 			if err != nil {
 				r.fail(dir+"distance", errors.New("cannot read distance "+strconv.Quote(f)))

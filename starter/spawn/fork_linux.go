@@ -57,7 +57,7 @@ func fork(calls []call, envp []uintptr, reportTo uintptr) (uintptr, syscall.Errn
 		_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(&action)), 0, sigsetSize, 0, 0)
 	}
 	failed.index = -1
-	for i := 0; i < len(calls); i++ {
+	for i := range calls {
 		c := &calls[i]
 		if c.after != 0 && uintptr(last) != c.after {
 			continue

@@ -414,7 +414,7 @@ func (c *Child) Failed() *StartError {
 	n, err := unix.Read(c.report, buf)
 	_ = unix.Close(c.report)
 	if err != nil || n != len(buf) {
-		return nil
+		return nil //nolint:nilerr // nothing was reported: the pipe was closed by the exec
 	}
 	if r.index < 0 || int(r.index) >= len(c.program.told) {
 		return &StartError{StageExec, "no program", syscall.ENOENT}

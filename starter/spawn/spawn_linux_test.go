@@ -169,7 +169,7 @@ func TestFileWithoutInterpreterRunsUnderSh(t *testing.T) {
 func TestSignalStateOfTheChildIsClean(t *testing.T) {
 	// Block and ignore some in the thread that forks, as a parent may have.
 	got := shell(t, t.TempDir()+"/out", `grep -E '^Sig(Blk|Ign)' /proc/self/status`, nil)
-	for _, line := range strings.Split(strings.TrimSpace(got), "\n") {
+	for line := range strings.SplitSeq(strings.TrimSpace(got), "\n") {
 		if !strings.HasSuffix(line, "\t0000000000000000") {
 			t.Errorf("%s", line)
 		}

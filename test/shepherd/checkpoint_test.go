@@ -72,7 +72,7 @@ func TestCheckpointInterval(t *testing.T) {
 				if last := log[len(log)-1]; !strings.HasPrefix(last, "clean ") {
 					t.Errorf("last came %q", last)
 				}
-				for j.moreLines() { //nolint:revive // each line is an error of its own
+				for j.moreLines() {
 				}
 			}
 			j.expect(0)

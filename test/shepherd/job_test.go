@@ -1,7 +1,6 @@
 package shepherd
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -47,10 +46,9 @@ type testJob struct {
 	extraFiles        []*os.File
 	stdin, stdout     *os.File // /dev/null unless set
 
-	cmd    *exec.Cmd
-	stderr bytes.Buffer
-	ended  chan struct{}
-	code   int
+	cmd   *exec.Cmd
+	ended chan struct{}
+	code  int
 }
 
 // newJob makes a job that runs script, as a script of the shell's in unix_behavior.

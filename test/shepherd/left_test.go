@@ -129,7 +129,7 @@ func TestDaemonsOfProceduresLiveOn(t *testing.T) {
 				t.Errorf("%s ended with the job", label)
 			}
 		}
-		for j.moreLines() { //nolint:revive // each line is an error of its own
+		for j.moreLines() {
 		}
 	})
 }

@@ -268,7 +268,7 @@ func TestWallClock(t *testing.T) {
 			}
 			j.begin()
 			c.test(j)
-			for j.moreLines() { //nolint:revive // each line is an error of its own
+			for j.moreLines() {
 			}
 			j.nothingLeft()
 		})

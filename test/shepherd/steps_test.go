@@ -168,7 +168,7 @@ func (l life) compare(t *testing.T, j *testJob, want fate) {
 		t.Errorf("steps %v, want %v", got, want.ran)
 	}
 	var codes []job.Failed
-	for _, f := range strings.Fields(j.file("exit_status")) {
+	for f := range strings.FieldsSeq(j.file("exit_status")) {
 		n, err := strconv.Atoi(f)
 		j.check(err)
 		codes = append(codes, job.Failed(n))

@@ -23,7 +23,7 @@ func await(t *testing.T, what string, condition func() bool) {
 		if time.Now().After(end) {
 			t.Fatal("waited in vain: " + what)
 		}
-		time.Sleep(pause)
+		time.Sleep(pause) //nolint:forbidigo // between two looks; the condition and the deadline decide
 	}
 }
 
@@ -75,14 +75,6 @@ func (f *fifo) expect(want string) {
 	}
 }
 
-// number waits for a line that is a number.
-func (f *fifo) number() int {
-	f.j.t.Helper()
-	n, err := strconv.Atoi(strings.TrimSpace(f.line()))
-	f.j.check(err)
-	return n
-}
-
 // say writes a line for the job to read.
 func (f *fifo) say(s string) {
 	f.j.t.Helper()
@@ -109,12 +101,6 @@ func (j *testJob) order(sig syscall.Signal) {
 func (j *testJob) traced(text string) {
 	j.t.Helper()
 	await(j.t, "the trace to say "+strconv.Quote(text), func() bool { return strings.Contains(j.file("trace"), text) })
-}
-
-// ready waits until the shepherd can take signals.
-func (j *testJob) ready() {
-	j.t.Helper()
-	await(j.t, "the file pid", func() bool { return j.file("pid") != "" })
 }
 
 // processes are all living processes with the job's number in their environment.
