@@ -6,11 +6,14 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestMain is three programs in one: the tests; execd as the tests run it as
@@ -22,6 +25,13 @@ func TestMain(m *testing.M) {
 		os.Exit(99)
 	case "attack":
 		os.Exit(attack(os.Args[1:]))
+	}
+	// Tests in the background are started with these ignored, and execd would
+	// respect that.
+	for _, sig := range []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTSTP} {
+		if signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
 	}
 	status := m.Run()
 	if base != "" {

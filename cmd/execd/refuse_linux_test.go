@@ -309,10 +309,8 @@ func TestBadInputIsRefusedBeforeAnythingIsMade(t *testing.T) {
 			conf, 125,
 			[]string{`conf/quues: unknown entry of a configuration directory, expected one of .*`},
 		},
-		"a file that cannot be read": {
-			asUser, queueFile("# closed"), conf, 125,
-			[]string{`conf/queues/q: cannot read: open queues/q: permission denied`},
-		},
+		"a file that cannot be read": {asUser, queueFile("# closed"), conf, 125,
+			[]string{`conf/queues/q: cannot read: open queues/q: permission denied`}},
 		"a configuration that is missing": {
 			asUser, job, conf, 125,
 			[]string{`--conf conf: cannot read the directory: no such file or directory`},
@@ -413,8 +411,8 @@ func TestNoPasswdEntry(t *testing.T) {
 	w.refuse(t, refusal{args: []string{"-b", "y", "true"}, status: 125, want: []string{`cannot look up uid "4711": unknown`}})
 }
 
-// TestFullDisk fills the file system of the spool before the job, and while it
-// runs.
+// TestFullDisk fills the file system of the spool while a job runs, and before
+// the next one.
 func TestFullDisk(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	w := inWorld(t, asRoot)
@@ -435,21 +433,19 @@ func TestFullDisk(t *testing.T) {
 		}
 	}
 	fifo(t, w, "fifo")
-	job := w.write(t, "job", "#!/bin/sh\necho started\nread x < "+w.dir+"/fifo\nexit 0\n")
+	job := w.write(t, "job", "#!/bin/sh\necho started\nread x < "+w.dir+"/fifo\nexit 4\n")
 
 	l := w.start(t, "--as", "alice", "-cwd", "--json", "out", job)
 	l.expect("^started$")
 	fill()
-	if err := os.WriteFile(w.dir+"/fifo", []byte("\n"), 0); err != nil {
-		t.Fatal(err)
-	}
-	// Room for the verdict and the usage was taken before the job was started.
-	l.expect(`^execd: job 1 \(job\) ended with exit status 0`)
-	l.end(0)
+	w.feed(t, "fifo")
+	// Room for what becomes of it was taken before it began.
+	l.expect(`^execd: job 1 \(job\) ended with exit status 4, after `)
+	l.end(4)
 	w.gone(t)
 	var o outcomeJSON
-	if w.outcome(t, "out", &o); o.Failed != 0 || o.ExitStatus != 0 {
-		t.Errorf("outcome %+v: the end of the job was lost", o)
+	if w.outcome(t, "out", &o); o.Failed != 0 || o.ExitStatus != 4 {
+		t.Errorf("outcome %+v", o)
 	}
 
 	fill()

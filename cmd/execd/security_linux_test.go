@@ -362,9 +362,7 @@ grep -rl secret . `+tmpdir+` 2>/dev/null
 	if !strings.Contains(out, "shepherd started") {
 		t.Errorf("bob has not even looked: %s", out)
 	}
-	if err := os.WriteFile(w.dir+"/go", []byte("\n"), 0); err != nil {
-		t.Fatal(err)
-	}
+	w.feed(t, "go")
 	l.end(0)
 	w.gone(t)
 }

@@ -216,9 +216,7 @@ func TestRequestToEnd(t *testing.T) {
 		l.expect("^prolog$")
 		l.signal(unix.SIGINT)
 		l.expect("^execd: waiting for the procedures of the site; another Ctrl-C ends them$")
-		if err := os.WriteFile(w.dir+"/go", nil, 0); err != nil {
-			t.Fatal(err)
-		}
+		w.feed(t, "go")
 		l.expect(`^execd: job 1 \(job\) was ended on request before it began`)
 		l.end(125)
 		w.gone(t)
@@ -285,9 +283,7 @@ func TestRequestToEnd(t *testing.T) {
 		l := follow(t, cmd)
 		l.expect("^started$")
 		l.signal(unix.SIGHUP)
-		if err := os.WriteFile(w.dir+"/fifo", []byte("\n"), 0); err != nil {
-			t.Fatal(err)
-		}
+		w.feed(t, "fifo")
 		l.end(4)
 	})
 	t.Run("as root", func(t *testing.T) {
@@ -306,7 +302,7 @@ func TestRequestToEnd(t *testing.T) {
 // into a pipe.
 func (w *world) hangingProlog(t *testing.T) {
 	t.Helper()
-	prolog := w.write(t, "prolog", "#!/bin/sh\necho prolog\ncat "+w.dir+"/go\n")
+	prolog := w.write(t, "prolog", "#!/bin/sh\necho prolog\nread x < "+w.dir+"/go\n")
 	w.write(t, "conf/queues/q", plainQueue+"prolog "+prolog+"\n")
 	fifo(t, w, "go")
 }
@@ -317,6 +313,20 @@ func fifo(t *testing.T, w *world, name string) {
 		t.Fatal(err)
 	}
 	w.own(t, w.dir+"/"+name)
+}
+
+// feed writes a line into a pipe, for whoever reads it or is going to.
+func (w *world) feed(t *testing.T, name string) {
+	t.Helper()
+	// Not only for writing: then it would wait for the reader.
+	f, err := os.OpenFile(w.dir+"/"+name, os.O_RDWR, 0)
+	if err == nil {
+		t.Cleanup(func() { _ = f.Close() }) // what is in the pipe goes with the last who has it open
+		_, err = f.WriteString("\n")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestKilled kills execd run while its job runs: the shepherd sees the job
@@ -351,9 +361,7 @@ func TestKilled(t *testing.T) {
 			if r := w.run(t, append(args[:len(args)-1:len(args)-1], "-b", "y", "true")...); r.status != 0 || strings.Contains(r.stderr, "cleaned up") {
 				t.Errorf("while the job runs: exit status %d, %s", r.status, r.stderr)
 			}
-			if err := os.WriteFile(w.dir+"/go", []byte("\n"), 0); err != nil {
-				t.Fatal(err)
-			}
+			w.feed(t, "go")
 			status, tmpdir, _ := strings.Cut(strings.TrimSpace(end()), " ")
 			if status != "4" {
 				t.Errorf("the epilog has seen exit status %s", status)

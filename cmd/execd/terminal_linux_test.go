@@ -124,9 +124,7 @@ func TestTerminal(t *testing.T) {
 		if got := told(); got != "resumed" || state(t, pid) == 'T' {
 			t.Errorf("told %q, job in state %c", got, state(t, pid))
 		}
-		if err := os.WriteFile(w.dir+"/go", []byte("\n"), 0); err != nil {
-			t.Fatal(err)
-		}
+		w.feed(t, "go")
 		y.expect(`^execd: job 1 \(job\) ended with exit status 6, after `)
 		y.typeText("echo status $?\n")
 		y.expect("^status 6$")
@@ -156,9 +154,7 @@ func TestTerminal(t *testing.T) {
 		l.expect("^started$")
 		l.signal(unix.SIGTSTP)
 		l.expect("^execd: not suspended: there is no shell with job control that could resume the job$")
-		if err := os.WriteFile(w.dir+"/go", []byte("\n"), 0); err != nil {
-			t.Fatal(err)
-		}
+		w.feed(t, "go")
 		l.end(6)
 	})
 	t.Run("a checkpointing environment that says so migrates the job instead", func(t *testing.T) {
