@@ -55,10 +55,23 @@ func newLive(t *testing.T, cmd *exec.Cmd, r io.ReadCloser) *live {
 		}
 	}()
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
+		l.abandon()
 		r.Close()
 	})
 	return l
+}
+
+// abandon ends what a failed test has left, its job included.
+func (l *live) abandon() {
+	if l.cmd.ProcessState != nil {
+		return
+	}
+	timer := time.AfterFunc(patience, func() { _ = l.cmd.Process.Kill() })
+	defer timer.Stop()
+	for range 3 { // ask, insist, and do without the procedures
+		_ = l.cmd.Process.Signal(unix.SIGTERM)
+	}
+	_ = l.cmd.Wait()
 }
 
 // expect waits for a line that matches and returns it.

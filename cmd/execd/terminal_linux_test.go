@@ -57,7 +57,13 @@ func (w *world) shell(t *testing.T) *typist {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	return &typist{newLive(t, cmd, master), master}
+	y := &typist{newLive(t, cmd, master), master}
+	// The end of the terminal ends what runs there.
+	t.Cleanup(func() {
+		master.Close()
+		_ = cmd.Process.Kill()
+	})
+	return y
 }
 
 func (y *typist) typeText(text string) {
