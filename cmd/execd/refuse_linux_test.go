@@ -309,8 +309,10 @@ func TestBadInputIsRefusedBeforeAnythingIsMade(t *testing.T) {
 			conf, 125,
 			[]string{`conf/quues: unknown entry of a configuration directory, expected one of .*`},
 		},
-		"a file that cannot be read": {asUser, queueFile("# closed"), conf, 125,
-			[]string{`conf/queues/q: cannot read: open queues/q: permission denied`}},
+		"a file that cannot be read": {
+			asUser, queueFile("# closed"), conf, 125,
+			[]string{`conf/queues/q: cannot read: open queues/q: permission denied`},
+		},
 		"a configuration that is missing": {
 			asUser, job, conf, 125,
 			[]string{`--conf conf: cannot read the directory: no such file or directory`},

@@ -129,7 +129,7 @@ func (c chooser) stride(n, step int) ([]topology.Pair, error) {
 		}
 	}
 	// The number of cores is tested by division: a product may overflow.
-	fits := func(from int) bool { return n-1 <= (len(c.pairs)-1-from)/step }
+	fits := func(from int) bool { return from < len(c.pairs) && n-1 <= (len(c.pairs)-1-from)/step }
 	if !fits(first) {
 		return nil, c.refuse(TooFewCores, "none of "+strconv.Itoa(len(c.pairs))+" at that distance")
 	}

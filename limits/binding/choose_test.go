@@ -118,6 +118,7 @@ func TestReasonsOfARefusal(t *testing.T) {
 		"striding much farther than the host": {"SCCC", striding(3, math.MaxInt), TooFewCores, ""},
 		"striding with no step":               {"SCC", striding(2, 0), Malformed, "step 0"},
 		"striding over cores in use":          {"SCcCc", striding(2, 1), TooFewFree, ""},
+		"striding where all cores are in use": {"Sccc", striding(1, 2), TooFewFree, ""},
 		"striding from a core in use":         {"ScCC", from(striding(2, 2), 0, 0), CoreInUse, "0,0"},
 		"striding from a start over the end":  {"SCCC", from(striding(2, 2), 0, 2), TooFewCores, ""},
 		"explicit core that is not":           {"SCC", explicit(t, "0,0:1,0"), NoSuchCore, "1,0"},

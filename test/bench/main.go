@@ -57,7 +57,7 @@ func main() {
 	flag.IntVar(&o.runs, "n", 200, "measure each lifecycle `N` times; 0 for not at all")
 	flag.IntVar(&o.jobs, "jobs", 200, "measure the memory of `N` shepherds at once; 0 for not at all")
 	flag.DurationVar(&o.idle, "idle", 10*time.Second, "how long these are watched while their jobs sleep")
-	flag.StringVar(&o.dir, "dir", os.TempDir(), "where job directories are made")
+	flag.StringVar(&o.dir, "dir", diskDir(), "where job directories are made")
 	flag.StringVar(&o.json, "json", "", "write the results to `FILE` as well")
 	flag.StringVar(&o.original, "original", "/usr/lib/gridengine/sge_shepherd", "the original's shepherd")
 	flag.Var(&o.shepherds, "shepherd", "an executable of ours, [NAME=]PATH, instead of a fresh build; repeat it to compare several")
@@ -150,6 +150,16 @@ func run(o options) (err error) {
 		return err
 	}
 	return os.WriteFile(o.json, append(text, '\n'), 0o644)
+}
+
+// diskDir is a temporary directory on a disk, as a spool area is. /tmp may be in
+// memory, where files cost next to nothing.
+func diskDir() string {
+	const dir = "/var/tmp"
+	if unix.Access(dir, unix.W_OK) == nil {
+		return dir
+	}
+	return os.TempDir()
 }
 
 // build makes our shepherd as `make build` does.

@@ -52,7 +52,8 @@ var measures = []measure{
 	// The child that becomes the job is a copy of the shepherd before exec, and
 	// its greatest size is counted.
 	{measured(`ru_maxrss`), 16 << 10, 0.2, "kB, includes the shepherd's copy before exec"},
-	{measured(`ru_minflt|ru_majflt|ru_nvcsw|ru_nivcsw`), 10000, 0.5, "page faults and context switches"},
+	{measured(`ru_minflt|ru_majflt`), 10000, 0.5, "page faults, the shepherd's before exec included"},
+	{measured(`ru_nvcsw|ru_nivcsw`), 50000, 0.5, "context switches, on a machine that is busy"},
 	{measured(`ru_inblock|ru_oublock`), 20000, 0.5, "depends on what is in the page cache"},
 }
 

@@ -35,7 +35,7 @@ type driver struct {
 
 // Deadlines are for a machine that is busy with other things as well.
 const (
-	phaseDeadline = time.Minute
+	phaseDeadline = 2 * time.Minute
 	stepDeadline  = time.Minute
 )
 

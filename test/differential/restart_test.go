@@ -1,6 +1,8 @@
 package differential
 
 import (
+	"errors"
+	"fmt"
 	"strconv"
 	"testing"
 	"time"
@@ -27,18 +29,30 @@ func TestRestartOfExecd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	running := func() {
+		t.Helper()
+		if err := cell.Poll(time.Minute, "the master says that the job runs", func() (bool, error) {
+			states, err := cell.JobStates()
+			return states[job] == "r", errors.Join(err, fmt.Errorf("state %q", states[job]))
+		}); err != nil {
+			t.Fatalf("%v\n%s", err, complaints(cell.Messages()))
+		}
+	}
+	running()
 	for range 2 {
 		if err := cell.StopExecd(); err != nil {
 			t.Fatal(err)
 		}
 		if err := cell.StartExecd(); err != nil {
-			t.Fatal(err)
+			t.Fatalf("%v\n%s", err, cell.Messages())
 		}
 	}
-	states, err := cell.JobStates()
-	if err != nil || states[job] != "r" || cell.ProcessState(pid) == "" {
-		t.Errorf("the job's state is %q (%v), its process's %q; want a running job\n%s",
-			states[job], err, cell.ProcessState(pid), complaints(cell.Messages()))
+	running()
+	// One that was declared dead has a record, and is started once more.
+	records, err := cell.Accounting(job, 0)
+	if again, _ := cell.JobPID(job, 0, time.Minute); err != nil || len(records) > 0 || again != pid || cell.ProcessState(pid) == "" {
+		t.Errorf("after the restart there are the records %v (%v) and process %d (%q); want none and process %d\n%s",
+			records, err, again, cell.ProcessState(pid), pid, complaints(cell.Messages()))
 	}
 	// The new execd has to reach the shepherd that it did not start. That the
 	// job has ended it notices only with a look once a minute.

@@ -1,6 +1,8 @@
 package gridengine_test
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -77,9 +79,11 @@ func restartExecd(t *testing.T, cell *gridengine.Cell) {
 	if err := cell.StartExecd(); err != nil {
 		t.Fatal(err)
 	}
-	states, err := cell.JobStates()
-	if err != nil || states[job] != "r" {
-		t.Errorf("the job's state is %q (%v) after a restart of execd, want r", states[job], err)
+	if err := cell.Poll(time.Minute, "the master says that the job runs", func() (bool, error) {
+		states, err := cell.JobStates()
+		return states[job] == "r", errors.Join(err, fmt.Errorf("state %q", states[job]))
+	}); err != nil {
+		t.Error(err)
 	}
 	if state := cell.ProcessState(pid); state != "S" {
 		t.Errorf("the job's process is in state %q, want S", state)

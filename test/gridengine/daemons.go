@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/execd-project/execd/internal/testenv"
 )
@@ -96,8 +97,15 @@ func (c *Cell) StopExecd() error {
 	if _, err := c.Root("kill", strconv.Itoa(pid)); err != nil {
 		return err
 	}
+	// It has been seen to miss the signal while it was busy.
+	const patience = 5 * time.Second
+	asked := time.Now()
 	return c.Poll(startDeadline, "sge_execd has ended", func() (bool, error) {
 		_, err := os.Stat(c.Proc(pid))
+		if err == nil && time.Since(asked) > patience {
+			asked = time.Now()
+			_, err = c.Root("kill", strconv.Itoa(pid))
+		}
 		return errors.Is(err, os.ErrNotExist), err
 	})
 }

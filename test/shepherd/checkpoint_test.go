@@ -204,14 +204,14 @@ func TestMigration(t *testing.T) {
 				j.d.Ckpt.Interval = 50 * time.Millisecond
 				j.d.Ckpt.Command = j.script("ckpt", "echo begun >"+begun.path+"; read x <"+end.path)
 				j.d.Ckpt.MigrationCommand = "/bin/echo migrate >>$LOG; kill -KILL $job_pid"
-				go func() {
-					begun.line()
-					j.signal(unix.SIGTTOU)
-					j.traced("asked to migrate")
-					end.say("end")
-				}()
 			},
-			func(j *counted) { j.wait() },
+			func(j *counted) {
+				j.fifos["begun"].expect("begun")
+				j.signal(unix.SIGTTOU)
+				j.traced("asked to migrate")
+				j.fifos["end"].say("end")
+				j.wait()
+			},
 			true, "1\n",
 			[]string{""},
 		},

@@ -43,6 +43,7 @@ type testJob struct {
 	active, work, log string
 	noArguments       bool     // without the file of our own: as a real execd leaves it
 	environ           []string // of the shepherd
+	fifos             map[string]*fifo
 	extraFiles        []*os.File
 	stdin, stdout     *os.File // /dev/null unless set
 
@@ -57,7 +58,7 @@ func newJob(t *testing.T, m mode, script string) *testJob {
 	m.need(t)
 	number := int(1000 + lastJob.Add(1))
 	name, uid, gid := owner()
-	j := &testJob{t: t, mode: m, top: base + "/run/" + strconv.Itoa(number), ended: make(chan struct{})}
+	j := &testJob{t: t, mode: m, top: base + "/run/" + strconv.Itoa(number), ended: make(chan struct{}), fifos: map[string]*fifo{}}
 	j.active, j.work, j.log = j.top+"/active", j.top+"/work", j.top+"/log"
 	tmp := j.top + "/tmp"
 	for _, dir := range []string{j.top, j.active, j.work, tmp} {

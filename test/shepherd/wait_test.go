@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/job"
 )
 
 // await waits until a condition holds that nobody can tell of.
@@ -44,7 +46,8 @@ func (j *testJob) fifo(name string) *fifo {
 	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NONBLOCK, 0)
 	j.check(err)
 	j.t.Cleanup(func() { _ = f.Close() })
-	return &fifo{j, path, f, bufio.NewReader(f)}
+	j.fifos[name] = &fifo{j, path, f, bufio.NewReader(f)}
+	return j.fifos[name]
 }
 
 // line waits for the next line.
@@ -88,9 +91,21 @@ func (j *testJob) signal(sig syscall.Signal) {
 	j.check(unix.Kill(j.cmd.Process.Pid, sig))
 }
 
-// order sends the signal that the file signal tells, as execd does.
+// order sends the signal that the file signal tells, as execd does, and waits
+// until the shepherd has read it: the file tells of the last one only.
 func (j *testJob) order(sig syscall.Signal) {
 	j.t.Helper()
+	text := "asked to deliver signal " + job.SignalName(sig) + "\n"
+	switch sig {
+	case unix.SIGKILL:
+		text = "asked to end the job\n"
+	case unix.SIGSTOP:
+		text = "asked to suspend the job\n"
+	case unix.SIGCONT:
+		text = "asked to resume the job\n"
+	}
+	before := strings.Count(j.file("trace"), text)
+	defer await(j.t, text, func() bool { return strings.Count(j.file("trace"), text) > before })
 	temp := j.active + "/.signal"
 	j.check(os.WriteFile(temp, []byte(strconv.Itoa(int(sig))+"\n"), 0o644))
 	j.check(os.Rename(temp, j.active+"/signal"))
