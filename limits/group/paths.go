@@ -10,35 +10,37 @@ type File int
 
 // The files, named like the kernel's. Those of v1 have a remark.
 const (
-	CPUStat            File = iota // CPU time; also without any controller (Linux 4.15)
-	CPUAcctUsage                   // v1: CPU time
-	MemoryCurrent                  // RAM charged, page cache included
-	MemorySwapCurrent              // swap used
-	MemoryPeak                     // largest MemoryCurrent (Linux 5.19)
-	MemoryStat                     // what the memory is used for; v1 and v2 differ in the names
-	MemoryEvents                   // OOM kills; pollable
-	MemorySwapEvents               // how often the swap limit was hit
-	MemoryUsage                    // v1: RAM charged
-	MemoryMemswUsage               // v1: RAM and swap charged
-	MemoryMaxUsage                 // v1: largest MemoryUsage
-	MemoryFailcnt                  // v1: how often the limit was hit
-	MemoryMemswFailcnt             // v1: how often the limit of RAM and swap was hit
-	MemoryOOMControl               // v1: OOM kills (Linux 4.13)
-	CgroupEventControl             // v1: registers an eventfd for OOM
-	CgroupEvents                   // populated, frozen; pollable
-	CgroupKill                     // kills all (Linux 5.14)
-	CgroupFreeze                   // freezes (Linux 5.2)
-	FreezerState                   // v1: freezes
-	PidsCurrent                    // number of threads
-	PidsMax                        // limit of it
-	PidsEvents                     // forks that were refused
-	NumFiles                       // not a file
+	CPUStat             File = iota // CPU time; also without any controller (Linux 4.15)
+	CPUAcctUsage                    // v1: CPU time
+	MemoryCurrent                   // RAM charged, page cache included
+	MemorySwapCurrent               // swap used
+	MemoryPeak                      // largest MemoryCurrent (Linux 5.19)
+	MemoryStat                      // what the memory is used for; v1 and v2 differ in the names
+	MemoryEvents                    // OOM kills; pollable
+	MemorySwapEvents                // how often the swap limit was hit
+	MemoryUsage                     // v1: RAM charged
+	MemoryMemswUsage                // v1: RAM and swap charged
+	MemoryMaxUsage                  // v1: largest MemoryUsage
+	MemoryMemswMaxUsage             // v1: largest MemoryMemswUsage
+	MemoryFailcnt                   // v1: how often the limit was hit
+	MemoryMemswFailcnt              // v1: how often the limit of RAM and swap was hit
+	MemoryOOMControl                // v1: OOM kills (Linux 4.13)
+	CgroupEventControl              // v1: registers an eventfd for OOM
+	CgroupEvents                    // populated, frozen; pollable
+	CgroupKill                      // kills all (Linux 5.14)
+	CgroupFreeze                    // freezes (Linux 5.2)
+	FreezerState                    // v1: freezes
+	PidsCurrent                     // number of threads
+	PidsMax                         // limit of it
+	PidsEvents                      // forks that were refused
+	NumFiles                        // not a file
 )
 
 var fileNames = [NumFiles]string{
 	"cpu.stat", "cpuacct.usage",
 	"memory.current", "memory.swap.current", "memory.peak", "memory.stat", "memory.events", "memory.swap.events",
-	"memory.usage_in_bytes", "memory.memsw.usage_in_bytes", "memory.max_usage_in_bytes",
+	"memory.usage_in_bytes", "memory.memsw.usage_in_bytes",
+	"memory.max_usage_in_bytes", "memory.memsw.max_usage_in_bytes",
 	"memory.failcnt", "memory.memsw.failcnt", "memory.oom_control", "cgroup.event_control",
 	"cgroup.events", "cgroup.kill", "cgroup.freeze", "freezer.state",
 	"pids.current", "pids.max", "pids.events",
@@ -50,7 +52,7 @@ func (f File) String() string { return fileNames[f] }
 // V1 reports whether a file is one of cgroup v1 only.
 func (f File) V1() bool {
 	switch f {
-	case CPUAcctUsage, MemoryUsage, MemoryMemswUsage, MemoryMaxUsage, MemoryFailcnt, MemoryMemswFailcnt,
+	case CPUAcctUsage, MemoryUsage, MemoryMemswUsage, MemoryMaxUsage, MemoryMemswMaxUsage, MemoryFailcnt, MemoryMemswFailcnt,
 		MemoryOOMControl, CgroupEventControl, FreezerState:
 		return true
 	default:

@@ -150,15 +150,13 @@ func (g *Group) OOM() (OOM, error) {
 			return o, &NotSupportedError{"count OOM kills", "Linux 4.13", nil}
 		}
 		o.Kills = kills
-		ram, err := g.optional(MemoryFailcnt)
-		if err != nil {
+		if swap, err = g.reached(MemoryMemswFailcnt, MemoryMemswMaxUsage, g.paths.VmemLimit); err != nil {
 			return o, err
 		}
-		memsw, err := g.optional(MemoryMemswFailcnt)
-		if err != nil {
+		if own, err = g.reached(MemoryFailcnt, MemoryMaxUsage, g.paths.ram()); err != nil {
 			return o, err
 		}
-		own, swap = ram > 0 || memsw > 0, memsw > 0
+		own = own || swap
 	default:
 		return o, &NotSupportedError{"count OOM kills", "the memory controller", nil}
 	}
@@ -166,6 +164,28 @@ func (g *Group) OOM() (OOM, error) {
 		o.Limit, o.Value = g.paths.memoryLimit(swap)
 	}
 	return o, nil
+}
+
+// reached reports whether a v1 limit was ever in the way. The counter of that
+// is missing on newer kernels: on 6.18 memory.memsw.failcnt remains 0 even after an
+// OOM kill. So the largest use counts as well; it is charged by up to 64 pages at a
+// time, and may therefore end that far below the limit.
+func (g *Group) reached(failcnt, most File, limit uint64) (bool, error) {
+	const slack = 1 << 20
+	n, err := g.optional(failcnt)
+	if n > 0 || err != nil || limit == 0 {
+		return n > 0, err
+	}
+	used, err := g.optional(most)
+	return used > 0 && used+slack >= limit, err
+}
+
+// ram is the limit of RAM that was set, as both together are not above h_vmem.
+func (p *Paths) ram() uint64 {
+	if p.RSSLimit > 0 && (p.VmemLimit == 0 || p.RSSLimit < p.VmemLimit) {
+		return p.RSSLimit
+	}
+	return p.VmemLimit
 }
 
 // memoryLimit names the limit that was reached. swap says that RAM and swap
