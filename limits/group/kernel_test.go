@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -18,7 +17,7 @@ import (
 )
 
 // patience is for what takes milliseconds, on a machine that is busy or emulated.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // A way is a set of means that a host can have; each is tried where this one
 // has them.
@@ -130,7 +129,10 @@ func open(t *testing.T, m *cgroup.Manager, w way, l cgroup.Limits) *group.Group 
 }
 
 func TestKillLeavesNothing(t *testing.T) {
-	const processes = 200
+	processes := 200
+	if testing.Short() {
+		processes = 40
+	}
 	loads := map[string]struct {
 		payload string
 		least   int // processes to wait for before the kill
@@ -148,23 +150,26 @@ func TestKillLeavesNothing(t *testing.T) {
 				if load.payload == "bomb" {
 					need(t, m, cgroup.PidsLimit)
 				}
-				// With others on the machine one look can take long; what the
-				// kernel and we can do shows in the best of a few.
-				const goal, tries = 200 * time.Millisecond, 5
-				best := time.Hour
-				for try := 0; try < tries && best > goal; try++ {
-					best = min(best, killOnce(t, m, w, load.payload, load.least, processes))
-				}
-				t.Attr("kill", best.Round(100*time.Microsecond).String())
-				if best > goal {
-					t.Errorf("the kill took %v", best)
+				// On a machine that is busy or emulated everything takes longer, as
+				// the start of the load has; what the kernel and we can do shows in
+				// the best of a few.
+				const tries = 5
+				for try := 1; ; try++ {
+					started, killed := killOnce(t, m, w, load.payload, load.least, processes)
+					if goal := 200*time.Millisecond + started; killed <= goal || try == tries {
+						t.Attr("kill", killed.Round(100*time.Microsecond).String())
+						if killed > goal {
+							t.Errorf("the kill took %v; the start had taken %v", killed, started)
+						}
+						return
+					}
 				}
 			})
 		}
 	}
 }
 
-func killOnce(t *testing.T, m *cgroup.Manager, w way, payload string, least, most int) time.Duration {
+func killOnce(t *testing.T, m *cgroup.Manager, w way, payload string, least, most int) (started, killed time.Duration) {
 	t.Helper()
 	made, err := m.Create("1.1", cgroup.Limits{Pids: uint64(most + 20)})
 	if err != nil {
@@ -179,26 +184,30 @@ func killOnce(t *testing.T, m *cgroup.Manager, w way, payload string, least, mos
 		t.Fatal(err)
 	}
 	defer g.Close()
+	before := time.Now()
 	j := start(t, g, payload)
 	await(t, "processes", func() bool {
 		pids, err := g.PIDs()
 		return err != nil || len(pids) >= least
 	})
-	before := time.Now()
+	started = time.Since(before)
+	before = time.Now()
 	if err := g.Kill(patience); err != nil {
 		t.Fatal(err)
 	}
-	took := time.Since(before)
+	killed = time.Since(before)
 	if pids, err := g.PIDs(); err != nil || len(pids) > 0 {
 		t.Errorf("left after the kill: %v, %v", pids, err)
 	}
-	if err := j.cmd.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
-		t.Errorf("the first process ended with %v", err)
+	// Mostly "signal: killed"; but Go's runtime gives up by itself when it may
+	// start no thread any more, which is how forks are stopped without a freezer.
+	if err := j.cmd.Wait(); err == nil {
+		t.Error("the first process ended well")
 	}
 	if err := made.Remove(patience); err != nil {
 		t.Error(err)
 	}
-	return took
+	return started, killed
 }
 
 // await waits until something holds.
@@ -280,19 +289,17 @@ func TestCPUTimeOfEndedProcesses(t *testing.T) {
 			m := manager(t, w)
 			need(t, m, cgroup.CPUTime)
 			g := open(t, m, w, cgroup.Limits{})
-			const each, n = 100, 3
-			for range n {
-				if err := start(t, g, fmt.Sprint("spin ", each)).cmd.Wait(); err != nil {
+			var total time.Duration // what they used before they entered included
+			for range 3 {
+				j := start(t, g, "spin 100")
+				if err := j.cmd.Wait(); err != nil {
 					t.Fatal(err)
 				}
+				total += j.cmd.ProcessState.UserTime() + j.cmd.ProcessState.SystemTime()
 			}
-			var user syscall.Rusage
-			if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &user); err != nil {
-				t.Fatal(err)
-			}
-			// On a busy machine a process gets less than the time it spins for.
-			if got := cpu(t, g); got < n*each*time.Millisecond/20 || got > 2*n*each*time.Millisecond {
-				t.Errorf("CPU = %v after %d processes that have spun for %d ms", got, n, each)
+			const slack = 50 * time.Millisecond // of clocks that count ticks
+			if got := cpu(t, g); got < total/4-slack || got > total+slack {
+				t.Errorf("CPU = %v after processes that have used %v", got, total)
 			}
 			if empty, err := g.Empty(); !empty || err != nil {
 				t.Errorf("Empty = %v, %v", empty, err)
