@@ -288,7 +288,7 @@ func TestDeniedDevice(t *testing.T) {
 func TestUsage(t *testing.T) {
 	m := manager(t, CPUTime, MemoryLimit)
 	g := create(t, m, "1.1", Limits{Vmem: 1 << 30, Pids: 100})
-	if out, err := run(t, g, "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done").CombinedOutput(); err != nil {
+	if out, err := run(t, g, "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; ls /proc > /dev/null").CombinedOutput(); err != nil {
 		t.Fatalf("%v, %s", err, out)
 	}
 	u, err := g.Usage()
