@@ -441,6 +441,36 @@ func TestManagersMayShareAName(t *testing.T) {
 	}
 }
 
+func TestWithin(t *testing.T) {
+	m := manager(t)
+	var within string
+	for i, h := range m.System().Hierarchies {
+		if h.Parent != "" {
+			within = filepath.Dir(m.group("x").relative(i))
+		}
+	}
+	inner, err := Open(Config{Name: "inner", Within: within})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := inner.Create("1.1", Limits{Vmem: 1 << 30, CPUs: "0", Pids: 50})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range g.Paths().Dirs {
+		if !strings.HasSuffix(dir, within+"/inner/1.1") {
+			t.Errorf("%s is not in %s", dir, within)
+		}
+	}
+	if out, err := run(t, g, "true").CombinedOutput(); err != nil {
+		t.Errorf("%v, %s", err, out)
+	}
+	if err := g.Remove(patience); err != nil {
+		t.Error(err)
+	}
+	inner.Close()
+}
+
 // delegatedEnv makes the test executable into an unprivileged user's execd.
 const delegatedEnv = "EXECD_CGROUP_DELEGATED"
 

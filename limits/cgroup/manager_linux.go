@@ -183,8 +183,7 @@ func (m *Manager) Create(name string, l Limits) (*Group, error) {
 
 func (g *Group) create(l *Limits) error {
 	for _, f := range l.need() {
-		var e *group.NotSupportedError
-		if errors.As(g.system.Check(f), &e) {
+		if e := g.system.places[f].err; e != nil {
 			g.unmet = append(g.unmet, e)
 		}
 	}
@@ -195,8 +194,7 @@ func (g *Group) create(l *Limits) error {
 			err = ErrExists
 		}
 		if err != nil {
-			g.removeDirs()
-			return fmt.Errorf("cannot make group %q: %w", g.dir(i), err)
+			return errors.Join(fmt.Errorf("cannot make group %q: %w", g.dir(i), err), g.removeDirs())
 		}
 		g.used = append(g.used, i)
 	}
@@ -208,8 +206,7 @@ func (g *Group) create(l *Limits) error {
 		return e
 	}
 	if err := g.set(l); err != nil {
-		g.removeDirs()
-		return fmt.Errorf("cannot set the limits of group %q: %w", g.name, err)
+		return errors.Join(fmt.Errorf("cannot set the limits of group %q: %w", g.name, err), g.removeDirs())
 	}
 	g.paths = g.findPaths(l)
 	return nil

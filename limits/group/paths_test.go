@@ -115,7 +115,8 @@ func TestMemoryStat(t *testing.T) {
 		"v2": {"anon 1000\nfile 5000\nkernel 3\nshmem 200\nfile_mapped 100\n", Memory{RSS: 1200}, false},
 		"v1": {
 			"cache 1\nrss 2\nshmem 3\nhierarchical_memory_limit 9\ntotal_cache 70\ntotal_rss 1000\ntotal_shmem 30\ntotal_swap 7\n",
-			Memory{RSS: 1030, Swap: 7}, true,
+			Memory{RSS: 1030, Swap: 7},
+			true,
 		},
 		"v1 before it told shared memory apart": {"total_cache 70\ntotal_rss 1000\n", Memory{RSS: 1000}, true},
 		"nothing":                               {"", Memory{}, false},

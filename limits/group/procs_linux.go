@@ -36,7 +36,7 @@ func pidsBelow(dir string, pids []int, depth int) ([]int, error) {
 	text, err := readFile(dir + "/" + Procs)
 	switch {
 	case err == nil:
-		for _, f := range strings.Fields(text) {
+		for f := range strings.FieldsSeq(text) {
 			// 0 is a process outside of our PID namespace.
 			if pid, err := strconv.Atoi(f); err == nil && pid > 0 {
 				pids = append(pids, pid)
