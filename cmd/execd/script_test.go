@@ -52,7 +52,7 @@ func runScripts(t *testing.T, m mode, dir string) {
 			}
 			e.Values["mode"], e.Values["world"] = m, w
 			for _, v := range w.env {
-				if name, value, _ := strings.Cut(v, "="); name == "HOME" || name == "XDG_STATE_HOME" || name == "LC_ALL" || strings.HasPrefix(name, "EXECD_TEST_") {
+				if name, value, _ := strings.Cut(v, "="); name == "HOME" || name == "XDG_STATE_HOME" || name == "LC_ALL" || name == "GORACE" || strings.HasPrefix(name, "EXECD_TEST_") {
 					e.Setenv(name, value)
 				}
 			}

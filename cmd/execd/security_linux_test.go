@@ -608,7 +608,7 @@ echo over
 // A job can neither trace nor end its shepherd.
 func TestJobAgainstItsShepherd(t *testing.T) {
 	text := attempts + `
-for a in trace seize memory descriptor%s; do try ` + "%s" + ` $a $SHEPHERD; done
+for a in trace memory descriptor%s; do try ` + "%s" + ` $a $SHEPHERD; done
 tryto 'cat /proc/$SHEPHERD/environ'
 tryto 'cat /proc/$SHEPHERD/mem'
 tryto 'ls /proc/$SHEPHERD/fd'

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -293,9 +294,12 @@ func TestRequestToEnd(t *testing.T) {
 		fifo(t, w, "fifo")
 		cmd := exec.Command("sh", "-c", `trap '' HUP; exec "$0" run -cwd "$1"`, w.exe, job)
 		cmd.Dir, cmd.Env = w.dir, w.env
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		l := follow(t, cmd)
 		l.expect("^started$")
 		l.signal(unix.SIGHUP)
+		l.signal(unix.SIGTSTP) // taken after it
+		l.expect("^execd: not suspended")
 		w.feed(t, "fifo")
 		l.end(4)
 	})

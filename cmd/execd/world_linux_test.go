@@ -62,7 +62,8 @@ func openDir(t testing.TB) string {
 // newWorld makes a world. dir is the test's own directory and exists.
 func newWorld(t testing.TB, m mode, dir string) (*world, error) {
 	w := &world{mode: m, dir: dir, exe: base + "/bin/execd", spool: dir + "/state/execd"}
-	w.env = setenv(os.Environ(), "HOME="+dir+"/home", "XDG_STATE_HOME="+dir+"/state", "LC_ALL=C", "MAIL=")
+	w.env = setenv(os.Environ(), "HOME="+dir+"/home", "XDG_STATE_HOME="+dir+"/state", "LC_ALL=C", "MAIL=",
+		"GORACE=atexit_sleep_ms=0") // a second for each execd otherwise
 	if err := os.MkdirAll(dir+"/home", 0o755); err != nil {
 		return nil, err
 	}

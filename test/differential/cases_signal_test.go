@@ -22,7 +22,9 @@ func signalCases() []jobCase {
 			return d.steps(job, d.ready, d.qmodQueue("-sq"), d.stopped, d.qmodQueue("-usq"), d.continued, d.let)
 		}},
 		{name: "a warning before being suspended", queue: attrs("notify", "00:00:02"), opts: []string{"-notify"}, script: trapper, act: suspend},
-		{name: "a warning before being deleted", queue: attrs("notify", "00:00:02"), opts: []string{"-notify"}, script: trapper, act: del},
+		{name: "a warning before being deleted", queue: attrs("notify", "00:00:02"), opts: []string{"-notify"}, script: trapper, act: func(d *driver, job int) error {
+			return d.steps(job, d.ready, d.qdel, d.endedOrHelped)
+		}},
 		{name: "a warning is enough", queue: attrs("notify", "00:00:30"), opts: []string{"-notify"}, script: "#!/bin/sh\ntrap 'echo bye; exit 7' USR2\nREADY\nAWAIT\n", act: del},
 		{name: "deleted", script: hold, act: del},
 		{name: "deleted with an epilog", queue: attrs("epilog", "PROBE epilog"), script: hold, act: del},

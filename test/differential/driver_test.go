@@ -17,10 +17,11 @@ import (
 
 // A driver runs the cases in one cell and gathers what can be seen of them.
 type driver struct {
-	cell  *gridengine.Cell
-	cases []jobCase
-	jobs  []int         // job numbers, by case
-	seen  []observation // what is known of the jobs, by case
+	cell     *gridengine.Cell
+	original bool // the cell has the original shepherd
+	cases    []jobCase
+	jobs     []int         // job numbers, by case
+	seen     []observation // what is known of the jobs, by case
 
 	took []time.Duration // by phase
 
@@ -44,7 +45,8 @@ func newDriver(t testing.TB, shepherd string, cases []jobCase) *driver {
 	conf := phaseMain.conf()
 	conf["loglevel"] = "log_info" // for awaitConf and signalled
 	return &driver{
-		cases: cases, jobs: make([]int, len(cases)), seen: make([]observation, len(cases)), byJob: map[int]string{}, notes: map[int]map[string]string{},
+		original: shepherd == "",
+		cases:    cases, jobs: make([]int, len(cases)), seen: make([]observation, len(cases)), byJob: map[int]string{}, notes: map[int]map[string]string{},
 		cell: gridengine.Start(t, gridengine.Config{
 			Shepherd: shepherd, Conf: conf,
 			Env: []string{"FROM_EXECD=yes", "LD_FROM_EXECD=1", "OLDPWD=/x", "TZ=UTC"},

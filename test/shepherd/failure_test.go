@@ -133,7 +133,11 @@ func TestDirectoryThatCannotBeWritten(t *testing.T) {
 			} else {
 				j.mount("size=1m")
 				j.write()
-				j.check(unix.Mount("none", j.active, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
+				// Busy while a test beside this one is between fork and exec with
+				// what was open for writing here.
+				await(t, "the directory to be read-only", func() bool {
+					return unix.Mount("none", j.active, "", unix.MS_REMOUNT|unix.MS_RDONLY, "") == nil
+				})
 			}
 			j.start()
 			j.wait()

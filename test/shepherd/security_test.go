@@ -224,7 +224,7 @@ func TestStrangerWithTheGroupOfTheJob(t *testing.T) {
 			j.signal(unix.SIGTSTP)
 			j.wait()
 			j.expectUsage(137, 9)
-			for j.moreLines() { //nolint:revive // each line is an error of its own
+			for j.moreLines() {
 			}
 			if !alive(j.pids["stranger"]) {
 				t.Error("the stranger was killed")
@@ -341,9 +341,10 @@ func TestModesOfFiles(t *testing.T) {
 		j := newJob(t, m, "exit 0").run()
 		j.expect(0)
 		_, uid, gid := owner()
-		if m == asRoot {
+		switch m {
+		case asRoot:
 			uid, gid = 0, 0
-		} else if m == asAdmin {
+		case asAdmin:
 			uid, gid = admin, admin
 		}
 		for _, name := range []string{"pid", "trace", "error", "exit_status", "usage", "addgrpid", "job_pid"} {

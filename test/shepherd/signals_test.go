@@ -605,6 +605,9 @@ func TestRequestsBeforeTheJob(t *testing.T) {
 					return pid != 0 && stopped(pid)
 				})
 				j.signal(unix.SIGCONT)
+				// The kernel drops a SIGCONT that is pending when the next
+				// order, a SIGTTIN, comes.
+				j.traced("asked to resume the job")
 				j.awaitReady()
 				j.quit()
 			},
