@@ -158,6 +158,12 @@ func (d *Dir) write(name string, data []byte, sync bool) error {
 	if existed {
 		fd, err = openat(d.fd, temp, flags, modeOf(name))
 	}
+	if existed && err != nil { // the killed one left it as it was, unusable
+		existed = false
+		if err = unix.Unlinkat(d.fd, temp, 0); err == nil {
+			fd, err = openat(d.fd, temp, flags|unix.O_EXCL, modeOf(name))
+		}
+	}
 	if err != nil {
 		return err
 	}

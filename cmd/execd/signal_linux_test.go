@@ -230,6 +230,7 @@ func TestRequestToEnd(t *testing.T) {
 		l.expect("^prolog$")
 		l.signal(unix.SIGINT)
 		l.expect("^execd: waiting for the procedures of the site; another Ctrl-C ends them$")
+		w.traced(t, 1, "asked to end the job") // it is said before it is done
 		w.feed(t, "go")
 		l.expect(`^execd: job 1 \(job\) was ended on request before it began`)
 		l.end(125)
@@ -399,6 +400,21 @@ func TestKilled(t *testing.T) {
 				t.Errorf("once more: %s", r.stderr)
 			}
 		})
+	}
+}
+
+// traced waits until the trace of a job has a text.
+func (w *world) traced(t *testing.T, id int, text string) {
+	t.Helper()
+	path := w.spool + "/active_jobs/" + strconv.Itoa(id) + ".1/trace"
+	for end := time.Now().Add(time.Minute); ; {
+		if b, err := os.ReadFile(path); err == nil && strings.Contains(string(b), text) {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s does not say %q", path, text)
+		}
+		time.Sleep(time.Millisecond) //nolint:forbidigo // between two looks; the text and the deadline decide
 	}
 }
 
