@@ -1,0 +1,184 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/execd-project/execd/limits/group"
+)
+
+// Group is the group of a job: one directory in each hierarchy that it needs.
+type Group struct {
+	name, within string
+	system       *System
+	used         []int // indices of System.Hierarchies
+	paths        *group.Paths
+	unmet        []*group.NotSupportedError
+}
+
+// Name is the name of the group.
+func (g *Group) Name() string { return g.name }
+
+// Paths is what the supervisor of the job has to know: its Format belongs into a
+// file of the job directory.
+func (g *Group) Paths() *group.Paths { return g.paths }
+
+// Unmet says which limits the group does not enforce, because the host cannot.
+func (g *Group) Unmet() []*group.NotSupportedError { return g.unmet }
+
+// dir is the directory of the group in a hierarchy.
+func (g *Group) dir(i int) string {
+	return filepath.Join(g.system.Hierarchies[i].Parent, g.within, g.name)
+}
+
+// in is the directory of the group where a feature is; empty if it has none there.
+func (g *Group) in(f Feature) string {
+	p := g.system.places[f]
+	if p.err != nil || !slices.Contains(g.used, p.hierarchy) {
+		return ""
+	}
+	return g.dir(p.hierarchy)
+}
+
+// owners says with which feature a file comes.
+var owners = [group.NumFiles]Feature{
+	group.CPUStat:             CPUTime,
+	group.CPUAcctUsage:        CPUTime,
+	group.MemoryCurrent:       MemoryLimit,
+	group.MemorySwapCurrent:   MemoryLimit,
+	group.MemoryPeak:          MemoryLimit,
+	group.MemoryStat:          MemoryLimit,
+	group.MemoryEvents:        MemoryLimit,
+	group.MemorySwapEvents:    MemoryLimit,
+	group.MemoryUsage:         MemoryLimit,
+	group.MemoryMemswUsage:    MemoryLimit,
+	group.MemoryMaxUsage:      MemoryLimit,
+	group.MemoryMemswMaxUsage: MemoryLimit,
+	group.MemoryFailcnt:       MemoryLimit,
+	group.MemoryMemswFailcnt:  MemoryLimit,
+	group.MemoryOOMControl:    MemoryLimit,
+	group.CgroupEventControl:  MemoryLimit,
+	group.CgroupEvents:        Emptied,
+	group.CgroupKill:          Kill,
+	group.CgroupFreeze:        Freeze,
+	group.FreezerState:        Freeze,
+	group.PidsCurrent:         PidsLimit,
+	group.PidsMax:             PidsLimit,
+	group.PidsEvents:          PidsLimit,
+}
+
+// findPaths lists the files that are there for the supervisor.
+func (g *Group) findPaths(l *Limits) *group.Paths {
+	p := &group.Paths{}
+	for _, i := range g.used {
+		p.Dirs = append(p.Dirs, g.dir(i))
+		if g.system.Hierarchies[i].Unified {
+			p.Unified = g.dir(i)
+		}
+	}
+	for f, feature := range owners {
+		dir := g.in(feature)
+		if dir == "" || !belongs(group.File(f), g.system.v2(feature)) {
+			continue
+		}
+		path := filepath.Join(dir, group.File(f).String())
+		if _, err := os.Stat(path); err == nil {
+			p.File[f] = path
+		}
+	}
+	if g.in(MemoryLimit) != "" {
+		p.RSSLimit = l.RSS
+	}
+	switch {
+	case g.in(SwapLimit) != "", g.in(MemoryLimit) != "" && (l.RSS == 0 || l.RSS >= l.Vmem):
+		p.VmemLimit = l.Vmem
+	}
+	return p
+}
+
+// belongs reports whether a file is one of that version. The same name can mean
+// something else: cpu.stat of v1 has no CPU time.
+func belongs(f group.File, unified bool) bool {
+	switch f {
+	case group.MemoryStat, group.PidsCurrent, group.PidsMax, group.PidsEvents:
+		return true
+	}
+	return f.V1() != unified
+}
+
+// Remove kills everything in the group, waits for it to be gone, and removes the
+// group with all groups that have been made in it. After the given time it gives
+// up with a *group.BusyError, which names what is left, and may be called again.
+// A group that is gone already is fine.
+func (g *Group) Remove(patience time.Duration) error {
+	deadline := time.Now().Add(patience)
+	open, err := group.Open(g.paths)
+	switch {
+	case err == nil:
+		err = open.Kill(patience)
+		open.Close()
+		if err != nil {
+			return err
+		}
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	const shortest, longest = time.Millisecond, 50 * time.Millisecond
+	for wait := shortest; ; wait = min(2*wait, longest) {
+		err := g.removeDirs()
+		if err == nil {
+			return nil
+		}
+		if time.Until(deadline) < wait {
+			return fmt.Errorf("cannot remove group %q: %w", g.name, err)
+		}
+		// EBUSY: processes that have ended are still being taken apart, or a
+		// group was made meanwhile.
+		time.Sleep(wait)
+	}
+}
+
+// removeDirs removes the empty directories of the group.
+func (g *Group) removeDirs() error {
+	var errs []error
+	for _, i := range g.used {
+		if err := removeTree(g.dir(i)); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// removeTree removes a group and the groups in it. rmdir(2) is all that removes
+// groups: their files are not to be unlinked (os.RemoveAll would try).
+func removeTree(dir string) error {
+	err := os.Remove(dir)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	entries, readErr := os.ReadDir(dir)
+	if readErr != nil {
+		return err
+	}
+	nested := false
+	for _, e := range entries {
+		if e.IsDir() {
+			nested = true
+			if err := removeTree(filepath.Join(dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	if !nested {
+		return err
+	}
+	if err = os.Remove(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,196 @@
+package cgroup
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/containerd/cgroups/v3/cgroup1"
+	"github.com/containerd/cgroups/v3/cgroup2"
+	"github.com/opencontainers/runtime-spec/specs-go"
+)
+
+// set writes the limits, as far as the host has the features for them. What it
+// has not must not even be tried: the library opens files with O_CREAT, and EACCES,
+// which is what that gives, says nothing.
+func (g *Group) set(l *Limits) error {
+	for _, i := range g.used {
+		if h := &g.system.Hierarchies[i]; h.Unified {
+			if _, err := cgroup2.NewManager(h.Mount, g.relative(i), g.resources2(l)); err != nil {
+				return err
+			}
+		}
+	}
+	subsystems, path := g.subsystems()
+	if len(subsystems) == 0 {
+		return nil
+	}
+	hierarchy := func() ([]cgroup1.Subsystem, error) { return subsystems, nil }
+	_, err := cgroup1.New(path, g.resources1(l), cgroup1.WithHierarchy(hierarchy))
+	return err
+}
+
+// relative is the path of the group from the mount.
+func (g *Group) relative(i int) string {
+	h := &g.system.Hierarchies[i]
+	return "/" + strings.TrimPrefix(strings.TrimPrefix(g.dir(i), h.Mount), "/")
+}
+
+// resources2 are the limits that v2 enforces.
+func (g *Group) resources2(l *Limits) *cgroup2.Resources {
+	r := &cgroup2.Resources{}
+	if g.system.v2(MemoryLimit) {
+		r.Memory = &cgroup2.Memory{}
+		if g.system.v2(OOMGroup) {
+			all := true
+			r.Memory.OOMGroup = &all
+		}
+		if most := clamp(l.ram()); most > 0 {
+			r.Memory.Max = &most
+			if g.system.v2(SwapLimit) && l.Vmem > 0 {
+				swap := clamp(l.Vmem) - most
+				r.Memory.Swap = &swap
+			}
+		}
+	}
+	if g.system.v2(CPUWeight) && l.CPUWeight > 0 {
+		weight := l.CPUWeight
+		r.CPU = &cgroup2.CPU{Weight: &weight}
+	}
+	if g.system.v2(Cpuset) && (l.CPUs != "" || l.Mems != "") {
+		if r.CPU == nil {
+			r.CPU = &cgroup2.CPU{}
+		}
+		r.CPU.Cpus, r.CPU.Mems = l.CPUs, l.Mems
+	}
+	if g.system.v2(PidsLimit) && l.Pids > 0 {
+		r.Pids = &cgroup2.Pids{Max: clamp(l.Pids)}
+	}
+	if g.system.v2(Devices) {
+		r.Devices = rules(l.Deny)
+	}
+	return r
+}
+
+// resources1 are the limits that v1 enforces.
+func (g *Group) resources1(l *Limits) *specs.LinuxResources {
+	r := &specs.LinuxResources{}
+	if g.system.v1(MemoryLimit) && l.ram() > 0 {
+		most := clamp(l.ram())
+		r.Memory = &specs.LinuxMemory{Limit: &most}
+		if g.system.v1(SwapLimit) && l.Vmem > 0 {
+			both := clamp(l.Vmem)
+			r.Memory.Swap = &both
+		}
+	}
+	cpu := &specs.LinuxCPU{}
+	if g.system.v1(CPUWeight) && l.CPUWeight > 0 {
+		// The defaults, 100 and 1024, correspond, and it is linear.
+		shares := max(l.CPUWeight*1024/100, 2)
+		cpu.Shares = &shares
+		r.CPU = cpu
+	}
+	if g.system.v1(Cpuset) {
+		cpu.Cpus, cpu.Mems = l.CPUs, l.Mems
+		r.CPU = cpu
+	}
+	if g.system.v1(PidsLimit) && l.Pids > 0 {
+		most := clamp(l.Pids)
+		r.Pids = &specs.LinuxPids{Limit: &most}
+	}
+	if g.system.v1(Devices) {
+		// A new group may use what its parent may.
+		r.Devices = slices.DeleteFunc(rules(l.Deny), func(d specs.LinuxDeviceCgroup) bool { return d.Allow })
+	}
+	return r
+}
+
+// clamp keeps a limit in what the library takes; both kernels round to pages and
+// take so much for none.
+func clamp(n uint64) int64 { return int64(min(n, math.MaxInt64)) }
+
+// rules is the device filter: everything, except what is denied. The last rule
+// that matches counts. It does not end with a full denial, for which the library
+// would take no error seriously.
+func rules(deny []Device) []specs.LinuxDeviceCgroup {
+	if len(deny) == 0 {
+		return nil
+	}
+	all := int64(-1)
+	list := []specs.LinuxDeviceCgroup{{Allow: true, Type: "a", Major: &all, Minor: &all, Access: "rwm"}}
+	for _, d := range deny {
+		kind := "c"
+		if d.Block {
+			kind = "b"
+		}
+		list = append(list, specs.LinuxDeviceCgroup{Type: kind, Major: &d.Major, Minor: &d.Minor, Access: "rwm"})
+	}
+	return list
+}
+
+// subsystems are the library's handlers for the v1 hierarchies of the group.
+func (g *Group) subsystems() ([]cgroup1.Subsystem, cgroup1.Path) {
+	var list []cgroup1.Subsystem
+	where := map[cgroup1.Name]string{}
+	for _, i := range g.used {
+		h := &g.system.Hierarchies[i]
+		if h.Unified {
+			continue
+		}
+		for _, controller := range h.Controllers {
+			if !h.named(controller) {
+				continue
+			}
+			s := subsystem(filepath.Dir(h.Mount), controller)
+			if s != nil {
+				list = append(list, s)
+				where[s.Name()] = g.relative(i)
+			}
+		}
+	}
+	return list, func(name cgroup1.Name) (string, error) {
+		path, found := where[name]
+		if !found {
+			return "", fmt.Errorf("no group for controller %q: %w", name, os.ErrNotExist)
+		}
+		return path, nil
+	}
+}
+
+// named reports whether a v1 controller is found by its name beside others, the
+// only way in which the library finds it: cpu and cpuacct are often one mount, and
+// links lead there.
+func (h *Hierarchy) named(controller string) bool {
+	a, err := os.Stat(filepath.Join(filepath.Dir(h.Mount), controller))
+	if err != nil {
+		return false
+	}
+	b, err := os.Stat(h.Mount)
+	return err == nil && os.SameFile(a, b)
+}
+
+func subsystem(root, controller string) cgroup1.Subsystem {
+	switch controller {
+	case "cpu":
+		return cgroup1.NewCpu(root)
+	case "cpuacct":
+		return cgroup1.NewCpuacct(root)
+	case "cpuset":
+		return cgroup1.NewCpuset(root)
+	case "memory":
+		// What kmem counts is in the others, and newer kernels have lost it.
+		return cgroup1.NewMemory(root, cgroup1.OptionalSwap(), cgroup1.IgnoreModules("kmem", "kmem.tcp"))
+	case "pids":
+		return cgroup1.NewPids(root)
+	case "freezer":
+		return cgroup1.NewFreezer(root)
+	case "blkio":
+		return cgroup1.NewBlkio(root)
+	case "devices":
+		return cgroup1.NewDevices(root)
+	}
+	return nil
+}

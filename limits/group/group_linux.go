@@ -1,0 +1,120 @@
+package group
+
+import (
+	"golang.org/x/sys/unix"
+)
+
+// A Group is the open group of a job.
+type Group struct {
+	paths *Paths
+	// fds are kept for what is read again and again, and for what is polled;
+	// -1 where there is none.
+	fds [NumFiles]int
+	// oom is the eventfd that v1 signals when memory runs out; -1 without.
+	oom int
+	buf [4096]byte
+}
+
+// kept are the files that stay open while the job runs.
+var kept = [...]File{
+	CPUStat, CPUAcctUsage, MemoryCurrent, MemorySwapCurrent, MemoryUsage, MemoryMemswUsage,
+	MemoryEvents, CgroupEvents,
+}
+
+// Open opens the group of a job. A file that has a path and cannot be opened is
+// an error: whoever made the group has seen it.
+func Open(p *Paths) (*Group, error) {
+	g := &Group{paths: p, oom: -1}
+	for f := range g.fds {
+		g.fds[f] = -1
+	}
+	for _, f := range kept {
+		if p.File[f] == "" {
+			continue
+		}
+		fd, err := open(p.File[f], unix.O_RDONLY)
+		if err != nil {
+			g.Close()
+			return nil, err
+		}
+		g.fds[f] = fd
+	}
+	g.listen()
+	return g, nil
+}
+
+// Paths is what the group was opened with.
+func (g *Group) Paths() *Paths { return g.paths }
+
+// Close closes what the group holds open. The group itself stays.
+func (g *Group) Close() {
+	for f, fd := range g.fds {
+		if fd >= 0 {
+			_ = unix.Close(fd)
+			g.fds[f] = -1
+		}
+	}
+	if g.oom >= 0 {
+		_ = unix.Close(g.oom)
+		g.oom = -1
+	}
+}
+
+// A Door is an open cgroup.procs: a process that writes "0" to the descriptor
+// enters the group. The right to do so is that of who has opened it (since Linux
+// 5.16, and always in what we do with it: the child is still root when it writes).
+type Door struct {
+	FD   int
+	Path string
+}
+
+// Doors opens the ways into the group, one per hierarchy; a process is in the
+// group when it went through all. The caller closes them, with CloseDoors, once
+// the child has been started.
+func (g *Group) Doors() ([]Door, error) {
+	var doors []Door
+	for _, dir := range g.paths.Dirs {
+		path := dir + "/" + Procs
+		fd, err := open(path, unix.O_WRONLY)
+		if err != nil {
+			CloseDoors(doors)
+			return nil, err
+		}
+		doors = append(doors, Door{fd, path})
+	}
+	return doors, nil
+}
+
+// CloseDoors closes what Doors has opened.
+func CloseDoors(doors []Door) {
+	for _, d := range doors {
+		_ = unix.Close(d.FD)
+	}
+}
+
+// read returns the content of a file, from the open descriptor if there is one.
+func (g *Group) read(f File) (string, error) {
+	if fd := g.fds[f]; fd >= 0 {
+		text, err := pread(fd, g.buf[:])
+		if err != nil {
+			return "", &Error{"read", g.paths.File[f], err}
+		}
+		return text, nil
+	}
+	return readFile(g.paths.File[f])
+}
+
+// number returns the number that a file holds.
+func (g *Group) number(f File) (uint64, error) {
+	text, err := g.read(f)
+	if err != nil {
+		return 0, err
+	}
+	n, err := number(text)
+	if err != nil {
+		return 0, &Error{"read", g.paths.File[f], err}
+	}
+	return n, nil
+}
+
+func (g *Group) has(f File) bool { return g.paths.File[f] != "" }

@@ -1,0 +1,196 @@
+package group_test
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/execd-project/execd/limits/group"
+	"golang.org/x/sys/unix"
+)
+
+// payloadEnv makes the test executable into a job: "NAME ARGUMENT".
+const payloadEnv = "EXECD_GROUP_PAYLOAD"
+
+func TestMain(m *testing.M) {
+	if job := os.Getenv(payloadEnv); job != "" {
+		payload(job)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// payload enters the group through the descriptors from 3 on, says that it is
+// there, and does what it is for.
+func payload(job string) {
+	name, argument, _ := strings.Cut(job, " ")
+	n, _ := strconv.Atoi(argument)
+	doors, _ := strconv.Atoi(os.Getenv(payloadEnv + "_DOORS"))
+	for fd := 3; fd < 3+doors; fd++ {
+		if _, err := unix.Write(fd, []byte("0")); err != nil {
+			fmt.Println("cannot enter:", err)
+			os.Exit(1)
+		}
+	}
+	switch name {
+	case "signals":
+		c := make(chan os.Signal, 10)
+		signal.Notify(c, syscall.SIGUSR1)
+		fmt.Println("ready")
+		for range c {
+			fmt.Println("got it")
+		}
+	case "spin":
+		fmt.Println("ready")
+		for end := time.Now().Add(time.Duration(n) * time.Millisecond); time.Now().Before(end); {
+		}
+	case "alloc":
+		fmt.Println("ready")
+		b := make([]byte, n<<20)
+		for i := 0; i < len(b); i += 4096 {
+			b[i] = 1
+		}
+		fmt.Println("has it all", b[len(b)/2])
+	case "sleep":
+		fmt.Println("ready")
+	case "tree":
+		fmt.Println("ready")
+		forkTree(n)
+	case "bomb":
+		fmt.Println("ready")
+		forkBomb()
+	case "chain":
+		fmt.Println("ready")
+		forkChain()
+	}
+	for name != "spin" {
+		_ = unix.Pause() // select {} would be found to be a deadlock
+	}
+}
+
+// What follows forks without exec, and its children have only the thread that
+// called: no Go but raw system calls.
+
+func rawFork() (pid uintptr, errno syscall.Errno) {
+	pid, _, errno = syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	return pid, errno
+}
+
+// quiet keeps the runtime from preempting by signals what has no runtime.
+func quiet() {
+	runtime.LockOSThread()
+	all := ^uint64(0)
+	_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&all)), 0, 8, 0, 0)
+}
+
+//go:norace
+//go:nocheckptr
+func nap(nsec int64) {
+	ts := unix.Timespec{Nsec: nsec}
+	_, _, _ = syscall.RawSyscall6(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&ts)), 0, 0, 0, 0, 0)
+}
+
+// forkTree starts n processes that wait, each in a session of its own.
+//
+//go:norace
+func forkTree(n int) {
+	quiet()
+	for range n {
+		if pid, _ := rawFork(); pid == 0 {
+			_, _, _ = syscall.RawSyscall6(unix.SYS_SETSID, 0, 0, 0, 0, 0, 0)
+			for {
+				nap(1e8)
+			}
+		}
+	}
+	for {
+		nap(1e8)
+	}
+}
+
+// forkBomb has all its processes fork until they may not, and keep trying.
+//
+//go:norace
+func forkBomb() {
+	quiet()
+	for {
+		if _, errno := rawFork(); errno != 0 {
+			nap(2e6)
+		}
+	}
+}
+
+// forkChain is never the same process for long: each forks and exits.
+//
+//go:norace
+func forkChain() {
+	quiet()
+	// The first one stays, for its stdout.
+	if pid, _ := rawFork(); pid != 0 {
+		for {
+			nap(1e8)
+		}
+	}
+	for {
+		if pid, errno := rawFork(); pid != 0 && errno == 0 {
+			_, _, _ = syscall.RawSyscall6(unix.SYS_EXIT_GROUP, 0, 0, 0, 0, 0, 0)
+		}
+	}
+}
+
+// job is a payload in a group.
+type job struct {
+	cmd *exec.Cmd
+	out *bufio.Reader
+}
+
+// start runs a payload in a group and returns once it is there.
+func start(t *testing.T, g *group.Group, payload string) *job {
+	t.Helper()
+	doors, err := g.Doors()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer group.CloseDoors(doors)
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = []string{payloadEnv + "=" + payload, payloadEnv + "_DOORS=" + strconv.Itoa(len(doors)), "GOMAXPROCS=1"}
+	for _, d := range doors {
+		fd, err := unix.FcntlInt(uintptr(d.FD), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := os.NewFile(uintptr(fd), d.Path)
+		defer f.Close()
+		cmd.ExtraFiles = append(cmd.ExtraFiles, f)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	j := &job{cmd, bufio.NewReader(stdout)}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	j.expect(t, "ready")
+	return j
+}
+
+func (j *job) expect(t *testing.T, want string) {
+	t.Helper()
+	if got, err := j.out.ReadString('\n'); strings.TrimSpace(got) != want {
+		t.Fatalf("the job says %q (%v), want %q", got, err, want)
+	}
+}

@@ -1,0 +1,243 @@
+package group
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// CPU is the CPU time that the group has used, processes that have ended
+// included. A process that runs right now is accounted up to its last tick.
+func (g *Group) CPU() (time.Duration, error) {
+	switch {
+	case g.has(CPUStat):
+		text, err := g.read(CPUStat)
+		if err != nil {
+			return 0, err
+		}
+		usec, ok := value(text, "usage_usec")
+		if !ok {
+			return 0, &Error{"find usage_usec in", g.paths.File[CPUStat], unix.EINVAL}
+		}
+		return time.Duration(usec) * time.Microsecond, nil
+	case g.has(CPUAcctUsage):
+		nsec, err := g.number(CPUAcctUsage)
+		return time.Duration(nsec), err
+	}
+	return 0, &NotSupportedError{"read the CPU time of the group", "cgroup v2 or the cpuacct controller", nil}
+}
+
+var errNoMemory = NotSupportedError{"read the memory of the group", "the memory controller", nil}
+
+// MemoryCharged is the RAM and swap that are charged to the group: what its
+// limits are compared with. It includes page cache, which the kernel gives up
+// before it kills; to be sure that a job uses so much, ask MemoryUsed.
+func (g *Group) MemoryCharged() (uint64, error) {
+	switch {
+	case g.has(MemoryCurrent):
+		n, err := g.number(MemoryCurrent)
+		if err == nil && g.has(MemorySwapCurrent) {
+			var swap uint64
+			swap, err = g.number(MemorySwapCurrent)
+			n += swap
+		}
+		return n, err
+	case g.has(MemoryMemswUsage):
+		return g.number(MemoryMemswUsage)
+	case g.has(MemoryUsage):
+		return g.number(MemoryUsage)
+	}
+	e := errNoMemory
+	return 0, &e
+}
+
+// Memory is what memory a group uses, in bytes.
+type Memory struct {
+	RSS  uint64 // anonymous and shared memory in RAM
+	Swap uint64
+}
+
+// MemoryUsed is the memory that the group's processes hold, without page cache.
+// It costs several times as much to find out as MemoryCharged: the kernel sums up
+// its counters of all CPUs.
+func (g *Group) MemoryUsed() (Memory, error) {
+	if !g.has(MemoryStat) {
+		e := errNoMemory
+		return Memory{}, &e
+	}
+	text, err := g.read(MemoryStat)
+	if err != nil {
+		return Memory{}, err
+	}
+	m, v1 := parseMemoryStat(text)
+	if !v1 && g.has(MemorySwapCurrent) {
+		m.Swap, err = g.number(MemorySwapCurrent)
+	}
+	return m, err
+}
+
+// parseMemoryStat reads memory.stat of either version. That of v1 has lines for
+// the group alone and others, total_, with the groups below it; "rss" there is
+// anonymous memory only (cgroup-v1/memory.rst, 5.2).
+func parseMemoryStat(text string) (m Memory, v1 bool) {
+	get := func(key string) uint64 {
+		n, _ := value(text, key)
+		return n
+	}
+	if rss, ok := value(text, "total_rss"); ok {
+		return Memory{RSS: rss + get("total_shmem"), Swap: get("total_swap")}, true
+	}
+	return Memory{RSS: get("anon") + get("shmem")}, false
+}
+
+// MemoryPeak is the most RAM that was charged at a time, page cache included. It
+// can be a page above the limit.
+func (g *Group) MemoryPeak() (uint64, error) {
+	switch {
+	case g.has(MemoryPeak):
+		return g.number(MemoryPeak)
+	case g.has(MemoryMaxUsage):
+		return g.number(MemoryMaxUsage)
+	}
+	return 0, &NotSupportedError{"read the memory peak of the group", "the memory controller, with v2 on Linux 5.19", nil}
+}
+
+// OOM is what the kernel did because memory had run out.
+type OOM struct {
+	// Kills is 0 when no process was killed. More cannot be read from it: with
+	// memory.oom.group the kernel counts its first victim twice (seen on 6.1).
+	Kills uint64
+	// Limit names the limit that the group had reached, "h_rss" or "h_vmem", and
+	// Value is that limit. Both are empty when it was not the group's own: then
+	// the host, or a group above, had no memory left.
+	Limit string
+	Value uint64
+}
+
+// OOM reports kills for lack of memory. It also rearms the descriptor of
+// Events(OutOfMemory).
+//
+// On v1 the descriptor wakes up before the kill: Kills may still be 0 then.
+func (g *Group) OOM() (OOM, error) {
+	var o OOM
+	var own, swap bool
+	switch {
+	case g.has(MemoryEvents):
+		text, err := g.read(MemoryEvents)
+		if err != nil {
+			return o, err
+		}
+		o.Kills, _ = value(text, "oom_kill")
+		// oom counts the group's own limit only, oom_kill any killer.
+		oom, _ := value(text, "oom")
+		own = oom > 0
+		if own && g.has(MemorySwapEvents) {
+			text, err := g.read(MemorySwapEvents)
+			if err != nil {
+				return o, err
+			}
+			hits, _ := value(text, "max")
+			swap = hits > 0
+		}
+	case g.has(MemoryOOMControl):
+		g.drain()
+		text, err := g.read(MemoryOOMControl)
+		if err != nil {
+			return o, err
+		}
+		kills, ok := value(text, "oom_kill")
+		if !ok {
+			return o, &NotSupportedError{"count OOM kills", "Linux 4.13", nil}
+		}
+		o.Kills = kills
+		if swap, err = g.reached(MemoryMemswFailcnt, MemoryMemswMaxUsage, g.paths.VmemLimit); err != nil {
+			return o, err
+		}
+		if own, err = g.reached(MemoryFailcnt, MemoryMaxUsage, g.paths.ram()); err != nil {
+			return o, err
+		}
+		own = own || swap
+	default:
+		return o, &NotSupportedError{"count OOM kills", "the memory controller", nil}
+	}
+	if o.Kills > 0 && own {
+		o.Limit, o.Value = g.paths.memoryLimit(swap)
+	}
+	return o, nil
+}
+
+// reached reports whether a v1 limit was ever in the way. The counter of that
+// is missing on newer kernels: on 6.18 memory.memsw.failcnt remains 0 even after an
+// OOM kill. So the largest use counts as well; it is charged by up to 64 pages at a
+// time, and may therefore end that far below the limit.
+func (g *Group) reached(failcnt, most File, limit uint64) (bool, error) {
+	const slack = 1 << 20
+	n, err := g.optional(failcnt)
+	if n > 0 || err != nil || limit == 0 {
+		return n > 0, err
+	}
+	used, err := g.optional(most)
+	return used > 0 && used+slack >= limit, err
+}
+
+// ram is the limit of RAM that was set, as both together are not above h_vmem.
+func (p *Paths) ram() uint64 {
+	if p.RSSLimit > 0 && (p.VmemLimit == 0 || p.RSSLimit < p.VmemLimit) {
+		return p.RSSLimit
+	}
+	return p.VmemLimit
+}
+
+// memoryLimit names the limit that was reached. swap says that RAM and swap
+// together were at theirs.
+func (p *Paths) memoryLimit(swap bool) (string, uint64) {
+	switch {
+	case p.VmemLimit > 0 && (swap || p.RSSLimit == 0 || p.RSSLimit >= p.VmemLimit):
+		return keyVmemLimit, p.VmemLimit
+	case p.RSSLimit > 0:
+		return keyRSSLimit, p.RSSLimit
+	}
+	return "", 0
+}
+
+// optional is number for a file that may be missing: then it is 0.
+func (g *Group) optional(f File) (uint64, error) {
+	if !g.has(f) {
+		return 0, nil
+	}
+	return g.number(f)
+}
+
+// Threads is the number of threads in the group, and how often a further one
+// was refused because of the limit.
+func (g *Group) Threads() (n, refused uint64, err error) {
+	if !g.has(PidsCurrent) {
+		return 0, 0, &NotSupportedError{"count the threads of the group", "the pids controller", nil}
+	}
+	n, err = g.number(PidsCurrent)
+	if err == nil && g.has(PidsEvents) {
+		var text string
+		text, err = g.read(PidsEvents)
+		refused, _ = value(text, "max")
+	}
+	return n, refused, err
+}
+
+// Empty reports whether no process is in the group, or the group is gone. Zombies
+// do not count. It also rearms the descriptor of Events(Emptied).
+func (g *Group) Empty() (bool, error) {
+	if g.has(CgroupEvents) {
+		text, err := g.read(CgroupEvents)
+		if err != nil {
+			if gone(err) {
+				return true, nil
+			}
+			return false, err
+		}
+		if populated, ok := value(text, "populated"); ok {
+			return populated == 0, nil
+		}
+	}
+	pids, err := g.PIDs()
+	return err == nil && len(pids) == 0, err
+}
