@@ -79,7 +79,7 @@ func (s *Spool) removeAt(parent int, name string) error {
 	if err := s.step("remove the rest"); err != nil {
 		return err
 	}
-	r := remover{deadline: time.Now().Add(removeTimeout)}
+	r := remover{levels: mostLevels, deadline: time.Now().Add(removeTimeout)}
 	if err := r.empty(fd, 0); err != nil {
 		return err
 	}

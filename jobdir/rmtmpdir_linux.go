@@ -138,7 +138,7 @@ func removeTmpdir(parent int, name string, t Tmpdir, o RemoveOptions) error {
 	if timeout <= 0 {
 		timeout = time.Minute
 	}
-	r := remover{deadline: time.Now().Add(timeout)}
+	r := remover{levels: mostLevels, deadline: time.Now().Add(timeout)}
 	if unix.Geteuid() == 0 && o.UID != 0 {
 		asUser := r
 		asUser.chmod = true

@@ -34,6 +34,9 @@ type remover struct {
 	// that one of these could not have removed.
 	owners  []int
 	counter uint64
+	// levels is how deep it descends from now on: fewer than mostLevels after
+	// it was left without descriptors once.
+	levels int
 	// moved and again tell that another pass may do more: something was moved
 	// up, or was exchanged while it was to be removed.
 	moved, again bool
@@ -148,8 +151,16 @@ func (r *remover) remove(dir int, name string, level int) error {
 		return err
 	}
 	return r.removeDir(dir, name, func(fd int) error {
-		if level < mostLevels {
-			return r.empty(fd, level+1)
+		if level < r.levels {
+			err := r.empty(fd, level+1)
+			if !errors.Is(err, unix.EMFILE) && !errors.Is(err, unix.ENFILE) {
+				return err
+			}
+			// Two levels less leave the two descriptors that a directory takes.
+			r.levels = min(r.levels, max(level-2, 0))
+			if level > r.levels {
+				return err
+			}
 		}
 		return r.drain(dir, fd, level)
 	})

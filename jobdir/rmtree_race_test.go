@@ -195,7 +195,7 @@ func TestRemoveExchangedEntries(t *testing.T) {
 					must(t, os.Chmod(tmp.Path+"/directory", 0o500))
 				})
 				exchanged := 0
-				r := remover{deadline: time.Now().Add(10 * time.Second), chmod: true}
+				r := remover{levels: mostLevels, deadline: time.Now().Add(10 * time.Second), chmod: true}
 				r.between = func(at string, dir int, name string) {
 					if at != step {
 						return
@@ -254,7 +254,7 @@ func TestRemoveAsUserAlone(t *testing.T) {
 	top, err := openBeneath(parent, "x")
 	must(t, err)
 	defer unix.Close(top)
-	r := remover{deadline: time.Now().Add(10 * time.Second), chmod: true}
+	r := remover{levels: mostLevels, deadline: time.Now().Add(10 * time.Second), chmod: true}
 	asUser(t, func() { err = r.whole(parent, "x", top, tmp) })
 	must(t, err)
 	if exists(tmp.Path) {

@@ -153,41 +153,55 @@ func deep(t testing.TB, dir string, depth int) {
 }
 
 func TestRemoveDeep(t *testing.T) {
-	base := publicDir(t, 0o777|os.ModeSticky)
-	tmp := makeTmp(t, base, "x")
-	asUser(t, func() {
-		deep(t, tmp.Path, 10000)
-		must(t, os.Mkdir(tmp.Path+"/wide", 0o755))
-		for i := range 500 {
-			must(t, os.MkdirAll(fmt.Sprintf("%s/wide/%d/x", tmp.Path, i), 0o755))
-		}
-	})
-	// Hardly any descriptor is left for it.
-	var was unix.Rlimit
-	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &was))
-	few := was
-	few.Cur = uint64(highestDescriptor(t) + 12)
-	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &few))
-	start := time.Now()
-	err := RemoveTmpdir(tmp, RemoveOptions{UID: user(), GID: user(), Timeout: 30 * time.Second})
-	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &was))
-	must(t, err)
-	t.Log("took", time.Since(start))
-	if exists(tmp.Path) {
-		t.Error("it is still there")
+	for _, free := range []int{6, 12, 30} {
+		t.Run(fmt.Sprintf("with %d descriptors left", free), func(t *testing.T) {
+			base := publicDir(t, 0o777|os.ModeSticky)
+			tmp := makeTmp(t, base, "x")
+			asUser(t, func() {
+				deep(t, tmp.Path, 5000)
+				must(t, os.Mkdir(tmp.Path+"/wide", 0o755))
+				for i := range 500 {
+					must(t, os.MkdirAll(fmt.Sprintf("%s/wide/%d/x", tmp.Path, i), 0o755))
+				}
+			})
+			release := leaveDescriptors(t, free)
+			start := time.Now()
+			err := RemoveTmpdir(tmp, RemoveOptions{UID: user(), GID: user(), Timeout: 30 * time.Second})
+			release()
+			must(t, err)
+			t.Log("took", time.Since(start))
+			if exists(tmp.Path) {
+				t.Error("it is still there")
+			}
+		})
 	}
 }
 
-func highestDescriptor(t testing.TB) int {
-	entries, err := os.ReadDir("/proc/self/fd")
-	must(t, err)
-	highest := 0
-	for _, e := range entries {
-		var n int
-		_, _ = fmt.Sscan(e.Name(), &n)
-		highest = max(highest, n)
+// leaveDescriptors takes all descriptors but a few until release is called.
+func leaveDescriptors(t testing.TB, free int) (release func()) {
+	t.Helper()
+	var was unix.Rlimit
+	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &was))
+	few := was
+	few.Cur = uint64(highestDescriptor(t) + 1 + free)
+	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &few))
+	var taken []int
+	for {
+		fd, err := unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			break
+		}
+		taken = append(taken, fd)
 	}
-	return highest
+	for _, fd := range taken[len(taken)-free:] {
+		unix.Close(fd)
+	}
+	return func() {
+		for _, fd := range taken[:len(taken)-free] {
+			unix.Close(fd)
+		}
+		must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &was))
+	}
 }
 
 // What belongs to somebody else may have been moved here by its neighbour, who
@@ -311,4 +325,16 @@ func TestOpenBeneath(t *testing.T) {
 			}
 		})
 	}
+}
+
+func highestDescriptor(t testing.TB) int {
+	entries, err := os.ReadDir("/proc/self/fd")
+	must(t, err)
+	highest := 0
+	for _, e := range entries {
+		var n int
+		_, _ = fmt.Sscan(e.Name(), &n)
+		highest = max(highest, n)
+	}
+	return highest
 }
