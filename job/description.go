@@ -43,8 +43,9 @@ type Description struct {
 	// that are per slot are multiplied by it. 0 counts as 1.
 	HostSlots int
 	Limits    Limits
-	Nice      int    // queue_conf(5) priority
-	Binding   string // core binding as the config file has it; empty for none
+	VmemLimit VmemLimit // what s_vmem and h_vmem limit
+	Nice      int       // queue_conf(5) priority
+	Binding   string    // core binding as the config file has it; empty for none
 
 	Notify time.Duration // delay between notification and signal; 0 without -notify
 	// LimitGrace is queue_conf(5) notify, whether or not the job has -notify:

@@ -111,3 +111,19 @@ func Unlimited() Limits {
 	}
 	return l
 }
+
+// VmemLimit says what s_vmem and h_vmem limit. queue_conf(5) speaks of virtual
+// memory; what a host runs out of is memory.
+type VmemLimit string
+
+// The means of s_vmem and h_vmem.
+const (
+	// VmemBoth limits the address space of each process and the memory, RAM and
+	// swap, of the whole job.
+	VmemBoth VmemLimit = ""
+	// VmemMemory limits the memory alone: for programs that map more than they
+	// use.
+	VmemMemory VmemLimit = "memory"
+	// VmemAddressSpace limits the address space of each process alone.
+	VmemAddressSpace VmemLimit = "address_space"
+)

@@ -13,6 +13,7 @@ const (
 	FileEnvironment = "environment"  // the environment of the job
 	FileArguments   = "arguments"    // ours: the arguments, byte for byte
 	FilePEHosts     = "pe_hostfile"  // who runs where
+	FileCgroup      = "cgroup"       // ours: the control group of the job, as limits/group.Paths
 	FileSignal      = "signal"       // the number of the signal to deliver
 	FilePID         = "pid"          // of the shepherd
 	FileJobPID      = "job_pid"      // of the first process of the job

@@ -1,0 +1,51 @@
+package limits
+
+import (
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/specifier"
+)
+
+// JobWide is what a whole job may use on a host, all its processes together and
+// those that have ended included: CPU time in seconds, memory in bytes.
+// specifier.Infinity is no limit.
+type JobWide struct {
+	CPU  Bounds // s_cpu, h_cpu
+	Vmem Bounds // s_vmem, h_vmem as memory: RAM and swap
+	RSS  Bounds // s_rss, h_rss: RAM
+}
+
+// Bounds is a soft and a hard limit. A soft one that is not below the hard one
+// does not exist: it would warn of an end that has come.
+type Bounds struct{ Soft, Hard uint64 }
+
+// None reports whether there is neither of both.
+func (b Bounds) None() bool { return b == Bounds{specifier.Infinity, specifier.Infinity} }
+
+// OfJob returns the limits of a whole job by its slots on this host
+// (queue_conf(5), RESOURCE LIMITS: they are per slot; 0 slots count as 1). What
+// was requested of a "consumable JOB" is that of the whole job already. The
+// least values are those of Rlimits.
+func OfJob(d *job.Description) JobWide {
+	w := JobWide{
+		CPU: bounds(d, job.CPU, 2), Vmem: bounds(d, job.Vmem, 10<<20), RSS: bounds(d, job.RSS, 10<<20),
+	}
+	if d.VmemLimit == job.VmemAddressSpace {
+		w.Vmem = Bounds{specifier.Infinity, specifier.Infinity}
+	}
+	return w
+}
+
+func bounds(d *job.Description, r job.Resource, least uint64) Bounds {
+	l := d.Limits[r]
+	value := func(v uint64, perJob bool) uint64 {
+		if !perJob {
+			v = times(v, d.HostSlots)
+		}
+		return max(v, least)
+	}
+	b := Bounds{value(l.Soft, l.SoftPerJob), value(l.Hard, l.HardPerJob)}
+	if b.Soft >= b.Hard {
+		b.Soft = specifier.Infinity
+	}
+	return b
+}
