@@ -12,6 +12,7 @@ import (
 
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/limits/group"
 )
 
 // ShepherdName is the name of the supervisor's executable. A real execd takes a
@@ -39,7 +40,10 @@ type Job struct {
 	// Unbound says why the job is not bound to cores though it asked for it;
 	// empty if it is, or did not ask.
 	Unbound string
+	// Notes say which limits of the job the kernel does not keep, and why.
+	Notes []string
 
+	group    *group.Paths // of the control group; nil without
 	spool    *jobdir.Spool
 	order    *Order
 	tmpdir   jobdir.Tmpdir
@@ -113,6 +117,9 @@ func Prepare(spool *jobdir.Spool, o *Order, id job.ID) (_ *Job, err error) {
 	}
 	if err = j.Dir.WriteTmpdir(j.tmpdir); err == nil && o.Terminal {
 		err = j.wait()
+	}
+	if err == nil {
+		err = j.makeGroup(cores)
 	}
 	return j, err
 }
@@ -244,9 +251,13 @@ func (j *Job) withProcess(f func(pidfd int) error) error {
 // Destroy ends the shepherd and every process of the job, without asking.
 func (j *Job) Destroy() { _ = j.shepherd.Kill() }
 
-// Remove removes what is on disk for the job but its script; keep leaves the
-// job directory.
+// Remove removes the control group of the job and what is on disk for it but its
+// script; keep leaves the job directory. With processes that cannot be ended all
+// of it stays, for Sweep.
 func (j *Job) Remove(keep bool) error {
+	if err := j.removeGroup(); err != nil {
+		return errors.Join(err, j.Dir.Close())
+	}
 	var errs []error
 	if j.tmpdir.Path != "" {
 		errs = append(errs, jobdir.RemoveTmpdir(j.tmpdir, jobdir.RemoveOptions{

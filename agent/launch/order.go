@@ -41,6 +41,9 @@ type Order struct {
 	BinaryPath       string // directory of our executables
 	Arch             string // as Grid Engine names it: lx-amd64
 
+	// Groups makes the control group of the job; nil for none.
+	Groups *Groups
+
 	// Terminal leaves output that was not sent elsewhere by -o or -e on the
 	// standard streams of the shepherd: for a job in the foreground.
 	Terminal bool

@@ -22,6 +22,9 @@ type Limits struct {
 	CPUs, Mems string
 	// Deny are devices that the job may not open.
 	Deny []Device
+	// Counted has the memory counted also where it is not limited: for somebody
+	// who watches it.
+	Counted bool
 }
 
 // Device is a device, or several.

@@ -1,0 +1,206 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/limits"
+	"github.com/execd-project/execd/limits/binding"
+	"github.com/execd-project/execd/limits/cgroup"
+	"github.com/execd-project/execd/limits/group"
+	"github.com/execd-project/execd/specifier"
+)
+
+// groupPatience bounds the wait for the end of what is left in the group of a
+// job. What takes longer is in uninterruptible sleep, and may be there for ever.
+const groupPatience = 10 * time.Second
+
+// Groups makes the control groups of jobs, of all that this process starts. It
+// is made by OpenGroups.
+type Groups struct {
+	manager *cgroup.Manager
+}
+
+// OpenGroups makes ready for the control groups of jobs of a spool area. That
+// there can be none on this host is no error: jobs then run without.
+func OpenGroups(spool *jobdir.Spool) (*Groups, error) {
+	name, err := groupsName(spool.Path())
+	if err != nil {
+		return nil, err
+	}
+	m, err := cgroup.Open(cgroup.Config{Name: name})
+	if err != nil {
+		return nil, err
+	}
+	return &Groups{manager: m}, nil
+}
+
+// groupsName is the group that holds those of the jobs of a spool area. Numbers of
+// jobs are unique in that only, and containers may share a hierarchy without
+// sharing the area. The device and the inode number tell areas apart for as long as
+// they exist, and nothing has to be stored.
+func groupsName(path string) (string, error) {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return "", &fs.PathError{Op: "stat", Path: path, Err: err}
+	}
+	return "execd-" + strconv.FormatUint(st.Dev, 16) + "-" + strconv.FormatUint(st.Ino, 16), nil
+}
+
+// Close removes what is no longer needed. Groups of jobs stay.
+func (g *Groups) Close() {
+	if g != nil {
+		g.manager.Close()
+	}
+}
+
+// makeGroup makes the control group of the job and writes down what the
+// supervisor has to know of it. The directory of the job exists: a group without
+// one is nobody's (see Groups.sweep).
+func (j *Job) makeGroup(b binding.Binding) error {
+	g := j.order.Groups
+	if g == nil {
+		return nil
+	}
+	l := groupLimits(j.Description, b)
+	j.Notes = append(j.Notes, g.unenforced(l)...)
+	if !g.manager.Wanted(l) {
+		return nil
+	}
+	made, err := g.manager.Create(cgroup.Name(j.Description.ID), l)
+	if err != nil {
+		return err
+	}
+	j.group = made.Paths()
+	return j.Dir.WriteFile(jobdir.FileCgroup, []byte(j.group.Format()))
+}
+
+// groupLimits are the limits of a job that its group is to enforce.
+func groupLimits(d *job.Description, b binding.Binding) cgroup.Limits {
+	w := limits.OfJob(d)
+	l := cgroup.Limits{
+		Vmem: orZero(w.Vmem.Hard), RSS: orZero(w.RSS.Hard),
+		Counted: !w.Vmem.None() || !w.RSS.None(),
+	}
+	if b.Binds() {
+		l.CPUs, l.Mems = b.CPUs.String(), b.Mems.String()
+	}
+	return l
+}
+
+// orZero is a limit as package cgroup has it, where 0 is none.
+func orZero(v uint64) uint64 {
+	if v == specifier.Infinity {
+		return 0
+	}
+	return v
+}
+
+// unenforced says which limits the kernel will not keep, and why.
+func (g *Groups) unenforced(l cgroup.Limits) []string {
+	var notes []string
+	system := g.manager.System()
+	names := ""
+	switch {
+	case l.Vmem > 0 && l.RSS > 0:
+		names = "h_vmem and h_rss"
+	case l.Vmem > 0:
+		names = "h_vmem"
+	case l.RSS > 0:
+		names = "h_rss"
+	default:
+		return nil
+	}
+	if err := system.Check(cgroup.MemoryLimit); err != nil {
+		notes = append(notes, names+" of the whole job can only be watched: "+err.Error())
+	} else if err := system.Check(cgroup.SwapLimit); err != nil && l.Vmem > 0 && swap() {
+		notes = append(notes, "h_vmem limits the RAM of the whole job, its swap can only be watched: "+err.Error())
+	}
+	return notes
+}
+
+// swap reports whether the host has any.
+func swap() bool {
+	var info unix.Sysinfo_t
+	return unix.Sysinfo(&info) == nil && info.Totalswap > 0
+}
+
+// endGroup ends what is left in the group of the job: nothing, after a supervisor
+// that came to its end.
+func (j *Job) endGroup() {
+	if j.group == nil {
+		return
+	}
+	if open, err := group.Open(j.group); err == nil {
+		_ = open.Kill(groupPatience) // Remove will say who does not end
+		open.Close()
+	}
+}
+
+// removeGroup removes the group of the job, with whatever is in it.
+func (j *Job) removeGroup() error {
+	if j.group == nil {
+		return nil
+	}
+	if err := cgroup.RemovePaths(j.group, groupPatience); err != nil {
+		return err
+	}
+	j.group = nil
+	return nil
+}
+
+// removeRecordedGroup removes the group that the directory of a job names.
+func removeRecordedGroup(dir *jobdir.Dir) error {
+	text, err := dir.ReadFile(jobdir.FileCgroup)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	paths, err := group.Parse(string(text))
+	if err != nil {
+		return fmt.Errorf("cannot remove the control group of job directory %q: %w", dir.Path(), err)
+	}
+	return cgroup.RemovePaths(paths, groupPatience)
+}
+
+// sweep removes the groups that have no job directory: whoever made them died
+// before it could write down that they are there, or after the directory had been
+// removed.
+func (g *Groups) sweep(spool *jobdir.Spool) error {
+	if g == nil {
+		return nil
+	}
+	// The groups are listed before the directories, of which each is there before
+	// its group and after it.
+	known := sync.OnceValues(func() (map[string]bool, error) {
+		ids, err := spool.Jobs()
+		names := map[string]bool{}
+		for _, id := range ids {
+			names[cgroup.Name(id)] = true
+		}
+		return names, err
+	})
+	_, err := g.manager.Sweep(groupPatience, func(name string) bool {
+		jobs, err := known()
+		return err == nil && !jobs[ofJob(name)]
+	})
+	return err
+}
+
+// ofJob is the name of the group of the job to whose task a group belongs.
+func ofJob(name string) string {
+	number, rest, _ := strings.Cut(name, ".")
+	task, _, _ := strings.Cut(rest, ".")
+	return number + "." + task
+}
