@@ -109,7 +109,7 @@ func orZero(v uint64) uint64 {
 func (g *Groups) unenforced(l cgroup.Limits) []string {
 	var notes []string
 	system := g.manager.System()
-	names := ""
+	var names string
 	switch {
 	case l.Vmem > 0 && l.RSS > 0:
 		names = "h_vmem and h_rss"

@@ -19,11 +19,11 @@
 //	PARENT/NAME/JOB.TASK
 //
 // where PARENT is the top of the hierarchy, or the group that was delegated to
-// us, and NAME is Config.Name. It is a leaf: on v2 no group may hold both processes and groups with
-// controllers. The supervisor is not in it. A job has its group in the v2 hierarchy
-// always, since a process can be started in it, and in those of v1 only where its
-// limits need one: they are entered by a write, which may wait for an RCU grace
-// period in the kernel.
+// us, and NAME is Config.Name. It is a leaf: on v2 no group may hold both
+// processes and groups with controllers. The supervisor is not in it. A job has its
+// group in the v2 hierarchy always, since a process can be started in it, and in
+// those of v1 only where its limits need one: they are entered by a write, which may
+// wait for an RCU grace period in the kernel.
 //
 // # What is left to github.com/containerd/cgroups/v3
 //
