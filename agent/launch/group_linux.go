@@ -17,6 +17,7 @@ import (
 	"github.com/execd-project/execd/limits/binding"
 	"github.com/execd-project/execd/limits/cgroup"
 	"github.com/execd-project/execd/limits/group"
+	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/specifier"
 )
 
@@ -25,23 +26,29 @@ import (
 const groupPatience = 10 * time.Second
 
 // Groups makes the control groups of jobs, of all that this process starts. It
-// is made by OpenGroups.
+// is made by OpenGroups; a nil one makes none.
 type Groups struct {
 	manager *cgroup.Manager
+	params  qconf.CgroupsParams
 }
 
-// OpenGroups makes ready for the control groups of jobs of a spool area. That
-// there can be none on this host is no error: jobs then run without.
-func OpenGroups(spool *jobdir.Spool) (*Groups, error) {
+// OpenGroups makes ready for the control groups of jobs of a spool area, as the
+// configuration of the host says; nil where it wants none. That there can be none
+// on this host is no error: jobs then run without.
+func OpenGroups(spool *jobdir.Spool, c *qconf.Configuration) (*Groups, error) {
+	params := c.CgroupsParams
+	if params.Off || !c.ExecdParams.UseCgroups {
+		return nil, nil //nolint:nilnil // its methods take it
+	}
 	name, err := groupsName(spool.Path())
 	if err != nil {
 		return nil, err
 	}
-	m, err := cgroup.Open(cgroup.Config{Name: name})
+	m, err := cgroup.Open(cgroup.Config{Name: name, Path: params.Path, Devices: len(params.Devices) > 0})
 	if err != nil {
 		return nil, err
 	}
-	return &Groups{manager: m}, nil
+	return &Groups{manager: m, params: params}, nil
 }
 
 // groupsName is the group that holds those of the jobs of a spool area. Numbers of
@@ -71,60 +78,97 @@ func (j *Job) makeGroup(b binding.Binding) error {
 	if g == nil {
 		return nil
 	}
-	l := groupLimits(j.Description, b)
+	l, err := g.limits(j.Description, b, j.order.Devices)
+	if err != nil {
+		return err
+	}
 	j.Notes = append(j.Notes, g.unenforced(l)...)
 	if !g.manager.Wanted(l) {
 		return nil
 	}
 	made, err := g.manager.Create(cgroup.Name(j.Description.ID), l)
+	if err != nil && l.CPUs != "" && !errors.Is(err, cgroup.ErrExists) {
+		// The processors of the group above may be fewer than ours. The
+		// supervisor sets the affinity, too.
+		j.Notes = append(j.Notes, "the job could leave the cores that it is bound to: "+err.Error())
+		l.CPUs, l.Mems = "", ""
+		made, err = g.manager.Create(cgroup.Name(j.Description.ID), l)
+	}
 	if err != nil {
 		return err
 	}
 	j.group = made.Paths()
-	return j.Dir.WriteFile(jobdir.FileCgroup, []byte(j.group.Format()))
+	told := *j.group
+	if !g.params.Killing {
+		told.File[group.CgroupKill] = ""
+	}
+	if !g.params.Freezer {
+		told.File[group.CgroupFreeze], told.File[group.FreezerState] = "", ""
+	}
+	return j.Dir.WriteFile(jobdir.FileCgroup, []byte(told.Format()))
 }
 
-// groupLimits are the limits of a job that its group is to enforce.
-func groupLimits(d *job.Description, b binding.Binding) cgroup.Limits {
-	w := limits.OfJob(d)
+// limits are the limits of a job that its group is to enforce. granted are the
+// devices that it may open.
+func (g *Groups) limits(d *job.Description, b binding.Binding, granted []string) (cgroup.Limits, error) {
+	w, slots := limits.OfJob(d), uint64(max(d.HostSlots, 1))
 	l := cgroup.Limits{
-		Vmem: orZero(w.Vmem.Hard), RSS: orZero(w.RSS.Hard),
+		Pids:    uint64(g.params.Pids) * slots,
 		Counted: !w.Vmem.None() || !w.RSS.None(),
 	}
-	if b.Binds() {
+	if g.params.HVmemLimit {
+		l.Vmem = g.memory(w.Vmem.Hard)
+	}
+	if g.params.HRSSLimit {
+		l.RSS = g.memory(w.RSS.Hard)
+	}
+	if b.Binds() && g.params.Cpuset {
 		l.CPUs, l.Mems = b.CPUs.String(), b.Mems.String()
 	}
-	return l
+	// With v1 all jobs would have to be in a hierarchy that costs time to enter:
+	// next to a group, processes outside of groups weigh as much as it does, each.
+	auto := g.params.Weight == qconf.Auto && slots > 1
+	if at := g.manager.System().Where(cgroup.CPUWeight); g.params.Weight == qconf.Yes || auto && at != nil && at.Unified {
+		const one, most = 100, 10000
+		l.CPUWeight = min(one*slots, most)
+	}
+	var err error
+	l.Deny, err = denied(g.params.Devices, granted)
+	return l, err
 }
 
-// orZero is a limit as package cgroup has it, where 0 is none.
-func orZero(v uint64) uint64 {
+// memory is a limit of memory as package cgroup has it, where 0 is none.
+func (g *Groups) memory(v uint64) uint64 {
 	if v == specifier.Infinity {
 		return 0
 	}
-	return v
+	return max(v, g.params.MinMemory)
 }
 
 // unenforced says which limits the kernel will not keep, and why.
 func (g *Groups) unenforced(l cgroup.Limits) []string {
 	var notes []string
-	system := g.manager.System()
-	var names string
+	check := func(wanted bool, f cgroup.Feature, what string) bool {
+		err := g.manager.System().Check(f)
+		if wanted && err != nil {
+			notes = append(notes, what+": "+err.Error())
+		}
+		return err == nil
+	}
+	memory := l.Vmem > 0 || l.RSS > 0
+	name := "h_vmem"
 	switch {
-	case l.Vmem > 0 && l.RSS > 0:
-		names = "h_vmem and h_rss"
-	case l.Vmem > 0:
-		names = "h_vmem"
+	case l.Vmem == 0:
+		name = "h_rss"
 	case l.RSS > 0:
-		names = "h_rss"
-	default:
-		return nil
+		name = "h_vmem and h_rss"
 	}
-	if err := system.Check(cgroup.MemoryLimit); err != nil {
-		notes = append(notes, names+" of the whole job can only be watched: "+err.Error())
-	} else if err := system.Check(cgroup.SwapLimit); err != nil && l.Vmem > 0 && swap() {
-		notes = append(notes, "h_vmem limits the RAM of the whole job, its swap can only be watched: "+err.Error())
+	if check(memory, cgroup.MemoryLimit, name+" of the whole job can only be watched") {
+		check(l.Vmem > 0 && swap(), cgroup.SwapLimit, "h_vmem limits the RAM of the whole job, its swap can only be watched")
 	}
+	check(l.Pids > 0, cgroup.PidsLimit, "pids_limit has no effect")
+	check(l.CPUWeight > 0, cgroup.CPUWeight, "cpu_weight has no effect")
+	check(len(l.Deny) > 0, cgroup.Devices, "the job could open devices that it has not been granted")
 	return notes
 }
 

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -16,8 +18,10 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/limits/binding"
 	"github.com/execd-project/execd/limits/cgroup"
 	"github.com/execd-project/execd/limits/group"
+	"github.com/execd-project/execd/limits/topology"
 	"github.com/execd-project/execd/nss"
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/submit"
@@ -48,7 +52,7 @@ func orderOf(t *testing.T, options ...string) (*jobdir.Spool, *Order) {
 		t.Fatal(err)
 	}
 	t.Cleanup(spool.Close)
-	if o.Groups, err = OpenGroups(spool); err != nil {
+	if o.Groups, err = OpenGroups(spool, o.Config); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -362,5 +366,131 @@ func TestWithoutGroupsAJobRunsAndSaysWhatIsNotEnforced(t *testing.T) {
 	}
 	if err := j.Remove(false); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestLimitsOfAGroupFollowTheConfiguration(t *testing.T) {
+	cores := binding.Binding{Instance: binding.Set, Cores: []topology.Pair{{}}, CPUs: topology.Of(0, 2), Mems: topology.Of(0)}
+	told := cores
+	told.Instance = binding.Env
+	for sentence, c := range map[string]struct {
+		params  string
+		binding binding.Binding
+		slots   int
+		request string
+		want    cgroup.Limits
+	}{
+		"nothing is limited":         {request: "h_rt=1", want: cgroup.Limits{}},
+		"limits are per slot":        {request: "h_vmem=100M,h_rss=50M", slots: 3, want: cgroup.Limits{Vmem: 300 * mb, RSS: 150 * mb, Counted: true}},
+		"soft limits are counted":    {request: "s_vmem=100M", want: cgroup.Limits{Counted: true}},
+		"h_vmem is not for a group":  {params: "h_vmem_limit=false", request: "h_vmem=100M", want: cgroup.Limits{Counted: true}},
+		"h_rss is not for a group":   {params: "h_rss_limit=false", request: "h_rss=100M", want: cgroup.Limits{Counted: true}},
+		"a limit that is too small":  {params: "min_memory_limit=1G", request: "h_vmem=100M", want: cgroup.Limits{Vmem: 1 << 30, Counted: true}},
+		"cores":                      {binding: cores, request: "h_rt=1", want: cgroup.Limits{CPUs: "0,2", Mems: "0"}},
+		"cores that are only told":   {binding: told, request: "h_rt=1", want: cgroup.Limits{}},
+		"cores without cpusets":      {params: "cpuset=0", binding: cores, request: "h_rt=1", want: cgroup.Limits{}},
+		"processes per slot":         {params: "pids_limit=100", slots: 2, request: "h_rt=1", want: cgroup.Limits{Pids: 200}},
+		"a weight for each slot":     {params: "cpu_weight=true", slots: 4, request: "h_rt=1", want: cgroup.Limits{CPUWeight: 400}},
+		"a weight of many slots":     {params: "cpu_weight=true", slots: 400, request: "h_rt=1", want: cgroup.Limits{CPUWeight: 10000}},
+		"a weight of one slot":       {params: "cpu_weight=true", request: "h_rt=1", want: cgroup.Limits{CPUWeight: 100}},
+		"no weight":                  {params: "cpu_weight=false", slots: 4, request: "h_rt=1", want: cgroup.Limits{}},
+		"h_vmem is an address space": {params: "x", request: "h_vmem=1G", want: cgroup.Limits{}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			text := "cgroups_params cpu_weight=false," + c.params + "\n"
+			if c.params == "x" {
+				text = "execd_params VMEM_LIMIT=both,[all.q=address_space]\n"
+			}
+			config, err := qconf.ParseConfiguration("global", []byte(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, o := orderOf(t, "-l", c.request)
+			o.Config, o.Slots = config, max(c.slots, 1)
+			o.Groups.params = config.CgroupsParams
+			d, err := o.Describe(job.ID{Job: 7}, "/spool", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := o.Groups.limits(d, c.binding, nil); err != nil || !reflect.DeepEqual(got, c.want) {
+				t.Errorf("%+v, %v; expected %+v", got, err, c.want)
+			}
+		})
+	}
+}
+
+func TestSupervisorIsToldWhatItMayUse(t *testing.T) {
+	spool, o := orderOf(t)
+	need(t, o, cgroup.Freeze)
+	o.Groups.params.Freezer, o.Groups.params.Killing = false, false
+	o.Groups.params.Pids = 1000
+	need(t, o, cgroup.PidsLimit)
+	j := prepared(t, spool, o)
+	p := recorded(t, j)
+	for _, f := range []group.File{group.CgroupKill, group.CgroupFreeze, group.FreezerState} {
+		if p.File[f] != "" {
+			t.Errorf("it is told of %s", p.File[f])
+		}
+	}
+	if got := number(t, p.File[group.PidsMax]); got != "1000" {
+		t.Errorf("pids.max is %s", got)
+	}
+	if err := j.Remove(false); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDevices: a device that jobs are kept from is there for those that have been
+// granted it, under any name.
+func TestDevices(t *testing.T) {
+	testenv.Require(t, testenv.Root, testenv.Cgroup)
+	spool, o := orderOf(t)
+	config, err := qconf.ParseConfiguration("global", []byte("cgroups_params devices=/dev/ful*|/dev/none[0-3]|/dev/shm\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Config = config
+	o.Groups.Close()
+	if o.Groups, err = OpenGroups(spool, config); err != nil {
+		t.Fatal(err)
+	}
+	need(t, o, cgroup.Devices)
+	for sentence, c := range map[string]struct {
+		granted string
+		can     bool
+	}{
+		"not granted":             {"", false},
+		"granted":                 {"/dev/full", true},
+		"granted by another name": {"/proc/self/root/dev/full", true},
+		"another one granted":     {"/dev/null", false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			o.Devices = nil
+			if c.granted != "" {
+				o.Devices = []string{c.granted}
+			}
+			j := prepared(t, spool, o)
+			enter := ""
+			for _, d := range recorded(t, j).Dirs {
+				enter += "echo 0 > " + d + "/cgroup.procs || exit 99\n"
+			}
+			out, err := exec.Command("/bin/sh", "-c", enter+"exec 2>&1; : < /dev/zero && head -c1 /dev/full").Output()
+			if (err == nil) != c.can {
+				t.Errorf("%v, %q", err, out)
+			}
+			if err := j.Remove(false); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for _, path := range []string{"/dev/there-is-no-such-device", "/etc/passwd"} {
+		o.Devices = []string{path}
+		if j, err := Prepare(spool, o, job.ID{Job: 7}); err == nil {
+			t.Errorf("%s was granted", path)
+			_ = j.Remove(false)
+		}
+	}
+	if ids, err := spool.Jobs(); err != nil || len(ids) > 0 {
+		t.Errorf("left: %v, %v", ids, err)
 	}
 }

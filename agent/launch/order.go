@@ -43,6 +43,9 @@ type Order struct {
 
 	// Groups makes the control group of the job; nil for none.
 	Groups *Groups
+	// Devices are device files that the job may open although devices of
+	// cgroups_params keeps jobs from them.
+	Devices []string
 
 	// Terminal leaves output that was not sent elsewhere by -o or -e on the
 	// standard streams of the shepherd: for a job in the foreground.
@@ -163,7 +166,7 @@ func (o *Order) Describe(id job.ID, spool jobdir.Area, tmpdir string) (*job.Desc
 		SuspendMethod: q.SuspendMethod, ResumeMethod: q.ResumeMethod, TerminateMethod: q.TerminateMethod,
 		ScriptTimeout: c.ExecdParams.ScriptTimeout,
 
-		HostSlots: o.Slots, Limits: o.limits(), Nice: q.Priority,
+		HostSlots: o.Slots, Limits: o.limits(), VmemLimit: c.ExecdParams.VmemLimits.For(q.Queue), Nice: q.Priority,
 		LimitGrace: q.Notify, SoftRTWarns: !c.ExecdParams.SRTKill,
 		NotifyKill: c.ExecdParams.NotifyKill, NotifySusp: c.ExecdParams.NotifySusp,
 		MailList: strings.Join(o.mailList(), ","), MailOptions: r.MailOptions,

@@ -17,15 +17,22 @@ import (
 var (
 	errNotMounted = errors.New("no cgroup hierarchy is mounted")
 	errOutside    = errors.New("processes cannot be moved there from our own group")
+	errElsewhere  = errors.New("it is not where groups are to be made")
 )
 
 // choose finds the directory in which the group of that name can be made, and
 // makes it.
 func (h *Hierarchy) choose(c Config) {
 	var candidates []string
-	if c.Within != "" {
+	switch {
+	case c.Path != "" && c.Path != h.Mount && within(c.Path, h.Mount):
+		candidates = []string{c.Path}
+	case c.Path != "" && !within(h.Mount, c.Path):
+		h.Err = &fs.PathError{Op: "use", Path: h.Mount, Err: errElsewhere}
+		return
+	case c.Within != "":
 		candidates = []string{filepath.Join(h.Mount, filepath.Join("/", c.Within))}
-	} else {
+	default:
 		own := h.Own
 		if filepath.Base(own) == SelfName {
 			own = filepath.Dir(own)
