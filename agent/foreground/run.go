@@ -187,6 +187,9 @@ func (s *session) run() (int, error) {
 		return ExitCannotRun, err
 	}
 	defer s.order.Groups.Close()
+	if g := s.order.Groups; g != nil && g.Warning != "" {
+		s.say("warning: " + g.Warning)
+	}
 	s.sweep(spool)
 	number, err := spool.NextJobID()
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/agent/scope"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/limits"
@@ -28,13 +30,21 @@ const groupPatience = 10 * time.Second
 // Groups makes the control groups of jobs, of all that this process starts. It
 // is made by OpenGroups; a nil one makes none.
 type Groups struct {
+	// Warning says why jobs are not where they should be on a host with systemd;
+	// empty if they are.
+	Warning string
+
 	manager *cgroup.Manager
 	params  qconf.CgroupsParams
+	scope   *scope.Scope // nil without
 }
 
 // OpenGroups makes ready for the control groups of jobs of a spool area, as the
 // configuration of the host says; nil where it wants none. That there can be none
 // on this host is no error: jobs then run without.
+//
+// Where systemd runs, jobs get a scope (package scope). That of an ordinary user
+// takes the calling process along.
 func OpenGroups(spool *jobdir.Spool, c *qconf.Configuration) (*Groups, error) {
 	params := c.CgroupsParams
 	if params.Off || !c.ExecdParams.UseCgroups {
@@ -44,11 +54,30 @@ func OpenGroups(spool *jobdir.Spool, c *qconf.Configuration) (*Groups, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := cgroup.Open(cgroup.Config{Name: name, Path: params.Path, Devices: len(params.Devices) > 0})
-	if err != nil {
+	config := cgroup.Config{Name: name, Path: params.Path, Devices: len(params.Devices) > 0, MoveSelf: true}
+	g := &Groups{params: params}
+	if params.Systemd && (params.Path == "" || strings.HasPrefix(scope.Mount+"/", strings.TrimSuffix(params.Path, "/")+"/")) {
+		if err := g.useScope(&config); err != nil && !errors.Is(err, scope.ErrNoManager) {
+			g.Warning = "jobs have no scope of their own, and may be ended with the service or session that started them: " + err.Error()
+		}
+	}
+	if g.manager, err = cgroup.Open(config); err != nil {
+		g.scope.Close()
 		return nil, err
 	}
-	return &Groups{manager: m, params: params}, nil
+	return g, nil
+}
+
+// useScope has groups made in a scope of systemd.
+func (g *Groups) useScope(config *cgroup.Config) error {
+	if os.Geteuid() != 0 {
+		return scope.Move() // it is delegated to us, and found like any that is
+	}
+	var err error
+	if g.scope, err = scope.Open(); err == nil {
+		config.Within = g.scope.Group
+	}
+	return err
 }
 
 // groupsName is the group that holds those of the jobs of a spool area. Numbers of
@@ -67,7 +96,16 @@ func groupsName(path string) (string, error) {
 func (g *Groups) Close() {
 	if g != nil {
 		g.manager.Close()
+		g.scope.Close()
 	}
+}
+
+// start starts a supervisor, where there is a scope in that.
+func (g *Groups) start(path string, argv []string, attr *os.ProcAttr) (*os.Process, error) {
+	if g == nil || g.scope == nil {
+		return os.StartProcess(path, argv, attr)
+	}
+	return g.scope.Start(path, argv, attr)
 }
 
 // makeGroup makes the control group of the job and writes down what the

@@ -146,7 +146,7 @@ func (j *Job) Start(shepherd string, stdout, stderr *os.File) (<-chan syscall.Wa
 		return nil, os.NewSyscallError("prctl", err)
 	}
 	j.strays = children(unix.Getpid())
-	p, err := os.StartProcess(shepherd, []string{ShepherdName + "-" + strconv.Itoa(j.Description.ID.Job)}, &os.ProcAttr{
+	p, err := j.order.Groups.start(shepherd, []string{ShepherdName + "-" + strconv.Itoa(j.Description.ID.Job)}, &os.ProcAttr{
 		Dir:   j.Dir.Path(),
 		Env:   shepherdEnvironment(),
 		Files: files,
