@@ -183,7 +183,7 @@ func (s *session) run() (int, error) {
 		return ExitCannotRun, err
 	}
 	defer spool.Close()
-	if s.order.Groups, err = launch.OpenGroups(spool, s.order.Config); err != nil {
+	if s.order.Groups, err = launch.OpenGroups(spool, s.order); err != nil {
 		return ExitCannotRun, err
 	}
 	defer s.order.Groups.Close()

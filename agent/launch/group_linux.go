@@ -39,15 +39,15 @@ type Groups struct {
 	scope   *scope.Scope // nil without
 }
 
-// OpenGroups makes ready for the control groups of jobs of a spool area, as the
-// configuration of the host says; nil where it wants none. That there can be none
-// on this host is no error: jobs then run without.
+// OpenGroups makes ready for the control groups of an order's jobs, in a spool
+// area, as the configuration of the host says; nil where it wants none. That there
+// can be none on this host is no error: jobs then run without.
 //
 // Where systemd runs, jobs get a scope (package scope). That of an ordinary user
-// takes the calling process along.
-func OpenGroups(spool *jobdir.Spool, c *qconf.Configuration) (*Groups, error) {
-	params := c.CgroupsParams
-	if params.Off || !c.ExecdParams.UseCgroups {
+// takes the calling process along, and is made for limits only.
+func OpenGroups(spool *jobdir.Spool, o *Order) (*Groups, error) {
+	params := o.Config.CgroupsParams
+	if params.Off || !o.Config.ExecdParams.UseCgroups {
 		return nil, nil //nolint:nilnil // its methods take it
 	}
 	name, err := groupsName(spool.Path())
@@ -57,7 +57,7 @@ func OpenGroups(spool *jobdir.Spool, c *qconf.Configuration) (*Groups, error) {
 	config := cgroup.Config{Name: name, Path: params.Path, Devices: len(params.Devices) > 0, MoveSelf: true}
 	g := &Groups{params: params}
 	if params.Systemd && (params.Path == "" || strings.HasPrefix(scope.Mount+"/", strings.TrimSuffix(params.Path, "/")+"/")) {
-		if err := g.useScope(&config); err != nil && !errors.Is(err, scope.ErrNoManager) {
+		if err := g.useScope(&config, o); err != nil && !errors.Is(err, scope.ErrNoManager) {
 			g.Warning = "jobs have no scope of their own, and may be ended with the service or session that started them: " + err.Error()
 		}
 	}
@@ -69,8 +69,11 @@ func OpenGroups(spool *jobdir.Spool, c *qconf.Configuration) (*Groups, error) {
 }
 
 // useScope has groups made in a scope of systemd.
-func (g *Groups) useScope(config *cgroup.Config) error {
+func (g *Groups) useScope(config *cgroup.Config, o *Order) error {
 	if os.Geteuid() != 0 {
+		if !o.needsGroup() {
+			return nil
+		}
 		return scope.Move() // it is delegated to us, and found like any that is
 	}
 	var err error
@@ -78,6 +81,13 @@ func (g *Groups) useScope(config *cgroup.Config) error {
 		config.Within = g.scope.Group
 	}
 	return err
+}
+
+// needsGroup reports whether a limit of the jobs can only be kept by a group.
+func (o *Order) needsGroup() bool {
+	w := limits.OfJob(&job.Description{Limits: o.limits(), HostSlots: o.Slots, VmemLimit: o.vmemLimit()})
+	p := o.Config.CgroupsParams
+	return !w.Vmem.None() || !w.RSS.None() || p.Pids > 0 || len(p.Devices) > 0 || p.Weight == qconf.Yes
 }
 
 // groupsName is the group that holds those of the jobs of a spool area. Numbers of

@@ -52,7 +52,7 @@ func orderOf(t *testing.T, options ...string) (*jobdir.Spool, *Order) {
 		t.Fatal(err)
 	}
 	t.Cleanup(spool.Close)
-	if o.Groups, err = OpenGroups(spool, o.Config); err != nil {
+	if o.Groups, err = OpenGroups(spool, o); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -451,7 +451,7 @@ func TestDevices(t *testing.T) {
 	}
 	o.Config = config
 	o.Groups.Close()
-	if o.Groups, err = OpenGroups(spool, config); err != nil {
+	if o.Groups, err = OpenGroups(spool, o); err != nil {
 		t.Fatal(err)
 	}
 	need(t, o, cgroup.Devices)

@@ -166,7 +166,7 @@ func (o *Order) Describe(id job.ID, spool jobdir.Area, tmpdir string) (*job.Desc
 		SuspendMethod: q.SuspendMethod, ResumeMethod: q.ResumeMethod, TerminateMethod: q.TerminateMethod,
 		ScriptTimeout: c.ExecdParams.ScriptTimeout,
 
-		HostSlots: o.Slots, Limits: o.limits(), VmemLimit: c.ExecdParams.VmemLimits.For(q.Queue), Nice: q.Priority,
+		HostSlots: o.Slots, Limits: o.limits(), VmemLimit: o.vmemLimit(), Nice: q.Priority,
 		LimitGrace: q.Notify, SoftRTWarns: !c.ExecdParams.SRTKill,
 		NotifyKill: c.ExecdParams.NotifyKill, NotifySusp: c.ExecdParams.NotifySusp,
 		MailList: strings.Join(o.mailList(), ","), MailOptions: r.MailOptions,
@@ -327,6 +327,8 @@ func (o *Order) limits() job.Limits {
 	}
 	return l
 }
+
+func (o *Order) vmemLimit() job.VmemLimit { return o.Config.ExecdParams.VmemLimits.For(o.Queue.Queue) }
 
 // procedureUsers are the ids of the users that procedures of the site run as:
 // they may have left files in the TMPDIR of the job.

@@ -279,6 +279,9 @@ func TestJobsOutliveTheirService(t *testing.T) {
 	} {
 		mains[systemctl(t, "show", "-P", "MainPID", service)] = true
 		out := systemctl(t, command...)
+		if command[0] == "kill" {
+			until(t, "the end of the service", func() bool { return systemctl(t, "is-active", service) != "active" })
+		}
 		check(strings.Join(command, " ") + ": " + out)
 	}
 	// At first, after restart, none after kill, and after start.
