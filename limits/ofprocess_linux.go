@@ -17,7 +17,9 @@ import (
 // limit is not used: the kernel repeats SIGXCPU every second, and each process of
 // the job has a count of its own.
 //
-// RLIMIT_AS is left out where s_vmem and h_vmem are of memory alone.
+// RLIMIT_AS has h_vmem for both: at a soft limit of the kernel's allocations
+// fail, where queue_conf(5) promises SIGXCPU for s_vmem. It is left out where
+// s_vmem and h_vmem are of memory alone.
 func OfProcess(d *job.Description) []Rlimit {
 	list := Rlimits(d.Limits, d.HostSlots)
 	kept := list[:0]
@@ -27,6 +29,7 @@ func OfProcess(d *job.Description) []Rlimit {
 			if d.VmemLimit == job.VmemMemory {
 				continue
 			}
+			r.Soft = r.Hard
 		case job.CPU:
 			if r.Hard != unix.RLIM_INFINITY {
 				r.Hard += fence(d, r.Hard)

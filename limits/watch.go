@@ -86,7 +86,7 @@ func (w *Watch) Next() time.Time { return w.next }
 // for which it is to be ended.
 func (w *Watch) Look(s Sample) (warn []Crossing, end *Crossing) {
 	if s.CPU-w.last.CPU < doesNothing {
-		w.pause *= 2
+		w.pause = min(2*w.pause, longestUsage)
 	} else {
 		w.pause = firstPause
 	}
