@@ -53,13 +53,13 @@ var examine = [job.NumResources]func(*Host) Check{
 	job.Locks: func(*Host) Check {
 		return Check{State: Never, Means: "RLIMIT_LOCKS", Reason: "Linux takes the value and does nothing with it (getrlimit(2))"}
 	},
-	job.Fsize:        rlimit("RLIMIT_FSIZE"),
-	job.Data:         rlimit("RLIMIT_DATA"),
-	job.Stack:        rlimit("RLIMIT_STACK"),
-	job.Core:         rlimit("RLIMIT_CORE"),
-	job.Descriptors:  rlimit("RLIMIT_NOFILE"),
-	job.MaxProc:      rlimit("RLIMIT_NPROC"),
-	job.MemoryLocked: rlimit("RLIMIT_MEMLOCK"),
+	job.Fsize:        rlimit(job.Fsize, "RLIMIT_FSIZE"),
+	job.Data:         rlimit(job.Data, "RLIMIT_DATA"),
+	job.Stack:        rlimit(job.Stack, "RLIMIT_STACK"),
+	job.Core:         rlimit(job.Core, "RLIMIT_CORE"),
+	job.Descriptors:  rlimit(job.Descriptors, "RLIMIT_NOFILE"),
+	job.MaxProc:      rlimit(job.MaxProc, "RLIMIT_NPROC"),
+	job.MemoryLocked: rlimit(job.MemoryLocked, "RLIMIT_MEMLOCK"),
 }
 
 // others are the promises that are no limits.
@@ -71,15 +71,15 @@ var others = []struct {
 	{"suspend", suspend},
 	{"kill", kill},
 	{"usage", usage},
-	{"restart", restart},
+	{"scope", inScope},
 }
 
 const numOthers = 5
 
-func rlimit(name string) func(*Host) Check {
+func rlimit(r job.Resource, name string) func(*Host) Check {
 	return func(h *Host) Check {
 		c := Check{State: Best, Means: name + " for each process"}
-		if !h.can("CAP_SYS_RESOURCE") {
+		if h.Confined[r] && !h.can("CAP_SYS_RESOURCE") {
 			c.State = Works
 			c.Reason = "without CAP_SYS_RESOURCE a limit above the hard limit of this process stays there"
 			c.Remedy = remedyCapability(h)
@@ -97,7 +97,7 @@ func remedyCapability(h *Host) string {
 
 func cpu(h *Host) Check {
 	switch f := h.feature(cgroup.CPUTime); {
-	case f.Works && f.V2:
+	case f.Works:
 		return Check{State: Best, Means: "the CPU time of the control group, and RLIMIT_CPU for each process"}
 	case h.Proc:
 		return Check{
@@ -174,11 +174,18 @@ func bindingCheck(h *Host) Check {
 	}
 }
 
+// onlyForLimits is about hosts with cgroup v1 alone.
+const onlyForLimits = "to enter a group of cgroup v1 takes time, so that jobs without limits of memory and CPU time have none"
+
 func suspend(h *Host) Check {
-	if f := h.feature(cgroup.Freeze); !f.Works {
+	switch f := h.feature(cgroup.Freeze); {
+	case f.Works && f.V2:
+		return Check{State: Best, Means: "freezing the control group"}
+	case f.Works:
+		return Check{State: Works, Means: "freezing the control group, or SIGSTOP to each process", Reason: onlyForLimits, Remedy: remedyGroups(h)}
+	default:
 		return Check{State: Works, Means: "SIGSTOP to each process", Reason: "the job can see it, and a process of it can undo it: " + f.Reason, Remedy: remedyGroups(h)}
 	}
-	return Check{State: Best, Means: "freezing the control group"}
 }
 
 func kill(h *Host) Check {
@@ -204,6 +211,8 @@ func kill(h *Host) Check {
 func usage(h *Host) Check {
 	time, peak := h.feature(cgroup.CPUTime), h.feature(cgroup.MemoryPeak)
 	switch {
+	case time.Works && peak.Works && !time.V2:
+		return Check{State: Works, Means: "the control group, or wait4(2) and /proc", Reason: onlyForLimits, Remedy: remedyGroups(h)}
 	case time.Works && peak.Works:
 		return Check{State: Best, Means: "the control group, wait4(2) and /proc"}
 	case h.Proc && time.Works:
@@ -221,9 +230,9 @@ func remedyPeak(h *Host) string {
 	return remedyMemory(h)
 }
 
-// restart is whether jobs go on when the service or session that has started
+// inScope is whether jobs go on when the service or session that has started
 // them is ended.
-func restart(h *Host) Check {
+func inScope(h *Host) Check {
 	s := h.Systemd
 	switch {
 	case !s.Booted:

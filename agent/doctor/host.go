@@ -1,6 +1,9 @@
 package doctor
 
-import "github.com/execd-project/execd/limits/cgroup"
+import (
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/limits/cgroup"
+)
 
 // Host is what Probe has found.
 type Host struct {
@@ -8,17 +11,19 @@ type Host struct {
 	UID          int      // who we are: what jobs could be given is judged for this user
 	Capabilities []string // the effective ones that matter here
 	Swap         bool     // there is any
-	Cgroups      Cgroups
-	Systemd      Systemd
-	Proc         bool // the processes of others can be seen in /proc
-	Children     bool // /proc/PID/task/TID/children (CONFIG_PROC_CHILDREN)
-	Pidfd        bool // pidfd_open(2), Linux 5.3
-	IntoGroup    bool // clone3(2) into a group, Linux 5.7
-	PSI          bool // /proc/pressure
-	CPUs, Nodes  int  // processors and memory nodes that we may use; 0 if unknown
-	Topology     string
-	TopologyErr  string // why cores cannot be told apart
-	GroupIDs     GroupIDs
+	// Confined are the resources in which we have a hard limit ourselves.
+	Confined    [job.NumResources]bool
+	Cgroups     Cgroups
+	Systemd     Systemd
+	Proc        bool // the processes of others can be seen in /proc
+	Children    bool // /proc/PID/task/TID/children (CONFIG_PROC_CHILDREN)
+	Pidfd       bool // pidfd_open(2), Linux 5.3
+	IntoGroup   bool // clone3(2) into a group, Linux 5.7
+	PSI         bool // /proc/pressure
+	CPUs, Nodes int  // processors and memory nodes that we may use; 0 if unknown
+	Topology    string
+	TopologyErr string // why cores cannot be told apart
+	GroupIDs    GroupIDs
 }
 
 // Cgroups is what control groups can do.

@@ -12,7 +12,9 @@ import (
 
 	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/agent/scope"
+	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/limits/cgroup"
+	"github.com/execd-project/execd/limits/group"
 	"github.com/execd-project/execd/limits/topology"
 	"github.com/execd-project/execd/qconf"
 )
@@ -27,6 +29,10 @@ func Probe(c *qconf.Configuration) *Host {
 	}
 	var info unix.Sysinfo_t
 	h.Swap = unix.Sysinfo(&info) == nil && info.Totalswap > 0
+	for r, resource := range resources {
+		var l unix.Rlimit
+		h.Confined[r] = resource.name != "" && (unix.Getrlimit(resource.number, &l) != nil || l.Max != unix.RLIM_INFINITY)
+	}
 	h.probeCgroups(c)
 	h.probeTopology()
 	h.GroupIDs.Range, _ = c.Value("gid_range")
@@ -37,6 +43,20 @@ func Probe(c *qconf.Configuration) *Host {
 		h.GroupIDs.Total, h.GroupIDs.Free = total, free
 	}
 	return h
+}
+
+// resources are the limits of processes that the kernel keeps.
+var resources = [job.NumResources]struct {
+	name   string
+	number int
+}{
+	job.Fsize:        {"RLIMIT_FSIZE", unix.RLIMIT_FSIZE},
+	job.Data:         {"RLIMIT_DATA", unix.RLIMIT_DATA},
+	job.Stack:        {"RLIMIT_STACK", unix.RLIMIT_STACK},
+	job.Core:         {"RLIMIT_CORE", unix.RLIMIT_CORE},
+	job.Descriptors:  {"RLIMIT_NOFILE", unix.RLIMIT_NOFILE},
+	job.MaxProc:      {"RLIMIT_NPROC", unix.RLIMIT_NPROC},
+	job.MemoryLocked: {"RLIMIT_MEMLOCK", unix.RLIMIT_MEMLOCK},
 }
 
 func readable(path string) bool {
@@ -201,6 +221,12 @@ func (h *Host) describe(system *cgroup.System) {
 		feature := Feature{Works: at != nil, V2: at != nil && at.Unified}
 		if err := system.Check(f); err != nil {
 			feature.Reason = err.Error()
+			if e, ok := errors.AsType[*group.NotSupportedError](err); ok {
+				feature.Reason = "it needs " + e.Needs
+				if e.Err != nil {
+					feature.Reason += ": " + e.Err.Error()
+				}
+			}
 		}
 		h.Cgroups.Features[f] = feature
 	}

@@ -107,14 +107,14 @@ func (r *Report) facts() []fact {
 		list = append(list, fact{"", c.Err})
 	}
 	for _, t := range c.Hierarchies {
-		kind, where := "v1", t.Parent
+		kind, where := "v1", "groups of jobs in "+t.Parent
 		if t.Unified {
 			kind = "v2"
 		}
-		if where == "" {
-			where = "none can be made: " + t.Reason
+		if t.Parent == "" {
+			where = "cannot " + t.Reason
 		}
-		list = append(list, fact{"  " + t.Mount, kind + " " + listOr(t.Controllers, "without controllers") + "; groups of jobs: " + where})
+		list = append(list, fact{"  " + t.Mount, kind + " " + listOr(t.Controllers, "without controllers") + "; " + where})
 	}
 	if len(c.Disabled) > 0 {
 		list = append(list, fact{"  disabled at boot", strings.Join(c.Disabled, " ")})

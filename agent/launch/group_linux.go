@@ -162,7 +162,7 @@ func (g *Groups) limits(d *job.Description, b binding.Binding, granted []string)
 	w, slots := limits.OfJob(d), uint64(max(d.HostSlots, 1))
 	l := cgroup.Limits{
 		Pids:    uint64(g.params.Pids) * slots,
-		Counted: !w.Vmem.None() || !w.RSS.None(),
+		Counted: !w.Vmem.None() || !w.RSS.None(), CPUCounted: !w.CPU.None(),
 	}
 	if g.params.HVmemLimit {
 		l.Vmem = g.memory(w.Vmem.Hard)

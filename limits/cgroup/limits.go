@@ -22,9 +22,9 @@ type Limits struct {
 	CPUs, Mems string
 	// Deny are devices that the job may not open.
 	Deny []Device
-	// Counted has the memory counted also where it is not limited: for somebody
-	// who watches it.
-	Counted bool
+	// Counted and CPUCounted have memory and CPU time counted also where that is
+	// not free: for somebody who watches them.
+	Counted, CPUCounted bool
 }
 
 // Device is a device, or several.

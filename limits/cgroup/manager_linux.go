@@ -230,7 +230,10 @@ func (s *System) useful(l *Limits) []int {
 	if l.Counted {
 		add([]Feature{MemoryLimit})
 	}
-	if len(list) > 0 {
+	if l.CPUCounted {
+		add([]Feature{CPUTime})
+	}
+	if slices.ContainsFunc(list, func(i int) bool { return !s.Hierarchies[i].Unified }) {
 		add([]Feature{Kill, Emptied, Freeze, CPUTime, MemoryLimit})
 		if s.Check(Kill) != nil {
 			add([]Feature{PidsLimit}) // stops forks while they are killed

@@ -79,6 +79,9 @@ func (h *Hierarchy) try(dir, name string) error {
 		}
 	}
 	if err != nil {
+		if p, ok := errors.AsType[*fs.PathError](err); ok {
+			err = p.Err // the path has been said
+		}
 		return &fs.PathError{Op: "make groups in", Path: dir, Err: err}
 	}
 	return nil
