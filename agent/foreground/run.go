@@ -145,6 +145,9 @@ func (s *session) understand(cwd string) error {
 // findOwner finds whose job it is to be.
 func (s *session) findOwner() error {
 	s.owner = s.caller
+	if len(s.own.Devices) > 0 && os.Getuid() != 0 {
+		return &UsageError{errors.New("--device: only root may grant devices")}
+	}
 	if s.own.As == "" || s.own.As == s.caller.Name {
 		return nil
 	}
@@ -288,7 +291,7 @@ func (s *session) runTask(spool *jobdir.Spool, id job.ID) (record, int, error) {
 	if dir != "" {
 		s.say("the job directory has been kept: " + dir)
 	}
-	return newRecord(outcome, dir), exitStatus(outcome), nil
+	return newRecord(outcome, dir, j.Notes...), exitStatus(outcome), nil
 }
 
 // note says what is to be known about the limits of a job; of an array job once.
