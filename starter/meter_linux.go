@@ -1,6 +1,7 @@
 package starter
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -10,7 +11,6 @@ import (
 	"github.com/execd-project/execd/internal/oslite"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/limits"
-	"github.com/execd-project/execd/limits/group"
 	"github.com/execd-project/execd/limits/process"
 )
 
@@ -34,8 +34,9 @@ type meter struct {
 	cpu       time.Duration // of the last look; it does not fall
 	measured  time.Duration // cpu when memory was last measured
 	rss, swap uint64
-	list      []int    // processes of the last look
-	moved     transfer // before the job
+	list      []int         // processes of the last look, without a group
+	stood     time.Duration // where their clocks stood
+	moved     transfer      // before the job
 }
 
 // sample measures now.
@@ -49,14 +50,33 @@ func (m *meter) sample() limits.Sample {
 			return limits.Sample{At: now, CPU: m.cpu, RSS: m.rss, Swap: m.swap}
 		}
 	}
-	m.list = m.s.stepProcesses(false)
-	cpu := rusageTime(&m.s.reaped)
-	for _, pid := range m.list {
-		cpu += process.CPU(pid) + process.Read(pid).Waited
+	// If none of the processes has run since the last look, then none of them has
+	// ended, forked or written: that is what most looks at a job find that waits.
+	clocks := m.clocks()
+	if clocks == 0 || clocks != m.stood {
+		before := m.list
+		m.list = m.s.stepProcesses(false)
+		m.stood = 0
+		if slices.Equal(before, m.list) {
+			// As of before: who has forked while we were looking has run since.
+			m.stood = clocks
+		}
+		cpu := rusageTime(&m.s.reaped) + m.clocks()
+		for _, pid := range m.list {
+			cpu += process.Read(pid).Waited
+		}
+		m.cpu = max(m.cpu, cpu)
+		m.measureProcesses(m.list)
 	}
-	m.cpu = max(m.cpu, cpu)
-	m.measureProcesses(m.list)
 	return limits.Sample{At: now, CPU: m.cpu, RSS: m.rss, Swap: m.swap}
+}
+
+// clocks is the CPU time of the processes of the last look, to the nanosecond.
+func (m *meter) clocks() (sum time.Duration) {
+	for _, pid := range m.list {
+		sum += process.CPU(pid)
+	}
+	return sum
 }
 
 // unmoved is the CPU time below which a job cannot have filled memory that is
@@ -158,20 +178,6 @@ func transferText(text string) (sum uint64) {
 		}
 	}
 	return sum
-}
-
-// groupEvents is what to poll for the sake of the job's group.
-func (s *Shepherd) groupEvents() []unix.PollFd {
-	if s.group == nil || s.active == nil {
-		return nil
-	}
-	var list []unix.PollFd
-	for _, e := range s.group.Events() {
-		if e.Kind == group.OutOfMemory {
-			list = append(list, unix.PollFd{Fd: int32(e.FD), Events: e.Events})
-		}
-	}
-	return list
 }
 
 // finalUsage completes the usage of a job whose processes have all ended.

@@ -209,7 +209,7 @@ func (s *Shepherd) job() {
 		return
 	}
 	end := s.waitJob(child, start)
-	s.killAll(s.targets)
+	s.killAll(false)
 	if failure := child.Failed(); failure != nil {
 		code := startFailure(failure, job.FailedInJobChild)
 		if failure.Stage == spawn.StageExec {
