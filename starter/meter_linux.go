@@ -36,6 +36,7 @@ type meter struct {
 	rss, swap uint64
 	list      []int         // processes of the last look, without a group
 	stood     time.Duration // where their clocks stood
+	lost      time.Duration // CPU time of processes that nobody has waited for
 	moved     transfer      // before the job
 }
 
@@ -61,14 +62,39 @@ func (m *meter) sample() limits.Sample {
 			// As of before: who has forked while we were looking has run since.
 			m.stood = clocks
 		}
-		cpu := rusageTime(&m.s.reaped) + m.clocks()
-		for _, pid := range m.list {
-			cpu += process.Read(pid).Waited
-		}
-		m.cpu = max(m.cpu, cpu)
+		m.count()
 		m.measureProcesses(m.list)
 	}
 	return limits.Sample{At: now, CPU: m.cpu, RSS: m.rss, Swap: m.swap}
+}
+
+// count adds up the CPU time of the job. That of a process that ignores SIGCHLD, or
+// rather of its children, is nowhere once they have ended: what was seen of it is
+// kept.
+func (m *meter) count() {
+	// Who has been waited for first, who is running then: a process that ends
+	// meanwhile may be missed, which is looked into, but never counts twice.
+	sum := func() time.Duration {
+		cpu := rusageTime(&m.s.reaped)
+		for _, pid := range m.list {
+			cpu += process.Read(pid).Waited
+		}
+		return cpu + m.clocks()
+	}
+	const tries = 3
+	cpu := sum() + m.lost
+	for range tries {
+		if cpu >= m.cpu {
+			break
+		}
+		m.list = m.s.stepProcesses(false)
+		cpu = max(cpu, sum()+m.lost)
+	}
+	if cpu < m.cpu {
+		m.lost += m.cpu - cpu
+		cpu = m.cpu
+	}
+	m.cpu = cpu
 }
 
 // clocks is the CPU time of the processes of the last look, to the nanosecond.
