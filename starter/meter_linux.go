@@ -33,6 +33,7 @@ type meter struct {
 
 	cpu       time.Duration // of the last look; it does not fall
 	measured  time.Duration // cpu when memory was last measured
+	moving    time.Time     // when that was
 	rss, swap uint64
 	list      []int         // processes of the last look, without a group
 	stood     time.Duration // where their clocks stood
@@ -47,7 +48,7 @@ func (m *meter) sample() limits.Sample {
 	if g != nil {
 		if cpu, err := g.CPU(); err == nil {
 			m.cpu = max(m.cpu, cpu)
-			m.measureGroup()
+			m.measureGroup(now)
 			return limits.Sample{At: now, CPU: m.cpu, RSS: m.rss, Swap: m.swap}
 		}
 	}
@@ -109,12 +110,17 @@ func (m *meter) clocks() (sum time.Duration) {
 // worth a look.
 const unmoved = 200 * time.Microsecond
 
+// statLag is how far memory.stat may be behind (two seconds since Linux 5.16), and
+// some more.
+const statLag = 3 * time.Second
+
 // measureGroup measures the memory of the group.
-func (m *meter) measureGroup() {
-	if m.measured > 0 && m.cpu-m.measured < unmoved {
+func (m *meter) measureGroup(now time.Time) {
+	if m.measured == 0 || m.cpu-m.measured >= unmoved {
+		m.measured, m.moving = m.cpu, now
+	} else if now.Sub(m.moving) > statLag {
 		return
 	}
-	m.measured = m.cpu
 	used, err := m.s.group.MemoryUsed()
 	if err == nil {
 		m.rss, m.swap = used.RSS, used.Swap
