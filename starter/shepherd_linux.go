@@ -34,7 +34,7 @@ type Shepherd struct {
 	common     variables
 	rlimits    []limits.Rlimit // of the processes of procedures and methods
 	jobRlimits []limits.Rlimit // of those of the job
-	tmpdir     *jobdir.Tmpdir // made by us in place of one that cannot be trusted
+	tmpdir     *jobdir.Tmpdir  // made by us in place of one that cannot be trusted
 
 	failed job.Failed // the first failure: it is the one that counts
 
