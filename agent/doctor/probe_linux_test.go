@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -95,5 +96,29 @@ func TestCapabilities(t *testing.T) {
 	}
 	if !intoGroup() && pidfd() {
 		t.Log("a kernel before 5.7")
+	}
+}
+
+// TestManualNamesEveryOption compares execd-doctor(1) with the help.
+func TestManualNamesEveryOption(t *testing.T) {
+	page, err := os.ReadFile("../../docs/man/execd-doctor.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, word := range strings.Fields(Usage) {
+		name, ok := strings.CutPrefix(strings.Trim(word, "[]"), "--")
+		if ok && !strings.Contains(string(page), "\n.It Fl -"+name) {
+			t.Errorf("--%s is not explained", name)
+		}
+	}
+	for _, s := range []State{Best, Works, Missing, Never} {
+		if !strings.Contains(string(page), "\n.It Cm "+string(s)+"\n") {
+			t.Errorf("state %q is not explained", s)
+		}
+	}
+	for _, n := range []int{StatusBest, StatusMissing, StatusWorks} {
+		if !strings.Contains(string(page), fmt.Sprintf("\n.It %d\n", n)) {
+			t.Errorf("exit status %d is not explained", n)
+		}
 	}
 }

@@ -494,3 +494,24 @@ func TestDevices(t *testing.T) {
 		t.Errorf("left: %v, %v", ids, err)
 	}
 }
+
+// TestCoresThatTheGroupCannotHave: the processors of the groups above may be
+// fewer than ours.
+func TestCoresThatTheGroupCannotHave(t *testing.T) {
+	spool, o := orderOf(t)
+	need(t, o, cgroup.Cpuset)
+	j := prepared(t, spool, o)
+	if err := j.removeGroup(); err != nil {
+		t.Fatal(err)
+	}
+	cores := binding.Binding{Instance: binding.Set, Cores: []topology.Pair{{}}, CPUs: topology.Of(9999), Mems: topology.Of(0)}
+	if err := j.makeGroup(cores); err != nil {
+		t.Error(err)
+	}
+	if len(j.Notes) != 1 || !strings.HasPrefix(j.Notes[0], "the job could leave the cores that it is bound to: cannot set the limits of group") {
+		t.Errorf("notes: %q", j.Notes)
+	}
+	if err := j.Remove(false); err != nil {
+		t.Error(err)
+	}
+}

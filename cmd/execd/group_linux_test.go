@@ -2,11 +2,14 @@ package main_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -82,6 +85,52 @@ func TestJobsAreInAGroup(t *testing.T) {
 		if r := w.run(t, "--as", "alice", "-cwd", "--conf", "conf", script); strings.HasSuffix(r.stdout, ".1\n") {
 			t.Errorf("with %q the job is in %q", text, r.stdout)
 		}
+	}
+}
+
+// TestGroupOfAUser: where a group has been given to an ordinary user, jobs get
+// theirs in it, with execd run itself out of the way.
+func TestGroupOfAUser(t *testing.T) {
+	t.Parallel()
+	needs(t, cgroup.Kill)
+	s, err := cgroup.Detect(cgroup.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	top := s.Where(cgroup.Kill)
+	mine, err := os.MkdirTemp(top.Mount, "execd-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, d := range []string{"/" + cgroup.SelfName, ""} {
+			if err := os.Remove(mine + d); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				t.Error(err)
+			}
+		}
+	})
+	// Who gives a group away says so of these, too (cgroup-v2.rst, "Model of
+	// Delegation").
+	for _, name := range []string{"", "/cgroup.procs", "/cgroup.subtree_control", "/cgroup.threads"} {
+		if err := os.Chown(mine+name, alice, alice); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir, err := os.Open(mine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	w := inWorld(t, asUser)
+	cmd := w.command("run", "-cwd", w.write(t, "job", ownGroup))
+	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(dir.Fd())}
+	r := finish(t, cmd)
+	if want := filepath.Base(mine) + "/execd-"; !strings.Contains(r.stdout, want) || !strings.HasSuffix(r.stdout, "/1.1\n") {
+		t.Errorf("the job is in %q instead of %q; %s", r.stdout, want, r.stderr)
+	}
+	left, err := filepath.Glob(mine + "/execd-*")
+	if err != nil || len(left) > 0 {
+		t.Errorf("left: %q, %v", left, err)
 	}
 }
 
