@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/execd-project/execd/job"
@@ -132,10 +133,8 @@ func memory(h *Host, further string) Check {
 }
 
 func remedyMemory(h *Host) string {
-	for _, name := range h.Cgroups.Disabled {
-		if name == "memory" {
-			return "boot with cgroup_enable=memory in the kernel's command line"
-		}
+	if slices.Contains(h.Cgroups.Disabled, "memory") {
+		return "boot with cgroup_enable=memory in the kernel's command line"
 	}
 	return remedyGroups(h)
 }

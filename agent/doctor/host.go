@@ -1,6 +1,8 @@
 package doctor
 
 import (
+	"slices"
+
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/limits/cgroup"
 )
@@ -73,13 +75,6 @@ type GroupIDs struct {
 
 func (h *Host) root() bool { return h.UID == 0 }
 
-func (h *Host) can(capability string) bool {
-	for _, c := range h.Capabilities {
-		if c == capability {
-			return true
-		}
-	}
-	return false
-}
+func (h *Host) can(capability string) bool { return slices.Contains(h.Capabilities, capability) }
 
 func (h *Host) feature(f cgroup.Feature) Feature { return h.Cgroups.Features[f] }

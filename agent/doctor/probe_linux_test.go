@@ -105,7 +105,7 @@ func TestManualNamesEveryOption(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, word := range strings.Fields(Usage) {
+	for word := range strings.FieldsSeq(Usage) {
 		name, ok := strings.CutPrefix(strings.Trim(word, "[]"), "--")
 		if ok && !strings.Contains(string(page), "\n.It Fl -"+name) {
 			t.Errorf("--%s is not explained", name)

@@ -274,8 +274,15 @@ func TestJobsOutliveTheirService(t *testing.T) {
 	check("its start")
 	mains := map[string]bool{}
 	for _, command := range [][]string{
-		{"daemon-reload"}, {"daemon-reexec"}, {"restart", service}, {"daemon-reload"}, {"kill", "-s", "KILL", service}, {"reset-failed"},
-		{"start", service}, {"set-property", "--runtime", service, "CPUWeight=50"}, {"stop", service},
+		{"daemon-reload"},
+		{"daemon-reexec"},
+		{"restart", service},
+		{"daemon-reload"},
+		{"kill", "-s", "KILL", service},
+		{"reset-failed"},
+		{"start", service},
+		{"set-property", "--runtime", service, "CPUWeight=50"},
+		{"stop", service},
 	} {
 		mains[systemctl(t, "show", "-P", "MainPID", service)] = true
 		out := systemctl(t, command...)

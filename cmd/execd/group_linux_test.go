@@ -98,7 +98,7 @@ func TestGroupOfAUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	top := s.Where(cgroup.Kill)
-	mine, err := os.MkdirTemp(top.Mount, "execd-test-")
+	mine, err := os.MkdirTemp(top.Mount, "execd-test-") //nolint:usetesting // it is no directory of a file system
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,6 +169,7 @@ func TestNothingIsLeftWhenAllAreKilled(t *testing.T) {
 		t.Fatal(left, err)
 	}
 	defer unix.Close(fd)
+	defer func() { _ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) }()
 	b, err := os.ReadFile(w.spool + "/active_jobs/1.1/pid")
 	if err != nil {
 		t.Fatal(err)
