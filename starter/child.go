@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/limits/group"
 	"github.com/execd-project/execd/starter/spawn"
 )
 
@@ -60,6 +61,16 @@ func (s *Shepherd) startJob() (*spawn.Child, time.Time, error) {
 	env := newEnvironment(s.jobEnv.list, inv.env)
 	f := jobFiles(s.d)
 	p := s.prepare()
+	if s.group != nil {
+		doors, err := s.group.Doors()
+		if err != nil {
+			return nil, time.Time{}, err
+		}
+		defer group.CloseDoors(doors)
+		for _, d := range doors {
+			p.Write(d.FD, "0", d.Path)
+		}
+	}
 	if inv.scriptFromStdin {
 		fd, err := openScript(s.d.Command.File)
 		if err != nil {

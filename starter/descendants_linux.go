@@ -2,16 +2,14 @@ package starter
 
 import (
 	"errors"
-	"io/fs"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/execd-project/execd/internal/oslite"
+	"github.com/execd-project/execd/limits/process"
 )
 
 // killDeadline is how long the end of a step's last processes is waited for.
@@ -28,13 +26,13 @@ func childless() bool {
 // strays are processes below us that are not of the step that runs: what the
 // steps before it have left running, by process id, with the time of their
 // start, since the number of one that has ended may be given to another.
-type strays map[int]int
+type strays map[int]uint64
 
-func (s strays) add(pid int) { s[pid] = statField(pid, statStart) }
+func (s strays) add(pid int) { s[pid] = process.Read(pid).Start }
 
 func (s strays) has(pid int) bool {
 	start, ok := s[pid]
-	return ok && start == statField(pid, statStart)
+	return ok && start == process.Read(pid).Start
 }
 
 // beginStep takes note of what the steps before have left. It is not the new
@@ -78,7 +76,7 @@ func (s *Shepherd) descendants(methods bool) []int {
 	for len(queue) > 0 {
 		parent := queue[0]
 		queue = queue[1:]
-		for _, pid := range childrenOf(parent) {
+		for _, pid := range process.Children(parent) {
 			if seen[pid] || s.strays.has(pid) || (!methods && s.methods[pid] != "") {
 				continue
 			}
@@ -99,9 +97,9 @@ func (s *Shepherd) keepOrphans(dead int) bool {
 		return false
 	}
 	found := false
-	session := statField(dead, statSession)
-	for _, child := range childrenOf(unix.Getpid()) {
-		if child != s.awaited && s.methods[child] == "" && !s.strays.has(child) && statField(child, statSession) == session {
+	session := process.Read(dead).Session
+	for _, child := range process.Children(unix.Getpid()) {
+		if child != s.awaited && s.methods[child] == "" && !s.strays.has(child) && process.Read(child).Session == session {
 			s.strays.add(child)
 			found = true
 		}
@@ -117,71 +115,7 @@ func (s *Shepherd) targets() []int {
 	if s.active == nil || s.d.AddGroupKill {
 		return list
 	}
-	return slices.DeleteFunc(list, func(pid int) bool { return statField(pid, statGroup) != s.active.child.PID })
-}
-
-// childrenOf returns the children of all threads of a process.
-func childrenOf(pid int) []int {
-	dir := "/proc/" + itoa(pid) + "/task"
-	tasks, err := oslite.Numbers(dir)
-	if err != nil {
-		return nil
-	}
-	var list []int
-	for _, t := range tasks {
-		task := dir + "/" + itoa(t)
-		b, err := oslite.Read(task + "/children")
-		if errors.Is(err, fs.ErrNotExist) && exists(task) {
-			return childrenByScan(pid) // a kernel without CONFIG_PROC_CHILDREN
-		}
-		for f := range strings.FieldsSeq(string(b)) {
-			list = append(list, atoi(f))
-		}
-	}
-	return list
-}
-
-func exists(path string) bool {
-	var st unix.Stat_t
-	return unix.Lstat(path, &st) == nil
-}
-
-// childrenByScan finds the children of a process among all processes.
-func childrenByScan(parent int) []int {
-	all, err := oslite.Numbers("/proc")
-	if err != nil {
-		return nil
-	}
-	var list []int
-	for _, pid := range all {
-		if statField(pid, statParent) == parent {
-			list = append(list, pid)
-		}
-	}
-	return list
-}
-
-// Fields of /proc/PID/stat (proc(5)), counted from the one after the name.
-const (
-	statParent  = 1
-	statGroup   = 2
-	statSession = 3
-	statStart   = 19
-)
-
-// statField is a number of /proc/PID/stat; 0 when the process is gone.
-func statField(pid, field int) int {
-	b, err := oslite.Read("/proc/" + itoa(pid) + "/stat")
-	if err != nil {
-		return 0
-	}
-	// The name is in parentheses and may hold anything, these included.
-	text := string(b)
-	f := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
-	if field >= len(f) {
-		return 0
-	}
-	return atoi(f[field])
+	return slices.DeleteFunc(list, func(pid int) bool { return process.Read(pid).Group != s.active.child.PID })
 }
 
 // signalJob delivers a signal to every process of the step, once to each.
@@ -191,6 +125,9 @@ func statField(pid, field int) int {
 // to another: it is that of our child, whom we have not collected.
 func (s *Shepherd) signalJob(sig syscall.Signal) {
 	const rounds = 20
+	if sig == unix.SIGKILL {
+		s.killGroup()
+	}
 	list := s.targets()
 	group := s.awaited
 	if group == 0 || s.ended != nil || unix.Kill(-group, sig) != nil {
@@ -205,7 +142,7 @@ func (s *Shepherd) signalJob(sig syscall.Signal) {
 			}
 			done[pid] = true
 			fresh++
-			if statField(pid, statGroup) != group {
+			if process.Read(pid).Group != group {
 				signalProcess(pid, sig)
 			}
 		}
@@ -223,7 +160,7 @@ func (s *Shepherd) signalJob(sig syscall.Signal) {
 func descends(pid, ancestor int) bool {
 	const deep = 1000
 	for range deep {
-		pid = statField(pid, statParent)
+		pid = process.Read(pid).Parent
 		if pid == ancestor {
 			return true
 		}
@@ -234,10 +171,21 @@ func descends(pid, ancestor int) bool {
 	return false
 }
 
+// isChild reports whether a process is our child, which nobody but us collects.
+func isChild(pid int) bool {
+	const options = unix.WEXITED | unix.WNOHANG | unix.WNOWAIT
+	return unix.Waitid(unix.P_PID, pid, nil, options, nil) == nil
+}
+
 // signalProcess signals a process that was just seen below us. A number can
 // have been given to a stranger meanwhile, so the process is held by a pidfd
-// first and then has to be a descendant of ours still.
+// first and then has to be a descendant of ours still. A child's number is its
+// own until we collect it: there no time is lost that it could use to fork.
 func signalProcess(pid int, sig syscall.Signal) {
+	if isChild(pid) {
+		_ = unix.Kill(pid, sig)
+		return
+	}
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
 		if errors.Is(err, unix.ENOSYS) { // before Linux 5.3
@@ -248,6 +196,18 @@ func signalProcess(pid int, sig syscall.Signal) {
 	defer unix.Close(fd)
 	if descends(pid, unix.Getpid()) {
 		_ = unix.PidfdSendSignal(fd, sig, nil, 0)
+	}
+}
+
+// killGroup kills all of the job's control group, in which no fork escapes. What
+// is found by ancestry is killed in any case: where the group is the user's own,
+// processes may have left it.
+func (s *Shepherd) killGroup() {
+	if s.group == nil || s.active == nil || !s.d.AddGroupKill {
+		return
+	}
+	if err := s.group.KillOnce(); err != nil {
+		s.trace(err.Error())
 	}
 }
 
@@ -262,6 +222,7 @@ func (s *Shepherd) killAll(list func() []int) {
 		if len(left) == 0 {
 			return
 		}
+		s.killGroup()
 		if time.Now().After(deadline) {
 			s.trace("cannot end " + itoa(len(left)) + " processes within " + killDeadline.String() +
 				", the first is process " + itoa(left[0]))

@@ -70,6 +70,7 @@ var owners = [group.NumFiles]Feature{
 	group.PidsCurrent:         PidsLimit,
 	group.PidsMax:             PidsLimit,
 	group.PidsEvents:          PidsLimit,
+	group.IOPressure:          Emptied, // it is v2's own, too
 }
 
 // findPaths lists the files that are there for the supervisor.

@@ -33,6 +33,7 @@ const (
 	PidsCurrent                     // number of threads
 	PidsMax                         // limit of it
 	PidsEvents                      // forks that were refused
+	IOPressure                      // time spent waiting for I/O (CONFIG_PSI)
 	NumFiles                        // not a file
 )
 
@@ -43,7 +44,7 @@ var fileNames = [NumFiles]string{
 	"memory.max_usage_in_bytes", "memory.memsw.max_usage_in_bytes",
 	"memory.failcnt", "memory.memsw.failcnt", "memory.oom_control", "cgroup.event_control",
 	"cgroup.events", "cgroup.kill", "cgroup.freeze", "freezer.state",
-	"pids.current", "pids.max", "pids.events",
+	"pids.current", "pids.max", "pids.events", "io.pressure",
 }
 
 // String is the kernel's name of a file.
