@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -238,14 +240,13 @@ func (s *Shepherd) refuseOwner() string {
 
 // prepareLimits works out the limits of every child, fitted to what we may set.
 func (s *Shepherd) prepareLimits() {
-	mayRaise := hasCapability(unix.CAP_SYS_RESOURCE)
 	for _, r := range limits.OfProcess(s.d) {
 		var current unix.Rlimit
 		if err := unix.Getrlimit(r.Number, &current); err != nil {
 			s.trace("cannot read " + r.Name + ": " + err.Error())
 			continue
 		}
-		fit, warning := r.Attain(current, mayRaise)
+		fit, warning := r.Attain(current, attainable(r, current))
 		if warning != "" {
 			s.trace("warning: " + warning)
 		}
@@ -258,6 +259,28 @@ func (s *Shepherd) prepareLimits() {
 			Resource: job.Descriptors, Number: unix.RLIMIT_NOFILE, Name: "RLIMIT_NOFILE", Soft: soft, Hard: hard,
 		})
 	}
+}
+
+// attainable returns the largest hard limit up to that of r which may be set. Only
+// trying tells: root of a user namespace has CAP_SYS_RESOURCE, and may not raise
+// limits.
+func attainable(r limits.Rlimit, current unix.Rlimit) uint64 {
+	try := []uint64{r.Hard}
+	if r.Number == unix.RLIMIT_NOFILE {
+		b, _ := oslite.Read("/proc/sys/fs/nr_open")
+		n, _ := strconv.ParseUint(strings.TrimSpace(string(b)), 10, 64)
+		try = append(try, min(n, r.Hard))
+	}
+	for _, most := range try {
+		if most <= current.Max {
+			break
+		}
+		if unix.Prlimit(0, r.Number, &unix.Rlimit{Cur: current.Cur, Max: most}, nil) == nil {
+			_ = unix.Prlimit(0, r.Number, &current, nil)
+			return most
+		}
+	}
+	return min(r.Hard, current.Max)
 }
 
 // takePrivileges becomes root for everything but files, if we were started so
@@ -338,14 +361,4 @@ func (s *Shepherd) protectSubmission() {
 	if err := s.dir.Protect(); err != nil && !errors.Is(err, fs.ErrPermission) {
 		s.trace(err.Error())
 	}
-}
-
-// hasCapability reports whether this process may use a capability now.
-func hasCapability(c uint) bool {
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var data [2]unix.CapUserData
-	if err := unix.Capget(&header, &data[0]); err != nil {
-		return false
-	}
-	return data[c/32].Effective&(1<<(c%32)) != 0
 }
