@@ -235,8 +235,10 @@ func setOffline(t *testing.T, m machine, list string) {
 // TestHybridProcessors are those whose cores differ: in their threads, and in
 // whether they share the last cache.
 func TestHybridProcessors(t *testing.T) {
-	files := map[string]string{cpuDir + "online": "0-21", cpuDir + "possible": "0-21", nodeDir + "online": "0",
-		nodeDir + "has_memory": "0", nodeDir + "node0/cpulist": "0-21", nodeDir + "node0/distance": "10"}
+	files := map[string]string{
+		cpuDir + "online": "0-21", cpuDir + "possible": "0-21", nodeDir + "online": "0",
+		nodeDir + "has_memory": "0", nodeDir + "node0/cpulist": "0-21", nodeDir + "node0/distance": "10",
+	}
 	write := func(id, coreID int, threads, l2, l3 string) {
 		dir := cpuDir + "cpu" + strconv.Itoa(id) + "/"
 		files[dir+"topology/physical_package_id"], files[dir+"topology/core_id"] = "0", strconv.Itoa(coreID)
