@@ -34,7 +34,8 @@ type Shepherd struct {
 	owner      account
 	jobEnv     *environment
 	common     variables
-	rlimits    []limits.Rlimit
+	rlimits    []limits.Rlimit // of the processes of procedures and methods
+	jobRlimits []limits.Rlimit // of those of the job
 	tmpdir     *jobdir.Tmpdir // made by us in place of one that cannot be trusted
 
 	failed job.Failed // the first failure: it is the one that counts
@@ -238,27 +239,36 @@ func (s *Shepherd) refuseOwner() string {
 	return ""
 }
 
-// prepareLimits works out the limits of every child, fitted to what we may set.
+// prepareLimits works out the limits of the procedures, each process of which has
+// its own, and those of the processes of the job, which is watched as a whole.
 func (s *Shepherd) prepareLimits() {
-	for _, r := range limits.OfProcess(s.d) {
+	s.rlimits = s.attain(limits.Rlimits(s.d.Limits, s.d.HostSlots), false)
+	s.jobRlimits = s.attain(limits.OfProcess(s.d), true)
+}
+
+// attain fits limits to what we may set.
+func (s *Shepherd) attain(list []limits.Rlimit, warn bool) []limits.Rlimit {
+	fitted := make([]limits.Rlimit, 0, len(list)+1)
+	for _, r := range list {
 		var current unix.Rlimit
 		if err := unix.Getrlimit(r.Number, &current); err != nil {
 			s.trace("cannot read " + r.Name + ": " + err.Error())
 			continue
 		}
 		fit, warning := r.Attain(current, attainable(r, current))
-		if warning != "" {
+		if warning != "" && warn {
 			s.trace("warning: " + warning)
 		}
-		s.rlimits = append(s.rlimits, fit)
+		fitted = append(fitted, fit)
 	}
 	// What the configuration leaves alone is that of whoever started us, not
 	// what the Go runtime has made of it.
 	if soft, hard, ok := inherited.OpenFiles(); ok && s.d.Limits[job.Descriptors].Unset {
-		s.rlimits = append(s.rlimits, limits.Rlimit{
+		fitted = append(fitted, limits.Rlimit{
 			Resource: job.Descriptors, Number: unix.RLIMIT_NOFILE, Name: "RLIMIT_NOFILE", Soft: soft, Hard: hard,
 		})
 	}
+	return fitted
 }
 
 // attainable returns the largest hard limit up to that of r which may be set. Only

@@ -8,7 +8,7 @@
 //	                           is told when they had more than LIMIT megabytes together,
 //	                           and when one of them last ran (see Beats)
 //	payload tree N             N processes that wait, each in a session of its own
-//	payload bomb               forks as often as it may
+//	payload bomb N             every process forks as fast as it can; N forks in all
 //	payload chain [setsid]     is never the same process for long: each forks and exits
 //	payload daemon N           N daemons: twice forked, in sessions of their own; then it ends
 //
@@ -44,6 +44,9 @@ func main() {
 		memory, err = unix.Mmap(-1, 0, max(size<<20, 1), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 		exitOn(err)
 	}
+	shared, err := unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
+	exitOn(err)
+	forks := (*uint64)(unsafe.Pointer(unsafe.SliceData(shared)))
 	fmt.Println("ready")
 	quiet()
 	switch os.Args[1] {
@@ -56,7 +59,7 @@ func main() {
 	case "tree":
 		tree(n)
 	case "bomb":
-		bomb()
+		bomb(uint64(n), forks)
 	case "chain":
 		chain(len(os.Args) > 2)
 	case "daemon":
@@ -206,12 +209,11 @@ func tree(n int) {
 	wait()
 }
 
-func bomb() {
-	for {
-		if _, errno := fork(); errno != 0 {
-			nap(2e6)
-		}
+func bomb(most uint64, forks *uint64) {
+	for atomic.AddUint64(forks, 1) <= most {
+		_, _ = fork()
 	}
+	wait()
 }
 
 func chain(setsid bool) {

@@ -231,15 +231,12 @@ func TestNothingOutlivesItsKill(t *testing.T) {
 		"200 processes in sessions of their own": "tree 200",
 		"a chain":                                "chain",
 		"a chain through sessions":               "chain setsid",
-		"a fork bomb":                            "bomb",
+		"a fork bomb":                            "bomb 500",
 	} {
 		for by, m := range allMeans {
 			t.Run(name+" "+by, func(t *testing.T) {
 				t.Parallel()
-				j := usesMore(t, m, payload, func(l *job.Limits) {
-					l[job.RT].Hard = 1
-					l[job.MaxProc] = job.Limit{Soft: 500, Hard: 500}
-				})
+				j := usesMore(t, m, payload, hard(job.RT, 1))
 				j.run()
 				j.limited("h_rt", 1, 1, 137)
 				j.nothingLeft()
