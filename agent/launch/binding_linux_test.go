@@ -33,9 +33,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// orderOf is an order of a job with these options, in a queue with these
+// orderForCores is an order of a job with these options, in a queue with these
 // processors. Its files go below dir.
-func orderOf(dir, processors string, options ...string) (*Order, error) {
+func orderForCores(dir, processors string, options ...string) (*Order, error) {
 	r, err := submit.Parse(submit.Input{
 		Args: append(options, "-b", "y", "/bin/true"), Cwd: dir,
 		ReadFile: os.ReadFile, OwnOption: func([]string) (int, error) { return 0, nil },
@@ -69,7 +69,7 @@ func prepareOnRequest(path string) error {
 	if err != nil {
 		return err
 	}
-	o, err := orderOf(filepath.Dir(path), "UNDEFINED", "-binding", "linear:1")
+	o, err := orderForCores(filepath.Dir(path), "UNDEFINED", "-binding", "linear:1")
 	if err != nil {
 		return err
 	}
@@ -219,10 +219,10 @@ func TestCoresAreGivenOnce(t *testing.T) {
 	}
 }
 
-// prepared is a job in a spool area of its own, or in that of another.
-func prepared(t *testing.T, spool *jobdir.Spool, number int, processors string, options ...string) *Job {
+// preparedWithCores is a job in a spool area of its own, or in that of another.
+func preparedWithCores(t *testing.T, spool *jobdir.Spool, number int, processors string, options ...string) *Job {
 	t.Helper()
-	o, err := orderOf(filepath.Dir(spool.Path()), processors, options...)
+	o, err := orderForCores(filepath.Dir(spool.Path()), processors, options...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,7 +279,7 @@ func TestProcessorsOfAQueue(t *testing.T) {
 			if sentence == "more cores than the queue has" && top.NumCores() < 2 {
 				t.Skip("the machine has one core")
 			}
-			j := prepared(t, newSpool(t), 1, c.processors, c.options...)
+			j := preparedWithCores(t, newSpool(t), 1, c.processors, c.options...)
 			if got := j.Affinity.CPUs.String(); got != c.cpus || (len(j.Binding.Cores) > 0) != c.binding {
 				t.Errorf("restricted to %q, cores %v", got, j.Binding.Cores)
 			}
@@ -301,11 +301,11 @@ func TestDamagedDirectoryIsNoFreeCore(t *testing.T) {
 		t.Skip(err)
 	}
 	spool := newSpool(t)
-	other := prepared(t, spool, 1, "UNDEFINED", "-binding", "linear:1")
+	other := preparedWithCores(t, spool, 1, "UNDEFINED", "-binding", "linear:1")
 	if err := other.Dir.WriteFile(jobdir.FileConfig, []byte("nothing\n")); err != nil {
 		t.Fatal(err)
 	}
-	j := prepared(t, spool, 2, "UNDEFINED", "-binding", "linear:1")
+	j := preparedWithCores(t, spool, 2, "UNDEFINED", "-binding", "linear:1")
 	if !strings.HasPrefix(j.Unbound, "cannot find out which cores are in use: job 1.1: ") || j.Binding.Binds() {
 		t.Errorf("bound to %s, says %q", j.Binding.CPUs, j.Unbound)
 	}
@@ -319,7 +319,7 @@ func TestCoresOfOtherHosts(t *testing.T) {
 		t.Skip(err)
 	}
 	spool := newSpool(t)
-	prepared(t, spool, 1, "UNDEFINED", "-binding", "explicit:0,0")
+	preparedWithCores(t, spool, 1, "UNDEFINED", "-binding", "explicit:0,0")
 	used, err := coresInUse(spool, "other", top)
 	if err != nil || len(used) != 0 {
 		t.Errorf("on another host %v are in use, %v", used, err)
@@ -339,7 +339,7 @@ func TestCoresAreProcessors(t *testing.T) {
 	}
 	spool := newSpool(t)
 	last := top.Pairs()[top.NumCores()-1]
-	j := prepared(t, spool, 1, "UNDEFINED", "-binding", "explicit:"+last.String())
+	j := preparedWithCores(t, spool, 1, "UNDEFINED", "-binding", "explicit:"+last.String())
 	core, _ := top.Core(last)
 	defer restrict(t, core.CPUs)()
 	less, err := readTopology()
