@@ -15,7 +15,7 @@ import (
 // bound runs unbound.
 //
 // A group of the job with a cpuset of the same processors changes nothing about
-// it; where that cpuset has others, the kernel leaves out what it does not have.
+// it. One without forgets it, see startJob.
 func (s *Shepherd) bind() {
 	b, err := s.cores()
 	if err != nil {
@@ -40,6 +40,7 @@ func (s *Shepherd) bind() {
 		return
 	}
 	s.trace("bound to " + what + cpus.String())
+	s.bound = cpus
 }
 
 // cores returns the cores that were chosen for the job. Our own agent says which

@@ -18,6 +18,7 @@ import (
 	"github.com/execd-project/execd/limits"
 	"github.com/execd-project/execd/limits/group"
 	"github.com/execd-project/execd/limits/inherited"
+	"github.com/execd-project/execd/limits/topology"
 	"github.com/execd-project/execd/nss"
 	"github.com/execd-project/execd/starter/sigwait"
 	"github.com/execd-project/execd/starter/spawn"
@@ -36,7 +37,7 @@ type Shepherd struct {
 	common     variables
 	rlimits    []limits.Rlimit // of the processes of procedures and methods
 	jobRlimits []limits.Rlimit // of those of the job
-	tmpdir     *jobdir.Tmpdir // made by us in place of one that cannot be trusted
+	tmpdir     *jobdir.Tmpdir  // made by us in place of one that cannot be trusted
 
 	failed job.Failed // the first failure: it is the one that counts
 
@@ -55,7 +56,8 @@ type Shepherd struct {
 	reaped         syscall.Rusage // of everything that was reaped while the job ran
 	lastKill       time.Time
 
-	group   *group.Group // the job's control group, nil without
+	bound   topology.CPUSet // the processors that we are bound to; empty if we are not
+	group   *group.Group    // the job's control group, nil without
 	watch   *limits.Watch
 	meter   *meter
 	account limits.Account
