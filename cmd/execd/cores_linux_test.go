@@ -212,3 +212,25 @@ func TestCoresOfJobsBesideEachOther(t *testing.T) {
 		t.Errorf("behind the first job its core is not given again, but %s: %s", cpus, text)
 	}
 }
+
+// TestAffinityInAGroup holds also where the group of the job has no cpuset of its
+// own, beside a job that has one: before Linux 6.2, whoever enters it may use all
+// processors.
+func TestAffinityInAGroup(t *testing.T) {
+	c := onCores(t, asRoot)
+	other := c.start(t, c.args("-binding", "explicit:0,0", "stay.sh")...)
+	other.expect("^ready$")
+	for _, cpuset := range []string{"cpuset=true", "cpuset=false"} {
+		t.Run(cpuset, func(t *testing.T) {
+			c.write(t, cpuset+"/conf/global", "cgroups_params "+cpuset+"\n")
+			r := c.run(t, c.args("--conf", cpuset, "-l", "h_vmem=1G", "-binding", "explicit:1,1", "job.sh")...)
+			if r.status != 0 || strings.Contains(r.stderr, "runs unbound") {
+				t.Fatalf("exit status %d, %s", r.status, r.stderr)
+			}
+			g := parseGranted(t, r.stdout)
+			g.cpuset = g.cpuset && cpuset == "cpuset=true"
+			cpus := c.top.CPUs([]topology.Pair{{Socket: 1, Core: 1}})
+			c.check(t, g, cpus, true, cpus)
+		})
+	}
+}
