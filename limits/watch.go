@@ -35,6 +35,9 @@ type Host struct {
 	// Vmem and RSS say that the kernel holds the job below h_vmem, below h_rss:
 	// nobody has to look in time.
 	Vmem, RSS bool
+	// Alarm says that the kernel tells when the job comes above s_vmem for the
+	// first time: until then nobody has to look. See Alarmed.
+	Alarm bool
 }
 
 // Watch compares what a job uses with its limits (queue_conf(5), RESOURCE
@@ -70,7 +73,7 @@ const (
 	shortestMemory  = 10 * time.Millisecond
 	longestPrompt   = 40 * time.Millisecond // for a hard limit of memory that we enforce
 	longestWarning  = 8 * time.Second       // for a soft one, of a job that does nothing
-	shortestUsage   = 250 * time.Millisecond
+	shortestUsage   = time.Second
 	longestUsage    = time.Minute
 	firstPause      = shortestMemory
 	doesNothing     = time.Millisecond // of CPU time between two looks
@@ -80,6 +83,14 @@ const (
 
 // Next is when to take the next Sample.
 func (w *Watch) Next() time.Time { return w.next }
+
+// Alarmed takes the kernel's word that the job may be above s_vmem. It reports
+// whether that is news: from here on it is looked at.
+func (w *Watch) Alarmed() bool {
+	was := w.host.Alarm
+	w.host.Alarm = false
+	return was
+}
 
 // Look compares a sample. Each soft limit that is warned of is one for which the
 // job is to get SIGXCPU now, once per crossing; end, if not nil, the hard limit
@@ -141,7 +152,7 @@ func (w *Watch) plan() {
 // less often, and hardly ever at a job that does nothing.
 func (w *Watch) usage() time.Duration {
 	age := w.last.At.Sub(w.start)
-	return min(max(age/8, 16*w.pause, shortestUsage), longestUsage)
+	return min(max(age/8, 100*w.pause, shortestUsage), longestUsage)
 }
 
 // cpu is the time in which all processors together can use what is left.
@@ -177,9 +188,11 @@ func (w *Watch) memory() (time.Duration, bool) {
 	if !w.host.RSS {
 		distance(w.limits.RSS.Hard, w.last.RSS, true)
 	}
-	if !w.above {
+	switch {
+	case w.host.Alarm:
+	case !w.above:
 		distance(w.limits.Vmem.Soft, w.last.Vmem(), false)
-	} else {
+	default:
 		left = min(left, float64(w.limits.Vmem.Soft))
 	}
 	if math.IsInf(left, 1) {

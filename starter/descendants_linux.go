@@ -60,13 +60,22 @@ func (s *Shepherd) stepProcesses(methods bool) []int {
 		return nil
 	}
 	list := s.descendants(methods)
-	// A stray that has just died may have left orphans among these.
-	for pid := range s.strays {
-		if deadChild(unix.P_PID, pid) == pid && s.keepOrphans(pid) {
-			list = s.descendants(methods)
-		}
+	if s.keepOrphansOfDead() {
+		list = s.descendants(methods)
 	}
 	return list
+}
+
+// keepOrphansOfDead is for a list of processes that was just made: a stray that
+// died meanwhile may have left orphans among them.
+func (s *Shepherd) keepOrphansOfDead() bool {
+	found := false
+	for pid := range s.strays {
+		if deadChild(unix.P_PID, pid) == pid && s.keepOrphans(pid) {
+			found = true
+		}
+	}
+	return found
 }
 
 func (s *Shepherd) descendants(methods bool) []int {
@@ -124,15 +133,18 @@ func (s *Shepherd) targets() []int {
 // so that none is forked past it. The number of the group cannot have been given
 // to another: it is that of our child, whom we have not collected.
 func (s *Shepherd) signalJob(sig syscall.Signal) {
-	const rounds = 20
-	if sig == unix.SIGKILL {
-		s.killGroup()
-	}
-	list := s.targets()
 	group := s.awaited
 	if group == 0 || s.ended != nil || unix.Kill(-group, sig) != nil {
 		group = -1
 	}
+	if sig == unix.SIGKILL && !s.groupAlone() {
+		s.killGroup()
+		n := s.killChildren(false)
+		s.trace("signal SIGKILL delivered, also to " + itoa(n) + " children; what they leave to us follows")
+		return
+	}
+	const rounds = 20
+	list := s.targets()
 	done := map[int]bool{}
 	for range rounds {
 		fresh := 0
@@ -155,6 +167,27 @@ func (s *Shepherd) signalJob(sig syscall.Signal) {
 		list = s.targets()
 	}
 	s.trace("signal " + unix.SignalName(sig) + " delivered to " + itoa(len(done)) + " processes")
+}
+
+// groupAlone reports whether signals to the job are for its process group only.
+func (s *Shepherd) groupAlone() bool { return s.active != nil && !s.d.AddGroupKill }
+
+// killChildren kills our children of this step; with methods, method commands as
+// well. What a killed child leaves behind becomes ours: so all descendants come to
+// their turn, without anyone having to look for them below processes that end or
+// fork meanwhile. It returns how many there were, dead ones included.
+func (s *Shepherd) killChildren(methods bool) int {
+	n := 0
+	list := process.Children(unix.Getpid())
+	s.keepOrphansOfDead()
+	for _, pid := range list {
+		if (!methods && s.methods[pid] != "") || s.strays.has(pid) {
+			continue
+		}
+		n++
+		_ = unix.Kill(pid, unix.SIGKILL) // the number is its own until we collect it
+	}
+	return n
 }
 
 func descends(pid, ancestor int) bool {
@@ -211,40 +244,58 @@ func (s *Shepherd) killGroup() {
 	}
 }
 
-// killAll ends the processes that list returns, again and again, and does not
-// return before there are none, or those left are known to be stuck in the
-// kernel. Requests that come meanwhile are heard.
-func (s *Shepherd) killAll(list func() []int) {
+// killAll ends all processes of the step, with methods those of method commands as
+// well, and does not return before there are none, or those left are known to be
+// stuck in the kernel. Requests that come meanwhile are heard.
+func (s *Shepherd) killAll(methods bool) {
+	kill := func() int { return s.killChildren(methods) }
+	if s.groupAlone() {
+		kill = s.killTargets
+	}
 	deadline := time.Now().Add(killDeadline)
 	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
 		s.reap()
-		left := list()
-		if len(left) == 0 {
+		if childless() {
 			return
 		}
 		s.killGroup()
-		if time.Now().After(deadline) {
-			s.trace("cannot end " + itoa(len(left)) + " processes within " + killDeadline.String() +
-				", the first is process " + itoa(left[0]))
+		left := kill()
+		if left == 0 {
 			return
 		}
-		for _, pid := range left {
-			signalProcess(pid, unix.SIGKILL)
+		if time.Now().After(deadline) {
+			s.trace("cannot end " + itoa(left) + " processes within " + killDeadline.String() + s.stuck())
+			return
 		}
 		s.events.Wait(time.Now().Add(wait))
 		s.receiveAll()
 	}
 }
 
-// endStep ends whatever is left of a procedure, with what it has started.
-func (s *Shepherd) endStep() {
-	s.killAll(func() []int { return s.stepProcesses(false) })
+// killTargets kills the processes that signals to the job are for.
+func (s *Shepherd) killTargets() int {
+	list := s.targets()
+	for _, pid := range list {
+		signalProcess(pid, unix.SIGKILL)
+	}
+	return len(list)
 }
+
+// stuck names a process that does not end, and what it does.
+func (s *Shepherd) stuck() string {
+	for _, pid := range s.stepProcesses(true) {
+		switch process.Read(pid).State {
+		case 'D':
+			return ": process " + itoa(pid) + " is in uninterruptible sleep"
+		case 'Z', 0:
+		default:
+			return ", the first is process " + itoa(pid)
+		}
+	}
+	return ""
+}
+
+// endStep ends whatever is left of a procedure, with what it has started.
+func (s *Shepherd) endStep() { s.killAll(false) }
 
 func itoa(n int) string { return strconv.Itoa(n) }
-
-// atoi is 0 for what is no number.
-func atoi(s string) int {
-	n, _ := strconv.Atoi(s)
-	return n
-}

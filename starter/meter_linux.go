@@ -1,6 +1,7 @@
 package starter
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -10,7 +11,6 @@ import (
 	"github.com/execd-project/execd/internal/oslite"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/limits"
-	"github.com/execd-project/execd/limits/group"
 	"github.com/execd-project/execd/limits/process"
 )
 
@@ -33,9 +33,12 @@ type meter struct {
 
 	cpu       time.Duration // of the last look; it does not fall
 	measured  time.Duration // cpu when memory was last measured
+	moving    time.Time     // when that was
 	rss, swap uint64
-	list      []int    // processes of the last look
-	moved     transfer // before the job
+	list      []int         // processes of the last look, without a group
+	stood     time.Duration // where their clocks stood
+	lost      time.Duration // CPU time of processes that nobody has waited for
+	moved     transfer      // before the job
 }
 
 // sample measures now.
@@ -45,30 +48,79 @@ func (m *meter) sample() limits.Sample {
 	if g != nil {
 		if cpu, err := g.CPU(); err == nil {
 			m.cpu = max(m.cpu, cpu)
-			m.measureGroup()
+			m.measureGroup(now)
 			return limits.Sample{At: now, CPU: m.cpu, RSS: m.rss, Swap: m.swap}
 		}
 	}
-	m.list = m.s.stepProcesses(false)
-	cpu := rusageTime(&m.s.reaped)
-	for _, pid := range m.list {
-		cpu += process.CPU(pid) + process.Read(pid).Waited
+	// If none of the processes has run since the last look, then none of them has
+	// ended, forked or written: that is what most looks at a job find that waits.
+	clocks := m.clocks()
+	if clocks == 0 || clocks != m.stood {
+		before := m.list
+		m.list = m.s.stepProcesses(false)
+		m.stood = 0
+		if slices.Equal(before, m.list) {
+			// As of before: who has forked while we were looking has run since.
+			m.stood = clocks
+		}
+		m.count()
+		m.measureProcesses(m.list)
 	}
-	m.cpu = max(m.cpu, cpu)
-	m.measureProcesses(m.list)
 	return limits.Sample{At: now, CPU: m.cpu, RSS: m.rss, Swap: m.swap}
+}
+
+// count adds up the CPU time of the job. That of a process that ignores SIGCHLD, or
+// rather of its children, is nowhere once they have ended: what was seen of it is
+// kept.
+func (m *meter) count() {
+	// Who has been waited for first, who is running then: a process that ends
+	// meanwhile may be missed, which is looked into, but never counts twice.
+	sum := func() time.Duration {
+		cpu := rusageTime(&m.s.reaped)
+		for _, pid := range m.list {
+			cpu += process.Read(pid).Waited
+		}
+		return cpu + m.clocks()
+	}
+	const tries = 3
+	cpu := sum() + m.lost
+	for range tries {
+		if cpu >= m.cpu {
+			break
+		}
+		m.list = m.s.stepProcesses(false)
+		cpu = max(cpu, sum()+m.lost)
+	}
+	if cpu < m.cpu {
+		m.lost += m.cpu - cpu
+		cpu = m.cpu
+	}
+	m.cpu = cpu
+}
+
+// clocks is the CPU time of the processes of the last look, to the nanosecond.
+func (m *meter) clocks() (sum time.Duration) {
+	for _, pid := range m.list {
+		sum += process.CPU(pid)
+	}
+	return sum
 }
 
 // unmoved is the CPU time below which a job cannot have filled memory that is
 // worth a look.
 const unmoved = 200 * time.Microsecond
 
+// statLag is how far memory.stat may be behind (two seconds since Linux 5.16), and
+// some more.
+const statLag = 3 * time.Second
+
 // measureGroup measures the memory of the group.
-func (m *meter) measureGroup() {
-	if m.measured > 0 && m.cpu-m.measured < unmoved {
+func (m *meter) measureGroup(now time.Time) {
+	if m.measured == 0 || m.cpu-m.measured >= unmoved {
+		m.measured, m.moving = m.cpu, now
+	} else if now.Sub(m.moving) > statLag {
 		return
 	}
-	m.measured = m.cpu
 	used, err := m.s.group.MemoryUsed()
 	if err == nil {
 		m.rss, m.swap = used.RSS, used.Swap
@@ -158,20 +210,6 @@ func transferText(text string) (sum uint64) {
 		}
 	}
 	return sum
-}
-
-// groupEvents is what to poll for the sake of the job's group.
-func (s *Shepherd) groupEvents() []unix.PollFd {
-	if s.group == nil || s.active == nil {
-		return nil
-	}
-	var list []unix.PollFd
-	for _, e := range s.group.Events() {
-		if e.Kind == group.OutOfMemory {
-			list = append(list, unix.PollFd{Fd: int32(e.FD), Events: e.Events})
-		}
-	}
-	return list
 }
 
 // finalUsage completes the usage of a job whose processes have all ended.

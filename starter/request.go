@@ -333,7 +333,7 @@ func (s *Shepherd) waitMethods() {
 			for _, name := range s.methods {
 				s.trace(name + " has run for " + timeout.String() + " since the end of the job: it is ended")
 			}
-			s.killAll(func() []int { return s.stepProcesses(true) })
+			s.killAll(true)
 			break
 		}
 	}

@@ -18,6 +18,7 @@ type running struct {
 	start           time.Time
 	exceeded        *limits.Crossing // the limit that ends it
 	warned          *limits.Crossing // the last soft limit of which it was warned by SIGXCPU
+	newsAgain       time.Duration    // when to look again for what the kernel has announced
 	pending         request          // announced by a notification, not yet carried out
 	suspended       bool
 	migrating       bool
@@ -82,7 +83,7 @@ func (s *Shepherd) waitJob(c *spawn.Child, start time.Time) ending {
 	s.awaited, s.ended = c.PID, nil
 	s.deliverPending()
 	e := s.waitChild(c.PID, s.tick)
-	s.clear(dueNotified, dueSoftRT, dueHardRT, dueSoftRTEnd, dueForce, dueCheckpoint, dueLook)
+	s.clear(dueNotified, dueSoftRT, dueHardRT, dueSoftRTEnd, dueForce, dueCheckpoint, dueLook, dueNews)
 	return e
 }
 
@@ -115,7 +116,9 @@ func (s *Shepherd) tick(now time.Time) {
 	if s.take(dueCheckpoint, now) {
 		s.checkpoint(now)
 	}
-	s.groupEvent()
+	if s.take(dueNews, now) {
+		s.takeNews(now)
+	}
 	if s.take(dueLook, now) {
 		s.look()
 	}

@@ -209,7 +209,7 @@ func (s *Shepherd) job() {
 		return
 	}
 	end := s.waitJob(child, start)
-	s.killAll(s.targets)
+	s.killAll(false)
 	if failure := child.Failed(); failure != nil {
 		code := startFailure(failure, job.FailedInJobChild)
 		if failure.Stage == spawn.StageExec {
@@ -240,6 +240,9 @@ func (s *Shepherd) afterJob(end ending, start time.Time) {
 		u.Signal = 0
 		u.Limit, u.Reason = record(limit), crossed(limit)
 		s.fail(job.FailedLimit, u.Reason)
+	case s.hostOOM && end.status.Signaled():
+		u.Reason = "the kernel has ended a process of the job: the host had no memory left"
+		s.trace(u.Reason)
 	case end.status.ExitStatus() == job.ExitReschedule && !s.d.ForbidReschedule:
 		s.fail(job.FailedReschedule, "exit status of the job is 99: reschedule the job")
 	case end.status.ExitStatus() == job.ExitAppError && !s.d.ForbidAppError:

@@ -33,6 +33,7 @@ const (
 	dueForce     // a job over a limit has not ended on its terminate method
 	dueCheckpoint
 	dueLook // at what the job uses
+	dueNews // of the job's group
 	numDue
 )
 
@@ -70,7 +71,7 @@ func (s *Shepherd) take(k deadline, now time.Time) bool {
 // end of a child, which it collects, or a deadline, which is left to the
 // caller.
 func (s *Shepherd) pause() {
-	s.events.Wait(s.next(), s.groupEvents()...)
+	s.groupNews(s.events.Wait(s.next(), s.groupEvents()...))
 	s.receiveAll()
 	s.reap()
 }

@@ -53,6 +53,9 @@ func (s *Shepherd) startWatch(start time.Time) {
 		s.meter.confirm = min(s.meter.confirm, wide.RSS.Hard)
 	}
 	s.meter.confirm = min(s.meter.confirm, wide.Vmem.Soft)
+	if s.group != nil && wide.Vmem.Soft != specifier.Infinity {
+		host.Alarm = s.group.Alarm(wide.Vmem.Soft) == nil
+	}
 	s.account = limits.Account{}
 	s.watch = limits.NewWatch(wide, host, start)
 	s.set(dueLook, s.watch.Next())
@@ -98,19 +101,61 @@ func (s *Shepherd) look() {
 // lookPart is how many times longer than a look the time to the next one is.
 const lookPart = 10
 
-// groupEvent acts on what the kernel tells about the job's group.
-func (s *Shepherd) groupEvent() {
+// groupEvents is what to poll for the sake of the job's group. A job that is
+// being ended for a limit is ended, whatever else happens to it.
+func (s *Shepherd) groupEvents() []unix.PollFd {
 	if s.group == nil || s.active == nil || s.active.exceeded != nil {
+		return nil
+	}
+	var list []unix.PollFd
+	for _, e := range s.group.Events() {
+		if e.Kind != group.Changed {
+			list = append(list, unix.PollFd{Fd: int32(e.FD), Events: e.Events})
+		}
+	}
+	return list
+}
+
+// groupNews takes note of what the kernel has told about the job's group.
+func (s *Shepherd) groupNews(fds []unix.PollFd) {
+	for _, fd := range fds {
+		if fd.Revents != 0 && s.active != nil {
+			s.active.newsAgain = time.Millisecond
+			s.set(dueNews, time.Now())
+		}
+	}
+}
+
+// mostNewsAgain is how long the kernel may take from the event to the kill: v1
+// tells of an OOM before it has ended anybody.
+const mostNewsAgain = 100 * time.Millisecond
+
+// takeNews acts on it.
+func (s *Shepherd) takeNews(now time.Time) {
+	a := s.active
+	if a.exceeded != nil {
 		return
 	}
-	if c := s.outOfMemory(); c != nil {
-		// The kernel has ended one process, or (memory.oom.group) all of them.
-		// What is left of a job that had a piece torn out is ended likewise.
-		s.active.exceeded = c
-		s.killed = true
-		s.trace(crossed(c) + ", by the kernel")
-		s.signalJob(unix.SIGKILL)
+	c := s.outOfMemory()
+	if c == nil {
+		if a.newsAgain < mostNewsAgain {
+			s.set(dueNews, now.Add(a.newsAgain))
+			a.newsAgain *= 2
+		}
+		if s.watch.Alarmed() {
+			if err := s.group.Disarm(); err != nil {
+				s.trace(err.Error())
+			}
+			s.set(dueLook, now)
+		}
+		return
 	}
+	// The kernel has ended one process, or (memory.oom.group) all of them. What is
+	// left of a job that had a piece torn out is ended likewise.
+	a.exceeded = c
+	s.killed = true
+	s.trace(crossed(c) + ", by the kernel")
+	s.signalJob(unix.SIGKILL)
 }
 
 // outOfMemory says for which limit the kernel has ended a process of the job; nil

@@ -54,11 +54,35 @@ const (
 
 // Read returns what is known of a process.
 func Read(pid int) Stat {
-	b, err := oslite.Read("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return Stat{}
+	var room [1024]byte // the line has at most about 500
+	return parse(file(pid, "/stat", room[:]))
+}
+
+// file reads a small file of a process. It allocates nothing: a supervisor looks
+// again and again for as long as its job runs, and garbage is memory, too.
+func file(pid int, name string, room []byte) []byte {
+	var path [64]byte
+	p := append(strconv.AppendInt(append(path[:0], "/proc/"...), int64(pid), 10), name...)
+	p = append(p, 0)
+	at := unix.AT_FDCWD
+	var fd, n uintptr
+	errno := unix.EINTR
+	for errno == unix.EINTR {
+		fd, _, errno = unix.Syscall6(unix.SYS_OPENAT, uintptr(at), uintptr(unsafe.Pointer(unsafe.SliceData(p))),
+			unix.O_RDONLY|unix.O_CLOEXEC, 0, 0, 0)
 	}
-	return parse(b)
+	if errno != 0 {
+		return nil
+	}
+	errno = unix.EINTR
+	for errno == unix.EINTR {
+		n, _, errno = unix.Syscall(unix.SYS_READ, fd, uintptr(unsafe.Pointer(unsafe.SliceData(room))), uintptr(len(room)))
+	}
+	_, _, _ = unix.Syscall(unix.SYS_CLOSE, fd, 0, 0)
+	if errno != 0 {
+		return nil
+	}
+	return room[:n]
 }
 
 // parse reads the line of /proc/PID/stat. The name is in parentheses and may hold
@@ -119,11 +143,8 @@ func CPU(pid int) time.Duration {
 
 // Swap is what a process has in swap, in bytes.
 func Swap(pid int) uint64 {
-	b, err := oslite.Read("/proc/" + strconv.Itoa(pid) + "/status")
-	if err != nil {
-		return 0
-	}
-	n, _ := size(b, "VmSwap:")
+	var room [4096]byte
+	n, _ := size(file(pid, "/status", room[:]), "VmSwap:")
 	return n
 }
 
@@ -131,10 +152,8 @@ func Swap(pid int) uint64 {
 // others only its part counts. It takes the kernel milliseconds for gigabytes. ok
 // is false where we may not know, and for a process that is gone.
 func Share(pid int) (rss, swap uint64, ok bool) {
-	b, err := oslite.Read("/proc/" + strconv.Itoa(pid) + "/smaps_rollup")
-	if err != nil {
-		return 0, 0, false
-	}
+	var room [2048]byte
+	b := file(pid, "/smaps_rollup", room[:])
 	rss, ok = size(b, "Pss:")
 	swap, _ = size(b, "SwapPss:")
 	return rss, swap, ok

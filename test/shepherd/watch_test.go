@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -342,4 +343,66 @@ func TestGroupThatIsGone(t *testing.T) {
 	if _, err := os.Stat(j.work + "/out"); !errors.Is(err, os.ErrNotExist) {
 		t.Error("the job has run")
 	}
+}
+
+// TestLimitThroughTerminateMethod: a job over h_cpu ends as the administrator wants,
+// and if that does not help, all the same.
+func TestLimitThroughTerminateMethod(t *testing.T) {
+	const burn = `
+		trap 'echo told >>$LOG; %s' USR1 USR2
+		while :; do :; done`
+	for name, c := range map[string]struct {
+		script string
+		edit   func(d *job.Description)
+		status int
+		told   int
+	}{
+		"by a signal that the job obeys": {
+			fmt.Sprintf(burn, "exit 3"), func(d *job.Description) { d.TerminateMethod = "SIGUSR1" }, 3, 1,
+		},
+		"by a signal that the job ignores": {
+			fmt.Sprintf(burn, ":"), func(d *job.Description) {
+				d.TerminateMethod, d.LimitGrace = "SIGUSR1", 200*time.Millisecond
+			}, 137, 1,
+		},
+		"after a notification": {
+			fmt.Sprintf(burn, ":"), func(d *job.Description) { d.Notify = 200 * time.Millisecond }, 137, 1,
+		},
+	} {
+		for by, m := range allMeans {
+			t.Run(name+" "+by, func(t *testing.T) {
+				t.Parallel()
+				j := newJob(t, best(), c.script)
+				hard(job.CPU, 2)(&j.d.Limits)
+				c.edit(j.d)
+				j.hold(m)
+				j.run()
+				j.limited("h_cpu", 2, 2, c.status)
+				j.nothingLeft()
+				if got := strings.Count(strings.Join(j.logged(), " "), "told"); got != c.told {
+					t.Errorf("told %d times, want %d", got, c.told)
+				}
+			})
+		}
+	}
+}
+
+// TestNobodyWaits: the CPU time of a process for which nobody waits is not lost
+// with it, as far as it was seen.
+func TestNobodyWaits(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, best(), `exec python3 -c '
+import os, signal, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+while True:
+    if os.fork() == 0:
+        while time.process_time() < 0.7: pass
+        os._exit(0)
+    try:
+        os.wait()
+    except ChildProcessError: pass
+'`)
+	hard(job.CPU, 3)(&j.d.Limits)
+	j.run()
+	j.limited("h_cpu", 3, 3, 137)
 }
