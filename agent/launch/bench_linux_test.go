@@ -5,7 +5,6 @@ import (
 
 	"github.com/execd-project/execd/internal/testenv"
 	"github.com/execd-project/execd/jobdir"
-	"github.com/execd-project/execd/limits/binding"
 )
 
 // BenchmarkGroup is what the control group of a job costs: to make it, to write
@@ -25,7 +24,7 @@ func BenchmarkGroup(b *testing.B) {
 				if err := j.removeGroup(); err != nil {
 					b.Fatal(err)
 				}
-				if err := j.makeGroup(binding.Binding{}); err != nil {
+				if err := j.makeGroup(); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -121,12 +121,12 @@ func (g *Groups) start(path string, argv []string, attr *os.ProcAttr) (*os.Proce
 // makeGroup makes the control group of the job and writes down what the
 // supervisor has to know of it. The directory of the job exists: a group without
 // one is nobody's (see Groups.sweep).
-func (j *Job) makeGroup(b binding.Binding) error {
+func (j *Job) makeGroup() error {
 	g := j.order.Groups
 	if g == nil {
 		return nil
 	}
-	l, err := g.limits(j.Description, b, j.order.Devices)
+	l, err := g.limits(j.Description, j.Affinity, j.order.Devices)
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (j *Job) makeGroup(b binding.Binding) error {
 	if err != nil && l.CPUs != "" && !errors.Is(err, cgroup.ErrExists) {
 		// The processors of the group above may be fewer than ours. The
 		// supervisor sets the affinity, too.
-		j.Notes = append(j.Notes, "the job could leave the cores that it is bound to: "+err.Error())
+		j.Notes = append(j.Notes, "the job could leave its processors: "+err.Error())
 		l.CPUs, l.Mems = "", ""
 		made, err = g.manager.Create(cgroup.Name(j.Description.ID), l)
 	}
@@ -158,7 +158,7 @@ func (j *Job) makeGroup(b binding.Binding) error {
 
 // limits are the limits of a job that its group is to enforce. granted are the
 // devices that it may open.
-func (g *Groups) limits(d *job.Description, b binding.Binding, granted []string) (cgroup.Limits, error) {
+func (g *Groups) limits(d *job.Description, a binding.Affinity, granted []string) (cgroup.Limits, error) {
 	w, slots := limits.OfJob(d), uint64(max(d.HostSlots, 1))
 	l := cgroup.Limits{
 		Pids:    uint64(g.params.Pids) * slots,
@@ -170,8 +170,8 @@ func (g *Groups) limits(d *job.Description, b binding.Binding, granted []string)
 	if g.params.HRSSLimit {
 		l.RSS = g.memory(w.RSS.Hard)
 	}
-	if b.Binds() && g.params.Cpuset {
-		l.CPUs, l.Mems = b.CPUs.String(), b.Mems.String()
+	if g.params.Cpuset {
+		l.CPUs, l.Mems = a.CPUs.String(), a.Mems.String()
 	}
 	// With v1 all jobs would have to be in a hierarchy that costs time to enter:
 	// next to a group, processes outside of groups weigh as much as it does, each.

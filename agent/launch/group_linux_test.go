@@ -370,12 +370,10 @@ func TestWithoutGroupsAJobRunsAndSaysWhatIsNotEnforced(t *testing.T) {
 }
 
 func TestLimitsOfAGroupFollowTheConfiguration(t *testing.T) {
-	cores := binding.Binding{Instance: binding.Set, Cores: []topology.Pair{{}}, CPUs: topology.Of(0, 2), Mems: topology.Of(0)}
-	told := cores
-	told.Instance = binding.Env
+	cores := binding.Affinity{CPUs: topology.Of(0, 2), Mems: topology.Of(0)}
 	for sentence, c := range map[string]struct {
 		params  string
-		binding binding.Binding
+		binding binding.Affinity
 		slots   int
 		request string
 		want    cgroup.Limits
@@ -387,7 +385,6 @@ func TestLimitsOfAGroupFollowTheConfiguration(t *testing.T) {
 		"h_rss is not for a group":   {params: "h_rss_limit=false", request: "h_rss=100M", want: cgroup.Limits{Counted: true}},
 		"a limit that is too small":  {params: "min_memory_limit=1G", request: "h_vmem=100M", want: cgroup.Limits{Vmem: 1 << 30, Counted: true}},
 		"cores":                      {binding: cores, request: "h_rt=1", want: cgroup.Limits{CPUs: "0,2", Mems: "0"}},
-		"cores that are only told":   {binding: told, request: "h_rt=1", want: cgroup.Limits{}},
 		"cores without cpusets":      {params: "cpuset=0", binding: cores, request: "h_rt=1", want: cgroup.Limits{}},
 		"processes per slot":         {params: "pids_limit=100", slots: 2, request: "h_rt=1", want: cgroup.Limits{Pids: 200}},
 		"a weight for each slot":     {params: "cpu_weight=true", slots: 4, request: "h_rt=1", want: cgroup.Limits{CPUWeight: 400}},
@@ -504,11 +501,11 @@ func TestCoresThatTheGroupCannotHave(t *testing.T) {
 	if err := j.removeGroup(); err != nil {
 		t.Fatal(err)
 	}
-	cores := binding.Binding{Instance: binding.Set, Cores: []topology.Pair{{}}, CPUs: topology.Of(9999), Mems: topology.Of(0)}
-	if err := j.makeGroup(cores); err != nil {
+	j.Affinity = binding.Affinity{CPUs: topology.Of(9999), Mems: topology.Of(0)}
+	if err := j.makeGroup(); err != nil {
 		t.Error(err)
 	}
-	if len(j.Notes) != 1 || !strings.HasPrefix(j.Notes[0], "the job could leave the cores that it is bound to: cannot set the limits of group") {
+	if len(j.Notes) != 1 || !strings.HasPrefix(j.Notes[0], "the job could leave its processors: cannot set the limits of group") {
 		t.Errorf("notes: %q", j.Notes)
 	}
 	if err := j.Remove(false); err != nil {

@@ -27,6 +27,8 @@ type Order struct {
 	PE     *qconf.ParallelEnvironment // nil for a serial job
 	Slots  int                        // granted, all on this host; 1 for a serial job
 	Ckpt   *qconf.Checkpoint          // nil without -ckpt
+	// Complexes say which limits are requested for the whole job; nil for none.
+	Complexes *qconf.Complexes
 
 	Submitted time.Time
 	// SubmitEnv and SubmitDir are the environment and working directory of the
@@ -63,7 +65,7 @@ func Resolve(c *qconf.Cluster, r *submit.Request, queue, host string) (*Order, e
 	if err != nil {
 		return nil, err
 	}
-	o := &Order{Request: r, Host: host, Queue: instance, Config: c.Config(host), Slots: 1}
+	o := &Order{Request: r, Host: host, Queue: instance, Config: c.Config(host), Slots: 1, Complexes: c.Complexes()}
 	if r.PE != nil {
 		if o.PE, o.Slots, err = grantPE(c, r.PE, instance); err != nil {
 			return nil, err
@@ -79,25 +81,6 @@ func Resolve(c *qconf.Cluster, r *submit.Request, queue, host string) (*Order, e
 		}
 	}
 	return o, errors.Join(o.checkLimits(), o.checkArray())
-}
-
-// checkLimits refuses requests for more than the queue gives. A master would
-// let such a job wait for another queue; run here, it would be ended at a limit
-// below the one that its user counts on.
-func (o *Order) checkLimits() error {
-	var errs []error
-	for _, want := range o.Request.LimitRequests() {
-		name, given := "s_", o.Queue.Limits[want.Resource].Soft
-		if want.Hard {
-			name, given = "h_", o.Queue.Limits[want.Resource].Hard
-		}
-		if want.Value > given {
-			name += want.Resource.String()
-			errs = append(errs, fmt.Errorf("-l %s=%s: queue %s gives its jobs at most %s=%s",
-				name, want.Resource.Format(want.Value), o.Queue.Queue, name, want.Resource.Format(given)))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // checkArray refuses array jobs with more tasks than a master would take
@@ -306,26 +289,6 @@ func (o *Order) describeCheckpoint(d *job.Description) {
 	if strings.Contains(d.Ckpt.When, "m") {
 		d.Ckpt.Interval = max(o.Queue.MinCPUInterval, r.CheckpointInterval)
 	}
-}
-
-// limits merges those of the queue with what the job asks for: the lower value
-// counts (queue_conf(5), RESOURCE LIMITS).
-func (o *Order) limits() job.Limits {
-	l := o.Queue.Limits
-	for r, v := range o.Config.ExecdParams.Limits {
-		switch job.Resource(r) {
-		case job.Descriptors, job.MaxProc, job.MemoryLocked, job.Locks:
-			l[r] = v
-		}
-	}
-	for _, want := range o.Request.LimitRequests() {
-		v := &l[want.Resource].Soft
-		if want.Hard {
-			v = &l[want.Resource].Hard
-		}
-		*v = min(*v, want.Value)
-	}
-	return l
 }
 
 func (o *Order) vmemLimit() job.VmemLimit { return o.Config.ExecdParams.VmemLimits.For(o.Queue.Queue) }
