@@ -385,7 +385,7 @@ func TestAlarm(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			m := manager(t, w)
 			need(t, m, cgroup.MemoryLimit)
-			g := open(t, m, w, cgroup.Limits{})
+			g := open(t, m, w, cgroup.Limits{Counted: true})
 			const size, early = 50, 20 << 20
 			if err := g.Alarm(early); err != nil {
 				var none *group.NotSupportedError
