@@ -68,7 +68,7 @@ func (j *testJob) hold(m means) {
 		j.check(err)
 	}
 	wide := limits.OfJob(j.d)
-	var l cgroup.Limits
+	l := cgroup.Limits{Counted: true}
 	if wide.Vmem.Hard != specifier.Infinity {
 		l.Vmem = wide.Vmem.Hard
 	}
