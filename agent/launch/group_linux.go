@@ -140,6 +140,9 @@ func (j *Job) makeGroup() error {
 		// supervisor sets the affinity, too.
 		j.Notes = append(j.Notes, "the job could leave its processors: "+err.Error())
 		l.CPUs, l.Mems = "", ""
+		if !g.manager.Wanted(l) {
+			return nil
+		}
 		made, err = g.manager.Create(cgroup.Name(j.Description.ID), l)
 	}
 	if err != nil {

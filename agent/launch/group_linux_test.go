@@ -89,6 +89,14 @@ func recorded(t *testing.T, j *Job) *group.Paths {
 	return p
 }
 
+// dirsOf are the directories of the group of a job, if it has one.
+func dirsOf(j *Job) []string {
+	if j.group == nil {
+		return nil
+	}
+	return j.group.Dirs
+}
+
 // need skips the test where groups cannot do something.
 func need(t *testing.T, o *Order, f cgroup.Feature) {
 	t.Helper()
@@ -468,7 +476,7 @@ func TestDevices(t *testing.T) {
 			}
 			j := prepared(t, spool, o)
 			enter := ""
-			for _, d := range recorded(t, j).Dirs {
+			for _, d := range dirsOf(j) {
 				enter += "echo 0 > " + d + "/cgroup.procs || exit 99\n"
 			}
 			out, err := exec.Command("/bin/sh", "-c", enter+"exec 2>&1; : < /dev/zero && head -c1 /dev/full").Output()

@@ -187,7 +187,11 @@ func (g *Group) create(l *Limits) error {
 			g.unmet = append(g.unmet, e)
 		}
 	}
-	for _, i := range g.system.useful(l) {
+	list := g.system.useful(l)
+	if len(list) == 0 { // it was asked for nevertheless
+		list = g.system.useful(&Limits{Counted: true, CPUCounted: true})
+	}
+	for _, i := range list {
 		// Not MkdirAll, which the library uses: an existing group is another's.
 		err := os.Mkdir(g.dir(i), 0o755)
 		if errors.Is(err, fs.ErrExist) {
