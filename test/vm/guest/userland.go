@@ -18,7 +18,7 @@ import (
 // depends on it, so a change here makes a new one.
 var (
 	userlandPackages = []string{
-		"systemd", "systemd-sysv", "dbus", "bash", "procps", "iproute2", "util-linux", "passwd", "python3-minimal",
+		"systemd", "systemd-sysv", "dbus", "bash", "procps", "iproute2", "util-linux", "passwd",
 	}
 	// What a guest never needs, and every boot would unpack: patterns of path.Match,
 	// for a file or a folder that it is in.
@@ -33,6 +33,8 @@ var (
 		"var/lib/dpkg", "var/lib/apt", "var/cache/*", "var/log/*",
 		"etc/apt", "etc/dpkg", "etc/perl", "etc/cron*", "etc/rc?.d", "etc/init.d", "etc/fstab", "etc/resolv.conf",
 		"etc/systemd/system/*.wants",
+		// They look for disks, consoles and init scripts: a process each at every boot.
+		"usr/lib/systemd/system-generators", "usr/lib/systemd/user-generators",
 		"dev/*", "proc/*", "sys/*", "run/*", "tmp/*",
 	}
 )

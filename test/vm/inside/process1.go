@@ -88,7 +88,8 @@ ExecStopPost=/bin/systemctl --force --force reboot
 // masked are units that have nothing to do in a guest and cost seconds, or would
 // empty folders in which files for the steps are.
 var masked = strings.Fields(`
-	dev-hugepages.mount getty.target ldconfig.service modprobe@.service
+	dev-hugepages.mount dev-mqueue.mount sys-kernel-config.mount
+	sys-kernel-debug.mount sys-kernel-tracing.mount getty.target ldconfig.service modprobe@.service
 	proc-sys-fs-binfmt_misc.automount systemd-ask-password-console.path
 	systemd-ask-password-wall.path systemd-binfmt.service
 	systemd-boot-system-token.service systemd-firstboot.service

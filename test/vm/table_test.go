@@ -1,0 +1,78 @@
+package main
+
+import (
+	"time"
+
+	"github.com/execd-project/execd/test/vm/guest"
+)
+
+// machine is a guest, and what is tested in it.
+type machine struct {
+	guest.Machine
+	soak  bool // takes long: for make soak only
+	steps []step
+}
+
+// step is a run of the tests of one package. It fails when no test of it has run.
+type step struct {
+	pkg        string   // its folder in this module
+	run, skip  string   // as go test has them: which tests, and which of them not
+	user       string   // who runs them, in a control group that is delegated; "" is root
+	programs   bool     // execd and sge_shepherd-go are in the folder testenv.ProgramsEnv
+	env        []string // more environment
+	properties []string // of the unit in which systemd runs them: "MemoryMax=1G"
+}
+
+// The names of users in guests.
+const alice = "alice"
+
+// The limits of time are for a busy machine that has to emulate; each guest takes a
+// fraction of it.
+const patience = 10 * time.Minute
+
+// machines are the guests that make test-vm starts, by the name of the subtest.
+//
+// To have a test run in a guest, add a step to one that is there: a boot takes
+// seconds, the programs are built once for all guests. What a test needs it asks
+// testenv for as always; in these guests root, cgroup and guest may not be missing,
+// and in those with systemd, systemd may not.
+var machines = map[string]machine{
+	// Two sockets of two cores of two threads, each a NUMA node; and room to swap to.
+	"v2": {
+		Machine: guest.Machine{Sockets: 2, Cores: 2, Threads: 2, Nodes: 2, Timeout: patience},
+		steps: []step{
+			{pkg: "limits/cgroup"},
+			{pkg: "limits/group", skip: "^TestImports$"},
+			{pkg: "limits/topology", run: "Machine|Memory"},
+			{pkg: "starter/spawn"},
+		},
+	},
+	"v1": {
+		Machine: guest.Machine{Cores: 2, Cgroup: guest.V1, Timeout: patience},
+		steps: []step{
+			{pkg: "limits/cgroup"},
+			{pkg: "limits/group", skip: "^TestImports$"},
+		},
+	},
+	"hybrid": {
+		Machine: guest.Machine{Cores: 2, Cgroup: guest.Hybrid, Timeout: patience},
+		steps: []step{
+			{pkg: "limits/cgroup"},
+		},
+	},
+	// What may be done by somebody who is not root, in a group of v2 that is his.
+	"user": {
+		Machine: guest.Machine{Cores: 2, Timeout: patience},
+		steps: []step{
+			{pkg: "limits/cgroup", user: alice},
+			{pkg: "limits/group", user: alice, skip: "^TestImports$"},
+		},
+	},
+	"systemd": {
+		Machine: guest.Machine{Cores: 2, Systemd: true, Timeout: patience},
+		steps: []step{
+			{pkg: "limits/cgroup"},
+			{pkg: "limits/cgroup", user: alice},
+		},
+	},
+}
