@@ -30,49 +30,58 @@ const alice = "alice"
 // fraction of it.
 const patience = 10 * time.Minute
 
+// What needs no kernel runs outside of guests, once.
+const (
+	pureOfGroup  = "^Test(Imports|PathsRoundTrip|Parse.*|Value|MemoryStat|MemoryLimitNames|BusyErrorSaysWho)$|^Fuzz"
+	pureOfCgroup = "^Test(Survey|Name|NoCgroups)$|^Fuzz"
+)
+
 // machines are the guests that make test-vm starts, by the name of the subtest.
 //
 // To have a test run in a guest, add a step to one that is there: a boot takes
 // seconds, the programs are built once for all guests. What a test needs it asks
-// testenv for as always; in these guests root, cgroup and guest may not be missing,
-// and in those with systemd, systemd may not.
+// testenv for as always; in these guests cgroup and guest may not be missing, in
+// those with systemd, systemd may not. testing.Short is true, since everything takes
+// ten times as long; a machine for make soak is an own one.
 var machines = map[string]machine{
-	// Two sockets of two cores of two threads, each a NUMA node; and room to swap to.
 	"v2": {
 		Machine: guest.Machine{Sockets: 2, Cores: 2, Threads: 2, Nodes: 2, Timeout: patience},
 		steps: []step{
-			{pkg: "limits/cgroup"},
-			{pkg: "limits/group", skip: "^TestImports$"},
-			{pkg: "limits/topology", run: "Machine|Memory"},
-			{pkg: "starter/spawn"},
+			{pkg: "limits/cgroup", skip: pureOfCgroup},
+			{pkg: "limits/group", skip: pureOfGroup + "|/with_v1_alone"},
+			{pkg: "limits/topology", run: "^TestThisMachineCanBeRead$"},
 		},
 	},
 	"v1": {
 		Machine: guest.Machine{Cores: 2, Cgroup: guest.V1, Timeout: patience},
 		steps: []step{
-			{pkg: "limits/cgroup"},
-			{pkg: "limits/group", skip: "^TestImports$"},
+			{pkg: "limits/cgroup", skip: pureOfCgroup + "|^TestDelegatedSubtree$"},
+			{pkg: "limits/group", skip: pureOfGroup + "|/with_v1_alone|^TestEmptiedIsAnEvent$"},
 		},
 	},
+	// Limits of memory and swap space together, where there is some.
 	"hybrid": {
-		Machine: guest.Machine{Cores: 2, Cgroup: guest.Hybrid, Timeout: patience},
+		Machine: guest.Machine{Cores: 2, Cgroup: guest.Hybrid, Swap: 256, Timeout: patience},
 		steps: []step{
-			{pkg: "limits/cgroup"},
+			{pkg: "limits/cgroup", skip: pureOfCgroup},
+			{pkg: "limits/group", run: "Freeze|OutOfMemory|TestMemory|Signal", skip: "/h_rss|/with_v1_alone"},
 		},
 	},
-	// What may be done by somebody who is not root, in a group of v2 that is his.
+	// What somebody can do who is not root, in a group of v2 that is his.
 	"user": {
-		Machine: guest.Machine{Cores: 2, Timeout: patience},
+		Machine: guest.Machine{Cores: 2, Swap: 256, Timeout: patience},
 		steps: []step{
-			{pkg: "limits/cgroup", user: alice},
-			{pkg: "limits/group", user: alice, skip: "^TestImports$"},
+			{pkg: "limits/cgroup", user: alice, skip: pureOfCgroup + "|^TestDeniedDevice$|^TestDelegatedSubtree$"},
+			{pkg: "limits/group", user: alice, skip: pureOfGroup + "|/h_rss|/with_v1_alone"},
 		},
 	},
 	"systemd": {
 		Machine: guest.Machine{Cores: 2, Systemd: true, Timeout: patience},
 		steps: []step{
-			{pkg: "limits/cgroup"},
-			{pkg: "limits/cgroup", user: alice},
+			{pkg: "limits/cgroup", skip: pureOfCgroup},
+			{pkg: "limits/cgroup", user: alice, skip: pureOfCgroup + "|^TestDeniedDevice$|^TestDelegatedSubtree$"},
+			{pkg: "starter/spawn"},
+			{pkg: "cmd/execd", programs: true},
 		},
 	},
 }

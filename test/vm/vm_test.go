@@ -119,6 +119,9 @@ func flags(m machine, s step) []string {
 		// Before the guest's own end, so that it says where it hangs.
 		fmt.Sprintf("-test.timeout=%v", m.Timeout*3/4),
 	}
+	if !m.soak {
+		f = append(f, "-test.short")
+	}
 	if s.run != "" {
 		f = append(f, "-test.run="+s.run)
 	}

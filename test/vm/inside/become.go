@@ -17,14 +17,15 @@ import (
 )
 
 // become executes the program of a step in place of this one.
-func become(p *plan.Plan, s plan.Step) error {
+func become(p *plan.Plan, n int) error {
+	s := p.Steps[n]
 	env := environment(s)
 	if s.User != "" {
 		u, err := lookUp(s.User)
 		if err != nil {
 			return err
 		}
-		if err := enterDelegated(p.Cgroup, u); err != nil {
+		if err := enterDelegated(p.Cgroup, groupName(n), u); err != nil {
 			return err
 		}
 		if err := u.assume(); err != nil {
@@ -86,22 +87,26 @@ func (i *identity) assume() error {
 	return nil
 }
 
+// groupName is the control group of step n. No two steps have the same one, since a
+// step may leave it so that nothing can enter it any more.
+func groupName(n int) string { return "step" + strconv.Itoa(n) }
+
 // enterDelegated moves this process into a group that belongs to a user, and on v2
 // can have all controllers: what systemd gives to a service with Delegate=yes. Of
 // v1 systemd delegates nothing; here it is delegated, since sites do it by hand.
-func enterDelegated(version string, u *identity) error {
+func enterDelegated(version, name string, u *identity) error {
 	dirs, err := hierarchies()
 	if err != nil {
 		return err
 	}
 	for _, top := range dirs {
-		dir := filepath.Join(top, u.name)
+		dir := filepath.Join(top, name)
 		if version == "v2" {
 			if err := enableAll(top); err != nil {
 				return err
 			}
 		}
-		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := os.Mkdir(dir, 0o755); err != nil {
 			return fmt.Errorf("cannot delegate a control group: %w", err)
 		}
 		if err := fillCpuset(top, dir); err != nil {

@@ -53,7 +53,7 @@ func run(args []string) error {
 		if err != nil || n < 0 || n >= len(p.Steps) {
 			return fmt.Errorf("cannot run step %q: there is none", args[1])
 		}
-		return become(p, p.Steps[n])
+		return become(p, n)
 	default:
 		return errors.New("usage: inside steps | step N, in a guest of test/vm")
 	}
