@@ -35,17 +35,26 @@ func replay(t *testing.T, printed []byte, status int) {
 		o.run(t)
 	}
 	_, _ = fmt.Fprint(t.Output(), all.output.String())
-	switch failed := t.Failed(); {
+	if wrong := all.verdict(status, t.Failed()); wrong != "" {
+		t.Error(wrong)
+	}
+}
+
+// verdict is what is wrong besides tests that have failed.
+func (o *outcome) verdict(status int, failed bool) string {
+	switch {
 	case status < 0:
-		t.Error("the guest has ended before the tests")
+		return "the guest has ended before the tests"
 	case status != 0 && !failed:
-		t.Errorf("no test has failed, but their program has ended with status %d", status)
+		return fmt.Sprintf("no test has failed, but their program has ended with status %d", status)
 	case status == 0 && failed:
-		t.Error("a test has failed, but their program has ended with status 0")
-	case len(all.children) == 0:
-		t.Error("there was no test to run: see which ones the table names")
-	case !all.passedAny() && !failed:
-		t.Error("all tests were skipped: they need what this guest is not")
+		return "a test has failed, but their program has ended with status 0"
+	case len(o.children) == 0:
+		return "there was no test to run: see which ones the table names"
+	case !failed && !o.passedAny():
+		return "all tests were skipped: they need what this guest is not"
+	default:
+		return ""
 	}
 }
 
@@ -120,4 +129,73 @@ func (o *outcome) passedAny() bool {
 		}
 	}
 	return o.action == "pass" && len(o.children) == 0
+}
+
+func TestCollect(t *testing.T) {
+	const text = `{"Action":"run","Test":"TestA"}
+{"Action":"output","Test":"TestA","Output":"=== RUN   TestA\n"}
+{"Action":"run","Test":"TestA/b/c"}
+{"Action":"attr","Test":"TestA/b/c","Key":"k","Value":"v"}
+{"Action":"output","Test":"TestA/b/c","Output":"    a_test.go:7: wrong\n"}
+{"Action":"output","Test":"TestA/b/c","Output":"    --- FAIL: TestA/b/c (0.00s)\n"}
+{"Action":"fail","Test":"TestA/b/c"}
+{"Action":"fail","Test":"TestA"}
+{"Action":"run","Test":"TestB"}
+{"Action":"output","Output":"panic: no\n"}
+{"Action":"output","Output":"FAIL\n"}
+{"Action":"fail"}
+`
+	all, err := collect([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	all.describe(&b, "")
+	const want = `  "panic: no\n" []
+TestA fail "" []
+TestA/b/c fail "    a_test.go:7: wrong\n" [[k v]]
+TestB  "" []
+`
+	if b.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", &b, want)
+	}
+	if _, err := collect([]byte("no event\n")); err == nil {
+		t.Error("a line that is no event is no error")
+	}
+}
+
+func (o *outcome) describe(b *strings.Builder, parent string) {
+	name := strings.TrimPrefix(parent+"/"+o.name, "/")
+	fmt.Fprintf(b, "%s %s %q %v\n", name, o.action, o.output.String(), o.attrs)
+	for _, c := range o.children {
+		c.describe(b, name)
+	}
+}
+
+func TestVerdict(t *testing.T) {
+	tests := map[string]struct {
+		actions []string
+		status  int
+		failed  bool
+		want    string
+	}{
+		"all is well":                              {[]string{"pass", "skip"}, 0, false, ""},
+		"a failure is a failure":                   {[]string{"fail"}, 1, true, ""},
+		"a guest that is gone":                     {[]string{"pass"}, -1, false, "before the tests"},
+		"a program that dies between its tests":    {[]string{"pass"}, 2, false, "status 2"},
+		"a program that hides a failure":           {[]string{"fail"}, 0, true, "status 0"},
+		"a table that names no test that exists":   {nil, 0, false, "no test to run"},
+		"a table with tests that the guest is not": {[]string{"skip", "skip"}, 0, false, "all tests were skipped"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			all := &outcome{}
+			for _, a := range test.actions {
+				all.children = append(all.children, &outcome{action: a})
+			}
+			if got := all.verdict(test.status, test.failed); !strings.Contains(got, test.want) || (got == "") != (test.want == "") {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
 }

@@ -36,6 +36,9 @@ const (
 	pureOfCgroup = "^Test(Survey|Name|NoCgroups)$|^Fuzz"
 )
 
+// executables are some tests of cmd/execd: enough to see that jobs run.
+const executables = "^TestScripts$/./^(plain|array)$|^Test(JobAgainstItsShepherd|PlantedTmpdir|GroupIDOfAStranger|RequestToEnd)$"
+
 // machines are the guests that make test-vm starts, by the name of the subtest.
 //
 // To have a test run in a guest, add a step to one that is there: a boot takes
@@ -81,7 +84,23 @@ var machines = map[string]machine{
 			{pkg: "limits/cgroup", skip: pureOfCgroup},
 			{pkg: "limits/cgroup", user: alice, skip: pureOfCgroup + "|^TestDeniedDevice$|^TestDelegatedSubtree$"},
 			{pkg: "starter/spawn"},
-			{pkg: "cmd/execd", programs: true},
+			{pkg: "cmd/execd", programs: true, run: executables},
+		},
+	},
+	"systemd-all": {
+		soak:    true,
+		Machine: guest.Machine{Cores: 2, Systemd: true, Timeout: 3 * patience},
+		steps: []step{
+			// What it skips reads sources, or compares with the seconds of a machine
+			// that is not emulated.
+			{pkg: "cmd/execd", programs: true, skip: "^TestReadmeExamples$|TestScripts/./^(limits|usage)$"},
+		},
+	},
+	"v2-all": {
+		soak:    true,
+		Machine: guest.Machine{Sockets: 2, Cores: 2, Threads: 2, Nodes: 2, Timeout: 3 * patience},
+		steps: []step{
+			{pkg: "limits/group", skip: pureOfGroup + "|/with_v1_alone"},
 		},
 	},
 }
