@@ -107,7 +107,7 @@ func tryUnpack(ctx context.Context, dir, pkg, depends string) error {
 	}
 	files, err := filepath.Glob(filepath.Join(dir, pkg+"_*.deb"))
 	if err != nil || len(files) != 1 {
-		return fmt.Errorf("cannot find what apt-get has downloaded for %s: %d files, %w", pkg, len(files), err)
+		return fmt.Errorf("cannot find what apt-get has downloaded for %s: there are %d files of that name", pkg, len(files))
 	}
 	if _, err := command(ctx, dir, "dpkg-deb", "-x", files[0], dir); err != nil {
 		return err

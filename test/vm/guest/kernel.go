@@ -29,7 +29,7 @@ func getKernel(ctx context.Context, release string) (*kernel, error) {
 func (k *kernel) image() (string, error) {
 	files, err := filepath.Glob(filepath.Join(k.dir, "boot/vmlinuz-*"))
 	if err != nil || len(files) != 1 {
-		return "", fmt.Errorf("cannot find one kernel in %q: %d files, %w", k.dir, len(files), err)
+		return "", fmt.Errorf("cannot find the kernel in %q: there are %d; remove the folder to have it made again", k.dir, len(files))
 	}
 	return files[0], nil
 }

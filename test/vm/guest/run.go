@@ -107,7 +107,10 @@ func (m *Machine) boot(ctx context.Context, args []string, steps []Step) ([]Resu
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
 	case err == nil:
-		err = fmt.Errorf("cannot run the guest to its end: it ended after %d of %d steps (%s: %v)", len(results), len(steps), qemuProgram, waitErr)
+		err = fmt.Errorf("cannot run the guest to its end: it ended after %d of %d steps", len(results), len(steps))
+		if waitErr != nil {
+			err = fmt.Errorf("%w: %s: %w", err, qemuProgram, waitErr)
+		}
 	}
 	return results, fmt.Errorf("%w\n%s%s", err, complaints.String(), last)
 }
