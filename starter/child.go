@@ -9,6 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/limits"
+	"github.com/execd-project/execd/limits/group"
 	"github.com/execd-project/execd/starter/spawn"
 )
 
@@ -16,7 +18,7 @@ import (
 const umask = 0o022
 
 // prepare is what all children begin with.
-func (s *Shepherd) prepare() *spawn.Program {
+func (s *Shepherd) prepare(rlimits []limits.Rlimit) *spawn.Program {
 	p := &spawn.Program{}
 	s.becomeRoot(p)
 	p.Setsid()
@@ -24,7 +26,7 @@ func (s *Shepherd) prepare() *spawn.Program {
 	if s.d.Nice != 0 {
 		p.Nice(s.d.Nice)
 	}
-	for _, r := range s.rlimits {
+	for _, r := range rlimits {
 		p.Rlimit(r.Number, r.Soft, r.Hard, r.Name)
 	}
 	return p
@@ -39,7 +41,7 @@ func (s *Shepherd) bindToUs(p *spawn.Program) { p.ParentDeathSignal(unix.SIGKILL
 // the owner of the job, who named them, even when it runs as somebody else.
 func (s *Shepherd) procedureProgram(f files, proc procedure, as account) *spawn.Program {
 	env := procedureEnvironment(s.jobEnv, as.User, s.d)
-	p := s.prepare()
+	p := s.prepare(s.rlimits)
 	s.borrow(p, s.owner)
 	s.bindToUs(p)
 	f.open(p, env, s.d.Cwd)
@@ -59,7 +61,17 @@ func (s *Shepherd) startJob() (*spawn.Child, time.Time, error) {
 	}
 	env := newEnvironment(s.jobEnv.list, inv.env)
 	f := jobFiles(s.d)
-	p := s.prepare()
+	p := s.prepare(s.jobRlimits)
+	if s.group != nil {
+		doors, err := s.group.Doors()
+		if err != nil {
+			return nil, time.Time{}, err
+		}
+		defer group.CloseDoors(doors)
+		for _, d := range doors {
+			p.Write(d.FD, "0", d.Path)
+		}
+	}
 	if inv.scriptFromStdin {
 		fd, err := openScript(s.d.Command.File)
 		if err != nil {
@@ -136,7 +148,7 @@ func (s *Shepherd) startMethod(name, command string) (*spawn.Child, error) {
 	env := newEnvironment(s.jobEnv.list)
 	null := output{path: "/dev/null"}
 	f := files{stdin: "/dev/null", out: [2]output{null, null}}
-	p := s.prepare()
+	p := s.prepare(s.rlimits)
 	s.become(p, s.owner, s.additionalGroup())
 	s.bindToUs(p)
 	f.open(p, env, s.d.Cwd)

@@ -2,16 +2,14 @@ package starter
 
 import (
 	"errors"
-	"io/fs"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/execd-project/execd/internal/oslite"
+	"github.com/execd-project/execd/limits/process"
 )
 
 // killDeadline is how long the end of a step's last processes is waited for.
@@ -28,13 +26,13 @@ func childless() bool {
 // strays are processes below us that are not of the step that runs: what the
 // steps before it have left running, by process id, with the time of their
 // start, since the number of one that has ended may be given to another.
-type strays map[int]int
+type strays map[int]uint64
 
-func (s strays) add(pid int) { s[pid] = statField(pid, statStart) }
+func (s strays) add(pid int) { s[pid] = process.Read(pid).Start }
 
 func (s strays) has(pid int) bool {
 	start, ok := s[pid]
-	return ok && start == statField(pid, statStart)
+	return ok && start == process.Read(pid).Start
 }
 
 // beginStep takes note of what the steps before have left. It is not the new
@@ -62,13 +60,22 @@ func (s *Shepherd) stepProcesses(methods bool) []int {
 		return nil
 	}
 	list := s.descendants(methods)
-	// A stray that has just died may have left orphans among these.
-	for pid := range s.strays {
-		if deadChild(unix.P_PID, pid) == pid && s.keepOrphans(pid) {
-			list = s.descendants(methods)
-		}
+	if s.keepOrphansOfDead() {
+		list = s.descendants(methods)
 	}
 	return list
+}
+
+// keepOrphansOfDead is for a list of processes that was just made: a stray that
+// died meanwhile may have left orphans among them.
+func (s *Shepherd) keepOrphansOfDead() bool {
+	found := false
+	for pid := range s.strays {
+		if deadChild(unix.P_PID, pid) == pid && s.keepOrphans(pid) {
+			found = true
+		}
+	}
+	return found
 }
 
 func (s *Shepherd) descendants(methods bool) []int {
@@ -78,7 +85,7 @@ func (s *Shepherd) descendants(methods bool) []int {
 	for len(queue) > 0 {
 		parent := queue[0]
 		queue = queue[1:]
-		for _, pid := range childrenOf(parent) {
+		for _, pid := range process.Children(parent) {
 			if seen[pid] || s.strays.has(pid) || (!methods && s.methods[pid] != "") {
 				continue
 			}
@@ -99,9 +106,9 @@ func (s *Shepherd) keepOrphans(dead int) bool {
 		return false
 	}
 	found := false
-	session := statField(dead, statSession)
-	for _, child := range childrenOf(unix.Getpid()) {
-		if child != s.awaited && s.methods[child] == "" && !s.strays.has(child) && statField(child, statSession) == session {
+	session := process.Read(dead).Session
+	for _, child := range process.Children(unix.Getpid()) {
+		if child != s.awaited && s.methods[child] == "" && !s.strays.has(child) && process.Read(child).Session == session {
 			s.strays.add(child)
 			found = true
 		}
@@ -117,71 +124,7 @@ func (s *Shepherd) targets() []int {
 	if s.active == nil || s.d.AddGroupKill {
 		return list
 	}
-	return slices.DeleteFunc(list, func(pid int) bool { return statField(pid, statGroup) != s.active.child.PID })
-}
-
-// childrenOf returns the children of all threads of a process.
-func childrenOf(pid int) []int {
-	dir := "/proc/" + itoa(pid) + "/task"
-	tasks, err := oslite.Numbers(dir)
-	if err != nil {
-		return nil
-	}
-	var list []int
-	for _, t := range tasks {
-		task := dir + "/" + itoa(t)
-		b, err := oslite.Read(task + "/children")
-		if errors.Is(err, fs.ErrNotExist) && exists(task) {
-			return childrenByScan(pid) // a kernel without CONFIG_PROC_CHILDREN
-		}
-		for f := range strings.FieldsSeq(string(b)) {
-			list = append(list, atoi(f))
-		}
-	}
-	return list
-}
-
-func exists(path string) bool {
-	var st unix.Stat_t
-	return unix.Lstat(path, &st) == nil
-}
-
-// childrenByScan finds the children of a process among all processes.
-func childrenByScan(parent int) []int {
-	all, err := oslite.Numbers("/proc")
-	if err != nil {
-		return nil
-	}
-	var list []int
-	for _, pid := range all {
-		if statField(pid, statParent) == parent {
-			list = append(list, pid)
-		}
-	}
-	return list
-}
-
-// Fields of /proc/PID/stat (proc(5)), counted from the one after the name.
-const (
-	statParent  = 1
-	statGroup   = 2
-	statSession = 3
-	statStart   = 19
-)
-
-// statField is a number of /proc/PID/stat; 0 when the process is gone.
-func statField(pid, field int) int {
-	b, err := oslite.Read("/proc/" + itoa(pid) + "/stat")
-	if err != nil {
-		return 0
-	}
-	// The name is in parentheses and may hold anything, these included.
-	text := string(b)
-	f := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
-	if field >= len(f) {
-		return 0
-	}
-	return atoi(f[field])
+	return slices.DeleteFunc(list, func(pid int) bool { return process.Read(pid).Group != s.active.child.PID })
 }
 
 // signalJob delivers a signal to every process of the step, once to each.
@@ -190,12 +133,18 @@ func statField(pid, field int) int {
 // so that none is forked past it. The number of the group cannot have been given
 // to another: it is that of our child, whom we have not collected.
 func (s *Shepherd) signalJob(sig syscall.Signal) {
-	const rounds = 20
-	list := s.targets()
 	group := s.awaited
 	if group == 0 || s.ended != nil || unix.Kill(-group, sig) != nil {
 		group = -1
 	}
+	if sig == unix.SIGKILL && !s.groupAlone() {
+		s.killGroup()
+		n := s.killChildren(false)
+		s.trace("signal SIGKILL delivered, also to " + itoa(n) + " children; what they leave to us follows")
+		return
+	}
+	const rounds = 20
+	list := s.targets()
 	done := map[int]bool{}
 	for range rounds {
 		fresh := 0
@@ -205,7 +154,7 @@ func (s *Shepherd) signalJob(sig syscall.Signal) {
 			}
 			done[pid] = true
 			fresh++
-			if statField(pid, statGroup) != group {
+			if process.Read(pid).Group != group {
 				signalProcess(pid, sig)
 			}
 		}
@@ -220,10 +169,31 @@ func (s *Shepherd) signalJob(sig syscall.Signal) {
 	s.trace("signal " + unix.SignalName(sig) + " delivered to " + itoa(len(done)) + " processes")
 }
 
+// groupAlone reports whether signals to the job are for its process group only.
+func (s *Shepherd) groupAlone() bool { return s.active != nil && !s.d.AddGroupKill }
+
+// killChildren kills our children of this step; with methods, method commands as
+// well. What a killed child leaves behind becomes ours: so all descendants come to
+// their turn, without anyone having to look for them below processes that end or
+// fork meanwhile. It returns how many there were, dead ones included.
+func (s *Shepherd) killChildren(methods bool) int {
+	n := 0
+	list := process.Children(unix.Getpid())
+	s.keepOrphansOfDead()
+	for _, pid := range list {
+		if (!methods && s.methods[pid] != "") || s.strays.has(pid) {
+			continue
+		}
+		n++
+		_ = unix.Kill(pid, unix.SIGKILL) // the number is its own until we collect it
+	}
+	return n
+}
+
 func descends(pid, ancestor int) bool {
 	const deep = 1000
 	for range deep {
-		pid = statField(pid, statParent)
+		pid = process.Read(pid).Parent
 		if pid == ancestor {
 			return true
 		}
@@ -234,10 +204,21 @@ func descends(pid, ancestor int) bool {
 	return false
 }
 
+// isChild reports whether a process is our child, which nobody but us collects.
+func isChild(pid int) bool {
+	const options = unix.WEXITED | unix.WNOHANG | unix.WNOWAIT
+	return unix.Waitid(unix.P_PID, pid, nil, options, nil) == nil
+}
+
 // signalProcess signals a process that was just seen below us. A number can
 // have been given to a stranger meanwhile, so the process is held by a pidfd
-// first and then has to be a descendant of ours still.
+// first and then has to be a descendant of ours still. A child's number is its
+// own until we collect it: there no time is lost that it could use to fork.
 func signalProcess(pid int, sig syscall.Signal) {
+	if isChild(pid) {
+		_ = unix.Kill(pid, sig)
+		return
+	}
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
 		if errors.Is(err, unix.ENOSYS) { // before Linux 5.3
@@ -251,39 +232,70 @@ func signalProcess(pid int, sig syscall.Signal) {
 	}
 }
 
-// killAll ends the processes that list returns, again and again, and does not
-// return before there are none, or those left are known to be stuck in the
-// kernel. Requests that come meanwhile are heard.
-func (s *Shepherd) killAll(list func() []int) {
+// killGroup kills all of the job's control group, in which no fork escapes. What
+// is found by ancestry is killed in any case: where the group is the user's own,
+// processes may have left it.
+func (s *Shepherd) killGroup() {
+	if s.group == nil || s.active == nil || !s.d.AddGroupKill {
+		return
+	}
+	if err := s.group.KillOnce(); err != nil {
+		s.trace(err.Error())
+	}
+}
+
+// killAll ends all processes of the step, with methods those of method commands as
+// well, and does not return before there are none, or those left are known to be
+// stuck in the kernel. Requests that come meanwhile are heard.
+func (s *Shepherd) killAll(methods bool) {
+	kill := func() int { return s.killChildren(methods) }
+	if s.groupAlone() {
+		kill = s.killTargets
+	}
 	deadline := time.Now().Add(killDeadline)
 	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
 		s.reap()
-		left := list()
-		if len(left) == 0 {
+		if childless() {
+			return
+		}
+		s.killGroup()
+		left := kill()
+		if left == 0 {
 			return
 		}
 		if time.Now().After(deadline) {
-			s.trace("cannot end " + itoa(len(left)) + " processes within " + killDeadline.String() +
-				", the first is process " + itoa(left[0]))
+			s.trace("cannot end " + itoa(left) + " processes within " + killDeadline.String() + s.stuck())
 			return
-		}
-		for _, pid := range left {
-			signalProcess(pid, unix.SIGKILL)
 		}
 		s.events.Wait(time.Now().Add(wait))
 		s.receiveAll()
 	}
 }
 
-// endStep ends whatever is left of a procedure, with what it has started.
-func (s *Shepherd) endStep() {
-	s.killAll(func() []int { return s.stepProcesses(false) })
+// killTargets kills the processes that signals to the job are for.
+func (s *Shepherd) killTargets() int {
+	list := s.targets()
+	for _, pid := range list {
+		signalProcess(pid, unix.SIGKILL)
+	}
+	return len(list)
 }
+
+// stuck names a process that does not end, and what it does.
+func (s *Shepherd) stuck() string {
+	for _, pid := range s.stepProcesses(true) {
+		switch process.Read(pid).State {
+		case 'D':
+			return ": process " + itoa(pid) + " is in uninterruptible sleep"
+		case 'Z', 0:
+		default:
+			return ", the first is process " + itoa(pid)
+		}
+	}
+	return ""
+}
+
+// endStep ends whatever is left of a procedure, with what it has started.
+func (s *Shepherd) endStep() { s.killAll(false) }
 
 func itoa(n int) string { return strconv.Itoa(n) }
-
-// atoi is 0 for what is no number.
-func atoi(s string) int {
-	n, _ := strconv.Atoi(s)
-	return n
-}

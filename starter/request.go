@@ -11,6 +11,7 @@ import (
 
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/limits/group"
 )
 
 // request is what is to be done to the job.
@@ -222,18 +223,48 @@ func (s *Shepherd) carryOut(r request) {
 		s.method("terminate_method", s.d.TerminateMethod, unix.SIGKILL)
 		if a.suspended && s.d.TerminateMethod != "" {
 			// A stopped process would hear of its end only when resumed.
+			s.thaw()
 			s.signalJob(unix.SIGCONT)
 		}
 	case requestStop:
 		a.suspended = true
 		s.method("suspend_method", s.d.SuspendMethod, unix.SIGSTOP)
+		if s.d.SuspendMethod == "" {
+			s.freeze()
+		}
 	case requestContinue:
 		a.suspended = false
+		s.thaw()
 		s.method("resume_method", s.d.ResumeMethod, unix.SIGCONT)
 	case requestMigrate:
 		s.migrate()
 	default:
 		s.signalJob(syscall.Signal(r - requestSignal))
+	}
+}
+
+// freeze has the job's control group stand still, where the default signal is the
+// way of suspension: what a process of the job does about SIGSTOP and SIGCONT of
+// its own then makes no difference. Nobody waits for it.
+func (s *Shepherd) freeze() {
+	if s.group == nil || !s.d.AddGroupKill {
+		return
+	}
+	var busy *group.BusyError
+	var none *group.NotSupportedError
+	if err := s.group.Freeze(0); err != nil && !errors.As(err, &busy) && !errors.As(err, &none) {
+		s.trace(err.Error())
+	}
+}
+
+// thaw undoes freeze.
+func (s *Shepherd) thaw() {
+	if s.group == nil || !s.d.AddGroupKill {
+		return
+	}
+	var none *group.NotSupportedError
+	if err := s.group.Thaw(); err != nil && !errors.As(err, &none) {
+		s.trace(err.Error())
 	}
 }
 
@@ -302,7 +333,7 @@ func (s *Shepherd) waitMethods() {
 			for _, name := range s.methods {
 				s.trace(name + " has run for " + timeout.String() + " since the end of the job: it is ended")
 			}
-			s.killAll(func() []int { return s.stepProcesses(true) })
+			s.killAll(true)
 			break
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/limits"
 	"github.com/execd-project/execd/specifier"
 	"github.com/execd-project/execd/starter/spawn"
 )
@@ -15,8 +16,10 @@ import (
 type running struct {
 	child           *spawn.Child
 	start           time.Time
-	exceeded        *exceeded // the limit that ends it
-	pending         request   // announced by a notification, not yet carried out
+	exceeded        *limits.Crossing // the limit that ends it
+	warned          *limits.Crossing // the last soft limit of which it was warned by SIGXCPU
+	newsAgain       time.Duration    // when to look again for what the kernel has announced
+	pending         request          // announced by a notification, not yet carried out
 	suspended       bool
 	migrating       bool
 	inArena         bool // a checkpoint was written
@@ -24,29 +27,19 @@ type running struct {
 	killAfter       bool // the job is to be killed behind the checkpoint that is written
 }
 
-// exceeded is a limit that a job has crossed.
-type exceeded struct {
-	name            string
-	value, measured float64
-	unit            job.Unit
-	at              time.Time
+// record is a crossing as the outcome has it.
+func record(x *limits.Crossing) *job.LimitExceeded {
+	return &job.LimitExceeded{Name: x.Limit, Value: x.Value, Measured: x.Measured}
 }
 
-func (x *exceeded) record() *job.LimitExceeded {
-	return &job.LimitExceeded{Name: x.name, Value: x.value, Measured: x.measured}
-}
-
-// text says it to people: which limit, its value, what was measured, when.
-func (x *exceeded) text() string {
-	unit := ""
-	switch x.unit {
-	case job.Seconds:
-		unit = " s"
-	case job.Bytes:
+// crossed says it to people: which limit, its value, what was measured, when.
+func crossed(x *limits.Crossing) string {
+	unit := " s"
+	if x.Unit == job.Bytes {
 		unit = " bytes"
 	}
-	return "job exceeded limit " + x.name + " of " + formatNumber(x.value) + unit + ": " + formatNumber(x.measured) +
-		unit + " at " + clockText(x.at)
+	return "job exceeded limit " + x.Limit + " of " + formatNumber(x.Value) + unit + ": " + formatNumber(x.Measured) +
+		unit + " at " + clockText(x.At)
 }
 
 // clockText is a time of day as ISO 8601 writes it. Time.Format, which can do
@@ -85,11 +78,12 @@ func (s *Shepherd) waitJob(c *spawn.Child, start time.Time) ending {
 	if rt.Hard != specifier.Infinity {
 		s.set(dueHardRT, start.Add(time.Duration(rt.Hard)*time.Second))
 	}
+	s.startWatch(start)
 	s.scheduleCheckpoint(start)
 	s.awaited, s.ended = c.PID, nil
 	s.deliverPending()
 	e := s.waitChild(c.PID, s.tick)
-	s.clear(dueNotified, dueSoftRT, dueHardRT, dueSoftRTEnd, dueForce, dueCheckpoint)
+	s.clear(dueNotified, dueSoftRT, dueHardRT, dueSoftRTEnd, dueForce, dueCheckpoint, dueLook, dueNews)
 	return e
 }
 
@@ -98,7 +92,7 @@ func (s *Shepherd) waitJob(c *spawn.Child, start time.Time) ending {
 func (s *Shepherd) tick(now time.Time) {
 	rt := s.d.Limits[job.RT]
 	if s.take(dueHardRT, now) {
-		s.exceed("h_rt", float64(rt.Hard), now.Sub(s.active.start).Seconds(), job.Seconds, now)
+		s.exceed(s.reachedRT("h_rt", rt.Hard, now))
 	}
 	if s.take(dueSoftRT, now) {
 		s.trace("job exceeded limit s_rt of " + itoa(int(rt.Soft)) + " s: it is warned")
@@ -108,7 +102,7 @@ func (s *Shepherd) tick(now time.Time) {
 		}
 	}
 	if s.take(dueSoftRTEnd, now) {
-		s.exceed("s_rt", float64(rt.Soft), now.Sub(s.active.start).Seconds(), job.Seconds, now)
+		s.exceed(s.reachedRT("s_rt", rt.Soft, now))
 	}
 	if s.take(dueNotified, now) {
 		r := s.active.pending
@@ -122,18 +116,30 @@ func (s *Shepherd) tick(now time.Time) {
 	if s.take(dueCheckpoint, now) {
 		s.checkpoint(now)
 	}
+	if s.take(dueNews, now) {
+		s.takeNews(now)
+	}
+	if s.take(dueLook, now) {
+		s.look()
+	}
+}
+
+func (s *Shepherd) reachedRT(name string, limit uint64, now time.Time) *limits.Crossing {
+	return &limits.Crossing{
+		Limit: name, Value: float64(limit), Measured: now.Sub(s.active.start).Seconds(), Unit: job.Seconds, At: now,
+	}
 }
 
 // exceed ends the job for a limit, through notification and terminate method
 // where there are any, and by SIGKILL at last (queue_conf(5), RESOURCE LIMITS).
-func (s *Shepherd) exceed(name string, value, measured float64, unit job.Unit, now time.Time) {
+func (s *Shepherd) exceed(x *limits.Crossing) {
 	if s.active.exceeded != nil {
 		return
 	}
-	s.active.exceeded = &exceeded{name, value, measured, unit, now}
-	s.trace(s.active.exceeded.text())
+	s.active.exceeded = x
+	s.trace(crossed(x))
 	s.lastKill = time.Time{}
-	force := now.Add(s.d.LimitGrace)
+	force := x.At.Add(s.d.LimitGrace)
 	if s.notification(requestKill) != 0 {
 		force = force.Add(s.d.Notify)
 	}
@@ -141,32 +147,24 @@ func (s *Shepherd) exceed(name string, value, measured float64, unit job.Unit, n
 	s.apply(requestKill)
 }
 
-// cpuLimitBehind finds out whether the kernel ended the job for its limit of
-// CPU time: by SIGXCPU at the soft and SIGKILL at the hard one (setrlimit(2)).
-// Its clock for that counts whole ticks, and on a virtual machine the time that
-// others had as well, so that what a process is said to have used is often less
-// than what the kernel ended it for.
-func (s *Shepherd) cpuLimitBehind(e ending) *exceeded {
+// limitBehind finds out whether a limit was behind a signal that has ended the
+// job before we did: the kernel ends a job that is out of memory, or a process at
+// its own limit of CPU time, and SIGXCPU ends who does not catch it.
+func (s *Shepherd) limitBehind(e ending) *limits.Crossing {
+	if c := s.outOfMemory(); c != nil {
+		return c
+	}
 	if !e.status.Signaled() || s.killed {
 		return nil
 	}
-	used := float64(e.rusage.Utime.Nano()+e.rusage.Stime.Nano()) / 1e9
-	for _, r := range s.rlimits {
-		if r.Resource != job.CPU {
-			continue
-		}
-		reached := func(limit uint64) bool {
-			return limit != unix.RLIM_INFINITY && used >= 0.75*float64(limit)-0.3
-		}
-		switch sig := e.status.Signal(); {
-		case sig == unix.SIGKILL && reached(r.Hard):
-			return &exceeded{"h_cpu", float64(r.Hard), max(used, float64(r.Hard)), job.Seconds, e.at}
-		case sig == unix.SIGXCPU && reached(r.Soft):
-			name := "s_cpu"
-			if r.Soft == r.Hard {
-				name = "h_cpu"
-			}
-			return &exceeded{name, float64(r.Soft), max(used, float64(r.Soft)), job.Seconds, e.at}
+	switch e.status.Signal() {
+	case unix.SIGXCPU:
+		return s.active.warned
+	case unix.SIGKILL:
+		// At the fence, which is above the limit: somebody has held us up.
+		h := limits.OfJob(s.d).CPU.Hard
+		if used := s.meter.cpu.Seconds(); h != specifier.Infinity && used >= float64(h) {
+			return &limits.Crossing{Limit: "h_cpu", Value: float64(h), Measured: used, Unit: job.Seconds, At: e.at}
 		}
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/limits"
+	"github.com/execd-project/execd/limits/group"
 	"github.com/execd-project/execd/limits/inherited"
 	"github.com/execd-project/execd/nss"
 	"github.com/execd-project/execd/starter/sigwait"
@@ -31,8 +32,9 @@ type Shepherd struct {
 	owner      account
 	jobEnv     *environment
 	common     variables
-	rlimits    []limits.Rlimit
-	tmpdir     *jobdir.Tmpdir // made by us in place of one that cannot be trusted
+	rlimits    []limits.Rlimit // of the processes of procedures and methods
+	jobRlimits []limits.Rlimit // of those of the job
+	tmpdir     *jobdir.Tmpdir  // made by us in place of one that cannot be trusted
 
 	failed job.Failed // the first failure: it is the one that counts
 
@@ -50,6 +52,13 @@ type Shepherd struct {
 	active         *running       // the job while it runs
 	reaped         syscall.Rusage // of everything that was reaped while the job ran
 	lastKill       time.Time
+
+	group   *group.Group // the job's control group, nil without
+	watch   *limits.Watch
+	meter   *meter
+	account limits.Account
+	io      ioFiles
+	hostOOM bool // the host had no memory left for the job
 }
 
 // forwarded are the signals that say something to a shepherd (the original's
@@ -59,6 +68,12 @@ var forwarded = []syscall.Signal{
 	unix.SIGWINCH, unix.SIGTERM, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGPIPE,
 }
 
+// Self is the calling process, ready to be a shepherd.
+type Self struct {
+	events *sigwait.Listener
+	io     ioFiles
+}
+
 // Listen makes the calling process ready to be a shepherd: from here on it
 // loses no signal, inherits no descriptor but 0 to 2 to its children, is the
 // parent of all orphans among its descendants, and cannot be traced by another
@@ -66,7 +81,7 @@ var forwarded = []syscall.Signal{
 //
 // Signals, credentials of files and the death signal of children belong to the
 // thread: the calling goroutine keeps its own from here on.
-func Listen() (*sigwait.Listener, error) {
+func Listen() (*Self, error) {
 	runtime.LockOSThread()
 	events, err := sigwait.Listen(forwarded...)
 	if err != nil {
@@ -83,10 +98,11 @@ func Listen() (*sigwait.Listener, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, &oslite.CallError{Call: "prctl", Err: err}
 	}
+	self := &Self{events, openIO()}
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return nil, &oslite.CallError{Call: "prctl", Err: err}
 	}
-	return events, nil
+	return self, nil
 }
 
 // closeOnExec keeps every descriptor from 3 up from the programs that we start.
@@ -111,13 +127,13 @@ func closeOnExec() error {
 // Start reads what a job directory says and supervises its job. A description
 // that cannot be used is the job's error, not the host's: with a real execd it
 // is the job's own arguments that can spoil it.
-func Start(dir *jobdir.Dir, db nss.Database, events *sigwait.Listener) job.Failed {
+func Start(dir *jobdir.Dir, db nss.Database, self *Self) job.Failed {
 	d, err := dir.Description()
 	if err == nil && d.Interactive != nil {
 		err = handOver(d)
 	}
 	if err == nil {
-		return Supervise(dir, d, db, events)
+		return Supervise(dir, d, db, self)
 	}
 	code := job.FailedReadConfig
 	if d != nil {
@@ -134,11 +150,12 @@ func Start(dir *jobdir.Dir, db nss.Database, events *sigwait.Listener) job.Faile
 
 // Supervise runs the job of a job directory from its first step to its last
 // and returns the failure code, which is also the exit code of the process:
-// the first number in the file exit_status. events is what Listen returned.
-func Supervise(dir *jobdir.Dir, d *job.Description, db nss.Database, events *sigwait.Listener) job.Failed {
+// the first number in the file exit_status. self is what Listen returned.
+func Supervise(dir *jobdir.Dir, d *job.Description, db nss.Database, self *Self) job.Failed {
 	s := &Shepherd{
 		dir: dir, d: d, db: db,
-		events:         events,
+		events:         self.events,
+		io:             self.io,
 		methods:        map[int]string{},
 		methodChildren: map[int]*spawn.Child{},
 	}
@@ -186,6 +203,7 @@ func (s *Shepherd) begin() {
 	s.jobEnv.unset(exitStatusVariable)
 	s.common = commonVariables(s.d, s.jobEnv.get("SGE_ROOT"), s.jobEnv.get("SGE_CELL"))
 	s.bind()
+	s.openGroup()
 	s.prepareLimits()
 	s.protectSubmission()
 	s.checkTmpdir()
@@ -219,28 +237,37 @@ func (s *Shepherd) refuseOwner() string {
 	return ""
 }
 
-// prepareLimits works out the limits of every child, fitted to what we may set.
+// prepareLimits works out the limits of the procedures, each process of which has
+// its own, and those of the processes of the job, which is watched as a whole.
 func (s *Shepherd) prepareLimits() {
+	s.rlimits = s.attain(limits.Rlimits(s.d.Limits, s.d.HostSlots), false)
+	s.jobRlimits = s.attain(limits.OfProcess(s.d), true)
+}
+
+// attain fits limits to what we may set.
+func (s *Shepherd) attain(list []limits.Rlimit, warn bool) []limits.Rlimit {
 	mayRaise := hasCapability(unix.CAP_SYS_RESOURCE)
-	for _, r := range limits.Rlimits(s.d.Limits, s.d.HostSlots) {
+	fitted := make([]limits.Rlimit, 0, len(list)+1)
+	for _, r := range list {
 		var current unix.Rlimit
 		if err := unix.Getrlimit(r.Number, &current); err != nil {
 			s.trace("cannot read " + r.Name + ": " + err.Error())
 			continue
 		}
 		fit, warning := r.Attain(current, mayRaise)
-		if warning != "" {
+		if warning != "" && warn {
 			s.trace("warning: " + warning)
 		}
-		s.rlimits = append(s.rlimits, fit)
+		fitted = append(fitted, fit)
 	}
 	// What the configuration leaves alone is that of whoever started us, not
 	// what the Go runtime has made of it.
 	if soft, hard, ok := inherited.OpenFiles(); ok && s.d.Limits[job.Descriptors].Unset {
-		s.rlimits = append(s.rlimits, limits.Rlimit{
+		fitted = append(fitted, limits.Rlimit{
 			Resource: job.Descriptors, Number: unix.RLIMIT_NOFILE, Name: "RLIMIT_NOFILE", Soft: soft, Hard: hard,
 		})
 	}
+	return fitted
 }
 
 // takePrivileges becomes root for everything but files, if we were started so

@@ -209,7 +209,7 @@ func (s *Shepherd) job() {
 		return
 	}
 	end := s.waitJob(child, start)
-	s.killAll(s.targets)
+	s.killAll(false)
 	if failure := child.Failed(); failure != nil {
 		code := startFailure(failure, job.FailedInJobChild)
 		if failure.Stage == spawn.StageExec {
@@ -228,18 +228,21 @@ func (s *Shepherd) job() {
 // afterJob writes what the job used and how it ended.
 func (s *Shepherd) afterJob(end ending, start time.Time) {
 	u := jobdir.NewUsage(end.status, &s.reaped, start, end.at)
-	u.CPU = u.UserTime + u.SystemTime
+	s.finalUsage(u)
 	limit := s.active.exceeded
 	if limit == nil {
-		limit = s.cpuLimitBehind(end)
+		limit = s.limitBehind(end)
 	}
 	switch {
 	case limit != nil:
 		// A signal in the usage would make a real execd report 100, and hide
 		// that a limit was the reason; the exit status keeps it.
 		u.Signal = 0
-		u.Limit, u.Reason = limit.record(), limit.text()
-		s.fail(job.FailedLimit, limit.text())
+		u.Limit, u.Reason = record(limit), crossed(limit)
+		s.fail(job.FailedLimit, u.Reason)
+	case s.hostOOM && end.status.Signaled():
+		u.Reason = "the kernel has ended a process of the job: the host had no memory left"
+		s.trace(u.Reason)
 	case end.status.ExitStatus() == job.ExitReschedule && !s.d.ForbidReschedule:
 		s.fail(job.FailedReschedule, "exit status of the job is 99: reschedule the job")
 	case end.status.ExitStatus() == job.ExitAppError && !s.d.ForbidAppError:

@@ -32,6 +32,8 @@ const (
 	dueSoftRTEnd // s_rt and the time granted after it
 	dueForce     // a job over a limit has not ended on its terminate method
 	dueCheckpoint
+	dueLook // at what the job uses
+	dueNews // of the job's group
 	numDue
 )
 
@@ -69,7 +71,7 @@ func (s *Shepherd) take(k deadline, now time.Time) bool {
 // end of a child, which it collects, or a deadline, which is left to the
 // caller.
 func (s *Shepherd) pause() {
-	s.events.Wait(s.next())
+	s.groupNews(s.events.Wait(s.next(), s.groupEvents()...))
 	s.receiveAll()
 	s.reap()
 }
@@ -183,6 +185,10 @@ func addRusage(sum, r *syscall.Rusage) {
 	sum.Nsignals += r.Nsignals
 	sum.Nvcsw += r.Nvcsw
 	sum.Nivcsw += r.Nivcsw
+}
+
+func rusageTime(r *syscall.Rusage) time.Duration {
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
 func addTime(a, b syscall.Timeval) syscall.Timeval {

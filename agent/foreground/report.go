@@ -122,7 +122,7 @@ func summary(o *job.Outcome, name string, rerunnable bool) string {
 	default:
 		return what + "did not run: " + o.Reason + after
 	}
-	used := ", after " + seconds(o.Usage.Wallclock) + " s with " + seconds(o.Usage.CPU) + " s of CPU and " + size(o.Usage.MaxRSS) + " of memory"
+	used := ", after " + seconds(o.Usage.Wallclock) + " s with " + seconds(o.Usage.CPU) + " s of CPU and " + size(max(o.Usage.MaxVmem, o.Usage.MaxRSS)) + " of memory"
 	if o.Usage == (job.Usage{}) {
 		used = "" // nobody was left to measure it
 	}

@@ -17,7 +17,7 @@ import (
 func main() { syscall.Exit(run()) }
 
 func run() int {
-	events, err := starter.Listen()
+	self, err := starter.Listen()
 	if err != nil {
 		return giveUp(err)
 	}
@@ -25,7 +25,7 @@ func run() int {
 	if err != nil {
 		return giveUp(err)
 	}
-	return int(starter.Start(dir, nss.System(), events))
+	return int(starter.Start(dir, nss.System(), self))
 }
 
 // giveUp tells of an error that comes before there is a job directory to write

@@ -70,6 +70,8 @@ var owners = [group.NumFiles]Feature{
 	group.PidsCurrent:         PidsLimit,
 	group.PidsMax:             PidsLimit,
 	group.PidsEvents:          PidsLimit,
+	group.MemoryHigh:          MemoryLimit,
+	group.IOPressure:          Emptied, // it is v2's own, too
 }
 
 // findPaths lists the files that are there for the supervisor.

@@ -12,7 +12,9 @@ type Group struct {
 	fds [NumFiles]int
 	// oom is the eventfd that v1 signals when memory runs out; -1 without.
 	oom int
-	buf [4096]byte
+	// alarm is the eventfd of Alarm; -1 without.
+	alarm int
+	buf   [4096]byte
 }
 
 // kept are the files that stay open while the job runs.
@@ -24,7 +26,7 @@ var kept = [...]File{
 // Open opens the group of a job. A file that has a path and cannot be opened is
 // an error: whoever made the group has seen it.
 func Open(p *Paths) (*Group, error) {
-	g := &Group{paths: p, oom: -1}
+	g := &Group{paths: p, oom: -1, alarm: -1}
 	for f := range g.fds {
 		g.fds[f] = -1
 	}
@@ -54,9 +56,11 @@ func (g *Group) Close() {
 			g.fds[f] = -1
 		}
 	}
-	if g.oom >= 0 {
-		_ = unix.Close(g.oom)
-		g.oom = -1
+	for _, fd := range []*int{&g.oom, &g.alarm} {
+		if *fd >= 0 {
+			_ = unix.Close(*fd)
+			*fd = -1
+		}
 	}
 }
 

@@ -380,6 +380,50 @@ func awaitEvent(t *testing.T, e group.Event) {
 	}
 }
 
+func TestAlarm(t *testing.T) {
+	for how, w := range ways {
+		t.Run(how, func(t *testing.T) {
+			m := manager(t, w)
+			need(t, m, cgroup.MemoryLimit)
+			g := open(t, m, w, cgroup.Limits{})
+			const size, early = 50, 20 << 20
+			if err := g.Alarm(early); err != nil {
+				var none *group.NotSupportedError
+				if errors.As(err, &none) {
+					t.Skip(err)
+				}
+				t.Fatal(err)
+			}
+			start(t, g, "sleep")
+			var alarm group.Event
+			for _, e := range g.Events() {
+				if e.Kind == group.MemoryReached || alarm.Kind == 0 && e.Kind == group.OutOfMemory {
+					alarm = e
+				}
+			}
+			if n, err := unix.Poll([]unix.PollFd{{Fd: int32(alarm.FD), Events: alarm.Events}}, 0); n != 0 || err != nil {
+				t.Errorf("an event before there is a reason: %d, %v", n, err)
+			}
+			start(t, g, fmt.Sprint("alloc ", size))
+			awaitEvent(t, alarm)
+			if charged, err := g.MemoryCharged(); err != nil || charged < early/2 {
+				t.Errorf("MemoryCharged = %d, %v at the alarm of %d", charged, err, early)
+			}
+			if err := g.Disarm(); err != nil {
+				t.Fatal(err)
+			}
+			if o, err := g.OOM(); err != nil || o.Kills != 0 {
+				t.Errorf("OOM = %+v, %v", o, err)
+			}
+			// Nothing holds it back any more.
+			await(t, "all of the memory to be there", func() bool {
+				charged, err := g.MemoryCharged()
+				return err == nil && charged >= size<<20
+			})
+		})
+	}
+}
+
 func TestMemory(t *testing.T) {
 	for how, w := range ways {
 		t.Run(how, func(t *testing.T) {

@@ -33,6 +33,8 @@ const (
 	PidsCurrent                     // number of threads
 	PidsMax                         // limit of it
 	PidsEvents                      // forks that were refused
+	IOPressure                      // time spent waiting for I/O (CONFIG_PSI)
+	MemoryHigh                      // above it memory is reclaimed, and MemoryEvents tells
 	NumFiles                        // not a file
 )
 
@@ -43,7 +45,7 @@ var fileNames = [NumFiles]string{
 	"memory.max_usage_in_bytes", "memory.memsw.max_usage_in_bytes",
 	"memory.failcnt", "memory.memsw.failcnt", "memory.oom_control", "cgroup.event_control",
 	"cgroup.events", "cgroup.kill", "cgroup.freeze", "freezer.state",
-	"pids.current", "pids.max", "pids.events",
+	"pids.current", "pids.max", "pids.events", "io.pressure", "memory.high",
 }
 
 // String is the kernel's name of a file.

@@ -1,6 +1,8 @@
 package group
 
 import (
+	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -206,6 +208,34 @@ func (g *Group) optional(f File) (uint64, error) {
 		return 0, nil
 	}
 	return g.number(f)
+}
+
+// IOWait is the time in which at least one process of the group could not go on
+// since it waited for I/O (Documentation/accounting/psi.rst).
+func (g *Group) IOWait() (time.Duration, error) {
+	if !g.has(IOPressure) {
+		return 0, &NotSupportedError{"read the I/O wait of the group", "cgroup v2 and pressure stall information (psi=1)", nil}
+	}
+	text, err := g.read(IOPressure)
+	if err != nil {
+		return 0, err
+	}
+	return parsePressure(text), nil
+}
+
+// parsePressure finds the total of the line "some avg10=0.00 … total=123", in
+// microseconds.
+func parsePressure(text string) time.Duration {
+	for line := range strings.SplitSeq(text, "\n") {
+		if !strings.HasPrefix(line, "some ") {
+			continue
+		}
+		if _, total, ok := strings.Cut(line, " total="); ok {
+			n, _ := strconv.ParseUint(strings.TrimSpace(total), 10, 62)
+			return time.Duration(n) * time.Microsecond
+		}
+	}
+	return 0
 }
 
 // Threads is the number of threads in the group, and how often a further one

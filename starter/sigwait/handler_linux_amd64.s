@@ -1,8 +1,7 @@
 #include "textflag.h"
 
+#define SYS_write 1
 #define SYS_rt_sigreturn 15
-#define SYS_futex 202
-#define FUTEX_WAKE_PRIVATE 129
 
 // The kernel calls handler with C's conventions, on the signal stack of some
 // thread, with all signals blocked: DI is the number of the signal. Registers
@@ -13,10 +12,10 @@ TEXT ·handler(SB), NOSPLIT|NOFRAME, $0
 	SHLL	CX, AX
 	LOCK
 	ORL	AX, ·arrived(SB)
-	LEAQ	·arrived(SB), DI
-	MOVL	$FUTEX_WAKE_PRIVATE, SI
-	MOVL	$1, DX
-	MOVL	$SYS_futex, AX
+	MOVL	·wakeFD(SB), DI
+	LEAQ	·one(SB), SI
+	MOVL	$8, DX
+	MOVL	$SYS_write, AX
 	SYSCALL
 	RET
 

@@ -1,8 +1,7 @@
 #include "textflag.h"
 
-#define SYS_futex 98
+#define SYS_write 64
 #define SYS_rt_sigreturn 139
-#define FUTEX_WAKE_PRIVATE 129
 
 // The kernel calls handler with C's conventions, on the signal stack of some
 // thread, with all signals blocked: R0 is the number of the signal. Registers
@@ -17,9 +16,10 @@ again:
 	ORR	R1, R2, R2
 	STLXRW	R2, (R0), R3
 	CBNZ	R3, again
-	MOVD	$FUTEX_WAKE_PRIVATE, R1
-	MOVD	$1, R2
-	MOVD	$SYS_futex, R8
+	MOVW	·wakeFD(SB), R0
+	MOVD	$·one(SB), R1
+	MOVD	$8, R2
+	MOVD	$SYS_write, R8
 	SVC
 	RET
 

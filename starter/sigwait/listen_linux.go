@@ -4,7 +4,6 @@ package sigwait
 
 import (
 	"syscall"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -14,6 +13,12 @@ import (
 
 // Addresses of what is in assembly.
 var handlerAddr, restorerAddr uintptr
+
+// What the handler writes, and where.
+var (
+	wakeFD int32  = -1
+	one    uint64 = 1
+)
 
 // kernelSigaction is struct sigaction as rt_sigaction(2) takes it.
 type kernelSigaction struct {
@@ -27,13 +32,16 @@ const (
 	saRestorer = 0x04000000
 
 	sigsetSize = unsafe.Sizeof(uint64(0))
-
-	futexWaitPrivate = 0 | 128
 )
 
 // Listen begins to collect signals. The calling thread does not block them,
 // whatever the mask was that the process was started with.
 func Listen(signals ...syscall.Signal) (*Listener, error) {
+	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		return nil, &oslite.CallError{Call: "eventfd", Err: err}
+	}
+	wakeFD = int32(fd)
 	// On the signal stack: those of goroutines are too small for a signal
 	// frame. Restarting, as Go's own handlers: no system call fails for it.
 	action := kernelSigaction{
@@ -57,23 +65,8 @@ func Listen(signals ...syscall.Signal) (*Listener, error) {
 	return &Listener{}, nil
 }
 
-// collect has nothing to do: the handler has done it.
-func collect() {}
-
-// Wait returns when there is a signal to be taken or the time has come; the
-// zero time never comes. It may return early.
-func (*Listener) Wait(until time.Time) {
-	var timeout *unix.Timespec
-	if !until.IsZero() {
-		left := time.Until(until)
-		if left <= 0 {
-			return
-		}
-		ts := unix.NsecToTimespec(left.Nanoseconds())
-		timeout = &ts
-	}
-	// An error is none: a signal came before (EAGAIN) or meanwhile (EINTR), or
-	// the time is over (ETIMEDOUT).
-	_, _, _ = syscall.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&arrived)), futexWaitPrivate, 0,
-		uintptr(unsafe.Pointer(timeout)), 0, 0)
+// poll waits for the descriptors, at most for a time. An error is none: a signal
+// that came meanwhile (EINTR) has written to the first of them.
+func poll(fds []unix.PollFd, timeout *unix.Timespec) {
+	_, _ = unix.Ppoll(fds, timeout, nil)
 }

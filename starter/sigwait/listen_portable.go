@@ -7,55 +7,51 @@ import (
 	"os/signal"
 	"sync/atomic"
 	"syscall"
-	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/internal/oslite"
 )
 
-// signals is where package os/signal puts them.
-var signals = make(chan os.Signal, 64)
+// wakeFD is the end of a pipe that a signal makes readable.
+var wakeFD int32 = -1
 
 // Listen begins to collect signals.
 func Listen(list ...syscall.Signal) (*Listener, error) {
+	var ends [2]int
+	if err := unix.Pipe(ends[:]); err != nil {
+		return nil, &oslite.CallError{Call: "pipe", Err: err}
+	}
+	for _, fd := range ends {
+		unix.CloseOnExec(fd)
+		if err := unix.SetNonblock(fd, true); err != nil {
+			return nil, &oslite.CallError{Call: "fcntl", Err: err}
+		}
+	}
+	wakeFD = int32(ends[0])
+	signals := make(chan os.Signal, 64)
 	var of []os.Signal
 	for _, sig := range list {
 		of = append(of, sig)
 	}
 	signal.Notify(signals, of...)
+	// For as long as the process lives, as the signals do.
+	go func() {
+		for sig := range signals {
+			if n, ok := sig.(syscall.Signal); ok && n > 0 && n <= 32 {
+				atomic.OrUint32(&arrived, 1<<(n-1))
+				_, _ = unix.Write(ends[1], []byte{1})
+			}
+		}
+	}()
 	return &Listener{}, nil
 }
 
-// collect notes what package os/signal has brought.
-func collect() {
-	for {
-		select {
-		case sig := <-signals:
-			note(sig)
-		default:
-			return
-		}
+// poll waits for the descriptors, at most for a time.
+func poll(fds []unix.PollFd, timeout *unix.Timespec) {
+	ms := -1
+	if timeout != nil {
+		ms = int((timeout.Nano() + 999_999) / 1e6)
 	}
-}
-
-func note(sig os.Signal) {
-	if n, ok := sig.(syscall.Signal); ok && n > 0 && n <= 32 {
-		atomic.OrUint32(&arrived, 1<<(n-1))
-	}
-}
-
-// Wait returns when there is a signal to be taken or the time has come; the
-// zero time never comes. It may return early.
-func (*Listener) Wait(until time.Time) {
-	if atomic.LoadUint32(&arrived) != 0 {
-		return
-	}
-	var alarm <-chan time.Time
-	if !until.IsZero() {
-		timer := time.NewTimer(time.Until(until))
-		defer timer.Stop()
-		alarm = timer.C
-	}
-	select {
-	case sig := <-signals:
-		note(sig)
-	case <-alarm:
-	}
+	_, _ = unix.Poll(fds, ms)
 }

@@ -126,6 +126,38 @@ func TestChildWakesAWaitWithoutDeadline(t *testing.T) {
 	}
 }
 
+func TestDescriptorWakesAWait(t *testing.T) {
+	drain()
+	var ends [2]int
+	if err := unix.Pipe(ends[:]); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(ends[0])
+	defer unix.Close(ends[1])
+	fd := unix.PollFd{Fd: int32(ends[0]), Events: unix.POLLIN}
+	for range 50 {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_, _ = unix.Write(ends[1], []byte("x"))
+		}()
+		ready := false
+		for end := time.Now().Add(deadline); !ready && time.Now().Before(end); {
+			got := listener.Wait(end, fd)
+			ready = len(got) == 1 && got[0].Revents&unix.POLLIN != 0
+			drain()
+		}
+		<-done
+		if !ready {
+			t.Fatal("what can be read was slept through")
+		}
+		var b [1]byte
+		if _, err := unix.Read(ends[0], b[:]); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // Signals of all threads at once: none is lost, and Go's own go on.
 func TestStorm(t *testing.T) {
 	drain()

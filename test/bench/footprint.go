@@ -19,8 +19,7 @@ import (
 const deadline = time.Minute
 
 // measureFootprint runs n jobs that sleep and looks at their shepherds.
-func measureFootprint(ctx context.Context, r *report, m *maker, s shepherd, n int, idle time.Duration) (err error) {
-	c := command{argv: []string{"/bin/sleep", "3600"}}
+func measureFootprint(ctx context.Context, r *report, m *maker, s shepherd, c command, n int, idle time.Duration) (err error) {
 	jobs := make(map[int]*madeJob, n)
 	defer func() { err = errors.Join(err, endAll(jobs)) }()
 	for range n {

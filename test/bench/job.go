@@ -10,6 +10,7 @@ import (
 
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/limits/cgroup"
 	"github.com/execd-project/execd/nss"
 )
 
@@ -29,6 +30,8 @@ type maker struct {
 	// tmp is the tmpdir of the queue, and the working directory of all jobs.
 	tmp  string
 	last int
+	// groups makes control groups for the jobs; nil for none.
+	groups *cgroup.Manager
 }
 
 func newMaker(dir string) (*maker, error) {
@@ -47,6 +50,7 @@ func newMaker(dir string) (*maker, error) {
 type command struct {
 	argv       []string
 	procedures bool // prolog and epilog
+	edit       func(d *job.Description)
 }
 
 // madeJob is a job that can be started.
@@ -55,6 +59,7 @@ type madeJob struct {
 	id     job.ID
 	dir    *jobdir.Dir
 	tmpdir jobdir.Tmpdir
+	group  *cgroup.Group // nil without
 }
 
 func (m *maker) make(c command) (j *madeJob, err error) {
@@ -76,6 +81,14 @@ func (m *maker) make(c command) (j *madeJob, err error) {
 	})
 	if err != nil {
 		return j, err
+	}
+	if m.groups != nil {
+		if j.group, err = m.groups.Create(cgroup.Name(d.ID), groupLimits(d)); err != nil {
+			return j, err
+		}
+		if err := j.dir.WriteFile(jobdir.FileCgroup, []byte(j.group.Paths().Format())); err != nil {
+			return j, err
+		}
 	}
 	return j, j.dir.WriteTmpdir(j.tmpdir)
 }
@@ -109,6 +122,9 @@ func (m *maker) describe(c command) *job.Description {
 	}
 	if os.Getuid() == 0 {
 		d.AddGroupID = 1<<30 + m.last%1000
+	}
+	if c.edit != nil {
+		c.edit(d)
 	}
 	d.Environment = m.environment(d)
 	return d
@@ -155,6 +171,9 @@ func (j *madeJob) check() error {
 // remove removes what is on disk for the job.
 func (j *madeJob) remove() error {
 	var errs []error
+	if j.group != nil {
+		errs = append(errs, j.group.Remove(deadline))
+	}
 	if j.tmpdir.Path != "" {
 		user := j.maker.user
 		errs = append(errs, jobdir.RemoveTmpdir(j.tmpdir, jobdir.RemoveOptions{UID: int(user.UID), GID: int(user.GID)}))

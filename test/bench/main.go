@@ -30,6 +30,7 @@ import (
 type options struct {
 	runs      int
 	jobs      int
+	limits    int
 	idle      time.Duration
 	dir       string
 	json      string
@@ -56,6 +57,7 @@ func main() {
 	var o options
 	flag.IntVar(&o.runs, "n", 200, "measure each lifecycle `N` times; 0 for not at all")
 	flag.IntVar(&o.jobs, "jobs", 200, "measure the memory of `N` shepherds at once; 0 for not at all")
+	flag.IntVar(&o.limits, "limits", 100, "measure how exactly limits are kept, with `N` jobs at h_rt; 0 for not at all")
 	flag.DurationVar(&o.idle, "idle", 10*time.Second, "how long these are watched while their jobs sleep")
 	flag.StringVar(&o.dir, "dir", diskDir(), "where job directories are made")
 	flag.StringVar(&o.json, "json", "", "write the results to `FILE` as well")
@@ -132,13 +134,18 @@ func run(o options) (err error) {
 	}
 	if o.jobs > 0 {
 		for _, s := range shepherds {
-			err := measureFootprint(ctx, r, jobs, s, o.jobs, o.idle)
+			err := measureFootprint(ctx, r, jobs, s, command{argv: []string{"/bin/sleep", "3600"}}, o.jobs, o.idle)
 			if errors.Is(err, os.ErrPermission) {
 				// Ours lets nobody look into it but root.
 				r.skip("memory of "+s.name, err)
 			} else if err != nil {
 				return err
 			}
+		}
+	}
+	if o.limits > 0 {
+		if err := measureLimits(ctx, r, jobs, dir, shepherds[0], o.limits); err != nil {
+			return err
 		}
 	}
 	r.print(os.Stdout)
@@ -164,14 +171,20 @@ func diskDir() string {
 
 // build makes our shepherd as `make build` does.
 func build(ctx context.Context, path string) error {
-	const ldflags = "-s -w -X runtime.godebugDefault=disablethp=1"
-	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-trimpath", "-ldflags="+ldflags, "-o", path,
-		"github.com/execd-project/execd/cmd/shepherd")
-	cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("cannot build cmd/shepherd: %w\n%s", err, out)
+	if err := goBuild(ctx, path, "github.com/execd-project/execd/cmd/shepherd"); err != nil {
+		return err
 	}
 	return reinstall(path)
+}
+
+func goBuild(ctx context.Context, path, pkg string) error {
+	const ldflags = "-s -w -X runtime.godebugDefault=disablethp=1"
+	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-trimpath", "-ldflags="+ldflags, "-o", path, pkg)
+	cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("cannot build %s: %w\n%s", pkg, err, out)
+	}
+	return nil
 }
 
 // reinstall writes an executable anew, in one piece as an installer does. What

@@ -22,6 +22,7 @@ type report struct {
 	Executables []executable `json:"executables"`
 	Lifecycles  []lifecycle  `json:"lifecycles"`
 	Footprints  []usage      `json:"footprints"`
+	Overruns    []overrun    `json:"overruns"`
 	Skipped     []string     `json:"skipped"`
 }
 
@@ -56,7 +57,7 @@ type usage struct {
 }
 
 func newReport() *report {
-	r := &report{Lifecycles: []lifecycle{}, Footprints: []usage{}, Skipped: []string{}}
+	r := &report{Lifecycles: []lifecycle{}, Footprints: []usage{}, Overruns: []overrun{}, Skipped: []string{}}
 	var u unix.Utsname
 	if err := unix.Uname(&u); err == nil {
 		r.Machine = "Linux " + unix.ByteSliceToString(u.Release[:]) + ", "
@@ -132,6 +133,14 @@ func (r *report) print(w io.Writer) {
 		for _, u := range r.Footprints {
 			row(u.Name, mb(u.PSS), mb(u.PrivateDirty), mb(u.RSS), fmt.Sprintf("%.1f", u.Threads),
 				fmt.Sprint(u.TicksSum), fmt.Sprintf("%.1f", u.CPUMillisSum), fmt.Sprint(u.ContextSwitchSum))
+		}
+		t.Flush()
+	}
+	if len(r.Overruns) > 0 {
+		fmt.Fprint(w, "\nHow exactly limits are kept\n")
+		row("", "by", "median", "p99", "", "goal", "runs")
+		for _, o := range r.Overruns {
+			row(o.What, o.Means, fmt.Sprintf("%.1f", o.Median), fmt.Sprintf("%.1f", o.P99), o.Unit, o.Goal, fmt.Sprint(o.Runs))
 		}
 		t.Flush()
 	}

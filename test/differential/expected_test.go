@@ -26,7 +26,7 @@ var expectedFiles = []expectation{
 		why: "security: the original gives these files to the job's owner, who may then write what became of the job",
 	},
 	{
-		field:    `active/\d+/usage/(cpu|exact_start_time|exact_end_time|wallclock)`,
+		field:    `active/\d+/usage/(cpu|mem|io|maxvmem|exact_start_time|exact_end_time|wallclock)`,
 		original: `\(absent\)`, ours: `[\d.]+|number: true`,
 		why: "more than the original tells; a real execd reads over keys that it does not know",
 	},
@@ -54,6 +54,16 @@ var expectedFiles = []expectation{
 
 // expectedLimits are about jobs that a limit has ended.
 var expectedLimits = []expectation{
+	{
+		field:    `seen/1\.job\.1/Processes/\d+/Limits/cpu time`,
+		original: `\d+ \d+ seconds`, ours: `\d+ \d+ seconds`,
+		why: "promise: h_cpu and s_cpu are those of all processes together, and watched; the kernel's, of each process, stands behind them",
+	},
+	{
+		field: `seen/1\.job\.1/Processes/\d+/Limits/address space`, cases: `the limits of a request`,
+		original: `3221225472 4294967296 bytes`, ours: `4294967296 4294967296 bytes`,
+		why: "promise: a job above s_vmem gets SIGXCPU; with the kernel's soft limit its allocations fail instead",
+	},
 	{
 		field: `acct/0\.1/failed`, cases: `too much CPU time, with s_cpu`,
 		original: `100`, ours: `37`,

@@ -17,6 +17,7 @@ import (
 
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/limits/group"
 )
 
 // deadline is how long anything in these tests is waited for. It is reached on
@@ -45,7 +46,8 @@ type testJob struct {
 	environ           []string // of the shepherd
 	fifos             map[string]*fifo
 	extraFiles        []*os.File
-	stdin, stdout     *os.File // /dev/null unless set
+	group             *group.Paths // nil without
+	stdin, stdout     *os.File     // /dev/null unless set
 
 	cmd   *exec.Cmd
 	ended chan struct{}

@@ -56,6 +56,7 @@ func testMain(m *testing.M) int {
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
 		_ = f.Value.Set("12")
 	}
+	defer closeGroups()
 	return m.Run()
 }
 
@@ -77,6 +78,7 @@ func prepare() (done func(), err error) {
 	for path, pkg := range map[string]string{
 		"sge_shepherd-go": "github.com/execd-project/execd/cmd/shepherd",
 		"probe":           "./probe",
+		"payload":         "github.com/execd-project/execd/test/payload",
 	} {
 		cmd := exec.Command("go", "build", "-buildvcs=false", "-o", dir+"/bin/"+path, pkg)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")

@@ -1,0 +1,54 @@
+package limits
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/job"
+)
+
+// OfProcess returns the resource limits of each process of a job whose CPU time
+// and memory are watched as a whole. They are those of Rlimits, but for two.
+//
+// RLIMIT_CPU is a fence behind h_cpu, for the case that nobody watches any more:
+// where the kernel's limit was the same, it would end the process first, without
+// terminate method or notification, and without a word about the reason. Its soft
+// limit is not used: the kernel repeats SIGXCPU every second, and each process of
+// the job has a count of its own.
+//
+// RLIMIT_AS has h_vmem for both: at a soft limit of the kernel's allocations
+// fail, where queue_conf(5) promises SIGXCPU for s_vmem. It is left out where
+// s_vmem and h_vmem are of memory alone.
+func OfProcess(d *job.Description) []Rlimit {
+	list := Rlimits(d.Limits, d.HostSlots)
+	kept := list[:0]
+	for _, r := range list {
+		switch r.Resource {
+		case job.Vmem:
+			if d.VmemLimit == job.VmemMemory {
+				continue
+			}
+			r.Soft = r.Hard
+		case job.CPU:
+			if r.Hard != unix.RLIM_INFINITY {
+				r.Hard += fence(d, r.Hard)
+			}
+			r.Soft = r.Hard
+		}
+		kept = append(kept, r)
+	}
+	return kept
+}
+
+// fence is how far behind h_cpu, in seconds, that of each process is: as much as
+// the job has for its end once it has reached the limit, and a little for the
+// kernel's clocks, which differ.
+func fence(d *job.Description, limit uint64) uint64 {
+	const least = 2
+	seconds := max(least, limit/50)
+	if d.TerminateMethod != "" || d.Notify > 0 {
+		seconds += uint64((d.LimitGrace + d.Notify) / time.Second)
+	}
+	return seconds
+}

@@ -1,0 +1,178 @@
+package starter
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/internal/oslite"
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/limits"
+	"github.com/execd-project/execd/limits/group"
+	"github.com/execd-project/execd/limits/topology"
+	"github.com/execd-project/execd/specifier"
+)
+
+// openGroup opens the control group that was made for the job. There need not be
+// one; one that is there and cannot be used fails the job, which would run without
+// the limits that its owner counts on.
+func (s *Shepherd) openGroup() {
+	text, err := s.dir.ReadFile(jobdir.FileCgroup)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	var paths *group.Paths
+	if err == nil {
+		paths, err = group.Parse(string(text))
+	}
+	if err == nil && len(paths.Dirs) > 0 {
+		s.group, err = group.Open(paths)
+	}
+	if err != nil {
+		s.fail(job.FailedBeforeProlog, "control group of the job: "+err.Error())
+	}
+}
+
+// startWatch begins to watch what the job uses.
+func (s *Shepherd) startWatch(start time.Time) {
+	wide := limits.OfJob(s.d)
+	host := limits.Host{Processors: processors()}
+	s.meter = &meter{s: s, confirm: specifier.Infinity, moved: s.io.read()}
+	if s.group != nil {
+		p := s.group.Paths()
+		host.Vmem, host.RSS = p.VmemLimit > 0, p.RSSLimit > 0
+	}
+	if !host.Vmem {
+		s.meter.confirm = wide.Vmem.Hard
+	}
+	if !host.RSS {
+		s.meter.confirm = min(s.meter.confirm, wide.RSS.Hard)
+	}
+	s.meter.confirm = min(s.meter.confirm, wide.Vmem.Soft)
+	if s.group != nil && wide.Vmem.Soft != specifier.Infinity {
+		host.Alarm = s.group.Alarm(wide.Vmem.Soft) == nil
+	}
+	s.account = limits.Account{}
+	s.watch = limits.NewWatch(wide, host, start)
+	s.set(dueLook, s.watch.Next())
+}
+
+// processors is the number of CPUs that the job may use at a time. The job was
+// bound as we are; it could unbind itself, but not from a cpuset.
+func processors() int {
+	const many = 64
+	b, err := oslite.Read("/sys/devices/system/cpu/online")
+	if err != nil {
+		return many
+	}
+	set, err := topology.ParseList(strings.TrimSpace(string(b)))
+	if err != nil {
+		return many
+	}
+	return set.Len()
+}
+
+// look measures what the job uses, and does what follows from it.
+func (s *Shepherd) look() {
+	sample := s.meter.sample()
+	s.account.Add(sample)
+	warn, end := s.watch.Look(sample)
+	next := s.watch.Next()
+	// A look at thousands of processes takes its time; it may not take more
+	// than a part of ours.
+	if cost := time.Since(sample.At); sample.At.Add(lookPart * cost).After(next) {
+		next = sample.At.Add(lookPart * cost)
+	}
+	s.set(dueLook, next)
+	for _, c := range warn {
+		s.trace(crossed(&c) + ": it is warned")
+		s.active.warned = &c
+		s.signalJob(unix.SIGXCPU)
+	}
+	if end != nil {
+		s.exceed(end)
+	}
+}
+
+// lookPart is how many times longer than a look the time to the next one is.
+const lookPart = 10
+
+// groupEvents is what to poll for the sake of the job's group. A job that is
+// being ended for a limit is ended, whatever else happens to it.
+func (s *Shepherd) groupEvents() []unix.PollFd {
+	if s.group == nil || s.active == nil || s.active.exceeded != nil {
+		return nil
+	}
+	var list []unix.PollFd
+	for _, e := range s.group.Events() {
+		if e.Kind != group.Changed {
+			list = append(list, unix.PollFd{Fd: int32(e.FD), Events: e.Events})
+		}
+	}
+	return list
+}
+
+// groupNews takes note of what the kernel has told about the job's group.
+func (s *Shepherd) groupNews(fds []unix.PollFd) {
+	for _, fd := range fds {
+		if fd.Revents != 0 && s.active != nil {
+			s.active.newsAgain = time.Millisecond
+			s.set(dueNews, time.Now())
+		}
+	}
+}
+
+// mostNewsAgain is how long the kernel may take from the event to the kill: v1
+// tells of an OOM before it has ended anybody.
+const mostNewsAgain = 100 * time.Millisecond
+
+// takeNews acts on it.
+func (s *Shepherd) takeNews(now time.Time) {
+	a := s.active
+	if a.exceeded != nil {
+		return
+	}
+	c := s.outOfMemory()
+	if c == nil {
+		if a.newsAgain < mostNewsAgain {
+			s.set(dueNews, now.Add(a.newsAgain))
+			a.newsAgain *= 2
+		}
+		if s.watch.Alarmed() {
+			if err := s.group.Disarm(); err != nil {
+				s.trace(err.Error())
+			}
+			s.set(dueLook, now)
+		}
+		return
+	}
+	// The kernel has ended one process, or (memory.oom.group) all of them. What is
+	// left of a job that had a piece torn out is ended likewise.
+	a.exceeded = c
+	s.killed = true
+	s.trace(crossed(c) + ", by the kernel")
+	s.signalJob(unix.SIGKILL)
+}
+
+// outOfMemory says for which limit the kernel has ended a process of the job; nil
+// for none. The host's own lack of memory is none of the job's limits.
+func (s *Shepherd) outOfMemory() *limits.Crossing {
+	if s.group == nil {
+		return nil
+	}
+	oom, err := s.group.OOM()
+	if err != nil || oom.Kills == 0 {
+		return nil
+	}
+	if oom.Limit == "" {
+		s.hostOOM = true
+		return nil
+	}
+	return &limits.Crossing{
+		Limit: oom.Limit, Value: float64(oom.Value), Measured: float64(oom.Value), Unit: job.Bytes, At: time.Now(),
+	}
+}

@@ -1,0 +1,408 @@
+package shepherd
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/internal/testenv"
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/limits"
+	"github.com/execd-project/execd/limits/cgroup"
+	"github.com/execd-project/execd/limits/group"
+	"github.com/execd-project/execd/specifier"
+)
+
+// means is what holds a job to its limits: the shepherd with nothing but /proc, or
+// with a control group that was made for the job.
+type means int
+
+const (
+	byProc  means = iota
+	byGroup       // and the kernel holds the limits of memory, where it can
+)
+
+var allMeans = map[string]means{"without a group": byProc, "with a group": byGroup}
+
+// groups makes the groups of all tests.
+var groups struct {
+	sync.Mutex
+	*cgroup.Manager
+}
+
+func closeGroups() {
+	if groups.Manager == nil {
+		return
+	}
+	if _, err := groups.Sweep(deadline, func(string) bool { return true }); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	groups.Close()
+}
+
+// hold prepares a job to be held to its limits.
+func (j *testJob) hold(m means) {
+	j.t.Helper()
+	if m == byProc {
+		return
+	}
+	testenv.Require(j.t, testenv.Cgroup)
+	if j.mode == asUser {
+		j.t.Skip("needs a job that is started by root: nobody has delegated a group to its user")
+	}
+	groups.Lock()
+	defer groups.Unlock()
+	if groups.Manager == nil {
+		var err error
+		groups.Manager, err = cgroup.Open(cgroup.Config{Name: filepath.Base(base), MoveSelf: true})
+		j.check(err)
+	}
+	wide := limits.OfJob(j.d)
+	var l cgroup.Limits
+	if wide.Vmem.Hard != specifier.Infinity {
+		l.Vmem = wide.Vmem.Hard
+	}
+	if wide.RSS.Hard != specifier.Infinity {
+		l.RSS = wide.RSS.Hard
+	}
+	made, err := groups.Create(cgroup.Name(j.d.ID), l)
+	j.check(err)
+	j.t.Cleanup(func() {
+		groups.Lock()
+		defer groups.Unlock()
+		if err := made.Remove(deadline); err != nil {
+			j.t.Error(err)
+		}
+	})
+	for _, unmet := range made.Unmet() {
+		j.t.Log(unmet)
+	}
+	j.check(os.WriteFile(j.active+"/"+jobdir.FileCgroup, []byte(made.Paths().Format()), 0o644))
+	j.group = made.Paths()
+}
+
+// usesMore makes a job of a payload.
+func usesMore(t *testing.T, m means, payload string, limit func(l *job.Limits)) *testJob {
+	t.Helper()
+	j := newJob(t, best(), "")
+	args := strings.Fields(payload)
+	j.d.Command = job.Command{
+		File: base + "/bin/payload", Args: args, Binary: true, NoShell: true, Shell: "/bin/sh", StartMode: job.UnixBehavior,
+	}
+	j.d.VmemLimit = job.VmemMemory // Go maps more than it uses
+	limit(&j.d.Limits)
+	j.hold(m)
+	return j
+}
+
+func hard(r job.Resource, v uint64) func(l *job.Limits) {
+	return func(l *job.Limits) { l[r] = job.Limit{Soft: specifier.Infinity, Hard: v} }
+}
+
+// TestWholeJobLimits: whatever a job does with its processes, its limits are those
+// of all of them together, and it is told from others which limit it was.
+func TestWholeJobLimits(t *testing.T) {
+	const mib = 1 << 20
+	for name, c := range map[string]struct {
+		payload string
+		limit   func(l *job.Limits)
+		name    string
+		value   float64
+	}{
+		"h_cpu, four processes": {"burn 4", hard(job.CPU, 2), "h_cpu", 2},
+		// The original's daemon looks once a second and does not see these.
+		"h_cpu, processes that live 10 ms": {"spawn 2 10", hard(job.CPU, 2), "h_cpu", 2},
+		"h_vmem, four processes":           {"hold 4 80", hard(job.Vmem, 200*mib), "h_vmem", 200 * mib},
+		"h_vmem, all at once":              {"hold 8 190", hard(job.Vmem, 200*mib), "h_vmem", 200 * mib},
+		// The original never enforces it.
+		"h_rss": {"hold 1 300", hard(job.RSS, 100*mib), "h_rss", 100 * mib},
+	} {
+		for by, m := range allMeans {
+			t.Run(name+" "+by, func(t *testing.T) {
+				t.Parallel()
+				j := usesMore(t, m, c.payload, c.limit)
+				j.run()
+				j.limited(c.name, c.value, c.value, 137)
+				j.nothingLeft()
+				u := j.usage()
+				if u == nil || u.Limit == nil {
+					t.FailNow()
+				}
+				if c.name == "h_cpu" && (u.CPU < c.value || u.Limit.Measured > 1.5*c.value) {
+					t.Errorf("ended at %v s of CPU time, having used %v s, of %v s", u.Limit.Measured, u.CPU, c.value)
+				}
+				if j.group != nil && c.name != "h_cpu" && j.group.VmemLimit+j.group.RSSLimit > 0 && float64(u.MaxVmem) > c.value+4*mib {
+					// The program itself is charged to whoever has read it first.
+					t.Errorf("it had %d bytes where the kernel allows %v", u.MaxVmem, c.value)
+				}
+			})
+		}
+	}
+}
+
+// TestSharedMemoryCountsOnce: six processes that share 100 MiB do not have 600.
+func TestSharedMemoryCountsOnce(t *testing.T) {
+	for by, m := range allMeans {
+		t.Run(by, func(t *testing.T) {
+			t.Parallel()
+			// A shell of dash has nothing worth sharing: the memory is that of a
+			// program which fills it and then forks.
+			j := newJob(t, best(), "exec python3 -c '"+
+				"import os,time\nx=bytearray(100<<20)\n"+
+				"for i in range(5):\n if os.fork()==0: break\n"+
+				"time.sleep(1)'")
+			j.d.VmemLimit = job.VmemMemory
+			hard(job.Vmem, 200<<20)(&j.d.Limits)
+			j.hold(m)
+			j.run()
+			j.expect(0)
+			j.expectUsage(0, 0)
+		})
+	}
+}
+
+// TestWarnings: SIGXCPU comes once per crossing, once to each process.
+func TestWarnings(t *testing.T) {
+	for by, m := range allMeans {
+		t.Run("s_cpu "+by, func(t *testing.T) {
+			t.Parallel()
+			// After the warning it goes on for longer than the kernel, or the
+			// original, would take to repeat it.
+			j := newJob(t, best(), `
+				trap 'echo warned >>$LOG' XCPU
+				until grep -q warned $LOG; do :; done
+				i=0; while [ $i -lt 2500000 ]; do i=$((i+1)); done`)
+			j.d.Limits[job.CPU] = job.Limit{Soft: 2, Hard: 100}
+			j.hold(m)
+			j.run()
+			j.expect(0)
+			if got := strings.Count(strings.Join(j.logged(), " "), "warned"); got != 1 {
+				t.Errorf("warned %d times", got)
+			}
+			if u := j.usage(); u == nil || u.CPU < 3.1 {
+				t.Errorf("it has not gone on for a second: %+v", u)
+			}
+		})
+		t.Run("s_vmem "+by, func(t *testing.T) {
+			t.Parallel()
+			j := newJob(t, best(), `exec python3 -c '
+import os, signal, time
+log = os.open(os.environ["LOG"], os.O_WRONLY | os.O_APPEND)
+signal.signal(signal.SIGXCPU, lambda n, f: os.write(log, b"warned\n"))
+def fill():
+    x = bytearray(120 << 20)
+    end = time.process_time() + 1.3
+    while time.process_time() < end: pass
+fill()
+end = time.process_time() + 0.5
+while time.process_time() < end: pass
+fill()'`)
+			j.d.Limits[job.Vmem] = job.Limit{Soft: 80 << 20, Hard: 400 << 20}
+			j.hold(m)
+			j.run()
+			j.expect(0)
+			if got := strings.Count(strings.Join(j.logged(), " "), "warned"); got != 2 {
+				t.Errorf("warned %d times for two crossings", got)
+			}
+		})
+	}
+	t.Run("who does not catch it has exceeded the limit", func(t *testing.T) {
+		t.Parallel()
+		j := newJob(t, best(), "while :; do :; done")
+		j.d.Limits[job.CPU] = job.Limit{Soft: 2, Hard: 100}
+		j.run()
+		j.limited("s_cpu", 2, 2, 152)
+	})
+}
+
+// TestNothingOutlivesItsKill: however the job multiplies, at its end nothing of it
+// is left.
+func TestNothingOutlivesItsKill(t *testing.T) {
+	for name, payload := range map[string]string{
+		"200 processes in sessions of their own": "tree 200",
+		"a chain":                                "chain",
+		"a chain through sessions":               "chain setsid",
+		"a fork bomb":                            "bomb 500",
+	} {
+		for by, m := range allMeans {
+			t.Run(name+" "+by, func(t *testing.T) {
+				t.Parallel()
+				j := usesMore(t, m, payload, hard(job.RT, 1))
+				j.run()
+				j.limited("h_rt", 1, 1, 137)
+				j.nothingLeft()
+			})
+		}
+	}
+	for by, m := range allMeans {
+		t.Run("daemons of a job that ends "+by, func(t *testing.T) {
+			t.Parallel()
+			j := usesMore(t, m, "daemon 50", func(*job.Limits) {})
+			j.run()
+			j.expect(0)
+			j.nothingLeft()
+		})
+	}
+}
+
+// TestSuspendedByTheFreezer: a process of a suspended job that another one of the
+// job would wake stands still all the same.
+func TestSuspendedByTheFreezer(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, best(), `
+		(setsid sh -c 'while :; do kill -CONT -1 2>/dev/null; kill -CONT $1; done' sh $$ &)
+		while :; do echo x >>beats; done`)
+	j.hold(byGroup)
+	if j.group.File[group.CgroupFreeze] == "" && j.group.File[group.FreezerState] == "" {
+		t.Skip("needs a freezer")
+	}
+	j.write()
+	j.start()
+	size := func() int64 {
+		st, err := os.Stat(j.work + "/beats")
+		if err != nil {
+			return 0
+		}
+		return st.Size()
+	}
+	await(t, "the job to run", func() bool { return size() > 0 })
+	j.check(os.WriteFile(j.active+"/signal", []byte(strconv.Itoa(int(unix.SIGSTOP))), 0o644))
+	j.signal(unix.SIGTTIN)
+	open, err := group.Open(j.group)
+	j.check(err)
+	defer open.Close()
+	await(t, "the job to stand still", func() bool { frozen, err := open.Frozen(); return err == nil && frozen })
+	before := size()
+	for range 50 { // whatever runs, runs on meanwhile
+		unix.Sync()
+	}
+	if after := size(); after != before {
+		t.Errorf("it has written %d bytes while it was suspended", after-before)
+	}
+	j.signal(unix.SIGCONT)
+	await(t, "the job to go on", func() bool { return size() > before })
+	j.signal(unix.SIGTSTP)
+	j.wait()
+	j.expectUsage(137, 9)
+	j.nothingLeft()
+}
+
+// TestUsageOfTheEnded: what processes used counts, however short they lived.
+func TestUsageOfTheEnded(t *testing.T) {
+	for by, m := range allMeans {
+		t.Run(by, func(t *testing.T) {
+			t.Parallel()
+			j := newJob(t, best(), `
+				for i in 1 2 3 4 5 6 7 8 9 10; do
+					dd if=/dev/zero of=/dev/null bs=1M count=100 2>/dev/null
+				done
+				sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'`)
+			j.hold(m)
+			j.run()
+			j.expect(0)
+			u := j.usage()
+			if u == nil {
+				t.FailNow()
+			}
+			// Read and written: 1000 MiB each.
+			if want := 2000.0 / 1024; math.Abs(u.IO-want) > 0.01 {
+				t.Errorf("io %v GiB, want %v", u.IO, want)
+			}
+			if own := u.UserTime + u.SystemTime; u.CPU < 0.95*own || u.CPU > 1.1*own+0.05 {
+				t.Errorf("cpu %v s, rusage has %v s", u.CPU, own)
+			}
+			if u.MaxVmem < 1<<20 || u.MaxVmem > 64<<20 {
+				t.Errorf("maxvmem %d", u.MaxVmem)
+			}
+		})
+	}
+}
+
+// TestGroupThatIsGone: a job whose group cannot be used does not run without it.
+func TestGroupThatIsGone(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, best(), "exit 0")
+	paths := group.Paths{Dirs: []string{"/nonexistent"}}
+	paths.File[group.CgroupEvents] = "/nonexistent/cgroup.events"
+	j.check(os.WriteFile(j.active+"/"+jobdir.FileCgroup, []byte(paths.Format()), 0o644))
+	j.run()
+	if got := j.failed(); got != job.FailedBeforeProlog {
+		t.Errorf("failed %d", got)
+	}
+	j.expectError("control group of the job: cannot open /nonexistent/cgroup.events")
+	if _, err := os.Stat(j.work + "/out"); !errors.Is(err, os.ErrNotExist) {
+		t.Error("the job has run")
+	}
+}
+
+// TestLimitThroughTerminateMethod: a job over h_cpu ends as the administrator wants,
+// and if that does not help, all the same.
+func TestLimitThroughTerminateMethod(t *testing.T) {
+	const burn = `
+		trap 'echo told >>$LOG; %s' USR1 USR2
+		while :; do :; done`
+	for name, c := range map[string]struct {
+		script string
+		edit   func(d *job.Description)
+		status int
+		told   int
+	}{
+		"by a signal that the job obeys": {
+			fmt.Sprintf(burn, "exit 3"), func(d *job.Description) { d.TerminateMethod = "SIGUSR1" }, 3, 1,
+		},
+		"by a signal that the job ignores": {
+			fmt.Sprintf(burn, ":"), func(d *job.Description) {
+				d.TerminateMethod, d.LimitGrace = "SIGUSR1", 200*time.Millisecond
+			}, 137, 1,
+		},
+		"after a notification": {
+			fmt.Sprintf(burn, ":"), func(d *job.Description) { d.Notify = 200 * time.Millisecond }, 137, 1,
+		},
+	} {
+		for by, m := range allMeans {
+			t.Run(name+" "+by, func(t *testing.T) {
+				t.Parallel()
+				j := newJob(t, best(), c.script)
+				hard(job.CPU, 2)(&j.d.Limits)
+				c.edit(j.d)
+				j.hold(m)
+				j.run()
+				j.limited("h_cpu", 2, 2, c.status)
+				j.nothingLeft()
+				if got := strings.Count(strings.Join(j.logged(), " "), "told"); got != c.told {
+					t.Errorf("told %d times, want %d", got, c.told)
+				}
+			})
+		}
+	}
+}
+
+// TestNobodyWaits: the CPU time of a process for which nobody waits is not lost
+// with it, as far as it was seen.
+func TestNobodyWaits(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, best(), `exec python3 -c '
+import os, signal, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+while True:
+    if os.fork() == 0:
+        while time.process_time() < 0.7: pass
+        os._exit(0)
+    try:
+        os.wait()
+    except ChildProcessError: pass
+'`)
+	hard(job.CPU, 3)(&j.d.Limits)
+	j.run()
+	j.limited("h_cpu", 3, 3, 137)
+}
