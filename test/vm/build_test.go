@@ -29,7 +29,10 @@ func (b *builder) test(t *testing.T, pkg string) string {
 func (b *builder) programs(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(b.dir, "bin")
-	for name, pkg := range map[string]string{"execd": "./cmd/execd", "sge_shepherd-go": "./cmd/shepherd"} {
+	for name, pkg := range map[string]string{
+		"execd": "./cmd/execd", "sge_shepherd-go": "./cmd/shepherd",
+		"probe": "./test/shepherd/probe", "payload": "./test/payload",
+	} {
 		out := filepath.Join(dir, name)
 		b.build(t, out, "build", "-trimpath", "-ldflags=-s -w -X main.version=test", "-o", out, pkg)
 	}
