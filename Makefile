@@ -48,7 +48,7 @@ test: ## run all tests; what the machine lacks is skipped with the reason
 # be emulated.
 .PHONY: test-vm
 test-vm: ## run tests in virtual machines (needs QEMU; minutes)
-	@EXECD_TEST_VM=1 $(GO) run ./test/summary -timeout $(VM_TIMEOUT) -count=1 -run '^TestVM' $(TESTFLAGS) ./test/vm
+	@EXECD_TEST_VM=1 $(GO) run ./test/summary -timeout $(VM_TIMEOUT) -count=1 -run '^Test(Command)?VM$$' $(TESTFLAGS) ./test/vm
 
 # What lies below test/ drives the built executables (a real Grid Engine among
 # them): minutes of work in which the race detector would see only the driver.

@@ -37,7 +37,7 @@ const (
 )
 
 // executables are some tests of cmd/execd: enough to see that jobs run.
-const executables = "^TestScripts$/./^(plain|array)$|^Test(JobAgainstItsShepherd|PlantedTmpdir|GroupIDOfAStranger|RequestToEnd)$"
+const executables = "^TestScripts$/./^plain$|^Test(JobAgainstItsShepherd|PlantedTmpdir|GroupIDOfAStranger)$"
 
 // machines are the guests that make test-vm starts, by the name of the subtest.
 //
@@ -48,11 +48,13 @@ const executables = "^TestScripts$/./^(plain|array)$|^Test(JobAgainstItsShepherd
 // ten times as long; a machine for make soak is an own one.
 var machines = map[string]machine{
 	"v2": {
-		Machine: guest.Machine{Sockets: 2, Cores: 2, Threads: 2, Nodes: 2, Timeout: patience},
+		// The jobs that are to exceed their limits run at the same time.
+		Machine: guest.Machine{Sockets: 2, Cores: 2, Threads: 2, Nodes: 2, Memory: 2048, Timeout: patience},
 		steps: []step{
 			{pkg: "limits/cgroup", skip: pureOfCgroup},
 			{pkg: "limits/group", skip: pureOfGroup + "|/with_v1_alone"},
 			{pkg: "limits/topology", run: "^TestThisMachineCanBeRead$"},
+			{pkg: "test/shepherd", programs: true, run: "^TestWholeJobLimits$/with_a_group$"},
 		},
 	},
 	"v1": {

@@ -12,8 +12,8 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// TestVMRunner runs programs by the command itself.
-func TestVMRunner(t *testing.T) {
+// TestCommandVM runs programs by the command itself.
+func TestCommandVM(t *testing.T) {
 	testenv.RequireGuests(t)
 	dir := t.TempDir()
 	vm := filepath.Join(dir, "vm")
