@@ -189,9 +189,13 @@ func TestManyComeAndGo(t *testing.T) {
 	testenv.Require(t, testenv.Root, testenv.Systemd)
 	var wg sync.WaitGroup
 	errs := make(chan error, 1000)
+	rounds := 15
+	if testing.Short() {
+		rounds = 3
+	}
 	for range 4 {
 		wg.Go(func() {
-			for range 15 {
+			for range rounds {
 				s, err := Open()
 				if err != nil {
 					errs <- err

@@ -39,6 +39,9 @@ const (
 // executables are some tests of cmd/execd: enough to see that jobs run.
 const executables = "^TestScripts$/./^plain$|^Test(JobAgainstItsShepherd|PlantedTmpdir|GroupIDOfAStranger)$"
 
+// groupsOfJobs are the tests of cmd/execd about the control groups of jobs.
+const groupsOfJobs = "^Test(JobsAreInAGroup|TasksHaveGroups.*|NothingIsLeftWhenAllAreKilled|DeniedDevices|Doctor|JobsOutliveRestart)$"
+
 // machines are the guests that make test-vm starts, by the name of the subtest.
 //
 // To have a test run in a guest, add a step to one that is there: a boot takes
@@ -54,6 +57,8 @@ var machines = map[string]machine{
 			{pkg: "limits/cgroup", skip: pureOfCgroup},
 			{pkg: "limits/group", skip: pureOfGroup + "|/with_v1_alone"},
 			{pkg: "limits/topology", run: "^TestThisMachineCanBeRead$"},
+			{pkg: "agent/launch", run: "Group|Left|Limits|Devices|Told|Cores"},
+			{pkg: "cmd/execd", programs: true, run: groupsOfJobs},
 			{pkg: "test/shepherd", programs: true, run: "^TestWholeJobLimits$/with_a_group$"},
 		},
 	},
@@ -62,6 +67,7 @@ var machines = map[string]machine{
 		steps: []step{
 			{pkg: "limits/cgroup", skip: pureOfCgroup + "|^TestDelegatedSubtree$"},
 			{pkg: "limits/group", skip: pureOfGroup + "|^TestEmptiedIsAnEvent$|/with_v1_alone"},
+			{pkg: "agent/launch", run: "Group|Left|Limits|Devices|Told|Cores"},
 		},
 	},
 	// Limits of memory and swap space together, where there is some.
@@ -86,7 +92,9 @@ var machines = map[string]machine{
 			{pkg: "limits/cgroup", skip: pureOfCgroup},
 			{pkg: "limits/cgroup", user: alice, skip: pureOfCgroup + "|^TestDeniedDevice$|^TestDelegatedSubtree$"},
 			{pkg: "starter/spawn"},
-			{pkg: "cmd/execd", programs: true, run: executables},
+			{pkg: "agent/scope"},
+			{pkg: "agent/launch", run: "Group|Left|Limits|Devices|Told|Cores"},
+			{pkg: "cmd/execd", programs: true, run: executables + "|" + groupsOfJobs},
 		},
 	},
 	"systemd-all": {
