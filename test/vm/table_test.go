@@ -58,7 +58,6 @@ var machines = map[string]machine{
 			{pkg: "limits/group", skip: pureOfGroup + "|/with_v1_alone"},
 			{pkg: "limits/topology", run: "^TestThisMachineCanBeRead$"},
 			{pkg: "agent/launch", run: "Group|Left|Limits|Devices|Told|Cores"},
-			{pkg: "cmd/execd", programs: true, run: groupsOfJobs},
 			{pkg: "test/shepherd", programs: true, run: "^TestWholeJobLimits$/with_a_group$"},
 		},
 	},
