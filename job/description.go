@@ -19,7 +19,7 @@ type Description struct {
 
 	Queue       string // cluster queue, without a host
 	Host        string // host name of the queue instance
-	Processors  string // queue_conf(5) processors; passed through as a string
+	Processors  string // queue_conf(5) processors, ranges like 1-4,8; empty for UNDEFINED
 	QueueTmpdir string // queue_conf(5) tmpdir: parent of Tmpdir
 	Tmpdir      string // the job's TMPDIR, absolute
 
@@ -46,6 +46,9 @@ type Description struct {
 	VmemLimit VmemLimit // what s_vmem and h_vmem limit
 	Nice      int       // queue_conf(5) priority
 	Binding   string    // core binding as the config file has it; empty for none
+	// BindingCPUs are the processors of the cores in Binding, as a list such as
+	// 0-3,8; empty where whoever wrote Binding did not say, as a real execd.
+	BindingCPUs string
 
 	Notify time.Duration // delay between notification and signal; 0 without -notify
 	// LimitGrace is queue_conf(5) notify, whether or not the job has -notify:

@@ -176,6 +176,7 @@ var configKeys = [...]configKey{
 	{name: "limit_grace", seconds: func(d *job.Description) *time.Duration { return &d.LimitGrace }, unless: isZero},
 	{name: "s_rt_warns", flag: func(d *job.Description) *bool { return &d.SoftRTWarns }, unless: isZero},
 	{name: "vmem_limit", text: func(d *job.Description) *string { return (*string)(&d.VmemLimit) }, unless: isEmpty},
+	{name: "binding_cpus", text: func(d *job.Description) *string { return &d.BindingCPUs }, unless: isEmpty},
 	{name: "s_rt_is_consumable_job", limit: softPerJob, resource: job.RT, unless: isZero},
 	{name: "h_rt_is_consumable_job", limit: hardPerJob, resource: job.RT, unless: isZero},
 	{name: "s_fsize_is_consumable_job", limit: softPerJob, resource: job.Fsize, unless: isZero},

@@ -53,7 +53,7 @@ func description() *rapid.Generator[*job.Description] {
 			Prolog: word.Draw(t, "prolog"), Epilog: word.Draw(t, "epilog"), StarterMethod: word.Draw(t, "starter"),
 			SuspendMethod: word.Draw(t, "suspend"), ResumeMethod: word.Draw(t, "resume"), TerminateMethod: word.Draw(t, "terminate"),
 			ScriptTimeout: duration.Draw(t, "timeout"), HostSlots: nat.Draw(t, "slots"),
-			Nice: rapid.IntRange(-20, 20).Draw(t, "nice"), Binding: word.Draw(t, "binding"), Notify: duration.Draw(t, "notify"),
+			Nice: rapid.IntRange(-20, 20).Draw(t, "nice"), Binding: word.Draw(t, "binding"), BindingCPUs: line.Draw(t, "processors of the cores"), Notify: duration.Draw(t, "notify"),
 			LimitGrace: duration.Draw(t, "grace"), SoftRTWarns: yes("warns"),
 			NotifyKill: job.Notification{Kind: job.NotificationKind(rapid.IntRange(0, 2).Draw(t, "kind")), Signal: word.Draw(t, "signal")},
 			NotifySusp: job.Notification{Kind: job.NotificationKind(rapid.IntRange(0, 2).Draw(t, "kind")), Signal: word.Draw(t, "signal")},

@@ -21,17 +21,12 @@ func (s *Spool) NextJobID() (int, error) {
 }
 
 func (s *Spool) nextJobID() (int, error) {
-	// The file is replaced each time, so the lock is on the directory. It is
-	// one of the open file description: a descriptor of its own keeps threads
-	// of this process apart, too, and closing it is unlocking it.
-	lock, err := reopen(s.root)
+	// The file is replaced each time, so the lock is on the directory.
+	lock, err := exclusive(s.root)
 	if err != nil {
 		return 0, err
 	}
 	defer unix.Close(lock)
-	if err := retry(func() error { return unix.Flock(lock, unix.LOCK_EX) }); err != nil {
-		return 0, err
-	}
 	root := &Dir{fd: s.root, path: s.path}
 	last, err := root.ReadNumber(fileSequence)
 	if err != nil && !errors.Is(err, unix.ENOENT) {
@@ -76,4 +71,30 @@ func (s *Spool) used(n int) (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// LockJobs keeps others who call it out until unlock is called, or this process
+// dies: what a job is given in view of those that have a directory must not be
+// given to another before it has one itself. Calling it again before unlock
+// would wait for ever.
+func (s *Spool) LockJobs() (unlock func(), err error) {
+	lock, err := exclusive(s.active)
+	if err != nil {
+		return nil, &Error{"lock directory", s.path + "/" + dirActiveJobs, err}
+	}
+	return func() { unix.Close(lock) }, nil
+}
+
+// exclusive waits until nobody else has the lock on a directory. The lock is one
+// of the open file description: a descriptor of its own keeps threads of this
+// process apart, too, and closing it is unlocking it.
+func exclusive(dir int) (lock int, err error) {
+	if lock, err = reopen(dir); err != nil {
+		return -1, err
+	}
+	if err := retry(func() error { return unix.Flock(lock, unix.LOCK_EX) }); err != nil {
+		unix.Close(lock)
+		return -1, err
+	}
+	return lock, nil
 }

@@ -27,6 +27,8 @@ func TestMain(m *testing.M) {
 		childCreate()
 	case "numbers":
 		childNumbers()
+	case "lock":
+		childLock()
 	case "writer":
 		childWriter()
 	}
@@ -484,4 +486,47 @@ func TestScript(t *testing.T) {
 	if _, err := s.WriteScript(5, nil, uid, gid); !errors.Is(err, ErrExists) {
 		t.Error(err)
 	}
+}
+
+// childLock locks the jobs and keeps the lock.
+func childLock() {
+	s, err := OpenSpool(os.Getenv("SPOOL"))
+	if err == nil {
+		_, err = s.LockJobs()
+	}
+	if err != nil {
+		os.Exit(4)
+	}
+	os.Stdout.WriteString("locked\n")
+	_, _ = os.Stdin.Read(make([]byte, 1))
+	os.Exit(0)
+}
+
+// The lock dies with the process that has it, however that ends; taking a job
+// number goes on meanwhile.
+func TestLockJobs(t *testing.T) {
+	s := newSpool(t)
+	c := child("lock", "SPOOL="+s.Path())
+	in, err := c.StdinPipe()
+	must(t, err)
+	defer in.Close()
+	out, err := c.StdoutPipe()
+	must(t, err)
+	must(t, c.Start())
+	_, err = out.Read(make([]byte, 7))
+	must(t, err)
+	_, err = s.NextJobID()
+	must(t, err)
+	fd, err := reopen(s.active)
+	must(t, err)
+	defer syscall.Close(fd)
+	if err := syscall.Flock(fd, syscall.LOCK_EX|syscall.LOCK_NB); !errors.Is(err, syscall.EWOULDBLOCK) {
+		t.Error("a second one got the lock", err)
+	}
+	must(t, c.Process.Kill())
+	unlock, err := s.LockJobs() // waits until it is dead
+	must(t, err)
+	_ = c.Wait()
+	unlock()
+	must(t, syscall.Flock(fd, syscall.LOCK_EX|syscall.LOCK_NB))
 }

@@ -32,7 +32,7 @@ func OfProcess(d *job.Description) []Rlimit {
 			r.Soft = r.Hard
 		case job.CPU:
 			if r.Hard != unix.RLIM_INFINITY {
-				r.Hard += fence(d, r.Hard)
+				r.Hard += min(fence(d, r.Hard), mostCPU)
 			}
 			r.Soft = r.Hard
 		}

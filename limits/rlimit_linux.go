@@ -46,6 +46,11 @@ var rules = []struct {
 	{job.RSS, unix.RLIMIT_RSS, "RLIMIT_RSS", false, false, 10 << 20, 0, false},
 }
 
+// mostCPU is the longest CPU time, in seconds, that is a limit. The kernel counts
+// in nanoseconds of 64 bits: what is beyond 584 years wraps around, and ends the
+// process at once.
+const mostCPU = 1 << 33 // 272 years, for what OfProcess adds
+
 // Rlimits returns the resource limits of each process of a job that has slots
 // slots on this host (queue_conf(5), RESOURCE LIMITS; 0 counts as 1), in the
 // order in which to set them. A soft limit above the hard one is lowered to it;
@@ -68,7 +73,7 @@ func Rlimits(l job.Limits, slots int) []Rlimit {
 			if !r.clampFirst {
 				v = clamp(v, r.least, r.most)
 			}
-			if v == specifier.Infinity {
+			if v == specifier.Infinity || r.resource == job.CPU && v > mostCPU {
 				return unix.RLIM_INFINITY
 			}
 			return v
@@ -99,17 +104,22 @@ func times(v uint64, slots int) uint64 {
 	return lo
 }
 
-// Attain fits a limit to what this process may set: without CAP_SYS_RESOURCE
-// a hard limit can be lowered but not raised. A limit that cannot be raised
-// stays as it is and the warning says so: the job then has less than it was
-// promised, which is its host's matter and no reason to fail it.
-func (r Rlimit) Attain(current unix.Rlimit, mayRaise bool) (fit Rlimit, warning string) {
-	if mayRaise || r.Hard <= current.Max {
+// Attain fits a limit to what this process may set: most is the largest hard
+// limit of that kind. Raising one takes CAP_SYS_RESOURCE, in the first user
+// namespace, and there is an end to RLIMIT_NOFILE for everybody (fs.nr_open). A
+// limit that cannot be raised comes as near as it can, and the warning says so: the
+// job then has less than it was promised, which is its host's matter and no reason
+// to fail it.
+func (r Rlimit) Attain(current unix.Rlimit, most uint64) (fit Rlimit, warning string) {
+	if r.Hard <= most {
 		return r, ""
 	}
-	warning = "cannot raise " + r.Name + " from " + number(current.Max) + " to " + number(r.Hard) +
-		": no CAP_SYS_RESOURCE; it stays at " + number(current.Max)
-	r.Hard = current.Max
+	what := "; it stays at "
+	if most != current.Max {
+		what = "; it is raised to "
+	}
+	warning = "cannot raise " + r.Name + " from " + number(current.Max) + " to " + number(r.Hard) + what + number(most)
+	r.Hard = most
 	r.Soft = min(r.Soft, r.Hard)
 	return r, warning
 }

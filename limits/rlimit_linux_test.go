@@ -44,6 +44,8 @@ func TestRlimits(t *testing.T) {
 		"one half of a consumable JOB":            {job.CPU, job.Limit{Soft: 10, Hard: 100, HardPerJob: true}, 3, 30, 100},
 		"no limit stays none":                     {job.Vmem, job.Limit{Soft: specifier.Infinity, Hard: specifier.Infinity}, 64, inf, inf},
 		"an overflow is no limit":                 {job.Vmem, job.Limit{Soft: 1 << 62, Hard: 1 << 62}, 1000, inf, inf},
+		"no process lives that long":              {job.CPU, job.Limit{Soft: 60, Hard: 18446744074}, 1, 60, inf},
+		"nor do many slots":                       {job.CPU, job.Limit{Soft: 60, Hard: 1 << 32}, 4, 240, inf},
 		"no slots count as one":                   {job.Vmem, job.Limit{Soft: 1 << 30, Hard: 1 << 30}, 0, 1 << 30, 1 << 30},
 		"soft above hard is lowered":              {job.Data, job.Limit{Soft: 2 << 30, Hard: 1 << 30}, 1, 1 << 30, 1 << 30},
 		"rss is set though Linux does not use it": {job.RSS, job.Limit{Soft: specifier.Infinity, Hard: 300 << 20}, 2, 300 << 20, 300 << 20},
@@ -69,20 +71,25 @@ func TestUnsetLimitsAreLeftAlone(t *testing.T) {
 }
 
 func TestAttain(t *testing.T) {
-	want := Rlimit{job.Vmem, unix.RLIMIT_AS, "RLIMIT_AS", 200, 300}
-	if got, warning := want.Attain(unix.Rlimit{Cur: 100, Max: 100}, true); got != want || warning != "" {
-		t.Errorf("with CAP_SYS_RESOURCE: %+v, %q", got, warning)
-	}
-	if got, warning := want.Attain(unix.Rlimit{Cur: inf, Max: inf}, false); got != want || warning != "" {
-		t.Errorf("a lower limit: %+v, %q", got, warning)
-	}
-	got, warning := want.Attain(unix.Rlimit{Cur: 100, Max: 150}, false)
-	if got.Soft != 150 || got.Hard != 150 || warning == "" {
-		t.Errorf("a higher limit: %+v, %q", got, warning)
-	}
-	// A job is never given more than it may have.
-	got, _ = want.Attain(unix.Rlimit{Cur: 100, Max: 250}, false)
-	if got.Soft != 200 || got.Hard != 250 {
-		t.Errorf("between soft and hard: %+v", got)
+	const name = "RLIMIT_AS"
+	for sentence, c := range map[string]struct {
+		soft, hard, current, most uint64
+		wantSoft, wantHard        uint64
+		warning                   string
+	}{
+		"what may be set is set":          {200, 300, 100, 300, 200, 300, ""},
+		"a lower limit":                   {200, 300, inf, inf, 200, 300, ""},
+		"it stays where it is":            {200, 300, 150, 150, 150, 150, "cannot raise RLIMIT_AS from 150 to 300; it stays at 150"},
+		"between soft and hard":           {200, 300, 250, 250, 200, 250, "cannot raise RLIMIT_AS from 250 to 300; it stays at 250"},
+		"as near as it can":               {200, 300, 100, 280, 200, 280, "cannot raise RLIMIT_AS from 100 to 300; it is raised to 280"},
+		"no limit is more than any limit": {inf, inf, 100, 100, 100, 100, "cannot raise RLIMIT_AS from 100 to INFINITY; it stays at 100"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			r := Rlimit{job.Vmem, unix.RLIMIT_AS, name, c.soft, c.hard}
+			got, warning := r.Attain(unix.Rlimit{Cur: 100, Max: c.current}, c.most)
+			if got.Soft != c.wantSoft || got.Hard != c.wantHard || warning != c.warning {
+				t.Errorf("soft %d, hard %d, %q", got.Soft, got.Hard, warning)
+			}
+		})
 	}
 }

@@ -98,6 +98,10 @@ func (c *Cluster) CheckpointNames() []string { return sortedKeys(c.ckpts) }
 // HostGroups returns the host groups. It is never nil.
 func (c *Cluster) HostGroups() *HostGroups { return c.groups }
 
+// Complexes returns the complex configuration, nil where the cluster has none: it
+// then is the template's, in which no limit is a consumable.
+func (c *Cluster) Complexes() *Complexes { return c.complexes }
+
 // Instance returns a queue on a host: Queue and Queue.Instance in one, with
 // the errors of both.
 func (c *Cluster) Instance(queue, host string) (QueueInstance, error) {

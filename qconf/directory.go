@@ -16,6 +16,8 @@ type Cluster struct {
 	ckpts  map[string]*Checkpoint
 	groups *HostGroups
 
+	complexes *Complexes // nil without a file
+
 	global *Configuration
 	locals map[string]*Local         // by host in small letters
 	merged map[string]*Configuration // the same with global below
@@ -33,9 +35,10 @@ const (
 // documentation of the command line's --conf.
 var layoutOf = map[string]folderOrFile{
 	"queues": folder, "conf": folder, "hostgroups": folder, "pes": folder, "ckpts": folder,
+	"complexes": file,
 	// Accepted and not read yet.
 	"hosts": folder, "calendars": folder, "usersets": folder, "users": folder, "projects": folder,
-	"complexes": file, "sched_conf": file, "sharetree": file, "rqs": folder | file,
+	"sched_conf": file, "sharetree": file, "rqs": folder | file,
 }
 
 // Load reads a configuration directory: files as qconf prints them, one object
@@ -47,6 +50,7 @@ var layoutOf = map[string]folderOrFile{
 //	hostgroups/@NAME qconf -shgrp @NAME
 //	pes/NAME         qconf -sp NAME
 //	ckpts/NAME       qconf -sckpt NAME
+//	complexes        qconf -sc
 //
 // What the directory lacks (a folder as a whole, or conf/global) is taken from
 // base, usually Builtin; nil is an empty base. A queue of base offers the
@@ -80,6 +84,9 @@ func Load(fsys fs.FS, base *Cluster) (*Cluster, error) {
 		c.queues = objects(l, "queues", ParseQueue, func(q *Queue) string { return q.Name })
 	} else if l.present["pes"] {
 		l.offer(c)
+	}
+	if l.present["complexes"] {
+		l.readComplexes(c)
 	}
 	l.readConf(c)
 	l.checkReferences(c)
@@ -195,6 +202,19 @@ func objects[O any](l *loader, dir string, parse func(string, []byte) (O, error)
 		all[name] = o
 	})
 	return all
+}
+
+// readComplexes reads the file complexes.
+func (l *loader) readComplexes(c *Cluster) {
+	const file = "complexes"
+	data, err := fs.ReadFile(l.fsys, file)
+	if err != nil {
+		l.cannot(file, err)
+		return
+	}
+	complexes, err := ParseComplexes(file, data)
+	l.fail(file, err)
+	c.complexes = complexes
 }
 
 // readConf reads the folder conf and merges the configurations of the hosts.

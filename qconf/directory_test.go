@@ -85,7 +85,7 @@ func TestADirectoryIsRead(t *testing.T) {
 		"queues/.b.q.swp":     "\x00",
 		"queues/b.q~":         "rubbish",
 		".git/config":         "x",
-		"complexes":           "not read yet",
+		"complexes":           "h_vmem hv MEMORY <= YES JOB 0 0\n",
 		"rqs/limit":           "not read yet",
 		"hosts/global":        "not read yet",
 	}), base)
@@ -95,6 +95,9 @@ func TestADirectoryIsRead(t *testing.T) {
 	same(t, "queues", []string{"a.q", "b.q"}, c.QueueNames())
 	same(t, "pes", []string{"mpi"}, c.PENames())
 	same(t, "ckpts", []string{"c"}, c.CheckpointNames())
+	if x, ok := c.Complexes().Find("hv"); !ok || x.Consumable != ConsumableJob {
+		t.Errorf("hv is %+v", x)
+	}
 	same(t, "locals", []string{"n1.example.org"}, c.LocalNames())
 	for host, want := range map[string][3]string{
 		"n1": {"/n1", "n1", "2"}, "n1.example.org": {"/n1", "n1", "2"}, "n2": {"/g", "n2", "3"}, "n3": {"/g", "n3", "1"},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -221,16 +222,22 @@ func (q *Queue) Instance(host string, groups *HostGroups) (QueueInstance, error)
 }
 
 // readProcessors reads processors: UNDEFINED, or numbers and ranges of
-// processors. Grid Engine only passes the text on.
+// processors.
 func readProcessors(q *queueParts, s string) (string, error) {
 	q.Processors = ""
 	if isWord(s, "undefined") {
 		return "UNDEFINED", nil
 	}
 	items := words(s)
-	for _, item := range items {
-		if _, err := parseRange(item, 0, math.MaxInt32); err != nil {
+	for i, item := range items {
+		r, err := parseRange(item, 0, math.MaxInt32)
+		if err != nil {
 			return s, fmt.Errorf("%w, or UNDEFINED", err)
+		}
+		// Whoever reads them next does not take 0x1F and 007.
+		items[i] = strconv.Itoa(r.First)
+		if strings.Contains(item, "-") {
+			items[i] += "-" + strconv.Itoa(r.Last)
 		}
 	}
 	if len(items) == 0 {

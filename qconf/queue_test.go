@@ -34,7 +34,7 @@ seq_no 0x10
 load_thresholds np_load_avg=1.75 , mem_free=1G
 suspend_interval INFINITY
 priority -20
-processors 1-4, 8
+processors 0x1-4, 008
 qtype interactive
 ckpt_list dmtcp
 pe_list smp,make smp

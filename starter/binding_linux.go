@@ -1,49 +1,76 @@
 package starter
 
 import (
-	"golang.org/x/sys/unix"
+	"errors"
 
 	"github.com/execd-project/execd/internal/oslite"
+	"github.com/execd-project/execd/limits"
 	"github.com/execd-project/execd/limits/binding"
 	"github.com/execd-project/execd/limits/topology"
 )
 
-// bind binds the shepherd, and with that everything that it starts, to the
-// cores that were chosen for the job (sge_submit(1), -binding). It is a hint: a
-// job whose cores are not to be had runs unbound.
+// bind restricts the shepherd, and with that everything that it starts, to the
+// cores that were chosen for the job (sge_submit(1), -binding), or else to the
+// processors of its queue (queue_conf(5)). Both are hints: a job that cannot be
+// bound runs unbound.
+//
+// A group of the job with a cpuset of the same processors changes nothing about
+// it. One without forgets it, see startJob.
 func (s *Shepherd) bind() {
-	c, err := binding.ParseConfig(s.d.Binding)
+	b, err := s.cores()
 	if err != nil {
-		s.trace("not bound: " + err.Error())
-		return
-	}
-	if len(c.Pairs) == 0 && c.Amount == 0 {
-		return
-	}
-	t, err := topology.Read(oslite.Read, topology.Allowed{})
-	if err != nil {
-		s.trace("not bound: " + err.Error())
-		return
-	}
-	b, err := c.Resolve(t)
-	if err != nil {
-		s.trace("not bound: " + err.Error())
-		return
+		s.trace("not bound to cores: " + err.Error())
 	}
 	if text := b.Environment(); text != "" {
 		s.jobEnv.set("SGE_BINDING", text) // a real execd leaves it to us
 	}
+	cpus, what := b.CPUs, "processors "
 	if !b.Binds() {
-		return
+		what = "the queue's processors "
+		if cpus, err = binding.Processors(s.d.Processors); err != nil {
+			s.trace(err.Error())
+		}
 	}
-	var set unix.CPUSet
-	for cpu := range b.CPUs.All {
-		set.Set(cpu)
+	if cpus.IsEmpty() {
+		return
 	}
 	// Of this thread: children are started by it and inherit.
-	if err := unix.SchedSetaffinity(0, &set); err != nil {
-		s.trace("not bound to processors " + b.CPUs.String() + ": " + err.Error())
+	if err := limits.SetAffinity(cpus); err != nil {
+		s.trace("cannot bind to " + what + cpus.String() + ": " + err.Error())
 		return
 	}
-	s.trace("bound to processors " + b.CPUs.String())
+	s.trace("bound to " + what + cpus.String())
+	s.bound = cpus
+}
+
+// cores returns the cores that were chosen for the job. Our own agent says which
+// processors these are. A real execd does not: its numbers of cores are looked up
+// among the processors that we may use, as those of its container.
+func (s *Shepherd) cores() (binding.Binding, error) {
+	c, err := binding.ParseConfig(s.d.Binding)
+	if err != nil || c.Strategy == binding.None {
+		return binding.Binding{}, err
+	}
+	if s.d.BindingCPUs != "" {
+		cpus, err := topology.ParseList(s.d.BindingCPUs)
+		return binding.Binding{Instance: c.Instance, Cores: c.Pairs, CPUs: cpus}, err
+	}
+	b, err := s.coresOf(c, true)
+	if no, ok := errors.AsType[*binding.RefusedError](err); ok && no.Reason == binding.OtherHost {
+		// Its daemon may use more than what somebody has restricted us to.
+		b, err = s.coresOf(c, false)
+	}
+	return b, err
+}
+
+func (s *Shepherd) coresOf(c binding.Config, own bool) (binding.Binding, error) {
+	var allowed topology.Allowed
+	if own {
+		allowed.CPUs, _ = limits.Affinity() // else all
+	}
+	t, err := topology.Read(oslite.Read, allowed)
+	if err != nil {
+		return binding.Binding{}, err
+	}
+	return c.Resolve(t)
 }

@@ -71,6 +71,8 @@ func (s *Shepherd) startJob() (*spawn.Child, time.Time, error) {
 		for _, d := range doors {
 			p.Write(d.FD, "0", d.Path)
 		}
+		// Before Linux 6.2, whoever enters a cpuset may use all of it.
+		p.Affinity(s.bound.Words())
 	}
 	if inv.scriptFromStdin {
 		fd, err := openScript(s.d.Command.File)

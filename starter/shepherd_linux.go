@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 	"github.com/execd-project/execd/limits"
 	"github.com/execd-project/execd/limits/group"
 	"github.com/execd-project/execd/limits/inherited"
+	"github.com/execd-project/execd/limits/topology"
 	"github.com/execd-project/execd/nss"
 	"github.com/execd-project/execd/starter/sigwait"
 	"github.com/execd-project/execd/starter/spawn"
@@ -53,7 +56,8 @@ type Shepherd struct {
 	reaped         syscall.Rusage // of everything that was reaped while the job ran
 	lastKill       time.Time
 
-	group   *group.Group // the job's control group, nil without
+	bound   topology.CPUSet // the processors that we are bound to; empty if we are not
+	group   *group.Group    // the job's control group, nil without
 	watch   *limits.Watch
 	meter   *meter
 	account limits.Account
@@ -246,7 +250,6 @@ func (s *Shepherd) prepareLimits() {
 
 // attain fits limits to what we may set.
 func (s *Shepherd) attain(list []limits.Rlimit, warn bool) []limits.Rlimit {
-	mayRaise := hasCapability(unix.CAP_SYS_RESOURCE)
 	fitted := make([]limits.Rlimit, 0, len(list)+1)
 	for _, r := range list {
 		var current unix.Rlimit
@@ -254,7 +257,7 @@ func (s *Shepherd) attain(list []limits.Rlimit, warn bool) []limits.Rlimit {
 			s.trace("cannot read " + r.Name + ": " + err.Error())
 			continue
 		}
-		fit, warning := r.Attain(current, mayRaise)
+		fit, warning := r.Attain(current, attainable(r, current))
 		if warning != "" && warn {
 			s.trace("warning: " + warning)
 		}
@@ -268,6 +271,28 @@ func (s *Shepherd) attain(list []limits.Rlimit, warn bool) []limits.Rlimit {
 		})
 	}
 	return fitted
+}
+
+// attainable returns the largest hard limit up to that of r which may be set. Only
+// trying tells: root of a user namespace has CAP_SYS_RESOURCE, and may not raise
+// limits.
+func attainable(r limits.Rlimit, current unix.Rlimit) uint64 {
+	try := []uint64{r.Hard}
+	if r.Number == unix.RLIMIT_NOFILE {
+		b, _ := oslite.Read("/proc/sys/fs/nr_open")
+		n, _ := strconv.ParseUint(strings.TrimSpace(string(b)), 10, 64)
+		try = append(try, min(n, r.Hard))
+	}
+	for _, most := range try {
+		if most <= current.Max {
+			break
+		}
+		if unix.Prlimit(0, r.Number, &unix.Rlimit{Cur: current.Cur, Max: most}, nil) == nil {
+			_ = unix.Prlimit(0, r.Number, &current, nil)
+			return most
+		}
+	}
+	return min(r.Hard, current.Max)
 }
 
 // takePrivileges becomes root for everything but files, if we were started so
@@ -348,14 +373,4 @@ func (s *Shepherd) protectSubmission() {
 	if err := s.dir.Protect(); err != nil && !errors.Is(err, fs.ErrPermission) {
 		s.trace(err.Error())
 	}
-}
-
-// hasCapability reports whether this process may use a capability now.
-func hasCapability(c uint) bool {
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var data [2]unix.CapUserData
-	if err := unix.Capget(&header, &data[0]); err != nil {
-		return false
-	}
-	return data[c/32].Effective&(1<<(c%32)) != 0
 }

@@ -2,48 +2,83 @@ package launch
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/limits"
 	"github.com/execd-project/execd/limits/binding"
 	"github.com/execd-project/execd/limits/topology"
 	"github.com/execd-project/execd/submit"
 )
 
-// chooseCores chooses the cores for a job, among those that no other job of the
-// spool area is bound to (sge_submit(1), -binding). Why there are none, if so,
-// is the second result: the job then runs unbound.
-func (o *Order) chooseCores(spool *jobdir.Spool) (binding.Binding, string) {
-	if o.Request.Binding == nil || !o.Config.ExecdParams.EnableBinding {
-		return binding.Binding{}, ""
+// bound is what a job was given of the processors of this host.
+type bound struct {
+	cores    binding.Binding
+	affinity binding.Affinity
+	// why is why the job has not what it asked for, or what its queue has for
+	// it; empty if it has.
+	why string
+}
+
+// chooseProcessors chooses the cores for a job, among those that no other job of
+// the spool area is bound to (sge_submit(1), -binding), and else finds what its
+// queue has (queue_conf(5), processors). The caller holds Spool.LockJobs for as
+// long as the job has no directory, if the job asks for cores.
+func (o *Order) chooseProcessors(spool *jobdir.Spool) bound {
+	queue, err := binding.Processors(o.Queue.Processors)
+	if err != nil {
+		return bound{why: err.Error()}
+	}
+	if !o.wantsCores() && queue.IsEmpty() {
+		return bound{}
 	}
 	t, err := readTopology()
 	if err != nil {
-		return binding.Binding{}, err.Error()
+		return bound{why: err.Error()}
 	}
-	b, err := binding.Choose(t, coresInUse(spool, t), bindingRequest(o.Request.Binding), o.Slots)
+	var b bound
+	if o.wantsCores() {
+		if b.cores, err = o.chooseCores(spool, t, queue); err != nil {
+			b.why = err.Error()
+		}
+	}
+	b.affinity = b.cores.Affinity(t, queue)
+	if b.why == "" && b.affinity.CPUs.IsEmpty() && !queue.IsEmpty() {
+		b.why = fmt.Sprintf("cannot bind to the processors %s of queue %s: of this host only %s can be used", queue, o.Queue.Queue, t.Usable())
+	}
+	return b
+}
+
+// wantsCores reports whether cores are to be chosen for the job.
+func (o *Order) wantsCores() bool {
+	return o.Request.Binding != nil && o.Config.ExecdParams.EnableBinding
+}
+
+func (o *Order) chooseCores(spool *jobdir.Spool, t topology.Topology, queue topology.CPUSet) (binding.Binding, error) {
+	used, err := coresInUse(spool, o.Host, t)
 	if err != nil {
-		return binding.Binding{}, err.Error()
+		// Two jobs on one core are worse off than one that is not bound.
+		return binding.Binding{}, fmt.Errorf("cannot find out which cores are in use: %w", err)
 	}
-	return b, ""
+	r := bindingRequest(o.Request.Binding)
+	r.Queue = queue
+	return binding.Choose(t, used, r, o.Slots)
 }
 
 // readTopology reads the processors of this host that we may use ourselves.
 func readTopology() (topology.Topology, error) {
-	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &set); err != nil {
-		return topology.Topology{}, os.NewSyscallError("sched_getaffinity", err)
+	cpus, err := limits.Affinity()
+	if err != nil {
+		return topology.Topology{}, fmt.Errorf("cannot find out which processors can be used: %w", err)
 	}
-	var cpus []int
-	for cpu := range len(set) * 64 {
-		if set.IsSet(cpu) {
-			cpus = append(cpus, cpu)
-		}
-	}
-	allowed := topology.Allowed{CPUs: topology.Of(cpus...)}
+	allowed := topology.Allowed{CPUs: cpus}
 	if status, err := os.ReadFile("/proc/self/status"); err == nil {
 		if _, rest, ok := bytes.Cut(status, []byte("\nMems_allowed_list:")); ok {
 			line, _, _ := bytes.Cut(rest, []byte("\n"))
@@ -55,40 +90,73 @@ func readTopology() (topology.Topology, error) {
 	return topology.Read(os.ReadFile, allowed)
 }
 
-// coresInUse are the cores of the other jobs that have not ended.
-func coresInUse(spool *jobdir.Spool, t topology.Topology) binding.InUse {
+// TopologyInUse is the load value m_topology_inuse of this host: its topology
+// string with the cores of the jobs of a spool area in lower case. The one of an
+// idle host is m_topology.
+func TopologyInUse(spool *jobdir.Spool, host string) (string, error) {
+	t, err := readTopology()
+	if err != nil {
+		return "", err
+	}
+	used, err := coresInUse(spool, host, t)
+	if err != nil {
+		return "", err
+	}
+	return binding.TopologyInUse(t, used), nil
+}
+
+// coresInUse are the cores of which a processor belongs to a job on this host
+// that has not ended. Processors count and not the numbers of cores: those are
+// other ones for somebody who may use other processors.
+func coresInUse(spool *jobdir.Spool, host string, t topology.Topology) (binding.InUse, error) {
 	used := make(binding.InUse)
 	ids, err := spool.Jobs()
 	if err != nil {
-		return used
+		return nil, err
 	}
 	for _, id := range ids {
-		if b, ok := boundTo(spool, id, t); ok {
-			used.Add(b.Cores)
+		cpus, err := boundTo(spool, id, host)
+		if err != nil {
+			return nil, fmt.Errorf("job %s: %w", id, err)
 		}
+		used.Add(t.With(cpus))
 	}
-	return used
+	return used, nil
 }
 
-func boundTo(spool *jobdir.Spool, id job.ID, t topology.Topology) (binding.Binding, bool) {
+// boundTo returns the processors of a job's cores, none if it has ended.
+func boundTo(spool *jobdir.Spool, id job.ID, host string) (none topology.CPUSet, err error) {
 	dir, err := spool.Open(id)
+	if errors.Is(err, fs.ErrNotExist) {
+		return none, nil // removed meanwhile
+	}
 	if err != nil {
-		return binding.Binding{}, false
+		return none, err
 	}
 	defer dir.Close()
-	if _, ended, err := dir.ExitStatus(); err != nil || ended {
-		return binding.Binding{}, false
+	if _, ended, err := dir.ExitStatus(); err == nil && ended || abandoned(dir) {
+		return none, nil
 	}
 	d, err := dir.Description()
-	if err != nil {
-		return binding.Binding{}, false
+	switch {
+	case errors.Is(err, jobdir.ErrIncomplete):
+		return none, nil // of a job without cores: those are made one at a time
+	case err != nil:
+		return none, err
+	case !strings.EqualFold(d.Host, host): // a home directory that hosts share
+		return none, nil
 	}
-	c, err := binding.ParseConfig(d.Binding)
-	if err != nil {
-		return binding.Binding{}, false
+	return topology.ParseList(d.BindingCPUs)
+}
+
+// abandoned reports whether a job of the foreground has neither a supervisor nor
+// anybody who waits for it: both were killed.
+func abandoned(dir *jobdir.Dir) bool {
+	if waiting, err := dir.Exists(fileWaiting); err != nil || !waiting {
+		return false
 	}
-	b, err := c.Resolve(t)
-	return b, err == nil
+	// Whoever opened the directory has a lock of his own.
+	return unix.Flock(dir.Fd(), unix.LOCK_SH|unix.LOCK_NB) == nil
 }
 
 // bindingRequest translates what submit has read.

@@ -12,6 +12,8 @@ import (
 
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/limits/binding"
+	"github.com/execd-project/execd/limits/group"
 )
 
 // ShepherdName is the name of the supervisor's executable. A real execd takes a
@@ -36,10 +38,20 @@ func FindShepherd(execd string) (string, error) {
 type Job struct {
 	Dir         *jobdir.Dir
 	Description *job.Description
-	// Unbound says why the job is not bound to cores though it asked for it;
-	// empty if it is, or did not ask.
+	// Binding are the cores that were chosen for the job; none if it did not
+	// ask for any or could not have them.
+	Binding binding.Binding
+	// Affinity is what the job is restricted to: its cores, or the processors
+	// of its queue. The supervisor sees to the processors; a cpuset may have
+	// the memory nodes, too.
+	Affinity binding.Affinity
+	// Unbound says why the job is not bound to cores though it asked for it, or
+	// not to the processors of its queue; empty otherwise.
 	Unbound string
+	// Notes say which limits of the job the kernel does not keep, and why.
+	Notes []string
 
+	group    *group.Paths // of the control group; nil without
 	spool    *jobdir.Spool
 	order    *Order
 	tmpdir   jobdir.Tmpdir
@@ -93,28 +105,46 @@ func Prepare(spool *jobdir.Spool, o *Order, id job.ID) (_ *Job, err error) {
 			return nil, err
 		}
 	}
-	host := jobdir.PEHost{Host: o.Host, Slots: o.Slots, Queue: o.Queue.Queue + "@" + o.Host, Processors: o.Queue.Processors}
-	cores, unbound := o.chooseCores(spool)
-	j.Unbound = unbound
-	j.Description.Binding = cores.Config()
-	if text := cores.Environment(); text != "" {
-		j.Description.Environment = append(j.Description.Environment, "SGE_BINDING="+text)
-	}
-	if column := cores.HostfileColumn(); column != "" {
-		host.Processors = column
-	}
-	j.Dir, err = spool.Create(j.Description, jobdir.CreateOptions{
-		Hosts:      []jobdir.PEHost{host},
-		KeepFormer: true,
-		NoSync:     o.Terminal,
-	})
-	if err != nil {
+	if err = j.create(); err != nil {
 		return nil, err
 	}
 	if err = j.Dir.WriteTmpdir(j.tmpdir); err == nil && o.Terminal {
 		err = j.wait()
 	}
+	if err == nil {
+		err = j.makeGroup()
+	}
 	return j, err
+}
+
+// create chooses processors for the job and makes its directory, in which they
+// stand, before another job can choose.
+func (j *Job) create() error {
+	o, d := j.order, j.Description
+	if o.wantsCores() {
+		unlock, err := j.spool.LockJobs()
+		if err != nil {
+			return err
+		}
+		defer unlock()
+	}
+	b := o.chooseProcessors(j.spool)
+	j.Binding, j.Affinity, j.Unbound = b.cores, b.affinity, b.why
+	d.Binding, d.BindingCPUs = b.cores.Config(), b.cores.CPUs.String()
+	if text := b.cores.Environment(); text != "" {
+		d.Environment = append(d.Environment, "SGE_BINDING="+text)
+	}
+	host := jobdir.PEHost{Host: o.Host, Slots: o.Slots, Queue: o.Queue.Queue + "@" + o.Host, Processors: o.Queue.Processors}
+	if column := b.cores.HostfileColumn(); column != "" {
+		host.Processors = column
+	}
+	var err error
+	j.Dir, err = j.spool.Create(d, jobdir.CreateOptions{
+		Hosts:      []jobdir.PEHost{host},
+		KeepFormer: true,
+		NoSync:     o.Terminal,
+	})
+	return err
 }
 
 // Start starts the shepherd, in a session of its own so that it outlives
@@ -139,7 +169,7 @@ func (j *Job) Start(shepherd string, stdout, stderr *os.File) (<-chan syscall.Wa
 		return nil, os.NewSyscallError("prctl", err)
 	}
 	j.strays = children(unix.Getpid())
-	p, err := os.StartProcess(shepherd, []string{ShepherdName + "-" + strconv.Itoa(j.Description.ID.Job)}, &os.ProcAttr{
+	p, err := j.order.Groups.start(shepherd, []string{ShepherdName + "-" + strconv.Itoa(j.Description.ID.Job)}, &os.ProcAttr{
 		Dir:   j.Dir.Path(),
 		Env:   shepherdEnvironment(),
 		Files: files,
@@ -244,9 +274,13 @@ func (j *Job) withProcess(f func(pidfd int) error) error {
 // Destroy ends the shepherd and every process of the job, without asking.
 func (j *Job) Destroy() { _ = j.shepherd.Kill() }
 
-// Remove removes what is on disk for the job but its script; keep leaves the
-// job directory.
+// Remove removes the control group of the job and what is on disk for it but its
+// script; keep leaves the job directory. With processes that cannot be ended all
+// of it stays, for Sweep.
 func (j *Job) Remove(keep bool) error {
+	if err := j.removeGroup(); err != nil {
+		return errors.Join(err, j.Dir.Close())
+	}
 	var errs []error
 	if j.tmpdir.Path != "" {
 		errs = append(errs, jobdir.RemoveTmpdir(j.tmpdir, jobdir.RemoveOptions{

@@ -27,6 +27,8 @@ type Order struct {
 	PE     *qconf.ParallelEnvironment // nil for a serial job
 	Slots  int                        // granted, all on this host; 1 for a serial job
 	Ckpt   *qconf.Checkpoint          // nil without -ckpt
+	// Complexes say which limits are requested for the whole job; nil for none.
+	Complexes *qconf.Complexes
 
 	Submitted time.Time
 	// SubmitEnv and SubmitDir are the environment and working directory of the
@@ -40,6 +42,12 @@ type Order struct {
 	SGERoot, SGECell string
 	BinaryPath       string // directory of our executables
 	Arch             string // as Grid Engine names it: lx-amd64
+
+	// Groups makes the control group of the job; nil for none.
+	Groups *Groups
+	// Devices are device files that the job may open although devices of
+	// cgroups_params keeps jobs from them.
+	Devices []string
 
 	// Terminal leaves output that was not sent elsewhere by -o or -e on the
 	// standard streams of the shepherd: for a job in the foreground.
@@ -57,7 +65,7 @@ func Resolve(c *qconf.Cluster, r *submit.Request, queue, host string) (*Order, e
 	if err != nil {
 		return nil, err
 	}
-	o := &Order{Request: r, Host: host, Queue: instance, Config: c.Config(host), Slots: 1}
+	o := &Order{Request: r, Host: host, Queue: instance, Config: c.Config(host), Slots: 1, Complexes: c.Complexes()}
 	if r.PE != nil {
 		if o.PE, o.Slots, err = grantPE(c, r.PE, instance); err != nil {
 			return nil, err
@@ -73,25 +81,6 @@ func Resolve(c *qconf.Cluster, r *submit.Request, queue, host string) (*Order, e
 		}
 	}
 	return o, errors.Join(o.checkLimits(), o.checkArray())
-}
-
-// checkLimits refuses requests for more than the queue gives. A master would
-// let such a job wait for another queue; run here, it would be ended at a limit
-// below the one that its user counts on.
-func (o *Order) checkLimits() error {
-	var errs []error
-	for _, want := range o.Request.LimitRequests() {
-		name, given := "s_", o.Queue.Limits[want.Resource].Soft
-		if want.Hard {
-			name, given = "h_", o.Queue.Limits[want.Resource].Hard
-		}
-		if want.Value > given {
-			name += want.Resource.String()
-			errs = append(errs, fmt.Errorf("-l %s=%s: queue %s gives its jobs at most %s=%s",
-				name, want.Resource.Format(want.Value), o.Queue.Queue, name, want.Resource.Format(given)))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // checkArray refuses array jobs with more tasks than a master would take
@@ -160,7 +149,7 @@ func (o *Order) Describe(id job.ID, spool jobdir.Area, tmpdir string) (*job.Desc
 		SuspendMethod: q.SuspendMethod, ResumeMethod: q.ResumeMethod, TerminateMethod: q.TerminateMethod,
 		ScriptTimeout: c.ExecdParams.ScriptTimeout,
 
-		HostSlots: o.Slots, Limits: o.limits(), Nice: q.Priority,
+		HostSlots: o.Slots, Limits: o.limits(), VmemLimit: o.vmemLimit(), Nice: q.Priority,
 		LimitGrace: q.Notify, SoftRTWarns: !c.ExecdParams.SRTKill,
 		NotifyKill: c.ExecdParams.NotifyKill, NotifySusp: c.ExecdParams.NotifySusp,
 		MailList: strings.Join(o.mailList(), ","), MailOptions: r.MailOptions,
@@ -302,25 +291,7 @@ func (o *Order) describeCheckpoint(d *job.Description) {
 	}
 }
 
-// limits merges those of the queue with what the job asks for: the lower value
-// counts (queue_conf(5), RESOURCE LIMITS).
-func (o *Order) limits() job.Limits {
-	l := o.Queue.Limits
-	for r, v := range o.Config.ExecdParams.Limits {
-		switch job.Resource(r) {
-		case job.Descriptors, job.MaxProc, job.MemoryLocked, job.Locks:
-			l[r] = v
-		}
-	}
-	for _, want := range o.Request.LimitRequests() {
-		v := &l[want.Resource].Soft
-		if want.Hard {
-			v = &l[want.Resource].Hard
-		}
-		*v = min(*v, want.Value)
-	}
-	return l
-}
+func (o *Order) vmemLimit() job.VmemLimit { return o.Config.ExecdParams.VmemLimits.For(o.Queue.Queue) }
 
 // procedureUsers are the ids of the users that procedures of the site run as:
 // they may have left files in the TMPDIR of the job.

@@ -25,7 +25,6 @@ func bind(t topology.Topology, instance Instance, cores []topology.Pair) Binding
 		Instance: instance,
 		Cores:    cores,
 		CPUs:     t.CPUs(cores),
-		Mems:     t.Mems(cores),
 		Shape:    t.Shape().With(func(p topology.Pair) bool { return slices.Contains(cores, p) }),
 	}
 }

@@ -9,10 +9,10 @@ import (
 
 // Choose chooses cores on a host for a job with the given number of slots
 // there (0 counts as 1), among those that are not in use. It changes nothing:
-// the caller adds the cores of the result to used. A request for nothing gives
+// the caller adds the cores of the result to used, before anybody else chooses. A request for nothing gives
 // the zero Binding; a request that cannot be done an error of type *RefusedError.
 func Choose(t topology.Topology, used InUse, r Request, slots int) (Binding, error) {
-	c := chooser{pairs: t.Pairs(), used: used, request: r}
+	c := chooser{pairs: t.Pairs(), top: t, used: used, request: r}
 	var cores []topology.Pair
 	var err error
 	switch r.Strategy {
@@ -38,13 +38,39 @@ func Choose(t topology.Topology, used InUse, r Request, slots int) (Binding, err
 	if err != nil {
 		return Binding{}, err
 	}
-	return bind(t, r.Instance, cores), nil
+	b := bind(t, r.Instance, cores)
+	b.Mems = t.Mems(cores)
+	return b, nil
 }
 
 type chooser struct {
 	pairs   []topology.Pair // all cores of the host, numbered across sockets
+	top     topology.Topology
 	used    InUse
 	request Request
+}
+
+// unavailable says why a core cannot be had; 0 if it can.
+func (c chooser) unavailable(p topology.Pair) Reason {
+	core, _ := c.top.Core(p)
+	switch {
+	case !c.request.Queue.IsEmpty() && !core.CPUs.SubsetOf(c.request.Queue):
+		return NotOfQueue
+	case c.used.Has(p):
+		return CoreInUse
+	}
+	return 0
+}
+
+// tooFew is the refusal of a search that found too few cores.
+func (c chooser) tooFew(detail string) error {
+	if !c.request.Queue.IsEmpty() {
+		if detail != "" {
+			detail += " "
+		}
+		detail += "among the processors " + c.request.Queue.String() + " of the queue"
+	}
+	return c.refuse(TooFewFree, detail)
 }
 
 func (c chooser) refuse(why Reason, detail string) error {
@@ -74,19 +100,21 @@ func (c chooser) linear(t topology.Topology, n int) ([]topology.Pair, error) {
 		return nil, err
 	}
 	free := make([][]topology.Pair, len(t.Sockets))
+	busy := make([]bool, len(t.Sockets))
 	total := 0
 	for _, p := range c.pairs {
-		if !c.used.Has(p) {
+		busy[p.Socket] = busy[p.Socket] || c.used.Has(p)
+		if c.unavailable(p) == 0 {
 			free[p.Socket] = append(free[p.Socket], p)
 			total++
 		}
 	}
 	if n > total {
-		return nil, c.refuse(TooFewFree, strconv.Itoa(n)+" of "+strconv.Itoa(total)+" free")
+		return nil, c.tooFew(strconv.Itoa(n) + " of " + strconv.Itoa(total) + " free")
 	}
 	next := slices.IndexFunc(t.Sockets, func(s topology.Socket) bool { return len(s.Cores) > 0 })
-	for i, s := range t.Sockets {
-		if len(s.Cores) > 0 && len(free[i]) == len(s.Cores) {
+	for i := range t.Sockets {
+		if len(free[i]) > 0 && !busy[i] {
 			next = i
 			break
 		}
@@ -137,12 +165,13 @@ func (c chooser) stride(n, step int) ([]topology.Pair, error) {
 		var cores []topology.Pair
 		for i := range n {
 			p := c.pairs[from+i*step]
-			if !c.used.Has(p) {
+			why := c.unavailable(p)
+			if why == 0 {
 				cores = append(cores, p)
 				continue
 			}
 			if c.request.HasStart {
-				return nil, c.refuseCore(CoreInUse, p)
+				return nil, c.refuseCore(why, p)
 			}
 			break
 		}
@@ -150,7 +179,7 @@ func (c chooser) stride(n, step int) ([]topology.Pair, error) {
 			return cores, nil
 		}
 	}
-	return nil, c.refuse(TooFewFree, "")
+	return nil, c.tooFew("")
 }
 
 // explicit takes exactly the cores of the request, in its order.
@@ -165,8 +194,8 @@ func (c chooser) explicit() ([]topology.Pair, error) {
 		if !slices.Contains(c.pairs, p) {
 			return nil, c.refuseCore(NoSuchCore, p)
 		}
-		if c.used.Has(p) {
-			return nil, c.refuseCore(CoreInUse, p)
+		if why := c.unavailable(p); why != 0 {
+			return nil, c.refuseCore(why, p)
 		}
 	}
 	return slices.Clone(c.request.Pairs), nil

@@ -98,6 +98,89 @@ func TestCoresOfARequest(t *testing.T) {
 	}
 }
 
+// The processors of a queue (queue_conf(5)) leave the other cores to others.
+func TestCoresOfAQueue(t *testing.T) {
+	for sentence, c := range map[string]struct {
+		host, queue string
+		request     Request
+		want        string // or the refusal
+	}{
+		"linear stays in the queue":              {"SCCCC", "2-3", linear(2), "0,2:0,3"},
+		"a socket of which the queue has half":   {"SCCCCSccSCC", "0-1,6-7", linear(3), "0,0:0,1:2,0"},
+		"striding counts over the others":        {"SCCCCC", "1,3", striding(2, 2), "0,1:0,3"},
+		"a core with one thread is not whole":    {"SCTTCTT", "1-3", linear(1), "0,1"},
+		"explicit in it":                         {"SCCCC", "2-3", explicit(t, "0,3"), "0,3"},
+		"explicit beyond it":                     {"SCCCC", "2-3", explicit(t, "0,1"), "cannot bind to cores set explicit:0,1: a core is not among the processors of the queue: 0,1"},
+		"a start beyond it":                      {"SCCCC", "2-3", from(linear(1), 0, 0), "a core is not among the processors of the queue: 0,0"},
+		"more than it has":                       {"SCCCC", "2-3", linear(3), "too few cores are free: 3 of 2 free among the processors 2-3 of the queue"},
+		"no such distance in it":                 {"SCCCC", "1-2", striding(2, 2), "too few cores are free: among the processors 1-2 of the queue"},
+		"processors that the host does not have": {"SCC", "7", linear(1), "1 of 0 free among the processors 7 of the queue"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			top, used := host(t, c.host)
+			queue, err := Processors(c.queue)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.request.Queue = queue
+			b, err := Choose(top, used, c.request, 1)
+			got := topology.FormatPairs(b.Cores)
+			if err != nil {
+				got = err.Error()
+			}
+			if got != c.want && (err == nil || !strings.HasSuffix(got, c.want)) {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestAffinity(t *testing.T) {
+	for sentence, c := range map[string]struct {
+		queue, request string
+		cpus, mems     string
+	}{
+		"nothing said":                           {"UNDEFINED", "", "", ""},
+		"the cores":                              {"", "set", "0", "0"},
+		"the cores, not all of the queue":        {"0-3", "set", "0", "0"},
+		"the queue":                              {"1-2", "", "1-2", "0-1"},
+		"the queue, for a job that binds itself": {"0-1", "env", "0-1", "0"},
+		"half of the queue exists":               {"3-9", "", "3", "1"},
+		"nothing of the queue exists":            {"4-9", "", "", ""},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			top, used := host(t, "SCCSCC")
+			queue, err := Processors(c.queue)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var r Request
+			switch c.request {
+			case "set":
+				r = linear(1)
+			case "env":
+				r = linear(1)
+				r.Instance = Env
+			}
+			b, err := Choose(top, used, r, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a := b.Affinity(top, queue); a.CPUs.String() != c.cpus || a.Mems.String() != c.mems {
+				t.Errorf("processors %q, memory %q, want %q and %q", a.CPUs, a.Mems, c.cpus, c.mems)
+			}
+		})
+	}
+	for _, text := range []string{"1-", "2-1", "a", "0-99999999", "1:2"} {
+		if cpus, err := Processors(text); err == nil || !strings.HasPrefix(err.Error(), "cannot read processors ") {
+			t.Errorf("%q reads as %s, %v", text, cpus, err)
+		}
+	}
+	if cpus, err := Processors("undefined"); err != nil || !cpus.IsEmpty() {
+		t.Errorf("undefined reads as %s, %v", cpus, err)
+	}
+}
+
 func TestReasonsOfARefusal(t *testing.T) {
 	for sentence, c := range map[string]struct {
 		host    string

@@ -114,43 +114,56 @@ func ParseConfig(text string) (Config, error) {
 	return c, nil
 }
 
-// Resolve finds the cores on the host: to count them as in use after a
-// restart, or to bind the job in a supervisor that the original's execd has
-// started. No binding gives the zero Binding. An error is of type *RefusedError.
+// Resolve finds the cores on the host, for a supervisor that the original's execd
+// has started. No binding gives the zero Binding; its Mems are left empty. An
+// error is of type *RefusedError.
 //
 // For linear and striding entries the cores in lower case are what execd
 // accounts, and these are used: the first core of a striding entry is wrong
 // in the original (the socket's number stands for the core's, too).
 func (c Config) Resolve(t topology.Topology) (Binding, error) {
-	refuse := func(why Reason, detail string) (Binding, error) {
-		return Binding{}, &RefusedError{Request: c.String(), Reason: why, Detail: detail}
+	refuse := func(why Reason, core topology.Pair, detail string) (Binding, error) {
+		return Binding{}, &RefusedError{Request: c.String(), Reason: why, Core: core, Detail: detail}
 	}
+	none := topology.Pair{}
 	if c.Strategy == None {
 		return Binding{}, nil
 	}
 	if c.Shape != nil && !c.Shape.SameHost(t.Shape()) {
-		return refuse(OtherHost, t.Shape().String())
+		return refuse(OtherHost, none, t.Shape().String())
 	}
-	r := Request{
-		Instance: c.Instance, Strategy: c.Strategy, Amount: c.Amount, Step: c.Step,
-		HasStart: true, Socket: c.Start.Socket, Core: c.Start.Core, Pairs: c.Pairs,
-	}
-	if c.Strategy != Explicit && c.Shape != nil {
-		inUse := c.Shape.InUse()
-		if len(inUse) != c.Amount {
-			return refuse(Malformed, strconv.Itoa(len(inUse))+" cores are in lower case")
+	cores := c.Pairs
+	switch {
+	case c.Strategy == Explicit:
+	case c.Shape != nil:
+		if cores = c.Shape.InUse(); len(cores) != c.Amount {
+			return refuse(Malformed, none, strconv.Itoa(len(cores))+" cores are in lower case")
 		}
-		r = Request{Instance: c.Instance, Strategy: Explicit, Pairs: inUse}
+	default:
+		cores = nil
+		pairs, step := t.Pairs(), max(c.Step, 1)
+		at := slices.Index(pairs, c.Start)
+		if at < 0 {
+			return refuse(NoSuchCore, c.Start, "")
+		}
+		for ; len(cores) < c.Amount; at += step {
+			if at >= len(pairs) {
+				return refuse(TooFewCores, none, "")
+			}
+			cores = append(cores, pairs[at])
+		}
 	}
-	b, err := Choose(t, nil, r, c.Amount)
-	if no, ok := errors.AsType[*RefusedError](err); ok {
-		no.Request = c.String()
+	for i, p := range cores {
+		if slices.Contains(cores[:i], p) {
+			return refuse(Malformed, none, "core "+p.String()+" twice")
+		}
+		if _, ok := t.Core(p); !ok {
+			return refuse(NoSuchCore, p, "")
+		}
 	}
-	if err != nil {
-		return Binding{}, err
-	}
+	b := bind(t, c.Instance, slices.Clone(cores))
 	if c.Shape != nil && !slices.Equal(b.Shape.InUse(), c.Shape.InUse()) {
-		return refuse(Malformed, "other cores are in lower case")
+		return refuse(Malformed, none, "other cores are in lower case")
 	}
 	return b, nil
 }

@@ -2,9 +2,9 @@ package binding
 
 import "github.com/execd-project/execd/limits/topology"
 
-// InUse counts, for each core, the jobs that are bound to it. It is rebuilt
-// after a restart from the config files of live jobs, in which a core may turn
-// up twice (an older agent, a changed host); counting keeps such a core in use
+// InUse counts, for each core, the jobs that are bound to it. It is rebuilt from
+// the config files of live jobs, in which a core may turn up twice (jobs of hosts
+// that share a spool area, a changed host); counting keeps such a core in use
 // until its last job has ended. Make one with make.
 type InUse map[topology.Pair]int
 

@@ -18,6 +18,9 @@ const (
 	CoreInUse
 	// TooFewFree: other jobs leave too few cores, or none at that distance.
 	TooFewFree
+	// NotOfQueue: a core that must be used has a processor that the queue of
+	// the job does not have.
+	NotOfQueue
 	// OtherHost: the config entry was written for another topology.
 	OtherHost
 )
@@ -35,6 +38,8 @@ func (r Reason) String() string {
 		return "a core is in use by another job"
 	case TooFewFree:
 		return "too few cores are free"
+	case NotOfQueue:
+		return "a core is not among the processors of the queue"
 	case OtherHost:
 		return "the host has another topology"
 	default:
@@ -47,14 +52,14 @@ func (r Reason) String() string {
 type RefusedError struct {
 	Request string // the request or config entry
 	Reason  Reason
-	Core    topology.Pair // for NoSuchCore and CoreInUse
+	Core    topology.Pair // for NoSuchCore, CoreInUse and NotOfQueue
 	Detail  string        // numbers, for people
 }
 
 // Error says what was asked for and why it cannot be done.
 func (e *RefusedError) Error() string {
 	s := "cannot bind to cores " + e.Request + ": " + e.Reason.String()
-	if e.Reason == NoSuchCore || e.Reason == CoreInUse {
+	if e.Reason == NoSuchCore || e.Reason == CoreInUse || e.Reason == NotOfQueue {
 		s += ": " + e.Core.String()
 	}
 	if e.Detail != "" {

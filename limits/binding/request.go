@@ -79,6 +79,10 @@ type Request struct {
 	Socket, Core int
 
 	Pairs []topology.Pair // explicit: the cores
+
+	// Queue are the processors of the queue (queue_conf(5), processors): only
+	// cores all threads of which are among them can be had. Empty for all.
+	Queue topology.CPUSet
 }
 
 // String is the request in the notation of -binding.

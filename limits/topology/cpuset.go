@@ -96,6 +96,10 @@ func (s CPUSet) Slice() []int {
 	return cpus
 }
 
+// Words is the set as sched_setaffinity(2) takes it: the number n is bit n%64 of
+// the word n/64.
+func (s CPUSet) Words() []uint64 { return slices.Clone(s.words) }
+
 // First is the smallest number in the set, -1 when it is empty.
 func (s CPUSet) First() int {
 	for c := range s.All {

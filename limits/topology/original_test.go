@@ -13,6 +13,26 @@ import (
 // machines, through hwloc's HWLOC_FSROOT, and compares the topology string and
 // the processors of every core.
 func TestNumbersAreThoseOfTheOriginal(t *testing.T) {
+	compareWithOriginal(t, machines(t))
+}
+
+// TestSoakNumbersOfBigMachines is the same for machines with whose files hwloc
+// takes seconds.
+func TestSoakNumbersOfBigMachines(t *testing.T) {
+	if os.Getenv("EXECD_TEST_SOAK") == "" {
+		t.Skip("takes a minute: set EXECD_TEST_SOAK=1")
+	}
+	var all []machine
+	for name, m := range models {
+		if m.sockets*m.perSocket()*m.threads <= 400 { // it takes minutes for more
+			all = append(all, m.machine(name))
+		}
+	}
+	compareWithOriginal(t, all)
+}
+
+func compareWithOriginal(t *testing.T, all []machine) {
+	t.Helper()
 	const loadcheck = "/usr/lib/gridengine/loadcheck" // Debian's
 	if _, err := os.Stat(loadcheck); err != nil {
 		if strings.Contains(","+os.Getenv("EXECD_TEST_REQUIRE")+",", ",gridengine,") {
@@ -20,7 +40,7 @@ func TestNumbersAreThoseOfTheOriginal(t *testing.T) {
 		}
 		t.Skip("needs loadcheck of Grid Engine")
 	}
-	for _, m := range machines(t) {
+	for _, m := range all {
 		top, err := Read(m.read, m.allowed)
 		if err != nil {
 			t.Fatal(err)

@@ -95,26 +95,34 @@ func (t Topology) CPUs(pairs []Pair) CPUSet {
 
 // Mems returns the memory nodes that are local to the given cores. The empty
 // set says that nothing is known and memory should be left alone.
-func (t Topology) Mems(pairs []Pair) CPUSet {
-	var s CPUSet
-	for _, p := range pairs {
-		core, ok := t.Core(p)
-		if !ok {
-			continue
-		}
-		known := false
-		for _, n := range t.Nodes {
-			if n.ID == core.Node {
-				s, known = s.Union(n.Mems), true
-			}
-		}
-		if !known {
-			// Half the nodes would be worse than none: the job's memory would
-			// be kept away from this core.
-			return CPUSet{}
+func (t Topology) Mems(pairs []Pair) CPUSet { return t.MemsOf(t.CPUs(pairs)) }
+
+// MemsOf is Mems for processors, which need not be whole cores. Processors that
+// are not usable add nothing.
+func (t Topology) MemsOf(cpus CPUSet) CPUSet {
+	var mems, known CPUSet
+	for _, n := range t.Nodes {
+		if !n.CPUs.Intersect(cpus).IsEmpty() {
+			mems, known = mems.Union(n.Mems), known.Union(n.CPUs)
 		}
 	}
-	return s
+	if !cpus.Intersect(t.Usable()).SubsetOf(known) {
+		// Half the nodes would be worse than none: the job's memory would be
+		// kept away from a processor.
+		return CPUSet{}
+	}
+	return mems
+}
+
+// With returns the cores that have one of the processors.
+func (t Topology) With(cpus CPUSet) []Pair {
+	var pairs []Pair
+	for _, p := range t.Pairs() {
+		if core, _ := t.Core(p); !core.CPUs.Intersect(cpus).IsEmpty() {
+			pairs = append(pairs, p)
+		}
+	}
+	return pairs
 }
 
 // Shape returns the topology string of the host, with nothing in use.

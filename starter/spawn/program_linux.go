@@ -184,6 +184,18 @@ func (p *Program) Write(fd int, text, what string) {
 	p.add(StageSetup, what, sys(unix.SYS_WRITE, uintptr(fd), p.str(text), uintptr(len(text))))
 }
 
+// Affinity restricts the child to the processors whose bits are set. Where that may
+// not be had it is no failure: it is a wish.
+func (p *Program) Affinity(mask []uint64) {
+	if len(mask) == 0 {
+		return
+	}
+	at := p.hold(unsafe.Pointer(unsafe.SliceData(mask)))
+	c := sys(unix.SYS_SCHED_SETAFFINITY, 0, uintptr(len(mask))*unsafe.Sizeof(mask[0]), at)
+	c.tolerate = anyErrno
+	p.add(StageSetup, "sched_setaffinity", c)
+}
+
 // Rlimit sets a resource limit.
 func (p *Program) Rlimit(resource int, soft, hard uint64, name string) {
 	r := p.hold(unsafe.Pointer(&unix.Rlimit{Cur: soft, Max: hard}))

@@ -2,6 +2,7 @@ package spawn
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -260,5 +261,34 @@ func BenchmarkStart(b *testing.B) {
 		}
 		_, _ = syscall.Wait4(c.PID, nil, 0, nil)
 		_ = c.Failed()
+	}
+}
+
+func TestAffinity(t *testing.T) {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		t.Fatal(err)
+	}
+	last := -1
+	for cpu := range 1024 {
+		if set.IsSet(cpu) {
+			last = cpu
+		}
+	}
+	before := shell(t, t.TempDir()+"/out", "grep Cpus_allowed_list /proc/self/status", nil)
+	for sentence, c := range map[string]struct {
+		mask []uint64
+		want string
+	}{
+		"one processor":                      {append(make([]uint64, last/64), 1<<(last%64)), fmt.Sprintf("Cpus_allowed_list:\t%d\n", last)},
+		"none":                               {nil, before},
+		"one that the machine does not have": {append(make([]uint64, 900), 1), before},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			got := shell(t, t.TempDir()+"/out", "grep Cpus_allowed_list /proc/self/status", func(p *Program) { p.Affinity(c.mask) })
+			if got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
 	}
 }

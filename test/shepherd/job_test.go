@@ -49,9 +49,10 @@ type testJob struct {
 	group             *group.Paths // nil without
 	stdin, stdout     *os.File     // /dev/null unless set
 
-	cmd   *exec.Cmd
-	ended chan struct{}
-	code  int
+	change func(cmd *exec.Cmd) // how the shepherd is started
+	cmd    *exec.Cmd
+	ended  chan struct{}
+	code   int
 }
 
 // newJob makes a job that runs script, as a script of the shell's in unix_behavior.
@@ -184,6 +185,9 @@ func (j *testJob) start() {
 	j.cmd.Dir = j.active
 	j.cmd.Env = append([]string{"GOMAXPROCS=1", "PATH=/usr/bin:/bin"}, j.environ...)
 	j.cmd.ExtraFiles = j.extraFiles
+	if j.change != nil {
+		j.change(j.cmd)
+	}
 	// Not a buffer: a job that inherits the stream would keep Wait from ending.
 	stderr, err := os.Create(j.top + "/stderr")
 	j.check(err)

@@ -99,7 +99,7 @@ func prepare() (done func(), err error) {
 	}
 	// A shell, a command, an interpreter and a starter method, told apart by
 	// their names alone.
-	for _, name := range []string{"testshell", "command", "interpreter", "starter", "launch", "counter", "handler"} {
+	for _, name := range []string{"testshell", "command", "interpreter", "starter", "launch", "refuse", "counter", "handler"} {
 		if err := os.Link(dir+"/bin/probe", dir+"/bin/"+name); err != nil {
 			return done, err
 		}

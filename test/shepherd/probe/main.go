@@ -4,6 +4,7 @@
 // what it does beyond printing follows from the name of its file:
 //
 //	launch   starts a shepherd the way a real sge_execd does
+//	refuse   starts a program for which no limit can be set
 //	counter  tells of each signal that it is sent
 //	handler  answers each SIGUSR1 by running a program
 //	other    prints and exits
@@ -58,6 +59,8 @@ func main() {
 		switch filepath.Base(exe) {
 		case "launch":
 			err = launch(os.Args[1:])
+		case "refuse":
+			err = refuse(os.Args[1:])
 		case "counter":
 			err = count(os.Args[1:])
 		case "handler":
@@ -234,4 +237,39 @@ func handle(args []string) error {
 		_, _ = out.WriteString(line)
 	}
 	return nil
+}
+
+// refuse becomes the program that its arguments name, and has the kernel refuse
+// with EPERM each prlimit(2) that sets something, as the seccomp filter of a
+// container may.
+func refuse(args []string) error {
+	if len(args) < 2 {
+		return errors.New("usage: refuse PROGRAM ARGV0 [ARGUMENT...]")
+	}
+	const newLimit = 16 + 2*8 // the third argument in struct seccomp_data
+	load := func(at uint32) unix.SockFilter {
+		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
+	}
+	equal := func(k uint32, yes, no uint8) unix.SockFilter {
+		return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: k, Jt: yes, Jf: no}
+	}
+	filter := []unix.SockFilter{
+		load(0),
+		equal(unix.SYS_PRLIMIT64, 0, 4), // another call is allowed
+		load(newLimit),
+		equal(0, 0, 3),
+		load(newLimit + 4),
+		equal(0, 0, 1),
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)},
+	}
+	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	runtime.LockOSThread()
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return os.NewSyscallError("prctl", err)
+	}
+	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&program))); errno != 0 {
+		return os.NewSyscallError("seccomp", errno)
+	}
+	return syscall.Exec(args[0], args[1:], os.Environ())
 }

@@ -1,0 +1,110 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/qconf"
+	"github.com/execd-project/execd/specifier"
+	"github.com/execd-project/execd/submit"
+)
+
+// limits merges those of the queue with what the job asks for: the lower value
+// counts (queue_conf(5), RESOURCE LIMITS). What is requested of a complex that is
+// "consumable JOB" is for the whole job, whatever its slots (complex(5)); what such
+// a complex takes for the default is used up by a job that does not request it, and
+// limits nothing.
+func (o *Order) limits() job.Limits {
+	l := o.Queue.Limits
+	for r, v := range o.Config.ExecdParams.Limits {
+		switch job.Resource(r) {
+		case job.Descriptors, job.MaxProc, job.MemoryLocked, job.Locks:
+			l[r] = v
+		}
+	}
+	requests, _ := o.limitRequests() // Resolve has looked at the error
+	for _, want := range requests {
+		merge(&l[want.Resource], want)
+	}
+	// The supervisor's clock is of 64 bits in nanoseconds: nobody waits that long.
+	const forever = uint64(math.MaxInt64 / time.Second)
+	for _, v := range []*uint64{&l[job.RT].Soft, &l[job.RT].Hard} {
+		if *v >= forever {
+			*v = specifier.Infinity
+		}
+	}
+	return l
+}
+
+// merge lowers a limit to what is requested. The queue's value is for each slot;
+// it is no less than the request, or checkLimits has refused that.
+func merge(l *job.Limit, want limitRequest) {
+	value, perJob := &l.Soft, &l.SoftPerJob
+	if want.Hard {
+		value, perJob = &l.Hard, &l.HardPerJob
+	}
+	*value = min(*value, want.Value)
+	*perJob = want.perJob
+}
+
+// limitRequest is a request for a limit, of one slot or of the whole job.
+type limitRequest struct {
+	submit.LimitRequest
+	perJob bool
+}
+
+// limitRequests are the hard requests for limits, by their names and by the
+// shortcuts that the complexes have for them.
+func (o *Order) limitRequests() ([]limitRequest, error) {
+	var list []limitRequest
+	var errs []error
+	for _, r := range o.Request.LimitRequests() {
+		name := "s_"
+		if r.Hard {
+			name = "h_"
+		}
+		x, _ := o.Complexes.Find(name + r.Resource.String())
+		list = append(list, limitRequest{r, x.Consumable == qconf.ConsumableJob})
+	}
+	for _, r := range o.Request.OtherRequests() {
+		x, ok := o.Complexes.Find(r.Name)
+		if !ok || r.Soft || x.Name == r.Name {
+			continue
+		}
+		resource, hard, ok := job.ResourceNamed(x.Name)
+		if !ok || resource > job.Vmem { // those of execd_params cannot be requested
+			continue
+		}
+		value, err := resource.Parse(r.Value)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("-l %s, which is %s: %w", r, x.Name, err))
+			continue
+		}
+		list = append(list, limitRequest{submit.LimitRequest{Resource: resource, Hard: hard, Value: value}, x.Consumable == qconf.ConsumableJob})
+	}
+	return list, errors.Join(errs...)
+}
+
+// checkLimits refuses requests for more than the queue gives. A master would
+// let such a job wait for another queue; run here, it would be ended at a limit
+// below the one that its user counts on. A request for the whole job is compared
+// with what the queue has for a slot, as the master does.
+func (o *Order) checkLimits() error {
+	requests, err := o.limitRequests()
+	errs := []error{err}
+	for _, want := range requests {
+		name, given := "s_", o.Queue.Limits[want.Resource].Soft
+		if want.Hard {
+			name, given = "h_", o.Queue.Limits[want.Resource].Hard
+		}
+		if want.Value > given {
+			name += want.Resource.String()
+			errs = append(errs, fmt.Errorf("-l %s=%s: queue %s gives its jobs at most %s=%s",
+				name, want.Resource.Format(want.Value), o.Queue.Queue, name, want.Resource.Format(given)))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,44 @@
+package binding
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/execd-project/execd/limits/topology"
+)
+
+// Processors reads the processors of a queue (queue_conf(5)): the operating
+// system's numbers and ranges of them, as in "1-4,8,10". "" and UNDEFINED, which
+// mean that jobs may use all of them, give the empty set.
+func Processors(text string) (topology.CPUSet, error) {
+	if text == "" || strings.EqualFold(text, "UNDEFINED") {
+		return topology.CPUSet{}, nil
+	}
+	cpus, err := topology.ParseList(text)
+	if err != nil {
+		return topology.CPUSet{}, errors.New("cannot read processors " + strconv.Quote(text) + ": " + err.Error())
+	}
+	return cpus, nil
+}
+
+// Affinity is what a job is restricted to, be it by sched_setaffinity(2) or by a
+// cpuset. The zero value is no restriction.
+type Affinity struct {
+	CPUs topology.CPUSet
+	// Mems are the memory nodes of CPUs; empty where nothing is known and
+	// memory is to be left alone.
+	Mems topology.CPUSet
+}
+
+// Affinity returns what a job with this binding is restricted to in a queue that
+// has these processors (empty for all): its own cores, or else, where it has none
+// or the job binds itself, the processors of the queue. Where none of these can
+// be used on the host, there is no restriction.
+func (b Binding) Affinity(t topology.Topology, queue topology.CPUSet) Affinity {
+	if b.Binds() {
+		return Affinity{b.CPUs, b.Mems}
+	}
+	cpus := queue.Intersect(t.Usable())
+	return Affinity{cpus, t.MemsOf(cpus)}
+}

@@ -1,0 +1,139 @@
+package qconf
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// The files below testdata/complexes were printed by qconf of Grid Engine 8.1.9.
+func TestComplexesThatQconfPrintedArePrintedAgain(t *testing.T) {
+	for _, name := range []string{"template", "consumable"} {
+		data, err := os.ReadFile("testdata/complexes/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := ParseComplexes(name, data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(data), c.Format()); diff != "" {
+			t.Errorf("%s (-qconf +printed)\n%s", name, diff)
+		}
+		want := Complex{"h_vmem", "h_vmem", ComplexMemory, "<=", RequestableYes, ConsumableNo, "0", 0}
+		if name == "consumable" {
+			want.Shortcut, want.Consumable, want.Default = "hv", ConsumableJob, "512M"
+			got, ok := c.Find("hv")
+			if !ok {
+				t.Error("no hv")
+			}
+			same(t, "by its shortcut", want, got)
+			if x, _ := c.Find("h_cpu"); x.Urgency != 0.5 || x.Consumable != ConsumableYes {
+				t.Errorf("h_cpu is %+v", x)
+			}
+		}
+		got, ok := c.Find("h_vmem")
+		if !ok {
+			t.Error("no h_vmem")
+		}
+		same(t, "by its name", want, got)
+		if _, ok := c.Find("nosuch"); ok {
+			t.Error("there is nosuch")
+		}
+	}
+	if _, ok := (*Complexes)(nil).Find("h_vmem"); ok {
+		t.Error("there is something in nothing")
+	}
+}
+
+func TestComplexesInOtherWords(t *testing.T) {
+	c, err := ParseComplexes("c", []byte("# a comment\nx x memory <= y j 1.5G -2\n\ny yy BOOL excl f \\\n y FALSE 1e3\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, _ := c.Find("x")
+	same(t, "x", Complex{"x", "x", ComplexMemory, "<=", RequestableYes, ConsumableJob, "1.5G", -2}, x)
+	y, _ := c.Find("yy")
+	same(t, "y", Complex{"y", "yy", ComplexBool, "EXCL", RequestableForced, ConsumableYes, "FALSE", 1000}, y)
+}
+
+func TestComplexesThatAreRefused(t *testing.T) {
+	for line, want := range map[string]string{
+		"a a INT <= YES NO 0":             "a: has 7 columns, expected 8: name, shortcut, type, relop, requestable, consumable, default, urgency",
+		"a a INT <= YES NO 0 0 0":         "a: has 9 columns, expected 8: name, shortcut, type, relop, requestable, consumable, default, urgency",
+		"a a NUMBER <= YES NO 0 0":        `a: type: "NUMBER" is unknown, expected one of INT, DOUBLE, TIME, MEMORY, BOOL, STRING, CSTRING, RESTRING, HOST`,
+		"a a INT =< YES NO 0 0":           `a: relop: "=<" is unknown, expected one of ==, !=, >=, >, <=, <, EXCL`,
+		"a a INT <= maybe NO 0 0":         `a: requestable: "maybe" is unknown, expected one of YES, NO, FORCED`,
+		"a a INT <= YES SLOT 0 0":         `a: consumable: "SLOT" is unknown, expected one of YES, NO, JOB`,
+		"a a STRING == YES JOB NONE 0":    "a: consumable: JOB is not possible for the type STRING",
+		"a a BOOL == YES YES 0 0":         "a: consumable: YES is not possible for the type BOOL",
+		"a a MEMORY <= YES YES lots 0":    `a: default: "lots" is no size, expected a number with an optional letter of k K m M g G t T, or INFINITY`,
+		"a a TIME <= YES YES 1:2 0":       `a: default: "1:2" has 2 parts, expected hours:minutes:seconds (1:2:0 or 0:1:2)`,
+		"a a INT <= YES YES one 0":        `a: default: "one" is no number`,
+		"a a INT <= YES YES 0 urgent":     `a: urgency: "urgent" is no number`,
+		"a a INT <= YES YES 0 Inf":        `a: urgency: "Inf" is no number`,
+		"b a INT <= YES YES 0 0":          `b: "a" means a already`,
+		"a b INT <= YES YES 0 0":          `a: "a" means a already`,
+		"h_vmem h_vmem MEMORY <= YES JOB": "h_vmem: has 6 columns, expected 8: name, shortcut, type, relop, requestable, consumable, default, urgency",
+	} {
+		t.Run(line, func(t *testing.T) {
+			before := ""
+			at := "c:1: "
+			if strings.Contains(want, "already") {
+				before, at = "a a INT <= YES NO 0 0\n", "c:2: "
+			}
+			_, err := ParseComplexes("c", []byte(before+line+"\n"))
+			refused(t, err, at+want)
+		})
+	}
+}
+
+func TestComplexesReadBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var b strings.Builder
+		blank := func() string { return anyBlank.Draw(t, "blank") }
+		for i := range rapid.IntRange(0, 20).Draw(t, "elements") {
+			n := string(rune('a'+i)) + rapid.StringMatching(`[a-z0-9_]{0,30}`).Draw(t, "name")
+			kind := rapid.SampledFrom([]string{"INT", "int", "DOUBLE", "TIME", "MEMORY"}).Draw(t, "type")
+			b.WriteString(n + blank() + n + "." + blank() + kind + blank() + "<=" + blank() +
+				rapid.SampledFrom([]string{"YES", "y", "no", "F", "forced"}).Draw(t, "requestable") + blank() +
+				rapid.SampledFrom([]string{"YES", "y", "no", "N", "job", "J"}).Draw(t, "consumable") + blank() +
+				rapid.SampledFrom([]string{"0", "1", "77"}).Draw(t, "default") + blank() +
+				rapid.StringMatching(`-?[0-9]{1,9}(\.[0-9]{1,9})?`).Draw(t, "urgency") + "\n")
+		}
+		checkComplexes(t, b.String())
+	})
+}
+
+func checkComplexes(t interface{ Errorf(string, ...any) }, text string) {
+	c, err := ParseComplexes("c", []byte(text))
+	if err != nil {
+		t.Errorf("%q: %v", text, err)
+		return
+	}
+	again, err := ParseComplexes("c", []byte(c.Format()))
+	if err != nil {
+		t.Errorf("%q is printed as %q, which is not read: %v", text, c.Format(), err)
+		return
+	}
+	if diff := cmp.Diff(c.list, again.list); diff != "" || c.Format() != again.Format() {
+		t.Errorf("%q is not the same\n%s", text, diff)
+	}
+}
+
+func FuzzComplexes(f *testing.F) {
+	data, err := os.ReadFile("testdata/complexes/consumable")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(string(data))
+	f.Add("a b INT <= y j 0 0 \\\n\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		if _, err := ParseComplexes("c", []byte(text)); err == nil {
+			checkComplexes(t, text)
+		}
+	})
+}
