@@ -85,7 +85,7 @@ var machines = map[string]machine{
 		steps: []step{
 			{pkg: "limits/cgroup", skip: pureOfCgroup},
 			{pkg: "limits/cgroup", user: alice, skip: pureOfCgroup + "|^TestDeniedDevice$|^TestDelegatedSubtree$"},
-			{pkg: "starter/spawn"},
+			{pkg: "starter/spawn", skip: "^TestManyStartsUnderLoad$"},
 			{pkg: "cmd/execd", programs: true, run: executables},
 		},
 	},
