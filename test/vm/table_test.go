@@ -39,6 +39,9 @@ const (
 // executables are some tests of cmd/execd: enough to see that jobs run.
 const executables = "^TestScripts$/./^plain$|^Test(JobAgainstItsShepherd|PlantedTmpdir|GroupIDOfAStranger)$"
 
+// cores are the tests that need two sockets.
+const cores = "^Test(CoresOf|ProcessorsOfAQueueOnTwoSockets|AffinityInAGroup)"
+
 // machines are the guests that make test-vm starts, by the name of the subtest.
 //
 // To have a test run in a guest, add a step to one that is there: a boot takes
@@ -48,20 +51,21 @@ const executables = "^TestScripts$/./^plain$|^Test(JobAgainstItsShepherd|Planted
 // ten times as long; a machine for make soak is an own one.
 var machines = map[string]machine{
 	"v2": {
-		// The jobs that are to exceed their limits run at the same time.
-		Machine: guest.Machine{Sockets: 2, Cores: 2, Threads: 2, Nodes: 2, Memory: 2048, Timeout: patience},
+		Machine: guest.Machine{Sockets: 2, Cores: 2, Threads: 2, Nodes: 2, Timeout: patience},
 		steps: []step{
 			{pkg: "limits/cgroup", skip: pureOfCgroup},
 			{pkg: "limits/group", skip: pureOfGroup + "|/with_v1_alone"},
 			{pkg: "limits/topology", run: "^TestThisMachineCanBeRead$"},
-			{pkg: "test/shepherd", programs: true, run: "^TestWholeJobLimits$/with_a_group$"},
+			{pkg: "agent/launch", run: "Core|ProcessorsOfAQueue"},
+			{pkg: "cmd/execd", programs: true, run: cores},
 		},
 	},
 	"v1": {
-		Machine: guest.Machine{Cores: 2, Cgroup: guest.V1, Timeout: patience},
+		Machine: guest.Machine{Sockets: 2, Cores: 2, Threads: 2, Nodes: 2, Cgroup: guest.V1, Timeout: patience},
 		steps: []step{
 			{pkg: "limits/cgroup", skip: pureOfCgroup + "|^TestDelegatedSubtree$"},
 			{pkg: "limits/group", skip: pureOfGroup + "|^TestEmptiedIsAnEvent$|/with_v1_alone"},
+			{pkg: "cmd/execd", programs: true, run: cores},
 		},
 	},
 	// Limits of memory and swap space together, where there is some.
@@ -87,6 +91,10 @@ var machines = map[string]machine{
 			{pkg: "limits/cgroup", user: alice, skip: pureOfCgroup + "|^TestDeniedDevice$|^TestDelegatedSubtree$"},
 			{pkg: "starter/spawn", skip: "^TestManyStartsUnderLoad$"},
 			{pkg: "cmd/execd", programs: true, run: executables},
+			{pkg: "agent/scope"},
+			// Two processors: with more than the host has, the clocks of the guest's
+			// processes stand still for seconds.
+			{pkg: "test/shepherd", programs: true, run: "^TestWholeJobLimits$/with_a_group$"},
 		},
 	},
 	"systemd-all": {
