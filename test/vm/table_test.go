@@ -89,6 +89,7 @@ var machines = map[string]machine{
 		steps: []step{
 			{pkg: "limits/cgroup", skip: pureOfCgroup},
 			{pkg: "limits/cgroup", user: alice, skip: pureOfCgroup + "|^TestDeniedDevice$|^TestDelegatedSubtree$"},
+			{pkg: "agent/scope", skip: "^TestWithoutSystemd"},
 			{pkg: "starter/spawn", skip: "^TestManyStartsUnderLoad$"},
 			{pkg: "cmd/execd", programs: true, run: executables},
 			{pkg: "agent/scope"},
