@@ -92,7 +92,6 @@ var machines = map[string]machine{
 			{pkg: "agent/scope", skip: "^TestWithoutSystemd"},
 			{pkg: "starter/spawn", skip: "^TestManyStartsUnderLoad$"},
 			{pkg: "cmd/execd", programs: true, run: executables},
-			{pkg: "agent/scope"},
 			// Two processors: with more than the host has, the clocks of the guest's
 			// processes stand still for seconds.
 			{pkg: "test/shepherd", programs: true, run: "^TestWholeJobLimits$/with_a_group$"},
