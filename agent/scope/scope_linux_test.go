@@ -189,13 +189,13 @@ func TestManyComeAndGo(t *testing.T) {
 	testenv.Require(t, testenv.Root, testenv.Systemd)
 	var wg sync.WaitGroup
 	errs := make(chan error, 1000)
-	rounds := 15
+	times := 15
 	if testing.Short() {
-		rounds = 3
+		times = 4
 	}
 	for range 4 {
 		wg.Go(func() {
-			for range rounds {
+			for range times {
 				s, err := Open()
 				if err != nil {
 					errs <- err

@@ -391,8 +391,7 @@ func TestAlarm(t *testing.T) {
 			g := open(t, m, w, cgroup.Limits{Counted: true})
 			const size, early = 50, 20 << 20
 			if err := g.Alarm(early); err != nil {
-				var none *group.NotSupportedError
-				if errors.As(err, &none) {
+				if _, ok := errors.AsType[*group.NotSupportedError](err); ok {
 					t.Skip(err)
 				}
 				t.Fatal(err)

@@ -52,8 +52,9 @@ func testMain(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 2
 	}
-	// Most of a test's time is waiting for the job.
-	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+	// Most of a test's time is waiting for the job. It is not where the machine is
+	// emulated.
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue && !testing.Short() {
 		_ = f.Value.Set("12")
 	}
 	defer closeGroups()

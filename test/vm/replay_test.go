@@ -18,6 +18,10 @@ type outcome struct {
 	children []*outcome
 }
 
+// slow are the seconds above which a test says how long it took: what it takes here,
+// where it is only told again, is nothing.
+const slow = 10
+
 // replay makes subtests of what the tests of one package have printed, as go test
 // -json would have reported them, so that each counts here.
 func replay(t *testing.T, printed []byte, status int) {
@@ -63,7 +67,10 @@ func collect(events []byte) (*outcome, error) {
 	all := &outcome{}
 	known := map[string]*outcome{}
 	for line := range bytes.Lines(events) {
-		var e struct{ Action, Test, Output, Key, Value string }
+		var e struct {
+			Action, Test, Output, Key, Value string
+			Elapsed                          float64
+		}
 		if err := json.Unmarshal(line, &e); err != nil {
 			return nil, fmt.Errorf("cannot read the results: %w: %q", err, line)
 		}
@@ -96,6 +103,9 @@ func collect(events []byte) (*outcome, error) {
 			o.attrs = append(o.attrs, [2]string{e.Key, e.Value})
 		case "pass", "fail", "skip":
 			o.action = e.Action
+			if e.Elapsed > slow {
+				o.attrs = append(o.attrs, [2]string{"took", fmt.Sprintf("%.0f s", e.Elapsed)})
+			}
 		}
 	}
 	return all, nil

@@ -39,8 +39,15 @@ const (
 // executables are some tests of cmd/execd: enough to see that jobs run.
 const executables = "^TestScripts$/./^plain$|^Test(JobAgainstItsShepherd|PlantedTmpdir|GroupIDOfAStranger)$"
 
-// groupsOfJobs are the tests of cmd/execd about the control groups of jobs.
-const groupsOfJobs = "^Test(JobsAreInAGroup|TasksHaveGroups.*|NothingIsLeftWhenAllAreKilled|DeniedDevices|Doctor|JobsOutliveRestart)$"
+// groupsOfJobs are the tests of agent/launch, and of cmd/execd, about the control
+// groups of jobs.
+const (
+	groupsOfJobs    = "Group|Left|Limits|Devices|Told"
+	groupsInCommand = "^Test(JobsAreInAGroup|TasksHaveGroups.*|NothingIsLeftWhenAllAreKilled|DeniedDevices|Doctor|JobsOutliveRestart)$"
+)
+
+// cores are the tests that need two sockets.
+const cores = "^Test(CoresOf|ProcessorsOfAQueueOnTwoSockets|AffinityInAGroup)"
 
 // machines are the guests that make test-vm starts, by the name of the subtest.
 //
@@ -51,22 +58,22 @@ const groupsOfJobs = "^Test(JobsAreInAGroup|TasksHaveGroups.*|NothingIsLeftWhenA
 // ten times as long; a machine for make soak is an own one.
 var machines = map[string]machine{
 	"v2": {
-		// The jobs that are to exceed their limits run at the same time.
-		Machine: guest.Machine{Sockets: 2, Cores: 2, Threads: 2, Nodes: 2, Memory: 2048, Timeout: patience},
+		Machine: guest.Machine{Sockets: 2, Cores: 2, Threads: 2, Nodes: 2, Timeout: patience},
 		steps: []step{
 			{pkg: "limits/cgroup", skip: pureOfCgroup},
 			{pkg: "limits/group", skip: pureOfGroup + "|/with_v1_alone"},
 			{pkg: "limits/topology", run: "^TestThisMachineCanBeRead$"},
-			{pkg: "agent/launch", run: "Group|Left|Limits|Devices|Told|Cores"},
-			{pkg: "test/shepherd", programs: true, run: "^TestWholeJobLimits$/with_a_group$"},
+			{pkg: "agent/launch", run: "Core|ProcessorsOfAQueue|" + groupsOfJobs},
+			{pkg: "cmd/execd", programs: true, run: cores},
 		},
 	},
 	"v1": {
-		Machine: guest.Machine{Cores: 2, Cgroup: guest.V1, Timeout: patience},
+		Machine: guest.Machine{Sockets: 2, Cores: 2, Threads: 2, Nodes: 2, Cgroup: guest.V1, Timeout: patience},
 		steps: []step{
 			{pkg: "limits/cgroup", skip: pureOfCgroup + "|^TestDelegatedSubtree$"},
 			{pkg: "limits/group", skip: pureOfGroup + "|^TestEmptiedIsAnEvent$|/with_v1_alone"},
-			{pkg: "agent/launch", run: "Group|Left|Limits|Devices|Told|Cores"},
+			{pkg: "agent/launch", run: groupsOfJobs},
+			{pkg: "cmd/execd", programs: true, run: cores},
 		},
 	},
 	// Limits of memory and swap space together, where there is some.
@@ -90,10 +97,13 @@ var machines = map[string]machine{
 		steps: []step{
 			{pkg: "limits/cgroup", skip: pureOfCgroup},
 			{pkg: "limits/cgroup", user: alice, skip: pureOfCgroup + "|^TestDeniedDevice$|^TestDelegatedSubtree$"},
-			{pkg: "starter/spawn"},
-			{pkg: "agent/scope"},
-			{pkg: "agent/launch", run: "Group|Left|Limits|Devices|Told|Cores"},
-			{pkg: "cmd/execd", programs: true, run: executables + "|" + groupsOfJobs},
+			{pkg: "agent/scope", skip: "^TestWithoutSystemd"},
+			{pkg: "starter/spawn", skip: "^TestManyStartsUnderLoad$"},
+			{pkg: "agent/launch", run: groupsOfJobs},
+			{pkg: "cmd/execd", programs: true, run: executables + "|" + groupsInCommand},
+			// Two processors: with more than the host has, the clocks of the guest's
+			// processes stand still for seconds.
+			{pkg: "test/shepherd", programs: true, run: "^TestWholeJobLimits$/with_a_group$"},
 		},
 	},
 	"systemd-all": {

@@ -91,13 +91,16 @@ func boot(t *testing.T, b *builder, m machine) {
 			if i > len(results) {
 				t.Skip("the guest has ended before")
 			}
+			if i < len(results) {
+				t.Attr("took", fmt.Sprintf("%.1f s", results[i].Elapsed.Seconds()))
+			}
 			replay(t, outputs[i].Bytes(), status)
 		})
 	}
 	if err != nil {
 		t.Error(err)
 	}
-	t.Attr("took", fmt.Sprintf("%.1f s, the tests %.1f s of them", all.Seconds(), inside.Seconds()))
+	t.Attr("took", fmt.Sprintf("%.1f s, the tests %.1f s of it", all.Seconds(), inside.Seconds()))
 }
 
 // environment says what may not be missing in a guest.
