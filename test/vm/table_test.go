@@ -39,6 +39,13 @@ const (
 // executables are some tests of cmd/execd: enough to see that jobs run.
 const executables = "^TestScripts$/./^plain$|^Test(JobAgainstItsShepherd|PlantedTmpdir|GroupIDOfAStranger)$"
 
+// groupsOfJobs are the tests of agent/launch, and of cmd/execd, about the control
+// groups of jobs.
+const (
+	groupsOfJobs    = "Group|Left|Limits|Devices|Told"
+	groupsInCommand = "^Test(JobsAreInAGroup|TasksHaveGroups.*|NothingIsLeftWhenAllAreKilled|DeniedDevices|Doctor|JobsOutliveRestart)$"
+)
+
 // cores are the tests that need two sockets.
 const cores = "^Test(CoresOf|ProcessorsOfAQueueOnTwoSockets|AffinityInAGroup)"
 
@@ -56,7 +63,7 @@ var machines = map[string]machine{
 			{pkg: "limits/cgroup", skip: pureOfCgroup},
 			{pkg: "limits/group", skip: pureOfGroup + "|/with_v1_alone"},
 			{pkg: "limits/topology", run: "^TestThisMachineCanBeRead$"},
-			{pkg: "agent/launch", run: "Core|ProcessorsOfAQueue"},
+			{pkg: "agent/launch", run: "Core|ProcessorsOfAQueue|" + groupsOfJobs},
 			{pkg: "cmd/execd", programs: true, run: cores},
 		},
 	},
@@ -65,6 +72,7 @@ var machines = map[string]machine{
 		steps: []step{
 			{pkg: "limits/cgroup", skip: pureOfCgroup + "|^TestDelegatedSubtree$"},
 			{pkg: "limits/group", skip: pureOfGroup + "|^TestEmptiedIsAnEvent$|/with_v1_alone"},
+			{pkg: "agent/launch", run: groupsOfJobs},
 			{pkg: "cmd/execd", programs: true, run: cores},
 		},
 	},
@@ -91,7 +99,8 @@ var machines = map[string]machine{
 			{pkg: "limits/cgroup", user: alice, skip: pureOfCgroup + "|^TestDeniedDevice$|^TestDelegatedSubtree$"},
 			{pkg: "agent/scope", skip: "^TestWithoutSystemd"},
 			{pkg: "starter/spawn", skip: "^TestManyStartsUnderLoad$"},
-			{pkg: "cmd/execd", programs: true, run: executables},
+			{pkg: "agent/launch", run: groupsOfJobs},
+			{pkg: "cmd/execd", programs: true, run: executables + "|" + groupsInCommand},
 			// Two processors: with more than the host has, the clocks of the guest's
 			// processes stand still for seconds.
 			{pkg: "test/shepherd", programs: true, run: "^TestWholeJobLimits$/with_a_group$"},
