@@ -362,11 +362,11 @@ func TestLimitThroughTerminateMethod(t *testing.T) {
 		},
 		"by a signal that the job ignores": {
 			fmt.Sprintf(burn, ":"), func(d *job.Description) {
-				d.TerminateMethod, d.LimitGrace = "SIGUSR1", 200*time.Millisecond
+				d.TerminateMethod, d.LimitGrace = "SIGUSR1", 3*time.Second
 			}, 137, 1,
 		},
 		"after a notification": {
-			fmt.Sprintf(burn, ":"), func(d *job.Description) { d.Notify = 200 * time.Millisecond }, 137, 1,
+			fmt.Sprintf(burn, ":"), func(d *job.Description) { d.Notify = 3 * time.Second }, 137, 1,
 		},
 	} {
 		for by, m := range allMeans {
