@@ -192,14 +192,20 @@ func TestNothingIsLeftWhenAllAreKilled(t *testing.T) {
 	// execd first: it would clean up.
 	l.signal(unix.SIGKILL)
 	_ = l.cmd.Wait()
-	if err := unix.Kill(shepherd, unix.SIGKILL); err != nil {
-		t.Fatal(err)
+	supervisor, err := unix.PidfdOpen(shepherd, 0)
+	if err != nil {
+		t.Fatal(shepherd, err)
 	}
-	poll := func(timeout time.Duration) bool {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(timeout.Milliseconds()))
+	defer unix.Close(supervisor)
+	ended := func(fd int, within time.Duration) bool {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(within.Milliseconds()))
 		return err == nil && n == 1
 	}
-	if poll(0) {
+	// It holds the lock of the job's directory until it is gone.
+	if err := unix.PidfdSendSignal(supervisor, unix.SIGKILL, nil, 0); err != nil || !ended(supervisor, patience) {
+		t.Fatalf("the supervisor does not end: %v", err)
+	}
+	if ended(fd, 0) {
 		t.Error("the process of the job has ended by itself: nothing is tested")
 	}
 	start := time.Now()
@@ -207,7 +213,7 @@ func TestNothingIsLeftWhenAllAreKilled(t *testing.T) {
 	if !strings.Contains(r.stderr, "cleaned up behind an execd run that was killed: job 1 (job) ") {
 		t.Errorf("%s", r.stderr)
 	}
-	if !poll(0) {
+	if !ended(fd, 0) {
 		t.Error("a process of the job is left")
 	}
 	t.Attr("swept_within", time.Since(start).String())
