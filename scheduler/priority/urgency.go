@@ -1,0 +1,120 @@
+package priority
+
+import "math"
+
+// SlotsUrgency is the urgency of the complex "slots" in a new cluster. Each job
+// requests it implicitly, with the amount 1 (complex(5), urgency; the default
+// complexes).
+const SlotsUrgency = 1000
+
+// Request is a hard request of a job as the urgency sees it (sge_priority(5), hrr;
+// complex(5), urgency). The caller adds the implicit one for "slots". Soft
+// requests and the defaults of consumables, which the job did not ask for, do not
+// count.
+type Request struct {
+	Urgency float64 // of the complex; may be negative
+	// Amount is what is requested for each slot: bytes for MEMORY, seconds for
+	// TIME, 1 and 0 for BOOL. Consumables of the kind JOB are no exception.
+	Amount float64
+	// Text is set for STRING, CSTRING, RESTRING and HOST: such a request counts
+	// once, whatever it asks for and however many slots the job has.
+	Text bool
+}
+
+// Slots is a part of a range of slots as in -pe (qsub(1)). Max is at least Min;
+// Unbounded stands for a range that is open at its end.
+type Slots struct{ Min, Max int }
+
+// Unbounded is the Max of a range of slots without an end.
+const Unbounded = math.MaxInt
+
+// Rule is how a parallel environment assesses a range of slots (sge_pe(5),
+// urgency_slots).
+type Rule int
+
+// The rules of urgency_slots of sge_pe(5).
+const (
+	Min   Rule = iota // the smallest number
+	Max               // the largest number
+	Avg               // the average of all numbers, its fraction cut off
+	Fixed             // a number of the parallel environment
+)
+
+// AssumedSlots is how many slots a job counts as in the urgency policy
+// (sge_priority(5), assumed_slot_allocation; sge_pe(5), urgency_slots). ranges are
+// those of -pe in ascending order, without overlaps; none for a serial job. fixed
+// is the number of the rule Fixed, and limit are the slots of the parallel
+// environment, at which open ranges end.
+//
+// A job that asks for one number counts as that number, whatever the rule is.
+func AssumedSlots(rule Rule, fixed, limit int, ranges []Slots) int {
+	if len(ranges) == 0 {
+		return 1
+	}
+	first, last := ranges[0].Min, ranges[len(ranges)-1].Max
+	if first == last {
+		return first
+	}
+	switch rule {
+	case Fixed:
+		return fixed
+	case Max:
+		return closed(last, ranges[len(ranges)-1].Min, limit)
+	case Avg:
+		// Sums of arithmetic series: a range may have ten million numbers.
+		var sum, count float64
+		for _, r := range ranges {
+			high := closed(r.Max, r.Min, limit)
+			n := float64(high - r.Min + 1)
+			count += n
+			sum += n * (float64(r.Min) + float64(high)) / 2
+		}
+		return int(sum / count)
+	}
+	return first
+}
+
+// closed is where a range ends that starts at low. With an end of its own it may
+// exceed the slots of the parallel environment; the original counts it as it is.
+func closed(high, low, limit int) int {
+	if high != Unbounded {
+		return high
+	}
+	return max(low, limit)
+}
+
+// ResourceContribution is rrcontr of sge_priority(5): the sum of urgency x amount
+// x slots over the requests, and of the bare urgency for those of a text type.
+// slots is what AssumedSlots gave.
+func ResourceContribution(requests []Request, slots int) float64 {
+	var sum float64
+	for _, r := range requests {
+		if r.Text {
+			sum += r.Urgency
+		} else {
+			sum += r.Urgency * r.Amount * float64(slots)
+		}
+	}
+	return sum
+}
+
+// WaitingTimeContribution is wtcontr of sge_priority(5): the seconds since the
+// submission, weighted by weight_waiting_time of sched_conf(5). It goes on to grow
+// when the job runs.
+func WaitingTimeContribution(weight float64, submitted, now int64) float64 {
+	return weight * float64(now-submitted)
+}
+
+// DeadlineContribution is dlcontr of sge_priority(5): weight_deadline of
+// sched_conf(5) divided by the seconds until the deadline (qsub(1), -dl), of which
+// there is always one left: from a second before the deadline on the contribution
+// is the weight itself. deadline 0 is none.
+//
+// Who may have a deadline (sge_intro(1), the user set deadlineusers) was decided
+// when the job was submitted; a user who has left the set since keeps it.
+func DeadlineContribution(weight float64, deadline, now int64) float64 {
+	if deadline == 0 {
+		return 0
+	}
+	return weight / float64(max(deadline-now, 1))
+}
