@@ -1,4 +1,4 @@
-package priority
+package priority_test
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/execd-project/execd/scheduler/internal/golden"
+	"github.com/execd-project/execd/scheduler/priority"
 )
 
 func readCase(t *testing.T, name string) *golden.Case {
@@ -19,64 +20,12 @@ func readCase(t *testing.T, name string) *golden.Case {
 	return c
 }
 
-func weights(conf golden.Object) *Weights {
-	return &Weights{
-		Priority: conf.Number("weight_priority"), Urgency: conf.Number("weight_urgency"), Ticket: conf.Number("weight_ticket"),
-		WaitingTime: conf.Number("weight_waiting_time"), Deadline: conf.Number("weight_deadline"),
-		ReportPJobTickets: conf["report_pjob_tickets"] == "TRUE",
-	}
-}
-
-// assumed translates the parallel environment of a job.
-func assumed(t *testing.T, c *golden.Case, j *golden.Job) int {
-	t.Helper()
-	if j.PE == "" {
-		return AssumedSlots(Min, 0, 0, nil)
-	}
-	pe := c.PEs[golden.Find(c.PEs, j.PE)]
-	rule, fixed := Fixed, int(pe.Number("urgency_slots"))
-	if i := strings.Index("minmaxavg", pe["urgency_slots"]); i >= 0 {
-		rule = []Rule{Min, Max, Avg}[i/3]
-	}
-	var ranges []Slots
-	for _, r := range j.Slots {
-		s := Slots{Min: r[0], Max: r[1]}
-		if s.Max == 0 {
-			s.Max = Unbounded
-		}
-		ranges = append(ranges, s)
-	}
-	return AssumedSlots(rule, fixed, int(pe.Number("slots")), ranges)
-}
-
-func resources(t *testing.T, c *golden.Case, j *golden.Job) float64 {
-	t.Helper()
-	requests := []Request{{Urgency: SlotsUrgency, Amount: 1}}
-	for _, r := range j.Requests {
-		for _, x := range c.Complexes {
-			if r[0] != x.Name && r[0] != x.Shortcut {
-				continue
-			}
-			request := Request{Urgency: x.Urgency, Text: x.Text}
-			if !x.Text {
-				var err error
-				if request.Amount, err = golden.Number(r[1]); err != nil {
-					t.Fatal(err)
-				}
-			}
-			requests = append(requests, request)
-		}
-	}
-	return ResourceContribution(requests, assumed(t, c, j))
-}
-
-func jobsOf(t *testing.T, c *golden.Case, s *golden.Step) []Job {
-	t.Helper()
-	var jobs []Job
+func jobsOf(c *golden.Case, s *golden.Step) []priority.Job {
+	var jobs []priority.Job
 	for _, r := range s.Rows {
-		jobs = append(jobs, Job{
+		jobs = append(jobs, priority.Job{
 			ID: r.Job.ID, Submitted: r.Job.Submitted, Deadline: r.Job.Deadline,
-			Priority: r.Job.Priority, Resources: resources(t, c, r.Job),
+			Priority: r.Job.Priority, Resources: c.Resources(r.Job),
 		})
 	}
 	return jobs
@@ -84,10 +33,9 @@ func jobsOf(t *testing.T, c *golden.Case, s *golden.Step) []Job {
 
 // differences compares what qstat printed of a step with what is computed for a
 // time.
-func differences(t *testing.T, c *golden.Case, s *golden.Step, now int64) (all []string, compared int) {
-	t.Helper()
-	jobs := jobsOf(t, c, s)
-	got, _ := weights(s.Conf).Calculate(nil, jobs, 0, now)
+func differences(c *golden.Case, s *golden.Step, now int64) (all []string, compared int) {
+	jobs := jobsOf(c, s)
+	got, _ := s.Weights().Calculate(nil, jobs, 0, now)
 	check := func(r *golden.Row, o golden.Object, name, format string, v float64) {
 		compared++
 		if text := fmt.Sprintf(format, v); text != o[name] {
@@ -107,13 +55,13 @@ func differences(t *testing.T, c *golden.Case, s *golden.Step, now int64) (all [
 		check(r, r.Urg, "wtcontr", "%.0f", p.WaitingTimeContribution)
 		check(r, r.Urg, "dlcontr", "%.0f", p.DeadlineContribution)
 		if !r.Running && r.Job.PE != "" {
-			check(r, r.Urg, "slots", "%.0f", float64(assumed(t, c, r.Job)))
+			check(r, r.Urg, "slots", "%.0f", float64(c.AssumedSlots(r.Job)))
 		}
 		if want := strconv.Itoa(jobs[i].Priority); want != r.Pri["ppri"] {
 			all = append(all, fmt.Sprintf("%s: ppri %s is read as %s", r.Job.Name, r.Pri["ppri"], want))
 		}
 	}
-	order := Order(nil, jobs, got)
+	order := priority.Order(nil, jobs, got)
 	next := 0
 	for i, r := range s.Rows { // qstat prints pending jobs in the order of dispatch
 		if r.Running {
@@ -133,7 +81,7 @@ func differences(t *testing.T, c *golden.Case, s *golden.Step, now int64) (all [
 func TestUrgenciesOfTheRealScheduler(t *testing.T) {
 	c := readCase(t, "07-urgency")
 	for _, s := range c.Steps {
-		bad, n := differences(t, c, s, 0)
+		bad, n := differences(c, s, s.Rows[0].Job.Submitted) // no weight depends on the time
 		t.Logf("%s: %d numbers compared", s.Name, n)
 		for _, d := range bad {
 			t.Errorf("%s: %s", s.Name, d)
@@ -162,7 +110,7 @@ func TestDeadlinesAndWaitingTimesOfTheRealScheduler(t *testing.T) {
 		var best []string
 		found := false
 		for now := from; now <= to; now++ {
-			bad, n := differences(t, c, s, now)
+			bad, n := differences(c, s, now)
 			if len(bad) == 0 {
 				found = true
 				t.Logf("%s: %d numbers compared, %d s before the capture", s.Name, n, to-now)

@@ -1,0 +1,248 @@
+package tickets
+
+import (
+	"slices"
+	"strings"
+)
+
+// None is the index of what a task does not have.
+const None int32 = -1
+
+// Entity is what the functional and override policies know of a user, a project
+// or a department (user(5), project(5), access_list(5): fshare and oticket).
+type Entity struct {
+	FunctionalShares float64
+	OverrideTickets  float64
+}
+
+// Task is a task of a job: one of an array job, or the only one. Suspended tasks
+// have no tickets and are left out (sge_priority(5)); so are pending tasks beyond
+// PendingTasks.
+type Task struct {
+	Job       uint32
+	Task      uint32 // 0 for none
+	Submitted int64  // seconds since 1970
+	// User has an index also when there is no user object. Department is the first
+	// user set of that type with the user, else with the user's group, else
+	// defaultdepartment (access_list(5)).
+	User, Project, Department int32
+	Leaf                      int32   // what Tree.Leaf gave
+	JobShares                 float64 // qsub(1), -js
+	OverrideTickets           float64 // qalter(1), -ot
+	Slots                     int32   // the smallest of the first range of -pe (qsub(1)); 1 for serial jobs
+	Running                   bool
+}
+
+// Config are the parameters of sched_conf(5) for the ticket policies.
+type Config struct {
+	TicketsShare      float64 // weight_tickets_share; 0 switches the share tree off
+	TicketsFunctional float64 // weight_tickets_functional; 0 switches the policy off
+
+	WeightUser, WeightProject, WeightDepartment, WeightJob float64
+
+	ShareFunctionalShares       bool
+	ShareOverrideTickets        bool
+	MaxFunctionalJobsToSchedule int
+	CompensationFactor          float64 // 0 for none
+	UsageWeights                UsageWeights
+	PolicyHierarchy             string // letters O, F and S; empty for NONE
+}
+
+// PendingTasks is how many tasks of a pending array job have tickets of their own
+// (sched_conf(5), max_pending_tasks_per_job): no more than can start in the free
+// slots of usable queues, and the next one. Further tasks have the tickets of the
+// last of these.
+func PendingTasks(maxPendingTasksPerJob, freeSlots int) int {
+	return min(maxPendingTasksPerJob, freeSlots+1)
+}
+
+// Input is what Calculate reads.
+type Input struct {
+	Config      Config
+	Users       []Entity
+	Projects    []Entity
+	Departments []Entity
+	Tree        *Tree   // nil without a share tree
+	Ledger      *Ledger // decayed until now; nil for no usage
+	Tasks       []Task
+}
+
+// Tickets are those of a task (qstat(1), -ext).
+type Tickets struct {
+	Share      float64 // stckt
+	Functional float64 // ftckt
+	Override   float64 // otckt
+	Total      float64 // tckts
+	Portion    float64 // share, of the tickets of all pending or of all running tasks
+}
+
+// Result is what Calculate computes.
+type Result struct {
+	Tasks []Tickets // of the tasks of the input
+	// Max is the largest total of any task, which priorities are normalized by.
+	// It is taken from both calculations for running tasks.
+	Max float64
+	// ActiveOverride is the sum of the override tickets of running tasks
+	// (weight_tickets_override, an output).
+	ActiveOverride float64
+}
+
+// Calculate computes the tickets of all pending and running tasks of a scheduling
+// run (sge_priority(5), ticket policy).
+//
+// Tickets of running tasks are calculated twice. Those in the result ignore that
+// there are pending tasks: they say how running tasks share the cluster, and are
+// what run-time priorities follow. Pending tasks are ranked one after the other, as
+// if those before had been started, beside the tasks that run; so their tickets
+// add up to more than a policy has.
+//
+// The same input gives the same result, bit by bit.
+func Calculate(in *Input) *Result {
+	c := &calculation{Input: in, Result: &Result{Tasks: make([]Tickets, len(in.Tasks))}, hier: make([]float64, len(in.Tasks))}
+	var pending int
+	for i := range in.Tasks {
+		if !in.Tasks[i].Running {
+			pending++
+		}
+	}
+	c.count()
+	f := c.functional()
+	c.activeOverride()
+	tree := in.Tree != nil && in.Config.TicketsShare > 0
+	var s *shares
+	if tree {
+		s = c.newShares()
+		s.target(true)
+		c.activeShare(s)
+	}
+	c.sum(true)
+	if pending > 0 {
+		for _, p := range order(in.Config.PolicyHierarchy) {
+			switch {
+			case p.letter == 'O':
+				c.pendingOverride(p.dependent)
+			case p.letter == 'F' && in.Config.TicketsFunctional > 0:
+				c.pendingFunctional(f, p.dependent)
+			case p.letter == 'S' && tree:
+				c.pendingShare(s, p.dependent)
+			}
+		}
+		c.sum(false)
+		if tree && pending < len(in.Tasks) {
+			s.target(false)
+			c.activeShare(s)
+			c.sum(true)
+		}
+	}
+	c.portions()
+	return c.Result
+}
+
+// calculation is one of Calculate.
+type calculation struct {
+	*Input
+	*Result
+	// hier are the tickets of a pending task that policies before the current one
+	// in the hierarchy gave.
+	hier    []float64
+	running counts
+}
+
+// counts are numbers of tasks that run, or are assumed to, by what they share.
+type counts struct{ users, projects, departments []int32 }
+
+func (n *counts) clone() counts {
+	return counts{slices.Clone(n.users), slices.Clone(n.projects), slices.Clone(n.departments)}
+}
+
+func (n *counts) add(t *Task) {
+	for _, k := range []struct {
+		of    []int32
+		index int32
+	}{{n.users, t.User}, {n.projects, t.Project}, {n.departments, t.Department}} {
+		if k.index != None {
+			k.of[k.index]++
+		}
+	}
+}
+
+func (c *calculation) count() {
+	c.running = counts{make([]int32, len(c.Users)), make([]int32, len(c.Projects)), make([]int32, len(c.Departments))}
+	for i := range c.Input.Tasks {
+		if t := &c.Input.Tasks[i]; t.Running {
+			c.running.add(t)
+		}
+	}
+}
+
+// sum adds up the tickets of running or of pending tasks.
+func (c *calculation) sum(running bool) {
+	for i := range c.Result.Tasks {
+		if c.Input.Tasks[i].Running == running {
+			t := &c.Result.Tasks[i]
+			t.Total = t.Share + t.Functional + t.Override
+			c.Max = max(c.Max, t.Total)
+		}
+	}
+}
+
+func (c *calculation) portions() {
+	var pending, running float64
+	for i := range c.Result.Tasks {
+		if c.Input.Tasks[i].Running {
+			running += c.Result.Tasks[i].Total
+		} else {
+			pending += c.Result.Tasks[i].Total
+		}
+	}
+	for i := range c.Result.Tasks {
+		t, all := &c.Result.Tasks[i], pending
+		if c.Input.Tasks[i].Running {
+			all = running
+		}
+		if t.Total > 0 {
+			t.Portion = t.Total / all
+		}
+	}
+}
+
+// step is a policy in the order of the hierarchy.
+type step struct {
+	letter    byte
+	dependent bool // orders tasks by the tickets of the policies before it, too
+}
+
+// order is policy_hierarchy of sched_conf(5): the policies that it names depend on
+// each other in its order; the others come after them, each for itself.
+func order(hierarchy string) []step {
+	var steps []step
+	for i := range len(hierarchy) {
+		steps = append(steps, step{hierarchy[i], true})
+	}
+	for _, letter := range []byte("OFS") {
+		if strings.IndexByte(hierarchy, letter) < 0 {
+			steps = append(steps, step{letter, false})
+		}
+	}
+	return steps
+}
+
+// SplitBySlots divides the tickets of a running parallel job that has control over
+// its slaves (sge_pe(5), control_slaves) among its queue instances: by the slots
+// that each grants. The result is written to dst and returned. It is what run-time
+// priorities on each host follow (sge_conf(5), reprioritize).
+func SplitBySlots(dst []float64, tickets float64, slots []int) []float64 {
+	var sum int
+	for _, n := range slots {
+		sum += n
+	}
+	dst = dst[:0]
+	for _, n := range slots {
+		if sum == 0 {
+			dst = append(dst, 0)
+			continue
+		}
+		dst = append(dst, tickets/float64(sum)*float64(n))
+	}
+	return dst
+}

@@ -1,0 +1,321 @@
+package tickets
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Kind is what a node of the share tree stands for (share_tree(5)).
+type Kind int
+
+// The kinds of nodes.
+const (
+	Group       Kind = iota // of what is below it
+	UserNode                // a user
+	ProjectNode             // a project; below it are its users
+	DefaultNode             // each user that has no node of its own, share_tree(5)
+)
+
+// Node is a node of the share tree.
+type Node struct {
+	Name   string
+	Kind   Kind
+	Index  int32   // of the user or the project
+	Parent int32   // of the node in the list, before this one; None for the root
+	Shares float64 // among its siblings
+}
+
+// treeNode is a node with what is derived from its place.
+type treeNode struct {
+	Node
+	children []int32
+	project  int32 // of the project that the node is below of, or None
+}
+
+// Tree is a share tree (share_tree(5)). It finds the leaf of a task. Users that the
+// tree does not name get a leaf beside the default node, with as many shares, when
+// they are first asked for; so a Tree is not kept when users go.
+type Tree struct {
+	nodes    []treeNode
+	named    int         // how many come from the configuration
+	users    int         // how many there are
+	projects []int32     // the node of each project, or None
+	outside  searchSpace // of what is below no project
+	inside   []searchSpace
+}
+
+// searchSpace is the users below a node.
+type searchSpace struct {
+	node     int32   // None for nothing
+	fallback int32   // the default node, or None
+	leaf     []int32 // by user, None where there is none; nil before it is needed
+}
+
+// NewTree makes a tree of nodes that come after their parents, the root first.
+// users and projects are how many there are.
+//
+// Where a user, a project or a default node is there twice, the first counts, from
+// top to bottom. Projects below other projects are found by nobody.
+func NewTree(nodes []Node, users, projects int) (*Tree, error) {
+	if len(nodes) == 0 {
+		return nil, errors.New("cannot make a share tree of no nodes")
+	}
+	t := &Tree{users: users, named: len(nodes), projects: slices.Repeat([]int32{None}, projects)}
+	for i, n := range nodes {
+		limit := int32(0)
+		switch n.Kind {
+		case UserNode:
+			limit = int32(users)
+		case ProjectNode:
+			limit = int32(projects)
+		default:
+			n.Index = None
+		}
+		switch {
+		case i == 0 && n.Parent != None:
+			return nil, fmt.Errorf("cannot make a share tree: its root %q has the parent %d", n.Name, n.Parent)
+		case i > 0 && (n.Parent < 0 || n.Parent >= int32(i)):
+			return nil, fmt.Errorf("cannot make a share tree: the node %q has the parent %d, which is none of the nodes before it", n.Name, n.Parent)
+		case n.Index != None && (n.Index < 0 || n.Index >= limit):
+			return nil, fmt.Errorf("cannot make a share tree: the node %q has the index %d of %d", n.Name, n.Index, limit)
+		case n.Shares < 0:
+			return nil, fmt.Errorf("cannot make a share tree: the node %q has %g shares", n.Name, n.Shares)
+		}
+		t.add(n)
+	}
+	t.outside = searchSpace{node: 0, fallback: None}
+	t.inside = make([]searchSpace, projects)
+	for p := range t.inside {
+		t.inside[p] = searchSpace{node: None, fallback: None}
+	}
+	t.search(0, &t.outside)
+	return t, nil
+}
+
+func (t *Tree) add(n Node) int32 {
+	i := int32(len(t.nodes))
+	project := None
+	if n.Parent != None {
+		parent := &t.nodes[n.Parent]
+		parent.children = append(parent.children, i)
+		if project = parent.project; parent.Kind == ProjectNode && project == None {
+			project = parent.Index
+		}
+	}
+	t.nodes = append(t.nodes, treeNode{Node: n, project: project})
+	return i
+}
+
+// search enters the nodes below a node into a search space, in the order in which
+// the original finds them: depth first.
+func (t *Tree) search(i int32, s *searchSpace) {
+	n := &t.nodes[i]
+	switch n.Kind {
+	case ProjectNode:
+		if i == s.node {
+			break
+		}
+		if s != &t.outside || t.projects[n.Index] != None {
+			return
+		}
+		t.projects[n.Index] = i
+		s = &t.inside[n.Index]
+		s.node = i
+	case UserNode:
+		if leaf := t.leaves(s); leaf[n.Index] == None {
+			leaf[n.Index] = i
+		}
+	case DefaultNode:
+		if s.fallback == None {
+			s.fallback = i
+		}
+	}
+	for _, child := range n.children {
+		t.search(child, s)
+	}
+}
+
+func (t *Tree) leaves(s *searchSpace) []int32 {
+	if s.leaf == nil {
+		s.leaf = slices.Repeat([]int32{None}, t.users)
+	}
+	return s.leaf
+}
+
+// Leaf finds the node of a user's tasks in a project, or without one for None
+// (share_tree(5)). A project without nodes below it is itself the leaf. Without a
+// leaf, None, a task gets no tickets of the share tree: a project that the tree does
+// not have, or has without the user and without a default node. The nodes outside
+// of projects are no substitute.
+func (t *Tree) Leaf(user, project int32) int32 {
+	s := &t.outside
+	if project != None {
+		if s = &t.inside[project]; s.node == None {
+			return None
+		}
+		if len(t.nodes[s.node].children) == 0 {
+			return s.node
+		}
+	}
+	if user == None {
+		return None
+	}
+	if s.leaf != nil && s.leaf[user] != None {
+		return s.leaf[user]
+	}
+	if s.fallback == None {
+		return None
+	}
+	fallback := &t.nodes[s.fallback]
+	i := t.add(Node{Name: fallback.Name, Kind: UserNode, Index: user, Parent: fallback.Parent, Shares: fallback.Shares})
+	t.leaves(s)[user] = i
+	return i
+}
+
+// usages are the combined usages of all nodes: of a user, in the project that the
+// node is below of, and of a project, whatever is below it. A group has the sum of
+// its children.
+func (t *Tree) usages(l *Ledger, w *UsageWeights) []float64 {
+	usage := make([]float64, len(t.nodes))
+	for i := len(t.nodes) - 1; i >= 0; i-- {
+		n := &t.nodes[i]
+		if u := n.usage(l); u != nil {
+			usage[i] = w.combine(&u.Decayed)
+		}
+		if n.Parent != None && t.nodes[n.Parent].Kind != ProjectNode {
+			usage[n.Parent] += usage[i]
+		}
+	}
+	return usage
+}
+
+// usage is what the user or the project of a node has used.
+func (n *treeNode) usage(l *Ledger) *Usage {
+	switch {
+	case l == nil:
+	case n.Kind == ProjectNode && n.project == None:
+		return &l.Projects[n.Index].Usage
+	case n.Kind == UserNode && len(n.children) == 0:
+		return l.Users[n.Index].In(n.project)
+	}
+	return nil
+}
+
+// Row is a line of sge_share_mon(1).
+type Row struct {
+	Path          string // node_name
+	User, Project int32  // None where the line names none
+	Shares        float64
+	Level         float64 // level%, of the shares of the siblings
+	Total         float64 // total%, of the whole tree
+	ActualShare   float64 // actual_share, of the usage of the whole tree
+	Usage         float64 // combined
+	Own           Usage   // cpu, mem, io, and ltcpu, ltmem, ltio; zero for groups
+	UsageTime     int64   // usage_time, of users; 0 for others
+}
+
+// Monitor is what sge_share_mon(1) prints of the tree, from top to bottom. All users
+// that fall to a default node stand below it, each with its shares, whether or not
+// they have jobs; allowed says which of them may use a project (project(5), acl and
+// xacl), and nil that all may.
+//
+// What a project has used and no user of it that the tree names is added to its
+// default node. job_count and the target shares, which are 0 in the original, are
+// left out.
+func (t *Tree) Monitor(l *Ledger, w *UsageWeights, names []string, allowed func(user, project int32) bool) []Row {
+	shown := t.withAllUsers(names, allowed)
+	usage := shown.usages(l, w)
+	shown.addUnexplained(usage)
+	rows := make([]Row, 0, len(shown.nodes))
+	shown.monitor(l, usage, 0, "", 1, 1, &rows)
+	return rows
+}
+
+// withAllUsers is the tree of the configuration with all users below the default
+// nodes that they fall to.
+func (t *Tree) withAllUsers(names []string, allowed func(user, project int32) bool) *Tree {
+	shown := &Tree{}
+	for i := range t.named {
+		shown.add(t.nodes[i].Node)
+	}
+	under := func(s *searchSpace, project int32) {
+		if s.fallback == None {
+			return
+		}
+		for user := range int32(t.users) {
+			own := s.leaf != nil && s.leaf[user] != None && s.leaf[user] < int32(t.named)
+			if own || project != None && allowed != nil && !allowed(user, project) {
+				continue
+			}
+			shown.add(Node{Name: names[user], Kind: UserNode, Index: user, Parent: s.fallback, Shares: t.nodes[s.fallback].Shares})
+		}
+	}
+	for p := range t.inside {
+		under(&t.inside[p], int32(p))
+	}
+	under(&t.outside, None)
+	return shown
+}
+
+// addUnexplained adds to the default node of each project, and to the groups
+// between them, what the project has used and nobody below it.
+func (t *Tree) addUnexplained(usage []float64) {
+	for i := range t.nodes {
+		n := &t.nodes[i]
+		if n.Kind != ProjectNode || n.project != None || len(n.children) == 0 {
+			continue
+		}
+		unexplained := usage[i]
+		for _, child := range n.children {
+			unexplained -= usage[child]
+		}
+		if unexplained <= 1 {
+			continue
+		}
+		for d := t.firstDefault(int32(i)); d > int32(i); d = t.nodes[d].Parent {
+			usage[d] += unexplained
+		}
+	}
+}
+
+func (t *Tree) firstDefault(i int32) int32 {
+	if t.nodes[i].Kind == DefaultNode {
+		return i
+	}
+	for _, child := range t.nodes[i].children {
+		if d := t.firstDefault(child); d != None {
+			return d
+		}
+	}
+	return None
+}
+
+func (t *Tree) monitor(l *Ledger, usage []float64, i int32, path string, level, total float64, rows *[]Row) {
+	n := &t.nodes[i]
+	r := Row{Path: path, User: None, Project: n.project, Shares: n.Shares, Level: level, Total: total, ActualShare: part(usage[i], usage[0]), Usage: usage[i]}
+	if i == 0 {
+		r.Path = "/"
+	}
+	switch n.Kind {
+	case ProjectNode:
+		r.Project = n.Index
+	case UserNode:
+		r.User = n.Index
+		if l != nil {
+			r.UsageTime = l.Users[n.Index].Stamp
+		}
+	}
+	if u := n.usage(l); u != nil {
+		r.Own = *u
+	}
+	*rows = append(*rows, r)
+	var sum float64
+	for _, child := range n.children {
+		sum += t.nodes[child].Shares
+	}
+	for _, child := range n.children {
+		of := part(t.nodes[child].Shares, sum)
+		t.monitor(l, usage, child, path+"/"+t.nodes[child].Name, of, total*of, rows)
+	}
+}
