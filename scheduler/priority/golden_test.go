@@ -2,6 +2,7 @@ package priority_test
 
 import (
 	"fmt"
+	"math"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -81,7 +82,7 @@ func differences(c *golden.Case, s *golden.Step, now int64) (all []string, compa
 func TestUrgenciesOfTheRealScheduler(t *testing.T) {
 	c := readCase(t, "07-urgency")
 	for _, s := range c.Steps {
-		bad, n := differences(c, s, s.Rows[0].Job.Submitted) // no weight depends on the time
+		bad, n := differences(c, s, math.MaxInt32) // no weight depends on the time
 		t.Logf("%s: %d numbers compared", s.Name, n)
 		for _, d := range bad {
 			t.Errorf("%s: %s", s.Name, d)

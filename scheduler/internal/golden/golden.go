@@ -45,6 +45,9 @@ func (o Object) Number(name string) float64 {
 
 // Find is the index of the object with the name, or -1.
 func Find(objects []Object, name string) int {
+	if name == "" {
+		return -1
+	}
 	return slices.IndexFunc(objects, func(o Object) bool { return o["name"] == name || o["pe_name"] == name })
 }
 
