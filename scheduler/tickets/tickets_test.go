@@ -1,0 +1,264 @@
+package tickets_test
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/execd-project/execd/scheduler/tickets"
+)
+
+// Running tasks divide what a policy has; a pending task gets no more than all.
+func TestNoPolicyGivesMoreThanItHas(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := draw(t)
+		got := tickets.Calculate(in)
+		var share, functional, running, pending, override, largest float64
+		for i, tix := range got.Tasks {
+			for _, v := range []float64{tix.Share, tix.Functional, tix.Override, tix.Total, tix.Portion} {
+				if !(v >= 0) || math.IsInf(v, 0) {
+					t.Fatalf("%+v", tix)
+				}
+			}
+			if !close(tix.Total, tix.Share+tix.Functional+tix.Override) {
+				t.Fatalf("%+v does not add up", tix)
+			}
+			largest = max(largest, tix.Total)
+			if in.Tasks[i].Running {
+				share, functional, running = share+tix.Share, functional+tix.Functional, running+tix.Portion
+				override += tix.Override
+				continue
+			}
+			pending += tix.Portion
+			if tix.Share > in.Config.TicketsShare*(1+1e-9) {
+				t.Fatalf("a pending task has %g of %g tickets", tix.Share, in.Config.TicketsShare)
+			}
+		}
+		const rounding = 1 + 1e-9
+		if share > in.Config.TicketsShare*rounding || functional > in.Config.TicketsFunctional*rounding || running > rounding || pending > rounding {
+			t.Fatalf("share tree %g of %g, functional %g of %g, portions %g and %g", share, in.Config.TicketsShare, functional, in.Config.TicketsFunctional, running, pending)
+		}
+		if got.Max < largest || !close(got.ActiveOverride, override) {
+			t.Fatalf("the largest is %g, and not %g; override %g, and not %g", largest, got.Max, override, got.ActiveOverride)
+		}
+	})
+}
+
+// Shared override tickets of an object are divided among its running tasks.
+func TestOverrideTicketsAreShared(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := draw(t)
+		in.Config.ShareOverrideTickets = true
+		var all float64
+		for _, objects := range [][]tickets.Entity{in.Users, in.Projects, in.Departments} {
+			for _, o := range objects {
+				all += o.OverrideTickets
+			}
+		}
+		for i := range in.Tasks {
+			in.Tasks[i].Running = true
+			all += in.Tasks[i].OverrideTickets
+		}
+		if got := tickets.Calculate(in).ActiveOverride; got > all*(1+1e-9) {
+			t.Fatalf("%g of %g tickets", got, all)
+		}
+	})
+}
+
+func TestEqualInputGivesEqualOutput(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := draw(t)
+		want := tickets.Calculate(in)
+		if got := tickets.Calculate(in); !reflect.DeepEqual(got, want) {
+			t.Fatalf("%v\n%v", got, want)
+		}
+		// And the order of the tasks does not matter, but for rounding: numbers are
+		// added up in another order. Values that are equal but for rounding may
+		// change places, so hierarchies and functional shares are left out.
+		in.Config.PolicyHierarchy = ""
+		in.Config.TicketsFunctional = 0
+		want = tickets.Calculate(in)
+		order := rapid.Permutation(slices.Collect(func(yield func(int) bool) {
+			for i := range in.Tasks {
+				if !yield(i) {
+					return
+				}
+			}
+		})).Draw(t, "order")
+		other := *in
+		other.Tasks = nil
+		for _, i := range order {
+			other.Tasks = append(other.Tasks, in.Tasks[i])
+		}
+		got := tickets.Calculate(&other)
+		for at, i := range order {
+			if a, b := got.Tasks[at], want.Tasks[i]; !close(a.Share, b.Share) || !close(a.Override, b.Override) {
+				t.Fatalf("task %d has %+v, and %+v in another order", i, a, b)
+			}
+		}
+	})
+}
+
+// The hierarchy says which of three jobs of a user gets the larger portions of a
+// policy.
+func TestHierarchyDecidesWhoIsFirst(t *testing.T) {
+	input := func(hierarchy string) *tickets.Input {
+		in := &tickets.Input{
+			Config: tickets.Config{
+				TicketsShare: 1200, TicketsFunctional: 1200, WeightUser: 1, ShareFunctionalShares: true, ShareOverrideTickets: true,
+				MaxFunctionalJobsToSchedule: 200, PolicyHierarchy: hierarchy,
+			},
+			Users:    []tickets.Entity{{FunctionalShares: 10}},
+			Projects: []tickets.Entity{{OverrideTickets: 100000}},
+		}
+		tree, err := tickets.NewTree([]tickets.Node{
+			{Name: "Root", Parent: tickets.None, Shares: 1}, {Name: "default", Kind: tickets.DefaultNode, Parent: 0, Shares: 1},
+		}, 1, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in.Tree = tree
+		// Three jobs of a user: a plain one, one with job shares, and one of a project
+		// with override tickets. All are below the same node.
+		for i, task := range []tickets.Task{{}, {JobShares: 5}, {Project: 0}} {
+			task.Job, task.Department, task.Slots, task.Leaf = uint32(i), tickets.None, 1, tree.Leaf(0, tickets.None)
+			if i < 2 {
+				task.Project = tickets.None
+			}
+			in.Tasks = append(in.Tasks, task)
+		}
+		return in
+	}
+	// What the first, second and third of a node and of a user's jobs get.
+	const first, second, third = 1200, 600, 400
+	tried := 0
+	for hierarchy, want := range map[string]struct{ share, functional [3]float64 }{
+		// By themselves, job shares and the job number decide. The job with job shares
+		// is in a category of its own, but they weigh nothing.
+		"":  {[3]float64{second, first, third}, [3]float64{first, second, third}},
+		"F": {[3]float64{second, first, third}, [3]float64{first, second, third}},
+		"S": {[3]float64{second, first, third}, [3]float64{first, second, third}},
+		"O": {[3]float64{second, first, third}, [3]float64{first, second, third}},
+		// After O, the job with the override tickets is first.
+		"OF":  {[3]float64{second, first, third}, [3]float64{second, third, first}},
+		"OS":  {[3]float64{third, second, first}, [3]float64{first, second, third}},
+		"OFS": {[3]float64{second, third, first}, [3]float64{second, third, first}},
+		"OSF": {[3]float64{third, second, first}, [3]float64{third, second, first}},
+		// After S and F the order is theirs.
+		"SF":  {[3]float64{second, first, third}, [3]float64{second, first, third}},
+		"FS":  {[3]float64{first, second, third}, [3]float64{first, second, third}},
+		"SFO": {[3]float64{second, first, third}, [3]float64{second, first, third}},
+		"FSO": {[3]float64{first, second, third}, [3]float64{first, second, third}},
+		// In the middle O counts for what comes after it.
+		"SO":  {[3]float64{second, first, third}, [3]float64{first, second, third}},
+		"FO":  {[3]float64{second, first, third}, [3]float64{first, second, third}},
+		"SOF": {[3]float64{second, first, third}, [3]float64{third, second, first}},
+		"FOS": {[3]float64{second, third, first}, [3]float64{first, second, third}},
+	} {
+		got := tickets.Calculate(input(hierarchy))
+		for i, tix := range got.Tasks {
+			if math.Abs(tix.Share-want.share[i]) > 0.001 || math.Abs(tix.Functional-want.functional[i]) > 0.001 {
+				t.Errorf("%q: job %d has %.0f of the share tree and %.0f functional tickets, expected %.0f and %.0f", hierarchy, i, tix.Share, tix.Functional, want.share[i], want.functional[i])
+			}
+		}
+		tried++
+	}
+	if tried != len(hierarchies) {
+		t.Errorf("%d of %d values are tried", tried, len(hierarchies))
+	}
+}
+
+func TestWhatIsOffGivesNothing(t *testing.T) {
+	for name, config := range map[string]tickets.Config{
+		"no policy at all": {},
+		"no weights":       {TicketsFunctional: 1000, MaxFunctionalJobsToSchedule: 10},
+		"no jobs to look at": {
+			TicketsFunctional: 1000, WeightUser: 1,
+		},
+		"no tree": {TicketsShare: 1000},
+	} {
+		in := &tickets.Input{Config: config, Users: []tickets.Entity{{FunctionalShares: 10}}}
+		for i := range 3 {
+			in.Tasks = append(in.Tasks, tickets.Task{Job: uint32(i), Project: tickets.None, Department: tickets.None, Leaf: tickets.None})
+		}
+		if got := tickets.Calculate(in); got.Max != 0 || got.Tasks[0] != (tickets.Tickets{}) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if got := tickets.Calculate(&tickets.Input{}); len(got.Tasks) != 0 || got.Max != 0 {
+		t.Errorf("%+v of nothing", got)
+	}
+}
+
+func TestPendingTasks(t *testing.T) {
+	for name, c := range map[string][3]int{
+		"nothing is free: only the next": {50, 0, 1},
+		"those that can start, and one":  {50, 7, 8},
+		"no more than the limit":         {50, 100, 50},
+	} {
+		if got := tickets.PendingTasks(c[0], c[1]); got != c[2] {
+			t.Errorf("%s: %d", name, got)
+		}
+	}
+}
+
+func TestTicketsAreSplitBySlots(t *testing.T) {
+	if got := tickets.SplitBySlots(nil, 100, []int{3, 0, 1}); !slices.Equal(got, []float64{75, 0, 25}) {
+		t.Error(got)
+	}
+	if got := tickets.SplitBySlots(nil, 100, []int{0}); !slices.Equal(got, []float64{0}) {
+		t.Error(got)
+	}
+}
+
+func BenchmarkCalculate(b *testing.B) {
+	policies := map[string]func(*tickets.Config){
+		"functional": func(c *tickets.Config) { c.TicketsFunctional = 1e6 },
+		"share tree": func(c *tickets.Config) { c.TicketsShare = 1e6 },
+		"all":        func(c *tickets.Config) { c.TicketsShare, c.TicketsFunctional = 1e6, 1e6 },
+	}
+	const users, projects = 100, 10
+	for _, policy := range []string{"override", "functional", "share tree", "all"} {
+		for _, n := range []int{10_000, 100_000} {
+			b.Run(fmt.Sprintf("%s, %d jobs", policy, n), func(b *testing.B) {
+				in := &tickets.Input{Config: tickets.Config{
+					WeightUser: 0.5, WeightProject: 0.5, ShareFunctionalShares: true, ShareOverrideTickets: true,
+					MaxFunctionalJobsToSchedule: 200, CompensationFactor: 5, PolicyHierarchy: "OFS",
+					UsageWeights: tickets.UsageWeights{Weights: tickets.Amounts{tickets.CPU: 1}},
+				}, Ledger: &tickets.Ledger{Users: make([]tickets.UserUsage, users), Projects: make([]tickets.StampedUsage, projects)}}
+				if set := policies[policy]; set != nil {
+					set(&in.Config)
+				}
+				nodes := []tickets.Node{{Name: "Root", Parent: tickets.None, Shares: 1}}
+				for p := range int32(projects) {
+					in.Projects = append(in.Projects, tickets.Entity{FunctionalShares: float64(p + 1), OverrideTickets: 10})
+					nodes = append(nodes, tickets.Node{Name: fmt.Sprint("p", p), Kind: tickets.ProjectNode, Index: p, Parent: 0, Shares: 10})
+					nodes = append(nodes, tickets.Node{Name: "default", Kind: tickets.DefaultNode, Parent: int32(len(nodes) - 1), Shares: 10})
+				}
+				for u := range int32(users) {
+					in.Users = append(in.Users, tickets.Entity{FunctionalShares: float64(u + 1), OverrideTickets: 10})
+					in.Ledger.Book(u, u%projects, &tickets.Amounts{tickets.CPU: float64(u) * 1000}, &tickets.Amounts{})
+				}
+				tree, err := tickets.NewTree(nodes, users, projects)
+				if err != nil {
+					b.Fatal(err)
+				}
+				in.Tree = tree
+				for i := range n {
+					user := int32(i * 7919 % users)
+					task := tickets.Task{Job: uint32(i), Submitted: int64(i / 10), User: user, Project: user % projects, Department: tickets.None, Slots: 1, Running: i < n/100}
+					task.Leaf = tree.Leaf(task.User, task.Project)
+					in.Tasks = append(in.Tasks, task)
+				}
+				b.ReportAllocs()
+				for b.Loop() {
+					tickets.Calculate(in)
+				}
+			})
+		}
+	}
+}
