@@ -96,6 +96,15 @@ func TestNormalisation(t *testing.T) {
 	}
 }
 
+func TestTies(t *testing.T) {
+	jobs := []priority.Job{{ID: 3, Submitted: 10}, {ID: 1, Submitted: 20, Task: 2}, {ID: 1, Submitted: 20, Task: 1}, {ID: 2, Submitted: 20}, {ID: 9, Submitted: 30}}
+	priorities := make([]priority.Priority, len(jobs))
+	priorities[4].Priority = 1e-300
+	if got, want := priority.Order(nil, jobs, priorities), []int32{4, 0, 2, 1, 3}; !slices.Equal(got, want) {
+		t.Errorf("%v, expected %v", got, want)
+	}
+}
+
 func drawJobs(t *rapid.T) []priority.Job {
 	jobs := make([]priority.Job, rapid.IntRange(1, 40).Draw(t, "jobs"))
 	for i := range jobs {

@@ -131,8 +131,6 @@ func (q *queue) take(k *category) int32 {
 		last := len(q.heap) - 1
 		q.heap[0] = q.heap[last]
 		q.heap = q.heap[:last]
-	} else {
-		q.look(k)
 	}
 	q.down(0)
 	return task

@@ -14,7 +14,7 @@ import (
 
 // Running tasks divide what a policy has; a pending task gets no more than all.
 func TestNoPolicyGivesMoreThanItHas(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	check(t, func(t *rapid.T) {
 		in := draw(t)
 		got := tickets.Calculate(in)
 		var share, functional, running, pending, override, largest float64
@@ -50,7 +50,7 @@ func TestNoPolicyGivesMoreThanItHas(t *testing.T) {
 
 // Shared override tickets of an object are divided among its running tasks.
 func TestOverrideTicketsAreShared(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	check(t, func(t *rapid.T) {
 		in := draw(t)
 		in.Config.ShareOverrideTickets = true
 		var all float64
@@ -70,7 +70,7 @@ func TestOverrideTicketsAreShared(t *testing.T) {
 }
 
 func TestEqualInputGivesEqualOutput(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	check(t, func(t *rapid.T) {
 		in := draw(t)
 		want := tickets.Calculate(in)
 		if got := tickets.Calculate(in); !reflect.DeepEqual(got, want) {
@@ -169,6 +169,97 @@ func TestHierarchyDecidesWhoIsFirst(t *testing.T) {
 	}
 	if tried != len(hierarchies) {
 		t.Errorf("%d of %d values are tried", tried, len(hierarchies))
+	}
+}
+
+// Tasks wait below leaves, and are compared at each node above.
+func TestPendingTasksInTheShareTree(t *testing.T) {
+	root := tickets.Node{Name: "Root", Parent: tickets.None, Shares: 1}
+	user := func(index, parent int32, shares float64) tickets.Node {
+		return tickets.Node{Kind: tickets.UserNode, Index: index, Parent: parent, Shares: shares}
+	}
+	group := func(parent int32) tickets.Node { return tickets.Node{Parent: parent, Shares: 1} }
+	for name, c := range map[string]struct {
+		nodes     []tickets.Node
+		hierarchy string
+		used      []float64
+		tasks     []tickets.Task
+		want      []float64
+	}{
+		"a root with one child is none": {
+			nodes: []tickets.Node{root, group(0), group(1), user(0, 2, 3), user(1, 2, 1)},
+			used:  []float64{90, 10, 0},
+			tasks: []tickets.Task{{User: 0}, {User: 1}, {User: 0}},
+			// 9/90 and 1/10: the same for both.
+			want: []float64{500, 500, 250},
+		},
+		"one leaf is ranked as a whole": {
+			nodes: []tickets.Node{root, group(0), user(0, 1, 3), user(1, 1, 1)},
+			tasks: []tickets.Task{{User: 0}, {User: 0, JobShares: 1, Slots: 4}, {User: 0}},
+			want:  []float64{200, 1000, 1000. / 6},
+		},
+		"the branches of two children are ranked each for itself": {
+			nodes: []tickets.Node{root, group(0), user(0, 1, 1), user(1, 1, 1), user(2, 0, 1)},
+			used:  []float64{30, 10, 40},
+			tasks: []tickets.Task{{User: 0}, {User: 1}, {User: 2}, {User: 2}},
+			// In the group u1 is first: it has used less.
+			want: []float64{250, 500, 500, 250},
+		},
+		"the least usage is a part of the whole tree": {
+			nodes: []tickets.Node{root, group(0), user(0, 1, 1), user(1, 1, 1), user(2, 0, 1)},
+			used:  []float64{0, 0.4, 1000},
+			tasks: []tickets.Task{{User: 0, Running: true}, {User: 1, Running: true}, {User: 2, Running: true}},
+			// A quarter and a half of the tree; 1/0.25 and 1/0.4 in the group, and
+			// 1/0.5 and 1/1000 at the top.
+			want: []float64{1000 * 2 / 2.001 * 4 / 6.5, 1000 * 2 / 2.001 * 2.5 / 6.5, 1000 * 0.001 / 2.001},
+		},
+		"job shares count as a hundredth of a ticket": {
+			nodes: []tickets.Node{root, user(0, 0, 1)}, hierarchy: "OS",
+			tasks: []tickets.Task{{JobShares: 90, OverrideTickets: 1}, {OverrideTickets: 2}, {JobShares: 190, OverrideTickets: 1}},
+			want:  []float64{1000. / 3, 500, 1000},
+		},
+		"tickets of higher policies count in each branch": {
+			nodes: []tickets.Node{root, group(0), user(0, 1, 1), user(1, 1, 1), user(2, 0, 1)}, hierarchy: "OS",
+			used:  []float64{30, 10, 40},
+			tasks: []tickets.Task{{User: 0, OverrideTickets: 5000}, {User: 1}, {User: 2}, {User: 2, OverrideTickets: 1}},
+			want:  []float64{500, 250, 250, 500},
+		},
+		"what is not reached by the functional policy has tickets of it all the same": {
+			nodes: []tickets.Node{root, user(0, 0, 1)}, hierarchy: "FOS",
+			tasks: []tickets.Task{{OverrideTickets: 5}, {JobShares: 40}, {JobShares: 41}, {}},
+			// Task 2 is reached, and task 1 would have had nearly as much.
+			want: []float64{1000. / 3, 500, 1000, 250},
+		},
+		"tasks that run are before all others": {
+			nodes: []tickets.Node{root, user(0, 0, 1)},
+			tasks: []tickets.Task{{JobShares: 50}, {Running: true, Slots: 2}},
+			want:  []float64{1000. / 3, 1000},
+		},
+	} {
+		in := &tickets.Input{
+			Config: tickets.Config{
+				TicketsShare: 1000, TicketsFunctional: 1000, WeightJob: 1, MaxFunctionalJobsToSchedule: 1, PolicyHierarchy: c.hierarchy,
+				UsageWeights: tickets.UsageWeights{Weights: tickets.Amounts{tickets.CPU: 1}},
+			},
+			Users:  make([]tickets.Entity, 3),
+			Ledger: &tickets.Ledger{Users: make([]tickets.UserUsage, 3)},
+		}
+		for u, v := range c.used {
+			in.Ledger.Users[u].Decayed[tickets.CPU] = v
+		}
+		var err error
+		if in.Tree, err = tickets.NewTree(c.nodes, 3, 0); err != nil {
+			t.Fatal(err)
+		}
+		for i, task := range c.tasks {
+			task.Job, task.Project, task.Department, task.Leaf = uint32(i), tickets.None, tickets.None, in.Tree.Leaf(task.User, tickets.None)
+			in.Tasks = append(in.Tasks, task)
+		}
+		for i, tix := range tickets.Calculate(in).Tasks {
+			if !close(tix.Share, c.want[i]) {
+				t.Errorf("%s: task %d has %g tickets, expected %g", name, i, tix.Share, c.want[i])
+			}
+		}
 	}
 }
 

@@ -183,7 +183,8 @@ func (t *Tree) usages(l *Ledger, w *UsageWeights) []float64 {
 		if u := n.usage(l); u != nil {
 			usage[i] = w.combine(&u.Decayed)
 		}
-		if n.Parent != None && t.nodes[n.Parent].Kind != ProjectNode {
+		// A parent comes later; what a project has used replaces the sum.
+		if n.Parent != None {
 			usage[n.Parent] += usage[i]
 		}
 	}

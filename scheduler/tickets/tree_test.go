@@ -24,35 +24,43 @@ func TestLeaves(t *testing.T) {
 		7:  {Name: "a", Kind: tickets.UserNode, Index: a, Parent: 1, Shares: 10},
 		8:  {Name: "a", Kind: tickets.UserNode, Index: a, Parent: 0, Shares: 10},
 		9:  {Name: "default", Kind: tickets.DefaultNode, Parent: 0, Shares: 5},
-		10: {Name: "default", Kind: tickets.DefaultNode, Parent: 1, Shares: 5},
+		10: {Name: "default", Kind: tickets.DefaultNode, Parent: 1, Shares: 6},
+		11: {Name: "q", Kind: tickets.ProjectNode, Index: q, Parent: 0, Shares: 10},
 	}, 3, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, w := range map[string]struct{ user, project, want int32 }{
 		"a user's first node":                      {a, tickets.None, 7},
-		"a node inside a project is not outside":   {b, tickets.None, 11}, // made
 		"a user below a group of a project":        {b, p, 4},
 		"a project without nodes is the leaf":      {b, q, 6},
 		"a project that the tree lacks":            {a, r, tickets.None},
 		"without a user object there is no leaf":   {tickets.None, tickets.None, tickets.None},
 		"a project is a leaf without user objects": {tickets.None, q, 6},
 	} {
-		if name != "a node inside a project is not outside" {
-			if got := tree.Leaf(w.user, w.project); got != w.want {
-				t.Errorf("%s: %d, expected %d", name, got, w.want)
-			}
+		if got := tree.Leaf(w.user, w.project); got != w.want {
+			t.Errorf("%s: %d, expected %d", name, got, w.want)
 		}
 	}
-	// Made for the first, and found again.
-	if first, again := tree.Leaf(b, tickets.None), tree.Leaf(b, tickets.None); first != 11 || again != first {
+	// A node inside a project is not found outside: one is made, and found again.
+	if first, again := tree.Leaf(b, tickets.None), tree.Leaf(b, tickets.None); first != 12 || again != first {
 		t.Errorf("%d and %d", first, again)
 	}
-	if other := tree.Leaf(c, tickets.None); other != 12 {
+	if other := tree.Leaf(c, tickets.None); other != 13 {
 		t.Errorf("another user has the leaf %d", other)
 	}
-	if inside := tree.Leaf(a, p); inside != 13 {
+	if inside := tree.Leaf(a, p); inside != 14 {
 		t.Errorf("in a project the leaf is %d", inside)
+	}
+	// The first default node from top to bottom is that of the group.
+	var shown []string
+	for _, r := range tree.Monitor(nil, &tickets.UsageWeights{}, []string{"a", "b", "c"}, nil) {
+		if strings.Contains(r.Path, "default/") {
+			shown = append(shown, r.Path)
+		}
+	}
+	if want := []string{"/group/p/default/a", "/group/p/default/c", "/group/default/b", "/group/default/c"}; !slices.Equal(shown, want) {
+		t.Errorf("below default nodes are %q, expected %q", shown, want)
 	}
 }
 
@@ -263,7 +271,7 @@ func TestDecay(t *testing.T) {
 		d := tickets.NewDecay(c.halftime, c.exceptions)
 		l.Decay(d, c.now)
 		for where, u := range map[string]*tickets.Usage{"of the user": l.Users[0].In(tickets.None), "in the project": l.Users[0].In(0), "of the project": &l.Projects[0].Usage} {
-			if math.Abs(u.Decayed[c.kind]-c.want) > 0.001 || u.LongTerm[c.kind] != 1000 {
+			if !(math.Abs(u.Decayed[c.kind]-c.want) <= 0.001) || u.LongTerm[c.kind] != 1000 {
 				t.Errorf("%s, %s: %g and %g, expected %g", name, where, u.Decayed[c.kind], u.LongTerm[c.kind], c.want)
 			}
 		}
