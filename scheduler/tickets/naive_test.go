@@ -300,11 +300,12 @@ func TestPendingTasksAreRankedAsDescribed(t *testing.T) {
 			if in.Tasks[i].Running {
 				continue
 			}
-			if !close(tix.Functional, v.f[i]) || !close(tix.Override, v.o[i]) {
+			if !near(tix.Functional, v.f[i]) || !near(tix.Override, v.o[i]) {
 				t.Fatalf("task %d: functional %g and override %g, expected %g and %g", i, tix.Functional, tix.Override, v.f[i], v.o[i])
 			}
 		}
 	})
 }
 
-func close(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(a), math.Abs(b)) }
+// near compares but for rounding.
+func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(a), math.Abs(b)) }

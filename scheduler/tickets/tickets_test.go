@@ -24,7 +24,7 @@ func TestNoPolicyGivesMoreThanItHas(t *testing.T) {
 					t.Fatalf("%+v", tix)
 				}
 			}
-			if !close(tix.Total, tix.Share+tix.Functional+tix.Override) {
+			if !near(tix.Total, tix.Share+tix.Functional+tix.Override) {
 				t.Fatalf("%+v does not add up", tix)
 			}
 			largest = max(largest, tix.Total)
@@ -42,7 +42,7 @@ func TestNoPolicyGivesMoreThanItHas(t *testing.T) {
 		if share > in.Config.TicketsShare*rounding || functional > in.Config.TicketsFunctional*rounding || running > rounding || pending > rounding {
 			t.Fatalf("share tree %g of %g, functional %g of %g, portions %g and %g", share, in.Config.TicketsShare, functional, in.Config.TicketsFunctional, running, pending)
 		}
-		if got.Max < largest || !close(got.ActiveOverride, override) {
+		if got.Max < largest || !near(got.ActiveOverride, override) {
 			t.Fatalf("the largest is %g, and not %g; override %g, and not %g", largest, got.Max, override, got.ActiveOverride)
 		}
 	})
@@ -96,7 +96,7 @@ func TestEqualInputGivesEqualOutput(t *testing.T) {
 		}
 		got := tickets.Calculate(&other)
 		for at, i := range order {
-			if a, b := got.Tasks[at], want.Tasks[i]; !close(a.Share, b.Share) || !close(a.Override, b.Override) {
+			if a, b := got.Tasks[at], want.Tasks[i]; !near(a.Share, b.Share) || !near(a.Override, b.Override) {
 				t.Fatalf("task %d has %+v, and %+v in another order", i, a, b)
 			}
 		}
@@ -256,7 +256,7 @@ func TestPendingTasksInTheShareTree(t *testing.T) {
 			in.Tasks = append(in.Tasks, task)
 		}
 		for i, tix := range tickets.Calculate(in).Tasks {
-			if !close(tix.Share, c.want[i]) {
+			if !near(tix.Share, c.want[i]) {
 				t.Errorf("%s: task %d has %g tickets, expected %g", name, i, tix.Share, c.want[i])
 			}
 		}
