@@ -106,12 +106,11 @@ func (c *calculation) pendingFunctional(sums functionalSums, dependent bool) {
 	q := c.newQueue(dependent,
 		func(e *Entity) float64 { return e.FunctionalShares },
 		func(t *Task) float64 { return t.JobShares })
-	q.bySubmission = true
 	limit := min(len(q.tasks), c.Config.MaxFunctionalJobsToSchedule)
 	if limit <= 0 {
 		return
 	}
-	q.start(func(k *category) float64 {
+	worth := func(k *category) float64 {
 		s := functionalSums{
 			user:       c.portion(c.Users, k.user, running.users, 1),
 			project:    c.portion(c.Projects, k.project, running.projects, 1),
@@ -125,21 +124,48 @@ func (c *calculation) pendingFunctional(sums functionalSums, dependent bool) {
 			d.department += s.department
 		}
 		return total * (w.user*s.user/d.user + w.department*s.department/d.department + w.project*s.project/d.project + w.job*s.job/d.job)
-	})
+	}
+	look := func(i int32) {
+		k := &q.all[i]
+		k.value = worth(k)
+		k.key = k.value
+		if dependent {
+			k.key += c.hier[q.tasks[k.first]]
+		}
+	}
+	h := &heap{before: func(i, j int32) bool {
+		a, b := &q.all[i], &q.all[j]
+		if a.key != b.key {
+			return a.key > b.key
+		}
+		return bySubmission(q.first(a), q.first(b)) < 0
+	}}
+	for i := range q.all {
+		h.items = append(h.items, int32(i))
+		look(int32(i))
+	}
+	h.order()
 	for i := range limit {
 		if i == limit-1 {
-			for _, k := range q.heap {
-				q.look(&q.all[k])
+			for _, k := range h.items {
+				look(k)
 			}
-			for j := len(q.heap)/2 - 1; j >= 0; j-- {
-				q.down(j)
+			h.order()
+		}
+		best := h.items[0]
+		k := &q.all[best]
+		if before := k.key; i < limit-1 {
+			for look(best); k.key != before; look(best) {
+				h.down(0)
+				best = h.items[0]
+				k = &q.all[best]
+				before = k.key
 			}
 		}
-		k := q.best()
 		if i == limit-1 {
-			c.leaveFunctional(q, k, dependent)
+			c.leaveFunctional(q, h.items, k, dependent)
 		}
-		t := &c.Input.Tasks[q.tasks[k.first]]
+		t := q.first(k)
 		running.add(t)
 		s := functionalSums{
 			user:       c.grow(&sums.user, c.Users, k.user, running.users),
@@ -154,6 +180,11 @@ func (c *calculation) pendingFunctional(sums functionalSums, dependent bool) {
 		c.Result.Tasks[index].Functional = f
 		if dependent {
 			c.hier[index] += f
+		}
+		if k.first == k.end {
+			h.pop()
+		} else {
+			h.down(0)
 		}
 	}
 }
@@ -170,9 +201,9 @@ func (c *calculation) grow(sum *float64, entities []Entity, i int32, tasks []int
 
 // leaveFunctional gives the tasks that are not reached what the first of their
 // category would have got.
-func (c *calculation) leaveFunctional(q *queue, best *category, dependent bool) {
-	for _, k := range q.heap {
-		k := &q.all[k]
+func (c *calculation) leaveFunctional(q *queue, left []int32, best *category, dependent bool) {
+	for _, i := range left {
+		k := &q.all[i]
 		first := k.first
 		if k == best {
 			first++

@@ -15,29 +15,62 @@ type category struct {
 	key                       float64 // value, with the tickets of other policies
 }
 
-// queue is all pending tasks of a policy. The one that is worth most is taken, which
-// makes those that share something with it worth less, and so on.
+// heap has the best of its items first.
+type heap struct {
+	items  []int32
+	before func(i, j int32) bool
+}
+
+// order makes a heap of items in any order.
+func (h *heap) order() {
+	for i := len(h.items)/2 - 1; i >= 0; i-- {
+		h.down(i)
+	}
+}
+
+// down moves an item to its place that has become worse.
+func (h *heap) down(i int) {
+	for {
+		child := 2*i + 1
+		if child >= len(h.items) {
+			return
+		}
+		if child+1 < len(h.items) && h.before(h.items[child+1], h.items[child]) {
+			child++
+		}
+		if !h.before(h.items[child], h.items[i]) {
+			return
+		}
+		h.items[i], h.items[child] = h.items[child], h.items[i]
+		i = child
+	}
+}
+
+// pop removes the first item.
+func (h *heap) pop() {
+	last := len(h.items) - 1
+	h.items[0] = h.items[last]
+	h.items = h.items[:last]
+	h.down(0)
+}
+
+// queue is all pending tasks of a policy, by category. The one that is worth most is
+// taken, which makes those that share something with it worth less, and so on.
 //
-// What a task is worth never grows. So the category that was worth most when it was
-// looked at, and still is worth that, is the best one, and not all categories have
-// to be looked at for each task: they are kept in a heap.
+// What a task is worth never grows. So what was worth most when it was looked at,
+// and still is worth that, is the best one, and not everything has to be looked at
+// for each task: that is what the heaps are for.
 type queue struct {
-	c         *calculation
-	tasks     []int32 // indexes, by category
-	all       []category
-	heap      []int32
-	dependent bool
-	// bySubmission says that of tasks which are worth the same, the one that was
-	// submitted first is taken. Else it is the one with the smaller job id.
-	bySubmission bool
-	worth        func(*category) float64
+	c     *calculation
+	tasks []int32 // indexes, by category
+	all   []category
 }
 
 // newQueue sorts the pending tasks into categories by what they have that of says
 // is worth something; own is what a task has for itself. Tasks without anything are
 // left out.
 func (c *calculation) newQueue(dependent bool, of func(*Entity) float64, own func(*Task) float64) *queue {
-	q := &queue{c: c, dependent: dependent}
+	q := &queue{c: c}
 	has := func(entities []Entity, i int32) int32 {
 		if i != None && of(&entities[i]) == 0 {
 			return None
@@ -90,77 +123,12 @@ func byID(a, b *Task) int {
 	return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Task, b.Task))
 }
 
-// look computes what the first task of a category is worth now.
-func (q *queue) look(k *category) {
-	k.value = q.worth(k)
-	k.key = k.value
-	if q.dependent {
-		k.key += q.c.hier[q.tasks[k.first]]
-	}
-}
+// first is the first task of a category.
+func (q *queue) first(k *category) *Task { return &q.c.Input.Tasks[q.tasks[k.first]] }
 
-// start makes the heap.
-func (q *queue) start(worth func(*category) float64) {
-	q.worth = worth
-	q.heap = make([]int32, len(q.all))
-	for i := range q.all {
-		q.heap[i] = int32(i)
-		q.look(&q.all[i])
-	}
-	for i := len(q.heap)/2 - 1; i >= 0; i-- {
-		q.down(i)
-	}
-}
-
-// best finds the category whose first task is worth most.
-func (q *queue) best() *category {
-	for {
-		k := &q.all[q.heap[0]]
-		before := k.key
-		if q.look(k); k.key == before {
-			return k
-		}
-		q.down(0)
-	}
-}
-
-// take takes the first task out of the best category.
+// take takes the first task out of a category.
 func (q *queue) take(k *category) int32 {
 	task := q.tasks[k.first]
-	if k.first++; k.first == k.end {
-		last := len(q.heap) - 1
-		q.heap[0] = q.heap[last]
-		q.heap = q.heap[:last]
-	}
-	q.down(0)
+	k.first++
 	return task
-}
-
-func (q *queue) before(i, j int32) bool {
-	a, b := &q.all[i], &q.all[j]
-	if a.key != b.key {
-		return a.key > b.key
-	}
-	s, t := &q.c.Input.Tasks[q.tasks[a.first]], &q.c.Input.Tasks[q.tasks[b.first]]
-	if q.bySubmission {
-		return bySubmission(s, t) < 0
-	}
-	return byID(s, t) < 0
-}
-
-func (q *queue) down(i int) {
-	for {
-		child := 2*i + 1
-		if child >= len(q.heap) {
-			return
-		}
-		if child+1 < len(q.heap) && q.before(q.heap[child+1], q.heap[child]) {
-			child++
-		}
-		if !q.before(q.heap[child], q.heap[i]) {
-			return
-		}
-		q.heap[i], q.heap[child] = q.heap[child], q.heap[i]
-		i = child
-	}
 }

@@ -165,15 +165,14 @@ func (v *naive) worth(t *tickets.Task, started bool) float64 {
 }
 
 func (v *naive) override(t *tickets.Task) float64 {
-	var o float64
-	for k, i := range v.objects(t) {
-		more := v.entity(k, i).OverrideTickets
+	part := func(k int, i int32) float64 {
 		if v.in.Config.ShareOverrideTickets {
-			more /= v.n[k][i] + 1
+			return v.entity(k, i).OverrideTickets / (v.n[k][i] + 1)
 		}
-		o += more
+		return v.entity(k, i).OverrideTickets
 	}
-	return o + t.OverrideTickets
+	// In this order, because of rounding.
+	return (part(0, t.User) + t.OverrideTickets) + (part(1, t.Project) + part(2, t.Department))
 }
 
 // category is what tasks have in common that a policy cannot tell apart.

@@ -1,5 +1,10 @@
 package tickets
 
+import (
+	"cmp"
+	"slices"
+)
+
 // overrides is what an object gives to one of n tasks, or to each of them where
 // they do not share it (sched_conf(5), share_override_tickets).
 func (c *calculation) overrides(entities []Entity, i int32, tasks []int32, more int32) float64 {
@@ -26,17 +31,29 @@ func (c *calculation) activeOverride() {
 	}
 }
 
+// shared are the categories with a project and a department in common. What these
+// give changes for all of them at once, and by the same: their order is that of
+// what the users and the jobs give. So one task of a project with many users does
+// not make all of them be looked at again.
+type shared struct {
+	project, department int32
+	categories          heap
+	key                 float64 // of the first task, when it was looked at last
+}
+
 // pendingOverride computes the override tickets of pending tasks. Where tasks share
 // them, the task that would get most if it were started gets that and counts as
-// running from then on.
+// running from then on; of those that would get the same, it is the one with the
+// smaller job id. Tickets of policies before this one order the tasks within a
+// category only.
 func (c *calculation) pendingOverride(dependent bool) {
 	q := c.newQueue(dependent,
 		func(e *Entity) float64 { return e.OverrideTickets },
 		func(t *Task) float64 { return t.OverrideTickets })
 	running := c.running.clone()
-	worth := func(k *category) float64 {
-		return c.overrides(c.Users, k.user, running.users, 1) + c.overrides(c.Projects, k.project, running.projects, 1) +
-			c.overrides(c.Departments, k.department, running.departments, 1) + k.own
+	own := func(k *category) float64 { return c.overrides(c.Users, k.user, running.users, 1) + k.own }
+	others := func(project, department int32) float64 {
+		return c.overrides(c.Projects, project, running.projects, 1) + c.overrides(c.Departments, department, running.departments, 1)
 	}
 	give := func(task int32, tickets float64) {
 		c.Result.Tasks[task].Override = tickets
@@ -48,19 +65,86 @@ func (c *calculation) pendingOverride(dependent bool) {
 		for i := range q.all {
 			k := &q.all[i]
 			for _, task := range q.tasks[k.first:k.end] {
-				give(task, worth(k))
+				give(task, own(k)+others(k.project, k.department))
 			}
 		}
 		return
 	}
-	// Only what is shared decides who is first: the tickets of other policies order
-	// the tasks within a category.
-	q.dependent = false
-	q.start(worth)
-	for len(q.heap) > 0 {
-		k := q.best()
-		tickets := k.value
-		running.add(&c.Input.Tasks[q.tasks[k.first]])
-		give(q.take(k), tickets)
+	groups := q.groups(own)
+	look := func(g *shared) {
+		for {
+			k := &q.all[g.categories.items[0]]
+			before := k.key
+			if k.key = own(k); k.key == before {
+				g.key = k.key + others(g.project, g.department)
+				return
+			}
+			g.categories.down(0)
+		}
 	}
+	h := &heap{before: func(i, j int32) bool {
+		a, b := &groups[i], &groups[j]
+		if a.key != b.key {
+			return a.key > b.key
+		}
+		return byID(q.first(&q.all[a.categories.items[0]]), q.first(&q.all[b.categories.items[0]])) < 0
+	}}
+	for i := range groups {
+		h.items = append(h.items, int32(i))
+		look(&groups[i])
+	}
+	h.order()
+	for len(h.items) > 0 {
+		g := &groups[h.items[0]]
+		before, first := g.key, g.categories.items[0]
+		look(g)
+		if g.key != before || g.categories.items[0] != first {
+			h.down(0)
+			continue
+		}
+		k := &q.all[first]
+		running.add(q.first(k))
+		give(q.take(k), g.key)
+		if k.first < k.end {
+			g.categories.down(0)
+		} else if g.categories.pop(); len(g.categories.items) == 0 {
+			h.pop()
+			continue
+		}
+		h.down(0)
+	}
+}
+
+// groups sorts the categories into groups and looks at each once.
+func (q *queue) groups(own func(*category) float64) []shared {
+	before := func(i, j int32) bool {
+		a, b := &q.all[i], &q.all[j]
+		if a.key != b.key {
+			return a.key > b.key
+		}
+		return byID(q.first(a), q.first(b)) < 0
+	}
+	order := make([]int32, len(q.all))
+	for i := range order {
+		order[i] = int32(i)
+		q.all[i].key = own(&q.all[i])
+	}
+	slices.SortFunc(order, func(i, j int32) int {
+		a, b := &q.all[i], &q.all[j]
+		return cmp.Or(cmp.Compare(a.project, b.project), cmp.Compare(a.department, b.department), cmp.Compare(i, j))
+	})
+	var groups []shared
+	from := 0
+	for i, item := range order {
+		k := &q.all[item]
+		if i+1 < len(order) {
+			if next := &q.all[order[i+1]]; next.project == k.project && next.department == k.department {
+				continue
+			}
+		}
+		groups = append(groups, shared{project: k.project, department: k.department, categories: heap{order[from : i+1], before}})
+		groups[len(groups)-1].categories.order()
+		from = i + 1
+	}
+	return groups
 }
