@@ -1,6 +1,7 @@
 package calendar
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -56,8 +57,9 @@ func anyHas(spans []span, v int) bool {
 }
 
 // Parse reads the attributes year and week of a calendar (calendar_conf(5), FORMAT).
+// An empty one is NONE.
 func Parse(year, week string) (*Calendar, error) {
-	c := &Calendar{yearText: strings.Join(strings.Fields(year), " "), weekText: strings.Join(strings.Fields(week), " ")}
+	c := &Calendar{yearText: normalize(year), weekText: normalize(week)}
 	var err error
 	if c.year, err = parseEntries("year", c.yearText, parseYearDays); err != nil {
 		return nil, err
@@ -80,12 +82,16 @@ func Parse(year, week string) (*Calendar, error) {
 	return c, nil
 }
 
+func normalize(text string) string {
+	return cmp.Or(strings.Join(strings.Fields(text), " "), "NONE")
+}
+
 func sorted(list []int) []int {
 	slices.Sort(list)
 	return slices.Compact(list)
 }
 
-// Year is the attribute year as it was written, with single blanks.
+// Year is the attribute year as it was written, with single blanks: what qconf prints.
 func (c *Calendar) Year() string { return c.yearText }
 
 // Week is the attribute week as it was written, with single blanks.

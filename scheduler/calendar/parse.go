@@ -34,9 +34,6 @@ func parseEntries(attribute, text string, days func(*entry, string) error) ([]en
 		}
 		entries = append(entries, e)
 	}
-	if entries == nil {
-		return nil, fmt.Errorf("cannot read the %s %q: it is empty, expected NONE or entries", attribute, text)
-	}
 	return entries, nil
 }
 

@@ -84,6 +84,12 @@ func (v Value) Type() Type {
 // false. For names it is 0.
 func (v Value) Number() float64 { return v.number }
 
+// Same reports whether two values cannot be told apart by any request. Names have to
+// be the same to the letter. The operator == compares where names are stored.
+func (v Value) Same(o Value) bool {
+	return v.number == o.number && v.Type() == o.Type() && v.Text() == o.Text()
+}
+
 // Text is the text of a value of string type. For numbers it is "".
 func (v Value) Text() string {
 	if v.text == nil {

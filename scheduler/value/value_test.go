@@ -279,6 +279,20 @@ func TestExtremes(t *testing.T) {
 	}
 }
 
+func TestSame(t *testing.T) {
+	all := []Value{{}, OfNumber(Int, 0), OfNumber(Int, 1), OfNumber(Bool, 1), OfText(String, ""), OfText(String, "a"), OfText(CString, "a"), OfText(String, "A")}
+	for i, a := range all {
+		for j, b := range all {
+			if b.Type().IsText() {
+				b = OfText(b.Type(), strings.Clone(b.Text()))
+			}
+			if a.Same(b) != (i == j) {
+				t.Errorf("%s %q and %s %q are the same: %v", a.Type(), a, b.Type(), b, a.Same(b))
+			}
+		}
+	}
+}
+
 func TestLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		small := rapid.Map(rapid.IntRange(-3, 3), func(i int) float64 { return float64(i) / 2 })
