@@ -40,8 +40,8 @@ type term struct {
 // have a sign, each an attribute with an optional weight behind it (load*2), or a
 // number. A $ in front of an attribute has no meaning. Blanks are dropped.
 //
-// The manual has the weight on either side and blanks refused; the original is as
-// described here. It also takes terms without an operand (load++2, load*), and a sign
+// The manual has only positive integers as weights and refuses blanks; the original is
+// as described here. It also takes terms without an operand (load++2, load*), and a sign
 // in front of a weight as the beginning of the next term (load*-2), which are refused
 // here.
 func Parse(text string) (Formula, error) {
