@@ -103,7 +103,9 @@ func (c *Calendar) Week() string { return c.weekText }
 // week that contain it; if there is none either, it is On. Of several, on has
 // precedence over suspended, and suspended over off (calendar_conf(5), SEMANTICS).
 // The manual has it that the week is not looked at on a day that an entry of the year
-// names; in the original it is, at the times that the entry does not.
+// names; in the original it is, at the times that the entry does not. What the original
+// makes of entries that begin at midnight is not followed: once their last time of a day
+// is over they hold until midnight, if they name the next day, too.
 func (c *Calendar) State(t time.Time, zone *time.Location) State {
 	if c == nil {
 		return On
