@@ -211,7 +211,8 @@ func TestChanges(t *testing.T) {
 		// The original keeps the queue off until midnight when the next day, too, begins
 		// with the entry.
 		"nights from midnight on": {"NONE", "mon-fri=0-6", "2026-11-20 05:00:00", time.UTC, []string{
-			"2026-11-20 06:00:01 on", "2026-11-23 00:00:00 off", "2026-11-23 06:00:01 on", "2026-11-24 00:00:00 off"}},
+			"2026-11-20 06:00:01 on", "2026-11-23 00:00:00 off", "2026-11-23 06:00:01 on", "2026-11-24 00:00:00 off",
+		}},
 		"on before off": {"NONE", "12-18 tue=13-17=on", "2026-11-24 00:00:00", time.UTC, []string{
 			"2026-11-24 12:00:00 off", "2026-11-24 13:00:00 on", "2026-11-24 17:00:01 off", "2026-11-24 18:00:01 on", "2026-11-25 12:00:00 off", "2026-11-25 18:00:01 on",
 		}},
