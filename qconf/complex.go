@@ -67,23 +67,19 @@ type Complexes struct {
 	lines   []int          // of the file; 0 for what the file lacks
 }
 
-// complexTable are the columns in their order, with the width that qconf gives
-// them.
-var complexTable = []struct {
-	attribute[Complex]
-	width int
-}{
-	{column("name", name(func(c *Complex) *string { return &c.Name })), 19},
-	{column("shortcut", name(func(c *Complex) *string { return &c.Shortcut })), 10},
-	{column("type", keyword(func(c *Complex) *ComplexType { return &c.Type }, ComplexInt, ComplexDouble, ComplexTime,
-		ComplexMemory, ComplexBool, ComplexString, ComplexCString, ComplexRestring, ComplexHost, ComplexRSMap)), 9},
-	{column("relop", keyword(func(c *Complex) *string { return &c.Relop }, "==", "!=", ">=", ">", "<=", "<", relopExclusive)), 5},
-	{column("requestable", abbreviated(func(c *Complex) *Requestable { return &c.Requestable },
-		RequestableYes, RequestableNo, RequestableForced)), 11},
-	{column("consumable", abbreviated(func(c *Complex) *Consumable { return &c.Consumable },
-		ConsumableYes, ConsumableNo, ConsumableJob)), 10},
-	{column("default", anyText(func(c *Complex) *string { return &c.Default })), 8},
-	{column("urgency", kind[Complex]{read: readUrgency}), 0},
+// complexTable are the columns in their order.
+var complexTable = []attribute[Complex]{
+	column("name", name(func(c *Complex) *string { return &c.Name })),
+	column("shortcut", name(func(c *Complex) *string { return &c.Shortcut })),
+	column("type", keyword(func(c *Complex) *ComplexType { return &c.Type }, ComplexInt, ComplexDouble, ComplexTime,
+		ComplexMemory, ComplexBool, ComplexString, ComplexCString, ComplexRestring, ComplexHost, ComplexRSMap)),
+	column("relop", keyword(func(c *Complex) *string { return &c.Relop }, "==", "!=", ">=", ">", "<=", "<", relopExclusive)),
+	column("requestable", abbreviated(func(c *Complex) *Requestable { return &c.Requestable },
+		RequestableYes, RequestableNo, RequestableForced)),
+	column("consumable", abbreviated(func(c *Complex) *Consumable { return &c.Consumable },
+		ConsumableYes, ConsumableNo, ConsumableJob)),
+	column("default", anyText(func(c *Complex) *string { return &c.Default })),
+	column("urgency", kind[Complex]{read: readUrgency}),
 }
 
 // relopExclusive is the relation of complexes that a job has for itself.
@@ -309,29 +305,36 @@ func (c *Complexes) Find(name string) (x Complex, ok bool) {
 // Format prints the elements as qconf -sc does, by name. Reading the result
 // gives the same.
 func (c *Complexes) Format() string {
-	var b strings.Builder
-	row := func(fields ...string) {
-		for i, f := range fields {
-			b.WriteString(f)
-			if i < len(fields)-1 {
-				b.WriteString(strings.Repeat(" ", max(complexTable[i].width-len(f), 0)) + " ")
-			}
-		}
-		b.WriteByte('\n')
+	header := make([]string, len(complexTable))
+	for i, column := range complexTable {
+		header[i] = column.name
 	}
-	var names []string
-	for _, column := range complexTable {
-		names = append(names, column.name)
-	}
-	names[0] = "#" + names[0]
-	row(append(names, "")...)
-	b.WriteString("#" + strings.Repeat("-", b.Len()-2) + "\n")
+	header[0] = "#" + header[0]
+	var rows [][]string
 	if c != nil {
-		rows := slices.Clone(c.printed)
-		slices.SortFunc(rows, func(a, b []string) int { return strings.Compare(a[0], b[0]) })
-		for _, fields := range rows {
-			row(fields...)
+		rows = slices.SortedFunc(slices.Values(c.printed), func(a, b []string) int { return strings.Compare(a[0], b[0]) })
+	}
+	// qconf makes each column four blanks wider than its longest value, or one
+	// than its name.
+	widths := make([]int, len(header))
+	for i, h := range header {
+		widths[i] = len(h) + 1
+		for _, r := range rows {
+			widths[i] = max(widths[i], len(r[i])+4)
 		}
+	}
+	var b strings.Builder
+	pad := func(s string, width int) { b.WriteString(s + strings.Repeat(" ", width-len(s))) }
+	for i, h := range header {
+		pad(h, widths[i])
+	}
+	b.WriteString("\n#" + strings.Repeat("-", b.Len()-1) + "\n")
+	last := len(header) - 1
+	for _, r := range rows {
+		for i, value := range r[:last] {
+			pad(value, widths[i])
+		}
+		b.WriteString(r[last] + "\n")
 	}
 	b.WriteString("# >#< starts a comment but comments are not saved across edits --------\n")
 	return b.String()
