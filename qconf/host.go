@@ -19,7 +19,7 @@ type ExecHost struct {
 }
 
 var hostTable = table[ExecHost]{
-	object: "execution host",
+	object: "host",
 	layout: layout{column: 22},
 	rows: []attribute[ExecHost]{
 		{name: "hostname", required: true, kind: kind[ExecHost]{read: func(h *ExecHost, s string) (string, error) {

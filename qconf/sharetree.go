@@ -22,7 +22,7 @@ type ShareNode struct {
 	Shares   int  // among the children of its parent
 	Children []*ShareNode
 
-	line int
+	line int // of name
 }
 
 // Default reports whether the node is for the users that have no node of their
@@ -36,12 +36,11 @@ type (
 		number     int
 	}
 	shareSpec struct {
-		node     *ShareNode
-		id       int
-		children []int
-		line     int // of id
-		childrenLine,
-		nameLine int
+		node         *ShareNode
+		id           int
+		children     []int
+		line         int // of id
+		childrenLine int
 	}
 )
 
@@ -109,7 +108,7 @@ func (r *shareReader) node(lines []shareLine) {
 	if lines == nil {
 		return
 	}
-	spec := &shareSpec{node: &ShareNode{line: lines[0].number}, line: lines[0].number}
+	spec := &shareSpec{node: &ShareNode{}, line: lines[0].number}
 	seen := map[string]bool{}
 	for _, l := range lines {
 		if seen[l.key] {
@@ -122,7 +121,7 @@ func (r *shareReader) node(lines []shareLine) {
 		case "id":
 			spec.id, err = parseNumber(l.value, 0, math.MaxUint32)
 		case "name":
-			spec.node.Name, spec.nameLine = l.value, l.number
+			spec.node.Name, spec.node.line = l.value, l.number
 			err = CheckName(l.value)
 		case "type":
 			var n int
@@ -194,20 +193,21 @@ func (r *shareReader) link() *ShareNode {
 				r.refuse(s.childrenLine, "childnodes", strconv.Itoa(id), fmt.Sprintf("node %d is a child of node %d already", id, parents[child].id))
 				continue
 			case names[child.node.Name]:
-				r.refuse(child.nameLine, "name", child.node.Name, fmt.Sprintf("%q comes twice below the node %q", child.node.Name, s.node.Name))
+				r.refuse(child.node.line, "name", child.node.Name, fmt.Sprintf("%q comes twice below the node %q", child.node.Name, s.node.Name))
 			}
 			names[child.node.Name] = true
 			parents[child] = s
 			s.node.Children = append(s.node.Children, child.node)
 		}
 	}
+	broken := len(r.errs) > 0
 	for _, s := range r.specs[1:] {
 		top := s
 		for steps := 0; parents[top] != nil && steps <= len(r.specs); steps++ {
 			top = parents[top]
 		}
 		switch {
-		case byID[s.id] != s || top == root || len(r.errs) > 0:
+		case byID[s.id] != s || top == root || broken:
 		case parents[top] != nil:
 			r.refuse(s.line, "id", strconv.Itoa(s.id), fmt.Sprintf("node %d is below itself", s.id))
 		default:
