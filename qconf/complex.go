@@ -132,8 +132,10 @@ func ParseComplexes(file string, data []byte) (*Complexes, error) {
 			if at, taken := c.at[name]; taken {
 				clash = true
 				x := c.list[at]
-				errs = append(errs, &Error{File: file, Line: c.lines[at], Attribute: x.Name, Value: name,
-					Problem: fmt.Sprintf("%q means the built-in complex %s, expected another name", name, b.Name)})
+				errs = append(errs, &Error{
+					File: file, Line: c.lines[at], Attribute: x.Name, Value: name,
+					Problem: fmt.Sprintf("%q means the built-in complex %s, expected another name", name, b.Name),
+				})
 				break
 			}
 		}
@@ -259,7 +261,7 @@ var complexRules = []func(Complex) (problem, value string){
 		text := func(t ComplexType) bool {
 			return t == ComplexString || t == ComplexCString || t == ComplexRestring
 		}
-		if builtin && x.Type != want && !(text(x.Type) && text(want)) {
+		if builtin && x.Type != want && (!text(x.Type) || !text(want)) {
 			problem = fmt.Sprintf("type: the built-in complex %s has the type %s", x.Name, want)
 		}
 		return problem, string(x.Type)

@@ -114,7 +114,7 @@ func (r *quotaReader) line(l line) {
 	case r.set == nil:
 		r.refuse(l, "", l.name, fmt.Sprintf("%q is outside of a set, expected { on a line of its own", l.name))
 	case l.name == "}" && l.value == "":
-		r.close(l)
+		r.close()
 	default:
 		r.attribute(l)
 	}
@@ -145,8 +145,10 @@ func (r *quotaReader) attribute(l line) {
 		rule.line = l.number
 		for i, other := range r.set.Rules {
 			if rule.Name != "" && other.Name == rule.Name {
-				r.set.warnings = append(r.set.warnings, &Error{File: r.file, Line: l.number, Attribute: "limit", Value: rule.Name,
-					Problem: fmt.Sprintf("rule %d has the name %q, too: messages do not tell them apart", i+1, rule.Name)})
+				r.set.warnings = append(r.set.warnings, &Error{
+					File: r.file, Line: l.number, Attribute: "limit", Value: rule.Name,
+					Problem: fmt.Sprintf("rule %d has the name %q, too: messages do not tell them apart", i+1, rule.Name),
+				})
 			}
 		}
 		r.set.Rules = append(r.set.Rules, rule)
@@ -168,7 +170,7 @@ func describe(s string) string {
 	return s
 }
 
-func (r *quotaReader) close(l line) {
+func (r *quotaReader) close() {
 	for _, name := range []string{"name", "limit"} {
 		if r.seen[name] == 0 {
 			r.refuse(line{number: r.open}, name, "", "is missing, a resource quota set needs it")
@@ -234,7 +236,7 @@ func quotaTokens(s string) []string {
 	var tokens []string
 	joined := false
 	depth := 0
-	for _, f := range strings.Fields(s) {
+	for f := range strings.FieldsSeq(s) {
 		if n := len(tokens); n > 0 && (joined || strings.HasPrefix(f, ",") || depth > 0) {
 			tokens[n-1] += f
 		} else {
@@ -255,7 +257,7 @@ func parseQuotaFilter(s string) (QuotaFilter, error) {
 			return f, fmt.Errorf("%q has no closing brace at its end", s)
 		}
 	}
-	for _, item := range strings.Split(list, ",") {
+	for item := range strings.SplitSeq(list, ",") {
 		name, not := strings.CutPrefix(item, "!")
 		switch {
 		case strings.Trim(name, "@") == "" || strings.HasPrefix(name, "!"):

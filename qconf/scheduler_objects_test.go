@@ -164,6 +164,7 @@ func TestSchedulerParameters(t *testing.T) {
 		{"weight_deadline", "1e3", "1000.000000", func(c *SchedulerConfig) any { return c.WeightDeadline }, 1000.0},
 		{"weight_user", "1k", `!"1k" is no number, expected one like 0.25`, nil, nil},
 		{"share_override_tickets", "0", "FALSE", func(c *SchedulerConfig) any { return c.ShareOverrideTickets }, false},
+		{"default_duration", "0", "0", func(c *SchedulerConfig) any { return c.DefaultDuration }, time.Duration(0)},
 		{"default_duration", "600", "600", func(c *SchedulerConfig) any { return c.DefaultDuration }, 10 * time.Minute},
 	} {
 		got, err := base.With(c.name, c.value)

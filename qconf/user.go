@@ -2,6 +2,7 @@ package qconf
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -146,17 +147,7 @@ func readEntries(u *UserSet, s string) (string, error) {
 // Contains reports whether the set names the user, or the user's primary group
 // (access_list(5), entries). group may be empty.
 func (u *UserSet) Contains(user, group string) bool {
-	for _, name := range u.Users {
-		if name == user {
-			return true
-		}
-	}
-	for _, name := range u.UserGroups {
-		if name == group {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(u.Users, user) || slices.Contains(u.UserGroups, group)
 }
 
 // ParseUser reads a user in the notation of user(5). file is only used in
