@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/execd-project/execd/agent/config"
 	"github.com/execd-project/execd/agent/foreground"
 )
 
@@ -18,6 +19,7 @@ const usage = `Usage: execd COMMAND [options]
 
 Commands:
   run      run one job on this host, in the foreground (execd run --help)
+  config   check a configuration directory (execd config --help)
   version  print the version
 `
 
@@ -31,6 +33,8 @@ func run(args []string) int {
 	switch args[0] {
 	case "run":
 		return runJob(args[1:])
+	case "config":
+		return checkConfig(args[1:])
 	case "version", "--version", "-version":
 		fmt.Println("execd", version)
 		return 0
@@ -58,6 +62,18 @@ func runJob(args []string) int {
 	}
 	if _, ok := errors.AsType[*foreground.UsageError](err); ok {
 		fmt.Fprintln(os.Stderr, "execd run: see execd run --help")
+	}
+	return status
+}
+
+func checkConfig(args []string) int {
+	c := config.Command{Args: args, Stdout: os.Stdout, Stderr: os.Stderr}
+	status, err := c.Run()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "execd config:", err)
+	}
+	if _, ok := errors.AsType[*config.UsageError](err); ok {
+		fmt.Fprintln(os.Stderr, "execd config: see execd config --help")
 	}
 	return status
 }
