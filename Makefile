@@ -7,6 +7,7 @@ DESTDIR ?=
 
 # Limit for the tests of one package, and for one target of `make fuzz`.
 TEST_TIMEOUT ?= 10m
+VM_TIMEOUT   ?= 30m
 SOAK_TIMEOUT ?= 4h
 FUZZTIME     ?= 30s
 # Further flags for go test, e.g. make test TESTFLAGS='-run Prolog'
@@ -43,6 +44,12 @@ build: ## build bin/execd and bin/sge_shepherd-go (static, stripped)
 test: ## run all tests; what the machine lacks is skipped with the reason
 	@$(TEST) $(TESTFLAGS) $(PKGS)
 
+# One guest at a time: each has more processors than most machines, and may have to
+# be emulated.
+.PHONY: test-vm
+test-vm: ## run tests in virtual machines (needs QEMU; minutes)
+	@EXECD_TEST_VM=1 $(GO) run ./test/summary -timeout $(VM_TIMEOUT) -count=1 -run '^Test(Command)?VM$$' $(TESTFLAGS) ./test/vm
+
 # What lies below test/ drives the built executables (a real Grid Engine among
 # them): minutes of work in which the race detector would see only the driver.
 .PHONY: race
@@ -62,7 +69,7 @@ tidy: ## check that go.mod and go.sum hold just what is used
 	$(GO) mod tidy -diff
 
 .PHONY: check
-check: build tidy lint test race ## everything that CI asks of a change
+check: build tidy lint test race test-vm ## everything that CI asks of a change
 
 .PHONY: bench
 bench: build ## measure the cost of a job: time and memory of the shepherd

@@ -23,11 +23,11 @@ func (b Bounds) None() bool { return b == Bounds{specifier.Infinity, specifier.I
 
 // OfJob returns the limits of a whole job by its slots on this host
 // (queue_conf(5), RESOURCE LIMITS: they are per slot; 0 slots count as 1). What
-// was requested of a "consumable JOB" is that of the whole job already. The
-// least values are those of Rlimits.
+// was requested of a "consumable JOB" is that of the whole job already. Of memory
+// there are 10 MiB at least, as with Rlimits: with less nothing runs.
 func OfJob(d *job.Description) JobWide {
 	w := JobWide{
-		CPU: bounds(d, job.CPU, 2), Vmem: bounds(d, job.Vmem, 10<<20), RSS: bounds(d, job.RSS, 10<<20),
+		CPU: bounds(d, job.CPU, 1), Vmem: bounds(d, job.Vmem, 10<<20), RSS: bounds(d, job.RSS, 10<<20),
 	}
 	if d.VmemLimit == job.VmemAddressSpace {
 		w.Vmem = Bounds{specifier.Infinity, specifier.Infinity}

@@ -166,7 +166,7 @@ func (w *Watch) cpu() (time.Duration, bool) {
 		return 0, false
 	}
 	n := time.Duration(w.host.Processors)
-	allowed := duration(limit)
+	allowed := Seconds(limit)
 	// The last bit is not halved for ever: half a percent over is near enough.
 	shortest := min(max(allowed/200/n, shortestCPU), longestShortest)
 	return max((allowed-w.last.CPU)/n, shortest), true
@@ -207,7 +207,9 @@ func (w *Watch) memory() (time.Duration, bool) {
 	return max(in, min(w.pause, longest), shortestMemory), true
 }
 
-func duration(seconds uint64) time.Duration {
+// Seconds is a limit of time. What does not fit, after 292 years, is the largest
+// that does.
+func Seconds(seconds uint64) time.Duration {
 	const most = uint64(math.MaxInt64 / time.Second)
 	return time.Duration(min(seconds, most)) * time.Second
 }

@@ -46,7 +46,7 @@ func TestWatchProperty(t *testing.T) {
 		now := began
 		var cpu, rss float64
 		warnedCPU, above := false, false
-		for step := 0; step < 5000; step++ {
+		for range 5000 {
 			next := w.Next()
 			if !next.After(now) {
 				t.Fatalf("seed %d: the next look at %v is not after this one at %v", seed, next, now)

@@ -64,6 +64,7 @@ type Configuration struct {
 	JSVURL                        string // "[script:][user@]path", empty for none
 	JSVAllowedMod                 []string
 	LibJVMPath, AdditionalJVMArgs string // not used; kept for printing
+	CgroupsParams                 CgroupsParams
 }
 
 // EnforceUser is enforce_user of sge_conf(5).
@@ -167,6 +168,7 @@ func confRows() []attribute[Configuration] {
 		global("jsv_allowed_mod", "ac,h,i,e,o,j,M,N,p,w", list(",", checkAny, func(c cfg) *[]string { return &c.JSVAllowedMod })),
 		optional(local("libjvm_path", "", optionalPath(func(c cfg) *string { return &c.LibJVMPath }))),
 		optional(local("additional_jvm_args", "", anyText(func(c cfg) *string { return &c.AdditionalJVMArgs }))),
+		optional(local("cgroups_params", "", paramsKind(cgroupsParams, func(c cfg) *CgroupsParams { return &c.CgroupsParams }))),
 	}
 }
 
@@ -229,6 +231,9 @@ func newConfiguration(host string) func(Text, Configuration, error) (*Configurat
 		}
 		text.title = host
 		c.Text, c.Host = text, host
+		if _, given := text.Value("cgroups_params"); !given {
+			c.CgroupsParams = cgroupsParams.def()
+		}
 		for _, list := range []struct {
 			attribute string
 			unknown   []string
@@ -236,6 +241,7 @@ func newConfiguration(host string) func(Text, Configuration, error) (*Configurat
 			{"qmaster_params", c.QmasterParams.Unknown},
 			{"execd_params", c.ExecdParams.Unknown},
 			{"reporting_params", c.ReportingParams.Unknown},
+			{"cgroups_params", c.CgroupsParams.Unknown},
 		} {
 			for _, p := range list.unknown {
 				c.warnings = append(c.warnings, text.errorAt(list.attribute, p, fmt.Sprintf("unknown parameter %q is ignored", p), nil))

@@ -32,8 +32,9 @@ func TestAConfigurationWithoutParametersIsDebians(t *testing.T) {
 		ExecdParams: ExecdParams{
 			NotifyKill: job.Notification{Kind: job.NotifyDefault}, NotifySusp: job.Notification{Kind: job.NotifyDefault},
 			InheritEnv: true, EnableAddGrpKill: true, Limits: job.Unlimited(), ScriptTimeout: 2 * time.Minute, SRTKill: true,
-			PTFMinPriority: -999, PTFMaxPriority: -999, PDCInterval: time.Second, EnableBinding: true, DemandLS: true,
+			PTFMinPriority: -999, PTFMaxPriority: -999, PDCInterval: time.Second, EnableBinding: true, DemandLS: true, UseCgroups: true,
 		},
+		CgroupsParams:   CgroupsParams{Cpuset: true, Freezer: true, Killing: true, HVmemLimit: true, HRSSLimit: true, Weight: Auto, Systemd: true},
 		ReportingParams: ReportingParams{Accounting: true, FlushTime: 15 * time.Second, AccountingFlushTime: 15 * time.Second},
 		FinishedJobs:    100, GIDRange: []Range{{65400, 65500}},
 		QloginCommand: "builtin", QloginDaemon: "builtin", RloginCommand: "builtin", RloginDaemon: "builtin", RshCommand: "builtin", RshDaemon: "builtin",
@@ -55,7 +56,7 @@ func TestExecdParamsAreTyped(t *testing.T) {
 		KeepActive: KeepFailed, NotifyKill: job.Notification{Kind: job.NotifySignal, Signal: "TERM"},
 		NotifySusp: job.Notification{Kind: job.NotifyNone}, SetLibPath: true, UseQsubGID: true, IgnoreNGroupsMaxLimit: true,
 		Limits: job.Unlimited(), ScriptTimeout: 5 * time.Minute, PTFMinPriority: 19, PTFMaxPriority: -999,
-		PDCInterval: PDCPerLoadReport, EnableBinding: true, DemandLS: true, Unknown: []string{"KEEP_ACTIVE_X=1", "frob"},
+		PDCInterval: PDCPerLoadReport, EnableBinding: true, DemandLS: true, UseCgroups: true, Unknown: []string{"KEEP_ACTIVE_X=1", "frob"},
 	}
 	want.Limits[job.Descriptors] = job.Limit{Soft: 1024, Hard: 2000}
 	want.Limits[job.MaxProc] = job.Limit{Soft: specifier.Infinity, Hard: specifier.Infinity}
@@ -154,10 +155,11 @@ func TestAHostHasOnlyLocalParameters(t *testing.T) {
 			local = append(local, r.name)
 		}
 	}
-	// The list of the original; user_lists and xuser_lists are in its manual.
+	// The list of the original; user_lists and xuser_lists are in its manual,
+	// cgroups_params is Univa's.
 	want := strings.Fields(`execd_spool_dir mailer xterm load_sensor prolog epilog shell_start_mode login_shells
 		load_report_time reschedule_unknown set_token_cmd pag_cmd token_extend_time shepherd_cmd execd_params reporting_params gid_range
-		qlogin_daemon qlogin_command rlogin_daemon rlogin_command rsh_daemon rsh_command libjvm_path additional_jvm_args user_lists xuser_lists`)
+		qlogin_daemon qlogin_command rlogin_daemon rlogin_command rsh_daemon rsh_command libjvm_path additional_jvm_args user_lists xuser_lists cgroups_params`)
 	slices.Sort(want)
 	slices.Sort(local)
 	same(t, "local parameters", want, local)

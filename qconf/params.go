@@ -28,6 +28,7 @@ type ExecdParams struct {
 	// resources of queues are unlimited.
 	Limits job.Limits
 
+	VmemLimits    VmemLimits    // VMEM_LIMIT, which is ours
 	ScriptTimeout time.Duration // SCRIPT_TIMEOUT of prolog, epilog and PE procedures; 120 s; 0 for never
 	SRTKill       bool          // S_RT_KILL: jobs are killed the notify time after s_rt; true
 
@@ -37,7 +38,7 @@ type ExecdParams struct {
 	AcctReservedUsage              bool
 	SharetreeReservedUsage         bool
 	SimulateJobs                   bool // SIMULATE_JOBS
-	UseCgroups                     bool // USE_CGROUPS
+	UseCgroups                     bool // USE_CGROUPS; true, which is ours
 	UseSmaps                       bool // USE_SMAPS
 	UseQidle                       bool // USE_QIDLE
 	DemandLS                       bool // DEMAND_LS; true
@@ -110,9 +111,12 @@ type params[P any] struct {
 type param[P any] struct {
 	name string
 	kind[P]
+	// override reads a setting for some, [who=value] after that for all; nil
+	// where there are none.
+	override func(dst *P, who, value string) error
 }
 
-func p[P any](name string, k kind[P]) param[P] { return param[P]{name, k} }
+func p[P any](name string, k kind[P]) param[P] { return param[P]{name: name, kind: k} }
 
 // paramsKind reads a list of parameters, or none. Names have no case; the
 // separators are comma, semicolon and blank. Of a parameter that comes twice
@@ -131,7 +135,15 @@ func (t params[P]) read(s string) (P, error) {
 	if len(items) == 1 && isWord(items[0], none) {
 		items = nil
 	}
+	var last *param[P]
 	for _, item := range items {
+		if last != nil && last.override != nil && item[0] == '[' {
+			if err := last.readOverride(&v, item); err != nil {
+				return v, fmt.Errorf("%s: %w", last.name, err)
+			}
+			continue
+		}
+		last = nil
 		name, value, ok := strings.Cut(item, "=")
 		if !ok {
 			value = "true"
@@ -140,11 +152,11 @@ func (t params[P]) read(s string) (P, error) {
 			continue
 		}
 		known := false
-		for _, r := range t.rows {
+		for i, r := range t.rows {
 			if !strings.EqualFold(r.name, name) {
 				continue
 			}
-			known = true
+			known, last = true, &t.rows[i]
 			if _, err := r.read(&v, value); err != nil {
 				return v, fmt.Errorf("%s: %w", r.name, err)
 			}
@@ -159,6 +171,15 @@ func (t params[P]) read(s string) (P, error) {
 	return v, nil
 }
 
+// readOverride reads [who=value].
+func (r *param[P]) readOverride(dst *P, item string) error {
+	who, value, ok := strings.Cut(strings.TrimSuffix(item[1:], "]"), "=")
+	if !ok || !strings.HasSuffix(item, "]") {
+		return fmt.Errorf("%q sets no value, expected [queue=value]", item)
+	}
+	return r.override(dst, who, value)
+}
+
 var execdParams = params[ExecdParams]{
 	def: func() ExecdParams {
 		return ExecdParams{
@@ -166,7 +187,7 @@ var execdParams = params[ExecdParams]{
 			InheritEnv: true, EnableAddGrpKill: true, Limits: job.Unlimited(),
 			ScriptTimeout: 120 * time.Second, SRTKill: true,
 			PTFMinPriority: PlatformPriority, PTFMaxPriority: PlatformPriority,
-			PDCInterval: time.Second, EnableBinding: true, DemandLS: true,
+			PDCInterval: time.Second, EnableBinding: true, DemandLS: true, UseCgroups: true,
 		}
 	},
 	unknown: func(e *ExecdParams) *[]string { return &e.Unknown },
@@ -184,6 +205,7 @@ var execdParams = params[ExecdParams]{
 		p("USE_QSUB_GID", boolean(func(e *ExecdParams) *bool { return &e.UseQsubGID })),
 		p("IGNORE_NGROUPS_MAX_LIMIT", boolean(func(e *ExecdParams) *bool { return &e.IgnoreNGroupsMaxLimit })),
 		p("SCRIPT_TIMEOUT", duration(0, func(e *ExecdParams) *time.Duration { return &e.ScriptTimeout })),
+		vmemLimit,
 		p("S_RT_KILL", boolean(func(e *ExecdParams) *bool { return &e.SRTKill })),
 		p("PTF_MIN_PRIORITY", number(PlatformPriority, 20, func(e *ExecdParams) *int { return &e.PTFMinPriority })),
 		p("PTF_MAX_PRIORITY", number(PlatformPriority, 20, func(e *ExecdParams) *int { return &e.PTFMaxPriority })),

@@ -69,7 +69,11 @@ func (s *Shepherd) startJob() (*spawn.Child, time.Time, error) {
 		}
 		defer group.CloseDoors(doors)
 		for _, d := range doors {
-			p.Write(d.FD, "0", d.Path)
+			if d.Dir >= 0 {
+				p.Cgroup(d.Dir, d.FD, d.Path)
+			} else {
+				p.Write(d.FD, "0", d.Path)
+			}
 		}
 		// Before Linux 6.2, whoever enters a cpuset may use all of it.
 		p.Affinity(s.bound.Words())

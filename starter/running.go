@@ -73,10 +73,10 @@ func (s *Shepherd) waitJob(c *spawn.Child, start time.Time) ending {
 	s.active = &running{child: c, start: start}
 	rt := s.d.Limits[job.RT]
 	if rt.Soft != specifier.Infinity && rt.Soft < rt.Hard {
-		s.set(dueSoftRT, start.Add(time.Duration(rt.Soft)*time.Second))
+		s.set(dueSoftRT, start.Add(limits.Seconds(rt.Soft)))
 	}
 	if rt.Hard != specifier.Infinity {
-		s.set(dueHardRT, start.Add(time.Duration(rt.Hard)*time.Second))
+		s.set(dueHardRT, start.Add(limits.Seconds(rt.Hard)))
 	}
 	s.startWatch(start)
 	s.scheduleCheckpoint(start)

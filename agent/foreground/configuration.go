@@ -51,6 +51,7 @@ func (s *session) resolve(cwd string) (*launch.Order, error) {
 	order.SGECell = cmp.Or(os.Getenv("SGE_CELL"), "default")
 	order.BinaryPath = filepath.Dir(s.Executable)
 	order.Arch = launch.Arch(runtime.GOARCH)
+	order.Devices = s.own.Devices
 	order.Terminal = true
 	order.Privileged = os.Getuid() == 0
 	return order, nil

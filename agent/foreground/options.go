@@ -13,6 +13,9 @@ type Options struct {
 	As    string // --as: the user whose job it is; empty for the caller
 	Keep  bool   // --keep: leave the job directory
 	JSON  string // --json: file for the outcome, - for standard output
+	// Devices are those of --device: files that the job may open although
+	// cgroups_params keeps jobs from them.
+	Devices []string
 }
 
 // own are the options with their help, in the order of the help text.
@@ -23,6 +26,7 @@ var own = []struct {
 	{"--conf", "DIR", "configuration: queues/, conf/, pes/, ckpts/, hostgroups/ as qconf -s... prints them (default: built-in)", func(o *Options, v string) { o.Conf = v }},
 	{"--queue", "NAME", "the queue to run in; may be left out when there is one", func(o *Options, v string) { o.Queue = v }},
 	{"--as", "USER", "run the job as this user (root only)", func(o *Options, v string) { o.As = v }},
+	{"--device", "FILE", "let the job open a device that cgroups_params denies (root only; may be repeated)", func(o *Options, v string) { o.Devices = append(o.Devices, v) }},
 	{"--keep", "", "leave the job directory for inspection", func(o *Options, _ string) { o.Keep = true }},
 	{"--json", "FILE", "write the outcome as JSON to FILE, - for standard output", func(o *Options, v string) { o.JSON = v }},
 	{"--help", "", "print this text", nil},

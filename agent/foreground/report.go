@@ -24,6 +24,7 @@ type record struct {
 	Wallclock  float64      `json:"wallclock"`
 	Usage      usageRecord  `json:"usage"`
 	JobDir     string       `json:"job_dir"` // empty when it has been removed
+	Notes      []string     `json:"notes"`   // what is not enforced as it should be
 }
 
 type limitRecord struct {
@@ -59,11 +60,12 @@ type usageRecord struct {
 	MaxVmem   int64   `json:"maxvmem"`
 }
 
-func newRecord(o *job.Outcome, dir string) record {
+func newRecord(o *job.Outcome, dir string, notes ...string) record {
 	u := o.Usage
 	r := record{
 		JobID: o.ID.Job, TaskID: o.ID.Task, Failed: int(o.Failed), FailedText: o.FailedText, Class: o.Class.String(),
 		ExitStatus: o.ExitStatus, Signal: o.Signal, Reason: o.Reason, Wallclock: u.Wallclock, JobDir: dir,
+		Notes: append([]string{}, notes...),
 		Usage: usageRecord{
 			Wallclock: u.Wallclock, Utime: u.UserTime, Stime: u.SystemTime, MaxRSS: u.MaxRSS,
 			IxRSS: u.IxRSS, IdRSS: u.IdRSS, IsRSS: u.IsRSS, Minflt: u.MinorFaults, Majflt: u.MajorFaults,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/execd-project/execd/agent/launch"
@@ -64,6 +65,7 @@ type session struct {
 	spool    string // path of the spool area
 	shepherd string // path of its executable
 	warnings []*qconf.Error
+	noted    []string // notes about jobs that have been said
 	terminal *terminal
 	json     *jsonFile
 }
@@ -143,6 +145,9 @@ func (s *session) understand(cwd string) error {
 // findOwner finds whose job it is to be.
 func (s *session) findOwner() error {
 	s.owner = s.caller
+	if len(s.own.Devices) > 0 && os.Getuid() != 0 {
+		return &UsageError{errors.New("--device: only root may grant devices")}
+	}
 	if s.own.As == "" || s.own.As == s.caller.Name {
 		return nil
 	}
@@ -181,6 +186,13 @@ func (s *session) run() (int, error) {
 		return ExitCannotRun, err
 	}
 	defer spool.Close()
+	if s.order.Groups, err = launch.OpenGroups(spool, s.order); err != nil {
+		return ExitCannotRun, err
+	}
+	defer s.order.Groups.Close()
+	if g := s.order.Groups; g != nil && g.Warning != "" {
+		s.say("warning: " + g.Warning)
+	}
 	s.sweep(spool)
 	number, err := spool.NextJobID()
 	if err != nil {
@@ -198,7 +210,11 @@ func (s *session) run() (int, error) {
 
 // sweep removes what is left of jobs whose execd run was killed.
 func (s *session) sweep(spool *jobdir.Spool) {
-	for _, old := range launch.Sweep(spool, nss.System().User) {
+	swept, err := launch.Sweep(spool, s.order.Groups, nss.System().User)
+	if err != nil {
+		s.say(err.Error())
+	}
+	for _, old := range swept {
 		s.say("cleaned up behind an execd run that was killed: " + summary(old.Outcome, old.Description.Name, false))
 		if old.Err != nil {
 			s.say(old.Err.Error())
@@ -256,6 +272,7 @@ func (s *session) runTask(spool *jobdir.Spool, id job.ID) (record, int, error) {
 	if j.Unbound != "" {
 		s.say("job " + id.String() + " (" + s.request.Name + ") runs unbound: " + j.Unbound)
 	}
+	s.note(id, j.Notes)
 	s.mail(j.Description, job.MailAtBegin, nil)
 	outcome, err := s.supervise(j)
 	if err != nil {
@@ -274,7 +291,17 @@ func (s *session) runTask(spool *jobdir.Spool, id job.ID) (record, int, error) {
 	if dir != "" {
 		s.say("the job directory has been kept: " + dir)
 	}
-	return newRecord(outcome, dir), exitStatus(outcome), nil
+	return newRecord(outcome, dir, j.Notes...), exitStatus(outcome), nil
+}
+
+// note says what is to be known about the limits of a job; of an array job once.
+func (s *session) note(id job.ID, notes []string) {
+	for _, n := range notes {
+		if !slices.Contains(s.noted, n) {
+			s.noted = append(s.noted, n)
+			s.say("job " + id.String() + " (" + s.request.Name + "): " + n)
+		}
+	}
 }
 
 // keeps applies KEEP_ACTIVE of execd_params (sge_conf(5)).

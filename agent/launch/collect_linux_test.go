@@ -143,8 +143,8 @@ func TestSweepLeavesOthersAlone(t *testing.T) {
 		return err != nil
 	}
 	daemons := jobWith(t, map[string]string{"exit_status": "0\n"})
-	if list := Sweep(daemons.spool, nil); len(list) != 0 || gone(daemons) {
-		t.Errorf("a job of a daemon was swept: %v", list)
+	if list, err := Sweep(daemons.spool, nil, nil); err != nil || len(list) != 0 || gone(daemons) {
+		t.Errorf("a job of a daemon was swept: %v, %v", list, err)
 	}
 	kept := jobWith(t, nil)
 	if err := kept.wait(); err != nil {
@@ -153,18 +153,18 @@ func TestSweepLeavesOthersAlone(t *testing.T) {
 	if err := kept.Remove(true); err != nil {
 		t.Fatal(err)
 	}
-	if list := Sweep(kept.spool, nil); len(list) != 0 || gone(kept) {
-		t.Errorf("a directory that was kept was swept: %v", list)
+	if list, err := Sweep(kept.spool, nil, nil); err != nil || len(list) != 0 || gone(kept) {
+		t.Errorf("a directory that was kept was swept: %v, %v", list, err)
 	}
 	mine := jobWith(t, map[string]string{"exit_status": "0\n", "error": ""})
 	if err := mine.wait(); err != nil {
 		t.Fatal(err)
 	}
-	if list := Sweep(mine.spool, nil); len(list) != 0 || gone(mine) {
-		t.Errorf("a job that is waited for was swept: %v", list)
+	if list, err := Sweep(mine.spool, nil, nil); err != nil || len(list) != 0 || gone(mine) {
+		t.Errorf("a job that is waited for was swept: %v, %v", list, err)
 	}
 	_ = mine.Dir.Close() // as the end of the process does
-	if list := Sweep(mine.spool, nil); len(list) != 1 || list[0].Err != nil || !gone(mine) {
-		t.Errorf("what was left of a job was not swept: %v", list)
+	if list, err := Sweep(mine.spool, nil, nil); err != nil || len(list) != 1 || list[0].Err != nil || !gone(mine) {
+		t.Errorf("what was left of a job was not swept: %v, %v", list, err)
 	}
 }

@@ -36,6 +36,24 @@ func freeGroupID(ranges []qconf.Range, id job.ID) (int, error) {
 	return 0, fmt.Errorf("all %d ids of gid_range are in use by processes of this host", size)
 }
 
+// FreeGroupIDs counts the ids of gid_range, and those of them that no process of
+// this host has.
+func FreeGroupIDs(ranges []qconf.Range) (total, free int, err error) {
+	used, err := groupsInUse()
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, r := range ranges {
+		for gid := r.First; gid <= r.Last; gid++ {
+			total++
+			if !used[gid] {
+				free++
+			}
+		}
+	}
+	return total, free, nil
+}
+
 func nth(ranges []qconf.Range, n int) int {
 	for _, r := range ranges {
 		if size := r.Last - r.First + 1; n >= size {

@@ -13,6 +13,7 @@ import (
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/limits/binding"
+	"github.com/execd-project/execd/limits/group"
 )
 
 // ShepherdName is the name of the supervisor's executable. A real execd takes a
@@ -47,7 +48,10 @@ type Job struct {
 	// Unbound says why the job is not bound to cores though it asked for it, or
 	// not to the processors of its queue; empty otherwise.
 	Unbound string
+	// Notes say which limits of the job the kernel does not keep, and why.
+	Notes []string
 
+	group    *group.Paths // of the control group; nil without
 	spool    *jobdir.Spool
 	order    *Order
 	tmpdir   jobdir.Tmpdir
@@ -107,6 +111,9 @@ func Prepare(spool *jobdir.Spool, o *Order, id job.ID) (_ *Job, err error) {
 	if err = j.Dir.WriteTmpdir(j.tmpdir); err == nil && o.Terminal {
 		err = j.wait()
 	}
+	if err == nil {
+		err = j.makeGroup()
+	}
 	return j, err
 }
 
@@ -162,7 +169,7 @@ func (j *Job) Start(shepherd string, stdout, stderr *os.File) (<-chan syscall.Wa
 		return nil, os.NewSyscallError("prctl", err)
 	}
 	j.strays = children(unix.Getpid())
-	p, err := os.StartProcess(shepherd, []string{ShepherdName + "-" + strconv.Itoa(j.Description.ID.Job)}, &os.ProcAttr{
+	p, err := j.order.Groups.start(shepherd, []string{ShepherdName + "-" + strconv.Itoa(j.Description.ID.Job)}, &os.ProcAttr{
 		Dir:   j.Dir.Path(),
 		Env:   shepherdEnvironment(),
 		Files: files,
@@ -267,9 +274,13 @@ func (j *Job) withProcess(f func(pidfd int) error) error {
 // Destroy ends the shepherd and every process of the job, without asking.
 func (j *Job) Destroy() { _ = j.shepherd.Kill() }
 
-// Remove removes what is on disk for the job but its script; keep leaves the
-// job directory.
+// Remove removes the control group of the job and what is on disk for it but its
+// script; keep leaves the job directory. With processes that cannot be ended all
+// of it stays, for Sweep.
 func (j *Job) Remove(keep bool) error {
+	if err := j.removeGroup(); err != nil {
+		return errors.Join(err, j.Dir.Close())
+	}
 	var errs []error
 	if j.tmpdir.Path != "" {
 		errs = append(errs, jobdir.RemoveTmpdir(j.tmpdir, jobdir.RemoveOptions{

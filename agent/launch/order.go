@@ -43,6 +43,12 @@ type Order struct {
 	BinaryPath       string // directory of our executables
 	Arch             string // as Grid Engine names it: lx-amd64
 
+	// Groups makes the control group of the job; nil for none.
+	Groups *Groups
+	// Devices are device files that the job may open although devices of
+	// cgroups_params keeps jobs from them.
+	Devices []string
+
 	// Terminal leaves output that was not sent elsewhere by -o or -e on the
 	// standard streams of the shepherd: for a job in the foreground.
 	Terminal bool
@@ -143,7 +149,7 @@ func (o *Order) Describe(id job.ID, spool jobdir.Area, tmpdir string) (*job.Desc
 		SuspendMethod: q.SuspendMethod, ResumeMethod: q.ResumeMethod, TerminateMethod: q.TerminateMethod,
 		ScriptTimeout: c.ExecdParams.ScriptTimeout,
 
-		HostSlots: o.Slots, Limits: o.limits(), Nice: q.Priority,
+		HostSlots: o.Slots, Limits: o.limits(), VmemLimit: o.vmemLimit(), Nice: q.Priority,
 		LimitGrace: q.Notify, SoftRTWarns: !c.ExecdParams.SRTKill,
 		NotifyKill: c.ExecdParams.NotifyKill, NotifySusp: c.ExecdParams.NotifySusp,
 		MailList: strings.Join(o.mailList(), ","), MailOptions: r.MailOptions,
@@ -284,6 +290,8 @@ func (o *Order) describeCheckpoint(d *job.Description) {
 		d.Ckpt.Interval = max(o.Queue.MinCPUInterval, r.CheckpointInterval)
 	}
 }
+
+func (o *Order) vmemLimit() job.VmemLimit { return o.Config.ExecdParams.VmemLimits.For(o.Queue.Queue) }
 
 // procedureUsers are the ids of the users that procedures of the site run as:
 // they may have left files in the TMPDIR of the job.

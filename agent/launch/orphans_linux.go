@@ -19,6 +19,8 @@ const orphansDeadline = 10 * time.Second
 // Collect ends what a killed shepherd has left running, and says what became
 // of the job. status is how the shepherd ended.
 func (j *Job) Collect(status syscall.WaitStatus) *job.Outcome {
+	// The group first, where one write ends them all.
+	j.endGroup()
 	if status.Signaled() {
 		j.endOrphans()
 	}

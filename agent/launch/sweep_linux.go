@@ -34,12 +34,14 @@ type Swept struct {
 	Err         error // of the removal
 }
 
-// Sweep removes what jobs have left whose process in the foreground was killed.
-// Their shepherds have seen them through; those that still do are left alone.
-func Sweep(spool *jobdir.Spool, lookup func(name string) (*nss.User, error)) []Swept {
+// Sweep removes what jobs have left whose process in the foreground was killed,
+// processes that outlived their shepherd included. Shepherds see their jobs
+// through, and those that still do are left alone. groups may be nil. The error is
+// about what belongs to no job that is known.
+func Sweep(spool *jobdir.Spool, groups *Groups, lookup func(name string) (*nss.User, error)) ([]Swept, error) {
 	ids, err := spool.Jobs()
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	var list []Swept
 	for _, id := range ids {
@@ -47,7 +49,7 @@ func Sweep(spool *jobdir.Spool, lookup func(name string) (*nss.User, error)) []S
 			list = append(list, s)
 		}
 	}
-	return list
+	return list, groups.sweep(spool)
 }
 
 func sweep(spool *jobdir.Spool, id job.ID, lookup func(name string) (*nss.User, error)) (s Swept, ok bool) {
@@ -65,8 +67,14 @@ func sweep(spool *jobdir.Spool, id job.ID, lookup func(name string) (*nss.User, 
 	if s.Description, err = dir.Description(); err != nil {
 		return s, false
 	}
+	// Before it is asked what became of the job, there has to be none any more.
+	groupErr := removeRecordedGroup(dir)
 	// How its shepherd ended is not known; the files say what they can.
 	s.Outcome = Collect(dir, s.Description, syscall.WaitStatus(0))
+	if groupErr != nil {
+		s.Err = groupErr // the directory stays for the next time
+		return s, true
+	}
 	var errs []error
 	if t, err := dir.Tmpdir(); err == nil {
 		owner, err := lookup(s.Description.Owner)

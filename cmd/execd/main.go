@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/execd-project/execd/agent/config"
+	"github.com/execd-project/execd/agent/doctor"
 	"github.com/execd-project/execd/agent/foreground"
 )
 
@@ -20,6 +21,7 @@ const usage = `Usage: execd COMMAND [options]
 Commands:
   run      run one job on this host, in the foreground (execd run --help)
   config   check a configuration directory (execd config --help)
+  doctor   say what this host can enforce, and what it would take to do better
   version  print the version
 `
 
@@ -35,6 +37,8 @@ func run(args []string) int {
 		return runJob(args[1:])
 	case "config":
 		return checkConfig(args[1:])
+	case "doctor":
+		return examine(args[1:])
 	case "version", "--version", "-version":
 		fmt.Println("execd", version)
 		return 0
@@ -44,6 +48,20 @@ func run(args []string) int {
 	}
 	fmt.Fprintf(os.Stderr, "execd: unknown command %q\n%s", args[0], usage)
 	return foreground.ExitUsage
+}
+
+func examine(args []string) int {
+	status, err := doctor.Run(args, os.Stdout)
+	if err == nil {
+		return status
+	}
+	for line := range strings.Lines(err.Error()) {
+		fmt.Fprintln(os.Stderr, "execd doctor:", strings.TrimSuffix(line, "\n"))
+	}
+	if errors.Is(err, doctor.ErrUsage) {
+		return foreground.ExitUsage
+	}
+	return foreground.ExitCannotRun
 }
 
 func runJob(args []string) int {

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/internal/testenv"
 )
 
 // TestMain is three programs in one: the tests; execd as the tests run it as
@@ -46,7 +48,7 @@ func TestMain(m *testing.M) {
 //	root/  execd in a world of its own (enterWorld)
 var base string
 
-// programs builds the executables, once.
+// programs builds the executables, once, unless they were built for us.
 var programs = sync.OnceValue(func() error {
 	parent := ""
 	if os.Getuid() == 0 {
@@ -60,6 +62,18 @@ var programs = sync.OnceValue(func() error {
 		if err := errors.Join(os.MkdirAll(d, 0o755), os.Chmod(d, 0o755)); err != nil {
 			return err
 		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(copyFile(self, base+"/bin/attack"), os.Symlink(self, base+"/root/execd")); err != nil {
+		return err
+	}
+	if built := os.Getenv(testenv.ProgramsEnv); built != "" {
+		return errors.Join(
+			copyFile(built+"/execd", base+"/bin/execd"),
+			copyFile(built+"/sge_shepherd-go", base+"/bin/sge_shepherd-go"))
 	}
 	flags := []string{"build", "-buildvcs=false", "-trimpath", "-ldflags=-s -w -X main.version=test"}
 	execd := flags
@@ -75,11 +89,7 @@ var programs = sync.OnceValue(func() error {
 			return fmt.Errorf("%s: %w\n%s", cmd, err, out)
 		}
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	return errors.Join(copyFile(self, base+"/bin/attack"), os.Symlink(self, base+"/root/execd"))
+	return nil
 })
 
 func copyFile(from, to string) error {

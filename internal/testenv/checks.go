@@ -48,24 +48,38 @@ func checkGridEngine() error {
 }
 
 // checkCgroup tries every mounted hierarchy, because which one can be written
-// depends on the container around us and not on the kernel.
+// depends on the container around us and not on the kernel. An ordinary user can
+// write at most the group that it is in.
 func checkCgroup() error {
-	text, err := os.ReadFile("/proc/self/mountinfo")
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return err
+	}
+	groups, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return err
 	}
 	var errs []error
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(string(mounts)) {
 		before, after, found := strings.Cut(line, " - ")
 		fields := strings.Fields(before)
 		if !found || len(fields) < 5 || !strings.HasPrefix(after, "cgroup") {
 			continue
 		}
-		dir, err := os.MkdirTemp(fields[4], "execd-testenv-")
-		if err == nil {
-			return os.Remove(dir)
+		dirs := []string{fields[4]}
+		for group := range strings.Lines(string(groups)) {
+			// id:controllers:path
+			if parts := strings.SplitN(strings.TrimSpace(group), ":", 3); len(parts) == 3 && parts[2] != "/" {
+				dirs = append(dirs, filepath.Join(fields[4], parts[2]))
+			}
 		}
-		errs = append(errs, err)
+		for _, top := range dirs {
+			dir, err := os.MkdirTemp(top, "execd-testenv-")
+			if err == nil {
+				return os.Remove(dir)
+			}
+			errs = append(errs, err)
+		}
 	}
 	if len(errs) == 0 {
 		return errors.New("no cgroup hierarchy is mounted")
@@ -74,11 +88,19 @@ func checkCgroup() error {
 }
 
 func checkVM() error {
-	if os.Getenv("VMTEST") != "" {
-		return nil
+	for _, program := range [][2]string{
+		{"qemu-system-x86_64", "qemu-system-x86"}, {"mmdebstrap", "mmdebstrap"},
+	} {
+		if _, err := exec.LookPath(program[0]); err != nil {
+			return fmt.Errorf("install %s: %w", program[1], err)
+		}
 	}
-	if _, err := exec.LookPath("qemu-system-x86_64"); err != nil {
-		return err
+	return nil
+}
+
+func checkGuest() error {
+	if os.Getenv(GuestEnv) == "" {
+		return errors.New("this is not a virtual machine of test/vm")
 	}
 	return nil
 }

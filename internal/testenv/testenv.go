@@ -6,6 +6,10 @@
 // to have something (continuous integration) names it in EXECD_TEST_REQUIRE, a
 // comma separated list, and there the same test fails instead.
 //
+// What a machine lacks a guest may have: "make test-vm" starts virtual machines and
+// runs tests in them (test/vm). A test that needs Guest or Systemd skips outside of
+// one where one can be started, even if EXECD_TEST_REQUIRE names the need.
+//
 // The package is for tests only. Its functions may be called from several
 // goroutines, except that Require ends the calling test and so must run on the
 // test's own goroutine.
@@ -19,8 +23,21 @@ import (
 	"testing"
 )
 
-// Env names the environment variable that turns skips into failures.
-const Env = "EXECD_TEST_REQUIRE"
+// The environment variables of tests.
+const (
+	// Env turns skips into failures.
+	Env = "EXECD_TEST_REQUIRE"
+	// AskedEnv has tests start virtual machines, which takes minutes; make test-vm
+	// sets it.
+	AskedEnv = "EXECD_TEST_VM"
+	// SoakEnv has tests run that take long.
+	SoakEnv = "EXECD_TEST_SOAK"
+	// GuestEnv is set in virtual machines of test/vm.
+	GuestEnv = "EXECD_VM"
+	// ProgramsEnv is the folder where execd and sge_shepherd-go are, where they
+	// cannot be built.
+	ProgramsEnv = "EXECD_TEST_PROGRAMS"
+)
 
 // A Need is something that a machine has or lacks. Its value is the word used
 // in EXECD_TEST_REQUIRE.
@@ -32,9 +49,14 @@ const (
 	Root       Need = "root"       // uid 0 that may change users, mount and make namespaces
 	GridEngine Need = "gridengine" // Debian's gridengine-master, -exec and -client
 	Cgroup     Need = "cgroup"     // a cgroup hierarchy in which groups can be made
-	VM         Need = "vm"         // inside, or able to start, a throw-away virtual machine
+	VM         Need = "vm"         // the means to start throw-away virtual machines
+	Guest      Need = "guest"      // it is such a virtual machine itself, and may be upset
 	Systemd    Need = "systemd"    // systemd as process 1
 )
+
+// inGuests are the needs that no machine has to meet which can start guests: there
+// the tests run.
+var inGuests = []Need{Guest, Systemd}
 
 // checks holds one function per need; it returns what is missing, or nil.
 var checks = map[Need]func() error{
@@ -42,6 +64,7 @@ var checks = map[Need]func() error{
 	GridEngine: checkGridEngine,
 	Cgroup:     checkCgroup,
 	VM:         checkVM,
+	Guest:      checkGuest,
 	Systemd:    checkSystemd,
 }
 
@@ -62,6 +85,16 @@ func Require(t testing.TB, needs ...Need) {
 	}
 }
 
+// RequireGuests is Require(t, VM) for a test that starts virtual machines, unless
+// nobody has asked for them: then it skips.
+func RequireGuests(t testing.TB) {
+	t.Helper()
+	if os.Getenv(AskedEnv) == "" {
+		t.Skip("starts virtual machines, which make test-vm asks for")
+	}
+	Require(t, VM)
+}
+
 // decide is Require without the machine: what is missing comes from check.
 // A missing need that is required wins over one that only skips.
 func decide(required, needs []Need, check func(Need) error) (fatal bool, reason string) {
@@ -70,7 +103,9 @@ func decide(required, needs []Need, check func(Need) error) (fatal bool, reason 
 		if err == nil {
 			continue
 		}
-		if slices.Contains(required, n) {
+		if slices.Contains(inGuests, n) && check(Guest) != nil && check(VM) == nil {
+			err = fmt.Errorf("%w; make test-vm has guests for it", err)
+		} else if slices.Contains(required, n) {
 			return true, fmt.Sprintf("%s names %q, but this machine lacks it: %v", Env, n, err)
 		}
 		if reason == "" {

@@ -16,13 +16,14 @@
 //
 // In each hierarchy that is of use a job has the directory
 //
-//	PARENT/execd/JOB.TASK
+//	PARENT/NAME/JOB.TASK
 //
 // where PARENT is the top of the hierarchy, or the group that was delegated to
-// us. It is a leaf: on v2 no group may hold both processes and groups with
-// controllers. The supervisor is not in it. Groups of jobs are entered only in the
-// hierarchies that the job's limits need, since each entry may wait for an RCU grace
-// period in the kernel.
+// us, and NAME is Config.Name. It is a leaf: on v2 no group may hold both
+// processes and groups with controllers. The supervisor is not in it. A job has its
+// group in the v2 hierarchy always, since a process can be started in it, and in
+// those of v1 only where its limits need one: they are entered by a write, which may
+// wait for an RCU grace period in the kernel.
 //
 // # What is left to github.com/containerd/cgroups/v3
 //

@@ -117,27 +117,31 @@ func belongs(f group.File, unified bool) bool {
 // group with all groups that have been made in it. After the given time it gives
 // up with a *group.BusyError, which names what is left, and may be called again.
 // A group that is gone already is fine.
-func (g *Group) Remove(patience time.Duration) error {
+func (g *Group) Remove(patience time.Duration) error { return RemovePaths(g.paths, patience) }
+
+// RemovePaths is Remove for a group of which only the paths are known: one whose
+// maker is no more.
+func RemovePaths(p *group.Paths, patience time.Duration) error {
 	deadline := time.Now().Add(patience)
-	open, err := group.Open(g.paths)
+	open, err := group.Open(p)
 	switch {
-	case err == nil:
+	case err == nil && len(p.Dirs) > 0:
 		err = open.Kill(patience)
 		open.Close()
 		if err != nil {
 			return err
 		}
-	case !errors.Is(err, fs.ErrNotExist):
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
 	const shortest, longest = time.Millisecond, 50 * time.Millisecond
 	for wait := shortest; ; wait = min(2*wait, longest) {
-		err := g.removeDirs()
+		err := removeDirs(p.Dirs)
 		if err == nil {
 			return nil
 		}
 		if time.Until(deadline) < wait {
-			return fmt.Errorf("cannot remove group %q: %w", g.name, err)
+			return fmt.Errorf("cannot remove the group %q: %w", p.Dirs[0], err)
 		}
 		// EBUSY: processes that have ended are still being taken apart, or a
 		// group was made meanwhile.
@@ -145,11 +149,20 @@ func (g *Group) Remove(patience time.Duration) error {
 	}
 }
 
-// removeDirs removes the empty directories of the group.
-func (g *Group) removeDirs() error {
-	var errs []error
+// dirs are the directories of the group.
+func (g *Group) dirs() []string {
+	var list []string
 	for _, i := range g.used {
-		if err := removeTree(g.dir(i)); err != nil {
+		list = append(list, g.dir(i))
+	}
+	return list
+}
+
+// removeDirs removes the empty directories of a group.
+func removeDirs(dirs []string) error {
+	var errs []error
+	for _, dir := range dirs {
+		if err := removeTree(dir); err != nil {
 			errs = append(errs, err)
 		}
 	}

@@ -22,7 +22,7 @@ import (
 const patience = time.Minute
 
 func testConfig() Config {
-	return Config{Name: fmt.Sprintf("execd-test-%d", os.Getpid()), MoveSelf: true}
+	return Config{Name: fmt.Sprintf("execd-test-%d", os.Getpid()), MoveSelf: true, Devices: true}
 }
 
 // manager makes groups, or skips the test. Nothing of it is left afterwards.

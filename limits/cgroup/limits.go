@@ -22,6 +22,9 @@ type Limits struct {
 	CPUs, Mems string
 	// Deny are devices that the job may not open.
 	Deny []Device
+	// Counted and CPUCounted have memory and CPU time counted also where that is
+	// not free: for somebody who watches them.
+	Counted, CPUCounted bool
 }
 
 // Device is a device, or several.

@@ -187,14 +187,18 @@ func (g *Group) create(l *Limits) error {
 			g.unmet = append(g.unmet, e)
 		}
 	}
-	for _, i := range g.system.useful(l) {
+	list := g.system.useful(l)
+	if len(list) == 0 { // it was asked for nevertheless
+		list = g.system.useful(&Limits{Counted: true, CPUCounted: true})
+	}
+	for _, i := range list {
 		// Not MkdirAll, which the library uses: an existing group is another's.
 		err := os.Mkdir(g.dir(i), 0o755)
 		if errors.Is(err, fs.ErrExist) {
 			err = ErrExists
 		}
 		if err != nil {
-			return errors.Join(fmt.Errorf("cannot make group %q: %w", g.dir(i), err), g.removeDirs())
+			return errors.Join(fmt.Errorf("cannot make group %q: %w", g.dir(i), err), removeDirs(g.dirs()))
 		}
 		g.used = append(g.used, i)
 	}
@@ -206,26 +210,48 @@ func (g *Group) create(l *Limits) error {
 		return e
 	}
 	if err := g.set(l); err != nil {
-		return errors.Join(fmt.Errorf("cannot set the limits of group %q: %w", g.name, err), g.removeDirs())
+		return errors.Join(fmt.Errorf("cannot set the limits of group %q: %w", g.name, err), removeDirs(g.dirs()))
 	}
 	g.paths = g.findPaths(l)
 	return nil
 }
 
-// useful lists the hierarchies in which a job needs a group.
+// useful lists the hierarchies in which a job needs a group: v2 always, since a
+// process is started in a group there at no cost. Those of v1 can only be entered by
+// a write, which waits for an RCU grace period once the host was idle (5 ms on
+// Linux 6.18). So they are for limits; and where they are paid for anyway, for what
+// v2 does not do here.
 func (s *System) useful(l *Limits) []int {
-	features := append(l.need(), Kill, Emptied, Freeze, CPUTime, MemoryLimit, IOUsage)
-	if s.Check(Kill) != nil {
-		features = append(features, PidsLimit) // stops forks while they are killed
-	}
 	var list []int
-	for i, h := range s.Hierarchies {
+	add := func(features []Feature) {
 		for _, f := range features {
-			if s.places[f].err == nil && s.places[f].hierarchy == i && h.Parent != "" {
-				list = append(list, i)
-				break
+			if p := s.places[f]; p.err == nil && s.Hierarchies[p.hierarchy].Parent != "" && !slices.Contains(list, p.hierarchy) {
+				list = append(list, p.hierarchy)
 			}
 		}
 	}
+	add(l.need())
+	if l.Counted {
+		add([]Feature{MemoryLimit})
+	}
+	if l.CPUCounted {
+		add([]Feature{CPUTime})
+	}
+	if slices.ContainsFunc(list, func(i int) bool { return !s.Hierarchies[i].Unified }) {
+		add([]Feature{Kill, Emptied, Freeze, CPUTime, MemoryLimit})
+		if s.Check(Kill) != nil {
+			add([]Feature{PidsLimit}) // stops forks while they are killed
+		}
+	}
+	for i, h := range s.Hierarchies {
+		if h.Unified && h.Parent != "" && !slices.Contains(list, i) {
+			list = append(list, i)
+		}
+	}
+	slices.Sort(list)
 	return list
 }
+
+// Wanted reports whether a job with these limits is to have a group: because a
+// limit needs it, or because it costs next to nothing.
+func (m *Manager) Wanted(l Limits) bool { return len(m.System().useful(&l)) > 0 }

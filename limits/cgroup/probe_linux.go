@@ -17,15 +17,22 @@ import (
 var (
 	errNotMounted = errors.New("no cgroup hierarchy is mounted")
 	errOutside    = errors.New("processes cannot be moved there from our own group")
+	errElsewhere  = errors.New("it is not where groups are to be made")
 )
 
 // choose finds the directory in which the group of that name can be made, and
 // makes it.
 func (h *Hierarchy) choose(c Config) {
 	var candidates []string
-	if c.Within != "" {
+	switch {
+	case c.Path != "" && c.Path != h.Mount && within(c.Path, h.Mount):
+		candidates = []string{c.Path}
+	case c.Path != "" && !within(h.Mount, c.Path):
+		h.Err = &fs.PathError{Op: "use", Path: h.Mount, Err: errElsewhere}
+		return
+	case c.Within != "":
 		candidates = []string{filepath.Join(h.Mount, filepath.Join("/", c.Within))}
-	} else {
+	default:
 		own := h.Own
 		if filepath.Base(own) == SelfName {
 			own = filepath.Dir(own)
@@ -72,6 +79,9 @@ func (h *Hierarchy) try(dir, name string) error {
 		}
 	}
 	if err != nil {
+		if p, ok := errors.AsType[*fs.PathError](err); ok {
+			err = p.Err // the path has been said
+		}
 		return &fs.PathError{Op: "make groups in", Path: dir, Err: err}
 	}
 	return nil

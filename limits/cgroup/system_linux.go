@@ -64,6 +64,13 @@ type Config struct {
 	// that systemd has delegated to us, the top, or our own, whichever can be
 	// used first.
 	Within string
+	// Path confines it to the hierarchies that are mounted there or below. If it is
+	// inside of one, groups are made in that group of it, and nowhere else. Empty
+	// for all hierarchies.
+	Path string
+	// Devices has it looked whether v2 can keep groups from devices. That loads a
+	// program into the kernel.
+	Devices bool
 	// MoveSelf allows to move the calling process into a group of its own in
 	// Within. That is needed on v2 when it is there itself: then no controller can
 	// be enabled for groups next to it.
@@ -94,6 +101,7 @@ func Detect(c Config) (*System, error) {
 	c = c.withDefaults()
 	c.Name = probePrefix + c.Name + "-" + itoa(os.Getpid())
 	c.MoveSelf = false
+	c.Devices = true
 	s, enabled, err := prepare(c)
 	if err != nil {
 		return nil, err
@@ -154,11 +162,11 @@ func (s *System) locate(c Config, refused map[string]error) {
 		}
 	}
 	for f := range s.places {
-		s.places[f] = s.find(Feature(f), probes, refused)
+		s.places[f] = s.find(c, Feature(f), probes, refused)
 	}
 }
 
-func (s *System) find(f Feature, probes []string, refused map[string]error) place {
+func (s *System) find(c Config, f Feature, probes []string, refused map[string]error) place {
 	var unnamed error
 	for _, unified := range []bool{true, false} {
 		want := features[f].v1
@@ -182,7 +190,7 @@ func (s *System) find(f Feature, probes []string, refused map[string]error) plac
 		}
 	}
 	e := &group.NotSupportedError{What: features[f].name, Needs: features[f].needs, Err: unnamed}
-	if f == Devices {
+	if f == Devices && c.Devices {
 		for i, h := range s.Hierarchies {
 			if h.Unified && probes[i] != "" {
 				if e.Err = tryDeviceFilter(probes[i]); e.Err == nil {

@@ -70,6 +70,9 @@ func (g *Group) Close() {
 type Door struct {
 	FD   int
 	Path string
+	// Dir is a descriptor of the directory of a group of v2, for
+	// CLONE_INTO_CGROUP (clone3(2)); else -1.
+	Dir int
 }
 
 // Doors opens the ways into the group, one per hierarchy; a process is in the
@@ -84,7 +87,13 @@ func (g *Group) Doors() ([]Door, error) {
 			CloseDoors(doors)
 			return nil, err
 		}
-		doors = append(doors, Door{fd, path})
+		door := Door{fd, path, -1}
+		if dir == g.paths.Unified {
+			if door.Dir, err = open(dir, unix.O_PATH|unix.O_DIRECTORY); err != nil {
+				door.Dir = -1 // the other way remains
+			}
+		}
+		doors = append(doors, door)
 	}
 	return doors, nil
 }
@@ -93,6 +102,9 @@ func (g *Group) Doors() ([]Door, error) {
 func CloseDoors(doors []Door) {
 	for _, d := range doors {
 		_ = unix.Close(d.FD)
+		if d.Dir >= 0 {
+			_ = unix.Close(d.Dir)
+		}
 	}
 }
 

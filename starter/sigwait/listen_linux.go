@@ -17,7 +17,7 @@ var handlerAddr, restorerAddr uintptr
 // What the handler writes, and where.
 var (
 	wakeFD int32  = -1
-	one    uint64 = 1
+	one    uint64 = 1 //nolint:unused // by the handler
 )
 
 // kernelSigaction is struct sigaction as rt_sigaction(2) takes it.

@@ -17,7 +17,15 @@ type kernelSigaction struct {
 	handler, flags, restorer, mask uintptr
 }
 
-// fork clones the process; the child walks down calls and never returns. On a
+// cloneArgs is struct clone_args of clone3(2).
+type cloneArgs struct {
+	flags, pidfd, childTID, parentTID, exitSignal uint64
+	stack, stackSize, tls, setTID, setTIDSize     uint64
+	cgroup                                        uint64
+}
+
+// fork clones the process, into the control group of a descriptor if that is not
+// negative; the child walks down calls and never returns. On a
 // call that fails it writes its index and errno to the descriptor and exits.
 //
 // Between fork and exec the child is one thread of a program that had several:
@@ -30,7 +38,7 @@ type kernelSigaction struct {
 //go:noinline
 //go:norace
 //go:nocheckptr
-func fork(calls []call, envp []uintptr, reportTo uintptr) (uintptr, syscall.Errno) {
+func fork(calls []call, envp []uintptr, reportTo uintptr, cgroup int) (uintptr, syscall.Errno) {
 	var (
 		all, old uint64
 		action   kernelSigaction
@@ -38,13 +46,21 @@ func fork(calls []call, envp []uintptr, reportTo uintptr) (uintptr, syscall.Errn
 		errno    syscall.Errno
 		last     syscall.Errno // of the call before, for call.after
 		failed   report
+		args     cloneArgs
+		pid      uintptr
+		forkErr  syscall.Errno
 	)
 	const sigsetSize = unsafe.Sizeof(all)
 	all = ^uint64(0)
 	_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK,
 		uintptr(unsafe.Pointer(&all)), uintptr(unsafe.Pointer(&old)), sigsetSize, 0, 0)
 
-	pid, _, forkErr := syscall.RawSyscall6(unix.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
+	if cgroup >= 0 {
+		args.flags, args.exitSignal, args.cgroup = unix.CLONE_INTO_CGROUP, uint64(syscall.SIGCHLD), uint64(cgroup)
+		pid, _, forkErr = syscall.RawSyscall6(unix.SYS_CLONE3, uintptr(unsafe.Pointer(&args)), unsafe.Sizeof(args), 0, 0, 0, 0)
+	} else {
+		pid, _, forkErr = syscall.RawSyscall6(unix.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
+	}
 	if forkErr != 0 || pid != 0 {
 		_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK,
 			uintptr(unsafe.Pointer(&old)), 0, sigsetSize, 0, 0)
@@ -59,7 +75,7 @@ func fork(calls []call, envp []uintptr, reportTo uintptr) (uintptr, syscall.Errn
 	failed.index = -1
 	for i := range calls {
 		c := &calls[i]
-		if c.after != 0 && uintptr(last) != c.after {
+		if (c.after != 0 && uintptr(last) != c.after) || (c.door && cgroup >= 0) {
 			continue
 		}
 		res, _, errno = syscall.RawSyscall6(c.nr, c.args[0], c.args[1], c.args[2], c.args[3], c.args[4], c.args[5])

@@ -60,6 +60,8 @@ type call struct {
 	// the call has succeeded.
 	patch     int
 	patchWith uintptr
+	// door is a call that is not needed by a child which was born behind it.
+	door bool
 }
 
 const (
@@ -80,6 +82,8 @@ type Program struct {
 	keep []unsafe.Pointer
 	// unblocked is set once the list clears the signal mask.
 	unblocked bool
+	// cgroup is the descriptor of Cgroup and one more; 0 for none.
+	cgroup int
 }
 
 // told is what is said about a call that fails.
@@ -194,6 +198,16 @@ func (p *Program) Affinity(mask []uint64) {
 	c := sys(unix.SYS_SCHED_SETAFFINITY, 0, uintptr(len(mask))*unsafe.Sizeof(mask[0]), at)
 	c.tolerate = anyErrno
 	p.add(StageSetup, "sched_setaffinity", c)
+}
+
+// Cgroup starts the child in a control group of v2: dir is a descriptor of its
+// directory. A kernel that cannot (before Linux 5.7, or not allowed to) has the
+// child write "0" to door, the open cgroup.procs, named what; who enters that way
+// waits for an RCU grace period, some milliseconds.
+func (p *Program) Cgroup(dir, door int, what string) {
+	p.cgroup = dir + 1
+	p.Write(door, "0", what)
+	p.calls[len(p.calls)-1].door = true
 }
 
 // Rlimit sets a resource limit.
@@ -387,7 +401,10 @@ func (p *Program) Start() (*Child, error) {
 		fds[1] = fd
 	}
 	syscall.ForkLock.Lock()
-	pid, errno := fork(p.calls, p.envp, uintptr(fds[1]))
+	pid, errno := fork(p.calls, p.envp, uintptr(fds[1]), p.cgroup-1)
+	if errno != 0 && p.cgroup > 0 {
+		pid, errno = fork(p.calls, p.envp, uintptr(fds[1]), -1)
+	}
 	syscall.ForkLock.Unlock()
 	runtime.KeepAlive(p)
 	_ = unix.Close(fds[1])

@@ -328,5 +328,8 @@ func groupLimits(d *job.Description) cgroup.Limits {
 		return v
 	}
 	wide := limits.OfJob(d)
-	return cgroup.Limits{Vmem: value(wide.Vmem.Hard), RSS: value(wide.RSS.Hard)}
+	return cgroup.Limits{
+		Vmem: value(wide.Vmem.Hard), RSS: value(wide.RSS.Hard),
+		Counted: !wide.Vmem.None() || !wide.RSS.None(), CPUCounted: !wide.CPU.None(),
+	}
 }

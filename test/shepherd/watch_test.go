@@ -68,7 +68,7 @@ func (j *testJob) hold(m means) {
 		j.check(err)
 	}
 	wide := limits.OfJob(j.d)
-	var l cgroup.Limits
+	l := cgroup.Limits{Counted: true}
 	if wide.Vmem.Hard != specifier.Infinity {
 		l.Vmem = wide.Vmem.Hard
 	}
@@ -362,11 +362,11 @@ func TestLimitThroughTerminateMethod(t *testing.T) {
 		},
 		"by a signal that the job ignores": {
 			fmt.Sprintf(burn, ":"), func(d *job.Description) {
-				d.TerminateMethod, d.LimitGrace = "SIGUSR1", 200*time.Millisecond
+				d.TerminateMethod, d.LimitGrace = "SIGUSR1", 3*time.Second
 			}, 137, 1,
 		},
 		"after a notification": {
-			fmt.Sprintf(burn, ":"), func(d *job.Description) { d.Notify = 200 * time.Millisecond }, 137, 1,
+			fmt.Sprintf(burn, ":"), func(d *job.Description) { d.Notify = 3 * time.Second }, 137, 1,
 		},
 	} {
 		for by, m := range allMeans {
@@ -396,7 +396,7 @@ import os, signal, time
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 while True:
     if os.fork() == 0:
-        while time.process_time() < 0.7: pass
+        while time.process_time() < 2: pass
         os._exit(0)
     try:
         os.wait()

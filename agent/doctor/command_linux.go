@@ -1,0 +1,66 @@
+package doctor
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+
+	"github.com/execd-project/execd/qconf"
+)
+
+// Usage is what execd doctor --help prints.
+const Usage = `Usage: execd doctor [--json] [--conf DIR]
+
+Say what this host can enforce of the limits of jobs, by which means, and what it
+would take to do better.
+
+  --json      write the report as JSON
+  --conf DIR  configuration: see execd run --help (default: built-in)
+`
+
+// ErrUsage is wrapped by errors about the words of the command.
+var ErrUsage = errors.New("see execd doctor --help")
+
+// Run carries out execd doctor with the words after that, and returns the exit
+// status: StatusBest, StatusMissing or StatusWorks.
+func Run(args []string, stdout io.Writer) (int, error) {
+	flags := flag.NewFlagSet("execd doctor", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	asJSON := flags.Bool("json", false, "")
+	conf := flags.String("conf", "", "")
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		_, err := io.WriteString(stdout, Usage)
+		return StatusBest, err
+	case err != nil:
+		return 0, fmt.Errorf("%w; %w", err, ErrUsage)
+	case flags.NArg() > 0:
+		return 0, fmt.Errorf("unexpected word %q; %w", flags.Arg(0), ErrUsage)
+	}
+	cluster := qconf.Builtin(runtime.NumCPU())
+	if *conf != "" {
+		if _, err := os.ReadDir(*conf); err != nil {
+			return 0, fmt.Errorf("cannot read the configuration: %w", err)
+		}
+		if cluster, err = qconf.Load(os.DirFS(*conf), cluster); err != nil {
+			return 0, fmt.Errorf("cannot read the configuration in %q: %w", *conf, err)
+		}
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return 0, err
+	}
+	r := New(Probe(cluster.Config(host)))
+	text := []byte(r.Text())
+	if *asJSON {
+		if text, err = r.JSON(); err != nil {
+			return 0, err
+		}
+	}
+	_, err = stdout.Write(text)
+	return r.Status(), err
+}

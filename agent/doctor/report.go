@@ -1,0 +1,232 @@
+package doctor
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/execd-project/execd/limits/cgroup"
+)
+
+// Report is what is known of a host, and what follows from it.
+type Report struct {
+	Host   *Host
+	Checks []Check
+}
+
+// New makes the report on a host.
+func New(h *Host) *Report { return &Report{Host: h, Checks: Examine(h)} }
+
+// The exit statuses of execd doctor.
+const (
+	StatusBest    = 0 // all is enforced by the best means
+	StatusMissing = 1 // something cannot be enforced
+	StatusWorks   = 3 // all is enforced, something not by the best means
+)
+
+// Status sums the checks up.
+func (r *Report) Status() int {
+	status := StatusBest
+	for _, c := range r.Checks {
+		switch c.State {
+		case Missing:
+			return StatusMissing
+		case Works:
+			status = StatusWorks
+		}
+	}
+	return status
+}
+
+// Text is the report for people.
+func (r *Report) Text() string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, f := range r.facts() {
+		fmt.Fprintf(w, "%s\t%s\n", f.name, f.value)
+	}
+	fmt.Fprintln(w)
+	for _, c := range r.Checks {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", c.Name, c.State, c.Means)
+	}
+	_ = w.Flush() // to a strings.Builder
+	gaps := r.gaps()
+	if len(gaps) > 0 {
+		b.WriteString("\nWhat could be better:\n")
+	}
+	for _, g := range gaps {
+		fmt.Fprintf(&b, "\n%s\n    %s\n", strings.Join(g.names, ", "), g.reason)
+		if g.remedy != "" {
+			fmt.Fprintf(&b, "    => %s\n", g.remedy)
+		}
+	}
+	// Columns are padded, at the end, too.
+	lines := strings.Split(b.String(), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// gap is something that several checks lack for the same reason.
+type gap struct {
+	names          []string
+	reason, remedy string
+}
+
+func (r *Report) gaps() []*gap {
+	var list []*gap
+	for _, c := range r.Checks {
+		if c.Reason == "" {
+			continue
+		}
+		i := slices.IndexFunc(list, func(g *gap) bool { return g.reason == c.Reason && g.remedy == c.Remedy })
+		if i < 0 {
+			list = append(list, &gap{nil, c.Reason, c.Remedy})
+			i = len(list) - 1
+		}
+		list[i].names = append(list[i].names, c.Name)
+	}
+	return list
+}
+
+type fact struct{ name, value string }
+
+// facts are what the checks rest on.
+func (r *Report) facts() []fact {
+	h := r.Host
+	list := []fact{{"kernel", h.Kernel}, {"user id", fmt.Sprint(h.UID)}, {"capabilities", listOr(h.Capabilities, "none")}}
+	c := h.Cgroups
+	list = append(list, fact{"control groups", string(c.Version)})
+	if c.Off {
+		list = append(list, fact{"", "switched off by the configuration"})
+	}
+	if c.Err != "" {
+		list = append(list, fact{"", c.Err})
+	}
+	for _, t := range c.Hierarchies {
+		kind, where := "v1", "groups of jobs in "+t.Parent
+		if t.Unified {
+			kind = "v2"
+		}
+		if t.Parent == "" {
+			where = "cannot " + t.Reason
+		}
+		list = append(list, fact{"  " + t.Mount, kind + " " + listOr(t.Controllers, "without controllers") + "; " + where})
+	}
+	if len(c.Disabled) > 0 {
+		list = append(list, fact{"  disabled at boot", strings.Join(c.Disabled, " ")})
+	}
+	list = append(list, fact{"systemd", systemdFact(h.Systemd)})
+	if g := h.GroupIDs; g.Err != "" {
+		list = append(list, fact{"gid_range", g.Err})
+	} else if g.Range != "" {
+		list = append(list, fact{"gid_range", fmt.Sprintf("%s, %d of %d are free", g.Range, g.Free, g.Total)})
+	}
+	if h.Topology != "" {
+		list = append(list, fact{"cores", fmt.Sprintf("%s, %d processors, %d memory nodes", h.Topology, h.CPUs, h.Nodes)})
+	}
+	var have, lack []string
+	for _, k := range r.kernelFeatures() {
+		if k.there {
+			have = append(have, k.name)
+		} else {
+			lack = append(lack, k.name)
+		}
+	}
+	list = append(list, fact{"kernel features", listOr(have, "none")})
+	if len(lack) > 0 {
+		list = append(list, fact{"  missing", strings.Join(lack, " ")})
+	}
+	return list
+}
+
+func systemdFact(s Systemd) string {
+	switch {
+	case !s.Booted:
+		return "not process 1"
+	case s.Scope != "" && s.Controllers != nil:
+		return "process 1; scope in " + s.Scope + " with " + listOr(s.Controllers, "no controllers")
+	case s.Scope != "":
+		return "process 1; scope in " + s.Scope
+	}
+	return "process 1; no scope: " + s.Err
+}
+
+type kernelFeature struct {
+	name  string
+	there bool
+}
+
+func (r *Report) kernelFeatures() []kernelFeature {
+	h := r.Host
+	return []kernelFeature{
+		{"pidfd", h.Pidfd},
+		{"clone-into-cgroup", h.IntoGroup},
+		{"cgroup.kill", h.feature(cgroup.Kill).Works},
+		{"cgroup-freezer", h.feature(cgroup.Freeze).Works},
+		{"memory.peak", h.feature(cgroup.MemoryPeak).Works},
+		{"swap-accounting", h.feature(cgroup.SwapLimit).Works},
+		{"device-filter", h.feature(cgroup.Devices).Works},
+		{"PSI", h.PSI},
+		{"/proc/PID/task/TID/children", h.Children},
+	}
+}
+
+func listOr(list []string, none string) string {
+	if len(list) == 0 {
+		return none
+	}
+	return strings.Join(list, " ")
+}
+
+// JSON is the report for programs.
+func (r *Report) JSON() ([]byte, error) {
+	h := r.Host
+	features, kernel := map[string]string{}, map[string]bool{}
+	for f := range cgroup.NumFeatures {
+		reason := h.feature(f).Reason
+		features[f.String()] = reason
+	}
+	for _, k := range r.kernelFeatures() {
+		kernel[k.name] = k.there
+	}
+	type systemd struct {
+		Booted      bool     `json:"booted"`
+		Unified     bool     `json:"unified"`
+		Scope       string   `json:"scope"`
+		Reason      string   `json:"reason"`
+		Controllers []string `json:"controllers"`
+	}
+	type cgroups struct {
+		Version     string            `json:"version"`
+		Off         bool              `json:"off"`
+		Hierarchies []Hierarchy       `json:"hierarchies"`
+		Missing     map[string]string `json:"missing"` // what groups cannot do, and why
+	}
+	for what, reason := range features {
+		if reason == "" {
+			delete(features, what)
+		}
+	}
+	b, err := json.MarshalIndent(struct {
+		Status       int             `json:"status"`
+		Kernel       string          `json:"kernel"`
+		UID          int             `json:"uid"`
+		Capabilities []string        `json:"capabilities"`
+		Cgroups      cgroups         `json:"cgroups"`
+		Systemd      systemd         `json:"systemd"`
+		GIDRange     string          `json:"gid_range"`
+		FreeGIDs     int             `json:"gid_range_free"`
+		Features     map[string]bool `json:"kernel_features"`
+		Checks       []Check         `json:"checks"`
+	}{
+		r.Status(), h.Kernel, h.UID, h.Capabilities,
+		cgroups{string(h.Cgroups.Version), h.Cgroups.Off, h.Cgroups.Hierarchies, features},
+		systemd{h.Systemd.Booted, h.Systemd.Unified, h.Systemd.Scope, h.Systemd.Err, h.Systemd.Controllers},
+		h.GroupIDs.Range, h.GroupIDs.Free, kernel, r.Checks,
+	}, "", "  ")
+	return append(b, '\n'), err
+}

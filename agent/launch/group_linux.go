@@ -1,0 +1,301 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/agent/scope"
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/limits"
+	"github.com/execd-project/execd/limits/binding"
+	"github.com/execd-project/execd/limits/cgroup"
+	"github.com/execd-project/execd/limits/group"
+	"github.com/execd-project/execd/qconf"
+	"github.com/execd-project/execd/specifier"
+)
+
+// groupPatience bounds the wait for the end of what is left in the group of a
+// job. What takes longer is in uninterruptible sleep, and may be there for ever.
+const groupPatience = 10 * time.Second
+
+// Groups makes the control groups of jobs, of all that this process starts. It
+// is made by OpenGroups; a nil one makes none.
+type Groups struct {
+	// Warning says why jobs are not where they should be on a host with systemd;
+	// empty if they are.
+	Warning string
+
+	manager *cgroup.Manager
+	params  qconf.CgroupsParams
+	scope   *scope.Scope // nil without
+}
+
+// OpenGroups makes ready for the control groups of an order's jobs, in a spool
+// area, as the configuration of the host says; nil where it wants none. That there
+// can be none on this host is no error: jobs then run without.
+//
+// Where systemd runs, jobs get a scope (package scope). That of an ordinary user
+// takes the calling process along, and is made for limits only.
+func OpenGroups(spool *jobdir.Spool, o *Order) (*Groups, error) {
+	params := o.Config.CgroupsParams
+	if params.Off || !o.Config.ExecdParams.UseCgroups {
+		return nil, nil //nolint:nilnil // its methods take it
+	}
+	name, err := groupsName(spool.Path())
+	if err != nil {
+		return nil, err
+	}
+	config := cgroup.Config{Name: name, Path: params.Path, Devices: len(params.Devices) > 0, MoveSelf: true}
+	g := &Groups{params: params}
+	if params.Systemd && (params.Path == "" || strings.HasPrefix(scope.Mount+"/", strings.TrimSuffix(params.Path, "/")+"/")) {
+		if err := g.useScope(&config, o); err != nil && !errors.Is(err, scope.ErrNoManager) {
+			g.Warning = "jobs have no scope of their own, and may be ended with the service or session that started them: " + err.Error()
+		}
+	}
+	if g.manager, err = cgroup.Open(config); err != nil {
+		g.scope.Close()
+		return nil, err
+	}
+	return g, nil
+}
+
+// useScope has groups made in a scope of systemd.
+func (g *Groups) useScope(config *cgroup.Config, o *Order) error {
+	if os.Geteuid() != 0 {
+		if !o.needsGroup() {
+			return nil
+		}
+		return scope.Move() // it is delegated to us, and found like any that is
+	}
+	var err error
+	if g.scope, err = scope.Open(); err == nil {
+		config.Within = g.scope.Group
+	}
+	return err
+}
+
+// needsGroup reports whether a limit of the jobs can only be kept by a group.
+func (o *Order) needsGroup() bool {
+	w := limits.OfJob(&job.Description{Limits: o.limits(), HostSlots: o.Slots, VmemLimit: o.vmemLimit()})
+	p := o.Config.CgroupsParams
+	return !w.Vmem.None() || !w.RSS.None() || p.Pids > 0 || len(p.Devices) > 0 || p.Weight == qconf.Yes
+}
+
+// groupsName is the group that holds those of the jobs of a spool area. Numbers of
+// jobs are unique in that only, and containers may share a hierarchy without
+// sharing the area. The device and the inode number tell areas apart for as long as
+// they exist, and nothing has to be stored.
+func groupsName(path string) (string, error) {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return "", &fs.PathError{Op: "stat", Path: path, Err: err}
+	}
+	return "execd-" + strconv.FormatUint(st.Dev, 16) + "-" + strconv.FormatUint(st.Ino, 16), nil
+}
+
+// Close removes what is no longer needed. Groups of jobs stay.
+func (g *Groups) Close() {
+	if g != nil {
+		g.manager.Close()
+		g.scope.Close()
+	}
+}
+
+// start starts a supervisor, where there is a scope in that.
+func (g *Groups) start(path string, argv []string, attr *os.ProcAttr) (*os.Process, error) {
+	if g == nil || g.scope == nil {
+		return os.StartProcess(path, argv, attr)
+	}
+	return g.scope.Start(path, argv, attr)
+}
+
+// makeGroup makes the control group of the job and writes down what the
+// supervisor has to know of it. The directory of the job exists: a group without
+// one is nobody's (see Groups.sweep).
+func (j *Job) makeGroup() error {
+	g := j.order.Groups
+	if g == nil {
+		return nil
+	}
+	l, err := g.limits(j.Description, j.Affinity, j.order.Devices)
+	if err != nil {
+		return err
+	}
+	j.Notes = append(j.Notes, g.unenforced(l)...)
+	if !g.manager.Wanted(l) {
+		return nil
+	}
+	made, err := g.manager.Create(cgroup.Name(j.Description.ID), l)
+	if err != nil && l.CPUs != "" && !errors.Is(err, cgroup.ErrExists) {
+		// The processors of the group above may be fewer than ours. The
+		// supervisor sets the affinity, too.
+		j.Notes = append(j.Notes, "the job could leave its processors: "+err.Error())
+		l.CPUs, l.Mems = "", ""
+		if !g.manager.Wanted(l) {
+			return nil
+		}
+		made, err = g.manager.Create(cgroup.Name(j.Description.ID), l)
+	}
+	if err != nil {
+		return err
+	}
+	j.group = made.Paths()
+	told := *j.group
+	if !g.params.Killing {
+		told.File[group.CgroupKill] = ""
+	}
+	if !g.params.Freezer {
+		told.File[group.CgroupFreeze], told.File[group.FreezerState] = "", ""
+	}
+	return j.Dir.WriteFile(jobdir.FileCgroup, []byte(told.Format()))
+}
+
+// limits are the limits of a job that its group is to enforce. granted are the
+// devices that it may open.
+func (g *Groups) limits(d *job.Description, a binding.Affinity, granted []string) (cgroup.Limits, error) {
+	w, slots := limits.OfJob(d), uint64(max(d.HostSlots, 1))
+	l := cgroup.Limits{
+		Pids:    uint64(g.params.Pids) * slots,
+		Counted: !w.Vmem.None() || !w.RSS.None(), CPUCounted: !w.CPU.None(),
+	}
+	if g.params.HVmemLimit {
+		l.Vmem = g.memory(w.Vmem.Hard)
+	}
+	if g.params.HRSSLimit {
+		l.RSS = g.memory(w.RSS.Hard)
+	}
+	if g.params.Cpuset {
+		l.CPUs, l.Mems = a.CPUs.String(), a.Mems.String()
+	}
+	// With v1 all jobs would have to be in a hierarchy that costs time to enter:
+	// next to a group, processes outside of groups weigh as much as it does, each.
+	auto := g.params.Weight == qconf.Auto && slots > 1
+	if at := g.manager.System().Where(cgroup.CPUWeight); g.params.Weight == qconf.Yes || auto && at != nil && at.Unified {
+		const one, most = 100, 10000
+		l.CPUWeight = min(one*slots, most)
+	}
+	var err error
+	l.Deny, err = denied(g.params.Devices, granted)
+	return l, err
+}
+
+// memory is a limit of memory as package cgroup has it, where 0 is none.
+func (g *Groups) memory(v uint64) uint64 {
+	if v == specifier.Infinity {
+		return 0
+	}
+	return max(v, g.params.MinMemory)
+}
+
+// unenforced says which limits the kernel will not keep, and why.
+func (g *Groups) unenforced(l cgroup.Limits) []string {
+	var notes []string
+	check := func(wanted bool, f cgroup.Feature, what string) bool {
+		err := g.manager.System().Check(f)
+		if wanted && err != nil {
+			notes = append(notes, what+": "+err.Error())
+		}
+		return err == nil
+	}
+	memory := l.Vmem > 0 || l.RSS > 0
+	name := "h_vmem"
+	switch {
+	case l.Vmem == 0:
+		name = "h_rss"
+	case l.RSS > 0:
+		name = "h_vmem and h_rss"
+	}
+	if check(memory, cgroup.MemoryLimit, name+" of the whole job can only be watched") {
+		check(l.Vmem > 0 && swap(), cgroup.SwapLimit, "h_vmem limits the RAM of the whole job, its swap can only be watched")
+	}
+	check(l.Pids > 0, cgroup.PidsLimit, "pids_limit has no effect")
+	check(l.CPUWeight > 0, cgroup.CPUWeight, "cpu_weight has no effect")
+	check(len(l.Deny) > 0, cgroup.Devices, "the job could open devices that it has not been granted")
+	return notes
+}
+
+// swap reports whether the host has any.
+func swap() bool {
+	var info unix.Sysinfo_t
+	return unix.Sysinfo(&info) == nil && info.Totalswap > 0
+}
+
+// endGroup ends what is left in the group of the job: nothing, after a supervisor
+// that came to its end.
+func (j *Job) endGroup() {
+	if j.group == nil {
+		return
+	}
+	if open, err := group.Open(j.group); err == nil {
+		_ = open.Kill(groupPatience) // Remove will say who does not end
+		open.Close()
+	}
+}
+
+// removeGroup removes the group of the job, with whatever is in it.
+func (j *Job) removeGroup() error {
+	if j.group == nil {
+		return nil
+	}
+	if err := cgroup.RemovePaths(j.group, groupPatience); err != nil {
+		return err
+	}
+	j.group = nil
+	return nil
+}
+
+// removeRecordedGroup removes the group that the directory of a job names.
+func removeRecordedGroup(dir *jobdir.Dir) error {
+	text, err := dir.ReadFile(jobdir.FileCgroup)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	paths, err := group.Parse(string(text))
+	if err != nil {
+		return fmt.Errorf("cannot remove the control group of job directory %q: %w", dir.Path(), err)
+	}
+	return cgroup.RemovePaths(paths, groupPatience)
+}
+
+// sweep removes the groups that have no job directory: whoever made them died
+// before it could write down that they are there, or after the directory had been
+// removed.
+func (g *Groups) sweep(spool *jobdir.Spool) error {
+	if g == nil {
+		return nil
+	}
+	// The groups are listed before the directories, of which each is there before
+	// its group and after it.
+	known := sync.OnceValues(func() (map[string]bool, error) {
+		ids, err := spool.Jobs()
+		names := map[string]bool{}
+		for _, id := range ids {
+			names[cgroup.Name(id)] = true
+		}
+		return names, err
+	})
+	_, err := g.manager.Sweep(groupPatience, func(name string) bool {
+		jobs, err := known()
+		return err == nil && !jobs[ofJob(name)]
+	})
+	return err
+}
+
+// ofJob is the name of the group of the job to whose task a group belongs.
+func ofJob(name string) string {
+	number, rest, _ := strings.Cut(name, ".")
+	task, _, _ := strings.Cut(rest, ".")
+	return number + "." + task
+}

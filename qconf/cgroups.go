@@ -1,0 +1,228 @@
+package qconf
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	pathpkg "path"
+	"strings"
+
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/specifier"
+)
+
+// CgroupsParams is cgroups_params: what control groups do for jobs. 8.1.9 has no
+// such attribute. The name and the parameters in small letters with a remark are
+// those of Univa Grid Engine; what a list does not name is on here, and off there.
+type CgroupsParams struct {
+	// Off is cgroup_path=none: no control groups.
+	Off bool
+	// Path is cgroup_path, absolute: the hierarchies that are mounted there or
+	// below, or the group in which those of the jobs are made. Empty for all.
+	Path       string
+	Cpuset     bool   // cpuset: jobs with -binding cannot leave their cores; true
+	Freezer    bool   // freezer: jobs are suspended by freezing them; true
+	Killing    bool   // killing: jobs are killed as a group; true
+	HVmemLimit bool   // h_vmem_limit: the kernel keeps the job below h_vmem; true
+	MinMemory  uint64 // min_memory_limit: lower limits of memory are raised to it; bytes
+
+	HRSSLimit bool // h_rss_limit, ours: the kernel keeps the job below h_rss; true
+	// Weight is cpu_weight, ours: jobs get CPU time by their number of slots.
+	Weight Choice
+	// Pids is pids_limit, ours: processes and threads of a job, for each slot; 0
+	// for no limit.
+	Pids int
+	// Devices is devices: patterns of device files that a job may not open unless
+	// it has been granted them (see ExpandDevices).
+	Devices []string
+	// Systemd is systemd, ours: where systemd runs, jobs are in a scope; true.
+	Systemd bool
+
+	Unknown []string // parameters that are not known here, as written
+}
+
+// Choice is true, false, or left to the host.
+type Choice string
+
+// The choices.
+const (
+	Auto Choice = "auto"
+	Yes  Choice = "true"
+	No   Choice = "false"
+)
+
+var cgroupsParams = params[CgroupsParams]{
+	def: func() CgroupsParams {
+		return CgroupsParams{Cpuset: true, Freezer: true, Killing: true, HVmemLimit: true, HRSSLimit: true, Weight: Auto, Systemd: true}
+	},
+	unknown: func(c *CgroupsParams) *[]string { return &c.Unknown },
+	// mount: hosts mount their hierarchies themselves. The others are about
+	// complexes that 8.1.9 has not.
+	ignored: []string{"mount", "freeze_pe_tasks", "forced_numa", "m_mem_free_hard", "m_mem_free_soft"},
+	rows: []param[CgroupsParams]{
+		p("cgroup_path", kind[CgroupsParams]{read: readCgroupPath}),
+		p("cpuset", boolean(func(c *CgroupsParams) *bool { return &c.Cpuset })),
+		p("freezer", boolean(func(c *CgroupsParams) *bool { return &c.Freezer })),
+		p("killing", boolean(func(c *CgroupsParams) *bool { return &c.Killing })),
+		p("h_vmem_limit", boolean(func(c *CgroupsParams) *bool { return &c.HVmemLimit })),
+		p("h_rss_limit", boolean(func(c *CgroupsParams) *bool { return &c.HRSSLimit })),
+		p("min_memory_limit", kind[CgroupsParams]{read: readMinMemory}),
+		p("cpu_weight", kind[CgroupsParams]{read: readWeight}),
+		p("pids_limit", number(0, math.MaxInt32, func(c *CgroupsParams) *int { return &c.Pids })),
+		p("devices", kind[CgroupsParams]{read: readDevices}),
+		p("systemd", boolean(func(c *CgroupsParams) *bool { return &c.Systemd })),
+	},
+}
+
+func readCgroupPath(c *CgroupsParams, s string) (string, error) {
+	c.Off, c.Path = isWord(s, none), ""
+	if c.Off {
+		return s, nil
+	}
+	c.Path = pathpkg.Clean(s)
+	if err := checkAbsolute(s); err != nil {
+		return s, fmt.Errorf("%w, or none", err)
+	}
+	return s, nil
+}
+
+func readMinMemory(c *CgroupsParams, s string) (string, error) {
+	v, err := specifier.Memory(s)
+	if err == nil && v == specifier.Infinity {
+		err = fmt.Errorf("%q is not possible here, expected a finite size", s)
+	}
+	c.MinMemory = v
+	return s, err
+}
+
+func readWeight(c *CgroupsParams, s string) (string, error) {
+	if isWord(s, string(Auto)) {
+		c.Weight = Auto
+		return s, nil
+	}
+	on, err := parseBool(s)
+	if err != nil {
+		return s, fmt.Errorf("%q is unknown, expected true, false or auto", s)
+	}
+	c.Weight = No
+	if on {
+		c.Weight = Yes
+	}
+	return s, nil
+}
+
+// readDevices reads patterns with | between them, or none.
+func readDevices(c *CgroupsParams, s string) (string, error) {
+	c.Devices = nil
+	if isWord(s, none) {
+		return s, nil
+	}
+	for pattern := range strings.SplitSeq(s, "|") {
+		if !strings.HasPrefix(pattern, "/dev/") {
+			return s, fmt.Errorf("%q is no device, expected none or patterns like /dev/nvidia[0-7] with | between them", pattern)
+		}
+		if _, err := ExpandRanges(pattern); err != nil {
+			return s, err
+		}
+		c.Devices = append(c.Devices, pattern)
+	}
+	return s, nil
+}
+
+// mostInRange bounds what one pattern stands for.
+const mostInRange = 4096
+
+// ExpandRanges writes ranges of numbers out: /dev/nvidia[0-2] is /dev/nvidia0,
+// /dev/nvidia1 and /dev/nvidia2. What else there is of * and ? is left to
+// glob(7).
+func ExpandRanges(pattern string) ([]string, error) {
+	before, rest, found := strings.Cut(pattern, "[")
+	if !found {
+		if strings.Contains(pattern, "]") {
+			return nil, fmt.Errorf("%q has no opening bracket", pattern)
+		}
+		return []string{pattern}, nil
+	}
+	inner, after, closed := strings.Cut(rest, "]")
+	first, last, isRange := strings.Cut(inner, "-")
+	if !isRange {
+		last = first
+	}
+	from, err := parseNumber(first, 0, math.MaxInt32)
+	to, err2 := parseNumber(last, 0, math.MaxInt32)
+	if err = errors.Join(err, err2); err != nil || !closed || to < from || to-from >= mostInRange {
+		return nil, fmt.Errorf("%q has no range of numbers, expected one like [0-7]", pattern)
+	}
+	tails, err := ExpandRanges(after)
+	if err != nil {
+		return nil, err
+	}
+	if len(tails)*(to-from+1) > mostInRange {
+		return nil, fmt.Errorf("%q stands for more than %d devices", pattern, mostInRange)
+	}
+	var list []string
+	for n := from; n <= to; n++ {
+		for _, tail := range tails {
+			list = append(list, fmt.Sprint(before, n, tail))
+		}
+	}
+	return list, nil
+}
+
+// VmemLimits is VMEM_LIMIT of execd_params, which is ours: what s_vmem and h_vmem
+// limit.
+type VmemLimits struct {
+	Default job.VmemLimit
+	// Queues have a setting of their own, by a name or a pattern; the last one
+	// that fits counts.
+	Queues []QueueVmemLimit
+}
+
+// QueueVmemLimit is the setting for some queues.
+type QueueVmemLimit struct {
+	Queue string // name or pattern
+	Limit job.VmemLimit
+}
+
+// For is the setting for a queue.
+func (v VmemLimits) For(queue string) job.VmemLimit {
+	limit := v.Default
+	for _, q := range v.Queues {
+		if ok, err := pathpkg.Match(q.Queue, queue); ok && err == nil {
+			limit = q.Limit
+		}
+	}
+	return limit
+}
+
+// vmemWords are the values, with job.VmemBoth as it is written.
+var vmemWords = map[string]job.VmemLimit{
+	"both": job.VmemBoth, string(job.VmemMemory): job.VmemMemory, string(job.VmemAddressSpace): job.VmemAddressSpace,
+}
+
+func readVmemLimit(s string) (job.VmemLimit, error) {
+	for word, limit := range vmemWords {
+		if isWord(s, word) {
+			return limit, nil
+		}
+	}
+	return "", fmt.Errorf("%q is unknown, expected one of both, memory, address_space", s)
+}
+
+// vmemLimit is the parameter; [queue=value] after it sets a queue's.
+var vmemLimit = param[ExecdParams]{
+	name: "VMEM_LIMIT",
+	kind: kind[ExecdParams]{read: func(e *ExecdParams, s string) (string, error) {
+		limit, err := readVmemLimit(s)
+		e.VmemLimits = VmemLimits{Default: limit}
+		return s, err
+	}},
+	override: func(e *ExecdParams, queue, s string) error {
+		limit, err := readVmemLimit(s)
+		if _, bad := pathpkg.Match(queue, ""); err == nil && (bad != nil || queue == "") {
+			err = fmt.Errorf("%q is no name of a queue", queue)
+		}
+		e.VmemLimits.Queues = append(e.VmemLimits.Queues, QueueVmemLimit{queue, limit})
+		return err
+	},
+}

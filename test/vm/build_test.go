@@ -1,0 +1,61 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// moduleRoot as seen from this package's tests.
+const moduleRoot = "../.."
+
+// builder builds what runs in guests, each once. It is static: a guest has no C
+// library, or another one.
+type builder struct {
+	dir  string
+	done map[string]string
+}
+
+// test builds the tests of a package.
+func (b *builder) test(t *testing.T, pkg string) string {
+	t.Helper()
+	out := filepath.Join(b.dir, strings.ReplaceAll(pkg, "/", "-")+".test")
+	return b.build(t, out, "test", "-c", "-o", out, "./"+pkg)
+}
+
+// programs builds the executables, and returns the folder in which they are.
+func (b *builder) programs(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(b.dir, "bin")
+	for name, pkg := range map[string]string{
+		"execd": "./cmd/execd", "sge_shepherd-go": "./cmd/shepherd",
+		"probe": "./test/shepherd/probe", "payload": "./test/payload",
+	} {
+		out := filepath.Join(dir, name)
+		b.build(t, out, "build", "-trimpath", "-ldflags=-s -w -X main.version=test", "-o", out, pkg)
+	}
+	return dir
+}
+
+func (b *builder) build(t *testing.T, out string, args ...string) string {
+	t.Helper()
+	if b.done[out] != "" {
+		return out
+	}
+	cmd := exec.Command("go", args...)
+	cmd.Dir = moduleRoot
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("cannot build what runs in guests: %s: %v\n%s", cmd, err, text)
+	}
+	if _, err := os.Stat(out); err != nil {
+		t.Fatalf("cannot build what runs in guests: %s: %v", cmd, err)
+	}
+	if b.done == nil {
+		b.done = map[string]string{}
+	}
+	b.done[out] = out
+	return out
+}

@@ -1,0 +1,119 @@
+package guest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/execd-project/execd/test/vm/plan"
+)
+
+// The control group hierarchies that a guest may have.
+const (
+	V2     = "v2"     // one hierarchy
+	V1     = "v1"     // one per controller
+	Hybrid = "hybrid" // as v1, and an empty v2 beside
+)
+
+// Machine is a guest that can be started.
+type Machine struct {
+	Sockets, Cores, Threads int    // the CPUs; 1 if 0
+	Nodes                   int    // NUMA nodes, among which CPUs and memory are dealt; 1 if 0
+	Memory                  int    // MiB; enough for tests if 0
+	Swap                    int    // MiB of swap space, which Memory must have room for
+	Cgroup                  string // V2 if empty
+	Systemd                 bool
+	Modules                 []string          // kernel modules to load
+	Files                   map[string]string // what is copied into it: path there, and here
+	Timeout                 time.Duration     // of all that happens in it; three minutes if 0
+	Console                 io.Writer         // gets what the kernel says, unless nil
+}
+
+// Step is a program to run.
+type Step struct {
+	plan.Step           // the path of the program is that in the guest
+	Output    io.Writer // gets its standard output and standard error
+}
+
+const (
+	defaultTimeout = 3 * time.Minute
+	plainMemory    = 1024
+	systemdMemory  = 2048
+)
+
+// complete fills in defaults, and refuses what cannot be.
+func (m Machine) complete() (Machine, error) {
+	for _, n := range []*int{&m.Sockets, &m.Cores, &m.Threads, &m.Nodes} {
+		if *n == 0 {
+			*n = 1
+		}
+		if *n < 0 {
+			return m, fmt.Errorf("cannot make a guest with %d CPUs or nodes", *n)
+		}
+	}
+	if m.Memory == 0 {
+		m.Memory = plainMemory
+		if m.Systemd {
+			m.Memory = systemdMemory
+		}
+		m.Memory += m.Swap
+	}
+	if m.Timeout == 0 {
+		m.Timeout = defaultTimeout
+	}
+	if m.Cgroup == "" {
+		m.Cgroup = V2
+	}
+	const leastNode = 128 // the kernel puts less than it needs into smaller ones
+	switch {
+	case m.cpus()%m.Nodes != 0:
+		return m, fmt.Errorf("cannot deal %d CPUs to %d NUMA nodes evenly", m.cpus(), m.Nodes)
+	case m.Memory/m.Nodes < leastNode:
+		return m, fmt.Errorf("cannot make a guest of %d MiB for %d NUMA nodes: each needs %d", m.Memory, m.Nodes, leastNode)
+	case m.Swap < 0 || m.Swap >= m.Memory:
+		return m, fmt.Errorf("cannot make %d MiB of swap space: it is a part of the guest's %d MiB", m.Swap, m.Memory)
+	case !slices.Contains([]string{V1, V2, Hybrid}, m.Cgroup):
+		return m, fmt.Errorf("cannot mount control groups of version %q: it is none of %s, %s and %s", m.Cgroup, V2, V1, Hybrid)
+	}
+	for to := range m.Files {
+		if !path.IsAbs(to) || path.Clean(to) != to || to == "/" {
+			return m, fmt.Errorf("cannot copy a file to %q in the guest: it is no absolute path in its shortest form", to)
+		}
+	}
+	return m, nil
+}
+
+func (m *Machine) cpus() int { return m.Sockets * m.Cores * m.Threads }
+
+// plan is what the guest is told.
+func (m *Machine) plan(steps []Step, modules []plan.Module) (*plan.Plan, error) {
+	p := &plan.Plan{Cgroup: m.Cgroup, Systemd: m.Systemd, Swap: m.Swap, Modules: modules}
+	if len(steps) == 0 {
+		return nil, errors.New("cannot start a guest: there is nothing to run in it")
+	}
+	for _, s := range steps {
+		if len(s.Argv) == 0 {
+			return nil, errors.New("cannot run a step without a program")
+		}
+		for _, e := range s.Env {
+			if name, _, found := strings.Cut(e, "="); !found || name == "" {
+				return nil, fmt.Errorf("cannot set the environment variable %q: it is no NAME=VALUE", e)
+			}
+		}
+		if len(s.Properties) > 0 && !m.Systemd {
+			return nil, fmt.Errorf("cannot set %q: the guest is without systemd", s.Properties[0])
+		}
+		if s.User == "root" {
+			s.User = ""
+		}
+		if s.Dir == "" {
+			s.Dir = "/"
+		}
+		p.Steps = append(p.Steps, s.Step)
+	}
+	return p, nil
+}

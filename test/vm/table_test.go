@@ -1,0 +1,125 @@
+package main
+
+import (
+	"time"
+
+	"github.com/execd-project/execd/test/vm/guest"
+)
+
+// machine is a guest, and what is tested in it.
+type machine struct {
+	guest.Machine
+	soak  bool // takes long: for make soak only
+	steps []step
+}
+
+// step is a run of the tests of one package. It fails when no test of it has run.
+type step struct {
+	pkg        string   // its folder in this module
+	run, skip  string   // as go test has them; of skip "TEST|/SUBTEST", in this order
+	user       string   // who runs them, in a control group that is delegated; "" is root
+	programs   bool     // execd and sge_shepherd-go are in the folder testenv.ProgramsEnv
+	env        []string // more environment
+	properties []string // of the unit in which systemd runs them: "MemoryMax=1G"
+}
+
+// The names of users in guests.
+const alice = "alice"
+
+// The limits of time are for a busy machine that has to emulate; each guest takes a
+// fraction of it.
+const patience = 10 * time.Minute
+
+// What needs no kernel runs outside of guests, once.
+const (
+	pureOfGroup  = "^Test(Imports|PathsRoundTrip|Parse.*|Value|MemoryStat|MemoryLimitNames|BusyErrorSaysWho)$|^Fuzz"
+	pureOfCgroup = "^Test(Survey|Name|NoCgroups)$|^Fuzz"
+)
+
+// executables are some tests of cmd/execd: enough to see that jobs run.
+const executables = "^TestScripts$/./^plain$|^Test(JobAgainstItsShepherd|PlantedTmpdir|GroupIDOfAStranger)$"
+
+// groupsOfJobs are the tests of agent/launch, and of cmd/execd, about the control
+// groups of jobs.
+const (
+	groupsOfJobs    = "Group|Left|Limits|Devices|Told"
+	groupsInCommand = "^Test(JobsAreInAGroup|TasksHaveGroups.*|NothingIsLeftWhenAllAreKilled|DeniedDevices|Doctor|JobsOutliveRestart)$"
+)
+
+// cores are the tests that need two sockets.
+const cores = "^Test(CoresOf|ProcessorsOfAQueueOnTwoSockets|AffinityInAGroup)"
+
+// machines are the guests that make test-vm starts, by the name of the subtest.
+//
+// To have a test run in a guest, add a step to one that is there: a boot takes
+// seconds, the programs are built once for all guests. What a test needs it asks
+// testenv for as always; in these guests cgroup and guest may not be missing, in
+// those with systemd, systemd may not. testing.Short is true, since everything takes
+// ten times as long; a machine for make soak is an own one.
+var machines = map[string]machine{
+	"v2": {
+		Machine: guest.Machine{Sockets: 2, Cores: 2, Threads: 2, Nodes: 2, Timeout: patience},
+		steps: []step{
+			{pkg: "limits/cgroup", skip: pureOfCgroup},
+			{pkg: "limits/group", skip: pureOfGroup + "|/with_v1_alone"},
+			{pkg: "limits/topology", run: "^TestThisMachineCanBeRead$"},
+			{pkg: "agent/launch", run: "Core|ProcessorsOfAQueue|" + groupsOfJobs},
+			{pkg: "cmd/execd", programs: true, run: cores},
+		},
+	},
+	"v1": {
+		Machine: guest.Machine{Sockets: 2, Cores: 2, Threads: 2, Nodes: 2, Cgroup: guest.V1, Timeout: patience},
+		steps: []step{
+			{pkg: "limits/cgroup", skip: pureOfCgroup + "|^TestDelegatedSubtree$"},
+			{pkg: "limits/group", skip: pureOfGroup + "|^TestEmptiedIsAnEvent$|/with_v1_alone"},
+			{pkg: "agent/launch", run: groupsOfJobs},
+			{pkg: "cmd/execd", programs: true, run: cores},
+		},
+	},
+	// Limits of memory and swap space together, where there is some.
+	"hybrid": {
+		Machine: guest.Machine{Cores: 2, Cgroup: guest.Hybrid, Swap: 256, Timeout: patience},
+		steps: []step{
+			{pkg: "limits/cgroup", skip: pureOfCgroup},
+			{pkg: "limits/group", run: "Freeze|OutOfMemory|TestMemory|Signal", skip: "/h_rss|/with_v1_alone"},
+		},
+	},
+	// What somebody can do who is not root, in a group of v2 that is his.
+	"user": {
+		Machine: guest.Machine{Cores: 2, Swap: 256, Timeout: patience},
+		steps: []step{
+			{pkg: "limits/cgroup", user: alice, skip: pureOfCgroup + "|^TestDeniedDevice$|^TestDelegatedSubtree$"},
+			{pkg: "limits/group", user: alice, skip: pureOfGroup + "|/h_rss|/with_v1_alone"},
+		},
+	},
+	"systemd": {
+		Machine: guest.Machine{Cores: 2, Systemd: true, Timeout: patience},
+		steps: []step{
+			{pkg: "limits/cgroup", skip: pureOfCgroup},
+			{pkg: "limits/cgroup", user: alice, skip: pureOfCgroup + "|^TestDeniedDevice$|^TestDelegatedSubtree$"},
+			{pkg: "agent/scope", skip: "^TestWithoutSystemd"},
+			{pkg: "starter/spawn", skip: "^TestManyStartsUnderLoad$"},
+			{pkg: "agent/launch", run: groupsOfJobs},
+			{pkg: "cmd/execd", programs: true, run: executables + "|" + groupsInCommand},
+			// Two processors: with more than the host has, the clocks of the guest's
+			// processes stand still for seconds.
+			{pkg: "test/shepherd", programs: true, run: "^TestWholeJobLimits$/with_a_group$"},
+		},
+	},
+	"systemd-all": {
+		soak:    true,
+		Machine: guest.Machine{Cores: 2, Systemd: true, Timeout: 3 * patience},
+		steps: []step{
+			// What it skips reads sources, or compares with the seconds of a machine
+			// that is not emulated.
+			{pkg: "cmd/execd", programs: true, skip: "^TestReadmeExamples$|TestScripts/./^(limits|usage)$"},
+		},
+	},
+	"v2-all": {
+		soak:    true,
+		Machine: guest.Machine{Sockets: 2, Cores: 2, Threads: 2, Nodes: 2, Timeout: 3 * patience},
+		steps: []step{
+			{pkg: "limits/group", skip: pureOfGroup + "|/with_v1_alone"},
+		},
+	},
+}

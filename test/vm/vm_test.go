@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/execd-project/execd/internal/testenv"
+	"github.com/execd-project/execd/test/vm/guest"
+	"github.com/execd-project/execd/test/vm/plan"
+)
+
+// TestVM starts the guests of the table one after another, and passes on what the
+// tests in them come to: TestVM/GUEST/PACKAGE/TEST.
+func TestVM(t *testing.T) {
+	testenv.RequireGuests(t)
+	bootAll(t, func(m machine) bool { return !m.soak })
+}
+
+func TestSoakVM(t *testing.T) {
+	if os.Getenv(testenv.SoakEnv) == "" {
+		t.Skip("takes long; make soak runs it")
+	}
+	testenv.Require(t, testenv.VM)
+	bootAll(t, func(m machine) bool { return m.soak })
+}
+
+func bootAll(t *testing.T, want func(machine) bool) {
+	b := &builder{dir: t.TempDir()}
+	for _, name := range slices.Sorted(maps.Keys(machines)) {
+		if m := machines[name]; want(m) {
+			t.Run(name, func(t *testing.T) { boot(t, b, m) })
+		}
+	}
+}
+
+// home is where the packages are in the guest: tests find their testdata, and each
+// other by relative paths.
+const home = "/execd"
+
+// boot starts one guest.
+func boot(t *testing.T, b *builder, m machine) {
+	m.Files = maps.Clone(m.Files)
+	if m.Files == nil {
+		m.Files = map[string]string{}
+	}
+	var steps []guest.Step
+	outputs := make([]bytes.Buffer, len(m.steps))
+	for i, s := range m.steps {
+		dir := path.Join(home, s.pkg)
+		program := path.Join(dir, path.Base(s.pkg)+".test")
+		m.Files[program] = b.test(t, s.pkg)
+		if testdata := filepath.Join(moduleRoot, s.pkg, "testdata"); isDir(testdata) {
+			m.Files[path.Join(dir, "testdata")] = testdata
+		}
+		env := slices.Concat(environment(m), s.env)
+		if s.programs {
+			m.Files[home+"/bin"] = b.programs(t)
+			env = append(env, testenv.ProgramsEnv+"="+home+"/bin")
+		}
+		steps = append(steps, guest.Step{
+			Step: plan.Step{
+				Argv: append([]string{program}, flags(m, s)...),
+				Dir:  dir, Env: env, User: s.user, Properties: s.properties,
+			},
+			Output: &outputs[i],
+		})
+	}
+	begin := time.Now()
+	results, err := m.Run(t.Context(), steps...)
+	all := time.Since(begin)
+	var inside time.Duration
+	for i, s := range m.steps {
+		status := -1
+		if i < len(results) {
+			status = results[i].Status
+			inside += results[i].Elapsed
+		}
+		name := s.pkg
+		if s.user != "" {
+			name += " as " + s.user
+		}
+		t.Run(strings.ReplaceAll(name, "/", "."), func(t *testing.T) {
+			if i > len(results) {
+				t.Skip("the guest has ended before")
+			}
+			if i < len(results) {
+				t.Attr("took", fmt.Sprintf("%.1f s", results[i].Elapsed.Seconds()))
+			}
+			replay(t, outputs[i].Bytes(), status)
+		})
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	t.Attr("took", fmt.Sprintf("%.1f s, the tests %.1f s of it", all.Seconds(), inside.Seconds()))
+}
+
+// environment says what may not be missing in a guest.
+func environment(m machine) []string {
+	needs := []string{string(testenv.Cgroup), string(testenv.Guest)}
+	if m.Systemd {
+		needs = append(needs, string(testenv.Systemd))
+	}
+	env := []string{testenv.Env + "=" + strings.Join(needs, ",")}
+	if m.soak {
+		env = append(env, testenv.SoakEnv+"=1")
+	}
+	return env
+}
+
+func flags(m machine, s step) []string {
+	f := []string{
+		"-test.v=test2json", "-test.paniconexit0",
+		// Before the guest's own end, so that it says where it hangs.
+		fmt.Sprintf("-test.timeout=%v", m.Timeout*3/4),
+	}
+	if !m.soak {
+		f = append(f, "-test.short")
+	}
+	if s.run != "" {
+		f = append(f, "-test.run="+s.run)
+	}
+	if s.skip != "" {
+		f = append(f, "-test.skip="+s.skip)
+	}
+	return f
+}
+
+func isDir(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
+}
