@@ -1,5 +1,5 @@
 // Execd is the execution-host agent: it runs jobs as Grid Engine does. See
-// execd(8) and execd-run(1).
+// execd(8).
 package main
 
 import (
