@@ -234,7 +234,7 @@ func (r *references) checkComplexes() {
 			for _, p := range e.parts {
 				var list []Setting
 				if _, err := settings(func(l *[]Setting) *[]Setting { return l }).read(&list, p.text); err == nil {
-					r.settings(q.Text, e.name, list, e.name == "complex_values", "queue")
+					r.settings(q.Text, e.name, list, false)
 				}
 			}
 		}
@@ -244,7 +244,7 @@ func (r *references) checkComplexes() {
 		hosts = append(hosts, r.c.hosts[name])
 	}
 	for _, h := range hosts {
-		r.settings(h.Text, "complex_values", h.ComplexValues, true, "host")
+		r.settings(h.Text, "complex_values", h.ComplexValues, true)
 		for _, w := range h.LoadScaling {
 			r.complexNamed(h.Text, "load_scaling", w.Name)
 		}
@@ -269,8 +269,9 @@ func (r *references) complexNamed(t Text, attribute, name string) (x Complex, ok
 	return x, ok
 }
 
-// settings checks a list of name=value: capacities, or thresholds.
-func (r *references) settings(t Text, attribute string, list []Setting, capacity bool, object string) {
+// settings checks a list of name=value of a host or a queue: capacities, or
+// thresholds.
+func (r *references) settings(t Text, attribute string, list []Setting, ofHost bool) {
 	refuse := func(value, problem string) { r.errs = append(r.errs, t.errorAt(attribute, value, problem, nil)) }
 	seen := map[string]string{}
 	for _, s := range list {
@@ -283,11 +284,11 @@ func (r *references) settings(t Text, attribute string, list []Setting, capacity
 		}
 		seen[x.Name] = s.Name
 		check := x.Check
-		if capacity {
+		if attribute == "complex_values" {
 			check = x.CheckCapacity
 		}
 		switch err := check(s.Value); {
-		case x.Type == ComplexRSMap && (object != "host" || !capacity):
+		case x.Type == ComplexRSMap && !ofHost:
 			refuse(s.Name, fmt.Sprintf("%q has the type RSMAP, which only hosts have, in complex_values", s.Name))
 		case err != nil:
 			refuse(s.Value, s.Name+": "+err.Error())

@@ -238,7 +238,7 @@ func formulaTerms(s string) [][]string {
 		if i == from && (s[i] == '-' || s[i] == '+') || strings.IndexByte(formulaOperators, s[i]) < 0 {
 			continue
 		}
-		if exponent := s[from:i]; (s[i] == '-' || s[i] == '+') && strings.Trim(exponent, "0123456789.-+") == "e" {
+		if (s[i] == '-' || s[i] == '+') && beforeExponent(s[from:i]) {
 			continue
 		}
 		*last() = append(*last(), s[from:i])
@@ -252,6 +252,13 @@ func formulaTerms(s string) [][]string {
 		first[0] = first[0][1:]
 	}
 	return terms
+}
+
+// beforeExponent reports whether s is a number that lacks its exponent: "1e".
+func beforeExponent(s string) bool {
+	number, ok := strings.CutSuffix(strings.ToLower(s), "e")
+	_, err := decimal(number)
+	return ok && err == nil
 }
 
 func readJobInfo(c *SchedulerConfig, s string) (string, error) {

@@ -137,7 +137,8 @@ func TestSchedulerParameters(t *testing.T) {
 		{"schedd_job_info", "false", "false", func(c *SchedulerConfig) any { return c.ScheddJobInfo }, JobInfo{}},
 		{"schedd_job_info", "TRUE", `!"TRUE" is unknown, expected true, false, or job_list with job numbers like 7,10-12`, nil, nil},
 		{"load_formula", "np_load_avg + $slots*-2", "np_load_avg+$slots*-2", func(c *SchedulerConfig) any { return c.LoadFormula }, "np_load_avg+$slots*-2"},
-		{"load_formula", "load_avg*1e-3", "load_avg*1e-3", nil, nil},
+		{"load_formula", "load_avg*1e-3-slots*2E+1", "load_avg*1e-3-slots*2E+1", nil, nil},
+		{"load_formula", "e-slots*2", "e-slots*2", nil, nil},
 		{"load_formula", "-load_avg-3", "-load_avg-3", nil, nil},
 		{"load_formula", "2*load_avg", `!"2*load_avg" has the weight "load_avg", expected a number after the operator`, nil, nil},
 		{"load_formula", "load_avg*2*3", `!"load_avg*2*3" has a term with more than one weight`, nil, nil},
@@ -183,6 +184,20 @@ func TestSchedulerParameters(t *testing.T) {
 	}
 	_, err := ParseSchedulerConfig("s", []byte("max_reservation 1\ndefault_duration 0:0:0\n"))
 	refused(t, err, `s:2: default_duration: "0:0:0" is not possible with max_reservation 1, expected a time above 0, or INFINITY`)
+}
+
+func TestTermsOfFormulas(t *testing.T) {
+	for formula, want := range map[string][][]string{
+		"np_load_avg":    {{"np_load_avg"}},
+		"-a+b*-2-$c*1.5": {{"a"}, {"b", "-2"}, {"$c", "1.5"}},
+		"a*1e-3-b*2E+1":  {{"a", "1e-3"}, {"b", "2E+1"}},
+		"e-slots":        {{"e"}, {"slots"}},
+		"a-":             {{"a"}, {""}},
+		"$num_proc*2+1":  {{"$num_proc", "2"}, {"1"}},
+		"":               {{""}},
+	} {
+		same(t, formula, want, formulaTerms(formula))
+	}
 }
 
 func TestShareTrees(t *testing.T) {
