@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/execd-project/execd/qconf"
+	"github.com/execd-project/execd/scheduler/calendar"
 )
 
 // The exit statuses of the command.
@@ -88,7 +89,11 @@ func (c *Command) check(dir string, partial bool) (int, error) {
 		}
 		return ExitUsage, fmt.Errorf("cannot read the directory %q: %w", dir, err)
 	}
-	cluster, err := qconf.Load(os.DirFS(dir), qconf.Builtin(runtime.NumCPU()))
+	cluster, err := qconf.LoadWith(os.DirFS(dir), qconf.Options{
+		Base: qconf.Builtin(runtime.NumCPU()),
+		Year: func(text string) error { _, err := calendar.Parse(text, ""); return err },
+		Week: func(text string) error { _, err := calendar.Parse("", text); return err },
+	})
 	found := qconf.Errors(err)
 	var warnings []*qconf.Error
 	if err == nil {

@@ -39,6 +39,7 @@ func TestCheck(t *testing.T) {
 		"site/sched_conf~":  "a backup\n",
 		"site/projects/p":   "name p\nacl nobody\n",
 		"site/calendars/c1": "calendar_name c2\n",
+		"site/calendars/c3": "calendar_name c3\nyear NONE\nweek mon-fry=6-20\n",
 	}
 	partly := map[string]string{"site/queues/a.q": "qname a.q\ncalendar night\npe_list smp\n"}
 	doubtful := map[string]string{
@@ -56,12 +57,13 @@ func TestCheck(t *testing.T) {
 		"what is valid needs no words": {map[string]string{"site/queues/a.q": "qname a.q\n"}, []string{"check", "site"}, ExitValid, "", ""},
 		"an empty directory is valid":  {map[string]string{"site/.x": ""}, []string{"check", "site"}, ExitValid, "", ""},
 		"everything that is wrong, in order": {broken, []string{"check", "site"}, ExitInvalid, `site/calendars/c1: holds "c2", expected the file to be named like its object
+site/calendars/c3:3: week: cannot read the week entry "mon-fry=6-20": "fry" is no weekday, expected mon to sun, or a time of the day
 site/hosts/n1:2: complex_values: complex "lic" does not exist
 site/queue: unknown entry of a configuration directory, expected one of calendars, ckpts, complexes, conf, hostgroups, hosts, pes, projects, queues, rqs, sched_conf, sharetree, users, usersets
 site/queues/a.q:2: slots: "many" is no number, expected one from 0 to 9999999
 site/queues/a.q:3: h_rt: "1:2" has 2 parts, expected hours:minutes:seconds (1:2:0 or 0:1:2)
 site/usersets/s:2: type: "DEPTH" is no type of a user set, expected ACL, DEPT or both
-`, "site: 6 errors, 0 warnings\n"},
+`, "site: 7 errors, 0 warnings\n"},
 		"a folder that is not there": {partly, []string{"check", "site"}, ExitInvalid, `site/queues/a.q:2: calendar: calendar "night" does not exist: there is no calendars
 `, "site: 1 error, 0 warnings\n"},
 		"nor needs to be": {partly, []string{"--partial", "check", "site"}, ExitValid, "", ""},
