@@ -20,7 +20,7 @@ import (
 // RLIMIT_AS has h_vmem for both: at a soft limit of the kernel's allocations
 // fail, where queue_conf(5) promises SIGXCPU for s_vmem. It is left out where
 // s_vmem and h_vmem are of memory alone.
-func OfProcess(d *job.Description) []Rlimit {
+func OfProcess(d *job.Description, processors int) []Rlimit {
 	list := Rlimits(d.Limits, d.HostSlots)
 	kept := list[:0]
 	for _, r := range list {
@@ -32,7 +32,7 @@ func OfProcess(d *job.Description) []Rlimit {
 			r.Soft = r.Hard
 		case job.CPU:
 			if r.Hard != unix.RLIM_INFINITY {
-				r.Hard += min(fence(d, r.Hard), mostCPU)
+				r.Hard += min(fence(d, r.Hard, processors), mostCPU)
 			}
 			r.Soft = r.Hard
 		}
@@ -42,13 +42,13 @@ func OfProcess(d *job.Description) []Rlimit {
 }
 
 // fence is how far behind h_cpu, in seconds, that of each process is: as much as
-// the job has for its end once it has reached the limit, and a little for the
-// kernel's clocks, which differ.
-func fence(d *job.Description, limit uint64) uint64 {
+// the job can use on all processors in the time that it has for its end once it
+// has reached the limit, and a little for the kernel's clocks, which differ.
+func fence(d *job.Description, limit uint64, processors int) uint64 {
 	const least = 2
 	seconds := max(least, limit/50)
 	if d.TerminateMethod != "" || d.Notify > 0 {
-		seconds += uint64((d.LimitGrace + d.Notify) / time.Second)
+		seconds += uint64((d.LimitGrace+d.Notify)/time.Second) * uint64(max(processors, 1))
 	}
 	return seconds
 }

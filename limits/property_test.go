@@ -50,7 +50,7 @@ func TestLimitsOfProcesses(t *testing.T) {
 		d := &job.Description{Limits: l, HostSlots: slots, TerminateMethod: "SIGTERM"}
 		d.LimitGrace = rapid.OneOf(rapid.Just(time.Minute), rapid.Just(time.Duration(math.MaxInt64))).Draw(t, "grace")
 		one, some, more := byResource(Rlimits(l, 1)), byResource(Rlimits(l, slots)), byResource(Rlimits(l, slots+1))
-		process, twice := byResource(OfProcess(d)), byResource(Rlimits(raised(l), slots))
+		process, twice := byResource(OfProcess(d, rapid.IntRange(0, 64).Draw(t, "processors"))), byResource(Rlimits(raised(l), slots))
 		for _, rule := range rules {
 			r, v := some[rule.resource], l[rule.resource]
 			if _, set := some[rule.resource]; set == v.Unset {

@@ -54,11 +54,19 @@ func Builtin(processors int) *Cluster {
 // configuration and nothing else.
 func (c *Cluster) clone() *Cluster {
 	if c == nil {
-		c = &Cluster{global: static(ParseConfiguration("", nil)), groups: static(NewHostGroups())}
+		c = &Cluster{
+			global: static(ParseConfiguration("", nil)), groups: static(NewHostGroups()),
+			complexes: DefaultComplexes(), scheduler: static(ParseSchedulerConfig("", nil)),
+			globalHost: static(ParseHost("", []byte("hostname "+GlobalHost))), userSets: map[string]*UserSet{},
+		}
+		c.addDefaultUserSets()
 	}
 	cp := *c
 	cp.queues, cp.pes, cp.ckpts = cloneMap(c.queues), cloneMap(c.pes), cloneMap(c.ckpts)
 	cp.locals, cp.merged = cloneMap(c.locals), cloneMap(c.merged)
+	cp.hosts, cp.calendars = cloneMap(c.hosts), cloneMap(c.calendars)
+	cp.userSets, cp.users, cp.projects = cloneMap(c.userSets), cloneMap(c.users), cloneMap(c.projects)
+	cp.missing, cp.doubtful = nil, nil
 	return &cp
 }
 
@@ -98,8 +106,8 @@ func (c *Cluster) CheckpointNames() []string { return sortedKeys(c.ckpts) }
 // HostGroups returns the host groups. It is never nil.
 func (c *Cluster) HostGroups() *HostGroups { return c.groups }
 
-// Complexes returns the complex configuration, nil where the cluster has none: it
-// then is the template's, in which no limit is a consumable.
+// Complexes returns the complex configuration: the template's where the cluster
+// has none. It is never nil.
 func (c *Cluster) Complexes() *Complexes { return c.complexes }
 
 // Instance returns a queue on a host: Queue and Queue.Instance in one, with
@@ -168,7 +176,13 @@ func (c *Cluster) Warnings() []*Error {
 	for _, q := range sortedKeys(c.queues) {
 		warnings = append(warnings, c.queues[q].warnings...)
 	}
-	return warnings
+	for _, u := range sortedKeys(c.userSets) {
+		warnings = append(warnings, c.userSets[u].warnings...)
+	}
+	for _, q := range c.quotas {
+		warnings = append(warnings, q.warnings...)
+	}
+	return append(warnings, c.doubtful...)
 }
 
 func find[V any](m map[string]*V, what, name string) (*V, error) {

@@ -3,10 +3,8 @@ package qconf
 import (
 	"fmt"
 	"math"
-	"strconv"
+	"slices"
 	"strings"
-
-	"github.com/execd-project/execd/specifier"
 )
 
 // Complex is one element of complex(5): a resource that a job may request.
@@ -34,6 +32,9 @@ const (
 	ComplexCString  ComplexType = "CSTRING"
 	ComplexRestring ComplexType = "RESTRING"
 	ComplexHost     ComplexType = "HOST"
+	// ComplexRSMap is no type of Grid Engine 8.1, but of its successors: see
+	// ResourceMap.
+	ComplexRSMap ComplexType = "RSMAP"
 )
 
 // Requestable says whether jobs may request a complex.
@@ -56,31 +57,33 @@ const (
 	ConsumableJob Consumable = "JOB" // a request is for the whole job
 )
 
-// Complexes is the complex configuration of a cluster. A nil one is empty.
+// Complexes is the complex configuration of a cluster. It always has the
+// built-in elements of the template. A nil one is empty.
 type Complexes struct {
-	file string
-	list []Complex
-	at   map[string]int // by name and by shortcut
+	file    string
+	list    []Complex
+	printed [][]string     // the columns of list as they are printed
+	at      map[string]int // by name and by shortcut
+	lines   []int          // of the file; 0 for what the file lacks
 }
 
-// complexTable are the columns in their order, with the width that qconf gives
-// them.
-var complexTable = []struct {
-	attribute[Complex]
-	width int
-}{
-	{column("name", name(func(c *Complex) *string { return &c.Name })), 19},
-	{column("shortcut", name(func(c *Complex) *string { return &c.Shortcut })), 10},
-	{column("type", keyword(func(c *Complex) *ComplexType { return &c.Type }, ComplexInt, ComplexDouble, ComplexTime,
-		ComplexMemory, ComplexBool, ComplexString, ComplexCString, ComplexRestring, ComplexHost)), 9},
-	{column("relop", keyword(func(c *Complex) *string { return &c.Relop }, "==", "!=", ">=", ">", "<=", "<", "EXCL")), 5},
-	{column("requestable", abbreviated(func(c *Complex) *Requestable { return &c.Requestable },
-		RequestableYes, RequestableNo, RequestableForced)), 11},
-	{column("consumable", abbreviated(func(c *Complex) *Consumable { return &c.Consumable },
-		ConsumableYes, ConsumableNo, ConsumableJob)), 10},
-	{column("default", anyText(func(c *Complex) *string { return &c.Default })), 8},
-	{column("urgency", kind[Complex]{read: readUrgency}), 0},
+// complexTable are the columns in their order.
+var complexTable = []attribute[Complex]{
+	column("name", name(func(c *Complex) *string { return &c.Name })),
+	column("shortcut", name(func(c *Complex) *string { return &c.Shortcut })),
+	column("type", keyword(func(c *Complex) *ComplexType { return &c.Type }, ComplexInt, ComplexDouble, ComplexTime,
+		ComplexMemory, ComplexBool, ComplexString, ComplexCString, ComplexRestring, ComplexHost, ComplexRSMap)),
+	column("relop", keyword(func(c *Complex) *string { return &c.Relop }, "==", "!=", ">=", ">", "<=", "<", relopExclusive)),
+	column("requestable", abbreviated(func(c *Complex) *Requestable { return &c.Requestable },
+		RequestableYes, RequestableNo, RequestableForced)),
+	column("consumable", abbreviated(func(c *Complex) *Consumable { return &c.Consumable },
+		ConsumableYes, ConsumableNo, ConsumableJob)),
+	column("default", anyText(func(c *Complex) *string { return &c.Default })),
+	column("urgency", kind[Complex]{read: readUrgency}),
 }
+
+// relopExclusive is the relation of complexes that a job has for itself.
+const relopExclusive = "EXCL"
 
 func column(name string, k kind[Complex]) attribute[Complex] {
 	return attribute[Complex]{name: name, kind: k, required: true}
@@ -99,28 +102,45 @@ func abbreviated[T any, W ~string](field func(*T) *W, words ...W) kind[T] {
 	}}
 }
 
+// readUrgency reads a number in the notation of all numeric complexes; it is
+// printed as it was written. INFINITY, which the original takes, would make the
+// urgencies of all other complexes vanish beside it.
 func readUrgency(c *Complex, s string) (string, error) {
-	v, err := strconv.ParseFloat(s, 64)
-	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-		return s, fmt.Errorf("%q is no number", s)
+	v, err := complexNumber(s)
+	if err == nil && math.IsInf(v, 0) {
+		err = fmt.Errorf("%q is not possible here, expected a finite number", s)
 	}
 	c.Urgency = v
-	return strconv.FormatFloat(v, 'f', -1, 64), nil
+	return s, err
 }
 
 // ParseComplexes reads what qconf -sc prints: a line of eight columns for each
 // element (complex(5), FORMAT). file is only used in errors, which are all
 // *Error, joined.
+//
+// The elements of the template are built in: they may be changed, but for their
+// type, and one that is missing is as in the template.
 func ParseComplexes(file string, data []byte) (*Complexes, error) {
-	lines, errs := readLines(file, string(data))
-	c := &Complexes{file: file, at: map[string]int{}}
-	for _, l := range lines {
-		x, problem := readComplex(l)
-		if problem == nil {
-			problem = c.add(l, x)
+	c, errs := readComplexes(file, string(data))
+	builtin, _ := readComplexes("", complexTemplate)
+	for i, b := range builtin.list {
+		if at, ok := c.at[b.Name]; ok && c.list[at].Name == b.Name {
+			continue
 		}
-		if problem != nil {
-			errs = append(errs, problem)
+		clash := false
+		for _, name := range []string{b.Name, b.Shortcut} {
+			if at, taken := c.at[name]; taken {
+				clash = true
+				x := c.list[at]
+				errs = append(errs, &Error{
+					File: file, Line: c.lines[at], Attribute: x.Name, Value: name,
+					Problem: fmt.Sprintf("%q means the built-in complex %s, expected another name", name, b.Name),
+				})
+				break
+			}
+		}
+		if !clash && len(errs) == 0 {
+			c.append(b, builtin.printed[i], 0)
 		}
 	}
 	if err := errJoin(errs); err != nil {
@@ -129,62 +149,147 @@ func ParseComplexes(file string, data []byte) (*Complexes, error) {
 	return c, nil
 }
 
-func readComplex(l line) (x Complex, problem error) {
-	refuse := func(attribute, value, problem string) (Complex, error) {
-		return x, &Error{File: l.file, Line: l.number, Attribute: attribute, Value: value, Problem: problem}
+// DefaultComplexes is the complex configuration of a new cluster, the template.
+func DefaultComplexes() *Complexes { return static(ParseComplexes("", nil)) }
+
+// readComplexes reads the elements of a file, and nothing else.
+func readComplexes(file, data string) (*Complexes, []error) {
+	lines, errs := readLines(file, data)
+	c := &Complexes{file: file, at: map[string]int{}}
+	for _, l := range lines {
+		x, printed, problem := readComplex(l)
+		if problem == nil {
+			problem = c.add(l, x, printed)
+		}
+		if problem != nil {
+			errs = append(errs, problem)
+		}
+	}
+	return c, errs
+}
+
+func readComplex(l line) (x Complex, printed []string, problem error) {
+	refuse := func(value, problem string) (Complex, []string, error) {
+		return x, nil, &Error{File: l.file, Line: l.number, Attribute: l.name, Value: value, Problem: problem}
 	}
 	fields := append([]string{l.name}, strings.Fields(l.value)...)
 	if len(fields) != len(complexTable) {
-		return refuse(l.name, l.value, fmt.Sprintf("has %d columns, expected %d: name, shortcut, type, relop, requestable, consumable, default, urgency",
+		return refuse(l.value, fmt.Sprintf("has %d columns, expected %d: name, shortcut, type, relop, requestable, consumable, default, urgency",
 			len(fields), len(complexTable)))
 	}
 	for i, column := range complexTable {
 		err := checkValue(fields[i])
 		if err == nil {
-			_, err = column.read(&x, fields[i])
+			fields[i], err = column.read(&x, fields[i])
 		}
 		if err != nil {
-			return refuse(l.name, fields[i], column.name+": "+err.Error())
+			return refuse(fields[i], column.name+": "+err.Error())
 		}
 	}
-	numeric := x.Type == ComplexInt || x.Type == ComplexDouble || x.Type == ComplexTime || x.Type == ComplexMemory ||
-		x.Type == ComplexBool && x.Relop == "EXCL"
-	if x.Consumable != ConsumableNo && !numeric {
-		return refuse(l.name, string(x.Consumable), fmt.Sprintf("consumable: %s is not possible for the type %s", x.Consumable, x.Type))
+	for _, rule := range complexRules {
+		if problem, value := rule(x); problem != "" {
+			return refuse(value, problem)
+		}
 	}
-	if err := x.check(x.Default); err != nil {
-		return refuse(l.name, x.Default, "default: "+err.Error())
-	}
-	return x, nil
+	return x, fields, nil
 }
 
-// check refuses values that the type does not have.
-func (x Complex) check(value string) (err error) {
-	switch x.Type {
-	case ComplexTime:
-		_, err = specifier.Time(value)
-	case ComplexMemory:
-		_, err = specifier.Memory(value)
-	case ComplexInt, ComplexDouble:
-		if _, err = strconv.ParseFloat(value, 64); err != nil {
-			err = fmt.Errorf("%q is no number", value)
+// complexRules say what is wrong with an element whose columns are right by
+// themselves, and with which value; "" for nothing. They are asked in order.
+var complexRules = []func(Complex) (problem, value string){
+	func(x Complex) (problem, value string) {
+		switch {
+		case x.Relop == relopExclusive && x.Type != ComplexBool:
+			problem = "relop: EXCL is for the type BOOL, not for " + string(x.Type)
+		case !x.Type.Numeric() && x.Type != ComplexRSMap && x.Relop != "==" && x.Relop != "!=":
+			problem = fmt.Sprintf("relop: %s is not possible for the type %s, expected == or !=", x.Relop, x.Type)
+		case x.Type == ComplexBool && x.Relop != "==" && x.Relop != relopExclusive:
+			problem = fmt.Sprintf("relop: %s is not possible for the type BOOL, expected == or EXCL", x.Relop)
 		}
-	case ComplexBool:
-		_, err = parseBool(value)
-	}
-	return err
+		return problem, x.Relop
+	},
+	func(x Complex) (problem, value string) {
+		consumable := x.Consumable != ConsumableNo
+		switch {
+		case consumable && !x.Type.Numeric() && x.Type != ComplexRSMap:
+			problem = fmt.Sprintf("consumable: %s is not possible for the type %s", x.Consumable, x.Type)
+		case consumable && x.Type == ComplexBool && x.Relop != relopExclusive:
+			problem = fmt.Sprintf("consumable: %s is possible for the type BOOL only with the relop EXCL", x.Consumable)
+		case !consumable && x.Relop == relopExclusive:
+			problem = "consumable: NO is not possible with the relop EXCL, expected YES"
+		case !consumable && x.Type == ComplexRSMap:
+			problem = "consumable: NO is not possible for the type RSMAP, expected YES or JOB"
+		case consumable && x.Type != ComplexBool && x.Relop != "<=":
+			problem = fmt.Sprintf("relop: %s is not possible for a consumable, expected <=", x.Relop)
+		}
+		return problem, string(x.Consumable)
+	},
+	func(x Complex) (problem, value string) {
+		if x.Type == ComplexRSMap {
+			// What a job gets without asking is a number, not a map.
+			if _, err := parseNumber(x.Default, 0, maxMapped); err != nil {
+				return "default: " + err.Error(), x.Default
+			}
+		} else if err := x.Check(x.Default); err != nil {
+			return "default: " + err.Error(), x.Default
+		}
+		number, _ := complexNumber(x.Default)
+		switch consumable := x.Consumable != ConsumableNo; {
+		case consumable && (number < 0 || math.IsInf(number, 0)):
+			problem = fmt.Sprintf("default: %q is not possible for a consumable, expected a finite value that is not negative", x.Default)
+		case consumable && x.Requestable == RequestableNo && x.zero(x.Default):
+			problem = fmt.Sprintf("default: %q is not possible for a consumable that cannot be requested: no job would use it", x.Default)
+		case consumable && x.Requestable == RequestableForced && !x.zero(x.Default):
+			problem = fmt.Sprintf("default: %q is not possible for a consumable that must be requested, expected 0", x.Default)
+		case !consumable && !x.zero(x.Default):
+			expected := "0"
+			if !x.Type.Numeric() {
+				expected = none
+			}
+			problem = fmt.Sprintf("default: %q is for consumables only, expected %s", x.Default, expected)
+		}
+		return problem, x.Default
+	},
+	func(x Complex) (problem, value string) {
+		if x.Name == "tmpdir" && x.Requestable != RequestableNo {
+			problem = "requestable: tmpdir cannot be requested, expected NO"
+		}
+		return problem, string(x.Requestable)
+	},
+	func(x Complex) (problem, value string) {
+		want, builtin := builtinType(x.Name)
+		text := func(t ComplexType) bool {
+			return t == ComplexString || t == ComplexCString || t == ComplexRestring
+		}
+		if builtin && x.Type != want && (!text(x.Type) || !text(want)) {
+			problem = fmt.Sprintf("type: the built-in complex %s has the type %s", x.Name, want)
+		}
+		return problem, string(x.Type)
+	},
 }
 
 // add refuses names that mean another element already.
-func (c *Complexes) add(l line, x Complex) error {
+func (c *Complexes) add(l line, x Complex, printed []string) error {
 	for _, name := range []string{x.Name, x.Shortcut} {
 		if i, taken := c.at[name]; taken {
 			return &Error{File: l.file, Line: l.number, Attribute: x.Name, Value: name, Problem: fmt.Sprintf("%q means %s already", name, c.list[i].Name)}
 		}
 	}
-	c.at[x.Name], c.at[x.Shortcut] = len(c.list), len(c.list)
-	c.list = append(c.list, x)
+	c.append(x, printed, l.number)
 	return nil
+}
+
+func (c *Complexes) append(x Complex, printed []string, line int) {
+	c.at[x.Name], c.at[x.Shortcut] = len(c.list), len(c.list)
+	c.list, c.printed, c.lines = append(c.list, x), append(c.printed, printed), append(c.lines, line)
+}
+
+// All are the elements, sorted by their names.
+func (c *Complexes) All() []Complex {
+	if c == nil {
+		return nil
+	}
+	return slices.SortedFunc(slices.Values(c.list), func(a, b Complex) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // Find returns the element that a request of -l names, by its name or shortcut.
@@ -199,30 +304,39 @@ func (c *Complexes) Find(name string) (x Complex, ok bool) {
 	return x, ok
 }
 
-// Format prints the elements as qconf -sc does. Reading the result gives the same.
+// Format prints the elements as qconf -sc does, by name. Reading the result
+// gives the same.
 func (c *Complexes) Format() string {
-	var b strings.Builder
-	row := func(fields ...string) {
-		for i, f := range fields {
-			b.WriteString(f)
-			if i < len(fields)-1 {
-				b.WriteString(strings.Repeat(" ", max(complexTable[i].width-len(f), 0)) + " ")
-			}
-		}
-		b.WriteByte('\n')
+	header := make([]string, len(complexTable))
+	for i, column := range complexTable {
+		header[i] = column.name
 	}
-	var names []string
-	for _, column := range complexTable {
-		names = append(names, column.name)
-	}
-	names[0] = "#" + names[0]
-	row(append(names, "")...)
-	b.WriteString("#" + strings.Repeat("-", b.Len()-2) + "\n")
+	header[0] = "#" + header[0]
+	var rows [][]string
 	if c != nil {
-		for _, x := range c.list {
-			row(x.Name, x.Shortcut, string(x.Type), x.Relop, string(x.Requestable), string(x.Consumable), x.Default,
-				strconv.FormatFloat(x.Urgency, 'f', -1, 64))
+		rows = slices.SortedFunc(slices.Values(c.printed), func(a, b []string) int { return strings.Compare(a[0], b[0]) })
+	}
+	// qconf makes each column four blanks wider than its longest value, or one
+	// than its name.
+	widths := make([]int, len(header))
+	for i, h := range header {
+		widths[i] = len(h) + 1
+		for _, r := range rows {
+			widths[i] = max(widths[i], len(r[i])+4)
 		}
+	}
+	var b strings.Builder
+	pad := func(s string, width int) { b.WriteString(s + strings.Repeat(" ", width-len(s))) }
+	for i, h := range header {
+		pad(h, widths[i])
+	}
+	b.WriteString("\n#" + strings.Repeat("-", b.Len()-1) + "\n")
+	last := len(header) - 1
+	for _, r := range rows {
+		for i, value := range r[:last] {
+			pad(value, widths[i])
+		}
+		b.WriteString(r[last] + "\n")
 	}
 	b.WriteString("# >#< starts a comment but comments are not saved across edits --------\n")
 	return b.String()

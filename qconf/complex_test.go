@@ -62,28 +62,46 @@ func TestComplexesInOtherWords(t *testing.T) {
 
 func TestComplexesThatAreRefused(t *testing.T) {
 	for line, want := range map[string]string{
-		"a a INT <= YES NO 0":             "a: has 7 columns, expected 8: name, shortcut, type, relop, requestable, consumable, default, urgency",
-		"a a INT <= YES NO 0 0 0":         "a: has 9 columns, expected 8: name, shortcut, type, relop, requestable, consumable, default, urgency",
-		"a a NUMBER <= YES NO 0 0":        `a: type: "NUMBER" is unknown, expected one of INT, DOUBLE, TIME, MEMORY, BOOL, STRING, CSTRING, RESTRING, HOST`,
-		"a a INT =< YES NO 0 0":           `a: relop: "=<" is unknown, expected one of ==, !=, >=, >, <=, <, EXCL`,
-		"a a INT <= maybe NO 0 0":         `a: requestable: "maybe" is unknown, expected one of YES, NO, FORCED`,
-		"a a INT <= YES SLOT 0 0":         `a: consumable: "SLOT" is unknown, expected one of YES, NO, JOB`,
-		"a a STRING == YES JOB NONE 0":    "a: consumable: JOB is not possible for the type STRING",
-		"a a BOOL == YES YES 0 0":         "a: consumable: YES is not possible for the type BOOL",
-		"a a MEMORY <= YES YES lots 0":    `a: default: "lots" is no size, expected a number with an optional letter of k K m M g G t T, or INFINITY`,
-		"a a TIME <= YES YES 1:2 0":       `a: default: "1:2" has 2 parts, expected hours:minutes:seconds (1:2:0 or 0:1:2)`,
-		"a a INT <= YES YES one 0":        `a: default: "one" is no number`,
-		"a a INT <= YES YES 0 urgent":     `a: urgency: "urgent" is no number`,
-		"a a INT <= YES YES 0 Inf":        `a: urgency: "Inf" is no number`,
-		"b a INT <= YES YES 0 0":          `b: "a" means a already`,
-		"a b INT <= YES YES 0 0":          `a: "a" means a already`,
-		"h_vmem h_vmem MEMORY <= YES JOB": "h_vmem: has 6 columns, expected 8: name, shortcut, type, relop, requestable, consumable, default, urgency",
+		"a a INT <= YES NO 0":                "a: has 7 columns, expected 8: name, shortcut, type, relop, requestable, consumable, default, urgency",
+		"a a INT <= YES NO 0 0 0":            "a: has 9 columns, expected 8: name, shortcut, type, relop, requestable, consumable, default, urgency",
+		"a a NUMBER <= YES NO 0 0":           `a: type: "NUMBER" is unknown, expected one of INT, DOUBLE, TIME, MEMORY, BOOL, STRING, CSTRING, RESTRING, HOST, RSMAP`,
+		"a a INT =< YES NO 0 0":              `a: relop: "=<" is unknown, expected one of ==, !=, >=, >, <=, <, EXCL`,
+		"a a INT <= maybe NO 0 0":            `a: requestable: "maybe" is unknown, expected one of YES, NO, FORCED`,
+		"a a INT <= YES SLOT 0 0":            `a: consumable: "SLOT" is unknown, expected one of YES, NO, JOB`,
+		"a a STRING == YES JOB NONE 0":       "a: consumable: JOB is not possible for the type STRING",
+		"a a INT EXCL YES YES 0 0":           "a: relop: EXCL is for the type BOOL, not for INT",
+		"a a HOST <= YES NO NONE 0":          "a: relop: <= is not possible for the type HOST, expected == or !=",
+		"a a BOOL != YES NO 0 0":             "a: relop: != is not possible for the type BOOL, expected == or EXCL",
+		"a a BOOL EXCL YES NO 0 0":           "a: consumable: NO is not possible with the relop EXCL, expected YES",
+		"a a INT == YES YES 0 0":             "a: relop: == is not possible for a consumable, expected <=",
+		"a a RSMAP <= YES NO 0 0":            "a: consumable: NO is not possible for the type RSMAP, expected YES or JOB",
+		"a a RSMAP <= YES YES 1(0) 0":        `a: default: "1(0)" is no number, expected one from 0 to 65536`,
+		"a a TIME <= NO YES 0:0:0 0":         `a: default: "0:0:0" is not possible for a consumable that cannot be requested: no job would use it`,
+		"a a INT <= FORCED YES 1 0":          `a: default: "1" is not possible for a consumable that must be requested, expected 0`,
+		"a a INT <= YES YES -1 0":            `a: default: "-1" is not possible for a consumable, expected a finite value that is not negative`,
+		"a a INT <= YES YES INFINITY 0":      `a: default: "INFINITY" is not possible for a consumable, expected a finite value that is not negative`,
+		"a a INT == YES NO 3 0":              `a: default: "3" is for consumables only, expected 0`,
+		"a a STRING == YES NO 0 0":           `a: default: "0" is for consumables only, expected NONE`,
+		"tmpdir tmp STRING == YES NO NONE 0": "tmpdir: requestable: tmpdir cannot be requested, expected NO",
+		"h_rt h_rt MEMORY <= YES NO 0 0":     "h_rt: type: the built-in complex h_rt has the type TIME",
+		"arch a INT <= YES NO 0 0":           "arch: type: the built-in complex arch has the type STRING",
+		"mine arch INT <= YES NO 0 0":        `mine: "arch" means the built-in complex arch, expected another name`,
+		"mine a INT <= YES NO 0 0":           `mine: "a" means the built-in complex arch, expected another name`,
+		"a a BOOL == YES YES 0 0":            "a: consumable: YES is possible for the type BOOL only with the relop EXCL",
+		"a a MEMORY <= YES YES lots 0":       `a: default: "lots" is no value of the type MEMORY, expected a number of bytes with an optional letter of k K m M g G t T`,
+		"a a TIME <= YES YES 1:2 0":          `a: default: "1:2" is no value of the type TIME, expected seconds or hours:minutes:seconds`,
+		"a a INT <= YES YES one 0":           `a: default: "one" is no value of the type INT, expected an integer`,
+		"a a INT <= YES YES 0 urgent":        `a: urgency: "urgent" is no number`,
+		"a a INT <= YES YES 0 Inf":           `a: urgency: "Inf" is no number`,
+		"b z INT <= YES YES 0 0":             `b: "z" means z already`,
+		"z b INT <= YES YES 0 0":             `z: "z" means z already`,
+		"h_vmem h_vmem MEMORY <= YES JOB":    "h_vmem: has 6 columns, expected 8: name, shortcut, type, relop, requestable, consumable, default, urgency",
 	} {
 		t.Run(line, func(t *testing.T) {
 			before := ""
 			at := "c:1: "
 			if strings.Contains(want, "already") {
-				before, at = "a a INT <= YES NO 0 0\n", "c:2: "
+				before, at = "z z INT <= YES NO 0 0\n", "c:2: "
 			}
 			_, err := ParseComplexes("c", []byte(before+line+"\n"))
 			refused(t, err, at+want)
@@ -96,13 +114,13 @@ func TestComplexesReadBack(t *testing.T) {
 		var b strings.Builder
 		blank := func() string { return anyBlank.Draw(t, "blank") }
 		for i := range rapid.IntRange(0, 20).Draw(t, "elements") {
-			n := string(rune('a'+i)) + rapid.StringMatching(`[a-z0-9_]{0,30}`).Draw(t, "name")
+			n := "X" + string(rune('a'+i)) + rapid.StringMatching(`[a-z0-9_]{0,30}`).Draw(t, "name")
 			kind := rapid.SampledFrom([]string{"INT", "int", "DOUBLE", "TIME", "MEMORY"}).Draw(t, "type")
 			b.WriteString(n + blank() + n + "." + blank() + kind + blank() + "<=" + blank() +
-				rapid.SampledFrom([]string{"YES", "y", "no", "F", "forced"}).Draw(t, "requestable") + blank() +
-				rapid.SampledFrom([]string{"YES", "y", "no", "N", "job", "J"}).Draw(t, "consumable") + blank() +
-				rapid.SampledFrom([]string{"0", "1", "77"}).Draw(t, "default") + blank() +
-				rapid.StringMatching(`-?[0-9]{1,9}(\.[0-9]{1,9})?`).Draw(t, "urgency") + "\n")
+				rapid.SampledFrom([]string{
+					"YES y 0", "y j 77", "no yes 1k", "N JOB 1:0:0", "F NO 0", "forced job 0x0", "YES n FALSE",
+				}).Draw(t, "requestable, consumable, default") + blank() +
+				rapid.StringMatching(`-?[1-9][0-9]{0,8}(\.[0-9]{1,9})?`).Draw(t, "urgency") + "\n")
 		}
 		checkComplexes(t, b.String())
 	})

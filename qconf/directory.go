@@ -1,6 +1,7 @@
 package qconf
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,7 +17,20 @@ type Cluster struct {
 	ckpts  map[string]*Checkpoint
 	groups *HostGroups
 
-	complexes *Complexes // nil without a file
+	complexes *Complexes
+
+	hosts      map[string]*ExecHost // by name in small letters
+	globalHost *ExecHost
+	calendars  map[string]*Calendar
+	userSets   map[string]*UserSet
+	users      map[string]*User
+	projects   map[string]*Project
+	quotas     []*ResourceQuotaSet
+	shareTree  *ShareTree // nil without one
+	scheduler  *SchedulerConfig
+
+	missing  []*Error
+	doubtful []*Error // warnings about more than one object
 
 	global *Configuration
 	locals map[string]*Local         // by host in small letters
@@ -35,10 +49,17 @@ const (
 // documentation of the command line's --conf.
 var layoutOf = map[string]folderOrFile{
 	"queues": folder, "conf": folder, "hostgroups": folder, "pes": folder, "ckpts": folder,
-	"complexes": file,
-	// Accepted and not read yet.
 	"hosts": folder, "calendars": folder, "usersets": folder, "users": folder, "projects": folder,
-	"sched_conf": file, "sharetree": file, "rqs": folder | file,
+	"complexes": file, "sched_conf": file, "sharetree": file, "rqs": folder | file,
+}
+
+// Options say how a configuration directory is read.
+type Options struct {
+	// Base has what the directory lacks; nil is an empty base.
+	Base *Cluster
+	// Year and Week check what a calendar says (calendar_conf(5)), whose
+	// grammar is not known here. They may be nil.
+	Year, Week func(text string) error
 }
 
 // Load reads a configuration directory: files as qconf prints them, one object
@@ -47,25 +68,39 @@ var layoutOf = map[string]folderOrFile{
 //	queues/NAME      qconf -sq NAME
 //	conf/global      qconf -sconf
 //	conf/HOST        qconf -sconf HOST
+//	hosts/global     qconf -se global
+//	hosts/HOST       qconf -se HOST
 //	hostgroups/@NAME qconf -shgrp @NAME
 //	pes/NAME         qconf -sp NAME
 //	ckpts/NAME       qconf -sckpt NAME
+//	calendars/NAME   qconf -scal NAME
+//	usersets/NAME    qconf -su NAME
+//	users/NAME       qconf -suser NAME
+//	projects/NAME    qconf -sprj NAME
+//	rqs/NAME         qconf -srqs NAME
+//	rqs              qconf -srqs, any number of sets in one file
 //	complexes        qconf -sc
+//	sched_conf       qconf -ssconf
+//	sharetree        qconf -sstree
 //
-// What the directory lacks (a folder as a whole, or conf/global) is taken from
-// base, usually Builtin; nil is an empty base. A queue of base offers the
-// parallel environments that there are. Entries whose name begins with a dot
+// What the directory lacks (a folder as a whole, conf/global or hosts/global) is
+// taken from base, usually Builtin; nil is an empty base. A queue of base offers
+// the parallel environments that there are. Entries whose name begins with a dot
 // or ends with ~ are skipped; every other entry that is not known is an error.
 //
-// Load is all or nothing: it returns every *Error that it found, joined, or a
-// cluster in which each object is valid by itself and names only queues,
-// parallel environments, checkpointing environments and host groups that
-// exist. Parallel and checkpointing environments are not looked for when there
-// is no folder of them.
+// Load is all or nothing: it returns every *Error that it found, by file and
+// line, joined, or a cluster in which each object is valid by itself and names
+// only objects that exist. Objects are not looked for when there is no folder
+// of their kind, see Cluster.Missing.
 func Load(fsys fs.FS, base *Cluster) (*Cluster, error) {
-	l := &loader{fsys: fsys, present: map[string]bool{}, broken: map[string]bool{}}
+	return LoadWith(fsys, Options{Base: base})
+}
+
+// LoadWith is Load with more options.
+func LoadWith(fsys fs.FS, options Options) (*Cluster, error) {
+	l := &loader{fsys: fsys, options: options, present: map[string]bool{}, broken: map[string]bool{}}
 	l.readTop()
-	c := base.clone()
+	c := options.Base.clone()
 	if l.present["hostgroups"] {
 		groups := objects(l, "hostgroups", ParseHostGroup, func(g *HostGroup) string { return g.Name })
 		if !l.broken["hostgroups"] {
@@ -85,20 +120,38 @@ func Load(fsys fs.FS, base *Cluster) (*Cluster, error) {
 	} else if l.present["pes"] {
 		l.offer(c)
 	}
-	if l.present["complexes"] {
-		l.readComplexes(c)
-	}
+	l.readForScheduler(c)
 	l.readConf(c)
-	l.checkReferences(c)
-	if err := errors.Join(l.errs...); err != nil {
+	l.check(c)
+	if err := inOrder(errors.Join(l.errs...)); err != nil {
 		return nil, err
 	}
+	sortErrors(c.missing)
 	return c, nil
+}
+
+// sortErrors sorts by file and line. Those of one line stay as they are.
+func sortErrors(found []*Error) {
+	slices.SortStableFunc(found, func(a, b *Error) int {
+		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line)
+	})
+}
+
+// inOrder joins the errors of a tree again, by file and line.
+func inOrder(err error) error {
+	found := Errors(err)
+	sortErrors(found)
+	sorted := make([]error, len(found))
+	for i, e := range found {
+		sorted[i] = e
+	}
+	return errors.Join(sorted...)
 }
 
 // loader collects the errors of a directory.
 type loader struct {
 	fsys    fs.FS
+	options Options
 	present map[string]bool // entries of the directory
 	broken  map[string]bool // folders with errors: what they miss may be there
 	errs    []error
@@ -202,19 +255,6 @@ func objects[O any](l *loader, dir string, parse func(string, []byte) (O, error)
 		all[name] = o
 	})
 	return all
-}
-
-// readComplexes reads the file complexes.
-func (l *loader) readComplexes(c *Cluster) {
-	const file = "complexes"
-	data, err := fs.ReadFile(l.fsys, file)
-	if err != nil {
-		l.cannot(file, err)
-		return
-	}
-	complexes, err := ParseComplexes(file, data)
-	l.fail(file, err)
-	c.complexes = complexes
 }
 
 // readConf reads the folder conf and merges the configurations of the hosts.

@@ -86,8 +86,16 @@ func TestADirectoryIsRead(t *testing.T) {
 		"queues/b.q~":         "rubbish",
 		".git/config":         "x",
 		"complexes":           "h_vmem hv MEMORY <= YES JOB 0 0\n",
-		"rqs/limit":           "not read yet",
-		"hosts/global":        "not read yet",
+		"rqs/limit":           "{\nname limit\nlimit users {*} to hv=4G\n}\n",
+		"rqs/also":            "{\nname also\nlimit to slots=4\n}\n",
+		"hosts/global":        "hostname global\ncomplex_values h_vmem=100G\n",
+		"hosts/N1":            "hostname N1\nuser_lists staff\n",
+		"calendars/night":     "calendar_name night\nweek mon-fri=8-18\n",
+		"usersets/staff":      "name staff\nentries alice\n",
+		"users/alice":         "name alice\ndefault_project p\n",
+		"projects/p":          "name p\nacl staff\n",
+		"sched_conf":          "maxujobs 7\n",
+		"sharetree":           "id=0\nname=Root\ntype=0\nshares=1\nchildnodes=1,2\nid=1\nname=p\ntype=1\nshares=1\nchildnodes=NONE\nid=2\nname=alice\ntype=0\nshares=1\nchildnodes=NONE\n",
 	}), base)
 	if err != nil {
 		t.Fatal(err)
@@ -99,6 +107,21 @@ func TestADirectoryIsRead(t *testing.T) {
 		t.Errorf("hv is %+v", x)
 	}
 	same(t, "locals", []string{"n1.example.org"}, c.LocalNames())
+	same(t, "hosts", []string{"n1"}, c.HostNames())
+	same(t, "calendars", []string{"night"}, c.CalendarNames())
+	same(t, "user sets", []string{"arusers", "deadlineusers", "defaultdepartment", "staff"}, c.UserSetNames())
+	same(t, "users", []string{"alice"}, c.UserNames())
+	same(t, "projects", []string{"p"}, c.ProjectNames())
+	same(t, "quotas", "{\n   name         also\n", FormatResourceQuotas(c.ResourceQuotas(), Wrapped)[:len("{\n   name         also\n")])
+	same(t, "share tree", 2, len(c.ShareTree().Root.Children))
+	same(t, "scheduler", 7, c.Scheduler().MaxUJobs)
+	same(t, "global host", []Setting{{"h_vmem", "100G"}}, c.GlobalHost().ComplexValues)
+	if h, err := c.Host("n1.example.org"); err != nil || h.Name != "N1" {
+		t.Error("host", h, err)
+	}
+	if len(c.Missing()) != 0 {
+		t.Error(c.Missing())
+	}
 	for host, want := range map[string][3]string{
 		"n1": {"/n1", "n1", "2"}, "n1.example.org": {"/n1", "n1", "2"}, "n2": {"/g", "n2", "3"}, "n3": {"/g", "n3", "1"},
 	} {
@@ -147,12 +170,12 @@ func TestADirectoryIsRefused(t *testing.T) {
 		"errors of all files with their lines": {map[string]string{
 			"queues/a.q": "qname a.q\nslots x\n", "queues/b.q": "qname b.q\n\nh_rt 1:2:3:4\n", "conf/global": "min_uid x", "conf/n1": "mailer x", "pes/p": "pe_name p\nslots x", "ckpts/c": "ckpt_name c\nwhen z",
 		}, []string{
-			`pes/p:2: slots: "x" is no number, expected one from 0 to 9999999`,
 			`ckpts/c:2: when: "z" contains "z", expected letters of s m x r, or NONE`,
-			`queues/a.q:2: slots: "x" is no number, expected one from 0 to 9999999`,
-			`queues/b.q:3: h_rt: "1:2:3:4" has 4 parts, expected hours:minutes:seconds`,
 			`conf/global:1: min_uid: "x" is no number, expected one from 0 to 2147483647`,
 			`conf/n1:1: mailer: "x" is no command, expected NONE or [user@] and an absolute path with arguments`,
+			`pes/p:2: slots: "x" is no number, expected one from 0 to 9999999`,
+			`queues/a.q:2: slots: "x" is no number, expected one from 0 to 9999999`,
+			`queues/b.q:3: h_rt: "1:2:3:4" has 4 parts, expected hours:minutes:seconds`,
 		}},
 		"names of objects that do not exist": {map[string]string{
 			"queues/a.q":    "qname a.q\nhostlist n1 @x\npe_list mpi,[n1=nope]\nckpt_list c d\nslots 1,[@y=2]\nsubordinate_list a.q, z.q=1, b.q\n",
@@ -162,8 +185,8 @@ func TestADirectoryIsRefused(t *testing.T) {
 			"hostgroups/@g": "group_name @g",
 		}, []string{
 			`queues/a.q:2: hostlist: host group "@x" does not exist`,
-			`queues/a.q:4: ckpt_list: checkpointing environment "d" does not exist`,
 			`queues/a.q:3: pe_list: parallel environment "nope" does not exist`,
+			`queues/a.q:4: ckpt_list: checkpointing environment "d" does not exist`,
 			`queues/a.q:5: slots: host group "@y" does not exist`,
 			`queues/a.q:6: subordinate_list: queue "a.q" cannot be its own subordinate`,
 			`queues/a.q:6: subordinate_list: queue "z.q" does not exist`,

@@ -16,6 +16,12 @@ var parsers = map[string]func(file string, data []byte) (Text, error){
 	"ckpts":      func(f string, d []byte) (Text, error) { o, err := ParseCheckpoint(f, d); return textOf(o, err) },
 	"hostgroups": func(f string, d []byte) (Text, error) { o, err := ParseHostGroup(f, d); return textOf(o, err) },
 	"conf":       func(f string, d []byte) (Text, error) { o, err := ParseConfiguration(f, d); return textOf(o, err) },
+	"hosts":      func(f string, d []byte) (Text, error) { o, err := ParseHost(f, d); return textOf(o, err) },
+	"usersets":   func(f string, d []byte) (Text, error) { o, err := ParseUserSet(f, d); return textOf(o, err) },
+	"users":      func(f string, d []byte) (Text, error) { o, err := ParseUser(f, d); return textOf(o, err) },
+	"projects":   func(f string, d []byte) (Text, error) { o, err := ParseProject(f, d); return textOf(o, err) },
+	"calendars":  func(f string, d []byte) (Text, error) { o, err := ParseCalendar(f, d); return textOf(o, err) },
+	"sched_conf": func(f string, d []byte) (Text, error) { o, err := ParseSchedulerConfig(f, d); return textOf(o, err) },
 	"local":      func(f string, d []byte) (Text, error) { o, err := ParseLocal("node1", f, d); return textOf(o, err) },
 }
 
@@ -36,6 +42,18 @@ func textOf(o interface{ Format(Style) string }, err error) (Text, error) {
 	case *Configuration:
 		return o.Text, nil
 	case *Local:
+		return o.Text, nil
+	case *ExecHost:
+		return o.Text, nil
+	case *UserSet:
+		return o.Text, nil
+	case *User:
+		return o.Text, nil
+	case *Project:
+		return o.Text, nil
+	case *Calendar:
+		return o.Text, nil
+	case *SchedulerConfig:
 		return o.Text, nil
 	}
 	return Text{}, os.ErrInvalid

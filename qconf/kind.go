@@ -212,7 +212,7 @@ type Setting struct {
 func settings[T any](field func(*T) *[]Setting) kind[T] {
 	return kind[T]{breaks: betweenItems, read: func(dst *T, s string) (string, error) {
 		*field(dst) = nil
-		items := words(s)
+		items := settingWords(s)
 		if len(items) == 1 && isWord(items[0], none) {
 			return none, nil
 		}

@@ -141,6 +141,9 @@ func (s *Shepherd) signalJob(sig syscall.Signal) {
 		s.killGroup()
 		n := s.killChildren(false)
 		s.trace("signal SIGKILL delivered, also to " + itoa(n) + " children; what they leave to us follows")
+		if s.active != nil {
+			s.set(dueUndead, time.Now().Add(undead))
+		}
 		return
 	}
 	const rounds = 20
@@ -173,9 +176,13 @@ func (s *Shepherd) signalJob(sig syscall.Signal) {
 func (s *Shepherd) groupAlone() bool { return s.active != nil && !s.d.AddGroupKill }
 
 // killChildren kills our children of this step; with methods, method commands as
-// well. What a killed child leaves behind becomes ours: so all descendants come to
+// well. What a killed child leaves behind becomes ours: so descendants come to
 // their turn, without anyone having to look for them below processes that end or
 // fork meanwhile. It returns how many there were, dead ones included.
+//
+// A child that does not end does not hand over its own, though: it may be stuck in
+// the kernel, or be held on its way out by a process below it that traces it
+// (ptrace(2), PTRACE_O_TRACEEXIT). That is what killDescendants is for.
 func (s *Shepherd) killChildren(methods bool) int {
 	n := 0
 	list := process.Children(unix.Getpid())
@@ -232,6 +239,14 @@ func signalProcess(pid int, sig syscall.Signal) {
 	}
 }
 
+// killDescendants kills everything below us that is of this step, whoever its
+// parent is.
+func (s *Shepherd) killDescendants(methods bool) {
+	for _, pid := range s.stepProcesses(methods) {
+		signalProcess(pid, unix.SIGKILL)
+	}
+}
+
 // killGroup kills all of the job's control group, in which no fork escapes. What
 // is found by ancestry is killed in any case: where the group is the user's own,
 // processes may have left it.
@@ -254,6 +269,9 @@ func (s *Shepherd) killAll(methods bool) {
 	}
 	deadline := time.Now().Add(killDeadline)
 	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
+		if wait >= undead && !s.groupAlone() {
+			s.killDescendants(methods)
+		}
 		s.reap()
 		if childless() {
 			return
@@ -271,6 +289,10 @@ func (s *Shepherd) killAll(methods bool) {
 		s.receiveAll()
 	}
 }
+
+// undead is the pause after which a killed process should have ended, and is looked
+// behind.
+const undead = 8 * time.Millisecond
 
 // killTargets kills the processes that signals to the job are for.
 func (s *Shepherd) killTargets() int {

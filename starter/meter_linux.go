@@ -134,12 +134,11 @@ func (m *meter) measureGroup(now time.Time) {
 
 // measureProcesses sums up the memory of processes.
 func (m *meter) measureProcesses(list []int) {
-	var info unix.Sysinfo_t
-	hasSwap := unix.Sysinfo(&info) != nil || info.Totalswap > 0
+	swapped := hasSwap()
 	m.rss, m.swap = 0, 0
 	for _, pid := range list {
 		m.rss += process.Read(pid).RSS
-		if hasSwap {
+		if swapped {
 			m.swap += process.Swap(pid)
 		}
 	}
@@ -155,6 +154,12 @@ func (m *meter) measureProcesses(list []int) {
 		rss, swap = rss+r, swap+w
 	}
 	m.rss, m.swap = min(m.rss, rss), min(m.swap, swap)
+}
+
+// hasSwap reports whether the host has swap space.
+func hasSwap() bool {
+	var info unix.Sysinfo_t
+	return unix.Sysinfo(&info) != nil || info.Totalswap > 0
 }
 
 // transfer is what went through read(2) and write(2), in bytes.

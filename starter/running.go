@@ -83,7 +83,7 @@ func (s *Shepherd) waitJob(c *spawn.Child, start time.Time) ending {
 	s.awaited, s.ended = c.PID, nil
 	s.deliverPending()
 	e := s.waitChild(c.PID, s.tick)
-	s.clear(dueNotified, dueSoftRT, dueHardRT, dueSoftRTEnd, dueForce, dueCheckpoint, dueLook, dueNews)
+	s.clear(dueNotified, dueSoftRT, dueHardRT, dueSoftRTEnd, dueForce, dueCheckpoint, dueLook, dueNews, dueUndead)
 	return e
 }
 
@@ -110,11 +110,16 @@ func (s *Shepherd) tick(now time.Time) {
 		s.carryOut(r)
 	}
 	if s.take(dueForce, now) {
-		s.trace("the job has not ended on its terminate method: SIGKILL")
+		s.trace("the job has not ended yet: SIGKILL")
 		s.signalJob(unix.SIGKILL)
 	}
 	if s.take(dueCheckpoint, now) {
 		s.checkpoint(now)
+	}
+	if s.take(dueUndead, now) {
+		s.killGroup()
+		s.killDescendants(false)
+		s.set(dueUndead, now.Add(time.Second)) // for as long as it takes
 	}
 	if s.take(dueNews, now) {
 		s.takeNews(now)

@@ -245,7 +245,7 @@ func (s *Shepherd) refuseOwner() string {
 // its own, and those of the processes of the job, which is watched as a whole.
 func (s *Shepherd) prepareLimits() {
 	s.rlimits = s.attain(limits.Rlimits(s.d.Limits, s.d.HostSlots), false)
-	s.jobRlimits = s.attain(limits.OfProcess(s.d), true)
+	s.jobRlimits = s.attain(limits.OfProcess(s.d, processors()), true)
 }
 
 // attain fits limits to what we may set.

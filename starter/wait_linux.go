@@ -32,8 +32,9 @@ const (
 	dueSoftRTEnd // s_rt and the time granted after it
 	dueForce     // a job over a limit has not ended on its terminate method
 	dueCheckpoint
-	dueLook // at what the job uses
-	dueNews // of the job's group
+	dueLook   // at what the job uses
+	dueNews   // of the job's group
+	dueUndead // the job has been killed and is still there
 	numDue
 )
 
@@ -85,7 +86,9 @@ func (s *Shepherd) waitChild(pid int, tick func(now time.Time)) ending {
 			return *s.ended
 		}
 		s.pause()
-		tick(time.Now())
+		if s.ended == nil { // else what is due now came too late
+			tick(time.Now())
+		}
 	}
 }
 
@@ -142,6 +145,7 @@ func (s *Shepherd) reap() {
 			return
 		}
 		s.keepOrphans(pid)
+		stray := s.strays.has(pid) // while it has its number
 		var e ending
 		for {
 			_, err := syscall.Wait4(pid, &e.status, 0, &e.rusage)
@@ -158,7 +162,7 @@ func (s *Shepherd) reap() {
 			s.methodEnded(pid, name, e.status)
 			continue
 		}
-		if _, stray := s.strays[pid]; stray {
+		if stray {
 			delete(s.strays, pid)
 			continue
 		}

@@ -41,10 +41,17 @@ func (s *Shepherd) openGroup() {
 func (s *Shepherd) startWatch(start time.Time) {
 	wide := limits.OfJob(s.d)
 	host := limits.Host{Processors: processors()}
+	alarm := false
 	s.meter = &meter{s: s, confirm: specifier.Infinity, moved: s.io.read()}
 	if s.group != nil {
 		p := s.group.Paths()
-		host.Vmem, host.RSS = p.VmemLimit > 0, p.RSSLimit > 0
+		// RAM and swap together are bounded if the group's swap is, or if there
+		// is none.
+		swap := hasSwap()
+		counted := p.File[group.MemorySwapCurrent] != "" || p.File[group.MemoryMemswUsage] != ""
+		host.Vmem, host.RSS = p.VmemLimit > 0 && (counted || !swap), p.RSSLimit > 0
+		// On v2 the alarm is for RAM alone.
+		alarm = p.File[group.MemoryHigh] == "" || !swap
 	}
 	if !host.Vmem {
 		s.meter.confirm = wide.Vmem.Hard
@@ -53,7 +60,7 @@ func (s *Shepherd) startWatch(start time.Time) {
 		s.meter.confirm = min(s.meter.confirm, wide.RSS.Hard)
 	}
 	s.meter.confirm = min(s.meter.confirm, wide.Vmem.Soft)
-	if s.group != nil && wide.Vmem.Soft != specifier.Infinity {
+	if alarm && wide.Vmem.Soft != specifier.Infinity {
 		host.Alarm = s.group.Alarm(wide.Vmem.Soft) == nil
 	}
 	s.account = limits.Account{}
@@ -87,7 +94,15 @@ func (s *Shepherd) look() {
 	if cost := time.Since(sample.At); sample.At.Add(lookPart * cost).After(next) {
 		next = sample.At.Add(lookPart * cost)
 	}
+	if s.active.exceeded != nil {
+		// Nothing more follows from it; it is for the accounting alone.
+		next = sample.At.Add(afterLimit)
+	}
 	s.set(dueLook, next)
+	if c := s.outOfMemory(); c != nil {
+		s.torn(c)
+		return
+	}
 	for _, c := range warn {
 		s.trace(crossed(&c) + ": it is warned")
 		s.active.warned = &c
@@ -97,6 +112,9 @@ func (s *Shepherd) look() {
 		s.exceed(end)
 	}
 }
+
+// afterLimit is the time between looks at a job that is being ended.
+const afterLimit = time.Second
 
 // lookPart is how many times longer than a look the time to the next one is.
 const lookPart = 10
@@ -120,7 +138,10 @@ func (s *Shepherd) groupEvents() []unix.PollFd {
 func (s *Shepherd) groupNews(fds []unix.PollFd) {
 	for _, fd := range fds {
 		if fd.Revents != 0 && s.active != nil {
-			s.active.newsAgain = time.Millisecond
+			s.active.newsAgain = mostNewsAgain
+			if s.group.Paths().File[group.MemoryEvents] == "" {
+				s.active.newsAgain = time.Millisecond // v1: before the kill
+			}
 			s.set(dueNews, time.Now())
 		}
 	}
@@ -150,12 +171,20 @@ func (s *Shepherd) takeNews(now time.Time) {
 		}
 		return
 	}
-	// The kernel has ended one process, or (memory.oom.group) all of them. What is
-	// left of a job that had a piece torn out is ended likewise.
-	a.exceeded = c
+	s.torn(c)
+}
+
+// torn ends a job of which the kernel has ended one process for lack of memory, or
+// (memory.oom.group) all of them: what is left had a piece torn out.
+func (s *Shepherd) torn(c *limits.Crossing) {
+	if s.active.exceeded != nil {
+		return
+	}
+	s.active.exceeded = c
 	s.killed = true
 	s.trace(crossed(c) + ", by the kernel")
 	s.signalJob(unix.SIGKILL)
+	s.set(dueForce, c.At.Add(s.d.LimitGrace))
 }
 
 // outOfMemory says for which limit the kernel has ended a process of the job; nil
@@ -165,6 +194,14 @@ func (s *Shepherd) outOfMemory() *limits.Crossing {
 		return nil
 	}
 	oom, err := s.group.OOM()
+	if errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENOENT) {
+		// Removed under us, as the owner of a delegated one can: what is left of
+		// the job is found by ancestry.
+		s.trace("the job's control group is gone: " + err.Error())
+		s.group.Close()
+		s.group = nil
+		return nil
+	}
 	if err != nil || oom.Kills == 0 {
 		return nil
 	}

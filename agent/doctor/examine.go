@@ -45,8 +45,14 @@ func Examine(h *Host) []Check {
 }
 
 var examine = [job.NumResources]func(*Host) Check{
-	job.RT: func(*Host) Check {
-		return Check{State: Best, Means: "a timer of the supervisor"}
+	job.RT: func(h *Host) Check {
+		c := Check{State: Best, Means: "a timer of the supervisor"}
+		if !h.root() {
+			c.State = Works
+			c.Reason = "the job is of the same user as its supervisor, and can stop that"
+			c.Remedy = "run jobs as root with --as"
+		}
+		return c
 	},
 	job.CPU:  cpu,
 	job.RSS:  func(h *Host) Check { return memory(h, "") },
@@ -103,7 +109,7 @@ func cpu(h *Host) Check {
 	case h.Proc:
 		return Check{
 			State: Works, Means: "sums of /proc, and RLIMIT_CPU for each process",
-			Reason: "processes that the supervisor does not see end are not counted: " + f.Reason, Remedy: remedyGroups(h),
+			Reason: "what processes have used for which nobody waits, since their parent ignores SIGCHLD, is mostly not seen: " + f.Reason, Remedy: remedyGroups(h),
 		}
 	default:
 		return Check{State: Missing, Means: "RLIMIT_CPU for each process alone", Reason: "the processes of the job cannot be counted: " + f.Reason, Remedy: remedyProc}

@@ -123,7 +123,9 @@ func (g *Groups) start(path string, argv []string, attr *os.ProcAttr) (*os.Proce
 // one is nobody's (see Groups.sweep).
 func (j *Job) makeGroup() error {
 	g := j.order.Groups
-	if g == nil {
+	if g == nil || !j.Description.AddGroupKill {
+		// Processes of a job that may outlive it cannot be in a group that ends
+		// with it (ENABLE_ADDGRP_KILL=false of execd_params).
 		return nil
 	}
 	l, err := g.limits(j.Description, j.Affinity, j.order.Devices)

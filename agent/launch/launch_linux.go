@@ -289,6 +289,11 @@ func (j *Job) Remove(keep bool) error {
 	}
 	if j.Dir != nil {
 		if keep {
+			// One whose shepherd was killed has no verdict, and would count as a
+			// job that runs, with its cores, for as long as the directory stays.
+			if _, done, err := j.Dir.ExitStatus(); err == nil && !done {
+				errs = append(errs, j.Dir.AddExitStatus(int(job.FailedNoExitStatus)))
+			}
 			errs = append(errs, j.Dir.Remove(fileWaiting))
 		} else {
 			errs = append(errs, j.spool.Remove(j.Description.ID, jobdir.KeepNone, false))

@@ -21,7 +21,7 @@ const complexes = `
 h_vmem  hv     MEMORY <= YES JOB 512M 0
 s_vmem  s_vmem MEMORY <= YES JOB 256M 0
 h_cpu   hc     TIME   <= YES YES 0:10:0 0
-h_fsize hf     MEMORY <= YES NO  1G 0
+h_fsize hf     MEMORY <= YES NO  0 0
 license l      INT    <= YES JOB 1 0
 `
 

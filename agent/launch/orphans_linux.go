@@ -2,6 +2,7 @@ package launch
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"strconv"
 	"syscall"
@@ -10,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/limits/process"
 )
 
 // orphansDeadline bounds the wait for the end of processes that a killed
@@ -41,10 +43,31 @@ func (j *Job) endOrphans() {
 			return
 		}
 		for _, pid := range left {
-			_ = unix.Kill(pid, unix.SIGKILL)
+			killDescendant(pid)
 		}
 		reap()
 		time.Sleep(wait)
+	}
+}
+
+// killDescendant kills a process that was just seen below us. Its number may be a
+// stranger's by now: it is held by a pidfd first, and has to be below us still.
+func killDescendant(pid int) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		if errors.Is(err, unix.ENOSYS) { // before Linux 5.3
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+		return
+	}
+	defer unix.Close(fd)
+	const deep = 1000
+	self := unix.Getpid()
+	for p, n := process.Read(pid).Parent, 0; p > 1 && n < deep; p, n = process.Read(p).Parent, n+1 {
+		if p == self {
+			_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+			return
+		}
 	}
 }
 

@@ -1,5 +1,5 @@
 // Execd is the execution-host agent: it runs jobs as Grid Engine does. See
-// execd(8) and execd-run(1).
+// execd(8).
 package main
 
 import (
@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/execd-project/execd/agent/config"
 	"github.com/execd-project/execd/agent/doctor"
 	"github.com/execd-project/execd/agent/foreground"
 )
@@ -19,6 +20,7 @@ const usage = `Usage: execd COMMAND [options]
 
 Commands:
   run      run one job on this host, in the foreground (execd run --help)
+  config   check a configuration directory (execd config --help)
   doctor   say what this host can enforce, and what it would take to do better
   version  print the version
 `
@@ -33,6 +35,8 @@ func run(args []string) int {
 	switch args[0] {
 	case "run":
 		return runJob(args[1:])
+	case "config":
+		return checkConfig(args[1:])
 	case "doctor":
 		return examine(args[1:])
 	case "version", "--version", "-version":
@@ -76,6 +80,18 @@ func runJob(args []string) int {
 	}
 	if _, ok := errors.AsType[*foreground.UsageError](err); ok {
 		fmt.Fprintln(os.Stderr, "execd run: see execd run --help")
+	}
+	return status
+}
+
+func checkConfig(args []string) int {
+	c := config.Command{Args: args, Stdout: os.Stdout, Stderr: os.Stderr}
+	status, err := c.Run()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "execd config:", err)
+	}
+	if _, ok := errors.AsType[*config.UsageError](err); ok {
+		fmt.Fprintln(os.Stderr, "execd config: see execd config --help")
 	}
 	return status
 }

@@ -1,7 +1,9 @@
 package cgroup
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -132,23 +134,30 @@ func prepare(c Config) (*System, []enabling, error) {
 	if err != nil {
 		return nil, nil, &group.Error{Op: "read", Path: c.Proc + "/self/cgroup", Err: err}
 	}
-	s := &System{Hierarchies: survey(string(mountinfo), string(self))}
-	s.Version = version(s.Hierarchies)
 	var enabled []enabling
-	refused := map[string]error{}
-	for i := range s.Hierarchies {
-		h := &s.Hierarchies[i]
-		h.choose(c)
-		if h.Parent != "" && h.Unified {
-			enabled = append(enabled, h.enableAll(c, refused)...)
+	const tries = 20
+	for n := 1; ; n++ {
+		s := &System{Hierarchies: survey(string(mountinfo), string(self))}
+		s.Version = version(s.Hierarchies)
+		refused := map[string]error{}
+		for i := range s.Hierarchies {
+			h := &s.Hierarchies[i]
+			h.choose(c)
+			if h.Parent != "" && h.Unified {
+				enabled = append(enabled, h.enableAll(c, refused)...)
+			}
+		}
+		// The last job of another process has ended just now, and that process
+		// has removed the group of all: it is made again.
+		if s.locate(c, refused) || n == tries {
+			return s, enabled, nil
 		}
 	}
-	s.locate(c, refused)
-	return s, enabled, nil
 }
 
-// locate finds for each feature the hierarchy where it works, v2 first.
-func (s *System) locate(c Config, refused map[string]error) {
+// locate finds for each feature the hierarchy where it works, v2 first. It returns
+// false when the group that was made for it is gone.
+func (s *System) locate(c Config, refused map[string]error) bool {
 	probes := make([]string, len(s.Hierarchies))
 	for i, h := range s.Hierarchies {
 		if h.Parent == "" {
@@ -156,14 +165,18 @@ func (s *System) locate(c Config, refused map[string]error) {
 		}
 		// Files of a controller are in a group when its parent hands it down.
 		dir := filepath.Join(h.Parent, c.Name, probePrefix+itoa(os.Getpid()))
-		if os.Mkdir(dir, 0o755) == nil {
+		switch err := os.Mkdir(dir, 0o755); {
+		case err == nil:
 			probes[i] = dir
 			defer os.Remove(dir)
+		case errors.Is(err, fs.ErrNotExist):
+			return false
 		}
 	}
 	for f := range s.places {
 		s.places[f] = s.find(c, Feature(f), probes, refused)
 	}
+	return true
 }
 
 func (s *System) find(c Config, f Feature, probes []string, refused map[string]error) place {

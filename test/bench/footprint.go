@@ -18,8 +18,9 @@ import (
 // deadline is how long anything may take that is waited for.
 const deadline = time.Minute
 
-// measureFootprint runs n jobs that sleep and looks at their shepherds.
-func measureFootprint(ctx context.Context, r *report, m *maker, s shepherd, c command, n int, idle time.Duration) (err error) {
+// measureFootprint runs n jobs that sleep and looks at their shepherds, for a time
+// that begins when the last of the jobs has been there for some.
+func measureFootprint(ctx context.Context, r *report, m *maker, s shepherd, c command, n int, settle, idle time.Duration) (err error) {
 	jobs := make(map[int]*madeJob, n)
 	defer func() { err = errors.Join(err, endAll(jobs)) }()
 	for range n {
@@ -40,7 +41,7 @@ func measureFootprint(ctx context.Context, r *report, m *maker, s shepherd, c co
 	}
 	// What a shepherd does after it has started its job is over soon; that it
 	// is over is what is measured then.
-	if err := pause(ctx, time.Second); err != nil {
+	if err := pause(ctx, settle); err != nil {
 		return err
 	}
 	before, err := sumOf(jobs)

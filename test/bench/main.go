@@ -134,7 +134,7 @@ func run(o options) (err error) {
 	}
 	if o.jobs > 0 {
 		for _, s := range shepherds {
-			err := measureFootprint(ctx, r, jobs, s, command{argv: []string{"/bin/sleep", "3600"}}, o.jobs, o.idle)
+			err := measureFootprint(ctx, r, jobs, s, command{argv: []string{"/bin/sleep", "3600"}}, o.jobs, time.Second, o.idle)
 			if errors.Is(err, os.ErrPermission) {
 				// Ours lets nobody look into it but root.
 				r.skip("memory of "+s.name, err)

@@ -10,6 +10,7 @@
 //	payload tree N             N processes that wait, each in a session of its own
 //	payload bomb N             every process forks as fast as it can; N forks in all
 //	payload chain [setsid]     is never the same process for long: each forks and exits
+//	payload undead             is held on its way out by its child, which traces it
 //	payload daemon N           N daemons: twice forked, in sessions of their own; then it ends
 //
 // Each says "ready" on standard output before it begins. Its processes are made by
@@ -62,6 +63,8 @@ func main() {
 		bomb(uint64(n), forks)
 	case "chain":
 		chain(len(os.Args) > 2)
+	case "undead":
+		undead()
 	case "daemon":
 		daemons(n)
 	default:
@@ -70,7 +73,7 @@ func main() {
 }
 
 func usage() {
-	fmt.Fprintln(os.Stderr, "usage: payload burn|spawn|hold|tree|bomb|chain|daemon ARGUMENTS")
+	fmt.Fprintln(os.Stderr, "usage: payload burn|spawn|hold|tree|bomb|chain|undead|daemon ARGUMENTS")
 	os.Exit(2)
 }
 
@@ -229,6 +232,16 @@ func chain(setsid bool) {
 			_, _, _ = syscall.RawSyscall(unix.SYS_SETSID, 0, 0, 0)
 		}
 	}
+}
+
+func undead() {
+	if pid, _ := fork(); pid == 0 {
+		parent, _, _ := syscall.RawSyscall(unix.SYS_GETPPID, 0, 0, 0)
+		_, _, _ = syscall.RawSyscall(unix.SYS_SETSID, 0, 0, 0)
+		_, _, _ = syscall.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_SEIZE, parent, 0, unix.PTRACE_O_TRACEEXIT, 0, 0)
+		wait()
+	}
+	wait()
 }
 
 func daemons(n int) {

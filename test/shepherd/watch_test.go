@@ -233,6 +233,7 @@ func TestNothingOutlivesItsKill(t *testing.T) {
 		"a chain":                                "chain",
 		"a chain through sessions":               "chain setsid",
 		"a fork bomb":                            "bomb 500",
+		"one held on its way out by its child":   "undead",
 	} {
 		for by, m := range allMeans {
 			t.Run(name+" "+by, func(t *testing.T) {
@@ -253,6 +254,30 @@ func TestNothingOutlivesItsKill(t *testing.T) {
 			j.nothingLeft()
 		})
 	}
+}
+
+// TestStalledShepherd: a job that had ended in time is not blamed when its shepherd
+// sees it too late.
+func TestStalledShepherd(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, best(), "read x <$GO; exit 5")
+	release := j.fifo("go")
+	j.setenv("GO=" + release.path)
+	hard(job.RT, 2)(&j.d.Limits)
+	j.write()
+	j.start()
+	await(t, "the job to run", func() bool { return j.file("job_pid") != "" })
+	started := time.Now()
+	j.check(j.cmd.Process.Signal(unix.SIGSTOP))
+	j.check(os.WriteFile(release.path, []byte("x\n"), 0))
+	pid, err := strconv.Atoi(strings.TrimSpace(j.file("job_pid")))
+	j.check(err)
+	await(t, "the job to end", func() bool { return !alive(pid) })
+	await(t, "its limit to pass", func() bool { return time.Since(started) > 2500*time.Millisecond })
+	j.check(j.cmd.Process.Signal(unix.SIGCONT))
+	j.wait()
+	j.expect(0)
+	j.expectUsage(5, 0)
 }
 
 // TestSuspendedByTheFreezer: a process of a suspended job that another one of the

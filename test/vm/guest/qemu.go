@@ -46,6 +46,8 @@ func (m *Machine) kernelArgs() []string {
 	args := []string{
 		"console=ttyS0", "quiet", "loglevel=4",
 		"panic=-1", "oops=panic", // with -no-reboot the end, at once
+		// An emulator of several processors hangs at times; see boot in test/vm.
+		"softlockup_panic=1", "watchdog_thresh=30",
 		"psi=1",                                           // Debian's kernel counts pressure only when asked
 		"mitigations=off", "nokaslr", "raid=noautodetect", // faster
 		"no_timer_check", "tsc=reliable", // the clocks of a busy host look broken

@@ -1,0 +1,163 @@
+// Package config is the command execd config: what administrators do with a
+// configuration directory before anything reads it. It says what is wrong with
+// the files, and changes none of them. What a valid directory is, package qconf
+// knows.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/execd-project/execd/qconf"
+	"github.com/execd-project/execd/scheduler/calendar"
+)
+
+// The exit statuses of the command.
+const (
+	ExitValid   = 0
+	ExitInvalid = 1
+	ExitUsage   = 2 // wrong usage, or a directory that cannot be read
+)
+
+// Usage is what --help prints.
+const Usage = `Usage: execd config check [--partial] DIR
+
+Checks the configuration in DIR, files as qconf -s... prints them, and prints
+everything that is wrong with it, one line each: the file and the line, the
+attribute, and what was expected.
+
+  --partial  names may stand for objects of which DIR has no folder at all, as
+             on a host that only runs jobs
+  --help     print this text
+
+Exit status: 0 if the configuration is valid, 1 if not, 2 if it could not be
+checked.
+`
+
+// UsageError is a command that was said wrongly.
+type UsageError struct{ Problem string }
+
+func (e *UsageError) Error() string { return e.Problem }
+
+// Command is one call of execd config.
+type Command struct {
+	Args           []string // words after "execd config"
+	Stdout, Stderr io.Writer
+}
+
+// Run carries the command out and returns the exit status. The error, if there
+// is one, has not been shown yet; what is wrong with a configuration has.
+func (c *Command) Run() (int, error) {
+	var dirs []string
+	partial, options := false, true
+	for _, a := range c.Args {
+		switch {
+		case options && (a == "--help" || a == "-help" || a == "-h"):
+			_, err := io.WriteString(c.Stdout, Usage)
+			return ExitValid, err
+		case options && (a == "--partial" || a == "-partial"):
+			partial = true
+		case options && a == "--":
+			options = false
+		case options && strings.HasPrefix(a, "-"):
+			return ExitUsage, &UsageError{fmt.Sprintf("unknown option %q", a)}
+		default:
+			dirs = append(dirs, a)
+		}
+	}
+	switch {
+	case len(dirs) == 0 || dirs[0] != "check":
+		return ExitUsage, &UsageError{"expected the command check"}
+	case len(dirs) != 2:
+		return ExitUsage, &UsageError{fmt.Sprintf("check takes one directory, not %d", len(dirs)-1)}
+	}
+	return c.check(dirs[1], partial)
+}
+
+// check prints what is wrong with a directory: on standard output, since it is
+// what was asked for.
+func (c *Command) check(dir string, partial bool) (int, error) {
+	if _, err := os.ReadDir(dir); err != nil {
+		// Without the path, which err has, too.
+		if path, ok := errors.AsType[*os.PathError](err); ok {
+			err = path.Err
+		}
+		return ExitUsage, fmt.Errorf("cannot read the directory %q: %w", dir, err)
+	}
+	cluster, err := qconf.LoadWith(os.DirFS(dir), qconf.Options{
+		Base: qconf.Builtin(runtime.NumCPU()),
+		Year: func(text string) error { _, err := calendar.Parse(text, ""); return err },
+		Week: func(text string) error { _, err := calendar.Parse("", text); return err },
+	})
+	found := qconf.Errors(err)
+	var warnings []*qconf.Error
+	if err == nil {
+		if !partial {
+			found = cluster.Missing()
+		}
+		warnings = append(cluster.Warnings(), ambiguous(cluster)...)
+	}
+	for _, e := range found {
+		if err := c.print(dir, "", e); err != nil {
+			return ExitUsage, err
+		}
+	}
+	for _, e := range warnings {
+		if err := c.print(dir, "warning: ", e); err != nil {
+			return ExitUsage, err
+		}
+	}
+	if len(found)+len(warnings) > 0 {
+		fmt.Fprintf(c.Stderr, "%s: %s, %s\n", dir, count(len(found), "error"), count(len(warnings), "warning"))
+	}
+	if len(found) > 0 {
+		return ExitInvalid, nil
+	}
+	return ExitValid, nil
+}
+
+// print prints one line, with the name of the file as seen from here.
+func (c *Command) print(dir, severity string, e *qconf.Error) error {
+	there := *e
+	if e.File != "" {
+		there.File = filepath.Join(dir, e.File)
+	}
+	if there.Attribute != "" {
+		there.Attribute = severity + there.Attribute
+	} else {
+		there.Problem = severity + there.Problem
+	}
+	if _, err := fmt.Fprintln(c.Stdout, there.Error()); err != nil {
+		return fmt.Errorf("cannot write to standard output: %w", err)
+	}
+	return nil
+}
+
+// ambiguous are the queues that have no definite settings on some host. Grid
+// Engine takes such a configuration, and then uses none of these instances.
+func ambiguous(cluster *qconf.Cluster) []*qconf.Error {
+	var found []*qconf.Error
+	for _, name := range cluster.QueueNames() {
+		q, err := cluster.Queue(name)
+		if err != nil {
+			continue
+		}
+		for _, host := range cluster.HostGroups().Resolve(q.Hosts) {
+			_, err := q.Instance(host, cluster.HostGroups())
+			found = append(found, qconf.Errors(err)...)
+		}
+	}
+	return found
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

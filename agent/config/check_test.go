@@ -1,0 +1,114 @@
+package config
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// check runs execd config with these words in a directory with these files, and
+// returns what it says: the status, standard output and standard error.
+func check(t *testing.T, files map[string]string, args ...string) (status int, stdout, stderr string, err error) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	for name, text := range files {
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out, errs strings.Builder
+	c := Command{Args: args, Stdout: &out, Stderr: &errs}
+	status, err = c.Run()
+	return status, out.String(), errs.String(), err
+}
+
+func TestCheck(t *testing.T) {
+	broken := map[string]string{
+		"site/queues/a.q":   "qname a.q\nslots many\nh_rt 1:2\n",
+		"site/hosts/n1":     "hostname n1\ncomplex_values lic=3\n",
+		"site/complexes":    "gpu gpu INT <= YES YES 0 0\n",
+		"site/usersets/s":   "name s\ntype DEPTH\n",
+		"site/queue":        "",
+		"site/sched_conf~":  "a backup\n",
+		"site/projects/p":   "name p\nacl nobody\n",
+		"site/calendars/c1": "calendar_name c2\n",
+		"site/calendars/c3": "calendar_name c3\nyear NONE\nweek mon-fry=6-20\n",
+	}
+	partly := map[string]string{"site/queues/a.q": "qname a.q\ncalendar night\npe_list smp\n"}
+	doubtful := map[string]string{
+		"site/hostgroups/@a": "group_name @a\nhostlist n1 n2\n", "site/hostgroups/@b": "group_name @b\nhostlist n2\n",
+		"site/queues/a.q":   "qname a.q\nhostlist @a\nslots 1,[@a=2],[@b=3]\n",
+		"site/usersets/s":   "name s\ntype ACL\nfshare 3\n",
+		"site/hosts/global": "hostname global\n",
+	}
+	for sentence, c := range map[string]struct {
+		files          map[string]string
+		args           []string
+		status         int
+		stdout, stderr string
+	}{
+		"what is valid needs no words": {map[string]string{"site/queues/a.q": "qname a.q\n"}, []string{"check", "site"}, ExitValid, "", ""},
+		"an empty directory is valid":  {map[string]string{"site/.x": ""}, []string{"check", "site"}, ExitValid, "", ""},
+		"everything that is wrong, in order": {broken, []string{"check", "site"}, ExitInvalid, `site/calendars/c1: holds "c2", expected the file to be named like its object
+site/calendars/c3:3: week: cannot read the week entry "mon-fry=6-20": "fry" is no weekday, expected mon to sun, or a time of the day
+site/hosts/n1:2: complex_values: complex "lic" does not exist
+site/queue: unknown entry of a configuration directory, expected one of calendars, ckpts, complexes, conf, hostgroups, hosts, pes, projects, queues, rqs, sched_conf, sharetree, users, usersets
+site/queues/a.q:2: slots: "many" is no number, expected one from 0 to 9999999
+site/queues/a.q:3: h_rt: "1:2" has 2 parts, expected hours:minutes:seconds (1:2:0 or 0:1:2)
+site/usersets/s:2: type: "DEPTH" is no type of a user set, expected ACL, DEPT or both
+`, "site: 7 errors, 0 warnings\n"},
+		"a folder that is not there": {partly, []string{"check", "site"}, ExitInvalid, `site/queues/a.q:2: calendar: calendar "night" does not exist: there is no calendars
+`, "site: 1 error, 0 warnings\n"},
+		"nor needs to be": {partly, []string{"--partial", "check", "site"}, ExitValid, "", ""},
+		"warnings": {doubtful, []string{"check", "--partial", "--", "site"}, ExitValid, `site/usersets/s:2: warning: type: fshare and oticket have no effect: the user set is no department
+site/queues/a.q:3: warning: slots: host "n2" is in @a and @b, which set 2 and 3, and has no setting of its own
+`, "site: 0 errors, 2 warnings\n"},
+		"help": {nil, []string{"--help"}, ExitValid, Usage, ""},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			status, stdout, stderr, err := check(t, c.files, c.args...)
+			if err != nil || status != c.status {
+				t.Errorf("status %d, want %d, %v", status, c.status, err)
+			}
+			if diff := cmp.Diff(c.stdout, stdout); diff != "" {
+				t.Errorf("standard output (-want +got)\n%s", diff)
+			}
+			if diff := cmp.Diff(c.stderr, stderr); diff != "" {
+				t.Errorf("standard error (-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatCannotBeChecked(t *testing.T) {
+	for sentence, c := range map[string]struct {
+		args  []string
+		usage bool
+		want  string
+	}{
+		"no command":          {nil, true, "expected the command check"},
+		"another command":     {[]string{"chek", "site"}, true, "expected the command check"},
+		"no directory":        {[]string{"check"}, true, "check takes one directory, not 0"},
+		"two directories":     {[]string{"check", "a", "b"}, true, "check takes one directory, not 2"},
+		"an unknown option":   {[]string{"check", "--fast", "a"}, true, `unknown option "--fast"`},
+		"a missing directory": {[]string{"check", "nowhere"}, false, `cannot read the directory "nowhere": no such file or directory`},
+		"a file":              {[]string{"check", "file"}, false, `cannot read the directory "file": not a directory`},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			status, stdout, _, err := check(t, map[string]string{"file": ""}, c.args...)
+			if status != ExitUsage || err == nil || err.Error() != c.want || stdout != "" {
+				t.Errorf("status %d, %v, %q", status, err, stdout)
+			}
+			if _, usage := errors.AsType[*UsageError](err); usage != c.usage {
+				t.Errorf("%T", err)
+			}
+		})
+	}
+}

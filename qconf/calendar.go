@@ -1,0 +1,62 @@
+package qconf
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Calendar is an object of calendar_conf(5). What year and week mean at a time
+// is not known here: they are kept as text, in which nothing stands that no
+// calendar has.
+type Calendar struct {
+	Text
+	Name       string
+	Year, Week string // empty for NONE
+}
+
+var calendarTable = table[Calendar]{
+	object: "calendar",
+	layout: layout{column: 17},
+	rows: []attribute[Calendar]{
+		{name: "calendar_name", required: true, kind: name(func(c *Calendar) *string { return &c.Name })},
+		row("year", none, calendarEntries(func(c *Calendar) *string { return &c.Year })),
+		row("week", none, calendarEntries(func(c *Calendar) *string { return &c.Week })),
+	},
+}
+
+// calendarEntries is a list of entries with blanks between them, or NONE. A
+// blank after a comma is none of them: qconf breaks long lines there.
+func calendarEntries(field func(*Calendar) *string) kind[Calendar] {
+	return orNone(kind[Calendar]{breaks: betweenItems, read: func(c *Calendar, s string) (string, error) {
+		if bad := strings.Trim(strings.ToLower(s), "abcdefghijklmnopqrstuvwxyz0123456789.,:=- \t"); bad != "" {
+			return s, fmt.Errorf("%q is in no calendar, expected entries like mon-fri=8-18=off or 24.12.2030", bad[:1])
+		}
+		s = strings.Join(strings.Fields(s), " ")
+		s = strings.ReplaceAll(s, ", ", ",")
+		if strings.Trim(s, ", ") != s || strings.Contains(s, " ,") {
+			return s, fmt.Errorf("%q has a comma beside a blank, expected entries like mon-fri=8-18=off or 24.12.2030", s)
+		}
+		*field(c) = s
+		return s, nil
+	}}, field)
+}
+
+// ParseCalendar reads a calendar in the notation of calendar_conf(5). file is
+// only used in errors, which are all *Error, joined.
+func ParseCalendar(file string, data []byte) (*Calendar, error) {
+	return newCalendar(calendarTable.parse(file, data))
+}
+
+// With returns the object with one attribute changed, or the reason why it
+// cannot have that value.
+func (c *Calendar) With(attribute, value string) (*Calendar, error) {
+	return newCalendar(calendarTable.with(c.Text, attribute, value))
+}
+
+func newCalendar(text Text, c Calendar, err error) (*Calendar, error) {
+	if err != nil {
+		return nil, err
+	}
+	c.Text = text
+	return &c, nil
+}

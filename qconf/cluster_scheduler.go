@@ -1,0 +1,87 @@
+package qconf
+
+import (
+	"slices"
+	"strings"
+)
+
+// Host returns an execution host: the one with exactly this name, in any case,
+// or else the same in the sense of SameHost. The error wraps ErrNotFound; a host
+// without an object is an ordinary one.
+func (c *Cluster) Host(name string) (*ExecHost, error) {
+	low := strings.ToLower(name)
+	if h := c.hosts[low]; h != nil {
+		return h, nil
+	}
+	for _, other := range sortedKeys(c.hosts) {
+		if SameHost(other, low) {
+			return c.hosts[other], nil
+		}
+	}
+	return find[ExecHost](nil, "host", name)
+}
+
+// HostNames are the names of the execution hosts, sorted, without the global
+// one, in small letters.
+func (c *Cluster) HostNames() []string { return sortedKeys(c.hosts) }
+
+// GlobalHost returns the host whose values hold for the whole cluster. It is
+// never nil.
+func (c *Cluster) GlobalHost() *ExecHost { return c.globalHost }
+
+// Scheduler returns the configuration of the scheduler. It is never nil.
+func (c *Cluster) Scheduler() *SchedulerConfig { return c.scheduler }
+
+// Calendar returns a calendar by its name. The error wraps ErrNotFound.
+func (c *Cluster) Calendar(name string) (*Calendar, error) {
+	return find(c.calendars, "calendar", name)
+}
+
+// CalendarNames are the names of the calendars, sorted.
+func (c *Cluster) CalendarNames() []string { return sortedKeys(c.calendars) }
+
+// UserSet returns an access list or department by its name. The error wraps
+// ErrNotFound. The sets that every cluster has are always there.
+func (c *Cluster) UserSet(name string) (*UserSet, error) {
+	return find(c.userSets, "user set", name)
+}
+
+// UserSetNames are the names of the user sets, sorted.
+func (c *Cluster) UserSetNames() []string { return sortedKeys(c.userSets) }
+
+// User returns a user object by its name. The error wraps ErrNotFound.
+func (c *Cluster) User(name string) (*User, error) { return find(c.users, "user", name) }
+
+// UserNames are the names of the user objects, sorted.
+func (c *Cluster) UserNames() []string { return sortedKeys(c.users) }
+
+// Project returns a project by its name. The error wraps ErrNotFound.
+func (c *Cluster) Project(name string) (*Project, error) {
+	return find(c.projects, "project", name)
+}
+
+// ProjectNames are the names of the projects, sorted.
+func (c *Cluster) ProjectNames() []string { return sortedKeys(c.projects) }
+
+// ResourceQuotas are the resource quota sets: those of a file in its order,
+// those of a folder by their names.
+func (c *Cluster) ResourceQuotas() []*ResourceQuotaSet { return slices.Clone(c.quotas) }
+
+// ShareTree returns the share tree, nil where there is none.
+func (c *Cluster) ShareTree() *ShareTree { return c.shareTree }
+
+// Missing are references to objects of which the directory has no folder or
+// file at all. An execution host can do without; a scheduler cannot.
+func (c *Cluster) Missing() []*Error { return slices.Clone(c.missing) }
+
+// Canonical returns settings under the full names of their complexes: an
+// administrator may use the shortcuts. What is no complex stays as it is.
+func (c *Complexes) Canonical(settings []Setting) []Setting {
+	named := slices.Clone(settings)
+	for i, s := range named {
+		if x, ok := c.Find(s.Name); ok {
+			named[i].Name = x.Name
+		}
+	}
+	return named
+}

@@ -1,0 +1,226 @@
+package qconf
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Numeric reports whether values of the type are numbers.
+func (t ComplexType) Numeric() bool {
+	return t == ComplexInt || t == ComplexDouble || t == ComplexTime || t == ComplexMemory || t == ComplexBool
+}
+
+// Check refuses a value that the type of the complex does not have: "4G" is
+// one of MEMORY and not of TIME. Every text is a value of the string types.
+//
+// As in the original, all numeric types share one notation: a MEMORY may be
+// 1:0:0, and an INT may be 1k.
+func (x Complex) Check(value string) error {
+	switch {
+	case x.Type == ComplexRSMap:
+		_, err := ParseResourceMap(value)
+		return err
+	case !x.Type.Numeric():
+		return nil
+	}
+	_, err := complexNumber(value)
+	if err == nil {
+		return nil
+	}
+	expected := map[ComplexType]string{
+		ComplexInt:    "an integer",
+		ComplexDouble: "a number",
+		ComplexTime:   "seconds or hours:minutes:seconds",
+		ComplexMemory: "a number of bytes with an optional letter of k K m M g G t T",
+		ComplexBool:   "TRUE or FALSE",
+	}
+	return fmt.Errorf("%q is no value of the type %s, expected %s", value, x.Type, expected[x.Type])
+}
+
+// CheckCapacity refuses a value that complex_values cannot have: beside what
+// Check refuses, an infinite or negative amount of what is used up. Jobs would
+// subtract from infinity, or make more of it by using it.
+func (x Complex) CheckCapacity(value string) error {
+	if err := x.Check(value); err != nil || x.Consumable == ConsumableNo || x.Type == ComplexRSMap {
+		return err
+	}
+	switch v, _ := complexNumber(value); {
+	case math.IsInf(v, 0):
+		return fmt.Errorf("%q is not possible for the consumable %s, expected a finite value", value, x.Name)
+	case v < 0:
+		return fmt.Errorf("%q is not possible for the consumable %s, expected a value that is not negative", value, x.Name)
+	}
+	return nil
+}
+
+// zero reports whether a value is that of a complex without one.
+func (x Complex) zero(value string) bool {
+	if !x.Type.Numeric() && x.Type != ComplexRSMap {
+		return isWord(value, none)
+	}
+	v, err := complexNumber(value)
+	return err == nil && v == 0
+}
+
+// complexNumber reads a value of a numeric type: TRUE, FALSE, INFINITY (which
+// is +Inf), hours:minutes:seconds with fractions and empty parts, or a number
+// with one letter. A number that begins with 0 and has no point is octal or
+// hexadecimal.
+func complexNumber(s string) (float64, error) {
+	bad := func() (float64, error) { return 0, fmt.Errorf("%q is no number", s) }
+	switch {
+	case isWord(s, "true"):
+		return 1, nil
+	case isWord(s, "false"):
+		return 0, nil
+	case isWord(s, "infinity"):
+		return math.Inf(1), nil
+	case strings.Contains(s, ":"):
+		parts := strings.Split(s, ":")
+		if len(parts) != 3 {
+			return bad()
+		}
+		var total float64
+		for i, weight := range []float64{3600, 60, 1} {
+			v, err := decimal(parts[i])
+			if err != nil && parts[i] != "" {
+				return bad()
+			}
+			total += v * weight
+		}
+		return total, nil
+	}
+	number, factor := s, 1.0
+	if n := len(s); n > 0 {
+		if i := strings.IndexByte("kKmMgGtT", s[n-1]); i >= 0 {
+			base := []float64{1000, 1024}[i%2]
+			number, factor = s[:n-1], math.Pow(base, float64(i/2+1))
+		}
+	}
+	if strings.HasPrefix(number, "0") && !strings.Contains(number, ".") && !strings.Contains(number, "_") {
+		v, err := strconv.ParseInt(number, 0, 64)
+		if err != nil || strings.HasPrefix(number, "0b") || strings.HasPrefix(number, "0o") {
+			return bad()
+		}
+		return float64(v) * factor, nil
+	}
+	v, err := decimal(number)
+	if err != nil {
+		return bad()
+	}
+	return v * factor, nil
+}
+
+// decimal is a number in decimal or scientific notation, and nothing else that
+// Go takes for one.
+func decimal(s string) (float64, error) {
+	if strings.Trim(s, "0123456789.eE+-") != "" {
+		return 0, strconv.ErrSyntax
+	}
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		return 0, err //nolint:wrapcheck // says what is wrong, callers say where
+	}
+	return v, nil
+}
+
+// ResourceMap is the value of a complex of the type RSMAP: things that are
+// told from each other, such as the GPUs of a host. A job gets the names of
+// those that were given to it.
+type ResourceMap struct {
+	IDs []string // in the order in which they are given away; one that comes twice may be given to two jobs
+}
+
+// maxMapped is the largest number of things in a resource map: a range is
+// written with a few bytes.
+const maxMapped = 65536
+
+// ParseResourceMap reads a value of the type RSMAP: "4(0 1 2 3)", "4(0-3)" or
+// "2(gpu0 gpu1)". A number alone is that many ids from 0.
+func ParseResourceMap(s string) (ResourceMap, error) {
+	var m ResourceMap
+	head, tail, listed := strings.Cut(s, "(")
+	n, err := parseNumber(strings.Trim(head, blanks), 0, maxMapped)
+	if err != nil || listed && !strings.HasSuffix(tail, ")") {
+		return m, fmt.Errorf("%q is no value of the type RSMAP, expected a number and as many ids, like 4(0 1 2 3)", s)
+	}
+	if !listed {
+		for i := range n {
+			m.IDs = append(m.IDs, strconv.Itoa(i))
+		}
+		return m, nil
+	}
+	for _, item := range words(strings.TrimSuffix(tail, ")")) {
+		if r, err := parseRange(item, 0, math.MaxInt32); err == nil && strings.Contains(item, "-") {
+			if r.Last-r.First >= maxMapped {
+				return ResourceMap{}, fmt.Errorf("%q has more than %d ids", item, maxMapped)
+			}
+			for i := r.First; i <= r.Last; i++ {
+				m.IDs = append(m.IDs, strconv.Itoa(i))
+			}
+			continue
+		}
+		if err := checkMapID(item); err != nil {
+			return ResourceMap{}, err
+		}
+		m.IDs = append(m.IDs, item)
+	}
+	if len(m.IDs) != n {
+		return ResourceMap{}, fmt.Errorf("%q has %d ids, expected %d", s, len(m.IDs), n)
+	}
+	return m, nil
+}
+
+func checkMapID(s string) error {
+	if i := strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`()[]=,"'\`, r) }); i >= 0 {
+		return fmt.Errorf("%q is no id of a resource map: it contains %q", s, s[i:i+1])
+	}
+	return nil
+}
+
+// String is the map in the notation of complex_values.
+func (m ResourceMap) String() string {
+	return strconv.Itoa(len(m.IDs)) + "(" + strings.Join(m.IDs, " ") + ")"
+}
+
+// settingWords splits a list like words does, but not within the parentheses
+// of a resource map.
+func settingWords(s string) []string {
+	var items []string
+	depth, from := 0, -1
+	for i := range len(s) {
+		switch c := s[i]; {
+		case depth == 0 && (c == ',' || c == ' ' || c == '\t'):
+			if from >= 0 {
+				items = append(items, s[from:i])
+			}
+			from = -1
+			continue
+		case c == '(':
+			depth++
+		case c == ')' && depth > 0:
+			depth--
+		}
+		if from < 0 {
+			from = i
+		}
+	}
+	if depth > 0 {
+		// No partner: it is a byte like any other.
+		return words(s)
+	}
+	if from >= 0 {
+		items = append(items, s[from:])
+	}
+	for i, item := range items {
+		// One blank between the ids, whatever was there: so it is printed, and
+		// so it is found again when the line was broken there.
+		if open := strings.IndexByte(item, '('); open >= 0 {
+			items[i] = item[:open] + strings.Join(words(item[open:]), " ")
+		}
+	}
+	return slices.Clip(items)
+}

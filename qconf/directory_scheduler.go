@@ -1,0 +1,134 @@
+package qconf
+
+import (
+	"fmt"
+	"io/fs"
+	"strings"
+)
+
+// readForScheduler reads what only a scheduler needs.
+func (l *loader) readForScheduler(c *Cluster) {
+	single(l, "complexes", ParseComplexes, func(v *Complexes) { c.complexes = v })
+	single(l, "sched_conf", ParseSchedulerConfig, func(v *SchedulerConfig) { c.scheduler = v })
+	single(l, "sharetree", ParseShareTree, func(v *ShareTree) { c.shareTree = v })
+	l.readHosts(c)
+	l.readQuotas(c)
+	if l.present["calendars"] {
+		c.calendars = objects(l, "calendars", l.parseCalendar, func(c *Calendar) string { return c.Name })
+	}
+	if l.present["usersets"] {
+		c.userSets = objects(l, "usersets", ParseUserSet, func(u *UserSet) string { return u.Name })
+	}
+	if l.present["users"] {
+		c.users = objects(l, "users", ParseUser, func(u *User) string { return u.Name })
+	}
+	if l.present["projects"] {
+		c.projects = objects(l, "projects", ParseProject, func(p *Project) string { return p.Name })
+	}
+	c.addDefaultUserSets()
+}
+
+// addDefaultUserSets adds the user sets that every cluster has.
+func (c *Cluster) addDefaultUserSets() {
+	for name, kind := range map[string]string{ARUsers: "ACL", DeadlineUsers: "ACL", DefaultDepartment: "DEPT"} {
+		if c.userSets[name] == nil {
+			c.userSets[name] = static(ParseUserSet("", []byte("name "+name+"\ntype "+kind+"\n")))
+		}
+	}
+}
+
+// single reads a file that is one object.
+func single[O any](l *loader, file string, parse func(string, []byte) (O, error), set func(O)) {
+	if !l.present[file] {
+		return
+	}
+	data, err := fs.ReadFile(l.fsys, file)
+	if err != nil {
+		l.cannot(file, err)
+		return
+	}
+	o, err := parse(file, data)
+	if err != nil {
+		l.fail(file, err)
+		return
+	}
+	set(o)
+}
+
+// readHosts reads the folder hosts.
+func (l *loader) readHosts(c *Cluster) {
+	if !l.present["hosts"] {
+		return
+	}
+	c.hosts = map[string]*ExecHost{}
+	for _, h := range objects(l, "hosts", ParseHost, func(h *ExecHost) string { return h.Name }) {
+		low := strings.ToLower(h.Name)
+		if h.Name == GlobalHost {
+			c.globalHost = h
+			continue
+		}
+		if other := c.hosts[low]; other != nil {
+			first, second := min(h.file, other.file), max(h.file, other.file)
+			l.refuse(second, fmt.Sprintf("is the same host as %q", first), nil)
+			continue
+		}
+		c.hosts[low] = h
+	}
+}
+
+// readQuotas reads the file or the folder rqs.
+func (l *loader) readQuotas(c *Cluster) {
+	if !l.present["rqs"] {
+		return
+	}
+	c.quotas = nil
+	if info, err := fs.Stat(l.fsys, "rqs"); err == nil && info.IsDir() {
+		one := func(file string, data []byte) (*ResourceQuotaSet, error) {
+			sets, err := ParseResourceQuotas(file, data)
+			if err == nil && len(sets) != 1 {
+				err = &Error{File: file, Problem: fmt.Sprintf("holds %d resource quota sets, expected one in each file of a folder", len(sets))}
+			}
+			if err != nil {
+				return nil, err
+			}
+			return sets[0], nil
+		}
+		sets := objects(l, "rqs", one, func(q *ResourceQuotaSet) string { return q.Name })
+		for _, name := range sortedKeys(sets) {
+			c.quotas = append(c.quotas, sets[name])
+		}
+		return
+	}
+	single(l, "rqs", ParseResourceQuotas, func(sets []*ResourceQuotaSet) { c.quotas = sets })
+	lines := map[string]int{}
+	for _, q := range c.quotas {
+		if first, again := lines[q.Name]; again {
+			l.fail("rqs", &Error{File: q.file, Line: q.line, Attribute: "name", Value: q.Name, Problem: fmt.Sprintf("there is a set %q already, in line %d", q.Name, first)})
+		}
+		lines[q.Name] = q.line
+	}
+}
+
+// parseCalendar is ParseCalendar with the checks that the caller of Load has.
+func (l *loader) parseCalendar(file string, data []byte) (*Calendar, error) {
+	c, err := ParseCalendar(file, data)
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, part := range []struct {
+		name, text string
+		check      func(string) error
+	}{{"year", c.Year, l.options.Year}, {"week", c.Week, l.options.Week}} {
+		if part.text == "" || part.check == nil {
+			continue
+		}
+		if err := part.check(part.text); err != nil {
+			errs = append(errs, c.errorAt(part.name, part.text, err.Error(), err))
+		}
+	}
+	if err := errJoin(errs); err != nil {
+		return nil, err
+	}
+	return c, nil
+}

@@ -1,0 +1,67 @@
+package qconf
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// unsigned is a number of at most 32 bits, at least lo.
+func unsigned[T any](lo int, field func(*T) *int) kind[T] { return number(lo, math.MaxUint32, field) }
+
+// float is a finite number, which is printed with six decimals.
+func float[T any](field func(*T) *float64) kind[T] {
+	return kind[T]{read: func(dst *T, s string) (string, error) {
+		v, err := decimal(s)
+		if err != nil {
+			return s, fmt.Errorf("%q is no number, expected one like 0.25", s)
+		}
+		*field(dst) = v
+		return formatReal(v), nil
+	}}
+}
+
+// formatReal prints a number as qconf does.
+func formatReal(v float64) string { return strconv.FormatFloat(v, 'f', 6, 64) }
+
+// Weight is an element of a list of name=factor, such as load_scaling.
+type Weight struct {
+	Name   string
+	Factor float64
+}
+
+// weights is a list of name=factor, or NONE. It is printed with six decimals.
+func weights[T any](check func(string) error, field func(*T) *[]Weight) kind[T] {
+	return kind[T]{breaks: betweenItems, read: func(dst *T, s string) (string, error) {
+		*field(dst) = nil
+		var list []Setting
+		normal, err := settings(func(l *[]Setting) *[]Setting { return l }).read(&list, s)
+		if err != nil || list == nil {
+			return normal, err
+		}
+		var kept []Weight
+		var texts []string
+		for _, item := range list {
+			v, err := decimal(item.Value)
+			if err != nil {
+				return s, fmt.Errorf("%q is no number in %s=%s, expected one like 0.25", item.Value, item.Name, item.Value)
+			}
+			if err := check(item.Name); err != nil {
+				return s, err
+			}
+			kept = append(kept, Weight{Name: item.Name, Factor: v})
+			texts = append(texts, item.Name+"="+formatReal(v))
+		}
+		*field(dst) = kept
+		return strings.Join(texts, ","), nil
+	}}
+}
+
+// usageName refuses what is no kind of usage (host_conf(5), usage_scaling).
+func usageName(s string) error {
+	if s != "cpu" && s != "mem" && s != "io" {
+		return fmt.Errorf("%q is no kind of usage, expected cpu, mem or io", s)
+	}
+	return nil
+}

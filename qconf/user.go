@@ -1,0 +1,221 @@
+package qconf
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// User is an object of user(5).
+type User struct {
+	Text
+	Name           string
+	OverrideTicket int       // oticket
+	FunctionShare  int       // fshare
+	DeleteTime     time.Time // zero for a user that stays
+	DefaultProject string    // empty for NONE
+}
+
+// Project is an object of project(5).
+type Project struct {
+	Text
+	Name           string
+	OverrideTicket int      // oticket
+	FunctionShare  int      // fshare
+	ACL, XACL      []string // access lists of those who may use it, empty for everybody, and of those who may not
+}
+
+// UserSet is an access list, a department, or both (access_list(5)).
+type UserSet struct {
+	Text
+	Name              string
+	ACL, Department   bool // type
+	FunctionShare     int  // fshare, of a department
+	OverrideTicket    int  // oticket, of a department
+	Users, UserGroups []string
+}
+
+// The user sets that every cluster has.
+const (
+	ARUsers           = "arusers"           // may make advance reservations
+	DeadlineUsers     = "deadlineusers"     // may submit with -dl
+	DefaultDepartment = "defaultdepartment" // of everybody who is in no other
+)
+
+// defaultNode is a name in the share tree and nobody's.
+const defaultNode = "default"
+
+// ownName is the name of a user or a project.
+func ownName[T any](field func(*T) *string) kind[T] {
+	return kind[T]{read: func(dst *T, s string) (string, error) {
+		*field(dst) = s
+		if s == defaultNode {
+			return s, fmt.Errorf("%q is no name: it stands for all others in the share tree", s)
+		}
+		return s, CheckName(s)
+	}}
+}
+
+var userTable = table[User]{
+	object: "user",
+	rows: []attribute[User]{
+		{name: "name", required: true, kind: ownName(func(u *User) *string { return &u.Name })},
+		row("oticket", "0", unsigned(0, func(u *User) *int { return &u.OverrideTicket })),
+		row("fshare", "0", unsigned(0, func(u *User) *int { return &u.FunctionShare })),
+		row("delete_time", "0", kind[User]{read: func(u *User, s string) (string, error) {
+			var seconds int
+			normal, err := unsigned(0, func(n *int) *int { return n }).read(&seconds, s)
+			if u.DeleteTime = (time.Time{}); seconds > 0 {
+				u.DeleteTime = time.Unix(int64(seconds), 0).UTC()
+			}
+			return normal, err
+		}}),
+		row("default_project", none, optionalName(func(u *User) *string { return &u.DefaultProject })),
+	},
+}
+
+var projectTable = table[Project]{
+	object: "project",
+	rows: []attribute[Project]{
+		{name: "name", required: true, kind: ownName(func(p *Project) *string { return &p.Name })},
+		row("oticket", "0", unsigned(0, func(p *Project) *int { return &p.OverrideTicket })),
+		row("fshare", "0", unsigned(0, func(p *Project) *int { return &p.FunctionShare })),
+		row("acl", none, names(func(p *Project) *[]string { return &p.ACL })),
+		row("xacl", none, names(func(p *Project) *[]string { return &p.XACL })),
+	},
+}
+
+var userSetTable = table[UserSet]{
+	object: "user set",
+	layout: layout{column: 8},
+	rows: []attribute[UserSet]{
+		{name: "name", required: true, kind: name(func(s *UserSet) *string { return &s.Name })},
+		row("type", "ACL", kind[UserSet]{breaks: betweenItems, read: readSetType}),
+		row("fshare", "0", unsigned(0, func(s *UserSet) *int { return &s.FunctionShare })),
+		row("oticket", "0", unsigned(0, func(s *UserSet) *int { return &s.OverrideTicket })),
+		row("entries", none, kind[UserSet]{breaks: betweenItems, read: readEntries}),
+	},
+}
+
+func readSetType(u *UserSet, s string) (string, error) {
+	u.ACL, u.Department = false, false
+	var printed []string
+	for _, w := range words(s) {
+		switch {
+		case isWord(w, "ACL"):
+			u.ACL = true
+		case isWord(w, "DEPT"):
+			u.Department = true
+		default:
+			return s, fmt.Errorf("%q is no type of a user set, expected ACL, DEPT or both", w)
+		}
+	}
+	if u.ACL {
+		printed = append(printed, "ACL")
+	}
+	if u.Department {
+		printed = append(printed, "DEPT")
+	}
+	if printed == nil {
+		return s, fmt.Errorf("%q names no type, expected ACL, DEPT or both", s)
+	}
+	return strings.Join(printed, " "), nil
+}
+
+// readEntries reads users and @groups. Patterns are names here like any other,
+// as in the original.
+func readEntries(u *UserSet, s string) (string, error) {
+	u.Users, u.UserGroups = nil, nil
+	var all []string
+	normal, err := list(",", func(s string) error {
+		if group, ok := strings.CutPrefix(s, "@"); ok {
+			return CheckName(group)
+		}
+		return CheckName(s)
+	}, func(l *[]string) *[]string { return l }).read(&all, s)
+	for _, e := range all {
+		if group, ok := strings.CutPrefix(e, "@"); ok {
+			u.UserGroups = append(u.UserGroups, group)
+		} else {
+			u.Users = append(u.Users, e)
+		}
+	}
+	return normal, err
+}
+
+// Contains reports whether the set names the user, or the user's primary group
+// (access_list(5), entries). group may be empty.
+func (u *UserSet) Contains(user, group string) bool {
+	return slices.Contains(u.Users, user) || slices.Contains(u.UserGroups, group)
+}
+
+// ParseUser reads a user in the notation of user(5). file is only used in
+// errors, which are all *Error, joined.
+func ParseUser(file string, data []byte) (*User, error) {
+	return newUser(userTable.parse(file, data))
+}
+
+// With returns the object with one attribute changed, or the reason why it
+// cannot have that value.
+func (u *User) With(attribute, value string) (*User, error) {
+	return newUser(userTable.with(u.Text, attribute, value))
+}
+
+func newUser(text Text, u User, err error) (*User, error) {
+	if err != nil {
+		return nil, err
+	}
+	u.Text = text
+	return &u, nil
+}
+
+// ParseProject reads a project in the notation of project(5). file is only
+// used in errors, which are all *Error, joined.
+func ParseProject(file string, data []byte) (*Project, error) {
+	return newProject(projectTable.parse(file, data))
+}
+
+// With returns the object with one attribute changed, or the reason why it
+// cannot have that value.
+func (p *Project) With(attribute, value string) (*Project, error) {
+	return newProject(projectTable.with(p.Text, attribute, value))
+}
+
+func newProject(text Text, p Project, err error) (*Project, error) {
+	if err != nil {
+		return nil, err
+	}
+	p.Text = text
+	for _, a := range p.ACL {
+		for _, x := range p.XACL {
+			if a == x {
+				return nil, p.errorAt("xacl", x, fmt.Sprintf("user set %q is in acl, too", x), nil)
+			}
+		}
+	}
+	return &p, nil
+}
+
+// ParseUserSet reads a user set in the notation of access_list(5). file is only
+// used in errors, which are all *Error, joined.
+func ParseUserSet(file string, data []byte) (*UserSet, error) {
+	return newUserSet(userSetTable.parse(file, data))
+}
+
+// With returns the object with one attribute changed, or the reason why it
+// cannot have that value.
+func (u *UserSet) With(attribute, value string) (*UserSet, error) {
+	return newUserSet(userSetTable.with(u.Text, attribute, value))
+}
+
+func newUserSet(text Text, u UserSet, err error) (*UserSet, error) {
+	if err != nil {
+		return nil, err
+	}
+	u.Text = text
+	if u.FunctionShare+u.OverrideTicket > 0 && !u.Department {
+		u.warnings = append(u.warnings, u.errorAt("type", "ACL", "fshare and oticket have no effect: the user set is no department", nil))
+	}
+	return &u, nil
+}

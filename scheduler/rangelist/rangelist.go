@@ -1,0 +1,325 @@
+// Package rangelist holds sets of numbers as lists of ranges (sge_types(5), range):
+// the tasks of an array job, and the numbers of slots that a parallel job takes.
+//
+// It does not know jobs: which of its tasks wait or which number of slots is tried
+// first is not decided here.
+//
+// It is pure. Lists are immutable and may be used from any goroutine; what changes
+// one returns another.
+package rangelist
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Infinity is the end of a range of slots that has none.
+const Infinity = 9999999
+
+// maxNumber is the largest number in a list, as for array tasks in sge_submit(1).
+const maxNumber = 1<<31 - 1
+
+// Range is the numbers First, First+Step, ... up to Last, which is one of them.
+type Range struct{ First, Last, Step int }
+
+func single(n int) Range { return Range{First: n, Last: n, Step: 1} }
+
+func (r Range) len() int { return (r.Last-r.First)/r.Step + 1 }
+
+func (r Range) has(n int) bool {
+	return r.First <= n && n <= r.Last && (n-r.First)%r.Step == 0
+}
+
+// normal gives ranges of one number the step 1, and those of others the Last that is
+// one of them.
+func normal(first, last, step int) Range {
+	last -= (last - first) % step
+	if first == last {
+		return single(first)
+	}
+	return Range{First: first, Last: last, Step: step}
+}
+
+// List is a set of numbers above 0. The zero List is empty.
+type List struct {
+	ranges []Range // ascending; none begins before the one in front of it has ended
+}
+
+// Of is the list of the numbers first, first+step, ... that are not above last.
+func Of(first, last, step int) (List, error) {
+	if first < 1 || last < first || last > maxNumber || step < 1 {
+		return List{}, fmt.Errorf("cannot use the range %d-%d:%d: expected 1 <= first <= last <= %d, and a step above 0", first, last, step, maxNumber)
+	}
+	return List{ranges: []Range{normal(first, last, step)}}, nil
+}
+
+// ParseTasks reads a list of task ranges, n[-m[:s]] (sge_types(5), range), with commas
+// or blanks between them.
+func ParseTasks(text string) (List, error) { return parse(text, false) }
+
+// ParseSlots reads a list of slot ranges (sge_types(5), parallel_env): n, n-m, -m, which
+// begins at 1, n-, which has no end, or - for any number.
+func ParseSlots(text string) (List, error) { return parse(text, true) }
+
+func parse(text string, slots bool) (List, error) {
+	var ranges []Range
+	for item := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' }) {
+		r, err := parseRange(item, slots)
+		if err != nil {
+			return List{}, fmt.Errorf("cannot read the range %q: %w", item, err)
+		}
+		ranges = append(ranges, r)
+	}
+	if ranges == nil {
+		return List{}, fmt.Errorf("cannot read the list of ranges %q: it is empty, expected ranges like 1-10,12", text)
+	}
+	var l List
+	for _, r := range ranges {
+		// The numbers of ranges that mesh would have to be taken one by one, and of
+		// those that somebody writes there can be too many.
+		for _, k := range l.ranges {
+			if r.First <= k.Last && k.First <= r.Last && (r.Step > 1 || k.Step > 1) {
+				return List{}, fmt.Errorf("cannot read the list of ranges %q: %s and %s overlap, expected that only where neither has a step",
+					text, List{ranges: []Range{k}}, List{ranges: []Range{r}})
+			}
+		}
+		l = l.union(r)
+	}
+	return l, nil
+}
+
+func parseRange(item string, slots bool) (Range, error) {
+	limit := maxNumber
+	step := 1
+	if slots {
+		limit = Infinity
+	}
+	bounds, stepText, stepped := strings.Cut(item, ":")
+	from, to, isRange := strings.Cut(bounds, "-")
+	var err error
+	if stepped {
+		if slots || !isRange {
+			return Range{}, fmt.Errorf("%q is a step, expected one behind a range of tasks only", ":"+stepText)
+		}
+		if step, err = number("step", stepText, maxNumber); err != nil {
+			return Range{}, err
+		}
+	}
+	first, last := 1, limit
+	if from != "" || !slots || !isRange {
+		if first, err = number("first", from, limit); err != nil {
+			return Range{}, err
+		}
+	}
+	if !isRange {
+		return single(first), nil
+	}
+	if to != "" || !slots {
+		if last, err = number("last", to, limit); err != nil {
+			return Range{}, err
+		}
+	}
+	if last < first {
+		return Range{}, errors.New("it ends before it begins")
+	}
+	return normal(first, last, step), nil
+}
+
+func number(what, s string, limit int) (int, error) {
+	v, err := strconv.ParseUint(s, 10, 31)
+	if err != nil || v == 0 || int(v) > limit {
+		return 0, fmt.Errorf("the %s number %q is none, expected 1 to %d", what, s, limit)
+	}
+	return int(v), nil
+}
+
+// find returns the index of the first range that does not end before n.
+func (l List) find(n int) int {
+	i, _ := slices.BinarySearchFunc(l.ranges, n, func(r Range, n int) int { return r.Last - n })
+	return i
+}
+
+// Contains reports whether a number is in the list.
+func (l List) Contains(n int) bool {
+	i := l.find(n)
+	return i < len(l.ranges) && l.ranges[i].has(n)
+}
+
+// IsEmpty reports whether there is no number.
+func (l List) IsEmpty() bool { return len(l.ranges) == 0 }
+
+// Len is how many numbers there are.
+func (l List) Len() int {
+	n := 0
+	for _, r := range l.ranges {
+		n += r.len()
+	}
+	return n
+}
+
+// First is the smallest number, 0 if there is none.
+func (l List) First() int {
+	if l.IsEmpty() {
+		return 0
+	}
+	return l.ranges[0].First
+}
+
+// Last is the largest number, 0 if there is none.
+func (l List) Last() int {
+	if l.IsEmpty() {
+		return 0
+	}
+	return l.ranges[len(l.ranges)-1].Last
+}
+
+// AtMost is the largest number that is not above n, 0 if there is none.
+func (l List) AtMost(n int) int {
+	i := l.find(n)
+	if i < len(l.ranges) && l.ranges[i].First <= n {
+		r := l.ranges[i]
+		return n - (n-r.First)%r.Step
+	}
+	if i == 0 {
+		return 0
+	}
+	return l.ranges[i-1].Last
+}
+
+// Average is the average of all numbers, 0 if there are none (sge_pe(5),
+// urgency_slots).
+func (l List) Average() float64 {
+	sum, n := 0.0, 0
+	for _, r := range l.ranges {
+		sum += float64(r.First+r.Last) / 2 * float64(r.len())
+		n += r.len()
+	}
+	if n == 0 {
+		return 0
+	}
+	return sum / float64(n)
+}
+
+// Ranges yields the ranges in ascending order.
+func (l List) Ranges() iter.Seq[Range] { return slices.Values(l.ranges) }
+
+// All yields the numbers in ascending order.
+func (l List) All() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for _, r := range l.ranges {
+			for n := r.First; n <= r.Last; n += r.Step {
+				if !yield(n) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Remove is the list without a number.
+func (l List) Remove(n int) List {
+	i := l.find(n)
+	if i == len(l.ranges) || !l.ranges[i].has(n) {
+		return l
+	}
+	r := l.ranges[i]
+	var left []Range
+	if n > r.First {
+		left = append(left, normal(r.First, n-r.Step, r.Step))
+	}
+	if n < r.Last {
+		left = append(left, normal(n+r.Step, r.Last, r.Step))
+	}
+	return List{ranges: slices.Concat(l.ranges[:i], left, l.ranges[i+1:])}
+}
+
+// Add is the list with a number above 0; any other is not added.
+func (l List) Add(n int) List {
+	if n < 1 || n > maxNumber || l.Contains(n) {
+		return l
+	}
+	i := l.find(n)
+	pieces := []Range{single(n)}
+	rest := l.ranges[i:]
+	if i < len(l.ranges) && l.ranges[i].First < n { // between two numbers of a range
+		r := l.ranges[i]
+		before := n - (n-r.First)%r.Step
+		pieces = []Range{normal(r.First, before, r.Step), single(n), normal(before+r.Step, r.Last, r.Step)}
+		rest = rest[1:]
+	}
+	return List{ranges: join(slices.Concat(l.ranges[:i], pieces, rest))}
+}
+
+// Union is what is in either list. Where ranges with steps overlap others it takes
+// their numbers one by one.
+func (l List) Union(o List) List {
+	for _, r := range o.ranges {
+		l = l.union(r)
+	}
+	return l
+}
+
+func (l List) union(r Range) List {
+	i := l.find(r.First)
+	if i == len(l.ranges) || l.ranges[i].First > r.Last {
+		return List{ranges: join(slices.Concat(l.ranges[:i], []Range{r}, l.ranges[i:]))}
+	}
+	if other := l.ranges[i]; r.Step == 1 && other.Step == 1 { // both without gaps
+		l = List{ranges: slices.Concat(l.ranges[:i], l.ranges[i+1:])}
+		return l.union(normal(min(r.First, other.First), max(r.Last, other.Last), 1))
+	}
+	for n := r.First; n <= r.Last; n += r.Step {
+		l = l.Add(n)
+	}
+	return l
+}
+
+// join makes one range of neighbours that continue each other. It may change its
+// argument.
+func join(ranges []Range) []Range {
+	kept := ranges[:0]
+	for _, r := range ranges {
+		if n := len(kept); n > 0 {
+			last := &kept[n-1]
+			gap := r.First - last.Last
+			// A single number goes with either step, two with that of their distance;
+			// but only neighbours are worth a range where there was none.
+			if (last.Step == gap || last.First == last.Last && gap == 1) && (r.Step == gap || r.First == r.Last) {
+				last.Last, last.Step = r.Last, gap
+				continue
+			}
+		}
+		kept = append(kept, r)
+	}
+	return kept
+}
+
+// String is the list as qstat shows it: a range of two numbers as the two, others with
+// their step unless it is 1.
+func (l List) String() string {
+	var b []byte
+	for i, r := range l.ranges {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, int64(r.First), 10)
+		switch {
+		case r.len() == 1:
+			continue
+		case r.len() == 2:
+			b = append(b, ',')
+		default:
+			b = append(b, '-')
+		}
+		b = strconv.AppendInt(b, int64(r.Last), 10)
+		if r.len() > 2 && r.Step > 1 {
+			b = append(b, ':')
+			b = strconv.AppendInt(b, int64(r.Step), 10)
+		}
+	}
+	return string(b)
+}

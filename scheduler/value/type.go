@@ -1,0 +1,127 @@
+package value
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Type is how the values of an attribute are noted and compared (complex(5), type).
+type Type uint8
+
+// The types of complex(5).
+const (
+	Int Type = iota + 1
+	Double
+	Time
+	Memory
+	Bool
+	String
+	CString
+	REString
+	Host
+	types
+)
+
+var typeNames = [types]string{
+	Int: "INT", Double: "DOUBLE", Time: "TIME", Memory: "MEMORY", Bool: "BOOL",
+	String: "STRING", CString: "CSTRING", REString: "RESTRING", Host: "HOST",
+}
+
+// ParseType reads the keyword of a type, in any case.
+func ParseType(s string) (Type, error) {
+	for t, name := range typeNames {
+		if name != "" && strings.EqualFold(s, name) {
+			return Type(t), nil
+		}
+	}
+	return 0, fmt.Errorf("cannot read the type %q: expected one of %s", s, strings.Join(typeNames[1:], ", "))
+}
+
+// String is the keyword of the type.
+func (t Type) String() string {
+	if t < types {
+		return typeNames[t]
+	}
+	return ""
+}
+
+// IsNumeric reports whether values are numbers, BOOL included.
+func (t Type) IsNumeric() bool { return Int <= t && t <= Bool }
+
+// IsText reports whether values are names, and requests expressions on them.
+func (t Type) IsText() bool { return String <= t && t <= Host }
+
+// Relop is the relation between a request and an offer (complex(5), relop).
+type Relop uint8
+
+// The relational operators of complex(5).
+const (
+	Equal Relop = iota + 1
+	NotEqual
+	Less
+	LessEqual
+	Greater
+	GreaterEqual
+	Exclusive // EXCL
+	relops
+)
+
+var relopNames = [relops]string{
+	Equal: "==", NotEqual: "!=", Less: "<", LessEqual: "<=", Greater: ">", GreaterEqual: ">=", Exclusive: "EXCL",
+}
+
+// ParseRelop reads an operator, EXCL in any case.
+func ParseRelop(s string) (Relop, error) {
+	for r, name := range relopNames {
+		if name != "" && strings.EqualFold(s, name) {
+			return Relop(r), nil
+		}
+	}
+	return 0, fmt.Errorf("cannot read the relational operator %q: expected one of %s", s, strings.Join(relopNames[1:], ", "))
+}
+
+// String is the operator as it is written.
+func (r Relop) String() string {
+	if r < relops {
+		return relopNames[r]
+	}
+	return ""
+}
+
+// Holds reports whether a relation holds. For a request, it stands on the left
+// and the offer on the right; for a load threshold, the load stands on the left and
+// the limit on the right.
+func (r Relop) Holds(left, right float64) bool {
+	switch r {
+	case Equal:
+		return left == right
+	case NotEqual:
+		return left != right
+	case Less:
+		return left < right
+	case LessEqual:
+		return left <= right
+	case Greater:
+		return left > right
+	case GreaterEqual:
+		return left >= right
+	case Exclusive:
+		// Who wants to be alone needs the resource, who does not is content
+		// with anything. That nobody else is there is a question of usage.
+		return left == 0 || left <= right
+	}
+	return false
+}
+
+// Stricter reports whether value a allows less than value b, so that it takes the
+// place of b where both are known (complex(5), Overriding attributes). Equal values
+// do not, and with == and != none does.
+func (r Relop) Stricter(a, b float64) bool {
+	switch r {
+	case Greater, GreaterEqual:
+		return a > b
+	case Less, LessEqual, Exclusive:
+		return a < b
+	}
+	return false
+}
