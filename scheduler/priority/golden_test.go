@@ -3,6 +3,7 @@ package priority_test
 import (
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -14,9 +15,9 @@ import (
 
 func readCase(t *testing.T, name string) *golden.Case {
 	t.Helper()
-	c, err := golden.Read(filepath.Join("..", "testdata", "golden", name))
+	c, err := golden.Read(os.DirFS(filepath.Join("..", "testdata", "golden", name)))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%s: %v", name, err)
 	}
 	return c
 }

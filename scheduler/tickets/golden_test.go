@@ -3,6 +3,7 @@ package tickets_test
 import (
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -24,9 +25,9 @@ type replay struct {
 
 func load(t *testing.T, name string) *replay {
 	t.Helper()
-	c, err := golden.Read(filepath.Join("..", "testdata", "golden", name))
+	c, err := golden.Read(os.DirFS(filepath.Join("..", "testdata", "golden", name)))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%s: %v", name, err)
 	}
 	r := &replay{Case: c, users: entities(c.Users), projects: entities(c.Projects), departments: entities(c.UserSets)}
 	for _, u := range c.Users {

@@ -10,8 +10,8 @@ package golden
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"io/fs"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,7 +20,6 @@ import (
 
 // Case is a recorded case.
 type Case struct {
-	Dir       string
 	Steps     []*Step
 	Users     []Object
 	Projects  []Object
@@ -29,6 +28,7 @@ type Case struct {
 	Complexes []Complex
 	Tree      []Node // the root first
 	conf      Object // at the end
+	fsys      fs.FS
 }
 
 // Object is what qconf printed of an object: its attributes.
@@ -106,43 +106,43 @@ type Row struct {
 }
 
 // Read reads the case in a directory.
-func Read(dir string) (*Case, error) {
-	c := &Case{Dir: dir}
+func Read(fsys fs.FS) (*Case, error) {
+	c := &Case{fsys: fsys}
 	var errs []error
 	for _, f := range []struct {
 		folder string
 		to     *[]Object
 	}{{"users", &c.Users}, {"projects", &c.Projects}, {"usersets", &c.UserSets}, {"pes", &c.PEs}} {
-		names, err := filepath.Glob(filepath.Join(dir, "input", f.folder, "*"))
+		names, err := fs.Glob(fsys, path.Join("input", f.folder, "*"))
 		errs = append(errs, err)
 		for _, name := range names {
-			o, err := readObject(name)
+			o, err := c.readObject(name)
 			errs = append(errs, err)
 			*f.to = append(*f.to, o)
 		}
 	}
 	var err error
-	c.conf, err = readObject(filepath.Join(dir, "input", "sched_conf"))
+	c.conf, err = c.readObject("input/sched_conf")
 	errs = append(errs, err, c.readComplexes(), c.readTree(), c.readScript())
 	for _, s := range c.Steps {
-		errs = append(errs, s.read())
+		errs = append(errs, s.read(c))
 	}
 	if err := errors.Join(errs...); err != nil {
-		return nil, fmt.Errorf("cannot read the case %q: %w", dir, err)
+		return nil, fmt.Errorf("cannot read the case: %w", err)
 	}
 	return c, nil
 }
 
 // File is another file of the case.
-func (c *Case) File(path ...string) (string, error) {
-	b, err := os.ReadFile(filepath.Join(append([]string{c.Dir}, path...)...))
+func (c *Case) File(name ...string) (string, error) {
+	b, err := fs.ReadFile(c.fsys, path.Join(name...))
 	return string(b), err
 }
 
-func readObject(name string) (Object, error) {
-	b, err := os.ReadFile(name)
+func (c *Case) readObject(name string) (Object, error) {
+	text, err := c.File(name)
 	o := Object{}
-	for line := range strings.Lines(string(b)) {
+	for line := range strings.Lines(text) {
 		if key, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
 			o[key] = strings.TrimSpace(value)
 		}
@@ -168,7 +168,7 @@ func (c *Case) readComplexes() error {
 
 func (c *Case) readTree() error {
 	text, err := c.File("input", "sharetree")
-	if errors.Is(err, os.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	for line := range strings.Lines(text) {

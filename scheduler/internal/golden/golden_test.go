@@ -1,6 +1,7 @@
 package golden
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 )
@@ -11,9 +12,9 @@ func TestEveryCaseIsRead(t *testing.T) {
 		t.Fatalf("%d cases, %v", len(dirs), err)
 	}
 	for _, dir := range dirs {
-		c, err := Read(dir)
+		c, err := Read(os.DirFS(dir))
 		if err != nil {
-			t.Error(err)
+			t.Errorf("%s: %v", dir, err)
 			continue
 		}
 		for _, s := range c.Steps {

@@ -3,15 +3,14 @@ package golden
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
 )
 
 // read reads what was printed at a step.
-func (s *Step) read() error {
+func (s *Step) read(c *Case) error {
 	for _, t := range []struct {
 		file  string
 		under func(*Row) *Object
@@ -20,11 +19,11 @@ func (s *Step) read() error {
 		{"qstat-pri.txt", func(r *Row) *Object { return &r.Pri }},
 		{"qstat-urg.txt", func(r *Row) *Object { return &r.Urg }},
 	} {
-		text, err := os.ReadFile(filepath.Join(s.dir, t.file))
+		text, err := c.File(s.dir, t.file)
 		if err != nil {
 			return err
 		}
-		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+		lines := strings.Split(strings.TrimSpace(text), "\n")
 		for _, line := range lines[min(2, len(lines)):] {
 			row, columns, err := s.parse(lines[0], line)
 			if err != nil {
@@ -42,12 +41,12 @@ func (s *Step) read() error {
 			*t.under(s.Rows[i]) = columns
 		}
 	}
-	text, err := os.ReadFile(filepath.Join(s.dir, "sge_share_mon.txt"))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	text, err := c.File(s.dir, "sge_share_mon.txt")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	var names []string
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(text) {
 		f := strings.Split(strings.TrimRight(line, "\n"), "\t")
 		switch {
 		case f[0] == "curr_time":

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -73,7 +73,7 @@ func (c *Case) readScript() error {
 				conf[name] = value
 			}
 		} else if m := capture.FindStringSubmatch(line); m != nil {
-			c.Steps = append(c.Steps, &Step{Name: m[1], Conf: conf, Jobs: jobs, dir: filepath.Join(c.Dir, "output", m[1])})
+			c.Steps = append(c.Steps, &Step{Name: m[1], Conf: conf, Jobs: jobs, dir: path.Join("output", m[1])})
 		}
 	}
 	if len(c.Steps) == 0 {
