@@ -22,9 +22,9 @@ type Task struct {
 	Job       uint32
 	Task      uint32 // 0 for none
 	Submitted int64  // seconds since 1970
-	// User has an index also when there is no user object. Department is the first
-	// user set of that type with the user, else with the user's group, else
-	// defaultdepartment (access_list(5)).
+	// User is None without a user object: such users have no shares
+	// (share_tree(5)). Department is the first user set of that type with the user,
+	// else with the user's group, else defaultdepartment (access_list(5)).
 	User, Project, Department int32
 	Leaf                      int32   // what Tree.Leaf gave
 	JobShares                 float64 // qsub(1), -js
