@@ -46,6 +46,12 @@ type Report struct {
 	Ignored       string
 }
 
+func init() { //nolint:gochecknoinits // in main it could be too late
+	// On the main thread: the signal that a process gets when its parent dies
+	// (PR_SET_PDEATHSIG) is that of a thread, and an exec in another one loses it.
+	runtime.LockOSThread()
+}
+
 func main() {
 	// What was inherited is not closed on exec, unlike what Go's runtime opens.
 	var fds []string
