@@ -22,6 +22,7 @@ const (
 	FileError       = "error"        // what went wrong; the first line counts
 	FileExitStatus  = "exit_status"  // of the shepherd; the first number counts
 	FileUsage       = "usage"        // exists if the job itself was started
+	FileOnline      = "usage_online" // ours: what the running job has used so far
 	FileCheckpoint  = "checkpointed" // exists: the job is to migrate
 	FileNoResources = "noresources"  // exists: the job is to be scheduled again
 	FileAboutToExit = "shepherd_about_to_exit"

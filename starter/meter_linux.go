@@ -232,6 +232,12 @@ func (s *Shepherd) finalUsage(u *jobdir.Usage) {
 	s.account.End(limits.Sample{At: u.End, CPU: m.cpu}, uint64(u.MaxRSS))
 	u.CPU = m.cpu.Seconds()
 	u.Mem, u.MaxVmem = s.account.Mem, int64(s.account.MaxVmem)
+	u.IO = m.transferred()
+}
+
+// transferred is what processes of the job that were collected have read and
+// written, in GiB.
+func (m *meter) transferred() float64 {
 	const gib = 1 << 30
-	u.IO = float64(s.io.read().collected()-m.moved.collected()) / gib
+	return float64(m.s.io.read().collected()-m.moved.collected()) / gib
 }

@@ -18,6 +18,7 @@ type running struct {
 	start           time.Time
 	exceeded        *limits.Crossing // the limit that ends it
 	warned          *limits.Crossing // the last soft limit of which it was warned by SIGXCPU
+	told            time.Time        // when its usage was written down last
 	newsAgain       time.Duration    // when to look again for what the kernel has announced
 	pending         request          // announced by a notification, not yet carried out
 	suspended       bool

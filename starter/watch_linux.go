@@ -94,6 +94,7 @@ func (s *Shepherd) look() {
 	if cost := time.Since(sample.At); sample.At.Add(lookPart * cost).After(next) {
 		next = sample.At.Add(lookPart * cost)
 	}
+	s.tellOnline(&sample)
 	if s.active.exceeded != nil {
 		// Nothing more follows from it; it is for the accounting alone.
 		next = sample.At.Add(afterLimit)
@@ -111,6 +112,37 @@ func (s *Shepherd) look() {
 	if end != nil {
 		s.exceed(end)
 	}
+}
+
+// tellOnline writes down what the job has used so far, for whoever reports it. It
+// is not written more often than anybody would read it.
+func (s *Shepherd) tellOnline(sample *limits.Sample) {
+	a := s.active
+	if sample.At.Sub(later(a.start, a.told)) < onlinePause {
+		return
+	}
+	a.told = sample.At
+	o := jobdir.Online{
+		At: sample.At, Wallclock: sample.At.Sub(a.start).Seconds(),
+		CPU: sample.CPU.Seconds(), Mem: s.account.Mem, IO: s.meter.transferred(),
+		Vmem: int64(sample.Vmem()), MaxVmem: int64(s.account.MaxVmem),
+	}
+	if s.group != nil {
+		if wait, err := s.group.IOWait(); err == nil {
+			o.IOWait = wait.Seconds()
+		}
+	}
+	// A full disk is no reason to disturb the job.
+	_ = s.dir.WriteOnline(&o)
+}
+
+const onlinePause = time.Second
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // afterLimit is the time between looks at a job that is being ended.

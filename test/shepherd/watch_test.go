@@ -431,3 +431,32 @@ while True:
 	j.run()
 	j.limited("h_cpu", 3, 3, 137)
 }
+
+// TestOnlineUsage: what a job has used can be read while it runs.
+func TestOnlineUsage(t *testing.T) {
+	for by, m := range allMeans {
+		t.Run(by, func(t *testing.T) {
+			t.Parallel()
+			j := usesMore(t, m, "burn 2", func(*job.Limits) {})
+			j.write()
+			j.start()
+			dir, err := jobdir.OpenDir(j.active, admin, alice)
+			j.check(err)
+			defer dir.Close()
+			var o *jobdir.Online
+			await(t, "a look at the job", func() bool {
+				o, err = dir.Online()
+				j.check(err)
+				return o != nil && o.CPU > 0.3
+			})
+			if o.Wallclock < 1 || o.Vmem == 0 || o.MaxVmem < o.Vmem || o.Mem <= 0 || time.Since(o.At) > deadline {
+				t.Errorf("got %+v", *o)
+			}
+			j.signal(unix.SIGTSTP)
+			j.wait()
+			if u := j.usage(); u == nil || u.CPU < o.CPU || u.Mem < o.Mem {
+				t.Errorf("at the end %+v, before it was %+v", u, *o)
+			}
+		})
+	}
+}

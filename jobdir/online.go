@@ -1,0 +1,94 @@
+package jobdir
+
+import (
+	"errors"
+	"io/fs"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Online is what a running job has used so far: the content of the file
+// usage_online, which the supervisor writes when it has looked, a second after the
+// job's start at the earliest and then less and less often.
+type Online struct {
+	At        time.Time // when it looked
+	Wallclock float64   // seconds
+	CPU       float64   // seconds of the whole job
+	Mem       float64   // GiB times seconds of CPU
+	IO        float64   // GiB read and written by processes that have ended
+	IOWait    float64   // seconds
+	Vmem      int64     // bytes of RAM and swap now
+	MaxVmem   int64     // and at most
+}
+
+// FormatOnline prints the file usage_online, in lines of key=value.
+func FormatOnline(o *Online) []byte {
+	b := appendLine(nil, "time", formatSeconds(o.At.UnixNano()))
+	for _, f := range o.floats() {
+		b = appendLine(b, f.name, formatFloat(*f.value))
+	}
+	b = appendLine(b, "vmem", strconv.FormatInt(o.Vmem, 10))
+	return appendLine(b, "maxvmem", strconv.FormatInt(o.MaxVmem, 10))
+}
+
+type namedFloat struct {
+	name  string
+	value *float64
+}
+
+func (o *Online) floats() [5]namedFloat {
+	return [5]namedFloat{{"wallclock", &o.Wallclock}, {"cpu", &o.CPU}, {"mem", &o.Mem}, {"io", &o.IO}, {"iow", &o.IOWait}}
+}
+
+// ParseOnline reads what FormatOnline has printed. Keys that it does not know are
+// of a newer version and passed over.
+func ParseOnline(file string, data []byte) (*Online, error) {
+	o := &Online{}
+	err := eachLine(file, data, func(line int, text string) error {
+		key, value, found := strings.Cut(text, "=")
+		ok := found
+		switch key {
+		case "time":
+			ok = ok && setTime(&o.At, value)
+		case "vmem", "maxvmem":
+			n, err := strconv.ParseInt(value, 10, 64)
+			ok = ok && err == nil
+			if key == "vmem" {
+				o.Vmem = n
+			} else {
+				o.MaxVmem = n
+			}
+		default:
+			for _, f := range o.floats() {
+				if f.name == key {
+					ok = ok && setFloat(f.value, value)
+				}
+			}
+		}
+		if !ok {
+			return &SyntaxError{file, line, shorten(text), "expected a line of the form key=value, with a number"}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+// WriteOnline writes what the running job has used so far.
+func (d *Dir) WriteOnline(o *Online) error { return d.WriteFile(FileOnline, FormatOnline(o)) }
+
+// Online returns what the job had used when its supervisor looked last; nil before
+// the first look.
+func (d *Dir) Online() (*Online, error) {
+	data, err := d.ReadFile(FileOnline)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil //nolint:nilnil // nothing is an answer here
+	}
+	if err != nil {
+		return nil, err
+	}
+	return ParseOnline(d.file(FileOnline), data)
+}
