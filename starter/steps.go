@@ -251,6 +251,7 @@ func (s *Shepherd) afterJob(end ending, start time.Time) {
 	if err := s.dir.WriteUsage(u); err != nil {
 		s.fail(job.FailedNoExitStatus, err.Error())
 	}
+	_ = s.dir.Remove(jobdir.FileOnline) // usage says it better
 	s.jobEnv.set(exitStatusVariable, strconv.Itoa(u.ExitStatus))
 	s.finishCheckpoint()
 }
