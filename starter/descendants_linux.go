@@ -158,7 +158,7 @@ func (s *Shepherd) signalJob(sig syscall.Signal) {
 			done[pid] = true
 			fresh++
 			if process.Read(pid).Group != group {
-				signalProcess(pid, sig)
+				process.SignalDescendant(pid, sig)
 			}
 		}
 		// What is forked meanwhile by those not yet reached is looked for again
@@ -197,53 +197,11 @@ func (s *Shepherd) killChildren(methods bool) int {
 	return n
 }
 
-func descends(pid, ancestor int) bool {
-	const deep = 1000
-	for range deep {
-		pid = process.Read(pid).Parent
-		if pid == ancestor {
-			return true
-		}
-		if pid <= 1 {
-			return false
-		}
-	}
-	return false
-}
-
-// isChild reports whether a process is our child, which nobody but us collects.
-func isChild(pid int) bool {
-	const options = unix.WEXITED | unix.WNOHANG | unix.WNOWAIT
-	return unix.Waitid(unix.P_PID, pid, nil, options, nil) == nil
-}
-
-// signalProcess signals a process that was just seen below us. A number can
-// have been given to a stranger meanwhile, so the process is held by a pidfd
-// first and then has to be a descendant of ours still. A child's number is its
-// own until we collect it: there no time is lost that it could use to fork.
-func signalProcess(pid int, sig syscall.Signal) {
-	if isChild(pid) {
-		_ = unix.Kill(pid, sig)
-		return
-	}
-	fd, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		if errors.Is(err, unix.ENOSYS) { // before Linux 5.3
-			_ = unix.Kill(pid, sig)
-		}
-		return
-	}
-	defer unix.Close(fd)
-	if descends(pid, unix.Getpid()) {
-		_ = unix.PidfdSendSignal(fd, sig, nil, 0)
-	}
-}
-
 // killDescendants kills everything below us that is of this step, whoever its
 // parent is.
 func (s *Shepherd) killDescendants(methods bool) {
 	for _, pid := range s.stepProcesses(methods) {
-		signalProcess(pid, unix.SIGKILL)
+		process.SignalDescendant(pid, unix.SIGKILL)
 	}
 }
 
@@ -298,7 +256,7 @@ const undead = 8 * time.Millisecond
 func (s *Shepherd) killTargets() int {
 	list := s.targets()
 	for _, pid := range list {
-		signalProcess(pid, unix.SIGKILL)
+		process.SignalDescendant(pid, unix.SIGKILL)
 	}
 	return len(list)
 }

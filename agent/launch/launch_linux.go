@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/limits/binding"
 	"github.com/execd-project/execd/limits/group"
+	"github.com/execd-project/execd/limits/process"
 )
 
 // ShepherdName is the name of the supervisor's executable. A real execd takes a
@@ -56,7 +58,7 @@ type Job struct {
 	order    *Order
 	tmpdir   jobdir.Tmpdir
 	shepherd *os.Process
-	strays   map[int]bool // children that we had before the shepherd
+	strays   []int // children that we had before the shepherd
 }
 
 // StoreScript writes the script of a job, which all its tasks share, to the
@@ -168,7 +170,7 @@ func (j *Job) Start(shepherd string, stdout, stderr *os.File) (<-chan syscall.Wa
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, os.NewSyscallError("prctl", err)
 	}
-	j.strays = children(unix.Getpid())
+	j.strays = process.Children(unix.Getpid())
 	p, err := j.order.Groups.start(shepherd, []string{ShepherdName + "-" + strconv.Itoa(j.Description.ID.Job)}, &os.ProcAttr{
 		Dir:   j.Dir.Path(),
 		Env:   shepherdEnvironment(),
@@ -265,7 +267,7 @@ func (j *Job) withProcess(f func(pidfd int) error) error {
 	defer unix.Close(fd)
 	// The number may be a stranger's by now; the process that the descriptor
 	// holds is the job if it is the shepherd's child.
-	if !children(j.shepherd.Pid)[pid] {
+	if !slices.Contains(process.Children(j.shepherd.Pid), pid) {
 		return unix.ESRCH
 	}
 	return f(fd)

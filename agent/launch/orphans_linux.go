@@ -1,10 +1,7 @@
 package launch
 
 import (
-	"bytes"
-	"errors"
-	"os"
-	"strconv"
+	"slices"
 	"syscall"
 	"time"
 
@@ -43,31 +40,10 @@ func (j *Job) endOrphans() {
 			return
 		}
 		for _, pid := range left {
-			killDescendant(pid)
+			process.SignalDescendant(pid, unix.SIGKILL)
 		}
 		reap()
 		time.Sleep(wait)
-	}
-}
-
-// killDescendant kills a process that was just seen below us. Its number may be a
-// stranger's by now: it is held by a pidfd first, and has to be below us still.
-func killDescendant(pid int) {
-	fd, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		if errors.Is(err, unix.ENOSYS) { // before Linux 5.3
-			_ = unix.Kill(pid, unix.SIGKILL)
-		}
-		return
-	}
-	defer unix.Close(fd)
-	const deep = 1000
-	self := unix.Getpid()
-	for p, n := process.Read(pid).Parent, 0; p > 1 && n < deep; p, n = process.Read(p).Parent, n+1 {
-		if p == self {
-			_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
-			return
-		}
 	}
 }
 
@@ -90,32 +66,10 @@ func (j *Job) descendants() []int {
 	for len(queue) > 0 {
 		parent := queue[0]
 		queue = queue[1:]
-		for pid := range children(parent) {
-			if !j.strays[pid] {
+		for _, pid := range process.Children(parent) {
+			if !slices.Contains(j.strays, pid) {
 				list = append(list, pid)
 				queue = append(queue, pid)
-			}
-		}
-	}
-	return list
-}
-
-// children are the children of all threads of a process.
-func children(pid int) map[int]bool {
-	dir := "/proc/" + strconv.Itoa(pid) + "/task"
-	tasks, err := os.ReadDir(dir)
-	if err != nil {
-		return nil
-	}
-	list := map[int]bool{}
-	for _, t := range tasks {
-		b, err := os.ReadFile(dir + "/" + t.Name() + "/children")
-		if err != nil {
-			continue
-		}
-		for f := range bytes.FieldsSeq(b) {
-			if pid, err := strconv.Atoi(string(f)); err == nil {
-				list[pid] = true
 			}
 		}
 	}
