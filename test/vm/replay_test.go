@@ -55,11 +55,11 @@ func (o *outcome) verdict(status int, failed bool) string {
 		return "a test has failed, but their program has ended with status 0"
 	case len(o.children) == 0:
 		return "there was no test to run: see which ones the table names"
-	case !failed && !o.passedAny():
-		return "all tests were skipped: they need what this guest is not"
-	default:
-		return ""
 	}
+	if skipped := o.skipped(); len(skipped) > 0 {
+		return "nothing may skip in a guest: leave out in the table what this guest is not: " + strings.Join(skipped, ", ")
+	}
+	return ""
 }
 
 // collect makes a tree of events.
@@ -132,13 +132,18 @@ func (o *outcome) run(t *testing.T) {
 	})
 }
 
-func (o *outcome) passedAny() bool {
+// skipped are the names of the tests below that have skipped, as -skip has them.
+func (o *outcome) skipped() []string {
+	var names []string
 	for _, c := range o.children {
-		if c.passedAny() {
-			return true
+		if c.action == "skip" {
+			names = append(names, c.name)
+		}
+		for _, name := range c.skipped() {
+			names = append(names, c.name+"/"+name)
 		}
 	}
-	return o.action == "pass" && len(o.children) == 0
+	return names
 }
 
 func TestCollect(t *testing.T) {
@@ -189,19 +194,22 @@ func TestVerdict(t *testing.T) {
 		failed  bool
 		want    string
 	}{
-		"all is well":                              {[]string{"pass", "skip"}, 0, false, ""},
-		"a failure is a failure":                   {[]string{"fail"}, 1, true, ""},
-		"a guest that is gone":                     {[]string{"pass"}, -1, false, "before the tests"},
-		"a program that dies between its tests":    {[]string{"pass"}, 2, false, "status 2"},
-		"a program that hides a failure":           {[]string{"fail"}, 0, true, "status 0"},
-		"a table that names no test that exists":   {nil, 0, false, "no test to run"},
-		"a table with tests that the guest is not": {[]string{"skip", "skip"}, 0, false, "all tests were skipped"},
+		"all is well":                               {[]string{"pass", "pass"}, 0, false, ""},
+		"a failure is a failure":                    {[]string{"fail"}, 1, true, ""},
+		"a guest that is gone":                      {[]string{"pass"}, -1, false, "before the tests"},
+		"a program that dies between its tests":     {[]string{"pass"}, 2, false, "status 2"},
+		"a program that hides a failure":            {[]string{"fail"}, 0, true, "status 0"},
+		"a table that names no test that exists":    {nil, 0, false, "no test to run"},
+		"a table with a test that the guest is not": {[]string{"pass", "skip"}, 0, false, "is not: TestA/b1"},
+		"a failure besides a skip":                  {[]string{"fail", "skip"}, 1, true, "is not: TestA/b1"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
+			a := &outcome{name: "TestA", action: "pass"}
 			all := &outcome{}
-			for _, a := range test.actions {
-				all.children = append(all.children, &outcome{action: a})
+			for i, action := range test.actions {
+				all.children = []*outcome{a}
+				a.children = append(a.children, &outcome{name: fmt.Sprint("b", i), action: action})
 			}
 			if got := all.verdict(test.status, test.failed); !strings.Contains(got, test.want) || (got == "") != (test.want == "") {
 				t.Errorf("got %q, want %q", got, test.want)

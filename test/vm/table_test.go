@@ -13,7 +13,7 @@ type machine struct {
 	steps []step
 }
 
-// step is a run of the tests of one package. It fails when no test of it has run.
+// step is a run of the tests of one package. It fails when there is none, or one skips.
 type step struct {
 	pkg        string   // its folder in this module
 	run, skip  string   // as go test has them; of skip "TEST|/SUBTEST", in this order
