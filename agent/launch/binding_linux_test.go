@@ -150,7 +150,7 @@ func TestCoresAreGivenOnce(t *testing.T) {
 	}
 	top, err := readTopology()
 	if err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o755); err != nil {
@@ -253,7 +253,7 @@ func newSpool(t *testing.T) *jobdir.Spool {
 func TestProcessorsOfAQueue(t *testing.T) {
 	top, err := readTopology()
 	if err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	core, _ := top.Core(topology.Pair{})
 	first := core.CPUs.String()
@@ -298,7 +298,7 @@ func TestProcessorsOfAQueue(t *testing.T) {
 // use, it counts as such.
 func TestDamagedDirectoryIsNoFreeCore(t *testing.T) {
 	if _, err := readTopology(); err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	spool := newSpool(t)
 	other := preparedWithCores(t, spool, 1, "UNDEFINED", "-binding", "linear:1")
@@ -316,7 +316,7 @@ func TestDamagedDirectoryIsNoFreeCore(t *testing.T) {
 func TestCoresOfOtherHosts(t *testing.T) {
 	top, err := readTopology()
 	if err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	spool := newSpool(t)
 	preparedWithCores(t, spool, 1, "UNDEFINED", "-binding", "explicit:0,0")

@@ -49,7 +49,7 @@ func onCores(t *testing.T, m mode) *cores {
 	}
 	top, err := topology.Read(os.ReadFile, topology.Allowed{CPUs: cpus})
 	if err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	if top.NumSockets() < 2 || len(top.Sockets[0].Cores) < 2 || len(top.Sockets[1].Cores) < 2 {
 		t.Skipf("needs two sockets with two cores each; this machine is %s", top.Shape())
