@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -453,5 +454,42 @@ func TestPseudoVariables(t *testing.T) {
 				break
 			}
 		}
+	}
+}
+
+// TestScriptTimeout ends a procedure with all that it has started.
+func TestScriptTimeout(t *testing.T) {
+	const hang = "sleep 1000 & (sleep 1000; :) & setsid sleep 1000 & sleep 1000; sleep 1000"
+	for name, c := range map[string]struct {
+		script string
+		code   job.Failed
+		step   string
+	}{
+		"a prolog that hangs":                   {hang, 8, "prolog"},
+		"a prolog that ignores SIGTERM":         {"trap '' TERM; " + hang, 8, "prolog"},
+		"a prolog whose children ignore it":     {"sh -c \"trap '' TERM; " + hang + "\"; " + hang, 8, "prolog"},
+		"a prolog that answers it with success": {"trap 'exit 0' TERM; sleep 1000 & wait", 8, "prolog"},
+		"a pe_start that hangs":                 {hang, 10, "pe_start"},
+		"a pe_stop that hangs":                  {hang, 13, "pe_stop"},
+		"an epilog that hangs":                  {hang, 15, "epilog"},
+		"a prolog that is stopped":              {"kill -STOP $$", 8, "prolog"},
+		"a prolog that forks without end":       {"i=0; trap '' TERM; while :; do sleep 0.05 & i=$((i+1)); [ $i -gt 50 ] && wait && i=0; done", 8, "prolog"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newJob(t, best(), "echo job >>$LOG")
+			j.d.ScriptTimeout = 200 * time.Millisecond
+			path := j.script("procedure", c.script)
+			j.d.PE = &job.ParallelEnvironment{Name: "pe", StdoutPath: j.work, StderrPath: j.work}
+			*map[string]*string{"prolog": &j.d.Prolog, "pe_start": &j.d.PE.Start, "pe_stop": &j.d.PE.Stop, "epilog": &j.d.Epilog}[c.step] = path
+			j.run()
+			j.expect(c.code)
+			j.expectError("script_timeout")
+			ran := j.logged()[0] == "job"
+			if want := c.step == "pe_stop" || c.step == "epilog"; ran != want {
+				t.Errorf("the job ran: %v", ran)
+			}
+			j.nothingLeft()
+		})
 	}
 }
