@@ -1,6 +1,7 @@
 package value
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -43,6 +44,22 @@ func (a *Amount) Add(slots int, each float64) error {
 
 // Sub takes away what Add added.
 func (a *Amount) Sub(slots int, each float64) error { return a.Add(slots, -each) }
+
+// Plus is the sum of two amounts. It is an error if the sum is not exact or not finite.
+func (a Amount) Plus(b Amount) (Amount, error) {
+	sum, err := a.plus(b.high, b.low)
+	if err != nil {
+		return a, fmt.Errorf("cannot add %v to %v: %w", b.high, a.high, err)
+	}
+	return sum, nil
+}
+
+// Compare is negative if a is less than b, positive if it is more, and 0 if they are
+// equal.
+func (a Amount) Compare(b Amount) int {
+	// The high part is the sum rounded, which keeps the order.
+	return cmp.Or(cmp.Compare(a.high, b.high), cmp.Compare(a.low, b.low))
+}
 
 // Float is the number to compare with.
 func (a Amount) Float() float64 { return a.high }

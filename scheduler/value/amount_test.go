@@ -128,6 +128,26 @@ func TestAmountIsExact(t *testing.T) {
 	})
 }
 
+func TestAmountsAreAddedAndCompared(t *testing.T) {
+	of := func(slots int, each float64) (a Amount) {
+		if err := a.Add(slots, each); err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	third := of(1, 1e9/3)
+	sum, err := third.Plus(of(1, 1e-9))
+	if err != nil || sum.Compare(third) <= 0 || third.Compare(sum) >= 0 || sum.Compare(sum) != 0 || sum.Float() != third.Float() {
+		t.Errorf("%v and a little: %v, %v", third, sum, err)
+	}
+	if back, err := sum.Plus(of(-1, 1e-9)); back != third || err != nil {
+		t.Errorf("%v without a little: %v, %v", sum, back, err)
+	}
+	if sum, err := of(1, Infinity/2).Plus(of(1, Infinity/2)); err == nil {
+		t.Errorf("infinite, and no error: %v", sum)
+	}
+}
+
 func BenchmarkAmount(b *testing.B) {
 	var a Amount
 	b.ReportAllocs()
