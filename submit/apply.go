@@ -17,8 +17,11 @@ type builder struct {
 	// -v outranks -V whatever their order, so they are kept apart.
 	wholeEnv bool
 	env      []Variable
-	// -verify, and -w p or v: either asks for a dry run.
-	verify, validateOnly bool
+	verify   bool // -verify
+
+	// For qalter and qrsub, which the request has no fields for.
+	alteration  *Alteration
+	reservation *Reservation
 }
 
 // The functions of the table. A problem that they return is put into an Error
@@ -60,11 +63,6 @@ func setRerun(b *builder, s setting) (err error) {
 
 func setPTY(b *builder, s setting) (err error) {
 	b.req.PTY, err = tristate(s.value())
-	return err
-}
-
-func checkYesNo(_ *builder, s setting) error {
-	_, err := yesNo(s.value())
 	return err
 }
 
@@ -115,7 +113,7 @@ func setCheckpoint(b *builder, s setting) error {
 func setPriority(b *builder, s setting) error {
 	n, err := strconv.Atoi(strings.TrimSpace(s.value()))
 	if err != nil || n < -1023 || n > 1024 {
-		return errors.New("the priority is no integer from -1023 to 1024")
+		return errors.New("invalid priority " + strconv.Quote(s.value()) + ".  Must be an integer from -1023 to 1024")
 	}
 	b.req.Priority = n
 	return nil
@@ -315,65 +313,16 @@ func setMail(b *builder, s setting) error {
 }
 
 func setResources(b *builder, s setting) error {
-	list, err := ParseResources(s.value(), s.soft)
+	list, err := parseResources(s.value(), s.soft, b.in.Master)
 	for _, r := range list {
 		b.req.Resources = setResource(b.req.Resources, r)
 	}
 	return err
 }
 
-// setValidation reads -w. With p and v the original does not submit the job.
-func setValidation(b *builder, s setting) error {
-	switch s.value() {
-	case "p", "v":
-		b.validateOnly = true
-	case "e", "w", "n":
-		b.validateOnly = false
-	default:
-		return errors.New("expected e, w, n, p or v")
-	}
-	return nil
-}
-
-func checkCount(_ *builder, s setting) error {
-	_, err := digits(s.value(), maxTask)
-	return err
-}
-
 func checkList(_ *builder, s setting) error {
 	if len(splitList(s.value(), ",")) == 0 {
 		return errors.New("the list is empty")
-	}
-	return nil
-}
-
-// checkDateTime checks a date_time of sge_types(5): [[CC]YY]MMDDhhmm[.SS].
-// Which time it is depends on now, and is not asked here.
-func checkDateTime(_ *builder, s setting) error {
-	text, seconds, hasSeconds := strings.Cut(s.value(), ".")
-	n := len(text)
-	if n != 8 && n != 10 && n != 12 {
-		return errors.New("expected [[CC]YY]MMDDhhmm[.SS]")
-	}
-	if hasSeconds && len(seconds) != 2 {
-		return errors.New("expected two digits of seconds after the dot")
-	}
-	fields := []struct {
-		name      string
-		text      string
-		low, high int
-	}{
-		{"month", text[n-8 : n-6], 1, 12},
-		{"day", text[n-6 : n-4], 1, 31},
-		{"hour", text[n-4 : n-2], 0, 23},
-		{"minute", text[n-2:], 0, 59},
-		{"year", "0" + text[:n-8], 0, 9999},
-		{"second", "0" + seconds, 0, 60},
-	}
-	for _, f := range fields {
-		if v, err := digits(f.text, 9999); err != nil || v < f.low || v > f.high {
-			return errors.New("the " + f.name + " is not between " + strconv.Itoa(f.low) + " and " + strconv.Itoa(f.high))
-		}
 	}
 	return nil
 }

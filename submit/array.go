@@ -30,13 +30,13 @@ func ParseArray(s string) (Array, error) {
 	first, last, isRange := strings.Cut(tasks, "-")
 	a := Array{Step: 1}
 	var err error
-	if a.First, err = positive(first, maxTask); err != nil {
-		return Array{}, errors.New("first task of " + strconv.Quote(s) + ": " + err.Error())
+	if a.First, err = taskID(first, s); err != nil {
+		return Array{}, err
 	}
 	a.Last = a.First
 	if isRange {
-		if a.Last, err = positive(last, maxTask); err != nil {
-			return Array{}, errors.New("last task of " + strconv.Quote(s) + ": " + err.Error())
+		if a.Last, err = taskID(last, s); err != nil {
+			return Array{}, err
 		}
 	}
 	if a.Last < a.First {
@@ -46,11 +46,29 @@ func ParseArray(s string) (Array, error) {
 		if !isRange {
 			return Array{}, errors.New(strconv.Quote(s) + " has a step but no range, expected n[-m[:s]]")
 		}
+		if strings.HasPrefix(step, "-") || step != "" && strings.Trim(step, "0") == "" {
+			return Array{}, errors.New("Negative or zero step in range is not allowed")
+		}
 		if a.Step, err = positive(step, maxTask); err != nil {
 			return Array{}, errors.New("step of " + strconv.Quote(s) + ": " + err.Error())
 		}
 	}
 	return a, nil
+}
+
+// taskID reads a number of a task range. The first two texts are the original's.
+func taskID(number, whole string) (int, error) {
+	if strings.TrimLeft(number, "0123456789") == number && number != "" {
+		return 0, errors.New("The initial portion of string " + strconv.Quote(number) + " contains no decimal number")
+	}
+	if number != "" && strings.Trim(number, "0") == "" {
+		return 0, errors.New("job rejected: 0 is an invalid task id")
+	}
+	n, err := positive(number, maxTask)
+	if err != nil {
+		return 0, errors.New("task range " + strconv.Quote(whole) + ": " + err.Error())
+	}
+	return n, nil
 }
 
 // String is the range in the notation that ParseArray reads, with all parts.

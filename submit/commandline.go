@@ -8,7 +8,8 @@ import (
 
 // parser turns the sources into settings.
 type parser struct {
-	in *Input
+	in      *Input
+	command Commands // one of them
 }
 
 // commandLine is the command line, taken apart.
@@ -79,8 +80,8 @@ func (at place) problem(option, value, problem string, cause error) error {
 // it takes. soft is the state of -hard and -soft before and after it.
 func (p *parser) option(words []string, soft *bool, at place) ([]setting, int, error) {
 	name := words[0]
-	o := lookup(name)
-	if o == nil {
+	o := lookup(p.command, name)
+	if o == nil || p.in.Master && !at.requestFile && o.Commands&p.command == 0 {
 		problem := "unknown option"
 		if s := suggest(name); s != "" {
 			problem += "; did you mean " + strconv.Quote(s) + "?"
@@ -112,7 +113,7 @@ func (p *parser) option(words []string, soft *bool, at place) ([]setting, int, e
 		settings, err := p.optionFile(s.value(), at)
 		return settings, n, err
 	}
-	if at.requestFile && o.Commands&Qsub == 0 {
+	if at.requestFile && o.Commands&p.command == 0 {
 		return nil, n, nil
 	}
 	return []setting{s}, n, nil

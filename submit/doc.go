@@ -2,9 +2,11 @@
 // command line, in the #$ lines of a job script, in request files - into a
 // Request: typed values, checked before anything happens.
 //
-// One table (Options) has a row per option of sge_submit(1). It drives the
-// reading of all sources, the help text, the suggestion after a misspelt name,
-// and says what becomes of an option in a run on one host.
+// One table (Options) has a row per option of sge_submit(1) and qrsub(1). It
+// drives the reading of all sources, the help text, the suggestion after a
+// misspelt name, and says what becomes of an option in a run on one host. Parse
+// reads what qsub takes, ParseAlteration what qalter takes, ParseReservation what
+// qrsub takes.
 //
 // The package is pure: files, environment, host name and working directory are
 // passed in, and nothing is started or looked up. It does not know queues,

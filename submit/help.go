@@ -11,15 +11,17 @@ const helpColumn = 34
 // them, one line each.
 func Usage() string {
 	var b strings.Builder
+	seen := map[string]bool{} // the first row of a name is the one for qsub
 	for _, t := range []Treatment{Executed, Noted, Refused, ForCaller} {
 		if b.Len() > 0 {
 			b.WriteByte('\n')
 		}
 		b.WriteString(t.String() + ":\n")
 		for _, o := range table {
-			if o.Treatment != t {
+			if o.Treatment != t || o.Commands&everywhere == 0 || seen[o.Name] {
 				continue
 			}
+			seen[o.Name] = true
 			text := "  " + strings.TrimSpace(o.Name+" "+o.Args)
 			if len(text)+2 > helpColumn {
 				b.WriteString(text + "\n")

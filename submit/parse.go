@@ -23,6 +23,12 @@ type Input struct {
 	Env       []string // NAME=value, for -V and -v NAME
 	Cwd       string   // absolute, for -cwd
 
+	// Master says that the request goes to a master with hosts and resources of
+	// its own: nothing is refused or noted for its lack of effect on one host,
+	// and values of -l, which its complexes say how to read, are kept as they
+	// are. ParseAlteration and ParseReservation always do so.
+	Master bool
+
 	// OwnOption, where it is set, is offered each word of the command line that
 	// begins with two dashes and more, with all that follow it. It returns the
 	// number of words it takes, 0 when it doesn't know the option.
@@ -52,7 +58,7 @@ const maxNesting = 10
 // returns what they ask for. The error is an *Error, or what OwnOption
 // returned. Nothing but the callbacks of in is called.
 func Parse(in Input) (*Request, error) {
-	p := parser{in: &in}
+	p := parser{in: &in, command: Qsub}
 	line, err := p.commandLine()
 	if err != nil {
 		return nil, err
@@ -170,6 +176,9 @@ func (b *builder) apply(s setting) error {
 			return s.problem(err)
 		}
 	}
+	if b.in.Master {
+		return nil
+	}
 	switch s.option.Treatment {
 	case Refused:
 		if !harmless {
@@ -213,6 +222,6 @@ func (b *builder) finish(line commandLine) (*Request, error) {
 		}
 	}
 	req.Env = b.environment()
-	req.DryRun = b.verify || b.validateOnly
+	req.DryRun = b.verify || req.Validation == ValidatePoke || req.Validation == ValidateVerify
 	return req, nil
 }

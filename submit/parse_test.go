@@ -280,6 +280,7 @@ func TestEverythingAtOnce(t *testing.T) {
 			{"h_cpu", "5", true},
 			{"arch", "a", true},
 		},
+		Queues: []QueueRequest{{"all.q", true}}, PrecedingJobs: []string{"1", "x"}, TaskLimit: 3,
 		Noted: []Note{
 			{"-A", "acct", false},
 			{"-P", "proj", false},

@@ -62,6 +62,22 @@ type Request struct {
 
 	Resources []ResourceRequest // -l, in order, each resource once per kind
 
+	Queues       []QueueRequest // -q, in order
+	MasterQueues []string       // -masterq, references as in Queues
+	Immediate    bool           // -now y
+	Reserve      bool           // -R y
+	Validation   Validation     // -w
+	Sync         bool           // -sync y
+
+	Hold           bool     // -h: the job begins with a user hold
+	Start          DateTime // -a: not to be started before
+	Deadline       DateTime // -dl
+	PrecedingJobs  []string // -hold_jid: numbers, names and patterns of jobs
+	PrecedingTasks []string // -hold_jid_ad, likewise, task by task
+	TaskLimit      int      // -tc: tasks at the same time; 0 for no limit
+	JobShare       int      // -js
+	Reservation    int      // -ar, the number of an advance reservation; 0 for none
+
 	// Noted are the options that concern waiting, placing and accounting. They
 	// change nothing on one host; see Notice.
 	Noted []Note

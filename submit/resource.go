@@ -29,6 +29,11 @@ type LimitRequest struct {
 // blanks (sge_submit(1)). The values of limits are checked; what other
 // resources there are, and what their values mean, the package does not know.
 func ParseResources(s string, soft bool) ([]ResourceRequest, error) {
+	return parseResources(s, soft, false)
+}
+
+// parseResources is ParseResources, and leaves what values mean to a master.
+func parseResources(s string, soft, master bool) ([]ResourceRequest, error) {
 	var list []ResourceRequest
 	for _, item := range splitList(s, ", \t") {
 		name, value, given := strings.Cut(item, "=")
@@ -42,12 +47,12 @@ func ParseResources(s string, soft bool) ([]ResourceRequest, error) {
 		case !given:
 			value = "TRUE"
 		case value == "":
-			return nil, errors.New("the resource " + name + " has no value")
+			return nil, errors.New("denied: missing value for resource " + strconv.Quote(name))
 		}
 		if hasControl(value) {
 			return nil, errors.New(name + ": the value " + strconv.Quote(value) + " has a control character")
 		}
-		if r, _, ok := limitNamed(name); ok {
+		if r, _, ok := limitNamed(name); ok && !master {
 			if !given {
 				return nil, errors.New("the limit " + name + " has no value")
 			}

@@ -68,7 +68,7 @@ func TestEmbeddedOptions(t *testing.T) {
 		"-help":                {"#$ -help", `s:3: "-help": it is only allowed on the command line`},
 		"a missing value":      {"#$ -l", `s:3: "-l": a value is missing, expected -l resource=value,...`},
 		"a file that is gone":  {"#$ -@ gone", `s:3: "-@ gone": cannot read the file: open gone: file does not exist`},
-		"an error in a file":   {"#$ -@ bad", `bad:2: "-t 0": first task of "0": 0 is not possible, numbers begin at 1`},
+		"an error in a file":   {"#$ -@ bad", `bad:2: "-t 0": job rejected: 0 is an invalid task id`},
 		"a lonely quoted word": {`#$ "" -N x`, `s:3: expected an option; a command and its arguments belong on the command line`},
 	} {
 		_, err := Parse(Input{Args: []string{"s"}, ReadFile: files(map[string]string{"s": "#!/bin/sh\n\n" + c.line, "bad": "\n-t 0"})})
@@ -221,7 +221,7 @@ func checkOutcome(t *testing.T, r *Request, err error) {
 		t.Fatalf("%d limits of %v", got, r.Resources)
 	}
 	for _, n := range r.Noted {
-		if o := lookup(n.Option); o == nil || o.Treatment != Noted {
+		if o := lookup(Qsub, n.Option); o == nil || o.Treatment != Noted {
 			t.Fatalf("noted %+v", n)
 		}
 	}

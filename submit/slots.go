@@ -41,7 +41,17 @@ func ParseSlots(s string) ([]SlotRange, error) {
 
 func parseSlotRange(s string) (SlotRange, error) {
 	r := SlotRange{Min: 1, Max: MaxSlots}
+	if digits := strings.TrimLeft(s, "0123456789-"); digits == s {
+		return r, errors.New("The initial portion of string " + strconv.Quote(s) + " contains no decimal number")
+	} else if digits != "" {
+		return r, errors.New("Range specifier " + strconv.Quote(s) + " has unknown trailer " + strconv.Quote(digits))
+	}
 	low, high, isRange := strings.Cut(s, "-")
+	for _, bound := range []string{low, high} {
+		if bound != "" && strings.Trim(bound, "0") == "" {
+			return r, errors.New(`"job" rejected: pe range must be greater than zero`)
+		}
+	}
 	if isRange && low == "" && high == "" {
 		return r, errors.New("the range of slots " + strconv.Quote(s) + " has no number")
 	}

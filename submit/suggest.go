@@ -7,17 +7,20 @@ func suggest(name string) string {
 	if len(name) > 64 {
 		return ""
 	}
-	if o := lookup("-" + strings.TrimLeft(name, "-")); o != nil {
+	if o := lookup(Qsub, "-"+strings.TrimLeft(name, "-")); o != nil {
 		return o.Name
 	}
 	// -N=name, for the friends of other programs.
-	if before, _, ok := strings.Cut(name, "="); ok && lookup(before) != nil {
+	if before, _, ok := strings.Cut(name, "="); ok && lookup(Qsub, before) != nil {
 		return before
 	}
 	best, distance := "", len(name)/3+1
 	prefix := ""
 	for i := range table {
 		known := table[i].Name
+		if table[i].Commands&everywhere == 0 {
+			continue
+		}
 		if strings.EqualFold(known, name) {
 			return known
 		}
@@ -32,7 +35,7 @@ func suggest(name string) string {
 		return best
 	}
 	for i := range table {
-		if len(name) > 2 && strings.HasPrefix(table[i].Name, name) {
+		if len(name) > 2 && strings.HasPrefix(table[i].Name, name) && table[i].Commands&everywhere != 0 {
 			return table[i].Name
 		}
 	}

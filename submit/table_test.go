@@ -8,12 +8,12 @@ import (
 )
 
 func TestTableIsConsistent(t *testing.T) {
-	seen := map[string]bool{}
+	seen := map[string]Commands{}
 	for _, o := range Options() {
-		if seen[o.Name] {
-			t.Errorf("%s stands twice", o.Name)
+		if seen[o.Name]&o.Commands != 0 {
+			t.Errorf("%s stands twice for a command", o.Name)
 		}
-		seen[o.Name] = true
+		seen[o.Name] |= o.Commands
 		if !strings.HasPrefix(o.Name, "-") || len(o.Name) < 2 || o.Commands == 0 || o.Help == "" || strings.Contains(o.Help, "\n") {
 			t.Errorf("%+v is incomplete", o)
 		}
@@ -23,14 +23,19 @@ func TestTableIsConsistent(t *testing.T) {
 		if o.Treatment == Executed && o.apply == nil && o.Name != "-@" && o.Name != "-clear" {
 			t.Errorf("%s is said to be carried out, but nothing does", o.Name)
 		}
-		if o.Commands&Qsub == 0 && o.Treatment == Executed {
+		if o.Commands&Qsub == 0 && o.Treatment == Executed && o.Commands != Qrsub {
 			t.Errorf("%s is not for qsub, but carried out", o.Name)
 		}
 		if o.harmless != nil && o.Values == 0 {
 			t.Errorf("%s has no value that could be harmless", o.Name)
 		}
-		if got, ok := Lookup(o.Name); !ok || got.Help != o.Help {
-			t.Errorf("%s isn't found", o.Name)
+		for c := Qsub; c <= Qrsub; c <<= 1 {
+			if got := lookup(c, o.Name); o.Commands&c != 0 && (got == nil || got.Help != o.Help) {
+				t.Errorf("%s isn't found for command %b", o.Name, c)
+			}
+		}
+		if _, ok := Lookup(o.Name); ok != (o.Commands != Qrsub || o.Name == "-e") {
+			t.Errorf("%s: found %v", o.Name, ok)
 		}
 	}
 	if _, ok := Lookup("-x"); ok {
@@ -45,28 +50,32 @@ func TestTableIsConsistent(t *testing.T) {
 
 // The manual page is the authority, where it is installed.
 func TestTableHasTheOptionsOfTheManual(t *testing.T) {
-	cmd := exec.Command("man", "-P", "cat", "sge_submit")
-	cmd.Env = append(cmd.Environ(), "MANWIDTH=110")
-	page, err := cmd.Output()
-	if err != nil {
-		t.Skip("no manual page sge_submit here: ", err)
-	}
-	text := regexp.MustCompile(`.\x08`).ReplaceAllString(string(page), "")
-	_, text, _ = strings.Cut(text, "\nOPTIONS\n")
-	text, _, _ = strings.Cut(text, "\nENVIRONMENT VARIABLES\n")
-	manual := map[string]bool{}
-	for _, m := range regexp.MustCompile(`(?m)^ {7}(-[@a-zA-Z_]+)\b?`).FindAllStringSubmatch(text, -1) {
-		manual[m[1]] = true
-		if _, ok := Lookup(m[1]); !ok {
-			t.Errorf("%s is missing", m[1])
+	for page, c := range map[string]struct{ commands, example, atLeast Commands }{
+		"sge_submit": {everywhere, Qsub, 50}, "qrsub": {Qrsub, Qrsub, 15},
+	} {
+		cmd := exec.Command("man", "-P", "cat", page)
+		cmd.Env = append(cmd.Environ(), "MANWIDTH=110")
+		output, err := cmd.Output()
+		if err != nil {
+			t.Skipf("no manual page %s here: %v", page, err)
 		}
-	}
-	if len(manual) < 50 {
-		t.Fatalf("found only %d options in the page", len(manual))
-	}
-	for _, o := range Options() {
-		if !manual[o.Name] {
-			t.Errorf("%s is not in the manual", o.Name)
+		text := regexp.MustCompile(`.\x08`).ReplaceAllString(string(output), "")
+		_, text, _ = strings.Cut(text, "\nOPTIONS\n")
+		text, _, _ = strings.Cut(text, "\nENVIRONMENT VARIABLES\n")
+		manual := map[string]bool{}
+		for _, m := range regexp.MustCompile(`(?m)^ {7}(-[@a-zA-Z_]+)\b?`).FindAllStringSubmatch(text, -1) {
+			manual[m[1]] = true
+			if lookup(c.example, m[1]) == nil {
+				t.Errorf("%s: %s is missing", page, m[1])
+			}
+		}
+		if len(manual) < int(c.atLeast) {
+			t.Fatalf("found only %d options in the page %s", len(manual), page)
+		}
+		for _, o := range Options() {
+			if o.Commands&c.commands != 0 && !manual[o.Name] {
+				t.Errorf("%s is not in the manual page %s", o.Name, page)
+			}
 		}
 	}
 }
@@ -96,9 +105,10 @@ func TestEditDistance(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	text := Usage()
-	for _, o := range Options() {
-		if !strings.Contains(text, "  "+o.Name+" ") || !strings.Contains(text, o.Help) {
-			t.Errorf("%s is missing", o.Name)
+	for _, row := range Options() {
+		o, ok := Lookup(row.Name)
+		if n := strings.Count(text, "\n  "+row.Name+" "); ok && (n != 1 || !strings.Contains(text, o.Help)) || !ok && n != 0 {
+			t.Errorf("%s stands there %d times", row.Name, n)
 		}
 	}
 	for i, line := range strings.Split(text, "\n") {

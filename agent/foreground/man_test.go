@@ -43,7 +43,11 @@ func TestManualNamesEveryOption(t *testing.T) {
 			t.Errorf("%s is not explained", o.name)
 		}
 	}
-	for _, o := range submit.Options() {
+	for _, row := range submit.Options() {
+		o, ok := submit.Lookup(row.Name)
+		if !ok { // of another command than those of sge_submit(1)
+			continue
+		}
 		known[o.Name] = true
 		switch {
 		case o.Name == "-help":

@@ -192,7 +192,7 @@ func TestBadInputIsRefusedBeforeAnythingIsMade(t *testing.T) {
 			asUser, script("#$ -t 0-3"),
 			[]string{"job"},
 			2,
-			[]string{`job:3: "-t 0-3": first task of "0-3": 0 is not possible, numbers begin at 1`},
+			[]string{`job:3: "-t 0-3": job rejected: 0 is an invalid task id`},
 		},
 		"too many tasks": {
 			asUser, job,
@@ -216,7 +216,7 @@ func TestBadInputIsRefusedBeforeAnythingIsMade(t *testing.T) {
 			asUser, job,
 			[]string{"-pe", "smp", "0", "job"},
 			2,
-			[]string{`command line: "-pe smp 0": range of slots "0": 0 is not possible, numbers begin at 1`},
+			[]string{`command line: "-pe smp 0": "job" rejected: pe range must be greater than zero`},
 		},
 		"too many slots": {
 			asUser, job,

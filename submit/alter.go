@@ -1,0 +1,149 @@
+package submit
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/execd-project/execd/job"
+)
+
+// Alteration is what a qalter command asks for (sge_submit(1)): each option that it
+// has replaces what the jobs had.
+type Alteration struct {
+	Jobs  []JobRange // whose jobs they are is for the master to say
+	Users []string   // -u: all jobs of these users, "*" for everybody's
+
+	Options  []string // the options that were given but -u, with their dash, each once
+	Request  Request  // their values; fields of options that were not given mean nothing
+	Holds    HoldChange
+	Override int  // -ot
+	Help     bool // -help: nothing else is filled in
+}
+
+// Has reports whether an option was given, named with its dash.
+func (a *Alteration) Has(option string) bool { return slices.Contains(a.Options, option) }
+
+// JobRange is a wc_job_range of sge_types(5).
+type JobRange struct {
+	Job   string  // number, name or pattern
+	Tasks []Array // of the array job; nil for all
+}
+
+// String is the range as commands take it.
+func (r JobRange) String() string {
+	var tasks []string
+	for _, a := range r.Tasks {
+		tasks = append(tasks, a.String())
+	}
+	if tasks == nil {
+		return r.Job
+	}
+	return r.Job + " -t " + strings.Join(tasks, ",")
+}
+
+// ParseJobRanges reads the wc_job_range_list that qalter, qdel, qhold, qrls and qmod
+// end with: jobs separated by commas or as words of their own, each with task ranges
+// after "-t" or, behind its number, after a dot.
+func ParseJobRanges(words []string) ([]JobRange, error) {
+	var list []JobRange
+	for i := 0; i < len(words); i++ {
+		if words[i] == "-t" {
+			if len(list) == 0 || i+1 == len(words) {
+				return nil, errors.New("-t needs a job before it and task ranges behind it")
+			}
+			i++
+			for _, item := range splitList(words[i], ", \t") {
+				a, err := ParseArray(item)
+				if err != nil {
+					return nil, err
+				}
+				list[len(list)-1].Tasks = append(list[len(list)-1].Tasks, a)
+			}
+			continue
+		}
+		for _, item := range splitList(words[i], ",") {
+			r := JobRange{Job: item}
+			number, tasks, dotted := strings.Cut(item, ".")
+			if _, err := digits(number, maxTask); dotted && err == nil {
+				a, err := ParseArray(tasks)
+				if err != nil {
+					return nil, err
+				}
+				r = JobRange{Job: number, Tasks: []Array{a}}
+			}
+			list = append(list, r)
+		}
+	}
+	return list, nil
+}
+
+// ParseAlteration reads the command line of qalter: options, the jobs, and, behind
+// "--", new arguments for them. Of in it takes Args, Env, Cwd and OwnOption. The
+// error is an *Error, or what OwnOption returned.
+func ParseAlteration(in Input) (*Alteration, error) {
+	in.Master = true
+	p := parser{in: &in, command: Qalter}
+	words, rest := in.Args, []string(nil)
+	if i := slices.Index(words, "--"); i >= 0 {
+		words, rest = words[:i], words[i+1:]
+	}
+	in.Args = words
+	line, err := p.commandLine()
+	if err != nil {
+		return nil, err
+	}
+	a := &Alteration{}
+	b := builder{in: &in, alteration: a}
+	b.req = Request{Args: rest, Rerun: job.Default, PTY: job.Default}
+	for _, s := range line.settings {
+		if s.option.Name == "-help" {
+			return &Alteration{Help: true}, nil
+		}
+		if err := b.apply(s); err != nil {
+			return nil, err
+		}
+		if s.option.Name != "-u" && !slices.Contains(a.Options, s.option.Name) {
+			a.Options = append(a.Options, s.option.Name)
+		}
+	}
+	if line.hasCommand {
+		words = append([]string{line.command}, line.args...)
+		if a.Jobs, err = ParseJobRanges(words); err != nil {
+			return nil, &Error{Where: CommandLine, Value: strings.Join(words, " "), Problem: err.Error()}
+		}
+	}
+	switch {
+	case len(a.Jobs) == 0 && len(a.Users) == 0:
+		return nil, &Error{Where: CommandLine, Problem: "no job is named"}
+	case len(a.Jobs) > 0 && len(a.Users) > 0:
+		return nil, &Error{Where: CommandLine, Option: "-u", Problem: "jobs are named beside users, expected either (sge_submit(1))"}
+	case len(a.Options) == 0 && rest == nil:
+		return nil, &Error{Where: CommandLine, Problem: "no option says what is to be changed"}
+	}
+	b.req.Env = b.environment()
+	b.req.DryRun = b.verify
+	a.Request = b.req
+	return a, nil
+}
+
+// setUsers reads -u of qalter, whose jobs are changed, and of qrsub, who may use the
+// reservation: names of users, and @lists for the latter.
+func setUsers(b *builder, s setting) error {
+	users := splitList(s.value(), ",")
+	for _, u := range users {
+		if hasControl(u) || strings.ContainsAny(u, " :/") {
+			return errors.New(strconv.Quote(u) + " is no name of a user")
+		}
+	}
+	switch {
+	case len(users) == 0:
+		return errors.New("no user is named")
+	case b.alteration != nil:
+		b.alteration.Users = append(b.alteration.Users, users...)
+	case b.reservation != nil:
+		b.reservation.Users = append(b.reservation.Users, users...)
+	}
+	return nil
+}

@@ -1,0 +1,89 @@
+package submit
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// DateTime is a date_time of sge_types(5), [[CC]YY]MMDDhhmm[.SS]. Which time it is
+// depends on the current date where it has no year, and on the time zone always.
+// The zero DateTime is none.
+type DateTime struct {
+	Year                             int // 0 for that of the current date
+	Month, Day, Hour, Minute, Second int // from 1, from 1, from 0
+}
+
+// ParseDateTime reads a date_time. A year of two digits below 70 is one of 20YY,
+// from 70 on of 19YY (sge_types(5)).
+func ParseDateTime(s string) (DateTime, error) {
+	text, seconds, hasSeconds := strings.Cut(s, ".")
+	n := len(text)
+	if n != 8 && n != 10 && n != 12 {
+		return DateTime{}, errors.New("expected [[CC]YY]MMDDhhmm[.SS]")
+	}
+	if hasSeconds && len(seconds) != 2 {
+		return DateTime{}, errors.New("expected two digits of seconds after the dot")
+	}
+	var d DateTime
+	fields := []struct {
+		name      string
+		text      string
+		low, high int
+		to        *int
+	}{
+		{"month", text[n-8 : n-6], 1, 12, &d.Month},
+		{"day", text[n-6 : n-4], 1, 31, &d.Day},
+		{"hour", text[n-4 : n-2], 0, 23, &d.Hour},
+		{"minute", text[n-2:], 0, 59, &d.Minute},
+		{"year", "0" + text[:n-8], 0, 9999, &d.Year},
+		{"second", "0" + seconds, 0, 60, &d.Second},
+	}
+	for _, f := range fields {
+		v, err := digits(f.text, 9999)
+		if err != nil || v < f.low || v > f.high {
+			return DateTime{}, errors.New("the " + f.name + " is not between " + strconv.Itoa(f.low) + " and " + strconv.Itoa(f.high))
+		}
+		*f.to = v
+	}
+	if n == 10 {
+		if d.Year += 1900; d.Year < 1970 {
+			d.Year += 100
+		}
+	}
+	return d, nil
+}
+
+// IsZero reports whether there is no date_time.
+func (d DateTime) IsZero() bool { return d == DateTime{} }
+
+// Time is the time that is meant at the time now, in the time zone of now. A day
+// that its month does not have is as many days later, as with mktime(3).
+func (d DateTime) Time(now time.Time) time.Time {
+	year := d.Year
+	if year == 0 {
+		year = now.Year()
+	}
+	return time.Date(year, time.Month(d.Month), d.Day, d.Hour, d.Minute, d.Second, 0, now.Location())
+}
+
+// String is the date_time in the notation that ParseDateTime reads.
+func (d DateTime) String() string {
+	var b strings.Builder
+	pad := func(n, width int) {
+		s := strconv.Itoa(n)
+		b.WriteString(strings.Repeat("0", max(width-len(s), 0)) + s)
+	}
+	if d.Year != 0 {
+		pad(d.Year, 4)
+	}
+	for _, n := range []int{d.Month, d.Day, d.Hour, d.Minute} {
+		pad(n, 2)
+	}
+	if d.Second != 0 {
+		b.WriteByte('.')
+		pad(d.Second, 2)
+	}
+	return b.String()
+}

@@ -1,0 +1,186 @@
+package submit
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+)
+
+// What waiting, placing and accounting of a job depend on. None of it has an
+// effect in a run on one host.
+
+// QueueRequest is one reference of -q.
+type QueueRequest struct {
+	Reference string // wc_queue of sge_types(5): wc_cqueue, wc_cqueue@wc_host, wc_cqueue@@wc_hostgroup
+	Soft      bool   // after -soft: nice to have
+}
+
+// Validation is a level of -w (sge_submit(1)).
+type Validation byte
+
+// The levels of validation. With the last two the job is not submitted.
+const (
+	ValidateNone   Validation = 0
+	ValidateError  Validation = 'e' // refuse what could never run
+	ValidateWarn   Validation = 'w' // say so
+	ValidateVerify Validation = 'v' // report on an empty cluster
+	ValidatePoke   Validation = 'p' // report on the cluster as it is
+)
+
+// Holds is a set of the holds that a person can put on a job (sge_submit(1), -h).
+type Holds byte
+
+// The holds, each of which keeps a job from starting.
+const (
+	HoldUser Holds = 1 << iota
+	HoldOperator
+	HoldSystem
+
+	AllHolds = HoldUser | HoldOperator | HoldSystem
+)
+
+// String is the letters of the holds, in the order u o s; "n" for none.
+func (h Holds) String() string {
+	var b strings.Builder
+	for i, letter := range []byte("uos") {
+		if h&(1<<i) != 0 {
+			b.WriteByte(letter)
+		}
+	}
+	if b.Len() == 0 {
+		return "n"
+	}
+	return b.String()
+}
+
+// HoldChange is what -h of qalter, qhold and qrls asks for.
+type HoldChange struct{ Set, Clear Holds }
+
+// ParseHolds reads the value of -h for qalter and qhold: letters of u, o and s put
+// holds on, those of U, O and S take them off, n takes off all (sge_submit(1)).
+// Both at once make no sense, and are refused.
+func ParseHolds(s string) (HoldChange, error) {
+	var c HoldChange
+	for _, letter := range s {
+		i := strings.IndexRune("uosUOS", letter)
+		switch {
+		case letter == 'n':
+			c.Clear |= AllHolds
+		case i < 0:
+			return HoldChange{}, errors.New(strconv.QuoteRune(letter) + " is none of u, o, s, n, U, O and S")
+		case i < 3:
+			c.Set |= 1 << i
+		default:
+			c.Clear |= 1 << (i - 3)
+		}
+	}
+	if s == "" {
+		return HoldChange{}, errors.New("expected letters of u, o, s, n, U, O and S")
+	}
+	if c.Set != 0 && c.Clear != 0 {
+		return HoldChange{}, errors.New(strconv.Quote(s) + " puts holds on and takes some off, expected either")
+	}
+	return c, nil
+}
+
+func setUserHold(b *builder, _ setting) error { b.req.Hold = true; return nil }
+
+func setHolds(b *builder, s setting) (err error) {
+	b.alteration.Holds, err = ParseHolds(s.value())
+	return err
+}
+
+func setImmediate(b *builder, s setting) (err error) {
+	b.req.Immediate, err = yesNo(s.value())
+	return err
+}
+
+func setReserve(b *builder, s setting) (err error) {
+	b.req.Reserve, err = yesNo(s.value())
+	return err
+}
+
+func setSync(b *builder, s setting) (err error) {
+	b.req.Sync, err = yesNo(s.value())
+	return err
+}
+
+func setJobShare(b *builder, s setting) (err error) {
+	b.req.JobShare, err = digits(s.value(), maxTask)
+	return err
+}
+
+func setTaskLimit(b *builder, s setting) (err error) {
+	b.req.TaskLimit, err = digits(s.value(), maxTask)
+	return err
+}
+
+func setReservation(b *builder, s setting) (err error) {
+	b.req.Reservation, err = digits(s.value(), maxTask)
+	return err
+}
+
+func setOverride(b *builder, s setting) error {
+	n, err := digits(s.value(), maxTask)
+	if b.alteration != nil {
+		b.alteration.Override = n
+	}
+	return err
+}
+
+func setStart(b *builder, s setting) (err error) {
+	b.req.Start, err = ParseDateTime(s.value())
+	return err
+}
+
+func setDeadline(b *builder, s setting) (err error) {
+	b.req.Deadline, err = ParseDateTime(s.value())
+	return err
+}
+
+// setQueues reads -q and -masterq. Whether a reference is well-formed and what it
+// matches is for who knows the queues.
+func setQueues(b *builder, s setting) error {
+	if err := checkList(b, s); err != nil {
+		return err
+	}
+	for _, item := range splitList(s.value(), ",") {
+		if s.option.Name == "-masterq" {
+			b.req.MasterQueues = append(b.req.MasterQueues, item)
+		} else {
+			b.req.Queues = append(b.req.Queues, QueueRequest{Reference: item, Soft: s.soft})
+		}
+	}
+	return nil
+}
+
+// setPredecessors reads -hold_jid and -hold_jid_ad. For qalter an empty list takes
+// the dependencies away (sge_submit(1)).
+func setPredecessors(b *builder, s setting) error {
+	if err := checkList(b, s); err != nil && b.alteration == nil {
+		return err
+	}
+	to := &b.req.PrecedingJobs
+	if s.option.Name == "-hold_jid_ad" {
+		to = &b.req.PrecedingTasks
+	}
+	*to = append(*to, splitList(s.value(), ",")...)
+	return nil
+}
+
+// setValidation reads -w. With p and v the original does not submit the job; qrsub
+// has e and v only.
+func setValidation(b *builder, s setting) error {
+	allowed := "ewnpv"
+	if b.reservation != nil {
+		allowed = "ev"
+	}
+	v := s.value()
+	if len(v) != 1 || !strings.Contains(allowed, v) {
+		return errors.New("expected one of " + strings.Join(strings.Split(allowed, ""), ", "))
+	}
+	if b.req.Validation = Validation(v[0]); v == "n" {
+		b.req.Validation = ValidateNone
+	}
+	return nil
+}
