@@ -8,7 +8,7 @@ import (
 
 func TestEveryCaseIsRead(t *testing.T) {
 	dirs, err := filepath.Glob("../../testdata/golden/*")
-	if err != nil || len(dirs) != 10 {
+	if err != nil || len(dirs) != 12 {
 		t.Fatalf("%d cases, %v", len(dirs), err)
 	}
 	for _, dir := range dirs {

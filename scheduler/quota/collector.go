@@ -1,0 +1,106 @@
+package quota
+
+// Collector counts the slots that quotas leave to a parallel job while it is put
+// together, place by place. What was taken can be undone, as where a host turns out
+// to have less than the job needs there. The zero Collector is to be Reset. It can be
+// used for one job after the other, and allocates no more then.
+type Collector struct {
+	demand *Demand
+	usage  *Usage
+	values Values
+	left   map[Counter]int // slots
+	taken  []taken
+}
+
+type taken struct {
+	counter Counter
+	slots   int
+}
+
+// Reset begins with a job. u may be nil for an empty cluster; it must not change until
+// the next Reset.
+func (c *Collector) Reset(d *Demand, u *Usage, v Values) {
+	c.demand, c.usage, c.values = d, u, v
+	if c.left == nil {
+		c.left = map[Counter]int{}
+	}
+	clear(c.left)
+	c.taken = c.taken[:0]
+}
+
+// Left is how many more slots there are at a place, Unlimited where no rule limits
+// them. If there are none, failure says why.
+//
+// What a job takes once, of consumables of the kind JOB, is needed where its master
+// task is to run. It is looked at if master is set.
+func (c *Collector) Left(queue, host int32, master bool) (slots int, failure Failure) {
+	a := c.demand.applicable
+	slots = Unlimited
+	for n := range a.chains {
+		set := int32(n)
+		if c.usage != nil {
+			set = c.usage.order[n]
+		}
+		i := a.find(set, queue, host)
+		if i < 0 {
+			continue
+		}
+		place := Counter(a.sets.place(a.candidates[i].rule, queue, host))
+		for j := range c.demand.wants[i] {
+			w := &c.demand.wants[i][j]
+			if w.kind == perJob && !master {
+				continue
+			}
+			slots = min(slots, c.of(w, w.counter|place, host))
+			if slots == 0 {
+				return 0, c.demand.failure(i, w, place, c.values, queue, host)
+			}
+		}
+	}
+	return slots, Failure{}
+}
+
+// of is how many slots a counter has left.
+func (c *Collector) of(w *want, id Counter, host int32) int {
+	if w.kind != perSlot {
+		return w.room(c.usage.counter(id), c.values, host)
+	}
+	left, known := c.left[id]
+	if !known {
+		left = w.room(c.usage.counter(id), c.values, host)
+		c.left[id] = left
+	}
+	return left
+}
+
+// Take takes slots at a place. They must not be more than Left says.
+func (c *Collector) Take(queue, host int32, slots int) {
+	a := c.demand.applicable
+	for set := range a.chains {
+		i := a.find(int32(set), queue, host)
+		if i < 0 {
+			continue
+		}
+		place := Counter(a.sets.place(a.candidates[i].rule, queue, host))
+		for j := range c.demand.wants[i] {
+			w := &c.demand.wants[i][j]
+			if w.kind != perSlot {
+				continue
+			}
+			id := w.counter | place
+			c.left[id] = c.of(w, id, host) - slots
+			c.taken = append(c.taken, taken{id, slots})
+		}
+	}
+}
+
+// Mark is a moment to which Undo goes back.
+func (c *Collector) Mark() int { return len(c.taken) }
+
+// Undo gives back what was taken since a mark.
+func (c *Collector) Undo(mark int) {
+	for i := len(c.taken) - 1; i >= mark; i-- {
+		c.left[c.taken[i].counter] += c.taken[i].slots
+	}
+	c.taken = c.taken[:min(mark, len(c.taken))]
+}

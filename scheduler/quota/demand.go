@@ -1,0 +1,263 @@
+package quota
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/execd-project/execd/qconf"
+	"github.com/execd-project/execd/scheduler/value"
+)
+
+// Requests gives the hard request of a job for a complex (qsub(1), -l), by the name
+// of the complex. A nil one has no requests.
+type Requests func(attribute string) (r value.Request, ok bool)
+
+// Demand is what a job of a consumer asks of the rules that are for it.
+type Demand struct {
+	applicable *Applicable
+	wants      [][]want // by candidate
+}
+
+// want is what a job asks of a limit.
+type want struct {
+	kind    kind
+	limit   *limit
+	counter Counter // without the place
+	amount  float64 // consumables: of a slot, or of the job
+	request value.Request
+}
+
+type kind uint8
+
+const (
+	perSlot   kind = iota // a consumable
+	perJob                // a consumable that is debited once
+	alone                 // EXCL, requested
+	beside                // EXCL, not requested
+	compare               // what is not consumed
+	refused               // always
+	unforced              // FORCED, and not requested
+	unlimited             // no limit at all
+)
+
+// Demand adds requests to rules. Jobs with equal requests share the result.
+//
+// A job asks for a slot for each of its tasks without saying so, and for the default
+// of a consumable. A limit on what it does not ask for does not concern it.
+func (a *Applicable) Demand(requests Requests) *Demand {
+	d := &Demand{applicable: a, wants: make([][]want, len(a.candidates))}
+	for i := range a.candidates {
+		c := &a.candidates[i]
+		for j := range c.rule.limits {
+			w := want{limit: &c.rule.limits[j], counter: Counter((c.counter + uint64(j)) << placeBits)}
+			if w.ask(requests, a.consumer.PE != ""); w.kind != unlimited {
+				d.wants[i] = append(d.wants[i], w)
+			}
+		}
+	}
+	return d
+}
+
+// slots is the complex that each task asks for.
+const slots = "slots"
+
+func (w *want) ask(requests Requests, parallel bool) {
+	l := w.limit
+	var requested bool
+	if requests != nil {
+		w.request, requested = requests(l.attribute)
+	}
+	switch {
+	case requested && l.consumes():
+		w.amount = w.request.Value().Number()
+	case l.attribute == slots:
+		w.amount = 1
+	default:
+		w.amount = l.byDefault
+	}
+	switch {
+	case !l.consumes() && requested && parallel:
+		// Of a parallel job the original compares a value that it never set.
+		w.kind = refused
+	case !l.consumes() && requested:
+		w.kind = compare
+	case !l.consumes() && l.forced:
+		w.kind = unforced
+	case !l.consumes():
+		w.kind = unlimited
+	case l.relop == value.Exclusive && w.amount == 0:
+		w.kind = beside
+	case l.relop == value.Exclusive:
+		w.kind = alone
+	case w.amount == 0:
+		w.kind = unlimited
+	case l.consumable == qconf.ConsumableJob:
+		w.kind = perJob
+	}
+}
+
+// Applicable are the rules that are asked.
+func (d *Demand) Applicable() *Applicable { return d.applicable }
+
+// Check reports whether a slot of the job fits at a place, beside what is used: of a
+// serial job, whether it may run there. u may be nil for an empty cluster. If it does
+// not fit, failure says why: the first limit of the first set that is in the way.
+//
+// queue and host are indexes of Compilation. Check does not allocate.
+func (d *Demand) Check(u *Usage, v Values, queue, host int32) (failure Failure, ok bool) {
+	a := d.applicable
+	for n := range a.chains {
+		set := int32(n)
+		if u != nil {
+			set = u.order[n]
+		}
+		i := a.find(set, queue, host)
+		if i < 0 || len(d.wants[i]) == 0 {
+			continue
+		}
+		place := Counter(a.sets.place(a.candidates[i].rule, queue, host))
+		wants := d.wants[i]
+		for j := range wants {
+			if w := &wants[j]; !w.fits(u.counter(w.counter|place), v, host) {
+				return d.failure(i, w, place, v, queue, host), false
+			}
+		}
+	}
+	return Failure{}, true
+}
+
+// fits reports whether a slot of the job fits beside what is used.
+func (w *want) fits(used *counter, v Values, host int32) bool {
+	switch w.kind {
+	case perSlot, perJob:
+		return used.amount.Fits(w.limit.number(v, host), 1, w.amount)
+	case alone:
+		return w.amount <= w.limit.number(v, host) && used.exclusive == 0 && used.shared == 0
+	case beside:
+		return used.exclusive == 0 || w.limit.number(v, host) == 0
+	case compare:
+		return w.request.Match(w.limit.relop, w.limit.at(v, host))
+	}
+	return false
+}
+
+// room is for how many slots there is room beside what is used.
+func (w *want) room(used *counter, v Values, host int32) int {
+	if w.kind != perSlot {
+		if w.fits(used, v, host) {
+			return Unlimited
+		}
+		return 0
+	}
+	n := math.Trunc(used.amount.Left(w.limit.number(v, host)) / w.amount)
+	return int(max(0, min(n, Unlimited)))
+}
+
+// Unlimited is the number of slots that there are where no rule limits them.
+const Unlimited = math.MaxInt32
+
+// Failure is why a job does not fit at a place.
+type Failure struct {
+	// Counter is what is exhausted. With a limit that is not consumed nothing is.
+	Counter Counter
+	// Never means that the job would not fit into an empty cluster, either.
+	Never bool
+	// Everywhere, AllQueues and AllHosts say where else the job fails for the same
+	// reason: at all places, in all queues of the host, and on all hosts of the
+	// queue. There may be more such places: see Covers.
+	Everywhere, AllQueues, AllHosts bool
+
+	demand    *Demand
+	candidate int32
+	kind      kind
+	place     Counter
+}
+
+func (d *Demand) failure(candidate int32, w *want, place Counter, v Values, queue, host int32) Failure {
+	f := Failure{Counter: w.counter | place, demand: d, candidate: candidate, kind: w.kind, place: place}
+	f.Never = !w.fits(&nothing, v, host)
+	r := d.applicable.candidates[candidate].rule
+	f.AllQueues = r.queues.isAll() && !r.eachQueue
+	f.AllHosts = r.hosts.isAll() && !r.eachHost
+	f.Everywhere = f.AllQueues && f.AllHosts
+	// A rule before it may be for other places.
+	for i := d.applicable.chains[r.set][0]; i < candidate; i++ {
+		f.Everywhere = false
+		before := d.applicable.candidates[i].rule
+		f.AllQueues = f.AllQueues && !before.hosts.has(host)
+		f.AllHosts = f.AllHosts && !before.queues.has(queue)
+	}
+	return f
+}
+
+// Covers reports whether the job fails at another place for the same reason.
+func (f *Failure) Covers(queue, host int32) bool {
+	if f.demand == nil {
+		return false
+	}
+	a := f.demand.applicable
+	r := a.candidates[f.candidate].rule
+	return a.find(int32(r.set), queue, host) == f.candidate && Counter(a.sets.place(r, queue, host)) == f.place
+}
+
+// Text is the reason as qstat -j shows it.
+func (f *Failure) Text() string {
+	if f.demand == nil {
+		return ""
+	}
+	rule, key, attribute := f.demand.applicable.sets.Describe(f.Counter)
+	if f.kind == unforced {
+		return fmt.Sprintf("does not request 'forced' resource %q", attribute)
+	}
+	return fmt.Sprintf("cannot run because it exceeds limit %q in rule %q", key, rule)
+}
+
+// Claim is what a job takes of a limit on a consumable at a place. It is for those
+// who keep by Counter when how much is used.
+type Claim struct {
+	Counter Counter
+	Limit   float64
+	Each    float64 // for each slot, or, with Once, for the job
+	// Once means that the job takes it once, at the place of its master task.
+	Once bool
+	// Exclusive claims are on a complex with the relation EXCL: nobody else may be
+	// there who claims it with Each not 0, and, if Each is not 0, nobody at all.
+	// With a Limit of 0 it cannot be had, and is in nobody's way.
+	Exclusive bool
+
+	index, want int32
+}
+
+// Claims appends the claims of a job at a place to dst: all that Check looks at and
+// that changes with use. The limits on what is not consumed are for Check.
+func (d *Demand) Claims(dst []Claim, v Values, queue, host int32) []Claim {
+	a := d.applicable
+	for set := range a.chains {
+		i := a.find(int32(set), queue, host)
+		if i < 0 {
+			continue
+		}
+		place := Counter(a.sets.place(a.candidates[i].rule, queue, host))
+		for j := range d.wants[i] {
+			w := &d.wants[i][j]
+			if w.kind > beside {
+				continue
+			}
+			dst = append(dst, Claim{
+				Counter: w.counter | place, Limit: w.limit.number(v, host), Each: w.amount,
+				Once: w.kind == perJob, Exclusive: w.kind == alone || w.kind == beside,
+				index: i, want: int32(j),
+			})
+		}
+	}
+	return dst
+}
+
+// Failure is why the job does not fit at the place for which the claim was made, if
+// it is that the claim cannot be granted.
+func (d *Demand) Failure(c *Claim, v Values, queue, host int32) Failure {
+	if int(c.index) >= len(d.wants) || int(c.want) >= len(d.wants[c.index]) {
+		return Failure{}
+	}
+	return d.failure(c.index, &d.wants[c.index][c.want], c.Counter&placeMask, v, queue, host)
+}

@@ -1,0 +1,209 @@
+package quota
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/execd-project/execd/scheduler/value"
+)
+
+// Usage is what running jobs use under the rules of Sets. Where nothing is used,
+// nothing is kept.
+type Usage struct {
+	sets     *Sets
+	at       map[Counter]int32 // in counters
+	counters []counter
+	free     []int32 // indexes in counters that nobody has
+	order    []int32 // in which the sets are asked
+	changed  []uint64
+	clock    uint64 // of changes
+}
+
+// counter is what is used of a limit.
+type counter struct {
+	id     Counter
+	since  uint64 // when it came to be; orders the rows of qquota
+	amount value.Amount
+	// Of a complex with the relation EXCL: slots of jobs that requested it, and of
+	// those that did not.
+	exclusive, shared int64
+}
+
+// nothing is what is used where nothing is.
+var nothing counter
+
+// NewUsage is the usage of no jobs.
+func (s *Sets) NewUsage() *Usage {
+	u := &Usage{sets: s, at: map[Counter]int32{}, changed: make([]uint64, len(s.sets)), order: make([]int32, len(s.sets))}
+	for i := range u.order {
+		u.order[i] = int32(i)
+	}
+	return u
+}
+
+// Clone is a copy for what-if.
+func (u *Usage) Clone() *Usage {
+	c := *u
+	c.at, c.counters, c.free = maps.Clone(u.at), slices.Clone(u.counters), slices.Clone(u.free)
+	c.order, c.changed = slices.Clone(u.order), slices.Clone(u.changed)
+	return &c
+}
+
+// Settle puts the sets whose usage has changed last behind the others. The order
+// decides which of several exhausted limits is the reason that is shown, and it is
+// that of the original if Settle is called once before each scheduling run.
+func (u *Usage) Settle() {
+	slices.SortStableFunc(u.order, func(a, b int32) int {
+		switch {
+		case u.changed[a] < u.changed[b]:
+			return -1
+		case u.changed[a] > u.changed[b]:
+			return 1
+		}
+		return 0
+	})
+}
+
+// counter finds what is used. The result is to be read only.
+func (u *Usage) counter(id Counter) *counter {
+	if u == nil || len(u.at) == 0 {
+		return &nothing
+	}
+	if i, ok := u.at[id]; ok {
+		return &u.counters[i]
+	}
+	return &nothing
+}
+
+// IsEmpty reports whether nothing is used at all.
+func (u *Usage) IsEmpty() bool { return len(u.at) == 0 }
+
+// Used is how much is used under a counter. Of a complex with the relation EXCL it is
+// the number of slots of the jobs that requested it, and shared that of the others.
+func (u *Usage) Used(id Counter) (used float64, shared int64) {
+	c := u.counter(id)
+	if c.exclusive != 0 || c.shared != 0 {
+		return float64(c.exclusive), c.shared
+	}
+	return c.amount.Float(), 0
+}
+
+// Grant are slots that a job has got in a queue on a host.
+type Grant struct {
+	Queue, Host int32
+	Slots       int
+}
+
+// Debit adds what a job uses at the places that it was granted. The first grant is
+// that of its master task. What was used before the rules were there is debited all
+// the same, so that limits may be exceeded. After an error nothing has changed: if a
+// grant is none, or a number is too large to be counted.
+func (u *Usage) Debit(d *Demand, grants []Grant) error { return u.book(d, grants, 1) }
+
+// Credit takes away what Debit added, with the same arguments. It is an error if it
+// was not debited, as far as that can be told, and nothing changes then.
+func (u *Usage) Credit(d *Demand, grants []Grant) error { return u.book(d, grants, -1) }
+
+var errNotDebited = errors.New("it has not been debited")
+
+func (u *Usage) book(d *Demand, grants []Grant, sign int) error {
+	verb := "debit"
+	if sign < 0 {
+		verb = "credit"
+	}
+	if d.applicable.sets != u.sets {
+		return fmt.Errorf("cannot %s a job: its rules are not those that the usage is for", verb)
+	}
+	for _, g := range grants {
+		if g.Slots < 1 || g.Queue < 0 || int(g.Queue) >= len(u.sets.queues) || g.Host < 0 || int(g.Host) >= len(u.sets.hosts) {
+			return fmt.Errorf("cannot %s %d slots of queue %d on host %d: expected at least 1, and indexes below %d and %d",
+				verb, g.Slots, g.Queue, g.Host, len(u.sets.queues), len(u.sets.hosts))
+		}
+	}
+	done, err := u.apply(d, grants, sign, -1)
+	if err != nil {
+		if _, undo := u.apply(d, grants, -sign, done); undo != nil {
+			err = errors.Join(err, undo)
+		}
+		return fmt.Errorf("cannot %s a job of %q: %w", verb, d.applicable.consumer.User, err)
+	}
+	return nil
+}
+
+// apply adds, sign times, what the job uses, and stops after so many additions, if
+// that is not negative. It returns how many it has made.
+func (u *Usage) apply(d *Demand, grants []Grant, sign, most int) (done int, err error) {
+	a := d.applicable
+	for n, g := range grants {
+		for set := range a.chains {
+			i := a.find(int32(set), g.Queue, g.Host)
+			if i < 0 {
+				continue
+			}
+			place := Counter(a.sets.place(a.candidates[i].rule, g.Queue, g.Host))
+			for j := range d.wants[i] {
+				w := &d.wants[i][j]
+				slots := g.Slots
+				switch {
+				case w.kind > beside || w.kind == perJob && n > 0:
+					continue
+				case w.kind == perJob:
+					slots = 1
+				}
+				if done == most {
+					return done, nil
+				}
+				if err := u.add(w, w.counter|place, sign*slots); err != nil {
+					return done, err
+				}
+				done++
+				u.clock++
+				u.changed[set] = u.clock
+			}
+		}
+	}
+	return done, nil
+}
+
+// add adds to a counter, which is there only while something is used.
+func (u *Usage) add(w *want, id Counter, slots int) error {
+	i, known := u.at[id]
+	c := counter{id: id, since: u.clock}
+	if known {
+		c = u.counters[i]
+	}
+	switch w.kind {
+	case alone:
+		c.exclusive += int64(slots)
+	case beside:
+		c.shared += int64(slots)
+	default:
+		if err := c.amount.Add(slots, w.amount); err != nil {
+			return err
+		}
+	}
+	switch {
+	case c.exclusive < 0 || c.shared < 0 || c.amount.Float() < 0:
+		return errNotDebited
+	case c.exclusive == 0 && c.shared == 0 && c.amount.IsZero():
+		if known {
+			delete(u.at, id)
+			u.counters[i] = counter{}
+			u.free = append(u.free, i)
+		}
+		return nil
+	case known:
+		u.counters[i] = c
+		return nil
+	}
+	if n := len(u.free); n > 0 {
+		i, u.free = u.free[n-1], u.free[:n-1]
+	} else {
+		i = int32(len(u.counters))
+		u.counters = append(u.counters, counter{})
+	}
+	u.counters[i], u.at[id] = c, i
+	return nil
+}
