@@ -145,3 +145,15 @@ func (o overrides) on(host string, groups *HostGroups) (string, error) {
 	}
 	return "", fmt.Errorf("host %q is in %s, which set %s, and has no setting of its own", host, strings.Join(who, " and "), strings.Join(texts, " and "))
 }
+
+// settings are the settings of all hosts and groups, those of hosts first, by name.
+func (o overrides) settings() []string {
+	var texts []string
+	for _, host := range sortedKeys(o.hosts) {
+		texts = append(texts, o.hosts[host])
+	}
+	for _, p := range o.groups {
+		texts = append(texts, p.text)
+	}
+	return texts
+}

@@ -277,3 +277,20 @@ func readQtype(q *queueParts, s string) (string, error) {
 	}
 	return s, fmt.Errorf("%q names no queue type, expected BATCH, INTERACTIVE or NONE", s)
 }
+
+// Variants are the settings that hosts of the queue can have, one at a time: the
+// default ones, and these with each setting of a host or host group in the place of
+// the default. What none of them allows, no instance does, whatever its host.
+func (q *Queue) Variants() []QueueInstance {
+	variants := []QueueInstance{q.defaults}
+	for _, o := range q.special {
+		row := queueTable.rows[queueTable.index(o.name)]
+		for _, text := range o.settings() {
+			parts := queueParts{QueueInstance: q.defaults}
+			if _, err := row.read(&parts, text); err == nil {
+				variants = append(variants, parts.QueueInstance)
+			}
+		}
+	}
+	return variants
+}

@@ -1,0 +1,106 @@
+package scheduler
+
+import (
+	"cmp"
+	"slices"
+)
+
+// backlog is the jobs that have tasks to start. Jobs that only their submission tells
+// apart stand in one line: the first one of each line is all that a run has to compare,
+// unless tickets make jobs of a line different.
+type backlog struct {
+	lines map[lineKey]*line
+	list  []*line // in no particular order
+	jobs  int
+}
+
+type lineKey struct {
+	category *Category
+	owner    string
+	priority int
+	deadline int64
+}
+
+// line is jobs in the order of their submission.
+type line struct {
+	key  lineKey
+	jobs []*Job
+	gone int // at the beginning
+	at   int // in the list of lines
+}
+
+func (b *backlog) init() { b.lines = map[lineKey]*line{} }
+
+func compareJobs(a, b *Job) int {
+	return cmp.Or(cmp.Compare(a.Submitted, b.Submitted), cmp.Compare(a.ID, b.ID))
+}
+
+func (b *backlog) add(j *Job) {
+	key := lineKey{category: j.Category, owner: j.Owner, priority: j.Priority, deadline: j.Deadline}
+	l := b.lines[key]
+	if l == nil {
+		l = &line{key: key, at: len(b.list)}
+		b.lines[key] = l
+		b.list = append(b.list, l)
+	}
+	if n := len(l.jobs); n == l.gone || compareJobs(l.jobs[n-1], j) < 0 {
+		l.jobs = append(l.jobs, j)
+	} else {
+		i, _ := slices.BinarySearchFunc(l.jobs[l.gone:], j, compareJobs)
+		l.jobs = slices.Insert(l.jobs, l.gone+i, j)
+	}
+	j.line = l
+	b.jobs++
+}
+
+func (b *backlog) remove(j *Job) {
+	l := j.line
+	j.line = nil
+	b.jobs--
+	i, _ := slices.BinarySearchFunc(l.jobs[l.gone:], j, compareJobs)
+	if i += l.gone; i == l.gone {
+		// Most leave at the beginning.
+		l.jobs[i] = nil
+		l.gone++
+		if l.gone > 64 && l.gone > len(l.jobs)/2 {
+			l.jobs = slices.Delete(l.jobs, 0, l.gone)
+			l.gone = 0
+		}
+	} else {
+		l.jobs = slices.Delete(l.jobs, i, i+1)
+	}
+	if len(l.jobs) == l.gone {
+		delete(b.lines, l.key)
+		last := b.list[len(b.list)-1]
+		b.list[l.at], last.at = last, l.at
+		b.list = b.list[:len(b.list)-1]
+	}
+}
+
+func (l *line) waiting() []*Job { return l.jobs[l.gone:] }
+
+// Enqueue adds a job that has tasks to start: one that is not held, whose time has
+// come, that depends on nothing, and that is in no error. Adding it twice is adding it
+// once.
+func (s *State) Enqueue(j *Job) {
+	if j.line == nil {
+		s.pending.add(j)
+		if j.Override > 0 {
+			s.overridden++
+		}
+	}
+}
+
+// Dequeue takes a job out, if it is in. A job must not be changed while it is in, but for
+// its Tasks and Active.
+func (s *State) Dequeue(j *Job) {
+	if j.line != nil {
+		s.pending.remove(j)
+		if j.Override > 0 {
+			s.overridden--
+		}
+	}
+}
+
+// Pending is the number of jobs that have tasks to start.
+func (s *State) Pending() int { return s.pending.jobs }

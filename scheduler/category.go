@@ -1,0 +1,418 @@
+package scheduler
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/execd-project/execd/qconf"
+	"github.com/execd-project/execd/scheduler/expression"
+	"github.com/execd-project/execd/scheduler/priority"
+	"github.com/execd-project/execd/scheduler/quota"
+	"github.com/execd-project/execd/scheduler/rangelist"
+	"github.com/execd-project/execd/scheduler/value"
+)
+
+// Requests is what a job asks for, as far as it decides where and when the job can
+// run (qsub(1)).
+type Requests struct {
+	User, Group string // login name and primary group of the owner
+	Project     string // -P; empty for none
+
+	Hard, Soft []qconf.Setting // -l, in the order given; of a name that comes twice the last counts
+
+	// Queues, SoftQueues and MasterQueues are lists of wc_queue (sge_types(1)) joined by
+	// commas: -q, -q after -soft, and -masterq. Empty for none.
+	Queues, SoftQueues, MasterQueues string
+
+	PE    string         // -pe: a name or a pattern; empty for a serial job
+	Slots rangelist.List // of -pe
+
+	Checkpoint  string // -ckpt
+	Immediate   bool   // -now y: the job runs in interactive queues only
+	Reservation uint32 // -ar: the advance reservation that the job runs in; 0 for none
+}
+
+// Category is what all jobs with equal requests have in common. There is one for
+// each kind of requests, see Model.Category.
+type Category struct {
+	model    *Model
+	index    int // in the order of creation
+	requests Requests
+	hard     []request // by attribute
+	soft     []request
+	text     string // of the hard requests in reasons
+
+	queues, softQueues, masterQueues expression.QueueList
+
+	in        []bool // by user set: whether it contains the owner
+	pes       []PEID // that the pattern of -pe means and that exist, in the order of names
+	resources float64
+	duration  int64 // that the hard requests allow a task; 0 where they say nothing
+	demands   map[PEID]*quota.Demand
+	static    []verdict // by instance, of the jobs of a category that is not parallel
+}
+
+// request is an element of -l.
+type request struct {
+	attribute AttributeID
+	value     value.Request
+	amount    float64 // of a number
+}
+
+// RequestError is why a job cannot be accepted. Text is what qsub(1) says.
+type RequestError struct {
+	Text string
+	Err  error
+}
+
+func (e *RequestError) Error() string { return e.Text }
+func (e *RequestError) Unwrap() error { return e.Err }
+
+func refuse(format string, args ...any) error {
+	return &RequestError{Text: fmt.Sprintf(format, args...)}
+}
+
+// Category returns the category of jobs with these requests: the same one for
+// requests that are the same for every decision. The error is a *RequestError: what a
+// master answers to a job that it cannot accept.
+func (m *Model) Category(r *Requests) (*Category, error) {
+	c := &Category{model: m, requests: *r}
+	var err error
+	if c.hard, err = m.compileRequests(r.Hard, false); err != nil {
+		return nil, err
+	}
+	if c.soft, err = m.compileRequests(r.Soft, true); err != nil {
+		return nil, err
+	}
+	for _, list := range []struct {
+		text string
+		to   *expression.QueueList
+	}{{r.Queues, &c.queues}, {r.SoftQueues, &c.softQueues}, {r.MasterQueues, &c.masterQueues}} {
+		if err := m.compileQueueList(list.text, list.to); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.compilePE(); err != nil {
+		return nil, err
+	}
+	c.in = m.membership(r.User, r.Group)
+	key := c.key()
+	if known := m.categories[key]; known != nil {
+		return known, nil
+	}
+	c.index = len(m.categories)
+	c.text = c.requestText()
+	c.resources = c.resourceContribution()
+	c.duration = c.requestedDuration()
+	m.categories[key] = c
+	return c, nil
+}
+
+// Requests are those of the job that the category was made for. Other jobs of the
+// category may have another owner.
+func (c *Category) Requests() *Requests { return &c.requests }
+
+// Parallel reports whether the jobs run in a parallel environment.
+func (c *Category) Parallel() bool { return c.requests.PE != "" }
+
+// ResourceContribution is rrcontr of sge_priority(5): what the requests of such a job
+// add to its urgency.
+func (c *Category) ResourceContribution() float64 { return c.resources }
+
+func (m *Model) compileRequests(list []qconf.Setting, soft bool) ([]request, error) {
+	var all []request
+	for _, s := range list {
+		id, ok := m.attributeOf[s.Name]
+		if !ok {
+			return nil, refuse("unknown resource %q", s.Name)
+		}
+		r, err := m.compileRequest(id, s.Value, soft)
+		if err != nil {
+			return nil, err
+		}
+		if i := slices.IndexFunc(all, func(o request) bool { return o.attribute == id }); i >= 0 {
+			all[i] = r
+		} else {
+			all = append(all, r)
+		}
+	}
+	slices.SortFunc(all, func(a, b request) int { return cmp.Compare(a.attribute, b.attribute) })
+	return all, nil
+}
+
+func (m *Model) compileRequest(id AttributeID, text string, soft bool) (request, error) {
+	a := &m.attributes[id]
+	switch {
+	case id == m.slots:
+		return request{}, refuse("denied: use parallel environments instead of requesting slots explicitly")
+	case a.Requestable == qconf.RequestableNo:
+		return request{}, refuse("denied: resource %q configured as non requestable", a.Name)
+	case soft && a.consumable():
+		return request{}, refuse("denied: soft requests on consumables like %q are not supported", a.Name)
+	case text == "":
+		return request{}, refuse("denied: missing value for resource %q", a.Name)
+	case a.Name == "qname" && strings.Contains(text, "@"):
+		return request{}, refuse("Queue instance names are not allowed in -l resource requests")
+	}
+	v, err := value.ParseRequest(a.Type, m.options.Hosts, text)
+	if err != nil {
+		var syntax *expression.SyntaxError
+		if errors.As(err, &syntax) {
+			return request{}, &RequestError{Text: fmt.Sprintf("Parse error on position %d of the expression %q.", syntax.Position, text), Err: err}
+		}
+		return request{}, &RequestError{Text: fmt.Sprintf("attribute %q is not a %s value", a.Name, kindOf(a.Type)), Err: err}
+	}
+	if a.consumable() {
+		switch {
+		case v.Value().IsInfinite():
+			return request{}, refuse("attribute %q is not a value that can be set to infinity", a.Name)
+		case v.Value().Number() < 0:
+			return request{}, refuse("attribute %q is consumable but has a negative value", a.Name)
+		}
+	}
+	return request{attribute: id, value: v, amount: v.Value().Number()}, nil
+}
+
+func kindOf(t value.Type) string {
+	if t == value.Int {
+		return "integer"
+	}
+	return map[value.Type]string{value.Double: "double", value.Time: "time", value.Memory: "memory", value.Bool: "boolean"}[t]
+}
+
+// compileQueueList reads a list of queue references, each of which must mean a queue
+// instance that exists.
+func (m *Model) compileQueueList(text string, to *expression.QueueList) error {
+	if text == "" {
+		return nil
+	}
+	list, err := expression.CompileQueueList(m.options.Hosts, text)
+	if err != nil {
+		var syntax *expression.SyntaxError
+		if errors.As(err, &syntax) {
+			return &RequestError{Text: fmt.Sprintf("Parse error on position %d of the expression %q.", syntax.Position, syntax.Text), Err: err}
+		}
+		return &RequestError{Text: fmt.Sprintf("Job was rejected because job requests unknown queue %q.", text), Err: err}
+	}
+	for _, r := range list {
+		if !m.anyInstance(r) {
+			return refuse("Job was rejected because job requests unknown queue %q", r.String())
+		}
+	}
+	*to = list
+	return nil
+}
+
+func (m *Model) anyInstance(r *expression.QueueReference) bool {
+	for i := range m.queues {
+		q := &m.queues[i]
+		if !r.MatchQueue(q.name) {
+			continue
+		}
+		if r.Host() == nil {
+			return true
+		}
+		for _, id := range q.instances {
+			if r.Match(q.name, m.hosts[m.instances[id].host].name, m.groupsOf) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (c *Category) compilePE() error {
+	r := &c.requests
+	if r.PE == "" {
+		return nil
+	}
+	e, err := expression.Compile(expression.String, r.PE)
+	if err != nil {
+		return &RequestError{Text: fmt.Sprintf("job rejected: the requested parallel environment %q does not exist", r.PE), Err: err}
+	}
+	for id := range c.model.pes {
+		if e.Match(c.model.pes[id].object.Name) {
+			c.pes = append(c.pes, PEID(id))
+		}
+	}
+	if len(c.pes) == 0 {
+		return refuse("job rejected: the requested parallel environment %q does not exist", r.PE)
+	}
+	if r.Slots.IsEmpty() {
+		return refuse("%q rejected: pe range must be greater than zero", "job")
+	}
+	for _, id := range c.pes[1:] {
+		if r.Slots.Len() > 1 && c.assumedSlots(id) != c.assumedSlots(c.pes[0]) {
+			return refuse("%q rejected: PEs matching wildcard and jobs slot range would cause ambiguous urgency slot amount", "job")
+		}
+	}
+	return nil
+}
+
+// assumedSlots is the number of slots that the urgency counts with.
+func (c *Category) assumedSlots(pe PEID) int {
+	p := &c.model.pes[pe]
+	rule, fixed := p.urgencyRule()
+	var ranges []priority.Slots
+	for r := range c.requests.Slots.Ranges() {
+		last := r.Last
+		if last >= rangelist.Infinity {
+			last = priority.Unbounded
+		}
+		ranges = append(ranges, priority.Slots{Min: r.First, Max: last})
+	}
+	return priority.AssumedSlots(rule, fixed, p.object.Slots, ranges)
+}
+
+func (c *Category) resourceContribution() float64 {
+	slots := 1
+	if len(c.pes) > 0 {
+		slots = c.assumedSlots(c.pes[0])
+	}
+	urgency := float64(priority.SlotsUrgency)
+	if c.model.slots != None {
+		urgency = c.model.attributes[c.model.slots].Urgency
+	}
+	requests := []priority.Request{{Urgency: urgency, Amount: 1}}
+	for i := range c.hard {
+		a := &c.model.attributes[c.hard[i].attribute]
+		requests = append(requests, priority.Request{Urgency: a.Urgency, Amount: c.hard[i].amount, Text: a.Type.IsText()})
+	}
+	return priority.ResourceContribution(requests, slots)
+}
+
+// requestedDuration is the smaller of h_rt and s_rt: the manual has the larger one,
+// the original the smaller one.
+func (c *Category) requestedDuration() int64 {
+	limit := math.Inf(1)
+	for i := range c.hard {
+		switch c.model.attributes[c.hard[i].attribute].Name {
+		case "h_rt", "s_rt":
+			limit = min(limit, c.hard[i].amount)
+		}
+	}
+	if limit >= value.Infinity {
+		return 0
+	}
+	return int64(limit)
+}
+
+// membership says which user sets contain a user.
+func (m *Model) membership(user, group string) []bool {
+	in := make([]bool, len(m.userSets))
+	for i, set := range m.userSets {
+		in[i] = set.Contains(user, group)
+	}
+	return in
+}
+
+// allows applies access lists: who is in one of xusers is refused, who is in none of
+// users, if there are any, too (access_list(5)).
+func (c *Category) allows(a *access) bool {
+	for _, set := range a.xusers {
+		if set >= 0 && c.in[set] {
+			return false
+		}
+	}
+	if len(a.users) == 0 {
+		return true
+	}
+	for _, set := range a.users {
+		if set >= 0 && c.in[set] {
+			return true
+		}
+	}
+	return false
+}
+
+// key is equal for requests that no decision can tell apart.
+func (c *Category) key() string {
+	m, r := c.model, &c.requests
+	b := make([]byte, 0, 128)
+	field := func(name byte, s string) {
+		if s != "" {
+			b = append(b, name)
+			b = strconv.AppendQuote(b, s)
+		}
+	}
+	for i, in := range c.in {
+		if in && m.referenced[i] {
+			b = append(b, 'U')
+			b = strconv.AppendInt(b, int64(i), 10)
+		}
+	}
+	if m.limits.users {
+		field('u', r.User)
+		field('g', r.Group)
+	}
+	if m.projectsMatter {
+		field('P', r.Project)
+	}
+	for i := range c.hard {
+		b = append(b, 'l')
+		b = strconv.AppendInt(b, int64(c.hard[i].attribute), 10)
+		field('=', c.hard[i].value.String())
+	}
+	for i := range c.soft {
+		b = append(b, 's')
+		b = strconv.AppendInt(b, int64(c.soft[i].attribute), 10)
+		field('=', c.soft[i].value.String())
+	}
+	field('q', r.Queues)
+	field('S', r.SoftQueues)
+	field('m', r.MasterQueues)
+	field('p', r.PE)
+	if r.PE != "" {
+		field('n', r.Slots.String())
+	}
+	field('c', r.Checkpoint)
+	if r.Immediate {
+		b = append(b, 'I')
+	}
+	if r.Reservation != 0 {
+		b = append(b, 'a')
+		b = strconv.AppendUint(b, uint64(r.Reservation), 10)
+		field('u', r.User)
+		field('g', r.Group)
+	}
+	return string(b)
+}
+
+// requestText is how reasons show the hard requests: by name, NONE for none.
+func (c *Category) requestText() string {
+	if len(c.hard) == 0 {
+		return "NONE"
+	}
+	var parts []string
+	for i := range c.hard {
+		parts = append(parts, c.model.attributes[c.hard[i].attribute].Name+"="+c.hard[i].value.String())
+	}
+	return strings.Join(parts, ",")
+}
+
+// hardRequest returns the hard request of an attribute, nil if there is none.
+func (c *Category) hardRequest(a AttributeID) *request {
+	for i := range c.hard {
+		if c.hard[i].attribute == a {
+			return &c.hard[i]
+		}
+	}
+	return nil
+}
+
+// slotsPerJob returns the smallest and the largest number of slots.
+func (c *Category) minSlots() int {
+	if !c.Parallel() {
+		return 1
+	}
+	return c.requests.Slots.First()
+}
+
+func (c *Category) consumer(pe string) quota.Consumer {
+	return quota.Consumer{User: c.requests.User, Group: c.requests.Group, Project: c.requests.Project, PE: pe}
+}

@@ -1,0 +1,298 @@
+package scheduler
+
+import (
+	"slices"
+
+	"github.com/execd-project/execd/scheduler/value"
+)
+
+// matcher finds out where jobs of a category may run. It stops at the first cause
+// against a place, and keeps it if somebody asks for reasons.
+type matcher struct {
+	*view
+	plan *plan // what is in use when; nil where only the present counts
+	// explain is called with each cause; nil where nobody asks.
+	explain func(Reason)
+}
+
+func (m *matcher) because(r Reason, c *Category) bool {
+	if m.explain != nil {
+		r.model, r.category = m.model, c
+		m.explain(r)
+	}
+	return false
+}
+
+// project applies lists of projects: how it fails is told by the kinds.
+func (m *matcher) project(c *Category, a *access, place int32, wrong, excluded reasonKind) bool {
+	p := c.requests.Project
+	if p != "" && slices.Contains(a.xprojects, p) {
+		return m.because(Reason{kind: excluded, place: place}, c)
+	}
+	if len(a.projects) > 0 && (p == "" || !slices.Contains(a.projects, p)) {
+		return m.because(Reason{kind: wrong, place: place}, c)
+	}
+	return true
+}
+
+// forced refuses a job that does not request what a place insists on.
+func (m *matcher) forced(c *Category, l *layer, place int32, kind reasonKind) bool {
+	for i := range l.settings {
+		id := l.settings[i].attribute
+		if m.model.attributes[id].forced() && c.hardRequest(id) == nil {
+			return m.because(Reason{kind: kind, place: place, attribute: id}, c)
+		}
+	}
+	return true
+}
+
+// globally checks what does not depend on any host.
+func (m *matcher) globally(c *Category, at span) bool {
+	g := &m.model.global
+	if !c.allows(&g.access) {
+		return m.because(Reason{kind: globalNoAccess}, c)
+	}
+	if !m.project(c, &g.access, int32(GlobalHost), globalWrongProject, globalExcludedProject) ||
+		!m.forced(c, &g.layer, int32(GlobalHost), forcedByGlobal) {
+		return false
+	}
+	if c.requests.Reservation != 0 {
+		return true
+	}
+	return m.resources(c, AtGlobal(), at)
+}
+
+// queueStatic checks what all instances of a cluster queue have in common: a cause that
+// holds for every variant of its settings.
+func (m *matcher) queueStatic(c *Category, id QueueID) bool {
+	q := &m.model.queues[id]
+	if len(c.queues) > 0 && !c.queues.MatchQueue(q.name) && !(len(c.masterQueues) > 0 && c.masterQueues.MatchQueue(q.name)) {
+		return m.because(Reason{kind: queueNotListed, place: int32(id)}, c)
+	}
+	if !slices.ContainsFunc(q.variants, func(v variant) bool { return c.rightProject(&v.access) }) {
+		return m.because(Reason{kind: queueWrongProject, place: int32(id)}, c)
+	}
+	if !slices.ContainsFunc(q.variants, func(v variant) bool { return c.allows(&v.access) }) {
+		return m.because(Reason{kind: queueNoAccess, place: int32(id)}, c)
+	}
+	if c.requests.Immediate && !slices.ContainsFunc(q.variants, func(v variant) bool { return v.interactive }) {
+		return m.because(Reason{kind: notInteractive, place: int32(id)}, c)
+	}
+	return true
+}
+
+func (c *Category) rightProject(a *access) bool {
+	p := c.requests.Project
+	if p != "" && slices.Contains(a.xprojects, p) {
+		return false
+	}
+	return len(a.projects) == 0 || p != "" && slices.Contains(a.projects, p)
+}
+
+// hostStatic checks what is fixed about a host.
+func (m *matcher) hostStatic(c *Category, id HostID) bool {
+	h := &m.model.hosts[id]
+	if len(c.queues) > 0 && !m.listsHost(c, h) {
+		return m.because(Reason{kind: hostNotListed, place: int32(id)}, c)
+	}
+	if !c.allows(&h.access) {
+		return m.because(Reason{kind: hostNoAccess, place: int32(id)}, c)
+	}
+	return m.project(c, &h.access, int32(id), hostWrongProject, hostExcludedProject) &&
+		m.forced(c, &h.layer, int32(id), forcedByHost)
+}
+
+// listsHost reports whether any queue reference of the job is about the host.
+func (m *matcher) listsHost(c *Category, h *hostModel) bool {
+	for _, r := range c.queues {
+		if r.Host() == nil || r.Host().Match(h.name, m.model.groupsOf) {
+			return true
+		}
+	}
+	for _, r := range c.masterQueues {
+		if r.Host() == nil || r.Host().Match(h.name, m.model.groupsOf) {
+			return true
+		}
+	}
+	return false
+}
+
+// instanceStatic checks what is fixed about a queue instance. pe is the environment of
+// a parallel job, None for a serial one.
+func (m *matcher) instanceStatic(c *Category, id InstanceID, pe PEID) bool {
+	i := &m.model.instances[id]
+	place := int32(id)
+	if !c.allows(&i.access) {
+		return m.because(Reason{kind: instanceNoAccess, place: place}, c)
+	}
+	if !m.project(c, &i.access, place, instanceWrongProject, instanceExcludedProject) {
+		return false
+	}
+	if len(c.queues) > 0 && !m.inList(c, id) && !(pe != None && m.mayBeMaster(c, id) && len(c.masterQueues) > 0) {
+		return m.because(Reason{kind: instanceNotListed, place: place}, c)
+	}
+	switch {
+	case pe == None && len(c.masterQueues) > 0 && !m.mayBeMaster(c, id):
+		return m.because(Reason{kind: instanceNotListed, place: place}, c)
+	case pe != None && !slices.Contains(i.pes, m.model.pes[pe].object.Name):
+		return m.because(Reason{kind: instanceNotInPEList, place: place, text: m.model.pes[pe].object.Name}, c)
+	case c.requests.Checkpoint != "" && !slices.Contains(i.ckpts, c.requests.Checkpoint):
+		return m.because(Reason{kind: notInCheckpointList, place: place}, c)
+	case c.requests.Immediate && !i.interactive:
+		return m.because(Reason{kind: notInteractive, place: int32(i.queue)}, c)
+	case !c.requests.Immediate && c.requests.Checkpoint == "" && pe == None && !i.batch:
+		return m.because(Reason{kind: notBatch, place: place}, c)
+	}
+	return m.forced(c, &i.layer, place, forcedByQueue)
+}
+
+func (m *matcher) inList(c *Category, id InstanceID) bool {
+	i := &m.model.instances[id]
+	return c.queues.Match(m.model.queues[i.queue].name, m.model.hosts[i.host].name, m.model.groupsOf)
+}
+
+// mayBeMaster reports whether the master task of a parallel job may run in an instance.
+func (m *matcher) mayBeMaster(c *Category, id InstanceID) bool {
+	if len(c.masterQueues) == 0 {
+		return true
+	}
+	i := &m.model.instances[id]
+	return c.masterQueues.Match(m.model.queues[i.queue].name, m.model.hosts[i.host].name, m.model.groupsOf)
+}
+
+// span is when a job starts and how long it lasts. It matters where the run plans
+// ahead.
+type span struct {
+	start, duration int64
+}
+
+// resources compares all that a job requests, explicitly or not, with what a place
+// offers for one slot: its slots, the default requests of consumables, and -l.
+func (m *matcher) resources(c *Category, p Place, at span) bool {
+	if id := m.model.slots; id != None {
+		if _, ok := m.configuredAt(p, id); ok && !m.consume(c, p, id, 1, at, false) {
+			return false
+		}
+	}
+	if !m.defaults(c, p, at) {
+		return false
+	}
+	for i := range c.hard {
+		if !m.explicit(c, &c.hard[i], p, at) {
+			return false
+		}
+	}
+	return true
+}
+
+// defaults checks what a job uses that it does not request.
+func (m *matcher) defaults(c *Category, p Place, at span) bool {
+	l := m.model.layerAt(p)
+	for i := range l.settings {
+		id := l.settings[i].attribute
+		a := &m.model.attributes[id]
+		if !a.consumable() || id == m.model.slots || c.hardRequest(id) != nil {
+			continue
+		}
+		if a.exclusive() {
+			if !m.shared(c, p, id, at, true) {
+				return false
+			}
+			continue
+		}
+		if amount := a.Default.Number(); amount != 0 && !m.consume(c, p, id, amount, at, true) {
+			return false
+		}
+	}
+	return true
+}
+
+// explicit compares a request of -l with what the place offers. A place that does not
+// have the attribute allows it; that any has it is seen to at the queue.
+func (m *matcher) explicit(c *Category, r *request, p Place, at span) bool {
+	a := &m.model.attributes[r.attribute]
+	_, configured := m.configuredAt(p, r.attribute)
+	if a.consumable() && configured {
+		if a.exclusive() {
+			if r.amount == 0 {
+				return m.shared(c, p, r.attribute, at, false)
+			}
+			return m.alone(c, p, r.attribute, at)
+		}
+		return m.consume(c, p, r.attribute, r.amount, at, false)
+	}
+	v, kind := m.at(p, r.attribute)
+	if !v.IsValid() {
+		if p.layer == atQueue && !m.known(r.attribute, p) {
+			return m.because(Reason{kind: atPlace, layer: 'q', place: p.index, attribute: r.attribute, unknown: true}, c)
+		}
+		return true
+	}
+	if !r.value.Match(a.Relop, v) {
+		return m.because(Reason{kind: atPlace, layer: p.letter(), place: p.index, attribute: r.attribute, value: v, from: kind}, c)
+	}
+	return true
+}
+
+// known reports whether any layer above a queue instance has the attribute.
+func (m *matcher) known(a AttributeID, instance Place) bool {
+	host := AtHost(m.model.instances[instance.index].host)
+	for _, p := range [...]Place{host, AtGlobal()} {
+		if v, _ := m.at(p, a); v.IsValid() {
+			return true
+		}
+	}
+	return false
+}
+
+// consume checks that a place has so much left of a consumable.
+func (m *matcher) consume(c *Category, p Place, id AttributeID, amount float64, at span, implied bool) bool {
+	v, kind := m.at(p, id)
+	a := &m.model.attributes[id]
+	fits := a.Relop.Holds(amount, v.Number())
+	reserved := false
+	if fits && m.plan != nil {
+		capacity, _ := m.capacity(p, id)
+		if fits = m.plan.fits(m.resource(p, id), capacity, 1, amount, at); !fits {
+			reserved = true
+			v = value.OfNumber(a.Type, m.plan.left(m.resource(p, id), capacity, at))
+		}
+	}
+	if !fits {
+		if reserved {
+			// What is taken now is no reservation.
+			reserved = m.used.at(p, id).amount.Fits(mustCapacity(m.capacity(p, id)), 1, amount)
+		}
+		return m.because(Reason{kind: atPlace, layer: p.letter(), place: p.index, attribute: id, value: v, from: kind, implied: implied, reserved: reserved}, c)
+	}
+	return true
+}
+
+func mustCapacity(c float64, _ bool) float64 { return c }
+
+// alone checks that nobody uses a place for which a job asks exclusively.
+func (m *matcher) alone(c *Category, p Place, id AttributeID, at span) bool {
+	if m.empty {
+		return true
+	}
+	b := m.used.at(p, id)
+	if !b.amount.IsZero() {
+		return m.because(Reason{kind: atPlace, layer: p.letter(), place: p.index, attribute: id, from: Consumable, value: value.OfNumber(value.Bool, 0)}, c)
+	}
+	if b.others > 0 || m.plan != nil && !m.plan.alone(m.resource(p, id), at) {
+		return m.because(Reason{kind: atPlace, layer: p.letter(), place: p.index, attribute: id, exclusive: true}, c)
+	}
+	return true
+}
+
+// shared checks that nobody has a place for himself.
+func (m *matcher) shared(c *Category, p Place, id AttributeID, at span, implied bool) bool {
+	if m.empty {
+		return true
+	}
+	b := m.used.at(p, id)
+	if !b.amount.IsZero() || m.plan != nil && !m.plan.shared(m.resource(p, id), at) {
+		return m.because(Reason{kind: atPlace, layer: p.letter(), place: p.index, attribute: id, exclusive: true, implied: implied}, c)
+	}
+	return true
+}

@@ -1,0 +1,266 @@
+package scheduler
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/qconf"
+	"github.com/execd-project/execd/scheduler/loadformula"
+	"github.com/execd-project/execd/scheduler/priority"
+	"github.com/execd-project/execd/scheduler/tickets"
+	"github.com/execd-project/execd/scheduler/value"
+	"github.com/execd-project/execd/specifier"
+)
+
+// compileQueues numbers the cluster queues in the order of their creation and their
+// instances in the order of the host lists.
+func (b *builder) compileQueues() {
+	for _, name := range queueOrder(b.options.Queues, b.cluster.QueueNames()) {
+		object, err := b.cluster.Queue(name)
+		if err != nil {
+			continue
+		}
+		id := QueueID(len(b.queues))
+		b.queueOf[name] = id
+		q := queueModel{name: name, object: object}
+		for i, settings := range object.Variants() {
+			// Problems of the default settings are those of the instances.
+			scratch := builder{Model: b.Model}
+			_ = i
+			q.variants = append(q.variants, scratch.variant(name, &settings))
+		}
+		b.queues = append(b.queues, q)
+		for _, host := range b.cluster.HostGroups().Resolve(object.Hosts) {
+			b.addInstance(id, object, host)
+		}
+	}
+	for id := range b.instances {
+		b.compileSubordinates(InstanceID(id))
+	}
+}
+
+func queueOrder(first, names []string) []string {
+	rank := map[string]int{}
+	for i, name := range first {
+		rank[name] = i + 1
+	}
+	order := slices.Clone(names)
+	slices.SortStableFunc(order, func(a, b string) int {
+		ra, rb := rank[a], rank[b]
+		if (ra == 0) != (rb == 0) {
+			return cmp.Compare(rb, ra)
+		}
+		return cmp.Compare(ra, rb)
+	})
+	return order
+}
+
+func (b *builder) addInstance(queue QueueID, object *qconf.Queue, host string) {
+	h := b.addHost(host)
+	name := object.Name + "@" + b.hosts[h].name
+	if _, twice := b.instanceOf[name]; twice {
+		return
+	}
+	settings, err := object.Instance(host, b.cluster.HostGroups())
+	settings.Host = b.hosts[h].name
+	id := InstanceID(len(b.instances))
+	i := instanceModel{
+		variant: b.variant(name, &settings), queue: queue, host: h, name: name, settings: settings, ambiguous: err,
+		load: b.thresholds(settings.LoadThresholds), suspend: b.thresholds(settings.SuspendThresholds),
+	}
+	b.instances = append(b.instances, i)
+	b.instanceOf[name] = id
+	b.queues[queue].instances = append(b.queues[queue].instances, id)
+	b.hosts[h].instances = append(b.hosts[h].instances, id)
+}
+
+func (b *builder) variant(place string, settings *qconf.QueueInstance) variant {
+	v := variant{
+		layer: b.layer(atQueue, "queue "+place, settings.ComplexValues),
+		pes:   settings.PEList, ckpts: settings.CkptList,
+		batch: settings.Batch, interactive: settings.Interactive,
+	}
+	v.access = b.access(settings.UserLists, settings.XUserLists, settings.Projects, settings.XProjects)
+	v.built = b.builtin(settings)
+	return v
+}
+
+// builtin are the resources that every queue instance has (complex(5), queue
+// resources), with the values of its settings.
+func (b *builder) builtin(q *qconf.QueueInstance) []setting {
+	var list []setting
+	add := func(name string, make func(a *Attribute) value.Value) {
+		if id, ok := b.attributeOf[name]; ok {
+			if v := make(&b.attributes[id]); v.IsValid() {
+				list = append(list, setting{attribute: id, value: v})
+			}
+		}
+	}
+	number := func(n float64) func(*Attribute) value.Value {
+		return func(a *Attribute) value.Value { return value.OfNumber(a.Type, n) }
+	}
+	text := func(s string) func(*Attribute) value.Value {
+		return func(a *Attribute) value.Value { return value.OfText(a.Type, s) }
+	}
+	truth := map[bool]float64{true: 1}
+	add("qname", text(q.Queue))
+	add("hostname", text(q.Host))
+	add("slots", number(float64(q.Slots)))
+	add("tmpdir", text(q.Tmpdir))
+	add("seq_no", number(float64(q.SeqNo)))
+	add("rerun", number(truth[q.Rerun]))
+	add("calendar", text(cmp.Or(q.Calendar, "NONE")))
+	add("min_cpu_interval", number(seconds(q.MinCPUInterval)))
+	for r := range q.Limits {
+		name := job.Resource(r).String()
+		for prefix, limit := range map[string]uint64{"s_": q.Limits[r].Soft, "h_": q.Limits[r].Hard} {
+			add(prefix+name, number(limitNumber(limit)))
+		}
+	}
+	slices.SortFunc(list, func(a, b setting) int { return cmp.Compare(a.attribute, b.attribute) })
+	return list
+}
+
+func limitNumber(v uint64) float64 {
+	if v == specifier.Infinity {
+		return value.Infinity
+	}
+	return float64(v)
+}
+
+// seconds is a duration of a configuration as a number; qconf.Forever is INFINITY.
+func seconds(d time.Duration) float64 {
+	if d == qconf.Forever {
+		return value.Infinity
+	}
+	return d.Seconds()
+}
+
+func (b *builder) thresholds(list []qconf.Setting) []threshold {
+	var all []threshold
+	for _, s := range list {
+		t := threshold{attribute: None, name: s.Name, text: s.Value}
+		if id, ok := b.attributeOf[s.Name]; ok {
+			a := &b.attributes[id]
+			t.attribute, t.name = id, a.Name
+			if a.Type.IsText() {
+				t.pattern, t.err = value.ParseRequest(a.Type, b.options.Hosts, s.Value)
+			} else {
+				t.limit, t.err = value.Parse(a.Type, s.Value)
+			}
+		}
+		all = append(all, t)
+	}
+	return all
+}
+
+// compileSubordinates finds the instances on the same host that queue-wise
+// subordination suspends.
+func (b *builder) compileSubordinates(id InstanceID) {
+	i := &b.instances[id]
+	if i.settings.Subordinates.Slots > 0 {
+		return
+	}
+	for _, s := range i.settings.Subordinates.Queues {
+		if sub, ok := b.instanceOf[s.Queue+"@"+b.hosts[i.host].name]; ok {
+			i.subordinates = append(i.subordinates, subordinate{instance: sub, slots: s.Slots})
+		}
+	}
+}
+
+// compileScheduler compiles sched_conf(5).
+func (b *builder) compileScheduler() {
+	c := b.scheduler
+	b.weights = priority.Weights{
+		Priority: c.WeightPriority, Urgency: c.WeightUrgency, Ticket: c.WeightTicket,
+		WaitingTime: c.WeightWaitingTime, Deadline: c.WeightDeadline, ReportPJobTickets: c.ReportPJobTickets,
+	}
+	b.tickets = tickets.Config{
+		TicketsShare: float64(c.WeightTicketsShare), TicketsFunctional: float64(c.WeightTicketsFunctional),
+		WeightUser: c.WeightUser, WeightProject: c.WeightProject, WeightDepartment: c.WeightDepartment, WeightJob: c.WeightJob,
+		ShareFunctionalShares: c.ShareFunctionalShares, ShareOverrideTickets: c.ShareOverrideTickets,
+		MaxFunctionalJobsToSchedule: c.MaxFunctionalJobsToSchedule, CompensationFactor: c.CompensationFactor,
+		PolicyHierarchy: c.PolicyHierarchy, UsageWeights: usageWeights(c.UsageWeights),
+	}
+	var err error
+	if b.formula, err = loadformula.Parse(c.LoadFormula); err != nil {
+		b.problem("load_formula: %w", err)
+	}
+	for _, name := range b.formula.Attributes() {
+		id, ok := b.attributeOf[name]
+		if !ok {
+			id = None
+			b.problem("load_formula: there is no complex %q", name)
+		}
+		b.formulaAttr = append(b.formulaAttr, id)
+	}
+	if c.LoadAdjustmentDecayTime <= 0 {
+		return
+	}
+	for _, s := range c.JobLoadAdjustments {
+		id, ok := b.attributeOf[s.Name]
+		if !ok || !b.attributes[id].Type.IsNumeric() {
+			continue // as the original has it: nobody checks the names
+		}
+		v, err := value.Parse(value.Double, s.Value)
+		if err != nil {
+			b.problem("job_load_adjustments: %s: %w", s.Name, err)
+			continue
+		}
+		b.adjustments = append(b.adjustments, adjustment{id, v.Number(), strings.HasPrefix(b.attributes[id].Name, "np_")})
+		b.adjusted[id] = v.Number()
+	}
+}
+
+func usageWeights(list []qconf.Weight) tickets.UsageWeights {
+	var w tickets.UsageWeights
+	for _, u := range list {
+		switch u.Name {
+		case "cpu":
+			w.Weights[tickets.CPU] = u.Factor
+		case "mem":
+			w.Weights[tickets.Mem] = u.Factor
+		case "io":
+			w.Weights[tickets.IO] = u.Factor
+		case "finished_jobs":
+			w.Weights[tickets.FinishedJobs] = u.Factor
+		default:
+			w.Others += u.Factor
+		}
+	}
+	return w
+}
+
+// PELimit is how many slots a parallel environment has in all.
+func (m *Model) PELimit(id PEID) int { return m.pes[id].object.Slots }
+
+// fixedUrgencySlots says how the slots of a job in an environment count for its
+// urgency (sge_pe(5), urgency_slots).
+func (p *peModel) urgencyRule() (priority.Rule, int) {
+	u := p.object.UrgencySlots
+	switch u.Name {
+	case qconf.UrgencyMin:
+		return priority.Min, 0
+	case qconf.UrgencyMax:
+		return priority.Max, 0
+	case qconf.UrgencyAvg:
+		return priority.Avg, 0
+	}
+	return priority.Fixed, u.Fixed
+}
+
+// nproc is the attribute by which np_ values are divided.
+const nproc = "num_proc"
+
+// number reads a number of a configuration.
+func number(s string) float64 {
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		return 0
+	}
+	return v
+}

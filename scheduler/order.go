@@ -1,0 +1,205 @@
+package scheduler
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+
+	"github.com/execd-project/execd/qconf"
+)
+
+// order is the usable queue instances in the order in which they are tried:
+// queue_sort_method of sched_conf(5), by the load of the host and by seq_no. Where both
+// are equal, those whose host became what it is now last, in this run, come first, and
+// before that those that were modified longest ago: the original sorts its list again
+// whenever the load of a host has changed, and the sort is stable.
+//
+// A job that starts makes its host worse, so that its instances move back. They move from
+// the sorted base to a second, short list; when that is long, both are merged.
+type order struct {
+	bySeqno bool
+	at      []position // by instance
+	base    []InstanceID
+	moved   []InstanceID
+	merges  int // how often the base was made anew; cursors into it are of no use then
+	stamp   int64
+}
+
+type position struct {
+	load  float64
+	seqno int32
+	rank  int64 // among equals
+	where whereabouts
+}
+
+type whereabouts uint8
+
+const (
+	out whereabouts = iota
+	inBase
+	inMoved
+)
+
+// longest is how long the second list may become.
+const longest = 512
+
+// newOrder sorts instances, which are given in the order of their last modification.
+func newOrder(m *Model, instances []InstanceID, load []float64) *order {
+	o := &order{
+		bySeqno: m.scheduler.QueueSortMethod == qconf.SortBySeqNo,
+		at:      make([]position, len(m.instances)), base: slices.Clone(instances),
+	}
+	for rank, id := range instances {
+		i := &m.instances[id]
+		o.at[id] = position{load: load[i.host], seqno: int32(i.settings.SeqNo), rank: int64(rank), where: inBase}
+	}
+	slices.SortFunc(o.base, o.compare)
+	return o
+}
+
+func (o *order) compare(a, b InstanceID) int {
+	x, y := &o.at[a], &o.at[b]
+	if o.bySeqno {
+		if c := cmp.Compare(x.seqno, y.seqno); c != 0 {
+			return c
+		}
+		if c := cmp.Compare(x.load, y.load); c != 0 {
+			return c
+		}
+		return cmp.Compare(x.rank, y.rank)
+	}
+	if c := cmp.Compare(x.load, y.load); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(x.seqno, y.seqno); c != 0 {
+		return c
+	}
+	return cmp.Compare(x.rank, y.rank)
+}
+
+// usable reports whether an instance is still there.
+func (o *order) usable(id InstanceID) bool { return o.at[id].where != out }
+
+// drop takes an instance out for the rest of the run.
+func (o *order) drop(id InstanceID) {
+	if o.at[id].where == inMoved {
+		i, _ := slices.BinarySearchFunc(o.moved, id, o.compare)
+		o.moved = slices.Delete(o.moved, i, i+1)
+	}
+	o.at[id].where = out
+}
+
+// move sorts the instances of a host in anew, by the new load of the host. Among equals
+// they come first if the load has risen, and last if it has fallen.
+func (o *order) move(instances []InstanceID, load float64) {
+	if len(instances) == 0 {
+		return
+	}
+	o.stamp++
+	kept := make([]InstanceID, 0, 8)
+	for _, id := range instances {
+		if o.at[id].where != out {
+			kept = append(kept, id)
+		}
+	}
+	slices.SortFunc(kept, o.compare)
+	for i, id := range kept {
+		p := &o.at[id]
+		if p.load == load {
+			continue
+		}
+		if p.where == inMoved {
+			j, _ := slices.BinarySearchFunc(o.moved, id, o.compare)
+			o.moved = slices.Delete(o.moved, j, j+1)
+		}
+		const room = 1 << 16 // instances of a host
+		if load > p.load {
+			p.rank = -o.stamp*room + int64(i)
+		} else {
+			p.rank = (o.stamp+int64(len(o.at)))*room + int64(i)
+		}
+		p.load, p.where = load, inMoved
+		j, _ := slices.BinarySearchFunc(o.moved, id, o.compare)
+		o.moved = slices.Insert(o.moved, j, id)
+	}
+	if len(o.moved) > longest {
+		o.merge()
+	}
+}
+
+func (o *order) merge() {
+	merged := make([]InstanceID, 0, len(o.base)+len(o.moved))
+	for id := range o.all() {
+		merged = append(merged, id)
+	}
+	for _, id := range merged {
+		o.at[id].where = inBase
+	}
+	o.base, o.moved = merged, o.moved[:0]
+	o.merges++
+}
+
+// all are the instances in order. The order must not be changed meanwhile.
+func (o *order) all() iter.Seq[InstanceID] {
+	return func(yield func(InstanceID) bool) {
+		j := 0
+		for _, id := range o.base {
+			if o.at[id].where != inBase {
+				continue
+			}
+			for j < len(o.moved) && o.compare(o.moved[j], id) < 0 {
+				if !yield(o.moved[j]) {
+					return
+				}
+				j++
+			}
+			if !yield(id) {
+				return
+			}
+		}
+		for _, id := range o.moved[j:] {
+			if !yield(id) {
+				return
+			}
+		}
+	}
+}
+
+// search is where jobs of a category look for a place. An instance that is no place for
+// them is none for the rest of the run, as all that changes in a run is that more is in use.
+type search struct {
+	refused []uint64 // by instance
+	cursor  int      // before it nothing is of use, in the base
+	merges  int
+}
+
+func (s *search) is(id InstanceID) bool { return s.refused[id>>6]&(1<<(id&63)) != 0 }
+func (s *search) refuse(id InstanceID)  { s.refused[id>>6] |= 1 << (id & 63) }
+
+// next is the first instance that has not been refused, None for none.
+func (o *order) next(s *search) InstanceID {
+	if s.merges != o.merges {
+		s.merges, s.cursor = o.merges, 0
+	}
+	for s.cursor < len(o.base) {
+		id := o.base[s.cursor]
+		if o.at[id].where == inBase && !s.is(id) {
+			break
+		}
+		s.cursor++
+	}
+	first := InstanceID(None)
+	for _, id := range o.moved {
+		if !s.is(id) {
+			first = id
+			break
+		}
+	}
+	switch {
+	case s.cursor == len(o.base):
+		return first
+	case first == None || o.compare(o.base[s.cursor], first) < 0:
+		return o.base[s.cursor]
+	}
+	return first
+}

@@ -1,0 +1,116 @@
+package scheduler
+
+import (
+	"fmt"
+
+	"github.com/execd-project/execd/scheduler/quota"
+	"github.com/execd-project/execd/scheduler/value"
+)
+
+// quotas are the resource quota sets of a model, compiled.
+type quotas struct {
+	sets *quota.Sets
+	// users is set where any rule is for some users only: jobs of different users are of
+	// different categories then.
+	users bool
+}
+
+func (b *builder) compileQuotas() {
+	var queues, hosts []string
+	for i := range b.queues {
+		queues = append(queues, b.queues[i].name)
+	}
+	for i := range b.hosts {
+		hosts = append(hosts, b.hosts[i].name)
+	}
+	list := b.cluster.ResourceQuotas()
+	sets, errs := quota.Compile(list, quota.Compilation{
+		Complexes: b.cluster.Complexes(), UserSets: b.userSets, Queues: queues, Hosts: hosts,
+		Groups: b.groupsOf, HostNames: b.options.Hosts,
+	})
+	b.problems = append(b.problems, errs...)
+	q := &quotas{sets: sets}
+	for _, set := range list {
+		if !set.Enabled {
+			continue
+		}
+		for _, rule := range set.Rules {
+			q.users = q.users || rule.Users.Set()
+			b.projectsMatter = b.projectsMatter || rule.Projects.Set()
+		}
+	}
+	b.limits = q
+}
+
+// demand is what jobs of a category ask of the quotas in a parallel environment, or
+// without one.
+func (c *Category) demand(pe PEID) *quota.Demand {
+	if d := c.demands[pe]; d != nil {
+		return d
+	}
+	d := c.model.limits.sets.For(c.consumer(c.model.PEName(pe))).Demand(func(attribute string) (value.Request, bool) {
+		if id, ok := c.model.attributeOf[attribute]; ok {
+			if r := c.hardRequest(id); r != nil {
+				return r.value, true
+			}
+		}
+		return value.Request{}, false
+	})
+	if c.demands == nil {
+		c.demands = map[PEID]*quota.Demand{}
+	}
+	c.demands[pe] = d
+	return d
+}
+
+// quotaUsage is what running tasks use under the quotas.
+type quotaUsage struct {
+	model  *Model
+	usage  *quota.Usage
+	grants []quota.Grant // to be used again
+}
+
+func newQuotaUsage(m *Model) *quotaUsage {
+	return &quotaUsage{model: m, usage: m.limits.sets.NewUsage()}
+}
+
+func (q *quotaUsage) book(c *Category, pe PEID, grants []Grant, sign int) error {
+	q.grants = q.grants[:0]
+	for _, g := range grants {
+		i := &q.model.instances[g.Instance]
+		q.grants = append(q.grants, quota.Grant{Queue: int32(i.queue), Host: int32(i.host), Slots: g.Slots})
+	}
+	book := q.usage.Debit
+	if sign < 0 {
+		book = q.usage.Credit
+	}
+	if err := book(c.demand(pe), q.grants); err != nil {
+		return fmt.Errorf("resource quotas: %w", err)
+	}
+	return nil
+}
+
+// quotaValue gives dynamic limits the values of a host.
+func (v *view) quotaValue(host int32, attribute string) (float64, bool) {
+	id, ok := v.model.attributeOf[attribute]
+	if !ok {
+		return 0, false
+	}
+	r, ok := v.over(id, AtGlobal(), AtHost(HostID(host)))
+	return r.Value.Number(), ok
+}
+
+// Quotas are the rows of qquota(1) at a time.
+func (s *State) Quotas(selection quota.Selection, now int64) ([]quota.Row, error) {
+	return s.quotas.usage.List(selection, newView(s, now).quotaValue)
+}
+
+// withinQuota checks the quotas for a serial job.
+func (m *matcher) withinQuota(c *Category, id InstanceID) (quota.Failure, bool) {
+	i := &m.model.instances[id]
+	usage := m.quotas.usage
+	if m.empty {
+		usage = nil
+	}
+	return c.demand(None).Check(usage, m.quotaValue, int32(i.queue), int32(i.host))
+}

@@ -1,0 +1,205 @@
+package scheduler
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/execd-project/execd/scheduler/value"
+)
+
+// Reason is one cause for which a job does not start, at one place. Text is what
+// qstat -j shows.
+type Reason struct {
+	kind      reasonKind
+	exclusive bool // resource: an exclusive one is in use
+	implied   bool // resource: it is a default request, or none that the job made
+	unknown   bool // resource: no layer has it
+	reserved  bool // resource: it would be free but for a reservation
+	layer     byte
+	from      Kind
+	attribute AttributeID
+	value     value.Value
+	place     int32 // of a queue, an instance, a host or a parallel environment
+	number    int   // slots of a parallel environment; number of an advance reservation
+	category  *Category
+	text      string // of a quota or an alarm
+	model     *Model
+}
+
+type reasonKind uint8
+
+const (
+	atPlace reasonKind = iota
+	quotaExceeded
+	queueNotListed // in -q
+	hostNotListed
+	instanceNotListed
+	queueNoAccess
+	hostNoAccess
+	instanceNoAccess
+	globalNoAccess
+	queueWrongProject
+	hostWrongProject
+	instanceWrongProject
+	globalWrongProject
+	hostExcludedProject
+	instanceExcludedProject
+	globalExcludedProject
+	notInPEList
+	instanceNotInPEList
+	noSuchCheckpoint
+	notInCheckpointList
+	notBatch
+	notInteractive
+	forcedByQueue
+	forcedByHost
+	forcedByGlobal
+	uncleanHost
+	notReserved
+	noMatchingPE
+	noPEAccess
+	peSlots
+	peTotal
+	peOffers
+	notMaster
+	droppedFull
+	droppedDisabled
+	droppedSuspended
+	droppedUnavailable
+	droppedOverload
+	suspendAlarm
+	allDropped
+	userLimit
+	arrayLimit
+	badReservation
+)
+
+// Text is the reason as qstat(1) -j shows it.
+func (r *Reason) Text() string {
+	m := r.model
+	switch r.kind {
+	case atPlace:
+		return r.resourceText()
+	case quotaExceeded, notReserved, badReservation, suspendAlarm:
+		return r.text
+	case queueNotListed:
+		return fmt.Sprintf("cannot run in queue %q because it is not contained in its hard queue list (-q)", m.queues[r.place].name)
+	case hostNotListed:
+		return fmt.Sprintf("cannot run in queue %q because it is not contained in its hard queue list (-q)", m.HostName(HostID(r.place)))
+	case instanceNotListed:
+		return fmt.Sprintf("cannot run in queue %q because it is not contained in its hard queue list (-q)", m.instances[r.place].name)
+	case queueNoAccess:
+		return fmt.Sprintf("has no permission for cluster queue %q", m.queues[r.place].name)
+	case hostNoAccess:
+		return fmt.Sprintf("has no permission for host %q", m.HostName(HostID(r.place)))
+	case instanceNoAccess:
+		return fmt.Sprintf("has no permission for queue %q", m.instances[r.place].name)
+	case globalNoAccess:
+		return `has no permission for host "global"`
+	case queueWrongProject, hostWrongProject, instanceWrongProject, globalWrongProject,
+		hostExcludedProject, instanceExcludedProject, globalExcludedProject:
+		return r.projectText()
+	case notInPEList:
+		return fmt.Sprintf("cannot run in queue %q because PE %q is not in PE list", m.queues[r.place].name, r.text)
+	case instanceNotInPEList:
+		return fmt.Sprintf("cannot run in queue %q because PE %q is not in PE list", m.instances[r.place].name, r.text)
+	case noSuchCheckpoint:
+		return "cannot run because requested ckpt object not found"
+	case notInCheckpointList:
+		return fmt.Sprintf("cannot run in queue instance %q because it is not of type checkpointing", m.instances[r.place].name)
+	case notBatch:
+		return fmt.Sprintf("cannot run in queue instance %q because it is not of type batch", m.instances[r.place].name)
+	case notInteractive:
+		return fmt.Sprintf("cannot run in queue %q because it is not of type interactive", m.queues[r.place].name)
+	case forcedByQueue:
+		return fmt.Sprintf("does not request 'forced' resource %q of queue instance %s", m.attributes[r.attribute].Name, m.instances[r.place].name)
+	case forcedByHost, forcedByGlobal:
+		return fmt.Sprintf("does not request 'forced' resource %q of host %s", m.attributes[r.attribute].Name, m.HostName(HostID(r.place)))
+	case uncleanHost:
+		return fmt.Sprintf("cannot run on host %q until clean up of a previous run has finished", m.HostName(HostID(r.place)))
+	case noMatchingPE:
+		return "no matching PE found"
+	case noPEAccess:
+		return fmt.Sprintf("cannot run because no access to PE %q", m.PEName(PEID(r.place)))
+	case peSlots:
+		return fmt.Sprintf("cannot run in PE %q because it only offers %d slots", m.PEName(PEID(r.place)), r.number)
+	case peTotal:
+		return fmt.Sprintf("cannot run because total slots of PE %q not in range of job", m.PEName(PEID(r.place)))
+	case droppedFull, droppedDisabled, droppedSuspended, droppedUnavailable:
+		return fmt.Sprintf("queue instance %q dropped because it is %s", m.instances[r.place].name, droppedText[r.kind])
+	case droppedOverload:
+		return fmt.Sprintf("queue instance %q dropped because it is overloaded: %s", m.instances[r.place].name, r.text)
+	case allDropped:
+		return "All queues dropped because of overload or full"
+	case userLimit:
+		return "job dropped because of user limitations"
+	case arrayLimit:
+		return "not all array tasks may be started due to 'max_aj_instances'"
+	}
+	return ""
+}
+
+var droppedText = map[reasonKind]string{
+	droppedFull: "full", droppedDisabled: "disabled", droppedSuspended: "suspended", droppedUnavailable: "temporarily not available",
+}
+
+// projectText tells projects. What a cluster queue refuses is always said as if the
+// job had no project where it has one that is excluded; so the original has it.
+func (r *Reason) projectText() string {
+	m := r.model
+	project := r.category.requests.Project
+	who := "(no project)"
+	if project != "" && r.kind != queueWrongProject {
+		who = fmt.Sprintf("(project %s)", project)
+	}
+	switch r.kind {
+	case queueWrongProject:
+		return fmt.Sprintf("%s does not have the correct project to run in cluster queue %q", who, m.queues[r.place].name)
+	case hostWrongProject:
+		return fmt.Sprintf("%s does not have the correct project to run in host %q", who, m.HostName(HostID(r.place)))
+	case instanceWrongProject:
+		return fmt.Sprintf("%s does not have the correct project to run in queue %q", who, m.instances[r.place].name)
+	case globalWrongProject:
+		return who + ` does not have the correct project to run in host "global"`
+	case hostExcludedProject:
+		return fmt.Sprintf("%s is not allowed to run in host %q based on the excluded project list", who, m.HostName(HostID(r.place)))
+	case instanceExcludedProject:
+		return fmt.Sprintf("%s is not allowed to run in queue %q based on the excluded project list", who, m.instances[r.place].name)
+	}
+	return who + ` is not allowed to run in host "global" based on the excluded project list`
+}
+
+// resourceText tells what a place does not offer.
+func (r *Reason) resourceText() string {
+	var b strings.Builder
+	b.WriteString("(-l " + r.category.text + ") cannot run ")
+	name := r.model.attributes[r.attribute].Name
+	parallel := r.category.Parallel()
+	switch {
+	case r.layer == 'g':
+		b.WriteString("globally")
+	case r.layer == 'h' && parallel:
+		b.WriteString("in queue " + strconv.Quote(r.model.HostName(HostID(r.place))))
+	case r.layer == 'h':
+		b.WriteString("at host " + strconv.Quote(r.model.HostName(HostID(r.place))))
+	default:
+		b.WriteString("in queue " + strconv.Quote(r.model.instances[r.place].name))
+	}
+	b.WriteString(" because ")
+	if r.unknown {
+		return b.String() + "job requests unknown resource (" + name + ")"
+	}
+	if r.implied && !parallel {
+		b.WriteString("for default request ")
+	}
+	if r.exclusive {
+		b.WriteString("exclusive resource (" + name + ") is already in use")
+	} else {
+		b.WriteString("it offers only " + string([]byte{r.layer, byte(r.from)}) + ":" + name + "=" + r.value.Format(value.Reason))
+	}
+	if r.reserved {
+		b.WriteString(" due to a reservation")
+	}
+	return b.String()
+}

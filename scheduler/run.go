@@ -1,0 +1,318 @@
+package scheduler
+
+import (
+	"cmp"
+	"container/heap"
+	"slices"
+
+	"github.com/execd-project/execd/scheduler/priority"
+	"github.com/execd-project/execd/scheduler/rangelist"
+	"github.com/execd-project/execd/scheduler/tickets"
+)
+
+// run is a scheduling run in progress. It books what it decides in the state, so that
+// the next job sees it, and takes all of it back in the end.
+type run struct {
+	matcher
+	decisions  *Decisions
+	order      *order
+	load       []float64 // by host: the load formula
+	categories []*categoryRun
+	explaining bool
+	started    []*Running
+	owners     map[string]int // tasks that started, by owner
+	reserved   int            // reservations that were made
+}
+
+// categoryRun is what the run has found out about a category.
+type categoryRun struct {
+	search   search
+	rejected bool
+	// unreservable is set when no place could be reserved for a job of the category.
+	unreservable bool
+	reasons      []Reason
+}
+
+// Run is one scheduling run: it decides which of the waiting tasks start, and where.
+// The state is as before when it returns; what is decided is for the caller to do and
+// to tell the state (Start, SetSuspended).
+func (s *State) Run(now int64) *Decisions {
+	r := &run{
+		matcher: matcher{view: newView(s, now)},
+		decisions: &Decisions{
+			now: now, model: s.model, ranks: map[*Job]rank{}, running: map[*Running]tickets.Tickets{},
+			excluded: map[*Job]Reason{}, limited: map[string]bool{},
+		},
+		owners:     map[string]int{},
+		explaining: s.model.scheduler.ScheddJobInfo.All || len(s.model.scheduler.ScheddJobInfo.Jobs) > 0,
+	}
+	r.prepare()
+	heads := r.rank()
+	if len(r.order.base) == 0 {
+		r.decisions.Dropped = append(r.decisions.Dropped, Reason{kind: allDropped, model: s.model})
+	} else {
+		r.dispatch(heads)
+	}
+	r.decisions.reasons = r.categories
+	r.takeBack()
+	return r.decisions
+}
+
+// prepare finds the instances that can be used, and their order.
+func (r *run) prepare() {
+	r.planAhead()
+	r.suspendByThreshold()
+	r.load = make([]float64, len(r.model.hosts))
+	for h := range r.load {
+		r.load[h] = r.sortValue(HostID(h))
+	}
+	r.order = newOrder(r.model, r.usable(), r.load)
+}
+
+// takeBack leaves the state as it was.
+func (r *run) takeBack() {
+	for _, task := range slices.Backward(r.started) {
+		// What could be added can be taken away.
+		_ = r.bookTask(task, -1)
+	}
+}
+
+// head is what a run compares: a job, or the first job of a line.
+type head struct {
+	job      *Job
+	tasks    rangelist.List // of the job, not yet started
+	left     int            // tasks that may start
+	tickets  []tickets.Tickets
+	priority priority.Priority
+	rest     []*Job // of the line
+}
+
+// heads is a heap, the task to be dispatched first at the top.
+type heads []*head
+
+func (h heads) Len() int { return len(h) }
+func (h heads) Less(i, j int) bool {
+	a, b := h[i], h[j]
+	return cmp.Or(
+		cmp.Compare(b.priority.Priority, a.priority.Priority),
+		cmp.Compare(a.job.Submitted, b.job.Submitted),
+		cmp.Compare(a.job.ID, b.job.ID),
+	) < 0
+}
+func (h heads) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *heads) Push(x any)   { *h = append(*h, x.(*head)) }
+func (h *heads) Pop() any {
+	old := *h
+	x := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	return x
+}
+
+// dispatch takes one task after the other in the order of their priority, until there
+// are no more tasks or no more instances.
+func (r *run) dispatch(h heads) {
+	for len(h) > 0 {
+		top := h[0]
+		if r.overLimit(top.job.Owner) {
+			heap.Pop(&h)
+			continue
+		}
+		if r.done(top) {
+			heap.Pop(&h)
+			continue
+		}
+		if !r.attempt(top) {
+			if r.nextInLine(top) {
+				heap.Fix(&h, 0)
+			} else {
+				heap.Pop(&h)
+			}
+			continue
+		}
+		if r.exhausted() {
+			return
+		}
+		if r.advance(top) {
+			heap.Fix(&h, 0)
+		} else {
+			heap.Pop(&h)
+		}
+	}
+}
+
+// done reports that nothing can come of a head any more: its category has been refused,
+// and no reservation is to be made for any of its jobs.
+func (r *run) done(h *head) bool {
+	c := r.of(h.job.Category)
+	return c.rejected && (r.plan == nil || c.unreservable)
+}
+
+// of is what is known about a category in this run.
+func (r *run) of(c *Category) *categoryRun {
+	for len(r.categories) <= c.index {
+		r.categories = append(r.categories, nil)
+	}
+	if r.categories[c.index] == nil {
+		r.categories[c.index] = &categoryRun{search: search{refused: make([]uint64, (len(r.model.instances)+63)/64), merges: r.order.merges}}
+	}
+	return r.categories[c.index]
+}
+
+// attempt starts the first task of a head if there is a place for it.
+func (r *run) attempt(h *head) bool {
+	c := r.of(h.job.Category)
+	if !c.rejected {
+		if start, ok := r.assign(h); ok {
+			r.begin(h, start)
+			return true
+		}
+		c.rejected = true
+		r.explainRejection(h, c)
+	}
+	if r.plan != nil && h.job.Reserve && !c.unreservable {
+		c.unreservable = !r.reserve(h)
+	}
+	return false
+}
+
+// begin books a task that starts.
+func (r *run) begin(h *head, start Start) {
+	start.Job, start.Task = h.job, uint32(h.tasks.First())
+	start.Priority, start.Tickets = h.priority, h.current()
+	task := &Running{Job: h.job, Task: start.Task, Started: r.now, PE: start.PE, Grants: start.Grants}
+	if err := r.bookTask(task, +1); err != nil {
+		// An amount that cannot be added without loss: nothing of it is in use.
+		return
+	}
+	r.decisions.Starts = append(r.decisions.Starts, start)
+	r.started = append(r.started, task)
+	r.owners[h.job.Owner]++
+	r.planStart(&r.decisions.Starts[len(r.decisions.Starts)-1])
+	r.hasStarted(start.Grants)
+	r.refresh(start.Grants)
+}
+
+// refresh brings the order up to date for the hosts of a task that starts.
+func (r *run) refresh(grants []Grant) {
+	if r.globalLoadMoves() {
+		for h := range r.load {
+			r.refreshHost(HostID(h))
+		}
+		return
+	}
+	last := HostID(None)
+	for _, g := range grants {
+		if h := r.model.instances[g.Instance].host; h != last {
+			last = h
+			r.refreshHost(h)
+		}
+	}
+}
+
+func (r *run) refreshHost(h HostID) {
+	for _, id := range r.model.hosts[h].instances {
+		if r.order.usable(id) && !r.stillUsable(id) {
+			r.order.drop(id)
+		}
+	}
+	if load := r.sortValue(h); load != r.load[h] {
+		r.load[h] = load
+		r.order.move(r.model.hosts[h].instances, load)
+	}
+}
+
+// globalLoadMoves reports whether a job that starts changes a load value of the whole
+// cluster, and with it perhaps the order of all hosts.
+func (r *run) globalLoadMoves() bool {
+	for _, a := range r.model.adjustments {
+		if r.loadValue(GlobalHost, a.attribute).IsValid() {
+			return true
+		}
+	}
+	return false
+}
+
+// exhausted reports whether no instance is left. Then all jobs wait for the same reason.
+func (r *run) exhausted() bool {
+	for range r.order.all() {
+		return false
+	}
+	r.decisions.Dropped = append(r.decisions.Dropped, Reason{kind: allDropped, model: r.model})
+	return true
+}
+
+// advance goes to the next task of a job, or to the next job of its line.
+func (r *run) advance(h *head) bool {
+	if h.left--; h.left == 0 {
+		return r.nextInLine(h)
+	}
+	h.tasks = h.tasks.Remove(h.tasks.First())
+	if len(h.tickets) > 1 {
+		h.tickets = h.tickets[1:]
+	}
+	r.setPriority(h)
+	return true
+}
+
+// nextInLine goes to the next job of a line that may start a task.
+func (r *run) nextInLine(h *head) bool {
+	for len(h.rest) > 0 {
+		if r.enter(h, h.rest[0]) {
+			return true
+		}
+	}
+	return false
+}
+
+// enter makes a job that of a head. It is false if none of its tasks may start.
+func (r *run) enter(h *head, j *Job) bool {
+	if len(h.rest) > 0 {
+		h.rest = h.rest[1:]
+	}
+	h.job, h.tasks, h.left = j, j.Tasks, r.startable(j)
+	if h.left == 0 {
+		return false
+	}
+	r.setPriority(h)
+	return true
+}
+
+func (r *run) setPriority(h *head) {
+	j := priorityJob(h.job, h.current().Total)
+	h.priority = r.model.weights.One(&j, &r.decisions.bounds, r.now)
+}
+
+// current are the tickets of the first task. Tasks beyond max_pending_tasks_per_job have
+// those of the last one that was computed.
+func (h *head) current() tickets.Tickets {
+	if len(h.tickets) == 0 {
+		return tickets.Tickets{}
+	}
+	return h.tickets[0]
+}
+
+// startable is how many tasks of a job may start in this run: as many as the limit on
+// active tasks allows (sge_conf(5), max_aj_instances; qsub(1), -tc).
+func (r *run) startable(j *Job) int {
+	waiting := j.Tasks.Len()
+	limit := r.model.cluster.Global().MaxAJInstances
+	if j.TaskLimit > 0 && (j.TaskLimit < limit || limit == 0) {
+		limit = j.TaskLimit
+	}
+	if !j.Array || limit == 0 || waiting <= limit-j.Active {
+		return waiting
+	}
+	r.decisions.excluded[j] = Reason{kind: arrayLimit, model: r.model, category: j.Category}
+	return max(limit-j.Active, 0)
+}
+
+// overLimit applies maxujobs of sched_conf(5).
+func (r *run) overLimit(owner string) bool {
+	limit := r.model.scheduler.MaxUJobs
+	if limit == 0 || r.perOwner[owner]+r.owners[owner] < limit {
+		return false
+	}
+	r.decisions.limited[owner] = true
+	return true
+}

@@ -1,0 +1,234 @@
+package scheduler
+
+import "github.com/execd-project/execd/scheduler/quota"
+
+// assign finds a place for a task to start at now.
+func (r *run) assign(h *head) (Start, bool) {
+	c := h.job.Category
+	if c.requests.Reservation != 0 {
+		return r.assignReserved(h.job)
+	}
+	at := span{start: r.now, duration: r.duration(c)}
+	if c.Parallel() {
+		return r.assignParallel(h.job, at)
+	}
+	id := r.findSerial(h.job, at)
+	if id == None {
+		return Start{}, false
+	}
+	return Start{PE: None, Grants: []Grant{{Instance: id, Slots: 1}}, Duration: r.plannedDuration(c)}, true
+}
+
+// findSerial finds the first instance in which a serial job can start, or, if it has
+// soft requests, the first of those that meet most of them.
+func (r *run) findSerial(j *Job, at span) InstanceID {
+	c := j.Category
+	if !r.globally(c, at) {
+		return None
+	}
+	s := &r.of(c).search
+	if len(j.Excluded) > 0 || len(c.soft) > 0 || len(c.softQueues) > 0 {
+		return r.findBest(j, s, at)
+	}
+	for {
+		id := r.order.next(s)
+		if id == None {
+			return None
+		}
+		failure, ok := r.withinQuota(c, id)
+		if ok && r.fits(c, id, at) {
+			return id
+		}
+		s.refuse(id)
+		if failure.Everywhere {
+			return None
+		}
+	}
+}
+
+// findBest looks at all instances: the one with the fewest violations of soft requests.
+func (r *run) findBest(j *Job, s *search, at span) InstanceID {
+	best, fewest := InstanceID(None), 0
+	for id := range r.order.all() {
+		if s.is(id) || r.unclean(j, id) {
+			continue
+		}
+		if _, ok := r.withinQuota(j.Category, id); !ok || !r.fits(j.Category, id, at) {
+			s.refuse(id)
+			continue
+		}
+		n := r.violations(j.Category, id)
+		if best == None || n < fewest {
+			best, fewest = id, n
+		}
+		if n == 0 {
+			break
+		}
+	}
+	return best
+}
+
+func (r *run) unclean(j *Job, id InstanceID) bool {
+	for _, h := range j.Excluded {
+		if h == r.model.instances[id].host {
+			return true
+		}
+	}
+	return false
+}
+
+// fits checks an instance and its host for one slot, quotas apart.
+func (r *run) fits(c *Category, id InstanceID, at span) bool {
+	return r.staticallyFits(c, id) &&
+		r.resources(c, AtHost(r.model.instances[id].host), at) && r.resources(c, AtInstance(id), at)
+}
+
+// staticallyFits is what can be said about an instance whatever runs. It is found out
+// once for each category.
+func (r *run) staticallyFits(c *Category, id InstanceID) bool {
+	if c.static == nil {
+		c.static = make([]verdict, len(r.model.instances))
+	}
+	if c.static[id] == unknown {
+		i := &r.model.instances[id]
+		quiet := matcher{view: r.view}
+		c.static[id] = refused
+		if quiet.queueStatic(c, i.queue) && quiet.hostStatic(c, i.host) && quiet.instanceStatic(c, id, None) {
+			c.static[id] = allowed
+		}
+	}
+	return c.static[id] == allowed
+}
+
+type verdict uint8
+
+const (
+	unknown verdict = iota
+	allowed
+	refused
+)
+
+// violations counts the soft requests that an instance does not meet (qsub(1), -soft).
+func (m *matcher) violations(c *Category, id InstanceID) int {
+	i := &m.model.instances[id]
+	n := 0
+	for k := range c.soft {
+		s := &c.soft[k]
+		known := false
+		for _, p := range [...]Place{AtGlobal(), AtHost(i.host), AtInstance(id)} {
+			v, _ := m.at(p, s.attribute)
+			if !v.IsValid() {
+				continue
+			}
+			known = true
+			if !s.value.Match(m.model.attributes[s.attribute].Relop, v) {
+				n++
+			}
+		}
+		if !known {
+			n++
+		}
+	}
+	for _, q := range c.softQueues {
+		if !q.Match(m.model.queues[i.queue].name, m.model.hosts[i.host].name, m.model.groupsOf) {
+			n++
+		}
+	}
+	return n
+}
+
+// explainRejection finds the reasons why no place was found, place by place, in the order
+// in which they were tried. Where a cluster queue, a host or a quota is the cause, it is
+// said once.
+func (r *run) explainRejection(h *head, c *categoryRun) {
+	if !r.explaining {
+		return
+	}
+	said := map[string]bool{}
+	r.explain = func(reason Reason) {
+		if len(said) > 0 || reason.kind == quotaExceeded {
+			if text := reason.Text(); reason.kind == quotaExceeded {
+				if said[text] {
+					return
+				}
+				said[text] = true
+			}
+		}
+		c.reasons = append(c.reasons, reason)
+	}
+	defer func() { r.explain = nil }()
+	at := span{start: r.now, duration: r.duration(h.job.Category)}
+	switch cat := h.job.Category; {
+	case cat.requests.Reservation != 0:
+		r.explainReserved(h.job)
+	case cat.Parallel():
+		r.explainParallel(h.job, at)
+	default:
+		r.explainSerial(h.job, at)
+	}
+}
+
+func (r *run) explainSerial(j *Job, at span) {
+	c := j.Category
+	if !r.globally(c, at) {
+		return
+	}
+	skip := newSkips(r.model)
+	for id := range r.order.all() {
+		r.explainInstance(j, id, at, skip)
+		if skip.all {
+			return
+		}
+	}
+}
+
+// skips are the places that need not be looked at again.
+type skips struct {
+	all    bool
+	queues []bool
+	hosts  []bool
+	quotas []quota.Failure
+}
+
+func newSkips(m *Model) *skips {
+	return &skips{queues: make([]bool, len(m.queues)), hosts: make([]bool, len(m.hosts))}
+}
+
+func (r *run) explainInstance(j *Job, id InstanceID, at span, skip *skips) {
+	c, i := j.Category, &r.model.instances[id]
+	if skip.queues[i.queue] || skip.hosts[i.host] {
+		return
+	}
+	for k := range skip.quotas {
+		if skip.quotas[k].Covers(int32(i.queue), int32(i.host)) {
+			return
+		}
+	}
+	if failure, ok := r.withinQuota(c, id); !ok {
+		r.because(Reason{kind: quotaExceeded, text: failure.Text()}, c)
+		skip.quotas = append(skip.quotas, failure)
+		skip.all = failure.Everywhere
+		return
+	}
+	if !r.queueStatic(c, i.queue) {
+		skip.queues[i.queue] = true
+		return
+	}
+	if r.unclean(j, id) {
+		r.because(Reason{kind: uncleanHost, place: int32(i.host)}, c)
+		skip.hosts[i.host] = true
+		return
+	}
+	if !r.hostStatic(c, i.host) {
+		skip.hosts[i.host] = true
+		return
+	}
+	if !r.instanceStatic(c, id, None) {
+		return
+	}
+	if !r.resources(c, AtHost(i.host), at) {
+		skip.hosts[i.host] = true
+		return
+	}
+	r.resources(c, AtInstance(id), at)
+}

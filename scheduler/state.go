@@ -1,0 +1,337 @@
+package scheduler
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/execd-project/execd/scheduler/rangelist"
+	"github.com/execd-project/execd/scheduler/tickets"
+	"github.com/execd-project/execd/scheduler/value"
+)
+
+// Status is the state of a queue instance: independent reasons not to use it (qstat(1),
+// states).
+type Status uint16
+
+// The states. Alarms are not among them: they follow from load values.
+const (
+	Unknown             Status = 1 << iota // u: nothing is heard of the host
+	Failed                                 // E: jobs could not be started
+	DisabledByUser                         // d
+	DisabledByCalendar                     // D
+	SuspendedByUser                        // s
+	SuspendedByCalendar                    // C
+	Subordinated                           // S: suspended by a superordinate queue
+	Orphaned                               // o: deleted, but still with jobs
+)
+
+// Suspended are the states in which the jobs of an instance are suspended.
+const Suspended = SuspendedByUser | SuspendedByCalendar | Subordinated
+
+// unavailable are the states in which an instance is "temporarily not available".
+const unavailable = SuspendedByUser | SuspendedByCalendar | Subordinated | Failed | Unknown | Orphaned
+
+// Suspension is why a task is suspended.
+type Suspension uint8
+
+// The reasons; all may hold at the same time.
+const (
+	ByUser        Suspension = 1 << iota // s: by qmod(1), or with its queue
+	ByQueue                              // s: with its queue, by a user or a calendar
+	BySubordinate                        // S: with its queue, by a superordinate one, or slot-wise
+	ByThreshold                          // T
+)
+
+// Job is what is known of a job that has tasks to start.
+type Job struct {
+	ID        uint32
+	Category  *Category
+	Owner     string
+	Submitted int64
+	Deadline  int64 // 0 for none (qsub(1), -dl)
+	Priority  int   // POSIX priority, -1023 to 1024
+	Reserve   bool  // -R y
+	Rerun     bool  // may be started again
+
+	// Array is set for an array job. Its Tasks are the numbers of the tasks that
+	// have not been started; those of another job are {1} or, once it runs, empty.
+	Array     bool
+	Tasks     rangelist.List
+	TaskLimit int // tasks that may be active at the same time (-tc); 0 for no limit
+	Active    int // tasks that have been started and have not ended
+
+	// Excluded are hosts that may not be used, since an earlier run of the job has not
+	// been cleaned up there. Usually empty.
+	Excluded []HostID
+
+	// What the ticket policies need: indexes into the lists of Entitlements, or
+	// tickets.None; the leaf of the share tree; -js and qalter -ot.
+	User, Project, Department int32
+	Leaf                      int32
+	Shares, Override          float64
+
+	line *line // where it is enqueued
+}
+
+// Grant is a part of what a task got: slots of a queue instance.
+type Grant struct {
+	Instance InstanceID
+	Slots    int
+	// Things are the names that a task got of resource maps, by attribute. Usually nil.
+	Things []Thing
+}
+
+// Thing is what a task got of a resource map (complex(5), RSMAP).
+type Thing struct {
+	Attribute AttributeID
+	At        Place
+	IDs       []string
+}
+
+// Running is a task that has been started and has not ended.
+type Running struct {
+	Job     *Job
+	Task    uint32
+	Started int64
+	PE      PEID    // None for a serial task
+	Grants  []Grant // the master first
+	// Limit is how long the task may run, in seconds, as the smallest of the granted run
+	// time limits says; 0 for no limit.
+	Limit     int64
+	Suspended Suspension
+
+	position int // in State.running
+}
+
+// Slots is the number of slots of all grants.
+func (r *Running) Slots() int {
+	n := 0
+	for _, g := range r.Grants {
+		n += g.Slots
+	}
+	return n
+}
+
+// Entitlements are what users, projects and departments are entitled to.
+type Entitlements struct {
+	Users, Projects, Departments []tickets.Entity
+	Tree                         *tickets.Tree   // nil without a share tree
+	Ledger                       *tickets.Ledger // decayed until the time of the run; nil for none
+}
+
+// Place is a layer of complex(5) at one place: the cluster, a host, or a queue instance.
+type Place struct {
+	layer layerSet
+	index int32
+}
+
+// AtGlobal, AtHost and AtInstance are the places.
+func AtGlobal() Place                { return Place{layer: atGlobal} }
+func AtInstance(id InstanceID) Place { return Place{layer: atQueue, index: int32(id)} }
+func AtHost(h HostID) Place {
+	if h == GlobalHost {
+		return AtGlobal()
+	}
+	return Place{layer: atHost, index: int32(h)}
+}
+
+// State is what a master knows at a moment. The zero State is of no use, see NewState.
+type State struct {
+	model *Model
+
+	Entitlements Entitlements
+
+	load     [][]value.Value // by attribute, then by host and the global host at the end; nil where nobody reports it
+	static   []bool          // by attribute: its load values hold for an empty cluster
+	problems map[HostID][]error
+
+	instances []instanceState
+	order     int64 // of the last modification of an instance
+
+	used     bookings
+	peUsed   []int
+	running  []*Running
+	perOwner map[string]int // active tasks
+	recent   []*Running     // by their start, those that may still count for load adjustments
+	pending  backlog
+
+	reservations []*Reservation
+	quotas       *quotaUsage
+	overridden   int // jobs with override tickets of their own
+}
+
+type instanceState struct {
+	status Status
+	// order is when the instance was changed last: the original looks at those that
+	// were changed last, last.
+	order int64
+	// checked is when suspend thresholds led to something the last time.
+	checked int64
+}
+
+// NewState is an empty cluster: no host has reported, nothing runs, and all queue
+// instances are usable.
+func NewState(m *Model) *State {
+	s := &State{
+		model: m, load: make([][]value.Value, len(m.attributes)), static: make([]bool, len(m.attributes)),
+		problems: map[HostID][]error{}, instances: make([]instanceState, len(m.instances)),
+		peUsed: make([]int, len(m.pes)), perOwner: map[string]int{},
+	}
+	for i := range s.instances {
+		s.order++
+		s.instances[i].order = s.order
+	}
+	for _, name := range staticLoadValues {
+		if id, ok := m.attributeOf[name]; ok {
+			s.static[id] = true
+		}
+	}
+	s.used.init(m)
+	s.pending.init()
+	s.quotas = newQuotaUsage(m)
+	return s
+}
+
+// staticLoadValues are load values that do not change while a host is up.
+var staticLoadValues = []string{
+	"arch", "num_proc", "m_core", "m_socket", "m_thread", "m_topology", "mem_total", "swap_total", "virtual_total",
+}
+
+// Model is the configuration that the state belongs to.
+func (s *State) Model() *Model { return s.model }
+
+// SetLoad replaces all load values of a host ("global" for those of the cluster), by
+// the names of their complexes (sge_execd(8), load sensors). Values without a complex
+// are ignored. A value that is none of its type counts as not reported, and Problems
+// has it. Numbers are multiplied by load_scaling of the host.
+func (s *State) SetLoad(host string, values map[string]string) error {
+	id, ok := s.model.Host(host)
+	if !ok {
+		return fmt.Errorf("load report of host %q: there is no such host", host)
+	}
+	at := s.loadIndex(id)
+	for a := range s.load {
+		if s.load[a] != nil {
+			s.load[a][at] = value.Value{}
+		}
+	}
+	var problems []error
+	for name, text := range values {
+		a, ok := s.model.attributeOf[name]
+		if !ok {
+			continue
+		}
+		v, err := value.Parse(s.model.attributes[a].Type, text)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("load value %s of host %s: %w", name, s.model.HostName(id), err))
+			continue
+		}
+		if s.load[a] == nil {
+			s.load[a] = make([]value.Value, len(s.model.hosts)+1)
+		}
+		s.load[a][at] = s.scaled(id, a, v)
+	}
+	slices.SortFunc(problems, func(a, b error) int { return cmp.Compare(a.Error(), b.Error()) })
+	s.problems[id] = problems
+	for _, i := range s.model.host(id).instances {
+		s.touch(i)
+	}
+	return nil
+}
+
+func (s *State) scaled(host HostID, a AttributeID, v value.Value) value.Value {
+	if !v.Type().IsNumeric() {
+		return v
+	}
+	for _, scale := range s.model.host(host).scaling {
+		if scale.attribute == a {
+			return value.OfNumber(v.Type(), v.Number()*scale.factor)
+		}
+	}
+	return v
+}
+
+// Problems are the load values of a host that could not be read.
+func (s *State) Problems(host HostID) []error { return s.problems[host] }
+
+func (s *State) loadIndex(h HostID) int {
+	if h == GlobalHost {
+		return len(s.model.hosts)
+	}
+	return int(h)
+}
+
+// loadValue is the scaled load value of a host, invalid if there is none.
+func (s *State) loadValue(h HostID, a AttributeID) value.Value {
+	if s.load[a] == nil {
+		return value.Value{}
+	}
+	return s.load[a][s.loadIndex(h)]
+}
+
+// touch makes an instance the one that was changed last.
+func (s *State) touch(id InstanceID) {
+	s.order++
+	s.instances[id].order = s.order
+}
+
+// Status is the state of a queue instance.
+func (s *State) Status(id InstanceID) Status { return s.instances[id].status }
+
+// SetStatus sets the state of a queue instance.
+func (s *State) SetStatus(id InstanceID, status Status) {
+	if s.instances[id].status != status {
+		s.instances[id].status = status
+		s.touch(id)
+	}
+}
+
+// Running are the tasks that have been started and have not ended, in no particular
+// order. The caller must not change the list.
+func (s *State) Running() []*Running { return s.running }
+
+// Start books a task that has been started. It is for every decision to start that a
+// master follows, and for tasks that it finds running.
+func (s *State) Start(r *Running) error {
+	if err := s.book(r, +1); err != nil {
+		return err
+	}
+	if r.Job.Override > 0 {
+		s.overridden++
+	}
+	r.position = len(s.running)
+	s.running = append(s.running, r)
+	s.perOwner[r.Job.Owner]++
+	if n := len(s.recent); n > 0 && s.recent[n-1].Started > r.Started {
+		i, _ := slices.BinarySearchFunc(s.recent, r.Started+1, func(x *Running, t int64) int { return cmp.Compare(x.Started, t) })
+		s.recent = slices.Insert(s.recent, i, r)
+	} else {
+		s.recent = append(s.recent, r)
+	}
+	return nil
+}
+
+// End takes back what Start booked.
+func (s *State) End(r *Running) error {
+	if r.position >= len(s.running) || s.running[r.position] != r {
+		return fmt.Errorf("task %d.%d does not run", r.Job.ID, r.Task)
+	}
+	if err := s.book(r, -1); err != nil {
+		return err
+	}
+	if r.Job.Override > 0 {
+		s.overridden--
+	}
+	last := len(s.running) - 1
+	s.running[r.position] = s.running[last]
+	s.running[r.position].position = r.position
+	s.running[last], s.running = nil, s.running[:last]
+	if s.perOwner[r.Job.Owner]--; s.perOwner[r.Job.Owner] == 0 {
+		delete(s.perOwner, r.Job.Owner)
+	}
+	if i := slices.Index(s.recent, r); i >= 0 {
+		s.recent = slices.Delete(s.recent, i, i+1)
+	}
+	return nil
+}

@@ -1,0 +1,224 @@
+package scheduler
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/execd-project/execd/scheduler/value"
+)
+
+// usable are the instances that the run may use, those that were modified longest ago
+// first. The others are dropped, each with a reason, in the order in which the original
+// looks: unavailable ones, suspend alarm, load alarm, calendar, disabled, full.
+func (r *run) usable() []InstanceID {
+	all := make([]InstanceID, len(r.instances))
+	for i := range all {
+		all[i] = InstanceID(i)
+	}
+	slices.SortFunc(all, func(a, b InstanceID) int {
+		return int(r.instances[a].order - r.instances[b].order)
+	})
+	for _, keep := range []func(InstanceID) (Reason, bool){r.notUnavailable, r.noSuspendAlarm, r.noLoadAlarm, r.notDisabled, r.notFull} {
+		all = slices.DeleteFunc(all, func(id InstanceID) bool {
+			reason, ok := keep(id)
+			if !ok {
+				reason.place, reason.model = int32(id), r.model
+				r.decisions.Dropped = append(r.decisions.Dropped, reason)
+			}
+			return !ok
+		})
+	}
+	return all
+}
+
+func (r *run) notUnavailable(id InstanceID) (Reason, bool) {
+	return Reason{kind: droppedUnavailable}, r.instances[id].status&unavailable == 0 && r.model.instances[id].ambiguous == nil
+}
+
+func (r *run) noSuspendAlarm(id InstanceID) (Reason, bool) {
+	text, alarm := r.alarm(id, r.model.instances[id].suspend)
+	if !alarm {
+		return Reason{}, true
+	}
+	return Reason{kind: suspendAlarm, text: fmt.Sprintf("queue instance %q is in suspend alarm: %s", r.model.instances[id].name, text)}, false
+}
+
+func (r *run) noLoadAlarm(id InstanceID) (Reason, bool) {
+	text, alarm := r.alarm(id, r.model.instances[id].load)
+	return Reason{kind: droppedOverload, text: text}, !alarm
+}
+
+func (r *run) notDisabled(id InstanceID) (Reason, bool) {
+	return Reason{kind: droppedDisabled}, r.instances[id].status&(DisabledByUser|DisabledByCalendar) == 0
+}
+
+func (r *run) notFull(id InstanceID) (Reason, bool) {
+	return Reason{kind: droppedFull}, r.UsedSlots(id) < r.model.instances[id].settings.Slots
+}
+
+// stillUsable looks again at an instance on whose host a task has started.
+func (r *run) stillUsable(id InstanceID) bool {
+	keep := func(reason Reason, ok bool) bool {
+		if !ok {
+			reason.place, reason.model = int32(id), r.model
+			r.decisions.Dropped = append(r.decisions.Dropped, reason)
+		}
+		return ok
+	}
+	if r.subordinated(id) {
+		return keep(Reason{kind: droppedSuspended}, false)
+	}
+	if len(r.model.adjustments) > 0 && len(r.model.instances[id].load) > 0 && !keep(r.noLoadAlarm(id)) {
+		return false
+	}
+	return keep(r.notFull(id))
+}
+
+// subordinated reports whether queue-wise subordination suspends an instance as soon as
+// the tasks of this run have started (queue_conf(5), subordinate_list).
+func (r *run) subordinated(id InstanceID) bool {
+	for _, over := range r.model.hosts[r.model.instances[id].host].instances {
+		for _, sub := range r.model.instances[over].subordinates {
+			if sub.instance == id && r.Subordinates(over, sub.slots) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Subordinates reports whether so many slots of a superordinate instance are in use that
+// an instance is suspended which has the threshold: that many slots, or, for 0, all.
+func (s *State) Subordinates(superordinate InstanceID, threshold int) bool {
+	if threshold == 0 {
+		threshold = s.model.instances[superordinate].settings.Slots
+	}
+	used := s.UsedSlots(superordinate)
+	return used > 0 && used >= threshold
+}
+
+// LoadAlarm is why a queue instance is in load alarm at a time (queue_conf(5),
+// load_thresholds): the first threshold that is crossed, as qstat shows it.
+func (s *State) LoadAlarm(id InstanceID, now int64) (text string, alarm bool) {
+	return newView(s, now).alarm(id, s.model.instances[id].load)
+}
+
+// SuspendAlarm is the same for suspend_thresholds.
+func (s *State) SuspendAlarm(id InstanceID, now int64) (text string, alarm bool) {
+	return newView(s, now).alarm(id, s.model.instances[id].suspend)
+}
+
+// alarm finds the first threshold that is crossed.
+func (v *view) alarm(id InstanceID, thresholds []threshold) (string, bool) {
+	for i := range thresholds {
+		if text, crossed := v.crossed(id, &thresholds[i]); crossed {
+			return text, true
+		}
+	}
+	return "", false
+}
+
+func (v *view) crossed(id InstanceID, t *threshold) (string, bool) {
+	if t.attribute == None {
+		return fmt.Sprintf("no complex attribute for threshold %q", t.name), true
+	}
+	host := v.model.instances[id].host
+	a := &v.model.attributes[t.attribute]
+	x, from, ok := v.thresholdValue(id, host, t.attribute)
+	switch {
+	case !ok:
+		return fmt.Sprintf("no value for complex attribute %q", a.Name), true
+	case t.err != nil:
+		return fmt.Sprintf("threshold %s=%s is no value of the type %s", a.Name, t.text, a.Type), true
+	case a.Type.IsText():
+		if t.pattern.Match(value.Equal, x) {
+			return "", false
+		}
+		return fmt.Sprintf("%s=%s (no load adjustment) != %s", a.Name, x, t.text), true
+	}
+	relop := a.Relop
+	if a.Type == value.Bool {
+		relop = value.Equal
+	}
+	if !relop.Holds(x.Number(), t.limit.Number()) {
+		return "", false
+	}
+	return fmt.Sprintf("%s=%s %s %s %s", a.Name, x.Format(value.Reason), v.explainLoad(from, t.attribute, a), relop, t.text), true
+}
+
+// thresholdValue is the value that a threshold is compared with: that of the host, else
+// that of the cluster, else that of the queue; what is left of a consumable.
+func (v *view) thresholdValue(id InstanceID, host HostID, a AttributeID) (value.Value, HostID, bool) {
+	if v.model.attributes[a].consumable() {
+		if r, ok := v.over(a, AtGlobal(), AtHost(host), AtInstance(id)); ok {
+			return r.Value, None - 1, true
+		}
+		return value.Value{}, 0, false
+	}
+	for _, h := range [...]HostID{host, GlobalHost} {
+		if x, _ := v.loadAt(h, a); x.IsValid() {
+			return x, h, true
+		}
+	}
+	for _, p := range [...]Place{AtHost(host), AtGlobal(), AtInstance(id)} {
+		if x, ok := v.configuredAt(p, a); ok {
+			return x, None - 1, true
+		}
+	}
+	return value.Value{}, 0, false
+}
+
+// explainLoad tells how a load value was corrected.
+func (v *view) explainLoad(h HostID, a AttributeID, attribute *Attribute) string {
+	if h < GlobalHost {
+		return "(no load value)"
+	}
+	if v.shift(h, a) == 0 {
+		return "(no load adjustment)"
+	}
+	raw := v.loadValue(h, a)
+	lc := v.correction[v.loadIndex(h)]
+	text := fmt.Sprintf("(= %s + %.2f * %f", raw.Format(value.Reason), v.model.adjusted[a], lc)
+	if isPerCore(attribute.Name) {
+		text += fmt.Sprintf(" with nproc=%.0f", v.processors(h))
+	}
+	return text + ")"
+}
+
+// headroom is how many more slots can be taken on a host before its load, as job load
+// adjustments have it, crosses a threshold of the instance (queue_conf(5),
+// load_thresholds).
+func (v *view) headroom(id InstanceID) int {
+	room := math.MaxInt
+	host := v.model.instances[id].host
+	for i := range v.model.instances[id].load {
+		t := &v.model.instances[id].load[i]
+		if t.attribute == None || t.err != nil {
+			continue
+		}
+		adj := v.model.adjusted[t.attribute]
+		if adj == 0 {
+			continue
+		}
+		a := &v.model.attributes[t.attribute]
+		load, _ := v.loadAt(host, t.attribute)
+		if !load.IsValid() {
+			continue
+		}
+		if isPerCore(a.Name) {
+			if n := v.processors(host); n > 1 {
+				adj /= n
+			}
+		}
+		gap := t.limit.Number() - load.Number()
+		if !larger(a.Relop) {
+			gap = -gap
+		}
+		room = min(room, max(0, int(gap/adj)+1))
+	}
+	return room
+}
+
+// suspendByThreshold decides which tasks suspend thresholds suspend and resume.
+func (r *run) suspendByThreshold() {}

@@ -1,0 +1,314 @@
+package scheduler
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/execd-project/execd/scheduler/value"
+)
+
+// Kind is where a value comes from, in the letters of qstat -F.
+type Kind byte
+
+// The kinds.
+const (
+	Fixed         Kind = 'f' // configured
+	Load          Kind = 'l' // reported
+	CorrectedLoad Kind = 'L' // reported, and corrected for jobs that started a moment ago
+	Consumable    Kind = 'c' // what is left
+)
+
+// view is a state as a decision sees it at a time: load values are corrected for jobs
+// that have started a moment ago, and capacities for what others than jobs use up.
+type view struct {
+	*State
+	now int64
+	// empty sees the cluster as it would be without any jobs and before any load is
+	// reported, as -w e does.
+	empty bool
+	// planned is set where diagrams say what is in use when; bookings are left out then.
+	planned bool
+	// correction is the load correction of each host: about the number of slots that
+	// were taken a moment ago. That of the cluster stands at the end.
+	correction []float64
+	// reduced is by how much less there is of a consumable than is configured, by
+	// attribute and host; nil for attributes that nobody reports.
+	reduced [][]float64
+}
+
+func newView(s *State, now int64) *view {
+	v := &view{State: s, now: now, correction: make([]float64, len(s.model.hosts)+1)}
+	v.correct()
+	v.reduce()
+	return v
+}
+
+// correct computes the load correction: each task adds its slots to its hosts, less
+// and less until load_adjustment_decay_time is over (sched_conf(5),
+// job_load_adjustments).
+func (v *view) correct() {
+	m := v.model
+	decay := m.scheduler.LoadAdjustmentDecayTime.Seconds()
+	if len(m.adjustments) == 0 || decay <= 0 {
+		return
+	}
+	v.forgetRecent(v.now, decay)
+	for _, r := range v.recent {
+		age := float64(v.now - r.Started)
+		if age >= decay {
+			continue
+		}
+		part := 1 - max(age, 0)/decay
+		for _, g := range r.Grants {
+			v.correction[m.instances[g.Instance].host] += math.Trunc(100*part*float64(g.Slots)) / 100
+			v.correction[len(m.hosts)] += part
+		}
+	}
+}
+
+// forgetRecent drops tasks that have been running for so long that they count no
+// more, now and ever after.
+func (s *State) forgetRecent(now int64, decay float64) {
+	n := 0
+	for n < len(s.recent) && float64(now-s.recent[n].Started) >= decay {
+		n++
+	}
+	s.recent = slices.Delete(s.recent, 0, n)
+}
+
+// hasStarted corrects the load of the hosts of a task that starts in this run.
+func (v *view) hasStarted(grants []Grant) {
+	if len(v.model.adjustments) == 0 {
+		return
+	}
+	for _, g := range grants {
+		v.correction[v.model.instances[g.Instance].host] += float64(g.Slots)
+		v.correction[len(v.model.hosts)]++
+	}
+}
+
+// loadAt is the load value of a host with its correction.
+func (v *view) loadAt(h HostID, a AttributeID) (value.Value, Kind) {
+	if v.empty && !v.static[a] {
+		return value.Value{}, Load
+	}
+	l := v.loadValue(h, a)
+	if !l.IsValid() {
+		return l, Load
+	}
+	if shift := v.shift(h, a); shift != 0 {
+		return value.OfNumber(l.Type(), l.Number()+shift), CorrectedLoad
+	}
+	return l, Load
+}
+
+// shift is what is added to a load value for the jobs that have just started: it makes
+// the host worse.
+func (v *view) shift(h HostID, a AttributeID) float64 {
+	adj := v.model.adjusted[a]
+	if adj == 0 || v.empty {
+		return 0
+	}
+	lc := v.correction[v.loadIndex(h)]
+	if lc == 0 {
+		return 0
+	}
+	attribute := &v.model.attributes[a]
+	if isPerCore(attribute.Name) {
+		if n := v.processors(h); n > 1 {
+			lc /= n
+		}
+	}
+	if larger(attribute.Relop) {
+		return adj * lc
+	}
+	return -adj * lc
+}
+
+func isPerCore(name string) bool { return len(name) > 3 && name[:3] == "np_" }
+
+// larger reports whether larger values of an attribute are the worse ones.
+func larger(r value.Relop) bool { return r == value.Greater || r == value.GreaterEqual }
+
+func (v *view) processors(h HostID) float64 {
+	a, ok := v.model.attributeOf[nproc]
+	if !ok {
+		return 1
+	}
+	return v.loadValue(h, a).Number()
+}
+
+// capacity is how much a place has of a consumable.
+func (v *view) capacity(p Place, a AttributeID) (float64, bool) {
+	configured, ok := v.configuredAt(p, a)
+	if !ok {
+		return 0, false
+	}
+	c := configured.Number()
+	if p.layer == atHost && v.reduced != nil && v.reduced[a] != nil && !v.empty {
+		c -= v.reduced[a][p.index]
+	}
+	return c, true
+}
+
+// configuredAt is the value of an attribute in complex_values of a place. The slots of
+// a queue instance count among them.
+func (v *view) configuredAt(p Place, a AttributeID) (value.Value, bool) {
+	if p.layer == atQueue && a == v.model.slots {
+		return v.model.instances[p.index].builtin(a)
+	}
+	if v.model.configured[a]&p.layer == 0 {
+		return value.Value{}, false
+	}
+	return v.model.layerAt(p).configured(a)
+}
+
+func (q *variant) builtin(a AttributeID) (value.Value, bool) {
+	i, ok := slices.BinarySearchFunc(q.built, a, func(s setting, a AttributeID) int { return cmp.Compare(s.attribute, a) })
+	if !ok {
+		return value.Value{}, false
+	}
+	return q.built[i].value, true
+}
+
+// reduce finds the consumables of hosts of which a load value says that less is left
+// than the bookings do: others than jobs use it up. The capacity is taken down to what
+// is left by the load value, once in a run.
+func (v *view) reduce() {
+	m := v.model
+	for a := range m.attributes {
+		id := AttributeID(a)
+		if v.load[a] == nil || m.configured[a]&atHost == 0 || !m.attributes[a].consumable() || larger(m.attributes[a].Relop) {
+			continue
+		}
+		for h := range m.hosts {
+			c, ok := m.hosts[h].configured(id)
+			l, _ := v.loadAt(HostID(h), id)
+			if !ok || !l.IsValid() {
+				continue
+			}
+			gone := v.used.at(AtHost(HostID(h)), id).amount.Left(c.Number()) - l.Number()
+			if gone <= 0 {
+				continue
+			}
+			if v.reduced == nil {
+				v.reduced = make([][]float64, len(m.attributes))
+			}
+			if v.reduced[a] == nil {
+				v.reduced[a] = make([]float64, len(m.hosts))
+			}
+			v.reduced[a][h] = gone
+		}
+	}
+}
+
+// at is the value of an attribute at a place: what is configured there, what is left
+// of it, or what is reported, whichever is the most restrictive (complex(5), overriding
+// attributes). It is invalid where the place does not have the attribute.
+func (v *view) at(p Place, a AttributeID) (value.Value, Kind) {
+	attribute := &v.model.attributes[a]
+	result, ok := v.configuredAt(p, a)
+	found := Fixed
+	if ok && attribute.consumable() {
+		result, found = v.left(p, a), Consumable
+	}
+	if p.layer == atQueue {
+		built, ok := v.model.instances[p.index].builtin(a)
+		if ok && a != v.model.slots && (!result.IsValid() || stricter(attribute.Relop, built, result)) {
+			return built, Fixed
+		}
+		return result, found
+	}
+	host := GlobalHost
+	if p.layer == atHost {
+		host = HostID(p.index)
+	}
+	if v.load[a] == nil || result.IsValid() && (attribute.Relop == value.Equal || attribute.Relop == value.NotEqual) {
+		return result, found
+	}
+	load, loadKind := v.loadAt(host, a)
+	if load.IsValid() && (!result.IsValid() || stricter(attribute.Relop, load, result)) {
+		return load, loadKind
+	}
+	return result, found
+}
+
+// left is what is left of a consumable.
+func (v *view) left(p Place, a AttributeID) value.Value {
+	attribute := &v.model.attributes[a]
+	c, _ := v.capacity(p, a)
+	if attribute.exclusive() {
+		free := c
+		if b := v.used.at(p, a); !v.empty && !v.planned && !b.amount.IsZero() {
+			free = 0
+		}
+		return value.OfNumber(attribute.Type, free)
+	}
+	switch {
+	case v.empty || v.planned:
+		return value.OfNumber(attribute.Type, c)
+	case larger(attribute.Relop):
+		return value.OfNumber(attribute.Type, v.used.at(p, a).amount.Float())
+	}
+	return value.OfNumber(attribute.Type, v.used.at(p, a).amount.Left(c))
+}
+
+// stricter reports whether the first value restricts more. Equal ones do not.
+func stricter(r value.Relop, a, b value.Value) bool {
+	if !a.Type().IsNumeric() || !b.Type().IsNumeric() {
+		return false
+	}
+	if larger(r) {
+		return a.Number() > b.Number()
+	}
+	return a.Number() < b.Number()
+}
+
+// Resource is the value of an attribute and where it comes from.
+type Resource struct {
+	Attribute AttributeID
+	Value     value.Value
+	Layer     byte // g, h or q: the cluster, the host, the queue instance
+	Kind      Kind
+}
+
+// over combines the layers for what shows one value only, the load formula and
+// thresholds: a lower layer counts where it is more restrictive.
+func (v *view) over(a AttributeID, places ...Place) (Resource, bool) {
+	r := Resource{Attribute: a}
+	relop := v.model.attributes[a].Relop
+	for _, p := range places {
+		x, kind := v.at(p, a)
+		if !x.IsValid() {
+			continue
+		}
+		if !r.Value.IsValid() || relop != value.Equal && relop != value.NotEqual && stricter(relop, x, r.Value) {
+			r.Value, r.Kind, r.Layer = x, kind, p.letter()
+		}
+	}
+	return r, r.Value.IsValid()
+}
+
+func (p Place) letter() byte {
+	switch p.layer {
+	case atGlobal:
+		return 'g'
+	case atHost:
+		return 'h'
+	}
+	return 'q'
+}
+
+// sortValue is the load formula for a host, by which hosts are sorted: the smallest
+// first. Where a value is missing it is loadformula.Missing.
+func (v *view) sortValue(h HostID) float64 {
+	return v.model.formula.Eval(func(i int) (float64, bool) {
+		id := v.model.formulaAttr[i]
+		if id == None {
+			return 0, false
+		}
+		r, ok := v.over(id, AtGlobal(), AtHost(h))
+		return r.Value.Number(), ok
+	})
+}
