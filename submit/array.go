@@ -47,7 +47,7 @@ func ParseArray(s string) (Array, error) {
 			return Array{}, errors.New(strconv.Quote(s) + " has a step but no range, expected n[-m[:s]]")
 		}
 		if strings.HasPrefix(step, "-") || step != "" && strings.Trim(step, "0") == "" {
-			return Array{}, errors.New("Negative or zero step in range is not allowed")
+			return Array{}, errors.New("Negative or zero step in range is not allowed") //nolint:staticcheck // the original's text
 		}
 		if a.Step, err = positive(step, maxTask); err != nil {
 			return Array{}, errors.New("step of " + strconv.Quote(s) + ": " + err.Error())
