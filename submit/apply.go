@@ -222,7 +222,7 @@ func setPE(b *builder, s setting) error {
 	if err := checkPattern(s.values[0]); err != nil {
 		return errors.New("parallel environment: " + err.Error())
 	}
-	ranges, err := ParseSlots(s.values[1])
+	ranges, err := parseSlots(s.values[1], b.in.Master)
 	b.req.PE = &ParallelRequest{Name: s.values[0], Ranges: ranges}
 	return err
 }

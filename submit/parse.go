@@ -25,8 +25,10 @@ type Input struct {
 
 	// Master says that the request goes to a master with hosts and resources of
 	// its own: nothing is refused or noted for its lack of effect on one host,
-	// and values of -l, which its complexes say how to read, are kept as they
-	// are. ParseAlteration and ParseReservation always do so.
+	// and what a master refuses is left to it: values of -l, of which its
+	// complexes say how they are read, empty ones, and ranges of slots with a 0,
+	// which become the range of no slots. ParseAlteration and ParseReservation
+	// always do so.
 	Master bool
 
 	// OwnOption, where it is set, is offered each word of the command line that

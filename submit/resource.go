@@ -46,7 +46,7 @@ func parseResources(s string, soft, master bool) ([]ResourceRequest, error) {
 		switch {
 		case !given:
 			value = "TRUE"
-		case value == "":
+		case value == "" && !master:
 			return nil, errors.New("denied: missing value for resource " + strconv.Quote(name))
 		}
 		if hasControl(value) {

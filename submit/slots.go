@@ -19,15 +19,19 @@ type ParallelRequest struct {
 
 // SlotRange is one range of slot numbers, both included.
 type SlotRange struct {
-	Min, Max int // 1 <= Min <= Max <= MaxSlots; MaxSlots is an open end
+	Min, Max int // 1 <= Min <= Max <= MaxSlots; MaxSlots is an open end; both 0 see Input.Master
 }
 
 // ParseSlots reads the ranges of -pe: n[-[m]]|[-]m separated by commas or
 // blanks (sge_types(5), range and parallel_env).
-func ParseSlots(s string) ([]SlotRange, error) {
+func ParseSlots(s string) ([]SlotRange, error) { return parseSlots(s, false) }
+
+// parseSlots is ParseSlots. For a master it lets 0 pass: that is refused when the job
+// is submitted.
+func parseSlots(s string, master bool) ([]SlotRange, error) {
 	var ranges []SlotRange
 	for _, item := range strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(", \t", r) }) {
-		r, err := parseSlotRange(item)
+		r, err := parseSlotRange(item, master)
 		if err != nil {
 			return nil, err
 		}
@@ -39,7 +43,7 @@ func ParseSlots(s string) ([]SlotRange, error) {
 	return ranges, nil
 }
 
-func parseSlotRange(s string) (SlotRange, error) {
+func parseSlotRange(s string, master bool) (SlotRange, error) {
 	r := SlotRange{Min: 1, Max: MaxSlots}
 	if digits := strings.TrimLeft(s, "0123456789-"); digits == s {
 		return r, errors.New("The initial portion of string " + strconv.Quote(s) + " contains no decimal number")
@@ -49,6 +53,9 @@ func parseSlotRange(s string) (SlotRange, error) {
 	low, high, isRange := strings.Cut(s, "-")
 	for _, bound := range []string{low, high} {
 		if bound != "" && strings.Trim(bound, "0") == "" {
+			if master {
+				return SlotRange{}, nil
+			}
 			return r, errors.New(`"job" rejected: pe range must be greater than zero`)
 		}
 	}

@@ -83,12 +83,12 @@ func TestTextsOfTheOriginal(t *testing.T) {
 }
 
 func TestMasterReadsTheValuesItself(t *testing.T) {
-	in := Input{Args: strings.Fields("-l h_rt=1.5,h_vmem,x=1GB -pty y s"), ReadFile: files(map[string]string{"s": ""}), Master: true}
+	in := Input{Args: strings.Fields("-l h_rt=1.5,h_vmem,x=1GB,y= -pe p 4,0-3 -pty y s"), ReadFile: files(map[string]string{"s": ""}), Master: true}
 	r, err := Parse(in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprint(r.Resources); got != "[h_rt=1.5 h_vmem=TRUE x=1GB]" || r.PTY != job.Yes {
+	if got := fmt.Sprint(r.Resources); got != "[h_rt=1.5 h_vmem=TRUE x=1GB y=]" || r.PTY != job.Yes || !slices.Equal(r.PE.Ranges, []SlotRange{{4, 4}, {}}) {
 		t.Errorf("%s, pty %v", got, r.PTY)
 	}
 	for _, args := range []string{"-ot 5 s", "-inherit s", "-he y s", "-u x s"} {
