@@ -37,6 +37,11 @@ type Config struct {
 	// Env is added to the environment in which sge_execd is started, which
 	// jobs inherit (INHERIT_ENV).
 	Env []string
+	// Simulated names execution hosts that do not exist, see LoadValue. No job is
+	// started in a cell that has any.
+	Simulated []string
+	// Users are users of the cell besides alice and bob.
+	Users []string
 }
 
 // A Cell is a running Grid Engine.

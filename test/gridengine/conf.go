@@ -61,6 +61,21 @@ func (c *Cell) SetConf(attributes map[string]string) error {
 	return c.qconf("-Mconf", "global", edit(conf, attributes))
 }
 
+// SetSchedulerConf changes attributes of sched_conf(5).
+func (c *Cell) SetSchedulerConf(attributes map[string]string) error {
+	c.confMu.Lock()
+	defer c.confMu.Unlock()
+	conf, err := c.Root("qconf", "-ssconf")
+	if err != nil {
+		return err
+	}
+	return c.qconf("-Msconf", "sched", edit(conf, attributes))
+}
+
+// Configure hands an object to one of qconf's options that read it from a file. For
+// some of them the file's name is the object's.
+func (c *Cell) Configure(option, name, object string) error { return c.qconf(option, name, object) }
+
 // A Queue is a cluster queue on the cell's host: what differs from Grid
 // Engine's template, enough slots, and no load threshold.
 type Queue struct {

@@ -34,6 +34,9 @@ func (c *Cell) startMaster(cfg Config) error {
 	if cfg.Shepherd != "" {
 		conf["shepherd_cmd"] = BinDir + "/sge_shepherd-go"
 	}
+	if len(cfg.Simulated) > 0 {
+		maps.Copy(conf, simulation)
+	}
 	maps.Copy(conf, cfg.Conf)
 	if err := c.AddFile("/home/cell/etc/conf", edit(string(text), conf), 0o644); err != nil {
 		return err

@@ -23,17 +23,20 @@ const (
 const BinDir = "/home/cell/bin"
 
 // The cell's users. They exist only in its own passwd and group files, so the
-// numbers cannot meet those of the machine. Both are members of group lab.
+// numbers cannot meet those of the machine. All are members of group lab.
 const (
 	AliceUID = 2001
 	BobUID   = 2002
-	LabGID   = 2010
+	LabGID   = 2100
 )
+
+// userID is the number of the cell's i-th user and of the group of that name.
+func userID(i int) int { return AliceUID + i }
 
 // prepare lays out everything that init.sh mounts over the machine's own.
 func (c *Cell) prepare(cfg Config) error {
 	for dir, mode := range map[string]os.FileMode{
-		"etc": 0o755, "home/cell/bin": 0o755, "home/cell/etc": 0o755, "home/alice": 0o755, "home/bob": 0o755, "tmp": 0o1777,
+		"etc": 0o755, "home/cell/bin": 0o755, "home/cell/etc": 0o755, "tmp": 0o1777,
 		"spool/execd": 0o755, "spool/spooldb": 0o755, "spool/qmaster/job_scripts": 0o755,
 	} {
 		if err := os.MkdirAll(filepath.Join(c.dir, dir), 0o755); err != nil {
@@ -47,12 +50,13 @@ func (c *Cell) prepare(cfg Config) error {
 			return err
 		}
 	}
-	uid, gid, err := c.accounts()
+	users := append([]string{"alice", "bob"}, cfg.Users...)
+	uid, gid, err := c.accounts(users)
 	if err != nil {
 		return err
 	}
 	// otherhost has no daemon. It is there for requests that name two hosts.
-	hosts := "127.0.0.1 localhost\n10.77.7.1 " + c.Host + "\n10.77.7.2 otherhost\n"
+	hosts := "127.0.0.1 localhost\n10.77.7.1 " + c.Host + "\n10.77.7.2 otherhost\n" + simulatedAddresses(cfg.Simulated)
 	// Without this a name that is not in the files is asked of the network.
 	const nsswitch = "passwd: files\ngroup: files\nshadow: files\nhosts: files\nservices: files\nnetgroup: files\n"
 	// Holes in /etc would otherwise show through.
@@ -72,9 +76,18 @@ func (c *Cell) prepare(cfg Config) error {
 			return err
 		}
 	}
+	if len(cfg.Simulated) > 0 {
+		if err := c.prepareSimulation(); err != nil {
+			return err
+		}
+	}
+	for i, name := range users {
+		home := filepath.Join(c.dir, "home", name)
+		if err := errors.Join(os.Mkdir(home, 0o755), os.Chmod(home, 0o755), os.Lchown(home, userID(i), userID(i))); err != nil {
+			return err
+		}
+	}
 	return errors.Join(
-		chown(filepath.Join(c.dir, "home/alice"), AliceUID, AliceUID),
-		chown(filepath.Join(c.dir, "home/bob"), BobUID, BobUID),
 		chown(filepath.Join(c.dir, "spool"), uid, gid),
 		chown(filepath.Join(c.dir, "root/default"), uid, gid))
 }
@@ -82,7 +95,7 @@ func (c *Cell) prepare(cfg Config) error {
 // accounts writes the cell's passwd and group files: the machine's without
 // people, and with ours. It returns the ids of Grid Engine's administrator,
 // which the packages made.
-func (c *Cell) accounts() (uid, gid int, err error) {
+func (c *Cell) accounts(users []string) (uid, gid int, err error) {
 	passwd, err := systemLines("/etc/passwd")
 	if err != nil {
 		return 0, 0, err
@@ -100,13 +113,16 @@ func (c *Cell) accounts() (uid, gid int, err error) {
 	if uid == 0 || gid == 0 {
 		return 0, 0, errors.New("/etc/passwd has no user sgeadmin")
 	}
-	passwd = append(passwd,
-		[]string{"alice", "x", strconv.Itoa(AliceUID), strconv.Itoa(AliceUID), "Alice", "/home/alice", "/bin/bash"},
-		[]string{"bob", "x", strconv.Itoa(BobUID), strconv.Itoa(BobUID), "Bob", "/home/bob", "/bin/sh"})
-	group = append(group,
-		[]string{"alice", "x", strconv.Itoa(AliceUID), ""},
-		[]string{"bob", "x", strconv.Itoa(BobUID), ""},
-		[]string{"lab", "x", strconv.Itoa(LabGID), "alice,bob"})
+	for i, name := range users {
+		id, shell := strconv.Itoa(userID(i)), "/bin/sh"
+		if name == "alice" {
+			shell = "/bin/bash"
+		}
+		fullName := strings.ToUpper(name[:1]) + name[1:]
+		passwd = append(passwd, []string{name, "x", id, id, fullName, "/home/" + name, shell})
+		group = append(group, []string{name, "x", id, ""})
+	}
+	group = append(group, []string{"lab", "x", strconv.Itoa(LabGID), strings.Join(users, ",")})
 	return uid, gid, errors.Join(c.write("etc/passwd", join(passwd)), c.write("etc/group", join(group)))
 }
 
