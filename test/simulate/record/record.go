@@ -115,7 +115,9 @@ func (r *recorder) play(l *script.Line) error {
 		time.Sleep(l.Wait) // the script's own time passes; jobs run meanwhile
 		err = r.settle()
 	case l.Capture != "":
-		err = r.capture(l.Capture)
+		if err = r.settle(); err == nil {
+			err = r.capture(l.Capture)
+		}
 	case l.Load != nil:
 		err = r.changeLoad(*l.Load)
 		r.runs = r.schedulerRuns()

@@ -1,0 +1,43 @@
+package simulate
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// buildExecd builds the program under test. It skips the test while the program has
+// no sub-command simulate.
+func buildExecd(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "execd")
+	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", path, "../../cmd/execd")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("cannot build execd: %v\n%s", err, out)
+	}
+	if out, err := exec.Command(path, "simulate", "--help").CombinedOutput(); err != nil && strings.Contains(string(out), "unknown command") {
+		t.Skip("no simulate: execd has no such sub-command yet")
+	}
+	return path
+}
+
+// simulate has the program replay the case in dir.
+func simulate(ctx context.Context, execd, dir, out string) error {
+	const patience = time.Minute
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, execd, "simulate", "--case", dir, "--out", out)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, stderr.String())
+	}
+	return nil
+}
