@@ -1,0 +1,136 @@
+package qstat
+
+import (
+	"strconv"
+	"strings"
+)
+
+// The rules between queue instances and around the titles of jobs without one. -ext
+// makes them longer, the other options do not.
+const (
+	fullRule          = 81
+	fullExtendedRule  = 108
+	titleRule         = 76
+	titleExtendedRule = 110
+)
+
+// appendQueues appends what qstat -f prints (qstat(1), Full Format).
+func (l *lister) appendQueues(dst []byte, s *sections) []byte {
+	rule := fullRule + max(l.width-defaultQueueWidth, 0)
+	if l.Extended {
+		rule += fullExtendedRule
+	}
+	for _, q := range s.queues {
+		name := q.Name()
+		if l.SkipEmpty && len(s.at[name]) == 0 {
+			continue
+		}
+		if !l.headed {
+			dst = append(appendLeft(dst, "queuename", l.width), " qtype resv/used/tot. load_avg arch          states\n"...)
+			l.headed = true
+		}
+		dst = append(appendRepeated(dst, '-', rule), '\n')
+		dst = l.appendQueue(dst, q, name)
+		s.eachAt(name, func(r *row) { dst = l.appendRow(dst, r) })
+	}
+	dst = l.appendTitled(dst, s, Pending, " - PENDING JOBS - PENDING JOBS - PENDING JOBS - PENDING JOBS - PENDING JOBS\n")
+	return l.appendTitled(dst, s, Finished, " --  FINISHED JOBS  -  FINISHED JOBS  -  FINISHED JOBS  -  FINISHED JOBS  --  \n")
+}
+
+func (l *lister) appendTitled(dst []byte, s *sections, phase Phase, title string) []byte {
+	rule := titleRule
+	if l.Extended {
+		rule += titleExtendedRule
+	}
+	titled := false
+	s.eachIn(phase, func(r *row) {
+		if !titled {
+			dst = appendRepeated(append(dst, '\n'), '#', rule)
+			dst = append(append(dst, '\n'), title...)
+			dst = append(appendRepeated(dst, '#', rule), '\n')
+			titled = true
+		}
+		dst = l.appendRow(dst, r)
+	})
+	return dst
+}
+
+func (l *lister) appendQueue(dst []byte, q *QueueInstance, name string) []byte {
+	dst = append(appendClipped(dst, name, l.width), ' ')
+	dst = append(appendLeft(dst, q.kind(), 5), ' ')
+	dst = append(appendSlots(dst, q, 14), ' ')
+	begin := len(dst)
+	if q.Load == nil {
+		dst = append(dst, "-NA-"...)
+	} else {
+		dst = appendFixed(dst, *q.Load, 0, 2)
+	}
+	dst = append(appendBlanks(dst, 8-(len(dst)-begin)), ' ')
+	arch := q.Arch
+	if arch == "" {
+		arch = "-NA-"
+	}
+	dst = append(appendLeft(dst, arch, 13), ' ')
+	dst = append(append(dst, q.State...), '\n')
+	if strings.Contains(l.Explain, "a") {
+		dst = appendAlarms(dst, q.LoadAlarms, "load-threshold")
+	}
+	if strings.Contains(l.Explain, "A") {
+		dst = appendAlarms(dst, q.SuspendAlarms, "suspend-threshold")
+	}
+	if strings.Contains(l.Explain, "c") {
+		dst = appendMessages(dst, q.Ambiguities)
+	}
+	if strings.Contains(l.Explain, "E") {
+		dst = appendMessages(dst, q.Errors)
+	}
+	if l.Resources {
+		for _, r := range q.Resources {
+			dst = append(r.append(append(dst, '\t')), '\n')
+		}
+	}
+	return dst
+}
+
+// kind is the type of the queue instance.
+func (q *QueueInstance) kind() string {
+	if q.Type == "" {
+		return "N"
+	}
+	return q.Type
+}
+
+// appendSlots appends reserved/used/total.
+func appendSlots(dst []byte, q *QueueInstance, width int) []byte {
+	begin := len(dst)
+	dst = append(strconv.AppendInt(dst, int64(q.Reserved), 10), '/')
+	dst = append(strconv.AppendInt(dst, int64(q.Used), 10), '/')
+	dst = strconv.AppendInt(dst, int64(q.Total), 10)
+	return appendBlanks(dst, width-(len(dst)-begin))
+}
+
+// append appends DOMINANCE:NAME=VALUE.
+func (r Resource) append(dst []byte) []byte {
+	dst = append(append(dst, r.Dominance...), ':')
+	dst = append(append(dst, r.Name...), '=')
+	return append(dst, r.Value...)
+}
+
+func (a Alarm) append(dst []byte, threshold string) []byte {
+	dst = append(a.Resource.append(append(dst, "alarm "...)), ' ')
+	return append(append(append(dst, threshold...), '='), a.Threshold...)
+}
+
+func appendAlarms(dst []byte, alarms []Alarm, threshold string) []byte {
+	for _, a := range alarms {
+		dst = append(a.append(append(dst, '\t'), threshold), '\n')
+	}
+	return dst
+}
+
+func appendMessages(dst []byte, messages []string) []byte {
+	for _, m := range messages {
+		dst = append(append(append(dst, '\t'), m...), '\n')
+	}
+	return dst
+}

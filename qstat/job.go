@@ -1,0 +1,157 @@
+package qstat
+
+// Cell is what qstat and qhost show.
+type Cell struct {
+	Jobs   []Job           `json:"jobs"`
+	Queues []QueueInstance `json:"queues"`
+	Hosts  []Host          `json:"hosts,omitempty"`
+}
+
+// Job is a job with those of its tasks that are to be shown. Times are seconds since
+// the epoch.
+type Job struct {
+	ID         int    `json:"id"`
+	Name       string `json:"name"`
+	Owner      string `json:"owner"`
+	Project    string `json:"project,omitempty"` // "" for none
+	Department string `json:"department,omitempty"`
+	Submitted  int64  `json:"submitted"`
+	Deadline   int64  `json:"deadline,omitempty"` // -dl; 0 for none
+
+	// POSIXPriority is the priority that was asked for with -p, -1023 to 1024.
+	POSIXPriority int `json:"posixPriority"`
+	// Normalized are urgency and POSIX priority between 0 and 1 (sge_priority(5)).
+	NormalizedUrgency  float64 `json:"normalizedUrgency"`
+	NormalizedPriority float64 `json:"normalizedPriority"`
+	Urgency            Urgency `json:"urgency"`
+	OverrideTickets    int     `json:"overrideTickets,omitempty"` // qalter -ot
+	JobShare           int     `json:"jobShare,omitempty"`        // -js
+
+	Checkpoint string    `json:"checkpoint,omitempty"` // name of the environment, -ckpt
+	PE         *PE       `json:"pe,omitempty"`
+	Hard       []Request `json:"hard,omitempty"` // -l, in the order that was typed
+	Soft       []Request `json:"soft,omitempty"`
+	// HardQueues, SoftQueues and MasterQueues are what was asked for with -q and
+	// -masterq, one reference each.
+	HardQueues   []string `json:"hardQueues,omitempty"`
+	SoftQueues   []string `json:"softQueues,omitempty"`
+	MasterQueues []string `json:"masterQueues,omitempty"`
+	// PredecessorsAsked is what was typed with -hold_jid, Predecessors are those of
+	// the jobs that have not ended; likewise for -hold_jid_ad.
+	PredecessorsAsked      []string `json:"predecessorsAsked,omitempty"`
+	Predecessors           []int    `json:"predecessors,omitempty"`
+	ArrayPredecessorsAsked []string `json:"arrayPredecessorsAsked,omitempty"`
+	ArrayPredecessors      []int    `json:"arrayPredecessors,omitempty"`
+	// Binding is the binding that was asked for, e.g. "set linear:2"; "" for none.
+	Binding string `json:"binding,omitempty"`
+
+	Tasks []Task `json:"tasks"`
+}
+
+// Urgency is a job's urgency and what it is made of (sge_priority(5)).
+type Urgency struct {
+	Total    float64 `json:"total"`
+	Resource float64 `json:"resource"` // rrcontr
+	Waiting  float64 `json:"waiting"`  // wtcontr
+	Deadline float64 `json:"deadline"` // dlcontr
+}
+
+// PE is the request for a parallel environment, -pe.
+type PE struct {
+	Name  string  `json:"name"` // as typed, with wildcards
+	Slots []Range `json:"slots"`
+}
+
+// Request is a resource that was asked for with -l.
+type Request struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+	// Urgency is the addend of the request to the job's urgency; soft requests have
+	// none.
+	Urgency float64 `json:"urgency,omitempty"`
+}
+
+// Range is the numbers First, First+Step, ... up to Last.
+type Range struct {
+	First int `json:"first"`
+	Last  int `json:"last"`
+	Step  int `json:"step"`
+}
+
+// Phase is the part of its life that a task is in: in which list it is shown.
+type Phase uint8
+
+// The phases.
+const (
+	Pending  Phase = iota // it waits, also for another try
+	Running               // it has been given queue instances, also when it is suspended
+	Finished              // it has ended (qstat -s z)
+)
+
+// Task is a row of qstat: a task that has been given queue instances, or waiting or
+// finished tasks that are alike, in as many ranges as it takes. The tasks of one job
+// that wait are given as qstat shows them: first those that have been tried before,
+// then those without hold, with user hold, operator hold, system hold and array
+// dependency.
+type Task struct {
+	// IDs are the numbers of the tasks; none for a job that is no array.
+	IDs   []Range `json:"ids,omitempty"`
+	Phase Phase   `json:"phase"`
+	// State are the letters of the state (qstat(1)), e.g. "hqw".
+	State   string `json:"state"`
+	Started int64  `json:"started,omitempty"` // seconds since the epoch
+
+	Priority          float64 `json:"priority"`
+	NormalizedTickets float64 `json:"normalizedTickets"`
+	Tickets           Tickets `json:"tickets"`
+	Share             float64 `json:"share"` // of the whole system, 0 to 1
+	// Usage is nil until a report of it has come.
+	Usage *Usage `json:"usage,omitempty"`
+
+	// Slots is the number of slots that a waiting task asks for, or had. That of a
+	// running task is the sum of its Grants.
+	Slots  int     `json:"slots,omitempty"`
+	Grants []Grant `json:"grants,omitempty"` // the first one has the master task
+	// GrantedPE is the parallel environment that the task runs in.
+	GrantedPE string `json:"grantedPE,omitempty"`
+	// ExtraMaster says that the master task is none of the slots: job_is_first_task
+	// of sge_pe(5) is FALSE.
+	ExtraMaster bool `json:"extraMaster,omitempty"`
+}
+
+// Tickets are a task's tickets by policy (sge_priority(5)). They are shown without
+// their fractions.
+type Tickets struct {
+	Total      float64 `json:"total"`
+	Override   float64 `json:"override"`
+	Functional float64 `json:"functional"`
+	Share      float64 `json:"share"`
+}
+
+// Usage is what a running task has used.
+type Usage struct {
+	CPU    float64 `json:"cpu"`    // seconds
+	Memory float64 `json:"memory"` // gigabyte seconds
+	IO     float64 `json:"io"`     // gigabytes
+}
+
+// Grant is the slots that a task has been given in one queue instance.
+type Grant struct {
+	Queue string `json:"queue"` // name of the instance: queue@host
+	Slots int    `json:"slots"`
+	// Tickets are the part of the tickets that belongs to these slots, if the parallel
+	// environment controls its slaves (control_slaves of sge_pe(5)); else nil.
+	Tickets *Tickets `json:"tickets,omitempty"`
+}
+
+// slots is the number that qstat shows when it shows one line per task.
+func (t *Task) slots() int {
+	if t.Phase != Running {
+		return t.Slots
+	}
+	sum := 0
+	for i := range t.Grants {
+		sum += t.Grants[i].Slots
+	}
+	return sum
+}

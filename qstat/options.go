@@ -1,0 +1,73 @@
+package qstat
+
+import "time"
+
+// Options are what qstat is asked for (qstat(1)). Options that select jobs or queue
+// instances are not among them: what is given is shown.
+type Options struct {
+	Full      bool // -f: the queue instances, each with its jobs
+	Resources bool // -F: -f, with the Resources of the queue instances
+	// Explain shows why a queue instance is in a state: a for load alarms, A for
+	// suspend alarms, c for an ambiguous configuration, E for errors; any of these
+	// letters, and what -f shows (-explain).
+	Explain    string
+	SkipEmpty  bool // -ne: with -f, no queue instances without jobs
+	Extended   bool // -ext: usage and tickets
+	Urgency    bool // -urg
+	Priorities bool // -pri
+	Subtasks   bool // -t
+	EachTask   bool // -g d: a line for each task of an array
+	EachSlot   bool // -g t: a line for each slot of a parallel job
+	Requests   bool // -r
+	// QueueWidth is the width of names of queue instances, SGE_LONG_QNAMES: 0 is 30,
+	// less than 10 is 10, less than 0 is that of the longest name.
+	QueueWidth int
+	// Zone is the time zone of dates; nil is UTC.
+	Zone *time.Location
+}
+
+func (o Options) zone() *time.Location {
+	if o.Zone == nil {
+		return time.UTC
+	}
+	return o.Zone
+}
+
+// full says that the queue instances are shown.
+func (o Options) full() bool { return o.Full || o.Resources || o.Explain != "" }
+
+// eachSlot says that there is a line for each slot. -t has it, too.
+func (o Options) eachSlot() bool { return o.EachSlot || o.Subtasks }
+
+// byQueue says that running jobs are listed queue instance by queue instance.
+func (o Options) byQueue() bool { return o.full() || o.Urgency || o.EachTask || o.EachSlot }
+
+// dates says that there is a column for the time of submission or start: -ext has
+// none unless another option brings it back.
+func (o Options) dates() bool { return !o.Extended || o.Urgency || o.Priorities || o.Subtasks }
+
+const (
+	defaultQueueWidth = 30
+	minQueueWidth     = 10
+)
+
+// queueWidth is the width of names; longest is called if it depends on them.
+func (o Options) queueWidth(longest func() int) int {
+	switch {
+	case o.QueueWidth == 0:
+		return defaultQueueWidth
+	case o.QueueWidth < 0:
+		return max(longest(), minQueueWidth)
+	}
+	return max(o.QueueWidth, minQueueWidth)
+}
+
+func (c *Cell) queueWidth(o Options) int {
+	return o.queueWidth(func() int {
+		n := 0
+		for i := range c.Queues {
+			n = max(n, len(c.Queues[i].Queue)+1+len(c.Queues[i].Host))
+		}
+		return n
+	})
+}

@@ -1,0 +1,213 @@
+package qstat
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// row is a line of a list of jobs.
+type row struct {
+	job  *Job
+	task *Task
+	ids  []Range
+	// queue is the instance that the row is about, "" for a task that has none.
+	queue string
+	slots int
+	// role is what a slot of a running task is for, if there is a line for each of
+	// them; with it, first marks the line that begins the task at the instance.
+	role  string
+	first bool
+	// tickets are those of the row.
+	tickets Tickets
+}
+
+const (
+	roleMaster = "MASTER"
+	roleSlave  = "SLAVE"
+)
+
+// sections are the rows of a view in their order.
+type sections struct {
+	jobs    []Job
+	options Options
+	queues  []*QueueInstance // in their order
+	running []int32          // indexes of jobs with running tasks, by job number
+	pending []int32          // by priority
+	ended   []int32          // as given
+	at      map[string][]place
+}
+
+// place is a grant of a running task at a queue instance.
+type place struct{ job, task, grant int32 }
+
+// sections sorts what is to be shown.
+func (c *Cell) sections(o Options) *sections {
+	s := &sections{jobs: c.Jobs, options: o}
+	for i := range c.Jobs {
+		j := &c.Jobs[i]
+		for phase, list := range [...]*[]int32{Pending: &s.pending, Running: &s.running, Finished: &s.ended} {
+			if j.firstIn(Phase(phase)) != nil {
+				*list = append(*list, int32(i))
+			}
+		}
+	}
+	byNumber := func(a, b int32) int { return cmp.Compare(c.Jobs[a].ID, c.Jobs[b].ID) }
+	slices.SortStableFunc(s.running, byNumber)
+	slices.SortStableFunc(s.pending, func(a, b int32) int {
+		first, second := c.Jobs[a].firstIn(Pending), c.Jobs[b].firstIn(Pending)
+		return cmp.Or(cmp.Compare(second.Priority, first.Priority), byNumber(a, b))
+	})
+	if o.byQueue() {
+		s.queues = sortQueues(c.Queues)
+		s.place()
+	}
+	return s
+}
+
+// firstIn is the job's first task in a phase, or nil.
+func (j *Job) firstIn(p Phase) *Task {
+	for i := range j.Tasks {
+		if j.Tasks[i].Phase == p {
+			return &j.Tasks[i]
+		}
+	}
+	return nil
+}
+
+func sortQueues(queues []QueueInstance) []*QueueInstance {
+	sorted := make([]*QueueInstance, len(queues))
+	for i := range queues {
+		sorted[i] = &queues[i]
+	}
+	slices.SortStableFunc(sorted, func(a, b *QueueInstance) int {
+		return cmp.Or(cmp.Compare(a.SequenceNumber, b.SequenceNumber), strings.Compare(a.Queue, b.Queue), strings.Compare(a.Host, b.Host))
+	})
+	return sorted
+}
+
+// place notes which tasks run at which queue instance.
+func (s *sections) place() {
+	s.at = make(map[string][]place, len(s.queues))
+	for _, i := range s.running {
+		j := &s.jobs[i]
+		for t := range j.Tasks {
+			if j.Tasks[t].Phase != Running {
+				continue
+			}
+			for g := range j.Tasks[t].Grants {
+				if g > 0 && !s.options.full() && !s.options.eachSlot() {
+					break
+				}
+				name := j.Tasks[t].Grants[g].Queue
+				s.at[name] = append(s.at[name], place{i, int32(t), int32(g)})
+			}
+		}
+	}
+}
+
+// eachRunning calls f with the rows of running tasks when queue instances are not
+// shown.
+func (s *sections) eachRunning(f func(*row)) {
+	if !s.options.byQueue() {
+		for _, i := range s.running {
+			j := &s.jobs[i]
+			for t := range j.Tasks {
+				for g := range j.Tasks[t].Grants {
+					if j.Tasks[t].Phase != Running || g > 0 && !s.options.eachSlot() {
+						break
+					}
+					s.eachGrant(place{i, int32(t), int32(g)}, f)
+				}
+			}
+		}
+		return
+	}
+	for _, q := range s.queues {
+		name := q.Name()
+		s.eachAt(name, f)
+		delete(s.at, name)
+	}
+	// Tasks at instances that are not given are not lost.
+	for _, name := range slices.Sorted(maps.Keys(s.at)) {
+		s.eachAt(name, f)
+	}
+}
+
+// eachAt calls f with the rows of tasks that run at a queue instance.
+func (s *sections) eachAt(name string, f func(*row)) {
+	for _, p := range s.at[name] {
+		s.eachGrant(p, f)
+	}
+}
+
+// eachGrant calls f with the rows of one grant.
+func (s *sections) eachGrant(p place, f func(*row)) {
+	j := &s.jobs[p.job]
+	t := &j.Tasks[p.task]
+	g := &t.Grants[p.grant]
+	r := row{job: j, task: t, ids: t.IDs, queue: g.Queue, slots: g.Slots, first: true, tickets: t.Tickets}
+	if g.Tickets != nil {
+		r.tickets = *g.Tickets
+	}
+	if !s.options.eachSlot() {
+		if !s.options.full() {
+			r.slots = t.slots()
+		}
+		f(&r)
+		return
+	}
+	lines := g.Slots
+	r.role = roleSlave
+	if p.grant == 0 {
+		r.role = roleMaster
+		if t.ExtraMaster {
+			lines++
+		}
+	}
+	for n := range lines {
+		if n == 1 {
+			r.role, r.first = roleSlave, false
+			if g.Tickets != nil {
+				r.tickets = r.tickets.divided(float64(lines))
+			}
+		}
+		f(&r)
+	}
+}
+
+func (t Tickets) divided(by float64) Tickets {
+	return Tickets{t.Total / by, t.Override / by, t.Functional / by, t.Share / by}
+}
+
+// eachIn calls f with the rows of the tasks of jobs that are in a phase in which they
+// have no queue instance.
+func (s *sections) eachIn(phase Phase, f func(*row)) {
+	jobs := s.pending
+	if phase == Finished {
+		jobs = s.ended
+	}
+	var one [1]Range
+	for _, i := range jobs {
+		j := &s.jobs[i]
+		for t := range j.Tasks {
+			task := &j.Tasks[t]
+			if task.Phase != phase {
+				continue
+			}
+			r := row{job: j, task: task, ids: task.IDs, slots: task.Slots, first: true, tickets: task.Tickets}
+			if !s.options.EachTask || len(task.IDs) == 0 {
+				f(&r)
+				continue
+			}
+			r.ids = one[:]
+			for _, ids := range task.IDs {
+				for id := ids.First; id <= ids.Last; id += max(ids.Step, 1) {
+					one[0] = Range{id, id, 1}
+					f(&r)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package qstat
+
+// QueueSummary is a cluster queue in the view of qstat -g c: numbers of slots.
+type QueueSummary struct {
+	Name string `json:"name"`
+	// Load is the average normalized load of the hosts, weighted by slots; nil if
+	// none of them reports it.
+	Load      *float64 `json:"load,omitempty"`
+	Used      int      `json:"used"`
+	Reserved  int      `json:"reserved"` // by advance reservations
+	Available int      `json:"available"`
+	Total     int      `json:"total"`
+	// TemporarilyDisabled slots are in one of the states aoACDS and in none of cdsuE.
+	TemporarilyDisabled int `json:"temporarilyDisabled"`
+	// ManualIntervention are slots in one of the states cdsuE.
+	ManualIntervention int `json:"manualIntervention"`
+	// States are the numbers by state, shown with -ext.
+	States SummaryStates `json:"states"`
+}
+
+// SummaryStates are numbers of slots by the state of their queue instance.
+type SummaryStates struct {
+	SuspendedManually      int `json:"suspendedManually"`      // s
+	SuspendAlarm           int `json:"suspendAlarm"`           // A
+	SuspendedBySubordinate int `json:"suspendedBySubordinate"` // S
+	SuspendedByCalendar    int `json:"suspendedByCalendar"`    // C
+	Unknown                int `json:"unknown"`                // u
+	LoadAlarm              int `json:"loadAlarm"`              // a
+	DisabledManually       int `json:"disabledManually"`       // d
+	DisabledByCalendar     int `json:"disabledByCalendar"`     // D
+	Ambiguous              int `json:"ambiguous"`              // c
+	Orphaned               int `json:"orphaned"`               // o
+	Error                  int `json:"error"`                  // E
+}
+
+// inOrder are the numbers in the order of their columns.
+func (s *SummaryStates) inOrder() [11]int {
+	return [...]int{
+		s.SuspendedManually, s.SuspendAlarm, s.SuspendedBySubordinate, s.SuspendedByCalendar, s.Unknown, s.LoadAlarm,
+		s.DisabledManually, s.DisabledByCalendar, s.Ambiguous, s.Orphaned, s.Error,
+	}
+}
+
+// AppendSummary appends what qstat -g c prints: nothing without queues. Of the options
+// Extended and QueueWidth count.
+func AppendSummary(dst []byte, queues []QueueSummary, o Options) []byte {
+	if len(queues) == 0 {
+		return dst
+	}
+	width := o.queueWidth(func() int {
+		n := 0
+		for i := range queues {
+			n = max(n, len(queues[i].Name))
+		}
+		return n
+	})
+	const narrow = 36 // the rule grows with wider names only
+	rule := 80 + max(width-narrow, 0)
+	dst = append(appendClipped(dst, "CLUSTER QUEUE", width), "  CQLOAD   USED    RES  AVAIL  TOTAL aoACDS  cdsuE  "...)
+	if o.Extended {
+		dst = append(dst, "    s     A     S     C     u     a     d     D     c     o     E"...)
+		rule += 66
+	}
+	dst = append(appendRepeated(append(dst, '\n'), '-', rule), '\n')
+	for i := range queues {
+		q := &queues[i]
+		dst = append(appendClipped(dst, q.Name, width), ' ')
+		if q.Load == nil {
+			dst = append(dst, "   -NA- "...)
+		} else {
+			dst = append(appendFixed(dst, *q.Load, 7, 2), ' ')
+		}
+		for _, n := range [...]int{q.Used, q.Reserved, q.Available, q.Total, q.TemporarilyDisabled, q.ManualIntervention} {
+			dst = append(appendInt(dst, n, 6), ' ')
+		}
+		if o.Extended {
+			for _, n := range q.States.inOrder() {
+				dst = append(appendInt(dst, n, 5), ' ')
+			}
+		}
+		dst = append(dst, '\n')
+	}
+	return dst
+}
