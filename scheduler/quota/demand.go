@@ -81,7 +81,7 @@ func (w *want) ask(requests Requests, parallel bool) {
 		w.kind = refused
 	case !l.consumes() && requested:
 		w.kind = compare
-	case !l.consumes() && l.forced:
+	case !l.consumes() && l.forced && !parallel:
 		w.kind = unforced
 	case !l.consumes():
 		w.kind = unlimited
@@ -156,6 +156,9 @@ func (w *want) room(used *counter, v Values, host int32) int {
 // Unlimited is the number of slots that there are where no rule limits them.
 const Unlimited = math.MaxInt32
 
+// ForcedText is what is said if any job is kept from starting by Failure.Unforced.
+const ForcedText = "Jobs can not run because they do not request 'forced' resource"
+
 // Failure is why a job does not fit at a place.
 type Failure struct {
 	// Counter is what is exhausted. With a limit that is not consumed nothing is.
@@ -166,15 +169,18 @@ type Failure struct {
 	// reason: at all places, in all queues of the host, and on all hosts of the
 	// queue. There may be more such places: see Covers.
 	Everywhere, AllQueues, AllHosts bool
+	// Unforced means that a complex is limited that jobs must request (complex(5),
+	// FORCED), and the job does not. The original shows ForcedText then, too, among
+	// what it says to all jobs.
+	Unforced bool
 
 	demand    *Demand
 	candidate int32
-	kind      kind
 	place     Counter
 }
 
 func (d *Demand) failure(candidate int32, w *want, place Counter, v Values, queue, host int32) Failure {
-	f := Failure{Counter: w.counter | place, demand: d, candidate: candidate, kind: w.kind, place: place}
+	f := Failure{Counter: w.counter | place, demand: d, candidate: candidate, Unforced: w.kind == unforced, place: place}
 	f.Never = !w.fits(&nothing, v, host)
 	r := d.applicable.candidates[candidate].rule
 	f.AllQueues = r.queues.isAll() && !r.eachQueue
@@ -205,10 +211,7 @@ func (f *Failure) Text() string {
 	if f.demand == nil {
 		return ""
 	}
-	rule, key, attribute := f.demand.applicable.sets.Describe(f.Counter)
-	if f.kind == unforced {
-		return fmt.Sprintf("does not request 'forced' resource %q", attribute)
-	}
+	rule, key, _ := f.demand.applicable.sets.Describe(f.Counter)
 	return fmt.Sprintf("cannot run because it exceeds limit %q in rule %q", key, rule)
 }
 

@@ -155,7 +155,7 @@ func (p *places) finish(n int) *places {
 	return p
 }
 
-func (k *compiler) queues(f qconf.QuotaFilter, names *nameFilter) *places {
+func (k *compiler) queues(f qconf.QuotaFilter) *places {
 	if !f.Set() {
 		return nil
 	}
@@ -163,6 +163,7 @@ func (k *compiler) queues(f qconf.QuotaFilter, names *nameFilter) *places {
 	if p, known := k.queueOf[text]; known {
 		return p
 	}
+	names := compileNames(f)
 	p := newPlaces(len(k.c.Queues))
 	for i, q := range k.c.Queues {
 		if names.admits(q, "") {
@@ -176,19 +177,16 @@ func (k *compiler) queues(f qconf.QuotaFilter, names *nameFilter) *places {
 	return p
 }
 
-// hostFilter is a filter on hosts as it is written.
-type hostFilter struct{ scope, xscope []*expression.HostReference }
-
 // hosts compiles a filter on hosts. What it means is computed once for all rules
 // that have the same.
-func (k *compiler) hosts(f qconf.QuotaFilter) (*places, hostFilter) {
+func (k *compiler) hosts(f qconf.QuotaFilter) *places {
 	if !f.Set() {
-		return nil, hostFilter{}
+		return nil
 	}
-	compiled := hostFilter{scope: k.references(f.Scope), xscope: k.references(f.XScope)}
+	scope, xscope := k.references(f.Scope), k.references(f.XScope)
 	text := f.String()
 	if p, known := k.hostLists[text]; known {
-		return p, compiled
+		return p
 	}
 	if k.hostIndex == nil {
 		k.hostIndex = newHostIndex(&k.c)
@@ -201,14 +199,14 @@ func (k *compiler) hosts(f qconf.QuotaFilter) (*places, hostFilter) {
 			p.add(i)
 		}
 	}
-	for _, r := range compiled.scope {
+	for _, r := range scope {
 		k.hostIndex.each(r, func(i int) { p.add(i) })
 	}
-	for _, r := range compiled.xscope {
+	for _, r := range xscope {
 		k.hostIndex.each(r, func(i int) { p.bits[i>>6] &^= 1 << (i & 63) })
 	}
 	k.hostLists[text] = p.finish(n)
-	return p, compiled
+	return p
 }
 
 func (k *compiler) references(items []string) []*expression.HostReference {

@@ -6,17 +6,26 @@ import (
 	"strings"
 
 	"github.com/execd-project/execd/qconf"
-	"github.com/execd-project/execd/scheduler/expression"
 	"github.com/execd-project/execd/scheduler/value"
 )
 
 // Selection says which rows List gives (qquota(1), OPTIONS). An empty list selects
 // all. Who calls qquota without -u is shown what concerns himself: Users is the
 // caller then.
+//
+// A rule is selected if its filters let through something that an option means, and
+// of its rows those whose key it means. What is not in the key of a row does not hide
+// it. Names may be patterns; a pattern selects a rule that it excludes only in part,
+// except that one on projects, parallel environments or queues, other than *, does not.
+// An empty list of these means *, so that a rule for those who have none, such as
+// projects !*, is never selected. The original has it so.
 type Selection struct {
-	Users, Projects, PEs, Queues []string // names and patterns
-	Hosts                        []string // expressions on hosts, and on host groups after an @
-	Resources                    []string // complexes
+	// Users are names and patterns. Of @list, a user set, only those rows are shown
+	// that are about one of its members.
+	Users                 []string
+	Projects, PEs, Queues []string
+	Hosts                 []string // names and patterns, of hosts or, after an @, of host groups
+	Resources             []string // names and shortcuts of complexes
 }
 
 // Row is a row of qquota(1): a limit, and what is used of it under one key.
@@ -41,11 +50,10 @@ func (r *Row) LimitText() string {
 // List gives the rows of qquota(1): in the order of the rules, a row for each limit
 // of which something is used, by the key under which it is, in the order in which
 // that began, and one for each limit on what is not consumed.
-func (u *Usage) List(s Selection, v Values) ([]Row, error) {
-	sel, err := u.sets.selector(s)
-	if err != nil {
-		return nil, err
-	}
+//
+// What an option selects is as in the original: see Selection.
+func (u *Usage) List(s Selection, v Values) []Row {
+	sel := newSelector(u.sets, s)
 	byLimit := map[[3]int][]*counter{}
 	for i := range u.counters {
 		c := &u.counters[i]
@@ -63,37 +71,52 @@ func (u *Usage) List(s Selection, v Values) ([]Row, error) {
 			}
 			for k := range r.limits {
 				l := &r.limits[k]
-				if !sel.resource(l.attribute) {
+				if !sel.resource(l) {
 					continue
 				}
 				if !l.consumes() {
-					rows = append(rows, Row{Rule: r.name, Attribute: l.attribute, Limit: l.text, Filter: r.filterText(Consumer{}, "", "")})
+					rows = append(rows, Row{Rule: r.name, Attribute: l.attribute, Limit: l.text, Filter: r.filterText(nil, "", "")})
 					continue
 				}
-				used := byLimit[[3]int{i, j, k}]
-				slices.SortFunc(used, func(a, b *counter) int { return cmp.Compare(a.since, b.since) })
-				for _, c := range used {
-					if row, selected := u.row(&sel, c, v); selected {
-						rows = append(rows, row)
-					}
-				}
+				rows = append(rows, u.rows(&sel, byLimit[[3]int{i, j, k}], v)...)
 			}
 		}
 	}
-	return rows, nil
+	return rows
+}
+
+// rows are the rows of the counters of a limit.
+func (u *Usage) rows(sel *selector, used []*counter, v Values) []Row {
+	type ranked struct {
+		rank rank
+		*counter
+	}
+	var selected []ranked
+	for _, c := range used {
+		r, _, who, place := u.sets.counted(c.id)
+		queue, host := u.sets.placeNames(r, place)
+		if at, ok := sel.key(r, who, queue, host); ok {
+			selected = append(selected, ranked{at, c})
+		}
+	}
+	slices.SortFunc(selected, func(a, b ranked) int {
+		return cmp.Or(slices.Compare(a.rank[:], b.rank[:]), cmp.Compare(a.since, b.since))
+	})
+	rows := make([]Row, len(selected))
+	for i, c := range selected {
+		rows[i] = u.row(c.counter, v)
+	}
+	return rows
 }
 
 // row is the row of a counter.
-func (u *Usage) row(sel *selector, c *counter, v Values) (Row, bool) {
+func (u *Usage) row(c *counter, v Values) Row {
 	r, limit, who, place := u.sets.counted(c.id)
 	queue, host := u.sets.placeNames(r, place)
-	if !sel.key(r, who, queue, host) {
-		return Row{}, false
-	}
 	l := &r.limits[limit]
 	at := int32(-1)
 	if r.eachHost {
-		at = int32((place - 1) % uint64(max(1, len(u.sets.hosts))))
+		at = int32((place - 1) % uint64(len(u.sets.hosts)))
 	}
 	used := c.amount.Float()
 	if l.relop == value.Exclusive {
@@ -103,89 +126,39 @@ func (u *Usage) row(sel *selector, c *counter, v Values) (Row, bool) {
 		Rule: r.name, Attribute: l.attribute,
 		Used:   value.OfNumber(l.typ, used).Format(value.QStat),
 		Limit:  l.at(v, at).Format(value.QStat),
-		Filter: r.filterText(who, queue, host),
-	}, true
+		Filter: r.filterText(&who, queue, host),
+	}
 }
 
-// filterText are the filters, with the actual consumer for those in braces.
-func (r *rule) filterText(who Consumer, queue, host string) string {
+// filterText are the filters, with the actual consumer for those in braces. who is nil
+// if there is none, as for what is not consumed.
+func (r *rule) filterText(who *Consumer, queue, host string) string {
+	actual := Consumer{}
+	if who != nil {
+		actual = *who
+	}
 	var parts []string
 	for _, f := range []struct {
 		word   string
 		filter qconf.QuotaFilter
 		actual string
 	}{
-		{"users", r.source.Users, who.User},
-		{"projects", r.source.Projects, who.Project},
-		{"pes", r.source.PEs, who.PE},
+		{"users", r.source.Users, actual.User},
+		{"projects", r.source.Projects, actual.Project},
+		{"pes", r.source.PEs, actual.PE},
 		{"queues", r.source.Queues, queue},
 		{"hosts", r.source.Hosts, host},
 	} {
 		switch {
 		case !f.filter.Set():
-		case f.filter.Expanded && f.actual != "":
-			parts = append(parts, f.word+" "+f.actual)
+		case f.filter.Expanded && who != nil:
+			parts = append(parts, f.word+" "+cmp.Or(f.actual, noText))
 		default:
-			f.filter.Expanded = false
 			parts = append(parts, f.word+" "+f.filter.String())
 		}
 	}
-	return strings.Join(parts, " ")
+	return cmp.Or(strings.Join(parts, " "), noText)
 }
 
-// selector is a Selection that can be asked.
-type selector struct {
-	of    Selection
-	hosts []*expression.HostReference
-}
-
-func (s *Sets) selector(of Selection) (selector, error) {
-	sel := selector{of: of}
-	for _, h := range of.Hosts {
-		r, err := expression.CompileHostReference(s.names, h)
-		if err != nil {
-			return sel, err
-		}
-		sel.hosts = append(sel.hosts, r)
-	}
-	return sel, nil
-}
-
-func (s *selector) resource(name string) bool {
-	return len(s.of.Resources) == 0 || slices.Contains(s.of.Resources, name)
-}
-
-// rule reports whether a rule can be about what is selected.
-func (s *selector) rule(r *rule) bool {
-	return selects(s.of.Users, func(name string) bool { return r.users.admits(name, "") }) &&
-		selects(s.projects(), func(name string) bool { return r.projects.admits(name, "") }) &&
-		selects(s.of.PEs, func(name string) bool { return r.pes.admits(name, "") }) &&
-		selects(s.of.Queues, func(name string) bool { return r.queueNames.admits(name, "") })
-}
-
-// projects are the projects that are asked for. The original asks for * if none are, so
-// that it never shows rules for jobs without a project, projects !*.
-func (s *selector) projects() []string {
-	if len(s.of.Projects) == 0 {
-		return []string{"*"}
-	}
-	return s.of.Projects
-}
-
-func selects(names []string, admits func(string) bool) bool {
-	return len(names) == 0 || slices.ContainsFunc(names, admits)
-}
-
-// key reports whether a row is about what is selected.
-func (s *selector) key(r *rule, who Consumer, queue, host string) bool {
-	match := func(each bool, patterns []string, name string) bool {
-		return !each || len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool {
-			return p == name || expression.CompilePattern(false, p).Match(name)
-		})
-	}
-	return match(r.eachUser, s.of.Users, who.User) && match(r.eachProject, s.of.Projects, who.Project) &&
-		match(r.eachPE, s.of.PEs, who.PE) && match(r.eachQueue, s.of.Queues, queue) &&
-		(!r.eachHost || len(s.hosts) == 0 || slices.ContainsFunc(s.hosts, func(h *expression.HostReference) bool {
-			return h.Match(host, nil)
-		}))
-}
+// noText stands where there is nothing to show.
+const noText = "-"

@@ -36,6 +36,7 @@ type Sets struct {
 	queues, hosts []string
 	names         expression.HostNames
 	groupsOf      expression.Groups
+	userSets      []*qconf.UserSet
 
 	applicable map[Consumer]*Applicable
 	groups     map[groupName]uint64 // the number of the first limit
@@ -56,10 +57,8 @@ type rule struct {
 	users       nameFilter
 	projects    nameFilter
 	pes         nameFilter
-	queueNames  nameFilter // what queues was made of
-	queues      *places    // nil for all
+	queues      *places // nil for all
 	hosts       *places
-	hostScope   hostFilter // what hosts was made of
 	eachUser    bool
 	eachProject bool
 	eachPE      bool
@@ -71,6 +70,7 @@ type rule struct {
 // limit is a limit of a rule, for what is known of its complex.
 type limit struct {
 	attribute  string
+	shortcut   string
 	typ        value.Type
 	relop      value.Relop
 	consumable qconf.Consumable
@@ -109,7 +109,7 @@ func (l *limit) number(v Values, host int32) float64 {
 // that cannot be read matches nothing, as in the original.
 func Compile(sets []*qconf.ResourceQuotaSet, c Compilation) (*Sets, []error) {
 	k := compiler{c: c, s: &Sets{
-		queues: c.Queues, hosts: c.Hosts, names: c.HostNames, groupsOf: c.Groups,
+		queues: c.Queues, hosts: c.Hosts, names: c.HostNames, groupsOf: c.Groups, userSets: c.UserSets,
 		applicable: map[Consumer]*Applicable{}, groups: map[groupName]uint64{},
 	}}
 	if k.s.groupsOf == nil {
@@ -159,12 +159,11 @@ func (k *compiler) set(q *qconf.ResourceQuotaSet) {
 		r := &rule{
 			set: len(k.s.sets), index: i, name: q.Name + "/" + name, source: source,
 			users:    compileUsers(source.Users, k.c.UserSets),
-			projects: compileNames(source.Projects), pes: compileNames(source.PEs), queueNames: compileNames(source.Queues),
+			projects: compileNames(source.Projects), pes: compileNames(source.PEs),
 			eachUser: source.Users.Expanded, eachProject: source.Projects.Expanded, eachPE: source.PEs.Expanded,
 			eachQueue: source.Queues.Expanded, eachHost: source.Hosts.Expanded,
 		}
-		r.queues = k.queues(source.Queues, &r.queueNames)
-		r.hosts, r.hostScope = k.hosts(source.Hosts)
+		r.queues, r.hosts = k.queues(source.Queues), k.hosts(source.Hosts)
 		for _, l := range source.Limits {
 			compiled, err := k.limit(l)
 			if err != nil {
@@ -184,7 +183,7 @@ func (k *compiler) limit(source qconf.QuotaLimit) (limit, error) {
 		return limit{}, fmt.Errorf("cannot limit %q: there is no such complex", source.Name)
 	}
 	l := limit{
-		attribute: x.Name, text: source.Value,
+		attribute: x.Name, shortcut: x.Shortcut, text: source.Value,
 		consumable: x.Consumable, forced: x.Requestable == qconf.RequestableForced,
 	}
 	var err error
