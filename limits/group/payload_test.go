@@ -6,16 +6,16 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
-	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/limits/group"
-	"golang.org/x/sys/unix"
+	"github.com/execd-project/execd/test/payload/rawfork"
 )
 
 // payloadEnv makes the test executable into a job: "NAME ARGUMENT".
@@ -64,56 +64,19 @@ func payload(job string) {
 		fmt.Println("ready")
 	case "tree":
 		fmt.Println("ready")
-		forkTree(n)
+		rawfork.Quiet()
+		rawfork.Tree(n)
 	case "bomb":
 		fmt.Println("ready")
+		rawfork.Quiet()
 		forkBomb()
 	case "chain":
 		fmt.Println("ready")
-		forkChain()
+		rawfork.Quiet()
+		rawfork.Chain(false)
 	}
 	for name != "spin" {
 		_ = unix.Pause() // select {} would be found to be a deadlock
-	}
-}
-
-// What follows forks without exec, and its children have only the thread that
-// called: no Go but raw system calls.
-
-func rawFork() (pid uintptr, errno syscall.Errno) {
-	pid, _, errno = syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
-	return pid, errno
-}
-
-// quiet keeps the runtime from preempting by signals what has no runtime.
-func quiet() {
-	runtime.LockOSThread()
-	all := ^uint64(0)
-	_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&all)), 0, 8, 0, 0)
-}
-
-//go:norace
-//go:nocheckptr
-func nap(nsec int64) {
-	ts := unix.Timespec{Nsec: nsec}
-	_, _, _ = syscall.RawSyscall6(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&ts)), 0, 0, 0, 0, 0)
-}
-
-// forkTree starts n processes that wait, each in a session of its own.
-//
-//go:norace
-func forkTree(n int) {
-	quiet()
-	for range n {
-		if pid, _ := rawFork(); pid == 0 {
-			_, _, _ = syscall.RawSyscall6(unix.SYS_SETSID, 0, 0, 0, 0, 0, 0)
-			for {
-				nap(1e8)
-			}
-		}
-	}
-	for {
-		nap(1e8)
 	}
 }
 
@@ -121,28 +84,9 @@ func forkTree(n int) {
 //
 //go:norace
 func forkBomb() {
-	quiet()
 	for {
-		if _, errno := rawFork(); errno != 0 {
-			nap(2e6)
-		}
-	}
-}
-
-// forkChain is never the same process for long: each forks and exits.
-//
-//go:norace
-func forkChain() {
-	quiet()
-	// The first one stays, for its stdout.
-	if pid, _ := rawFork(); pid != 0 {
-		for {
-			nap(1e8)
-		}
-	}
-	for {
-		if pid, errno := rawFork(); pid != 0 && errno == 0 {
-			_, _, _ = syscall.RawSyscall6(unix.SYS_EXIT_GROUP, 0, 0, 0, 0, 0, 0)
+		if _, errno := rawfork.Fork(); errno != 0 {
+			rawfork.Nap(2e6)
 		}
 	}
 }

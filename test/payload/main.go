@@ -14,20 +14,20 @@
 //	payload daemon N           N daemons: twice forked, in sessions of their own; then it ends
 //
 // Each says "ready" on standard output before it begins. Its processes are made by
-// fork alone, hundreds in a millisecond, and all signals but SIGKILL and SIGSTOP are
-// blocked in them.
+// fork alone, and all signals but SIGKILL and SIGSTOP are blocked in them.
 package main
 
 import (
 	"fmt"
 	"os"
-	"runtime"
 	"strconv"
 	"sync/atomic"
 	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/test/payload/rawfork"
 )
 
 func main() {
@@ -49,7 +49,7 @@ func main() {
 	exitOn(err)
 	forks := (*uint64)(unsafe.Pointer(unsafe.SliceData(shared)))
 	fmt.Println("ready")
-	quiet()
+	rawfork.Quiet()
 	switch os.Args[1] {
 	case "burn":
 		burn(n)
@@ -58,11 +58,11 @@ func main() {
 	case "hold":
 		hold(n, memory, limit, beats)
 	case "tree":
-		tree(n)
+		rawfork.Tree(n)
 	case "bomb":
 		bomb(uint64(n), forks)
 	case "chain":
-		chain(len(os.Args) > 2)
+		rawfork.Chain(len(os.Args) > 2)
 	case "undead":
 		undead()
 	case "daemon":
@@ -117,26 +117,7 @@ func mapBeats(path string) *[pageWords]uint64 {
 	return (*[pageWords]uint64)(unsafe.Pointer(unsafe.SliceData(b)))
 }
 
-// From here on there are forked children that have only the thread which called:
-// raw system calls, and nothing of the runtime.
-
-func fork() (pid uintptr, errno syscall.Errno) {
-	pid, _, errno = syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
-	return pid, errno
-}
-
-// quiet keeps the runtime from preempting by signals what has no runtime.
-func quiet() {
-	runtime.LockOSThread()
-	all := ^uint64(0)
-	_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&all)), 0, 8, 0, 0)
-}
-
-//go:nocheckptr
-func nap(nsec int64) {
-	ts := unix.Timespec{Nsec: nsec}
-	_, _, _ = syscall.RawSyscall6(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&ts)), 0, 0, 0, 0, 0)
-}
+// From here on there are forked children, see rawfork.
 
 func clock(which uintptr) int64 {
 	var ts unix.Timespec
@@ -144,18 +125,10 @@ func clock(which uintptr) int64 {
 	return ts.Sec*1e9 + ts.Nsec
 }
 
-func exit() { _, _, _ = syscall.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0) }
-
-func wait() {
-	for {
-		nap(1e8)
-	}
-}
-
 // several makes n processes of one, all of which return.
 func several(n int) {
 	for range n - 1 {
-		if pid, _ := fork(); pid == 0 {
+		if pid, _ := rawfork.Fork(); pid == 0 {
 			return
 		}
 	}
@@ -170,11 +143,11 @@ func burn(n int) {
 func spawn(n int, nsec int64) {
 	several(n)
 	for {
-		pid, errno := fork()
+		pid, errno := rawfork.Fork()
 		if pid == 0 && errno == 0 {
 			for clock(unix.CLOCK_PROCESS_CPUTIME_ID) < nsec {
 			}
-			exit()
+			rawfork.Exit()
 		}
 		_, _, _ = syscall.RawSyscall6(unix.SYS_WAIT4, pid, 0, 0, 0, 0, 0)
 	}
@@ -198,61 +171,36 @@ func hold(n int, memory []byte, limit uint64, beats *[pageWords]uint64) {
 		if beats != nil {
 			beats[beat] = uint64(clock(unix.CLOCK_MONOTONIC))
 		}
-		nap(2e5)
+		rawfork.Nap(2e5)
 	}
-}
-
-func tree(n int) {
-	for range n {
-		if pid, _ := fork(); pid == 0 {
-			_, _, _ = syscall.RawSyscall(unix.SYS_SETSID, 0, 0, 0)
-			wait()
-		}
-	}
-	wait()
 }
 
 func bomb(most uint64, forks *uint64) {
 	for atomic.AddUint64(forks, 1) <= most {
-		_, _ = fork()
+		_, _ = rawfork.Fork()
 	}
-	wait()
-}
-
-func chain(setsid bool) {
-	// The first one stays, for who waits for it.
-	if pid, _ := fork(); pid != 0 {
-		wait()
-	}
-	for {
-		if pid, errno := fork(); pid != 0 && errno == 0 {
-			exit()
-		}
-		if setsid {
-			_, _, _ = syscall.RawSyscall(unix.SYS_SETSID, 0, 0, 0)
-		}
-	}
+	rawfork.Wait()
 }
 
 func undead() {
-	if pid, _ := fork(); pid == 0 {
+	if pid, _ := rawfork.Fork(); pid == 0 {
 		parent, _, _ := syscall.RawSyscall(unix.SYS_GETPPID, 0, 0, 0)
-		_, _, _ = syscall.RawSyscall(unix.SYS_SETSID, 0, 0, 0)
+		rawfork.Setsid()
 		_, _, _ = syscall.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_SEIZE, parent, 0, unix.PTRACE_O_TRACEEXIT, 0, 0)
-		wait()
+		rawfork.Wait()
 	}
-	wait()
+	rawfork.Wait()
 }
 
 func daemons(n int) {
 	for range n {
-		if pid, _ := fork(); pid == 0 {
-			_, _, _ = syscall.RawSyscall(unix.SYS_SETSID, 0, 0, 0)
-			if pid, _ := fork(); pid == 0 {
-				wait()
+		if pid, _ := rawfork.Fork(); pid == 0 {
+			rawfork.Setsid()
+			if pid, _ := rawfork.Fork(); pid == 0 {
+				rawfork.Wait()
 			}
-			exit()
+			rawfork.Exit()
 		}
 	}
-	exit()
+	rawfork.Exit()
 }

@@ -1,0 +1,92 @@
+// Package rawfork makes processes by fork alone, hundreds in a millisecond, for
+// tests that have to get hold of all of them.
+//
+// After Quiet there is only the thread that called, and in a child nothing of Go's
+// runtime: neither allocation nor a channel nor a print, but raw system calls, which
+// is what these functions are. The race detector is part of the runtime: what calls
+// them in a child is marked go:norace.
+package rawfork
+
+import (
+	"runtime"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Quiet is called before the first fork. It blocks all signals but SIGKILL and
+// SIGSTOP, by which the runtime would preempt what has no runtime.
+func Quiet() {
+	runtime.LockOSThread()
+	all := ^uint64(0)
+	_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&all)), 0, 8, 0, 0)
+}
+
+// Fork is fork(2). The process id is 0 in the child, and neither 0 nor one of a
+// process where errno is not 0.
+//
+//go:norace
+func Fork() (pid uintptr, errno syscall.Errno) {
+	pid, _, errno = syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	return pid, errno
+}
+
+// Setsid makes the process the leader of a new session.
+//
+//go:norace
+func Setsid() { _, _, _ = syscall.RawSyscall(unix.SYS_SETSID, 0, 0, 0) }
+
+// Exit ends the process with status 0.
+//
+//go:norace
+func Exit() { _, _, _ = syscall.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0) }
+
+// Nap sleeps for less than a second.
+//
+//go:norace
+//go:nocheckptr
+func Nap(nsec int64) {
+	ts := unix.Timespec{Nsec: nsec}
+	_, _, _ = syscall.RawSyscall6(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&ts)), 0, 0, 0, 0, 0)
+}
+
+// Wait does nothing, for ever.
+//
+//go:norace
+func Wait() {
+	for {
+		Nap(1e8)
+	}
+}
+
+// Tree starts n processes that wait, each in a session of its own, and waits, too.
+//
+//go:norace
+func Tree(n int) {
+	for range n {
+		if pid, _ := Fork(); pid == 0 {
+			Setsid()
+			Wait()
+		}
+	}
+	Wait()
+}
+
+// Chain is never the same process for long: each forks and exits, and with setsid
+// each is in a session of its own. The first one waits, for those who know it.
+//
+//go:norace
+func Chain(setsid bool) {
+	if pid, _ := Fork(); pid != 0 {
+		Wait()
+	}
+	for {
+		if pid, errno := Fork(); pid != 0 && errno == 0 {
+			Exit()
+		}
+		if setsid {
+			Setsid()
+		}
+	}
+}
