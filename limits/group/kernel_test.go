@@ -221,60 +221,57 @@ func await(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-func TestKillOfFrozenGroup(t *testing.T) {
+// eachFrozen freezes a payload by each way that can.
+func eachFrozen(t *testing.T, payload string, test func(t *testing.T, g *group.Group), needs ...cgroup.Feature) {
+	t.Helper()
 	for how, w := range ways {
 		if slices.Contains(w.drop, group.CgroupFreeze) {
 			continue
 		}
 		t.Run(how, func(t *testing.T) {
 			m := manager(t, w)
-			need(t, m, cgroup.Freeze)
+			for _, f := range append(needs, cgroup.Freeze) {
+				need(t, m, f)
+			}
 			g := open(t, m, w, cgroup.Limits{Counted: true})
-			start(t, g, "tree 5")
+			start(t, g, payload)
 			if err := g.Freeze(patience); err != nil {
 				t.Fatal(err)
 			}
-			if err := g.Kill(patience); err != nil {
-				t.Fatal(err)
-			}
+			test(t, g)
 		})
 	}
 }
 
-func TestFreeze(t *testing.T) {
-	for how, w := range ways {
-		if slices.Contains(w.drop, group.CgroupFreeze) {
-			continue
+func TestKillOfFrozenGroup(t *testing.T) {
+	eachFrozen(t, "tree 5", func(t *testing.T, g *group.Group) {
+		if err := g.Kill(patience); err != nil {
+			t.Fatal(err)
 		}
-		t.Run(how, func(t *testing.T) {
-			m := manager(t, w)
-			need(t, m, cgroup.Freeze)
-			need(t, m, cgroup.CPUTime)
-			g := open(t, m, w, cgroup.Limits{Counted: true})
-			start(t, g, "spin 100000")
-			if err := g.Freeze(patience); err != nil {
-				t.Fatal(err)
-			}
-			if frozen, err := g.Frozen(); !frozen || err != nil {
-				t.Errorf("Frozen = %v, %v", frozen, err)
-			}
-			var before time.Duration
-			// The kernel calls a process frozen which is about to give up its CPU; on a
-			// machine that is emulated that takes milliseconds.
-			await(t, "the frozen job to use no CPU time", func() bool {
-				before = cpu(t, g)
-				_, _ = unix.Poll(nil, 50) // what would a process that runs have used meanwhile
-				return cpu(t, g) == before
-			})
-			if err := g.Thaw(); err != nil {
-				t.Fatal(err)
-			}
-			await(t, "the thawed job to run", func() bool { return cpu(t, g) > before+10*time.Millisecond })
-			if frozen, err := g.Frozen(); frozen || err != nil {
-				t.Errorf("Frozen = %v, %v", frozen, err)
-			}
+	})
+}
+
+func TestFreeze(t *testing.T) {
+	eachFrozen(t, "spin 100000", func(t *testing.T, g *group.Group) {
+		if frozen, err := g.Frozen(); !frozen || err != nil {
+			t.Errorf("Frozen = %v, %v", frozen, err)
+		}
+		var before time.Duration
+		// The kernel calls a process frozen which is about to give up its CPU; on a
+		// machine that is emulated that takes milliseconds.
+		await(t, "the frozen job to use no CPU time", func() bool {
+			before = cpu(t, g)
+			_, _ = unix.Poll(nil, 50) // what would a process that runs have used meanwhile
+			return cpu(t, g) == before
 		})
-	}
+		if err := g.Thaw(); err != nil {
+			t.Fatal(err)
+		}
+		await(t, "the thawed job to run", func() bool { return cpu(t, g) > before+10*time.Millisecond })
+		if frozen, err := g.Frozen(); frozen || err != nil {
+			t.Errorf("Frozen = %v, %v", frozen, err)
+		}
+	}, cgroup.CPUTime)
 }
 
 func cpu(t *testing.T, g *group.Group) time.Duration {
