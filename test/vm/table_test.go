@@ -32,7 +32,7 @@ const patience = 10 * time.Minute
 
 // What needs no kernel runs outside of guests, once.
 const (
-	pureOfGroup  = "^Test(Imports|PathsRoundTrip|Parse.*|Value|MemoryStat|MemoryLimitNames|BusyErrorSaysWho)$|^Fuzz"
+	pureOfGroup  = "^Test(PathsRoundTrip|Parse.*|Value|MemoryStat|MemoryLimitNames|BusyErrorSaysWho)$|^Fuzz"
 	pureOfCgroup = "^Test(Survey|Name|NoCgroups)$|^Fuzz"
 )
 
