@@ -19,6 +19,7 @@ type lineKey struct {
 	owner    string
 	priority int
 	deadline int64
+	reserve  bool
 }
 
 // line is jobs in the order of their submission.
@@ -36,7 +37,7 @@ func compareJobs(a, b *Job) int {
 }
 
 func (b *backlog) add(j *Job) {
-	key := lineKey{category: j.Category, owner: j.Owner, priority: j.Priority, deadline: j.Deadline}
+	key := lineKey{category: j.Category, owner: j.Owner, priority: j.Priority, deadline: j.Deadline, reserve: j.Reserve}
 	l := b.lines[key]
 	if l == nil {
 		l = &line{key: key, at: len(b.list)}

@@ -54,7 +54,7 @@ type Category struct {
 	resources float64
 	duration  int64 // that the hard requests allow a task; 0 where they say nothing
 	demands   map[PEID]*quota.Demand
-	static    []verdict // by instance, of the jobs of a category that is not parallel
+	static    []verdict // by instance: what its settings alone say
 }
 
 // request is an element of -l.

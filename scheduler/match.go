@@ -117,6 +117,9 @@ func (m *matcher) listsHost(c *Category, h *hostModel) bool {
 	return false
 }
 
+// anyPE stands for the environment of a parallel job where it does not matter which one.
+const anyPE PEID = None - 1
+
 // instanceStatic checks what is fixed about a queue instance. pe is the environment of
 // a parallel job, None for a serial one.
 func (m *matcher) instanceStatic(c *Category, id InstanceID, pe PEID) bool {
@@ -134,7 +137,7 @@ func (m *matcher) instanceStatic(c *Category, id InstanceID, pe PEID) bool {
 	switch {
 	case pe == None && len(c.masterQueues) > 0 && !m.mayBeMaster(c, id):
 		return m.because(Reason{kind: instanceNotListed, place: place}, c)
-	case pe != None && !slices.Contains(i.pes, m.model.pes[pe].object.Name):
+	case pe >= 0 && !slices.Contains(i.pes, m.model.pes[pe].object.Name):
 		return m.because(Reason{kind: instanceNotInPEList, place: place, text: m.model.pes[pe].object.Name}, c)
 	case c.requests.Checkpoint != "" && !slices.Contains(i.ckpts, c.requests.Checkpoint):
 		return m.because(Reason{kind: notInCheckpointList, place: place}, c)
@@ -158,12 +161,6 @@ func (m *matcher) mayBeMaster(c *Category, id InstanceID) bool {
 	}
 	i := &m.model.instances[id]
 	return c.masterQueues.Match(m.model.queues[i.queue].name, m.model.hosts[i.host].name, m.model.groupsOf)
-}
-
-// span is when a job starts and how long it lasts. It matters where the run plans
-// ahead.
-type span struct {
-	start, duration int64
 }
 
 // resources compares all that a job requests, explicitly or not, with what a place
@@ -249,37 +246,31 @@ func (m *matcher) known(a AttributeID, instance Place) bool {
 func (m *matcher) consume(c *Category, p Place, id AttributeID, amount float64, at span, implied bool) bool {
 	v, kind := m.at(p, id)
 	a := &m.model.attributes[id]
-	fits := a.Relop.Holds(amount, v.Number())
-	reserved := false
-	if fits && m.plan != nil {
-		capacity, _ := m.capacity(p, id)
-		if fits = m.plan.fits(m.resource(p, id), capacity, 1, amount, at); !fits {
-			reserved = true
-			v = value.OfNumber(a.Type, m.plan.left(m.resource(p, id), capacity, at))
-		}
+	reason := Reason{kind: atPlace, layer: p.letter(), place: p.index, attribute: id, value: v, from: kind, implied: implied}
+	if !a.Relop.Holds(amount, v.Number()) {
+		return m.because(reason, c)
 	}
-	if !fits {
-		if reserved {
-			// What is taken now is no reservation.
-			reserved = m.used.at(p, id).amount.Fits(mustCapacity(m.capacity(p, id)), 1, amount)
-		}
-		return m.because(Reason{kind: atPlace, layer: p.letter(), place: p.index, attribute: id, value: v, from: kind, implied: implied, reserved: reserved}, c)
+	if m.plan == nil {
+		return true
 	}
-	return true
+	capacity, _ := m.capacity(p, id)
+	r := resource{place: p, attribute: id}
+	if m.plan.fits(r, capacity, 1, amount, at) {
+		return true
+	}
+	reason.value = value.OfNumber(a.Type, m.plan.left(r, capacity, at))
+	// What is in use now is no reservation.
+	reason.reserved = m.used.at(p, id).amount.Fits(capacity, 1, amount)
+	return m.because(reason, c)
 }
-
-func mustCapacity(c float64, _ bool) float64 { return c }
 
 // alone checks that nobody uses a place for which a job asks exclusively.
 func (m *matcher) alone(c *Category, p Place, id AttributeID, at span) bool {
-	if m.empty {
-		return true
-	}
-	b := m.used.at(p, id)
-	if !b.amount.IsZero() {
+	exclusive, others := m.occupied(p, id, at)
+	switch {
+	case exclusive:
 		return m.because(Reason{kind: atPlace, layer: p.letter(), place: p.index, attribute: id, from: Consumable, value: value.OfNumber(value.Bool, 0)}, c)
-	}
-	if b.others > 0 || m.plan != nil && !m.plan.alone(m.resource(p, id), at) {
+	case others:
 		return m.because(Reason{kind: atPlace, layer: p.letter(), place: p.index, attribute: id, exclusive: true}, c)
 	}
 	return true
@@ -287,12 +278,21 @@ func (m *matcher) alone(c *Category, p Place, id AttributeID, at span) bool {
 
 // shared checks that nobody has a place for himself.
 func (m *matcher) shared(c *Category, p Place, id AttributeID, at span, implied bool) bool {
-	if m.empty {
-		return true
-	}
-	b := m.used.at(p, id)
-	if !b.amount.IsZero() || m.plan != nil && !m.plan.shared(m.resource(p, id), at) {
+	if exclusive, _ := m.occupied(p, id, at); exclusive {
 		return m.because(Reason{kind: atPlace, layer: p.letter(), place: p.index, attribute: id, exclusive: true, implied: implied}, c)
 	}
 	return true
+}
+
+// occupied reports whether a place is used by a job that asks for it exclusively, and
+// whether by others.
+func (m *matcher) occupied(p Place, id AttributeID, at span) (exclusive, others bool) {
+	switch r := (resource{place: p, attribute: id}); {
+	case m.empty:
+		return false, false
+	case m.plan != nil:
+		return m.plan.exclusive(r, at), m.plan.inUse(r, at)
+	}
+	b := m.used.at(p, id)
+	return !b.amount.IsZero(), b.others > 0
 }

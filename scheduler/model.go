@@ -200,6 +200,7 @@ const (
 	atGlobal layerSet = 1 << iota
 	atHost
 	atQueue
+	atPE // the slots of a parallel environment
 )
 
 // NewModel compiles a configuration. Problems are contradictions that the files of

@@ -43,15 +43,20 @@ const (
 // longest is how long the second list may become.
 const longest = 512
 
-// newOrder sorts instances, which are given in the order of their last modification.
-func newOrder(m *Model, instances []InstanceID, load []float64) *order {
+// newOrder sorts usable instances. all are all instances, in the order of their last
+// modification.
+func newOrder(s *State, all, usable []InstanceID, load []float64) *order {
+	m := s.model
 	o := &order{
 		bySeqno: m.scheduler.QueueSortMethod == qconf.SortBySeqNo,
-		at:      make([]position, len(m.instances)), base: slices.Clone(instances),
+		at:      make([]position, len(m.instances)), base: usable,
 	}
-	for rank, id := range instances {
+	for rank, id := range all {
 		i := &m.instances[id]
-		o.at[id] = position{load: load[i.host], seqno: int32(i.settings.SeqNo), rank: int64(rank), where: inBase}
+		o.at[id] = position{load: load[i.host], seqno: int32(i.settings.SeqNo), rank: int64(rank)}
+	}
+	for _, id := range usable {
+		o.at[id].where = inBase
 	}
 	slices.SortFunc(o.base, o.compare)
 	return o

@@ -1,4 +1,509 @@
 package scheduler
 
-func (r *run) assignParallel(j *Job, at span) (Start, bool) { return Start{}, false }
-func (r *run) explainParallel(j *Job, at span)              {}
+import (
+	"math"
+	"slices"
+
+	"github.com/execd-project/execd/qconf"
+	"github.com/execd-project/execd/scheduler/quota"
+)
+
+// assignment is the places of a parallel job, as they are found.
+type assignment struct {
+	pe     PEID
+	grants []Grant
+	slots  int
+	soft   int // violations of soft requests
+	// short is set where the environment itself has not enough slots.
+	short bool
+}
+
+// offer is what a host has for a parallel job.
+type offer struct {
+	host   HostID
+	slots  int // of all instances together
+	master bool
+	queues []queueOffer // in the order in which they are filled
+	taken  int
+}
+
+type queueOffer struct {
+	id     InstanceID
+	slots  int
+	master bool // the master task may run here
+	soft   int  // violations of soft requests
+}
+
+// assignParallel finds the places of a parallel job that starts at a time: of all
+// environments that its pattern means the one with the most slots, and among these the one
+// with the fewest violations of soft requests.
+func (r *run) assignParallel(j *Job, at span) (Start, bool) {
+	best, ok := r.bestAssignment(j, at, false)
+	if !ok {
+		return Start{}, false
+	}
+	return Start{PE: best.pe, Grants: best.grants, Duration: r.plannedDuration(j.Category)}, true
+}
+
+// bestAssignment tries the environments. With fewest set, the smallest number of slots
+// that the job takes is enough.
+func (r *run) bestAssignment(j *Job, at span, fewest bool) (assignment, bool) {
+	c := j.Category
+	var best assignment
+	if !r.globally(c, at) {
+		return best, false
+	}
+	found := false
+	for _, pe := range c.pes {
+		if !c.allows(&r.model.pes[pe].access) {
+			continue
+		}
+		a, ok := r.largest(j, pe, at, fewest)
+		if ok && (!found || a.slots > best.slots || a.slots == best.slots && a.soft < best.soft) {
+			best, found = a, true
+		}
+	}
+	return best, found
+}
+
+// largest finds the largest number of slots of the job's range that an environment has
+// places for. The original searches the range in one of several ways (PE_RANGE_ALG) that
+// all end there.
+func (r *run) largest(j *Job, pe PEID, at span, fewest bool) (assignment, bool) {
+	c := j.Category
+	rule := r.model.pes[pe].object.AllocationRule
+	free := r.freeInPE(pe, at)
+	n := c.requests.Slots.AtMost(free)
+	if fewest {
+		n = c.requests.Slots.First()
+		if n > free {
+			n = 0
+		}
+	}
+	offers, all := r.offers(j, pe, at)
+	for n > 0 {
+		if rule.PerHost > 0 && n%rule.PerHost != 0 {
+			n = c.requests.Slots.AtMost(n - 1)
+			continue
+		}
+		if n > all && rule.Name != qconf.PESlots {
+			n = c.requests.Slots.AtMost(all)
+			continue
+		}
+		a, ok := r.place(j, pe, n, offers, at)
+		if ok {
+			return a, true
+		}
+		// What could be collected for more is all there is.
+		n = c.requests.Slots.AtMost(min(n-1, max(a.slots, 0)))
+	}
+	return assignment{}, false
+}
+
+// freeInPE is how many slots an environment has left for a time.
+func (r *run) freeInPE(pe PEID, at span) int {
+	total := r.model.pes[pe].object.Slots
+	if r.empty {
+		return total
+	}
+	if r.plan != nil {
+		return int(r.plan.left(peResource(pe), float64(total), at))
+	}
+	return total - r.peUsed[pe]
+}
+
+// offers finds what each host has for a job, in the order of the best instance of each.
+// all is the number of slots that there are at most.
+func (r *run) offers(j *Job, pe PEID, at span) (list []offer, all int) {
+	c := j.Category
+	if r.hostOffer == nil {
+		r.hostOffer = make([]int32, len(r.model.hosts))
+	}
+	global, master := r.slotsAt(c, AtGlobal(), at, math.MaxInt32)
+	if !master {
+		return nil, 0
+	}
+	for id := range r.instancesFor(j) {
+		i := &r.model.instances[id]
+		if !r.parallelStatic(j, id, pe) {
+			continue
+		}
+		k := r.hostOffer[i.host] - 1
+		if k < 0 {
+			slots, master := r.slotsAt(c, AtHost(i.host), at, math.MaxInt32)
+			list = append(list, offer{host: i.host, slots: slots, master: master})
+			k = int32(len(list) - 1)
+			r.hostOffer[i.host] = k + 1
+		}
+		o := &list[k]
+		if o.slots == 0 {
+			continue
+		}
+		slots, master := r.slotsAt(c, AtInstance(id), at, math.MaxInt32)
+		if slots == 0 {
+			continue
+		}
+		q := queueOffer{id: id, slots: slots, master: master && o.master && r.mayBeMaster(c, id), soft: r.violations(c, id)}
+		if len(c.masterQueues) > 0 && len(c.queues) > 0 && !r.inList(c, id) {
+			q.slots = min(q.slots, 1) // it is there for the master task only
+			if !q.master {
+				continue
+			}
+		}
+		o.queues = append(o.queues, q)
+	}
+	for k := range list {
+		r.hostOffer[list[k].host] = 0
+		all += r.limitOffer(&list[k])
+	}
+	return list, min(all, global)
+}
+
+// limitOffer takes an offer down to what the instances have together, and to what the
+// load thresholds leave.
+func (r *run) limitOffer(o *offer) int {
+	sum, room := 0, 0
+	for _, q := range o.queues {
+		sum += q.slots
+		if len(r.model.adjustments) > 0 && !r.empty {
+			room = max(room, r.headroom(q.id))
+		}
+	}
+	o.slots = min(o.slots, sum)
+	if len(r.model.adjustments) > 0 && !r.empty {
+		o.slots = min(o.slots, room)
+	}
+	return o.slots
+}
+
+// parallelStatic is staticallyFits for a parallel job in an environment.
+func (r *run) parallelStatic(j *Job, id InstanceID, pe PEID) bool {
+	return slices.Contains(r.model.instances[id].pes, r.model.pes[pe].object.Name) &&
+		!r.unclean(j, id) && r.staticallyFits(j.Category, id)
+}
+
+// place spreads so many slots over the hosts by the allocation rule (sge_pe(5)). Where
+// that fails, the assignment has the number of slots that could be collected.
+func (r *run) place(j *Job, pe PEID, want int, offers []offer, at span) (assignment, bool) {
+	p := placing{run: r, category: j.Category, want: want, a: assignment{pe: pe}, at: at}
+	usage := r.quotas.usage
+	if r.empty || r.plan != nil {
+		usage = nil
+	}
+	p.quotas.Reset(j.Category.demand(pe), usage, r.quotaValue)
+	if r.plan != nil {
+		p.taken = map[quota.Counter]float64{}
+	}
+	for k := range offers {
+		offers[k].taken = 0
+	}
+	p.spread(r.model.pes[pe].object.AllocationRule, offers)
+	return p.a, p.a.slots == want && p.master
+}
+
+// placing is the placing of a parallel job on hosts.
+type placing struct {
+	*run
+	category *Category
+	quotas   quota.Collector
+	at       span
+	taken    map[quota.Counter]float64 // of quotas, where the run plans ahead
+	want     int
+	a        assignment
+	exempt   bool // from quotas
+	master   bool // there is a place for the master task
+	visited  bool // the first host has been visited
+	most     int  // slots that were found on one host, for $pe_slots
+}
+
+func (p *placing) spread(rule qconf.AllocationRule, offers []offer) {
+	switch {
+	case rule.Name == qconf.FillUp:
+		for k := range offers {
+			if p.full() {
+				return
+			}
+			p.take(&offers[k], 1, p.want-p.a.slots)
+		}
+	case rule.Name == qconf.RoundRobin:
+		for progress := true; progress && !p.full(); {
+			progress = false
+			for k := range offers {
+				if p.full() {
+					return
+				}
+				progress = p.take(&offers[k], 1, 1) || progress
+			}
+		}
+	default:
+		per := rule.PerHost
+		if rule.Name == qconf.PESlots {
+			per = p.want
+		}
+		for k := range offers {
+			if p.full() {
+				return
+			}
+			p.take(&offers[k], per, per)
+		}
+	}
+}
+
+func (p *placing) full() bool { return p.a.slots >= p.want }
+
+// take takes between least and most slots from a host, filling its instances in their
+// order. If the host has less than the least, nothing is taken.
+func (p *placing) take(o *offer, least, most int) bool {
+	if o.slots-o.taken < least {
+		return false
+	}
+	most = min(most, o.slots-o.taken, p.want-p.a.slots)
+	mark, before, soft := p.quotas.Mark(), slices.Clone(p.a.grants), p.a.soft
+	hadMaster, got := p.master, 0
+	first := !p.visited
+	host := int32(o.host)
+	for k := range o.queues {
+		if got == most {
+			break
+		}
+		q := &o.queues[k]
+		n := min(q.slots-p.granted(q.id), most-got)
+		if !p.master && !q.master {
+			// The last slot is kept for the master task.
+			n = min(n, p.want-p.a.slots-got-1)
+		}
+		if n > 0 && !p.exempt {
+			left, _ := p.quotas.Left(int32(p.model.instances[q.id].queue), host, q.master && !p.master)
+			n = min(n, left, p.plannedQuota(q.id))
+		}
+		if n <= 0 {
+			continue
+		}
+		if !p.exempt {
+			p.quotas.Take(int32(p.model.instances[q.id].queue), host, n)
+			p.takePlanned(q.id, float64(n))
+		}
+		p.grant(q, n, first)
+		got += n
+	}
+	if got < least {
+		if !p.exempt {
+			p.quotas.Undo(mark)
+			p.takenBack(before)
+		}
+		p.a.grants, p.a.soft, p.master = before, soft, hadMaster
+		p.most = max(p.most, got)
+		return false
+	}
+	p.visited = true
+	o.taken += got
+	p.a.slots += got
+	return true
+}
+
+// plannedQuota is how many slots the quotas leave at an instance for the time of the job.
+func (p *placing) plannedQuota(id InstanceID) int {
+	n := math.MaxInt32
+	if p.plan == nil {
+		return n
+	}
+	for _, claim := range p.claims(p.category, p.a.pe, id) {
+		if !claim.Once {
+			n = min(n, p.claimSlots(&claim, p.at, p.taken[claim.Counter]))
+		}
+	}
+	return n
+}
+
+func (p *placing) takePlanned(id InstanceID, slots float64) {
+	if p.plan == nil {
+		return
+	}
+	for _, claim := range p.claims(p.category, p.a.pe, id) {
+		if !claim.Once && !claim.Exclusive {
+			p.taken[claim.Counter] += slots * claim.Each
+		}
+	}
+}
+
+// takenBack counts anew what the grants take that are left.
+func (p *placing) takenBack(grants []Grant) {
+	clear(p.taken)
+	for _, g := range grants {
+		p.takePlanned(g.Instance, float64(g.Slots))
+	}
+}
+
+func (p *placing) granted(id InstanceID) int {
+	for i := range p.a.grants {
+		if p.a.grants[i].Instance == id {
+			return p.a.grants[i].Slots
+		}
+	}
+	return 0
+}
+
+// grant adds slots of an instance. The master comes first: the instance in which the
+// master task may run that was found first, or, of several on the first host, the last
+// one, as the original has it.
+func (p *placing) grant(q *queueOffer, n int, first bool) {
+	for i := range p.a.grants {
+		if p.a.grants[i].Instance == q.id {
+			p.a.grants[i].Slots += n
+			return
+		}
+	}
+	g := Grant{Instance: q.id, Slots: n}
+	p.a.soft += q.soft
+	switch {
+	case q.master && (!p.master || first):
+		p.a.grants = slices.Insert(p.a.grants, 0, g)
+	default:
+		p.a.grants = append(p.a.grants, g)
+	}
+	p.master = p.master || q.master
+}
+
+// slotsAt is how many slots of a parallel job a place can have, most at the most, and
+// whether it has what the master task needs in addition: consumables of the kind JOB.
+func (m *matcher) slotsAt(c *Category, p Place, at span, most int) (slots int, master bool) {
+	slots, master = most, true
+	limit := func(id AttributeID, amount float64, implied bool) bool {
+		a := &m.model.attributes[id]
+		if a.perJob() {
+			quiet := matcher{view: m.view, plan: m.plan}
+			if !quiet.consume(c, p, id, amount, at, implied) {
+				master = false
+			}
+			return true
+		}
+		if amount <= 0 {
+			return true
+		}
+		slots = min(slots, m.wholeSlots(p, id, amount, at))
+		return slots > 0 || m.consume(c, p, id, amount, at, implied)
+	}
+	if id := m.model.slots; id != None {
+		if _, ok := m.configuredAt(p, id); ok && !limit(id, 1, false) {
+			return 0, false
+		}
+	}
+	l := m.model.layerAt(p)
+	for i := range l.settings {
+		id := l.settings[i].attribute
+		a := &m.model.attributes[id]
+		if !a.consumable() || id == m.model.slots || c.hardRequest(id) != nil {
+			continue
+		}
+		if a.exclusive() {
+			if !m.shared(c, p, id, at, true) {
+				return 0, false
+			}
+		} else if amount := a.Default.Number(); amount != 0 && !limit(id, amount, true) {
+			return 0, false
+		}
+	}
+	for i := range c.hard {
+		r := &c.hard[i]
+		a := &m.model.attributes[r.attribute]
+		if _, ok := m.configuredAt(p, r.attribute); ok && a.consumable() && !a.exclusive() {
+			if !limit(r.attribute, r.amount, false) {
+				return 0, false
+			}
+		} else if !m.explicit(c, r, p, at) {
+			return 0, false
+		}
+	}
+	return slots, master
+}
+
+// wholeSlots is for how many slots what is left of a consumable is enough.
+func (m *matcher) wholeSlots(p Place, id AttributeID, each float64, at span) int {
+	v, _ := m.at(p, id)
+	left := v.Number()
+	if m.plan != nil {
+		if capacity, ok := m.capacity(p, id); ok {
+			left = min(left, m.plan.left(resource{place: p, attribute: id}, capacity, at))
+		}
+	}
+	n := math.Trunc(left / each)
+	return int(max(0, min(n, math.MaxInt32)))
+}
+
+// explainParallel finds the reasons why a parallel job has no place.
+func (r *run) explainParallel(j *Job, at span) {
+	c := j.Category
+	if !r.globally(c, at) {
+		return
+	}
+	any := false
+	for _, pe := range c.pes {
+		if !c.allows(&r.model.pes[pe].access) {
+			r.because(Reason{kind: noPEAccess, place: int32(pe)}, c)
+			continue
+		}
+		any = true
+		r.explainPE(j, pe, at)
+	}
+	if !any && len(c.pes) == 0 {
+		r.because(Reason{kind: noMatchingPE}, c)
+	}
+}
+
+func (r *run) explainPE(j *Job, pe PEID, at span) {
+	c := j.Category
+	name := r.model.pes[pe].object.Name
+	if c.requests.Slots.First() > r.model.pes[pe].object.Slots {
+		r.because(Reason{kind: peTotal, place: int32(pe)}, c)
+		return
+	}
+	if free := r.freeInPE(pe, at); free < c.requests.Slots.First() {
+		r.because(Reason{kind: peSlots, place: int32(pe), number: max(free, 0)}, c)
+		return
+	}
+	skip := newSkips(r.model)
+	for id := range r.instancesFor(j) {
+		i := &r.model.instances[id]
+		switch {
+		case skip.queues[i.queue] || skip.hosts[i.host]:
+		case !r.queueStatic(c, i.queue):
+			skip.queues[i.queue] = true
+		case !r.queueOffersPE(c, i.queue, name):
+			skip.queues[i.queue] = true
+		case r.unclean(j, id):
+			r.because(Reason{kind: uncleanHost, place: int32(i.host)}, c)
+			skip.hosts[i.host] = true
+		case !r.hostStatic(c, i.host):
+			skip.hosts[i.host] = true
+		case !r.instanceStatic(c, id, pe):
+		default:
+			if n, _ := r.slotsAt(c, AtHost(i.host), at, math.MaxInt32); n == 0 {
+				skip.hosts[i.host] = true
+				continue
+			}
+			r.slotsAt(c, AtInstance(id), at, math.MaxInt32)
+		}
+	}
+	explain := r.explain
+	r.explain = nil
+	a := r.collected(j, pe, at)
+	r.explain = explain
+	r.because(Reason{kind: peSlots, place: int32(pe), number: a}, c)
+}
+
+// queueOffersPE checks that any variant of a cluster queue offers the environment.
+func (r *run) queueOffersPE(c *Category, id QueueID, name string) bool {
+	for i := range r.model.queues[id].variants {
+		if slices.Contains(r.model.queues[id].variants[i].pes, name) {
+			return true
+		}
+	}
+	return r.because(Reason{kind: notInPEList, place: int32(id), text: name}, c)
+}
+
+// collected is how many slots were found for the smallest number that the job takes.
+func (r *run) collected(j *Job, pe PEID, at span) int {
+	offers, _ := r.offers(j, pe, at)
+	a, _ := r.place(j, pe, j.Category.requests.Slots.First(), offers, at)
+	return a.slots
+}

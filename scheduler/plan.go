@@ -1,9 +1,13 @@
 package scheduler
 
 import (
+	"iter"
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/execd-project/execd/scheduler/diagram"
+	"github.com/execd-project/execd/scheduler/quota"
 )
 
 // plan is what is in use of every resource, and until when (sched_conf(5),
@@ -11,7 +15,16 @@ import (
 // reservations.
 type plan struct {
 	diagrams map[resource]*diagram.Diagram
-	journal  diagram.Journal
+	quotas   map[counter]*diagram.Diagram
+	bulk     map[*diagram.Diagram][]diagram.Booking // to be added together
+	claims   []quota.Claim                          // to be used again
+}
+
+func newPlan() *plan {
+	return &plan{
+		diagrams: map[resource]*diagram.Diagram{}, quotas: map[counter]*diagram.Diagram{},
+		bulk: map[*diagram.Diagram][]diagram.Booking{},
+	}
 }
 
 // resource is something whose use is planned: a consumable at a place.
@@ -21,26 +34,76 @@ type resource struct {
 	others    bool // of an exclusive attribute: the jobs that do not ask for it
 }
 
-func (v *view) resource(p Place, a AttributeID) resource { return resource{place: p, attribute: a} }
+// counter is the same of a resource quota.
+type counter struct {
+	quota.Counter
+	others bool
+}
+
+// span is when a job starts and how long it lasts. It matters where the run plans
+// ahead.
+type span struct {
+	start, duration int64
+}
+
+func (s span) until() int64 { return diagram.End(s.start, s.duration) }
+
+func (s span) booking(slots int, each float64) diagram.Booking {
+	return diagram.Booking{From: s.start, Until: s.until(), Slots: slots, Each: each}
+}
 
 func (p *plan) fits(r resource, capacity float64, slots int, each float64, at span) bool {
-	d := p.diagrams[r]
-	return d.Fits(capacity, diagram.Booking{From: at.start, Until: diagram.End(at.start, at.duration), Slots: slots, Each: each})
+	return p.diagrams[r].Fits(capacity, at.booking(slots, each))
 }
 
 func (p *plan) left(r resource, capacity float64, at span) float64 {
-	return p.diagrams[r].Max(at.start, diagram.End(at.start, at.duration)).Left(capacity)
+	return p.diagrams[r].Max(at.start, at.until()).Left(capacity)
 }
 
-func (p *plan) alone(r resource, at span) bool {
-	until := diagram.End(at.start, at.duration)
-	others := r
-	others.others = true
-	return p.diagrams[r].Max(at.start, until).IsZero() && p.diagrams[others].Max(at.start, until).IsZero()
+// exclusive reports whether somebody has a place for himself.
+func (p *plan) exclusive(r resource, at span) bool {
+	return !p.diagrams[r].Max(at.start, at.until()).IsZero()
 }
 
-func (p *plan) shared(r resource, at span) bool {
-	return p.diagrams[r].Max(at.start, diagram.End(at.start, at.duration)).IsZero()
+// inUse reports whether a place is used by jobs that do not ask for it exclusively.
+func (p *plan) inUse(r resource, at span) bool {
+	r.others = true
+	return !p.diagrams[r].Max(at.start, at.until()).IsZero()
+}
+
+func (p *plan) of(r resource) *diagram.Diagram {
+	d := p.diagrams[r]
+	if d == nil {
+		d = &diagram.Diagram{}
+		p.diagrams[r] = d
+	}
+	return d
+}
+
+func (p *plan) ofQuota(c counter) *diagram.Diagram {
+	d := p.quotas[c]
+	if d == nil {
+		d = &diagram.Diagram{}
+		p.quotas[c] = d
+	}
+	return d
+}
+
+// add books, at once or, while much is booked together, later.
+func (p *plan) add(d *diagram.Diagram, b diagram.Booking) {
+	if p.bulk != nil {
+		p.bulk[d] = append(p.bulk[d], b)
+		return
+	}
+	// An amount that cannot be added was refused when the state was asked to book it.
+	_ = d.Add(b)
+}
+
+func (p *plan) flush() {
+	for d, list := range p.bulk {
+		_ = d.AddAll(list)
+	}
+	p.bulk = nil
 }
 
 // plannedDuration is how long a job lasts as far as its requests say, or else as
@@ -49,22 +112,356 @@ func (v *view) plannedDuration(c *Category) int64 {
 	if c.duration > 0 {
 		return c.duration
 	}
-	d := seconds(v.model.scheduler.DefaultDuration)
-	if d > math.MaxInt32*1000 {
-		return diagram.Forever
+	return v.defaultDuration()
+}
+
+func (v *view) defaultDuration() int64 {
+	if d := seconds(v.model.scheduler.DefaultDuration); d < math.MaxInt32 {
+		return int64(d)
 	}
-	return int64(d)
+	return diagram.Forever
 }
 
 // duration is that with the time that a job needs around its run.
-func (v *view) duration(c *Category) int64 {
-	d := v.plannedDuration(c)
+func (v *view) duration(c *Category) int64 { return v.withOffset(v.plannedDuration(c)) }
+
+func (v *view) withOffset(d int64) int64 {
 	if d == diagram.Forever {
 		return d
 	}
 	return d + int64(v.model.scheduler.Params.DurationOffset.Seconds())
 }
 
-func (r *run) planAhead()           {}
-func (r *run) planStart(s *Start)   {}
-func (r *run) reserve(h *head) bool { return false }
+// planAhead books everything that is known of the future: what runs, for as long as it is
+// expected to, advance reservations, and the times at which calendars close queues.
+func (r *run) planAhead() {
+	if r.plan == nil && r.model.scheduler.MaxReservation == 0 && len(r.reservations) == 0 {
+		return
+	}
+	r.plan = newPlan()
+	r.planned = true
+	for _, t := range r.runningByID() {
+		at := r.expected(t)
+		if t.Job.Category.requests.Reservation == 0 {
+			r.planTask(t.Job.Category, t.PE, t.Grants, at)
+		}
+		state := "RUNNING"
+		if t.Suspended != 0 {
+			state = "SUSPENDED"
+		}
+		r.monitor(state, t.Job, t.Task, t.PE, t.Grants, at)
+	}
+	for _, ar := range r.reservations {
+		if ar.End > r.now {
+			r.planTask(ar.Category, ar.PE, ar.Grants, span{max(ar.Start, r.now), ar.End - max(ar.Start, r.now)})
+		}
+	}
+	r.planCalendars()
+	r.plan.flush()
+}
+
+// expected is when a running task started and how long it is expected to last: until the
+// next run at least.
+func (r *run) expected(t *Running) span {
+	limit := t.Limit
+	if limit == 0 {
+		limit = r.defaultDuration()
+	}
+	at := span{t.Started, r.withOffset(limit)}
+	if at.until() <= r.now {
+		at.duration = r.now - t.Started + int64(r.model.scheduler.ScheduleInterval.Seconds())
+	}
+	return at
+}
+
+// planTask books what a task uses everywhere for a time.
+func (r *run) planTask(c *Category, pe PEID, grants []Grant, at span) {
+	total := 0
+	for i, g := range grants {
+		total += g.Slots
+		r.planAt(c, AtInstance(g.Instance), g.Slots, i == 0, at)
+		r.planAt(c, AtHost(r.model.instances[g.Instance].host), g.Slots, i == 0, at)
+		r.planQuotas(c, pe, g, i == 0, at)
+	}
+	r.planAt(c, AtGlobal(), total, true, at)
+	if pe != None {
+		r.plan.add(r.plan.of(peResource(pe)), at.booking(total, 1))
+	}
+}
+
+func peResource(pe PEID) resource {
+	return resource{place: Place{layer: atPE, index: int32(pe)}, attribute: None}
+}
+
+func (r *run) planAt(c *Category, p Place, slots int, master bool, at span) {
+	_ = c.uses(p, func(u use) error {
+		n := slots
+		if u.perJob {
+			if !master {
+				return nil
+			}
+			n = 1
+		}
+		each := u.each
+		if u.others {
+			each = 1
+		}
+		r.plan.add(r.plan.of(resource{p, u.attribute, u.others}), at.booking(n, each))
+		return nil
+	})
+}
+
+func (r *run) planQuotas(c *Category, pe PEID, g Grant, master bool, at span) {
+	for _, claim := range r.claims(c, pe, g.Instance) {
+		n := g.Slots
+		if claim.Once {
+			if !master {
+				continue
+			}
+			n = 1
+		}
+		each := claim.Each
+		key := counter{claim.Counter, claim.Exclusive && each == 0}
+		if key.others {
+			each = 1
+		}
+		r.plan.add(r.plan.ofQuota(key), at.booking(n, each))
+	}
+}
+
+// claims are what a job takes of resource quotas at an instance. The list is good until
+// the next call.
+func (m *matcher) claims(c *Category, pe PEID, id InstanceID) []quota.Claim {
+	if c.requests.Reservation != 0 {
+		return nil
+	}
+	i := &m.model.instances[id]
+	m.plan.claims = c.demand(pe).Claims(m.plan.claims[:0], m.quotaValue, int32(i.queue), int32(i.host))
+	return m.plan.claims
+}
+
+// planCalendars books the slots of queues for the next time at which their calendars
+// close them.
+func (r *run) planCalendars() {
+	for id := range r.model.instances {
+		c := r.closings[InstanceID(id)]
+		slots := r.model.instances[id].settings.Slots
+		if c.from < c.until && c.until > r.now && slots > 0 && r.model.slots != None {
+			at := span{max(c.from, r.now), c.until - max(c.from, r.now)}
+			r.plan.add(r.plan.of(resource{place: AtInstance(InstanceID(id)), attribute: r.model.slots}), at.booking(slots, 1))
+		}
+	}
+}
+
+// closing is when a calendar closes a queue.
+type closing struct{ from, until int64 }
+
+// SetClosing says when the calendar of a queue instance will disable or suspend it next,
+// and when it will open it again (calendar_conf(5)). Jobs are not planned into that time.
+// until may be diagram.Forever; from = until takes it back.
+func (s *State) SetClosing(id InstanceID, from, until int64) {
+	if from == until {
+		delete(s.closings, id)
+		return
+	}
+	s.closings[id] = closing{from, until}
+}
+
+// planStart books a task that starts in this run.
+func (r *run) planStart(s *Start) {
+	if r.plan == nil {
+		return
+	}
+	at := span{r.now, r.withOffset(s.Duration)}
+	r.planTask(s.Job.Category, s.PE, s.Grants, at)
+	r.monitor("STARTING", s.Job, s.Task, s.PE, s.Grants, at)
+}
+
+// withinPlannedQuota checks the quotas for a serial job that starts at a time.
+func (m *matcher) withinPlannedQuota(c *Category, id InstanceID, at span) (quota.Failure, bool) {
+	i := &m.model.instances[id]
+	if failure, ok := c.demand(None).Check(nil, m.quotaValue, int32(i.queue), int32(i.host)); !ok {
+		return failure, false
+	}
+	claims := m.claims(c, None, id)
+	for k := range claims {
+		if m.claimSlots(&claims[k], at, 0) < 1 {
+			return c.demand(None).Failure(&claims[k], m.quotaValue, int32(i.queue), int32(i.host)), false
+		}
+	}
+	return quota.Failure{}, true
+}
+
+// claimSlots is how many slots a claim leaves for a time, beside an amount that has been
+// taken.
+func (m *matcher) claimSlots(c *quota.Claim, at span, taken float64) int {
+	used := m.plan.quotas[counter{Counter: c.Counter}].Max(at.start, at.until())
+	if c.Exclusive {
+		others := m.plan.quotas[counter{c.Counter, true}].Max(at.start, at.until())
+		if !used.IsZero() || c.Each != 0 && !others.IsZero() {
+			return 0
+		}
+		return math.MaxInt32
+	}
+	if c.Each <= 0 {
+		return math.MaxInt32
+	}
+	left := used.Left(c.Limit) - taken
+	return int(max(0, min(math.Trunc(left/c.Each), math.MaxInt32)))
+}
+
+// reserve finds the earliest time at which a task can start, and keeps its places free
+// from then on (sched_conf(5), max_reservation).
+func (r *run) reserve(h *head) bool {
+	if r.reserved >= r.model.scheduler.MaxReservation {
+		return false
+	}
+	res, ok := r.earliest(h.job)
+	if !ok {
+		return false
+	}
+	res.Job, res.Task = h.job, uint32(h.tasks.First())
+	at := span{res.At, r.duration(h.job.Category)}
+	res.Until = at.until()
+	r.planTask(h.job.Category, res.PE, res.Grants, at)
+	r.monitor("RESERVING", res.Job, res.Task, res.PE, res.Grants, at)
+	r.decisions.Reservations = append(r.decisions.Reservations, res)
+	r.reserved++
+	return true
+}
+
+func (r *run) earliest(j *Job) (Reserved, bool) {
+	if j.Category.requests.Reservation != 0 {
+		return Reserved{}, false
+	}
+	r.reserving = true
+	defer func() { r.reserving = false }()
+	if j.Category.Parallel() {
+		return r.earliestParallel(j)
+	}
+	return r.earliestSerial(j)
+}
+
+// earliestSerial takes the instance that is free first, and of those that are free at the
+// same time the one with the fewest violations of soft requests.
+func (r *run) earliestSerial(j *Job) (Reserved, bool) {
+	c := j.Category
+	best := Reserved{At: diagram.Forever, PE: None}
+	fewest := 0
+	anywhere := r.freeFrom(c, AtGlobal())
+	if anywhere == diagram.Forever {
+		return best, false
+	}
+	for id := range r.instancesFor(j) {
+		i := &r.model.instances[id]
+		if r.unclean(j, id) || !r.staticallyFits(c, id) {
+			continue
+		}
+		t := max(anywhere, r.freeFrom(c, AtHost(i.host)), r.freeFrom(c, AtInstance(id)), r.quotaFrom(c, id))
+		if t == diagram.Forever || t > best.At {
+			continue
+		}
+		n := r.violations(c, id)
+		if t < best.At || n < fewest {
+			best.At, best.Grants, fewest = t, []Grant{{Instance: id, Slots: 1}}, n
+		}
+	}
+	return best, best.At < diagram.Forever
+}
+
+// freeFrom is from when on a place has all that a job requests, for good.
+func (r *run) freeFrom(c *Category, p Place) int64 {
+	from := r.now
+	_ = c.uses(p, func(u use) error {
+		at := resource{place: p, attribute: u.attribute}
+		if u.exclusive {
+			from = max(from, r.plan.diagrams[at].Earliest(0, r.now, 1, 0))
+			if at.others = true; !u.others {
+				from = max(from, r.plan.diagrams[at].Earliest(0, r.now, 1, 0))
+			}
+			return nil
+		}
+		capacity, _ := r.capacity(p, u.attribute)
+		from = max(from, r.plan.diagrams[at].Earliest(capacity, r.now, 1, u.each))
+		return nil
+	})
+	for i := range c.hard {
+		q := &c.hard[i]
+		if _, ok := r.configuredAt(p, q.attribute); ok && r.model.attributes[q.attribute].consumable() {
+			if v, _ := r.at(p, q.attribute); !r.model.attributes[q.attribute].exclusive() && v.Number() < q.amount {
+				return diagram.Forever
+			}
+			continue
+		}
+		if v, _ := r.at(p, q.attribute); v.IsValid() && !q.value.Match(r.model.attributes[q.attribute].Relop, v) {
+			return diagram.Forever
+		} else if !v.IsValid() && p.layer == atQueue && !r.known(q.attribute, p) {
+			return diagram.Forever
+		}
+	}
+	return from
+}
+
+func (r *run) quotaFrom(c *Category, id InstanceID) int64 {
+	i := &r.model.instances[id]
+	if _, ok := c.demand(None).Check(nil, r.quotaValue, int32(i.queue), int32(i.host)); !ok {
+		return diagram.Forever
+	}
+	from := r.now
+	for _, claim := range r.claims(c, None, id) {
+		d := r.plan.quotas[counter{Counter: claim.Counter}]
+		if !claim.Exclusive {
+			from = max(from, d.Earliest(claim.Limit, r.now, 1, claim.Each))
+			continue
+		}
+		from = max(from, d.Earliest(0, r.now, 1, 0))
+		if claim.Each != 0 {
+			from = max(from, r.plan.quotas[counter{claim.Counter, true}].Earliest(0, r.now, 1, 0))
+		}
+	}
+	return from
+}
+
+// earliestParallel goes back in time from the last event for as long as the job finds
+// places for its smallest number of slots, and takes as many as there are at that time.
+func (r *run) earliestParallel(j *Job) (Reserved, bool) {
+	at := span{diagram.Forever, r.duration(j.Category)}
+	for t := range diagram.Events(r.now, r.plan.all()) {
+		if t == diagram.Forever {
+			continue
+		}
+		if _, ok := r.bestAssignment(j, span{t, at.duration}, true); !ok {
+			break
+		}
+		at.start = t
+	}
+	if at.start == diagram.Forever {
+		return Reserved{}, false
+	}
+	a, ok := r.bestAssignment(j, at, false)
+	return Reserved{At: at.start, PE: a.pe, Grants: a.grants}, ok
+}
+
+// all are the diagrams. Their order does not matter.
+func (p *plan) all() iter.Seq[*diagram.Diagram] {
+	return func(yield func(*diagram.Diagram) bool) {
+		for d := range maps.Values(p.diagrams) {
+			if !yield(d) {
+				return
+			}
+		}
+		for d := range maps.Values(p.quotas) {
+			if !yield(d) {
+				return
+			}
+		}
+	}
+}
+
+// reservable are the instances that a reservation can be made in: those that are full
+// now, too.
+func (r *run) reservable() iter.Seq[InstanceID] {
+	list := slices.AppendSeq(slices.Clone(r.full), r.order.all())
+	slices.SortFunc(list, r.order.compare)
+	return slices.Values(list)
+}

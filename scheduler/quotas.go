@@ -106,7 +106,10 @@ func (s *State) Quotas(selection quota.Selection, now int64) ([]quota.Row, error
 }
 
 // withinQuota checks the quotas for a serial job.
-func (m *matcher) withinQuota(c *Category, id InstanceID) (quota.Failure, bool) {
+func (m *matcher) withinQuota(c *Category, id InstanceID, at span) (quota.Failure, bool) {
+	if m.plan != nil {
+		return m.withinPlannedQuota(c, id, at)
+	}
 	i := &m.model.instances[id]
 	usage := m.quotas.usage
 	if m.empty {

@@ -1,5 +1,12 @@
 package scheduler
 
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+)
+
 // Reservation is an advance reservation (qrsub(1)): places that are kept for the jobs
 // of some users for a time.
 type Reservation struct {
@@ -8,7 +15,69 @@ type Reservation struct {
 	Category   *Category // what was requested for it
 	PE         PEID      // None for serial slots
 	Grants     []Grant
-	Failed     bool // a queue instance of it cannot be used (state E)
+	Failed     bool // it is in error: a queue instance of it cannot be used
+
+	used []reservedUse // by grant
+}
+
+// reservedUse is what jobs use of a grant of a reservation.
+type reservedUse struct {
+	slots   int
+	amounts map[AttributeID]float64
+}
+
+// FindReservation finds places for an advance reservation from a time until another
+// one. ok is false where there are none: "advance_reservation: no suitable queues".
+func (s *State) FindReservation(c *Category, start, end, now int64) (pe PEID, grants []Grant, ok bool) {
+	r := s.newRun(now)
+	r.plan = newPlan() // even where no job may reserve
+	r.planAhead()
+	r.prepareOrder()
+	r.reserving = true
+	j := &Job{Category: c}
+	at := span{start, end - start}
+	if c.Parallel() {
+		a, ok := r.bestAssignment(j, at, false)
+		return a.pe, a.grants, ok
+	}
+	if !r.globally(c, at) {
+		return None, nil, false
+	}
+	for id := range r.reservable() {
+		if _, free := r.withinQuota(c, id, at); free && r.fits(c, id, at) {
+			return None, []Grant{{Instance: id, Slots: 1}}, true
+		}
+	}
+	return None, nil, false
+}
+
+// AddReservation keeps the places of a reservation from now on.
+func (s *State) AddReservation(ar *Reservation) {
+	ar.used = make([]reservedUse, len(ar.Grants))
+	for i := range ar.used {
+		ar.used[i].amounts = map[AttributeID]float64{}
+	}
+	i, _ := slices.BinarySearchFunc(s.reservations, ar.ID, func(x *Reservation, id uint32) int { return cmp.Compare(x.ID, id) })
+	s.reservations = slices.Insert(s.reservations, i, ar)
+}
+
+// RemoveReservation gives the places of a reservation free. Its tasks must have ended.
+func (s *State) RemoveReservation(ar *Reservation) {
+	s.reservations = slices.DeleteFunc(s.reservations, func(x *Reservation) bool { return x == ar })
+}
+
+// ReservedSlots is the number of slots of a queue instance that advance reservations have
+// at a time.
+func (s *State) ReservedSlots(id InstanceID, now int64) int {
+	n := 0
+	for _, ar := range s.reservations {
+		for _, g := range ar.Grants {
+			if g.Instance == id && ar.Start <= now && now < ar.End {
+				n += g.Slots
+			}
+		}
+	}
+	return n
 }
 
 func (s *State) reservation(id uint32) *Reservation {
@@ -20,9 +89,142 @@ func (s *State) reservation(id uint32) *Reservation {
 	return nil
 }
 
+// bookInReservation books a task that runs in a reservation: its slots are in use, and
+// all else was taken when the reservation was made.
 func (s *State) bookInReservation(ar *Reservation, c *Category, grants []Grant, sign int) error {
+	for _, g := range grants {
+		i := slices.IndexFunc(ar.Grants, func(o Grant) bool { return o.Instance == g.Instance })
+		if i < 0 {
+			return fmt.Errorf("%s is not in advance reservation %d", s.model.instances[g.Instance].name, ar.ID)
+		}
+		ar.used[i].slots += sign * g.Slots
+		for k := range c.hard {
+			if q := &c.hard[k]; s.model.attributes[q.attribute].consumable() {
+				ar.used[i].amounts[q.attribute] += float64(sign*g.Slots) * q.amount
+			}
+		}
+		if s.model.slots != None {
+			if err := s.used.of(AtInstance(g.Instance), s.model.slots).amount.Add(sign*g.Slots, 1); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 
-func (r *run) assignReserved(j *Job) (Start, bool) { return Start{}, false }
-func (r *run) explainReserved(j *Job)              {}
+// assignReserved finds a place in an advance reservation.
+func (r *run) assignReserved(j *Job) (Start, bool) {
+	ar := r.reservation(j.Category.requests.Reservation)
+	if ar == nil || ar.Failed || r.now < ar.Start || r.now >= ar.End {
+		return Start{}, false
+	}
+	r.notReserved(ar)
+	offers := r.reservedOffers(j, ar)
+	start := Start{PE: None, Duration: min(r.plannedDuration(j.Category), ar.End-r.now)}
+	if !j.Category.Parallel() {
+		for _, o := range offers {
+			return Start{PE: None, Grants: []Grant{{Instance: o.queues[0].id, Slots: 1}}, Duration: start.Duration}, true
+		}
+		return Start{}, false
+	}
+	for _, pe := range j.Category.pes {
+		if ar.PE != None && pe != ar.PE {
+			continue
+		}
+		all := 0
+		for k := range offers {
+			all += offers[k].slots
+		}
+		for n := j.Category.requests.Slots.AtMost(all); n > 0; n = j.Category.requests.Slots.AtMost(n - 1) {
+			p := placing{run: r, category: j.Category, want: n, a: assignment{pe: pe}, exempt: true}
+			for k := range offers {
+				offers[k].taken = 0
+			}
+			p.spread(r.model.pes[pe].object.AllocationRule, offers)
+			if p.full() && p.master {
+				start.PE, start.Grants = pe, p.a.grants
+				return start, true
+			}
+		}
+	}
+	return Start{}, false
+}
+
+// reservedOffers are the free places of a reservation that a job can use.
+func (r *run) reservedOffers(j *Job, ar *Reservation) []offer {
+	var list []offer
+	for id := range r.order.all() {
+		i := slices.IndexFunc(ar.Grants, func(g Grant) bool { return g.Instance == id })
+		if i < 0 || !r.staticallyFits(j.Category, id) || !r.matchesReserved(j.Category, id) {
+			continue
+		}
+		n := ar.Grants[i].Slots - ar.used[i].slots
+		for k := range j.Category.hard {
+			q := &j.Category.hard[k]
+			if !r.model.attributes[q.attribute].consumable() || q.amount <= 0 {
+				continue
+			}
+			each := 0.0
+			if reserved := ar.Category.hardRequest(q.attribute); reserved != nil {
+				each = reserved.amount
+			}
+			left := each*float64(ar.Grants[i].Slots) - ar.used[i].amounts[q.attribute]
+			n = min(n, int(min(left/q.amount, math.MaxInt32)))
+		}
+		if n <= 0 {
+			continue
+		}
+		host := r.model.instances[id].host
+		q := queueOffer{id: id, slots: n, master: r.mayBeMaster(j.Category, id)}
+		if k := slices.IndexFunc(list, func(o offer) bool { return o.host == host }); k >= 0 {
+			list[k].slots += n
+			list[k].queues = append(list[k].queues, q)
+		} else {
+			list = append(list, offer{host: host, slots: n, queues: []queueOffer{q}})
+		}
+	}
+	return list
+}
+
+// matchesReserved compares what is fixed about a host and a queue instance with what a job
+// requests. What is consumed was reserved.
+func (r *run) matchesReserved(c *Category, id InstanceID) bool {
+	places := [...]Place{AtHost(r.model.instances[id].host), AtInstance(id)}
+	for k := range c.hard {
+		q := &c.hard[k]
+		a := &r.model.attributes[q.attribute]
+		if a.consumable() {
+			continue
+		}
+		for _, p := range places {
+			if v, _ := r.at(p, q.attribute); v.IsValid() && !q.value.Match(a.Relop, v) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// notReserved says of which usable instances a job in a reservation sees nothing. The
+// original says it to all jobs.
+func (r *run) notReserved(ar *Reservation) {
+	for id := range r.order.all() {
+		if slices.ContainsFunc(ar.Grants, func(g Grant) bool { return g.Instance == id }) {
+			continue
+		}
+		reason := Reason{kind: notReserved, place: int32(id), number: int(ar.ID), model: r.model,
+			text: fmt.Sprintf("cannot run in queue %q because it was not reserved by advance reservation %d", r.model.instances[id].name, ar.ID)}
+		if !slices.ContainsFunc(r.decisions.Dropped, func(o Reason) bool {
+			return o.kind == notReserved && o.place == reason.place && o.number == reason.number
+		}) {
+			r.decisions.Dropped = append(r.decisions.Dropped, reason)
+		}
+	}
+}
+
+func (r *run) explainReserved(j *Job) {
+	if ar := r.reservation(j.Category.requests.Reservation); ar != nil && ar.Failed {
+		r.because(Reason{kind: badReservation,
+			text: fmt.Sprintf("cannot run because requested advance reservation %d is in error state", ar.ID)}, j.Category)
+	}
+}

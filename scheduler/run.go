@@ -3,6 +3,7 @@ package scheduler
 import (
 	"cmp"
 	"container/heap"
+	"iter"
 	"slices"
 
 	"github.com/execd-project/execd/scheduler/priority"
@@ -20,8 +21,11 @@ type run struct {
 	categories []*categoryRun
 	explaining bool
 	started    []*Running
+	hostOffer  []int32        // by host, while offers are made: which one it is, from 1
 	owners     map[string]int // tasks that started, by owner
 	reserved   int            // reservations that were made
+	reserving  bool           // it is looked for a place in the future
+	full       []InstanceID   // instances that were dropped because they are full
 }
 
 // categoryRun is what the run has found out about a category.
@@ -37,18 +41,12 @@ type categoryRun struct {
 // The state is as before when it returns; what is decided is for the caller to do and
 // to tell the state (Start, SetSuspended).
 func (s *State) Run(now int64) *Decisions {
-	r := &run{
-		matcher: matcher{view: newView(s, now)},
-		decisions: &Decisions{
-			now: now, model: s.model, ranks: map[*Job]rank{}, running: map[*Running]tickets.Tickets{},
-			excluded: map[*Job]Reason{}, limited: map[string]bool{},
-		},
-		owners:     map[string]int{},
-		explaining: s.model.scheduler.ScheddJobInfo.All || len(s.model.scheduler.ScheddJobInfo.Jobs) > 0,
-	}
-	r.prepare()
+	r := s.newRun(now)
+	r.planAhead()
+	r.suspendByThreshold()
+	r.prepareOrder()
 	heads := r.rank()
-	if len(r.order.base) == 0 {
+	if len(r.order.base) == 0 && r.plan == nil {
 		r.decisions.Dropped = append(r.decisions.Dropped, Reason{kind: allDropped, model: s.model})
 	} else {
 		r.dispatch(heads)
@@ -58,15 +56,27 @@ func (s *State) Run(now int64) *Decisions {
 	return r.decisions
 }
 
-// prepare finds the instances that can be used, and their order.
-func (r *run) prepare() {
-	r.planAhead()
-	r.suspendByThreshold()
+func (s *State) newRun(now int64) *run {
+	info := &s.model.scheduler.ScheddJobInfo
+	return &run{
+		matcher: matcher{view: newView(s, now)},
+		decisions: &Decisions{
+			now: now, model: s.model, ranks: map[*Job]rank{}, running: map[*Running]tickets.Tickets{},
+			excluded: map[*Job]Reason{}, limited: map[string]bool{},
+		},
+		owners:     map[string]int{},
+		explaining: info.All || len(info.Jobs) > 0,
+	}
+}
+
+// prepareOrder finds the instances that can be used, and their order.
+func (r *run) prepareOrder() {
 	r.load = make([]float64, len(r.model.hosts))
 	for h := range r.load {
 		r.load[h] = r.sortValue(HostID(h))
 	}
-	r.order = newOrder(r.model, r.usable(), r.load)
+	all := r.byModification()
+	r.order = newOrder(r.State, all, r.usable(slices.Clone(all)), r.load)
 }
 
 // takeBack leaves the state as it was.
@@ -145,7 +155,7 @@ func (r *run) dispatch(h heads) {
 // and no reservation is to be made for any of its jobs.
 func (r *run) done(h *head) bool {
 	c := r.of(h.job.Category)
-	return c.rejected && (r.plan == nil || c.unreservable)
+	return c.rejected && (!h.job.Reserve || c.unreservable || r.reserved >= r.model.scheduler.MaxReservation)
 }
 
 // of is what is known about a category in this run.
@@ -170,8 +180,12 @@ func (r *run) attempt(h *head) bool {
 		c.rejected = true
 		r.explainRejection(h, c)
 	}
-	if r.plan != nil && h.job.Reserve && !c.unreservable {
-		c.unreservable = !r.reserve(h)
+	for h.job.Reserve && !c.unreservable && r.reserved < r.model.scheduler.MaxReservation {
+		if c.unreservable = !r.reserve(h); c.unreservable || h.left == 1 {
+			break
+		}
+		h.left--
+		h.tasks = h.tasks.Remove(h.tasks.First())
 	}
 	return false
 }
@@ -214,6 +228,9 @@ func (r *run) refreshHost(h HostID) {
 	for _, id := range r.model.hosts[h].instances {
 		if r.order.usable(id) && !r.stillUsable(id) {
 			r.order.drop(id)
+			if _, free := r.notFull(id); !free {
+				r.full = append(r.full, id)
+			}
 		}
 	}
 	if load := r.sortValue(h); load != r.load[h] {
@@ -235,6 +252,9 @@ func (r *run) globalLoadMoves() bool {
 
 // exhausted reports whether no instance is left. Then all jobs wait for the same reason.
 func (r *run) exhausted() bool {
+	if r.plan != nil {
+		return false // there may be something to reserve
+	}
 	for range r.order.all() {
 		return false
 	}
@@ -305,6 +325,14 @@ func (r *run) startable(j *Job) int {
 	}
 	r.decisions.excluded[j] = Reason{kind: arrayLimit, model: r.model, category: j.Category}
 	return max(limit-j.Active, 0)
+}
+
+// instancesFor are the instances that a job may use, in order.
+func (r *run) instancesFor(*Job) iter.Seq[InstanceID] {
+	if r.reserving {
+		return r.reservable()
+	}
+	return r.order.all()
 }
 
 // overLimit applies maxujobs of sched_conf(5).

@@ -1,17 +1,72 @@
 package scheduler
 
+import (
+	"cmp"
+	"slices"
+)
+
 // ScheduleLine is a line of the schedule file (sched_conf(5), params, MONITOR): what a
 // task uses, or will use, of a resource.
 type ScheduleLine struct {
 	Job, Task       uint32 // for an array job its task, else 1
-	State           string // RUNNING, SUSPENDED, MIGRATING, STARTING or RESERVING
+	State           string // RUNNING, SUSPENDED, STARTING or RESERVING
 	Start, Duration int64
-	Level           byte // P, G, H, Q or L: environment, global, host, queue instance, quota
+	Level           byte // P, G, H or Q: environment, cluster, host, queue instance
 	Object          string
 	Resource        string
 	Amount          float64
 }
 
 // Schedule are the lines of the schedule file for a run. It is empty where the
-// configuration does not ask for them.
+// configuration does not ask for them, or nothing is planned ahead.
 func (d *Decisions) Schedule() []ScheduleLine { return d.schedule }
+
+// monitor adds the lines of a task: the environment, the cluster, and then host and
+// instance for each grant.
+func (r *run) monitor(state string, j *Job, task uint32, pe PEID, grants []Grant, at span) {
+	if !r.model.scheduler.Params.Monitor {
+		return
+	}
+	base := ScheduleLine{Job: j.ID, Task: max(task, 1), State: state, Start: at.start, Duration: at.duration}
+	add := func(level byte, object, resource string, amount float64) {
+		l := base
+		l.Level, l.Object, l.Resource, l.Amount = level, object, resource, amount
+		r.decisions.schedule = append(r.decisions.schedule, l)
+	}
+	total := 0
+	for _, g := range grants {
+		total += g.Slots
+	}
+	if pe != None {
+		add('P', r.model.PEName(pe), "slots", float64(total))
+	}
+	at2 := func(p Place, level byte, object string, slots int, master bool) {
+		_ = j.Category.uses(p, func(u use) error {
+			n := slots
+			if u.perJob {
+				if n = 1; !master {
+					return nil
+				}
+			}
+			if !u.others {
+				add(level, object, r.model.attributes[u.attribute].Name, float64(n)*u.each)
+			}
+			return nil
+		})
+	}
+	at2(AtGlobal(), 'G', "global", total, true)
+	for i, g := range grants {
+		h := r.model.instances[g.Instance].host
+		at2(AtHost(h), 'H', r.model.HostName(h), g.Slots, i == 0)
+		at2(AtInstance(g.Instance), 'Q', r.model.instances[g.Instance].name, g.Slots, i == 0)
+	}
+}
+
+// runningByID are the running tasks by the numbers of their jobs.
+func (s *State) runningByID() []*Running {
+	list := slices.Clone(s.running)
+	slices.SortFunc(list, func(a, b *Running) int {
+		return cmp.Or(cmp.Compare(a.Job.ID, b.Job.ID), cmp.Compare(a.Task, b.Task))
+	})
+	return list
+}

@@ -35,7 +35,7 @@ func (r *run) findSerial(j *Job, at span) InstanceID {
 		if id == None {
 			return None
 		}
-		failure, ok := r.withinQuota(c, id)
+		failure, ok := r.withinQuota(c, id, at)
 		if ok && r.fits(c, id, at) {
 			return id
 		}
@@ -53,7 +53,7 @@ func (r *run) findBest(j *Job, s *search, at span) InstanceID {
 		if s.is(id) || r.unclean(j, id) {
 			continue
 		}
-		if _, ok := r.withinQuota(j.Category, id); !ok || !r.fits(j.Category, id, at) {
+		if _, ok := r.withinQuota(j.Category, id, at); !ok || !r.fits(j.Category, id, at) {
 			s.refuse(id)
 			continue
 		}
@@ -92,8 +92,12 @@ func (r *run) staticallyFits(c *Category, id InstanceID) bool {
 	if c.static[id] == unknown {
 		i := &r.model.instances[id]
 		quiet := matcher{view: r.view}
+		pe := PEID(None)
+		if c.Parallel() {
+			pe = anyPE
+		}
 		c.static[id] = refused
-		if quiet.queueStatic(c, i.queue) && quiet.hostStatic(c, i.host) && quiet.instanceStatic(c, id, None) {
+		if quiet.queueStatic(c, i.queue) && quiet.hostStatic(c, i.host) && quiet.instanceStatic(c, id, pe) {
 			c.static[id] = allowed
 		}
 	}
@@ -204,7 +208,7 @@ func (r *run) explainInstance(j *Job, id InstanceID, at span, skip *skips) {
 			return
 		}
 	}
-	if failure, ok := r.withinQuota(c, id); !ok {
+	if failure, ok := r.withinQuota(c, id, at); !ok {
 		r.because(Reason{kind: quotaExceeded, text: failure.Text()}, c)
 		skip.quotas = append(skip.quotas, failure)
 		skip.all = failure.Everywhere

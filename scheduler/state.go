@@ -157,6 +157,7 @@ type State struct {
 	pending  backlog
 
 	reservations []*Reservation
+	closings     map[InstanceID]closing
 	quotas       *quotaUsage
 	overridden   int // jobs with override tickets of their own
 }
@@ -176,7 +177,7 @@ func NewState(m *Model) *State {
 	s := &State{
 		model: m, load: make([][]value.Value, len(m.attributes)), static: make([]bool, len(m.attributes)),
 		problems: map[HostID][]error{}, instances: make([]instanceState, len(m.instances)),
-		peUsed: make([]int, len(m.pes)), perOwner: map[string]int{},
+		peUsed: make([]int, len(m.pes)), perOwner: map[string]int{}, closings: map[InstanceID]closing{},
 	}
 	for i := range s.instances {
 		s.order++

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -8,17 +9,18 @@ import (
 	"github.com/execd-project/execd/scheduler/value"
 )
 
-// usable are the instances that the run may use, those that were modified longest ago
-// first. The others are dropped, each with a reason, in the order in which the original
-// looks: unavailable ones, suspend alarm, load alarm, calendar, disabled, full.
-func (r *run) usable() []InstanceID {
-	all := make([]InstanceID, len(r.instances))
-	for i := range all {
-		all[i] = InstanceID(i)
-	}
-	slices.SortFunc(all, func(a, b InstanceID) int {
-		return int(r.instances[a].order - r.instances[b].order)
-	})
+// usable are those of all instances that the run may use. The others are dropped, each
+// with a reason, in the order in which the original looks: unavailable ones, suspend
+// alarm, load alarm, calendar, disabled, full.
+func (r *run) usable(all []InstanceID) []InstanceID {
+	// What was dropped because it is full may be reserved.
+	defer func() {
+		for _, reason := range r.decisions.Dropped {
+			if reason.kind == droppedFull {
+				r.full = append(r.full, InstanceID(reason.place))
+			}
+		}
+	}()
 	for _, keep := range []func(InstanceID) (Reason, bool){r.notUnavailable, r.noSuspendAlarm, r.noLoadAlarm, r.notDisabled, r.notFull} {
 		all = slices.DeleteFunc(all, func(id InstanceID) bool {
 			reason, ok := keep(id)
@@ -220,5 +222,55 @@ func (v *view) headroom(id InstanceID) int {
 	return room
 }
 
-// suspendByThreshold decides which tasks suspend thresholds suspend and resume.
-func (r *run) suspendByThreshold() {}
+// suspendByThreshold decides which tasks suspend thresholds suspend and resume
+// (queue_conf(5), suspend_thresholds): in an alarm nsuspend of those that run, the one
+// that started last first, and without it nsuspend of those that were suspended so, the
+// one that started first, in each suspend_interval.
+func (r *run) suspendByThreshold() {
+	var byInstance map[InstanceID][]*Running
+	for id := range r.model.instances {
+		i := &r.model.instances[id]
+		at := &r.instances[id]
+		interval := int64(min(seconds(i.settings.SuspendInterval), math.MaxInt32))
+		if len(i.suspend) == 0 || interval == 0 || i.settings.NSuspend == 0 || at.checked+interval > r.now {
+			continue
+		}
+		if byInstance == nil {
+			byInstance = r.tasksByInstance()
+		}
+		_, alarm := r.alarm(InstanceID(id), i.suspend)
+		if alarm && at.status&Suspended != 0 {
+			continue
+		}
+		tasks := slices.DeleteFunc(byInstance[InstanceID(id)], func(t *Running) bool {
+			if alarm {
+				return t.Suspended != 0
+			}
+			return t.Suspended&ByThreshold == 0 || t.Grants[0].Instance != InstanceID(id)
+		})
+		slices.SortStableFunc(tasks, func(a, b *Running) int {
+			if alarm {
+				return cmp.Compare(b.Started, a.Started)
+			}
+			return cmp.Compare(a.Started, b.Started)
+		})
+		for _, t := range tasks[:min(len(tasks), i.settings.NSuspend)] {
+			r.decisions.Suspensions = append(r.decisions.Suspensions, ThresholdAction{Task: t, Instance: InstanceID(id), Resume: !alarm})
+		}
+	}
+}
+
+// ThresholdChecked notes that a suspend threshold of an instance has suspended or resumed
+// a task, so that the next one waits for suspend_interval.
+func (s *State) ThresholdChecked(id InstanceID, now int64) { s.instances[id].checked = now }
+
+// tasksByInstance are the running tasks of each instance, by the numbers of the jobs.
+func (r *run) tasksByInstance() map[InstanceID][]*Running {
+	by := map[InstanceID][]*Running{}
+	for _, t := range r.runningByID() {
+		for _, g := range t.Grants {
+			by[g.Instance] = append(by[g.Instance], t)
+		}
+	}
+	return by
+}
