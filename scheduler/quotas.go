@@ -101,7 +101,7 @@ func (v *view) quotaValue(host int32, attribute string) (float64, bool) {
 }
 
 // Quotas are the rows of qquota(1) at a time.
-func (s *State) Quotas(selection quota.Selection, now int64) ([]quota.Row, error) {
+func (s *State) Quotas(selection quota.Selection, now int64) []quota.Row {
 	return s.quotas.usage.List(selection, newView(s, now).quotaValue)
 }
 

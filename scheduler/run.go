@@ -41,6 +41,7 @@ type categoryRun struct {
 // The state is as before when it returns; what is decided is for the caller to do and
 // to tell the state (Start, SetSuspended).
 func (s *State) Run(now int64) *Decisions {
+	s.quotas.usage.Settle()
 	r := s.newRun(now)
 	r.planAhead()
 	r.suspendByThreshold()
