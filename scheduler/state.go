@@ -144,6 +144,7 @@ type State struct {
 
 	load     [][]value.Value // by attribute, then by host and the global host at the end; nil where nobody reports it
 	static   []bool          // by attribute: its load values hold for an empty cluster
+	raw      map[rawKey]value.Value // the load values that load_scaling changes, as they were reported
 	problems map[HostID][]error
 
 	instances []instanceState
@@ -176,7 +177,7 @@ type instanceState struct {
 func NewState(m *Model) *State {
 	s := &State{
 		model: m, load: make([][]value.Value, len(m.attributes)), static: make([]bool, len(m.attributes)),
-		problems: map[HostID][]error{}, instances: make([]instanceState, len(m.instances)),
+		problems: map[HostID][]error{}, raw: map[rawKey]value.Value{}, instances: make([]instanceState, len(m.instances)),
 		peUsed: make([]int, len(m.pes)), perOwner: map[string]int{}, closings: map[InstanceID]closing{},
 	}
 	for i := range s.instances {
@@ -215,6 +216,7 @@ func (s *State) SetLoad(host string, values map[string]string) error {
 	for a := range s.load {
 		if s.load[a] != nil {
 			s.load[a][at] = value.Value{}
+			delete(s.raw, rawKey{id, AttributeID(a)})
 		}
 	}
 	var problems []error
@@ -247,6 +249,7 @@ func (s *State) scaled(host HostID, a AttributeID, v value.Value) value.Value {
 	}
 	for _, scale := range s.model.host(host).scaling {
 		if scale.attribute == a {
+			s.raw[rawKey{host, a}] = v
 			return value.OfNumber(v.Type(), v.Number()*scale.factor)
 		}
 	}
