@@ -1,0 +1,131 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/execd-project/execd/qconf"
+	"github.com/execd-project/execd/scheduler"
+	"github.com/execd-project/execd/scheduler/rangelist"
+	"github.com/execd-project/execd/scheduler/tickets"
+)
+
+// workload is a generated cluster and its jobs.
+type workload struct {
+	hosts, jobs, tasks, categories, users int
+	policies                              bool // quotas per user, share tree and urgency
+}
+
+func (w workload) String() string {
+	return fmt.Sprintf("hosts=%d/jobs=%d/categories=%d", w.hosts, w.jobs*max(w.tasks, 1), w.categories)
+}
+
+// cluster has hosts of 16 slots in one queue.
+func (w workload) cluster(tb testing.TB) *qconf.Cluster {
+	tb.Helper()
+	var names []string
+	files := fstest.MapFS{}
+	file := func(name, text string) { files[name] = &fstest.MapFile{Data: []byte(text)} }
+	for h := range w.hosts {
+		name := fmt.Sprintf("n%05d", h)
+		names = append(names, name)
+		file("hosts/"+name, "hostname "+name+"\ncomplex_values mem=64G\n")
+	}
+	file("hostgroups/@allhosts", "group_name @allhosts\nhostlist "+strings.Join(names, " ")+"\n")
+	file("queues/all.q", "qname all.q\nhostlist @allhosts\nslots 16\nload_thresholds NONE\n")
+	file("complexes", qconf.DefaultComplexes().Format()+"mem mem MEMORY <= YES YES 0 0\n")
+	if w.policies {
+		file("rqs", "{\n name per_user\n enabled TRUE\n limit users {*} to slots=1000000\n}\n")
+		file("sched_conf", "weight_tickets_share 1000000\nweight_ticket 0.5\nweight_urgency 0.1\nschedd_job_info false\n")
+	} else {
+		file("sched_conf", "schedd_job_info false\n")
+	}
+	c, err := qconf.Load(files, nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return c
+}
+
+func (w workload) state(tb testing.TB) *scheduler.State {
+	tb.Helper()
+	m, problems := scheduler.NewModel(w.cluster(tb), scheduler.Options{})
+	if len(problems) > 0 {
+		tb.Fatal(problems)
+	}
+	s := scheduler.NewState(m)
+	for h := range w.hosts {
+		load := fmt.Sprintf("%.4f", float64((h*7919)%w.hosts)/float64(w.hosts))
+		if err := s.SetLoad(fmt.Sprintf("n%05d", h), map[string]string{"np_load_avg": load, "num_proc": "16"}); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	if w.policies {
+		w.entitle(tb, s)
+	}
+	tasks := max(w.tasks, 1)
+	list, err := rangelist.Of(1, tasks, 1)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for i := range w.jobs {
+		user := 0
+		if w.users > 0 {
+			user = i % w.users
+		}
+		r := &scheduler.Requests{User: fmt.Sprintf("u%d", user), Group: "users",
+			Hard: []qconf.Setting{{Name: "mem", Value: fmt.Sprint(1000000 + i%w.categories)}}}
+		c, err := m.Category(r)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		j := &scheduler.Job{
+			ID: uint32(i + 1), Category: c, Owner: r.User, Submitted: int64(1000 + i/100), Tasks: list, Array: tasks > 1,
+			User: int32(user), Project: tickets.None, Department: tickets.None, Leaf: tickets.None,
+		}
+		if w.policies {
+			j.Leaf = s.Entitlements.Tree.Leaf(j.User, tickets.None)
+		}
+		s.Enqueue(j)
+	}
+	return s
+}
+
+func (w workload) entitle(tb testing.TB, s *scheduler.State) {
+	nodes := []tickets.Node{{Name: "Root", Kind: tickets.Group, Parent: tickets.None, Shares: 1}}
+	s.Entitlements.Ledger = &tickets.Ledger{}
+	for u := range w.users {
+		nodes = append(nodes, tickets.Node{Name: fmt.Sprintf("u%d", u), Kind: tickets.UserNode, Index: int32(u), Shares: float64(1 + u%10)})
+		s.Entitlements.Users = append(s.Entitlements.Users, tickets.Entity{})
+		var usage tickets.UserUsage
+		usage.Decayed[tickets.CPU] = float64(1000 * (u * 37 % 100))
+		s.Entitlements.Ledger.Users = append(s.Entitlements.Ledger.Users, usage)
+	}
+	tree, err := tickets.NewTree(nodes, w.users, 0)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s.Entitlements.Tree = tree
+}
+
+func BenchmarkRun(b *testing.B) {
+	for _, w := range []workload{
+		{hosts: 1000, jobs: 100, tasks: 100, categories: 10},
+		{hosts: 1000, jobs: 10000, categories: 100, users: 100, policies: true},
+		{hosts: 5000, jobs: 50000, categories: 100},
+		{hosts: 10000, jobs: 160000, categories: 500, users: 100, policies: true},
+	} {
+		b.Run(w.String(), func(b *testing.B) {
+			s := w.state(b)
+			b.ReportAllocs()
+			for b.Loop() {
+				d := s.Run(2000)
+				if want := min(w.jobs*max(w.tasks, 1), w.hosts*16); len(d.Starts) != want {
+					b.Fatalf("%d tasks start, want %d", len(d.Starts), want)
+				}
+			}
+		})
+	}
+}
