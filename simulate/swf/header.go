@@ -1,0 +1,90 @@
+package swf
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Header is what the comments in front of the first record say, in their order. Some
+// names come several times, as Note and Queue do.
+type Header []Field
+
+// Field is a comment of the form "; Name: value". Comments behind it without a
+// name are further lines of its value.
+type Field struct {
+	Name, Value string
+}
+
+// Names of fields that matter to a simulation.
+const (
+	MaxNodes      = "MaxNodes"      // nodes of the machine
+	MaxProcs      = "MaxProcs"      // processors of the machine
+	UnixStartTime = "UnixStartTime" // the time from which submit times count, in seconds since 1970
+	MaxJobs       = "MaxJobs"       // number of jobs in the trace
+	MaxRecords    = "MaxRecords"    // number of records, parts of jobs among them
+)
+
+// Values are the values that a name has, which is the same in any case.
+func (h Header) Values(name string) []string {
+	var values []string
+	for _, f := range h {
+		if strings.EqualFold(f.Name, name) {
+			values = append(values, f.Value)
+		}
+	}
+	return values
+}
+
+// Number is the number that the first value of a name begins with: explanations
+// follow it at times. ok is false if there is none, or if it is negative, which
+// means that it is not known.
+func (h Header) Number(name string) (n int64, ok bool) {
+	values := h.Values(name)
+	if len(values) == 0 {
+		return 0, false
+	}
+	v := values[0]
+	end := strings.IndexFunc(v, func(r rune) bool { return r < '0' || r > '9' })
+	if end < 0 {
+		end = len(v)
+	}
+	if rest := v[end:]; len(rest) > 1 && rest[0] != ' ' && rest[1] >= '0' && rest[1] <= '9' {
+		return 0, false // 1,024 is not 1
+	}
+	n, err := strconv.ParseInt(v[:end], 10, 64)
+	return n, err == nil
+}
+
+// Append appends the header as comments. What is read from them is the header again,
+// if it came from a trace.
+func (h Header) Append(b []byte) []byte {
+	for _, f := range h {
+		b = append(b, "; "+f.Name+": "+strings.ReplaceAll(f.Value, "\n", "\n;   ")+"\n"...)
+	}
+	return b
+}
+
+// add adds a comment, without its semicolon.
+func (h Header) add(comment string) Header {
+	name, value, found := strings.Cut(comment, ":")
+	name = strings.TrimSpace(name)
+	if found && isName(name) {
+		return append(h, Field{name, strings.TrimSpace(value)})
+	}
+	if text := strings.TrimSpace(comment); text != "" && len(h) > 0 {
+		last := &h[len(h)-1]
+		last.Value = strings.TrimSpace(last.Value + "\n" + text)
+	}
+	return h
+}
+
+// isName tells a name from a sentence that has a colon.
+func isName(s string) bool {
+	for i := range len(s) {
+		c := s[i] | 0x20
+		if (c < 'a' || c > 'z') && (i == 0 || s[i] < '0' || s[i] > '9') {
+			return false
+		}
+	}
+	return s != ""
+}

@@ -1,0 +1,204 @@
+package workload
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/execd-project/execd/qconf"
+	"github.com/execd-project/execd/simulate/swf"
+	"github.com/execd-project/execd/submit"
+)
+
+// Mapping says how the records of a trace become jobs:
+//
+//   - a job is submitted at its submit time, and runs for its run time, unless a limit
+//     ends it; when it starts, and behind whom, is for the simulation to find out, so
+//     that wait time, preceding job and think time do not count;
+//   - the requested processors, else those that were allocated, are slots: more than
+//     one are asked for with -pe PE;
+//   - a requested time is the limit h_rt;
+//   - requested memory is a request for Memory, per slot, in multiples of 1024 bytes;
+//   - the queue number N is -q QueueN, 0 for interactive jobs as well;
+//   - the user with the number N is uN, the group gN; an unknown user is named unknown.
+//
+// Other fields are ignored. For some records there is no job: see Reason.
+type Mapping struct {
+	PE      string // name or pattern of the parallel environment; "*" if empty, which is any
+	Memory  string // attribute of complex(5), like h_vmem; empty for none
+	Queue   string // what the names of queues begin with; empty for no -q
+	Reserve bool   // -R y for parallel jobs
+}
+
+// Reason is why there is no job for a record.
+type Reason int
+
+// The reasons. A record has the first that applies.
+const (
+	Kept              Reason = iota // none, there is a job
+	PartOfJob                       // the record is of a part of a job, of which there is a record as a whole
+	CancelledInTime                 // the job was cancelled before it started: its run time is unknown or 0
+	UnknownSubmitTime               // or negative, or above MaxTime
+	UnknownRunTime                  // likewise
+	UnknownProcessors               // or none, or more than submit.MaxSlots
+	NumberOfReasons   = iota
+)
+
+// String says it in words.
+func (r Reason) String() string {
+	switch r {
+	case PartOfJob:
+		return "parts of jobs"
+	case CancelledInTime:
+		return "cancelled before they started"
+	case UnknownSubmitTime:
+		return "without a submit time"
+	case UnknownRunTime:
+		return "without a run time"
+	case UnknownProcessors:
+		return "without a number of processors"
+	}
+	return "kept"
+}
+
+// maxErrors is how many errors of a trace are returned. One that has more is none.
+const maxErrors = 100
+
+// Skipped is how many records there are without a job, by the reason.
+type Skipped [NumberOfReasons]int
+
+// FromTrace makes jobs of the records that r has yet to read, in the order in which
+// they are submitted; those that are submitted at the same time are in the order of
+// the trace. What is wrong is returned together, joined, the first hundred of it: each
+// an *swf.Error, or an error about the mapping; then there are no jobs.
+func FromTrace(r *swf.Reader, m Mapping) ([]Job, Skipped, error) {
+	var skipped Skipped
+	t := tracer{mapping: m, requests: map[asked]*submit.Request{}}
+	if err := t.check(); err != nil {
+		return nil, skipped, fmt.Errorf("cannot make jobs of a trace: %w", err)
+	}
+	var jobs []Job
+	var errs []error
+	for rec, err := range r.Records() {
+		if err != nil {
+			if errs = append(errs, err); len(errs) == maxErrors {
+				errs = append(errs, fmt.Errorf("%d errors, what follows has not been read", maxErrors))
+				break
+			}
+			continue
+		}
+		j, reason, err := t.job(rec)
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		case reason != Kept:
+			skipped[reason]++
+		default:
+			j.Line = r.Line()
+			jobs = append(jobs, j)
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, Skipped{}, err
+	}
+	slices.SortStableFunc(jobs, func(a, b Job) int { return cmp.Compare(a.Submit, b.Submit) })
+	return jobs, skipped, nil
+}
+
+// tracer makes jobs of records.
+type tracer struct {
+	mapping  Mapping
+	requests map[asked]*submit.Request
+}
+
+// asked is what is asked for, 0 or -1 where nothing is.
+type asked struct {
+	slots, time, memory, queue int64
+}
+
+// check looks at whether jobs can ask for what the mapping says, in the place of a
+// trace.
+func (t *tracer) check() error {
+	for _, name := range []string{t.mapping.Memory, t.mapping.Queue} {
+		// In options these would be lists, or patterns.
+		if err := qconf.CheckName(name); err != nil && name != "" {
+			return err
+		}
+	}
+	_, err := t.request(asked{slots: 2, time: 1, memory: 1})
+	return err
+}
+
+// job is the job of a record, or the reason why there is none.
+func (t *tracer) job(r swf.Record) (Job, Reason, error) {
+	slots := r.RequestedProcessors
+	if slots <= 0 {
+		slots = r.Processors
+	}
+	switch {
+	case r.Status.IsPart():
+		return Job{}, PartOfJob, nil
+	case r.Status == swf.Cancelled && r.Run <= 0:
+		return Job{}, CancelledInTime, nil
+	case r.Submit < 0 || r.Submit > MaxTime:
+		return Job{}, UnknownSubmitTime, nil
+	case r.Run < 0 || r.Run > MaxTime:
+		return Job{}, UnknownRunTime, nil
+	case slots <= 0 || slots > submit.MaxSlots:
+		return Job{}, UnknownProcessors, nil
+	}
+	j := Job{Number: r.Number, Submit: r.Submit, Run: r.Run, User: "unknown"}
+	if r.User >= 0 {
+		j.User = "u" + strconv.FormatInt(r.User, 10)
+	}
+	if r.Group >= 0 {
+		j.Group = "g" + strconv.FormatInt(r.Group, 10)
+	}
+	a := asked{slots: slots, queue: r.Queue}
+	if r.RequestedTime <= MaxTime {
+		a.time = r.RequestedTime
+	}
+	if r.RequestedMemory < 1<<40 { // what is above means none
+		a.memory = r.RequestedMemory
+	}
+	var err error
+	j.Request, err = t.request(a)
+	return j, Kept, err
+}
+
+// request is what qsub would have asked for. Most jobs ask for what others have asked
+// for before.
+func (t *tracer) request(a asked) (*submit.Request, error) {
+	if t.mapping.Memory == "" {
+		a.memory = 0
+	}
+	if t.mapping.Queue == "" {
+		a.queue = 0
+	}
+	if r := t.requests[a]; r != nil {
+		return r, nil
+	}
+	args := []string{"-b", "y"}
+	if a.slots > 1 {
+		args = append(args, "-pe", cmp.Or(t.mapping.PE, "*"), strconv.FormatInt(a.slots, 10))
+		if t.mapping.Reserve {
+			args = append(args, "-R", "y")
+		}
+	}
+	if a.time > 0 {
+		args = append(args, "-l", "h_rt="+strconv.FormatInt(a.time, 10))
+	}
+	if a.memory > 0 {
+		args = append(args, "-l", t.mapping.Memory+"="+strconv.FormatInt(a.memory, 10)+"K")
+	}
+	if t.mapping.Queue != "" && a.queue >= 0 {
+		args = append(args, "-q", t.mapping.Queue+strconv.FormatInt(a.queue, 10))
+	}
+	r, err := submit.Parse(submit.Input{Args: append(args, "trace")})
+	if err == nil {
+		t.requests[a] = r
+	}
+	return r, err
+}

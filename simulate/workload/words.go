@@ -1,0 +1,135 @@
+package workload
+
+import (
+	"fmt"
+	"strings"
+)
+
+// line is a line of a file of jobs, with those that it goes on with.
+type line struct {
+	number int // of its first line in the file, from 1
+	words  []string
+	err    error // why it cannot be split into words
+}
+
+// splitter splits a text into lines and words, as a shell does.
+type splitter struct {
+	text   string
+	at     int
+	number int // of the line at which we are
+
+	words []string
+	word  strings.Builder
+	open  bool // there is a word, possibly an empty one
+	err   error
+}
+
+// split splits a text into its lines with words.
+func split(text string) []line {
+	s := splitter{text: strings.ReplaceAll(text, "\r\n", "\n"), number: 1}
+	var lines []line
+	for s.at < len(s.text) {
+		first := s.number
+		s.words, s.err = nil, nil
+		s.line()
+		if len(s.words) > 0 || s.err != nil {
+			lines = append(lines, line{first, s.words, s.err})
+		}
+	}
+	return lines
+}
+
+// line splits the line at which we are, and goes to the next.
+func (s *splitter) line() {
+	for s.at < len(s.text) {
+		c := s.text[s.at]
+		s.at++
+		switch c {
+		case '\n':
+			s.number++
+			s.end()
+			return
+		case ' ', '\t', '\r', '\v', '\f':
+			s.end()
+		case '\'', '"':
+			s.quoted(c)
+		case '\\':
+			s.escaped()
+		case '#':
+			if s.open {
+				s.add(c)
+				continue
+			}
+			if n := strings.IndexByte(s.text[s.at:], '\n'); n >= 0 {
+				s.at += n
+			} else {
+				s.at = len(s.text)
+			}
+		case ';', '|', '&', '<', '>', '(', ')', '`':
+			s.fail("%q outside of quotes means something to a shell, and there is none here; expected it in quotes", c)
+			s.add(c)
+		default:
+			s.add(c)
+		}
+	}
+	s.end()
+}
+
+// quoted reads what is in quotes, of which the first has been read.
+func (s *splitter) quoted(quote byte) {
+	s.open = true
+	for s.at < len(s.text) {
+		c := s.text[s.at]
+		if c == '\n' {
+			break // left for the end of the line
+		}
+		s.at++
+		switch {
+		case c == quote:
+			return
+		case c != '\\' || quote == '\'' || s.at == len(s.text):
+			s.add(c)
+		case strings.IndexByte("\"\\$`\n", s.text[s.at]) < 0:
+			s.add(c)
+		default:
+			s.escaped()
+		}
+	}
+	s.fail("a quote %c is not closed", quote)
+}
+
+// escaped reads what is behind a backslash.
+func (s *splitter) escaped() {
+	if s.at == len(s.text) {
+		s.fail("the file ends in a continued line")
+		return
+	}
+	c := s.text[s.at]
+	s.at++
+	if c == '\n' {
+		s.number++
+		return
+	}
+	s.add(c)
+}
+
+func (s *splitter) add(c byte) {
+	s.word.WriteByte(c)
+	s.open = true
+}
+
+// end ends a word.
+func (s *splitter) end() {
+	if s.open {
+		s.words = append(s.words, s.word.String())
+		s.word.Reset()
+		s.open = false
+	}
+}
+
+// fail keeps the first error of a line.
+func (s *splitter) fail(format string, args ...any) {
+	if s.err == nil {
+		s.err = fmt.Errorf(format, args...)
+	}
+}
