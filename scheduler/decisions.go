@@ -20,7 +20,7 @@ type Decisions struct {
 	now      int64
 	model    *Model
 	bounds   priority.Bounds
-	ranks    map[*Job]rank
+	waiting  *ranking // nil where all have the same tickets
 	running  map[*Running]tickets.Tickets
 	reasons  []*categoryRun // by category
 	excluded map[*Job]Reason
@@ -59,11 +59,6 @@ type ThresholdAction struct {
 	Resume   bool
 }
 
-// rank is what a run computed for the first waiting task of a job.
-type rank struct {
-	tickets tickets.Tickets
-}
-
 // Of is the priority of a waiting job, its next task that is, and its tickets, as qstat
 // shows them. They are all 0 for a job that did not take part: one that is not enqueued or
 // whose owner runs as many jobs as maxujobs of sched_conf(5) allows.
@@ -71,7 +66,7 @@ func (d *Decisions) Of(j *Job) (priority.Priority, tickets.Tickets) {
 	if j.line == nil || d.limited[j.Owner] {
 		return priority.Priority{}, tickets.Tickets{}
 	}
-	t := d.ranks[j].tickets
+	t := d.waiting.next(j)
 	p := priorityJob(j, t.Total)
 	return d.model.weights.One(&p, &d.bounds, d.now), t
 }

@@ -21,6 +21,7 @@ type order struct {
 	at      []position // by instance
 	base    []InstanceID
 	moved   []InstanceID
+	count   int // of usable instances
 	merges  int // how often the base was made anew; cursors into it are of no use then
 	stamp   int64
 }
@@ -49,7 +50,7 @@ func newOrder(s *State, all, usable []InstanceID, load []float64) *order {
 	m := s.model
 	o := &order{
 		bySeqno: m.scheduler.QueueSortMethod == qconf.SortBySeqNo,
-		at:      make([]position, len(m.instances)), base: usable,
+		at:      make([]position, len(m.instances)), base: usable, count: len(usable),
 	}
 	for rank, id := range all {
 		i := &m.instances[id]
@@ -87,6 +88,7 @@ func (o *order) usable(id InstanceID) bool { return o.at[id].where != out }
 
 // drop takes an instance out for the rest of the run.
 func (o *order) drop(id InstanceID) {
+	o.count--
 	if o.at[id].where == inMoved {
 		i, _ := slices.BinarySearchFunc(o.moved, id, o.compare)
 		o.moved = slices.Delete(o.moved, i, i+1)

@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"cmp"
-	"container/heap"
 	"math"
 	"slices"
 
@@ -11,33 +10,50 @@ import (
 
 // rank computes tickets and priorities of all tasks (sge_priority(5)), and returns the
 // jobs by the order of dispatch.
-func (r *run) rank() heads {
-	byJob := r.tickets()
+func (r *run) rank() *heads {
+	ranked := r.tickets()
 	r.bounds()
-	h := make(heads, 0, len(r.pending.list))
-	if byJob == nil {
+	h := &heads{}
+	if ranked == nil {
 		for _, l := range r.pending.list {
-			r.addHead(&h, &head{rest: l.waiting()})
+			r.addHead(h, head{rest: l.waiting()})
 		}
 	} else {
-		for _, l := range r.pending.list {
-			for _, j := range l.waiting() {
-				r.addHead(&h, &head{rest: []*Job{j}, tickets: byJob[j]})
-			}
+		h.list, h.heap = make([]head, 0, len(ranked.jobs)), make([]headKey, 0, len(ranked.jobs))
+		for i := range ranked.jobs {
+			r.addHead(h, head{rest: ranked.jobs[i : i+1], tickets: ranked.of(i)})
 		}
 	}
-	heap.Init(&h)
+	h.init()
 	return h
 }
 
 // addHead adds a head with the first job of its line that may start a task.
-func (r *run) addHead(h *heads, x *head) {
-	if r.overLimit(x.rest[0].Owner) {
-		return
+func (r *run) addHead(h *heads, x head) {
+	if !r.overLimit(x.rest[0].Owner) && r.nextInLine(&x) {
+		h.add(x)
 	}
-	if r.nextInLine(x) {
-		*h = append(*h, x)
+}
+
+// ranking is the tickets of waiting jobs.
+type ranking struct {
+	jobs  []*Job // by their numbers
+	first []int  // of each job: its first task
+	tasks []tickets.Tickets
+}
+
+func (r *ranking) of(i int) []tickets.Tickets { return r.tasks[r.first[i]:r.first[i+1]] }
+
+// next are the tickets of the first waiting task of a job.
+func (r *ranking) next(j *Job) (t tickets.Tickets) {
+	if r == nil {
+		return t
 	}
+	i, ok := slices.BinarySearchFunc(r.jobs, j, func(a, b *Job) int { return cmp.Compare(a.ID, b.ID) })
+	if ok && r.first[i] < r.first[i+1] {
+		t = r.tasks[r.first[i]]
+	}
+	return t
 }
 
 // bounds finds the scale of the urgencies: between the smallest and the largest of all
@@ -66,19 +82,46 @@ func (r *run) bounds() {
 
 // tickets computes the tickets of all running and of the first waiting tasks. It returns
 // those of the waiting ones, or nil if no policy is in force and all are the same.
-func (r *run) tickets() map[*Job][]tickets.Tickets {
+func (r *run) tickets() *ranking {
 	if !r.policies() {
 		return nil
 	}
-	m := r.model
-	tasks := make([]tickets.Task, 0, len(r.State.running)+r.pending.jobs)
-	active := slices.DeleteFunc(slices.Clone(r.State.running), func(t *Running) bool { return t.Suspended != 0 })
-	slices.SortFunc(active, func(a, b *Running) int {
-		return cmp.Or(cmp.Compare(a.Job.ID, b.Job.ID), cmp.Compare(a.Task, b.Task))
-	})
+	tasks := make([]tickets.Task, 0, len(r.running)+r.pending.jobs)
+	active := slices.DeleteFunc(r.runningByID(), func(t *Running) bool { return t.Suspended != 0 })
 	for _, t := range active {
 		tasks = append(tasks, ticketTask(t.Job, t.Task, true))
 	}
+	ranked := &ranking{jobs: r.waiting()}
+	each := tickets.PendingTasks(r.model.scheduler.MaxPendingTasksPerJob, r.freeSlots())
+	ranked.first = make([]int, 0, len(ranked.jobs)+1)
+	for _, j := range ranked.jobs {
+		ranked.first = append(ranked.first, len(tasks)-len(active))
+		left := min(r.startable(j), each)
+		for task := range j.Tasks.All() {
+			if left--; left < 0 {
+				break
+			}
+			tasks = append(tasks, ticketTask(j, uint32(task), false))
+		}
+	}
+	ranked.first = append(ranked.first, len(tasks)-len(active))
+	e := &r.Entitlements
+	result := tickets.Calculate(&tickets.Input{
+		Config: r.model.tickets, Users: e.Users, Projects: e.Projects, Departments: e.Departments,
+		Tree: e.Tree, Ledger: e.Ledger, Tasks: tasks,
+	})
+	ranked.tasks = result.Tasks[len(active):]
+	d := r.decisions
+	d.bounds.MaxTickets, d.override = max(result.Max, 0), result.ActiveOverride
+	d.waiting = ranked
+	for i, t := range active {
+		d.running[t] = result.Tasks[i]
+	}
+	return ranked
+}
+
+// waiting are the jobs that take part, by their numbers.
+func (r *run) waiting() []*Job {
 	jobs := make([]*Job, 0, r.pending.jobs)
 	for _, l := range r.pending.list {
 		if !r.overLimit(l.key.owner) {
@@ -86,37 +129,7 @@ func (r *run) tickets() map[*Job][]tickets.Tickets {
 		}
 	}
 	slices.SortFunc(jobs, func(a, b *Job) int { return cmp.Compare(a.ID, b.ID) })
-	each := tickets.PendingTasks(m.scheduler.MaxPendingTasksPerJob, r.freeSlots())
-	counts := make([]int, len(jobs))
-	for i, j := range jobs {
-		n := min(r.startable(j), each)
-		for task := range j.Tasks.All() {
-			if counts[i] == n {
-				break
-			}
-			tasks = append(tasks, ticketTask(j, uint32(task), false))
-			counts[i]++
-		}
-	}
-	result := tickets.Calculate(&tickets.Input{
-		Config: m.tickets, Users: r.Entitlements.Users, Projects: r.Entitlements.Projects, Departments: r.Entitlements.Departments,
-		Tree: r.Entitlements.Tree, Ledger: r.Entitlements.Ledger, Tasks: tasks,
-	})
-	d := r.decisions
-	d.bounds.MaxTickets, d.override = max(result.Max, 0), result.ActiveOverride
-	for i, t := range active {
-		d.running[t] = result.Tasks[i]
-	}
-	byJob := make(map[*Job][]tickets.Tickets, len(jobs))
-	at := len(active)
-	for i, j := range jobs {
-		byJob[j] = result.Tasks[at : at+counts[i]]
-		if counts[i] > 0 {
-			d.ranks[j] = rank{tickets: result.Tasks[at]}
-		}
-		at += counts[i]
-	}
-	return byJob
+	return jobs
 }
 
 // policies reports whether any job can have tickets.

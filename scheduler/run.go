@@ -1,13 +1,9 @@
 package scheduler
 
 import (
-	"cmp"
-	"container/heap"
 	"iter"
 	"slices"
 
-	"github.com/execd-project/execd/scheduler/priority"
-	"github.com/execd-project/execd/scheduler/rangelist"
 	"github.com/execd-project/execd/scheduler/tickets"
 )
 
@@ -47,7 +43,7 @@ func (s *State) Run(now int64) *Decisions {
 	r.suspendByThreshold()
 	r.prepareOrder()
 	heads := r.rank()
-	if len(r.order.base) == 0 && r.plan == nil {
+	if r.order.count == 0 && r.plan == nil {
 		r.decisions.Dropped = append(r.decisions.Dropped, Reason{kind: allDropped, model: s.model})
 	} else {
 		r.dispatch(heads)
@@ -62,7 +58,7 @@ func (s *State) newRun(now int64) *run {
 	return &run{
 		matcher: matcher{view: newView(s, now)},
 		decisions: &Decisions{
-			now: now, model: s.model, ranks: map[*Job]rank{}, running: map[*Running]tickets.Tickets{},
+			now: now, model: s.model, running: map[*Running]tickets.Tickets{},
 			excluded: map[*Job]Reason{}, limited: map[string]bool{},
 		},
 		owners:     map[string]int{},
@@ -88,66 +84,25 @@ func (r *run) takeBack() {
 	}
 }
 
-// head is what a run compares: a job, or the first job of a line.
-type head struct {
-	job      *Job
-	tasks    rangelist.List // of the job, not yet started
-	left     int            // tasks that may start
-	tickets  []tickets.Tickets
-	priority priority.Priority
-	rest     []*Job // of the line
-}
-
-// heads is a heap, the task to be dispatched first at the top.
-type heads []*head
-
-func (h heads) Len() int { return len(h) }
-func (h heads) Less(i, j int) bool {
-	a, b := h[i], h[j]
-	return cmp.Or(
-		cmp.Compare(b.priority.Priority, a.priority.Priority),
-		cmp.Compare(a.job.Submitted, b.job.Submitted),
-		cmp.Compare(a.job.ID, b.job.ID),
-	) < 0
-}
-func (h heads) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *heads) Push(x any)   { *h = append(*h, x.(*head)) }
-func (h *heads) Pop() any {
-	old := *h
-	x := old[len(old)-1]
-	old[len(old)-1] = nil
-	*h = old[:len(old)-1]
-	return x
-}
-
 // dispatch takes one task after the other in the order of their priority, until there
 // are no more tasks or no more instances.
-func (r *run) dispatch(h heads) {
-	for len(h) > 0 {
-		top := h[0]
-		if r.overLimit(top.job.Owner) {
-			heap.Pop(&h)
-			continue
-		}
-		if r.done(top) {
-			heap.Pop(&h)
-			continue
-		}
-		if !r.attempt(top) {
-			if r.nextInLine(top) {
-				heap.Fix(&h, 0)
-			} else {
-				heap.Pop(&h)
-			}
-			continue
-		}
-		if r.exhausted() {
+func (r *run) dispatch(h *heads) {
+	for !h.empty() {
+		top := h.top()
+		more := false
+		switch {
+		case r.overLimit(top.job.Owner) || r.done(top):
+		case !r.attempt(top):
+			more = r.nextInLine(top)
+		case r.exhausted():
 			return
+		default:
+			more = r.advance(top)
 		}
-		if r.advance(top) {
-			heap.Fix(&h, 0)
+		if more {
+			h.fix()
 		} else {
-			heap.Pop(&h)
+			h.pop()
 		}
 	}
 }
@@ -256,7 +211,7 @@ func (r *run) exhausted() bool {
 	if r.plan != nil {
 		return false // there may be something to reserve
 	}
-	for range r.order.all() {
+	if r.order.count > 0 {
 		return false
 	}
 	r.decisions.Dropped = append(r.decisions.Dropped, Reason{kind: allDropped, model: r.model})
@@ -302,15 +257,6 @@ func (r *run) enter(h *head, j *Job) bool {
 func (r *run) setPriority(h *head) {
 	j := priorityJob(h.job, h.current().Total)
 	h.priority = r.model.weights.One(&j, &r.decisions.bounds, r.now)
-}
-
-// current are the tickets of the first task. Tasks beyond max_pending_tasks_per_job have
-// those of the last one that was computed.
-func (h *head) current() tickets.Tickets {
-	if len(h.tickets) == 0 {
-		return tickets.Tickets{}
-	}
-	return h.tickets[0]
 }
 
 // startable is how many tasks of a job may start in this run: as many as the limit on

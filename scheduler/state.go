@@ -142,8 +142,8 @@ type State struct {
 
 	Entitlements Entitlements
 
-	load     [][]value.Value // by attribute, then by host and the global host at the end; nil where nobody reports it
-	static   []bool          // by attribute: its load values hold for an empty cluster
+	load     [][]value.Value        // by attribute, then by host and the global host at the end; nil where nobody reports it
+	static   []bool                 // by attribute: its load values hold for an empty cluster
 	raw      map[rawKey]value.Value // the load values that load_scaling changes, as they were reported
 	problems map[HostID][]error
 
