@@ -48,17 +48,23 @@ func Steps(fsys fs.FS) ([]string, error) {
 
 // Dir compares what is in the folder output of the case in dir with what is in got.
 func Dir(dir, got string) ([]Difference, error) {
+	return Outputs(dir, filepath.Join(dir, "output"), got)
+}
+
+// Outputs compares two recordings of the case in dir, folders with a folder for
+// each step. Steps that only got has do not count.
+func Outputs(dir, wanted, got string) ([]Difference, error) {
 	c, err := ReadCase(os.DirFS(dir))
 	if err != nil {
 		return nil, fmt.Errorf("cannot compare the case %s: %w", dir, err)
 	}
-	want := os.DirFS(filepath.Join(dir, "output"))
+	want := os.DirFS(wanted)
 	steps, err := Steps(want)
 	if err != nil {
 		return nil, err
 	}
 	if len(steps) == 0 {
-		return nil, fmt.Errorf("the case %s has no output", dir)
+		return nil, fmt.Errorf("the case %s has no output in %s", dir, wanted)
 	}
 	var all []Difference
 	for _, step := range steps {

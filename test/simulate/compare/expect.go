@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // An Expectation describes differences that are meant. Each field is a regular
@@ -15,8 +16,10 @@ type Expectation struct {
 	Why                          string
 }
 
-// A Judge tells differences that are meant from others.
+// A Judge tells differences that are meant from others. It may be used from several
+// goroutines.
 type Judge struct {
+	mu           sync.Mutex
 	expectations []Expectation
 	patterns     [][7]*regexp.Regexp
 	met          []bool
@@ -47,6 +50,8 @@ func NewJudge(expectations []Expectation) (*Judge, error) {
 
 // Unexpected returns the differences that no expectation describes.
 func (j *Judge) Unexpected(diffs []Difference) []Difference {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	var rest []Difference
 	for _, d := range diffs {
 		meant := false
@@ -73,6 +78,8 @@ func matches(row [7]*regexp.Regexp, d Difference) bool {
 
 // Unmet returns the expectations that no difference has met: they are out of date.
 func (j *Judge) Unmet() []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	var texts []string
 	for i, met := range j.met {
 		if !met {
