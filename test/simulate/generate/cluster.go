@@ -113,7 +113,8 @@ func (g *generator) hostGroups() {
 func (g *generator) resources() []string {
 	var complexes, global, queueValues []string
 	values := map[string][]string{}
-	load := g.basicLoad()
+	var load strings.Builder
+	load.WriteString(g.basicLoad())
 	for _, a := range attributes {
 		if !g.topic(a.percent, a.name) {
 			continue
@@ -137,17 +138,17 @@ func (g *generator) resources() []string {
 				values[host] = append(values[host], a.name+"="+pick(g, strings.Fields(a.host)...))
 			}
 			if slices.Contains(at, "load") && g.chance(75) {
-				load += host + ":" + a.name + ":" + pick(g, strings.Fields(a.load)...) + "\n"
+				fmt.Fprintf(&load, "%s:%s:%s\n", host, a.name, pick(g, strings.Fields(a.load)...))
 			}
 		}
 		if slices.Contains(at, "queue") {
-			for _, v := range strings.Fields(a.queue) {
+			for v := range strings.FieldsSeq(a.queue) {
 				queueValues = append(queueValues, a.name+"="+v)
 			}
 		}
 	}
 	g.files["input/complexes"] = defaultComplexes + strings.Join(complexes, "\n") + "\n"
-	g.files["input/load_values"] = load
+	g.files["input/load_values"] = load.String()
 	g.makeHost("global", global)
 	for _, host := range g.hosts {
 		if g.chance(10) {

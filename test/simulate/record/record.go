@@ -112,7 +112,7 @@ func (r *recorder) play(l *script.Line) error {
 		l.Answer, err = r.command(l)
 		r.runs = r.schedulerRuns()
 	case l.Wait != 0:
-		time.Sleep(l.Wait) // the script's own time passes; jobs run meanwhile
+		time.Sleep(l.Wait) //nolint:forbidigo // the script's time passes, jobs run; settle waits for the event
 		err = r.settle()
 	case l.Capture != "":
 		if err = r.settle(); err == nil {
@@ -200,13 +200,13 @@ func (r *recorder) reportLoad() error {
 	if err := r.cell.SetLoad(r.load); err != nil {
 		return err
 	}
-	const print = `for host; do echo " $host: "; qconf -se "$host"; done`
+	const showHosts = `for host; do echo " $host: "; qconf -se "$host"; done`
 	hosts, err := hostNames(r.dir)
 	if err != nil {
 		return err
 	}
 	return r.cell.Poll(deadline, "the master knows the load values", func() (bool, error) {
-		out, err := r.cell.Root(append([]string{"sh", "-c", print, "sh"}, hosts...)...)
+		out, err := r.cell.Root(append([]string{"sh", "-c", showHosts, "sh"}, hosts...)...)
 		if err != nil {
 			return false, err
 		}
