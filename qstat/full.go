@@ -58,7 +58,7 @@ func (l *lister) appendTitled(dst []byte, s *sections, phase Phase, title string
 func (l *lister) appendQueue(dst []byte, q *QueueInstance, name string) []byte {
 	dst = append(appendClipped(dst, name, l.width), ' ')
 	dst = append(appendLeft(dst, q.kind(), 5), ' ')
-	dst = append(appendSlots(dst, q, 14), ' ')
+	dst = append(q.appendSlots(dst, q.Reserved), ' ')
 	begin := len(dst)
 	if q.Load == nil {
 		dst = append(dst, "-NA-"...)
@@ -73,10 +73,10 @@ func (l *lister) appendQueue(dst []byte, q *QueueInstance, name string) []byte {
 	dst = append(appendLeft(dst, arch, 13), ' ')
 	dst = append(append(dst, q.State...), '\n')
 	if strings.Contains(l.Explain, "a") {
-		dst = appendAlarms(dst, q.LoadAlarms, "load-threshold")
+		dst = appendAlarms(dst, q.LoadAlarms, loadThreshold)
 	}
 	if strings.Contains(l.Explain, "A") {
-		dst = appendAlarms(dst, q.SuspendAlarms, "suspend-threshold")
+		dst = appendAlarms(dst, q.SuspendAlarms, suspendThreshold)
 	}
 	if strings.Contains(l.Explain, "c") {
 		dst = appendMessages(dst, q.Ambiguities)
@@ -100,13 +100,14 @@ func (q *QueueInstance) kind() string {
 	return q.Type
 }
 
-// appendSlots appends reserved/used/total.
-func appendSlots(dst []byte, q *QueueInstance, width int) []byte {
+// appendSlots appends reserved/used/total, cut where it is longer than its column.
+func (q *QueueInstance) appendSlots(dst []byte, reserved int) []byte {
+	const width = 14
 	begin := len(dst)
-	dst = append(strconv.AppendInt(dst, int64(q.Reserved), 10), '/')
+	dst = append(strconv.AppendInt(dst, int64(reserved), 10), '/')
 	dst = append(strconv.AppendInt(dst, int64(q.Used), 10), '/')
 	dst = strconv.AppendInt(dst, int64(q.Total), 10)
-	return appendBlanks(dst, width-(len(dst)-begin))
+	return appendBlanks(dst[:min(len(dst), begin+width)], width-(len(dst)-begin))
 }
 
 // append appends DOMINANCE:NAME=VALUE.
@@ -116,7 +117,16 @@ func (r Resource) append(dst []byte) []byte {
 	return append(dst, r.Value...)
 }
 
+// The kinds of thresholds, as alarms name them.
+const (
+	loadThreshold    = "load-threshold"
+	suspendThreshold = "suspend-threshold"
+)
+
 func (a Alarm) append(dst []byte, threshold string) []byte {
+	if a.Message != "" {
+		return append(dst, a.Message...)
+	}
 	dst = append(a.Resource.append(append(dst, "alarm "...)), ' ')
 	return append(append(append(dst, threshold...), '='), a.Threshold...)
 }

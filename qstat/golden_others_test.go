@@ -77,7 +77,7 @@ func TestGoldenReservations(t *testing.T) {
 
 func TestGoldenReservationDetails(t *testing.T) {
 	goldenFiles(t, "qrstat-ar.txt", func(t *testing.T, _, text string) {
-		same(t, text, string(AppendReservationDetails(nil, parseDetails(text), true, nil)))
+		same(t, text, string(AppendReservationDetails(nil, parseDetails(text), nil)))
 	})
 }
 
@@ -169,6 +169,10 @@ func parseShares(text string) []ShareRow {
 		n := make([]float64, len(f))
 		for i := range f {
 			n[i] = atof(f[i])
+			// sge_share_mon -t
+			if at, err := time.Parse(time.ANSIC, f[i]); err == nil {
+				n[i] = float64(at.Unix())
+			}
 		}
 		rows = append(rows, ShareRow{
 			Now: int64(n[0]), UsageTime: int64(n[1]), Node: f[2], User: f[3], Project: f[4], Shares: int(n[5]), Jobs: int(n[6]),

@@ -52,6 +52,15 @@ func read(t *testing.T, path string) string {
 	return string(b)
 }
 
+// recorded reads a file that need not be there.
+func recorded(t *testing.T, path string) (string, bool) {
+	t.Helper()
+	if _, err := os.Stat(path); err != nil {
+		return "", false
+	}
+	return read(t, path), true
+}
+
 func same(t *testing.T, want, got string) {
 	t.Helper()
 	if want != got {
@@ -183,6 +192,10 @@ func (p *listParser) instance() {
 func (p *listParser) property(line string) {
 	q := &p.cell.Queues[len(p.cell.Queues)-1]
 	rest, isAlarm := strings.CutPrefix(line, "alarm ")
+	if !isAlarm && !strings.Contains(line, "=") || strings.HasPrefix(line, "warning: ") {
+		p.message(q, line)
+		return
+	}
 	rest, threshold, _ := strings.Cut(rest, "-threshold=")
 	i := strings.LastIndexByte(rest, ' ')
 	kind := rest[i+1:]
@@ -193,11 +206,24 @@ func (p *listParser) property(line string) {
 	r := Resource{Dominance: rest[:2], Name: name, Value: value}
 	switch {
 	case isAlarm && kind == "suspend":
-		q.SuspendAlarms = append(q.SuspendAlarms, Alarm{r, threshold})
+		q.SuspendAlarms = append(q.SuspendAlarms, Alarm{Resource: r, Threshold: threshold})
 	case isAlarm:
-		q.LoadAlarms = append(q.LoadAlarms, Alarm{r, threshold})
+		q.LoadAlarms = append(q.LoadAlarms, Alarm{Resource: r, Threshold: threshold})
 	default:
 		q.Resources = append(q.Resources, r)
+	}
+}
+
+func (p *listParser) message(q *QueueInstance, line string) {
+	switch {
+	case strings.HasPrefix(line, "error: no value") && strings.Contains(q.State, "a"):
+		q.LoadAlarms = append(q.LoadAlarms, Alarm{Message: line})
+	case strings.HasPrefix(line, "error: no value"):
+		q.SuspendAlarms = append(q.SuspendAlarms, Alarm{Message: line})
+	case strings.HasPrefix(line, "warning: "):
+		q.Ambiguities = append(q.Ambiguities, line)
+	default:
+		q.Errors = append(q.Errors, line)
 	}
 }
 
@@ -271,7 +297,10 @@ func (p *listParser) row() {
 		j.Project, j.Department = strings.TrimPrefix(p.next(), "NA"), p.next()
 	}
 	task.State = p.next()
-	if !strings.Contains(task.State, "q") {
+	switch {
+	case task.State == "z":
+		task.Phase = Finished
+	case !strings.Contains(task.State, "q"):
 		task.Phase = Running
 	}
 	if p.o.dates() {
@@ -285,19 +314,28 @@ func (p *listParser) row() {
 		j.Deadline = p.time()
 	}
 	if p.o.Extended {
-		if task.Phase == Running {
-			for range 3 {
-				if w := p.next(); w != "NA" {
-					p.t.Fatalf("%q: no case has usage, but here is %q", p.line, w)
-				}
-			}
-		}
-		task.Tickets.Total = p.float(p.next())
-		j.OverrideTickets = p.int(p.next())
-		task.Tickets.Override, task.Tickets.Functional = p.float(p.next()), p.float(p.next())
-		task.Tickets.Share, task.Share = p.float(p.next()), p.float(p.next())
+		p.extended(&j, &task)
 	}
 	p.place(j, task)
+}
+
+func (p *listParser) extended(j *Job, task *Task) {
+	switch task.Phase {
+	case Running:
+		if cpu, memory, io := p.next(), p.next(), p.next(); cpu != "NA" {
+			f := strings.Split(cpu, ":")
+			task.Usage = &Usage{float64(p.int(f[0])*86400 + p.int(f[1])*3600 + p.int(f[2])*60 + p.int(f[3])), p.float(memory), p.float(io)}
+		}
+	case Finished:
+		for range 6 {
+			p.next() // NA
+		}
+		return
+	}
+	task.Tickets.Total = p.float(p.next())
+	j.OverrideTickets = p.int(p.next())
+	task.Tickets.Override, task.Tickets.Functional = p.float(p.next()), p.float(p.next())
+	task.Tickets.Share, task.Share = p.float(p.next()), p.float(p.next())
 }
 
 // place adds the task, whose job or whose other slots may be there.

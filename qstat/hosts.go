@@ -75,7 +75,7 @@ func (v *hostView) appendQueue(dst []byte, q *QueueInstance) []byte {
 	if v.Queues {
 		dst = append(appendLeft(append(dst, "   "...), q.Queue, 20), ' ')
 		dst = append(appendLeft(dst, q.kind(), 5), ' ')
-		dst = append(append(appendSlots(dst, q, 14), q.State...), '\n')
+		dst = append(append(q.appendSlots(dst, q.ReservedMax), q.State...), '\n')
 	}
 	if !v.Jobs {
 		return dst

@@ -140,10 +140,10 @@ func (l *lister) appendHead(dst []byte, r *row) []byte {
 	}
 	if l.Urgency {
 		u := &r.job.Urgency
-		dst = appendUrgency(dst, u.Total)
-		dst = appendUrgency(dst, u.Resource)
-		dst = appendUrgency(dst, u.Waiting)
-		dst = appendUrgency(dst, u.Deadline)
+		dst = append(appendUrgency(dst, u.Total, 8), ' ')
+		dst = append(appendUrgency(dst, u.Resource, 8), ' ')
+		dst = append(appendUrgency(dst, u.Waiting, 8), ' ')
+		dst = append(appendUrgency(dst, u.Deadline, 8), ' ')
 	}
 	if l.Priorities {
 		dst = append(appendInt(dst, r.job.POSIXPriority, 5), ' ')
@@ -173,7 +173,8 @@ func (l *lister) appendHead(dst []byte, r *row) []byte {
 	return dst
 }
 
-// headWidth is the number of bytes that appendHead appends where nothing overflows.
+// headWidth is the number of blanks that stand for what appendHead appends: its width
+// where nothing overflows, but for -pri, which leaves too much room.
 func (l *lister) headWidth() int {
 	n := 8 + 8 + 11 + 13 + 6
 	for _, c := range []struct {
@@ -184,7 +185,7 @@ func (l *lister) headWidth() int {
 		{l.Priorities, 8},
 		{l.Priorities || l.Extended, 8},
 		{l.Urgency, 4*9 + timeWidth + 1},
-		{l.Priorities, 6},
+		{l.Priorities, 6 + 12},
 		{l.Extended, 17 + 11},
 		{l.dates(), timeWidth + 1},
 	} {
@@ -203,14 +204,12 @@ func orNA(s string) string {
 }
 
 // appendUrgency appends a whole number if that has a chance to fit.
-func appendUrgency(dst []byte, v float64) []byte {
+func appendUrgency(dst []byte, v float64, width int) []byte {
 	const maxWhole = 99999999
 	if v > maxWhole {
-		dst = appendShort(dst, v, 8, 3)
-	} else {
-		dst = appendFixed(dst, v, 8, 0)
+		return appendShort(dst, v, width, 3)
 	}
-	return append(dst, ' ')
+	return appendFixed(dst, v, width, 0)
 }
 
 func appendUsage(dst []byte, r *row) []byte {

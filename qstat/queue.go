@@ -8,10 +8,12 @@ type QueueInstance struct {
 	// Type are letters: B(atch), I(nteractive), P(arallel), C(heckpointing); none of
 	// them is shown as N.
 	Type string `json:"type"`
-	// Reserved slots are those of advance reservations.
-	Reserved int `json:"reserved"`
-	Used     int `json:"used"`
-	Total    int `json:"total"`
+	// Reserved slots are those of advance reservations that are running; ReservedMax
+	// is the most of them at any time from now on, which qhost shows instead.
+	Reserved    int `json:"reserved"`
+	ReservedMax int `json:"reservedMax"`
+	Used        int `json:"used"`
+	Total       int `json:"total"`
 	// Load is the host's load average, or the load value that is shown instead of it;
 	// nil if there is none.
 	Load *float64 `json:"load,omitempty"`
@@ -45,6 +47,9 @@ type Resource struct {
 type Alarm struct {
 	Resource
 	Threshold string `json:"threshold"`
+	// Message is shown instead of the values where there are none to compare, e.g.
+	// error: no value for "load" because execd is in unknown state.
+	Message string `json:"message,omitempty"`
 }
 
 // Host is an execution host, or the host "global". What has not been reported is nil

@@ -103,19 +103,19 @@ func appendDuration(dst []byte, seconds int64) []byte {
 	return dst
 }
 
-// AppendReservationDetails appends what qrstat -ar prints, with or without -explain.
-func AppendReservationDetails(dst []byte, all []Reservation, explain bool, zone *time.Location) []byte {
+// AppendReservationDetails appends what qrstat -ar prints. -explain changes nothing.
+func AppendReservationDetails(dst []byte, all []Reservation, zone *time.Location) []byte {
 	if zone == nil {
 		zone = time.UTC
 	}
 	for i := range all {
 		dst = append(appendRepeated(dst, '-', 80), '\n')
-		dst = all[i].appendDetails(dst, explain, zone)
+		dst = all[i].appendDetails(dst, zone)
 	}
 	return dst
 }
 
-func (r *Reservation) appendDetails(dst []byte, explain bool, zone *time.Location) []byte {
+func (r *Reservation) appendDetails(dst []byte, zone *time.Location) []byte {
 	text := func(title, value string) {
 		dst = append(append(arTitle(dst, title), value...), '\n')
 	}
@@ -134,10 +134,8 @@ func (r *Reservation) appendDetails(dst []byte, explain bool, zone *time.Locatio
 	moment("start_time", r.Start)
 	moment("end_time", r.End)
 	dst = append(appendDuration(arTitle(dst, "duration"), r.Duration), '\n')
-	if explain {
-		for _, m := range r.Messages {
-			text("message", m)
-		}
+	for _, m := range r.Messages {
+		text("message", m)
 	}
 	moment("submission_time", r.Submitted)
 	text("group", r.Group)

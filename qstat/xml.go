@@ -1,0 +1,115 @@
+package qstat
+
+import (
+	"strconv"
+	"time"
+	"unicode/utf8"
+)
+
+// The schemas that the documents name. Grid Engine's own documents have them in
+// attributes of other names than schemas stand in, and so have these.
+const (
+	xmlHeader      = "<?xml version='1.0'?>\n"
+	schemas        = "http://arc.liv.ac.uk/repos/darcs/sge/source/dist/util/resources/schemas/"
+	qstatDocument  = `<job_info  xmlns:xsd="` + schemas + `qstat/qstat.xsd">` + "\n"
+	qhostDocument  = `<qhost xmlns:xsd="` + schemas + `qhost/qhost.xsd">` + "\n"
+	qrstatDocument = `<qrstat xmlns:xsd="` + schemas + `qrstat/qrstat.xsd">` + "\n"
+	quotaDocument  = `<qquota_result xmlns="http://arc.liv.ac.uk/repos/darcs/sge/source/source/dist/util/resources/schemas/qquota/qquota.xsd">` + "\n"
+)
+
+// appendEscaped appends text for XML. What no XML document can hold, control
+// characters and what is not UTF-8, becomes a replacement character.
+func appendEscaped(dst []byte, s string) []byte {
+	for _, r := range s {
+		switch {
+		case r == '&':
+			dst = append(dst, "&amp;"...)
+		case r == '<':
+			dst = append(dst, "&lt;"...)
+		case r == '>':
+			dst = append(dst, "&gt;"...)
+		case r == '"':
+			dst = append(dst, "&quot;"...)
+		case r == '\'':
+			dst = append(dst, "&apos;"...)
+		case r < ' ' && r != '\t' && r != '\n', r == 0xfffe, r == 0xffff:
+			dst = utf8.AppendRune(dst, utf8.RuneError)
+		case r == '\r':
+			dst = append(dst, "&#13;"...)
+		default:
+			dst = utf8.AppendRune(dst, r)
+		}
+	}
+	return dst
+}
+
+// elements appends elements at one depth.
+type elements struct {
+	dst    []byte
+	indent int
+	zone   *time.Location
+}
+
+func (e *elements) begin(name string) {
+	e.dst = append(append(appendBlanks(e.dst, e.indent), '<'), name...)
+}
+
+func (e *elements) end(name string) {
+	e.dst = append(append(append(e.dst, "</"...), name...), ">\n"...)
+}
+
+// text is an element with text.
+func (e *elements) text(name, value string) {
+	e.begin(name)
+	e.dst = appendEscaped(append(e.dst, '>'), value)
+	e.end(name)
+}
+
+// texts are elements of one name.
+func (e *elements) texts(name string, values []string) {
+	for _, v := range values {
+		e.text(name, v)
+	}
+}
+
+func (e *elements) int(name string, value int) {
+	e.begin(name)
+	e.dst = strconv.AppendInt(append(e.dst, '>'), int64(value), 10)
+	e.end(name)
+}
+
+// float has five decimals.
+func (e *elements) float(name string, value float64) {
+	e.begin(name)
+	e.dst = appendFixed(append(e.dst, '>'), value, 0, 5)
+	e.end(name)
+}
+
+func (e *elements) urgency(name string, value float64) {
+	e.begin(name)
+	e.dst = appendUrgency(append(e.dst, '>'), value, 0)
+	e.end(name)
+}
+
+func (e *elements) time(name string, at int64) {
+	e.begin(name)
+	e.dst = time.Unix(at, 0).In(e.zone).AppendFormat(append(e.dst, '>'), "2006-01-02T15:04:05")
+	e.end(name)
+}
+
+func (e *elements) ranges(name string, ranges []Range, step bool) {
+	e.begin(name)
+	e.dst = appendRanges(append(e.dst, '>'), ranges, step)
+	e.end(name)
+}
+
+// attribute adds an attribute to the element that was begun.
+func (e *elements) attribute(name, value string) {
+	e.dst = append(append(append(e.dst, ' '), name...), `="`...)
+	e.dst = append(appendEscaped(e.dst, value), '"')
+}
+
+// raw appends a line at the depth.
+func (e *elements) raw(line string) {
+	e.dst = append(append(appendBlanks(e.dst, e.indent), line...), '\n')
+}
