@@ -149,9 +149,9 @@ func (m *Model) compileRequest(id AttributeID, text string, soft bool) (request,
 	a := &m.attributes[id]
 	switch {
 	case id == m.slots:
-		return request{}, refuse("denied: use parallel environments instead of requesting slots explicitly")
+		return request{}, refuse("%q denied: use parallel environments instead of requesting slots explicitly", "job")
 	case a.Requestable == qconf.RequestableNo:
-		return request{}, refuse("denied: resource %q configured as non requestable", a.Name)
+		return request{}, refuse("resource %q configured as non requestable", a.Name)
 	case soft && a.consumable():
 		return request{}, refuse("denied: soft requests on consumables like %q are not supported", a.Name)
 	case text == "":

@@ -1,0 +1,85 @@
+package cell
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/execd-project/execd/scheduler"
+	"github.com/execd-project/execd/scheduler/calendar"
+)
+
+// calendarState is a calendar that queue instances have, and the state that it is in.
+type calendarState struct {
+	name      string
+	calendar  *calendar.Calendar
+	instances []scheduler.InstanceID
+	state     calendar.State
+	turns     bool  // it changes again
+	next      int64 // when
+}
+
+// compileCalendars reads the calendars of all instances, and puts these into their states.
+func (w *world) compileCalendars(now int64, zone *time.Location) {
+	byName := map[string]*calendarState{}
+	for i := range w.places {
+		id := scheduler.InstanceID(i)
+		name := w.model.Settings(id).Calendar
+		if name == "" {
+			continue
+		}
+		cal := byName[name]
+		if cal == nil {
+			cal = &calendarState{name: name}
+			byName[name] = cal
+			w.calendars = append(w.calendars, cal)
+			object, err := w.cluster.Calendar(name)
+			if err == nil {
+				cal.calendar, err = calendar.Parse(object.Year, object.Week)
+			}
+			if err != nil {
+				w.problems = append(w.problems, fmt.Errorf("calendar %q: %w", name, err))
+			}
+		}
+		cal.instances = append(cal.instances, id)
+	}
+	for _, cal := range w.calendars {
+		cal.look(now, zone)
+		for _, id := range cal.instances {
+			w.state.SetStatus(id, w.state.Status(id)|cal.status())
+		}
+	}
+}
+
+// look finds the state at a time, and when it changes next.
+func (cal *calendarState) look(now int64, zone *time.Location) {
+	t := time.Unix(now, 0)
+	cal.state = cal.calendar.State(t, zone)
+	at, _, ok := cal.calendar.Next(t, zone)
+	cal.turns, cal.next = ok, at.Unix()
+}
+
+const byCalendar = scheduler.DisabledByCalendar | scheduler.SuspendedByCalendar
+
+// status is what the calendar does to its instances (queue_conf(5), calendar).
+func (cal *calendarState) status() scheduler.Status {
+	switch cal.state {
+	case calendar.Off:
+		return scheduler.DisabledByCalendar
+	case calendar.Suspended:
+		return scheduler.SuspendedByCalendar
+	}
+	return 0
+}
+
+// turnCalendars looks at the calendars that have turned.
+func (c *Cell) turnCalendars(now int64) {
+	for _, cal := range c.calendars {
+		if !cal.turns || cal.next > now {
+			continue
+		}
+		cal.look(now, c.zone)
+		for _, id := range cal.instances {
+			c.setStatus(id, c.state.Status(id)&^byCalendar|cal.status())
+		}
+	}
+}

@@ -1,0 +1,340 @@
+package cell
+
+import (
+	"testing"
+
+	"github.com/execd-project/execd/scheduler"
+	"github.com/execd-project/execd/submit"
+)
+
+func TestJobsComeAndGo(t *testing.T) {
+	h := newHarness(t, small)
+	h.sub("alice", "-N a -l lic=2")
+	h.sub("bob", "-N b -l lic=2")
+	r := h.run()
+	h.expect("1 r all.q@n2; 2 qw")
+	if len(r.Actions) != 1 || r.Actions[0].Kind != StartTask {
+		t.Fatalf("%+v", r.Actions)
+	}
+	h.wait(60)
+	h.end(1, 1, End{})
+	h.expect("2 qw")
+	h.run()
+	h.expect("2 r all.q@n2")
+	h.end(2, 1, End{})
+	h.expect("")
+	h.idle()
+}
+
+// idle checks that nothing is booked any more.
+func (h *harness) idle() {
+	h.t.Helper()
+	for i := range h.model.Instances() {
+		id := scheduler.InstanceID(i)
+		if n := h.state.UsedSlots(id); n != 0 {
+			h.t.Errorf("%s: %d slots are in use", h.model.InstanceName(id), n)
+		}
+		if n := len(h.places[i].tasks); n != 0 {
+			h.t.Errorf("%s has %d tasks", h.model.InstanceName(id), n)
+		}
+	}
+	if n := len(h.state.Running()) + h.state.Pending() + len(h.successors) + len(h.taskSuccessors) + len(h.perUser); n != 0 {
+		h.t.Errorf("something is left: %d running, %d pending, %v, %v, %v", len(h.state.Running()), h.state.Pending(), h.successors, h.taskSuccessors, h.perUser)
+	}
+}
+
+func TestHolds(t *testing.T) {
+	h := newHarness(t, small)
+	h.sub("alice", "-h -N a")
+	h.sub("alice", "-t 1-6 -N arr")
+	h.said(h.Hold(h.now, caller("alice"), jobs(h, "arr -t 2-3"), nil, submit.HoldChange{Set: submit.HoldUser}), "modified hold of job-array tasks 2.2-3:1")
+	h.expect("1 hqw; 2.2 hqw; 2.3 hqw; 2.1,4-6 qw")
+	h.run()
+	h.expect("1 hqw; 2.1 r all.q@n1; 2.2 hqw; 2.3 hqw; 2.4 r all.q@n1; 2.5 r all.q@n2; 2.6 r all.q@n2")
+	h.said(h.Hold(h.now, caller("alice"), jobs(h, "1"), nil, submit.HoldChange{Set: submit.HoldSystem}), `alice - you do not have the necessary privileges to change the holds s of job 1`)
+	h.said(h.Hold(h.now, caller("admin"), jobs(h, "1"), nil, submit.HoldChange{Set: submit.HoldSystem | submit.HoldOperator}), "modified hold of job 1")
+	h.said(h.alter("alice", "-h U 1"), "modified hold of job 1")
+	h.expect("1 hqw; 2.1 r all.q@n1; 2.2 hqw; 2.3 hqw; 2.4 r all.q@n1; 2.5 r all.q@n2; 2.6 r all.q@n2")
+	h.said(h.alter("alice", "-h n 1"), "alice - you do not have the necessary privileges to change the holds os of job 1")
+	h.said(h.alter("admin", "-h n 1"), "modified hold of job 1")
+	h.said(h.Hold(h.now, caller("alice"), jobs(h, "2"), nil, submit.HoldChange{Clear: submit.HoldUser}), "modified hold of job 2")
+	for _, n := range []uint32{1, 4, 5, 6} {
+		h.end(2, n, End{})
+	}
+	h.run()
+	h.expect("1 r all.q@n1; 2.2 r all.q@n1; 2.3 r all.q@n2")
+}
+
+func TestDependencies(t *testing.T) {
+	h := newHarness(t, small)
+	h.sub("alice", "-N first")
+	h.sub("alice", "-N second -hold_jid first")
+	h.sub("bob", "-N other -hold_jid first") // not his job: finished
+	h.sub("alice", "-N third -hold_jid f*,second,99")
+	h.expect("1 qw; 2 hqw; 3 qw; 4 hqw")
+	h.run()
+	h.expect("1 r all.q@n1; 2 hqw; 3 r all.q@n1; 4 hqw")
+	h.said(h.alter("alice", "-hold_jid 4 second"), "denied: job 2 would wait for itself")
+	h.end(1, 1, End{})
+	h.run() // the instance that was changed last comes last
+	h.expect("2 r all.q@n2; 3 r all.q@n1; 4 hqw")
+	h.said(h.alter("alice", "-hold_jid '' third"), "modified job id hold list of job 4")
+	h.expect("2 r all.q@n2; 3 r all.q@n1; 4 qw")
+	h.end(2, 1, End{ExitStatus: 100})
+	h.expect("2 Eqw; 3 r all.q@n1; 4 qw")
+}
+
+// Dependencies task by task, with the same steps and others.
+func TestArrayDependencies(t *testing.T) {
+	h := newHarness(t, small)
+	h.sub("alice", "-N a -t 1-6 -tc 2")
+	h.sub("alice", "-N b -t 1-6 -hold_jid_ad a")
+	h.sub("alice", "-N c -t 1-6:2 -hold_jid_ad a")
+	h.sub("alice", "-N d -t 1-6:1 -hold_jid_ad c")
+	free := func(id uint32) string { return h.Job(id).sched.Tasks.String() }
+	expect := func(b, c, d string) {
+		t.Helper()
+		if free(2) != b || free(3) != c || free(4) != d {
+			t.Errorf("free are %q, %q and %q, want %q, %q and %q", free(2), free(3), free(4), b, c, d)
+		}
+	}
+	expect("", "", "")
+	h.run()
+	h.end(1, 2, End{})
+	expect("2", "", "")
+	h.end(1, 1, End{})
+	expect("1,2", "1", "")
+	h.run()
+	expect("", "1", "")
+	h.said(h.Delete(h.now, caller("alice"), DeleteRequest{Jobs: jobs(h, "1")}), "alice has registered the job 1 for deletion")
+	h.end(1, 3, End{})
+	h.end(1, 4, End{})
+	if h.Job(1) != nil {
+		t.Fatal("the first is still there")
+	}
+	expect("3-6", "1-5:2", "")
+	h.said(h.Delete(h.now, caller("alice"), DeleteRequest{Jobs: jobs(h, "3 -t 3")}), "alice has deleted job-array tasks 3.3-3:1")
+	expect("3-6", "1,5", "3,4")
+}
+
+func TestStartTimes(t *testing.T) {
+	h := newHarness(t, small)
+	h.sub("alice", "-a 202611202230 -N later")
+	h.sub("alice", "-a 202611202100 -N past")
+	h.run()
+	h.expect("1 qw; 2 r all.q@n1")
+	if at, ok := h.NextEvent(h.now); !ok || at != start+1800 {
+		t.Errorf("next at %d, %v", at-start, ok)
+	}
+	h.wait(1799)
+	h.run()
+	h.expect("1 qw; 2 r all.q@n1")
+	h.wait(1)
+	h.run()
+	h.expect("1 r all.q@n2; 2 r all.q@n1")
+	if at, ok := h.NextEvent(h.now); !ok || at != start+86400 { // the automatic user
+		t.Errorf("something at %d", at-start)
+	}
+}
+
+// An array of a million tasks costs nothing until they start.
+func TestLargeArray(t *testing.T) {
+	h := newHarness(t, small.with(files{"conf/global": "max_aj_tasks 0"}))
+	h.sub("alice", "-t 1-1000000 -N big")
+	h.sub("alice", "-t 1-1000000 -N next -hold_jid_ad big")
+	h.run()
+	h.expect("1.1 r all.q@n1; 1.2 r all.q@n1; 1.3 r all.q@n2; 1.4 r all.q@n2; 1.5-1000000 qw; 2.1-1000000 qw")
+	h.end(1, 1, End{})
+	if got := h.Job(2).sched.Tasks.String(); got != "1" {
+		t.Errorf("free are %q", got)
+	}
+	h.said(h.Delete(h.now, caller("alice"), DeleteRequest{Users: []string{"alice"}, Force: true}),
+		"alice - you do not have the necessary privileges to force the deletion of job 1\nalice - you do not have the necessary privileges to force the deletion of job 2")
+	h.said(h.Delete(h.now, caller("admin"), DeleteRequest{Users: []string{"alice"}, Force: true}), "admin forced the deletion of job 1\nadmin has deleted job 2")
+	h.expect("")
+	h.idle()
+}
+
+func TestDeletion(t *testing.T) {
+	h := newHarness(t, small)
+	h.sub("alice", "-N a")
+	h.sub("bob", "-N b")
+	h.run()
+	h.sub("bob", "-N c -h")
+	del := func(user, refs string) *Answer {
+		return h.Delete(h.now, caller(user), DeleteRequest{Jobs: jobs(h, refs)})
+	}
+	h.said(del("root", "a c 77"), "The job a of user(s) root does not exist\nThe job c of user(s) root does not exist\ndenied: job \"77\" does not exist")
+	h.said(del("bob", "1"), `bob - you do not have the necessary privileges to delete the job "1"`)
+	h.said(del("bob", "3,b"), "bob has deleted job 3\nbob has registered the job 2 for deletion")
+	h.expect("1 r all.q@n1; 2 dr all.q@n1")
+	h.said(del("bob", "2"), "bob has registered the job 2 for deletion")
+	h.end(2, 1, End{ExitStatus: 99}) // deleted is deleted
+	h.expect("1 r all.q@n1")
+	a := h.Delete(h.now, caller("root"), DeleteRequest{Jobs: jobs(h, "1"), Force: true})
+	h.said(a, "root forced the deletion of job 1")
+	if len(a.Actions) != 1 || a.Actions[0].Kind != KillTask {
+		t.Errorf("%+v", a.Actions)
+	}
+	h.expect("")
+	h.idle()
+}
+
+func TestEndsOfTasks(t *testing.T) {
+	h := newHarness(t, small)
+	h.sub("alice", "-N again")
+	h.run()
+	h.end(1, 1, End{ExitStatus: 99})
+	h.expect("1 Rqw")
+	h.run()
+	h.expect("1 Rr all.q@n2")
+	h.end(1, 1, End{ExitStatus: 100})
+	h.expect("1 ERqw")
+	h.run()
+	h.said(h.ModifyJobs(h.now, caller("bob"), ClearJobError, jobs(h, "1"), false), `bob - you do not have the necessary privileges to modify the job "1"`)
+	h.said(h.ModifyJobs(h.now, caller("alice"), ClearJobError, jobs(h, "1"), false), `alice - cleared error state of job 1`)
+	h.said(h.ModifyJobs(h.now, caller("alice"), ClearJobError, jobs(h, "1"), false), `alice - job 1 is not in error state`)
+	h.run()
+	h.expect("1 Rr all.q@n1")
+	h.end(1, 1, End{Failure: QueueFailure})
+	h.expect("1 Rqw")
+	h.run()
+	h.expect("1 Rr all.q@n2")
+	id, _ := h.model.Instance("all.q", "n1")
+	if h.state.Status(id) != scheduler.Failed || len(h.ErrorsOf(id)) != 1 {
+		t.Errorf("status %b, %q", h.state.Status(id), h.ErrorsOf(id))
+	}
+	h.end(1, 1, End{Failure: HostFailure})
+	h.run()
+	h.expect("1 Rqw")
+	h.said(h.ModifyQueues(h.now, caller("root"), ClearQueueError, []string{"*"}, false),
+		"root@master changed state of \"all.q@n1\" (no error)\nroot@master changed state of \"all.q@n2\" (no error)\nQueue instance \"int.q@n1\" is already in the specified state: no error")
+	h.run()
+	h.end(1, 1, End{Failure: JobFailure, Reason: "can't open output file"})
+	h.expect("1 ERqw")
+	if h.Job(1).Tasks()[0].Error != "can't open output file" {
+		t.Error(h.Job(1).Tasks()[0].Error)
+	}
+}
+
+func TestQueueStates(t *testing.T) {
+	h := newHarness(t, small)
+	h.sub("alice", "-N a -q all.q@n1")
+	h.run()
+	mod := func(user string, op QueueOperation, refs ...string) *Answer {
+		return h.ModifyQueues(h.now, caller(user), op, refs, false)
+	}
+	h.said(mod("alice", DisableQueue, "all.q"), "alice - you do not have the necessary privileges to change the state of queue \"all.q@n1\"\nalice - you do not have the necessary privileges to change the state of queue \"all.q@n2\"")
+	h.said(mod("olga", DisableQueue, "all.q@n2"), `olga@master changed state of "all.q@n2" (disabled)`)
+	h.said(mod("olga", DisableQueue, "int.q"), `olga - you do not have the necessary privileges to change the state of queue "int.q@n1"`)
+	h.said(mod("root", DisableQueue, "all.q", "x.q"), "root@master changed state of \"all.q@n1\" (disabled)\nQueue instance \"all.q@n2\" is already in the specified state: disabled\ninvalid queue \"x.q\"")
+	h.sub("alice", "-N b")
+	h.run()
+	h.expect("1 r all.q@n1; 2 qw")
+	h.said(mod("oper", EnableQueue, "*@n2"), `oper@master changed state of "all.q@n2" (enabled)`)
+	h.run()
+	h.expect("1 r all.q@n1; 2 r all.q@n2")
+	a := mod("root", SuspendQueue, "all.q@n2")
+	h.expect("1 r all.q@n1; 2 s all.q@n2")
+	if len(a.Actions) != 1 || a.Actions[0].Kind != SuspendTask {
+		t.Errorf("%+v", a.Actions)
+	}
+	h.said(h.ModifyJobs(h.now, caller("alice"), SuspendJob, jobs(h, "2"), false), "alice - suspended job 2")
+	if a := mod("root", UnsuspendQueue, "all.q@n2"); len(a.Actions) != 0 {
+		t.Errorf("resumed although the user has suspended it: %+v", a.Actions)
+	}
+	h.expect("1 r all.q@n1; 2 s all.q@n2")
+	a = h.ModifyJobs(h.now, caller("alice"), UnsuspendJob, jobs(h, "2"), false)
+	h.said(a, "alice - unsuspended job 2")
+	if len(a.Actions) != 1 || a.Actions[0].Kind != ResumeTask {
+		t.Errorf("%+v", a.Actions)
+	}
+	h.expect("1 r all.q@n1; 2 r all.q@n2")
+}
+
+func TestRescheduling(t *testing.T) {
+	h := newHarness(t, small)
+	h.sub("alice", "-N a -r y -q all.q@n1")
+	h.sub("alice", "-N b")
+	h.run()
+	h.expect("1 r all.q@n1; 2 r all.q@n1")
+	resched := func(user, refs string, force bool) *Answer {
+		return h.ModifyJobs(h.now, caller(user), RescheduleJob, jobs(h, refs), force)
+	}
+	h.said(resched("alice", "b", false), "alice - cannot reschedule job 2: it may not be run again (qsub -r)")
+	a := resched("alice", "a", false)
+	h.said(a, "Pushed rescheduling of job 1 on host n1")
+	if len(a.Actions) != 1 || a.Actions[0].Kind != KillTask || a.Actions[0].Attempt != 0 {
+		t.Errorf("%+v", a.Actions)
+	}
+	h.run()
+	h.expect("1 Rqw; 2 r all.q@n1") // n1 is not clean
+	if _, err := h.TaskEnded(h.now, 1, 1, 0, End{}); err != nil {
+		t.Fatal(err)
+	}
+	h.run()
+	h.expect("1 Rr all.q@n1; 2 r all.q@n1")
+	h.said(h.ModifyQueues(h.now, caller("root"), RescheduleQueue, []string{"all.q@n1"}, true),
+		"Pushed rescheduling of job 1 on host n1\nPushed rescheduling of job 2 on host n1")
+	h.expect("1 Rqw; 2 Rqw")
+	h.run()
+	h.expect("1 Rqw; 2 Rr all.q@n2")
+}
+
+func TestLostHosts(t *testing.T) {
+	h := newHarness(t, small.with(files{"conf/global": "reschedule_unknown 0:10:0"}))
+	h.sub("alice", "-r y -N a")
+	h.sub("alice", "-r n -N b")
+	h.run()
+	h.expect("1 r all.q@n1; 2 r all.q@n1")
+	if _, err := h.HostLost(h.now, "n1"); err != nil {
+		t.Fatal(err)
+	}
+	if at, ok := h.NextEvent(h.now); !ok || at != h.now+600 {
+		t.Errorf("next %d %v", at-h.now, ok)
+	}
+	h.wait(600)
+	h.run()
+	h.expect("1 Rr all.q@n2; 2 r all.q@n1")
+	h.HostClean(h.now, "n1")
+	if _, err := h.HostReport(h.now, "n9", nil); err == nil {
+		t.Error("a host that is not there has reported")
+	}
+}
+
+func TestAlteration(t *testing.T) {
+	h := newHarness(t, small)
+	h.sub("alice", "-N a -h -l lic=1 -q all.q@n2")
+	h.sub("alice", "-N other -h")
+	for _, c := range []struct{ user, line, want string }{
+		{"root", "-p 1024 1", "root@master sets scheduling priority of job 1 to 1024"},
+		{"alice", "-p 1024 1", "alice@master sets scheduling priority of job 1 to 1024"},
+		{"alice", "-p -5 a", "alice@master sets scheduling priority of job 1 to -5"},
+		{"alice", "-p 0 a", `denied: "alice" must be operator to increase the priority of job 1`},
+		{"alice", "-ot 5 1", `denied: "alice" must be operator to set the override tickets of job 1`},
+		{"oper", "-ot 25 1", "oper@master sets override tickets of job 1 to 25"},
+		{"bob", "-js 5 1", `bob - you do not have the necessary privileges to modify the job "1"`},
+		{"bob", "-js 5 a", "The job a of user(s) bob does not exist"},
+		{"alice", "-js 5 1", "alice@master sets job share of job 1 to 5"},
+		{"alice", "-l nosuch=1 1", `unknown resource "nosuch"`},
+		{"alice", "-l h_rt=5 -q all.q 1", "modified hard resource list of job 1\nmodified hard queue list of job 1"},
+		{"alice", "-pe fill 2 2", "modified parallel environment of job 2\nmodified slot range of job 2"},
+		{"alice", "-P secret 1", `denied: no access to project "secret" for user "alice"`},
+		{"alice", "-P p1 -N b 1", "modified job name of job 1\nmodified project of job 1"},
+		{"alice", "-a 202611210000 -u alice", "modified execution time of job 1\nmodified execution time of job 2"},
+		{"alice", "-p -9 -l nosuch=1 1", `unknown resource "nosuch"`}, // all or nothing
+		{"alice", "-h U b", "modified hold of job 1"},
+	} {
+		h.said(h.alter(c.user, c.line), c.want)
+	}
+	j := h.Job(1)
+	if j.Priority() != -5 || j.OverrideTickets() != 25 || j.Shares() != 5 || j.Project != "p1" || j.Name() != "b" {
+		t.Errorf("%+v", j)
+	}
+	h.run()
+	h.expect("1 qw; 2 hqw")
+	h.wait(7200)
+	h.run()
+	h.expect("1 r all.q@n1; 2 hqw")
+	h.said(h.alter("alice", "-l lic=1 1"), "denied: cannot change the requests of job 1 while it runs")
+}

@@ -1,0 +1,187 @@
+package cell
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/execd-project/execd/scheduler/rangelist"
+	"github.com/execd-project/execd/submit"
+)
+
+func itoa[T uint32 | int | int64](n T) string { return strconv.FormatInt(int64(n), 10) }
+
+// resolveDependencies finds the jobs that -hold_jid and -hold_jid_ad name. Names mean
+// the owner's jobs only, and what is not there counts as finished (tested).
+func (c *Cell) resolveDependencies(j *Job, jobs, tasks []string) error {
+	predecessors := c.resolve(j, jobs)
+	taskPredecessors := c.resolve(j, tasks)
+	for _, id := range taskPredecessors {
+		a, b := j.Request.Array, c.jobs[id].Request.Array
+		if a == nil || b == nil || a.First != b.First || a.Last != b.Last {
+			return denied("job rejected: -hold_jid_ad needs array jobs with the same range of tasks, and job %d is none", id)
+		}
+	}
+	j.predecessors, j.taskPredecessors = predecessors, taskPredecessors
+	return nil
+}
+
+func (c *Cell) resolve(j *Job, references []string) []uint32 {
+	var ids []uint32
+	for _, ref := range references {
+		for _, p := range c.matchJobs(ref, j.Owner()) {
+			if p != j {
+				ids = sortedInsert(ids, p.ID())
+			}
+		}
+	}
+	return ids
+}
+
+// depend enters a job with those that it waits for.
+func (c *Cell) depend(j *Job) {
+	for _, id := range j.predecessors {
+		c.successors[id] = sortedInsert(c.successors[id], j.ID())
+	}
+	for _, id := range j.taskPredecessors {
+		c.taskSuccessors[id] = sortedInsert(c.taskSuccessors[id], j.ID())
+	}
+}
+
+// independ is the opposite of depend.
+func (c *Cell) independ(j *Job) {
+	forget := func(of map[uint32][]uint32, ids []uint32) {
+		for _, id := range ids {
+			if of[id] = sortedRemove(of[id], j.ID()); len(of[id]) == 0 {
+				delete(of, id)
+			}
+		}
+	}
+	forget(c.successors, j.predecessors)
+	forget(c.taskSuccessors, j.taskPredecessors)
+}
+
+// release lets go the jobs that have waited for one that leaves.
+func (c *Cell) release(j *Job) {
+	c.independ(j)
+	id := j.ID()
+	for _, s := range c.successors[id] {
+		if next := c.jobs[s]; next != nil {
+			if next.predecessors = sortedRemove(next.predecessors, id); len(next.predecessors) == 0 {
+				c.refresh(next)
+			}
+		}
+	}
+	delete(c.successors, id)
+	for _, s := range c.taskSuccessors[id] {
+		if next := c.jobs[s]; next != nil {
+			next.taskPredecessors = sortedRemove(next.taskPredecessors, id)
+			c.refresh(next)
+		}
+	}
+	delete(c.taskSuccessors, id)
+}
+
+// taskEnded lets go the tasks that have waited for a task of an array job.
+func (c *Cell) taskEnded(j *Job, number int) {
+	for _, s := range c.taskSuccessors[j.ID()] {
+		next := c.jobs[s]
+		if next == nil || next.Problem != "" || len(next.predecessors) > 0 || next.Start > c.now {
+			continue
+		}
+		// Only the tasks that cover the number can be concerned.
+		a, b := *j.Request.Array, *next.Request.Array
+		for n := number - b.Step + 1; n < number+a.Step; n++ {
+			if n < b.First || !contains(b, n) || next.sched.Tasks.Contains(n) || !c.waits(next, n) || c.blocked(next, n) {
+				continue
+			}
+			next.sched.Tasks = next.sched.Tasks.Add(n)
+			c.state.Enqueue(&next.sched)
+		}
+	}
+}
+
+// waits reports whether a task of a job waits, and is neither held nor in error.
+func (c *Cell) waits(j *Job, number int) bool {
+	if t := j.task(uint32(number)); t != nil {
+		return t.run == nil && t.Holds == 0 && t.Error == ""
+	}
+	return j.Holds == 0 && j.Waiting.Contains(number) && c.reservationUsable(j)
+}
+
+// blocked reports whether tasks of preceding arrays that belong to a task have not
+// ended (qsub(1), -hold_jid_ad): where the steps differ a task stands for the
+// numbers up to the next one.
+func (c *Cell) blocked(j *Job, number int) bool {
+	b := *j.Request.Array
+	return slices.ContainsFunc(j.taskPredecessors, func(id uint32) bool {
+		p := c.jobs[id]
+		return p != nil && p.unfinished(number-p.Request.Array.Step+1, number+b.Step-1)
+	})
+}
+
+// unblocked leaves out the tasks that wait for tasks of other arrays.
+func (c *Cell) unblocked(j *Job, list rangelist.List) rangelist.List {
+	if len(j.taskPredecessors) == 0 {
+		return list
+	}
+	var free rangelist.List
+	for r := range list.Ranges() {
+		// A stretch is free or not as a whole as long as nothing has ended.
+		if !slices.ContainsFunc(j.taskPredecessors, func(id uint32) bool {
+			p := c.jobs[id]
+			return p != nil && p.unfinished(r.First-p.Request.Array.Step+1, r.Last+j.Request.Array.Step-1)
+		}) {
+			if l, err := rangelist.Of(r.First, r.Last, r.Step); err == nil {
+				free = free.Union(l)
+			}
+			continue
+		}
+		if c.untouched(j, r) {
+			continue
+		}
+		for n := r.First; n <= r.Last; n += r.Step {
+			if !c.blocked(j, n) {
+				free = free.Add(n)
+			}
+		}
+	}
+	return free
+}
+
+// untouched reports whether a preceding array waits as a whole for a range of tasks:
+// then none of these can start, however many they are.
+func (c *Cell) untouched(j *Job, r rangelist.Range) bool {
+	return slices.ContainsFunc(j.taskPredecessors, func(id uint32) bool {
+		p := c.jobs[id]
+		if p == nil || p.Request.Array.Step > r.Step {
+			return false
+		}
+		for w := range p.Waiting.Ranges() {
+			if w.First <= r.First && w.Last+p.Request.Array.Step > r.Last && w.Step == p.Request.Array.Step {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func taskLabel(j *Job, number uint32) string {
+	return "job-array task " + itoa(j.ID()) + "." + itoa(number)
+}
+
+func jobLabel(j *Job) string { return "job " + itoa(j.ID()) }
+
+// rangesLabel is how tasks of a job are called together.
+func rangesLabel(j *Job, ranges []submit.Array) string {
+	if ranges == nil || !j.IsArray() {
+		return jobLabel(j)
+	}
+	text := "job-array tasks " + itoa(j.ID()) + "."
+	for i, a := range ranges {
+		if i > 0 {
+			text += ","
+		}
+		text += a.String()
+	}
+	return text
+}

@@ -1,0 +1,239 @@
+package cell
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/execd-project/execd/scheduler"
+	"github.com/execd-project/execd/scheduler/rangelist"
+	"github.com/execd-project/execd/scheduler/tickets"
+	"github.com/execd-project/execd/submit"
+)
+
+// Job is a job that has not left the cell. Callers must not change it.
+type Job struct {
+	// Request is what was asked for, with what was altered since.
+	Request *submit.Request
+	Group   string
+	Project string // empty for none
+	Start   int64  // not to be started before (qsub(1), -a); 0 for none
+	// Holds keep the tasks from starting that have none of their own.
+	Holds submit.Holds
+	// Waiting are the tasks that have never been started, without those that have a Task.
+	// A job that is no array job has the task 1.
+	Waiting rangelist.List
+	// Problem is why the job cannot be scheduled since the configuration has changed.
+	Problem string
+
+	sched scheduler.Job
+	tasks []*Task // by their numbers
+
+	predecessors     []uint32 // jobs that must leave first, ascending
+	taskPredecessors []uint32 // jobs whose tasks must end first (-hold_jid_ad), ascending
+}
+
+// ID is the number of the job.
+func (j *Job) ID() uint32 { return j.sched.ID }
+
+// Name is the name of the job (qsub(1), -N).
+func (j *Job) Name() string { return j.Request.Name }
+
+// Owner is the user whose job it is.
+func (j *Job) Owner() string { return j.sched.Owner }
+
+// Submitted is when the job was submitted.
+func (j *Job) Submitted() int64 { return j.sched.Submitted }
+
+// Deadline is that of -dl, 0 for none.
+func (j *Job) Deadline() int64 { return j.sched.Deadline }
+
+// Priority is the POSIX priority (qsub(1), -p).
+func (j *Job) Priority() int { return j.sched.Priority }
+
+// OverrideTickets are those of qalter -ot.
+func (j *Job) OverrideTickets() float64 { return j.sched.Override }
+
+// Shares are those of -js.
+func (j *Job) Shares() float64 { return j.sched.Shares }
+
+// IsArray reports whether it is an array job.
+func (j *Job) IsArray() bool { return j.Request.Array != nil }
+
+// Scheduled is the job as the scheduler knows it.
+func (j *Job) Scheduled() *scheduler.Job { return &j.sched }
+
+// Tasks are the tasks that run, have run, or differ from the waiting ones, by their
+// numbers.
+func (j *Job) Tasks() []*Task { return j.tasks }
+
+// Predecessors are the jobs that must leave first (-hold_jid).
+func (j *Job) Predecessors() []uint32 { return j.predecessors }
+
+// TaskPredecessors are the jobs whose tasks must end first (-hold_jid_ad).
+func (j *Job) TaskPredecessors() []uint32 { return j.taskPredecessors }
+
+// WaitingState is the state of the waiting tasks in the letters of qstat(1).
+func (j *Job) WaitingState() string {
+	if j.Holds != 0 || len(j.predecessors) > 0 {
+		return "hqw"
+	}
+	return "qw"
+}
+
+// Phase is how far a task has come.
+type Phase uint8
+
+// The phases.
+const (
+	Pending      Phase = iota
+	Transferring       // was told to an execution host, which has not confirmed it
+	Running
+)
+
+// Task is a task of a job that has something of its own: it runs, has run, is held
+// or in error by itself. Callers must not change it.
+type Task struct {
+	Job    *Job
+	Number uint32 // 1 for a job that is no array job
+	Phase  Phase
+	Holds  submit.Holds
+	// Error is why the task is in error state, empty if it is not.
+	Error string
+	// Deleted is set when the execution side was told to end the task for good.
+	Deleted bool
+	// Restarts is how often it was started again.
+	Restarts int
+
+	Started  int64 // since when it runs; 0 for a task that does not
+	Used     tickets.Amounts
+	Priority float64 // when it was started
+
+	run *scheduler.Running
+	// orphan is set when it runs where the configuration has no queue instance any more:
+	// run is of a world that is gone.
+	orphan                        bool
+	unclean                       []unclean // hosts where an earlier start has not been cleaned up
+	byUser, slotwise, byThreshold bool
+	booked                        tickets.Amounts // of Used, in the ledger
+	dirty                         bool
+}
+
+// unclean is a host where a start of a task may still have something running.
+type unclean struct {
+	attempt int
+	host    string
+}
+
+// Running is the task as the scheduler knows it, nil for one that waits.
+func (t *Task) Running() *scheduler.Running { return t.run }
+
+// Suspended reports whether anything suspends the task.
+func (t *Task) Suspended() bool { return t.run != nil && t.run.Suspended != 0 }
+
+// State is the state of the task in the letters of qstat(1), in their order.
+func (t *Task) State() string {
+	var b strings.Builder
+	put := func(letter byte, on bool) {
+		if on {
+			b.WriteByte(letter)
+		}
+	}
+	var suspended scheduler.Suspension
+	if t.run != nil {
+		suspended = t.run.Suspended
+	}
+	put('d', t.Deleted)
+	put('E', t.Error != "")
+	put('S', suspended&scheduler.BySubordinate != 0)
+	put('T', suspended&scheduler.ByThreshold != 0)
+	put('h', t.Holds != 0 || t.run == nil && len(t.Job.predecessors) > 0)
+	put('R', t.Restarts > 0)
+	put('q', t.run == nil)
+	put('r', t.Phase == Running && suspended == 0)
+	put('s', suspended&(scheduler.ByUser|scheduler.ByQueue) != 0)
+	put('t', t.Phase == Transferring)
+	put('w', t.run == nil)
+	return b.String()
+}
+
+func (j *Job) find(number uint32) (int, bool) {
+	return slices.BinarySearchFunc(j.tasks, number, func(t *Task, n uint32) int { return cmp.Compare(t.Number, n) })
+}
+
+// task returns the task with a number, nil if it has nothing of its own.
+func (j *Job) task(number uint32) *Task {
+	if i, ok := j.find(number); ok {
+		return j.tasks[i]
+	}
+	return nil
+}
+
+// enrol gives a waiting task something of its own.
+func (j *Job) enrol(number uint32) *Task {
+	i, ok := j.find(number)
+	if ok {
+		return j.tasks[i]
+	}
+	t := &Task{Job: j, Number: number, Holds: j.Holds}
+	j.tasks = slices.Insert(j.tasks, i, t)
+	j.Waiting = j.Waiting.Remove(int(number))
+	return t
+}
+
+// drop takes a task away that has ended.
+func (j *Job) drop(t *Task) {
+	if i, ok := j.find(t.Number); ok {
+		j.tasks = slices.Delete(j.tasks, i, i+1)
+	}
+}
+
+// gone reports whether all tasks have ended.
+func (j *Job) gone() bool { return j.Waiting.IsEmpty() && len(j.tasks) == 0 }
+
+// unfinished reports whether a task of a range has not ended.
+func (j *Job) unfinished(first, last int) bool {
+	if n := j.Waiting.AtMost(last); n >= first && n > 0 {
+		return true
+	}
+	i, _ := j.find(uint32(max(first, 0)))
+	return i < len(j.tasks) && int(j.tasks[i].Number) <= last
+}
+
+// selected are the tasks of a job that a command means: all that have not ended, or
+// those of the ranges.
+func (j *Job) selected(ranges []submit.Array) (waiting rangelist.List, tasks []*Task) {
+	if ranges == nil {
+		return j.Waiting, slices.Clone(j.tasks)
+	}
+	for _, t := range j.tasks {
+		if slices.ContainsFunc(ranges, func(a submit.Array) bool { return contains(a, int(t.Number)) }) {
+			tasks = append(tasks, t)
+		}
+	}
+	for r := range j.Waiting.Ranges() {
+		for _, a := range ranges {
+			if r.First > a.Last || r.Last < a.First {
+				continue
+			}
+			for n := max(a.First, r.First); n <= min(a.Last, r.Last); n++ {
+				if contains(a, n) && j.Waiting.Contains(n) {
+					waiting = waiting.Add(n)
+				}
+			}
+		}
+	}
+	return waiting, tasks
+}
+
+func contains(a submit.Array, n int) bool {
+	return a.First <= n && n <= a.Last && (n-a.First)%a.Step == 0
+}
+
+// label is how the original's commands call a task, or a job.
+func (t *Task) label() string {
+	if t.Job.IsArray() {
+		return taskLabel(t.Job, t.Number)
+	}
+	return jobLabel(t.Job)
+}

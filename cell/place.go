@@ -1,0 +1,101 @@
+package cell
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/execd-project/execd/scheduler"
+)
+
+// place is what the cell knows of a queue instance beside its status.
+type place struct {
+	tasks []*Task // that have slots there, in the order in which they were started
+	// subordinations are how many superordinate instances suspend it.
+	subordinations int
+	errors         []string // why it is in error state
+	checked        int64    // when suspend thresholds have led to something the last time
+}
+
+// TasksIn are the tasks that have slots of a queue instance, in the order in which they
+// were started.
+func (c *Cell) TasksIn(id scheduler.InstanceID) []*Task { return c.places[id].tasks }
+
+// ErrorsOf are why a queue instance is in error state, as qstat -explain E shows them.
+func (c *Cell) ErrorsOf(id scheduler.InstanceID) []string { return c.places[id].errors }
+
+// occupy enters a task where it has slots.
+func (c *Cell) occupy(t *Task) {
+	for _, g := range t.run.Grants {
+		p := &c.places[g.Instance]
+		if !slices.Contains(p.tasks, t) {
+			p.tasks = append(p.tasks, t)
+			slices.SortStableFunc(p.tasks, compareStarts)
+		}
+	}
+}
+
+func compareStarts(a, b *Task) int {
+	return cmp.Or(cmp.Compare(a.Started, b.Started), cmp.Compare(a.Job.ID(), b.Job.ID()), cmp.Compare(a.Number, b.Number))
+}
+
+func (c *Cell) vacate(t *Task) {
+	for _, g := range t.run.Grants {
+		p := &c.places[g.Instance]
+		if i := slices.Index(p.tasks, t); i >= 0 {
+			p.tasks = slices.Delete(p.tasks, i, i+1)
+		}
+	}
+}
+
+// setStatus changes the state of a queue instance, and with it that of its tasks.
+func (c *Cell) setStatus(id scheduler.InstanceID, status scheduler.Status) {
+	before := c.state.Status(id)
+	if before == status {
+		return
+	}
+	c.state.SetStatus(id, status)
+	if (before^status)&scheduler.Suspended == 0 {
+		c.reservations.statusChanged(c, id)
+		return
+	}
+	for _, t := range c.places[id].tasks {
+		c.resuspend(t)
+	}
+	c.reservations.statusChanged(c, id)
+	c.balanceSlots(c.model.HostOf(id))
+}
+
+// resuspend finds why a task is suspended, and has it suspended or resumed if that has
+// changed.
+func (c *Cell) resuspend(t *Task) {
+	if t.run == nil || t.orphan {
+		return
+	}
+	var why scheduler.Suspension
+	if t.byUser {
+		why |= scheduler.ByUser
+	}
+	if t.byThreshold {
+		why |= scheduler.ByThreshold
+	}
+	if t.slotwise {
+		why |= scheduler.BySubordinate
+	}
+	for _, g := range t.run.Grants {
+		status := c.state.Status(g.Instance)
+		if status&(scheduler.SuspendedByUser|scheduler.SuspendedByCalendar) != 0 {
+			why |= scheduler.ByQueue
+		}
+		if status&scheduler.Subordinated != 0 {
+			why |= scheduler.BySubordinate
+		}
+	}
+	before := t.run.Suspended
+	t.run.Suspended = why
+	switch {
+	case before == 0 && why != 0:
+		c.act(SuspendTask, t)
+	case before != 0 && why == 0:
+		c.act(ResumeTask, t)
+	}
+}

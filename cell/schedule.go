@@ -1,0 +1,114 @@
+package cell
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/scheduler"
+	"github.com/execd-project/execd/scheduler/value"
+	"github.com/execd-project/execd/specifier"
+)
+
+// Run is what a scheduling run has led to.
+type Run struct {
+	Decisions *scheduler.Decisions
+	Actions   []Action
+	// Immediate is what became of the jobs that were submitted with -now y.
+	Immediate []Immediate
+	// Problems are decisions that could not be followed.
+	Problems []error
+}
+
+// Immediate is what became of a job that was submitted with -now y.
+type Immediate struct {
+	Job     uint32
+	Started bool
+	Texts   []string // what qsub prints
+}
+
+// Schedule is one scheduling run: it decides which of the waiting tasks start now, and
+// begins to follow the decisions. Tasks that start are in transfer until TaskStarted
+// reports them.
+func (c *Cell) Schedule(now int64) *Run {
+	c.tick(now)
+	c.book(now)
+	c.suspendByThresholds(now)
+	r := &Run{Decisions: c.state.Run(now)}
+	c.decisions = r.Decisions
+	for i := range r.Decisions.Starts {
+		if err := c.start(now, &r.Decisions.Starts[i]); err != nil {
+			r.Problems = append(r.Problems, err)
+		}
+	}
+	c.settleImmediate(now, r)
+	r.Actions = c.take()
+	return r
+}
+
+// start books a task that is to start.
+func (c *Cell) start(now int64, s *scheduler.Start) error {
+	j := c.jobs[s.Job.ID]
+	if j == nil {
+		return fmt.Errorf("cannot start task %d.%d: there is no such job", s.Job.ID, s.Task)
+	}
+	run := &scheduler.Running{
+		Job: s.Job, Task: s.Task, Started: now, PE: s.PE, Grants: s.Grants, Limit: c.grantedLimit(s),
+	}
+	hosts := c.hostsOf(s.Grants)
+	before := c.usedSlots(hosts)
+	if err := c.state.Start(run); err != nil {
+		return fmt.Errorf("cannot start task %d.%d: %w", s.Job.ID, s.Task, err)
+	}
+	t := j.enrol(s.Task)
+	t.run, t.Phase, t.Started, t.Priority = run, Transferring, now, s.Priority.Priority
+	j.sched.Active++
+	if j.sched.Tasks = j.sched.Tasks.Remove(int(s.Task)); j.sched.Tasks.IsEmpty() {
+		c.state.Dequeue(&j.sched)
+	}
+	c.occupy(t)
+	c.act(StartTask, t)
+	c.resuspend(t)
+	c.subordinate(hosts, before)
+	return nil
+}
+
+// grantedLimit is how long a task may run: the smallest of what its job requests and its
+// queue instances allow (queue_conf(5), s_rt and h_rt), 0 for no limit.
+func (c *Cell) grantedLimit(s *scheduler.Start) int64 {
+	limit := specifier.Infinity
+	for _, r := range c.jobs[s.Job.ID].Request.Resources {
+		if r.Soft || r.Name != "h_rt" && r.Name != "s_rt" {
+			continue
+		}
+		if v, err := value.Parse(value.Time, r.Value); err == nil && !v.IsInfinite() {
+			limit = min(limit, uint64(max(v.Number(), 0)))
+		}
+	}
+	for _, g := range s.Grants {
+		rt := c.model.Settings(g.Instance).Limits[job.RT]
+		limit = min(limit, rt.Soft, rt.Hard)
+	}
+	if limit >= math.MaxInt32*1000 {
+		return 0
+	}
+	return int64(limit)
+}
+
+// settleImmediate lets jobs with -now y that could not start as a whole leave.
+func (c *Cell) settleImmediate(now int64, r *Run) {
+	for _, j := range c.immediate {
+		if c.jobs[j.ID()] != j {
+			continue
+		}
+		i := Immediate{Job: j.ID(), Started: j.Waiting.IsEmpty()}
+		if i.Started {
+			i.Texts = []string{"", "Your immediate job " + itoa(j.ID()) + " has been successfully scheduled.", yourJob(j) + " has been submitted"}
+		} else {
+			i.Texts = []string{"", "Your \"qsub\" request could not be scheduled, try again later."}
+			c.remove(now, j, nil)
+		}
+		r.Immediate = append(r.Immediate, i)
+	}
+	c.immediate = nil
+}

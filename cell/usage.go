@@ -1,0 +1,147 @@
+package cell
+
+import (
+	"fmt"
+
+	"github.com/execd-project/execd/scheduler/tickets"
+)
+
+// UsageTypes are the names of usage in configurations (sched_conf(5),
+// usage_weight_list), by tickets.UsageType.
+var usageTypes = map[string]tickets.UsageType{
+	"cpu": tickets.CPU, "mem": tickets.Mem, "io": tickets.IO, "finished_jobs": tickets.FinishedJobs,
+}
+
+// makeDecay is how usage decays as the configuration says.
+func (c *Cell) makeDecay() (*tickets.Decay, string) {
+	conf := c.cluster.Scheduler()
+	var exceptions []tickets.HalfLife
+	text := fmt.Sprint(conf.Halftime, conf.HalflifeDecayList)
+	for _, h := range conf.HalflifeDecayList {
+		if t, ok := usageTypes[h.Usage]; ok {
+			exceptions = append(exceptions, tickets.HalfLife{Type: t, Minutes: h.Time.Minutes()})
+		}
+	}
+	return tickets.NewDecay(conf.Halftime.Hours(), exceptions), text
+}
+
+// book decays what has been used, and adds what has been reported since the last
+// scheduling run. When the halftime has changed, usage is decayed once more with the old
+// one.
+func (c *Cell) book(now int64) {
+	decay, text := c.makeDecay()
+	if c.decay == nil || c.halftime == text {
+		c.decay, c.halftime = decay, text
+	}
+	c.Ledger.Decay(c.decay, now)
+	c.decay, c.halftime = decay, text
+	for _, t := range c.unbooked {
+		t.dirty = false
+		c.Ledger.Book(t.Job.sched.User, t.Job.sched.Project, &t.Used, &t.booked)
+		for i, v := range t.Used {
+			t.booked[i] = max(v, t.booked[i])
+		}
+	}
+	c.unbooked = c.unbooked[:0]
+}
+
+// reportUsage keeps what a task has used until the next scheduling run books it.
+func (c *Cell) reportUsage(t *Task, used tickets.Amounts) {
+	if t.run == nil {
+		return
+	}
+	if !t.orphan {
+		used = c.scaledUsage(t, used)
+	}
+	for i, v := range used {
+		// A report that is lower than the last one is an older one.
+		t.Used[i] = max(t.Used[i], v)
+	}
+	if !t.dirty {
+		t.dirty = true
+		c.unbooked = append(c.unbooked, t)
+	}
+}
+
+// scaledUsage applies usage_scaling of the host of a task (host_conf(5)).
+func (c *Cell) scaledUsage(t *Task, used tickets.Amounts) tickets.Amounts {
+	host, err := c.cluster.Host(c.model.HostName(c.model.HostOf(master(t))))
+	if err != nil {
+		return used
+	}
+	for _, w := range host.UsageScaling {
+		if i, ok := usageTypes[w.Name]; ok {
+			used[i] *= w.Factor
+		}
+	}
+	return used
+}
+
+// UsageReport is what a running task has used up to now. Amounts grow; what is lower than
+// the report before is ignored.
+func (c *Cell) UsageReport(now int64, job, task uint32, used tickets.Amounts) error {
+	c.tick(now)
+	t, err := c.runningTask(job, task)
+	if err != nil {
+		return err
+	}
+	c.reportUsage(t, used)
+	return nil
+}
+
+// SetUserUsage sets what a user has used, in a project or without one for "", as it is
+// known from before. stamp is until when it is decayed, 0 for never.
+func (c *Cell) SetUserUsage(user, project string, usage tickets.Usage, stamp int64) error {
+	u := c.users.of(user)
+	if u == tickets.None {
+		return fmt.Errorf("cannot set the usage of user %q: there is no such user object", user)
+	}
+	l := &c.Ledger.Users[u]
+	l.Stamp = stamp
+	if project == "" {
+		l.Usage = usage
+		return nil
+	}
+	p := c.projects.of(project)
+	if p == tickets.None {
+		return fmt.Errorf("cannot set the usage of user %q in project %q: there is no such project", user, project)
+	}
+	if l.In(p) == nil {
+		// Booking nothing makes the entry; the project itself gets nothing by it.
+		c.Ledger.Book(u, p, &tickets.Amounts{}, &tickets.Amounts{})
+	}
+	*l.In(p) = usage
+	return nil
+}
+
+// SetProjectUsage is the same for a project.
+func (c *Cell) SetProjectUsage(project string, usage tickets.Usage, stamp int64) error {
+	p := c.projects.of(project)
+	if p == tickets.None {
+		return fmt.Errorf("cannot set the usage of project %q: there is no such project", project)
+	}
+	c.Ledger.Projects[p] = tickets.StampedUsage{Usage: usage, Stamp: stamp}
+	return nil
+}
+
+// ClearUsage forgets what all users and projects have used (qconf(1), -clearusage).
+func (c *Cell) ClearUsage(now int64, by Caller) (*Answer, error) {
+	c.tick(now)
+	if !c.isManager(by.User) {
+		return nil, denied("denied: %q must be manager for this operation", by.User)
+	}
+	for i := range c.Ledger.Users {
+		c.Ledger.Users[i] = tickets.UserUsage{Stamp: now}
+	}
+	for i := range c.Ledger.Projects {
+		c.Ledger.Projects[i] = tickets.StampedUsage{Stamp: now}
+	}
+	for _, j := range c.Jobs() {
+		for _, t := range j.tasks {
+			t.booked = t.Used
+		}
+	}
+	a := &Answer{}
+	a.say("share tree usage cleared")
+	return c.done(a), nil
+}
