@@ -41,8 +41,8 @@ type Cell struct {
 	timers         timers
 	immediate      []*Job
 
-	loads map[string]map[string]string // what hosts have reported last
-	entitlements
+	loads        map[string]map[string]string // what hosts have reported last
+	policy       entitlements
 	reservations reservations
 
 	decisions *scheduler.Decisions // of the last run
@@ -70,9 +70,9 @@ func New(now int64, cluster *qconf.Cluster, o Options) *Cell {
 		successors: map[uint32][]uint32{}, taskSuccessors: map[uint32][]uint32{},
 		loads: map[string]map[string]string{},
 	}
-	c.entitlements.init(cluster)
+	c.policy.init(cluster)
 	c.world = c.newWorld(now, cluster, nil)
-	c.state.Entitlements = c.entitlements.Entitlements
+	c.state.Entitlements = c.policy.Entitlements
 	return c
 }
 
@@ -129,7 +129,7 @@ func (c *Cell) Problems() []error { return c.problems }
 func (c *Cell) Reconfigure(now int64, cluster *qconf.Cluster) (*Answer, error) {
 	old := c.world
 	next := c.newWorld(now, cluster, &old)
-	entitled := c.entitlements.renew(cluster)
+	entitled := c.policy.renew(cluster)
 	for _, host := range slices.Sorted(maps.Keys(c.loads)) {
 		if _, ok := next.model.Host(host); ok {
 			if err := next.state.SetLoad(host, c.loads[host]); err != nil {
@@ -145,8 +145,8 @@ func (c *Cell) Reconfigure(now int64, cluster *qconf.Cluster) (*Answer, error) {
 		}
 	}
 	c.world = next
-	c.entitlements = entitled
-	c.state.Entitlements = c.entitlements.Entitlements
+	c.policy = entitled
+	c.state.Entitlements = c.policy.Entitlements
 	for _, id := range c.ids() {
 		c.move(c.jobs[id], &old)
 	}

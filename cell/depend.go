@@ -3,6 +3,7 @@ package cell
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/execd-project/execd/scheduler/rangelist"
 	"github.com/execd-project/execd/submit"
@@ -176,12 +177,9 @@ func rangesLabel(j *Job, ranges []submit.Array) string {
 	if ranges == nil || !j.IsArray() {
 		return jobLabel(j)
 	}
-	text := "job-array tasks " + itoa(j.ID()) + "."
+	texts := make([]string, len(ranges))
 	for i, a := range ranges {
-		if i > 0 {
-			text += ","
-		}
-		text += a.String()
+		texts[i] = a.String()
 	}
-	return text
+	return "job-array tasks " + itoa(j.ID()) + "." + strings.Join(texts, ",")
 }

@@ -203,7 +203,7 @@ func (e *entitlements) plant(cluster *qconf.Cluster) {
 }
 
 // knowsUser reports whether a user has an object.
-func (c *Cell) knowsUser(name string) bool { return c.users.of(name) != tickets.None }
+func (c *Cell) knowsUser(name string) bool { return c.policy.users.of(name) != tickets.None }
 
 // defaultProject is that of a user's object (user(5)), empty if there is none.
 func (c *Cell) defaultProject(user string) string {
@@ -224,8 +224,8 @@ func (c *Cell) enrolUser(now int64, name string) {
 		if conf.EnforceUser != qconf.EnforceUserAuto {
 			return
 		}
-		c.addUser(name, tickets.Entity{FunctionalShares: float64(conf.AutoUserFShare), OverrideTickets: float64(conf.AutoUserOTicket)})
-		c.automatic[name] = true
+		c.policy.addUser(name, tickets.Entity{FunctionalShares: float64(conf.AutoUserFShare), OverrideTickets: float64(conf.AutoUserOTicket)})
+		c.policy.automatic[name] = true
 		c.usersChanged(name)
 	}
 	c.prolong(now, name)
@@ -234,13 +234,13 @@ func (c *Cell) enrolUser(now int64, name string) {
 // prolong sets when an automatic user goes. auto_user_delete_time 0 is never.
 func (c *Cell) prolong(now int64, name string) {
 	keep := int64(c.cluster.Global().AutoUserDeleteTime.Seconds())
-	if !c.automatic[name] || keep == 0 {
+	if !c.policy.automatic[name] || keep == 0 {
 		return
 	}
-	if _, waiting := c.expires[name]; !waiting {
+	if _, waiting := c.policy.expires[name]; !waiting {
 		c.timers.add(timer{at: now + keep, kind: userExpires, name: name})
 	}
-	c.expires[name] = now + keep
+	c.policy.expires[name] = now + keep
 }
 
 func (c *Cell) userLeft(now int64, name string) {
@@ -251,8 +251,8 @@ func (c *Cell) userLeft(now int64, name string) {
 
 // expireUser removes an automatic user who has had no job for long enough.
 func (c *Cell) expireUser(name string) {
-	at, ok := c.expires[name]
-	if !ok || !c.automatic[name] {
+	at, ok := c.policy.expires[name]
+	if !ok || !c.policy.automatic[name] {
 		return
 	}
 	if c.perUser[name] > 0 || at > c.now {
@@ -260,18 +260,18 @@ func (c *Cell) expireUser(name string) {
 		c.timers.add(timer{at: max(at, c.now+max(keep, 1)), kind: userExpires, name: name})
 		return
 	}
-	c.removeUser(name)
+	c.policy.removeUser(name)
 	c.usersChanged(name)
 }
 
 // usersChanged makes what depends on the numbers of users, after one has come or gone.
 func (c *Cell) usersChanged(name string) {
-	if c.Tree == nil || !c.inTree[name] && len(c.users.list) <= c.room {
-		c.state.Entitlements = c.Entitlements
+	if c.policy.Tree == nil || !c.policy.inTree[name] && len(c.policy.users.list) <= c.policy.room {
+		c.state.Entitlements = c.policy.Entitlements
 		return
 	}
-	c.plant(c.cluster)
-	c.state.Entitlements = c.Entitlements
+	c.policy.plant(c.cluster)
+	c.state.Entitlements = c.policy.Entitlements
 	for _, id := range c.ids() {
 		j := c.jobs[id]
 		queued := !j.sched.Tasks.IsEmpty()
@@ -288,11 +288,11 @@ func (c *Cell) usersChanged(name string) {
 // entitle finds the numbers that the ticket policies need of a job.
 func (c *Cell) entitle(j *Job) {
 	s := &j.sched
-	s.User, s.Project = c.users.of(j.Owner()), c.projects.of(j.Project)
-	s.Department = c.departments.of(c.Department(j.Owner(), j.Group))
+	s.User, s.Project = c.policy.users.of(j.Owner()), c.policy.projects.of(j.Project)
+	s.Department = c.policy.departments.of(c.Department(j.Owner(), j.Group))
 	s.Leaf = tickets.None
-	if c.Tree != nil {
-		s.Leaf = c.Tree.Leaf(s.User, s.Project)
+	if c.policy.Tree != nil {
+		s.Leaf = c.policy.Tree.Leaf(s.User, s.Project)
 	}
 }
 
@@ -320,14 +320,14 @@ func (c *Cell) Department(user, group string) string {
 
 // Departments are the names of the departments in the order of the Entitlements, as
 // Users and Projects are; names of users and projects that are gone are empty.
-func (c *Cell) Departments() []string { return c.departments.list }
+func (c *Cell) Departments() []string { return c.policy.departments.list }
 
 // Users are the names of the users that have an object, by their numbers.
-func (c *Cell) Users() []string { return c.users.list }
+func (c *Cell) Users() []string { return c.policy.users.list }
 
 // Projects are the names of the projects, by their numbers.
-func (c *Cell) Projects() []string { return c.projects.list }
+func (c *Cell) Projects() []string { return c.policy.projects.list }
 
 // Entitled is what users, projects and departments are entitled to and have used. Callers
 // must not change it.
-func (c *Cell) Entitled() *scheduler.Entitlements { return &c.Entitlements }
+func (c *Cell) Entitled() *scheduler.Entitlements { return &c.policy.Entitlements }

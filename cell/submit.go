@@ -223,8 +223,7 @@ func (c *Cell) categorize(j *Job) error {
 }
 
 func requestDenied(err error) error {
-	var refused *scheduler.RequestError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*scheduler.RequestError](err); ok {
 		return &DeniedError{Text: refused.Text, Err: err}
 	}
 	return &DeniedError{Text: err.Error(), Err: err}

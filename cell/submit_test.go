@@ -97,9 +97,19 @@ func TestRefusals(t *testing.T) {
 
 func TestWhatIsAccepted(t *testing.T) {
 	for _, c := range []struct{ user, line string }{
-		{"alice", "-dl 202612241200"}, {"oper", "-p 1024"}, {"alice", "-p -1023"}, {"bob", "-P secret"}, {"alice", "-P p1"},
-		{"alice", "-hold_jid nosuch,99"}, {"alice", "-hold_jid_ad nosuch -t 1-5"}, {"alice", "-pe 'f*' 2-6"}, {"alice", "-pe * 3"},
-		{"alice", "-ckpt ck"}, {"alice", "-t 1-75000"}, {"alice", "-soft -q nosuchat*|all.q"}, {"alice", "-q *@n[12]"},
+		{"alice", "-dl 202612241200"},
+		{"oper", "-p 1024"},
+		{"alice", "-p -1023"},
+		{"bob", "-P secret"},
+		{"alice", "-P p1"},
+		{"alice", "-hold_jid nosuch,99"},
+		{"alice", "-hold_jid_ad nosuch -t 1-5"},
+		{"alice", "-pe 'f*' 2-6"},
+		{"alice", "-pe * 3"},
+		{"alice", "-ckpt ck"},
+		{"alice", "-t 1-75000"},
+		{"alice", "-soft -q nosuchat*|all.q"},
+		{"alice", "-q *@n[12]"},
 	} {
 		h := newHarness(t, small)
 		if _, err := h.try(c.user, c.line); err != nil {

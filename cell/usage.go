@@ -30,14 +30,14 @@ func (c *Cell) makeDecay() (*tickets.Decay, string) {
 // one.
 func (c *Cell) book(now int64) {
 	decay, text := c.makeDecay()
-	if c.decay == nil || c.halftime == text {
-		c.decay, c.halftime = decay, text
+	if c.policy.decay == nil || c.policy.halftime == text {
+		c.policy.decay, c.policy.halftime = decay, text
 	}
-	c.Ledger.Decay(c.decay, now)
-	c.decay, c.halftime = decay, text
+	c.policy.Ledger.Decay(c.policy.decay, now)
+	c.policy.decay, c.policy.halftime = decay, text
 	for _, t := range c.unbooked {
 		t.dirty = false
-		c.Ledger.Book(t.Job.sched.User, t.Job.sched.Project, &t.Used, &t.booked)
+		c.policy.Ledger.Book(t.Job.sched.User, t.Job.sched.Project, &t.Used, &t.booked)
 		for i, v := range t.Used {
 			t.booked[i] = max(v, t.booked[i])
 		}
@@ -92,23 +92,23 @@ func (c *Cell) UsageReport(now int64, job, task uint32, used tickets.Amounts) er
 // SetUserUsage sets what a user has used, in a project or without one for "", as it is
 // known from before. stamp is until when it is decayed, 0 for never.
 func (c *Cell) SetUserUsage(user, project string, usage tickets.Usage, stamp int64) error {
-	u := c.users.of(user)
+	u := c.policy.users.of(user)
 	if u == tickets.None {
 		return fmt.Errorf("cannot set the usage of user %q: there is no such user object", user)
 	}
-	l := &c.Ledger.Users[u]
+	l := &c.policy.Ledger.Users[u]
 	l.Stamp = stamp
 	if project == "" {
 		l.Usage = usage
 		return nil
 	}
-	p := c.projects.of(project)
+	p := c.policy.projects.of(project)
 	if p == tickets.None {
 		return fmt.Errorf("cannot set the usage of user %q in project %q: there is no such project", user, project)
 	}
 	if l.In(p) == nil {
 		// Booking nothing makes the entry; the project itself gets nothing by it.
-		c.Ledger.Book(u, p, &tickets.Amounts{}, &tickets.Amounts{})
+		c.policy.Ledger.Book(u, p, &tickets.Amounts{}, &tickets.Amounts{})
 	}
 	*l.In(p) = usage
 	return nil
@@ -116,11 +116,11 @@ func (c *Cell) SetUserUsage(user, project string, usage tickets.Usage, stamp int
 
 // SetProjectUsage is the same for a project.
 func (c *Cell) SetProjectUsage(project string, usage tickets.Usage, stamp int64) error {
-	p := c.projects.of(project)
+	p := c.policy.projects.of(project)
 	if p == tickets.None {
 		return fmt.Errorf("cannot set the usage of project %q: there is no such project", project)
 	}
-	c.Ledger.Projects[p] = tickets.StampedUsage{Usage: usage, Stamp: stamp}
+	c.policy.Ledger.Projects[p] = tickets.StampedUsage{Usage: usage, Stamp: stamp}
 	return nil
 }
 
@@ -130,11 +130,11 @@ func (c *Cell) ClearUsage(now int64, by Caller) (*Answer, error) {
 	if !c.isManager(by.User) {
 		return nil, denied("denied: %q must be manager for this operation", by.User)
 	}
-	for i := range c.Ledger.Users {
-		c.Ledger.Users[i] = tickets.UserUsage{Stamp: now}
+	for i := range c.policy.Ledger.Users {
+		c.policy.Ledger.Users[i] = tickets.UserUsage{Stamp: now}
 	}
-	for i := range c.Ledger.Projects {
-		c.Ledger.Projects[i] = tickets.StampedUsage{Stamp: now}
+	for i := range c.policy.Ledger.Projects {
+		c.policy.Ledger.Projects[i] = tickets.StampedUsage{Stamp: now}
 	}
 	for _, j := range c.Jobs() {
 		for _, t := range j.tasks {
