@@ -67,6 +67,8 @@ type Model struct {
 	formulaAttr []AttributeID // None for what no complex is
 	adjustments []adjustment
 	adjusted    []float64 // by attribute: its adjustment
+	// builtAt is where the value of a built-in resource of queues is, None for others.
+	builtAt []int
 	// configured says at which layers any place has the attribute in complex_values.
 	configured []layerSet
 
@@ -155,7 +157,7 @@ type queueModel struct {
 // variant is what the settings of a queue refuse before a host is looked at.
 type variant struct {
 	layer
-	built              []setting // the built-in resources of a queue
+	built              []value.Value // of the built-in resources of a queue, by Model.builtAt
 	pes, ckpts         []string
 	batch, interactive bool
 }
@@ -268,6 +270,7 @@ func (b *builder) compileAttributes() {
 	}
 	b.adjusted = make([]float64, len(b.attributes))
 	b.configured = make([]layerSet, len(b.attributes))
+	b.builtAt = slices.Repeat([]int{None}, len(b.attributes))
 }
 
 func (b *builder) compileUserSets() {

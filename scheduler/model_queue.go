@@ -3,7 +3,6 @@ package scheduler
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -27,10 +26,8 @@ func (b *builder) compileQueues() {
 		id := QueueID(len(b.queues))
 		b.queueOf[name] = id
 		q := queueModel{name: name, object: object}
-		for i, settings := range object.Variants() {
-			// Problems of the default settings are those of the instances.
-			scratch := builder{Model: b.Model}
-			_ = i
+		for _, settings := range object.Variants() {
+			scratch := builder{Model: b.Model} // the problems are those of the instances
 			q.variants = append(q.variants, scratch.variant(name, &settings))
 		}
 		b.queues = append(b.queues, q)
@@ -91,13 +88,12 @@ func (b *builder) variant(place string, settings *qconf.QueueInstance) variant {
 
 // builtin are the resources that every queue instance has (complex(5), queue
 // resources), with the values of its settings.
-func (b *builder) builtin(q *qconf.QueueInstance) []setting {
-	var list []setting
+func (b *builder) builtin(q *qconf.QueueInstance) []value.Value {
+	var list []value.Value
 	add := func(name string, make func(a *Attribute) value.Value) {
 		if id, ok := b.attributeOf[name]; ok {
-			if v := make(&b.attributes[id]); v.IsValid() {
-				list = append(list, setting{attribute: id, value: v})
-			}
+			b.builtAt[id] = len(list)
+			list = append(list, make(&b.attributes[id]))
 		}
 	}
 	number := func(n float64) func(*Attribute) value.Value {
@@ -117,11 +113,9 @@ func (b *builder) builtin(q *qconf.QueueInstance) []setting {
 	add("min_cpu_interval", number(seconds(q.MinCPUInterval)))
 	for r := range q.Limits {
 		name := job.Resource(r).String()
-		for prefix, limit := range map[string]uint64{"s_": q.Limits[r].Soft, "h_": q.Limits[r].Hard} {
-			add(prefix+name, number(limitNumber(limit)))
-		}
+		add("s_"+name, number(limitNumber(q.Limits[r].Soft)))
+		add("h_"+name, number(limitNumber(q.Limits[r].Hard)))
 	}
-	slices.SortFunc(list, func(a, b setting) int { return cmp.Compare(a.attribute, b.attribute) })
 	return list
 }
 
@@ -255,12 +249,3 @@ func (p *peModel) urgencyRule() (priority.Rule, int) {
 
 // nproc is the attribute by which np_ values are divided.
 const nproc = "num_proc"
-
-// number reads a number of a configuration.
-func number(s string) float64 {
-	v, err := strconv.ParseFloat(s, 64)
-	if err != nil {
-		return 0
-	}
-	return v
-}

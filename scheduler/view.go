@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -156,7 +155,7 @@ func (v *view) capacity(p Place, a AttributeID) (float64, bool) {
 // a queue instance count among them.
 func (v *view) configuredAt(p Place, a AttributeID) (value.Value, bool) {
 	if p.layer == atQueue && a == v.model.slots {
-		return v.model.instances[p.index].builtin(a)
+		return v.model.builtin(&v.model.instances[p.index].variant, a)
 	}
 	if v.model.configured[a]&p.layer == 0 {
 		return value.Value{}, false
@@ -164,12 +163,12 @@ func (v *view) configuredAt(p Place, a AttributeID) (value.Value, bool) {
 	return v.model.layerAt(p).configured(a)
 }
 
-func (q *variant) builtin(a AttributeID) (value.Value, bool) {
-	i, ok := slices.BinarySearchFunc(q.built, a, func(s setting, a AttributeID) int { return cmp.Compare(s.attribute, a) })
-	if !ok {
-		return value.Value{}, false
+// builtin is the value of a resource that every queue has.
+func (m *Model) builtin(q *variant, a AttributeID) (value.Value, bool) {
+	if at := m.builtAt[a]; at >= 0 {
+		return q.built[at], true
 	}
-	return q.built[i].value, true
+	return value.Value{}, false
 }
 
 // reduce finds the consumables of hosts of which a load value says that less is left
@@ -214,7 +213,7 @@ func (v *view) at(p Place, a AttributeID) (value.Value, Kind) {
 		result, found = v.left(p, a), Consumable
 	}
 	if p.layer == atQueue {
-		built, ok := v.model.instances[p.index].builtin(a)
+		built, ok := v.model.builtin(&v.model.instances[p.index].variant, a)
 		if ok && a != v.model.slots && (!result.IsValid() || stricter(attribute.Relop, built, result)) {
 			return built, Fixed
 		}
