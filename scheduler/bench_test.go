@@ -129,3 +129,54 @@ func BenchmarkRun(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkRunFull is a full cluster with a long queue, where a few tasks have ended since
+// the last run.
+func BenchmarkRunFull(b *testing.B) {
+	for _, w := range []workload{
+		{hosts: 10000, jobs: 10000, categories: 500},
+		{hosts: 10000, jobs: 100000, categories: 500},
+		{hosts: 10000, jobs: 1000000, categories: 500},
+	} {
+		b.Run(w.String(), func(b *testing.B) {
+			const ends = 100
+			w.jobs += w.hosts * 16
+			s := w.state(b)
+			start(b, s, s.Run(2000))
+			now := int64(10000)
+			b.ReportAllocs()
+			for b.Loop() {
+				b.StopTimer()
+				now += 15
+				for i := range ends {
+					r := s.Running()[(i*7919)%len(s.Running())]
+					if err := s.End(r); err != nil {
+						b.Fatal(err)
+					}
+					// It waits again, so that there is always the same number.
+					r.Job.Submitted, r.Job.ID = now, r.Job.ID+10000000
+					s.Enqueue(r.Job)
+				}
+				b.StartTimer()
+				d := s.Run(now)
+				b.StopTimer()
+				if len(d.Starts) != ends {
+					b.Fatalf("%d tasks start, want %d", len(d.Starts), ends)
+				}
+				start(b, s, d)
+				b.StartTimer()
+			}
+		})
+	}
+}
+
+// start does what was decided.
+func start(tb testing.TB, s *scheduler.State, d *scheduler.Decisions) {
+	tb.Helper()
+	for _, x := range d.Starts {
+		s.Dequeue(x.Job)
+		if err := s.Start(&scheduler.Running{Job: x.Job, Task: x.Task, Started: 2000, PE: x.PE, Grants: x.Grants}); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
