@@ -75,6 +75,7 @@ type Model struct {
 	// projectsMatter is set where any queue, host or quota names projects: jobs of
 	// different projects are of different categories then.
 	projectsMatter bool
+	resourceMaps   bool // any place has named things
 	limits         *quotas
 
 	categories map[string]*Category
@@ -317,6 +318,7 @@ func (b *builder) layer(at layerSet, place string, values []qconf.Setting) (l la
 		if a.resourceMap {
 			var things qconf.ResourceMap
 			if things, err = qconf.ParseResourceMap(v.Value); err == nil {
+				b.resourceMaps = true
 				s.ids, s.value = things.IDs, value.OfNumber(value.Int, float64(len(things.IDs)))
 			}
 		} else {

@@ -115,10 +115,17 @@ func (s *State) bookInReservation(ar *Reservation, c *Category, grants []Grant, 
 // assignReserved finds a place in an advance reservation.
 func (r *run) assignReserved(j *Job) (Start, bool) {
 	ar := r.reservation(j.Category.requests.Reservation)
-	if ar == nil || ar.Failed || r.now < ar.Start || r.now >= ar.End {
+	switch {
+	case ar == nil:
 		return Start{}, false
+	case r.empty:
+		// Could it ever run: in the whole of the reservation.
+		ar = &Reservation{Category: ar.Category, PE: ar.PE, Grants: ar.Grants, used: make([]reservedUse, len(ar.Grants)), Start: r.now}
+	case ar.Failed || r.now < ar.Start || r.now >= ar.End:
+		return Start{}, false
+	default:
+		r.notReserved(ar)
 	}
-	r.notReserved(ar)
 	offers := r.reservedOffers(j, ar)
 	start := Start{PE: None, Duration: min(r.plannedDuration(j.Category), ar.End-r.now)}
 	if !j.Category.Parallel() {

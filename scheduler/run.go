@@ -150,6 +150,7 @@ func (r *run) attempt(h *head) bool {
 func (r *run) begin(h *head, start Start) {
 	start.Job, start.Task = h.job, uint32(h.tasks.First())
 	start.Priority, start.Tickets = h.priority, h.current()
+	r.giveThings(h.job.Category, start.Grants)
 	task := &Running{Job: h.job, Task: start.Task, Started: r.now, PE: start.PE, Grants: start.Grants}
 	if err := r.bookTask(task, +1); err != nil {
 		// An amount that cannot be added without loss: nothing of it is in use.

@@ -151,6 +151,7 @@ type State struct {
 	order     int64 // of the last modification of an instance
 
 	used     bookings
+	things   things
 	peUsed   []int
 	running  []*Running
 	perOwner map[string]int // active tasks
@@ -178,7 +179,7 @@ func NewState(m *Model) *State {
 	s := &State{
 		model: m, load: make([][]value.Value, len(m.attributes)), static: make([]bool, len(m.attributes)),
 		problems: map[HostID][]error{}, raw: map[rawKey]value.Value{}, instances: make([]instanceState, len(m.instances)),
-		peUsed: make([]int, len(m.pes)), perOwner: map[string]int{}, closings: map[InstanceID]closing{},
+		peUsed: make([]int, len(m.pes)), perOwner: map[string]int{}, closings: map[InstanceID]closing{}, things: things{},
 	}
 	for i := range s.instances {
 		s.order++
