@@ -43,7 +43,7 @@ func (s *nameSet) contains(name, group string) bool {
 			return true
 		}
 	}
-	if _, ok := s.groups[group]; ok && group != "" {
+	if _, ok := s.groups[group]; ok {
 		return true
 	}
 	// The original also takes the name as a pattern for the items.
