@@ -2,6 +2,7 @@ package quota
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/execd-project/execd/qconf"
@@ -49,11 +50,7 @@ func (s *nameSet) contains(name, group string) bool {
 	// The original also takes the name as a pattern for the items.
 	if len(s.items) > 0 && isPattern(name) {
 		p := expression.CompilePattern(false, name)
-		for _, item := range s.items {
-			if p.Match(item) {
-				return true
-			}
-		}
+		return slices.ContainsFunc(s.items, p.Match)
 	}
 	return false
 }

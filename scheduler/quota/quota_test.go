@@ -254,7 +254,7 @@ func TestTheFirstRuleOfEachSetCounts(t *testing.T) {
 	for range s.For(who("alice")).Matches(0, 0) {
 		break // a loop may end early
 	}
-	if s.For(who("alice")) != s.For(who("alice")) {
+	if first := s.For(who("alice")); first != s.For(who("alice")) {
 		t.Error("the rules of a consumer are found twice")
 	}
 	if got := s.For(who("alice p1")).Demand(nil).Applicable().Consumer(); got != who("alice p1") {
