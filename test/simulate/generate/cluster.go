@@ -186,7 +186,11 @@ func (g *generator) basicLoad() string {
 
 func (g *generator) makeHost(name string, values []string) {
 	scaling, list, xlist, xprojects := "NONE", "NONE", "NONE", "NONE"
-	if name != "global" {
+	if name == "global" {
+		if g.chance(4) {
+			xlist = "guests"
+		}
+	} else {
 		if g.chance(10) {
 			scaling = "np_load_avg=" + pick(g, "2.000000", "0.500000")
 		}

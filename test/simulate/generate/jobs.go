@@ -32,6 +32,10 @@ func (g *generator) play() {
 	for _, id := range some(g, 1, 4, numbers(g.jobs)) {
 		g.root("qdel -f " + strconv.Itoa(id))
 	}
+	for _, id := range some(g, 0, 1, numbers(g.jobs)) {
+		g.root(pick(g, "qrls ", "qhold ") + strconv.Itoa(id))
+	}
+	restore := g.changeLoad()
 	g.wait(2)
 	g.submissions(g.between(3, 8))
 	g.wait(2)
@@ -39,6 +43,23 @@ func (g *generator) play() {
 	g.root("qmod -e '*'")
 	g.wait(3)
 	g.capture("second")
+	g.lines = append(g.lines, restore...)
+}
+
+// changeLoad raises a load value of a host above most thresholds, and returns the
+// line that undoes it: input/load_values is what holds at the end.
+func (g *generator) changeLoad() []script.Line {
+	if !g.topic(25, "a change of the load") {
+		return nil
+	}
+	line := pick(g, strings.Split(strings.TrimSpace(g.files["input/load_values"]), "\n")...)
+	f := strings.Split(line, ":")
+	to, ok := map[string]string{"np_load_avg": "1.951", "temp": "45", "free": "700M"}[f[1]]
+	if !ok {
+		return nil
+	}
+	g.lines = append(g.lines, script.Line{Load: &script.Load{Host: f[0], Attribute: f[1], Value: to}})
+	return []script.Line{{Load: &script.Load{Host: f[0], Attribute: f[1], Value: f[2]}}}
 }
 
 func numbers(n int) []int {
@@ -117,7 +138,11 @@ func (g *generator) options() string {
 	}
 	add(50, g.request)
 	add(20, g.request)
+	if !g.reserve {
+		add(10, func() string { return "-l h_rt=" + pick(g, "100", "700", "1:0:0") })
+	}
 	add(10, g.soft)
+	add(4, func() string { return "-w " + pick(g, "e", "w", "p", "v") })
 	return b.String()
 }
 
@@ -163,7 +188,8 @@ func (g *generator) dependency() string {
 	if g.jobs == 0 {
 		return ""
 	}
-	return "-hold_jid " + strconv.Itoa(g.between(1, g.jobs))
+	id := strconv.Itoa(g.between(1, g.jobs))
+	return "-hold_jid " + pick(g, id, id, "j"+id, "'j[12]'")
 }
 
 // requests are resource requests, by attribute.

@@ -32,6 +32,11 @@ func (g *generator) makeQueues(values []string) {
 		}
 		q.access()
 		q.thresholds()
+		q.suspension()
+		q.calendar()
+		if g.chance(15) {
+			q.set["h_rt"] = q.overridden(40, func() string { return pick(g, "INFINITY", "00:10:00", "02:00:00") })
+		}
 		if own := q.values(values); len(own) > 0 {
 			q.set["complex_values"] = strings.Join(own, ",")
 		}
@@ -110,6 +115,28 @@ func (q *queue) thresholds() {
 		threshold = "temp=" + pick(q.g, "20", "40")
 	}
 	q.set["load_thresholds"] = threshold
+}
+
+// suspension sets suspend thresholds, which act once: the next time is in an hour.
+func (q *queue) suspension() {
+	if !q.g.topic(10, "suspend thresholds") {
+		return
+	}
+	q.set["suspend_thresholds"] = pick(q.g, "np_load_avg=1.5", "np_load_avg=0.5")
+	q.set["nsuspend"] = strconv.Itoa(q.g.between(1, 2))
+	q.set["suspend_interval"] = "01:00:00"
+}
+
+// calendar closes or suspends the queue, at all times: cases do not depend on when
+// they are run.
+func (q *queue) calendar() {
+	if !q.g.topic(5, "calendars") {
+		return
+	}
+	name := pick(q.g, "closed", "stopped", "open")
+	week := map[string]string{"closed": "mon-sun=0-24=off", "stopped": "suspended", "open": "mon-sun=0-24=on off"}[name]
+	q.g.object("calendars/"+name, "calendar_name", name, "year", "NONE", "week", week)
+	q.set["calendar"] = q.overridden(40, func() string { return pick(q.g, name, "NONE") })
 }
 
 // values picks values for the queue's attributes, one of each attribute.
