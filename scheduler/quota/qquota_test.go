@@ -66,6 +66,37 @@ func TestOptionsOfQquota(t *testing.T) {
 	}
 }
 
+// Rows are in the order of the options, the users first; none that matches is left out.
+func TestSeveralOptionsOfQquota(t *testing.T) {
+	s := newSite(t, oneSet("m", "users {*} queues {*} hosts {*} to slots=9"))
+	u := s.NewUsage()
+	for _, user := range []string{"alice", "bob"} {
+		d := s.For(who(user)).Demand(nil)
+		for q := range int32(2) {
+			if err := u.Debit(d, []Grant{{q, 0, 1}, {q, 2, 1}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for options, want := range map[string]string{
+		"-u bob,alice -h n3,n1":            "bob a.q n3, bob b.q n3, bob a.q n1, bob b.q n1, alice a.q n3, alice b.q n3, alice a.q n1, alice b.q n1",
+		"-u * -q b.q,a.q -h n3,n1":         "alice b.q n3, bob b.q n3, alice b.q n1, bob b.q n1, alice a.q n3, bob a.q n3, alice a.q n1, bob a.q n1",
+		"-q a.q,b.q,*":                     "alice a.q n1, alice a.q n3, alice b.q n1, alice b.q n3",
+		"-u @nosuch":                       "",
+		"-u * -h n2":                       "",
+		"-u bob -h N3.elsewhere -q [!a].q": "bob b.q n3",
+	} {
+		var rows []string
+		for _, r := range u.List(selection(t, options), nil) {
+			f := strings.Fields(r.Filter)
+			rows = append(rows, f[1]+" "+f[3]+" "+f[5])
+		}
+		if got := strings.Join(rows, ", "); got != want {
+			t.Errorf("%s: %s, want %s", options, got, want)
+		}
+	}
+}
+
 // selection are the options of a call by alice.
 func selection(t *testing.T, options string) Selection {
 	t.Helper()
