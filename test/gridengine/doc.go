@@ -15,6 +15,9 @@
 // the test ends, or its process dies in whatever way, the kernel ends all
 // processes of the cell with the first one.
 //
+// Config.Simulated gives a cell execution hosts that do not exist, for tests of the
+// scheduler; see simulated.go.
+//
 // What the cell's processes see below /home, /tmp and the spool folder the test
 // sees in the folders that Path, ActiveDir and the like return.
 //

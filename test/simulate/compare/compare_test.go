@@ -61,6 +61,9 @@ func TestDifferences(t *testing.T) {
 		"the waiting time":     {"08-deadline-wait", "late/qstat-urg.txt", []string{"      170 ", "      190 "}, ""},
 		"a long waiting time":  {"08-deadline-wait", "late/qstat-urg.txt", []string{"      170 ", "      290 "}, "wtcontr"},
 		"a deadline":           {"08-deadline-wait", "late/qstat-urg.txt", []string{"    43373 ", "    21000 "}, "dlcontr"},
+		"a blank in a row":     {"24-priority-mix", "before/qstat-pri.txt", []string{" 0.50000", "  0.50000"}, "layout"},
+		"a title":              {"24-priority-mix", "before/qstat-pri.txt", []string{"npprior", "npprio "}, "layout"},
+		"a blank of a queue":   {"15-subordinate", "step1/qstat-f.txt", []string{" BI  ", "  BI "}, "layout"},
 		"a job more":           {"24-priority-mix", "before/qstat.txt", []string{"      1 0", "      9 0"}, "listed"},
 	}
 	for name, test := range tests {

@@ -15,6 +15,7 @@
 //   - What the clock decides (contributions of waiting time and deadlines and
 //     the priorities that follow from them, decayed usage, load corrections): as
 //     close as some seconds allow.
+//   - How lines of tables are laid out: exact.
 //   - Times: not at all. The clocks of the recordings are not the same.
 //
 // Queue instances tie when their hosts have the same values of what load_formula

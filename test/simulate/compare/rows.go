@@ -11,6 +11,7 @@ type row struct {
 	key     string // which job or task, and whether it is pending
 	columns map[string]string
 	pending bool
+	text    string
 }
 
 func (r *row) String() string {
@@ -34,7 +35,7 @@ var queueHeader = header("job-ID prior name user state submit/start at slots ja-
 // them, because what is too long for its column shifts the others.
 func parseRow(names []string, line string) (*row, error) {
 	rest := strings.Fields(line)
-	r := &row{columns: map[string]string{}}
+	r := &row{columns: map[string]string{}, text: strings.TrimSuffix(line, "\n")}
 	for _, name := range names {
 		n := 1
 		switch name {

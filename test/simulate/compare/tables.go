@@ -39,6 +39,7 @@ func (s *step) table(want, got string) error {
 	for _, key := range sortedKeys(index) {
 		s.differ(key, "listed", Absent, index[key].String())
 	}
+	s.head(want, got)
 	if s.file == "qstat.txt" {
 		s.order(w, g)
 		s.sameRun(w, g)
@@ -46,8 +47,10 @@ func (s *step) table(want, got string) error {
 	return nil
 }
 
-// row compares the columns of two rows about the same job.
+// row compares the columns of two rows about the same job, and where these are the
+// same, how they are laid out.
 func (s *step) row(want, got *row) {
+	same := true
 	for _, name := range sortedKeys(want.columns, got.columns) {
 		w, known := want.columns[name]
 		if !known {
@@ -60,6 +63,27 @@ func (s *step) row(want, got *row) {
 		if !s.sameValue(name, w, g) {
 			s.differ(want.key, name, w, g)
 		}
+		same = same && (w == g || name == "submit/start_at")
+	}
+	if same {
+		s.layout(want.key, want.text, got.text)
+	}
+}
+
+// layout compares lines with the same contents, but for the time, byte by byte.
+func (s *step) layout(about, want, got string) {
+	want, got = timestamp.ReplaceAllString(want, "MM/DD/YYYY hh:mm:ss"), timestamp.ReplaceAllString(got, "MM/DD/YYYY hh:mm:ss")
+	if want != got {
+		s.differ(about, "layout", want, got)
+	}
+}
+
+// head compares the first lines of two tables, unless one is empty.
+func (s *step) head(want, got string) {
+	w, _, _ := strings.Cut(want, "\n")
+	g, _, _ := strings.Cut(got, "\n")
+	if w != "" && g != "" {
+		s.layout("", w, g)
 	}
 }
 
@@ -181,6 +205,7 @@ func (s *step) slots(want, got string) error {
 		s.differ("", "table", "(a table of qstat -g t)", err.Error())
 		return nil
 	}
+	s.head(want, got)
 	for _, key := range sortedKeys(w, g) {
 		a, b := slotText(w[key], nil), slotText(g[key], s.rename)
 		if a != b && !s.unlisted[key] {

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
 	"strings"
@@ -34,6 +35,7 @@ type instance struct {
 	columns map[string]string
 	lines   []string // reasons of states, resources
 	jobs    []*row
+	text    string
 }
 
 // parseQueues reads what qstat -f printed: the queue instances, and the pending
@@ -52,7 +54,7 @@ func parseQueues(text string) (map[string]*instance, []*row, error) {
 			if len(f) < 5 || len(f) > 6 {
 				return nil, nil, fmt.Errorf("%q is no line about a queue instance", line)
 			}
-			current = &instance{columns: map[string]string{"qtype": f[1], "resv/used/tot.": f[2], "load_avg": f[3], "arch": f[4], "states": ""}}
+			current = &instance{text: strings.TrimSuffix(line, "\n"), columns: map[string]string{"qtype": f[1], "resv/used/tot.": f[2], "load_avg": f[3], "arch": f[4], "states": ""}}
 			if len(f) == 6 {
 				current.columns["states"] = f[5]
 			}
@@ -108,11 +110,15 @@ func (s *step) queues(want, got string) error {
 			s.instance(name, a, b, jobs)
 		}
 	}
+	s.head(want, got)
 	s.jobs("", pendingWant, pendingGot)
 	return nil
 }
 
 func (s *step) instance(name string, want, got, exchanged *instance) {
+	if maps.Equal(want.columns, got.columns) {
+		s.layout(name, want.text, got.text)
+	}
 	for _, column := range sortedKeys(want.columns) {
 		w, g := want.columns[column], got.columns[column]
 		switch column {

@@ -44,10 +44,13 @@ var (
 	waitLine    = regexp.MustCompile(`^wait (\d+) s$`)
 	captureLine = regexp.MustCompile(`^capture output/(\S+)$`)
 	loadLine    = regexp.MustCompile(`^(?:load value )?([^:\s]+):([^:\s]+) changed to (\S+)$`)
-	commandLine = regexp.MustCompile(`^([a-z]\w*): (.*?)(?:   \((.*)\))?$`)
+	commandLine = regexp.MustCompile(`^([a-z]\w*): (\S.*?)(?:   \((.+)\))?$`)
 )
 
 const answerMark = "   ->"
+
+// maxWait is more than any script waits; a longer wait is a comment.
+const maxWait = 1 << 20 // seconds
 
 // Parse reads a script. A line that is none is an error.
 func Parse(text string) ([]Line, error) {
@@ -69,7 +72,7 @@ func Parse(text string) ([]Line, error) {
 		if m == nil {
 			return nil, fmt.Errorf("cannot read line %d of the script: %q is neither a command, an answer nor a comment", number, raw)
 		}
-		lines = append(lines, Line{User: m[1], Command: strings.TrimSpace(m[2]), Remark: m[3]})
+		lines = append(lines, Line{User: m[1], Command: m[2], Remark: m[3]})
 	}
 	return lines, nil
 }
@@ -77,7 +80,7 @@ func Parse(text string) ([]Line, error) {
 func parseComment(text string) Line {
 	if m := waitLine.FindStringSubmatch(text); m != nil {
 		seconds, err := strconv.Atoi(m[1])
-		if err == nil {
+		if err == nil && seconds > 0 && seconds < maxWait {
 			return Line{Wait: time.Duration(seconds) * time.Second}
 		}
 	}

@@ -75,3 +75,20 @@ func TestRecordedScriptsArePrintedAgain(t *testing.T) {
 		}
 	}
 }
+
+func FuzzParse(f *testing.F) {
+	f.Add("# wait 5 s\nalice: qsub -t 1-3 /bin/sleep 9   (a remark)\n   -> yes\n   ->\n# capture output/x\n# n1:a changed to b\n#\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		lines, err := Parse(text)
+		if err != nil {
+			return
+		}
+		again, err := Parse(Format(lines))
+		if err != nil {
+			t.Fatalf("%v\n%q", err, Format(lines))
+		}
+		if diff := cmp.Diff(lines, again); diff != "" {
+			t.Errorf("Parse of what Format wrote of %q (-first +again)\n%s", text, diff)
+		}
+	})
+}
