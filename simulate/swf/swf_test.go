@@ -26,6 +26,7 @@ const sample = `; Version: 2.2
 ; Note: two lines, of which
 ;       the second goes on
 ; Note: and another
+; (see above: two lines)
 
   1 0 117 25200 8 1200.5 -1 8 36000 -1 1 3 1 -1 2 -1 -1 -1
 ; a remark
@@ -90,7 +91,7 @@ func TestTraceIsRead(t *testing.T) {
 		if diff := cmp.Diff(sampleRecords, records); diff != "" || problems != nil {
 			t.Errorf("%s: %q (-want +got)\n%s", what, problems, diff)
 		}
-		if reader.Line() != 13 {
+		if reader.Line() != 14 {
 			t.Errorf("%s: the last line is %d", what, reader.Line())
 		}
 	}
@@ -105,7 +106,7 @@ func TestHeader(t *testing.T) {
 		{"MaxNodes", "100 (thin and wide)"},
 		{"MaxProcs", "-1"},
 		{"Note", "two lines, of which\nthe second goes on"},
-		{"Note", "and another"},
+		{"Note", "and another\n(see above: two lines)"},
 	}
 	if diff := cmp.Diff(want, h); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

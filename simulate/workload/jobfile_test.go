@@ -101,6 +101,21 @@ qsub -b y sleep
 	}
 }
 
+func TestJobsOfTheSameTimeKeepTheirOrder(t *testing.T) {
+	jobs, err := Read(file(strings.Repeat("@1 qsub -b y sleep 2000000000000\n@0 qsub\n", 50)), Options{})
+	if err != nil || len(jobs) != 100 {
+		t.Fatal(len(jobs), err)
+	}
+	for i, j := range jobs[50:] {
+		if j.Line != 2*i+1 || j.Run != Endless {
+			t.Fatalf("%d: %s", i, show(j))
+		}
+	}
+	if _, err := Read(file("@1000000000000 qsub\n@+200000000000 qsub\n"), Options{}); err == nil {
+		t.Error("a sum above MaxTime")
+	}
+}
+
 func TestWords(t *testing.T) {
 	for text, want := range map[string]string{
 		"a  b\tc":                  "1:a|b|c",
