@@ -25,7 +25,7 @@ func TestRecordsBecomeJobs(t *testing.T) {
 	const text = `; UnixStartTime: 7
 		1   100   5  60   8  -1  -1    4   600  2048  1  3  2 -1  1 -1 -1 -1
 		2    90   5  60   1  -1  -1    1    -1    -1  0 -1 -1 -1  0 -1  1 10
-		3    90  -1   0   2  -1  -1   -1     0    -1  1  0  0 -1 -1 -1 -1 -1
+		3    90  -1   0   2  -1  -1    0     0    -1  1  0  0 -1 -1 -1 -1 -1
 		4    95   5  70   8  -1  -1    4   600  2048  5  3  2 -1  1 -1 -1 -1
 `
 	for what, c := range map[string]struct {
