@@ -12,10 +12,17 @@ import (
 	"time"
 )
 
+// programEnv names the environment variable that replaces ./cmd/execd by another
+// program.
+const programEnv = "EXECD_SIMULATE_PROGRAM"
+
 // buildExecd builds the program under test. It skips the test while the program has
 // no sub-command simulate.
 func buildExecd(t *testing.T) string {
 	t.Helper()
+	if program := os.Getenv(programEnv); program != "" {
+		return program
+	}
 	path := filepath.Join(t.TempDir(), "execd")
 	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", path, "../../cmd/execd")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")

@@ -85,7 +85,7 @@ func compareSeed(t *testing.T, execd string, judge *compare.Judge, seed uint64) 
 			_ = os.RemoveAll(dir)
 		}
 	})
-	caseDir, ours, again := filepath.Join(dir, "case"), filepath.Join(dir, "ours"), filepath.Join(dir, "again")
+	caseDir, ours, again := filepath.Join(dir, fmt.Sprintf("seed-%d", seed)), filepath.Join(dir, "ours"), filepath.Join(dir, "again")
 	made := generate.New(seed)
 	if err := made.Write(caseDir); err != nil {
 		t.Fatal(err)
