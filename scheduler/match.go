@@ -244,24 +244,40 @@ func (m *matcher) known(a AttributeID, instance Place) bool {
 
 // consume checks that a place has so much left of a consumable.
 func (m *matcher) consume(c *Category, p Place, id AttributeID, amount float64, at span, implied bool) bool {
-	v, kind := m.at(p, id)
-	a := &m.model.attributes[id]
-	reason := Reason{kind: atPlace, layer: p.letter(), place: p.index, attribute: id, value: v, from: kind, implied: implied}
-	if !a.Relop.Holds(amount, v.Number()) {
-		return m.because(reason, c)
-	}
-	if m.plan == nil {
-		return true
-	}
 	capacity, _ := m.capacity(p, id)
+	used := m.used.at(p, id).amount
 	r := resource{place: p, attribute: id}
-	if m.plan.fits(r, capacity, 1, amount, at) {
+	switch {
+	case !m.bearable(p, id, amount):
+	case m.empty && amount <= capacity, m.plan == nil && !m.empty && used.Fits(capacity, 1, amount):
+		return true
+	case m.plan != nil && m.plan.fits(r, capacity, 1, amount, at):
 		return true
 	}
-	reason.value = value.OfNumber(a.Type, m.plan.left(r, capacity, at))
-	// What is in use now is no reservation.
-	reason.reserved = m.used.at(p, id).amount.Fits(capacity, 1, amount)
+	if m.explain == nil {
+		return false
+	}
+	v, kind := m.at(p, id)
+	reason := Reason{kind: atPlace, layer: p.letter(), place: p.index, attribute: id, value: v, from: kind, implied: implied}
+	if m.plan != nil && amount <= v.Number() {
+		reason.value = value.OfNumber(v.Type(), m.plan.left(r, capacity, at))
+		reason.reserved = used.Fits(capacity, 1, amount) // what is in use now is no reservation
+	}
 	return m.because(reason, c)
+}
+
+// bearable compares an amount with the load value of a consumable, if there is one: it
+// may say that less is left.
+func (m *matcher) bearable(p Place, id AttributeID, amount float64) bool {
+	if p.layer == atQueue || m.load[id] == nil {
+		return true
+	}
+	host := GlobalHost
+	if p.layer == atHost {
+		host = HostID(p.index)
+	}
+	load, _ := m.loadAt(host, id)
+	return !load.IsValid() || amount <= load.Number()
 }
 
 // alone checks that nobody uses a place for which a job asks exclusively.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/scheduler/quota"
+	"github.com/execd-project/execd/scheduler/value"
 )
 
 // assignment is the places of a parallel job, as they are found.
@@ -419,15 +420,16 @@ func (m *matcher) slotsAt(c *Category, p Place, at span, most int) (slots int, m
 
 // wholeSlots is for how many slots what is left of a consumable is enough.
 func (m *matcher) wholeSlots(p Place, id AttributeID, each float64, at span) int {
-	v, _ := m.at(p, id)
-	left := v.Number()
-	if m.plan != nil {
-		if capacity, ok := m.capacity(p, id); ok {
-			left = min(left, m.plan.left(resource{place: p, attribute: id}, capacity, at))
-		}
+	capacity, ok := m.capacity(p, id)
+	switch {
+	case !ok || !m.bearable(p, id, each):
+		return 0
+	case m.plan != nil:
+		return m.plan.diagrams[resource{place: p, attribute: id}].Max(at.start, at.until()).Slots(capacity, each, math.MaxInt32)
+	case m.empty:
+		return value.Amount{}.Slots(capacity, each, math.MaxInt32)
 	}
-	n := math.Trunc(left / each)
-	return int(max(0, min(n, math.MaxInt32)))
+	return m.used.at(p, id).amount.Slots(capacity, each, math.MaxInt32)
 }
 
 // explainParallel finds the reasons why a parallel job has no place.

@@ -306,8 +306,7 @@ func (m *matcher) claimSlots(c *quota.Claim, at span, taken float64) int {
 	if c.Each <= 0 {
 		return math.MaxInt32
 	}
-	left := used.Left(c.Limit) - taken
-	return int(max(0, min(math.Trunc(left/c.Each), math.MaxInt32)))
+	return used.Slots(c.Limit-taken, c.Each, math.MaxInt32)
 }
 
 // reserve finds the earliest time at which a task can start, and keeps its places free

@@ -149,8 +149,7 @@ func (w *want) room(used *counter, v Values, host int32) int {
 		}
 		return 0
 	}
-	n := math.Trunc(used.amount.Left(w.limit.number(v, host)) / w.amount)
-	return int(max(0, min(n, Unlimited)))
+	return used.amount.Slots(w.limit.number(v, host), w.amount, Unlimited)
 }
 
 // Unlimited is the number of slots that there are where no rule limits them.

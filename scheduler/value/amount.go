@@ -74,10 +74,25 @@ func (a Amount) Left(capacity float64) float64 {
 }
 
 // Fits reports whether so many slots can have as much each out of a capacity. What
-// fits exactly, fits.
+// fits exactly, fits, and the sum is rounded before it is compared: ten times 0.1
+// fit into 1, though the float64 0.1 is a little more than a tenth.
 func (a Amount) Fits(capacity float64, slots int, each float64) bool {
-	product := float64(slots) * each
-	return product <= a.Left(capacity)
+	sum, lost := twoSum(a.high, float64(slots)*each)
+	return sum+(lost+a.low) <= capacity
+}
+
+// Slots is for how many slots that want as much each a capacity is enough beside what is
+// in use, at most so many.
+func (a Amount) Slots(capacity, each float64, most int) int {
+	if each <= 0 {
+		return most
+	}
+	n := int(max(0, min(math.Trunc(a.Left(capacity)/each), float64(most))))
+	// Rounding may have taken one away.
+	if n < most && a.Fits(capacity, n+1, each) {
+		n++
+	}
+	return n
 }
 
 // plus adds high+low, exactly.

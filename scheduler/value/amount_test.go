@@ -157,3 +157,22 @@ func BenchmarkAmount(b *testing.B) {
 		}
 	}
 }
+
+// What is printed as a tenth is a tenth to whoever asks for it, ten times.
+func TestTenths(t *testing.T) {
+	var a Amount
+	for i := range 10 {
+		if !a.Fits(1, 1, 0.1) {
+			t.Fatalf("the %d. tenth does not fit into 1", i+1)
+		}
+		if got := a.Slots(1, 0.1, 100); got != 10-i {
+			t.Errorf("beside %d tenths there are slots for %d, want %d", i, got, 10-i)
+		}
+		if err := a.Add(1, 0.1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a.Fits(1, 1, 0.1) {
+		t.Error("the eleventh fits, too")
+	}
+}
