@@ -80,6 +80,7 @@ func (c *Cell) describeAltered(by Caller, j, next *Job) error {
 func (c *Cell) replace(now int64, j, next *Job) {
 	c.state.Dequeue(&j.sched)
 	c.independ(j)
+	c.leaveReservation(j)
 	j.Request, j.Project, j.Start, j.Problem = next.Request, next.Project, next.Start, ""
 	j.predecessors, j.taskPredecessors = next.predecessors, next.taskPredecessors
 	j.sched.Category, j.sched.Deadline, j.sched.Priority = next.sched.Category, next.sched.Deadline, next.sched.Priority
@@ -88,6 +89,7 @@ func (c *Cell) replace(now int64, j, next *Job) {
 	j.sched.TaskLimit = j.Request.TaskLimit
 	c.entitle(j)
 	c.depend(j)
+	c.enterReservation(j)
 	if j.Start > now {
 		c.timers.add(timer{at: j.Start, kind: startTime, id: j.ID()})
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/execd-project/execd/scheduler"
 	"github.com/execd-project/execd/scheduler/calendar"
+	"github.com/execd-project/execd/scheduler/diagram"
 )
 
 // calendarState is a calendar that queue instances have, and the state that it is in.
@@ -16,6 +17,9 @@ type calendarState struct {
 	state     calendar.State
 	turns     bool  // it changes again
 	next      int64 // when
+	// closing is when it closes the instances next, or since when it does, and closed until
+	// when.
+	closing, closed int64
 }
 
 // compileCalendars reads the calendars of all instances, and puts these into their states.
@@ -46,6 +50,7 @@ func (w *world) compileCalendars(now int64, zone *time.Location) {
 		cal.look(now, zone)
 		for _, id := range cal.instances {
 			w.state.SetStatus(id, w.state.Status(id)|cal.status())
+			cal.tell(w.state, id)
 		}
 	}
 }
@@ -56,6 +61,36 @@ func (cal *calendarState) look(now int64, zone *time.Location) {
 	cal.state = cal.calendar.State(t, zone)
 	at, _, ok := cal.calendar.Next(t, zone)
 	cal.turns, cal.next = ok, at.Unix()
+	cal.closing, cal.closed = 0, 0
+	switch {
+	case cal.state != calendar.On && ok:
+		cal.closing, cal.closed = now, cal.reopening(at, zone)
+	case cal.state != calendar.On:
+		cal.closing, cal.closed = now, diagram.Forever
+	case ok:
+		cal.closing, cal.closed = cal.next, cal.reopening(at, zone)
+	}
+}
+
+// reopening is when a calendar opens again that does not at a time.
+func (cal *calendarState) reopening(t time.Time, zone *time.Location) int64 {
+	// Some calendars suspend and disable in turn, and never open.
+	for range 60 {
+		if cal.calendar.State(t, zone) == calendar.On {
+			return t.Unix()
+		}
+		next, _, ok := cal.calendar.Next(t, zone)
+		if !ok {
+			break
+		}
+		t = next
+	}
+	return diagram.Forever
+}
+
+// tell tells a scheduler the state of the instances, and when they close.
+func (cal *calendarState) tell(state *scheduler.State, id scheduler.InstanceID) {
+	state.SetClosing(id, cal.closing, cal.closed)
 }
 
 const byCalendar = scheduler.DisabledByCalendar | scheduler.SuspendedByCalendar
@@ -79,6 +114,7 @@ func (c *Cell) turnCalendars(now int64) {
 		}
 		cal.look(now, c.zone)
 		for _, id := range cal.instances {
+			cal.tell(c.state, id)
 			c.setStatus(id, c.state.Status(id)&^byCalendar|cal.status())
 		}
 	}

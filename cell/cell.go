@@ -101,6 +101,7 @@ func (c *Cell) newWorld(now int64, cluster *qconf.Cluster, old *world) world {
 		if was, ok := old.instance(settings.Queue, settings.Host); ok {
 			status |= old.state.Status(was) & (scheduler.Failed | scheduler.DisabledByUser | scheduler.SuspendedByUser)
 			w.places[i].errors, w.places[i].checked = old.places[was].errors, old.places[was].checked
+			w.state.ThresholdChecked(id, w.places[i].checked)
 		} else if settings.InitialState == qconf.InitialDisabled {
 			status |= scheduler.DisabledByUser
 		}
@@ -147,6 +148,7 @@ func (c *Cell) Reconfigure(now int64, cluster *qconf.Cluster) (*Answer, error) {
 	c.world = next
 	c.policy = entitled
 	c.state.Entitlements = c.policy.Entitlements
+	c.moveReservations(&old)
 	for _, id := range c.ids() {
 		c.move(c.jobs[id], &old)
 	}

@@ -74,7 +74,12 @@ type harness struct {
 // newHarness is a cell all of whose hosts have reported.
 func newHarness(t testing.TB, f files) *harness {
 	t.Helper()
-	c := New(start, f.cluster(t), Options{Managers: []string{"admin"}, Operators: []string{"oper"}})
+	return newHarnessOf(t, f.cluster(t))
+}
+
+func newHarnessOf(t testing.TB, cluster *qconf.Cluster) *harness {
+	t.Helper()
+	c := New(start, cluster, Options{Managers: []string{"admin"}, Operators: []string{"oper"}})
 	for _, err := range c.Problems() {
 		t.Error(err)
 	}

@@ -33,9 +33,9 @@ type Immediate struct {
 func (c *Cell) Schedule(now int64) *Run {
 	c.tick(now)
 	c.book(now)
-	c.suspendByThresholds(now)
 	r := &Run{Decisions: c.state.Run(now)}
 	c.decisions = r.Decisions
+	c.followThresholds(now, r.Decisions.Suspensions)
 	for i := range r.Decisions.Starts {
 		if err := c.start(now, &r.Decisions.Starts[i]); err != nil {
 			r.Problems = append(r.Problems, err)

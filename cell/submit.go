@@ -20,6 +20,7 @@ import (
 //
 // With -now y what becomes of the job is decided in the next scheduling run.
 func (c *Cell) Submit(now int64, by Caller, r *submit.Request) (*Answer, error) {
+	c.tick(now)
 	c.lastJob++
 	j := &Job{Request: r, Group: by.Group}
 	j.sched.ID, j.sched.Owner, j.sched.Submitted = c.lastJob, by.User, now
@@ -30,8 +31,12 @@ func (c *Cell) Submit(now int64, by Caller, r *submit.Request) (*Answer, error) 
 		return nil, err
 	}
 	a := &Answer{ID: j.ID()}
-	if err := c.validate(now, j, a); err != nil {
-		return nil, err
+	if submitted, err := c.validate(now, j, a); err != nil || !submitted {
+		if err != nil {
+			return nil, err
+		}
+		a.ID = 0
+		return c.done(a), nil
 	}
 	c.add(now, j)
 	if r.Immediate {
@@ -237,6 +242,7 @@ func (c *Cell) add(now int64, j *Job) {
 	c.enrolUser(now, j.Owner())
 	c.entitle(j)
 	c.depend(j)
+	c.enterReservation(j)
 	if j.Start > now {
 		c.timers.add(timer{at: j.Start, kind: startTime, id: j.ID()})
 	}
@@ -279,6 +285,7 @@ func (c *Cell) leave(now int64, j *Job) {
 	}
 	c.userLeft(now, j.Owner())
 	c.release(j)
+	c.leaveReservation(j)
 }
 
 // matchJobs are the jobs that a wc_job of sge_types(5) means: a number, a name, or an

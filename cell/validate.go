@@ -1,4 +1,41 @@
 package cell
 
-// validate applies -w (qsub(1)).
-func (c *Cell) validate(_ int64, _ *Job, _ *Answer) error { return nil }
+import (
+	"github.com/execd-project/execd/scheduler"
+	"github.com/execd-project/execd/submit"
+)
+
+// validate applies -w (qsub(1)). It reports whether the job is to be submitted. -ar
+// implies -w e.
+func (c *Cell) validate(now int64, j *Job, a *Answer) (bool, error) {
+	level := j.Request.Validation
+	if level == submit.ValidateNone {
+		if j.Request.Reservation == 0 {
+			return true, nil
+		}
+		level = submit.ValidateError
+	}
+	how := scheduler.EmptyCluster
+	if level == submit.ValidatePoke {
+		how = scheduler.AsItIs
+	}
+	j.sched.Tasks = j.Waiting
+	reasons, ok := c.state.Verify(&j.sched, how, now)
+	switch {
+	case level == submit.ValidateError && !ok:
+		return false, denied("error: no suitable queues")
+	case level == submit.ValidateWarn && !ok:
+		a.say("warning: no suitable queues")
+	case level == submit.ValidateVerify || level == submit.ValidatePoke:
+		if ok {
+			a.say("verification: found suitable queue(s)")
+			return false, nil
+		}
+		err := denied("verification: no suitable queues")
+		for i := range reasons {
+			err.Report = append(err.Report, "Job "+itoa(j.ID())+" "+reasons[i].Text())
+		}
+		return false, err
+	}
+	return true, nil
+}

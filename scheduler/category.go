@@ -193,13 +193,14 @@ func (m *Model) compileQueueList(text string, to *expression.QueueList) error {
 	if text == "" {
 		return nil
 	}
-	list, err := expression.CompileQueueList(m.options.Hosts, text)
-	if err != nil {
-		var syntax *expression.SyntaxError
-		if errors.As(err, &syntax) {
-			return &RequestError{Text: fmt.Sprintf("Parse error on position %d of the expression %q.", syntax.Position, syntax.Text), Err: err}
+	var list expression.QueueList
+	for item := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' }) {
+		r, err := expression.CompileQueueReference(m.options.Hosts, item)
+		if err != nil {
+			// What cannot be read means no queue: so says the original.
+			return &RequestError{Text: fmt.Sprintf("Job was rejected because job requests unknown queue %q", item), Err: err}
 		}
-		return &RequestError{Text: fmt.Sprintf("Job was rejected because job requests unknown queue %q.", text), Err: err}
+		list = append(list, r)
 	}
 	for _, r := range list {
 		if !m.anyInstance(r) {

@@ -1,0 +1,153 @@
+package cell
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/execd-project/execd/submit"
+)
+
+// reserve is qrsub with a command line.
+func (h *harness) reserve(user, line string) (*Answer, error) {
+	h.t.Helper()
+	r, err := submit.ParseReservation(submit.Input{Args: fields(line)})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return h.Reserve(h.now, caller(user), r)
+}
+
+func TestAdvanceReservations(t *testing.T) {
+	h := newHarness(t, small)
+	a, err := h.reserve("alice", "-a 202611202210 -d 300 -pe fill 3 -u alice,@friends")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.said(a, "Your advance reservation 1 has been granted")
+	for _, c := range []struct{ user, line, want string }{
+		{"carol", "-d 100", `denied: "carol" must be manager or in userset "arusers"`},
+		{"alice", "-d 100 -pe fill 20", "advance_reservation: no suitable queues"},
+		{"alice", "-a 202611202210 -d 300 -pe fill 3", "advance_reservation: no suitable queues"},
+		{"alice", "", "denied: an advance reservation needs an end time or a duration"},
+		{"alice", "-a 202611202210 -e 202611202220 -d 300", "denied: start time, end time and duration of the advance reservation contradict each other"},
+		{"alice", "-a 202611202210 -e 202611202200", "denied: the advance reservation ends before it begins"},
+		{"alice", "-a 202611202100 -d 5", "denied: the advance reservation begins in the past"},
+		{"alice", "-d 5 -l nosuch=1", `unknown resource "nosuch"`},
+	} {
+		var refused *DeniedError
+		if _, err := h.reserve(c.user, c.line); !errors.As(err, &refused) || refused.Text != c.want {
+			t.Errorf("%s: qrsub %s: got %v, want %s", c.user, c.line, err, c.want)
+		}
+	}
+	h.sub("alice", "-ar 1 -N a")
+	h.sub("bob", "-ar 1 -N b -pe fill 2")
+	if _, err := h.try("carol", "-ar 1"); err == nil || err.Error() != "error: no suitable queues" {
+		t.Error(err)
+	}
+	h.run()
+	h.expect("1 qw; 2 qw")
+	if got := h.Reservations()[0].State(h.now); got != "w" {
+		t.Error(got)
+	}
+	if at, ok := h.NextEvent(h.now); !ok || at != start+600 {
+		t.Errorf("next %d, %v", at-start, ok)
+	}
+	h.wait(600)
+	h.run()
+	if got := h.Reservations()[0].State(h.now); got != "r" {
+		t.Error(got)
+	}
+	if got := h.show(); !strings.HasPrefix(got, "1 r all.q@n") || !strings.Contains(got, "; 2 r all.q@n") {
+		t.Error(got)
+	}
+	h.end(1, 1, End{})
+	h.sub("alice", "-ar 1 -N late -h")
+	h.wait(300)
+	actions := h.Tick(h.now).Actions
+	if len(actions) != 1 || actions[0].Kind != KillTask {
+		t.Errorf("%+v", actions)
+	}
+	if got := h.Reservations()[0].State(h.now); got != "d" || len(h.Jobs()) != 1 {
+		t.Error(got, h.show())
+	}
+	h.end(2, 1, End{})
+	if len(h.Reservations()) != 0 {
+		t.Error("the reservation is still there")
+	}
+	h.idle()
+}
+
+func TestBrokenReservations(t *testing.T) {
+	h := newHarness(t, small)
+	for _, line := range []string{"-d 3600 -q all.q@n1 -he y", "-d 3600 -q all.q@n1", "-a 202611202230 -d 60 -q all.q@n2"} {
+		if _, err := h.reserve("alice", line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	states := func() (s string) {
+		for _, r := range h.Reservations() {
+			s += r.State(h.now)
+		}
+		return s
+	}
+	h.ModifyQueues(h.now, caller("root"), DisableQueue, []string{"all.q"}, false)
+	if states() != "EEW" {
+		t.Error(states())
+	}
+	h.sub("alice", "-ar 1")
+	h.run()
+	h.expect("1 qw")
+	h.ModifyQueues(h.now, caller("root"), EnableQueue, []string{"all.q"}, false)
+	if states() != "rrw" {
+		t.Error(states())
+	}
+	h.run()
+	h.expect("1 r all.q@n1")
+	h.said(h.DeleteReservations(h.now, caller("bob"), []uint32{1, 9}), "bob - you do not have the necessary privileges to delete the advance reservation \"1\"\ndenied: advance reservation \"9\" does not exist")
+	a := h.DeleteReservations(h.now, caller("alice"), []uint32{1, 3})
+	h.said(a, "alice has deleted advance reservation 1\nalice has deleted advance reservation 3")
+	h.end(1, 1, End{})
+	if states() != "r" {
+		t.Error(states())
+	}
+}
+
+func TestValidation(t *testing.T) {
+	h := newHarness(t, small)
+	for _, c := range []struct{ line, want string }{
+		{"-w e -l osn=aix", "error: no suitable queues"},
+		{"-w v -l lic=4 -q all.q@n2", `Job 2 (-l lic=4) cannot run at host "n2" because it offers only hc:lic=3.000000`},
+		{"-w p -l osn=x -q all.q@n2", ""},
+	} {
+		_, err := h.try("alice", c.line)
+		var refused *DeniedError
+		if !errors.As(err, &refused) {
+			t.Errorf("%s: %v", c.line, err)
+			continue
+		}
+		if out := strings.Join(refused.Output(), "\n"); !strings.Contains(out, c.want) || len(refused.Report) > 0 && refused.Text != "verification: no suitable queues" {
+			t.Errorf("%s: got\n%s", c.line, out)
+		}
+	}
+	for line, want := range map[string]string{
+		"-w w -l osn=aix": "warning: no suitable queues\nYour job 4 (\"sleep\") has been submitted",
+		"-w v -l lic=3":   "verification: found suitable queue(s)",
+		"-w p":            "verification: found suitable queue(s)",
+	} {
+		a, err := newHarnessAt(h, 3).try("alice", line)
+		if err != nil {
+			t.Errorf("%s: %v", line, err)
+			continue
+		}
+		h.said(a, want)
+	}
+	h.expect("")
+}
+
+// newHarnessAt is a new cell with as many numbers of jobs used up.
+func newHarnessAt(h *harness, n uint32) *harness {
+	other := newHarness(h.t, small)
+	other.lastJob = n
+	return other
+}
