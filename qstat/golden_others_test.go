@@ -23,6 +23,11 @@ func date(s string) int64 {
 	return at.Unix()
 }
 
+func ansi(s string) int64 {
+	at, _ := time.Parse(time.ANSIC, s)
+	return at.Unix()
+}
+
 func seconds(clock string) int64 {
 	f := strings.Split(clock, ":")
 	return int64(atoi(f[0])*3600 + atoi(f[1])*60 + atoi(f[2]))

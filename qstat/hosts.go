@@ -134,15 +134,22 @@ func size(bytes *float64) string {
 	if bytes == nil {
 		return "-"
 	}
-	for _, unit := range []struct {
-		letter string
-		size   float64
-	}{{"T", 1 << 40}, {"G", 1 << 30}, {"M", 1 << 20}, {"K", 1 << 10}} {
-		if *bytes >= unit.size {
-			return strconv.FormatFloat(*bytes/unit.size, 'f', 1, 64) + unit.letter
+	v, letter := scaled(*bytes)
+	return strconv.FormatFloat(v, 'f', 1, 64) + letter
+}
+
+var sizes = [...]struct {
+	letter string
+	size   float64
+}{{"T", 1 << 40}, {"G", 1 << 30}, {"M", 1 << 20}, {"K", 1 << 10}}
+
+func scaled(bytes float64) (v float64, letter string) {
+	for _, s := range sizes {
+		if bytes >= s.size {
+			return bytes / s.size, s.letter
 		}
 	}
-	return strconv.FormatFloat(*bytes, 'f', 1, 64)
+	return bytes, ""
 }
 
 func (h *Host) appendResources(dst []byte, o HostOptions) []byte {

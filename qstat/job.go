@@ -1,10 +1,10 @@
 package qstat
 
-// Cell is what qstat and qhost show.
+// Cell is what qstat and qhost show. Its JSON is that of Document.
 type Cell struct {
-	Jobs   []Job           `json:"jobs"`
-	Queues []QueueInstance `json:"queues"`
-	Hosts  []Host          `json:"hosts,omitempty"`
+	Jobs   []Job
+	Queues []QueueInstance
+	Hosts  []Host
 }
 
 // Job is a job with those of its tasks that are to be shown. Times are seconds since
@@ -45,7 +45,7 @@ type Job struct {
 	// Binding is the binding that was asked for, e.g. "set linear:2"; "" for none.
 	Binding string `json:"binding,omitempty"`
 
-	Tasks []Task `json:"tasks"`
+	Tasks []Task `json:"tasks,omitempty"`
 }
 
 // Urgency is a job's urgency and what it is made of (sge_priority(5)).
@@ -59,7 +59,7 @@ type Urgency struct {
 // PE is the request for a parallel environment, -pe.
 type PE struct {
 	Name  string  `json:"name"` // as typed, with wildcards
-	Slots []Range `json:"slots"`
+	Slots []Range `json:"slots,omitempty"`
 }
 
 // Request is a resource that was asked for with -l.

@@ -293,11 +293,7 @@ func appendRequests(dst []byte, r *row) []byte {
 		dst = append(dst, "       Predecessor Array Jobs: "...)
 		dst = append(appendNumbers(dst, j.ArrayPredecessors, ", "), '\n')
 	}
-	binding := j.Binding
-	if binding == "" {
-		binding = "NONE"
-	}
-	return append(append(requestTitle(dst, "Binding:"), binding...), '\n')
+	return append(append(requestTitle(dst, "Binding:"), orNone(j.Binding)...), '\n')
 }
 
 // appendResources appends requests, each on a line.

@@ -13,3 +13,20 @@ func AppendSchedulingInfo(dst []byte, reasons []string) []byte {
 	}
 	return dst
 }
+
+// ReasonGroup is a reason that several jobs have in common.
+type ReasonGroup struct {
+	Text string `json:"text"`
+	Jobs []int  `json:"jobs"`
+}
+
+// AppendReasons appends what qstat -j prints without a list of jobs: the reasons that
+// concern all of them, and the others with the jobs that have them.
+func AppendReasons(dst []byte, global []string, groups []ReasonGroup) []byte {
+	dst = AppendSchedulingInfo(dst, global)
+	for _, g := range groups {
+		dst = append(append(append(dst, '\n'), g.Text...), "\n\t"...)
+		dst = append(appendNumbers(dst, g.Jobs, ",\t"), '\n')
+	}
+	return dst
+}

@@ -21,7 +21,7 @@ type Reservation struct {
 	Messages      []string  `json:"messages,omitempty"`
 	ErrorHandling bool      `json:"errorHandling,omitempty"` // -he
 	Requests      []Request `json:"requests,omitempty"`
-	Grants        []Grant   `json:"grants"`
+	Grants        []Grant   `json:"grants,omitempty"`
 	// PE is the granted parallel environment, if any; its slots are those of Grants.
 	PE           string   `json:"pe,omitempty"`
 	MasterQueues []string `json:"masterQueues,omitempty"` // -masterq

@@ -37,6 +37,7 @@ type sections struct {
 	pending []int32          // by priority
 	ended   []int32          // as given
 	at      map[string][]place
+	row     row // the one that is shown: one of them for all saves a lot of memory
 }
 
 // place is a grant of a running task at a queue instance.
@@ -45,20 +46,32 @@ type place struct{ job, task, grant int32 }
 // sections sorts what is to be shown.
 func (c *Cell) sections(o Options) *sections {
 	s := &sections{jobs: c.Jobs, options: o}
+	type waiting struct {
+		priority float64
+		id       int
+		index    int32
+	}
+	var pending []waiting
 	for i := range c.Jobs {
 		j := &c.Jobs[i]
-		for phase, list := range [...]*[]int32{Pending: &s.pending, Running: &s.running, Finished: &s.ended} {
-			if j.firstIn(Phase(phase)) != nil {
-				*list = append(*list, int32(i))
-			}
+		if j.firstIn(Running) != nil {
+			s.running = append(s.running, int32(i))
+		}
+		if t := j.firstIn(Pending); t != nil {
+			pending = append(pending, waiting{t.Priority, j.ID, int32(i)})
+		}
+		if j.firstIn(Finished) != nil {
+			s.ended = append(s.ended, int32(i))
 		}
 	}
-	byNumber := func(a, b int32) int { return cmp.Compare(c.Jobs[a].ID, c.Jobs[b].ID) }
-	slices.SortStableFunc(s.running, byNumber)
-	slices.SortStableFunc(s.pending, func(a, b int32) int {
-		first, second := c.Jobs[a].firstIn(Pending), c.Jobs[b].firstIn(Pending)
-		return cmp.Or(cmp.Compare(second.Priority, first.Priority), byNumber(a, b))
+	slices.SortStableFunc(s.running, func(a, b int32) int { return cmp.Compare(c.Jobs[a].ID, c.Jobs[b].ID) })
+	slices.SortStableFunc(pending, func(a, b waiting) int {
+		return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.id, b.id))
 	})
+	s.pending = make([]int32, len(pending))
+	for i := range pending {
+		s.pending[i] = pending[i].index
+	}
 	if o.byQueue() {
 		s.queues = sortQueues(c.Queues)
 		s.place()
@@ -147,7 +160,8 @@ func (s *sections) eachGrant(p place, f func(*row)) {
 	j := &s.jobs[p.job]
 	t := &j.Tasks[p.task]
 	g := &t.Grants[p.grant]
-	r := row{job: j, task: t, ids: t.IDs, queue: g.Queue, slots: g.Slots, first: true, tickets: t.Tickets}
+	r := &s.row
+	*r = row{job: j, task: t, ids: t.IDs, queue: g.Queue, slots: g.Slots, first: true, tickets: t.Tickets}
 	if g.Tickets != nil {
 		r.tickets = *g.Tickets
 	}
@@ -155,7 +169,7 @@ func (s *sections) eachGrant(p place, f func(*row)) {
 		if !s.options.full() {
 			r.slots = t.slots()
 		}
-		f(&r)
+		f(r)
 		return
 	}
 	lines := g.Slots
@@ -173,7 +187,7 @@ func (s *sections) eachGrant(p place, f func(*row)) {
 				r.tickets = r.tickets.divided(float64(lines))
 			}
 		}
-		f(&r)
+		f(r)
 	}
 }
 
@@ -196,16 +210,19 @@ func (s *sections) eachIn(phase Phase, f func(*row)) {
 			if task.Phase != phase {
 				continue
 			}
-			r := row{job: j, task: task, ids: task.IDs, slots: task.Slots, first: true, tickets: task.Tickets}
+			r := &s.row
+			*r = row{job: j, task: task, ids: task.IDs, slots: task.Slots, first: true, tickets: task.Tickets}
 			if !s.options.EachTask || len(task.IDs) == 0 {
-				f(&r)
+				f(r)
 				continue
 			}
 			r.ids = one[:]
 			for _, ids := range task.IDs {
-				for id := ids.First; id <= ids.Last; id += max(ids.Step, 1) {
+				step := max(ids.Step, 1)
+				for n := range max(ids.Last-ids.First+step, 0) / step {
+					id := ids.First + n*step
 					one[0] = Range{id, id, 1}
-					f(&r)
+					f(r)
 				}
 			}
 		}

@@ -32,10 +32,10 @@ func appendEscaped(dst []byte, s string) []byte {
 			dst = append(dst, "&quot;"...)
 		case r == '\'':
 			dst = append(dst, "&apos;"...)
+		case r == '\r': // which parsers take for a line break
+			dst = append(dst, "&#13;"...)
 		case r < ' ' && r != '\t' && r != '\n', r == 0xfffe, r == 0xffff:
 			dst = utf8.AppendRune(dst, utf8.RuneError)
-		case r == '\r':
-			dst = append(dst, "&#13;"...)
 		default:
 			dst = utf8.AppendRune(dst, r)
 		}

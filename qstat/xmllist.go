@@ -221,11 +221,7 @@ func (e *elements) requests(r *row) {
 	for _, id := range j.ArrayPredecessors {
 		e.int("ad_predecessor_jobs", id)
 	}
-	binding := j.Binding
-	if binding == "" {
-		binding = "NONE"
-	}
-	e.text("binding", binding)
+	e.text("binding", orNone(j.Binding))
 }
 
 // AppendSummaryXML appends what qstat -g c -xml prints.
