@@ -75,8 +75,10 @@ func (w workload) state(tb testing.TB) *scheduler.State {
 		if w.users > 0 {
 			user = i % w.users
 		}
-		r := &scheduler.Requests{User: fmt.Sprintf("u%d", user), Group: "users",
-			Hard: []qconf.Setting{{Name: "mem", Value: fmt.Sprint(1000000 + i%w.categories)}}}
+		r := &scheduler.Requests{
+			User: fmt.Sprintf("u%d", user), Group: "users",
+			Hard: []qconf.Setting{{Name: "mem", Value: fmt.Sprint(1000000 + i%w.categories)}},
+		}
 		c, err := m.Category(r)
 		if err != nil {
 			tb.Fatal(err)

@@ -161,8 +161,7 @@ func (m *Model) compileRequest(id AttributeID, text string, soft bool) (request,
 	}
 	v, err := value.ParseRequest(a.Type, m.options.Hosts, text)
 	if err != nil {
-		var syntax *expression.SyntaxError
-		if errors.As(err, &syntax) {
+		if syntax, ok := errors.AsType[*expression.SyntaxError](err); ok {
 			return request{}, &RequestError{Text: fmt.Sprintf("Parse error on position %d of the expression %q.", syntax.Position, text), Err: err}
 		}
 		return request{}, &RequestError{Text: fmt.Sprintf("attribute %q is not a %s value", a.Name, kindOf(a.Type)), Err: err}

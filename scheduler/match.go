@@ -66,7 +66,7 @@ func (m *matcher) globally(c *Category, at span) bool {
 // holds for every variant of its settings.
 func (m *matcher) queueStatic(c *Category, id QueueID) bool {
 	q := &m.model.queues[id]
-	if len(c.queues) > 0 && !c.queues.MatchQueue(q.name) && !(len(c.masterQueues) > 0 && c.masterQueues.MatchQueue(q.name)) {
+	if len(c.queues) > 0 && !c.queues.MatchQueue(q.name) && (len(c.masterQueues) == 0 || !c.masterQueues.MatchQueue(q.name)) {
 		return m.because(Reason{kind: queueNotListed, place: int32(id)}, c)
 	}
 	if !slices.ContainsFunc(q.variants, func(v variant) bool { return c.rightProject(&v.access) }) {
@@ -131,7 +131,7 @@ func (m *matcher) instanceStatic(c *Category, id InstanceID, pe PEID) bool {
 	if !m.project(c, &i.access, place, instanceWrongProject, instanceExcludedProject) {
 		return false
 	}
-	if len(c.queues) > 0 && !m.inList(c, id) && !(pe != None && m.mayBeMaster(c, id) && len(c.masterQueues) > 0) {
+	if len(c.queues) > 0 && !m.inList(c, id) && (pe == None || len(c.masterQueues) == 0 || !m.mayBeMaster(c, id)) {
 		return m.because(Reason{kind: instanceNotListed, place: place}, c)
 	}
 	switch {

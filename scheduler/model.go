@@ -13,14 +13,20 @@ import (
 	"github.com/execd-project/execd/scheduler/value"
 )
 
-// The places of a cluster by number. They are indexes of the lists of a Model.
-type (
-	HostID      int32
-	QueueID     int32 // of a cluster queue
-	InstanceID  int32 // of a queue instance
-	PEID        int32
-	AttributeID int32
-)
+// HostID is the number of a host: an index, from 0.
+type HostID int32
+
+// QueueID is the number of a cluster queue, in the order of their creation.
+type QueueID int32
+
+// InstanceID is the number of a queue instance.
+type InstanceID int32
+
+// PEID is the number of a parallel environment, by name.
+type PEID int32
+
+// AttributeID is the number of a complex, by name.
+type AttributeID int32
 
 // GlobalHost is the host object whose values hold for the whole cluster.
 const GlobalHost HostID = -1

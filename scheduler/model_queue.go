@@ -90,10 +90,10 @@ func (b *builder) variant(place string, settings *qconf.QueueInstance) variant {
 // resources), with the values of its settings.
 func (b *builder) builtin(q *qconf.QueueInstance) []value.Value {
 	var list []value.Value
-	add := func(name string, make func(a *Attribute) value.Value) {
+	add := func(name string, of func(a *Attribute) value.Value) {
 		if id, ok := b.attributeOf[name]; ok {
 			b.builtAt[id] = len(list)
-			list = append(list, make(&b.attributes[id]))
+			list = append(list, of(&b.attributes[id]))
 		}
 	}
 	number := func(n float64) func(*Attribute) value.Value {

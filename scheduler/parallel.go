@@ -15,8 +15,6 @@ type assignment struct {
 	grants []Grant
 	slots  int
 	soft   int // violations of soft requests
-	// short is set where the environment itself has not enough slots.
-	short bool
 }
 
 // offer is what a host has for a parallel job.
@@ -120,7 +118,7 @@ func (r *run) offers(j *Job, pe PEID, at span) (list []offer, all int) {
 	if r.hostOffer == nil {
 		r.hostOffer = make([]int32, len(r.model.hosts))
 	}
-	global, master := r.slotsAt(c, AtGlobal(), at, math.MaxInt32)
+	global, master := r.slotsAt(c, AtGlobal(), at)
 	if !master {
 		return nil, 0
 	}
@@ -131,7 +129,7 @@ func (r *run) offers(j *Job, pe PEID, at span) (list []offer, all int) {
 		}
 		k := r.hostOffer[i.host] - 1
 		if k < 0 {
-			slots, master := r.slotsAt(c, AtHost(i.host), at, math.MaxInt32)
+			slots, master := r.slotsAt(c, AtHost(i.host), at)
 			list = append(list, offer{host: i.host, slots: slots, master: master})
 			k = int32(len(list) - 1)
 			r.hostOffer[i.host] = k + 1
@@ -140,7 +138,7 @@ func (r *run) offers(j *Job, pe PEID, at span) (list []offer, all int) {
 		if o.slots == 0 {
 			continue
 		}
-		slots, master := r.slotsAt(c, AtInstance(id), at, math.MaxInt32)
+		slots, master := r.slotsAt(c, AtInstance(id), at)
 		if slots == 0 {
 			continue
 		}
@@ -218,15 +216,15 @@ type placing struct {
 }
 
 func (p *placing) spread(rule qconf.AllocationRule, offers []offer) {
-	switch {
-	case rule.Name == qconf.FillUp:
+	switch rule.Name {
+	case qconf.FillUp:
 		for k := range offers {
 			if p.full() {
 				return
 			}
 			p.take(&offers[k], 1, p.want-p.a.slots)
 		}
-	case rule.Name == qconf.RoundRobin:
+	case qconf.RoundRobin:
 		for progress := true; progress && !p.full(); {
 			progress = false
 			for k := range offers {
@@ -365,10 +363,10 @@ func (p *placing) grant(q *queueOffer, n int, first bool) {
 	p.master = p.master || q.master
 }
 
-// slotsAt is how many slots of a parallel job a place can have, most at the most, and
-// whether it has what the master task needs in addition: consumables of the kind JOB.
-func (m *matcher) slotsAt(c *Category, p Place, at span, most int) (slots int, master bool) {
-	slots, master = most, true
+// slotsAt is how many slots of a parallel job a place can have, and whether it has what
+// the master task needs in addition: consumables of the kind JOB.
+func (m *matcher) slotsAt(c *Category, p Place, at span) (slots int, master bool) {
+	slots, master = math.MaxInt32, true
 	limit := func(id AttributeID, amount float64, implied bool) bool {
 		a := &m.model.attributes[id]
 		if a.perJob() {
@@ -438,16 +436,14 @@ func (r *run) explainParallel(j *Job, at span) {
 	if !r.globally(c, at) {
 		return
 	}
-	any := false
 	for _, pe := range c.pes {
 		if !c.allows(&r.model.pes[pe].access) {
 			r.because(Reason{kind: noPEAccess, place: int32(pe)}, c)
 			continue
 		}
-		any = true
 		r.explainPE(j, pe, at)
 	}
-	if !any && len(c.pes) == 0 {
+	if len(c.pes) == 0 {
 		r.because(Reason{kind: noMatchingPE}, c)
 	}
 }
@@ -479,11 +475,11 @@ func (r *run) explainPE(j *Job, pe PEID, at span) {
 			skip.hosts[i.host] = true
 		case !r.instanceStatic(c, id, pe):
 		default:
-			if n, _ := r.slotsAt(c, AtHost(i.host), at, math.MaxInt32); n == 0 {
+			if n, _ := r.slotsAt(c, AtHost(i.host), at); n == 0 {
 				skip.hosts[i.host] = true
 				continue
 			}
-			r.slotsAt(c, AtInstance(id), at, math.MaxInt32)
+			r.slotsAt(c, AtInstance(id), at)
 		}
 	}
 	explain := r.explain

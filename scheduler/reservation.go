@@ -219,8 +219,10 @@ func (r *run) notReserved(ar *Reservation) {
 		if slices.ContainsFunc(ar.Grants, func(g Grant) bool { return g.Instance == id }) {
 			continue
 		}
-		reason := Reason{kind: notReserved, place: int32(id), number: int(ar.ID), model: r.model,
-			text: fmt.Sprintf("cannot run in queue %q because it was not reserved by advance reservation %d", r.model.instances[id].name, ar.ID)}
+		reason := Reason{
+			kind: notReserved, place: int32(id), number: int(ar.ID), model: r.model,
+			text: fmt.Sprintf("cannot run in queue %q because it was not reserved by advance reservation %d", r.model.instances[id].name, ar.ID),
+		}
 		if !slices.ContainsFunc(r.decisions.Dropped, func(o Reason) bool {
 			return o.kind == notReserved && o.place == reason.place && o.number == reason.number
 		}) {
@@ -231,7 +233,9 @@ func (r *run) notReserved(ar *Reservation) {
 
 func (r *run) explainReserved(j *Job) {
 	if ar := r.reservation(j.Category.requests.Reservation); ar != nil && ar.Failed {
-		r.because(Reason{kind: badReservation,
-			text: fmt.Sprintf("cannot run because requested advance reservation %d is in error state", ar.ID)}, j.Category)
+		r.because(Reason{
+			kind: badReservation,
+			text: fmt.Sprintf("cannot run because requested advance reservation %d is in error state", ar.ID),
+		}, j.Category)
 	}
 }

@@ -1,6 +1,10 @@
 package scheduler
 
-import "github.com/execd-project/execd/scheduler/quota"
+import (
+	"slices"
+
+	"github.com/execd-project/execd/scheduler/quota"
+)
 
 // assign finds a place for a task to start at now.
 func (r *run) assign(h *head) (Start, bool) {
@@ -69,12 +73,7 @@ func (r *run) findBest(j *Job, s *search, at span) InstanceID {
 }
 
 func (r *run) unclean(j *Job, id InstanceID) bool {
-	for _, h := range j.Excluded {
-		if h == r.model.instances[id].host {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(j.Excluded, r.model.instances[id].host)
 }
 
 // fits checks an instance and its host for one slot, quotas apart.

@@ -126,9 +126,13 @@ type Place struct {
 	index int32
 }
 
-// AtGlobal, AtHost and AtInstance are the places.
-func AtGlobal() Place                { return Place{layer: atGlobal} }
+// AtGlobal is the cluster as a whole.
+func AtGlobal() Place { return Place{layer: atGlobal} }
+
+// AtInstance is a queue instance.
 func AtInstance(id InstanceID) Place { return Place{layer: atQueue, index: int32(id)} }
+
+// AtHost is a host, or the cluster for GlobalHost.
 func AtHost(h HostID) Place {
 	if h == GlobalHost {
 		return AtGlobal()
