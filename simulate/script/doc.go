@@ -1,0 +1,24 @@
+// Package script reads jobs.txt, the script of a recorded case: who typed what, what
+// was answered, how long was waited, which load values changed, and when the state was
+// printed.
+//
+//	alice: qsub -b y -N a1 /bin/sleep 900
+//	   -> Your job 1 ("a1") has been submitted
+//	# load value n1:np_load_avg changed to 0.9
+//	# wait 5 s
+//	root: qmod -e '*'   (all queues had been disabled with qmod -d '*' before submission)
+//	# capture output/final
+//
+// What stands in parentheses behind a command, after three blanks, is a remark. Other
+// comments speak of the clock, which a recording does not have otherwise:
+//
+//	# T0 = 1795213167 (epoch seconds, UTC); deadline = T0+1000s
+//	# deadline = T0+100s
+//	# 2026-11-20 22:23:59 Fri (epoch 1795213439)
+//	# reservation 1: starts 12 s after submission, 300 s
+//	# every job below runs alone: submitted on the idle cluster, captured after one
+//
+// All else behind a # is for the reader. Lines that are not understood are errors.
+//
+// The package is pure, and its functions may be called from any goroutine.
+package script

@@ -1,0 +1,188 @@
+package script
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Line is a step of a script: what Kind says, and the fields that belong to it.
+type Line struct {
+	Number int // of the line in the file, from 1
+	Kind   Kind
+
+	User    string   // who types a command
+	Command string   // for a shell
+	Remark  string   // what stands in parentheses behind the command
+	Answer  []string // what was printed, line by line
+
+	Wait    time.Duration // whole seconds; that of a reservation is until its start
+	Capture string        // the name of the step: a folder below output
+	Load    *Load
+	Epoch   int64  // seconds since 1970
+	Comment string // without "# "
+}
+
+// Kind is what a line is about.
+type Kind uint8
+
+// The kinds of lines.
+const (
+	Comment     Kind = iota // for the reader only
+	Command                 // User types Command
+	Wait                    // nothing happens for Wait
+	Capture                 // the state is printed
+	LoadChange              // Load is reported
+	Clock                   // it is Epoch now
+	Alone                   // each job from here on has the cluster for itself
+	Reservation             // the one that the next command makes begins Wait later
+)
+
+// Load is a change of a load value of a host.
+type Load struct{ Host, Attribute, Value string }
+
+// Error is a line of a script that is not understood.
+type Error struct {
+	Line    int // from 1
+	Text    string
+	Problem string // what was expected
+}
+
+// Error is "line N: "text": problem".
+func (e *Error) Error() string {
+	return fmt.Sprintf("line %d: %q: %s", e.Line, e.Text, e.Problem)
+}
+
+const answerMark = "   ->"
+
+// commandLine is USER: COMMAND, and a remark. A remark has no parentheses inside.
+var commandLine = regexp.MustCompile(`^([A-Za-z_][\w.-]*): +(\S.*?)(?:   +\((.*)\))?\s*$`)
+
+// Parse reads a script. The error joins all that is wrong, each an *Error; then there
+// are no lines.
+func Parse(text string) ([]Line, error) {
+	var lines []Line
+	var errs []error
+	number := 0
+	answering := false
+	for raw := range strings.Lines(text) {
+		number++
+		raw = strings.TrimRight(raw, "\r\n")
+		fail := func(problem string) { errs = append(errs, &Error{Line: number, Text: raw, Problem: problem}) }
+		if answer, ok := strings.CutPrefix(raw, answerMark); ok {
+			if !answering {
+				fail("an answer belongs behind a command or another answer")
+				continue
+			}
+			last := &lines[len(lines)-1]
+			last.Answer = append(last.Answer, strings.TrimPrefix(answer, " "))
+			continue
+		}
+		answering = false
+		if comment, ok := strings.CutPrefix(raw, "#"); ok {
+			l, err := parseComment(strings.TrimSpace(comment))
+			if err != nil {
+				fail(err.Error())
+				continue
+			}
+			l.Number = number
+			lines = append(lines, l)
+			continue
+		}
+		m := commandLine.FindStringSubmatch(raw)
+		if m == nil {
+			fail("expected USER: COMMAND, \"   -> ANSWER\" or \"# COMMENT\"")
+			continue
+		}
+		answering = true
+		lines = append(lines, Line{Number: number, Kind: Command, User: m[1], Command: m[2], Remark: m[3]})
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return lines, nil
+}
+
+var (
+	waitLine        = regexp.MustCompile(`^wait (\d{1,9}) s$`)
+	captureLine     = regexp.MustCompile(`^capture output/([\w.-]+)$`)
+	loadLine        = regexp.MustCompile(`^(?:load value )?([^:\s]+):([^:\s]+) changed to (\S+)$`)
+	clockLine       = regexp.MustCompile(`^(?:T0 = (\d{1,12})\b|.*\(epoch (\d{1,12})\)$)`)
+	reservationLine = regexp.MustCompile(`^reservation \d+\b.*: starts (\d{1,9}) s after submission\b`)
+)
+
+// instructions are the beginnings of comments that say what happened: such a comment
+// that is not understood is no remark.
+var instructions = []struct{ prefix, expected string }{
+	{"wait ", `"wait N s"`},
+	{"capture ", `"capture output/STEP", with letters, digits, ".", "_" and "-" in STEP`},
+	{"load value ", `"load value HOST:ATTRIBUTE changed to VALUE"`},
+}
+
+// parseComment reads what stands behind the #.
+func parseComment(text string) (Line, error) {
+	if m := waitLine.FindStringSubmatch(text); m != nil {
+		return Line{Kind: Wait, Wait: seconds(m[1])}, nil
+	}
+	if m := captureLine.FindStringSubmatch(text); m != nil && strings.Trim(m[1], ".") != "" {
+		return Line{Kind: Capture, Capture: m[1]}, nil
+	}
+	if m := loadLine.FindStringSubmatch(text); m != nil {
+		return Line{Kind: LoadChange, Load: &Load{Host: m[1], Attribute: m[2], Value: m[3]}}, nil
+	}
+	if m := clockLine.FindStringSubmatch(text); m != nil {
+		return Line{Kind: Clock, Epoch: int64(seconds(m[1]+m[2]) / time.Second), Comment: text}, nil
+	}
+	if m := reservationLine.FindStringSubmatch(text); m != nil {
+		return Line{Kind: Reservation, Wait: seconds(m[1]), Comment: text}, nil
+	}
+	if strings.HasPrefix(text, "every job below runs alone") {
+		return Line{Kind: Alone, Comment: text}, nil
+	}
+	for _, i := range instructions {
+		if strings.HasPrefix(text, i.prefix) {
+			return Line{}, errors.New("expected " + i.expected)
+		}
+	}
+	return Line{Kind: Comment, Comment: text}, nil
+}
+
+// seconds reads digits, of which there are few enough.
+func seconds(digits string) time.Duration {
+	n := int64(0)
+	for _, d := range []byte(digits) {
+		n = 10*n + int64(d-'0')
+	}
+	return time.Duration(min(n, 1<<33)) * time.Second
+}
+
+// Format writes a script. What is read from it are the same lines again, but for their
+// numbers.
+func Format(lines []Line) string {
+	var b strings.Builder
+	for _, l := range lines {
+		switch l.Kind {
+		case Command:
+			b.WriteString(l.User + ": " + l.Command)
+			if l.Remark != "" {
+				b.WriteString("   (" + l.Remark + ")")
+			}
+			b.WriteString("\n")
+			for _, a := range l.Answer {
+				b.WriteString(answerMark + " " + a + "\n")
+			}
+		case Wait:
+			b.WriteString("# wait " + strconv.FormatInt(int64(l.Wait/time.Second), 10) + " s\n")
+		case Capture:
+			b.WriteString("# capture output/" + l.Capture + "\n")
+		case LoadChange:
+			b.WriteString("# load value " + l.Load.Host + ":" + l.Load.Attribute + " changed to " + l.Load.Value + "\n")
+		default:
+			b.WriteString("# " + l.Comment + "\n")
+		}
+	}
+	return b.String()
+}
