@@ -89,6 +89,9 @@ func (j *Job) firstIn(p Phase) *Task {
 	return nil
 }
 
+// SortedQueues are queue instances in the order in which all commands show them.
+func SortedQueues(queues []QueueInstance) []*QueueInstance { return sortQueues(queues) }
+
 func sortQueues(queues []QueueInstance) []*QueueInstance {
 	sorted := make([]*QueueInstance, len(queues))
 	for i := range queues {

@@ -11,6 +11,7 @@ import (
 	"github.com/execd-project/execd/agent/config"
 	"github.com/execd-project/execd/agent/doctor"
 	"github.com/execd-project/execd/agent/foreground"
+	"github.com/execd-project/execd/simulate"
 )
 
 // version is set by the build.
@@ -19,10 +20,11 @@ var version = "unknown"
 const usage = `Usage: execd COMMAND [options]
 
 Commands:
-  run      run one job on this host, in the foreground (execd run --help)
-  config   check a configuration directory (execd config --help)
-  doctor   say what this host can enforce, and what it would take to do better
-  version  print the version
+  run       run one job on this host, in the foreground (execd run --help)
+  config    check a configuration directory (execd config --help)
+  simulate  say what a cluster would do with jobs (execd simulate --help)
+  doctor    say what this host can enforce, and what it would take to do better
+  version   print the version
 `
 
 func main() { os.Exit(run(os.Args[1:])) }
@@ -37,6 +39,8 @@ func run(args []string) int {
 		return runJob(args[1:])
 	case "config":
 		return checkConfig(args[1:])
+	case "simulate":
+		return runSimulation(args[1:])
 	case "doctor":
 		return examine(args[1:])
 	case "version", "--version", "-version":
@@ -92,6 +96,20 @@ func checkConfig(args []string) int {
 	}
 	if _, ok := errors.AsType[*config.UsageError](err); ok {
 		fmt.Fprintln(os.Stderr, "execd config: see execd config --help")
+	}
+	return status
+}
+
+func runSimulation(args []string) int {
+	c := simulate.Command{Args: args, Stdout: os.Stdout, Stderr: os.Stderr}
+	status, err := c.Run()
+	if err != nil {
+		for line := range strings.Lines(err.Error()) {
+			fmt.Fprintln(os.Stderr, "execd simulate:", strings.TrimSuffix(line, "\n"))
+		}
+	}
+	if _, ok := errors.AsType[*simulate.UsageError](err); ok {
+		fmt.Fprintln(os.Stderr, "execd simulate: see execd simulate --help")
 	}
 	return status
 }

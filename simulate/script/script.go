@@ -186,3 +186,11 @@ func Format(lines []Line) string {
 	}
 	return b.String()
 }
+
+// Duration is how long a line lasts, in milliseconds, as far as the script says.
+func (l *Line) Duration() int64 {
+	if l.Kind == Wait {
+		return l.Wait.Milliseconds()
+	}
+	return 0
+}

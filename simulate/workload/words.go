@@ -133,3 +133,13 @@ func (s *splitter) fail(format string, args ...any) {
 		s.err = fmt.Errorf(format, args...)
 	}
 }
+
+// Words splits a command line into words, as a shell does: see the documentation of the
+// package. Comments are left out.
+func Words(command string) ([]string, error) {
+	lines := split(command)
+	if len(lines) != 1 {
+		return nil, fmt.Errorf("expected one line with a command, not %d", len(lines))
+	}
+	return lines[0].words, lines[0].err
+}

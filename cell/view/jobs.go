@@ -1,0 +1,284 @@
+package view
+
+import (
+	"math"
+
+	"github.com/execd-project/execd/cell"
+	"github.com/execd-project/execd/qconf"
+	"github.com/execd-project/execd/qstat"
+	"github.com/execd-project/execd/scheduler"
+	"github.com/execd-project/execd/scheduler/priority"
+	"github.com/execd-project/execd/scheduler/rangelist"
+	"github.com/execd-project/execd/scheduler/tickets"
+)
+
+// Jobs are all jobs that have not left, by their numbers.
+func (v *View) Jobs() []qstat.Job {
+	var jobs []qstat.Job
+	for _, j := range v.cell.Jobs() {
+		jobs = append(jobs, v.Job(j))
+	}
+	return jobs
+}
+
+// Job is one of the jobs.
+func (v *View) Job(j *cell.Job) qstat.Job {
+	s := qstat.Job{
+		ID: int(j.ID()), Name: j.Name(), Owner: j.Owner(), Project: j.Project,
+		Department: v.cell.Department(j.Owner(), j.Group),
+		Submitted:  j.Submitted(), Deadline: j.Deadline(), POSIXPriority: j.Priority(),
+		OverrideTickets: int(j.OverrideTickets()), JobShare: int(j.Shares()),
+		Predecessors: numbers(j.Predecessors()), ArrayPredecessors: numbers(j.TaskPredecessors()),
+	}
+	v.addRequest(&s, j)
+	v.addTasks(&s, j)
+	return s
+}
+
+func numbers(ids []uint32) []int {
+	var list []int
+	for _, id := range ids {
+		list = append(list, int(id))
+	}
+	return list
+}
+
+// addRequest fills in what was asked for.
+func (v *View) addRequest(s *qstat.Job, j *cell.Job) {
+	r := j.Request
+	s.Checkpoint, s.MasterQueues = r.Checkpoint, r.MasterQueues
+	s.PredecessorsAsked, s.ArrayPredecessorsAsked = r.PrecedingJobs, r.PrecedingTasks
+	for _, q := range r.Queues {
+		if q.Soft {
+			s.SoftQueues = append(s.SoftQueues, q.Reference)
+		} else {
+			s.HardQueues = append(s.HardQueues, q.Reference)
+		}
+	}
+	for _, l := range r.Resources {
+		q := qstat.Request{Name: l.Name, Value: l.Value}
+		if l.Soft {
+			s.Soft = append(s.Soft, q)
+			continue
+		}
+		q.Urgency = j.Scheduled().Category.UrgencyOf(l.Name)
+		s.Hard = append(s.Hard, q)
+	}
+	if r.PE != nil {
+		s.PE = &qstat.PE{Name: r.PE.Name}
+		for _, x := range r.PE.Ranges {
+			s.PE.Slots = append(s.PE.Slots, qstat.Range{First: x.Min, Last: x.Max, Step: 1})
+		}
+	}
+	if r.Binding != nil {
+		s.Binding = r.Binding.String()
+	}
+}
+
+// addTasks fills in the rows of a job.
+func (v *View) addTasks(s *qstat.Job, j *cell.Job) {
+	slots := j.Scheduled().Category.AssumedSlots()
+	var pri priority.Priority
+	var tick tickets.Tickets
+	if v.decisions != nil {
+		pri, tick = v.decisions.Of(j.Scheduled())
+	}
+	ranked := pri != priority.Priority{}
+	for _, t := range j.Tasks() {
+		if t.Running() == nil {
+			continue
+		}
+		p, k := v.ofRunning(t)
+		if !ranked {
+			setUrgency(s, &p)
+			ranked = true
+		}
+		s.Tasks = append(s.Tasks, v.running(t, &p, &k))
+	}
+	setUrgencyOnce(s, &pri)
+	waiting := qstat.Task{
+		Phase: qstat.Pending, Slots: slots, Priority: pri.Priority,
+		NormalizedTickets: pri.NormalizedTickets, Tickets: shown(tick), Share: tick.Portion,
+	}
+	for _, t := range j.Tasks() {
+		if t.Running() != nil {
+			continue
+		}
+		row := waiting
+		row.State = t.State()
+		if t.Holds != 0 || t.Error != "" {
+			row.Priority, row.NormalizedTickets, row.Tickets, row.Share = 0, 0, qstat.Tickets{}, 0
+		}
+		if j.IsArray() {
+			row.IDs = []qstat.Range{{First: int(t.Number), Last: int(t.Number), Step: 1}}
+		}
+		s.Tasks = append(s.Tasks, row)
+	}
+	if !j.Waiting.IsEmpty() {
+		waiting.State = j.WaitingState()
+		if j.IsArray() {
+			waiting.IDs = ranges(j.Waiting)
+		}
+		s.Tasks = append(s.Tasks, waiting)
+	}
+}
+
+// setUrgencyOnce fills in the urgency of a job from what it waits with.
+func setUrgencyOnce(s *qstat.Job, p *priority.Priority) {
+	if *p != (priority.Priority{}) {
+		setUrgency(s, p)
+	}
+}
+
+func setUrgency(s *qstat.Job, p *priority.Priority) {
+	s.NormalizedUrgency, s.NormalizedPriority = p.NormalizedUrgency, p.NormalizedPriority
+	s.Urgency = qstat.Urgency{
+		Total: p.Urgency, Resource: p.ResourceContribution, Waiting: p.WaitingTimeContribution, Deadline: p.DeadlineContribution,
+	}
+}
+
+func ranges(l rangelist.List) []qstat.Range {
+	var list []qstat.Range
+	for r := range l.Ranges() {
+		list = append(list, qstat.Range{First: r.First, Last: r.Last, Step: r.Step})
+	}
+	return list
+}
+
+func shown(t tickets.Tickets) qstat.Tickets {
+	return qstat.Tickets{Total: t.Total, Override: t.Override, Functional: t.Functional, Share: t.Share}
+}
+
+// ofRunning is the priority of a running task: that of the last run, or, if it was that
+// one which started it, what it was started with.
+func (v *View) ofRunning(t *cell.Task) (priority.Priority, tickets.Tickets) {
+	if v.decisions == nil {
+		return priority.Priority{Priority: t.Priority}, tickets.Tickets{}
+	}
+	if s := v.started[taskKey{t.Job.ID(), t.Number}]; s != nil {
+		return s.Priority, s.Tickets
+	}
+	return v.decisions.OfRunning(t.Running())
+}
+
+// running is the row of a task that runs.
+func (v *View) running(t *cell.Task, p *priority.Priority, k *tickets.Tickets) qstat.Task {
+	run := t.Running()
+	row := qstat.Task{
+		Phase: qstat.Running, State: t.State(), Started: t.Started, Priority: p.Priority,
+		NormalizedTickets: p.NormalizedTickets, Tickets: shown(*k), Share: k.Portion,
+	}
+	if t.Job.IsArray() {
+		row.IDs = []qstat.Range{{First: int(t.Number), Last: int(t.Number), Step: 1}}
+	}
+	if t.Used != (tickets.Amounts{}) {
+		row.Usage = &qstat.Usage{CPU: t.Used[tickets.CPU], Memory: t.Used[tickets.Mem], IO: t.Used[tickets.IO]}
+	}
+	var pe *qconf.ParallelEnvironment
+	if run.PE != scheduler.None {
+		row.GrantedPE = v.model.PEName(run.PE)
+		pe, _ = v.cell.Cluster().PE(row.GrantedPE)
+	}
+	row.ExtraMaster = pe != nil && !pe.JobIsFirstTask
+	all := run.Slots()
+	for _, g := range run.Grants {
+		grant := qstat.Grant{Queue: v.instanceName(t, g.Instance), Slots: g.Slots}
+		if pe != nil && pe.ControlSlaves && all > 0 {
+			part := part(row.Tickets, float64(g.Slots)/float64(all))
+			grant.Tickets = &part
+		}
+		row.Grants = append(row.Grants, grant)
+	}
+	return row
+}
+
+// instanceName is where a task has slots. Of a queue instance that is gone nothing but
+// that is known.
+func (v *View) instanceName(t *cell.Task, id scheduler.InstanceID) string {
+	if t.Orphaned() {
+		return "unknown@unknown"
+	}
+	return v.model.InstanceName(id)
+}
+
+// part is a part of tickets. What is next to a whole number is that number: the sum of
+// parts is what was divided.
+func part(t qstat.Tickets, f float64) qstat.Tickets {
+	times := func(x float64) float64 {
+		x *= f
+		if r := math.Round(x); math.Abs(x-r) < 1e-9*max(1, r) {
+			return r
+		}
+		return x
+	}
+	return qstat.Tickets{Total: times(t.Total), Override: times(t.Override), Functional: times(t.Functional), Share: times(t.Share)}
+}
+
+// SchedulingInfo is why a job did not start in the last scheduling run, line by line, as
+// qstat -j shows it. It is nil for a job that does not wait.
+func (v *View) SchedulingInfo(j *cell.Job) []string {
+	if v.decisions == nil {
+		return nil
+	}
+	var lines []string
+	for i := range v.decisions.Dropped {
+		lines = append(lines, v.decisions.Dropped[i].Text())
+	}
+	switch {
+	case inError(j):
+		return append(lines, "Job is in error state")
+	case j.Problem != "":
+		return append(lines, j.Problem)
+	case j.Start > v.now:
+		return append(lines, "execution time not reached")
+	case len(j.Predecessors()) > 0 || len(j.TaskPredecessors()) > 0 && j.Scheduled().Tasks.IsEmpty():
+		return append(lines, "job dropped because of job dependencies")
+	case held(j):
+		return append(lines, "Job is in hold state")
+	}
+	reasons := v.decisions.Reasons(j.Scheduled())
+	for i := range reasons {
+		lines = append(lines, reasons[i].Text())
+	}
+	return lines
+}
+
+// Pending reports whether a task of a job waits.
+func Pending(j *cell.Job) bool {
+	if !j.Waiting.IsEmpty() {
+		return true
+	}
+	for _, t := range j.Tasks() {
+		if t.Running() == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// held reports whether all tasks that wait are held.
+func held(j *cell.Job) bool {
+	if !j.Waiting.IsEmpty() && j.Holds == 0 {
+		return false
+	}
+	for _, t := range j.Tasks() {
+		if t.Running() == nil && t.Holds == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// inError reports whether a task that waits is in error state, and none that is not.
+func inError(j *cell.Job) bool {
+	found := false
+	for _, t := range j.Tasks() {
+		if t.Running() == nil {
+			if t.Error == "" {
+				return false
+			}
+			found = true
+		}
+	}
+	return found && j.Waiting.IsEmpty()
+}

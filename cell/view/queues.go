@@ -1,0 +1,169 @@
+package view
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/execd-project/execd/qconf"
+	"github.com/execd-project/execd/qstat"
+	"github.com/execd-project/execd/scheduler"
+	"github.com/execd-project/execd/scheduler/value"
+)
+
+// Selection says which resources are shown: all of them for nil, else those with one
+// of the names.
+type Selection []string
+
+// None selects no resource.
+var None = Selection{}
+
+func (s Selection) has(name string) bool {
+	if s == nil {
+		return true
+	}
+	for _, n := range s {
+		if n == name {
+			return true
+		}
+	}
+	return false
+}
+
+// Queues are the queue instances, with resources as qstat -F shows them.
+func (v *View) Queues(s Selection) []qstat.QueueInstance {
+	var list []qstat.QueueInstance
+	for i := range v.model.Instances() {
+		list = append(list, v.queue(scheduler.InstanceID(i), s))
+	}
+	return list
+}
+
+func (v *View) queue(id scheduler.InstanceID, s Selection) qstat.QueueInstance {
+	settings := v.model.Settings(id)
+	host := v.model.HostOf(id)
+	o := v.observe()
+	q := qstat.QueueInstance{
+		Queue: settings.Queue, Host: v.model.HostName(host), SequenceNumber: settings.SeqNo, Type: v.queueType(settings),
+		Errors: v.cell.ErrorsOf(id),
+	}
+	q.Reserved, q.Used, q.Total = o.SlotsOf(id)
+	if x, ok := v.load(host, "load_avg"); ok {
+		n := x.Number()
+		q.Load = &n
+	}
+	if x, ok := v.load(host, "arch"); ok {
+		q.Arch = x.String()
+	}
+	load, suspend := o.Crossed(id)
+	q.LoadAlarms, q.SuspendAlarms = v.alarms(host, load), v.alarms(host, suspend)
+	q.Ambiguities = ambiguities(v.model.Ambiguous(id))
+	q.State = v.state(id, &q)
+	for _, r := range o.Instance(id) {
+		if s.has(v.attribute(r.Attribute)) {
+			q.Resources = append(q.Resources, v.resource(&r, value.QStat))
+		}
+	}
+	return q
+}
+
+func (v *View) attribute(id scheduler.AttributeID) string { return v.model.Attributes()[id].Name }
+
+func (v *View) resource(r *scheduler.Resource, f value.Form) qstat.Resource {
+	return qstat.Resource{
+		Dominance: string([]byte{r.Layer, byte(r.Kind)}), Name: v.attribute(r.Attribute), Value: r.Value.Format(f),
+	}
+}
+
+// queueType is the letters of the types of a queue instance.
+func (v *View) queueType(s *qconf.QueueInstance) string {
+	var b strings.Builder
+	for _, t := range [...]struct {
+		letter byte
+		has    bool
+	}{{'B', s.Batch}, {'I', s.Interactive}, {'C', len(s.CkptList) > 0}, {'P', len(s.PEList) > 0}} {
+		if t.has {
+			b.WriteByte(t.letter)
+		}
+	}
+	return b.String()
+}
+
+// states are the letters of the states, in the order of qstat.
+var states = [...]struct {
+	letter byte
+	status scheduler.Status
+}{
+	{'C', scheduler.SuspendedByCalendar},
+	{'D', scheduler.DisabledByCalendar},
+	{'d', scheduler.DisabledByUser},
+	{'u', scheduler.Unknown},
+	{'E', scheduler.Failed},
+	{'S', scheduler.Subordinated},
+	{'s', scheduler.SuspendedByUser},
+}
+
+func (v *View) state(id scheduler.InstanceID, q *qstat.QueueInstance) string {
+	var b strings.Builder
+	if len(q.LoadAlarms) > 0 {
+		b.WriteByte('a')
+	}
+	if len(q.SuspendAlarms) > 0 {
+		b.WriteByte('A')
+	}
+	status := v.cell.State().Status(id)
+	for _, s := range states {
+		if status&s.status != 0 {
+			b.WriteByte(s.letter)
+		}
+	}
+	if v.model.Ambiguous(id) != nil {
+		b.WriteByte('c')
+	}
+	if status&scheduler.Orphaned != 0 {
+		b.WriteByte('o')
+	}
+	return b.String()
+}
+
+// alarms are the thresholds that are crossed. A load value is shown as it was reported.
+func (v *View) alarms(host scheduler.HostID, crossed []scheduler.Crossing) []qstat.Alarm {
+	var list []qstat.Alarm
+	for _, c := range crossed {
+		a := qstat.Alarm{Threshold: c.Threshold}
+		a.Name = c.Name
+		a.Dominance = string([]byte{c.Layer, byte(c.Kind)})
+		switch {
+		case c.Kind == scheduler.Load:
+			at := host
+			if c.Layer == 'g' {
+				at = scheduler.GlobalHost
+			}
+			a.Value = v.cell.Reported(v.model.HostName(at))[c.Name]
+		case c.Kind == scheduler.Consumable:
+			// The original shows what is left of a consumable as a plain number.
+			a.Value = strconv.FormatFloat(c.Value.Number(), 'f', 3, 64)
+		default:
+			a.Value = c.Value.Format(value.QStat)
+		}
+		list = append(list, a)
+	}
+	return list
+}
+
+// ambiguities are the messages about the state c.
+func ambiguities(err error) []string {
+	var list []string
+	for _, e := range qconf.Errors(err) {
+		list = append(list, e.Error())
+	}
+	return list
+}
+
+// load is a load value of a host.
+func (v *View) load(host scheduler.HostID, name string) (value.Value, bool) {
+	id, ok := v.model.Attribute(name)
+	if !ok {
+		return value.Value{}, false
+	}
+	return v.observe().Load(host, id)
+}

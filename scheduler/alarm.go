@@ -1,0 +1,92 @@
+package scheduler
+
+import "github.com/execd-project/execd/scheduler/value"
+
+// Crossing is a threshold of a queue instance that is crossed, as qstat -explain shows
+// it. The master compares load values as they are reported: those who look see alarms
+// for what is, and not for what the scheduler expects of jobs that have just started.
+type Crossing struct {
+	// Name is that of the complex attribute, Threshold what the value is compared
+	// with, as it is configured.
+	Name, Threshold string
+	// Value is invalid where the attribute has no value, which counts as an alarm.
+	Value value.Value
+	Layer byte // g, h or q
+	Kind  Kind // Load, Consumable or Fixed
+}
+
+// Crossed are the load thresholds and the suspend thresholds of a queue instance that
+// are crossed (queue_conf(5)): the first of either, which is enough for the alarm.
+func (o *Observation) Crossed(id InstanceID) (load, suspend []Crossing) {
+	plain := *o.view
+	plain.correction = make([]float64, len(plain.correction))
+	first := func(thresholds []threshold) []Crossing {
+		for i := range thresholds {
+			if c, crossed := plain.crossing(id, &thresholds[i]); crossed {
+				return []Crossing{c}
+			}
+		}
+		return nil
+	}
+	i := &plain.model.instances[id]
+	return first(i.load), first(i.suspend)
+}
+
+// crossing says where the value of a threshold comes from.
+func (v *view) crossing(id InstanceID, t *threshold) (Crossing, bool) {
+	if _, crossed := v.crossed(id, t); !crossed {
+		return Crossing{}, false
+	}
+	c := Crossing{Name: t.name, Threshold: t.text, Layer: 'q', Kind: Fixed}
+	if t.attribute == None {
+		return c, true
+	}
+	c.Name = v.model.attributes[t.attribute].Name
+	host := v.model.instances[id].host
+	if v.model.attributes[t.attribute].consumable() {
+		if r, ok := v.over(t.attribute, AtGlobal(), AtHost(host), AtInstance(id)); ok {
+			c.Value, c.Layer, c.Kind = r.Value, r.Layer, r.Kind
+		}
+		return c, true
+	}
+	for _, h := range [...]HostID{host, GlobalHost} {
+		if x, _ := v.loadAt(h, t.attribute); x.IsValid() {
+			c.Value, c.Layer, c.Kind = x, AtHost(h).letter(), Load
+			return c, true
+		}
+	}
+	for _, p := range [...]Place{AtHost(host), AtGlobal(), AtInstance(id)} {
+		if x, ok := v.configuredAt(p, t.attribute); ok {
+			c.Value, c.Layer = x, p.letter()
+			return c, true
+		}
+	}
+	return c, true
+}
+
+// AssumedSlots is the number of slots that the urgency of a job counts with, and that
+// qstat shows while it waits (sge_pe(5), urgency_slots).
+func (c *Category) AssumedSlots() int {
+	if len(c.pes) == 0 {
+		return 1
+	}
+	return c.assumedSlots(c.pes[0])
+}
+
+// UrgencyOf is what the hard request of an attribute adds to the urgency of a job
+// (sge_priority(5)); 0 where there is none.
+func (c *Category) UrgencyOf(attribute string) float64 {
+	id, ok := c.model.attributeOf[attribute]
+	if !ok {
+		return 0
+	}
+	r := c.hardRequest(id)
+	if r == nil {
+		return 0
+	}
+	a := &c.model.attributes[id]
+	if a.Type.IsText() {
+		return a.Urgency
+	}
+	return a.Urgency * r.amount * float64(c.AssumedSlots())
+}

@@ -1,0 +1,145 @@
+package replay
+
+import (
+	"bufio"
+	"bytes"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// evidence is what the output of a case tells about its clock, and of what happened
+// before its first line. Times are seconds since 1970.
+type evidence struct {
+	submitted map[int]int64 // by job
+	started   map[int]int64 // by job, of its first task
+	runs      []int64       // scheduling runs that have started something, ascending
+	captured  map[string]int64
+	samples   map[string][]int64 // when sge_share_mon was called at a step
+	stamp     int64              // what stamps of usage count back from; 0 if not known
+	disabled  []string           // queue instances that were disabled at the first capture
+	files     map[string][]string
+	steps     map[string]bool
+}
+
+// dated is a row of qstat with a date: number, state, and the date.
+var dated = regexp.MustCompile(`^\s*(\d+) \S+ .* (\w+)\s+(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d)\s`)
+
+const dateFormat = "01/02/2006 15:04:05"
+
+// readEvidence reads what there is in output. What cannot be understood tells nothing.
+func readEvidence(fsys fs.FS, zone *time.Location) *evidence {
+	e := &evidence{
+		submitted: map[int]int64{}, started: map[int]int64{}, captured: map[string]int64{},
+		samples: map[string][]int64{}, files: map[string][]string{}, steps: map[string]bool{},
+	}
+	steps, err := fs.ReadDir(fsys, "output")
+	if err != nil {
+		return e
+	}
+	for _, step := range steps {
+		if !step.IsDir() {
+			continue
+		}
+		e.steps[step.Name()] = true
+		files, err := fs.ReadDir(fsys, path.Join("output", step.Name()))
+		if err != nil {
+			continue
+		}
+		for _, f := range files {
+			text, err := fs.ReadFile(fsys, path.Join("output", step.Name(), f.Name()))
+			if err != nil {
+				continue
+			}
+			e.files[step.Name()] = append(e.files[step.Name()], f.Name())
+			e.read(step.Name(), f.Name(), text, zone)
+		}
+	}
+	for _, at := range e.started {
+		e.runs = append(e.runs, at)
+	}
+	slices.Sort(e.runs)
+	e.runs = slices.Compact(e.runs)
+	return e
+}
+
+func (e *evidence) read(step, file string, text []byte, zone *time.Location) {
+	switch {
+	case file == "qstat.txt" || file == "qstat-gt.txt" || file == "qstat-gd.txt":
+		for s := bufio.NewScanner(bytes.NewReader(text)); s.Scan(); {
+			e.readRow(s.Text(), zone)
+		}
+	case strings.HasPrefix(file, "epoch"):
+		if at, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil {
+			e.captured[step] = at
+		}
+	case file == "times.txt":
+		e.readTimes(step, text, zone)
+	}
+}
+
+func (e *evidence) readRow(line string, zone *time.Location) {
+	m := dated.FindStringSubmatch(line)
+	if m == nil {
+		return
+	}
+	id, err := strconv.Atoi(m[1])
+	at, bad := time.ParseInLocation(dateFormat, m[3], zone)
+	if err != nil || bad != nil {
+		return
+	}
+	if strings.Contains(m[2], "q") {
+		e.submitted[id] = at.Unix()
+	} else if known, ok := e.started[id]; !ok || at.Unix() < known {
+		e.started[id] = at.Unix()
+	}
+}
+
+var (
+	jobNumberLine = regexp.MustCompile(`^job_number:\s+(\d+)$`)
+	submitLine    = regexp.MustCompile(`^submission_time:\s+(.+)$`)
+	stampLine     = regexp.MustCompile(`^stamp base T=(\d{1,12})$`)
+	epochLine     = regexp.MustCompile(`^(\d{9,12})$`)
+)
+
+// readTimes reads times of submission as qstat -j prints them, and the times at which
+// something was printed.
+func (e *evidence) readTimes(step string, text []byte, zone *time.Location) {
+	job := 0
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		if m := jobNumberLine.FindStringSubmatch(line); m != nil {
+			job, _ = strconv.Atoi(m[1])
+		} else if m := submitLine.FindStringSubmatch(line); m != nil {
+			if at, err := time.ParseInLocation(time.ANSIC, m[1], zone); err == nil && job > 0 {
+				e.submitted[job] = at.Unix()
+			}
+		} else if m := stampLine.FindStringSubmatch(line); m != nil {
+			e.stamp, _ = strconv.ParseInt(m[1], 10, 64)
+		} else if m := epochLine.FindStringSubmatch(line); m != nil {
+			if at, err := strconv.ParseInt(m[1], 10, 64); err == nil {
+				e.samples[step] = append(e.samples[step], at)
+			}
+		}
+	}
+}
+
+// readDisabled finds the queue instances that were disabled at a capture.
+func readDisabled(fsys fs.FS, step string) []string {
+	text, err := fs.ReadFile(fsys, path.Join("output", step, "qstat-f.txt"))
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for line := range strings.Lines(string(text)) {
+		f := strings.Fields(line)
+		if len(f) == 6 && line[0] != ' ' && strings.Contains(f[0], "@") && strings.Contains(f[5], "d") {
+			names = append(names, f[0])
+		}
+	}
+	return names
+}

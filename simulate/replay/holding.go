@@ -1,0 +1,60 @@
+package replay
+
+import (
+	"strings"
+
+	"github.com/execd-project/execd/simulate/script"
+)
+
+// holding finds the submissions during which all queues were disabled, so that one
+// scheduling run sees all jobs together. A script that enables queues which it has not
+// disabled leaves out when that was done: before is the line before which it must have
+// been, -1 where there is none.
+//
+// That was before the first submission, or, where jobs were submitted and then waited
+// for without a look at what became of them, before the first one after that.
+func holding(lines []script.Line) (before int, held []bool) {
+	held = make([]bool, len(lines))
+	before = -1
+	enable := -1
+	from := -1
+	for i := range lines {
+		if isEnable(&lines[i]) {
+			enable = i
+			break
+		}
+		if from < 0 && lines[i].Kind == script.Command && strings.HasPrefix(lines[i].Command, "qmod -d ") {
+			from = i
+		}
+	}
+	if enable < 0 {
+		return before, held
+	}
+	if from < 0 {
+		from = firstHeld(lines[:enable])
+		before = from
+	}
+	for i := max(from, 0); i < enable; i++ {
+		held[i] = true
+	}
+	return before, held
+}
+
+func isSubmission(l *script.Line) bool {
+	return l.Kind == script.Command && strings.HasPrefix(l.Command, "qsub ")
+}
+
+// firstHeld is the first submission of those that were let go together.
+func firstHeld(lines []script.Line) int {
+	first := -1
+	for i := range lines {
+		switch {
+		case lines[i].Kind == script.Capture && first >= 0:
+			return first
+		case !isSubmission(&lines[i]):
+		case first < 0 || i > 1 && lines[i-1].Kind == script.Wait && isSubmission(&lines[i-2]):
+			first = i
+		}
+	}
+	return first
+}

@@ -1,0 +1,228 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/execd-project/execd/qconf"
+	"github.com/execd-project/execd/scheduler/calendar"
+	"github.com/execd-project/execd/simulate/script"
+)
+
+// input is what a case has besides its script.
+type input struct {
+	fsys  overlay
+	load  map[string]map[string]string // by host, what it reports
+	hosts []string                     // that report, in order
+	usage []pastUsage
+}
+
+// overlay is a configuration directory in which some files are not, or are others.
+type overlay struct {
+	fs.FS
+	hidden  map[string]bool
+	changed map[string][]byte
+}
+
+func (o overlay) ReadDir(name string) ([]fs.DirEntry, error) {
+	entries, err := fs.ReadDir(o.FS, name)
+	return slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return o.hidden[path.Join(name, e.Name())] }), err
+}
+
+func (o overlay) ReadFile(name string) ([]byte, error) {
+	if text, ok := o.changed[name]; ok {
+		return text, nil
+	}
+	return fs.ReadFile(o.FS, name)
+}
+
+// cluster reads the configuration as it is at the moment.
+func (in *input) cluster() (*qconf.Cluster, error) {
+	return qconf.LoadWith(in.fsys, qconf.Options{
+		Year: func(text string) error { _, err := calendar.Parse(text, ""); return err },
+		Week: func(text string) error { _, err := calendar.Parse("", text); return err },
+	})
+}
+
+// readInput reads the folder input, and brings it to the state in which it was before
+// the script.
+func readInput(fsys fs.FS, lines []script.Line) (*input, error) {
+	sub, err := fs.Sub(fsys, "input")
+	if err != nil {
+		return nil, err
+	}
+	in := &input{
+		fsys: overlay{FS: sub, hidden: map[string]bool{"load_values": true, "initial_usage": true}, changed: map[string][]byte{}},
+		load: map[string]map[string]string{},
+	}
+	cluster, err := in.cluster()
+	if err != nil {
+		return nil, inFolder(err)
+	}
+	for _, host := range hostsOf(cluster) {
+		in.hosts = append(in.hosts, host)
+		in.load[host] = map[string]string{}
+	}
+	return in, errors.Join(in.readLoad(), in.readUsage(), in.rewind(lines))
+}
+
+// inFolder names the folder in errors of files.
+func inFolder(err error) error {
+	var all []error
+	for _, e := range qconf.Errors(err) {
+		there := *e
+		if there.File != "" {
+			there.File = path.Join("input", there.File)
+		}
+		all = append(all, &there)
+	}
+	if len(all) == 0 {
+		return err
+	}
+	return errors.Join(all...)
+}
+
+// hostsOf are the hosts that queues may be on, in the order of their names.
+func hostsOf(c *qconf.Cluster) []string {
+	seen := map[string]bool{}
+	hosts := slices.Clone(c.HostNames())
+	for _, name := range c.QueueNames() {
+		if q, err := c.Queue(name); err == nil {
+			hosts = append(hosts, c.HostGroups().Resolve(q.Hosts)...)
+		}
+	}
+	slices.Sort(hosts)
+	return slices.DeleteFunc(hosts, func(h string) bool {
+		known := seen[strings.ToLower(h)]
+		seen[strings.ToLower(h)] = true
+		return known
+	})
+}
+
+func (in *input) readLoad() error {
+	const file = "load_values"
+	text, err := fs.ReadFile(in.fsys.FS, file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var errs []error
+	number := 0
+	for line := range strings.Lines(string(text)) {
+		number++
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		f := strings.SplitN(line, ":", 3)
+		if len(f) != 3 {
+			errs = append(errs, fmt.Errorf("input/%s:%d: %q: expected HOST:ATTRIBUTE:VALUE", file, number, line))
+			continue
+		}
+		if err := in.setLoad(f[0], f[1], f[2]); err != nil {
+			errs = append(errs, fmt.Errorf("input/%s:%d: %w", file, number, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// setLoad changes what a host reports.
+func (in *input) setLoad(host, attribute, value string) error {
+	if in.load[host] == nil {
+		if host != qconf.GlobalHost {
+			return fmt.Errorf("%q: there is no such host", host)
+		}
+		in.load[host] = map[string]string{}
+	}
+	in.load[host][attribute] = value
+	return nil
+}
+
+func (in *input) readUsage() error {
+	text, err := fs.ReadFile(in.fsys.FS, "initial_usage")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		in.usage, err = readUsage(string(text))
+	}
+	if err != nil {
+		return fmt.Errorf("input/initial_usage: %w", err)
+	}
+	return nil
+}
+
+// rewind sets the parameters of the scheduler that the script changes to their
+// defaults, which is what they were before as far as one can know.
+func (in *input) rewind(lines []script.Line) error {
+	changes := map[string]string{}
+	for i := range lines {
+		if lines[i].Kind != script.Command || lines[i].Command != modifyScheduler {
+			continue
+		}
+		settings, err := parameters(lines[i].Remark)
+		if err != nil {
+			return fmt.Errorf("jobs.txt:%d: %w", lines[i].Number, err)
+		}
+		for _, s := range settings {
+			changes[s.Name] = defaultOf(s.Name)
+		}
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	return in.changeScheduler(changes)
+}
+
+const modifyScheduler = "qconf -Msconf"
+
+// parameters reads "NAME VALUE, NAME VALUE".
+func parameters(remark string) ([]qconf.Setting, error) {
+	var all []qconf.Setting
+	for part := range strings.SplitSeq(remark, ", ") {
+		name, value, ok := strings.Cut(strings.TrimSpace(part), " ")
+		if !ok || defaultOf(name) == "" {
+			return nil, fmt.Errorf("%q: expected a parameter of sched_conf(5) and its value", part)
+		}
+		all = append(all, qconf.Setting{Name: name, Value: strings.TrimSpace(value)})
+	}
+	return all, nil
+}
+
+// defaultOf is the default of a parameter of the scheduler; empty if there is none of
+// that name.
+func defaultOf(name string) string {
+	c, err := qconf.ParseSchedulerConfig("", nil)
+	if err != nil {
+		return ""
+	}
+	value, _ := c.Value(name)
+	return value
+}
+
+// changeScheduler changes parameters of sched_conf.
+func (in *input) changeScheduler(values map[string]string) error {
+	const file = "sched_conf"
+	text, err := in.fsys.ReadFile(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	c, err := qconf.ParseSchedulerConfig(file, text)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if c, err = c.With(name, values[name]); err != nil {
+			return err
+		}
+	}
+	in.fsys.changed[file] = []byte(c.Format(qconf.SingleLine))
+	return nil
+}

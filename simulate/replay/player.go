@@ -1,0 +1,440 @@
+package replay
+
+import (
+	"container/heap"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/execd-project/execd/cell"
+	"github.com/execd-project/execd/cell/view"
+	"github.com/execd-project/execd/qconf"
+	"github.com/execd-project/execd/qstat"
+	"github.com/execd-project/execd/scheduler/tickets"
+	"github.com/execd-project/execd/simulate/script"
+)
+
+// master is the host on which root's commands are typed, and group that of all users,
+// as they were when the cases were recorded.
+const (
+	master = "master"
+	group  = "sgeadmin"
+)
+
+// transfer is how long a task is on its way to a simulated host, in milliseconds.
+const transfer = 5000
+
+// Options say where a case takes place.
+type Options struct {
+	// Zone is the time zone of the recording: of dates in scripts and output, and of
+	// calendars. UTC if it is nil.
+	Zone *time.Location
+	// Write is called with each file that is printed: its name is STEP/FILE.
+	Write func(name string, text []byte) error
+}
+
+// Result is what came of a case.
+type Result struct {
+	Answers []script.Line // the lines of the script, with our answers
+	// Differences are answers that are not those of the recording, and what else went
+	// otherwise than a recording can go.
+	Differences []string
+}
+
+// player plays a script.
+type player struct {
+	fsys    fs.FS
+	in      *input
+	lines   []script.Line
+	options Options
+	known   *evidence
+	table   *timetable
+	cell    *cell.Cell
+
+	now     int64 // milliseconds since 1970
+	lastRun int64 // likewise; 0 for none yet
+	unseen  int   // scheduling runs that are to see what was typed before it is looked at
+	waited  bool  // the script has, since what was typed last
+	alone   bool
+	events  events
+	result  Result
+	// schedule1 is what the first scheduling run after enabled wrote to the file
+	// schedule.
+	schedule1 []byte
+	enabled   bool
+}
+
+// Run plays the case in a file system. The error joins all that is wrong with the case;
+// an error of Write ends it at once.
+func Run(fsys fs.FS, o Options) (*Result, error) {
+	if o.Zone == nil {
+		o.Zone = time.UTC
+	}
+	text, err := fs.ReadFile(fsys, "jobs.txt")
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the script: %w", err)
+	}
+	lines, err := script.Parse(string(text))
+	if err != nil {
+		return nil, inScript(err)
+	}
+	p := &player{fsys: fsys, lines: lines, options: o, known: readEvidence(fsys, o.Zone)}
+	if p.in, err = readInput(fsys, lines); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(p.prepare(), p.check()); err != nil {
+		return nil, err
+	}
+	for i := range p.lines {
+		p.advance(p.table.at[i])
+		if err := p.play(i); err != nil {
+			return nil, fmt.Errorf("jobs.txt:%d: %w", p.lines[i].Number, err)
+		}
+	}
+	p.result.Answers = p.lines
+	return &p.result, nil
+}
+
+// inScript names the script in its errors.
+func inScript(err error) error {
+	var all []error
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			all = append(all, inScript(e))
+		}
+		return errors.Join(all...)
+	}
+	var e *script.Error
+	if errors.As(err, &e) {
+		return fmt.Errorf("jobs.txt:%d: %q: %s", e.Line, e.Text, e.Problem)
+	}
+	return err
+}
+
+// prepare makes the cell as it was before the first line.
+func (p *player) prepare() error {
+	cluster, err := p.in.cluster()
+	if err != nil {
+		return inFolder(err)
+	}
+	interval := cluster.Scheduler().ScheduleInterval.Milliseconds()
+	if interval <= 0 {
+		interval = 1000
+	}
+	before, held := holding(p.lines)
+	p.table = makeTimetable(p.lines, p.known, held, interval, p.options.Zone)
+	p.now = p.table.at0() - 2*interval
+	p.cell = cell.New(p.seconds(), cluster, cell.Options{Zone: p.options.Zone})
+	for _, host := range p.in.hosts {
+		if err := p.report(host); err != nil {
+			return err
+		}
+	}
+	if p.in.load[qconf.GlobalHost] != nil {
+		if err := p.report(qconf.GlobalHost); err != nil {
+			return err
+		}
+	}
+	if err := p.setUsage(); err != nil {
+		return err
+	}
+	if before >= 0 {
+		p.insert(before, "qmod -d '*'")
+	} else {
+		p.disableAsRecorded()
+	}
+	return nil
+}
+
+// insert has root type a command before a line, which nobody has recorded.
+func (p *player) insert(before int, command string) {
+	p.events.add(event{at: p.table.at[before], kind: typed, command: command})
+}
+
+// disableAsRecorded disables what was disabled at the first capture, where the script
+// never says so.
+func (p *player) disableAsRecorded() {
+	for i := range p.lines {
+		l := &p.lines[i]
+		if l.Kind == script.Command && strings.HasPrefix(l.Command, "qmod ") {
+			return
+		}
+		if l.Kind == script.Capture {
+			for _, name := range readDisabled(p.fsys, l.Capture) {
+				p.events.add(event{at: p.now, kind: typed, command: "qmod -d " + name})
+			}
+			return
+		}
+	}
+}
+
+// at0 is when the first line is typed.
+func (t *timetable) at0() int64 {
+	if len(t.at) == 0 {
+		return epoch * 1000
+	}
+	return t.at[0]
+}
+
+func (p *player) seconds() int64 { return p.now / 1000 }
+
+// report has a host report its load values.
+func (p *player) report(host string) error {
+	values := make(map[string]string, len(p.in.load[host]))
+	for k, v := range p.in.load[host] {
+		values[k] = v
+	}
+	a, err := p.cell.HostReport(p.seconds(), host, values)
+	if err != nil {
+		return err
+	}
+	p.follow(a.Actions)
+	return nil
+}
+
+func (p *player) setUsage() error {
+	base := p.known.stamp
+	if base == 0 {
+		base = p.seconds()
+	}
+	for _, u := range p.in.usage {
+		usage := tickets.Usage{Decayed: u.amounts, LongTerm: u.amounts}
+		stamp := int64(0)
+		if u.age > 0 {
+			stamp = base - u.age
+		}
+		var err error
+		if u.user == "" {
+			err = p.cell.SetProjectUsage(u.project, usage, stamp)
+		} else {
+			err = p.cell.SetUserUsage(u.user, u.project, usage, stamp)
+		}
+		if err != nil {
+			return fmt.Errorf("input/initial_usage: %w", err)
+		}
+	}
+	return nil
+}
+
+// play does what a line says. It is time for it.
+func (p *player) play(i int) error {
+	l := &p.lines[i]
+	switch l.Kind {
+	case script.Command:
+		recorded := l.Answer
+		lines, err := p.command(l)
+		if err != nil {
+			return err
+		}
+		p.answer(l, recorded, lines)
+		p.unseen, p.waited, p.enabled = enough, false, p.enabled || isEnable(l)
+		if p.alone && isSubmission(l) {
+			return p.playAlone(l)
+		}
+	case script.LoadChange:
+		if err := p.in.setLoad(l.Load.Host, l.Load.Attribute, l.Load.Value); err != nil {
+			return err
+		}
+		return p.report(l.Load.Host)
+	case script.Capture:
+		return p.capture(l.Capture)
+	case script.Wait:
+		p.waited = true
+	case script.Alone:
+		p.alone = true
+	}
+	return nil
+}
+
+// answer notes our answer, and in what it differs.
+func (p *player) answer(l *script.Line, recorded, lines []string) {
+	l.Answer = lines
+	if len(recorded) == 0 || strings.Join(recorded, "\n") == strings.Join(lines, "\n") {
+		return
+	}
+	p.result.Differences = append(p.result.Differences, fmt.Sprintf("jobs.txt:%d: %s: the answer was\n\t%s\nand is\n\t%s",
+		l.Number, l.Command, strings.Join(recorded, "\n\t"), strings.Join(lines, "\n\t")))
+}
+
+// playAlone captures what became of a job that has the cluster for itself, and takes it
+// away.
+func (p *player) playAlone(l *script.Line) error {
+	p.settle(true)
+	name := jobName(l.Command)
+	if name == "" {
+		return errors.New("a job that runs alone needs a name (-N), as that of the step")
+	}
+	if err := p.print(name); err != nil {
+		return err
+	}
+	a := p.cell.Delete(p.seconds(), root, cell.DeleteRequest{Users: []string{"*"}, Force: true})
+	p.follow(a.Actions)
+	// What was typed later must come later.
+	for i := range p.table.at {
+		p.table.at[i] = max(p.table.at[i], p.now)
+	}
+	return nil
+}
+
+// enough scheduling runs have seen what was typed, and what the first of them has started,
+// where a script looks at once.
+const enough = 3
+
+// capture prints the state. A scheduling run has seen what was typed by then, and some
+// have where the script has not waited for it.
+func (p *player) capture(step string) error {
+	_, known := p.known.captured[step]
+	p.settle(known || p.waited)
+	return p.print(step)
+}
+
+// settle waits until scheduling runs have seen what was typed; one of them is enough
+// where time has passed.
+func (p *player) settle(waited bool) {
+	for p.unseen > 0 && !(waited && p.unseen < enough) {
+		p.advance(p.table.nextRun(p.now, p.lastRun))
+	}
+}
+
+// advance lets time pass until a moment, in milliseconds.
+func (p *player) advance(to int64) {
+	for {
+		run := p.table.nextRun(max(p.now, p.lastRun), p.lastRun)
+		next := min(run, p.events.next())
+		if next > to {
+			break
+		}
+		p.now = max(p.now, next)
+		if run <= next {
+			p.schedule()
+			continue
+		}
+		p.happen(heap.Pop(&p.events).(event))
+	}
+	p.now = max(p.now, to)
+}
+
+// schedule is a scheduling run.
+func (p *player) schedule() []cell.Immediate {
+	p.lastRun, p.unseen = p.now, max(p.unseen-1, 0)
+	r := p.cell.Schedule(p.seconds())
+	for _, err := range r.Problems {
+		p.result.Differences = append(p.result.Differences, err.Error())
+	}
+	p.follow(r.Actions)
+	if p.enabled && p.cell.Cluster().Scheduler().Params.Monitor {
+		p.enabled, p.schedule1 = false, qstat.AppendSchedule(nil, view.New(p.cell, p.seconds()).Schedule())
+	}
+	return r.Immediate
+}
+
+// follow does what the execution hosts are told to do.
+func (p *player) follow(actions []cell.Action) {
+	for _, a := range actions {
+		t := a.Task
+		e := event{at: p.now, job: t.Job.ID(), task: t.Number, attempt: t.Restarts}
+		switch a.Kind {
+		case cell.StartTask:
+			lasts := runTime(t.Job.Request.Args)
+			if e.kind = confirmed; lasts*1000 > transfer {
+				started := e
+				started.at += transfer
+				p.events.add(started)
+			}
+			if lasts < math.MaxInt32 {
+				e.kind = ended
+				e.at += lasts * 1000
+				p.events.add(e)
+			}
+		case cell.KillTask:
+			e.kind = ended
+			p.events.add(e)
+		}
+	}
+}
+
+// runTime is how long a job runs, in seconds: as its first argument says.
+func runTime(args []string) int64 {
+	if len(args) > 0 {
+		if n, err := strconv.ParseInt(args[0], 10, 64); err == nil && n >= 0 {
+			return min(n, math.MaxInt32)
+		}
+	}
+	return math.MaxInt32
+}
+
+// happen is what happens by itself.
+func (p *player) happen(e event) {
+	switch e.kind {
+	case typed:
+		if _, err := p.command(&script.Line{User: "root", Command: e.command}); err == nil {
+			p.unseen = enough
+		}
+	case confirmed:
+		// A task that is gone has nothing to confirm.
+		_ = p.cell.TaskStarted(p.seconds(), e.job, e.task, e.attempt)
+	case ended:
+		if a, err := p.cell.TaskEnded(p.seconds(), e.job, e.task, e.attempt, cell.End{}); err == nil {
+			p.follow(a.Actions)
+		}
+	}
+}
+
+// event is something that happens at a time.
+type event struct {
+	at      int64 // milliseconds since 1970
+	order   int
+	kind    eventKind
+	job     uint32
+	task    uint32
+	attempt int
+	command string
+}
+
+type eventKind uint8
+
+const (
+	ended eventKind = iota
+	confirmed
+	typed
+)
+
+// events is a heap, what comes next at the top.
+type events struct {
+	list []event
+	n    int
+}
+
+func (e *events) add(x event) {
+	e.n++
+	x.order = e.n
+	heap.Push(e, x)
+}
+
+func (e *events) next() int64 {
+	if len(e.list) == 0 {
+		return math.MaxInt64
+	}
+	return e.list[0].at
+}
+
+func (e *events) Len() int { return len(e.list) }
+func (e *events) Less(i, j int) bool {
+	a, b := &e.list[i], &e.list[j]
+	return a.at < b.at || a.at == b.at && a.order < b.order
+}
+func (e *events) Swap(i, j int) { e.list[i], e.list[j] = e.list[j], e.list[i] }
+
+// Push and Pop are for package heap.
+func (e *events) Push(x any) { e.list = append(e.list, x.(event)) }
+
+// Pop is the opposite of Push.
+func (e *events) Pop() any {
+	x := e.list[len(e.list)-1]
+	e.list = e.list[:len(e.list)-1]
+	return x
+}

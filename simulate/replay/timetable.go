@@ -1,0 +1,224 @@
+package replay
+
+import (
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/execd-project/execd/simulate/script"
+)
+
+// What a line of a script takes where nothing else is known, in milliseconds.
+const (
+	commandTakes = 150
+	captureTakes = 1000
+)
+
+// runsAt is when in its second a scheduling run takes place, in milliseconds.
+const runsAt = 500
+
+// timetable says when what happens, in milliseconds since 1970.
+type timetable struct {
+	at       []int64 // when each line begins
+	runs     []int64 // scheduling runs that are known of, ascending
+	interval int64
+}
+
+// span is when something may have happened. The ends belong to it.
+type span struct{ from, to int64 }
+
+var always = span{math.MinInt64 / 4, math.MaxInt64 / 4}
+
+func (s span) and(o span) span { return span{max(s.from, o.from), min(s.to, o.to)} }
+
+// within is a second, in milliseconds.
+func within(second int64) span { return span{second * 1000, second*1000 + 999} }
+
+// epoch is the time at which a case begins of which nothing is known.
+const epoch = 1767225600 // the first of January 2026, UTC
+
+const hour = 3600
+
+// makeTimetable finds times for all lines which agree with what is known.
+func makeTimetable(lines []script.Line, e *evidence, held []bool, interval int64, zone *time.Location) *timetable {
+	t := &timetable{at: make([]int64, len(lines)), interval: interval}
+	for _, r := range e.runs {
+		t.runs = append(t.runs, r*1000+runsAt)
+	}
+	known := make([]span, len(lines))
+	for i := range lines {
+		known[i] = t.known(lines, i, e, held, zone)
+	}
+	latest := make([]int64, len(lines)+1)
+	latest[len(lines)] = always.to
+	for i := len(lines) - 1; i >= 0; i-- {
+		latest[i] = min(latest[i+1]-lines[i].Duration(), known[i].to)
+	}
+	// A job that was started by a run was submitted after the run before it, unless it
+	// had to wait for anything; then a later line knows it better.
+	for i := range lines {
+		if s, ok := e.started[jobOf(&lines[i])]; ok && !held[i] {
+			known[i].from = max(known[i].from, min(latest[i], t.before(s*1000+runsAt)+1))
+		}
+	}
+	now := t.beginning(lines, known, latest, zone)
+	for i := range lines {
+		if i > 0 && lines[i-1].Kind == script.Command {
+			now += commandTakes
+		}
+		if i > 0 && lines[i-1].Kind == script.Capture {
+			now += captureTakes
+		}
+		// Of what contradicts each other, time that passes is believed.
+		earliest := known[i].from
+		if i > 0 {
+			earliest = max(earliest, t.at[i-1]+lines[i-1].Duration())
+		}
+		now = max(min(now, latest[i]), earliest)
+		t.at[i] = now
+		now += lines[i].Duration()
+	}
+	return t
+}
+
+// beginning is when the first line may have been typed.
+func (t *timetable) beginning(lines []script.Line, known []span, latest []int64, zone *time.Location) int64 {
+	at, passed := always.to, int64(0)
+	for i := range lines {
+		if latest[i] < always.to/2 {
+			at = min(at, max(latest[i]-passed, known[i].from-passed-999))
+		}
+		passed += lines[i].Duration()
+		if lines[i].Kind == script.Command {
+			passed += commandTakes
+		}
+	}
+	if at < always.to {
+		return at
+	}
+	// What is typed with a date is typed before it, but not long before.
+	for i := range lines {
+		if date, ok := dateOption(lines[i].Command, zone); ok {
+			at = min(at, (date-hour)*1000)
+		}
+	}
+	if at < always.to {
+		return at
+	}
+	return epoch * 1000
+}
+
+// before is when the scheduling run was that came before one.
+func (t *timetable) before(run int64) int64 {
+	i, _ := slices.BinarySearch(t.runs, run)
+	if i > 0 && t.runs[i-1] > run-t.interval {
+		return t.runs[i-1]
+	}
+	return run - t.interval
+}
+
+// known is when a line may have been typed.
+func (t *timetable) known(lines []script.Line, i int, e *evidence, held []bool, zone *time.Location) span {
+	l := &lines[i]
+	s := always
+	switch l.Kind {
+	case script.Clock:
+		return within(l.Epoch)
+	case script.Capture:
+		if at, ok := e.captured[l.Capture]; ok {
+			s = s.and(within(at))
+		}
+		if samples := e.samples[l.Capture]; len(samples) > 0 {
+			s = s.and(span{always.from, samples[0]*1000 + 999})
+		}
+	case script.Reservation:
+		if i+1 < len(lines) {
+			if at, ok := dateOption(lines[i+1].Command, zone); ok {
+				return within(at - int64(l.Wait/time.Second))
+			}
+		}
+	case script.Command:
+		if isEnable(l) {
+			if at, ok := firstStart(lines, i, e, held); ok {
+				return span{t.before(at*1000+runsAt) + 1, at*1000 + runsAt - 1}
+			}
+		}
+		id := jobOf(l)
+		if at, ok := e.submitted[id]; ok {
+			s = within(at)
+		}
+		if at, ok := e.started[id]; ok {
+			s.to = min(s.to, at*1000+runsAt-1)
+		}
+	}
+	return s
+}
+
+// firstStart is when the first of the jobs was started that an enabling of queues has
+// let go.
+func firstStart(lines []script.Line, enable int, e *evidence, held []bool) (at int64, ok bool) {
+	for i := enable - 1; i >= 0 && !isEnable(&lines[i]); i-- {
+		if s, known := e.started[jobOf(&lines[i])]; known && held[i] && (!ok || s < at) {
+			at, ok = s, true
+		}
+	}
+	return at, ok
+}
+
+// nextRun is the first scheduling run after a time. last is when the last one was.
+func (t *timetable) nextRun(after, last int64) int64 {
+	i, _ := slices.BinarySearch(t.runs, after+1)
+	next := always.to
+	if i < len(t.runs) {
+		next = t.runs[i]
+	}
+	regular := last + t.interval
+	if last == 0 {
+		// The first of all: in step with those that are known.
+		regular = after - after%1000 + runsAt
+		if next < always.to {
+			regular = next - (next-after-1)/t.interval*t.interval
+		}
+	}
+	for regular <= after {
+		regular += t.interval
+	}
+	if next-regular < t.interval {
+		return next
+	}
+	return regular
+}
+
+var submittedID = regexp.MustCompile(`^Your (?:immediate )?job(?:-array)? (\d+)`)
+
+// jobOf is the number of the job that a line has submitted, as was answered; 0 for none.
+func jobOf(l *script.Line) int {
+	for _, a := range l.Answer {
+		if m := submittedID.FindStringSubmatch(a); m != nil {
+			if id, err := strconv.Atoi(m[1]); err == nil {
+				return id
+			}
+		}
+	}
+	return 0
+}
+
+func isEnable(l *script.Line) bool {
+	return l.Kind == script.Command && strings.HasPrefix(l.Command, "qmod -e ")
+}
+
+var startOption = regexp.MustCompile(` -(?:a|dl) (\d{12}(?:\.\d\d)?)(?: |$)`)
+
+// dateOption is the first date with a century in a command.
+func dateOption(command string, zone *time.Location) (int64, bool) {
+	m := startOption.FindStringSubmatch(command)
+	if m == nil {
+		return 0, false
+	}
+	format := "200601021504.05"
+	at, err := time.ParseInLocation(format[:len(m[1])], m[1], zone)
+	return at.Unix(), err == nil
+}
