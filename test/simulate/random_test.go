@@ -1,6 +1,8 @@
 package simulate
 
 import (
+	"crypto/sha256"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,10 +14,15 @@ import (
 	"github.com/execd-project/execd/test/simulate/compare"
 	"github.com/execd-project/execd/test/simulate/generate"
 	"github.com/execd-project/execd/test/simulate/record"
+	"github.com/execd-project/execd/test/simulate/script"
 )
 
 // seedsEnv names the environment variable that chooses seeds: "7", "1-10,42".
 const seedsEnv = "EXECD_SIMULATE_SEEDS"
+
+// recordingsEnv names the environment variable with a folder in which recordings are
+// kept, and where those of an earlier run are used again, also without a Grid Engine.
+const recordingsEnv = "EXECD_SIMULATE_RECORDINGS"
 
 // What is run without a choice. A seed takes about 20 seconds of one of two cells
 // that run side by side.
@@ -41,7 +48,9 @@ func TestSoakRandomAgainstGridEngine(t *testing.T) {
 
 func againstGridEngine(t *testing.T, usual string) {
 	t.Helper()
-	testenv.Require(t, testenv.Root, testenv.GridEngine)
+	if os.Getenv(recordingsEnv) == "" {
+		testenv.Require(t, testenv.Root, testenv.GridEngine)
+	}
 	choice := os.Getenv(seedsEnv)
 	if choice == "" {
 		choice = usual
@@ -85,19 +94,9 @@ func compareSeed(t *testing.T, execd string, judge *compare.Judge, seed uint64) 
 			_ = os.RemoveAll(dir)
 		}
 	})
-	caseDir, ours, again := filepath.Join(dir, fmt.Sprintf("seed-%d", seed)), filepath.Join(dir, "ours"), filepath.Join(dir, "again")
+	ours, again := filepath.Join(dir, "ours"), filepath.Join(dir, "again")
 	made := generate.New(seed)
-	if err := made.Write(caseDir); err != nil {
-		t.Fatal(err)
-	}
-	made.Script, err = record.Run(t, caseDir, filepath.Join(caseDir, "output"))
-	if err != nil {
-		t.Fatalf("seed %d: the case is in %s: %v", seed, caseDir, err)
-	}
-	// The answers hold the job numbers.
-	if err := made.Write(caseDir); err != nil {
-		t.Fatal(err)
-	}
+	caseDir := recorded(t, dir, seed, made)
 	rerun := fmt.Sprintf("seed %d, %s\nexecd simulate --case %s --out %s\nall of it: %s=%d go test -count=1 -run TestRandomAgainstGridEngine ./test/simulate",
 		seed, strings.TrimSpace(made.Files["TITLE"]), caseDir, ours, seedsEnv, seed)
 	if err := simulate(t.Context(), execd, caseDir, ours); err != nil {
@@ -110,11 +109,42 @@ func compareSeed(t *testing.T, execd string, judge *compare.Judge, seed uint64) 
 	if diffs = judge.Unexpected(diffs); len(diffs) == 0 {
 		return
 	}
-	diffs = reproducible(t, diffs, caseDir, again, ours)
+	if os.Getenv(recordingsEnv) == "" {
+		diffs = reproducible(t, diffs, caseDir, again, ours)
+	}
 	if len(diffs) > 0 {
 		const enough = 40
 		t.Errorf("%s\n%d differences:\n%s", rerun, len(diffs), compare.Text(diffs, enough))
 	}
+}
+
+// recorded returns the folder of a case that Grid Engine has run.
+func recorded(t *testing.T, dir string, seed uint64, made *generate.Case) string {
+	t.Helper()
+	if kept := os.Getenv(recordingsEnv); kept != "" {
+		dir = kept
+	}
+	dir = filepath.Join(dir, fmt.Sprintf("seed-%d", seed))
+	// Written last: a recording that was broken off lacks it. Cases of a generator that
+	// has changed since have other inputs.
+	complete := filepath.Join(dir, "complete")
+	fingerprint := fmt.Sprintf("%x\n", sha256.Sum256(fmt.Appendf(nil, "%v %s", made.Files, script.Format(made.Script))))
+	if text, err := os.ReadFile(complete); err == nil && string(text) == fingerprint {
+		return dir
+	}
+	testenv.Require(t, testenv.Root, testenv.GridEngine)
+	if err := errors.Join(os.RemoveAll(dir), made.Write(dir)); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if made.Script, err = record.Run(t, dir, filepath.Join(dir, "output")); err != nil {
+		t.Fatalf("seed %d: the case is in %s: %v", seed, dir, err)
+	}
+	// The answers hold the job numbers.
+	if err := errors.Join(made.Write(dir), os.WriteFile(complete, []byte(fingerprint), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // reproducible returns those differences that a second run on Grid Engine shows,

@@ -16,7 +16,7 @@ qstat -ext -u '*' >qstat-ext.txt
 qstat -urg -u '*' >qstat-urg.txt
 qstat -pri -u '*' >qstat-pri.txt
 qstat -g t -u '*' >qstat-gt.txt
-qstat -f -explain aAcE -u '*' >qstat-f.txt
+qstat -f -explain aA -u '*' >qstat-f.txt
 qstat -f -u '*' | awk '$1 ~ /@/ { print $1, $3 }' >slots-used.txt
 qstat -s p -u '*' | awk '$1 ~ /^[0-9]+$/ && !seen[$1]++ { print $1 }' >pending
 while read -r job; do
