@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/execd-project/execd/qconf"
+	"github.com/execd-project/execd/scheduler"
 	"github.com/execd-project/execd/submit"
 )
 
@@ -40,13 +42,11 @@ func (c *Cell) alterJob(now int64, by Caller, t target, r *submit.Alteration, a 
 			return
 		}
 	}
-	running := slices.ContainsFunc(j.tasks, func(t *Task) bool { return t.run != nil })
-	if running && (r.Has("-l") || r.Has("-pe") || r.Has("-q") || r.Has("-masterq") || r.Has("-P") || r.Has("-ar")) {
-		// What runs is booked as it was requested.
-		a.deny("denied: cannot change the requests of job %d while it runs", j.ID())
-		return
+	err := c.describeAltered(by, j, next)
+	if err == nil && r.Has("-l") {
+		err = c.checkConsumables(j, next)
 	}
-	if err := c.describeAltered(by, j, next); err != nil {
+	if err != nil {
 		a.deny("%s", err.Error())
 		return
 	}
@@ -76,17 +76,62 @@ func (c *Cell) describeAltered(by Caller, j, next *Job) error {
 	return c.checkReservation(owner, next)
 }
 
+// checkConsumables refuses to change what a running job uses up (qalter(1), -l).
+func (c *Cell) checkConsumables(j, next *Job) error {
+	if !j.runs() {
+		return nil
+	}
+	consumed := func(j *Job) (list []string) {
+		for _, r := range j.Request.Resources {
+			if x, ok := c.cluster.Complexes().Find(r.Name); ok && x.Consumable != qconf.ConsumableNo && !r.Soft {
+				list = append(list, x.Name+"="+r.Value)
+			}
+		}
+		slices.Sort(list)
+		return list
+	}
+	if !slices.Equal(consumed(j), consumed(next)) {
+		return denied("denied: cannot change the consumables that job %d requests while it runs", j.ID())
+	}
+	return nil
+}
+
+func (j *Job) runs() bool {
+	return slices.ContainsFunc(j.tasks, func(t *Task) bool { return t.run != nil })
+}
+
+// freeze has the running tasks of a job keep what they were started with: that is what is
+// booked for them. What is altered holds when they are started again.
+func (j *Job) freeze() {
+	var frozen *scheduler.Job
+	for _, t := range j.tasks {
+		if t.run == nil || t.run.Job != &j.sched {
+			continue
+		}
+		if frozen == nil {
+			frozen = new(scheduler.Job)
+			*frozen = j.sched
+		}
+		t.run.Job = frozen
+	}
+}
+
 // replace gives a job what an altered copy of it has.
 func (c *Cell) replace(now int64, j, next *Job) {
 	c.state.Dequeue(&j.sched)
+	if j.sched.Category != next.sched.Category {
+		j.freeze()
+	}
 	c.independ(j)
 	c.leaveReservation(j)
+	c.unname(j)
 	j.Request, j.Project, j.Start, j.Problem = next.Request, next.Project, next.Start, ""
 	j.predecessors, j.taskPredecessors = next.predecessors, next.taskPredecessors
 	j.sched.Category, j.sched.Deadline, j.sched.Priority = next.sched.Category, next.sched.Deadline, next.sched.Priority
 	j.sched.Override = next.sched.Override
 	j.sched.Shares, j.sched.Reserve = float64(j.Request.JobShare), j.Request.Reserve && !j.Request.Immediate
 	j.sched.TaskLimit = j.Request.TaskLimit
+	c.name(j)
 	c.entitle(j)
 	c.depend(j)
 	c.enterReservation(j)

@@ -35,6 +35,7 @@ type Cell struct {
 	jobs    map[uint32]*Job
 	order   []uint32 // the numbers of jobs ascending, with some that have left
 	perUser map[string]int
+	named   map[ownName][]uint32 // ascending
 
 	successors     map[uint32][]uint32 // by predecessor (-hold_jid), ascending
 	taskSuccessors map[uint32][]uint32 // likewise (-hold_jid_ad)
@@ -66,7 +67,7 @@ type world struct {
 func New(now int64, cluster *qconf.Cluster, o Options) *Cell {
 	c := &Cell{
 		zone: cmp.Or(o.Zone, time.UTC), options: o, managers: set(o.Managers), operators: set(o.Operators),
-		jobs: map[uint32]*Job{}, perUser: map[string]int{},
+		jobs: map[uint32]*Job{}, perUser: map[string]int{}, named: map[ownName][]uint32{},
 		successors: map[uint32][]uint32{}, taskSuccessors: map[uint32][]uint32{},
 		loads: map[string]map[string]string{},
 	}
@@ -165,7 +166,7 @@ func (c *Cell) checkMove(j *Job, next *world) error {
 		if t.run == nil {
 			continue
 		}
-		if _, err := next.model.Category(j.requests()); err != nil {
+		if _, err := next.model.Category(t.requests()); err != nil {
 			return fmt.Errorf("cannot change the configuration while job %d runs: %w", j.ID(), err)
 		}
 		if t.run.PE != scheduler.None && !t.orphan {
@@ -196,8 +197,23 @@ func (c *Cell) move(j *Job, old *world) {
 	c.refresh(j)
 }
 
+// requests are what a running task was started with.
+func (t *Task) requests() *scheduler.Requests {
+	r := *t.run.Job.Category.Requests()
+	// Jobs of a category may have different owners, as far as that has made no difference.
+	r.User, r.Group, r.Project = t.Job.Owner(), t.Job.Group, t.Job.Project
+	return &r
+}
+
 func (c *Cell) moveTask(t *Task, old *world) {
 	was := t.run
+	if was.Job != &t.Job.sched {
+		frozen := *was.Job
+		// checkMove has made it before.
+		frozen.Category, _ = c.model.Category(t.requests())
+		frozen.User, frozen.Project, frozen.Department, frozen.Leaf = t.Job.sched.User, t.Job.sched.Project, t.Job.sched.Department, t.Job.sched.Leaf
+		was = &scheduler.Running{Job: &frozen, Task: was.Task, Started: was.Started, PE: was.PE, Grants: was.Grants, Limit: was.Limit}
+	}
 	run := &scheduler.Running{Job: was.Job, Task: was.Task, Started: was.Started, PE: scheduler.None, Limit: was.Limit}
 	if was.PE != scheduler.None {
 		run.PE, _ = c.model.PE(old.model.PEName(was.PE))
@@ -214,12 +230,12 @@ func (c *Cell) moveTask(t *Task, old *world) {
 	}
 	t.run = run
 	if orphaned {
-		t.run, t.orphan = was, true
+		t.run, t.orphan, t.orphaned = was, true, old.model.InstanceName(was.Grants[0].Instance)
 		return
 	}
 	if err := c.state.Start(run); err != nil {
 		// A sum that cannot be kept exactly.
-		t.run, t.orphan = was, true
+		t.run, t.orphan, t.orphaned = was, true, old.model.InstanceName(was.Grants[0].Instance)
 		return
 	}
 	c.occupy(t)

@@ -38,8 +38,8 @@ func (h *harness) idle() {
 			h.t.Errorf("%s has %d tasks", h.model.InstanceName(id), n)
 		}
 	}
-	if n := len(h.state.Running()) + h.state.Pending() + len(h.successors) + len(h.taskSuccessors) + len(h.perUser); n != 0 {
-		h.t.Errorf("something is left: %d running, %d pending, %v, %v, %v", len(h.state.Running()), h.state.Pending(), h.successors, h.taskSuccessors, h.perUser)
+	if n := len(h.state.Running()) + h.state.Pending() + len(h.successors) + len(h.taskSuccessors) + len(h.perUser) + len(h.named); n != 0 {
+		h.t.Errorf("something is left: %d running, %d pending, %v, %v, %v, %v", len(h.state.Running()), h.state.Pending(), h.successors, h.taskSuccessors, h.perUser, h.named)
 	}
 }
 
@@ -169,6 +169,8 @@ func TestDeletion(t *testing.T) {
 	h.said(del("bob", "3,b"), "bob has deleted job 3\nbob has registered the job 2 for deletion")
 	h.expect("1 r all.q@n1; 2 dr all.q@n1")
 	h.said(del("bob", "2"), "bob has registered the job 2 for deletion")
+	h.said(h.Delete(h.now, caller("root"), DeleteRequest{Jobs: jobs(h, "a 2"), Users: []string{"bob"}}), "The job a of user(s) bob does not exist\nroot has registered the job 2 for deletion")
+	h.said(h.Delete(h.now, caller("root"), DeleteRequest{Users: []string{"dave"}}), "There are no jobs registered for user dave")
 	h.end(2, 1, End{ExitStatus: 99}) // deleted is deleted
 	h.expect("1 r all.q@n1")
 	a := h.Delete(h.now, caller("root"), DeleteRequest{Jobs: jobs(h, "1"), Force: true})
@@ -261,8 +263,9 @@ func TestRescheduling(t *testing.T) {
 	resched := func(user, refs string, force bool) *Answer {
 		return h.ModifyJobs(h.now, caller(user), RescheduleJob, jobs(h, refs), force)
 	}
-	h.said(resched("alice", "b", false), "alice - cannot reschedule job 2: it may not be run again (qsub -r)")
-	a := resched("alice", "a", false)
+	h.said(resched("alice", "1", true), `alice - you do not have the necessary privileges to modify the job "1"`)
+	h.said(resched("admin", "2", false), "admin - cannot reschedule job 2: it may not be run again (qsub -r)")
+	a := resched("admin", "1", false)
 	h.said(a, "Pushed rescheduling of job 1 on host n1")
 	if len(a.Actions) != 1 || a.Actions[0].Kind != KillTask || a.Actions[0].Attempt != 0 {
 		t.Errorf("%+v", a.Actions)
@@ -336,5 +339,16 @@ func TestAlteration(t *testing.T) {
 	h.wait(7200)
 	h.run()
 	h.expect("1 r all.q@n1; 2 hqw")
-	h.said(h.alter("alice", "-l lic=1 1"), "denied: cannot change the requests of job 1 while it runs")
+	h.said(h.alter("alice", "-l lic=1 1"), "denied: cannot change the consumables that job 1 requests while it runs")
+	// Other changes hold when it is started again.
+	h.said(h.alter("alice", "-l h_rt=9 -q *@n2 1"), "modified hard resource list of job 1\nmodified hard queue list of job 1")
+	h.expect("1 r all.q@n1; 2 hqw")
+	h.change(small)
+	h.expect("1 r all.q@n1; 2 hqw")
+	h.end(1, 1, End{ExitStatus: 99})
+	h.run()
+	h.expect("1 Rr all.q@n2; 2 hqw")
+	h.end(1, 1, End{})
+	h.said(h.Delete(h.now, caller("alice"), DeleteRequest{Jobs: jobs(h, "all")}), "alice has deleted job 2")
+	h.idle()
 }

@@ -2,6 +2,7 @@ package cell
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/execd-project/execd/scheduler"
 	"github.com/execd-project/execd/scheduler/expression"
@@ -14,35 +15,56 @@ type target struct {
 	ranges []submit.Array // nil for the whole job
 }
 
-// targets finds the jobs of a command: those of references, which by name mean only jobs
-// of the caller, or all jobs of users ("*" for everybody's). What is not there is denied,
-// line by line.
+// targets finds the jobs of a command: those of references that belong to the caller or,
+// with users, to these ("*" for everybody's). Without references all jobs of the users are
+// meant, and by the word "all", too. What is not there is denied, line by line.
 func (c *Cell) targets(by Caller, jobs []submit.JobRange, users []string, a *Answer) []target {
+	if len(jobs) == 0 && len(users) > 0 {
+		jobs = []submit.JobRange{{Job: allJobs}}
+	}
+	owners := users
+	if len(users) == 0 {
+		owners = []string{by.User}
+	}
 	var list []target
 	for _, r := range jobs {
-		_, numbered := jobNumber(r.Job)
-		found := c.matchJobs(r.Job, by.User)
-		if len(found) == 0 {
-			if numbered {
-				a.deny("denied: job \"%s\" does not exist", r.Job)
-			} else {
-				a.deny("The job %s of user(s) %s does not exist", r.Job, by.User)
+		n := len(list)
+		for _, owner := range owners {
+			for _, j := range c.matchOwned(r.Job, owner, len(users) > 0) {
+				list = append(list, target{j, r.Tasks})
 			}
 		}
-		for _, j := range found {
-			list = append(list, target{j, r.Tasks})
+		if n < len(list) {
+			continue
+		}
+		who := strings.Join(owners, ", ")
+		switch _, numbered := jobNumber(r.Job); {
+		case r.Job == allJobs:
+			a.deny("There are no jobs registered for user %s", who)
+		case numbered && len(users) == 0:
+			a.deny("denied: job \"%s\" does not exist", r.Job)
+		default:
+			a.deny("The job %s of user(s) %s does not exist", r.Job, who)
 		}
 	}
-	for _, u := range users {
-		n := len(list)
-		for _, id := range c.ids() {
-			if j := c.jobs[id]; j.Owner() == u || u == "*" {
-				list = append(list, target{job: j})
-			}
-		}
-		if n == len(list) && u != "*" {
-			a.deny("There are no jobs registered for user %s", u)
-		}
+	return list
+}
+
+// allJobs is the word of qhold(1) and qrls(1) for all jobs.
+const allJobs = "all"
+
+// matchOwned are the jobs that a reference means. A number means the job whoever owns it,
+// unless only the jobs of some users are meant.
+func (c *Cell) matchOwned(reference, owner string, only bool) []*Job {
+	if owner == "*" {
+		owner = ""
+	}
+	if reference == allJobs {
+		reference = "*"
+	}
+	list := c.matchJobs(reference, owner)
+	if only && owner != "" {
+		list = slices.DeleteFunc(list, func(j *Job) bool { return j.Owner() != owner })
 	}
 	return list
 }
@@ -192,7 +214,8 @@ func (c *Cell) ModifyJobs(now int64, by Caller, op JobOperation, jobs []submit.J
 	a := &Answer{}
 	for _, t := range c.targets(by, jobs, nil, a) {
 		j := t.job
-		if !c.mayChange(by, j) {
+		// What is run again has been run in vain, so that is for managers (qmod(1), -rj).
+		if !c.mayChange(by, j) || op == RescheduleJob && !c.isManager(by.User) {
 			a.deny("%s - you do not have the necessary privileges to modify the job \"%d\"", by.User, j.ID())
 			continue
 		}
@@ -236,12 +259,11 @@ func (c *Cell) modifyTask(by Caller, op JobOperation, t *Task, force bool, a *An
 		c.resuspendOn(t)
 		a.say("%s - suspended %s", by.User, label)
 	case UnsuspendJob:
-		if !t.byUser && !t.slotwise && !t.byThreshold {
+		if !t.byUser {
 			a.deny("%s - %s is not suspended", by.User, label)
 			return
 		}
-		// Who resumes a job by hand means it, whatever else has suspended it.
-		t.byUser, t.byThreshold, t.slotwise = false, false, false
+		t.byUser = false
 		c.resuspendOn(t)
 		a.say("%s - unsuspended %s", by.User, label)
 	case ClearJobError:
@@ -336,12 +358,13 @@ func (c *Cell) hostGroups(host string) []string {
 }
 
 // mayModify reports whether a user may change the state of a queue: its owners may
-// (queue_conf(5), owner_list), but for the error state, which is the operators'.
+// (queue_conf(5), owner_list), but for running all its jobs again, which is for managers
+// (qmod(1), -rq).
 func (c *Cell) mayModify(by Caller, op QueueOperation, id scheduler.InstanceID) bool {
-	if c.isOperator(by.User) {
-		return true
+	if op == RescheduleQueue {
+		return c.isManager(by.User)
 	}
-	return op != RescheduleQueue && slices.Contains(c.model.Settings(id).OwnerList, by.User)
+	return c.isOperator(by.User) || slices.Contains(c.model.Settings(id).OwnerList, by.User)
 }
 
 // queueChange is what an operation does to the status of an instance.

@@ -92,7 +92,7 @@ var events = map[string]event{
 		_, _ = h.reserve("alice", line)
 	},
 	"qrdel": func(t *rapid.T, h *harness) {
-		h.DeleteReservations(h.now, caller("root"), []uint32{uint32(rapid.IntRange(1, 3).Draw(t, "id"))})
+		h.DeleteReservations(h.now, caller("root"), []string{fmt.Sprint(rapid.IntRange(1, 3).Draw(t, "id"))})
 	},
 	"reconfigure": func(t *rapid.T, h *harness) {
 		f := busy
@@ -212,7 +212,7 @@ func TestWhateverHappens(t *testing.T) {
 		h.whole(r, tasks)
 		h.Delete(h.now, caller("root"), DeleteRequest{Users: []string{"*"}, Force: true})
 		for _, ar := range h.Reservations() {
-			h.DeleteReservations(h.now, caller("root"), []uint32{ar.ID})
+			h.DeleteReservations(h.now, caller("root"), []string{itoa(ar.ID)})
 		}
 		if got := h.show(); got != "" {
 			r.Fatalf("left: %s", got)

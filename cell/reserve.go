@@ -8,6 +8,7 @@ import (
 
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/scheduler"
+	"github.com/execd-project/execd/scheduler/expression"
 	"github.com/execd-project/execd/submit"
 )
 
@@ -147,22 +148,46 @@ func requestsOf(by Caller, r *submit.Reservation) *scheduler.Requests {
 	return q
 }
 
-// DeleteReservations is qrdel(1). Jobs that ask for a reservation are deleted first.
-func (c *Cell) DeleteReservations(now int64, by Caller, ids []uint32) *Answer {
+// DeleteReservations is qrdel(1), by numbers, or by names and patterns, which mean only those
+// of the caller. Jobs that ask for a reservation are deleted first.
+func (c *Cell) DeleteReservations(now int64, by Caller, references []string) *Answer {
 	c.tick(now)
 	a := &Answer{}
-	for _, id := range ids {
-		switch r := c.reservations.find(id); {
-		case r == nil:
-			a.deny("denied: advance reservation \"%d\" does not exist", id)
-		case r.Owner != by.User && !c.isOperator(by.User):
-			a.deny("%s - you do not have the necessary privileges to delete the advance reservation \"%d\"", by.User, id)
-		default:
+	for _, ref := range references {
+		found := c.matchReservations(ref, by.User)
+		if len(found) == 0 {
+			a.deny("denied: advance reservation %q does not exist", ref)
+		}
+		for _, r := range found {
+			if r.Owner != by.User && !c.isOperator(by.User) {
+				a.deny("%s - you do not have the necessary privileges to delete the advance reservation \"%d\"", by.User, r.ID)
+				continue
+			}
 			c.endReservation(r)
-			a.say("%s has deleted advance reservation %d", by.User, id)
+			a.say("%s has deleted advance reservation %d", by.User, r.ID)
 		}
 	}
 	return c.done(a)
+}
+
+func (c *Cell) matchReservations(reference, owner string) []*Reservation {
+	if id, ok := jobNumber(reference); ok {
+		if r := c.reservations.find(id); r != nil {
+			return []*Reservation{r}
+		}
+		return nil
+	}
+	e, err := expression.Compile(expression.String, reference)
+	if err != nil {
+		return nil
+	}
+	var list []*Reservation
+	for _, r := range c.reservations.list {
+		if r.Owner == owner && r.Request.Name != "" && e.Match(r.Request.Name) {
+			list = append(list, r)
+		}
+	}
+	return list
 }
 
 // reservationDue begins or ends a reservation whose time has come.

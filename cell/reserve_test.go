@@ -80,7 +80,7 @@ func TestAdvanceReservations(t *testing.T) {
 
 func TestBrokenReservations(t *testing.T) {
 	h := newHarness(t, small)
-	for _, line := range []string{"-d 3600 -q all.q@n1 -he y", "-d 3600 -q all.q@n1", "-a 202611202230 -d 60 -q all.q@n2"} {
+	for _, line := range []string{"-d 3600 -q all.q@n1 -he y", "-d 3600 -q all.q@n1", "-a 202611202230 -d 60 -q all.q@n2 -N third"} {
 		if _, err := h.reserve("alice", line); err != nil {
 			t.Fatal(err)
 		}
@@ -104,8 +104,8 @@ func TestBrokenReservations(t *testing.T) {
 	}
 	h.run()
 	h.expect("1 r all.q@n1")
-	h.said(h.DeleteReservations(h.now, caller("bob"), []uint32{1, 9}), "bob - you do not have the necessary privileges to delete the advance reservation \"1\"\ndenied: advance reservation \"9\" does not exist")
-	a := h.DeleteReservations(h.now, caller("alice"), []uint32{1, 3})
+	h.said(h.DeleteReservations(h.now, caller("bob"), []string{"1", "9", "x*"}), "bob - you do not have the necessary privileges to delete the advance reservation \"1\"\ndenied: advance reservation \"9\" does not exist\ndenied: advance reservation \"x*\" does not exist")
+	a := h.DeleteReservations(h.now, caller("alice"), []string{"1", "thi*"})
 	h.said(a, "alice has deleted advance reservation 1\nalice has deleted advance reservation 3")
 	h.end(1, 1, End{})
 	if states() != "r" {

@@ -239,6 +239,7 @@ func (c *Cell) add(now int64, j *Job) {
 	c.jobs[j.ID()] = j
 	c.order = append(c.order, j.ID())
 	c.perUser[j.Owner()]++
+	c.name(j)
 	c.enrolUser(now, j.Owner())
 	c.entitle(j)
 	c.depend(j)
@@ -280,12 +281,28 @@ func (c *Cell) refresh(j *Job) {
 func (c *Cell) leave(now int64, j *Job) {
 	c.state.Dequeue(&j.sched)
 	delete(c.jobs, j.ID())
+	c.unname(j)
 	if c.perUser[j.Owner()]--; c.perUser[j.Owner()] == 0 {
 		delete(c.perUser, j.Owner())
 	}
 	c.userLeft(now, j.Owner())
 	c.release(j)
 	c.leaveReservation(j)
+}
+
+// ownName is the name of a job, and whose it is.
+type ownName struct{ owner, name string }
+
+func (c *Cell) name(j *Job) {
+	key := ownName{j.Owner(), j.Name()}
+	c.named[key] = sortedInsert(c.named[key], j.ID())
+}
+
+func (c *Cell) unname(j *Job) {
+	key := ownName{j.Owner(), j.Name()}
+	if c.named[key] = sortedRemove(c.named[key], j.ID()); len(c.named[key]) == 0 {
+		delete(c.named, key)
+	}
 }
 
 // matchJobs are the jobs that a wc_job of sge_types(5) means: a number, a name, or an
@@ -297,11 +314,17 @@ func (c *Cell) matchJobs(reference, owner string) []*Job {
 		}
 		return nil
 	}
+	var list []*Job
+	if owner != "" && !strings.ContainsAny(reference, "!&|()*?[]") {
+		for _, id := range c.named[ownName{owner, reference}] {
+			list = append(list, c.jobs[id])
+		}
+		return list
+	}
 	e, err := expression.Compile(expression.String, reference)
 	if err != nil {
 		return nil
 	}
-	var list []*Job
 	for _, id := range c.ids() {
 		if j := c.jobs[id]; (owner == "" || j.Owner() == owner) && e.Match(j.Name()) {
 			list = append(list, j)
@@ -330,8 +353,12 @@ func sortedInsert(list []uint32, id uint32) []uint32 {
 }
 
 func sortedRemove(list []uint32, id uint32) []uint32 {
-	if i, found := slices.BinarySearch(list, id); found {
-		return slices.Delete(list, i, i+1)
+	i, found := slices.BinarySearch(list, id)
+	switch {
+	case !found:
+		return list
+	case i == 0: // most leave in their order
+		return list[1:]
 	}
-	return list
+	return slices.Delete(list, i, i+1)
 }
