@@ -22,7 +22,7 @@ func (l *lister) appendQueues(dst []byte, s *sections) []byte {
 	}
 	for _, q := range s.queues {
 		name := q.Name()
-		if l.SkipEmpty && len(s.at[name]) == 0 {
+		if l.SkipEmpty && q.Used == 0 && len(s.at[name]) == 0 {
 			continue
 		}
 		if !l.headed {

@@ -11,14 +11,16 @@ type Options struct {
 	// suspend alarms, c for an ambiguous configuration, E for errors; any of these
 	// letters, and what -f shows (-explain).
 	Explain    string
-	SkipEmpty  bool // -ne: with -f, no queue instances without jobs
+	SkipEmpty  bool // -ne: with -f, no queue instances of which no slot is used
 	Extended   bool // -ext: usage and tickets
 	Urgency    bool // -urg
 	Priorities bool // -pri
-	Subtasks   bool // -t
-	EachTask   bool // -g d: a line for each task of an array
-	EachSlot   bool // -g t: a line for each slot of a parallel job
-	Requests   bool // -r
+	// Subtasks is -t: what EachSlot does, and columns for the sub-tasks of tightly
+	// integrated jobs, which stay empty.
+	Subtasks bool
+	EachTask bool // -g d: a line for each task of an array that waits
+	EachSlot bool // -g t: a line for each slot of a parallel job
+	Requests bool // -r
 	// QueueWidth is the width of names of queue instances, SGE_LONG_QNAMES: 0 is 30,
 	// less than 10 is 10, less than 0 is that of the longest name.
 	QueueWidth int

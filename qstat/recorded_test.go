@@ -90,6 +90,8 @@ type xmlJob struct {
 	MasterQueues []string     `xml:"master_hard_req_queue"`
 	Asked        []string     `xml:"predecessor_jobs_req"`
 	Predecessors []int        `xml:"predecessor_jobs"`
+	AskedAD      []string     `xml:"ad_predecessor_jobs_req"`
+	AD           []int        `xml:"ad_predecessor_jobs"`
 	Binding      string       `xml:"binding"`
 }
 
@@ -230,7 +232,8 @@ func (b *cellBuilder) job(x xmlJob) Job {
 		POSIXPriority: x.POSIX, NormalizedUrgency: x.NUrg, NormalizedPriority: x.NPPri,
 		Urgency: Urgency{x.RR + x.WT + x.DL, x.RR, x.WT, x.DL}, OverrideTickets: x.Override,
 		HardQueues: x.HardQueues, SoftQueues: x.SoftQueues, MasterQueues: x.MasterQueues,
-		PredecessorsAsked: x.Asked, Predecessors: x.Predecessors, Binding: strings.TrimPrefix(x.Binding, "NONE"),
+		PredecessorsAsked: x.Asked, Predecessors: x.Predecessors,
+		ArrayPredecessorsAsked: x.AskedAD, ArrayPredecessors: x.AD, Binding: strings.TrimPrefix(x.Binding, "NONE"),
 	}
 	if x.PE != nil {
 		j.PE = &PE{Name: x.PE.Name}
@@ -372,6 +375,7 @@ func TestWideValues(t *testing.T) {
 	for name, o := range map[string]Options{
 		"qstat": {}, "qstat-ext": {Extended: true}, "qstat-urg": {Urgency: true}, "qstat-s-z-ext": {Extended: true},
 		"qstat-f": {Full: true}, "qstat-f-ext": {Full: true, Extended: true}, "qstat-unknown": {Explain: "aAcE"},
+		"qstat-f-ne-u": {Full: true, SkipEmpty: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := read(t, "testdata/wide/"+name+".txt")
@@ -383,7 +387,23 @@ func TestWideValues(t *testing.T) {
 				// Only the order is known of these.
 				c.Queues[i].SequenceNumber = i
 			}
+			if o.SkipEmpty {
+				c.Queues = append(c.Queues, QueueInstance{Queue: "reserved.q", Host: "n1", Reserved: 1, Total: 1})
+			}
 			same(t, text, string(c.AppendText(nil, o)))
+		})
+	}
+}
+
+// testdata/finished was printed with -s z.
+func TestFinishedJobs(t *testing.T) {
+	c := recordedCell(t, "testdata/finished/all.xml")
+	for name, o := range map[string]Options{
+		"qstat-gt": {EachSlot: true}, "qstat-gd": {EachTask: true}, "qstat-r": {Requests: true}, "qstat-urg-ext": {Urgency: true, Extended: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			same(t, read(t, "testdata/finished/"+name+".txt"), string(c.AppendText(nil, o)))
+			same(t, read(t, "testdata/finished/"+name+".xml"), string(c.AppendXML(nil, o)))
 		})
 	}
 }

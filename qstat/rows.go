@@ -215,7 +215,7 @@ func (s *sections) eachIn(phase Phase, f func(*row)) {
 			}
 			r := &s.row
 			*r = row{job: j, task: task, ids: task.IDs, slots: task.Slots, first: true, tickets: task.Tickets}
-			if !s.options.EachTask || len(task.IDs) == 0 {
+			if !s.options.EachTask || phase == Finished || len(task.IDs) == 0 {
 				f(r)
 				continue
 			}

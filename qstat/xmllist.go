@@ -16,7 +16,7 @@ func (c *Cell) AppendXML(dst []byte, o Options) []byte {
 	if o.full() {
 		for _, q := range s.queues {
 			name := q.Name()
-			if o.SkipEmpty && len(s.at[name]) == 0 {
+			if o.SkipEmpty && q.Used == 0 && len(s.at[name]) == 0 {
 				continue
 			}
 			e.queue(q, name, o)
@@ -133,7 +133,7 @@ func (e *elements) job(r *row, o Options) {
 	if !o.full() {
 		e.text("queue_name", r.queue)
 	}
-	if o.eachSlot() && r.task.Phase != Finished {
+	if o.eachSlot() {
 		e.text("master", r.role)
 	}
 	slots := r.slots
