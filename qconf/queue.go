@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -293,4 +294,30 @@ func (q *Queue) Variants() []QueueInstance {
 		}
 	}
 	return variants
+}
+
+// InstanceText is what qconf -sq QUEUE@HOST prints: the queue with the settings of one
+// host. What is ambiguous has the default.
+func (q *Queue) InstanceText(host string, groups *HostGroups) Text {
+	t := q.Text
+	t.entries = slices.Clone(q.entries)
+	for i := range t.entries {
+		e := &t.entries[i]
+		setting := ""
+		if e.name == "hostlist" {
+			e.name, setting = "hostname", host
+		} else {
+			setting = e.parts[0].text
+		}
+		for _, o := range q.special {
+			if o.name != e.name {
+				continue
+			}
+			if text, err := o.on(host, groups); err == nil && text != "" {
+				setting = text
+			}
+		}
+		e.parts = []part{{text: setting}}
+	}
+	return t
 }

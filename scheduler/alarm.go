@@ -18,17 +18,15 @@ type Crossing struct {
 // Crossed are the load thresholds and the suspend thresholds of a queue instance that
 // are crossed (queue_conf(5)): the first of either, which is enough for the alarm.
 func (o *Observation) Crossed(id InstanceID) (load, suspend []Crossing) {
-	plain := *o.view
-	plain.correction = make([]float64, len(plain.correction))
 	first := func(thresholds []threshold) []Crossing {
 		for i := range thresholds {
-			if c, crossed := plain.crossing(id, &thresholds[i]); crossed {
+			if c, crossed := o.view.crossing(id, &thresholds[i]); crossed {
 				return []Crossing{c}
 			}
 		}
 		return nil
 	}
-	i := &plain.model.instances[id]
+	i := &o.view.model.instances[id]
 	return first(i.load), first(i.suspend)
 }
 

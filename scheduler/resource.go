@@ -6,33 +6,45 @@ import (
 	"github.com/execd-project/execd/scheduler/value"
 )
 
-// Observation is a state as it is shown at a time: load values with their corrections,
-// and what is left of consumables.
-type Observation struct{ view *view }
+// Observation is a state as it is shown at a time: load values as they are reported,
+// and what is left of consumables. What the scheduler expects of jobs that have just
+// started is not shown (tested).
+type Observation struct {
+	view  *view
+	hosts *view // as qhost has it; nil until it is asked
+}
 
 // Observe makes an observation. It is good until the state changes.
-func (s *State) Observe(now int64) *Observation { return &Observation{newView(s, now)} }
+func (s *State) Observe(now int64) *Observation {
+	v := &view{State: s, now: now, correction: make([]float64, len(s.model.hosts)+1)}
+	v.reduce()
+	return &Observation{view: v}
+}
 
 // Instance are the resources of a queue instance as qstat -F shows them: for each
 // attribute that the cluster, the host or the queue has, the value that restricts most,
 // by the names of the attributes.
 func (o *Observation) Instance(id InstanceID) []Resource {
-	return o.list(AtGlobal(), AtHost(o.view.model.instances[id].host), AtInstance(id))
+	return o.view.list(AtGlobal(), AtHost(o.view.model.instances[id].host), AtInstance(id))
 }
 
 // Host are the resources of a host as qhost -F shows them. Those of the whole cluster
-// that the host does not restrict further are among them.
+// that the host does not restrict further are among them. Other than in qstat, loads are
+// not scaled, and do not take capacity from consumables (tested).
 func (o *Observation) Host(id HostID) []Resource {
-	if id == GlobalHost {
-		return o.list(AtGlobal())
+	if o.hosts == nil {
+		o.hosts = &view{State: o.view.State, now: o.view.now, correction: o.view.correction, unscaled: true}
 	}
-	return o.list(AtGlobal(), AtHost(id))
+	if id == GlobalHost {
+		return o.hosts.list(AtGlobal())
+	}
+	return o.hosts.list(AtGlobal(), AtHost(id))
 }
 
-func (o *Observation) list(places ...Place) []Resource {
+func (v *view) list(places ...Place) []Resource {
 	var all []Resource
-	for id := range o.view.model.attributes {
-		if r, ok := o.view.over(AttributeID(id), places...); ok {
+	for id := range v.model.attributes {
+		if r, ok := v.over(AttributeID(id), places...); ok {
 			all = append(all, r)
 		}
 	}
@@ -60,15 +72,6 @@ type rawKey struct {
 // all.
 func (o *Observation) SlotsOf(id InstanceID) (reserved, used, total int) {
 	return o.view.ReservedSlots(id, o.view.now), o.view.UsedSlots(id), o.view.model.instances[id].settings.Slots
-}
-
-// Alarms are why a queue instance is in load alarm (a) and in suspend alarm (A), as qstat
-// -explain shows it; empty where it is not.
-func (o *Observation) Alarms(id InstanceID) (load, suspend string) {
-	i := &o.view.model.instances[id]
-	load, _ = o.view.alarm(id, i.load)
-	suspend, _ = o.view.alarm(id, i.suspend)
-	return load, suspend
 }
 
 // Instances are all queue instances, in the order in which they were modified last.

@@ -26,6 +26,8 @@ type view struct {
 	// empty sees the cluster as it would be without any jobs and before any load is
 	// reported, as -w e does.
 	empty bool
+	// unscaled sees loads as they are reported, without load_scaling.
+	unscaled bool
 	// planned is set where diagrams say what is in use when; bookings are left out then.
 	planned bool
 	// correction is the load correction of each host: about the number of slots that
@@ -95,6 +97,11 @@ func (v *view) loadAt(h HostID, a AttributeID) (value.Value, Kind) {
 	l := v.loadValue(h, a)
 	if !l.IsValid() {
 		return l, Load
+	}
+	if v.unscaled {
+		if x, ok := v.raw[rawKey{h, a}]; ok {
+			l = x
+		}
 	}
 	if shift := v.shift(h, a); shift != 0 {
 		return value.OfNumber(l.Type(), l.Number()+shift), CorrectedLoad

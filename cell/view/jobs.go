@@ -83,7 +83,9 @@ func (v *View) addTasks(s *qstat.Job, j *cell.Job) {
 	if v.decisions != nil {
 		pri, tick = v.decisions.Of(j.Scheduled())
 	}
-	ranked := pri != priority.Priority{}
+	// Of a job whose waiting tasks take no part in a run the original forgets what
+	// its running tasks are ranked by (tested).
+	ranked := Pending(j)
 	for _, t := range j.Tasks() {
 		if t.Running() == nil {
 			continue
@@ -95,7 +97,9 @@ func (v *View) addTasks(s *qstat.Job, j *cell.Job) {
 		}
 		s.Tasks = append(s.Tasks, v.running(t, &p, &k))
 	}
-	setUrgencyOnce(s, &pri)
+	if Pending(j) {
+		setUrgency(s, &pri)
+	}
 	waiting := qstat.Task{
 		Phase: qstat.Pending, Slots: slots, Priority: pri.Priority,
 		NormalizedTickets: pri.NormalizedTickets, Tickets: shown(tick), Share: tick.Portion,
@@ -120,13 +124,6 @@ func (v *View) addTasks(s *qstat.Job, j *cell.Job) {
 			waiting.IDs = ranges(j.Waiting)
 		}
 		s.Tasks = append(s.Tasks, waiting)
-	}
-}
-
-// setUrgencyOnce fills in the urgency of a job from what it waits with.
-func setUrgencyOnce(s *qstat.Job, p *priority.Priority) {
-	if *p != (priority.Priority{}) {
-		setUrgency(s, p)
 	}
 }
 

@@ -47,6 +47,7 @@ func (v *View) queue(id scheduler.InstanceID, s Selection) qstat.QueueInstance {
 		Errors: v.cell.ErrorsOf(id),
 	}
 	q.Reserved, q.Used, q.Total = o.SlotsOf(id)
+	q.ReservedMax = v.reservedMax(id)
 	if x, ok := v.load(host, "load_avg"); ok {
 		n := x.Number()
 		q.Load = &n
@@ -56,7 +57,6 @@ func (v *View) queue(id scheduler.InstanceID, s Selection) qstat.QueueInstance {
 	}
 	load, suspend := o.Crossed(id)
 	q.LoadAlarms, q.SuspendAlarms = v.alarms(host, load), v.alarms(host, suspend)
-	q.Ambiguities = ambiguities(v.model.Ambiguous(id))
 	q.State = v.state(id, &q)
 	for _, r := range o.Instance(id) {
 		if s.has(v.attribute(r.Attribute)) {
@@ -146,15 +146,6 @@ func (v *View) alarms(host scheduler.HostID, crossed []scheduler.Crossing) []qst
 			a.Value = c.Value.Format(value.QStat)
 		}
 		list = append(list, a)
-	}
-	return list
-}
-
-// ambiguities are the messages about the state c.
-func ambiguities(err error) []string {
-	var list []string
-	for _, e := range qconf.Errors(err) {
-		list = append(list, e.Error())
 	}
 	return list
 }

@@ -7,7 +7,9 @@ import (
 	"strings"
 
 	"github.com/execd-project/execd/cell/view"
+	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/qstat"
+	"github.com/execd-project/execd/scheduler"
 	"github.com/execd-project/execd/scheduler/quota"
 )
 
@@ -26,7 +28,14 @@ var printed = map[string]printer{
 	"schedinfo.txt":  (*player).schedulingInfo,
 	"slots-used.txt": (*player).slotsUsed,
 
-	"qstat-explain-c.txt":    list(qstat.Options{Explain: "c"}),
+	"qstat-explain-c.txt":    foreign(qstat.Options{Explain: "c"}),
+	"qstat-F.txt":            foreign(qstat.Options{Resources: true}),
+	"qhost-F.txt":            (*player).hosts,
+	"qrstat.txt":             (*player).reservations,
+	"qrstat-ar.txt":          (*player).reservationDetails,
+	"qinstances.txt":         (*player).instances,
+	"qinstance-slots.txt":    (*player).instanceSlots,
+	"sge_share_mon.txt":      (*player).shares,
 	"qquota.txt":             (*player).quotas,
 	"qquota-per-user.txt":    (*player).quotasPerUser,
 	"schedule-all.txt":       (*player).schedules,
@@ -43,7 +52,9 @@ func (p *player) print(step string) error {
 		}
 	}
 	slices.Sort(names)
-	for _, name := range names {
+	// Time goes on while this is printed.
+	names = append(names, "sge_share_mon.txt")
+	for _, name := range slices.Compact(names) {
 		print, ok := printed[name]
 		if !ok {
 			print, ok = p.special(name)
@@ -65,6 +76,10 @@ func (p *player) print(step string) error {
 // special are the files whose names say how the command was called.
 func (p *player) special(name string) (printer, bool) {
 	base := strings.TrimSuffix(name, ".txt")
+	if strings.HasSuffix(base, "-before") {
+		text, ok := p.before[name]
+		return func(*player, *view.View, string) []byte { return text }, ok
+	}
 	if rest, ok := strings.CutPrefix(base, "qquota-"); ok {
 		option, value, _ := strings.Cut(rest, "-")
 		s := quota.Selection{Users: []string{"*"}}
@@ -93,8 +108,105 @@ func list(o qstat.Options) printer {
 	return func(p *player, v *view.View, _ string) []byte {
 		o.Zone = p.options.Zone
 		c := qstat.Cell{Jobs: v.Jobs(), Queues: v.Queues(view.None)}
+		if p.alone {
+			// Of a job that runs alone it was asked where it runs.
+			c.Jobs = slices.DeleteFunc(c.Jobs, func(j qstat.Job) bool { return j.Tasks[0].Phase == qstat.Pending })
+		}
 		return c.AppendText(nil, o)
 	}
+}
+
+// foreign lists queue instances as somebody sees them who has no jobs.
+func foreign(o qstat.Options) printer {
+	return func(p *player, v *view.View, step string) []byte {
+		o.Zone = p.options.Zone
+		c := qstat.Cell{Queues: v.Queues(p.resources(step))}
+		return c.AppendText(nil, o)
+	}
+}
+
+func (p *player) hosts(v *view.View, step string) []byte {
+	c := qstat.Cell{Hosts: v.Hosts(p.resources(step))}
+	return c.AppendHosts(nil, qstat.HostOptions{Resources: true, Selected: true, Zone: p.options.Zone})
+}
+
+// resources are those that -F named: those that were printed, or where that is not known
+// those that the configuration sets anywhere.
+func (p *player) resources(step string) view.Selection {
+	if names := p.known.resources[step]; len(names) > 0 {
+		return names
+	}
+	names := view.Selection{}
+	add := func(settings []qconf.Setting) {
+		for _, s := range settings {
+			if x, ok := p.cell.Cluster().Complexes().Find(s.Name); ok && !slices.Contains(names, x.Name) {
+				names = append(names, x.Name)
+			}
+		}
+	}
+	c := p.cell.Cluster()
+	add(c.GlobalHost().ComplexValues)
+	for _, name := range c.HostNames() {
+		if h, err := c.Host(name); err == nil {
+			add(h.ComplexValues)
+		}
+	}
+	for i := range p.cell.Model().Instances() {
+		add(p.cell.Model().Settings(scheduler.InstanceID(i)).ComplexValues)
+	}
+	return names
+}
+
+func (p *player) reservations(v *view.View, _ string) []byte {
+	return qstat.AppendReservations(nil, v.Reservations(), false, p.options.Zone)
+}
+
+func (p *player) reservationDetails(v *view.View, _ string) []byte {
+	return qstat.AppendReservationDetails(nil, v.Reservations(), p.options.Zone)
+}
+
+// shares is what sge_share_mon prints, as often as it was called.
+func (p *player) shares(v *view.View, step string) []byte {
+	o := qstat.ShareOptions{Header: true, Zone: p.options.Zone}
+	if len(p.known.samples[step]) == 0 {
+		if rows := v.Shares(); rows != nil {
+			return qstat.AppendShares(nil, [][]qstat.ShareRow{rows}, o)
+		}
+		return nil
+	}
+	var b []byte
+	for _, at := range p.known.samples[step] {
+		p.advance(at*1000 + 999)
+		if rows := view.New(p.cell, at).Shares(); rows != nil {
+			b = qstat.AppendShares(b, [][]qstat.ShareRow{rows}, o)
+		}
+	}
+	return b
+}
+
+// instances is what qconf -sq prints of the queue instances that were asked for.
+func (p *player) instances(_ *view.View, step string) []byte {
+	var b []byte
+	for _, name := range p.known.instances[step] {
+		queue, host, _ := strings.Cut(name, "@")
+		if q, err := p.cell.Cluster().Queue(queue); err == nil {
+			b = append(b, q.InstanceText(host, p.cell.Cluster().HostGroups()).Format(qconf.Wrapped)...)
+		}
+	}
+	return b
+}
+
+// instanceSlots are those lines of it which say what hosts may have of their own.
+func (p *player) instanceSlots(v *view.View, step string) []byte {
+	var b []byte
+	for line := range strings.Lines(string(p.instances(v, step))) {
+		name, _, _ := strings.Cut(line, " ")
+		switch name {
+		case "qname", "hostname", "slots", "user_lists", "xuser_lists":
+			b = append(b, line...)
+		}
+	}
+	return b
 }
 
 // schedulingInfo is the end of qstat -j of all jobs that wait.

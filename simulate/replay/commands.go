@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/execd-project/execd/cell"
@@ -25,6 +26,8 @@ var commands = map[string]func(p *player, by cell.Caller, args []string, remark 
 	"qrls":   (*player).qrls,
 	"qmod":   (*player).qmod,
 	"qconf":  (*player).qconf,
+	"qrsub":  (*player).qrsub,
+	"qrdel":  (*player).qrdel,
 }
 
 // command types a line, and returns what is printed.
@@ -152,6 +155,35 @@ func (p *player) qdel(by cell.Caller, args []string, _ string) ([]string, error)
 		return nil, err
 	}
 	return p.said(p.cell.Delete(p.seconds(), by, cell.DeleteRequest{Jobs: jobs, Users: users, Force: force})), nil
+}
+
+func (p *player) qrsub(by cell.Caller, args []string, _ string) ([]string, error) {
+	r, err := submit.ParseReservation(p.submission(args))
+	if err != nil {
+		return nil, err
+	}
+	a, err := p.cell.Reserve(p.seconds(), by, r)
+	if d, ok := errors.AsType[*cell.DeniedError](err); ok {
+		return append(slices.Clone(d.Report), d.Text), nil
+	}
+	if err != nil {
+		return []string{err.Error()}, nil
+	}
+	return p.said(a), nil
+}
+
+func (p *player) qrdel(by cell.Caller, args []string, _ string) ([]string, error) {
+	var ids []uint32
+	for _, a := range args {
+		for item := range strings.SplitSeq(a, ",") {
+			id, err := strconv.ParseUint(item, 10, 32)
+			if err != nil {
+				return nil, fmt.Errorf("%q is no number of an advance reservation", item)
+			}
+			ids = append(ids, uint32(id))
+		}
+	}
+	return p.said(p.cell.DeleteReservations(p.seconds(), by, ids)), nil
 }
 
 // takeUsers takes -u from a command line.

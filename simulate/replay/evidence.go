@@ -19,11 +19,11 @@ type evidence struct {
 	started   map[int]int64 // by job, of its first task
 	runs      []int64       // scheduling runs that have started something, ascending
 	captured  map[string]int64
-	samples   map[string][]int64 // when sge_share_mon was called at a step
-	stamp     int64              // what stamps of usage count back from; 0 if not known
-	disabled  []string           // queue instances that were disabled at the first capture
+	samples   map[string][]int64  // when sge_share_mon was called at a step
+	stamp     int64               // what stamps of usage count back from; 0 if not known
+	resources map[string][]string // by step, those that qstat -F and qhost -F were asked for
+	instances map[string][]string // by step, the queue instances that qconf -sq was asked for
 	files     map[string][]string
-	steps     map[string]bool
 }
 
 // dated is a row of qstat with a date: number, state, and the date.
@@ -35,7 +35,8 @@ const dateFormat = "01/02/2006 15:04:05"
 func readEvidence(fsys fs.FS, zone *time.Location) *evidence {
 	e := &evidence{
 		submitted: map[int]int64{}, started: map[int]int64{}, captured: map[string]int64{},
-		samples: map[string][]int64{}, files: map[string][]string{}, steps: map[string]bool{},
+		samples: map[string][]int64{}, files: map[string][]string{},
+		resources: map[string][]string{}, instances: map[string][]string{},
 	}
 	steps, err := fs.ReadDir(fsys, "output")
 	if err != nil {
@@ -45,7 +46,6 @@ func readEvidence(fsys fs.FS, zone *time.Location) *evidence {
 		if !step.IsDir() {
 			continue
 		}
-		e.steps[step.Name()] = true
 		files, err := fs.ReadDir(fsys, path.Join("output", step.Name()))
 		if err != nil {
 			continue
@@ -77,6 +77,10 @@ func (e *evidence) read(step, file string, text []byte, zone *time.Location) {
 		if at, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil {
 			e.captured[step] = at
 		}
+	case strings.HasPrefix(file, "qhost-F") || strings.HasPrefix(file, "qstat-F"):
+		e.readResources(step, text)
+	case strings.HasPrefix(file, "qinstance"):
+		e.readInstances(step, text)
 	case file == "times.txt":
 		e.readTimes(step, text, zone)
 	}
@@ -124,6 +128,29 @@ func (e *evidence) readTimes(step string, text []byte, zone *time.Location) {
 			if at, err := strconv.ParseInt(m[1], 10, 64); err == nil {
 				e.samples[step] = append(e.samples[step], at)
 			}
+		}
+	}
+}
+
+var resourceItem = regexp.MustCompile(`\s[ghq][lLcf]:([\w.-]+)=`)
+
+func (e *evidence) readResources(step string, text []byte) {
+	for _, m := range resourceItem.FindAllSubmatch(text, -1) {
+		if name := string(m[1]); !slices.Contains(e.resources[step], name) {
+			e.resources[step] = append(e.resources[step], name)
+		}
+	}
+}
+
+func (e *evidence) readInstances(step string, text []byte) {
+	queue := ""
+	for line := range strings.Lines(string(text)) {
+		f := strings.Fields(line)
+		if len(f) == 2 && f[0] == "qname" {
+			queue = f[1]
+		}
+		if len(f) == 2 && f[0] == "hostname" && !slices.Contains(e.instances[step], queue+"@"+f[1]) {
+			e.instances[step] = append(e.instances[step], queue+"@"+f[1])
 		}
 	}
 }

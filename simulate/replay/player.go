@@ -62,6 +62,8 @@ type player struct {
 	alone   bool
 	events  events
 	result  Result
+	// before are the files whose names say that they were printed before anything else.
+	before map[string][]byte
 	// schedule1 is what the first scheduling run after enabled wrote to the file
 	// schedule.
 	schedule1 []byte
@@ -142,12 +144,26 @@ func (p *player) prepare() error {
 	if err := p.setUsage(); err != nil {
 		return err
 	}
+	p.printBefore()
 	if before >= 0 {
 		p.insert(before, "qmod -d '*'")
 	} else {
 		p.disableAsRecorded()
 	}
 	return nil
+}
+
+// printBefore keeps what is printed of the cell before anything has happened.
+func (p *player) printBefore() {
+	p.before = map[string][]byte{}
+	for step, names := range p.known.files {
+		for _, name := range names {
+			base, ok := strings.CutSuffix(name, "-before.txt")
+			if print := printed[base+".txt"]; ok && print != nil {
+				p.before[name] = print(p, view.New(p.cell, p.seconds()), step)
+			}
+		}
+	}
 }
 
 // insert has root type a command before a line, which nobody has recorded.

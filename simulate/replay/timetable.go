@@ -11,10 +11,12 @@ import (
 	"github.com/execd-project/execd/simulate/script"
 )
 
-// What a line of a script takes where nothing else is known, in milliseconds.
+// What a line of a script takes where nothing else is known, in milliseconds: a capture
+// the longer, the more jobs there are.
 const (
 	commandTakes = 150
-	captureTakes = 1000
+	captureTakes = 500
+	jobTakes     = 100
 )
 
 // runsAt is when in its second a scheduling run takes place, in milliseconds.
@@ -65,12 +67,13 @@ func makeTimetable(lines []script.Line, e *evidence, held []bool, interval int64
 		}
 	}
 	now := t.beginning(lines, known, latest, zone)
+	jobs := 0
 	for i := range lines {
-		if i > 0 && lines[i-1].Kind == script.Command {
-			now += commandTakes
+		if i > 0 {
+			now += takes(&lines[i-1], jobs)
 		}
-		if i > 0 && lines[i-1].Kind == script.Capture {
-			now += captureTakes
+		if isSubmission(&lines[i]) {
+			jobs++
 		}
 		// Of what contradicts each other, time that passes is believed.
 		earliest := known[i].from
@@ -84,17 +87,28 @@ func makeTimetable(lines []script.Line, e *evidence, held []bool, interval int64
 	return t
 }
 
+// takes is how long a line takes to be carried out, when so many jobs have been submitted.
+func takes(l *script.Line, jobs int) int64 {
+	switch l.Kind {
+	case script.Command:
+		return commandTakes
+	case script.Capture:
+		return captureTakes + int64(jobs)*jobTakes
+	}
+	return 0
+}
+
 // beginning is when the first line may have been typed.
 func (t *timetable) beginning(lines []script.Line, known []span, latest []int64, zone *time.Location) int64 {
-	at, passed := always.to, int64(0)
+	at, passed, jobs := always.to, int64(0), 0
 	for i := range lines {
 		if latest[i] < always.to/2 {
 			at = min(at, max(latest[i]-passed, known[i].from-passed-999))
 		}
-		passed += lines[i].Duration()
-		if lines[i].Kind == script.Command {
-			passed += commandTakes
+		if isSubmission(&lines[i]) {
+			jobs++
 		}
+		passed += lines[i].Duration() + takes(&lines[i], jobs)
 	}
 	if at < always.to {
 		return at
