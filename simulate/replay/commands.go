@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/execd-project/execd/cell"
@@ -173,15 +172,9 @@ func (p *player) qrsub(by cell.Caller, args []string, _ string) ([]string, error
 }
 
 func (p *player) qrdel(by cell.Caller, args []string, _ string) ([]string, error) {
-	var ids []uint32
+	var ids []string
 	for _, a := range args {
-		for item := range strings.SplitSeq(a, ",") {
-			id, err := strconv.ParseUint(item, 10, 32)
-			if err != nil {
-				return nil, fmt.Errorf("%q is no number of an advance reservation", item)
-			}
-			ids = append(ids, uint32(id))
-		}
+		ids = append(ids, strings.Split(a, ",")...)
 	}
 	return p.said(p.cell.DeleteReservations(p.seconds(), by, ids)), nil
 }

@@ -130,6 +130,9 @@ func (p *player) prepare() error {
 	before, held := holding(p.lines)
 	p.table = makeTimetable(p.lines, p.known, held, interval, p.options.Zone)
 	p.now = p.table.at0() - 2*interval
+	if p.known.stamp > 0 {
+		p.now = min(p.now, p.known.stamp*1000)
+	}
 	p.cell = cell.New(p.seconds(), cluster, cell.Options{Zone: p.options.Zone})
 	for _, host := range p.in.hosts {
 		if err := p.report(host); err != nil {
