@@ -22,7 +22,7 @@ type QueueID int32
 // InstanceID is the number of a queue instance.
 type InstanceID int32
 
-// PEID is the number of a parallel environment, by name.
+// PEID is the number of a parallel environment, in the order of their creation.
 type PEID int32
 
 // AttributeID is the number of a complex, by name.
@@ -40,6 +40,9 @@ type Options struct {
 	// queue instances that are equal in all else. Queues that it lacks come after, by
 	// name.
 	Queues []string
+	// PEs is the same for parallel environments: of those that a pattern of -pe means
+	// and that have places for equally many slots, the first is taken.
+	PEs []string
 	// Hosts says how names of hosts are compared (bootstrap(5)).
 	Hosts expression.HostNames
 }
@@ -126,8 +129,8 @@ type layer struct {
 
 func (l *layer) configured(a AttributeID) (value.Value, bool) {
 	for i := range l.settings {
-		if s := &l.settings[i]; s.attribute >= a {
-			return s.value, s.attribute == a
+		if s := &l.settings[i]; s.attribute == a {
+			return s.value, true
 		}
 	}
 	return value.Value{}, false
@@ -399,7 +402,7 @@ func (b *builder) host(name string, object *qconf.ExecHost, at layerSet) hostMod
 }
 
 func (b *builder) compilePEs() {
-	for _, name := range b.cluster.PENames() {
+	for _, name := range byCreation(b.options.PEs, b.cluster.PENames()) {
 		pe, err := b.cluster.PE(name)
 		if err != nil {
 			continue

@@ -18,7 +18,7 @@ import (
 // compileQueues numbers the cluster queues in the order of their creation and their
 // instances in the order of the host lists.
 func (b *builder) compileQueues() {
-	for _, name := range queueOrder(b.options.Queues, b.cluster.QueueNames()) {
+	for _, name := range byCreation(b.options.Queues, b.cluster.QueueNames()) {
 		object, err := b.cluster.Queue(name)
 		if err != nil {
 			continue
@@ -40,7 +40,8 @@ func (b *builder) compileQueues() {
 	}
 }
 
-func queueOrder(first, names []string) []string {
+// byCreation puts those names first whose order of creation is known.
+func byCreation(first, names []string) []string {
 	rank := map[string]int{}
 	for i, name := range first {
 		rank[name] = i + 1

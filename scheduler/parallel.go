@@ -93,8 +93,11 @@ func (r *run) largest(j *Job, pe PEID, at span, fewest bool) (assignment, bool) 
 		if ok {
 			return a, true
 		}
-		// What could be collected for more is all there is.
-		n = c.requests.Slots.AtMost(min(n-1, max(a.slots, 0)))
+		if rule.Name == qconf.PESlots {
+			n = c.requests.Slots.AtMost(n - 1)
+		} else { // what could be collected for more is all there is
+			n = c.requests.Slots.AtMost(min(n-1, a.slots))
+		}
 	}
 	return assignment{}, false
 }
@@ -463,7 +466,8 @@ func (r *run) explainPE(j *Job, pe PEID, at span) {
 	for id := range r.instancesFor(j) {
 		i := &r.model.instances[id]
 		switch {
-		case skip.queues[i.queue] || skip.hosts[i.host]:
+		case skip.queues[i.queue] || skip.hosts[i.host] || skip.quota(i):
+		case !r.explainQuota(c, pe, i, skip):
 		case !r.queueStatic(c, i.queue):
 			skip.queues[i.queue] = true
 		case !r.queueOffersPE(c, i.queue, name):
@@ -487,6 +491,22 @@ func (r *run) explainPE(j *Job, pe PEID, at span) {
 	a := r.collected(j, pe, at)
 	r.explain = explain
 	r.because(Reason{kind: peSlots, place: int32(pe), number: a}, c)
+}
+
+// explainQuota checks that the quotas leave any slot at an instance.
+func (r *run) explainQuota(c *Category, pe PEID, i *instanceModel, skip *skips) bool {
+	usage := r.quotas.usage
+	if r.empty {
+		usage = nil
+	}
+	var q quota.Collector
+	q.Reset(c.demand(pe), usage, r.quotaValue)
+	left, failure := q.Left(int32(i.queue), int32(i.host), true)
+	if left > 0 {
+		return true
+	}
+	skip.quotas = append(skip.quotas, failure)
+	return r.because(Reason{kind: quotaExceeded, text: failure.Text()}, c)
 }
 
 // queueOffersPE checks that any variant of a cluster queue offers the environment.

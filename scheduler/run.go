@@ -20,6 +20,7 @@ type run struct {
 	hostOffer  []int32        // by host, while offers are made: which one it is, from 1
 	owners     map[string]int // tasks that started, by owner
 	reserved   int            // reservations that were made
+	idle       bool           // no instance is left, and a job has been told so
 	reserving  bool           // it is looked for a place in the future
 	full       []InstanceID   // instances that were dropped because they are full
 }
@@ -128,7 +129,9 @@ func (r *run) of(c *Category) *categoryRun {
 // attempt starts the first task of a head if there is a place for it.
 func (r *run) attempt(h *head) bool {
 	c := r.of(h.job.Category)
-	if !c.rejected {
+	if !c.rejected && !r.idle {
+		// Where nothing is left, the first job finds it out for all others.
+		r.idle = r.order.count == 0
 		if start, ok := r.assign(h); ok {
 			r.begin(h, start)
 			return true

@@ -193,19 +193,19 @@ type skips struct {
 	quotas []quota.Failure
 }
 
+// quota reports whether a quota that is exhausted is the cause at an instance, too.
+func (s *skips) quota(i *instanceModel) bool {
+	return slices.ContainsFunc(s.quotas, func(f quota.Failure) bool { return f.Covers(int32(i.queue), int32(i.host)) })
+}
+
 func newSkips(m *Model) *skips {
 	return &skips{queues: make([]bool, len(m.queues)), hosts: make([]bool, len(m.hosts))}
 }
 
 func (r *run) explainInstance(j *Job, id InstanceID, at span, skip *skips) {
 	c, i := j.Category, &r.model.instances[id]
-	if skip.queues[i.queue] || skip.hosts[i.host] {
+	if skip.queues[i.queue] || skip.hosts[i.host] || skip.quota(i) {
 		return
-	}
-	for k := range skip.quotas {
-		if skip.quotas[k].Covers(int32(i.queue), int32(i.host)) {
-			return
-		}
 	}
 	if failure, ok := r.withinQuota(c, id, at); !ok {
 		r.because(Reason{kind: quotaExceeded, text: failure.Text()}, c)
