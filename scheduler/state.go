@@ -149,6 +149,7 @@ type State struct {
 	load     [][]value.Value        // by attribute, then by host and the global host at the end; nil where nobody reports it
 	static   []bool                 // by attribute: its load values hold for an empty cluster
 	raw      map[rawKey]value.Value // the load values that load_scaling changes, as they were reported
+	texts    map[rawKey]string      // of the load values that are adjusted, as they were reported
 	problems map[HostID][]error
 
 	instances []instanceState
@@ -182,7 +183,7 @@ type instanceState struct {
 func NewState(m *Model) *State {
 	s := &State{
 		model: m, load: make([][]value.Value, len(m.attributes)), static: make([]bool, len(m.attributes)),
-		problems: map[HostID][]error{}, raw: map[rawKey]value.Value{}, instances: make([]instanceState, len(m.instances)),
+		problems: map[HostID][]error{}, raw: map[rawKey]value.Value{}, texts: map[rawKey]string{}, instances: make([]instanceState, len(m.instances)),
 		peUsed: make([]int, len(m.pes)), perOwner: map[string]int{}, closings: map[InstanceID]closing{}, things: things{},
 	}
 	for i := range s.instances {
@@ -222,6 +223,7 @@ func (s *State) SetLoad(host string, values map[string]string) error {
 		if s.load[a] != nil {
 			s.load[a][at] = value.Value{}
 			delete(s.raw, rawKey{id, AttributeID(a)})
+			delete(s.texts, rawKey{id, AttributeID(a)})
 		}
 	}
 	var problems []error
@@ -238,7 +240,9 @@ func (s *State) SetLoad(host string, values map[string]string) error {
 		if s.load[a] == nil {
 			s.load[a] = make([]value.Value, len(s.model.hosts)+1)
 		}
-		s.load[a][at] = s.scaled(id, a, v)
+		if s.load[a][at] = s.scaled(id, a, v); s.model.adjusted[a] != 0 && s.load[a][at].Same(v) {
+			s.texts[rawKey{id, a}] = text
+		}
 	}
 	slices.SortFunc(problems, func(a, b error) int { return cmp.Compare(a.Error(), b.Error()) })
 	s.problems[id] = problems

@@ -146,7 +146,11 @@ func (v *view) crossed(id InstanceID, t *threshold) (string, bool) {
 	if !relop.Holds(x.Number(), t.limit.Number()) {
 		return "", false
 	}
-	return fmt.Sprintf("%s=%s %s %s %s", a.Name, x.Format(value.Reason), v.explainLoad(from, t.attribute, a), relop, t.text), true
+	shown := x.Format(value.Reason)
+	if a.Type != value.Bool {
+		shown = fmt.Sprintf("%f", x.Number())
+	}
+	return fmt.Sprintf("%s=%s %s %s %s", a.Name, shown, v.explainLoad(from, t.attribute, a), relop, t.text), true
 }
 
 // thresholdValue is the value that a threshold is compared with: that of the host, else
@@ -179,9 +183,12 @@ func (v *view) explainLoad(h HostID, a AttributeID, attribute *Attribute) string
 	if v.shift(h, a) == 0 {
 		return "(no load adjustment)"
 	}
-	raw := v.loadValue(h, a)
+	raw, ok := v.texts[rawKey{h, a}]
+	if !ok {
+		raw = fmt.Sprintf("%f", v.loadValue(h, a).Number())
+	}
 	lc := v.correction[v.loadIndex(h)]
-	text := fmt.Sprintf("(= %s + %.2f * %f", raw.Format(value.Reason), v.model.adjusted[a], lc)
+	text := fmt.Sprintf("(= %s + %.2f * %f", raw, v.model.adjusted[a], lc)
 	if isPerCore(attribute.Name) {
 		text += fmt.Sprintf(" with nproc=%.0f", v.processors(h))
 	}

@@ -45,8 +45,8 @@ func newView(s *State, now int64) *view {
 	return v
 }
 
-// correct computes the load correction: each task adds its slots to its hosts, less
-// and less until load_adjustment_decay_time is over (sched_conf(5),
+// correct computes the load correction: each task that is not suspended adds its slots to
+// its hosts, less and less until load_adjustment_decay_time is over (sched_conf(5),
 // job_load_adjustments).
 func (v *view) correct() {
 	m := v.model
@@ -57,7 +57,7 @@ func (v *view) correct() {
 	v.forgetRecent(v.now, decay)
 	for _, r := range v.recent {
 		age := float64(v.now - r.Started)
-		if age >= decay {
+		if age >= decay || r.Suspended != 0 {
 			continue
 		}
 		part := 1 - max(age, 0)/decay
