@@ -14,7 +14,7 @@ import (
 func (c *Cell) Alter(now int64, by Caller, r *submit.Alteration) *Answer {
 	c.tick(now)
 	a := &Answer{}
-	for _, t := range c.targets(by, r.Jobs, r.Users, a) {
+	for _, t := range c.targets(by, true, r.Jobs, r.Users, a) {
 		if !c.mayChange(by, t.job) {
 			a.deny("%s - you do not have the necessary privileges to modify the job \"%d\"", by.User, t.job.ID())
 			continue

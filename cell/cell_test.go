@@ -310,6 +310,7 @@ func TestAlteration(t *testing.T) {
 	h.sub("alice", "-N a -h -l lic=1 -q all.q@n2")
 	h.sub("alice", "-N other -h")
 	for _, c := range []struct{ user, line, want string }{
+		{"root", "-p 1023 a", "root@master sets scheduling priority of job 1 to 1023"},
 		{"root", "-p 1024 1", "root@master sets scheduling priority of job 1 to 1024"},
 		{"alice", "-p 1024 1", "alice@master sets scheduling priority of job 1 to 1024"},
 		{"alice", "-p -5 a", "alice@master sets scheduling priority of job 1 to -5"},
@@ -318,6 +319,8 @@ func TestAlteration(t *testing.T) {
 		{"oper", "-ot 25 1", "oper@master sets override tickets of job 1 to 25"},
 		{"bob", "-js 5 1", `bob - you do not have the necessary privileges to modify the job "1"`},
 		{"bob", "-js 5 a", "The job a of user(s) bob does not exist"},
+		{"root", "-js 5 nosuch", `denied: job "nosuch" does not exist`},
+		{"root", "-js 5 all", "There are no jobs registered for user root"},
 		{"alice", "-js 5 1", "alice@master sets job share of job 1 to 5"},
 		{"alice", "-l nosuch=1 1", `unknown resource "nosuch"`},
 		{"alice", "-l h_rt=5 -q all.q 1", "modified hard resource list of job 1\nmodified hard queue list of job 1"},

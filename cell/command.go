@@ -17,11 +17,14 @@ type target struct {
 
 // targets finds the jobs of a command: those of references that belong to the caller or,
 // with users, to these ("*" for everybody's). Without references all jobs of the users are
-// meant, and by the word "all", too. What is not there is denied, line by line.
-func (c *Cell) targets(by Caller, jobs []submit.JobRange, users []string, a *Answer) []target {
+// meant, and by the word "all", too. With everybody set, names mean the jobs of all users
+// if the caller is an operator: so it is for commands that change jobs (tested with qalter);
+// qdel is more careful. What is not there is denied, line by line.
+func (c *Cell) targets(by Caller, everybody bool, jobs []submit.JobRange, users []string, a *Answer) []target {
 	if len(jobs) == 0 && len(users) > 0 {
 		jobs = []submit.JobRange{{Job: allJobs}}
 	}
+	everybody = everybody && len(users) == 0 && c.isOperator(by.User)
 	owners := users
 	if len(users) == 0 {
 		owners = []string{by.User}
@@ -30,6 +33,9 @@ func (c *Cell) targets(by Caller, jobs []submit.JobRange, users []string, a *Ans
 	for _, r := range jobs {
 		n := len(list)
 		for _, owner := range owners {
+			if everybody && r.Job != allJobs {
+				owner = "*"
+			}
 			for _, j := range c.matchOwned(r.Job, owner, len(users) > 0) {
 				list = append(list, target{j, r.Tasks})
 			}
@@ -41,7 +47,7 @@ func (c *Cell) targets(by Caller, jobs []submit.JobRange, users []string, a *Ans
 		switch _, numbered := jobNumber(r.Job); {
 		case r.Job == allJobs:
 			a.deny("There are no jobs registered for user %s", who)
-		case numbered && len(users) == 0:
+		case (numbered || everybody) && len(users) == 0:
 			a.deny("denied: job \"%s\" does not exist", r.Job)
 		default:
 			a.deny("The job %s of user(s) %s does not exist", r.Job, who)
@@ -56,11 +62,11 @@ const allJobs = "all"
 // matchOwned are the jobs that a reference means. A number means the job whoever owns it,
 // unless only the jobs of some users are meant.
 func (c *Cell) matchOwned(reference, owner string, only bool) []*Job {
+	if reference == allJobs {
+		reference, only = "*", true
+	}
 	if owner == "*" {
 		owner = ""
-	}
-	if reference == allJobs {
-		reference = "*"
 	}
 	list := c.matchJobs(reference, owner)
 	if only && owner != "" {
@@ -86,7 +92,7 @@ type DeleteRequest struct {
 func (c *Cell) Delete(now int64, by Caller, r DeleteRequest) *Answer {
 	c.tick(now)
 	a := &Answer{}
-	for _, t := range c.targets(by, r.Jobs, r.Users, a) {
+	for _, t := range c.targets(by, false, r.Jobs, r.Users, a) {
 		j := t.job
 		switch {
 		case c.jobs[j.ID()] != j:
@@ -158,7 +164,7 @@ func (c *Cell) mayHold(by Caller, j *Job, h submit.Holds) bool {
 func (c *Cell) Hold(now int64, by Caller, jobs []submit.JobRange, users []string, change submit.HoldChange) *Answer {
 	c.tick(now)
 	a := &Answer{}
-	for _, t := range c.targets(by, jobs, users, a) {
+	for _, t := range c.targets(by, true, jobs, users, a) {
 		c.holdJob(by, t, change, a)
 	}
 	return c.done(a)
@@ -212,7 +218,7 @@ const (
 func (c *Cell) ModifyJobs(now int64, by Caller, op JobOperation, jobs []submit.JobRange, force bool) *Answer {
 	c.tick(now)
 	a := &Answer{}
-	for _, t := range c.targets(by, jobs, nil, a) {
+	for _, t := range c.targets(by, true, jobs, nil, a) {
 		j := t.job
 		// What is run again has been run in vain, so that is for managers (qmod(1), -rj).
 		if !c.mayChange(by, j) || op == RescheduleJob && !c.isManager(by.User) {
