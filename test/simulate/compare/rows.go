@@ -14,6 +14,11 @@ type row struct {
 	text    string
 }
 
+// pendingMark stands behind the number of a job that waits, in its key.
+const pendingMark = " (pending)"
+
+func isPending(key string) bool { return strings.Contains(key, pendingMark) }
+
 func (r *row) String() string {
 	return words(strings.Join([]string{r.columns["state"], r.columns["queue"], r.columns["ja-task-ID"]}, " "))
 }
@@ -70,7 +75,7 @@ func parseRow(names []string, line string) (*row, error) {
 	}
 	r.key = r.columns["job-ID"]
 	if r.pending {
-		r.key += " (pending)"
+		r.key += pendingMark
 	} else if task := r.columns["ja-task-ID"]; task != "" {
 		r.key += "." + task
 	}
