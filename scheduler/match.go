@@ -69,16 +69,24 @@ func (m *matcher) queueStatic(c *Category, id QueueID) bool {
 	if len(c.queues) > 0 && !c.queues.MatchQueue(q.name) && (len(c.masterQueues) == 0 || !c.masterQueues.MatchQueue(q.name)) {
 		return m.because(Reason{kind: queueNotListed, place: int32(id)}, c)
 	}
-	if !slices.ContainsFunc(q.variants, func(v variant) bool { return c.rightProject(&v.access) }) {
+	if !q.any(func(a *access) bool { return c.rightProject(&access{projects: a.projects}) }) ||
+		!q.any(func(a *access) bool { return c.rightProject(&access{xprojects: a.xprojects}) }) {
 		return m.because(Reason{kind: queueWrongProject, place: int32(id)}, c)
 	}
-	if !slices.ContainsFunc(q.variants, func(v variant) bool { return c.allows(&v.access) }) {
+	if !q.any(func(a *access) bool { return c.allows(&access{users: a.users}) }) ||
+		!q.any(func(a *access) bool { return c.allows(&access{xusers: a.xusers}) }) {
 		return m.because(Reason{kind: queueNoAccess, place: int32(id)}, c)
 	}
 	if c.requests.Immediate && !slices.ContainsFunc(q.variants, func(v variant) bool { return v.interactive }) {
 		return m.because(Reason{kind: notInteractive, place: int32(id)}, c)
 	}
 	return true
+}
+
+// any reports whether a list of any variant is such. The lists are to be asked for one at a
+// time: a variant differs from the default in one of them, a host can in several.
+func (q *queueModel) any(allows func(*access) bool) bool {
+	return slices.ContainsFunc(q.variants, func(v variant) bool { return allows(&v.access) })
 }
 
 func (c *Category) rightProject(a *access) bool {
@@ -214,7 +222,7 @@ func (m *matcher) explicit(c *Category, r *request, p Place, at span) bool {
 			if r.amount == 0 {
 				return m.shared(c, p, r.attribute, at, false)
 			}
-			return m.alone(c, p, r.attribute, at)
+			return m.alone(c, p, r.attribute, r.amount, at)
 		}
 		return m.consume(c, p, r.attribute, r.amount, at, false)
 	}
@@ -281,10 +289,10 @@ func (m *matcher) bearable(p Place, id AttributeID, amount float64) bool {
 }
 
 // alone checks that nobody uses a place for which a job asks exclusively.
-func (m *matcher) alone(c *Category, p Place, id AttributeID, at span) bool {
+func (m *matcher) alone(c *Category, p Place, id AttributeID, amount float64, at span) bool {
 	exclusive, others := m.occupied(p, id, at)
-	switch {
-	case exclusive:
+	switch capacity, _ := m.capacity(p, id); {
+	case exclusive || capacity < amount: // FALSE is configured
 		return m.because(Reason{kind: atPlace, layer: p.letter(), place: p.index, attribute: id, from: Consumable, value: value.OfNumber(value.Bool, 0)}, c)
 	case others:
 		return m.because(Reason{kind: atPlace, layer: p.letter(), place: p.index, attribute: id, exclusive: true}, c)

@@ -96,41 +96,44 @@ func (o *order) drop(id InstanceID) {
 	o.at[id].where = out
 }
 
-// move sorts the instances of a host in anew, by the new load of the host. Among equals
-// they come first if the load has risen, and last if it has fallen.
-func (o *order) move(instances []InstanceID, load float64) {
-	if len(instances) == 0 {
-		return
-	}
-	o.stamp++
+// move sorts instances in anew whose hosts have other loads since a task has started.
+// Among equals they come first if the load has risen, and last if it has fallen; those that
+// move at the same time keep their order.
+func (o *order) move(instances []InstanceID, load func(InstanceID) float64) {
 	kept := make([]InstanceID, 0, 8)
 	for _, id := range instances {
-		if o.at[id].where != out {
+		if o.at[id].where != out && o.at[id].load != load(id) {
 			kept = append(kept, id)
 		}
 	}
+	if len(kept) == 0 {
+		return
+	}
+	o.stamp++
 	slices.SortFunc(kept, o.compare)
-	for i, id := range kept {
-		p := &o.at[id]
-		if p.load == load {
-			continue
-		}
-		if p.where == inMoved {
+	for _, id := range kept {
+		if o.at[id].where == inMoved {
 			j, _ := slices.BinarySearchFunc(o.moved, id, o.compare)
 			o.moved = slices.Delete(o.moved, j, j+1)
 		}
-		const room = 1 << 16 // instances of a host
-		if load > p.load {
+	}
+	for i, id := range kept {
+		const room = 1 << 24 // instances that move at the same time
+		p, to := &o.at[id], load(id)
+		if p.rank = (o.stamp+int64(len(o.at)))*room + int64(i); to > p.load {
 			p.rank = -o.stamp*room + int64(i)
-		} else {
-			p.rank = (o.stamp+int64(len(o.at)))*room + int64(i)
 		}
-		p.load, p.where = load, inMoved
+		p.load, p.where = to, inMoved
+	}
+	if len(o.moved)+len(kept) > longest {
+		o.moved = append(o.moved, kept...)
+		slices.SortFunc(o.moved, o.compare)
+		o.merge()
+		return
+	}
+	for _, id := range kept {
 		j, _ := slices.BinarySearchFunc(o.moved, id, o.compare)
 		o.moved = slices.Insert(o.moved, j, id)
-	}
-	if len(o.moved) > longest {
-		o.merge()
 	}
 }
 

@@ -387,7 +387,7 @@ func (r *run) freeFrom(c *Category, p Place) int64 {
 	for i := range c.hard {
 		q := &c.hard[i]
 		if _, ok := r.configuredAt(p, q.attribute); ok && r.model.attributes[q.attribute].consumable() {
-			if v, _ := r.at(p, q.attribute); !r.model.attributes[q.attribute].exclusive() && v.Number() < q.amount {
+			if v, _ := r.at(p, q.attribute); v.Number() < q.amount {
 				return diagram.Forever
 			}
 			continue

@@ -136,11 +136,18 @@ func (r *run) attempt(h *head) bool {
 			r.begin(h, start)
 			return true
 		}
-		c.rejected = true
-		r.explainRejection(h, c)
+		// Hosts that only this job may not use say nothing about the others.
+		c.rejected = len(h.job.Excluded) == 0
+		if len(c.reasons) == 0 {
+			r.explainRejection(h, c)
+		}
 	}
 	for h.job.Reserve && !c.unreservable && r.reserved < r.model.scheduler.MaxReservation {
-		if c.unreservable = !r.reserve(h); c.unreservable || h.left == 1 {
+		if !r.reserve(h) {
+			c.unreservable = len(h.job.Excluded) == 0
+			break
+		}
+		if h.left == 1 {
 			break
 		}
 		h.left--
@@ -169,22 +176,26 @@ func (r *run) begin(h *head, start Start) {
 
 // refresh brings the order up to date for the hosts of a task that starts.
 func (r *run) refresh(grants []Grant) {
+	var moved []InstanceID
 	if r.globalLoadMoves() {
 		for h := range r.load {
-			r.refreshHost(HostID(h))
+			moved = r.refreshHost(HostID(h), moved)
 		}
-		return
-	}
-	last := HostID(None)
-	for _, g := range grants {
-		if h := r.model.instances[g.Instance].host; h != last {
-			last = h
-			r.refreshHost(h)
+	} else {
+		last := HostID(None)
+		for _, g := range grants {
+			if h := r.model.instances[g.Instance].host; h != last {
+				last = h
+				moved = r.refreshHost(h, moved)
+			}
 		}
 	}
+	r.order.move(moved, func(id InstanceID) float64 { return r.load[r.model.instances[id].host] })
 }
 
-func (r *run) refreshHost(h HostID) {
+// refreshHost drops the instances of a host that cannot be used any more, and adds those
+// that are to be sorted anew.
+func (r *run) refreshHost(h HostID, moved []InstanceID) []InstanceID {
 	for _, id := range r.model.hosts[h].instances {
 		if r.order.usable(id) && !r.stillUsable(id) {
 			r.order.drop(id)
@@ -195,8 +206,9 @@ func (r *run) refreshHost(h HostID) {
 	}
 	if load := r.sortValue(h); load != r.load[h] {
 		r.load[h] = load
-		r.order.move(r.model.hosts[h].instances, load)
+		return append(moved, r.model.hosts[h].instances...)
 	}
+	return moved
 }
 
 // globalLoadMoves reports whether a job that starts changes a load value of the whole

@@ -167,12 +167,8 @@ func (v *view) thresholdValue(id InstanceID, host HostID, a AttributeID) (value.
 			return x, h, true
 		}
 	}
-	for _, p := range [...]Place{AtHost(host), AtGlobal(), AtInstance(id)} {
-		if x, ok := v.configuredAt(p, a); ok {
-			return x, None - 1, true
-		}
-	}
-	return value.Value{}, 0, false
+	x, ok := v.configuredAt(AtInstance(id), a)
+	return x, None - 1, ok
 }
 
 // explainLoad tells how a load value was corrected.

@@ -1,0 +1,266 @@
+package scheduler_test
+
+import (
+	"math"
+	"slices"
+	"strconv"
+)
+
+// naivePlacing is an attempt to place so many slots of a parallel job.
+type naivePlacing struct {
+	*naiveRun
+	job    *naiveJob
+	pe     *sitePE
+	want   int
+	grants []naiveGrant
+	first  string // the host that is used first
+	master bool   // there is a place for the master task
+}
+
+// placeParallel finds the environment that has the most slots for a job.
+func (r *naiveRun) placeParallel(j *naiveJob) (pe string, grants []naiveGrant) {
+	if g := r.site.global; !r.allows(j, &g.access) || r.forced(j, g.values) || !r.offers(j, "global") {
+		return "", nil
+	}
+	most, fewest := 0, 0
+	for _, p := range r.site.pes {
+		if !matches(j.pe, p.name) || !r.allows(&naiveJob{user: j.user, group: j.group, project: "none"}, &p.access) {
+			continue
+		}
+		for _, n := range slices.Backward(j.slots) {
+			if n < most {
+				break
+			}
+			if got := r.placeAmount(j, p, n); got != nil {
+				soft := 0
+				for _, g := range got {
+					soft += r.violations(j, r.site.instance(g.instance))
+				}
+				if n > most || soft < fewest {
+					pe, grants, most, fewest = p.name, got, n, soft
+				}
+				break
+			}
+		}
+	}
+	return pe, grants
+}
+
+func (r *naiveRun) placeAmount(j *naiveJob, p *sitePE, n int) []naiveGrant {
+	used := 0
+	for _, t := range r.tasks {
+		for _, g := range t.grants {
+			if t.pe == p.name {
+				used += g.slots
+			}
+		}
+	}
+	all, master := r.slotsAt(j, "global")
+	if n > p.slots-used || n > all || !master {
+		return nil
+	}
+	x := naivePlacing{naiveRun: r, job: j, pe: p, want: n}
+	x.spread()
+	if x.got("") < n || !x.master {
+		return nil
+	}
+	return x.grants
+}
+
+// hosts are the hosts in the order of their first instance that the job may use.
+func (x *naivePlacing) hosts() (list []string) {
+	for _, name := range x.usable {
+		if i := x.site.instance(name); x.static(x.job, i, x.pe.name) && !slices.Contains(list, i.host) {
+			list = append(list, i.host)
+		}
+	}
+	return list
+}
+
+func (x *naivePlacing) spread() {
+	switch x.pe.rule {
+	case "$fill_up":
+		for _, h := range x.hosts() {
+			x.visit(h, 1, x.want-x.got(""))
+		}
+	case "$round_robin":
+		for progress := true; progress; {
+			progress = false
+			for _, h := range x.hosts() {
+				progress = x.visit(h, 1, min(1, x.want-x.got(""))) || progress
+			}
+		}
+	case "$pe_slots":
+		for _, h := range x.hosts() {
+			if x.got("") == 0 {
+				x.visit(h, x.want, x.want)
+			}
+		}
+	default:
+		per, err := strconv.Atoi(x.pe.rule)
+		if err != nil {
+			panic(err)
+		}
+		for _, h := range x.hosts() {
+			if x.got("") < x.want {
+				x.visit(h, per, per)
+			}
+		}
+	}
+}
+
+// got is how many slots there are on a host or in an instance, or in all.
+func (x *naivePlacing) got(place string) int {
+	n := 0
+	for _, g := range x.grants {
+		if place == "" || x.isAt(g, place) {
+			n += g.slots
+		}
+	}
+	return n
+}
+
+// visit takes slots of a host, one after the other, from its instances in their order. It
+// takes none if there are not enough.
+func (x *naivePlacing) visit(host string, least, most int) bool {
+	before := *x
+	before.grants = slices.Clone(x.grants)
+	hostSlots, hostMaster := x.slotsAt(x.job, host)
+	room, taken := x.headroom(host), 0
+	for _, name := range x.usable {
+		i := x.site.instance(name)
+		if i.host != host || !x.static(x.job, i, x.pe.name) || x.unknown(x.job, i) {
+			continue
+		}
+		slots, master := x.slotsAt(x.job, name)
+		master = master && hostMaster && (len(x.job.masterQueues) == 0 || x.listed(x.job.masterQueues, i))
+		if len(x.job.masterQueues) > 0 && len(x.job.queues) > 0 && !x.listed(x.job.queues, i) {
+			slots = min(slots, 1) // for the master task only
+			if !master {
+				continue
+			}
+		}
+		for taken < most && x.got(name) < slots && x.got(host) < min(hostSlots, room) && x.quotaSlots(x.job, x.pe.name, i, x.grants) > 0 {
+			if !x.master && !master && x.got("") == x.want-1 {
+				break // the last slot is kept for the master task
+			}
+			x.grant(i, master)
+			taken++
+		}
+	}
+	if taken < least || taken == 0 {
+		*x = before
+		return false
+	}
+	return true
+}
+
+// grant takes a slot of an instance.
+func (x *naivePlacing) grant(i *siteInstance, master bool) {
+	for k := range x.grants {
+		if x.grants[k].instance == i.name() {
+			x.grants[k].slots++
+			return
+		}
+	}
+	if x.first == "" {
+		x.first = i.host
+	}
+	g := naiveGrant{i.name(), 1}
+	if master && (!x.master || i.host == x.first) {
+		x.grants = slices.Insert(x.grants, 0, g)
+	} else {
+		x.grants = append(x.grants, g)
+	}
+	x.master = x.master || master
+}
+
+// slotsAt is how many slots a place has for a job, and whether it has what is needed once,
+// for the master task.
+func (r *naiveRun) slotsAt(j *naiveJob, place string) (slots int, master bool) {
+	slots, master = math.MaxInt32, true
+	for _, a := range r.site.attributes {
+		_, configured := r.configured(place, a.name)
+		if !configured || !a.isConsumable() || a.isExclusive() {
+			continue
+		}
+		amount, _ := r.request(j, a.name)
+		v, _ := r.at(place, a.name)
+		switch {
+		case a.consumable == "JOB":
+			master = master && amount <= v.number
+		case amount > 0:
+			slots = min(slots, max(0, int(v.number/amount)))
+		}
+	}
+	// All else is as for a serial job that takes none of these.
+	rest := *j
+	rest.hard = map[string]string{}
+	for name, text := range j.hard {
+		if a := r.site.attribute(name); a.isExclusive() || !r.isConfigured(place, name) || !a.isConsumable() {
+			rest.hard[name] = text
+		}
+	}
+	if !r.offersBeside(&rest, place) {
+		return 0, false
+	}
+	return slots, master
+}
+
+func (r *naiveRun) isConfigured(place, attribute string) bool {
+	_, ok := r.configured(place, attribute)
+	return ok
+}
+
+// offersBeside is offers without the consumables that are counted.
+func (r *naiveRun) offersBeside(j *naiveJob, place string) bool {
+	for _, a := range r.site.attributes {
+		text, asked := j.hard[a.name]
+		configured := r.isConfigured(place, a.name)
+		if configured && a.isExclusive() {
+			exclusive, others := r.occupied(place, a.name)
+			if exclusive > 0 || asked && number(text) > 0 && others > 0 {
+				return false
+			}
+		}
+		if v, ok := r.at(place, a.name); asked && ok && (!configured || !a.isConsumable() || a.isExclusive()) && !r.satisfied(a.name, text, v) {
+			return false
+		}
+	}
+	return true
+}
+
+// headroom is how many slots job_load_adjustments allow on a host before its instances
+// are in load alarm.
+func (x *naivePlacing) headroom(host string) int {
+	room := 0
+	if len(x.site.scheduler.adjustments) == 0 {
+		return math.MaxInt32
+	}
+	for _, name := range x.usable {
+		i := x.site.instance(name)
+		if i.host != host || !x.static(x.job, i, x.pe.name) {
+			continue
+		}
+		least := math.MaxInt32
+		for _, threshold := range i.load {
+			for _, adjustment := range x.site.scheduler.adjustments {
+				l, ok := x.loadValue(host, threshold[0])
+				if adjustment[0] != threshold[0] || !ok {
+					continue
+				}
+				adj := number(adjustment[1])
+				if n, ok := x.load[host]["num_proc"]; ok && threshold[0][:3] == "np_" {
+					adj /= max(number(n), 1)
+				}
+				gap := number(threshold[1]) - l.number
+				if x.site.attribute(threshold[0]).relop == "<=" {
+					gap = -gap
+				}
+				least = min(least, int(gap/adj)+1)
+			}
+		}
+		room = max(room, least)
+	}
+	return room
+}
