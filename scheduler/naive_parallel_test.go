@@ -13,8 +13,8 @@ type naivePlacing struct {
 	pe     *sitePE
 	want   int
 	grants []naiveGrant
-	first  string // the host that is used first
-	master bool   // there is a place for the master task
+	visits int  // of hosts that gave slots
+	master bool // there is a place for the master task
 }
 
 // placeParallel finds the environment that has the most slots for a job.
@@ -56,6 +56,9 @@ func (r *naiveRun) placeAmount(j *naiveJob, p *sitePE, n int) []naiveGrant {
 		}
 	}
 	all, master := r.slotsAt(j, "global")
+	if per, err := strconv.Atoi(p.rule); err == nil && n%per != 0 {
+		return nil
+	}
 	if n > p.slots-used || n > all || !master {
 		return nil
 	}
@@ -152,6 +155,7 @@ func (x *naivePlacing) visit(host string, least, most int) bool {
 		*x = before
 		return false
 	}
+	x.visits++
 	return true
 }
 
@@ -163,11 +167,8 @@ func (x *naivePlacing) grant(i *siteInstance, master bool) {
 			return
 		}
 	}
-	if x.first == "" {
-		x.first = i.host
-	}
 	g := naiveGrant{i.name(), 1}
-	if master && (!x.master || i.host == x.first) {
+	if master && (!x.master || x.visits == 0) { // the last one of the first visit is the master
 		x.grants = slices.Insert(x.grants, 0, g)
 	} else {
 		x.grants = append(x.grants, g)

@@ -15,6 +15,7 @@ type assignment struct {
 	grants []Grant
 	slots  int
 	soft   int // violations of soft requests
+	most   int // slots that were found on one host where they were too few
 }
 
 // offer is what a host has for a parallel job.
@@ -85,7 +86,7 @@ func (r *run) largest(j *Job, pe PEID, at span, fewest bool) (assignment, bool) 
 			n = c.requests.Slots.AtMost(n - 1)
 			continue
 		}
-		if n > all && rule.Name != qconf.PESlots {
+		if n > all {
 			n = c.requests.Slots.AtMost(all)
 			continue
 		}
@@ -93,11 +94,8 @@ func (r *run) largest(j *Job, pe PEID, at span, fewest bool) (assignment, bool) 
 		if ok {
 			return a, true
 		}
-		if rule.Name == qconf.PESlots {
-			n = c.requests.Slots.AtMost(n - 1)
-		} else { // what could be collected for more is all there is
-			n = c.requests.Slots.AtMost(min(n-1, a.slots))
-		}
+		// What could be collected for more is all there is.
+		n = c.requests.Slots.AtMost(min(n-1, max(a.slots, a.most)))
 	}
 	return assignment{}, false
 }
@@ -215,7 +213,6 @@ type placing struct {
 	exempt   bool // from quotas
 	master   bool // there is a place for the master task
 	visited  bool // the first host has been visited
-	most     int  // slots that were found on one host, for $pe_slots
 }
 
 func (p *placing) spread(rule qconf.AllocationRule, offers []offer) {
@@ -256,7 +253,8 @@ func (p *placing) full() bool { return p.a.slots >= p.want }
 // take takes between least and most slots from a host, filling its instances in their
 // order. If the host has less than the least, nothing is taken.
 func (p *placing) take(o *offer, least, most int) bool {
-	if o.slots-o.taken < least {
+	if free := o.slots - o.taken; free < least {
+		p.a.most = max(p.a.most, free)
 		return false
 	}
 	most = min(most, o.slots-o.taken, p.want-p.a.slots)
@@ -294,7 +292,7 @@ func (p *placing) take(o *offer, least, most int) bool {
 			p.takenBack(before)
 		}
 		p.a.grants, p.a.soft, p.master = before, soft, hadMaster
-		p.most = max(p.most, got)
+		p.a.most = max(p.a.most, got)
 		return false
 	}
 	p.visited = true
