@@ -17,7 +17,9 @@ type Options struct {
 	// Queues is the order in which the cluster queues were created, see
 	// scheduler.Options.
 	Queues []string
-	Hosts  expression.HostNames
+	// PEs is the same for parallel environments.
+	PEs   []string
+	Hosts expression.HostNames
 	// Zone is the time zone of calendars and of what people type; UTC if it is nil.
 	Zone *time.Location
 	// Managers and Operators (qconf(1), -sm and -so). root is always a manager.
@@ -89,7 +91,7 @@ func set(names []string) map[string]bool {
 // of the world before have.
 func (c *Cell) newWorld(now int64, cluster *qconf.Cluster, old *world) world {
 	w := world{cluster: cluster}
-	w.model, w.problems = scheduler.NewModel(cluster, scheduler.Options{Queues: c.options.Queues, Hosts: c.options.Hosts})
+	w.model, w.problems = scheduler.NewModel(cluster, scheduler.Options{Queues: c.options.Queues, PEs: c.options.PEs, Hosts: c.options.Hosts})
 	w.state = scheduler.NewState(w.model)
 	w.places = make([]place, w.model.Instances())
 	for i := range w.places {

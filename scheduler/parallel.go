@@ -185,7 +185,7 @@ func (r *run) parallelStatic(j *Job, id InstanceID, pe PEID) bool {
 // place spreads so many slots over the hosts by the allocation rule (sge_pe(5)). Where
 // that fails, the assignment has the number of slots that could be collected.
 func (r *run) place(j *Job, pe PEID, want int, offers []offer, at span) (assignment, bool) {
-	p := placing{run: r, category: j.Category, want: want, a: assignment{pe: pe}, at: at}
+	p := placing{run: r, category: j.Category, want: want, a: assignment{pe: pe}, at: at, exempt: r.exempt}
 	usage := r.quotas.usage
 	if r.empty || r.plan != nil {
 		usage = nil

@@ -33,7 +33,9 @@ func (s *State) FindReservation(c *Category, start, end, now int64) (pe PEID, gr
 	r.plan = newPlan() // even where no job may reserve
 	r.planAhead()
 	r.prepareOrder()
-	r.reserving = true
+	// Quotas limit jobs: neither a reservation nor what runs in it
+	// (sge_resource_quota(5)).
+	r.reserving, r.exempt = true, true
 	j := &Job{Category: c}
 	at := span{start, end - start}
 	if c.Parallel() {
@@ -44,7 +46,7 @@ func (s *State) FindReservation(c *Category, start, end, now int64) (pe PEID, gr
 		return None, nil, false
 	}
 	for id := range r.reservable() {
-		if _, free := r.withinQuota(c, id, at); free && r.fits(c, id, at) {
+		if r.fits(c, id, at) {
 			return None, []Grant{{Instance: id, Slots: 1}}, true
 		}
 	}

@@ -22,6 +22,7 @@ type run struct {
 	reserved   int            // reservations that were made
 	idle       bool           // no instance is left, and a job has been told so
 	reserving  bool           // it is looked for a place in the future
+	exempt     bool           // quotas do not count
 	full       []InstanceID   // instances that were dropped because they are full
 }
 

@@ -16,34 +16,15 @@ import (
 
 // input is what a case has besides its script.
 type input struct {
-	fsys  overlay
+	files files
 	load  map[string]map[string]string // by host, what it reports
 	hosts []string                     // that report, in order
 	usage []pastUsage
 }
 
-// overlay is a configuration directory in which some files are not, or are others.
-type overlay struct {
-	fs.FS
-	hidden  map[string]bool
-	changed map[string][]byte
-}
-
-func (o overlay) ReadDir(name string) ([]fs.DirEntry, error) {
-	entries, err := fs.ReadDir(o.FS, name)
-	return slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return o.hidden[path.Join(name, e.Name())] }), err
-}
-
-func (o overlay) ReadFile(name string) ([]byte, error) {
-	if text, ok := o.changed[name]; ok {
-		return text, nil
-	}
-	return fs.ReadFile(o.FS, name)
-}
-
 // cluster reads the configuration as it is at the moment.
 func (in *input) cluster() (*qconf.Cluster, error) {
-	return qconf.LoadWith(in.fsys, qconf.Options{
+	return qconf.LoadWith(in.files, qconf.Options{
 		Year: func(text string) error { _, err := calendar.Parse(text, ""); return err },
 		Week: func(text string) error { _, err := calendar.Parse("", text); return err },
 	})
@@ -56,10 +37,11 @@ func readInput(fsys fs.FS, lines []script.Line) (*input, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := &input{
-		fsys: overlay{FS: sub, hidden: map[string]bool{"load_values": true, "initial_usage": true}, changed: map[string][]byte{}},
-		load: map[string]map[string]string{},
+	in := &input{load: map[string]map[string]string{}}
+	if in.files, err = readFiles(sub, loadValues, initialUsage); err != nil {
+		return nil, err
 	}
+	in.admit(lines)
 	cluster, err := in.cluster()
 	if err != nil {
 		return nil, inFolder(err)
@@ -68,7 +50,33 @@ func readInput(fsys fs.FS, lines []script.Line) (*input, error) {
 		in.hosts = append(in.hosts, host)
 		in.load[host] = map[string]string{}
 	}
-	return in, errors.Join(in.readLoad(), in.readUsage(), in.rewind(lines))
+	return in, errors.Join(in.readLoad(sub), in.readUsage(sub), in.rewind(lines))
+}
+
+// admit makes the user sets that a case may leave out: those who may make advance
+// reservations and submit with deadlines. They are all who do so and are not answered
+// that they may not.
+func (in *input) admit(lines []script.Line) {
+	for set, test := range map[string]struct{ command, option, refusal string }{
+		qconf.ARUsers:       {"qrsub", "", "must be manager or in userset"},
+		qconf.DeadlineUsers: {"qsub", " -dl ", "is not a deadline initiation user"},
+	} {
+		name := "usersets/" + set
+		if in.files[name] != nil {
+			continue
+		}
+		var users []string
+		for i := range lines {
+			l := &lines[i]
+			if l.Kind == script.Command && strings.HasPrefix(l.Command, test.command+" ") && strings.Contains(l.Command+" ", test.option) &&
+				!strings.Contains(strings.Join(l.Answer, "\n"), test.refusal) && !slices.Contains(users, l.User) {
+				users = append(users, l.User)
+			}
+		}
+		if len(users) > 0 {
+			in.files[name] = []byte("name " + set + "\ntype ACL\nfshare 0\noticket 0\nentries " + strings.Join(users, ",") + "\n")
+		}
+	}
 }
 
 // inFolder names the folder in errors of files.
@@ -85,6 +93,26 @@ func inFolder(err error) error {
 		return err
 	}
 	return errors.Join(all...)
+}
+
+// environments are the parallel environments in the order in which queues name them:
+// whoever made them had them in mind in that order.
+func environments(c *qconf.Cluster) []string {
+	var names []string
+	for _, name := range c.QueueNames() {
+		q, err := c.Queue(name)
+		if err != nil {
+			continue
+		}
+		for _, v := range q.Variants() {
+			for _, pe := range v.PEList {
+				if !slices.Contains(names, pe) {
+					names = append(names, pe)
+				}
+			}
+		}
+	}
+	return names
 }
 
 // hostsOf are the hosts that queues may be on, in the order of their names.
@@ -104,9 +132,15 @@ func hostsOf(c *qconf.Cluster) []string {
 	})
 }
 
-func (in *input) readLoad() error {
-	const file = "load_values"
-	text, err := fs.ReadFile(in.fsys.FS, file)
+// Files of a case that are no configuration.
+const (
+	loadValues   = "load_values"
+	initialUsage = "initial_usage"
+)
+
+func (in *input) readLoad(fsys fs.FS) error {
+	const file = loadValues
+	text, err := fs.ReadFile(fsys, file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -145,8 +179,8 @@ func (in *input) setLoad(host, attribute, value string) error {
 	return nil
 }
 
-func (in *input) readUsage() error {
-	text, err := fs.ReadFile(in.fsys.FS, "initial_usage")
+func (in *input) readUsage(fsys fs.FS) error {
+	text, err := fs.ReadFile(fsys, initialUsage)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -210,11 +244,7 @@ func defaultOf(name string) string {
 // changeScheduler changes parameters of sched_conf.
 func (in *input) changeScheduler(values map[string]string) error {
 	const file = "sched_conf"
-	text, err := in.fsys.ReadFile(file)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	c, err := qconf.ParseSchedulerConfig(file, text)
+	c, err := qconf.ParseSchedulerConfig(file, in.files[file])
 	if err != nil {
 		return err
 	}
@@ -223,6 +253,6 @@ func (in *input) changeScheduler(values map[string]string) error {
 			return err
 		}
 	}
-	in.fsys.changed[file] = []byte(c.Format(qconf.SingleLine))
+	in.files[file] = []byte(c.Format(qconf.SingleLine))
 	return nil
 }

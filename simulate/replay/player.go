@@ -133,7 +133,7 @@ func (p *player) prepare() error {
 	if p.known.stamp > 0 {
 		p.now = min(p.now, p.known.stamp*1000)
 	}
-	p.cell = cell.New(p.seconds(), cluster, cell.Options{Zone: p.options.Zone})
+	p.cell = cell.New(p.seconds(), cluster, cell.Options{Zone: p.options.Zone, PEs: environments(cluster)})
 	for _, host := range p.in.hosts {
 		if err := p.report(host); err != nil {
 			return err

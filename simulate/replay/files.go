@@ -1,0 +1,141 @@
+package replay
+
+import (
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+// files are the files of a directory by their paths, as a file system: a configuration
+// that commands change.
+type files map[string][]byte
+
+// readFiles reads all files below a directory but those that are hidden.
+func readFiles(fsys fs.FS, hidden ...string) (files, error) {
+	f := files{}
+	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || slices.Contains(hidden, name) {
+			return err
+		}
+		f[name], err = fs.ReadFile(fsys, name)
+		return err
+	})
+	return f, err
+}
+
+// Open opens a file or a folder.
+func (f files) Open(name string) (fs.File, error) {
+	if !fs.ValidPath(name) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
+	}
+	if text, ok := f[name]; ok {
+		return &file{entry: entry{path.Base(name), len(text), false}, rest: text}, nil
+	}
+	entries := f.list(name)
+	if len(entries) == 0 && name != "." {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	return &file{entry: entry{path.Base(name), 0, true}, entries: entries}, nil
+}
+
+// list is what is in a folder, by name.
+func (f files) list(folder string) []fs.DirEntry {
+	prefix := folder + "/"
+	if folder == "." {
+		prefix = ""
+	}
+	var entries []fs.DirEntry
+	for name, text := range f {
+		rest, ok := strings.CutPrefix(name, prefix)
+		if !ok {
+			continue
+		}
+		first, _, below := strings.Cut(rest, "/")
+		e := entry{first, len(text), below}
+		if !slices.ContainsFunc(entries, func(o fs.DirEntry) bool { return o.Name() == first }) {
+			entries = append(entries, e)
+		}
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries
+}
+
+// entry is a file or a folder, as seen from outside.
+type entry struct {
+	name   string
+	size   int
+	folder bool
+}
+
+// The methods of fs.FileInfo and fs.DirEntry.
+
+// Name is the last part of the path.
+func (e entry) Name() string { return e.name }
+
+// Size is the length of a file, in bytes.
+func (e entry) Size() int64 { return int64(e.size) }
+
+// IsDir reports whether it is a folder.
+func (e entry) IsDir() bool { return e.folder }
+
+// ModTime is not known.
+func (e entry) ModTime() time.Time { return time.Time{} }
+
+// Sys is nil.
+func (e entry) Sys() any { return nil }
+
+// Info is the entry itself.
+func (e entry) Info() (fs.FileInfo, error) { return e, nil }
+
+// Type is the type of the mode.
+func (e entry) Type() fs.FileMode { return e.Mode().Type() }
+
+// Mode says that it can be read.
+func (e entry) Mode() fs.FileMode {
+	if e.folder {
+		return fs.ModeDir | 0o555
+	}
+	return 0o444
+}
+
+// file is an open file or folder.
+type file struct {
+	entry
+	rest    []byte
+	entries []fs.DirEntry
+}
+
+// Stat is what is seen from outside.
+func (f *file) Stat() (fs.FileInfo, error) { return f.entry, nil }
+
+// Close does nothing.
+func (f *file) Close() error { return nil }
+
+// Read reads on in a file.
+func (f *file) Read(p []byte) (int, error) {
+	if f.folder {
+		return 0, &fs.PathError{Op: "read", Path: f.name, Err: fs.ErrInvalid}
+	}
+	if len(f.rest) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, f.rest)
+	f.rest = f.rest[n:]
+	return n, nil
+}
+
+// ReadDir reads on in a folder.
+func (f *file) ReadDir(n int) ([]fs.DirEntry, error) {
+	if n <= 0 {
+		n = len(f.entries)
+	} else if len(f.entries) == 0 {
+		return nil, io.EOF
+	}
+	n = min(n, len(f.entries))
+	list := f.entries[:n]
+	f.entries = f.entries[n:]
+	return list, nil
+}
