@@ -79,7 +79,7 @@ func (g *generator) people() {
 	others := slices.DeleteFunc(slices.Clone(users), func(u string) bool { return slices.Contains(members, u) })
 	guests := some(g, 1, 2, others)
 	if g.chance(30) {
-		guests = append(guests, "@"+pick(g, members...)) // the primary group of a user has the user's name
+		guests = append(guests, pick(g, "@lab", "@users")) // which are no primary groups
 	}
 	g.object("usersets/guests", "name", "guests", "type", "ACL", "fshare", "0", "oticket", "0", "entries", strings.Join(guests, ","))
 	if g.chance(40) {
