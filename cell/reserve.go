@@ -242,15 +242,16 @@ func (c *Cell) leaveReservation(j *Job) {
 	}
 }
 
-// reservationUsable reports whether jobs may start now in the reservation that a job
-// asks for.
+// reservationUsable reports whether a job may take part in scheduling as far as the
+// reservation that it asks for goes. That its time has come, and that it is not in error,
+// is looked at by the scheduler: such jobs have priorities (tested).
 func (c *Cell) reservationUsable(j *Job) bool {
 	id := uint32(j.Request.Reservation)
 	if id == 0 {
 		return true
 	}
 	r := c.reservations.find(id)
-	return r != nil && !r.Deleted && r.Start <= c.now && c.now < r.End && !r.sched.Failed
+	return r != nil && !r.Deleted
 }
 
 // checkReservation checks that a user may use the reservation of -ar: its owner, or whom

@@ -151,11 +151,14 @@ func (r *run) planAhead() {
 		}
 		r.monitor(state, t.Job, t.Task, t.PE, t.Grants, at)
 	}
+	exempt := r.exempt
+	r.exempt = true
 	for _, ar := range r.reservations {
 		if ar.End > r.now {
 			r.planTask(ar.Category, ar.PE, ar.Grants, span{max(ar.Start, r.now), ar.End - max(ar.Start, r.now)})
 		}
 	}
+	r.exempt = exempt
 	r.planCalendars()
 	r.plan.flush()
 }
@@ -212,6 +215,9 @@ func (r *run) planAt(c *Category, p Place, slots int, master bool, at span) {
 }
 
 func (r *run) planQuotas(c *Category, pe PEID, g Grant, master bool, at span) {
+	if r.exempt {
+		return
+	}
 	for _, claim := range r.claims(c, pe, g.Instance) {
 		n := g.Slots
 		if claim.Once {

@@ -234,7 +234,11 @@ func (r *run) notReserved(ar *Reservation) {
 }
 
 func (r *run) explainReserved(j *Job) {
-	if ar := r.reservation(j.Category.requests.Reservation); ar != nil && ar.Failed {
+	switch ar := r.reservation(j.Category.requests.Reservation); {
+	case ar == nil:
+	case r.now < ar.Start:
+		r.because(Reason{kind: badReservation, text: "execution time not reached"}, j.Category)
+	case ar.Failed:
 		r.because(Reason{
 			kind: badReservation,
 			text: fmt.Sprintf("cannot run because requested advance reservation %d is in error state", ar.ID),
