@@ -22,6 +22,8 @@ type Options struct {
 	Hosts expression.HostNames
 	// Zone is the time zone of calendars and of what people type; UTC if it is nil.
 	Zone *time.Location
+	// Up are hosts that are known to be up before they have reported anything.
+	Up []string
 	// Managers and Operators (qconf(1), -sm and -so). root is always a manager.
 	Managers, Operators []string
 }
@@ -72,6 +74,9 @@ func New(now int64, cluster *qconf.Cluster, o Options) *Cell {
 		jobs: map[uint32]*Job{}, perUser: map[string]int{}, named: map[ownName][]uint32{},
 		successors: map[uint32][]uint32{}, taskSuccessors: map[uint32][]uint32{},
 		loads: map[string]map[string]string{},
+	}
+	for _, host := range o.Up {
+		c.loads[host] = map[string]string{}
 	}
 	c.policy.init(cluster)
 	c.world = c.newWorld(now, cluster, nil)

@@ -135,18 +135,12 @@ func (r *resolver) resolve(name string) {
 	}
 	r.state[name] = 1
 	r.way = append(r.way, name)
-	set := newHostSet()
 	for _, member := range g.Hosts {
-		if !strings.HasPrefix(member, "@") {
-			set.add(member)
-			continue
-		}
-		r.resolve(member)
-		for _, host := range r.all.Hosts(member) {
-			set.add(host)
+		if strings.HasPrefix(member, "@") {
+			r.resolve(member)
 		}
 	}
-	r.all.hosts[name] = set
+	r.all.hosts[name] = r.all.set(g.Hosts)
 	r.way = r.way[:len(r.way)-1]
 	r.state[name] = 2
 }
@@ -167,8 +161,8 @@ func (g *HostGroups) Group(name string) *HostGroup {
 	return g.groups[name]
 }
 
-// Hosts returns the hosts of a group and of its subgroups, each once, in the
-// order in which the lists name them.
+// Hosts returns the hosts of a group and of its subgroups, each once: those that the
+// group names come first.
 func (g *HostGroups) Hosts(name string) []string {
 	if g == nil || g.hosts[name] == nil {
 		return nil
@@ -182,18 +176,25 @@ func (g *HostGroups) Contains(name, host string) bool {
 	return g != nil && g.hosts[name].contains(host)
 }
 
-// Resolve returns the hosts that a list of host names and @groups stands for,
-// each once, in order.
-func (g *HostGroups) Resolve(list []string) []string {
+// Resolve returns the hosts that a list of host names and @groups stands for, each
+// once: first those that the list names, then those of its groups. So the original has
+// it, where the instances of a queue are made in this order (tested).
+func (g *HostGroups) Resolve(list []string) []string { return g.set(list).inOrder }
+
+// set is the hosts of a list, of whose groups the hosts are known.
+func (g *HostGroups) set(list []string) *hostSet {
 	set := newHostSet()
 	for _, item := range list {
 		if !strings.HasPrefix(item, "@") {
 			set.add(item)
-			continue
-		}
-		for _, host := range g.Hosts(item) {
-			set.add(host)
 		}
 	}
-	return set.inOrder
+	for _, item := range list {
+		if strings.HasPrefix(item, "@") {
+			for _, host := range g.Hosts(item) {
+				set.add(host)
+			}
+		}
+	}
+	return set
 }

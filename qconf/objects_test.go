@@ -105,7 +105,7 @@ when rm
 func TestHostGroupsAreResolved(t *testing.T) {
 	g := groups(t, "group_name @every\nhostlist @a n9 @b\n", "group_name @a\nhostlist n1 N2.example.org", "group_name @b\nhostlist n2.example.org @c n1", "group_name @c\nhostlist NONE")
 	same(t, "names", []string{"@a", "@b", "@c", "@every"}, g.Names())
-	same(t, "hosts", []string{"n1", "N2.example.org", "n9"}, g.Hosts("@every"))
+	same(t, "hosts", []string{"n9", "n1", "N2.example.org"}, g.Hosts("@every"))
 	same(t, "empty", []string(nil), g.Hosts("@c"))
 	same(t, "list", []string{"x", "n1", "N2.example.org"}, g.Resolve([]string{"x", "@a", "n1"}))
 	for host, want := range map[string]bool{

@@ -133,8 +133,11 @@ func (p *player) prepare() error {
 	if p.known.stamp > 0 {
 		p.now = min(p.now, p.known.stamp*1000)
 	}
-	p.cell = cell.New(p.seconds(), cluster, cell.Options{Zone: p.options.Zone, PEs: environments(cluster)})
+	p.cell = cell.New(p.seconds(), cluster, cell.Options{Zone: p.options.Zone, PEs: environments(cluster), Up: p.in.hosts})
 	for _, host := range p.in.hosts {
+		if len(p.in.load[host]) == 0 {
+			continue // it never reports, so nothing makes it the last that was changed
+		}
 		if err := p.report(host); err != nil {
 			return err
 		}

@@ -15,8 +15,9 @@ import (
 // the longer, the more jobs there are.
 const (
 	commandTakes = 150
-	captureTakes = 500
+	captureTakes = 900
 	jobTakes     = 100
+	loadTakes    = 2000 // until the host has reported it
 )
 
 // runsAt is when in its second a scheduling run takes place, in milliseconds.
@@ -94,6 +95,8 @@ func takes(l *script.Line, jobs int) int64 {
 		return commandTakes
 	case script.Capture:
 		return captureTakes + int64(jobs)*jobTakes
+	case script.LoadChange:
+		return loadTakes
 	}
 	return 0
 }
