@@ -247,6 +247,11 @@ func (g *generator) scheduler(s *site) {
 	if g.chance(15) {
 		s.maxAJ = 1 + g.IntN(4)
 	}
+	if g.chance(30) {
+		// Where nobody reserves, planning ahead changes nothing.
+		c.maxReservation = 1 + g.IntN(3)
+		c.more = "default_duration " + pick(g, "10", "300", "INFINITY") + "\n"
+	}
 }
 
 // loadReport is what a host or the cluster reports.

@@ -158,6 +158,11 @@ func (r *naiveRun) reduce() {
 
 // at is the value of an attribute at a place.
 func (r *naiveRun) at(place, attribute string) (v naiveValue, ok bool) {
+	return r.value(place, attribute, true)
+}
+
+// value is at; without bookings it leaves out what tasks use.
+func (r *naiveRun) value(place, attribute string, bookings bool) (v naiveValue, ok bool) {
 	a := r.site.attribute(attribute)
 	text, configured := r.configured(place, attribute)
 	switch {
@@ -165,11 +170,14 @@ func (r *naiveRun) at(place, attribute string) (v naiveValue, ok bool) {
 		v = naiveValue{text: text}
 	case configured && a.isExclusive():
 		v.number = number(text)
-		if exclusive, _ := r.occupied(place, attribute); exclusive > 0 {
+		if exclusive, _ := r.occupied(place, attribute); exclusive > 0 && bookings {
 			v.number = 0
 		}
 	case configured && a.isConsumable():
-		v.number = number(text) - r.reduced[place+"/"+attribute] - r.used(place, attribute)
+		v.number = number(text) - r.reduced[place+"/"+attribute]
+		if bookings {
+			v.number -= r.used(place, attribute)
+		}
 	case configured:
 		v.number = number(text)
 	}
@@ -189,11 +197,12 @@ func (r *naiveRun) at(place, attribute string) (v naiveValue, ok bool) {
 	return v, true
 }
 
-// strictest is the value of an attribute over several layers.
+// strictest is the value of an attribute over several layers, for all but requests. Where
+// the future is planned, what is in use now is not looked at.
 func (r *naiveRun) strictest(attribute string, places ...string) (best naiveValue, ok bool) {
 	a := r.site.attribute(attribute)
 	for _, p := range places {
-		v, has := r.at(p, attribute)
+		v, has := r.value(p, attribute, r.site.scheduler.maxReservation == 0)
 		if !has {
 			continue
 		}

@@ -22,6 +22,7 @@ type twin struct {
 	naive *naive
 	jobs  map[uint32]*twinJob
 	tasks map[*naiveTask]*scheduler.Running
+	alone bool // the naive scheduler only counts, and decides nothing
 }
 
 type twinJob struct {
@@ -108,6 +109,9 @@ func (w *twin) disable(name string, status scheduler.Status) {
 // start is what a master does with a decision to start.
 func (w *twin) start(s *scheduler.Start, t *naiveTask) {
 	r := &scheduler.Running{Job: s.Job, Task: s.Task, Started: t.started, PE: s.PE, Grants: s.Grants}
+	if text, ok := t.job.hard["h_rt"]; ok {
+		r.Limit = int64(number(text))
+	}
 	if err := w.state.Start(r); err != nil {
 		w.t.Fatal(err)
 	}
@@ -171,8 +175,11 @@ func (t *naiveTask) String() string {
 // run runs both schedulers and compares what they start.
 func (w *twin) run(now int64) ([]*naiveTask, *scheduler.Decisions) {
 	w.t.Helper()
-	want := w.naive.run(now)
 	got := w.state.Run(now)
+	if w.alone {
+		return w.converted(got, now), got
+	}
+	want := w.naive.run(now)
 	for i := range max(len(want), len(got.Starts)) {
 		x, y := "nothing", "nothing"
 		if i < len(want) {
@@ -198,6 +205,19 @@ func (w *twin) run(now int64) ([]*naiveTask, *scheduler.Decisions) {
 	return want, got
 }
 
+// converted are the starts of a run in the words of the naive scheduler.
+func (w *twin) converted(d *scheduler.Decisions, now int64) (list []*naiveTask) {
+	for i := range d.Starts {
+		s := &d.Starts[i]
+		t := &naiveTask{job: w.jobs[s.Job.ID].naive, task: int(s.Task), started: now, pe: w.model.PEName(s.PE)}
+		for _, g := range s.Grants {
+			t.grants = append(t.grants, naiveGrant{w.model.InstanceName(g.Instance), g.Slots})
+		}
+		list = append(list, t)
+	}
+	return list
+}
+
 func (w *twin) String() string {
 	var b strings.Builder
 	b.WriteString(w.site.String())
@@ -217,7 +237,7 @@ func (w *twin) String() string {
 }
 
 // live lets things happen to a cluster for some runs.
-func (w *twin) live(g *generator, runs int, each func(want []*naiveTask, got *scheduler.Decisions)) {
+func (w *twin) live(g *generator, runs int, each func(now int64, want []*naiveTask, got *scheduler.Decisions)) {
 	now := int64(10000)
 	for _, h := range w.site.hosts {
 		w.report(h.name, g.loadReport(h.name))
@@ -225,7 +245,7 @@ func (w *twin) live(g *generator, runs int, each func(want []*naiveTask, got *sc
 	w.report("global", g.loadReport("global"))
 	for range runs {
 		for range g.IntN(12) {
-			w.submit(g.job(w.site, now), false)
+			w.submit(g.job(w.site, now), w.alone && g.chance(30))
 		}
 		for _, t := range slices.Clone(w.naive.running) {
 			if g.chance(30) {
@@ -249,7 +269,7 @@ func (w *twin) live(g *generator, runs int, each func(want []*naiveTask, got *sc
 		}
 		w.subordinate()
 		want, got := w.run(now)
-		each(want, got)
+		each(now, want, got)
 		for i, t := range want {
 			w.start(&got.Starts[i], t)
 		}
@@ -258,42 +278,39 @@ func (w *twin) live(g *generator, runs int, each func(want []*naiveTask, got *sc
 	}
 }
 
-// seeds is how many clusters a test makes up.
-func seeds(t *testing.T, n int) int {
-	if testing.Short() {
-		return n / 10
+// TestReference compares runs in made up clusters with those of the naive scheduler.
+func TestReference(t *testing.T) {
+	for name, parallel := range map[string]bool{"serial": false, "parallel": true} {
+		t.Run(name, func(t *testing.T) {
+			starts := 0
+			for seed := range uint64(120) {
+				starts += compareRuns(t, seed, parallel)
+			}
+			if starts < 500 {
+				t.Errorf("only %d tasks started", starts)
+			}
+		})
 	}
-	return n
 }
 
-// TestSerialReference compares runs with serial jobs in made up clusters with the naive
-// scheduler.
-func TestSerialReference(t *testing.T) {
-	starts := 0
-	for seed := range seeds(t, 400) {
-		g := newGenerator(uint64(seed))
-		w := newTwin(seedT{t, seed}, g.site())
-		w.live(g, 6, func(want []*naiveTask, _ *scheduler.Decisions) { starts += len(want) })
-	}
-	t.Log(starts, "tasks started")
+// FuzzReference is for longer.
+func FuzzReference(f *testing.F) {
+	f.Add(uint64(0), true)
+	f.Fuzz(func(t *testing.T, seed uint64, parallel bool) { compareRuns(t, seed, parallel) })
 }
 
-// TestParallelReference is the same with parallel jobs among them.
-func TestParallelReference(t *testing.T) {
-	starts := 0
-	for seed := range seeds(t, 300) {
-		g := newGenerator(uint64(seed))
-		g.parallel = true
-		w := newTwin(seedT{t, seed}, g.site())
-		w.live(g, 5, func(want []*naiveTask, _ *scheduler.Decisions) { starts += len(want) })
-	}
-	t.Log(starts, "tasks started")
+func compareRuns(t *testing.T, seed uint64, parallel bool) (starts int) {
+	t.Helper()
+	g := newGenerator(seed)
+	g.parallel = parallel
+	newTwin(seedT{t, seed}, g.site()).live(g, 5, func(_ int64, want []*naiveTask, _ *scheduler.Decisions) { starts += len(want) })
+	return starts
 }
 
 // seedT says which seed it was.
 type seedT struct {
 	*testing.T
-	seed int
+	seed uint64
 }
 
 func (t seedT) Fatalf(format string, args ...any) {
