@@ -179,7 +179,7 @@ func (r *run) limitOffer(o *offer) int {
 // parallelStatic is staticallyFits for a parallel job in an environment.
 func (r *run) parallelStatic(j *Job, id InstanceID, pe PEID) bool {
 	return slices.Contains(r.model.instances[id].pes, r.model.pes[pe].object.Name) &&
-		!r.unclean(j, id) && r.staticallyFits(j.Category, id)
+		!r.unclean(j, id) && !r.shuns(id) && r.staticallyFits(j.Category, id)
 }
 
 // place spreads so many slots over the hosts by the allocation rule (sge_pe(5)). Where

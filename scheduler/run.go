@@ -20,6 +20,7 @@ type run struct {
 	hostOffer  []int32        // by host, while offers are made: which one it is, from 1
 	owners     map[string]int // tasks that started, by owner
 	reserved   int            // reservations that were made
+	shunned    []bool         // by host, see shun
 	idle       bool           // no instance is left, and a job has been told so
 	reserving  bool           // it is looked for a place in the future
 	exempt     bool           // quotas do not count
@@ -171,6 +172,7 @@ func (r *run) begin(h *head, start Start) {
 	r.started = append(r.started, task)
 	r.owners[h.job.Owner]++
 	r.planStart(&r.decisions.Starts[len(r.decisions.Starts)-1])
+	r.shun(&start)
 	r.hasStarted(start.Grants)
 	r.refresh(start.Grants)
 }

@@ -244,13 +244,6 @@ func (v *view) at(p Place, a AttributeID) (value.Value, Kind) {
 func (v *view) left(p Place, a AttributeID) value.Value {
 	attribute := &v.model.attributes[a]
 	c, _ := v.capacity(p, a)
-	if attribute.exclusive() {
-		free := c
-		if b := v.used.at(p, a); !v.empty && !v.planned && !b.amount.IsZero() {
-			free = 0
-		}
-		return value.OfNumber(attribute.Type, free)
-	}
 	switch {
 	case v.empty || v.planned:
 		return value.OfNumber(attribute.Type, c)
