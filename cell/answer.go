@@ -82,7 +82,8 @@ const (
 // Action is something that the execution side has to do.
 type Action struct {
 	Kind ActionKind
-	// Task is the task that it is about. A StartTask finds there what was granted.
+	// Task is the task that it is about. A StartTask finds in its Running what was granted:
+	// slots, the names of things of resource maps, and cores.
 	Task *Task
 	// Attempt is which start of the task it is about, from 0: reports about it name it.
 	Attempt int

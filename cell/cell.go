@@ -233,7 +233,7 @@ func (c *Cell) moveTask(t *Task, old *world) {
 			orphaned = true
 			continue
 		}
-		run.Grants = append(run.Grants, scheduler.Grant{Instance: id, Slots: g.Slots, Things: g.Things})
+		run.Grants = append(run.Grants, scheduler.Grant{Instance: id, Slots: g.Slots, Things: g.Things, Cores: g.Cores})
 	}
 	t.run = run
 	if orphaned {

@@ -187,6 +187,9 @@ func (j *Job) requests() *scheduler.Requests {
 	if r.PE != nil {
 		q.PE, q.Slots = r.PE.Name, slotList(r.PE.Ranges)
 	}
+	if r.Binding != nil {
+		q.Binding = bindingOf(r.Binding)
+	}
 	return q
 }
 

@@ -84,6 +84,8 @@ type SchedulerParams struct {
 	Profile, Monitor, JCFilter bool
 	DurationOffset             time.Duration // planned beside the run time of each job
 	PERangeAlg                 PERangeAlgorithm
+	// BindingAware, which is ours, has jobs with -binding wait for hosts with free cores.
+	BindingAware bool
 }
 
 // defaultDurationOffset is DURATION_OFFSET where params does not have it.
@@ -304,6 +306,7 @@ func readSchedulerParams(c *SchedulerConfig, s string) (string, error) {
 		{"JC_FILTER", flag(func(p params) *bool { return &p.JCFilter })},
 		{"DURATION_OFFSET", duration(0, func(p params) *time.Duration { return &p.DurationOffset })},
 		{"PE_RANGE_ALG", keyword(func(p params) *PERangeAlgorithm { return &p.PERangeAlg }, PERangeAuto, PERangeLeast, PERangeBin, PERangeHighest)},
+		{"BINDING_AWARE", flag(func(p params) *bool { return &p.BindingAware })},
 	}
 	for _, item := range words(s) {
 		key, value, _ := strings.Cut(item, "=")
@@ -318,7 +321,7 @@ func readSchedulerParams(c *SchedulerConfig, s string) (string, error) {
 			}
 		}
 		if !found {
-			return s, fmt.Errorf("%q is unknown, expected NONE or PROFILE, MONITOR, JC_FILTER, DURATION_OFFSET, PE_RANGE_ALG, each with =value", item)
+			return s, fmt.Errorf("%q is unknown, expected NONE or PROFILE, MONITOR, JC_FILTER, DURATION_OFFSET, PE_RANGE_ALG, BINDING_AWARE, each with =value", item)
 		}
 	}
 	// qconf prints them as they were written, also what stands between them. A

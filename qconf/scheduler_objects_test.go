@@ -130,9 +130,11 @@ func TestSchedulerParameters(t *testing.T) {
 	}{
 		{"params", "profile=TRUE, MONITOR=1 DURATION_OFFSET=0:2:0,JC_FILTER=0", "profile=TRUE,MONITOR=1 DURATION_OFFSET=0:2:0,JC_FILTER=0", func(c *SchedulerConfig) any { return c.Params }, SchedulerParams{Profile: true, Monitor: true, DurationOffset: 2 * time.Minute, PERangeAlg: PERangeAuto}},
 		{"params", "PE_RANGE_ALG=bin", "PE_RANGE_ALG=bin", func(c *SchedulerConfig) any { return c.Params.PERangeAlg }, PERangeBin},
+		{"params", "binding_aware=true", "binding_aware=true", func(c *SchedulerConfig) any { return c.Params.BindingAware }, true},
+		{"params", "BINDING_AWARE=perhaps", `!BINDING_AWARE: "perhaps" is unknown, expected 0, 1, false or true`, nil, nil},
 		{"params", "PE_RANGE_ALG=foo", `!PE_RANGE_ALG: "foo" is unknown, expected one of auto, least, bin, highest`, nil, nil},
 		{"params", "PROFILE=2", `!PROFILE: "2" is unknown, expected 0, 1, false or true`, nil, nil},
-		{"params", "FOO=1", `!"FOO=1" is unknown, expected NONE or PROFILE, MONITOR, JC_FILTER, DURATION_OFFSET, PE_RANGE_ALG, each with =value`, nil, nil},
+		{"params", "FOO=1", `!"FOO=1" is unknown, expected NONE or PROFILE, MONITOR, JC_FILTER, DURATION_OFFSET, PE_RANGE_ALG, BINDING_AWARE, each with =value`, nil, nil},
 		{"schedd_job_info", "job_list 1,3-5", "job_list 1,3-5", func(c *SchedulerConfig) any { return c.ScheddJobInfo }, JobInfo{Jobs: []Range{{1, 1}, {3, 5}}}},
 		{"schedd_job_info", "false", "false", func(c *SchedulerConfig) any { return c.ScheddJobInfo }, JobInfo{}},
 		{"schedd_job_info", "TRUE", `!"TRUE" is unknown, expected true, false, or job_list with job numbers like 7,10-12`, nil, nil},

@@ -139,7 +139,15 @@ func (s *State) book(r *Running, sign int) error {
 // bookTask adds (sign 1) or takes away (-1) what a task uses everywhere. A task in an
 // advance reservation uses what the reservation has booked already.
 func (s *State) bookTask(r *Running, sign int) error {
+	if err := s.bookAmounts(r, sign); err != nil {
+		return err
+	}
 	s.bookThings(r.Grants, sign)
+	s.bookCores(r.Grants, sign)
+	return nil
+}
+
+func (s *State) bookAmounts(r *Running, sign int) error {
 	if id := r.Job.Category.requests.Reservation; id != 0 {
 		if ar := s.reservation(id); ar != nil {
 			return s.bookInReservation(ar, r.Job.Category, r.Grants, sign)

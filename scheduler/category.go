@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/execd-project/execd/limits/binding"
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/scheduler/expression"
 	"github.com/execd-project/execd/scheduler/priority"
@@ -35,6 +36,11 @@ type Requests struct {
 	Checkpoint  string // -ckpt
 	Immediate   bool   // -now y: the job runs in interactive queues only
 	Reservation uint32 // -ar: the advance reservation that the job runs in; 0 for none
+
+	// Binding is -binding. It decides only where BINDING_AWARE is set in params of
+	// sched_conf(5). Its Queue has no meaning: which processors a core has, hosts do not
+	// report.
+	Binding binding.Request
 }
 
 // Category is what all jobs with equal requests have in common. There is one for
@@ -373,6 +379,9 @@ func (c *Category) key() string {
 		field('n', r.Slots.String())
 	}
 	field('c', r.Checkpoint)
+	if c.binds() {
+		field('b', r.Binding.String())
+	}
 	if r.Immediate {
 		b = append(b, 'I')
 	}

@@ -85,6 +85,7 @@ type Model struct {
 	// different projects are of different categories then.
 	projectsMatter bool
 	resourceMaps   bool // any place has named things
+	bindingAware   bool // jobs with a binding wait for cores
 	limits         *quotas
 
 	categories map[string]*Category
@@ -220,7 +221,7 @@ const (
 // or, for a queue instance, is out of use, and all the rest is scheduled.
 func NewModel(cluster *qconf.Cluster, options Options) (*Model, []error) {
 	m := &Model{
-		cluster: cluster, options: options, scheduler: cluster.Scheduler(),
+		cluster: cluster, options: options, scheduler: cluster.Scheduler(), bindingAware: cluster.Scheduler().Params.BindingAware,
 		attributeOf: map[string]AttributeID{}, hostOf: map[string]HostID{}, queueOf: map[string]QueueID{},
 		instanceOf: map[string]InstanceID{}, peOf: map[string]PEID{}, userSetOf: map[string]int32{},
 		categories: map[string]*Category{},

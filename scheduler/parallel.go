@@ -131,6 +131,7 @@ func (r *run) offers(j *Job, pe PEID, at span) (list []offer, all int) {
 		k := r.hostOffer[i.host] - 1
 		if k < 0 {
 			slots, master := r.slotsAt(c, AtHost(i.host), at)
+			slots = r.coresFor(c, i.host, at, slots)
 			list = append(list, offer{host: i.host, slots: slots, master: master})
 			k = int32(len(list) - 1)
 			r.hostOffer[i.host] = k + 1
@@ -477,7 +478,7 @@ func (r *run) explainPE(j *Job, pe PEID, at span) {
 			skip.hosts[i.host] = true
 		case !r.instanceStatic(c, id, pe):
 		default:
-			if n, _ := r.slotsAt(c, AtHost(i.host), at); n == 0 {
+			if n, _ := r.slotsAt(c, AtHost(i.host), at); r.coresFor(c, i.host, at, n) == 0 {
 				skip.hosts[i.host] = true
 				continue
 			}

@@ -18,12 +18,15 @@ type plan struct {
 	quotas   map[counter]*diagram.Diagram
 	bulk     map[*diagram.Diagram][]diagram.Booking // to be added together
 	claims   []quota.Claim                          // to be used again
+
+	cores     map[HostID][]plannedCores
+	coreTimes diagram.Diagram // when any of them begin and end
 }
 
 func newPlan() *plan {
 	return &plan{
 		diagrams: map[resource]*diagram.Diagram{}, quotas: map[counter]*diagram.Diagram{},
-		bulk: map[*diagram.Diagram][]diagram.Booking{},
+		bulk: map[*diagram.Diagram][]diagram.Booking{}, cores: map[HostID][]plannedCores{},
 	}
 }
 
@@ -145,6 +148,7 @@ func (r *run) planAhead() {
 		if t.Job.Category.requests.Reservation == 0 {
 			r.planTask(t.Job.Category, t.PE, t.Grants, at)
 		}
+		r.planCores(t.Grants, at)
 		state := "RUNNING"
 		if t.Suspended != 0 {
 			state = "SUSPENDED"
@@ -159,6 +163,7 @@ func (r *run) planAhead() {
 		}
 	}
 	r.exempt = exempt
+	r.planReportedCores()
 	r.planCalendars()
 	r.plan.flush()
 }
@@ -280,6 +285,7 @@ func (r *run) planStart(s *Start) {
 	}
 	at := span{r.now, r.withOffset(s.Duration)}
 	r.planTask(s.Job.Category, s.PE, s.Grants, at)
+	r.planCores(s.Grants, at)
 	r.monitor("STARTING", s.Job, s.Task, s.PE, s.Grants, at)
 }
 
@@ -328,7 +334,9 @@ func (r *run) reserve(h *head) bool {
 	res.Job, res.Task = h.job, uint32(h.tasks.First())
 	at := span{res.At, r.duration(h.job.Category)}
 	res.Until = at.until()
+	r.giveCores(h.job.Category, res.Grants, at)
 	r.planTask(h.job.Category, res.PE, res.Grants, at)
+	r.planCores(res.Grants, at)
 	r.monitor("RESERVING", res.Job, res.Task, res.PE, res.Grants, at)
 	r.decisions.Reservations = append(r.decisions.Reservations, res)
 	r.reserved++
@@ -362,7 +370,7 @@ func (r *run) earliestSerial(j *Job) (Reserved, bool) {
 		if r.unclean(j, id) || !r.staticallyFits(c, id) {
 			continue
 		}
-		t := max(anywhere, r.freeFrom(c, AtHost(i.host)), r.freeFrom(c, AtInstance(id)), r.quotaFrom(c, id))
+		t := max(anywhere, r.freeFrom(c, AtHost(i.host)), r.freeFrom(c, AtInstance(id)), r.quotaFrom(c, id), r.coresFrom(c, i.host))
 		if t == diagram.Forever || t > best.At {
 			continue
 		}
@@ -450,6 +458,9 @@ func (r *run) earliestParallel(j *Job) (Reserved, bool) {
 // all are the diagrams. Their order does not matter.
 func (p *plan) all() iter.Seq[*diagram.Diagram] {
 	return func(yield func(*diagram.Diagram) bool) {
+		if !yield(&p.coreTimes) {
+			return
+		}
 		for d := range maps.Values(p.diagrams) {
 			if !yield(d) {
 				return

@@ -15,7 +15,7 @@ type Reason struct {
 	exclusive bool // resource: an exclusive one is in use
 	implied   bool // resource: it is a default request, or none that the job made
 	unknown   bool // resource: no layer has it
-	reserved  bool // resource: it would be free but for a reservation
+	reserved  bool // resource, cores: it would be free but for a reservation
 	layer     byte
 	from      Kind
 	attribute AttributeID
@@ -23,7 +23,7 @@ type Reason struct {
 	place     int32 // of a queue, an instance, a host or a parallel environment
 	number    int   // slots of a parallel environment; number of an advance reservation
 	category  *Category
-	text      string // of a quota or an alarm
+	text      string // of a quota or an alarm; the free cores of a host
 	model     *Model
 }
 
@@ -73,6 +73,7 @@ const (
 	userLimit
 	arrayLimit
 	badReservation
+	noCores
 )
 
 // Text is the reason as qstat(1) -j shows it.
@@ -83,6 +84,8 @@ func (r *Reason) Text() string {
 		return r.resourceText()
 	case quotaExceeded, notReserved, badReservation, suspendAlarm:
 		return r.text
+	case noCores:
+		return r.coresText()
 	case queueNotListed:
 		return fmt.Sprintf("cannot run in queue %q because it is not contained in its hard queue list (-q)", m.queues[r.place].name)
 	case hostNotListed:

@@ -192,7 +192,11 @@ func (r *run) reservedOffers(j *Job, ar *Reservation) []offer {
 			list = append(list, offer{host: host, slots: n, queues: []queueOffer{q}})
 		}
 	}
-	return list
+	at := span{r.now, r.duration(j.Category)}
+	for k := range list {
+		list[k].slots = r.coresFor(j.Category, list[k].host, at, list[k].slots)
+	}
+	return slices.DeleteFunc(list, func(o offer) bool { return o.slots == 0 })
 }
 
 // matchesReserved compares what is fixed about a host and a queue instance with what a job
@@ -243,5 +247,7 @@ func (r *run) explainReserved(j *Job) {
 			kind: badReservation,
 			text: fmt.Sprintf("cannot run because requested advance reservation %d is in error state", ar.ID),
 		}, j.Category)
+	case j.Category.binds() && r.now < ar.End:
+		r.reservedOffers(j, ar) // tells what it finds about cores
 	}
 }

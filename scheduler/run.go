@@ -163,6 +163,7 @@ func (r *run) begin(h *head, start Start) {
 	start.Job, start.Task = h.job, uint32(h.tasks.First())
 	start.Priority, start.Tickets = h.priority, h.current()
 	r.giveThings(h.job.Category, start.Grants)
+	r.giveCores(h.job.Category, start.Grants, span{r.now, r.withOffset(start.Duration)})
 	task := &Running{Job: h.job, Task: start.Task, Started: r.now, PE: start.PE, Grants: start.Grants}
 	if err := r.bookTask(task, +1); err != nil {
 		// An amount that cannot be added without loss: nothing of it is in use.

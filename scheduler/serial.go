@@ -78,8 +78,9 @@ func (r *run) unclean(j *Job, id InstanceID) bool {
 
 // fits checks an instance and its host for one slot, quotas apart.
 func (r *run) fits(c *Category, id InstanceID, at span) bool {
+	host := r.model.instances[id].host
 	return r.staticallyFits(c, id) &&
-		r.resources(c, AtHost(r.model.instances[id].host), at) && r.resources(c, AtInstance(id), at)
+		r.resources(c, AtHost(host), at) && r.resources(c, AtInstance(id), at) && r.coresFor(c, host, at, 1) > 0
 }
 
 // staticallyFits is what can be said about an instance whatever runs. It is found out
@@ -229,7 +230,7 @@ func (r *run) explainInstance(j *Job, id InstanceID, at span, skip *skips) {
 	if !r.instanceStatic(c, id, None) {
 		return
 	}
-	if !r.resources(c, AtHost(i.host), at) {
+	if !r.resources(c, AtHost(i.host), at) || r.coresFor(c, i.host, at, 1) == 0 {
 		skip.hosts[i.host] = true
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/execd-project/execd/limits/topology"
 	"github.com/execd-project/execd/scheduler/rangelist"
 	"github.com/execd-project/execd/scheduler/tickets"
 	"github.com/execd-project/execd/scheduler/value"
@@ -80,6 +81,9 @@ type Grant struct {
 	Slots    int
 	// Things are the names that a task got of resource maps, by attribute. Usually nil.
 	Things []Thing
+	// Cores are what a task got of a host where bindings are looked at (qsub(1), -binding),
+	// in the order of choice. The first grant of a host has all of them. Usually nil.
+	Cores []topology.Pair
 }
 
 // Thing is what a task got of a resource map (complex(5), RSMAP).
@@ -157,6 +161,7 @@ type State struct {
 
 	used     bookings
 	things   things
+	cores    []hostCores // by host; nil where bindings are left to the hosts
 	peUsed   []int
 	running  []*Running
 	perOwner map[string]int // active tasks
@@ -198,6 +203,7 @@ func NewState(m *Model) *State {
 	s.used.init(m)
 	s.pending.init()
 	s.quotas = newQuotaUsage(m)
+	s.cores = newHostCores(m)
 	return s
 }
 
@@ -226,7 +232,7 @@ func (s *State) SetLoad(host string, values map[string]string) error {
 			delete(s.texts, rawKey{id, AttributeID(a)})
 		}
 	}
-	var problems []error
+	problems := s.setTopology(id, values)
 	for name, text := range values {
 		a, ok := s.model.attributeOf[name]
 		if !ok {

@@ -1,0 +1,81 @@
+package cell
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/execd-project/execd/limits/binding"
+	"github.com/execd-project/execd/limits/topology"
+	"github.com/execd-project/execd/scheduler"
+	"github.com/execd-project/execd/submit"
+)
+
+func TestBindingRequests(t *testing.T) {
+	for text, want := range map[string]binding.Request{
+		"linear:3":             {Strategy: binding.Linear, Amount: 3},
+		"linear":               {Strategy: binding.Linear, Slots: true},
+		"env linear:slots:1,2": {Instance: binding.Env, Strategy: binding.Linear, Slots: true, HasStart: true, Socket: 1, Core: 2},
+		"pe striding:2:4:0,1":  {Instance: binding.PE, Strategy: binding.Striding, Amount: 2, Step: 4, HasStart: true, Core: 1},
+		"set explicit:1,0:0,1": {Strategy: binding.Explicit, Pairs: []topology.Pair{{Socket: 1}, {Core: 1}}},
+	} {
+		b, err := submit.ParseBinding(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, bindingOf(&b), cmp.Comparer(func(a, b topology.CPUSet) bool { return a.String() == b.String() })); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", text, diff)
+		}
+	}
+}
+
+// coresOf are the cores of a task on its hosts.
+func coresOf(t *Task) string {
+	text := ""
+	for _, g := range t.Running().Grants {
+		text += "[" + topology.FormatPairs(g.Cores) + "]"
+	}
+	return text
+}
+
+// Whoever starts a task is told its cores, and they are its own whatever the cluster
+// becomes.
+func TestCoresOfATask(t *testing.T) {
+	aware := small.with(files{"sched_conf": small["sched_conf"] + "\nparams BINDING_AWARE=1"})
+	h := newHarness(t, aware)
+	report := func() {
+		for i := range h.model.Hosts() {
+			if _, err := h.HostReport(h.now, h.model.HostName(scheduler.HostID(i)), map[string]string{"m_topology": "SCC"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	report()
+	h.sub("alice", "-binding linear:2 -q all.q@n1")
+	h.sub("alice", "-binding linear:1 -q all.q@n1")
+	started := h.started(h.run())
+	if len(started) != 1 || coresOf(started[0]) != "[0,0:0,1]" {
+		t.Fatalf("started: %v", started)
+	}
+	if _, err := h.Reconfigure(h.now, aware.with(files{"hosts/n2": "hostname n2\ncomplex_values lic=4"}).cluster(t)); err != nil {
+		t.Fatal(err)
+	}
+	report()
+	if started := h.started(h.run()); len(started) != 0 {
+		t.Errorf("started on cores of another task: %v", coresOf(started[0]))
+	}
+	h.alter("alice", "-binding explicit:0,1 2")
+	h.end(1, 1, End{})
+	if started := h.started(h.run()); len(started) != 1 || coresOf(started[0]) != "[0,1]" {
+		t.Errorf("started: %v", started)
+	}
+}
+
+func (h *harness) started(r *Run) (all []*Task) {
+	for _, a := range r.Actions {
+		if a.Kind == StartTask {
+			all = append(all, a.Task)
+		}
+	}
+	return all
+}

@@ -1,0 +1,238 @@
+package scheduler
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/execd-project/execd/limits/binding"
+	"github.com/execd-project/execd/limits/topology"
+)
+
+// Core binding (qsub(1), -binding). The original leaves it to the hosts: a job whose cores
+// are not free runs unbound. Where the cluster asks for it (BINDING_AWARE in params of
+// sched_conf(5), which is ours), a job with a binding waits until a host has cores for it,
+// and is told which ones it got.
+
+// hostCores is what is known of the cores of a host.
+type hostCores struct {
+	topology topology.Topology // of m_topology; without sockets where nothing is known
+	text     string            // m_topology
+	inUse    string            // m_topology_inuse
+	reported []topology.Pair   // in use, as the host says
+	// used counts for each core how many say that it is in use: the host, and each task.
+	used binding.InUse
+	free int // cores that nobody uses
+}
+
+func (h *hostCores) known() bool { return len(h.topology.Sockets) > 0 }
+
+func (h *hostCores) recount() {
+	h.free = h.topology.NumCores()
+	for p := range h.used {
+		if _, ok := h.topology.Core(p); ok {
+			h.free--
+		}
+	}
+}
+
+// newHostCores is nil where bindings are left to the hosts.
+func newHostCores(m *Model) []hostCores {
+	if !m.bindingAware {
+		return nil
+	}
+	cores := make([]hostCores, len(m.hosts))
+	for i := range cores {
+		cores[i].used = binding.InUse{}
+	}
+	return cores
+}
+
+// The load values about cores (sge_execd(8)).
+const (
+	loadTopology      = "m_topology"
+	loadTopologyInUse = "m_topology_inuse"
+)
+
+// setTopology takes the cores of a host from its load values. Those that cannot be read
+// count as not reported.
+func (s *State) setTopology(id HostID, values map[string]string) (problems []error) {
+	if s.cores == nil || id == GlobalHost {
+		return nil
+	}
+	h := &s.cores[id]
+	text, inUse := values[loadTopology], values[loadTopologyInUse]
+	if text == h.text && inUse == h.inUse {
+		return nil
+	}
+	problem := func(name string, err error) {
+		problems = append(problems, fmt.Errorf("load value %s of host %s: %w", name, s.model.HostName(id), err))
+	}
+	h.text, h.inUse = text, inUse
+	shape, err := topology.ParseShape(text)
+	if err != nil {
+		problem(loadTopology, err)
+	}
+	h.topology = topologyOf(shape)
+	h.used.Remove(h.reported)
+	h.reported = nil
+	busy, err := topology.ParseShape(inUse)
+	switch {
+	case err != nil:
+		problem(loadTopologyInUse, err)
+	case h.known() && len(busy) > 0 && !busy.SameHost(shape):
+		problem(loadTopologyInUse, fmt.Errorf("%q is another topology than %q", inUse, text))
+	case h.known():
+		h.reported = busy.InUse()
+	}
+	h.used.Add(h.reported)
+	h.recount()
+	return problems
+}
+
+// topologyOf is a host with these cores. Their processors are not known.
+func topologyOf(shape topology.Shape) topology.Topology {
+	var t topology.Topology
+	for id, cores := range shape {
+		t.Sockets = append(t.Sockets, topology.Socket{ID: id, Cores: make([]topology.Core, len(cores))})
+	}
+	return t
+}
+
+// bookCores marks the cores of a task as in use, or frees them.
+func (s *State) bookCores(grants []Grant, sign int) {
+	if s.cores == nil {
+		return
+	}
+	for _, g := range grants {
+		if len(g.Cores) == 0 {
+			continue
+		}
+		h := &s.cores[s.model.instances[g.Instance].host]
+		if sign > 0 {
+			h.used.Add(g.Cores)
+		} else {
+			h.used.Remove(g.Cores)
+		}
+		h.recount()
+	}
+}
+
+// binds reports whether the cores of a host decide about the jobs of a category.
+func (c *Category) binds() bool {
+	return c.model.bindingAware && c.requests.Binding.Strategy != binding.None
+}
+
+// coresFor is for how many slots, most at the most, a host has the cores that a job asks
+// for. Each host has to have the amount of the request (sge_submit(1), -binding); linear
+// without an amount takes a core for each slot. A host that reports no topology binds
+// nobody, and is not asked.
+func (m *matcher) coresFor(c *Category, id HostID, at span, most int) int {
+	if most <= 0 || !c.binds() || !m.cores[id].known() {
+		return most
+	}
+	h, request := &m.cores[id], c.requests.Binding
+	used, now := m.coresInUse(id, at), m.plan == nil && !m.empty
+	if !request.Slots {
+		if now && request.Strategy != binding.Explicit && request.Amount > h.free || !h.fits(used, request, 1) {
+			return m.misfit(c, id, used)
+		}
+		return most
+	}
+	n := min(most, h.topology.NumCores())
+	if now {
+		n = min(n, h.free)
+	}
+	if n = sort.Search(n, func(slots int) bool { return !h.fits(used, request, slots+1) }); n == 0 {
+		return m.misfit(c, id, used)
+	}
+	return n
+}
+
+func (h *hostCores) fits(used binding.InUse, request binding.Request, slots int) bool {
+	_, err := binding.Choose(h.topology, used, request, slots)
+	return err == nil
+}
+
+// misfit says that the cores of a host are no good for a job.
+func (m *matcher) misfit(c *Category, id HostID, used binding.InUse) int {
+	if m.explain == nil {
+		return 0
+	}
+	h := &m.cores[id]
+	shape, _ := topology.ParseShape(h.text) // it has been read before
+	m.because(Reason{
+		kind: noCores, place: int32(id), text: shape.With(used.Has).String(),
+		reserved: m.plan != nil && h.fits(h.used, c.requests.Binding, 1),
+	}, c)
+	return 0
+}
+
+// coresText tells which cores a job misses.
+func (r *Reason) coresText() string {
+	request := strings.TrimPrefix(r.category.requests.Binding.String(), binding.Set.String()+" ")
+	text := fmt.Sprintf("cannot run at host %q because its binding %s does not fit the free cores %s", r.model.HostName(HostID(r.place)), request, r.text)
+	if r.reserved {
+		text += " due to a reservation"
+	}
+	return text
+}
+
+// giveCores chooses the cores of a task on each of its hosts. The first grant of a host
+// has all of them.
+func (m *matcher) giveCores(c *Category, grants []Grant, at span) {
+	if !c.binds() {
+		return
+	}
+	for i := range grants {
+		host := m.model.instances[grants[i].Instance].host
+		same := func(g Grant) bool { return m.model.instances[g.Instance].host == host }
+		if slices.ContainsFunc(grants[:i], same) || !m.cores[host].known() {
+			continue
+		}
+		slots := 0
+		for _, g := range grants[i:] {
+			if same(g) {
+				slots += g.Slots
+			}
+		}
+		// The host was asked before, so that this is no error.
+		b, _ := binding.Choose(m.cores[host].topology, m.coresInUse(host, at), c.requests.Binding, slots)
+		grants[i].Cores = b.Cores
+	}
+}
+
+// coresInUse are the cores of a host that a job cannot have that runs at a time.
+func (m *matcher) coresInUse(id HostID, at span) binding.InUse {
+	switch {
+	case m.empty:
+		return nil
+	case m.plan == nil:
+		return m.cores[id].used
+	}
+	used := binding.InUse{}
+	if at.start <= m.now {
+		for p := range m.cores[id].used {
+			used[p]++
+		}
+	}
+	for _, b := range m.plan.cores[id] {
+		if b.from < at.until() && at.start < b.until {
+			used.Add(b.cores)
+		}
+	}
+	return used
+}
+
+// FreeCores is the topology of a host with the cores in small letters that cannot be had
+// now. ok is false where bindings are left to the hosts, or where nothing is known of the
+// cores of the host.
+func (s *State) FreeCores(id HostID) (shape topology.Shape, ok bool) {
+	if id == GlobalHost || s.cores == nil || !s.cores[id].known() {
+		return nil, false
+	}
+	h := &s.cores[id]
+	shape, _ = topology.ParseShape(h.text)
+	return shape.With(h.used.Has), true
+}
