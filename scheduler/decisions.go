@@ -23,7 +23,6 @@ type Decisions struct {
 	waiting  *ranking // nil where all have the same tickets
 	running  map[*Running]tickets.Tickets
 	reasons  []*categoryRun // by category
-	excluded map[*Job]Reason
 	limited  map[string]bool // owners at maxujobs
 	override float64
 	schedule []ScheduleLine
@@ -85,16 +84,20 @@ func (d *Decisions) ActiveOverride() float64 { return d.override }
 // Reasons are why a waiting job was not started, as far as its own requests are the
 // cause. Those of Dropped come before them.
 func (d *Decisions) Reasons(j *Job) []Reason {
-	if r, ok := d.excluded[j]; ok {
-		return []Reason{r}
+	var reasons []Reason
+	left := d.model.startable(j)
+	if left < j.Tasks.Len() {
+		reasons = append(reasons, Reason{kind: arrayLimit, model: d.model, category: j.Category})
 	}
-	if d.limited[j.Owner] {
-		return []Reason{{kind: userLimit, model: d.model, category: j.Category}}
+	i := j.Category.index
+	switch {
+	case left == 0:
+	case d.limited[j.Owner]:
+		reasons = append(reasons, Reason{kind: userLimit, model: d.model, category: j.Category})
+	case i < len(d.reasons) && d.reasons[i] != nil:
+		reasons = append(reasons, d.reasons[i].reasons...)
 	}
-	if i := j.Category.index; i < len(d.reasons) && d.reasons[i] != nil {
-		return d.reasons[i].reasons
-	}
-	return nil
+	return reasons
 }
 
 func priorityJob(j *Job, total float64) priority.Job {

@@ -96,7 +96,7 @@ func (r *run) tickets() *ranking {
 	ranked.first = make([]int, 0, len(ranked.jobs)+1)
 	for _, j := range ranked.jobs {
 		ranked.first = append(ranked.first, len(tasks)-len(active))
-		left := min(r.startable(j), each)
+		left := min(r.model.startable(j), each)
 		for task := range j.Tasks.All() {
 			if left--; left < 0 {
 				break

@@ -62,7 +62,7 @@ func (s *State) newRun(now int64) *run {
 		matcher: matcher{view: newView(s, now)},
 		decisions: &Decisions{
 			now: now, model: s.model, running: map[*Running]tickets.Tickets{},
-			excluded: map[*Job]Reason{}, limited: map[string]bool{},
+			limited: map[string]bool{},
 		},
 		owners:     map[string]int{},
 		explaining: info.All || len(info.Jobs) > 0,
@@ -266,7 +266,7 @@ func (r *run) enter(h *head, j *Job) bool {
 	if len(h.rest) > 0 {
 		h.rest = h.rest[1:]
 	}
-	h.job, h.tasks, h.left = j, j.Tasks, r.startable(j)
+	h.job, h.tasks, h.left = j, j.Tasks, r.model.startable(j)
 	if h.left == 0 {
 		return false
 	}
@@ -279,18 +279,17 @@ func (r *run) setPriority(h *head) {
 	h.priority = r.model.weights.One(&j, &r.decisions.bounds, r.now)
 }
 
-// startable is how many tasks of a job may start in this run: as many as the limit on
-// active tasks allows (sge_conf(5), max_aj_instances; qsub(1), -tc).
-func (r *run) startable(j *Job) int {
+// startable is how many tasks of a job may start: as many as the limit on active tasks
+// allows (sge_conf(5), max_aj_instances; qsub(1), -tc).
+func (m *Model) startable(j *Job) int {
 	waiting := j.Tasks.Len()
-	limit := r.model.cluster.Global().MaxAJInstances
+	limit := m.cluster.Global().MaxAJInstances
 	if j.TaskLimit > 0 && (j.TaskLimit < limit || limit == 0) {
 		limit = j.TaskLimit
 	}
 	if !j.Array || limit == 0 || waiting <= limit-j.Active {
 		return waiting
 	}
-	r.decisions.excluded[j] = Reason{kind: arrayLimit, model: r.model, category: j.Category}
 	return max(limit-j.Active, 0)
 }
 
