@@ -1,0 +1,85 @@
+package builtin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/shirou/gopsutil/v3/common"
+	"github.com/shirou/gopsutil/v3/cpu"
+	"github.com/shirou/gopsutil/v3/load"
+	"github.com/shirou/gopsutil/v3/mem"
+)
+
+// host is what gopsutil knows of this host. It is the only file that imports it.
+type host struct{ ctx context.Context }
+
+// newHost reads below another directory than /proc where proc is not empty.
+func newHost(proc string) host {
+	ctx := context.Background()
+	if proc != "" {
+		ctx = context.WithValue(ctx, common.EnvKey, common.EnvMap{common.HostProcEnvKey: proc})
+	}
+	return host{ctx}
+}
+
+func (h host) load() (short, medium, long float64, err error) {
+	avg, err := load.AvgWithContext(h.ctx)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	return avg.Load1, avg.Load5, avg.Load15, nil
+}
+
+// processors is how many are online.
+func (h host) processors() (int, error) {
+	n, err := cpu.CountsWithContext(h.ctx, true)
+	if err == nil && n <= 0 {
+		err = errors.New("no processor is listed")
+	}
+	return n, err
+}
+
+// memory is in bytes.
+type memory struct{ total, free, available, swapTotal, swapFree uint64 }
+
+func (h host) memory() (memory, error) {
+	v, err := mem.VirtualMemoryWithContext(h.ctx)
+	if err != nil {
+		return memory{}, err
+	}
+	// gopsutil has 0 for lines that are not there.
+	if v.Total == 0 || v.Total < v.Free {
+		return memory{}, fmt.Errorf("MemTotal is %d and MemFree %d bytes", v.Total, v.Free)
+	}
+	// gopsutil counts reclaimable slabs as cached, as free(1) does; the original
+	// counts what /proc/meminfo calls Cached.
+	m := memory{
+		total: v.Total, free: v.Free + v.Buffers + v.Cached - v.Sreclaimable, available: v.Available,
+		swapTotal: v.SwapTotal, swapFree: v.SwapFree,
+	}
+	if m.free > m.total {
+		return memory{}, fmt.Errorf("%d of %d bytes are free", m.free, m.total)
+	}
+	if m.swapFree > m.swapTotal {
+		return memory{}, fmt.Errorf("%d of %d bytes of swap are free", m.swapFree, m.swapTotal)
+	}
+	return m, nil
+}
+
+// cpuTime is how long all processors together were busy and idle, in seconds
+// since the host was started. What the original leaves out is in neither: waiting
+// for I/O, interrupts, time stolen by a hypervisor.
+type cpuTime struct{ busy, idle float64 }
+
+func (h host) cpuTime() (cpuTime, error) {
+	times, err := cpu.TimesWithContext(h.ctx, false)
+	if err == nil && len(times) == 0 {
+		err = errors.New("there is no line for all processors")
+	}
+	if err != nil {
+		return cpuTime{}, err
+	}
+	t := times[0]
+	return cpuTime{busy: t.User + t.Nice + t.System, idle: t.Idle}, nil
+}
