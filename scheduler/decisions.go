@@ -22,7 +22,7 @@ type Decisions struct {
 	bounds   priority.Bounds
 	waiting  *ranking // nil where all have the same tickets
 	running  map[*Running]tickets.Tickets
-	reasons  []*categoryRun // by category
+	reasons  []*categoryRun  // by category
 	limited  map[string]bool // owners at maxujobs
 	override float64
 	schedule []ScheduleLine

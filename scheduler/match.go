@@ -77,6 +77,9 @@ func (m *matcher) queueStatic(c *Category, id QueueID) bool {
 		!q.any(func(a *access) bool { return c.allows(&access{xusers: a.xusers}) }) {
 		return m.because(Reason{kind: queueNoAccess, place: int32(id)}, c)
 	}
+	if !m.queueRequests(c, id) {
+		return false
+	}
 	if c.requests.Immediate && !slices.ContainsFunc(q.variants, func(v variant) bool { return v.interactive }) {
 		return m.because(Reason{kind: notInteractive, place: int32(id)}, c)
 	}
@@ -87,6 +90,31 @@ func (m *matcher) queueStatic(c *Category, id QueueID) bool {
 // time: a variant differs from the default in one of them, a host can in several.
 func (q *queueModel) any(allows func(*access) bool) bool {
 	return slices.ContainsFunc(q.variants, func(v variant) bool { return allows(&v.access) })
+}
+
+// queueRequests compares the requests of a job with what any variant of a cluster queue
+// has: what none of them offers, no instance does.
+func (m *matcher) queueRequests(c *Category, id QueueID) bool {
+	for i := range c.hard {
+		r := &c.hard[i]
+		if !slices.ContainsFunc(m.model.queues[id].variants, func(v variant) bool { return m.variantOffers(&v, r) }) {
+			return m.because(Reason{kind: queueRequest, place: int32(id), text: m.model.attributes[r.attribute].Name + "=" + r.value.String()}, c)
+		}
+	}
+	return true
+}
+
+// variantOffers reports whether settings of a queue do not contradict a request.
+func (m *matcher) variantOffers(v *variant, r *request) bool {
+	a := &m.model.attributes[r.attribute]
+	if a.exclusive() {
+		return true
+	}
+	if x, ok := v.configured(r.attribute); ok {
+		return r.value.Match(a.Relop, x)
+	}
+	x, ok := m.model.builtin(v, r.attribute)
+	return !ok || a.Name == "hostname" || r.value.Match(a.Relop, x)
 }
 
 func (c *Category) rightProject(a *access) bool {

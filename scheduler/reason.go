@@ -32,6 +32,7 @@ type reasonKind uint8
 const (
 	atPlace reasonKind = iota
 	quotaExceeded
+	queueRequest
 	queueNotListed // in -q
 	hostNotListed
 	instanceNotListed
@@ -86,6 +87,8 @@ func (r *Reason) Text() string {
 		return r.text
 	case noCores:
 		return r.coresText()
+	case queueRequest:
+		return fmt.Sprintf("(-l %s) cannot run in queue %q because of cluster queue", r.text, m.queues[r.place].name)
 	case queueNotListed:
 		return fmt.Sprintf("cannot run in queue %q because it is not contained in its hard queue list (-q)", m.queues[r.place].name)
 	case hostNotListed:

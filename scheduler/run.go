@@ -46,7 +46,7 @@ func (s *State) Run(now int64) *Decisions {
 	r.suspendByThreshold()
 	r.prepareOrder()
 	heads := r.rank()
-	if r.order.count == 0 && r.plan == nil {
+	if r.order.count == 0 && (r.plan == nil || len(r.full) == 0) {
 		r.decisions.Dropped = append(r.decisions.Dropped, Reason{kind: allDropped, model: s.model})
 	} else {
 		r.dispatch(heads)

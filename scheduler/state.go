@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/execd-project/execd/limits/topology"
 	"github.com/execd-project/execd/scheduler/rangelist"
@@ -265,7 +266,16 @@ func (s *State) scaled(host HostID, a AttributeID, v value.Value) value.Value {
 	for _, scale := range s.model.host(host).scaling {
 		if scale.attribute == a {
 			s.raw[rawKey{host, a}] = v
-			return value.OfNumber(v.Type(), v.Number()*scale.factor)
+			// The original keeps what it has multiplied as a text with three decimals.
+			text := strconv.FormatFloat(v.Number()*scale.factor, 'f', 3, 64)
+			if s.model.adjusted[a] != 0 {
+				s.texts[rawKey{host, a}] = text
+			}
+			scaled, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				return v
+			}
+			return value.OfNumber(v.Type(), scaled)
 		}
 	}
 	return v

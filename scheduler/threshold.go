@@ -176,7 +176,7 @@ func (v *view) explainLoad(h HostID, a AttributeID, attribute *Attribute) string
 	if h < GlobalHost {
 		return "(no load value)"
 	}
-	if v.shift(h, a) == 0 {
+	if v.model.adjusted[a] == 0 || len(v.running) == 0 {
 		return "(no load adjustment)"
 	}
 	raw, ok := v.texts[rawKey{h, a}]

@@ -142,7 +142,7 @@ func (v *view) processors(h HostID) float64 {
 	if !ok {
 		return 1
 	}
-	return v.loadValue(h, a).Number()
+	return max(v.loadValue(h, a).Number(), 1)
 }
 
 // capacity is how much a place has of a consumable.
