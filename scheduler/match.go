@@ -48,18 +48,23 @@ func (m *matcher) forced(c *Category, l *layer, place int32, kind reasonKind) bo
 
 // globally checks what does not depend on any host.
 func (m *matcher) globally(c *Category, at span) bool {
-	g := &m.model.global
-	if !c.allows(&g.access) {
-		return m.because(Reason{kind: globalNoAccess}, c)
-	}
-	if !m.project(c, &g.access, int32(GlobalHost), globalWrongProject, globalExcludedProject) ||
-		!m.forced(c, &g.layer, int32(GlobalHost), forcedByGlobal) {
+	if !m.globalStatic(c) {
 		return false
 	}
 	if c.requests.Reservation != 0 {
 		return true
 	}
 	return m.resources(c, AtGlobal(), at)
+}
+
+// globalStatic checks what is fixed about the cluster.
+func (m *matcher) globalStatic(c *Category) bool {
+	g := &m.model.global
+	if !c.allows(&g.access) {
+		return m.because(Reason{kind: globalNoAccess}, c)
+	}
+	return m.project(c, &g.access, int32(GlobalHost), globalWrongProject, globalExcludedProject) &&
+		m.forced(c, &g.layer, int32(GlobalHost), forcedByGlobal)
 }
 
 // queueStatic checks what all instances of a cluster queue have in common: a cause that

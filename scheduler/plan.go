@@ -284,7 +284,9 @@ func (r *run) planStart(s *Start) {
 		return
 	}
 	at := span{r.now, r.withOffset(s.Duration)}
-	r.planTask(s.Job.Category, s.PE, s.Grants, at)
+	if s.Job.Category.requests.Reservation == 0 { // what it uses has been booked long ago
+		r.planTask(s.Job.Category, s.PE, s.Grants, at)
+	}
 	r.planCores(s.Grants, at)
 	r.monitor("STARTING", s.Job, s.Task, s.PE, s.Grants, at)
 }
@@ -362,7 +364,7 @@ func (r *run) earliestSerial(j *Job) (Reserved, bool) {
 	best := Reserved{At: diagram.Forever, PE: None}
 	fewest := 0
 	anywhere := r.freeFrom(c, AtGlobal())
-	if anywhere == diagram.Forever {
+	if anywhere == diagram.Forever || !r.globalStatic(c) {
 		return best, false
 	}
 	for id := range r.instancesFor(j) {
