@@ -330,7 +330,7 @@ func (r *naiveRun) static(j *naiveJob, i *siteInstance, pe string) bool {
 	case pe == "":
 		return inList && master && (i.batch || j.immediate || j.checkpoint != "")
 	}
-	return slices.Contains(i.pes, pe) && (inList || len(j.masterQueues) > 0 && master)
+	return slices.Contains(i.pes, pe) && !r.shunned[i.host] && (inList || len(j.masterQueues) > 0 && master)
 }
 
 // offers compares what a job takes for one slot with what a place has.

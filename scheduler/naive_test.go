@@ -105,13 +105,14 @@ type naiveRun struct {
 	begun    []*naiveTask
 	reduced  map[string]float64 // host/attribute: capacity that others than jobs use
 	usable   []string           // in order
+	shunned  map[string]bool    // hosts on which no parallel job starts any more
 	bounds   [2]float64         // of the urgencies
 	maxShare float64            // most tickets
 }
 
 // run returns the tasks that start, in order.
 func (n *naive) run(now int64) []*naiveTask {
-	r := &naiveRun{naive: n, now: now, tasks: slices.Clone(n.running), reduced: map[string]float64{}}
+	r := &naiveRun{naive: n, now: now, tasks: slices.Clone(n.running), reduced: map[string]float64{}, shunned: map[string]bool{}}
 	r.reduce()
 	for _, i := range n.modified {
 		if !n.disabled[i] && !r.alarm(i) && r.used(i, "slots") < float64(n.site.instance(i).slots) {
@@ -150,6 +151,7 @@ func (n *naive) run(now int64) []*naiveTask {
 		if first.tasks = first.tasks[1:]; len(first.tasks) == 0 {
 			waiting = waiting[1:]
 		}
+		r.shun(t)
 		r.refilter(t)
 		r.sort()
 	}
@@ -211,6 +213,23 @@ func (r *naiveRun) refilter(t *naiveTask) {
 		x := r.site.instance(i)
 		return touched[x.host] && (r.used(i, "slots") >= float64(x.slots) || r.alarm(i) || r.subordinated(x))
 	})
+}
+
+// shun does what the original does when a parallel job with $round_robin gets hosts of its
+// own: parallel jobs keep off the hosts that jobs share.
+func (r *naiveRun) shun(t *naiveTask) {
+	for _, p := range r.site.pes {
+		for name, text := range t.job.hard {
+			if p.name != t.pe || p.rule != "$round_robin" || !r.site.attribute(name).isExclusive() || number(text) == 0 {
+				continue
+			}
+			for _, h := range r.site.hosts {
+				if _, others := r.occupied(h.name, name); others > 0 && h.values[name] != "" {
+					r.shunned[h.name] = true
+				}
+			}
+		}
+	}
 }
 
 // subordinated reports whether so many slots of a superordinate queue are in use on the
