@@ -138,11 +138,13 @@ func TestBinding(t *testing.T) {
 		"linear":     {[]string{"SCCSCC"}, scheduler.Requests{Binding: linear(2)}, "q@n1=1 on 0,0:0,1"},
 		"linear beside cores in use": {
 			[]string{"SCCSCC/ScCSCC"},
-			scheduler.Requests{Binding: linear(2)}, "q@n1=1 on 1,0:1,1",
+			scheduler.Requests{Binding: linear(2)},
+			"q@n1=1 on 1,0:1,1",
 		},
 		"the next host, where the first has too few": {
 			[]string{"SCCSCC/SccSCc", "SCCC"},
-			scheduler.Requests{Binding: linear(2)}, "q@n2=1 on 0,0:0,1",
+			scheduler.Requests{Binding: linear(2)},
+			"q@n2=1 on 0,0:0,1",
 		},
 		"too few": {
 			[]string{"SCCSCC/ScCScC"},
