@@ -16,10 +16,15 @@ import (
 type workload struct {
 	hosts, jobs, tasks, categories, users int
 	policies                              bool // quotas per user, share tree and urgency
+	bindings                              bool // each job gets a core of its own
 }
 
 func (w workload) String() string {
-	return fmt.Sprintf("hosts=%d/jobs=%d/categories=%d", w.hosts, w.jobs*max(w.tasks, 1), w.categories)
+	text := fmt.Sprintf("hosts=%d/jobs=%d/categories=%d", w.hosts, w.jobs*max(w.tasks, 1), w.categories)
+	if w.bindings {
+		text += "/bindings"
+	}
+	return text
 }
 
 // cluster has hosts of 16 slots in one queue.
@@ -40,7 +45,7 @@ func (w workload) cluster(tb testing.TB) *qconf.Cluster {
 		file("rqs", "{\n name per_user\n enabled TRUE\n limit users {*} to slots=1000000\n}\n")
 		file("sched_conf", "weight_tickets_share 1000000\nweight_ticket 0.5\nweight_urgency 0.1\nschedd_job_info false\n")
 	} else {
-		file("sched_conf", "schedd_job_info false\n")
+		file("sched_conf", fmt.Sprintf("schedd_job_info false\nparams BINDING_AWARE=%t\n", w.bindings))
 	}
 	c, err := qconf.Load(files, nil)
 	if err != nil {
@@ -58,7 +63,7 @@ func (w workload) state(tb testing.TB) *scheduler.State {
 	s := scheduler.NewState(m)
 	for h := range w.hosts {
 		load := fmt.Sprintf("%.4f", float64((h*7919)%w.hosts)/float64(w.hosts))
-		if err := s.SetLoad(fmt.Sprintf("n%05d", h), map[string]string{"np_load_avg": load, "num_proc": "16"}); err != nil {
+		if err := s.SetLoad(fmt.Sprintf("n%05d", h), map[string]string{"np_load_avg": load, "num_proc": "16", "m_topology": "SCCCCCCCCSCCCCCCCC"}); err != nil {
 			tb.Fatal(err)
 		}
 	}
@@ -78,6 +83,9 @@ func (w workload) state(tb testing.TB) *scheduler.State {
 		r := &scheduler.Requests{
 			User: fmt.Sprintf("u%d", user), Group: "users",
 			Hard: []qconf.Setting{{Name: "mem", Value: fmt.Sprint(1000000 + i%w.categories)}},
+		}
+		if w.bindings {
+			r.Binding = linear(1)
 		}
 		c, err := m.Category(r)
 		if err != nil {
@@ -117,6 +125,7 @@ func BenchmarkRun(b *testing.B) {
 		{hosts: 1000, jobs: 100, tasks: 100, categories: 10},
 		{hosts: 1000, jobs: 10000, categories: 100, users: 100, policies: true},
 		{hosts: 5000, jobs: 50000, categories: 100},
+		{hosts: 5000, jobs: 50000, categories: 100, bindings: true},
 		{hosts: 10000, jobs: 160000, categories: 500, users: 100, policies: true},
 	} {
 		b.Run(w.String(), func(b *testing.B) {

@@ -28,13 +28,17 @@ type hostCores struct {
 
 func (h *hostCores) known() bool { return len(h.topology.Sockets) > 0 }
 
-func (h *hostCores) recount() {
-	h.free = h.topology.NumCores()
-	for p := range h.used {
+func (h *hostCores) recount() { h.free = h.freeBeside(h.used) }
+
+// freeBeside is how many cores are left.
+func (h *hostCores) freeBeside(used binding.InUse) int {
+	n := h.topology.NumCores()
+	for p := range used {
 		if _, ok := h.topology.Core(p); ok {
-			h.free--
+			n--
 		}
 	}
+	return n
 }
 
 // newHostCores is nil where bindings are left to the hosts.
@@ -132,41 +136,46 @@ func (m *matcher) coresFor(c *Category, id HostID, at span, most int) int {
 	if most <= 0 || !c.binds() || !m.cores[id].known() {
 		return most
 	}
-	h, request := &m.cores[id], c.requests.Binding
-	used, now := m.coresInUse(id, at), m.plan == nil && !m.empty
-	if !request.Slots {
-		if now && request.Strategy != binding.Explicit && request.Amount > h.free || !h.fits(used, request, 1) {
-			return m.misfit(c, id, used)
-		}
-		return most
+	h, request := &m.cores[id], &c.requests.Binding
+	used, free := m.coresInUse(id, at), m.cores[id].free
+	if m.empty || m.plan != nil {
+		free = h.freeBeside(used)
 	}
-	n := min(most, h.topology.NumCores())
-	if now {
-		n = min(n, h.free)
+	n := most
+	anywhere := request.Strategy == binding.Linear && !request.HasStart
+	switch {
+	case request.Slots && anywhere:
+		n = min(most, free)
+	case request.Slots:
+		n = sort.Search(min(most, free), func(slots int) bool { return !h.fits(used, request, slots+1) })
+	case request.Strategy != binding.Explicit && request.Amount > free:
+		n = 0
+	case anywhere && request.Amount > 0:
+	case !h.fits(used, request, 1):
+		n = 0
 	}
-	if n = sort.Search(n, func(slots int) bool { return !h.fits(used, request, slots+1) }); n == 0 {
-		return m.misfit(c, id, used)
+	if n == 0 {
+		m.misfit(c, id, used)
 	}
 	return n
 }
 
-func (h *hostCores) fits(used binding.InUse, request binding.Request, slots int) bool {
-	_, err := binding.Choose(h.topology, used, request, slots)
+func (h *hostCores) fits(used binding.InUse, request *binding.Request, slots int) bool {
+	_, err := binding.Choose(h.topology, used, *request, slots)
 	return err == nil
 }
 
 // misfit says that the cores of a host are no good for a job.
-func (m *matcher) misfit(c *Category, id HostID, used binding.InUse) int {
+func (m *matcher) misfit(c *Category, id HostID, used binding.InUse) {
 	if m.explain == nil {
-		return 0
+		return
 	}
 	h := &m.cores[id]
 	shape, _ := topology.ParseShape(h.text) // it has been read before
 	m.because(Reason{
 		kind: noCores, place: int32(id), text: shape.With(used.Has).String(),
-		reserved: m.plan != nil && h.fits(h.used, c.requests.Binding, 1),
+		reserved: m.plan != nil && h.fits(h.used, &c.requests.Binding, 1),
 	}, c)
-	return 0
 }
 
 // coresText tells which cores a job misses.

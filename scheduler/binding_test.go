@@ -165,6 +165,10 @@ func TestBinding(t *testing.T) {
 		},
 		"striding": {[]string{"SCCCC/ScCCC"}, scheduler.Requests{Binding: striding(2, 2)}, "q@n1=1 on 0,1:0,3"},
 		"explicit": {[]string{"SCCSCC"}, scheduler.Requests{Binding: explicit(t, "1,1:0,0")}, "q@n1=1 on 1,1:0,0"},
+		"explicit, with an amount that has no meaning": {
+			[]string{"SCC"},
+			scheduler.Requests{Binding: binding.Request{Strategy: binding.Explicit, Amount: 9, Pairs: explicit(t, "0,1").Pairs}}, "q@n1=1 on 0,1",
+		},
 		"explicit in use": {
 			[]string{"SCCSCC/SCCSCc"},
 			scheduler.Requests{Binding: explicit(t, "1,1:0,0")},
