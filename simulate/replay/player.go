@@ -261,7 +261,7 @@ func (p *player) play(i int) error {
 		if err := p.in.setLoad(l.Load.Host, l.Load.Attribute, l.Load.Value); err != nil {
 			return err
 		}
-		return p.report(l.Load.Host)
+		p.events.add(event{at: p.now + loadArrives, kind: reported, command: l.Load.Host})
 	case script.Capture:
 		return p.capture(l.Capture)
 	case script.Wait:
@@ -396,6 +396,9 @@ func (p *player) happen(e event) {
 		if _, err := p.command(&script.Line{User: "root", Command: e.command}); err == nil {
 			p.unseen = enough
 		}
+	case reported:
+		// The host is there: it has reported before.
+		_ = p.report(e.command)
 	case confirmed:
 		// A task that is gone has nothing to confirm.
 		_ = p.cell.TaskStarted(p.seconds(), e.job, e.task, e.attempt)
@@ -414,7 +417,7 @@ type event struct {
 	job     uint32
 	task    uint32
 	attempt int
-	command string
+	command string // that is typed, or the host that reports
 }
 
 type eventKind uint8
@@ -423,6 +426,7 @@ const (
 	ended eventKind = iota
 	confirmed
 	typed
+	reported
 )
 
 // events is a heap, what comes next at the top.

@@ -17,8 +17,11 @@ const (
 	commandTakes = 150
 	captureTakes = 900
 	jobTakes     = 100
-	loadTakes    = 2000 // until the host has reported it
+	loadTakes    = 1000
 )
+
+// loadArrives is how long it takes until a host has reported a load value that changes.
+const loadArrives = 3000
 
 // runsAt is when in its second a scheduling run takes place, in milliseconds.
 const runsAt = 500
