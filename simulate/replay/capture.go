@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -42,19 +43,22 @@ var printed = map[string]printer{
 	"schedule-first-run.txt": (*player).schedules,
 }
 
-// print writes the files of a step.
+// inOrder are the files whose commands were typed first, in their order. Those of the
+// others came behind them.
+var inOrder = []string{
+	"qstat.txt", "qstat-ext.txt", "qstat-urg.txt", "qstat-pri.txt", "qstat-gt.txt", "qstat-f.txt", "slots-used.txt", "schedinfo.txt",
+}
+
+// print writes the files of a step, one after the other. Time goes on meanwhile.
 func (p *player) print(step string) error {
-	v := view.New(p.cell, p.seconds())
 	names := slices.Clone(p.known.files[step])
 	for name := range printed {
 		if !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
-	slices.Sort(names)
-	// Time goes on while this is printed.
-	names = append(names, "sge_share_mon.txt")
-	for _, name := range slices.Compact(names) {
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b)) })
+	for _, name := range names {
 		print, ok := printed[name]
 		if !ok {
 			print, ok = p.special(name)
@@ -62,8 +66,10 @@ func (p *player) print(step string) error {
 		if !ok {
 			continue
 		}
-		text := print(p, v, step)
-		if len(text) == 0 && !slices.Contains(p.known.files[step], name) {
+		text := print(p, view.New(p.cell, p.seconds()), step)
+		if p.typed(step, name) {
+			p.advance(p.now + jobTakes)
+		} else if len(text) == 0 {
 			continue
 		}
 		if err := p.options.Write(path.Join(step, name), text); err != nil {
@@ -71,6 +77,22 @@ func (p *player) print(step string) error {
 		}
 	}
 	return nil
+}
+
+// rank is the place of a file in the order in which they are printed.
+func rank(name string) int {
+	if i := slices.Index(inOrder, name); i >= 0 {
+		return i
+	}
+	return len(inOrder)
+}
+
+// typed reports whether the command of a file was typed at a step, as far as is known.
+func (p *player) typed(step, name string) bool {
+	if len(p.known.files[step]) > 0 {
+		return slices.Contains(p.known.files[step], name)
+	}
+	return slices.Contains(inOrder, name)
 }
 
 // special are the files whose names say how the command was called.
@@ -209,13 +231,18 @@ func (p *player) instanceSlots(v *view.View, step string) []byte {
 	return b
 }
 
-// schedulingInfo is the end of qstat -j of all jobs that wait.
-func (p *player) schedulingInfo(v *view.View, _ string) []byte {
+// schedulingInfo is the end of qstat -j of all jobs that wait, which is typed for one
+// after the other.
+func (p *player) schedulingInfo(_ *view.View, step string) []byte {
 	var b []byte
 	for _, j := range p.cell.Jobs() {
-		if view.Pending(j) {
-			b = fmt.Appendf(b, "== job %d\n", j.ID())
-			b = qstat.AppendSchedulingInfo(b, v.SchedulingInfo(j))
+		if !view.Pending(j) {
+			continue
+		}
+		b = fmt.Appendf(b, "== job %d\n", j.ID())
+		b = qstat.AppendSchedulingInfo(b, view.New(p.cell, p.seconds()).SchedulingInfo(j))
+		if p.typed(step, "schedinfo.txt") {
+			p.advance(p.now + jobTakes)
 		}
 	}
 	return b

@@ -22,8 +22,8 @@
 // a time that is always the same. Decisions are not taken from output, just times, and
 // which of the queue instances were disabled in the beginning.
 //
-// A job runs for as many seconds as the first argument of its command says. It is in
-// transfer for the first five.
+// A job is in transfer for five seconds, and then runs for as many as the first argument
+// of its command says.
 //
 // The package reads a file system that it is given, and writes nothing. It is for one
 // goroutine at a time.

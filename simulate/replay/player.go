@@ -25,7 +25,8 @@ const (
 	group  = "sgeadmin"
 )
 
-// transfer is how long a task is on its way to a simulated host, in milliseconds.
+// transfer is how long a task is on its way to a simulated host, in milliseconds. It runs
+// for as long as its job says from then on.
 const transfer = 5000
 
 // Options say where a case takes place.
@@ -361,13 +362,10 @@ func (p *player) follow(actions []cell.Action) {
 		e := event{at: p.now, job: t.Job.ID(), task: t.Number, attempt: t.Restarts}
 		switch a.Kind {
 		case cell.StartTask:
-			lasts := runTime(t.Job.Request.Args)
-			if e.kind = confirmed; lasts*1000 > transfer {
-				started := e
-				started.at += transfer
-				p.events.add(started)
-			}
-			if lasts < math.MaxInt32 {
+			e.kind = confirmed
+			e.at += transfer
+			p.events.add(e)
+			if lasts := runTime(t.Job.Request.Args); lasts < math.MaxInt32 {
 				e.kind = ended
 				e.at += lasts * 1000
 				p.events.add(e)

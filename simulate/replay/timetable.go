@@ -15,13 +15,13 @@ import (
 // the longer, the more jobs there are.
 const (
 	commandTakes = 150
-	captureTakes = 900
+	captureTakes = 1000
 	jobTakes     = 100
-	loadTakes    = 1000
+	loadTakes    = 2500
 )
 
 // loadArrives is how long it takes until a host has reported a load value that changes.
-const loadArrives = 3000
+const loadArrives = 3500
 
 // runsAt is when in its second a scheduling run takes place, in milliseconds.
 const runsAt = 500
