@@ -1,12 +1,14 @@
 package cell
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/scheduler"
+	"github.com/execd-project/execd/scheduler/expression"
 	"github.com/execd-project/execd/submit"
 )
 
@@ -14,9 +16,9 @@ import (
 func (c *Cell) Alter(now int64, by Caller, r *submit.Alteration) *Answer {
 	c.tick(now)
 	a := &Answer{}
-	for _, t := range c.targets(by, true, r.Jobs, r.Users, a) {
+	for _, t := range c.targets(by, forChange, r.Jobs, r.Users, a) {
 		if !c.mayChange(by, t.job) {
-			a.deny("%s - you do not have the necessary privileges to modify the job \"%d\"", by.User, t.job.ID())
+			a.deny("%s", notOwner(by, t.job).Error())
 			continue
 		}
 		c.alterJob(now, by, t, r, a)
@@ -42,6 +44,9 @@ func (c *Cell) alterJob(now int64, by Caller, t target, r *submit.Alteration, a 
 			return
 		}
 	}
+	if r.Has("-w") && !c.validateAltered(now, j, r.Request.Validation, a) {
+		return
+	}
 	err := c.describeAltered(by, j, next)
 	if err == nil && r.Has("-l") {
 		err = c.checkConsumables(j, next)
@@ -59,8 +64,20 @@ func (c *Cell) alterJob(now int64, by Caller, t target, r *submit.Alteration, a 
 
 // alterOrder are the options in the order in which they are said to have been changed.
 func alterOrder(r *submit.Alteration) []string {
-	options := slices.DeleteFunc(slices.Clone(r.Options), func(o string) bool { return o == "-h" || o == "-soft" || o == "-hard" })
-	slices.Sort(options)
+	options := slices.DeleteFunc(slices.Clone(r.Options), func(o string) bool {
+		return o == "-h" || o == "-soft" || o == "-hard" || o == "-w"
+	})
+	// Priorities and shares come first, and of the same letter the small one.
+	rank := func(o string) string {
+		if i := slices.Index([]string{"-p", "-ot", "-js", "-ar"}, o); i >= 0 {
+			return itoa(i)
+		}
+		if o == "-M" {
+			return "-m1"
+		}
+		return o
+	}
+	slices.SortFunc(options, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
 	return options
 }
 
@@ -81,19 +98,34 @@ func (c *Cell) checkConsumables(j, next *Job) error {
 	if !j.runs() {
 		return nil
 	}
-	consumed := func(j *Job) (list []string) {
-		for _, r := range j.Request.Resources {
-			if x, ok := c.cluster.Complexes().Find(r.Name); ok && x.Consumable != qconf.ConsumableNo && !r.Soft {
-				list = append(list, x.Name+"="+r.Value)
-			}
-		}
-		slices.Sort(list)
-		return list
+	before, after := c.consumed(j), c.consumed(next)
+	find := func(list []qconf.Setting, name string) int {
+		return slices.IndexFunc(list, func(s qconf.Setting) bool { return s.Name == name })
 	}
-	if !slices.Equal(consumed(j), consumed(next)) {
-		return denied("denied: cannot change the consumables that job %d requests while it runs", j.ID())
+	for _, s := range after {
+		switch i := find(before, s.Name); {
+		case i < 0:
+			return denied("denied: resource request on consumable %q of running job was not contained in former resource request", s.Name)
+		case before[i].Value != s.Value:
+			return denied("denied: can't change consumable resource request %q of running job", s.Name)
+		}
+	}
+	for _, s := range before {
+		if find(after, s.Name) < 0 {
+			return denied("denied: former resource request on consumable %q of running job missing in new resource request", s.Name)
+		}
 	}
 	return nil
+}
+
+// consumed are the consumables that a job requests, under their full names.
+func (c *Cell) consumed(j *Job) (list []qconf.Setting) {
+	for _, r := range j.Request.Resources {
+		if x, ok := c.cluster.Complexes().Find(r.Name); ok && x.Consumable != qconf.ConsumableNo && !r.Soft {
+			list = append(list, qconf.Setting{Name: x.Name, Value: r.Value})
+		}
+	}
+	return list
 }
 
 func (j *Job) runs() bool {
@@ -149,13 +181,13 @@ func (c *Cell) alterOption(by Caller, j *Job, r *submit.Alteration, option strin
 	switch option {
 	case "-p":
 		if from.Priority > j.sched.Priority && !c.isOperator(by.User) {
-			return denied("denied: %q must be operator to increase the priority of job %d", by.User, id)
+			return denied("denied: %q must be operator to increase job priority", by.User)
 		}
 		to.Priority, j.sched.Priority = from.Priority, from.Priority
 		a.say("%s@%s sets scheduling priority of job %d to %d", by.User, by.Host, id, from.Priority)
 	case "-ot":
 		if !c.isOperator(by.User) {
-			return denied("denied: %q must be operator to set the override tickets of job %d", by.User, id)
+			return denied("denied: %q must be operator to change amount of override tickets", by.User)
 		}
 		j.sched.Override = float64(r.Override)
 		a.say("%s@%s sets override tickets of job %d to %d", by.User, by.Host, id, r.Override)
@@ -164,7 +196,7 @@ func (c *Cell) alterOption(by Caller, j *Job, r *submit.Alteration, option strin
 		a.say("%s@%s sets job share of job %d to %d", by.User, by.Host, id, from.JobShare)
 	case "-a":
 		to.Start, j.Start = from.Start, from.Start.Time(now).Unix()
-		modified("execution time")
+		modified("start time")
 	case "-dl":
 		if err := c.mayHaveDeadline(Caller{User: j.Owner(), Group: j.Group}); err != nil {
 			return err
@@ -172,17 +204,18 @@ func (c *Cell) alterOption(by Caller, j *Job, r *submit.Alteration, option strin
 		to.Deadline, j.sched.Deadline = from.Deadline, from.Deadline.Time(now).Unix()
 		modified("deadline initiation")
 	case "-hold_jid", "-hold_jid_ad":
-		return c.alterDependencies(j, from, option, modified)
+		return c.alterDependencies(j, from, option, a)
 	case "-l":
-		to.Resources = from.Resources
-		modified("hard resource list")
+		alterResources(from, to, modified)
 	case "-q":
-		to.Queues = from.Queues
-		modified("hard queue list")
+		alterQueues(from, to, modified)
 	case "-masterq":
 		to.MasterQueues = from.MasterQueues
 		modified("master hard queue list")
 	case "-pe":
+		if e := c.peExists(from.PE.Name); !e {
+			return denied("denied: parallel environment %q does not exist", from.PE.Name)
+		}
 		to.PE = from.PE
 		modified("parallel environment")
 		modified("slot range")
@@ -194,21 +227,25 @@ func (c *Cell) alterOption(by Caller, j *Job, r *submit.Alteration, option strin
 		modified("job name")
 	case "-R":
 		to.Reserve = from.Reserve
-		modified("reservation")
+		modified("reservation behaviour")
 	case "-tc":
 		to.TaskLimit = from.TaskLimit
 		modified("task concurrency")
 	case "-ar":
 		to.Reservation = from.Reservation
-		modified("advance reservation")
+		a.say("%s@%s sets job advance reservation of job %d to %d", by.User, by.Host, id, from.Reservation)
 	default:
-		alterRun(option, from, to)
-		modified(strings.TrimPrefix(option, "-"))
+		if option == "-ckpt" {
+			if _, err := c.cluster.Checkpoint(from.Checkpoint); err != nil {
+				return &DeniedError{Text: "denied: checkpointing environment \"" + from.Checkpoint + "\" does not exist", Err: err}
+			}
+		}
+		modified(alterRun(option, from, to))
 	}
 	return nil
 }
 
-func (c *Cell) alterDependencies(j *Job, from *submit.Request, option string, modified func(string)) error {
+func (c *Cell) alterDependencies(j *Job, from *submit.Request, option string, a *Answer) error {
 	jobs, tasks := j.Request.PrecedingJobs, j.Request.PrecedingTasks
 	was, wasTasks := j.predecessors, j.taskPredecessors
 	if option == "-hold_jid" {
@@ -216,16 +253,24 @@ func (c *Cell) alterDependencies(j *Job, from *submit.Request, option string, mo
 			return err
 		}
 		jobs, was = from.PrecedingJobs, j.predecessors
-		modified("job id hold list")
+		if slices.Contains(jobs, itoa(j.ID())) {
+			return denied("denied: job \"%d\" may not be its own jobnet predecessor", j.ID())
+		}
+		blocking, exited := c.dependencyTexts(j, jobs)
+		a.say("modified job id hold list of job %d", j.ID())
+		a.say("   blocking jobs: %s", blocking)
+		a.say("   exited jobs:   %s", exited)
 	} else {
 		if err := c.resolveDependencies(j, nil, from.PrecedingTasks); err != nil {
 			return err
 		}
 		tasks, wasTasks = from.PrecedingTasks, j.taskPredecessors
-		modified("job array dependencies")
+		a.say("modified job array dependencies of job %d", j.ID())
 	}
-	if c.waitsForItself(j.ID(), append(slices.Clone(was), wasTasks...)) {
-		return denied("denied: job %d would wait for itself", j.ID())
+	for _, id := range slices.Concat(was, wasTasks) {
+		if c.waitsForItself(j.ID(), []uint32{id}) {
+			return denied("job %d dependency change would generate a dependency cycle with job %d", j.ID(), id)
+		}
 	}
 	j.predecessors, j.taskPredecessors = was, wasTasks
 	j.Request.PrecedingJobs, j.Request.PrecedingTasks = jobs, tasks
@@ -249,40 +294,122 @@ func (c *Cell) waitsForItself(id uint32, predecessors []uint32) bool {
 	return false
 }
 
-// alterRun changes what concerns the run of a job only.
-func alterRun(option string, from, to *submit.Request) {
+// dependencyTexts are the jobs of -hold_jid that are there, and the numbers of those that
+// are not.
+func (c *Cell) dependencyTexts(j *Job, references []string) (blocking, exited string) {
+	var there, gone []string
+	for _, ref := range references {
+		found := c.matchJobs(ref, j.Owner())
+		if _, numbered := jobNumber(ref); numbered && len(found) == 0 {
+			gone = append(gone, ref)
+		}
+		for _, p := range found {
+			if id := itoa(p.ID()); !slices.Contains(there, id) {
+				there = append(there, id)
+			}
+		}
+	}
+	return cmp.Or(strings.Join(there, ","), "NONE"), cmp.Or(strings.Join(gone, ","), "NONE")
+}
+
+func (c *Cell) peExists(pattern string) bool {
+	e, err := expression.Compile(expression.String, pattern)
+	return err == nil && slices.ContainsFunc(c.cluster.PENames(), e.Match)
+}
+
+// alterResources replaces the hard and the soft requests, each where there are new ones.
+func alterResources(from, to *submit.Request, modified func(string)) {
+	for _, soft := range []bool{false, true} {
+		is := func(r submit.ResourceRequest) bool { return r.Soft == soft }
+		if !slices.ContainsFunc(from.Resources, is) {
+			continue
+		}
+		to.Resources = slices.DeleteFunc(slices.Clone(to.Resources), is)
+		for _, r := range from.Resources {
+			if is(r) {
+				to.Resources = append(to.Resources, r)
+			}
+		}
+		modified(hardness(soft) + " resource list")
+	}
+}
+
+// alterQueues does the same for -q.
+func alterQueues(from, to *submit.Request, modified func(string)) {
+	for _, soft := range []bool{false, true} {
+		is := func(q submit.QueueRequest) bool { return q.Soft == soft }
+		if !slices.ContainsFunc(from.Queues, is) {
+			continue
+		}
+		to.Queues = slices.DeleteFunc(slices.Clone(to.Queues), is)
+		for _, q := range from.Queues {
+			if is(q) {
+				to.Queues = append(to.Queues, q)
+			}
+		}
+		modified(hardness(soft) + " queue list")
+	}
+}
+
+func hardness(soft bool) string {
+	if soft {
+		return "soft"
+	}
+	return "hard"
+}
+
+// alterRun changes what concerns the run of a job only. It returns what the original calls
+// that.
+func alterRun(option string, from, to *submit.Request) string {
 	switch option {
 	case "-A":
 		to.Account = from.Account
+		return "account"
 	case "-ac", "-dc", "-sc":
 		to.Context = from.Context
+		return "context"
 	case "-binding":
 		to.Binding = from.Binding
+		return "binding parameters"
 	case "-c":
 		to.CheckpointWhen, to.CheckpointInterval = from.CheckpointWhen, from.CheckpointInterval
+		return "checkpoint attributes"
 	case "-ckpt":
 		to.Checkpoint = from.Checkpoint
+		return "checkpointing environment"
 	case "-cwd", "-wd":
 		to.WorkingDir = from.WorkingDir
+		return "working directory"
 	case "-e":
 		to.Error = from.Error
+		return "stderr path list"
 	case "-i":
 		to.Input = from.Input
+		return "stdin path list"
 	case "-o":
 		to.Output = from.Output
+		return "stdout path list"
 	case "-j":
 		to.Join = from.Join
+		return "output merge behaviour"
 	case "-m":
 		to.MailOptions = from.MailOptions
+		return "mail options"
 	case "-M":
 		to.Mail = from.Mail
+		return "mail list"
 	case "-notify":
 		to.Notify = from.Notify
+		return "notify behaviour"
 	case "-r":
 		to.Rerun = from.Rerun
+		return "restart behaviour"
 	case "-S":
 		to.Shell = from.Shell
+		return "shell list"
 	case "-v", "-V":
 		to.Env = from.Env
+		return "environment"
 	}
+	return strings.TrimPrefix(option, "-")
 }

@@ -18,8 +18,11 @@ func (c *Cell) resolveDependencies(j *Job, jobs, tasks []string) error {
 	taskPredecessors := c.resolve(j, tasks)
 	for _, id := range taskPredecessors {
 		a, b := j.Request.Array, c.jobs[id].Request.Array
-		if a == nil || b == nil || a.First != b.First || a.Last != b.Last {
-			return denied("job rejected: -hold_jid_ad needs array jobs with the same range of tasks, and job %d is none", id)
+		switch {
+		case a == nil:
+			return denied("Can only specify \"-hold_jid_ad\" option with an array job (using \"-t\" option)")
+		case b == nil || a.First != b.First || a.Last != b.Last:
+			return denied("This array job must have the same range of sub-tasks as the dependent array job specified with -hold_jid_ad")
 		}
 	}
 	j.predecessors, j.taskPredecessors = predecessors, taskPredecessors

@@ -155,15 +155,16 @@ func (t *Task) State() string {
 	}
 	put('d', t.Deleted)
 	put('E', t.Error != "")
-	put('S', suspended&scheduler.BySubordinate != 0)
+	// A suspended queue is an S whoever suspended it (tested).
+	put('S', suspended&(scheduler.BySubordinate|scheduler.ByQueue) != 0)
 	put('T', suspended&scheduler.ByThreshold != 0)
 	put('h', t.Holds != 0 || t.run == nil && len(t.Job.predecessors) > 0)
 	put('R', t.Restarts > 0)
 	put('q', t.run == nil)
 	put('r', t.Phase == Running && suspended == 0)
-	put('s', suspended&(scheduler.ByUser|scheduler.ByQueue) != 0)
+	put('s', suspended&scheduler.ByUser != 0)
 	put('t', t.Phase == Transferring)
-	put('w', t.run == nil)
+	put('w', t.run == nil && t.Restarts == 0)
 	return b.String()
 }
 

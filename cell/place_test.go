@@ -155,7 +155,7 @@ func TestCalendars(t *testing.T) {
 		jobs     string
 		all, int scheduler.Status
 	}{
-		{600, "1 r all.q@n1; 2 s int.q@n1", 0, scheduler.SuspendedByCalendar},
+		{600, "1 r all.q@n1; 2 S int.q@n1", 0, scheduler.SuspendedByCalendar},
 		{1201, "1 r all.q@n1; 2 r int.q@n1", 0, 0},
 		{1800, "1 r all.q@n1; 2 r int.q@n1", scheduler.DisabledByCalendar, 0},
 		{3601, "1 r all.q@n1; 2 r int.q@n1", 0, 0},

@@ -156,7 +156,7 @@ func TestSlotsAreBalancedWhenQueuesAreSuspended(t *testing.T) {
 	}
 	h.expect("1 r sup.q@n1; 2 r sup.q@n1; 3 r sup.q@n1; 4 r s1.q@n1; 5 S s1.q@n1")
 	a := h.ModifyQueues(h.now, caller("root"), SuspendQueue, []string{"sup.q"}, false)
-	h.expect("1 s sup.q@n1; 2 s sup.q@n1; 3 s sup.q@n1; 4 r s1.q@n1; 5 r s1.q@n1")
+	h.expect("1 S sup.q@n1; 2 S sup.q@n1; 3 S sup.q@n1; 4 r s1.q@n1; 5 r s1.q@n1")
 	if len(a.Actions) != 4 {
 		t.Errorf("%d actions", len(a.Actions))
 	}

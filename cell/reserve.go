@@ -86,11 +86,11 @@ func (c *Cell) Reserve(now int64, by Caller, r *submit.Reservation) (*Answer, er
 		return nil, denied("advance_reservation: no suitable queues")
 	}
 	a := &Answer{}
+	c.reservations.last++ // the number is used up in any case
 	if r.Validation == submit.ValidateVerify {
-		a.say("advance_reservation: found suitable queues")
+		a.say("verification: found suitable queue(s)")
 		return c.done(a), nil
 	}
-	c.reservations.last++
 	x.ID = c.reservations.last
 	x.sched = &scheduler.Reservation{ID: x.ID, Start: x.Start, End: x.End, Category: category, PE: pe, Grants: grants}
 	c.state.AddReservation(x.sched)
@@ -125,11 +125,11 @@ func (r *Reservation) times(now int64, zone *time.Location) error {
 	}
 	switch {
 	case duration > 0 && r.End-r.Start != duration:
-		return denied("denied: start time, end time and duration of the advance reservation contradict each other")
+		return denied("difference between end and start time does not correspond to duration")
 	case r.End <= r.Start:
-		return denied("denied: the advance reservation ends before it begins")
+		return denied("start time is later than end time")
 	case r.Start < now:
-		return denied("denied: the advance reservation begins in the past")
+		return denied("start time is in the past")
 	}
 	return nil
 }
@@ -148,29 +148,33 @@ func requestsOf(by Caller, r *submit.Reservation) *scheduler.Requests {
 	return q
 }
 
-// DeleteReservations is qrdel(1), by numbers, or by names and patterns, which mean only those
-// of the caller. Jobs that ask for a reservation are deleted first.
+// DeleteReservations is qrdel(1), by numbers, or by names and patterns, whoever owns them
+// (tested). Jobs that ask for a reservation are deleted first.
 func (c *Cell) DeleteReservations(now int64, by Caller, references []string) *Answer {
 	c.tick(now)
 	a := &Answer{}
 	for _, ref := range references {
-		found := c.matchReservations(ref, by.User)
+		found := c.matchReservations(ref)
 		if len(found) == 0 {
-			a.deny("denied: advance reservation %q does not exist", ref)
+			a.deny("denied: advance_reservation %q does not exist", ref)
 		}
 		for _, r := range found {
 			if r.Owner != by.User && !c.isOperator(by.User) {
-				a.deny("%s - you do not have the necessary privileges to delete the advance reservation \"%d\"", by.User, r.ID)
+				a.deny("%s - you do not have the necessary privileges to delete the advance_reservation \"%d\"", by.User, r.ID)
 				continue
 			}
 			c.endReservation(r)
-			a.say("%s has deleted advance reservation %d", by.User, r.ID)
+			if c.reservations.find(r.ID) != nil {
+				a.say("%s has registered the advance_reservation %d for deletion", by.User, r.ID)
+			} else {
+				a.say("%s has deleted advance_reservation %d", by.User, r.ID)
+			}
 		}
 	}
 	return c.done(a)
 }
 
-func (c *Cell) matchReservations(reference, owner string) []*Reservation {
+func (c *Cell) matchReservations(reference string) []*Reservation {
 	if id, ok := jobNumber(reference); ok {
 		if r := c.reservations.find(id); r != nil {
 			return []*Reservation{r}
@@ -183,7 +187,7 @@ func (c *Cell) matchReservations(reference, owner string) []*Reservation {
 	}
 	var list []*Reservation
 	for _, r := range c.reservations.list {
-		if r.Owner == owner && r.Request.Name != "" && e.Match(r.Request.Name) {
+		if r.Request.Name != "" && e.Match(r.Request.Name) {
 			list = append(list, r)
 		}
 	}

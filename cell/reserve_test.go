@@ -30,9 +30,9 @@ func TestAdvanceReservations(t *testing.T) {
 		{"alice", "-d 100 -pe fill 20", "advance_reservation: no suitable queues"},
 		{"alice", "-a 202611202210 -d 300 -pe fill 3", "advance_reservation: no suitable queues"},
 		{"alice", "", "denied: an advance reservation needs an end time or a duration"},
-		{"alice", "-a 202611202210 -e 202611202220 -d 300", "denied: start time, end time and duration of the advance reservation contradict each other"},
-		{"alice", "-a 202611202210 -e 202611202200", "denied: the advance reservation ends before it begins"},
-		{"alice", "-a 202611202100 -d 5", "denied: the advance reservation begins in the past"},
+		{"alice", "-a 202611202210 -e 202611202220 -d 300", "difference between end and start time does not correspond to duration"},
+		{"alice", "-a 202611202210 -e 202611202200", "start time is later than end time"},
+		{"alice", "-a 202611202100 -d 5", "start time is in the past"},
 		{"alice", "-d 5 -l nosuch=1", `unknown resource "nosuch"`},
 	} {
 		var refused *DeniedError
@@ -104,9 +104,9 @@ func TestBrokenReservations(t *testing.T) {
 	}
 	h.run()
 	h.expect("1 r all.q@n1")
-	h.said(h.DeleteReservations(h.now, caller("bob"), []string{"1", "9", "x*"}), "bob - you do not have the necessary privileges to delete the advance reservation \"1\"\ndenied: advance reservation \"9\" does not exist\ndenied: advance reservation \"x*\" does not exist")
+	h.said(h.DeleteReservations(h.now, caller("bob"), []string{"1", "9", "x*"}), "bob - you do not have the necessary privileges to delete the advance_reservation \"1\"\ndenied: advance_reservation \"9\" does not exist\ndenied: advance_reservation \"x*\" does not exist")
 	a := h.DeleteReservations(h.now, caller("alice"), []string{"1", "thi*"})
-	h.said(a, "alice has deleted advance reservation 1\nalice has deleted advance reservation 3")
+	h.said(a, "alice has registered the advance_reservation 1 for deletion\nalice has deleted advance_reservation 3")
 	h.end(1, 1, End{})
 	if states() != "r" {
 		t.Error(states())

@@ -105,7 +105,8 @@ func (c *Cell) settleImmediate(now int64, r *Run) {
 		if i.Started {
 			i.Texts = []string{"", "Your immediate job " + itoa(j.ID()) + " has been successfully scheduled.", yourJob(j) + " has been submitted"}
 		} else {
-			i.Texts = []string{"", "Your \"qsub\" request could not be scheduled, try again later."}
+			// The original says this, too, although the job is gone (tested).
+			i.Texts = []string{"", "Your qsub request could not be scheduled; try again later.", yourJob(j) + " has been submitted"}
 			c.remove(now, j, nil)
 		}
 		r.Immediate = append(r.Immediate, i)

@@ -27,7 +27,7 @@ func (c *Cell) Submit(now int64, by Caller, r *submit.Request) (*Answer, error) 
 	if err := c.describe(now, by, j); err != nil {
 		return nil, err
 	}
-	if err := c.admit(j); err != nil {
+	if err := c.admit(by, j); err != nil {
 		return nil, err
 	}
 	a := &Answer{ID: j.ID()}
@@ -124,7 +124,7 @@ func (c *Cell) describeProject(by Caller, j *Job) error {
 	}
 	if j.Project == "" {
 		if conf.EnforceProject {
-			return denied("job rejected: no project was requested, and the cluster requires one")
+			return denied("job rejected: no project assigned to job")
 		}
 		return nil
 	}
@@ -132,9 +132,11 @@ func (c *Cell) describeProject(by Caller, j *Job) error {
 	if err != nil {
 		return &DeniedError{Text: "job rejected: the requested project \"" + j.Project + "\" does not exist", Err: err}
 	}
-	if !c.hasAccess(by, project.ACL, project.XACL) || slices.Contains(conf.XProjects, j.Project) ||
-		len(conf.Projects) > 0 && !slices.Contains(conf.Projects, j.Project) {
-		return denied("denied: no access to project %q for user %q", j.Project, by.User)
+	if slices.Contains(conf.XProjects, j.Project) || len(conf.Projects) > 0 && !slices.Contains(conf.Projects, j.Project) {
+		return denied("job rejected: project %q is not allowed to submit jobs", j.Project)
+	}
+	if !c.hasAccess(by, project.ACL, project.XACL) {
+		return denied("job rejected: no access to project %q for user %q", j.Project, by.User)
 	}
 	return nil
 }
@@ -151,17 +153,16 @@ func (c *Cell) hasAccess(by Caller, acl, xacl []string) bool {
 }
 
 // admit applies the limits of the cluster on users and jobs (sge_conf(5)).
-func (c *Cell) admit(j *Job) error {
+func (c *Cell) admit(by Caller, j *Job) error {
 	conf := c.cluster.Global()
 	if conf.EnforceUser == qconf.EnforceUserTrue && !c.knowsUser(j.Owner()) {
-		return denied("job rejected: there is no user object for %q, and the cluster requires one", j.Owner())
+		return denied("job rejected: the user %q does not exist", by.User)
 	}
-	global := Caller{User: j.Owner(), Group: j.Group}
-	if !c.hasAccess(global, conf.UserLists, conf.XUserLists) {
-		return denied("job rejected: the user %q has no access to the cluster", j.Owner())
+	if !c.hasAccess(by, conf.UserLists, conf.XUserLists) {
+		return denied("job rejected: %s@%s is not allowed to submit jobs", by.User, by.Host)
 	}
 	if n := len(c.jobs); conf.MaxJobs > 0 && n >= conf.MaxJobs {
-		return denied("job rejected: only %d jobs are allowed per cluster (current job count: %d)", conf.MaxJobs, n)
+		return denied("job rejected: only %d jobs are allowed per cluster", conf.MaxJobs)
 	}
 	if n := c.perUser[j.Owner()]; conf.MaxUJobs > 0 && n >= conf.MaxUJobs {
 		return denied("job rejected: only %d jobs are allowed per user (current job count: %d)", conf.MaxUJobs, n)

@@ -2,6 +2,8 @@ package cell
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/execd-project/execd/scheduler/tickets"
 )
@@ -142,6 +144,11 @@ func (c *Cell) ClearUsage(now int64, by Caller) (*Answer, error) {
 		}
 	}
 	a := &Answer{}
-	a.say("share tree usage cleared")
+	for _, name := range slices.Sorted(maps.Keys(c.policy.users.index)) {
+		a.say("%s@%s modified %q in user list", by.User, by.Host, name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.policy.projects.index)) {
+		a.say("%s@%s modified %q in project list", by.User, by.Host, name)
+	}
 	return c.done(a), nil
 }

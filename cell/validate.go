@@ -39,3 +39,38 @@ func (c *Cell) validate(now int64, j *Job, a *Answer) (bool, error) {
 	}
 	return true, nil
 }
+
+// validateAltered applies -w of qalter, which is about jobs that wait. It reports whether
+// the job is to be altered.
+func (c *Cell) validateAltered(now int64, j *Job, level submit.Validation, a *Answer) bool {
+	if level == submit.ValidateNone {
+		return true
+	}
+	if j.sched.Tasks.IsEmpty() {
+		a.deny("verification: job is already running or is held")
+		return false
+	}
+	how := scheduler.EmptyCluster
+	if level == submit.ValidatePoke {
+		how = scheduler.AsItIs
+	}
+	reasons, ok := c.state.Verify(&j.sched, how, now)
+	switch {
+	case level == submit.ValidateError && !ok:
+		a.deny("error: no suitable queues")
+		return false
+	case level == submit.ValidateWarn && !ok:
+		a.say("warning: no suitable queues")
+	case level == submit.ValidateVerify || level == submit.ValidatePoke:
+		if ok {
+			a.say("verification: found suitable queue(s)")
+			return false
+		}
+		for i := range reasons {
+			a.say("Job %d %s", j.ID(), reasons[i].Text())
+		}
+		a.deny("verification: no suitable queues")
+		return false
+	}
+	return true
+}

@@ -1,0 +1,76 @@
+package cell
+
+import (
+	"fmt"
+	"testing"
+)
+
+// What qalter prints of each option (observed on 8.1.9).
+func TestTextsOfQalter(t *testing.T) {
+	h := newHarness(t, small)
+	h.sub("alice", "-N first -h")
+	h.sub("alice", "-N a -l lic=1 -soft -l osn=lx -q all.q")
+	h.sub("alice", "-N arr -t 1-5 -h")
+	for _, c := range []struct{ line, want string }{
+		{"-soft -l osn=hp a", "modified soft resource list of job 2"},
+		{"-l lic=2 -soft -l osn=ux a", "modified hard resource list of job 2\nmodified soft resource list of job 2"},
+		{"-soft -q all.q@n1 a", "modified soft queue list of job 2"},
+		{"-q nosuch.q a", `Job was rejected because job requests unknown queue "nosuch.q"`},
+		{"-masterq all.q a", "modified master hard queue list of job 2"},
+		{"-pe nosuch 2 a", `denied: parallel environment "nosuch" does not exist`},
+		{"-P nosuch a", `job rejected: the requested project "nosuch" does not exist`},
+		{"-hold_jid first,99,arr a", "modified job id hold list of job 2\n   blocking jobs: 1,3\n   exited jobs:   99"},
+		{"-hold_jid nosuch a", "modified job id hold list of job 2\n   blocking jobs: NONE\n   exited jobs:   NONE"},
+		{"-hold_jid_ad arr a", `Can only specify "-hold_jid_ad" option with an array job (using "-t" option)`},
+		{"-R y a", "modified reservation behaviour of job 2"},
+		{"-tc 2 arr", "modified task concurrency of job 3"},
+		{"-r y a", "modified restart behaviour of job 2"},
+		{"-M a@b -m be a", "modified mail options of job 2\nmodified mail list of job 2"},
+		{"-o /tmp/x -e /tmp/y -j y a", "modified stderr path list of job 2\nmodified output merge behaviour of job 2\nmodified stdout path list of job 2"},
+		{"-A acct a", "modified account of job 2"},
+		{"-ac a=b a", "modified context of job 2"},
+		{"-v A=1 a", "modified environment of job 2"},
+		{"-S /bin/sh a", "modified shell list of job 2"},
+		{"-notify a", "modified notify behaviour of job 2"},
+		{"-wd /tmp a", "modified working directory of job 2"},
+		{"-i /tmp/x a", "modified stdin path list of job 2"},
+		{"-c n a", "modified checkpoint attributes of job 2"},
+		{"-binding linear:1 a", "modified binding parameters of job 2"},
+		{"-ckpt nosuch a", `denied: checkpointing environment "nosuch" does not exist`},
+		{"-ckpt ck a", "modified checkpointing environment of job 2"},
+		{"-ar 9 a", "the advance reservation id 9 is invalid"},
+		{"-dl 203011210000 a", "modified deadline initiation of job 2"},
+		{"-p -9 -js 7 -u alice", "alice@master sets scheduling priority of job 1 to -9\nalice@master sets job share of job 1 to 7\n" +
+			"alice@master sets scheduling priority of job 2 to -9\nalice@master sets job share of job 2 to 7\n" +
+			"alice@master sets scheduling priority of job 3 to -9\nalice@master sets job share of job 3 to 7"},
+		{"-w v first", "verification: job is already running or is held"},
+		{"-w v a", "verification: no suitable queues"},
+		{"-ckpt ck -w n a", "modified checkpointing environment of job 2"},
+	} {
+		got := h.alter("alice", c.line).text()
+		if c.line == "-w v a" {
+			got = got[max(0, len(got)-len(c.want)):] // after the reasons
+		}
+		if got != c.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", c.line, got, c.want)
+		}
+	}
+	r := h.Job(2).Request
+	if got := fmt.Sprint(r.Resources, r.Queues); got != "[lic=2 osn=ux] [{all.q@n1 true} {all.q true}]" && got != "[lic=2 osn=ux] [{all.q@n1 true}]" {
+		t.Error(got)
+	}
+	// What runs goes on to use what it was given.
+	h.sub("alice", "-N run -l lic=1 -q all.q@n2")
+	h.run()
+	for _, c := range []struct{ line, want string }{
+		{"-l lic=2 run", `denied: can't change consumable resource request "lic" of running job`},
+		{"-l osn=x run", `denied: former resource request on consumable "lic" of running job missing in new resource request`},
+		{"-l lic=1,osn=x run", "modified hard resource list of job 4"},
+		{"-pe fill 2 run", "modified parallel environment of job 4\nmodified slot range of job 4"},
+	} {
+		h.said(h.alter("alice", c.line), c.want)
+	}
+	h.end(4, 1, End{})
+	h.Delete(h.now, caller("root"), DeleteRequest{Users: []string{"*"}})
+	h.idle()
+}

@@ -1,0 +1,121 @@
+package cell
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/execd-project/execd/scheduler/rangelist"
+	"github.com/execd-project/execd/submit"
+)
+
+// DeleteRequest is what qdel(1) asks for.
+type DeleteRequest struct {
+	Jobs  []submit.JobRange
+	Users []string // -u
+	Force bool     // -f: without waiting for the execution host
+}
+
+// Delete is qdel(1). What runs is killed, and is gone when its end is reported; where a
+// manager forces it, or a user who may (ENABLE_FORCED_QDEL), at once.
+func (c *Cell) Delete(now int64, by Caller, r DeleteRequest) *Answer {
+	c.tick(now)
+	a := &Answer{}
+	if slices.Contains(r.Users, "*") && !c.isOperator(by.User) {
+		a.deny("denied: %q must be manager to modify all jobs", by.User)
+		return c.done(a)
+	}
+	force := r.Force && (c.isOperator(by.User) || c.cluster.Global().QmasterParams.EnableForcedQdel)
+	for _, t := range c.targets(by, forDeletion, r.Jobs, r.Users, a) {
+		switch j := t.job; {
+		case c.jobs[j.ID()] != j: // named twice
+			if _, numbered := jobNumber(t.job.Name()); !numbered {
+				a.deny("The job %s of user(s) %s does not exist", j.Name(), by.User)
+			}
+		case !c.mayChange(by, j):
+			a.deny("%s - you do not have the necessary privileges to delete the job \"%d\"", by.User, j.ID())
+		default:
+			c.deleteJob(now, by, t, force, a)
+		}
+	}
+	return c.done(a)
+}
+
+func (c *Cell) deleteJob(now int64, by Caller, t target, force bool, a *Answer) {
+	j := t.job
+	c.sayMissing(t, a)
+	waiting, tasks := j.selected(t.ranges)
+	if waiting.IsEmpty() && len(tasks) == 0 {
+		return
+	}
+	rest := waiting
+	for _, x := range tasks {
+		if x.run == nil {
+			rest = rest.Add(int(x.Number))
+		}
+	}
+	var killed []*Task
+	if t.ranges == nil {
+		killed = c.remove(now, j, nil)
+	} else {
+		for n := range waiting.All() {
+			j.Waiting = j.Waiting.Remove(n)
+		}
+		c.waitingGone(j, waiting)
+		killed = c.remove(now, j, append([]*Task{}, tasks...))
+	}
+	for _, k := range killed {
+		label := k.label()
+		if !force {
+			a.say("%s has registered the %s for deletion", by.User, label)
+			continue
+		}
+		c.stop(k)
+		j.drop(k)
+		c.taskEnded(j, int(k.Number))
+		a.say("%s forced the deletion of %s", by.User, label)
+	}
+	if force && c.jobs[j.ID()] == j && j.gone() {
+		c.leave(now, j)
+	}
+	switch {
+	case rest.IsEmpty():
+	case len(killed) == 0 && t.ranges == nil || !j.IsArray():
+		a.say("%s has deleted %s", by.User, jobLabel(j))
+	case rest.Len() == 1:
+		a.say("%s has deleted %s", by.User, taskLabel(j, uint32(rest.First())))
+	default:
+		a.say("%s has deleted job-array tasks %s of %s", by.User, rangesText(rest), jobLabel(j))
+	}
+}
+
+// sayMissing denies the tasks of a command that are not there.
+func (c *Cell) sayMissing(t target, a *Answer) {
+	for _, r := range t.ranges {
+		waiting, tasks := t.job.selected([]submit.Array{r})
+		if waiting.IsEmpty() && len(tasks) == 0 {
+			tasks := strconv.Itoa(r.First)
+			if r.Len() > 1 {
+				tasks = r.String()
+			}
+			a.deny("job \"%d\" task \"%s\" does not exist", t.job.ID(), tasks)
+		}
+	}
+}
+
+// rangesText is a list of tasks as commands print it: with the step of each range.
+func rangesText(l rangelist.List) string {
+	text := ""
+	for r := range l.Ranges() {
+		if text != "" {
+			text += ","
+		}
+		text += strconv.Itoa(r.First)
+		switch n := (r.Last-r.First)/r.Step + 1; {
+		case n == 2:
+			text += "," + strconv.Itoa(r.Last)
+		case n > 2:
+			text += "-" + strconv.Itoa(r.Last) + ":" + strconv.Itoa(r.Step)
+		}
+	}
+	return text
+}

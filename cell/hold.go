@@ -1,0 +1,85 @@
+package cell
+
+import (
+	"github.com/execd-project/execd/submit"
+)
+
+// Hold is qhold(1), qrls(1) and qalter -h.
+func (c *Cell) Hold(now int64, by Caller, jobs []submit.JobRange, users []string, change submit.HoldChange) *Answer {
+	c.tick(now)
+	a := &Answer{}
+	for _, t := range c.targets(by, forChange, jobs, users, a) {
+		c.holdJob(by, t, change, a)
+	}
+	return c.done(a)
+}
+
+// mayHold checks that a user may put these holds on, or take them off: users their own,
+// operators those of operators, managers all (qsub(1), -h).
+func (c *Cell) mayHold(by Caller, j *Job, change submit.HoldChange) error {
+	if !c.mayChange(by, j) {
+		return notOwner(by, j)
+	}
+	verb := "set"
+	if change.Clear != 0 {
+		verb = "remove"
+	}
+	h := change.Set | change.Clear
+	switch {
+	case h&submit.HoldSystem != 0 && !c.isManager(by.User):
+		return denied("denied: %q must be manager to %s manager hold", by.User, verb)
+	case h&submit.HoldOperator != 0 && !c.isOperator(by.User):
+		return denied("denied: %q must be operator to %s operator hold", by.User, verb)
+	}
+	return nil
+}
+
+func notOwner(by Caller, j *Job) error {
+	return denied("denied: %q must be at least owner of job %d to change job attributes", by.User, j.ID())
+}
+
+func (c *Cell) holdJob(by Caller, t target, change submit.HoldChange, a *Answer) {
+	j := t.job
+	waiting, tasks := j.selected(t.ranges)
+	if change.Clear == submit.AllHolds { // n: those that are there
+		there := submit.Holds(0)
+		if !waiting.IsEmpty() {
+			there = j.Holds
+		}
+		for _, x := range tasks {
+			there |= x.Holds
+		}
+		change.Clear = there
+	}
+	if err := c.mayHold(by, j, change); err != nil {
+		a.deny("%s", err.Error())
+		return
+	}
+	c.sayMissing(t, a)
+	modified := func(number uint32) {
+		if j.IsArray() {
+			a.say("modified hold of %s", taskLabel(j, number))
+		} else {
+			a.say("modified hold of %s", jobLabel(j))
+		}
+	}
+	if next := j.Holds&^change.Clear | change.Set; next != j.Holds && !waiting.IsEmpty() {
+		for n := range waiting.All() {
+			modified(uint32(n))
+		}
+		if waiting.Len() == j.Waiting.Len() {
+			j.Holds = next
+		} else {
+			for n := range waiting.All() {
+				j.enrol(uint32(n)).Holds = next
+			}
+		}
+	}
+	for _, x := range tasks {
+		if next := x.Holds&^change.Clear | change.Set; next != x.Holds {
+			x.Holds = next
+			modified(x.Number)
+		}
+	}
+	c.refresh(j)
+}

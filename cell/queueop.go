@@ -1,0 +1,110 @@
+package cell
+
+import (
+	"slices"
+
+	"github.com/execd-project/execd/scheduler"
+	"github.com/execd-project/execd/scheduler/expression"
+)
+
+// QueueOperation is what qmod(1) does to queue instances.
+type QueueOperation uint8
+
+// The operations.
+const (
+	DisableQueue    QueueOperation = iota // -d
+	EnableQueue                           // -e
+	SuspendQueue                          // -s, -sq
+	UnsuspendQueue                        // -us, -usq
+	ClearQueueError                       // -c, -cq
+	RescheduleQueue                       // -rq
+)
+
+// ModifyQueues is qmod(1) for queue instances, which are given as in -q of qsub(1). With
+// Force what may not be run again is rescheduled, too.
+func (c *Cell) ModifyQueues(now int64, by Caller, op QueueOperation, references []string, force bool) *Answer {
+	c.tick(now)
+	a := &Answer{}
+	for _, text := range references {
+		ids := c.matchInstances(text)
+		if len(ids) == 0 {
+			a.deny("invalid queue %q", text)
+		}
+		for _, id := range ids {
+			c.modifyQueue(by, op, id, force, a)
+		}
+	}
+	return c.done(a)
+}
+
+// matchInstances are the queue instances that a wc_queue of sge_types(5) means.
+func (c *Cell) matchInstances(text string) []scheduler.InstanceID {
+	r, err := expression.CompileQueueReference(c.options.Hosts, text)
+	if err != nil {
+		return nil
+	}
+	var ids []scheduler.InstanceID
+	for q := range c.model.Queues() {
+		queue := scheduler.QueueID(q)
+		for _, id := range c.model.InstancesOf(queue) {
+			if r.Match(c.model.QueueName(queue), c.model.HostName(c.model.HostOf(id)), c.hostGroups) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids
+}
+
+// hostGroups are the host groups with a host, as references need them.
+func (c *Cell) hostGroups(host string) []string {
+	groups := c.cluster.HostGroups()
+	return slices.DeleteFunc(groups.Names(), func(g string) bool { return !groups.Contains(g, host) })
+}
+
+// mayModify reports whether a user may change the state of a queue: its owners may
+// (queue_conf(5), owner_list), but for running all its jobs again, which is for managers
+// (qmod(1), -rq).
+func (c *Cell) mayModify(by Caller, op QueueOperation, id scheduler.InstanceID) bool {
+	if op == RescheduleQueue {
+		return c.isManager(by.User)
+	}
+	return c.isOperator(by.User) || slices.Contains(c.model.Settings(id).OwnerList, by.User)
+}
+
+// queueChange is what an operation does to the status of an instance.
+var queueChange = map[QueueOperation]struct {
+	set, clear scheduler.Status
+	word       string
+}{
+	DisableQueue:    {set: scheduler.DisabledByUser, word: "disabled"},
+	EnableQueue:     {clear: scheduler.DisabledByUser, word: "enabled"},
+	SuspendQueue:    {set: scheduler.SuspendedByUser, word: "suspended"},
+	UnsuspendQueue:  {clear: scheduler.SuspendedByUser, word: "unsuspended"},
+	ClearQueueError: {clear: scheduler.Failed, word: "no error"},
+}
+
+func (c *Cell) modifyQueue(by Caller, op QueueOperation, id scheduler.InstanceID, force bool, a *Answer) {
+	name := c.model.InstanceName(id)
+	if !c.mayModify(by, op, id) {
+		a.deny("%s - you have no permission to modify queue %q", by.User, name)
+		return
+	}
+	if op == RescheduleQueue {
+		for _, t := range slices.Clone(c.places[id].tasks) {
+			c.rescheduleByHand(t, force, a)
+		}
+		return
+	}
+	change := queueChange[op]
+	before := c.state.Status(id)
+	after := before&^change.clear | change.set
+	if after == before {
+		a.deny("Queue instance %q is already in the specified state: %s", name, change.word)
+		return
+	}
+	if op == ClearQueueError {
+		c.places[id].errors = nil
+	}
+	c.setStatus(id, after)
+	a.say("%s@%s changed state of %q (%s)", by.User, by.Host, name, change.word)
+}
