@@ -108,6 +108,9 @@ type Task struct {
 	Started  int64 // since when it runs; 0 for a task that does not
 	Used     tickets.Amounts
 	Priority float64 // when it was started
+	// Tickets are those that it was started with. What is shown of a parallel task whose
+	// environment controls its slaves stays so.
+	Tickets tickets.Tickets
 
 	run *scheduler.Running
 	// orphan is set when it runs where the configuration has no queue instance any more:

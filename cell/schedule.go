@@ -62,6 +62,7 @@ func (c *Cell) start(now int64, s *scheduler.Start) error {
 	}
 	t := j.enrol(s.Task)
 	t.run, t.Phase, t.Started, t.Priority = run, Transferring, now, s.Priority.Priority
+	t.Tickets = s.Tickets
 	j.sched.Active++
 	if j.sched.Tasks = j.sched.Tasks.Remove(int(s.Task)); j.sched.Tasks.IsEmpty() {
 		c.state.Dequeue(&j.sched)

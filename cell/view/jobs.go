@@ -181,7 +181,7 @@ func (v *View) running(t *cell.Task, p *priority.Priority, k *tickets.Tickets) q
 	for _, g := range run.Grants {
 		grant := qstat.Grant{Queue: v.instanceName(t, g.Instance), Slots: g.Slots}
 		if pe != nil && pe.ControlSlaves && all > 0 {
-			part := part(row.Tickets, float64(g.Slots)/float64(all))
+			part := part(shown(t.Tickets), float64(g.Slots)/float64(all))
 			grant.Tickets = &part
 		}
 		row.Grants = append(row.Grants, grant)
