@@ -167,7 +167,8 @@ func TestBinding(t *testing.T) {
 		"explicit": {[]string{"SCCSCC"}, scheduler.Requests{Binding: explicit(t, "1,1:0,0")}, "q@n1=1 on 1,1:0,0"},
 		"explicit, with an amount that has no meaning": {
 			[]string{"SCC"},
-			scheduler.Requests{Binding: binding.Request{Strategy: binding.Explicit, Amount: 9, Pairs: explicit(t, "0,1").Pairs}}, "q@n1=1 on 0,1",
+			scheduler.Requests{Binding: binding.Request{Strategy: binding.Explicit, Amount: 9, Pairs: explicit(t, "0,1").Pairs}},
+			"q@n1=1 on 0,1",
 		},
 		"explicit in use": {
 			[]string{"SCCSCC/SCCSCc"},
