@@ -51,13 +51,11 @@ func (m *matcher) globally(c *Category, at span) bool {
 	if !m.globalStatic(c) {
 		return false
 	}
-	if c.requests.Reservation != 0 {
-		return true
-	}
-	return m.resources(c, AtGlobal(), at)
+	return c.requests.Reservation != 0 || c.Parallel() || m.resources(c, AtGlobal(), at)
 }
 
-// globalStatic checks what is fixed about the cluster.
+// globalStatic checks what is fixed about the cluster. What a parallel job takes of the
+// cluster is looked at for all its slots.
 func (m *matcher) globalStatic(c *Category) bool {
 	g := &m.model.global
 	if !c.allows(&g.access) {

@@ -450,46 +450,75 @@ func (r *run) explainParallel(j *Job, at span) {
 	}
 }
 
+// explainPE finds the reasons why a parallel job has no place in an environment: what the
+// environment and the cluster leave, then what cluster queues refuse, then instance by
+// instance.
 func (r *run) explainPE(j *Job, pe PEID, at span) {
-	c := j.Category
-	name := r.model.pes[pe].object.Name
-	if c.requests.Slots.First() > r.model.pes[pe].object.Slots {
+	c, object := j.Category, r.model.pes[pe].object
+	least := c.requests.Slots.First()
+	if least > object.Slots {
 		r.because(Reason{kind: peTotal, place: int32(pe)}, c)
 		return
 	}
-	if free := r.freeInPE(pe, at); free < c.requests.Slots.First() {
-		r.because(Reason{kind: peSlots, place: int32(pe), number: max(free, 0)}, c)
+	offers := func(slots int) { r.because(Reason{kind: peSlots, place: int32(pe), number: max(slots, 0)}, c) }
+	if free := r.freeInPE(pe, at); free < least {
+		offers(free)
+		return
+	}
+	if !r.possible(c, object) {
+		offers(0)
+		return
+	}
+	if slots, _ := r.slotsAt(c, AtGlobal(), at); slots < least {
+		offers(slots)
 		return
 	}
 	skip := newSkips(r.model)
+	for id := range r.model.queues {
+		skip.queues[id] = !r.queueStatic(c, QueueID(id)) || !r.queueOffersPE(c, QueueID(id), object.Name)
+	}
 	for id := range r.instancesFor(j) {
-		i := &r.model.instances[id]
-		switch {
-		case skip.queues[i.queue] || skip.hosts[i.host] || skip.quota(i):
-		case !r.explainQuota(c, pe, i, skip):
-		case !r.queueStatic(c, i.queue):
-			skip.queues[i.queue] = true
-		case !r.queueOffersPE(c, i.queue, name):
-			skip.queues[i.queue] = true
-		case r.unclean(j, id):
-			r.because(Reason{kind: uncleanHost, place: int32(i.host)}, c)
-			skip.hosts[i.host] = true
-		case !r.hostStatic(c, i.host):
-			skip.hosts[i.host] = true
-		case !r.instanceStatic(c, id, pe):
-		default:
-			if n, _ := r.slotsAt(c, AtHost(i.host), at); r.coresFor(c, i.host, at, n) == 0 {
-				skip.hosts[i.host] = true
-				continue
-			}
-			r.slotsAt(c, AtInstance(id), at)
-		}
+		r.explainParallelInstance(j, id, pe, at, skip)
 	}
 	explain := r.explain
 	r.explain = nil
-	a := r.collected(j, pe, at)
+	slots := r.collected(j, pe, at)
 	r.explain = explain
-	r.because(Reason{kind: peSlots, place: int32(pe), number: a}, c)
+	offers(slots)
+}
+
+// possible reports whether any number of slots that the job takes can be spread by the
+// allocation rule.
+func (r *run) possible(c *Category, pe *qconf.ParallelEnvironment) bool {
+	if pe.AllocationRule.PerHost <= 1 {
+		return true
+	}
+	for n := c.requests.Slots.AtMost(pe.Slots); n > 0; n = c.requests.Slots.AtMost(n - 1) {
+		if n%pe.AllocationRule.PerHost == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *run) explainParallelInstance(j *Job, id InstanceID, pe PEID, at span, skip *skips) {
+	c, i := j.Category, &r.model.instances[id]
+	switch {
+	case skip.queues[i.queue] || skip.hosts[i.host] || skip.quota(i):
+	case !r.explainQuota(c, pe, i, skip):
+	case r.unclean(j, id):
+		r.because(Reason{kind: uncleanHost, place: int32(i.host)}, c)
+		skip.hosts[i.host] = true
+	case !r.hostStatic(c, i.host):
+		skip.hosts[i.host] = true
+	case !r.instanceStatic(c, id, pe):
+	default:
+		if n, _ := r.slotsAt(c, AtHost(i.host), at); r.coresFor(c, i.host, at, n) == 0 {
+			skip.hosts[i.host] = true
+			return
+		}
+		r.slotsAt(c, AtInstance(id), at)
+	}
 }
 
 // explainQuota checks that the quotas leave any slot at an instance.

@@ -179,10 +179,16 @@ func (r *Reason) projectText() string {
 // resourceText tells what a place does not offer.
 func (r *Reason) resourceText() string {
 	var b strings.Builder
-	b.WriteString("(-l " + r.category.text + ") cannot run ")
+	requests := r.category.text
+	if r.category.Parallel() && r.attribute == r.model.slots {
+		requests = "slots=1"
+	}
+	b.WriteString("(-l " + requests + ") cannot run ")
 	name := r.model.attributes[r.attribute].Name
 	parallel := r.category.Parallel()
 	switch {
+	case r.layer == 'g' && parallel:
+		b.WriteString(`in queue "global"`)
 	case r.layer == 'g':
 		b.WriteString("globally")
 	case r.layer == 'h' && parallel:
