@@ -53,12 +53,7 @@ func (v *view) crossing(id InstanceID, t *threshold) (Crossing, bool) {
 			return c, true
 		}
 	}
-	for _, p := range [...]Place{AtHost(host), AtGlobal(), AtInstance(id)} {
-		if x, ok := v.configuredAt(p, t.attribute); ok {
-			c.Value, c.Layer = x, p.letter()
-			return c, true
-		}
-	}
+	c.Value, _ = v.configuredAt(AtInstance(id), t.attribute)
 	return c, true
 }
 
