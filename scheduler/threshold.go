@@ -230,7 +230,10 @@ func (v *view) headroom(id InstanceID) int {
 // that started last first, and without it nsuspend of those that were suspended so, the
 // one that started first, in each suspend_interval.
 func (r *run) suspendByThreshold() {
-	var byInstance map[InstanceID][]*Running
+	var (
+		byInstance map[InstanceID][]*Running
+		chosen     map[*Running]bool
+	)
 	for id := range r.model.instances {
 		i := &r.model.instances[id]
 		at := &r.instances[id]
@@ -239,7 +242,7 @@ func (r *run) suspendByThreshold() {
 			continue
 		}
 		if byInstance == nil {
-			byInstance = r.tasksByInstance()
+			byInstance, chosen = r.tasksByInstance(), map[*Running]bool{}
 		}
 		_, alarm := r.alarm(InstanceID(id), i.suspend)
 		if alarm && at.status&Suspended != 0 {
@@ -247,7 +250,7 @@ func (r *run) suspendByThreshold() {
 		}
 		tasks := slices.DeleteFunc(byInstance[InstanceID(id)], func(t *Running) bool {
 			if alarm {
-				return t.Suspended != 0
+				return t.Suspended != 0 || chosen[t]
 			}
 			return t.Suspended&ByThreshold == 0 || t.Grants[0].Instance != InstanceID(id)
 		})
@@ -258,6 +261,7 @@ func (r *run) suspendByThreshold() {
 			return cmp.Compare(a.Started, b.Started)
 		})
 		for _, t := range tasks[:min(len(tasks), i.settings.NSuspend)] {
+			chosen[t] = true // a parallel task may run in several instances
 			r.decisions.Suspensions = append(r.decisions.Suspensions, ThresholdAction{Task: t, Instance: InstanceID(id), Resume: !alarm})
 		}
 	}

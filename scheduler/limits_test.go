@@ -1,0 +1,188 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/execd-project/execd/scheduler"
+)
+
+// startsText is what a run starts, in a line.
+func startsText(d *scheduler.Decisions) string {
+	var parts []string
+	for i := range d.Starts {
+		parts = append(parts, fmt.Sprintf("%d.%d", d.Starts[i].Job.ID, d.Starts[i].Task))
+	}
+	return strings.Join(parts, " ")
+}
+
+// TestTaskLimits is how many tasks of an array start: -tc and max_aj_instances.
+func TestTaskLimits(t *testing.T) {
+	const notAll = `not all array tasks may be started due to 'max_aj_instances'`
+	for _, c := range []struct {
+		name          string
+		tasks         string
+		limit, active int // of the job
+		all           int // max_aj_instances
+		want          string
+		reasons       []string
+	}{
+		{name: "no limit", tasks: "1-9:2", all: 2000, want: "1.1 1.3 1.5 1.7 1.9"},
+		{name: "-tc", tasks: "1-9:2", limit: 2, all: 2000, want: "1.1 1.3", reasons: []string{notAll}},
+		{name: "-tc with active tasks", tasks: "5-9:2", limit: 3, active: 2, all: 2000, want: "1.5", reasons: []string{notAll}},
+		{name: "-tc is reached", tasks: "5-9:2", limit: 2, active: 2, all: 2000, reasons: []string{notAll}},
+		{name: "more active tasks than -tc", tasks: "5-9:2", limit: 1, active: 3, all: 2000, reasons: []string{notAll}},
+		{name: "-tc that does not matter", tasks: "1-3", limit: 3, all: 2000, want: "1.1 1.2 1.3"},
+		{name: "max_aj_instances", tasks: "1-4", all: 3, want: "1.1 1.2 1.3", reasons: []string{notAll}},
+		{name: "max_aj_instances below -tc", tasks: "1-4", limit: 3, all: 2, want: "1.1 1.2", reasons: []string{notAll}},
+		{name: "-tc below max_aj_instances", tasks: "1-4", limit: 1, all: 2, want: "1.1", reasons: []string{notAll}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := scene{files: merged(queueFile("slots 10\n"), map[string]string{"conf/global": fmt.Sprintf("max_aj_instances %d\n", c.all)})}.make(t)
+			j := serialJob(t, s.Model(), 1, &scheduler.Requests{})
+			j.Array, j.Tasks, j.TaskLimit, j.Active = true, tasksOf(t, c.tasks), c.limit, c.active
+			s.Enqueue(j)
+			d := s.Run(1000)
+			if got := startsText(d); got != c.want {
+				t.Errorf("starts %s, want %s", got, c.want)
+			}
+			if diff := cmp.Diff(c.reasons, texts(d.Reasons(j))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestUserLimit is maxujobs: what runs and what is suspended counts, and what starts in the
+// run.
+func TestUserLimit(t *testing.T) {
+	s := scene{files: merged(queueFile("slots 10\n"), map[string]string{"sched_conf": "maxujobs 2\n"}), before: []scheduler.Requests{{}}}.make(t)
+	s.Running()[0].Suspended = scheduler.ByUser
+	m := s.Model()
+	bob := serialJob(t, m, 1, &scheduler.Requests{User: "bob"})
+	bob.Array, bob.Tasks = true, tasksOf(t, "1-3")
+	first, second := serialJob(t, m, 2, &scheduler.Requests{}), serialJob(t, m, 3, &scheduler.Requests{})
+	for _, j := range []*scheduler.Job{bob, first, second} {
+		s.Enqueue(j)
+	}
+	d := s.Run(1000)
+	if got := startsText(d); got != "1.1 1.2 2.1" {
+		t.Errorf("starts %s", got)
+	}
+	if got := texts(d.Reasons(second)); !slices.Equal(got, []string{"job dropped because of user limitations"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestUncleanHost is a job that has to wait until its earlier run is cleaned up on a host.
+func TestUncleanHost(t *testing.T) {
+	s := scene{files: queueFile("slots 1,[n2=0]\n")}.make(t)
+	m := s.Model()
+	again, other := serialJob(t, m, 1, &scheduler.Requests{}), serialJob(t, m, 2, &scheduler.Requests{})
+	n1, _ := m.Host("n1")
+	again.Excluded = []scheduler.HostID{n1}
+	s.Enqueue(again)
+	s.Enqueue(other)
+	d := s.Run(1000)
+	if got := startsText(d); got != "2.1" {
+		t.Errorf("starts %s", got)
+	}
+	if got := texts(d.Reasons(again)); !slices.Equal(got, []string{`cannot run on host "n1" until clean up of a previous run has finished`}) {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestSuspendThresholds is which tasks are suspended and resumed.
+func TestSuspendThresholds(t *testing.T) {
+	type task struct {
+		id, started int64
+		suspended   scheduler.Suspension
+	}
+	four := []task{{1, 100, 0}, {2, 300, 0}, {3, 300, 0}, {4, 200, 0}}
+	suspended := []task{{1, 100, scheduler.ByThreshold}, {2, 300, scheduler.ByThreshold}, {3, 200, scheduler.ByUser}, {4, 50, 0}}
+	for _, c := range []struct {
+		name   string
+		lines  string
+		users  string // the load value
+		tasks  []task
+		state  scheduler.Status
+		check  int64 // when a threshold led to something, 0 for never
+		now    int64
+		want   string
+		resume bool
+	}{
+		{name: "no alarm", users: "1", tasks: four, now: 1000},
+		{name: "the last one first", users: "5", tasks: four, now: 1000, want: "2"},
+		{name: "three", lines: "nsuspend 3\n", users: "5", tasks: four, now: 1000, want: "2 3 4"},
+		{name: "none", lines: "nsuspend 0\n", users: "5", tasks: four, now: 1000},
+		{name: "no interval", lines: "suspend_interval 0\n", users: "5", tasks: four, now: 1000},
+		{name: "interval is not over", users: "5", tasks: four, check: 900, now: 1000},
+		{name: "interval is over", lines: "suspend_interval 100\n", users: "5", tasks: four, check: 900, now: 1000, want: "2"},
+		{name: "what is suspended already", users: "5", tasks: suspended, now: 1000, want: "4"},
+		{name: "the first one resumes first", users: "1", tasks: suspended, now: 1000, want: "1", resume: true},
+		{name: "two resume", lines: "nsuspend 5\n", users: "1", tasks: suspended, now: 1000, want: "1 2", resume: true},
+		{name: "the queue is suspended", users: "5", tasks: four, state: scheduler.SuspendedByUser, now: 1000},
+		{name: "the queue is disabled", users: "5", tasks: four, state: scheduler.DisabledByUser, now: 1000, want: "2"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := scene{files: merged(queueFile("slots 10\nsuspend_thresholds hot=5\n" + c.lines)), load: map[string]map[string]string{"n1": {"hot": "1"}, "n2": {"hot": "1"}}}.make(t)
+			m := s.Model()
+			id, _ := m.Instance("a.q", "n1")
+			for _, x := range c.tasks {
+				j := serialJob(t, m, uint32(x.id), &scheduler.Requests{})
+				if err := s.Start(&scheduler.Running{Job: j, Task: 1, Started: x.started, PE: scheduler.None, Suspended: x.suspended,
+					Grants: []scheduler.Grant{{Instance: id, Slots: 1}}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := s.SetLoad("n1", map[string]string{"hot": c.users}); err != nil {
+				t.Fatal(err)
+			}
+			s.SetStatus(id, c.state)
+			if c.check > 0 {
+				s.ThresholdChecked(id, c.check)
+			}
+			var got []string
+			for _, a := range s.Run(c.now).Suspensions {
+				if a.Instance != id || a.Resume != c.resume {
+					t.Errorf("in %s, resume %t", m.InstanceName(a.Instance), a.Resume)
+				}
+				got = append(got, fmt.Sprint(a.Task.Job.ID))
+			}
+			if text := strings.Join(got, " "); text != c.want {
+				t.Errorf("%s, want %s", text, c.want)
+			}
+		})
+	}
+}
+
+// TestSuspendThresholdsOfParallelJobs is a task in two instances that are both in alarm: it
+// is suspended once, and resumed by the instance of its master.
+func TestSuspendThresholdsOfParallelJobs(t *testing.T) {
+	s := scene{files: queueFile("slots 2\nsuspend_thresholds hot=5\n"), load: map[string]map[string]string{"n1": {"hot": "1"}, "n2": {"hot": "1"}},
+		before: []scheduler.Requests{{PE: "fill", Slots: slotsOf(t, "3")}}}.make(t)
+	m := s.Model()
+	for _, h := range []string{"n1", "n2"} {
+		if err := s.SetLoad(h, map[string]string{"hot": "5"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := s.Run(1000)
+	if len(d.Suspensions) != 1 {
+		t.Fatalf("%d suspensions, want 1", len(d.Suspensions))
+	}
+	s.Running()[0].Suspended |= scheduler.ByThreshold
+	for _, h := range []string{"n1", "n2"} {
+		if err := s.SetLoad(h, map[string]string{"hot": "1"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d = s.Run(2000)
+	if len(d.Suspensions) != 1 || !d.Suspensions[0].Resume || d.Suspensions[0].Instance != s.Running()[0].Grants[0].Instance {
+		t.Errorf("%+v in %s", d.Suspensions, m.InstanceName(s.Running()[0].Grants[0].Instance))
+	}
+}
