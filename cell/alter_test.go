@@ -3,6 +3,8 @@ package cell
 import (
 	"fmt"
 	"testing"
+
+	"github.com/execd-project/execd/submit"
 )
 
 // What qalter prints of each option (observed on 8.1.9).
@@ -55,6 +57,7 @@ func TestTextsOfQalter(t *testing.T) {
 			t.Errorf("%s:\ngot  %s\nwant %s", c.line, got, c.want)
 		}
 	}
+	h.said(h.Hold(h.now, caller("alice"), jobs(h, "all"), nil, submit.HoldChange{Set: submit.HoldUser}), `denied: job "all" does not exist`)
 	r := h.Job(2).Request
 	if got := fmt.Sprint(r.Resources, r.Queues); got != "[lic=2 osn=ux] [{all.q@n1 true} {all.q true}]" && got != "[lic=2 osn=ux] [{all.q@n1 true}]" {
 		t.Error(got)

@@ -2,8 +2,6 @@ package cell
 
 import (
 	"cmp"
-	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -64,6 +62,8 @@ type world struct {
 	places    []place // by queue instance
 	calendars []*calendarState
 	problems  []error
+	// stale is set when the last task has left an orphaned instance: it goes, too.
+	stale bool
 }
 
 // New is an empty cell: nothing is submitted, and no host has reported. Until a host does,
@@ -79,7 +79,7 @@ func New(now int64, cluster *qconf.Cluster, o Options) *Cell {
 		c.loads[host] = map[string]string{}
 	}
 	c.policy.init(cluster)
-	c.world = c.newWorld(now, cluster, nil)
+	c.world = c.newWorld(now, cluster, nil, nil)
 	c.state.Entitlements = c.policy.Entitlements
 	return c
 }
@@ -94,9 +94,11 @@ func set(names []string) map[string]bool {
 
 // newWorld compiles a configuration, and gives its queue instances the states that those
 // of the world before have.
-func (c *Cell) newWorld(now int64, cluster *qconf.Cluster, old *world) world {
+func (c *Cell) newWorld(now int64, cluster *qconf.Cluster, old *world, orphans []scheduler.Orphan) world {
 	w := world{cluster: cluster}
-	w.model, w.problems = scheduler.NewModel(cluster, scheduler.Options{Queues: c.options.Queues, PEs: c.options.PEs, Hosts: c.options.Hosts})
+	w.model, w.problems = scheduler.NewModel(cluster, scheduler.Options{
+		Queues: c.options.Queues, PEs: c.options.PEs, Hosts: c.options.Hosts, Orphans: orphans,
+	})
 	w.state = scheduler.NewState(w.model)
 	w.places = make([]place, w.model.Instances())
 	for i := range w.places {
@@ -115,6 +117,11 @@ func (c *Cell) newWorld(now int64, cluster *qconf.Cluster, old *world) world {
 		}
 		w.state.SetStatus(id, status)
 	}
+	for _, o := range orphans {
+		if id, ok := w.model.Instance(o.Queue.Name, o.Host); ok {
+			w.state.SetStatus(id, w.state.Status(id)|scheduler.Orphaned)
+		}
+	}
 	w.compileCalendars(now, c.zone)
 	return w
 }
@@ -128,126 +135,6 @@ func (w *world) instance(queue, host string) (scheduler.InstanceID, bool) {
 
 // Problems are contradictions of the configuration: what they concern is not used.
 func (c *Cell) Problems() []error { return c.problems }
-
-// Reconfigure replaces the configuration. What jobs have, use and wait for stays. A task
-// that runs in a queue instance that is no longer there goes on there (the instance is
-// orphaned) and counts for the host no more. A job that requests what is no longer there
-// waits, with the Problem, until it is there again or the job is altered.
-//
-// If the error is not nil, nothing has changed.
-func (c *Cell) Reconfigure(now int64, cluster *qconf.Cluster) (*Answer, error) {
-	old := c.world
-	next := c.newWorld(now, cluster, &old)
-	entitled := c.policy.renew(cluster)
-	for _, host := range slices.Sorted(maps.Keys(c.loads)) {
-		if _, ok := next.model.Host(host); ok {
-			if err := next.state.SetLoad(host, c.loads[host]); err != nil {
-				return nil, err
-			}
-		}
-	}
-	for _, id := range c.ids() {
-		if j := c.jobs[id]; len(j.tasks) > 0 {
-			if err := c.checkMove(j, &next); err != nil {
-				return nil, err
-			}
-		}
-	}
-	c.world = next
-	c.policy = entitled
-	c.state.Entitlements = c.policy.Entitlements
-	c.moveReservations(&old)
-	for _, id := range c.ids() {
-		c.move(c.jobs[id], &old)
-	}
-	c.decisions = nil
-	for h := range c.model.Hosts() {
-		c.resubordinate(now, scheduler.HostID(h))
-	}
-	return c.done(&Answer{}), nil
-}
-
-// checkMove reports whether what a job's tasks run in can be booked in a new world.
-func (c *Cell) checkMove(j *Job, next *world) error {
-	for _, t := range j.tasks {
-		if t.run == nil {
-			continue
-		}
-		if _, err := next.model.Category(t.requests()); err != nil {
-			return fmt.Errorf("cannot change the configuration while job %d runs: %w", j.ID(), err)
-		}
-		if t.run.PE != scheduler.None && !t.orphan {
-			name := c.model.PEName(t.run.PE)
-			if _, ok := next.model.PE(name); !ok {
-				return fmt.Errorf("cannot change the configuration: the parallel environment %q is in use by job %d", name, j.ID())
-			}
-		}
-	}
-	return nil
-}
-
-// move brings a job into the world that has just been made.
-func (c *Cell) move(j *Job, old *world) {
-	old.state.Dequeue(&j.sched)
-	j.Problem = ""
-	if category, err := c.model.Category(j.requests()); err == nil {
-		j.sched.Category = category
-	} else {
-		j.Problem = err.Error()
-	}
-	c.entitle(j)
-	for _, t := range j.tasks {
-		if t.run != nil && !t.orphan {
-			c.moveTask(t, old)
-		}
-	}
-	c.refresh(j)
-}
-
-// requests are what a running task was started with.
-func (t *Task) requests() *scheduler.Requests {
-	r := *t.run.Job.Category.Requests()
-	// Jobs of a category may have different owners, as far as that has made no difference.
-	r.User, r.Group, r.Project = t.Job.Owner(), t.Job.Group, t.Job.Project
-	return &r
-}
-
-func (c *Cell) moveTask(t *Task, old *world) {
-	was := t.run
-	if was.Job != &t.Job.sched {
-		frozen := *was.Job
-		// checkMove has made it before.
-		frozen.Category, _ = c.model.Category(t.requests())
-		frozen.User, frozen.Project, frozen.Department, frozen.Leaf = t.Job.sched.User, t.Job.sched.Project, t.Job.sched.Department, t.Job.sched.Leaf
-		was = &scheduler.Running{Job: &frozen, Task: was.Task, Started: was.Started, PE: was.PE, Grants: was.Grants, Limit: was.Limit}
-	}
-	run := &scheduler.Running{Job: was.Job, Task: was.Task, Started: was.Started, PE: scheduler.None, Limit: was.Limit}
-	if was.PE != scheduler.None {
-		run.PE, _ = c.model.PE(old.model.PEName(was.PE))
-	}
-	orphaned := false
-	for _, g := range was.Grants {
-		settings := old.model.Settings(g.Instance)
-		id, ok := c.model.Instance(settings.Queue, settings.Host)
-		if !ok {
-			orphaned = true
-			continue
-		}
-		run.Grants = append(run.Grants, scheduler.Grant{Instance: id, Slots: g.Slots, Things: g.Things, Cores: g.Cores})
-	}
-	t.run = run
-	if orphaned {
-		t.run, t.orphan, t.orphaned = was, true, old.model.InstanceName(was.Grants[0].Instance)
-		return
-	}
-	if err := c.state.Start(run); err != nil {
-		// A sum that cannot be kept exactly.
-		t.run, t.orphan, t.orphaned = was, true, old.model.InstanceName(was.Grants[0].Instance)
-		return
-	}
-	c.occupy(t)
-	c.resuspend(t)
-}
 
 // ids are the numbers of the jobs, ascending.
 func (c *Cell) ids() []uint32 {

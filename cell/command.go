@@ -80,18 +80,13 @@ func (c *Cell) modifyTask(by Caller, op JobOperation, t *Task, force bool, a *An
 // resuspendOn suspends or resumes a task, and lets slot-wise subordination follow.
 func (c *Cell) resuspendOn(t *Task) {
 	c.resuspend(t)
-	if !t.orphan {
-		for _, h := range c.hostsOf(t.run.Grants) {
-			c.balanceSlots(h)
-		}
+	for _, h := range c.hostsOf(t.run.Grants) {
+		c.balanceSlots(h)
 	}
 }
 
 func (c *Cell) rescheduleByHand(t *Task, force bool, a *Answer) {
-	label, host := t.label(), ""
-	if !t.orphan {
-		host = c.model.HostName(c.model.HostOf(master(t)))
-	}
+	label, host := t.label(), c.model.HostName(c.model.HostOf(master(t)))
 	switch {
 	case force:
 		a.say("Forced rescheduling of %s on host %s", label, host)

@@ -3,10 +3,8 @@ package cell
 import (
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/execd-project/execd/scheduler/rangelist"
-	"github.com/execd-project/execd/submit"
 )
 
 func itoa[T uint32 | int | int64](n T) string { return strconv.FormatInt(int64(n), 10) }
@@ -174,15 +172,3 @@ func taskLabel(j *Job, number uint32) string {
 }
 
 func jobLabel(j *Job) string { return "job " + itoa(j.ID()) }
-
-// rangesLabel is how tasks of a job are called together.
-func rangesLabel(j *Job, ranges []submit.Array) string {
-	if ranges == nil || !j.IsArray() {
-		return jobLabel(j)
-	}
-	texts := make([]string, len(ranges))
-	for i, a := range ranges {
-		texts[i] = a.String()
-	}
-	return "job-array tasks " + itoa(j.ID()) + "." + strings.Join(texts, ",")
-}

@@ -112,11 +112,7 @@ type Task struct {
 	// environment controls its slaves stays so.
 	Tickets tickets.Tickets
 
-	run *scheduler.Running
-	// orphan is set when it runs where the configuration has no queue instance any more:
-	// run is of a world that is gone.
-	orphan                        bool
-	orphaned                      string    // the name of that instance
+	run                           *scheduler.Running
 	unclean                       []unclean // hosts where an earlier start has not been cleaned up
 	byUser, slotwise, byThreshold bool
 	booked                        tickets.Amounts // of Used, in the ledger
@@ -131,15 +127,6 @@ type unclean struct {
 
 // Running is the task as the scheduler knows it, nil for one that waits.
 func (t *Task) Running() *scheduler.Running { return t.run }
-
-// OrphanedIn is the name of the queue instance that a task runs in although the
-// configuration does not have it any more, empty for other tasks.
-func (t *Task) OrphanedIn() string {
-	if !t.orphan {
-		return ""
-	}
-	return t.orphaned
-}
 
 // Suspended reports whether anything suspends the task.
 func (t *Task) Suspended() bool { return t.run != nil && t.run.Suspended != 0 }

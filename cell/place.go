@@ -47,6 +47,13 @@ func (c *Cell) vacate(t *Task) {
 	}
 }
 
+// leftBehind looks whether orphaned instances have been left by all that was in them.
+func (c *Cell) leftBehind(grants []scheduler.Grant) {
+	for _, g := range grants {
+		c.stale = c.stale || c.state.Status(g.Instance)&scheduler.Orphaned != 0 && len(c.places[g.Instance].tasks) == 0
+	}
+}
+
 // setStatus changes the state of a queue instance, and with it that of its tasks.
 func (c *Cell) setStatus(id scheduler.InstanceID, status scheduler.Status) {
 	before := c.state.Status(id)
@@ -68,7 +75,7 @@ func (c *Cell) setStatus(id scheduler.InstanceID, status scheduler.Status) {
 // resuspend finds why a task is suspended, and has it suspended or resumed if that has
 // changed.
 func (c *Cell) resuspend(t *Task) {
-	if t.run == nil || t.orphan {
+	if t.run == nil {
 		return
 	}
 	var why scheduler.Suspension

@@ -100,8 +100,9 @@ var events = map[string]event{
 			f = busy.with(files{"queues/low.q": ""})
 			f["queues/high.q"] = strings.Replace(f["queues/high.q"], "\nsubordinate_list low.q=1", "", 1)
 		}
-		// It may be refused.
-		_, _ = h.Reconfigure(h.now, f.cluster(h.t))
+		if _, err := h.Reconfigure(h.now, f.cluster(h.t)); err != nil {
+			t.Fatal(err)
+		}
 	},
 }
 
@@ -146,7 +147,7 @@ func (h *harness) whole(t *rapid.T, tasks map[uint32]int) {
 				t.Fatalf("job %d has task %d twice", j.ID(), k.Number)
 			}
 			n++
-			if k.run == nil || k.orphan {
+			if k.run == nil {
 				continue
 			}
 			running++

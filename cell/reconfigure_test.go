@@ -55,17 +55,22 @@ func TestOrphans(t *testing.T) {
 	h.run()
 	h.sub("alice", "-N next -hold_jid a")
 	h.change(small.with(files{"queues/int.q": "qname int.q\nhostlist n2\nslots 1\nload_thresholds NONE"}))
-	if got := h.Job(1).Tasks()[0].State(); got != "r" {
-		t.Error(got)
+	h.expect("1 r int.q@n1; 2 hqw")
+	id, ok := h.model.Instance("int.q", "n1")
+	if !ok || h.state.Status(id) != scheduler.Orphaned || h.state.UsedSlots(id) != 1 {
+		t.Fatalf("the instance is not orphaned: %v", ok)
 	}
-	if q := h.Job(1).Tasks()[0].OrphanedIn(); q != "int.q@n1" {
-		t.Error(q)
-	}
+	h.sub("bob", "-q int.q@n1 -now y")
+	h.change(small.with(files{"queues/int.q": ""})) // it stays
+	h.expect("1 r int.q@n1; 2 hqw; 3 qw")
 	h.run()
 	h.end(1, 1, End{})
 	h.run()
 	if got := h.show(); !strings.HasPrefix(got, "2 r ") {
 		t.Error(got)
+	}
+	if _, ok := h.model.Instance("int.q", "n1"); ok {
+		t.Error("the orphan is still there")
 	}
 	h.end(2, 1, End{})
 	h.idle()

@@ -220,6 +220,7 @@ func (c *Cell) endReservation(r *Reservation) {
 func (c *Cell) forgetReservation(r *Reservation) {
 	if r.Deleted && len(r.jobs) == 0 {
 		c.state.RemoveReservation(r.sched)
+		c.leftBehind(r.sched.Grants)
 		c.reservations.list = slices.DeleteFunc(c.reservations.list, func(x *Reservation) bool { return x == r })
 	}
 }
@@ -305,30 +306,4 @@ func (c *Cell) lookAtReservation(r *Reservation) {
 	}
 	r.Broken, r.sched.Failed = broken, broken && r.Request.HardError
 	c.refreshReservation(r)
-}
-
-// moveReservations brings the reservations into a world that has just been made. What
-// they had in queue instances that are gone, they have lost.
-func (c *Cell) moveReservations(old *world) {
-	for _, r := range c.reservations.list {
-		was := r.sched
-		next := &scheduler.Reservation{ID: r.ID, Start: r.Start, End: r.End, Category: was.Category, PE: scheduler.None}
-		if category, err := c.model.Category(requestsOf(Caller{User: r.Owner, Group: r.Group}, r.Request)); err == nil {
-			next.Category = category
-		}
-		if was.PE != scheduler.None {
-			if pe, ok := c.model.PE(old.model.PEName(was.PE)); ok {
-				next.PE = pe
-			}
-		}
-		for _, g := range was.Grants {
-			settings := old.model.Settings(g.Instance)
-			if id, ok := c.model.Instance(settings.Queue, settings.Host); ok {
-				next.Grants = append(next.Grants, scheduler.Grant{Instance: id, Slots: g.Slots, Things: g.Things})
-			}
-		}
-		r.sched = next
-		c.state.AddReservation(next)
-		c.lookAtReservation(r)
-	}
 }

@@ -131,4 +131,7 @@ func TestImmediateJobs(t *testing.T) {
 	if got := strings.Join(r.Immediate[0].Texts, "|"); got != `|Your immediate job 1 has been successfully scheduled.|Your job 1 ("sleep") has been submitted` {
 		t.Error(got)
 	}
+	if got := strings.Join(r.Immediate[1].Texts, "|"); got != `|Your qsub request could not be scheduled; try again later.|Your job 2 ("sleep") has been submitted` {
+		t.Error(got)
+	}
 }

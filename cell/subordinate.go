@@ -82,7 +82,7 @@ func (c *Cell) countSubordination(id scheduler.InstanceID, up bool) {
 
 // resubordinate counts subordinations of a host anew, after the configuration has
 // changed.
-func (c *Cell) resubordinate(_ int64, h scheduler.HostID) {
+func (c *Cell) resubordinate(h scheduler.HostID) {
 	before := map[scheduler.InstanceID]int{}
 	for _, id := range c.model.InstancesOn(h) {
 		before[id] = 0

@@ -85,7 +85,6 @@ func (c *Cell) TaskEnded(now int64, id, task uint32, attempt int, e End) (*Answe
 	}
 	e.Used[tickets.FinishedJobs] = 1
 	places := slices.Clone(t.run.Grants)
-	orphan := t.orphan
 	params := c.cluster.Global().QmasterParams
 	again := e.Failure == QueueFailure || e.Failure == HostFailure || e.Failure == NoFailure && e.ExitStatus == exitReschedule && !params.ForbidReschedule
 	failed := e.Failure == JobFailure || e.Failure == NoFailure && e.ExitStatus == exitError && !params.ForbidAppError
@@ -106,9 +105,7 @@ func (c *Cell) TaskEnded(now int64, id, task uint32, attempt int, e End) (*Answe
 	default:
 		t.Restarts++
 	}
-	if !orphan {
-		c.blame(t, places, e)
-	}
+	c.blame(t, places, e)
 	if c.jobs[id] == j {
 		c.refresh(j)
 	}
@@ -124,10 +121,7 @@ func (c *Cell) blame(t *Task, grants []scheduler.Grant, e End) {
 	case HostFailure:
 		ids = c.model.InstancesOn(c.model.HostOf(grants[0].Instance))
 	}
-	host := ""
-	if len(grants) > 0 {
-		host = c.model.HostName(c.model.HostOf(grants[0].Instance))
-	}
+	host := c.model.HostName(c.model.HostOf(grants[0].Instance))
 	for _, id := range ids {
 		c.places[id].errors = append(c.places[id].errors, fmt.Sprintf("queue %s marked QERROR as result of job %d's failure at host %s", c.model.Settings(id).Queue, t.Job.ID(), host))
 		c.setStatus(id, c.state.Status(id)|scheduler.Failed)
@@ -139,23 +133,20 @@ func (c *Cell) stop(t *Task) {
 	if t.run == nil {
 		return
 	}
-	run, orphan := t.run, t.orphan
+	run := t.run
 	t.Job.sched.Active--
-	if !orphan {
-		hosts := c.hostsOf(run.Grants)
-		before := c.usedSlots(hosts)
-		c.vacate(t)
-		// It was booked, so it can be taken back.
-		_ = c.state.End(run)
-		t.clear()
-		c.subordinate(hosts, before)
-		return
-	}
+	hosts := c.hostsOf(run.Grants)
+	before := c.usedSlots(hosts)
+	c.vacate(t)
+	// It was booked, so it can be taken back.
+	_ = c.state.End(run)
 	t.clear()
+	c.leftBehind(run.Grants)
+	c.subordinate(hosts, before)
 }
 
 func (t *Task) clear() {
-	t.run, t.orphan, t.Phase, t.Started = nil, false, Pending, 0
+	t.run, t.Phase, t.Started = nil, Pending, 0
 	t.byUser, t.byThreshold, t.slotwise = false, false, false
 }
 
@@ -163,11 +154,9 @@ func (t *Task) clear() {
 // until nothing of it is left there.
 func (c *Cell) reschedule(t *Task, kill bool) {
 	for _, g := range t.run.Grants {
-		if !t.orphan {
-			u := unclean{attempt: t.Restarts, host: c.model.HostName(c.model.HostOf(g.Instance))}
-			if !slices.Contains(t.unclean, u) {
-				t.unclean = append(t.unclean, u)
-			}
+		u := unclean{attempt: t.Restarts, host: c.model.HostName(c.model.HostOf(g.Instance))}
+		if !slices.Contains(t.unclean, u) {
+			t.unclean = append(t.unclean, u)
 		}
 	}
 	if kill {
@@ -207,7 +196,7 @@ func (c *Cell) rerunnable(t *Task) bool {
 	case r.Rerun != job.Default:
 		return r.Rerun == job.Yes
 	}
-	return t.run != nil && !t.orphan && c.model.Settings(master(t)).Rerun
+	return t.run != nil && c.model.Settings(master(t)).Rerun
 }
 
 // remove takes tasks of a job away for good: those of the ranges, or all. Tasks that run

@@ -57,6 +57,7 @@ func (c *Cell) tick(now int64) {
 		now = c.now
 	}
 	c.now = now
+	c.tidy()
 	for len(c.timers) > 0 && c.timers[0].at <= now {
 		t := heap.Pop(&c.timers).(timer)
 		switch t.kind {

@@ -52,9 +52,7 @@ func (c *Cell) reportUsage(t *Task, used tickets.Amounts) {
 	if t.run == nil {
 		return
 	}
-	if !t.orphan {
-		used = c.scaledUsage(t, used)
-	}
+	used = c.scaledUsage(t, used)
 	for i, v := range used {
 		// A report that is lower than the last one is an older one.
 		t.Used[i] = max(t.Used[i], v)

@@ -45,6 +45,15 @@ type Options struct {
 	PEs []string
 	// Hosts says how names of hosts are compared (bootstrap(5)).
 	Hosts expression.HostNames
+	// Orphans are queue instances that the configuration does not have any more, but
+	// that still have jobs. Whoever names them sees to it that they are Orphaned.
+	Orphans []Orphan
+}
+
+// Orphan is an instance of a queue as it was before it was removed.
+type Orphan struct {
+	Queue *qconf.Queue
+	Host  string
 }
 
 // Model is the configuration of a cluster, compiled for scheduling.
@@ -430,6 +439,9 @@ func (m *Model) HostName(id HostID) string { return m.host(id).name }
 
 // QueueName is the name of a cluster queue.
 func (m *Model) QueueName(id QueueID) string { return m.queues[id].name }
+
+// QueueObject is a cluster queue as it was configured.
+func (m *Model) QueueObject(id QueueID) *qconf.Queue { return m.queues[id].object }
 
 // InstanceName is the name of a queue instance, queue@host.
 func (m *Model) InstanceName(id InstanceID) string { return m.instances[id].name }

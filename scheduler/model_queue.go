@@ -23,21 +23,33 @@ func (b *builder) compileQueues() {
 		if err != nil {
 			continue
 		}
-		id := QueueID(len(b.queues))
-		b.queueOf[name] = id
-		q := queueModel{name: name, object: object}
-		for _, settings := range object.Variants() {
-			scratch := builder{Model: b.Model} // the problems are those of the instances
-			q.variants = append(q.variants, scratch.variant(name, &settings))
-		}
-		b.queues = append(b.queues, q)
+		id := b.addQueue(object)
 		for _, host := range b.cluster.HostGroups().Resolve(object.Hosts) {
 			b.addInstance(id, object, host)
 		}
 	}
+	for _, o := range b.options.Orphans {
+		id, ok := b.queueOf[o.Queue.Name]
+		if !ok {
+			id = b.addQueue(o.Queue)
+		}
+		b.addInstance(id, o.Queue, o.Host)
+	}
 	for id := range b.instances {
 		b.compileSubordinates(InstanceID(id))
 	}
+}
+
+func (b *builder) addQueue(object *qconf.Queue) QueueID {
+	id := QueueID(len(b.queues))
+	b.queueOf[object.Name] = id
+	q := queueModel{name: object.Name, object: object}
+	for _, settings := range object.Variants() {
+		scratch := builder{Model: b.Model} // the problems are those of the instances
+		q.variants = append(q.variants, scratch.variant(object.Name, &settings))
+	}
+	b.queues = append(b.queues, q)
+	return id
 }
 
 // byCreation puts those names first whose order of creation is known.
@@ -57,6 +69,7 @@ func byCreation(first, names []string) []string {
 	return order
 }
 
+// addInstance adds the instance of a queue on a host, unless it is there already.
 func (b *builder) addInstance(queue QueueID, object *qconf.Queue, host string) {
 	h := b.addHost(host)
 	name := object.Name + "@" + b.hosts[h].name

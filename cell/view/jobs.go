@@ -179,7 +179,7 @@ func (v *View) running(t *cell.Task, p *priority.Priority, k *tickets.Tickets) q
 	row.ExtraMaster = pe != nil && !pe.JobIsFirstTask
 	all := run.Slots()
 	for _, g := range run.Grants {
-		grant := qstat.Grant{Queue: v.instanceName(t, g.Instance), Slots: g.Slots}
+		grant := qstat.Grant{Queue: v.model.InstanceName(g.Instance), Slots: g.Slots}
 		if pe != nil && pe.ControlSlaves && all > 0 {
 			part := part(shown(t.Tickets), float64(g.Slots)/float64(all))
 			grant.Tickets = &part
@@ -187,15 +187,6 @@ func (v *View) running(t *cell.Task, p *priority.Priority, k *tickets.Tickets) q
 		row.Grants = append(row.Grants, grant)
 	}
 	return row
-}
-
-// instanceName is where a task has slots. Of a queue instance that is gone nothing but
-// that is known.
-func (v *View) instanceName(t *cell.Task, id scheduler.InstanceID) string {
-	if t.Orphaned() {
-		return "unknown@unknown"
-	}
-	return v.model.InstanceName(id)
 }
 
 // part is a part of tickets. What is next to a whole number is that number: the sum of

@@ -1,0 +1,235 @@
+package cell
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/execd-project/execd/qconf"
+	"github.com/execd-project/execd/scheduler"
+)
+
+// Reconfigure replaces the configuration. What jobs have, use and wait for stays. A queue
+// instance that is no longer there stays, orphaned, until its tasks and reservations have
+// ended. A job that requests what is no longer there waits, with the Problem, until it is
+// there again or the job is altered.
+//
+// If the error is not nil, nothing has changed: what runs could not be kept.
+func (c *Cell) Reconfigure(now int64, cluster *qconf.Cluster) (*Answer, error) {
+	c.tick(now)
+	if err := c.reconfigure(now, cluster); err != nil {
+		return nil, err
+	}
+	return c.done(&Answer{}), nil
+}
+
+func (c *Cell) reconfigure(now int64, cluster *qconf.Cluster) error {
+	m := move{cell: c, old: c.world, categories: map[uint32]*scheduler.Category{}}
+	m.next = c.newWorld(now, cluster, &m.old, nil)
+	if orphans := m.orphans(); len(orphans) > 0 {
+		m.next = c.newWorld(now, cluster, &m.old, orphans)
+	}
+	if err := m.prepare(); err != nil {
+		return err
+	}
+	c.world = m.next
+	c.policy = c.policy.renew(cluster)
+	c.state.Entitlements = c.policy.Entitlements
+	m.commit()
+	c.decisions = nil
+	for h := range c.model.Hosts() {
+		c.resubordinate(scheduler.HostID(h))
+	}
+	return nil
+}
+
+// move is the way from one world to the next.
+type move struct {
+	cell         *Cell
+	old, next    world
+	categories   map[uint32]*scheduler.Category // of the jobs in the next world
+	tasks        []movedTask
+	reservations []*scheduler.Reservation
+}
+
+type movedTask struct {
+	task *Task
+	run  *scheduler.Running
+}
+
+// orphans are the queue instances that are in use and that the next world does not have.
+func (m *move) orphans() []scheduler.Orphan {
+	seen := map[scheduler.InstanceID]bool{}
+	var list []scheduler.Orphan
+	look := func(grants []scheduler.Grant) {
+		for _, g := range grants {
+			settings := m.old.model.Settings(g.Instance)
+			if _, ok := m.next.instance(settings.Queue, settings.Host); ok || seen[g.Instance] {
+				continue
+			}
+			seen[g.Instance] = true
+			list = append(list, scheduler.Orphan{Queue: m.old.model.QueueObject(m.old.model.QueueOf(g.Instance)), Host: settings.Host})
+		}
+	}
+	for _, r := range m.cell.reservations.list {
+		look(r.sched.Grants)
+	}
+	for _, j := range m.cell.Jobs() {
+		for _, t := range j.tasks {
+			if t.run != nil {
+				look(t.run.Grants)
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b scheduler.Orphan) int {
+		return cmp.Or(cmp.Compare(a.Queue.Name, b.Queue.Name), cmp.Compare(a.Host, b.Host))
+	})
+	return list
+}
+
+// prepare makes the next world ready. Jobs and tasks are not changed.
+func (m *move) prepare() error {
+	c := m.cell
+	for _, host := range slices.Sorted(maps.Keys(c.loads)) {
+		if _, ok := m.next.model.Host(host); ok {
+			if err := m.next.state.SetLoad(host, c.loads[host]); err != nil {
+				return err
+			}
+		}
+	}
+	for _, r := range c.reservations.list {
+		if err := m.reservation(r); err != nil {
+			return err
+		}
+	}
+	for _, j := range c.Jobs() {
+		if category, err := m.next.model.Category(j.requests()); err == nil {
+			m.categories[j.ID()] = category
+		}
+		for _, t := range j.tasks {
+			if t.run == nil {
+				continue
+			}
+			if err := m.task(t); err != nil {
+				return fmt.Errorf("cannot change the configuration while job %d runs: %w", j.ID(), err)
+			}
+		}
+	}
+	return nil
+}
+
+// requests are what a running task was started with.
+func (t *Task) requests() *scheduler.Requests {
+	r := *t.run.Job.Category.Requests()
+	// Jobs of a category may have different owners, as far as that has made no difference.
+	r.User, r.Group, r.Project = t.Job.Owner(), t.Job.Group, t.Job.Project
+	return &r
+}
+
+// task books a running task in the next world. It keeps what it was started with, see
+// Job.freeze.
+func (m *move) task(t *Task) error {
+	frozen := *t.run.Job
+	var err error
+	if frozen.Category, err = m.next.model.Category(t.requests()); err != nil {
+		return err
+	}
+	run := &scheduler.Running{Job: &frozen, Task: t.run.Task, Started: t.run.Started, Limit: t.run.Limit}
+	if run.PE, err = m.pe(t.run.PE); err != nil {
+		return err
+	}
+	if run.Grants, err = m.grants(t.run.Grants); err != nil {
+		return err
+	}
+	if err := m.next.state.Start(run); err != nil {
+		return err
+	}
+	m.tasks = append(m.tasks, movedTask{t, run})
+	return nil
+}
+
+func (m *move) pe(id scheduler.PEID) (scheduler.PEID, error) {
+	if id == scheduler.None {
+		return id, nil
+	}
+	name := m.old.model.PEName(id)
+	next, ok := m.next.model.PE(name)
+	if !ok {
+		return next, fmt.Errorf("the parallel environment %q is in use", name)
+	}
+	return next, nil
+}
+
+func (m *move) grants(old []scheduler.Grant) ([]scheduler.Grant, error) {
+	grants := slices.Clone(old)
+	for i := range grants {
+		g := &grants[i]
+		settings := m.old.model.Settings(g.Instance)
+		id, ok := m.next.instance(settings.Queue, settings.Host)
+		if !ok {
+			return nil, fmt.Errorf("the queue instance %q is in use", m.old.model.InstanceName(g.Instance))
+		}
+		g.Instance = id
+	}
+	return grants, nil
+}
+
+// reservation enters an advance reservation in the next world.
+func (m *move) reservation(r *Reservation) error {
+	next := &scheduler.Reservation{ID: r.ID, Start: r.Start, End: r.End, Failed: r.sched.Failed}
+	var err error
+	if next.Category, err = m.next.model.Category(requestsOf(Caller{User: r.Owner, Group: r.Group}, r.Request)); err == nil {
+		next.PE, err = m.pe(r.sched.PE)
+	}
+	if err == nil {
+		next.Grants, err = m.grants(r.sched.Grants)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot change the configuration while there is advance reservation %d: %w", r.ID, err)
+	}
+	m.next.state.AddReservation(next)
+	m.reservations = append(m.reservations, next)
+	return nil
+}
+
+// commit has jobs, tasks and reservations be in the next world.
+func (m *move) commit() {
+	c := m.cell
+	for i, r := range c.reservations.list {
+		r.sched = m.reservations[i]
+	}
+	for _, j := range c.Jobs() {
+		m.old.state.Dequeue(&j.sched)
+		if category := m.categories[j.ID()]; category != nil {
+			j.sched.Category, j.Problem = category, ""
+		} else {
+			_, err := c.model.Category(j.requests())
+			j.Problem = fmt.Sprint(err)
+		}
+		c.entitle(j)
+		c.exclude(j)
+	}
+	for _, x := range m.tasks {
+		s := &x.task.Job.sched
+		x.run.Job.User, x.run.Job.Project, x.run.Job.Department, x.run.Job.Leaf = s.User, s.Project, s.Department, s.Leaf
+		x.task.run = x.run
+		c.occupy(x.task)
+		c.resuspend(x.task)
+	}
+	for _, r := range c.reservations.list {
+		c.lookAtReservation(r)
+	}
+	for _, j := range c.Jobs() {
+		c.refresh(j)
+	}
+}
+
+// tidy lets orphaned instances go that nothing is left in.
+func (c *Cell) tidy() {
+	if c.stale {
+		c.stale = false
+		// If it is refused, they stay.
+		_ = c.reconfigure(c.now, c.cluster)
+	}
+}
