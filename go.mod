@@ -31,4 +31,7 @@ require (
 	google.golang.org/protobuf v1.35.2 // indirect
 )
 
-require github.com/rogpeppe/go-internal v1.16.0
+require (
+	github.com/fsnotify/fsnotify v1.10.1
+	github.com/rogpeppe/go-internal v1.16.0
+)

@@ -1,0 +1,106 @@
+package external
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/execd-project/execd/internal/testenv"
+)
+
+// stranger is nobody's number on test machines.
+const stranger = 54321
+
+// reachable lets other users see the test's folders.
+func reachable(t *testing.T, b *Config) {
+	t.Helper()
+	for _, dir := range []string{b.Dir, b.Dir + "/.."} {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestSensorRunsAsItsUser(t *testing.T) {
+	testenv.Require(t, testenv.Root)
+	b := begin(t, fmt.Sprintf(good, `echo h:uid:$(id -u); echo h:gid:$(id -g); echo h:groups:$(id -G); echo h:home:$HOME`), func(c *Config) {
+		reachable(t, c)
+		c.As, c.AsRoot = &Identity{Name: "stranger", Home: "/home/x", UID: stranger, GID: stranger + 1, Groups: []uint32{stranger + 2}}, false
+	})
+	if got, want := b.ask(), "h:uid:54321 h:gid:54322 h:groups:54322 54323 h:home:/home/x"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for _, status := range []string{"Uid", "Gid"} {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", b.sensor.Status().PID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, line, _ := strings.Cut(string(text), status+":")
+		line, _, _ = strings.Cut(line, "\n")
+		for id := range strings.FieldsSeq(line) {
+			if !strings.HasPrefix(id, "5432") {
+				t.Errorf("%s: %s", status, line)
+			}
+		}
+	}
+}
+
+func TestRootIsNotTheDefault(t *testing.T) {
+	testenv.Require(t, testenv.Root)
+	for name, tt := range map[string]struct {
+		prepare func(c *Config) error
+		want    string // "" if it starts
+	}{
+		"nobody was configured":   {func(c *Config) error { c.AsRoot = false; return nil }, "would run as root, and no user is configured"},
+		"asked for":               {func(*Config) error { return nil }, ""},
+		"everybody may write":     {func(c *Config) error { return os.Chmod(c.Path, 0o777) }, "may be written by everybody"},
+		"everybody may replace":   {func(c *Config) error { return os.Chmod(c.Dir, 0o777) }, "may be written by everybody"},
+		"owned by somebody":       {func(c *Config) error { return os.Chown(c.Path, stranger, 0) }, "belongs to user 54321"},
+		"in a folder of somebody": {func(c *Config) error { return os.Chown(c.Dir, stranger, 0) }, "belongs to user 54321"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := begin(t, fmt.Sprintf(good, "echo h:a:1"), func(c *Config) {
+				if err := tt.prepare(c); err != nil {
+					t.Fatal(err)
+				}
+			})
+			if tt.want == "" {
+				b.await(Reported)
+				return
+			}
+			if e := b.await(CannotStart); !strings.Contains(e.Text, tt.want) {
+				t.Errorf("%+v", e)
+			}
+		})
+	}
+}
+
+// TestExposed: who may change the program is told, whoever it runs as.
+func TestExposed(t *testing.T) {
+	testenv.Require(t, testenv.Root)
+	b := begin(t, fmt.Sprintf(good, "echo h:a:1"), func(c *Config) {
+		reachable(t, c)
+		c.As = &Identity{Name: "stranger", UID: stranger, GID: stranger}
+		if err := os.Chown(c.Path, -1, stranger); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(c.Path, 0o775); err != nil {
+			t.Fatal(err)
+		}
+	})
+	b.ask()
+	if got := b.sensor.Status().Exposed; !strings.Contains(got, "may be written by group 54321") {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestLookup(t *testing.T) {
+	id, err := Lookup("root")
+	if err != nil || id.UID != 0 || id.Home == "" || len(id.Groups) == 0 {
+		t.Errorf("%+v, %v", id, err)
+	}
+	if _, err := Lookup("no-such-user"); err == nil {
+		t.Error("a user that does not exist is found")
+	}
+}

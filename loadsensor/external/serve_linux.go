@@ -1,0 +1,336 @@
+package external
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/execd-project/execd/internal/clock"
+	"github.com/execd-project/execd/loadsensor/protocol"
+)
+
+// reason is why a process is ended, or has ended.
+type reason int
+
+const (
+	stopped  reason = iota // Stop
+	replaced               // its file is another
+	silent                 // no answer in time
+	flooded                // too much output
+	deaf                   // it does not take requests, or has closed its output
+	died                   // by itself
+)
+
+// service is the time of one process.
+type service struct {
+	*Sensor
+	p       *process
+	decoder protocol.Decoder
+	asked   time.Time // zero if nothing is owed
+	answer  clock.Timer
+	read    int // bytes since the last request
+	reports int
+	state   *os.ProcessState // of a process that died
+}
+
+// serve asks the process and reads what it says until there is a reason to end it.
+func (s *Sensor) serve(p *process) (*service, reason) {
+	v := &service{Sensor: s, p: p}
+	v.decoder = protocol.Decoder{Report: v.report, Violation: v.violation}
+	var settle clock.Timer
+	defer func() {
+		stopTimer(v.answer)
+		stopTimer(settle)
+	}()
+	// At once: who waits for the first report does so already, and after a restart the
+	// values should not be older than they must.
+	if err := v.ask(); err != nil {
+		return v, v.broken()
+	}
+	for {
+		select {
+		case <-s.stop:
+			return v, stopped
+		case <-s.wake:
+			if v.asked.IsZero() && v.wanted() {
+				if err := v.ask(); err != nil {
+					return v, v.broken()
+				}
+			}
+			// Where nobody tells of changes, this is when they are seen.
+			settle = v.compare(settle)
+		case <-s.changed:
+			settle = v.compare(settle)
+		case <-timerC(settle):
+			settle = nil
+			if now, ok := s.look(); ok && now == s.stamp {
+				return v, replaced
+			}
+			settle = v.compare(settle)
+		case <-timerC(v.answer):
+			return v, silent
+		case b, ok := <-p.pieces[0]:
+			if !ok {
+				p.pieces[0] = nil
+				return v, v.broken()
+			}
+			if !v.feed(b) {
+				return v, flooded
+			}
+		case b, ok := <-p.pieces[1]:
+			if !ok {
+				p.pieces[1] = nil
+			} else if !v.feedStderr(b) {
+				return v, flooded
+			}
+		case v.state = <-p.exited:
+			return v, died
+		}
+	}
+}
+
+// compare looks at the file, and lets it settle if it is another.
+func (v *service) compare(settle clock.Timer) clock.Timer {
+	now, ok := v.look()
+	if !ok || now == v.stamp {
+		return settle
+	}
+	v.stamp = now
+	stopTimer(settle)
+	return v.config.Clock.NewTimer(v.config.Settle)
+}
+
+// broken tells a process that has closed a pipe from one that has ended, which closes
+// it, too.
+func (v *service) broken() reason {
+	timer := time.NewTimer(leftOver)
+	defer timer.Stop()
+	select {
+	case v.state = <-v.p.exited:
+		return died
+	case <-timer.C:
+		return deaf
+	}
+}
+
+// wanted is whether somebody waits for an answer.
+func (v *service) wanted() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.Sensor.answer != nil
+}
+
+func (v *service) ask() error {
+	if err := v.p.ask(); err != nil {
+		return err
+	}
+	v.asked, v.read, v.told = v.config.Clock.Now(), 0, 0
+	v.answer = v.config.Clock.NewTimer(v.config.Timeout)
+	v.enter(Asked, 0)
+	return nil
+}
+
+// feed takes a piece of output; false if it was too much.
+func (v *service) feed(b []byte) bool {
+	v.read += len(b)
+	v.decoder.Feed(b)
+	return v.read <= maxOutput
+}
+
+func (v *service) feedStderr(b []byte) bool {
+	v.read += len(b)
+	v.stderr.feed(b, v.wrote)
+	return v.read <= maxOutput
+}
+
+func (v *service) wrote(line string) {
+	v.update(func(st *Status) { st.Stderr = keepLast(st.Stderr, line, keptStderr) })
+	if v.told++; v.told <= toldPerRequest {
+		v.notify(Event{Kind: Wrote, Text: line, PID: v.p.pid})
+	}
+}
+
+// report takes a whole report.
+func (v *service) report(values []protocol.Value) {
+	now := v.config.Clock.Now()
+	wasAsked := !v.asked.IsZero()
+	var took time.Duration
+	if wasAsked {
+		took = now.Sub(v.asked)
+	} else {
+		v.violation(protocol.Violation{Line: v.decoder.Lines(), Problem: "the report was not asked for", Expected: "one report for each line read", Harmless: true})
+	}
+	stopTimer(v.answer)
+	v.asked, v.answer = time.Time{}, nil
+	// One that ends after each report gets longer and longer pauses, too.
+	if v.reports++; v.reports > 1 {
+		v.failures = 0
+	}
+	v.update(func(st *Status) {
+		st.Fault, st.LastReport, st.Values = "", now, len(values)
+		st.Reports++
+		if wasAsked {
+			st.Took = took
+		}
+		v.values = values
+	})
+	if v.Status().State == Asked {
+		v.enter(Running, 0)
+	}
+	v.notify(Event{
+		Kind: Reported, Values: values, Took: took, Asked: wasAsked, PID: v.p.pid,
+		Text: fmt.Sprintf("the load sensor has reported %d values after %v", len(values), took),
+	})
+	v.release()
+}
+
+func (v *service) violation(w protocol.Violation) {
+	v.update(func(st *Status) {
+		st.Violations++
+		st.LastViolations = keepLast(st.LastViolations, w, keptViolations)
+	})
+	if v.told++; v.told <= toldPerRequest {
+		v.notify(Event{Kind: Violated, Text: w.String(), Violation: &w, PID: v.p.pid})
+	}
+}
+
+// end sees to it that the process is gone, and then says what has happened. It
+// returns true when the sensor is not to be started again.
+func (s *Sensor) end(p *process, v *service, why reason) (over bool) {
+	v.announce(why)
+	s.enter(Ending, 0)
+	defer p.close()
+	over = why == stopped
+	var timer clock.Timer
+	switch why {
+	case died:
+		v.drain() // perhaps what was asked for
+		v.finish(why)
+		s.release()
+		return false
+	case flooded:
+		p.kill()
+		timer = s.config.Clock.NewTimer(unkillable)
+	default:
+		p.quit()
+		timer = s.config.Clock.NewTimer(s.config.Grace)
+	}
+	defer func() { stopTimer(timer) }()
+	s.release()
+	killed := why == flooded
+	stop := s.stop
+	if over {
+		stop = nil
+	}
+	for {
+		select {
+		case <-stop:
+			over, stop = true, nil
+		case <-s.wake:
+			s.release()
+		case v.state = <-p.exited:
+			v.drain()
+			v.finish(why)
+			return over
+		case b, ok := <-p.pieces[0]:
+			v.late(0, b, ok, why)
+		case b, ok := <-p.pieces[1]:
+			v.late(1, b, ok, why)
+		case <-timer.C():
+			if !killed {
+				killed = true
+				p.kill()
+				s.notify(Event{Kind: Killed, PID: p.pid, Text: fmt.Sprintf("the load sensor has not ended %v after \"quit\" and is killed with all its processes", s.config.Grace)})
+				timer = s.config.Clock.NewTimer(unkillable)
+				continue
+			}
+			// It hangs in the kernel. A second one would only join it there.
+			text := fmt.Sprintf("process %d of the load sensor does not end although it was killed; it is not started again before that", p.pid)
+			s.update(func(st *Status) { st.Fault = text })
+			s.notify(Event{Kind: Stuck, PID: p.pid, Text: text})
+			if over {
+				return true
+			}
+			timer = s.config.Clock.NewTimer(s.config.BackoffMax)
+		}
+	}
+}
+
+// announce says why the process is ended.
+func (v *service) announce(why reason) {
+	switch why {
+	case stopped:
+		v.notify(Event{Kind: Stopped, PID: v.p.pid, Text: "the load sensor is told to end"})
+	case replaced:
+		v.failures = 0
+		v.notify(Event{Kind: Changed, PID: v.p.pid, Text: "the load sensor's file has changed; it is started again"})
+	case silent:
+		v.decoder.Abandon(fmt.Sprintf("it has not ended %v after the request", v.config.Timeout))
+		v.fail(Failed, fmt.Sprintf("the load sensor has not answered within %v", v.config.Timeout), v.p.pid)
+	case flooded:
+		v.fail(Failed, fmt.Sprintf("the load sensor has written more than %d bytes since it was asked", maxOutput), v.p.pid)
+	case deaf:
+		v.fail(Failed, "the load sensor has closed its input or output, expected it to answer until it reads \"quit\"", v.p.pid)
+	case died: // said by finish, with the status
+	}
+}
+
+// late takes output of a process that was told to end. Only lines on standard error are
+// of interest.
+func (v *service) late(which int, b []byte, ok bool, why reason) {
+	if !ok {
+		v.p.pieces[which] = nil
+	} else if which == 1 && why != flooded {
+		v.stderr.feed(b, v.wrote)
+	}
+}
+
+// drain reads what a process that has ended has left in the pipes.
+func (v *service) drain() {
+	for v.p.pieces[0] != nil || v.p.pieces[1] != nil {
+		select {
+		case b, ok := <-v.p.pieces[0]:
+			if !ok {
+				v.p.pieces[0] = nil
+			} else if !v.feed(b) {
+				v.p.pieces[0] = nil
+			}
+		case b, ok := <-v.p.pieces[1]:
+			if !ok || !v.feedStderr(b) {
+				v.p.pieces[1] = nil
+			}
+		}
+	}
+}
+
+// finish says how the process has ended.
+func (v *service) finish(why reason) {
+	v.stderr.flush(v.wrote)
+	how := howItEnded(v.state)
+	if why == died {
+		v.decoder.Close()
+		v.fail(Failed, fmt.Sprintf("the load sensor %s after %s, expected it to answer until it reads \"quit\"", how, count(v.reports, "report")), v.p.pid)
+	}
+	v.notify(Event{Kind: Gone, PID: v.p.pid, Text: "the load sensor " + how})
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func stopTimer(t clock.Timer) {
+	if t != nil {
+		t.Stop()
+	}
+}
+
+// timerC is the channel of a timer that may not be set.
+func timerC(t clock.Timer) <-chan time.Time {
+	if t == nil {
+		return nil
+	}
+	return t.C()
+}
