@@ -240,7 +240,7 @@ func (x *naivePlacing) headroom(host string) int {
 	}
 	for _, name := range x.usable {
 		i := x.site.instance(name)
-		if i.host != host || !x.static(x.job, i, x.pe.name) {
+		if i.host != host { // of all queues, whether the job may use them or not
 			continue
 		}
 		least := math.MaxInt32

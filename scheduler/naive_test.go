@@ -153,7 +153,9 @@ func (n *naive) run(now int64) []*naiveTask {
 		}
 		r.shun(t)
 		r.refilter(t)
-		r.sort()
+		if r.site.scheduler.maxReservation == 0 { // hosts are sorted once where the run plans ahead
+			r.sort()
+		}
 	}
 	return r.begun
 }

@@ -163,17 +163,22 @@ func (r *run) offers(j *Job, pe PEID, at span) (list []offer, all int) {
 // limitOffer takes an offer down to what the instances have together, and to what the
 // load thresholds leave.
 func (r *run) limitOffer(o *offer) int {
-	sum, room := 0, 0
+	sum := 0
 	for _, q := range o.queues {
 		sum += q.slots
-		if len(r.model.adjustments) > 0 && !r.empty {
-			room = max(room, r.headroom(q.id))
-		}
 	}
 	o.slots = min(o.slots, sum)
-	if len(r.model.adjustments) > 0 && !r.empty {
-		o.slots = min(o.slots, room)
+	if len(r.model.adjustments) == 0 || r.empty {
+		return o.slots
 	}
+	// All queues of the host count, whether the job can use them or not (tested).
+	room := 0
+	for _, id := range r.model.hosts[o.host].instances {
+		if r.order.usable(id) {
+			room = max(room, r.headroom(id))
+		}
+	}
+	o.slots = min(o.slots, room)
 	return o.slots
 }
 

@@ -194,6 +194,9 @@ func (r *run) refresh(grants []Grant) {
 			}
 		}
 	}
+	if r.plan != nil {
+		return // the original sorts hosts once where it plans ahead (tested)
+	}
 	r.order.move(moved, func(id InstanceID) float64 { return r.load[r.model.instances[id].host] })
 }
 
