@@ -248,6 +248,12 @@ func (c *Cell) alterOption(by Caller, j *Job, r *submit.Alteration, option strin
 func (c *Cell) alterDependencies(j *Job, from *submit.Request, option string, a *Answer) error {
 	jobs, tasks := j.Request.PrecedingJobs, j.Request.PrecedingTasks
 	was, wasTasks := j.predecessors, j.taskPredecessors
+	said := func(list string, references []string) {
+		blocking, exited := c.dependencyTexts(j, references)
+		a.say("modified %s of job %d", list, j.ID())
+		a.say("   blocking jobs: %s", blocking)
+		a.say("   exited jobs:   %s", exited)
+	}
 	if option == "-hold_jid" {
 		if err := c.resolveDependencies(j, from.PrecedingJobs, nil); err != nil {
 			return err
@@ -256,16 +262,13 @@ func (c *Cell) alterDependencies(j *Job, from *submit.Request, option string, a 
 		if slices.Contains(jobs, itoa(j.ID())) {
 			return denied("denied: job \"%d\" may not be its own jobnet predecessor", j.ID())
 		}
-		blocking, exited := c.dependencyTexts(j, jobs)
-		a.say("modified job id hold list of job %d", j.ID())
-		a.say("   blocking jobs: %s", blocking)
-		a.say("   exited jobs:   %s", exited)
+		said("job id hold list", jobs)
 	} else {
 		if err := c.resolveDependencies(j, nil, from.PrecedingTasks); err != nil {
 			return err
 		}
 		tasks, wasTasks = from.PrecedingTasks, j.taskPredecessors
-		a.say("modified job array dependencies of job %d", j.ID())
+		said("job id hold array list", tasks)
 	}
 	for _, id := range slices.Concat(was, wasTasks) {
 		if c.waitsForItself(j.ID(), []uint32{id}) {

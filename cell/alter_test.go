@@ -13,6 +13,7 @@ func TestTextsOfQalter(t *testing.T) {
 	h.sub("alice", "-N first -h")
 	h.sub("alice", "-N a -l lic=1 -soft -l osn=lx -q all.q")
 	h.sub("alice", "-N arr -t 1-5 -h")
+	h.sub("alice", "-N other -t 1-5:2 -h")
 	for _, c := range []struct{ line, want string }{
 		{"-soft -l osn=hp a", "modified soft resource list of job 2"},
 		{"-l lic=2 -soft -l osn=ux a", "modified hard resource list of job 2\nmodified soft resource list of job 2"},
@@ -24,6 +25,8 @@ func TestTextsOfQalter(t *testing.T) {
 		{"-hold_jid first,99,arr a", "modified job id hold list of job 2\n   blocking jobs: 1,3\n   exited jobs:   99"},
 		{"-hold_jid nosuch a", "modified job id hold list of job 2\n   blocking jobs: NONE\n   exited jobs:   NONE"},
 		{"-hold_jid_ad arr a", `Can only specify "-hold_jid_ad" option with an array job (using "-t" option)`},
+		{"-hold_jid_ad other arr", "modified job id hold array list of job 3\n   blocking jobs: 4\n   exited jobs:   NONE"},
+		{"-hold_jid_ad arr other", "job 4 dependency change would generate a dependency cycle with job 3"},
 		{"-R y a", "modified reservation behaviour of job 2"},
 		{"-tc 2 arr", "modified task concurrency of job 3"},
 		{"-r y a", "modified restart behaviour of job 2"},
@@ -44,7 +47,8 @@ func TestTextsOfQalter(t *testing.T) {
 		{"-dl 203011210000 a", "modified deadline initiation of job 2"},
 		{"-p -9 -js 7 -u alice", "alice@master sets scheduling priority of job 1 to -9\nalice@master sets job share of job 1 to 7\n" +
 			"alice@master sets scheduling priority of job 2 to -9\nalice@master sets job share of job 2 to 7\n" +
-			"alice@master sets scheduling priority of job 3 to -9\nalice@master sets job share of job 3 to 7"},
+			"alice@master sets scheduling priority of job 3 to -9\nalice@master sets job share of job 3 to 7\n" +
+			"alice@master sets scheduling priority of job 4 to -9\nalice@master sets job share of job 4 to 7"},
 		{"-w v first", "verification: job is already running or is held"},
 		{"-w v a", "verification: no suitable queues"},
 		{"-ckpt ck -w n a", "modified checkpointing environment of job 2"},
@@ -68,12 +72,12 @@ func TestTextsOfQalter(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
 		{"-l lic=2 run", `denied: can't change consumable resource request "lic" of running job`},
 		{"-l osn=x run", `denied: former resource request on consumable "lic" of running job missing in new resource request`},
-		{"-l lic=1,osn=x run", "modified hard resource list of job 4"},
-		{"-pe fill 2 run", "modified parallel environment of job 4\nmodified slot range of job 4"},
+		{"-l lic=1,osn=x run", "modified hard resource list of job 5"},
+		{"-pe fill 2 run", "modified parallel environment of job 5\nmodified slot range of job 5"},
 	} {
 		h.said(h.alter("alice", c.line), c.want)
 	}
-	h.end(4, 1, End{})
+	h.end(5, 1, End{})
 	h.Delete(h.now, caller("root"), DeleteRequest{Users: []string{"*"}})
 	h.idle()
 }

@@ -48,13 +48,13 @@ func TestHolds(t *testing.T) {
 	h.sub("alice", "-h -N a")
 	h.sub("alice", "-t 1-6 -N arr")
 	h.said(h.Hold(h.now, caller("alice"), jobs(h, "arr -t 2-3"), nil, submit.HoldChange{Set: submit.HoldUser}), "modified hold of job-array task 2.2\nmodified hold of job-array task 2.3")
-	h.expect("1 hqw; 2.2 hqw; 2.3 hqw; 2.1,4-6 qw")
+	h.expect("1 hqw; 2.1,4-6 qw; 2.2,3 hqw")
 	h.run()
-	h.expect("1 hqw; 2.1 r all.q@n1; 2.2 hqw; 2.3 hqw; 2.4 r all.q@n1; 2.5 r all.q@n2; 2.6 r all.q@n2")
+	h.expect("1 hqw; 2.1 r all.q@n1; 2.4 r all.q@n1; 2.5 r all.q@n2; 2.6 r all.q@n2; 2.2,3 hqw")
 	h.said(h.Hold(h.now, caller("alice"), jobs(h, "1"), nil, submit.HoldChange{Set: submit.HoldSystem}), `denied: "alice" must be manager to set manager hold`)
 	h.said(h.Hold(h.now, caller("admin"), jobs(h, "1"), nil, submit.HoldChange{Set: submit.HoldSystem | submit.HoldOperator}), "modified hold of job 1")
 	h.said(h.alter("alice", "-h U 1"), "modified hold of job 1")
-	h.expect("1 hqw; 2.1 r all.q@n1; 2.2 hqw; 2.3 hqw; 2.4 r all.q@n1; 2.5 r all.q@n2; 2.6 r all.q@n2")
+	h.expect("1 hqw; 2.1 r all.q@n1; 2.4 r all.q@n1; 2.5 r all.q@n2; 2.6 r all.q@n2; 2.2,3 hqw")
 	h.said(h.alter("alice", "-h n 1"), `denied: "alice" must be manager to remove manager hold`)
 	h.said(h.alter("admin", "-h n 1"), "modified hold of job 1")
 	h.said(h.Hold(h.now, caller("alice"), jobs(h, "2"), nil, submit.HoldChange{Clear: submit.HoldUser}), "modified hold of job-array task 2.2\nmodified hold of job-array task 2.3")
@@ -103,11 +103,12 @@ func TestArrayDependencies(t *testing.T) {
 	h.run()
 	h.end(1, 2, End{})
 	expect("2", "", "")
+	h.expect("1.1 r all.q@n1; 1.3-6 qw; 2.2 qw; 2.1,3-6 hqw; 3.1-5:2 hqw; 4.1-6 hqw")
 	h.end(1, 1, End{})
 	expect("1,2", "1", "")
 	h.run()
 	expect("", "1", "")
-	h.said(h.Delete(h.now, caller("alice"), DeleteRequest{Jobs: jobs(h, "1")}), "alice has registered the job-array task 1.3 for deletion\nalice has registered the job-array task 1.4 for deletion\nalice has deleted job-array tasks 5,6 of job 1")
+	h.said(h.Delete(h.now, caller("alice"), DeleteRequest{Jobs: jobs(h, "1")}), "alice has registered the job-array task 1.3 for deletion\nalice has registered the job-array task 1.4 for deletion\nalice has deleted job 1")
 	h.end(1, 3, End{})
 	h.end(1, 4, End{})
 	if h.Job(1) != nil {
@@ -145,14 +146,14 @@ func TestLargeArray(t *testing.T) {
 	h.sub("alice", "-t 1-1000000 -N big")
 	h.sub("alice", "-t 1-1000000 -N next -hold_jid_ad big")
 	h.run()
-	h.expect("1.1 r all.q@n1; 1.2 r all.q@n1; 1.3 r all.q@n2; 1.4 r all.q@n2; 1.5-1000000 qw; 2.1-1000000 qw")
+	h.expect("1.1 r all.q@n1; 1.2 r all.q@n1; 1.3 r all.q@n2; 1.4 r all.q@n2; 1.5-1000000 qw; 2.1-1000000 hqw")
 	h.end(1, 1, End{})
 	if got := h.Job(2).sched.Tasks.String(); got != "1" {
 		t.Errorf("free are %q", got)
 	}
 	h.said(h.Delete(h.now, caller("alice"), DeleteRequest{Users: []string{"alice"}, Force: true}),
 		"alice has registered the job-array task 1.2 for deletion\nalice has registered the job-array task 1.3 for deletion\n"+
-			"alice has registered the job-array task 1.4 for deletion\nalice has deleted job-array tasks 5-1000000:1 of job 1\nalice has deleted job 2")
+			"alice has registered the job-array task 1.4 for deletion\nalice has deleted job 1\nalice has deleted job 2")
 	h.said(h.Delete(h.now, caller("admin"), DeleteRequest{Users: []string{"alice"}, Force: true}),
 		"admin forced the deletion of job-array task 1.2\nadmin forced the deletion of job-array task 1.3\nadmin forced the deletion of job-array task 1.4")
 	h.expect("")
@@ -233,6 +234,7 @@ func TestQueueStates(t *testing.T) {
 	}
 	h.said(mod("alice", DisableQueue, "all.q"), "alice - you have no permission to modify queue \"all.q@n1\"\nalice - you have no permission to modify queue \"all.q@n2\"")
 	h.said(mod("olga", DisableQueue, "all.q@n2"), `olga@master changed state of "all.q@n2" (disabled)`)
+	h.said(mod("olga", RescheduleQueue, "all.q@n2"), `olga - you have no permission to reschedule jobs of queue instance "all.q@n2"`)
 	h.said(mod("olga", DisableQueue, "int.q"), `olga - you have no permission to modify queue "int.q@n1"`)
 	h.said(mod("root", DisableQueue, "all.q", "x.q"), "root@master changed state of \"all.q@n1\" (disabled)\nQueue instance \"all.q@n2\" is already in the specified state: disabled\ninvalid queue \"x.q\"")
 	h.sub("alice", "-N b")

@@ -79,7 +79,7 @@ func (c *Cell) deleteJob(now int64, by Caller, t target, force bool, a *Answer) 
 	}
 	switch {
 	case rest.IsEmpty():
-	case len(killed) == 0 && t.ranges == nil || !j.IsArray():
+	case t.ranges == nil || !j.IsArray():
 		a.say("%s has deleted %s", by.User, jobLabel(j))
 	case rest.Len() == 1:
 		a.say("%s has deleted %s", by.User, taskLabel(j, uint32(rest.First())))

@@ -181,27 +181,28 @@ func (h *harness) show() string {
 	var lines []string
 	for _, j := range h.Jobs() {
 		for _, t := range j.Tasks() {
+			if t.run == nil {
+				continue
+			}
 			line := itoa(j.ID())
 			if j.IsArray() {
 				line += "." + itoa(t.Number)
 			}
 			line += " " + t.State()
-			if t.run != nil {
-				for _, g := range t.run.Grants {
-					line += " " + h.model.InstanceName(g.Instance)
-					if g.Slots > 1 {
-						line += fmt.Sprintf("*%d", g.Slots)
-					}
+			for _, g := range t.run.Grants {
+				line += " " + h.model.InstanceName(g.Instance)
+				if g.Slots > 1 {
+					line += fmt.Sprintf("*%d", g.Slots)
 				}
 			}
 			lines = append(lines, line)
 		}
-		if !j.Waiting.IsEmpty() {
+		for _, w := range h.WaitingTasks(j) {
 			line := itoa(j.ID())
 			if j.IsArray() {
-				line += "." + j.Waiting.String()
+				line += "." + w.Tasks.String()
 			}
-			lines = append(lines, line+" "+j.WaitingState())
+			lines = append(lines, line+" "+w.State)
 		}
 	}
 	return strings.Join(lines, "; ")

@@ -73,14 +73,6 @@ func (j *Job) Predecessors() []uint32 { return j.predecessors }
 // TaskPredecessors are the jobs whose tasks must end first (-hold_jid_ad).
 func (j *Job) TaskPredecessors() []uint32 { return j.taskPredecessors }
 
-// WaitingState is the state of the waiting tasks in the letters of qstat(1).
-func (j *Job) WaitingState() string {
-	if j.Holds != 0 || len(j.predecessors) > 0 {
-		return "hqw"
-	}
-	return "qw"
-}
-
 // Phase is how far a task has come.
 type Phase uint8
 

@@ -27,9 +27,8 @@ func (c *Cell) ErrorsOf(id scheduler.InstanceID) []string { return c.places[id].
 func (c *Cell) occupy(t *Task) {
 	for _, g := range t.run.Grants {
 		p := &c.places[g.Instance]
-		if !slices.Contains(p.tasks, t) {
-			p.tasks = append(p.tasks, t)
-			slices.SortStableFunc(p.tasks, compareStarts)
+		if i, found := slices.BinarySearchFunc(p.tasks, t, compareStarts); !found {
+			p.tasks = slices.Insert(p.tasks, i, t)
 		}
 	}
 }
@@ -41,7 +40,7 @@ func compareStarts(a, b *Task) int {
 func (c *Cell) vacate(t *Task) {
 	for _, g := range t.run.Grants {
 		p := &c.places[g.Instance]
-		if i := slices.Index(p.tasks, t); i >= 0 {
+		if i, found := slices.BinarySearchFunc(p.tasks, t, compareStarts); found {
 			p.tasks = slices.Delete(p.tasks, i, i+1)
 		}
 	}

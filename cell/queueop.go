@@ -86,7 +86,11 @@ var queueChange = map[QueueOperation]struct {
 func (c *Cell) modifyQueue(by Caller, op QueueOperation, id scheduler.InstanceID, force bool, a *Answer) {
 	name := c.model.InstanceName(id)
 	if !c.mayModify(by, op, id) {
-		a.deny("%s - you have no permission to modify queue %q", by.User, name)
+		what := "modify queue"
+		if op == RescheduleQueue {
+			what = "reschedule jobs of queue instance"
+		}
+		a.deny("%s - you have no permission to %s %q", by.User, what, name)
 		return
 	}
 	if op == RescheduleQueue {

@@ -2,6 +2,7 @@ package view
 
 import (
 	"math"
+	"strings"
 
 	"github.com/execd-project/execd/cell"
 	"github.com/execd-project/execd/qconf"
@@ -104,26 +105,16 @@ func (v *View) addTasks(s *qstat.Job, j *cell.Job) {
 		Phase: qstat.Pending, Slots: slots, Priority: pri.Priority,
 		NormalizedTickets: pri.NormalizedTickets, Tickets: shown(tick), Share: tick.Portion,
 	}
-	for _, t := range j.Tasks() {
-		if t.Running() != nil {
-			continue
-		}
+	for _, w := range v.cell.WaitingTasks(j) {
 		row := waiting
-		row.State = t.State()
-		if t.Holds != 0 || t.Error != "" {
+		row.State = w.State
+		if w.Again && strings.Contains(w.State, "h") || w.Error != "" {
 			row.Priority, row.NormalizedTickets, row.Tickets, row.Share = 0, 0, qstat.Tickets{}, 0
 		}
 		if j.IsArray() {
-			row.IDs = []qstat.Range{{First: int(t.Number), Last: int(t.Number), Step: 1}}
+			row.IDs = ranges(w.Tasks)
 		}
 		s.Tasks = append(s.Tasks, row)
-	}
-	if !j.Waiting.IsEmpty() {
-		waiting.State = j.WaitingState()
-		if j.IsArray() {
-			waiting.IDs = ranges(j.Waiting)
-		}
-		s.Tasks = append(s.Tasks, waiting)
 	}
 }
 

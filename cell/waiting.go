@@ -1,0 +1,105 @@
+package cell
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/execd-project/execd/scheduler/rangelist"
+	"github.com/execd-project/execd/submit"
+)
+
+// WaitingTasks are tasks of a job that wait for the same reasons: a line of qstat(1).
+type WaitingTasks struct {
+	Tasks rangelist.List // {1} for a job that is no array job
+	State string         // in the letters of qstat
+	// Again is set for tasks that have been started before.
+	Again bool
+	// Error is why the tasks are in error state, empty if they are not.
+	Error string
+}
+
+// waitingKind is what tells tasks that wait apart.
+type waitingKind struct {
+	again, blocked bool
+	holds          submit.Holds
+	failed         string
+}
+
+// compare puts tasks that have been started before the others, and those that wait for
+// tasks of other arrays last (tested).
+func (k waitingKind) compare(o waitingKind) int {
+	rank := func(k waitingKind) int {
+		switch {
+		case k.again || k.failed != "":
+			return 0
+		case k.blocked:
+			return 2
+		}
+		return 1
+	}
+	again := func(k waitingKind) int {
+		if k.again {
+			return 0
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(rank(k), rank(o)), cmp.Compare(k.holds, o.holds), cmp.Compare(k.failed, o.failed), cmp.Compare(again(k), again(o)))
+}
+
+// WaitingTasks are the tasks of a job that wait, as qstat lists them.
+func (c *Cell) WaitingTasks(j *Job) []WaitingTasks {
+	kinds := map[waitingKind]rangelist.List{}
+	if !j.Waiting.IsEmpty() {
+		free := c.unblocked(j, j.Waiting)
+		blocked := rangelist.List{}
+		switch {
+		case free.IsEmpty():
+			blocked = j.Waiting
+		case free.Len() < j.Waiting.Len():
+			blocked = j.Waiting
+			for n := range free.All() {
+				blocked = blocked.Remove(n)
+			}
+		}
+		for _, x := range []struct {
+			list    rangelist.List
+			blocked bool
+		}{{free, false}, {blocked, true}} {
+			if !x.list.IsEmpty() {
+				kinds[waitingKind{holds: j.Holds, blocked: x.blocked}] = x.list
+			}
+		}
+	}
+	for _, t := range j.tasks {
+		if t.run != nil {
+			continue
+		}
+		k := waitingKind{again: t.Restarts > 0, holds: t.Holds, failed: t.Error}
+		k.blocked = !k.again && k.failed == "" && len(j.taskPredecessors) > 0 && c.blocked(j, int(t.Number))
+		kinds[k] = kinds[k].Add(int(t.Number))
+	}
+	order := make([]waitingKind, 0, len(kinds))
+	for k := range kinds {
+		order = append(order, k)
+	}
+	slices.SortFunc(order, waitingKind.compare)
+	var list []WaitingTasks
+	for _, k := range order {
+		list = append(list, WaitingTasks{Tasks: kinds[k], State: k.state(len(j.predecessors) > 0), Again: k.again, Error: k.failed})
+	}
+	return list
+}
+
+// state is the state in the letters of qstat, in their order.
+func (k waitingKind) state(dependent bool) string {
+	text := ""
+	for _, x := range []struct {
+		letter string
+		on     bool
+	}{{"E", k.failed != ""}, {"h", k.holds != 0 || k.blocked || dependent}, {"R", k.again}, {"q", true}, {"w", !k.again}} {
+		if x.on {
+			text += x.letter
+		}
+	}
+	return text
+}
