@@ -62,7 +62,7 @@ type ThresholdAction struct {
 // shows them. They are all 0 for a job that did not take part: one that is not enqueued or
 // whose owner runs as many jobs as maxujobs of sched_conf(5) allows.
 func (d *Decisions) Of(j *Job) (priority.Priority, tickets.Tickets) {
-	if j.line == nil || d.limited[j.Owner] {
+	if j.line == nil || d.limited[j.Owner] || d.model.startable(j) == 0 {
 		return priority.Priority{}, tickets.Tickets{}
 	}
 	t := d.waiting.next(j)

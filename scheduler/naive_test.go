@@ -323,7 +323,7 @@ func (r *naiveRun) scale() {
 		r.maxShare = max(r.maxShare, j.override)
 	}
 	for _, j := range r.pending {
-		if len(r.startable(j)) > 0 && !r.tooMany(j.user) {
+		if len(r.startable(j)) > 0 { // maxujobs is applied after the priorities are computed
 			add(j)
 		}
 	}

@@ -168,7 +168,7 @@ func (r *run) limitOffer(o *offer) int {
 		sum += q.slots
 	}
 	o.slots = min(o.slots, sum)
-	if len(r.model.adjustments) == 0 || r.empty {
+	if len(r.model.adjustments) == 0 || r.empty || r.reserving {
 		return o.slots
 	}
 	// All queues of the host count, whether the job can use them or not (tested).
@@ -510,7 +510,6 @@ func (r *run) explainParallelInstance(j *Job, id InstanceID, pe PEID, at span, s
 	c, i := j.Category, &r.model.instances[id]
 	switch {
 	case skip.queues[i.queue] || skip.hosts[i.host] || skip.quota(i):
-	case !r.explainQuota(c, pe, i, skip):
 	case r.unclean(j, id):
 		r.because(Reason{kind: uncleanHost, place: int32(i.host)}, c)
 		skip.hosts[i.host] = true
@@ -522,24 +521,24 @@ func (r *run) explainParallelInstance(j *Job, id InstanceID, pe PEID, at span, s
 			skip.hosts[i.host] = true
 			return
 		}
-		r.slotsAt(c, AtInstance(id), at)
+		if n, _ := r.slotsAt(c, AtInstance(id), at); n > 0 {
+			r.explainQuota(c, pe, i, skip)
+		}
 	}
 }
 
-// explainQuota checks that the quotas leave any slot at an instance.
-func (r *run) explainQuota(c *Category, pe PEID, i *instanceModel, skip *skips) bool {
+// explainQuota says so where the quotas leave no slot at an instance.
+func (r *run) explainQuota(c *Category, pe PEID, i *instanceModel, skip *skips) {
 	usage := r.quotas.usage
 	if r.empty {
 		usage = nil
 	}
 	var q quota.Collector
 	q.Reset(c.demand(pe), usage, r.quotaValue)
-	left, failure := q.Left(int32(i.queue), int32(i.host), true)
-	if left > 0 {
-		return true
+	if left, failure := q.Left(int32(i.queue), int32(i.host), true); left == 0 {
+		skip.quotas = append(skip.quotas, failure)
+		r.because(Reason{kind: quotaExceeded, text: failure.Text()}, c)
 	}
-	skip.quotas = append(skip.quotas, failure)
-	return r.because(Reason{kind: quotaExceeded, text: failure.Text()}, c)
 }
 
 // queueOffersPE checks that any variant of a cluster queue offers the environment.

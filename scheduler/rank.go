@@ -30,7 +30,7 @@ func (r *run) rank() *heads {
 
 // addHead adds a head with the first job of its line that may start a task.
 func (r *run) addHead(h *heads, x head) {
-	if !r.overLimit(x.rest[0].Owner) && r.nextInLine(&x) {
+	if r.nextInLine(&x) {
 		h.add(x)
 	}
 }
@@ -68,12 +68,16 @@ func (r *run) bounds() {
 		b.MinUrgency, b.MaxUrgency = min(b.MinUrgency, u), max(b.MaxUrgency, u)
 	}
 	for _, l := range r.pending.list {
-		if r.overLimit(l.key.owner) {
-			continue
-		}
 		jobs := l.waiting()
-		add(jobs[0])
-		add(jobs[len(jobs)-1])
+		startable := func(j *Job) bool { return r.model.startable(j) > 0 }
+		if first := slices.IndexFunc(jobs, startable); first >= 0 {
+			last := len(jobs) - 1
+			for !startable(jobs[last]) {
+				last--
+			}
+			add(jobs[first])
+			add(jobs[last])
+		}
 	}
 	for _, t := range r.running {
 		add(t.Job)
@@ -87,7 +91,7 @@ func (r *run) tickets() *ranking {
 		return nil
 	}
 	tasks := make([]tickets.Task, 0, len(r.running)+r.pending.jobs)
-	active := slices.DeleteFunc(r.runningByID(), func(t *Running) bool { return t.Suspended != 0 })
+	active := r.runningByID() // those that are suspended, too (tested)
 	for _, t := range active {
 		tasks = append(tasks, ticketTask(t.Job, t.Task, true))
 	}
@@ -124,9 +128,7 @@ func (r *run) tickets() *ranking {
 func (r *run) waiting() []*Job {
 	jobs := make([]*Job, 0, r.pending.jobs)
 	for _, l := range r.pending.list {
-		if !r.overLimit(l.key.owner) {
-			jobs = append(jobs, l.waiting()...)
-		}
+		jobs = append(jobs, l.waiting()...)
 	}
 	slices.SortFunc(jobs, func(a, b *Job) int { return cmp.Compare(a.ID, b.ID) })
 	return jobs

@@ -90,6 +90,11 @@ func (r *run) takeBack() {
 // dispatch takes one task after the other in the order of their priority, until there
 // are no more tasks or no more instances.
 func (r *run) dispatch(h *heads) {
+	if r.model.scheduler.MaxUJobs > 0 {
+		for _, l := range r.pending.list {
+			r.overLimit(l.key.owner)
+		}
+	}
 	for !h.empty() {
 		top := h.top()
 		more := false
@@ -172,6 +177,7 @@ func (r *run) begin(h *head, start Start) {
 	r.decisions.Starts = append(r.decisions.Starts, start)
 	r.started = append(r.started, task)
 	r.owners[h.job.Owner]++
+	r.overLimit(h.job.Owner)
 	r.planStart(&r.decisions.Starts[len(r.decisions.Starts)-1])
 	r.shun(&start)
 	r.hasStarted(start.Grants)

@@ -189,7 +189,8 @@ func (s *step) anonymousAll(lines []string) []string {
 }
 
 // parseReasons reads the blocks "== job N" of schedinfo.txt. A job without reasons
-// has an empty list.
+// has an empty list. The original says "job dropped because of user limitations" again for
+// each time it looked, which tells nobody anything.
 func parseReasons(text string) map[string][]string {
 	jobs := map[string][]string{}
 	job := ""
@@ -200,7 +201,7 @@ func parseReasons(text string) map[string][]string {
 			continue
 		}
 		line = words(strings.TrimPrefix(strings.TrimSpace(line), "scheduling info:"))
-		if line != "" {
+		if line != "" && !slices.Contains(jobs[job], line) {
 			jobs[job] = append(jobs[job], line)
 		}
 	}
