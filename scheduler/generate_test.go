@@ -68,7 +68,7 @@ func (g *generator) values(percent int) map[string]string {
 	}
 	maybe("mem", g.small(0, 8))
 	maybe("lic", g.small(0, 4))
-	maybe("tok", g.small(0, 2))
+	maybe("tok", g.small(0, 4))
 	maybe("excl", pick(g, "TRUE", "TRUE", "TRUE", "FALSE"))
 	maybe("temp", g.small(1, 4))
 	maybe("cap", g.small(1, 4))
@@ -345,6 +345,9 @@ func (g *generator) job(s *site, now int64) *naiveJob {
 		j.masterQueues = some(g, 40, references...)
 	}
 	if g.parallel && g.chance(60) {
+		if g.chance(20) {
+			j.hard["tok"] = g.small(1, 2)
+		}
 		j.pe = pick(g, "pe1", "pe2", "pe3", "pe4", "pe*", "pe[13]")
 		low := 1 + g.IntN(4)
 		j.slots = pick(g, []int{low}, []int{low}, []int{low, low + 1, low + 2}, []int{1, 4, 7})

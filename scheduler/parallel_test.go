@@ -1,0 +1,204 @@
+package scheduler_test
+
+import (
+	"testing"
+
+	"github.com/execd-project/execd/scheduler"
+)
+
+// TestAllocation is where the slots of a parallel job are, the master first: sge_pe(5),
+// allocation_rule. a.q has four slots on n1, n2 and n3 each, b.q three on n3 and six on n4;
+// n3 has five slots in all.
+func TestAllocation(t *testing.T) {
+	files := map[string]string{
+		"hosts/n3": "hostname n3\ncomplex_values slots=5\n", "hosts/n4": "hostname n4\n",
+		"queues/a.q": "qname a.q\nhostlist n1 n2 n3\nslots 4\nseq_no 1,[n2=2],[n3=3]\nload_thresholds NONE\npe_list fixed pes fill rr small one\n",
+		"queues/b.q": "qname b.q\nhostlist n3 n4\nslots 3,[n4=6]\nseq_no 10,[n4=11]\nload_thresholds NONE\npe_list fixed pes fill rr\n",
+		"sched_conf": "queue_sort_method seqno\njob_load_adjustments NONE\n",
+	}
+	for name, rule := range map[string]string{"fixed": "2", "pes": "$pe_slots", "fill": "$fill_up", "rr": "$round_robin", "one": "1"} {
+		files["pes/"+name] = "pe_name " + name + "\nslots 100\nallocation_rule " + rule + "\n"
+	}
+	files["pes/small"] = "pe_name small\nslots 5\nallocation_rule $fill_up\n"
+	for _, c := range []struct {
+		pe, slots string
+		ask       scheduler.Requests
+		want      string // empty if it does not start
+	}{
+		{pe: "fixed", slots: "6", want: "fixed a.q@n1=2 a.q@n2=2 a.q@n3=2"},
+		{pe: "fixed", slots: "5"},
+		{pe: "fixed", slots: "1-9", want: "fixed a.q@n1=2 a.q@n2=2 a.q@n3=2 b.q@n4=2"},
+		{pe: "pes", slots: "4-8", want: "pes b.q@n4=6"},
+		{pe: "pes", slots: "7"},
+		{pe: "pes", slots: "5", want: "pes b.q@n3=1 a.q@n3=4"},
+		{pe: "fill", slots: "7", want: "fill a.q@n1=4 a.q@n2=3"},
+		{pe: "fill", slots: "20"},
+		{pe: "fill", slots: "10-", want: "fill a.q@n1=4 a.q@n2=4 a.q@n3=4 b.q@n3=1 b.q@n4=6"},
+		{pe: "rr", slots: "7", want: "rr a.q@n1=2 a.q@n2=2 a.q@n3=2 b.q@n4=1"},
+		{pe: "small", slots: "3-9", want: "small a.q@n1=4 a.q@n2=1"},
+		{pe: "small", slots: "6"},
+		{pe: "one", slots: "3", want: "one a.q@n1=1 a.q@n2=1 a.q@n3=1"},
+		{pe: "one", slots: "4"},
+		{pe: "fill", slots: "6", ask: scheduler.Requests{MasterQueues: "b.q"}, want: "fill b.q@n3=1 a.q@n1=4 a.q@n2=1"},
+		{pe: "fill", slots: "6", ask: scheduler.Requests{MasterQueues: "b.q@n4", Queues: "a.q"}, want: "fill b.q@n4=1 a.q@n1=4 a.q@n2=1"},
+		{pe: "rr", slots: "5", ask: scheduler.Requests{Queues: "*@n3"}, want: "rr a.q@n3=4 b.q@n3=1"},
+		{pe: "fill", slots: "3,5,11", want: "fill a.q@n1=4 a.q@n2=4 a.q@n3=3"},
+		{pe: "fill", slots: "5", ask: scheduler.Requests{Queues: "*@n3"}, want: "fill b.q@n3=1 a.q@n3=4"},
+		{pe: "r?", slots: "2", want: "rr a.q@n1=1 a.q@n2=1"},
+	} {
+		t.Run(c.pe+" "+c.slots, func(t *testing.T) {
+			s := scene{files: files}.make(t)
+			r := c.ask
+			r.PE, r.Slots = c.pe, slotsOf(t, c.slots)
+			s.Enqueue(serialJob(t, s.Model(), 1, &r))
+			d := s.Run(1000)
+			got := ""
+			for i := range d.Starts {
+				got = grantsText(s.Model(), d.Starts[i].PE, d.Starts[i].Grants)
+			}
+			if got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// TestJobConsumables is a consumable that a job takes once, where its master is
+// (complex(5), consumable JOB).
+func TestJobConsumables(t *testing.T) {
+	s := scene{files: map[string]string{
+		"complexes":    "tok tok INT <= YES JOB 0 0\n",
+		"hosts/global": "hostname global\ncomplex_values tok=5\n",
+		"hosts/n1":     "hostname n1\ncomplex_values tok=1\n",
+		"hosts/n2":     "hostname n2\ncomplex_values tok=3\n",
+		"pes/fill":     "pe_name fill\nslots 100\nallocation_rule $fill_up\n",
+		"queues/a.q":   "qname a.q\nhostlist n1 n2\nslots 4\nseq_no 0,[n2=1]\nload_thresholds NONE\npe_list fill\n",
+		"sched_conf":   "queue_sort_method seqno\njob_load_adjustments NONE\n",
+		"rqs":          "{\n name q\n enabled TRUE\n limit users {*} to tok=4\n}\n",
+	}}.make(t)
+	m := s.Model()
+	tok, _ := m.Attribute("tok")
+	var running []*scheduler.Running
+	start := func(id uint32, slots, tok, want string) {
+		t.Helper()
+		j := serialJob(t, m, id, &scheduler.Requests{PE: "fill", Slots: slotsOf(t, slots), Hard: setting("tok", tok)})
+		s.Enqueue(j)
+		d := s.Run(1000)
+		s.Dequeue(j)
+		got := ""
+		for i := range d.Starts {
+			x := &d.Starts[i]
+			got = grantsText(m, x.PE, x.Grants)
+			r := &scheduler.Running{Job: j, Task: 1, Started: 1000, PE: x.PE, Grants: x.Grants}
+			if err := s.Start(r); err != nil {
+				t.Fatal(err)
+			}
+			running = append(running, r)
+		}
+		if got != want {
+			t.Errorf("job %d: %s, want %s", id, got, want)
+		}
+	}
+	left := func(place, want string) {
+		t.Helper()
+		h, _ := m.Host(place)
+		for _, r := range s.Observe(1000).Host(h) {
+			if r.Attribute == tok && r.Value.String() != want {
+				t.Errorf("%s has %s, want %s", place, r.Value, want)
+			}
+		}
+	}
+	start(1, "5", "2", "fill a.q@n2=1 a.q@n1=4") // n1 has too little for the master task, but slots
+	left("global", "3")
+	left("n1", "1")
+	left("n2", "1")
+	start(2, "3", "2", "") // neither host has so much
+	start(3, "3", "1", "fill a.q@n2=3")
+	left("global", "2")
+	left("n2", "0")
+	for _, r := range running {
+		if err := s.End(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left("global", "5")
+	left("n2", "3")
+	start(4, "2", "5", "") // the quota
+}
+
+// TestParallelQuotas is a quota that leaves fewer slots than there are.
+func TestParallelQuotas(t *testing.T) {
+	files := merged(queueFile("slots 4\npe_list fill round\n"), map[string]string{
+		"pes/fill": "pe_name fill\nslots 100\nallocation_rule $fill_up\n",
+		"rqs":      "{\n name one\n enabled TRUE\n limit users {*} hosts {n1} to slots=2\n}\n{\n name both\n enabled TRUE\n limit pes {fill,round} to slots=5\n limit pes !* to slots=1\n}\n",
+	})
+	for _, c := range []struct{ name, pe, slots, want string }{
+		{"around it", "fill", "4", "fill a.q@n1=2 a.q@n2=2"},
+		{"all of it", "fill", "5", "fill a.q@n1=2 a.q@n2=3"},
+		{"too much", "fill", "6", ""},
+		{"a range", "fill", "3-8", "fill a.q@n1=2 a.q@n2=3"},
+		{"in turns", "round", "5", "round a.q@n1=2 a.q@n2=3"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := scene{files: files}.make(t)
+			s.Enqueue(serialJob(t, s.Model(), 1, &scheduler.Requests{PE: c.pe, Slots: slotsOf(t, c.slots)}))
+			d := s.Run(1000)
+			got := ""
+			for i := range d.Starts {
+				got = grantsText(s.Model(), d.Starts[i].PE, d.Starts[i].Grants)
+			}
+			if got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestQuotaIsGivenBack is a host that a quota leaves too few slots for its share of a
+// job: what was counted for it does not count for the other host.
+func TestQuotaIsGivenBack(t *testing.T) {
+	for _, reserve := range []string{"0", "1"} {
+		s := scene{files: merged(queueFile("slots 4\npe_list two\n"), map[string]string{
+			"pes/two":    "pe_name two\nslots 100\nallocation_rule 2\n",
+			"rqs":        "{\n name host\n enabled TRUE\n limit hosts n1 to slots=1\n}\n{\n name total\n enabled TRUE\n limit users * to slots=2\n}\n",
+			"sched_conf": "job_load_adjustments NONE\nmax_reservation " + reserve + "\n",
+		})}.make(t)
+		s.Enqueue(serialJob(t, s.Model(), 1, &scheduler.Requests{PE: "two", Slots: slotsOf(t, "2")}))
+		d := s.Run(1000)
+		if len(d.Starts) != 1 || grantsText(s.Model(), d.Starts[0].PE, d.Starts[0].Grants) != "two a.q@n2=2" {
+			t.Errorf("max_reservation %s: starts %+v", reserve, d.Starts)
+		}
+	}
+}
+
+// TestHeadroom is how many slots of a parallel job the load adjustments allow on a host
+// before it is in load alarm.
+func TestHeadroom(t *testing.T) {
+	for _, c := range []struct{ name, sched, threshold, load, want string }{
+		{"no adjustments", "job_load_adjustments NONE\n", "np_load_avg=1", "0", "fill a.q@n1=4 a.q@n2=2"},
+		{"two on each", "job_load_adjustments np_load_avg=0.5\n", "np_load_avg=1", "0.4", ""},
+		{"three on each", "job_load_adjustments np_load_avg=0.5\n", "np_load_avg=1", "0", "fill a.q@n1=3 a.q@n2=3"},
+		{"divided by processors", "job_load_adjustments np_load_avg=1\n", "np_load_avg=0.5", "0", "fill a.q@n1=3 a.q@n2=3"},
+		{"another attribute", "job_load_adjustments hot=1\n", "np_load_avg=1", "0", "fill a.q@n1=4 a.q@n2=2"},
+		{"switched off", "job_load_adjustments np_load_avg=0.5\nload_adjustment_decay_time 0\n", "np_load_avg=1", "0.4", "fill a.q@n1=4 a.q@n2=2"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			values := map[string]string{"np_load_avg": c.load, "num_proc": "1"}
+			if c.name == "divided by processors" {
+				values["num_proc"] = "4"
+			}
+			s := scene{files: merged(queueFile("slots 4\nload_thresholds "+c.threshold+"\n"), map[string]string{"sched_conf": c.sched,
+				"pes/fill": "pe_name fill\nslots 100\nallocation_rule $fill_up\n"}),
+				load: map[string]map[string]string{"n1": values, "n2": values}}.make(t)
+			s.Enqueue(serialJob(t, s.Model(), 1, &scheduler.Requests{PE: "fill", Slots: slotsOf(t, "6")}))
+			d := s.Run(1000)
+			got := ""
+			for i := range d.Starts {
+				got = grantsText(s.Model(), d.Starts[i].PE, d.Starts[i].Grants)
+			}
+			if got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
