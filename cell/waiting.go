@@ -3,6 +3,7 @@ package cell
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/execd-project/execd/scheduler/rangelist"
 	"github.com/execd-project/execd/submit"
@@ -92,14 +93,14 @@ func (c *Cell) WaitingTasks(j *Job) []WaitingTasks {
 
 // state is the state in the letters of qstat, in their order.
 func (k waitingKind) state(dependent bool) string {
-	text := ""
+	var b strings.Builder
 	for _, x := range []struct {
-		letter string
+		letter byte
 		on     bool
-	}{{"E", k.failed != ""}, {"h", k.holds != 0 || k.blocked || dependent}, {"R", k.again}, {"q", true}, {"w", !k.again}} {
+	}{{'E', k.failed != ""}, {'h', k.holds != 0 || k.blocked || dependent}, {'R', k.again}, {'q', true}, {'w', !k.again}} {
 		if x.on {
-			text += x.letter
+			b.WriteByte(x.letter)
 		}
 	}
-	return text
+	return b.String()
 }
