@@ -332,13 +332,16 @@ func (s *State) Start(r *Running) error {
 	r.position = len(s.running)
 	s.running = append(s.running, r)
 	s.perOwner[r.Job.Owner]++
-	if n := len(s.recent); n > 0 && s.recent[n-1].Started > r.Started {
-		i, _ := slices.BinarySearchFunc(s.recent, r.Started+1, func(x *Running, t int64) int { return cmp.Compare(x.Started, t) })
-		s.recent = slices.Insert(s.recent, i, r)
-	} else {
-		s.recent = append(s.recent, r)
+	if len(s.model.adjustments) > 0 {
+		s.recent = slices.Insert(s.recent, s.sinceStart(r.Started+1), r)
 	}
 	return nil
+}
+
+// sinceStart is where those begin of the recent tasks that were started at a time or later.
+func (s *State) sinceStart(t int64) int {
+	i, _ := slices.BinarySearchFunc(s.recent, t, func(x *Running, t int64) int { return cmp.Compare(x.Started, t) })
+	return i
 }
 
 // End takes back what Start booked.
@@ -359,8 +362,11 @@ func (s *State) End(r *Running) error {
 	if s.perOwner[r.Job.Owner]--; s.perOwner[r.Job.Owner] == 0 {
 		delete(s.perOwner, r.Job.Owner)
 	}
-	if i := slices.Index(s.recent, r); i >= 0 {
-		s.recent = slices.Delete(s.recent, i, i+1)
+	for i := s.sinceStart(r.Started); i < len(s.recent) && s.recent[i].Started == r.Started; i++ {
+		if s.recent[i] == r {
+			s.recent = slices.Delete(s.recent, i, i+1)
+			break
+		}
 	}
 	return nil
 }
