@@ -47,7 +47,12 @@ func (c *Cell) alterJob(now int64, by Caller, t target, r *submit.Alteration, a 
 	if r.Has("-w") && !c.validateAltered(now, j, r.Request.Validation, a) {
 		return
 	}
-	err := c.describeAltered(by, j, next)
+	var err error
+	if slices.ContainsFunc(r.Options, isRequest) {
+		err = c.describeAltered(by, j, next)
+	} else {
+		next.sched.Category, next.Project, next.Problem = j.sched.Category, j.Project, j.Problem
+	}
 	if err == nil && r.Has("-l") {
 		err = c.checkConsumables(j, next)
 	}
@@ -79,6 +84,15 @@ func alterOrder(r *submit.Alteration) []string {
 	}
 	slices.SortFunc(options, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
 	return options
+}
+
+// isRequest reports whether an option says where a job may run.
+func isRequest(option string) bool {
+	switch option {
+	case "-l", "-q", "-masterq", "-pe", "-P", "-ckpt", "-ar", "-binding":
+		return true
+	}
+	return false
 }
 
 // describeAltered checks what an altered job asks for.
@@ -157,7 +171,7 @@ func (c *Cell) replace(now int64, j, next *Job) {
 	c.independ(j)
 	c.leaveReservation(j)
 	c.unname(j)
-	j.Request, j.Project, j.Start, j.Problem = next.Request, next.Project, next.Start, ""
+	j.Request, j.Project, j.Start, j.Problem = next.Request, next.Project, next.Start, next.Problem
 	j.predecessors, j.taskPredecessors = next.predecessors, next.taskPredecessors
 	j.sched.Category, j.sched.Deadline, j.sched.Priority = next.sched.Category, next.sched.Deadline, next.sched.Priority
 	j.sched.Override = next.sched.Override

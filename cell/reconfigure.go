@@ -132,7 +132,7 @@ func (t *Task) requests() *scheduler.Requests {
 func (m *move) task(t *Task) error {
 	frozen := *t.run.Job
 	var err error
-	if frozen.Category, err = m.next.model.Category(t.requests()); err != nil {
+	if frozen.Category, err = m.category(t.requests()); err != nil {
 		return err
 	}
 	run := &scheduler.Running{Job: &frozen, Task: t.run.Task, Started: t.run.Started, Limit: t.run.Limit}
@@ -147,6 +147,17 @@ func (m *move) task(t *Task) error {
 	}
 	m.tasks = append(m.tasks, movedTask{t, run})
 	return nil
+}
+
+// category is that of something that has its place already. Queues that it has asked for
+// need not be there any more.
+func (m *move) category(r *scheduler.Requests) (*scheduler.Category, error) {
+	category, err := m.next.model.Category(r)
+	if err == nil {
+		return category, nil
+	}
+	r.Queues, r.SoftQueues, r.MasterQueues = "", "", ""
+	return m.next.model.Category(r)
 }
 
 func (m *move) pe(id scheduler.PEID) (scheduler.PEID, error) {
@@ -179,7 +190,7 @@ func (m *move) grants(old []scheduler.Grant) ([]scheduler.Grant, error) {
 func (m *move) reservation(r *Reservation) error {
 	next := &scheduler.Reservation{ID: r.ID, Start: r.Start, End: r.End, Failed: r.sched.Failed}
 	var err error
-	if next.Category, err = m.next.model.Category(requestsOf(Caller{User: r.Owner, Group: r.Group}, r.Request)); err == nil {
+	if next.Category, err = m.category(requestsOf(Caller{User: r.Owner, Group: r.Group}, r.Request)); err == nil {
 		next.PE, err = m.pe(r.sched.PE)
 	}
 	if err == nil {

@@ -76,6 +76,17 @@ func TestOrphans(t *testing.T) {
 	h.idle()
 }
 
+// A job that runs somewhere else goes on when a queue is gone that it would have liked.
+func TestQueuesThatRunningJobsDoNotNeed(t *testing.T) {
+	h := newHarness(t, small)
+	h.sub("alice", "-soft -q int.q")
+	h.run()
+	h.change(small.with(files{"queues/int.q": ""}))
+	h.expect("1 r all.q@n1")
+	h.end(1, 1, End{})
+	h.idle()
+}
+
 func TestWhatRunsKeepsItsConfiguration(t *testing.T) {
 	h := newHarness(t, small)
 	h.sub("alice", "-pe fill 2")
