@@ -43,6 +43,7 @@ type Reader struct {
 
 	mu      sync.Mutex
 	last    *cpuTime
+	lastCPU string     // the value between the last two different readings
 	asking  chan space // a question to the file system that is not answered yet
 	asked   time.Time
 	found   []Value
@@ -167,15 +168,19 @@ func (r *Reader) readCPU() {
 		return
 	}
 	busy, idle := now.busy-last.busy, now.idle-last.idle
-	// Times go backwards when a processor is taken offline.
-	if busy < 0 || idle < 0 || busy+idle <= 0 {
-		if busy == 0 && idle == 0 {
-			r.last = last
-		}
+	switch {
+	case busy == 0 && idle == 0: // too soon
+		r.last = last
+	case busy < 0 || idle < 0: // a processor was taken offline
+		r.lastCPU = ""
+	default:
+		r.lastCPU = FormatNumber(100 * busy / (busy + idle))
+	}
+	if r.lastCPU == "" {
 		r.miss("the times of the processors have not gone forward", CPU)
 		return
 	}
-	r.dynamic(CPU, FormatNumber(100*busy/(busy+idle)))
+	r.dynamic(CPU, r.lastCPU)
 }
 
 func (r *Reader) readProcessors() {

@@ -61,8 +61,8 @@ type Value struct {
 
 // Missing is a value that could not be read.
 type Missing struct {
-	Name   string
-	Reason string
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
 }
 
 // Processors is what is known of the sockets, cores and threads of the host; who

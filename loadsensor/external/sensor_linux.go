@@ -15,8 +15,11 @@ import (
 
 // Config says what runs and how. Zero times stand for the defaults.
 type Config struct {
-	Path string    // an absolute path, without arguments
-	As   *Identity // nil for whoever this process is
+	Path string // an absolute path, without arguments
+	// User is looked up for every start, which may take its time where the users are
+	// in a directory. Empty for As.
+	User string
+	As   *Identity // nil, and no User, for whoever this process is
 	// AsRoot allows a sensor that runs as root. The original runs all as root where
 	// /bin/sh keeps effective ids, as bash and dash do not.
 	AsRoot bool
@@ -72,7 +75,7 @@ func (c *Config) defaults() {
 	if c.Clock == nil {
 		c.Clock = clock.System()
 	}
-	if c.As == nil {
+	if c.As == nil && c.User == "" {
 		id := own()
 		c.As = &id
 	}
@@ -123,7 +126,11 @@ func Start(config Config) *Sensor {
 		config: config, changed: make(chan struct{}, 1), wake: make(chan struct{}, 1),
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
-	s.status = Status{Path: config.Path, User: config.As.Name, State: Waiting, Since: config.Clock.Now()}
+	user := config.User
+	if user == "" {
+		user = config.As.Name
+	}
+	s.status = Status{Path: config.Path, User: user, State: Waiting, Since: config.Clock.Now()}
 	s.answer = make(chan struct{})
 	go s.run()
 	return s
@@ -250,6 +257,16 @@ func (s *Sensor) start() (*process, error) {
 		}
 	}
 	s.stamp, _ = s.look()
+	if s.config.User != "" {
+		id, err := Lookup(s.config.User)
+		if err != nil {
+			return nil, err
+		}
+		if id.credential() == nil && id.UID != uint32(os.Geteuid()) {
+			return nil, fmt.Errorf("it is to run as %q, and only root can change to that user", s.config.User)
+		}
+		s.config.As = &id
+	}
 	problem, others, err := exposed(s.config.Path, s.config.As.UID)
 	if err != nil {
 		return nil, err

@@ -37,21 +37,21 @@ const (
 // Value is one load value of a report. The text is as the sensor wrote it; which
 // complex it belongs to, and so its type, the reader of reports knows.
 type Value struct {
-	Host string // as the sensor spelled it; GlobalHost for the cluster
-	Name string
-	Text string
-	Line int // of the sensor's output, the first is 1
+	Host string `json:"host"` // as the sensor spelled it; GlobalHost for the cluster
+	Name string `json:"name"`
+	Text string `json:"value"`
+	Line int    `json:"line"` // of the sensor's output, the first is 1
 }
 
 // Violation is something that a sensor wrote or did against the protocol.
 type Violation struct {
-	Line     int    // of the sensor's output since it was started, the first is 1; 0 where no line is to blame
-	Text     string // the line, shortened if it is long
-	Problem  string // what is wrong
-	Expected string // what would have been right; empty where the problem says it
+	Line     int    `json:"line,omitempty"`     // of the sensor's output since it was started, the first is 1; 0 where no line is to blame
+	Text     string `json:"text,omitempty"`     // the line, shortened if it is long
+	Problem  string `json:"problem"`            // what is wrong
+	Expected string `json:"expected,omitempty"` // what would have been right; empty where the problem says it
 	// Harmless is true when it was clear what was meant, and that was done; the
 	// original may not.
-	Harmless bool
+	Harmless bool `json:"harmless,omitempty"`
 }
 
 // String is the violation in one line.

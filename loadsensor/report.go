@@ -1,0 +1,118 @@
+package loadsensor
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Key says what a value is of.
+type Key struct {
+	Host string `json:"host"` // "global" for the whole cluster
+	Name string `json:"name"`
+}
+
+// Value is one load value.
+type Value struct {
+	Key
+	Text   string    `json:"value"`
+	Static bool      `json:"static,omitempty"` // see load_parameters(5); it is shown for hosts that are down
+	At     time.Time `json:"at"`               // when it was measured
+	Source string    `json:"source,omitempty"` // path of the load sensor; empty for what is built in
+}
+
+// Report is what a host has to say at one time.
+type Report struct {
+	Number uint64    `json:"number"` // the first is 1; for Ack
+	Time   time.Time `json:"time"`
+	Host   string    `json:"host"`
+	// Full is true if Values are all there are: what a master has besides is gone.
+	Full    bool    `json:"full"`
+	Values  []Value `json:"values"`            // sorted by host, then by name
+	Removed []Key   `json:"removed,omitempty"` // in the same order; not in a full report
+}
+
+// Variables returns those values that report_variables of host_conf(5) names: what is
+// also written to the reporting(5) file.
+func Variables(values []Value, names []string) []Value {
+	var out []Value
+	for _, v := range values {
+		if slices.Contains(names, v.Name) {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// book remembers what the reader of the reports knows.
+type book struct {
+	number uint64
+	sent   map[Key]Value // by the last report
+	known  map[Key]Value // acknowledged; nil for nothing
+	acked  uint64
+	// doubtful is what the reports since then were about. They may have arrived or
+	// not, so that it is told again even if it is as it was.
+	doubtful map[Key]bool
+}
+
+// report makes the next report.
+func (b *book) report(host string, now time.Time, values map[Key]Value) Report {
+	b.number++
+	b.sent = values
+	r := Report{Number: b.number, Time: now, Host: host, Full: b.known == nil, Values: []Value{}}
+	for k, v := range values {
+		if old, ok := b.known[k]; !ok || old.Text != v.Text || old.Static != v.Static || b.doubtful[k] {
+			r.Values = append(r.Values, v)
+		}
+	}
+	for k := range b.known {
+		if _, ok := values[k]; !ok {
+			r.Removed = append(r.Removed, k)
+		}
+	}
+	if !r.Full {
+		for k := range b.doubtful {
+			_, have := values[k]
+			_, had := b.known[k]
+			if !have && !had {
+				r.Removed = append(r.Removed, k)
+			}
+		}
+		b.doubt(r)
+	}
+	slices.SortFunc(r.Values, func(x, y Value) int { return compareKeys(x.Key, y.Key) })
+	slices.SortFunc(r.Removed, compareKeys)
+	return r
+}
+
+func (b *book) doubt(r Report) {
+	if b.doubtful == nil {
+		b.doubtful = map[Key]bool{}
+	}
+	for _, v := range r.Values {
+		b.doubtful[v.Key] = true
+	}
+	for _, k := range r.Removed {
+		b.doubtful[k] = true
+	}
+}
+
+// ack takes an acknowledgement. One for an older report than the last is out of date:
+// what has changed since will be in the next one.
+func (b *book) ack(number uint64) {
+	if number == b.number && number != 0 && b.sent != nil {
+		b.known, b.acked, b.doubtful = b.sent, number, nil
+	}
+}
+
+// forget has the next report be full, whatever is acknowledged before it.
+func (b *book) forget() { b.known, b.sent, b.doubtful = nil, nil, nil }
+
+func compareKeys(a, b Key) int {
+	return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Name, b.Name))
+}
+
+func sorted(values map[Key]Value) []Value {
+	return slices.SortedFunc(maps.Values(values), func(x, y Value) int { return compareKeys(x.Key, y.Key) })
+}
