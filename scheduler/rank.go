@@ -91,7 +91,7 @@ func (r *run) tickets() *ranking {
 		return nil
 	}
 	tasks := make([]tickets.Task, 0, len(r.running)+r.pending.jobs)
-	active := r.runningByID() // those that are suspended, too (tested)
+	active := slices.DeleteFunc(r.runningByID(), (*Running).idle)
 	for _, t := range active {
 		tasks = append(tasks, ticketTask(t.Job, t.Task, true))
 	}

@@ -109,6 +109,10 @@ type Running struct {
 	position int // in State.running
 }
 
+// idle reports whether a task is suspended by itself. One that is suspended with its queue
+// counts as running in all else: for tickets and for the load of its host (tested).
+func (r *Running) idle() bool { return r.Suspended&(ByUser|ByThreshold) != 0 }
+
 // Slots is the number of slots of all grants.
 func (r *Running) Slots() int {
 	n := 0

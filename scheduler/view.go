@@ -57,7 +57,7 @@ func (v *view) correct() {
 	v.forgetRecent(v.now, decay)
 	for _, r := range v.recent {
 		age := float64(v.now - r.Started)
-		if age >= decay || r.Suspended != 0 {
+		if age >= decay || r.idle() {
 			continue
 		}
 		part := 1 - max(age, 0)/decay
