@@ -131,7 +131,8 @@ func (c *Category) rightProject(a *access) bool {
 // hostStatic checks what is fixed about a host.
 func (m *matcher) hostStatic(c *Category, id HostID) bool {
 	h := &m.model.hosts[id]
-	if len(c.queues) > 0 && !m.listsHost(c, h) {
+	// For parallel jobs that is left to the instances, which shows in the reasons only.
+	if len(c.queues) > 0 && !c.Parallel() && !m.listsHost(c, h) {
 		return m.because(Reason{kind: hostNotListed, place: int32(id)}, c)
 	}
 	if !c.allows(&h.access) {

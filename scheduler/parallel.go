@@ -446,6 +446,7 @@ func (r *run) explainParallel(j *Job, at span) {
 	for _, pe := range c.pes {
 		if !c.allows(&r.model.pes[pe].access) {
 			r.because(Reason{kind: noPEAccess, place: int32(pe)}, c)
+			r.because(Reason{kind: peSlots, place: int32(pe)}, c)
 			continue
 		}
 		r.explainPE(j, pe, at)
@@ -506,24 +507,31 @@ func (r *run) possible(c *Category, pe *qconf.ParallelEnvironment) bool {
 	return false
 }
 
+// explainParallelInstance finds the reason against an instance, and that against its host,
+// once for each host. A host that has nothing left is no reason not to look at its queues.
 func (r *run) explainParallelInstance(j *Job, id InstanceID, pe PEID, at span, skip *skips) {
 	c, i := j.Category, &r.model.instances[id]
-	switch {
-	case skip.queues[i.queue] || skip.hosts[i.host] || skip.quota(i):
-	case r.unclean(j, id):
+	if skip.queues[i.queue] || skip.hosts[i.host] || skip.quota(i) {
+		return
+	}
+	if r.unclean(j, id) {
 		r.because(Reason{kind: uncleanHost, place: int32(i.host)}, c)
 		skip.hosts[i.host] = true
-	case !r.hostStatic(c, i.host):
+		return
+	}
+	if !r.hostStatic(c, i.host) {
 		skip.hosts[i.host] = true
-	case !r.instanceStatic(c, id, pe):
-	default:
-		if n, _ := r.slotsAt(c, AtHost(i.host), at); r.coresFor(c, i.host, at, n) == 0 {
-			skip.hosts[i.host] = true
-			return
-		}
-		if n, _ := r.slotsAt(c, AtInstance(id), at); n > 0 {
-			r.explainQuota(c, pe, i, skip)
-		}
+		return
+	}
+	if !skip.exhausted[i.host] {
+		n, _ := r.slotsAt(c, AtHost(i.host), at)
+		skip.exhausted[i.host] = r.coresFor(c, i.host, at, n) == 0
+	}
+	if !r.instanceStatic(c, id, pe) || skip.exhausted[i.host] {
+		return
+	}
+	if n, _ := r.slotsAt(c, AtInstance(id), at); n > 0 {
+		r.explainQuota(c, pe, i, skip)
 	}
 }
 

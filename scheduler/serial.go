@@ -192,6 +192,8 @@ type skips struct {
 	queues []bool
 	hosts  []bool
 	quotas []quota.Failure
+	// exhausted are hosts that have nothing left for a parallel job.
+	exhausted map[HostID]bool
 }
 
 // quota reports whether a quota that is exhausted is the cause at an instance, too.
@@ -200,7 +202,7 @@ func (s *skips) quota(i *instanceModel) bool {
 }
 
 func newSkips(m *Model) *skips {
-	return &skips{queues: make([]bool, len(m.queues)), hosts: make([]bool, len(m.hosts))}
+	return &skips{queues: make([]bool, len(m.queues)), hosts: make([]bool, len(m.hosts)), exhausted: map[HostID]bool{}}
 }
 
 func (r *run) explainInstance(j *Job, id InstanceID, at span, skip *skips) {
