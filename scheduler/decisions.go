@@ -73,8 +73,15 @@ func (d *Decisions) Of(j *Job) (priority.Priority, tickets.Tickets) {
 // OfRunning is the same for a running task.
 func (d *Decisions) OfRunning(r *Running) (priority.Priority, tickets.Tickets) {
 	t := d.running[r]
-	p := priorityJob(r.Job, t.Total)
-	return d.model.weights.One(&p, &d.bounds, d.now), t
+	j := priorityJob(r.Job, t.Total)
+	p := d.model.weights.One(&j, &d.bounds, d.now)
+	if r.idle() {
+		// It has no part in the scale of the others.
+		within := max(0, min(p.NormalizedUrgency, 1))
+		p.Priority += d.model.weights.Urgency * (within - p.NormalizedUrgency)
+		p.NormalizedUrgency = within
+	}
+	return p, t
 }
 
 // ActiveOverride is the sum of the override tickets of running tasks

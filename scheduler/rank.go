@@ -80,7 +80,9 @@ func (r *run) bounds() {
 		}
 	}
 	for _, t := range r.running {
-		add(t.Job)
+		if !t.idle() {
+			add(t.Job)
+		}
 	}
 }
 

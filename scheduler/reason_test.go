@@ -201,7 +201,7 @@ func TestReasons(t *testing.T) {
 		{name: "environment in use", scene: scene{before: []scheduler.Requests{{PE: "fill", Slots: slotsOf(t, "2")}}}, ask: scheduler.Requests{PE: "fill", Slots: slotsOf(t, "2")}, want: []string{
 			`cannot run in PE "fill" because it only offers 1 slots`}},
 		{name: "no access to an environment", scene: scene{files: map[string]string{"pes/fill": "pe_name fill\nslots 3\nallocation_rule $fill_up\nuser_lists staff\n"}},
-			ask: scheduler.Requests{PE: "fill", Slots: slotsOf(t, "1")}, want: []string{`cannot run because no access to PE "fill"`}},
+			ask: scheduler.Requests{PE: "fill", Slots: slotsOf(t, "1")}, want: []string{`cannot run because no access to PE "fill"`, `cannot run in PE "fill" because it only offers 0 slots`}},
 		{name: "nothing to say", scene: scene{state: map[string]scheduler.Status{"a.q@n1": scheduler.Unknown, "a.q@n2": scheduler.Unknown}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
