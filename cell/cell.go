@@ -22,6 +22,8 @@ type Options struct {
 	Zone *time.Location
 	// Up are hosts that are known to be up before they have reported anything.
 	Up []string
+	// Unexplained scheduling runs do not find out why jobs wait, and are faster.
+	Unexplained bool
 	// Managers and Operators (qconf(1), -sm and -so). root is always a manager.
 	Managers, Operators []string
 }
@@ -100,6 +102,7 @@ func (c *Cell) newWorld(now int64, cluster *qconf.Cluster, old *world, orphans [
 		Queues: c.options.Queues, PEs: c.options.PEs, Hosts: c.options.Hosts, Orphans: orphans,
 	})
 	w.state = scheduler.NewState(w.model)
+	w.state.SetExplaining(!c.options.Unexplained)
 	w.places = make([]place, w.model.Instances())
 	for i := range w.places {
 		id := scheduler.InstanceID(i)

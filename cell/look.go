@@ -1,6 +1,21 @@
 package cell
 
+import "github.com/execd-project/execd/scheduler"
+
 // Reported are the load values that a host has reported last, as it reported them; nil
 // for a host that has not. "global" stands for the cluster. Callers must not change
 // them.
 func (c *Cell) Reported(host string) map[string]string { return c.loads[host] }
+
+// Empty reports whether all jobs have left.
+func (c *Cell) Empty() bool { return len(c.jobs) == 0 }
+
+// Explain finds out why jobs wait, where scheduling runs do not (Options.Unexplained):
+// what a run would decide now. Nothing of it is done.
+func (c *Cell) Explain(now int64) *scheduler.Decisions {
+	c.tick(now)
+	c.state.SetExplaining(true)
+	c.decisions = c.state.Run(now)
+	c.state.SetExplaining(!c.options.Unexplained)
+	return c.decisions
+}

@@ -83,3 +83,28 @@ func (c *Category) UrgencyOf(attribute string) float64 {
 	}
 	return a.Urgency * r.amount * float64(c.AssumedSlots())
 }
+
+// Overloaded reports whether queue instances were dropped because of their load or of
+// suspend thresholds: with load adjustments they can be used again when time has passed.
+func (d *Decisions) Overloaded() bool {
+	for i := range d.Dropped {
+		if k := d.Dropped[i].kind; k == droppedOverload || k == suspendAlarm {
+			return true
+		}
+	}
+	return false
+}
+
+// Subordinating reports whether any queue has subordinate ones.
+func (m *Model) Subordinating() bool {
+	for i := range m.instances {
+		if len(m.instances[i].subordinates) > 0 || m.instances[i].settings.Subordinates.Slots > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// SetExplaining says whether runs find out why jobs wait, as far as the configuration
+// asks for it (sched_conf(5), schedd_job_info). They do unless told otherwise.
+func (s *State) SetExplaining(on bool) { s.silent = !on }

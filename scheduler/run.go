@@ -65,7 +65,7 @@ func (s *State) newRun(now int64) *run {
 			limited: map[string]bool{},
 		},
 		owners:     map[string]int{},
-		explaining: info.All || len(info.Jobs) > 0,
+		explaining: (info.All || len(info.Jobs) > 0) && !s.silent,
 	}
 }
 

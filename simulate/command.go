@@ -1,6 +1,7 @@
 // Package simulate is the command execd simulate: what a cluster would do with jobs,
-// without one. It replays recorded cases (package simulate/replay) and runs jobs on a
-// configuration with a clock of its own. What is decided is package scheduler's.
+// without one. It runs jobs on a configuration with a clock of its own (package
+// simulate/runner), and replays recorded cases (package simulate/replay). What is decided
+// is package scheduler's.
 package simulate
 
 import (
@@ -9,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/execd-project/execd/simulate/replay"
@@ -22,20 +24,6 @@ const (
 	ExitUsage   = 2
 )
 
-// Usage is what --help prints.
-const Usage = `Usage: execd simulate --case DIR --out DIR
-
-Replays the recorded case in DIR (its configuration in input, its script in
-jobs.txt) and writes what qstat and the other commands would print at each
-capture of the script to files in the other DIR: STEP/qstat.txt and so on, and
-the answers of all commands to answers.txt.
-
-  --help     print this text
-
-Exit status: 0 if it was done, 1 if what was given cannot be used, 2 if the
-command was wrong or files could not be read or written.
-`
-
 // UsageError is a command that was said wrongly.
 type UsageError struct{ Problem string }
 
@@ -44,67 +32,27 @@ func (e *UsageError) Error() string { return e.Problem }
 // Command is one call of execd simulate.
 type Command struct {
 	Args           []string // words after "execd simulate"
+	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-}
-
-// options are what the command line says.
-type options struct {
-	caseDir, out string
-	help         bool
+	// Terminal says that people look at Stderr: long simulations show there how far they
+	// have come.
+	Terminal bool
 }
 
 // Run carries the command out and returns the exit status. The error, if there is one,
 // has not been shown yet; it may have several lines.
 func (c *Command) Run() (int, error) {
 	o, err := parse(c.Args)
-	if err != nil {
+	switch {
+	case err != nil:
 		return ExitUsage, err
-	}
-	if o.help {
+	case o.help:
 		_, err := io.WriteString(c.Stdout, Usage)
 		return ExitDone, err
+	case o.caseDir != "":
+		return c.replay(o)
 	}
-	return c.replay(o)
-}
-
-func parse(args []string) (*options, error) {
-	o := &options{}
-	values := map[string]*string{"case": &o.caseDir, "out": &o.out}
-	for len(args) > 0 {
-		word := args[0]
-		args = args[1:]
-		name, isOption := strings.CutPrefix(word, "-")
-		name = strings.TrimPrefix(name, "-")
-		name, value, hasValue := strings.Cut(name, "=")
-		switch to := values[name]; {
-		case !isOption:
-			return nil, &UsageError{fmt.Sprintf("expected an option, not %q", word)}
-		case name == "help" || name == "h":
-			return &options{help: true}, nil
-		case to == nil:
-			return nil, &UsageError{fmt.Sprintf("unknown option %q", word)}
-		case !hasValue && len(args) == 0:
-			return nil, &UsageError{fmt.Sprintf("%s needs a value", word)}
-		default:
-			if !hasValue {
-				value, args = args[0], args[1:]
-			}
-			if *to != "" {
-				return nil, &UsageError{fmt.Sprintf("--%s is given twice", name)}
-			}
-			if value == "" {
-				return nil, &UsageError{fmt.Sprintf("--%s has an empty value", name)}
-			}
-			*to = value
-		}
-	}
-	switch {
-	case o.caseDir == "":
-		return nil, &UsageError{"expected --case DIR"}
-	case o.out == "":
-		return nil, &UsageError{"--case needs --out DIR"}
-	}
-	return o, nil
+	return c.simulate(o)
 }
 
 // replay plays a recorded case.
@@ -113,11 +61,7 @@ func (c *Command) replay(o *options) (int, error) {
 		return ExitUsage, fmt.Errorf("cannot read the case: %w", err)
 	}
 	files := map[string][]byte{}
-	var names []string
 	result, err := replay.Run(os.DirFS(o.caseDir), replay.Options{Write: func(name string, text []byte) error {
-		if files[name] == nil {
-			names = append(names, name)
-		}
 		files[name] = text
 		return nil
 	}})
@@ -125,7 +69,12 @@ func (c *Command) replay(o *options) (int, error) {
 		return ExitInvalid, below(o.caseDir, err)
 	}
 	files["answers.txt"] = []byte(script.Format(result.Answers))
-	for _, name := range append(names, "answers.txt") {
+	var names []string
+	for name := range files {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
 		path := filepath.Join(o.out, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 			return ExitUsage, fmt.Errorf("cannot write: %w", err)
@@ -135,12 +84,19 @@ func (c *Command) replay(o *options) (int, error) {
 		}
 	}
 	for _, d := range result.Differences {
-		fmt.Fprintln(c.Stderr, "execd simulate:", d)
+		c.warn(d)
 	}
 	return ExitDone, nil
 }
 
-// below names files as seen from here: errors name those of the case from there.
+// warn says something on standard error, line by line.
+func (c *Command) warn(text string) {
+	for line := range strings.Lines(text) {
+		fmt.Fprintln(c.Stderr, "execd simulate:", strings.TrimSuffix(line, "\n"))
+	}
+}
+
+// below names files as seen from here: errors name those of a directory from there.
 func below(dir string, err error) error {
 	var lines []string
 	for line := range strings.Lines(err.Error()) {

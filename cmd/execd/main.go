@@ -101,7 +101,10 @@ func checkConfig(args []string) int {
 }
 
 func runSimulation(args []string) int {
-	c := simulate.Command{Args: args, Stdout: os.Stdout, Stderr: os.Stderr}
+	c := simulate.Command{Args: args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+	if info, err := os.Stderr.Stat(); err == nil {
+		c.Terminal = info.Mode()&os.ModeCharDevice != 0
+	}
 	status, err := c.Run()
 	if err != nil {
 		for line := range strings.Lines(err.Error()) {

@@ -1,0 +1,217 @@
+package simulate
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/execd-project/execd/qconf"
+	"github.com/execd-project/execd/scheduler/calendar"
+	"github.com/execd-project/execd/simulate/runner"
+	"github.com/execd-project/execd/simulate/swf"
+	"github.com/execd-project/execd/simulate/workload"
+	"github.com/execd-project/execd/submit"
+)
+
+// begin is when simulations begin that do not say when: the first of January 2026, UTC.
+const begin = 1767225600
+
+// unreadable is an error that is not about what a file says.
+type unreadable struct{ error }
+
+func (u unreadable) Unwrap() error { return u.error }
+
+// simulate runs jobs on a configuration. Everything is read before anything is done.
+func (c *Command) simulate(o *options) (int, error) {
+	cluster, err := c.configuration(o.conf)
+	if err == nil {
+		_, err = os.Stat(o.conf)
+	}
+	jobs, start, moreErr := c.work(o)
+	load, loadErr := readLoad(o.load)
+	if err := errors.Join(err, moreErr, loadErr); err != nil {
+		if _, ok := errors.AsType[unreadable](err); ok {
+			return ExitUsage, err
+		}
+		return ExitInvalid, err
+	}
+	if !o.startTime.IsZero() {
+		start = o.startTime.Time(time.Unix(start, 0).UTC()).Unix()
+	}
+	ro := runner.Options{Start: start, Until: o.untilTime, Load: load}
+	if c.Terminal {
+		ro.Progress = c.progress
+	}
+	result, err := runner.Run(cluster, jobs, ro)
+	if c.Terminal {
+		fmt.Fprint(c.Stderr, "\r\x1b[K")
+	}
+	if err != nil {
+		return ExitInvalid, err
+	}
+	for _, p := range result.Problems {
+		c.warn("warning: " + p.Error())
+	}
+	for _, r := range result.Refused {
+		c.warn(fmt.Sprintf("%s:%d: refused: %s", o.jobs+o.trace, r.Line, r.Text))
+	}
+	var text []byte
+	if o.format == "json" {
+		text, err = appendJSON(nil, result, o)
+	} else {
+		text = appendText(nil, result, o)
+	}
+	if err == nil {
+		_, err = c.Stdout.Write(text)
+	}
+	if err != nil {
+		return ExitUsage, fmt.Errorf("cannot write to standard output: %w", err)
+	}
+	return ExitDone, nil
+}
+
+func (c *Command) progress(p runner.Progress) {
+	fmt.Fprintf(c.Stderr, "\r\x1b[Kday %d: %d jobs submitted, %d tasks running, %d finished", p.Now/(24*3600), p.Submitted, p.Running, p.Finished)
+}
+
+// configuration reads a configuration directory. What is wrong with it is found all at
+// once.
+func (c *Command) configuration(dir string) (*qconf.Cluster, error) {
+	if _, err := os.ReadDir(dir); err != nil {
+		return nil, unreadable{fmt.Errorf("cannot read the configuration: %w", err)}
+	}
+	cluster, err := qconf.LoadWith(os.DirFS(dir), qconf.Options{
+		Year: func(text string) error { _, err := calendar.Parse(text, ""); return err },
+		Week: func(text string) error { _, err := calendar.Parse("", text); return err },
+	})
+	found := qconf.Errors(err)
+	if err == nil {
+		found = cluster.Missing()
+		for _, w := range cluster.Warnings() {
+			c.warn("warning: " + there(dir, w).Error())
+		}
+	}
+	if len(found) == 0 {
+		return cluster, err
+	}
+	var errs []error
+	for _, e := range found {
+		errs = append(errs, there(dir, e))
+	}
+	return nil, errors.Join(errs...)
+}
+
+// there is an error with the name of the file as seen from here.
+func there(dir string, e *qconf.Error) *qconf.Error {
+	moved := *e
+	if e.File != "" {
+		moved.File = filepath.Join(dir, e.File)
+	}
+	return &moved
+}
+
+// work reads the jobs, and when the first of them could have been submitted.
+func (c *Command) work(o *options) (jobs iter.Seq2[workload.Job, error], start int64, err error) {
+	if o.trace != "" {
+		return c.readTrace(o)
+	}
+	text, err := c.read(o.jobs)
+	if err != nil {
+		return nil, 0, err
+	}
+	list, err := workload.Read(submit.File{Name: o.jobs, Text: text}, workload.Options{
+		User: "user", ReadFile: os.ReadFile, Cwd: "/",
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	return sequence(list), begin, nil
+}
+
+// read reads a file; - is standard input.
+func (c *Command) read(name string) ([]byte, error) {
+	var text []byte
+	var err error
+	if name == "-" && c.Stdin != nil {
+		text, err = io.ReadAll(c.Stdin)
+	} else {
+		text, err = os.ReadFile(name)
+	}
+	if err != nil {
+		return nil, unreadable{fmt.Errorf("cannot read the jobs: %w", err)}
+	}
+	return text, nil
+}
+
+// readTrace reads a trace as a whole, so that nothing is done if anything is wrong with it.
+func (c *Command) readTrace(o *options) (jobs iter.Seq2[workload.Job, error], start int64, err error) {
+	text, err := c.read(o.trace)
+	if err != nil {
+		return nil, 0, err
+	}
+	reader, err := swf.NewReader(o.trace, bytes.NewReader(text))
+	if err != nil {
+		return nil, 0, err
+	}
+	start = begin
+	if n, ok := reader.Header().Number(swf.UnixStartTime); ok && n > 0 {
+		start = n
+	}
+	list, skipped, err := workload.FromTrace(reader, workload.Mapping{PE: o.pe, Memory: o.memory, Queue: o.queue, Reserve: o.reserve})
+	if err != nil {
+		return nil, 0, err
+	}
+	for reason, n := range skipped {
+		if n > 0 {
+			c.warn(fmt.Sprintf("%s: %d records left out: %s", o.trace, n, workload.Reason(reason)))
+		}
+	}
+	return sequence(list), start, nil
+}
+
+// sequence is a list of jobs of which all can be used.
+func sequence(list []workload.Job) iter.Seq2[workload.Job, error] {
+	return func(yield func(workload.Job, error) bool) {
+		for _, j := range list {
+			if !yield(j, nil) {
+				return
+			}
+		}
+	}
+}
+
+// readLoad reads what hosts report.
+func readLoad(name string) (map[string]map[string]string, error) {
+	if name == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, unreadable{fmt.Errorf("cannot read the load values: %w", err)}
+	}
+	load := map[string]map[string]string{}
+	var errs []error
+	number := 0
+	for line := range strings.Lines(string(text)) {
+		number++
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+			continue
+		}
+		f := strings.SplitN(line, ":", 3)
+		if len(f) != 3 || f[0] == "" || f[1] == "" {
+			errs = append(errs, fmt.Errorf("%s:%d: %q: expected HOST:ATTRIBUTE:VALUE", name, number, line))
+			continue
+		}
+		if load[f[0]] == nil {
+			load[f[0]] = map[string]string{}
+		}
+		load[f[0]][f[1]] = f[2]
+	}
+	return load, errors.Join(errs...)
+}

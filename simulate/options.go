@@ -1,0 +1,156 @@
+package simulate
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/execd-project/execd/specifier"
+	"github.com/execd-project/execd/submit"
+)
+
+// Usage is what --help prints.
+const Usage = `Usage: execd simulate --conf DIR --jobs FILE | --trace FILE [options]
+       execd simulate --case DIR --out DIR
+
+The first form says what a cluster with the configuration in DIR would do with
+jobs: those of a file of qsub lines, or those of a trace of a real machine in the
+Standard Workload Format (.swf, .swf.gz). Nothing is run, and time jumps. It
+prints when and where each task started, with which priority and tickets.
+
+  --until TIME     stop after TIME: seconds, or hours:minutes:seconds
+  --start TIME     when it begins, [[CC]YY]MMDDhhmm[.SS] in UTC: calendars and the
+                   options -a and -dl of jobs mean a time (default: what the trace
+                   says, else the beginning of 2026)
+  --format FORMAT  text (default) or json
+  --summary        print waits, slowdowns and utilisation behind the tasks
+  --no-tasks       do not print the tasks
+  --load FILE      what hosts report: lines HOST:ATTRIBUTE:VALUE. Without it they
+                   report no load on as many processors as they have slots
+
+Of traces:
+  --pe NAME        parallel environment of jobs with more than one processor
+                   (default: *, which is any)
+  --memory NAME    request the memory of jobs as this resource, such as h_vmem
+  --queue PREFIX   put jobs of queue N into the queue PREFIX followed by N
+  --reserve        parallel jobs reserve (qsub -R y)
+
+The second form replays the recorded case in DIR (its configuration in input, its
+script in jobs.txt) and writes what qstat and the other commands would print at
+each capture of the script to files in the other DIR: STEP/qstat.txt and so on,
+and the answers of all commands to answers.txt.
+
+  --help           print this text
+
+Exit status: 0 if it was done, 1 if what was given cannot be used, 2 if the
+command was wrong or files could not be read or written.
+`
+
+// options are what the command line says.
+type options struct {
+	caseDir, out string
+
+	conf, jobs, trace string
+	until, start      string
+	format, load      string
+	summary, noTasks  bool
+	pe, memory, queue string
+	reserve           bool
+	help              bool
+	untilTime         int64
+	startTime         submit.DateTime
+}
+
+// parse reads the command line.
+func parse(args []string) (*options, error) {
+	o := &options{}
+	values := map[string]*string{
+		"case": &o.caseDir, "out": &o.out, "conf": &o.conf, "jobs": &o.jobs, "trace": &o.trace, "until": &o.until, "start": &o.start,
+		"format": &o.format, "load": &o.load, "pe": &o.pe, "memory": &o.memory, "queue": &o.queue,
+	}
+	switches := map[string]*bool{"summary": &o.summary, "no-tasks": &o.noTasks, "reserve": &o.reserve, "help": &o.help, "h": &o.help}
+	given := map[string]bool{}
+	for len(args) > 0 {
+		word := args[0]
+		args = args[1:]
+		name, isOption := strings.CutPrefix(word, "-")
+		name, value, hasValue := strings.Cut(strings.TrimPrefix(name, "-"), "=")
+		to, on := values[name], switches[name]
+		switch {
+		case !isOption:
+			return nil, &UsageError{fmt.Sprintf("expected an option, not %q", word)}
+		case to == nil && on == nil:
+			return nil, &UsageError{fmt.Sprintf("unknown option %q", word)}
+		case given[name]:
+			return nil, &UsageError{fmt.Sprintf("--%s is given twice", name)}
+		case on != nil && hasValue:
+			return nil, &UsageError{fmt.Sprintf("--%s takes no value", name)}
+		}
+		given[name] = true
+		if on != nil {
+			if *on = true; o.help {
+				return o, nil
+			}
+			continue
+		}
+		if !hasValue {
+			if len(args) == 0 {
+				return nil, &UsageError{fmt.Sprintf("--%s needs a value", name)}
+			}
+			value, args = args[0], args[1:]
+		}
+		if value == "" {
+			return nil, &UsageError{fmt.Sprintf("--%s has an empty value", name)}
+		}
+		*to = value
+	}
+	return o, o.check(given)
+}
+
+// check refuses what does not go together, and reads the values.
+func (o *options) check(given map[string]bool) error {
+	if o.caseDir != "" {
+		for name := range given {
+			if name != "case" && name != "out" {
+				return &UsageError{fmt.Sprintf("--case and --%s do not go together", name)}
+			}
+		}
+		if o.out == "" {
+			return &UsageError{"--case needs --out DIR"}
+		}
+		return nil
+	}
+	switch {
+	case o.conf == "":
+		return &UsageError{"expected --conf DIR or --case DIR"}
+	case o.out != "":
+		return &UsageError{"--out is for --case"}
+	case (o.jobs == "") == (o.trace == ""):
+		return &UsageError{"expected either --jobs FILE or --trace FILE"}
+	}
+	for _, name := range []string{"pe", "memory", "queue", "reserve"} {
+		if o.trace == "" && given[name] {
+			return &UsageError{fmt.Sprintf("--%s is for --trace", name)}
+		}
+	}
+	switch o.format {
+	case "":
+		o.format = "text"
+	case "text", "json":
+	default:
+		return &UsageError{fmt.Sprintf("--format %q: expected text or json", o.format)}
+	}
+	if o.until != "" {
+		v, err := specifier.Time(o.until)
+		if err != nil || v == 0 || v > 1<<40 {
+			return &UsageError{fmt.Sprintf("--until %q: expected seconds or hours:minutes:seconds, above 0", o.until)}
+		}
+		o.untilTime = int64(v)
+	}
+	if o.start != "" {
+		var err error
+		if o.startTime, err = submit.ParseDateTime(o.start); err != nil {
+			return &UsageError{fmt.Sprintf("--start %q: %v", o.start, err)}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,224 @@
+package simulate
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/execd-project/execd/simulate/runner"
+)
+
+// appendText appends a result as a table, for people and for awk.
+func appendText(b []byte, r *runner.Result, o *options) []byte {
+	if !o.noTasks {
+		b = fmt.Appendf(b, "%-12s %-10s %-12s %8s %8s %8s %8s %5s %-7s %-7s %-7s %-7s %10s %10s %10s %10s %s\n",
+			"job-ID", "name", "user", "submit", "start", "end", "wait", "slots", "prior", "nurg", "npprior", "ntckts",
+			"tckts", "otckt", "ftckt", "stckt", "queue")
+		for i := range r.Tasks {
+			b = appendTask(b, &r.Tasks[i])
+		}
+		b = appendWaiting(b, r)
+	}
+	if o.summary {
+		if !o.noTasks {
+			b = append(b, '\n')
+		}
+		b = appendSummary(b, r.Summary())
+	}
+	return b
+}
+
+func appendTask(b []byte, t *runner.Task) []byte {
+	if t.Start < 0 {
+		return b
+	}
+	id := strconv.FormatUint(uint64(t.Job), 10)
+	if t.Number > 0 {
+		id += "." + strconv.FormatUint(uint64(t.Number), 10)
+	}
+	end := "-"
+	if t.End >= 0 {
+		end = strconv.FormatInt(t.End, 10)
+	}
+	p, k := &t.Priority, &t.Tickets
+	b = fmt.Appendf(b, "%-12s %-10s %-12s %8d %8d %8s %8d %5d %.5f %.5f %.5f %.5f %10.0f %10.0f %10.0f %10.0f ",
+		id, t.Name, t.User, t.Submit, t.Start, end, t.Start-t.Submit, t.Slots, p.Priority, p.NormalizedUrgency, p.NormalizedPriority,
+		p.NormalizedTickets, k.Total, k.Override, k.Functional, k.Share)
+	for i, g := range t.Grants {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(b, g.Instance...), '=')
+		b = strconv.AppendInt(b, int64(g.Slots), 10)
+	}
+	return append(b, '\n')
+}
+
+// appendWaiting appends the jobs of which tasks never started, and why.
+func appendWaiting(b []byte, r *runner.Result) []byte {
+	headed := false
+	for i := range r.Tasks {
+		t := &r.Tasks[i]
+		if t.Waiting == 0 {
+			continue
+		}
+		if !headed {
+			b, headed = append(b, "\nnot started:\n"...), true
+		}
+		b = fmt.Appendf(b, "%-12d %-10s %-12s %8d ", t.Job, t.Name, t.User, t.Submit)
+		if t.Waiting > 1 {
+			b = fmt.Appendf(b, "%d tasks", t.Waiting)
+		}
+		b = append(b, '\n')
+		for _, reason := range t.Reasons {
+			b = append(append(append(b, "             "...), reason...), '\n')
+		}
+	}
+	return b
+}
+
+func appendSummary(b []byte, s *runner.Summary) []byte {
+	b = fmt.Appendf(b, "%-24s %d s\n", "simulated", s.Duration)
+	for _, x := range []struct {
+		name string
+		n    int
+	}{
+		{"tasks started", s.Started}, {"tasks finished", s.Finished}, {"tasks not started", s.Waiting}, {"jobs refused", s.Refused},
+		{"scheduling runs", s.Runs},
+	} {
+		b = fmt.Appendf(b, "%-24s %d\n", x.name, x.n)
+	}
+	b = fmt.Appendf(b, "\n%-24s %12s %12s %12s %12s\n", "", "mean", "median", "95 %", "max")
+	for _, x := range []struct {
+		name string
+		d    *runner.Distribution
+	}{{"wait (s)", &s.Wait}, {"bounded slowdown", &s.Slowdown}} {
+		b = fmt.Appendf(b, "%-24s %12.2f %12.2f %12.2f %12.2f\n", x.name, x.d.Mean, x.d.Median, x.d.Percentile95, x.d.Max)
+	}
+	for _, x := range []struct {
+		title string
+		list  []runner.Use
+	}{{"user", s.Users}, {"project", s.Projects}, {"queue", append(s.Queues, s.Total)}} {
+		if len(x.list) == 0 {
+			continue
+		}
+		b = fmt.Appendf(b, "\n%-24s %12s %12s %12s %12s\n", x.title, "tasks", "slot hours", "utilisation", "mean wait (s)")
+		for _, u := range x.list {
+			b = fmt.Appendf(b, "%-24s %12d %12.2f %11.2f%% %12.2f\n", u.Name, u.Tasks, u.SlotSeconds/3600, 100*u.Utilization, u.Wait)
+		}
+	}
+	return b
+}
+
+// jsonTask is a task in JSON. Times are seconds since the start of the simulation.
+type jsonTask struct {
+	Job         uint32      `json:"job"`
+	Task        uint32      `json:"task,omitempty"`
+	TraceNumber int64       `json:"traceNumber,omitempty"`
+	Line        int         `json:"line"`
+	Name        string      `json:"name"`
+	User        string      `json:"user"`
+	Project     string      `json:"project,omitempty"`
+	Submitted   int64       `json:"submitted"`
+	Started     *int64      `json:"started"` // null for never
+	Ended       *int64      `json:"ended"`
+	Wait        *int64      `json:"wait"`
+	PE          string      `json:"pe,omitempty"`
+	Slots       int         `json:"slots"`
+	Grants      []jsonGrant `json:"grants,omitempty"`
+	Priority    *jsonRank   `json:"priority,omitempty"`
+	Waiting     int         `json:"tasksNotStarted,omitempty"`
+	Reasons     []string    `json:"reasons,omitempty"`
+}
+
+type jsonGrant struct {
+	Queue string `json:"queue"` // the instance
+	Slots int    `json:"slots"`
+}
+
+// jsonRank is a priority and what it is made of (sge_priority(5)).
+type jsonRank struct {
+	Priority           float64 `json:"prior"`
+	NormalizedUrgency  float64 `json:"nurg"`
+	NormalizedPriority float64 `json:"npprior"`
+	NormalizedTickets  float64 `json:"ntckts"`
+	Urgency            float64 `json:"urg"`
+	Resource           float64 `json:"rrcontr"`
+	Waiting            float64 `json:"wtcontr"`
+	Deadline           float64 `json:"dlcontr"`
+	Tickets            float64 `json:"tckts"`
+	Override           float64 `json:"otckt"`
+	Functional         float64 `json:"ftckt"`
+	Share              float64 `json:"stckt"`
+}
+
+type jsonRefused struct {
+	Line        int    `json:"line"`
+	TraceNumber int64  `json:"traceNumber,omitempty"`
+	User        string `json:"user"`
+	Text        string `json:"text"`
+}
+
+// appendJSON appends a result as one object, a task in each line.
+func appendJSON(b []byte, r *runner.Result, o *options) ([]byte, error) {
+	b = append(b, '{')
+	if !o.noTasks {
+		b = append(b, "\"tasks\": ["...)
+		for i := range r.Tasks {
+			line, err := json.Marshal(toJSON(&r.Tasks[i]))
+			if err != nil {
+				return nil, err
+			}
+			b = append(append(b, separator(i)...), line...)
+		}
+		b = append(b, "\n],\n"...)
+	}
+	refused := make([]jsonRefused, len(r.Refused))
+	for i, x := range r.Refused {
+		refused[i] = jsonRefused{x.Line, x.Trace, x.User, x.Text}
+	}
+	line, err := json.Marshal(refused)
+	if err != nil {
+		return nil, err
+	}
+	b = append(append(b, "\"refused\": "...), line...)
+	if o.summary {
+		line, err := json.MarshalIndent(r.Summary(), "", "  ")
+		if err != nil {
+			return nil, err
+		}
+		b = append(append(b, ",\n\"summary\": "...), line...)
+	}
+	return append(b, "}\n"...), nil
+}
+
+func separator(i int) string {
+	if i == 0 {
+		return "\n"
+	}
+	return ",\n"
+}
+
+func toJSON(t *runner.Task) *jsonTask {
+	x := &jsonTask{
+		Job: t.Job, Task: t.Number, TraceNumber: t.Trace, Line: t.Line, Name: t.Name, User: t.User, Project: t.Project,
+		Submitted: t.Submit, PE: t.PE, Slots: t.Slots, Waiting: t.Waiting, Reasons: t.Reasons,
+	}
+	if t.Start < 0 {
+		return x
+	}
+	wait := t.Start - t.Submit
+	x.Started, x.Wait = &t.Start, &wait
+	if t.End >= 0 {
+		x.Ended = &t.End
+	}
+	for _, g := range t.Grants {
+		x.Grants = append(x.Grants, jsonGrant{g.Instance, g.Slots})
+	}
+	p, k := &t.Priority, &t.Tickets
+	x.Priority = &jsonRank{
+		p.Priority, p.NormalizedUrgency, p.NormalizedPriority, p.NormalizedTickets,
+		p.Urgency, p.ResourceContribution, p.WaitingTimeContribution, p.DeadlineContribution, k.Total, k.Override, k.Functional, k.Share,
+	}
+	return x
+}

@@ -1,0 +1,54 @@
+package runner
+
+import (
+	"cmp"
+
+	"github.com/execd-project/execd/cell"
+)
+
+// end is when a task ends.
+type end struct {
+	at        int64 // never for one that nothing ends
+	job, task uint32
+	attempt   int
+	record    int   // of the result
+	started   int64 // seconds since 1970
+	left      int64 // of a task that is suspended, until its end
+}
+
+// ends is a heap, the next one at the top.
+type ends []end
+
+func (e ends) next() int64 {
+	if len(e) == 0 {
+		return never
+	}
+	return e[0].at
+}
+
+// find is the place of a task, -1 if it does not run.
+func (e ends) find(t *cell.Task) int {
+	for i := range e {
+		if e[i].job == t.Job.ID() && e[i].task == t.Number && e[i].attempt == t.Restarts {
+			return i
+		}
+	}
+	return -1
+}
+
+func (e ends) Len() int { return len(e) }
+func (e ends) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(e[i].at, e[j].at), cmp.Compare(e[i].job, e[j].job), cmp.Compare(e[i].task, e[j].task)) < 0
+}
+func (e ends) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
+
+// Push and Pop are for package heap.
+func (e *ends) Push(x any) { *e = append(*e, x.(end)) }
+
+// Pop is the opposite of Push.
+func (e *ends) Pop() any {
+	old := *e
+	x := old[len(old)-1]
+	*e = old[:len(old)-1]
+	return x
+}
