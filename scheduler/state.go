@@ -152,7 +152,7 @@ func AtHost(h HostID) Place {
 // State is what a master knows at a moment. The zero State is of no use, see NewState.
 type State struct {
 	silent bool // runs give no reasons
-	model *Model
+	model  *Model
 
 	Entitlements Entitlements
 
