@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/execd-project/execd/scheduler/value"
 )
@@ -153,32 +154,37 @@ func (s *State) bookAmounts(r *Running, sign int) error {
 			return s.bookInReservation(ar, r.Job.Category, r.Grants, sign)
 		}
 	}
+	done, err := s.bookGrants(r.Job.Category, r.Grants, sign, math.MaxInt)
+	if err == nil {
+		err = s.quotas.book(r.Job.Category, r.PE, r.Grants, sign)
+	}
+	if err != nil {
+		// What could be added can be taken away.
+		_, _ = s.bookGrants(r.Job.Category, r.Grants, -sign, done)
+		return fmt.Errorf("task %d.%d: %w", r.Job.ID, r.Task, err)
+	}
 	if r.PE != None {
 		s.peUsed[r.PE] += sign * r.Slots()
 	}
-	if err := s.bookGrants(r.Job.Category, r.Grants, sign); err != nil {
-		return fmt.Errorf("task %d.%d: %w", r.Job.ID, r.Task, err)
-	}
-	return s.quotas.book(r.Job.Category, r.PE, r.Grants, sign)
+	return nil
 }
 
-// bookGrants books consumables. If that fails half way, what was booked is taken back.
-func (s *State) bookGrants(c *Category, grants []Grant, sign int) error {
+// bookGrants books consumables, so many of them at the most. It returns how many it has
+// booked.
+func (s *State) bookGrants(c *Category, grants []Grant, sign, most int) (done int, err error) {
 	total := 0
 	for i, g := range grants {
 		total += g.Slots
-		if err := s.bookAt(c, AtInstance(g.Instance), g.Slots, i == 0, sign); err != nil {
-			return err
-		}
-		host := AtHost(s.model.instances[g.Instance].host)
-		if err := s.bookAt(c, host, g.Slots, i == 0, sign); err != nil {
-			return err
+		for _, p := range [...]Place{AtInstance(g.Instance), AtHost(s.model.instances[g.Instance].host)} {
+			if err := s.bookAt(c, p, g.Slots, i == 0, sign, most, &done); err != nil {
+				return done, err
+			}
 		}
 	}
-	return s.bookAt(c, AtGlobal(), total, true, sign)
+	return done, s.bookAt(c, AtGlobal(), total, true, sign, most, &done)
 }
 
-func (s *State) bookAt(c *Category, p Place, slots int, master bool, sign int) error {
+func (s *State) bookAt(c *Category, p Place, slots int, master bool, sign, most int, done *int) error {
 	return c.uses(p, func(u use) error {
 		n := slots
 		if u.perJob {
@@ -187,14 +193,16 @@ func (s *State) bookAt(c *Category, p Place, slots int, master bool, sign int) e
 			}
 			n = 1
 		}
+		if *done == most {
+			return nil
+		}
 		b := s.used.of(p, u.attribute)
 		if u.others {
 			b.others += int32(sign * n)
-			return nil
-		}
-		if err := b.amount.Add(sign*n, u.each); err != nil {
+		} else if err := b.amount.Add(sign*n, u.each); err != nil {
 			return fmt.Errorf("%s: %w", s.model.attributes[u.attribute].Name, err)
 		}
+		*done++
 		return nil
 	})
 }

@@ -15,8 +15,16 @@ func (r *run) rank() *heads {
 	r.bounds()
 	h := &heads{}
 	if ranked == nil {
+		// The jobs of a line are in the order of their priority, unless waiting is bad.
+		lines := r.model.weights.Urgency*r.model.weights.WaitingTime >= 0
 		for _, l := range r.pending.list {
-			r.addHead(h, head{rest: l.waiting()})
+			if lines {
+				r.addHead(h, head{rest: l.waiting()})
+				continue
+			}
+			for i := range l.waiting() {
+				r.addHead(h, head{rest: l.waiting()[i : i+1]})
+			}
 		}
 	} else {
 		h.list, h.heap = make([]head, 0, len(ranked.jobs)), make([]headKey, 0, len(ranked.jobs))

@@ -3,8 +3,10 @@ package scheduler
 import (
 	"cmp"
 	"fmt"
-	"math"
+	"maps"
 	"slices"
+
+	"github.com/execd-project/execd/scheduler/value"
 )
 
 // Reservation is an advance reservation (qrsub(1)): places that are kept for the jobs
@@ -23,7 +25,7 @@ type Reservation struct {
 // reservedUse is what jobs use of a grant of a reservation.
 type reservedUse struct {
 	slots   int
-	amounts map[AttributeID]float64
+	amounts map[AttributeID]value.Amount
 }
 
 // FindReservation finds places for an advance reservation from a time until another
@@ -57,7 +59,7 @@ func (s *State) FindReservation(c *Category, start, end, now int64) (pe PEID, gr
 func (s *State) AddReservation(ar *Reservation) {
 	ar.used = make([]reservedUse, len(ar.Grants))
 	for i := range ar.used {
-		ar.used[i].amounts = map[AttributeID]float64{}
+		ar.used[i].amounts = map[AttributeID]value.Amount{}
 	}
 	i, _ := slices.BinarySearchFunc(s.reservations, ar.ID, func(x *Reservation, id uint32) int { return cmp.Compare(x.ID, id) })
 	s.reservations = slices.Insert(s.reservations, i, ar)
@@ -94,21 +96,29 @@ func (s *State) reservation(id uint32) *Reservation {
 // bookInReservation books a task that runs in a reservation: its slots are in use, and
 // all else was taken when the reservation was made.
 func (s *State) bookInReservation(ar *Reservation, c *Category, grants []Grant, sign int) error {
+	used := slices.Clone(ar.used) // so that nothing is booked if anything cannot be
 	for _, g := range grants {
 		i := slices.IndexFunc(ar.Grants, func(o Grant) bool { return o.Instance == g.Instance })
 		if i < 0 {
 			return fmt.Errorf("%s is not in advance reservation %d", s.model.instances[g.Instance].name, ar.ID)
 		}
-		ar.used[i].slots += sign * g.Slots
+		used[i].slots += sign * g.Slots
+		used[i].amounts = maps.Clone(used[i].amounts)
 		for k := range c.hard {
 			if q := &c.hard[k]; s.model.attributes[q.attribute].consumable() {
-				ar.used[i].amounts[q.attribute] += float64(sign*g.Slots) * q.amount
+				amount := used[i].amounts[q.attribute]
+				if err := amount.Add(sign*g.Slots, q.amount); err != nil {
+					return fmt.Errorf("%s: %w", s.model.attributes[q.attribute].Name, err)
+				}
+				used[i].amounts[q.attribute] = amount
 			}
 		}
+	}
+	ar.used = used
+	for _, g := range grants {
 		if s.model.slots != None {
-			if err := s.used.of(AtInstance(g.Instance), s.model.slots).amount.Add(sign*g.Slots, 1); err != nil {
-				return err
-			}
+			// Whole numbers of this size can always be added.
+			_ = s.used.of(AtInstance(g.Instance), s.model.slots).amount.Add(sign*g.Slots, 1)
 		}
 	}
 	return nil
@@ -177,8 +187,7 @@ func (r *run) reservedOffers(j *Job, ar *Reservation) []offer {
 			if reserved := ar.Category.hardRequest(q.attribute); reserved != nil {
 				each = reserved.amount
 			}
-			left := each*float64(ar.Grants[i].Slots) - ar.used[i].amounts[q.attribute]
-			n = min(n, int(min(left/q.amount, math.MaxInt32)))
+			n = ar.used[i].amounts[q.attribute].Slots(each*float64(ar.Grants[i].Slots), q.amount, n)
 		}
 		if n <= 0 {
 			continue

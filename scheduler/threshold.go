@@ -183,7 +183,7 @@ func (v *view) explainLoad(h HostID, a AttributeID, attribute *Attribute) string
 	if !ok {
 		raw = fmt.Sprintf("%f", v.loadValue(h, a).Number())
 	}
-	lc := v.correction[v.loadIndex(h)]
+	lc := v.correction[v.loadIndex(h)] / 100
 	text := fmt.Sprintf("(= %s + %.2f * %f", raw, v.model.adjusted[a], lc)
 	if isPerCore(attribute.Name) {
 		text += fmt.Sprintf(" with nproc=%.0f", v.processors(h))

@@ -30,8 +30,8 @@ type view struct {
 	unscaled bool
 	// planned is set where diagrams say what is in use when; bookings are left out then.
 	planned bool
-	// correction is the load correction of each host: about the number of slots that
-	// were taken a moment ago. That of the cluster stands at the end.
+	// correction is the load correction of each host in hundredths, whole numbers as in
+	// the original: about the slots that were taken a moment ago. That of the cluster stands at the end.
 	correction []float64
 	// reduced is by how much less there is of a consumable than is configured, by
 	// attribute and host; nil for attributes that nobody reports.
@@ -62,8 +62,8 @@ func (v *view) correct() {
 		}
 		part := 1 - max(age, 0)/decay
 		for _, g := range r.Grants {
-			v.correction[m.instances[g.Instance].host] += math.Trunc(100*part*float64(g.Slots)) / 100
-			v.correction[len(m.hosts)] += part
+			v.correction[m.instances[g.Instance].host] += math.Trunc(100 * part * float64(g.Slots))
+			v.correction[len(m.hosts)] += math.Trunc(100 * part)
 		}
 	}
 }
@@ -84,8 +84,8 @@ func (v *view) hasStarted(grants []Grant) {
 		return
 	}
 	for _, g := range grants {
-		v.correction[v.model.instances[g.Instance].host] += float64(g.Slots)
-		v.correction[len(v.model.hosts)]++
+		v.correction[v.model.instances[g.Instance].host] += 100 * float64(g.Slots)
+		v.correction[len(v.model.hosts)] += 100
 	}
 }
 
@@ -116,7 +116,7 @@ func (v *view) shift(h HostID, a AttributeID) float64 {
 	if adj == 0 || v.empty {
 		return 0
 	}
-	lc := v.correction[v.loadIndex(h)]
+	lc := v.correction[v.loadIndex(h)] / 100
 	if lc == 0 {
 		return 0
 	}

@@ -1,0 +1,106 @@
+package scheduler_test
+
+import (
+	"testing"
+
+	"github.com/execd-project/execd/scheduler"
+)
+
+// TestAmountsThatCannotBeAdded is a task whose amount cannot be added to what is in use
+// without loss: it does not start, and nothing of it is booked.
+func TestAmountsThatCannotBeAdded(t *testing.T) {
+	for _, reserve := range []string{"0", "1"} {
+		s := scene{files: merged(hostFile("complex_values size=1e40,lic=5\n"), queueFile("slots 3,[n2=0]\ncomplex_values lic=9\n"), map[string]string{
+			"complexes":    "size size DOUBLE <= YES YES 0 0\nlic lic INT <= YES YES 1 0\n",
+			"hosts/global": "hostname global\ncomplex_values lic=7\n",
+			"rqs":          "{\n name q\n enabled TRUE\n limit users {*} to slots=5,size=1e50\n}\n",
+			"sched_conf":   "job_load_adjustments NONE\nmax_reservation " + reserve + "\n",
+		}), before: []scheduler.Requests{hard("size", "1e35"), hard("size", "1e10")}}.make(t)
+		w := &twin{t: t, model: s.Model(), state: s, naive: &naive{}}
+		before := w.stateText(1000)
+		tiny := hard("size", "1e-10")
+		j := serialJob(t, s.Model(), 1, &tiny)
+		n1, _ := s.Model().Instance("a.q", "n1")
+		if err := s.Start(&scheduler.Running{Job: j, Task: 1, Started: 1000, PE: scheduler.None, Grants: []scheduler.Grant{{Instance: n1, Slots: 1}}}); err == nil {
+			t.Fatal("it is booked")
+		}
+		if after := w.stateText(1000); after != before {
+			t.Errorf("after a start that failed\n%s\nwant\n%s", after, before)
+		}
+		s.Enqueue(j)
+		other := serialJob(t, s.Model(), 2, &scheduler.Requests{})
+		s.Enqueue(other)
+		if got := startsText(s.Run(1000)); got != "2.1" {
+			t.Errorf("starts %s", got)
+		}
+		s.Dequeue(j)
+		s.Dequeue(other)
+		if after := w.stateText(1000); after != before {
+			t.Errorf("after a run\n%s\nwant\n%s", after, before)
+		}
+	}
+}
+
+// TestTenthsInAdvanceReservation uses up a reservation of amounts that are no binary
+// fractions, several times.
+func TestTenthsInAdvanceReservation(t *testing.T) {
+	s := scene{files: merged(hostFile("complex_values size=3\n"), queueFile("slots 30,[n2=0]\n"), map[string]string{
+		"complexes": "size size DOUBLE <= YES YES 0 0\n", "pes/fill": "pe_name fill\nslots 100\nallocation_rule $fill_up\n"})}.make(t)
+	m := s.Model()
+	c, err := m.Category(&scheduler.Requests{User: "alice", Group: "users", PE: "fill", Slots: slotsOf(t, "3"), Hard: setting("size", "0.1")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pe, grants, ok := s.FindReservation(c, 1000, 2000, 900)
+	if !ok {
+		t.Fatal("there is no place")
+	}
+	s.AddReservation(&scheduler.Reservation{ID: 1, Start: 1000, End: 2000, Category: c, PE: pe, Grants: grants})
+	tenth := scheduler.Requests{Reservation: 1, Hard: setting("size", "0.1")}
+	for range 3 {
+		for id := range uint32(4) {
+			j := serialJob(t, m, id+1, &tenth)
+			s.Enqueue(j)
+			d := s.Run(1000)
+			s.Dequeue(j)
+			if len(d.Starts) != 1 {
+				if id != 3 {
+					t.Fatalf("job %d does not start", id+1)
+				}
+				continue
+			}
+			if err := s.Start(&scheduler.Running{Job: j, Task: 1, Started: 1000, PE: scheduler.None, Grants: d.Starts[0].Grants}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := len(s.Running()); n != 3 {
+			t.Errorf("%d tasks run", n)
+		}
+		for len(s.Running()) > 0 {
+			if err := s.End(s.Running()[0]); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestWaitingTimeThatCounts is jobs of which those that have waited longer have the lower
+// priority.
+func TestWaitingTimeThatCounts(t *testing.T) {
+	for _, c := range []struct{ weights, want string }{
+		{"weight_urgency 1\nweight_waiting_time 1\n", "1.1 2.1 3.1"},
+		{"weight_urgency 1\nweight_waiting_time 0\n", "1.1 2.1 3.1"},
+		{"weight_urgency 1\nweight_waiting_time -1\n", "3.1 2.1 1.1"},
+		{"weight_urgency -1\nweight_waiting_time 1\n", "3.1 2.1 1.1"},
+	} {
+		s := scene{files: merged(queueFile("slots 10\n"), map[string]string{"sched_conf": c.weights})}.make(t)
+		for id := range uint32(3) {
+			j := serialJob(t, s.Model(), id+1, &scheduler.Requests{})
+			j.Submitted = 100 + 100*int64(id)
+			s.Enqueue(j)
+		}
+		if got := startsText(s.Run(1000)); got != c.want {
+			t.Errorf("with %q: %s, want %s", c.weights, got, c.want)
+		}
+	}
+}
