@@ -72,8 +72,9 @@ tidy: ## check that go.mod and go.sum hold just what is used
 check: build tidy lint test race test-vm ## everything that CI asks of a change
 
 .PHONY: bench
-bench: build ## measure the cost of a job: time and memory of the shepherd
+bench: build ## measure what a job costs its host, and what a scheduling run takes
 	$(GO) run ./test/bench
+	$(GO) test -run '^$$' -bench BenchmarkRun -benchmem -benchtime 10x ./scheduler
 
 .PHONY: demo
 demo: build ## run the sample scripts of examples/ and show what became of them
