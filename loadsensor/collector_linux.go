@@ -104,7 +104,7 @@ func New(options Options) (*Collector, error) {
 		options.Clock = clock.System()
 	}
 	options.Builtin.Clock = options.Clock
-	settings, err := options.Settings.check()
+	settings, err := options.check()
 	if err != nil {
 		return nil, err
 	}

@@ -110,39 +110,48 @@ func TestMerge(t *testing.T) {
 		"nothing else": {nil, map[string]string{}, 0, 0},
 		"other hosts, the cluster, and our own name": {
 			[][]protocol.Value{{{Host: "N1", Name: "x", Text: "1"}, {Host: "n2", Name: "x", Text: "2"}, {Host: "global", Name: "x", Text: "3"}}},
-			map[string]string{"n1:x": "1", "n2:x": "2", "global:x": "3"}, 0, 0,
+			map[string]string{"n1:x": "1", "n2:x": "2", "global:x": "3"},
+			0, 0,
 		},
 		"the last sensor counts": {
 			[][]protocol.Value{{{Host: "n1", Name: "x", Text: "1"}}, {{Host: "n1", Name: "x", Text: "2"}}},
-			map[string]string{"n1:x": "2"}, 0, 1,
+			map[string]string{"n1:x": "2"},
+			0, 1,
 		},
 		"what is built in can be replaced": {
 			[][]protocol.Value{{{Host: "n1", Name: "arch", Text: "lx-mine"}}},
-			map[string]string{"n1:arch": "lx-mine"}, 0, 1,
+			map[string]string{"n1:arch": "lx-mine"},
+			0, 1,
 		},
 		"load per processor follows the load": {
 			[][]protocol.Value{{{Host: "n1", Name: "load_avg", Text: "6"}}},
-			map[string]string{"n1:load_avg": "6", "n1:np_load_avg": "1.500000"}, 0, 1,
+			map[string]string{"n1:load_avg": "6", "n1:np_load_avg": "1.500000"},
+			0, 1,
 		},
 		"and the number of processors": {
 			[][]protocol.Value{{{Host: "n1", Name: "num_proc", Text: "2"}}},
-			map[string]string{"n1:num_proc": "2", "n1:np_load_avg": "1.000000"}, 0, 1,
+			map[string]string{"n1:num_proc": "2", "n1:np_load_avg": "1.000000"},
+			0, 1,
 		},
 		"unless the sensor gives it, too": {
 			[][]protocol.Value{{{Host: "n1", Name: "load_avg", Text: "6"}, {Host: "n1", Name: "np_load_avg", Text: "9"}}},
-			map[string]string{"n1:load_avg": "6", "n1:np_load_avg": "9"}, 0, 2,
+			map[string]string{"n1:load_avg": "6", "n1:np_load_avg": "9"},
+			0, 2,
 		},
 		"a load that is no number": {
 			[][]protocol.Value{{{Host: "n1", Name: "load_avg", Text: "high"}}},
-			map[string]string{"n1:load_avg": "high", "n1:np_load_avg": ""}, 1, 1,
+			map[string]string{"n1:load_avg": "high", "n1:np_load_avg": ""},
+			1, 1,
 		},
 		"no processors": {
 			[][]protocol.Value{{{Host: "n1", Name: "num_proc", Text: "0"}}},
-			map[string]string{"n1:num_proc": "0", "n1:np_load_avg": ""}, 1, 1,
+			map[string]string{"n1:num_proc": "0", "n1:np_load_avg": ""},
+			1, 1,
 		},
 		"the load of another host is not ours": {
 			[][]protocol.Value{{{Host: "n2", Name: "load_avg", Text: "6"}}},
-			map[string]string{"n2:load_avg": "6"}, 0, 0,
+			map[string]string{"n2:load_avg": "6"},
+			0, 0,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/execd-project/execd/agent/config"
 	"github.com/execd-project/execd/agent/doctor"
 	"github.com/execd-project/execd/agent/foreground"
+	"github.com/execd-project/execd/agent/sensor"
 	"github.com/execd-project/execd/simulate"
 )
 
@@ -23,6 +24,7 @@ Commands:
   run       run one job on this host, in the foreground (execd run --help)
   config    check a configuration directory (execd config --help)
   simulate  say what a cluster would do with jobs (execd simulate --help)
+  sensor    check a load sensor (execd sensor --help)
   doctor    say what this host can enforce, and what it would take to do better
   version   print the version
 `
@@ -41,6 +43,8 @@ func run(args []string) int {
 		return checkConfig(args[1:])
 	case "simulate":
 		return runSimulation(args[1:])
+	case "sensor":
+		return checkSensor(args[1:])
 	case "doctor":
 		return examine(args[1:])
 	case "version", "--version", "-version":
@@ -113,6 +117,20 @@ func runSimulation(args []string) int {
 	}
 	if _, ok := errors.AsType[*simulate.UsageError](err); ok {
 		fmt.Fprintln(os.Stderr, "execd simulate: see execd simulate --help")
+	}
+	return status
+}
+
+func checkSensor(args []string) int {
+	c := sensor.Command{Args: args, Stdout: os.Stdout}
+	status, err := c.Run()
+	if err != nil {
+		for line := range strings.Lines(err.Error()) {
+			fmt.Fprintln(os.Stderr, "execd sensor:", strings.TrimSuffix(line, "\n"))
+		}
+	}
+	if _, ok := errors.AsType[*sensor.UsageError](err); ok {
+		fmt.Fprintln(os.Stderr, "execd sensor: see execd sensor --help")
 	}
 	return status
 }

@@ -50,6 +50,8 @@ const (
 
 	// maxOutput bounds what a sensor may write between two requests, to both outputs.
 	maxOutput = 4 << 20
+	// maxWrong bounds how many lines may be wrong between two requests: each costs time.
+	maxWrong = 2 * protocol.MaxValues
 	// unkillable is how long a process may take to end after SIGKILL until that is told.
 	unkillable = 5 * time.Second
 )

@@ -29,6 +29,7 @@ type service struct {
 	asked   time.Time // zero if nothing is owed
 	answer  clock.Timer
 	read    int // bytes since the last request
+	wrong   int // violations since then
 	reports int
 	state   *os.ProcessState // of a process that died
 }
@@ -124,7 +125,7 @@ func (v *service) ask() error {
 	if err := v.p.ask(); err != nil {
 		return err
 	}
-	v.asked, v.read, v.told = v.config.Clock.Now(), 0, 0
+	v.asked, v.read, v.wrong, v.told = v.config.Clock.Now(), 0, 0, 0
 	v.answer = v.config.Clock.NewTimer(v.config.Timeout)
 	v.enter(Asked, 0)
 	return nil
@@ -134,7 +135,7 @@ func (v *service) ask() error {
 func (v *service) feed(b []byte) bool {
 	v.read += len(b)
 	v.decoder.Feed(b)
-	return v.read <= maxOutput
+	return v.read <= maxOutput && v.wrong <= maxWrong
 }
 
 func (v *service) feedStderr(b []byte) bool {
@@ -177,14 +178,18 @@ func (v *service) report(values []protocol.Value) {
 	if v.Status().State == Asked {
 		v.enter(Running, 0)
 	}
+	defer v.release()
+	if v.told++; !wasAsked && v.told > toldPerRequest {
+		return
+	}
 	v.notify(Event{
 		Kind: Reported, Values: values, Took: took, Asked: wasAsked, PID: v.p.pid,
 		Text: fmt.Sprintf("the load sensor has reported %d values after %v", len(values), took),
 	})
-	v.release()
 }
 
 func (v *service) violation(w protocol.Violation) {
+	v.wrong++
 	v.update(func(st *Status) {
 		st.Violations++
 		st.LastViolations = keepLast(st.LastViolations, w, keptViolations)
@@ -268,7 +273,7 @@ func (v *service) announce(why reason) {
 		v.decoder.Abandon(fmt.Sprintf("it has not ended %v after the request", v.config.Timeout))
 		v.fail(Failed, fmt.Sprintf("the load sensor has not answered within %v", v.config.Timeout), v.p.pid)
 	case flooded:
-		v.fail(Failed, fmt.Sprintf("the load sensor has written more than %d bytes since it was asked", maxOutput), v.p.pid)
+		v.fail(Failed, fmt.Sprintf("the load sensor has written more than %d bytes, or %d wrong lines, since it was asked", maxOutput, maxWrong), v.p.pid)
 	case deaf:
 		v.fail(Failed, "the load sensor has closed its input or output, expected it to answer until it reads \"quit\"", v.p.pid)
 	case died: // said by finish, with the status

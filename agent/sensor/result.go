@@ -1,0 +1,106 @@
+package sensor
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/execd-project/execd/loadsensor/protocol"
+)
+
+// Severity is how bad a finding is.
+type Severity string
+
+// The severities.
+const (
+	Error   Severity = "error"   // something is lost by it
+	Warning Severity = "warning" // it works here, and may not elsewhere or not as meant
+)
+
+// Finding is something that is wrong.
+type Finding struct {
+	Severity Severity `json:"severity"`
+	Cycle    int      `json:"cycle,omitempty"` // 0 if it is not about a report
+	Line     int      `json:"line,omitempty"`  // of the output of the process, the first is 1
+	Text     string   `json:"text,omitempty"`  // the line
+	Problem  string   `json:"problem"`
+	Expected string   `json:"expected,omitempty"`
+}
+
+// String is the finding in one line.
+func (f Finding) String() string {
+	var b strings.Builder
+	b.WriteString(string(f.Severity) + ": ")
+	if f.Cycle > 0 {
+		fmt.Fprintf(&b, "cycle %d: ", f.Cycle)
+	}
+	v := protocol.Violation{Line: f.Line, Text: f.Text, Problem: f.Problem, Expected: f.Expected}
+	b.WriteString(v.String())
+	return b.String()
+}
+
+// Cycle is one request and its answer.
+type Cycle struct {
+	Number  int              `json:"number"`  // 0 of a report that was not asked for
+	Seconds float64          `json:"seconds"` // from the request to the end of the report
+	Values  []protocol.Value `json:"values"`
+}
+
+// Result is what a check has found.
+type Result struct {
+	Path     string    `json:"path"`
+	User     string    `json:"user"`
+	Host     string    `json:"host"`
+	Status   int       `json:"status"` // the exit status
+	Cycles   []Cycle   `json:"cycles"`
+	Change   string    `json:"change,omitempty"` // what came of the change of the file
+	Quit     string    `json:"quit,omitempty"`   // how it ended
+	Findings []Finding `json:"findings"`
+	Stderr   []string  `json:"stderr,omitempty"` // what it wrote to standard error
+}
+
+func (r *Result) count(s Severity) int {
+	n := 0
+	for _, f := range r.Findings {
+		if f.Severity == s {
+			n++
+		}
+	}
+	return n
+}
+
+// Text is the result for people.
+func (r *Result) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: as user %s, host %s\n", r.Path, r.User, r.Host)
+	for _, c := range r.Cycles {
+		if c.Number > 0 {
+			fmt.Fprintf(&b, "cycle %d: %s in %.3f s\n", c.Number, plural(len(c.Values), "value"), c.Seconds)
+		} else {
+			fmt.Fprintf(&b, "not asked for: %s\n", plural(len(c.Values), "value"))
+		}
+		for _, v := range c.Values {
+			fmt.Fprintf(&b, "  %s:%s:%s\n", v.Host, v.Name, v.Text)
+		}
+		if c.Number == cycles && r.Change != "" {
+			fmt.Fprintf(&b, "change: %s\n", r.Change)
+		}
+	}
+	if r.Quit != "" {
+		fmt.Fprintf(&b, "quit: %s\n", r.Quit)
+	}
+	for _, line := range r.Stderr {
+		fmt.Fprintf(&b, "standard error: %s\n", line)
+	}
+	for _, f := range r.Findings {
+		fmt.Fprintln(&b, f)
+	}
+	fmt.Fprintf(&b, "%s, %s\n", plural(r.count(Error), "error"), plural(r.count(Warning), "warning"))
+	return b.String()
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
