@@ -103,7 +103,7 @@ func Run(cluster *qconf.Cluster, jobs iter.Seq2[workload.Job, error], o Options)
 	}
 	conf := cluster.Scheduler()
 	s := &simulation{
-		options: o, conf: conf, known: map[uint32]*workload.Job{}, now: o.Start,
+		options: o, conf: conf, known: map[uint32]*workload.Job{}, ordinary: map[uint32]*scheduler.Category{}, waiting: map[*scheduler.Category]int{}, now: o.Start,
 		interval: max(int64(conf.ScheduleInterval/time.Second), 1), next: never, lastUsage: o.Start, lastStart: o.Start, lastChange: o.Start,
 		shares: conf.WeightTicketsShare > 0 && cluster.ShareTree() != nil,
 	}
@@ -137,6 +137,10 @@ type simulation struct {
 	ends     ends
 	known    map[uint32]*workload.Job // by the number of the job in the cell
 	order    []uint32
+	// ordinary are the jobs that wait for nothing but a place, and waiting how many of them
+	// there are of each category.
+	ordinary map[uint32]*scheduler.Category
+	waiting  map[*scheduler.Category]int
 	running  int
 	finished int
 	shares   bool // usage of running tasks matters
@@ -144,6 +148,7 @@ type simulation struct {
 	lastUsage  int64
 	lastStart  int64
 	lastChange int64 // a submission, start or end
+	runs       int   // of the scheduler until then
 	result     Result
 }
 
@@ -203,6 +208,9 @@ func (s *simulation) run(pull func() (workload.Job, error, bool)) error {
 	}
 }
 
+// change notes that something has happened to a job.
+func (s *simulation) change() { s.lastChange, s.runs = s.now, s.result.Runs }
+
 func (s *simulation) progress() Progress {
 	return Progress{
 		Now: s.now - s.options.Start, Submitted: len(s.order), Running: s.running, Finished: s.finished, Runs: s.result.Runs,
@@ -233,13 +241,32 @@ func (s *simulation) submit(j workload.Job) {
 		s.result.Refused = append(s.result.Refused, Refused{Line: j.Line, Trace: j.Number, User: j.User, Text: err.Error()})
 		return
 	}
-	s.known[a.ID], s.lastChange = &j, s.now
+	s.known[a.ID] = &j
+	s.change()
 	s.order = append(s.order, a.ID)
 	s.follow(a.Actions, nil)
 	if j.Request.Immediate {
 		s.next = min(s.next, s.now)
 	}
+	if s.hopeless(a.ID, &j) {
+		return
+	}
 	s.flush(s.conf.FlushSubmit)
+}
+
+// hopeless reports whether a job that has just been submitted cannot start before
+// anything else happens: one like it waits that could not start in the last scheduling
+// run, and nothing has happened since.
+func (s *simulation) hopeless(id uint32, j *workload.Job) bool {
+	r := j.Request
+	if r.Array != nil || r.Hold || r.Immediate || r.Reservation != 0 || r.Reserve || r.TaskLimit > 0 || s.conf.MaxUJobs > 0 ||
+		!r.Start.IsZero() || len(r.PrecedingJobs) > 0 {
+		return false
+	}
+	category := s.cell.Job(id).Scheduled().Category
+	s.waiting[category]++
+	s.ordinary[id] = category
+	return s.next == never && s.waiting[category] > 1
 }
 
 func (s *simulation) schedule() {
@@ -251,7 +278,8 @@ func (s *simulation) schedule() {
 	r := s.cell.Schedule(s.now)
 	s.result.Problems = append(s.result.Problems, r.Problems...)
 	if len(r.Decisions.Starts) > 0 {
-		s.lastStart, s.lastChange = s.now, s.now
+		s.lastStart = s.now
+		s.change()
 	}
 	s.follow(r.Actions, r.Decisions)
 	for _, i := range r.Immediate {
@@ -300,6 +328,10 @@ func (s *simulation) follow(actions []cell.Action, d *scheduler.Decisions) {
 // started has a task run, and notes it.
 func (s *simulation) started(t *cell.Task, start *scheduler.Start) {
 	id := t.Job.ID()
+	if category := s.ordinary[id]; category != nil {
+		s.waiting[category]--
+		delete(s.ordinary, id)
+	}
 	// It has been started a moment ago, so it can be confirmed.
 	_ = s.cell.TaskStarted(s.now, id, t.Number, t.Restarts)
 	s.running++
@@ -360,14 +392,18 @@ func (s *simulation) end(e end) error {
 		// It has been killed before.
 		return nil //nolint:nilerr // what is gone needs no end
 	}
-	record.End, s.lastChange = s.now-s.options.Start, s.now
+	record.End = s.now - s.options.Start
+	s.change()
 	s.running--
 	s.finished++
 	s.follow(a.Actions, nil)
 	if s.cell.Job(e.job) == nil {
 		delete(s.known, e.job)
 	}
-	s.flush(s.conf.FlushFinish)
+	// Where nobody waits, a run decides nothing.
+	if s.shares || s.cell.State().Pending() > 0 {
+		s.flush(s.conf.FlushFinish)
+	}
 	return nil
 }
 
@@ -434,7 +470,7 @@ func (s *simulation) reportLoad() error {
 
 // finish notes what has not started, and puts everything in order.
 func (s *simulation) finish() {
-	s.result.End = s.lastChange - s.options.Start
+	s.result.End, s.result.Runs = s.lastChange-s.options.Start, s.runs
 	m := s.cell.Model()
 	s.result.Slots = map[string]int{}
 	for i := range m.Instances() {
