@@ -55,6 +55,9 @@ const (
 	ConsumableNo  Consumable = "NO"
 	ConsumableYes Consumable = "YES" // a request is for each slot
 	ConsumableJob Consumable = "JOB" // a request is for the whole job
+	// ConsumableHost is for each host that a job uses, however many slots it has there.
+	// It is ours, and that of Grid Engine's successors.
+	ConsumableHost Consumable = "HOST"
 )
 
 // Complexes is the complex configuration of a cluster. It always has the
@@ -77,7 +80,7 @@ var complexTable = []attribute[Complex]{
 	column("requestable", abbreviated(func(c *Complex) *Requestable { return &c.Requestable },
 		RequestableYes, RequestableNo, RequestableForced)),
 	column("consumable", abbreviated(func(c *Complex) *Consumable { return &c.Consumable },
-		ConsumableYes, ConsumableNo, ConsumableJob)),
+		ConsumableYes, ConsumableNo, ConsumableJob, ConsumableHost)),
 	column("default", anyText(func(c *Complex) *string { return &c.Default })),
 	column("urgency", kind[Complex]{read: readUrgency}),
 }

@@ -67,7 +67,7 @@ func TestComplexesThatAreRefused(t *testing.T) {
 		"a a NUMBER <= YES NO 0 0":           `a: type: "NUMBER" is unknown, expected one of INT, DOUBLE, TIME, MEMORY, BOOL, STRING, CSTRING, RESTRING, HOST, RSMAP`,
 		"a a INT =< YES NO 0 0":              `a: relop: "=<" is unknown, expected one of ==, !=, >=, >, <=, <, EXCL`,
 		"a a INT <= maybe NO 0 0":            `a: requestable: "maybe" is unknown, expected one of YES, NO, FORCED`,
-		"a a INT <= YES SLOT 0 0":            `a: consumable: "SLOT" is unknown, expected one of YES, NO, JOB`,
+		"a a INT <= YES SLOT 0 0":            `a: consumable: "SLOT" is unknown, expected one of YES, NO, JOB, HOST`,
 		"a a STRING == YES JOB NONE 0":       "a: consumable: JOB is not possible for the type STRING",
 		"a a INT EXCL YES YES 0 0":           "a: relop: EXCL is for the type BOOL, not for INT",
 		"a a HOST <= YES NO NONE 0":          "a: relop: <= is not possible for the type HOST, expected == or !=",

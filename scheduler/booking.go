@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"fmt"
+	"iter"
 	"math"
 
 	"github.com/execd-project/execd/scheduler/value"
@@ -82,8 +83,57 @@ type use struct {
 	attribute AttributeID
 	each      float64
 	perJob    bool // once, from the master's place
+	perHost   bool // once for each host
 	exclusive bool
 	others    bool // of an exclusive attribute: the job does not ask for it
+}
+
+// portion is the part that a place has in the grants of a task.
+type portion struct {
+	grant  int // the first of them
+	slots  int
+	hosts  int // hosts that come with it: 0 for a further instance on the same host
+	master bool
+}
+
+// times is how many times a task takes what it uses.
+func (u *use) times(p portion) int {
+	switch {
+	case !u.perJob && !u.perHost:
+		return p.slots
+	case u.perHost:
+		return p.hosts
+	case p.master:
+		return 1
+	}
+	return 0
+}
+
+// portions are the places where a task uses something: for each grant the instance and its
+// host, and at the end the cluster.
+func (m *Model) portions(grants []Grant) iter.Seq2[Place, portion] {
+	return func(yield func(Place, portion) bool) {
+		all := portion{master: true}
+		for i := range grants {
+			host := m.instances[grants[i].Instance].host
+			part := portion{grant: i, slots: grants[i].Slots, hosts: 1, master: i == 0}
+			if !yield(AtInstance(grants[i].Instance), part) {
+				return
+			}
+			for k := range i {
+				if m.instances[grants[k].Instance].host == host {
+					part.hosts = 0
+					break
+				}
+			}
+			if !yield(AtHost(host), part) {
+				return
+			}
+			all.slots += part.slots
+			all.hosts += part.hosts
+		}
+		yield(AtGlobal(), all)
+	}
 }
 
 // uses calls each for what a job takes of the consumables that are configured at a
@@ -103,7 +153,7 @@ func (c *Category) uses(p Place, each func(use) error) error {
 		if !a.consumable() || id == m.slots && p.layer == atQueue {
 			continue
 		}
-		u := use{attribute: id, perJob: a.perJob(), exclusive: a.exclusive()}
+		u := use{attribute: id, perJob: a.perJob(), perHost: a.perHost(), exclusive: a.exclusive()}
 		switch r := c.hardRequest(id); {
 		case id == m.slots:
 			u.each = 1
@@ -172,28 +222,18 @@ func (s *State) bookAmounts(r *Running, sign int) error {
 // bookGrants books consumables, so many of them at the most. It returns how many it has
 // booked.
 func (s *State) bookGrants(c *Category, grants []Grant, sign, most int) (done int, err error) {
-	total := 0
-	for i, g := range grants {
-		total += g.Slots
-		for _, p := range [...]Place{AtInstance(g.Instance), AtHost(s.model.instances[g.Instance].host)} {
-			if err := s.bookAt(c, p, g.Slots, i == 0, sign, most, &done); err != nil {
-				return done, err
-			}
+	for p, part := range s.model.portions(grants) {
+		if err := s.bookAt(c, p, part, sign, most, &done); err != nil {
+			return done, err
 		}
 	}
-	return done, s.bookAt(c, AtGlobal(), total, true, sign, most, &done)
+	return done, nil
 }
 
-func (s *State) bookAt(c *Category, p Place, slots int, master bool, sign, most int, done *int) error {
+func (s *State) bookAt(c *Category, p Place, part portion, sign, most int, done *int) error {
 	return c.uses(p, func(u use) error {
-		n := slots
-		if u.perJob {
-			if !master {
-				return nil
-			}
-			n = 1
-		}
-		if *done == most {
+		n := u.times(part)
+		if n == 0 || *done == most {
 			return nil
 		}
 		b := s.used.of(p, u.attribute)

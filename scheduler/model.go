@@ -114,6 +114,7 @@ type Attribute struct {
 
 func (a *Attribute) consumable() bool { return a.Consumable != qconf.ConsumableNo }
 func (a *Attribute) perJob() bool     { return a.Consumable == qconf.ConsumableJob }
+func (a *Attribute) perHost() bool    { return a.Consumable == qconf.ConsumableHost }
 func (a *Attribute) exclusive() bool  { return a.Relop == value.Exclusive }
 func (a *Attribute) forced() bool     { return a.Requestable == qconf.RequestableForced }
 

@@ -386,6 +386,11 @@ func (m *matcher) slotsAt(c *Category, p Place, at span) (slots int, master bool
 		if amount <= 0 {
 			return true
 		}
+		// At the cluster it is not known yet for how many hosts: there is to be enough for one
+		// on each.
+		if a.perHost() && p.layer != atGlobal {
+			return m.consume(c, p, id, amount, at, implied)
+		}
 		slots = min(slots, m.wholeSlots(p, id, amount, at))
 		return slots > 0 || m.consume(c, p, id, amount, at, implied)
 	}

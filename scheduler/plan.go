@@ -184,14 +184,14 @@ func (r *run) expected(t *Running) span {
 
 // planTask books what a task uses everywhere for a time.
 func (r *run) planTask(c *Category, pe PEID, grants []Grant, at span) {
+	for p, part := range r.model.portions(grants) {
+		r.planAt(c, p, part, at)
+	}
 	total := 0
 	for i, g := range grants {
 		total += g.Slots
-		r.planAt(c, AtInstance(g.Instance), g.Slots, i == 0, at)
-		r.planAt(c, AtHost(r.model.instances[g.Instance].host), g.Slots, i == 0, at)
 		r.planQuotas(c, pe, g, i == 0, at)
 	}
-	r.planAt(c, AtGlobal(), total, true, at)
 	if pe != None {
 		r.plan.add(r.plan.of(peResource(pe)), at.booking(total, 1))
 	}
@@ -201,14 +201,11 @@ func peResource(pe PEID) resource {
 	return resource{place: Place{layer: atPE, index: int32(pe)}, attribute: None}
 }
 
-func (r *run) planAt(c *Category, p Place, slots int, master bool, at span) {
+func (r *run) planAt(c *Category, p Place, part portion, at span) {
 	_ = c.uses(p, func(u use) error {
-		n := slots
-		if u.perJob {
-			if !master {
-				return nil
-			}
-			n = 1
+		n := u.times(part)
+		if n == 0 {
+			return nil
 		}
 		each := u.each
 		if u.others {

@@ -55,29 +55,20 @@ func (s *State) giveThings(c *Category, grants []Grant) {
 	if !s.model.resourceMaps {
 		return
 	}
-	total := 0
-	for i := range grants {
-		total += grants[i].Slots
+	for p, part := range s.model.portions(grants) {
+		s.giveAt(c, &grants[part.grant], p, part)
 	}
-	for i := range grants {
-		g := &grants[i]
-		s.giveAt(c, g, AtInstance(g.Instance), g.Slots, i == 0)
-		s.giveAt(c, g, AtHost(s.model.instances[g.Instance].host), g.Slots, i == 0)
-	}
-	s.giveAt(c, &grants[0], AtGlobal(), total, true)
 	s.bookThings(grants, -1)
 }
 
-func (s *State) giveAt(c *Category, g *Grant, p Place, slots int, master bool) {
+func (s *State) giveAt(c *Category, g *Grant, p Place, part portion) {
 	_ = c.uses(p, func(u use) error {
 		names := s.model.named(p, u.attribute)
-		if len(names) == 0 || u.perJob && !master {
+		n := u.times(part)
+		if len(names) == 0 || n == 0 {
 			return nil
 		}
-		if u.perJob {
-			slots = 1
-		}
-		want := int(math.Round(float64(slots) * u.each))
+		want := int(math.Round(float64(n) * u.each))
 		used := s.things.of(s.model, p, u.attribute)
 		given := Thing{Attribute: u.attribute, At: p}
 		for i := range names {

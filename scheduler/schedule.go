@@ -40,26 +40,29 @@ func (r *run) monitor(state string, j *Job, task uint32, pe PEID, grants []Grant
 	if pe != None {
 		add('P', r.model.PEName(pe), "slots", float64(total))
 	}
-	at2 := func(p Place, level byte, object string, slots int, master bool) {
-		_ = j.Category.uses(p, func(u use) error {
-			n := slots
-			if u.perJob {
-				if n = 1; !master {
-					return nil
+	for _, level := range []byte{'G', 'H', 'Q'} {
+		for p, part := range r.model.portions(grants) {
+			if p.letter() != level+'a'-'A' {
+				continue
+			}
+			_ = j.Category.uses(p, func(u use) error {
+				if n := u.times(part); n > 0 && !u.others {
+					add(level, r.model.placeName(p), r.model.attributes[u.attribute].Name, float64(n)*u.each)
 				}
-			}
-			if !u.others {
-				add(level, object, r.model.attributes[u.attribute].Name, float64(n)*u.each)
-			}
-			return nil
-		})
+				return nil
+			})
+		}
 	}
-	at2(AtGlobal(), 'G', "global", total, true)
-	for i, g := range grants {
-		h := r.model.instances[g.Instance].host
-		at2(AtHost(h), 'H', r.model.HostName(h), g.Slots, i == 0)
-		at2(AtInstance(g.Instance), 'Q', r.model.instances[g.Instance].name, g.Slots, i == 0)
+}
+
+func (m *Model) placeName(p Place) string {
+	switch p.layer {
+	case atQueue:
+		return m.instances[p.index].name
+	case atHost:
+		return m.hosts[p.index].name
 	}
+	return m.global.name
 }
 
 // runningByID are the running tasks by the numbers of their jobs.

@@ -182,6 +182,9 @@ func (k *compiler) limit(source qconf.QuotaLimit) (limit, error) {
 	if !ok {
 		return limit{}, fmt.Errorf("cannot limit %q: there is no such complex", source.Name)
 	}
+	if x.Consumable == qconf.ConsumableHost {
+		return limit{}, fmt.Errorf("cannot limit %q: it is counted by host (consumable HOST), expected a complex that is counted by slot or by job", source.Name)
+	}
 	l := limit{
 		attribute: x.Name, shortcut: x.Shortcut, text: source.Value,
 		consumable: x.Consumable, forced: x.Requestable == qconf.RequestableForced,
