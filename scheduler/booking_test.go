@@ -45,7 +45,8 @@ func TestAmountsThatCannotBeAdded(t *testing.T) {
 // fractions, several times.
 func TestTenthsInAdvanceReservation(t *testing.T) {
 	s := scene{files: merged(hostFile("complex_values size=3\n"), queueFile("slots 30,[n2=0]\n"), map[string]string{
-		"complexes": "size size DOUBLE <= YES YES 0 0\n", "pes/fill": "pe_name fill\nslots 100\nallocation_rule $fill_up\n"})}.make(t)
+		"complexes": "size size DOUBLE <= YES YES 0 0\n", "pes/fill": "pe_name fill\nslots 100\nallocation_rule $fill_up\n",
+	})}.make(t)
 	m := s.Model()
 	c, err := m.Category(&scheduler.Requests{User: "alice", Group: "users", PE: "fill", Slots: slotsOf(t, "3"), Hard: setting("size", "0.1")})
 	if err != nil {

@@ -36,8 +36,10 @@ func TestReservedTime(t *testing.T) {
 			s := scene{files: merged(queueFile("slots 1,[n2=0]\n"), map[string]string{"sched_conf": "job_load_adjustments NONE\nmax_reservation 1\n" + c.sched})}.make(t)
 			m := s.Model()
 			id, _ := m.Instance("a.q", "n1")
-			if err := s.Start(&scheduler.Running{Job: serialJob(t, m, 1, &scheduler.Requests{}), Task: 1, Started: 900, PE: scheduler.None, Limit: c.limit,
-				Grants: []scheduler.Grant{{Instance: id, Slots: 1}}}); err != nil {
+			if err := s.Start(&scheduler.Running{
+				Job: serialJob(t, m, 1, &scheduler.Requests{}), Task: 1, Started: 900, PE: scheduler.None, Limit: c.limit,
+				Grants: []scheduler.Grant{{Instance: id, Slots: 1}},
+			}); err != nil {
 				t.Fatal(err)
 			}
 			j := serialJob(t, m, 2, &c.ask)
@@ -66,8 +68,10 @@ func TestBackfilling(t *testing.T) {
 		"weight_priority 1\nweight_urgency 0\nweight_ticket 0\n"})}.make(t)
 	m := s.Model()
 	id, _ := m.Instance("a.q", "n1")
-	if err := s.Start(&scheduler.Running{Job: serialJob(t, m, 1, &scheduler.Requests{}), Task: 1, Started: 900, PE: scheduler.None, Limit: 200,
-		Grants: []scheduler.Grant{{Instance: id, Slots: 1}}}); err != nil {
+	if err := s.Start(&scheduler.Running{
+		Job: serialJob(t, m, 1, &scheduler.Requests{}), Task: 1, Started: 900, PE: scheduler.None, Limit: 200,
+		Grants: []scheduler.Grant{{Instance: id, Slots: 1}},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	big := serialJob(t, m, 2, &scheduler.Requests{PE: "fill", Slots: slotsOf(t, "2"), Hard: setting("h_rt", "50")})
@@ -98,8 +102,10 @@ func TestBackfilling(t *testing.T) {
 // TestMaxReservation is how many tasks of how many jobs reserve.
 func TestMaxReservation(t *testing.T) {
 	for most, want := range []string{"", "2.1", "2.1 2.2", "2.1 2.2 3.1", "2.1 2.2 3.1"} {
-		s := scene{files: merged(queueFile("slots 1,[n2=0]\n"), map[string]string{"sched_conf": fmt.Sprintf("max_reservation %d\ndefault_duration 100\n", most)}),
-			before: []scheduler.Requests{{}}}.make(t)
+		s := scene{
+			files:  merged(queueFile("slots 1,[n2=0]\n"), map[string]string{"sched_conf": fmt.Sprintf("max_reservation %d\ndefault_duration 100\n", most)}),
+			before: []scheduler.Requests{{}},
+		}.make(t)
 		for id := range uint32(3) {
 			j := serialJob(t, s.Model(), id+2, &scheduler.Requests{})
 			j.Reserve = id < 2
@@ -159,8 +165,10 @@ func TestClosing(t *testing.T) {
 // TestFindReservation finds places in the future, beside what runs and what is reserved
 // already.
 func TestFindReservation(t *testing.T) {
-	s := scene{files: merged(queueFile("slots 2\n"), hostFile("complex_values lic=3\n"), map[string]string{"sched_conf": "default_duration 100\nparams DURATION_OFFSET=0\n"}),
-		before: []scheduler.Requests{{}, {}}}.make(t) // which last from 900 to 1000
+	s := scene{
+		files:  merged(queueFile("slots 2\n"), hostFile("complex_values lic=3\n"), map[string]string{"sched_conf": "default_duration 100\nparams DURATION_OFFSET=0\n"}),
+		before: []scheduler.Requests{{}, {}},
+	}.make(t) // which last from 900 to 1000
 	m := s.Model()
 	find := func(r scheduler.Requests, start, end int64) string {
 		t.Helper()

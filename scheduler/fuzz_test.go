@@ -22,8 +22,10 @@ func FuzzModel(f *testing.F) {
 	f.Add("r r RSMAP <= YES YES 0 0\nt t TIME <= YES YES 10 1\n", "hostname n1\ncomplex_values r=2(a b),t=100\n", "qname a.q\nhostlist n1\nh_rt 10\n", "pe_name p\nslots 0\nallocation_rule $pe_slots\n",
 		"queue_sort_method seqno\nmaxujobs 1\n", "{\n name q\n enabled TRUE\n limit projects !* to h_rt=10,arch=lx\n}\n")
 	f.Fuzz(func(t *testing.T, complexes, host, queue, pe, sched, rqs string) {
-		files := directory(map[string]string{"complexes": complexes, "hosts/n1": host, "hosts/n2": "hostname n2\n", "queues/a.q": queue,
-			"queues/b.q": "qname b.q\nhostlist n2\nslots 2\npe_list p\n", "pes/p": pe})
+		files := directory(map[string]string{
+			"complexes": complexes, "hosts/n1": host, "hosts/n2": "hostname n2\n", "queues/a.q": queue,
+			"queues/b.q": "qname b.q\nhostlist n2\nslots 2\npe_list p\n", "pes/p": pe,
+		})
 		for name, text := range map[string]string{"sched_conf": sched, "rqs": rqs} {
 			if text != "" {
 				files[name] = &fstest.MapFile{Data: []byte(text)}
@@ -58,16 +60,25 @@ func exercise(t *testing.T, m *scheduler.Model) {
 		}
 	}
 	var id uint32
-	for _, r := range []scheduler.Requests{{}, {}, {PE: "p", Slots: slotsOf(t, "2-4")}, {PE: "*", Slots: slotsOf(t, "1-")}, {Hard: settings(map[string]string{"mem": "1G"})},
-		{Soft: settings(map[string]string{"arch": "lx*"})}, {Immediate: true}} {
+	for _, r := range []scheduler.Requests{
+		{},
+		{},
+		{PE: "p", Slots: slotsOf(t, "2-4")},
+		{PE: "*", Slots: slotsOf(t, "1-")},
+		{Hard: settings(map[string]string{"mem": "1G"})},
+		{Soft: settings(map[string]string{"arch": "lx*"})},
+		{Immediate: true},
+	} {
 		r.User, r.Group = "alice", "users"
 		c, err := m.Category(&r)
 		if err != nil {
 			continue
 		}
 		id++
-		s.Enqueue(&scheduler.Job{ID: id, Category: c, Owner: "alice", Submitted: 900, Tasks: tasksOf(t, "1-3"), Array: true, Reserve: id%2 == 0,
-			User: scheduler.None, Project: scheduler.None, Department: scheduler.None, Leaf: scheduler.None})
+		s.Enqueue(&scheduler.Job{
+			ID: id, Category: c, Owner: "alice", Submitted: 900, Tasks: tasksOf(t, "1-3"), Array: true, Reserve: id%2 == 0,
+			User: scheduler.None, Project: scheduler.None, Department: scheduler.None, Leaf: scheduler.None,
+		})
 	}
 	d := s.Run(1000)
 	texts(d.Dropped)
@@ -111,8 +122,10 @@ func FuzzCategory(f *testing.F) {
 	f.Add("excl", "TRUE", "hot", "-1e308", "a.q,@", "@@", "(a|b)&", "f*|r*", "9999999-", "", "", uint32(0))
 	model := scene{files: merged(hostFile("complex_values excl=TRUE,mem=4G,lic=3\n"), globalFile("complex_values os=lx,cap=3\n"))}.make(f).Model()
 	f.Fuzz(func(t *testing.T, hardName, hardValue, softName, softValue, queues, softQueues, masterQueues, pe, slots, checkpoint, project string, ar uint32) {
-		r := &scheduler.Requests{User: "alice", Group: "users", Project: project, Hard: setting(hardName, hardValue), Soft: setting(softName, softValue),
-			Queues: queues, SoftQueues: softQueues, MasterQueues: masterQueues, PE: pe, Checkpoint: checkpoint, Reservation: ar}
+		r := &scheduler.Requests{
+			User: "alice", Group: "users", Project: project, Hard: setting(hardName, hardValue), Soft: setting(softName, softValue),
+			Queues: queues, SoftQueues: softQueues, MasterQueues: masterQueues, PE: pe, Checkpoint: checkpoint, Reservation: ar,
+		}
 		if softName == "" {
 			r.Soft = nil
 		}
@@ -137,8 +150,10 @@ func FuzzCategory(f *testing.F) {
 			t.Errorf("equal requests are not of one category: %v", err)
 		}
 		s := scheduler.NewState(model)
-		j := &scheduler.Job{ID: 1, Category: c, Owner: "alice", Submitted: 900, Tasks: tasksOf(t, "1"), Reserve: true,
-			User: scheduler.None, Project: scheduler.None, Department: scheduler.None, Leaf: scheduler.None}
+		j := &scheduler.Job{
+			ID: 1, Category: c, Owner: "alice", Submitted: 900, Tasks: tasksOf(t, "1"), Reserve: true,
+			User: scheduler.None, Project: scheduler.None, Department: scheduler.None, Leaf: scheduler.None,
+		}
 		for _, how := range []scheduler.Verification{scheduler.EmptyCluster, scheduler.AsItIs} {
 			reasons, _ := s.Verify(j, how, 1000)
 			texts(reasons)

@@ -7,8 +7,6 @@ import (
 	"strconv"
 )
 
-func formatFloat(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
-
 // generator makes sites and jobs up. Numbers are small, so that much of it is contended,
 // and whole or binary fractions, so that sums are exact in any order.
 type generator struct {
@@ -105,11 +103,12 @@ func (g *generator) access(percent int) (a siteAccess) {
 }
 
 func (g *generator) site() *site {
-	s := &site{attributes: attributes, groups: map[string][]string{},
+	s := &site{
+		attributes: attributes, groups: map[string][]string{},
 		users: map[string][]string{"staff": {"ann", "@dev"}, "guests": {"cid"}, "others": {"@ops", "bob"}},
 	}
 	busy := pick(g, 0, 15, 40) // how much is configured
-	s.global = &siteHost{name: "global", values: g.values(busy / 3)}
+	s.global = &siteHost{name: "global", values: g.values(pick(g, 0, 10, 25))}
 	if g.chance(busy / 4) {
 		s.global.access = g.access(30)
 	}
@@ -152,8 +151,10 @@ func (g *generator) queue(s *site, name string, busy int) *siteQueue {
 		if len(q.at) > 0 && g.chance(25) {
 			continue
 		}
-		i := &siteInstance{queue: name, host: h.name, slots: g.IntN(5), seqno: g.IntN(3), values: g.values(busy / 2),
-			access: g.access(busy / 5), batch: !g.chance(8), interactive: !g.chance(30), runtime: "INFINITY", checkpoints: some(g, 30, "ck")}
+		i := &siteInstance{
+			queue: name, host: h.name, slots: g.IntN(5), seqno: g.IntN(3), values: g.values(busy / 2),
+			access: g.access(busy / 5), batch: !g.chance(8), interactive: !g.chance(30), runtime: "INFINITY", checkpoints: some(g, 30, "ck"),
+		}
 		if g.chance(20) {
 			i.runtime = pick(g, "100", "1000")
 		}
@@ -274,7 +275,7 @@ func (g *generator) loadReport(host string) map[string]string {
 	maybe(80, "arch", pick(g, "lx-amd64", "lx-amd64", "sol"))
 	maybe(60, "hot", g.small(0, 3))
 	maybe(60, "free", g.small(1, 5))
-	maybe(15, "mem", g.small(0, 8))
+	maybe(30, "mem", g.small(0, 8))
 	maybe(15, "cap", g.small(1, 4))
 	maybe(15, "temp", g.small(1, 4))
 	maybe(15, "lab", pick(g, "x", "z"))
@@ -320,8 +321,10 @@ func (g *generator) simpleRequests(v map[string]string, percent int) {
 // job makes a job up. Few kinds of requests make categories with several jobs.
 func (g *generator) job(s *site, now int64) *naiveJob {
 	g.id++
-	j := &naiveJob{id: g.id, user: pick(g, "ann", "bob", "cid"), group: pick(g, "dev", "ops"), hard: map[string]string{}, soft: map[string]string{},
-		submitted: now - int64(g.IntN(50)), tasks: []int{1}}
+	j := &naiveJob{
+		id: g.id, user: pick(g, "ann", "bob", "cid"), group: pick(g, "dev", "ops"), hard: map[string]string{}, soft: map[string]string{},
+		submitted: now - int64(g.IntN(50)), tasks: []int{1},
+	}
 	if g.chance(60) {
 		j.hard = g.requests(30)
 	}

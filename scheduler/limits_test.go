@@ -134,8 +134,10 @@ func TestSuspendThresholds(t *testing.T) {
 			id, _ := m.Instance("a.q", "n1")
 			for _, x := range c.tasks {
 				j := serialJob(t, m, uint32(x.id), &scheduler.Requests{})
-				if err := s.Start(&scheduler.Running{Job: j, Task: 1, Started: x.started, PE: scheduler.None, Suspended: x.suspended,
-					Grants: []scheduler.Grant{{Instance: id, Slots: 1}}}); err != nil {
+				if err := s.Start(&scheduler.Running{
+					Job: j, Task: 1, Started: x.started, PE: scheduler.None, Suspended: x.suspended,
+					Grants: []scheduler.Grant{{Instance: id, Slots: 1}},
+				}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -163,8 +165,10 @@ func TestSuspendThresholds(t *testing.T) {
 // TestSuspendThresholdsOfParallelJobs is a task in two instances that are both in alarm: it
 // is suspended once, and resumed by the instance of its master.
 func TestSuspendThresholdsOfParallelJobs(t *testing.T) {
-	s := scene{files: queueFile("slots 2\nsuspend_thresholds hot=5\n"), load: map[string]map[string]string{"n1": {"hot": "1"}, "n2": {"hot": "1"}},
-		before: []scheduler.Requests{{PE: "fill", Slots: slotsOf(t, "3")}}}.make(t)
+	s := scene{
+		files: queueFile("slots 2\nsuspend_thresholds hot=5\n"), load: map[string]map[string]string{"n1": {"hot": "1"}, "n2": {"hot": "1"}},
+		before: []scheduler.Requests{{PE: "fill", Slots: slotsOf(t, "3")}},
+	}.make(t)
 	m := s.Model()
 	for _, h := range []string{"n1", "n2"} {
 		if err := s.SetLoad(h, map[string]string{"hot": "5"}); err != nil {

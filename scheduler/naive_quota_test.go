@@ -76,8 +76,13 @@ func (rule *siteQuotaRule) counter(j *naiveJob, pe string, i *siteInstance) quot
 		filter *siteFilter
 		field  *string
 		value  string
-	}{{rule.users, &c.user, j.user}, {rule.projects, &c.project, j.project}, {rule.pes, &c.pe, pe},
-		{rule.queues, &c.queue, i.queue}, {rule.hosts, &c.host, i.host}} {
+	}{
+		{rule.users, &c.user, j.user},
+		{rule.projects, &c.project, j.project},
+		{rule.pes, &c.pe, pe},
+		{rule.queues, &c.queue, i.queue},
+		{rule.hosts, &c.host, i.host},
+	} {
 		if f.filter != nil && f.filter.expanded {
 			*f.field = f.value
 		}

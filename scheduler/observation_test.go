@@ -31,33 +31,59 @@ func TestObservation(t *testing.T) {
 		attributes  string
 		queue, host string // what a.q@n1 and n1 have
 	}{
-		{name: "load below what is configured", scene: scene{files: hostFile("complex_values cap=4\n"), load: map[string]map[string]string{"n1": {"cap": "2"}}},
-			attributes: "cap", queue: "hl:cap=2.000000", host: "hl:cap=2.000000"},
-		{name: "load above what is configured", scene: scene{files: hostFile("complex_values cap=8\n"), load: map[string]map[string]string{"n1": {"cap": "100"}}},
-			attributes: "cap", queue: "hf:cap=8.000000", host: "hf:cap=8.000000"},
-		{name: "as much", scene: scene{files: hostFile("complex_values cap=8\n"), load: map[string]map[string]string{"n1": {"cap": "8"}}},
-			attributes: "cap", queue: "hf:cap=8.000000", host: "hf:cap=8.000000"},
-		{name: "a text that is configured", scene: scene{files: hostFile("complex_values os=k80\n"), load: map[string]map[string]string{"n1": {"os": "v100"}}},
-			attributes: "os", queue: "hf:os=k80", host: "hf:os=k80"},
+		{
+			name: "load below what is configured", scene: scene{files: hostFile("complex_values cap=4\n"), load: map[string]map[string]string{"n1": {"cap": "2"}}},
+			attributes: "cap", queue: "hl:cap=2.000000", host: "hl:cap=2.000000",
+		},
+		{
+			name: "load above what is configured", scene: scene{files: hostFile("complex_values cap=8\n"), load: map[string]map[string]string{"n1": {"cap": "100"}}},
+			attributes: "cap", queue: "hf:cap=8.000000", host: "hf:cap=8.000000",
+		},
+		{
+			name: "as much", scene: scene{files: hostFile("complex_values cap=8\n"), load: map[string]map[string]string{"n1": {"cap": "8"}}},
+			attributes: "cap", queue: "hf:cap=8.000000", host: "hf:cap=8.000000",
+		},
+		{
+			name: "a text that is configured", scene: scene{files: hostFile("complex_values os=k80\n"), load: map[string]map[string]string{"n1": {"os": "v100"}}},
+			attributes: "os", queue: "hf:os=k80", host: "hf:os=k80",
+		},
 		{name: "a text that is reported", scene: scene{load: map[string]map[string]string{"n1": {"os": "v100"}}}, attributes: "os", queue: "hl:os=v100", host: "hl:os=v100"},
-		{name: "the larger of >=", scene: scene{files: globalFile("complex_values hot=10\n"), load: map[string]map[string]string{"n1": {"hot": "30"}}},
-			attributes: "hot", queue: "hl:hot=30.000000", host: "hl:hot=30.000000"},
-		{name: "the global one is larger", scene: scene{files: globalFile("complex_values hot=10\n"), load: map[string]map[string]string{"n1": {"hot": "5"}}},
-			attributes: "hot", queue: "gf:hot=10.000000", host: "gf:hot=10.000000"},
-		{name: "the global text counts", scene: scene{files: merged(globalFile("complex_values os=a\n"), hostFile("complex_values os=b\n"))},
-			attributes: "os", queue: "gf:os=a", host: "gf:os=a"},
-		{name: "the queue restricts", scene: scene{files: merged(hostFile("complex_values lic=8\n"), queueFile("complex_values lic=2\n")), before: []scheduler.Requests{hard("lic", "1")}},
-			attributes: "lic", queue: "qc:lic=1.000000", host: "hc:lic=7.000000"},
-		{name: "the host restricts", scene: scene{files: merged(hostFile("complex_values lic=2\n"), queueFile("complex_values lic=8\n")), before: []scheduler.Requests{hard("lic", "1")}},
-			attributes: "lic", queue: "hc:lic=1.000000", host: "hc:lic=1.000000"},
-		{name: "a consumable that others use", scene: scene{files: hostFile("complex_values mem=20G\n"), load: map[string]map[string]string{"n1": {"mem": "10G"}}},
-			attributes: "mem", queue: "hc:mem=10.000G", host: "hl:mem=10.000G"},
+		{
+			name: "the larger of >=", scene: scene{files: globalFile("complex_values hot=10\n"), load: map[string]map[string]string{"n1": {"hot": "30"}}},
+			attributes: "hot", queue: "hl:hot=30.000000", host: "hl:hot=30.000000",
+		},
+		{
+			name: "the global one is larger", scene: scene{files: globalFile("complex_values hot=10\n"), load: map[string]map[string]string{"n1": {"hot": "5"}}},
+			attributes: "hot", queue: "gf:hot=10.000000", host: "gf:hot=10.000000",
+		},
+		{
+			name: "the global text counts", scene: scene{files: merged(globalFile("complex_values os=a\n"), hostFile("complex_values os=b\n"))},
+			attributes: "os", queue: "gf:os=a", host: "gf:os=a",
+		},
+		{
+			name: "the queue restricts", scene: scene{files: merged(hostFile("complex_values lic=8\n"), queueFile("complex_values lic=2\n")), before: []scheduler.Requests{hard("lic", "1")}},
+			attributes: "lic", queue: "qc:lic=1.000000", host: "hc:lic=7.000000",
+		},
+		{
+			name: "the host restricts", scene: scene{files: merged(hostFile("complex_values lic=2\n"), queueFile("complex_values lic=8\n")), before: []scheduler.Requests{hard("lic", "1")}},
+			attributes: "lic", queue: "hc:lic=1.000000", host: "hc:lic=1.000000",
+		},
+		{
+			name: "a consumable that others use", scene: scene{files: hostFile("complex_values mem=20G\n"), load: map[string]map[string]string{"n1": {"mem": "10G"}}},
+			attributes: "mem", queue: "hc:mem=10.000G", host: "hl:mem=10.000G",
+		},
 		{name: "built in", scene: scene{files: queueFile("h_rt 100\n")}, attributes: "h_rt slots qname hostname", queue: "qf:h_rt=00:01:40 qf:hostname=n1 qf:qname=a.q qc:slots=2.000000"},
-		{name: "scaled", scene: scene{files: hostFile("load_scaling hot=2\n"), load: map[string]map[string]string{"n1": {"hot": "0.3"}}},
-			attributes: "hot", queue: "hl:hot=0.600000", host: "hl:hot=0.300000"},
-		{name: "not what is expected of jobs that have just started", scene: scene{files: map[string]string{"sched_conf": "job_load_adjustments hot=1\nload_adjustment_decay_time 200\n"},
-			load: map[string]map[string]string{"n1": {"hot": "1"}}, before: []scheduler.Requests{{Queues: onN1}}},
-			attributes: "hot", queue: "hl:hot=1.000000", host: "hl:hot=1.000000"},
+		{
+			name: "scaled", scene: scene{files: hostFile("load_scaling hot=2\n"), load: map[string]map[string]string{"n1": {"hot": "0.3"}}},
+			attributes: "hot", queue: "hl:hot=0.600000", host: "hl:hot=0.300000",
+		},
+		{
+			name: "not what is expected of jobs that have just started", scene: scene{
+				files: map[string]string{"sched_conf": "job_load_adjustments hot=1\nload_adjustment_decay_time 200\n"},
+				load:  map[string]map[string]string{"n1": {"hot": "1"}}, before: []scheduler.Requests{{Queues: onN1}},
+			},
+			attributes: "hot", queue: "hl:hot=1.000000", host: "hl:hot=1.000000",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := c.make(t)

@@ -33,9 +33,11 @@ func TestOrderOfManyHosts(t *testing.T) {
 		t.Run(fmt.Sprintf("%s, %s", c.method, c.formula), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(c.seed, 0))
 			const hosts = 700
-			files := map[string]string{"sched_conf": "queue_sort_method " + c.method +
-				"\njob_load_adjustments np_load_avg=0.25,hot=1\nload_adjustment_decay_time 1000\nload_formula " + c.formula + "\n",
-				"complexes": "hot hot DOUBLE >= YES NO 0 0\n"}
+			files := map[string]string{
+				"sched_conf": "queue_sort_method " + c.method +
+					"\njob_load_adjustments np_load_avg=0.25,hot=1\nload_adjustment_decay_time 1000\nload_formula " + c.formula + "\n",
+				"complexes": "hot hot DOUBLE >= YES NO 0 0\n",
+			}
 			var list []*place
 			var names, odd, seqno []string
 			for n := range hosts {

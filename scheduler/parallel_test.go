@@ -187,9 +187,13 @@ func TestHeadroom(t *testing.T) {
 			if c.name == "divided by processors" {
 				values["num_proc"] = "4"
 			}
-			s := scene{files: merged(queueFile("slots 4\nload_thresholds "+c.threshold+"\n"), map[string]string{"sched_conf": c.sched,
-				"pes/fill": "pe_name fill\nslots 100\nallocation_rule $fill_up\n"}),
-				load: map[string]map[string]string{"n1": values, "n2": values}}.make(t)
+			s := scene{
+				files: merged(queueFile("slots 4\nload_thresholds "+c.threshold+"\n"), map[string]string{
+					"sched_conf": c.sched,
+					"pes/fill":   "pe_name fill\nslots 100\nallocation_rule $fill_up\n",
+				}),
+				load: map[string]map[string]string{"n1": values, "n2": values},
+			}.make(t)
 			s.Enqueue(serialJob(t, s.Model(), 1, &scheduler.Requests{PE: "fill", Slots: slotsOf(t, "6")}))
 			d := s.Run(1000)
 			got := ""

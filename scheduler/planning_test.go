@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -22,8 +23,10 @@ func planningSite(g *generator) *site {
 			h.values["excl"] = "TRUE"
 		}
 		s.hosts = append(s.hosts, h)
-		q.at = append(q.at, &siteInstance{queue: "a.q", host: h.name, slots: 1 + g.IntN(4), batch: true, interactive: true,
-			runtime: "INFINITY", pes: []string{"pe1", "pe2", "pe3"}})
+		q.at = append(q.at, &siteInstance{
+			queue: "a.q", host: h.name, slots: 1 + g.IntN(4), batch: true, interactive: true,
+			runtime: "INFINITY", pes: []string{"pe1", "pe2", "pe3"},
+		})
 	}
 	if g.chance(30) {
 		s.global.values = map[string]string{"lic": g.small(1, 4)}
@@ -34,7 +37,8 @@ func planningSite(g *generator) *site {
 	}
 	if g.chance(40) {
 		s.quotas = []*siteQuotaSet{{name: "few", enabled: true, rules: []*siteQuotaRule{{
-			users: &siteFilter{expanded: g.chance(50), items: []string{"*"}}, limits: [][2]string{{"slots", g.small(1, 6)}}}}}}
+			users: &siteFilter{expanded: g.chance(50), items: []string{"*"}}, limits: [][2]string{{"slots", g.small(1, 6)}},
+		}}}}
 	}
 	s.scheduler.maxReservation = 1 + g.IntN(3)
 	s.scheduler.weights = [5]float64{1, 0, 0, 0, 0}
@@ -51,8 +55,10 @@ type timed struct {
 func (g *generator) timedJob(now int64) timed {
 	g.id++
 	limit := int64(5 * (1 + g.IntN(40)))
-	j := &naiveJob{id: g.id, user: pick(g, "ann", "bob"), group: "dev", submitted: now, tasks: []int{1},
-		hard: map[string]string{"h_rt": fmt.Sprint(limit)}}
+	j := &naiveJob{
+		id: g.id, user: pick(g, "ann", "bob"), group: "dev", submitted: now, tasks: []int{1},
+		hard: map[string]string{"h_rt": fmt.Sprint(limit)},
+	}
 	if g.chance(40) {
 		j.hard["mem"] = g.small(1, 4)
 	}
@@ -390,8 +396,10 @@ func TestNothingToReserve(t *testing.T) {
 		{name: "wrong project", files: map[string]string{"hosts/global": "hostname global\nprojects p1\n"}},
 		{name: "more than there is", ask: scheduler.Requests{Hard: settings(map[string]string{"mem": "5"})}},
 		{name: "less than the default", files: map[string]string{"hosts/n1": "hostname n1\ncomplex_values dflt=1\n"}},
-		{name: "not exclusive", files: map[string]string{"hosts/n1": "hostname n1\ncomplex_values excl=FALSE\n"},
-			ask: scheduler.Requests{Hard: settings(map[string]string{"excl": "TRUE"})}},
+		{
+			name: "not exclusive", files: map[string]string{"hosts/n1": "hostname n1\ncomplex_values excl=FALSE\n"},
+			ask: scheduler.Requests{Hard: settings(map[string]string{"excl": "TRUE"})},
+		},
 		{name: "nowhere defined", ask: scheduler.Requests{Hard: settings(map[string]string{"nowhere": "1"})}},
 		{name: "quota", files: map[string]string{"rqs": "{\n name q\n enabled TRUE\n limit users * to slots=0\n}\n"}},
 		{name: "more slots than the environment has", ask: scheduler.Requests{PE: "pe1", Slots: slotsOf(t, "4")}},
@@ -409,9 +417,7 @@ func TestNothingToReserve(t *testing.T) {
 				"projects/p1":   "name p1\n",
 				"sched_conf":    "max_reservation 5\ndefault_duration 100\n",
 			}
-			for name, text := range c.files {
-				files[name] = text
-			}
+			maps.Copy(files, c.files)
 			m := modelOf(t, directory(files))
 			s := scheduler.NewState(m)
 			j := serialJob(t, m, 1, &c.ask)

@@ -22,15 +22,23 @@ func TestContradictions(t *testing.T) {
 		want     string // where jobs start
 	}{
 		{name: "none", want: "a.q@n1 a.q@n2"},
-		{name: "load formula", files: map[string]string{"sched_conf": "load_formula nosuch\n"},
-			problems: []string{`load_formula: there is no complex "nosuch"`}, want: "a.q@n1 a.q@n2"},
+		{
+			name: "load formula", files: map[string]string{"sched_conf": "load_formula nosuch\n"},
+			problems: []string{`load_formula: there is no complex "nosuch"`}, want: "a.q@n1 a.q@n2",
+		},
 		{name: "load adjustments", files: map[string]string{"sched_conf": "job_load_adjustments nosuch=1,arch=2\n"}, want: "a.q@n1 a.q@n2"},
-		{name: "quota", files: map[string]string{"rqs": "{\n name q\n enabled TRUE\n limit to nosuch=1,slots=1\n}\n"},
-			problems: []string{`rqs:4: limit: cannot limit "nosuch": there is no such complex`}, want: "a.q@n1"},
-		{name: "complex values of a host", files: map[string]string{"hosts/n1": "hostname n1\ncomplex_values nosuch=1\n"},
-			problems: []string{`host n1: complex_values: there is no complex "nosuch"`}, want: "a.q@n1 a.q@n2"},
-		{name: "complex values of a queue", files: queueFile("slots 1\ncomplex_values NONE,[n1=nosuch=1]\n"),
-			problems: []string{`queue a.q@n1: complex_values: there is no complex "nosuch"`}, want: "a.q@n1 a.q@n2"},
+		{
+			name: "quota", files: map[string]string{"rqs": "{\n name q\n enabled TRUE\n limit to nosuch=1,slots=1\n}\n"},
+			problems: []string{`rqs:4: limit: cannot limit "nosuch": there is no such complex`}, want: "a.q@n1",
+		},
+		{
+			name: "complex values of a host", files: map[string]string{"hosts/n1": "hostname n1\ncomplex_values nosuch=1\n"},
+			problems: []string{`host n1: complex_values: there is no complex "nosuch"`}, want: "a.q@n1 a.q@n2",
+		},
+		{
+			name: "complex values of a queue", files: queueFile("slots 1\ncomplex_values NONE,[n1=nosuch=1]\n"),
+			problems: []string{`queue a.q@n1: complex_values: there is no complex "nosuch"`}, want: "a.q@n1 a.q@n2",
+		},
 		{name: "load threshold", files: queueFile("slots 2\nload_thresholds NONE,[n1=nosuch=1]\n"), want: "a.q@n2 a.q@n2"},
 		{name: "user lists", files: queueFile("slots 2\nuser_lists NONE,[n1=nosuch]\nxuser_lists nosuch\n"), want: "a.q@n2 a.q@n2"},
 		{name: "projects", files: queueFile("slots 2\nprojects NONE,[n1=nosuch]\n"), want: "a.q@n2 a.q@n2"},
@@ -86,8 +94,10 @@ func TestAmbiguousInstance(t *testing.T) {
 	if len(d.Starts) != 1 || d.Starts[0].Grants[0].Instance != two {
 		t.Errorf("starts %+v", d.Starts)
 	}
-	if diff := cmp.Diff([]string{`queue instance "a.q@n1" dropped because it is temporarily not available`, `queue instance "a.q@n2" dropped because it is full`,
-		"All queues dropped because of overload or full"}, texts(d.Dropped)); diff != "" {
+	if diff := cmp.Diff([]string{
+		`queue instance "a.q@n1" dropped because it is temporarily not available`, `queue instance "a.q@n2" dropped because it is full`,
+		"All queues dropped because of overload or full",
+	}, texts(d.Dropped)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -125,8 +135,10 @@ func TestWrongLoadValues(t *testing.T) {
 // all the same.
 func TestComplexesWithoutSlots(t *testing.T) {
 	files := fstest.MapFS{}
-	for name, text := range merged(map[string]string{"complexes": "mem mem MEMORY <= YES YES 0 0\n", "hosts/n1": "hostname n1\ncomplex_values mem=4G\n",
-		"sched_conf": "load_formula mem\njob_load_adjustments NONE\n"}, queueFile("slots 1\n")) {
+	for name, text := range merged(map[string]string{
+		"complexes": "mem mem MEMORY <= YES YES 0 0\n", "hosts/n1": "hostname n1\ncomplex_values mem=4G\n",
+		"sched_conf": "load_formula mem\njob_load_adjustments NONE\n",
+	}, queueFile("slots 1\n")) {
 		files[name] = &fstest.MapFile{Data: []byte(text)}
 	}
 	cluster, err := qconf.Load(files, nil)

@@ -129,79 +129,129 @@ func TestReasons(t *testing.T) {
 	}{
 		{name: "host resource", scene: scene{files: hostFile("complex_values mem=1G\n")}, ask: hard("mem", "2G"), want: []string{
 			`(-l mem=2G) cannot run at host "n1" because it offers only hc:mem=1.000G`,
-			`(-l mem=2G) cannot run in queue "a.q@n2" because job requests unknown resource (mem)`}},
+			`(-l mem=2G) cannot run in queue "a.q@n2" because job requests unknown resource (mem)`,
+		}},
 		{name: "queue resource", scene: scene{files: queueFile("complex_values lic=1\n")}, ask: hard("lic", "2"), want: []string{
-			`(-l lic=2) cannot run in queue "a.q" because of cluster queue`}},
-		{name: "what is left in a queue", scene: scene{files: queueFile("complex_values lic=3\nslots 2,[n2=0]\n"), before: []scheduler.Requests{hard("lic", "2")}},
-			ask: hard("lic", "2"), want: []string{`(-l lic=2) cannot run in queue "a.q@n1" because it offers only qc:lic=1.000000`}},
+			`(-l lic=2) cannot run in queue "a.q" because of cluster queue`,
+		}},
+		{
+			name: "what is left in a queue", scene: scene{files: queueFile("complex_values lic=3\nslots 2,[n2=0]\n"), before: []scheduler.Requests{hard("lic", "2")}},
+			ask: hard("lic", "2"), want: []string{`(-l lic=2) cannot run in queue "a.q@n1" because it offers only qc:lic=1.000000`},
+		},
 		{name: "global resource", scene: scene{files: globalFile("complex_values lic=1\n")}, ask: hard("lic", "2"), want: []string{
-			`(-l lic=2) cannot run globally because it offers only gc:lic=1.000000`}},
-		{name: "what is left", scene: scene{files: globalFile("complex_values lic=3\n"), before: []scheduler.Requests{hard("lic", "2")}},
-			ask: hard("lic", "2"), want: []string{`(-l lic=2) cannot run globally because it offers only gc:lic=1.000000`}},
+			`(-l lic=2) cannot run globally because it offers only gc:lic=1.000000`,
+		}},
+		{
+			name: "what is left", scene: scene{files: globalFile("complex_values lic=3\n"), before: []scheduler.Requests{hard("lic", "2")}},
+			ask: hard("lic", "2"), want: []string{`(-l lic=2) cannot run globally because it offers only gc:lic=1.000000`},
+		},
 		{name: "text", scene: scene{files: globalFile("complex_values os=sol\n")}, ask: hard("os", "lx*"), want: []string{
-			`(-l os=lx*) cannot run globally because it offers only gf:os=sol`}},
-		{name: "load value", scene: scene{load: map[string]map[string]string{"n1": {"hot": "3"}, "n2": {"hot": "2.5"}}}, ask: hard("hot", "1"),
-			want: []string{`(-l hot=1) cannot run at host "n1" because it offers only hl:hot=3.000000`,
-				`(-l hot=1) cannot run at host "n2" because it offers only hl:hot=2.500000`}},
-		{name: "load value with correction", scene: scene{files: map[string]string{"sched_conf": "job_load_adjustments hot=1\nload_adjustment_decay_time 1000\n"},
-			load: map[string]map[string]string{"global": {"hot": "0.5"}}, before: []scheduler.Requests{{}}}, ask: hard("hot", "1"),
-			want: []string{`(-l hot=1) cannot run globally because it offers only gL:hot=1.400000`}},
+			`(-l os=lx*) cannot run globally because it offers only gf:os=sol`,
+		}},
+		{
+			name: "load value", scene: scene{load: map[string]map[string]string{"n1": {"hot": "3"}, "n2": {"hot": "2.5"}}}, ask: hard("hot", "1"),
+			want: []string{
+				`(-l hot=1) cannot run at host "n1" because it offers only hl:hot=3.000000`,
+				`(-l hot=1) cannot run at host "n2" because it offers only hl:hot=2.500000`,
+			},
+		},
+		{
+			name: "load value with correction", scene: scene{
+				files: map[string]string{"sched_conf": "job_load_adjustments hot=1\nload_adjustment_decay_time 1000\n"},
+				load:  map[string]map[string]string{"global": {"hot": "0.5"}}, before: []scheduler.Requests{{}},
+			}, ask: hard("hot", "1"),
+			want: []string{`(-l hot=1) cannot run globally because it offers only gL:hot=1.400000`},
+		},
 		{name: "time", scene: scene{files: queueFile("h_rt INFINITY,[n1=100]\nslots 2,[n2=0]\n")}, ask: hard("h_rt", "1:0:0"), want: []string{
-			`(-l h_rt=3600) cannot run in queue "a.q@n1" because it offers only qf:h_rt=00:01:40`}},
+			`(-l h_rt=3600) cannot run in queue "a.q@n1" because it offers only qf:h_rt=00:01:40`,
+		}},
 		{name: "truth", scene: scene{files: globalFile("complex_values flag=FALSE\n")}, ask: hard("flag", "TRUE"), want: []string{
-			`(-l flag=TRUE) cannot run globally because it offers only gf:flag=false`}},
+			`(-l flag=TRUE) cannot run globally because it offers only gf:flag=false`,
+		}},
 		{name: "several requests, by name", scene: scene{files: globalFile("complex_values lic=1,cap=1\n")}, ask: hard("lic", "2", "cap", "1"), want: []string{
-			`(-l cap=1,lic=2) cannot run globally because it offers only gc:lic=1.000000`}},
+			`(-l cap=1,lic=2) cannot run globally because it offers only gc:lic=1.000000`,
+		}},
 		{name: "default request", scene: scene{files: globalFile("complex_values dflt=3\n"), before: []scheduler.Requests{{}}}, want: []string{
-			`(-l NONE) cannot run globally because for default request it offers only gc:dflt=1.000000`}},
-		{name: "shared by default with an exclusive job", scene: scene{files: merged(hostFile("complex_values excl=TRUE\n"), queueFile("slots 0,[n1=2]\n")),
-			before: []scheduler.Requests{hard("excl", "TRUE")}}, want: []string{
-			`(-l NONE) cannot run at host "n1" because for default request exclusive resource (excl) is already in use`}},
-		{name: "exclusive beside others", scene: scene{files: merged(hostFile("complex_values excl=TRUE\n"), queueFile("slots 0,[n1=2]\n")),
-			before: []scheduler.Requests{{}}}, ask: hard("excl", "TRUE"), want: []string{
-			`(-l excl=TRUE) cannot run at host "n1" because exclusive resource (excl) is already in use`}},
-		{name: "exclusive beside exclusive", scene: scene{files: merged(hostFile("complex_values excl=TRUE\n"), queueFile("slots 0,[n1=2]\n")),
-			before: []scheduler.Requests{hard("excl", "TRUE")}}, ask: hard("excl", "TRUE"), want: []string{
-			`(-l excl=TRUE) cannot run at host "n1" because it offers only hc:excl=false`}},
+			`(-l NONE) cannot run globally because for default request it offers only gc:dflt=1.000000`,
+		}},
+		{name: "shared by default with an exclusive job", scene: scene{
+			files:  merged(hostFile("complex_values excl=TRUE\n"), queueFile("slots 0,[n1=2]\n")),
+			before: []scheduler.Requests{hard("excl", "TRUE")},
+		}, want: []string{
+			`(-l NONE) cannot run at host "n1" because for default request exclusive resource (excl) is already in use`,
+		}},
+		{name: "exclusive beside others", scene: scene{
+			files:  merged(hostFile("complex_values excl=TRUE\n"), queueFile("slots 0,[n1=2]\n")),
+			before: []scheduler.Requests{{}},
+		}, ask: hard("excl", "TRUE"), want: []string{
+			`(-l excl=TRUE) cannot run at host "n1" because exclusive resource (excl) is already in use`,
+		}},
+		{name: "exclusive beside exclusive", scene: scene{
+			files:  merged(hostFile("complex_values excl=TRUE\n"), queueFile("slots 0,[n1=2]\n")),
+			before: []scheduler.Requests{hard("excl", "TRUE")},
+		}, ask: hard("excl", "TRUE"), want: []string{
+			`(-l excl=TRUE) cannot run at host "n1" because it offers only hc:excl=false`,
+		}},
 		{name: "no permission for a queue", scene: scene{files: queueFile("user_lists staff\n")}, want: []string{
-			`has no permission for cluster queue "a.q"`}},
+			`has no permission for cluster queue "a.q"`,
+		}},
 		{name: "no permission for an instance", scene: scene{files: queueFile("xuser_lists NONE,[n1=me]\nslots 2,[n2=0]\n")}, want: []string{
-			`has no permission for queue "a.q@n1"`}},
+			`has no permission for queue "a.q@n1"`,
+		}},
 		{name: "no permission for a host", scene: scene{files: hostFile("user_lists staff\n")}, ask: scheduler.Requests{Queues: onN1}, want: []string{
 			`has no permission for host "n1"`,
-			`cannot run in queue "n2" because it is not contained in its hard queue list (-q)`}},
+			`cannot run in queue "n2" because it is not contained in its hard queue list (-q)`,
+		}},
 		{name: "no project for a queue", scene: scene{files: queueFile("projects p1\n")}, want: []string{
-			`(no project) does not have the correct project to run in cluster queue "a.q"`}},
+			`(no project) does not have the correct project to run in cluster queue "a.q"`,
+		}},
 		{name: "excluded by a queue", scene: scene{files: queueFile("xprojects p1\n")}, ask: scheduler.Requests{Project: "p1"}, want: []string{
-			`(no project) does not have the correct project to run in cluster queue "a.q"`}},
+			`(no project) does not have the correct project to run in cluster queue "a.q"`,
+		}},
 		{name: "wrong project for an instance", scene: scene{files: queueFile("projects NONE,[n1=p2]\nslots 2,[n2=0]\n")}, ask: scheduler.Requests{Project: "p1"}, want: []string{
-			`(project p1) does not have the correct project to run in queue "a.q@n1"`}},
+			`(project p1) does not have the correct project to run in queue "a.q@n1"`,
+		}},
 		{name: "excluded by a host", scene: scene{files: merged(hostFile("xprojects p1\n"), queueFile("slots 2,[n2=0]\n"))}, ask: scheduler.Requests{Project: "p1"}, want: []string{
-			`(project p1) is not allowed to run in host "n1" based on the excluded project list`}},
+			`(project p1) is not allowed to run in host "n1" based on the excluded project list`,
+		}},
 		{name: "not in the queue list", scene: scene{files: map[string]string{"queues/b.q": "qname b.q\nhostlist n1\nslots 0\n"}}, ask: scheduler.Requests{Queues: "b.q"}, want: []string{
-			`cannot run in queue "a.q" because it is not contained in its hard queue list (-q)`}},
+			`cannot run in queue "a.q" because it is not contained in its hard queue list (-q)`,
+		}},
 		{name: "not interactive", scene: scene{files: queueFile("qtype BATCH\n")}, ask: scheduler.Requests{Immediate: true}, want: []string{
-			`cannot run in queue "a.q" because it is not of type interactive`}},
+			`cannot run in queue "a.q" because it is not of type interactive`,
+		}},
 		{name: "not batch", scene: scene{files: queueFile("qtype INTERACTIVE\nslots 2,[n2=0]\n")}, want: []string{
-			`cannot run in queue instance "a.q@n1" because it is not of type batch`}},
+			`cannot run in queue instance "a.q@n1" because it is not of type batch`,
+		}},
 		{name: "no checkpointing", scene: scene{files: queueFile("ckpt_list NONE\nslots 2,[n2=0]\n")}, ask: scheduler.Requests{Checkpoint: "ck"}, want: []string{
-			`cannot run in queue instance "a.q@n1" because it is not of type checkpointing`}},
+			`cannot run in queue instance "a.q@n1" because it is not of type checkpointing`,
+		}},
 		{name: "forced by a queue", scene: scene{files: queueFile("complex_values frc=2\nslots 2,[n2=0]\n")}, want: []string{
-			`does not request 'forced' resource "frc" of queue instance a.q@n1`}},
+			`does not request 'forced' resource "frc" of queue instance a.q@n1`,
+		}},
 		{name: "forced by a host", scene: scene{files: merged(hostFile("complex_values frc=2\n"), queueFile("slots 2,[n2=0]\n"))}, want: []string{
-			`does not request 'forced' resource "frc" of host n1`}},
-		{name: "quota", scene: scene{files: map[string]string{"rqs": "{\n name few\n enabled TRUE\n limit users {*} to slots=1\n limit users * to slots=5\n}\n"},
-			before: []scheduler.Requests{{}}}, want: []string{`cannot run because it exceeds limit "alice/////" in rule "few/1"`}},
+			`does not request 'forced' resource "frc" of host n1`,
+		}},
+		{name: "quota", scene: scene{
+			files:  map[string]string{"rqs": "{\n name few\n enabled TRUE\n limit users {*} to slots=1\n limit users * to slots=5\n}\n"},
+			before: []scheduler.Requests{{}},
+		}, want: []string{`cannot run because it exceeds limit "alice/////" in rule "few/1"`}},
 		{name: "named quota on a host", scene: scene{files: map[string]string{"rqs": "{\n name few\n enabled TRUE\n limit name nodes hosts {n*} to slots=0\n}\n"}}, want: []string{
-			`cannot run because it exceeds limit "////n1/" in rule "few/nodes"`, `cannot run because it exceeds limit "////n2/" in rule "few/nodes"`}},
+			`cannot run because it exceeds limit "////n1/" in rule "few/nodes"`, `cannot run because it exceeds limit "////n2/" in rule "few/nodes"`,
+		}},
 		{name: "not in a list of environments", ask: scheduler.Requests{PE: "round", Slots: slotsOf(t, "2")}, want: []string{
-			`cannot run in queue "a.q" because PE "round" is not in PE list`, `cannot run in PE "round" because it only offers 0 slots`}},
+			`cannot run in queue "a.q" because PE "round" is not in PE list`, `cannot run in PE "round" because it only offers 0 slots`,
+		}},
 		{name: "environment with too few slots", ask: scheduler.Requests{PE: "fill", Slots: slotsOf(t, "4")}, want: []string{
-			`cannot run because total slots of PE "fill" not in range of job`}},
+			`cannot run because total slots of PE "fill" not in range of job`,
+		}},
 		{name: "environment in use", scene: scene{before: []scheduler.Requests{{PE: "fill", Slots: slotsOf(t, "2")}}}, ask: scheduler.Requests{PE: "fill", Slots: slotsOf(t, "2")}, want: []string{
-			`cannot run in PE "fill" because it only offers 1 slots`}},
-		{name: "no access to an environment", scene: scene{files: map[string]string{"pes/fill": "pe_name fill\nslots 3\nallocation_rule $fill_up\nuser_lists staff\n"}},
-			ask: scheduler.Requests{PE: "fill", Slots: slotsOf(t, "1")}, want: []string{`cannot run because no access to PE "fill"`, `cannot run in PE "fill" because it only offers 0 slots`}},
+			`cannot run in PE "fill" because it only offers 1 slots`,
+		}},
+		{
+			name: "no access to an environment", scene: scene{files: map[string]string{"pes/fill": "pe_name fill\nslots 3\nallocation_rule $fill_up\nuser_lists staff\n"}},
+			ask: scheduler.Requests{PE: "fill", Slots: slotsOf(t, "1")}, want: []string{`cannot run because no access to PE "fill"`, `cannot run in PE "fill" because it only offers 0 slots`},
+		},
 		{name: "nothing to say", scene: scene{state: map[string]scheduler.Status{"a.q@n1": scheduler.Unknown, "a.q@n2": scheduler.Unknown}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -236,25 +286,34 @@ func TestDropped(t *testing.T) {
 		{name: "disabled", scene: scene{state: two(scheduler.DisabledByUser)}, want: []string{`queue instance "a.q@n1" dropped because it is disabled`}},
 		{name: "disabled by a calendar", scene: scene{state: two(scheduler.DisabledByCalendar)}, want: []string{`queue instance "a.q@n1" dropped because it is disabled`}},
 		{name: "unavailable before disabled", scene: scene{state: two(scheduler.DisabledByUser | scheduler.Unknown)}, want: []string{
-			`queue instance "a.q@n1" dropped because it is temporarily not available`}},
+			`queue instance "a.q@n1" dropped because it is temporarily not available`,
+		}},
 		{name: "full", scene: scene{files: queueFile("slots 1,[n2=5]\n"), before: []scheduler.Requests{{}}}, want: []string{`queue instance "a.q@n1" dropped because it is full`}},
 		{name: "all", scene: scene{state: map[string]scheduler.Status{"a.q@n1": scheduler.DisabledByUser, "a.q@n2": scheduler.Unknown}}, want: []string{
 			`queue instance "a.q@n2" dropped because it is temporarily not available`, `queue instance "a.q@n1" dropped because it is disabled`,
-			`All queues dropped because of overload or full`}},
+			`All queues dropped because of overload or full`,
+		}},
 		{name: "overloaded", scene: scene{files: queueFile("load_thresholds hot=2\n"), load: map[string]map[string]string{"n1": {"hot": "2"}, "n2": {"hot": "1"}}}, want: []string{
-			`queue instance "a.q@n1" dropped because it is overloaded: hot=2.000000 (no load adjustment) >= 2`}},
+			`queue instance "a.q@n1" dropped because it is overloaded: hot=2.000000 (no load adjustment) >= 2`,
+		}},
 		{name: "nobody reports it", scene: scene{files: queueFile("load_thresholds NONE,[n1=hot=2]\n")}, want: []string{
-			`queue instance "a.q@n1" dropped because it is overloaded: no value for complex attribute "hot"`}},
+			`queue instance "a.q@n1" dropped because it is overloaded: no value for complex attribute "hot"`,
+		}},
 		{name: "suspend alarm", scene: scene{files: queueFile("suspend_thresholds hot=2\n"), load: map[string]map[string]string{"n1": {"hot": "2"}, "n2": {"hot": "1"}}}, want: []string{
-			`queue instance "a.q@n1" is in suspend alarm: hot=2.000000 (no load adjustment) >= 2`}},
+			`queue instance "a.q@n1" is in suspend alarm: hot=2.000000 (no load adjustment) >= 2`,
+		}},
 		{name: "configured value", scene: scene{files: queueFile("load_thresholds NONE,[n1=cap=2]\ncomplex_values cap=2\n")}, want: []string{
-			`queue instance "a.q@n1" dropped because it is overloaded: cap=2.000000 (no load value) <= 2`}},
+			`queue instance "a.q@n1" dropped because it is overloaded: cap=2.000000 (no load value) <= 2`,
+		}},
 		{name: "text", scene: scene{files: queueFile("load_thresholds NONE,[n1=os=lx*]\n"), load: map[string]map[string]string{"n1": {"os": "sol"}}}, want: []string{
-			`queue instance "a.q@n1" dropped because it is overloaded: os=sol (no load adjustment) != lx*`}},
+			`queue instance "a.q@n1" dropped because it is overloaded: os=sol (no load adjustment) != lx*`,
+		}},
 		{name: "suspended by its superordinate queue", scene: scene{files: map[string]string{
 			"queues/b.q": "qname b.q\nhostlist n1\nslots 1\nload_thresholds NONE\nsubordinate_list a.q=1\nseq_no 0\n",
-			"queues/a.q": "qname a.q\nhostlist n1 n2\nslots 2\nload_thresholds NONE\nseq_no 1\n"}}, want: []string{
-			`queue instance "a.q@n1" dropped because it is suspended`, `queue instance "b.q@n1" dropped because it is full`}},
+			"queues/a.q": "qname a.q\nhostlist n1 n2\nslots 2\nload_thresholds NONE\nseq_no 1\n",
+		}}, want: []string{
+			`queue instance "a.q@n1" dropped because it is suspended`, `queue instance "b.q@n1" dropped because it is full`,
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := c.make(t)

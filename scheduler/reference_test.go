@@ -37,8 +37,10 @@ func newTwin(t fatal, s *site) *twin {
 		queues = append(queues, q.name)
 	}
 	m := modelOf(t, s.files(), queues...)
-	return &twin{t: t, site: s, model: m, state: scheduler.NewState(m), naive: newNaive(s),
-		jobs: map[uint32]*twinJob{}, tasks: map[*naiveTask]*scheduler.Running{}}
+	return &twin{
+		t: t, site: s, model: m, state: scheduler.NewState(m), naive: newNaive(s),
+		jobs: map[uint32]*twinJob{}, tasks: map[*naiveTask]*scheduler.Running{},
+	}
 }
 
 func settings(m map[string]string) (list []qconf.Setting) {
@@ -49,9 +51,11 @@ func settings(m map[string]string) (list []qconf.Setting) {
 }
 
 func (w *twin) requests(j *naiveJob) *scheduler.Requests {
-	r := &scheduler.Requests{User: j.user, Group: j.group, Project: j.project, Hard: settings(j.hard), Soft: settings(j.soft),
+	r := &scheduler.Requests{
+		User: j.user, Group: j.group, Project: j.project, Hard: settings(j.hard), Soft: settings(j.soft),
 		Queues: strings.Join(j.queues, ","), SoftQueues: strings.Join(j.softQueues, ","), MasterQueues: strings.Join(j.masterQueues, ","),
-		PE: j.pe, Checkpoint: j.checkpoint, Immediate: j.immediate}
+		PE: j.pe, Checkpoint: j.checkpoint, Immediate: j.immediate,
+	}
 	if j.pe != "" {
 		r.Slots = slotsOf(w.t, join(j.slots))
 	}
@@ -72,9 +76,11 @@ func (w *twin) submit(j *naiveJob, reserve bool) bool {
 	if err != nil {
 		return false
 	}
-	job := &scheduler.Job{ID: j.id, Category: c, Owner: j.user, Submitted: j.submitted, Deadline: j.deadline, Priority: j.priority,
+	job := &scheduler.Job{
+		ID: j.id, Category: c, Owner: j.user, Submitted: j.submitted, Deadline: j.deadline, Priority: j.priority,
 		Array: j.array, Tasks: tasksOf(w.t, join(j.tasks)), TaskLimit: j.limit, Override: j.override, Reserve: reserve,
-		User: tickets.None, Project: tickets.None, Department: tickets.None, Leaf: tickets.None}
+		User: tickets.None, Project: tickets.None, Department: tickets.None, Leaf: tickets.None,
+	}
 	for _, h := range j.excluded {
 		id, _ := w.model.Host(h)
 		job.Excluded = append(job.Excluded, id)
@@ -283,7 +289,7 @@ func TestReference(t *testing.T) {
 	for name, parallel := range map[string]bool{"serial": false, "parallel": true} {
 		t.Run(name, func(t *testing.T) {
 			starts := 0
-			for seed := range uint64(120) {
+			for seed := range uint64(100) {
 				starts += compareRuns(t, seed, parallel)
 			}
 			if starts < 500 {

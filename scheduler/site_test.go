@@ -412,8 +412,10 @@ func serialJob(t fatal, m *scheduler.Model, id uint32, r *scheduler.Requests) *s
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &scheduler.Job{ID: id, Category: c, Owner: r.User, Submitted: 1000, Tasks: tasksOf(t, "1"),
-		User: tickets.None, Project: tickets.None, Department: tickets.None, Leaf: tickets.None}
+	return &scheduler.Job{
+		ID: id, Category: c, Owner: r.User, Submitted: 1000, Tasks: tasksOf(t, "1"),
+		User: tickets.None, Project: tickets.None, Department: tickets.None, Leaf: tickets.None,
+	}
 }
 
 func tasksOf(t fatal, text string) rangelist.List {
