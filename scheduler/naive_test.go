@@ -105,6 +105,7 @@ type naiveRun struct {
 	begun    []*naiveTask
 	reduced  map[string]float64 // host/attribute: capacity that others than jobs use
 	usable   []string           // in order
+	weights  map[string]float64 // of hosts
 	shunned  map[string]bool    // hosts on which no parallel job starts any more
 	bounds   [2]float64         // of the urgencies
 	maxShare float64            // most tickets
@@ -112,12 +113,15 @@ type naiveRun struct {
 
 // run returns the tasks that start, in order.
 func (n *naive) run(now int64) []*naiveTask {
-	r := &naiveRun{naive: n, now: now, tasks: slices.Clone(n.running), reduced: map[string]float64{}, shunned: map[string]bool{}}
+	r := &naiveRun{naive: n, now: now, tasks: slices.Clone(n.running), reduced: map[string]float64{}, shunned: map[string]bool{}, weights: map[string]float64{}}
 	r.reduce()
 	for _, i := range n.modified {
 		if !n.disabled[i] && !r.alarm(i) && r.used(i, "slots") < float64(n.site.instance(i).slots) {
 			r.usable = append(r.usable, i)
 		}
+	}
+	for _, h := range r.site.hosts {
+		r.weigh(h.name)
 	}
 	r.sort()
 	r.scale()
@@ -154,6 +158,9 @@ func (n *naive) run(now int64) []*naiveTask {
 		r.shun(t)
 		r.refilter(t)
 		if r.site.scheduler.maxReservation == 0 { // hosts are sorted once where the run plans ahead
+			for _, g := range grants {
+				r.weigh(r.site.instance(g.instance).host)
+			}
 			r.sort()
 		}
 	}
@@ -256,15 +263,14 @@ func (r *naiveRun) subordinated(x *siteInstance) bool {
 	return false
 }
 
+// weigh computes the load of a host by which it is sorted.
+func (r *naiveRun) weigh(host string) { r.weights[host] = r.loadFormula(host) }
+
 // sort sorts the usable instances, stably.
 func (r *naiveRun) sort() {
-	value := map[string]float64{}
-	for _, h := range r.site.hosts {
-		value[h.name] = r.loadFormula(h.name)
-	}
 	slices.SortStableFunc(r.usable, func(a, b string) int {
 		x, y := r.site.instance(a), r.site.instance(b)
-		byLoad := cmp.Compare(value[x.host], value[y.host])
+		byLoad := cmp.Compare(r.weights[x.host], r.weights[y.host])
 		bySeqno := cmp.Compare(x.seqno, y.seqno)
 		if r.site.scheduler.bySeqno {
 			return cmp.Or(bySeqno, byLoad)

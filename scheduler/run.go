@@ -184,20 +184,27 @@ func (r *run) begin(h *head, start Start) {
 	r.refresh(start.Grants)
 }
 
-// refresh brings the order up to date for the hosts of a task that starts.
+// refresh brings the order up to date for the hosts of a task that starts. Other hosts are
+// not sorted anew even where the task changes what the whole cluster has; that it drops
+// instances there is seen to only for load values.
 func (r *run) refresh(grants []Grant) {
-	var moved []InstanceID
 	if r.globalLoadMoves() {
 		for h := range r.load {
-			moved = r.refreshHost(HostID(h), moved)
+			r.dropUnusable(HostID(h))
 		}
-	} else {
-		last := HostID(None)
-		for _, g := range grants {
-			if h := r.model.instances[g.Instance].host; h != last {
-				last = h
-				moved = r.refreshHost(h, moved)
-			}
+	}
+	var moved []InstanceID
+	last := HostID(None)
+	for _, g := range grants {
+		h := r.model.instances[g.Instance].host
+		if h == last {
+			continue
+		}
+		last = h
+		r.dropUnusable(h)
+		if load := r.sortValue(h); load != r.load[h] {
+			r.load[h] = load
+			moved = append(moved, r.model.hosts[h].instances...)
 		}
 	}
 	if r.plan != nil {
@@ -206,9 +213,8 @@ func (r *run) refresh(grants []Grant) {
 	r.order.move(moved, func(id InstanceID) float64 { return r.load[r.model.instances[id].host] })
 }
 
-// refreshHost drops the instances of a host that cannot be used any more, and adds those
-// that are to be sorted anew.
-func (r *run) refreshHost(h HostID, moved []InstanceID) []InstanceID {
+// dropUnusable drops the instances of a host that cannot be used any more.
+func (r *run) dropUnusable(h HostID) {
 	for _, id := range r.model.hosts[h].instances {
 		if r.order.usable(id) && !r.stillUsable(id) {
 			r.order.drop(id)
@@ -217,15 +223,10 @@ func (r *run) refreshHost(h HostID, moved []InstanceID) []InstanceID {
 			}
 		}
 	}
-	if load := r.sortValue(h); load != r.load[h] {
-		r.load[h] = load
-		return append(moved, r.model.hosts[h].instances...)
-	}
-	return moved
 }
 
 // globalLoadMoves reports whether a job that starts changes a load value of the whole
-// cluster, and with it perhaps the order of all hosts.
+// cluster, and with it perhaps alarms on all hosts.
 func (r *run) globalLoadMoves() bool {
 	for _, a := range r.model.adjustments {
 		if r.loadValue(GlobalHost, a.attribute).IsValid() {
