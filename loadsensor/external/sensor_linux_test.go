@@ -420,6 +420,34 @@ func TestWrongOutputCostsNothingButItself(t *testing.T) {
 	}
 }
 
+// TestAnswerThatIsTooLate: of what a sensor writes after its time nothing is used, not
+// even lines that happen to be whole.
+func TestAnswerThatIsTooLate(t *testing.T) {
+	b := begin(t, `#!/bin/sh
+read line
+echo begin; echo oops
+while ! test -e go; do :; done
+{ yes h:a:1 | head -c 50000; echo end; echo begin; echo h:a:1; echo end; }
+`, func(c *Config) {
+		notify := c.Notify
+		c.Notify = func(e Event) {
+			if e.Kind == Failed { // all is in the pipe when the sensor is told to end
+				if err := os.WriteFile(filepath.Join(c.Dir, "go"), nil, 0o644); err != nil {
+					t.Error(err)
+				}
+				gone(t, strconv.Itoa(e.PID))
+			}
+			notify(e)
+		}
+	})
+	b.await(Violated)
+	b.pass(7 * time.Second) // Timeout
+	b.await(Gone)
+	if st := b.sensor.Status(); st.Reports != 0 || st.Fault != "the load sensor has not answered within 7s" || st.Violations != 2 {
+		t.Errorf("status %+v", st)
+	}
+}
+
 func TestReportThatWasNotAskedFor(t *testing.T) {
 	b := begin(t, "#!/bin/sh\necho begin; echo h:a:1; echo end\necho begin; echo h:a:2; echo end\nwhile read l; do test \"$l\" = quit && exit; done\n")
 	b.await(Reported)

@@ -31,6 +31,7 @@ type service struct {
 	read    int // bytes since the last request
 	wrong   int // violations since then
 	reports int
+	over    bool             // nothing that comes on standard output is read any more
 	state   *os.ProcessState // of a process that died
 }
 
@@ -134,7 +135,9 @@ func (v *service) ask() error {
 // feed takes a piece of output; false if it was too much.
 func (v *service) feed(b []byte) bool {
 	v.read += len(b)
-	v.decoder.Feed(b)
+	if !v.over {
+		v.decoder.Feed(b)
+	}
 	return v.read <= maxOutput && v.wrong <= maxWrong
 }
 
@@ -215,14 +218,18 @@ func (s *Sensor) end(p *process, v *service, why reason) (over bool) {
 		return false
 	case flooded:
 		p.kill()
+		v.over = true
 		timer = s.config.Clock.NewTimer(unkillable)
 	default:
 		p.quit()
+		// Pieces are dropped from here on, and what is left would make other lines.
+		v.over = true
 		timer = s.config.Clock.NewTimer(s.config.Grace)
 	}
 	defer func() { stopTimer(timer) }()
 	s.release()
 	killed := why == flooded
+	fault := s.Status().Fault
 	stop := s.stop
 	if over {
 		stop = nil
@@ -235,6 +242,7 @@ func (s *Sensor) end(p *process, v *service, why reason) (over bool) {
 			s.release()
 		case v.state = <-p.exited:
 			v.drain()
+			s.update(func(st *Status) { st.Fault = fault }) // in the end it was not stuck
 			v.finish(why)
 			return over
 		case b, ok := <-p.pieces[0]:
