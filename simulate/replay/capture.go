@@ -3,6 +3,7 @@ package replay
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -57,6 +58,9 @@ func (p *player) print(step string) error {
 			names = append(names, name)
 		}
 	}
+	if len(p.known.files[step]) == 0 {
+		names = append(append(names, p.quotaFiles()...), slices.Collect(maps.Keys(p.before))...)
+	}
 	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b)) })
 	for _, name := range names {
 		print, ok := printed[name]
@@ -77,6 +81,26 @@ func (p *player) print(step string) error {
 		}
 	}
 	return nil
+}
+
+// quotaFiles are the views of quotas that may have been asked for.
+func (p *player) quotaFiles() []string {
+	c := p.cell.Cluster()
+	if len(c.ResourceQuotas()) == 0 {
+		return nil
+	}
+	var names []string
+	add := func(option string, values []string) {
+		for _, v := range values {
+			names = append(names, "qquota-"+option+"-"+v+".txt")
+		}
+	}
+	add("P", c.ProjectNames())
+	add("h", p.in.hosts)
+	add("q", c.QueueNames())
+	add("pe", c.PENames())
+	add("l", p.resources(""))
+	return names
 }
 
 // rank is the place of a file in the order in which they are printed.
@@ -153,7 +177,7 @@ func (p *player) hosts(v *view.View, step string) []byte {
 }
 
 // resources are those that -F named: those that were printed, or where that is not known
-// those that the configuration sets anywhere.
+// those that the configuration sets anywhere and that hosts report, but for what hosts are.
 func (p *player) resources(step string) view.Selection {
 	if names := p.known.resources[step]; len(names) > 0 {
 		return names
@@ -167,6 +191,13 @@ func (p *player) resources(step string) view.Selection {
 		}
 	}
 	c := p.cell.Cluster()
+	for _, host := range slices.Sorted(maps.Keys(p.in.load)) {
+		for _, name := range slices.Sorted(maps.Keys(p.in.load[host])) {
+			if name != "num_proc" && name != "arch" && !strings.HasPrefix(name, "m_") {
+				add([]qconf.Setting{{Name: name}})
+			}
+		}
+	}
 	add(c.GlobalHost().ComplexValues)
 	for _, name := range c.HostNames() {
 		if h, err := c.Host(name); err == nil {

@@ -163,6 +163,11 @@ func (p *player) prepare() error {
 // printBefore keeps what is printed of the cell before anything has happened.
 func (p *player) printBefore() {
 	p.before = map[string][]byte{}
+	if len(p.known.files) == 0 {
+		for _, base := range []string{"qstat-F", "qhost-F"} {
+			p.before[base+"-before.txt"] = printed[base+".txt"](p, view.New(p.cell, p.seconds()), "")
+		}
+	}
 	for step, names := range p.known.files {
 		for _, name := range names {
 			base, ok := strings.CutSuffix(name, "-before.txt")
@@ -305,7 +310,7 @@ func (p *player) playAlone(l *script.Line) error {
 
 // enough scheduling runs have seen what was typed, and what the first of them has started,
 // where a script looks at once.
-const enough = 3
+const enough = 2
 
 // capture prints the state. A scheduling run has seen what was typed by then, and some
 // have where the script has not waited for it.
