@@ -43,9 +43,9 @@ func (w workload) cluster(tb testing.TB) *qconf.Cluster {
 	file("complexes", qconf.DefaultComplexes().Format()+"mem mem MEMORY <= YES YES 0 0\n")
 	if w.policies {
 		file("rqs", "{\n name per_user\n enabled TRUE\n limit users {*} to slots=1000000\n}\n")
-		file("sched_conf", "weight_tickets_share 1000000\nweight_ticket 0.5\nweight_urgency 0.1\nschedd_job_info false\n")
+		file("sched_conf", "weight_tickets_share 1000000\nweight_ticket 0.5\nweight_urgency 0.1\nschedd_job_info true\n")
 	} else {
-		file("sched_conf", fmt.Sprintf("schedd_job_info false\nparams BINDING_AWARE=%t\n", w.bindings))
+		file("sched_conf", fmt.Sprintf("schedd_job_info true\nparams BINDING_AWARE=%t\n", w.bindings))
 	}
 	c, err := qconf.Load(files, nil)
 	if err != nil {
@@ -135,6 +135,23 @@ func BenchmarkRun(b *testing.B) {
 				d := s.Run(2000)
 				if want := min(w.jobs*max(w.tasks, 1), w.hosts*16); len(d.Starts) != want {
 					b.Fatalf("%d tasks start, want %d", len(d.Starts), want)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkRunHosts is the same jobs on more and more hosts: what a run costs is to grow
+// with the jobs that start, and little with the hosts.
+func BenchmarkRunHosts(b *testing.B) {
+	for _, hosts := range []int{1000, 2000, 5000, 10000, 20000} {
+		w := workload{hosts: hosts, jobs: 10000, categories: 100}
+		b.Run(w.String(), func(b *testing.B) {
+			s := w.state(b)
+			b.ReportAllocs()
+			for b.Loop() {
+				if d := s.Run(2000); len(d.Starts) != w.jobs {
+					b.Fatalf("%d tasks start, want %d", len(d.Starts), w.jobs)
 				}
 			}
 		})
