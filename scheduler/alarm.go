@@ -41,20 +41,22 @@ func (v *view) crossing(id InstanceID, t *threshold) (Crossing, bool) {
 	}
 	c.Name = v.model.attributes[t.attribute].Name
 	host := v.model.instances[id].host
-	if v.model.attributes[t.attribute].consumable() {
-		if r, ok := v.over(t.attribute, AtGlobal(), AtHost(host), AtInstance(id)); ok {
-			c.Value, c.Layer, c.Kind = r.Value, r.Layer, r.Kind
-		}
-		return c, true
+	// What is shown is the value that holds at the instance, even where the threshold was
+	// compared with another one, or with none (tested).
+	if r, ok := v.over(t.attribute, AtGlobal(), AtHost(host), AtInstance(id)); ok {
+		c.Value, c.Layer, c.Kind = r.Value, r.Layer, r.Kind
 	}
-	for _, h := range [...]HostID{host, GlobalHost} {
-		if x, _ := v.loadAt(h, t.attribute); x.IsValid() {
-			c.Value, c.Layer, c.Kind = x, AtHost(h).letter(), Load
-			return c, true
-		}
-	}
-	c.Value, _ = v.configuredAt(AtInstance(id), t.attribute)
 	return c, true
+}
+
+// Scaled reports whether load_scaling changes a load value of a host (host_conf(5)).
+func (m *Model) Scaled(h HostID, a AttributeID) bool {
+	for _, s := range m.host(h).scaling {
+		if s.attribute == a {
+			return true
+		}
+	}
+	return false
 }
 
 // AssumedSlots is the number of slots that the urgency of a job counts with, and that

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -132,18 +133,22 @@ func (v *View) alarms(host scheduler.HostID, crossed []scheduler.Crossing) []qst
 		a := qstat.Alarm{Threshold: c.Threshold}
 		a.Name = c.Name
 		a.Dominance = string([]byte{c.Layer, byte(c.Kind)})
+		at := host
+		if c.Layer == 'g' {
+			at = scheduler.GlobalHost
+		}
+		id, _ := v.model.Attribute(c.Name)
 		switch {
-		case c.Kind == scheduler.Load:
-			at := host
-			if c.Layer == 'g' {
-				at = scheduler.GlobalHost
-			}
+		case c.Kind == scheduler.Load && !v.model.Scaled(at, id):
 			a.Value = v.cell.Reported(v.model.HostName(at))[c.Name]
-		case c.Kind == scheduler.Consumable:
-			// The original shows what is left of a consumable as a plain number.
-			a.Value = strconv.FormatFloat(c.Value.Number(), 'f', 3, 64)
+		case c.Kind == scheduler.Load || c.Kind == scheduler.Consumable:
+			// What is computed the original shows as a plain number.
+			a.Value = fmt.Sprintf("%8.3f", c.Value.Number())
 		default:
-			a.Value = c.Value.Format(value.QStat)
+			a.Value = strconv.FormatFloat(c.Value.Number(), 'f', -1, 64)
+			if c.Value.Type().IsText() {
+				a.Value = c.Value.String()
+			}
 		}
 		list = append(list, a)
 	}

@@ -267,7 +267,12 @@ func (p *player) play(i int) error {
 		if err := p.in.setLoad(l.Load.Host, l.Load.Attribute, l.Load.Value); err != nil {
 			return err
 		}
-		p.events.add(event{at: p.now + loadArrives, kind: reported, command: l.Load.Host})
+		if i+1 < len(p.lines) && p.lines[i+1].Kind == script.Wait {
+			p.events.add(event{at: p.now + loadArrives, kind: reported, command: l.Load.Host})
+			break
+		}
+		p.unseen, p.waited = enough, false
+		return p.report(l.Load.Host)
 	case script.Capture:
 		return p.capture(l.Capture)
 	case script.Wait:
