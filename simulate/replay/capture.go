@@ -72,7 +72,7 @@ func (p *player) print(step string) error {
 		}
 		text := print(p, view.New(p.cell, p.seconds()), step)
 		if p.typed(step, name) {
-			p.advance(p.now + jobTakes)
+			p.advance(p.now + p.step)
 		} else if len(text) == 0 {
 			continue
 		}
@@ -273,7 +273,7 @@ func (p *player) schedulingInfo(_ *view.View, step string) []byte {
 		b = fmt.Appendf(b, "== job %d\n", j.ID())
 		b = qstat.AppendSchedulingInfo(b, view.New(p.cell, p.seconds()).SchedulingInfo(j))
 		if p.typed(step, "schedinfo.txt") {
-			p.advance(p.now + jobTakes)
+			p.advance(p.now + p.step)
 		}
 	}
 	return b

@@ -61,6 +61,7 @@ type player struct {
 	unseen  int   // scheduling runs that are to see what was typed before it is looked at
 	waited  bool  // the script has, since what was typed last
 	alone   bool
+	step    int64 // what a command of a capture takes, in milliseconds
 	events  events
 	result  Result
 	// before are the files whose names say that they were printed before anything else.
@@ -94,12 +95,32 @@ func Run(fsys fs.FS, o Options) (*Result, error) {
 	}
 	for i := range p.lines {
 		p.advance(p.table.at[i])
+		if p.lines[i].Kind == script.Wait && p.now > p.table.at[i] {
+			// We are late, but what is waited for needs its time.
+			p.advance(p.now + p.lines[i].Duration())
+		}
+		p.step = p.patience(i)
 		if err := p.play(i); err != nil {
 			return nil, fmt.Errorf("jobs.txt:%d: %w", p.lines[i].Number, err)
 		}
 	}
 	p.result.Answers = p.lines
 	return &p.result, nil
+}
+
+// patience is how long each command of a capture may take, in milliseconds, so that the
+// next line comes in time.
+func (p *player) patience(i int) int64 {
+	if p.lines[i].Kind != script.Capture || i+1 == len(p.lines) {
+		return jobTakes
+	}
+	n := max(len(p.known.files[p.lines[i].Capture]), len(inOrder))
+	for _, j := range p.cell.Jobs() {
+		if view.Pending(j) {
+			n++
+		}
+	}
+	return min(max((p.table.at[i+1]-p.now)/int64(n), 0), jobTakes)
 }
 
 // inScript names the script in its errors.
