@@ -105,3 +105,28 @@ func TestWaitingTimeThatCounts(t *testing.T) {
 		}
 	}
 }
+
+// TestConsumableThatOthersUse is a consumable of which a load value says that less is left
+// than the bookings do. Of two jobs one starts in each of two runs, as the load value does
+// not fall.
+func TestConsumableThatOthersUse(t *testing.T) {
+	s := scene{files: merged(hostFile("complex_values mem=20G\n"), queueFile("slots 9,[n2=0]\n")), load: map[string]map[string]string{"n1": {"mem": "10G"}}}.make(t)
+	m := s.Model()
+	for id := range uint32(3) {
+		eight := hard("mem", "8G")
+		s.Enqueue(serialJob(t, m, id+1, &eight))
+	}
+	for run, want := range []string{"1.1", "2.1", ""} {
+		d := s.Run(1000)
+		if got := startsText(d); got != want {
+			t.Errorf("run %d starts %q, want %q", run+1, got, want)
+		}
+		for i := range d.Starts {
+			x := &d.Starts[i]
+			s.Dequeue(x.Job)
+			if err := s.Start(&scheduler.Running{Job: x.Job, Task: 1, Started: 1000, PE: scheduler.None, Grants: x.Grants}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
