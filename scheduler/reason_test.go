@@ -326,3 +326,29 @@ func TestDropped(t *testing.T) {
 		})
 	}
 }
+
+// TestCorrectedAlarm is how a load value is corrected for jobs that started a while ago: by
+// whole hundredths, less and less.
+func TestCorrectedAlarm(t *testing.T) {
+	for _, c := range []struct {
+		age  int64
+		want string
+	}{
+		{0, "hot=3.000000 (= 1 + 1.00 * 2.000000) >= 1"},
+		{100, "hot=2.550000 (= 1 + 1.00 * 1.550000) >= 1"}, // 2 - 2*100/450 is 1.5555
+		{449, "hot=1.000000 (= 1 + 1.00 * 0.000000) >= 1"},
+		{450, "hot=1.000000 (= 1 + 1.00 * 0.000000) >= 1"},
+	} {
+		s := scene{
+			files: merged(queueFile("load_thresholds hot=1\n"), map[string]string{"sched_conf": "job_load_adjustments hot=1\nload_adjustment_decay_time 450\n"}),
+			load:  map[string]map[string]string{"n1": {"hot": "0"}}, before: []scheduler.Requests{{PE: "fill", Slots: slotsOf(t, "2")}},
+		}.make(t)
+		if err := s.SetLoad("n1", map[string]string{"hot": "1"}); err != nil {
+			t.Fatal(err)
+		}
+		id, _ := s.Model().Instance("a.q", "n1")
+		if text, alarm := s.LoadAlarm(id, 900+c.age); !alarm || text != c.want {
+			t.Errorf("after %d s: %q, want %q", c.age, text, c.want)
+		}
+	}
+}
