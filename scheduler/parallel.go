@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/execd-project/execd/qconf"
+	"github.com/execd-project/execd/scheduler/diagram"
 	"github.com/execd-project/execd/scheduler/quota"
 	"github.com/execd-project/execd/scheduler/value"
 )
@@ -445,9 +446,6 @@ func (m *matcher) wholeSlots(p Place, id AttributeID, each float64, at span) int
 // explainParallel finds the reasons why a parallel job has no place.
 func (r *run) explainParallel(j *Job, at span) {
 	c := j.Category
-	if !r.globally(c, at) {
-		return
-	}
 	for _, pe := range c.pes {
 		if !c.allows(&r.model.pes[pe].access) {
 			r.because(Reason{kind: noPEAccess, place: int32(pe)}, c)
@@ -476,7 +474,7 @@ func (r *run) explainPE(j *Job, pe PEID, at span) {
 		offers(free)
 		return
 	}
-	if !r.possible(c, object) {
+	if !r.possible(c, object) || !r.globally(c, at) {
 		offers(0)
 		return
 	}
@@ -490,6 +488,9 @@ func (r *run) explainPE(j *Job, pe PEID, at span) {
 	}
 	for id := range r.instancesFor(j) {
 		r.explainParallelInstance(j, id, pe, at, skip)
+		if skip.all {
+			break
+		}
 	}
 	explain := r.explain
 	r.explain = nil
@@ -513,10 +514,11 @@ func (r *run) possible(c *Category, pe *qconf.ParallelEnvironment) bool {
 }
 
 // explainParallelInstance finds the reason against an instance, and that against its host,
-// once for each host. A host that has nothing left is no reason not to look at its queues.
+// once for each host: first the host, then what is fixed about the instance, then the
+// quotas, then what the instance has left.
 func (r *run) explainParallelInstance(j *Job, id InstanceID, pe PEID, at span, skip *skips) {
 	c, i := j.Category, &r.model.instances[id]
-	if skip.queues[i.queue] || skip.hosts[i.host] || skip.quota(i) {
+	if skip.hosts[i.host] {
 		return
 	}
 	if r.unclean(j, id) {
@@ -530,28 +532,41 @@ func (r *run) explainParallelInstance(j *Job, id InstanceID, pe PEID, at span, s
 	}
 	if !skip.exhausted[i.host] {
 		n, _ := r.slotsAt(c, AtHost(i.host), at)
-		skip.exhausted[i.host] = r.coresFor(c, i.host, at, n) == 0
+		skip.exhausted[i.host] = r.coresFor(c, i.host, at, n) == 0 && !r.later(c, i.host)
 	}
-	if !r.instanceStatic(c, id, pe) || skip.exhausted[i.host] {
+	if skip.exhausted[i.host] || skip.queues[i.queue] || skip.quota(i) || !r.instanceStatic(c, id, pe) {
 		return
 	}
-	if n, _ := r.slotsAt(c, AtInstance(id), at); n > 0 {
-		r.explainQuota(c, pe, i, skip)
+	if !r.explainQuota(c, pe, i, skip) {
+		r.slotsAt(c, AtInstance(id), at)
 	}
 }
 
+// later reports whether a host will have slots when all that is planned is over.
+func (r *run) later(c *Category, id HostID) bool {
+	if r.plan == nil {
+		return false
+	}
+	quiet := matcher{view: r.view, plan: r.plan}
+	n, _ := quiet.slotsAt(c, AtHost(id), span{diagram.Forever - 1, 1})
+	return n > 0
+}
+
 // explainQuota says so where the quotas leave no slot at an instance.
-func (r *run) explainQuota(c *Category, pe PEID, i *instanceModel, skip *skips) {
+func (r *run) explainQuota(c *Category, pe PEID, i *instanceModel, skip *skips) bool {
 	usage := r.quotas.usage
 	if r.empty {
 		usage = nil
 	}
 	var q quota.Collector
 	q.Reset(c.demand(pe), usage, r.quotaValue)
-	if left, failure := q.Left(int32(i.queue), int32(i.host), true); left == 0 {
-		skip.quotas = append(skip.quotas, failure)
-		r.because(Reason{kind: quotaExceeded, text: failure.Text()}, c)
+	left, failure := q.Left(int32(i.queue), int32(i.host), true)
+	if left > 0 {
+		return false
 	}
+	skip.quotas = append(skip.quotas, failure)
+	skip.all = failure.Everywhere
+	return !r.because(Reason{kind: quotaExceeded, text: failure.Text()}, c)
 }
 
 // queueOffersPE checks that any variant of a cluster queue offers the environment.
