@@ -55,6 +55,9 @@ func (f files) list(folder string) []fs.DirEntry {
 		}
 		first, _, below := strings.Cut(rest, "/")
 		e := entry{first, len(text), below}
+		if below {
+			e.size = 0
+		}
 		if !slices.ContainsFunc(entries, func(o fs.DirEntry) bool { return o.Name() == first }) {
 			entries = append(entries, e)
 		}

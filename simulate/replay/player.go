@@ -139,6 +139,10 @@ func inScript(err error) error {
 	return err
 }
 
+// longest is how long a script may last, in milliseconds: each scheduling run of it is
+// played.
+const longest = 7 * 24 * hour * 1000
+
 // prepare makes the cell as it was before the first line.
 func (p *player) prepare() error {
 	cluster, err := p.in.cluster()
@@ -151,9 +155,12 @@ func (p *player) prepare() error {
 	}
 	before, held := holding(p.lines)
 	p.table = makeTimetable(p.lines, p.known, held, interval, p.options.Zone)
+	if n := len(p.table.at); n > 0 && p.table.at[n-1]-p.table.at[0]+p.lines[n-1].Duration() > longest {
+		return fmt.Errorf("jobs.txt: the script lasts more than %d days", longest/(24*hour*1000))
+	}
 	p.now = p.table.at0() - 2*interval
 	if p.known.stamp > 0 {
-		p.now = min(p.now, p.known.stamp*1000)
+		p.now = max(min(p.now, p.known.stamp*1000), p.now-hour*1000)
 	}
 	p.cell = cell.New(p.seconds(), cluster, cell.Options{Zone: p.options.Zone, PEs: environments(cluster), Up: p.in.hosts})
 	for _, host := range p.in.hosts {

@@ -109,7 +109,12 @@ func (t *timetable) beginning(lines []script.Line, known []span, latest []int64,
 	at, passed, jobs := always.to, int64(0), 0
 	for i := range lines {
 		if latest[i] < always.to/2 {
-			at = min(at, max(latest[i]-passed, known[i].from-passed-999))
+			// Of a second that a comment names, its beginning.
+			begin := latest[i]
+			if lines[i].Kind == script.Clock || lines[i].Kind == script.Reservation {
+				begin = min(begin, known[i].from)
+			}
+			at = min(at, begin-passed)
 		}
 		if isSubmission(&lines[i]) {
 			jobs++
