@@ -58,11 +58,15 @@ func (m *matcher) globally(c *Category, at span) bool {
 // cluster is looked at for all its slots.
 func (m *matcher) globalStatic(c *Category) bool {
 	g := &m.model.global
-	if !c.allows(&g.access) {
-		return m.because(Reason{kind: globalNoAccess}, c)
+	for _, a := range [...]*access{&m.model.conf, &g.access} {
+		if !c.allows(a) {
+			return m.because(Reason{kind: globalNoAccess}, c)
+		}
+		if !m.project(c, a, int32(GlobalHost), globalWrongProject, globalExcludedProject) {
+			return false
+		}
 	}
-	return m.project(c, &g.access, int32(GlobalHost), globalWrongProject, globalExcludedProject) &&
-		m.forced(c, &g.layer, int32(GlobalHost), forcedByGlobal)
+	return m.forced(c, &g.layer, int32(GlobalHost), forcedByGlobal)
 }
 
 // queueStatic checks what all instances of a cluster queue have in common: a cause that

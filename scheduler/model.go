@@ -68,6 +68,7 @@ type Model struct {
 	hosts      []hostModel
 	hostOf     map[string]HostID // by name in small letters
 	global     hostModel
+	conf       access // that of the global configuration, sge_conf(5)
 	queues     []queueModel
 	queueOf    map[string]QueueID
 	instances  []instanceModel
@@ -360,13 +361,7 @@ func (b *builder) compileHosts() {
 	b.global = b.host(qconf.GlobalHost, g, atGlobal)
 	b.global.access = b.access(g.UserLists, g.XUserLists, g.Projects, g.XProjects)
 	conf := b.cluster.Global()
-	b.global.access.users = append(b.global.access.users, b.access(conf.UserLists, conf.XUserLists, nil, nil).users...)
-	b.global.access.xusers = append(b.global.access.xusers, b.access(nil, conf.XUserLists, nil, nil).xusers...)
-	b.global.access.projects = slices.Concat(b.global.access.projects, conf.Projects)
-	b.global.access.xprojects = slices.Concat(b.global.access.xprojects, conf.XProjects)
-	if len(conf.Projects)+len(conf.XProjects) > 0 {
-		b.projectsMatter = true
-	}
+	b.conf = b.access(conf.UserLists, conf.XUserLists, conf.Projects, conf.XProjects)
 	for _, name := range b.cluster.HostNames() {
 		b.addHost(name)
 	}
