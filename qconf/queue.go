@@ -303,11 +303,9 @@ func (q *Queue) InstanceText(host string, groups *HostGroups) Text {
 	t.entries = slices.Clone(q.entries)
 	for i := range t.entries {
 		e := &t.entries[i]
-		setting := ""
+		setting := e.parts[0].text
 		if e.name == "hostlist" {
 			e.name, setting = "hostname", host
-		} else {
-			setting = e.parts[0].text
 		}
 		for _, o := range q.special {
 			if o.name != e.name {

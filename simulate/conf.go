@@ -30,9 +30,6 @@ func (u unreadable) Unwrap() error { return u.error }
 // simulate runs jobs on a configuration. Everything is read before anything is done.
 func (c *Command) simulate(o *options) (int, error) {
 	cluster, err := c.configuration(o.conf)
-	if err == nil {
-		_, err = os.Stat(o.conf)
-	}
 	jobs, start, moreErr := c.work(o)
 	load, loadErr := readLoad(o.load)
 	if err := errors.Join(err, moreErr, loadErr); err != nil {

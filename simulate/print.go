@@ -83,7 +83,10 @@ func appendSummary(b []byte, s *runner.Summary) []byte {
 		name string
 		n    int
 	}{
-		{"tasks started", s.Started}, {"tasks finished", s.Finished}, {"tasks not started", s.Waiting}, {"jobs refused", s.Refused},
+		{"tasks started", s.Started},
+		{"tasks finished", s.Finished},
+		{"tasks not started", s.Waiting},
+		{"jobs refused", s.Refused},
 		{"scheduling runs", s.Runs},
 	} {
 		b = fmt.Appendf(b, "%-24s %d\n", x.name, x.n)

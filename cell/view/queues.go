@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,15 +20,7 @@ type Selection []string
 var None = Selection{}
 
 func (s Selection) has(name string) bool {
-	if s == nil {
-		return true
-	}
-	for _, n := range s {
-		if n == name {
-			return true
-		}
-	}
-	return false
+	return s == nil || slices.Contains(s, name)
 }
 
 // Queues are the queue instances, with resources as qstat -F shows them.

@@ -57,16 +57,16 @@ func (v *View) reservation(r *cell.Reservation) qstat.Reservation {
 
 // mailLetters are the letters of -m.
 func mailLetters(o job.MailOptions) string {
-	letters := ""
+	var letters strings.Builder
 	for _, x := range [...]struct {
 		bit    job.MailOptions
 		letter string
 	}{{job.MailAtBegin, "b"}, {job.MailAtEnd, "e"}, {job.MailAtAbort, "a"}, {job.MailAtSuspend, "s"}, {job.MailNever, "n"}} {
 		if o&x.bit != 0 {
-			letters += x.letter
+			letters.WriteString(x.letter)
 		}
 	}
-	return letters
+	return letters.String()
 }
 
 // reservedMax is the most slots of a queue instance that advance reservations have at

@@ -63,14 +63,14 @@ func (p *player) print(step string) error {
 	}
 	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b)) })
 	for _, name := range names {
-		print, ok := printed[name]
+		f, ok := printed[name]
 		if !ok {
-			print, ok = p.special(name)
+			f, ok = p.special(name)
 		}
 		if !ok {
 			continue
 		}
-		text := print(p, view.New(p.cell, p.seconds()), step)
+		text := f(p, view.New(p.cell, p.seconds()), step)
 		if p.typed(step, name) {
 			p.advance(p.now + p.step)
 		} else if len(text) == 0 {

@@ -166,7 +166,7 @@ func (p *player) qrsub(by cell.Caller, args []string, _ string) ([]string, error
 		return append(slices.Clone(d.Report), d.Text), nil
 	}
 	if err != nil {
-		return []string{err.Error()}, nil
+		return nil, err
 	}
 	return p.said(a), nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"strconv"
 	"strings"
@@ -132,8 +133,7 @@ func inScript(err error) error {
 		}
 		return errors.Join(all...)
 	}
-	var e *script.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*script.Error](err); ok {
 		return fmt.Errorf("jobs.txt:%d: %q: %s", e.Line, e.Text, e.Problem)
 	}
 	return err
@@ -199,8 +199,8 @@ func (p *player) printBefore() {
 	for step, names := range p.known.files {
 		for _, name := range names {
 			base, ok := strings.CutSuffix(name, "-before.txt")
-			if print := printed[base+".txt"]; ok && print != nil {
-				p.before[name] = print(p, view.New(p.cell, p.seconds()), step)
+			if f := printed[base+".txt"]; ok && f != nil {
+				p.before[name] = f(p, view.New(p.cell, p.seconds()), step)
 			}
 		}
 	}
@@ -240,11 +240,7 @@ func (p *player) seconds() int64 { return p.now / 1000 }
 
 // report has a host report its load values.
 func (p *player) report(host string) error {
-	values := make(map[string]string, len(p.in.load[host]))
-	for k, v := range p.in.load[host] {
-		values[k] = v
-	}
-	a, err := p.cell.HostReport(p.seconds(), host, values)
+	a, err := p.cell.HostReport(p.seconds(), host, maps.Clone(p.in.load[host]))
 	if err != nil {
 		return err
 	}
@@ -356,7 +352,7 @@ func (p *player) capture(step string) error {
 // settle waits until scheduling runs have seen what was typed; one of them is enough
 // where time has passed.
 func (p *player) settle(waited bool) {
-	for p.unseen > 0 && !(waited && p.unseen < enough) {
+	for p.unseen > 0 && (!waited || p.unseen >= enough) {
 		p.advance(p.table.nextRun(p.now, p.lastRun))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"errors"
 	"iter"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -450,9 +451,7 @@ func (s *simulation) reportLoad() error {
 		}
 		for host, more := range s.options.Load {
 			if qconf.SameHost(host, m.HostName(id)) {
-				for name, value := range more {
-					values[name] = value
-				}
+				maps.Copy(values, more)
 			}
 		}
 		if _, err := s.cell.HostReport(s.now, m.HostName(id), values); err != nil {
