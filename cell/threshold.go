@@ -19,8 +19,10 @@ func (c *Cell) followThresholds(now int64, list []scheduler.ThresholdAction) {
 		}
 		t.byThreshold = !a.Resume
 		c.resuspendOn(t)
-		c.places[a.Instance].checked = now
-		c.state.ThresholdChecked(a.Instance, now)
+		// The interval of the queue of the master task begins, whichever queue had the alarm.
+		master := t.run.Grants[0].Instance
+		c.places[master].checked = now
+		c.state.ThresholdChecked(master, now)
 	}
 }
 

@@ -330,6 +330,7 @@ func (r *run) reserve(h *head) bool {
 	if !ok {
 		return false
 	}
+	r.explainReserving(h)
 	res.Job, res.Task = h.job, uint32(h.tasks.First())
 	at := span{res.At, r.duration(h.job.Category)}
 	res.Until = at.until()
@@ -340,6 +341,31 @@ func (r *run) reserve(h *head) bool {
 	r.decisions.Reservations = append(r.decisions.Reservations, res)
 	r.reserved++
 	return true
+}
+
+// explainReserving finds the reasons that the original finds while it looks for a later
+// time for a serial job: those against instances that were not looked at for now, because
+// they are full.
+func (r *run) explainReserving(h *head) {
+	c := h.job.Category
+	if !r.explaining || c.Parallel() || c.requests.Reservation != 0 {
+		return
+	}
+	info := r.of(c)
+	at := span{start: r.now, duration: r.duration(c)}
+	if info.reservingSaid || !r.globally(c, at) {
+		return
+	}
+	info.reservingSaid = true
+	r.explain = func(reason Reason) { info.reasons = append(info.reasons, reason) }
+	r.reserving = true
+	defer func() { r.explain, r.reserving = nil, false }()
+	skip := newSkips(r.model)
+	for id := range r.instancesFor(h.job) {
+		if !r.order.usable(id) {
+			r.explainInstance(h.job, id, at, skip)
+		}
+	}
 }
 
 func (r *run) earliest(j *Job) (Reserved, bool) {

@@ -33,7 +33,9 @@ type categoryRun struct {
 	rejected bool
 	// unreservable is set when no place could be reserved for a job of the category.
 	unreservable bool
-	reasons      []Reason
+	// reservingSaid is set when the reasons have been found why it has to be later.
+	reservingSaid bool
+	reasons       []Reason
 }
 
 // Run is one scheduling run: it decides which of the waiting tasks start, and where.
