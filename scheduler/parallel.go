@@ -205,6 +205,9 @@ func (r *run) place(j *Job, pe PEID, want int, offers []offer, at span) (assignm
 		offers[k].taken = 0
 	}
 	p.spread(r.model.pes[pe].object.AllocationRule, offers)
+	if r.explain != nil && !p.full() && !p.exempt {
+		p.explainExhausted(offers)
+	}
 	return p.a, p.a.slots == want && p.master
 }
 
@@ -320,6 +323,30 @@ func (p *placing) plannedQuota(id InstanceID) int {
 		}
 	}
 	return n
+}
+
+// explainExhausted says which quotas leave nothing beside the slots that were collected.
+func (p *placing) explainExhausted(offers []offer) {
+	for k := range offers {
+		for _, q := range offers[k].queues {
+			i := &p.model.instances[q.id]
+			left, failure := p.quotas.Left(int32(i.queue), int32(i.host), false)
+			if left == 0 {
+				p.because(Reason{kind: quotaExceeded, text: failure.Text()}, p.category)
+				return
+			}
+			if p.plan == nil {
+				continue
+			}
+			for _, claim := range p.claims(p.category, p.a.pe, q.id) {
+				if !claim.Once && p.claimSlots(&claim, p.at, p.taken[claim.Counter]) == 0 {
+					failure = p.category.demand(p.a.pe).Failure(&claim, p.quotaValue, int32(i.queue), int32(i.host))
+					p.because(Reason{kind: quotaExceeded, text: failure.Text()}, p.category)
+					return
+				}
+			}
+		}
+	}
 }
 
 func (p *placing) takePlanned(id InstanceID, slots float64) {
@@ -478,8 +505,16 @@ func (r *run) explainPE(j *Job, pe PEID, at span) {
 		offers(0)
 		return
 	}
-	if slots, _ := r.slotsAt(c, AtGlobal(), at); slots < least {
-		offers(slots)
+	quiet := matcher{view: r.view, plan: r.plan}
+	if slots, _ := quiet.slotsAt(c, AtGlobal(), at); slots < least {
+		// What is said is how many there would be if nothing else ran, unless there is
+		// nothing at all (tested).
+		if most := r.atMost(c); slots > 0 || r.plan != nil && most > 0 {
+			offers(most)
+			return
+		}
+		r.slotsAt(c, AtGlobal(), at)
+		offers(0)
 		return
 	}
 	skip := newSkips(r.model)
@@ -492,11 +527,16 @@ func (r *run) explainPE(j *Job, pe PEID, at span) {
 			break
 		}
 	}
-	explain := r.explain
-	r.explain = nil
-	slots := r.collected(j, pe, at)
-	r.explain = explain
-	offers(slots)
+	offers(r.collected(j, pe, at))
+}
+
+// atMost is how many slots the cluster would have for a job if nothing else ran.
+func (r *run) atMost(c *Category) int {
+	empty := *r.view
+	empty.empty = true
+	quiet := matcher{view: &empty}
+	n, _ := quiet.slotsAt(c, AtGlobal(), span{})
+	return n
 }
 
 // possible reports whether any number of slots that the job takes can be spread by the
@@ -581,7 +621,10 @@ func (r *run) queueOffersPE(c *Category, id QueueID, name string) bool {
 
 // collected is how many slots were found for the smallest number that the job takes.
 func (r *run) collected(j *Job, pe PEID, at span) int {
+	explain := r.explain
+	r.explain = nil
 	offers, _ := r.offers(j, pe, at)
+	r.explain = explain
 	a, _ := r.place(j, pe, j.Category.requests.Slots.First(), offers, at)
 	return a.slots
 }
