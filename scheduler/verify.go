@@ -22,7 +22,8 @@ func (s *State) Verify(j *Job, how Verification, now int64) (reasons []Reason, o
 	if how == EmptyCluster {
 		r.empty = true
 		r.load = make([]float64, len(s.model.hosts))
-		r.order = newOrder(s, r.byModification(), r.byModification(), r.load)
+		r.order = newOrder(s, s.byNumber(), s.byNumber(), r.load)
+		r.order.base = s.byNumber() // nobody sorts here: seq_no has no meaning
 	} else {
 		r.planAhead()
 		r.prepareOrder()
@@ -31,23 +32,53 @@ func (s *State) Verify(j *Job, how Verification, now int64) (reasons []Reason, o
 	_, ok = r.assign(one)
 	c := &categoryRun{}
 	if how == AsItIs {
-		for _, reason := range r.decisions.Dropped {
-			if reason.kind == droppedDisabled {
-				reason.kind = droppedUnavailable // as the original calls all of them here
-			}
-			c.reasons = append(c.reasons, reason)
-		}
+		c.reasons = r.explainDropped(j.Category)
 	}
 	r.explainRejection(one, c)
 	return c.reasons, ok
 }
 
-// byModification are all instances, those that were modified longest ago first.
-func (s *State) byModification() []InstanceID {
+// explainDropped tells which instances cannot be used now. A cluster queue that the job
+// could not use in any case is told for all of its instances.
+func (r *run) explainDropped(c *Category) []Reason {
+	var dropped, refused []Reason
+	r.explain = func(reason Reason) { refused = append(refused, reason) }
+	defer func() { r.explain = nil }()
+	usable := map[QueueID]bool{}
+	for id := range r.order.all() {
+		usable[r.model.instances[id].queue] = true
+	}
+	told := map[QueueID]bool{}
+	for _, reason := range r.decisions.Dropped {
+		queue := r.model.instances[reason.place].queue
+		if told[queue] {
+			continue
+		}
+		// Where instances are left, the reason against the queue is found with them.
+		if !usable[queue] && !r.queueStatic(c, queue) {
+			told[queue] = true
+			continue
+		}
+		if reason.kind == droppedDisabled {
+			reason.kind = droppedUnavailable // as the original calls all of them here
+		}
+		dropped = append(dropped, reason)
+	}
+	return append(dropped, refused...)
+}
+
+// byNumber are all instances, in the order of their creation.
+func (s *State) byNumber() []InstanceID {
 	all := make([]InstanceID, len(s.instances))
 	for i := range all {
 		all[i] = InstanceID(i)
 	}
+	return all
+}
+
+// byModification are all instances, those that were modified longest ago first.
+func (s *State) byModification() []InstanceID {
+	all := s.byNumber()
 	slices.SortFunc(all, func(a, b InstanceID) int { return int(s.instances[a].order - s.instances[b].order) })
 	return all
 }
