@@ -518,8 +518,12 @@ func (r *run) explainPE(j *Job, pe PEID, at span) {
 		return
 	}
 	skip := newSkips(r.model)
+	usable := make([]bool, len(r.model.queues))
+	for id := range r.instancesFor(j) {
+		usable[r.model.instances[id].queue] = true
+	}
 	for id := range r.model.queues {
-		skip.queues[id] = !r.queueStatic(c, QueueID(id)) || !r.queueOffersPE(c, QueueID(id), object.Name)
+		skip.queues[id] = !usable[id] || !r.queueStatic(c, QueueID(id)) || !r.queueOffersPE(c, QueueID(id), object.Name)
 	}
 	for id := range r.instancesFor(j) {
 		r.explainParallelInstance(j, id, pe, at, skip)
