@@ -397,9 +397,6 @@ func (r *naiveRun) placeSerial(j *naiveJob) string {
 func (r *naiveRun) violations(j *naiveJob, i *siteInstance) int {
 	n := 0
 	for attribute, request := range j.soft {
-		if _, ok := r.strictest(attribute, "global", i.host, i.name()); !ok {
-			n++
-		}
 		for _, place := range []string{"global", i.host, i.name()} {
 			if v, ok := r.at(place, attribute); ok && !r.satisfied(attribute, request, v) {
 				n++

@@ -113,24 +113,20 @@ const (
 )
 
 // violations counts the soft requests that an instance does not meet (qsub(1), -soft).
+// An attribute that no place has is none (tested).
 func (m *matcher) violations(c *Category, id InstanceID) int {
 	i := &m.model.instances[id]
 	n := 0
 	for k := range c.soft {
 		s := &c.soft[k]
-		known := false
 		for _, p := range [...]Place{AtGlobal(), AtHost(i.host), AtInstance(id)} {
 			v, _ := m.at(p, s.attribute)
 			if !v.IsValid() {
 				continue
 			}
-			known = true
 			if !s.value.Match(m.model.attributes[s.attribute].Relop, v) {
 				n++
 			}
-		}
-		if !known {
-			n++
 		}
 	}
 	for _, q := range c.softQueues {
