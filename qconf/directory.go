@@ -60,6 +60,10 @@ type Options struct {
 	// Year and Week check what a calendar says (calendar_conf(5)), whose
 	// grammar is not known here. They may be nil.
 	Year, Week func(text string) error
+	// Dangling takes references to objects that do not exist, such as a quota on an
+	// unknown complex, for Missing ones instead of errors: whoever makes decisions with a
+	// cluster in contradiction goes by all that is sound.
+	Dangling bool
 }
 
 // Load reads a configuration directory: files as qconf prints them, one object

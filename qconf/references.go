@@ -10,6 +10,7 @@ import (
 // references looks for the objects that others name.
 type references struct {
 	present, broken map[string]bool // by folder or file, see loader
+	dangling        bool            // see Options
 	c               *Cluster
 	errs            []error
 	missing         []*Error
@@ -28,7 +29,7 @@ func has[V any](m map[string]*V) func(string) bool {
 // check refuses references to what does not exist, and what contradicts each
 // other.
 func (l *loader) check(c *Cluster) {
-	r := references{present: l.present, broken: l.broken, c: c}
+	r := references{present: l.present, broken: l.broken, dangling: l.options.Dangling, c: c}
 	r.check()
 	l.errs = append(l.errs, r.errs...)
 	c.missing = r.missing
@@ -63,8 +64,12 @@ func (r *references) look(t Text, attribute, name string, to target) {
 		return
 	}
 	problem := fmt.Sprintf("%s %q does not exist", to.what, name)
-	if !r.present[to.folder] {
+	switch {
+	case !r.present[to.folder]:
 		r.missing = append(r.missing, t.errorAt(attribute, name, problem+": there is no "+to.folder, ErrNotFound))
+		return
+	case r.dangling:
+		r.missing = append(r.missing, t.errorAt(attribute, name, problem, ErrNotFound))
 		return
 	}
 	r.errs = append(r.errs, t.errorAt(attribute, name, problem, ErrNotFound))

@@ -78,6 +78,9 @@ func (b *builder) addInstance(queue QueueID, object *qconf.Queue, host string) {
 	}
 	settings, err := object.Instance(host, b.cluster.HostGroups())
 	settings.Host = b.hosts[h].name
+	if err != nil {
+		b.problem("queue instance %s is not used: %w", name, err)
+	}
 	id := InstanceID(len(b.instances))
 	i := instanceModel{
 		variant: b.variant(name, &settings), queue: queue, host: h, name: name, settings: settings, ambiguous: err,

@@ -80,8 +80,22 @@ func TestContradictions(t *testing.T) {
 // TestAmbiguousInstance is a host for which two groups have a setting: its instance is not
 // used, and all others are.
 func TestAmbiguousInstance(t *testing.T) {
-	s := scene{files: merged(queueFile("slots 1,[@first=2],[@both=3]\n"), map[string]string{"hostgroups/@both": "group_name @both\nhostlist n1\n"})}.make(t)
-	m := s.Model()
+	files := fstest.MapFS{}
+	for name, text := range map[string]string{
+		"hostgroups/@first": "group_name @first\nhostlist n1\n", "hostgroups/@both": "group_name @both\nhostlist n1\n",
+		"queues/a.q": "qname a.q\nhostlist n1 n2\nslots 1,[@first=2],[@both=3]\nload_thresholds NONE\n",
+	} {
+		files[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	cluster, err := qconf.Load(files, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, problems := scheduler.NewModel(cluster, scheduler.Options{})
+	if len(problems) != 1 || !strings.Contains(problems[0].Error(), "queue instance a.q@n1 is not used") {
+		t.Errorf("problems %q", problems)
+	}
+	s := scheduler.NewState(m)
 	one, _ := m.Instance("a.q", "n1")
 	two, _ := m.Instance("a.q", "n2")
 	if m.Ambiguous(one) == nil || m.Ambiguous(two) != nil {

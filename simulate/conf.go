@@ -86,16 +86,18 @@ func (c *Command) configuration(dir string) (*qconf.Cluster, error) {
 	cluster, err := qconf.LoadWith(os.DirFS(dir), qconf.Options{
 		Year: func(text string) error { _, err := calendar.Parse(text, ""); return err },
 		Week: func(text string) error { _, err := calendar.Parse("", text); return err },
+		// What is sound is simulated, as a master would go on with it.
+		Dangling: true,
 	})
 	found := qconf.Errors(err)
 	if err == nil {
-		found = cluster.Missing()
 		for _, w := range cluster.Warnings() {
 			c.warn("warning: " + there(dir, w).Error())
 		}
-	}
-	if len(found) == 0 {
-		return cluster, err
+		for _, m := range cluster.Missing() {
+			c.warn("warning: " + there(dir, m).Error() + ": it is left out")
+		}
+		return cluster, nil
 	}
 	var errs []error
 	for _, e := range found {
