@@ -27,6 +27,8 @@ func (in *input) cluster() (*qconf.Cluster, error) {
 	return qconf.LoadWith(in.files, qconf.Options{
 		Year: func(text string) error { _, err := calendar.Parse(text, ""); return err },
 		Week: func(text string) error { _, err := calendar.Parse("", text); return err },
+		// What is sound takes part.
+		Dangling: true,
 	})
 }
 
