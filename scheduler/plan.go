@@ -348,7 +348,8 @@ func (r *run) reserve(h *head) bool {
 // they are full.
 func (r *run) explainReserving(h *head) {
 	c := h.job.Category
-	if !r.explaining || c.Parallel() || c.requests.Reservation != 0 {
+	// Where nothing is left at all there is nothing to say about single places (tested).
+	if !r.explaining || r.order.count == 0 || c.Parallel() || c.requests.Reservation != 0 {
 		return
 	}
 	info := r.of(c)
