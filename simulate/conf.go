@@ -31,7 +31,7 @@ func (u unreadable) Unwrap() error { return u.error }
 func (c *Command) simulate(o *options) (int, error) {
 	cluster, err := c.configuration(o.conf)
 	jobs, start, moreErr := c.work(o)
-	load, loadErr := readLoad(o.load)
+	load, loadErr := c.readLoad(o.load, cluster)
 	if err := errors.Join(err, moreErr, loadErr); err != nil {
 		if _, ok := errors.AsType[unreadable](err); ok {
 			return ExitUsage, err
@@ -185,8 +185,9 @@ func sequence(list []workload.Job) iter.Seq2[workload.Job, error] {
 	}
 }
 
-// readLoad reads what hosts report.
-func readLoad(name string) (map[string]map[string]string, error) {
+// readLoad reads what hosts report. What the cluster, if it could be read, has no use for is
+// warned of.
+func (c *Command) readLoad(name string, cluster *qconf.Cluster) (map[string]map[string]string, error) {
 	if name == "" {
 		return nil, nil
 	}
@@ -196,6 +197,7 @@ func readLoad(name string) (map[string]map[string]string, error) {
 	}
 	load := map[string]map[string]string{}
 	var errs []error
+	known := hosts(cluster)
 	number := 0
 	for line := range strings.Lines(string(text)) {
 		number++
@@ -211,6 +213,42 @@ func readLoad(name string) (map[string]map[string]string, error) {
 			load[f[0]] = map[string]string{}
 		}
 		load[f[0]][f[1]] = f[2]
+		if cluster == nil {
+			continue
+		}
+		if !known[short(f[0])] {
+			c.warn(fmt.Sprintf("warning: %s:%d: there is no host %q", name, number, f[0]))
+		}
+		if x, ok := cluster.Complexes().Find(f[1]); !ok {
+			c.warn(fmt.Sprintf("warning: %s:%d: there is no complex %q: nobody looks at its value", name, number, f[1]))
+		} else if err := x.Check(f[2]); err != nil {
+			c.warn(fmt.Sprintf("warning: %s:%d: %s: %v: it counts as not reported", name, number, f[1], err))
+		}
 	}
 	return load, errors.Join(errs...)
+}
+
+// hosts are the hosts of a cluster and the global one, by their short names.
+func hosts(cluster *qconf.Cluster) map[string]bool {
+	known := map[string]bool{qconf.GlobalHost: true}
+	if cluster == nil {
+		return known
+	}
+	for _, name := range cluster.HostNames() {
+		known[short(name)] = true
+	}
+	for _, name := range cluster.QueueNames() {
+		if q, err := cluster.Queue(name); err == nil {
+			for _, h := range cluster.HostGroups().Resolve(q.Hosts) {
+				known[short(h)] = true
+			}
+		}
+	}
+	return known
+}
+
+// short is a host name without its domain, in small letters.
+func short(host string) string {
+	name, _, _ := strings.Cut(strings.ToLower(host), ".")
+	return name
 }

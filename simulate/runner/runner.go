@@ -439,6 +439,11 @@ func (s *simulation) resume(t *cell.Task) {
 // reportLoad has all hosts report.
 func (s *simulation) reportLoad() error {
 	m := s.cell.Model()
+	// Names that mean the same host are the same before the first dot.
+	named := map[string][]string{}
+	for _, host := range slices.Sorted(maps.Keys(s.options.Load)) {
+		named[short(host)] = append(named[short(host)], host)
+	}
 	for i := range m.Hosts() {
 		id := scheduler.HostID(i)
 		processors := 1
@@ -449,9 +454,9 @@ func (s *simulation) reportLoad() error {
 		for _, name := range []string{"load_short", "load_medium", "load_long", "load_avg", "np_load_short", "np_load_medium", "np_load_long", "np_load_avg", "cpu"} {
 			values[name] = "0"
 		}
-		for host, more := range s.options.Load {
+		for _, host := range named[short(m.HostName(id))] {
 			if qconf.SameHost(host, m.HostName(id)) {
-				maps.Copy(values, more)
+				maps.Copy(values, s.options.Load[host])
 			}
 		}
 		if _, err := s.cell.HostReport(s.now, m.HostName(id), values); err != nil {
@@ -465,6 +470,11 @@ func (s *simulation) reportLoad() error {
 		}
 	}
 	return nil
+}
+
+func short(host string) string {
+	name, _, _ := strings.Cut(strings.ToLower(host), ".")
+	return name
 }
 
 // finish notes what has not started, and puts everything in order.
