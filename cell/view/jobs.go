@@ -208,12 +208,13 @@ func (v *View) SchedulingInfo(j *cell.Job) []string {
 		return append(lines, "Job is in error state")
 	case j.Problem != "":
 		return append(lines, j.Problem)
-	case j.Start > v.now:
-		return append(lines, "execution time not reached")
-	case len(j.Predecessors()) > 0 || len(j.TaskPredecessors()) > 0 && j.Scheduled().Tasks.IsEmpty():
-		return append(lines, "job dropped because of job dependencies")
+	// In this order (tested).
 	case held(j):
 		return append(lines, "Job is in hold state")
+	case len(j.Predecessors()) > 0 || len(j.TaskPredecessors()) > 0 && j.Scheduled().Tasks.IsEmpty():
+		return append(lines, "job dropped because of job dependencies")
+	case j.Start > v.now:
+		return append(lines, "execution time not reached")
 	}
 	reasons := v.decisions.Reasons(j.Scheduled())
 	for i := range reasons {
