@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/execd-project/execd/internal/clock"
+	"github.com/execd-project/execd/internal/testenv"
 	"github.com/execd-project/execd/loadsensor/builtin"
 	"github.com/execd-project/execd/loadsensor/external"
 )
@@ -355,9 +356,7 @@ func TestOptionsAreChecked(t *testing.T) {
 }
 
 func TestRootWithoutUser(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("needs root")
-	}
+	testenv.Require(t, testenv.Root)
 	r := collect(t, func(r *running, o *Options) {
 		o.Sensors = []string{r.script("s", fmt.Sprintf(good, "echo n1:a:1"))}
 		o.User = ""

@@ -69,7 +69,7 @@ func (s *hostSet) add(host string) {
 		return
 	}
 	s.inOrder = append(s.inOrder, host)
-	s.names[low], s.short[shortName(low)] = true, true
+	s.names[low], s.short[ShortName(low)] = true, true
 }
 
 func (s *hostSet) contains(host string) bool {
@@ -77,7 +77,7 @@ func (s *hostSet) contains(host string) bool {
 		return false
 	}
 	low := strings.ToLower(host)
-	if short := shortName(low); short != low {
+	if short := ShortName(low); short != low {
 		return s.names[low] || s.names[short]
 	}
 	return s.short[low]

@@ -74,11 +74,12 @@ func SameHost(a, b string) bool {
 	if a == b {
 		return true
 	}
-	return a == shortName(b) || b == shortName(a)
+	return a == ShortName(b) || b == ShortName(a)
 }
 
-// shortName is a host name without its domain.
-func shortName(host string) string {
+// ShortName is a host name without its domain. Names that are SameHost have the same one,
+// but for letter case.
+func ShortName(host string) string {
 	name, _, _ := strings.Cut(host, ".")
 	return name
 }

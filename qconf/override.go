@@ -110,8 +110,8 @@ func newOverrides(e entry) overrides {
 		}
 		low := strings.ToLower(p.who)
 		o.hosts[low] = p.text
-		if _, taken := o.short[shortName(low)]; !taken {
-			o.short[shortName(low)] = p.text
+		if _, taken := o.short[ShortName(low)]; !taken {
+			o.short[ShortName(low)] = p.text
 		}
 	}
 	return o
@@ -124,7 +124,7 @@ func (o overrides) on(host string, groups *HostGroups) (string, error) {
 		return text, nil
 	}
 	// What SameHost takes for the same beside that.
-	if short := shortName(low); short != low {
+	if short := ShortName(low); short != low {
 		if text, ok := o.hosts[short]; ok {
 			return text, nil
 		}

@@ -73,7 +73,9 @@ func TestGoldenLists(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			goldenFiles(t, name, func(t *testing.T, path, text string) {
 				if strings.Count(text, "\n") == 2 {
-					t.Skip("the rows were taken out when it was recorded: without rows qstat prints no header")
+					// The rows were taken out when it was recorded: without any there is no header.
+					same(t, "", string((&Cell{}).AppendText(nil, o)))
+					return
 				}
 				c := parseList(t, text, o)
 				if len(c.Queues) == 0 {

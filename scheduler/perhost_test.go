@@ -2,34 +2,21 @@ package scheduler_test
 
 import (
 	"testing"
-	"testing/fstest"
 
-	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/scheduler"
 )
 
 // TestPerHostConsumable: a job with several slots on a host takes a consumable of the kind
 // HOST once there, and once on each other host.
 func TestPerHostConsumable(t *testing.T) {
-	files := fstest.MapFS{}
-	for name, text := range map[string]string{
-		"complexes":    qconf.DefaultComplexes().Format() + "seat seat INT <= YES HOST 0 0\n",
+	m := modelOf(t, directory(map[string]string{
+		"complexes":    "seat seat INT <= YES HOST 0 0\n",
 		"hosts/n1":     "hostname n1\ncomplex_values seat=3\n",
 		"hosts/n2":     "hostname n2\ncomplex_values seat=1\n",
 		"hosts/global": "hostname global\ncomplex_values seat=100\n",
 		"queues/q":     "qname q\nhostlist n1 n2\nslots 4\nload_thresholds NONE\npe_list fill\nseq_no 1,[n2=2]\n",
 		"pes/fill":     "pe_name fill\nslots 100\nallocation_rule $fill_up\n",
-	} {
-		files[name] = &fstest.MapFile{Data: []byte(text)}
-	}
-	cluster, err := qconf.Load(files, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, problems := scheduler.NewModel(cluster, scheduler.Options{})
-	if len(problems) > 0 {
-		t.Fatal(problems)
-	}
+	}))
 	s := scheduler.NewState(m)
 	enqueue(t, s, 1, &scheduler.Requests{User: "u", Hard: request("seat", "1"), PE: "fill", Slots: slotsOf(t, "6")})
 	first := run(t, s, 100)

@@ -3,7 +3,6 @@ package scheduler_test
 import (
 	"slices"
 	"testing"
-	"testing/fstest"
 
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/scheduler"
@@ -13,26 +12,14 @@ import (
 // gpus is a host with four GPUs by name, and a license for each job by name.
 func gpus(t *testing.T) *scheduler.State {
 	t.Helper()
-	files := fstest.MapFS{}
-	for name, text := range map[string]string{
-		"complexes":    qconf.DefaultComplexes().Format() + "gpu gpu RSMAP <= YES YES 0 0\nlic lic RSMAP <= YES JOB 0 0\n",
+	return scheduler.NewState(modelOf(t, directory(map[string]string{
+		"complexes":    "gpu gpu RSMAP <= YES YES 0 0\nlic lic RSMAP <= YES JOB 0 0\n",
 		"hosts/n1":     "hostname n1\ncomplex_values gpu=4(g0 g1 g2 g3)\n",
 		"hosts/n2":     "hostname n2\ncomplex_values gpu=2(a b)\n",
 		"hosts/global": "hostname global\ncomplex_values lic=2(x y)\n",
 		"queues/q":     "qname q\nhostlist n1 n2\nslots 8\nload_thresholds NONE\npe_list fill\nseq_no 1,[n2=2]\n",
 		"pes/fill":     "pe_name fill\nslots 100\nallocation_rule $fill_up\n",
-	} {
-		files[name] = &fstest.MapFile{Data: []byte(text)}
-	}
-	cluster, err := qconf.Load(files, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, problems := scheduler.NewModel(cluster, scheduler.Options{})
-	if len(problems) > 0 {
-		t.Fatal(problems)
-	}
-	return scheduler.NewState(m)
+	})))
 }
 
 func enqueue(t *testing.T, s *scheduler.State, id uint32, r *scheduler.Requests) *scheduler.Job {

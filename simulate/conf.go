@@ -216,7 +216,7 @@ func (c *Command) readLoad(name string, cluster *qconf.Cluster) (map[string]map[
 		if cluster == nil {
 			continue
 		}
-		if !known[short(f[0])] {
+		if !known[qconf.ShortName(strings.ToLower(f[0]))] {
 			c.warn(fmt.Sprintf("warning: %s:%d: there is no host %q", name, number, f[0]))
 		}
 		if x, ok := cluster.Complexes().Find(f[1]); !ok {
@@ -235,20 +235,14 @@ func hosts(cluster *qconf.Cluster) map[string]bool {
 		return known
 	}
 	for _, name := range cluster.HostNames() {
-		known[short(name)] = true
+		known[qconf.ShortName(strings.ToLower(name))] = true
 	}
 	for _, name := range cluster.QueueNames() {
 		if q, err := cluster.Queue(name); err == nil {
 			for _, h := range cluster.HostGroups().Resolve(q.Hosts) {
-				known[short(h)] = true
+				known[qconf.ShortName(strings.ToLower(h))] = true
 			}
 		}
 	}
 	return known
-}
-
-// short is a host name without its domain, in small letters.
-func short(host string) string {
-	name, _, _ := strings.Cut(strings.ToLower(host), ".")
-	return name
 }

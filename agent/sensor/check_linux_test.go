@@ -6,11 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/execd-project/execd/internal/testenv"
 )
 
 const good = `#!/bin/sh
@@ -224,9 +225,7 @@ func TestExamples(t *testing.T) {
 				t.Fatal(err)
 			}
 			if strings.HasSuffix(path, ".py") {
-				if _, err := exec.LookPath("python3"); err != nil {
-					t.Skip("needs python3: ", err)
-				}
+				testenv.Require(t, testenv.Python)
 			}
 			status, out, _ := check(t, string(text))
 			if status != ExitGood || !strings.HasSuffix(out, "\n0 errors, 0 warnings\n") || !strings.Contains(out, "  n1:") {

@@ -30,6 +30,11 @@ func checkRoot() error {
 	return nil
 }
 
+func checkPython() error {
+	_, err := exec.LookPath("python3")
+	return err
+}
+
 func checkGridEngine() error {
 	for _, name := range []string{
 		"sge_qmaster", "sge_execd", "sge_shepherd", "spoolinit", "spooldefaults", // gridengine-master, -exec

@@ -52,6 +52,7 @@ const (
 	VM         Need = "vm"         // the means to start throw-away virtual machines
 	Guest      Need = "guest"      // it is such a virtual machine itself, and may be upset
 	Systemd    Need = "systemd"    // systemd as process 1
+	Python     Need = "python"     // python3, for samples that are written in it
 )
 
 // inGuests are the needs that no machine has to meet which can start guests: there
@@ -66,6 +67,7 @@ var checks = map[Need]func() error{
 	VM:         checkVM,
 	Guest:      checkGuest,
 	Systemd:    checkSystemd,
+	Python:     checkPython,
 }
 
 // Require skips the test when the machine lacks one of needs, and fails it when

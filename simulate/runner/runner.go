@@ -442,7 +442,7 @@ func (s *simulation) reportLoad() error {
 	// Names that mean the same host are the same before the first dot.
 	named := map[string][]string{}
 	for _, host := range slices.Sorted(maps.Keys(s.options.Load)) {
-		named[short(host)] = append(named[short(host)], host)
+		named[qconf.ShortName(strings.ToLower(host))] = append(named[qconf.ShortName(strings.ToLower(host))], host)
 	}
 	for i := range m.Hosts() {
 		id := scheduler.HostID(i)
@@ -454,7 +454,7 @@ func (s *simulation) reportLoad() error {
 		for _, name := range []string{"load_short", "load_medium", "load_long", "load_avg", "np_load_short", "np_load_medium", "np_load_long", "np_load_avg", "cpu"} {
 			values[name] = "0"
 		}
-		for _, host := range named[short(m.HostName(id))] {
+		for _, host := range named[qconf.ShortName(strings.ToLower(m.HostName(id)))] {
 			if qconf.SameHost(host, m.HostName(id)) {
 				maps.Copy(values, s.options.Load[host])
 			}
@@ -470,11 +470,6 @@ func (s *simulation) reportLoad() error {
 		}
 	}
 	return nil
-}
-
-func short(host string) string {
-	name, _, _ := strings.Cut(strings.ToLower(host), ".")
-	return name
 }
 
 // finish notes what has not started, and puts everything in order.
