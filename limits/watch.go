@@ -38,6 +38,8 @@ type Host struct {
 	// Alarm says that the kernel tells when the job comes above s_vmem for the
 	// first time: until then nobody has to look. See Alarmed.
 	Alarm bool
+	// UsageInterval is that of job.Description.
+	UsageInterval time.Duration
 }
 
 // Watch compares what a job uses with its limits (queue_conf(5), RESOURCE
@@ -75,6 +77,7 @@ const (
 	longestWarning  = 8 * time.Second       // for a soft one, of a job that does nothing
 	shortestUsage   = time.Second
 	longestUsage    = time.Minute
+	longestIdle     = 2 * time.Minute // of a job that does nothing
 	firstPause      = shortestMemory
 	doesNothing     = time.Millisecond // of CPU time between two looks
 	shortestCPU     = time.Millisecond
@@ -97,7 +100,7 @@ func (w *Watch) Alarmed() bool {
 // for which it is to be ended.
 func (w *Watch) Look(s Sample) (warn []Crossing, end *Crossing) {
 	if s.CPU-w.last.CPU < doesNothing {
-		w.pause = min(2*w.pause, longestUsage)
+		w.pause = min(2*w.pause, longestIdle)
 	} else {
 		w.pause = firstPause
 	}
@@ -152,7 +155,8 @@ func (w *Watch) plan() {
 // less often, and hardly ever at a job that does nothing.
 func (w *Watch) usage() time.Duration {
 	age := w.last.At.Sub(w.start)
-	return min(max(age/8, 100*w.pause, shortestUsage), longestUsage)
+	in := max(min(max(age/8, shortestUsage), longestUsage), min(100*w.pause, longestIdle))
+	return max(in, w.host.UsageInterval)
 }
 
 // cpu is the time in which all processors together can use what is left.

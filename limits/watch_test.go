@@ -129,8 +129,8 @@ func TestWatchIsCheap(t *testing.T) {
 		host   Host
 		most   int // looks in the first hour
 	}{
-		"without limits":                  {none(), Host{Processors: 2}, 75},
-		"a day of CPU time":               {day, Host{Processors: 2}, 75},
+		"without limits":                  {none(), Host{Processors: 2}, 40},
+		"a day of CPU time":               {day, Host{Processors: 2}, 40},
 		"s_vmem, h_vmem by the kernel":    {warned, Host{Processors: 2, Vmem: true}, 480},
 		"s_vmem and h_vmem without group": {warned, Host{Processors: 2}, 120_000},
 	} {
@@ -144,6 +144,26 @@ func TestWatchIsCheap(t *testing.T) {
 		if n > c.most {
 			t.Errorf("%s: %d looks at a sleeping job in an hour; at most %d are allowed", name, n, c.most)
 		}
+	}
+}
+
+// What works is looked at each minute, however old it is, and what begins to work again
+// is behind the next look.
+func TestWatchSeesWork(t *testing.T) {
+	w := NewWatch(none(), Host{Processors: 2}, began)
+	look := func(cpu time.Duration) time.Duration {
+		at := w.Next()
+		w.Look(Sample{At: at, CPU: w.last.CPU + cpu})
+		return w.Next().Sub(at)
+	}
+	for w.Next().Before(began.Add(time.Hour)) {
+		look(0)
+	}
+	if d := look(0); d != 2*time.Minute {
+		t.Errorf("a job that has done nothing for an hour is looked at behind %v", d)
+	}
+	if d := look(time.Second); d != time.Minute {
+		t.Errorf("one that works again behind %v", d)
 	}
 }
 
@@ -180,5 +200,23 @@ func TestAccount(t *testing.T) {
 	short.End(at(1, time.Second, 0), 1<<30)
 	if short.Mem != 1 || short.MaxVmem != 1<<30 {
 		t.Errorf("a job that was never looked at: mem %v, maxvmem %v; want 1 and 1 GiB", short.Mem, short.MaxVmem)
+	}
+}
+
+// Who measures for the accounting alone does it no more often than is wanted; limits are
+// looked after in any case.
+func TestUsageInterval(t *testing.T) {
+	for interval, want := range map[time.Duration]time.Duration{0: shortestUsage, 10 * time.Minute: 10 * time.Minute} {
+		w := NewWatch(none(), Host{UsageInterval: interval}, began)
+		if got := w.Next().Sub(began); got != want {
+			t.Errorf("interval %v: the first look after %v, expected %v", interval, got, want)
+		}
+		l := none()
+		l.CPU.Hard = 20
+		w = NewWatch(l, Host{UsageInterval: interval}, began)
+		w.Look(Sample{At: began.Add(15 * time.Second), CPU: 15 * time.Second})
+		if got := w.Next().Sub(began); got > 20*time.Second {
+			t.Errorf("interval %v: a job near h_cpu is looked at after %v", interval, got)
+		}
 	}
 }

@@ -3,10 +3,10 @@ package nss
 import (
 	"errors"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/execd-project/execd/internal/oslite"
 	"github.com/execd-project/execd/starter/spawn"
 )
 
@@ -14,7 +14,17 @@ import (
 const getentNotFound = 2
 
 // getent returns what getent(1) prints for a key; nothing when it has none.
-func getent(path, database, key string) ([]byte, error) {
+func (db Database) getent(database, key string) ([]byte, error) {
+	path, patience := db.Getent, db.Patience
+	if patience == 0 {
+		patience = DefaultPatience
+	}
+	end := time.Now().Add(patience)
+	if !enter(patience) {
+		return nil, ErrNoAnswer
+	}
+	left := leave // but where the process is left behind
+	defer func() { left() }()
 	var pipe [2]int
 	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
 		return nil, err
@@ -29,14 +39,24 @@ func getent(path, database, key string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, readErr := oslite.ReadAll(pipe[0])
-	var status unix.WaitStatus
-	_, err = unix.Wait4(child.PID, &status, 0, nil)
-	for errors.Is(err, unix.EINTR) {
-		_, err = unix.Wait4(child.PID, &status, 0, nil)
+	abandon := func() error {
+		_ = unix.Kill(child.PID, unix.SIGKILL)
+		// In the middle of what cannot be interrupted, such as a file server's silence, it
+		// is not ended by that, and whoever waits for it waits as long.
+		left = func() {}
+		collect(child.PID, collectPatience)
+		return ErrNoAnswer
 	}
+	out, readErr := readInTime(pipe[0], end)
+	if errors.Is(readErr, ErrNoAnswer) {
+		return nil, abandon()
+	}
+	status, ended, err := reap(child.PID, end)
 	if err != nil {
 		return nil, err
+	}
+	if !ended { // which has said all it will say, but not whether that was good
+		return nil, abandon()
 	}
 	if failure := child.Failed(); failure != nil {
 		return nil, failure
@@ -50,4 +70,88 @@ func getent(path, database, key string) ([]byte, error) {
 		return nil, errors.New(path + ": exit status " + strconv.Itoa(status.ExitStatus()))
 	}
 	return out, readErr
+}
+
+// collectPatience is how long a process may take to end that was killed.
+const collectPatience = time.Second
+
+// collect waits for a process that was killed, and then leaves. It returns after a while,
+// and goes on waiting in the background: where this process lives long, what has ended is
+// not to stay.
+func collect(pid int, patience time.Duration) {
+	if _, ended, err := reap(pid, time.Now().Add(patience)); ended || err != nil {
+		leave()
+		return
+	}
+	go func() {
+		defer leave()
+		_, err := unix.Wait4(pid, nil, 0, nil)
+		for errors.Is(err, unix.EINTR) {
+			_, err = unix.Wait4(pid, nil, 0, nil)
+		}
+	}()
+}
+
+// reap waits for the end of a process, until a time at most.
+func reap(pid int, deadline time.Time) (status unix.WaitStatus, ended bool, err error) {
+	for nap := 50 * time.Microsecond; ; nap = min(2*nap, 2*time.Millisecond) {
+		switch who, err := unix.Wait4(pid, &status, unix.WNOHANG, nil); {
+		case err != nil && !errors.Is(err, unix.EINTR):
+			return 0, false, err
+		case who == pid:
+			return status, true, nil
+		case time.Now().After(deadline):
+			return 0, false, nil
+		}
+		time.Sleep(nap)
+	}
+}
+
+// maxAsking is how many processes may be asked at a time, those that cannot be ended
+// included: each of these has a thread wait for it.
+const maxAsking = 32
+
+var asking = make(chan struct{}, maxAsking)
+
+// enter waits until there is room for one more; false says that there is none in time.
+func enter(patience time.Duration) bool {
+	select {
+	case asking <- struct{}{}:
+		return true
+	default:
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case asking <- struct{}{}:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+func leave() { <-asking }
+
+// readInTime reads a descriptor to its end.
+func readInTime(fd int, deadline time.Time) ([]byte, error) {
+	var out []byte
+	buffer := make([]byte, 4<<10)
+	for {
+		polled := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		left := time.Until(deadline)
+		if left <= 0 {
+			return nil, ErrNoAnswer
+		}
+		n, err := unix.Poll(polled, int(left/time.Millisecond)+1)
+		if n > 0 {
+			n, err = unix.Read(fd, buffer)
+			if n == 0 && err == nil {
+				return out, nil
+			}
+			out = append(out, buffer[:max(n, 0)]...)
+		}
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return nil, err
+		}
+	}
 }

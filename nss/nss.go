@@ -14,6 +14,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/internal/oslite"
 )
@@ -29,15 +32,24 @@ type User struct {
 // ErrUnknown is wrapped by lookups of a user or group that does not exist.
 var ErrUnknown = errors.New("unknown")
 
+// ErrNoAnswer is wrapped by lookups that a service of the switch has not answered in time.
+var ErrNoAnswer = errors.New("the user database has not answered in time")
+
 // Database is where to look. Its methods may be called from any goroutine.
 type Database struct {
 	Passwd, Group, Switch string // paths of the files
 	Getent                string // path of getent(1); empty for files only
+	// Patience is how long getent may take; 0 is DefaultPatience.
+	Patience time.Duration
 }
+
+// DefaultPatience is long: what getent asks may be far away, and slow, and have timeouts
+// of its own.
+const DefaultPatience = 30 * time.Second
 
 // System is the database of this host.
 func System() Database {
-	return Database{"/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/usr/bin/getent"}
+	return Database{Passwd: "/etc/passwd", Group: "/etc/group", Switch: "/etc/nsswitch.conf", Getent: "/usr/bin/getent"}
 }
 
 // User returns the entry of a login name. A name that is not there gives an
@@ -58,7 +70,7 @@ func (db Database) UserID(uid uint32) (*User, error) {
 // find looks for the entry with key in one of its fields through the passwd
 // file, and then asks getent for key.
 func (db Database) find(kind, key string, field int) (*User, error) {
-	b, err := oslite.Read(db.Passwd)
+	b, err := readFile(db.Passwd)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -66,7 +78,7 @@ func (db Database) find(kind, key string, field int) (*User, error) {
 		return u, nil
 	}
 	if db.Getent != "" && !onlyFiles(db.services("passwd")) {
-		b, err := getent(db.Getent, "passwd", key)
+		b, err := db.getent("passwd", key)
 		if err != nil {
 			return nil, &lookupError{kind, key, err}
 		}
@@ -88,7 +100,7 @@ func (db Database) Groups(name string, gid uint32) ([]uint32, error) {
 		}
 	}
 	if db.Getent != "" && !onlyFiles(db.services("initgroups", "group")) && validName(name) {
-		b, err := getent(db.Getent, "initgroups", name)
+		b, err := db.getent("initgroups", name)
 		if err != nil {
 			return nil, &lookupError{"groups of user", name, err}
 		}
@@ -99,7 +111,7 @@ func (db Database) Groups(name string, gid uint32) ([]uint32, error) {
 		}
 		return gids, nil
 	}
-	b, err := oslite.Read(db.Group)
+	b, err := readFile(db.Group)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -115,25 +127,72 @@ func (db Database) Groups(name string, gid uint32) ([]uint32, error) {
 	return gids, nil
 }
 
+// GroupID returns the id of a group. ErrUnknown is for one that there is not.
+func (db Database) GroupID(name string) (uint32, error) {
+	b, err := readFile(db.Group)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, err
+	}
+	if gid, ok := findGroup(b, name); ok {
+		return gid, nil
+	}
+	if db.Getent != "" && !onlyFiles(db.services("group")) && validName(name) {
+		b, err := db.getent("group", name)
+		if err != nil {
+			return 0, &lookupError{"group", name, err}
+		}
+		if gid, ok := findGroup(b, name); ok {
+			return gid, nil
+		}
+	}
+	return 0, &lookupError{"group", name, ErrUnknown}
+}
+
+// findGroup reads lines of group(5).
+func findGroup(group []byte, name string) (gid uint32, ok bool) {
+	for line := range strings.Lines(string(group)) {
+		f := strings.Split(line, ":")
+		if len(f) < 3 || f[0] != name {
+			continue
+		}
+		if v, err := strconv.ParseUint(f[2], 10, 32); err == nil {
+			return uint32(v), true
+		}
+	}
+	return 0, false
+}
+
 // GroupName returns the name of a group of the group file, or its number.
 func (db Database) GroupName(gid uint32) string {
 	id := strconv.FormatUint(uint64(gid), 10)
-	b, err := oslite.Read(db.Group)
+	b, err := readFile(db.Group)
 	if err != nil {
 		return id
 	}
 	for line := range strings.Lines(string(b)) {
 		if f := strings.Split(line, ":"); len(f) >= 3 && f[2] == id {
-			return f[0]
+			return strings.Clone(f[0]) // and not the whole file
 		}
 	}
 	return id
 }
 
+// readFile reads a file of the database. What is no file, such as a pipe, could be waited
+// for for ever.
+func readFile(path string) ([]byte, error) {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err == nil && st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return nil, &fs.PathError{Op: "read", Path: path, Err: errNoFile}
+	}
+	return oslite.Read(path)
+}
+
+var errNoFile = errors.New("it is no regular file")
+
 // services are those that the switch names for the first of the databases that
 // it knows, nil for none.
 func (db Database) services(databases ...string) []string {
-	b, err := oslite.Read(db.Switch)
+	b, err := readFile(db.Switch)
 	if err != nil {
 		return nil
 	}

@@ -35,6 +35,55 @@ func checkPython() error {
 	return err
 }
 
+func checkPackages() error {
+	dir := os.Getenv(PackagesEnv)
+	if dir == "" {
+		return fmt.Errorf("%s does not say where make package has put them", PackagesEnv)
+	}
+	for _, pattern := range []string{"*.deb", "*.rpm"} {
+		if found, err := filepath.Glob(filepath.Join(dir, pattern)); err != nil || len(found) == 0 {
+			return fmt.Errorf("there is no %s in %q", pattern, dir)
+		}
+	}
+	for _, name := range []string{"dpkg", "dpkg-deb", "rpm", "systemd-analyze"} {
+		if _, err := exec.LookPath(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkNetwork() error {
+	for _, name := range []string{"ip", "nsenter"} {
+		if _, err := exec.LookPath(name); err != nil {
+			return fmt.Errorf("install iproute2 and util-linux: %w", err)
+		}
+	}
+	return nil
+}
+
+func checkCurl() error {
+	for _, tool := range []string{"curl", "openssl"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// SchemaDir is where gridengine-common has the schemas of what qstat and the others print.
+const SchemaDir = "/usr/share/gridengine/util/resources/schemas"
+
+func checkXML() error {
+	if _, err := exec.LookPath("xmllint"); err != nil {
+		return fmt.Errorf("install libxml2-utils: %w", err)
+	}
+	if _, err := os.Stat(SchemaDir); err != nil {
+		return fmt.Errorf("install gridengine-common: %w", err)
+	}
+	return nil
+}
+
 func checkGridEngine() error {
 	for _, name := range []string{
 		"sge_qmaster", "sge_execd", "sge_shepherd", "spoolinit", "spooldefaults", // gridengine-master, -exec
@@ -89,7 +138,16 @@ func checkCgroup() error {
 	if len(errs) == 0 {
 		return errors.New("no cgroup hierarchy is mounted")
 	}
-	return fmt.Errorf("no cgroup hierarchy can be written: %w", errors.Join(errs...))
+	// The others have failed for much the same reason, and each test that skips would list them.
+	return fmt.Errorf("no cgroup hierarchy of %d can be written: %w", len(errs), errs[0])
+}
+
+func checkPids() error {
+	dir, err := os.MkdirTemp(PidsHierarchy, "execd-testenv-")
+	if err != nil {
+		return err
+	}
+	return os.Remove(dir)
 }
 
 func checkVM() error {
@@ -101,6 +159,11 @@ func checkVM() error {
 		}
 	}
 	return nil
+}
+
+func checkGetent() error {
+	_, err := os.Stat("/usr/bin/getent")
+	return err
 }
 
 func checkGuest() error {

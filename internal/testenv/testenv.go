@@ -37,6 +37,8 @@ const (
 	// ProgramsEnv is the folder where execd and sge_shepherd-go are, where they
 	// cannot be built.
 	ProgramsEnv = "EXECD_TEST_PROGRAMS"
+	// PackagesEnv is the folder where make package has put the packages.
+	PackagesEnv = "EXECD_TEST_PACKAGES"
 )
 
 // A Need is something that a machine has or lacks. Its value is the word used
@@ -49,25 +51,40 @@ const (
 	Root       Need = "root"       // uid 0 that may change users, mount and make namespaces
 	GridEngine Need = "gridengine" // Debian's gridengine-master, -exec and -client
 	Cgroup     Need = "cgroup"     // a cgroup hierarchy in which groups can be made
+	Pids       Need = "pids"       // the hierarchy of controller pids of cgroup v1, in which groups can be made
 	VM         Need = "vm"         // the means to start throw-away virtual machines
 	Guest      Need = "guest"      // it is such a virtual machine itself, and may be upset
 	Systemd    Need = "systemd"    // systemd as process 1
 	Python     Need = "python"     // python3, for samples that are written in it
+	Packages   Need = "packages"   // what make package makes, and dpkg, rpm and systemd-analyze to look at it
+	Network    Need = "network"    // ip and nsenter, to lay cables between network namespaces
+	Curl       Need = "curl"       // curl and openssl, for the examples of docs/api.md
+	Getent     Need = "getent"     // /usr/bin/getent, to put something else in its place
+	XML        Need = "xml"        // xmllint, and the schemas of Debian's gridengine-common
 )
 
 // inGuests are the needs that no machine has to meet which can start guests: there
 // the tests run.
 var inGuests = []Need{Guest, Systemd}
 
+// PidsHierarchy is where the groups of Pids are made.
+const PidsHierarchy = "/sys/fs/cgroup/pids"
+
 // checks holds one function per need; it returns what is missing, or nil.
 var checks = map[Need]func() error{
 	Root:       checkRoot,
 	GridEngine: checkGridEngine,
 	Cgroup:     checkCgroup,
+	Pids:       checkPids,
 	VM:         checkVM,
 	Guest:      checkGuest,
 	Systemd:    checkSystemd,
 	Python:     checkPython,
+	Packages:   checkPackages,
+	Network:    checkNetwork,
+	Curl:       checkCurl,
+	XML:        checkXML,
+	Getent:     checkGetent,
 }
 
 // Require skips the test when the machine lacks one of needs, and fails it when
@@ -84,6 +101,15 @@ func Require(t testing.TB, needs ...Need) {
 		t.Fatal(reason)
 	case reason != "":
 		t.Skip(reason)
+	}
+}
+
+// Soak skips a test that takes long, unless it is asked for: make soak does, of those that
+// are called TestSoak.
+func Soak(t testing.TB) {
+	t.Helper()
+	if os.Getenv(SoakEnv) == "" {
+		t.Skipf("takes long: make soak runs it, or set %s=1", SoakEnv)
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/execd-project/execd/limits/group"
 )
 
@@ -85,11 +87,18 @@ func (g *Group) findPaths(l *Limits) *group.Paths {
 	}
 	for f, feature := range owners {
 		dir := g.in(feature)
-		if dir == "" || !belongs(group.File(f), g.system.v2(feature)) {
+		unified := g.system.v2(feature)
+		if dir == "" || !belongs(group.File(f), unified) {
 			continue
 		}
 		path := filepath.Join(dir, group.File(f).String())
-		if _, err := os.Stat(path); err == nil {
+		var there bool
+		if unified {
+			there = g.system.core.find(group.File(f), path)
+		} else {
+			there = exists(path)
+		}
+		if there {
 			p.File[f] = path
 		}
 	}
@@ -119,9 +128,23 @@ func belongs(f group.File, unified bool) bool {
 // A group that is gone already is fine.
 func (g *Group) Remove(patience time.Duration) error { return RemovePaths(g.paths, patience) }
 
+// RemoveEmpty removes a group in which there is nothing, as there is after a supervisor that
+// came to its end, and reports whether it is gone. One of several directories is left to
+// RemovePaths, which has to find all of its files.
+func RemoveEmpty(p *group.Paths) bool {
+	if len(p.Dirs) != 1 {
+		return false
+	}
+	err := unix.Rmdir(p.Dirs[0])
+	return err == nil || errors.Is(err, unix.ENOENT)
+}
+
 // RemovePaths is Remove for a group of which only the paths are known: one whose
 // maker is no more.
 func RemovePaths(p *group.Paths, patience time.Duration) error {
+	if RemoveEmpty(p) {
+		return nil
+	}
 	deadline := time.Now().Add(patience)
 	open, err := group.Open(p)
 	switch {

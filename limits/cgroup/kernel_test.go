@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 func testConfig() Config {
 	return Config{Name: fmt.Sprintf("execd-test-%d", os.Getpid()), MoveSelf: true, Devices: true}

@@ -19,7 +19,11 @@ import (
 func (g *Group) set(l *Limits) error {
 	for _, i := range g.used {
 		if h := &g.system.Hierarchies[i]; h.Unified {
-			if _, err := cgroup2.NewManager(h.Mount, g.relative(i), g.resources2(l)); err != nil {
+			r := g.resources2(l)
+			if len(r.EnabledControllers()) == 0 && len(r.Devices) == 0 {
+				continue // it would open the groups above to write nothing
+			}
+			if _, err := cgroup2.NewManager(h.Mount, g.relative(i), r); err != nil {
 				return err
 			}
 		}
@@ -88,9 +92,8 @@ func (g *Group) resources1(l *Limits) *specs.LinuxResources {
 	}
 	cpu := &specs.LinuxCPU{}
 	if g.system.v1(CPUWeight) && l.CPUWeight > 0 {
-		// The defaults, 100 and 1024, correspond, and it is linear.
-		shares := max(l.CPUWeight*1024/100, 2)
-		cpu.Shares = &shares
+		n := shares(l.CPUWeight)
+		cpu.Shares = &n
 		r.CPU = cpu
 	}
 	if g.system.v1(Cpuset) {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/execd-project/execd/limits/group"
 )
@@ -18,6 +19,45 @@ type System struct {
 	Hierarchies []Hierarchy
 	// places says for each feature in which hierarchy it is, or why it is not.
 	places [NumFeatures]place
+	// core are files that each group of v2 has, or none, whatever controllers it has: it is
+	// looked for them in the first group that is made.
+	core *coreFiles
+}
+
+type coreFiles struct {
+	mu    sync.Mutex
+	there [group.NumFiles]presence
+}
+
+type presence int
+
+const (
+	notLookedFor presence = iota
+	missing
+	present
+)
+
+// find reports whether a file of a group of v2 is there.
+func (c *coreFiles) find(f group.File, path string) bool {
+	switch f {
+	case group.CPUStat, group.CgroupEvents, group.CgroupKill, group.CgroupFreeze, group.IOPressure:
+	default:
+		return exists(path)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.there[f] == notLookedFor {
+		c.there[f] = missing
+		if exists(path) {
+			c.there[f] = present
+		}
+	}
+	return c.there[f] == present
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 type place struct {
@@ -137,7 +177,7 @@ func prepare(c Config) (*System, []enabling, error) {
 	var enabled []enabling
 	const tries = 20
 	for n := 1; ; n++ {
-		s := &System{Hierarchies: survey(string(mountinfo), string(self))}
+		s := &System{Hierarchies: survey(string(mountinfo), string(self)), core: &coreFiles{}}
 		s.Version = version(s.Hierarchies)
 		refused := map[string]error{}
 		for i := range s.Hierarchies {

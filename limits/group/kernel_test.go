@@ -17,7 +17,7 @@ import (
 )
 
 // patience is for what takes milliseconds, on a machine that is busy or emulated.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // A way is a set of means that a host can have; each is tried where this one
 // has them.

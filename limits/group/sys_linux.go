@@ -30,22 +30,16 @@ func open(path string, flags int) (fd int, err error) {
 }
 
 // pread reads a small file of the kernel's from its beginning into b and returns
-// what it holds. Reading also rearms poll(2) for the descriptor.
+// what it holds: the kernel prints such a file at once, and gives as much of it as
+// there is room for (seq_file). Reading also rearms poll(2) for the descriptor.
 func pread(fd int, b []byte) (string, error) {
 	n := 0
-	for n < len(b) {
-		var m int
-		err := retry(func() (err error) {
-			m, err = unix.Pread(fd, b[n:], int64(n))
-			return err
-		})
-		if err != nil {
-			return "", err
-		}
-		if m == 0 {
-			break
-		}
-		n += m
+	err := retry(func() (err error) {
+		n, err = unix.Pread(fd, b, 0)
+		return err
+	})
+	if err != nil {
+		return "", err
 	}
 	return string(b[:n]), nil
 }

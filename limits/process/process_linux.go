@@ -159,6 +159,27 @@ func Share(pid int) (rss, swap uint64, ok bool) {
 	return rss, swap, ok
 }
 
+// Transferred is what a process, and those that it has waited for, have put through read(2)
+// and write(2), in bytes; 0 where we may not know.
+func Transferred(pid int) uint64 {
+	var room [512]byte
+	b := file(pid, "/io", room[:])
+	return TransferText(unsafe.String(unsafe.SliceData(b), len(b)))
+}
+
+// TransferText reads the content of /proc/PID/io: the sum of rchar and wchar.
+func TransferText(text string) (sum uint64) {
+	for line := range strings.SplitSeq(text, "\n") {
+		for _, key := range [...]string{"rchar: ", "wchar: "} {
+			if v, ok := strings.CutPrefix(line, key); ok {
+				n, _ := strconv.ParseUint(v, 10, 64)
+				sum += n
+			}
+		}
+	}
+	return sum
+}
+
 // size finds a line "key   123 kB" and returns its bytes.
 func size(text []byte, key string) (uint64, bool) {
 	rest := unsafe.String(unsafe.SliceData(text), len(text))

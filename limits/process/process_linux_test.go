@@ -3,12 +3,15 @@ package process
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/internal/testenv"
 )
 
 func TestParse(t *testing.T) {
@@ -40,26 +43,8 @@ func FuzzSize(f *testing.F) {
 // start runs a shell that is there until the test ends.
 func start(t *testing.T, script string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.Command("/bin/sh", "-c", script)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = in.Close()
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	if _, err := out.Read(make([]byte, 1)); err != nil { // it says when it is ready
-		t.Fatal(err)
-	}
+	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", script)
+	testenv.Begin(t, cmd) // it says when it is ready
 	return cmd
 }
 
@@ -92,6 +77,20 @@ func TestReal(t *testing.T) {
 	}
 	if s := Read(pid); s != (Stat{}) || CPU(pid) != 0 {
 		t.Errorf("it is gone, and has %+v, %v", s, CPU(pid))
+	}
+}
+
+func TestTransferred(t *testing.T) {
+	before := Transferred(os.Getpid())
+	const size = 1 << 20
+	if err := os.WriteFile(filepath.Join(t.TempDir(), "file"), make([]byte, size), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if n := Transferred(os.Getpid()) - before; n < size {
+		t.Errorf("%d bytes were written, and %d are known of", size, n)
+	}
+	if n := Transferred(1 << 30); n != 0 {
+		t.Errorf("a process that there is none of has moved %d", n)
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/execd-project/execd/internal/testenv"
 )
 
 // TestNumbersAreThoseOfTheOriginal gives Grid Engine's loadcheck the same
@@ -19,9 +21,7 @@ func TestNumbersAreThoseOfTheOriginal(t *testing.T) {
 // TestSoakNumbersOfBigMachines is the same for machines with whose files hwloc
 // takes seconds.
 func TestSoakNumbersOfBigMachines(t *testing.T) {
-	if os.Getenv("EXECD_TEST_SOAK") == "" {
-		t.Skip("takes a minute: set EXECD_TEST_SOAK=1")
-	}
+	testenv.Soak(t)
 	var all []machine
 	for name, m := range models {
 		if m.sockets*m.perSocket()*m.threads <= 400 { // it takes minutes for more
@@ -34,12 +34,7 @@ func TestSoakNumbersOfBigMachines(t *testing.T) {
 func compareWithOriginal(t *testing.T, all []machine) {
 	t.Helper()
 	const loadcheck = "/usr/lib/gridengine/loadcheck" // Debian's
-	if _, err := os.Stat(loadcheck); err != nil {
-		if strings.Contains(","+os.Getenv("EXECD_TEST_REQUIRE")+",", ",gridengine,") {
-			t.Fatal("no loadcheck of Grid Engine")
-		}
-		t.Skip("needs loadcheck of Grid Engine")
-	}
+	testenv.Require(t, testenv.GridEngine)
 	for _, m := range all {
 		top, err := Read(m.read, m.allowed)
 		if err != nil {

@@ -1,0 +1,313 @@
+package confdir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/execd-project/execd/qconf"
+)
+
+// Change is what is to become of a file.
+type Change struct {
+	Path   string // below the directory, with slashes: "sched_conf", "queues/all.q"
+	Text   []byte
+	Remove bool // Text does not count; a file that is not there is no error
+}
+
+// Dir is an open configuration directory.
+type Dir struct {
+	root *os.Root
+	path string
+}
+
+// Open opens a directory that exists.
+func Open(dir string) (*Dir, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the configuration directory %q: %w", dir, cause(err))
+	}
+	return &Dir{root: root, path: dir}, nil
+}
+
+// Close closes it.
+func (d *Dir) Close() error { return d.root.Close() }
+
+// FS is the directory, as qconf.Load reads it.
+func (d *Dir) FS() fs.FS { return d.root.FS() }
+
+// The modes of what is made. A file that is there keeps its own.
+const (
+	fileMode   = 0o644
+	folderMode = 0o755
+)
+
+// Apply makes changes, in their order, and returns when all are on the disk. Each file is
+// changed in one step, but not all of them in one: all new files are written before the
+// first takes its place, so that a full disk changes nothing.
+//
+// current, which may be nil, is what is in effect. Where a folder or a file is changed
+// that the directory does not have, all that current has of its kind is written first: a
+// kind that the directory lacks as a whole is that of current (qconf.Load), and must not
+// vanish because one object is added to it.
+func (d *Dir) Apply(current *qconf.Cluster, changes ...Change) error {
+	all, err := d.complete(current, changes)
+	if err != nil {
+		return err
+	}
+	for _, c := range all {
+		if err := check(c.Path); err != nil {
+			return fmt.Errorf("cannot change %s: %w", d.name(c.Path), err)
+		}
+	}
+	var staged []staged
+	undo := func() {
+		for _, s := range staged {
+			_ = d.root.Remove(s.temporary)
+		}
+	}
+	for _, c := range all {
+		s, err := d.stage(c)
+		if err != nil {
+			undo()
+			return fmt.Errorf("cannot write %s: %w", d.name(c.Path), cause(err))
+		}
+		staged = append(staged, s)
+	}
+	folders := []string{"."}
+	for i, s := range staged {
+		if err := d.commit(s); err != nil {
+			staged = staged[i:]
+			undo()
+			return fmt.Errorf("cannot change %s: %w", d.name(s.change.Path), cause(err))
+		}
+		if _, err := d.root.Stat(path.Dir(s.change.Path)); err == nil {
+			folders = append(folders, path.Dir(s.change.Path))
+		}
+	}
+	slices.Sort(folders)
+	for _, folder := range slices.Compact(folders) {
+		if err := sync(d.root, folder); err != nil {
+			return fmt.Errorf("cannot write %s to the disk: %w", d.name(folder), cause(err))
+		}
+	}
+	return nil
+}
+
+// complete puts before the changes what the directory lacks of their kinds. Changes of
+// single resource quota sets it makes changes of the file that has them all, if there is
+// one, and a change of all of them changes of single ones where they are in a folder.
+func (d *Dir) complete(current *qconf.Cluster, changes []Change) ([]Change, error) {
+	var all []Change
+	have := map[string]bool{}
+	for _, c := range changes {
+		kind, name, single := strings.Cut(c.Path, "/")
+		if kind == quotas && single {
+			whole, err := d.inQuotaFile(name, c)
+			if err != nil {
+				return nil, err
+			}
+			if whole != nil {
+				all = append(all, *whole)
+				continue
+			}
+		}
+		if kind == quotas && !single {
+			each, folder, err := d.inQuotaFolder(c)
+			if err != nil {
+				return nil, err
+			}
+			if folder {
+				all = append(all, each...)
+				continue
+			}
+		}
+		if _, err := d.root.Stat(kind); errors.Is(err, fs.ErrNotExist) && !have[kind] && current != nil {
+			files := Files(current)
+			for _, name := range sortedNames(files) {
+				if strings.HasPrefix(name, kind+"/") {
+					all = append(all, Change{Path: name, Text: files[name]})
+				}
+			}
+		}
+		have[kind] = true
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// quotas is the name of the file or the folder of resource quota sets.
+const quotas = "rqs"
+
+// inQuotaFile is a change of one resource quota set as one of the file with all of them;
+// nil if there is no such file.
+func (d *Dir) inQuotaFile(name string, c Change) (*Change, error) {
+	info, err := d.root.Stat(quotas)
+	if err != nil || info.IsDir() {
+		return nil, nil //nolint:nilerr // no file: what else is wrong shows when the folder is changed
+	}
+	text, err := d.root.ReadFile(quotas)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", d.name(quotas), cause(err))
+	}
+	sets, err := qconf.ParseResourceQuotas(d.name(quotas), text)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(sets, func(s *qconf.ResourceQuotaSet) bool { return s.Name == name })
+	var changed []*qconf.ResourceQuotaSet
+	if !c.Remove {
+		if changed, err = qconf.ParseResourceQuotas(d.name(c.Path), c.Text); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case at < 0:
+		sets = append(sets, changed...)
+	default:
+		sets = slices.Replace(sets, at, at+1, changed...)
+	}
+	return &Change{Path: quotas, Text: []byte(qconf.FormatResourceQuotas(sets, qconf.Wrapped))}, nil
+}
+
+// inQuotaFolder is a change of all resource quota sets as changes of the files in their
+// folder; folder is false if there is none.
+func (d *Dir) inQuotaFolder(c Change) (each []Change, folder bool, err error) {
+	files, err := fs.ReadDir(d.root.FS(), quotas)
+	if err != nil {
+		return nil, false, nil //nolint:nilerr // no folder: what else is wrong shows when the file is changed
+	}
+	var sets []*qconf.ResourceQuotaSet
+	if !c.Remove {
+		if sets, err = qconf.ParseResourceQuotas(d.name(c.Path), c.Text); err != nil {
+			return nil, true, err
+		}
+	}
+	there := map[string]bool{}
+	for _, s := range sets {
+		there[s.Name] = true
+		text := qconf.FormatResourceQuotas([]*qconf.ResourceQuotaSet{s}, qconf.Wrapped)
+		each = append(each, Change{Path: path.Join(quotas, s.Name), Text: []byte(text)})
+	}
+	for _, f := range files {
+		if name := f.Name(); !there[name] && !strings.HasPrefix(name, ".") {
+			each = append(each, Change{Path: path.Join(quotas, name), Remove: true})
+		}
+	}
+	return each, true, nil
+}
+
+// Read returns what a file has, nil where it is not there. Of a folder of resource quota
+// sets it returns all of them, so that Apply can be given the same again.
+func (d *Dir) Read(name string) ([]byte, error) {
+	entries, err := fs.ReadDir(d.root.FS(), name)
+	if name == quotas && err == nil {
+		all := []byte{}
+		for _, f := range entries {
+			if strings.HasPrefix(f.Name(), ".") {
+				continue
+			}
+			text, err := d.root.ReadFile(path.Join(name, f.Name()))
+			if err != nil {
+				return nil, fmt.Errorf("cannot read %s: %w", d.name(path.Join(name, f.Name())), cause(err))
+			}
+			all = append(append(all, text...), '\n')
+		}
+		return all, nil
+	}
+	text, err := d.root.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", d.name(name), cause(err))
+	}
+	return text, nil
+}
+
+// staged is a change whose new file is written, under another name.
+type staged struct {
+	change    Change
+	temporary string // empty for a removal
+}
+
+func (d *Dir) stage(c Change) (staged, error) {
+	if c.Remove {
+		return staged{change: c}, nil
+	}
+	folder := path.Dir(c.Path)
+	if folder != "." {
+		if err := d.root.Mkdir(folder, folderMode); err != nil && !errors.Is(err, fs.ErrExist) {
+			return staged{}, err
+		}
+	}
+	mode := fs.FileMode(fileMode)
+	info, err := d.root.Stat(c.Path)
+	switch {
+	case err == nil && info.IsDir():
+		return staged{}, errors.New("it is a folder")
+	case err == nil:
+		mode = info.Mode().Perm()
+	}
+	temporary, err := write(d.root, folder, path.Base(c.Path), c.Text, mode)
+	return staged{c, temporary}, err
+}
+
+func (d *Dir) commit(s staged) error {
+	if !s.change.Remove {
+		return d.root.Rename(s.temporary, s.change.Path)
+	}
+	if err := d.root.Remove(s.change.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// write writes a file that readers skip, since its name begins with a dot, to the disk.
+func write(root *os.Root, folder, name string, text []byte, mode fs.FileMode) (string, error) {
+	const tries = 1000 // files that others have left
+	for i := range tries {
+		temporary := path.Join(folder, fmt.Sprintf(".%s.%d.%d", name, os.Getpid(), i))
+		f, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		_, err = f.Write(text)
+		// The umask does not count: readers are others than who writes.
+		if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
+			return "", errors.Join(err, root.Remove(temporary))
+		}
+		return temporary, nil
+	}
+	return "", fmt.Errorf("there are %d files like .%s.%d.0", tries, name, os.Getpid())
+}
+
+// sync writes the entries of a folder to the disk.
+func sync(root *os.Root, folder string) error {
+	f, err := root.Open(folder)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// name is a file as messages name it.
+func (d *Dir) name(file string) string { return path.Join(d.path, file) }
+
+// cause is an error without the path, which is named already.
+func cause(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	if e, ok := errors.AsType[*os.LinkError](err); ok {
+		return e.Err
+	}
+	return err
+}

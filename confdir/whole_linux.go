@@ -1,0 +1,131 @@
+package confdir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/qconf"
+)
+
+// ErrExists is wrapped by the errors of Write where there is something already.
+var ErrExists = errors.New("it exists")
+
+// Write writes a whole configuration directory: the files, and those of the folders that
+// it would otherwise lack. It is there with all that is in it, or not at all. With replace
+// it may take the place of a directory, which is kept beside it with .old behind its name
+// (the one that had that name before is removed); without, of an empty one only.
+func Write(dir string, files map[string][]byte, folders []string, replace bool) error {
+	fail := func(err error) error {
+		return fmt.Errorf("cannot write the configuration directory %q: %w", dir, err)
+	}
+	// What a link leads to is replaced, not the link.
+	target, err := filepath.EvalSymlinks(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		target, err = filepath.Abs(dir)
+	}
+	if err != nil {
+		return fail(err)
+	}
+	occupied, err := occupied(target)
+	switch {
+	case err != nil:
+		return fail(cause(err))
+	case occupied && !replace:
+		return fail(ErrExists)
+	}
+	parent, err := os.OpenRoot(filepath.Dir(target))
+	if err != nil {
+		return fail(err)
+	}
+	defer parent.Close()
+	base := filepath.Base(target)
+	next := fmt.Sprintf(".%s.%d", base, os.Getpid())
+	if err := errors.Join(parent.RemoveAll(next), parent.Mkdir(next, folderMode)); err != nil {
+		return fail(cause(err))
+	}
+	err = fill(parent, next, files, folders)
+	if err == nil {
+		err = exchange(parent, next, base, occupied)
+	}
+	if err != nil {
+		return fail(errors.Join(cause(err), parent.RemoveAll(next)))
+	}
+	return nil
+}
+
+// WriteCluster writes a whole cluster as Write does, so that all of it is in files, also
+// what is built in.
+func WriteCluster(dir string, c *qconf.Cluster, replace bool) error {
+	files := Files(c)
+	return Write(dir, files, missing(files), replace)
+}
+
+// missing are the folders of which there is no file: none of a kind is not the same as
+// those of the base.
+func missing(files map[string][]byte) []string {
+	have := map[string]bool{}
+	for name := range files {
+		kind, _, _ := strings.Cut(name, "/")
+		have[kind] = true
+	}
+	var lack []string
+	for _, folder := range folders {
+		if !have[folder] {
+			lack = append(lack, folder)
+		}
+	}
+	return lack
+}
+
+// occupied reports whether there is something that an empty directory is not.
+func occupied(dir string) (bool, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return len(entries) > 0, err
+}
+
+func fill(parent *os.Root, name string, files map[string][]byte, folders []string) error {
+	root, err := parent.OpenRoot(name)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	d := &Dir{root: root, path: name}
+	for _, folder := range folders {
+		if err := root.Mkdir(folder, folderMode); err != nil {
+			return err
+		}
+	}
+	var changes []Change
+	for _, name := range sortedNames(files) {
+		changes = append(changes, Change{Path: name, Text: files[name]})
+	}
+	return d.Apply(nil, changes...)
+}
+
+// exchange puts a new directory in its place, in one step.
+func exchange(parent *os.Root, next, base string, occupied bool) error {
+	if !occupied {
+		return errors.Join(parent.Rename(next, base), sync(parent, "."))
+	}
+	handle, err := parent.Open(".")
+	if err != nil {
+		return err
+	}
+	defer handle.Close()
+	fd := int(handle.Fd())
+	if err := unix.Renameat2(fd, next, fd, base, unix.RENAME_EXCHANGE); err != nil {
+		return err
+	}
+	// next is the former one now.
+	old := base + ".old"
+	return errors.Join(parent.RemoveAll(old), parent.Rename(next, old), handle.Sync())
+}

@@ -1,0 +1,121 @@
+// Package certfile reads certificates, a key and the authorities to be trusted from
+// files, and again when the files have changed, so that nobody has to be restarted when
+// certificates are renewed.
+//
+// It is for both ends of a connection, and decides nothing about who may talk. Files may
+// be used from several goroutines.
+package certfile
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+)
+
+// Paths are the files, all in PEM.
+type Paths struct {
+	CA          string // certificates of the authorities that are trusted
+	Certificate string // with those between it and an authority behind it
+	Key         string // of the certificate
+}
+
+// Material is what the files have. It is not changed.
+type Material struct {
+	Authorities *x509.CertPool
+	Certificate tls.Certificate
+}
+
+// Files are files that have been read.
+type Files struct {
+	paths  Paths
+	notify func(error)
+
+	mu      sync.Mutex
+	tried   [3]stamp
+	current Material
+}
+
+// stamp tells versions of a file apart.
+type stamp struct {
+	modified time.Time
+	size     int64
+	file     os.FileInfo // for its identity: a renamed file may have the time of the one it replaces
+}
+
+func (s stamp) same(t stamp) bool {
+	return s.modified.Equal(t.modified) && s.size == t.size && os.SameFile(s.file, t.file)
+}
+
+// Open reads the files. notify, if it is not nil, is told why files that have changed
+// cannot be used; those that were read before then stay in use. It must not wait.
+func Open(paths Paths, notify func(error)) (*Files, error) {
+	if paths.CA == "" || paths.Certificate == "" || paths.Key == "" {
+		return nil, errors.New("TLS needs three files: the certificates of the authorities, an own certificate, and its key")
+	}
+	if notify == nil {
+		notify = func(error) {}
+	}
+	f := &Files{paths: paths, notify: notify}
+	// The stamps come first: what changes while it is read is read again.
+	stamps, err := f.stamps()
+	if err != nil {
+		return nil, err
+	}
+	if f.current, err = read(paths); err != nil {
+		return nil, err
+	}
+	f.tried = stamps
+	return f, nil
+}
+
+// Current returns what the files have now, or had when they could be used last.
+func (f *Files) Current() Material {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	stamps, err := f.stamps()
+	if err != nil {
+		// A file that is just being replaced; it is looked at again with the next call.
+		return f.current
+	}
+	if stamps[0].same(f.tried[0]) && stamps[1].same(f.tried[1]) && stamps[2].same(f.tried[2]) {
+		return f.current
+	}
+	f.tried = stamps
+	m, err := read(f.paths)
+	if err != nil {
+		f.notify(fmt.Errorf("the certificates have changed and cannot be used, the former ones stay: %w", err))
+		return f.current
+	}
+	f.current = m
+	return m
+}
+
+func (f *Files) stamps() (stamps [3]stamp, err error) {
+	for i, path := range []string{f.paths.CA, f.paths.Certificate, f.paths.Key} {
+		info, err := os.Stat(path)
+		if err != nil {
+			return stamps, err
+		}
+		stamps[i] = stamp{info.ModTime(), info.Size(), info}
+	}
+	return stamps, nil
+}
+
+func read(p Paths) (m Material, err error) {
+	pem, err := os.ReadFile(p.CA)
+	if err != nil {
+		return m, err
+	}
+	m.Authorities = x509.NewCertPool()
+	if !m.Authorities.AppendCertsFromPEM(pem) {
+		return m, fmt.Errorf("%s: no certificate is in it, expected those of authorities in PEM", p.CA)
+	}
+	if m.Certificate, err = tls.LoadX509KeyPair(p.Certificate, p.Key); err != nil {
+		return m, fmt.Errorf("%s and %s: %w", p.Certificate, p.Key, err)
+	}
+	return m, nil
+}

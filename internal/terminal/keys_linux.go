@@ -1,0 +1,80 @@
+package terminal
+
+import (
+	"errors"
+	"io"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// keys reads what is typed, in such a way that it can be told to stop: nothing is taken
+// from the terminal that is meant for whoever has it afterwards.
+type keys struct {
+	file       *os.File
+	wake, stop *os.File   // a pipe: wake is readable when stop is closed
+	reading    sync.Mutex // held by who reads
+}
+
+func newKeys(file *os.File) (*keys, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	return &keys{file: file, wake: r, stop: w}, nil
+}
+
+// errStopped is what read returns after end.
+var errStopped = errors.New("nothing more is read")
+
+// read waits for something to read. It returns io.EOF at the end of the file.
+func (k *keys) read(p []byte) (int, error) {
+	k.reading.Lock()
+	defer k.reading.Unlock()
+	n := 0
+	_, err := control(k.file, func(fd int) (_ *struct{}, err error) {
+		_, err = control(k.wake, func(wake int) (*struct{}, error) {
+			var err error
+			n, err = readOrWake(fd, wake, p)
+			return nil, err
+		})
+		return nil, err
+	})
+	return n, err
+}
+
+func readOrWake(fd, wake int, p []byte) (int, error) {
+	for {
+		polled := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}, {Fd: int32(wake), Events: unix.POLLIN}}
+		if _, err := unix.Poll(polled, -1); err != nil {
+			if errors.Is(err, unix.EINTR) {
+				continue
+			}
+			return 0, err
+		}
+		if polled[1].Revents != 0 {
+			return 0, errStopped
+		}
+		n, err := unix.Read(fd, p)
+		switch {
+		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN):
+			continue
+		case err != nil:
+			return 0, err
+		case n == 0:
+			return 0, io.EOF
+		}
+		return n, nil
+	}
+}
+
+// end has read return, now and ever after.
+func (k *keys) end() {
+	k.stop.Close()
+	k.reading.Lock()
+	defer k.reading.Unlock()
+}
+
+// close is for when nobody reads any more.
+func (k *keys) close() { k.wake.Close() }
