@@ -1,6 +1,7 @@
 package job
 
 import (
+	"math"
 	"strconv"
 	"time"
 )
@@ -60,6 +61,10 @@ type Description struct {
 	SoftRTWarns bool
 	NotifyKill  Notification
 	NotifySusp  Notification
+	// UsageInterval is how often at most usage is measured for the accounting alone
+	// (PDC_INTERVAL): 0 is as often as the supervisor thinks right, NoUsage never before
+	// the end. What limits need is measured in any case.
+	UsageInterval time.Duration
 
 	MailList    string
 	MailOptions MailOptions
@@ -87,7 +92,19 @@ type Description struct {
 	// PTY is -pty; Interactive is set for jobs of qrsh, qlogin and qsh.
 	PTY         Tristate
 	Interactive *Interactive
+
+	// Terminal is set for a job whose standard streams are a pseudo terminal that its
+	// supervisor keeps, for whoever attaches to it.
+	Terminal *Terminal
+
+	// Relayed is set for a job whose first process connects the command, which is a child
+	// of that one and leads a process group, with a client of the original: it has to live
+	// a little longer than the command, to tell the client how that has ended.
+	Relayed bool
 }
+
+// NoUsage is the UsageInterval of a job whose usage is measured at its end only.
+const NoUsage = time.Duration(math.MaxInt32) * time.Second
 
 // ID names one job, one task of an array job, or one task of a parallel job.
 type ID struct {
@@ -239,6 +256,13 @@ const (
 	Yes     Tristate = 1
 	Default Tristate = 2
 )
+
+// Terminal is the pseudo terminal of a job.
+type Terminal struct {
+	Rows, Cols int // 0 where it is not known
+	// Login runs the shell of the job as a login shell, in place of a command.
+	Login bool
+}
 
 // Interactive is what the config file says about a job of qrsh, qlogin or qsh.
 type Interactive struct {

@@ -19,7 +19,12 @@ type Outcome struct {
 	Reason     string // one sentence for people; empty after a normal end
 	Limit      *LimitExceeded
 	Start, End time.Time // of the job itself
-	Usage      Usage
+	// Restart is how a job that migrates is to be run again, 0 for all others: with
+	// RestartedFromCkpt there is a checkpoint, of the process with the number
+	// CheckpointPID.
+	Restart       Restart `json:",omitempty"`
+	CheckpointPID int     `json:",omitempty"`
+	Usage         Usage
 }
 
 // LimitExceeded says which limit ended a job. Values are in the unit of the

@@ -16,6 +16,7 @@ type Calendar struct {
 
 var calendarTable = table[Calendar]{
 	object: "calendar",
+	manual: "calendar_conf(5)",
 	layout: layout{column: 17},
 	rows: []attribute[Calendar]{
 		{name: "calendar_name", required: true, kind: name(func(c *Calendar) *string { return &c.Name })},
@@ -44,19 +45,16 @@ func calendarEntries(field func(*Calendar) *string) kind[Calendar] {
 // ParseCalendar reads a calendar in the notation of calendar_conf(5). file is
 // only used in errors, which are all *Error, joined.
 func ParseCalendar(file string, data []byte) (*Calendar, error) {
-	return newCalendar(calendarTable.parse(file, data))
+	return whole(newCalendar(calendarTable.parse(file, data)))
 }
 
 // With returns the object with one attribute changed, or the reason why it
 // cannot have that value.
 func (c *Calendar) With(attribute, value string) (*Calendar, error) {
-	return newCalendar(calendarTable.with(c.Text, attribute, value))
+	return whole(newCalendar(calendarTable.with(c.Text, attribute, value)))
 }
 
 func newCalendar(text Text, c Calendar, err error) (*Calendar, error) {
-	if err != nil {
-		return nil, err
-	}
 	c.Text = text
-	return &c, nil
+	return &c, err
 }

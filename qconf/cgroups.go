@@ -38,7 +38,7 @@ type CgroupsParams struct {
 	// Systemd is systemd, ours: where systemd runs, jobs are in a scope; true.
 	Systemd bool
 
-	Unknown []string // parameters that are not known here, as written
+	Unknown, Ineffective []string // see ExecdParams
 }
 
 // Choice is true, false, or left to the host.
@@ -55,7 +55,8 @@ var cgroupsParams = params[CgroupsParams]{
 	def: func() CgroupsParams {
 		return CgroupsParams{Cpuset: true, Freezer: true, Killing: true, HVmemLimit: true, HRSSLimit: true, Weight: Auto, Systemd: true}
 	},
-	unknown: func(c *CgroupsParams) *[]string { return &c.Unknown },
+	unknown:     func(c *CgroupsParams) *[]string { return &c.Unknown },
+	ineffective: func(c *CgroupsParams) *[]string { return &c.Ineffective },
 	// mount: hosts mount their hierarchies themselves. The others are about
 	// complexes that 8.1.9 has not.
 	ignored: []string{"mount", "freeze_pe_tasks", "forced_numa", "m_mem_free_hard", "m_mem_free_soft"},
@@ -117,16 +118,19 @@ func readDevices(c *CgroupsParams, s string) (string, error) {
 	if isWord(s, none) {
 		return s, nil
 	}
+	var errs []error
 	for pattern := range strings.SplitSeq(s, "|") {
+		_, err := ExpandRanges(pattern)
 		if !strings.HasPrefix(pattern, "/dev/") {
-			return s, fmt.Errorf("%q is no device, expected none or patterns like /dev/nvidia[0-7] with | between them", pattern)
+			err = fmt.Errorf("%q is no device, expected none or patterns like /dev/nvidia[0-7] with | between them", pattern)
 		}
-		if _, err := ExpandRanges(pattern); err != nil {
-			return s, err
+		if err != nil {
+			errs = append(errs, err)
+			continue
 		}
 		c.Devices = append(c.Devices, pattern)
 	}
-	return s, nil
+	return s, errJoin(errs)
 }
 
 // mostInRange bounds what one pattern stands for.

@@ -37,6 +37,7 @@ const ckptLetters = "xsmr"
 
 var ckptTable = table[Checkpoint]{
 	object: "checkpointing environment",
+	manual: "checkpoint(5)",
 	layout: layout{column: 19},
 	rows: []attribute[Checkpoint]{
 		{name: "ckpt_name", required: true, kind: name(func(c *Checkpoint) *string { return &c.Name })},
@@ -55,21 +56,18 @@ var ckptTable = table[Checkpoint]{
 // ParseCheckpoint reads a checkpointing environment in the notation of
 // checkpoint(5). file is only used in errors, which are all *Error, joined.
 func ParseCheckpoint(file string, data []byte) (*Checkpoint, error) {
-	return newCheckpoint(ckptTable.parse(file, data))
+	return whole(newCheckpoint(ckptTable.parse(file, data)))
 }
 
 // With returns the object with one attribute changed, or the reason why it
 // cannot have that value.
 func (c *Checkpoint) With(attribute, value string) (*Checkpoint, error) {
-	return newCheckpoint(ckptTable.with(c.Text, attribute, value))
+	return whole(newCheckpoint(ckptTable.with(c.Text, attribute, value)))
 }
 
 func newCheckpoint(text Text, c Checkpoint, err error) (*Checkpoint, error) {
-	if err != nil {
-		return nil, err
-	}
 	c.Text = text
-	return &c, nil
+	return &c, err
 }
 
 func readWhen(c *Checkpoint, s string) (string, error) {

@@ -14,6 +14,7 @@ qname            all.q
 shell            /bin/sh
 shell_start_mode unix_behavior
 pe_list          make smp
+load_thresholds  NONE
 `
 	builtinMake = `
 pe_name            make
@@ -36,7 +37,8 @@ job_is_first_task  TRUE
 // queue all.q with a slot for each of the processors, which offers both.
 //
 // all.q runs scripts by their #! line and with /bin/sh, not as the template of
-// queue_conf(5) does, so that a newcomer's script runs. Its host list is
+// queue_conf(5) does, so that a newcomer's script runs; and whatever else the host is
+// busy with, for the slots are as many as its processors. Its host list is
 // empty: use Queue.Instance for any host.
 func Builtin(processors int) *Cluster {
 	slots := strconv.Itoa(min(max(processors, 0), maxSlots))
@@ -48,6 +50,30 @@ func Builtin(processors int) *Cluster {
 		c.pes[pe.Name] = pe
 	}
 	return c
+}
+
+// BuiltinOn is Builtin for a host: that is the only execution host, in the host group
+// @allhosts, on which all.q is.
+func BuiltinOn(host string, processors int) (*Cluster, error) {
+	c := Builtin(processors)
+	h, err := ParseHost("", fmt.Appendf(nil, "hostname %s\n", host))
+	if err != nil {
+		return nil, err
+	}
+	group, err := ParseHostGroup("", fmt.Appendf(nil, "group_name @allhosts\nhostlist %s\n", host))
+	if err != nil {
+		return nil, err
+	}
+	if c.groups, err = NewHostGroups(group); err != nil {
+		return nil, err
+	}
+	c.hosts[strings.ToLower(h.Name)] = h
+	q, err := ParseQueue("", []byte(builtinQueue+"slots "+strconv.Itoa(min(max(processors, 0), maxSlots))+"\nhostlist @allhosts\n"))
+	if err != nil {
+		return nil, err
+	}
+	c.queues[q.Name] = q
+	return c, nil
 }
 
 // clone is a copy whose maps can be changed; that of nil has the default
@@ -66,6 +92,7 @@ func (c *Cluster) clone() *Cluster {
 	cp.locals, cp.merged = cloneMap(c.locals), cloneMap(c.merged)
 	cp.hosts, cp.calendars = cloneMap(c.hosts), cloneMap(c.calendars)
 	cp.userSets, cp.users, cp.projects = cloneMap(c.userSets), cloneMap(c.users), cloneMap(c.projects)
+	cp.people = cloneMap(c.people)
 	cp.missing, cp.doubtful = nil, nil
 	return &cp
 }
@@ -158,6 +185,13 @@ func (c *Cluster) localName(host string) string {
 		}
 	}
 	return ""
+}
+
+// WithoutShareTree returns the cluster without its share tree.
+func (c *Cluster) WithoutShareTree() *Cluster {
+	changed := c.clone()
+	changed.shareTree, changed.missing, changed.doubtful = nil, c.missing, c.doubtful
+	return changed
 }
 
 // Warnings are the places in all files that can be read but are probably not

@@ -68,6 +68,8 @@ type Complexes struct {
 	printed [][]string     // the columns of list as they are printed
 	at      map[string]int // by name and by shortcut
 	lines   []int          // of the file; 0 for what the file lacks
+	// refused are the names in lines with errors: they are not unknown.
+	refused map[string]bool
 }
 
 // complexTable are the columns in their order.
@@ -110,7 +112,10 @@ func abbreviated[T any, W ~string](field func(*T) *W, words ...W) kind[T] {
 // urgencies of all other complexes vanish beside it.
 func readUrgency(c *Complex, s string) (string, error) {
 	v, err := complexNumber(s)
-	if err == nil && math.IsInf(v, 0) {
+	switch {
+	case err != nil:
+		err = fmt.Errorf("%w, expected one like 10 or 0.5", err)
+	case math.IsInf(v, 0):
 		err = fmt.Errorf("%q is not possible here, expected a finite number", s)
 	}
 	c.Urgency = v
@@ -124,6 +129,11 @@ func readUrgency(c *Complex, s string) (string, error) {
 // The elements of the template are built in: they may be changed, but for their
 // type, and one that is missing is as in the template.
 func ParseComplexes(file string, data []byte) (*Complexes, error) {
+	return whole(complexesOf(file, data))
+}
+
+// complexesOf returns what is sound beside the errors.
+func complexesOf(file string, data []byte) (*Complexes, error) {
 	c, errs := readComplexes(file, string(data))
 	builtin, _ := readComplexes("", complexTemplate)
 	for i, b := range builtin.list {
@@ -142,14 +152,11 @@ func ParseComplexes(file string, data []byte) (*Complexes, error) {
 				break
 			}
 		}
-		if !clash && len(errs) == 0 {
+		if !clash && !c.refused[b.Name] {
 			c.append(b, builtin.printed[i], 0)
 		}
 	}
-	if err := errJoin(errs); err != nil {
-		return nil, err
-	}
-	return c, nil
+	return c, errJoin(errs)
 }
 
 // DefaultComplexes is the complex configuration of a new cluster, the template.
@@ -158,49 +165,71 @@ func DefaultComplexes() *Complexes { return static(ParseComplexes("", nil)) }
 // readComplexes reads the elements of a file, and nothing else.
 func readComplexes(file, data string) (*Complexes, []error) {
 	lines, errs := readLines(file, data)
-	c := &Complexes{file: file, at: map[string]int{}}
+	c := &Complexes{file: file, at: map[string]int{}, refused: map[string]bool{}}
 	for _, l := range lines {
-		x, printed, problem := readComplex(l)
-		if problem == nil {
-			problem = c.add(l, x, printed)
+		x, printed, problems := readComplex(l)
+		if clash := c.clash(l, x); clash != nil && len(printed) == len(complexTable) {
+			problems = append(problems, clash)
 		}
-		if problem != nil {
-			errs = append(errs, problem)
+		if problems == nil {
+			c.append(x, printed, l.number)
+			continue
+		}
+		errs = append(errs, problems...)
+		c.refused[l.name] = true
+		if x.Shortcut != "" {
+			c.refused[x.Shortcut] = true
 		}
 	}
 	return c, errs
 }
 
-func readComplex(l line) (x Complex, printed []string, problem error) {
-	refuse := func(value, problem string) (Complex, []string, error) {
-		return x, nil, &Error{File: l.file, Line: l.number, Attribute: l.name, Value: value, Problem: problem}
+// readComplex reads a line with an element. errs are all that is wrong with it;
+// printed has a column for each, unless their number is wrong.
+func readComplex(l line) (x Complex, printed []string, errs []error) {
+	refuse := func(value, problem string) {
+		errs = append(errs, &Error{File: l.file, Line: l.number, Attribute: l.name, Value: value, Problem: problem})
 	}
 	fields := append([]string{l.name}, strings.Fields(l.value)...)
 	if len(fields) != len(complexTable) {
-		return refuse(l.value, fmt.Sprintf("has %d columns, expected %d: name, shortcut, type, relop, requestable, consumable, default, urgency",
+		refuse(l.value, fmt.Sprintf("has %d columns, expected %d: name, shortcut, type, relop, requestable, consumable, default, urgency",
 			len(fields), len(complexTable)))
+		return x, nil, errs
 	}
+	bad := map[string]bool{}
 	for i, column := range complexTable {
 		err := checkValue(fields[i])
 		if err == nil {
 			fields[i], err = column.read(&x, fields[i])
 		}
 		if err != nil {
-			return refuse(fields[i], column.name+": "+err.Error())
+			bad[column.name] = true
+			refuse(fields[i], column.name+": "+err.Error())
 		}
 	}
+	broken := map[string]bool{} // a second rule about a column says nothing new
 	for _, rule := range complexRules {
-		if problem, value := rule(x); problem != "" {
-			return refuse(value, problem)
+		if slices.ContainsFunc(rule.columns, func(name string) bool { return bad[name] || broken[name] }) {
+			continue
+		}
+		if problem, value := rule.check(x); problem != "" {
+			broken[rule.columns[0]] = true
+			refuse(value, problem)
 		}
 	}
-	return x, fields, nil
+	return x, fields, errs
 }
 
-// complexRules say what is wrong with an element whose columns are right by
-// themselves, and with which value; "" for nothing. They are asked in order.
-var complexRules = []func(Complex) (problem, value string){
-	func(x Complex) (problem, value string) {
+// complexRule says what is wrong with columns that are right by themselves, and
+// with which value; "" for nothing.
+type complexRule struct {
+	columns []string // those that it looks at; the first is the one that it refuses
+	check   func(Complex) (problem, value string)
+}
+
+// complexRules are asked in order.
+var complexRules = []complexRule{
+	{[]string{"relop", "type"}, func(x Complex) (problem, value string) {
 		switch {
 		case x.Relop == relopExclusive && x.Type != ComplexBool:
 			problem = "relop: EXCL is for the type BOOL, not for " + string(x.Type)
@@ -210,8 +239,8 @@ var complexRules = []func(Complex) (problem, value string){
 			problem = fmt.Sprintf("relop: %s is not possible for the type BOOL, expected == or EXCL", x.Relop)
 		}
 		return problem, x.Relop
-	},
-	func(x Complex) (problem, value string) {
+	}},
+	{[]string{"consumable", "relop", "type"}, func(x Complex) (problem, value string) {
 		consumable := x.Consumable != ConsumableNo
 		switch {
 		case consumable && !x.Type.Numeric() && x.Type != ComplexRSMap:
@@ -226,8 +255,8 @@ var complexRules = []func(Complex) (problem, value string){
 			problem = fmt.Sprintf("relop: %s is not possible for a consumable, expected <=", x.Relop)
 		}
 		return problem, string(x.Consumable)
-	},
-	func(x Complex) (problem, value string) {
+	}},
+	{[]string{"default", "type", "consumable", "requestable"}, func(x Complex) (problem, value string) {
 		if x.Type == ComplexRSMap {
 			// What a job gets without asking is a number, not a map.
 			if _, err := parseNumber(x.Default, 0, maxMapped); err != nil {
@@ -252,14 +281,14 @@ var complexRules = []func(Complex) (problem, value string){
 			problem = fmt.Sprintf("default: %q is for consumables only, expected %s", x.Default, expected)
 		}
 		return problem, x.Default
-	},
-	func(x Complex) (problem, value string) {
+	}},
+	{[]string{"requestable", "name"}, func(x Complex) (problem, value string) {
 		if x.Name == "tmpdir" && x.Requestable != RequestableNo {
 			problem = "requestable: tmpdir cannot be requested, expected NO"
 		}
 		return problem, string(x.Requestable)
-	},
-	func(x Complex) (problem, value string) {
+	}},
+	{[]string{"type", "name"}, func(x Complex) (problem, value string) {
 		want, builtin := builtinType(x.Name)
 		text := func(t ComplexType) bool {
 			return t == ComplexString || t == ComplexCString || t == ComplexRestring
@@ -268,17 +297,16 @@ var complexRules = []func(Complex) (problem, value string){
 			problem = fmt.Sprintf("type: the built-in complex %s has the type %s", x.Name, want)
 		}
 		return problem, string(x.Type)
-	},
+	}},
 }
 
-// add refuses names that mean another element already.
-func (c *Complexes) add(l line, x Complex, printed []string) error {
+// clash says whether the names of an element mean another one already.
+func (c *Complexes) clash(l line, x Complex) error {
 	for _, name := range []string{x.Name, x.Shortcut} {
 		if i, taken := c.at[name]; taken {
 			return &Error{File: l.file, Line: l.number, Attribute: x.Name, Value: name, Problem: fmt.Sprintf("%q means %s already", name, c.list[i].Name)}
 		}
 	}
-	c.append(x, printed, l.number)
 	return nil
 }
 

@@ -98,6 +98,7 @@ const minGID = 100
 
 var confTable = table[Configuration]{
 	object: "configuration",
+	manual: "sge_conf(5)",
 	layout: layout{column: 29, framed: true},
 	rows:   confRows(),
 }
@@ -175,12 +176,15 @@ func confRows() []attribute[Configuration] {
 // asWritten is a row whose values are printed as they were given but for the
 // blanks of lists: the original keeps configurations as text.
 func asWritten[T any](name, def string, k kind[T]) attribute[T] {
-	return row(name, def, kind[T]{breaks: k.breaks, read: func(dst *T, s string) (string, error) {
-		_, err := k.read(dst, s)
+	return row(name, def, kind[T]{breaks: k.breaks, keeps: k.keeps, read: func(dst *T, s string) (string, error) {
+		sound, err := k.read(dst, s)
+		if err != nil {
+			return sound, err
+		}
 		if k.breaks == betweenItems {
 			s = tidyList(s)
 		}
-		return s, err
+		return s, nil
 	}})
 }
 
@@ -200,7 +204,7 @@ func optional[T any](r attribute[T]) attribute[T] {
 // ParseConfiguration reads the global configuration in the notation of
 // sge_conf(5). file is only used in errors, which are all *Error, joined.
 func ParseConfiguration(file string, data []byte) (*Configuration, error) {
-	return newConfiguration(GlobalName)(confTable.parse(file, data))
+	return whole(newConfiguration(GlobalName)(confTable.parse(file, data)))
 }
 
 // WithLocal returns the configuration of a host: the parameters in data, the
@@ -220,15 +224,12 @@ func (c *Configuration) WithLocal(host, file string, data []byte) (*Configuratio
 // With returns the configuration with one parameter changed, or the reason why
 // it cannot have that value.
 func (c *Configuration) With(attribute, value string) (*Configuration, error) {
-	return newConfiguration(c.Host)(confTable.with(c.Text, attribute, value))
+	return whole(newConfiguration(c.Host)(confTable.with(c.Text, attribute, value)))
 }
 
 // newConfiguration completes what confTable has read.
 func newConfiguration(host string) func(Text, Configuration, error) (*Configuration, error) {
 	return func(text Text, c Configuration, err error) (*Configuration, error) {
-		if err != nil {
-			return nil, err
-		}
 		text.title = host
 		c.Text, c.Host = text, host
 		if _, given := text.Value("cgroups_params"); !given {
@@ -247,7 +248,7 @@ func newConfiguration(host string) func(Text, Configuration, error) (*Configurat
 				c.warnings = append(c.warnings, text.errorAt(list.attribute, p, fmt.Sprintf("unknown parameter %q is ignored", p), nil))
 			}
 		}
-		return &c, nil
+		return &c, err
 	}
 }
 
@@ -262,18 +263,26 @@ type Local struct {
 // like those of the global one. file is only used in errors, which are all
 // *Error, joined.
 func ParseLocal(host, file string, data []byte) (*Local, error) {
+	return whole(readLocal(host, file, data))
+}
+
+// readLocal returns what is sound beside the errors.
+func readLocal(host, file string, data []byte) (*Local, error) {
 	lines, errs := readLines(file, string(data))
 	lines, more := confTable.match(lines)
 	errs = append(errs, more...)
+	var own []line
 	for _, l := range lines {
-		if !confTable.rows[confTable.index(l.name)].local {
+		if confTable.rows[confTable.index(l.name)].local {
+			own = append(own, l)
+		} else {
 			errs = append(errs, &Error{
 				File: file, Line: l.number, Attribute: l.name, Value: l.value,
 				Problem: "is a global parameter, which the configuration of a host cannot have",
 			})
 		}
 	}
-	return newLocal(host, file, lines, errs)
+	return newLocal(host, file, own, errs)
 }
 
 // With returns the configuration with one parameter changed or added, or the
@@ -284,7 +293,7 @@ func (l *Local) With(attribute, value string) (*Local, error) {
 		return nil, &Error{File: l.file, Value: value, Problem: fmt.Sprintf("the configuration of a host has no parameter %q", attribute)}
 	}
 	lines := replaced(l.lines(), line{name: attribute, value: strings.Trim(value, blanks), file: l.file})
-	return newLocal(l.Host, l.file, lines, nil)
+	return whole(newLocal(l.Host, l.file, lines, nil))
 }
 
 func newLocal(host, file string, lines []line, errs []error) (*Local, error) {
@@ -293,15 +302,12 @@ func newLocal(host, file string, lines []line, errs []error) (*Local, error) {
 	}
 	text, c, err := confTable.build(file, lines)
 	made, err := newConfiguration(host)(text, c, errJoin(errs, err))
-	if err != nil {
-		return nil, err
-	}
 	local := &Local{Text: made.Text, Host: host}
 	// What stands for a default is not in the file of a host.
 	local.entries = slices.DeleteFunc(local.entries, func(e entry) bool {
 		return !slices.ContainsFunc(lines, func(l line) bool { return l.name == e.name })
 	})
-	return local, nil
+	return local, err
 }
 
 // merge puts the parameters of a host over those of c.
@@ -310,7 +316,7 @@ func (c *Configuration) merge(local *Local) (*Configuration, error) {
 	for _, l := range local.lines() {
 		lines = replaced(lines, l)
 	}
-	return newConfiguration(local.Host)(confTable.build(local.file, lines))
+	return whole(newConfiguration(local.Host)(confTable.build(local.file, lines)))
 }
 
 // PrologFor is the prolog of jobs in a queue instance: that of the queue, or

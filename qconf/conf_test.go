@@ -28,7 +28,7 @@ func TestAConfigurationWithoutParametersIsDebians(t *testing.T) {
 		ShellStartMode: job.PosixCompliant, LoginShells: []string{"bash", "sh", "ksh", "csh", "tcsh"},
 		MinUID: 1000, MinGID: 1000, EnforceUser: EnforceUserAuto,
 		LoadReportTime: 40 * time.Second, MaxUnheard: 5 * time.Minute, LogLevel: LogWarning, AdministratorMail: []string{"root"},
-		QmasterParams: QmasterParams{MaxDynEC: 1000, StreeSpoolInterval: 4 * time.Minute},
+		QmasterParams: QmasterParams{MaxDynEC: 1000, StreeSpoolInterval: 4 * time.Minute, JSVTimeout: 10},
 		ExecdParams: ExecdParams{
 			NotifyKill: job.Notification{Kind: job.NotifyDefault}, NotifySusp: job.Notification{Kind: job.NotifyDefault},
 			InheritEnv: true, EnableAddGrpKill: true, Limits: job.Unlimited(), ScriptTimeout: 2 * time.Minute, SRTKill: true,
@@ -91,7 +91,7 @@ mailer root@/bin/mail
 	if !c.QmasterParams.ForbidReschedule || !c.QmasterParams.ForbidAppError || c.QmasterParams.MaxDynEC != 7 || len(c.Warnings()) != 0 {
 		t.Errorf("%+v %v", c.QmasterParams, c.Warnings())
 	}
-	same(t, "reporting", ReportingParams{Joblog: true, FlushTime: time.Second, AccountingFlushTime: time.Second}, c.ReportingParams)
+	same(t, "reporting", ReportingParams{Joblog: true, FlushTime: time.Second, AccountingFlushTime: time.Second, Ineffective: []string{"joblog=true"}}, c.ReportingParams)
 	same(t, "gids", []Range{{200, 200}, {300, 400}}, c.GIDRange)
 	same(t, "gids as text", "200,300-400", value(t, c.Text, "gid_range"))
 	same(t, "sensors", []string{"/a/b", "/c/d"}, c.LoadSensors)
@@ -106,7 +106,7 @@ mailer root@/bin/mail
 
 func TestAConfigurationRefuses(t *testing.T) {
 	for line, want := range map[string]string{
-		"frob 1":                           `unknown attribute "frob" of a configuration`,
+		"frob 1":                           `unknown attribute "frob" of a configuration, expected one of sge_conf(5)`,
 		"gid_range 99":                     `gid_range: "99" is no range: "99" is out of range, expected a number from 100 to 2147483647`,
 		"gid_range 200-100":                `gid_range: "200-100" is no range: it ends before it begins`,
 		"gid_range 200-300,250":            `gid_range: "250" overlaps 200-300`,
@@ -130,7 +130,7 @@ func TestAConfigurationRefuses(t *testing.T) {
 		"execd_params PDC_INTERVAL=often":  `execd_params: PDC_INTERVAL: "often" is no time, expected seconds, hours:minutes:seconds or INFINITY, PER_LOAD_REPORT or NEVER`,
 		"execd_params PTF_MIN_PRIORITY=99": `execd_params: PTF_MIN_PRIORITY: "99" is out of range, expected a number from -999 to 20`,
 		"reporting_params flush_time=x":    `reporting_params: flush_time: "x" is no time, expected seconds, hours:minutes:seconds or INFINITY`,
-		"slots 1,[n=2]":                    `unknown attribute "slots" of a configuration`,
+		"slots 1,[n=2]":                    `unknown attribute "slots" of a configuration, expected one of sge_conf(5)`,
 	} {
 		t.Run(line, func(t *testing.T) {
 			_, err := ParseConfiguration("conf/global", []byte("#global:\n"+line+"\n"))

@@ -1,7 +1,6 @@
 package qconf
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -28,6 +27,7 @@ type Cluster struct {
 	quotas     []*ResourceQuotaSet
 	shareTree  *ShareTree // nil without one
 	scheduler  *SchedulerConfig
+	people     map[string][]string // by the name of their file, see peopleFiles
 
 	missing  []*Error
 	doubtful []*Error // warnings about more than one object
@@ -51,6 +51,7 @@ var layoutOf = map[string]folderOrFile{
 	"queues": folder, "conf": folder, "hostgroups": folder, "pes": folder, "ckpts": folder,
 	"hosts": folder, "calendars": folder, "usersets": folder, "users": folder, "projects": folder,
 	"complexes": file, "sched_conf": file, "sharetree": file, "rqs": folder | file,
+	"managers": file, "operators": file, "adminhosts": file, "submithosts": file,
 }
 
 // Options say how a configuration directory is read.
@@ -86,6 +87,10 @@ type Options struct {
 //	complexes        qconf -sc
 //	sched_conf       qconf -ssconf
 //	sharetree        qconf -sstree
+//	managers         qconf -sm
+//	operators        qconf -so
+//	adminhosts       qconf -sh
+//	submithosts      qconf -ss
 //
 // What the directory lacks (a folder as a whole, conf/global or hosts/global) is
 // taken from base, usually Builtin; nil is an empty base. A queue of base offers
@@ -102,54 +107,68 @@ func Load(fsys fs.FS, base *Cluster) (*Cluster, error) {
 
 // LoadWith is Load with more options.
 func LoadWith(fsys fs.FS, options Options) (*Cluster, error) {
-	l := &loader{fsys: fsys, options: options, present: map[string]bool{}, broken: map[string]bool{}}
+	return whole(load(fsys, options))
+}
+
+// Findings is what there is to say about a configuration directory.
+type Findings struct {
+	// Errors are those of Load; with them, the others are as far as they can be
+	// told.
+	Errors   []*Error
+	Missing  []*Error // see Cluster.Missing
+	Warnings []*Error // see Cluster.Warnings, Cluster.Ineffective; and each ambiguous queue instance, see Queue.Instance
+}
+
+// Check says at once all that is wrong with a configuration directory. An object
+// that has errors is checked for others, and what it contradicts as far as it is
+// sound.
+func Check(fsys fs.FS, options Options) Findings {
+	c, err := load(fsys, options)
+	return Findings{Errors: Errors(err), Missing: c.Missing(), Warnings: slices.Concat(c.Warnings(), c.Ineffective(), c.ambiguous())}
+}
+
+// load returns what is sound of a directory beside all errors.
+func load(fsys fs.FS, options Options) (*Cluster, error) {
+	l := &loader{fsys: fsys, options: options, present: map[string]bool{}, refused: refusals{}}
 	l.readTop()
 	c := options.Base.clone()
 	if l.present["hostgroups"] {
-		groups := objects(l, "hostgroups", ParseHostGroup, func(g *HostGroup) string { return g.Name })
-		if !l.broken["hostgroups"] {
-			resolved, err := NewHostGroups(slices.Collect(maps.Values(groups))...)
-			l.fail("hostgroups", err)
-			c.groups = resolved
-		}
+		groups := objects(l, "hostgroups", readWith(&hostGroupTable, newHostGroup), func(g *HostGroup) *string { return &g.Name })
+		resolved, err := newHostGroups(slices.Collect(maps.Values(groups)), func(name string) bool { return l.refused.has("hostgroups", name) })
+		l.fail(err)
+		c.groups = resolved
 	}
 	if l.present["pes"] {
-		c.pes = objects(l, "pes", ParsePE, func(p *ParallelEnvironment) string { return p.Name })
+		c.pes = objects(l, "pes", readWith(&peTable, newPE), func(p *ParallelEnvironment) *string { return &p.Name })
 	}
 	if l.present["ckpts"] {
-		c.ckpts = objects(l, "ckpts", ParseCheckpoint, func(c *Checkpoint) string { return c.Name })
+		c.ckpts = objects(l, "ckpts", readWith(&ckptTable, newCheckpoint), func(c *Checkpoint) *string { return &c.Name })
 	}
 	if l.present["queues"] {
-		c.queues = objects(l, "queues", ParseQueue, func(q *Queue) string { return q.Name })
+		c.queues = objects(l, "queues", readWith(&queueTable, newQueue), func(q *Queue) *string { return &q.Name })
 	} else if l.present["pes"] {
 		l.offer(c)
 	}
 	l.readForScheduler(c)
 	l.readConf(c)
+	l.readPeople(c)
 	l.check(c)
-	if err := inOrder(errors.Join(l.errs...)); err != nil {
-		return nil, err
-	}
-	sortErrors(c.missing)
-	return c, nil
+	SortErrors(c.missing)
+	return c, inOrder(Errors(errors.Join(l.errs...)))
 }
 
-// sortErrors sorts by file and line. Those of one line stay as they are.
-func sortErrors(found []*Error) {
-	slices.SortStableFunc(found, func(a, b *Error) int {
-		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line)
-	})
-}
-
-// inOrder joins the errors of a tree again, by file and line.
-func inOrder(err error) error {
-	found := Errors(err)
-	sortErrors(found)
-	sorted := make([]error, len(found))
-	for i, e := range found {
-		sorted[i] = e
+// ambiguous are the queues that have no definite settings on some host. Grid
+// Engine takes such a configuration, and then uses none of these instances.
+func (c *Cluster) ambiguous() []*Error {
+	var found []*Error
+	for _, name := range c.QueueNames() {
+		q := c.queues[name]
+		for _, host := range c.groups.Resolve(q.Hosts) {
+			_, err := q.Instance(host, c.groups)
+			found = append(found, Errors(err)...)
+		}
 	}
-	return errors.Join(sorted...)
+	return found
 }
 
 // loader collects the errors of a directory.
@@ -157,27 +176,45 @@ type loader struct {
 	fsys    fs.FS
 	options Options
 	present map[string]bool // entries of the directory
-	broken  map[string]bool // folders with errors: what they miss may be there
+	refused refusals
 	errs    []error
 }
 
-// fail records an error in a folder, if there is one.
-func (l *loader) fail(dir string, err error) {
+// refusals are the objects that have errors, by folder or file: to name one is
+// no second error. The name "" stands for all of them.
+type refusals map[string]map[string]bool
+
+func (r refusals) add(folder, name string) {
+	if r[folder] == nil {
+		r[folder] = map[string]bool{}
+	}
+	r[folder][name] = true
+}
+
+func (r refusals) has(folder, name string) bool { return r[folder][name] || r[folder][""] }
+
+// fail records an error, if there is one.
+func (l *loader) fail(err error) {
 	if err != nil {
-		l.broken[dir] = true
 		l.errs = append(l.errs, err)
 	}
 }
 
 // refuse records what is wrong with a file or folder as a whole.
 func (l *loader) refuse(file, problem string, cause error) {
-	dir, _, _ := strings.Cut(file, "/")
-	l.fail(dir, &Error{File: file, Problem: problem, Err: cause})
+	dir, name, _ := strings.Cut(file, "/")
+	l.refused.add(dir, name)
+	l.fail(&Error{File: file, Problem: problem, Err: cause})
 }
 
 // cannot is an error of the file system.
 func (l *loader) cannot(file string, cause error) {
 	l.refuse(file, "cannot read: "+cause.Error(), cause)
+}
+
+// readWith reads an object of a table. Beside errors it returns what is sound.
+func readWith[T, O any](t *table[T], complete func(Text, T, error) (*O, error)) func(file string, data []byte) (*O, error) {
+	return func(file string, data []byte) (*O, error) { return complete(t.parse(file, data)) }
 }
 
 // skipped reports whether a name is that of a backup or of a hidden file.
@@ -243,19 +280,23 @@ func (l *loader) files(dir string, each func(name, path string, data []byte)) {
 	}
 }
 
-// objects reads a folder in which each file is named like its object.
-func objects[O any](l *loader, dir string, parse func(string, []byte) (O, error), nameOf func(O) string) map[string]O {
-	all := map[string]O{}
+// objects reads a folder in which each file is named like its object. read
+// returns what is sound beside errors, so that it can be checked with the rest.
+func objects[O any](l *loader, dir string, read func(string, []byte) (*O, error), nameOf func(*O) *string) map[string]*O {
+	all := map[string]*O{}
 	l.files(dir, func(name, path string, data []byte) {
-		o, err := parse(path, data)
-		if err != nil {
-			l.fail(dir, err)
+		o, err := read(path, data)
+		l.fail(err)
+		if o == nil {
+			l.refused.add(dir, name)
 			return
 		}
-		if n := nameOf(o); n != name {
-			l.refuse(path, fmt.Sprintf("holds %q, expected the file to be named like its object", n), nil)
-			return
+		n := nameOf(o)
+		if *n != name && *n != "" {
+			l.refused.add(dir, *n)
+			l.refuse(path, fmt.Sprintf("holds %q, expected the file to be named like its object", *n), nil)
 		}
+		*n = name
 		all[name] = o
 	})
 	return all
@@ -270,19 +311,13 @@ func (l *loader) readConf(c *Cluster) {
 	c.merged = map[string]*Configuration{}
 	l.files("conf", func(name, path string, data []byte) {
 		if name == GlobalName {
-			global, err := ParseConfiguration(path, data)
-			if err != nil {
-				l.fail("conf", err)
-				return
-			}
+			global, err := newConfiguration(GlobalName)(confTable.parse(path, data))
+			l.fail(err)
 			c.global = global
 			return
 		}
-		local, err := ParseLocal(name, path, data)
-		if err != nil {
-			l.fail("conf", err)
-			return
-		}
+		local, err := readLocal(name, path, data)
+		l.fail(err)
 		if other := c.locals[strings.ToLower(name)]; other != nil {
 			l.refuse(path, fmt.Sprintf("is for the same host as %q", other.file), nil)
 			return
@@ -293,7 +328,7 @@ func (l *loader) readConf(c *Cluster) {
 	for _, host := range sortedKeys(c.locals) {
 		merged, err := c.global.merge(c.locals[host])
 		if err != nil {
-			l.fail("conf", err)
+			l.fail(err)
 			continue
 		}
 		c.merged[host] = merged
@@ -310,7 +345,7 @@ func (l *loader) offer(c *Cluster) {
 	for name, q := range c.queues {
 		offering, err := q.With("pe_list", list)
 		if err != nil {
-			l.fail("queues", err)
+			l.fail(err)
 			continue
 		}
 		c.queues[name] = offering

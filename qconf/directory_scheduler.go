@@ -8,22 +8,27 @@ import (
 
 // readForScheduler reads what only a scheduler needs.
 func (l *loader) readForScheduler(c *Cluster) {
-	single(l, "complexes", ParseComplexes, func(v *Complexes) { c.complexes = v })
-	single(l, "sched_conf", ParseSchedulerConfig, func(v *SchedulerConfig) { c.scheduler = v })
-	single(l, "sharetree", ParseShareTree, func(v *ShareTree) { c.shareTree = v })
+	single(l, "complexes", complexesOf, func(v *Complexes) {
+		c.complexes = v
+		for name := range v.refused {
+			l.refused.add("complexes", name)
+		}
+	})
+	single(l, "sched_conf", readWith(&schedulerTable, newSchedulerConfig), func(v *SchedulerConfig) { c.scheduler = v })
+	single(l, "sharetree", readShareTree, func(v *ShareTree) { c.shareTree = v })
 	l.readHosts(c)
 	l.readQuotas(c)
 	if l.present["calendars"] {
-		c.calendars = objects(l, "calendars", l.parseCalendar, func(c *Calendar) string { return c.Name })
+		c.calendars = objects(l, "calendars", l.parseCalendar, func(c *Calendar) *string { return &c.Name })
 	}
 	if l.present["usersets"] {
-		c.userSets = objects(l, "usersets", ParseUserSet, func(u *UserSet) string { return u.Name })
+		c.userSets = objects(l, "usersets", readWith(&userSetTable, newUserSet), func(u *UserSet) *string { return &u.Name })
 	}
 	if l.present["users"] {
-		c.users = objects(l, "users", ParseUser, func(u *User) string { return u.Name })
+		c.users = objects(l, "users", readWith(&userTable, newUser), func(u *User) *string { return &u.Name })
 	}
 	if l.present["projects"] {
-		c.projects = objects(l, "projects", ParseProject, func(p *Project) string { return p.Name })
+		c.projects = objects(l, "projects", readWith(&projectTable, newProject), func(p *Project) *string { return &p.Name })
 	}
 	c.addDefaultUserSets()
 }
@@ -37,8 +42,9 @@ func (c *Cluster) addDefaultUserSets() {
 	}
 }
 
-// single reads a file that is one object.
-func single[O any](l *loader, file string, parse func(string, []byte) (O, error), set func(O)) {
+// single reads a file that is one object. read returns what is sound beside
+// errors.
+func single[O any](l *loader, file string, read func(string, []byte) (O, error), set func(O)) {
 	if !l.present[file] {
 		return
 	}
@@ -47,11 +53,8 @@ func single[O any](l *loader, file string, parse func(string, []byte) (O, error)
 		l.cannot(file, err)
 		return
 	}
-	o, err := parse(file, data)
-	if err != nil {
-		l.fail(file, err)
-		return
-	}
+	o, err := read(file, data)
+	l.fail(err)
 	set(o)
 }
 
@@ -61,7 +64,7 @@ func (l *loader) readHosts(c *Cluster) {
 		return
 	}
 	c.hosts = map[string]*ExecHost{}
-	for _, h := range objects(l, "hosts", ParseHost, func(h *ExecHost) string { return h.Name }) {
+	for _, h := range objects(l, "hosts", readWith(&hostTable, newHost), func(h *ExecHost) *string { return &h.Name }) {
 		low := strings.ToLower(h.Name)
 		if h.Name == GlobalHost {
 			c.globalHost = h
@@ -84,26 +87,26 @@ func (l *loader) readQuotas(c *Cluster) {
 	c.quotas = nil
 	if info, err := fs.Stat(l.fsys, "rqs"); err == nil && info.IsDir() {
 		one := func(file string, data []byte) (*ResourceQuotaSet, error) {
-			sets, err := ParseResourceQuotas(file, data)
-			if err == nil && len(sets) != 1 {
-				err = &Error{File: file, Problem: fmt.Sprintf("holds %d resource quota sets, expected one in each file of a folder", len(sets))}
+			sets, err := readQuotas(file, data)
+			if len(sets) > 1 || len(sets) == 0 && err == nil {
+				err = errJoin(problems(err), &Error{File: file, Problem: fmt.Sprintf("holds %d resource quota sets, expected one in each file of a folder", len(sets))})
 			}
-			if err != nil {
+			if len(sets) == 0 {
 				return nil, err
 			}
-			return sets[0], nil
+			return sets[0], err
 		}
-		sets := objects(l, "rqs", one, func(q *ResourceQuotaSet) string { return q.Name })
+		sets := objects(l, "rqs", one, func(q *ResourceQuotaSet) *string { return &q.Name })
 		for _, name := range sortedKeys(sets) {
 			c.quotas = append(c.quotas, sets[name])
 		}
 		return
 	}
-	single(l, "rqs", ParseResourceQuotas, func(sets []*ResourceQuotaSet) { c.quotas = sets })
+	single(l, "rqs", readQuotas, func(sets []*ResourceQuotaSet) { c.quotas = sets })
 	lines := map[string]int{}
 	for _, q := range c.quotas {
-		if first, again := lines[q.Name]; again {
-			l.fail("rqs", &Error{File: q.file, Line: q.line, Attribute: "name", Value: q.Name, Problem: fmt.Sprintf("there is a set %q already, in line %d", q.Name, first)})
+		if first, again := lines[q.Name]; again && q.Name != "" {
+			l.fail(&Error{File: q.file, Line: q.line, Attribute: "name", Value: q.Name, Problem: fmt.Sprintf("there is a set %q already, in line %d", q.Name, first)})
 		}
 		lines[q.Name] = q.line
 	}
@@ -111,11 +114,8 @@ func (l *loader) readQuotas(c *Cluster) {
 
 // parseCalendar is ParseCalendar with the checks that the caller of Load has.
 func (l *loader) parseCalendar(file string, data []byte) (*Calendar, error) {
-	c, err := ParseCalendar(file, data)
-	if err != nil {
-		return nil, err
-	}
-	var errs []error
+	c, err := newCalendar(calendarTable.parse(file, data))
+	errs := problems(err)
 	for _, part := range []struct {
 		name, text string
 		check      func(string) error
@@ -127,8 +127,5 @@ func (l *loader) parseCalendar(file string, data []byte) (*Calendar, error) {
 			errs = append(errs, c.errorAt(part.name, part.text, err.Error(), err))
 		}
 	}
-	if err := errJoin(errs); err != nil {
-		return nil, err
-	}
-	return c, nil
+	return c, errJoin(errs)
 }

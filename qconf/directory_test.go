@@ -3,6 +3,7 @@ package qconf
 import (
 	"errors"
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -158,7 +159,7 @@ func TestADirectoryIsRefused(t *testing.T) {
 		errs  []string
 	}{
 		"an unknown entry lists what is known": {map[string]string{"queue/a.q": "qname a.q"}, []string{
-			"queue: unknown entry of a configuration directory, expected one of calendars, ckpts, complexes, conf, hostgroups, hosts, pes, projects, queues, rqs, sched_conf, sharetree, users, usersets",
+			"queue: unknown entry of a configuration directory, expected one of adminhosts, calendars, ckpts, complexes, conf, hostgroups, hosts, managers, operators, pes, projects, queues, rqs, sched_conf, sharetree, submithosts, users, usersets",
 		}},
 		"a file for a folder": {map[string]string{"queues": "qname a.q", "complexes/x": ""}, []string{
 			"complexes: is a folder, expected a file", "queues: is a file, expected a folder",
@@ -233,4 +234,24 @@ func TestADirectoryThatCannotBeRead(t *testing.T) {
 		t.Error(err)
 	}
 	refused(t, err, ".: cannot read: open .: permission denied")
+}
+
+func TestBuiltinOn(t *testing.T) {
+	c, err := BuiltinOn("Node1.example", 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.HostNames(); !slices.Equal(got, []string{"node1.example"}) {
+		t.Errorf("the hosts are %q", got)
+	}
+	q, err := c.Queue("all.q")
+	if err != nil || !slices.Equal(c.HostGroups().Resolve(q.Hosts), []string{"Node1.example"}) {
+		t.Errorf("%+v, %v", q, err)
+	}
+	if i, err := c.Instance("all.q", "Node1.example"); err != nil || i.Slots != 4 || i.Shell != "/bin/sh" {
+		t.Errorf("%+v, %v", i, err)
+	}
+	if _, err := BuiltinOn("no host", 4); err == nil {
+		t.Error("a host name with a blank is taken")
+	}
 }

@@ -1,7 +1,10 @@
 package qconf
 
 import (
+	"cmp"
 	"errors"
+	pathpkg "path"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -60,6 +63,47 @@ func Errors(err error) []*Error {
 		found = Errors(e.Unwrap())
 	}
 	return found
+}
+
+// Within is the error as seen from outside of the directory in which its file is.
+func (e *Error) Within(dir string) *Error {
+	if dir == "" || e.File == "" {
+		return e
+	}
+	there := *e
+	there.File = pathpkg.Join(dir, e.File)
+	return &there
+}
+
+// Within is err as seen from outside of the directory that was read: every *Error that
+// it holds, in the order of SortErrors, with the directory before the name of the file.
+// An err that holds none is returned as it is.
+func Within(dir string, err error) error {
+	found := Errors(err)
+	if dir == "" || len(found) == 0 {
+		return err
+	}
+	for i, e := range found {
+		found[i] = e.Within(dir)
+	}
+	return inOrder(found)
+}
+
+// SortErrors sorts by file and line. Those of one line stay as they are.
+func SortErrors(found []*Error) {
+	slices.SortStableFunc(found, func(a, b *Error) int {
+		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line)
+	})
+}
+
+// inOrder joins errors by file and line.
+func inOrder(found []*Error) error {
+	SortErrors(found)
+	sorted := make([]error, len(found))
+	for i, e := range found {
+		sorted[i] = e
+	}
+	return errors.Join(sorted...)
 }
 
 // errJoin joins errors in order.

@@ -20,6 +20,7 @@ type ExecHost struct {
 
 var hostTable = table[ExecHost]{
 	object: "host",
+	manual: "host_conf(5)",
 	layout: layout{column: 22},
 	rows: []attribute[ExecHost]{
 		{name: "hostname", required: true, kind: kind[ExecHost]{read: func(h *ExecHost, s string) (string, error) {
@@ -50,19 +51,16 @@ func ignored[T any](_ *T, s string) (string, error) { return s, nil }
 // ParseHost reads an execution host in the notation of host_conf(5). file is
 // only used in errors, which are all *Error, joined.
 func ParseHost(file string, data []byte) (*ExecHost, error) {
-	return newHost(hostTable.parse(file, data))
+	return whole(newHost(hostTable.parse(file, data)))
 }
 
 // With returns the object with one attribute changed, or the reason why it
 // cannot have that value.
 func (h *ExecHost) With(attribute, value string) (*ExecHost, error) {
-	return newHost(hostTable.with(h.Text, attribute, value))
+	return whole(newHost(hostTable.with(h.Text, attribute, value)))
 }
 
 func newHost(text Text, h ExecHost, err error) (*ExecHost, error) {
-	if err != nil {
-		return nil, err
-	}
 	h.Text = text
-	return &h, nil
+	return &h, err
 }

@@ -1,7 +1,6 @@
 package qconf
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,6 +15,7 @@ type HostGroup struct {
 
 var hostGroupTable = table[HostGroup]{
 	object: "host group",
+	manual: "hostgroup(5)",
 	rows: []attribute[HostGroup]{
 		{name: "group_name", required: true, kind: kind[HostGroup]{read: func(g *HostGroup, s string) (string, error) {
 			g.Name = s
@@ -28,21 +28,18 @@ var hostGroupTable = table[HostGroup]{
 // ParseHostGroup reads a host group in the notation of hostgroup(5). file is
 // only used in errors, which are all *Error, joined.
 func ParseHostGroup(file string, data []byte) (*HostGroup, error) {
-	return newHostGroup(hostGroupTable.parse(file, data))
+	return whole(newHostGroup(hostGroupTable.parse(file, data)))
 }
 
 // With returns the group with one attribute changed, or the reason why it
 // cannot have that value.
 func (g *HostGroup) With(attribute, value string) (*HostGroup, error) {
-	return newHostGroup(hostGroupTable.with(g.Text, attribute, value))
+	return whole(newHostGroup(hostGroupTable.with(g.Text, attribute, value)))
 }
 
 func newHostGroup(text Text, g HostGroup, err error) (*HostGroup, error) {
-	if err != nil {
-		return nil, err
-	}
 	g.Text = text
-	return &g, nil
+	return &g, err
 }
 
 // HostGroups are host groups that know each other: every subgroup is one of
@@ -87,6 +84,12 @@ func (s *hostSet) contains(host string) bool {
 // each name that two groups have, each member group that does not exist, and
 // each circle.
 func NewHostGroups(groups ...*HostGroup) (*HostGroups, error) {
+	return whole(newHostGroups(groups, func(string) bool { return false }))
+}
+
+// newHostGroups returns what is sound beside the errors. Of the groups that
+// refused names it is not known whether they exist.
+func newHostGroups(groups []*HostGroup, refused func(name string) bool) (*HostGroups, error) {
 	all := &HostGroups{groups: map[string]*HostGroup{}, hosts: map[string]*hostSet{}}
 	var errs []error
 	for _, g := range groups {
@@ -99,7 +102,7 @@ func NewHostGroups(groups ...*HostGroup) (*HostGroups, error) {
 	for _, name := range all.Names() {
 		g := all.groups[name]
 		for _, member := range g.Hosts {
-			if strings.HasPrefix(member, "@") && all.groups[member] == nil {
+			if strings.HasPrefix(member, "@") && all.groups[member] == nil && !refused(member) {
 				errs = append(errs, g.errorAt("hostlist", member, fmt.Sprintf("host group %q does not exist", member), ErrNotFound))
 			}
 		}
@@ -108,10 +111,7 @@ func NewHostGroups(groups ...*HostGroup) (*HostGroups, error) {
 	for _, name := range all.Names() {
 		r.resolve(name)
 	}
-	if err := errors.Join(append(errs, r.errs...)...); err != nil {
-		return nil, err
-	}
-	return all, nil
+	return all, errJoin(errs, r.errs...)
 }
 
 // resolver walks the groups depth first. A group that is met while it is

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,7 +34,7 @@ func optionalName[T any](field func(*T) *string) kind[T] {
 
 // orNone takes NONE in any case beside what k takes, and stores "" for it.
 func orNone[T any](k kind[T], field func(*T) *string) kind[T] {
-	return kind[T]{breaks: k.breaks, read: func(dst *T, s string) (string, error) {
+	return kind[T]{breaks: k.breaks, keeps: k.keeps, read: func(dst *T, s string) (string, error) {
 		if isWord(s, none) {
 			*field(dst) = ""
 			return none, nil
@@ -170,29 +171,40 @@ func words(s string) []string {
 // list is a list of items that check takes, or NONE. It is printed with sep
 // between the items; an item that comes twice counts once, as in the original.
 func list[T any](sep string, check func(string) error, field func(*T) *[]string) kind[T] {
-	return kind[T]{breaks: betweenItems, read: func(dst *T, s string) (string, error) {
+	return kind[T]{breaks: betweenItems, keeps: true, read: func(dst *T, s string) (string, error) {
 		*field(dst) = nil
 		items := words(s)
 		if len(items) == 1 && isWord(items[0], none) {
 			return none, nil
 		}
 		if len(items) == 0 {
-			return s, fmt.Errorf("%q is an empty list, expected NONE or a list", s)
+			return none, fmt.Errorf("%q is an empty list, expected NONE or a list", s)
 		}
 		seen := make(map[string]bool, len(items))
 		var kept []string
+		var errs []error
 		for _, item := range items {
+			if seen[item] {
+				continue
+			}
+			seen[item] = true
 			if err := check(item); err != nil {
-				return s, err
+				errs = append(errs, err)
+				continue
 			}
-			if !seen[item] {
-				seen[item] = true
-				kept = append(kept, item)
-			}
+			kept = append(kept, item)
 		}
 		*field(dst) = kept
-		return strings.Join(kept, sep), nil
+		return joined(kept, sep), errJoin(errs)
 	}}
+}
+
+// joined is a list as it is printed.
+func joined(items []string, sep string) string {
+	if len(items) == 0 {
+		return none
+	}
+	return strings.Join(items, sep)
 }
 
 // names is a blank separated list of object names.
@@ -210,32 +222,34 @@ type Setting struct {
 
 // settings is a list of complex_name=value, or NONE.
 func settings[T any](field func(*T) *[]Setting) kind[T] {
-	return kind[T]{breaks: betweenItems, read: func(dst *T, s string) (string, error) {
+	return kind[T]{breaks: betweenItems, keeps: true, read: func(dst *T, s string) (string, error) {
 		*field(dst) = nil
 		items := settingWords(s)
 		if len(items) == 1 && isWord(items[0], none) {
 			return none, nil
 		}
 		if len(items) == 0 {
-			return s, fmt.Errorf("%q is an empty list, expected NONE or name=value", s)
+			return none, fmt.Errorf("%q is an empty list, expected NONE or name=value", s)
 		}
 		var kept []Setting
+		var texts []string
+		var errs []error
 		for _, item := range items {
 			n, v, _ := strings.Cut(item, "=")
-			if v == "" {
-				return s, fmt.Errorf("%q has no value, expected name=value", item)
+			err := CheckName(n)
+			switch {
+			case v == "":
+				err = fmt.Errorf("%q has no value, expected name=value", item)
+			case err == nil && slices.ContainsFunc(kept, func(k Setting) bool { return k.Name == n }):
+				err = fmt.Errorf("%q is set twice", n)
 			}
-			if err := CheckName(n); err != nil {
-				return s, err
+			if err != nil {
+				errs = append(errs, err)
+				continue
 			}
-			for _, k := range kept {
-				if k.Name == n {
-					return s, fmt.Errorf("%q is set twice", n)
-				}
-			}
-			kept = append(kept, Setting{Name: n, Value: v})
+			kept, texts = append(kept, Setting{Name: n, Value: v}), append(texts, item)
 		}
 		*field(dst) = kept
-		return strings.Join(items, ","), nil
+		return joined(texts, ","), errJoin(errs)
 	}}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 )
 
 // unsigned is a number of at most 32 bits, at least lo.
@@ -33,28 +32,31 @@ type Weight struct {
 
 // weights is a list of name=factor, or NONE. It is printed with six decimals.
 func weights[T any](check func(string) error, field func(*T) *[]Weight) kind[T] {
-	return kind[T]{breaks: betweenItems, read: func(dst *T, s string) (string, error) {
+	return kind[T]{breaks: betweenItems, keeps: true, read: func(dst *T, s string) (string, error) {
 		*field(dst) = nil
 		var list []Setting
-		normal, err := settings(func(l *[]Setting) *[]Setting { return l }).read(&list, s)
-		if err != nil || list == nil {
-			return normal, err
-		}
+		_, err := settings(func(l *[]Setting) *[]Setting { return l }).read(&list, s)
+		errs := problems(err)
 		var kept []Weight
 		var texts []string
 		for _, item := range list {
 			v, err := decimal(item.Value)
 			if err != nil {
-				return s, fmt.Errorf("%q is no number in %s=%s, expected one like 0.25", item.Value, item.Name, item.Value)
+				err = fmt.Errorf("%q is no number in %s=%s, expected one like 0.25", item.Value, item.Name, item.Value)
 			}
-			if err := check(item.Name); err != nil {
-				return s, err
+			// The settings have looked at the name already.
+			if unfit := check(item.Name); unfit != nil {
+				err = errJoin(problems(err), unfit)
+			}
+			if err != nil {
+				errs = append(errs, err)
+				continue
 			}
 			kept = append(kept, Weight{Name: item.Name, Factor: v})
 			texts = append(texts, item.Name+"="+formatReal(v))
 		}
 		*field(dst) = kept
-		return strings.Join(texts, ","), nil
+		return joined(texts, ","), errJoin(errs)
 	}}
 }
 

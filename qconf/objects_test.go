@@ -36,7 +36,7 @@ qsort_args /lib/q.so fn a
 			UrgencySlots: UrgencySlots{Fixed: 4}, AcctSummary: true, QsortArgs: "/lib/q.so fn a",
 		}, nil},
 		"wrong values": {"pe_name a b\nslots -1\nallocation_rule 0\nurgency_slots -2\nstart_proc_args x\nallocation_ruel 3\nstop_proc_args /x $nope", ParallelEnvironment{}, []string{
-			`pes/x:6: unknown attribute "allocation_ruel" of a parallel environment`,
+			`pes/x:6: unknown attribute "allocation_ruel" of a parallel environment, expected one of sge_pe(5), perhaps allocation_rule`,
 			`pes/x:1: pe_name: "a b" is no name: it contains " ", expected printing ASCII without blanks and / : ' \ [ ] { } | ( ) @ % , "`,
 			`pes/x:2: slots: "-1" is out of range, expected a number from 0 to 9999999`,
 			`pes/x:5: start_proc_args: "x" is no command, expected NONE or [user@] and an absolute path with arguments`,

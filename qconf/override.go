@@ -13,7 +13,9 @@ type part struct {
 
 // splitParts reads "default,[host=value],[@group=value]" (queue_conf(5),
 // hostlist). What begins with a bracket at the beginning or after a comma is
-// the setting of a host or a group; it ends with the bracket's partner.
+// the setting of a host or a group; it ends with the bracket's partner. With an
+// error it returns the parts that are sound, the default setting among them, or
+// none.
 func splitParts(s string) ([]part, error) {
 	at := strings.IndexByte(s, '[')
 	for at > 0 && !strings.HasSuffix(strings.TrimRight(s[:at], blanks), ",") {
@@ -33,46 +35,57 @@ func splitParts(s string) ([]part, error) {
 		return nil, fmt.Errorf("%q has no default setting before the first [", s)
 	}
 	parts, seen := []part{{text: def}}, map[string]bool{}
+	var errs []error
 	for rest := s[at:]; rest != ""; {
 		if rest[0] != '[' {
-			return nil, fmt.Errorf("expected [host=value] or [@group=value] at %q", rest)
+			return parts, errJoin(errs, fmt.Errorf("expected [host=value] or [@group=value] at %q", rest))
 		}
 		end := partner(rest)
 		if end < 0 {
-			return nil, fmt.Errorf("%q has no closing bracket", rest)
+			return parts, errJoin(errs, fmt.Errorf("%q has no closing bracket", rest))
 		}
-		who, text, ok := strings.Cut(rest[1:end], "=")
-		who, text = strings.Trim(who, blanks), strings.Trim(text, blanks)
-		if !ok || text == "" {
-			return nil, fmt.Errorf("%q sets no value, expected [host=value] or [@group=value]", rest[:end+1])
+		if p, err := readPart(rest[:end+1], seen); err != nil {
+			errs = append(errs, err)
+		} else {
+			parts = append(parts, p)
 		}
-		if err := checkHostIdentifier(who); err != nil {
-			return nil, err
-		}
-		key := who
-		if who[0] != '@' {
-			key = strings.ToLower(who)
-		}
-		if seen[key] {
-			return nil, fmt.Errorf("%q is set twice", who)
-		}
-		seen[key] = true
-		if strings.Contains(text, ",[") {
-			return nil, fmt.Errorf("%q has a bracket after a comma in a value, which reads like the next setting", rest[:end+1])
-		}
-		parts = append(parts, part{who: who, text: text})
 		rest = strings.TrimLeft(rest[end+1:], blanks)
 		if rest == "" {
 			break
 		}
 		if rest[0] != ',' {
-			return nil, fmt.Errorf("expected a comma before %q", rest)
+			return parts, errJoin(errs, fmt.Errorf("expected a comma before %q", rest))
 		}
 		if rest = strings.TrimLeft(rest[1:], blanks); rest == "" {
-			return nil, fmt.Errorf("%q ends with a comma", s)
+			errs = append(errs, fmt.Errorf("%q ends with a comma", s))
 		}
 	}
-	return parts, nil
+	return parts, errJoin(errs)
+}
+
+// readPart reads [host=value] or [@group=value]. seen has those who were set
+// before.
+func readPart(s string, seen map[string]bool) (part, error) {
+	who, text, ok := strings.Cut(s[1:len(s)-1], "=")
+	who, text = strings.Trim(who, blanks), strings.Trim(text, blanks)
+	if !ok || text == "" {
+		return part{}, fmt.Errorf("%q sets no value, expected [host=value] or [@group=value]", s)
+	}
+	if err := checkHostIdentifier(who); err != nil {
+		return part{}, err
+	}
+	key := who
+	if who[0] != '@' {
+		key = strings.ToLower(who)
+	}
+	if seen[key] {
+		return part{}, fmt.Errorf("%q is set twice", who)
+	}
+	seen[key] = true
+	if strings.Contains(text, ",[") {
+		return part{}, fmt.Errorf("%q has a bracket after a comma in a value, which reads like the next setting", s)
+	}
+	return part{who: who, text: text}, nil
 }
 
 // partner is the index of the bracket that closes the one at the beginning of

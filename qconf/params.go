@@ -44,7 +44,8 @@ type ExecdParams struct {
 	DemandLS                       bool // DEMAND_LS; true
 	UseSyslog                      bool // USE_SYSLOG
 
-	Unknown []string // parameters that are not known here, as written
+	Unknown     []string // parameters that are not known here, as written
+	Ineffective []string // those that are known to have no effect and are set, as written
 }
 
 // KeepActive says which job directories stay when their job has ended.
@@ -69,7 +70,7 @@ const PlatformPriority = -999
 
 // QmasterParams is qmaster_params of sge_conf(5): those that mean something to
 // an agent or to the keeper of a cell. The original's switches for debugging,
-// profiling and its own protocols are accepted and ignored.
+// profiling and its own protocols are accepted, and noted as ineffective.
 type QmasterParams struct {
 	ForbidReschedule              bool          // FORBID_RESCHEDULE: exit status 99 has no meaning
 	ForbidAppError                bool          // FORBID_APPERROR: exit status 100 has no meaning
@@ -82,12 +83,14 @@ type QmasterParams struct {
 	OldRescheduleBehavior         bool          // OLD_RESCHEDULE_BEHAVIOR
 	OldRescheduleBehaviorArrayJob bool          // OLD_RESCHEDULE_BEHAVIOR_ARRAY_JOB
 	MaxDynEC                      int           // MAX_DYN_EC; 1000
+	JSVTimeout                    int           // jsv_timeout, in seconds; 10
 	StreeSpoolInterval            time.Duration // STREE_SPOOL_INTERVAL; 4 min
 
-	Unknown []string // parameters that are not known here, as written
+	Unknown, Ineffective []string // see ExecdParams
 }
 
-// ReportingParams is reporting_params of sge_conf(5).
+// ReportingParams is reporting_params of sge_conf(5). Accounting is true where it is not
+// given.
 type ReportingParams struct {
 	Accounting, Reporting, Joblog bool
 	LogConsumables                bool
@@ -95,7 +98,7 @@ type ReportingParams struct {
 	AccountingFlushTime           time.Duration // FlushTime unless given; 0 for at once
 	Sharelog                      time.Duration // 0 for never
 
-	Unknown []string // parameters that are not known here, as written
+	Unknown, Ineffective []string // see ExecdParams
 }
 
 // params are the parameters of one list, each "NAME=value", or "NAME" for true.
@@ -104,19 +107,24 @@ type params[P any] struct {
 	rows    []param[P]
 	ignored []string // known, without a meaning here
 	unknown func(*P) *[]string
-	finish  func(*P) // sees to defaults that depend on each other; may be nil
+	// ineffective is where those of ignored and those that are idle are noted that are set.
+	ineffective func(*P) *[]string
+	finish      func(*P) // sees to defaults that depend on each other; may be nil
 }
 
 // param is one parameter; its kind reads the value.
 type param[P any] struct {
 	name string
 	kind[P]
+	idle bool // read and checked, and without effect
 	// override reads a setting for some, [who=value] after that for all; nil
 	// where there are none.
 	override func(dst *P, who, value string) error
 }
 
 func p[P any](name string, k kind[P]) param[P] { return param[P]{name: name, kind: k} }
+
+func idle[P any](name string, k kind[P]) param[P] { return param[P]{name: name, kind: k, idle: true} }
 
 // paramsKind reads a list of parameters, or none. Names have no case; the
 // separators are comma, semicolon and blank. Of a parameter that comes twice
@@ -129,6 +137,7 @@ func paramsKind[T, P any](t params[P], field func(*T) *P) kind[T] {
 	}}
 }
 
+// read returns the errors of all parameters, joined.
 func (t params[P]) read(s string) (P, error) {
 	v := t.def()
 	items := strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(",; \t", r) })
@@ -136,11 +145,10 @@ func (t params[P]) read(s string) (P, error) {
 		items = nil
 	}
 	var last *param[P]
+	var errs []error
 	for _, item := range items {
 		if last != nil && last.override != nil && item[0] == '[' {
-			if err := last.readOverride(&v, item); err != nil {
-				return v, fmt.Errorf("%s: %w", last.name, err)
-			}
+			errs = append(errs, within(last.name, last.readOverride(&v, item)))
 			continue
 		}
 		last = nil
@@ -148,7 +156,13 @@ func (t params[P]) read(s string) (P, error) {
 		if !ok {
 			value = "true"
 		}
+		without := func() {
+			if !isUnset(value) {
+				*t.ineffective(&v) = append(*t.ineffective(&v), item)
+			}
+		}
 		if isWord(name, t.ignored...) {
+			without()
 			continue
 		}
 		known := false
@@ -157,8 +171,10 @@ func (t params[P]) read(s string) (P, error) {
 				continue
 			}
 			known, last = true, &t.rows[i]
-			if _, err := r.read(&v, value); err != nil {
-				return v, fmt.Errorf("%s: %w", r.name, err)
+			_, err := r.read(&v, value)
+			errs = append(errs, within(r.name, err))
+			if r.idle {
+				without()
 			}
 		}
 		if !known {
@@ -168,7 +184,7 @@ func (t params[P]) read(s string) (P, error) {
 	if t.finish != nil {
 		t.finish(&v)
 	}
-	return v, nil
+	return v, errJoin(errs)
 }
 
 // readOverride reads [who=value].
@@ -190,7 +206,8 @@ var execdParams = params[ExecdParams]{
 			PDCInterval: time.Second, EnableBinding: true, DemandLS: true, UseCgroups: true,
 		}
 	},
-	unknown: func(e *ExecdParams) *[]string { return &e.Unknown },
+	unknown:     func(e *ExecdParams) *[]string { return &e.Unknown },
+	ineffective: func(e *ExecdParams) *[]string { return &e.Ineffective },
 	ignored: []string{
 		"ENABLE_WINDOMACC", "PROF_EXECD", "NO_AUTHENTICATION", "DO_AUTHENTICATION", "NO_SECURITY",
 		"print_malloc_info", "JOB_MODE",
@@ -215,7 +232,7 @@ var execdParams = params[ExecdParams]{
 		p("SHARETREE_RESERVED_USAGE", boolean(func(e *ExecdParams) *bool { return &e.SharetreeReservedUsage })),
 		p("SIMULATE_JOBS", boolean(func(e *ExecdParams) *bool { return &e.SimulateJobs })),
 		p("USE_CGROUPS", kind[ExecdParams]{read: readUseCgroups}),
-		p("USE_SMAPS", boolean(func(e *ExecdParams) *bool { return &e.UseSmaps })),
+		idle("USE_SMAPS", boolean(func(e *ExecdParams) *bool { return &e.UseSmaps })),
 		p("USE_QIDLE", boolean(func(e *ExecdParams) *bool { return &e.UseQidle })),
 		p("DEMAND_LS", boolean(func(e *ExecdParams) *bool { return &e.DemandLS })),
 		p("USE_SYSLOG", boolean(func(e *ExecdParams) *bool { return &e.UseSyslog })),
@@ -272,28 +289,30 @@ func finishLimits(e *ExecdParams) {
 
 var qmasterParams = params[QmasterParams]{
 	def: func() QmasterParams {
-		return QmasterParams{MaxDynEC: 1000, StreeSpoolInterval: 4 * time.Minute}
+		return QmasterParams{MaxDynEC: 1000, StreeSpoolInterval: 4 * time.Minute, JSVTimeout: 10}
 	},
-	unknown: func(q *QmasterParams) *[]string { return &q.Unknown },
+	unknown:     func(q *QmasterParams) *[]string { return &q.Unknown },
+	ineffective: func(q *QmasterParams) *[]string { return &q.Ineffective },
 	ignored: []string{
 		"MONITOR_TIME", "LOG_MONITOR_MESSAGE", "PROF_SIGNAL", "PROF_WORKER", "PROF_LISTENER", "PROF_DELIVER",
 		"PROF_TEVENT", "PROF_SCHEDULER", "MAX_JOB_DELETION_TIME", "gdi_timeout", "gdi_retries", "cl_ping",
-		"SCHEDULER_TIMEOUT", "jsv_timeout", "jsv_threshold", "SIMULATE_EXECDS", "NO_AUTHENTICATION", "NO_SECURITY",
+		"SCHEDULER_TIMEOUT", "jsv_threshold", "SIMULATE_EXECDS", "NO_AUTHENTICATION", "NO_SECURITY",
 		"ENABLE_MTRACE", "__TEST_SLEEP_AFTER_REQUEST", "print_malloc_info", "USE_SYSLOG",
 	},
 	rows: []param[QmasterParams]{
 		p("FORBID_RESCHEDULE", boolean(func(q *QmasterParams) *bool { return &q.ForbidReschedule })),
 		p("FORBID_APPERROR", boolean(func(q *QmasterParams) *bool { return &q.ForbidAppError })),
 		p("ENABLE_FORCED_QDEL", boolean(func(q *QmasterParams) *bool { return &q.EnableForcedQdel })),
-		p("ENABLE_FORCED_QDEL_IF_UNKNOWN", boolean(func(q *QmasterParams) *bool { return &q.EnableForcedQdelIfUnknown })),
-		p("ENABLE_ENFORCE_MASTER_LIMIT", boolean(func(q *QmasterParams) *bool { return &q.EnableEnforceMasterLimit })),
-		p("DISABLE_AUTO_RESCHEDULING", boolean(func(q *QmasterParams) *bool { return &q.DisableAutoRescheduling })),
-		p("ENABLE_RESCHEDULE_KILL", boolean(func(q *QmasterParams) *bool { return &q.EnableRescheduleKill })),
-		p("ENABLE_RESCHEDULE_SLAVE", boolean(func(q *QmasterParams) *bool { return &q.EnableRescheduleSlave })),
+		idle("ENABLE_FORCED_QDEL_IF_UNKNOWN", boolean(func(q *QmasterParams) *bool { return &q.EnableForcedQdelIfUnknown })),
+		idle("ENABLE_ENFORCE_MASTER_LIMIT", boolean(func(q *QmasterParams) *bool { return &q.EnableEnforceMasterLimit })),
+		idle("DISABLE_AUTO_RESCHEDULING", boolean(func(q *QmasterParams) *bool { return &q.DisableAutoRescheduling })),
+		idle("ENABLE_RESCHEDULE_KILL", boolean(func(q *QmasterParams) *bool { return &q.EnableRescheduleKill })),
+		idle("ENABLE_RESCHEDULE_SLAVE", boolean(func(q *QmasterParams) *bool { return &q.EnableRescheduleSlave })),
 		p("OLD_RESCHEDULE_BEHAVIOR", boolean(func(q *QmasterParams) *bool { return &q.OldRescheduleBehavior })),
 		p("OLD_RESCHEDULE_BEHAVIOR_ARRAY_JOB", boolean(func(q *QmasterParams) *bool { return &q.OldRescheduleBehaviorArrayJob })),
-		p("MAX_DYN_EC", number(0, math.MaxInt32, func(q *QmasterParams) *int { return &q.MaxDynEC })),
-		p("STREE_SPOOL_INTERVAL", duration(time.Second, func(q *QmasterParams) *time.Duration { return &q.StreeSpoolInterval })),
+		idle("MAX_DYN_EC", number(0, math.MaxInt32, func(q *QmasterParams) *int { return &q.MaxDynEC })),
+		p("jsv_timeout", number(1, math.MaxInt32, func(q *QmasterParams) *int { return &q.JSVTimeout })),
+		idle("STREE_SPOOL_INTERVAL", duration(time.Second, func(q *QmasterParams) *time.Duration { return &q.StreeSpoolInterval })),
 	},
 }
 
@@ -302,17 +321,18 @@ const flushUnset time.Duration = -1
 
 var reportingParams = params[ReportingParams]{
 	def: func() ReportingParams {
-		return ReportingParams{FlushTime: 15 * time.Second, AccountingFlushTime: flushUnset}
+		return ReportingParams{Accounting: true, FlushTime: 15 * time.Second, AccountingFlushTime: flushUnset}
 	},
-	unknown: func(r *ReportingParams) *[]string { return &r.Unknown },
+	unknown:     func(r *ReportingParams) *[]string { return &r.Unknown },
+	ineffective: func(r *ReportingParams) *[]string { return &r.Ineffective },
 	rows: []param[ReportingParams]{
 		p("accounting", boolean(func(r *ReportingParams) *bool { return &r.Accounting })),
-		p("reporting", boolean(func(r *ReportingParams) *bool { return &r.Reporting })),
-		p("joblog", boolean(func(r *ReportingParams) *bool { return &r.Joblog })),
-		p("log_consumables", boolean(func(r *ReportingParams) *bool { return &r.LogConsumables })),
+		idle("reporting", boolean(func(r *ReportingParams) *bool { return &r.Reporting })),
+		idle("joblog", boolean(func(r *ReportingParams) *bool { return &r.Joblog })),
+		idle("log_consumables", boolean(func(r *ReportingParams) *bool { return &r.LogConsumables })),
 		p("flush_time", duration(0, func(r *ReportingParams) *time.Duration { return &r.FlushTime })),
 		p("accounting_flush_time", duration(0, func(r *ReportingParams) *time.Duration { return &r.AccountingFlushTime })),
-		p("sharelog", duration(0, func(r *ReportingParams) *time.Duration { return &r.Sharelog })),
+		idle("sharelog", duration(0, func(r *ReportingParams) *time.Duration { return &r.Sharelog })),
 	},
 	finish: func(r *ReportingParams) {
 		if r.AccountingFlushTime == flushUnset {

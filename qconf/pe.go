@@ -60,6 +60,7 @@ const (
 
 var peTable = table[ParallelEnvironment]{
 	object: "parallel environment",
+	manual: "sge_pe(5)",
 	layout: layout{column: 19},
 	rows: []attribute[ParallelEnvironment]{
 		{name: "pe_name", required: true, kind: name(func(p *ParallelEnvironment) *string { return &p.Name })},
@@ -80,21 +81,18 @@ var peTable = table[ParallelEnvironment]{
 // ParsePE reads a parallel environment in the notation of sge_pe(5). file is
 // only used in errors, which are all *Error, joined.
 func ParsePE(file string, data []byte) (*ParallelEnvironment, error) {
-	return newPE(peTable.parse(file, data))
+	return whole(newPE(peTable.parse(file, data)))
 }
 
 // With returns the object with one attribute changed, or the reason why it
 // cannot have that value.
 func (p *ParallelEnvironment) With(attribute, value string) (*ParallelEnvironment, error) {
-	return newPE(peTable.with(p.Text, attribute, value))
+	return whole(newPE(peTable.with(p.Text, attribute, value)))
 }
 
 func newPE(text Text, p ParallelEnvironment, err error) (*ParallelEnvironment, error) {
-	if err != nil {
-		return nil, err
-	}
 	p.Text = text
-	return &p, nil
+	return &p, err
 }
 
 func readAllocationRule(p *ParallelEnvironment, s string) (string, error) {

@@ -86,6 +86,7 @@ type queueParts struct {
 
 var queueTable = table[queueParts]{
 	object: "queue",
+	manual: "queue_conf(5)",
 	layout: layout{column: 22},
 	rows:   queueRows(),
 }
@@ -157,19 +158,16 @@ func startMode[T any](field func(*T) *job.ShellStartMode) kind[T] {
 // ParseQueue reads a queue in the notation of queue_conf(5). file is only used
 // in errors, which are all *Error, joined.
 func ParseQueue(file string, data []byte) (*Queue, error) {
-	return newQueue(queueTable.parse(file, data))
+	return whole(newQueue(queueTable.parse(file, data)))
 }
 
 // With returns the queue with one attribute changed, or the reason why it
 // cannot have that value.
 func (q *Queue) With(attribute, value string) (*Queue, error) {
-	return newQueue(queueTable.with(q.Text, attribute, value))
+	return whole(newQueue(queueTable.with(q.Text, attribute, value)))
 }
 
 func newQueue(text Text, parts queueParts, err error) (*Queue, error) {
-	if err != nil {
-		return nil, err
-	}
 	q := &Queue{Text: text, Name: parts.Queue, Hosts: parts.hosts, defaults: parts.QueueInstance}
 	for _, r := range paramLimits {
 		q.defaults.Limits[r] = job.Unlimited()[r]
@@ -179,7 +177,7 @@ func newQueue(text Text, parts queueParts, err error) (*Queue, error) {
 			q.special = append(q.special, newOverrides(e))
 		}
 	}
-	return q, nil
+	return q, err
 }
 
 // HasHost reports whether the queue has an instance on the host: whether its
@@ -230,10 +228,12 @@ func readProcessors(q *queueParts, s string) (string, error) {
 		return "UNDEFINED", nil
 	}
 	items := words(s)
+	var errs []error
 	for i, item := range items {
 		r, err := parseRange(item, 0, math.MaxInt32)
 		if err != nil {
-			return s, fmt.Errorf("%w, or UNDEFINED", err)
+			errs = append(errs, fmt.Errorf("%w, or UNDEFINED", err))
+			continue
 		}
 		// Whoever reads them next does not take 0x1F and 007.
 		items[i] = strconv.Itoa(r.First)
@@ -245,7 +245,7 @@ func readProcessors(q *queueParts, s string) (string, error) {
 		return s, fmt.Errorf("%q names no processors, expected UNDEFINED or ranges like 1-4,8", s)
 	}
 	q.Processors = strings.Join(items, ",")
-	return q.Processors, nil
+	return q.Processors, errJoin(errs)
 }
 
 // readQtype reads qtype: BATCH and INTERACTIVE, or NONE. A queue is parallel or
@@ -256,6 +256,7 @@ func readQtype(q *queueParts, s string) (string, error) {
 	if len(items) == 1 && isWord(items[0], none) {
 		return none, nil
 	}
+	var errs []error
 	for _, item := range items {
 		switch {
 		case isWord(item, "batch"):
@@ -263,10 +264,13 @@ func readQtype(q *queueParts, s string) (string, error) {
 		case isWord(item, "interactive"):
 			q.Interactive = true
 		case isWord(item, "parallel", "checkpointing"):
-			return s, fmt.Errorf("%q is no queue type any more, expected BATCH, INTERACTIVE or NONE: a queue with a pe_list or ckpt_list is one", item)
+			errs = append(errs, fmt.Errorf("%q is no queue type any more, expected BATCH, INTERACTIVE or NONE: a queue with a pe_list or ckpt_list is one", item))
 		default:
-			return s, fmt.Errorf("%q is no queue type, expected BATCH, INTERACTIVE or NONE", item)
+			errs = append(errs, fmt.Errorf("%q is no queue type, expected BATCH, INTERACTIVE or NONE", item))
 		}
+	}
+	if errs != nil {
+		return s, errJoin(errs)
 	}
 	switch {
 	case q.Batch && q.Interactive:

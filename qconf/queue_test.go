@@ -153,7 +153,7 @@ func TestAllErrorsOfAFileAreReported(t *testing.T) {
 	refused(t, err,
 		"queues/all.q:5: the file ends in a continued line",
 		"queues/all.q:3: slots comes twice, first in line 1",
-		`queues/all.q:4: unknown attribute "h_rtt" of a queue`,
+		`queues/all.q:4: unknown attribute "h_rtt" of a queue, expected one of queue_conf(5), perhaps h_rt`,
 		"queues/all.q: qname: is missing, a queue needs it",
 		`queues/all.q:1: slots: "x" is no number, expected one from 0 to 9999999`,
 		`queues/all.q:2: h_rt: "1:2:3:4" has 4 parts, expected hours:minutes:seconds`,
@@ -236,7 +236,7 @@ func TestWithChangesOneAttribute(t *testing.T) {
 		{"slots", "", `q: slots: has no value`},
 		{"slots", "1\nprolog /evil", `q: slots: "1\nprolog /evil" contains the control byte 0x0a`},
 		{"prolog", `/x \`, `q: prolog: "/x \\" ends with a backslash, which would continue the line`},
-		{"sloots", "1", `q: unknown attribute "sloots" of a queue`},
+		{"sloots", "1", `q: unknown attribute "sloots" of a queue, expected one of queue_conf(5), perhaps slots`},
 	} {
 		_, err := q.With(c[0], c[1])
 		refused(t, err, c[2])

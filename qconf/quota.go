@@ -75,6 +75,15 @@ var quotaFilters = []struct {
 // in braces on lines of their own. file is only used in errors, which are all
 // *Error, joined.
 func ParseResourceQuotas(file string, data []byte) ([]*ResourceQuotaSet, error) {
+	sets, err := readQuotas(file, data)
+	if err != nil {
+		return nil, err
+	}
+	return sets, nil
+}
+
+// readQuotas returns what is sound beside the errors.
+func readQuotas(file string, data []byte) ([]*ResourceQuotaSet, error) {
 	lines, errs := readLines(file, string(data))
 	r := quotaReader{file: file, errs: errs}
 	for _, l := range lines {
@@ -82,11 +91,9 @@ func ParseResourceQuotas(file string, data []byte) ([]*ResourceQuotaSet, error) 
 	}
 	if r.set != nil {
 		r.refuse(lines[len(lines)-1], "", "", "the file ends in a set, expected a line with }")
+		r.close()
 	}
-	if err := errJoin(r.errs); err != nil {
-		return nil, err
-	}
-	return r.sets, nil
+	return r.sets, errJoin(r.errs)
 }
 
 // quotaReader reads sets and collects what is wrong with them.
@@ -155,8 +162,8 @@ func (r *quotaReader) attribute(l line) {
 	default:
 		r.refuse(l, "", l.name, fmt.Sprintf("unknown attribute %q of a resource quota set, expected name, enabled, description or limit", l.name))
 	}
-	if err != nil {
-		r.refuse(l, l.name, l.value, err.Error())
+	for _, e := range problems(err) {
+		r.refuse(l, l.name, l.value, e.Error())
 	}
 }
 
@@ -181,33 +188,33 @@ func (r *quotaReader) close() {
 }
 
 // parseRule reads a rule: [name NAME] {users|projects|pes|queues|hosts FILTER}
-// to LIMITS, the filters in any order.
+// to LIMITS, the filters in any order. It returns what is sound of it beside all
+// errors, joined.
 func parseRule(s string) (QuotaRule, error) {
 	var rule QuotaRule
+	var errs []error
 	tokens := quotaTokens(s)
 	seen := map[string]bool{}
 	for len(tokens) > 0 {
 		word := tokens[0]
 		tokens = tokens[1:]
 		if seen[word] {
-			return rule, fmt.Errorf("%q comes twice in a rule", word)
+			errs = append(errs, fmt.Errorf("%q comes twice in a rule", word))
 		}
 		seen[word] = true
 		if word == "to" {
 			limits, err := parseQuotaLimits(strings.Join(tokens, " "), rule.Hosts.Expanded)
 			rule.Limits = limits
-			return rule, err
+			return rule, errJoin(errs, err)
 		}
 		if len(tokens) == 0 {
-			return rule, fmt.Errorf("nothing follows %q at the end of the rule", word)
+			return rule, errJoin(errs, fmt.Errorf("nothing follows %q at the end of the rule", word))
 		}
 		value := tokens[0]
 		tokens = tokens[1:]
 		if word == "name" {
 			rule.Name = value
-			if err := CheckName(value); err != nil {
-				return rule, err
-			}
+			errs = append(errs, CheckName(value))
 			continue
 		}
 		i := slices.IndexFunc(quotaFilters, func(f struct {
@@ -218,16 +225,30 @@ func parseRule(s string) (QuotaRule, error) {
 			return f.word == word
 		})
 		if i < 0 {
-			return rule, fmt.Errorf("%q is unknown in a rule, expected name, users, projects, pes, queues, hosts or to", word)
+			errs = append(errs, fmt.Errorf("%q is unknown in a rule, expected name, users, projects, pes, queues, hosts or to", word))
+			// Whatever belongs to it, too.
+			tokens = append([]string{value}, tokens...)
+			for len(tokens) > 0 && !ruleWord(tokens[0]) {
+				tokens = tokens[1:]
+			}
+			continue
 		}
 		filter, err := parseQuotaFilter(value)
-		if err != nil {
-			return rule, fmt.Errorf("%s: %w", word, err)
-		}
+		errs = append(errs, within(word, err))
 		*quotaFilters[i].of(&rule) = filter
 	}
 	// Without "to" the original limits nothing.
-	return rule, nil
+	return rule, errJoin(errs)
+}
+
+// ruleWord reports whether a word begins a part of a rule.
+func ruleWord(s string) bool {
+	for _, f := range quotaFilters {
+		if f.word == s {
+			return true
+		}
+	}
+	return s == "name" || s == "to"
 }
 
 // quotaTokens are the words of a rule. A blank after a comma or within braces
@@ -257,20 +278,21 @@ func parseQuotaFilter(s string) (QuotaFilter, error) {
 			return f, fmt.Errorf("%q has no closing brace at its end", s)
 		}
 	}
+	var errs []error
 	for item := range strings.SplitSeq(list, ",") {
 		name, not := strings.CutPrefix(item, "!")
 		switch {
 		case strings.Trim(name, "@") == "" || strings.HasPrefix(name, "!"):
-			return f, fmt.Errorf("%q in %q names nothing, expected names, patterns and @lists with commas between them", item, s)
+			errs = append(errs, fmt.Errorf("%q in %q names nothing, expected names, patterns and @lists with commas between them", item, s))
 		case strings.ContainsAny(name, `{}"'\`):
-			return f, fmt.Errorf("%q in %q is no name, pattern or @list", item, s)
+			errs = append(errs, fmt.Errorf("%q in %q is no name, pattern or @list", item, s))
 		case not && !slices.Contains(f.XScope, name):
 			f.XScope = append(f.XScope, name)
 		case !not && !slices.Contains(f.Scope, name):
 			f.Scope = append(f.Scope, name)
 		}
 	}
-	return f, nil
+	return f, errJoin(errs)
 }
 
 func parseQuotaLimits(s string, perHost bool) ([]QuotaLimit, error) {
@@ -278,33 +300,42 @@ func parseQuotaLimits(s string, perHost bool) ([]QuotaLimit, error) {
 		return nil, nil
 	}
 	var limits []QuotaLimit
+	var errs []error
 	items := words(s)
 	for _, item := range items {
-		name, value, ok := strings.Cut(item, "=")
-		if !ok || value == "" {
-			return nil, fmt.Errorf("%q is no limit, expected name=value", item)
+		l, err := parseQuotaLimit(item, perHost)
+		if err == nil && slices.ContainsFunc(limits, func(other QuotaLimit) bool { return other.Name == l.Name }) {
+			err = fmt.Errorf("%q is limited twice", l.Name)
 		}
-		if err := CheckName(name); err != nil {
-			return nil, err
-		}
-		if slices.ContainsFunc(limits, func(l QuotaLimit) bool { return l.Name == name }) {
-			return nil, fmt.Errorf("%q is limited twice", name)
-		}
-		l := QuotaLimit{Name: name, Value: value, Dynamic: strings.Contains(value, "$")}
-		if l.Dynamic {
-			if !perHost {
-				return nil, fmt.Errorf("%q is a dynamic limit, which needs a filter hosts {...} in braces", item)
+		if err != nil {
+			errs = append(errs, err)
+			if !strings.Contains(item, "=") || strings.HasPrefix(item, "=") {
+				break // what follows may belong to it
 			}
-			if err := checkFormula(value); err != nil {
-				return nil, err
-			}
+			continue
 		}
 		limits = append(limits, l)
 	}
-	if limits == nil {
-		return nil, fmt.Errorf("nothing follows %q, expected name=value or NONE", "to")
+	if len(items) == 0 {
+		errs = append(errs, fmt.Errorf("nothing follows %q, expected name=value or NONE", "to"))
 	}
-	return limits, nil
+	return limits, errJoin(errs)
+}
+
+func parseQuotaLimit(item string, perHost bool) (QuotaLimit, error) {
+	name, value, ok := strings.Cut(item, "=")
+	l := QuotaLimit{Name: name, Value: value, Dynamic: strings.Contains(value, "$")}
+	err := CheckName(name)
+	switch {
+	case !ok || value == "":
+		err = fmt.Errorf("%q is no limit, expected name=value", item)
+	case err != nil:
+	case l.Dynamic && !perHost:
+		err = fmt.Errorf("%q is a dynamic limit, which needs a filter hosts {...} in braces", item)
+	case l.Dynamic:
+		err = checkFormula(value)
+	}
+	return l, err
 }
 
 // String is the filter in the notation of qconf, which prints what is excluded

@@ -29,29 +29,32 @@ func parseRange(s string, lo, hi int) (Range, error) {
 
 // ranges is a list of ranges from lo to hi, or NONE.
 func ranges[T any](lo, hi int, field func(*T) *[]Range) kind[T] {
-	return kind[T]{breaks: betweenItems, read: func(dst *T, s string) (string, error) {
+	return kind[T]{breaks: betweenItems, keeps: true, read: func(dst *T, s string) (string, error) {
 		*field(dst) = nil
 		items := words(s)
 		if len(items) == 1 && isWord(items[0], none) {
 			return s, nil
 		}
 		if len(items) == 0 {
-			return s, fmt.Errorf("%q is an empty list, expected NONE or ranges like 20000-20100", s)
+			return none, fmt.Errorf("%q is an empty list, expected NONE or ranges like 20000-20100", s)
 		}
 		var kept []Range
+		var texts []string
+		var errs []error
 		for _, item := range items {
 			r, err := parseRange(item, lo, hi)
-			if err != nil {
-				return s, err
-			}
 			for _, k := range kept {
-				if r.First <= k.Last && k.First <= r.Last {
-					return s, fmt.Errorf("%q overlaps %d-%d", item, k.First, k.Last)
+				if err == nil && r.First <= k.Last && k.First <= r.Last {
+					err = fmt.Errorf("%q overlaps %d-%d", item, k.First, k.Last)
 				}
 			}
-			kept = append(kept, r)
+			if err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			kept, texts = append(kept, r), append(texts, item)
 		}
 		*field(dst) = kept
-		return strings.Join(items, ","), nil
+		return joined(texts, ","), errJoin(errs)
 	}}
 }

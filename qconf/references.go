@@ -9,11 +9,12 @@ import (
 
 // references looks for the objects that others name.
 type references struct {
-	present, broken map[string]bool // by folder or file, see loader
-	dangling        bool            // see Options
-	c               *Cluster
-	errs            []error
-	missing         []*Error
+	present  map[string]bool // by folder or file, see loader
+	refused  refusals
+	dangling bool // see Options
+	c        *Cluster
+	errs     []error
+	missing  []*Error
 }
 
 // target is a sort of objects that others name.
@@ -29,7 +30,7 @@ func has[V any](m map[string]*V) func(string) bool {
 // check refuses references to what does not exist, and what contradicts each
 // other.
 func (l *loader) check(c *Cluster) {
-	r := references{present: l.present, broken: l.broken, dangling: l.options.Dangling, c: c}
+	r := references{present: l.present, refused: l.refused, dangling: l.options.Dangling, c: c}
 	r.check()
 	l.errs = append(l.errs, r.errs...)
 	c.missing = r.missing
@@ -43,7 +44,7 @@ func (c *Cluster) WithComplexes(complexes *Complexes) (*Cluster, error) {
 	changed.complexes = complexes
 	r := references{present: map[string]bool{"complexes": true}, c: changed}
 	r.checkComplexes()
-	if err := inOrder(errors.Join(r.errs...)); err != nil {
+	if err := inOrder(Errors(errors.Join(r.errs...))); err != nil {
 		return nil, err
 	}
 	changed.missing, changed.doubtful = c.missing, c.doubtful
@@ -57,10 +58,10 @@ func (r *references) check() {
 	r.checkShareTree()
 }
 
-// look refuses a name that no object has. It says nothing where the folder of
-// these objects has errors of its own.
+// look refuses a name that no object has. It says nothing of an object that has
+// errors of its own.
 func (r *references) look(t Text, attribute, name string, to target) {
-	if to.exists(name) || r.broken[to.folder] {
+	if to.exists(name) || r.refused.has(to.folder, name) {
 		return
 	}
 	problem := fmt.Sprintf("%s %q does not exist", to.what, name)
@@ -104,7 +105,7 @@ func (r *references) checkQueues() {
 	// are meant.
 	groups := target{"hostgroups", "host group", func(name string) bool { return r.c.groups.Group(name) != nil }}
 	group := func(q *Queue, attribute, who string) {
-		if strings.HasPrefix(who, "@") && !r.broken[groups.folder] && !groups.exists(who) {
+		if strings.HasPrefix(who, "@") && !r.refused.has(groups.folder, who) && !groups.exists(who) {
 			r.errs = append(r.errs, q.errorAt(attribute, who, fmt.Sprintf("host group %q does not exist", who), ErrNotFound))
 		}
 	}
@@ -141,7 +142,7 @@ func (r *references) subordinates(q *Queue, text string) {
 		switch {
 		case s.Queue == q.Name:
 			r.errs = append(r.errs, q.errorAt("subordinate_list", s.Queue, fmt.Sprintf("queue %q cannot be its own subordinate", s.Queue), nil))
-		case r.c.queues[s.Queue] == nil && !r.broken["queues"]:
+		case r.c.queues[s.Queue] == nil && !r.refused.has("queues", s.Queue):
 			r.errs = append(r.errs, q.errorAt("subordinate_list", s.Queue, fmt.Sprintf("queue %q does not exist", s.Queue), ErrNotFound))
 		}
 	}
@@ -185,13 +186,14 @@ func (r *references) checkAccess() {
 // checkShareTree looks for the users and projects that the share tree names.
 // The name of a group is anybody's.
 func (r *references) checkShareTree() {
+	r.c.shareTree = r.c.shareTree.resolved(r.c)
 	tree := r.c.shareTree
 	tree.Walk(func(n, _ *ShareNode) {
 		to := target{"users", "user", has(r.c.users)}
 		if n.Project {
 			to = r.projects()
 		}
-		if n.Default() || !n.Project && len(n.Children) > 0 || to.exists(n.Name) || r.broken[to.folder] {
+		if n.refused || n.Default() || !n.Project && len(n.Children) > 0 || to.exists(n.Name) || r.refused.has(to.folder, n.Name) {
 			return
 		}
 		e := &Error{File: tree.file, Line: n.line, Attribute: "name", Value: n.Name, Problem: fmt.Sprintf("%s %q does not exist", to.what, n.Name), Err: ErrNotFound}

@@ -66,6 +66,10 @@ func TestReferencesOfADirectory(t *testing.T) {
 			`queues/b.q:2: load_thresholds: "gpu" has the type RSMAP, which only hosts have, in complex_values`,
 			`queues/b.q:3: complex_values: "gpu" has the type RSMAP, which only hosts have, in complex_values`,
 			`rqs:3: limit: "1)" is no limit, expected name=value`,
+			`rqs:3: limit: lic: "x" is no value of the type INT, expected an integer`,
+			`rqs:3: limit: gpu: "2(0" is no number, expected one from 0 to 2147483647`,
+			`rqs:4: limit: "color" has the type STRING, expected a number in a formula`,
+			`rqs:4: limit: color: "color" has the type STRING, expected a number for a dynamic limit`,
 			`sched_conf:1: load_formula: "color" has the type STRING, expected a number in a formula`,
 		}},
 		"limits that a complex does not have": {map[string]string{

@@ -93,6 +93,7 @@ const defaultDurationOffset = 60 * time.Second
 
 var schedulerTable = table[SchedulerConfig]{
 	object: "scheduler configuration",
+	manual: "sched_conf(5)",
 	layout: layout{column: 34},
 	rows:   schedulerRows(),
 }
@@ -144,25 +145,22 @@ func schedulerRows() []attribute[SchedulerConfig] {
 // ParseSchedulerConfig reads sched_conf(5). file is only used in errors, which
 // are all *Error, joined. Nil data gives the values of a new cluster.
 func ParseSchedulerConfig(file string, data []byte) (*SchedulerConfig, error) {
-	return newSchedulerConfig(schedulerTable.parse(file, data))
+	return whole(newSchedulerConfig(schedulerTable.parse(file, data)))
 }
 
 // With returns the configuration with one parameter changed, or the reason why
 // it cannot have that value.
 func (c *SchedulerConfig) With(parameter, value string) (*SchedulerConfig, error) {
-	return newSchedulerConfig(schedulerTable.with(c.Text, parameter, value))
+	return whole(newSchedulerConfig(schedulerTable.with(c.Text, parameter, value)))
 }
 
 func newSchedulerConfig(text Text, c SchedulerConfig, err error) (*SchedulerConfig, error) {
-	if err != nil {
-		return nil, err
-	}
 	c.Text = text
 	if c.MaxReservation > 0 && c.DefaultDuration == 0 {
 		v, _ := c.Value("default_duration")
-		return nil, c.errorAt("default_duration", v, fmt.Sprintf("%q is not possible with max_reservation %d, expected a time above 0, or INFINITY", v, c.MaxReservation), nil)
+		err = errJoin(problems(err), c.errorAt("default_duration", v, fmt.Sprintf("%q is not possible with max_reservation %d, expected a time above 0, or INFINITY", v, c.MaxReservation), nil))
 	}
-	return &c, nil
+	return &c, err
 }
 
 // units is a number of seconds or hours.
@@ -187,12 +185,13 @@ func readAlgorithm(c *SchedulerConfig, s string) (string, error) {
 // written: qconf prints them like that.
 func readLoadAdjustments(c *SchedulerConfig, s string) (string, error) {
 	normal, err := settings(func(c *SchedulerConfig) *[]Setting { return &c.JobLoadAdjustments }).read(c, s)
+	errs := problems(err)
 	for _, a := range c.JobLoadAdjustments {
-		if _, bad := complexNumber(a.Value); bad != nil && err == nil {
-			err = fmt.Errorf("%q is no number in %s=%s", a.Value, a.Name, a.Value)
+		if _, bad := complexNumber(a.Value); bad != nil {
+			errs = append(errs, fmt.Errorf("%q is no number in %s=%s, expected one like 0.5", a.Value, a.Name, a.Value))
 		}
 	}
-	return normal, err
+	return normal, errJoin(errs)
 }
 
 // formulaOperators stand between the terms and factors of load formulas and
@@ -308,6 +307,7 @@ func readSchedulerParams(c *SchedulerConfig, s string) (string, error) {
 		{"PE_RANGE_ALG", keyword(func(p params) *PERangeAlgorithm { return &p.PERangeAlg }, PERangeAuto, PERangeLeast, PERangeBin, PERangeHighest)},
 		{"BINDING_AWARE", flag(func(p params) *bool { return &p.BindingAware })},
 	}
+	var errs []error
 	for _, item := range words(s) {
 		key, value, _ := strings.Cut(item, "=")
 		found := false
@@ -316,17 +316,16 @@ func readSchedulerParams(c *SchedulerConfig, s string) (string, error) {
 				continue
 			}
 			found = true
-			if _, err := k.read(&c.Params, value); err != nil {
-				return s, fmt.Errorf("%s: %w", k.name, err)
-			}
+			_, err := k.read(&c.Params, value)
+			errs = append(errs, within(k.name, err))
 		}
 		if !found {
-			return s, fmt.Errorf("%q is unknown, expected NONE or PROFILE, MONITOR, JC_FILTER, DURATION_OFFSET, PE_RANGE_ALG, BINDING_AWARE, each with =value", item)
+			errs = append(errs, fmt.Errorf("%q is unknown, expected NONE or PROFILE, MONITOR, JC_FILTER, DURATION_OFFSET, PE_RANGE_ALG, BINDING_AWARE, each with =value", item))
 		}
 	}
 	// qconf prints them as they were written, also what stands between them. A
 	// blank after a comma is where it broke the line.
-	return strings.ReplaceAll(strings.Join(strings.Fields(s), " "), ", ", ","), nil
+	return strings.ReplaceAll(strings.Join(strings.Fields(s), " "), ", ", ","), errJoin(errs)
 }
 
 // readHalflives reads usage=minutes:usage=minutes...
@@ -335,21 +334,24 @@ func readHalflives(c *SchedulerConfig, s string) (string, error) {
 	if isWord(s, none) {
 		return s, nil
 	}
+	var errs []error
 	for _, item := range strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(":, \t", r) }) {
 		usage, minutes, ok := strings.Cut(item, "=")
 		v, err := decimal(minutes)
 		if !ok || err != nil || math.Abs(v) > float64(Forever/time.Minute/2) {
-			return s, fmt.Errorf("%q is no element of the list, expected usage=minutes like cpu=60:mem=-1, or NONE", item)
+			errs = append(errs, fmt.Errorf("%q is no element of the list, expected usage=minutes like cpu=60:mem=-1, or NONE", item))
+			continue
 		}
 		if err := CheckName(usage); err != nil {
-			return s, err
+			errs = append(errs, err)
+			continue
 		}
 		c.HalflifeDecayList = append(c.HalflifeDecayList, HalfLife{Usage: usage, Time: time.Duration(v * float64(time.Minute))})
 	}
-	if c.HalflifeDecayList == nil {
-		return s, fmt.Errorf("%q is an empty list, expected usage=minutes like cpu=60:mem=-1, or NONE", s)
+	if c.HalflifeDecayList == nil && errs == nil {
+		errs = append(errs, fmt.Errorf("%q is an empty list, expected usage=minutes like cpu=60:mem=-1, or NONE", s))
 	}
-	return s, nil
+	return s, errJoin(errs)
 }
 
 func readPolicyHierarchy(c *SchedulerConfig, s string) (string, error) {

@@ -50,7 +50,7 @@ report_variables cpu np_load_avg
 			UsageScaling: []Weight{{"cpu", 0.5}, {"io", 0}}, ReportVariables: []string{"cpu", "np_load_avg"},
 		}, nil},
 		"wrong values": {"hostname template\nload_scaling a=x\ncomplex_values slots\nusage_scaling mem_free=1\nuser_lists a/b\nslots 3", ExecHost{}, []string{
-			`x:6: unknown attribute "slots" of a host`,
+			`x:6: unknown attribute "slots" of a host, expected one of host_conf(5)`,
 			`x:1: hostname: "template" is no host name: the word is reserved`,
 			`x:2: load_scaling: "x" is no number in a=x, expected one like 0.25`,
 			`x:3: complex_values: "slots" has no value, expected name=value`,
@@ -153,7 +153,7 @@ func TestSchedulerParameters(t *testing.T) {
 		{"maxujobs", "1.5", `!"1.5" is no number, expected one from 0 to 4294967295`, nil, nil},
 		{"job_load_adjustments", "none", "NONE", func(c *SchedulerConfig) any { return c.JobLoadAdjustments }, []Setting(nil)},
 		{"job_load_adjustments", "la=1.0 , x=1G", "la=1.0,x=1G", func(c *SchedulerConfig) any { return c.JobLoadAdjustments }, []Setting{{"la", "1.0"}, {"x", "1G"}}},
-		{"job_load_adjustments", "la=x", `!"x" is no number in la=x`, nil, nil},
+		{"job_load_adjustments", "la=x", `!"x" is no number in la=x, expected one like 0.5`, nil, nil},
 		{"usage_weight_list", "cpu=.7,mem=2", "cpu=0.700000,mem=2.000000", func(c *SchedulerConfig) any { return c.UsageWeights }, []Weight{{"cpu", .7}, {"mem", 2}}},
 		{"usage_weight_list", "cpu", `!"cpu" has no value, expected name=value`, nil, nil},
 		{"halflife_decay_list", "cpu=60:mem=-1", "cpu=60:mem=-1", func(c *SchedulerConfig) any { return c.HalflifeDecayList }, []HalfLife{{"cpu", time.Hour}, {"mem", -time.Minute}}},

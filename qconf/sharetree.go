@@ -23,6 +23,8 @@ type ShareNode struct {
 	Children []*ShareNode
 
 	line int // of name
+	// refused is set where it is not known what the node stands for.
+	refused bool
 }
 
 // Default reports whether the node is for the users that have no node of their
@@ -50,16 +52,18 @@ type (
 // The first node is the root. What the original guesses is refused: a number
 // that two nodes have, a node that has two parents or none, and so each circle.
 func ParseShareTree(file string, data []byte) (*ShareTree, error) {
+	return whole(readShareTree(file, data))
+}
+
+// readShareTree returns what is sound beside the errors.
+func readShareTree(file string, data []byte) (*ShareTree, error) {
 	r := shareReader{file: file}
 	r.read(string(data))
 	tree := &ShareTree{file: file}
-	if len(r.errs) == 0 {
+	if len(r.specs) > 0 {
 		tree.Root = r.link()
 	}
-	if err := errJoin(r.errs); err != nil {
-		return nil, err
-	}
-	return tree, nil
+	return tree, errJoin(r.errs)
 }
 
 // shareReader reads a share tree and collects what is wrong with it.
@@ -67,6 +71,8 @@ type shareReader struct {
 	file  string
 	specs []*shareSpec
 	errs  []error
+	// loose is set where it is not known which node is below which.
+	loose bool
 }
 
 func (r *shareReader) refuse(line int, attribute, value, problem string) {
@@ -93,6 +99,7 @@ func (r *shareReader) read(data string) {
 			node = nil
 		} else if node == nil {
 			r.refuse(l.number, key, value, "belongs to no node, expected id=number first")
+			r.loose = true
 			continue
 		}
 		node = append(node, shareLine{key, value, l.number})
@@ -135,34 +142,50 @@ func (r *shareReader) node(lines []shareLine) {
 			spec.children, err = shareChildren(l.value)
 			spec.childrenLine = l.number
 		}
-		if err != nil {
-			r.refuse(l.number, l.key, l.value, err.Error())
+		for _, e := range problems(err) {
+			r.refuse(l.number, l.key, l.value, e.Error())
+			r.unsure(spec, l.key)
 		}
 	}
 	for _, key := range shareKeys {
 		if !seen[key] {
 			r.refuse(spec.line, key, "", "is missing, a node of the share tree needs it")
+			r.unsure(spec, key)
 		}
 	}
 	r.specs = append(r.specs, spec)
 }
+
+// unsure records what cannot be said of a node without one of its lines.
+func (r *shareReader) unsure(spec *shareSpec, key string) {
+	spec.node.refused = spec.node.refused || key != "shares"
+	r.loose = r.loose || key == "id" || key == "childnodes"
+	if key == "id" {
+		spec.id = unknownNode
+	}
+}
+
+// unknownNode is the id of a node that has none.
+const unknownNode = -1
 
 func shareChildren(s string) ([]int, error) {
 	if isWord(s, none) {
 		return nil, nil
 	}
 	var ids []int
+	var errs []error
 	for _, item := range words(s) {
 		id, err := parseNumber(item, 0, math.MaxUint32)
 		if err != nil {
-			return nil, err
+			errs = append(errs, err)
+			continue
 		}
 		ids = append(ids, id)
 	}
-	if ids == nil {
-		return nil, fmt.Errorf("%q is an empty list, expected NONE or numbers of nodes", s)
+	if ids == nil && errs == nil {
+		errs = append(errs, fmt.Errorf("%q is an empty list, expected NONE or numbers of nodes", s))
 	}
-	return ids, nil
+	return ids, errJoin(errs)
 }
 
 // link makes a tree of the nodes. Each node but the first must have exactly one
@@ -170,8 +193,12 @@ func shareChildren(s string) ([]int, error) {
 func (r *shareReader) link() *ShareNode {
 	byID := map[int]*shareSpec{}
 	for _, s := range r.specs {
+		if s.id == unknownNode {
+			continue
+		}
 		if other := byID[s.id]; other != nil {
 			r.refuse(s.line, "id", strconv.Itoa(s.id), fmt.Sprintf("the node in line %d has the same number", other.line))
+			r.loose = true
 			continue
 		}
 		byID[s.id] = s
@@ -183,6 +210,8 @@ func (r *shareReader) link() *ShareNode {
 		for _, id := range s.children {
 			child := byID[id]
 			switch {
+			case child == nil && r.loose:
+				continue
 			case child == nil:
 				r.refuse(s.childrenLine, "childnodes", strconv.Itoa(id), fmt.Sprintf("node %d does not exist", id))
 				continue
@@ -200,14 +229,13 @@ func (r *shareReader) link() *ShareNode {
 			s.node.Children = append(s.node.Children, child.node)
 		}
 	}
-	broken := len(r.errs) > 0
 	for _, s := range r.specs[1:] {
 		top := s
 		for steps := 0; parents[top] != nil && steps <= len(r.specs); steps++ {
 			top = parents[top]
 		}
 		switch {
-		case byID[s.id] != s || top == root || broken:
+		case byID[s.id] != s || top == root || r.loose:
 		case parents[top] != nil:
 			r.refuse(s.line, "id", strconv.Itoa(s.id), fmt.Sprintf("node %d is below itself", s.id))
 		default:
@@ -231,6 +259,31 @@ func (t *ShareTree) Walk(each func(n, parent *ShareNode)) {
 		}
 	}
 	walk(t.Root, nil)
+}
+
+// resolved is the tree with what its names mean in a cluster: a node with the name of a
+// project is one, whatever its type, and the root and the node for all others are none, and
+// neither is a user (tested; users and projects have no names in common).
+func (t *ShareTree) resolved(c *Cluster) *ShareTree {
+	if t == nil || t.Root == nil {
+		return t
+	}
+	var clone func(n *ShareNode) *ShareNode
+	clone = func(n *ShareNode) *ShareNode {
+		r := *n
+		switch {
+		case c.projects[n.Name] != nil:
+			r.Project = n != t.Root
+		case n == t.Root, n.Name == defaultNode, c.users[n.Name] != nil:
+			r.Project = false
+		}
+		r.Children = nil
+		for _, child := range n.Children {
+			r.Children = append(r.Children, clone(child))
+		}
+		return &r
+	}
+	return &ShareTree{Root: clone(t.Root), file: t.file}
 }
 
 // Format prints the tree as qconf -sstree does: the nodes numbered as Walk

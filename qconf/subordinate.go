@@ -41,16 +41,14 @@ const (
 // subordinates is the notation of subordinate_list: NONE, "q=slots, q" or
 // "slots=N(q:seq:action, q)".
 func subordinates[T any](field func(*T) *Subordination) kind[T] {
-	return kind[T]{breaks: betweenItems, read: func(dst *T, s string) (string, error) {
+	return kind[T]{breaks: betweenItems, keeps: true, read: func(dst *T, s string) (string, error) {
 		v, err := parseSubordination(s)
-		if err != nil {
-			return s, err
-		}
 		*field(dst) = v
-		return v.String(), nil
+		return v.String(), err
 	}}
 }
 
+// parseSubordination returns what is sound of a list beside its errors, joined.
 func parseSubordination(s string) (Subordination, error) {
 	var sub Subordination
 	if isWord(s, none) {
@@ -68,6 +66,7 @@ func parseSubordination(s string) (Subordination, error) {
 		}
 		sub.Slots, slotwise, list = n, true, strings.TrimSuffix(tail, ")")
 	}
+	var errs []error
 	for _, item := range words(list) {
 		parse := parseQueueWise
 		if slotwise {
@@ -77,21 +76,22 @@ func parseSubordination(s string) (Subordination, error) {
 		if err == nil {
 			err = CheckName(q.Queue)
 		}
-		if err != nil {
-			return Subordination{}, err
-		}
 		for _, other := range sub.Queues {
 			// The original takes it; nobody can mean both.
-			if other.Queue == q.Queue {
-				return Subordination{}, fmt.Errorf("%q comes twice", q.Queue)
+			if err == nil && other.Queue == q.Queue {
+				err = fmt.Errorf("%q comes twice", q.Queue)
 			}
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
 		}
 		sub.Queues = append(sub.Queues, q)
 	}
-	if len(sub.Queues) == 0 {
-		return Subordination{}, fmt.Errorf("%q names no queue", s)
+	if len(sub.Queues) == 0 && errs == nil {
+		errs = append(errs, fmt.Errorf("%q names no queue", s))
 	}
-	return sub, nil
+	return sub, errJoin(errs)
 }
 
 func parseQueueWise(item string) (Subordinate, error) {

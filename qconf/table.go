@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/execd-project/execd/internal/nearest"
 )
 
 // table describes one sort of object: the attributes in the order in which
 // qconf prints them, with the fields of T that they fill.
 type table[T any] struct {
 	object string // "queue", for messages
+	manual string // "queue_conf(5)", the page with its attributes
 	layout layout
 	rows   []attribute[T]
 }
@@ -29,6 +32,9 @@ type attribute[T any] struct {
 // kind is a notation: how a value is read, and how its text may be broken.
 type kind[T any] struct {
 	breaks breaks
+	// keeps says that read stores and returns what is sound when it has errors
+	// about the rest, joined.
+	keeps bool
 	// read stores the value in dst, all of it, and returns its normal text.
 	// What it returns reads back to the same value and the same text.
 	read func(dst *T, text string) (normal string, err error)
@@ -60,16 +66,14 @@ func (e entry) text() string {
 	return b.String()
 }
 
-// parse reads a whole file: defaults stand in for what is missing.
+// parse reads a whole file: defaults stand in for what is missing. With an
+// error, text and object are what is sound of them, with defaults for the rest:
+// further errors can be looked for in them.
 func (t *table[T]) parse(file string, data []byte) (Text, T, error) {
 	lines, errs := readLines(file, string(data))
 	lines, more := t.match(lines)
 	text, obj, err := t.build(file, lines)
-	if err := errors.Join(append(append(errs, more...), err)...); err != nil {
-		var zero T
-		return Text{}, zero, err
-	}
-	return text, obj, nil
+	return text, obj, errJoin(append(errs, more...), err)
 }
 
 // match refuses the lines that are no attributes of the object, and those that
@@ -80,7 +84,7 @@ func (t *table[T]) match(lines []line) (known []line, errs []error) {
 		var problem string
 		switch n, again := first[l.name]; {
 		case t.index(l.name) < 0:
-			problem = fmt.Sprintf("unknown attribute %q of a %s", l.name, t.object)
+			problem = t.unknown(l.name)
 		case again:
 			problem = fmt.Sprintf("%s comes twice, first in line %d", l.name, n)
 		default:
@@ -91,6 +95,19 @@ func (t *table[T]) match(lines []line) (known []line, errs []error) {
 		errs = append(errs, &Error{File: l.file, Line: l.number, Value: l.value, Problem: problem})
 	}
 	return known, errs
+}
+
+// unknown says that there is no such attribute, and which may be meant.
+func (t *table[T]) unknown(name string) string {
+	names := make([]string, len(t.rows))
+	for i, r := range t.rows {
+		names[i] = r.name
+	}
+	problem := fmt.Sprintf("unknown attribute %q of a %s, expected one of %s", name, t.object, t.manual)
+	if near, ok := nearest.Word(name, names); ok {
+		problem += ", perhaps " + near
+	}
+	return problem
 }
 
 func (t *table[T]) index(name string) int {
@@ -118,8 +135,11 @@ func (t *table[T]) build(file string, lines []line) (Text, T, error) {
 		default:
 			l = line{name: r.name, value: r.def, file: file}
 		}
-		parts, problems := r.readParts(&obj, l)
-		errs = append(errs, problems...)
+		parts, refused := r.readParts(&obj, l)
+		errs = append(errs, refused...)
+		if len(parts) == 0 {
+			continue
+		}
 		if l.gap && r.breaks == betweenWords {
 			text.warnings = append(text.warnings, &Error{
 				File: l.file, Line: l.number, Attribute: r.name, Value: l.value,
@@ -142,34 +162,55 @@ func (t *table[T]) build(file string, lines []line) (Text, T, error) {
 }
 
 // readParts reads the value of a line into dst: the default setting, while the
-// settings of hosts and groups are only checked.
+// settings of hosts and groups are only checked. What has errors is left out of
+// the parts, and the template's default takes the place of the default setting;
+// there are no parts where there is no such default.
 func (r attribute[T]) readParts(dst *T, l line) (parts []part, errs []error) {
 	refuse := func(value string, err error) {
-		errs = append(errs, &Error{File: l.file, Line: l.number, Attribute: r.name, Value: value, Problem: err.Error()})
+		for _, e := range problems(err) {
+			errs = append(errs, &Error{File: l.file, Line: l.number, Attribute: r.name, Value: value, Problem: e.Error()})
+		}
 	}
-	err := checkValue(l.value)
-	parts = []part{{text: l.value}}
-	if err == nil && r.perHost {
-		parts, err = splitParts(l.value)
+	split, err := []part{{text: l.value}}, checkValue(l.value)
+	switch {
+	case err != nil:
+		split = nil
+	case r.perHost:
+		split, err = splitParts(l.value)
 	}
-	if err != nil {
-		refuse(l.value, err)
-		return nil, errs
+	refuse(l.value, err)
+	if len(split) == 0 {
+		return r.fallback(dst), errs
 	}
-	for i, p := range parts {
+	for i, p := range split {
+		into := dst
 		if i > 0 {
-			dst = new(T)
+			into = new(T)
 		}
-		normal, err := r.read(dst, p.text)
-		if err != nil && i > 0 {
-			err = fmt.Errorf("[%s=...]: %w", p.who, err)
+		normal, err := r.read(into, p.text)
+		if i > 0 {
+			err = within("["+p.who+"=...]", err)
 		}
-		if err != nil {
-			refuse(p.text, err)
+		refuse(p.text, err)
+		switch {
+		case err == nil || r.keeps:
+			parts = append(parts, part{who: p.who, text: normal})
+		case i == 0:
+			parts = r.fallback(dst)
 		}
-		parts[i].text = normal
 	}
 	return parts, errs
+}
+
+// fallback is the template's default in the place of what has errors, none where
+// there is no default.
+func (r attribute[T]) fallback(dst *T) []part {
+	if r.def == "" {
+		return nil
+	}
+	// Its error is for the tests, which read each default.
+	normal, _ := r.read(dst, r.def)
+	return []part{{text: normal}}
 }
 
 // replaced puts a line in the place of the one for the same attribute, or last.
@@ -187,7 +228,7 @@ func (t *table[T]) with(old Text, name, value string) (Text, T, error) {
 	var zero T
 	i := t.index(name)
 	if i < 0 {
-		return Text{}, zero, &Error{File: old.file, Value: value, Problem: fmt.Sprintf("unknown attribute %q of a %s", name, t.object)}
+		return Text{}, zero, &Error{File: old.file, Value: value, Problem: t.unknown(name)}
 	}
 	text, obj, err := t.build(old.file, replaced(old.lines(), line{name: name, value: strings.Trim(value, blanks), file: old.file}))
 	if err != nil {

@@ -59,6 +59,7 @@ func ownName[T any](field func(*T) *string) kind[T] {
 
 var userTable = table[User]{
 	object: "user",
+	manual: "user(5)",
 	rows: []attribute[User]{
 		{name: "name", required: true, kind: ownName(func(u *User) *string { return &u.Name })},
 		row("oticket", "0", unsigned(0, func(u *User) *int { return &u.OverrideTicket })),
@@ -77,6 +78,7 @@ var userTable = table[User]{
 
 var projectTable = table[Project]{
 	object: "project",
+	manual: "project(5)",
 	rows: []attribute[Project]{
 		{name: "name", required: true, kind: ownName(func(p *Project) *string { return &p.Name })},
 		row("oticket", "0", unsigned(0, func(p *Project) *int { return &p.OverrideTicket })),
@@ -88,19 +90,21 @@ var projectTable = table[Project]{
 
 var userSetTable = table[UserSet]{
 	object: "user set",
+	manual: "access_list(5)",
 	layout: layout{column: 8},
 	rows: []attribute[UserSet]{
 		{name: "name", required: true, kind: name(func(s *UserSet) *string { return &s.Name })},
 		row("type", "ACL", kind[UserSet]{breaks: betweenItems, read: readSetType}),
 		row("fshare", "0", unsigned(0, func(s *UserSet) *int { return &s.FunctionShare })),
 		row("oticket", "0", unsigned(0, func(s *UserSet) *int { return &s.OverrideTicket })),
-		row("entries", none, kind[UserSet]{breaks: betweenItems, read: readEntries}),
+		row("entries", none, kind[UserSet]{breaks: betweenItems, keeps: true, read: readEntries}),
 	},
 }
 
 func readSetType(u *UserSet, s string) (string, error) {
 	u.ACL, u.Department = false, false
 	var printed []string
+	var errs []error
 	for _, w := range words(s) {
 		switch {
 		case isWord(w, "ACL"):
@@ -108,7 +112,7 @@ func readSetType(u *UserSet, s string) (string, error) {
 		case isWord(w, "DEPT"):
 			u.Department = true
 		default:
-			return s, fmt.Errorf("%q is no type of a user set, expected ACL, DEPT or both", w)
+			errs = append(errs, fmt.Errorf("%q is no type of a user set, expected ACL, DEPT or both", w))
 		}
 	}
 	if u.ACL {
@@ -117,10 +121,10 @@ func readSetType(u *UserSet, s string) (string, error) {
 	if u.Department {
 		printed = append(printed, "DEPT")
 	}
-	if printed == nil {
-		return s, fmt.Errorf("%q names no type, expected ACL, DEPT or both", s)
+	if printed == nil && errs == nil {
+		errs = append(errs, fmt.Errorf("%q names no type, expected ACL, DEPT or both", s))
 	}
-	return strings.Join(printed, " "), nil
+	return strings.Join(printed, " "), errJoin(errs)
 }
 
 // readEntries reads users and @groups. Patterns are names here like any other,
@@ -153,69 +157,59 @@ func (u *UserSet) Contains(user, group string) bool {
 // ParseUser reads a user in the notation of user(5). file is only used in
 // errors, which are all *Error, joined.
 func ParseUser(file string, data []byte) (*User, error) {
-	return newUser(userTable.parse(file, data))
+	return whole(newUser(userTable.parse(file, data)))
 }
 
 // With returns the object with one attribute changed, or the reason why it
 // cannot have that value.
 func (u *User) With(attribute, value string) (*User, error) {
-	return newUser(userTable.with(u.Text, attribute, value))
+	return whole(newUser(userTable.with(u.Text, attribute, value)))
 }
 
 func newUser(text Text, u User, err error) (*User, error) {
-	if err != nil {
-		return nil, err
-	}
 	u.Text = text
-	return &u, nil
+	return &u, err
 }
 
 // ParseProject reads a project in the notation of project(5). file is only
 // used in errors, which are all *Error, joined.
 func ParseProject(file string, data []byte) (*Project, error) {
-	return newProject(projectTable.parse(file, data))
+	return whole(newProject(projectTable.parse(file, data)))
 }
 
 // With returns the object with one attribute changed, or the reason why it
 // cannot have that value.
 func (p *Project) With(attribute, value string) (*Project, error) {
-	return newProject(projectTable.with(p.Text, attribute, value))
+	return whole(newProject(projectTable.with(p.Text, attribute, value)))
 }
 
 func newProject(text Text, p Project, err error) (*Project, error) {
-	if err != nil {
-		return nil, err
-	}
 	p.Text = text
-	for _, a := range p.ACL {
-		for _, x := range p.XACL {
-			if a == x {
-				return nil, p.errorAt("xacl", x, fmt.Sprintf("user set %q is in acl, too", x), nil)
-			}
+	errs := problems(err)
+	for _, x := range p.XACL {
+		if slices.Contains(p.ACL, x) {
+			errs = append(errs, p.errorAt("xacl", x, fmt.Sprintf("user set %q is in acl, too", x), nil))
 		}
 	}
-	return &p, nil
+	return &p, errJoin(errs)
 }
 
 // ParseUserSet reads a user set in the notation of access_list(5). file is only
 // used in errors, which are all *Error, joined.
 func ParseUserSet(file string, data []byte) (*UserSet, error) {
-	return newUserSet(userSetTable.parse(file, data))
+	return whole(newUserSet(userSetTable.parse(file, data)))
 }
 
 // With returns the object with one attribute changed, or the reason why it
 // cannot have that value.
 func (u *UserSet) With(attribute, value string) (*UserSet, error) {
-	return newUserSet(userSetTable.with(u.Text, attribute, value))
+	return whole(newUserSet(userSetTable.with(u.Text, attribute, value)))
 }
 
 func newUserSet(text Text, u UserSet, err error) (*UserSet, error) {
-	if err != nil {
-		return nil, err
-	}
 	u.Text = text
-	if u.FunctionShare+u.OverrideTicket > 0 && !u.Department {
+	if err == nil && u.FunctionShare+u.OverrideTicket > 0 && !u.Department {
 		u.warnings = append(u.warnings, u.errorAt("type", "ACL", "fshare and oticket have no effect: the user set is no department", nil))
 	}
-	return &u, nil
+	return &u, err
 }

@@ -1,10 +1,14 @@
 package scheduler
 
-import "github.com/execd-project/execd/scheduler/value"
+import (
+	"slices"
 
-// Crossing is a threshold of a queue instance that is crossed, as qstat -explain shows
-// it. The master compares load values as they are reported: those who look see alarms
-// for what is, and not for what the scheduler expects of jobs that have just started.
+	"github.com/execd-project/execd/scheduler/value"
+)
+
+// Crossing is a threshold of a queue instance in alarm, as qstat -explain shows it. The
+// master compares load values as they are reported: those who look see alarms for what is,
+// and not for what the scheduler expects of jobs that have just started.
 type Crossing struct {
 	// Name is that of the complex attribute, Threshold what the value is compared
 	// with, as it is configured.
@@ -15,29 +19,53 @@ type Crossing struct {
 	Kind  Kind // Load, Consumable or Fixed
 }
 
-// Crossed are the load thresholds and the suspend thresholds of a queue instance that
-// are crossed (queue_conf(5)): the first of either, which is enough for the alarm.
+// Crossed are the load thresholds of a queue instance if one of them is crossed, and its
+// suspend thresholds likewise (queue_conf(5)): all of them, those that are not crossed, too
+// (tested).
 func (o *Observation) Crossed(id InstanceID) (load, suspend []Crossing) {
-	first := func(thresholds []threshold) []Crossing {
+	all := func(thresholds []threshold) []Crossing {
+		var list []Crossing
+		alarm := false
 		for i := range thresholds {
-			if c, crossed := o.view.crossing(id, &thresholds[i]); crossed {
-				return []Crossing{c}
-			}
+			_, crossed := o.view.crossed(id, &thresholds[i])
+			alarm = alarm || crossed
+			list = append(list, o.view.crossing(id, &thresholds[i]))
 		}
-		return nil
+		if !alarm {
+			return nil
+		}
+		return list
 	}
 	i := &o.view.model.instances[id]
-	return first(i.load), first(i.suspend)
+	return all(i.load), all(i.suspend)
+}
+
+// Alarmed reports whether a queue instance is in load alarm and in suspend alarm, as the
+// letters a and A of qstat say it. The original looks twice, at loads as they are reported
+// and as load_scaling (host_conf(5)) has them, and either is enough; what Crossed says is
+// about the latter only (tested).
+func (o *Observation) Alarmed(id InstanceID) (load, suspend bool) {
+	alarmed := func(thresholds []threshold) bool {
+		return slices.ContainsFunc(thresholds, func(t threshold) bool {
+			if _, crossed := o.view.crossed(id, &t); crossed {
+				return true
+			}
+			if !o.view.model.Scaled(o.view.model.instances[id].host, t.attribute) && !o.view.model.Scaled(GlobalHost, t.attribute) {
+				return false
+			}
+			_, crossed := o.asReported().crossed(id, &t)
+			return crossed
+		})
+	}
+	i := &o.view.model.instances[id]
+	return alarmed(i.load), alarmed(i.suspend)
 }
 
 // crossing says where the value of a threshold comes from.
-func (v *view) crossing(id InstanceID, t *threshold) (Crossing, bool) {
-	if _, crossed := v.crossed(id, t); !crossed {
-		return Crossing{}, false
-	}
+func (v *view) crossing(id InstanceID, t *threshold) Crossing {
 	c := Crossing{Name: t.name, Threshold: t.text, Layer: 'q', Kind: Fixed}
 	if t.attribute == None {
-		return c, true
+		return c
 	}
 	c.Name = v.model.attributes[t.attribute].Name
 	host := v.model.instances[id].host
@@ -46,7 +74,7 @@ func (v *view) crossing(id InstanceID, t *threshold) (Crossing, bool) {
 	if r, ok := v.over(t.attribute, AtGlobal(), AtHost(host), AtInstance(id)); ok {
 		c.Value, c.Layer, c.Kind = r.Value, r.Layer, r.Kind
 	}
-	return c, true
+	return c
 }
 
 // Scaled reports whether load_scaling changes a load value of a host (host_conf(5)).

@@ -12,6 +12,7 @@ type backlog struct {
 	lines map[lineKey]*line
 	list  []*line // in no particular order
 	jobs  int
+	ids   numbered
 }
 
 type lineKey struct {
@@ -52,12 +53,14 @@ func (b *backlog) add(j *Job) {
 	}
 	j.line = l
 	b.jobs++
+	b.ids.add(j)
 }
 
 func (b *backlog) remove(j *Job) {
 	l := j.line
 	j.line = nil
 	b.jobs--
+	b.ids.remove(j)
 	i, _ := slices.BinarySearchFunc(l.jobs[l.gone:], j, compareJobs)
 	if i += l.gone; i == l.gone {
 		// Most leave at the beginning.
@@ -100,6 +103,16 @@ func (s *State) Dequeue(j *Job) {
 		if j.Override > 0 {
 			s.overridden--
 		}
+	}
+}
+
+// SetChanged gives a job, which may be in, its place among those that ticket policies find
+// equal: the one that changed first comes first. Masters count the changes of all jobs, which
+// are their submission, alterations, holds that come and go, and tasks that start (tested).
+func (s *State) SetChanged(j *Job, count int64) {
+	j.Changed = count
+	if j.line != nil {
+		s.pending.ids.changed(j)
 	}
 }
 

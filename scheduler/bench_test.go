@@ -24,6 +24,9 @@ func (w workload) String() string {
 	if w.bindings {
 		text += "/bindings"
 	}
+	if w.policies {
+		text += "/policies"
+	}
 	return text
 }
 
@@ -158,6 +161,22 @@ func BenchmarkRunHosts(b *testing.B) {
 	}
 }
 
+// BenchmarkRunCategories is the same cluster and as many jobs, of more and more kinds.
+func BenchmarkRunCategories(b *testing.B) {
+	for _, categories := range []int{1, 10, 100, 1000, 10000} {
+		w := workload{hosts: 1000, jobs: 10000, categories: categories}
+		b.Run(w.String(), func(b *testing.B) {
+			s := w.state(b)
+			b.ReportAllocs()
+			for b.Loop() {
+				if d := s.Run(2000); len(d.Starts) != w.jobs {
+					b.Fatalf("%d tasks start, want %d", len(d.Starts), w.jobs)
+				}
+			}
+		})
+	}
+}
+
 // BenchmarkRunFull is a full cluster with a long queue, where a few tasks have ended since
 // the last run.
 func BenchmarkRunFull(b *testing.B) {
@@ -165,6 +184,8 @@ func BenchmarkRunFull(b *testing.B) {
 		{hosts: 10000, jobs: 10000, categories: 500},
 		{hosts: 10000, jobs: 100000, categories: 500},
 		{hosts: 10000, jobs: 1000000, categories: 500},
+		{hosts: 1000, jobs: 10000, categories: 100, users: 100, policies: true},
+		{hosts: 1000, jobs: 100000, categories: 100, users: 100, policies: true},
 	} {
 		b.Run(w.String(), func(b *testing.B) {
 			const ends = 100

@@ -126,6 +126,9 @@ func (b *bound) run() {
 	for _, x := range d.Starts {
 		b.check(x.Job.Category.Requests(), x.Grants)
 		r := &scheduler.Running{Job: x.Job, Task: x.Task, Started: b.now, PE: x.PE, Grants: x.Grants, Limit: x.Duration}
+		if reasons, err := b.Admit(r, b.now); err != nil || len(reasons) > 0 {
+			b.t.Fatalf("what the run decides is refused: %q, %v", texts(reasons), err)
+		}
 		if err := b.Start(r); err != nil {
 			b.t.Fatal(err)
 		}

@@ -111,12 +111,12 @@ func (u *use) times(p portion) int {
 
 // portions are the places where a task uses something: for each grant the instance and its
 // host, and at the end the cluster.
-func (m *Model) portions(grants []Grant) iter.Seq2[Place, portion] {
+func (m *Model) portions(grants []Grant, away Away) iter.Seq2[Place, portion] {
 	return func(yield func(Place, portion) bool) {
-		all := portion{master: true}
+		all := portion{master: true, slots: away.Slots}
 		for i := range grants {
 			host := m.instances[grants[i].Instance].host
-			part := portion{grant: i, slots: grants[i].Slots, hosts: 1, master: i == 0}
+			part := portion{grant: i, slots: grants[i].Slots, hosts: 1, master: i == 0 && !away.Master}
 			if !yield(AtInstance(grants[i].Instance), part) {
 				return
 			}
@@ -204,26 +204,27 @@ func (s *State) bookAmounts(r *Running, sign int) error {
 			return s.bookInReservation(ar, r.Job.Category, r.Grants, sign)
 		}
 	}
-	done, err := s.bookGrants(r.Job.Category, r.Grants, sign, math.MaxInt)
-	if err == nil {
-		err = s.quotas.book(r.Job.Category, r.PE, r.Grants, sign)
+	done, err := s.bookGrants(r, sign, math.MaxInt)
+	// Quotas limit neither a reservation nor what runs in it (sge_resource_quota(5)).
+	if err == nil && r.Job.Category.requests.Reservation == 0 {
+		err = s.quotas.book(r, sign)
 	}
 	if err != nil {
 		// What could be added can be taken away.
-		_, _ = s.bookGrants(r.Job.Category, r.Grants, -sign, done)
+		_, _ = s.bookGrants(r, -sign, done)
 		return fmt.Errorf("task %d.%d: %w", r.Job.ID, r.Task, err)
 	}
 	if r.PE != None {
-		s.peUsed[r.PE] += sign * r.Slots()
+		s.peUsed[r.PE] += sign * (r.Slots() + r.Away.Slots)
 	}
 	return nil
 }
 
 // bookGrants books consumables, so many of them at the most. It returns how many it has
 // booked.
-func (s *State) bookGrants(c *Category, grants []Grant, sign, most int) (done int, err error) {
-	for p, part := range s.model.portions(grants) {
-		if err := s.bookAt(c, p, part, sign, most, &done); err != nil {
+func (s *State) bookGrants(r *Running, sign, most int) (done int, err error) {
+	for p, part := range s.model.portions(r.Grants, r.Away) {
+		if err := s.bookAt(r.Job.Category, p, part, sign, most, &done); err != nil {
 			return done, err
 		}
 	}

@@ -1,6 +1,8 @@
 package scheduler_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/execd-project/execd/scheduler"
@@ -30,14 +32,54 @@ func TestAmountsThatCannotBeAdded(t *testing.T) {
 		s.Enqueue(j)
 		other := serialJob(t, s.Model(), 2, &scheduler.Requests{})
 		s.Enqueue(other)
-		if got := startsText(s.Run(1000)); got != "2.1" {
+		d := s.Run(1000)
+		if got := startsText(d); got != "2.1" {
 			t.Errorf("starts %s", got)
+		}
+		const why = "size: cannot add 1 times 1e-10 to 1e+35: the numbers are too different in size to be added without loss"
+		if len(d.Problems) != 1 || d.Problems[0].Error() != "cannot start a task in queue instance a.q@n1: task 1.1: "+why {
+			t.Errorf("problems %v", d.Problems)
+		}
+		reasons := texts(d.Reasons(j))
+		if want := `cannot run in queue "a.q@n1" because its amounts cannot be counted with those in use: ` + why; !slices.Contains(reasons, want) {
+			t.Errorf("reasons %q", reasons)
 		}
 		s.Dequeue(j)
 		s.Dequeue(other)
 		if after := w.stateText(1000); after != before {
 			t.Errorf("after a run\n%s\nwant\n%s", after, before)
 		}
+	}
+}
+
+// TestTheNextPlaceThatCanBeBooked is a job whose amount cannot be counted with those in use
+// in the best place: it starts in the next one. A parallel job waits, with the reason.
+func TestTheNextPlaceThatCanBeBooked(t *testing.T) {
+	s := scene{files: merged(hostFile("complex_values size=1e40\n"), queueFile("slots 4\nseq_no 0,[n2=1]\npe_list fill\n"), map[string]string{
+		"complexes": "size size DOUBLE <= YES YES 0 0\n", "sched_conf": "job_load_adjustments NONE\nqueue_sort_method seqno\n",
+		"hosts/n2": "hostname n2\ncomplex_values size=1e40\n", "pes/fill": "pe_name fill\nslots 9\nallocation_rule $pe_slots\n",
+	}), before: []scheduler.Requests{hard("size", "1e35", "hostname", "n1"), hard("size", "1e10", "hostname", "n1")}}.make(t)
+	m := s.Model()
+	first := s.Running()[0].Grants[0].Instance
+	tiny := hard("size", "1e-10")
+	serial, second := serialJob(t, m, 11, &tiny), serialJob(t, m, 12, &tiny)
+	tiny.PE, tiny.Slots = "fill", slotsOf(t, "2")
+	tiny.Queues = m.InstanceName(first)
+	parallel := serialJob(t, m, 13, &tiny)
+	for _, j := range []*scheduler.Job{serial, second, parallel} {
+		s.Enqueue(j)
+	}
+	d := s.Run(1000)
+	for i := range d.Starts {
+		if d.Starts[i].Grants[0].Instance == first {
+			t.Errorf("job %d starts where it cannot be booked", d.Starts[i].Job.ID)
+		}
+	}
+	if got := startsText(d); got != "11.1 12.1" || len(d.Problems) != 2 {
+		t.Errorf("starts %s, problems %v", got, d.Problems)
+	}
+	if reasons := texts(d.Reasons(parallel)); len(reasons) == 0 || !strings.Contains(reasons[len(reasons)-1], "cannot be counted") {
+		t.Errorf("reasons %q", reasons)
 	}
 }
 

@@ -23,6 +23,10 @@ import (
 type Requests struct {
 	User, Group string // login name and primary group of the owner
 	Project     string // -P; empty for none
+	// Audience are users and, with an @ in front, access lists that all must have access
+	// where the request is placed, instead of the owner (qrsub(1), -u). Empty for the
+	// owner alone.
+	Audience []string
 
 	Hard, Soft []qconf.Setting // -l, in the order given; of a name that comes twice the last counts
 
@@ -47,7 +51,7 @@ type Requests struct {
 // each kind of requests, see Model.Category.
 type Category struct {
 	model    *Model
-	index    int // in the order of creation
+	index    int // no other category has it at the same time
 	requests Requests
 	hard     []request // by attribute
 	soft     []request
@@ -55,8 +59,9 @@ type Category struct {
 
 	queues, softQueues, masterQueues expression.QueueList
 
-	in        []bool // by user set: whether it contains the owner
-	pes       []PEID // that the pattern of -pe means and that exist, in the order of names
+	in        []bool   // by user set: whether it contains the owner
+	audience  [][]bool // the same for each of those that must have access; nil for the owner
+	pes       []PEID   // that the pattern of -pe means and that exist, in the order of names
 	resources float64
 	duration  int64 // that the hard requests allow a task; 0 where they say nothing
 	demands   map[PEID]*quota.Demand
@@ -84,7 +89,8 @@ func refuse(format string, args ...any) error {
 }
 
 // Category returns the category of jobs with these requests: the same one for
-// requests that are the same for every decision. The error is a *RequestError: what a
+// requests that are the same for every decision, as long as anything has it: the model
+// forgets those that nobody has. The error is a *RequestError: what a
 // master answers to a job that it cannot accept.
 func (m *Model) Category(r *Requests) (*Category, error) {
 	c := &Category{model: m, requests: *r}
@@ -107,15 +113,17 @@ func (m *Model) Category(r *Requests) (*Category, error) {
 		return nil, err
 	}
 	c.in = m.membership(r.User, r.Group)
+	for _, who := range r.Audience {
+		c.audience = append(c.audience, m.membershipOf(who))
+	}
 	key := c.key()
-	if known := m.categories[key]; known != nil {
+	if known := m.categories.find(key); known != nil {
 		return known, nil
 	}
-	c.index = len(m.categories)
 	c.text = c.requestText()
 	c.resources = c.resourceContribution()
 	c.duration = c.requestedDuration()
-	m.categories[key] = c
+	m.categories.add(key, c)
 	return c, nil
 }
 
@@ -125,6 +133,9 @@ func (c *Category) Requests() *Requests { return &c.requests }
 
 // Parallel reports whether the jobs run in a parallel environment.
 func (c *Category) Parallel() bool { return c.requests.PE != "" }
+
+// isSoft reports whether the jobs have soft requests (qsub(1), -soft).
+func (c *Category) isSoft() bool { return len(c.soft) > 0 || len(c.softQueues) > 0 }
 
 // ResourceContribution is rrcontr of sge_priority(5): what the requests of such a job
 // add to its urgency.
@@ -208,7 +219,7 @@ func (m *Model) compileQueueList(text string, to *expression.QueueList) error {
 		list = append(list, r)
 	}
 	for _, r := range list {
-		if !m.anyInstance(r) {
+		if m.options.Only == "" && !m.anyInstance(r) {
 			return refuse("Job was rejected because job requests unknown queue %q", r.String())
 		}
 	}
@@ -239,10 +250,8 @@ func (c *Category) compilePE() error {
 	if r.PE == "" {
 		return nil
 	}
-	e, err := expression.Compile(expression.String, r.PE)
-	if err != nil {
-		return &RequestError{Text: fmt.Sprintf("job rejected: the requested parallel environment %q does not exist", r.PE), Err: err}
-	}
+	// A pattern: the operators of expressions have no meaning in names (tested).
+	e := expression.CompilePattern(false, r.PE)
 	for id := range c.model.pes {
 		if e.Match(c.model.pes[id].object.Name) {
 			c.pes = append(c.pes, PEID(id))
@@ -322,8 +331,21 @@ func (m *Model) membership(user, group string) []bool {
 // allows applies access lists: who is in one of xusers is refused, who is in none of
 // users, if there are any, too (access_list(5)).
 func (c *Category) allows(a *access) bool {
+	if c.audience == nil {
+		return a.allows(c.in)
+	}
+	for _, in := range c.audience {
+		if !a.allows(in) {
+			return false
+		}
+	}
+	return true
+}
+
+// allows looks at the user sets that somebody is in.
+func (a *access) allows(in []bool) bool {
 	for _, set := range a.xusers {
-		if set >= 0 && c.in[set] {
+		if set >= 0 && in[set] {
 			return false
 		}
 	}
@@ -331,11 +353,24 @@ func (c *Category) allows(a *access) bool {
 		return true
 	}
 	for _, set := range a.users {
-		if set >= 0 && c.in[set] {
+		if set >= 0 && in[set] {
 			return true
 		}
 	}
 	return false
+}
+
+// membershipOf is the user sets of one of an audience: an access list is in itself only.
+func (m *Model) membershipOf(who string) []bool {
+	list, isList := strings.CutPrefix(who, "@")
+	if !isList {
+		return m.membership(who, "")
+	}
+	in := make([]bool, len(m.userSets))
+	for i, set := range m.userSets {
+		in[i] = set.Name == list
+	}
+	return in
 }
 
 // key is equal for requests that no decision can tell apart.
@@ -353,6 +388,9 @@ func (c *Category) key() string {
 			b = append(b, 'U')
 			b = strconv.AppendInt(b, int64(i), 10)
 		}
+	}
+	for _, who := range r.Audience {
+		field('A', who)
 	}
 	if m.limits.users {
 		field('u', r.User)

@@ -2,6 +2,8 @@ package scheduler_test
 
 import (
 	"errors"
+	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -148,5 +150,51 @@ func TestCategories(t *testing.T) {
 				t.Errorf("one category: %t, want %t", x == y, c.same)
 			}
 		})
+	}
+}
+
+// TestCategoriesThatNobodyHas is a master that is up for long: a user asks for something
+// else with each job. What jobs have stays, with what was decided about them.
+func TestCategoriesThatNobodyHas(t *testing.T) {
+	s := scene{files: queueFile("slots 1,[n2=0]\n")}.make(t)
+	m := s.Model()
+	kept := hard("cap", "1000000")
+	waits, other := serialJob(t, m, 1, &kept), hard("cap", "2000000")
+	s.Enqueue(waits)
+	d := s.Run(1000)
+	want := texts(d.Reasons(waits))
+	if len(want) == 0 {
+		t.Fatal("no reasons")
+	}
+	refused := serialJob(t, m, 2, &other)
+	s.Enqueue(refused)
+	decided := s.Run(1000) // about a category that only the decisions have in the end
+	s.Dequeue(refused)
+	refused.Category = nil
+	const kinds = 20000
+	for i := range kinds {
+		ask := hard("cap", fmt.Sprint(i))
+		j := serialJob(t, m, uint32(10+i), &ask)
+		s.Enqueue(j)
+		if i%100 == 0 {
+			runtime.GC()
+			if reasons := decided.Reasons(j); len(reasons) > 0 {
+				t.Fatalf("reasons of another job: %q", texts(reasons))
+			}
+		}
+		s.Dequeue(j)
+	}
+	if known, indexes := m.Categories(); known > kinds/10 || indexes > kinds/10 {
+		t.Errorf("%d categories are known, and there are %d indexes", known, indexes)
+	}
+	again, err := m.Category(&kept)
+	if err != nil || again != waits.Category {
+		t.Errorf("the requests of a job that waits are of another category, %v", err)
+	}
+	if diff := cmp.Diff(want, texts(d.Reasons(waits))); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(want, texts(s.Run(1000).Reasons(waits))); diff != "" {
+		t.Error(diff)
 	}
 }

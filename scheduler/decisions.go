@@ -16,6 +16,10 @@ type Decisions struct {
 	// Dropped are the queue instances that could not be used, and why, in the order in
 	// which they were dropped: all jobs share these reasons.
 	Dropped []Reason
+	// Problems are tasks for which there is a place, and whose amounts are so different in
+	// size from those in use there that they cannot be counted together: one for each
+	// category of jobs. Reasons has all the places.
+	Problems []error
 
 	now      int64
 	model    *Model
@@ -24,6 +28,7 @@ type Decisions struct {
 	running  map[*Running]tickets.Tickets
 	reasons  []*categoryRun  // by category
 	limited  map[string]bool // owners at maxujobs
+	passed   map[*Job]int    // tasks with tickets of their own that have had their turn, and others behind them
 	override float64
 	schedule []ScheduleLine
 }
@@ -65,7 +70,7 @@ func (d *Decisions) Of(j *Job) (priority.Priority, tickets.Tickets) {
 	if j.line == nil || d.limited[j.Owner] || d.model.startable(j) == 0 {
 		return priority.Priority{}, tickets.Tickets{}
 	}
-	t := d.waiting.next(j)
+	t := d.waiting.next(j, d.passed[j])
 	p := priorityJob(j, t.Total)
 	return d.model.weights.One(&p, &d.bounds, d.now), t
 }
@@ -75,11 +80,10 @@ func (d *Decisions) OfRunning(r *Running) (priority.Priority, tickets.Tickets) {
 	t := d.running[r]
 	j := priorityJob(r.Job, t.Total)
 	p := d.model.weights.One(&j, &d.bounds, d.now)
-	if r.idle() {
+	if r.Idle() {
 		// It has no part in the scale of the others.
-		within := max(0, min(p.NormalizedUrgency, 1))
-		p.Priority += d.model.weights.Urgency * (within - p.NormalizedUrgency)
-		p.NormalizedUrgency = within
+		p.Priority += d.model.weights.Urgency * (r.Urgency - p.NormalizedUrgency)
+		p.NormalizedUrgency = r.Urgency
 	}
 	return p, t
 }

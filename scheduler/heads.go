@@ -25,56 +25,113 @@ func (h *head) current() tickets.Tickets {
 	return h.tickets[0]
 }
 
-// heads is a heap: the head that is dispatched first is at the top. What decides is kept
-// together, so that the comparison of a hundred thousand of them stays in the cache.
+// heads are the jobs by the order of dispatch: a heap for each category of jobs, and one of
+// these by their first. So all jobs of a category for which nothing can be done any more are
+// dropped at once. What decides is kept together, so that the comparison of a hundred
+// thousand of them stays in the cache; all else is made for those that come to the top.
 type heads struct {
-	list []head
-	heap []headKey
+	categories [][]headKey // by their index
+	heap       []int32     // of categories that have any
+	list       []head
+	free       []int32 // places in the list
+	made       func(index int32) head
 }
 
 type headKey struct {
 	priority  float64
 	submitted int64
 	id        uint32
-	index     int32 // in the list
+	index     int32 // in the list, once it was made; before, what it is made of, inverted
 }
 
-// arity is the number of children of a node: wide heaps are flat.
-const arity = 4
-
-func (h *heads) add(x head) {
-	h.heap = append(h.heap, headKey{index: int32(len(h.list))})
-	h.list = append(h.list, x)
-	h.refresh(len(h.heap) - 1)
+// newHeads takes the memory of earlier heads.
+func newHeads(categories [][]headKey) *heads {
+	for i := range categories {
+		categories[i] = categories[i][:0]
+	}
+	return &heads{categories: categories}
 }
 
-// refresh brings the key of a node up to date.
-func (h *heads) refresh(i int) {
-	k := &h.heap[i]
-	x := &h.list[k.index]
-	k.priority, k.submitted, k.id = x.priority.Priority, x.job.Submitted, x.job.ID
+// add adds a head that is to be made of index when it is needed. init has to follow.
+func (h *heads) add(category int, k headKey, index int32) {
+	for len(h.categories) <= category {
+		h.categories = append(h.categories, nil)
+	}
+	k.index = ^index
+	h.categories[category] = append(h.categories[category], k)
 }
 
 func (h *heads) init() {
+	for category, keys := range h.categories {
+		if len(keys) == 0 {
+			continue
+		}
+		h.heap = append(h.heap, int32(category))
+		for i := len(keys)/arity + 1; i >= 0; i-- {
+			sinkKey(keys, i)
+		}
+	}
 	for i := len(h.heap)/arity + 1; i >= 0; i-- {
 		h.down(i)
 	}
 }
 
 func (h *heads) empty() bool { return len(h.heap) == 0 }
-func (h *heads) top() *head  { return &h.list[h.heap[0].index] }
 
-// fix sorts the top in anew, after its key has changed.
+// category is the index of that of the first head.
+func (h *heads) category() int { return int(h.heap[0]) }
+
+// top is the first head. It is valid until top is called again.
+func (h *heads) top() *head {
+	k := &h.categories[h.heap[0]][0]
+	if k.index < 0 {
+		x := h.made(^k.index)
+		if last := len(h.free) - 1; last >= 0 {
+			k.index, h.free = h.free[last], h.free[:last]
+			h.list[k.index] = x
+		} else {
+			k.index = int32(len(h.list))
+			h.list = append(h.list, x)
+		}
+	}
+	return &h.list[k.index]
+}
+
+// fix sorts the top in anew, after it has changed.
 func (h *heads) fix() {
-	h.refresh(0)
-	h.down(0)
+	k := &h.categories[h.heap[0]][0]
+	x := &h.list[k.index]
+	k.priority, k.submitted, k.id = x.priority.Priority, x.job.Submitted, x.job.ID
+	h.sink()
 }
 
 // pop takes the top away.
 func (h *heads) pop() {
+	keys := &h.categories[h.heap[0]]
+	if i := (*keys)[0].index; i >= 0 {
+		h.list[i] = head{}
+		h.free = append(h.free, i)
+	}
+	last := len(*keys) - 1
+	(*keys)[0] = (*keys)[last]
+	if *keys = (*keys)[:last]; last == 0 {
+		h.drop()
+		return
+	}
+	h.sink()
+}
+
+// drop takes all heads of the first one's category away.
+func (h *heads) drop() {
 	last := len(h.heap) - 1
 	h.heap[0] = h.heap[last]
 	h.heap = h.heap[:last]
+	h.down(0)
+}
+
+// sink sorts the top in anew: in its category, and that among the others.
+func (h *heads) sink() {
+	sinkKey(h.categories[h.heap[0]], 0)
 	h.down(0)
 }
 
@@ -90,11 +147,32 @@ func (k *headKey) before(o *headKey) bool {
 	return k.id < o.id
 }
 
+// arity is the number of children of a node: wide heaps are flat.
+const arity = 4
+
+// sinkKey moves a key of a heap down to its place.
+func sinkKey(keys []headKey, i int) {
+	for {
+		best := i
+		for c := arity*i + 1; c <= arity*i+arity && c < len(keys); c++ {
+			if keys[c].before(&keys[best]) {
+				best = c
+			}
+		}
+		if best == i {
+			return
+		}
+		keys[i], keys[best] = keys[best], keys[i]
+		i = best
+	}
+}
+
+// down moves a category down to its place.
 func (h *heads) down(i int) {
 	for {
 		best := i
 		for c := arity*i + 1; c <= arity*i+arity && c < len(h.heap); c++ {
-			if h.heap[c].before(&h.heap[best]) {
+			if h.categories[h.heap[c]][0].before(&h.categories[h.heap[best]][0]) {
 				best = c
 			}
 		}

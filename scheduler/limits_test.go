@@ -190,3 +190,81 @@ func TestSuspendThresholdsOfParallelJobs(t *testing.T) {
 		t.Errorf("%+v in %s", d.Suspensions, m.InstanceName(s.Running()[0].Grants[0].Instance))
 	}
 }
+
+// TestSuspendedFirst is which of the tasks that started in the same second a suspend
+// threshold suspends: that which was started first, whatever its number is.
+func TestSuspendedFirst(t *testing.T) {
+	s := scene{
+		files: queueFile("slots 4\nload_thresholds NONE\nsuspend_thresholds np_load_avg=1\nnsuspend 2\n"),
+		load:  map[string]map[string]string{"n1": {"np_load_avg": "2"}, "n2": {"np_load_avg": "0"}},
+	}.make(t)
+	for _, x := range []struct {
+		job     uint32
+		started int64
+	}{{4, 900}, {3, 901}, {1, 901}, {2, 901}} {
+		j := serialJob(t, s.Model(), x.job, &scheduler.Requests{})
+		err := s.Start(&scheduler.Running{Job: j, Task: 1, Started: x.started, PE: scheduler.None, Grants: []scheduler.Grant{{Instance: 0, Slots: 1}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []uint32
+	for _, a := range s.Run(1000).Suspensions {
+		got = append(got, a.Task.Job.ID)
+	}
+	if !slices.Equal(got, []uint32{3, 1}) {
+		t.Errorf("jobs %d are suspended", got)
+	}
+}
+
+// TestSuspendedThroughSubordination is what suspend thresholds make of tasks in instances
+// that are suspended by superordinate ones: where the instance is that of the master, the
+// task is suspended and its load is gone. Where it is a slave's, the task counts as one that
+// runs.
+func TestSuspendedThroughSubordination(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		grants []scheduler.Grant // instances 0 and 1 are those of a.q on n1 and n2
+		want   int
+	}{
+		{name: "master", grants: []scheduler.Grant{{Instance: 1, Slots: 3}, {Instance: 0, Slots: 3}}},
+		{name: "slave", grants: []scheduler.Grant{{Instance: 0, Slots: 3}, {Instance: 1, Slots: 3}}, want: 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := scene{
+				files: merged(queueFile("slots 4\nload_thresholds NONE\nsuspend_thresholds np_load_avg=1\n"),
+					map[string]string{"sched_conf": "job_load_adjustments np_load_avg=0.5\nload_adjustment_decay_time 1:0:0\n"}),
+				load: map[string]map[string]string{"n1": {"np_load_avg": "0"}, "n2": {"np_load_avg": "0"}},
+			}.make(t)
+			j := serialJob(t, s.Model(), 1, &scheduler.Requests{})
+			r := &scheduler.Running{Job: j, Task: 1, Started: 1000, PE: scheduler.None, Grants: c.grants, Suspended: scheduler.BySubordinate}
+			if err := s.Start(r); err != nil {
+				t.Fatal(err)
+			}
+			s.SetStatus(1, scheduler.Subordinated)
+			if got := len(s.Run(1000).Suspensions); got != c.want {
+				t.Errorf("%d suspensions, want %d", got, c.want)
+			}
+		})
+	}
+}
+
+// TestRangesRaiseAlarms is load adjustments of a parallel job that has put its host into load
+// alarm, however many numbers of slots were tried for it.
+func TestRangesRaiseAlarms(t *testing.T) {
+	for _, slots := range []string{"2", "1-2", "2-9"} {
+		s := scene{
+			files: map[string]string{
+				"queues/a.q": "qname a.q\nhostlist n1\nslots 2\nseq_no 1\nload_thresholds NONE\npe_list fill\n",
+				"queues/b.q": "qname b.q\nhostlist n1\nslots 2\nseq_no 2\nload_thresholds np_load_avg=1\n",
+				"sched_conf": "weight_urgency 0\njob_load_adjustments np_load_avg=0.5\n",
+			},
+			load: map[string]map[string]string{"n1": {"np_load_avg": "0.1"}},
+		}.make(t)
+		s.Enqueue(serialJob(t, s.Model(), 1, &scheduler.Requests{PE: "fill", Slots: slotsOf(t, slots)}))
+		s.Enqueue(serialJob(t, s.Model(), 2, &scheduler.Requests{}))
+		if got := decided(s.Run(1000)); got != "1" {
+			t.Errorf("-pe fill %s: jobs %s start, want 1", slots, got)
+		}
+	}
+}

@@ -13,11 +13,14 @@ type matcher struct {
 	plan *plan // what is in use when; nil where only the present counts
 	// explain is called with each cause; nil where nobody asks.
 	explain func(Reason)
+	said    int  // how often that was
+	leaving bool // who uses a place beside others does so no longer
 }
 
 func (m *matcher) because(r Reason, c *Category) bool {
 	if m.explain != nil {
 		r.model, r.category = m.model, c
+		m.said++
 		m.explain(r)
 	}
 	return false
@@ -70,11 +73,14 @@ func (m *matcher) globalStatic(c *Category) bool {
 }
 
 // queueStatic checks what all instances of a cluster queue have in common: a cause that
-// holds for every variant of its settings.
-func (m *matcher) queueStatic(c *Category, id QueueID) bool {
+// holds for every variant of its settings. slots is how many are looked for.
+func (m *matcher) queueStatic(c *Category, id QueueID, slots int) bool {
 	q := &m.model.queues[id]
 	if len(c.queues) > 0 && !c.queues.MatchQueue(q.name) && (len(c.masterQueues) == 0 || !c.masterQueues.MatchQueue(q.name)) {
 		return m.because(Reason{kind: queueNotListed, place: int32(id)}, c)
+	}
+	if !m.queueRequests(c, id, slots) {
+		return false
 	}
 	if !q.any(func(a *access) bool { return c.rightProject(&access{projects: a.projects}) }) ||
 		!q.any(func(a *access) bool { return c.rightProject(&access{xprojects: a.xprojects}) }) {
@@ -83,9 +89,6 @@ func (m *matcher) queueStatic(c *Category, id QueueID) bool {
 	if !q.any(func(a *access) bool { return c.allows(&access{users: a.users}) }) ||
 		!q.any(func(a *access) bool { return c.allows(&access{xusers: a.xusers}) }) {
 		return m.because(Reason{kind: queueNoAccess, place: int32(id)}, c)
-	}
-	if !m.queueRequests(c, id) {
-		return false
 	}
 	if c.requests.Immediate && !slices.ContainsFunc(q.variants, func(v variant) bool { return v.interactive }) {
 		return m.because(Reason{kind: notInteractive, place: int32(id)}, c)
@@ -100,10 +103,14 @@ func (q *queueModel) any(allows func(*access) bool) bool {
 }
 
 // queueRequests compares the requests of a job with what any variant of a cluster queue
-// has: what none of them offers, no instance does.
-func (m *matcher) queueRequests(c *Category, id QueueID) bool {
+// has: what none of them offers, no instance does. For a number of slots other than 1 numbers are
+// left to the instances, which shows in the reasons only (tested).
+func (m *matcher) queueRequests(c *Category, id QueueID, slots int) bool {
 	for i := range c.hard {
 		r := &c.hard[i]
+		if slots > 1 && r.value.Value().Type().IsNumeric() {
+			continue
+		}
 		if !slices.ContainsFunc(m.model.queues[id].variants, func(v variant) bool { return m.variantOffers(&v, r) }) {
 			return m.because(Reason{kind: queueRequest, place: int32(id), text: m.model.attributes[r.attribute].Name + "=" + r.value.String()}, c)
 		}
@@ -181,10 +188,14 @@ func (m *matcher) instanceStatic(c *Category, id InstanceID, pe PEID) bool {
 	switch {
 	case pe == None && len(c.masterQueues) > 0 && !m.mayBeMaster(c, id):
 		return m.because(Reason{kind: instanceNotListed, place: place}, c)
+	case pe != None && len(i.pes) == 0:
+		return m.because(Reason{kind: notParallel, place: place}, c)
 	case pe >= 0 && !slices.Contains(i.pes, m.model.pes[pe].object.Name):
 		return m.because(Reason{kind: instanceNotInPEList, place: place, text: m.model.pes[pe].object.Name}, c)
+	case c.requests.Checkpoint != "" && len(i.ckpts) == 0:
+		return m.because(Reason{kind: notCheckpointing, place: place}, c)
 	case c.requests.Checkpoint != "" && !slices.Contains(i.ckpts, c.requests.Checkpoint):
-		return m.because(Reason{kind: notInCheckpointList, place: place}, c)
+		return m.because(Reason{kind: notInCheckpointList, place: place, text: c.requests.Checkpoint}, c)
 	case c.requests.Immediate && !i.interactive:
 		return m.because(Reason{kind: notInteractive, place: int32(i.queue)}, c)
 	case !c.requests.Immediate && c.requests.Checkpoint == "" && pe == None && !i.batch:
@@ -265,6 +276,9 @@ func (m *matcher) explicit(c *Category, r *request, p Place, at span) bool {
 	v, kind := m.at(p, r.attribute)
 	if !v.IsValid() {
 		if p.layer == atQueue && !m.known(r.attribute, p) {
+			if c.Parallel() {
+				return false // the original does not say so of parallel jobs (tested)
+			}
 			return m.because(Reason{kind: atPlace, layer: 'q', place: p.index, attribute: r.attribute, unknown: true}, c)
 		}
 		return true
@@ -304,8 +318,11 @@ func (m *matcher) consume(c *Category, p Place, id AttributeID, amount float64, 
 	v, kind := m.at(p, id)
 	reason := Reason{kind: atPlace, layer: p.letter(), place: p.index, attribute: id, value: v, from: kind, implied: implied}
 	if m.plan != nil && amount <= v.Number() {
-		reason.value = value.OfNumber(v.Type(), m.plan.left(r, capacity, at))
-		reason.reserved = used.Fits(capacity, 1, amount) // what is in use now is no reservation
+		if c.Parallel() {
+			return false // the original says so only where there is never enough (tested)
+		}
+		reason.value = value.OfNumber(value.Double, m.plan.left(r, capacity, at)) // sizes, too, as the original
+		reason.reserved = used.Fits(capacity, 1, amount)                          // what is in use now is no reservation
 	}
 	return m.because(reason, c)
 }
@@ -327,10 +344,11 @@ func (m *matcher) bearable(p Place, id AttributeID, amount float64) bool {
 // alone checks that nobody uses a place for which a job asks exclusively.
 func (m *matcher) alone(c *Category, p Place, id AttributeID, amount float64, at span) bool {
 	exclusive, others := m.occupied(p, id, at)
+	others = others && !m.leaving
 	switch capacity, _ := m.capacity(p, id); {
-	case exclusive || capacity < amount: // FALSE is configured
+	case capacity < amount, exclusive && m.plan == nil: // FALSE is configured, or left
 		return m.because(Reason{kind: atPlace, layer: p.letter(), place: p.index, attribute: id, from: Consumable, value: value.OfNumber(value.Bool, 0)}, c)
-	case others:
+	case exclusive || others:
 		return m.because(Reason{kind: atPlace, layer: p.letter(), place: p.index, attribute: id, exclusive: true}, c)
 	}
 	return true

@@ -48,7 +48,14 @@ type Options struct {
 	// Orphans are queue instances that the configuration does not have any more, but
 	// that still have jobs. Whoever names them sees to it that they are Orphaned.
 	Orphans []Orphan
+	// Only is a host, and the model is to be that of a State of this host alone, whatever
+	// the size of the cluster: other hosts and their queue instances are not there, and
+	// queues that a job names are not looked for. Empty is for all hosts.
+	Only string
 }
+
+// has reports whether a model has a host.
+func (o *Options) has(host string) bool { return o.Only == "" || qconf.SameHost(o.Only, host) }
 
 // Orphan is an instance of a queue as it was before it was removed.
 type Orphan struct {
@@ -98,7 +105,7 @@ type Model struct {
 	bindingAware   bool // jobs with a binding wait for cores
 	limits         *quotas
 
-	categories map[string]*Category
+	categories categories
 }
 
 // Attribute is an element of complex(5).
@@ -235,7 +242,7 @@ func NewModel(cluster *qconf.Cluster, options Options) (*Model, []error) {
 		cluster: cluster, options: options, scheduler: cluster.Scheduler(), bindingAware: cluster.Scheduler().Params.BindingAware,
 		attributeOf: map[string]AttributeID{}, hostOf: map[string]HostID{}, queueOf: map[string]QueueID{},
 		instanceOf: map[string]InstanceID{}, peOf: map[string]PEID{}, userSetOf: map[string]int32{},
-		categories: map[string]*Category{},
+		categories: newCategories(),
 	}
 	b := &builder{Model: m}
 	b.compileAttributes()
@@ -363,7 +370,9 @@ func (b *builder) compileHosts() {
 	conf := b.cluster.Global()
 	b.conf = b.access(conf.UserLists, conf.XUserLists, conf.Projects, conf.XProjects)
 	for _, name := range b.cluster.HostNames() {
-		b.addHost(name)
+		if b.options.has(name) {
+			b.addHost(name)
+		}
 	}
 }
 

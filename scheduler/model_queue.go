@@ -25,7 +25,9 @@ func (b *builder) compileQueues() {
 		}
 		id := b.addQueue(object)
 		for _, host := range b.cluster.HostGroups().Resolve(object.Hosts) {
-			b.addInstance(id, object, host)
+			if b.options.has(host) {
+				b.addInstance(id, object, host)
+			}
 		}
 	}
 	for _, o := range b.options.Orphans {

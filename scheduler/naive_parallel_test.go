@@ -1,6 +1,7 @@
 package scheduler_test
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -12,9 +13,18 @@ type naivePlacing struct {
 	job    *naiveJob
 	pe     *sitePE
 	want   int
+	tried  []string // instances in order
 	grants []naiveGrant
 	visits int  // of hosts that gave slots
 	master bool // there is a place for the master task
+	// spoiled are the rules that were looked at, and whether nothing came of it as the
+	// place did not have what the job requests of a queue's own parameters.
+	spoiled map[naiveRuleKey]bool
+}
+
+type naiveRuleKey struct {
+	rule     *siteQuotaRule
+	consumer quotaConsumer
 }
 
 // placeParallel finds the environment that has the most slots for a job.
@@ -62,7 +72,12 @@ func (r *naiveRun) placeAmount(j *naiveJob, p *sitePE, n int) []naiveGrant {
 	if n > p.slots-used || n > all || !master {
 		return nil
 	}
-	x := naivePlacing{naiveRun: r, job: j, pe: p, want: n}
+	r.sortIfMoved()
+	r.numbered = true
+	x := naivePlacing{naiveRun: r, job: j, pe: p, want: n, spoiled: map[naiveRuleKey]bool{}, tried: slices.Clone(r.usable)}
+	slices.SortStableFunc(x.tried, func(a, b string) int {
+		return cmp.Compare(r.violations(j, r.site.instance(a)), r.violations(j, r.site.instance(b)))
+	})
 	x.spread()
 	if x.got("") < n || !x.master {
 		return nil
@@ -72,7 +87,7 @@ func (r *naiveRun) placeAmount(j *naiveJob, p *sitePE, n int) []naiveGrant {
 
 // hosts are the hosts in the order of their first instance that the job may use.
 func (x *naivePlacing) hosts() (list []string) {
-	for _, name := range x.usable {
+	for _, name := range x.tried {
 		if i := x.site.instance(name); x.static(x.job, i, x.pe.name) && !slices.Contains(list, i.host) {
 			list = append(list, i.host)
 		}
@@ -130,7 +145,10 @@ func (x *naivePlacing) visit(host string, least, most int) bool {
 	before.grants = slices.Clone(x.grants)
 	hostSlots, hostMaster := x.slotsAt(x.job, host)
 	room, taken := x.headroom(host), 0
-	for _, name := range x.usable {
+	if hostSlots > 0 {
+		x.lookAtRules(host)
+	}
+	for _, name := range x.tried {
 		i := x.site.instance(name)
 		if i.host != host || !x.static(x.job, i, x.pe.name) || x.unknown(x.job, i) {
 			continue
@@ -143,7 +161,7 @@ func (x *naivePlacing) visit(host string, least, most int) bool {
 				continue
 			}
 		}
-		for taken < most && x.got(name) < slots && x.got(host) < min(hostSlots, room) && x.quotaSlots(x.job, x.pe.name, i, x.grants) > 0 {
+		for taken < most && x.got(name) < slots && x.got(host) < min(hostSlots, room) && !x.isSpoiled(i) && x.quotaSlots(x.job, x.pe.name, i, x.grants) > 0 {
 			if !x.master && !master && x.got("") == x.want-1 {
 				break // the last slot is kept for the master task
 			}
@@ -157,6 +175,54 @@ func (x *naivePlacing) visit(host string, least, most int) bool {
 	}
 	x.visits++
 	return true
+}
+
+// rules are the quota rules for an instance, those of the sets that are looked at first in
+// front.
+func (x *naivePlacing) rules(i *siteInstance) (keys []naiveRuleKey) {
+	for _, set := range x.site.quotas {
+		if !set.enabled {
+			continue
+		}
+		if rule := x.ruleFor(set, x.job, x.pe.name, i); rule != nil && len(rule.limits) > 0 {
+			keys = append(keys, naiveRuleKey{rule, rule.counter(x.job, x.pe.name, i)})
+		}
+	}
+	return keys
+}
+
+// lookAtRules looks at the quota rules for all instances of a host, once for each rule and
+// consumer.
+func (x *naivePlacing) lookAtRules(host string) {
+	for _, name := range x.tried {
+		i := x.site.instance(name)
+		if i.host != host || !x.static(x.job, i, x.pe.name) || !x.inAnyVariant(i) {
+			continue
+		}
+		for _, key := range x.rules(i) {
+			if _, known := x.spoiled[key]; !known {
+				x.spoiled[key] = !x.longEnough(i)
+			}
+			if x.spoiled[key] {
+				break
+			}
+		}
+	}
+}
+
+func (x *naivePlacing) isSpoiled(i *siteInstance) bool {
+	return slices.ContainsFunc(x.rules(i), func(key naiveRuleKey) bool { return x.spoiled[key] })
+}
+
+// longEnough compares the only request of the tests that is for a parameter of queues.
+func (x *naivePlacing) longEnough(i *siteInstance) bool {
+	text, asked := x.job.hard["h_rt"]
+	return !asked || number(text) <= number(i.runtime)
+}
+
+// inAnyVariant reports whether any instance of a cluster queue is long enough.
+func (x *naivePlacing) inAnyVariant(i *siteInstance) bool {
+	return slices.ContainsFunc(x.site.instances(), func(o *siteInstance) bool { return o.queue == i.queue && x.longEnough(o) })
 }
 
 // grant takes a slot of an instance.

@@ -397,10 +397,17 @@ func (r *naiveRun) placeSerial(j *naiveJob) string {
 func (r *naiveRun) violations(j *naiveJob, i *siteInstance) int {
 	n := 0
 	for attribute, request := range j.soft {
+		inQueue, above := false, false
 		for _, place := range []string{"global", i.host, i.name()} {
-			if v, ok := r.at(place, attribute); ok && !r.satisfied(attribute, request, v) {
+			v, ok := r.at(place, attribute)
+			if ok && !r.satisfied(attribute, request, v) {
 				n++
 			}
+			inQueue = inQueue || ok && place == i.name()
+			above = above || ok && place != i.name() && r.satisfied(attribute, request, v)
+		}
+		if !inQueue && !above {
+			n++
 		}
 	}
 	for _, ref := range j.softQueues {

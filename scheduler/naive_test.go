@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"path"
 	"slices"
@@ -106,6 +107,8 @@ type naiveRun struct {
 	reduced  map[string]float64 // host/attribute: capacity that others than jobs use
 	usable   []string           // in order
 	weights  map[string]float64 // of hosts
+	unsorted bool               // hosts have changed places
+	numbered bool               // a parallel job was compared with hosts since a load changed
 	shunned  map[string]bool    // hosts on which no parallel job starts any more
 	bounds   [2]float64         // of the urgencies
 	maxShare float64            // most tickets
@@ -145,7 +148,11 @@ func (n *naive) run(now int64) []*naiveTask {
 				cmp.Compare(a.job.submitted, b.job.submitted), cmp.Compare(a.job.id, b.job.id))
 		})
 		first := waiting[0]
+		if first.job.pe == "" {
+			r.sortIfMoved()
+		}
 		pe, grants := r.place(first.job)
+		r.unsorted = false // a parallel job that was refused before it looked at hosts has not sorted them
 		if grants == nil {
 			waiting = waiting[1:]
 			continue
@@ -157,12 +164,13 @@ func (n *naive) run(now int64) []*naiveTask {
 		}
 		r.shun(t)
 		r.refilter(t)
-		if r.site.scheduler.maxReservation == 0 { // hosts are sorted once where the run plans ahead
-			for _, g := range grants {
-				r.weigh(r.site.instance(g.instance).host)
-			}
-			r.sort()
+		before, weights := r.ranks(), maps.Clone(r.weights)
+		for _, g := range grants {
+			r.weigh(r.site.instance(g.instance).host)
 		}
+		changed := !maps.Equal(weights, r.weights)
+		r.unsorted = !slices.Equal(before, r.ranks()) || changed && r.numbered
+		r.numbered = r.numbered && !changed
 	}
 	return r.begun
 }
@@ -265,6 +273,24 @@ func (r *naiveRun) subordinated(x *siteInstance) bool {
 
 // weigh computes the load of a host by which it is sorted.
 func (r *naiveRun) weigh(host string) { r.weights[host] = r.loadFormula(host) }
+
+// sortIfMoved sorts them if a job has made hosts change places.
+func (r *naiveRun) sortIfMoved() {
+	if r.unsorted {
+		r.sort()
+	}
+	r.unsorted = false
+}
+
+// ranks are how each host compares with each other one.
+func (r *naiveRun) ranks() (list []int) {
+	for _, a := range r.site.hosts {
+		for _, b := range r.site.hosts {
+			list = append(list, cmp.Compare(r.weights[a.name], r.weights[b.name]))
+		}
+	}
+	return list
+}
 
 // sort sorts the usable instances, stably.
 func (r *naiveRun) sort() {

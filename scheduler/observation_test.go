@@ -122,6 +122,37 @@ func TestObservedLoad(t *testing.T) {
 	}
 }
 
+// TestAlarmOfEitherLoad is which letter is shown where a load crosses a threshold as it is
+// reported, and not as load_scaling has it, and the other way round.
+func TestAlarmOfEitherLoad(t *testing.T) {
+	for _, c := range []struct {
+		name, scaling, load string
+		alarmed             bool
+		crossings           int
+	}{
+		{name: "neither", scaling: "hot=2", load: "0.7"},
+		{name: "as it is scaled", scaling: "hot=2", load: "0.8", alarmed: true, crossings: 1},
+		{name: "as it is reported", scaling: "hot=0.5", load: "1.9", alarmed: true},
+		{name: "both", scaling: "hot=0.5", load: "3", alarmed: true, crossings: 1},
+		{name: "another attribute is scaled", scaling: "np_load_avg=0.5", load: "1.4"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := scene{
+				files: merged(queueFile("load_thresholds hot=1.5\nsuspend_thresholds hot=1.5\n"), hostFile("load_scaling "+c.scaling+"\n")),
+				load:  map[string]map[string]string{"n1": {"hot": c.load}, "n2": {"hot": "0"}},
+			}.make(t)
+			id, _ := s.Model().Instance("a.q", "n1")
+			o := s.Observe(1000)
+			if load, suspend := o.Alarmed(id); load != c.alarmed || suspend != c.alarmed {
+				t.Errorf("load alarm %t, suspend alarm %t, want both %t", load, suspend, c.alarmed)
+			}
+			if load, suspend := o.Crossed(id); len(load) != c.crossings || len(suspend) != c.crossings {
+				t.Errorf("crossed are %v and %v, want %d of each", load, suspend, c.crossings)
+			}
+		})
+	}
+}
+
 // TestOrderOfModification is which instances stand at the end: those of which something
 // has changed last.
 func TestOrderOfModification(t *testing.T) {

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"cmp"
 	"iter"
+	"math"
 	"slices"
 
 	"github.com/execd-project/execd/qconf"
@@ -24,11 +25,13 @@ type order struct {
 	count   int // of usable instances
 	merges  int // how often the base was made anew; cursors into it are of no use then
 	stamp   int64
+	tiers   bool // some instances have a tier
 }
 
 type position struct {
 	load  float64
 	seqno int32
+	tier  int32 // before all else, see arrange; 0 unless there are tiers
 	rank  int64 // among equals
 	where whereabouts
 }
@@ -43,6 +46,9 @@ const (
 
 // longest is how long the second list may become.
 const longest = 512
+
+// room is how many instances can move at the same time.
+const room = 1 << 24
 
 // newOrder sorts usable instances. all are all instances, in the order of their last
 // modification.
@@ -65,6 +71,9 @@ func newOrder(s *State, all, usable []InstanceID, load []float64) *order {
 
 func (o *order) compare(a, b InstanceID) int {
 	x, y := &o.at[a], &o.at[b]
+	if x.tier != y.tier {
+		return cmp.Compare(x.tier, y.tier)
+	}
 	if o.bySeqno {
 		if c := cmp.Compare(x.seqno, y.seqno); c != 0 {
 			return c
@@ -96,6 +105,19 @@ func (o *order) drop(id InstanceID) {
 	o.at[id].where = out
 }
 
+// restore takes an instance in again that has been dropped, behind its equals.
+func (o *order) restore(id InstanceID, load float64) {
+	o.count++
+	o.stamp++
+	p := &o.at[id]
+	p.load, p.tier, p.rank, p.where = load, 0, (o.stamp+int64(len(o.at)))*room, inMoved
+	if o.tiers {
+		p.tier = math.MaxInt32
+	}
+	j, _ := slices.BinarySearchFunc(o.moved, id, o.compare)
+	o.moved = slices.Insert(o.moved, j, id)
+}
+
 // move sorts instances in anew whose hosts have other loads since a task has started.
 // Among equals they come first if the load has risen, and last if it has fallen; those that
 // move at the same time keep their order.
@@ -118,7 +140,6 @@ func (o *order) move(instances []InstanceID, load func(InstanceID) float64) {
 		}
 	}
 	for i, id := range kept {
-		const room = 1 << 24 // instances that move at the same time
 		p, to := &o.at[id], load(id)
 		if p.rank = (o.stamp+int64(len(o.at)))*room + int64(i); to > p.load {
 			p.rank = -o.stamp*room + int64(i)
@@ -146,6 +167,23 @@ func (o *order) merge() {
 		o.at[id].where = inBase
 	}
 	o.base, o.moved = merged, o.moved[:0]
+	o.merges++
+}
+
+// arrange sorts all usable instances anew: by their tiers, or, for nil, without any. Among
+// equals they stay as they are.
+func (o *order) arrange(load func(InstanceID) float64, tier func(InstanceID) int32) {
+	list := slices.AppendSeq(make([]InstanceID, 0, o.count), o.all())
+	for rank, id := range list {
+		p := &o.at[id]
+		p.load, p.tier, p.rank, p.where = load(id), 0, int64(rank), inBase
+		if tier != nil {
+			p.tier = tier(id)
+		}
+	}
+	o.tiers = tier != nil
+	slices.SortFunc(list, o.compare)
+	o.base, o.moved = list, o.moved[:0]
 	o.merges++
 }
 

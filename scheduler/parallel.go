@@ -1,11 +1,12 @@
 package scheduler
 
 import (
+	"cmp"
+	"iter"
 	"math"
 	"slices"
 
 	"github.com/execd-project/execd/qconf"
-	"github.com/execd-project/execd/scheduler/diagram"
 	"github.com/execd-project/execd/scheduler/quota"
 	"github.com/execd-project/execd/scheduler/value"
 )
@@ -26,6 +27,8 @@ type offer struct {
 	master bool
 	queues []queueOffer // in the order in which they are filled
 	taken  int
+	spoils bool // some of the queues have no slots, but spoil quotas
+	looked bool // at the quotas of all queues
 }
 
 type queueOffer struct {
@@ -51,6 +54,7 @@ func (r *run) assignParallel(j *Job, at span) (Start, bool) {
 func (r *run) bestAssignment(j *Job, at span, fewest bool) (assignment, bool) {
 	c := j.Category
 	var best assignment
+	defer r.forgetSorting()
 	if !r.globally(c, at) {
 		return best, false
 	}
@@ -71,32 +75,40 @@ func (r *run) bestAssignment(j *Job, at span, fewest bool) (assignment, bool) {
 // places for. The original searches the range in one of several ways (PE_RANGE_ALG) that
 // all end there.
 func (r *run) largest(j *Job, pe PEID, at span, fewest bool) (assignment, bool) {
-	c := j.Category
-	rule := r.model.pes[pe].object.AllocationRule
-	free := r.freeInPE(pe, at)
-	n := c.requests.Slots.AtMost(free)
-	if fewest {
-		n = c.requests.Slots.First()
-		if n > free {
-			n = 0
+	slots := &j.Category.requests.Slots
+	per := r.model.pes[pe].object.AllocationRule.PerHost
+	atMost := func(n int) int {
+		n = slots.AtMost(n)
+		for per > 0 && n%per != 0 {
+			n = slots.AtMost(n - 1)
 		}
+		return n
+	}
+	most := r.freeInPE(pe, at)
+	if fewest {
+		most = min(most, slots.First())
+	}
+	global, master := r.slotsAt(j.Category, AtGlobal(), at)
+	if !master || atMost(min(most, global)) == 0 {
+		return assignment{}, false
+	}
+	if j.Category.isSoft() && !r.empty {
+		r.sortForSoft(j.Category, pe)
+	} else {
+		r.sortHosts()
+	}
+	r.numbered = true
+	if r.tooFew(slots.First()) {
+		return assignment{}, false
 	}
 	offers, all := r.offers(j, pe, at)
-	for n > 0 {
-		if rule.PerHost > 0 && n%rule.PerHost != 0 {
-			n = c.requests.Slots.AtMost(n - 1)
-			continue
-		}
-		if n > all {
-			n = c.requests.Slots.AtMost(all)
-			continue
-		}
+	for n := atMost(min(most, all)); n > 0; {
 		a, ok := r.place(j, pe, n, offers, at)
 		if ok {
 			return a, true
 		}
 		// What could be collected for more is all there is.
-		n = c.requests.Slots.AtMost(min(n-1, max(a.slots, a.most)))
+		n = atMost(min(n-1, max(a.slots, a.most)))
 	}
 	return assignment{}, false
 }
@@ -124,7 +136,7 @@ func (r *run) offers(j *Job, pe PEID, at span) (list []offer, all int) {
 	if !master {
 		return nil, 0
 	}
-	for id := range r.instancesFor(j) {
+	for id := range r.byViolations(j) {
 		i := &r.model.instances[id]
 		if !r.parallelStatic(j, id, pe) {
 			continue
@@ -143,6 +155,9 @@ func (r *run) offers(j *Job, pe PEID, at span) (list []offer, all int) {
 		}
 		slots, master := r.slotsAt(c, AtInstance(id), at)
 		if slots == 0 {
+			if r.spoils(c, id) {
+				o.queues, o.spoils = append(o.queues, queueOffer{id: id}), true
+			}
 			continue
 		}
 		q := queueOffer{id: id, slots: slots, master: master && o.master && r.mayBeMaster(c, id), soft: r.violations(c, id)}
@@ -159,6 +174,22 @@ func (r *run) offers(j *Job, pe PEID, at span) (list []offer, all int) {
 		all += r.limitOffer(&list[k])
 	}
 	return list, min(all, global)
+}
+
+// byViolations are the instances that a parallel job may use: those that meet most of its
+// soft requests first.
+func (r *run) byViolations(j *Job) iter.Seq[InstanceID] {
+	c := j.Category
+	if !c.isSoft() || !r.reserving && !r.empty { // they are in that order, see sortForSoft
+		return r.instancesFor(j)
+	}
+	n := make([]int, len(r.model.instances))
+	list := slices.Collect(r.instancesFor(j))
+	for _, id := range list {
+		n[id] = r.violations(c, id)
+	}
+	slices.SortStableFunc(list, func(a, b InstanceID) int { return cmp.Compare(n[a], n[b]) })
+	return slices.Values(list)
 }
 
 // limitOffer takes an offer down to what the instances have together, and to what the
@@ -201,12 +232,16 @@ func (r *run) place(j *Job, pe PEID, want int, offers []offer, at span) (assignm
 	if r.plan != nil {
 		p.taken = map[quota.Counter]float64{}
 	}
+	if usage == nil && !r.empty {
+		p.quotas.AskLike(r.quotas.usage)
+	}
 	for k := range offers {
-		offers[k].taken = 0
+		offers[k].taken, offers[k].looked = 0, false
+		p.spoiling = p.spoiling || offers[k].spoils
 	}
 	p.spread(r.model.pes[pe].object.AllocationRule, offers)
 	if r.explain != nil && !p.full() && !p.exempt {
-		p.explainExhausted(offers)
+		p.explainExhausted(p.leftOver(r.model.pes[pe].object.AllocationRule, offers))
 	}
 	return p.a, p.a.slots == want && p.master
 }
@@ -223,6 +258,7 @@ type placing struct {
 	exempt   bool // from quotas
 	master   bool // there is a place for the master task
 	visited  bool // the first host has been visited
+	spoiling bool // some instances may spoil quotas
 }
 
 func (p *placing) spread(rule qconf.AllocationRule, offers []offer) {
@@ -263,6 +299,7 @@ func (p *placing) full() bool { return p.a.slots >= p.want }
 // take takes between least and most slots from a host, filling its instances in their
 // order. If the host has less than the least, nothing is taken.
 func (p *placing) take(o *offer, least, most int) bool {
+	p.lookAtQuotas(o)
 	if free := o.slots - o.taken; free < least {
 		p.a.most = max(p.a.most, free)
 		return false
@@ -284,7 +321,7 @@ func (p *placing) take(o *offer, least, most int) bool {
 		}
 		if n > 0 && !p.exempt {
 			left, _ := p.quotas.Left(int32(p.model.instances[q.id].queue), host, q.master && !p.master)
-			n = min(n, left, p.plannedQuota(q.id))
+			n = min(n, left, p.plannedQuota(q.id, q.master && !p.master))
 		}
 		if n <= 0 {
 			continue
@@ -311,18 +348,77 @@ func (p *placing) take(o *offer, least, most int) bool {
 	return true
 }
 
+// lookAtQuotas looks at the quotas of all queues of a host, the first time that the host
+// is looked at: see quota.Collector.Spoil.
+func (p *placing) lookAtQuotas(o *offer) {
+	if !p.spoiling || o.looked || p.exempt {
+		return
+	}
+	o.looked = true
+	for k := range o.queues {
+		i := &p.model.instances[o.queues[k].id]
+		if o.queues[k].slots == 0 {
+			p.quotas.Spoil(int32(i.queue), int32(i.host))
+		} else {
+			p.quotas.Left(int32(i.queue), int32(i.host), false)
+		}
+	}
+}
+
+// spoils reports whether a queue instance differs in its own parameters, like h_rt or the
+// name, from what a job requests: see quota.Collector.Spoil.
+func (m *matcher) spoils(c *Category, id InstanceID) bool {
+	if m.model.limits.sets.IsEmpty() {
+		return false
+	}
+	for i := range c.hard {
+		q := &c.hard[i]
+		x, ok := m.model.builtin(&m.model.instances[id].variant, q.attribute)
+		if ok && q.attribute != m.model.slots && !q.value.Match(m.model.attributes[q.attribute].Relop, x) {
+			return true
+		}
+	}
+	return false
+}
+
 // plannedQuota is how many slots the quotas leave at an instance for the time of the job.
-func (p *placing) plannedQuota(id InstanceID) int {
+// What the job takes once is looked at where its master task is to run.
+func (p *placing) plannedQuota(id InstanceID, master bool) int {
 	n := math.MaxInt32
 	if p.plan == nil {
 		return n
 	}
 	for _, claim := range p.claims(p.category, p.a.pe, id) {
-		if !claim.Once {
-			n = min(n, p.claimSlots(&claim, p.at, p.taken[claim.Counter]))
+		switch slots := p.claimSlots(&claim, p.at, p.taken[claim.Counter]); {
+		case !claim.Once:
+			n = min(n, slots)
+		case master && slots == 0:
+			return 0
 		}
 	}
 	return n
+}
+
+// leftOver are the offers that were looked at after the last slot was collected: those behind
+// it, and if hosts are taken in turns, all.
+func (p *placing) leftOver(rule qconf.AllocationRule, offers []offer) []offer {
+	if rule.Name == qconf.RoundRobin {
+		return offers
+	}
+	for k, o := range slices.Backward(offers) {
+		if o.taken == 0 {
+			continue
+		}
+		last := 0
+		for i := range o.queues {
+			if p.granted(o.queues[i].id) > 0 {
+				last = i + 1
+			}
+		}
+		o.queues = o.queues[last:]
+		return slices.Concat([]offer{o}, offers[k+1:])
+	}
+	return offers
 }
 
 // explainExhausted says which quotas leave nothing beside the slots that were collected.
@@ -332,7 +428,7 @@ func (p *placing) explainExhausted(offers []offer) {
 			i := &p.model.instances[q.id]
 			left, failure := p.quotas.Left(int32(i.queue), int32(i.host), false)
 			if left == 0 {
-				p.because(Reason{kind: quotaExceeded, text: failure.Text()}, p.category)
+				p.because(exceeded(&failure), p.category)
 				return
 			}
 			if p.plan == nil {
@@ -341,7 +437,7 @@ func (p *placing) explainExhausted(offers []offer) {
 			for _, claim := range p.claims(p.category, p.a.pe, q.id) {
 				if !claim.Once && p.claimSlots(&claim, p.at, p.taken[claim.Counter]) == 0 {
 					failure = p.category.demand(p.a.pe).Failure(&claim, p.quotaValue, int32(i.queue), int32(i.host))
-					p.because(Reason{kind: quotaExceeded, text: failure.Text()}, p.category)
+					p.because(exceeded(&failure), p.category)
 					return
 				}
 			}
@@ -468,167 +564,4 @@ func (m *matcher) wholeSlots(p Place, id AttributeID, each float64, at span) int
 		return value.Amount{}.Slots(capacity, each, math.MaxInt32)
 	}
 	return m.used.at(p, id).amount.Slots(capacity, each, math.MaxInt32)
-}
-
-// explainParallel finds the reasons why a parallel job has no place.
-func (r *run) explainParallel(j *Job, at span) {
-	c := j.Category
-	for _, pe := range c.pes {
-		if !c.allows(&r.model.pes[pe].access) {
-			r.because(Reason{kind: noPEAccess, place: int32(pe)}, c)
-			r.because(Reason{kind: peSlots, place: int32(pe)}, c)
-			continue
-		}
-		r.explainPE(j, pe, at)
-	}
-	if len(c.pes) == 0 {
-		r.because(Reason{kind: noMatchingPE}, c)
-	}
-}
-
-// explainPE finds the reasons why a parallel job has no place in an environment: what the
-// environment and the cluster leave, then what cluster queues refuse, then instance by
-// instance.
-func (r *run) explainPE(j *Job, pe PEID, at span) {
-	c, object := j.Category, r.model.pes[pe].object
-	least := c.requests.Slots.First()
-	if least > object.Slots {
-		r.because(Reason{kind: peTotal, place: int32(pe)}, c)
-		return
-	}
-	offers := func(slots int) { r.because(Reason{kind: peSlots, place: int32(pe), number: max(slots, 0)}, c) }
-	if free := r.freeInPE(pe, at); free < least {
-		offers(free)
-		return
-	}
-	if !r.possible(c, object) || !r.globally(c, at) {
-		offers(0)
-		return
-	}
-	quiet := matcher{view: r.view, plan: r.plan}
-	if slots, _ := quiet.slotsAt(c, AtGlobal(), at); slots < least {
-		// What is said is how many there would be if nothing else ran, unless there is
-		// nothing at all (tested).
-		if most := r.atMost(c); slots > 0 || r.plan != nil && most > 0 {
-			offers(most)
-			return
-		}
-		r.slotsAt(c, AtGlobal(), at)
-		offers(0)
-		return
-	}
-	skip := newSkips(r.model)
-	usable := make([]bool, len(r.model.queues))
-	for id := range r.instancesFor(j) {
-		usable[r.model.instances[id].queue] = true
-	}
-	for id := range r.model.queues {
-		skip.queues[id] = !usable[id] || !r.queueStatic(c, QueueID(id)) || !r.queueOffersPE(c, QueueID(id), object.Name)
-	}
-	for id := range r.instancesFor(j) {
-		r.explainParallelInstance(j, id, pe, at, skip)
-		if skip.all {
-			break
-		}
-	}
-	offers(r.collected(j, pe, at))
-}
-
-// atMost is how many slots the cluster would have for a job if nothing else ran.
-func (r *run) atMost(c *Category) int {
-	empty := *r.view
-	empty.empty = true
-	quiet := matcher{view: &empty}
-	n, _ := quiet.slotsAt(c, AtGlobal(), span{})
-	return n
-}
-
-// possible reports whether any number of slots that the job takes can be spread by the
-// allocation rule.
-func (r *run) possible(c *Category, pe *qconf.ParallelEnvironment) bool {
-	if pe.AllocationRule.PerHost <= 1 {
-		return true
-	}
-	for n := c.requests.Slots.AtMost(pe.Slots); n > 0; n = c.requests.Slots.AtMost(n - 1) {
-		if n%pe.AllocationRule.PerHost == 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// explainParallelInstance finds the reason against an instance, and that against its host,
-// once for each host: first the host, then what is fixed about the instance, then the
-// quotas, then what the instance has left.
-func (r *run) explainParallelInstance(j *Job, id InstanceID, pe PEID, at span, skip *skips) {
-	c, i := j.Category, &r.model.instances[id]
-	if skip.hosts[i.host] {
-		return
-	}
-	if r.unclean(j, id) {
-		r.because(Reason{kind: uncleanHost, place: int32(i.host)}, c)
-		skip.hosts[i.host] = true
-		return
-	}
-	if !r.hostStatic(c, i.host) {
-		skip.hosts[i.host] = true
-		return
-	}
-	if !skip.exhausted[i.host] {
-		n, _ := r.slotsAt(c, AtHost(i.host), at)
-		skip.exhausted[i.host] = r.coresFor(c, i.host, at, n) == 0 && !r.later(c, i.host)
-	}
-	if skip.exhausted[i.host] || skip.queues[i.queue] || skip.quota(i) || !r.instanceStatic(c, id, pe) {
-		return
-	}
-	if !r.explainQuota(c, pe, i, skip) {
-		r.slotsAt(c, AtInstance(id), at)
-	}
-}
-
-// later reports whether a host will have slots when all that is planned is over.
-func (r *run) later(c *Category, id HostID) bool {
-	if r.plan == nil {
-		return false
-	}
-	quiet := matcher{view: r.view, plan: r.plan}
-	n, _ := quiet.slotsAt(c, AtHost(id), span{diagram.Forever - 1, 1})
-	return n > 0
-}
-
-// explainQuota says so where the quotas leave no slot at an instance.
-func (r *run) explainQuota(c *Category, pe PEID, i *instanceModel, skip *skips) bool {
-	usage := r.quotas.usage
-	if r.empty {
-		usage = nil
-	}
-	var q quota.Collector
-	q.Reset(c.demand(pe), usage, r.quotaValue)
-	left, failure := q.Left(int32(i.queue), int32(i.host), true)
-	if left > 0 {
-		return false
-	}
-	skip.quotas = append(skip.quotas, failure)
-	skip.all = failure.Everywhere
-	return !r.because(Reason{kind: quotaExceeded, text: failure.Text()}, c)
-}
-
-// queueOffersPE checks that any variant of a cluster queue offers the environment.
-func (r *run) queueOffersPE(c *Category, id QueueID, name string) bool {
-	for i := range r.model.queues[id].variants {
-		if slices.Contains(r.model.queues[id].variants[i].pes, name) {
-			return true
-		}
-	}
-	return r.because(Reason{kind: notInPEList, place: int32(id), text: name}, c)
-}
-
-// collected is how many slots were found for the smallest number that the job takes.
-func (r *run) collected(j *Job, pe PEID, at span) int {
-	explain := r.explain
-	r.explain = nil
-	offers, _ := r.offers(j, pe, at)
-	r.explain = explain
-	a, _ := r.place(j, pe, j.Category.requests.Slots.First(), offers, at)
-	return a.slots
 }

@@ -1,8 +1,11 @@
 package scheduler_test
 
 import (
+	"cmp"
+	"strings"
 	"testing"
 
+	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/scheduler"
 )
 
@@ -53,11 +56,7 @@ func TestAllocation(t *testing.T) {
 			r.PE, r.Slots = c.pe, slotsOf(t, c.slots)
 			s.Enqueue(serialJob(t, s.Model(), 1, &r))
 			d := s.Run(1000)
-			got := ""
-			for i := range d.Starts {
-				got = grantsText(s.Model(), d.Starts[i].PE, d.Starts[i].Grants)
-			}
-			if got != c.want {
+			if got := grantText(s.Model(), d); got != c.want {
 				t.Errorf("%s, want %s", got, c.want)
 			}
 		})
@@ -144,14 +143,189 @@ func TestParallelQuotas(t *testing.T) {
 			s := scene{files: files}.make(t)
 			s.Enqueue(serialJob(t, s.Model(), 1, &scheduler.Requests{PE: c.pe, Slots: slotsOf(t, c.slots)}))
 			d := s.Run(1000)
-			got := ""
-			for i := range d.Starts {
-				got = grantsText(s.Model(), d.Starts[i].PE, d.Starts[i].Grants)
+			if got := grantText(s.Model(), d); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestSpoiledQuota is a rule that is looked at first for a queue instance that does not have
+// what the job requests of a queue's own parameters: no slots are left then anywhere, as in
+// the original. Other requests and rules that are for one host do no such harm.
+func TestSpoiledQuota(t *testing.T) {
+	for _, c := range []struct{ name, rule, slots, request, value, want string }{
+		{"the host", "to slots=9", "1", "hostname", "n2", ""},
+		{"the host, and it is the first", "to slots=9", "1", "hostname", "n1", "fill a.q@n1=1"},
+		{"the host, for some user", "users {*} to slots=9", "1", "hostname", "n2", ""},
+		{"the host, for each host", "hosts {*} to slots=9", "1", "hostname", "n2", "fill a.q@n2=1"},
+		{"the host, for other users", "users bob to slots=9", "1", "hostname", "n2", "fill a.q@n2=1"},
+		{"the host, a limit on what is not requested", "to tok=9", "1", "hostname", "n2", ""},
+		{"the host, after others", "to slots=9", "5", "hostname", "n1|n3", "fill a.q@n1=4 a.q@n3=1"},
+		{"time", "to slots=9", "1", "h_rt", "700", ""},
+		{"some time", "to slots=9", "1", "h_rt", "500", "fill a.q@n1=1"},
+		{"what the queue has besides", "to slots=9", "1", "rank", "2", "fill a.q@n2=1"},
+		{"a consumable", "to slots=9", "1", "tok", "2", "fill a.q@n2=1"},
+		{"what the host has", "to slots=9", "1", "num_proc", "8", "fill a.q@n2=1"},
+	} {
+		for _, reserve := range []string{"0", "1"} {
+			t.Run(c.name+", max_reservation "+reserve, func(t *testing.T) {
+				s := scene{
+					files: map[string]string{
+						"complexes":  "tok tok INT <= YES YES 0 0\nrank rank INT <= YES NO 0 0\n",
+						"hosts/n1":   "hostname n1\n",
+						"hosts/n2":   "hostname n2\n",
+						"hosts/n3":   "hostname n3\n",
+						"queues/a.q": "qname a.q\nhostlist n1 n2 n3\nslots 4\nload_thresholds NONE\npe_list fill\nh_rt INFINITY,[n1=600]\ncomplex_values tok=9,rank=3,[n1=tok=1,rank=1]\n",
+						"pes/fill":   "pe_name fill\nslots 100\nallocation_rule $fill_up\n",
+						"rqs":        "{\n name one\n enabled TRUE\n limit " + c.rule + "\n}\n",
+						"sched_conf": "job_load_adjustments NONE\nmax_reservation " + reserve + "\n",
+					},
+					load: map[string]map[string]string{
+						"n1": {"num_proc": "4", "np_load_avg": "0.1"}, "n2": {"num_proc": "8", "np_load_avg": "0.2"}, "n3": {"num_proc": "8", "np_load_avg": "0.3"},
+					},
+				}.make(t)
+				s.Enqueue(serialJob(t, s.Model(), 1, &scheduler.Requests{
+					User: "alice", PE: "fill", Slots: slotsOf(t, c.slots), Hard: []qconf.Setting{{Name: c.request, Value: c.value}},
+				}))
+				d := s.Run(1000)
+				if got := grantText(s.Model(), d); got != c.want {
+					t.Errorf("%q, want %q", got, c.want)
+				}
+			})
+		}
+	}
+}
+
+// TestSpoiledByAnotherQueueOfTheHost is a rule for each queue: all queues of a host are
+// looked at, also where the first one has enough.
+func TestSpoiledByAnotherQueueOfTheHost(t *testing.T) {
+	s := scene{files: map[string]string{
+		"queues/a.q": "qname a.q\nhostlist n1 n2\nslots 1,[n1=3]\nseq_no 1\nload_thresholds NONE\npe_list two\n",
+		"queues/b.q": "qname b.q\nhostlist n1 n2\nslots 4\nseq_no 2\nload_thresholds NONE\npe_list two\nh_rt INFINITY,[n1=600]\n",
+		"pes/two":    "pe_name two\nslots 100\nallocation_rule 2\n",
+		"rqs":        "{\n name one\n enabled TRUE\n limit queues {*} to slots=50\n}\n",
+		"sched_conf": "queue_sort_method seqno\njob_load_adjustments NONE\n",
+	}}.make(t)
+	s.Enqueue(serialJob(t, s.Model(), 1, &scheduler.Requests{
+		PE: "two", Slots: slotsOf(t, "4"), Hard: []qconf.Setting{{Name: "h_rt", Value: "700"}},
+	}))
+	s.Enqueue(serialJob(t, s.Model(), 2, &scheduler.Requests{PE: "two", Slots: slotsOf(t, "4")}))
+	d := s.Run(1000)
+	if len(d.Starts) != 1 || grantsText(s.Model(), d.Starts[0].PE, d.Starts[0].Grants) != "two a.q@n1=2 a.q@n2=1 b.q@n2=1" {
+		t.Errorf("starts %+v", d.Starts)
+	}
+}
+
+// TestSoftRequests is where jobs go that would like what some hosts have: what a host
+// refuses counts more than what it does not know. n1 to n3 are in the order of their load.
+func TestSoftRequests(t *testing.T) {
+	for _, c := range []struct {
+		name, n1, n2, n3, a, b string // complex_values
+		pe, slots, want        string
+	}{
+		{name: "known nowhere", want: "a.q@n1"},
+		{name: "refused, unknown", n1: "os=aix", want: "a.q@n2"},
+		{name: "unknown, refused", n2: "os=aix", want: "a.q@n1"},
+		{name: "unknown, met", n2: "os=lx", want: "a.q@n2"},
+		{name: "refused, unknown, met", n1: "os=aix", n3: "os=lx", want: "a.q@n3"},
+		{name: "refused by the queue, unknown", a: "os=aix", want: "a.q@n1"},
+		{name: "met by the second queue", b: "os=lx", want: "b.q@n1"},
+		{name: "met by the host, refused by the queue", n2: "os=lx", a: "os=aix", b: "os=aix", want: "a.q@n1"},
+		{name: "in parallel: refused, unknown, met", n1: "os=aix", n3: "os=lx", pe: "fill", slots: "7", want: "fill b.q@n3=2 a.q@n3=2 a.q@n2=2 b.q@n2=1"},
+		{name: "in parallel: met by the second queue", b: "os=lx", pe: "fill", slots: "1", want: "fill b.q@n1=1"},
+		{name: "in turns: unknown, refused, met", n2: "os=aix", n3: "os=lx", pe: "round", slots: "4", want: "round a.q@n3=2 a.q@n1=1 a.q@n2=1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			values := func(text string) string { return "complex_values " + cmp.Or(text, "NONE") + "\n" }
+			s := scene{
+				files: map[string]string{
+					"hosts/n1":   "hostname n1\n" + values(c.n1),
+					"hosts/n2":   "hostname n2\n" + values(c.n2),
+					"hosts/n3":   "hostname n3\n" + values(c.n3),
+					"queues/a.q": "qname a.q\nhostlist n1 n2 n3\nseq_no 1\nslots 2\nload_thresholds NONE\npe_list fill round\n" + values(c.a),
+					"queues/b.q": "qname b.q\nhostlist n1 n2 n3\nseq_no 2\nslots 2\nload_thresholds NONE\npe_list fill round\n" + values(c.b),
+					"pes/fill":   "pe_name fill\nslots 100\nallocation_rule $fill_up\n",
+					"sched_conf": "queue_sort_method seqno\njob_load_adjustments NONE\n",
+				},
+				load: map[string]map[string]string{"n1": {"np_load_avg": "0.1"}, "n2": {"np_load_avg": "0.2"}, "n3": {"np_load_avg": "0.3"}},
+			}.make(t)
+			r := &scheduler.Requests{PE: c.pe, Soft: []qconf.Setting{{Name: "os", Value: "lx"}}}
+			if c.pe != "" {
+				r.Slots = slotsOf(t, c.slots)
+			}
+			s.Enqueue(serialJob(t, s.Model(), 1, r))
+			d := s.Run(1000)
+			if len(d.Starts) != 1 {
+				t.Fatalf("starts %+v", d.Starts)
+			}
+			got := s.Model().InstanceName(d.Starts[0].Grants[0].Instance)
+			if c.pe != "" {
+				got = grantsText(s.Model(), d.Starts[0].PE, d.Starts[0].Grants)
 			}
 			if got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// TestOrderIsForgotten is a parallel job that is refused before it looks at any host: the
+// order of the hosts is as it was before the job in front of it started. So it stays until
+// hosts change places again.
+func TestOrderIsForgotten(t *testing.T) {
+	for _, c := range []struct{ name, pe, slots, request, want string }{
+		{"nothing", "", "", "", "n1 n2 n1 n2 n3"},
+		{"a serial job", "", "", "rank", "n1 n2 n1 n2 n3"},
+		{"too few slots of the environment", "few", "1", "", "n1 n1 n2 n2 n3"},
+		{"the allocation rule", "two", "1", "", "n1 n1 n2 n2 n3"},
+		{"the whole cluster", "fill", "1", "lic", "n1 n1 n2 n2 n3"},
+		{"no access", "closed", "1", "", "n1 n1 n2 n2 n3"},
+		{"all hosts", "fill", "1", "rank", "n1 n2 n1 n2 n3"},
+	} {
+		for _, reserve := range []string{"0", "1"} {
+			t.Run(c.name+", max_reservation "+reserve, func(t *testing.T) {
+				s := scene{
+					files: map[string]string{
+						"complexes":    "lic lic INT <= YES YES 0 0\nrank rank INT <= YES NO 0 0\n",
+						"hosts/global": "hostname global\ncomplex_values lic=0\n",
+						"hosts/n1":     "hostname n1\ncomplex_values rank=0\n",
+						"hosts/n2":     "hostname n2\ncomplex_values rank=0\n",
+						"hosts/n3":     "hostname n3\ncomplex_values rank=0\n",
+						"usersets/no":  "name no\ntype ACL\nentries bob\n",
+						"queues/a.q":   "qname a.q\nhostlist n1 n2 n3\nslots 4\nload_thresholds NONE\npe_list fill few two closed\n",
+						"pes/fill":     "pe_name fill\nslots 100\nallocation_rule $fill_up\n",
+						"pes/few":      "pe_name few\nslots 0\nallocation_rule $fill_up\n",
+						"pes/two":      "pe_name two\nslots 100\nallocation_rule 2\n",
+						"pes/closed":   "pe_name closed\nslots 100\nuser_lists no\nallocation_rule $fill_up\n",
+						"sched_conf":   "job_load_adjustments np_load_avg=0.5\nmax_reservation " + reserve + "\n",
+					},
+					load: map[string]map[string]string{"n1": {"np_load_avg": "0.3"}, "n2": {"np_load_avg": "0.4"}, "n3": {"np_load_avg": "1"}},
+				}.make(t)
+				s.Enqueue(serialJob(t, s.Model(), 1, &scheduler.Requests{}))
+				if c.name != "nothing" {
+					r := &scheduler.Requests{PE: c.pe}
+					if c.pe != "" {
+						r.Slots = slotsOf(t, c.slots)
+					}
+					if c.request != "" {
+						r.Hard = []qconf.Setting{{Name: c.request, Value: "1"}}
+					}
+					s.Enqueue(serialJob(t, s.Model(), 2, r))
+				}
+				for id := range uint32(4) {
+					s.Enqueue(serialJob(t, s.Model(), 3+id, &scheduler.Requests{}))
+				}
+				d := s.Run(1000)
+				var got []string
+				for i := range d.Starts {
+					got = append(got, strings.TrimPrefix(s.Model().InstanceName(d.Starts[i].Grants[0].Instance), "a.q@"))
+				}
+				if strings.Join(got, " ") != c.want {
+					t.Errorf("%q, want %q", got, c.want)
+				}
+			})
+		}
 	}
 }
 
@@ -197,11 +371,7 @@ func TestHeadroom(t *testing.T) {
 			}.make(t)
 			s.Enqueue(serialJob(t, s.Model(), 1, &scheduler.Requests{PE: "fill", Slots: slotsOf(t, "6")}))
 			d := s.Run(1000)
-			got := ""
-			for i := range d.Starts {
-				got = grantsText(s.Model(), d.Starts[i].PE, d.Starts[i].Grants)
-			}
-			if got != c.want {
+			if got := grantText(s.Model(), d); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})

@@ -146,7 +146,7 @@ func (r *run) planAhead() {
 	for _, t := range r.runningByID() {
 		at := r.expected(t)
 		if t.Job.Category.requests.Reservation == 0 {
-			r.planTask(t.Job.Category, t.PE, t.Grants, at)
+			r.planTask(t.Job.Category, t.PE, t.Grants, t.Away, at)
 		}
 		r.planCores(t.Grants, at)
 		state := "RUNNING"
@@ -159,7 +159,7 @@ func (r *run) planAhead() {
 	r.exempt = true
 	for _, ar := range r.reservations {
 		if ar.End > r.now {
-			r.planTask(ar.Category, ar.PE, ar.Grants, span{max(ar.Start, r.now), ar.End - max(ar.Start, r.now)})
+			r.planTask(ar.Category, ar.PE, ar.Grants, Away{}, span{max(ar.Start, r.now), ar.End - max(ar.Start, r.now)})
 		}
 	}
 	r.exempt = exempt
@@ -183,14 +183,14 @@ func (r *run) expected(t *Running) span {
 }
 
 // planTask books what a task uses everywhere for a time.
-func (r *run) planTask(c *Category, pe PEID, grants []Grant, at span) {
-	for p, part := range r.model.portions(grants) {
+func (r *run) planTask(c *Category, pe PEID, grants []Grant, away Away, at span) {
+	for p, part := range r.model.portions(grants, away) {
 		r.planAt(c, p, part, at)
 	}
-	total := 0
+	total := away.Slots
 	for i, g := range grants {
 		total += g.Slots
-		r.planQuotas(c, pe, g, i == 0, at)
+		r.planQuotas(c, pe, g, i == 0 && !away.Master, at)
 	}
 	if pe != None {
 		r.plan.add(r.plan.of(peResource(pe)), at.booking(total, 1))
@@ -282,7 +282,7 @@ func (r *run) planStart(s *Start) {
 	}
 	at := span{r.now, r.withOffset(s.Duration)}
 	if s.Job.Category.requests.Reservation == 0 { // what it uses has been booked long ago
-		r.planTask(s.Job.Category, s.PE, s.Grants, at)
+		r.planTask(s.Job.Category, s.PE, s.Grants, Away{}, at)
 	}
 	r.planCores(s.Grants, at)
 	r.monitor("STARTING", s.Job, s.Task, s.PE, s.Grants, at)
@@ -323,9 +323,6 @@ func (m *matcher) claimSlots(c *quota.Claim, at span, taken float64) int {
 // reserve finds the earliest time at which a task can start, and keeps its places free
 // from then on (sched_conf(5), max_reservation).
 func (r *run) reserve(h *head) bool {
-	if r.reserved >= r.model.scheduler.MaxReservation {
-		return false
-	}
 	res, ok := r.earliest(h.job)
 	if !ok {
 		return false
@@ -335,7 +332,7 @@ func (r *run) reserve(h *head) bool {
 	at := span{res.At, r.duration(h.job.Category)}
 	res.Until = at.until()
 	r.giveCores(h.job.Category, res.Grants, at)
-	r.planTask(h.job.Category, res.PE, res.Grants, at)
+	r.planTask(h.job.Category, res.PE, res.Grants, Away{}, at)
 	r.planCores(res.Grants, at)
 	r.monitor("RESERVING", res.Job, res.Task, res.PE, res.Grants, at)
 	r.decisions.Reservations = append(r.decisions.Reservations, res)
@@ -367,6 +364,21 @@ func (r *run) explainReserving(h *head) {
 			r.explainInstance(h.job, id, at, skip)
 		}
 	}
+}
+
+// explainReservingParallel finds the reasons that the original finds while it looks for a
+// later time for a parallel job: those of the last time, which it tries first, until it has
+// enough slots. Where there are never enough, it does not look.
+func (r *run) explainReservingParallel(j *Job, at span) {
+	info := r.of(j.Category)
+	// Where nothing is left at all there is nothing to say about single places (tested).
+	if !r.explaining || r.order.count == 0 || info.reservingSaid {
+		return
+	}
+	info.reservingSaid = true
+	r.explain = func(reason Reason) { info.reasons = append(info.reasons, reason) }
+	defer func() { r.explain = nil }()
+	r.explainParallel(j, at)
 }
 
 func (r *run) earliest(j *Job) (Reserved, bool) {
@@ -472,6 +484,7 @@ func (r *run) earliestParallel(j *Job) (Reserved, bool) {
 		if _, ok := r.bestAssignment(j, span{t, at.duration}, true); !ok {
 			break
 		}
+		r.explainReservingParallel(j, span{t, at.duration})
 		at.start = t
 	}
 	if at.start == diagram.Forever {
@@ -501,9 +514,21 @@ func (p *plan) all() iter.Seq[*diagram.Diagram] {
 }
 
 // reservable are the instances that a reservation can be made in: those that are full
-// now, too.
+// now, too. The original sorts its list in a run for the first serial job and the first
+// reservation, whichever comes first: for that job those that are full are at their
+// places, and for others at the end (tested).
 func (r *run) reservable() iter.Seq[InstanceID] {
 	list := slices.AppendSeq(slices.Clone(r.full), r.order.all())
-	slices.SortFunc(list, r.order.compare)
+	if r.mixed {
+		slices.SortFunc(list, r.order.compare)
+	} else {
+		list = append(list[len(r.full):], r.full...)
+	}
 	return slices.Values(list)
+}
+
+// sort makes what is looked at now be sorted, see reservable.
+func (r *run) sort() {
+	r.mixed = r.mixed || !r.sorted
+	r.sorted = true
 }

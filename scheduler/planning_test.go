@@ -429,3 +429,35 @@ func TestNothingToReserve(t *testing.T) {
 		})
 	}
 }
+
+// TestPlannedQuotaOfJobs has a quota on what a parallel job takes once, where the run plans
+// ahead.
+func TestPlannedQuotaOfJobs(t *testing.T) {
+	m := modelOf(t, directory(map[string]string{
+		"complexes":  "tok tok INT <= YES JOB 0 0\n",
+		"hosts/n1":   "hostname n1\ncomplex_values tok=9\n",
+		"queues/a.q": "qname a.q\nhostlist n1\nslots 9\nload_thresholds NONE\npe_list fill\n",
+		"pes/fill":   "pe_name fill\nslots 9\nallocation_rule $fill_up\n",
+		"sched_conf": "max_reservation 3\ndefault_duration 0:10:0\njob_load_adjustments NONE\n",
+		"rqs":        "{\n name q\n enabled TRUE\n limit hosts n1 to tok=2\n}\n",
+	}))
+	s := scheduler.NewState(m)
+	for id := range uint32(4) {
+		s.Enqueue(serialJob(t, m, id+1, &scheduler.Requests{PE: "fill", Slots: slotsOf(t, "2"), Hard: request("tok", "1")}))
+	}
+	for now := int64(1000); now < 1003; now++ {
+		for i := range s.Run(now).Starts {
+			x := s.Run(now).Starts[0]
+			if now > 1000 || i > 1 {
+				t.Errorf("at %d job %d starts", now, x.Job.ID)
+			}
+			s.Dequeue(x.Job)
+			if err := s.Start(running(&x, now)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if n := len(s.Running()); n != 2 {
+		t.Errorf("%d jobs run, want 2", n)
+	}
+}

@@ -74,17 +74,22 @@ func newQuotaUsage(m *Model) *quotaUsage {
 	return &quotaUsage{model: m, usage: m.limits.sets.NewUsage()}
 }
 
-func (q *quotaUsage) book(c *Category, pe PEID, grants []Grant, sign int) error {
+func (q *quotaUsage) book(r *Running, sign int) error {
 	q.grants = q.grants[:0]
-	for _, g := range grants {
+	for _, g := range r.Grants {
 		i := &q.model.instances[g.Instance]
 		q.grants = append(q.grants, quota.Grant{Queue: int32(i.queue), Host: int32(i.host), Slots: g.Slots})
 	}
 	book := q.usage.Debit
-	if sign < 0 {
+	switch {
+	case r.Away.Master && sign < 0:
+		book = q.usage.CreditSlaves
+	case r.Away.Master:
+		book = q.usage.DebitSlaves
+	case sign < 0:
 		book = q.usage.Credit
 	}
-	if err := book(c.demand(pe), q.grants); err != nil {
+	if err := book(r.Job.Category.demand(r.PE), q.grants); err != nil {
 		return fmt.Errorf("resource quotas: %w", err)
 	}
 	return nil
@@ -103,6 +108,36 @@ func (v *view) quotaValue(host int32, attribute string) (float64, bool) {
 // Quotas are the rows of qquota(1) at a time.
 func (s *State) Quotas(selection quota.Selection, now int64) []quota.Row {
 	return s.quotas.usage.List(selection, newView(s, now).quotaValue)
+}
+
+// exceeded is the reason of a job that does not fit into a quota.
+func exceeded(f *quota.Failure) Reason {
+	return Reason{kind: quotaExceeded, text: f.Text(), quota: f.Counter, never: f.Never}
+}
+
+// Exceeded is what is the matter with the quota of a reason for people: who uses how much of
+// what, at a time. It is empty for other reasons.
+func (s *State) Exceeded(r *Reason, now int64) string {
+	if r.kind != quotaExceeded || r.model != s.model {
+		return ""
+	}
+	row, ok := s.quotas.usage.Row(r.quota, newView(s, now).quotaValue)
+	if !ok {
+		return ""
+	}
+	who := ""
+	if row.Filter != "-" {
+		who = row.Filter + ": "
+	}
+	text := "a resource quota, " + row.Rule + ": " + who
+	if row.Used == "" {
+		return text + "no more than " + row.Attribute + "=" + row.Limit + " may be asked for"
+	}
+	text += row.Used + " of " + row.Limit + " " + row.Attribute + " are in use"
+	if r.never {
+		text += ", and the job asks for more than there are"
+	}
+	return text
 }
 
 // withinQuota checks the quotas for a serial job.

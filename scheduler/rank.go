@@ -13,33 +13,62 @@ import (
 func (r *run) rank() *heads {
 	ranked := r.tickets()
 	r.bounds()
-	h := &heads{}
-	if ranked == nil {
+	h := newHeads(r.keys)
+	var rests [][]*Job // the first job of each that may start a task is compared
+	switch {
+	case ranked != nil:
+		r.rankedHeads(h, ranked)
+	case r.model.weights.Urgency*r.model.weights.WaitingTime >= 0:
 		// The jobs of a line are in the order of their priority, unless waiting is bad.
-		lines := r.model.weights.Urgency*r.model.weights.WaitingTime >= 0
 		for _, l := range r.pending.list {
-			if lines {
-				r.addHead(h, head{rest: l.waiting()})
-				continue
-			}
-			for i := range l.waiting() {
-				r.addHead(h, head{rest: l.waiting()[i : i+1]})
-			}
+			rests = append(rests, l.waiting())
 		}
-	} else {
-		h.list, h.heap = make([]head, 0, len(ranked.jobs)), make([]headKey, 0, len(ranked.jobs))
-		for i := range ranked.jobs {
-			r.addHead(h, head{rest: ranked.jobs[i : i+1], tickets: ranked.of(i)})
+	default:
+		for _, l := range r.pending.list {
+			for i := range l.waiting() {
+				rests = append(rests, l.waiting()[i:i+1])
+			}
 		}
 	}
+	if ranked == nil {
+		r.restHeads(h, rests)
+	}
 	h.init()
+	r.keys = h.categories
 	return h
 }
 
-// addHead adds a head with the first job of its line that may start a task.
-func (r *run) addHead(h *heads, x head) {
-	if r.nextInLine(&x) {
-		h.add(x)
+// rankedHeads adds a head for each job with its tickets.
+func (r *run) rankedHeads(h *heads, ranked *ranking) {
+	h.made = func(i int32) head {
+		x := head{rest: ranked.jobs[i : i+1], tickets: ranked.of(int(i))}
+		r.nextInLine(&x)
+		return x
+	}
+	all := r.pending.ids.all(&r.pending)
+	for i := range all {
+		if t := ranked.of(i); len(t) > 0 {
+			p := all[i].ranked(t[0].Total)
+			h.add(all[i].category, headKey{priority: r.model.weights.Number(&p, &r.decisions.bounds, r.now), submitted: p.Submitted, id: p.ID}, int32(i))
+		}
+	}
+}
+
+// restHeads adds a head for each list in which a job may start a task.
+func (r *run) restHeads(h *heads, rests [][]*Job) {
+	h.made = func(i int32) head {
+		x := head{rest: rests[i]}
+		r.nextInLine(&x)
+		return x
+	}
+	for i, jobs := range rests {
+		for _, j := range jobs {
+			if r.model.startable(j) > 0 {
+				p := priorityJob(j, 0)
+				h.add(j.Category.index, headKey{priority: r.model.weights.Number(&p, &r.decisions.bounds, r.now), submitted: j.Submitted, id: j.ID}, int32(i))
+				break
+			}
+		}
 	}
 }
 
@@ -52,14 +81,15 @@ type ranking struct {
 
 func (r *ranking) of(i int) []tickets.Tickets { return r.tasks[r.first[i]:r.first[i+1]] }
 
-// next are the tickets of the first waiting task of a job.
-func (r *ranking) next(j *Job) (t tickets.Tickets) {
+// next are the tickets of the first waiting task of a job behind those that have had their
+// turn.
+func (r *ranking) next(j *Job, passed int) (t tickets.Tickets) {
 	if r == nil {
 		return t
 	}
 	i, ok := slices.BinarySearchFunc(r.jobs, j, func(a, b *Job) int { return cmp.Compare(a.ID, b.ID) })
 	if ok && r.first[i] < r.first[i+1] {
-		t = r.tasks[r.first[i]]
+		t = r.tasks[r.first[i]+passed]
 	}
 	return t
 }
@@ -72,12 +102,12 @@ func (r *run) bounds() {
 	b.MinUrgency, b.MaxUrgency = math.MaxFloat64, 0x1p-1022
 	add := func(j *Job) {
 		p := priorityJob(j, 0)
-		u := r.model.weights.One(&p, b, r.now).Urgency
+		u := r.model.weights.UrgencyOf(&p, r.now)
 		b.MinUrgency, b.MaxUrgency = min(b.MinUrgency, u), max(b.MaxUrgency, u)
 	}
 	for _, l := range r.pending.list {
 		jobs := l.waiting()
-		startable := func(j *Job) bool { return r.model.startable(j) > 0 }
+		startable := func(j *Job) bool { return !j.Array || r.model.startable(j) > 0 }
 		if first := slices.IndexFunc(jobs, startable); first >= 0 {
 			last := len(jobs) - 1
 			for !startable(jobs[last]) {
@@ -88,7 +118,7 @@ func (r *run) bounds() {
 		}
 	}
 	for _, t := range r.running {
-		if !t.idle() {
+		if !t.Idle() {
 			add(t.Job)
 		}
 	}
@@ -100,16 +130,22 @@ func (r *run) tickets() *ranking {
 	if !r.policies() {
 		return nil
 	}
-	tasks := make([]tickets.Task, 0, len(r.running)+r.pending.jobs)
-	active := slices.DeleteFunc(r.runningByID(), (*Running).idle)
+	tasks := slices.Grow(r.ranked[:0], len(r.running)+r.pending.jobs)
+	active := slices.DeleteFunc(r.runningByID(), (*Running).Idle)
 	for _, t := range active {
 		tasks = append(tasks, ticketTask(t.Job, t.Task, true))
 	}
-	ranked := &ranking{jobs: r.waiting()}
+	all := r.pending.ids.all(&r.pending)
+	ranked := &ranking{jobs: make([]*Job, len(all)), first: make([]int, 0, len(all)+1)}
 	each := tickets.PendingTasks(r.model.scheduler.MaxPendingTasksPerJob, r.freeSlots())
-	ranked.first = make([]int, 0, len(ranked.jobs)+1)
-	for _, j := range ranked.jobs {
+	for i := range all {
+		j := all[i].job
+		ranked.jobs[i] = j
 		ranked.first = append(ranked.first, len(tasks)-len(active))
+		if !all[i].array {
+			tasks = append(tasks, all[i].task)
+			continue
+		}
 		left := min(r.model.startable(j), each)
 		for task := range j.Tasks.All() {
 			if left--; left < 0 {
@@ -119,6 +155,7 @@ func (r *run) tickets() *ranking {
 		}
 	}
 	ranked.first = append(ranked.first, len(tasks)-len(active))
+	r.ranked = tasks
 	e := &r.Entitlements
 	result := tickets.Calculate(&tickets.Input{
 		Config: r.model.tickets, Users: e.Users, Projects: e.Projects, Departments: e.Departments,
@@ -134,16 +171,6 @@ func (r *run) tickets() *ranking {
 	return ranked
 }
 
-// waiting are the jobs that take part, by their numbers.
-func (r *run) waiting() []*Job {
-	jobs := make([]*Job, 0, r.pending.jobs)
-	for _, l := range r.pending.list {
-		jobs = append(jobs, l.waiting()...)
-	}
-	slices.SortFunc(jobs, func(a, b *Job) int { return cmp.Compare(a.ID, b.ID) })
-	return jobs
-}
-
 // policies reports whether any job can have tickets.
 func (r *run) policies() bool {
 	c := &r.model.tickets
@@ -155,12 +182,12 @@ func (r *run) policies() bool {
 			return true
 		}
 	}
-	return r.overridden > 0
+	return r.overridden > 0 || slices.ContainsFunc(r.running, func(t *Running) bool { return t.Job.Override > 0 })
 }
 
 func ticketTask(j *Job, task uint32, running bool) tickets.Task {
 	t := tickets.Task{
-		Job: j.ID, Task: task, Submitted: j.Submitted, User: j.User, Project: j.Project, Department: j.Department,
+		Job: j.ID, Task: task, Changed: j.Changed, User: j.User, Project: j.Project, Department: j.Department,
 		Leaf: j.Leaf, JobShares: j.Shares, OverrideTickets: j.Override, Slots: int32(j.Category.minSlots()), Running: running,
 	}
 	if !j.Array {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/execd-project/execd/scheduler/quota"
 	"github.com/execd-project/execd/scheduler/value"
 )
 
@@ -24,6 +25,8 @@ type Reason struct {
 	number    int   // slots of a parallel environment; number of an advance reservation
 	category  *Category
 	text      string // of a quota or an alarm; the free cores of a host
+	quota     quota.Counter
+	never     bool // quota: the job would exceed it in an empty cluster, too
 	model     *Model
 }
 
@@ -49,7 +52,9 @@ const (
 	globalExcludedProject
 	notInPEList
 	instanceNotInPEList
+	notParallel
 	noSuchCheckpoint
+	notCheckpointing
 	notInCheckpointList
 	notBatch
 	notInteractive
@@ -62,8 +67,9 @@ const (
 	noPEAccess
 	peSlots
 	peTotal
-	peOffers
-	notMaster
+	peRule
+	fewSlots
+	thingsGiven
 	droppedFull
 	droppedDisabled
 	droppedSuspended
@@ -75,6 +81,7 @@ const (
 	arrayLimit
 	badReservation
 	noCores
+	notBookable
 )
 
 // Text is the reason as qstat(1) -j shows it.
@@ -87,6 +94,16 @@ func (r *Reason) Text() string {
 		return r.text
 	case noCores:
 		return r.coresText()
+	case notBookable:
+		return fmt.Sprintf("cannot run in queue %q because its amounts cannot be counted with those in use: %s", m.instances[r.place].name, r.text)
+	case peTotal:
+		return fmt.Sprintf("cannot run because total slots of PE %q not in range of job", m.PEName(PEID(r.place)))
+	case peRule:
+		return fmt.Sprintf("cannot run in PE %q because %s", m.PEName(PEID(r.place)), r.text)
+	case fewSlots:
+		return fmt.Sprintf("cannot run in queue %q because it only offers %d slots", r.placeName(), r.number)
+	case thingsGiven:
+		return fmt.Sprintf("cannot run in queue %q because %s", r.placeName(), r.text)
 	case queueRequest:
 		return fmt.Sprintf("(-l %s) cannot run in queue %q because of cluster queue", r.text, m.queues[r.place].name)
 	case queueNotListed:
@@ -110,10 +127,14 @@ func (r *Reason) Text() string {
 		return fmt.Sprintf("cannot run in queue %q because PE %q is not in PE list", m.queues[r.place].name, r.text)
 	case instanceNotInPEList:
 		return fmt.Sprintf("cannot run in queue %q because PE %q is not in PE list", m.instances[r.place].name, r.text)
+	case notParallel:
+		return fmt.Sprintf("cannot run in queue instance %q because it is not of parallel type", m.instances[r.place].name)
 	case noSuchCheckpoint:
 		return "cannot run because requested ckpt object not found"
-	case notInCheckpointList:
+	case notCheckpointing:
 		return fmt.Sprintf("cannot run in queue instance %q because it is not of type checkpointing", m.instances[r.place].name)
+	case notInCheckpointList:
+		return fmt.Sprintf("cannot run in queue instance %q because ckpt object %q is not in ckpt list of queue", m.instances[r.place].name, r.text)
 	case notBatch:
 		return fmt.Sprintf("cannot run in queue instance %q because it is not of type batch", m.instances[r.place].name)
 	case notInteractive:
@@ -130,8 +151,6 @@ func (r *Reason) Text() string {
 		return fmt.Sprintf("cannot run because no access to PE %q", m.PEName(PEID(r.place)))
 	case peSlots:
 		return fmt.Sprintf("cannot run in PE %q because it only offers %d slots", m.PEName(PEID(r.place)), r.number)
-	case peTotal:
-		return fmt.Sprintf("cannot run because total slots of PE %q not in range of job", m.PEName(PEID(r.place)))
 	case droppedFull, droppedDisabled, droppedSuspended, droppedUnavailable:
 		return fmt.Sprintf("queue instance %q dropped because it is %s", m.instances[r.place].name, droppedText[r.kind])
 	case droppedOverload:
@@ -144,6 +163,18 @@ func (r *Reason) Text() string {
 		return "not all array tasks may be started due to 'max_aj_instances'"
 	}
 	return ""
+}
+
+// placeName is the place of a resource. It is called a queue whatever it is, as in what
+// is said of the resources of parallel jobs.
+func (r *Reason) placeName() string {
+	switch r.layer {
+	case 'g':
+		return r.model.global.name
+	case 'h':
+		return r.model.HostName(HostID(r.place))
+	}
+	return r.model.instances[r.place].name
 }
 
 var droppedText = map[reasonKind]string{

@@ -43,7 +43,7 @@ func (c scene) make(t fatal) *scheduler.State {
 	maps.Copy(files, c.files)
 	m := modelOf(t, directory(files), "a.q")
 	s := scheduler.NewState(m)
-	for _, host := range []string{"global", "n1", "n2"} {
+	for _, host := range []string{"global", "n1", "n2", "n3", "n4"} {
 		if values := c.load[host]; values != nil {
 			if err := s.SetLoad(host, values); err != nil {
 				t.Fatal(err)
@@ -226,6 +226,9 @@ func TestReasons(t *testing.T) {
 		{name: "no checkpointing", scene: scene{files: queueFile("ckpt_list NONE\nslots 2,[n2=0]\n")}, ask: scheduler.Requests{Checkpoint: "ck"}, want: []string{
 			`cannot run in queue instance "a.q@n1" because it is not of type checkpointing`,
 		}},
+		{name: "other checkpointing", scene: scene{files: merged(queueFile("ckpt_list other\nslots 2,[n2=0]\n"), map[string]string{"ckpts/other": "ckpt_name other\n"})}, ask: scheduler.Requests{Checkpoint: "ck"}, want: []string{
+			`cannot run in queue instance "a.q@n1" because ckpt object "ck" is not in ckpt list of queue`,
+		}},
 		{name: "forced by a queue", scene: scene{files: queueFile("complex_values frc=2\nslots 2,[n2=0]\n")}, want: []string{
 			`does not request 'forced' resource "frc" of queue instance a.q@n1`,
 		}},
@@ -242,8 +245,111 @@ func TestReasons(t *testing.T) {
 		{name: "not in a list of environments", ask: scheduler.Requests{PE: "round", Slots: slotsOf(t, "2")}, want: []string{
 			`cannot run in queue "a.q" because PE "round" is not in PE list`, `cannot run in PE "round" because it only offers 0 slots`,
 		}},
+		{
+			name: "a number, and no single slot", scene: scene{files: queueFile("complex_values cap=1\n")},
+			ask: scheduler.Requests{PE: "fill", Slots: slotsOf(t, "2"), Hard: setting("cap", "2")}, want: []string{
+				`(-l cap=2) cannot run in queue "a.q@n1" because it offers only qf:cap=1.000000`,
+				`(-l cap=2) cannot run in queue "a.q@n2" because it offers only qf:cap=1.000000`,
+				`cannot run in PE "fill" because it only offers 0 slots`,
+			},
+		},
+		{
+			name: "a number, and perhaps a single slot", scene: scene{files: queueFile("complex_values cap=1\n")},
+			ask: scheduler.Requests{PE: "fill", Slots: slotsOf(t, "1-2"), Hard: setting("cap", "2")}, want: []string{
+				`(-l cap=2) cannot run in queue "a.q" because of cluster queue`, `cannot run in PE "fill" because it only offers 0 slots`,
+			},
+		},
+		{
+			name: "a text, and no single slot", scene: scene{files: queueFile("complex_values os=sol\n")},
+			ask: scheduler.Requests{PE: "fill", Slots: slotsOf(t, "2"), Hard: setting("os", "lx")}, want: []string{
+				`(-l os=lx) cannot run in queue "a.q" because of cluster queue`, `cannot run in PE "fill" because it only offers 0 slots`,
+			},
+		},
+		{
+			name: "requests come before projects and permissions", scene: scene{files: queueFile("projects p1\nuser_lists staff\ncomplex_values cap=1\n")},
+			ask: hard("cap", "2"), want: []string{`(-l cap=2) cannot run in queue "a.q" because of cluster queue`},
+		},
+		{
+			name: "an unknown resource, which is no reason of a parallel job", ask: scheduler.Requests{PE: "fill", Slots: slotsOf(t, "2"), Hard: setting("mem", "1G")},
+			want: []string{`cannot run in PE "fill" because it only offers 0 slots`},
+		},
+		{
+			name: "an instance without any environment", scene: scene{files: queueFile("pe_list fill,[n1=NONE]\nslots 2,[n2=0]\n")},
+			ask: scheduler.Requests{PE: "fill", Slots: slotsOf(t, "2")}, want: []string{
+				`cannot run in queue instance "a.q@n1" because it is not of parallel type`, `cannot run in PE "fill" because it only offers 0 slots`,
+			},
+		},
+		{
+			name: "a quota that nobody passes, and the other instances of the host", scene: scene{files: map[string]string{
+				"queues/b.q": "qname b.q\nhostlist n1 n2\nslots 1\nload_thresholds NONE\npe_list fill,[n1=round],[n2=round]\n",
+				"rqs":        "{\n name few\n enabled TRUE\n limit users * to slots=0\n}\n",
+			}},
+			ask: scheduler.Requests{PE: "fill", Slots: slotsOf(t, "1")}, want: []string{
+				`cannot run because it exceeds limit "/////" in rule "few/1"`, `cannot run in queue "b.q@n1" because PE "fill" is not in PE list`,
+				`cannot run in PE "fill" because it only offers 0 slots`,
+			},
+		},
+		{
+			name: "no access, and no number of slots that the rule allows", scene: scene{files: map[string]string{"pes/fill": "pe_name fill\nslots 100\nallocation_rule 2\nuser_lists staff\n"}},
+			ask: scheduler.Requests{PE: "fill", Slots: slotsOf(t, "3")}, want: []string{`cannot run in PE "fill" because it only offers 0 slots`},
+		},
+		{
+			name: "the first number of slots that the rule allows", scene: scene{
+				files:  merged(queueFile("slots 6\n"), map[string]string{"pes/fill": "pe_name fill\nslots 5\nallocation_rule 2\n"}),
+				before: []scheduler.Requests{{PE: "fill", Slots: slotsOf(t, "4")}},
+			},
+			ask: scheduler.Requests{PE: "fill", Slots: slotsOf(t, "1-6")}, want: []string{`cannot run in PE "fill" because it only offers 1 slots`},
+		},
+		{
+			name: "a quota that leaves something, and nothing is looked at behind", scene: scene{
+				files: map[string]string{
+					"rqs":        "{\n name few\n enabled TRUE\n limit users {*} to slots=2\n}\n",
+					"queues/a.q": "qname a.q\nhostlist n2 n1\nslots 1,[n1=2]\nload_thresholds NONE\npe_list fill\n",
+				},
+				before: []scheduler.Requests{{Queues: "a.q@n1"}},
+			},
+			ask: scheduler.Requests{PE: "fill", Slots: slotsOf(t, "2"), Queues: "a.q@n1"}, want: []string{
+				`cannot run in queue "a.q@n2" because it is not contained in its hard queue list (-q)`, `cannot run in PE "fill" because it only offers 1 slots`,
+			},
+		},
+		{
+			name: "a quota that leaves something, and is exhausted behind", scene: scene{
+				files: map[string]string{"rqs": "{\n name few\n enabled TRUE\n limit users {*} to slots=2\n}\n"}, before: []scheduler.Requests{{Queues: "a.q@n1"}},
+			},
+			ask: scheduler.Requests{PE: "fill", Slots: slotsOf(t, "2")}, want: []string{
+				`cannot run because it exceeds limit "alice/////" in rule "few/1"`, `cannot run in PE "fill" because it only offers 1 slots`,
+			},
+		},
+		{
+			name: "hosts whose queues are all ruled out come last", scene: scene{files: map[string]string{
+				"rqs": "{\n name few\n enabled TRUE\n limit users {*} to slots=0\n}\n", "hosts/n1": "hostname n1\nxuser_lists me\n",
+				"queues/a.q": "qname a.q\nhostlist n1\nslots 2\nload_thresholds NONE\npe_list round\n",
+				"queues/b.q": "qname b.q\nhostlist n2\nslots 2\nload_thresholds NONE\npe_list fill\n",
+			}},
+			ask: scheduler.Requests{PE: "fill", Slots: slotsOf(t, "2")}, want: []string{
+				`cannot run in queue "a.q" because PE "fill" is not in PE list`,
+				`cannot run because it exceeds limit "alice/////" in rule "few/1"`, `cannot run in PE "fill" because it only offers 0 slots`,
+			},
+		},
+		{
+			name: "a host that others use, and its queues", scene: scene{
+				files: merged(hostFile("complex_values excl=TRUE\n"), queueFile("slots 2,[n2=0]\n")), before: []scheduler.Requests{{}},
+			},
+			ask: scheduler.Requests{PE: "fill", Slots: slotsOf(t, "2"), Hard: setting("excl", "TRUE"), Queues: "a.q@n2"}, want: []string{
+				`(-l excl=TRUE) cannot run in queue "n1" because exclusive resource (excl) is already in use`,
+				`cannot run in queue "a.q@n1" because it is not contained in its hard queue list (-q)`, `cannot run in PE "fill" because it only offers 0 slots`,
+			},
+		},
+		{
+			name: "a host that somebody has for himself, and not its queues", scene: scene{
+				files: merged(hostFile("complex_values excl=TRUE\n"), queueFile("slots 2,[n2=0]\n")), before: []scheduler.Requests{hard("excl", "TRUE")},
+			},
+			ask: scheduler.Requests{PE: "fill", Slots: slotsOf(t, "2"), Hard: setting("excl", "TRUE"), Queues: "a.q@n2"}, want: []string{
+				`(-l excl=TRUE) cannot run in queue "n1" because it offers only hc:excl=false`, `cannot run in PE "fill" because it only offers 0 slots`,
+			},
+		},
 		{name: "environment with too few slots", ask: scheduler.Requests{PE: "fill", Slots: slotsOf(t, "4")}, want: []string{
-			`cannot run because total slots of PE "fill" not in range of job`,
+			`cannot run in PE "fill" because it only offers 0 slots`,
 		}},
 		{name: "environment in use", scene: scene{before: []scheduler.Requests{{PE: "fill", Slots: slotsOf(t, "2")}}}, ask: scheduler.Requests{PE: "fill", Slots: slotsOf(t, "2")}, want: []string{
 			`cannot run in PE "fill" because it only offers 1 slots`,
@@ -265,6 +371,7 @@ func TestReasons(t *testing.T) {
 			if diff := cmp.Diff(c.want, texts(d.Reasons(j))); diff != "" {
 				t.Error(diff)
 			}
+			checkNumbers(t, d.Reasons(j))
 		})
 	}
 }
@@ -319,10 +426,11 @@ func TestDropped(t *testing.T) {
 			s := c.make(t)
 			j := serialJob(t, s.Model(), 1, &scheduler.Requests{})
 			s.Enqueue(j)
-			got := texts(s.Run(1000).Dropped)
-			if diff := cmp.Diff(c.want, got); diff != "" {
+			dropped := s.Run(1000).Dropped
+			if diff := cmp.Diff(c.want, texts(dropped)); diff != "" {
 				t.Error(diff)
 			}
+			checkNumbers(t, dropped)
 		})
 	}
 }

@@ -166,6 +166,15 @@ func grantsText(m *scheduler.Model, pe scheduler.PEID, grants []scheduler.Grant)
 	return text
 }
 
+// grantText is what the only job of a run got; empty where it was not started.
+func grantText(m *scheduler.Model, d *scheduler.Decisions) string {
+	text := ""
+	for i := range d.Starts {
+		text = grantsText(m, d.Starts[i].PE, d.Starts[i].Grants)
+	}
+	return text
+}
+
 func startText(m *scheduler.Model, s *scheduler.Start) string {
 	return fmt.Sprintf("%d.%d %s", s.Job.ID, s.Task, grantsText(m, s.PE, s.Grants))
 }

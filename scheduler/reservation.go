@@ -37,7 +37,7 @@ func (s *State) FindReservation(c *Category, start, end, now int64) (pe PEID, gr
 	r.prepareOrder()
 	// Quotas limit jobs: neither a reservation nor what runs in it
 	// (sge_resource_quota(5)).
-	r.reserving, r.exempt = true, true
+	r.reserving, r.exempt, r.mixed = true, true, true
 	j := &Job{Category: c}
 	at := span{start, end - start}
 	if c.Parallel() {
@@ -53,6 +53,16 @@ func (s *State) FindReservation(c *Category, start, end, now int64) (pe PEID, gr
 		}
 	}
 	return None, nil, false
+}
+
+// Considered reports whether an advance reservation may be looked for in an instance, as far
+// as -q and -pe of qrsub(1) say.
+func (s *State) Considered(c *Category, id InstanceID) bool {
+	i := &s.model.instances[id]
+	if len(c.queues) > 0 && !c.queues.Match(s.model.queues[i.queue].name, s.model.hosts[i.host].name, s.model.groupsOf) {
+		return false
+	}
+	return !c.Parallel() || slices.ContainsFunc(c.pes, func(pe PEID) bool { return slices.Contains(i.pes, s.model.pes[pe].object.Name) })
 }
 
 // AddReservation keeps the places of a reservation from now on.

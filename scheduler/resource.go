@@ -32,13 +32,18 @@ func (o *Observation) Instance(id InstanceID) []Resource {
 // that the host does not restrict further are among them. Other than in qstat, loads are
 // not scaled, and do not take capacity from consumables (tested).
 func (o *Observation) Host(id HostID) []Resource {
+	if id == GlobalHost {
+		return o.asReported().list(AtGlobal())
+	}
+	return o.asReported().list(AtGlobal(), AtHost(id))
+}
+
+// asReported sees loads as they are reported.
+func (o *Observation) asReported() *view {
 	if o.hosts == nil {
 		o.hosts = &view{State: o.view.State, now: o.view.now, correction: o.view.correction, unscaled: true}
 	}
-	if id == GlobalHost {
-		return o.hosts.list(AtGlobal())
-	}
-	return o.hosts.list(AtGlobal(), AtHost(id))
+	return o.hosts
 }
 
 func (v *view) list(places ...Place) []Resource {

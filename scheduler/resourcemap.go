@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"maps"
 	"math"
 	"slices"
 )
@@ -55,7 +56,7 @@ func (s *State) giveThings(c *Category, grants []Grant) {
 	if !s.model.resourceMaps {
 		return
 	}
-	for p, part := range s.model.portions(grants) {
+	for p, part := range s.model.portions(grants, Away{}) {
 		s.giveAt(c, &grants[part.grant], p, part)
 	}
 	s.bookThings(grants, -1)
@@ -85,4 +86,76 @@ func (s *State) giveAt(c *Category, g *Grant, p Place, part portion) {
 		}
 		return nil
 	})
+}
+
+// Names are the things of a grant by the names of their complexes, nil for none: those of
+// the queue instance first, then those of the host and of the cluster.
+func (m *Model) Names(g *Grant) map[string][]string {
+	var names map[string][]string
+	for _, t := range g.Things {
+		if names == nil {
+			names = map[string][]string{}
+		}
+		name := m.attributes[t.Attribute].Name
+		names[name] = append(names[name], t.IDs...)
+	}
+	return names
+}
+
+// SetNames is the way back: it gives a task things by the names of their complexes, or by
+// the shortcuts, grant by grant. Of a complex that is a resource map at several places,
+// each place gets as many of its things as the task takes there. What is too much is given
+// at the host, which Admit does not allow. Names of complexes that do not exist are
+// returned, sorted.
+func (m *Model) SetNames(t *Running, names []map[string][]string) (unknown []string) {
+	left := make([]map[AttributeID][]string, len(t.Grants))
+	for i := range t.Grants {
+		t.Grants[i].Things, left[i] = nil, map[AttributeID][]string{}
+		if i >= len(names) {
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(names[i])) {
+			if id, ok := m.attributeOf[name]; ok {
+				left[i][id] = append(left[i][id], names[i][name]...)
+			} else {
+				unknown = append(unknown, name)
+			}
+		}
+	}
+	for p, part := range m.portions(t.Grants, t.Away) {
+		if p.layer == atGlobal && t.Away.Master {
+			continue
+		}
+		_ = t.Job.Category.uses(p, func(u use) error {
+			want := int(math.Round(float64(u.times(part)) * u.each))
+			if ids := m.pickThings(p, &u, left[part.grant], want); len(ids) > 0 {
+				g := &t.Grants[part.grant]
+				g.Things = append(g.Things, Thing{Attribute: u.attribute, At: p, IDs: ids})
+			}
+			return nil
+		})
+	}
+	for i := range left {
+		g := &t.Grants[i]
+		for _, id := range slices.Sorted(maps.Keys(left[i])) {
+			if len(left[i][id]) > 0 {
+				g.Things = append(g.Things, Thing{Attribute: id, At: AtHost(m.instances[g.Instance].host), IDs: left[i][id]})
+			}
+		}
+	}
+	slices.Sort(unknown)
+	return slices.Compact(unknown)
+}
+
+// pickThings takes those out of a list that are in the map of a place.
+func (m *Model) pickThings(p Place, u *use, from map[AttributeID][]string, want int) (ids []string) {
+	names := m.named(p, u.attribute)
+	from[u.attribute] = slices.DeleteFunc(from[u.attribute], func(id string) bool {
+		take := len(ids) < want && slices.Contains(names, id)
+		if take {
+			ids = append(ids, id)
+		}
+		return take
+	})
+	return ids
 }

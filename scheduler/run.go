@@ -1,6 +1,8 @@
 package scheduler
 
 import (
+	"errors"
+	"fmt"
 	"iter"
 	"slices"
 
@@ -16,6 +18,7 @@ type run struct {
 	load       []float64 // by host: the load formula
 	categories []*categoryRun
 	explaining bool
+	poking     bool // for -w p, where full instances are told of like others that do not fit (tested)
 	started    []*Running
 	hostOffer  []int32        // by host, while offers are made: which one it is, from 1
 	owners     map[string]int // tasks that started, by owner
@@ -25,6 +28,18 @@ type run struct {
 	reserving  bool           // it is looked for a place in the future
 	exempt     bool           // quotas do not count
 	full       []InstanceID   // instances that were dropped because they are full
+	overloaded []InstanceID   // instances that tasks of this run have put into load alarm
+	unsorted   []HostID       // hosts whose load has changed since the order was sorted
+	stale      bool           // the order stays as it is, see forgetSorting
+	shuffled   bool           // hosts have changed places since the last job was tried
+	settled    bool           // see sortHosts
+	numbered   bool           // a parallel job has been compared with hosts since, see forgetSorting
+	sorted     bool           // see reservable
+	free       int            // slots of usable instances at most, once counted: see tooFew
+	counted    bool
+	starting   bool // it is looked for places for tasks that start
+	mixed      bool
+	withFull   bool // reasons are looked for at instances that are full, too
 }
 
 // categoryRun is what the run has found out about a category.
@@ -36,6 +51,9 @@ type categoryRun struct {
 	// reservingSaid is set when the reasons have been found why it has to be later.
 	reservingSaid bool
 	reasons       []Reason
+	// unbookable are the places that would do, were it not for the size of its amounts.
+	unbookable []Reason
+	category   *Category // which so keeps its index while reasons are asked for
 }
 
 // Run is one scheduling run: it decides which of the waiting tasks start, and where.
@@ -64,7 +82,7 @@ func (s *State) newRun(now int64) *run {
 		matcher: matcher{view: newView(s, now)},
 		decisions: &Decisions{
 			now: now, model: s.model, running: map[*Running]tickets.Tickets{},
-			limited: map[string]bool{},
+			limited: map[string]bool{}, passed: map[*Job]int{},
 		},
 		owners:     map[string]int{},
 		explaining: (info.All || len(info.Jobs) > 0) && !s.silent,
@@ -97,17 +115,27 @@ func (r *run) dispatch(h *heads) {
 			r.overLimit(l.key.owner)
 		}
 	}
+	r.starting = true
 	for !h.empty() {
+		if r.refused(h.category()) {
+			h.drop()
+			continue
+		}
 		top := h.top()
+		r.mixed = false
 		more := false
 		switch {
 		case r.overLimit(top.job.Owner) || r.done(top):
-		case !r.attempt(top):
-			more = r.nextInLine(top)
-		case r.exhausted():
-			return
-		default:
+		case r.attempt(top):
+			if r.exhausted() {
+				return
+			}
 			more = r.advance(top)
+		case r.keepFree(top) && top.left > 1 && r.reserved < r.model.scheduler.MaxReservation:
+			// The next task takes its turn with the tickets that it has.
+			more = r.advance(top)
+		default:
+			more = r.nextInLine(top)
 		}
 		if more {
 			h.fix()
@@ -117,11 +145,33 @@ func (r *run) dispatch(h *heads) {
 	}
 }
 
+// tooFew reports that there are not so many free slots now, in all instances together: no
+// place of theirs has to be looked at. It says nothing about places in the future, or where
+// reasons are wanted.
+func (r *run) tooFew(slots int) bool {
+	if !r.starting || r.reserving || r.explain != nil {
+		return false
+	}
+	if !r.counted {
+		r.counted, r.free = true, r.freeSlots()
+	}
+	return slots > r.free
+}
+
+// refused reports that nothing can come of any job of a category any more.
+func (r *run) refused(category int) bool {
+	if category >= len(r.categories) {
+		return false
+	}
+	c := r.categories[category]
+	return c != nil && c.rejected && (c.unreservable || r.reserved >= r.model.scheduler.MaxReservation)
+}
+
 // done reports that nothing can come of a head any more: its category has been refused,
 // and no reservation is to be made for any of its jobs.
 func (r *run) done(h *head) bool {
 	c := r.of(h.job.Category)
-	return c.rejected && (!h.job.Reserve || c.unreservable || r.reserved >= r.model.scheduler.MaxReservation)
+	return c.rejected && !r.mayReserve(h.job)
 }
 
 // of is what is known about a category in this run.
@@ -130,7 +180,7 @@ func (r *run) of(c *Category) *categoryRun {
 		r.categories = append(r.categories, nil)
 	}
 	if r.categories[c.index] == nil {
-		r.categories[c.index] = &categoryRun{search: search{refused: make([]uint64, (len(r.model.instances)+63)/64), merges: r.order.merges}}
+		r.categories[c.index] = &categoryRun{category: c, search: search{refused: make([]uint64, (len(r.model.instances)+63)/64), merges: r.order.merges}}
 	}
 	return r.categories[c.index]
 }
@@ -138,43 +188,87 @@ func (r *run) of(c *Category) *categoryRun {
 // attempt starts the first task of a head if there is a place for it.
 func (r *run) attempt(h *head) bool {
 	c := r.of(h.job.Category)
+	if h.job.Reserve && !c.unreservable && r.reserved < r.model.scheduler.MaxReservation {
+		r.readmit()
+	}
 	if !c.rejected && !r.idle {
 		// Where nothing is left, the first job finds it out for all others.
 		r.idle = r.order.count == 0
-		if start, ok := r.assign(h); ok {
-			r.begin(h, start)
+		if !h.job.Category.Parallel() {
+			r.sort()
+		}
+		if r.startAnywhere(h, c) {
 			return true
 		}
 		// Hosts that only this job may not use say nothing about the others.
 		c.rejected = len(h.job.Excluded) == 0
 		if len(c.reasons) == 0 {
 			r.explainRejection(h, c)
+			c.reasons = append(c.reasons, c.unbookable...)
 		}
-	}
-	for h.job.Reserve && !c.unreservable && r.reserved < r.model.scheduler.MaxReservation {
-		if !r.reserve(h) {
-			c.unreservable = len(h.job.Excluded) == 0
-			break
-		}
-		if h.left == 1 {
-			break
-		}
-		h.left--
-		h.tasks = h.tasks.Remove(h.tasks.First())
 	}
 	return false
 }
 
-// begin books a task that starts.
-func (r *run) begin(h *head, start Start) {
+// keepFree reserves places for the first task of a head, if that is asked for.
+func (r *run) keepFree(h *head) bool {
+	if !r.mayReserve(h.job) {
+		return false
+	}
+	r.sort()
+	if !r.reserve(h) {
+		r.of(h.job.Category).unreservable = len(h.job.Excluded) == 0
+		return false
+	}
+	return true
+}
+
+// mayReserve reports whether places may be reserved for a job.
+func (r *run) mayReserve(j *Job) bool {
+	return j.Reserve && !r.of(j.Category).unreservable && r.reserved < r.model.scheduler.MaxReservation
+}
+
+// startAnywhere starts the first task of a head if there is a place for it. Where its amounts
+// cannot be added to what is in use without loss, there is none: that is told, and a
+// serial job is given the next best place.
+func (r *run) startAnywhere(h *head, c *categoryRun) bool {
+	for {
+		start, ok := r.assign(h)
+		if !ok {
+			return false
+		}
+		err := r.begin(h, start)
+		if err == nil {
+			return true
+		}
+		id, cause := start.Grants[0].Instance, err
+		if inner := errors.Unwrap(err); inner != nil {
+			cause = inner // other jobs share the reason
+		}
+		if len(c.unbookable) == 0 {
+			r.decisions.Problems = append(r.decisions.Problems, fmt.Errorf("cannot start a task in queue instance %s: %w", r.model.instances[id].name, err))
+		}
+		c.unbookable = append(c.unbookable, Reason{kind: notBookable, model: r.model, place: int32(id), text: cause.Error()})
+		if cat := h.job.Category; cat.Parallel() || cat.requests.Reservation != 0 {
+			return false
+		}
+		c.search.refuse(id)
+	}
+}
+
+// begin books a task that starts. If there is an error, nothing of it is in use.
+func (r *run) begin(h *head, start Start) error {
 	start.Job, start.Task = h.job, uint32(h.tasks.First())
 	start.Priority, start.Tickets = h.priority, h.current()
 	r.giveThings(h.job.Category, start.Grants)
 	r.giveCores(h.job.Category, start.Grants, span{r.now, r.withOffset(start.Duration)})
 	task := &Running{Job: h.job, Task: start.Task, Started: r.now, PE: start.PE, Grants: start.Grants}
 	if err := r.bookTask(task, +1); err != nil {
-		// An amount that cannot be added without loss: nothing of it is in use.
-		return
+		return err
+	}
+	r.free -= task.Slots()
+	if c := h.job.Category; c.Parallel() {
+		r.settled = !c.isSoft()
 	}
 	r.decisions.Starts = append(r.decisions.Starts, start)
 	r.started = append(r.started, task)
@@ -184,19 +278,19 @@ func (r *run) begin(h *head, start Start) {
 	r.shun(&start)
 	r.hasStarted(start.Grants)
 	r.refresh(start.Grants)
+	return nil
 }
 
-// refresh brings the order up to date for the hosts of a task that starts. Other hosts are
-// not sorted anew even where the task changes what the whole cluster has; that it drops
-// instances there is seen to only for load values.
+// refresh looks again at the hosts of a task that starts. Other hosts are not sorted anew
+// even where the task changes what the whole cluster has; that it drops instances there is
+// seen to only for load values.
 func (r *run) refresh(grants []Grant) {
 	if r.globalLoadMoves() {
 		for h := range r.load {
 			r.dropUnusable(HostID(h))
 		}
 	}
-	var moved []InstanceID
-	last := HostID(None)
+	last, changed := HostID(None), false
 	for _, g := range grants {
 		h := r.model.instances[g.Instance].host
 		if h == last {
@@ -205,14 +299,16 @@ func (r *run) refresh(grants []Grant) {
 		last = h
 		r.dropUnusable(h)
 		if load := r.sortValue(h); load != r.load[h] {
-			r.load[h] = load
-			moved = append(moved, r.model.hosts[h].instances...)
+			if (r.stale || r.order.tiers) && (r.numbered || r.passes(h, load)) {
+				r.stale, r.shuffled = false, true
+			}
+			r.load[h], r.sorted, changed = load, false, true
+			if !slices.Contains(r.unsorted, h) {
+				r.unsorted = append(r.unsorted, h)
+			}
 		}
 	}
-	if r.plan != nil {
-		return // the original sorts hosts once where it plans ahead (tested)
-	}
-	r.order.move(moved, func(id InstanceID) float64 { return r.load[r.model.instances[id].host] })
+	r.numbered = r.numbered && !changed
 }
 
 // dropUnusable drops the instances of a host that cannot be used any more.
@@ -222,9 +318,23 @@ func (r *run) dropUnusable(h HostID) {
 			r.order.drop(id)
 			if _, free := r.notFull(id); !free {
 				r.full = append(r.full, id)
+			} else if !r.subordinated(id) {
+				r.overloaded = append(r.overloaded, id)
 			}
 		}
 	}
+}
+
+// readmit takes back the instances that tasks of this run have put into load alarm. The
+// original does so where it looks for a place that may be reserved, and leaves them there for
+// all jobs that follow (tested). It takes back those, too, that a task of the run suspends by
+// subordination; we do not.
+func (r *run) readmit() {
+	for _, id := range r.overloaded {
+		r.order.restore(id, r.load[r.model.instances[id].host])
+	}
+	r.overloaded = nil
+	r.counted = false // they may have free slots
 }
 
 // globalLoadMoves reports whether a job that starts changes a load value of the whole
@@ -258,6 +368,7 @@ func (r *run) advance(h *head) bool {
 	h.tasks = h.tasks.Remove(h.tasks.First())
 	if len(h.tickets) > 1 {
 		h.tickets = h.tickets[1:]
+		r.decisions.passed[h.job]++
 	}
 	r.setPriority(h)
 	return true

@@ -41,7 +41,7 @@ func (r *run) monitor(state string, j *Job, task uint32, pe PEID, grants []Grant
 		add('P', r.model.PEName(pe), "slots", float64(total))
 	}
 	for _, level := range []byte{'G', 'H', 'Q'} {
-		for p, part := range r.model.portions(grants) {
+		for p, part := range r.model.portions(grants, Away{}) {
 			if p.letter() != level+'a'-'A' {
 				continue
 			}

@@ -10,12 +10,14 @@ import (
 func (r *run) assign(h *head) (Start, bool) {
 	c := h.job.Category
 	if c.requests.Reservation != 0 {
+		r.sortSerial()
 		return r.assignReserved(h.job)
 	}
 	at := span{start: r.now, duration: r.duration(c)}
 	if c.Parallel() {
 		return r.assignParallel(h.job, at)
 	}
+	r.sortSerial()
 	id := r.findSerial(h.job, at)
 	if id == None {
 		return Start{}, false
@@ -31,7 +33,7 @@ func (r *run) findSerial(j *Job, at span) InstanceID {
 		return None
 	}
 	s := &r.of(c).search
-	if len(j.Excluded) > 0 || len(c.soft) > 0 || len(c.softQueues) > 0 {
+	if len(j.Excluded) > 0 || c.isSoft() {
 		return r.findBest(j, s, at)
 	}
 	for {
@@ -97,7 +99,7 @@ func (r *run) staticallyFits(c *Category, id InstanceID) bool {
 			pe = anyPE
 		}
 		c.static[id] = refused
-		if quiet.queueStatic(c, i.queue) && quiet.hostStatic(c, i.host) && quiet.instanceStatic(c, id, pe) {
+		if quiet.queueStatic(c, i.queue, c.minSlots()) && quiet.hostStatic(c, i.host) && quiet.instanceStatic(c, id, pe) {
 			c.static[id] = allowed
 		}
 	}
@@ -112,19 +114,22 @@ const (
 	refused
 )
 
-// violations counts the soft requests that an instance does not meet (qsub(1), -soft).
-// An attribute that no place has is none (tested).
+// violations counts the soft requests that an instance does not meet (qsub(1), -soft): one
+// for each layer that has something else, and one where the queue does not have the
+// attribute and the layers above do not have what is requested. So what a host refuses
+// counts twice, and what nobody has once (tested).
 func (m *matcher) violations(c *Category, id InstanceID) int {
 	i := &m.model.instances[id]
 	n := 0
 	for k := range c.soft {
 		s := &c.soft[k]
+		met := false
 		for _, p := range [...]Place{AtGlobal(), AtHost(i.host), AtInstance(id)} {
 			v, _ := m.at(p, s.attribute)
-			if !v.IsValid() {
-				continue
-			}
-			if !s.value.Match(m.model.attributes[s.attribute].Relop, v) {
+			switch {
+			case v.IsValid() && s.value.Match(m.model.attributes[s.attribute].Relop, v):
+				met = true
+			case v.IsValid(), p.layer == atQueue && !met:
 				n++
 			}
 		}
@@ -190,6 +195,8 @@ type skips struct {
 	quotas []quota.Failure
 	// exhausted are hosts that have nothing left for a parallel job.
 	exhausted map[HostID]bool
+	// collector is what quotas leave to a parallel job; nil until it is looked at.
+	collector *quota.Collector
 }
 
 // quota reports whether a quota that is exhausted is the cause at an instance, too.
@@ -201,28 +208,34 @@ func newSkips(m *Model) *skips {
 	return &skips{queues: make([]bool, len(m.queues)), hosts: make([]bool, len(m.hosts)), exhausted: map[HostID]bool{}}
 }
 
+// explainHost finds the reason against the host of an instance, whatever is free there,
+// and then has it skipped.
+func (r *run) explainHost(j *Job, id InstanceID, skip *skips) {
+	c, host := j.Category, r.model.instances[id].host
+	if r.unclean(j, id) {
+		r.because(Reason{kind: uncleanHost, place: int32(host)}, c)
+		skip.hosts[host] = true
+	} else if !r.hostStatic(c, host) {
+		skip.hosts[host] = true
+	}
+}
+
 func (r *run) explainInstance(j *Job, id InstanceID, at span, skip *skips) {
 	c, i := j.Category, &r.model.instances[id]
 	if skip.queues[i.queue] || skip.hosts[i.host] || skip.quota(i) {
 		return
 	}
 	if failure, ok := r.withinQuota(c, id, at); !ok {
-		r.because(Reason{kind: quotaExceeded, text: failure.Text()}, c)
+		r.because(exceeded(&failure), c)
 		skip.quotas = append(skip.quotas, failure)
 		skip.all = failure.Everywhere
 		return
 	}
-	if !r.queueStatic(c, i.queue) {
+	if !r.queueStatic(c, i.queue, 1) {
 		skip.queues[i.queue] = true
 		return
 	}
-	if r.unclean(j, id) {
-		r.because(Reason{kind: uncleanHost, place: int32(i.host)}, c)
-		skip.hosts[i.host] = true
-		return
-	}
-	if !r.hostStatic(c, i.host) {
-		skip.hosts[i.host] = true
+	if r.explainHost(j, id, skip); skip.hosts[i.host] {
 		return
 	}
 	if !r.instanceStatic(c, id, None) {

@@ -52,6 +52,7 @@ type Job struct {
 	Owner     string
 	Submitted int64
 	Deadline  int64 // 0 for none (qsub(1), -dl)
+	Changed   int64 // counts changes of jobs, see SetChanged
 	Priority  int   // POSIX priority, -1023 to 1024
 	Reserve   bool  // -R y
 	Rerun     bool  // may be started again
@@ -72,6 +73,10 @@ type Job struct {
 	User, Project, Department int32
 	Leaf                      int32
 	Shares, Override          float64
+
+	// StartOrder is when a task was started last, counted in starts (State.Starts); 0 for
+	// never. Start sets it.
+	StartOrder int64
 
 	line *line // where it is enqueued
 }
@@ -101,19 +106,33 @@ type Running struct {
 	Started int64
 	PE      PEID    // None for a serial task
 	Grants  []Grant // the master first
+	// Away is the part of the task on hosts that the state does not look at. The Grants do
+	// not have it.
+	Away Away
 	// Limit is how long the task may run, in seconds, as the smallest of the granted run
 	// time limits says; 0 for no limit.
 	Limit     int64
 	Suspended Suspension
+	// Urgency is the normalized urgency (nurg of sge_priority(5)) of the last run before a
+	// user or a threshold suspended the task, which it keeps since then.
+	Urgency float64
 
 	position int // in State.running
 }
 
-// idle reports whether a task is suspended by itself. One that is suspended with its queue
-// counts as running in all else: for tickets and for the load of its host (tested).
-func (r *Running) idle() bool { return r.Suspended&(ByUser|ByThreshold) != 0 }
+// Away is the part of a parallel task that is on other hosts than those that a State is
+// for: an agent knows what runs on its own host. It is the zero Away where a State has
+// all of the cluster.
+type Away struct {
+	Slots  int
+	Master bool // the master task is there: what a job takes once, it does not take here
+}
 
-// Slots is the number of slots of all grants.
+// Idle reports whether a task is suspended by itself. One that is suspended with its queue
+// counts as running in all else: for tickets and for the load of its host (tested).
+func (r *Running) Idle() bool { return r.Suspended&(ByUser|ByThreshold) != 0 }
+
+// Slots is the number of slots of all grants, without those of Away.
 func (r *Running) Slots() int {
 	n := 0
 	for _, g := range r.Grants {
@@ -164,6 +183,7 @@ type State struct {
 
 	instances []instanceState
 	order     int64 // of the last modification of an instance
+	starts    int64 // tasks that have been started so far
 
 	used     bookings
 	things   things
@@ -177,7 +197,9 @@ type State struct {
 	reservations []*Reservation
 	closings     map[InstanceID]closing
 	quotas       *quotaUsage
-	overridden   int // jobs with override tickets of their own
+	overridden   int            // waiting jobs with override tickets of their own
+	ranked       []tickets.Task // of the last run: memory for the next
+	keys         [][]headKey    // likewise
 }
 
 type instanceState struct {
@@ -331,9 +353,8 @@ func (s *State) Start(r *Running) error {
 	if err := s.book(r, +1); err != nil {
 		return err
 	}
-	if r.Job.Override > 0 {
-		s.overridden++
-	}
+	s.starts++
+	r.Job.StartOrder = s.starts
 	r.position = len(s.running)
 	s.running = append(s.running, r)
 	s.perOwner[r.Job.Owner]++
@@ -342,6 +363,13 @@ func (s *State) Start(r *Running) error {
 	}
 	return nil
 }
+
+// Starts is how many tasks have been started so far.
+func (s *State) Starts() int64 { return s.starts }
+
+// SetStarts has a state count on from where another one was. Its Starts have numbered jobs
+// that were started there: whoever books these keeps their StartOrder.
+func (s *State) SetStarts(n int64) { s.starts = n }
 
 // sinceStart is where those begin of the recent tasks that were started at a time or later.
 func (s *State) sinceStart(t int64) int {
@@ -356,9 +384,6 @@ func (s *State) End(r *Running) error {
 	}
 	if err := s.book(r, -1); err != nil {
 		return err
-	}
-	if r.Job.Override > 0 {
-		s.overridden--
 	}
 	last := len(s.running) - 1
 	s.running[r.position] = s.running[last]

@@ -24,7 +24,8 @@ func (r *run) usable(all []InstanceID) []InstanceID {
 	for _, keep := range []func(InstanceID) (Reason, bool){r.notUnavailable, r.noSuspendAlarm, r.noLoadAlarm, r.notDisabled, r.notFull} {
 		all = slices.DeleteFunc(all, func(id InstanceID) bool {
 			reason, ok := keep(id)
-			if !ok {
+			// Of what a calendar suspends and somebody has disabled nothing is said (tested).
+			if !ok && r.instances[id].status&(unavailable|DisabledByUser) != SuspendedByCalendar|DisabledByUser {
 				reason.place, reason.model = int32(id), r.model
 				r.decisions.Dropped = append(r.decisions.Dropped, reason)
 			}
@@ -56,7 +57,7 @@ func (r *run) notDisabled(id InstanceID) (Reason, bool) {
 }
 
 func (r *run) notFull(id InstanceID) (Reason, bool) {
-	return Reason{kind: droppedFull}, r.UsedSlots(id) < r.model.instances[id].settings.Slots
+	return Reason{kind: droppedFull}, r.poking || r.UsedSlots(id) < r.model.instances[id].settings.Slots
 }
 
 // stillUsable looks again at an instance on whose host a task has started.
@@ -129,6 +130,8 @@ func (v *view) crossed(id InstanceID, t *threshold) (string, bool) {
 	a := &v.model.attributes[t.attribute]
 	x, from, ok := v.thresholdValue(id, host, t.attribute)
 	switch {
+	case !ok && v.reported && a.consumable():
+		return "", false
 	case !ok:
 		return fmt.Sprintf("no value for complex attribute %q", a.Name), true
 	case t.err != nil:
@@ -156,7 +159,8 @@ func (v *view) crossed(id InstanceID, t *threshold) (string, bool) {
 // thresholdValue is the value that a threshold is compared with: that of the host, else
 // that of the cluster, else that of the queue; what is left of a consumable.
 func (v *view) thresholdValue(id InstanceID, host HostID, a AttributeID) (value.Value, HostID, bool) {
-	if v.model.attributes[a].consumable() {
+	consumable := v.model.attributes[a].consumable()
+	if consumable && !v.reported {
 		if r, ok := v.over(a, AtGlobal(), AtHost(host), AtInstance(id)); ok {
 			return r.Value, None - 1, true
 		}
@@ -167,6 +171,9 @@ func (v *view) thresholdValue(id InstanceID, host HostID, a AttributeID) (value.
 			return x, h, true
 		}
 	}
+	if consumable {
+		return value.Value{}, 0, false
+	}
 	x, ok := v.configuredAt(AtInstance(id), a)
 	return x, None - 1, ok
 }
@@ -176,7 +183,7 @@ func (v *view) explainLoad(h HostID, a AttributeID, attribute *Attribute) string
 	if h < GlobalHost {
 		return "(no load value)"
 	}
-	if v.model.adjusted[a] == 0 || len(v.running) == 0 {
+	if v.model.adjusted[a] == 0 || len(v.running) == 0 || v.reported {
 		return "(no load adjustment)"
 	}
 	raw, ok := v.texts[rawKey{h, a}]
@@ -250,21 +257,41 @@ func (r *run) suspendByThreshold() {
 		}
 		tasks := slices.DeleteFunc(byInstance[InstanceID(id)], func(t *Running) bool {
 			if alarm {
-				return t.Suspended != 0 || chosen[t]
+				return r.suspendedItself(t) || chosen[t]
 			}
 			return t.Suspended&ByThreshold == 0 || t.Grants[0].Instance != InstanceID(id)
 		})
 		slices.SortStableFunc(tasks, func(a, b *Running) int {
+			// Of those that were started in the same second the original has the jobs in the
+			// order in which it changed them last (tested).
+			since := cmp.Compare(a.Started, b.Started)
 			if alarm {
-				return cmp.Compare(b.Started, a.Started)
+				since = -since
 			}
-			return cmp.Compare(a.Started, b.Started)
+			return cmp.Or(since, cmp.Compare(a.Job.StartOrder, b.Job.StartOrder))
 		})
 		for _, t := range tasks[:min(len(tasks), i.settings.NSuspend)] {
 			chosen[t] = true // a parallel task may run in several instances
 			r.decisions.Suspensions = append(r.decisions.Suspensions, ThresholdAction{Task: t, Instance: InstanceID(id), Resume: !alarm})
 		}
 	}
+}
+
+// suspendedItself reports whether a task is suspended other than with an instance in which
+// it has slots. A parallel task that is suspended only because one of its slaves' instances
+// is can be suspended by a threshold of another one (tested).
+func (s *State) suspendedItself(t *Running) bool {
+	with := Suspension(0)
+	for _, g := range t.Grants {
+		status := s.instances[g.Instance].status
+		if status&(SuspendedByUser|SuspendedByCalendar) != 0 {
+			with |= ByQueue
+		}
+		if status&Subordinated != 0 {
+			with |= BySubordinate
+		}
+	}
+	return t.Suspended&^with != 0
 }
 
 // ThresholdChecked notes that a suspend threshold of an instance has suspended or resumed

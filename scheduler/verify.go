@@ -25,6 +25,7 @@ func (s *State) Verify(j *Job, how Verification, now int64) (reasons []Reason, o
 		r.order = newOrder(s, s.byNumber(), s.byNumber(), r.load)
 		r.order.base = s.byNumber() // nobody sorts here: seq_no has no meaning
 	} else {
+		r.poking = true
 		r.planAhead()
 		r.prepareOrder()
 	}
@@ -55,7 +56,7 @@ func (r *run) explainDropped(c *Category) []Reason {
 			continue
 		}
 		// Where instances are left, the reason against the queue is found with them.
-		if !usable[queue] && !r.queueStatic(c, queue) {
+		if !usable[queue] && !r.queueStatic(c, queue, c.minSlots()) {
 			told[queue] = true
 			continue
 		}

@@ -21,7 +21,7 @@ func TestVerify(t *testing.T) {
 	}{
 		{name: "nothing in the way", ever: true, now: true},
 		{name: "full", scene: full, ever: true, whyNotNow: []string{
-			`queue instance "a.q@n1" dropped because it is full`, `queue instance "a.q@n2" dropped because it is full`,
+			`(-l NONE) cannot run in queue "a.q@n1" because it offers only qc:slots=0.000000`, `(-l NONE) cannot run in queue "a.q@n2" because it offers only qc:slots=0.000000`,
 		}},
 		{name: "disabled", scene: scene{state: map[string]scheduler.Status{"a.q@n1": scheduler.DisabledByUser, "a.q@n2": scheduler.Unknown}}, ever: true, whyNotNow: []string{
 			`queue instance "a.q@n2" dropped because it is temporarily not available`, `queue instance "a.q@n1" dropped because it is temporarily not available`,
@@ -62,7 +62,7 @@ func TestVerify(t *testing.T) {
 		}, whyNotNow: []string{`cannot run because it exceeds limit "/////" in rule "q/1"`}},
 		{
 			name: "environment in use", scene: scene{before: []scheduler.Requests{{PE: "fill", Slots: slotsOf(t, "2")}}}, ask: scheduler.Requests{PE: "fill", Slots: slotsOf(t, "2")},
-			ever: true, whyNotNow: []string{`queue instance "a.q@n1" dropped because it is full`, `cannot run in PE "fill" because it only offers 1 slots`},
+			ever: true, whyNotNow: []string{`cannot run in PE "fill" because it only offers 1 slots`},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -28,6 +28,8 @@ type view struct {
 	empty bool
 	// unscaled sees loads as they are reported, without load_scaling.
 	unscaled bool
+	// reported sees alarms for what hosts report and for nothing else, see Admit.
+	reported bool
 	// planned is set where diagrams say what is in use when; bookings are left out then.
 	planned bool
 	// correction is the load correction of each host in hundredths, whole numbers as in
@@ -47,7 +49,8 @@ func newView(s *State, now int64) *view {
 
 // correct computes the load correction: each task that is not suspended adds its slots to
 // its hosts, less and less until load_adjustment_decay_time is over (sched_conf(5),
-// job_load_adjustments).
+// job_load_adjustments). With its queue a task is suspended where the instance of its
+// master is; those of the slaves do not matter (tested).
 func (v *view) correct() {
 	m := v.model
 	decay := m.scheduler.LoadAdjustmentDecayTime.Seconds()
@@ -57,7 +60,7 @@ func (v *view) correct() {
 	v.forgetRecent(v.now, decay)
 	for _, r := range v.recent {
 		age := float64(v.now - r.Started)
-		if age >= decay || r.idle() {
+		if age >= decay || r.Idle() || v.instances[r.Grants[0].Instance].status&Subordinated != 0 {
 			continue
 		}
 		part := 1 - max(age, 0)/decay

@@ -209,10 +209,6 @@ func TestWhatFailsChangesNothing(t *testing.T) {
 		if err := d.AddAll([]Booking{one(1, 2, 1), b}); err == nil {
 			t.Errorf("%s: no error", what)
 		}
-		var j Journal
-		if err := j.Add(&d, b); err == nil || j.Mark() != 0 {
-			t.Errorf("%s: in the journal", what)
-		}
 		if diff := cmp.Diff(before, shape(&d)); diff != "" {
 			t.Errorf("%s: (-before +after)\n%s", what, diff)
 		}
@@ -253,26 +249,5 @@ func TestEvents(t *testing.T) {
 			t.Errorf("first comes %d", at)
 		}
 		break
-	}
-}
-
-func TestJournal(t *testing.T) {
-	var a, b Diagram
-	var j Journal
-	must(t, a.Add(one(0, 10, 0.3)))
-	must(t, j.Add(&a, one(5, 20, 0.1)))
-	mark := j.Mark()
-	must(t, j.Add(&b, one(5, 20, 0.1)))
-	must(t, j.Add(&a, one(15, Forever, 0.7)))
-	must(t, j.Undo(mark))
-	if !b.IsEmpty() {
-		t.Errorf("%v is left", shape(&b))
-	}
-	wantShape(t, &a, [2]float64{0, 0.3}, [2]float64{5, 0.4}, [2]float64{10, 0.1}, [2]float64{20, 0})
-	must(t, j.Add(&b, one(1, 2, 3)))
-	j.Keep()
-	must(t, j.Undo(0))
-	if a.IsEmpty() || b.IsEmpty() {
-		t.Error("what was kept is gone")
 	}
 }

@@ -10,5 +10,5 @@
 // The package does not know what resources there are, how much there is of them,
 // how long jobs last, or which start of several is the best.
 //
-// It is pure. A Diagram and a Journal may not be changed by several goroutines.
+// It is pure. A Diagram may not be changed by several goroutines.
 package diagram

@@ -74,7 +74,7 @@ func compile(kind Kind, hosts HostNames, text string) (*Expression, error) {
 	}
 	e := &Expression{text: text, kind: kind, hosts: hosts}
 	// Without any special character the text is one name, blanks included.
-	if !strings.ContainsAny(text, "!|&()*?[]") {
+	if Plain(text) {
 		e.nodes = []node{e.word(text)}
 		return e, nil
 	}
@@ -88,6 +88,10 @@ func compile(kind Kind, hosts HostNames, text string) (*Expression, error) {
 	}
 	return e, nil
 }
+
+// Plain reports whether a text is one name, as it has no character that means something in
+// an expression.
+func Plain(text string) bool { return !strings.ContainsAny(text, "!|&()*?[]") }
 
 // word is the node of a single pattern or name.
 func (e *Expression) word(s string) node {

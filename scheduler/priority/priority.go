@@ -118,6 +118,19 @@ func (w *Weights) One(j *Job, b *Bounds, now int64) Priority {
 	return p
 }
 
+// Number is prio alone of what One computes.
+func (w *Weights) Number(j *Job, b *Bounds, now int64) float64 {
+	p := w.urgency(j, now)
+	w.combine(&p, j, b)
+	return p.Priority
+}
+
+// UrgencyOf is urg of what One computes: for the bounds of a run, which it does not need.
+func (w *Weights) UrgencyOf(j *Job, now int64) float64 {
+	p := w.urgency(j, now)
+	return p.Urgency
+}
+
 func (w *Weights) combine(p *Priority, j *Job, b *Bounds) {
 	p.NormalizedPriority, p.NormalizedUrgency, p.NormalizedTickets = half, half, half
 	if w.ReportPJobTickets || w.Priority != 0 {

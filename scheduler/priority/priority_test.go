@@ -28,6 +28,11 @@ func TestAssumedSlots(t *testing.T) {
 		"a closed range may exceed the slots":         {priority.Max, 0, 2, []priority.Slots{{Min: 4, Max: 9}}, 9},
 		"the average counts each number":              {priority.Avg, 0, 100, []priority.Slots{{Min: 2, Max: 4}, {Min: 8, Max: 8}, {Min: 10, Max: 12}}, 7},
 		"the average of an open range ends at slots":  {priority.Avg, 0, 8, open, 6},
+		"the average has no numbers above the slots":  {priority.Avg, 0, 5, []priority.Slots{{Min: 4, Max: 8}}, 4},
+		"the average of some numbers above the slots": {priority.Avg, 0, 5, []priority.Slots{{Min: 2, Max: 2}, {Min: 4, Max: 12}}, 3},
+		"the average of what is above the slots is 0": {priority.Avg, 0, 5, []priority.Slots{{Min: 6, Max: 8}}, 0},
+		"the average of an open range above is 0":     {priority.Avg, 0, 5, []priority.Slots{{Min: 6, Max: priority.Unbounded}}, 0},
+		"one number above the slots is that number":   {priority.Avg, 0, 5, []priority.Slots{{Min: 7, Max: 7}}, 7},
 		"the average of a range without end is quick": {priority.Avg, 0, math.MaxInt32, open, 1 << 30},
 	} {
 		got := priority.AssumedSlots(c.rule, c.fixed, c.limit, c.ranges)

@@ -44,7 +44,8 @@ const (
 // (sge_priority(5), assumed_slot_allocation; sge_pe(5), urgency_slots). ranges are
 // those of -pe in ascending order, without overlaps; none for a serial job. fixed
 // is the number of the rule Fixed, and limit are the slots of the parallel
-// environment, at which open ranges end.
+// environment, at which open ranges end. The average looks at no number above them, and is
+// 0 where that leaves none (tested).
 //
 // A job that asks for one number counts as that number, whatever the rule is.
 func AssumedSlots(rule Rule, fixed, limit int, ranges []Slots) int {
@@ -64,10 +65,13 @@ func AssumedSlots(rule Rule, fixed, limit int, ranges []Slots) int {
 		// Sums of arithmetic series: a range may have ten million numbers.
 		var sum, count float64
 		for _, r := range ranges {
-			high := closed(r.Max, r.Min, limit)
-			n := float64(high - r.Min + 1)
+			high := min(r.Max, limit)
+			n := float64(max(high-r.Min+1, 0))
 			count += n
 			sum += n * (float64(r.Min) + float64(high)) / 2
+		}
+		if count == 0 {
+			return 0
 		}
 		return int(sum / count)
 	}

@@ -8,8 +8,12 @@ type Collector struct {
 	demand *Demand
 	usage  *Usage
 	values Values
+	order  []int32         // in which the sets are asked
 	left   map[Counter]int // slots
 	taken  []taken
+	// met are the rules that a place has been looked at for, by their keys: whether they
+	// are spoiled.
+	met map[Counter]bool
 }
 
 type taken struct {
@@ -22,10 +26,49 @@ type taken struct {
 func (c *Collector) Reset(d *Demand, u *Usage, v Values) {
 	c.demand, c.usage, c.values = d, u, v
 	if c.left == nil {
-		c.left = map[Counter]int{}
+		c.left, c.met = map[Counter]int{}, map[Counter]bool{}
 	}
 	clear(c.left)
-	c.taken = c.taken[:0]
+	clear(c.met)
+	c.taken, c.order = c.taken[:0], nil
+	c.AskLike(u)
+}
+
+// AskLike has the sets asked in the order in which a usage has them, where what it
+// counts does not matter.
+func (c *Collector) AskLike(u *Usage) {
+	if u != nil {
+		c.order = u.order
+	}
+}
+
+// set is the nth set to ask.
+func (c *Collector) set(n int) int32 {
+	if c.order != nil {
+		return c.order[n]
+	}
+	return int32(n)
+}
+
+// Spoil looks at a place that does not have what the job requests of a queue's own
+// parameters. The original compares these with each rule, too, and keeps for the rule
+// what came of it first: if that is such a place, the job gets no slots under the rule,
+// wherever it goes on to look (tested).
+func (c *Collector) Spoil(queue, host int32) {
+	a := c.demand.applicable
+	for n := range a.chains {
+		i := a.find(c.set(n), queue, host)
+		if i < 0 || len(a.candidates[i].rule.limits) == 0 {
+			continue
+		}
+		key := c.demand.key(i, queue, host)
+		if _, met := c.met[key]; !met {
+			c.met[key] = true
+		}
+		if c.met[key] {
+			return
+		}
+	}
 }
 
 // Left is how many more slots there are at a place, Unlimited where no rule limits
@@ -37,15 +80,16 @@ func (c *Collector) Left(queue, host int32, master bool) (slots int, failure Fai
 	a := c.demand.applicable
 	slots = Unlimited
 	for n := range a.chains {
-		set := int32(n)
-		if c.usage != nil {
-			set = c.usage.order[n]
-		}
-		i := a.find(set, queue, host)
-		if i < 0 {
+		i := a.find(c.set(n), queue, host)
+		if i < 0 || len(a.candidates[i].rule.limits) == 0 {
 			continue
 		}
 		place := Counter(a.sets.place(a.candidates[i].rule, queue, host))
+		key := c.demand.key(i, queue, host)
+		if c.met[key] {
+			return 0, c.demand.spoiled(i, key, queue, host)
+		}
+		c.met[key] = false
 		for j := range c.demand.wants[i] {
 			w := &c.demand.wants[i][j]
 			if w.kind == perJob && !master {

@@ -178,9 +178,29 @@ type Failure struct {
 	place     Counter
 }
 
+// key is that of a candidate at a place: the counter of its first limit.
+func (d *Demand) key(candidate, queue, host int32) Counter {
+	c := &d.applicable.candidates[candidate]
+	return Counter(c.counter<<placeBits) | Counter(d.applicable.sets.place(c.rule, queue, host))
+}
+
 func (d *Demand) failure(candidate int32, w *want, place Counter, v Values, queue, host int32) Failure {
-	f := Failure{Counter: w.counter | place, demand: d, candidate: candidate, Unforced: w.kind == unforced, place: place}
+	f := Failure{Counter: w.counter | place, Unforced: w.kind == unforced, place: place}
 	f.Never = !w.fits(&nothing, v, host)
+	d.scope(&f, candidate, queue, host)
+	return f
+}
+
+// spoiled is the failure of a rule for a job that could not be compared with it.
+func (d *Demand) spoiled(candidate int32, key Counter, queue, host int32) Failure {
+	f := Failure{Counter: key, place: key & placeMask}
+	d.scope(&f, candidate, queue, host)
+	return f
+}
+
+// scope says where else a job fails.
+func (d *Demand) scope(f *Failure, candidate, queue, host int32) {
+	f.demand, f.candidate = d, candidate
 	r := d.applicable.candidates[candidate].rule
 	f.AllQueues = r.queues.isAll() && !r.eachQueue
 	f.AllHosts = r.hosts.isAll() && !r.eachHost
@@ -192,7 +212,6 @@ func (d *Demand) failure(candidate int32, w *want, place Counter, v Values, queu
 		f.AllQueues = f.AllQueues && !before.hosts.has(host)
 		f.AllHosts = f.AllHosts && !before.queues.has(queue)
 	}
-	return f
 }
 
 // Covers reports whether the job fails at another place for the same reason.

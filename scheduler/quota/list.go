@@ -85,6 +85,23 @@ func (u *Usage) List(s Selection, v Values) []Row {
 	return rows
 }
 
+// Row is the row of one limit, for the consumers and the place of a counter, also where
+// nothing is used of it. ok is false where there is no such counter.
+func (u *Usage) Row(id Counter, v Values) (row Row, ok bool) {
+	if uint64(id>>placeBits) >= uint64(len(u.sets.counters)) {
+		return Row{}, false
+	}
+	c := &counter{id: id}
+	if i, inUse := u.at[id]; inUse {
+		c = &u.counters[i]
+	}
+	row = u.row(c, v)
+	if r, limit, _, _ := u.sets.counted(id); !r.limits[limit].consumes() {
+		row.Used = ""
+	}
+	return row, true
+}
+
 // rows are the rows of the counters of a limit.
 func (u *Usage) rows(sel *selector, used []*counter, v Values) []Row {
 	type ranked struct {

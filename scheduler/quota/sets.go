@@ -43,6 +43,9 @@ type Sets struct {
 	counters   []groupName          // by number, once for each limit
 }
 
+// IsEmpty reports whether no set is enabled.
+func (s *Sets) IsEmpty() bool { return len(s.sets) == 0 }
+
 // set is an enabled set.
 type set struct {
 	name  string

@@ -100,15 +100,22 @@ type Grant struct {
 // that of its master task. What was used before the rules were there is debited all
 // the same, so that limits may be exceeded. After an error nothing has changed: if a
 // grant is none, or a number is too large to be counted.
-func (u *Usage) Debit(d *Demand, grants []Grant) error { return u.book(d, grants, 1) }
+func (u *Usage) Debit(d *Demand, grants []Grant) error { return u.book(d, grants, 1, false) }
+
+// DebitSlaves is Debit for slots of a job whose master task is elsewhere: what the job
+// takes once is not debited.
+func (u *Usage) DebitSlaves(d *Demand, grants []Grant) error { return u.book(d, grants, 1, true) }
 
 // Credit takes away what Debit added, with the same arguments. It is an error if it
 // was not debited, as far as that can be told, and nothing changes then.
-func (u *Usage) Credit(d *Demand, grants []Grant) error { return u.book(d, grants, -1) }
+func (u *Usage) Credit(d *Demand, grants []Grant) error { return u.book(d, grants, -1, false) }
+
+// CreditSlaves takes away what DebitSlaves added.
+func (u *Usage) CreditSlaves(d *Demand, grants []Grant) error { return u.book(d, grants, -1, true) }
 
 var errNotDebited = errors.New("it has not been debited")
 
-func (u *Usage) book(d *Demand, grants []Grant, sign int) error {
+func (u *Usage) book(d *Demand, grants []Grant, sign int, slaves bool) error {
 	verb := "debit"
 	if sign < 0 {
 		verb = "credit"
@@ -122,9 +129,9 @@ func (u *Usage) book(d *Demand, grants []Grant, sign int) error {
 				verb, g.Slots, g.Queue, g.Host, len(u.sets.queues), len(u.sets.hosts))
 		}
 	}
-	done, err := u.apply(d, grants, sign, -1)
+	done, err := u.apply(d, grants, sign, slaves, -1)
 	if err != nil {
-		if _, undo := u.apply(d, grants, -sign, done); undo != nil {
+		if _, undo := u.apply(d, grants, -sign, slaves, done); undo != nil {
 			err = errors.Join(err, undo)
 		}
 		return fmt.Errorf("cannot %s a job of %q: %w", verb, d.applicable.consumer.User, err)
@@ -134,7 +141,7 @@ func (u *Usage) book(d *Demand, grants []Grant, sign int) error {
 
 // apply adds, sign times, what the job uses, and stops after so many additions, if
 // that is not negative. It returns how many it has made.
-func (u *Usage) apply(d *Demand, grants []Grant, sign, most int) (done int, err error) {
+func (u *Usage) apply(d *Demand, grants []Grant, sign int, slaves bool, most int) (done int, err error) {
 	a := d.applicable
 	for n, g := range grants {
 		for set := range a.chains {
@@ -147,7 +154,7 @@ func (u *Usage) apply(d *Demand, grants []Grant, sign, most int) (done int, err 
 				w := &d.wants[i][j]
 				slots := g.Slots
 				switch {
-				case w.kind > beside || w.kind == perJob && n > 0:
+				case w.kind > beside || w.kind == perJob && (n > 0 || slaves):
 					continue
 				case w.kind == perJob:
 					slots = 1

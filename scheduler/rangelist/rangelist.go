@@ -9,6 +9,7 @@
 package rangelist
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -51,10 +52,40 @@ type List struct {
 
 // Of is the list of the numbers first, first+step, ... that are not above last.
 func Of(first, last, step int) (List, error) {
-	if first < 1 || last < first || last > maxNumber || step < 1 {
-		return List{}, fmt.Errorf("cannot use the range %d-%d:%d: expected 1 <= first <= last <= %d, and a step above 0", first, last, step, maxNumber)
+	if err := check(first, last, step); err != nil {
+		return List{}, err
 	}
 	return List{ranges: []Range{normal(first, last, step)}}, nil
+}
+
+func check(first, last, step int) error {
+	if first < 1 || last < first || last > maxNumber || step < 1 {
+		return fmt.Errorf("cannot use the range %d-%d:%d: expected 1 <= first <= last <= %d, and a step above 0", first, last, step, maxNumber)
+	}
+	return nil
+}
+
+// Stretch is the numbers from First to Last.
+type Stretch struct{ First, Last int }
+
+// OfStretches is what is in any of some stretches, which may overlap, and stand in any order:
+// their union, in a time that does not grow with the square of how many there are.
+func OfStretches(stretches []Stretch) (List, error) {
+	sorted := slices.Clone(stretches)
+	slices.SortFunc(sorted, func(a, b Stretch) int { return cmp.Compare(a.First, b.First) })
+	var l List
+	for _, s := range sorted {
+		if err := check(s.First, s.Last, 1); err != nil {
+			return List{}, err
+		}
+		if n := len(l.ranges); n > 0 && s.First <= l.ranges[n-1].Last+1 {
+			last := &l.ranges[n-1]
+			*last = normal(last.First, max(last.Last, s.Last), 1)
+			continue
+		}
+		l.ranges = append(l.ranges, normal(s.First, s.Last, 1))
+	}
+	return l, nil
 }
 
 // ParseTasks reads a list of task ranges, n[-m[:s]] (sge_types(5), range), with commas

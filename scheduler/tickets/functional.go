@@ -62,14 +62,12 @@ func (c *calculation) functional() functionalSums {
 			job:        t.JobShares,
 		}
 	}
-	for i := range c.Input.Tasks {
-		if t := &c.Input.Tasks[i]; t.Running {
-			s := shares(t)
-			sums.user += s.user
-			sums.project += s.project
-			sums.department += s.department
-			sums.job += s.job
-		}
+	for i := range c.active {
+		s := shares(&c.active[i])
+		sums.user += s.user
+		sums.project += s.project
+		sums.department += s.department
+		sums.job += s.job
 	}
 	w := functionalSums{c.Config.WeightUser, c.Config.WeightProject, c.Config.WeightDepartment, c.Config.WeightJob}
 	for _, k := range []struct{ weight, sum *float64 }{
@@ -80,12 +78,10 @@ func (c *calculation) functional() functionalSums {
 		}
 	}
 	w.divide()
-	for i := range c.Input.Tasks {
-		if t := &c.Input.Tasks[i]; t.Running {
-			s := shares(t)
-			c.Result.Tasks[i].Functional = total * (w.user*part(s.user, sums.user) + w.department*part(s.department, sums.department) +
-				w.project*part(s.project, sums.project) + w.job*part(s.job, sums.job))
-		}
+	for i := range c.active {
+		s := shares(&c.active[i])
+		c.Result.Tasks[i].Functional = total * (w.user*part(s.user, sums.user) + w.department*part(s.department, sums.department) +
+			w.project*part(s.project, sums.project) + w.job*part(s.job, sums.job))
 	}
 	return sums
 }
@@ -94,6 +90,17 @@ func (c *calculation) functional() functionalSums {
 // none of them is 0.
 const apart = 0.001
 
+// functionalRanking gives functional tickets to one pending task after the other.
+type functionalRanking struct {
+	*calculation
+	weights   functionalSums
+	sums      functionalSums // of the tasks that run, or are assumed to
+	running   counts         // of the same
+	queue     *queue
+	heap      heap // of categories
+	dependent bool
+}
+
 // pendingFunctional computes the functional tickets of pending tasks. The task that
 // would get the most tickets if it were started gets them and counts as running from
 // then on. That is repeated for max_functional_jobs_to_schedule tasks; the others
@@ -101,91 +108,108 @@ const apart = 0.001
 //
 // sums are those of the tasks that run.
 func (c *calculation) pendingFunctional(sums functionalSums, dependent bool) {
-	w, total, shared := c.Config.weights(), c.Config.TicketsFunctional, c.Config.ShareFunctionalShares
-	running := c.running.clone()
-	q := c.newQueue(dependent,
+	r := &functionalRanking{calculation: c, weights: c.Config.weights(), sums: sums, running: c.running.clone(), dependent: dependent}
+	r.queue = c.newQueue(dependent,
 		func(e *Entity) float64 { return e.FunctionalShares },
 		func(t *Task) float64 { return t.JobShares })
-	limit := min(len(q.tasks), c.Config.MaxFunctionalJobsToSchedule)
+	limit := min(len(r.queue.tasks), c.Config.MaxFunctionalJobsToSchedule)
 	if limit <= 0 {
 		return
 	}
-	worth := func(k *category) float64 {
-		s := functionalSums{
-			user:       c.portion(c.Users, k.user, running.users, 1),
-			project:    c.portion(c.Projects, k.project, running.projects, 1),
-			department: c.portion(c.Departments, k.department, running.departments, 1),
-			job:        k.own,
-		}
-		d := functionalSums{sums.user + apart, sums.project + apart, sums.department + apart, sums.job + apart + s.job}
-		if !shared {
-			d.user += s.user
-			d.project += s.project
-			d.department += s.department
-		}
-		return total * (w.user*s.user/d.user + w.department*s.department/d.department + w.project*s.project/d.project + w.job*s.job/d.job)
+	r.heap.before = r.before
+	for i := range r.queue.all {
+		r.heap.items = append(r.heap.items, int32(i))
 	}
-	look := func(i int32) {
-		k := &q.all[i]
-		k.value = worth(k)
-		k.key = k.value
-		if dependent {
-			k.key += c.hier[q.tasks[k.first]]
-		}
+	r.lookAtAll()
+	for range limit - 1 {
+		r.start(r.best())
 	}
-	h := &heap{before: func(i, j int32) bool {
-		a, b := &q.all[i], &q.all[j]
-		if a.key != b.key {
-			return a.key > b.key
-		}
-		return bySubmission(q.first(a), q.first(b)) < 0
-	}}
-	for i := range q.all {
-		h.items = append(h.items, int32(i))
-		look(int32(i))
+	// What the others keep is what they are worth in the last round.
+	r.lookAtAll()
+	last := &r.queue.all[r.heap.items[0]]
+	r.leave(last)
+	r.start(last)
+}
+
+// before reports whether the first task of a category is taken before that of another.
+func (r *functionalRanking) before(i, j int32) bool {
+	a, b := &r.queue.all[i], &r.queue.all[j]
+	if a.key != b.key {
+		return a.key > b.key
 	}
-	h.order()
-	for i := range limit {
-		if i == limit-1 {
-			for _, k := range h.items {
-				look(k)
-			}
-			h.order()
+	return byID(r.queue.first(a), r.queue.first(b)) < 0
+}
+
+// worth is what the first task of a category would get if it were started.
+func (r *functionalRanking) worth(k *category) float64 {
+	s := functionalSums{
+		user:       r.portion(r.Users, k.user, r.running.users, 1),
+		project:    r.portion(r.Projects, k.project, r.running.projects, 1),
+		department: r.portion(r.Departments, k.department, r.running.departments, 1),
+		job:        k.own,
+	}
+	w, d := &r.weights, functionalSums{r.sums.user + apart, r.sums.project + apart, r.sums.department + apart, r.sums.job + apart + s.job}
+	if !r.Config.ShareFunctionalShares {
+		d.user += s.user
+		d.project += s.project
+		d.department += s.department
+	}
+	return r.Config.TicketsFunctional * (w.user*s.user/d.user + w.department*s.department/d.department + w.project*s.project/d.project + w.job*s.job/d.job)
+}
+
+func (r *functionalRanking) look(i int32) {
+	k := &r.queue.all[i]
+	k.value = r.worth(k)
+	k.key = k.value
+	if r.dependent {
+		k.key += r.hier[r.queue.tasks[k.first]]
+	}
+}
+
+func (r *functionalRanking) lookAtAll() {
+	for _, i := range r.heap.items {
+		r.look(i)
+	}
+	r.heap.order()
+}
+
+// best is the category whose first task is worth most: the first that is still worth what
+// it was when it was looked at last.
+func (r *functionalRanking) best() *category {
+	for {
+		i := r.heap.items[0]
+		k := &r.queue.all[i]
+		before := k.key
+		if r.look(i); k.key == before {
+			return k
 		}
-		best := h.items[0]
-		k := &q.all[best]
-		if before := k.key; i < limit-1 {
-			for look(best); k.key != before; look(best) {
-				h.down(0)
-				best = h.items[0]
-				k = &q.all[best]
-				before = k.key
-			}
-		}
-		if i == limit-1 {
-			c.leaveFunctional(q, h.items, k, dependent)
-		}
-		t := q.first(k)
-		running.add(t)
-		s := functionalSums{
-			user:       c.grow(&sums.user, c.Users, k.user, running.users),
-			project:    c.grow(&sums.project, c.Projects, k.project, running.projects),
-			department: c.grow(&sums.department, c.Departments, k.department, running.departments),
-			job:        t.JobShares,
-		}
-		sums.job += s.job
-		f := total * (w.user*part(s.user, sums.user) + w.department*part(s.department, sums.department) +
-			w.project*part(s.project, sums.project) + w.job*part(s.job, sums.job))
-		index := q.take(k)
-		c.Result.Tasks[index].Functional = f
-		if dependent {
-			c.hier[index] += f
-		}
-		if k.first == k.end {
-			h.pop()
-		} else {
-			h.down(0)
-		}
+		r.heap.down(0)
+	}
+}
+
+// start gives the first task of the best category its tickets: it counts as running.
+func (r *functionalRanking) start(k *category) {
+	t := r.queue.first(k)
+	r.running.add(t)
+	s := functionalSums{
+		user:       r.grow(&r.sums.user, r.Users, k.user, r.running.users),
+		project:    r.grow(&r.sums.project, r.Projects, k.project, r.running.projects),
+		department: r.grow(&r.sums.department, r.Departments, k.department, r.running.departments),
+		job:        t.JobShares,
+	}
+	r.sums.job += s.job
+	w, sums := &r.weights, &r.sums
+	f := r.Config.TicketsFunctional * (w.user*part(s.user, sums.user) + w.department*part(s.department, sums.department) +
+		w.project*part(s.project, sums.project) + w.job*part(s.job, sums.job))
+	index := r.queue.take(k)
+	r.Result.Tasks[index].Functional = f
+	if r.dependent {
+		r.hier[index] += f
+	}
+	if k.first == k.end {
+		r.heap.pop()
+	} else {
+		r.heap.down(0)
 	}
 }
 
@@ -199,19 +223,19 @@ func (c *calculation) grow(sum *float64, entities []Entity, i int32, tasks []int
 	return s
 }
 
-// leaveFunctional gives the tasks that are not reached what the first of their
-// category would have got.
-func (c *calculation) leaveFunctional(q *queue, left []int32, best *category, dependent bool) {
-	for _, i := range left {
-		k := &q.all[i]
+// leave gives the tasks that are not reached what the first of their category would have
+// got. The policies behind this one do not see what that first one has (tested).
+func (r *functionalRanking) leave(best *category) {
+	for _, i := range r.heap.items {
+		k := &r.queue.all[i]
 		first := k.first
 		if k == best {
 			first++
 		}
-		for _, task := range q.tasks[first:k.end] {
-			c.Result.Tasks[task].Functional = k.value
-			if dependent {
-				c.hier[task] += k.value
+		for n, task := range r.queue.tasks[first:k.end] {
+			r.Result.Tasks[task].Functional = k.value
+			if r.dependent && n > 0 {
+				r.hier[task] += k.value
 			}
 		}
 	}

@@ -193,7 +193,7 @@ func (r *replay) input(t *testing.T, s *golden.Step) *tickets.Input {
 	for _, row := range s.Rows {
 		j := row.Job
 		task := tickets.Task{
-			Job: j.ID, Submitted: j.Submitted, User: int32(golden.Find(r.Users, j.User)), Project: int32(golden.Find(r.Projects, j.Project)),
+			Job: j.ID, Changed: j.Submitted, User: int32(golden.Find(r.Users, j.User)), Project: int32(golden.Find(r.Projects, j.Project)),
 			Department: int32(slices.IndexFunc(r.UserSets, func(o golden.Object) bool {
 				return strings.Contains(o["type"], "DEPT") && slices.Contains(strings.Split(o["entries"], ","), j.User)
 			})),

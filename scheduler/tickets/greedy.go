@@ -77,46 +77,77 @@ func (c *calculation) newQueue(dependent bool, of func(*Entity) float64, own fun
 		}
 		return i
 	}
-	// The categories are found by sorting, and not one by one: a user may invent as
-	// many as there are job shares.
 	type key struct {
 		user, project, department int32
 		own                       float64
 	}
-	keys := make([]key, len(c.Input.Tasks))
-	for i := range c.Input.Tasks {
+	at := map[key]int32{} // in q.all
+	var last key
+	var lastAt int32
+	which := make([]int32, len(c.Input.Tasks)) // the category of each task, None for none
+	for i := range which[:len(c.active)] {
+		which[i] = None
+	}
+	for i := len(c.active); i < len(which); i++ {
 		t := &c.Input.Tasks[i]
-		if t.Running {
+		which[i] = None
+		k := key{has(c.Users, t.User), has(c.Projects, t.Project), has(c.Departments, t.Department), own(t)}
+		if k == (key{None, None, None, 0}) {
 			continue
 		}
-		keys[i] = key{has(c.Users, t.User), has(c.Projects, t.Project), has(c.Departments, t.Department), own(t)}
-		if keys[i] != (key{None, None, None, 0}) {
-			q.tasks = append(q.tasks, int32(i))
+		if len(q.all) == 0 || k != last {
+			var known bool
+			if lastAt, known = at[k]; !known {
+				lastAt = int32(len(q.all))
+				at[k] = lastAt
+				q.all = append(q.all, category{user: k.user, project: k.project, department: k.department, own: k.own})
+			}
+			last = k
 		}
+		which[i] = lastAt
+		q.all[lastAt].end++ // a number until fill
 	}
-	slices.SortFunc(q.tasks, func(i, j int32) int {
-		a, b := &keys[i], &keys[j]
-		if *a != *b {
-			return cmp.Or(cmp.Compare(a.user, b.user), cmp.Compare(a.project, b.project),
-				cmp.Compare(a.department, b.department), cmp.Compare(a.own, b.own))
-		}
-		if dependent && c.hier[i] != c.hier[j] {
-			return cmp.Compare(c.hier[j], c.hier[i])
-		}
-		return bySubmission(&c.Input.Tasks[i], &c.Input.Tasks[j])
-	})
-	for i, t := range q.tasks {
-		if i == 0 || keys[t] != keys[q.tasks[i-1]] {
-			k := &keys[t]
-			q.all = append(q.all, category{user: k.user, project: k.project, department: k.department, own: k.own, first: int32(i)})
-		}
-		q.all[len(q.all)-1].end = int32(i + 1)
-	}
+	q.fill(which, dependent)
 	return q
 }
 
-func bySubmission(a, b *Task) int {
-	return cmp.Or(cmp.Compare(a.Submitted, b.Submitted), byID(a, b))
+// fill lists the tasks by their categories: of says of each task in which it is. The first
+// of a category is the one whose job was changed first. A policy of policy_hierarchy sorts
+// them instead: by the tickets of the policies before, and by the numbers of their jobs
+// (tested).
+func (q *queue) fill(of []int32, dependent bool) {
+	var n int32
+	for i := range q.all {
+		k := &q.all[i]
+		k.first, k.end, n = n, n, n+k.end
+	}
+	q.tasks = make([]int32, n)
+	for task, i := range of {
+		if i != None {
+			k := &q.all[i]
+			q.tasks[k.end] = int32(task)
+			k.end++
+		}
+	}
+	before := func(i, j int32) int {
+		if dependent && q.c.hier[i] != q.c.hier[j] {
+			return cmp.Compare(q.c.hier[j], q.c.hier[i])
+		}
+		if dependent {
+			return byID(&q.c.Input.Tasks[i], &q.c.Input.Tasks[j])
+		}
+		return byChange(&q.c.Input.Tasks[i], &q.c.Input.Tasks[j])
+	}
+	for i := range q.all {
+		// Most are in order: tasks come by the numbers of their jobs.
+		if list := q.tasks[q.all[i].first:q.all[i].end]; !slices.IsSortedFunc(list, before) {
+			slices.SortFunc(list, before)
+		}
+	}
+}
+
+func byChange(a, b *Task) int {
+	return cmp.Or(cmp.Compare(a.Changed, b.Changed), byID(a, b))
 }
 
 func byID(a, b *Task) int {

@@ -67,7 +67,7 @@ func draw(t *rapid.T) *tickets.Input {
 	}
 	for i := range rapid.IntRange(0, 25).Draw(t, "tasks") {
 		task := tickets.Task{
-			Job: uint32(i / 2), Task: uint32(i % 2), Submitted: rapid.Int64Range(0, 3).Draw(t, "submitted"),
+			Job: uint32(i / 2), Task: uint32(i % 2), Changed: rapid.Int64Range(0, 3).Draw(t, "changed"),
 			User: rapid.Int32Range(0, objects-1).Draw(t, "user"), Project: index.Draw(t, "project"), Department: index.Draw(t, "department"),
 			JobShares: small.Draw(t, "-js"), OverrideTickets: small.Draw(t, "-ot"), Slots: rapid.Int32Range(1, 4).Draw(t, "slots"),
 			Running: rapid.IntRange(0, 3).Draw(t, "running") == 0,
@@ -87,6 +87,7 @@ type naive struct {
 	in        *tickets.Input
 	hier      []float64
 	f, o      []float64
+	unseen    map[int]bool // tasks whose functional tickets no other policy sees
 	n         [3]map[int32]float64
 	s         [4]float64
 	dependent bool
@@ -200,7 +201,7 @@ func (v *naive) pending(own func(*tickets.Task) float64, of func(tickets.Entity)
 	}
 	slices.SortFunc(tasks, func(i, j int) int {
 		a, b := &v.in.Tasks[i], &v.in.Tasks[j]
-		return cmp.Or(cmp.Compare(a.Submitted, b.Submitted), cmp.Compare(a.Job, b.Job), cmp.Compare(a.Task, b.Task))
+		return v.ties(a, b)
 	})
 	if v.dependent {
 		slices.SortStableFunc(tasks, func(i, j int) int { return cmp.Compare(v.hier[j], v.hier[i]) })
@@ -229,6 +230,11 @@ func (v *naive) functional() {
 		v.f[i] = v.worth(&v.in.Tasks[i], true)
 		tasks = slices.Delete(tasks, best, best+1)
 	}
+	seen := map[[4]float64]bool{}
+	for _, i := range tasks {
+		v.unseen[i] = !seen[categories[i]]
+		seen[categories[i]] = true
+	}
 }
 
 func (v *naive) better(i, j int) bool {
@@ -237,7 +243,16 @@ func (v *naive) better(i, j int) bool {
 		a, b = a+v.hier[i], b+v.hier[j]
 	}
 	s, t := &v.in.Tasks[i], &v.in.Tasks[j]
-	return cmp.Or(cmp.Compare(b, a), cmp.Compare(s.Submitted, t.Submitted), cmp.Compare(s.Job, t.Job), cmp.Compare(s.Task, t.Task)) < 0
+	return cmp.Or(cmp.Compare(b, a), cmp.Compare(s.Job, t.Job), cmp.Compare(s.Task, t.Task)) < 0
+}
+
+// ties tells tasks apart that are worth the same.
+func (v *naive) ties(a, b *tickets.Task) int {
+	changed := cmp.Compare(a.Changed, b.Changed)
+	if v.dependent {
+		changed = 0
+	}
+	return cmp.Or(changed, cmp.Compare(a.Job, b.Job), cmp.Compare(a.Task, b.Task))
 }
 
 func (v *naive) overrides() {
@@ -272,7 +287,7 @@ func TestPendingTasksAreRankedAsDescribed(t *testing.T) {
 		in := draw(t)
 		got := tickets.Calculate(in)
 		n := len(in.Tasks)
-		v := &naive{in: in, hier: make([]float64, n), f: make([]float64, n), o: make([]float64, n)}
+		v := &naive{in: in, hier: make([]float64, n), f: make([]float64, n), o: make([]float64, n), unseen: map[int]bool{}}
 		policies := in.Config.PolicyHierarchy
 		for _, p := range "OFS" {
 			if !slices.Contains([]rune(policies), p) {
@@ -290,7 +305,7 @@ func TestPendingTasksAreRankedAsDescribed(t *testing.T) {
 				}
 			}
 			for i := range v.hier {
-				if v.dependent {
+				if v.dependent && (p != 'F' || !v.unseen[i]) {
 					v.hier[i] += map[rune]float64{'O': v.o[i], 'F': v.f[i], 'S': got.Tasks[i].Share}[p]
 				}
 			}

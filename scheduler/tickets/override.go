@@ -21,13 +21,12 @@ func (c *calculation) overrides(entities []Entity, i int32, tasks []int32, more 
 // override policy): those of the user, the project and the department, and the
 // job's own.
 func (c *calculation) activeOverride() {
-	for i := range c.Input.Tasks {
-		if t := &c.Input.Tasks[i]; t.Running {
-			c.Result.Tasks[i].Override = c.overrides(c.Users, t.User, c.running.users, 0) +
-				c.overrides(c.Projects, t.Project, c.running.projects, 0) +
-				c.overrides(c.Departments, t.Department, c.running.departments, 0) + t.OverrideTickets
-			c.ActiveOverride += c.Result.Tasks[i].Override
-		}
+	for i := range c.active {
+		t := &c.active[i]
+		c.Result.Tasks[i].Override = c.overrides(c.Users, t.User, c.running.users, 0) +
+			c.overrides(c.Projects, t.Project, c.running.projects, 0) +
+			c.overrides(c.Departments, t.Department, c.running.departments, 0) + t.OverrideTickets
+		c.ActiveOverride += c.Result.Tasks[i].Override
 	}
 }
 

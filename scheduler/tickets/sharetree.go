@@ -13,23 +13,24 @@ type shares struct {
 	tree  *Tree
 	usage []float64
 	tasks []int32 // how many there are below each node
-	goals []goal
+	own   []int32 // and how many of them are its own
+	goals []Portion
 	sums  []float64 // of the job shares of running tasks, of leaves
-}
 
-// goal is what a node is entitled to.
-type goal struct {
-	shr          float64
-	short        float64 // stt: now, among its siblings
-	overall      float64 // ostt: now, of the whole tree
-	overallGoals float64 // oltt: in the long run, of the whole tree
+	portions []Portion // of divide
 }
 
 func (c *calculation) newShares() *shares {
 	n := len(c.Tree.nodes)
+	present := make([]bool, n)
+	for i := range c.Input.Tasks {
+		if leaf := c.Input.Tasks[i].Leaf; leaf != None {
+			present[leaf] = true
+		}
+	}
 	return &shares{
-		c: c, tree: c.Tree, usage: c.Tree.usages(c.Ledger, &c.Config.UsageWeights),
-		tasks: make([]int32, n), goals: make([]goal, n), sums: make([]float64, n),
+		c: c, tree: c.Tree, usage: c.Tree.usages(c.Ledger, &c.Config.UsageWeights, present),
+		tasks: make([]int32, n), own: make([]int32, n), goals: make([]Portion, n), sums: make([]float64, n),
 	}
 }
 
@@ -39,20 +40,24 @@ func (c *calculation) newShares() *shares {
 func (s *shares) target(pending bool) {
 	clear(s.tasks)
 	clear(s.sums)
-	for i := range s.c.Input.Tasks {
-		t := &s.c.Input.Tasks[i]
-		if t.Leaf == None || !t.Running && !pending {
-			continue
-		}
-		s.tasks[t.Leaf]++
-		if t.Running {
+	for i := range s.c.active {
+		if t := &s.c.active[i]; t.Leaf != None {
+			s.tasks[t.Leaf]++
 			s.sums[t.Leaf] += t.JobShares
 		}
 	}
+	if pending {
+		for i := range s.c.pending {
+			if leaf := s.c.pending[i].Leaf; leaf != None {
+				s.tasks[leaf]++
+			}
+		}
+	}
+	copy(s.own, s.tasks)
 	for i := len(s.tasks) - 1; i > 0; i-- {
 		s.tasks[s.tree.nodes[i].Parent] += s.tasks[i]
 	}
-	s.goals[0] = goal{short: 1, overall: 1, overallGoals: 1}
+	s.goals[0] = Whole
 	for i := range s.tree.nodes { // parents come before their children
 		if s.tasks[i] > 0 {
 			s.divide(int32(i))
@@ -60,62 +65,21 @@ func (s *shares) target(pending bool) {
 	}
 }
 
-// least is the usage that a node counts with when it has the whole tree.
-const least = 1.0
-
-// divide divides what a node is entitled to among its children. They get it by the
-// square of their shares over their usage; so who has used twice its part gets half
-// of it. Children that would get more than the compensation factor times their part
-// get less.
+// divide divides what a node is entitled to among its children with tasks.
 func (s *shares) divide(node int32) {
-	parent, children := s.goals[node], s.tree.nodes[node].children
-	var all, sum float64
+	children := s.tree.nodes[node].children
+	s.portions = s.portions[:0]
 	for _, i := range children {
 		if s.tasks[i] > 0 {
-			all += s.tree.nodes[i].Shares
+			s.portions = append(s.portions, Portion{Shares: s.tree.nodes[i].Shares, Usage: s.usage[i]})
 		}
 	}
-	for _, i := range children {
-		if s.tasks[i] == 0 {
-			continue
-		}
-		own := s.tree.nodes[i].Shares
-		g := goal{overallGoals: parent.overallGoals * part(own, all)}
-		if g.overallGoals > 0 {
-			g.shr = own * own / max(s.usage[i], least*g.overallGoals)
-		}
-		sum += g.shr
-		s.goals[i] = g
-	}
-	s.set(children, parent.overall, sum)
-	factor := s.c.Config.CompensationFactor
-	if factor == 0 {
-		return
-	}
-	sum = 0
-	compensated := false
-	for _, i := range children {
-		if s.tasks[i] == 0 {
-			continue
-		}
-		if g := &s.goals[i]; g.overall > factor*g.overallGoals {
-			own := s.tree.nodes[i].Shares
-			g.shr = own * own / (max(s.usage[i], least*g.overallGoals) * (g.overall / (factor * g.overallGoals)))
-			compensated = true
-		}
-		sum += s.goals[i].shr
-	}
-	// Once only: the result may be above the factor still.
-	if compensated {
-		s.set(children, parent.overall, sum)
-	}
-}
-
-func (s *shares) set(children []int32, overall, sum float64) {
+	Divide(s.goals[node], s.portions, s.c.Config.CompensationFactor)
+	next := 0
 	for _, i := range children {
 		if s.tasks[i] > 0 {
-			s.goals[i].short = part(s.goals[i].shr, sum)
-			s.goals[i].overall = overall * s.goals[i].short
+			s.goals[i] = s.portions[next]
+			next++
 		}
 	}
 }
@@ -125,12 +89,12 @@ func (s *shares) set(children []int32, overall, sum float64) {
 // or evenly where none of them has any. Pending tasks count for the latter where
 // target counted them.
 func (c *calculation) activeShare(s *shares) {
-	for i := range c.Input.Tasks {
-		t := &c.Input.Tasks[i]
-		if !t.Running || t.Leaf == None {
+	for i := range c.active {
+		t := &c.active[i]
+		if t.Leaf == None {
 			continue
 		}
-		tickets := s.goals[t.Leaf].overall * c.Config.TicketsShare
+		tickets := s.goals[t.Leaf].Short * c.Config.TicketsShare
 		if sum := s.sums[t.Leaf]; sum > 0 {
 			tickets = math.Trunc(t.JobShares * tickets / sum)
 		} else {
@@ -153,9 +117,26 @@ type ranked struct {
 // ranking is the order of the tasks below each node.
 type ranking struct {
 	*shares
-	tasks []ranked // of a node and those below it: side by side
-	head  []int32  // of the list of the tasks of a leaf
-	next  []int32
+	tasks  []ranked // of a node and those below it: side by side
+	leaves []int32  // the tasks of all leaves, by leaf
+	ends   []int32  // of each node: where its own tasks end there
+}
+
+// byLeaf lists the tasks of each leaf, in the order of the input.
+func (r *ranking) byLeaf() {
+	tasks := r.c.Input.Tasks
+	r.ends = make([]int32, len(r.own))
+	n := int32(0)
+	for i, own := range r.own {
+		r.ends[i], n = n, n+own
+	}
+	r.leaves = make([]int32, n)
+	for i := range tasks {
+		if leaf := tasks[i].Leaf; leaf != None {
+			r.leaves[r.ends[leaf]] = int32(i)
+			r.ends[leaf]++
+		}
+	}
 }
 
 // pendingShare computes the share tree tickets of pending tasks: those below a node
@@ -164,14 +145,10 @@ type ranking struct {
 // That is done from the leaves to the children of the root, and what was found there
 // counts. Tasks that run are ranked first.
 func (c *calculation) pendingShare(s *shares, dependent bool) {
-	r := &ranking{shares: s, tasks: make([]ranked, 0, len(c.Input.Tasks)), head: slices.Repeat([]int32{None}, len(s.tasks)), next: make([]int32, len(c.Input.Tasks))}
-	for i := range c.Input.Tasks {
-		if leaf := c.Input.Tasks[i].Leaf; leaf != None {
-			r.next[i], r.head[leaf] = r.head[leaf], int32(i)
-		}
-	}
+	r := &ranking{shares: s, tasks: make([]ranked, 0, len(c.Input.Tasks))}
+	r.byLeaf()
 	root := int32(0)
-	for s.tasks[root] > 0 && r.head[root] == None {
+	for s.tasks[root] > 0 && s.own[root] == 0 {
 		only := None
 		for _, child := range s.tree.nodes[root].children {
 			if s.tasks[child] == 0 {
@@ -188,7 +165,7 @@ func (c *calculation) pendingShare(s *shares, dependent bool) {
 		}
 		root = only
 	}
-	if r.head[root] != None {
+	if s.own[root] > 0 {
 		r.rank(root, dependent)
 	} else {
 		for _, child := range s.tree.nodes[root].children {
@@ -210,10 +187,22 @@ func (c *calculation) pendingShare(s *shares, dependent bool) {
 	}
 }
 
+func (r *ranking) compare(a, b ranked) int {
+	switch {
+	case a.running && !b.running:
+		return -1
+	case b.running && !a.running:
+		return 1
+	case a.order != b.order:
+		return cmp.Compare(b.order, a.order)
+	}
+	return byID(&r.c.Input.Tasks[a.task], &r.c.Input.Tasks[b.task])
+}
+
 // rank appends the tasks of a node and of all nodes below it, in their order.
 func (r *ranking) rank(node int32, dependent bool) {
 	from := len(r.tasks)
-	for i := r.head[node]; i != None; i = r.next[i] {
+	for _, i := range r.leaves[r.ends[node]-r.own[node] : r.ends[node]] {
 		t := &r.c.Input.Tasks[i]
 		e := ranked{task: i, slots: max(1, t.Slots), running: t.Running, order: t.JobShares}
 		if dependent {
@@ -228,16 +217,11 @@ func (r *ranking) rank(node int32, dependent bool) {
 		}
 	}
 	list := r.tasks[from:]
-	slices.SortFunc(list, func(a, b ranked) int {
-		if a.running != b.running {
-			if a.running {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Or(cmp.Compare(b.order, a.order), byID(&r.c.Input.Tasks[a.task], &r.c.Input.Tasks[b.task]))
-	})
-	short := r.goals[node].short
+	// The tasks of a leaf are in order as a rule: they come by the numbers of their jobs.
+	if !slices.IsSortedFunc(list, r.compare) {
+		slices.SortFunc(list, r.compare)
+	}
+	short := r.goals[node].among
 	rank := 1.0
 	for i := range list {
 		e := &list[i]

@@ -19,9 +19,12 @@ type Entity struct {
 // have no tickets and are left out (sge_priority(5)); so are pending tasks beyond
 // PendingTasks.
 type Task struct {
-	Job       uint32
-	Task      uint32 // 0 for none
-	Submitted int64  // seconds since 1970
+	Job  uint32
+	Task uint32 // 0 for none
+	// Changed counts the changes of jobs: their submission, alterations, holds that come and
+	// go, and tasks that start. Functional and override policy take tasks that they cannot tell
+	// apart in this order, unless they stand in PolicyHierarchy (tested).
+	Changed int64
 	// User is None without a user object: such users have no shares
 	// (share_tree(5)). Department is the first user set of that type with the user,
 	// else with the user's group, else defaultdepartment (access_list(5)).
@@ -97,14 +100,54 @@ type Result struct {
 // add up to more than a policy has.
 //
 // The same input gives the same result, bit by bit.
+//
+// Where the running tasks are the first of the input it is done soonest.
 func Calculate(in *Input) *Result {
-	c := &calculation{Input: in, Result: &Result{Tasks: make([]Tickets, len(in.Tasks))}, hier: make([]float64, len(in.Tasks))}
-	var pending int
-	for i := range in.Tasks {
-		if !in.Tasks[i].Running {
-			pending++
+	active := 0
+	for active < len(in.Tasks) && in.Tasks[active].Running {
+		active++
+	}
+	if slices.ContainsFunc(in.Tasks[active:], func(t Task) bool { return t.Running }) {
+		return calculateMixed(in)
+	}
+	return calculate(in, active)
+}
+
+// calculateMixed is Calculate for running tasks among pending ones: those that run come
+// first, and the others after them, each in their order.
+func calculateMixed(in *Input) *Result {
+	sorted, from := *in, make([]int, 0, len(in.Tasks))
+	active := 0
+	for _, running := range []bool{true, false} {
+		for i := range in.Tasks {
+			if in.Tasks[i].Running == running {
+				from = append(from, i)
+			}
+		}
+		if running {
+			active = len(from)
 		}
 	}
+	sorted.Tasks = make([]Task, len(from))
+	for i, k := range from {
+		sorted.Tasks[i] = in.Tasks[k]
+	}
+	result := calculate(&sorted, active)
+	given := make([]Tickets, len(from))
+	for i, k := range from {
+		given[k] = result.Tasks[i]
+	}
+	result.Tasks = given
+	return result
+}
+
+// calculate is Calculate for tasks of which the first so many run, and no others.
+func calculate(in *Input, active int) *Result {
+	c := &calculation{
+		Input: in, Result: &Result{Tasks: make([]Tickets, len(in.Tasks))}, hier: make([]float64, len(in.Tasks)),
+		active: in.Tasks[:active], pending: in.Tasks[active:],
+	}
+	pending := len(c.pending)
 	c.count()
 	f := c.functional()
 	c.activeOverride()
@@ -142,6 +185,7 @@ func Calculate(in *Input) *Result {
 type calculation struct {
 	*Input
 	*Result
+	active, pending []Task // the two parts of the tasks of the input
 	// hier are the tickets of a pending task that policies before the current one
 	// in the hierarchy gave.
 	hier    []float64
@@ -168,40 +212,34 @@ func (n *counts) add(t *Task) {
 
 func (c *calculation) count() {
 	c.running = counts{make([]int32, len(c.Users)), make([]int32, len(c.Projects)), make([]int32, len(c.Departments))}
-	for i := range c.Input.Tasks {
-		if t := &c.Input.Tasks[i]; t.Running {
-			c.running.add(t)
-		}
+	for i := range c.active {
+		c.running.add(&c.active[i])
 	}
 }
 
 // sum adds up the tickets of running or of pending tasks.
 func (c *calculation) sum(running bool) {
-	for i := range c.Result.Tasks {
-		if c.Input.Tasks[i].Running == running {
-			t := &c.Result.Tasks[i]
-			t.Total = t.Share + t.Functional + t.Override
-			c.Max = max(c.Max, t.Total)
-		}
+	list := c.Result.Tasks[len(c.active):]
+	if running {
+		list = c.Result.Tasks[:len(c.active)]
+	}
+	for i := range list {
+		t := &list[i]
+		t.Total = t.Share + t.Functional + t.Override
+		c.Max = max(c.Max, t.Total)
 	}
 }
 
 func (c *calculation) portions() {
-	var pending, running float64
-	for i := range c.Result.Tasks {
-		if c.Input.Tasks[i].Running {
-			running += c.Result.Tasks[i].Total
-		} else {
-			pending += c.Result.Tasks[i].Total
+	for _, list := range [][]Tickets{c.Result.Tasks[:len(c.active)], c.Result.Tasks[len(c.active):]} {
+		var all float64
+		for i := range list {
+			all += list[i].Total
 		}
-	}
-	for i := range c.Result.Tasks {
-		t, all := &c.Result.Tasks[i], pending
-		if c.Input.Tasks[i].Running {
-			all = running
-		}
-		if t.Total > 0 {
-			t.Portion = t.Total / all
+		for i := range list {
+			if t := &list[i]; t.Total > 0 {
+				t.Portion = t.Total / all
+			}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package tickets_test
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"reflect"
@@ -224,11 +225,11 @@ func TestPendingTasksInTheShareTree(t *testing.T) {
 			tasks: []tickets.Task{{User: 0, OverrideTickets: 5000}, {User: 1}, {User: 2}, {User: 2, OverrideTickets: 1}},
 			want:  []float64{500, 250, 250, 500},
 		},
-		"what is not reached by the functional policy has tickets of it all the same": {
+		"what is not reached by the functional policy has tickets of it all the same, but for the first of its kind": {
 			nodes: []tickets.Node{root, user(0, 0, 1)}, hierarchy: "FOS",
-			tasks: []tickets.Task{{OverrideTickets: 5}, {JobShares: 40}, {JobShares: 41}, {}},
-			// Task 2 is reached, and task 1 would have had nearly as much.
-			want: []float64{1000. / 3, 500, 1000, 250},
+			tasks: []tickets.Task{{OverrideTickets: 5}, {JobShares: 41}, {JobShares: 40}, {JobShares: 40}, {}},
+			// Task 1 is reached, and tasks 2 and 3 would have had nearly as much.
+			want: []float64{1000. / 3, 1000, 250, 500, 200},
 		},
 		"tasks that run are before all others": {
 			nodes: []tickets.Node{root, user(0, 0, 1)},
@@ -341,7 +342,7 @@ func BenchmarkCalculate(b *testing.B) {
 				in.Tree = tree
 				for i := range n {
 					user := int32(i * 7919 % users)
-					task := tickets.Task{Job: uint32(i), Submitted: int64(i / 10), User: user, Project: user % projects, Department: tickets.None, Slots: 1, Running: i < n/100}
+					task := tickets.Task{Job: uint32(i), Changed: int64(i / 10), User: user, Project: user % projects, Department: tickets.None, Slots: 1, Running: i < n/100}
 					task.Leaf = tree.Leaf(task.User, task.Project)
 					in.Tasks = append(in.Tasks, task)
 				}
@@ -350,6 +351,32 @@ func BenchmarkCalculate(b *testing.B) {
 					tickets.Calculate(in)
 				}
 			})
+		}
+	}
+}
+
+// TestOrderOfChanges is which of several jobs with the same shares comes first: in a policy
+// of the hierarchy the one with the smallest number, else the one that was changed first.
+func TestOrderOfChanges(t *testing.T) {
+	for hierarchy, want := range map[string][2]string{
+		"": {"2 3 1", "2 3 1"}, "S": {"2 3 1", "2 3 1"}, "F": {"1 2 3", "2 3 1"}, "O": {"2 3 1", "1 2 3"}, "OF": {"1 2 3", "1 2 3"},
+	} {
+		in := &tickets.Input{
+			Config: tickets.Config{TicketsFunctional: 10000, WeightUser: 1, ShareFunctionalShares: true, ShareOverrideTickets: true, MaxFunctionalJobsToSchedule: 10, PolicyHierarchy: hierarchy},
+			Users:  []tickets.Entity{{FunctionalShares: 10, OverrideTickets: 60}},
+		}
+		for job, changed := range []int64{4, 2, 3} {
+			in.Tasks = append(in.Tasks, tickets.Task{Job: uint32(job + 1), Changed: changed, Project: tickets.None, Department: tickets.None, Leaf: tickets.None, Slots: 1})
+		}
+		r := tickets.Calculate(in)
+		order := func(of func(*tickets.Tickets) float64) string {
+			jobs := []int{0, 1, 2}
+			slices.SortStableFunc(jobs, func(i, j int) int { return cmp.Compare(of(&r.Tasks[j]), of(&r.Tasks[i])) })
+			return fmt.Sprintf("%d %d %d", jobs[0]+1, jobs[1]+1, jobs[2]+1)
+		}
+		got := [2]string{order(func(x *tickets.Tickets) float64 { return x.Functional }), order(func(x *tickets.Tickets) float64 { return x.Override })}
+		if got != want {
+			t.Errorf("policy_hierarchy %q: functional and override tickets in the order %q, want %q", hierarchy, got, want)
 		}
 	}
 }

@@ -175,11 +175,15 @@ func (t *Tree) Leaf(user, project int32) int32 {
 
 // usages are the combined usages of all nodes: of a user, in the project that the
 // node is below of, and of a project, whatever is below it. A group has the sum of
-// its children.
-func (t *Tree) usages(l *Ledger, w *UsageWeights) []float64 {
+// its children. Of the leaves that were made for users whom the tree does not name only those
+// count that are present (nil for all): who has no tasks any more is as if never seen.
+func (t *Tree) usages(l *Ledger, w *UsageWeights, present []bool) []float64 {
 	usage := make([]float64, len(t.nodes))
 	for i := len(t.nodes) - 1; i >= 0; i-- {
 		n := &t.nodes[i]
+		if present != nil && i >= t.named && !present[i] {
+			continue
+		}
 		if u := n.usage(l); u != nil {
 			usage[i] = w.combine(&u.Decayed)
 		}
@@ -226,7 +230,7 @@ type Row struct {
 // left out.
 func (t *Tree) Monitor(l *Ledger, w *UsageWeights, names []string, allowed func(user, project int32) bool) []Row {
 	shown := t.withAllUsers(names, allowed)
-	usage := shown.usages(l, w)
+	usage := shown.usages(l, w, nil)
 	shown.addUnexplained(usage)
 	rows := make([]Row, 0, len(shown.nodes))
 	shown.monitor(l, usage, 0, "", 1, 1, &rows)

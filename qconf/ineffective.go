@@ -1,0 +1,124 @@
+package qconf
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/execd-project/execd/job"
+)
+
+// isUnset reports whether a value is that of a parameter which is switched off.
+func isUnset(value string) bool {
+	return isWord(value, "", none, "false") || strings.Trim(value, "0:") == ""
+}
+
+// idleAttributes are those of sge_conf(5) that a configuration can set and nothing here
+// acts on, with what there is instead. The paths and words that are only told to programs
+// of the original (execd_spool_dir, xterm, loglevel, libjvm_path) are not among them:
+// they have another value than the template's in any cluster.
+var idleAttributes = []struct{ name, instead string }{
+	{"shell_start_mode", "each queue has its own"},
+	{"set_token_cmd", "jobs get no AFS token"},
+	{"pag_cmd", "jobs get no AFS token"},
+	{"token_extend_time", "jobs get no AFS token"},
+	{"delegated_file_staging", "no files are staged"},
+	{"qlogin_command", "interactive jobs are connected by execd itself"},
+	{"qlogin_daemon", "interactive jobs are connected by execd itself"},
+	{"rlogin_command", "interactive jobs are connected by execd itself"},
+	{"rlogin_daemon", "interactive jobs are connected by execd itself"},
+	{"rsh_daemon", "interactive jobs are connected by execd itself"},
+}
+
+// idle is the finding about one parameter.
+func (t Text) idle(attribute, value, instead string) *Error {
+	problem := fmt.Sprintf("%q has no effect", value)
+	if instead != "" {
+		problem += ": " + instead
+	}
+	return t.errorAt(attribute, value, problem, nil)
+}
+
+// idleIn is what is set in a configuration and has no effect. c has the parameters that t
+// sets.
+func (t Text) idleIn(c *Configuration) []*Error {
+	var found []*Error
+	for _, a := range idleAttributes {
+		if value, ok := t.Value(a.name); ok && !isUnset(value) && !isWord(value, builtin, string(job.PosixCompliant)) {
+			found = append(found, t.idle(a.name, value, a.instead))
+		}
+	}
+	for _, list := range []struct {
+		attribute, instead string
+		items              []string
+	}{
+		{"qmaster_params", "", c.QmasterParams.Ineffective},
+		{"execd_params", "", c.ExecdParams.Ineffective},
+		{"reporting_params", "no reporting file is written", c.ReportingParams.Ineffective},
+		{"cgroups_params", "", c.CgroupsParams.Ineffective},
+	} {
+		if _, own := t.Value(list.attribute); !own {
+			continue
+		}
+		for _, item := range list.items {
+			found = append(found, t.idle(list.attribute, item, list.instead))
+		}
+	}
+	return found
+}
+
+// idle is what is set in sched_conf(5) and has no effect.
+func (c *SchedulerConfig) idle() []*Error {
+	var found []*Error
+	say := func(set bool, attribute, value, instead string) {
+		if set {
+			found = append(found, c.Text.idle(attribute, value, instead))
+		}
+	}
+	say(c.Algorithm != "default", "algorithm", c.Algorithm, "it is the same as default")
+	for _, h := range c.HalflifeDecayList {
+		known := usageName(h.Usage) == nil || h.Usage == "finished_jobs"
+		say(!known, "halflife_decay_list", h.Usage, "usage is cpu, mem, io and finished_jobs")
+	}
+	say(c.Params.Profile, "params", "PROFILE", "")
+	say(c.Params.Monitor, "params", "MONITOR", "no file schedule is written")
+	say(c.Params.JCFilter, "params", "JC_FILTER", "all jobs are looked at")
+	say(c.Params.PERangeAlg != PERangeAuto, "params", "PE_RANGE_ALG="+string(c.Params.PERangeAlg), "it is the same as auto")
+	return found
+}
+
+// Ineffective is what is set in any file, and what nothing acts on, be it in an agent, in
+// a master or in execd run, in the order of the files. It is sound, and may be meant for
+// another Grid Engine.
+func (c *Cluster) Ineffective() []*Error {
+	found := c.global.idleIn(c.global)
+	for _, l := range sortedKeys(c.locals) {
+		found = append(found, c.locals[l].idleIn(c.Config(l))...)
+	}
+	hosts := []*ExecHost{c.globalHost}
+	for _, h := range sortedKeys(c.hosts) {
+		hosts = append(hosts, c.hosts[h])
+	}
+	for _, h := range hosts {
+		if h != nil && len(h.ReportVariables) > 0 {
+			value, _ := h.Value("report_variables")
+			found = append(found, h.idle("report_variables", value, "no reporting file is written"))
+		}
+	}
+	for _, name := range sortedKeys(c.pes) {
+		if pe := c.pes[name]; pe.QsortArgs != "" {
+			found = append(found, pe.idle("qsort_args", pe.QsortArgs, "hosts are in the order of queue_sort_method"))
+		}
+	}
+	found = append(found, c.scheduler.idle()...)
+	if i := c.scheduler.ReprioritizeInterval; i > 0 && !c.global.Reprioritize {
+		value, _ := c.scheduler.Value("reprioritize_interval")
+		found = append(found, c.scheduler.Text.idle("reprioritize_interval", value, "reprioritize of the configuration is false"))
+	}
+	for _, u := range sortedKeys(c.users) {
+		if user := c.users[u]; !user.DeleteTime.IsZero() {
+			value, _ := user.Value("delete_time")
+			found = append(found, user.idle("delete_time", value, "the user stays until qconf -duser"))
+		}
+	}
+	return found
+}

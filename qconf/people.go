@@ -1,0 +1,66 @@
+package qconf
+
+import (
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// peopleFiles are the files that list users and hosts, one to a line, and what a name in
+// them has to be.
+var peopleFiles = map[string]func(string) error{
+	"managers": checkUserName, "operators": checkUserName, "adminhosts": CheckHostName, "submithosts": CheckHostName,
+}
+
+// checkUserName refuses what no login name is.
+func checkUserName(s string) error {
+	if s == "" || strings.ContainsAny(s, ":/@ ,") || s[0] == '-' || strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) >= 0 {
+		return fmt.Errorf("%s is no login name", strconv.Quote(s))
+	}
+	return nil
+}
+
+// readPeople reads the lists. Empty lines, and those that begin with #, are skipped.
+func (l *loader) readPeople(c *Cluster) {
+	for _, name := range sortedKeys(peopleFiles) {
+		if !l.present[name] {
+			continue
+		}
+		data, err := fs.ReadFile(l.fsys, name)
+		if err != nil {
+			l.cannot(name, err)
+			continue
+		}
+		names := []string{}
+		number := 0
+		for text := range strings.Lines(string(data)) {
+			number++
+			text = strings.TrimSpace(text)
+			if text == "" || text[0] == '#' {
+				continue
+			}
+			if err := peopleFiles[name](text); err != nil {
+				l.fail(&Error{File: name, Line: number, Value: text, Problem: err.Error(), Err: err})
+			} else if !slices.Contains(names, text) {
+				names = append(names, text)
+			}
+		}
+		slices.Sort(names)
+		c.people[name] = names
+	}
+}
+
+// Managers are the users who may do everything beside root (qconf(1), -sm), sorted.
+func (c *Cluster) Managers() []string { return c.people["managers"] }
+
+// Operators are the users who may do what managers may, but for the configuration
+// (qconf(1), -so), sorted.
+func (c *Cluster) Operators() []string { return c.people["operators"] }
+
+// AdminHosts are the administrative hosts (qconf(1), -sh), sorted.
+func (c *Cluster) AdminHosts() []string { return c.people["adminhosts"] }
+
+// SubmitHosts are the submit hosts (qconf(1), -ss), sorted.
+func (c *Cluster) SubmitHosts() []string { return c.people["submithosts"] }

@@ -1,0 +1,486 @@
+package scheduler
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/execd-project/execd/limits/topology"
+	"github.com/execd-project/execd/qconf"
+	"github.com/execd-project/execd/scheduler/quota"
+)
+
+// Admit tells what is against a task that is to start now in exactly these places: with
+// these slots, things of resource maps and cores. Without a reason it fits. The state is
+// as before, and the task is not changed; Start books it.
+//
+// It is for who did not decide where the task starts: an agent, of which a master demands
+// it. What a run decides on the state, Admit admits, one start after the other. So it
+// looks at what a run looks at, with these exceptions:
+//
+//   - Nothing is said about other tasks: priorities, limits on the number of tasks of a
+//     user or an array job, soft requests, reservations that have not begun.
+//   - Load values count as they are reported. Load adjustments spread what one run
+//     starts, and so does an alarm for what is left of a consumable.
+//
+// Where a state has only a part of the cluster, quotas, the slots of parallel environments,
+// and what the whole cluster has count for what is known to be used. That is never more
+// than what the master knows, so that nothing is refused which is right; but only a master
+// can keep what is for several hosts. Of the allocation rule, what is here is checked.
+//
+// There is one reason for each place at most, with the texts that qstat -j shows. The
+// error is for a task that is none: without grants, with a queue instance that does not
+// exist or comes twice, or a serial one with several slots.
+func (s *State) Admit(t *Running, now int64) ([]Reason, error) {
+	if err := s.model.checkGrants(t); err != nil {
+		return nil, err
+	}
+	v := &view{State: s, now: now, reported: true, correction: make([]float64, len(s.model.hosts)+1)}
+	v.reduce()
+	a := &admission{run: &run{matcher: matcher{view: v}, decisions: &Decisions{model: s.model}}, task: t, category: t.Job.Category}
+	a.explain = func(r Reason) { a.reasons = append(a.reasons, r) }
+	a.look()
+	return a.reasons, nil
+}
+
+func (m *Model) checkGrants(t *Running) error {
+	fail := func(format string, args ...any) error {
+		return fmt.Errorf("task %d.%d: %s", t.Job.ID, t.Task, fmt.Sprintf(format, args...))
+	}
+	c := t.Job.Category
+	switch {
+	case c.model != m:
+		return fail("its category is not of this configuration")
+	case len(t.Grants) == 0:
+		return fail("it has no queue instance")
+	case t.PE != None && (t.PE < 0 || int(t.PE) >= len(m.pes)):
+		return fail("there is no parallel environment %d", t.PE)
+	case c.Parallel() != (t.PE != None):
+		return fail("it is to run in PE %q, and requests %q", m.PEName(t.PE), c.requests.PE)
+	case t.Away.Slots < 0 || t.Away.Master && t.Away.Slots == 0:
+		return fail("it has %d slots elsewhere", t.Away.Slots)
+	case t.PE == None && (t.Slots() != 1 || t.Away.Slots > 0):
+		return fail("it is a serial task and has %d slots", t.Slots()+t.Away.Slots)
+	}
+	for i, g := range t.Grants {
+		switch {
+		case g.Instance < 0 || int(g.Instance) >= len(m.instances):
+			return fail("there is no queue instance %d", g.Instance)
+		case g.Slots < 1:
+			return fail("it has %d slots of %s", g.Slots, m.instances[g.Instance].name)
+		case slices.ContainsFunc(t.Grants[:i], func(o Grant) bool { return o.Instance == g.Instance }):
+			return fail("it has %s twice", m.instances[g.Instance].name)
+		}
+	}
+	return nil
+}
+
+// admission is a question to Admit.
+type admission struct {
+	*run
+	task     *Running
+	category *Category
+	reasons  []Reason
+}
+
+func (a *admission) look() {
+	usable := true
+	for _, g := range a.task.Grants {
+		usable = a.usableNow(g.Instance) && usable
+	}
+	if !usable {
+		return
+	}
+	ar := a.reservation(a.category.requests.Reservation)
+	switch {
+	case ar != nil:
+		a.lookReserved(ar)
+	case a.category.Parallel():
+		a.lookParallel()
+	default:
+		a.lookSerial()
+	}
+	if len(a.reasons) == 0 {
+		a.lookThings()
+		a.lookCores()
+	}
+}
+
+// usableNow looks at an instance as a run does before it looks at any job.
+func (a *admission) usableNow(id InstanceID) bool {
+	suspended := func(id InstanceID) (Reason, bool) { return Reason{kind: droppedSuspended}, !a.subordinated(id) }
+	for _, keep := range []func(InstanceID) (Reason, bool){a.notUnavailable, a.noSuspendAlarm, a.noLoadAlarm, a.notDisabled, suspended, a.notFull} {
+		if reason, ok := keep(id); !ok {
+			reason.place = int32(id)
+			return a.because(reason, a.category)
+		}
+	}
+	return true
+}
+
+// span is the time for which places are asked. Nothing is planned ahead, so that it
+// does not matter how long.
+func (a *admission) span() span { return span{start: a.now} }
+
+// quotasCount reports whether quotas limit the task: neither a reservation nor what runs
+// in it (sge_resource_quota(5)).
+func (a *admission) quotasCount() bool { return a.category.requests.Reservation == 0 }
+
+func (a *admission) lookSerial() {
+	c, id := a.category, a.task.Grants[0].Instance
+	if !a.globalStatic(c) || !a.resources(c, AtGlobal(), a.span()) {
+		return
+	}
+	if a.quotasCount() {
+		if failure, ok := a.withinQuota(c, id, a.span()); !ok {
+			a.because(exceeded(&failure), c)
+			return
+		}
+	}
+	host := a.model.instances[id].host
+	if !a.fixed(id, None) || !a.hostFixed(host) || !a.instanceStatic(c, id, None) {
+		return
+	}
+	if a.resources(c, AtHost(host), a.span()) {
+		a.resources(c, AtInstance(id), a.span())
+	}
+}
+
+// fixed checks what the cluster queue of an instance says.
+func (a *admission) fixed(id InstanceID, pe PEID) bool {
+	queue := a.model.instances[id].queue
+	return a.queueStatic(a.category, queue, 1) && (pe == None || a.queueOffersPE(a.category, queue, a.model.PEName(pe)))
+}
+
+func (a *admission) hostFixed(host HostID) bool {
+	if slices.Contains(a.task.Job.Excluded, host) {
+		return a.because(Reason{kind: uncleanHost, place: int32(host)}, a.category)
+	}
+	return a.hostStatic(a.category, host)
+}
+
+func (a *admission) lookParallel() {
+	c := a.category
+	if !a.lookPE() || !a.globalStatic(c) || !a.offered(AtGlobal(), a.task.Slots()+a.task.Away.Slots, !a.task.Away.Master) {
+		return
+	}
+	hosts := map[HostID]bool{}
+	for i, g := range a.task.Grants {
+		host := a.model.instances[g.Instance].host
+		fits, seen := hosts[host]
+		if !seen {
+			fits = a.hostFixed(host) && a.offered(AtHost(host), a.slotsOn(host), a.hasMaster(host))
+			hosts[host] = fits
+		}
+		if fits && a.fixed(g.Instance, a.task.PE) && a.instanceStatic(c, g.Instance, a.task.PE) && a.mayHave(i) {
+			a.offered(AtInstance(g.Instance), g.Slots, i == 0 && !a.task.Away.Master)
+		}
+	}
+	if len(a.reasons) == 0 && a.quotasCount() {
+		a.lookQuotas()
+	}
+}
+
+// lookPE checks what the parallel environment says: access, slots, allocation rule.
+func (a *admission) lookPE() bool {
+	c, pe := a.category, a.task.PE
+	object := a.model.pes[pe].object
+	slots := a.task.Slots() + a.task.Away.Slots
+	switch {
+	case !slices.Contains(c.pes, pe):
+		return a.because(Reason{kind: noMatchingPE}, c)
+	case !c.allows(&a.model.pes[pe].access):
+		return a.because(Reason{kind: noPEAccess, place: int32(pe)}, c)
+	case !c.requests.Slots.Contains(slots):
+		return a.because(Reason{kind: peTotal, place: int32(pe)}, c)
+	case slots > object.Slots-a.peUsed[pe]:
+		return a.because(Reason{kind: peSlots, place: int32(pe), number: max(object.Slots-a.peUsed[pe], 0)}, c)
+	}
+	for _, g := range a.task.Grants {
+		host := a.model.instances[g.Instance].host
+		on := a.slotsOn(host)
+		switch rule := object.AllocationRule; {
+		case rule.PerHost > 0 && on != rule.PerHost, rule.Name == qconf.PESlots && on != slots:
+			return a.because(Reason{
+				kind: peRule, place: int32(pe),
+				text: fmt.Sprintf("its allocation rule %s does not allow %d of %d slots on host %q", ruleText(rule), on, slots, a.model.HostName(host)),
+			}, c)
+		}
+	}
+	return true
+}
+
+func ruleText(r qconf.AllocationRule) string {
+	if r.PerHost > 0 {
+		return strconv.Itoa(r.PerHost)
+	}
+	return string(r.Name)
+}
+
+// slotsOn are those on a host, of all of its instances.
+func (a *admission) slotsOn(host HostID) (n int) {
+	for _, g := range a.task.Grants {
+		if a.model.instances[g.Instance].host == host {
+			n += g.Slots
+		}
+	}
+	return n
+}
+
+func (a *admission) hasMaster(host HostID) bool {
+	return !a.task.Away.Master && a.model.instances[a.task.Grants[0].Instance].host == host
+}
+
+// mayHave applies -masterq.
+func (a *admission) mayHave(grant int) bool {
+	c, g := a.category, a.task.Grants[grant]
+	if len(c.masterQueues) == 0 {
+		return true
+	}
+	master := grant == 0 && !a.task.Away.Master
+	if master && !a.mayBeMaster(c, g.Instance) {
+		return a.because(Reason{kind: instanceNotListed, place: int32(g.Instance)}, c)
+	}
+	if len(c.queues) > 0 && g.Slots > 1 && !a.inList(c, g.Instance) {
+		return a.because(Reason{kind: fewSlots, layer: 'q', place: int32(g.Instance), number: 1}, c)
+	}
+	return true
+}
+
+// offered checks that a place has so many slots of a parallel task, and what the master
+// task takes once.
+func (a *admission) offered(p Place, slots int, master bool) bool {
+	before := len(a.reasons)
+	n, once := a.slotsAt(a.category, p, a.span())
+	switch {
+	case len(a.reasons) > before:
+		return false
+	case n < slots:
+		return a.because(Reason{kind: fewSlots, layer: p.letter(), place: p.index, number: n}, a.category)
+	case master && !once:
+		return a.offersOnce(p)
+	}
+	return true
+}
+
+// offersOnce says what a master task misses at a place.
+func (a *admission) offersOnce(p Place) bool {
+	c := a.category
+	for u := range a.usesAt(p) {
+		if u.perJob && !a.consume(c, p, u.attribute, u.each, a.span(), c.hardRequest(u.attribute) == nil) {
+			return false
+		}
+	}
+	return true
+}
+
+func (a *admission) usesAt(p Place) func(func(use) bool) {
+	return func(yield func(use) bool) {
+		more := true
+		_ = a.category.uses(p, func(u use) error {
+			more = more && yield(u)
+			return nil
+		})
+	}
+}
+
+// lookQuotas takes the slots from what the quotas leave, one grant after the other.
+func (a *admission) lookQuotas() {
+	c := a.category
+	var q quota.Collector
+	q.Reset(c.demand(a.task.PE), a.quotas.usage, a.quotaValue)
+	for n, g := range a.task.Grants {
+		i := &a.model.instances[g.Instance]
+		left, failure := q.Left(int32(i.queue), int32(i.host), n == 0 && !a.task.Away.Master)
+		if left < g.Slots {
+			if left > 0 {
+				q.Take(int32(i.queue), int32(i.host), left)
+				_, failure = q.Left(int32(i.queue), int32(i.host), false)
+			}
+			a.because(exceeded(&failure), c)
+			return
+		}
+		q.Take(int32(i.queue), int32(i.host), g.Slots)
+	}
+}
+
+// lookReserved checks that the places are those of an advance reservation that is in
+// force, and free in it.
+func (a *admission) lookReserved(ar *Reservation) {
+	c := a.category
+	if a.now < ar.Start || ar.Failed || a.now >= ar.End {
+		before := len(a.reasons)
+		if a.explainReserved(a.task.Job); len(a.reasons) == before {
+			a.because(Reason{kind: badReservation, text: fmt.Sprintf("cannot run because requested advance reservation %d is over", ar.ID)}, c)
+		}
+		return
+	}
+	if ar.PE != None && a.task.PE != None && a.task.PE != ar.PE {
+		a.because(Reason{kind: noMatchingPE}, c)
+		return
+	}
+	ids := make([]InstanceID, 0, len(a.task.Grants))
+	for _, g := range a.task.Grants {
+		ids = append(ids, g.Instance)
+	}
+	a.order = newOrder(a.State, a.byNumber(), ids, make([]float64, len(a.model.hosts)))
+	if a.notReserved(ar); len(a.decisions.Dropped) > 0 {
+		a.reasons = append(a.reasons, a.decisions.Dropped...)
+		return
+	}
+	offered := map[InstanceID]int{}
+	for _, o := range a.reservedOffers(a.task.Job, ar) {
+		for _, q := range o.queues {
+			offered[q.id] = min(q.slots, o.slots)
+		}
+	}
+	for _, g := range a.task.Grants {
+		if n := offered[g.Instance]; n < g.Slots && len(a.reasons) == 0 {
+			a.because(Reason{kind: fewSlots, layer: 'q', place: int32(g.Instance), number: n}, c)
+		}
+	}
+}
+
+// lookThings checks that the task has got as many things of resource maps as it takes, and
+// that they are there and free.
+func (a *admission) lookThings() {
+	takes := a.thingsTaken()
+	for _, g := range a.task.Grants {
+		for _, t := range g.Things {
+			r := resource{place: t.At, attribute: t.Attribute}
+			if len(t.IDs) > 0 && !slices.ContainsFunc(takes, func(x thingsTaken) bool { return x.resource == r }) {
+				a.wrongThings(r, fmt.Sprintf("it has been given %q of (%s), which it does not take there", t.IDs, a.model.attributes[t.Attribute].Name))
+				return
+			}
+		}
+	}
+	for _, x := range takes {
+		if text := a.lookGiven(x); text != "" {
+			a.wrongThings(x.resource, text)
+			return
+		}
+	}
+}
+
+func (a *admission) wrongThings(r resource, text string) {
+	a.because(Reason{kind: thingsGiven, layer: r.place.letter(), place: r.place.index, text: text}, a.category)
+}
+
+// thingsTaken is how many things of a resource map a task takes.
+type thingsTaken struct {
+	resource
+	number int
+}
+
+// thingsTaken are what the task takes of each map, in the order of its places. Of a host
+// with several instances it takes something for each of them. Those of the whole cluster
+// the master task has.
+func (a *admission) thingsTaken() (list []thingsTaken) {
+	for p, part := range a.model.portions(a.task.Grants, a.task.Away) {
+		if p.layer == atGlobal && a.task.Away.Master {
+			continue
+		}
+		for u := range a.usesAt(p) {
+			n := u.times(part)
+			if n == 0 || len(a.model.named(p, u.attribute)) == 0 {
+				continue
+			}
+			r := resource{place: p, attribute: u.attribute}
+			i := slices.IndexFunc(list, func(x thingsTaken) bool { return x.resource == r })
+			if i < 0 {
+				i, list = len(list), append(list, thingsTaken{resource: r})
+			}
+			list[i].number += int(math.Round(float64(n) * u.each))
+		}
+	}
+	return list
+}
+
+// given are the things of a map that the task has.
+func (a *admission) given(p Place, id AttributeID) (ids []string) {
+	for _, g := range a.task.Grants {
+		for _, t := range g.Things {
+			if t.At == p && t.Attribute == id {
+				ids = append(ids, t.IDs...)
+			}
+		}
+	}
+	return ids
+}
+
+// lookGiven says what is wrong with the things that a task has been given of a map, ""
+// for nothing.
+func (a *admission) lookGiven(x thingsTaken) string {
+	name := a.model.attributes[x.attribute].Name
+	given := a.given(x.place, x.attribute)
+	if len(given) != x.number {
+		return fmt.Sprintf("it has been given %d things of (%s) and takes %d", len(given), name, x.number)
+	}
+	names := a.model.named(x.place, x.attribute)
+	used := a.things[x.resource]
+	taken := make([]bool, len(names))
+	copy(taken, used)
+	for _, id := range given {
+		there := false
+		free := -1
+		for i := range names {
+			if names[i] == id {
+				if there = true; !taken[i] {
+					free = i
+					break
+				}
+			}
+		}
+		switch {
+		case !there:
+			return fmt.Sprintf("%q is no thing of resource (%s)", id, name)
+		case free < 0:
+			return fmt.Sprintf("%q of resource (%s) is already in use", id, name)
+		}
+		taken[free] = true
+	}
+	return ""
+}
+
+// lookCores checks that each host has cores for the task, and that those that it has been
+// given are free. Cores that nobody has chosen the host chooses by itself.
+func (a *admission) lookCores() {
+	if a.cores == nil {
+		return
+	}
+	hosts := map[HostID]bool{}
+	for _, g := range a.task.Grants {
+		host := a.model.instances[g.Instance].host
+		h := &a.cores[host]
+		if hosts[host] || !h.known() {
+			continue
+		}
+		hosts[host] = true
+		given := a.coresGiven(host)
+		seen := map[topology.Pair]bool{}
+		taken := slices.ContainsFunc(given, func(p topology.Pair) bool {
+			_, there := h.topology.Core(p)
+			twice := seen[p]
+			seen[p] = true
+			return !there || twice || h.used.Has(p)
+		})
+		switch slots := a.slotsOn(host); {
+		case taken:
+			a.misfit(a.category, host, h.used)
+		case len(given) == 0:
+			if n := a.coresFor(a.category, host, a.span(), slots); n > 0 && n < slots {
+				a.misfit(a.category, host, h.used)
+			}
+		}
+	}
+}
+
+func (a *admission) coresGiven(host HostID) (cores []topology.Pair) {
+	for _, g := range a.task.Grants {
+		if a.model.instances[g.Instance].host == host {
+			cores = append(cores, g.Cores...)
+		}
+	}
+	return cores
+}

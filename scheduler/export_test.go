@@ -1,0 +1,27 @@
+package scheduler
+
+// Categories is how many categories a model knows, those included that nobody has any
+// more, and how many indexes it has given to them.
+func (m *Model) Categories() (known, indexes int) { return len(m.categories.known), m.categories.next }
+
+// Numbered are the numbers of the jobs that wait, as ticket policies go through them.
+func (s *State) Numbered() []uint32 {
+	var ids []uint32
+	for _, n := range s.pending.ids.all(&s.pending) {
+		ids = append(ids, n.job.ID)
+	}
+	return ids
+}
+
+// TooFew reports for the tries of a run whether they do without places as there are not so
+// many free slots: to start a task, to reserve for it, and to say why it waits.
+func (s *State) TooFew(now int64, slots int) (start, reserve, explain bool) {
+	r := s.newRun(now)
+	r.prepareOrder()
+	r.starting = true
+	start = r.tooFew(slots)
+	r.reserving = true
+	reserve = r.tooFew(slots)
+	r.reserving, r.explain = false, func(Reason) {}
+	return start, reserve, r.tooFew(slots)
+}

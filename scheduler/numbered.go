@@ -1,0 +1,115 @@
+package scheduler
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/execd-project/execd/scheduler/priority"
+	"github.com/execd-project/execd/scheduler/tickets"
+)
+
+// numbered is the jobs of a backlog by their numbers, from when they are first asked for:
+// ticket policies look at all of them in each run. Few come and go between two runs, and
+// what does not change of a job is kept beside it, so that a run goes through memory from
+// one end to the other.
+type numbered struct {
+	kept  bool
+	list  []numberedJob // sorted
+	holes int           // in the list, where jobs have left
+	more  []*Job        // that came since, in no particular order
+}
+
+type numberedJob struct {
+	job *Job // nil once it has left
+	// task is its only task, or what all of its tasks have in common.
+	task     tickets.Task
+	array    bool
+	category int // its index
+	// The rest of what its urgency depends on (priority.Job).
+	submitted int64
+	priority  int
+	deadline  int64
+	resources float64
+}
+
+func newNumbered(j *Job) numberedJob {
+	return numberedJob{
+		job: j, task: ticketTask(j, 1, false), array: j.Array, category: j.Category.index,
+		submitted: j.Submitted, priority: j.Priority, deadline: j.Deadline, resources: j.Category.resources,
+	}
+}
+
+// ranked is the job as the priority sees it, with its tickets.
+func (n *numberedJob) ranked(total float64) priority.Job {
+	return priority.Job{
+		ID: n.task.Job, Submitted: n.submitted, Deadline: n.deadline, Priority: n.priority,
+		Resources: n.resources, Tickets: total,
+	}
+}
+
+func compareNumbered(a, b numberedJob) int { return cmp.Compare(a.task.Job, b.task.Job) }
+
+// manyMore is how many jobs may come before all of them are sorted anew.
+const manyMore = 1000
+
+func (n *numbered) add(j *Job) {
+	if !n.kept {
+		return
+	}
+	if n.more = append(n.more, j); len(n.more) > len(n.list)+manyMore {
+		*n = numbered{} // it is as well made anew
+	}
+}
+
+func (n *numbered) remove(j *Job) {
+	if !n.kept {
+		return
+	}
+	if i, ok := n.find(j); ok {
+		n.list[i].job = nil
+		n.holes++
+		return
+	}
+	n.more = slices.DeleteFunc(n.more, func(x *Job) bool { return x == j })
+}
+
+// changed notes that a job of the list has changed.
+func (n *numbered) changed(j *Job) {
+	if i, ok := n.find(j); ok {
+		n.list[i].task.Changed = j.Changed
+	}
+}
+
+func (n *numbered) find(j *Job) (int, bool) {
+	i, ok := slices.BinarySearchFunc(n.list, j.ID, func(x numberedJob, id uint32) int { return cmp.Compare(x.task.Job, id) })
+	return i, ok && n.list[i].job == j
+}
+
+// all are the jobs of the backlog. The list is valid until a job comes or leaves.
+func (n *numbered) all(b *backlog) []numberedJob {
+	if !n.kept {
+		*n = numbered{kept: true, list: make([]numberedJob, 0, b.jobs)}
+		for _, l := range b.list {
+			for _, j := range l.waiting() {
+				n.list = append(n.list, newNumbered(j))
+			}
+		}
+		slices.SortFunc(n.list, compareNumbered)
+		return n.list
+	}
+	if n.holes > 0 {
+		n.list = slices.DeleteFunc(n.list, func(x numberedJob) bool { return x.job == nil })
+		n.holes = 0
+	}
+	known := max(len(n.list)-1, 0)
+	for _, j := range n.more {
+		n.list = append(n.list, newNumbered(j))
+	}
+	clear(n.more)
+	n.more = n.more[:0]
+	// As a rule it is: those that have come have the highest numbers.
+	if !slices.IsSortedFunc(n.list[known:], compareNumbered) {
+		slices.SortFunc(n.list, compareNumbered)
+	}
+	return n.list
+}

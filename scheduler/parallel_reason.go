@@ -1,0 +1,282 @@
+package scheduler
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/execd-project/execd/qconf"
+	"github.com/execd-project/execd/scheduler/diagram"
+	"github.com/execd-project/execd/scheduler/quota"
+)
+
+// explainParallel finds the reasons why a parallel job has no place.
+func (r *run) explainParallel(j *Job, at span) {
+	c := j.Category
+	r.withFull = r.comesLater(j)
+	defer func() { r.withFull = false }()
+	for _, pe := range c.pes {
+		r.explainPE(j, pe, at)
+	}
+	if len(c.pes) == 0 {
+		r.because(Reason{kind: noMatchingPE}, c)
+	}
+}
+
+// explainPE finds the reasons why a parallel job has no place in an environment: what the
+// environment and the cluster leave, then what cluster queues refuse, then instance by
+// instance.
+func (r *run) explainPE(j *Job, pe PEID, at span) {
+	c, object := j.Category, r.model.pes[pe].object
+	least := fewestSlots(c, object)
+	offers := func(slots int) { r.because(Reason{kind: peSlots, place: int32(pe), number: max(slots, 0)}, c) }
+	if least == 0 {
+		offers(0)
+		return
+	}
+	if !c.allows(&r.model.pes[pe].access) {
+		r.because(Reason{kind: noPEAccess, place: int32(pe)}, c)
+		offers(0)
+		return
+	}
+	if free := r.freeInPE(pe, at); free < least {
+		offers(free)
+		return
+	}
+	if !r.globally(c, at) {
+		offers(0)
+		return
+	}
+	quiet := matcher{view: r.view, plan: r.plan}
+	if slots, _ := quiet.slotsAt(c, AtGlobal(), at); slots < least {
+		// What is said is how many there would be if nothing else ran, unless there is
+		// nothing at all (tested).
+		if most := r.atMost(c); slots > 0 || r.plan != nil && most > 0 {
+			offers(most)
+			return
+		}
+		r.slotsAt(c, AtGlobal(), at)
+		offers(0)
+		return
+	}
+	skip := newSkips(r.model)
+	usable := make([]bool, len(r.model.queues))
+	for id := range r.lookedAt(j) {
+		usable[r.model.instances[id].queue] = true
+	}
+	for id := range r.model.queues {
+		skip.queues[id] = !usable[id] || !r.queueStatic(c, QueueID(id), least) || !r.queueOffersPE(c, QueueID(id), object.Name)
+	}
+	found, enough := r.collected(j, pe, least, at)
+	for _, host := range r.visited(j, skip, found, enough) {
+		for _, id := range host {
+			r.explainParallelInstance(j, id, pe, at, skip)
+		}
+		if skip.all {
+			break
+		}
+	}
+	if !enough {
+		offers(found.slots)
+	}
+}
+
+// lookedAt are the instances that a parallel job is compared with: for one that gets a
+// reservation those that are full, too (tested).
+func (r *run) lookedAt(j *Job) iter.Seq[InstanceID] {
+	if r.withFull {
+		return r.reservable()
+	}
+	return r.instancesFor(j)
+}
+
+// comesLater reports whether a parallel job gets a reservation: whether it has places when
+// all that is planned is over.
+func (r *run) comesLater(j *Job) bool {
+	if !r.mayReserve(j) {
+		return false
+	}
+	quiet, reserving := r.explain, r.reserving
+	r.explain, r.reserving = nil, true
+	defer func() { r.explain, r.reserving = quiet, reserving }()
+	for t := range diagram.Events(r.now, r.plan.all()) {
+		if t != diagram.Forever {
+			_, ok := r.bestAssignment(j, span{t, r.duration(j.Category)}, true)
+			return ok
+		}
+	}
+	return false
+}
+
+// visited are the instances by host, in the order in which the hosts are looked at: all of
+// them or, where a job finds enough, those until that of the last grant. Hosts that have
+// only cluster queues that are ruled out come last.
+func (r *run) visited(j *Job, skip *skips, found assignment, enough bool) [][]InstanceID {
+	var hosts [][]InstanceID
+	at := map[HostID]int{}
+	for _, skipped := range [...]bool{false, true} {
+		for id := range r.lookedAt(j) {
+			i := &r.model.instances[id]
+			if skip.queues[i.queue] != skipped {
+				continue
+			}
+			k, ok := at[i.host]
+			if !ok {
+				k = len(hosts)
+				at[i.host] = k
+				hosts = append(hosts, nil)
+			}
+			hosts[k] = append(hosts[k], id)
+		}
+	}
+	if !enough {
+		return hosts
+	}
+	last := -1
+	for _, g := range found.grants {
+		last = max(last, at[r.model.instances[g.Instance].host])
+	}
+	return hosts[:last+1]
+}
+
+// atMost is how many slots the cluster has for a job when all that is planned is over, or
+// if nothing is planned, when nothing else runs.
+func (r *run) atMost(c *Category) int {
+	quiet := matcher{view: r.view, plan: r.plan}
+	if r.plan == nil {
+		empty := *r.view
+		empty.empty = true
+		quiet.view = &empty
+	}
+	n, _ := quiet.slotsAt(c, AtGlobal(), span{diagram.Forever - 1, 1})
+	return n
+}
+
+// fewestSlots is the smallest number of slots that a job takes, an environment has and its
+// allocation rule allows; 0 for none.
+func fewestSlots(c *Category, pe *qconf.ParallelEnvironment) int {
+	for i := range c.requests.Slots.Ranges() {
+		per := max(pe.AllocationRule.PerHost, 1)
+		if n := (i.First + per - 1) / per * per; n <= min(i.Last, pe.Slots) {
+			return n
+		}
+	}
+	return 0
+}
+
+// explainParallelInstance finds the reason against an instance, and that against its host,
+// once for each host: first the host, then what is fixed about the instance, then the
+// quotas, then what the instance has left.
+func (r *run) explainParallelInstance(j *Job, id InstanceID, pe PEID, at span, skip *skips) {
+	c, i := j.Category, &r.model.instances[id]
+	if skip.hosts[i.host] {
+		return
+	}
+	if r.explainHost(j, id, skip); skip.hosts[i.host] {
+		return
+	}
+	said := r.said
+	if !skip.exhausted[i.host] {
+		n, _ := r.slotsAt(c, AtHost(i.host), at)
+		least := r.leastOnHost(c, pe)
+		skip.exhausted[i.host] = r.coresFor(c, i.host, at, n) < least && r.later(c, i.host, at) < least
+	}
+	busy := r.said > said // with what will be free later: somebody has the host for himself
+	if skip.exhausted[i.host] || skip.queues[i.queue] || !r.instanceStatic(c, id, pe) || skip.quota(i) {
+		return
+	}
+	if !r.explainQuota(c, pe, id, at, skip) && !busy {
+		r.slotsAt(c, AtInstance(id), at)
+	}
+}
+
+// leastOnHost is how many slots a parallel job needs on each host that it uses.
+func (r *run) leastOnHost(c *Category, pe PEID) int {
+	object := r.model.pes[pe].object
+	if object.AllocationRule.Name == qconf.PESlots {
+		return fewestSlots(c, object)
+	}
+	return max(object.AllocationRule.PerHost, 1)
+}
+
+// later is how many slots a host will have when all that is planned is over. Where nothing is
+// planned, that is seen only of hosts that a job wants for itself, and that others use. One
+// that somebody has for himself is none for jobs that do not ask for that (tested).
+func (r *run) later(c *Category, id HostID, at span) int {
+	quiet := matcher{view: r.view, plan: r.plan, leaving: true}
+	if r.plan == nil {
+		n, _ := quiet.slotsAt(c, AtHost(id), at)
+		return quiet.coresFor(c, id, at, n)
+	}
+	for _, s := range r.model.hosts[id].settings {
+		a := s.attribute
+		if !r.model.attributes[a].exclusive() {
+			continue
+		}
+		if q := c.hardRequest(a); (q == nil || q.amount == 0) && !quiet.shared(c, AtHost(id), a, at, true) {
+			return 0
+		}
+	}
+	n, _ := quiet.slotsAt(c, AtHost(id), span{diagram.Forever - 1, 1})
+	return n
+}
+
+// explainQuota says so where the quotas leave no slot at an instance.
+func (r *run) explainQuota(c *Category, pe PEID, id InstanceID, at span, skip *skips) bool {
+	failure, ok := r.withinParallelQuota(c, pe, id, at, skip)
+	if ok {
+		return false
+	}
+	skip.quotas = append(skip.quotas, failure)
+	skip.all = failure.Everywhere
+	return !r.because(exceeded(&failure), c)
+}
+
+// withinParallelQuota checks the quotas for one slot of a parallel job.
+func (r *run) withinParallelQuota(c *Category, pe PEID, id InstanceID, at span, skip *skips) (quota.Failure, bool) {
+	i := &r.model.instances[id]
+	if skip.collector == nil {
+		usage := r.quotas.usage
+		if r.empty || r.plan != nil {
+			usage = nil
+		}
+		skip.collector = &quota.Collector{}
+		skip.collector.Reset(c.demand(pe), usage, r.quotaValue)
+		if usage == nil && !r.empty {
+			skip.collector.AskLike(r.quotas.usage)
+		}
+	}
+	if r.spoils(c, id) {
+		skip.collector.Spoil(int32(i.queue), int32(i.host))
+	}
+	if left, failure := skip.collector.Left(int32(i.queue), int32(i.host), true); left <= 0 {
+		return failure, false
+	}
+	if r.plan == nil {
+		return quota.Failure{}, true
+	}
+	for _, claim := range r.claims(c, pe, id) {
+		if r.claimSlots(&claim, at, 0) < 1 {
+			return c.demand(pe).Failure(&claim, r.quotaValue, int32(i.queue), int32(i.host)), false
+		}
+	}
+	return quota.Failure{}, true
+}
+
+// queueOffersPE checks that any variant of a cluster queue offers the environment.
+func (r *run) queueOffersPE(c *Category, id QueueID, name string) bool {
+	for i := range r.model.queues[id].variants {
+		if slices.Contains(r.model.queues[id].variants[i].pes, name) {
+			return true
+		}
+	}
+	return r.because(Reason{kind: notInPEList, place: int32(id), text: name}, c)
+}
+
+// collected is what was found for a number of slots, and whether that is enough.
+func (r *run) collected(j *Job, pe PEID, least int, at span) (assignment, bool) {
+	explain := r.explain
+	r.explain = nil
+	offers, _ := r.offers(j, pe, at)
+	r.explain = explain
+	return r.place(j, pe, least, offers, at)
+}

@@ -1,0 +1,331 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/execd-project/execd/qconf"
+	"github.com/execd-project/execd/scheduler"
+	"github.com/execd-project/execd/scheduler/tickets"
+)
+
+// TestTurnsOfTasks is two array jobs that reserve: each task takes its turn by its own
+// tickets, and a job shows those of its next task.
+func TestTurnsOfTasks(t *testing.T) {
+	for most, want := range map[int]struct {
+		order      string
+		two, three float64
+	}{
+		1: {order: "[2.1]", two: 5000, three: 2500},
+		2: {order: "[2.1 2.2]", two: 2500, three: 2500},
+		3: {order: "[2.1 2.2 3.1]", two: 5000. / 3, three: 2500},
+		6: {order: "[2.1 2.2 3.1 2.3 3.2 2.4]", two: 1250, three: 1250},
+	} {
+		s := scene{
+			files: merged(queueFile("slots 6,[n2=0]\n"), map[string]string{
+				"pes/fill": "pe_name fill\nslots 100\nallocation_rule $fill_up\n",
+				"sched_conf": fmt.Sprintf("max_reservation %d\ndefault_duration 100\nweight_tickets_functional 10000\npolicy_hierarchy F\n"+
+					"weight_user 1\nweight_project 0\nweight_department 0\nweight_job 0\nweight_ticket 1\nweight_urgency 0\njob_load_adjustments NONE\n", most),
+			}),
+			before: []scheduler.Requests{{}},
+		}.make(t)
+		s.Entitlements.Users = []tickets.Entity{{FunctionalShares: 100}, {FunctionalShares: 100}}
+		s.Running()[0].Job.User = 1
+		var jobs []*scheduler.Job
+		for i := range uint32(2) {
+			j := serialJob(t, s.Model(), i+2, &scheduler.Requests{PE: "fill", Slots: slotsOf(t, "6")})
+			j.Array, j.Reserve, j.Tasks, j.User = true, true, tasksOf(t, []string{"1-5", "1-3"}[i]), int32(i)
+			s.Enqueue(j)
+			jobs = append(jobs, j)
+		}
+		d := s.Run(1000)
+		var got []string
+		for _, r := range d.Reservations {
+			got = append(got, fmt.Sprintf("%d.%d", r.Job.ID, r.Task))
+		}
+		if text := fmt.Sprint(got); text != want.order {
+			t.Errorf("of %d reservations are made: %s, want %s", most, text, want.order)
+		}
+		for i, n := range []float64{want.two, want.three} {
+			if _, tick := d.Of(jobs[i]); tick.Total < n-0.001 || tick.Total > n+0.001 {
+				t.Errorf("with %d reservations job %d shows %v, want %v", most, i+2, tick.Total, n)
+			}
+		}
+	}
+}
+
+// TestReasonsOfReservingJobs is what is said of parallel jobs where the future is planned: a
+// job that may reserve looks at instances that are full, too, and then at the last time at
+// which anything changes; of what is taken only for a time nobody speaks.
+func TestReasonsOfReservingJobs(t *testing.T) {
+	s := scene{
+		files: merged(queueFile("slots 2,[n2=1]\ncomplex_values lic=2\npe_list fill round\n"), map[string]string{
+			"queues/b.q": "qname b.q\nhostlist n1\nslots 1\nload_thresholds NONE\npe_list round\n",
+			"sched_conf": "max_reservation 2\ndefault_duration 100\njob_load_adjustments NONE\n",
+		}),
+		before: []scheduler.Requests{{Queues: "a.q@n1"}, {Queues: "a.q@n2"}},
+	}.make(t)
+	fill := func(queue string) *scheduler.Requests {
+		return &scheduler.Requests{PE: "fill", Slots: slotsOf(t, "2"), Queues: queue, Hard: setting("lic", "1")}
+	}
+	all := fill("a.q")
+	all.Slots = slotsOf(t, "3")
+	narrow := fill("a.q@n1")
+	narrow.Hard = setting("lic", "3")
+	jobs := []*scheduler.Job{serialJob(t, s.Model(), 1, fill("a.q@n1")), serialJob(t, s.Model(), 2, all), serialJob(t, s.Model(), 3, narrow)}
+	never := fill("a.q@n1")
+	never.Slots = slotsOf(t, "3")
+	jobs = append(jobs, serialJob(t, s.Model(), 4, never))
+	jobs[0].Reserve, jobs[3].Reserve = true, true
+	for _, j := range jobs {
+		s.Enqueue(j)
+	}
+	d := s.Run(900)
+	if len(d.Reservations) != 1 {
+		t.Fatalf("reserved: %+v", d.Reservations)
+	}
+	for i, want := range [][]string{
+		{
+			`cannot run in queue "b.q" because it is not contained in its hard queue list (-q)`,
+			`cannot run in queue "a.q@n2" because it is not contained in its hard queue list (-q)`,
+			`cannot run in PE "fill" because it only offers 1 slots`,
+			`cannot run in queue "b.q" because it is not contained in its hard queue list (-q)`, // and at the end no a.q@n2: n1 has enough
+		},
+		{
+			`cannot run in queue "b.q" because it is not contained in its hard queue list (-q)`,
+			`cannot run in PE "fill" because it only offers 1 slots`,
+		},
+		{
+			`cannot run in queue "b.q" because it is not contained in its hard queue list (-q)`,
+			`(-l lic=3) cannot run in queue "a.q@n1" because it offers only qc:lic=2.000000`,
+			`cannot run in PE "fill" because it only offers 0 slots`,
+		},
+		{ // there are never enough
+			`cannot run in queue "b.q" because it is not contained in its hard queue list (-q)`,
+			`cannot run in PE "fill" because it only offers 1 slots`,
+		},
+	} {
+		if diff := cmp.Diff(want, texts(d.Reasons(jobs[i]))); diff != "" {
+			t.Errorf("job %d: %s", i+1, diff)
+		}
+	}
+}
+
+// TestPlaceOfReservation is where a place is reserved if several become free at the same
+// time: full instances are at their places in the order for the first serial job or the first
+// reservation of a run, and at the end for all others. Recorded with MONITOR=1.
+func TestPlaceOfReservation(t *testing.T) {
+	serial, parallel := scheduler.Requests{}, scheduler.Requests{PE: "fill", Slots: slotsOf(t, "1")}
+	long := func(r scheduler.Requests, limit string) scheduler.Requests {
+		r.Hard = setting("h_rt", limit)
+		return r
+	}
+	for name, c := range map[string]struct {
+		asks []scheduler.Requests // the first of which does not reserve if idle is set
+		idle bool
+		want string
+	}{
+		"serial jobs":                 {asks: []scheduler.Requests{serial, long(serial, "2000"), long(serial, "2001")}, want: "[1=a.q@n1 2=a.q@n3 3=a.q@n3]"},
+		"parallel jobs":               {asks: []scheduler.Requests{parallel, long(parallel, "2000"), long(parallel, "2001")}, want: "[1=a.q@n1 2=a.q@n3 3=a.q@n3]"},
+		"a parallel and a serial one": {asks: []scheduler.Requests{parallel, long(serial, "2000")}, want: "[1=a.q@n1 2=a.q@n3]"},
+		"a serial and a parallel one": {asks: []scheduler.Requests{serial, long(parallel, "2000")}, want: "[1=a.q@n1 2=a.q@n3]"},
+		"behind an idle serial job":   {asks: []scheduler.Requests{serial, long(serial, "2000"), long(serial, "2001")}, idle: true, want: "[2=a.q@n3 3=a.q@n3]"},
+		"behind an idle parallel job": {asks: []scheduler.Requests{parallel, long(parallel, "2000"), long(parallel, "2001")}, idle: true, want: "[2=a.q@n1 3=a.q@n3]"},
+	} {
+		files := map[string]string{
+			"hosts/global": "hostname global\n",
+			"queues/a.q":   "qname a.q\nhostlist n1 n2 n3 n4\nslots 1,[n3=3],[n4=3]\nload_thresholds NONE\npe_list fill\n",
+			"pes/fill":     "pe_name fill\nslots 100\nallocation_rule $fill_up\n",
+			"complexes":    "hot hot DOUBLE >= YES NO 0 0\n",
+			"sched_conf":   "max_reservation 20\ndefault_duration 3600\njob_load_adjustments NONE\nload_formula hot\n",
+			"rqs":          "{\n name few\n enabled TRUE\n limit to slots=4\n}\n",
+		}
+		for i := range 4 {
+			files[fmt.Sprintf("hosts/n%d", i+1)] = fmt.Sprintf("hostname n%d\n", i+1)
+		}
+		m := modelOf(t, directory(files))
+		s := scheduler.NewState(m)
+		for i := range 4 {
+			host := fmt.Sprintf("n%d", i+1)
+			if err := s.SetLoad(host, map[string]string{"hot": fmt.Sprint(i)}); err != nil {
+				t.Fatal(err)
+			}
+			id, _ := m.Instance("a.q", host)
+			r := &scheduler.Running{
+				Job: serialJob(t, m, uint32(100+i), &scheduler.Requests{}), Task: 1, Started: 900, PE: scheduler.None, Limit: 600,
+				Grants: []scheduler.Grant{{Instance: id, Slots: 1}},
+			}
+			if err := s.Start(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range c.asks {
+			j := serialJob(t, m, uint32(i+1), &c.asks[i])
+			j.Reserve = i > 0 || !c.idle
+			s.Enqueue(j)
+		}
+		var got []string
+		for _, r := range s.Run(1000).Reservations {
+			got = append(got, fmt.Sprintf("%d=%s", r.Job.ID, m.InstanceName(r.Grants[0].Instance)))
+		}
+		if text := fmt.Sprint(got); text != c.want {
+			t.Errorf("%s: reserved %s, want %s", name, text, c.want)
+		}
+	}
+}
+
+// TestReasonsAboutPlans is what is said where something is taken for a time only: sizes are
+// plain numbers, a parallel job is told of quotas, and of the cluster how many slots it will
+// have when all is over.
+func TestReasonsAboutPlans(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		files        map[string]string
+		before, busy scheduler.Requests // runs, and reserves
+		ask          scheduler.Requests
+		want         []string
+	}{
+		{
+			name: "a size", files: merged(hostFile("complex_values mem=3G\n"), queueFile("slots 3,[n2=0]\n")),
+			before: hard("mem", "1G"), busy: hard("mem", "3G"), ask: hard("mem", "1G"),
+			want: []string{`(-l mem=1G) cannot run at host "n1" because it offers only hc:mem=0.000000 due to a reservation`},
+		},
+		{
+			name: "a size in use", files: merged(hostFile("complex_values mem=3G\n"), queueFile("slots 3,[n2=0]\n")),
+			before: hard("mem", "2G"), busy: hard("mem", "3G"), ask: hard("mem", "2G"),
+			want: []string{`(-l mem=2G) cannot run at host "n1" because it offers only hc:mem=0.000000`},
+		},
+		{
+			name: "a quota", files: merged(queueFile("slots 4,[n2=0]\n"), map[string]string{"pes/fill": "pe_name fill\nslots 100\nallocation_rule $fill_up\n", "rqs": "{\n name few\n enabled TRUE\n limit users {*} to slots=3\n}\n"}),
+			busy: scheduler.Requests{PE: "fill", Slots: slotsOf(t, "3")}, ask: scheduler.Requests{PE: "fill", Slots: slotsOf(t, "1")},
+			want: []string{`cannot run because it exceeds limit "alice/////" in rule "few/1"`, `cannot run in PE "fill" because it only offers 0 slots`},
+		},
+		{
+			name: "a host for oneself", files: merged(hostFile("complex_values excl=TRUE\n"), queueFile("slots 9,[n2=0]\n")),
+			before: hard("excl", "TRUE"), busy: hard("excl", "TRUE"), ask: hard("excl", "TRUE", "cap", "2"),
+			want: []string{`(-l cap=2,excl=TRUE) cannot run at host "n1" because exclusive resource (excl) is already in use`},
+		},
+		{
+			name: "a host for oneself, and its queues", files: merged(hostFile("complex_values excl=TRUE\n"), queueFile("slots 9,[n2=0]\ncomplex_values cap=1\n")),
+			before: hard("excl", "TRUE"), busy: hard("excl", "TRUE"), ask: scheduler.Requests{PE: "fill", Slots: slotsOf(t, "2"), Hard: settings(asMap([]string{"excl", "TRUE", "cap", "2"}))},
+			want: []string{
+				`(-l cap=2,excl=TRUE) cannot run in queue "n1" because exclusive resource (excl) is already in use`,
+				`cannot run in PE "fill" because it only offers 0 slots`,
+			},
+		},
+		{
+			name: "a host that never has enough for all slots, and its queues", files: merged(
+				hostFile("complex_values mem=2G\n"), queueFile("slots 9,[n2=0]\ncomplex_values frc=1\npe_list smp\n"),
+				map[string]string{"pes/smp": "pe_name smp\nslots 9\nallocation_rule $pe_slots\n"},
+			),
+			before: hard("frc", "1"), busy: hard("frc", "1"), ask: scheduler.Requests{PE: "smp", Slots: slotsOf(t, "3"), Hard: setting("mem", "1G")},
+			want: []string{`cannot run in PE "smp" because it only offers 0 slots`},
+		},
+		{
+			name: "the cluster", files: merged(globalFile("complex_values lic=3\n"), queueFile("slots 9,[n2=0]\n")),
+			before: hard("lic", "1"), busy: hard("lic", "3"), ask: scheduler.Requests{PE: "fill", Slots: slotsOf(t, "3"), Hard: setting("lic", "2")},
+			want: []string{`cannot run in PE "fill" because it only offers 1 slots`},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := scene{
+				files:  merged(c.files, map[string]string{"sched_conf": "max_reservation 1\ndefault_duration 100\njob_load_adjustments NONE\n"}),
+				before: []scheduler.Requests{c.before},
+			}.make(t)
+			first, j := serialJob(t, s.Model(), 1, &c.busy), serialJob(t, s.Model(), 2, &c.ask)
+			first.Reserve = true
+			first.Priority = 1000
+			s.Enqueue(first)
+			s.Enqueue(j)
+			d := s.Run(950)
+			if len(d.Reservations) != 1 {
+				t.Errorf("reserved: %+v", d.Reservations)
+			}
+			if diff := cmp.Diff(c.want, texts(d.Reasons(j))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestReservationsWaitForQuotas is a parallel job that only a quota keeps from starting, and
+// for which places are reserved from the time on when it leaves enough.
+func TestReservationsWaitForQuotas(t *testing.T) {
+	s := scene{files: map[string]string{
+		"queues/a.q": "qname a.q\nhostlist n1\nslots 4\nload_thresholds NONE\npe_list fill\n",
+		"queues/b.q": "qname b.q\nhostlist n2\nslots 4\nload_thresholds NONE\npe_list NONE\n",
+		"rqs":        "{\n name few\n enabled TRUE\n limit to slots=2\n}\n",
+		"sched_conf": "max_reservation 1\ndefault_duration 1000\njob_load_adjustments NONE\n",
+	}}.make(t)
+	begin(t, s, 1, &scheduler.Requests{Queues: "b.q"})
+	j := serialJob(t, s.Model(), 2, &scheduler.Requests{PE: "fill", Slots: slotsOf(t, "2")})
+	j.Reserve = true
+	s.Enqueue(j)
+	// Until 100 seconds after the start, and duration_offset.
+	if got, want := decided(s.Run(1000)), "2@1160"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// TestDroppedComeBack is an instance that the load adjustments of a run have put into
+// alarm: from the first job on that may get a reservation it is there again, for all jobs. One
+// that was in alarm before is not.
+func TestDroppedComeBack(t *testing.T) {
+	for _, c := range []struct{ name, load, reservations, second, request, want string }{
+		{"nobody may get one", "0.1", "4", "no", "", "a.q@n1 a.q@n2"},
+		{"none are made", "0.1", "0", "yes", "", "a.q@n1 a.q@n2"},
+		{"the second job may", "0.1", "4", "yes", "", "a.q@n1 a.q@n2 a.q@n1"},
+		{"the second job may, and never finds a place", "0.1", "4", "yes", "os", "a.q@n1 a.q@n1"},
+		{"the second job may, and finds it there", "0.1", "4", "yes", "hostname", "a.q@n1 a.q@n1"},
+		{"an alarm from before", "0.9", "4", "yes", "", "a.q@n2"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := scene{
+				files: map[string]string{
+					"queues/a.q": "qname a.q\nhostlist n1 n2\nslots 4\nload_thresholds np_load_avg=0.4\n",
+					"sched_conf": "job_load_adjustments np_load_avg=0.5\nmax_reservation " + c.reservations + "\n",
+				},
+				load: map[string]map[string]string{"n1": {"np_load_avg": c.load}, "n2": {"np_load_avg": "0.2"}},
+			}.make(t)
+			if c.load == "0.1" {
+				s.Enqueue(serialJob(t, s.Model(), 1, &scheduler.Requests{}))
+			}
+			second := scheduler.Requests{}
+			if c.request != "" {
+				second.Hard = []qconf.Setting{{Name: c.request, Value: "n1"}}
+			}
+			j := serialJob(t, s.Model(), 2, &second)
+			j.Reserve = c.second == "yes"
+			s.Enqueue(j)
+			s.Enqueue(serialJob(t, s.Model(), 3, &scheduler.Requests{Queues: "*@n1"}))
+			d := s.Run(1000)
+			var got []string
+			for i := range d.Starts {
+				got = append(got, s.Model().InstanceName(d.Starts[i].Grants[0].Instance))
+			}
+			if strings.Join(got, " ") != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestSuspendedStayAway is an instance that a job of the run suspends: it does not come back,
+// not even where the original takes it.
+func TestSuspendedStayAway(t *testing.T) {
+	s := scene{files: map[string]string{
+		"queues/a.q": "qname a.q\nhostlist n1\nslots 1\nseq_no 1\nload_thresholds NONE\nsubordinate_list b.q=1\n",
+		"queues/b.q": "qname b.q\nhostlist n1\nslots 1\nseq_no 2\nload_thresholds NONE\n",
+		"sched_conf": "queue_sort_method seqno\njob_load_adjustments NONE\nmax_reservation 1\n",
+	}}.make(t)
+	s.Enqueue(serialJob(t, s.Model(), 1, &scheduler.Requests{}))
+	j := serialJob(t, s.Model(), 2, &scheduler.Requests{})
+	j.Reserve = true
+	s.Enqueue(j)
+	if d := s.Run(1000); len(d.Starts) != 1 {
+		t.Errorf("starts %+v", d.Starts)
+	}
+}
