@@ -7,11 +7,11 @@ import (
 )
 
 // reasonsOf takes the reasons from what qstat -j printed of a job.
-func reasonsOf(text string) []string {
-	var reasons []string
+func reasonsOf(text string) []Reason {
+	var reasons []Reason
 	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, "scheduling info:") || reasons != nil {
-			reasons = append(reasons, strings.TrimSuffix(line[28:], "\n"))
+			reasons = append(reasons, Reason{Text: strings.TrimSuffix(line[28:], "\n")})
 		}
 	}
 	return reasons
@@ -20,7 +20,7 @@ func reasonsOf(text string) []string {
 func TestDetails(t *testing.T) {
 	submitted := JobDetail{
 		UID: 1001, GID: 1001, Group: "alice", Home: "/tmp", Path: "/usr/bin:/bin", Shell: "/bin/bash", WorkDir: "/tmp", Host: "master",
-		Account: "sge", Merge: true, Environment: []string{"TERM=NONE"}, MailList: []Mail{{"alice", "master"}}, Type: "binary",
+		Account: "sge", Merge: true, Environment: []string{"TERM"}, MailList: []Mail{{"alice", "master"}}, Type: "binary",
 	}
 	submitted.Owner = "alice"
 
@@ -36,7 +36,7 @@ func TestDetails(t *testing.T) {
 	full.Error, full.Output, full.Input = []string{"NONE:NONE:/tmp/e1"}, []string{"NONE:NONE:/tmp/o"}, []string{"NONE:NONE:/tmp/in"}
 	full.Reserve, full.Merge, full.Notify, full.Restart, full.Type = true, false, true, "y", ""
 	full.MailOptions, full.MailList = "abe", []Mail{{"alice", "n1"}, {"bob", ""}}
-	full.Shells, full.Environment = []string{"NONE:/bin/bash", "n1:/bin/sh"}, []string{"TERM=NONE", "A=1", "B=2", "C=NONE"}
+	full.Shells, full.Environment = []string{"NONE:/bin/bash", "n1:/bin/sh"}, []string{"TERM", "A=1", "B=2", "C"}
 	full.Arguments, full.Script, full.ArraySuccessors, full.Version = []string{"a", "b c"}, "scr.sh", []int{76}, 1
 	full.TaskIDs, full.Concurrency, full.Context = []Range{{1, 9, 2}}, 2, []string{"X=1", "Y=2"}
 
@@ -56,17 +56,17 @@ func TestDetails(t *testing.T) {
 	used.ID, used.Name, used.Submitted, used.HardQueues = 38, "use1", ansi("Sat Nov 21 06:15:12 2026"), []string{"all.q"}
 	used.Output, used.Arguments, used.Script = []string{"NONE:NONE:/dev/null"}, []string{"burn.py"}, "/usr/bin/python3"
 	used.Details = []TaskDetail{{
-		Task: 1, Running: true, Usage: Usage{167, 246.38426, 0.00007}, VirtualMemory: 1.474 * (1 << 30), MaxVirtualMemory: 1.474 * (1 << 30),
+		Task: 1, Running: true, Usage: &Usage{167, 246.38426, 0.00007}, VirtualMemory: 1.474 * (1 << 30), MaxVirtualMemory: 1.474 * (1 << 30),
 	}}
 
-	text := read(t, "testdata/details.txt")
+	text := read(t, "testdata/details/typed.txt")
 	parts := strings.Split(text, strings.Repeat("=", 62)+"\n")[1:]
 	jobs := []JobDetail{full, failed, array, used}
 	for i := range jobs {
 		jobs[i].ExecFile = "job_scripts/" + strconv.Itoa(jobs[i].ID)
 		jobs[i].Reasons = reasonsOf(parts[i])
 	}
-	same(t, text, string(AppendDetails(nil, jobs, nil)))
+	same(t, text, string(AppendDetails(nil, jobs, DetailOptions{})))
 }
 
 func TestReasons(t *testing.T) {
@@ -75,7 +75,7 @@ func TestReasons(t *testing.T) {
 	var groups []ReasonGroup
 	for part := range strings.SplitSeq(strings.TrimSuffix(rest, "\n"), "\n\n") {
 		title, list, _ := strings.Cut(part, "\n\t")
-		g := ReasonGroup{Text: title}
+		g := ReasonGroup{Text: title, Number: len(groups)}
 		for id := range strings.SplitSeq(list, ",\t") {
 			g.Jobs = append(g.Jobs, atoi(id))
 		}

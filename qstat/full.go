@@ -1,6 +1,7 @@
 package qstat
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 )
@@ -26,24 +27,31 @@ func (l *lister) appendQueues(dst []byte, s *sections) []byte {
 			continue
 		}
 		if !l.headed {
-			dst = append(appendLeft(dst, "queuename", l.width), " qtype resv/used/tot. load_avg arch          states\n"...)
+			dst = append(appendLeft(dst, "queuename", l.width), " qtype resv/used/tot. "...)
+			dst = appendClipped(dst, cmp.Or(l.LoadName, "load_avg"), 8)
+			dst = append(dst, " arch          states\n"...)
 			l.headed = true
 		}
 		dst = append(appendRepeated(dst, '-', rule), '\n')
 		dst = l.appendQueue(dst, q, name)
 		s.eachAt(name, func(r *row) { dst = l.appendRow(dst, r) })
+		delete(s.at, name)
 	}
-	dst = l.appendTitled(dst, s, Pending, " - PENDING JOBS - PENDING JOBS - PENDING JOBS - PENDING JOBS - PENDING JOBS\n")
-	return l.appendTitled(dst, s, Finished, " --  FINISHED JOBS  -  FINISHED JOBS  -  FINISHED JOBS  -  FINISHED JOBS  --  \n")
+	dst = l.appendTitled(dst, func(f func(*row)) { s.eachIn(Pending, f) },
+		" - PENDING JOBS - PENDING JOBS - PENDING JOBS - PENDING JOBS - PENDING JOBS\n")
+	dst = l.appendTitled(dst, func(f func(*row)) { s.eachIn(Finished, f) },
+		" --  FINISHED JOBS  -  FINISHED JOBS  -  FINISHED JOBS  -  FINISHED JOBS  --  \n")
+	return l.appendTitled(dst, s.eachLeft, "  -  ERROR JOBS  -  ERROR JOBS  -  ERROR JOBS  -  ERROR JOBS  -  ERROR JOBS  -\n")
 }
 
-func (l *lister) appendTitled(dst []byte, s *sections, phase Phase, title string) []byte {
+// appendTitled appends rows below a title; nothing without any.
+func (l *lister) appendTitled(dst []byte, each func(f func(*row)), title string) []byte {
 	rule := titleRule
 	if l.Extended {
 		rule += titleExtendedRule
 	}
 	titled := false
-	s.eachIn(phase, func(r *row) {
+	each(func(r *row) {
 		if !titled {
 			dst = appendRepeated(append(dst, '\n'), '#', rule)
 			dst = append(append(dst, '\n'), title...)
@@ -64,6 +72,7 @@ func (l *lister) appendQueue(dst []byte, q *QueueInstance, name string) []byte {
 		dst = append(dst, "-NA-"...)
 	} else {
 		dst = appendFixed(dst, *q.Load, 0, 2)
+		dst = dst[:min(len(dst), begin+8)] // (tested)
 	}
 	dst = append(appendBlanks(dst, 8-(len(dst)-begin)), ' ')
 	arch := q.Arch

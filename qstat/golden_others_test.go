@@ -211,9 +211,9 @@ func TestGoldenSchedulingInfo(t *testing.T) {
 	goldenFiles(t, "schedinfo.txt", func(t *testing.T, _, text string) {
 		for part := range strings.SplitSeq(text, "== job ") {
 			_, info, _ := strings.Cut(part, "\n")
-			var reasons []string
+			var reasons []Reason
 			for line := range strings.Lines(info) {
-				reasons = append(reasons, strings.TrimSuffix(line[28:], "\n"))
+				reasons = append(reasons, Reason{Text: strings.TrimSuffix(line[28:], "\n")})
 			}
 			same(t, info, string(AppendSchedulingInfo(nil, reasons)))
 		}

@@ -218,9 +218,9 @@ func (p *listParser) property(line string) {
 
 func (p *listParser) message(q *QueueInstance, line string) {
 	switch {
-	case strings.HasPrefix(line, "error: no value") && strings.Contains(q.State, "a"):
+	case strings.HasPrefix(line, "error: no ") && strings.Contains(q.State, "a"):
 		q.LoadAlarms = append(q.LoadAlarms, Alarm{Message: line})
-	case strings.HasPrefix(line, "error: no value"):
+	case strings.HasPrefix(line, "error: no "):
 		q.SuspendAlarms = append(q.SuspendAlarms, Alarm{Message: line})
 	case strings.HasPrefix(line, "warning: "):
 		q.Ambiguities = append(q.Ambiguities, line)

@@ -69,6 +69,13 @@ type Request struct {
 	// Urgency is the addend of the request to the job's urgency; soft requests have
 	// none.
 	Urgency float64 `json:"urgency,omitempty"`
+	// Type is the number of the type of the attribute: INT 1, STRING 2, TIME 3, MEMORY 4,
+	// BOOL 5, CSTRING 6, HOST 7, DOUBLE 8, RESTRING 9. Number is the value where it is a
+	// number. Consumable is 1 if it is one per slot, 2 if per job. They are needed for
+	// AppendDetailsXML only.
+	Type       int     `json:"-"`
+	Number     float64 `json:"-"`
+	Consumable int     `json:"-"`
 }
 
 // Range is the numbers First, First+Step, ... up to Last.
@@ -105,8 +112,11 @@ type Task struct {
 	NormalizedTickets float64 `json:"normalizedTickets"`
 	Tickets           Tickets `json:"tickets"`
 	Share             float64 `json:"share"` // of the whole system, 0 to 1
-	// Usage is nil until a report of it has come.
-	Usage *Usage `json:"usage,omitempty"`
+	// Usage is nil until a report of it has come. It is without that of the Subtasks.
+	Usage    *Usage    `json:"usage,omitempty"`
+	Subtasks []Subtask `json:"subtasks,omitempty"` // in the order of qstat
+	// PastUsage is that of subtasks that have ended.
+	PastUsage *Usage `json:"pastUsage,omitempty"`
 
 	// Slots is the number of slots that a waiting task asks for, or had. That of a
 	// running task is the sum of its Grants.

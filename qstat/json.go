@@ -17,7 +17,7 @@ type Document struct {
 	Hosts        []Host          `json:"hosts,omitzero"`
 	Summary      []QueueSummary  `json:"summary,omitzero"` // qstat -g c
 	Details      []JobDetail     `json:"details,omitzero"` // qstat -j
-	Reasons      []string        `json:"reasons,omitzero"` // qstat -j without a list
+	Reasons      []Reason        `json:"reasons,omitzero"` // qstat -j without a list
 	Groups       []ReasonGroup   `json:"groups,omitzero"`
 	Quotas       []QuotaRow      `json:"quotas,omitzero"`
 	Reservations []Reservation   `json:"reservations,omitzero"`

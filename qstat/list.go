@@ -118,9 +118,12 @@ func (l *lister) appendRow(dst []byte, r *row) []byte {
 	} else {
 		dst = appendBlanks(dst, 7)
 	}
+	if l.Subtasks {
+		dst = appendSubtask(dst, r)
+	}
 	dst = append(dst, '\n')
 	if l.Requests {
-		dst = appendRequests(dst, r)
+		dst = appendRequests(dst, r, l.NoBinding)
 	}
 	return dst
 }
@@ -213,7 +216,7 @@ func appendUrgency(dst []byte, v float64, width int) []byte {
 }
 
 func appendUsage(dst []byte, r *row) []byte {
-	u := r.task.Usage
+	u := r.usage
 	switch {
 	case r.task.Phase != Running:
 		return appendBlanks(dst, 11+8+8)
@@ -226,6 +229,30 @@ func appendUsage(dst []byte, r *row) []byte {
 		dst = append(dst, ':', byte('0'+part/10), byte('0'+part%10))
 	}
 	dst = append(appendFixed(append(dst, ' '), u.Memory, 0, 5), ' ')
+	return append(appendFixed(dst, u.IO, 0, 5), ' ')
+}
+
+// appendSubtask appends the columns of -t: those of a subtask, or of the task that has
+// them. What has ended is not there any more, and so nothing has an exit status.
+func appendSubtask(dst []byte, r *row) []byte {
+	var id, state string
+	u := r.usage
+	switch {
+	case r.subtask != nil:
+		id, state = r.subtask.ID, r.subtask.State
+	case r.role == roleMaster && len(r.task.Subtasks) > 0:
+		state = subtaskState(r.task.State)
+	default:
+		return dst
+	}
+	if u == nil {
+		u = &Usage{}
+	}
+	const idWidth = 12
+	dst = append(appendLeft(append(dst, "   "...), id, idWidth), ' ')
+	dst = append(appendLeft(dst, state, 5), ' ')
+	dst = append(appendCPU(dst, u.CPU), ' ')
+	dst = append(appendFixed(dst, u.Memory, 0, 5), ' ')
 	return append(appendFixed(dst, u.IO, 0, 5), ' ')
 }
 
@@ -248,7 +275,7 @@ func requestTitle(dst []byte, title string) []byte {
 }
 
 // appendRequests appends what -r adds to a row (qstat(1), Expanded Format).
-func appendRequests(dst []byte, r *row) []byte {
+func appendRequests(dst []byte, r *row, noBinding bool) []byte {
 	j := r.job
 	dst = append(append(requestTitle(dst, "Full jobname:"), j.Name...), '\n')
 	if r.queue != "" {
@@ -292,6 +319,9 @@ func appendRequests(dst []byte, r *row) []byte {
 	if len(j.ArrayPredecessors) > 0 {
 		dst = append(dst, "       Predecessor Array Jobs: "...)
 		dst = append(appendNumbers(dst, j.ArrayPredecessors, ", "), '\n')
+	}
+	if noBinding {
+		return dst
 	}
 	return append(append(requestTitle(dst, "Binding:"), orNone(j.Binding)...), '\n')
 }

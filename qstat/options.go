@@ -16,11 +16,15 @@ type Options struct {
 	Urgency    bool // -urg
 	Priorities bool // -pri
 	// Subtasks is -t: what EachSlot does, and columns for the sub-tasks of tightly
-	// integrated jobs, which stay empty.
-	Subtasks bool
-	EachTask bool // -g d: a line for each task of an array that waits
-	EachSlot bool // -g t: a line for each slot of a parallel job
-	Requests bool // -r
+	// integrated jobs.
+	Subtasks  bool
+	EachTask  bool // -g d: a line for each task of an array that waits
+	EachSlot  bool // -g t: a line for each slot of a parallel job
+	Requests  bool // -r
+	NoBinding bool // -ncb: with -r, no core binding
+	// LoadName is the load value that Load of queue instances is, SGE_LOAD_AVG; "" is
+	// load_avg. It is the title of the column.
+	LoadName string
 	// QueueWidth is the width of names of queue instances, SGE_LONG_QNAMES: 0 is 30,
 	// less than 10 is 10, less than 0 is that of the longest name.
 	QueueWidth int
@@ -59,7 +63,7 @@ func (o Options) queueWidth(longest func() int) int {
 	case o.QueueWidth == 0:
 		return defaultQueueWidth
 	case o.QueueWidth < 0:
-		return max(longest(), minQueueWidth)
+		return longest()
 	}
 	return max(o.QueueWidth, minQueueWidth)
 }
@@ -70,6 +74,6 @@ func (c *Cell) queueWidth(o Options) int {
 		for i := range c.Queues {
 			n = max(n, len(c.Queues[i].Queue)+1+len(c.Queues[i].Host))
 		}
-		return n
+		return max(n, minQueueWidth)
 	})
 }

@@ -52,6 +52,13 @@ func anyTask(t *rapid.T) Task {
 		}
 		task.Grants = append(task.Grants, g)
 	}
+	for range rapid.IntRange(0, 2).Draw(t, "subtasks") {
+		s := Subtask{ID: anyText(t), Queue: rapid.SampledFrom(someQueues).Draw(t, "subtask"), State: anyText(t)}
+		if rapid.Bool().Draw(t, "used") {
+			s.Usage = &Usage{anyNumber(t), anyNumber(t), anyNumber(t)}
+		}
+		task.Subtasks = append(task.Subtasks, s)
+	}
 	return task
 }
 
@@ -60,7 +67,7 @@ func anyJob(t *rapid.T) Job {
 		ID: rapid.Int().Draw(t, "id"), Name: anyText(t), Owner: anyText(t), Project: anyText(t), Department: anyText(t),
 		Submitted: rapid.Int64().Draw(t, "submitted"), Deadline: rapid.Int64().Draw(t, "deadline"), POSIXPriority: rapid.Int().Draw(t, "p"),
 		NormalizedUrgency: anyNumber(t), Urgency: Urgency{anyNumber(t), anyNumber(t), anyNumber(t), anyNumber(t)}, Checkpoint: anyText(t),
-		Hard: []Request{{anyText(t), anyText(t), anyNumber(t)}}, HardQueues: []string{anyText(t)}, Binding: anyText(t),
+		Hard: []Request{{Name: anyText(t), Value: anyText(t), Urgency: anyNumber(t)}}, HardQueues: []string{anyText(t)}, Binding: anyText(t),
 		PredecessorsAsked: []string{anyText(t)}, ArrayPredecessorsAsked: []string{anyText(t)}, ArrayPredecessors: []int{1},
 	}
 	if rapid.Bool().Draw(t, "parallel") {
@@ -94,7 +101,22 @@ func anyOptions(t *rapid.T) Options {
 	flag := func(name string) bool { return rapid.Bool().Draw(t, name) }
 	return Options{
 		flag("-f"), flag("-F"), rapid.SampledFrom([]string{"", "a", "aAcE"}).Draw(t, "-explain"), flag("-ne"), flag("-ext"), flag("-urg"), flag("-pri"),
-		flag("-t"), flag("-g d"), flag("-g t"), flag("-r"), rapid.IntRange(-1, 40).Draw(t, "width"), nil,
+		flag("-t"), flag("-g d"), flag("-g t"), flag("-r"), flag("-ncb"), rapid.StringMatching("[a-z_]{0,12}").Draw(t, "load"), rapid.IntRange(-1, 40).Draw(t, "width"), nil,
+	}
+}
+
+func anyDetail(t *rapid.T) JobDetail {
+	texts := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) string { return anyText(t) }), 0, 2)
+	u := &Usage{anyNumber(t), anyNumber(t), anyNumber(t)}
+	return JobDetail{
+		Job: anyJob(t), Group: anyText(t), Path: anyText(t), Output: texts.Draw(t, "output"), Shells: texts.Draw(t, "shells"), Restart: anyText(t),
+		Environment: texts.Draw(t, "environment"), Arguments: texts.Draw(t, "arguments"), Context: texts.Draw(t, "context"), MailOptions: anyText(t),
+		Type: anyText(t), TaskIDs: anyRanges(t), Verification: anyText(t), Reasons: []Reason{{Text: anyText(t)}, {Text: anyText(t), Shared: true}},
+		Details: []TaskDetail{
+			{Running: true, Usage: u, Subtasks: []Subtask{{ID: anyText(t), Queue: anyText(t), Usage: u}}, PastUsage: []Measure{{anyText(t), 1}}},
+			{Running: true},
+			{ErrorReason: anyText(t)},
+		},
 	}
 }
 
@@ -114,12 +136,18 @@ func TestViewsOfAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, o := anyCell(t), anyOptions(t)
 		hosts := HostOptions{Resources: o.Resources, Queues: o.Full, Jobs: o.EachSlot}
+		details := []JobDetail{anyDetail(t), anyDetail(t)}
+		groups := []ReasonGroup{{anyText(t), 1, []int{1, 2}}, {anyText(t), 2, []int{1, 2}}, {anyText(t), 1, []int{2, 3}}}
 		before := []byte("before")
 		for name, appended := range map[string]func(dst []byte) []byte{
-			"text":      func(dst []byte) []byte { return c.AppendText(dst, o) },
-			"XML":       func(dst []byte) []byte { return c.AppendXML(dst, o) },
-			"hosts":     func(dst []byte) []byte { return c.AppendHosts(dst, hosts) },
-			"hosts XML": func(dst []byte) []byte { return c.AppendHostsXML(dst, hosts) },
+			"text":        func(dst []byte) []byte { return c.AppendText(dst, o) },
+			"XML":         func(dst []byte) []byte { return c.AppendXML(dst, o) },
+			"hosts":       func(dst []byte) []byte { return c.AppendHosts(dst, hosts) },
+			"hosts XML":   func(dst []byte) []byte { return c.AppendHostsXML(dst, hosts) },
+			"details":     func(dst []byte) []byte { return AppendDetails(dst, details, DetailOptions{}) },
+			"details XML": func(dst []byte) []byte { return AppendDetailsXML(dst, details, DetailOptions{NoBinding: o.NoBinding}) },
+			"reasons":     func(dst []byte) []byte { return AppendReasons(dst, details[0].Reasons, groups) },
+			"reasons XML": func(dst []byte) []byte { return AppendReasonsXML(dst, details[0].Reasons, groups) },
 		} {
 			got := appended(nil)
 			if string(appended(before)) != "before"+string(got) {

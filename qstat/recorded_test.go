@@ -246,7 +246,7 @@ func (b *cellBuilder) job(x xmlJob) Job {
 		}
 	}
 	for _, r := range x.Hard {
-		j.Hard = append(j.Hard, Request{r.Name, r.Value, r.Urgency})
+		j.Hard = append(j.Hard, Request{Name: r.Name, Value: r.Value, Urgency: r.Urgency})
 	}
 	for _, r := range x.Soft {
 		j.Soft = append(j.Soft, Request{Name: r.Name, Value: r.Value})

@@ -116,78 +116,86 @@ func AppendReservationDetails(dst []byte, all []Reservation, zone *time.Location
 }
 
 func (r *Reservation) appendDetails(dst []byte, zone *time.Location) []byte {
-	text := func(title, value string) {
-		dst = append(append(arTitle(dst, title), value...), '\n')
-	}
 	moment := func(title string, at int64) {
 		dst = append(appendTime(arTitle(dst, title), at, zone), '\n')
 	}
-	list := func(title string, items []string) {
-		if len(items) > 0 {
-			dst = append(appendList(arTitle(dst, title), items, ","), '\n')
-		}
-	}
 	dst = append(strconv.AppendInt(arTitle(dst, "id"), int64(r.ID), 10), '\n')
-	text("name", r.Name)
-	text("owner", r.Owner)
-	text("state", r.State)
+	dst = arText(dst, "name", r.Name)
+	dst = arText(dst, "owner", r.Owner)
+	dst = arText(dst, "state", r.State)
 	moment("start_time", r.Start)
 	moment("end_time", r.End)
 	dst = append(appendDuration(arTitle(dst, "duration"), r.Duration), '\n')
 	for _, m := range r.Messages {
-		text("message", m)
+		dst = arText(dst, "message", m)
 	}
 	moment("submission_time", r.Submitted)
-	text("group", r.Group)
-	text("account", r.Account)
-	if len(r.Requests) > 0 {
-		dst = arTitle(dst, "resource_list")
-		for i, q := range r.Requests {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = append(append(append(dst, q.Name...), '='), q.Value...)
-		}
-		dst = append(dst, '\n')
-	}
+	dst = arText(dst, "group", r.Group)
+	dst = arText(dst, "account", r.Account)
+	dst = arList(dst, "resource_list", len(r.Requests), func(dst []byte, i int) []byte {
+		q := &r.Requests[i]
+		return append(append(append(dst, q.Name...), '='), q.Value...)
+	})
 	if r.ErrorHandling {
-		text("error_handling", "true")
+		dst = arText(dst, "error_handling", "true")
 	}
-	if len(r.Grants) > 0 {
-		dst = arTitle(dst, "granted_slots_list")
-		for i, g := range r.Grants {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = strconv.AppendInt(append(append(dst, g.Queue...), '='), int64(g.Slots), 10)
-		}
-		dst = append(dst, '\n')
+	dst = r.appendGranted(dst)
+	if r.Checkpoint != "" {
+		dst = arText(dst, "checkpoint_name", r.Checkpoint)
 	}
+	if r.MailOptions != "" {
+		dst = arText(dst, "mail_options", r.MailOptions)
+	}
+	dst = arList(dst, "mail_list", len(r.MailList), func(dst []byte, i int) []byte { return r.MailList[i].append(dst) })
+	dst = arNames(dst, "acl_list", r.Users)
+	return arNames(dst, "xacl_list", r.ExcludedUsers)
+}
+
+// appendGranted appends what was granted, and the queues for the master task.
+func (r *Reservation) appendGranted(dst []byte) []byte {
+	dst = arList(dst, "granted_slots_list", len(r.Grants), func(dst []byte, i int) []byte {
+		g := &r.Grants[i]
+		return strconv.AppendInt(append(append(dst, g.Queue...), '='), int64(g.Slots), 10)
+	})
 	if r.PE != "" {
 		dst = append(append(arTitle(dst, "granted_parallel_environment"), r.PE...), " slots "...)
 		dst = append(strconv.AppendInt(dst, int64(r.slots()), 10), '\n')
 	}
-	list("master hard queue_list", r.MasterQueues)
-	if r.Checkpoint != "" {
-		text("checkpoint_name", r.Checkpoint)
+	return arNames(dst, "master hard queue_list", r.MasterQueues)
+}
+
+func arText(dst []byte, title, value string) []byte {
+	return append(append(arTitle(dst, title), value...), '\n')
+}
+
+// arList appends a line with n items, none without any.
+func arList(dst []byte, title string, n int, item func(dst []byte, i int) []byte) []byte {
+	if n == 0 {
+		return dst
 	}
-	if r.MailOptions != "" {
-		text("mail_options", r.MailOptions)
-	}
-	if len(r.MailList) > 0 {
-		dst = arTitle(dst, "mail_list")
-		for i, m := range r.MailList {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = m.append(dst)
+	dst = arTitle(dst, title)
+	for i := range n {
+		if i > 0 {
+			dst = append(dst, ',')
 		}
-		dst = append(dst, '\n')
+		dst = item(dst, i)
 	}
-	list("acl_list", r.Users)
-	list("xacl_list", r.ExcludedUsers)
-	return dst
+	return append(dst, '\n')
+}
+
+func arNames(dst []byte, title string, names []string) []byte {
+	return arList(dst, title, len(names), func(dst []byte, i int) []byte { return append(dst, names[i]...) })
 }
 
 // arTitle begins a line of qrstat -ar.
 func arTitle(dst []byte, title string) []byte { return append(appendLeft(dst, title, 30), ' ') }
+
+// AppendUnknownReservationsXML appends what qrstat -ar -xml prints for numbers that no advance
+// reservation has.
+func AppendUnknownReservationsXML(dst []byte, ids []string) []byte {
+	dst = append(append(dst, xmlHeader...), qrstatDocument...)
+	for _, id := range ids {
+		dst = append(appendEscaped(append(dst, "   <ar_unknown>\n      <id>"...), id), "</id>\n   </ar_unknown>\n"...)
+	}
+	return append(dst, "</qrstat>\n"...)
+}

@@ -19,8 +19,11 @@ type row struct {
 	// them; with it, first marks the line that begins the task at the instance.
 	role  string
 	first bool
-	// tickets are those of the row.
+	// tickets and usage are those of the row.
 	tickets Tickets
+	usage   *Usage
+	// subtask is the one that the slot is taken by, nil for none.
+	subtask *Subtask
 }
 
 const (
@@ -145,7 +148,12 @@ func (s *sections) eachRunning(f func(*row)) {
 		s.eachAt(name, f)
 		delete(s.at, name)
 	}
-	// Tasks at instances that are not given are not lost.
+	s.eachLeft(f)
+}
+
+// eachLeft calls f with the rows of tasks that run at instances that are not given: they
+// are not lost. With -f they are the ERROR JOBS of qstat(1).
+func (s *sections) eachLeft(f func(*row)) {
 	for _, name := range slices.Sorted(maps.Keys(s.at)) {
 		s.eachAt(name, f)
 	}
@@ -169,16 +177,18 @@ func (s *sections) eachGrant(p place, f func(*row)) {
 		r.tickets = *g.Tickets
 	}
 	if !s.options.eachSlot() {
+		r.usage = t.usageAt(p.grant)
 		if !s.options.full() {
-			r.slots = t.slots()
+			r.slots, r.usage = t.slots(), t.usageAt(-1)
 		}
 		f(r)
 		return
 	}
+	subtasks := t.in(g.Queue)
 	lines := g.Slots
 	r.role = roleSlave
 	if p.grant == 0 {
-		r.role = roleMaster
+		r.role, r.usage = roleMaster, t.Usage
 		if t.ExtraMaster {
 			lines++
 		}
@@ -188,6 +198,13 @@ func (s *sections) eachGrant(p place, f func(*row)) {
 			r.role, r.first = roleSlave, false
 			if g.Tickets != nil {
 				r.tickets = r.tickets.divided(float64(lines))
+			}
+		}
+		if r.role == roleSlave {
+			r.usage, r.subtask = nil, nil
+			if len(subtasks) > 0 {
+				r.subtask, subtasks = &subtasks[0], subtasks[1:]
+				r.usage = r.subtask.Usage
 			}
 		}
 		f(r)
@@ -214,7 +231,7 @@ func (s *sections) eachIn(phase Phase, f func(*row)) {
 				continue
 			}
 			r := &s.row
-			*r = row{job: j, task: task, ids: task.IDs, slots: task.Slots, first: true, tickets: task.Tickets}
+			*r = row{job: j, task: task, ids: task.IDs, slots: task.Slots, first: true, tickets: task.Tickets, usage: task.Usage}
 			if !s.options.EachTask || phase == Finished || len(task.IDs) == 0 {
 				f(r)
 				continue

@@ -44,9 +44,6 @@ func (s *SummaryStates) inOrder() [11]int {
 // AppendSummary appends what qstat -g c prints: nothing without queues. Of the options
 // Extended and QueueWidth count.
 func AppendSummary(dst []byte, queues []QueueSummary, o Options) []byte {
-	if len(queues) == 0 {
-		return dst
-	}
 	width := o.queueWidth(func() int {
 		n := 0
 		for i := range queues {

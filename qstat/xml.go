@@ -14,7 +14,10 @@ const (
 	qstatDocument  = `<job_info  xmlns:xsd="` + schemas + `qstat/qstat.xsd">` + "\n"
 	qhostDocument  = `<qhost xmlns:xsd="` + schemas + `qhost/qhost.xsd">` + "\n"
 	qrstatDocument = `<qrstat xmlns:xsd="` + schemas + `qrstat/qrstat.xsd">` + "\n"
-	quotaDocument  = `<qquota_result xmlns="http://arc.liv.ac.uk/repos/darcs/sge/source/source/dist/util/resources/schemas/qquota/qquota.xsd">` + "\n"
+	detailDocument = `<detailed_job_info  xmlns:xsd="` + schemas + `qstat/detailed_job_info.xsd">` + "\n"
+	// qstat -j without a list of jobs
+	messageDocument = `<message  xmlns:xsd="` + schemas + `qstat/message.xsd">` + "\n"
+	quotaDocument   = `<qquota_result xmlns="http://arc.liv.ac.uk/repos/darcs/sge/source/source/dist/util/resources/schemas/qquota/qquota.xsd">` + "\n"
 )
 
 // appendEscaped appends text for XML. What no XML document can hold, control
@@ -56,6 +59,20 @@ func (e *elements) begin(name string) {
 
 func (e *elements) end(name string) {
 	e.dst = append(append(append(e.dst, "</"...), name...), ">\n"...)
+}
+
+// open begins an element that has others inside.
+func (e *elements) open(name string) {
+	e.begin(name)
+	e.dst = append(e.dst, ">\n"...)
+	e.indent += 2
+}
+
+// close ends what open began.
+func (e *elements) close(name string) {
+	e.indent -= 2
+	e.dst = appendBlanks(e.dst, e.indent)
+	e.end(name)
 }
 
 // text is an element with text.
@@ -107,6 +124,18 @@ func (e *elements) ranges(name string, ranges []Range, step bool) {
 func (e *elements) attribute(name, value string) {
 	e.dst = append(append(append(e.dst, ' '), name...), `="`...)
 	e.dst = append(appendEscaped(e.dst, value), '"')
+}
+
+// truth is an element that is true or false.
+func (e *elements) truth(name string, value bool) {
+	e.text(name, strconv.FormatBool(value))
+}
+
+// precise has six decimals.
+func (e *elements) precise(name string, value float64) {
+	e.begin(name)
+	e.dst = appendFixed(append(e.dst, '>'), value, 0, 6)
+	e.end(name)
 }
 
 // raw appends a line at the depth.

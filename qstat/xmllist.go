@@ -1,6 +1,7 @@
 package qstat
 
 import (
+	"math"
 	"strconv"
 	"strings"
 )
@@ -22,6 +23,7 @@ func (c *Cell) AppendXML(dst []byte, o Options) []byte {
 			e.queue(q, name, o)
 			e.indent = 6
 			s.eachAt(name, func(r *row) { e.job(r, o) })
+			delete(s.at, name)
 			e.indent = 4
 			e.raw("</Queue-List>")
 		}
@@ -31,6 +33,9 @@ func (c *Cell) AppendXML(dst []byte, o Options) []byte {
 	e.dst = append(e.dst, "  </queue_info>\n  <job_info>\n"...)
 	s.eachIn(Pending, func(r *row) { e.job(r, o) })
 	s.eachIn(Finished, func(r *row) { e.job(r, o) })
+	if o.full() {
+		s.eachLeft(func(r *row) { e.job(r, o) })
+	}
 	return append(e.dst, "  </job_info>\n</job_info>\n"...)
 }
 
@@ -146,6 +151,9 @@ func (e *elements) job(r *row, o Options) {
 	}
 	if o.Requests {
 		e.requests(r)
+		if !o.NoBinding {
+			e.text("binding", orNone(r.job.Binding))
+		}
 	}
 	e.indent -= 2
 	e.raw("</job_list>")
@@ -165,8 +173,8 @@ func (e *elements) times(r *row, o Options) {
 }
 
 func (e *elements) usage(r *row) {
-	if u := r.task.Usage; u != nil && r.task.Phase == Running {
-		e.float("cpu_usage", u.CPU)
+	if u := r.usage; u != nil && r.task.Phase == Running {
+		e.float("cpu_usage", math.Trunc(u.CPU)) // so the original has it
 		e.float("mem_usage", u.Memory)
 		e.float("io_usage", u.IO)
 	}
@@ -221,7 +229,6 @@ func (e *elements) requests(r *row) {
 	for _, id := range j.ArrayPredecessors {
 		e.int("ad_predecessor_jobs", id)
 	}
-	e.text("binding", orNone(j.Binding))
 }
 
 // AppendSummaryXML appends what qstat -g c -xml prints.

@@ -18,12 +18,43 @@ type Alteration struct {
 	Options  []string // the options that were given but -u, with their dash, each once
 	Request  Request  // their values; fields of options that were not given mean nothing
 	Holds    HoldChange
-	Override int  // -ot
-	Help     bool // -help: nothing else is filled in
+	Override int // -ot
+
+	contexts []contextChange // -ac, -dc and -sc, in their order
+	Help     bool            // -help: nothing else is filled in
 }
 
 // Has reports whether an option was given, named with its dash.
 func (a *Alteration) Has(option string) bool { return slices.Contains(a.Options, option) }
+
+// contextChange is one of -ac, -dc and -sc.
+type contextChange struct {
+	option    string
+	variables []Variable
+}
+
+// ChangeContext is the context of a job after -ac (add), -dc (delete) and -sc (set), in the
+// order in which they were given.
+func (a *Alteration) ChangeContext(was []Variable) []Variable {
+	now := variablesOf(was)
+	for _, c := range a.contexts {
+		c.change(now)
+	}
+	return now.all()
+}
+
+func (c *contextChange) change(context *variables) {
+	if c.option == "-sc" {
+		*context = variables{}
+	}
+	for _, v := range c.variables {
+		if c.option == "-dc" {
+			context.remove(v.Name)
+		} else {
+			context.set(v.Name, v)
+		}
+	}
+}
 
 // JobRange is a wc_job_range of sge_types(5).
 type JobRange struct {
@@ -120,9 +151,9 @@ func ParseAlteration(in Input) (*Alteration, error) {
 	case len(a.Jobs) > 0 && len(a.Users) > 0:
 		return nil, &Error{Where: CommandLine, Option: "-u", Problem: "jobs are named beside users, expected either (sge_submit(1))"}
 	case len(a.Options) == 0 && rest == nil:
-		return nil, &Error{Where: CommandLine, Problem: "no option says what is to be changed"}
+		return nil, &Error{Where: CommandLine, Problem: "no option says what is to be changed", Kind: NoChange}
 	}
-	b.req.Env = b.environment()
+	b.collect()
 	b.req.DryRun = b.verify
 	a.Request = b.req
 	return a, nil

@@ -16,8 +16,18 @@ type builder struct {
 	in  *Input
 	// -v outranks -V whatever their order, so they are kept apart.
 	wholeEnv bool
-	env      []Variable
-	verify   bool // -verify
+	env      variables
+	known    *environment // in.Env; nil until -v asks for it
+	verify   bool         // -verify
+
+	manner     Manner
+	display    string // -display
+	hasDisplay bool
+
+	context   variables
+	resources ordered[resourceKey, ResourceRequest]
+	mail      byHost[string]
+	paths     map[string]*byHost[HostPath] // of -e, -i, -o and -S
 
 	// For qalter and qrsub, which the request has no fields for.
 	alteration  *Alteration
@@ -40,6 +50,10 @@ func setVerify(b *builder, _ setting) error { b.verify = true; return nil }
 func setTerse(b *builder, _ setting) error  { b.req.Terse = true; return nil }
 func setNotify(b *builder, _ setting) error { b.req.Notify = true; return nil }
 
+func setNoStdin(b *builder, _ setting) error { b.manner.NoStdin = true; return nil }
+func setVerbose(b *builder, _ setting) error { b.manner.Verbose = true; return nil }
+func setDisplay(b *builder, s setting) error { b.display, b.hasDisplay = s.value(), true; return nil }
+
 func setBinary(b *builder, s setting) (err error) {
 	b.req.Binary, err = yesNo(s.value())
 	return err
@@ -55,6 +69,8 @@ func setNoShell(b *builder, s setting) error {
 	b.req.NoShell = !shell
 	return err
 }
+
+func setWithoutShell(b *builder, _ setting) error { b.req.NoShell = true; return nil }
 
 func setRerun(b *builder, s setting) (err error) {
 	b.req.Rerun, err = tristate(s.value())
@@ -97,17 +113,25 @@ func setName(b *builder, s setting) error {
 
 func setAccount(b *builder, s setting) error {
 	b.req.Account = s.value()
-	return checkName(s.value())
+	return b.nameOrNone(s.value(), checkName)
 }
 
 func setProject(b *builder, s setting) error {
 	b.req.Project = s.value()
-	return checkObject(s.value())
+	return b.nameOrNone(s.value(), checkObject)
 }
 
 func setCheckpoint(b *builder, s setting) error {
 	b.req.Checkpoint = s.value()
-	return checkObject(s.value())
+	return b.nameOrNone(s.value(), checkObject)
+}
+
+// nameOrNone checks a name. To a master an empty one takes back what a request file says.
+func (b *builder) nameOrNone(name string, check func(string) error) error {
+	if name == "" && b.in.Master && b.alteration == nil {
+		return nil
+	}
+	return check(name)
 }
 
 func setPriority(b *builder, s setting) error {
@@ -124,9 +148,34 @@ func setPaths(b *builder, s setting) error {
 	if err != nil {
 		return err
 	}
-	to := map[string]*[]HostPath{"-i": &b.req.Input, "-o": &b.req.Output, "-e": &b.req.Error, "-S": &b.req.Shell}[s.option.Name]
-	*to = mergePaths(*to, list)
+	b.addPaths(s.option.Name, list)
 	return nil
+}
+
+func (b *builder) addPaths(option string, list []HostPath) {
+	if b.paths == nil {
+		b.paths = map[string]*byHost[HostPath]{}
+	}
+	if b.paths[option] == nil {
+		b.paths[option] = &byHost[HostPath]{}
+	}
+	b.paths[option].add(list, func(p HostPath) string { return p.Host })
+}
+
+// collectByHost puts the lists of what there is for hosts into the request.
+func (b *builder) collectByHost() {
+	b.req.Mail = b.mail.all()
+	for option, to := range b.req.pathLists() {
+		*to = nil
+		if l := b.paths[option]; l != nil {
+			*to = l.all()
+		}
+	}
+}
+
+// pathLists are the path lists by their options.
+func (r *Request) pathLists() map[string]*[]HostPath {
+	return map[string]*[]HostPath{"-i": &r.Input, "-o": &r.Output, "-e": &r.Error, "-S": &r.Shell}
 }
 
 func setCwd(b *builder, _ setting) error {
@@ -152,9 +201,12 @@ func setWorkingDir(b *builder, s setting) error {
 }
 
 func setEnvironment(b *builder, s setting) error {
-	vars, err := ParseVariables(s.value(), b.in.Env)
+	if b.known == nil {
+		b.known = &environment{list: b.in.Env}
+	}
+	vars, err := parseVariables(s.value(), b.known)
 	for _, v := range vars {
-		b.env = setVariable(b.env, v)
+		b.env.set(v.Name, v)
 	}
 	return err
 }
@@ -167,20 +219,38 @@ func setWholeEnvironment(b *builder, _ setting) error { b.wholeEnv = true; retur
 // order (tested). That makes -V -v NAME=value do nothing, and can only be a
 // mistake of its list handling: who names a variable means it.
 func (b *builder) environment() []Variable {
-	vars := []Variable{{Name: "TERM"}}
+	var vars variables
+	if b.alteration == nil {
+		vars.set("TERM", Variable{Name: "TERM"})
+	}
 	if b.wholeEnv {
 		for _, v := range wholeEnvironment(b.in.Env) {
-			if v.Name == "TERM" {
-				vars[0] = v
-			} else {
-				vars = append(vars, v)
-			}
+			vars.set(v.Name, v)
 		}
 	}
-	for _, v := range b.env {
-		vars = setVariable(vars, v)
+	for _, v := range b.env.all() {
+		vars.set(v.Name, v)
 	}
-	return vars
+	if b.in.Command == Qrsh {
+		b.setDisplay(&vars)
+	}
+	return vars.all()
+}
+
+// setDisplay gives a command of qrsh the X display of who types, unless it is told of another
+// one: -display outranks -v and -V (sge_submit(1); tested).
+func (b *builder) setDisplay(vars *variables) {
+	const name = "DISPLAY"
+	if b.hasDisplay {
+		vars.set(name, Variable{name, b.display})
+		return
+	}
+	if _, known := vars.at[name]; known || b.req.Login {
+		return
+	}
+	if display, ok := lookupEnv(b.in.Env, name); ok {
+		vars.set(name, Variable{name, display})
+	}
 }
 
 // setContext carries out -ac (add), -dc (delete) and -sc (set) in their order.
@@ -189,26 +259,18 @@ func setContext(b *builder, s setting) error {
 	if len(items) == 0 {
 		return errors.New("no variable is named")
 	}
-	if s.option.Name == "-sc" {
-		b.req.Context = nil
-	}
+	c := contextChange{option: s.option.Name}
 	for _, item := range items {
 		name, value, _ := strings.Cut(item, "=")
 		if err := checkVariable(name); err != nil {
 			return err
 		}
-		if s.option.Name != "-dc" {
-			b.req.Context = setVariable(b.req.Context, Variable{name, value})
-			continue
-		}
-		kept := b.req.Context[:0]
-		for _, v := range b.req.Context {
-			if v.Name != name {
-				kept = append(kept, v)
-			}
-		}
-		b.req.Context = kept
+		c.variables = append(c.variables, Variable{name, value})
 	}
+	if b.alteration != nil {
+		b.alteration.contexts = append(b.alteration.contexts, c)
+	}
+	c.change(&b.context)
 	return nil
 }
 
@@ -293,31 +355,39 @@ func setMail(b *builder, s setting) error {
 	if len(later) == 0 {
 		return errors.New("no address is named")
 	}
-	hosts := map[string]bool{}
 	for _, address := range later {
-		user, host, _ := strings.Cut(address, "@")
+		user, _, _ := strings.Cut(address, "@")
 		if user == "" || hasControl(address) || strings.Contains(address, " ") || address[0] == '-' {
 			// An address ends up as an argument of the mail program.
 			return errors.New(strconv.Quote(address) + " is no mail address")
 		}
-		hosts[strings.ToLower(host)] = true
 	}
-	var list []string
-	for _, address := range b.req.Mail {
-		if _, host, _ := strings.Cut(address, "@"); !hosts[strings.ToLower(host)] {
-			list = append(list, address)
-		}
-	}
-	b.req.Mail = append(list, later...)
+	b.mail.add(later, mailHost)
 	return nil
 }
 
+func mailHost(address string) string {
+	_, host, _ := strings.Cut(address, "@")
+	return host
+}
+
 func setResources(b *builder, s setting) error {
+	if s.value() == "" && b.in.Master && b.reservation == nil {
+		return nil // nothing is asked for; qalter takes all hard requests away
+	}
 	list, err := parseResources(s.value(), s.soft, b.in.Master)
 	for _, r := range list {
-		b.req.Resources = setResource(b.req.Resources, r)
+		addResource(&b.resources, r)
 	}
 	return err
+}
+
+// setVerifier leaves it to who runs the verifier to say what is wrong with it.
+func setVerifier(b *builder, s setting) error {
+	if b.in.Master {
+		return nil
+	}
+	return checkList(b, s)
 }
 
 func checkList(_ *builder, s setting) error {

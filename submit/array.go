@@ -28,6 +28,9 @@ func ParseArray(s string) (Array, error) {
 	}
 	tasks, step, hasStep := strings.Cut(s, ":")
 	first, last, isRange := strings.Cut(tasks, "-")
+	if first == "" && isRange {
+		return Array{}, errors.New("Range specifier " + strconv.Quote(s) + " has unknown trailer " + strconv.Quote(s[1:]))
+	}
 	a := Array{Step: 1}
 	var err error
 	if a.First, err = taskID(first, s); err != nil {

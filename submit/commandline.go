@@ -10,7 +10,18 @@ import (
 type parser struct {
 	in      *Input
 	command Commands // one of them
+	options int      // that were read
+	text    int      // bytes of files of options that were read
+	unread  []Unread // files of options that are not there
 }
+
+// What is read is bounded: a master reads for everybody, and files of options may name each
+// other.
+const (
+	mostOptions    = 1 << 16
+	mostOptionLine = 1 << 20 // bytes
+	mostOptionText = 4 << 20 // bytes of all files of options
+)
 
 // commandLine is the command line, taken apart.
 type commandLine struct {
@@ -71,8 +82,8 @@ type place struct {
 	requestFile bool // an option of another command is skipped, not refused
 }
 
-func (at place) problem(option, value, problem string, cause error) error {
-	return &Error{Where: at.where, Line: at.line, Option: option, Value: value, Problem: problem, Err: cause}
+func (at place) problem(option, value, problem string) error {
+	return &Error{Where: at.where, Line: at.line, Option: option, Value: value, Problem: problem}
 }
 
 // option reads the option that words begin with, and returns its settings - as
@@ -80,13 +91,19 @@ func (at place) problem(option, value, problem string, cause error) error {
 // it takes. soft is the state of -hard and -soft before and after it.
 func (p *parser) option(words []string, soft *bool, at place) ([]setting, int, error) {
 	name := words[0]
+	if p.options++; p.options > mostOptions {
+		return nil, 0, at.problem("", "", "there are more than "+strconv.Itoa(mostOptions)+" options")
+	}
 	o := lookup(p.command, name)
 	if o == nil || p.in.Master && !at.requestFile && o.Commands&p.command == 0 {
-		problem := "unknown option"
-		if s := suggest(name); s != "" {
-			problem += "; did you mean " + strconv.Quote(s) + "?"
+		if of := commandsOf(name); p.in.Master && p.command != Qrsub && of != 0 {
+			return nil, 0, elsewhere(of, words, at)
 		}
-		return nil, 0, at.problem("", name, problem, nil)
+		problem, meant := "unknown option", suggest(name)
+		if meant != "" {
+			problem += "; did you mean " + strconv.Quote(meant) + "?"
+		}
+		return nil, 0, &Error{Where: at.where, Line: at.line, Value: name, Problem: problem, Kind: UnknownOption, Meant: meant}
 	}
 	n := 1 + o.Values
 	if len(words) > 1 {
@@ -98,12 +115,13 @@ func (p *parser) option(words []string, soft *bool, at place) ([]setting, int, e
 	}
 	if len(words) < n {
 		have := strings.Join(words[1:], " ")
-		return nil, 0, at.problem(name, have, "a value is missing, expected "+name+" "+o.Args, nil)
+		problem := "a value is missing, expected " + name + " " + o.Args
+		return nil, 0, &Error{Where: at.where, Line: at.line, Option: name, Value: have, Problem: problem, Kind: MissingValue}
 	}
 	s := setting{option: o, values: words[1:n], soft: *soft, where: at.where, line: at.line}
 	for _, v := range s.values {
 		if err := checkString(v); err != nil {
-			return nil, 0, at.problem(name, "", "the value: "+err.Error(), nil)
+			return nil, 0, at.problem(name, "", "the value: "+err.Error())
 		}
 	}
 	switch name {
@@ -119,17 +137,53 @@ func (p *parser) option(words []string, soft *bool, at place) ([]setting, int, e
 	return []setting{s}, n, nil
 }
 
+// commandsOf are the submit commands that know an option.
+func commandsOf(name string) (of Commands) {
+	for i := range table {
+		if table[i].Name == name {
+			of |= table[i].Commands & everywhere
+		}
+	}
+	return of
+}
+
+// elsewhere is the error of an option that only other commands know.
+func elsewhere(of Commands, words []string, at place) error {
+	n := 1
+	for i := range table {
+		if o := &table[i]; o.Name == words[0] && o.Commands&of != 0 {
+			n = min(1+o.Values, len(words))
+			break
+		}
+	}
+	return &Error{Where: at.where, Line: at.line, Value: strings.Join(words[:n], " "), Problem: "it is an option of " + of.String(), Kind: OtherCommand}
+}
+
 // optionFile reads a file of -@.
 func (p *parser) optionFile(name string, at place) ([]setting, error) {
 	if at.depth >= maxNesting {
-		return nil, at.problem("-@", name, "files of options are nested more than "+strconv.Itoa(maxNesting)+" deep", nil)
+		return nil, at.problem("-@", name, "files of options are nested more than "+strconv.Itoa(maxNesting)+" deep")
 	}
-	text, err := p.read(name)
+	read := p.in.ReadOptions
+	if read == nil {
+		read = p.read
+	}
+	text, err := read(name)
 	if err != nil {
-		return nil, at.problem("-@", name, "cannot read the file: "+err.Error(), err)
+		if p.in.Master && at.where != CommandLine {
+			return nil, &missingError{Unread{name, at.where, at.line, err}}
+		}
+		problem := "cannot read the file: " + err.Error()
+		return nil, &Error{Where: at.where, Line: at.line, Option: "-@", Value: name, Problem: problem, Err: err, Kind: NoOptionFile}
 	}
 	return p.requestFile(File{name, text}, at.depth+1)
 }
+
+// missingError is that a file of options names one that cannot be read.
+type missingError struct{ Unread }
+
+// Error is the reason.
+func (e *missingError) Error() string { return e.Err.Error() }
 
 func (p *parser) read(name string) ([]byte, error) {
 	if p.in.ReadFile == nil {

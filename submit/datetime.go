@@ -27,6 +27,10 @@ func ParseDateTime(s string) (DateTime, error) {
 		return DateTime{}, errors.New("expected two digits of seconds after the dot")
 	}
 	var d DateTime
+	first := 0
+	if n == 12 {
+		first = 1970 // time begins
+	}
 	fields := []struct {
 		name      string
 		text      string
@@ -37,7 +41,7 @@ func ParseDateTime(s string) (DateTime, error) {
 		{"day", text[n-6 : n-4], 1, 31, &d.Day},
 		{"hour", text[n-4 : n-2], 0, 23, &d.Hour},
 		{"minute", text[n-2:], 0, 59, &d.Minute},
-		{"year", "0" + text[:n-8], 0, 9999, &d.Year},
+		{"year", "0" + text[:n-8], first, 9999, &d.Year},
 		{"second", "0" + seconds, 0, 60, &d.Second},
 	}
 	for _, f := range fields {

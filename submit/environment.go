@@ -20,25 +20,30 @@ func (v Variable) String() string { return v.Name + "=" + v.Value }
 // empty where env does not have it. Where a name comes twice, the later one
 // counts.
 func ParseVariables(s string, env []string) ([]Variable, error) {
-	var vars []Variable
+	return parseVariables(s, &environment{list: env})
+}
+
+func parseVariables(s string, env *environment) ([]Variable, error) {
+	var vars variables
 	for _, item := range splitList(s, ",") {
 		name, value, given := strings.Cut(item, "=")
 		if err := checkVariable(name); err != nil {
 			return nil, err
 		}
 		if !given {
-			value, _ = lookupEnv(env, name)
+			value = env.lookup(name)
 		}
 		v := Variable{name, value}
 		if len(v.String()) > maxString {
 			return nil, errors.New("the variable " + name + " is longer than " + strconv.Itoa(maxString) + " bytes")
 		}
-		vars = setVariable(vars, v)
+		vars.set(name, v)
 	}
-	if len(vars) == 0 {
+	list := vars.all()
+	if len(list) == 0 {
 		return nil, errors.New("no variable is named, expected NAME or NAME=value separated by commas")
 	}
-	return vars, nil
+	return list, nil
 }
 
 func checkVariable(name string) error {
@@ -52,17 +57,6 @@ func checkVariable(name string) error {
 		return errors.New("the name " + strconv.Quote(name) + " has a control character")
 	}
 	return nil
-}
-
-// setVariable replaces the variable of v's name, or appends v.
-func setVariable(vars []Variable, v Variable) []Variable {
-	for i := range vars {
-		if vars[i].Name == v.Name {
-			vars[i].Value = v.Value
-			return vars
-		}
-	}
-	return append(vars, v)
 }
 
 // lookupEnv finds a variable in a list of NAME=value. As for getenv(3), the
@@ -96,6 +90,18 @@ func wholeEnvironment(env []string) []Variable {
 // SGE_O_NAME (sge_submit(1), ENVIRONMENT VARIABLES). The manual also lists
 // TERM; 8.1.9 does not pass it on (tested).
 var submitVariables = []string{"HOME", "LOGNAME", "PATH", "SHELL", "TZ", "MAIL"}
+
+// Origin is what SubmitEnvironment looks at of an environment: what has to be kept of that
+// of a submission.
+func Origin(env []string) []string {
+	var kept []string
+	for _, name := range append([]string{"HOST"}, submitVariables...) {
+		if v, ok := lookupEnv(env, name); ok {
+			kept = append(kept, name+"="+v)
+		}
+	}
+	return kept
+}
 
 // SubmitEnvironment returns the variables that tell a job where it was
 // submitted: SGE_O_HOME, SGE_O_LOGNAME, SGE_O_PATH, SGE_O_SHELL, SGE_O_TZ and

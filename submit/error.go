@@ -16,7 +16,25 @@ type Error struct {
 	Value   string // its values as they were read, or the word itself
 	Problem string
 	Err     error // the cause, where there is one
+	Kind    ErrorKind
+	Meant   string // of an unknown option: the one that was probably meant, "" if none is near
 }
+
+// ErrorKind says what is wrong, for commands that have a text of their own for it.
+type ErrorKind uint8
+
+// The kinds of errors.
+const (
+	OtherError ErrorKind = iota
+	UnknownOption
+	MissingValue   // of the Option
+	MissingCommand // with -b y
+	NoScript       // it cannot be read: Value, or standard input
+	NoOptionFile   // the file of -@ cannot be read
+	NoChange       // jobs are named, and no option that changes them
+	OtherCommand   // the option, Value with its values, is one of another command
+	BadName        // the job would be named after its command, Value, and cannot be
+)
 
 // Error is "where:line: "option value": problem".
 func (e *Error) Error() string {

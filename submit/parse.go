@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"cmp"
 	"errors"
 	"path"
 	"slices"
@@ -18,10 +19,17 @@ type Input struct {
 	RequestFiles []File
 	// ReadFile returns the contents of the job script, or of a file of -@.
 	ReadFile func(path string) ([]byte, error)
+	// ReadOptions returns the contents of a file of -@; nil is ReadFile.
+	ReadOptions func(path string) ([]byte, error)
 	// ReadStdin returns the script where none is named.
 	ReadStdin func() ([]byte, error)
 	Env       []string // NAME=value, for -V and -v NAME
 	Cwd       string   // absolute, for -cwd
+
+	// Command is the command: Qsub if it is 0, or Qrsh or Qlogin, which run a program and
+	// no script, or a login shell (Request.Login) where none is named, and want to start at
+	// once, unless -b n or -now n say otherwise (sge_submit(1)).
+	Command Commands
 
 	// Master says that the request goes to a master with hosts and resources of
 	// its own: nothing is refused or noted for its lack of effect on one host,
@@ -30,6 +38,14 @@ type Input struct {
 	// which become the range of no slots. ParseAlteration and ParseReservation
 	// always do so.
 	Master bool
+
+	// Verifiers, where it is set, becomes the verifiers that a job of Parse has to pass, in
+	// their order: those of the command line, of the script, and of the request files
+	// (sge_submit(1), -jsv).
+	Verifiers *[]string
+
+	// Manner, where it is set, becomes what is asked of the command itself.
+	Manner *Manner
 
 	// OwnOption, where it is set, is offered each word of the command line that
 	// begins with two dashes and more, with all that follow it. It returns the
@@ -60,7 +76,7 @@ const maxNesting = 10
 // returns what they ask for. The error is an *Error, or what OwnOption
 // returned. Nothing but the callbacks of in is called.
 func Parse(in Input) (*Request, error) {
-	p := parser{in: &in, command: Qsub}
+	p := parser{in: &in, command: cmp.Or(in.Command, Qsub)}
 	line, err := p.commandLine()
 	if err != nil {
 		return nil, err
@@ -86,15 +102,21 @@ func Parse(in Input) (*Request, error) {
 
 	b := builder{in: &in}
 	b.req = Request{Command: line.command, Args: line.args, Rerun: job.Default, PTY: job.Default}
-	if !line.hasCommand {
+	interactive := p.command != Qsub
+	b.req.Binary, b.req.Immediate, b.manner.Verbose = interactive, interactive, p.command == Qlogin
+	switch {
+	case line.hasCommand:
+	case interactive:
+		b.req.Command, b.req.Login = loginNames[p.command], true
+	default:
 		b.req.Command, b.req.FromStdin = StdinName, true
 	}
-	binary, err := isBinary(fromFiles, fromArgs)
+	binary, err := isBinary(interactive, fromFiles, fromArgs)
 	if err != nil {
 		return nil, err
 	}
 	var fromScript []setting
-	if !binary {
+	if !binary && !b.req.Login {
 		if b.req.Script, err = p.script(line); err != nil {
 			return nil, err
 		}
@@ -111,6 +133,13 @@ func Parse(in Input) (*Request, error) {
 			fromFiles = nil
 		}
 	}
+	if in.Verifiers != nil {
+		for _, s := range slices.Concat(fromArgs, fromScript, fromFiles) {
+			if s.option.Name == "-jsv" {
+				*in.Verifiers = append(*in.Verifiers, s.value())
+			}
+		}
+	}
 	for _, settings := range [][]setting{fromFiles, fromScript, fromArgs} {
 		for _, s := range settings {
 			if err := b.apply(s); err != nil {
@@ -118,8 +147,25 @@ func Parse(in Input) (*Request, error) {
 			}
 		}
 	}
+	if in.Manner != nil {
+		b.manner.Unread = p.unread
+		*in.Manner = b.manner
+	}
 	return b.finish(line)
 }
+
+// firstWord is what the original names a job of qrsh after, whose command is a line for a
+// shell (tested).
+func firstWord(command string) string {
+	words := strings.FieldsFunc(command, func(r rune) bool { return r == ' ' || r == '\t' || r == ';' })
+	if len(words) == 0 {
+		return ""
+	}
+	return path.Base(words[0])
+}
+
+// loginNames are the names of jobs that are login shells (tested).
+var loginNames = map[Commands]string{Qlogin: "QLOGIN", Qrsh: "QRLOGIN"}
 
 // afterClear returns the settings after the last -clear, and whether there is
 // one. What it throws away isn't checked: to get rid of a bad default is what
@@ -135,8 +181,10 @@ func afterClear(settings []setting) ([]setting, bool) {
 
 // isBinary says whether the command is not to be read as a script: by the last
 // -b of the command line, else by the last one of the request files (tested;
-// one in the script itself comes too late to keep it from being read).
-func isBinary(fromFiles, fromArgs []setting) (binary bool, err error) {
+// one in the script itself comes too late to keep it from being read), else as the
+// command has it.
+func isBinary(unless bool, fromFiles, fromArgs []setting) (binary bool, err error) {
+	binary = unless
 	for _, settings := range [][]setting{fromFiles, fromArgs} {
 		for _, s := range settings {
 			if s.option.Name != "-b" {
@@ -196,6 +244,12 @@ func (b *builder) apply(s setting) error {
 	return nil
 }
 
+// collect puts the lists into the request.
+func (b *builder) collect() {
+	b.req.Env, b.req.Context, b.req.Resources = b.environment(), b.context.all(), b.resources.all()
+	b.collectByHost()
+}
+
 // finish fills in what follows from the rest, and checks what depends on more
 // than one option.
 func (b *builder) finish(line commandLine) (*Request, error) {
@@ -203,19 +257,28 @@ func (b *builder) finish(line commandLine) (*Request, error) {
 	wrong := func(value, problem string) (*Request, error) {
 		return nil, &Error{Where: CommandLine, Value: value, Problem: problem}
 	}
+	if req.Login {
+		req.Binary = true
+	}
 	if req.Binary {
 		req.Script = nil
 		if req.FromStdin {
-			return wrong("", "-b y needs a command")
+			return nil, &Error{Where: CommandLine, Problem: "-b y needs a command", Kind: MissingCommand}
 		}
 	}
 	if len(req.Command) > maxPath {
 		return wrong(req.Command[:64]+"…", "the command has "+strconv.Itoa(len(req.Command))+" bytes, at most "+strconv.Itoa(maxPath)+" are possible")
 	}
 	if req.Name == "" {
+		value := req.Command
 		req.Name = path.Base(req.Command)
+		if b.in.Command == Qrsh && !req.Login && req.Binary {
+			req.Name = firstWord(req.Command)
+			value = req.Name
+		}
 		if err := checkJobName(req.Name); err != nil {
-			return wrong(req.Command, "the job would be named after it, but "+err.Error()+"; give it a name with -N")
+			problem := "the job would be named after it, but " + err.Error() + "; give it a name with -N"
+			return nil, &Error{Where: CommandLine, Value: value, Problem: problem, Kind: BadName}
 		}
 	}
 	for i, arg := range line.args {
@@ -223,7 +286,8 @@ func (b *builder) finish(line commandLine) (*Request, error) {
 			return wrong("", "argument "+strconv.Itoa(i+1)+" of the job: "+err.Error())
 		}
 	}
-	req.Env = b.environment()
+	b.collect()
 	req.DryRun = b.verify || req.Validation == ValidatePoke || req.Validation == ValidateVerify
-	return req, nil
+	alone := *req // it may be kept for long, and b has all that was typed and read
+	return &alone, nil
 }

@@ -489,3 +489,16 @@ func TestAccumulation(t *testing.T) {
 		}
 	}
 }
+
+// A server has the script of a job, and not the files of whoever submits it.
+func TestReadOptions(t *testing.T) {
+	in := Input{
+		Args:        []string{"-@", "opts", "s"},
+		ReadFile:    func(string) ([]byte, error) { return []byte("#$ -N script\n"), nil },
+		ReadOptions: func(name string) ([]byte, error) { return []byte("-P " + name + "\n"), nil },
+	}
+	r, err := Parse(in)
+	if err != nil || r.Name != "script" || r.Project != "opts" {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

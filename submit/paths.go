@@ -46,22 +46,6 @@ func ParsePaths(s string) ([]HostPath, error) {
 	return list, nil
 }
 
-// mergePaths adds the entries of a later option, which replace those of the
-// same hosts (tested).
-func mergePaths(old, later []HostPath) []HostPath {
-	var list []HostPath
-	for _, p := range old {
-		replaced := false
-		for _, l := range later {
-			replaced = replaced || strings.EqualFold(l.Host, p.Host)
-		}
-		if !replaced {
-			list = append(list, p)
-		}
-	}
-	return append(list, later...)
-}
-
 // PathVars is what the paths of a job can refer to when it starts.
 type PathVars struct {
 	Home    string // of the job's owner on this host, for ~ and $HOME

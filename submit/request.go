@@ -28,6 +28,7 @@ type Request struct {
 	Args      []string // of the job
 	Binary    bool     // -b y: Command is run, not a copy of it
 	NoShell   bool     // -shell n; means something only with Binary
+	Login     bool     // qlogin, or qrsh without a command: a login shell. Command is the name of such jobs
 	Shell     []HostPath
 
 	Name     string // of the job; never empty
@@ -81,6 +82,23 @@ type Request struct {
 	// Noted are the options that concern waiting, placing and accounting. They
 	// change nothing on one host; see Notice.
 	Noted []Note
+}
+
+// Manner is what a command line asks of the command, and not of the job.
+type Manner struct {
+	NoStdin bool // -nostdin: nothing is typed
+	Verbose bool // -verbose, and qlogin: it is said how the session comes about
+	// Unread are the files of options that other such files, or the script, name and that
+	// cannot be read. The original drops what follows -@ in the line, without a word (tested).
+	Unread []Unread
+}
+
+// Unread is a file of options (-@) that cannot be read.
+type Unread struct {
+	Name  string // as it is given
+	Where string // the file that names it
+	Line  int    // in that
+	Err   error
 }
 
 // Note is an option that was accepted and has no effect on one host.

@@ -63,6 +63,7 @@ func ParseReservation(in Input) (*Reservation, error) {
 			return nil, err
 		}
 	}
+	b.collect()
 	req := &b.req
 	r.Start, r.Name, r.Account = req.Start, req.Name, req.Account
 	r.PE, r.Checkpoint, r.Resources = req.PE, req.Checkpoint, req.Resources

@@ -34,7 +34,7 @@ func ParseResources(s string, soft bool) ([]ResourceRequest, error) {
 
 // parseResources is ParseResources, and leaves what values mean to a master.
 func parseResources(s string, soft, master bool) ([]ResourceRequest, error) {
-	var list []ResourceRequest
+	var requests ordered[resourceKey, ResourceRequest]
 	for _, item := range splitList(s, ", \t") {
 		name, value, given := strings.Cut(item, "=")
 		if name == "" {
@@ -60,8 +60,9 @@ func parseResources(s string, soft, master bool) ([]ResourceRequest, error) {
 				return nil, errors.New(name + ": " + err.Error())
 			}
 		}
-		list = setResource(list, ResourceRequest{Name: name, Value: value, Soft: soft})
+		addResource(&requests, ResourceRequest{Name: name, Value: value, Soft: soft})
 	}
+	list := requests.all()
 	if len(list) == 0 {
 		return nil, errors.New("no resource is named, expected name=value separated by commas")
 	}
@@ -80,17 +81,13 @@ func checkResourceName(name string) error {
 	return nil
 }
 
-// setResource appends a request and takes away an earlier one for the same
+// addResource appends a request and takes away an earlier one for the same
 // resource and of the same kind (tested: hard and soft requests for one
 // resource stand side by side).
-func setResource(list []ResourceRequest, r ResourceRequest) []ResourceRequest {
-	kept := list[:0]
-	for _, old := range list {
-		if old.Name != r.Name || old.Soft != r.Soft {
-			kept = append(kept, old)
-		}
-	}
-	return append(kept, r)
+func addResource(list *ordered[resourceKey, ResourceRequest], r ResourceRequest) {
+	key := resourceKey{r.Name, r.Soft}
+	list.remove(key)
+	list.set(key, r)
 }
 
 // limitNamed is job.ResourceNamed for the limits that a job can request. Those

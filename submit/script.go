@@ -2,6 +2,7 @@ package submit
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 )
 
@@ -10,7 +11,7 @@ func (p *parser) script(line commandLine) ([]byte, error) {
 	if line.hasCommand {
 		text, err := p.read(line.command)
 		if err != nil {
-			return nil, &Error{Where: CommandLine, Value: line.command, Problem: "cannot read the script: " + err.Error(), Err: err}
+			return nil, &Error{Where: CommandLine, Value: line.command, Problem: "cannot read the script: " + err.Error(), Err: err, Kind: NoScript}
 		}
 		if text == nil {
 			text = []byte{}
@@ -23,10 +24,10 @@ func (p *parser) script(line commandLine) ([]byte, error) {
 		text, err = p.in.ReadStdin()
 	}
 	if err != nil {
-		return nil, &Error{Where: CommandLine, Problem: "cannot read the script from standard input: " + err.Error(), Err: err}
+		return nil, &Error{Where: CommandLine, Problem: "cannot read the script from standard input: " + err.Error(), Err: err, Kind: NoScript}
 	}
 	if len(text) == 0 {
-		return nil, &Error{Where: CommandLine, Problem: "no script or command is named, and standard input is empty"}
+		return nil, &Error{Where: CommandLine, Problem: "no script or command is named, and standard input is empty", Kind: NoScript}
 	}
 	return text, nil
 }
@@ -46,6 +47,9 @@ func (p *parser) directives(script File, prefix string) ([]setting, error) {
 // lines, # begins a comment (sge_request(5)).
 func (p *parser) requestFile(f File, depth int) ([]setting, error) {
 	at := place{where: f.Name, depth: depth, requestFile: depth == 0}
+	if p.text += len(f.Text); p.text > mostOptionText {
+		return nil, at.problem("", "", "the files of options have more than "+strconv.Itoa(mostOptionText)+" bytes")
+	}
 	return p.lines(f, at, func(line string) string { return line })
 }
 
@@ -59,13 +63,21 @@ func (p *parser) lines(f File, at place, options func(string) string) ([]setting
 	var settings []setting
 	for line := range strings.SplitSeq(string(f.Text), "\n") {
 		at.line++
-		words := splitWords(cutComment(options(line)))
+		text := options(line)
+		if len(text) > mostOptionLine {
+			return nil, at.problem("", "", "the line has "+strconv.Itoa(len(text))+" bytes, at most "+strconv.Itoa(mostOptionLine)+" are possible")
+		}
+		words := splitWords(cutComment(text))
 		soft := false
 		for len(words) > 0 {
 			if !strings.HasPrefix(words[0], "-") || words[0] == "-" || words[0] == "--" {
-				return nil, at.problem("", words[0], "expected an option; a command and its arguments belong on the command line", nil)
+				return nil, at.problem("", words[0], "expected an option; a command and its arguments belong on the command line")
 			}
 			more, n, err := p.option(words, &soft, at)
+			if missing, ok := errors.AsType[*missingError](err); ok {
+				p.unread = append(p.unread, missing.Unread)
+				break
+			}
 			if err != nil {
 				return nil, err
 			}

@@ -45,9 +45,12 @@ func parseSlots(s string, master bool) ([]SlotRange, error) {
 
 func parseSlotRange(s string, master bool) (SlotRange, error) {
 	r := SlotRange{Min: 1, Max: MaxSlots}
-	if digits := strings.TrimLeft(s, "0123456789-"); digits == s {
-		return r, errors.New("The initial portion of string " + strconv.Quote(s) + " contains no decimal number")
+	if digits := strings.TrimLeft(s, "0123456789-"); digits == strings.TrimLeft(s, "-") && digits != "" {
+		return r, errors.New("The initial portion of string " + strconv.Quote(digits) + " contains no decimal number")
 	} else if digits != "" {
+		if _, high, ok := strings.Cut(s, "-"); ok && strings.Contains(high, digits) {
+			s = high // the original has read the first number
+		}
 		return r, errors.New("Range specifier " + strconv.Quote(s) + " has unknown trailer " + strconv.Quote(digits))
 	}
 	low, high, isRange := strings.Cut(s, "-")

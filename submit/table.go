@@ -1,5 +1,7 @@
 package submit
 
+import "strings"
+
 // Treatment is what becomes of an option when a job is run in the foreground
 // on one host.
 type Treatment int
@@ -54,6 +56,17 @@ const (
 
 	everywhere = Qsub | Qsh | Qlogin | Qrsh | Qalter
 )
+
+// String is the names of the commands.
+func (c Commands) String() string {
+	var names []string
+	for i, name := range []string{"qsub", "qsh", "qlogin", "qrsh", "qalter", "qrsub"} {
+		if c&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
 
 // Option is a row of the table of options: what sge_submit(1) says about it,
 // and what we do with it.
@@ -123,9 +136,10 @@ var table = [...]Option{
 	{Name: "-C", Args: "prefix", Values: 1, Commands: Qsub | Qrsh, Help: "prefix of options in the script (#$); \"\" for none", apply: ignore},
 	{Name: "-d", Args: "time", Values: 1, Commands: Qrsub, Help: "duration of an advance reservation", apply: setDuration},
 	{Name: "-dc", Args: "name,...", Values: 1, Commands: everywhere, Treatment: Noted, Repeat: Accumulates, Help: "remove from the job's context", apply: setContext},
-	{Name: "-display", Args: "display", Values: 1, Commands: Qsh | Qrsh, Treatment: Noted, Help: "X display of an interactive job"},
+	{Name: "-display", Args: "display", Values: 1, Commands: Qsh | Qrsh, Treatment: Noted, Help: "X display of an interactive job", apply: setDisplay},
 	{Name: "-dl", Args: "date_time", Values: 1, Commands: everywhere, Treatment: Noted, Help: "deadline [[CC]YY]MMDDhhmm[.SS]", apply: setDeadline},
 	{Name: "-e", Args: "[[host]:]path,...", Values: 1, Commands: Qsub | Qalter, Repeat: Accumulates, Help: "file or directory of standard error", apply: setPaths},
+	{Name: "-e", Args: "[[host]:]path,...", Values: 1, Commands: Qsh | Qlogin | Qrsh, Treatment: Noted, Help: "taken and forgotten: a terminal is one stream", apply: ignore},
 	{Name: "-e", Args: "date_time", Values: 1, Commands: Qrsub, Help: "end of an advance reservation, [[CC]YY]MMDDhhmm[.SS]", apply: setEnd},
 	{Name: "-hard", Commands: everywhere, Treatment: Noted, Help: "the requests -l and -q that follow must be met"},
 	{Name: "-h", Commands: Qsub | Qrsh, Treatment: Noted, Help: "put a user hold on the job", apply: setUserHold},
@@ -138,7 +152,7 @@ var table = [...]Option{
 	{Name: "-inherit", Commands: Qrsh, Treatment: Refused, Help: "start a task in a running parallel job"},
 	{Name: "-j", Args: "y[es]|n[o]", Values: 1, Commands: everywhere, Help: "standard error goes where standard output goes", apply: setJoin},
 	{Name: "-js", Args: "share", Values: 1, Commands: everywhere, Treatment: Noted, Help: "share of this job among the user's jobs", apply: setJobShare},
-	{Name: "-jsv", Args: "jsv_url", Values: 1, Commands: everywhere &^ Qalter, Treatment: Noted, Repeat: Accumulates, Help: "verify the job with a program", apply: checkList},
+	{Name: "-jsv", Args: "jsv_url", Values: 1, Commands: everywhere &^ Qalter, Treatment: Noted, Repeat: Accumulates, Help: "verify the job with a program", apply: setVerifier},
 	{Name: "-l", Args: "resource=value,...", Values: 1, Commands: everywhere | Qrsub, Repeat: Accumulates, Help: "request resources; limits like h_rt=1:0:0,h_vmem=2G are enforced", apply: setResources},
 	{Name: "-m", Args: "b|e|a|s|n...", Values: 1, Commands: everywhere | Qrsub, Repeat: Accumulates, Help: "mail at begin, end, abortion, suspension, never", apply: setMailOptions},
 	{Name: "-M", Args: "user[@host],...", Values: 1, Commands: everywhere | Qrsub, Repeat: Accumulates, Help: "whom to mail", apply: setMail},
@@ -146,9 +160,10 @@ var table = [...]Option{
 	{Name: "-notify", Commands: Qsub | Qrsh | Qalter, Help: "send SIGUSR1 and SIGUSR2 ahead of suspension and end", apply: setNotify},
 	{Name: "-now", Args: "y[es]|n[o]", Values: 1, Commands: everywhere&^Qalter | Qrsub, Treatment: Noted, Help: "start at once or not at all", apply: setImmediate, harmless: isNo},
 	{Name: "-N", Args: "name", Values: 1, Commands: everywhere | Qrsub, Help: "name of the job", apply: setName},
-	{Name: "-noshell", Commands: Qrsh, Treatment: Refused, Help: "run the command of qrsh without a shell; for qsub it is -shell n"},
-	{Name: "-nostdin", Commands: Qrsh, Treatment: Noted, Help: "no standard input; a batch job has none anyway"},
+	{Name: "-noshell", Commands: Qrsh | Qlogin, Treatment: Refused, Help: "run the command of qrsh without a shell; for qsub it is -shell n", apply: setWithoutShell},
+	{Name: "-nostdin", Commands: Qrsh, Treatment: Noted, Help: "no standard input; a batch job has none anyway", apply: setNoStdin},
 	{Name: "-o", Args: "[[host]:]path,...", Values: 1, Commands: Qsub | Qalter, Repeat: Accumulates, Help: "file or directory of standard output", apply: setPaths},
+	{Name: "-o", Args: "[[host]:]path,...", Values: 1, Commands: Qsh | Qlogin | Qrsh, Treatment: Noted, Help: "taken and forgotten: the output goes to the terminal", apply: ignore},
 	{Name: "-ot", Args: "tickets", Values: 1, Commands: Qalter, Treatment: Noted, Help: "override tickets", apply: setOverride},
 	{Name: "-P", Args: "project", Values: 1, Commands: everywhere, Treatment: Noted, Help: "project of the job", apply: setProject},
 	{Name: "-p", Args: "priority", Values: 1, Commands: everywhere, Help: "priority among jobs, -1023 to 1024", apply: setPriority},
@@ -167,7 +182,7 @@ var table = [...]Option{
 	{Name: "-terse", Commands: Qsub, Help: "print only the job number", apply: setTerse},
 	{Name: "-u", Args: "user,...", Values: 1, Commands: Qalter | Qrsub, Treatment: Refused, Help: "change the jobs of users", apply: setUsers},
 	{Name: "-v", Args: "name[=value],...", Values: 1, Commands: Qsub | Qrsh | Qalter, Repeat: Accumulates, Help: "pass environment variables on", apply: setEnvironment},
-	{Name: "-verbose", Commands: Qrsh, Treatment: Noted, Help: "more messages of qrsh"},
+	{Name: "-verbose", Commands: Qrsh | Qlogin, Treatment: Noted, Help: "more messages of qrsh", apply: setVerbose},
 	{Name: "-verify", Commands: everywhere, Treatment: ForCaller, Help: "describe the job instead of running it", apply: setVerify},
 	{Name: "-V", Commands: Qsub | Qsh | Qrsh | Qalter, Help: "pass the whole environment on", apply: setWholeEnvironment},
 	{Name: "-w", Args: "e|w|n|p|v", Values: 1, Commands: everywhere | Qrsub, Treatment: Noted, Help: "check requests; p and v describe the job instead of running it", apply: setValidation, harmless: isNo},

@@ -1,0 +1,161 @@
+package accounting
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/execd-project/execd/job"
+)
+
+// jsonRecord is a line of accounting.jsonl as Open Cluster Scheduler 9 writes it. What is
+// not there for every job stands at the end, ours last.
+type jsonRecord struct {
+	Job         int       `json:"job_number"`
+	Task        int       `json:"task_number"`
+	Start       int64     `json:"start_time"` // microseconds since 1970
+	End         int64     `json:"end_time"`
+	Owner       string    `json:"owner"`
+	Group       string    `json:"group"`
+	Account     string    `json:"account"`
+	Queue       string    `json:"qname"`
+	Host        string    `json:"hostname"`
+	Department  string    `json:"department"`
+	Slots       int       `json:"slots"`
+	JobName     string    `json:"job_name"`
+	Priority    int       `json:"priority"`
+	Submitted   int64     `json:"submission_time"`
+	CommandLine string    `json:"submit_cmd_line"`
+	Category    string    `json:"category"`
+	Failed      int       `json:"failed"`
+	ExitStatus  int       `json:"exit_status"`
+	Usage       jsonUsage `json:"usage"`
+
+	Project              string `json:"project,omitempty"`
+	PE                   string `json:"granted_pe,omitempty"`
+	PETask               string `json:"pe_taskid,omitempty"`
+	Reservation          int    `json:"arid,omitempty"`
+	ReservationSubmitted int64  `json:"ar_submission_time,omitempty"`
+
+	FailedText string     `json:"failed_text,omitempty"`
+	Reason     string     `json:"reason,omitempty"`
+	Signal     int        `json:"signal,omitempty"`
+	CoreDumped bool       `json:"core_dumped,omitempty"`
+	Limit      *jsonLimit `json:"limit,omitempty"`
+}
+
+type jsonUsage struct {
+	Rusage jsonRusage   `json:"rusage"`
+	Usage  jsonMeasured `json:"usage"`
+}
+
+type jsonRusage struct {
+	Wallclock     float64 `json:"ru_wallclock"`
+	UserTime      float64 `json:"ru_utime"`
+	SystemTime    float64 `json:"ru_stime"`
+	MaxRSS        float64 `json:"ru_maxrss"` // KiB
+	IxRSS         int64   `json:"ru_ixrss"`
+	IsmRSS        int64   `json:"ru_ismrss"`
+	IdRSS         int64   `json:"ru_idrss"`
+	IsRSS         int64   `json:"ru_isrss"`
+	MinorFaults   int64   `json:"ru_minflt"`
+	MajorFaults   int64   `json:"ru_majflt"`
+	Swaps         int64   `json:"ru_nswap"`
+	BlocksIn      int64   `json:"ru_inblock"`
+	BlocksOut     int64   `json:"ru_oublock"`
+	MessagesSent  int64   `json:"ru_msgsnd"`
+	MessagesRecvd int64   `json:"ru_msgrcv"`
+	Signals       int64   `json:"ru_nsignals"`
+	VoluntaryCS   int64   `json:"ru_nvcsw"`
+	InvoluntaryCS int64   `json:"ru_nivcsw"`
+}
+
+// jsonMeasured is the usage of the whole job, which is not that of getrusage(2).
+type jsonMeasured struct {
+	Wallclock float64 `json:"wallclock"`
+	CPU       float64 `json:"cpu"`
+	Mem       float64 `json:"mem"`
+	IO        float64 `json:"io"`
+	IOWait    float64 `json:"iow"`
+	MaxVmem   float64 `json:"maxvmem"` // bytes
+	MaxRSS    float64 `json:"maxrss"`  // bytes
+}
+
+type jsonLimit struct {
+	Name     string  `json:"name"`
+	Value    float64 `json:"value"`
+	Measured float64 `json:"measured"`
+}
+
+// AppendJSON appends the line of a record in JSON, with its end.
+func AppendJSON(b []byte, r *Record) []byte {
+	u := &r.Usage
+	x := jsonRecord{
+		Job: r.Job, Task: r.Task, Start: microseconds(r.Start), End: microseconds(r.End),
+		Owner: r.Owner, Group: r.Group, Account: r.Account, Queue: r.Queue, Host: r.Host, Department: r.Department,
+		Slots: r.Slots, JobName: r.JobName, Priority: r.Priority, Submitted: microseconds(r.Submitted),
+		CommandLine: r.CommandLine, Category: r.Category, Failed: int(r.Failed), ExitStatus: r.ExitStatus,
+		Usage: jsonUsage{
+			Rusage: jsonRusage{
+				Wallclock: r.Wallclock(), UserTime: finite(u.UserTime), SystemTime: finite(u.SystemTime), MaxRSS: float64(u.MaxRSS) / kibi,
+				IxRSS: u.IxRSS, IsmRSS: r.IsmRSS, IdRSS: u.IdRSS, IsRSS: u.IsRSS, MinorFaults: u.MinorFaults, MajorFaults: u.MajorFaults,
+				Swaps: u.Swaps, BlocksIn: u.BlocksIn, BlocksOut: u.BlocksOut, MessagesSent: u.MessagesSent, MessagesRecvd: u.MessagesRecvd,
+				Signals: u.Signals, VoluntaryCS: u.VoluntaryCS, InvoluntaryCS: u.InvoluntaryCS,
+			},
+			Usage: jsonMeasured{
+				Wallclock: finite(u.Wallclock), CPU: finite(u.CPU), Mem: finite(u.Mem), IO: finite(u.IO), IOWait: finite(u.IOWait),
+				MaxVmem: float64(u.MaxVmem), MaxRSS: float64(u.MaxRSS),
+			},
+		},
+		Project: r.Project, PE: r.PE, PETask: r.PETask, Reservation: r.Reservation, ReservationSubmitted: microseconds(r.ReservationSubmitted),
+		FailedText: r.FailedText, Reason: r.Reason, Signal: r.Signal, CoreDumped: r.CoreDumped,
+	}
+	if l := r.Limit; l != nil {
+		x.Limit = &jsonLimit{l.Name, finite(l.Value), finite(l.Measured)}
+	}
+	// Nothing in it can fail: there are no maps, and numbers are finite.
+	line, _ := json.Marshal(&x)
+	return append(append(b, line...), '\n')
+}
+
+// ParseJSON reads a line of JSON. Fields that it does not know are skipped.
+func ParseJSON(line []byte) (*Record, error) {
+	var x jsonRecord
+	if err := json.Unmarshal(line, &x); err != nil {
+		return nil, fmt.Errorf("cannot read the accounting record %.80q: %w", line, err)
+	}
+	u := &x.Usage.Rusage
+	m := &x.Usage.Usage
+	r := &Record{
+		Queue: x.Queue, Host: x.Host, Group: x.Group, Owner: x.Owner, JobName: x.JobName, Job: x.Job, Task: x.Task, PETask: x.PETask,
+		Account: x.Account, Priority: x.Priority, Submitted: fromMicroseconds(x.Submitted), Start: fromMicroseconds(x.Start), End: fromMicroseconds(x.End),
+		Failed: job.Failed(x.Failed), ExitStatus: x.ExitStatus, IsmRSS: u.IsmRSS,
+		Usage: job.Usage{
+			Wallclock: m.Wallclock, UserTime: u.UserTime, SystemTime: u.SystemTime, MaxRSS: int64(clamp(m.MaxRSS)),
+			IxRSS: u.IxRSS, IdRSS: u.IdRSS, IsRSS: u.IsRSS, MinorFaults: u.MinorFaults, MajorFaults: u.MajorFaults,
+			Swaps: u.Swaps, BlocksIn: u.BlocksIn, BlocksOut: u.BlocksOut, MessagesSent: u.MessagesSent, MessagesRecvd: u.MessagesRecvd,
+			Signals: u.Signals, VoluntaryCS: u.VoluntaryCS, InvoluntaryCS: u.InvoluntaryCS,
+			CPU: m.CPU, Mem: m.Mem, IO: m.IO, IOWait: m.IOWait, MaxVmem: int64(clamp(m.MaxVmem)),
+		},
+		Project: x.Project, Department: x.Department, PE: x.PE, Slots: x.Slots, Category: x.Category,
+		Reservation: x.Reservation, ReservationSubmitted: fromMicroseconds(x.ReservationSubmitted),
+		CommandLine: x.CommandLine, FailedText: x.FailedText, Reason: x.Reason, Signal: x.Signal, CoreDumped: x.CoreDumped,
+	}
+	if x.Usage.Usage == (jsonMeasured{}) { // of somebody who has rusage only
+		r.Usage.Wallclock, r.Usage.MaxRSS = u.Wallclock, int64(clamp(u.MaxRSS*kibi))
+	}
+	if l := x.Limit; l != nil {
+		r.Limit = &job.LimitExceeded{Name: l.Name, Value: l.Value, Measured: l.Measured}
+	}
+	return r, nil
+}
+
+// clamp keeps a number of bytes in what an int64 holds.
+func clamp(f float64) float64 { return max(-1<<62, min(f, 1<<62)) }
+
+func fromMicroseconds(n int64) time.Time {
+	if n == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(n).UTC()
+}

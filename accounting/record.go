@@ -1,0 +1,121 @@
+package accounting
+
+import (
+	"time"
+
+	"github.com/execd-project/execd/job"
+)
+
+// Record is what is accounted of one end of a job, of one task of an array job, or of one
+// task of a parallel job. A job that is run again has a record for each of its runs. The
+// names of accounting(5) are in the comments.
+type Record struct {
+	Queue   string // qname, without a host
+	Host    string // hostname
+	Group   string // of the owner on the execution host
+	Owner   string
+	JobName string // job_name
+	Job     int    // job_number
+	Task    int    // task_number; 0 when the job is no array job
+	PETask  string // pe_taskid; empty for the job itself
+	Account string // -A
+
+	// Priority is the nice value of the queue, not -p.
+	Priority int
+	// Submitted, Start and End are zero for what has never been. Classic lines have
+	// seconds, JSON has microseconds.
+	Submitted, Start, End time.Time
+
+	Failed     job.Failed
+	ExitStatus int
+	Usage      job.Usage // in its own units: ru_maxrss is in bytes
+	IsmRSS     int64     // ru_ismrss, which Linux does not have
+
+	Project    string // empty for NONE
+	Department string
+	PE         string // granted_pe; empty for NONE
+	Slots      int    // of the job on all hosts
+	Category   string // see Category
+
+	Reservation          int       // arid; 0 for none
+	ReservationSubmitted time.Time // ar_submission_time
+
+	// What follows is in JSON only.
+
+	CommandLine string // submit_cmd_line: the job as it was submitted; empty if not known
+	FailedText  string // failed_text: what Failed means, or the first line of the error file
+	Reason      string // one sentence for people; empty after a normal end
+	Signal      int    // that ended the job, 0 for none
+	CoreDumped  bool
+	Limit       *job.LimitExceeded // that ended the job
+}
+
+// Facts are what a record has beyond the description of a job and its outcome.
+type Facts struct {
+	Group, Department    string
+	Category             string // see Category
+	PE                   string // of a job without a description of it, as on the host of a slave
+	Slots                int    // of the job on all hosts; 0 for those of the description
+	Reservation          int
+	ReservationSubmitted time.Time
+	CommandLine          string
+}
+
+// FromOutcome is the record of a job that has ended. A job that was not started has neither
+// times nor usage, as in the original.
+func FromOutcome(d *job.Description, o *job.Outcome, f Facts) *Record {
+	r := &Record{
+		Queue: d.Queue, Host: d.Host, Group: f.Group, Owner: d.Owner, JobName: d.Name,
+		Job: d.ID.Job, Task: d.ID.Task, PETask: d.ID.PETask, Account: d.Account, Priority: d.Nice,
+		Submitted: d.SubmissionTime, Failed: o.Failed,
+		Project: d.Project, Department: f.Department, PE: f.PE, Slots: f.Slots, Category: f.Category,
+		Reservation: f.Reservation, ReservationSubmitted: f.ReservationSubmitted, CommandLine: f.CommandLine,
+		FailedText: o.FailedText, Reason: o.Reason, Limit: o.Limit,
+	}
+	if d.PE != nil {
+		r.PE = d.PE.Name
+		if r.Slots == 0 {
+			r.Slots = d.PE.Slots
+		}
+	}
+	if r.Slots == 0 {
+		r.Slots = max(d.HostSlots, 1)
+	}
+	if o.Ran {
+		r.Start, r.End, r.ExitStatus, r.Usage = o.Start, o.End, o.ExitStatus, o.Usage
+		r.Signal, r.CoreDumped = o.Signal, o.CoreDumped
+	}
+	return r
+}
+
+// Wallclock is ru_wallclock, in seconds: the difference of the seconds of start and end, as
+// the original has it (tested), unless the usage says something else.
+func (r *Record) Wallclock() float64 {
+	between := float64(seconds(r.End) - seconds(r.Start))
+	if d := finite(r.Usage.Wallclock) - between; d <= -1 || d >= 1 {
+		return finite(r.Usage.Wallclock)
+	}
+	return between
+}
+
+func seconds(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.Unix()
+}
+
+func microseconds(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+// finite keeps what is no number out of a record.
+func finite(f float64) float64 {
+	if f-f != 0 {
+		return 0
+	}
+	return f
+}

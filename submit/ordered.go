@@ -1,0 +1,128 @@
+package submit
+
+import "strings"
+
+// ordered is a list in the order in which it was put together, each of whose entries is
+// found by its key: a command line can have so many that looking through all of them for each
+// one would take minutes.
+type ordered[K comparable, V any] struct {
+	entries []entry[V]
+	at      map[K]int
+}
+
+type entry[V any] struct {
+	value V
+	gone  bool
+}
+
+// variables are variables by their names.
+type variables = ordered[string, Variable]
+
+// resourceKey is what there is one request for.
+type resourceKey struct {
+	name string
+	soft bool
+}
+
+// variablesOf is a list to go on with.
+func variablesOf(list []Variable) *variables {
+	l := &variables{}
+	for _, v := range list {
+		l.set(v.Name, v)
+	}
+	return l
+}
+
+// set puts a value in the place of the one with the key, or behind all.
+func (l *ordered[K, V]) set(key K, value V) {
+	if i, ok := l.at[key]; ok {
+		l.entries[i].value = value
+		return
+	}
+	if l.at == nil {
+		l.at = map[K]int{}
+	}
+	l.at[key] = len(l.entries)
+	l.entries = append(l.entries, entry[V]{value: value})
+}
+
+// remove takes out the value with the key.
+func (l *ordered[K, V]) remove(key K) {
+	if i, ok := l.at[key]; ok {
+		l.entries[i] = entry[V]{gone: true}
+		delete(l.at, key)
+	}
+}
+
+// all is the list as it is now; nil where there never was anything in it.
+func (l *ordered[K, V]) all() []V {
+	if l.entries == nil {
+		return nil
+	}
+	list := make([]V, 0, len(l.at))
+	for _, e := range l.entries {
+		if !e.gone {
+			list = append(list, e.value)
+		}
+	}
+	return list
+}
+
+// byHost is a list of what there is for hosts: a later option replaces what an earlier one
+// has for the same host.
+type byHost[V any] struct {
+	entries []hostEntry[V]
+	last    map[string]int // the option that counts, by host in lower case
+	options int
+}
+
+type hostEntry[V any] struct {
+	value  V
+	host   string
+	option int
+}
+
+// add adds what an option has.
+func (l *byHost[V]) add(list []V, host func(V) string) {
+	if l.last == nil {
+		l.last = map[string]int{}
+	}
+	l.options++
+	for _, v := range list {
+		h := strings.ToLower(host(v))
+		l.last[h] = l.options
+		l.entries = append(l.entries, hostEntry[V]{v, h, l.options})
+	}
+}
+
+// all is the list as it is now; nil where there is nothing.
+func (l *byHost[V]) all() (list []V) {
+	for _, e := range l.entries {
+		if l.last[e.host] == e.option {
+			list = append(list, e.value)
+		}
+	}
+	return list
+}
+
+// environment finds variables in a list of NAME=value, which it reads when it is asked for
+// the first time.
+type environment struct {
+	list  []string
+	value map[string]string
+}
+
+// lookup finds a variable. As for getenv(3), the first one counts.
+func (e *environment) lookup(name string) string {
+	if e.value == nil {
+		e.value = make(map[string]string, len(e.list))
+		for _, x := range e.list {
+			if n, v, ok := strings.Cut(x, "="); ok {
+				if _, known := e.value[n]; !known {
+					e.value[n] = v
+				}
+			}
+		}
+	}
+	return e.value[name]
+}
