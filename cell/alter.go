@@ -16,6 +16,9 @@ import (
 func (c *Cell) Alter(now int64, by Caller, r *submit.Alteration) *Answer {
 	c.tick(now)
 	a := &Answer{}
+	if !c.mayAlter(r, a) {
+		return c.done(a)
+	}
 	for _, t := range c.targets(by, forChange, r.Jobs, r.Users, a) {
 		if !c.mayChange(by, t.job) {
 			a.deny("%s", notOwner(by, t.job).Error())
@@ -35,8 +38,8 @@ func (c *Cell) alterJob(now int64, by Caller, t target, r *submit.Alteration, a 
 	next.sched.ID, next.sched.Owner = j.ID(), j.Owner()
 	next.sched.Override = j.sched.Override
 	next.Start, next.sched.Deadline, next.sched.Priority = j.Start, j.sched.Deadline, j.sched.Priority
-	request := *j.Request
-	next.Request = &request
+	request := *j.Request()
+	next.asked = &request
 	local := time.Unix(now, 0).In(c.zone)
 	for _, option := range alterOrder(r) {
 		if err := c.alterOption(by, next, r, option, local, said); err != nil {
@@ -44,7 +47,9 @@ func (c *Cell) alterJob(now int64, by Caller, t target, r *submit.Alteration, a 
 			return
 		}
 	}
-	if r.Has("-w") && !c.validateAltered(now, j, r.Request.Validation, a) {
+	verdict := &Answer{}
+	if r.Has("-w") && !c.validateAltered(now, j, r.Request.Validation, verdict) {
+		a.Lines = append(a.Lines, verdict.Lines...)
 		return
 	}
 	var err error
@@ -60,16 +65,28 @@ func (c *Cell) alterJob(now int64, by Caller, t target, r *submit.Alteration, a 
 		a.deny("%s", err.Error())
 		return
 	}
+	version := j.Version
 	c.replace(now, j, next)
+	c.changed(j)
 	if r.Has("-h") {
 		c.holdJob(by, t, r.Holds, said)
 	}
-	a.Lines = append(a.Lines, said.Lines...)
+	if slices.ContainsFunc(r.Options, isVersioned) {
+		j.Version = version + 1
+	}
+	a.Lines = append(append(a.Lines, said.Lines...), verdict.Lines...)
 }
 
 // alterOrder are the options in the order in which they are said to have been changed.
 func alterOrder(r *submit.Alteration) []string {
+	context := false
 	options := slices.DeleteFunc(slices.Clone(r.Options), func(o string) bool {
+		switch o {
+		case "-ac", "-dc", "-sc": // what they do together is one change
+			again := context
+			context = true
+			return again
+		}
 		return o == "-h" || o == "-soft" || o == "-hard" || o == "-w"
 	})
 	// Priorities and shares come first, and of the same letter the small one.
@@ -84,6 +101,12 @@ func alterOrder(r *submit.Alteration) []string {
 	}
 	slices.SortFunc(options, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
 	return options
+}
+
+// isVersioned reports whether the use of an option counts as an alteration of the job. What
+// only moves it among the others does not (tested).
+func isVersioned(option string) bool {
+	return option != "-p" && option != "-js" && option != "-w" && option != "-h"
 }
 
 // isRequest reports whether an option says where a job may run.
@@ -134,7 +157,7 @@ func (c *Cell) checkConsumables(j, next *Job) error {
 
 // consumed are the consumables that a job requests, under their full names.
 func (c *Cell) consumed(j *Job) (list []qconf.Setting) {
-	for _, r := range j.Request.Resources {
+	for _, r := range j.asked.Resources {
 		if x, ok := c.cluster.Complexes().Find(r.Name); ok && x.Consumable != qconf.ConsumableNo && !r.Soft {
 			list = append(list, qconf.Setting{Name: x.Name, Value: r.Value})
 		}
@@ -148,7 +171,7 @@ func (j *Job) runs() bool {
 
 // freeze has the running tasks of a job keep what they were started with: that is what is
 // booked for them. What is altered holds when they are started again.
-func (j *Job) freeze() {
+func (c *Cell) freeze(j *Job) {
 	var frozen *scheduler.Job
 	for _, t := range j.tasks {
 		if t.run == nil || t.run.Job != &j.sched {
@@ -159,6 +182,7 @@ func (j *Job) freeze() {
 			*frozen = j.sched
 		}
 		t.run.Job = frozen
+		c.touchTask(t)
 	}
 }
 
@@ -166,21 +190,34 @@ func (j *Job) freeze() {
 func (c *Cell) replace(now int64, j, next *Job) {
 	c.state.Dequeue(&j.sched)
 	if j.sched.Category != next.sched.Category {
-		j.freeze()
+		c.freeze(j)
+	}
+	c.touchJob(j, jobState|jobRequest)
+	for _, t := range c.unbooked { // it counts for the project that the job has then
+		if t.Job == j {
+			c.touchTask(t)
+		}
 	}
 	c.independ(j)
-	c.leaveReservation(j)
+	// A reservation that has ended is gone when its last job leaves it.
+	moves := j.asked.Reservation != next.asked.Reservation
+	if moves {
+		c.leaveReservation(j)
+	}
 	c.unname(j)
-	j.Request, j.Project, j.Start, j.Problem = next.Request, next.Project, next.Start, next.Problem
+	j.asked, j.own, j.Project, j.Start, j.Problem = next.asked, nil, next.Project, next.Start, next.Problem
+	c.share(j)
 	j.predecessors, j.taskPredecessors = next.predecessors, next.taskPredecessors
 	j.sched.Category, j.sched.Deadline, j.sched.Priority = next.sched.Category, next.sched.Deadline, next.sched.Priority
 	j.sched.Override = next.sched.Override
-	j.sched.Shares, j.sched.Reserve = float64(j.Request.JobShare), j.Request.Reserve && !j.Request.Immediate
-	j.sched.TaskLimit = j.Request.TaskLimit
+	j.sched.Shares, j.sched.Reserve = float64(j.asked.JobShare), j.asked.Reserve && !j.asked.Immediate
+	j.sched.TaskLimit = j.asked.TaskLimit
 	c.name(j)
 	c.entitle(j)
 	c.depend(j)
-	c.enterReservation(j)
+	if moves {
+		c.enterReservation(j)
+	}
 	if j.Start > now {
 		c.timers.add(timer{at: j.Start, kind: startTime, id: j.ID()})
 	}
@@ -189,9 +226,44 @@ func (c *Cell) replace(now int64, j, next *Job) {
 
 // alterOption changes what an option stands for.
 func (c *Cell) alterOption(by Caller, j *Job, r *submit.Alteration, option string, now time.Time, a *Answer) error {
-	from, to := &r.Request, j.Request
-	id := j.ID()
-	modified := func(what string) { a.say("modified %s of job %d", what, id) }
+	switch option {
+	case "-p", "-ot", "-js":
+		return c.alterRank(by, j, r, option, a)
+	case "-a", "-dl":
+		return c.alterTime(by, j, &r.Request, option, now, a)
+	case "-hold_jid", "-hold_jid_ad":
+		return c.alterDependencies(j, &r.Request, option, a)
+	}
+	if isRequest(option) {
+		return c.alterRequest(by, j, &r.Request, option, a)
+	}
+	from, to := &r.Request, j.asked
+	modified := func(what string) { a.say("modified %s of job %d", what, j.ID()) }
+	switch option {
+	case "-N":
+		to.Name = from.Name
+		modified("job name")
+	case "-R":
+		to.Reserve = from.Reserve
+		modified("reservation behaviour")
+	case "-tc":
+		if to.Array == nil {
+			return denied("invalid option argument \"task concurrency\"")
+		}
+		to.TaskLimit = from.TaskLimit
+		modified("task concurrency")
+	case "-ac", "-dc", "-sc":
+		to.Context = r.ChangeContext(to.Context)
+		modified("context")
+	default:
+		modified(alterRun(option, from, to))
+	}
+	return nil
+}
+
+// alterRank changes what decides when it is a job's turn.
+func (c *Cell) alterRank(by Caller, j *Job, r *submit.Alteration, option string, a *Answer) error {
+	from, to, id := &r.Request, j.asked, j.ID()
 	switch option {
 	case "-p":
 		if from.Priority > j.sched.Priority && !c.isOperator(by.User) {
@@ -208,19 +280,32 @@ func (c *Cell) alterOption(by Caller, j *Job, r *submit.Alteration, option strin
 	case "-js":
 		to.JobShare = from.JobShare
 		a.say("%s@%s sets job share of job %d to %d", by.User, by.Host, id, from.JobShare)
-	case "-a":
-		to.Start, j.Start = from.Start, from.Start.Time(now).Unix()
-		modified("start time")
-	case "-dl":
-		if err := c.mayHaveDeadline(Caller{User: j.Owner(), Group: j.Group}); err != nil {
-			return err
-		}
-		to.Deadline, j.sched.Deadline = from.Deadline, from.Deadline.Time(now).Unix()
-		modified("deadline initiation")
-	case "-hold_jid", "-hold_jid_ad":
-		return c.alterDependencies(j, from, option, a)
+	}
+	return nil
+}
+
+// alterTime changes when a job may start, or has to.
+func (c *Cell) alterTime(by Caller, j *Job, from *submit.Request, option string, now time.Time, a *Answer) error {
+	if option == "-a" {
+		j.asked.Start, j.Start = from.Start, from.Start.Time(now).Unix()
+		a.say("modified start time of job %d", j.ID())
+		return nil
+	}
+	if err := c.mayHaveDeadline(by); err != nil {
+		return err
+	}
+	j.asked.Deadline, j.sched.Deadline = from.Deadline, from.Deadline.Time(now).Unix()
+	a.say("modified deadline initiation of job %d", j.ID())
+	return nil
+}
+
+// alterRequest changes where a job may run, see isRequest.
+func (c *Cell) alterRequest(by Caller, j *Job, from *submit.Request, option string, a *Answer) error {
+	to, id := j.asked, j.ID()
+	modified := func(what string) { a.say("modified %s of job %d", what, id) }
+	switch option {
 	case "-l":
-		alterResources(from, to, modified)
+		alterResources(c.inSeconds(from), to, modified)
 	case "-q":
 		alterQueues(from, to, modified)
 	case "-masterq":
@@ -236,31 +321,22 @@ func (c *Cell) alterOption(by Caller, j *Job, r *submit.Alteration, option strin
 	case "-P":
 		to.Project = from.Project
 		modified("project")
-	case "-N":
-		to.Name = from.Name
-		modified("job name")
-	case "-R":
-		to.Reserve = from.Reserve
-		modified("reservation behaviour")
-	case "-tc":
-		to.TaskLimit = from.TaskLimit
-		modified("task concurrency")
 	case "-ar":
 		to.Reservation = from.Reservation
 		a.say("%s@%s sets job advance reservation of job %d to %d", by.User, by.Host, id, from.Reservation)
-	default:
-		if option == "-ckpt" {
-			if _, err := c.cluster.Checkpoint(from.Checkpoint); err != nil {
-				return &DeniedError{Text: "denied: checkpointing environment \"" + from.Checkpoint + "\" does not exist", Err: err}
-			}
+	case "-ckpt":
+		if _, err := c.cluster.Checkpoint(from.Checkpoint); err != nil {
+			return &DeniedError{Text: "denied: checkpointing environment \"" + from.Checkpoint + "\" does not exist", Err: err}
 		}
+		modified(alterRun(option, from, to))
+	default:
 		modified(alterRun(option, from, to))
 	}
 	return nil
 }
 
 func (c *Cell) alterDependencies(j *Job, from *submit.Request, option string, a *Answer) error {
-	jobs, tasks := j.Request.PrecedingJobs, j.Request.PrecedingTasks
+	jobs, tasks := j.asked.PrecedingJobs, j.asked.PrecedingTasks
 	was, wasTasks := j.predecessors, j.taskPredecessors
 	said := func(list string, references []string) {
 		blocking, exited := c.dependencyTexts(j, references)
@@ -290,7 +366,7 @@ func (c *Cell) alterDependencies(j *Job, from *submit.Request, option string, a 
 		}
 	}
 	j.predecessors, j.taskPredecessors = was, wasTasks
-	j.Request.PrecedingJobs, j.Request.PrecedingTasks = jobs, tasks
+	j.asked.PrecedingJobs, j.asked.PrecedingTasks = jobs, tasks
 	return nil
 }
 
@@ -336,6 +412,10 @@ func (c *Cell) peExists(pattern string) bool {
 
 // alterResources replaces the hard and the soft requests, each where there are new ones.
 func alterResources(from, to *submit.Request, modified func(string)) {
+	if len(from.Resources) == 0 { // -l ''
+		to.Resources = slices.DeleteFunc(slices.Clone(to.Resources), func(r submit.ResourceRequest) bool { return !r.Soft })
+		modified(hardness(false) + " resource list")
+	}
 	for _, soft := range []bool{false, true} {
 		is := func(r submit.ResourceRequest) bool { return r.Soft == soft }
 		if !slices.ContainsFunc(from.Resources, is) {
@@ -382,12 +462,9 @@ func alterRun(option string, from, to *submit.Request) string {
 	case "-A":
 		to.Account = from.Account
 		return "account"
-	case "-ac", "-dc", "-sc":
-		to.Context = from.Context
-		return "context"
 	case "-binding":
 		to.Binding = from.Binding
-		return "binding parameters"
+		return "binding"
 	case "-c":
 		to.CheckpointWhen, to.CheckpointInterval = from.CheckpointWhen, from.CheckpointInterval
 		return "checkpoint attributes"

@@ -1,7 +1,10 @@
 package cell
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/execd-project/execd/submit"
@@ -40,7 +43,7 @@ func TestTextsOfQalter(t *testing.T) {
 		{"-wd /tmp a", "modified working directory of job 2"},
 		{"-i /tmp/x a", "modified stdin path list of job 2"},
 		{"-c n a", "modified checkpoint attributes of job 2"},
-		{"-binding linear:1 a", "modified binding parameters of job 2"},
+		{"-binding linear:1 a", "modified binding of job 2"},
 		{"-ckpt nosuch a", `denied: checkpointing environment "nosuch" does not exist`},
 		{"-ckpt ck a", "modified checkpointing environment of job 2"},
 		{"-ar 9 a", "the advance reservation id 9 is invalid"},
@@ -62,7 +65,7 @@ func TestTextsOfQalter(t *testing.T) {
 		}
 	}
 	h.said(h.Hold(h.now, caller("alice"), jobs(h, "all"), nil, submit.HoldChange{Set: submit.HoldUser}), `denied: job "all" does not exist`)
-	r := h.Job(2).Request
+	r := h.Job(2).Request()
 	if got := fmt.Sprint(r.Resources, r.Queues); got != "[lic=2 osn=ux] [{all.q@n1 true} {all.q true}]" && got != "[lic=2 osn=ux] [{all.q@n1 true}]" {
 		t.Error(got)
 	}
@@ -80,4 +83,57 @@ func TestTextsOfQalter(t *testing.T) {
 	h.end(5, 1, End{})
 	h.Delete(h.now, caller("root"), DeleteRequest{Users: []string{"*"}})
 	h.idle()
+}
+
+// TestOrderOfEqualJobs is which of jobs with the same shares gets most tickets: the one that
+// was changed first, where the functional policy stands in no hierarchy.
+func TestOrderOfEqualJobs(t *testing.T) {
+	h := newHarness(t, small.with(files{
+		"users/alice": "name alice\nfshare 100",
+		"sched_conf":  small["sched_conf"] + "\nweight_ticket 1\nweight_tickets_functional 10000\nweight_user 1\nshare_functional_shares TRUE\nmax_functional_jobs_to_schedule 200\nmax_pending_tasks_per_job 1\npolicy_hierarchy S",
+	}))
+	order := func(want string) {
+		t.Helper()
+		d := h.run().Decisions
+		var waiting []*Job
+		for _, j := range h.Jobs() {
+			if !j.sched.Tasks.IsEmpty() {
+				waiting = append(waiting, j)
+			}
+		}
+		functional := func(j *Job) float64 {
+			_, x := d.Of(&j.sched)
+			return x.Functional
+		}
+		slices.SortStableFunc(waiting, func(a, b *Job) int { return cmp.Compare(functional(b), functional(a)) })
+		var got []string
+		for _, j := range waiting {
+			got = append(got, itoa(int(j.ID())))
+		}
+		if text := strings.Join(got, " "); text != want {
+			t.Errorf("got %s, want %s", text, want)
+		}
+	}
+	h.ModifyQueues(h.now, caller("admin"), DisableQueue, []string{"*"}, false)
+	for range 3 {
+		h.sub("alice", "-q all.q@n1")
+		h.wait(2)
+	}
+	order("1 2 3")
+	h.alter("alice", "-p -1 1")
+	order("2 3 1")
+	h.sub("alice", "-t 1-3 -q all.q@n2")
+	order("2 3 1 4")
+	h.Hold(h.now, caller("alice"), jobs(h, "2"), nil, submit.HoldChange{Set: submit.HoldUser})
+	order("3 1 4")
+	h.Hold(h.now, caller("alice"), jobs(h, "2"), nil, submit.HoldChange{Clear: submit.HoldUser})
+	order("3 1 4 2")
+	h.sub("alice", "-q all.q@n1 -hold_jid 3")
+	h.sub("alice", "-q all.q@n1")
+	order("3 1 4 2 6")
+	h.Delete(h.now, caller("alice"), DeleteRequest{Jobs: jobs(h, "3")})
+	order("1 4 2 6 5")
+	h.ModifyQueues(h.now, caller("admin"), EnableQueue, []string{"all.q@n2"}, false)
+	h.run()
+	order("1 2 6 5 4") // two tasks of it run
 }

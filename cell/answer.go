@@ -1,12 +1,26 @@
 package cell
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
 
 // Caller is who gives a command, and from which host.
 type Caller struct {
 	User  string
 	Group string // the primary one
 	Host  string
+	// Origin stays with the jobs that the caller submits; nil where nothing is known.
+	Origin *Origin
+}
+
+// Origin is what the execution side and qstat -j want to know of the place where a job was
+// submitted. The cell keeps it and does not look at it.
+type Origin struct {
+	UID, GID    int
+	Directory   string   // working directory
+	Environment []string // that of qsub, as far as SGE_O_ variables are made of it (submit.SubmitEnvironment)
 }
 
 // Answer is what a command prints, and what follows from it.
@@ -106,8 +120,28 @@ func (c *Cell) done(a *Answer) *Answer {
 }
 
 // isManager reports whether a user may do everything.
-func (c *Cell) isManager(user string) bool { return user == "root" || c.managers[user] }
+func (c *Cell) isManager(user string) bool {
+	return user == "root" || c.managers[user] || slices.Contains(c.cluster.Managers(), user)
+}
+
+// Managers are the names of all managers (qconf(1), -sm), sorted: root, those of the
+// configuration, and Options.Managers.
+func (c *Cell) Managers() []string {
+	names := append(slices.Collect(maps.Keys(c.managers)), c.cluster.Managers()...)
+	names = append(names, "root")
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// IsManager reports whether a user is a manager (qconf(1), -sm): one of those of the
+// configuration, one of Options.Managers, or root.
+func (c *Cell) IsManager(user string) bool { return c.isManager(user) }
+
+// IsOperator reports whether a user is an operator (qconf(1), -so), as managers are.
+func (c *Cell) IsOperator(user string) bool { return c.isOperator(user) }
 
 // isOperator reports whether a user may change what belongs to others, but for the
 // configuration.
-func (c *Cell) isOperator(user string) bool { return c.isManager(user) || c.operators[user] }
+func (c *Cell) isOperator(user string) bool {
+	return c.isManager(user) || c.operators[user] || slices.Contains(c.cluster.Operators(), user)
+}

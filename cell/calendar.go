@@ -2,6 +2,7 @@ package cell
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/execd-project/execd/scheduler"
@@ -88,6 +89,44 @@ func (cal *calendarState) reopening(t time.Time, zone *time.Location) int64 {
 	return diagram.Forever
 }
 
+// closes reports whether it suspends or disables its instances at some time of a span.
+func (cal *calendarState) closes(from, until int64, zone *time.Location) bool {
+	t := time.Unix(from, 0)
+	for range 60 {
+		if cal.calendar.State(t, zone) != calendar.On {
+			return true
+		}
+		next, _, ok := cal.calendar.Next(t, zone)
+		if !ok || next.Unix() >= until {
+			return false
+		}
+		t = next
+	}
+	return false
+}
+
+// closedFor is what qrsub(1) says, before all else, of the queue instances that a
+// reservation may be looked for in and that a calendar closes meanwhile (tested).
+func (c *Cell) closedFor(category *scheduler.Category, r *Reservation) []string {
+	var closed []scheduler.InstanceID
+	for _, cal := range c.calendars {
+		if !cal.closes(r.Start, r.End, c.zone) {
+			continue
+		}
+		for _, id := range cal.instances {
+			if c.state.Considered(category, id) {
+				closed = append(closed, id)
+			}
+		}
+	}
+	slices.Sort(closed)
+	var texts []string
+	for _, id := range closed {
+		texts = append(texts, fmt.Sprintf("queue %q is calendar disabled in selected time frame", c.model.InstanceName(id)))
+	}
+	return texts
+}
+
 // tell tells a scheduler the state of the instances, and when they close.
 func (cal *calendarState) tell(state *scheduler.State, id scheduler.InstanceID) {
 	state.SetClosing(id, cal.closing, cal.closed)
@@ -118,4 +157,15 @@ func (c *Cell) turnCalendars(now int64) {
 			c.setStatus(id, c.state.Status(id)&^byCalendar|cal.status())
 		}
 	}
+}
+
+// Opens is when a queue instance that its calendar keeps closed opens again. ok is false
+// for one that it does not close, or never opens.
+func (c *Cell) Opens(id scheduler.InstanceID) (at int64, ok bool) {
+	for _, cal := range c.calendars {
+		if slices.Contains(cal.instances, id) {
+			return cal.closed, cal.state != calendar.On && cal.closed < diagram.Forever
+		}
+	}
+	return 0, false
 }

@@ -24,7 +24,8 @@ type Options struct {
 	Up []string
 	// Unexplained scheduling runs do not find out why jobs wait, and are faster.
 	Unexplained bool
-	// Managers and Operators (qconf(1), -sm and -so). root is always a manager.
+	// Managers and Operators are such beside those of the configuration (qconf(1), -sm and
+	// -so). root is always a manager.
 	Managers, Operators []string
 }
 
@@ -36,6 +37,7 @@ type Cell struct {
 	options             Options
 
 	lastJob uint32
+	changes int64 // of jobs, so far
 	jobs    map[uint32]*Job
 	order   []uint32 // the numbers of jobs ascending, with some that have left
 	perUser map[string]int
@@ -45,8 +47,11 @@ type Cell struct {
 	taskSuccessors map[uint32][]uint32 // likewise (-hold_jid_ad)
 	timers         timers
 	immediate      []*Job
+	finished       []Finished // in the order in which they left, more than are shown
 
 	loads        map[string]map[string]string // what hosts have reported last
+	wasUp        map[string]bool              // hosts that were up before Restore and have not reported since
+	lost         map[string]int64             // hosts that nothing is heard of: when they are given up
 	policy       entitlements
 	reservations reservations
 
@@ -54,6 +59,10 @@ type Cell struct {
 	actions   []Action
 	unbooked  []*Task // with usage that is not in the ledger
 	now       int64
+	unsaved   unsaved
+	commons   *commons // nil before Restore: a cell of which nothing is kept is left as it is
+	// Those of the jobs that have left, likewise.
+	finishedCommons *commons
 }
 
 // world is what is made anew when the configuration changes.
@@ -75,7 +84,7 @@ func New(now int64, cluster *qconf.Cluster, o Options) *Cell {
 		zone: cmp.Or(o.Zone, time.UTC), options: o, managers: set(o.Managers), operators: set(o.Operators),
 		jobs: map[uint32]*Job{}, perUser: map[string]int{}, named: map[ownName][]uint32{},
 		successors: map[uint32][]uint32{}, taskSuccessors: map[uint32][]uint32{},
-		loads: map[string]map[string]string{},
+		loads: map[string]map[string]string{}, lost: map[string]int64{}, wasUp: map[string]bool{},
 	}
 	for _, host := range o.Up {
 		c.loads[host] = map[string]string{}
@@ -112,7 +121,7 @@ func (c *Cell) newWorld(now int64, cluster *qconf.Cluster, old *world, orphans [
 			status = scheduler.Unknown
 		}
 		if was, ok := old.instance(settings.Queue, settings.Host); ok {
-			status |= old.state.Status(was) & (scheduler.Failed | scheduler.DisabledByUser | scheduler.SuspendedByUser)
+			status |= old.state.Status(was) & keptStatus
 			w.places[i].errors, w.places[i].checked = old.places[was].errors, old.places[was].checked
 			w.state.ThresholdChecked(id, w.places[i].checked)
 		} else if settings.InitialState == qconf.InitialDisabled {

@@ -200,7 +200,7 @@ func TestEndsOfTasks(t *testing.T) {
 	h.expect("1 ERq")
 	h.run()
 	h.said(h.ModifyJobs(h.now, caller("bob"), ClearJobError, jobs(h, "1"), false), `bob - you have no permission to modify job "1"`)
-	h.said(h.ModifyJobs(h.now, caller("alice"), ClearJobError, jobs(h, "1"), false), `alice - cleared error state of job 1`)
+	h.said(h.ModifyJobs(h.now, caller("alice"), ClearJobError, jobs(h, "1"), false), `alice@master cleared error state of job 1`)
 	h.said(h.ModifyJobs(h.now, caller("alice"), ClearJobError, jobs(h, "1"), false), "Modify operation can not be applied on job-array task 1.1 in pending/hold state")
 	h.run()
 	h.expect("1 Rr all.q@n1")
@@ -218,8 +218,20 @@ func TestEndsOfTasks(t *testing.T) {
 	h.said(h.ModifyQueues(h.now, caller("root"), ClearQueueError, []string{"*"}, false),
 		"root@master changed state of \"all.q@n1\" (no error)\nroot@master changed state of \"all.q@n2\" (no error)\nQueue instance \"int.q@n1\" is already in the specified state: no error")
 	h.run()
+	h.end(1, 1, End{Failure: NobodysFailure})
+	h.expect("1 Rq")
+	h.run()
+	h.expect("1 Rr all.q@n2")
+	h.sub("alice", "-N b -q all.q@n1")
+	h.run()
+	h.end(2, 1, End{Failure: Refused})
+	h.expect("1 Rr all.q@n2; 2 qw")
+	h.run()
+	h.expect("1 Rr all.q@n2; 2 r all.q@n1")
+	h.end(2, 1, End{Failure: NobodysFailure})
+	h.expect("1 Rr all.q@n2; 2 Rq")
 	h.end(1, 1, End{Failure: JobFailure, Reason: "can't open output file"})
-	h.expect("1 ERq")
+	h.expect("1 ERq; 2 Rq")
 	if h.Job(1).Tasks()[0].Error != "can't open output file" {
 		t.Error(h.Job(1).Tasks()[0].Error)
 	}
@@ -291,6 +303,53 @@ func TestRescheduling(t *testing.T) {
 	h.expect("1 Rq; 2 Rq")
 	h.run()
 	h.expect("1 Rq; 2 Rr all.q@n2")
+}
+
+// Rescheduled jobs go to the end of those that wait, unless it was nobody's wish.
+func TestRescheduledJobsWaitAnew(t *testing.T) {
+	byHand := func(h *harness) {
+		h.said(h.ModifyJobs(h.now, caller("admin"), RescheduleJob, jobs(h, "1"), true), "Forced rescheduling of "+h.Job(1).tasks[0].label()+" on host n1")
+	}
+	ended := func(e End) func(h *harness) {
+		return func(h *harness) {
+			if _, err := h.TaskEnded(h.now, 1, 1, 0, e); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		options, params string
+		event           func(*harness)
+		anew            bool
+	}{
+		"qmod -rj":                    {"-q all.q@n1", "none", byHand, true},
+		"the old behaviour":           {"-q all.q@n1", "OLD_RESCHEDULE_BEHAVIOR=1", byHand, false},
+		"the old behaviour of arrays": {"-q all.q@n1", "OLD_RESCHEDULE_BEHAVIOR_ARRAY_JOB=1", byHand, true},
+		"an array":                    {"-t 1-2 -tc 1 -q all.q@n1", "OLD_RESCHEDULE_BEHAVIOR=1", byHand, true},
+		"an array, as it was":         {"-t 1-2 -tc 1 -q all.q@n1", "OLD_RESCHEDULE_BEHAVIOR_ARRAY_JOB=1", byHand, false},
+		"exit status 99":              {"", "none", ended(End{ExitStatus: 99}), true},
+		"its prolog's":                {"", "none", ended(End{Failure: NobodysFailure, Requeued: true}), true},
+		"it migrates":                 {"", "none", ended(End{Failure: NobodysFailure}), false},
+		"its queue has failed":        {"", "none", ended(End{Failure: QueueFailure}), false},
+	} {
+		h := newHarness(t, small.with(files{"conf/global": "qmaster_params " + c.params}))
+		at := h.now
+		h.sub("alice", c.options)
+		h.run()
+		h.wait(100)
+		c.event(h)
+		if c.anew {
+			at = h.now
+		}
+		if got := h.Job(1).Submitted(); got != at {
+			t.Errorf("%s: submitted %d s later than expected", name, got-at)
+		}
+		h.HostClean(h.now, "n1")
+		h.run()
+		if got := h.Job(1).tasks[0]; got.run == nil {
+			t.Errorf("%s: %s does not run again", name, got.label())
+		}
+	}
 }
 
 func TestLostHosts(t *testing.T) {

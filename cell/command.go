@@ -34,8 +34,11 @@ func (c *Cell) ModifyJobs(now int64, by Caller, op JobOperation, jobs []submit.J
 			return x.run == nil && (op != ClearJobError || x.Error == "")
 		})
 		if len(tasks) == 0 {
-			first := max(waiting.First(), 1)
-			a.deny("Modify operation can not be applied on %s in pending/hold state", taskLabel(j, uint32(first)))
+			label := jobLabel(j)
+			if t.ranges != nil || t.name == "" {
+				label = taskLabel(j, uint32(max(waiting.First(), 1)))
+			}
+			a.deny("Modify operation can not be applied on %s in pending/hold state", label)
 			continue
 		}
 		for _, x := range tasks {
@@ -49,29 +52,47 @@ func (c *Cell) modifyTask(by Caller, op JobOperation, t *Task, force bool, a *An
 	label := t.label()
 	switch op {
 	case SuspendJob:
-		if t.byUser {
+		if t.byUser && !force {
 			a.deny("%s - %s is already suspended", by.User, label)
 			return
 		}
 		t.byUser = true
+		c.touchTask(t)
 		c.resuspendOn(t)
-		a.say("%s - suspended %s", by.User, label)
+		if force {
+			a.say("%s - forced suspension of %s", by.User, label)
+		} else {
+			a.say("%s - suspended %s", by.User, label)
+		}
 	case UnsuspendJob:
-		if !t.byUser {
+		switch {
+		case !t.byUser && force:
+			a.say("%s - forced enabling of %s", by.User, label)
+			return
+		case !t.byUser:
 			a.deny("%s - %s is already unsuspended", by.User, label)
 			return
+		case force:
+			a.say("%s@%s forced unsuspension of %s", by.User, by.Host, label)
+		default:
+			a.say("%s - unsuspended %s", by.User, label)
 		}
 		t.byUser = false
+		c.touchTask(t)
 		c.resuspendOn(t)
-		a.say("%s - unsuspended %s", by.User, label)
 	case ClearJobError:
 		if t.Error == "" {
 			a.deny("J%s is not in error state", label[1:])
 			return
 		}
 		t.Error = ""
+		// Its next start is another one, which hosts know by its number. To the job it is the
+		// first, as in the original.
+		t.Restarts++
+		t.Refusals++
+		c.touchTask(t)
 		c.refresh(t.Job)
-		a.say("%s - cleared error state of %s", by.User, label)
+		a.say("%s@%s cleared error state of %s", by.User, by.Host, label)
 	case RescheduleJob:
 		c.rescheduleByHand(t, force, a)
 	}
@@ -81,7 +102,7 @@ func (c *Cell) modifyTask(by Caller, op JobOperation, t *Task, force bool, a *An
 func (c *Cell) resuspendOn(t *Task) {
 	c.resuspend(t)
 	for _, h := range c.hostsOf(t.run.Grants) {
-		c.balanceSlots(h)
+		c.balanceSlots(h, true, true)
 	}
 }
 

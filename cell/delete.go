@@ -57,6 +57,7 @@ func (c *Cell) deleteJob(now int64, by Caller, t target, force bool, a *Answer) 
 	if t.ranges == nil {
 		killed = c.remove(now, j, nil)
 	} else {
+		c.touchJob(j, jobState)
 		for n := range waiting.All() {
 			j.Waiting = j.Waiting.Remove(n)
 		}
@@ -70,7 +71,7 @@ func (c *Cell) deleteJob(now int64, by Caller, t target, force bool, a *Answer) 
 			continue
 		}
 		c.stop(k)
-		j.drop(k)
+		c.drop(k)
 		c.taskEnded(j, int(k.Number))
 		a.say("%s forced the deletion of %s", by.User, label)
 	}
@@ -93,11 +94,20 @@ func (c *Cell) sayMissing(t target, a *Answer) {
 	for _, r := range t.ranges {
 		waiting, tasks := t.job.selected([]submit.Array{r})
 		if waiting.IsEmpty() && len(tasks) == 0 {
-			tasks := strconv.Itoa(r.First)
-			if r.Len() > 1 {
-				tasks = r.String()
+			name, who := itoa(t.job.ID()), ""
+			if t.name != "" {
+				name, who = t.name, "user(s) "+t.job.Owner()
 			}
-			a.deny("job \"%d\" task \"%s\" does not exist", t.job.ID(), tasks)
+			switch {
+			case r.Len() > 1 && who != "":
+				a.deny("job %q task id range %q comprises no tasks under %s", name, r.String(), who)
+			case r.Len() > 1:
+				a.deny("job %q task id range %q comprises no tasks", name, r.String())
+			case who != "":
+				a.deny("job %q task \"%d\" does not exist for %s", name, r.First, who)
+			default:
+				a.deny("job %q task \"%d\" does not exist", name, r.First)
+			}
 		}
 	}
 }

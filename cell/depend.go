@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/execd-project/execd/scheduler/expression"
 	"github.com/execd-project/execd/scheduler/rangelist"
 )
 
@@ -12,14 +13,28 @@ func itoa[T uint32 | int | int64](n T) string { return strconv.FormatInt(int64(n
 // resolveDependencies finds the jobs that -hold_jid and -hold_jid_ad name. Names mean
 // the owner's jobs only, and what is not there counts as finished (tested).
 func (c *Cell) resolveDependencies(j *Job, jobs, tasks []string) error {
+	searches := 0
+	for _, ref := range slices.Concat(jobs, tasks) {
+		if !expression.Plain(ref) {
+			searches++
+		}
+	}
+	if err := tooMany(searches); err != nil {
+		return err
+	}
+	for _, ref := range slices.Concat(jobs, tasks) {
+		if ref == itoa(j.ID()) {
+			return denied("denied: job %q may not be its own jobnet predecessor", ref)
+		}
+	}
 	predecessors := c.resolve(j, jobs)
 	taskPredecessors := c.resolve(j, tasks)
 	for _, id := range taskPredecessors {
-		a, b := j.Request.Array, c.jobs[id].Request.Array
+		a, b := j.asked.Array, c.jobs[id].asked.Array
 		switch {
-		case a == nil:
+		case a == nil || b == nil:
 			return denied("Can only specify \"-hold_jid_ad\" option with an array job (using \"-t\" option)")
-		case b == nil || a.First != b.First || a.Last != b.Last:
+		case a.First != b.First || a.Last != b.Last:
 			return denied("This array job must have the same range of sub-tasks as the dependent array job specified with -hold_jid_ad")
 		}
 	}
@@ -29,9 +44,14 @@ func (c *Cell) resolveDependencies(j *Job, jobs, tasks []string) error {
 
 func (c *Cell) resolve(j *Job, references []string) []uint32 {
 	var ids []uint32
+	seen := map[string]bool{} // a name that is repeated may mean thousands of jobs
 	for _, ref := range references {
+		if seen[ref] {
+			continue
+		}
+		seen[ref] = true
 		for _, p := range c.matchJobs(ref, j.Owner()) {
-			if p != j {
+			if p.ID() != j.ID() { // not the copy of itself that is altered
 				ids = sortedInsert(ids, p.ID())
 			}
 		}
@@ -62,13 +82,22 @@ func (c *Cell) independ(j *Job) {
 	forget(c.taskSuccessors, j.taskPredecessors)
 }
 
+// Successors are the jobs that wait for a job to leave (-hold_jid), ascending. Callers must
+// not change the list.
+func (c *Cell) Successors(j *Job) []uint32 { return c.successors[j.ID()] }
+
+// TaskSuccessors are the jobs whose tasks wait for those of a job (-hold_jid_ad).
+func (c *Cell) TaskSuccessors(j *Job) []uint32 { return c.taskSuccessors[j.ID()] }
+
 // release lets go the jobs that have waited for one that leaves.
 func (c *Cell) release(j *Job) {
 	c.independ(j)
 	id := j.ID()
 	for _, s := range c.successors[id] {
 		if next := c.jobs[s]; next != nil {
+			c.touchJob(next, jobState)
 			if next.predecessors = sortedRemove(next.predecessors, id); len(next.predecessors) == 0 {
+				c.changed(next)
 				c.refresh(next)
 			}
 		}
@@ -76,6 +105,7 @@ func (c *Cell) release(j *Job) {
 	delete(c.successors, id)
 	for _, s := range c.taskSuccessors[id] {
 		if next := c.jobs[s]; next != nil {
+			c.touchJob(next, jobState)
 			next.taskPredecessors = sortedRemove(next.taskPredecessors, id)
 			c.refresh(next)
 		}
@@ -91,7 +121,7 @@ func (c *Cell) taskEnded(j *Job, number int) {
 			continue
 		}
 		// Only the tasks that cover the number can be concerned.
-		a, b := *j.Request.Array, *next.Request.Array
+		a, b := *j.asked.Array, *next.asked.Array
 		for n := number - b.Step + 1; n < number+a.Step; n++ {
 			if n < b.First || !contains(b, n) || next.sched.Tasks.Contains(n) || !c.waits(next, n) || c.blocked(next, n) {
 				continue
@@ -114,10 +144,10 @@ func (c *Cell) waits(j *Job, number int) bool {
 // ended (qsub(1), -hold_jid_ad): where the steps differ a task stands for the
 // numbers up to the next one.
 func (c *Cell) blocked(j *Job, number int) bool {
-	b := *j.Request.Array
+	b := *j.asked.Array
 	return slices.ContainsFunc(j.taskPredecessors, func(id uint32) bool {
 		p := c.jobs[id]
-		return p != nil && p.unfinished(number-p.Request.Array.Step+1, number+b.Step-1)
+		return p != nil && p.unfinished(number-p.asked.Array.Step+1, number+b.Step-1)
 	})
 }
 
@@ -131,7 +161,7 @@ func (c *Cell) unblocked(j *Job, list rangelist.List) rangelist.List {
 		// A stretch is free or not as a whole as long as nothing has ended.
 		if !slices.ContainsFunc(j.taskPredecessors, func(id uint32) bool {
 			p := c.jobs[id]
-			return p != nil && p.unfinished(r.First-p.Request.Array.Step+1, r.Last+j.Request.Array.Step-1)
+			return p != nil && p.unfinished(r.First-p.asked.Array.Step+1, r.Last+j.asked.Array.Step-1)
 		}) {
 			if l, err := rangelist.Of(r.First, r.Last, r.Step); err == nil {
 				free = free.Union(l)
@@ -155,11 +185,11 @@ func (c *Cell) unblocked(j *Job, list rangelist.List) rangelist.List {
 func (c *Cell) untouched(j *Job, r rangelist.Range) bool {
 	return slices.ContainsFunc(j.taskPredecessors, func(id uint32) bool {
 		p := c.jobs[id]
-		if p == nil || p.Request.Array.Step > r.Step {
+		if p == nil || p.asked.Array.Step > r.Step {
 			return false
 		}
 		for w := range p.Waiting.Ranges() {
-			if w.First <= r.First && w.Last+p.Request.Array.Step > r.Last && w.Step == p.Request.Array.Step {
+			if w.First <= r.First && w.Last+p.asked.Array.Step > r.Last && w.Step == p.asked.Array.Step {
 				return true
 			}
 		}

@@ -9,6 +9,9 @@
 // TaskEnded and HostReport. Times must not go backwards; nothing else is asked of them, so
 // that a simulation can jump to NextEvent.
 //
+// What a master may not forget Changes returns as records, and Restore makes a cell of
+// them. Whatever changes something that is kept notes it (unsaved.go).
+//
 // It is pure: no clock, no files, no goroutines, no order of maps in a result. Equal
 // events give equal answers, byte for byte. A Cell is for one goroutine at a time.
 //

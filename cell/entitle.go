@@ -14,12 +14,13 @@ import (
 type entitlements struct {
 	scheduler.Entitlements
 	users, projects, departments names
-	automatic                    map[string]bool // users whose object was made for a job
-	expires                      map[string]int64
-	room                         int             // how many users the tree has room for
-	inTree                       map[string]bool // names of its nodes
+	automatic                    map[string]bool  // users whose object was made for a job
+	expires                      map[string]int64 // when an automatic user goes
+	due                          map[string]int64 // when that is looked at
+	room                         int              // how many users the tree has room for
+	inTree                       map[string]bool  // names of its nodes
 	decay                        *tickets.Decay
-	halftime                     string // what decay was made of
+	halftimes                    halftimes // what decay was made of
 }
 
 // names are numbers for names. That of a name that is gone is given to the next one.
@@ -71,6 +72,7 @@ func (n *names) clone() names {
 func (e *entitlements) init(cluster *qconf.Cluster) {
 	*e = entitlements{
 		users: newNames(), projects: newNames(), departments: newNames(), automatic: map[string]bool{}, expires: map[string]int64{},
+		due: map[string]int64{},
 	}
 	e.Ledger = &tickets.Ledger{}
 	e.read(cluster)
@@ -81,7 +83,7 @@ func (e *entitlements) init(cluster *qconf.Cluster) {
 func (e *entitlements) renew(cluster *qconf.Cluster) entitlements {
 	next := entitlements{
 		users: e.users.clone(), projects: e.projects.clone(), departments: newNames(),
-		automatic: map[string]bool{}, expires: map[string]int64{}, decay: e.decay, halftime: e.halftime,
+		automatic: map[string]bool{}, expires: map[string]int64{}, due: map[string]int64{}, decay: e.decay, halftimes: e.halftimes,
 	}
 	next.Ledger = &tickets.Ledger{Users: slices.Clone(e.Ledger.Users), Projects: slices.Clone(e.Ledger.Projects)}
 	next.Users, next.Projects = slices.Clone(e.Users), slices.Clone(e.Projects)
@@ -95,7 +97,10 @@ func (e *entitlements) renew(cluster *qconf.Cluster) entitlements {
 		if _, err := cluster.User(name); err != nil && !e.automatic[name] {
 			next.removeUser(name)
 		} else if err != nil {
-			next.automatic[name], next.expires[name] = true, e.expires[name]
+			next.automatic[name] = true
+			if at, ok := e.expires[name]; ok {
+				next.expires[name], next.due[name] = at, e.due[name]
+			}
 		}
 	}
 	for _, name := range e.projects.list {
@@ -143,8 +148,12 @@ func grown[T any](list []T, i int32) []T {
 }
 
 func (e *entitlements) addUser(name string, entity tickets.Entity) {
+	known := e.users.of(name) != tickets.None
 	i := e.users.add(name)
 	e.Users, e.Ledger.Users = grown(e.Users, i), grown(e.Ledger.Users, i)
+	if !known {
+		e.Ledger.Users[i] = tickets.UserUsage{}
+	}
 	e.Users[i] = entity
 }
 
@@ -154,6 +163,7 @@ func (e *entitlements) removeUser(name string) {
 		e.users.remove(name)
 		delete(e.automatic, name)
 		delete(e.expires, name)
+		delete(e.due, name)
 	}
 }
 
@@ -226,6 +236,7 @@ func (c *Cell) enrolUser(now int64, name string) {
 		}
 		c.policy.addUser(name, tickets.Entity{FunctionalShares: float64(conf.AutoUserFShare), OverrideTickets: float64(conf.AutoUserOTicket)})
 		c.policy.automatic[name] = true
+		c.touchUser(name)
 		c.usersChanged(name)
 	}
 	c.prolong(now, name)
@@ -238,9 +249,17 @@ func (c *Cell) prolong(now int64, name string) {
 		return
 	}
 	if _, waiting := c.policy.expires[name]; !waiting {
-		c.timers.add(timer{at: now + keep, kind: userExpires, name: name})
+		c.lookAtUser(name, now+keep)
 	}
 	c.policy.expires[name] = now + keep
+	c.touchUser(name)
+}
+
+// lookAtUser sets when it is looked whether an automatic user goes.
+func (c *Cell) lookAtUser(name string, at int64) {
+	c.policy.due[name] = at
+	c.timers.add(timer{at: at, kind: userExpires, name: name})
+	c.touchUser(name)
 }
 
 func (c *Cell) userLeft(now int64, name string) {
@@ -257,10 +276,11 @@ func (c *Cell) expireUser(name string) {
 	}
 	if c.perUser[name] > 0 || at > c.now {
 		keep := int64(c.cluster.Global().AutoUserDeleteTime.Seconds())
-		c.timers.add(timer{at: max(at, c.now+max(keep, 1)), kind: userExpires, name: name})
+		c.lookAtUser(name, max(at, c.now+max(keep, 1)))
 		return
 	}
 	c.policy.removeUser(name)
+	c.touchUser(name)
 	c.usersChanged(name)
 }
 
@@ -268,12 +288,23 @@ func (c *Cell) expireUser(name string) {
 func (c *Cell) usersChanged(name string) {
 	if c.policy.Tree == nil || !c.policy.inTree[name] && len(c.policy.users.list) <= c.policy.room {
 		c.state.Entitlements = c.policy.Entitlements
+		if c.perUser[name] > 1 { // jobs from before the user had an object
+			c.entitleAgain(func(j *Job) bool { return j.Owner() == name })
+		}
 		return
 	}
 	c.policy.plant(c.cluster)
 	c.state.Entitlements = c.policy.Entitlements
+	c.entitleAgain(func(*Job) bool { return true })
+}
+
+// entitleAgain does what entitle does, for jobs that the scheduler knows already.
+func (c *Cell) entitleAgain(is func(*Job) bool) {
 	for _, id := range c.ids() {
 		j := c.jobs[id]
+		if !is(j) {
+			continue
+		}
 		queued := !j.sched.Tasks.IsEmpty()
 		if queued {
 			c.state.Dequeue(&j.sched)
@@ -293,6 +324,13 @@ func (c *Cell) entitle(j *Job) {
 	s.Leaf = tickets.None
 	if c.policy.Tree != nil {
 		s.Leaf = c.policy.Tree.Leaf(s.User, s.Project)
+	}
+	// What a task was started with stays, but whose it is follows the job: its usage does, too.
+	for _, t := range j.tasks {
+		if t.run != nil && t.run.Job != s {
+			f := t.run.Job
+			f.User, f.Project, f.Department, f.Leaf = s.User, s.Project, s.Department, s.Leaf
+		}
 	}
 }
 

@@ -67,8 +67,11 @@ var small = files{
 // harness is a cell in a test, with a clock.
 type harness struct {
 	*Cell
-	t   testing.TB
-	now int64
+	t      testing.TB
+	now    int64
+	files  files           // of the configuration, for events that change it
+	log    []string        // what events have led to
+	starts map[string]bool // all that were ordered
 }
 
 // newHarness is a cell all of whose hosts have reported.
@@ -153,6 +156,14 @@ func (h *harness) run() *Run {
 	}
 	for _, a := range r.Actions {
 		if a.Kind == StartTask {
+			start := fmt.Sprintf("%d.%d.%d", a.Task.Job.ID(), a.Task.Number, a.Attempt)
+			if h.starts[start] {
+				h.t.Errorf("start %s has been ordered before", start)
+			}
+			if h.starts == nil {
+				h.starts = map[string]bool{}
+			}
+			h.starts[start] = true
 			if err := h.TaskStarted(h.now, a.Task.Job.ID(), a.Task.Number, a.Attempt); err != nil {
 				h.t.Error(err)
 			}

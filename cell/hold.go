@@ -8,6 +8,9 @@ import (
 func (c *Cell) Hold(now int64, by Caller, jobs []submit.JobRange, users []string, change submit.HoldChange) *Answer {
 	c.tick(now)
 	a := &Answer{}
+	if !c.mayAlter(&submit.Alteration{Jobs: jobs, Users: users, Options: []string{"-h"}}, a) {
+		return c.done(a)
+	}
 	for _, t := range c.targets(by, forChange, jobs, users, a) {
 		c.holdJob(by, t, change, a)
 	}
@@ -41,22 +44,23 @@ func notOwner(by Caller, j *Job) error {
 func (c *Cell) holdJob(by Caller, t target, change submit.HoldChange, a *Answer) {
 	j := t.job
 	waiting, tasks := j.selected(t.ranges)
-	if change.Clear == submit.AllHolds { // n: those that are there
-		there := submit.Holds(0)
-		if !waiting.IsEmpty() {
-			there = j.Holds
-		}
-		for _, x := range tasks {
-			there |= x.Holds
-		}
-		change.Clear = there
+	// To take off what is not there is for everybody (tested).
+	there := submit.Holds(0)
+	if !waiting.IsEmpty() {
+		there = j.Holds
 	}
+	for _, x := range tasks {
+		there |= x.Holds
+	}
+	change.Clear &= there
 	if err := c.mayHold(by, j, change); err != nil {
 		a.deny("%s", err.Error())
 		return
 	}
 	c.sayMissing(t, a)
+	version := j.Version + 1
 	modified := func(number uint32) {
+		j.Version = version
 		if j.IsArray() {
 			a.say("modified hold of %s", taskLabel(j, number))
 		} else {
@@ -71,15 +75,19 @@ func (c *Cell) holdJob(by Caller, t target, change submit.HoldChange, a *Answer)
 			j.Holds = next
 		} else {
 			for n := range waiting.All() {
-				j.enrol(uint32(n)).Holds = next
+				c.enrol(j, uint32(n)).Holds = next
 			}
 		}
 	}
 	for _, x := range tasks {
 		if next := x.Holds&^change.Clear | change.Set; next != x.Holds {
 			x.Holds = next
+			c.touchTask(x)
 			modified(x.Number)
 		}
+	}
+	if j.Version == version {
+		c.changed(j) // holds and version are in the same record
 	}
 	c.refresh(j)
 }

@@ -13,9 +13,9 @@ import (
 
 // Job is a job that has not left the cell. Callers must not change it.
 type Job struct {
-	// Request is what was asked for, with what was altered since.
-	Request *submit.Request
 	Group   string
+	Host    string // where it was submitted
+	Origin  *Origin
 	Project string // empty for none
 	Start   int64  // not to be started before (qsub(1), -a); 0 for none
 	// Holds keep the tasks from starting that have none of their own.
@@ -23,21 +23,36 @@ type Job struct {
 	// Waiting are the tasks that have never been started, without those that have a Task.
 	// A job that is no array job has the task 1.
 	Waiting rangelist.List
+	// Version counts the alterations, holds among them.
+	Version int
 	// Problem is why the job cannot be scheduled since the configuration has changed.
 	Problem string
+
+	asked *submit.Request // all of what was asked for, or what others have asked for, too; then
+	own   *own            // is what this job has instead
 
 	sched scheduler.Job
 	tasks []*Task // by their numbers
 
 	predecessors     []uint32 // jobs that must leave first, ascending
 	taskPredecessors []uint32 // jobs whose tasks must end first (-hold_jid_ad), ascending
+
+	ran    bool    // a task of it has ended
+	ending *Ending // see LastEnding
+
+	unsaved, saved jobParts // what has changed since Changes was called, and what it has returned
 }
 
 // ID is the number of the job.
 func (j *Job) ID() uint32 { return j.sched.ID }
 
 // Name is the name of the job (qsub(1), -N).
-func (j *Job) Name() string { return j.Request.Name }
+func (j *Job) Name() string {
+	if j.own != nil {
+		return j.own.name
+	}
+	return j.asked.Name
+}
 
 // Owner is the user whose job it is.
 func (j *Job) Owner() string { return j.sched.Owner }
@@ -58,7 +73,7 @@ func (j *Job) OverrideTickets() float64 { return j.sched.Override }
 func (j *Job) Shares() float64 { return j.sched.Shares }
 
 // IsArray reports whether it is an array job.
-func (j *Job) IsArray() bool { return j.Request.Array != nil }
+func (j *Job) IsArray() bool { return j.asked.Array != nil }
 
 // Scheduled is the job as the scheduler knows it.
 func (j *Job) Scheduled() *scheduler.Job { return &j.sched }
@@ -94,11 +109,14 @@ type Task struct {
 	Error string
 	// Deleted is set when the execution side was told to end the task for good.
 	Deleted bool
-	// Restarts is how often it was started again.
-	Restarts int
+	// Restarts is how often it was started again, or is to be, which tells its starts apart;
+	// Refusals how many of the starts before its host has not taken, or have led to an error
+	// state that was cleared.
+	Restarts, Refusals int
 
 	Started  int64 // since when it runs; 0 for a task that does not
 	Used     tickets.Amounts
+	Live     Live
 	Priority float64 // when it was started
 	// Tickets are those that it was started with. What is shown of a parallel task whose
 	// environment controls its slaves stays so.
@@ -107,8 +125,17 @@ type Task struct {
 	run                           *scheduler.Running
 	unclean                       []unclean // hosts where an earlier start has not been cleaned up
 	byUser, slotwise, byThreshold bool
+	resumed                       bool            // with one of its queue instances, whatever the others are
 	booked                        tickets.Amounts // of Used, in the ledger
 	dirty                         bool
+	unsaved                       bool // it has changed since Changes was called
+	saved                         savedTask
+}
+
+// Live is what was reported of a running task and nothing but shown: it is not kept.
+type Live struct {
+	Vmem, MaxVmem int64   // bytes, now and at most
+	IOWait        float64 // seconds
 }
 
 // unclean is a host where a start of a task may still have something running.
@@ -122,6 +149,11 @@ func (t *Task) Running() *scheduler.Running { return t.run }
 
 // Suspended reports whether anything suspends the task.
 func (t *Task) Suspended() bool { return t.run != nil && t.run.Suspended != 0 }
+
+// Again reports whether the task has been begun before, and so runs again (RESTARTED,
+// qsub(1)). What a host has not taken was never begun, and an error that was cleared is
+// forgotten.
+func (t *Task) Again() bool { return t.Restarts > t.Refusals }
 
 // State is the state of the task in the letters of qstat(1), in their order.
 func (t *Task) State() string {
@@ -141,18 +173,21 @@ func (t *Task) State() string {
 	put('S', suspended&(scheduler.BySubordinate|scheduler.ByQueue) != 0)
 	put('T', suspended&scheduler.ByThreshold != 0)
 	put('h', t.Holds != 0 || t.run == nil && len(t.Job.predecessors) > 0)
-	put('R', t.Restarts > 0)
+	put('R', t.Again())
 	put('q', t.run == nil)
 	put('r', t.Phase == Running && suspended == 0)
 	put('s', suspended&scheduler.ByUser != 0)
 	put('t', t.Phase == Transferring)
-	put('w', t.run == nil && t.Restarts == 0)
+	put('w', t.run == nil && !t.Again())
 	return b.String()
 }
 
 func (j *Job) find(number uint32) (int, bool) {
 	return slices.BinarySearchFunc(j.tasks, number, func(t *Task, n uint32) int { return cmp.Compare(t.Number, n) })
 }
+
+// Task returns the task with a number, nil if there is none that has something of its own.
+func (j *Job) Task(number uint32) *Task { return j.task(number) }
 
 // task returns the task with a number, nil if it has nothing of its own.
 func (j *Job) task(number uint32) *Task {
@@ -163,7 +198,7 @@ func (j *Job) task(number uint32) *Task {
 }
 
 // enrol gives a waiting task something of its own.
-func (j *Job) enrol(number uint32) *Task {
+func (c *Cell) enrol(j *Job, number uint32) *Task {
 	i, ok := j.find(number)
 	if ok {
 		return j.tasks[i]
@@ -171,14 +206,21 @@ func (j *Job) enrol(number uint32) *Task {
 	t := &Task{Job: j, Number: number, Holds: j.Holds}
 	j.tasks = slices.Insert(j.tasks, i, t)
 	j.Waiting = j.Waiting.Remove(int(number))
+	c.touchJob(j, jobState)
+	c.touchTask(t)
 	return t
 }
 
 // drop takes a task away that has ended.
-func (j *Job) drop(t *Task) {
+func (c *Cell) drop(t *Task) {
+	j := t.Job
 	if i, ok := j.find(t.Number); ok {
 		j.tasks = slices.Delete(j.tasks, i, i+1)
 	}
+	if len(t.unclean) > 0 { // its hosts are no concern of the others
+		c.exclude(j)
+	}
+	c.touchTask(t)
 }
 
 // gone reports whether all tasks have ended.

@@ -1,6 +1,9 @@
 package cell
 
-import "github.com/execd-project/execd/scheduler"
+import (
+	"github.com/execd-project/execd/scheduler"
+	"github.com/execd-project/execd/scheduler/expression"
+)
 
 // Reported are the load values that a host has reported last, as it reported them; nil
 // for a host that has not. "global" stands for the cluster. Callers must not change
@@ -18,4 +21,18 @@ func (c *Cell) Explain(now int64) *scheduler.Decisions {
 	c.decisions = c.state.Run(now)
 	c.state.SetExplaining(!c.options.Unexplained)
 	return c.decisions
+}
+
+// Unexplained reports whether scheduling runs do not find out why jobs wait
+// (Options.Unexplained): Explain does.
+func (c *Cell) Unexplained() bool { return c.options.Unexplained }
+
+// HostNames is how names of hosts are compared (Options.Hosts).
+func (c *Cell) HostNames() expression.HostNames { return c.options.Hosts }
+
+// Rerunnable reports whether a task that runs may be started again: as qsub -r says, or
+// else the queue that it runs in (queue_conf(5), rerun).
+func (c *Cell) Rerunnable(job, task uint32) bool {
+	t, err := c.runningTask(job, task)
+	return err == nil && c.rerunnable(t)
 }

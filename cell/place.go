@@ -53,6 +53,9 @@ func (c *Cell) leftBehind(grants []scheduler.Grant) {
 	}
 }
 
+// keptStatus are the states that do not follow from anything else.
+const keptStatus = scheduler.Failed | scheduler.DisabledByUser | scheduler.SuspendedByUser
+
 // setStatus changes the state of a queue instance, and with it that of its tasks.
 func (c *Cell) setStatus(id scheduler.InstanceID, status scheduler.Status) {
 	before := c.state.Status(id)
@@ -60,15 +63,23 @@ func (c *Cell) setStatus(id scheduler.InstanceID, status scheduler.Status) {
 		return
 	}
 	c.state.SetStatus(id, status)
+	if (before^status)&keptStatus != 0 {
+		c.touchInstance(id)
+	}
 	if (before^status)&scheduler.Suspended == 0 {
 		c.reservations.statusChanged(c, id)
 		return
 	}
+	resumed := status&scheduler.Suspended == 0
 	for _, t := range c.places[id].tasks {
+		if (before&scheduler.Suspended == 0) != resumed && t.resumed != resumed {
+			t.resumed = resumed
+			c.touchTask(t)
+		}
 		c.resuspend(t)
 	}
 	c.reservations.statusChanged(c, id)
-	c.balanceSlots(c.model.HostOf(id))
+	c.balanceSlots(c.model.HostOf(id), true, true)
 }
 
 // resuspend finds why a task is suspended, and has it suspended or resumed if that has
@@ -77,7 +88,23 @@ func (c *Cell) resuspend(t *Task) {
 	if t.run == nil {
 		return
 	}
-	var why scheduler.Suspension
+	why, before := c.suspensions(t), t.run.Suspended
+	if why&(scheduler.ByUser|scheduler.ByThreshold) != 0 && !t.run.Idle() && c.decisions != nil {
+		p, _ := c.decisions.OfRunning(t.run)
+		t.run.Urgency = p.NormalizedUrgency
+		c.touchTask(t)
+	}
+	t.run.Suspended = why
+	switch {
+	case before == 0 && why != 0:
+		c.act(SuspendTask, t)
+	case before != 0 && why == 0:
+		c.act(ResumeTask, t)
+	}
+}
+
+// suspensions are why a task that runs is suspended.
+func (c *Cell) suspensions(t *Task) (why scheduler.Suspension) {
 	if t.byUser {
 		why |= scheduler.ByUser
 	}
@@ -86,6 +113,11 @@ func (c *Cell) resuspend(t *Task) {
 	}
 	if t.slotwise {
 		why |= scheduler.BySubordinate
+	}
+	if t.resumed {
+		// A parallel task is suspended with any of its instances, and resumed with any of
+		// them, too, even if others are suspended still (tested).
+		return why
 	}
 	for _, g := range t.run.Grants {
 		status := c.state.Status(g.Instance)
@@ -96,12 +128,5 @@ func (c *Cell) resuspend(t *Task) {
 			why |= scheduler.BySubordinate
 		}
 	}
-	before := t.run.Suspended
-	t.run.Suspended = why
-	switch {
-	case before == 0 && why != 0:
-		c.act(SuspendTask, t)
-	case before != 0 && why == 0:
-		c.act(ResumeTask, t)
-	}
+	return why
 }

@@ -1,6 +1,8 @@
 package cell
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/execd-project/execd/scheduler"
@@ -137,6 +139,35 @@ func TestSuspendThresholds(t *testing.T) {
 	states("rrrrT")
 	h.wait(5)
 	states("rrrrr")
+}
+
+// TestUrgencyOfSuspendedTask is what a task that has been suspended keeps: its urgency in the
+// scale of the last run before that.
+func TestUrgencyOfSuspendedTask(t *testing.T) {
+	h := newHarness(t, small.with(files{"sched_conf": "weight_waiting_time 1\n"}))
+	for _, pause := range []int64{5, 15, 0} {
+		h.sub("alice", "")
+		h.run()
+		h.wait(pause)
+	}
+	urgencies := func(want string) {
+		t.Helper()
+		d := h.run().Decisions
+		var got []string
+		for _, j := range h.Jobs() {
+			p, _ := d.OfRunning(j.Tasks()[0].Running())
+			got = append(got, fmt.Sprintf("%.2f%s", p.NormalizedUrgency, j.Tasks()[0].State()))
+		}
+		if text := strings.Join(got, " "); text != want {
+			t.Errorf("got %s, want %s", text, want)
+		}
+	}
+	h.run()
+	urgencies("1.00r 0.75r 0.00r")
+	h.ModifyJobs(h.now, caller("alice"), SuspendJob, jobs(h, "2"), false)
+	urgencies("1.00r 0.75s 0.00r")
+	h.end(3, 1, End{})
+	urgencies("0.50r 0.75s")
 }
 
 func TestCalendars(t *testing.T) {

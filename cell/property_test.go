@@ -2,6 +2,7 @@ package cell
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/execd-project/execd/scheduler"
+	"github.com/execd-project/execd/scheduler/tickets"
 	"github.com/execd-project/execd/submit"
 )
 
@@ -33,77 +35,146 @@ const (
 	memOfN1                  = 8
 )
 
-// event is something that may happen.
-type event func(*rapid.T, *harness)
+// event is something that may happen: it is drawn for what a cell has, and may then be done
+// to others, too. It is nil where there is nothing to do.
+type event func(*rapid.T, *harness) func(*harness)
 
 var events = map[string]event{
-	"qsub": func(t *rapid.T, h *harness) {
+	"qsub": func(t *rapid.T, _ *harness) func(*harness) {
 		line := rapid.SampledFrom([]string{
 			"", "-t 1-5", "-t 1-9:2 -tc 2", "-pe fill 3", "-pe rr 2-4", "-l lic=2", "-l tok=1", "-pe fill 2 -l tok=2", "-h", "-hold_jid j*", "-hold_jid 1,2,3",
 			"-hold_jid_ad j* -t 1-5", "-q high.q", "-q low.q", "-q sup.q", "-q sub.q", "-r y", "-now y", "-a 202611202201", "-p -5", "-l mem=4G", "-soft -q low.q", "-t 1-5 -h",
 			"-R y -pe fill 6", "-ar 1", "-ar 2", "-P p1", "-w e -l lic=9", "-l nosuch=1",
 		}).Draw(t, "options")
-		_, _ = h.try(rapid.SampledFrom([]string{"alice", "bob", "carol"}).Draw(t, "user"), line+" -N j"+fmt.Sprint(rapid.IntRange(1, 3).Draw(t, "name")))
+		user := rapid.SampledFrom([]string{"alice", "bob", "carol"}).Draw(t, "user")
+		name := rapid.IntRange(1, 3).Draw(t, "name")
+		return func(h *harness) { h.logged(h.try(user, line+" -N j"+fmt.Sprint(name))) }
 	},
-	"run":  func(_ *rapid.T, h *harness) { h.run() },
-	"wait": func(t *rapid.T, h *harness) { h.wait(int64(rapid.IntRange(1, 900).Draw(t, "seconds"))) },
-	"end": func(t *rapid.T, h *harness) {
-		if k := someTask(t, h); k != nil {
-			e := End{ExitStatus: rapid.SampledFrom([]int{0, 0, 0, 1, 99, 100}).Draw(t, "status"), Failure: rapid.SampledFrom([]Failure{0, 0, 0, 0, JobFailure, QueueFailure, HostFailure}).Draw(t, "failure")}
-			h.end(k.Job.ID(), k.Number, e)
+	"run": func(*rapid.T, *harness) func(*harness) { return func(h *harness) { h.logRun(h.run()) } },
+	"wait": func(t *rapid.T, _ *harness) func(*harness) {
+		seconds := int64(rapid.IntRange(1, 900).Draw(t, "seconds"))
+		return func(h *harness) { h.wait(seconds) }
+	},
+	"end": func(t *rapid.T, h *harness) func(*harness) {
+		k := someTask(t, h)
+		if k == nil {
+			return nil
+		}
+		e := End{ExitStatus: rapid.SampledFrom([]int{0, 0, 0, 1, 99, 100}).Draw(t, "status"), Failure: rapid.SampledFrom([]Failure{0, 0, 0, 0, JobFailure, QueueFailure, HostFailure, NobodysFailure, Refused}).Draw(t, "failure")}
+		e.Used[tickets.CPU] = float64(rapid.IntRange(0, 100).Draw(t, "cpu"))
+		job, number := k.Job.ID(), k.Number
+		return func(h *harness) { h.logged(h.end(job, number, e), nil) }
+	},
+	"qdel": func(t *rapid.T, h *harness) func(*harness) {
+		r := DeleteRequest{Jobs: someJob(t, h), Force: rapid.Bool().Draw(t, "force")}
+		return func(h *harness) { h.logged(h.Delete(h.now, caller("root"), r), nil) }
+	},
+	"hold": func(t *rapid.T, h *harness) func(*harness) {
+		jobs := someJob(t, h)
+		return func(h *harness) {
+			h.logged(h.Hold(h.now, caller("root"), jobs, nil, submit.HoldChange{Set: submit.HoldUser}), nil)
 		}
 	},
-	"qdel": func(t *rapid.T, h *harness) {
-		h.Delete(h.now, caller("root"), DeleteRequest{Jobs: someJob(t, h), Force: rapid.Bool().Draw(t, "force")})
+	"release": func(t *rapid.T, h *harness) func(*harness) {
+		jobs := someJob(t, h)
+		return func(h *harness) {
+			h.logged(h.Hold(h.now, caller("root"), jobs, nil, submit.HoldChange{Clear: submit.AllHolds}), nil)
+		}
 	},
-	"hold": func(t *rapid.T, h *harness) {
-		h.Hold(h.now, caller("root"), someJob(t, h), nil, submit.HoldChange{Set: submit.HoldUser})
+	"qmod job": func(t *rapid.T, h *harness) func(*harness) {
+		op, jobs, force := JobOperation(rapid.IntRange(0, 3).Draw(t, "operation")), someJob(t, h), rapid.Bool().Draw(t, "force")
+		return func(h *harness) { h.logged(h.ModifyJobs(h.now, caller("root"), op, jobs, force), nil) }
 	},
-	"release": func(t *rapid.T, h *harness) {
-		h.Hold(h.now, caller("root"), someJob(t, h), nil, submit.HoldChange{Clear: submit.AllHolds})
-	},
-	"qmod job": func(t *rapid.T, h *harness) {
-		h.ModifyJobs(h.now, caller("root"), JobOperation(rapid.IntRange(0, 3).Draw(t, "operation")), someJob(t, h), rapid.Bool().Draw(t, "force"))
-	},
-	"qmod queue": func(t *rapid.T, h *harness) {
+	"qmod queue": func(t *rapid.T, _ *harness) func(*harness) {
 		q := rapid.SampledFrom([]string{"*", "all.q@n1", "low.q", "*@n3"}).Draw(t, "queue")
-		h.ModifyQueues(h.now, caller("root"), QueueOperation(rapid.IntRange(0, 5).Draw(t, "operation")), []string{q}, false)
+		op := QueueOperation(rapid.IntRange(0, 5).Draw(t, "operation"))
+		return func(h *harness) { h.logged(h.ModifyQueues(h.now, caller("root"), op, []string{q}, false), nil) }
 	},
-	"qalter": func(t *rapid.T, h *harness) {
-		if j := someJob(t, h); j != nil {
-			line := rapid.SampledFrom([]string{"-p 5", "-l lic=1", "-q all.q", "-hold_jid j1", "-hold_jid ''", "-a 202611202210", "-tc 1", "-pe fill 2", "-ot 5", "-ar 1", "-hold_jid_ad 1"}).Draw(t, "options")
-			h.alter("root", line+" "+j[0].Job)
+	"qalter": func(t *rapid.T, h *harness) func(*harness) {
+		j := someJob(t, h)
+		if j == nil {
+			return nil
 		}
+		line := rapid.SampledFrom([]string{"-p 5", "-l lic=1", "-q all.q", "-hold_jid j1", "-hold_jid ''", "-a 202611202210", "-tc 1", "-pe fill 2", "-ot 5", "-ar 1", "-hold_jid_ad 1"}).Draw(t, "options")
+		return func(h *harness) { h.logged(h.alter("root", line+" "+j[0].Job), nil) }
 	},
-	"report": func(t *rapid.T, h *harness) {
+	"qresub": func(t *rapid.T, h *harness) func(*harness) {
+		change := submit.HoldChange{Set: submit.Holds(rapid.IntRange(0, 7).Draw(t, "holds"))}
+		user, jobs := rapid.SampledFrom([]string{"root", "alice"}).Draw(t, "user"), someJob(t, h)
+		return func(h *harness) { h.logged(h.Resubmit(h.now, caller(user), jobs, change, nil), nil) }
+	},
+	"report": func(t *rapid.T, _ *harness) func(*harness) {
+		host := rapid.SampledFrom([]string{"n1", "n2", "n3", "global"}).Draw(t, "host")
+		load := fmt.Sprint(rapid.IntRange(0, 9).Draw(t, "load"))
+		return func(h *harness) { h.mustLog(h.HostReport(h.now, host, map[string]string{"users": load})) }
+	},
+	"lost": func(t *rapid.T, _ *harness) func(*harness) {
 		host := rapid.SampledFrom([]string{"n1", "n2", "n3"}).Draw(t, "host")
-		if _, err := h.HostReport(h.now, host, map[string]string{"users": fmt.Sprint(rapid.IntRange(0, 9).Draw(t, "load"))}); err != nil {
-			t.Fatal(err)
-		}
+		return func(h *harness) { h.mustLog(h.HostLost(h.now, host)) }
 	},
-	"lost": func(t *rapid.T, h *harness) {
-		if _, err := h.HostLost(h.now, rapid.SampledFrom([]string{"n1", "n2", "n3"}).Draw(t, "host")); err != nil {
-			t.Fatal(err)
-		}
-	},
-	"clean": func(_ *rapid.T, h *harness) { h.HostClean(h.now, "n1") },
-	"qrsub": func(t *rapid.T, h *harness) {
+	"clean": func(*rapid.T, *harness) func(*harness) { return func(h *harness) { h.HostClean(h.now, "n1") } },
+	"qrsub": func(t *rapid.T, _ *harness) func(*harness) {
 		line := rapid.SampledFrom([]string{"-d 100", "-d 300 -pe fill 3 -u alice,bob", "-a 202611202205 -d 60 -he y"}).Draw(t, "options")
-		_, _ = h.reserve("alice", line)
+		return func(h *harness) { h.logged(h.reserve("alice", line)) }
 	},
-	"qrdel": func(t *rapid.T, h *harness) {
-		h.DeleteReservations(h.now, caller("root"), []string{fmt.Sprint(rapid.IntRange(1, 3).Draw(t, "id"))})
+	"qrdel": func(t *rapid.T, _ *harness) func(*harness) {
+		r := DeleteReservationsRequest{References: []string{fmt.Sprint(rapid.IntRange(1, 3).Draw(t, "id"))}, Force: rapid.Bool().Draw(t, "force")}
+		return func(h *harness) { h.logged(h.DeleteReservations(h.now, caller("root"), r), nil) }
 	},
-	"reconfigure": func(t *rapid.T, h *harness) {
-		f := busy
-		if rapid.Bool().Draw(t, "without a queue") {
-			f = busy.with(files{"queues/low.q": ""})
-			f["queues/high.q"] = strings.Replace(f["queues/high.q"], "\nsubordinate_list low.q=1", "", 1)
+	"reconfigure": func(t *rapid.T, _ *harness) func(*harness) {
+		without := rapid.Bool().Draw(t, "without a queue")
+		return func(h *harness) {
+			f := h.files
+			if without {
+				f = f.with(files{"queues/low.q": ""})
+				f["queues/high.q"] = strings.Replace(f["queues/high.q"], "\nsubordinate_list low.q=1", "", 1)
+			}
+			h.mustLog(h.Reconfigure(h.now, f.cluster(h.t)))
 		}
-		if _, err := h.Reconfigure(h.now, f.cluster(h.t)); err != nil {
-			t.Fatal(err)
-		}
 	},
+}
+
+// logged notes what was answered, for comparison.
+func (h *harness) logged(a *Answer, err error) {
+	if err != nil {
+		h.log = append(h.log, "error: "+err.Error())
+		return
+	}
+	h.log = append(h.log, strings.Split(a.text(), "\n")...)
+	h.logActions(a.Actions)
+}
+
+// mustLog is the same for what may not fail.
+func (h *harness) mustLog(a *Answer, err error) {
+	h.t.Helper()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.logged(a, nil)
+}
+
+func (h *harness) logActions(actions []Action) {
+	for _, a := range actions {
+		h.log = append(h.log, fmt.Sprintf("action %d: %s, attempt %d", a.Kind, a.Task.label(), a.Attempt))
+	}
+}
+
+// logRun notes what was decided.
+func (h *harness) logRun(r *Run) {
+	for _, s := range r.Decisions.Starts {
+		line := fmt.Sprintf("start %d.%d, priority %.9g, tickets %.9g:", s.Job.ID, s.Task, s.Priority.Priority, s.Tickets.Total)
+		for _, g := range s.Grants {
+			line += fmt.Sprintf(" %s*%d %v %v", h.model.InstanceName(g.Instance), g.Slots, h.model.Names(&g), g.Cores)
+		}
+		h.log = append(h.log, line)
+	}
+	h.logActions(r.Actions)
+	for _, i := range r.Immediate {
+		h.log = append(h.log, i.Texts...)
+	}
+	for _, err := range r.Problems {
+		h.log = append(h.log, err.Error())
+	}
 }
 
 func someTask(t *rapid.T, h *harness) *Task {
@@ -133,6 +204,12 @@ func someJob(t *rapid.T, h *harness) []submit.JobRange {
 	return []submit.JobRange{r}
 }
 
+// happen is a random one of some events, named by their keys; nil for none.
+func happen(t *rapid.T, h *harness, of map[string]event) func(*harness) {
+	name := rapid.SampledFrom(slices.Sorted(maps.Keys(of))).Draw(t, "event")
+	return of[name](t, h)
+}
+
 // whole checks what must hold at any time.
 func (h *harness) whole(t *rapid.T, tasks map[uint32]int) {
 	lic, mem := map[string]int{}, map[string]int{}
@@ -156,7 +233,7 @@ func (h *harness) whole(t *rapid.T, tasks map[uint32]int) {
 				host := h.model.HostName(h.model.HostOf(grant.Instance))
 				mem[host] += grant.Slots * max(1, request(j, "mem=4G")*4)
 				lic[host] += grant.Slots * (request(j, "lic=1") + 2*request(j, "lic=2"))
-				if g == 0 && j.Request.Reservation == 0 {
+				if g == 0 && j.Request().Reservation == 0 {
 					tok += request(j, "tok=1") + 2*request(j, "tok=2")
 				}
 			}
@@ -182,7 +259,7 @@ func (h *harness) whole(t *rapid.T, tasks map[uint32]int) {
 }
 
 func request(j *Job, text string) int {
-	for _, r := range j.Request.Resources {
+	for _, r := range j.Request().Resources {
 		if r.String() == text && !r.Soft {
 			return 1
 		}
@@ -196,15 +273,12 @@ func TestWhateverHappens(t *testing.T) {
 	cluster := busy.cluster(t)
 	rapid.Check(t, func(r *rapid.T) {
 		h := newHarnessOf(t, cluster)
+		h.files = busy
 		tasks := map[uint32]int{}
-		names := make([]string, 0, len(events))
-		for name := range events {
-			names = append(names, name)
-		}
-		slices.Sort(names)
 		for range rapid.IntRange(1, 60).Draw(r, "events") {
-			name := rapid.SampledFrom(names).Draw(r, "event")
-			events[name](r, h)
+			if do := happen(r, h, events); do != nil {
+				do(h)
+			}
 			h.whole(r, tasks)
 		}
 		if _, err := h.Reconfigure(h.now, cluster); err != nil {
@@ -213,7 +287,7 @@ func TestWhateverHappens(t *testing.T) {
 		h.whole(r, tasks)
 		h.Delete(h.now, caller("root"), DeleteRequest{Users: []string{"*"}, Force: true})
 		for _, ar := range h.Reservations() {
-			h.DeleteReservations(h.now, caller("root"), []string{itoa(ar.ID)})
+			h.DeleteReservations(h.now, caller("root"), DeleteReservationsRequest{References: []string{itoa(ar.ID)}})
 		}
 		if got := h.show(); got != "" {
 			r.Fatalf("left: %s", got)

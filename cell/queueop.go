@@ -87,7 +87,7 @@ func (c *Cell) modifyQueue(by Caller, op QueueOperation, id scheduler.InstanceID
 	name := c.model.InstanceName(id)
 	if !c.mayModify(by, op, id) {
 		what := "modify queue"
-		if op == RescheduleQueue {
+		if op == RescheduleQueue && c.mayModify(by, DisableQueue, id) {
 			what = "reschedule jobs of queue instance"
 		}
 		a.deny("%s - you have no permission to %s %q", by.User, what, name)
@@ -102,13 +102,21 @@ func (c *Cell) modifyQueue(by Caller, op QueueOperation, id scheduler.InstanceID
 	change := queueChange[op]
 	before := c.state.Status(id)
 	after := before&^change.clear | change.set
-	if after == before {
+	if after == before && !force {
 		a.deny("Queue instance %q is already in the specified state: %s", name, change.word)
 		return
 	}
+	if (change.set|change.clear)&scheduler.SuspendedByUser != 0 && before&scheduler.SuspendedByCalendar != 0 && !force {
+		return // without a word (tested)
+	}
 	if op == ClearQueueError {
 		c.places[id].errors = nil
+		c.touchInstance(id)
 	}
 	c.setStatus(id, after)
-	a.say("%s@%s changed state of %q (%s)", by.User, by.Host, name, change.word)
+	how := "changed state"
+	if force {
+		how = "forced state change"
+	}
+	a.say("%s@%s %s of %q (%s)", by.User, by.Host, how, name, change.word)
 }

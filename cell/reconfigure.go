@@ -25,7 +25,7 @@ func (c *Cell) Reconfigure(now int64, cluster *qconf.Cluster) (*Answer, error) {
 }
 
 func (c *Cell) reconfigure(now int64, cluster *qconf.Cluster) error {
-	m := move{cell: c, old: c.world, categories: map[uint32]*scheduler.Category{}}
+	m := move{cell: c, old: c.world, categories: map[uint32]*scheduler.Category{}, frozen: map[*scheduler.Job]*scheduler.Job{}}
 	m.next = c.newWorld(now, cluster, &m.old, nil)
 	if orphans := m.orphans(); len(orphans) > 0 {
 		m.next = c.newWorld(now, cluster, &m.old, orphans)
@@ -33,10 +33,12 @@ func (c *Cell) reconfigure(now int64, cluster *qconf.Cluster) error {
 	if err := m.prepare(); err != nil {
 		return err
 	}
+	c.touchLedger() // of those, too, who go
 	c.world = m.next
 	c.policy = c.policy.renew(cluster)
 	c.state.Entitlements = c.policy.Entitlements
 	m.commit()
+	c.touchConfiguration(&m.old)
 	c.decisions = nil
 	for h := range c.model.Hosts() {
 		c.resubordinate(scheduler.HostID(h))
@@ -49,6 +51,7 @@ type move struct {
 	cell         *Cell
 	old, next    world
 	categories   map[uint32]*scheduler.Category // of the jobs in the next world
+	frozen       map[*scheduler.Job]*scheduler.Job
 	tasks        []movedTask
 	reservations []*scheduler.Reservation
 }
@@ -56,6 +59,7 @@ type move struct {
 type movedTask struct {
 	task *Task
 	run  *scheduler.Running
+	own  bool // it goes on having what its job has
 }
 
 // orphans are the queue instances that are in use and that the next world does not have.
@@ -82,10 +86,12 @@ func (m *move) orphans() []scheduler.Orphan {
 			}
 		}
 	}
-	slices.SortFunc(list, func(a, b scheduler.Orphan) int {
-		return cmp.Or(cmp.Compare(a.Queue.Name, b.Queue.Name), cmp.Compare(a.Host, b.Host))
-	})
+	slices.SortFunc(list, compareOrphans)
 	return list
+}
+
+func compareOrphans(a, b scheduler.Orphan) int {
+	return cmp.Or(cmp.Compare(a.Queue.Name, b.Queue.Name), cmp.Compare(a.Host, b.Host))
 }
 
 // prepare makes the next world ready. Jobs and tasks are not changed.
@@ -103,20 +109,33 @@ func (m *move) prepare() error {
 			return err
 		}
 	}
+	var running []*Task
 	for _, j := range c.Jobs() {
 		if category, err := m.next.model.Category(j.requests()); err == nil {
 			m.categories[j.ID()] = category
 		}
 		for _, t := range j.tasks {
-			if t.run == nil {
-				continue
-			}
-			if err := m.task(t); err != nil {
-				return fmt.Errorf("cannot change the configuration while job %d runs: %w", j.ID(), err)
+			if t.run != nil {
+				running = append(running, t)
 			}
 		}
 	}
+	slices.SortStableFunc(running, compareOrder)
+	for _, t := range running {
+		if err := m.task(t); err != nil {
+			return fmt.Errorf("cannot change the configuration while job %d runs: %w", t.Job.ID(), err)
+		}
+	}
 	return nil
+}
+
+// compareOrder puts tasks into the order in which they were started, as far as it counts.
+func compareOrder(a, b *Task) int {
+	return compareStarted(a.Started, b.Started, a.run.Job.StartOrder, b.run.Job.StartOrder)
+}
+
+func compareStarted(a, b, orderOfA, orderOfB int64) int {
+	return cmp.Or(cmp.Compare(a, b), cmp.Compare(orderOfA, orderOfB))
 }
 
 // requests are what a running task was started with.
@@ -128,14 +147,24 @@ func (t *Task) requests() *scheduler.Requests {
 }
 
 // task books a running task in the next world. It keeps what it was started with, see
-// Job.freeze.
+// Cell.freeze.
 func (m *move) task(t *Task) error {
-	frozen := *t.run.Job
-	var err error
-	if frozen.Category, err = m.category(t.requests()); err != nil {
-		return err
+	x := movedTask{task: t, own: t.run.Job == &t.Job.sched && m.categories[t.Job.ID()] != nil}
+	frozen, known := m.frozen[t.run.Job]
+	if !known {
+		frozen = new(scheduler.Job)
+		*frozen = *t.run.Job
+		m.frozen[t.run.Job] = frozen
+		var err error
+		if frozen.Category = m.categories[t.Job.ID()]; !x.own {
+			frozen.Category, err = m.category(t.requests())
+		}
+		if err != nil {
+			return err
+		}
 	}
-	run := &scheduler.Running{Job: &frozen, Task: t.run.Task, Started: t.run.Started, Limit: t.run.Limit}
+	run := &scheduler.Running{Job: frozen, Task: t.run.Task, Started: t.run.Started, Limit: t.run.Limit, Urgency: t.run.Urgency}
+	var err error
 	if run.PE, err = m.pe(t.run.PE); err != nil {
 		return err
 	}
@@ -145,7 +174,9 @@ func (m *move) task(t *Task) error {
 	if err := m.next.state.Start(run); err != nil {
 		return err
 	}
-	m.tasks = append(m.tasks, movedTask{t, run})
+	run.Job.StartOrder = t.run.Job.StartOrder
+	x.run = run
+	m.tasks = append(m.tasks, x)
 	return nil
 }
 
@@ -173,17 +204,7 @@ func (m *move) pe(id scheduler.PEID) (scheduler.PEID, error) {
 }
 
 func (m *move) grants(old []scheduler.Grant) ([]scheduler.Grant, error) {
-	grants := slices.Clone(old)
-	for i := range grants {
-		g := &grants[i]
-		settings := m.old.model.Settings(g.Instance)
-		id, ok := m.next.instance(settings.Queue, settings.Host)
-		if !ok {
-			return nil, fmt.Errorf("the queue instance %q is in use", m.old.model.InstanceName(g.Instance))
-		}
-		g.Instance = id
-	}
-	return grants, nil
+	return m.next.grants(recordOfGrants(m.old.model, old))
 }
 
 // reservation enters an advance reservation in the next world.
@@ -207,6 +228,7 @@ func (m *move) reservation(r *Reservation) error {
 // commit has jobs, tasks and reservations be in the next world.
 func (m *move) commit() {
 	c := m.cell
+	c.state.SetStarts(m.old.state.Starts())
 	for i, r := range c.reservations.list {
 		r.sched = m.reservations[i]
 	}
@@ -223,6 +245,10 @@ func (m *move) commit() {
 	}
 	for _, x := range m.tasks {
 		s := &x.task.Job.sched
+		if x.own {
+			x.run.Job = s
+		}
+		c.touchTask(x.task)
 		x.run.Job.User, x.run.Job.Project, x.run.Job.Department, x.run.Job.Leaf = s.User, s.Project, s.Department, s.Leaf
 		x.task.run = x.run
 		c.occupy(x.task)

@@ -2,10 +2,13 @@ package cell
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/execd-project/execd/cell/requests"
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/scheduler"
 	"github.com/execd-project/execd/scheduler/expression"
@@ -77,18 +80,51 @@ func (c *Cell) Reserve(now int64, by Caller, r *submit.Reservation) (*Answer, er
 	if err := x.times(now, c.zone); err != nil {
 		return nil, err
 	}
+	for _, u := range r.Users {
+		if name, isSet := strings.CutPrefix(strings.TrimPrefix(u, "!"), "@"); isSet {
+			if _, err := c.cluster.UserSet(name); err != nil {
+				return nil, &DeniedError{Text: "Userset \"" + name + "\" does not exist", Err: err}
+			}
+		}
+	}
+	if err := c.checkCheckpoint(r.Checkpoint); err != nil {
+		return nil, err
+	}
 	category, err := c.model.Category(requestsOf(by, r))
 	if err != nil {
-		return nil, requestDenied(err)
+		err := requestDenied(err)
+		if d, ok := errors.AsType[*DeniedError](err); ok && strings.HasPrefix(d.Text, `"job" denied`) {
+			d.Text = `"advance_reservation"` + strings.TrimPrefix(d.Text, `"job"`)
+		}
+		return nil, err
 	}
+	c.reservations.last++ // the number is used up in any case
+	c.touchCounters()
+	closed := c.closedFor(category, x)
 	pe, grants, ok := c.state.FindReservation(category, x.Start, x.End, now)
+	verify := r.Validation == submit.ValidateVerify
 	if !ok {
-		return nil, denied("advance_reservation: no suitable queues")
+		err := denied("advance_reservation: no suitable queues")
+		if verify {
+			err = denied("verification: no suitable queues")
+		}
+		err.Report = closed
+		return nil, err
 	}
 	a := &Answer{}
-	c.reservations.last++ // the number is used up in any case
-	if r.Validation == submit.ValidateVerify {
-		a.say("verification: found suitable queue(s)")
+	for _, text := range closed {
+		a.say("%s", text)
+	}
+	if verify {
+		text := "verification: found suitable queue(s)"
+		if category.Parallel() {
+			slots := 0
+			for _, g := range grants {
+				slots += g.Slots
+			}
+			text = fmt.Sprintf("verification: found possible assignment with %d slots", slots)
+		}
+		a.say("%s", text)
 		return c.done(a), nil
 	}
 	x.ID = c.reservations.last
@@ -97,6 +133,7 @@ func (c *Cell) Reserve(now int64, by Caller, r *submit.Reservation) (*Answer, er
 	c.reservations.list = append(c.reservations.list, x)
 	c.timers.add(timer{at: x.Start, kind: reservationDue, id: x.ID})
 	c.timers.add(timer{at: x.End, kind: reservationDue, id: x.ID})
+	c.touchReservation(x.ID)
 	c.lookAtReservation(x)
 	a.ID = x.ID
 	a.say("Your advance reservation %d has been granted", x.ID)
@@ -114,7 +151,7 @@ func (r *Reservation) times(now int64, zone *time.Location) error {
 	duration := int64(q.Duration.Seconds())
 	switch {
 	case q.End.IsZero() && duration == 0:
-		return denied("denied: an advance reservation needs an end time or a duration")
+		return denied("missing value for \"end time or duration\" in advance reservation request")
 	case q.End.IsZero():
 		r.End = r.Start + duration
 	default:
@@ -139,39 +176,97 @@ func requestsOf(by Caller, r *submit.Reservation) *scheduler.Requests {
 		User: by.User, Group: by.Group, Checkpoint: r.Checkpoint, Immediate: r.Immediate,
 		Queues: strings.Join(r.Queues, ","), MasterQueues: strings.Join(r.MasterQueues, ","),
 	}
+	for _, u := range r.Users {
+		if !strings.HasPrefix(u, "!") {
+			q.Audience = append(q.Audience, u)
+		}
+	}
 	for _, l := range r.Resources {
 		q.Hard = append(q.Hard, qconf.Setting{Name: l.Name, Value: l.Value})
 	}
 	if r.PE != nil {
-		q.PE, q.Slots = r.PE.Name, slotList(r.PE.Ranges)
+		q.PE, q.Slots = r.PE.Name, requests.Slots(r.PE.Ranges)
 	}
 	return q
 }
 
-// DeleteReservations is qrdel(1), by numbers, or by names and patterns, whoever owns them
-// (tested). Jobs that ask for a reservation are deleted first.
-func (c *Cell) DeleteReservations(now int64, by Caller, references []string) *Answer {
+// DeleteReservationsRequest is what qrdel(1) asks for.
+type DeleteReservationsRequest struct {
+	// References are numbers, or names and patterns, whoever owns them (tested); with
+	// Users those of these users. None with Users are all that these have.
+	References []string
+	Users      []string // -u, with wildcards, which are for operators
+	Force      bool     // -f: without waiting for the execution hosts of jobs
+}
+
+// DeleteReservations is qrdel(1). Jobs that ask for a reservation are deleted first.
+func (c *Cell) DeleteReservations(now int64, by Caller, q DeleteReservationsRequest) *Answer {
 	c.tick(now)
 	a := &Answer{}
-	for _, ref := range references {
-		found := c.matchReservations(ref)
+	if slices.ContainsFunc(q.Users, func(u string) bool { return strings.ContainsAny(u, "*?[") }) && !c.isOperator(by.User) {
+		a.deny("denied: %q must be manager to modify all advance reservations", by.User)
+		return c.done(a)
+	}
+	owned := func(r *Reservation) bool {
+		return len(q.Users) == 0 || slices.ContainsFunc(q.Users, func(u string) bool {
+			if u == r.Owner || expression.Plain(u) {
+				return u == r.Owner
+			}
+			e, err := expression.Compile(expression.String, u)
+			return err == nil && e.Match(r.Owner)
+		})
+	}
+	if len(q.References) == 0 && len(q.Users) > 0 {
+		found := slices.DeleteFunc(slices.Clone(c.reservations.list), func(r *Reservation) bool { return !owned(r) })
+		if len(found) == 0 {
+			a.deny("There is no advance_reservation registered for the following users: %s", strings.Join(q.Users, ", "))
+		}
+		c.deleteReservations(by, found, q.Force, a)
+	}
+	for _, ref := range q.References {
+		found := slices.DeleteFunc(c.matchReservations(ref), func(r *Reservation) bool { return !owned(r) })
 		if len(found) == 0 {
 			a.deny("denied: advance_reservation %q does not exist", ref)
 		}
-		for _, r := range found {
-			if r.Owner != by.User && !c.isOperator(by.User) {
-				a.deny("%s - you do not have the necessary privileges to delete the advance_reservation \"%d\"", by.User, r.ID)
-				continue
-			}
-			c.endReservation(r)
-			if c.reservations.find(r.ID) != nil {
-				a.say("%s has registered the advance_reservation %d for deletion", by.User, r.ID)
-			} else {
-				a.say("%s has deleted advance_reservation %d", by.User, r.ID)
-			}
-		}
+		c.deleteReservations(by, found, q.Force, a)
 	}
 	return c.done(a)
+}
+
+func (c *Cell) deleteReservations(by Caller, list []*Reservation, force bool, a *Answer) {
+	for _, r := range list {
+		if r.Owner != by.User && !c.isOperator(by.User) {
+			a.deny("%s - you do not have the necessary privileges to delete the advance_reservation \"%d\"", by.User, r.ID)
+			continue
+		}
+		if force {
+			c.dropJobs(r)
+		}
+		c.endReservation(r)
+		if c.reservations.find(r.ID) != nil {
+			a.say("%s has registered the advance_reservation %d for deletion", by.User, r.ID)
+		} else {
+			a.say("%s has deleted advance_reservation %d", by.User, r.ID)
+		}
+	}
+}
+
+// dropJobs deletes the jobs of a reservation as qdel -f does: they are gone at once.
+func (c *Cell) dropJobs(r *Reservation) {
+	for _, id := range slices.Clone(r.jobs) {
+		j := c.jobs[id]
+		if j == nil {
+			continue
+		}
+		for _, k := range c.remove(c.now, j, nil) {
+			c.stop(k)
+			c.drop(k)
+			c.taskEnded(j, int(k.Number))
+		}
+		if c.jobs[id] == j && j.gone() {
+			c.leave(c.now, j)
+		}
+	}
 }
 
 func (c *Cell) matchReservations(reference string) []*Reservation {
@@ -208,6 +303,7 @@ func (c *Cell) reservationDue(id uint32) {
 // endReservation deletes the jobs of a reservation, and then the reservation.
 func (c *Cell) endReservation(r *Reservation) {
 	r.Deleted = true
+	c.touchReservation(r.ID)
 	for _, id := range slices.Clone(r.jobs) {
 		if j := c.jobs[id]; j != nil {
 			c.remove(c.now, j, nil)
@@ -220,6 +316,7 @@ func (c *Cell) endReservation(r *Reservation) {
 func (c *Cell) forgetReservation(r *Reservation) {
 	if r.Deleted && len(r.jobs) == 0 {
 		c.state.RemoveReservation(r.sched)
+		c.touchReservation(r.ID)
 		c.leftBehind(r.sched.Grants)
 		c.reservations.list = slices.DeleteFunc(c.reservations.list, func(x *Reservation) bool { return x == r })
 	}
@@ -235,13 +332,13 @@ func (c *Cell) refreshReservation(r *Reservation) {
 
 // enterReservation and leaveReservation keep the jobs of a reservation.
 func (c *Cell) enterReservation(j *Job) {
-	if r := c.reservations.find(uint32(j.Request.Reservation)); r != nil {
+	if r := c.reservations.find(uint32(j.asked.Reservation)); r != nil {
 		r.jobs = sortedInsert(r.jobs, j.ID())
 	}
 }
 
 func (c *Cell) leaveReservation(j *Job) {
-	if r := c.reservations.find(uint32(j.Request.Reservation)); r != nil {
+	if r := c.reservations.find(uint32(j.asked.Reservation)); r != nil {
 		r.jobs = sortedRemove(r.jobs, j.ID())
 		c.forgetReservation(r)
 	}
@@ -251,7 +348,7 @@ func (c *Cell) leaveReservation(j *Job) {
 // reservation that it asks for goes. That its time has come, and that it is not in error,
 // is looked at by the scheduler: such jobs have priorities (tested).
 func (c *Cell) reservationUsable(j *Job) bool {
-	id := uint32(j.Request.Reservation)
+	id := uint32(j.asked.Reservation)
 	if id == 0 {
 		return true
 	}
@@ -262,7 +359,7 @@ func (c *Cell) reservationUsable(j *Job) bool {
 // checkReservation checks that a user may use the reservation of -ar: its owner, or whom
 // it names (qrsub(1), -u).
 func (c *Cell) checkReservation(by Caller, j *Job) error {
-	id := j.Request.Reservation
+	id := j.asked.Reservation
 	if id == 0 {
 		return nil
 	}
@@ -270,19 +367,37 @@ func (c *Cell) checkReservation(by Caller, j *Job) error {
 	if r == nil || r.Deleted {
 		return denied("the advance reservation id %d is invalid", id)
 	}
-	if len(r.Request.Users) == 0 && r.Owner == by.User {
-		return nil
+	if !c.invited(r, by) {
+		return denied("error: no suitable queues")
 	}
+	return nil
+}
+
+// invited reports whether a user may submit jobs to a reservation: the owner, or, with -u,
+// whom that names; where it only excludes, everybody else (tested).
+func (c *Cell) invited(r *Reservation, by Caller) bool {
+	if len(r.Request.Users) == 0 {
+		return r.Owner == by.User
+	}
+	is := func(u string) bool {
+		name, isSet := strings.CutPrefix(u, "@")
+		if !isSet {
+			return u == by.User
+		}
+		set, err := c.cluster.UserSet(name)
+		return err == nil && set.Contains(by.User, by.Group)
+	}
+	named, included := false, false
 	for _, u := range r.Request.Users {
-		if name, isSet := strings.CutPrefix(u, "@"); isSet {
-			if set, err := c.cluster.UserSet(name); err == nil && set.Contains(by.User, by.Group) {
-				return nil
-			}
-		} else if u == by.User {
-			return nil
+		rest, excluded := strings.CutPrefix(u, "!")
+		if excluded && is(rest) {
+			return false
+		}
+		if !excluded {
+			named, included = true, included || is(u)
 		}
 	}
-	return denied("error: no suitable queues")
+	return included || !named
 }
 
 // unusable are the states of a queue instance in which a reservation cannot use it

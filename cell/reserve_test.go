@@ -2,6 +2,7 @@ package cell
 
 import (
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 
@@ -29,10 +30,12 @@ func TestAdvanceReservations(t *testing.T) {
 		{"carol", "-d 100", `denied: "carol" must be manager or in userset "arusers"`},
 		{"alice", "-d 100 -pe fill 20", "advance_reservation: no suitable queues"},
 		{"alice", "-a 202611202210 -d 300 -pe fill 3", "advance_reservation: no suitable queues"},
-		{"alice", "", "denied: an advance reservation needs an end time or a duration"},
+		{"alice", "", "missing value for \"end time or duration\" in advance reservation request"},
 		{"alice", "-a 202611202210 -e 202611202220 -d 300", "difference between end and start time does not correspond to duration"},
 		{"alice", "-a 202611202210 -e 202611202200", "start time is later than end time"},
 		{"alice", "-a 202611202100 -d 5", "start time is in the past"},
+		{"alice", "-d 5 -l slots=1", `"advance_reservation" denied: use parallel environments instead of requesting slots explicitly`},
+		{"alice", "-d 5 -ckpt nosuch", `job rejected: the requested checkpointing environment "nosuch" does not exist`},
 		{"alice", "-d 5 -l nosuch=1", `unknown resource "nosuch"`},
 	} {
 		var refused *DeniedError
@@ -104,12 +107,126 @@ func TestBrokenReservations(t *testing.T) {
 	}
 	h.run()
 	h.expect("1 r all.q@n1")
-	h.said(h.DeleteReservations(h.now, caller("bob"), []string{"1", "9", "x*"}), "bob - you do not have the necessary privileges to delete the advance_reservation \"1\"\ndenied: advance_reservation \"9\" does not exist\ndenied: advance_reservation \"x*\" does not exist")
-	a := h.DeleteReservations(h.now, caller("alice"), []string{"1", "thi*"})
+	h.said(h.DeleteReservations(h.now, caller("bob"), DeleteReservationsRequest{References: []string{"1", "9", "x*"}}), "bob - you do not have the necessary privileges to delete the advance_reservation \"1\"\ndenied: advance_reservation \"9\" does not exist\ndenied: advance_reservation \"x*\" does not exist")
+	a := h.DeleteReservations(h.now, caller("alice"), DeleteReservationsRequest{References: []string{"1", "thi*"}})
 	h.said(a, "alice has registered the advance_reservation 1 for deletion\nalice has deleted advance_reservation 3")
 	h.end(1, 1, End{})
 	if states() != "r" {
 		t.Error(states())
+	}
+}
+
+// What qrdel of Grid Engine 8.1.9 answers with -u.
+func TestReservationsOfUsers(t *testing.T) {
+	h := newHarness(t, small)
+	for i, who := range []string{"alice", "bob", "bob", "alice", "bob"} {
+		if _, err := h.reserve(who, "-N mine -a 203001010"+itoa(uint32(i))+"00 -d 100"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct{ user, users, references, want string }{
+		{"bob", "carol", "", "There is no advance_reservation registered for the following users: carol"},
+		{"bob", "*", "", `denied: "bob" must be manager to modify all advance reservations`},
+		{"bob", "al*", "mine", `denied: "bob" must be manager to modify all advance reservations`},
+		{"alice", "bob", "2", `alice - you do not have the necessary privileges to delete the advance_reservation "2"`},
+		{"root", "alice", "2", `denied: advance_reservation "2" does not exist`},
+		{"root", "bob", "nosuch", `denied: advance_reservation "nosuch" does not exist`},
+		{"alice", "alice bob", "mine", "alice has deleted advance_reservation 1\nalice - you do not have the necessary privileges to delete the advance_reservation \"2\"\n" +
+			"alice - you do not have the necessary privileges to delete the advance_reservation \"3\"\nalice has deleted advance_reservation 4\n" +
+			"alice - you do not have the necessary privileges to delete the advance_reservation \"5\""},
+		{"root", "bob", "3", "root has deleted advance_reservation 3"},
+		{"root", "nobody bob", "", "root has deleted advance_reservation 2\nroot has deleted advance_reservation 5"},
+		{"root", "*", "", "There is no advance_reservation registered for the following users: *"},
+	} {
+		r := DeleteReservationsRequest{Users: strings.Fields(c.users), References: strings.Fields(c.references)}
+		h.said(h.DeleteReservations(h.now, caller(c.user), r), c.want)
+	}
+}
+
+// With -f the jobs of a reservation are gone at once, and so is the reservation.
+func TestForcedDeletionOfReservations(t *testing.T) {
+	h := newHarness(t, small)
+	for range 2 {
+		if _, err := h.reserve("alice", "-d 1000 -u alice,bob"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.sub("alice", "-ar 1")
+	h.sub("bob", "-ar 1 -t 1-3")
+	h.sub("bob", "-ar 2 -hold_jid 1")
+	h.run()
+	h.said(h.DeleteReservations(h.now, caller("bob"), DeleteReservationsRequest{References: []string{"1"}, Force: true}),
+		`bob - you do not have the necessary privileges to delete the advance_reservation "1"`)
+	h.said(h.DeleteReservations(h.now, caller("alice"), DeleteReservationsRequest{References: []string{"1"}, Force: true}), "alice has deleted advance_reservation 1")
+	h.run()
+	if len(h.Reservations()) != 1 {
+		t.Error("the reservation is still there")
+	}
+	if got := h.show(); !strings.HasPrefix(got, "3 r all.q@n") {
+		t.Errorf("what waited for a job of it runs: %s", got)
+	}
+}
+
+// Whom -u names must have access where the reservation is, and may use it (qrsub(1)).
+func TestUsersOfReservations(t *testing.T) {
+	for _, c := range []struct{ lists, user, line, want string }{
+		{"xuser_lists friends", "alice", "-u alice,bob", "advance_reservation: no suitable queues"},
+		{"xuser_lists friends", "alice", "-u bob", "advance_reservation: no suitable queues"},
+		{"xuser_lists friends", "alice", "-u @friends", "advance_reservation: no suitable queues"},
+		{"xuser_lists friends", "alice", "-u carol", ""},
+		{"xuser_lists friends", "alice", "-u !bob", ""},
+		{"xuser_lists friends", "bob", "", "advance_reservation: no suitable queues"},
+		{"user_lists friends", "alice", "-u bob", ""},
+		{"user_lists friends", "alice", "-u @friends", ""},
+		{"user_lists friends", "alice", "-u alice,bob", "advance_reservation: no suitable queues"},
+		{"user_lists friends", "bob", "-u alice", "advance_reservation: no suitable queues"},
+		{"user_lists friends", "alice", "-u @nosuch", `Userset "nosuch" does not exist`},
+	} {
+		h := newHarness(t, small.with(files{"queues/all.q": small["queues/all.q"] + "\n" + c.lists, "queues/int.q": ""}))
+		_, err := h.reserve(c.user, "-d 100 "+c.line)
+		if got := ""; err != nil && err.Error() != c.want || err == nil && c.want != got {
+			t.Errorf("%s: %s qrsub %s: got %v, want %q", c.lists, c.user, c.line, err, c.want)
+		}
+	}
+	h := newHarness(t, small)
+	for i, who := range []string{"-u !bob", "-u carol,bob,!bob"} {
+		if _, err := h.reserve("alice", "-d 100 "+who); err != nil {
+			t.Fatal(err)
+		}
+		for user, may := range map[string]bool{"alice": i == 0, "bob": false, "carol": true} {
+			if _, err := h.try(user, "-ar "+itoa(uint32(i+1))); (err == nil) != may {
+				t.Errorf("%s: %s: %v", who, user, err)
+			}
+		}
+	}
+}
+
+// TestReservationsBesideCalendars is what qrsub says of queue instances that a calendar closes
+// meanwhile, and that each attempt takes a number.
+func TestReservationsBesideCalendars(t *testing.T) {
+	f := maps.Clone(small)
+	f["calendars/shut"] = "calendar_name shut\nyear NONE\nweek mon-sun=off"
+	f["queues/b.q"] = "qname b.q\nhostlist n1 n2\nslots 1\nload_thresholds NONE\npe_list fill\ncalendar NONE,[n2=shut]"
+	h := newHarness(t, f)
+	const closed = `queue "b.q@n2" is calendar disabled in selected time frame`
+	for _, c := range []struct{ line, want string }{
+		{"-d 100", closed + "\nYour advance reservation 1 has been granted"},
+		{"-d 100 -q all.q", "Your advance reservation 2 has been granted"},
+		{"-d 100 -q b.q@n2", closed + "\nadvance_reservation: no suitable queues"},
+		{"-d 100 -q b.q@n2 -w v", closed + "\nverification: no suitable queues"},
+		{"-d 100 -pe fill 1 -w v", closed + "\nverification: found possible assignment with 1 slots"},
+		{"-d 100 -q all.q", "Your advance reservation 6 has been granted"},
+	} {
+		a, err := h.reserve("alice", c.line)
+		text := ""
+		if refused, ok := errors.AsType[*DeniedError](err); ok {
+			text = strings.Join(append(refused.Report, refused.Text), "\n")
+		} else if err == nil {
+			text = a.text()
+		}
+		if text != c.want {
+			t.Errorf("%s: %v\ngot  %s\nwant %s", c.line, err, text, c.want)
+		}
 	}
 }
 

@@ -16,7 +16,8 @@ type Run struct {
 	Actions   []Action
 	// Immediate is what became of the jobs that were submitted with -now y.
 	Immediate []Immediate
-	// Problems are decisions that could not be followed.
+	// Problems are decisions that could not be taken (scheduler.Decisions, Problems) or
+	// followed.
 	Problems []error
 }
 
@@ -35,6 +36,7 @@ func (c *Cell) Schedule(now int64) *Run {
 	c.book(now)
 	r := &Run{Decisions: c.state.Run(now)}
 	c.decisions = r.Decisions
+	r.Problems = append(r.Problems, r.Decisions.Problems...)
 	c.followThresholds(now, r.Decisions.Suspensions)
 	for i := range r.Decisions.Starts {
 		if err := c.start(now, &r.Decisions.Starts[i]); err != nil {
@@ -60,13 +62,15 @@ func (c *Cell) start(now int64, s *scheduler.Start) error {
 	if err := c.state.Start(run); err != nil {
 		return fmt.Errorf("cannot start task %d.%d: %w", s.Job.ID, s.Task, err)
 	}
-	t := j.enrol(s.Task)
+	t := c.enrol(j, s.Task)
 	t.run, t.Phase, t.Started, t.Priority = run, Transferring, now, s.Priority.Priority
-	t.Tickets = s.Tickets
+	t.Tickets, t.Live = s.Tickets, Live{}
 	j.sched.Active++
+	c.changed(j)
 	if j.sched.Tasks = j.sched.Tasks.Remove(int(s.Task)); j.sched.Tasks.IsEmpty() {
 		c.state.Dequeue(&j.sched)
 	}
+	c.touchTask(t)
 	c.occupy(t)
 	c.act(StartTask, t)
 	c.resuspend(t)
@@ -78,7 +82,7 @@ func (c *Cell) start(now int64, s *scheduler.Start) error {
 // queue instances allow (queue_conf(5), s_rt and h_rt), 0 for no limit.
 func (c *Cell) grantedLimit(s *scheduler.Start) int64 {
 	limit := specifier.Infinity
-	for _, r := range c.jobs[s.Job.ID].Request.Resources {
+	for _, r := range c.jobs[s.Job.ID].asked.Resources {
 		if r.Soft || r.Name != "h_rt" && r.Name != "s_rt" {
 			continue
 		}
@@ -99,16 +103,23 @@ func (c *Cell) grantedLimit(s *scheduler.Start) int64 {
 // settleImmediate lets jobs with -now y that could not start as a whole leave.
 func (c *Cell) settleImmediate(now int64, r *Run) {
 	for _, j := range c.immediate {
-		if c.jobs[j.ID()] != j {
-			continue
+		deleted := c.jobs[j.ID()] != j
+		if !deleted {
+			c.touchJob(j, jobState)
 		}
-		i := Immediate{Job: j.ID(), Started: j.Waiting.IsEmpty()}
+		i := Immediate{Job: j.ID(), Started: !deleted && j.Waiting.IsEmpty()}
 		if i.Started {
-			i.Texts = []string{"", "Your immediate job " + itoa(j.ID()) + " has been successfully scheduled.", yourJob(j) + " has been submitted"}
+			number := itoa(j.ID())
+			if array := j.Request().Array; array != nil {
+				number += "." + array.String()
+			}
+			i.Texts = []string{"", "Your immediate job " + number + " has been successfully scheduled.", yourJob(j) + " has been submitted"}
 		} else {
 			// The original says this, too, although the job is gone (tested).
 			i.Texts = []string{"", "Your qsub request could not be scheduled; try again later.", yourJob(j) + " has been submitted"}
-			c.remove(now, j, nil)
+			if !deleted {
+				c.remove(now, j, nil)
+			}
 		}
 		r.Immediate = append(r.Immediate, i)
 	}

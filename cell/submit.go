@@ -7,10 +7,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/execd-project/execd/cell/requests"
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/scheduler"
 	"github.com/execd-project/execd/scheduler/expression"
 	"github.com/execd-project/execd/scheduler/rangelist"
+	"github.com/execd-project/execd/scheduler/value"
 	"github.com/execd-project/execd/submit"
 )
 
@@ -20,23 +22,16 @@ import (
 //
 // With -now y what becomes of the job is decided in the next scheduling run.
 func (c *Cell) Submit(now int64, by Caller, r *submit.Request) (*Answer, error) {
+	return c.SubmitAs(now, by, r, 0)
+}
+
+// SubmitAs is Submit with a number that Examine or TakeNumber has given; where a job has that
+// by now, it gets another one.
+func (c *Cell) SubmitAs(now int64, by Caller, r *submit.Request, number uint32) (*Answer, error) {
 	c.tick(now)
-	c.lastJob++
-	j := &Job{Request: r, Group: by.Group}
-	j.sched.ID, j.sched.Owner, j.sched.Submitted = c.lastJob, by.User, now
-	if err := c.describe(now, by, j); err != nil {
-		return nil, err
-	}
-	if err := c.admit(by, j); err != nil {
-		return nil, err
-	}
-	a := &Answer{ID: j.ID()}
-	if submitted, err := c.validate(now, j, a); err != nil || !submitted {
-		if err != nil {
-			return nil, err
-		}
-		a.ID = 0
-		return c.done(a), nil
+	j, a, err := c.prepare(now, by, r, c.numbered(number))
+	if err != nil || j == nil {
+		return a, err
 	}
 	c.add(now, j)
 	if r.Immediate {
@@ -48,8 +43,58 @@ func (c *Cell) Submit(now int64, by Caller, r *submit.Request) (*Answer, error) 
 	return c.done(a), nil
 }
 
+// Examine is what Submit does before it takes a job in, for the request as it is before
+// somebody verifies it (sge_conf(5), jsv_url). The answer has the number for SubmitAs, or 0
+// where all is done.
+func (c *Cell) Examine(now int64, by Caller, r *submit.Request) (*Answer, error) {
+	c.tick(now)
+	_, a, err := c.prepare(now, by, r, c.TakeNumber())
+	if err != nil {
+		return nil, err
+	}
+	return c.done(a), nil
+}
+
+// TakeNumber is the number of a job that is going to be submitted. Nobody else gets it.
+func (c *Cell) TakeNumber() uint32 {
+	c.lastJob++
+	c.touchCounters()
+	return c.lastJob
+}
+
+// numbered is a number that TakeNumber has given, or a new one.
+func (c *Cell) numbered(number uint32) uint32 {
+	if number == 0 || number > c.lastJob || c.jobs[number] != nil {
+		return c.TakeNumber()
+	}
+	return number
+}
+
+// prepare makes a job and checks it. It is nil where it is not to be submitted.
+func (c *Cell) prepare(now int64, by Caller, r *submit.Request, number uint32) (*Job, *Answer, error) {
+	j := &Job{asked: r, Group: by.Group, Host: by.Host, Origin: by.Origin}
+	j.sched.ID, j.sched.Owner, j.sched.Submitted = number, by.User, now
+	c.changed(j)
+	if err := c.describe(now, by, j); err != nil {
+		return nil, nil, err
+	}
+	if err := c.admit(by, j); err != nil {
+		return nil, nil, err
+	}
+	a := &Answer{ID: j.ID()}
+	submitted, err := c.validate(now, j, a)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !submitted {
+		a.ID = 0
+		return nil, c.done(a), nil
+	}
+	return j, a, nil
+}
+
 func yourJob(j *Job) string {
-	if a := j.Request.Array; a != nil {
+	if a := j.asked.Array; a != nil {
 		return "Your job-array " + itoa(j.ID()) + "." + a.String() + " (\"" + j.Name() + "\")"
 	}
 	return "Your job " + itoa(j.ID()) + " (\"" + j.Name() + "\")"
@@ -57,7 +102,7 @@ func yourJob(j *Job) string {
 
 // describe fills in what the request says, and checks it.
 func (c *Cell) describe(now int64, by Caller, j *Job) error {
-	r := j.Request
+	r := j.asked
 	local := time.Unix(now, 0).In(c.zone)
 	if !r.Start.IsZero() {
 		j.Start = r.Start.Time(local).Unix()
@@ -71,6 +116,9 @@ func (c *Cell) describe(now int64, by Caller, j *Job) error {
 	if r.Priority > 0 && !c.isOperator(by.User) {
 		return denied("job rejected: positive submission priority requires operator privileges")
 	}
+	if len(r.MasterQueues) > 0 && r.PE == nil {
+		return denied("job rejected: specification of master queue is not allowed for non-parallel jobs")
+	}
 	if r.Hold {
 		j.Holds = submit.HoldUser
 	}
@@ -82,18 +130,46 @@ func (c *Cell) describe(now int64, by Caller, j *Job) error {
 	if err := c.describeProject(by, j); err != nil {
 		return err
 	}
+	j.asked = c.inSeconds(j.asked)
 	if err := c.categorize(j); err != nil {
 		return err
 	}
 	if err := c.checkReservation(by, j); err != nil {
 		return err
 	}
-	if r.Checkpoint != "" {
-		if _, err := c.cluster.Checkpoint(r.Checkpoint); err != nil {
-			return &DeniedError{Text: "job rejected: the requested checkpointing environment \"" + r.Checkpoint + "\" does not exist", Err: err}
-		}
+	if r.Checkpoint == "" && (r.CheckpointInterval != 0 || strings.Trim(r.CheckpointWhen, "n") != "") {
+		return denied("checkpointing denied") // there is nothing to do it with
+	}
+	if err := c.checkCheckpoint(r.Checkpoint); err != nil {
+		return err
 	}
 	return c.resolveDependencies(j, r.PrecedingJobs, r.PrecedingTasks)
+}
+
+// inSeconds is a request with times in seconds, as they are shown and accounted, whatever
+// their notation was (tested): r itself where they are.
+func (c *Cell) inSeconds(r *submit.Request) *submit.Request {
+	changed := false
+	for i, l := range r.Resources {
+		if strings.Trim(l.Value, "0123456789") == "" {
+			continue
+		}
+		x, ok := c.cluster.Complexes().Find(l.Name)
+		if !ok || x.Type != qconf.ComplexTime {
+			continue
+		}
+		v, err := value.Parse(value.Time, l.Value)
+		if err != nil || v.IsInfinite() {
+			continue
+		}
+		if !changed {
+			clone := *r
+			clone.Resources = slices.Clone(r.Resources)
+			r, changed = &clone, true
+		}
+		r.Resources[i].Value = itoa(int64(v.Number()))
+	}
+	return r
 }
 
 func (c *Cell) mayHaveDeadline(by Caller) error {
@@ -105,7 +181,10 @@ func (c *Cell) mayHaveDeadline(by Caller) error {
 
 func (c *Cell) describeTasks(j *Job) (err error) {
 	array := submit.Array{First: 1, Last: 1, Step: 1}
-	if a := j.Request.Array; a != nil {
+	if j.asked.TaskLimit > 0 && j.asked.Array == nil {
+		return denied("invalid \"task concurrency\" value in job request")
+	}
+	if a := j.asked.Array; a != nil {
 		array, j.sched.Array = *a, true
 		if limit := c.cluster.Global().MaxAJTasks; limit > 0 && a.Len() > limit {
 			return denied("job rejected: you tried to submit a job with more than %d tasks", limit)
@@ -119,7 +198,7 @@ func (c *Cell) describeTasks(j *Job) (err error) {
 // user (user(5)).
 func (c *Cell) describeProject(by Caller, j *Job) error {
 	conf := c.cluster.Global()
-	if j.Project = j.Request.Project; j.Project == "" {
+	if j.Project = j.asked.Project; j.Project == "" {
 		j.Project = c.defaultProject(by.User)
 	}
 	if j.Project == "" {
@@ -155,6 +234,12 @@ func (c *Cell) hasAccess(by Caller, acl, xacl []string) bool {
 // admit applies the limits of the cluster on users and jobs (sge_conf(5)).
 func (c *Cell) admit(by Caller, j *Job) error {
 	conf := c.cluster.Global()
+	if o := by.Origin; o != nil && o.UID < conf.MinUID {
+		return denied("job rejected: your user id %d is lower than minimum user id %d of cluster configuration", o.UID, conf.MinUID)
+	}
+	if o := by.Origin; o != nil && o.GID < conf.MinGID {
+		return denied("job rejected: your group id %d is lower than minimum group id %d of cluster configuration", o.GID, conf.MinGID)
+	}
 	if conf.EnforceUser == qconf.EnforceUserTrue && !c.knowsUser(j.Owner()) {
 		return denied("job rejected: the user %q does not exist", by.User)
 	}
@@ -172,53 +257,7 @@ func (c *Cell) admit(by Caller, j *Job) error {
 
 // requests are what the scheduler matches.
 func (j *Job) requests() *scheduler.Requests {
-	r := j.Request
-	q := &scheduler.Requests{
-		User: j.Owner(), Group: j.Group, Project: j.Project, Checkpoint: r.Checkpoint,
-		Immediate: r.Immediate, Reservation: uint32(r.Reservation), MasterQueues: strings.Join(r.MasterQueues, ","),
-	}
-	for _, l := range r.Resources {
-		to := &q.Hard
-		if l.Soft {
-			to = &q.Soft
-		}
-		*to = append(*to, qconf.Setting{Name: l.Name, Value: l.Value})
-	}
-	q.Queues, q.SoftQueues = joinQueues(r.Queues)
-	if r.PE != nil {
-		q.PE, q.Slots = r.PE.Name, slotList(r.PE.Ranges)
-	}
-	if r.Binding != nil {
-		q.Binding = bindingOf(r.Binding)
-	}
-	return q
-}
-
-func joinQueues(list []submit.QueueRequest) (hard, soft string) {
-	for _, q := range list {
-		to := &hard
-		if q.Soft {
-			to = &soft
-		}
-		if *to != "" {
-			*to += ","
-		}
-		*to += q.Reference
-	}
-	return hard, soft
-}
-
-// slotList is the numbers of slots of -pe, none if 0 is among them.
-func slotList(ranges []submit.SlotRange) rangelist.List {
-	var all rangelist.List
-	for _, r := range ranges {
-		l, err := rangelist.Of(r.Min, r.Max, 1)
-		if err != nil {
-			return rangelist.List{}
-		}
-		all = all.Union(l)
-	}
-	return all
+	return requests.Of(j.Owner(), j.Group, j.Project, j.asked)
 }
 
 // categorize finds the category of a job's requests.
@@ -238,20 +277,42 @@ func requestDenied(err error) error {
 	return &DeniedError{Text: err.Error(), Err: err}
 }
 
+// checkCheckpoint refuses a checkpointing environment that there is none of; "" is none.
+func (c *Cell) checkCheckpoint(name string) error {
+	if name == "" {
+		return nil
+	}
+	if _, err := c.cluster.Checkpoint(name); err != nil {
+		return &DeniedError{Text: "job rejected: the requested checkpointing environment \"" + name + "\" does not exist", Err: err}
+	}
+	return nil
+}
+
 // add takes in a job that has passed all checks.
 func (c *Cell) add(now int64, j *Job) {
+	c.share(j)
 	c.jobs[j.ID()] = j
-	c.order = append(c.order, j.ID())
+	c.enqueue(j.ID())
 	c.perUser[j.Owner()]++
 	c.name(j)
 	c.enrolUser(now, j.Owner())
 	c.entitle(j)
 	c.depend(j)
 	c.enterReservation(j)
+	c.touchJob(j, allParts)
 	if j.Start > now {
 		c.timers.add(timer{at: j.Start, kind: startTime, id: j.ID()})
 	}
 	c.refresh(j)
+}
+
+// enqueue keeps the numbers of jobs ascending. Who was verified for long comes late.
+func (c *Cell) enqueue(id uint32) {
+	if n := len(c.order); n == 0 || c.order[n-1] < id {
+		c.order = append(c.order, id)
+		return
+	}
+	c.order = sortedInsert(c.order, id)
 }
 
 // startable are the tasks of a job that may start now.
@@ -281,10 +342,23 @@ func (c *Cell) refresh(j *Job) {
 	}
 }
 
+// changed notes that a job has changed in a way that puts it behind others with the same
+// tickets.
+func (c *Cell) changed(j *Job) {
+	c.changes++
+	c.state.SetChanged(&j.sched, c.changes)
+	c.touchCounters()
+	if c.jobs[j.ID()] == j { // it may be refused yet
+		c.touchJob(j, jobState)
+	}
+}
+
 // leave forgets a job all of whose tasks have ended.
 func (c *Cell) leave(now int64, j *Job) {
+	c.keepFinished(now, j)
 	c.state.Dequeue(&j.sched)
 	delete(c.jobs, j.ID())
+	c.touchJob(j, allParts)
 	c.unname(j)
 	if c.perUser[j.Owner()]--; c.perUser[j.Owner()] == 0 {
 		delete(c.perUser, j.Owner())
@@ -319,8 +393,8 @@ func (c *Cell) matchJobs(reference, owner string) []*Job {
 		return nil
 	}
 	var list []*Job
-	if owner != "" && !strings.ContainsAny(reference, "!&|()*?[]") {
-		for _, id := range c.named[ownName{owner, reference}] {
+	if expression.Plain(reference) {
+		for _, id := range c.idsNamed(reference, owner) {
 			list = append(list, c.jobs[id])
 		}
 		return list
@@ -335,6 +409,19 @@ func (c *Cell) matchJobs(reference, owner string) []*Job {
 		}
 	}
 	return list
+}
+
+// idsNamed are the numbers of the jobs with a name, ascending, of an owner, "" for everybody.
+func (c *Cell) idsNamed(name, owner string) []uint32 {
+	if owner != "" {
+		return c.named[ownName{owner, name}]
+	}
+	var ids []uint32
+	for owner := range c.perUser {
+		ids = append(ids, c.named[ownName{owner, name}]...)
+	}
+	slices.Sort(ids)
+	return ids
 }
 
 func jobNumber(s string) (uint32, bool) {

@@ -43,8 +43,10 @@ func (c *Cell) subordinates(id scheduler.InstanceID) qconf.Subordination {
 // instance has a counter of the superordinate ones that suspend it.
 func (c *Cell) subordinate(hosts []scheduler.HostID, before map[scheduler.InstanceID]int) {
 	for _, h := range hosts {
+		taken := 0
 		for _, over := range c.model.InstancesOn(h) {
 			now := c.state.UsedSlots(over)
+			taken += now - before[over]
 			if now == before[over] {
 				continue
 			}
@@ -60,7 +62,8 @@ func (c *Cell) subordinate(hosts []scheduler.HostID, before map[scheduler.Instan
 				}
 			}
 		}
-		c.balanceSlots(h)
+		// What starts resumes nobody there, and what ends suspends nobody (tested).
+		c.balanceSlots(h, taken >= 0, taken <= 0)
 	}
 }
 
@@ -88,13 +91,32 @@ func (c *Cell) resubordinate(h scheduler.HostID) {
 		before[id] = 0
 	}
 	c.subordinate([]scheduler.HostID{h}, before)
+	c.balanceSlots(h, true, true)
 }
 
-// balanceSlots applies slot-wise subordination on a host.
-func (c *Cell) balanceSlots(h scheduler.HostID) {
+// subordinations restores the counters of what queue-wise subordination suspends, without
+// anything that follows from it.
+func (r *restoring) subordinations() {
+	c := r.cell
+	for i := range c.places {
+		over := scheduler.InstanceID(i)
+		host := c.model.HostName(c.model.HostOf(over))
+		for _, sub := range c.subordinates(over).Queues {
+			id, ok := c.model.Instance(sub.Queue, host)
+			if ok && id != over && full(c.state.UsedSlots(over), cmp.Or(sub.Slots, c.model.Settings(over).Slots)) {
+				c.places[id].subordinations++
+				c.state.SetStatus(id, c.state.Status(id)|scheduler.Subordinated)
+			}
+		}
+	}
+}
+
+// balanceSlots applies slot-wise subordination on a host: it suspends tasks, resumes tasks, or
+// does whichever there is to do.
+func (c *Cell) balanceSlots(h scheduler.HostID, suspend, resume bool) {
 	for _, root := range c.model.InstancesOn(h) {
 		if c.model.Settings(root).Subordinates.Slots > 0 {
-			c.balanceTree(root)
+			c.balanceTree(root, suspend, resume)
 		}
 	}
 }
@@ -132,27 +154,29 @@ func (c *Cell) slotTree(root scheduler.InstanceID) [][]branch {
 	}
 }
 
-// balanceTree suspends tasks until no more than the threshold run in a tree, or resumes
-// some if there are fewer (queue_conf(5), subordinate_list, slot-wise).
-func (c *Cell) balanceTree(root scheduler.InstanceID) {
+// balanceTree suspends tasks until no more than the threshold run in a tree, if suspend is
+// set, or resumes some if there are fewer and resume is set (queue_conf(5), subordinate_list,
+// slot-wise). A parallel task counts once on each host where it has slots, and is suspended
+// and resumed on any of them (tested).
+func (c *Cell) balanceTree(root scheduler.InstanceID, suspend, resume bool) {
 	threshold := c.model.Settings(root).Subordinates.Slots
 	levels := c.slotTree(root)
 	running := 0
 	for _, level := range levels {
 		for _, b := range level {
 			for _, t := range c.places[b.instance].tasks {
-				if master(t) == b.instance && t.run.Suspended == 0 {
+				if t.run.Suspended == 0 {
 					running++
 				}
 			}
 		}
 	}
-	for ; running > threshold; running-- {
+	for ; suspend && running > threshold; running-- {
 		if !c.suspendOne(levels) {
 			return
 		}
 	}
-	for ; running < threshold; running++ {
+	for ; resume && running < threshold; running++ {
 		if !c.resumeOne(levels) {
 			return
 		}
@@ -169,7 +193,7 @@ func (c *Cell) suspendOne(levels [][]branch) bool {
 		bestBranch := branch{}
 		for _, b := range level {
 			for _, t := range c.places[b.instance].tasks {
-				if master(t) != b.instance || t.run.Suspended != 0 {
+				if t.run.Suspended != 0 {
 					continue
 				}
 				if best == nil || b.seqNo > bestBranch.seqNo || b.seqNo == bestBranch.seqNo && b.before(t, best) {
@@ -179,6 +203,7 @@ func (c *Cell) suspendOne(levels [][]branch) bool {
 		}
 		if best != nil {
 			best.slotwise = true
+			c.touchTask(best)
 			c.resuspend(best)
 			return true
 		}
@@ -186,12 +211,21 @@ func (c *Cell) suspendOne(levels [][]branch) bool {
 	return false
 }
 
-// before reports whether a task is suspended before another one.
+// before reports whether a task is suspended before another one. Of tasks that were started
+// together the last one is suspended first, and also resumed first (tested).
 func (b branch) before(t, other *Task) bool {
-	if b.longest {
-		return compareStarts(t, other) < 0
+	if t.Started == other.Started {
+		return compareStarts(t, other) > 0
 	}
-	return compareStarts(t, other) > 0
+	return b.longest == (t.Started < other.Started)
+}
+
+// after reports whether a task is resumed before another one.
+func (b branch) after(t, other *Task) bool {
+	if t.Started == other.Started {
+		return compareStarts(t, other) > 0
+	}
+	return b.before(other, t)
 }
 
 // resumeOne resumes a task of the highest level that has one suspended so, in the queue
@@ -209,13 +243,13 @@ func (c *Cell) resumeOne(levels [][]branch) bool {
 		}
 		for _, b := range level {
 			for _, t := range c.places[b.instance].tasks {
-				if master(t) != b.instance || !t.slotwise {
+				if !t.slotwise {
 					continue
 				}
 				better := best == nil
 				if !better {
 					order := cmp.Or(cmp.Compare(b.seqNo, bestBranch.seqNo), cmp.Compare(rank(b, t), rank(bestBranch, best)))
-					better = order < 0 || order == 0 && b.before(best, t)
+					better = order < 0 || order == 0 && b.after(t, best)
 				}
 				if better {
 					best, bestBranch = t, b
@@ -224,6 +258,7 @@ func (c *Cell) resumeOne(levels [][]branch) bool {
 		}
 		if best != nil {
 			best.slotwise = false
+			c.touchTask(best)
 			c.resuspend(best)
 			return true
 		}

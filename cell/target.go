@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/execd-project/execd/scheduler/expression"
 	"github.com/execd-project/execd/submit"
 )
 
@@ -11,6 +12,7 @@ import (
 type target struct {
 	job    *Job
 	ranges []submit.Array // nil for the whole job
+	name   string         // by which it is meant, "" for a number
 }
 
 // references says how the jobs of a command are found, and what is said of those that are
@@ -46,12 +48,24 @@ func (c *Cell) targets(by Caller, how references, jobs []submit.JobRange, users 
 	if all {
 		jobs = []submit.JobRange{{Job: "*"}}
 	}
+	if err := c.bound(jobs, owners); err != nil {
+		a.deny("%s", err.Error())
+		return nil
+	}
 	var list []target
 	for _, r := range jobs {
 		n := len(list)
 		for _, owner := range owners {
 			for _, j := range c.matchOwned(r.Job, owner, len(users) > 0) {
-				list = append(list, target{j, r.Tasks})
+				t := target{job: j, ranges: r.Tasks}
+				if _, numbered := jobNumber(r.Job); !numbered {
+					t.name = r.Job
+				}
+				list = append(list, t)
+			}
+			if len(list) > len(c.jobs)+mostRepeated {
+				a.deny("denied: the same jobs are named too often")
+				return nil
 			}
 		}
 		if n < len(list) {
@@ -69,11 +83,49 @@ func (c *Cell) targets(by Caller, how references, jobs []submit.JobRange, users 
 	return list
 }
 
+// mostSearches is how often a command may have all jobs looked through, mostLookups how many
+// it may have looked up, and mostRepeated how many times more than once it may name jobs:
+// everybody else waits meanwhile.
+const (
+	mostSearches = 256
+	mostLookups  = 1 << 20
+	mostRepeated = 1 << 14
+)
+
+// bound refuses what would take too long, of references each for some owners.
+func (c *Cell) bound(jobs []submit.JobRange, owners []string) error {
+	searches, with := 0, 0
+	for _, owner := range owners {
+		if owner == "*" || c.perUser[owner] > 0 {
+			with++
+		}
+	}
+	for _, r := range jobs {
+		if !expression.Plain(r.Job) {
+			searches += with
+		}
+	}
+	if len(jobs)*len(owners) > mostLookups {
+		return denied("denied: %d jobs of %d users are too many to be looked for at once", len(jobs), len(owners))
+	}
+	return tooMany(searches)
+}
+
+func tooMany(searches int) error {
+	if searches > mostSearches {
+		return denied("denied: %d expressions for names of jobs and users are too many, at most %d are looked for at once", searches, mostSearches)
+	}
+	return nil
+}
+
 // matchOwned are the jobs that a reference means. A number means the job whoever owns it,
 // unless only the jobs of some users are meant.
 func (c *Cell) matchOwned(reference, owner string, only bool) []*Job {
 	if owner == "*" {
 		owner = ""
+	}
+	if _, numbered := jobNumber(reference); owner != "" && c.perUser[owner] == 0 && (only || !numbered) {
+		return nil
 	}
 	list := c.matchJobs(reference, owner)
 	if only && owner != "" {

@@ -17,10 +17,12 @@ type Failure uint8
 
 // The kinds of failures.
 const (
-	NoFailure    Failure = iota
-	JobFailure           // the job's own: it is put into the error state
-	QueueFailure         // the queue instance is put into the error state, the task waits again
-	HostFailure          // the same for all instances of the host
+	NoFailure      Failure = iota
+	JobFailure             // the job's own: it is put into the error state
+	QueueFailure           // the queue instance is put into the error state, the task waits again
+	HostFailure            // the same for all instances of the host
+	NobodysFailure         // the task waits again: its host says so
+	Refused                // the same, and it has not been begun: its host has not taken it
 )
 
 // End is how a task ended.
@@ -28,7 +30,13 @@ type End struct {
 	ExitStatus int
 	Failure    Failure
 	Reason     string // of a failure
-	Used       tickets.Amounts
+	// Once says that the task leaves whatever has become of it, without being run again or
+	// waiting in error state: somebody sits before it, or did.
+	Once bool
+	// Requeued says of NobodysFailure that the job has asked for it, by exit status 99 of
+	// itself or of one of its procedures.
+	Requeued bool
+	Used     tickets.Amounts
 }
 
 // The exit statuses of a job that mean something (qsub(1)).
@@ -61,6 +69,7 @@ func (c *Cell) TaskStarted(now int64, id, task uint32, attempt int) error {
 		return fmt.Errorf("start %d of task %d.%d is over, it was started %d times since", attempt, id, task, t.Restarts-attempt)
 	}
 	t.Phase = Running
+	c.touchTask(t)
 	return nil
 }
 
@@ -77,6 +86,7 @@ func (c *Cell) TaskEnded(now int64, id, task uint32, attempt int, e End) (*Answe
 	if t == nil {
 		return nil, fmt.Errorf("task %d.%d does not run", id, task)
 	}
+	c.touchTask(t)
 	if t.cleaned(func(u unclean) bool { return u.attempt == attempt }) {
 		c.exclude(j)
 	}
@@ -86,16 +96,20 @@ func (c *Cell) TaskEnded(now int64, id, task uint32, attempt int, e End) (*Answe
 	e.Used[tickets.FinishedJobs] = 1
 	places := slices.Clone(t.run.Grants)
 	params := c.cluster.Global().QmasterParams
-	again := e.Failure == QueueFailure || e.Failure == HostFailure || e.Failure == NoFailure && e.ExitStatus == exitReschedule && !params.ForbidReschedule
+	again := e.Failure == QueueFailure || e.Failure == HostFailure || e.Failure == NobodysFailure || e.Failure == Refused || e.Failure == NoFailure && e.ExitStatus == exitReschedule && !params.ForbidReschedule
 	failed := e.Failure == JobFailure || e.Failure == NoFailure && e.ExitStatus == exitError && !params.ForbidAppError
+	if e.Once {
+		again, failed = false, false
+	}
 	if again || failed {
 		e.Used[tickets.FinishedJobs] = 0
 	}
 	c.reportUsage(t, e.Used)
+	c.noteEnd(t, e)
 	c.stop(t)
 	switch {
 	case t.Deleted || !again && !failed:
-		j.drop(t)
+		c.drop(t)
 		c.taskEnded(j, int(task))
 		if j.gone() {
 			c.leave(now, j)
@@ -104,6 +118,16 @@ func (c *Cell) TaskEnded(now int64, id, task uint32, attempt int, e End) (*Answe
 		t.Error = cmp.Or(e.Reason, fmt.Sprintf("job exited with status %d", e.ExitStatus))
 	default:
 		t.Restarts++
+		switch e.Failure {
+		case Refused:
+			t.Refusals++
+		case NoFailure:
+			c.toTheEnd(j)
+		case NobodysFailure:
+			if e.Requeued {
+				c.toTheEnd(j)
+			}
+		}
 	}
 	c.blame(t, places, e)
 	if c.jobs[id] == j {
@@ -123,6 +147,7 @@ func (c *Cell) blame(t *Task, grants []scheduler.Grant, e End) {
 	}
 	host := c.model.HostName(c.model.HostOf(grants[0].Instance))
 	for _, id := range ids {
+		c.touchInstance(id)
 		c.places[id].errors = append(c.places[id].errors, fmt.Sprintf("queue %s marked QERROR as result of job %d's failure at host %s", c.model.Settings(id).Queue, t.Job.ID(), host))
 		c.setStatus(id, c.state.Status(id)|scheduler.Failed)
 	}
@@ -134,6 +159,7 @@ func (c *Cell) stop(t *Task) {
 		return
 	}
 	run := t.run
+	c.touchTask(t)
 	t.Job.sched.Active--
 	hosts := c.hostsOf(run.Grants)
 	before := c.usedSlots(hosts)
@@ -147,7 +173,7 @@ func (c *Cell) stop(t *Task) {
 
 func (t *Task) clear() {
 	t.run, t.Phase, t.Started = nil, Pending, 0
-	t.byUser, t.byThreshold, t.slotwise = false, false, false
+	t.byUser, t.byThreshold, t.slotwise, t.resumed = false, false, false, false
 }
 
 // reschedule has a running task wait again at once. Its hosts are not used for the job
@@ -164,8 +190,24 @@ func (c *Cell) reschedule(t *Task, kill bool) {
 	}
 	c.stop(t)
 	t.Restarts++
+	c.toTheEnd(t.Job)
 	c.exclude(t.Job)
 	c.refresh(t.Job)
+}
+
+// toTheEnd has a job that was rescheduled wait behind those that wait: it counts as
+// submitted now (sge_conf(5), OLD_RESCHEDULE_BEHAVIOR). Jobs whose queue or host has failed,
+// and those that migrate, keep their place (tested).
+func (c *Cell) toTheEnd(j *Job) {
+	switch p := &c.cluster.Global().QmasterParams; {
+	case c.jobs[j.ID()] != j:
+		return
+	case j.IsArray() && p.OldRescheduleBehaviorArrayJob, !j.IsArray() && p.OldRescheduleBehavior:
+		return
+	}
+	c.state.Dequeue(&j.sched) // refresh puts it back
+	j.sched.Submitted = c.now
+	c.touchJob(j, jobState)
 }
 
 // cleaned forgets hosts that are clean again.
@@ -190,7 +232,7 @@ func (c *Cell) exclude(j *Job) {
 // rerunnable reports whether a task may be started again: as -r says, or else the queue
 // (queue_conf(5), rerun), and with a checkpointing environment.
 func (c *Cell) rerunnable(t *Task) bool {
-	switch r := t.Job.Request; {
+	switch r := t.Job.asked; {
 	case r.Checkpoint != "":
 		return true
 	case r.Rerun != job.Default:
@@ -207,18 +249,20 @@ func (c *Cell) remove(now int64, j *Job, tasks []*Task) (killed []*Task) {
 		tasks = slices.Clone(j.tasks)
 		waiting := j.Waiting
 		j.Waiting = rangelist.List{}
+		c.touchJob(j, jobState)
 		c.waitingGone(j, waiting)
 	}
 	for _, t := range tasks {
 		if t.run != nil {
 			if !t.Deleted {
 				t.Deleted = true
+				c.touchTask(t)
 				c.act(KillTask, t)
 			}
 			killed = append(killed, t)
 			continue
 		}
-		j.drop(t)
+		c.drop(t)
 		c.taskEnded(j, int(t.Number))
 	}
 	if j.gone() {
@@ -260,12 +304,17 @@ func (c *Cell) HostReport(now int64, host string, values map[string]string) (*An
 	if id == scheduler.GlobalHost || known {
 		return c.done(&Answer{}), nil
 	}
+	was := c.wasUp[name]
+	delete(c.wasUp, name)
+	delete(c.lost, name)
+	c.touchHost(name)
 	for _, i := range c.model.InstancesOn(id) {
 		status := c.state.Status(i) &^ scheduler.Unknown
-		switch c.model.Settings(i).InitialState {
-		case qconf.InitialEnabled:
+		switch initial := c.model.Settings(i).InitialState; {
+		case was: // it was up all the time
+		case initial == qconf.InitialEnabled:
 			status &^= scheduler.DisabledByUser
-		case qconf.InitialDisabled:
+		case initial == qconf.InitialDisabled:
 			status |= scheduler.DisabledByUser
 		}
 		c.setStatus(i, status)
@@ -280,7 +329,10 @@ func (c *Cell) HostClean(now int64, host string) {
 	for _, j := range c.Jobs() {
 		changed := false
 		for _, t := range j.tasks {
-			changed = t.cleaned(func(u unclean) bool { return qconf.SameHost(u.host, host) }) || changed
+			if t.cleaned(func(u unclean) bool { return qconf.SameHost(u.host, host) }) {
+				changed = true
+				c.touchTask(t)
+			}
 		}
 		if changed {
 			c.exclude(j)
@@ -299,22 +351,37 @@ func (c *Cell) HostLost(now int64, host string) (*Answer, error) {
 	}
 	name := c.model.HostName(id)
 	delete(c.loads, name)
+	delete(c.wasUp, name)
+	c.touchHost(name)
 	if err := c.state.SetLoad(name, nil); err != nil {
 		return nil, err
 	}
 	for _, i := range c.model.InstancesOn(id) {
 		c.setStatus(i, c.state.Status(i)|scheduler.Unknown)
 	}
-	if d := c.cluster.Config(name).RescheduleUnknown; d > 0 && d != qconf.Forever {
-		c.timers.add(timer{at: now + int64(d.Seconds()), kind: hostGivenUp, name: name})
+	d := c.cluster.Config(name).RescheduleUnknown
+	if _, lost := c.lost[name]; !lost && d > 0 && d != qconf.Forever {
+		c.giveUpAt(name, now+int64(d.Seconds()))
 	}
 	return c.done(&Answer{}), nil
 }
 
+// giveUpAt sets when a lost host is given up.
+func (c *Cell) giveUpAt(host string, at int64) {
+	c.lost[host] = at
+	c.timers.add(timer{at: at, kind: hostGivenUp, name: host})
+	c.touchHost(host)
+}
+
 // giveUpHost reschedules the tasks of a host that has not come back.
 func (c *Cell) giveUpHost(host string) {
+	if at, lost := c.lost[host]; !lost || at > c.now {
+		return // it has come back since, and may have been lost again
+	}
+	delete(c.lost, host)
+	c.touchHost(host)
 	id, ok := c.model.Host(host)
-	if _, back := c.loads[host]; !ok || back {
+	if !ok {
 		return
 	}
 	for _, i := range c.model.InstancesOn(id) {

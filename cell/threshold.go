@@ -18,10 +18,12 @@ func (c *Cell) followThresholds(now int64, list []scheduler.ThresholdAction) {
 			continue
 		}
 		t.byThreshold = !a.Resume
+		c.touchTask(t)
 		c.resuspendOn(t)
 		// The interval of the queue of the master task begins, whichever queue had the alarm.
 		master := t.run.Grants[0].Instance
 		c.places[master].checked = now
+		c.touchInstance(master)
 		c.state.ThresholdChecked(master, now)
 	}
 }

@@ -12,7 +12,7 @@ const (
 	hostGivenUp                     // reschedule_unknown
 )
 
-// timer is something that will happen. Whether it still applies is looked at then.
+// timer is something that will happen, if it still applies then.
 type timer struct {
 	at   int64
 	kind timerKind
@@ -76,6 +76,24 @@ func (c *Cell) tick(now int64) {
 	c.turnCalendars(now)
 }
 
+// applies reports whether a timer is not about what is gone or comes at another time now.
+func (c *Cell) applies(t timer) bool {
+	switch t.kind {
+	case startTime:
+		j := c.jobs[t.id]
+		return j != nil && j.Start == t.at
+	case userExpires:
+		return c.policy.due[t.name] == t.at
+	case reservationDue:
+		r := c.reservations.find(t.id)
+		return r != nil && (r.Start == t.at || r.End == t.at && !r.Deleted)
+	case hostGivenUp:
+		at, lost := c.lost[t.name]
+		return lost && at == t.at
+	}
+	return true
+}
+
 // Tick lets happen what happens by itself until a time: start times, calendars, advance
 // reservations. All other methods do so, too.
 func (c *Cell) Tick(now int64) *Answer {
@@ -94,7 +112,7 @@ func (c *Cell) NextEvent(now int64) (at int64, ok bool) {
 		}
 	}
 	for len(c.timers) > 0 {
-		if t := c.timers[0]; t.kind == startTime && c.jobs[t.id] == nil {
+		if !c.applies(c.timers[0]) {
 			heap.Pop(&c.timers)
 			continue
 		}

@@ -14,32 +14,54 @@ var usageTypes = map[string]tickets.UsageType{
 	"cpu": tickets.CPU, "mem": tickets.Mem, "io": tickets.IO, "finished_jobs": tickets.FinishedJobs,
 }
 
-// makeDecay is how usage decays as the configuration says.
-func (c *Cell) makeDecay() (*tickets.Decay, string) {
+// halftimes are how usage decays (sched_conf(5), halftime and halflife_decay_list).
+type halftimes struct {
+	hours      float64
+	exceptions []tickets.HalfLife
+}
+
+func (h halftimes) equal(o halftimes) bool {
+	return h.hours == o.hours && slices.Equal(h.exceptions, o.exceptions)
+}
+
+// configuredHalftimes are those that the configuration says.
+func (c *Cell) configuredHalftimes() halftimes {
 	conf := c.cluster.Scheduler()
-	var exceptions []tickets.HalfLife
-	text := fmt.Sprint(conf.Halftime, conf.HalflifeDecayList)
-	for _, h := range conf.HalflifeDecayList {
-		if t, ok := usageTypes[h.Usage]; ok {
-			exceptions = append(exceptions, tickets.HalfLife{Type: t, Minutes: h.Time.Minutes()})
+	h := halftimes{hours: conf.Halftime.Hours()}
+	for _, e := range conf.HalflifeDecayList {
+		if t, ok := usageTypes[e.Usage]; ok {
+			h.exceptions = append(h.exceptions, tickets.HalfLife{Type: t, Minutes: e.Time.Minutes()})
 		}
 	}
-	return tickets.NewDecay(conf.Halftime.Hours(), exceptions), text
+	return h
+}
+
+// setHalftimes changes how usage decays from now on.
+func (e *entitlements) setHalftimes(h halftimes) {
+	e.halftimes, e.decay = h, tickets.NewDecay(h.hours, h.exceptions)
 }
 
 // book decays what has been used, and adds what has been reported since the last
 // scheduling run. When the halftime has changed, usage is decayed once more with the old
 // one.
 func (c *Cell) book(now int64) {
-	decay, text := c.makeDecay()
-	if c.policy.decay == nil || c.policy.halftime == text {
-		c.policy.decay, c.policy.halftime = decay, text
+	next := c.configuredHalftimes()
+	if c.policy.decay == nil {
+		c.policy.setHalftimes(next)
+		c.unsaved.decay = c.unsaved.on
 	}
+	c.touchUnstamped()
 	c.policy.Ledger.Decay(c.policy.decay, now)
-	c.policy.decay, c.policy.halftime = decay, text
+	if !c.policy.halftimes.equal(next) {
+		c.policy.setHalftimes(next)
+		c.unsaved.decay = c.unsaved.on
+		c.touchLedger()
+	}
 	for _, t := range c.unbooked {
 		t.dirty = false
-		c.policy.Ledger.Book(t.Job.sched.User, t.Job.sched.Project, &t.Used, &t.booked)
+		c.touchTask(t)
+		user, project := c.bookedFor(t)
+		c.policy.Ledger.Book(user, project, &t.Used, &t.booked)
 		for i, v := range t.Used {
 			t.booked[i] = max(v, t.booked[i])
 		}
@@ -47,11 +69,44 @@ func (c *Cell) book(now int64) {
 	c.unbooked = c.unbooked[:0]
 }
 
+// bookedFor is whose usage that of a task is, None for who has no object. Jobs that have
+// left are looked up by name, since numbers are given again.
+func (c *Cell) bookedFor(t *Task) (user, project int32) {
+	j := t.Job
+	user, project = c.policy.users.of(j.Owner()), c.policy.projects.of(j.Project)
+	if user != tickets.None {
+		c.touchUser(j.Owner())
+	}
+	if project != tickets.None {
+		c.touchProject(j.Project)
+	}
+	return user, project
+}
+
+// touchUnstamped notes whose usage begins to decay. That it decays need not be noted: it
+// follows from the stamp.
+func (c *Cell) touchUnstamped() {
+	if !c.unsaved.on {
+		return
+	}
+	for i := range c.policy.Ledger.Users {
+		if name := c.policy.users.name(int32(i)); name != "" && c.policy.Ledger.Users[i].Stamp == 0 {
+			c.touchUser(name)
+		}
+	}
+	for i := range c.policy.Ledger.Projects {
+		if name := c.policy.projects.name(int32(i)); name != "" && c.policy.Ledger.Projects[i].Stamp == 0 {
+			c.touchProject(name)
+		}
+	}
+}
+
 // reportUsage keeps what a task has used until the next scheduling run books it.
 func (c *Cell) reportUsage(t *Task, used tickets.Amounts) {
 	if t.run == nil {
 		return
 	}
+	c.touchTask(t)
 	used = c.scaledUsage(t, used)
 	for i, v := range used {
 		// A report that is lower than the last one is an older one.
@@ -89,6 +144,16 @@ func (c *Cell) UsageReport(now int64, job, task uint32, used tickets.Amounts) er
 	return nil
 }
 
+// LiveReport is what else is known of a running task.
+func (c *Cell) LiveReport(job, task uint32, live Live) error {
+	t, err := c.runningTask(job, task)
+	if err != nil {
+		return err
+	}
+	t.Live = live
+	return nil
+}
+
 // SetUserUsage sets what a user has used, in a project or without one for "", as it is
 // known from before. stamp is until when it is decayed, 0 for never.
 func (c *Cell) SetUserUsage(user, project string, usage tickets.Usage, stamp int64) error {
@@ -98,6 +163,7 @@ func (c *Cell) SetUserUsage(user, project string, usage tickets.Usage, stamp int
 	}
 	l := &c.policy.Ledger.Users[u]
 	l.Stamp = stamp
+	c.touchUser(user)
 	if project == "" {
 		l.Usage = usage
 		return nil
@@ -121,6 +187,7 @@ func (c *Cell) SetProjectUsage(project string, usage tickets.Usage, stamp int64)
 		return fmt.Errorf("cannot set the usage of project %q: there is no such project", project)
 	}
 	c.policy.Ledger.Projects[p] = tickets.StampedUsage{Usage: usage, Stamp: stamp}
+	c.touchProject(project)
 	return nil
 }
 
@@ -139,8 +206,10 @@ func (c *Cell) ClearUsage(now int64, by Caller) (*Answer, error) {
 	for _, j := range c.Jobs() {
 		for _, t := range j.tasks {
 			t.booked = t.Used
+			c.touchTask(t)
 		}
 	}
+	c.touchLedger()
 	a := &Answer{}
 	for _, name := range slices.Sorted(maps.Keys(c.policy.users.index)) {
 		a.say("%s@%s modified %q in user list", by.User, by.Host, name)

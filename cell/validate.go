@@ -2,15 +2,16 @@ package cell
 
 import (
 	"github.com/execd-project/execd/scheduler"
+	"github.com/execd-project/execd/scheduler/rangelist"
 	"github.com/execd-project/execd/submit"
 )
 
 // validate applies -w (qsub(1)). It reports whether the job is to be submitted. -ar
 // implies -w e.
 func (c *Cell) validate(now int64, j *Job, a *Answer) (bool, error) {
-	level := j.Request.Validation
+	level := j.asked.Validation
 	if level == submit.ValidateNone {
-		if j.Request.Reservation == 0 {
+		if j.asked.Reservation == 0 {
 			return true, nil
 		}
 		level = submit.ValidateError
@@ -46,9 +47,14 @@ func (c *Cell) validateAltered(now int64, j *Job, level submit.Validation, a *An
 	if level == submit.ValidateNone {
 		return true
 	}
+	// What waits for other jobs or for its time is looked at (tested).
+	if j.sched.Tasks.IsEmpty() && j.Holds == 0 && !j.Waiting.IsEmpty() {
+		j.sched.Tasks = j.Waiting
+		defer func() { j.sched.Tasks = rangelist.List{} }()
+	}
 	if j.sched.Tasks.IsEmpty() {
-		a.deny("verification: job is already running or is held")
-		return false
+		a.say("verification: job is already running or is held")
+		return level == submit.ValidateError || level == submit.ValidateWarn
 	}
 	how := scheduler.EmptyCluster
 	if level == submit.ValidatePoke {
@@ -60,7 +66,7 @@ func (c *Cell) validateAltered(now int64, j *Job, level submit.Validation, a *An
 		a.deny("error: no suitable queues")
 		return false
 	case level == submit.ValidateWarn && !ok:
-		a.say("warning: no suitable queues")
+		a.deny("warning: no suitable queues") // although it is altered (tested)
 	case level == submit.ValidateVerify || level == submit.ValidatePoke:
 		if ok {
 			a.say("verification: found suitable queue(s)")

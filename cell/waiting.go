@@ -75,7 +75,7 @@ func (c *Cell) WaitingTasks(j *Job) []WaitingTasks {
 		if t.run != nil {
 			continue
 		}
-		k := waitingKind{again: t.Restarts > 0, holds: t.Holds, failed: t.Error}
+		k := waitingKind{again: t.Again(), holds: t.Holds, failed: t.Error}
 		k.blocked = !k.again && k.failed == "" && len(j.taskPredecessors) > 0 && c.blocked(j, int(t.Number))
 		kinds[k] = kinds[k].Add(int(t.Number))
 	}

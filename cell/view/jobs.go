@@ -2,9 +2,11 @@ package view
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/execd-project/execd/cell"
+	"github.com/execd-project/execd/cell/requests"
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/qstat"
 	"github.com/execd-project/execd/scheduler"
@@ -36,6 +38,29 @@ func (v *View) Job(j *cell.Job) qstat.Job {
 	return s
 }
 
+// Finished are the jobs that have left last, in the order in which they did (qstat(1), -s z).
+func (v *View) Finished() []qstat.Job {
+	var jobs []qstat.Job
+	for _, f := range v.cell.Finished() {
+		s := qstat.Job{
+			ID: int(f.ID()), Name: f.Name(), Owner: f.Owner(), Project: f.Project, Department: v.cell.Department(f.Owner(), f.Group),
+			Submitted: f.Submitted(), Deadline: f.Deadline(), POSIXPriority: f.Job.Priority(),
+			OverrideTickets: int(f.OverrideTickets()), JobShare: int(f.Shares()),
+		}
+		v.addRequest(&s, f.Job)
+		t := qstat.Task{
+			Phase: qstat.Finished, State: "z", Slots: f.Scheduled().Category.AssumedSlots(),
+			Priority: f.Priority, NormalizedTickets: f.NormalizedTickets,
+		}
+		if a := f.Request().Array; a != nil {
+			t.IDs = []qstat.Range{{First: a.First, Last: a.Last, Step: a.Step}}
+		}
+		s.Tasks = []qstat.Task{t}
+		jobs = append(jobs, s)
+	}
+	return jobs
+}
+
 func numbers(ids []uint32) []int {
 	var list []int
 	for _, id := range ids {
@@ -46,7 +71,7 @@ func numbers(ids []uint32) []int {
 
 // addRequest fills in what was asked for.
 func (v *View) addRequest(s *qstat.Job, j *cell.Job) {
-	r := j.Request
+	r := j.Request()
 	s.Checkpoint, s.MasterQueues = r.Checkpoint, r.MasterQueues
 	s.PredecessorsAsked, s.ArrayPredecessorsAsked = r.PrecedingJobs, r.PrecedingTasks
 	for _, q := range r.Queues {
@@ -62,7 +87,9 @@ func (v *View) addRequest(s *qstat.Job, j *cell.Job) {
 			s.Soft = append(s.Soft, q)
 			continue
 		}
-		q.Urgency = j.Scheduled().Category.UrgencyOf(l.Name)
+		if c := j.Scheduled().Category; c != nil {
+			q.Urgency = c.UrgencyOf(l.Name)
+		}
 		s.Hard = append(s.Hard, q)
 	}
 	if r.PE != nil {
@@ -72,7 +99,7 @@ func (v *View) addRequest(s *qstat.Job, j *cell.Job) {
 		}
 	}
 	if r.Binding != nil {
-		s.Binding = r.Binding.String()
+		s.Binding = requests.Binding(r.Binding).String()
 	}
 }
 
@@ -86,15 +113,16 @@ func (v *View) addTasks(s *qstat.Job, j *cell.Job) {
 	}
 	// Of a job whose waiting tasks take no part in a run the original forgets what
 	// its running tasks are ranked by (tested).
-	ranked := Pending(j)
+	ranked, idle := Pending(j), false
 	for _, t := range j.Tasks() {
 		if t.Running() == nil {
 			continue
 		}
 		p, k := v.ofRunning(t)
-		if !ranked {
+		// A task that is suspended by itself keeps its own only while no other one runs (tested).
+		if !ranked || idle && !t.Running().Idle() {
 			setUrgency(s, &p)
-			ranked = true
+			ranked, idle = true, t.Running().Idle()
 		}
 		s.Tasks = append(s.Tasks, v.running(t, &p, &k))
 	}
@@ -193,34 +221,42 @@ func part(t qstat.Tickets, f float64) qstat.Tickets {
 	return qstat.Tickets{Total: times(t.Total), Override: times(t.Override), Functional: times(t.Functional), Share: times(t.Share)}
 }
 
-// SchedulingInfo is why a job did not start in the last scheduling run, line by line, as
-// qstat -j shows it. It is nil for a job that does not wait.
-func (v *View) SchedulingInfo(j *cell.Job) []string {
+// SchedulingInfo is why a job did not start in the last scheduling run, in the order of
+// qstat -j: what concerns all jobs, then what concerns this one.
+func (v *View) SchedulingInfo(j *cell.Job) []qstat.Reason {
 	if v.decisions == nil {
 		return nil
 	}
-	var lines []string
+	var list []qstat.Reason
 	for i := range v.decisions.Dropped {
-		lines = append(lines, v.decisions.Dropped[i].Text())
+		list = append(list, reason(&v.decisions.Dropped[i], true))
+	}
+	of := func(number int, text string) []qstat.Reason {
+		return append(list, qstat.Reason{Text: text, Number: number})
 	}
 	switch {
+	case !Pending(j):
+		return list
 	case inError(j):
-		return append(lines, "Job is in error state")
+		return of(inErrors, "Job is in error state")
 	case j.Problem != "":
-		return append(lines, j.Problem)
+		return of(unnumbered, j.Problem)
 	// In this order (tested).
-	case held(j):
-		return append(lines, "Job is in hold state")
-	case len(j.Predecessors()) > 0 || len(j.TaskPredecessors()) > 0 && j.Scheduled().Tasks.IsEmpty():
-		return append(lines, "job dropped because of job dependencies")
+	case held(j), len(j.TaskPredecessors()) > 0 && j.Scheduled().Tasks.IsEmpty():
+		return of(inHold, "Job is in hold state")
+	case len(j.Predecessors()) > 0:
+		return of(dependent, "job dropped because of job dependencies")
 	case j.Start > v.now:
-		return append(lines, "execution time not reached")
+		return of(notYet, "execution time not reached")
+	}
+	if partlyHeld(j) {
+		list = of(inHold, "Job is in hold state")
 	}
 	reasons := v.decisions.Reasons(j.Scheduled())
 	for i := range reasons {
-		lines = append(lines, reasons[i].Text())
+		list = append(list, reason(&reasons[i], false))
 	}
-	return lines
+	return list
 }
 
 // Pending reports whether a task of a job waits.
@@ -247,6 +283,12 @@ func held(j *cell.Job) bool {
 		}
 	}
 	return true
+}
+
+// partlyHeld reports whether a task that waits is held.
+func partlyHeld(j *cell.Job) bool {
+	return !j.Waiting.IsEmpty() && j.Holds != 0 ||
+		slices.ContainsFunc(j.Tasks(), func(t *cell.Task) bool { return t.Running() == nil && t.Holds != 0 })
 }
 
 // inError reports whether a task that waits is in error state, and none that is not.

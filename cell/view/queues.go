@@ -51,7 +51,7 @@ func (v *View) queue(id scheduler.InstanceID, s Selection) qstat.QueueInstance {
 	}
 	load, suspend := o.Crossed(id)
 	q.LoadAlarms, q.SuspendAlarms = v.alarms(host, load), v.alarms(host, suspend)
-	q.State = v.state(id, &q)
+	q.State = v.state(id)
 	for _, r := range o.Instance(id) {
 		if s.has(v.attribute(r.Attribute)) {
 			q.Resources = append(q.Resources, v.resource(&r, value.QStat))
@@ -96,12 +96,13 @@ var states = [...]struct {
 	{'s', scheduler.SuspendedByUser},
 }
 
-func (v *View) state(id scheduler.InstanceID, q *qstat.QueueInstance) string {
+func (v *View) state(id scheduler.InstanceID) string {
 	var b strings.Builder
-	if len(q.LoadAlarms) > 0 {
+	load, suspend := v.observe().Alarmed(id)
+	if load {
 		b.WriteByte('a')
 	}
-	if len(q.SuspendAlarms) > 0 {
+	if suspend {
 		b.WriteByte('A')
 	}
 	status := v.cell.State().Status(id)
@@ -119,10 +120,14 @@ func (v *View) state(id scheduler.InstanceID, q *qstat.QueueInstance) string {
 	return b.String()
 }
 
-// alarms are the thresholds that are crossed. A load value is shown as it was reported.
+// alarms are the thresholds of an alarm. A load value is shown as it was reported.
 func (v *View) alarms(host scheduler.HostID, crossed []scheduler.Crossing) []qstat.Alarm {
 	var list []qstat.Alarm
 	for _, c := range crossed {
+		if !c.Value.IsValid() {
+			list = append(list, qstat.Alarm{Message: "error: no complex attribute for threshold " + c.Name})
+			continue
+		}
 		a := qstat.Alarm{Threshold: c.Threshold}
 		a.Name = c.Name
 		a.Dominance = string([]byte{c.Layer, byte(c.Kind)})
@@ -155,4 +160,36 @@ func (v *View) load(host scheduler.HostID, name string) (value.Value, bool) {
 		return value.Value{}, false
 	}
 	return v.observe().Load(host, id)
+}
+
+// ShowLoad makes the load of queue instances the value of a resource that is a number, as
+// qstat -F shows it (qstat(1), SGE_LOAD_AVG); nil is what has none. For load_avg it is as it
+// was.
+func (v *View) ShowLoad(queues []qstat.QueueInstance, name string) {
+	for i := range queues {
+		q := &queues[i]
+		id, ok := v.model.Instance(q.Queue, q.Host)
+		if name == "load_avg" || !ok {
+			continue
+		}
+		q.Load = nil
+		for _, r := range v.observe().Instance(id) {
+			if n := r.Value.Number(); v.attribute(r.Attribute) == name && !r.Value.Type().IsText() && !r.Value.IsInfinite() {
+				q.Load = &n
+			}
+		}
+	}
+}
+
+// Load is a load value of a host that is a number, as it was reported.
+func (v *View) Load(host, name string) (x float64, ok bool) {
+	id, ok := v.model.Host(host)
+	if !ok {
+		return 0, false
+	}
+	value, ok := v.load(id, name)
+	if !ok {
+		return 0, false
+	}
+	return value.Number(), true
 }

@@ -47,6 +47,9 @@ func (v *View) reservation(r *cell.Reservation) qstat.Reservation {
 	if granted := r.Scheduled(); granted != nil {
 		for _, g := range granted.Grants {
 			s.Grants = append(s.Grants, qstat.Grant{Queue: v.model.InstanceName(g.Instance), Slots: g.Slots})
+			if r.Broken {
+				s.Messages = append(s.Messages, v.unusable(g.Instance)...)
+			}
 		}
 		if granted.PE != scheduler.None {
 			s.PE = v.model.PEName(granted.PE)
@@ -55,13 +58,34 @@ func (v *View) reservation(r *cell.Reservation) qstat.Reservation {
 	return s
 }
 
+// unusable says why jobs of a reservation cannot use a queue instance (qrstat(1), -explain).
+// The original has the reasons in the order in which they came up.
+func (v *View) unusable(id scheduler.InstanceID) []string {
+	var reasons []string
+	status := v.cell.State().Status(id)
+	for _, x := range [...]struct {
+		states scheduler.Status
+		word   string
+	}{
+		{scheduler.Unknown, "unknown"},
+		{scheduler.Failed, "error"},
+		{scheduler.DisabledByUser | scheduler.DisabledByCalendar, "disabled"},
+		{scheduler.Suspended, "suspended"},
+	} {
+		if status&x.states != 0 {
+			reasons = append(reasons, "reserved queue "+v.model.InstanceName(id)+" is "+x.word)
+		}
+	}
+	return reasons
+}
+
 // mailLetters are the letters of -m.
 func mailLetters(o job.MailOptions) string {
 	var letters strings.Builder
 	for _, x := range [...]struct {
 		bit    job.MailOptions
 		letter string
-	}{{job.MailAtBegin, "b"}, {job.MailAtEnd, "e"}, {job.MailAtAbort, "a"}, {job.MailAtSuspend, "s"}, {job.MailNever, "n"}} {
+	}{{job.MailAtAbort, "a"}, {job.MailAtBegin, "b"}, {job.MailAtEnd, "e"}, {job.MailAtSuspend, "s"}, {job.MailNever, "n"}} {
 		if o&x.bit != 0 {
 			letters.WriteString(x.letter)
 		}

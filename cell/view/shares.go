@@ -16,8 +16,10 @@ func (v *View) Shares() []qstat.ShareRow {
 		return nil
 	}
 	s := shares{view: v, weights: v.cell.Cluster().Scheduler().UsageWeights}
+	s.count(tree.Root)
 	root := s.node(tree.Root, "", "")
 	root.row.Node = "/"
+	s.entitle(root)
 	s.print(root, 1, 1)
 	total := root.usage
 	for i := range s.rows {
@@ -33,6 +35,7 @@ type shares struct {
 	view    *View
 	weights []qconf.Weight
 	rows    []qstat.ShareRow
+	tasks   map[shareOf]int // that run or may start
 }
 
 // shareNode is a node with the usage of what is below it.
@@ -66,8 +69,12 @@ func (s *shares) node(n *qconf.ShareNode, path, project string) *shareNode {
 		x.row.User = n.Name
 		s.user(x, n.Name, project)
 	}
-	if !n.Project && len(x.children) > 0 {
-		for _, child := range x.children {
+	if n.Project && len(x.children) == 0 {
+		x.row.Jobs = s.tasks[shareOf{project: n.Name}]
+	}
+	for _, child := range x.children {
+		x.row.Jobs += child.row.Jobs
+		if !n.Project {
 			x.usage += child.usage
 		}
 	}
@@ -122,6 +129,7 @@ func (s *shares) unexplained(x *shareNode) {
 
 // user fills in what a user has used, in a project or without one.
 func (s *shares) user(x *shareNode, name, project string) {
+	x.row.Jobs = s.tasks[shareOf{name, project}]
 	u := slices.Index(s.view.cell.Users(), name)
 	ledger := s.view.cell.Entitled().Ledger
 	if u < 0 || ledger == nil || u >= len(ledger.Users) {
@@ -188,5 +196,63 @@ func (s *shares) print(x *shareNode, level, total float64) {
 			part = float64(child.row.Shares) / float64(sum)
 		}
 		s.print(child, part, total*part)
+	}
+}
+
+// shareOf is whose jobs count at a node: those of a user, in a project with a node or
+// outside of those, or of all users of a project.
+type shareOf struct{ user, project string }
+
+// count counts the tasks that the share tree is for.
+func (s *shares) count(root *qconf.ShareNode) {
+	s.tasks = map[shareOf]int{}
+	projects := map[string]bool{}
+	var collect func(n *qconf.ShareNode)
+	collect = func(n *qconf.ShareNode) {
+		projects[n.Name] = projects[n.Name] || n.Project
+		for _, child := range n.Children {
+			collect(child)
+		}
+	}
+	collect(root)
+	for _, j := range s.view.cell.Jobs() {
+		n := j.Scheduled().Tasks.Len()
+		for _, t := range j.Tasks() {
+			if t.Running() != nil {
+				n++
+			}
+		}
+		project := j.Project
+		if !projects[project] {
+			project = ""
+		}
+		s.tasks[shareOf{j.Owner(), project}] += n
+		if project != "" {
+			s.tasks[shareOf{project: project}] += n
+		}
+	}
+}
+
+// entitle fills in the target shares of the nodes that have tasks, which share tree tickets
+// follow.
+func (s *shares) entitle(root *shareNode) {
+	if root.row.Jobs > 0 {
+		s.divide(root, tickets.Whole)
+	}
+}
+
+func (s *shares) divide(x *shareNode, own tickets.Portion) {
+	x.row.LongTarget, x.row.ShortTarget = own.Long, own.Short
+	var active []*shareNode
+	var portions []tickets.Portion
+	for _, child := range x.children {
+		if child.row.Jobs > 0 {
+			active = append(active, child)
+			portions = append(portions, tickets.Portion{Shares: float64(child.row.Shares), Usage: child.usage})
+		}
+	}
+	tickets.Divide(own, portions, s.view.cell.Cluster().Scheduler().CompensationFactor)
+	for i, child := range active {
+		s.divide(child, portions[i])
 	}
 }

@@ -1,0 +1,104 @@
+package cell
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/execd-project/execd/submit"
+)
+
+// modifications are the options of qalter by the parameters of a verifier that they change,
+// in the order in which those are named (tested).
+var modifications = []struct{ option, parameter string }{
+	{"-N", "N"},
+	{"-a", "a"},
+	{"-A", "A"},
+	{"-ar", "ar"},
+	{"-binding", "binding"},
+	{"-c", "c_interval"},
+	{"-c", "c_occasion"},
+	{"-ckpt", "ckpt"},
+	{"-dl", "dl"},
+	{"-e", "e"},
+	{"-i", "i"},
+	{"-h", "h"},
+	{"-h", "t"},
+	{"-hold_jid", "hold_jid"},
+	{"-hold_jid_ad", "hold_jid_ad"},
+	{"-R", "R"},
+	{"-j", "j"},
+	{"-l", "l_hard"},
+	{"-l", "l_soft"},
+	{"-m", "m"},
+	{"-M", "M"},
+	{"-notify", "notify"},
+	{"-o", "o"},
+	{"-p", "p"},
+	{"-js", "js"},
+	{"-P", "P"},
+	{"-cwd", "cwd"},
+	{"-wd", "cwd"},
+	{"-pe", "pe_name"},
+	{"-pe", "pe_min"},
+	{"-q", "q_hard"},
+	{"-q", "q_soft"},
+	{"-masterq", "masterq"},
+	{"-r", "r"},
+	{"-S", "S"},
+	{"-tc", "tc"},
+	{"-v", "v"},
+	{"-ac", "ac"},
+	{"-dc", "ac"},
+	{"-sc", "ac"},
+}
+
+// mayAlter says why jobs may not be altered where a verifier has to see all jobs: once for
+// each job that is named, whether there is one or not (sge_conf(5), jsv_allowed_mod).
+// -w, -t and -ot are always allowed, unless nothing is.
+func (c *Cell) mayAlter(r *submit.Alteration, a *Answer) bool {
+	conf := c.cluster.Global()
+	if conf.JSVURL == "" {
+		return true
+	}
+	why := "No job modification allowed due to jsv_allowed_mod configuration"
+	if len(conf.JSVAllowedMod) > 0 {
+		list := unallowed(r, conf.JSVAllowedMod)
+		if len(list) == 0 {
+			return true
+		}
+		why = "rejected due to jsv_allowed_mod configuration which does not allow: " + strings.Join(list, ",")
+	}
+	n := len(r.Jobs)
+	if len(r.Users) > 0 {
+		n = 1
+	}
+	for range n {
+		a.deny("%s", why)
+	}
+	return false
+}
+
+// unallowed are the parameters that an alteration changes and that are not allowed.
+func unallowed(r *submit.Alteration, allowed []string) (list []string) {
+	for _, m := range modifications {
+		changed := r.Has(m.option)
+		switch m.parameter {
+		case "c_interval":
+			changed = changed && r.Request.CheckpointInterval > 0
+		case "c_occasion":
+			changed = changed && r.Request.CheckpointWhen != ""
+		case "l_hard", "l_soft":
+			soft := m.parameter == "l_soft"
+			changed = changed && slices.ContainsFunc(r.Request.Resources, func(x submit.ResourceRequest) bool { return x.Soft == soft })
+		case "q_hard", "q_soft":
+			soft := m.parameter == "q_soft"
+			changed = changed && slices.ContainsFunc(r.Request.Queues, func(x submit.QueueRequest) bool { return x.Soft == soft })
+		case "t": // holds are those of tasks
+			changed = changed && !slices.Contains(allowed, "h")
+		}
+		if changed && !slices.Contains(allowed, m.parameter) && !slices.Contains(list, m.parameter) {
+			list = append(list, m.parameter)
+		}
+	}
+	return list
+}

@@ -1,0 +1,51 @@
+package cell
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/execd-project/execd/scheduler/tickets"
+)
+
+// AutomaticUser is a user object that was made for a job (sge_conf(5), enforce_user auto).
+type AutomaticUser struct {
+	Name            string
+	OverrideTickets int
+	FunctionalShare int
+	Expires         int64 // when it goes, in seconds since 1970; 0 for never
+	DefaultProject  string
+}
+
+// AutomaticUsers are the user objects that were made for jobs, by their names.
+func (c *Cell) AutomaticUsers() []AutomaticUser {
+	var list []AutomaticUser
+	for i, name := range c.policy.users.list {
+		if name == "" || !c.policy.automatic[name] {
+			continue
+		}
+		e := c.policy.Users[i]
+		list = append(list, AutomaticUser{
+			Name: name, OverrideTickets: int(e.OverrideTickets), FunctionalShare: int(e.FunctionalShares),
+			Expires: c.policy.expires[name], DefaultProject: c.cluster.Global().AutoUserDefaultProject,
+		})
+	}
+	slices.SortFunc(list, func(a, b AutomaticUser) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// RemoveAutomaticUser forgets a user object that was made for a job, and what the user has
+// used. One who has jobs keeps it: it would be made again.
+func (c *Cell) RemoveAutomaticUser(now int64, name string) error {
+	c.tick(now)
+	switch {
+	case c.policy.users.of(name) == tickets.None || !c.policy.automatic[name]:
+		return fmt.Errorf("user %q does not exist", name)
+	case c.perUser[name] > 0:
+		return fmt.Errorf("user %q has jobs", name)
+	}
+	c.policy.removeUser(name)
+	c.touchUser(name)
+	c.usersChanged(name)
+	return nil
+}

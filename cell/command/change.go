@@ -1,0 +1,273 @@
+package command
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing/fstest"
+
+	"github.com/execd-project/execd/qconf"
+	"github.com/execd-project/execd/scheduler/calendar"
+)
+
+// cluster is the configuration with what the command line has changed so far.
+func (x *call) cluster() *qconf.Cluster {
+	if x.result.Cluster != nil {
+		return x.result.Cluster
+	}
+	return x.cell.Cluster()
+}
+
+// write takes changes of files into the configuration, all or none of them. Where a file
+// is the first of a folder that came with the base of the configuration (qconf.Load), the
+// others of the folder are written, too: from then on the directory has it.
+func (x *call) write(writes ...Write) error {
+	current := x.cluster()
+	base := current
+	touched := map[string]bool{}
+	for _, w := range writes {
+		folder, _, _ := strings.Cut(w.Path, "/")
+		touched[folder] = true
+		if w.Path == shareTreeFile && w.Remove {
+			base = current.WithoutShareTree()
+		}
+	}
+	fsys := fstest.MapFS{}
+	all := texts(current)
+	for name, t := range all {
+		folder, _, inFolder := strings.Cut(name, "/")
+		if t.stored || touched[folder] {
+			fsys[name] = &fstest.MapFile{Data: t.text}
+		}
+		if inFolder && touched[folder] && !t.stored {
+			writes = append([]Write{{Path: name, Text: t.text}}, writes...)
+		}
+	}
+	for folder := range touched {
+		if isFolder[folder] {
+			fsys[folder] = &fstest.MapFile{Mode: folderMode}
+		}
+	}
+	before := problemsOf(load(fsys, base))
+	for _, w := range writes {
+		if w.Remove {
+			delete(fsys, w.Path)
+		} else {
+			fsys[w.Path] = &fstest.MapFile{Data: w.Text}
+		}
+	}
+	next, err := load(fsys, base)
+	if err != nil {
+		for _, e := range qconf.Errors(err) {
+			if !before[e.Error()] {
+				return e
+			}
+		}
+		return err
+	}
+	for _, e := range next.Missing() {
+		if !before[e.Error()] {
+			return e
+		}
+	}
+	x.result.Cluster = next
+	x.keep(writes)
+	return nil
+}
+
+// keep adds files to those that the caller is to write. The last text of a file counts.
+func (x *call) keep(writes []Write) {
+	byPath := map[string]Write{}
+	for _, w := range append(x.result.Writes, writes...) {
+		byPath[w.Path] = w
+	}
+	x.result.Writes = nil
+	for _, name := range slices.Sorted(maps.Keys(byPath)) {
+		x.result.Writes = append(x.result.Writes, byPath[name])
+	}
+}
+
+// load is qconf.Load. References to what does not exist are told by Missing.
+func load(fsys fstest.MapFS, base *qconf.Cluster) (*qconf.Cluster, error) {
+	return qconf.LoadWith(fsys, qconf.Options{
+		Base: base, Dangling: true,
+		Year: func(text string) error { _, err := calendar.Parse(text, ""); return err },
+		Week: func(text string) error { _, err := calendar.Parse("", text); return err },
+	})
+}
+
+// problemsOf are what is wrong with a configuration as it is: no change makes it so.
+func problemsOf(c *qconf.Cluster, err error) map[string]bool {
+	known := map[string]bool{}
+	for _, e := range qconf.Errors(err) {
+		known[e.Error()] = true
+	}
+	if err == nil {
+		for _, e := range c.Missing() {
+			known[e.Error()] = true
+		}
+	}
+	return known
+}
+
+// text is a file of the configuration directory.
+type text struct {
+	text []byte
+	// stored says that the directory has it: else it is of the base.
+	stored bool
+}
+
+// The files that are one object, and the configurations of hosts.
+const (
+	shareTreeFile = "sharetree"
+	schedulerFile = "sched_conf"
+	complexFile   = "complexes"
+	quotaFile     = "rqs"
+	confFolder    = "conf"
+	folderMode    = 0o755 | 1<<31 // fs.ModeDir
+)
+
+// isFolder are the folders of the directory. rqs may be either.
+var isFolder = func() map[string]bool {
+	folders := map[string]bool{confFolder: true}
+	for _, k := range kinds {
+		folders[k.folder] = true
+	}
+	return folders
+}()
+
+// texts are the files of a configuration, by their names. Of single files those are left
+// out that nobody has written.
+func texts(c *qconf.Cluster) map[string]text {
+	all := map[string]text{}
+	put := func(path string, o object) {
+		all[path] = text{[]byte(o.Format(qconf.Wrapped)), o.File() != ""}
+	}
+	for _, k := range kinds {
+		for _, name := range k.names(c) {
+			if o, ok := k.find(c, name); ok {
+				put(k.path(k.name(o)), o)
+			}
+		}
+	}
+	put(hostKind.path(qconf.GlobalHost), c.GlobalHost())
+	put(confFolder+"/"+qconf.GlobalName, c.Global())
+	for _, host := range c.LocalNames() {
+		if l, err := c.Local(host); err == nil {
+			put(confFolder+"/"+host, l)
+		}
+	}
+	if s := c.Scheduler(); s.File() != "" {
+		put(schedulerFile, s)
+	}
+	if t := c.ShareTree(); t != nil {
+		all[shareTreeFile] = text{[]byte(t.Format()), true}
+	}
+	all[complexFile] = text{[]byte(c.Complexes().Format()), true}
+	quotaTexts(c, all)
+	return all
+}
+
+// quotaTexts are the resource quota sets: in one file, or a file for each where the
+// directory has it so.
+func quotaTexts(c *qconf.Cluster, all map[string]text) {
+	sets := c.ResourceQuotas()
+	if !inQuotaFolder(sets) {
+		if len(sets) > 0 {
+			all[quotaFile] = text{[]byte(qconf.FormatResourceQuotas(sets, qconf.Wrapped)), true}
+		}
+		return
+	}
+	for _, s := range sets {
+		all[quotaFile+"/"+s.Name] = text{[]byte(qconf.FormatResourceQuotas([]*qconf.ResourceQuotaSet{s}, qconf.Wrapped)), true}
+	}
+}
+
+func inQuotaFolder(sets []*qconf.ResourceQuotaSet) bool {
+	return slices.ContainsFunc(sets, func(s *qconf.ResourceQuotaSet) bool { return strings.HasPrefix(s.File(), quotaFile+"/") })
+}
+
+// mayChange reports whether the caller is a manager, and says so if not.
+func (x *call) mayChange() bool {
+	if x.cell.IsManager(x.in.By.User) {
+		return true
+	}
+	x.fail(1, "denied: %q must be manager for this operation", x.in.By.User)
+	return false
+}
+
+// who is the user at his host, as messages have it.
+func (x *call) who() string { return x.in.By.User + "@" + x.host() }
+
+// changed says what was done to an object: to standard error, but for some kinds.
+func (x *call) changed(k *kind, format string, args ...any) {
+	text := x.who() + " " + fmt.Sprintf(format, args...)
+	if k != nil && k.stdout {
+		x.say("%s", text)
+	} else {
+		x.warn("%s", text)
+	}
+}
+
+// dangling are what is said of names in attributes that nobody has (tested).
+var dangling = map[string]string{
+	"pe_list": "Parallel environment %q does not exist", "ckpt_list": "Ckpt %q does not exist", "calendar": "Calendar %q does not exist",
+	"user_lists": "Userset %q does not exist", "xuser_lists": "Userset %q does not exist", "acl": "Userset %q does not exist", "xacl": "Userset %q does not exist",
+	"projects": "Project %q does not exist", "xprojects": "Project %q does not exist", "default_project": "denied: project %q does not exist",
+	"hostlist": "denied: host group %q does not exist",
+}
+
+// refuseChange says why a change was not made.
+func (x *call) refuseChange(k *kind, name string, err error) {
+	found := qconf.Errors(err)
+	if len(found) == 0 {
+		x.fail(1, "denied: %s", err.Error())
+		return
+	}
+	e := found[0]
+	format, ok := dangling[e.Attribute]
+	missing := e.Err != nil && strings.Contains(e.Err.Error(), qconf.ErrNotFound.Error())
+	switch {
+	case missing && k == queueKind && e.Attribute != "hostlist" && strings.HasPrefix(e.Value, "@"):
+		x.fail(1, "Did not modify %q for host group %q which does not exist.", e.Attribute, e.Value)
+	case missing && ok:
+		x.fail(1, format, e.Value)
+	case missing && e.Attribute == "subordinate_list":
+		x.fail(1, "Subordinated cluster queue %q referenced in %q does not exist", e.Value, name)
+	case missing && k == queueKind && e.Attribute == "complex_values":
+		x.fail(1, "Complex attribute %q does not exist", e.Value)
+	case missing && e.Attribute == "complex_values":
+		x.fail(1, "denied: attribute %q is not a complex attribute", e.Value)
+	case missing && e.File == shareTreeFile:
+		x.fail(1, "denied: share tree contains reference to unknown user/project %q", e.Value)
+	default:
+		x.fail(1, "denied: %s", problem(e))
+	}
+}
+
+// problem is an error without the file, which is ours.
+func problem(e *qconf.Error) string {
+	if e.Attribute == "" {
+		return e.Problem
+	}
+	return e.Attribute + ": " + e.Problem
+}
+
+// style is how values are laid out: on one line with SGE_SINGLE_LINE (qconf(1)).
+func (x *call) style() qconf.Style {
+	for _, v := range x.in.Environment {
+		if strings.HasPrefix(v, "SGE_SINGLE_LINE=") {
+			return qconf.SingleLine
+		}
+	}
+	return qconf.Wrapped
+}
+
+// userList is a comma separated list, each name once.
+func distinct(names []string) []string {
+	names = slices.Clone(names)
+	slices.SortFunc(names, cmp.Compare[string])
+	return slices.Compact(names)
+}

@@ -1,0 +1,206 @@
+package command
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/execd-project/execd/internal/nearest"
+)
+
+// option is a row of the table of options of a command.
+type option struct {
+	name string // with its dash
+	long string // another spelling, with its dashes; "" for none
+	args string // its values in the usage text
+	// values is how many words must follow, optional how many more may, where they do not
+	// begin with a dash.
+	values, optional int
+	// rest says that all words up to the next option are its values.
+	rest bool
+	// operand says that it stays among the operands, with its value.
+	operand bool
+	help    string
+}
+
+// anyNumber is how many words more than one the options of qstat and its like take (tested).
+const anyNumber = math.MaxInt32
+
+// given is an option of a command line.
+type given struct {
+	name   string // as the table has it
+	values []string
+}
+
+// value is the only value of an option, "" if it has none.
+func (g *given) value() string {
+	if len(g.values) == 0 {
+		return ""
+	}
+	return g.values[0]
+}
+
+// line is a command line, taken apart.
+type line struct {
+	given    []given
+	operands []string
+}
+
+// has reports whether an option is there.
+func (l *line) has(name string) bool {
+	return slices.ContainsFunc(l.given, func(g given) bool { return g.name == name })
+}
+
+// last is the value of an option where it was given last.
+func (l *line) last(name string) (string, bool) {
+	for _, g := range slices.Backward(l.given) {
+		if g.name == name {
+			return g.value(), true
+		}
+	}
+	return "", false
+}
+
+// all are the values of an option, as often as it was given.
+func (l *line) all(name string) []string {
+	var all []string
+	for _, g := range l.given {
+		if g.name == name {
+			all = append(all, g.values...)
+		}
+	}
+	return all
+}
+
+// lists are the elements of all lists that an option has, which are separated by commas.
+func (l *line) lists(name string) []string {
+	var all []string
+	for _, g := range l.given {
+		if g.name == name {
+			for _, v := range g.values {
+				all = append(all, list(v)...)
+			}
+		}
+	}
+	return all
+}
+
+// list is a list separated by commas. Empty elements are left out.
+func list(text string) []string {
+	return slices.DeleteFunc(strings.Split(text, ","), func(s string) bool { return s == "" })
+}
+
+// optionError is a word of a command line that cannot be used.
+type optionError struct {
+	word    string
+	missing bool   // it is an option, whose values are missing
+	last    string // the word behind which something is missing
+	empty   bool   // likewise, and there is an empty word
+	meant   string // the option that was probably meant, "" if none is near
+}
+
+// Error is the error without a command's way of saying it.
+func (e *optionError) Error() string {
+	if e.missing || e.empty {
+		return "option " + e.word + " needs a value"
+	}
+	return "unknown option " + e.word
+}
+
+func find(options []option, word string) *option {
+	for i := range options {
+		if o := &options[i]; o.name == word || o.long != "" && o.long == word {
+			return o
+		}
+	}
+	return nil
+}
+
+// meant is the option that a mistyped one is nearest to, "" if none is near.
+func meant(options []option, word string) string {
+	var names []string
+	for i := range options {
+		names = append(names, options[i].name)
+		if options[i].long != "" {
+			names = append(names, options[i].long)
+		}
+	}
+	if len(word) > 64 {
+		return ""
+	}
+	if w, ok := nearest.Word(word, names); ok {
+		return w
+	}
+	if w := "-" + strings.TrimLeft(word, "-"); slices.Contains(names, w) {
+		return w
+	}
+	return ""
+}
+
+// parse takes a command line apart. Options and operands may stand in any order; "--"
+// ends the options.
+func parse(options []option, args []string) (*line, error) {
+	l := &line{}
+	for len(args) > 0 {
+		word := args[0]
+		args = args[1:]
+		switch {
+		case word == "--":
+			l.operands = append(l.operands, args...)
+			return l, nil
+		case len(word) < 2 || word[0] != '-':
+			l.operands = append(l.operands, word)
+			continue
+		}
+		o := find(options, word)
+		if o == nil {
+			return nil, &optionError{word: word, meant: meant(options, word)}
+		}
+		if o.operand {
+			l.operands = append(l.operands, word)
+			l.operands, args = append(l.operands, args[:min(1, len(args))]...), args[min(1, len(args)):]
+			continue
+		}
+		if len(args) < o.values {
+			return nil, &optionError{word: word, missing: true, last: cmp.Or(append([]string{word}, args...)[len(args)], word)}
+		}
+		n := o.values
+		for o.rest && n < len(args) && (find(options, args[n]) == nil || find(options, args[n]).operand) {
+			n++
+		}
+		for n < o.values+o.optional && n < len(args) && !strings.HasPrefix(args[n], "-") {
+			n++
+		}
+		l.given = append(l.given, given{name: o.name, values: slices.Clone(args[:n])})
+		args = args[n:]
+	}
+	return l, nil
+}
+
+// text is what -help prints: what the command line is like, and the options.
+func (c *command) text() string {
+	var b strings.Builder
+	b.WriteString(version + "\nusage: " + strings.TrimSpace(c.name+" "+c.usage) + "\n")
+	indent, column := strings.Repeat(" ", cmp.Or(c.indent, 3)), cmp.Or(c.column, 44)
+	options := c.all()
+	for i := range options {
+		o := &options[i]
+		head := indent + "[" + strings.TrimSpace(o.name+" "+o.args) + "]"
+		if len(head) >= column {
+			b.WriteString(head + "\n")
+			head = ""
+		}
+		for j, explanation := range strings.Split(o.help, "\n") {
+			if j > 0 {
+				head = ""
+			}
+			b.WriteString(head + strings.Repeat(" ", column-len(head)) + explanation + "\n")
+		}
+	}
+	return b.String()
+}
+
+// version is the first line of what -help prints. Scripts find out from it with which
+// Grid Engine they have to do.
+const version = "SGE 8.1.9"

@@ -1,0 +1,92 @@
+package command
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/execd-project/execd/cell/view"
+	"github.com/execd-project/execd/qstat"
+	"github.com/execd-project/execd/submit"
+)
+
+// qalter is qalter(1).
+var qalter = command{name: "qalter", derived: submitOptions(submit.Qalter), usage: "[options] {job_task_list | -u user_list} [- job_args]", run: (*call).qalter}
+
+func (x *call) qalter() {
+	if len(x.in.Args) == 0 {
+		x.nothing()
+		return
+	}
+	r, err := submit.ParseAlteration(x.in.submission(""))
+	if e, ok := errors.AsType[*submit.Error](err); ok && e.Kind == submit.NoChange {
+		x.unchanged()
+		return
+	}
+	if err != nil {
+		x.submitError(err)
+		return
+	}
+	if r.Help {
+		x.help()
+		return
+	}
+	inTasks := slices.ContainsFunc(r.Jobs, func(j submit.JobRange) bool { return j.Tasks != nil })
+	if inTasks && slices.ContainsFunc(r.Options, func(o string) bool { return o != "-h" }) {
+		x.fail(exitStdin, "denied: the selected option works only on jobs and not on tasks")
+		return
+	}
+	if r.Request.DryRun {
+		x.describeAlteration(r)
+		return
+	}
+	x.answer(x.cell.Alter(x.now, x.in.By, r))
+}
+
+// unchanged is qalter with jobs and no option: those that are not there are named (tested).
+func (x *call) unchanged() {
+	jobs, _ := submit.ParseJobRanges(x.in.Args)
+	for _, j := range jobs {
+		if found, _ := x.named([]string{j.Job}); len(found) == 0 && j.Job != "-u" {
+			x.say("denied: job %q does not exist", j.Job)
+			x.result.Exit = 1
+		}
+	}
+}
+
+// describeAlteration is qalter -verify: what would be changed of which jobs. Nothing is
+// changed.
+func (x *call) describeAlteration(r *submit.Alteration) {
+	jobs := make([]string, len(r.Jobs))
+	for i, j := range r.Jobs {
+		jobs[i] = j.Job
+	}
+	x.say("job_name:                   :%s:", strings.Join(append(jobs, r.Users...), ","))
+	request := r.Request
+	request.Context = r.ChangeContext(nil)
+	d := view.New(x.cell, x.now).Request(&request, x.caller())
+	text := string(qstat.AppendDetails(nil, []qstat.JobDetail{d}, qstat.DetailOptions{Zone: x.zone}))
+	shown := map[string]bool{}
+	for _, o := range r.Options {
+		for _, name := range shownFor[o] {
+			shown[name] = true
+		}
+	}
+	for l := range strings.Lines(text) {
+		if name, _, _ := strings.Cut(l, ":"); shown[name] {
+			x.stdout.WriteString(l)
+		}
+	}
+	x.say("")
+}
+
+// shownFor are the lines of qstat -j that show what an option of qalter changes.
+var shownFor = map[string][]string{
+	"-a": {"execution_time"}, "-ac": {"context"}, "-dc": {"context"}, "-sc": {"context"}, "-A": {"account"}, "-ar": {"ar_id"},
+	"-binding": {"binding"}, "-c": {"checkpoint_attr", "checkpoint_interval"}, "-ckpt": {"checkpoint_object"}, "-cwd": {"cwd"}, "-wd": {"cwd"},
+	"-dl": {"deadline"}, "-e": {"stderr_path_list"}, "-o": {"stdout_path_list"}, "-i": {"stdin_path_list"},
+	"-hold_jid": {"jid_predecessor_list (req)"}, "-hold_jid_ad": {"ja_ad_predecessor_list (req)"}, "-j": {"merge"}, "-js": {"jobshare"},
+	"-l": {"hard resource_list", "soft resource_list"}, "-m": {"mail_options"}, "-M": {"mail_list"}, "-masterq": {"master hard queue_list"},
+	"-notify": {"notify"}, "-N": {"job_name"}, "-P": {"project"}, "-p": {"priority"}, "-pe": {"parallel environment"},
+	"-q": {"hard_queue_list", "soft_queue_list"}, "-R": {"reserve"}, "-r": {"restart"}, "-S": {"shell_list"}, "-v": {"env_list"}, "-V": {"env_list"},
+}

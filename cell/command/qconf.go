@@ -1,0 +1,224 @@
+package command
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/execd-project/execd/qconf"
+)
+
+// action is an option of qconf, and what it does.
+type action struct {
+	option
+	run func(x *call, g *given)
+	// changes says that it changes the configuration, which is for managers.
+	changes bool
+	// file is which value names a file, from 1; 0 for none.
+	file int
+}
+
+// qconfCommand is qconf(1).
+var qconfCommand = command{
+	name: "qconf", usage: "[options]", complaint: complaint{prefix: "error: "}, run: (*call).qconf, needs: needsConfigured,
+	derived: actionOptions,
+}
+
+// actions are the options in the order of their names, small letters after capitals.
+func actions() []action {
+	all := slices.Concat(showActions(), singleActions(), peopleActions(), treeActions(), attributeActions(), otherActions())
+	for _, k := range kinds {
+		all = append(all, k.actions()...)
+	}
+	slices.SortFunc(all, func(a, b action) int { return compareOptions(a.name, b.name) })
+	return all
+}
+
+func actionOptions() []option {
+	var list []option
+	for _, a := range actions() {
+		list = append(list, a.option)
+	}
+	return append(list, option{name: "-help", help: "print this help"})
+}
+
+// compareOptions sorts by letters, capitals after small ones.
+func compareOptions(a, b string) int {
+	for i := 0; i < min(len(a), len(b)); i++ {
+		if c := weight(a[i]) - weight(b[i]); c != 0 {
+			return c
+		}
+	}
+	return len(a) - len(b)
+}
+
+func weight(c byte) int {
+	if c >= 'A' && c <= 'Z' {
+		return 2*int(c-'A'+'a') + 1
+	}
+	return 2 * int(c)
+}
+
+func findAction(all []action, name string) *action {
+	if i := slices.IndexFunc(all, func(a action) bool { return a.name == name }); i >= 0 {
+		return &all[i]
+	}
+	return nil
+}
+
+// needsConfigured finds the files that options of qconf name.
+func needsConfigured(in *Input, w *wanted) {
+	l, err := parse(actionOptions(), in.Args)
+	if err != nil {
+		return
+	}
+	all := actions()
+	for i := range l.given {
+		g := &l.given[i]
+		a := findAction(all, g.name)
+		if a == nil || a.file == 0 || len(g.values) < a.file {
+			continue
+		}
+		names := []string{g.values[a.file-1]}
+		if g.name == "-Aconf" || g.name == "-Mconf" {
+			names = list(names[0])
+		}
+		for _, name := range names {
+			w.want(in, name)
+		}
+	}
+}
+
+func (x *call) qconf() {
+	l, err := parse(x.self.all(), x.in.Args)
+	if e, ok := errors.AsType[*optionError](err); ok {
+		if e.missing {
+			x.fail(1, "error: no option argument provided to %q", e.last)
+			x.stderr.WriteString(x.self.text())
+			return
+		}
+		x.wrongWord(e.word, e.meant)
+		return
+	}
+	switch {
+	case !x.usable(l, nil):
+		return
+	case len(l.given) == 0 && len(l.operands) == 0:
+		x.stderr.WriteString(x.self.text())
+		x.result.Exit = 1
+		return
+	}
+	all := actions()
+	for i := range l.given {
+		g := &l.given[i]
+		a := findAction(all, g.name)
+		if a.changes && !x.mayChange() {
+			break
+		}
+		a.run(x, g)
+		if x.result.Edit != nil {
+			// All is done again when the text is there.
+			x.result.Writes, x.result.Cluster = nil, nil
+			x.stdout.Reset()
+			x.stderr.Reset()
+			x.result.Exit = 0
+			return
+		}
+	}
+	if len(l.operands) > 0 {
+		x.wrongWord(l.operands[0], "")
+	}
+}
+
+// wrongWord complains about a word of the command line.
+func (x *call) wrongWord(word, meant string) {
+	x.fail(1, "error: invalid option argument %q", word)
+	x.warn("Usage: qconf -help")
+	if meant != "" {
+		x.warn("did you mean %s?", meant)
+	}
+}
+
+// configured is the text of a file that an option names. ok is false, and it is said,
+// where it cannot be read.
+func (x *call) configured(name string) (data []byte, ok bool) {
+	data, err := x.in.read(name)
+	if err != nil {
+		x.fail(1, "error: error opening file %q for reading: %s", name, err.Error())
+		return nil, false
+	}
+	return data, true
+}
+
+// notRead complains about a text that cannot be read: of a file, or without a name of one
+// that was edited.
+func (x *call) notRead(file string, err error) { x.notReadOf(nil, file, err) }
+
+// notReadOf is the same for an object of a kind.
+func (x *call) notReadOf(k *kind, file string, err error) {
+	for _, e := range qconf.Errors(err) {
+		if e.Line > 0 {
+			x.warn("error: line %d: %s", e.Line, problem(e))
+		} else {
+			x.warn("error: %s", problem(e))
+		}
+	}
+	if file != "" {
+		x.warn("error: error reading file: %q", file)
+	}
+	x.notTaken(k, file)
+}
+
+// notTaken ends what is said of a file that cannot be used.
+func (x *call) notTaken(k *kind, file string) {
+	if k == queueKind && file != "" {
+		x.fail(1, "Cluster queue file %q is not correct", file)
+	} else {
+		x.fail(1, "error reading in file")
+	}
+}
+
+// reported are attributes that only hosts themselves have (host_conf(5)).
+var reported = []string{"load_values", "processors"}
+
+// incomplete reports whether an attribute is missing in the text of an object like another
+// one, and says so: all are required (tested), for a text that names one of them only would
+// set all others to what they are by default. err is what else is wrong with the text: that
+// comes first.
+func (x *call) incomplete(k *kind, like object, file string, data []byte, err error) bool {
+	has := map[string]bool{}
+	for l := range strings.Lines(string(data)) {
+		if words := strings.Fields(l); len(words) > 0 && !strings.HasPrefix(words[0], "#") {
+			has[words[0]] = true
+		}
+	}
+	if len(has) == 0 && file != "" {
+		x.warn("error: error reading file: %q", file)
+		x.notTaken(k, file)
+		return true
+	}
+	for _, e := range qconf.Errors(err) {
+		if e.Line > 0 {
+			return false
+		}
+	}
+	for _, name := range like.Attributes() {
+		if !has[name] && !slices.Contains(reported, name) {
+			x.warn("error: required attribute %q is missing", name)
+			x.notTaken(k, file)
+			return true
+		}
+	}
+	return false
+}
+
+// edited has a text be edited. ok is false where that is still to come.
+func (x *call) edited(name string, text string) (next []byte, ok bool) {
+	n := x.edits
+	x.edits++
+	if n < len(x.in.Edited) {
+		return x.in.Edited[n], true
+	}
+	x.result.Edit = &Edit{Name: name, Text: []byte(text)}
+	return nil, false
+}

@@ -1,0 +1,82 @@
+package command
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/execd-project/execd/cell"
+	"github.com/execd-project/execd/submit"
+)
+
+// qdel is qdel(1).
+var qdel = command{name: "qdel", usage: "[options] job_task_list", run: (*call).qdel, options: []option{
+	{name: "-f", help: "force action"},
+	{name: "-help", help: "print this help"},
+	{name: "-u", args: "user_list", values: 1, help: "delete all jobs of users specified in list"},
+	tasksOption,
+}}
+
+// tasksOption is -t, which belongs to the job before it.
+var tasksOption = option{name: "-t", args: "task_id_range", values: 1, operand: true, help: "these tasks of the job in front"}
+
+func (x *call) qdel() {
+	_, err := parse(x.self.all(), x.in.Args)
+	if e, ok := errors.AsType[*optionError](err); ok && !e.missing {
+		// An option that is none is a job that is none (tested).
+		x.say("The job %s of user(s) %s does not exist", e.word, x.in.By.User)
+		x.result.Exit = 1
+		x.hint(e)
+		return
+	}
+	l, ok := x.jobLine()
+	if !ok {
+		return
+	}
+	jobs, ok := x.jobs(l.operands)
+	if !ok {
+		return
+	}
+	r := cell.DeleteRequest{Jobs: jobs, Users: l.lists("-u"), Force: l.has("-f")}
+	if len(r.Jobs) == 0 && len(r.Users) == 0 {
+		x.say("ERROR! no option argument")
+		x.stderr.WriteString(x.self.text())
+		x.result.Exit = 1
+		return
+	}
+	x.answer(x.cell.Delete(x.now, x.in.By, r))
+}
+
+// jobLine takes a command line apart that ends with jobs, in whose list -t stays where it
+// is. ok is false where that is all: after -help, or an error.
+func (x *call) jobLine() (l *line, ok bool) {
+	l, err := parse(x.self.all(), x.in.Args)
+	return l, x.usable(l, err)
+}
+
+// nothing says that a command line names nothing to do something with.
+func (x *call) nothing() {
+	x.stderr.WriteString(x.self.text())
+	x.fail(1, "ERROR! no option argument")
+}
+
+// jobs are the jobs that operands name, with ranges of tasks.
+func (x *call) jobs(operands []string) ([]submit.JobRange, bool) {
+	jobs, err := submit.ParseJobRanges(operands)
+	if err == nil {
+		return jobs, true
+	}
+	lonely := len(operands) > 1 && operands[0] == "-t"
+	const text = "found lonely '-t %s' option (The -t option needs a leading job name)."
+	switch asQalter := x.self.complaint == submitComplaint; {
+	case lonely && asQalter:
+		x.fail(exitUsage, text, operands[1])
+	case lonely:
+		x.fail(1, "error: "+text, operands[1])
+	case asQalter && strings.HasPrefix(err.Error(), "The initial portion"):
+		x.warn("%sNumerical value invalid!", x.self.complaint.prefix)
+		x.fail(exitValue, "%s", err.Error())
+	default:
+		x.fail(1, "error: %s: %s", strings.Join(operands, " "), err.Error())
+	}
+	return nil, false
+}

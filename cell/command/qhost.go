@@ -1,0 +1,111 @@
+package command
+
+import (
+	"slices"
+
+	"github.com/execd-project/execd/cell/view"
+	"github.com/execd-project/execd/qconf"
+	"github.com/execd-project/execd/qstat"
+)
+
+// qhost is qhost(1).
+var qhost = command{
+	name: "qhost", usage: "[options]", indent: 2, column: 29, complaint: complaint{prefix: "error: ", usage: true},
+	run: (*call).qhost, needs: needsHome(hostOptions), options: []option{
+		{name: "-F", args: "[resource_attribute]", optional: anyNumber, help: "show (selected) resources"},
+		{name: "-h", args: "hostlist", values: 1, optional: anyNumber, help: "display only selected hosts"},
+		{name: "-help", help: "print this help"},
+		{name: "-j", help: "display jobs hosted by host"},
+		{name: "-json", help: "display the information as JSON"},
+		{name: "-l", args: "attr=val,...", values: 1, optional: anyNumber, help: "request the given resources"},
+		{name: "-ncb", help: "suppress host topology based information"},
+		{name: "-q", help: "display queues hosted by host"},
+		{name: "-u", args: "user[,user,...]", values: 1, optional: anyNumber, help: "show only jobs for user"},
+		{name: "-xml", help: "display the information in XML format"},
+	},
+}
+
+// hostOptions is the name of the files with default options of qhost (qhost(1)).
+const hostOptions = "sge_qhost"
+
+// optionLine takes the command line of a command without operands apart, behind its
+// default options. ok is false where that is all.
+func (x *call) optionLine(defaults string) (l *line, ok bool) {
+	l, err := x.withDefaults(defaults)
+	return l, x.usable(l, err) && x.noOperands(l)
+}
+
+func (x *call) qhost() {
+	l, ok := x.optionLine(hostOptions)
+	if !ok {
+		return
+	}
+	hosts, ok := x.chosenHosts(l)
+	if !ok {
+		return
+	}
+	o := qstat.HostOptions{
+		Resources: l.has("-F"), Selected: len(l.lists("-F")) > 0, Queues: l.has("-q"), Jobs: l.has("-j") || l.has("-u"), NoTopology: l.has("-ncb"), Zone: x.zone,
+	}
+	v := view.New(x.cell, x.now)
+	resources := view.None
+	if o.Resources {
+		resources = x.resources(l.lists("-F"))
+	}
+	c := qstat.Cell{Hosts: slices.DeleteFunc(v.Hosts(resources), func(h qstat.Host) bool { return !hosts(h.Name) })}
+	if o.Queues || o.Jobs || l.has("-json") {
+		c.Queues = v.Queues(view.None)
+	}
+	if o.Jobs {
+		s := statSelection{call: x, users: l.lists("-u")}
+		if s.users == nil {
+			s.users = []string{"*"}
+		}
+		c.Jobs = s.jobs(v, nil)
+	}
+	switch {
+	case l.has("-json"):
+		d := c.Document()
+		if !o.Queues {
+			d.Queues = nil
+		}
+		if !o.Jobs {
+			d.Jobs = nil
+		}
+		x.json(d)
+	case l.has("-xml"):
+		x.print(c.AppendHostsXML(nil, o))
+	default:
+		x.print(c.AppendHosts(nil, o))
+	}
+}
+
+// chosenHosts says which hosts -h and -l choose.
+func (x *call) chosenHosts(l *line) (has func(string) bool, ok bool) {
+	names := l.lists("-h")
+	model := x.cell.Model()
+	for _, n := range names {
+		if _, ok := model.Host(n); !ok || n == qconf.GlobalHost {
+			x.stderr.WriteString(x.self.text())
+			x.fail(1, "error: can't resolve hostname %q", n)
+			return nil, false
+		}
+	}
+	texts := l.all("-l")
+	offer, problem, ok := x.offer(texts)
+	if !ok {
+		x.fail(1, "error: %s", problem)
+		x.suggest(problem)
+		return nil, false
+	}
+	var all *hostResources
+	if texts != nil {
+		all = resourcesOfHosts(view.New(x.cell, x.now))
+	}
+	return func(host string) bool {
+		if names != nil && host != qconf.GlobalHost && !slices.ContainsFunc(names, func(n string) bool { return qconf.SameHost(n, host) }) {
+			return false
+		}
+		return texts == nil || host != qconf.GlobalHost && offer.hasHost(all, host)
+	}, true
+}

@@ -1,0 +1,93 @@
+package command
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/execd-project/execd/cell"
+	"github.com/execd-project/execd/submit"
+)
+
+// qresub is qresub(1).
+var qresub = command{name: "qresub", usage: "[options] job_id_list", complaint: submitComplaint, run: (*call).qresub, options: []option{
+	{name: "-h", args: "hold_list", values: 1, help: "assign holds for jobs or tasks"},
+	{name: "-help", help: "print this help"},
+	tasksOption,
+}}
+
+func (x *call) qresub() {
+	l, ok := x.jobLine()
+	if !ok {
+		return
+	}
+	var holds submit.HoldChange
+	if letters, ok := l.last("-h"); ok {
+		var err error
+		if holds, err = submit.ParseHolds(letters); err != nil {
+			x.fail(exitValue, "qalter: Unknown hold list %q specified to -h option", letters)
+			return
+		}
+	}
+	jobs, ok := x.jobs(l.operands)
+	if !ok {
+		return
+	}
+	if slices.ContainsFunc(jobs, func(j submit.JobRange) bool { return j.Tasks != nil }) {
+		x.fail(exitStdin, "denied: the selected option works only on jobs and not on tasks")
+		return
+	}
+	if len(jobs) == 0 {
+		x.nothing()
+		return
+	}
+	verified, ok := x.verifiedCopies(jobs)
+	if !ok {
+		return
+	}
+	a := x.cell.Resubmit(x.now, x.caller(), jobs, holds, verified)
+	x.result.Job = a.ID
+	x.answer(a)
+	if x.result.Exit != 0 {
+		x.result.Exit = exitStdin
+		for _, l := range a.Lines {
+			if refusal(l.Text) == exitLimit {
+				x.result.Exit = exitLimit
+			}
+		}
+		if slices.ContainsFunc(x.in.Verdicts, func(v Verdict) bool { return v.Err != nil }) {
+			x.result.Exit = exitVerifier
+		}
+	}
+}
+
+// exitVerifier is for a copy that the verifier of the site refuses (tested).
+const exitVerifier = 20
+
+// verifiedCopies are the copies as the verifier of the site wants to have them. It reports
+// whether to go on: it may have to be asked first.
+func (x *call) verifiedCopies(jobs []submit.JobRange) (map[uint32]cell.Verified, bool) {
+	if !x.judging() {
+		return nil, true
+	}
+	if x.in.Verdicts == nil {
+		for _, r := range slices.Backward(jobs) { // as they are copied
+			id, err := strconv.ParseUint(r.Job, 10, 32)
+			j := x.cell.Job(uint32(id))
+			if err != nil || j == nil {
+				break
+			}
+			x.judge(x.cell.TakeNumber(), j.ID(), j.Copied())
+		}
+		return nil, len(x.result.Judge) == 0
+	}
+	verified := map[uint32]cell.Verified{}
+	for _, v := range x.in.Verdicts {
+		c := cell.Verified{Number: v.Number, Err: v.Err}
+		if j := x.cell.Job(v.Copied); j != nil && c.Err == nil {
+			c.Request = j.Copied()
+			c.Err = x.correct(c.Request, v.Corrections)
+		}
+		verified[v.Copied] = c
+	}
+	return verified, true
+}

@@ -1,0 +1,104 @@
+package command
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/execd-project/execd/cell"
+	"github.com/execd-project/execd/submit"
+)
+
+// qrsh is qrsh(1), and qlogin is qlogin(1).
+var (
+	qrsh   = command{name: "qrsh", derived: submitOptions(submit.Qrsh), usage: "[options] [command [command_args]]", run: (*call).qrsh, needs: needsInteractive(submit.Qrsh)}
+	qlogin = command{name: "qlogin", derived: submitOptions(submit.Qlogin), usage: "[options]", run: (*call).qlogin, needs: needsInteractive(submit.Qlogin)}
+)
+
+func (x *call) qrsh()   { x.interactive(submit.Qrsh) }
+func (x *call) qlogin() { x.interactive(submit.Qlogin) }
+
+func needsInteractive(command submit.Commands) func(*Input, *wanted) {
+	return func(in *Input, w *wanted) { needsRequest(in, w, command) }
+}
+
+// interactive submits a job with a terminal. Nothing is said of one that is taken, unless
+// that is asked for.
+func (x *call) interactive(command submit.Commands) {
+	request, ok := x.request(command, x.interactiveError, x.isJob)
+	if !ok {
+		return
+	}
+	a, err := x.submit(x.wrapped(request))
+	if a == nil && err == nil {
+		return
+	}
+	if err != nil {
+		if d, ok := errors.AsType[*cell.DeniedError](err); ok {
+			for _, l := range d.Report {
+				x.warn("%s", l)
+			}
+		}
+		x.fail(refusal(err.Error()), "%s", err.Error())
+		x.suggest(err.Error())
+		return
+	}
+	if a.ID == 0 { // it was to be verified only
+		x.answer(a)
+		return
+	}
+	if x.manner.Verbose {
+		x.say("Your job %d (%q) has been submitted", a.ID, request.Name)
+		x.warn("waiting for interactive job to be scheduled ...")
+	}
+	x.result.Job, x.result.Interactive, x.result.Immediate = a.ID, true, request.Immediate
+	x.result.Verbose, x.result.NoStdin = x.manner.Verbose, x.manner.NoStdin
+	x.result.Actions = append(x.result.Actions, a.Actions...)
+}
+
+// wrapped is a request whose command is run by the program that QRSH_WRAPPER names, with the
+// words of the command as its arguments (sge_submit(1), qrsh).
+func (x *call) wrapped(r *submit.Request) *submit.Request {
+	wrapper := x.in.variable("QRSH_WRAPPER")
+	if wrapper == "" || r.Login || !r.Binary {
+		return r
+	}
+	w := *r
+	w.Command, w.Args, w.NoShell = wrapper, slices.Concat([]string{r.Command}, r.Args), true
+	return &w
+}
+
+// isJob reports whether a job is asked for, and not a task of one, and says so if not.
+func (x *call) isJob(*submit.Request) bool {
+	_, isTask, err := submit.ParseTask(x.in.Args, nil)
+	if isTask = isTask && err == nil; isTask {
+		x.fail(exitRefused, "error: a task of a running job is started on the host of the job, and by the command itself")
+	}
+	return !isTask
+}
+
+// isInteractive reports whether the command is one with a terminal.
+func (x *call) isInteractive() bool { return x.in.Name == "qrsh" || x.in.Name == "qlogin" }
+
+// interactiveError says what is wrong with the command line: in other words than qsub, and
+// with another exit status (tested).
+func (x *call) interactiveError(err error) {
+	e, ok := errors.AsType[*submit.Error](err)
+	u, isFile := errors.AsType[*unreadable](err)
+	switch {
+	case ok && e.Kind == submit.UnknownOption:
+		x.fail(exitRefused, "error: invalid option argument %q", e.Value)
+		if e.Meant != "" {
+			x.warn("did you mean %s?", e.Meant)
+		}
+	case ok && isFile:
+		x.fail(exitRefused, "error: error opening %s: %s", u.name, u.reason)
+	default:
+		x.submitError(err)
+		x.result.Exit = exitRefused
+	}
+}
+
+// Unscheduled is what qrsh and qlogin print of a job that could not start at once.
+func Unscheduled(name string) string {
+	return "Your \"" + name + "\" request could not be scheduled, try again later.\n"
+}

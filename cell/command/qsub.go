@@ -1,0 +1,287 @@
+package command
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/execd-project/execd/cell"
+	"github.com/execd-project/execd/cell/view"
+	"github.com/execd-project/execd/qstat"
+	"github.com/execd-project/execd/submit"
+)
+
+// qsub is qsub(1).
+var qsub = command{name: "qsub", derived: submitOptions(submit.Qsub), usage: "[options] [{command|-} [command_args]]", run: (*call).qsub, needs: needsSubmit(submitRequest)}
+
+// submitOptions are the options of a command that package submit reads, for the usage
+// text.
+func submitOptions(c submit.Commands) func() []option {
+	return func() []option {
+		var rows []option
+		for _, o := range submit.Options() {
+			if o.Commands&c != 0 {
+				row := option{name: o.Name, args: o.Args, values: o.Values, help: o.Help}
+				if r, ok := reservationOptions[o.Name]; ok && c == submit.Qrsub {
+					row.args, row.help = r.args, r.help
+				}
+				rows = append(rows, row)
+			}
+		}
+		return rows
+	}
+}
+
+// Names of files of default options: of the whole cluster, and with a dot in front those
+// of a user (sge_request(5), qrsub(1)).
+const (
+	submitRequest      = "sge_request"
+	reservationRequest = "sge_ar_request"
+)
+
+// unreadable is a file that could not be read.
+type unreadable struct{ name, reason string }
+
+// Error is the reason.
+func (e *unreadable) Error() string { return e.reason }
+
+// read is the contents of a file that the command line names.
+func (in *Input) read(name string) ([]byte, error) {
+	if text, ok := in.Files[name]; ok {
+		return text, nil
+	}
+	reason := in.Unreadable[name]
+	if reason == "" {
+		reason = "no such file or directory"
+	}
+	reason = strings.ToUpper(reason[:1]) + reason[1:] // as strerror(3) has it
+	return nil, &unreadable{name, reason}
+}
+
+// submission is what package submit reads. Files of options that are not there are none.
+func (in *Input) submission(requests string) submit.Input {
+	s := submit.Input{
+		Args: in.Args, Master: true, Env: in.Environment, Cwd: in.Dir,
+		ReadFile:  in.read,
+		ReadStdin: func() ([]byte, error) { return in.Stdin, nil },
+	}
+	if requests == "" {
+		return s
+	}
+	if text, ok := in.Defaults[requests]; ok {
+		s.RequestFiles = append(s.RequestFiles, submit.File{Name: requests, Text: text})
+	}
+	for _, name := range in.requestFiles(requests) {
+		if text, ok := in.Files[name]; ok {
+			s.RequestFiles = append(s.RequestFiles, submit.File{Name: name, Text: text})
+		}
+	}
+	return s
+}
+
+// requestFiles are the files with the default options of a user.
+func (in *Input) requestFiles(requests string) []string {
+	var names []string
+	home, here := inDirectory(in.Home, "."+requests), inDirectory(in.Dir, "."+requests)
+	if home != "" {
+		names = append(names, home)
+	}
+	if here != "" && here != home {
+		names = append(names, here)
+	}
+	return names
+}
+
+// needsSubmit finds the files of a command that package submit reads.
+func needsSubmit(requests string) func(*Input, *wanted) {
+	return func(in *Input, w *wanted) {
+		if requests == submitRequest {
+			needsRequest(in, w, submit.Qsub)
+			return
+		}
+		// What is wrong with it is for Run to say.
+		_, _ = submit.ParseReservation(in.collecting(requests, w))
+	}
+}
+
+// needsRequest finds the files of qsub, qrsh and qlogin.
+func needsRequest(in *Input, w *wanted, command submit.Commands) {
+	s := in.collecting(submitRequest, w)
+	s.Command = command
+	_, _ = submit.Parse(s)
+}
+
+// collecting is what package submit reads, where what it asks for is noted.
+func (in *Input) collecting(requests string, w *wanted) submit.Input {
+	for _, name := range in.requestFiles(requests) {
+		w.want(in, name)
+	}
+	s := in.submission(requests)
+	s.ReadFile = func(name string) ([]byte, error) {
+		w.want(in, name)
+		return in.read(name)
+	}
+	s.ReadStdin = func() ([]byte, error) {
+		w.stdin = true
+		return []byte("\n"), nil
+	}
+	return s
+}
+
+// request is what is to be submitted, verified by what -jsv names. ok is false where that is
+// all: after an error, which wrong says, after -help and -verify, and where takes, which
+// looks at what only this command does, has refused it.
+func (x *call) request(command submit.Commands, wrong func(error), takes func(*submit.Request) bool) (r *submit.Request, ok bool) {
+	s := x.in.submission(submitRequest)
+	s.Command = command
+	var verifiers []string
+	s.Verifiers, s.Manner = &verifiers, &x.manner
+	r, err := submit.Parse(s)
+	for _, f := range x.manner.Unread {
+		x.warn("warning: error opening %s: %s (%s, line %d)", f.Name, f.Err.Error(), f.Where, f.Line)
+	}
+	switch {
+	case err != nil:
+		wrong(err)
+	case r.Help:
+		x.help()
+	case !takes(r) || !x.verified(r, verifiers):
+	case r.DryRun && r.Validation != submit.ValidateVerify && r.Validation != submit.ValidatePoke:
+		x.describe(r)
+	default:
+		return r, true
+	}
+	return nil, false
+}
+
+// hasScript reports whether there is a script, where there has to be one, and says so if not.
+func (x *call) hasScript(r *submit.Request) bool {
+	switch {
+	case r.FromStdin && strings.TrimSpace(string(r.Script)) == "":
+		x.fail(exitStdin, "Unable to read script file because of error: no input read from stdin")
+	case !r.Binary && len(r.Script) == 0:
+		x.refused(errors.New("job rejected: no script in your request"))
+	default:
+		return true
+	}
+	return false
+}
+
+func (x *call) qsub() {
+	request, ok := x.request(submit.Qsub, x.submitError, x.hasScript)
+	if !ok {
+		return
+	}
+	a, err := x.submit(request)
+	if a == nil && err == nil {
+		return
+	}
+	if err != nil {
+		x.refused(err)
+		return
+	}
+	x.result.Job, x.result.Sync, x.result.Immediate = a.ID, request.Sync && a.ID != 0, request.Immediate && a.ID != 0
+	if request.Terse && a.ID != 0 {
+		x.result.Terse = true
+		x.say("%s", terse(x.cell.Job(a.ID)))
+		if !request.Immediate {
+			x.result.Actions = append(x.result.Actions, a.Actions...)
+			return
+		}
+	}
+	if !request.Immediate {
+		x.answer(a)
+		return
+	}
+	x.result.Actions = append(x.result.Actions, a.Actions...)
+	for _, l := range a.Lines {
+		x.warn("%s", l.Text)
+	}
+}
+
+// terse is what -terse prints of a job.
+func terse(j *cell.Job) string {
+	if a := j.Request().Array; a != nil {
+		return number(j.ID()) + "." + a.String()
+	}
+	return number(j.ID())
+}
+
+// caller is who submits, and from where.
+func (x *call) caller() cell.Caller {
+	by := x.in.By
+	origin := cell.Origin{}
+	switch {
+	case by.Origin != nil:
+		origin = *by.Origin
+	case x.in.Environment == nil:
+		return by
+	}
+	if origin.Directory == "" {
+		origin.Directory = x.in.Dir
+	}
+	if origin.Environment == nil {
+		origin.Environment = submit.Origin(x.in.Environment)
+	}
+	by.Origin = &origin
+	return by
+}
+
+// refusal is the exit status for what the master has refused (qsub(1), EXIT STATUS).
+func refusal(text string) int {
+	if strings.Contains(text, " jobs are allowed per ") {
+		return exitLimit
+	}
+	return exitRefused
+}
+
+// refused prints that the master has refused a submission as a whole.
+func (x *call) refused(err error) {
+	x.result.Exit = refusal(err.Error())
+	defer func() { x.suggest(err.Error()) }()
+	if d, ok := errors.AsType[*cell.DeniedError](err); ok {
+		for _, l := range d.Output() {
+			x.warn("%s", l)
+		}
+		return
+	}
+	x.warn("Unable to run job: %s", err.Error())
+	x.warn("Exiting.")
+}
+
+// help prints the options, to standard output.
+func (x *call) help() { x.stdout.WriteString(x.self.text()) }
+
+// describe is qsub -verify: what the job would be. Who it is for is not known yet (tested).
+func (x *call) describe(r *submit.Request) {
+	by := x.caller()
+	d := view.New(x.cell, x.now).Request(r, by)
+	text := string(qstat.AppendDetails(nil, []qstat.JobDetail{d}, qstat.DetailOptions{Zone: x.zone}))
+	_, text, _ = strings.Cut(text, "\n") // the rule
+	for l := range strings.Lines(text) {
+		name, _, _ := strings.Cut(l, ":")
+		switch name {
+		case "job_number":
+			l = "job_number:                 unassigned\n"
+		case "owner", "group":
+			l = name + ":" + strings.Repeat(" ", 27-len(name)) + "\n"
+		case "uid", "gid":
+			l = name + ":                        0\n"
+		case "env_list", "context":
+			l = strings.ReplaceAll(l, "=NONE", "")
+		case "account", "binding":
+			if strings.HasSuffix(l, " sge\n") || strings.HasSuffix(l, " NONE\n") {
+				continue
+			}
+		}
+		switch {
+		case name == "env_list":
+			x.say("verify:                     -verify")
+		case name == "script_file" && len(r.Script) > 0:
+			x.say("script_size:                %d", len(r.Script))
+		}
+		x.stdout.WriteString(l)
+		if name == "script_file" && len(r.Script) > 0 {
+			x.say("script_ptr:            \n%s", r.Script)
+		}
+	}
+}

@@ -1,0 +1,292 @@
+package command
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/execd-project/execd/cell"
+	"github.com/execd-project/execd/cell/view"
+	"github.com/execd-project/execd/qstat"
+	"github.com/execd-project/execd/scheduler/expression"
+	"github.com/execd-project/execd/submit"
+)
+
+// statSelection is which jobs and queue instances qstat shows.
+type statSelection struct {
+	call       *call
+	users      []string
+	known      map[string]bool // users, and whether they are among them
+	jobStates  map[string]bool
+	states     bool   // -qs was given
+	state      string // letters of -qs
+	references []*expression.QueueReference
+	pes        []string
+	accessible []string // -U
+	offer      *offer   // -l; nil for none
+}
+
+// jobStates are the values of -s of qstat, the longer ones first.
+var jobStates = []string{"hu", "ho", "hs", "hd", "hj", "ha", "h", "p", "r", "s", "z", "a"}
+
+// queueStates are the letters of -qs.
+const queueStates = "acdosuACDES"
+
+func (x *call) statSelection(l *line) (*statSelection, bool) {
+	s := &statSelection{call: x, users: []string{x.in.By.User}, pes: l.lists("-pe"), accessible: l.lists("-U")}
+	if l.has("-u") {
+		s.users = x.usersOf(l)
+	}
+	if text, ok := l.last("-s"); ok {
+		var bad string
+		if s.jobStates, bad = parseJobStates(text); bad != "" {
+			x.stderr.WriteString(x.self.text())
+			x.fail(1, "ERROR! wrong argument to -s option")
+			x.warn("%q is no state; expected one or more of %s", bad, strings.Join(jobStates, " "))
+			return nil, false
+		}
+	}
+	if s.state, s.states = l.last("-qs"); strings.Trim(s.state, queueStates) != "" {
+		x.unknownStates(s.state)
+		return nil, false
+	}
+	for _, text := range l.lists("-q") {
+		r, err := compileQueue(x, text)
+		if err != nil {
+			x.fail(1, "error: -q %s: %s", text, err.Error())
+			return nil, false
+		}
+		s.references = append(s.references, r)
+	}
+	if s.pes != nil && !slices.ContainsFunc(x.cell.Cluster().PENames(), func(pe string) bool { return slices.Contains(s.pes, pe) }) {
+		x.fail(1, "error: no such parallel environment")
+		return nil, false
+	}
+	if texts := l.all("-l"); texts != nil {
+		var ok bool
+		var problem string
+		if s.offer, problem, ok = x.offer(texts); !ok {
+			x.result.Exit = 1 // and nothing is said (tested)
+			x.suggest(problem)
+			return nil, false
+		}
+	}
+	return s, true
+}
+
+// usersOf are the users of -u, where $user is who calls.
+func (x *call) usersOf(l *line) []string {
+	users := l.lists("-u")
+	for i, u := range users {
+		if u == "$user" {
+			users[i] = x.in.By.User
+		}
+	}
+	return users
+}
+
+// unknownStates complains about letters of -qs or -explain, as the original does, twice.
+func (x *call) unknownStates(letters string) {
+	bad := strings.Trim(letters, queueStates)
+	x.warn("error: unknown queue state: %s found in string: %s", bad, letters)
+	x.fail(1, "unknown queue state: %s found in string: %s", bad, letters)
+}
+
+func compileQueue(x *call, text string) (*expression.QueueReference, error) {
+	return expression.CompileQueueReference(x.cell.HostNames(), text)
+}
+
+// parseJobStates reads -s. bad is what is no state.
+func parseJobStates(text string) (states map[string]bool, bad string) {
+	states = map[string]bool{}
+	text = strings.TrimSuffix(text, "+")
+next:
+	for text != "" {
+		for _, s := range jobStates {
+			if rest, ok := strings.CutPrefix(text, s); ok {
+				states[s] = true
+				text = rest
+				continue next
+			}
+		}
+		return nil, text
+	}
+	if states["a"] {
+		states["p"], states["r"], states["s"] = true, true, true
+	}
+	if states["h"] {
+		for _, h := range []string{"hu", "ho", "hs", "hd", "hj", "ha"} {
+			states[h] = true
+		}
+	}
+	return states, ""
+}
+
+// selecting reports whether an option selects queue instances.
+func (s *statSelection) selecting() bool {
+	return s.states || s.references != nil || s.pes != nil || s.accessible != nil || s.offer != nil
+}
+
+// queues are the queue instances that are shown.
+func (s *statSelection) queues(v *view.View, resources view.Selection) []qstat.QueueInstance {
+	all := v.Queues(resources)
+	if s.selecting() {
+		all = slices.DeleteFunc(all, func(q qstat.QueueInstance) bool { return !s.hasQueue(&q) })
+	}
+	return all
+}
+
+// nowhere reports whether -q or -pe mean no queue instance at all: that is an error (tested).
+// Where there are some, and none does what else is asked for, it is not.
+func (s *statSelection) nowhere() bool {
+	for _, one := range []*statSelection{
+		{call: s.call, references: s.references},
+		{call: s.call, pes: s.pes},
+	} {
+		if one.selecting() && len(one.queues(view.New(s.call.cell, s.call.now), view.None)) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *statSelection) hasQueue(q *qstat.QueueInstance) bool {
+	c := s.call.cell.Cluster()
+	if s.references != nil && !slices.ContainsFunc(s.references, func(r *expression.QueueReference) bool {
+		return r.Match(q.Queue, q.Host, s.call.hostGroups)
+	}) {
+		return false
+	}
+	if s.states && !strings.ContainsAny(q.State, s.state) {
+		return false
+	}
+	if s.offer != nil && !s.offer.has(q.Name()) {
+		return false
+	}
+	if s.pes == nil && s.accessible == nil {
+		return true
+	}
+	instance, err := c.Instance(q.Queue, q.Host)
+	if err != nil {
+		return false
+	}
+	if s.pes != nil && !slices.ContainsFunc(instance.PEList, func(pe string) bool { return slices.Contains(s.pes, pe) }) {
+		return false
+	}
+	return s.accessible == nil || slices.ContainsFunc(s.accessible, func(user string) bool {
+		return s.call.inSets(user, instance.UserLists, true) && !s.call.inSets(user, instance.XUserLists, false)
+	})
+}
+
+// inSets reports whether a user, or a group after an @, is in one of the user sets; empty
+// is what it is with none.
+func (x *call) inSets(user string, sets []string, empty bool) bool {
+	if len(sets) == 0 {
+		return empty
+	}
+	group, isGroup := strings.CutPrefix(user, "@")
+	if isGroup {
+		user = ""
+	} else {
+		group = ""
+	}
+	return slices.ContainsFunc(sets, func(name string) bool {
+		set, err := x.cell.Cluster().UserSet(name)
+		return err == nil && set.Contains(user, group)
+	})
+}
+
+// hostGroups are the host groups with a host, as references need them.
+func (x *call) hostGroups(host string) []string {
+	groups := x.cell.Cluster().HostGroups()
+	return slices.DeleteFunc(groups.Names(), func(g string) bool { return !groups.Contains(g, host) })
+}
+
+// hasUser reports whether a user is among those of -u, which is looked for once.
+func (s *statSelection) hasUser(user string) bool {
+	has, known := s.known[user]
+	if !known {
+		has = slices.ContainsFunc(s.users, func(pattern string) bool {
+			if pattern == user || pattern == "*" || expression.Plain(pattern) {
+				return pattern == user || pattern == "*"
+			}
+			e, err := expression.Compile(expression.String, pattern)
+			return err == nil && e.Match(user)
+		})
+		if s.known == nil {
+			s.known = map[string]bool{}
+		}
+		s.known[user] = has
+	}
+	return has
+}
+
+// jobs are the jobs that are shown, with those of their tasks that are.
+func (s *statSelection) jobs(v *view.View, queues []qstat.QueueInstance) []qstat.Job {
+	shown := map[string]bool{}
+	for i := range queues {
+		shown[queues[i].Name()] = true
+	}
+	var list []qstat.Job
+	for _, j := range s.call.cell.Jobs() {
+		if !s.hasUser(j.Owner()) {
+			continue
+		}
+		row := v.Job(j)
+		row.Tasks = slices.DeleteFunc(row.Tasks, func(t qstat.Task) bool { return !s.hasTask(j, &t, shown) })
+		if len(row.Tasks) > 0 {
+			list = append(list, row)
+		}
+	}
+	if s.jobStates["z"] {
+		for _, j := range v.Finished() {
+			if s.hasUser(j.Owner) {
+				list = append(list, j)
+			}
+		}
+	}
+	return list
+}
+
+func (s *statSelection) hasTask(j *cell.Job, t *qstat.Task, shown map[string]bool) bool {
+	if s.selecting() {
+		if t.Phase == qstat.Running {
+			return s.inStates(j, t) && slices.ContainsFunc(t.Grants, func(g qstat.Grant) bool { return shown[g.Queue] })
+		}
+		if s.narrowing() && !s.call.mightRun(j, shown) {
+			return false
+		}
+	}
+	return s.inStates(j, t)
+}
+
+// narrowing reports whether jobs that wait are shown only if they might run in one of the
+// queue instances that are. It makes no difference in which state these are (tested).
+func (s *statSelection) narrowing() bool {
+	return s.references != nil || s.pes != nil || s.accessible != nil || s.offer != nil
+}
+
+// inStates applies -s.
+func (s *statSelection) inStates(j *cell.Job, t *qstat.Task) bool {
+	if s.jobStates == nil {
+		return true
+	}
+	suspended := strings.ContainsAny(t.State, "sST")
+	switch {
+	case t.Phase == qstat.Running:
+		return s.jobStates["r"] && !suspended || s.jobStates["s"] && suspended
+	case s.jobStates["p"]:
+		return true
+	}
+	holds := j.Holds
+	if t.State != "" && len(j.Tasks()) > 0 {
+		for _, own := range j.Tasks() {
+			if len(t.IDs) == 0 || own.Number == uint32(t.IDs[0].First) {
+				holds = own.Holds
+			}
+		}
+	}
+	return s.jobStates["hu"] && holds&submit.HoldUser != 0 || s.jobStates["ho"] && holds&submit.HoldOperator != 0 ||
+		s.jobStates["hs"] && holds&submit.HoldSystem != 0 ||
+		s.jobStates["hj"] && len(j.Predecessors()) > 0 || s.jobStates["hd"] && len(j.TaskPredecessors()) > 0 ||
+		s.jobStates["ha"] && j.Start > s.call.now
+}

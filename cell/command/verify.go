@@ -1,0 +1,80 @@
+package command
+
+import (
+	"errors"
+
+	"github.com/execd-project/execd/cell"
+	"github.com/execd-project/execd/submit"
+)
+
+// verified has the verifiers of a job asked, or corrects the job as they want to have it. It
+// reports whether to go on.
+func (x *call) verified(r *submit.Request, programs []string) bool {
+	if len(programs) == 0 {
+		return true
+	}
+	if x.in.Corrections == nil {
+		x.result.Verify = &Verify{
+			Programs: programs, Environment: r.Env,
+			Parameters: r.Parameters(submit.Submitter{Context: "client", Command: x.in.Name, User: x.in.By.User, Group: x.in.By.Group, Host: x.host()}),
+		}
+		return false
+	}
+	if err := x.correct(r, x.in.Corrections); err != nil {
+		x.refused(err)
+		return false
+	}
+	return true
+}
+
+// correct corrects a request.
+func (x *call) correct(r *submit.Request, corrections []submit.Correction) error {
+	unknown, err := r.Correct(corrections)
+	if e, ok := errors.AsType[*submit.Error](err); ok {
+		return errors.New(e.Problem)
+	}
+	if err != nil {
+		return err
+	}
+	for _, name := range unknown {
+		x.warn("JSV sets the parameter %q, which is none", name)
+	}
+	return nil
+}
+
+// submit submits a job, once the verifier of the site has seen it where there is one. The
+// answer is nil where it is to be asked first. As in the original it is not told of jobs that
+// would be refused in any case, or that are only tried (-w v).
+func (x *call) submit(r *submit.Request) (*cell.Answer, error) {
+	if !x.judging() {
+		return x.cell.Submit(x.now, x.caller(), r)
+	}
+	if x.in.Verdicts == nil {
+		a, err := x.cell.Examine(x.now, x.caller(), r)
+		if err != nil || a.ID == 0 {
+			return a, err
+		}
+		x.result.Actions = append(x.result.Actions, a.Actions...)
+		x.judge(a.ID, 0, r)
+		return nil, nil
+	}
+	v := x.in.Verdicts[0]
+	if v.Err == nil {
+		v.Err = x.correct(r, v.Corrections)
+	}
+	if v.Err != nil {
+		return nil, v.Err
+	}
+	return x.cell.SubmitAs(x.now, x.caller(), r, v.Number)
+}
+
+// judging reports whether jobs are verified by the verifier of the site.
+func (x *call) judging() bool { return x.in.Judging && x.cell.Cluster().Global().JSVURL != "" }
+
+// judge has a job verified by the verifier of the site.
+func (x *call) judge(number, copied uint32, r *submit.Request) {
+	x.result.Judge = append(x.result.Judge, Judge{
+		Number: number, Copied: copied, Environment: r.Env,
+		Parameters: r.Parameters(submit.Submitter{Context: "server", Command: "qmaster", User: x.in.By.User, Group: x.in.By.Group, Host: x.host(), Job: number}),
+	})
+}

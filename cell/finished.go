@@ -1,0 +1,74 @@
+package cell
+
+// Finished is a job that has left (qstat(1), -s z). It is told by nobody after a restart.
+type Finished struct {
+	*Job
+	Left   int64  // when it left
+	Ran    bool   // a part of it at least
+	Ending Ending // the last of its tasks that was explained; the zero Ending for none
+	// Priority and NormalizedTickets are those that it waited with in the last scheduling
+	// run before it left; 0 for one that did not wait.
+	Priority, NormalizedTickets float64
+}
+
+// Ending is the end of a task, or of an attempt of it, for which there is an explanation: a
+// limit that was exceeded, a failure, a signal.
+type Ending struct {
+	At   int64  // seconds since 1970
+	Task uint32 // 1 for a job that is no array
+	Text string
+}
+
+// LastEnding is the last end of a task of the job that was explained.
+func (j *Job) LastEnding() (Ending, bool) {
+	if j.ending == nil {
+		return Ending{}, false
+	}
+	return *j.ending, true
+}
+
+// noteEnd notes that a task has ended, and why.
+func (c *Cell) noteEnd(t *Task, e End) {
+	j, text := t.Job, e.Reason
+	if t.Deleted {
+		text = "it was deleted"
+	}
+	if j.ran && text == "" {
+		return
+	}
+	if j.ran = true; text != "" {
+		j.ending = &Ending{c.now, t.Number, text}
+	}
+	c.touchJob(j, jobState)
+}
+
+// Finished are the jobs that have left last, as many as finished_jobs of sge_conf(5) says, in
+// the order in which they left.
+func (c *Cell) Finished() []Finished {
+	n := c.cluster.Global().FinishedJobs
+	return c.finished[max(0, len(c.finished)-n):]
+}
+
+// keepFinished keeps a job that leaves, for Finished.
+func (c *Cell) keepFinished(now int64, j *Job) {
+	most := c.cluster.Global().FinishedJobs
+	if most <= 0 {
+		c.finished = nil
+		return
+	}
+	f := Finished{Job: j, Left: now, Ran: j.ran}
+	f.Ending, _ = j.LastEnding()
+	if c.decisions != nil {
+		p, _ := c.decisions.Of(&j.sched)
+		f.Priority, f.NormalizedTickets = p.Priority, p.NormalizedTickets
+	}
+	r := *j.Request()
+	// The most of it, and nothing that is told of a job that has left.
+	r.Script, r.Env, r.Args, r.Context = nil, nil, nil, nil
+	j.asked, j.own = &r, nil
+	c.shareAmong(c.finishedCommons, j) // those of the others may have an environment
+	// Moved only now and then: what is in front is forgotten in one go.
+	if c.finished = append(c.finished, f); len(c.finished) > 2*most {
+		c.finished = append([]Finished(nil), c.finished[len(c.finished)-most:]...)
+	}
+}

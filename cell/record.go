@@ -1,0 +1,338 @@
+package cell
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/execd-project/execd/scheduler/tickets"
+	"github.com/execd-project/execd/submit"
+)
+
+// recordVersion is the version of the records that are written. A record of a newer one
+// cannot be read; in those of older ones fields are missing. Fields that are unknown are
+// ignored.
+const recordVersion = 1
+
+// record is what is kept under a key.
+type record interface{ header() *recordHeader }
+
+// recordHeader is what all records begin with.
+type recordHeader struct {
+	Version int `json:"v"`
+	// Bytes says that the texts of the record are not Unicode: each of their characters
+	// stands for a byte.
+	Bytes bool `json:"bytes,omitempty"`
+}
+
+func (h *recordHeader) header() *recordHeader { return h }
+
+// The keys of records.
+const (
+	counterKey = "counter"
+	decayKey   = "decay"
+)
+
+// The beginnings of the keys of which there are many.
+const (
+	jobPrefix         = "job/"
+	requestPrefix     = "request/"
+	scriptPrefix      = "script/"
+	taskPrefix        = "task/"
+	usagePrefix       = "usage/" // of tasks that have ended, until the next scheduling run
+	userPrefix        = "user/"
+	projectPrefix     = "project/"
+	hostPrefix        = "host/"
+	instancePrefix    = "queue/"
+	orphanPrefix      = "orphan/"
+	reservationPrefix = "reservation/"
+)
+
+func jobKey(prefix string, id uint32) string { return fmt.Sprintf("%s%010d", prefix, id) }
+
+func taskKey(prefix string, id, task uint32) string {
+	return fmt.Sprintf("%s%010d/%010d", prefix, id, task)
+}
+
+func reservationKey(id uint32) string    { return jobKey(reservationPrefix, id) }
+func userKey(name string) string         { return userPrefix + name }
+func projectKey(name string) string      { return projectPrefix + name }
+func hostKey(name string) string         { return hostPrefix + name }
+func instanceKey(instance string) string { return instancePrefix + instance }
+func orphanKey(instance string) string   { return orphanPrefix + instance }
+
+// splitInstance is queue and host of a queue instance.
+func splitInstance(name string) (queue, host string) {
+	queue, host, _ = strings.Cut(name, "@")
+	return queue, host
+}
+
+// counterRecord are the numbers that were given last.
+type counterRecord struct {
+	recordHeader
+	Job         uint32 `json:"job"`
+	Reservation uint32 `json:"reservation"`
+	Changes     int64  `json:"changes"` // of jobs
+	Starts      int64  `json:"starts"`  // of tasks
+}
+
+// decayRecord is how usage is decayed: after a change of the configuration once more.
+type decayRecord struct {
+	recordHeader
+	Hours      number           `json:"hours"`
+	Exceptions []halfLifeRecord `json:"exceptions,omitempty"`
+}
+
+type halfLifeRecord struct {
+	Usage   string `json:"usage"`
+	Minutes number `json:"minutes"`
+}
+
+// jobRecord is a job without its request.
+type jobRecord struct {
+	recordHeader
+	Owner      string `json:"owner"`
+	Group      string `json:"group,omitempty"`
+	Host       string `json:"host,omitempty"`
+	Project    string `json:"project,omitempty"`
+	Submitted  int64  `json:"submitted"`
+	Start      int64  `json:"start,omitempty"`
+	Deadline   int64  `json:"deadline,omitempty"`
+	Holds      string `json:"holds,omitempty"`   // letters of qsub(1), -h
+	Waiting    string `json:"waiting,omitempty"` // a list of ranges
+	Alteration int    `json:"alteration,omitempty"`
+	Override   number `json:"override,omitempty"`  // tickets
+	Changed    int64  `json:"changed"`             // when, counted in changes of jobs
+	Started    int64  `json:"started,omitempty"`   // when a task was, counted in starts
+	Immediate  bool   `json:"immediate,omitempty"` // nothing has become of it yet
+	Ran        bool   `json:"ran,omitempty"`       // a task of it has ended
+
+	Ending           *endingRecord `json:"ending,omitempty"`
+	Predecessors     []uint32      `json:"predecessors,omitempty"`
+	TaskPredecessors []uint32      `json:"task_predecessors,omitempty"`
+}
+
+// endingRecord is why a task has ended.
+type endingRecord struct {
+	At   int64  `json:"at"`
+	Task uint32 `json:"task"`
+	Text string `json:"text"`
+}
+
+// requestRecord is what was asked for, without the script.
+type requestRecord struct {
+	recordHeader
+	Request *requestFields `json:"request"`
+	Origin  *originRecord  `json:"origin,omitempty"`
+}
+
+// originRecord is where a job was submitted.
+type originRecord struct {
+	UID         int      `json:"uid"`
+	GID         int      `json:"gid"`
+	Directory   string   `json:"directory"`
+	Environment []string `json:"environment,omitempty"`
+}
+
+// scriptRecord is the script of a job.
+type scriptRecord struct {
+	recordHeader
+	Text string `json:"text"`
+}
+
+// taskRecord is a task that has something of its own.
+type taskRecord struct {
+	recordHeader
+	Holds    string          `json:"holds,omitempty"`
+	Error    string          `json:"error,omitempty"`
+	Deleted  bool            `json:"deleted,omitempty"`
+	Restarts int             `json:"restarts,omitempty"`
+	Refusals int             `json:"refusals,omitempty"`
+	Priority number          `json:"priority,omitempty"`
+	Tickets  *ticketsRecord  `json:"tickets,omitempty"`
+	Used     *amountsRecord  `json:"used,omitempty"`
+	Booked   *amountsRecord  `json:"booked,omitempty"`
+	Reported bool            `json:"reported,omitempty"` // something of what is used is not booked
+	Unclean  []uncleanRecord `json:"unclean,omitempty"`
+	Run      *runRecord      `json:"run,omitempty"`
+}
+
+type ticketsRecord struct {
+	Share      number `json:"share,omitempty"`
+	Functional number `json:"functional,omitempty"`
+	Override   number `json:"override,omitempty"`
+	Total      number `json:"total,omitempty"`
+	Portion    number `json:"portion,omitempty"`
+}
+
+type amountsRecord struct {
+	CPU      number `json:"cpu,omitempty"`
+	Mem      number `json:"mem,omitempty"`
+	IO       number `json:"io,omitempty"`
+	Finished number `json:"finished_jobs,omitempty"`
+}
+
+type uncleanRecord struct {
+	Attempt int    `json:"attempt"`
+	Host    string `json:"host"`
+}
+
+// runRecord is the run of a task.
+type runRecord struct {
+	Transferring bool          `json:"transferring,omitempty"`
+	Started      int64         `json:"started"`
+	PE           string        `json:"pe,omitempty"`
+	Grants       []grantRecord `json:"grants"`
+	Limit        int64         `json:"limit,omitempty"`
+	Urgency      number        `json:"urgency,omitempty"`
+	// Suspended are the reasons that do not follow from the states of queues: user,
+	// threshold, slotwise.
+	Suspended []string `json:"suspended,omitempty"`
+	// Frozen is what the task was started with, where the job was altered since.
+	Frozen *frozenRecord `json:"frozen,omitempty"`
+}
+
+type grantRecord struct {
+	Queue  string        `json:"queue"`
+	Host   string        `json:"host"`
+	Slots  int           `json:"slots"`
+	Things []thingRecord `json:"things,omitempty"`
+	Cores  [][2]int      `json:"cores,omitempty"` // socket and core
+}
+
+type thingRecord struct {
+	Complex string   `json:"complex"`
+	Layer   string   `json:"layer"` // global, host or queue
+	IDs     []string `json:"ids"`
+}
+
+// frozenRecord is a scheduler.Job as it was.
+type frozenRecord struct {
+	Requests  *requestsRecord `json:"requests"`
+	Deadline  int64           `json:"deadline,omitempty"`
+	Changed   int64           `json:"changed"`
+	Started   int64           `json:"started"`
+	Priority  int             `json:"priority,omitempty"`
+	Reserve   bool            `json:"reserve,omitempty"`
+	TaskLimit int             `json:"task_limit,omitempty"`
+	Shares    number          `json:"shares,omitempty"`
+	Override  number          `json:"override,omitempty"`
+}
+
+// usageRecord is what a task that has ended has used and that is not booked yet.
+type usageRecord struct {
+	recordHeader
+	User    string         `json:"user"`
+	Project string         `json:"project,omitempty"`
+	Used    *amountsRecord `json:"used,omitempty"`
+	Booked  *amountsRecord `json:"booked,omitempty"`
+}
+
+// userRecord is a user who has an object, or had one made.
+type userRecord struct {
+	recordHeader
+	Number    int32                `json:"number"`
+	Automatic bool                 `json:"automatic,omitempty"` // the object was made for a job, with these:
+	Shares    number               `json:"fshare,omitempty"`
+	Override  number               `json:"oticket,omitempty"`
+	Expires   int64                `json:"expires,omitempty"`
+	Due       int64                `json:"due,omitempty"` // when it is looked at
+	Stamp     int64                `json:"stamp,omitempty"`
+	Usage     ledgerRecord         `json:"usage"`
+	ByProject []projectUsageRecord `json:"by_project,omitempty"`
+}
+
+type projectUsageRecord struct {
+	Project string `json:"project"`
+	ledgerRecord
+}
+
+type ledgerRecord struct {
+	Decayed  *amountsRecord `json:"decayed,omitempty"`
+	LongTerm *amountsRecord `json:"long_term,omitempty"`
+}
+
+type projectRecord struct {
+	recordHeader
+	Number int32        `json:"number"`
+	Stamp  int64        `json:"stamp,omitempty"`
+	Usage  ledgerRecord `json:"usage"`
+}
+
+// hostRecord is a host that has reported, or one that nothing is heard of any more.
+type hostRecord struct {
+	recordHeader
+	Up      bool  `json:"up,omitempty"`
+	GivenUp int64 `json:"given_up,omitempty"` // when its tasks are rescheduled
+}
+
+// instanceRecord is the state of a queue instance, as far as it does not follow from
+// anything else.
+type instanceRecord struct {
+	recordHeader
+	Disabled  bool     `json:"disabled,omitempty"`
+	Suspended bool     `json:"suspended,omitempty"`
+	Failed    bool     `json:"failed,omitempty"`
+	Errors    []string `json:"errors,omitempty"`
+	Checked   int64    `json:"checked,omitempty"` // suspend thresholds have led to something
+}
+
+// orphanRecord is a queue that was removed with an instance in use.
+type orphanRecord struct {
+	recordHeader
+	Text string `json:"text"` // as queue_conf(5) has it
+}
+
+type reservationRecord struct {
+	recordHeader
+	Owner     string             `json:"owner"`
+	Group     string             `json:"group,omitempty"`
+	Submitted int64              `json:"submitted"`
+	Start     int64              `json:"start"`
+	End       int64              `json:"end"`
+	Deleted   bool               `json:"deleted,omitempty"`
+	PE        string             `json:"pe,omitempty"`
+	Grants    []grantRecord      `json:"grants"`
+	Request   *reservationFields `json:"request"`
+}
+
+func amountsOf(a tickets.Amounts) *amountsRecord {
+	if a == (tickets.Amounts{}) {
+		return nil
+	}
+	return &amountsRecord{
+		CPU: number(a[tickets.CPU]), Mem: number(a[tickets.Mem]), IO: number(a[tickets.IO]), Finished: number(a[tickets.FinishedJobs]),
+	}
+}
+
+func (a *amountsRecord) amounts() tickets.Amounts {
+	if a == nil {
+		return tickets.Amounts{}
+	}
+	return tickets.Amounts{
+		tickets.CPU: float64(a.CPU), tickets.Mem: float64(a.Mem), tickets.IO: float64(a.IO), tickets.FinishedJobs: float64(a.Finished),
+	}
+}
+
+func ledgerOf(u *tickets.Usage) ledgerRecord {
+	return ledgerRecord{Decayed: amountsOf(u.Decayed), LongTerm: amountsOf(u.LongTerm)}
+}
+
+func (r *ledgerRecord) usage() tickets.Usage {
+	return tickets.Usage{Decayed: r.Decayed.amounts(), LongTerm: r.LongTerm.amounts()}
+}
+
+// holdLetters are the letters of the holds that a record has.
+func holdLetters(h submit.Holds) string {
+	if h == 0 {
+		return ""
+	}
+	return h.String()
+}
+
+func holdsOf(letters string) (h submit.Holds, err error) {
+	if letters == "" {
+		return 0, nil
+	}
+	change, err := submit.ParseHolds(letters)
+	return change.Set, err
+}
