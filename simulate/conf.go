@@ -42,8 +42,8 @@ func (c *Command) simulate(o *options) (int, error) {
 		start = o.startTime.Time(time.Unix(start, 0).UTC()).Unix()
 	}
 	ro := runner.Options{Start: start, Until: o.untilTime, Load: load}
-	if c.Terminal {
-		ro.Progress = c.progress
+	if c.Terminal || o.progress {
+		ro.Progress = c.progress()
 	}
 	result, err := runner.Run(cluster, jobs, ro)
 	if c.Terminal {
@@ -73,8 +73,27 @@ func (c *Command) simulate(o *options) (int, error) {
 	return ExitDone, nil
 }
 
-func (c *Command) progress(p runner.Progress) {
-	fmt.Fprintf(c.Stderr, "\r\x1b[Kday %d: %d jobs submitted, %d tasks running, %d finished", p.Now/(24*3600), p.Submitted, p.Running, p.Finished)
+// progress says how far a simulation has come: on a terminal in a line that changes, else
+// in lines of their own, few enough for a log.
+func (c *Command) progress() func(runner.Progress) {
+	interval := 10 * time.Second
+	if c.Terminal {
+		interval = time.Second / 4
+	}
+	said := time.Now()
+	return func(p runner.Progress) {
+		now := time.Now()
+		if now.Sub(said) < interval {
+			return
+		}
+		said = now
+		text := fmt.Sprintf("day %d: %d jobs submitted, %d tasks running, %d finished", p.Now/(24*3600), p.Submitted, p.Running, p.Finished)
+		if c.Terminal {
+			fmt.Fprint(c.Stderr, "\r\x1b[K"+text)
+		} else {
+			c.warn(text)
+		}
+	}
 }
 
 // configuration reads a configuration directory. What is wrong with it is found all at

@@ -24,6 +24,8 @@ prints when and where each task started, with which priority and tickets.
   --format FORMAT  text (default) or json
   --summary        print waits, slowdowns and utilisation behind the tasks
   --no-tasks       do not print the tasks
+  --progress       say on standard error how far it has come, every ten seconds;
+                   on a terminal it does without being asked
   --load FILE      what hosts report: lines HOST:ATTRIBUTE:VALUE. Without it they
                    report no load on as many processors as they have slots
 
@@ -54,7 +56,7 @@ type options struct {
 	format, load      string
 	summary, noTasks  bool
 	pe, memory, queue string
-	reserve           bool
+	reserve, progress bool
 	help              bool
 	untilTime         int64
 	startTime         submit.DateTime
@@ -67,7 +69,7 @@ func parse(args []string) (*options, error) {
 		"case": &o.caseDir, "out": &o.out, "conf": &o.conf, "jobs": &o.jobs, "trace": &o.trace, "until": &o.until, "start": &o.start,
 		"format": &o.format, "load": &o.load, "pe": &o.pe, "memory": &o.memory, "queue": &o.queue,
 	}
-	switches := map[string]*bool{"summary": &o.summary, "no-tasks": &o.noTasks, "reserve": &o.reserve, "help": &o.help, "h": &o.help}
+	switches := map[string]*bool{"summary": &o.summary, "no-tasks": &o.noTasks, "reserve": &o.reserve, "progress": &o.progress, "help": &o.help, "h": &o.help}
 	given := map[string]bool{}
 	for len(args) > 0 {
 		word := args[0]

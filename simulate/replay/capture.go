@@ -52,6 +52,9 @@ var inOrder = []string{
 
 // print writes the files of a step, one after the other. Time goes on meanwhile.
 func (p *player) print(step string) error {
+	if err := p.printTime(step); err != nil {
+		return err
+	}
 	names := slices.Clone(p.known.files[step])
 	for name := range printed {
 		if !slices.Contains(names, name) {
@@ -82,6 +85,26 @@ func (p *player) print(step string) error {
 	}
 	return nil
 }
+
+// printTime writes when a step begins, in seconds since 1970: to the file that the case has
+// for it, or where nothing is known of the step.
+func (p *player) printTime(step string) error {
+	names := p.known.files[step]
+	if len(names) == 0 {
+		names = []string{epochFile}
+	}
+	for _, name := range names {
+		if !strings.HasPrefix(name, "epoch") {
+			continue
+		}
+		if err := p.options.Write(path.Join(step, name), fmt.Appendf(nil, "%d\n", p.seconds())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const epochFile = "epoch-at-capture.txt"
 
 // quotaFiles are the views of quotas that may have been asked for.
 func (p *player) quotaFiles() []string {

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 
 	"github.com/execd-project/execd/cell"
+	"github.com/execd-project/execd/cell/command"
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/simulate/script"
 	"github.com/execd-project/execd/simulate/workload"
@@ -16,18 +18,8 @@ import (
 
 var root = cell.Caller{User: "root", Group: "root", Host: master}
 
-// commands are those that a script may have. A remark belongs to some of them.
-var commands = map[string]func(p *player, by cell.Caller, args []string, remark string) ([]string, error){
-	"qsub":   (*player).qsub,
-	"qalter": (*player).qalter,
-	"qdel":   (*player).qdel,
-	"qhold":  (*player).qhold,
-	"qrls":   (*player).qrls,
-	"qmod":   (*player).qmod,
-	"qconf":  (*player).qconf,
-	"qrsub":  (*player).qrsub,
-	"qrdel":  (*player).qrdel,
-}
+// known reports whether a script may have a command. A remark belongs to some of qconf.
+func known(name string) bool { return slices.Contains(command.Names(), name) }
 
 // command types a line, and returns what is printed.
 func (p *player) command(l *script.Line) ([]string, error) {
@@ -35,29 +27,24 @@ func (p *player) command(l *script.Line) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%q: %w", l.Command, err)
 	}
-	f := commands[words[0]]
-	if f == nil {
+	if !known(words[0]) {
 		return nil, fmt.Errorf("%q: %s", l.Command, unknownCommand())
 	}
 	by := cell.Caller{User: l.User, Group: group, Host: master}
 	if l.User == root.User {
 		by = root
 	}
-	lines, err := f(p, by, words[1:], l.Remark)
+	if words[0] != "qconf" {
+		return p.run(by, words[0], words[1:]), nil
+	}
+	lines, err := p.qconf(words[1:], l.Remark)
 	if err != nil {
 		return nil, fmt.Errorf("%q: %w", l.Command, err)
 	}
 	return lines, nil
 }
 
-func unknownCommand() string {
-	var names []string
-	for name := range commands {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return "expected one of " + strings.Join(names, ", ")
-}
+func unknownCommand() string { return "expected one of " + strings.Join(command.Names(), ", ") }
 
 // check finds the commands that cannot be played, before anything has been.
 func (p *player) check() error {
@@ -68,7 +55,7 @@ func (p *player) check() error {
 			continue
 		}
 		words, err := workload.Words(l.Command)
-		if err == nil && commands[words[0]] == nil {
+		if err == nil && !known(words[0]) {
 			err = errors.New(unknownCommand())
 		}
 		if err != nil {
@@ -78,207 +65,45 @@ func (p *player) check() error {
 	return errors.Join(errs...)
 }
 
-// said are the lines of an answer. What follows from it is done.
-func (p *player) said(a *cell.Answer) []string {
-	p.follow(a.Actions)
-	var lines []string
-	for _, l := range a.Lines {
-		lines = append(lines, l.Text)
-	}
-	return lines
-}
-
-// refused is what a command prints that was refused as a whole.
-func refused(err error) []string {
-	if d, ok := errors.AsType[*cell.DeniedError](err); ok {
-		return d.Output()
-	}
-	if e, ok := errors.AsType[*submit.Error](err); ok {
-		return []string{"Unable to run job: " + e.Problem + ".", "Exiting."}
-	}
-	return []string{"Unable to run job: " + err.Error(), "Exiting."}
-}
-
-// submission is what the options of a command are read from. Scripts are files of the
-// case; one that is not there is as good as an empty one.
-func (p *player) submission(args []string) submit.Input {
-	read := func(name string) ([]byte, error) {
-		if text, err := fs.ReadFile(p.fsys, strings.TrimPrefix(name, "/")); err == nil {
-			return text, nil
+// run carries out a command, and returns what it prints. Scripts are files of the case;
+// one that is not there is as good as an empty one.
+func (p *player) run(by cell.Caller, name string, args []string) []string {
+	in := &command.Input{Name: name, Args: args, By: by, Dir: "/", Stdin: []byte("#!/bin/sh\n"), Zone: p.options.Zone, Files: map[string][]byte{}, Corrections: []submit.Correction{}}
+	for files, _ := command.Needs(in); len(files) > 0; files, _ = command.Needs(in) {
+		for _, name := range files {
+			in.Files[name] = p.file(name)
 		}
-		return []byte("#!/bin/sh\n"), nil
 	}
-	return submit.Input{
-		Args: args, Master: true, ReadFile: read, Cwd: "/",
-		ReadStdin: func() ([]byte, error) { return []byte("#!/bin/sh\n"), nil },
+	r := command.Run(p.cell, p.seconds(), in)
+	p.follow(r.Actions)
+	var lines []string
+	for l := range strings.Lines(r.Stdout + r.Stderr) {
+		lines = append(lines, strings.TrimSuffix(l, "\n"))
 	}
-}
-
-func (p *player) qsub(by cell.Caller, args []string, _ string) ([]string, error) {
-	request, err := submit.Parse(p.submission(args))
-	if err != nil {
-		return refused(err), nil
-	}
-	a, err := p.cell.Submit(p.seconds(), by, request)
-	if err != nil {
-		return refused(err), nil
-	}
-	lines := p.said(a)
-	if request.Immediate {
+	if r.Immediate {
 		for _, i := range p.schedule() {
-			if i.Job == a.ID {
+			if i.Job == r.Job {
 				lines = append(lines, i.Texts...)
 			}
 		}
 	}
-	return lines, nil
+	return lines
 }
 
-func (p *player) qalter(by cell.Caller, args []string, _ string) ([]string, error) {
-	r, err := submit.ParseAlteration(p.submission(args))
-	if err != nil {
-		return nil, err
+// file is a file of the case. There are no default options.
+func (p *player) file(name string) []byte {
+	if strings.HasPrefix(path.Base(name), ".sge_") {
+		return nil
 	}
-	return p.said(p.cell.Alter(p.seconds(), by, r)), nil
-}
-
-func (p *player) qdel(by cell.Caller, args []string, _ string) ([]string, error) {
-	force := slices.Contains(args, "-f")
-	args = slices.DeleteFunc(args, func(a string) bool { return a == "-f" })
-	users, args, err := takeUsers(args)
-	if err != nil {
-		return nil, err
+	if text, err := fs.ReadFile(p.fsys, strings.TrimPrefix(name, "/")); err == nil {
+		return text
 	}
-	jobs, err := submit.ParseJobRanges(args)
-	if err != nil {
-		return nil, err
-	}
-	return p.said(p.cell.Delete(p.seconds(), by, cell.DeleteRequest{Jobs: jobs, Users: users, Force: force})), nil
-}
-
-func (p *player) qrsub(by cell.Caller, args []string, _ string) ([]string, error) {
-	r, err := submit.ParseReservation(p.submission(args))
-	if err != nil {
-		return nil, err
-	}
-	a, err := p.cell.Reserve(p.seconds(), by, r)
-	if d, ok := errors.AsType[*cell.DeniedError](err); ok {
-		return append(slices.Clone(d.Report), d.Text), nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return p.said(a), nil
-}
-
-func (p *player) qrdel(by cell.Caller, args []string, _ string) ([]string, error) {
-	var ids []string
-	for _, a := range args {
-		ids = append(ids, strings.Split(a, ",")...)
-	}
-	return p.said(p.cell.DeleteReservations(p.seconds(), by, ids)), nil
-}
-
-// takeUsers takes -u from a command line.
-func takeUsers(args []string) (users, rest []string, err error) {
-	for len(args) > 0 {
-		if args[0] != "-u" {
-			rest, args = append(rest, args[0]), args[1:]
-			continue
-		}
-		if len(args) < 2 {
-			return nil, nil, errors.New("-u needs a list of users")
-		}
-		users = append(users, strings.Split(args[1], ",")...)
-		args = args[2:]
-	}
-	return users, rest, nil
-}
-
-func (p *player) qhold(by cell.Caller, args []string, _ string) ([]string, error) {
-	return p.hold(by, args, "u")
-}
-
-func (p *player) qrls(by cell.Caller, args []string, _ string) ([]string, error) {
-	return p.hold(by, args, "U")
-}
-
-// hold is qhold, or with a capital letter as default, qrls: which means letters of
-// either case as capitals.
-func (p *player) hold(by cell.Caller, args []string, letters string) ([]string, error) {
-	release := letters == strings.ToUpper(letters)
-	if i := slices.Index(args, "-h"); i >= 0 && i+1 < len(args) {
-		letters = args[i+1]
-		if release && letters != "n" {
-			letters = strings.ToUpper(letters)
-		}
-		args = slices.Delete(slices.Clone(args), i, i+2)
-	}
-	change, err := submit.ParseHolds(letters)
-	if err != nil {
-		return nil, err
-	}
-	users, args, err := takeUsers(args)
-	if err != nil {
-		return nil, err
-	}
-	jobs, err := submit.ParseJobRanges(args)
-	if err != nil {
-		return nil, err
-	}
-	return p.said(p.cell.Hold(p.seconds(), by, jobs, users, change)), nil
-}
-
-// What qmod does, by its options.
-var (
-	queueOperations = map[string]cell.QueueOperation{
-		"-d": cell.DisableQueue, "-e": cell.EnableQueue, "-s": cell.SuspendQueue, "-sq": cell.SuspendQueue,
-		"-us": cell.UnsuspendQueue, "-usq": cell.UnsuspendQueue, "-c": cell.ClearQueueError, "-cq": cell.ClearQueueError,
-		"-rq": cell.RescheduleQueue,
-	}
-	jobOperations = map[string]cell.JobOperation{
-		"-sj": cell.SuspendJob, "-usj": cell.UnsuspendJob, "-cj": cell.ClearJobError, "-rj": cell.RescheduleJob,
-	}
-)
-
-func (p *player) qmod(by cell.Caller, args []string, _ string) ([]string, error) {
-	force := slices.Contains(args, "-f")
-	args = slices.DeleteFunc(args, func(a string) bool { return a == "-f" })
-	if len(args) < 2 {
-		return nil, errors.New("expected an option and what it is about")
-	}
-	option, args := args[0], args[1:]
-	if op, ok := jobOperations[option]; ok || !ok && isBoth(option) && allJobs(args) {
-		if !ok {
-			op = map[string]cell.JobOperation{"-s": cell.SuspendJob, "-us": cell.UnsuspendJob, "-c": cell.ClearJobError}[option]
-		}
-		jobs, err := submit.ParseJobRanges(args)
-		if err != nil {
-			return nil, err
-		}
-		return p.said(p.cell.ModifyJobs(p.seconds(), by, op, jobs, force)), nil
-	}
-	op, ok := queueOperations[option]
-	if !ok {
-		return nil, fmt.Errorf("%q is no option of qmod that is known here", option)
-	}
-	var references []string
-	for _, a := range args {
-		references = append(references, strings.Split(a, ",")...)
-	}
-	return p.said(p.cell.ModifyQueues(p.seconds(), by, op, references, force)), nil
-}
-
-// isBoth reports whether an option of qmod is for queues and for jobs.
-func isBoth(option string) bool { return option == "-s" || option == "-us" || option == "-c" }
-
-func allJobs(args []string) bool {
-	return !slices.ContainsFunc(args, func(a string) bool { return a == "" || a[0] < '0' || a[0] > '9' })
+	return []byte("#!/bin/sh\n")
 }
 
 // qconf changes the configuration. What is in the files that the original was given a
 // script does not say, but for the remarks behind the command.
-func (p *player) qconf(_ cell.Caller, args []string, remark string) ([]string, error) {
+func (p *player) qconf(args []string, remark string) ([]string, error) {
 	switch {
 	case slices.Equal(args, []string{"-Msconf"}):
 		return p.modifyScheduler(remark)

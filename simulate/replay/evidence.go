@@ -5,11 +5,12 @@ import (
 	"bytes"
 	"io/fs"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/execd-project/execd/internal/lazyregexp"
 )
 
 // evidence is what the output of a case tells about its clock, and of what happened
@@ -27,7 +28,7 @@ type evidence struct {
 }
 
 // dated is a row of qstat with a date: number, state, and the date.
-var dated = regexp.MustCompile(`^\s*(\d+) \S+ .* (\w+)\s+(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d)\s`)
+var dated = lazyregexp.New(`^\s*(\d+) \S+ .* (\w+)\s+(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d)\s`)
 
 const dateFormat = "01/02/2006 15:04:05"
 
@@ -87,7 +88,7 @@ func (e *evidence) read(step, file string, text []byte, zone *time.Location) {
 }
 
 func (e *evidence) readRow(line string, zone *time.Location) {
-	m := dated.FindStringSubmatch(line)
+	m := dated().FindStringSubmatch(line)
 	if m == nil {
 		return
 	}
@@ -104,10 +105,10 @@ func (e *evidence) readRow(line string, zone *time.Location) {
 }
 
 var (
-	jobNumberLine = regexp.MustCompile(`^job_number:\s+(\d+)$`)
-	submitLine    = regexp.MustCompile(`^submission_time:\s+(.+)$`)
-	stampLine     = regexp.MustCompile(`^stamp base T=(\d{1,12})$`)
-	epochLine     = regexp.MustCompile(`^(\d{9,12})$`)
+	jobNumberLine = lazyregexp.New(`^job_number:\s+(\d+)$`)
+	submitLine    = lazyregexp.New(`^submission_time:\s+(.+)$`)
+	stampLine     = lazyregexp.New(`^stamp base T=(\d{1,12})$`)
+	epochLine     = lazyregexp.New(`^(\d{9,12})$`)
 )
 
 // readTimes reads times of submission as qstat -j prints them, and the times at which
@@ -116,15 +117,15 @@ func (e *evidence) readTimes(step string, text []byte, zone *time.Location) {
 	job := 0
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSpace(line)
-		if m := jobNumberLine.FindStringSubmatch(line); m != nil {
+		if m := jobNumberLine().FindStringSubmatch(line); m != nil {
 			job, _ = strconv.Atoi(m[1])
-		} else if m := submitLine.FindStringSubmatch(line); m != nil {
+		} else if m := submitLine().FindStringSubmatch(line); m != nil {
 			if at, err := time.ParseInLocation(time.ANSIC, m[1], zone); err == nil && job > 0 {
 				e.submitted[job] = at.Unix()
 			}
-		} else if m := stampLine.FindStringSubmatch(line); m != nil {
+		} else if m := stampLine().FindStringSubmatch(line); m != nil {
 			e.stamp, _ = strconv.ParseInt(m[1], 10, 64)
-		} else if m := epochLine.FindStringSubmatch(line); m != nil {
+		} else if m := epochLine().FindStringSubmatch(line); m != nil {
 			if at, err := strconv.ParseInt(m[1], 10, 64); err == nil {
 				e.samples[step] = append(e.samples[step], at)
 			}
@@ -132,10 +133,10 @@ func (e *evidence) readTimes(step string, text []byte, zone *time.Location) {
 	}
 }
 
-var resourceItem = regexp.MustCompile(`\s[ghq][lLcf]:([\w.-]+)=`)
+var resourceItem = lazyregexp.New(`\s[ghq][lLcf]:([\w.-]+)=`)
 
 func (e *evidence) readResources(step string, text []byte) {
-	for _, m := range resourceItem.FindAllSubmatch(text, -1) {
+	for _, m := range resourceItem().FindAllSubmatch(text, -1) {
 		if name := string(m[1]); !slices.Contains(e.resources[step], name) {
 			e.resources[step] = append(e.resources[step], name)
 		}

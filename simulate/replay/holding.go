@@ -28,6 +28,9 @@ func holding(lines []script.Line) (before int, held []bool) {
 		}
 	}
 	if enable < 0 {
+		if from < 0 && looksBefore(lines) {
+			before = 0
+		}
 		return before, held
 	}
 	if from < 0 {
@@ -42,6 +45,20 @@ func holding(lines []script.Line) (before int, held []bool) {
 
 func isSubmission(l *script.Line) bool {
 	return l.Kind == script.Command && strings.HasPrefix(l.Command, "qsub ")
+}
+
+// looksBefore reports whether the state is printed only once, under the name by which steps go
+// that show priorities while nothing can start: then nobody has enabled the queues.
+func looksBefore(lines []script.Line) bool {
+	captures := 0
+	for i := range lines {
+		if lines[i].Kind == script.Capture {
+			if captures++; captures > 1 || lines[i].Capture != "before" {
+				return false
+			}
+		}
+	}
+	return captures == 1
 }
 
 // firstHeld is the first submission of those that were let go together.

@@ -399,7 +399,7 @@ func (p *player) follow(actions []cell.Action) {
 			e.kind = confirmed
 			e.at += transfer
 			p.events.add(e)
-			if lasts := runTime(t.Job.Request.Args); lasts < math.MaxInt32 {
+			if lasts := runTime(t.Job.Request().Args); lasts < math.MaxInt32 {
 				e.kind = ended
 				e.at += lasts * 1000
 				p.events.add(e)

@@ -2,12 +2,12 @@ package replay
 
 import (
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/execd-project/execd/internal/lazyregexp"
 	"github.com/execd-project/execd/simulate/script"
 )
 
@@ -124,14 +124,21 @@ func (t *timetable) beginning(lines []script.Line, known []span, latest []int64,
 	if at < always.to {
 		return at
 	}
-	// What is typed with a date is typed before it, but not long before.
+	// What is typed with a date is typed before it, but not long before, unless the date is
+	// meant to be over.
+	past := always.to
 	for i := range lines {
-		if date, ok := dateOption(lines[i].Command, zone); ok {
+		if date, ok := dateOption(lines[i].Command, zone); ok && date >= epoch {
 			at = min(at, (date-hour)*1000)
+		} else if ok {
+			past = min(past, (date-hour)*1000)
 		}
 	}
 	if at < always.to {
 		return at
+	}
+	if past < always.to {
+		return past
 	}
 	return epoch * 1000
 }
@@ -217,12 +224,12 @@ func (t *timetable) nextRun(after, last int64) int64 {
 	return regular
 }
 
-var submittedID = regexp.MustCompile(`^Your (?:immediate )?job(?:-array)? (\d+)`)
+var submittedID = lazyregexp.New(`^Your (?:immediate )?job(?:-array)? (\d+)`)
 
 // jobOf is the number of the job that a line has submitted, as was answered; 0 for none.
 func jobOf(l *script.Line) int {
 	for _, a := range l.Answer {
-		if m := submittedID.FindStringSubmatch(a); m != nil {
+		if m := submittedID().FindStringSubmatch(a); m != nil {
 			if id, err := strconv.Atoi(m[1]); err == nil {
 				return id
 			}
@@ -235,11 +242,11 @@ func isEnable(l *script.Line) bool {
 	return l.Kind == script.Command && strings.HasPrefix(l.Command, "qmod -e ")
 }
 
-var startOption = regexp.MustCompile(` -(?:a|dl) (\d{12}(?:\.\d\d)?)(?: |$)`)
+var startOption = lazyregexp.New(` -(?:a|dl) (\d{12}(?:\.\d\d)?)(?: |$)`)
 
 // dateOption is the first date with a century in a command.
 func dateOption(command string, zone *time.Location) (int64, bool) {
-	m := startOption.FindStringSubmatch(command)
+	m := startOption().FindStringSubmatch(command)
 	if m == nil {
 		return 0, false
 	}

@@ -2,10 +2,10 @@ package replay
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/execd-project/execd/internal/lazyregexp"
 	"github.com/execd-project/execd/scheduler/tickets"
 )
 
@@ -17,8 +17,8 @@ type pastUsage struct {
 }
 
 var (
-	usageOwner = regexp.MustCompile(`^(?:(user|project|in project) +)?([\w.-]+) +((?:(?:cpu|mem|io)=[\d.]+ *)+)(?:\(without project\))?$`)
-	usageStamp = regexp.MustCompile(`^stamp (\d{1,9})(?: s ago| \(never\))$`)
+	usageOwner = lazyregexp.New(`^(?:(user|project|in project) +)?([\w.-]+) +((?:(?:cpu|mem|io)=[\d.]+ *)+)(?:\(without project\))?$`)
+	usageStamp = lazyregexp.New(`^stamp (\d{1,9})(?: s ago| \(never\))$`)
 )
 
 // readUsage reads initial_usage, which is written for people:
@@ -42,7 +42,7 @@ func readUsage(text string) ([]pastUsage, error) {
 		user, first := "", len(all)
 		for part := range strings.SplitSeq(line, ", ") {
 			part = strings.TrimSpace(part)
-			if m := usageStamp.FindStringSubmatch(part); m != nil && len(all) > first {
+			if m := usageStamp().FindStringSubmatch(part); m != nil && len(all) > first {
 				age, _ := strconv.ParseInt(m[1], 10, 64)
 				if strings.HasSuffix(part, "(never)") {
 					age = -1
@@ -52,7 +52,7 @@ func readUsage(text string) ([]pastUsage, error) {
 				}
 				continue
 			}
-			m := usageOwner.FindStringSubmatch(part)
+			m := usageOwner().FindStringSubmatch(part)
 			if m == nil {
 				return nil, fmt.Errorf("line %d: %q: expected [user|project|in project] NAME cpu=N mem=N io=N, or stamp N s ago", number, part)
 			}

@@ -104,7 +104,7 @@ func Run(cluster *qconf.Cluster, jobs iter.Seq2[workload.Job, error], o Options)
 	}
 	conf := cluster.Scheduler()
 	s := &simulation{
-		options: o, conf: conf, known: map[uint32]*workload.Job{}, ordinary: map[uint32]*scheduler.Category{}, waiting: map[*scheduler.Category]int{}, now: o.Start,
+		options: o, conf: conf, told: map[string]bool{}, known: map[uint32]*workload.Job{}, ordinary: map[uint32]*scheduler.Category{}, waiting: map[*scheduler.Category]int{}, now: o.Start,
 		interval: max(int64(conf.ScheduleInterval/time.Second), 1), next: never, lastUsage: o.Start, lastStart: o.Start, lastChange: o.Start,
 		shares: conf.WeightTicketsShare > 0 && cluster.ShareTree() != nil,
 	}
@@ -134,7 +134,8 @@ type simulation struct {
 	cell     *cell.Cell
 	now      int64
 	interval int64
-	next     int64 // the next scheduling run
+	next     int64           // the next scheduling run
+	told     map[string]bool // problems
 	ends     ends
 	known    map[uint32]*workload.Job // by the number of the job in the cell
 	order    []uint32
@@ -160,8 +161,9 @@ const usageInterval = 600
 // each calendar has turned by then.
 const patience = 400 * 24 * 3600
 
-// progressEvents is after how many events Progress is called.
-const progressEvents = 1 << 12
+// progressEvents is after how many events Progress is called: where many jobs wait, an
+// event can take a hundredth of a second.
+const progressEvents = 1 << 7
 
 func (s *simulation) run(pull func() (workload.Job, error, bool)) error {
 	job, err, more := pull()
@@ -277,7 +279,13 @@ func (s *simulation) schedule() {
 		s.reportUsage()
 	}
 	r := s.cell.Schedule(s.now)
-	s.result.Problems = append(s.result.Problems, r.Problems...)
+	for _, p := range r.Problems {
+		// A run may find what the one before has found.
+		if text := p.Error(); !s.told[text] {
+			s.told[text] = true
+			s.result.Problems = append(s.result.Problems, p)
+		}
+	}
 	if len(r.Decisions.Starts) > 0 {
 		s.lastStart = s.now
 		s.change()
@@ -330,7 +338,9 @@ func (s *simulation) follow(actions []cell.Action, d *scheduler.Decisions) {
 func (s *simulation) started(t *cell.Task, start *scheduler.Start) {
 	id := t.Job.ID()
 	if category := s.ordinary[id]; category != nil {
-		s.waiting[category]--
+		if s.waiting[category]--; s.waiting[category] == 0 {
+			delete(s.waiting, category)
+		}
 		delete(s.ordinary, id)
 	}
 	// It has been started a moment ago, so it can be confirmed.

@@ -3,10 +3,11 @@ package script
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/execd-project/execd/internal/lazyregexp"
 )
 
 // Line is a step of a script: what Kind says, and the fields that belong to it.
@@ -59,7 +60,7 @@ func (e *Error) Error() string {
 const answerMark = "   ->"
 
 // commandLine is USER: COMMAND, and a remark. A remark has no parentheses inside.
-var commandLine = regexp.MustCompile(`^([A-Za-z_][\w.-]*): +(\S.*?)(?:   +\((.*)\))?\s*$`)
+var commandLine = lazyregexp.New(`^([A-Za-z_][\w.-]*): +(\S.*?)(?:   +\((.*)\))?\s*$`)
 
 // Parse reads a script. The error joins all that is wrong, each an *Error; then there
 // are no lines.
@@ -92,7 +93,7 @@ func Parse(text string) ([]Line, error) {
 			lines = append(lines, l)
 			continue
 		}
-		m := commandLine.FindStringSubmatch(raw)
+		m := commandLine().FindStringSubmatch(raw)
 		if m == nil {
 			fail("expected USER: COMMAND, \"   -> ANSWER\" or \"# COMMENT\"")
 			continue
@@ -107,11 +108,11 @@ func Parse(text string) ([]Line, error) {
 }
 
 var (
-	waitLine        = regexp.MustCompile(`^wait (\d{1,9}) s$`)
-	captureLine     = regexp.MustCompile(`^capture output/([\w.-]+)$`)
-	loadLine        = regexp.MustCompile(`^(?:load value )?([^:\s]+):([^:\s]+) changed to (\S+)$`)
-	clockLine       = regexp.MustCompile(`^(?:T0 = (\d{1,12})\b|.*\(epoch (\d{1,12})\)$)`)
-	reservationLine = regexp.MustCompile(`^reservation \d+\b.*: starts (\d{1,9}) s after submission\b`)
+	waitLine        = lazyregexp.New(`^wait (\d{1,9}) s$`)
+	captureLine     = lazyregexp.New(`^capture output/([\w.-]+)$`)
+	loadLine        = lazyregexp.New(`^(?:load value )?([^:\s]+):([^:\s]+) changed to (\S+)$`)
+	clockLine       = lazyregexp.New(`^(?:T0 = (\d{1,12})\b|.*\(epoch (\d{1,12})\)$)`)
+	reservationLine = lazyregexp.New(`^reservation \d+\b.*: starts (\d{1,9}) s after submission\b`)
 )
 
 // instructions are the beginnings of comments that say what happened: such a comment
@@ -124,19 +125,19 @@ var instructions = []struct{ prefix, expected string }{
 
 // parseComment reads what stands behind the #.
 func parseComment(text string) (Line, error) {
-	if m := waitLine.FindStringSubmatch(text); m != nil {
+	if m := waitLine().FindStringSubmatch(text); m != nil {
 		return Line{Kind: Wait, Wait: seconds(m[1])}, nil
 	}
-	if m := captureLine.FindStringSubmatch(text); m != nil && strings.Trim(m[1], ".") != "" {
+	if m := captureLine().FindStringSubmatch(text); m != nil && strings.Trim(m[1], ".") != "" {
 		return Line{Kind: Capture, Capture: m[1]}, nil
 	}
-	if m := loadLine.FindStringSubmatch(text); m != nil {
+	if m := loadLine().FindStringSubmatch(text); m != nil {
 		return Line{Kind: LoadChange, Load: &Load{Host: m[1], Attribute: m[2], Value: m[3]}}, nil
 	}
-	if m := clockLine.FindStringSubmatch(text); m != nil {
+	if m := clockLine().FindStringSubmatch(text); m != nil {
 		return Line{Kind: Clock, Epoch: int64(seconds(m[1]+m[2]) / time.Second), Comment: text}, nil
 	}
-	if m := reservationLine.FindStringSubmatch(text); m != nil {
+	if m := reservationLine().FindStringSubmatch(text); m != nil {
 		return Line{Kind: Reservation, Wait: seconds(m[1]), Comment: text}, nil
 	}
 	if strings.HasPrefix(text, "every job below runs alone") {
