@@ -12,7 +12,7 @@ import (
 // FormatArguments. A value that would not come back as it went is refused with
 // a *ValueError.
 func FormatConfig(d *job.Description) ([]byte, error) {
-	var b []byte
+	b := make([]byte, 0, usualConfig)
 	if d.Interactive != nil && !namedQsh(d) && !namedRemote(d) {
 		return nil, &ValueError{FileConfig, "script_file", quote(d.Command.File) + " is no kind of interactive job"}
 	}
@@ -31,7 +31,7 @@ func FormatConfig(d *job.Description) ([]byte, error) {
 		if k.unless != nil && k.unless(d, v) {
 			continue
 		}
-		if problem == "" && strings.ContainsAny(v, "\n\x00") {
+		if problem == "" && (strings.IndexByte(v, '\n') >= 0 || strings.IndexByte(v, 0) >= 0) {
 			problem = quote(v) + " contains a newline or a NUL byte"
 		}
 		if problem != "" {
@@ -41,6 +41,9 @@ func FormatConfig(d *job.Description) ([]byte, error) {
 	}
 	return b, nil
 }
+
+// usualConfig is a size that the config of most jobs does not reach.
+const usualConfig = 2560
 
 func appendLine(b []byte, key, value string) []byte {
 	b = append(append(b, key...), '=')

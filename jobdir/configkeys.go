@@ -175,6 +175,7 @@ var configKeys = [...]configKey{
 	{name: "h_rt", limit: hard, resource: job.RT, unless: isInfinite},
 	{name: "limit_grace", seconds: func(d *job.Description) *time.Duration { return &d.LimitGrace }, unless: isZero},
 	{name: "s_rt_warns", flag: func(d *job.Description) *bool { return &d.SoftRTWarns }, unless: isZero},
+	{name: "usage_interval", seconds: func(d *job.Description) *time.Duration { return &d.UsageInterval }, unless: isZero},
 	{name: "vmem_limit", text: func(d *job.Description) *string { return (*string)(&d.VmemLimit) }, unless: isEmpty},
 	{name: "binding_cpus", text: func(d *job.Description) *string { return &d.BindingCPUs }, unless: isEmpty},
 	{name: "s_rt_is_consumable_job", limit: softPerJob, resource: job.RT, unless: isZero},
@@ -193,6 +194,9 @@ var configKeys = [...]configKey{
 	{name: "h_memorylocked_is_consumable_job", limit: hardPerJob, resource: job.MemoryLocked, unless: isZero},
 	{name: "s_locks_is_consumable_job", limit: softPerJob, resource: job.Locks, unless: isZero},
 	{name: "h_locks_is_consumable_job", limit: hardPerJob, resource: job.Locks, unless: isZero},
+	{name: "terminal", get: getTerminal, set: setTerminal, unless: isEmpty},
+	{name: "terminal_login", flag: func(d *job.Description) *bool { return &d.Terminal.Login }, when: hasTerminal},
+	{name: "relayed", flag: func(d *job.Description) *bool { return &d.Relayed }, unless: isZero},
 	{name: "stdin_inherit", flag: func(d *job.Description) *bool { return &d.Streams[0].Inherit }, unless: isZero},
 	{name: "stdout_inherit", flag: func(d *job.Description) *bool { return &d.Streams[1].Inherit }, unless: isZero},
 	{name: "stderr_inherit", flag: func(d *job.Description) *bool { return &d.Streams[2].Inherit }, unless: isZero},
@@ -204,10 +208,11 @@ var configKeys = [...]configKey{
 func workingDirectory(d *job.Description) (string, string) { return d.Cwd, "" }
 func nullDevice(*job.Description) (string, string)         { return "/dev/null", "" }
 
-func hasCkpt(d *job.Description) bool   { return d.Ckpt != nil }
-func hasNoCkpt(d *job.Description) bool { return d.Ckpt == nil }
-func hasPE(d *job.Description) bool     { return d.PE != nil }
-func isPETask(d *job.Description) bool  { return d.ID.PETask != "" }
+func hasCkpt(d *job.Description) bool     { return d.Ckpt != nil }
+func hasNoCkpt(d *job.Description) bool   { return d.Ckpt == nil }
+func hasTerminal(d *job.Description) bool { return d.Terminal != nil }
+func hasPE(d *job.Description) bool       { return d.PE != nil }
+func isPETask(d *job.Description) bool    { return d.ID.PETask != "" }
 
 func getCkptJob(d *job.Description) (string, string) {
 	if d.Ckpt != nil {
@@ -221,6 +226,35 @@ func setCkptJob(d *job.Description, v string) string {
 		d.Ckpt = &job.Checkpoint{}
 	}
 	return zeroOrOne(v)
+}
+
+// mostLines is what fits into a window size (ioctl_tty(2), struct winsize).
+const mostLines = 1<<16 - 1
+
+// getTerminal returns the size, ROWSxCOLS.
+func getTerminal(d *job.Description) (value, problem string) {
+	t := d.Terminal
+	if t == nil {
+		return "", ""
+	}
+	rows, problem := getNumber(t.Rows, 0, mostLines)
+	if problem != "" {
+		return "", problem
+	}
+	cols, problem := getNumber(t.Cols, 0, mostLines)
+	return rows + "x" + cols, problem
+}
+
+func setTerminal(d *job.Description, v string) string {
+	rows, cols, ok := strings.Cut(v, "x")
+	if !ok {
+		return quote(v) + " is no size of a terminal, such as 24x80"
+	}
+	d.Terminal = &job.Terminal{}
+	if problem := setNumber(&d.Terminal.Rows, rows, 0, mostLines); problem != "" {
+		return problem
+	}
+	return setNumber(&d.Terminal.Cols, cols, 0, mostLines)
 }
 
 func getPE(d *job.Description) (string, string) {

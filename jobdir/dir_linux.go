@@ -3,6 +3,7 @@ package jobdir
 import (
 	"errors"
 	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -23,7 +24,7 @@ const (
 
 func modeOf(name string) uint32 {
 	switch name {
-	case FileConfig, FileEnvironment, FileArguments:
+	case FileConfig, FileEnvironment, FileArguments, FileStart:
 		return modePrivate
 	}
 	return modePublic
@@ -82,6 +83,14 @@ func (d *Dir) Path() string { return d.path }
 // Fd is the descriptor of the directory. It is valid until Close.
 func (d *Dir) Fd() int { return d.fd }
 
+// ReadOnly reports whether nothing can be written to the directory, because its file system,
+// or the mount of it, is read-only (statfs(2)).
+func (d *Dir) ReadOnly() bool {
+	var st unix.Statfs_t
+	err := retry(func() error { return unix.Fstatfs(d.fd, &st) })
+	return err == nil && st.Flags&unix.ST_RDONLY != 0
+}
+
 // Close closes the descriptor; the directory stays.
 func (d *Dir) Close() error {
 	if d.fd < 0 {
@@ -119,6 +128,26 @@ func (d *Dir) read(name string) ([]byte, error) {
 	return readAll(fd, int(st.Size), mostFile)
 }
 
+// readSmall is ReadFile for a file that is read often, that WriteFile has written and that
+// has less than 512 bytes: it takes half as many system calls.
+func (d *Dir) readSmall(name string) ([]byte, error) {
+	fd, err := openat(d.fd, name, unix.O_RDONLY|openFlags, 0)
+	if err != nil {
+		return nil, &Error{"read", d.file(name), err}
+	}
+	b := make([]byte, 512)
+	var n int
+	err = retry(func() (err error) {
+		n, err = unix.Read(fd, b)
+		return err
+	})
+	unix.Close(fd)
+	if err != nil || n == len(b) {
+		return d.ReadFile(name) // for what it says of it, or all of it
+	}
+	return b[:n], nil
+}
+
 // open opens a regular file.
 func (d *Dir) open(name string, flags int, mode uint32) (fd int, st unix.Stat_t, err error) {
 	if !plainName(name) {
@@ -147,7 +176,51 @@ func (d *Dir) WriteFile(name string, data []byte) error {
 	return nil
 }
 
+// WriteDurably is WriteFile, and then Sync of that file.
+func (d *Dir) WriteDurably(name string, data []byte) error {
+	err := d.write(name, data, true)
+	if err == nil {
+		err = retry(func() error { return unix.Fsync(d.fd) })
+	}
+	if err != nil {
+		return &Error{"write", d.file(name), err}
+	}
+	return nil
+}
+
 func (d *Dir) write(name string, data []byte, sync bool) error {
+	if err := d.writeTemp(name, data, sync); err != nil {
+		return err
+	}
+	return d.rename(name)
+}
+
+// rename gives what writeTemp has written the name of its file.
+func (d *Dir) rename(name string) error {
+	temp := tempOf(name)
+	err := retry(func() error { return unix.Renameat(d.fd, temp, d.fd, name) })
+	if err != nil {
+		_ = unix.Unlinkat(d.fd, temp, 0)
+	}
+	return err
+}
+
+// Mark gives a file a second name, as a mark that costs the file system little: no file is
+// made, and none removed later. That the mark is there already is fine. It is not on the
+// disk before Sync.
+func (d *Dir) Mark(name, mark string) error {
+	if !plainName(name) || !plainName(mark) {
+		return &Error{"mark", d.file(name), unix.EINVAL}
+	}
+	err := retry(func() error { return unix.Linkat(d.fd, name, d.fd, mark, 0) })
+	if err != nil && !errors.Is(err, unix.EEXIST) {
+		return &Error{"mark", d.file(name), err}
+	}
+	return nil
+}
+
+// writeTemp writes the next content of a file beside it.
+func (d *Dir) writeTemp(name string, data []byte, sync bool) error {
 	if !plainName(name) {
 		return unix.EINVAL
 	}
@@ -173,9 +246,6 @@ func (d *Dir) write(name string, data []byte, sync bool) error {
 	}
 	if e := unix.Close(fd); err == nil {
 		err = e // NFS reports a full disk here
-	}
-	if err == nil {
-		err = retry(func() error { return unix.Renameat(d.fd, temp, d.fd, name) })
 	}
 	if err != nil {
 		_ = unix.Unlinkat(d.fd, temp, 0)
@@ -285,6 +355,45 @@ func (d *Dir) Exists(name string) (bool, error) {
 		return false, nil
 	}
 	return false, &Error{"look at", d.file(name), err}
+}
+
+// ModTime is when a file was written. errors.Is(err, fs.ErrNotExist) tells that
+// there is none.
+func (d *Dir) ModTime(name string) (time.Time, error) {
+	var st unix.Stat_t
+	err := retry(func() error { return unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
+	if err != nil {
+		return time.Time{}, &Error{"look at", d.file(name), err}
+	}
+	return time.Unix(st.Mtim.Unix()), nil
+}
+
+// Version tells two contents of a file that WriteFile has written from each other. Its
+// zero value is of none.
+type Version struct {
+	inode uint64
+	time  unix.Timespec
+}
+
+// Version is that of a file as it is now. The time alone would not do: the kernel's clock
+// for it ticks a few hundred times a second.
+func (d *Dir) Version(name string) (Version, error) {
+	var st unix.Stat_t
+	err := retry(func() error { return unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
+	if err != nil {
+		return Version{}, &Error{"look at", d.file(name), err}
+	}
+	return Version{st.Ino, st.Mtim}, nil
+}
+
+// JobsVersion is that of the list of Jobs, and when it was changed. Changes within some
+// milliseconds have the same one.
+func (s *Spool) JobsVersion() (Version, time.Time, error) {
+	var st unix.Stat_t
+	if err := retry(func() error { return unix.Fstat(s.active, &st) }); err != nil {
+		return Version{}, time.Time{}, &Error{"look at", s.path + "/" + dirActiveJobs, err}
+	}
+	return Version{st.Ino, st.Mtim}, time.Unix(st.Mtim.Unix()), nil
 }
 
 // Remove removes a file, if it is there.

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/job"
 )
 
 func newDir(t testing.TB) *Dir {
@@ -173,7 +175,7 @@ func watch(t *testing.T) chan struct{} {
 	go func() {
 		select {
 		case <-done:
-		case <-time.After(20 * time.Second):
+		case <-time.After(2 * time.Minute):
 			panic(t.Name() + " hangs")
 		}
 	}()
@@ -194,6 +196,27 @@ func TestNamesLeadNowhereElse(t *testing.T) {
 		}
 		if err := d.Remove(name); err == nil {
 			t.Errorf("%q was removed", name)
+		}
+	}
+}
+
+// A mark is the file under another name, whatever becomes of that.
+func TestMark(t *testing.T) {
+	s := newSpool(t)
+	d, err := s.Create(simple(job.ID{Job: 7}), CreateOptions{})
+	must(t, err)
+	defer d.Close()
+	must(t, d.WriteFile("end", []byte("x")))
+	for range 2 {
+		must(t, d.Mark("end", "mark"))
+	}
+	must(t, d.WriteFile("end", []byte("y")))
+	if b, err := d.ReadFile("mark"); err != nil || string(b) != "x" {
+		t.Errorf("%q, %v", b, err)
+	}
+	for name, mark := range map[string]string{"missing": "mark2", "end": "../mark", "../config": "mark3"} {
+		if err := d.Mark(name, mark); err == nil {
+			t.Errorf("%s is marked as %s", name, mark)
 		}
 	}
 }

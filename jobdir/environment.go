@@ -8,7 +8,11 @@ import (
 // on a line, with a backslash in a value written as two and a newline as
 // backslash and n.
 func FormatEnvironment(vars []string) ([]byte, error) {
-	var b []byte
+	size := 0
+	for _, v := range vars {
+		size += len(v) + 1
+	}
+	b := make([]byte, 0, size)
 	for _, v := range vars {
 		name, value, ok := strings.Cut(v, "=")
 		switch {

@@ -26,6 +26,8 @@ const (
 	FileCheckpoint  = "checkpointed" // exists: the job is to migrate
 	FileNoResources = "noresources"  // exists: the job is to be scheduled again
 	FileAboutToExit = "shepherd_about_to_exit"
+	FileTerminal    = "terminal" // ours: the socket at which the supervisor hands out the terminal of the job
+	FileStart       = "start"    // ours: what whoever ordered the start wants to know of it later
 )
 
 // DirName is the name of the directory of a job below active_jobs:

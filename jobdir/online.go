@@ -9,14 +9,14 @@ import (
 )
 
 // Online is what a running job has used so far: the content of the file
-// usage_online, which the supervisor writes when it has looked, a second after the
-// job's start at the earliest and then less and less often.
+// usage_online, which the supervisor writes when it has looked and found something
+// new, a second after the job's start at the earliest and then less and less often.
 type Online struct {
 	At        time.Time // when it looked
 	Wallclock float64   // seconds
 	CPU       float64   // seconds of the whole job
 	Mem       float64   // GiB times seconds of CPU
-	IO        float64   // GiB read and written by processes that have ended
+	IO        float64   // GiB read and written
 	IOWait    float64   // seconds
 	Vmem      int64     // bytes of RAM and swap now
 	MaxVmem   int64     // and at most
@@ -83,7 +83,7 @@ func (d *Dir) WriteOnline(o *Online) error { return d.WriteFile(FileOnline, Form
 // Online returns what the job had used when its supervisor looked last; nil before
 // the first look.
 func (d *Dir) Online() (*Online, error) {
-	data, err := d.ReadFile(FileOnline)
+	data, err := d.readSmall(FileOnline)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil //nolint:nilnil // nothing is an answer here
 	}

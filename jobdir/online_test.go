@@ -1,6 +1,11 @@
 package jobdir
 
 import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -21,6 +26,47 @@ func TestOnlineRoundTrip(t *testing.T) {
 	}
 	if _, err := ParseOnline("usage_online", []byte("of_tomorrow=1\n")); err != nil {
 		t.Error(err)
+	}
+}
+
+// What was written is read, however long it is, and each version is told from the others.
+func TestOnline(t *testing.T) {
+	dir := newDir(t)
+	if o, err := dir.Online(); o != nil || err != nil {
+		t.Errorf("before the first look there is %+v, %v", o, err)
+	}
+	if v, err := dir.Version(FileOnline); v != (Version{}) || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("before the first look there is version %+v, %v", v, err)
+	}
+	former := Version{}
+	for cpu := range 50 {
+		if err := dir.WriteOnline(&Online{At: time.Unix(1, 0), CPU: float64(cpu)}); err != nil {
+			t.Fatal(err)
+		}
+		v, err := dir.Version(FileOnline)
+		if err != nil || v == former {
+			t.Errorf("version %d is that before: %+v, %v", cpu, v, err)
+		}
+		if again, err := dir.Version(FileOnline); err != nil || again != v {
+			t.Errorf("version %d has become another: %v", cpu, err)
+		}
+		former = v
+		if o, err := dir.Online(); err != nil || o.CPU != float64(cpu) {
+			t.Errorf("read %+v, %v", o, err)
+		}
+	}
+	long := append(FormatOnline(&Online{At: time.Unix(1, 0)}), strings.Repeat("of_tomorrow=1\n", 100)+"cpu=7\n"...)
+	if err := dir.WriteFile(FileOnline, long); err != nil {
+		t.Fatal(err)
+	}
+	if o, err := dir.Online(); err != nil || o.CPU != 7 {
+		t.Errorf("of a long one %+v, %v is read", o, err)
+	}
+	if err := errors.Join(dir.Remove(FileOnline), os.Mkdir(filepath.Join(dir.Path(), FileOnline), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	if o, err := dir.Online(); err == nil {
+		t.Errorf("a directory is read: %+v", o)
 	}
 }
 

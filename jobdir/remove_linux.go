@@ -2,11 +2,11 @@ package jobdir
 
 import (
 	"errors"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/internal/failpoint"
 	"github.com/execd-project/execd/job"
 )
 
@@ -20,19 +20,6 @@ const (
 	KeepAll                      // true
 	KeepFailed                   // error: those of jobs that failed
 )
-
-// ParseKeepActive reads a value of KEEP_ACTIVE.
-func ParseKeepActive(s string) (k KeepActive, ok bool) {
-	switch strings.ToLower(s) {
-	case "false", "0", "no":
-		return KeepNone, true
-	case "true", "1", "yes":
-		return KeepAll, true
-	case "error":
-		return KeepFailed, true
-	}
-	return KeepNone, false
-}
 
 // Keeps reports whether the directory of a job stays.
 func (k KeepActive) Keeps(failed bool) bool { return k == KeepAll || (k == KeepFailed && failed) }
@@ -76,6 +63,10 @@ func (s *Spool) removeAt(parent int, name string) error {
 	if err := unix.Unlinkat(fd, FileConfig, 0); err != nil && !errors.Is(err, unix.ENOENT) {
 		return err
 	}
+	// Then what it would be made of again after a power loss.
+	if err := unix.Unlinkat(fd, FileStart, 0); err != nil && !errors.Is(err, unix.ENOENT) {
+		return err
+	}
 	if err := s.step("remove the rest"); err != nil {
 		return err
 	}
@@ -83,6 +74,7 @@ func (s *Spool) removeAt(parent int, name string) error {
 	if err := r.empty(fd, 0); err != nil {
 		return err
 	}
+	failpoint.At("jobdir-emptied")
 	if err := unix.Unlinkat(parent, name, unix.AT_REMOVEDIR); err != nil && !errors.Is(err, unix.ENOENT) {
 		return err
 	}

@@ -116,6 +116,27 @@ func SweepTmpdir(queueTmpdir, name string, o RemoveOptions) error {
 	return err
 }
 
+// RemoveAside removes what a process has left that was killed while it made a TMPDIR
+// without root: the empty directory aside. That there is none is no error.
+func RemoveAside(queueTmpdir, aside string, o RemoveOptions) error {
+	path := strings.TrimRight(queueTmpdir, "/") + "/" + aside
+	if !plainName(aside) {
+		return &Error{"remove", path, unix.EINVAL}
+	}
+	parent, err := walker{trusted: o.Trusted}.open(queueTmpdir)
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(parent)
+	if err := unix.Unlinkat(parent, aside, unix.AT_REMOVEDIR); err != nil && !errors.Is(err, unix.ENOENT) {
+		return &Error{"remove", path, err}
+	}
+	return nil
+}
+
 func removeTmpdir(parent int, name string, t Tmpdir, o RemoveOptions) error {
 	top, err := openBeneath(parent, name)
 	if errors.Is(err, unix.ENOENT) {

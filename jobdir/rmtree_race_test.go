@@ -113,7 +113,7 @@ func TestRemoveUnderAttack(t *testing.T) {
 	}
 	verify()
 	t.Log(removed, "removed,", left, "not completely, in", time.Since(start))
-	if took := time.Since(start); took > rounds*20*timeout {
+	if took := time.Since(start); took > rounds*100*timeout {
 		t.Error("took", took)
 	}
 	for _, w := range writers {
@@ -156,7 +156,7 @@ func TestRemoveHasAnEnd(t *testing.T) {
 	for { // it may well succeed in between
 		start := time.Now()
 		err := RemoveTmpdir(tmp, RemoveOptions{UID: user(), GID: user(), Timeout: 20 * time.Millisecond})
-		if took := time.Since(start); took > 5*time.Second {
+		if took := time.Since(start); took > time.Minute {
 			t.Error("took", took)
 			break
 		}
@@ -195,7 +195,7 @@ func TestRemoveExchangedEntries(t *testing.T) {
 					must(t, os.Chmod(tmp.Path+"/directory", 0o500))
 				})
 				exchanged := 0
-				r := remover{levels: mostLevels, deadline: time.Now().Add(10 * time.Second), chmod: true}
+				r := remover{levels: mostLevels, deadline: time.Now().Add(time.Minute), chmod: true}
 				r.between = func(at string, dir int, name string) {
 					if at != step {
 						return
@@ -254,7 +254,7 @@ func TestRemoveAsUserAlone(t *testing.T) {
 	top, err := openBeneath(parent, "x")
 	must(t, err)
 	defer unix.Close(top)
-	r := remover{levels: mostLevels, deadline: time.Now().Add(10 * time.Second), chmod: true}
+	r := remover{levels: mostLevels, deadline: time.Now().Add(time.Minute), chmod: true}
 	asUser(t, func() { err = r.whole(parent, "x", top, tmp) })
 	must(t, err)
 	if exists(tmp.Path) {

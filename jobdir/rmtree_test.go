@@ -166,7 +166,7 @@ func TestRemoveDeep(t *testing.T) {
 			})
 			release := leaveDescriptors(t, free)
 			start := time.Now()
-			err := RemoveTmpdir(tmp, RemoveOptions{UID: user(), GID: user(), Timeout: 30 * time.Second})
+			err := RemoveTmpdir(tmp, RemoveOptions{UID: user(), GID: user(), Timeout: 5 * time.Minute})
 			release()
 			must(t, err)
 			t.Log("took", time.Since(start))

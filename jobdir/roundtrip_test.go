@@ -63,6 +63,10 @@ func description() *rapid.Generator[*job.Description] {
 			InheritEnv: yes("inherit"), ForbidReschedule: yes("99"), ForbidAppError: yes("100"), AddGroupKill: yes("kill"),
 			PTY: job.Tristate(rapid.IntRange(0, 2).Draw(t, "pty")),
 		}
+		if yes("terminal") {
+			lines := rapid.IntRange(0, 65535)
+			d.Terminal = &job.Terminal{Rows: lines.Draw(t, "rows"), Cols: lines.Draw(t, "cols"), Login: yes("login")}
+		}
 		if s := rapid.Int64Range(0, 1<<32).Draw(t, "submitted"); s != 0 {
 			d.SubmissionTime = time.Unix(s, rapid.Int64Range(0, 999999999).Draw(t, "ns"))
 		}

@@ -2,6 +2,7 @@ package jobdir
 
 import (
 	"errors"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -35,34 +36,98 @@ func (s *Spool) writeScript(name string, data []byte, uid, gid int) error {
 	if err := s.step("script"); err != nil {
 		return err
 	}
-	suffix, err := randomSuffix()
+	fd, temp, err := s.fillScript(name, data)
+	if temp != "" {
+		defer func() { _ = unix.Unlinkat(s.scripts, temp, 0) }()
+	}
 	if err != nil {
 		return err
 	}
-	temp := "." + name + "." + suffix
-	fd, err := openat(s.scripts, temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|openFlags, modePrivate)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = unix.Unlinkat(s.scripts, temp, 0) }()
-	err = fill(fd, data, modeScript, true)
+	defer unix.Close(fd)
+	err = retry(func() error { return unix.Fsync(fd) })
 	if err == nil && unix.Geteuid() == 0 {
 		err = unix.Fchown(fd, uid, gid)
-	}
-	if e := unix.Close(fd); err == nil {
-		err = e
 	}
 	if err == nil {
 		err = s.step("script link")
 	}
 	if err == nil {
 		// link(2) does not replace what is there, unlike rename(2).
-		err = unix.Linkat(s.scripts, temp, s.scripts, name, 0)
+		if temp == "" {
+			err = unix.Linkat(unix.AT_FDCWD, "/proc/self/fd/"+itoa(fd), s.scripts, name, unix.AT_SYMLINK_FOLLOW)
+		} else {
+			err = unix.Linkat(s.scripts, temp, s.scripts, name, 0)
+		}
 	}
 	if err == nil {
 		err = retry(func() error { return unix.Fsync(s.scripts) })
 	}
 	return err
+}
+
+// fillScript makes a script without its name, and opens it for reading. It has another
+// name where none is not possible.
+//
+// Nothing is forked meanwhile: a child that has the file open for writing until it
+// executes its program would keep the job from executing it (execve(2), ETXTBSY).
+func (s *Spool) fillScript(name string, data []byte) (fd int, temp string, err error) {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	// Without a name it is gone when we are, until it is complete.
+	w, err := openat(s.scripts, ".", unix.O_WRONLY|unix.O_TMPFILE|unix.O_CLOEXEC, modePrivate)
+	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EISDIR) { // NFS; before Linux 3.11
+		w, temp, err = s.tempScript(name)
+	}
+	if err != nil {
+		return -1, "", err
+	}
+	defer unix.Close(w)
+	if err := fill(w, data, modeScript, false); err != nil {
+		return -1, temp, err
+	}
+	// Our own descriptor: there is no other way to a file without a name.
+	fd, err = openat(unix.AT_FDCWD, "/proc/self/fd/"+itoa(w), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	return fd, temp, err
+}
+
+// tempScript makes a file for a script under another name.
+func (s *Spool) tempScript(name string) (fd int, temp string, err error) {
+	suffix, err := randomSuffix()
+	if err != nil {
+		return -1, "", err
+	}
+	temp = "." + name + "." + suffix
+	fd, err = openat(s.scripts, temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|openFlags, modePrivate)
+	if err != nil {
+		temp = ""
+	}
+	return fd, temp, err
+}
+
+// HasScript reports whether the script of a job is there with this content, and, as
+// root can tell, this owner.
+func (s *Spool) HasScript(job int, data []byte, uid int) (bool, error) {
+	fd, err := openat(s.scripts, itoa(job), unix.O_RDONLY|openFlags, 0)
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ELOOP) {
+		return false, nil
+	}
+	if err != nil {
+		return false, &Error{"read script", s.ScriptPath(job), err}
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	err = unix.Fstat(fd, &st)
+	if err == nil && (!isRegular(st.Mode) || st.Size != int64(len(data)) || unix.Geteuid() == 0 && int(st.Uid) != uid) {
+		return false, nil
+	}
+	var b []byte
+	if err == nil {
+		b, err = readAll(fd, len(data), len(data))
+	}
+	if err != nil {
+		return false, &Error{"read script", s.ScriptPath(job), err}
+	}
+	return string(b) == string(data), nil
 }
 
 // RemoveScript removes the script of a job, if there is one. Processes that
@@ -72,4 +137,19 @@ func (s *Spool) RemoveScript(job int) error {
 		return &Error{"remove script", s.ScriptPath(job), err}
 	}
 	return nil
+}
+
+// Scripts lists the jobs that have a script.
+func (s *Spool) Scripts() ([]int, error) {
+	names, err := list(s.scripts)
+	if err != nil {
+		return nil, &Error{"read directory", s.path + "/" + dirJobScripts, err}
+	}
+	var numbers []int
+	for _, name := range names {
+		if n := positive(name); n > 0 {
+			numbers = append(numbers, n)
+		}
+	}
+	return numbers, nil
 }

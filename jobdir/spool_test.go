@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/job"
 )
@@ -41,6 +42,18 @@ func child(kind string, env ...string) *exec.Cmd {
 	cmd.Env = append(os.Environ(), append(env, "JOBDIR_TEST_CHILD="+kind)...)
 	cmd.Stderr = os.Stderr
 	return cmd
+}
+
+// An ext4 without a journal is asked to spread the directories of jobs, and no other.
+func TestJobsAreSpreadOut(t *testing.T) {
+	s := newSpool(t)
+	flags, err := unix.IoctlGetInt(s.active, unix.FS_IOC_GETFLAGS)
+	if err != nil {
+		t.Log(err) // not all file systems have such flags
+	}
+	if spread := flags&0x20000 != 0; spread != withoutJournal(s.active) {
+		t.Errorf("flags %#x, without a journal: %v", flags, !spread)
+	}
 }
 
 func TestSpool(t *testing.T) {
@@ -136,14 +149,6 @@ func TestKeepFormerRuns(t *testing.T) {
 	}
 	if ids, err := s.Jobs(); err != nil || !slices.Equal(ids, []job.ID{{Job: 1, Task: 1}}) {
 		t.Error(ids, err)
-	}
-	for in, want := range map[string]KeepActive{"true": KeepAll, "FALSE": KeepNone, "error": KeepFailed} {
-		if k, ok := ParseKeepActive(in); k != want || !ok {
-			t.Error(in, k, ok)
-		}
-	}
-	if _, ok := ParseKeepActive("maybe"); ok {
-		t.Error("maybe was taken")
 	}
 }
 
@@ -486,6 +491,40 @@ func TestScript(t *testing.T) {
 	if _, err := s.WriteScript(5, nil, uid, gid); !errors.Is(err, ErrExists) {
 		t.Error(err)
 	}
+}
+
+// A script can be executed as soon as it is there, also while others are started.
+func TestScriptIsNotBusy(t *testing.T) {
+	s := newSpool(t)
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					if err := exec.Command("/bin/true").Run(); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			}
+		})
+	}
+	for i := range 50 {
+		path, err := s.WriteScript(i+1, []byte("#!/bin/true\n"), os.Getuid(), os.Getgid())
+		if err == nil {
+			err = exec.Command(path).Run()
+		}
+		if err != nil {
+			t.Error(err)
+			break
+		}
+	}
+	close(stop)
+	wg.Wait()
 }
 
 // childLock locks the jobs and keeps the lock.

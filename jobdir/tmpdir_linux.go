@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/internal/failpoint"
 )
 
 // Tmpdir is the TMPDIR of a job: where it is, and which directory it is.
@@ -52,6 +54,37 @@ func isSuffix(s string) bool {
 // Every component of its path must belong to root, to whoever we are or to one
 // of trusted; links of theirs are followed.
 func MakeTmpdir(queueTmpdir, name string, uid, gid int, trusted ...int) (Tmpdir, error) {
+	return makeTmpdir(queueTmpdir, name, "", uid, gid, trusted, func(Tmpdir) error { return nil })
+}
+
+// AsideName is a name next to that of a TMPDIR that nobody else has, for Dir.MakeTmpdir;
+// empty where there is none.
+func AsideName(name string) (string, error) {
+	suffix, err := randomSuffix()
+	if aside := name + "." + suffix; len(aside) <= mostName {
+		return aside, err
+	}
+	return "", err
+}
+
+// mostName is NAME_MAX.
+const mostName = 255
+
+// MakeTmpdir is the function MakeTmpdir for the job of the directory, which has
+// recorded the TMPDIR, as by WriteTmpdir, before its user can get at it. What a
+// process that was killed before that has left as root is empty and still root's:
+// see SweepTmpdir. Without root it would be the user's at once: so it is made under the
+// name aside, which the caller has written down before, and then gets its own. What such
+// a process has left is for RemoveAside. An empty aside is for none.
+func (d *Dir) MakeTmpdir(queueTmpdir, name, aside string, uid, gid int, trusted ...int) (Tmpdir, error) {
+	t, err := makeTmpdir(queueTmpdir, name, aside, uid, gid, trusted, d.WriteTmpdir)
+	if err != nil {
+		_ = d.Remove(FileTmpdir)
+	}
+	return t, err
+}
+
+func makeTmpdir(queueTmpdir, name, aside string, uid, gid int, trusted []int, made func(Tmpdir) error) (Tmpdir, error) {
 	path := strings.TrimRight(queueTmpdir, "/") + "/" + name
 	if !plainName(name) {
 		return Tmpdir{}, &Error{"create directory", path, errors.New(quote(name) + " is no name of a directory")}
@@ -61,16 +94,40 @@ func MakeTmpdir(queueTmpdir, name string, uid, gid int, trusted ...int) (Tmpdir,
 		return Tmpdir{}, err
 	}
 	defer unix.Close(parent)
+	if aside != "" {
+		return makeAside(parent, path, aside, uid, gid, made)
+	}
 	suffix, err := mkdirNew(parent, name)
 	if err != nil {
 		return Tmpdir{}, &Error{"create directory", path, err}
 	}
 	t := Tmpdir{Path: path + suffix}
-	if err := t.handOver(parent, name+suffix, uid, gid); err != nil {
+	if err := t.handOver(parent, name+suffix, uid, gid, made); err != nil {
 		// It is empty, and it is ours: a sticky bit keeps others from
 		// replacing it until it is handed over.
 		_ = unix.Unlinkat(parent, name+suffix, unix.AT_REMOVEDIR)
 		return Tmpdir{}, &Error{"create directory", t.Path, err}
+	}
+	return t, nil
+}
+
+// makeAside makes the directory path in parent under another name first. It keeps that
+// one where its own is taken.
+func makeAside(parent int, path, aside string, uid, gid int, made func(Tmpdir) error) (Tmpdir, error) {
+	i := strings.LastIndexByte(path, '/') + 1
+	t := Tmpdir{Path: path}
+	if err := unix.Mkdirat(parent, aside, 0o700); err != nil {
+		return Tmpdir{}, &Error{"create directory", path[:i] + aside, err}
+	}
+	err := t.handOver(parent, aside, uid, gid, made)
+	// Not all file systems can do it without replacing what is there (renameat2(2)).
+	if err == nil && unix.Renameat2(parent, aside, parent, path[i:], unix.RENAME_NOREPLACE) != nil {
+		t.Path = path[:i] + aside
+		err = made(t)
+	}
+	if err != nil {
+		_ = unix.Unlinkat(parent, aside, unix.AT_REMOVEDIR)
+		return Tmpdir{}, &Error{"create directory", path, err}
 	}
 	return t, nil
 }
@@ -86,14 +143,14 @@ func mkdirNew(parent int, name string) (suffix string, err error) {
 			return "", err
 		}
 		suffix = "." + suffix
-		if over := len(name) + len(suffix) - 255; over > 0 {
+		if over := len(name) + len(suffix) - mostName; over > 0 {
 			return "", unix.ENAMETOOLONG
 		}
 	}
 	return "", unix.EEXIST
 }
 
-func (t *Tmpdir) handOver(parent int, name string, uid, gid int) error {
+func (t *Tmpdir) handOver(parent int, name string, uid, gid int, made func(Tmpdir) error) error {
 	fd, err := openat(parent, name, openDirFlags, 0)
 	if err != nil {
 		return err
@@ -107,6 +164,11 @@ func (t *Tmpdir) handOver(parent int, name string, uid, gid int) error {
 		return errors.New("it was replaced by one of user id " + itoa(int(st.Uid)))
 	}
 	t.Dev, t.Ino = st.Dev, st.Ino
+	failpoint.At("jobdir-tmpdir-made")
+	if err := made(*t); err != nil {
+		return err
+	}
+	failpoint.At("jobdir-tmpdir-recorded")
 	if unix.Geteuid() == 0 {
 		if err := unix.Fchown(fd, uid, gid); err != nil {
 			return err
@@ -120,9 +182,11 @@ func (t *Tmpdir) handOver(parent int, name string, uid, gid int) error {
 const FileTmpdir = "tmpdir"
 
 // WriteTmpdir records the TMPDIR of a job.
-func (d *Dir) WriteTmpdir(t Tmpdir) error {
-	return d.WriteFile(FileTmpdir, []byte(strconv.FormatUint(t.Dev, 10)+" "+
-		strconv.FormatUint(t.Ino, 10)+" "+escape(t.Path)+"\n"))
+func (d *Dir) WriteTmpdir(t Tmpdir) error { return d.WriteFile(FileTmpdir, t.Format()) }
+
+// Format is what WriteTmpdir records.
+func (t Tmpdir) Format() []byte {
+	return []byte(strconv.FormatUint(t.Dev, 10) + " " + strconv.FormatUint(t.Ino, 10) + " " + escape(t.Path) + "\n")
 }
 
 // Tmpdir reads what WriteTmpdir has recorded; errors.Is(err, fs.ErrNotExist)

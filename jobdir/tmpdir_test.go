@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/job"
 )
 
 // user is whose TMPDIR tests make: as root somebody else's.
@@ -237,5 +239,53 @@ func TestIdentityIsRestored(t *testing.T) {
 			t.Fatal(uid)
 		}
 		must(t, os.Remove(dir+"/y"))
+	}
+}
+
+// Without root a TMPDIR is made under a name that was written down before, so that one that
+// nobody knows of is found; it keeps that where its own is taken.
+func TestMakeTmpdirAside(t *testing.T) {
+	base := t.TempDir()
+	s, err := OpenSpool(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	d, err := s.Begin(job.ID{Job: 7}, CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	aside := func(name string) string {
+		t.Helper()
+		a, err := AsideName(name)
+		if err != nil || !strings.HasPrefix(a, name+".") {
+			t.Fatalf("%q, %v", a, err)
+		}
+		return a
+	}
+	first, second := aside("7.1.all.q"), aside("7.1.all.q")
+	tmp, err := d.MakeTmpdir(base, "7.1.all.q", first, user(), user())
+	if err != nil || tmp.Path != base+"/7.1.all.q" {
+		t.Fatalf("%+v, %v", tmp, err)
+	}
+	other, err := d.MakeTmpdir(base, "7.1.all.q", second, user(), user())
+	if err != nil || other.Path != base+"/"+second {
+		t.Fatalf("%+v, %v", other, err)
+	}
+	if recorded, err := d.Tmpdir(); err != nil || recorded != other {
+		t.Errorf("%+v is recorded, %v", recorded, err)
+	}
+	if err := RemoveAside(base, second, RemoveOptions{}); err != nil {
+		t.Error(err)
+	}
+	if err := RemoveAside(base, second, RemoveOptions{}); err != nil {
+		t.Error(err)
+	}
+	if entries, err := os.ReadDir(base); err != nil || len(entries) != 1 || entries[0].Name() != "7.1.all.q" {
+		t.Errorf("%v, %v", entries, err)
+	}
+	if long, err := AsideName(strings.Repeat("x", mostName)); long != "" || err != nil {
+		t.Errorf("%q, %v", long, err)
 	}
 }

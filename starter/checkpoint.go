@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/internal/failpoint"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 )
@@ -107,11 +108,9 @@ func (s *Shepherd) checkpointEnded(name string, status int) {
 	}
 }
 
-// finishCheckpoint tells, by a file, whether the job is to migrate, and cleans
-// up behind the checkpoints of one that is not.
-func (s *Shepherd) finishCheckpoint() {
-	c := s.d.Ckpt
-	if c == nil {
+// decideMigration tells, by a file, whether the job is to migrate.
+func (s *Shepherd) decideMigration() {
+	if s.d.Ckpt == nil {
 		return
 	}
 	s.waitMethods() // the verdict of a migration command is part of it
@@ -123,6 +122,13 @@ func (s *Shepherd) finishCheckpoint() {
 	}
 	if a.migrating {
 		s.reportMigration(a.inArena)
+	}
+}
+
+// cleanCheckpoints cleans up behind the checkpoints of a job that does not migrate.
+func (s *Shepherd) cleanCheckpoints() {
+	c := s.d.Ckpt
+	if c == nil || s.active.migrating {
 		return
 	}
 	if actsThroughCommands(c) && c.CleanCommand != "" {
@@ -134,6 +140,7 @@ func (s *Shepherd) finishCheckpoint() {
 // reportMigration writes the file that has a real execd requeue the job, and
 // tells it whether there is a checkpoint to be restarted from.
 func (s *Shepherd) reportMigration(inArena bool) {
+	failpoint.At("shepherd-before-checkpointed")
 	content := ""
 	if inArena {
 		content = "1\n"
@@ -141,4 +148,5 @@ func (s *Shepherd) reportMigration(inArena bool) {
 	if err := s.dir.WriteFile(jobdir.FileCheckpoint, []byte(content)); err != nil {
 		s.trace(err.Error())
 	}
+	failpoint.At("shepherd-checkpointed")
 }

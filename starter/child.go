@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/internal/failpoint"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/limits"
 	"github.com/execd-project/execd/limits/group"
@@ -62,6 +63,14 @@ func (s *Shepherd) startJob() (*spawn.Child, time.Time, error) {
 	env := newEnvironment(s.jobEnv.list, inv.env)
 	f := jobFiles(s.d)
 	p := s.prepare(s.jobRlimits)
+	if s.terminal != nil {
+		p.ControllingTerminal(s.terminal.job)
+		for fd := range f.inherit {
+			p.Dup(spawn.StageStdin+spawn.Stage(fd), s.terminal.job, fd)
+			f.inherit[fd] = true
+		}
+		f.merge = false
+	}
 	if s.group != nil {
 		doors, err := s.group.Doors()
 		if err != nil {
@@ -95,11 +104,13 @@ func (s *Shepherd) startJob() (*spawn.Child, time.Time, error) {
 	if err := s.dir.Reserve(jobdir.FileUsage, reserved); err != nil {
 		return nil, time.Time{}, err
 	}
+	failpoint.At("shepherd-before-addgrpid")
 	if s.d.AddGroupID != 0 {
 		if err := s.dir.WriteNumber(jobdir.FileAddGroupID, s.d.AddGroupID); err != nil {
 			return nil, time.Time{}, err
 		}
 	}
+	failpoint.At("shepherd-addgrpid")
 	s.beginStep()
 	s.reaped = syscall.Rusage{}
 	start := time.Now()
@@ -107,10 +118,12 @@ func (s *Shepherd) startJob() (*spawn.Child, time.Time, error) {
 	if err != nil {
 		return nil, start, err
 	}
+	failpoint.At("shepherd-job-started")
 	s.trace("job starts: " + inv.program + ", process " + itoa(child.PID))
 	if err := s.dir.WriteNumber(jobdir.FileJobPID, child.PID); err != nil {
 		s.trace(err.Error())
 	}
+	failpoint.At("shepherd-job_pid")
 	return child, start, nil
 }
 
@@ -150,7 +163,7 @@ func (s *Shepherd) shellCommand(command string, jobPID int) invocation {
 // startMethod runs a command that acts on the running job, as the owner of the
 // job and marked as one of its processes.
 func (s *Shepherd) startMethod(name, command string) (*spawn.Child, error) {
-	inv := s.shellCommand(command, s.active.child.PID)
+	inv := s.shellCommand(command, s.commandPID())
 	env := newEnvironment(s.jobEnv.list)
 	null := output{path: "/dev/null"}
 	f := files{stdin: "/dev/null", out: [2]output{null, null}}

@@ -28,6 +28,9 @@ type invocation struct {
 // where there is no shell, and gets them as arguments.
 func jobInvocation(d *job.Description) invocation {
 	c := d.Command
+	if d.Terminal != nil && d.Terminal.Login {
+		return invocation{c.Shell, []string{"-" + baseName(c.Shell)}, false, nil}
+	}
 	sh0 := baseName(c.Shell)
 	var starterEnv []string
 	shell := c.Shell

@@ -133,6 +133,9 @@ func (s *Shepherd) targets() []int {
 // so that none is forked past it. The number of the group cannot have been given
 // to another: it is that of our child, whom we have not collected.
 func (s *Shepherd) signalJob(sig syscall.Signal) {
+	if sig == unix.SIGKILL && s.killCommand() {
+		return
+	}
 	group := s.awaited
 	if group == 0 || s.ended != nil || unix.Kill(-group, sig) != nil {
 		group = -1

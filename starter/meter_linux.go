@@ -2,8 +2,6 @@ package starter
 
 import (
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -201,20 +199,7 @@ func transferred(fd int) uint64 {
 	if err != nil {
 		return 0
 	}
-	return transferText(string(b))
-}
-
-// transferText reads the content of /proc/PID/io.
-func transferText(text string) (sum uint64) {
-	for line := range strings.SplitSeq(text, "\n") {
-		for _, key := range [...]string{"rchar: ", "wchar: "} {
-			if v, ok := strings.CutPrefix(line, key); ok {
-				n, _ := strconv.ParseUint(v, 10, 64)
-				sum += n
-			}
-		}
-	}
-	return sum
+	return process.TransferText(string(b))
 }
 
 // finalUsage completes the usage of a job whose processes have all ended.
@@ -233,6 +218,26 @@ func (s *Shepherd) finalUsage(u *jobdir.Usage) {
 	u.CPU = m.cpu.Seconds()
 	u.Mem, u.MaxVmem = s.account.Mem, int64(s.account.MaxVmem)
 	u.IO = m.transferred()
+}
+
+// mostMovers bounds the processes that are asked what they have moved.
+const mostMovers = 256
+
+// transferring is what the job has read and written so far, in GiB: what was collected, and
+// then what those have that live. Who ends in between is missed, and never counts twice.
+func (m *meter) transferring() float64 {
+	const gib = 1 << 30
+	gone, list := m.transferred(), m.list
+	if m.s.group != nil {
+		if pids, err := m.s.group.PIDs(); err == nil {
+			list = pids
+		}
+	}
+	var sum uint64
+	for _, pid := range list[:min(len(list), mostMovers)] {
+		sum += process.Transferred(pid)
+	}
+	return gone + float64(sum)/gib
 }
 
 // transferred is what processes of the job that were collected have read and

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/internal/failpoint"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/limits/group"
@@ -216,6 +217,7 @@ func (s *Shepherd) notification(r request) syscall.Signal {
 
 // carryOut does it now.
 func (s *Shepherd) carryOut(r request) {
+	failpoint.At("shepherd-request")
 	a := s.active
 	switch r {
 	case requestKill:

@@ -18,10 +18,12 @@ type running struct {
 	start           time.Time
 	exceeded        *limits.Crossing // the limit that ends it
 	warned          *limits.Crossing // the last soft limit of which it was warned by SIGXCPU
-	told            time.Time        // when its usage was written down last
+	warnedRT        *limits.Crossing // s_rt, of which it was warned by SIGUSR1
+	told            told             // what was written down of its usage
 	newsAgain       time.Duration    // when to look again for what the kernel has announced
 	pending         request          // announced by a notification, not yet carried out
 	suspended       bool
+	relayUntil      time.Time // when who tells the client of the end is killed, too
 	migrating       bool
 	inArena         bool // a checkpoint was written
 	migrationFailed bool // migr_command did not end with 0
@@ -96,7 +98,8 @@ func (s *Shepherd) tick(now time.Time) {
 		s.exceed(s.reachedRT("h_rt", rt.Hard, now))
 	}
 	if s.take(dueSoftRT, now) {
-		s.trace("job exceeded limit s_rt of " + itoa(int(rt.Soft)) + " s: it is warned")
+		s.active.warnedRT = s.reachedRT("s_rt", rt.Soft, now)
+		s.trace(crossed(s.active.warnedRT) + ": it is warned")
 		s.signalJob(unix.SIGUSR1)
 		if !s.d.SoftRTWarns {
 			s.set(dueSoftRTEnd, now.Add(s.d.LimitGrace))
@@ -155,7 +158,7 @@ func (s *Shepherd) exceed(x *limits.Crossing) {
 
 // limitBehind finds out whether a limit was behind a signal that has ended the
 // job before we did: the kernel ends a job that is out of memory, or a process at
-// its own limit of CPU time, and SIGXCPU ends who does not catch it.
+// its own limit of CPU time, and the signals that warn end who does not catch them.
 func (s *Shepherd) limitBehind(e ending) *limits.Crossing {
 	if c := s.outOfMemory(); c != nil {
 		return c
@@ -166,6 +169,8 @@ func (s *Shepherd) limitBehind(e ending) *limits.Crossing {
 	switch e.status.Signal() {
 	case unix.SIGXCPU:
 		return s.active.warned
+	case unix.SIGUSR1:
+		return s.active.warnedRT
 	case unix.SIGKILL:
 		// At the fence, which is above the limit: somebody has held us up.
 		h := limits.OfJob(s.d).CPU.Hard

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/internal/failpoint"
 	"github.com/execd-project/execd/internal/oslite"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
@@ -56,13 +57,14 @@ type Shepherd struct {
 	reaped         syscall.Rusage // of everything that was reaped while the job ran
 	lastKill       time.Time
 
-	bound   topology.CPUSet // the processors that we are bound to; empty if we are not
-	group   *group.Group    // the job's control group, nil without
-	watch   *limits.Watch
-	meter   *meter
-	account limits.Account
-	io      ioFiles
-	hostOOM bool // the host had no memory left for the job
+	bound    topology.CPUSet // the processors that we are bound to; empty if we are not
+	group    *group.Group    // the job's control group, nil without
+	watch    *limits.Watch
+	meter    *meter
+	account  limits.Account
+	io       ioFiles
+	terminal *terminal // of the job; nil without
+	hostOOM  bool      // the host had no memory left for the job
 }
 
 // forwarded are the signals that say something to a shepherd (the original's
@@ -103,10 +105,25 @@ func Listen() (*Self, error) {
 		return nil, &oslite.CallError{Call: "prctl", Err: err}
 	}
 	self := &Self{events, openIO()}
+	giveUpProtection() // while the files of /proc are still ours
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return nil, &oslite.CallError{Call: "prctl", Err: err}
 	}
 	return self, nil
+}
+
+// giveUpProtection makes the job as likely as others to be ended when the host has no
+// memory left. A daemon is protected from that (OOMScoreAdjust= of systemd.exec(5)), and
+// all that it starts inherits it. We do not need it: we are the smallest process there.
+func giveUpProtection() {
+	const path = "/proc/self/oom_score_adj"
+	if b, err := oslite.Read(path); err != nil || len(b) == 0 || b[0] != '-' {
+		return
+	}
+	if fd, err := unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0); err == nil {
+		_, _ = unix.Write(fd, []byte("0")) // everybody may raise his own
+		unix.Close(fd)
+	}
 }
 
 // closeOnExec keeps every descriptor from 3 up from the programs that we start.
@@ -180,11 +197,14 @@ func (s *Shepherd) begin() {
 		s.fail(job.FailedBeforeProlog, "cannot become root again: "+err.Error())
 		return
 	}
+	failpoint.At("shepherd-begin")
 	s.must(s.dir.WriteNumber(jobdir.FilePID, unix.Getpid()))
+	failpoint.At("shepherd-pid")
 	// Both exist, empty, while the job runs: a shepherd that dies now is told
 	// from one that never was.
 	s.must(s.dir.Append(jobdir.FileError, ""))
 	s.must(s.dir.ReserveAppend(jobdir.FileExitStatus, reserved))
+	failpoint.At("shepherd-files")
 	if s.failed != 0 {
 		return
 	}
@@ -211,6 +231,7 @@ func (s *Shepherd) begin() {
 	s.prepareLimits()
 	s.protectSubmission()
 	s.checkTmpdir()
+	failpoint.At("shepherd-ready")
 }
 
 // daemonEnvironment is the environment that we were started with. The Go runtime
@@ -332,6 +353,7 @@ func (s *Shepherd) fail(code job.Failed, text string) {
 	if err := s.dir.AddError(time.Now(), text); err != nil {
 		s.trace(err.Error())
 	}
+	failpoint.At("shepherd-error")
 	if err := s.dir.AddExitStatus(int(code)); err != nil {
 		s.trace(err.Error())
 	}
@@ -354,12 +376,15 @@ func (s *Shepherd) trace(text string) {
 func (s *Shepherd) finish() job.Failed {
 	s.waitMethods()
 	s.removeTmpdir()
+	failpoint.At("shepherd-before-exit_status")
 	if s.failed == 0 {
+		s.awaitSpool()
 		if err := s.dir.AddExitStatus(0); err != nil {
 			s.trace(err.Error())
 			return job.FailedNoExitStatus
 		}
 	}
+	failpoint.At("shepherd-exit_status")
 	s.trace("shepherd ends with " + itoa(int(s.failed)))
 	return s.failed
 }

@@ -5,6 +5,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/execd-project/execd/internal/failpoint"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/starter/spawn"
@@ -107,12 +108,15 @@ func (s *Shepherd) procedure(st step) result {
 	}
 	s.trace(st.name + " starts as user " + as.Name + ": " + p.argv[0])
 	s.beginStep()
+	failpoint.AtOf("shepherd-before", st.name)
 	child, err := s.procedureProgram(f, p, as).Start()
 	if err != nil {
 		s.fail(st.notStarted, st.name+": "+err.Error())
 		return stepNotStarted
 	}
+	failpoint.AtOf("shepherd-during", st.name)
 	end := s.waitProcedure(child, st.name)
+	failpoint.AtOf("shepherd-after", st.name)
 	if failure := child.Failed(); failure != nil {
 		s.fail(startFailure(failure, st.notStarted), st.name+": "+explain(failure))
 		return stepNotStarted
@@ -202,6 +206,13 @@ func describeEnd(ws syscall.WaitStatus) string {
 
 // job runs the job itself, from its start to the end of its last process.
 func (s *Shepherd) job() {
+	if s.d.Terminal != nil {
+		if err := s.openTerminal(); err != nil {
+			s.fail(job.FailedOpenOutput, "cannot make the terminal of the job: "+err.Error())
+			return
+		}
+		defer s.closeTerminal()
+	}
 	child, start, err := s.startJob()
 	if err != nil {
 		s.dir.Release(jobdir.FileUsage)
@@ -209,7 +220,9 @@ func (s *Shepherd) job() {
 		return
 	}
 	end := s.waitJob(child, start)
+	failpoint.At("shepherd-job-ended")
 	s.killAll(false)
+	failpoint.At("shepherd-all-ended")
 	if failure := child.Failed(); failure != nil {
 		code := startFailure(failure, job.FailedInJobChild)
 		if failure.Stage == spawn.StageExec {
@@ -229,6 +242,7 @@ func (s *Shepherd) job() {
 func (s *Shepherd) afterJob(end ending, start time.Time) {
 	u := jobdir.NewUsage(end.status, &s.reaped, start, end.at)
 	s.finalUsage(u)
+	s.awaitSpool()
 	limit := s.active.exceeded
 	if limit == nil {
 		limit = s.limitBehind(end)
@@ -248,10 +262,15 @@ func (s *Shepherd) afterJob(end ending, start time.Time) {
 	case end.status.ExitStatus() == job.ExitAppError && !s.d.ForbidAppError:
 		s.fail(job.FailedAppError, "exit status of the job is 100: the job goes into the error state")
 	}
+	// Before the usage, after which the job would be one that has died.
+	s.decideMigration()
+	failpoint.At("shepherd-before-usage")
 	if err := s.dir.WriteUsage(u); err != nil {
 		s.fail(job.FailedNoExitStatus, err.Error())
 	}
+	failpoint.At("shepherd-usage")
 	_ = s.dir.Remove(jobdir.FileOnline) // usage says it better
 	s.jobEnv.set(exitStatusVariable, strconv.Itoa(u.ExitStatus))
-	s.finishCheckpoint()
+	s.cleanCheckpoints()
+	failpoint.At("shepherd-after-job")
 }

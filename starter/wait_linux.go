@@ -32,9 +32,10 @@ const (
 	dueSoftRTEnd // s_rt and the time granted after it
 	dueForce     // a job over a limit has not ended on its terminate method
 	dueCheckpoint
-	dueLook   // at what the job uses
-	dueNews   // of the job's group
-	dueUndead // the job has been killed and is still there
+	dueLook     // at what the job uses
+	dueNews     // of the job's group
+	dueTerminal // nobody has taken the terminal of a job that has ended
+	dueUndead   // the job has been killed and is still there
 	numDue
 )
 
@@ -72,9 +73,31 @@ func (s *Shepherd) take(k deadline, now time.Time) bool {
 // end of a child, which it collects, or a deadline, which is left to the
 // caller.
 func (s *Shepherd) pause() {
-	s.groupNews(s.events.Wait(s.next(), s.groupEvents()...))
+	fds := s.groupEvents()
+	ofGroup := len(fds)
+	if s.terminal != nil {
+		fds = append(fds, s.terminal.poll())
+	}
+	if fds = s.events.Wait(s.next(), fds...); len(fds) > 0 {
+		s.groupNews(fds[:ofGroup])
+		s.terminalNews(fds[ofGroup:])
+	}
 	s.receiveAll()
 	s.reap()
+}
+
+// spoolPeriod is how often a job directory is looked at to which nothing can be written.
+const spoolPeriod = time.Second
+
+// awaitSpool waits as long as the job directory is read-only, as all of a file system is in
+// which the kernel has found an error: how the job has ended would be lost with us. Room on a
+// full one has been taken before (reserved).
+func (s *Shepherd) awaitSpool() {
+	for s.dir.ReadOnly() {
+		s.events.Wait(time.Now().Add(spoolPeriod))
+		s.receiveAll()
+		s.reap()
+	}
 }
 
 // waitChild waits for a child; tick is called after each event.

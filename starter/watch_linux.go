@@ -40,7 +40,7 @@ func (s *Shepherd) openGroup() {
 // startWatch begins to watch what the job uses.
 func (s *Shepherd) startWatch(start time.Time) {
 	wide := limits.OfJob(s.d)
-	host := limits.Host{Processors: processors()}
+	host := limits.Host{Processors: processors(), UsageInterval: s.d.UsageInterval}
 	alarm := false
 	s.meter = &meter{s: s, confirm: specifier.Infinity, moved: s.io.read()}
 	if s.group != nil {
@@ -115,26 +115,55 @@ func (s *Shepherd) look() {
 }
 
 // tellOnline writes down what the job has used so far, for whoever reports it. It
-// is not written more often than anybody would read it.
+// is not written more often than anybody would read it, and not again for a job that
+// has done nothing worth mentioning: to write it costs more than all else in a look,
+// here and where it is read.
 func (s *Shepherd) tellOnline(sample *limits.Sample) {
 	a := s.active
-	if sample.At.Sub(later(a.start, a.told)) < onlinePause {
+	if sample.At.Sub(later(a.start, a.told.at)) < max(onlinePause, s.d.UsageInterval) {
 		return
 	}
-	a.told = sample.At
-	o := jobdir.Online{
-		At: sample.At, Wallclock: sample.At.Sub(a.start).Seconds(),
-		CPU: sample.CPU.Seconds(), Mem: s.account.Mem, IO: s.meter.transferred(),
-		Vmem: int64(sample.Vmem()), MaxVmem: int64(s.account.MaxVmem),
+	now := told{sample.At, sample.CPU, s.ioWait(), sample.Vmem(), s.account.MaxVmem}
+	if !a.told.at.IsZero() && now.like(&a.told) {
+		return
 	}
-	if s.group != nil {
-		if wait, err := s.group.IOWait(); err == nil {
-			o.IOWait = wait.Seconds()
-		}
-	}
+	a.told = now
 	// A full disk is no reason to disturb the job.
-	_ = s.dir.WriteOnline(&o)
+	_ = s.dir.WriteOnline(&jobdir.Online{
+		At: sample.At, Wallclock: sample.At.Sub(a.start).Seconds(),
+		CPU: sample.CPU.Seconds(), Mem: s.account.Mem, IO: s.meter.transferring(), IOWait: now.wait.Seconds(),
+		Vmem: int64(now.vmem), MaxVmem: int64(now.maxVmem),
+	})
 }
+
+// ioWait is how long the job has waited for I/O, as far as that is counted.
+func (s *Shepherd) ioWait() time.Duration {
+	if s.group == nil {
+		return 0
+	}
+	wait, err := s.group.IOWait()
+	if err != nil {
+		return 0
+	}
+	return wait
+}
+
+// told is what was written down last of what the job has used.
+type told struct {
+	at            time.Time
+	cpu, wait     time.Duration
+	vmem, maxVmem uint64
+}
+
+// like reports whether somebody who knows other need not be told.
+func (t *told) like(other *told) bool {
+	return t.cpu-other.cpu < mentionable && t.wait-other.wait < mentionable &&
+		t.vmem == other.vmem && t.maxVmem == other.maxVmem
+}
+
+// mentionable is the least time that is told: a tick of the clock that classic
+// accounting counts by.
+const mentionable = 10 * time.Millisecond
 
 const onlinePause = time.Second
 

@@ -161,6 +161,12 @@ func (p *Program) vector(list []string) []uintptr {
 // Setsid makes the child the leader of a new session and process group.
 func (p *Program) Setsid() { p.add(StageSetup, "setsid", sys(unix.SYS_SETSID)) }
 
+// ControllingTerminal makes the terminal that the descriptor of the parent is open on
+// that of the session, which the child leads and which has none yet.
+func (p *Program) ControllingTerminal(fd int) {
+	p.add(StageSetup, "ioctl TIOCSCTTY", sys(unix.SYS_IOCTL, uintptr(fd), unix.TIOCSCTTY, 0))
+}
+
 // Umask sets the file mode creation mask.
 func (p *Program) Umask(mask int) { p.add(StageSetup, "umask", sys(unix.SYS_UMASK, uintptr(mask))) }
 
