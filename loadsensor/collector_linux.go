@@ -24,6 +24,9 @@ type Settings struct {
 	// process is, except root: sensors run as root only where User is "root".
 	User string
 	Env  []string // of sensors, beside their own; e.g. SGE_ROOT and SGE_CELL
+	// Ahead asks sensors after each report, for the next one, which so never waits for
+	// them and has older values (DEMAND_LS=false of sge_conf(5)).
+	Ahead bool
 }
 
 // Options say how reports are made.
@@ -247,7 +250,8 @@ func (c *Collector) rest(ctx context.Context, began time.Time) {
 	}
 }
 
-// apply takes over what was configured, and tells whether a report is wanted now.
+// apply takes over what was configured, and tells whether a report is wanted now: as was
+// asked for, or because a load sensor has begun, which somebody wants to see at work.
 func (c *Collector) apply() bool {
 	c.mu.Lock()
 	settings, hurry := c.settings, c.hurry
@@ -263,6 +267,7 @@ func (c *Collector) apply() bool {
 			continue
 		}
 		next = append(next, c.start(path, settings))
+		hurry = true
 	}
 	for _, s := range sensors {
 		if !slices.Contains(next, s) {
@@ -295,7 +300,11 @@ func (c *Collector) start(path string, s Settings) *external.Sensor {
 
 // turn makes one report.
 func (c *Collector) turn(ctx context.Context) {
-	c.await(ctx)
+	if c.applied.Ahead {
+		defer c.ask()
+	} else {
+		c.await(ctx)
+	}
 	if ctx.Err() != nil {
 		return
 	}
@@ -323,15 +332,21 @@ func (c *Collector) turn(ctx context.Context) {
 	c.reports <- r
 }
 
-// await asks all sensors at once and waits for them, but not for long.
-func (c *Collector) await(ctx context.Context) {
-	if len(c.sensors) == 0 {
-		return
-	}
+// ask asks all sensors at once.
+func (c *Collector) ask() []<-chan struct{} {
 	answers := make([]<-chan struct{}, len(c.sensors))
 	for i, s := range c.sensors {
 		answers[i] = s.Ask()
 	}
+	return answers
+}
+
+// await asks all sensors and waits for them, but not for long.
+func (c *Collector) await(ctx context.Context) {
+	if len(c.sensors) == 0 {
+		return
+	}
+	answers := c.ask()
 	timer := c.options.Clock.NewTimer(c.patience())
 	defer timer.Stop()
 	for _, answer := range answers {

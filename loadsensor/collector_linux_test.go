@@ -18,7 +18,7 @@ import (
 	"github.com/execd-project/execd/loadsensor/external"
 )
 
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 const good = `#!/bin/sh
 while read line; do
@@ -299,11 +299,10 @@ func TestConfigure(t *testing.T) {
 			t.Errorf("%+v is taken", wrong)
 		}
 	}
-	// A second sensor, and the first goes on.
+	// A second sensor, and the first goes on. There is a report at once.
 	if err := r.Configure(Settings{Interval: 7 * time.Second, Sensors: []string{b, a}, User: r.user}); err != nil {
 		t.Fatal(err)
 	}
-	r.pass(7 * time.Second)
 	if got := fromSensors(r.next()); got != "n1:a:2" { // and b has an empty value
 		t.Error(got)
 	}
@@ -366,5 +365,22 @@ func TestRootWithoutUser(t *testing.T) {
 	}
 	if st := r.Status().Sensors[0]; !strings.Contains(st.Fault, "would run as root, and no user is configured") {
 		t.Errorf("%+v", st)
+	}
+}
+
+// Sensors that are asked ahead are not waited for: what they say is in the next report.
+func TestAhead(t *testing.T) {
+	r := collect(t, func(r *running, o *Options) {
+		o.Ahead = true
+		o.Sensors = []string{r.script("count", fmt.Sprintf(good, "n=$((n+1)); echo $HOST:count:$n"))}
+	})
+	for n, want := range []string{"", "n1:count:1", "n1:count:2"} {
+		report := r.next()
+		if got := fromSensors(report); got != want {
+			t.Errorf("report %d has %q, expected %q", n, got, want)
+		}
+		r.Ack(report.Number)
+		r.until(func() bool { return r.Status().Sensors[0].Reports == n+1 })
+		r.pass(40 * time.Second)
 	}
 }

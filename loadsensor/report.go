@@ -13,6 +13,11 @@ type Key struct {
 	Name string `json:"name"`
 }
 
+// CompareKeys orders keys by host, then by name.
+func CompareKeys(a, b Key) int {
+	return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Name, b.Name))
+}
+
 // Value is one load value.
 type Value struct {
 	Key
@@ -31,18 +36,6 @@ type Report struct {
 	Full    bool    `json:"full"`
 	Values  []Value `json:"values"`            // sorted by host, then by name
 	Removed []Key   `json:"removed,omitempty"` // in the same order; not in a full report
-}
-
-// Variables returns those values that report_variables of host_conf(5) names: what is
-// also written to the reporting(5) file.
-func Variables(values []Value, names []string) []Value {
-	var out []Value
-	for _, v := range values {
-		if slices.Contains(names, v.Name) {
-			out = append(out, v)
-		}
-	}
-	return out
 }
 
 // book remembers what the reader of the reports knows.
@@ -81,8 +74,8 @@ func (b *book) report(host string, now time.Time, values map[Key]Value) Report {
 		}
 		b.doubt(r)
 	}
-	slices.SortFunc(r.Values, func(x, y Value) int { return compareKeys(x.Key, y.Key) })
-	slices.SortFunc(r.Removed, compareKeys)
+	slices.SortFunc(r.Values, func(x, y Value) int { return CompareKeys(x.Key, y.Key) })
+	slices.SortFunc(r.Removed, CompareKeys)
 	return r
 }
 
@@ -109,10 +102,6 @@ func (b *book) ack(number uint64) {
 // forget has the next report be full, whatever is acknowledged before it.
 func (b *book) forget() { b.known, b.sent, b.doubtful = nil, nil, nil }
 
-func compareKeys(a, b Key) int {
-	return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Name, b.Name))
-}
-
 func sorted(values map[Key]Value) []Value {
-	return slices.SortedFunc(maps.Values(values), func(x, y Value) int { return compareKeys(x.Key, y.Key) })
+	return slices.SortedFunc(maps.Values(values), func(x, y Value) int { return CompareKeys(x.Key, y.Key) })
 }

@@ -184,10 +184,3 @@ func TestMerge(t *testing.T) {
 		})
 	}
 }
-
-func TestVariables(t *testing.T) {
-	values := sorted(valuesOf(map[Key]string{{"n1", "a"}: "1", {"n1", "b"}: "2", {"global", "a"}: "3"}))
-	if got := Variables(values, []string{"a", "x"}); len(got) != 2 || got[0].Host != "global" || got[1].Text != "1" {
-		t.Errorf("%v", got)
-	}
-}

@@ -9,18 +9,25 @@ import (
 	"github.com/shirou/gopsutil/v3/cpu"
 	"github.com/shirou/gopsutil/v3/load"
 	"github.com/shirou/gopsutil/v3/mem"
+
+	"github.com/execd-project/execd/internal/oslite"
 )
 
 // host is what gopsutil knows of this host. It is the only file that imports it.
-type host struct{ ctx context.Context }
+type host struct {
+	ctx    context.Context
+	online string // the file that lists the processors of this host; empty for none
+
+	of    string // what that said when they were counted
+	count int
+}
 
 // newHost reads below another directory than /proc where proc is not empty.
 func newHost(proc string) host {
-	ctx := context.Background()
 	if proc != "" {
-		ctx = context.WithValue(ctx, common.EnvKey, common.EnvMap{common.HostProcEnvKey: proc})
+		return host{ctx: context.WithValue(context.Background(), common.EnvKey, common.EnvMap{common.HostProcEnvKey: proc})}
 	}
-	return host{ctx}
+	return host{ctx: context.Background(), online: "/sys/devices/system/cpu/online"}
 }
 
 func (h host) load() (short, medium, long float64, err error) {
@@ -31,11 +38,24 @@ func (h host) load() (short, medium, long float64, err error) {
 	return avg.Load1, avg.Load5, avg.Load15, nil
 }
 
-// processors is how many are online.
-func (h host) processors() (int, error) {
+// processors is how many are online. They are counted when there are others: for that the
+// kernel writes a page about each, a seventh of what a report took.
+func (h *host) processors() (int, error) {
+	of := ""
+	if h.online != "" {
+		if b, err := oslite.Read(h.online); err == nil {
+			of = string(b)
+		}
+	}
+	if of != "" && of == h.of {
+		return h.count, nil
+	}
 	n, err := cpu.CountsWithContext(h.ctx, true)
 	if err == nil && n <= 0 {
 		err = errors.New("no processor is listed")
+	}
+	if err == nil {
+		h.of, h.count = of, n
 	}
 	return n, err
 }

@@ -2,7 +2,6 @@ package builtin
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/internal/clock"
+	"github.com/execd-project/execd/internal/oslite"
 )
 
 // Options say what to read.
@@ -221,7 +221,7 @@ func (r *Reader) readPressure() {
 		{"memory", PressureMemorySome, PressureMemoryFull},
 		{"io", PressureIOSome, PressureIOFull},
 	} {
-		b, err := os.ReadFile(filepath.Join(proc, "pressure", p.file))
+		b, err := oslite.Read(filepath.Join(proc, "pressure", p.file))
 		for _, v := range [][2]string{{"some", p.some}, {"full", p.full}} {
 			if v[1] == "" {
 				continue

@@ -39,8 +39,8 @@ func (id Identity) credential() *syscall.Credential {
 	return &syscall.Credential{Uid: id.UID, Gid: id.GID, Groups: id.Groups}
 }
 
-// own is whoever this process is.
-func own() Identity {
+// Own is whoever this process is.
+func Own() Identity {
 	id := Identity{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Home: "/"}
 	if u, err := nss.System().UserID(id.UID); err == nil {
 		id.Name, id.Home = u.Name, u.Home
@@ -48,10 +48,10 @@ func own() Identity {
 	return id
 }
 
-// exposed says who else can change what will run: somebody who owns or may write the
+// Exposed says who else can change what will run: somebody who owns or may write the
 // file or a folder above it, and is neither root nor the user that it runs as. It
 // gives an empty text where nobody can. others is true if that is more than a group.
-func exposed(path string, uid uint32) (problem string, others bool, err error) {
+func Exposed(path string, uid uint32) (problem string, others bool, err error) {
 	path, err = filepath.EvalSymlinks(path)
 	if err != nil {
 		return "", false, err

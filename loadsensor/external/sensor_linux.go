@@ -78,7 +78,7 @@ func (c *Config) defaults() {
 		c.Clock = clock.System()
 	}
 	if c.As == nil && c.User == "" {
-		id := own()
+		id := Own()
 		c.As = &id
 	}
 }
@@ -269,7 +269,7 @@ func (s *Sensor) start() (*process, error) {
 		}
 		s.config.As = &id
 	}
-	problem, others, err := exposed(s.config.Path, s.config.As.UID)
+	problem, others, err := Exposed(s.config.Path, s.config.As.UID)
 	if err != nil {
 		return nil, err
 	}

@@ -181,7 +181,8 @@ func (v *service) report(values []protocol.Value) {
 	if v.Status().State == Asked {
 		v.enter(Running, 0)
 	}
-	defer v.release()
+	// Before anybody is told: who asks then asks for the next one.
+	v.release()
 	if v.told++; !wasAsked && v.told > toldPerRequest {
 		return
 	}
