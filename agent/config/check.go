@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 
@@ -89,19 +88,16 @@ func (c *Command) check(dir string, partial bool) (int, error) {
 		}
 		return ExitUsage, fmt.Errorf("cannot read the directory %q: %w", dir, err)
 	}
-	cluster, err := qconf.LoadWith(os.DirFS(dir), qconf.Options{
+	all := qconf.Check(os.DirFS(dir), qconf.Options{
 		Base: qconf.Builtin(runtime.NumCPU()),
 		Year: func(text string) error { _, err := calendar.Parse(text, ""); return err },
 		Week: func(text string) error { _, err := calendar.Parse("", text); return err },
 	})
-	found := qconf.Errors(err)
-	var warnings []*qconf.Error
-	if err == nil {
-		if !partial {
-			found = cluster.Missing()
-		}
-		warnings = append(cluster.Warnings(), ambiguous(cluster)...)
+	found, warnings := all.Errors, all.Warnings
+	if !partial {
+		found = append(found, all.Missing...)
 	}
+	qconf.SortErrors(found)
 	for _, e := range found {
 		if err := c.print(dir, "", e); err != nil {
 			return ExitUsage, err
@@ -123,10 +119,7 @@ func (c *Command) check(dir string, partial bool) (int, error) {
 
 // print prints one line, with the name of the file as seen from here.
 func (c *Command) print(dir, severity string, e *qconf.Error) error {
-	there := *e
-	if e.File != "" {
-		there.File = filepath.Join(dir, e.File)
-	}
+	there := *e.Within(dir)
 	if there.Attribute != "" {
 		there.Attribute = severity + there.Attribute
 	} else {
@@ -136,23 +129,6 @@ func (c *Command) print(dir, severity string, e *qconf.Error) error {
 		return fmt.Errorf("cannot write to standard output: %w", err)
 	}
 	return nil
-}
-
-// ambiguous are the queues that have no definite settings on some host. Grid
-// Engine takes such a configuration, and then uses none of these instances.
-func ambiguous(cluster *qconf.Cluster) []*qconf.Error {
-	var found []*qconf.Error
-	for _, name := range cluster.QueueNames() {
-		q, err := cluster.Queue(name)
-		if err != nil {
-			continue
-		}
-		for _, host := range cluster.HostGroups().Resolve(q.Hosts) {
-			_, err := q.Instance(host, cluster.HostGroups())
-			found = append(found, qconf.Errors(err)...)
-		}
-	}
-	return found
 }
 
 func count(n int, what string) string {

@@ -48,6 +48,13 @@ func TestCheck(t *testing.T) {
 		"site/usersets/s":   "name s\ntype ACL\nfshare 3\n",
 		"site/hosts/global": "hostname global\n",
 	}
+	idle := map[string]string{
+		"site/conf/global": "set_token_cmd /bin/tok\nqmaster_params PROF_SIGNAL=1,PROF_WORKER=false,FORBID_APPERROR=1,MAX_DYN_EC=7\nexecd_params USE_SMAPS=true PROF_EXECD=0\n" +
+			"reporting_params accounting=false reporting=true joblog=false sharelog=00:00:00\nrlogin_daemon /usr/sbin/sshd -i\nrsh_daemon builtin\nshell_start_mode unix_behavior\n",
+		"site/conf/n1": "cgroups_params cpuset=false mount=true\n", "site/hosts/n1": "hostname n1\nreport_variables cpu\n",
+		"site/pes/mpi":    "pe_name mpi\nqsort_args /lib/q.so f\n",
+		"site/sched_conf": "params PE_RANGE_ALG=bin,PROFILE=0,DURATION_OFFSET=0:0:1\nhalflife_decay_list wall=3:cpu=5\nreprioritize_interval 0:0:10\n", "site/users/bob": "name bob\ndelete_time 1000\n",
+	}
 	for sentence, c := range map[string]struct {
 		files          map[string]string
 		args           []string
@@ -59,17 +66,33 @@ func TestCheck(t *testing.T) {
 		"everything that is wrong, in order": {broken, []string{"check", "site"}, ExitInvalid, `site/calendars/c1: holds "c2", expected the file to be named like its object
 site/calendars/c3:3: week: cannot read the week entry "mon-fry=6-20": "fry" is no weekday, expected mon to sun, or a time of the day
 site/hosts/n1:2: complex_values: complex "lic" does not exist
-site/queue: unknown entry of a configuration directory, expected one of calendars, ckpts, complexes, conf, hostgroups, hosts, pes, projects, queues, rqs, sched_conf, sharetree, users, usersets
+site/projects/p:2: acl: user set "nobody" does not exist
+site/queue: unknown entry of a configuration directory, expected one of adminhosts, calendars, ckpts, complexes, conf, hostgroups, hosts, managers, operators, pes, projects, queues, rqs, sched_conf, sharetree, submithosts, users, usersets
 site/queues/a.q:2: slots: "many" is no number, expected one from 0 to 9999999
 site/queues/a.q:3: h_rt: "1:2" has 2 parts, expected hours:minutes:seconds (1:2:0 or 0:1:2)
 site/usersets/s:2: type: "DEPTH" is no type of a user set, expected ACL, DEPT or both
-`, "site: 7 errors, 0 warnings\n"},
+`, "site: 8 errors, 0 warnings\n"},
 		"a folder that is not there": {partly, []string{"check", "site"}, ExitInvalid, `site/queues/a.q:2: calendar: calendar "night" does not exist: there is no calendars
 `, "site: 1 error, 0 warnings\n"},
 		"nor needs to be": {partly, []string{"--partial", "check", "site"}, ExitValid, "", ""},
 		"warnings": {doubtful, []string{"check", "--partial", "--", "site"}, ExitValid, `site/usersets/s:2: warning: type: fshare and oticket have no effect: the user set is no department
 site/queues/a.q:3: warning: slots: host "n2" is in @a and @b, which set 2 and 3, and has no setting of its own
 `, "site: 0 errors, 2 warnings\n"},
+		"what is set without effect": {idle, []string{"check", "--partial", "site"}, ExitValid, `site/conf/global:7: warning: shell_start_mode: "unix_behavior" has no effect: each queue has its own
+site/conf/global:1: warning: set_token_cmd: "/bin/tok" has no effect: jobs get no AFS token
+site/conf/global:5: warning: rlogin_daemon: "/usr/sbin/sshd -i" has no effect: interactive jobs are connected by execd itself
+site/conf/global:2: warning: qmaster_params: "PROF_SIGNAL=1" has no effect
+site/conf/global:2: warning: qmaster_params: "MAX_DYN_EC=7" has no effect
+site/conf/global:3: warning: execd_params: "USE_SMAPS=true" has no effect
+site/conf/global:4: warning: reporting_params: "reporting=true" has no effect: no reporting file is written
+site/conf/n1:1: warning: cgroups_params: "mount=true" has no effect
+site/hosts/n1:2: warning: report_variables: "cpu" has no effect: no reporting file is written
+site/pes/mpi:2: warning: qsort_args: "/lib/q.so f" has no effect: hosts are in the order of queue_sort_method
+site/sched_conf:2: warning: halflife_decay_list: "wall" has no effect: usage is cpu, mem, io and finished_jobs
+site/sched_conf:1: warning: params: "PE_RANGE_ALG=bin" has no effect: it is the same as auto
+site/sched_conf:3: warning: reprioritize_interval: "0:0:10" has no effect: reprioritize of the configuration is false
+site/users/bob:2: warning: delete_time: "1000" has no effect: the user stays until qconf -duser
+`, "site: 0 errors, 14 warnings\n"},
 		"help": {nil, []string{"--help"}, ExitValid, Usage, ""},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -25,7 +25,7 @@ func (s *session) resolve(cwd string) (*launch.Order, error) {
 		}
 		var err error
 		if cluster, err = qconf.Load(os.DirFS(s.own.Conf), cluster); err != nil {
-			return nil, inDirectory(s.own.Conf, err)
+			return nil, qconf.Within(s.own.Conf, err)
 		}
 	}
 	queue, err := s.chooseQueue(cluster.QueueNames())
@@ -38,10 +38,10 @@ func (s *session) resolve(cwd string) (*launch.Order, error) {
 	}
 	order, err := launch.Resolve(cluster, s.request, queue, host)
 	if err != nil {
-		return nil, inDirectory(s.own.Conf, err)
+		return nil, qconf.Within(s.own.Conf, err)
 	}
 	for _, w := range cluster.Warnings() {
-		s.warnings = append(s.warnings, within(s.own.Conf, w))
+		s.warnings = append(s.warnings, w.Within(s.own.Conf))
 	}
 	order.Owner = s.owner
 	order.Submitted = time.Now()
@@ -71,31 +71,4 @@ func (s *session) chooseQueue(names []string) (string, error) {
 		return "", fmt.Errorf("--queue %s: there is no such queue; there are %s", queue, all)
 	}
 	return queue, nil
-}
-
-// inDirectory puts the name of the configuration directory before the names of
-// its files, in all errors about them, and these into the order of the lines.
-func inDirectory(dir string, err error) error {
-	list := qconf.Errors(err)
-	if len(list) == 0 || dir == "" {
-		return err
-	}
-	slices.SortStableFunc(list, func(a, b *qconf.Error) int {
-		return cmp.Or(cmp.Compare(a.File, b.File), a.Line-b.Line)
-	})
-	all := make([]error, len(list))
-	for i, e := range list {
-		all[i] = within(dir, e)
-	}
-	return errors.Join(all...)
-}
-
-// within is an error about a file as seen from outside of its directory.
-func within(dir string, e *qconf.Error) *qconf.Error {
-	if e.File == "" {
-		return e
-	}
-	there := *e
-	there.File = filepath.Join(dir, e.File)
-	return &there
 }

@@ -59,7 +59,7 @@ func (r reader) file(path string) ([]byte, error) {
 }
 
 func readFile(path string) ([]byte, error) {
-	f, _, err := openFile(path)
+	f, _, err := openFile(path, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -68,8 +68,8 @@ func readFile(path string) ([]byte, error) {
 }
 
 // openFile opens what can be read as a text: a file or a pipe.
-func openFile(path string) (*os.File, fs.FileInfo, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOCTTY, 0)
+func openFile(path string, flags int) (*os.File, fs.FileInfo, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOCTTY|flags, 0)
 	if err != nil {
 		return nil, nil, &readError{err}
 	}
@@ -202,7 +202,8 @@ func components(path string) []string {
 
 // requestFiles reads the default request files of sge_request(5) that exist.
 // That of the working directory must be ours: in a directory like /tmp anybody
-// could leave one, and with it decide what runs in everybody else's jobs.
+// could leave one, and with it decide what runs in everybody else's jobs; or a
+// named pipe, for which everybody would wait.
 func (s *session) requestFiles() ([]submit.File, error) {
 	var paths []string
 	if root := os.Getenv("SGE_ROOT"); root != "" {
@@ -215,9 +216,22 @@ func (s *session) requestFiles() ([]submit.File, error) {
 	paths = append(paths, here)
 	var files []submit.File
 	var seen []fs.FileInfo // the working directory may be the home directory
+	read := func(info fs.FileInfo) bool {
+		return slices.ContainsFunc(seen, func(i fs.FileInfo) bool { return os.SameFile(i, info) })
+	}
 	for _, p := range paths {
-		f, info, err := openFile(p)
+		flags := unix.O_NONBLOCK
+		if p == here {
+			flags |= unix.O_NOFOLLOW
+		}
+		f, info, err := openFile(p, flags)
 		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if p == here && errors.Is(err, unix.ELOOP) {
+			if i, err := os.Stat(p); err != nil || !read(i) { // in the home directory links are the user's own
+				s.say("warning: " + p + " is not read: it is a symbolic link")
+			}
 			continue
 		}
 		if err != nil {
@@ -226,7 +240,9 @@ func (s *session) requestFiles() ([]submit.File, error) {
 		owner := info.Sys().(*syscall.Stat_t).Uid
 		var text []byte
 		switch {
-		case slices.ContainsFunc(seen, func(i fs.FileInfo) bool { return os.SameFile(i, info) }):
+		case read(info):
+		case !info.Mode().IsRegular():
+			s.say("warning: " + p + " is not read: it is no regular file")
 		case p == here && owner != 0 && owner != s.caller.UID:
 			s.say(fmt.Sprintf("warning: %s is not read: it belongs to user id %d", p, owner))
 		default:
@@ -240,22 +256,4 @@ func (s *session) requestFiles() ([]submit.File, error) {
 		seen = append(seen, info)
 	}
 	return files, nil
-}
-
-// spoolPath is where jobs without a daemon have their directories.
-func spoolPath(caller *nss.User) (string, error) {
-	if os.Getuid() == 0 {
-		return "/var/spool/execd", nil
-	}
-	if state := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
-		return filepath.Join(state, "execd"), nil
-	}
-	home, err := os.UserHomeDir()
-	if err != nil || !filepath.IsAbs(home) {
-		home = caller.Home
-	}
-	if !filepath.IsAbs(home) {
-		return "", errors.New("no place for the job: set XDG_STATE_HOME or HOME to an absolute path")
-	}
-	return filepath.Join(home, ".local", "state", "execd"), nil
 }

@@ -1,14 +1,18 @@
 package foreground
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/agent/mail"
+	"github.com/execd-project/execd/agent/place"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/nss"
@@ -65,7 +69,8 @@ type session struct {
 	spool    string // path of the spool area
 	shepherd string // path of its executable
 	warnings []*qconf.Error
-	noted    []string // notes about jobs that have been said
+	noted    []string  // notes about jobs that have been said
+	began    time.Time // when the task was started
 	terminal *terminal
 	json     *jsonFile
 }
@@ -86,10 +91,14 @@ func (s *session) prepare() error {
 	if s.order, err = s.resolve(cwd); err != nil {
 		return err
 	}
-	if s.spool, err = spoolPath(s.caller); err != nil {
-		return err
+	var ok bool
+	if s.spool, ok = place.State(os.Getuid() == 0, s.caller.Home); !ok {
+		return errors.New("no place for the job: set XDG_STATE_HOME or HOME to an absolute path")
 	}
 	if s.shepherd, err = launch.FindShepherd(s.Executable); err != nil {
+		return err
+	}
+	if s.shepherd, err = launch.ShepherdFor(s.order.Config, s.shepherd); err != nil {
 		return err
 	}
 	// The number is not known yet, and no part of what can be wrong.
@@ -273,7 +282,8 @@ func (s *session) runTask(spool *jobdir.Spool, id job.ID) (record, int, error) {
 		s.say("job " + id.String() + " (" + s.request.Name + ") runs unbound: " + j.Unbound)
 	}
 	s.note(id, j.Notes)
-	s.mail(j.Description, job.MailAtBegin, nil)
+	s.began = time.Now()
+	s.mail(mail.AtBegin(j.Description, s.began))
 	outcome, err := s.supervise(j)
 	if err != nil {
 		return record{}, 0, errors.Join(err, j.Remove(false))
@@ -282,7 +292,7 @@ func (s *session) runTask(spool *jobdir.Spool, id job.ID) (record, int, error) {
 	if s.own.Keep || s.keeps(outcome) {
 		dir = spool.JobPath(id)
 	}
-	s.mail(j.Description, job.MailAtEnd, outcome)
+	s.mail(mail.AtEnd(j.Description, outcome, false))
 	if err := j.Remove(dir != ""); err != nil {
 		s.say("job " + id.String() + ": " + err.Error())
 	}
@@ -301,6 +311,22 @@ func (s *session) note(id job.ID, notes []string) {
 			s.noted = append(s.noted, n)
 			s.say("job " + id.String() + " (" + s.request.Name + "): " + n)
 		}
+	}
+}
+
+func (s *session) mailer() *mail.Mailer {
+	return &mail.Mailer{Command: s.order.Config.Mailer, Users: s.order.Lookup}
+}
+
+// mail sends what -m asks for. Mail that cannot be sent is said and does not fail the
+// job.
+func (s *session) mail(m mail.Message, wanted bool) {
+	mailer := s.mailer()
+	if !wanted || mailer.Check() != nil { // of which notices has told
+		return
+	}
+	if err := mailer.Send(context.Background(), s.owner, m); err != nil {
+		s.say("cannot send mail: " + err.Error())
 	}
 }
 
@@ -324,8 +350,10 @@ func (s *session) notices() {
 	if words := s.request.Notice(); len(words) > 0 {
 		s.say("accepted without effect on one host: " + strings.Join(words, ", "))
 	}
-	if err := s.checkMailer(); err != nil {
-		s.say("no mail will be sent: " + err.Error())
+	if s.request.MailOptions != 0 {
+		if err := s.mailer().Check(); err != nil {
+			s.say("no mail will be sent: " + err.Error())
+		}
 	}
 }
 

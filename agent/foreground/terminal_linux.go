@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/agent/mail"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 )
@@ -167,7 +168,7 @@ func (s *session) suspend(j *launch.Job) error {
 	}
 	s.terminal.suspended = true
 	s.say("the job is suspended; fg resumes it")
-	s.mail(j.Description, job.MailAtSuspend, nil)
+	s.mail(mail.AtSuspension(j.Description, s.began, false))
 	return unix.Kill(unix.Getpid(), unix.SIGSTOP)
 }
 

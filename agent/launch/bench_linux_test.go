@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/execd-project/execd/internal/testenv"
+	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 )
 
@@ -24,7 +25,7 @@ func BenchmarkGroup(b *testing.B) {
 				if err := j.removeGroup(); err != nil {
 					b.Fatal(err)
 				}
-				if err := j.makeGroup(); err != nil {
+				if err := j.makeGroup(nil); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -51,4 +52,41 @@ func BenchmarkOpenGroups(b *testing.B) {
 		}
 		g.Close()
 	}
+}
+
+// BenchmarkDaemon is what a job of a daemon costs beside its supervisor: until all of
+// it is on the disk, until the supervisor is started, and its removal.
+func BenchmarkDaemon(b *testing.B) {
+	p := newPlace(b)
+	o := must(p.order("true"))
+	shepherd := p.script(b, "exit 0")
+	measure := func(b *testing.B, f func(j *Job) bool) {
+		n := 0
+		for b.Loop() {
+			n++
+			j, err := Prepare(p.spool, o, job.ID{Job: n})
+			if err != nil {
+				b.Fatal(err)
+			}
+			if f(j) {
+				b.StopTimer()
+			}
+			if err := j.Remove(false); err != nil {
+				b.Fatal(err)
+			}
+			b.StartTimer()
+		}
+	}
+	b.Run("prepare", func(b *testing.B) { measure(b, func(*Job) bool { return true }) })
+	b.Run("prepare and remove", func(b *testing.B) { measure(b, func(*Job) bool { return false }) })
+	b.Run("prepare and launch", func(b *testing.B) {
+		measure(b, func(j *Job) bool {
+			if err := j.Launch(shepherd); err != nil {
+				b.Fatal(err)
+			}
+			b.StopTimer()
+			waited(b, j)
+			return true
+		})
+	})
 }

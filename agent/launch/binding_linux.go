@@ -62,7 +62,7 @@ func (o *Order) wantsCores() bool {
 }
 
 func (o *Order) chooseCores(spool *jobdir.Spool, t topology.Topology, queue topology.CPUSet) (binding.Binding, error) {
-	used, err := coresInUse(spool, o.Host, t)
+	used, _, err := coresInUse(spool, o.Host, t, nil)
 	if err != nil {
 		// Two jobs on one core are worse off than one that is not bound.
 		return binding.Binding{}, fmt.Errorf("cannot find out which cores are in use: %w", err)
@@ -74,31 +74,43 @@ func (o *Order) chooseCores(spool *jobdir.Spool, t topology.Topology, queue topo
 
 // readTopology reads the processors of this host that we may use ourselves.
 func readTopology() (topology.Topology, error) {
-	cpus, err := limits.Affinity()
+	allowed, err := allowed()
 	if err != nil {
-		return topology.Topology{}, fmt.Errorf("cannot find out which processors can be used: %w", err)
-	}
-	allowed := topology.Allowed{CPUs: cpus}
-	if status, err := os.ReadFile("/proc/self/status"); err == nil {
-		if _, rest, ok := bytes.Cut(status, []byte("\nMems_allowed_list:")); ok {
-			line, _, _ := bytes.Cut(rest, []byte("\n"))
-			if mems, err := topology.ParseList(string(bytes.TrimSpace(line))); err == nil {
-				allowed.Mems = mems
-			}
-		}
+		return topology.Topology{}, err
 	}
 	return topology.Read(os.ReadFile, allowed)
 }
 
+// allowed is what of this host we may use ourselves.
+func allowed() (topology.Allowed, error) {
+	cpus, err := limits.Affinity()
+	if err != nil {
+		return topology.Allowed{}, fmt.Errorf("cannot find out which processors can be used: %w", err)
+	}
+	return topology.Allowed{CPUs: cpus, Mems: allowedMems()}, nil
+}
+
+// allowedMems are the NUMA nodes of which we may use the memory; empty for all, or where
+// nobody knows.
+func allowedMems() (mems topology.CPUSet) {
+	if status, err := os.ReadFile("/proc/self/status"); err == nil {
+		if _, rest, ok := bytes.Cut(status, []byte("\nMems_allowed_list:")); ok {
+			line, _, _ := bytes.Cut(rest, []byte("\n"))
+			if list, err := topology.ParseList(string(bytes.TrimSpace(line))); err == nil {
+				mems = list
+			}
+		}
+	}
+	return mems
+}
+
 // TopologyInUse is the load value m_topology_inuse of this host: its topology
 // string with the cores of the jobs of a spool area in lower case. The one of an
-// idle host is m_topology.
-func TopologyInUse(spool *jobdir.Spool, host string) (string, error) {
-	t, err := readTopology()
-	if err != nil {
-		return "", err
-	}
-	used, err := coresInUse(spool, host, t)
+// idle host is m_topology. Of jobs that are known, the caller says the processors of
+// their cores by their directories (Spool.JobPath, job.Description.BindingCPUs), so that
+// they need not be read.
+func TopologyInUse(spool *jobdir.Spool, host string, t topology.Topology, known map[string]string) (string, error) {
+	used, _, err := coresInUse(spool, host, t, known)
 	if err != nil {
 		return "", err
 	}
@@ -107,21 +119,30 @@ func TopologyInUse(spool *jobdir.Spool, host string) (string, error) {
 
 // coresInUse are the cores of which a processor belongs to a job on this host
 // that has not ended. Processors count and not the numbers of cores: those are
-// other ones for somebody who may use other processors.
-func coresInUse(spool *jobdir.Spool, host string, t topology.Topology) (binding.InUse, error) {
-	used := make(binding.InUse)
+// other ones for somebody who may use other processors. Of some jobs, foreign ones, the
+// caller did not know them.
+func coresInUse(spool *jobdir.Spool, host string, t topology.Topology, known map[string]string) (used binding.InUse, foreign int, err error) {
+	used = make(binding.InUse)
 	ids, err := spool.Jobs()
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	for _, id := range ids {
-		cpus, err := boundTo(spool, id, host)
-		if err != nil {
-			return nil, fmt.Errorf("job %s: %w", id, err)
+		var cpus topology.CPUSet
+		if text, ok := known[spool.JobPath(id)]; ok {
+			cpus, err = topology.ParseList(text)
+		} else {
+			foreign++
+			cpus, err = boundTo(spool, id, host)
 		}
-		used.Add(t.With(cpus))
+		if err != nil {
+			return nil, 0, fmt.Errorf("job %s: %w", id, err)
+		}
+		if !cpus.IsEmpty() {
+			used.Add(t.With(cpus))
+		}
 	}
-	return used, nil
+	return used, foreign, nil
 }
 
 // boundTo returns the processors of a job's cores, none if it has ended.

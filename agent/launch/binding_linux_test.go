@@ -21,18 +21,6 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// TestMain is also what TestCoresAreGivenOnce starts as other processes.
-func TestMain(m *testing.M) {
-	if spool := os.Getenv("LAUNCH_TEST_SPOOL"); spool != "" {
-		if err := prepareOnRequest(spool); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
-}
-
 // orderForCores is an order of a job with these options, in a queue with these
 // processors. Its files go below dir.
 func orderForCores(dir, processors string, options ...string) (*Order, error) {
@@ -194,7 +182,7 @@ func TestCoresAreGivenOnce(t *testing.T) {
 		if want := min(processes, top.NumCores()); got != want {
 			t.Fatalf("round %d: %d of %d cores are given to %d jobs", round, got, top.NumCores(), processes)
 		}
-		shape, err := TopologyInUse(spool, "host")
+		shape, err := TopologyInUse(spool, "host", top, nil)
 		if sh, _ := topology.ParseShape(shape); err != nil || len(sh.InUse()) != got || !sh.SameHost(top.Shape()) {
 			t.Errorf("round %d: m_topology_inuse is %s with %d cores in use, %v", round, shape, got, err)
 		}
@@ -214,7 +202,7 @@ func TestCoresAreGivenOnce(t *testing.T) {
 			c.hear()
 		}
 	}
-	if shape, err := TopologyInUse(spool, "host"); err != nil || shape != top.Shape().String() {
+	if shape, err := TopologyInUse(spool, "host", top, nil); err != nil || shape != top.Shape().String() {
 		t.Errorf("behind all jobs m_topology_inuse is %s, %v", shape, err)
 	}
 }
@@ -320,13 +308,17 @@ func TestCoresOfOtherHosts(t *testing.T) {
 	}
 	spool := newSpool(t)
 	preparedWithCores(t, spool, 1, "UNDEFINED", "-binding", "explicit:0,0")
-	used, err := coresInUse(spool, "other", top)
+	used, _, err := coresInUse(spool, "other", top, nil)
 	if err != nil || len(used) != 0 {
 		t.Errorf("on another host %v are in use, %v", used, err)
 	}
-	used, err = coresInUse(spool, "HOST", top)
+	used, _, err = coresInUse(spool, "HOST", top, nil)
 	if err != nil || len(used) != 1 {
 		t.Errorf("on this host %v are in use, %v", used, err)
+	}
+	known := map[string]string{spool.JobPath(job.ID{Job: 1, Task: 1}): ""}
+	if used, _, err = coresInUse(spool, "host", top, known); err != nil || len(used) != 0 {
+		t.Errorf("of a job that is known to have none %v are in use, %v", used, err)
 	}
 }
 
@@ -346,7 +338,7 @@ func TestCoresAreProcessors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	used, err := coresInUse(spool, "host", less)
+	used, _, err := coresInUse(spool, "host", less, nil)
 	if err != nil || !used.Has(topology.Pair{}) || less.NumCores() != 1 {
 		t.Errorf("%s is bound to core %s; of a host with %s alone %v are in use, %v", j.Binding.CPUs, last, core.CPUs, used, err)
 	}

@@ -27,8 +27,14 @@ func Collect(dir *jobdir.Dir, d *job.Description, shepherd syscall.WaitStatus) *
 	case o.Failed == job.FailedNone:
 		o.Failed = job.FailedAfterJob
 	}
-	if migrate, _, err := dir.Checkpointed(); err == nil && migrate {
-		o.Failed = job.FailedMigrate
+	if migrate, inArena, err := dir.Checkpointed(); err == nil && migrate {
+		o.Failed, o.Restart = job.FailedMigrate, job.RestartedJob
+		if !o.Ran {
+			addUnfinished(o, dir)
+		}
+		if pid, err := dir.ReadNumber(jobdir.FileJobPID); inArena && err == nil {
+			o.Restart, o.CheckpointPID = job.RestartedFromCkpt, pid
+		}
 	}
 	if ok, err := dir.Exists(jobdir.FileNoResources); err == nil && ok {
 		o.Failed = job.FailedReschedule
@@ -73,6 +79,23 @@ func addUsage(o *job.Outcome, u *jobdir.Usage) {
 	}
 	if o.Signal != 0 && o.Failed != job.FailedLimit {
 		o.Failed = job.FailedAfterJob
+	}
+}
+
+// addUnfinished says of a job that was ended to migrate what is known without the file
+// usage: its supervisor was killed right before it has written that.
+func addUnfinished(o *job.Outcome, dir *jobdir.Dir) {
+	o.Ran, o.Signal = true, int(unix.SIGKILL)
+	o.ExitStatus = 128 + o.Signal
+	if start, err := dir.ModTime(jobdir.FileJobPID); err == nil {
+		o.Start = start
+	}
+	if end, err := dir.ModTime(jobdir.FileCheckpoint); err == nil {
+		o.End = end
+	}
+	if used, err := dir.Online(); err == nil && used != nil {
+		o.Usage.Wallclock, o.Usage.CPU, o.Usage.Mem, o.Usage.IO = used.Wallclock, used.CPU, used.Mem, used.IO
+		o.Usage.IOWait, o.Usage.MaxVmem = used.IOWait, used.MaxVmem
 	}
 }
 

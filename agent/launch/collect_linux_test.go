@@ -35,7 +35,7 @@ func jobWith(t *testing.T, files map[string]string) *Job {
 			t.Fatal(err)
 		}
 	}
-	return &Job{Dir: dir, Description: d, spool: spool, order: &Order{}}
+	return &Job{Dir: dir, Description: d, spool: spool, terminal: true}
 }
 
 // usageFile is what a shepherd writes of a job that ended so.

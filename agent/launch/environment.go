@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"os"
 	"slices"
 	"strconv"
@@ -19,8 +20,9 @@ const defaultPath = "/usr/local/bin:/bin:/usr/bin"
 // of the submission, then what Grid Engine says about the job, each replacing
 // those before (sge_submit(1), ENVIRONMENT).
 func (o *Order) environment(d *job.Description, spool jobdir.Area) []string {
-	var list []string
-	at := map[string]int{}
+	const ours = 48 // more than are set below
+	list := make([]string, 0, len(o.Request.Env)+ours)
+	at := make(map[string]int, len(o.Request.Env)+ours)
 	set := func(name, value string) {
 		if i, ok := at[name]; ok {
 			list[i] = name + "=" + value
@@ -55,6 +57,10 @@ func (o *Order) environment(d *job.Description, spool jobdir.Area) []string {
 	set("LOGNAME", o.Owner.Name)
 	set("SHELL", d.Command.Shell)
 
+	if o.Interactive != nil {
+		set("TERM", cmp.Or(o.Interactive.Term, DefaultTerm))
+	}
+
 	set("JOB_ID", strconv.Itoa(d.ID.Job))
 	for _, name := range []string{"JOB_NAME", "REQNAME", "REQUEST"} {
 		set(name, d.Name)
@@ -65,9 +71,10 @@ func (o *Order) environment(d *job.Description, spool jobdir.Area) []string {
 	set("ARC", o.Arch)
 	set("SGE_ARCH", o.Arch)
 	set("ENVIRONMENT", "BATCH")
-	set("NSLOTS", strconv.Itoa(o.Slots))
-	set("NHOSTS", "1")
-	set("NQUEUES", "1")
+	hosts, queues := o.granted()
+	set("NSLOTS", strconv.Itoa(o.allSlots()))
+	set("NHOSTS", strconv.Itoa(hosts))
+	set("NQUEUES", strconv.Itoa(queues))
 	set("RESTARTED", strconv.Itoa(int(d.Restarted)))
 	set("TMPDIR", d.Tmpdir)
 	set("TMP", d.Tmpdir)

@@ -2,7 +2,6 @@ package launch
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"strconv"
@@ -13,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/agent/scope"
+	"github.com/execd-project/execd/internal/failpoint"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/limits"
@@ -46,8 +46,17 @@ type Groups struct {
 // Where systemd runs, jobs get a scope (package scope). That of an ordinary user
 // takes the calling process along, and is made for limits only.
 func OpenGroups(spool *jobdir.Spool, o *Order) (*Groups, error) {
-	params := o.Config.CgroupsParams
-	if params.Off || !o.Config.ExecdParams.UseCgroups {
+	return openGroups(spool, o.Config, o.needsGroup)
+}
+
+// OpenGroupsFor is OpenGroups for whoever runs many jobs and does not know them yet.
+func OpenGroupsFor(spool *jobdir.Spool, config *qconf.Configuration) (*Groups, error) {
+	return openGroups(spool, config, func() bool { return true })
+}
+
+func openGroups(spool *jobdir.Spool, c *qconf.Configuration, needed func() bool) (*Groups, error) {
+	params := c.CgroupsParams
+	if params.Off || !c.ExecdParams.UseCgroups {
 		return nil, nil //nolint:nilnil // its methods take it
 	}
 	name, err := groupsName(spool.Path())
@@ -57,7 +66,7 @@ func OpenGroups(spool *jobdir.Spool, o *Order) (*Groups, error) {
 	config := cgroup.Config{Name: name, Path: params.Path, Devices: len(params.Devices) > 0, MoveSelf: true}
 	g := &Groups{params: params}
 	if params.Systemd && (params.Path == "" || strings.HasPrefix(scope.Mount+"/", strings.TrimSuffix(params.Path, "/")+"/")) {
-		if err := g.useScope(&config, o); err != nil && !errors.Is(err, scope.ErrNoManager) {
+		if err := g.useScope(&config, needed); err != nil && !errors.Is(err, scope.ErrNoManager) {
 			g.Warning = "jobs have no scope of their own, and may be ended with the service or session that started them: " + err.Error()
 		}
 	}
@@ -69,9 +78,9 @@ func OpenGroups(spool *jobdir.Spool, o *Order) (*Groups, error) {
 }
 
 // useScope has groups made in a scope of systemd.
-func (g *Groups) useScope(config *cgroup.Config, o *Order) error {
+func (g *Groups) useScope(config *cgroup.Config, needed func() bool) error {
 	if os.Geteuid() != 0 {
-		if !o.needsGroup() {
+		if !needed() {
 			return nil
 		}
 		return scope.Move() // it is delegated to us, and found like any that is
@@ -120,15 +129,15 @@ func (g *Groups) start(path string, argv []string, attr *os.ProcAttr) (*os.Proce
 
 // makeGroup makes the control group of the job and writes down what the
 // supervisor has to know of it. The directory of the job exists: a group without
-// one is nobody's (see Groups.sweep).
-func (j *Job) makeGroup() error {
-	g := j.order.Groups
+// one is nobody's (see Groups.Sweep).
+func (j *Job) makeGroup(devices []string) error {
+	g := j.groups
 	if g == nil || !j.Description.AddGroupKill {
 		// Processes of a job that may outlive it cannot be in a group that ends
 		// with it (ENABLE_ADDGRP_KILL=false of execd_params).
 		return nil
 	}
-	l, err := g.limits(j.Description, j.Affinity, j.order.Devices)
+	l, err := g.limits(j.Description, j.Affinity, devices)
 	if err != nil {
 		return err
 	}
@@ -150,6 +159,7 @@ func (j *Job) makeGroup() error {
 	if err != nil {
 		return err
 	}
+	failpoint.At("launch-group-made")
 	j.group = made.Paths()
 	told := *j.group
 	if !g.params.Killing {
@@ -232,9 +242,9 @@ func swap() bool {
 }
 
 // endGroup ends what is left in the group of the job: nothing, after a supervisor
-// that came to its end.
+// that came to its end. Then it is not needed any more.
 func (j *Job) endGroup() {
-	if j.group == nil {
+	if j.group == nil || cgroup.RemoveEmpty(j.group) {
 		return
 	}
 	if open, err := group.Open(j.group); err == nil {
@@ -257,24 +267,34 @@ func (j *Job) removeGroup() error {
 
 // removeRecordedGroup removes the group that the directory of a job names.
 func removeRecordedGroup(dir *jobdir.Dir) error {
-	text, err := dir.ReadFile(jobdir.FileCgroup)
+	paths, err := recordedGroup(dir)
+	if paths == nil || err != nil {
+		return err
+	}
+	return cgroup.RemovePaths(paths, groupPatience)
+}
+
+// remove removes the group of a job that may not have been written down.
+func (g *Groups) remove(id job.ID) error {
+	if g == nil {
+		return nil
+	}
+	found, err := g.manager.Load(cgroup.Name(id))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	paths, err := group.Parse(string(text))
-	if err != nil {
-		return fmt.Errorf("cannot remove the control group of job directory %q: %w", dir.Path(), err)
-	}
-	return cgroup.RemovePaths(paths, groupPatience)
+	return found.Remove(groupPatience)
 }
 
-// sweep removes the groups that have no job directory: whoever made them died
+// Sweep removes the groups that have no job directory: whoever made them died
 // before it could write down that they are there, or after the directory had been
-// removed.
-func (g *Groups) sweep(spool *jobdir.Spool) error {
+// removed, or they are of an area that was removed as a whole and whose inode number
+// has been given again. Nobody may start a job in the area meanwhile but those who
+// keep its directory for as long as its group. g may be nil.
+func (g *Groups) Sweep(spool *jobdir.Spool) error {
 	if g == nil {
 		return nil
 	}

@@ -2,18 +2,46 @@ package launch
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
+	"sync"
+	"time"
 
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/qconf"
 )
 
-// freeGroupID returns an additional group id of gid_range (sge_conf(5)) that no
-// process of this host has. 0 where there is no range: the job is then told
-// from others by its ancestry alone, which suffices the shepherd.
-func freeGroupID(ranges []qconf.Range, id job.ID) (int, error) {
+// groupIDs gives out additional group ids of gid_range (sge_conf(5)) that neither
+// a job of this process has, from its preparation to its end, nor any process of
+// this host. So a process that has the id of a job is one of that job.
+//
+// Who has which is seen in /proc, which takes the longer the more processes there
+// are. What was free there and has not been given out since is free still, but for
+// execd run, which looks for itself and has no need of an id that nobody else has.
+type groupIDs struct {
+	mu     sync.Mutex
+	ranges []qconf.Range
+	free   []int // not in use when it was looked, and not given out since
+	looked time.Time
+	held   map[string]int // by the path of the job directory
+}
+
+// jobGroupIDs are those of the jobs of this process.
+var jobGroupIDs groupIDs
+
+// ErrNoGroupID is returned for a job that cannot have an additional group id: asking
+// again helps when others have ended.
+var ErrNoGroupID = errors.New("ids of gid_range are in use by processes of this host")
+
+// groupIDsAge bounds the time for which a look into /proc is believed.
+const groupIDsAge = time.Minute
+
+// take gives a job an id. 0 where there is no range: the job is then told from
+// others by its ancestry alone, which suffices the shepherd.
+func (g *groupIDs) take(ranges []qconf.Range, j *Job) (int, error) {
 	size := 0
 	for _, r := range ranges {
 		size += r.Last - r.First + 1
@@ -21,19 +49,65 @@ func freeGroupID(ranges []qconf.Range, id job.ID) (int, error) {
 	if size == 0 {
 		return 0, nil
 	}
-	used, err := groupsInUse()
-	if err != nil {
-		return 0, err
-	}
-	// Neighbouring jobs begin at neighbouring ids, so that those of jobs which
-	// start at the same time differ.
-	for i := range size {
-		gid := nth(ranges, (id.Job+id.TaskDir()+i)%size)
-		if !used[gid] {
-			return gid, nil
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.free) == 0 || !slices.Equal(ranges, g.ranges) || time.Since(g.looked) > groupIDsAge {
+		if err := g.look(ranges, size, j.Description.ID); err != nil {
+			return 0, err
 		}
 	}
-	return 0, fmt.Errorf("all %d ids of gid_range are in use by processes of this host", size)
+	if len(g.free) == 0 {
+		return 0, fmt.Errorf("all %d %w", size, ErrNoGroupID)
+	}
+	gid := g.free[0]
+	g.hold(gid, j)
+	return gid, nil
+}
+
+// look finds the ids that are free.
+func (g *groupIDs) look(ranges []qconf.Range, size int, id job.ID) error {
+	used, err := groupsInUse()
+	if err != nil {
+		return err
+	}
+	for _, gid := range g.held {
+		used[gid] = true
+	}
+	g.free, g.ranges, g.looked = nil, slices.Clone(ranges), time.Now()
+	// Neighbouring jobs begin at neighbouring ids, so that those of jobs which
+	// other processes start at the same time differ.
+	for i := range size {
+		if gid := nth(ranges, (id.Job+id.TaskDir()+i)%size); !used[gid] {
+			g.free = append(g.free, gid)
+		}
+	}
+	return nil
+}
+
+// hold notes whose an id is.
+func (g *groupIDs) hold(gid int, j *Job) {
+	if g.held == nil {
+		g.held = map[string]int{}
+	}
+	g.held[j.Dir.Path()] = gid
+	g.free = slices.DeleteFunc(g.free, func(n int) bool { return n == gid })
+}
+
+// keep notes whose the id of a job that was opened is.
+func (g *groupIDs) keep(j *Job) {
+	if j.Description.AddGroupID == 0 {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.hold(j.Description.AddGroupID, j)
+}
+
+// giveBack is for a job that has ended. Its id is free when no process has it.
+func (g *groupIDs) giveBack(j *Job) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.held, j.Dir.Path())
 }
 
 // FreeGroupIDs counts the ids of gid_range, and those of them that no process of

@@ -1,21 +1,25 @@
 package launch
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
+	"strings"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/internal/failpoint"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/limits/binding"
 	"github.com/execd-project/execd/limits/group"
-	"github.com/execd-project/execd/limits/process"
+	"github.com/execd-project/execd/qconf"
 )
 
 // ShepherdName is the name of the supervisor's executable. A real execd takes a
@@ -36,12 +40,43 @@ func FindShepherd(execd string) (string, error) {
 	return path, nil
 }
 
-// Job is a job that has a directory on this host.
+// ShepherdFor returns the executable that supervises jobs under a configuration
+// (shepherd_cmd of sge_conf(5)): usual, unless it names another one. That is called as
+// usual is, and has to start that in the end, with its working directory and descriptors.
+func ShepherdFor(c *qconf.Configuration, usual string) (string, error) {
+	if c.ShepherdCmd == "" {
+		return usual, nil
+	}
+	if err := unix.Access(c.ShepherdCmd, unix.X_OK); err != nil {
+		return "", fmt.Errorf("cannot execute shepherd_cmd %s: %w", c.ShepherdCmd, err)
+	}
+	return c.ShepherdCmd, nil
+}
+
+// CanStart says why a supervisor cannot be started at the moment: nobody may execute it, or
+// the host has no room for one more process (fork(2), EAGAIN and ENOMEM). It tries with a
+// program that does nothing.
+func CanStart(ctx context.Context, shepherd string) error {
+	if err := unix.Access(shepherd, unix.X_OK); err != nil {
+		return fmt.Errorf("cannot execute %s: %w", shepherd, err)
+	}
+	err := exec.CommandContext(ctx, "/bin/sh", "-c", ":").Run()
+	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.ENOMEM) || errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
+		return err
+	}
+	return nil
+}
+
+// Job is a job that has a directory on this host. Prepare makes one, and Open finds
+// one that was made before.
+//
+// Wait may be called beside all others; the rest is for one goroutine at a time.
 type Job struct {
 	Dir         *jobdir.Dir
 	Description *job.Description
 	// Binding are the cores that were chosen for the job; none if it did not
-	// ask for any or could not have them.
+	// ask for any or could not have them. A job that was opened has none here;
+	// they are in its description.
 	Binding binding.Binding
 	// Affinity is what the job is restricted to: its cores, or the processors
 	// of its queue. The supervisor sees to the processors; a cpuset may have
@@ -54,24 +89,46 @@ type Job struct {
 	Notes []string
 
 	group    *group.Paths // of the control group; nil without
+	groups   *Groups
 	spool    *jobdir.Spool
-	order    *Order
 	tmpdir   jobdir.Tmpdir
-	shepherd *os.Process
+	own      own // what Remove has to know
+	terminal bool
+	removed  bool
 	strays   []int // children that we had before the shepherd
+
+	mu       sync.Mutex
+	shepherd *supervisor
+	status   syscall.WaitStatus // how it ended
+	over     bool               // it has ended, and is not waited for any more
+	waiting  chan struct{}      // full while somebody waits
 }
 
 // StoreScript writes the script of a job, which all its tasks share, to the
-// spool area. RemoveScript is for when the last of them has ended.
+// spool area; that it is there already is fine. RemoveScript is for when the last
+// of them has ended.
 func StoreScript(spool *jobdir.Spool, o *Order, number int) error {
 	if o.Request.Binary {
 		return nil
 	}
-	_, err := spool.WriteScript(number, o.Request.Script, int(o.Owner.UID), int(o.Owner.GID))
+	uid, gid := int(o.Owner.UID), int(o.Owner.GID)
+	_, err := spool.WriteScript(number, o.Request.Script, uid, gid)
+	if !errors.Is(err, jobdir.ErrExists) || o.Terminal {
+		return err
+	}
+	same, err := spool.HasScript(number, o.Request.Script, uid)
+	if same || err != nil {
+		return err // of another task, or of this one before a restart
+	}
+	// It was left behind by a job that had the number long ago.
+	if err := spool.RemoveScript(number); err != nil {
+		return err
+	}
+	_, err = spool.WriteScript(number, o.Request.Script, uid, gid)
 	return err
 }
 
-// RemoveScript undoes StoreScript.
+// RemoveScript undoes StoreScript. A script that is gone already is fine.
 func RemoveScript(spool *jobdir.Spool, o *Order, number int) error {
 	if o.Request.Binary {
 		return nil
@@ -80,49 +137,97 @@ func RemoveScript(spool *jobdir.Spool, o *Order, number int) error {
 }
 
 // Prepare makes what the job, or one task of it, needs on disk beside the
-// script: its TMPDIR and its directory. After an error nothing of it is left.
-func Prepare(spool *jobdir.Spool, o *Order, id job.ID) (_ *Job, err error) {
-	area := jobdir.Area(spool.Path())
-	d, err := o.Describe(id, area, "")
+// script: its TMPDIR and its directory, and its control group. After an error
+// nothing of it is left. If the job has a directory already, errors.Is(err,
+// jobdir.ErrExists); one that Remove was to keep is moved aside.
+//
+// Without Order.Terminal all of it is on the disk when Prepare returns, and
+// whoever is killed meanwhile leaves a directory that Open tells as unfinished.
+func Prepare(spool *jobdir.Spool, o *Order, id job.ID) (*Job, error) {
+	return prepare(spool, o, id, false)
+}
+
+func prepare(spool *jobdir.Spool, o *Order, id job.ID, slave bool) (*Job, error) {
+	d, err := o.Describe(id, jobdir.Area(spool.Path()), "")
 	if err != nil {
 		return nil, err
 	}
-	j := &Job{spool: spool, order: o, Description: d}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, j.Remove(false))
-		}
-	}()
-	j.tmpdir, err = jobdir.MakeTmpdir(o.Queue.Tmpdir, jobdir.TmpdirName(id, o.Queue.Queue), int(o.Owner.UID), int(o.Owner.GID))
-	if err != nil {
-		return nil, err
-	}
-	if j.tmpdir.Path != d.Tmpdir {
-		if j.Description, err = o.Describe(id, area, j.tmpdir.Path); err != nil {
-			return nil, err
-		}
+	j := &Job{spool: spool, groups: o.Groups, Description: d, terminal: o.Terminal}
+	j.own = own{
+		boot: BootID(), uid: int(o.Owner.UID), gid: int(o.Owner.GID), users: procedureUsers(d, o.Lookup),
+		ownShell: d.Command.OwnShell, slave: slave, devices: o.Devices,
+		parent: o.Queue.Tmpdir, name: jobdir.TmpdirName(id, o.Queue.Queue),
 	}
 	if o.Privileged {
-		if j.Description.AddGroupID, err = freeGroupID(o.Config.GIDRange, id); err != nil {
-			return nil, err
-		}
-	}
-	if err = j.create(); err != nil {
+		j.own.groupIDs = o.Config.GIDRange
+	} else if j.own.aside, err = jobdir.AsideName(j.own.name); err != nil {
 		return nil, err
 	}
-	if err = j.Dir.WriteTmpdir(j.tmpdir); err == nil && o.Terminal {
+	if err := j.begin(o.Terminal); err != nil {
+		return nil, err
+	}
+	if err := j.prepare(o); err != nil {
+		return nil, errors.Join(err, j.undo())
+	}
+	return j, nil
+}
+
+// begin makes the directory of the job, unfinished, and writes down what has to be
+// known to remove whatever will be made.
+func (j *Job) begin(replace bool) error {
+	id := j.Description.ID
+	var err error
+	if !replace {
+		replace, err = isKept(j.spool, id)
+		if err != nil {
+			return err
+		}
+	}
+	if j.Dir, err = j.spool.Begin(id, jobdir.CreateOptions{KeepFormer: replace}); err != nil {
+		return err
+	}
+	if j.terminal {
 		err = j.wait()
 	}
 	if err == nil {
-		err = j.makeGroup()
+		err = j.Dir.WriteFile(fileOwn, j.own.format())
 	}
-	return j, err
+	if err != nil {
+		return errors.Join(err, j.undo())
+	}
+	failpoint.At("launch-begun")
+	return nil
 }
 
-// create chooses processors for the job and makes its directory, in which they
-// stand, before another job can choose.
-func (j *Job) create() error {
-	o, d := j.order, j.Description
+// undo removes what Prepare has made.
+func (j *Job) undo() error {
+	err := j.Remove(false)
+	return errors.Join(err, j.Dir.Close())
+}
+
+func (j *Job) prepare(o *Order) error {
+	var err error
+	if j.tmpdir, err = j.Dir.MakeTmpdir(j.own.parent, j.own.name, j.own.aside, j.own.uid, j.own.gid); err != nil {
+		return err
+	}
+	if j.tmpdir.Path != j.Description.Tmpdir {
+		if j.Description, err = o.Describe(j.Description.ID, jobdir.Area(j.spool.Path()), j.tmpdir.Path); err != nil {
+			return err
+		}
+	}
+	failpoint.At("launch-tmpdir")
+	if !j.own.slave {
+		if j.Description.AddGroupID, err = jobGroupIDs.take(j.own.groupIDs, j); err != nil {
+			return err
+		}
+	}
+	return j.complete(o)
+}
+
+// complete chooses processors for the job and completes its directory, in which
+// they stand, before another job can choose.
+func (j *Job) complete(o *Order) error {
+	d := j.Description
 	if o.wantsCores() {
 		unlock, err := j.spool.LockJobs()
 		if err != nil {
@@ -136,183 +241,72 @@ func (j *Job) create() error {
 	if text := b.cores.Environment(); text != "" {
 		d.Environment = append(d.Environment, "SGE_BINDING="+text)
 	}
-	host := jobdir.PEHost{Host: o.Host, Slots: o.Slots, Queue: o.Queue.Queue + "@" + o.Host, Processors: o.Queue.Processors}
-	if column := b.cores.HostfileColumn(); column != "" {
-		host.Processors = column
-	}
-	var err error
-	j.Dir, err = j.spool.Create(d, jobdir.CreateOptions{
-		Hosts:      []jobdir.PEHost{host},
-		KeepFormer: true,
-		NoSync:     o.Terminal,
+	return j.finish(jobdir.CreateOptions{
+		Hosts:  o.peHosts(b.cores.HostfileColumn()),
+		NoSync: o.Terminal,
+		Record: o.Record,
 	})
-	return err
 }
 
-// Start starts the shepherd, in a session of its own so that it outlives
-// whoever starts it. With Order.Terminal, stdout and stderr are its output and
-// that of a job that did not send it elsewhere. How the shepherd ended comes
-// over the channel; it is for Collect.
-func (j *Job) Start(shepherd string, stdout, stderr *os.File) (<-chan syscall.WaitStatus, error) {
-	files := []*os.File{nil, nil, nil}
-	if j.order.Terminal {
-		files[1], files[2] = stdout, stderr
-	}
-	// The directory's lock is shared with the shepherd: see fileWaiting.
-	fd, err := unix.FcntlInt(uintptr(j.Dir.Fd()), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		return nil, os.NewSyscallError("fcntl", err)
-	}
-	lock := os.NewFile(uintptr(fd), j.Dir.Path())
-	defer lock.Close()
-	files = append(files, lock)
-	// Orphans of a shepherd that was killed come to us: see endOrphans.
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return nil, os.NewSyscallError("prctl", err)
-	}
-	j.strays = process.Children(unix.Getpid())
-	p, err := j.order.Groups.start(shepherd, []string{ShepherdName + "-" + strconv.Itoa(j.Description.ID.Job)}, &os.ProcAttr{
-		Dir:   j.Dir.Path(),
-		Env:   shepherdEnvironment(),
-		Files: files,
-		Sys:   &syscall.SysProcAttr{Setsid: true},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("cannot start the supervisor of the job: %w", err)
-	}
-	j.shepherd = p
-	done := make(chan syscall.WaitStatus, 1)
-	go func() {
-		status := syscall.WaitStatus(int(job.FailedBeforeJob) << 8)
-		if state, err := p.Wait(); err == nil {
-			status = state.Sys().(syscall.WaitStatus)
-		}
-		done <- status
-	}()
-	return done, nil
-}
-
-// shepherdEnvironment is small on purpose. One processor for the Go runtime is
-// what a process needs that waits all its life; the job's environment comes
-// from a file and never sees it.
-func shepherdEnvironment() []string {
-	env := []string{"GOMAXPROCS=1"}
-	for _, name := range []string{"TZ", "SGE_ROOT", "SGE_CELL"} {
-		if v, ok := os.LookupEnv(name); ok {
-			env = append(env, name+"="+v)
-		}
-	}
-	return env
-}
-
-// Terminate asks the shepherd to end the job, as qdel does.
-func (j *Job) Terminate() error { return j.ask(unix.SIGTSTP, 0) }
-
-// Migrates reports whether the job is checkpointed and ended instead of being
-// suspended (checkpoint(5), when).
-func (j *Job) Migrates() bool {
-	c := j.Description.Ckpt
-	return c != nil && hasOccasion(c.When, 'x')
-}
-
-// Suspend asks the shepherd to suspend the job, as qmod -sj does.
-func (j *Job) Suspend() error {
-	if j.Migrates() {
-		return j.ask(unix.SIGTTOU, 0)
-	}
-	return j.ask(unix.SIGTTIN, unix.SIGSTOP)
-}
-
-// Resume asks the shepherd to resume the job, as qmod -usj does.
-func (j *Job) Resume() error { return j.ask(unix.SIGCONT, 0) }
-
-// ask sends the shepherd one of the signals that it takes for an order; deliver
-// is the signal that SIGTTIN stands for.
-func (j *Job) ask(order, deliver syscall.Signal) error {
-	if deliver != 0 {
-		if err := j.Dir.WriteNumber(jobdir.FileSignal, int(deliver)); err != nil {
+// finish makes the control group, where there are processes to be in it, and
+// completes the directory.
+func (j *Job) finish(o jobdir.CreateOptions) error {
+	if !j.own.slave {
+		if err := j.makeGroup(j.own.devices); err != nil {
 			return err
 		}
 	}
-	if err := j.shepherd.Signal(order); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return err
+	failpoint.At("launch-group")
+	if j.own.unbound, j.own.notes = j.Unbound, j.Notes; j.Unbound != "" || len(j.Notes) > 0 {
+		if err := j.Dir.WriteFile(fileOwn, j.own.format()); err != nil {
+			return err
+		}
 	}
-	return nil
-}
-
-// Kill ends the job at once, without notification and terminate method. The
-// steps after the job are run all the same, and its usage is recorded. It
-// returns false while there is no job to be ended: before it has been started,
-// and after its end.
-func (j *Job) Kill() bool {
-	return j.withProcess(func(fd int) error { return unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) }) == nil
-}
-
-// Running reports whether the job itself runs, not one of the steps around it.
-func (j *Job) Running() bool {
-	return j.withProcess(func(int) error { return nil }) == nil
-}
-
-// withProcess calls f with a descriptor of the first process of the job, if
-// that is running.
-func (j *Job) withProcess(f func(pidfd int) error) error {
-	pid, err := j.Dir.ReadNumber(jobdir.FileJobPID)
-	if err != nil {
-		return err
-	}
-	fd, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	// The number may be a stranger's by now; the process that the descriptor
-	// holds is the job if it is the shepherd's child.
-	if !slices.Contains(process.Children(j.shepherd.Pid), pid) {
-		return unix.ESRCH
-	}
-	return f(fd)
-}
-
-// Destroy ends the shepherd and every process of the job, without asking.
-func (j *Job) Destroy() { _ = j.shepherd.Kill() }
-
-// Remove removes the control group of the job and what is on disk for it but its
-// script; keep leaves the job directory. With processes that cannot be ended all
-// of it stays, for Sweep.
-func (j *Job) Remove(keep bool) error {
-	if err := j.removeGroup(); err != nil {
-		return errors.Join(err, j.Dir.Close())
-	}
-	var errs []error
+	failpoint.At("launch-own")
+	o.Files = []jobdir.File{{Name: fileOwn, Data: j.own.format()}}
 	if j.tmpdir.Path != "" {
-		errs = append(errs, jobdir.RemoveTmpdir(j.tmpdir, jobdir.RemoveOptions{
-			UID: int(j.order.Owner.UID), GID: int(j.order.Owner.GID), Owners: j.order.procedureUsers(),
-		}))
+		o.Files = append(o.Files, jobdir.File{Name: jobdir.FileTmpdir, Data: j.tmpdir.Format()})
 	}
-	if j.Dir != nil {
-		if keep {
-			// One whose shepherd was killed has no verdict, and would count as a
-			// job that runs, with its cores, for as long as the directory stays.
-			if _, done, err := j.Dir.ExitStatus(); err == nil && !done {
-				errs = append(errs, j.Dir.AddExitStatus(int(job.FailedNoExitStatus)))
-			}
-			errs = append(errs, j.Dir.Remove(fileWaiting))
-		} else {
-			errs = append(errs, j.spool.Remove(j.Description.ID, jobdir.KeepNone, false))
-		}
-		errs = append(errs, j.Dir.Close())
-	}
-	return errors.Join(errs...)
+	return j.spool.Complete(j.Dir, j.Description, o)
 }
 
-func hasOccasion(when string, letter byte) bool {
-	for i := range len(when) {
-		if when[i] == letter {
-			return true
+// peHosts are the lines of pe_hostfile. column replaces what stands for the
+// processors, on all of them (sge_submit(1), -binding pe).
+func (o *Order) peHosts(column string) []jobdir.PEHost {
+	hosts, own := slices.Clone(o.Hosts), o.Queue.Queue+"@"+o.Host
+	if len(hosts) == 0 {
+		hosts = []jobdir.PEHost{{Host: o.Host, Slots: o.Slots, Queue: own}}
+	}
+	for i := range hosts {
+		if hosts[i].Queue == own && hosts[i].Processors == "" {
+			hosts[i].Processors = o.Queue.Processors
 		}
 	}
-	return false
+	if column != "" {
+		for i := range hosts {
+			hosts[i].Processors = column
+		}
+	}
+	return hosts
 }
+
+// BootID tells the time between two starts of this host from all others; empty
+// where the kernel does not say.
+func BootID() string { return bootID() }
+
+var bootID = sync.OnceValue(func() string {
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+})
+
+// Group is the control group of the job; nil without. It is not changed.
+func (j *Job) Group() *group.Paths { return j.group }
+
+// Rebooted reports whether the host was started again since the job was prepared.
+func (j *Job) Rebooted() bool { return j.own.boot != "" && j.own.boot != BootID() }
 
 // Arch is the name that Grid Engine has for an architecture of Go.
 func Arch(goarch string) string {

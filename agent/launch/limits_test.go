@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/fstest"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -142,4 +144,19 @@ func TestMergingLimits(t *testing.T) {
 			t.Fatalf("in another order %+v, not %+v", other, merged)
 		}
 	})
+}
+
+func TestUsageInterval(t *testing.T) {
+	for params, want := range map[string]time.Duration{
+		"none": 0, "PDC_INTERVAL=1": 0, "PDC_INTERVAL=0:5:0": 5 * time.Minute,
+		"PDC_INTERVAL=PER_LOAD_REPORT": 77 * time.Second, "PDC_INTERVAL=NEVER": job.NoUsage,
+	} {
+		c, err := qconf.Load(fstest.MapFS{"conf/global": {Data: []byte("load_report_time 0:1:17\nexecd_params " + params + "\n")}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := usageInterval(c.Config("host")); got != want {
+			t.Errorf("%s: %v, expected %v", params, got, want)
+		}
+	}
 }

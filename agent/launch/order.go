@@ -25,16 +25,30 @@ type Order struct {
 	Queue  qconf.QueueInstance
 	Config *qconf.Configuration       // of this host
 	PE     *qconf.ParallelEnvironment // nil for a serial job
-	Slots  int                        // granted, all on this host; 1 for a serial job
-	Ckpt   *qconf.Checkpoint          // nil without -ckpt
+	Slots  int                        // granted on this host; 1 for a serial job
+	// TotalSlots are those granted on all hosts; 0 for Slots.
+	TotalSlots int
+	// Hosts are all queue instances that were granted, the master task's first:
+	// the lines of pe_hostfile (sge_pe(5)). nil is for the one of this order.
+	Hosts []jobdir.PEHost
+	Ckpt  *qconf.Checkpoint // nil without -ckpt
 	// Complexes say which limits are requested for the whole job; nil for none.
 	Complexes *qconf.Complexes
+
+	// Restarted says whether the job has run before. CheckpointPID is the number
+	// that its first process had then, for one that goes on from a checkpoint of
+	// that: both as the outcome of the former run has them.
+	Restarted     job.Restart
+	CheckpointPID int
 
 	Submitted time.Time
 	// SubmitEnv and SubmitDir are the environment and working directory of the
 	// submission, for the SGE_O_ variables.
 	SubmitEnv []string
 	SubmitDir string
+	// SubmitGID is the primary group of the submission, with which the job runs if its
+	// owner is in it here, too (USE_QSUB_GID of sge_conf(5)); 0 for that of the owner.
+	SubmitGID int
 	// Lookup finds a user of this host: for paths that begin with ~user, and
 	// for whom procedures run as.
 	Lookup func(name string) (*nss.User, error)
@@ -49,6 +63,18 @@ type Order struct {
 	// cgroups_params keeps jobs from them.
 	Devices []string
 
+	// Record is the content of the file "start" of the job directory, which is there
+	// when the job is: for whoever wants to know later what it has started; nil for
+	// none.
+	Record []byte
+
+	// Interactive gives the job a pseudo terminal; nil for none.
+	Interactive *Interactive
+
+	// Relayed says that the command of the request connects another one, which it starts,
+	// with a client of the original: see job.Description.
+	Relayed bool
+
 	// Terminal leaves output that was not sent elsewhere by -o or -e on the
 	// standard streams of the shepherd: for a job in the foreground.
 	Terminal bool
@@ -56,6 +82,19 @@ type Order struct {
 	// as the user who starts it, and rules about other users do not apply.
 	Privileged bool
 }
+
+// Interactive says how a job is that somebody is to attach to, see Job.OpenTerminal. Its
+// standard streams are a pseudo terminal. It runs the command of the request with the
+// shell of the passwd entry, as qrsh does, or that shell alone, as qlogin does; starter
+// methods and the shell of the queue are for batch jobs.
+type Interactive struct {
+	Rows, Cols uint16 // size of the terminal; 0 where it is not known
+	Term       string // TERM; empty for DefaultTerm
+	Login      bool   // a login shell in place of a command
+}
+
+// DefaultTerm is TERM where nothing is known of the terminal of who attaches.
+const DefaultTerm = "dumb"
 
 // Resolve looks up what a request names in a cluster's configuration and
 // returns the order for a queue on a host. Errors say which name is unknown and
@@ -71,16 +110,27 @@ func Resolve(c *qconf.Cluster, r *submit.Request, queue, host string) (*Order, e
 			return nil, err
 		}
 	}
-	if r.Checkpoint != "" {
-		if !slices.Contains(instance.CkptList, r.Checkpoint) {
-			return nil, fmt.Errorf("-ckpt %s: queue %s does not offer this checkpointing environment; its ckpt_list is %s",
-				r.Checkpoint, queue, listOrNone(instance.CkptList))
-		}
-		if o.Ckpt, err = c.Checkpoint(r.Checkpoint); err != nil {
-			return nil, fmt.Errorf("-ckpt %s: %w", r.Checkpoint, err)
-		}
+	if o.Ckpt, err = Checkpoint(c, instance, r.Checkpoint); err != nil {
+		return nil, err
 	}
 	return o, errors.Join(o.checkLimits(), o.checkArray())
+}
+
+// Checkpoint looks up the checkpointing environment that a job in a queue asks for;
+// nil for the name "", that of none.
+func Checkpoint(c *qconf.Cluster, q qconf.QueueInstance, name string) (*qconf.Checkpoint, error) {
+	if name == "" {
+		return nil, nil
+	}
+	if !slices.Contains(q.CkptList, name) {
+		return nil, fmt.Errorf("-ckpt %s: queue %s does not offer this checkpointing environment; its ckpt_list is %s",
+			name, q.Queue, listOrNone(q.CkptList))
+	}
+	ckpt, err := c.Checkpoint(name)
+	if err != nil {
+		return nil, fmt.Errorf("-ckpt %s: %w", name, err)
+	}
+	return ckpt, nil
 }
 
 // checkArray refuses array jobs with more tasks than a master would take
@@ -135,14 +185,14 @@ func listOrNone(list []string) string {
 // touched: an order that cannot be described is refused before anything of it
 // exists. tmpdir may be empty for the name that the TMPDIR usually has.
 func (o *Order) Describe(id job.ID, spool jobdir.Area, tmpdir string) (*job.Description, error) {
-	if err := o.checkOwner(); err != nil {
+	if err := o.CheckOwner(); err != nil {
 		return nil, err
 	}
 	r, q, c := o.Request, o.Queue, o.Config
 	d := &job.Description{
 		ID: id, Name: r.Name, Owner: o.Owner.Name, Account: cmp.Or(r.Account, submit.DefaultAccount), Project: r.Project,
-		SubmissionTime: o.Submitted,
-		Queue:          q.Queue, Host: o.Host, Processors: q.Processors, QueueTmpdir: q.Tmpdir,
+		SubmissionTime: o.Submitted, Restarted: o.Restarted,
+		Queue: q.Queue, Host: o.Host, Processors: q.Processors, QueueTmpdir: q.Tmpdir,
 		Tmpdir: tmpdir,
 
 		Prolog: c.PrologFor(q), Epilog: c.EpilogFor(q), StarterMethod: q.StarterMethod,
@@ -155,13 +205,16 @@ func (o *Order) Describe(id job.ID, spool jobdir.Area, tmpdir string) (*job.Desc
 		MailList: strings.Join(o.mailList(), ","), MailOptions: r.MailOptions,
 		SkipGroupLimit:   c.ExecdParams.IgnoreNGroupsMaxLimit,
 		ForbidReschedule: c.QmasterParams.ForbidReschedule, ForbidAppError: c.QmasterParams.ForbidAppError,
-		AddGroupKill: c.ExecdParams.EnableAddGrpKill,
-		PTY:          r.PTY,
+		AddGroupKill:  c.ExecdParams.EnableAddGrpKill,
+		PTY:           r.PTY,
+		UsageInterval: usageInterval(c),
+		Relayed:       o.Relayed,
 	}
 	if d.Tmpdir == "" {
 		d.Tmpdir = q.Tmpdir + "/" + jobdir.TmpdirName(id, q.Queue)
 	}
 	if o.Privileged {
+		d.QsubGID = o.SubmitGID
 		d.MinUID, d.MinGID = c.MinUID, c.MinGID
 	}
 	if r.Notify {
@@ -170,18 +223,36 @@ func (o *Order) Describe(id job.ID, spool jobdir.Area, tmpdir string) (*job.Desc
 	if err := o.describePaths(d, spool); err != nil {
 		return nil, err
 	}
+	if err := o.describeTerminal(d); err != nil {
+		return nil, err
+	}
 	o.describeParallel(d, spool)
 	o.describeCheckpoint(d)
 	d.Environment = o.environment(d, spool)
 	return d, jobdir.Check(d)
 }
 
-// checkOwner refuses whom jobs are not run for (sge_conf(5), min_uid, min_gid).
-func (o *Order) checkOwner() error {
+// usageInterval is how often at most the usage of a job is measured (PDC_INTERVAL of
+// sge_conf(5)). The default there is more often than our supervisor ever does it.
+func usageInterval(c *qconf.Configuration) time.Duration {
+	switch i := c.ExecdParams.PDCInterval; {
+	case i == qconf.PDCNever:
+		return job.NoUsage
+	case i == qconf.PDCPerLoadReport:
+		return c.LoadReportTime
+	case i > time.Second:
+		return i
+	}
+	return 0
+}
+
+// CheckOwner refuses whom jobs are not run for (sge_conf(5), min_uid, min_gid). Prepare does
+// so, too.
+func (o *Order) CheckOwner() error {
 	u := o.Owner
 	switch {
 	case u.UID == 0:
-		return errors.New("jobs of root are not run: name the user whose job it is with --as USER")
+		return errors.New("jobs of root are not run: submit it as the user whose job it is (execd run: --as USER)")
 	case !o.Privileged:
 		return nil
 	case int64(u.UID) < int64(o.Config.MinUID):
@@ -261,7 +332,7 @@ func (o *Order) describeParallel(d *job.Description, spool jobdir.Area) {
 		return
 	}
 	d.PE = &job.ParallelEnvironment{
-		Name: o.PE.Name, Slots: o.Slots, Start: o.PE.Start, Stop: o.PE.Stop, Qsort: o.PE.QsortArgs,
+		Name: o.PE.Name, Slots: o.allSlots(), Start: o.PE.Start, Stop: o.PE.Stop, Qsort: o.PE.QsortArgs,
 		HostFile:   spool.JobPath(d.ID) + "/" + jobdir.FilePEHosts,
 		StdoutPath: d.Streams[1].Path, StderrPath: d.Streams[2].Path,
 	}
@@ -278,7 +349,7 @@ func (o *Order) describeCheckpoint(d *job.Description) {
 	d.Ckpt = &job.Checkpoint{
 		Name: c.Name, Interface: string(c.Interface),
 		Command: c.Command, MigrationCommand: c.MigrationCommand, RestartCommand: c.RestartCommand, CleanCommand: c.CleanCommand,
-		Dir: c.Dir, Signal: c.Signal, When: c.When,
+		Dir: c.Dir, Signal: c.Signal, When: c.When, PID: o.CheckpointPID,
 	}
 	if r.CheckpointWhen != "" {
 		d.Ckpt.When = r.CheckpointWhen
@@ -293,12 +364,29 @@ func (o *Order) describeCheckpoint(d *job.Description) {
 
 func (o *Order) vmemLimit() job.VmemLimit { return o.Config.ExecdParams.VmemLimits.For(o.Queue.Queue) }
 
+// allSlots is the number of slots of the job on all hosts.
+func (o *Order) allSlots() int { return cmp.Or(o.TotalSlots, o.Slots) }
+
+// granted counts the hosts and the queue instances of the job.
+func (o *Order) granted() (hosts, queues int) {
+	var names, instances []string
+	for _, h := range o.peHosts("") {
+		if !slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, h.Host) }) {
+			names = append(names, h.Host)
+		}
+		if !slices.Contains(instances, h.Queue) {
+			instances = append(instances, h.Queue)
+		}
+	}
+	return len(names), len(instances)
+}
+
 // procedureUsers are the ids of the users that procedures of the site run as:
 // they may have left files in the TMPDIR of the job.
-func (o *Order) procedureUsers() []int {
-	commands := []string{o.Config.PrologFor(o.Queue), o.Config.EpilogFor(o.Queue)}
-	if o.PE != nil {
-		commands = append(commands, o.PE.Start, o.PE.Stop)
+func procedureUsers(d *job.Description, lookup func(name string) (*nss.User, error)) []int {
+	commands := []string{d.Prolog, d.Epilog}
+	if d.PE != nil {
+		commands = append(commands, d.PE.Start, d.PE.Stop)
 	}
 	var ids []int
 	for _, c := range commands {
@@ -306,7 +394,7 @@ func (o *Order) procedureUsers() []int {
 		if !ok || strings.ContainsAny(name, "/ ") {
 			continue
 		}
-		if u, err := o.Lookup(name); err == nil {
+		if u, err := lookup(name); err == nil && !slices.Contains(ids, int(u.UID)) {
 			ids = append(ids, int(u.UID))
 		}
 	}

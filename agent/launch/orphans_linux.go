@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/internal/failpoint"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/limits/process"
 )
@@ -16,18 +17,49 @@ import (
 const orphansDeadline = 10 * time.Second
 
 // Collect ends what a killed shepherd has left running, and says what became
-// of the job. status is how the shepherd ended.
+// of the job. status is how the shepherd ended, as Wait has returned it; 0 where
+// that is not known.
 func (j *Job) Collect(status syscall.WaitStatus) *job.Outcome {
 	// The group first, where one write ends them all.
 	j.endGroup()
-	if status.Signaled() {
-		j.endOrphans()
+	failpoint.At("launch-group-ended")
+	switch {
+	case j.terminal:
+		if status.Signaled() {
+			j.endOrphans()
+		}
+		reap()
+	case j.wasKilled(status):
+		j.endMarkedOnce()
 	}
-	reap()
+	jobGroupIDs.giveBack(j)
 	return Collect(j.Dir, j.Description, status)
 }
 
-// endOrphans ends what a shepherd has left behind that could not do so itself:
+// endMarkedOnce ends what a killed shepherd has left, unless that was done before: the
+// additional group id may be another job's by now.
+func (j *Job) endMarkedOnce() {
+	if done, err := j.Dir.Exists(fileSwept); err == nil && done {
+		return
+	}
+	j.endMarked()
+	_ = j.Dir.WriteFile(fileSwept, nil)
+}
+
+// wasKilled reports whether the shepherd has not come to its end.
+func (j *Job) wasKilled(status syscall.WaitStatus) bool {
+	j.mu.Lock()
+	known := j.shepherd != nil && j.shepherd.child
+	j.mu.Unlock()
+	if known || status != 0 {
+		return status.Signaled()
+	}
+	_, done, err := j.Dir.ExitStatus()
+	return err == nil && !done
+}
+
+// endOrphans is for a process in the foreground, with one job at a time. It
+// ends what a shepherd has left behind that could not do so itself:
 // being the next subreaper above it (prctl(2)) we have inherited its
 // descendants. A shepherd that came to its end leaves only what a prolog or
 // epilog started to stay; that is not ours to end, so a normal end must not

@@ -49,7 +49,7 @@ func Sweep(spool *jobdir.Spool, groups *Groups, lookup func(name string) (*nss.U
 			list = append(list, s)
 		}
 	}
-	return list, groups.sweep(spool)
+	return list, groups.Sweep(spool)
 }
 
 func sweep(spool *jobdir.Spool, id job.ID, lookup func(name string) (*nss.User, error)) (s Swept, ok bool) {
@@ -64,7 +64,11 @@ func sweep(spool *jobdir.Spool, id job.ID, lookup func(name string) (*nss.User, 
 	if unix.Flock(dir.Fd(), unix.LOCK_EX|unix.LOCK_NB) != nil {
 		return s, false
 	}
-	if s.Description, err = dir.Description(); err != nil {
+	s.Description, err = dir.Description()
+	if errors.Is(err, jobdir.ErrIncomplete) {
+		_ = Discard(spool, nil, id) // there was no job yet; the next time, perhaps
+	}
+	if err != nil {
 		return s, false
 	}
 	// Before it is asked what became of the job, there has to be none any more.

@@ -20,7 +20,7 @@ import (
 	"github.com/execd-project/execd/limits/cgroup"
 )
 
-const testPatience = time.Minute
+const testPatience = 3 * time.Minute
 
 // helper names the variable that makes the test something else.
 const helper = "EXECD_TEST_HELPER"

@@ -215,7 +215,7 @@ func TestUsage(t *testing.T) {
 // TestExamples: what is shown as good is good.
 func TestExamples(t *testing.T) {
 	paths, err := filepath.Glob("../../examples/sensors/*")
-	if err != nil || len(paths) != 2 {
+	if err != nil || len(paths) == 0 {
 		t.Fatalf("%v, %v", paths, err)
 	}
 	for _, path := range paths {

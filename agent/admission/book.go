@@ -1,0 +1,382 @@
+package admission
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/qconf"
+	"github.com/execd-project/execd/scheduler"
+)
+
+// Book is what is known of a host: its configuration, its load, and what its jobs have.
+// Make one with New.
+type Book struct {
+	mu sync.Mutex
+	world
+	status   map[string]scheduler.Status // by queue
+	load     map[string]string           // nil until it is known
+	topology topologyText
+	jobs     map[job.ID]*entry
+}
+
+// topologyText are the cores of the host, as m_topology and m_topology_inuse have them.
+type topologyText struct{ all, inUse string }
+
+// entry is a job that is booked.
+type entry struct {
+	Booking
+	run *scheduler.Running
+	// incomplete is set where the configuration does not have all that the job uses.
+	incomplete bool
+}
+
+// world is a configuration, and what is in use under it.
+type world struct {
+	host    string // as the configuration calls it
+	cluster *qconf.Cluster
+	model   *scheduler.Model
+	state   *scheduler.State
+}
+
+// New is the book of a host on which nothing runs. Where the configuration contradicts
+// itself, problems say it, and what they concern is not used; with a configuration that
+// names no host at all, each queue is on this host.
+//
+// Until SetLoad says the load of the host, nothing is admitted.
+func New(cluster *qconf.Cluster, host string) (b *Book, problems []error) {
+	b = &Book{status: map[string]scheduler.Status{}, jobs: map[job.ID]*entry{}}
+	b.world, problems = newWorld(cluster, host, nil)
+	return b, problems
+}
+
+func newWorld(cluster *qconf.Cluster, host string, orphans []scheduler.Orphan) (world, []error) {
+	places := slices.Clone(orphans)
+	if namesNoHost(cluster) {
+		for _, name := range cluster.QueueNames() {
+			if q, err := cluster.Queue(name); err == nil {
+				places = append(places, scheduler.Orphan{Queue: q, Host: host})
+			}
+		}
+	}
+	w := world{cluster: cluster}
+	var problems []error
+	w.model, problems = scheduler.NewModel(cluster, scheduler.Options{Only: host, Orphans: places})
+	w.state = scheduler.NewState(w.model)
+	w.host = nameIn(w.model, host)
+	return w, problems
+}
+
+// nameIn is how a configuration calls a host, which may be without a domain or with one.
+func nameIn(m *scheduler.Model, host string) string {
+	if id, ok := m.Host(host); ok {
+		return m.HostName(id)
+	}
+	for id := range m.Hosts() {
+		if name := m.HostName(scheduler.HostID(id)); qconf.SameHost(name, host) {
+			return name
+		}
+	}
+	return host
+}
+
+// namesNoHost reports whether a configuration is for whatever host it is on.
+func namesNoHost(c *qconf.Cluster) bool {
+	if len(c.HostNames()) > 0 {
+		return false
+	}
+	return !slices.ContainsFunc(c.QueueNames(), func(name string) bool {
+		q, err := c.Queue(name)
+		return err == nil && len(c.HostGroups().Resolve(q.Hosts)) > 0
+	})
+}
+
+// Admit reports whether a job could start now with what it has got, and changes nothing.
+// The error is a *RefusedError if it does not fit; any other says that the booking makes no
+// sense.
+func (b *Book) Admit(x *Booking, now time.Time) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, err := b.admit(x, now)
+	return err
+}
+
+func (b *Book) admit(x *Booking, now time.Time) (*scheduler.Running, error) {
+	if err := x.check(); err != nil {
+		return nil, err
+	}
+	if b.jobs[x.ID] != nil {
+		return nil, fmt.Errorf("cannot place job %s: it is here already", x.ID)
+	}
+	if b.load == nil {
+		return nil, refused("the load of host %q is not known yet", b.host)
+	}
+	c, pe, err := b.asked(x)
+	if err != nil {
+		return nil, err
+	}
+	r, err := b.running(x, c, pe)
+	if err != nil {
+		return nil, err
+	}
+	reasons, err := b.state.Admit(r, now.Unix())
+	if err != nil {
+		return nil, fmt.Errorf("cannot place job %s: %w", x.ID, err)
+	}
+	if len(reasons) > 0 {
+		e := &RefusedError{}
+		for i := range reasons {
+			e.Reasons = append(e.Reasons, reasons[i].Text())
+		}
+		return nil, e
+	}
+	return r, nil
+}
+
+// Take is Admit and Start in one: a job that is admitted is booked before anybody else can
+// have its place. Started of the booking is set to now if it is zero.
+func (b *Book) Take(x *Booking, now time.Time) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if x.Started.IsZero() {
+		x.Started = now
+	}
+	r, err := b.admit(x, now)
+	if err != nil {
+		return err
+	}
+	if err := b.state.Start(r); err != nil {
+		return &RefusedError{Reasons: []string{err.Error()}}
+	}
+	b.jobs[x.ID] = &entry{Booking: *x, run: r}
+	return nil
+}
+
+// Start books a job that runs, as one that is found after a restart, whether it would be
+// admitted or not. A queue instance that the configuration does not have is there, orphaned,
+// as long as it is in use. What else is gone, a complex or a parallel environment, is not
+// counted, and the error, a *RefusedError, says it; the job is booked all the same. With
+// any other error it is not.
+func (b *Book) Start(x *Booking) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := x.check(); err != nil {
+		return err
+	}
+	if b.jobs[x.ID] != nil {
+		return fmt.Errorf("cannot book job %s: it is booked already", x.ID)
+	}
+	e := &entry{Booking: *x}
+	if slices.ContainsFunc(x.Grants, func(g Grant) bool { _, ok := b.model.Instance(g.Queue, b.host); return !ok }) {
+		b.jobs[x.ID] = e
+		e.incomplete = true
+		if _, err := b.rebuild(b.cluster); err != nil {
+			delete(b.jobs, x.ID)
+			return err
+		}
+		_, _, gone := b.kept(x)
+		return gone
+	}
+	gone, err := b.enter(e)
+	if err != nil {
+		return err
+	}
+	b.jobs[x.ID] = e
+	return gone
+}
+
+// enter books a job in a world. gone is what the world does not have of it.
+func (w *world) enter(e *entry) (gone, err error) {
+	c, pe, gone := w.kept(&e.Booking)
+	if c == nil {
+		return nil, gone
+	}
+	r, err := w.running(&e.Booking, c, pe)
+	switch {
+	case r == nil:
+		return nil, err
+	case err != nil:
+		gone = errors.Join(gone, err)
+	}
+	if err := w.state.Start(r); err != nil {
+		return nil, fmt.Errorf("cannot book job %s: %w", e.ID, err)
+	}
+	e.run = r
+	e.incomplete = gone != nil
+	return gone, nil
+}
+
+// End takes back what a job had. It is false if the job is not booked.
+func (b *Book) End(id job.ID) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	e := b.jobs[id]
+	if e == nil {
+		return false
+	}
+	delete(b.jobs, id)
+	if err := b.state.End(e.run); err != nil {
+		// What was booked can be taken back; if not, all is counted anew.
+		_, _ = b.rebuild(b.cluster)
+	}
+	return true
+}
+
+// SetLoad replaces the load values of the host, by the names of their complexes
+// (sge_execd(8)). Those that cannot be read count as not reported; problems say which.
+// m_topology_inuse does not count, since it has the cores of jobs that are booked, see
+// SetTopology.
+func (b *Book) SetLoad(values map[string]string) (problems []error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.load = maps.Clone(values)
+	if b.load == nil {
+		b.load = map[string]string{}
+	}
+	return b.reportLoad(&b.world)
+}
+
+// SetTopology says which cores the host has (m_topology), and in small letters which of
+// them others than booked jobs use; the latter may be empty for none.
+func (b *Book) SetTopology(all, inUse string) (problems []error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.topology = topologyText{all, inUse}
+	if b.load == nil {
+		return nil
+	}
+	return b.reportLoad(&b.world)
+}
+
+func (b *Book) reportLoad(w *world) (problems []error) {
+	values := maps.Clone(b.load)
+	delete(values, "m_topology_inuse")
+	if b.topology.all != "" {
+		values["m_topology"] = b.topology.all
+		values["m_topology_inuse"] = cmp.Or(b.topology.inUse, b.topology.all)
+	}
+	id, ok := w.model.Host(w.host)
+	if !ok {
+		return nil // nothing of the configuration is about this host
+	}
+	if err := w.state.SetLoad(w.host, values); err != nil {
+		return []error{err}
+	}
+	return w.state.Problems(id)
+}
+
+// SetQueueState sets the state of a queue on this host: whether it is disabled, suspended
+// or in error, by whomever and whatever. Alarms follow from the load.
+func (b *Book) SetQueueState(queue string, s scheduler.Status) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	id, ok := b.model.Instance(queue, b.host)
+	if !ok {
+		return fmt.Errorf("cannot set the state of queue %q: there is none on host %q", queue, b.host)
+	}
+	b.status[queue] = s
+	b.state.SetStatus(id, s|b.state.Status(id)&scheduler.Orphaned)
+	return nil
+}
+
+// Usage is the number of slots of all queue instances of the host, and of those in use.
+// What orphaned instances have left does not count.
+func (b *Book) Usage() (slots, used int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	host, ok := b.model.Host(b.host)
+	if !ok {
+		return 0, 0
+	}
+	for _, id := range b.model.InstancesOn(host) {
+		n := b.state.UsedSlots(id)
+		used += n
+		if b.state.Status(id)&scheduler.Orphaned != 0 {
+			slots += n
+		} else {
+			slots += b.model.Settings(id).Slots
+		}
+	}
+	return slots, used
+}
+
+// Reconfigure replaces the configuration and keeps what is booked. A queue instance that is
+// gone stays, orphaned, until it is empty and the configuration is replaced again. If there
+// is an error nothing has changed: a job that runs needs a parallel environment or a
+// complex that is gone.
+func (b *Book) Reconfigure(cluster *qconf.Cluster) (problems []error, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.rebuild(cluster)
+}
+
+// rebuild makes a new world and books all jobs in it.
+func (b *Book) rebuild(cluster *qconf.Cluster) (problems []error, err error) {
+	next, problems := newWorld(cluster, b.host, nil)
+	if orphans := b.orphans(&next); len(orphans) > 0 {
+		next, problems = newWorld(cluster, b.host, orphans)
+		for _, o := range orphans {
+			if id, ok := next.model.Instance(o.Queue.Name, b.host); ok {
+				next.state.SetStatus(id, scheduler.Orphaned)
+			}
+		}
+	}
+	for _, queue := range slices.Sorted(maps.Keys(b.status)) {
+		if id, ok := next.model.Instance(queue, b.host); ok {
+			next.state.SetStatus(id, b.status[queue]|next.state.Status(id))
+		}
+	}
+	if b.load != nil {
+		b.reportLoad(&next)
+	}
+	entries := make(map[job.ID]*entry, len(b.jobs))
+	for _, id := range b.ids() {
+		e := *b.jobs[id]
+		gone, err := next.enter(&e)
+		if err == nil && !b.jobs[id].incomplete {
+			err = gone
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot change the configuration while job %s runs: %w", id, err)
+		}
+		entries[id] = &e
+	}
+	b.world, b.jobs = next, entries
+	return problems, nil
+}
+
+// ids are those of the jobs, in order.
+func (b *Book) ids() []job.ID {
+	return slices.SortedFunc(maps.Keys(b.jobs), func(x, y job.ID) int {
+		return cmp.Or(cmp.Compare(x.Job, y.Job), cmp.Compare(x.Task, y.Task), cmp.Compare(x.PETask, y.PETask))
+	})
+}
+
+// orphans are the queue instances that are in use and that the next world does not have.
+func (b *Book) orphans(next *world) (list []scheduler.Orphan) {
+	slots := map[string]int{}
+	for _, e := range b.jobs {
+		for _, g := range e.Grants {
+			if _, ok := next.model.Instance(g.Queue, b.host); !ok {
+				slots[g.Queue] += g.Slots
+			}
+		}
+	}
+	for _, queue := range slices.Sorted(maps.Keys(slots)) {
+		o := scheduler.Orphan{Host: b.host}
+		if id, ok := b.model.Instance(queue, b.host); ok {
+			o.Queue = b.model.QueueObject(b.model.QueueOf(id))
+		} else if q, err := qconf.ParseQueue("", fmt.Appendf(nil, "qname %s\nslots %d\n", queue, slots[queue])); err == nil {
+			o.Queue = q
+		} else {
+			continue // no queue can have such a name
+		}
+		list = append(list, o)
+	}
+	return list
+}

@@ -1,0 +1,81 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/execd-project/execd/agent/admission"
+	"github.com/execd-project/execd/qconf"
+)
+
+// booking is what a start takes of this host. What it does not need of the request is
+// left out, so that it can be stored.
+func (a *Agent) booking(s *Start) *admission.Booking {
+	request := *s.Request
+	request.Script, request.Env, request.Context, request.Args = nil, nil, nil, nil
+	b := &admission.Booking{
+		ID: s.ID, Owner: s.Owner, Group: s.Group, Request: &request, PE: s.PE, Slave: s.Slave, Started: a.clock.Now(),
+	}
+	for _, g := range s.Grants {
+		if qconf.SameHost(g.Host, a.options.Host) {
+			b.Grants = append(b.Grants, admission.Grant{Queue: g.Queue, Slots: g.Slots, Names: maps.Clone(g.Names)})
+		} else {
+			b.Elsewhere += g.Slots
+		}
+	}
+	return b
+}
+
+// admit asks whether there is room for a start; take books it as well. A start that
+// brings its own settings is its master's matter. mu is held.
+func (a *Agent) admit(s *Start, b *admission.Booking, take bool) error {
+	if s.Order != nil {
+		return nil
+	}
+	ask := a.book.Admit
+	if take {
+		ask = a.book.Take
+	}
+	err := ask(b, a.clock.Now())
+	if _, ok := errors.AsType[*admission.RefusedError](err); ok {
+		return &Error{FailedPrecondition, fmt.Errorf("job %s does not fit on host %s: %w", s.ID, a.options.Host, err)}
+	}
+	if err != nil {
+		return &Error{InvalidArgument, err}
+	}
+	return nil
+}
+
+// hold books a job that was found after a restart. mu is held.
+func (a *Agent) hold(e *entry) {
+	if e.record.Booking == nil {
+		return
+	}
+	if err := a.book.Start(e.record.Booking); err != nil {
+		a.log.Warn("the configuration does not have what a job holds", "job", e.id.String(), "error", err)
+	}
+}
+
+// release gives back what a job held. mu is held.
+func (a *Agent) release(e *entry) {
+	if e.parent == nil && e.record.Booking != nil {
+		a.book.End(e.id)
+	}
+}
+
+// setLoad has the load values that were reported last count for what is admitted: a
+// master judges by the same. mu is held.
+func (a *Agent) setLoad() {
+	values := map[string]string{}
+	for k, v := range a.load.values {
+		if qconf.SameHost(k.Host, a.options.Host) {
+			values[k.Name] = v.value.Text
+		}
+	}
+	problems := a.book.SetLoad(values)
+	problems = append(problems, a.book.SetTopology(values["m_topology"], "")...)
+	for _, p := range problems {
+		a.log.Debug("a load value does not count", "error", p)
+	}
+}

@@ -1,0 +1,428 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/execd-project/execd/agent/admission"
+	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/internal/clock"
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/loadsensor"
+	"github.com/execd-project/execd/loadsensor/external"
+	"github.com/execd-project/execd/nss"
+	"github.com/execd-project/execd/qconf"
+)
+
+// Options say where an agent works and what it uses.
+type Options struct {
+	Host     string        // this host, as the master spells it
+	Spool    *jobdir.Spool // of this agent alone
+	Shepherd string        // path of the supervisor's executable; see launch.FindShepherd
+	Version  string
+
+	// Configuration reads the configuration and says its version. What is wrong with
+	// it is one error for all of it.
+	Configuration func() (*qconf.Cluster, string, error)
+	// Configured is told of the configuration that Configure has taken into use, for what
+	// else depends on it, in the order of the calls: the next one waits for its return. It
+	// must not call Configure. Nil for nothing.
+	Configured func(*qconf.Cluster)
+	// Load makes the reports of load values; nil for none.
+	Load *loadsensor.Collector
+	// Users finds users of this host; nil is the name service switch.
+	Users func(name string) (*nss.User, error)
+	// Groups finds the ids of groups of this host; nil is the name service switch.
+	Groups func(name string) (uint32, error)
+	// Account is told of each job that has ended, once, after its end is on the disk,
+	// and has it there as well when it returns; nil for no accounting. again says that a
+	// former agent may have told the same.
+	Account func(r *Record, d *job.Description, o *job.Outcome, again bool) error
+	// Observer is told what happens; nil for nobody.
+	Observer Observer
+
+	// HangUp is how long an interactive job goes on whose client has gone without a
+	// word, until it is terminated; 0 is DefaultHangUp, less than 0 is for ever. That a
+	// client has gone is not remembered by another agent.
+	HangUp time.Duration
+
+	SGERoot, SGECell string
+	Log              hclog.Logger // nil for none
+	Clock            clock.Clock  // nil is the clock of the machine
+}
+
+// DefaultHangUp is the default of Options.HangUp.
+const DefaultHangUp = 5 * time.Minute
+
+// Observer is told what happens to jobs, for mail, metrics and the like. It is called
+// from several goroutines, must not wait, and must not change what it gets.
+type Observer interface {
+	// Started and Refused, of a start that was accepted or not, must not use the agent.
+	Started()
+	Refused(Code)
+	// Began is called once in the life of an agent for each job that has begun.
+	Began(*Record, *job.Description, time.Time)
+	Suspended(d *job.Description, began time.Time, resumed bool)
+	// Ended is called once for each job, or twice if the agent is killed meanwhile.
+	Ended(*Record, *job.Description, *job.Outcome)
+}
+
+type nobody struct{}
+
+func (nobody) Started()                                      {}
+func (nobody) Refused(Code)                                  {}
+func (nobody) Began(*Record, *job.Description, time.Time)    {}
+func (nobody) Suspended(*job.Description, time.Time, bool)   {}
+func (nobody) Ended(*Record, *job.Description, *job.Outcome) {}
+
+// Agent is the daemon. Make one with New.
+type Agent struct {
+	options Options
+	log     hclog.Logger
+	clock   clock.Clock
+	users   func(name string) (*nss.User, error)
+	groupID func(name string) (uint32, error)
+	guard   *userGuard // before users and groupID
+	started time.Time
+
+	// launching bounds how many supervisors are being started at the same time,
+	// preparing how many job directories are being written.
+	launching, preparing chan struct{}
+	watcher              *watcher
+	reaper               launch.Reaper  // of whoever reports
+	online               *onlineWatch   // of whoever reports
+	priorities           chan struct{}  // wakes prioritise
+	jobs                 sync.WaitGroup // goroutines of jobs
+	found                []*entry       // jobs of a former agent, until Run goes on with them
+
+	configuring sync.Mutex // serialises the reading of the configuration, and its use
+
+	ticketing     sync.Mutex // serialises the giving of tickets, and their file; taken before mu
+	ticketsUnkept bool       // their file is not as they are; guarded by ticketing
+
+	turning sync.Mutex      // serialises InTurn
+	turns   map[string]Turn // of orders for the whole agent; guarded by turning
+
+	mu            sync.Mutex
+	table         map[job.ID]*entry
+	keys          map[string]*entry
+	rests         map[job.ID]bool // jobs that were refused when something of them was made already
+	bound         uint64          // another one when a job is, or is no longer, in the table or live
+	finished      *finished
+	numbers       numbers
+	changed       chan struct{} // closed at the next change
+	epoch, seen   uint64        // the largest of a start, and of any other order
+	cluster       *qconf.Cluster
+	book          *admission.Book
+	groups        *launch.Groups                    // for jobs that are prepared from now on
+	opened        map[groupsSettings]*launch.Groups // all that were made
+	version       string                            // of the configuration
+	versionNumber uint64                            // of the report that says so
+	configError   error
+	said          map[string]bool   // parameters that have been said to have no effect
+	drains        map[string]string // source: reason
+	troubles      map[string]string // what: sentence
+	load          loadBook
+	context       context.Context // of Run; jobs are watched until it ends
+	stop          context.CancelFunc
+	stopping      bool
+}
+
+// New makes an agent, and finds again the jobs that a former one has left in the
+// spool area. They are reported; nothing is started before Run.
+func New(options Options) (*Agent, error) {
+	a := &Agent{
+		options: options, log: options.Log, clock: options.Clock, said: map[string]bool{},
+		launching: make(chan struct{}, 2*runtime.NumCPU()), preparing: make(chan struct{}, 16),
+		table: map[job.ID]*entry{}, rests: map[job.ID]bool{}, keys: map[string]*entry{}, changed: make(chan struct{}),
+		priorities: make(chan struct{}, 1), drains: map[string]string{}, opened: map[groupsSettings]*launch.Groups{}, troubles: map[string]string{},
+	}
+	if a.options.Observer == nil {
+		a.options.Observer = nobody{}
+	}
+	if a.log == nil {
+		a.log = hclog.NewNullLogger()
+	}
+	if a.clock == nil {
+		a.clock = clock.System()
+	}
+	a.started = a.clock.Now()
+	a.context, a.stop = context.WithCancel(context.Background())
+	a.guardUsers()
+	var err error
+	if a.numbers, err = openNumbers(options.Spool); err != nil {
+		return nil, err
+	}
+	if a.finished, err = openFinished(options.Spool); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(a.readMarks(), a.readTurns()); err != nil {
+		return nil, err
+	}
+	if err := a.configure(); err != nil {
+		return nil, err
+	}
+	a.watcher, a.online = newWatcher(a.log), newOnlineWatch()
+	if err := a.recover(); err != nil {
+		a.Close()
+		return nil, err
+	}
+	return a, nil
+}
+
+// Run serves the links until the context ends, Shutdown is called or a link fails,
+// and returns when nothing of the agent runs any more but the jobs.
+func (a *Agent) Run(ctx context.Context, links ...Link) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(a.context, cancel)
+	defer stop()
+	a.resumeJobs()
+
+	var wait sync.WaitGroup
+	failed := make(chan error, len(links)+1)
+	for _, l := range links {
+		wait.Go(func() {
+			if err := l.Run(ctx, a); err != nil {
+				failed <- fmt.Errorf("link %s: %w", l.Name(), err)
+				cancel()
+			}
+		})
+	}
+	wait.Go(func() { a.look(ctx) })
+	wait.Go(func() { a.prioritise(ctx) })
+	if a.options.Load != nil {
+		wait.Go(func() { a.collect(ctx) })
+		wait.Go(func() {
+			if err := a.options.Load.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
+				failed <- err
+				cancel()
+			}
+		})
+	}
+	<-ctx.Done()
+	a.mu.Lock()
+	a.stopping = true
+	a.mu.Unlock()
+	wait.Wait()
+	a.Close()
+	select {
+	case err := <-failed:
+		return err
+	default:
+		return nil
+	}
+}
+
+// Close ends what belongs to the agent; jobs and their supervisors go on.
+func (a *Agent) Close() {
+	a.stop()
+	a.jobs.Wait()
+	a.closeConsoles()
+	a.watcher.close()
+	a.online.close()
+	for _, g := range a.opened {
+		g.Close()
+	}
+	a.finished.close()
+}
+
+// shutdownPatience bounds the time in which supervisors are told to end their jobs
+// when the agent is shut down.
+const shutdownPatience = 10 * time.Second
+
+// Shutdown ends Run. With endJobs all jobs are told to end first, and what becomes of
+// them is reported by the next agent of this spool area. It waits for neither.
+func (a *Agent) Shutdown(endJobs bool) {
+	a.mu.Lock()
+	a.stopping = true
+	a.mu.Unlock()
+	if !endJobs {
+		a.stop()
+		return
+	}
+	for _, e := range a.entries() {
+		if err := a.signal(e, Terminate, Turn{}); err != nil {
+			a.log.Warn("cannot end a job at the shutdown", "job", e.id.String(), "error", err)
+		}
+	}
+	go func() {
+		defer a.stop()
+		timer := a.clock.NewTimer(shutdownPatience)
+		defer timer.Stop()
+		for {
+			a.mu.Lock()
+			told := true
+			for _, e := range a.table {
+				told = told && (!e.state.Live() || e.state == Ending)
+			}
+			changed := a.changed
+			a.mu.Unlock()
+			if told {
+				return
+			}
+			select {
+			case <-changed:
+			case <-timer.C():
+				a.log.Warn("not all jobs have been told to end: the next agent does it")
+				return
+			case <-a.context.Done():
+				return
+			}
+		}
+	}()
+}
+
+// Configure has the configuration read again. One with errors changes nothing.
+func (a *Agent) Configure(context.Context) error {
+	// What was read first is not to be taken in last.
+	a.configuring.Lock()
+	defer a.configuring.Unlock()
+	if err := a.configure(); err != nil {
+		return &Error{InvalidArgument, err}
+	}
+	if a.options.Configured != nil {
+		a.options.Configured(a.Cluster())
+	}
+	return nil
+}
+
+// configure reads the configuration. configuring is held, but by New.
+func (a *Agent) configure() error {
+	cluster, version, err := a.options.Configuration()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	defer func() {
+		a.configError = err
+		if err == nil {
+			delete(a.troubles, "configuration")
+		} else {
+			a.troubles["configuration"] = "the configuration cannot be used, and the former one stays: " + err.Error()
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	groups, err := a.groupsFor(cluster.Config(a.options.Host))
+	if err != nil {
+		return err
+	}
+	if err = a.rebook(cluster); err != nil {
+		return err
+	}
+	a.cluster, a.groups = cluster, groups
+	a.sayIneffective(cluster.Config(a.options.Host))
+	a.pokePriorities()
+	if version != a.version {
+		a.version, a.versionNumber = version, a.numbers.next()
+		a.changes()
+	}
+	return nil
+}
+
+// groupsSettings is what of a configuration the control groups are made by.
+type groupsSettings struct {
+	params string // cgroups_params
+	use    bool   // USE_CGROUPS of execd_params
+}
+
+// groupsFor makes control groups as a configuration says, or has those that it made
+// before. None is closed before the agent ends: jobs have been prepared with it that are
+// still to be started, in a scope that goes with it. mu is held.
+func (a *Agent) groupsFor(config *qconf.Configuration) (*launch.Groups, error) {
+	params, _ := config.Value("cgroups_params")
+	s := groupsSettings{params, config.ExecdParams.UseCgroups}
+	if g, ok := a.opened[s]; ok {
+		return g, nil
+	}
+	g, err := launch.OpenGroupsFor(a.options.Spool, config)
+	if err != nil {
+		return nil, err
+	}
+	if g != nil && g.Warning != "" {
+		a.log.Warn(g.Warning)
+	}
+	a.opened[s] = g
+	return g, nil
+}
+
+// rebook goes on with the same jobs under another configuration. mu is held.
+func (a *Agent) rebook(cluster *qconf.Cluster) error {
+	var problems []error
+	var err error
+	if a.book == nil {
+		if a.book, problems = admission.New(cluster, a.options.Host); a.options.Load == nil {
+			a.book.SetLoad(map[string]string{})
+		}
+	} else {
+		problems, err = a.book.Reconfigure(cluster)
+	}
+	for _, p := range problems {
+		a.log.Warn("a part of the configuration is not used", "error", p)
+	}
+	return err
+}
+
+// Cluster is the configuration in use. It is not changed by anyone.
+func (a *Agent) Cluster() *qconf.Cluster {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.cluster
+}
+
+// Health says how the agent fares.
+func (a *Agent) Health() Health {
+	var sensors []external.Status
+	if a.options.Load != nil {
+		sensors = a.options.Load.Status().Sensors
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	h := Health{
+		Host: a.options.Host, Version: a.options.Version, Started: a.started, Epoch: max(a.epoch, a.seen),
+		Jobs: map[State]int{}, Draining: a.whyNoJobs(), Configuration: a.version,
+		Sensors: sensors,
+	}
+	h.Slots, h.Used = a.book.Usage()
+	for _, e := range a.table {
+		h.Jobs[e.state]++
+	}
+	for _, what := range sortedKeys(a.troubles) {
+		h.Troubles = append(h.Troubles, a.troubles[what])
+	}
+	if why := a.guard.whyNot(); why != "" {
+		h.Troubles = append(h.Troubles, errNoUsers.Error()+": "+why)
+	}
+	if a.configError != nil {
+		h.ConfigurationError = a.configError.Error()
+	}
+	return h
+}
+
+// trouble notes what does not work, or with a nil error that it works again.
+func (a *Agent) trouble(what string, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err == nil {
+		if _, ok := a.troubles[what]; ok {
+			a.log.Info("works again", "what", what)
+			delete(a.troubles, what)
+		}
+		return
+	}
+	text := what + ": " + err.Error()
+	if a.troubles[what] != text {
+		a.log.Error("trouble", "what", what, "error", err)
+	}
+	a.troubles[what] = text
+}
+
+func (a *Agent) binaryPath() string { return filepath.Dir(a.options.Shepherd) }

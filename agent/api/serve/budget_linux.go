@@ -1,0 +1,62 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// budget bounds what messages have in memory that are not answered yet, in bytes: of one
+// peer, and of all.
+type budget struct {
+	each, all int64
+
+	mu      sync.Mutex
+	of      map[string]int64
+	total   int64
+	changed chan struct{} // closed when something was given back
+}
+
+func newBudget(each, all int64) *budget {
+	return &budget{each: each, all: all, of: map[string]int64{}, changed: make(chan struct{})}
+}
+
+var errBudget = errors.New("too much at the same time")
+
+// take waits until there is room for a message, but not for long. One message of any size
+// has room where there is no other.
+func (b *budget) take(ctx context.Context, key string, size int64, patience time.Duration) error {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	for {
+		b.mu.Lock()
+		own, total := b.of[key], b.total
+		if (own == 0 || own+size <= b.each) && (total == 0 || total+size <= b.all) {
+			b.of[key] += size
+			b.total += size
+			b.mu.Unlock()
+			return nil
+		}
+		changed := b.changed
+		b.mu.Unlock()
+		select {
+		case <-changed:
+		case <-timer.C:
+			return errBudget
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (b *budget) give(key string, size int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.of[key] -= size; b.of[key] == 0 {
+		delete(b.of, key)
+	}
+	b.total -= size
+	close(b.changed)
+	b.changed = make(chan struct{})
+}

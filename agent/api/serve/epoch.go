@@ -1,0 +1,63 @@
+package serve
+
+import (
+	"net/http"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/execd-project/execd/agent"
+	"github.com/execd-project/execd/agent/api"
+)
+
+// epoch is the largest epoch of a master that was seen here. The agent keeps it over
+// restarts.
+type epoch struct{ largest atomic.Uint64 }
+
+func (e *epoch) raise(n uint64) {
+	for {
+		have := e.largest.Load()
+		if n <= have || e.largest.CompareAndSwap(have, n) {
+			return
+		}
+	}
+}
+
+// check refuses a master that has been replaced. 0 is one that does not count: whether
+// its starts are taken is for the agent to say.
+func (e *epoch) check(n uint64, commands agent.Commands) *api.Error {
+	if n == 0 {
+		return nil
+	}
+	if n > e.largest.Load() {
+		if err := commands.SawEpoch(n); err != nil {
+			return failure(err)
+		}
+		e.raise(n)
+	}
+	if largest := e.largest.Load(); n < largest {
+		return refuse(api.FailedPrecondition, "the epoch of this master is %d, and a master with epoch %d has taken over", n, largest)
+	}
+	return nil
+}
+
+// numberOf reads a header with a number; 0 where there is none.
+func numberOf(r *http.Request, header string) (uint64, *api.Error) {
+	text := r.Header.Get(header)
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, refuse(api.InvalidArgument, "%s: %q, expected a number from 0 to 18446744073709551615", header, text)
+	}
+	return n, nil
+}
+
+// turnOf reads the place of the call among those of masters.
+func turnOf(r *http.Request) (t agent.Turn, err *api.Error) {
+	if t.Epoch, err = numberOf(r, api.EpochHeader); err != nil {
+		return t, err
+	}
+	t.Number, err = numberOf(r, api.SequenceHeader)
+	return t, err
+}

@@ -1,0 +1,62 @@
+package serve
+
+import (
+	"context"
+	"net"
+
+	"github.com/execd-project/execd/agent/api"
+	"github.com/execd-project/execd/nss"
+)
+
+// Method is a call beside those of the agent, for users of this host: on other listeners
+// than the socket nobody is known by a name, and it is refused there.
+type Method struct {
+	// Body is how large a message may be in bytes; 0 is what Limits have for the caller.
+	Body int64
+	// Do carries a call out. Its error is answered as it is; the answer is encoded as JSON.
+	Do func(ctx context.Context, c *Call) (any, *api.Error)
+}
+
+// Call is what there is to know of a call.
+type Call struct {
+	User    *nss.User // who calls, found by the user id that the kernel knows
+	Manager bool      // root, whom the server runs as, and Options.Managers
+	Body    []byte
+
+	call *call
+}
+
+// After has something done when the call has been answered, or its caller has gone.
+func (c *Call) After(do func()) { c.call.after = append(c.call.after, do) }
+
+func (m Method) method() method {
+	return method{users: true, body: m.Body, do: func(ctx context.Context, c *call) (any, *api.Error) {
+		user, err := c.user()
+		if err != nil {
+			return nil, err
+		}
+		return m.Do(ctx, &Call{User: user, Manager: c.peer.manager, Body: c.body, call: c})
+	}}
+}
+
+// local reports whether the peer is a user on the socket.
+func (c *connection) local() bool {
+	_, local := c.Conn.(*net.UnixConn)
+	return local
+}
+
+// user is who calls on the socket.
+func (c *call) user() (*nss.User, *api.Error) {
+	on, _ := c.r.Context().Value(peerKey{}).(*connection)
+	if on == nil || on.peerConn == nil {
+		return nil, refuse(api.Internal, "it is not known who asks")
+	}
+	if !on.local() {
+		return nil, refuse(api.PermissionDenied, "this is for users of the host, on its socket")
+	}
+	on.lookUp.Do(func() { on.user, on.err = c.server.options.Users(on.uid) })
+	if on.err != nil {
+		return nil, refuse(api.PermissionDenied, "cannot find out who user id %d is: %v", on.uid, on.err)
+	}
+	return on.user, nil
+}

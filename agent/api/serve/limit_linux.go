@@ -1,0 +1,143 @@
+package serve
+
+import (
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/execd-project/execd/agent/api"
+)
+
+// counter counts by peer: connections, or calls.
+type counter struct {
+	each, all int
+
+	mu    sync.Mutex
+	none  sync.Cond // total is 0
+	of    map[string]int
+	total int
+}
+
+func newCounter(each, all int) *counter {
+	c := &counter{each: each, all: all, of: map[string]int{}}
+	c.none.L = &c.mu
+	return c
+}
+
+// rootKey is the peer whose connections are not limited: whoever is root could as well
+// end the agent.
+const rootKey = "uid 0"
+
+func (c *counter) add(key string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if key != rootKey && (c.of[key] >= c.each || c.total >= c.all) {
+		return false
+	}
+	c.of[key]++
+	c.total++
+	return true
+}
+
+func (c *counter) remove(key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.of[key]--; c.of[key] == 0 {
+		delete(c.of, key)
+	}
+	if c.total--; c.total == 0 {
+		c.none.Broadcast()
+	}
+}
+
+// wait waits until there are none.
+func (c *counter) wait() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.total > 0 {
+		c.none.Wait()
+	}
+}
+
+// limited is a listener that hangs up on peers who have too many connections.
+type limited struct {
+	net.Listener
+	count  *counter
+	key    func(net.Conn) (key string, uid uint32, err error)
+	token  *token
+	polite bool // it is said why, which takes HTTP without TLS
+}
+
+// Accept returns connections of type *peerConn.
+func (l *limited) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		key, uid, err := l.key(c)
+		if err != nil {
+			c.Close() // it has gone already
+			continue
+		}
+		if !l.count.add(key) {
+			l.refuse(c)
+			continue
+		}
+		return &peerConn{Conn: c, count: l.count, key: key, uid: uid, token: l.token}, nil
+	}
+}
+
+var tooMany = func() []byte {
+	body := `{"code":"` + string(api.ResourceExhausted) + `","message":"there are too many connections from you"}` + "\n"
+	return []byte("HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: close\r\n" +
+		"Content-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body)
+}()
+
+// refuse never waits: what it writes fits into any socket.
+func (l *limited) refuse(c net.Conn) {
+	if l.polite {
+		_ = c.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+		_, _ = c.Write(tooMany) // else the peer sees that the connection is closed
+	}
+	c.Close()
+}
+
+func userKey(c net.Conn) (string, uint32, error) {
+	cred, err := credentials(c.(*net.UnixConn))
+	if err != nil {
+		return "", 0, err
+	}
+	return "uid " + strconv.FormatUint(uint64(cred.Uid), 10), cred.Uid, nil
+}
+
+// addressKey is the address of the peer without its port; of IPv6 the network that one
+// host can have for itself.
+func addressKey(c net.Conn) (string, uint32, error) {
+	a, ok := c.RemoteAddr().(*net.TCPAddr)
+	if !ok {
+		return c.RemoteAddr().String(), 0, nil
+	}
+	if a.IP.To4() == nil {
+		return a.IP.Mask(net.CIDRMask(64, 128)).String(), 0, nil
+	}
+	return a.IP.String(), 0, nil
+}
+
+// peerConn is a connection of a peer that is counted.
+type peerConn struct {
+	net.Conn
+	count *counter
+	key   string
+	uid   uint32 // on a Unix socket
+	token *token // on a loopback address
+	once  sync.Once
+}
+
+// Close closes the connection, and gives back what it counted for.
+func (c *peerConn) Close() error {
+	err := c.Conn.Close()
+	c.once.Do(func() { c.count.remove(c.key) })
+	return err
+}

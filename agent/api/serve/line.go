@@ -1,0 +1,229 @@
+package serve
+
+import (
+	"math"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/execd-project/execd/agent/api"
+)
+
+// appendLine appends a report as encode prints it. A report of a job that has not ended,
+// of which there is one for each job of the host whenever a master comes anew, and one of
+// what jobs have used are printed here, in a tenth of the time that package encoding/json
+// takes for it.
+func appendLine(b []byte, r *api.Report) ([]byte, error) {
+	other := r.Load != nil || r.Configuration != nil || r.Heartbeat != nil || r.Error != nil
+	o := object{b: append(b, '{')}
+	switch {
+	case r.Job != nil && r.Job.Outcome == nil && r.Usage == nil && !other:
+		o.uint("number", r.Number)
+		o.job(r.Job)
+	case r.Usage != nil && r.Usage.Jobs != nil && r.Job == nil && !other:
+		o.uint("number", r.Number)
+		o.usages(r.Usage)
+	default:
+		text, err := encode(r)
+		return append(b, text...), err
+	}
+	return append(o.b, '}', '\n'), o.err
+}
+
+func (o *object) job(j *api.Job) {
+	o.open("job")
+	o.int("job", int64(j.Job))
+	o.int("task", int64(j.Task))
+	o.textIf("pe_task", j.PETask)
+	o.uint("number", j.Number)
+	o.text("key", j.Key)
+	o.text("state", string(j.State))
+	if j.Slave {
+		o.key("slave")
+		o.b = append(o.b, "true"...)
+	}
+	o.text("owner", j.Owner)
+	o.text("name", j.Name)
+	o.text("queue", j.Queue)
+	o.textIf("pe", j.PE)
+	o.int("slots", int64(j.Slots))
+	list(o, "suspended_by", j.SuspendedBy)
+	o.timeIf("submitted", j.Submitted)
+	o.intIf("queue_priority", j.QueuePriority)
+	o.timeIf("received", j.Received)
+	o.timeIf("started", j.Started)
+	o.intIf("pid", j.PID)
+	o.usage(j.Usage)
+	o.intIf("nice", j.Nice)
+	list(o, "notes", j.Notes)
+	o.textIf("directory", j.Directory)
+	o.b = append(o.b, '}')
+}
+
+func (o *object) usages(u *api.UsageReport) {
+	o.open("usage")
+	o.time("time", u.Time)
+	o.key("jobs")
+	o.b = append(o.b, '[')
+	for i := range u.Jobs {
+		j := &u.Jobs[i]
+		if i > 0 {
+			o.b = append(o.b, ',')
+		}
+		o.b = append(o.b, '{')
+		o.int("job", int64(j.Job))
+		o.intIf("task", j.Task)
+		o.textIf("pe_task", j.PETask)
+		o.floatIf("cpu", j.CPU)
+		o.floatIf("mem", j.Mem)
+		o.floatIf("io", j.IO)
+		o.floatIf("iow", j.IOWait)
+		o.intIf("vmem", int(j.Vmem))
+		o.intIf("maxvmem", int(j.MaxVmem))
+		o.b = append(o.b, '}')
+	}
+	o.b = append(o.b, ']', '}')
+}
+
+// object prints the fields of JSON objects as package encoding/json does: the names with
+// If are for those that are left out when they are empty.
+type object struct {
+	b   []byte
+	err error
+}
+
+func (o *object) key(name string) {
+	if o.b[len(o.b)-1] != '{' {
+		o.b = append(o.b, ',')
+	}
+	o.b = append(o.b, '"')
+	o.b = append(append(o.b, name...), '"', ':')
+}
+
+// open begins an object in the object.
+func (o *object) open(name string) {
+	o.key(name)
+	o.b = append(o.b, '{')
+}
+
+func (o *object) int(name string, n int64) {
+	o.key(name)
+	o.b = strconv.AppendInt(o.b, n, 10)
+}
+
+func (o *object) uint(name string, n uint64) {
+	o.key(name)
+	o.b = strconv.AppendUint(o.b, n, 10)
+}
+
+func (o *object) intIf(name string, n int) {
+	if n != 0 {
+		o.int(name, int64(n))
+	}
+}
+
+func (o *object) text(name, text string) {
+	o.key(name)
+	o.string(text)
+}
+
+func (o *object) textIf(name, text string) {
+	if text != "" {
+		o.text(name, text)
+	}
+}
+
+// string prints a string; one in which anything has to be escaped is left to encode.
+func (o *object) string(text string) {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
+			o.other(text)
+			return
+		}
+	}
+	o.b = append(o.b, '"')
+	o.b = append(append(o.b, text...), '"')
+}
+
+// other prints what is not worth the trouble.
+func (o *object) other(v any) {
+	text, err := encode(v)
+	if err != nil {
+		o.err = err
+		return
+	}
+	o.b = append(o.b, text[:len(text)-1]...)
+}
+
+func (o *object) timeIf(name string, t time.Time) {
+	if !t.IsZero() {
+		o.time(name, t)
+	}
+}
+
+func (o *object) time(name string, t time.Time) {
+	o.key(name)
+	o.b = append(o.b, '"')
+	text, err := t.AppendText(o.b)
+	if err != nil {
+		o.err = err
+		return
+	}
+	o.b = append(text, '"')
+}
+
+// float prints a number as encoding/json does, as ECMAScript: very small and very large
+// ones with an exponent of as few digits as it takes.
+func (o *object) float(name string, f float64) {
+	o.key(name)
+	abs := math.Abs(f)
+	if math.IsNaN(f) || abs >= 1e21 {
+		o.other(f)
+		return
+	}
+	if abs == 0 || abs >= 1e-6 {
+		o.b = strconv.AppendFloat(o.b, f, 'f', -1, 64)
+		return
+	}
+	o.b = strconv.AppendFloat(o.b, f, 'e', -1, 64)
+	if n := len(o.b); o.b[n-2] == '0' && o.b[n-3] == '-' && o.b[n-4] == 'e' {
+		o.b = append(o.b[:n-2], o.b[n-1])
+	}
+}
+
+func (o *object) floatIf(name string, f float64) {
+	if f != 0 {
+		o.float(name, f)
+	}
+}
+
+func (o *object) usage(u *api.Online) {
+	if u == nil {
+		return
+	}
+	o.open("usage")
+	o.time("at", u.At)
+	o.float("wallclock", u.Wallclock)
+	o.float("cpu", u.CPU)
+	o.float("mem", u.Mem)
+	o.float("io", u.IO)
+	o.float("iow", u.IOWait)
+	o.int("vmem", u.Vmem)
+	o.int("maxvmem", u.MaxVmem)
+	o.b = append(o.b, '}')
+}
+
+func list[T ~string](o *object, name string, words []T) {
+	if len(words) == 0 {
+		return
+	}
+	o.key(name)
+	o.b = append(o.b, '[')
+	for i, w := range words {
+		if i > 0 {
+			o.b = append(o.b, ',')
+		}
+		o.string(string(w))
+	}
+	o.b = append(o.b, ']')
+}

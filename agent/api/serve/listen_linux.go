@@ -1,0 +1,159 @@
+package serve
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/internal/certfile"
+)
+
+// listenUnix listens on a socket that everybody may connect to. It appears under its
+// name complete, in the place of one that nobody listens on any more.
+func (s *Server) listenUnix(path string) (net.Listener, error) {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	if err := checkDirectory(dir); err != nil {
+		return nil, err
+	}
+	if conn, err := net.Dial("unix", path); err == nil {
+		conn.Close()
+		return nil, errors.New("somebody listens there already")
+	} else if info, err := os.Lstat(path); err == nil && info.Mode().Type() != fs.ModeSocket {
+		return nil, errors.New("there is something that is no socket")
+	}
+	fresh := fmt.Sprintf("%s.%d", path, os.Getpid())
+	if len(fresh) > mostOfPath {
+		return nil, fmt.Errorf("its path has %d bytes, and a socket may have at most %d and the number of this process (unix(7))", len(path), mostOfPath)
+	}
+	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: fresh, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	l.SetUnlinkOnClose(false)
+	err = os.Chmod(fresh, 0o666) //nolint:forbidigo // nobody else can plant links in the directory
+	if err == nil {
+		err = os.Rename(fresh, path)
+	}
+	if err != nil {
+		l.Close()
+		return nil, errors.Join(err, os.Remove(fresh))
+	}
+	u := &unixListener{UnixListener: l, path: path}
+	if u.file, err = os.Lstat(path); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return &limited{Listener: u, count: s.counter(), key: userKey, polite: true}, nil
+}
+
+// mostOfPath is how long the path of a socket may be (unix(7), sun_path without the last NUL).
+const mostOfPath = 107
+
+// checkDirectory refuses a directory in which others could put another socket.
+func checkDirectory(dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	owner := info.Sys().(*syscall.Stat_t).Uid
+	if owner != 0 && owner != uint32(os.Geteuid()) {
+		return fmt.Errorf("the directory %q belongs to user id %d, expected root", dir, owner)
+	}
+	if mode := info.Mode().Perm(); mode&0o022 != 0 {
+		return fmt.Errorf("the directory %q has mode %#o: others could put a socket of theirs there; expected 0755", dir, mode)
+	}
+	return nil
+}
+
+// unixListener knows its name in the file system.
+type unixListener struct {
+	*net.UnixListener
+	path string
+	file fs.FileInfo
+}
+
+// Addr is the name under which the socket is found.
+func (l *unixListener) Addr() net.Addr { return &net.UnixAddr{Name: l.path, Net: "unix"} }
+
+// Close removes the socket, unless it is another one's by now.
+func (l *unixListener) Close() error {
+	err := l.UnixListener.Close()
+	if info, e := os.Lstat(l.path); e == nil && os.SameFile(info, l.file) {
+		err = errors.Join(err, os.Remove(l.path))
+	}
+	return err
+}
+
+// credentials are those of the process that has connected, at that time.
+func credentials(c *net.UnixConn) (*unix.Ucred, error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	var cred *unix.Ucred
+	var e error
+	err = raw.Control(func(fd uintptr) { cred, e = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
+	return cred, errors.Join(err, e)
+}
+
+func (s *Server) listenTLS(o *TLS) (net.Listener, error) {
+	if len(o.Masters) == 0 {
+		return nil, errors.New("no names of masters are given: nobody could connect")
+	}
+	s.masters = set(o.Masters)
+	files, err := certfile.Open(o.Files, s.options.Notify)
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", o.Address)
+	if err != nil {
+		return nil, err
+	}
+	config := &tls.Config{
+		MinVersion: tls.VersionTLS13,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			m := files.Current()
+			return &tls.Config{
+				MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{m.Certificate},
+				ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: m.Authorities,
+				// What a ticket stands for was verified with authorities of former times.
+				SessionTicketsDisabled: true,
+			}, nil
+		},
+	}
+	return tls.NewListener(&limited{Listener: l, count: s.counter(), key: addressKey}, config), nil
+}
+
+func (s *Server) listenLoopback(o *Loopback) (net.Listener, error) {
+	token, err := openToken(o.TokenFile)
+	if err != nil {
+		return nil, err
+	}
+	address, err := net.ResolveTCPAddr("tcp", o.Address)
+	if err != nil {
+		return nil, err
+	}
+	// What a name stands for may be another the next time: that is why it is resolved
+	// here, and not by whoever listens.
+	if !address.IP.IsLoopback() {
+		return nil, fmt.Errorf("%s is no loopback address: without certificates only those such as 127.0.0.1 and ::1 are possible", address)
+	}
+	l, err := net.ListenTCP("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return &limited{Listener: l, count: s.counter(), key: addressKey, token: token, polite: true}, nil
+}

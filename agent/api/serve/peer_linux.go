@@ -1,0 +1,117 @@
+package serve
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/execd-project/execd/agent/api"
+	"github.com/execd-project/execd/nss"
+)
+
+// peer is who asks.
+type peer struct {
+	manager bool   // may do all
+	user    string // login name of who is no manager
+	from    string // for errors: "user alice"
+}
+
+type peerKey struct{}
+
+// connection is what is known of a peer before it says anything.
+type connection struct {
+	*peerConn
+	// Who a user is, is found out once per connection, and not before it matters: the
+	// user database may be slow.
+	lookUp sync.Once
+	user   *nss.User
+	err    error
+}
+
+// peerContext is http.Server.ConnContext.
+func peerContext(ctx context.Context, c net.Conn) context.Context {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
+	p, _ := c.(*peerConn)
+	return context.WithValue(ctx, peerKey{}, &connection{peerConn: p})
+}
+
+// identify says who asks, or why it cannot be anybody who may.
+func (s *Server) identify(r *http.Request) (peer, *api.Error) {
+	c, _ := r.Context().Value(peerKey{}).(*connection)
+	switch {
+	case c == nil || c.peerConn == nil:
+		return peer{}, refuse(api.Internal, "it is not known who asks")
+	case r.TLS != nil:
+		return s.master(r.TLS)
+	case c.token != nil:
+		return bearer(c.token, r)
+	}
+	return s.local(c)
+}
+
+// local is a user of this host.
+func (s *Server) local(c *connection) (peer, *api.Error) {
+	switch c.uid {
+	case 0:
+		return peer{manager: true, from: "root"}, nil
+	case uint32(os.Geteuid()): // an agent without root's rights belongs to whom it runs as
+		return peer{manager: true, from: "the owner of the agent"}, nil
+	}
+	c.lookUp.Do(func() { c.user, c.err = s.options.Users(c.uid) })
+	if c.err != nil {
+		return peer{}, refuse(api.PermissionDenied, "cannot find out who user id %d is: %v", c.uid, c.err)
+	}
+	name := c.user.Name
+	return peer{manager: s.managers[name], user: name, from: "user " + name}, nil
+}
+
+// master is who has a certificate of a master. That it comes from an authority and was
+// valid was verified when the connection was made, which may be long ago.
+func (s *Server) master(state *tls.ConnectionState) (peer, *api.Error) {
+	if len(state.VerifiedChains) == 0 {
+		return peer{}, refuse(api.Unauthenticated, "no certificate was verified")
+	}
+	leaf := state.VerifiedChains[0][0]
+	if now := time.Now(); now.After(leaf.NotAfter) {
+		return peer{}, refuse(api.Unauthenticated, "the certificate has expired at %s", leaf.NotAfter.UTC().Format(time.RFC3339))
+	}
+	for _, name := range leaf.DNSNames {
+		if s.masters[name] {
+			return peer{manager: true, from: "master " + name}, nil
+		}
+	}
+	return peer{}, refuse(api.PermissionDenied, "the certificate is for %s, and none of that is the name of a master here", namesOf(leaf.DNSNames))
+}
+
+func namesOf(names []string) string {
+	if len(names) == 0 {
+		return "no DNS name"
+	}
+	return fmt.Sprintf("%q", names)
+}
+
+func bearer(t *token, r *http.Request) (peer, *api.Error) {
+	word, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !ok {
+		return peer{}, refuse(api.Unauthenticated, "a token is needed: Authorization: Bearer TOKEN")
+	}
+	switch match, err := t.matches(word); {
+	case err != nil:
+		return peer{}, refuse(api.Unauthenticated, "no token can be right: %v", err)
+	case !match:
+		return peer{}, refuse(api.Unauthenticated, "the token is wrong")
+	}
+	return peer{manager: true, from: "whoever has the token"}, nil
+}
+
+func refuse(code api.Code, format string, args ...any) *api.Error {
+	return &api.Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}

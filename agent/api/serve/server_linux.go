@@ -1,0 +1,265 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"math"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/execd-project/execd/agent"
+	"github.com/execd-project/execd/agent/api"
+	"github.com/execd-project/execd/internal/certfile"
+	"github.com/execd-project/execd/internal/clock"
+	"github.com/execd-project/execd/nss"
+)
+
+// Options say where a server listens, and to whom. At least one of Socket, TLS and
+// Loopback is needed.
+type Options struct {
+	// Socket is the path of a Unix socket; its directory must be writable by root alone,
+	// and is made if it is missing.
+	Socket string
+	// Managers are names of users who may do on the socket what root may, and whom the
+	// server runs as.
+	Managers []string
+	TLS      *TLS
+	Loopback *Loopback
+
+	Version string // of the program
+	// Install puts files, by their path below the directory of the configuration, in
+	// the place of all that there are, and has them used. When it returns an error
+	// nothing has changed. nil is for an agent whose configuration does not come from
+	// its master.
+	Install func(ctx context.Context, files map[string]string) error
+
+	// Methods are further calls, by their paths, of what this agent is a part of. A path
+	// is "/PACKAGE.SERVICE/METHOD", as in Connect.
+	Methods map[string]Method
+
+	// Users says who has a user id; nil is the name service switch.
+	Users func(uid uint32) (*nss.User, error)
+	// Notify is told what nobody is answered with, such as certificates that cannot be
+	// read; nil for nobody. It must not wait.
+	Notify func(error)
+	Limits Limits
+	Clock  clock.Clock // of heartbeats; nil is the clock of the machine
+}
+
+// TLS is a TCP listener for masters, with TLS 1.3 and certificates on both sides. The
+// files are read again when they have changed; connections that stand are kept.
+type TLS struct {
+	Address string // host:port
+	Files   certfile.Paths
+	// Masters are the names that a master's certificate may be for: one of its DNS
+	// names, literally. Other certificates of the same authorities, such as those of
+	// agents, are good for nothing here.
+	Masters []string
+}
+
+// Loopback is a TCP listener without TLS, on loopback addresses only.
+type Loopback struct {
+	Address string // host:port
+	// TokenFile has the token that a caller must send: a line of at least 32
+	// characters, in a file that only its owner can read, who is root or whom the server
+	// runs as.
+	TokenFile string
+}
+
+// Limits bound what peers can hold on to. Zero values are defaults.
+type Limits struct {
+	// Connections are those of one peer at the same time: of a user on the socket, of
+	// an address elsewhere. Root's are not counted. 64.
+	Connections int
+	// AllConnections are those of all peers of one listener. 1024.
+	AllConnections int
+	// Body is the size of a message in bytes, 64 MiB; of a peer who is no manager it is
+	// UserBody, 1 MiB.
+	Body, UserBody int64
+	// Bodies is how many bytes messages of one user on the socket may have in memory at
+	// the same time, until they are answered, 64 MiB; AllBodies those of all of them, 256
+	// MiB. Further ones wait. Small messages are not counted.
+	Bodies, AllBodies int64
+	// Batch is the number of starts in a batch. 1000.
+	Batch int
+	// Header is the time for the header of a request, or a TLS handshake, 10 s; Read
+	// that for a whole request, 1 min; Write how long an answer, or what is written to a
+	// stream at once, may take to be read, 30 s; Idle how long a connection may be unused,
+	// 2 min.
+	Header, Read, Write, Idle time.Duration
+	// Grace is what calls have to finish when the server ends. 5 s.
+	Grace time.Duration
+}
+
+func (l Limits) withDefaults() Limits {
+	l.Connections = cmp.Or(l.Connections, 64)
+	l.AllConnections = cmp.Or(l.AllConnections, 1024)
+	l.Body = cmp.Or(l.Body, 64<<20)
+	l.UserBody = cmp.Or(l.UserBody, 1<<20)
+	l.Bodies = cmp.Or(l.Bodies, 64<<20)
+	l.AllBodies = cmp.Or(l.AllBodies, 256<<20)
+	l.Batch = cmp.Or(l.Batch, 1000)
+	l.Header = cmp.Or(l.Header, 10*time.Second)
+	l.Read = cmp.Or(l.Read, time.Minute)
+	l.Write = cmp.Or(l.Write, 30*time.Second)
+	l.Idle = cmp.Or(l.Idle, 2*time.Minute)
+	l.Grace = cmp.Or(l.Grace, 5*time.Second)
+	return l
+}
+
+// Server is a link to masters. Make one with New, which listens, and Run it, or Close
+// it.
+type Server struct {
+	options   Options
+	methods   map[api.Method]method
+	managers  map[string]bool
+	masters   map[string]bool
+	listeners []net.Listener
+	counts    []*counter // of the connections of each listener
+	calls     *counter
+	bodies    *budget
+	epoch     epoch
+	stopping  chan struct{} // closed when streams are to end
+	commands  agent.Commands
+}
+
+var _ agent.Link = (*Server)(nil)
+
+// New makes a server and begins to listen, so that what is wrong with the options is
+// known at once. Nothing is answered before Run.
+func New(options Options) (*Server, error) {
+	options.Limits = options.Limits.withDefaults()
+	if options.Users == nil {
+		options.Users = nss.System().UserID
+	}
+	if options.Notify == nil {
+		options.Notify = func(error) {}
+	}
+	if options.Clock == nil {
+		options.Clock = clock.System()
+	}
+	s := &Server{
+		options: options, methods: table(), managers: set(options.Managers), stopping: make(chan struct{}),
+		calls: newCounter(math.MaxInt, math.MaxInt), bodies: newBudget(options.Limits.Bodies, options.Limits.AllBodies),
+	}
+	if err := s.listen(); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func set(names []string) map[string]bool {
+	m := map[string]bool{}
+	for _, n := range names {
+		m[n] = true
+	}
+	return m
+}
+
+func (s *Server) listen() error {
+	o := s.options
+	if o.Socket == "" && o.TLS == nil && o.Loopback == nil {
+		return errors.New("cannot serve masters: neither a socket nor an address is given")
+	}
+	if o.Socket != "" {
+		l, err := s.listenUnix(o.Socket)
+		if err != nil {
+			return fmt.Errorf("cannot listen on the socket %q: %w", o.Socket, err)
+		}
+		s.listeners = append(s.listeners, l)
+	}
+	if o.TLS != nil {
+		l, err := s.listenTLS(o.TLS)
+		if err != nil {
+			return fmt.Errorf("cannot listen for masters on %q: %w", o.TLS.Address, err)
+		}
+		s.listeners = append(s.listeners, l)
+	}
+	if o.Loopback != nil {
+		l, err := s.listenLoopback(o.Loopback)
+		if err != nil {
+			return fmt.Errorf("cannot listen on %q: %w", o.Loopback.Address, err)
+		}
+		s.listeners = append(s.listeners, l)
+	}
+	return nil
+}
+
+// Addresses are those of the listeners, in the order socket, TLS, loopback.
+func (s *Server) Addresses() []net.Addr {
+	var list []net.Addr
+	for _, l := range s.listeners {
+		list = append(list, l.Addr())
+	}
+	return list
+}
+
+// counter makes a counter for a listener: on none of them peers can take away the
+// connections of the others.
+func (s *Server) counter() *counter {
+	c := newCounter(s.options.Limits.Connections, s.options.Limits.AllConnections)
+	s.counts = append(s.counts, c)
+	return c
+}
+
+// Close ends a server that is not run.
+func (s *Server) Close() {
+	for _, l := range s.listeners {
+		l.Close()
+	}
+}
+
+// Name is "api".
+func (s *Server) Name() string { return "api" }
+
+// Run serves until the context ends. Streams end at once then; calls that have begun
+// have Limits.Grace to finish. It can be used once.
+func (s *Server) Run(ctx context.Context, c agent.Commands) error {
+	s.commands = c
+	s.epoch.raise(c.Health().Epoch)
+	l := s.options.Limits
+	server := &http.Server{
+		Handler:           s,
+		ReadHeaderTimeout: l.Header, ReadTimeout: l.Read, IdleTimeout: l.Idle,
+		MaxHeaderBytes: 32 << 10,
+		ConnContext:    peerContext,
+		ErrorLog:       log.New(newErrorLog(s.options.Clock, s.options.Notify), "", 0),
+		// One request at a time on a connection, so that the number of connections
+		// bounds all else.
+		Protocols: new(http.Protocols),
+	}
+	server.Protocols.SetHTTP1(true)
+	failed := make(chan error, len(s.listeners))
+	var wait sync.WaitGroup
+	for _, listener := range s.listeners {
+		wait.Go(func() {
+			if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+				failed <- fmt.Errorf("cannot go on listening on %s: %w", listener.Addr(), err)
+			}
+		})
+	}
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
+	close(s.stopping)
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.Grace)
+	defer cancel()
+	if server.Shutdown(grace) != nil {
+		server.Close()
+	}
+	wait.Wait()
+	server.Close() // what was accepted meanwhile
+	for _, c := range s.counts {
+		c.wait()
+	}
+	s.calls.wait()
+	return err
+}

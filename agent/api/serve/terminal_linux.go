@@ -1,0 +1,163 @@
+package serve
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/execd-project/execd/agent"
+	"github.com/execd-project/execd/agent/api"
+	"github.com/execd-project/execd/job"
+)
+
+// attach makes a connection one with the terminal of a job.
+func attach(ctx context.Context, c *call, q *api.JobRequest) (any, *api.Error) {
+	id, err := translateID(q.ID, false)
+	if err != nil {
+		return nil, err
+	}
+	if !c.peer.manager {
+		if err := c.checkOwn(id); err != nil {
+			return nil, err
+		}
+	}
+	if h := c.r.Header; !strings.Contains(strings.ToLower(h.Get("Connection")), "upgrade") || h.Get("Upgrade") != api.TerminalProtocol {
+		return nil, refuse(api.InvalidArgument, "Upgrade: %q, expected %s and Connection: Upgrade", h.Get("Upgrade"), api.TerminalProtocol)
+	}
+	// Of a connection that is taken over net/http still cancels the request when it has been
+	// closed, which is for receive to say: only the wait for the job is the request's.
+	held, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	forget := c.server.onStop(cancel)
+	defer forget()
+	waiting, stop := context.WithCancel(ctx)
+	defer context.AfterFunc(held, stop)()
+	t, e := c.server.commands.Attach(waiting, id)
+	stop()
+	if e != nil {
+		return nil, failure(e)
+	}
+	conn, buffered, e := c.control.Hijack()
+	if e != nil {
+		t.Detach()
+		return nil, refuse(api.Internal, "cannot take over the connection: %v", e)
+	}
+	c.begun = true
+	s := &terminalStream{call: c, conn: conn, reader: buffered.Reader, terminal: t, id: id}
+	s.run(held, cancel)
+	return nil, nil
+}
+
+// terminalStream is a connection with a terminal.
+type terminalStream struct {
+	call     *call
+	conn     net.Conn
+	reader   *bufio.Reader
+	terminal agent.Terminal
+	id       job.ID
+}
+
+// run copies in both directions until one of them ends. over ends the context.
+func (s *terminalStream) run(ctx context.Context, over func()) {
+	defer s.conn.Close()
+	_ = s.conn.SetDeadline(time.Time{})
+	head := "HTTP/1.1 " + "101 " + http.StatusText(http.StatusSwitchingProtocols) + "\r\nConnection: Upgrade\r\nUpgrade: " + api.TerminalProtocol + "\r\n\r\n"
+	s.limit()
+	if _, err := s.conn.Write([]byte(head)); err != nil {
+		s.terminal.Close()
+		return
+	}
+	received := make(chan struct{})
+	go func() {
+		defer close(received)
+		defer over() // nobody is left for whom show would wait
+		s.receive()
+	}()
+	// When the agent ends, show is woken by this.
+	stop := context.AfterFunc(ctx, func() { s.terminal.Detach() })
+	defer stop()
+	s.show(ctx)
+	_ = s.conn.SetReadDeadline(time.Unix(1, 0))
+	<-received
+}
+
+// limit sets the time in which what is written next must have been read.
+func (s *terminalStream) limit() {
+	_ = s.conn.SetWriteDeadline(time.Now().Add(s.call.server.options.Limits.Write))
+}
+
+// receive passes on what the peer sends, and gives up the terminal when it has gone.
+// That a terminal takes nothing any more is for show to say.
+func (s *terminalStream) receive() {
+	buffer := make([]byte, api.MaxFrame)
+	for {
+		f, err := api.ReadFrame(s.reader, buffer)
+		if err != nil {
+			s.terminal.Close()
+			return
+		}
+		switch f.Type {
+		case api.FrameData:
+			_, _ = s.terminal.Write(f.Payload)
+		case api.FrameResize:
+			_ = s.terminal.Resize(f.Size())
+		case api.FrameDetach:
+			s.terminal.Detach()
+			return
+		default: // one for clients
+			s.terminal.Close()
+			return
+		}
+	}
+}
+
+// show passes on what the job writes, and says why there will be no more of it.
+func (s *terminalStream) show(ctx context.Context) {
+	buffer := make([]byte, api.MaxFrame)
+	for {
+		n, err := s.terminal.Read(buffer)
+		if n > 0 {
+			s.limit()
+			if api.WriteFrame(s.conn, api.FrameData, buffer[:n]) != nil {
+				s.terminal.Close()
+				return
+			}
+		}
+		switch {
+		case err == nil:
+			continue
+		case errors.Is(err, io.EOF):
+			s.exit(ctx)
+		case errors.Is(err, agent.ErrTaken):
+			s.fail(refuse(api.Aborted, "%v", err))
+		default:
+			s.fail(refuse(api.Unavailable, "%v", err))
+		}
+		return
+	}
+}
+
+func (s *terminalStream) fail(e *api.Error) {
+	if b, err := json.Marshal(e); err == nil && len(b) <= api.MaxFrame {
+		s.limit()
+		_ = api.WriteFrame(s.conn, api.FrameError, b)
+	}
+}
+
+// exit waits until it is known how the job has ended, and says it.
+func (s *terminalStream) exit(ctx context.Context) {
+	defer s.terminal.Detach()
+	o, err := s.terminal.Exit(ctx)
+	if err != nil {
+		s.fail(failure(err))
+		return
+	}
+	s.limit()
+	_ = api.WriteFrame(s.conn, api.FrameExit, api.ExitPayload(o.ExitStatus, o.Reason))
+}

@@ -1,0 +1,179 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"io"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/execd-project/execd/agent"
+	"github.com/execd-project/execd/agent/api"
+	"github.com/execd-project/execd/internal/testenv"
+	"github.com/execd-project/execd/job"
+)
+
+// A client has a terminal, and another one takes it over.
+func TestTerminal(t *testing.T) {
+	m := realAgent(t)
+	defer m.stop()
+	ctx := t.Context()
+	start := api.Start{
+		Job: 7, Owner: m.owner, Directory: m.dir, Grants: []api.Grant{{Queue: "all.q", Host: "n1", Slots: 1}},
+		Command:     []string{"-N", "shell", "-wd", m.dir, "-shell", "n", "-b", "y", "/bin/sh"},
+		Interactive: &api.Interactive{Rows: 24, Cols: 80, Term: "vt100"},
+	}
+	if _, err := m.Start(ctx, start); err != nil {
+		t.Fatal(err)
+	}
+	former := mustAttach(t, m.Client, 7)
+	see(t, former, "$ ", "stty -echo; stty size; tty; echo $TERM\n", "24 80\r\n/dev/pts/")
+	terminal := mustAttach(t, m.Client, 7)
+	_, err := io.ReadAll(former)
+	wantCode(t, "the former client", err, api.Aborted, "somebody else")
+	if err := terminal.Resize(50, 132); err != nil {
+		t.Error(err)
+	}
+	see(t, terminal, "", "stty size\n", "50 132")
+	if err := terminal.Detach(); err != nil {
+		t.Error(err)
+	}
+	terminal = mustAttach(t, m.Client, 7)
+	if _, err := terminal.Write([]byte("kill -HUP $$\n")); err != nil {
+		t.Error(err)
+	}
+	if _, err := io.ReadAll(terminal); err != nil {
+		t.Error(err)
+	}
+	if x := terminal.Exit(); x == nil || x.Status != 129 {
+		t.Errorf("the exit is %+v", x)
+	}
+
+	// An agent that ends says so.
+	start.Job = 8
+	if _, err := m.Start(ctx, start); err != nil {
+		t.Fatal(err)
+	}
+	terminal = mustAttach(t, m.Client, 8)
+	see(t, terminal, "$ ", "stty -echo; echo on\n", "on\r\n")
+	if err := m.Signal(ctx, api.ID{Job: 8}, api.Kill); err != nil {
+		t.Error(err)
+	}
+	if _, err := io.ReadAll(terminal); err != nil || terminal.Exit() == nil || terminal.Exit().Status != 137 {
+		t.Errorf("%v, %+v", err, terminal.Exit())
+	}
+
+	start.Job, start.Interactive.Login = 9, true
+	_, err = m.Start(ctx, start)
+	wantCode(t, "a command and a login shell", err, api.InvalidArgument, "a login shell is to be run")
+}
+
+// silent is the terminal of a job that does nothing. It says how its holder has gone.
+type silent struct {
+	once sync.Once
+	gone chan string
+	over chan struct{}
+}
+
+func (s *silent) leave(how string) {
+	s.once.Do(func() {
+		s.gone <- how
+		close(s.over)
+	})
+}
+
+func (s *silent) Detach()                     { s.leave("with a word") }
+func (s *silent) Write(p []byte) (int, error) { return len(p), nil }
+func (s *silent) Resize(uint16, uint16) error { return nil }
+
+// Close lets whoever else says something be the first.
+func (s *silent) Close() {
+	for range 100 {
+		runtime.Gosched()
+	}
+	s.leave("without a word")
+}
+
+func (s *silent) Read([]byte) (int, error) {
+	<-s.over
+	return 0, agent.ErrDetached
+}
+
+func (s *silent) Exit(ctx context.Context) (*job.Outcome, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// Who goes without a word is never taken for one who has detached: nobody would end the job.
+func TestGoneWithoutAWord(t *testing.T) {
+	r := run(t, nil)
+	gone := make(chan string, 1)
+	r.agent.terminal = func() agent.Terminal { return &silent{gone: gone, over: make(chan struct{})} }
+	for n := range 200 {
+		terminal := mustAttach(t, r.client(), 7)
+		leave, want := terminal.Close, "without a word"
+		if n%2 == 1 {
+			leave, want = terminal.Detach, "with a word"
+		}
+		if err := leave(); err != nil {
+			t.Fatal(err)
+		}
+		if how := <-gone; how != want {
+			t.Fatalf("number %d has gone %s, expected %s", n, how, want)
+		}
+	}
+}
+
+func mustAttach(t *testing.T, c *api.Client, number int) *api.Terminal {
+	t.Helper()
+	terminal, err := c.Attach(t.Context(), api.ID{Job: number})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { terminal.Close() })
+	return terminal
+}
+
+// see waits for a prompt, types and waits for the answer.
+func see(t *testing.T, terminal *api.Terminal, prompt, text, want string) {
+	t.Helper()
+	until(t, terminal, prompt)
+	if _, err := terminal.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	until(t, terminal, want)
+}
+
+// until reads no more than what it waits for.
+func until(t *testing.T, terminal *api.Terminal, want string) {
+	t.Helper()
+	seen := ""
+	for !strings.Contains(seen, want) {
+		var b [1]byte
+		if _, err := terminal.Read(b[:]); err != nil {
+			t.Fatalf("%q and %v, expected %q", seen, err, want)
+		}
+		seen += string(b[:])
+	}
+}
+
+// Users attach to their own jobs.
+func TestAttachPermission(t *testing.T) {
+	testenv.Require(t, testenv.Root)
+	r := run(t, func(o *Options) { o.Users = someUsers })
+	r.agent.put(agent.JobReport{ID: job.ID{Job: 7}, Owner: "alice", State: agent.Running})
+	for uid, want := range map[uint32]string{bob: "job 7 is of alice", alice: "expected execd-terminal/1"} {
+		if answer := r.as(uid, [2]string{"Attach", `{"job": 7}`})[0]; !strings.Contains(answer, want) {
+			t.Errorf("user id %d is answered %q, expected %q", uid, answer, want)
+		}
+	}
+	if said := r.agent.said(); len(said) > 0 {
+		t.Errorf("the agent was told %q", said)
+	}
+	_, err := dial(t, api.Options{Socket: r.socket}).Attach(t.Context(), api.ID{Job: 7})
+	if e, ok := errors.AsType[*api.Error](err); !ok || e.Code != api.FailedPrecondition {
+		t.Error(err)
+	}
+}

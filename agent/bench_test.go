@@ -1,0 +1,71 @@
+package agent
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/internal/clock"
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/jobdir"
+)
+
+// What it costs to see what 200 jobs have used, and to report it: of jobs that do
+// something, and of jobs that do nothing.
+func BenchmarkUsage(b *testing.B) {
+	for name, busy := range map[string]bool{"busy": true, "asleep": false} {
+		b.Run(name, func(b *testing.B) {
+			spool, err := jobdir.OpenSpool(filepath.Join(b.TempDir(), "spool"))
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer spool.Close()
+			a := &Agent{
+				options: Options{Host: host, Spool: spool}, clock: clock.System(), cluster: cluster(b),
+				log: hclog.NewNullLogger(), table: map[job.ID]*entry{}, changed: make(chan struct{}),
+				online: newOnlineWatch(),
+			}
+			defer a.online.close()
+			for i := range 200 {
+				e := newEntry(job.ID{Job: i + 1}, Record{})
+				dir, err := spool.Begin(e.id, jobdir.CreateOptions{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer dir.Close()
+				e.state, e.run = Running, &launch.Job{Dir: dir, Description: &job.Description{}}
+				a.table[e.id] = e
+				a.touch(e)
+			}
+			write := func(n int) {
+				for _, e := range a.table {
+					u := jobdir.Online{At: time.Now(), Wallclock: 1234.5678, CPU: 1000.25 + float64(n), Mem: 1.0625, Vmem: 1 << 30, MaxVmem: 1 << 31}
+					if err := e.run.Dir.WriteOnline(&u); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+			write(0)
+			a.lookAtUsage()
+			after, n := a.numbers.last, 0
+			for b.Loop() {
+				if n++; busy {
+					b.StopTimer()
+					write(n)
+					b.StartTimer()
+				}
+				a.lookAtUsage()
+				a.mu.Lock()
+				batch := a.batch(after)
+				a.mu.Unlock()
+				after = batch.Number
+				if busy != (len(batch.Jobs) == 200) {
+					b.Fatalf("%d jobs are reported", len(batch.Jobs))
+				}
+			}
+		})
+	}
+}

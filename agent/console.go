@@ -1,0 +1,332 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/job"
+)
+
+// What a Terminal returns that its holder has no more.
+var (
+	// ErrDetached: it is nobody's, because its holder has left it, or the agent ends.
+	ErrDetached = errors.New("the agent ends")
+	// ErrTaken: it is another one's by now.
+	ErrTaken = errors.New("somebody else has attached to the job")
+)
+
+// console is the master side of the terminal of a job, of which the supervisor keeps
+// another descriptor. It is there from the moment at which the job is seen to have
+// begun until its end has been acknowledged, so that the last words of a short job wait
+// for whoever comes.
+type console struct {
+	file    *os.File
+	reading turn // of who reads file
+	writing turn // of who writes to it
+
+	mu       sync.Mutex
+	attached *attachment   // who has it; nil for nobody
+	alone    chan struct{} // nil, or what is closed when somebody comes after one who has gone without a word
+	ended    bool
+}
+
+// turn is a lock that is not waited for by one who has lost the terminal.
+type turn chan struct{}
+
+func (l turn) release() { <-l }
+
+// acquire returns false, without the lock, when gone is closed.
+func (l turn) acquire(gone <-chan struct{}) bool {
+	select {
+	case l <- struct{}{}:
+	case <-gone:
+		return false
+	}
+	select {
+	case <-gone:
+		l.release()
+		return false
+	default:
+		return true
+	}
+}
+
+// consolePatience bounds how long a supervisor may take to answer, which is busy with
+// nothing else but its job.
+const consolePatience = 5 * time.Second
+
+// openConsole gets the terminal of an interactive job that runs, if it is not here yet.
+func (a *Agent) openConsole(ctx context.Context, e *entry) {
+	a.mu.Lock()
+	wanted := e.run.Description.Terminal != nil && e.terminal == nil && (e.state == Running || e.state == Suspended || e.state == Ending)
+	a.mu.Unlock()
+	if !wanted {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, consolePatience)
+	defer cancel()
+	file, err := e.run.OpenTerminal(ctx)
+	if err != nil {
+		a.log.Warn("cannot get the terminal of a job", "job", e.id.String(), "error", err)
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	e.terminal = &console{file: file, reading: make(turn, 1), writing: make(turn, 1)}
+	a.changes()
+}
+
+// Attach connects the caller with a job. See Commands.
+func (a *Agent) Attach(ctx context.Context, id job.ID) (Terminal, error) {
+	for {
+		a.mu.Lock()
+		e, changed := a.table[id], a.changed
+		if e == nil {
+			a.mu.Unlock()
+			return nil, notFound(id)
+		}
+		state, console, run := e.state, e.terminal, e.run
+		a.mu.Unlock()
+		switch {
+		case run != nil && (run.Description.Terminal == nil || e.record.Simulated > 0):
+			return nil, &Error{FailedPrecondition, fmt.Errorf("job %s is not interactive: it has no terminal", id)}
+		case console != nil:
+			return a.attach(e, console)
+		case state >= Ended:
+			return nil, &Error{FailedPrecondition, fmt.Errorf("job %s has ended, and its terminal is gone", id)}
+		case state == Running || state == Suspended:
+			e.poke() // the supervisor may answer now
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, &Error{Unavailable, fmt.Errorf("job %s has not begun: %w", id, ctx.Err())}
+		case <-a.context.Done():
+			return nil, &Error{Unavailable, errors.New("the agent ends")}
+		}
+	}
+}
+
+// attach makes the caller the one who has a terminal.
+func (a *Agent) attach(e *entry, c *console) (Terminal, error) {
+	t := &attachment{agent: a, entry: e, console: c, gone: make(chan struct{})}
+	if !c.give(t) {
+		return nil, &Error{FailedPrecondition, fmt.Errorf("job %s has ended, and its terminal is gone", e.id)}
+	}
+	t.stop = context.AfterFunc(a.context, func() { c.leave(t, false) })
+	return t, nil
+}
+
+// give takes the terminal from who has it, and gives it to another one.
+func (c *console) give(to *attachment) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return false
+	}
+	c.take(ErrTaken)
+	c.attached = to
+	c.notAlone()
+	return true
+}
+
+// notAlone has nobody be waited for any more. mu is held.
+func (c *console) notAlone() {
+	if c.alone != nil {
+		close(c.alone)
+		c.alone = nil
+	}
+}
+
+// take takes the terminal from who has it, and says why. mu is held.
+func (c *console) take(why error) {
+	if c.attached == nil {
+		return
+	}
+	c.attached.why = why
+	close(c.attached.gone)
+	c.attached = nil
+	// Whoever still waits for something to read, or to write, is woken.
+	_ = c.file.SetDeadline(time.Unix(1, 0))
+	c.reading.acquire(nil)
+	defer c.reading.release()
+	c.writing.acquire(nil)
+	defer c.writing.release()
+	_ = c.file.SetDeadline(time.Time{})
+}
+
+// leave takes the terminal from one who may have it. lost says that he has gone without
+// a word: alone is closed when another one comes, or there is nothing to come for.
+func (c *console) leave(t *attachment, lost bool) (alone <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.attached != t {
+		return nil
+	}
+	c.take(ErrDetached)
+	if c.ended {
+		_ = c.file.Close()
+		return nil
+	}
+	if lost {
+		c.alone = make(chan struct{})
+	}
+	return c.alone
+}
+
+// retire closes the terminal of a job of which nothing is kept any more. Whoever is still
+// attached reads the last words, and then leaves.
+func (c *console) retire() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.ended && c.attached == nil {
+		_ = c.file.Close()
+	}
+	c.ended = true
+	c.notAlone()
+}
+
+// end closes the terminal, whoever has it.
+func (c *console) end() {
+	c.mu.Lock()
+	c.take(ErrDetached)
+	c.mu.Unlock()
+	c.retire()
+}
+
+// closeConsoles closes all terminals, when no job is watched any more.
+func (a *Agent) closeConsoles() {
+	for _, e := range a.entries() {
+		a.mu.Lock()
+		c := e.terminal
+		a.mu.Unlock()
+		if c != nil {
+			c.end()
+		}
+	}
+}
+
+// attachment is a Terminal.
+type attachment struct {
+	agent   *Agent
+	entry   *entry
+	console *console
+	gone    chan struct{} // closed when it has the terminal no more; by who holds console.mu
+	why     error         // it has not, then
+	stop    func() bool
+}
+
+func (t *attachment) isGone() bool {
+	select {
+	case <-t.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+func (t *attachment) Read(p []byte) (int, error) {
+	if !t.console.reading.acquire(t.gone) {
+		return 0, t.why
+	}
+	defer t.console.reading.release()
+	n, err := t.console.file.Read(p)
+	switch {
+	case n > 0:
+		return n, nil
+	case t.isGone():
+		return 0, t.why
+	case errors.Is(err, unix.EIO): // all who had the other side have gone (pty(7))
+		return 0, io.EOF
+	}
+	return n, err
+}
+
+func (t *attachment) Write(p []byte) (int, error) {
+	if !t.console.writing.acquire(t.gone) {
+		return 0, t.why
+	}
+	defer t.console.writing.release()
+	n, err := t.console.file.Write(p)
+	if err != nil && t.isGone() {
+		err = t.why
+	}
+	return n, err
+}
+
+func (t *attachment) Resize(rows, cols uint16) error {
+	if t.isGone() {
+		return t.why
+	}
+	return launch.SetTerminalSize(t.console.file, rows, cols)
+}
+
+// Exit waits until it is known how the job has ended. Its entry knows it also when it is
+// in no table any more.
+func (t *attachment) Exit(ctx context.Context) (*job.Outcome, error) {
+	a, e := t.agent, t.entry
+	for {
+		a.mu.Lock()
+		state, outcome, changed := e.state, e.outcome, a.changed
+		a.mu.Unlock()
+		if state >= Ended {
+			return outcome, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, &Error{Unavailable, ctx.Err()}
+		case <-a.context.Done():
+			return nil, &Error{Unavailable, ErrDetached}
+		}
+	}
+}
+
+func (t *attachment) Detach() {
+	t.stop()
+	t.console.leave(t, false)
+}
+
+func (t *attachment) Close() {
+	t.stop()
+	if alone := t.console.leave(t, true); alone != nil {
+		t.agent.hangUp(t.entry, alone)
+	}
+}
+
+// hangUp terminates a job to which nobody attaches in time.
+func (a *Agent) hangUp(e *entry, alone <-chan struct{}) {
+	d := cmp.Or(a.options.HangUp, DefaultHangUp)
+	if d < 0 {
+		return
+	}
+	timer := a.clock.NewTimer(d)
+	a.jobs.Go(func() {
+		defer timer.Stop()
+		select {
+		case <-timer.C():
+		case <-alone:
+			return
+		case <-a.context.Done():
+			return
+		}
+		select {
+		case <-alone:
+			return
+		default:
+		}
+		a.log.Info("nobody has attached again to a job whose client has gone: it is terminated", "job", e.id.String())
+		if err := a.signal(e, Terminate, Turn{}); err != nil {
+			a.log.Error("cannot terminate a job", "job", e.id.String(), "error", err)
+		}
+	})
+}

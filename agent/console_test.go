@@ -1,0 +1,323 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"io"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/nss"
+)
+
+// screen is what somebody sees who is attached to a job.
+type screen struct {
+	*world
+	Terminal
+	mu   sync.Mutex
+	text string
+	more chan struct{}
+	err  error // of the last read
+}
+
+// attach attaches to a job.
+func (w *world) attach(id job.ID) *screen {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.Context(), patience)
+	defer cancel()
+	t, err := w.agent.Attach(ctx, id)
+	if err != nil {
+		w.Fatal(err)
+	}
+	s := &screen{world: w, Terminal: t, more: make(chan struct{}, 1)}
+	go func() {
+		b := make([]byte, 1000)
+		for {
+			n, err := t.Read(b)
+			s.mu.Lock()
+			s.text += string(b[:n])
+			s.err = err
+			s.mu.Unlock()
+			select {
+			case s.more <- struct{}{}:
+			default:
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return s
+}
+
+// see waits until something is to be seen behind what was seen before.
+func (s *screen) see(what string) {
+	s.Helper()
+	s.wait(func() bool {
+		_, rest, found := strings.Cut(s.text, what)
+		if found {
+			s.text = rest
+		}
+		return found
+	}, what)
+}
+
+func (s *screen) wait(so func() bool, what string) {
+	s.Helper()
+	timeout := time.After(patience)
+	for {
+		s.mu.Lock()
+		found, text, err := so(), s.text, s.err
+		s.mu.Unlock()
+		if found {
+			return
+		}
+		if err != nil {
+			s.Fatalf("%q does not come, but %q and %v", what, text, err)
+		}
+		select {
+		case <-s.more:
+		case <-timeout:
+			s.Fatalf("%q does not come, but %q", what, text)
+		}
+	}
+}
+
+// over waits until there is no more to be seen.
+func (s *screen) over() error {
+	s.Helper()
+	s.wait(func() bool { return s.err != nil }, "the end")
+	return s.err
+}
+
+func (s *screen) enter(text string) {
+	s.Helper()
+	if _, err := s.Write([]byte(text)); err != nil {
+		s.Error(err)
+	}
+}
+
+// interactive is the start of an interactive job.
+func (w *world) interactive(id int, i Interactive, words ...string) *Start {
+	w.Helper()
+	s := w.job(id, words...)
+	s.Interactive = &i
+	return s
+}
+
+// A login shell has a terminal of its own, and is the one of its owner.
+func TestLoginShell(t *testing.T) {
+	w := newWorld(t, shellOfOwner("/bin/sh"))
+	id := w.mustStart(w.interactive(1, Interactive{Rows: 33, Cols: 77, Term: "vt100", Login: true}, "ignored")).ID
+	s := w.attach(id)
+	s.enter("PS1=\n")
+	s.enter("echo \"<$0|$TERM|$JOB_ID|$LOGNAME|$(stty size)|$(tty)|$(ps -o tty= $$)>\"\n")
+	s.see("<-sh|vt100|1|" + w.owner.Username + "|33 77|/dev/pts/")
+	s.see(">")
+	s.enter("stty -echo; trap 'echo size $(stty size)' WINCH; echo ready\n")
+	s.see("\nready")
+	if err := s.Resize(40, 100); err != nil {
+		t.Error(err)
+	}
+	s.enter("\n")
+	s.see("size 40 100")
+
+	// Ctrl-C ends what runs in the foreground, and not the shell.
+	s.enter("echo go; sleep 1000; echo st$?\n")
+	s.see("go")
+	s.interrupt("echo alive\n", "alive")
+	s.enter("exit 7\n")
+	if err := s.over(); !errors.Is(err, io.EOF) {
+		t.Error(err)
+	}
+	if o := w.ended(id); !o.Ran || o.ExitStatus != 7 || o.Failed != 0 {
+		t.Errorf("%+v", o)
+	}
+}
+
+// interrupt types Ctrl-C until a command after it is carried out: the first one may
+// come before the shell has started what it is to end.
+func (s *screen) interrupt(then, want string) {
+	s.Helper()
+	for range 100 {
+		s.enter("\x03" + then)
+		timeout := time.After(200 * time.Millisecond)
+	waiting:
+		for {
+			s.mu.Lock()
+			found := strings.Contains(s.text, want)
+			s.mu.Unlock()
+			if found {
+				return
+			}
+			select {
+			case <-s.more:
+			case <-timeout:
+				break waiting
+			}
+		}
+	}
+	s.Fatal("Ctrl-C has no effect")
+}
+
+// A command has its last words and its exit status reported, also to who comes late.
+func TestInteractiveCommand(t *testing.T) {
+	w := newWorld(t, shellOfOwner("/bin/sh"))
+	id := w.mustStart(w.interactive(2, Interactive{}, "-N", "x", "-shell", "y", "tty; kill -TERM $$")).ID
+	w.await(id, Ended, Reported)
+	s := w.attach(id)
+	s.see("/dev/pts/")
+	if err := s.over(); !errors.Is(err, io.EOF) {
+		t.Error(err)
+	}
+	if o := w.ended(id); o.ExitStatus != 128+15 || o.Signal != 15 {
+		t.Errorf("%+v", o)
+	}
+	if _, err := w.agent.Attach(t.Context(), job.ID{Job: 3}); code(err) != NotFound {
+		t.Error(err)
+	}
+	batch := w.mustStart(w.job(4, "sleep", "1000")).ID
+	if _, err := w.agent.Attach(t.Context(), batch); code(err) != FailedPrecondition {
+		t.Error(err)
+	}
+}
+
+func code(err error) Code {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Code
+	}
+	return ""
+}
+
+// Another agent attaches to the same shell; who attaches takes over from who was.
+func TestAttachAgain(t *testing.T) {
+	w := newWorld(t, shellOfOwner("/bin/sh"))
+	id := w.mustStart(w.interactive(5, Interactive{Login: true}, "ignored")).ID
+	s := w.attach(id)
+	s.enter("stty -echo; WORD=kept; echo o''k\n")
+	s.see("ok")
+	next := w.attach(id)
+	if err := s.over(); !errors.Is(err, ErrTaken) {
+		t.Error(err)
+	}
+	if _, err := s.Write([]byte("x")); !errors.Is(err, ErrTaken) {
+		t.Error(err)
+	}
+	s.Close() // has nothing any more
+	next.enter("echo 1 $WORD\n")
+	next.see("1 kept")
+
+	w.stop()
+	if err := next.over(); !errors.Is(err, ErrDetached) {
+		t.Error(err)
+	}
+	w.start(shellOfOwner("/bin/sh"))
+	s = w.attach(id)
+	s.enter("echo 2 $WORD; exit 3\n")
+	s.see("2 kept")
+	if o := w.ended(id); o.ExitStatus != 3 {
+		t.Errorf("%+v", o)
+	}
+}
+
+// A job whose client has gone is terminated, unless somebody comes back, or the client
+// has said that he goes.
+// Somebody who attaches and goes, again and again, has nothing kept of each time.
+func TestHangUpIsForTheLastOne(t *testing.T) {
+	w := newWorld(t, shellOfOwner("/bin/sh"), func(o *Options) { o.HangUp = time.Hour })
+	id := w.mustStart(w.interactive(6, Interactive{}, "sleep", "1000")).ID
+	w.attach(id).Close()
+	before := runtime.NumGoroutine()
+	const times, more = 200, 50
+	for range times {
+		w.attach(id).Close()
+	}
+	w.until("there are not more goroutines than before", func() bool { return runtime.NumGoroutine() <= before+more })
+}
+
+func TestHangUp(t *testing.T) {
+	w := newWorld(t, shellOfOwner("/bin/sh"), func(o *Options) { o.HangUp = time.Millisecond })
+	gone := w.mustStart(w.interactive(6, Interactive{}, "sleep", "1000")).ID
+	left := w.mustStart(w.interactive(7, Interactive{}, "sleep", "1000")).ID
+	w.attach(left).Detach()
+	w.attach(gone).Close()
+	if o := w.ended(gone); o.Signal != 9 {
+		t.Errorf("%+v", o)
+	}
+	if r, ok := w.agent.Job(left); !ok || r.State != Running {
+		t.Errorf("%+v", r)
+	}
+}
+
+// What cannot be interactive is refused.
+func TestInteractiveRefused(t *testing.T) {
+	w := newWorld(t)
+	slave := w.interactive(8, Interactive{}, "true")
+	slave.Slave = true
+	array := w.interactive(8, Interactive{}, "-t", "1-2", "true")
+	array.ID.Task = 1
+	term := w.interactive(8, Interactive{Term: "a\nb"}, "true")
+	script := w.interactive(8, Interactive{}, "true")
+	script.Request.Binary = false
+	for name, s := range map[string]*Start{"slave": slave, "array": array, "terminal type": term, "script": script} {
+		if _, err := w.agent.Start(t.Context(), s); code(err) != InvalidArgument && code(err) != Internal {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// shellOfOwner gives all users another shell than the passwd entry.
+func shellOfOwner(shell string) func(*Options) {
+	return func(o *Options) {
+		o.Users = func(name string) (*nss.User, error) {
+			u, err := nss.System().User(name)
+			if err != nil {
+				return nil, err
+			}
+			other := *u
+			other.Shell = shell
+			return &other, nil
+		}
+	}
+}
+
+// Whoever is attached has the last words and the end of a job that is gone already: a
+// master may be faster than a client.
+func TestLastWords(t *testing.T) {
+	w := newWorld(t, shellOfOwner("/bin/sh"))
+	id := w.mustStart(w.interactive(2, Interactive{}, "-N", "x", "-shell", "y", "stty -opost; read x; echo last words; exit 3")).ID
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	terminal, err := w.agent.Attach(ctx, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := terminal.Write([]byte("\n")); err != nil {
+		t.Fatal(err)
+	}
+	if o := w.ended(id); o.ExitStatus != 3 {
+		t.Errorf("%+v", o)
+	}
+	w.until("the job is gone", func() bool {
+		_, here := w.agent.Job(id)
+		return !here
+	})
+	if _, err := w.agent.Attach(ctx, id); code(err) != NotFound {
+		t.Error(err)
+	}
+	b, err := io.ReadAll(terminal)
+	if err != nil || !strings.HasSuffix(string(b), "last words\n") {
+		t.Errorf("%q, %v", b, err)
+	}
+	if o, err := terminal.Exit(ctx); err != nil || o.ExitStatus != 3 {
+		t.Errorf("%+v, %v", o, err)
+	}
+	terminal.Detach()
+	if _, err := terminal.Read(make([]byte, 1)); !errors.Is(err, ErrDetached) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,67 @@
+package daemon
+
+import (
+	"errors"
+
+	"github.com/execd-project/execd/accounting"
+	"github.com/execd-project/execd/agent"
+	"github.com/execd-project/execd/job"
+)
+
+// jsonSuffix is what the file with records as JSON has behind the name of the other.
+const jsonSuffix = ".jsonl"
+
+// books are the accounting files of this host: classic lines, and JSON.
+type books struct{ classic, json *ledger }
+
+func openBooks(path string) (*books, error) {
+	b := &books{}
+	var err error
+	if b.classic, err = openLedger(path); err != nil {
+		return nil, err
+	}
+	if b.json, err = openLedger(path + jsonSuffix); err != nil {
+		return nil, errors.Join(err, b.classic.close())
+	}
+	return b, nil
+}
+
+// account writes the records of a job that has ended. again says that it may have been
+// done before: by an agent that was killed.
+func (b *books) account(r *agent.Record, d *job.Description, o *job.Outcome, again bool) error {
+	slots := 0
+	for _, g := range r.Grants {
+		slots += g.Slots
+	}
+	record := accounting.FromOutcome(d, o, accounting.Facts{
+		Group: r.Group, Department: r.Department, Category: r.Category, PE: r.PE, Slots: slots, Reservation: r.Reservation,
+	})
+	return errors.Join(
+		addOnce(b.classic, accounting.AppendClassic(nil, record), again),
+		addOnce(b.json, accounting.AppendJSON(nil, record), again),
+	)
+}
+
+func addOnce(l *ledger, line []byte, again bool) error {
+	if again {
+		if there, err := l.has(line); there || err != nil {
+			return err
+		}
+	}
+	return l.add(line)
+}
+
+// reopen is for files that were moved away.
+func (b *books) reopen() error {
+	if b == nil {
+		return nil
+	}
+	return errors.Join(b.classic.reopen(), b.json.reopen())
+}
+
+func (b *books) close() error {
+	if b == nil {
+		return nil
+	}
+	return errors.Join(b.classic.close(), b.json.close())
+}

@@ -1,0 +1,95 @@
+package daemon
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/execd-project/execd/confdir"
+)
+
+// change changes files of the configuration, by their paths below its directory; nil
+// removes one. All or nothing: use has the result read, and may refuse it. What was built
+// in until then becomes files first.
+func (c *configuration) change(files map[string][]byte, use func() error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	dir := c.current()
+	made := dir == ""
+	if made {
+		dir = c.pushed()
+		if err := confdir.WriteCluster(dir, c.base, false); err != nil {
+			return err
+		}
+	}
+	d, err := confdir.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	former := map[string][]byte{}
+	added := []string{pushedDir} // what is to go again if the change is refused
+	if !made {
+		added = lacking(d, files)
+	}
+	for path := range files {
+		if former[path], err = d.Read(path); err != nil {
+			return err
+		}
+	}
+	if err = d.Apply(c.base, changes(files)...); err == nil {
+		err = use()
+	}
+	if err == nil {
+		return nil
+	}
+	err = errors.New(strings.ReplaceAll(err.Error(), dir+"/", ""))
+	return errors.Join(err, c.takeBack(d, former, added, made), use())
+}
+
+// takeBack undoes a change that was refused.
+func (c *configuration) takeBack(d *confdir.Dir, former map[string][]byte, added []string, made bool) error {
+	dir := c.spool
+	if !made {
+		if err := d.Apply(nil, changes(former)...); err != nil {
+			return err
+		}
+		dir = c.current()
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, name := range added {
+		if err := root.RemoveAll(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lacking are the folders that the directory does not have of those that files lie in: a
+// change puts more into them than what it names (confdir.Dir.Apply).
+func lacking(d *confdir.Dir, files map[string][]byte) []string {
+	var list []string
+	for path := range files {
+		kind, _, inFolder := strings.Cut(path, "/")
+		if _, err := fs.Stat(d.FS(), kind); inFolder && errors.Is(err, fs.ErrNotExist) {
+			list = append(list, kind)
+		}
+	}
+	return list
+}
+
+// changes are in the order of their paths; a nil text is a removal.
+func changes(files map[string][]byte) []confdir.Change {
+	var list []confdir.Change
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		list = append(list, confdir.Change{Path: path, Text: files[path], Remove: files[path] == nil})
+	}
+	return list
+}

@@ -1,0 +1,268 @@
+package daemon
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/execd-project/execd/qconf"
+)
+
+func TestOptionsThatDoNotGoTogether(t *testing.T) {
+	for args, want := range map[string]string{
+		"--listen :6446":                "--listen needs",
+		"--tls-cert x":                  "--listen, which is missing",
+		"--listen-loopback 127.0.0.1:1": "need each other",
+		"--token-file x":                "need each other",
+		"--nonsense":                    "nonsense",
+		"stray":                         `unexpected argument "stray"`,
+		"--conf /nonexistent":           "/nonexistent",
+		"--hang-up soon":                `--hang-up "soon", expected a time`,
+		"--hang-up 0s":                  `--hang-up "0s", expected a time`,
+		"--log-level loud":              `"loud" is no level`,
+		"--log-level kitchen=debug":     `no part "kitchen"`,
+	} {
+		c := Command{Args: strings.Fields(args), Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}, Executable: "/nonexistent/execd"}
+		status, err := c.Run()
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want an error with %q", args, err, want)
+		}
+		if _, usage := errors.AsType[*UsageError](err); usage != (status == ExitUsage) {
+			t.Errorf("%s: exit status %d for %v", args, status, err)
+		}
+	}
+}
+
+func TestInstall(t *testing.T) {
+	dir := t.TempDir()
+	conf := filepath.Join(dir, "conf")
+	if err := os.MkdirAll(filepath.Join(conf, "queues"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c := &configuration{dir: conf, spool: dir}
+	version := func() string {
+		t.Helper()
+		_, v, err := c.read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	use := func() error {
+		_, _, err := c.read()
+		return err
+	}
+	const queue = "queues/long.q"
+	own := version()
+	if err := c.install(map[string]string{queue: "qname long.q\nslots 3\n"}, use); err != nil {
+		t.Fatal(err)
+	}
+	good := version()
+	if good == own {
+		t.Error("what was installed is not used")
+	}
+	for name, files := range map[string]map[string]string{
+		"a broken file": {queue: "qname long.q\nslots many\n"},
+		"a way out":     {"../queues/x": ""},
+		"a hidden file": {"queues/.x": ""},
+		"no file":       {"": ""},
+	} {
+		if err := c.install(files, use); err == nil {
+			t.Errorf("%s was installed", name)
+		} else if strings.Contains(err.Error(), dir) {
+			t.Errorf("%s: the error names a directory that the sender does not know: %v", name, err)
+		}
+		if version() != good {
+			t.Errorf("%s has changed the configuration", name)
+		}
+	}
+	// A push that was broken off between its two steps.
+	if err := os.Rename(c.pushed(), c.pushed()+".old"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.restore(); err != nil || version() != good {
+		t.Errorf("after an installation that was broken off: %v", err)
+	}
+	if err := c.install(nil, use); err != nil || version() != own {
+		t.Errorf("no files do not go back to the agent's own: %v", err)
+	}
+}
+
+func TestLedger(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "accounting")
+	if err := os.WriteFile(path, []byte("whole\nhal"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	l, err := openLedger(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.close() }()
+	results := make(chan error)
+	for range 20 {
+		go func() { results <- l.add([]byte("line\n")) }()
+	}
+	for range 20 {
+		if err := <-results; err != nil {
+			t.Error(err)
+		}
+	}
+	if b, err := os.ReadFile(path); err != nil || string(b) != "whole\n"+strings.Repeat("line\n", 20) {
+		t.Errorf("the file has %q, %v", b, err)
+	}
+	for line, want := range map[string]bool{"whole\n": true, "line\n": true, "ine\n": false, "other\n": false} {
+		if got, err := l.has([]byte(line)); err != nil || got != want {
+			t.Errorf("has %q: %v, %v", line, got, err)
+		}
+	}
+	if err := os.Rename(path, path+".1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(l.reopen(), l.add([]byte("next\n"))); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(path); err != nil || string(b) != "next\n" {
+		t.Errorf("after it was moved away the file has %q, %v", b, err)
+	}
+}
+
+// Records of a job that may have been accounted before are there once, and those of others
+// as often as they come.
+func TestAddOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "accounting")
+	l, err := openLedger(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		line  string
+		again bool
+	}{{"a:1\n", false}, {"b:1\n", true}, {"b:1\n", true}, {"a:1\n", true}, {":1\n", true}, {"1\n", true}, {"a:1\n", false}} {
+		if err := addOnce(l, []byte(c.line), c.again); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.close(); err != nil {
+		t.Error(err)
+	}
+	b, err := os.ReadFile(path)
+	if want := "a:1\nb:1\n:1\n1\na:1\n"; err != nil || string(b) != want {
+		t.Errorf("the file has %q, expected %q; %v", b, want, err)
+	}
+}
+
+// What a ledger was told and could not keep is not there, not even half of it, and whoever
+// wanted it there knows.
+func TestLedgerWithoutRoom(t *testing.T) {
+	l, err := openLedger(filepath.Join(t.TempDir(), "accounting"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.add([]byte("first\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if l.file, err = os.Open(l.path); err != nil { // which cannot be written
+		t.Fatal(err)
+	}
+	if err := l.add([]byte("second\n")); err == nil || !strings.Contains(err.Error(), l.path) {
+		t.Errorf("%v", err)
+	}
+	if err := l.reopen(); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.add([]byte("third\n")); err != nil {
+		t.Error(err)
+	}
+	if err := l.close(); err != nil {
+		t.Error(err)
+	}
+	if b, err := os.ReadFile(l.path); err != nil || string(b) != "first\nthird\n" {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// A change of the configuration that is refused leaves it as it was: files that were there,
+// and also where there was none.
+func TestChangeThatIsRefused(t *testing.T) {
+	spool := t.TempDir()
+	c := &configuration{spool: spool, base: qconf.Builtin(2)}
+	use := func() error {
+		_, _, err := c.read()
+		return err
+	}
+	const path, good, bad = "queues/long.q", "qname long.q\nhostlist NONE\nslots 3\n", "qname long.q\nslots many\n"
+	texts := func(text string) map[string][]byte { return map[string][]byte{path: []byte(text)} }
+	if err := c.change(texts(bad), use); err == nil || strings.Contains(err.Error(), spool) {
+		t.Errorf("a broken change of what is built in: %v", err)
+	}
+	if dir := c.current(); dir != "" {
+		t.Errorf("there is a configuration in %s", dir)
+	}
+	if err := c.change(texts(good), use); err != nil {
+		t.Fatal(err)
+	}
+	_, before, err := c.read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, files := range map[string]map[string][]byte{
+		"a broken change": texts(bad), "one that nobody wants": {path: nil, "queues/short.q": []byte("qname short.q\nhostlist NONE\n")},
+	} {
+		wanted := true
+		err := c.change(files, func() error {
+			if err := use(); err != nil || !wanted || files[path] != nil {
+				return err
+			}
+			wanted = false
+			return errors.New("no")
+		})
+		if err == nil {
+			t.Errorf("%s is taken", what)
+		}
+		if _, after, err := c.read(); err != nil || after != before {
+			t.Errorf("after %s the configuration has version %s, and had %s: %v", what, after, before, err)
+		}
+	}
+}
+
+// Of a change that is refused nothing stays in a directory that lacks the kind of what was
+// changed: what is built in of that kind has become files with it.
+func TestChangeOfAMissingKindThatIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "sched_conf"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c := &configuration{spool: t.TempDir(), dir: dir, base: qconf.Builtin(2)}
+	all := func() string {
+		t.Helper()
+		var names []string
+		err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+			names = append(names, strings.TrimPrefix(path, dir))
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(names, " ")
+	}
+	before, changed := all(), ""
+	err := c.change(map[string][]byte{"usersets/one": []byte("name one\n"), "pes/two": []byte("pe_name two\n")}, func() error {
+		if changed == "" {
+			changed = all()
+			return errors.New("no")
+		}
+		return nil
+	})
+	if err == nil || !strings.Contains(changed, "/usersets/defaultdepartment") {
+		t.Errorf("%v, with the files %s", err, changed)
+	}
+	if after := all(); after != before {
+		t.Errorf("the directory has %s, and had %s", after, before)
+	}
+}

@@ -1,0 +1,146 @@
+package daemon
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+)
+
+// ledger is a file to which lines are added, each of which is on the disk before it
+// counts as added. Lines that come at the same time share the wait for the disk.
+type ledger struct {
+	path string
+
+	mu      sync.Mutex
+	file    *os.File
+	pending []byte
+	waiting []chan error
+	writing bool
+}
+
+// openLedger opens a file for lines, and makes it if it is missing. A last line that
+// was not written to its end is removed: whoever wanted it there was not told that it
+// was.
+func openLedger(path string) (*ledger, error) {
+	l := &ledger{path: path}
+	return l, l.reopen()
+}
+
+// reopen opens the file anew, for one that has been moved away (logrotate(8)).
+func (l *ledger) reopen() error {
+	f, err := os.OpenFile(l.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return err
+	}
+	if err := repair(f); err != nil {
+		return errors.Join(fmt.Errorf("%s: %w", l.path, err), f.Close())
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file != nil {
+		err = l.file.Close()
+	}
+	l.file = f
+	return err
+}
+
+// tailSize is how much of the end of the file is looked at: more than all the lines
+// that may have been added and not been marked as such.
+const tailSize = 1 << 20
+
+// tail is the end of a file.
+func tail(f *os.File) (text []byte, size int64, err error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, err
+	}
+	text = make([]byte, min(info.Size(), tailSize))
+	_, err = f.ReadAt(text, info.Size()-int64(len(text)))
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return text, info.Size(), err
+}
+
+func repair(f *os.File) error {
+	text, size, err := tail(f)
+	if err != nil {
+		return err
+	}
+	end := bytes.LastIndexByte(text, '\n') + 1
+	if end == len(text) {
+		return nil
+	}
+	return f.Truncate(size - int64(len(text)-end))
+}
+
+// has reports whether a line is among the last ones.
+func (l *ledger) has(line []byte) (bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	text, _, err := tail(l.file)
+	if err != nil {
+		return false, err
+	}
+	at := bytes.Index(text, line)
+	return at == 0 || at > 0 && bytes.Contains(text, append([]byte{'\n'}, line...)), nil
+}
+
+// add adds a line, which ends with a newline, and returns when it is on the disk.
+func (l *ledger) add(line []byte) error {
+	done := make(chan error, 1)
+	l.mu.Lock()
+	l.pending = append(l.pending, line...)
+	l.waiting = append(l.waiting, done)
+	lead := !l.writing
+	l.writing = true
+	l.mu.Unlock()
+	if lead {
+		l.write()
+	}
+	return <-done
+}
+
+// write writes what is pending, until nothing is.
+func (l *ledger) write() {
+	for {
+		l.mu.Lock()
+		text, waiting, f := l.pending, l.waiting, l.file
+		l.pending, l.waiting = nil, nil
+		if len(waiting) == 0 {
+			l.writing = false
+			l.mu.Unlock()
+			return
+		}
+		l.mu.Unlock()
+		err := l.append(f, text)
+		for _, w := range waiting {
+			w <- err
+		}
+	}
+}
+
+func (l *ledger) append(f *os.File, text []byte) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if _, err = f.Write(text); err == nil {
+		err = f.Sync()
+	}
+	if err != nil {
+		// Half of it would be taken for all of it.
+		return errors.Join(fmt.Errorf("%s: %w", l.path, err), f.Truncate(info.Size()))
+	}
+	return nil
+}
+
+func (l *ledger) close() error {
+	if l == nil || l.file == nil {
+		return nil
+	}
+	return l.file.Close()
+}

@@ -1,0 +1,132 @@
+package daemon
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log/syslog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// parts are the parts of the agent that have a log level of their own.
+var parts = []string{"agent", "api", "gridengine", "health", "load", "mail", "master"}
+
+// newLog makes the log, with a level for all and others for parts of it.
+func newLog(w io.Writer, s *settings) (log hclog.Logger, levels map[string]hclog.Level, err error) {
+	log = hclog.New(&hclog.LoggerOptions{
+		Name: "execd", Output: w, JSONFormat: s.logJSON, Level: hclog.Info, IndependentLevels: true,
+		DisableTime: os.Getenv("JOURNAL_STREAM") != "" && !s.logJSON, // the journal has its own
+		TimeFormat:  logTime,
+	})
+	levels = map[string]hclog.Level{}
+	for _, text := range s.logLevels {
+		part, word, ok := strings.Cut(text, "=")
+		if !ok {
+			part, word = "", text
+		}
+		level := hclog.LevelFromString(word)
+		switch {
+		case level == hclog.NoLevel:
+			return nil, nil, &UsageError{fmt.Sprintf("--log-level %s: %q is no level, expected trace, debug, info, warn or error", text, word)}
+		case part == "":
+			log.SetLevel(level)
+		case !slices.Contains(parts, part):
+			return nil, nil, &UsageError{fmt.Sprintf("--log-level %s: there is no part %q, expected one of %s", text, part, strings.Join(parts, ", "))}
+		default:
+			levels[part] = level
+		}
+	}
+	return log, levels, nil
+}
+
+// logTime is how times of day are written in the log.
+const logTime = "2006-01-02T15:04:05.000Z0700"
+
+// logOf is the log of a part.
+func (d *daemon) logOf(part string) hclog.Logger {
+	log := d.log.Named(part)
+	if level, ok := d.levels[part]; ok {
+		log.SetLevel(level)
+	}
+	return log
+}
+
+// sink is where the log goes: to standard error, or to the system logger (USE_SYSLOG of
+// sge_conf(5)).
+type sink struct {
+	stderr io.Writer
+	dial   func() (*syslog.Writer, error) // nil is the system logger of this host
+
+	mu     sync.Mutex
+	system *syslog.Writer // nil for standard error
+}
+
+// use changes where the log goes. After an error it goes to standard error.
+func (s *sink) use(system bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if system == (s.system != nil) {
+		return nil
+	}
+	if !system {
+		err := s.system.Close()
+		s.system = nil
+		return err
+	}
+	dial := s.dial
+	if dial == nil {
+		dial = func() (*syslog.Writer, error) { return syslog.New(syslog.LOG_DAEMON|syslog.LOG_INFO, "execd") }
+	}
+	w, err := dial()
+	if err != nil {
+		return fmt.Errorf("the log does not go to the system logger (USE_SYSLOG): %w", err)
+	}
+	s.system = w
+	return nil
+}
+
+// Write writes to standard error; the log is written with LevelWrite.
+func (s *sink) Write(p []byte) (int, error) { return s.LevelWrite(hclog.Info, p) }
+
+// LevelWrite writes a line of the log.
+func (s *sink) LevelWrite(level hclog.Level, p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.system == nil {
+		return s.stderr.Write(p)
+	}
+	if err := toSystem(s.system, level, string(withoutTime(p))); err != nil {
+		return s.stderr.Write(p) // the system logger has gone, and is tried again with the next line
+	}
+	return len(p), nil
+}
+
+func toSystem(w *syslog.Writer, level hclog.Level, line string) error {
+	switch {
+	case level >= hclog.Error:
+		return w.Err(line)
+	case level == hclog.Warn:
+		return w.Warning(line)
+	case level == hclog.Info:
+		return w.Info(line)
+	}
+	return w.Debug(line)
+}
+
+// withoutTime takes the time from a line: the system logger has its own.
+func withoutTime(p []byte) []byte {
+	first, rest, ok := bytes.Cut(p, []byte(" "))
+	if !ok {
+		return p
+	}
+	if _, err := time.Parse(logTime, string(first)); err != nil {
+		return p
+	}
+	return rest
+}

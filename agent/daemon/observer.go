@@ -1,0 +1,157 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/execd-project/execd/agent"
+	"github.com/execd-project/execd/agent/mail"
+	"github.com/execd-project/execd/agent/metrics"
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/loadsensor/external"
+)
+
+// mailPatience is how long mail that waits at the end of the agent has.
+const mailPatience = 10 * time.Second
+
+// observer sends mail and counts.
+type observer struct {
+	daemon  *daemon
+	metrics *metrics.Metrics
+	outbox  *mail.Outbox
+}
+
+var _ agent.Observer = (*observer)(nil)
+
+func newObserver(d *daemon) *observer {
+	o := &observer{daemon: d}
+	o.metrics = metrics.New(metrics.Options{
+		Agent:   source{d},
+		Sensors: func() []external.Status { return d.load.Status().Sensors },
+		Unhealthy: func() []string {
+			if d.health == nil || d.health.Status().Reason == "" {
+				return nil
+			}
+			return []string{"health check " + d.health.Status().Path + ": " + d.health.Status().Reason}
+		},
+	})
+	log := d.logOf("mail")
+	o.outbox = mail.NewOutbox(nil, func(owner string, m mail.Message, err error) {
+		log.Warn("a mail was not sent", "owner", owner, "subject", m.Subject, "error", err)
+		o.metrics.MailFailed()
+	})
+	return o
+}
+
+// source is the agent, which is made after the observer.
+type source struct{ d *daemon }
+
+func (s source) Health() agent.Health    { return s.d.agent.Health() }
+func (s source) Jobs() []agent.JobReport { return s.d.agent.Jobs() }
+
+func (o *observer) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), mailPatience)
+	defer cancel()
+	o.outbox.Close(ctx)
+}
+
+// post sends a mail with the mailer of this host.
+func (o *observer) post(owner string, m mail.Message, wanted bool) {
+	if !wanted {
+		return
+	}
+	if mailer := o.daemon.agent.Cluster().Config(o.daemon.host).Mailer; mailer != "" {
+		o.outbox.Post(mailer, owner, m)
+	}
+}
+
+func (o *observer) Started()             { o.metrics.Started() }
+func (o *observer) Refused(c agent.Code) { o.metrics.Refused(c) }
+
+func (o *observer) Began(_ *agent.Record, d *job.Description, at time.Time) {
+	m, wanted := mail.AtBegin(d, at)
+	o.post(d.Owner, m, wanted)
+}
+
+func (o *observer) Suspended(d *job.Description, began time.Time, resumed bool) {
+	m, wanted := mail.AtSuspension(d, began, resumed)
+	o.post(d.Owner, m, wanted)
+}
+
+func (o *observer) Ended(_ *agent.Record, d *job.Description, outcome *job.Outcome) {
+	o.metrics.Ended(outcome.Failed, 1)
+	m, wanted := mail.AtEnd(d, outcome, true)
+	o.post(d.Owner, m, wanted)
+	o.tellAdministrators(d, outcome)
+}
+
+// administratorAgent is whom mail to administrators is sent as: the owner of the job could
+// keep it from arriving.
+const administratorAgent = "nobody"
+
+// tellAdministrators sends mail for a failure that is not the job's own matter.
+func (o *observer) tellAdministrators(d *job.Description, outcome *job.Outcome) {
+	if outcome.Failed == job.FailedNone || outcome.Class == job.ClassNone {
+		return
+	}
+	dir := o.daemon.spool.JobPath(d.ID)
+	to := o.daemon.agent.Cluster().Config(o.daemon.host).AdministratorMail
+	m, wanted := mail.AtFailure(d, outcome, to, ending(dir, jobdir.FileTrace), ending(dir, jobdir.FileError))
+	as := administratorAgent
+	if os.Getuid() != 0 {
+		as = d.Owner
+	}
+	o.post(as, m, wanted)
+}
+
+// mostEnding is how much of a file of a job is sent to administrators.
+const mostEnding = 8 << 10
+
+// ending is the end of a file of a job directory, whole lines of it; what cannot be read
+// is empty.
+func ending(dir, name string) string {
+	f, err := os.Open(filepath.Join(dir, name))
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	b := make([]byte, min(info.Size(), mostEnding))
+	n, err := f.ReadAt(b, info.Size()-int64(len(b)))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return ""
+	}
+	text := string(b[:n])
+	if info.Size() > mostEnding {
+		_, text, _ = strings.Cut(text, "\n")
+	}
+	return text
+}
+
+// serveMetrics listens where --metrics says.
+func (d *daemon) serveMetrics(ctx context.Context) error {
+	if d.metrics == "" {
+		return nil
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", d.metrics)
+	if err != nil {
+		return fmt.Errorf("--metrics: %w", err)
+	}
+	go func() {
+		if err := d.observer.metrics.Serve(ctx, l); err != nil {
+			d.log.Error("metrics", "error", err)
+		}
+	}()
+	return nil
+}

@@ -1,0 +1,219 @@
+package daemon
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/execd-project/execd/agent/place"
+)
+
+// The exit statuses of the command.
+const (
+	ExitGood      = 0
+	ExitFailed    = 1   // it ran, and something ended it
+	ExitUsage     = 2   // wrong usage
+	ExitCannotRun = 125 // it could not begin
+)
+
+// Usage is what --help prints.
+const Usage = `Usage: execd agent [options]
+
+Runs the jobs that a master starts on this host, and reports its load. It stays in
+the foreground; SIGTERM ends it, and the jobs go on: the next one finds them again.
+SIGHUP has the configuration read again.
+
+What it is and where it works
+  --conf DIR           configuration directory (default: /etc/execd/conf if there is
+                       one, else what is built in)
+  --spool DIR          what is kept of jobs (default: /var/spool/execd/agent, without
+                       root below XDG_STATE_HOME)
+  --host NAME          this host, as the master spells it (default: what hostname
+                       prints)
+  --accounting FILE    records of accounting(5) (default: accounting in the spool
+                       directory; none for none)
+
+Who may drive it
+  --socket PATH        Unix socket for callers on this host (default:
+                       /run/execd/agent.sock, without root below XDG_RUNTIME_DIR)
+  --manager USER       may do on the socket what root may; may be repeated
+  --listen ADDRESS     TCP, host:port, for masters with a certificate
+  --tls-cert FILE      certificate of this agent
+  --tls-key FILE       and its key
+  --tls-ca FILE        who signs certificates of masters
+  --master NAME        DNS name in the certificate of a master; may be repeated. The
+                       name gridengine is for a real sge_qmaster: the agent joins the
+                       cell of SGE_ROOT and SGE_CELL in place of sge_execd
+  --listen-loopback ADDRESS
+                       TCP without certificates, on a loopback address
+  --token-file FILE    what callers there must send
+
+Operation
+  --metrics ADDRESS    Prometheus metrics and /healthz (default: none)
+  --sensor-user USER   whom load sensors run as (default: nobody, without root the
+                       user of the agent, in a cell of Grid Engine its admin_user)
+  --health-check FILE  script that may take this host out of service
+  --health-user USER   whom it runs as (default: nobody)
+  --health-interval TIME
+                       how often it runs (default: 5m)
+  --hang-up TIME       how long an interactive job waits for a client that has gone
+                       without a word, until it is terminated; none for ever (default:
+                       5m)
+  --log-level LEVEL    trace, debug, info, warn or error (default: info); name=LEVEL
+                       for one part (agent, api, gridengine, health, load,
+                       mail, master); may be repeated
+  --log-json           the log as JSON
+  --help               print this text
+
+Exit status: 0 after SIGTERM or an order to shut down, 1 if something else ended it, 2
+for wrong usage, 125 if it could not begin.
+`
+
+// UsageError is a command that was said wrongly.
+type UsageError struct{ Problem string }
+
+func (e *UsageError) Error() string { return e.Problem }
+
+var errHelp = errors.New("help was asked for")
+
+type settings struct {
+	conf, spool, host, accounting           string
+	socket                                  string
+	managers                                list
+	listen, tlsCert, tlsKey, tlsCA          string
+	masters                                 list
+	loopback, tokenFile                     string
+	metrics, sensorUser                     string
+	healthCheck, healthUser, healthInterval string
+	hangUpText                              string
+	hangUp                                  time.Duration
+	logLevels                               list
+	logJSON                                 bool
+	gridengine                              bool // the master is an sge_qmaster
+}
+
+// list is an option that may be repeated.
+type list []string
+
+func (l *list) String() string { return strings.Join(*l, ",") }
+
+func (l *list) Set(s string) error {
+	*l = append(*l, s)
+	return nil
+}
+
+const none = "none"
+
+func parse(name string, args []string) (*settings, error) {
+	s := &settings{}
+	flags := flag.NewFlagSet("execd "+name, flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	for name, to := range map[string]*string{
+		"conf": &s.conf, "spool": &s.spool, "host": &s.host, "accounting": &s.accounting, "socket": &s.socket,
+		"listen": &s.listen, "tls-cert": &s.tlsCert, "tls-key": &s.tlsKey, "tls-ca": &s.tlsCA,
+		"listen-loopback": &s.loopback, "token-file": &s.tokenFile, "metrics": &s.metrics,
+		"sensor-user": &s.sensorUser, "health-check": &s.healthCheck, "health-user": &s.healthUser, "health-interval": &s.healthInterval,
+		"hang-up": &s.hangUpText,
+	} {
+		flags.StringVar(to, name, "", "")
+	}
+	flags.Var(&s.managers, "manager", "")
+	flags.Var(&s.masters, "master", "")
+	flags.Var(&s.logLevels, "log-level", "")
+	flags.BoolVar(&s.logJSON, "log-json", false, "")
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return nil, errHelp
+	case err != nil:
+		return nil, &UsageError{err.Error()}
+	case flags.NArg() > 0:
+		return nil, &UsageError{fmt.Sprintf("unexpected argument %q", flags.Arg(0))}
+	}
+	return s, s.complete()
+}
+
+// masterGridengine is the --master that is no name in a certificate.
+const masterGridengine = "gridengine"
+
+// complete fills in the defaults, and refuses what does not go together.
+func (s *settings) complete() error {
+	before := len(s.masters)
+	s.masters = slices.DeleteFunc(s.masters, func(name string) bool { return name == masterGridengine })
+	s.gridengine = len(s.masters) < before
+	switch {
+	case s.gridengine && (len(s.masters) > 0 || s.listen != ""):
+		return &UsageError{"--master gridengine: the sge_qmaster is the only master, and takes no --listen"}
+	case s.gridengine && s.accounting == "":
+		s.accounting = none // qmaster writes it
+	}
+	tls := s.tlsCert != "" || s.tlsKey != "" || s.tlsCA != "" || len(s.masters) > 0
+	switch {
+	case s.listen == "" && tls:
+		return &UsageError{"--tls-cert, --tls-key, --tls-ca and --master are for --listen, which is missing"}
+	case s.listen != "" && (s.tlsCert == "" || s.tlsKey == "" || s.tlsCA == "" || len(s.masters) == 0):
+		return &UsageError{"--listen needs --tls-cert, --tls-key, --tls-ca and --master; without certificates there is --listen-loopback"}
+	case (s.loopback == "") != (s.tokenFile == ""):
+		return &UsageError{"--listen-loopback and --token-file need each other"}
+	}
+	switch s.hangUpText {
+	case "":
+	case none:
+		s.hangUp = -1
+	default:
+		var err error
+		if s.hangUp, err = time.ParseDuration(s.hangUpText); err != nil || s.hangUp <= 0 {
+			return &UsageError{fmt.Sprintf("--hang-up %q, expected a time such as 5m or 90s, or %s", s.hangUpText, none)}
+		}
+	}
+	root := os.Getuid() == 0
+	if s.host == "" && !s.gridengine {
+		var err error
+		if s.host, err = os.Hostname(); err != nil {
+			return err
+		}
+	}
+	if s.spool == "" {
+		var ok bool
+		if s.spool, ok = place.Spool(root); !ok {
+			return errors.New("no place for what is kept of jobs: give --spool, or set XDG_STATE_HOME or HOME to an absolute path")
+		}
+	}
+	var err error
+	if s.spool, err = filepath.Abs(s.spool); err != nil {
+		return err
+	}
+	if s.socket == "" {
+		s.socket = place.Socket(root, s.spool)
+	}
+	if s.conf == "" {
+		if _, err := os.Stat(systemConf); err == nil && root {
+			s.conf = systemConf
+		}
+	} else if _, err := os.ReadDir(s.conf); err != nil {
+		return fmt.Errorf("--conf: %w", err)
+	}
+	if s.sensorUser == "" && root && !s.gridengine {
+		s.sensorUser = "nobody"
+	}
+	switch s.accounting {
+	case "":
+		s.accounting = filepath.Join(s.spool, "accounting")
+	case none:
+		s.accounting = ""
+	default:
+		if s.accounting, err = filepath.Abs(s.accounting); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// systemConf is the configuration directory of a host.
+const systemConf = "/etc/execd/conf"

@@ -1,0 +1,398 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/agent"
+	"github.com/execd-project/execd/agent/api/serve"
+	"github.com/execd-project/execd/agent/gridengine"
+	"github.com/execd-project/execd/agent/healthcheck"
+	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/agent/notify"
+	"github.com/execd-project/execd/internal/certfile"
+	"github.com/execd-project/execd/internal/clock"
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/loadsensor"
+	"github.com/execd-project/execd/qconf"
+)
+
+// Command is one call of execd agent, or of a command that has an agent in it. The zero
+// value of a field is not a default, but for Name, Usage and Master.
+type Command struct {
+	Args           []string // words after "execd agent"
+	Stdout, Stderr io.Writer
+	Executable     string // path of execd itself: the supervisor lies beside it
+	Version        string
+
+	Name  string // of the command; "agent" if it is empty
+	Usage string // what --help prints; Usage if it is empty
+	// Master makes the master that drives the agent from within this process; nil for none.
+	Master func(*Host) (Master, error)
+}
+
+// Master is a master in the process of the agent.
+type Master interface {
+	agent.Link
+	// Methods are what it is asked on the socket of the agent.
+	Methods() map[string]serve.Method
+	// Close ends what Run has not begun, or has left.
+	Close() error
+}
+
+// Host is what a master finds in its process.
+type Host struct {
+	Name  string // of the host
+	Spool string // the spool area: files of the master may lie there, too
+	// Accounting is the file of records of accounting(5), empty for none.
+	Accounting string
+	Managers   []string
+	Version    string
+	Log        hclog.Logger
+	// Cluster is the configuration that the agent uses. It can be asked while the master runs.
+	Cluster func() *qconf.Cluster
+	// Read reads the configuration that there is on disk.
+	Read func() (*qconf.Cluster, error)
+	// Change changes files of the configuration, by their paths below its directory, or with
+	// nil removes them, and has them used: all or nothing.
+	Change func(files map[string][]byte) error
+	// File reads a file of the directory of the configuration in use that is not part of it,
+	// such as sge_request; fs.ErrNotExist where there is none.
+	File func(name string) ([]byte, error)
+}
+
+// Run carries the command out and returns the exit status. The error, if there is
+// one, has not been shown yet.
+func (c *Command) Run() (int, error) {
+	s, err := parse(cmp.Or(c.Name, "agent"), c.Args)
+	switch {
+	case errors.Is(err, errHelp):
+		_, err := io.WriteString(c.Stdout, cmp.Or(c.Usage, Usage))
+		return ExitGood, err
+	case err != nil:
+		if _, ok := errors.AsType[*UsageError](err); ok {
+			return ExitUsage, err
+		}
+		return ExitCannotRun, err
+	}
+	out := &sink{stderr: c.Stderr}
+	log, levels, err := newLog(out, s)
+	if err != nil {
+		return ExitUsage, err
+	}
+	reserveThreads(spareThreads)
+	d := &daemon{Command: c, settings: s, log: log, levels: levels, sink: out}
+	if err := d.open(); err != nil {
+		return ExitCannotRun, err
+	}
+	defer d.close()
+	if err := d.run(); err != nil {
+		return ExitFailed, err
+	}
+	return ExitGood, nil
+}
+
+// daemon is one execution of the command.
+type daemon struct {
+	*Command
+	*settings
+	log           hclog.Logger
+	levels        map[string]hclog.Level // of parts of the log
+	sink          *sink
+	configuration *configuration
+	spool         *jobdir.Spool
+	agent         *agent.Agent
+	server        *serve.Server
+	load          *loadsensor.Collector
+	topology      launch.Topologies // of load alone
+	observer      *observer
+	books         *books // nil for no accounting
+	manager       *notify.Notifier
+	health        *healthcheck.Check // nil for none
+	link          *gridengine.Link   // to an sge_qmaster; nil for none
+	cell          *gridengine.Cell
+	master        Master   // nil for none
+	said          sync.Map // what sayDoubtful has said
+}
+
+// open makes everything ready. After an error what was made is closed.
+func (d *daemon) open() (err error) {
+	shepherd, err := launch.FindShepherd(d.Executable)
+	if err != nil {
+		return err
+	}
+	if d.spool, err = jobdir.OpenSpool(d.settings.spool); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			d.close()
+		}
+	}()
+	if err := d.alone(); err != nil {
+		return err
+	}
+	if d.gridengine {
+		if err := d.joinCell(); err != nil {
+			return err
+		}
+	}
+	if d.manager, err = notify.New(clock.System()); err != nil {
+		d.log.Warn("service manager", "error", err)
+	}
+	d.configuration = &configuration{dir: d.conf, spool: d.settings.spool}
+	if d.Master != nil {
+		if d.configuration.base, err = qconf.BuiltinOn(d.host, runtime.NumCPU()); err != nil {
+			return err
+		}
+	}
+	if err := d.configuration.restore(); err != nil {
+		return err
+	}
+	if err := d.makeMaster(); err != nil {
+		return err
+	}
+	server, err := serve.New(d.serving())
+	if err != nil {
+		return err
+	}
+	d.server = server
+	if d.load, err = d.newLoad(); err != nil {
+		return err
+	}
+	d.observer = newObserver(d)
+	var account func(*agent.Record, *job.Description, *job.Outcome, bool) error
+	if d.accounting != "" {
+		if d.books, err = openBooks(d.accounting); err != nil {
+			return err
+		}
+		account = d.books.account
+	}
+	d.agent, err = agent.New(agent.Options{
+		Host: d.host, Spool: d.spool, Shepherd: shepherd, Version: d.Version,
+		Configuration: d.configuration.read, Configured: d.configured, Load: d.load, Observer: d.observer, Account: account,
+		SGERoot: os.Getenv("SGE_ROOT"), SGECell: os.Getenv("SGE_CELL"), HangUp: d.hangUp,
+		Log: d.logOf("agent"),
+	})
+	if err != nil {
+		return err
+	}
+	d.useLog(d.agent.Cluster())
+	d.sayDoubtful(d.agent.Cluster())
+	if d.gridengine {
+		err = d.openLink(shepherd)
+	}
+	return err
+}
+
+// useLog has the log go where the configuration says.
+func (d *daemon) useLog(cluster *qconf.Cluster) {
+	if err := d.sink.use(cluster.Config(d.host).ExecdParams.UseSyslog); err != nil {
+		d.log.Error("log", "error", err)
+	}
+}
+
+// ours are the attributes on which an sge_execd would act, and not its sge_qmaster.
+var ours = map[string]bool{"set_token_cmd": true, "pag_cmd": true, "cgroups_params": true}
+
+// sayDoubtful says once what is probably not meant in the configuration, and what is set
+// without effect. An sge_qmaster may well act on what is not ours; the agent itself speaks
+// of execd_params.
+func (d *daemon) sayDoubtful(cluster *qconf.Cluster) {
+	say := func(text string, found []*qconf.Error) {
+		for _, e := range found {
+			if e.Attribute == "execd_params" || d.gridengine && !ours[e.Attribute] {
+				continue
+			}
+			if _, again := d.said.LoadOrStore(e.Error(), true); !again {
+				d.log.Warn(text, "warning", e)
+			}
+		}
+	}
+	say("a doubtful place in the configuration", cluster.Warnings())
+	say("a parameter of the configuration has no effect here, see execd-conf(5)", cluster.Ineffective())
+}
+
+// makeMaster makes the master of this process, if there is to be one.
+func (d *daemon) makeMaster() (err error) {
+	if d.Master == nil {
+		return nil
+	}
+	d.master, err = d.Master(&Host{
+		Name: d.host, Spool: d.settings.spool, Accounting: d.accounting, Managers: d.managers, Version: d.Version, Log: d.logOf("master"),
+		Cluster: func() *qconf.Cluster { return d.agent.Cluster() },
+		Read: func() (*qconf.Cluster, error) {
+			c, _, err := d.configuration.read()
+			return c, err
+		},
+		File: d.configuration.file,
+		Change: func(files map[string][]byte) error {
+			return d.configuration.change(files, d.use)
+		},
+	})
+	return err
+}
+
+// dying is how long a process that was killed may hold its locks.
+const dying = 2 * time.Second
+
+// alone refuses to run beside another agent of the same spool area. The lock goes
+// with this process.
+func (d *daemon) alone() error {
+	err := unix.Flock(d.spool.Dir().Fd(), unix.LOCK_EX|unix.LOCK_NB)
+	// One that was killed a moment ago may take a while to go.
+	for end := time.Now().Add(dying); errors.Is(err, unix.EWOULDBLOCK) && time.Now().Before(end); {
+		time.Sleep(20 * time.Millisecond)
+		err = unix.Flock(d.spool.Dir().Fd(), unix.LOCK_EX|unix.LOCK_NB)
+	}
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return fmt.Errorf("another agent uses the spool directory %s: end that one first, or name another directory with --spool", d.spool.Path())
+	}
+	if err != nil {
+		return fmt.Errorf("cannot lock the spool directory %s: %w", d.spool.Path(), err)
+	}
+	return nil
+}
+
+// serving says where the interface listens.
+func (d *daemon) serving() serve.Options {
+	o := serve.Options{
+		Socket: d.socket, Managers: d.managers, Version: d.Version,
+		Install: func(_ context.Context, files map[string]string) error {
+			if d.gridengine {
+				return errors.New("the configuration of this agent is that of its sge_qmaster: change it with qconf -mconf")
+			}
+			return d.configuration.install(files, d.use)
+		},
+		Notify: func(err error) { d.logOf("api").Warn("interface", "error", err) },
+	}
+	if d.master != nil {
+		o.Methods = d.master.Methods()
+		o.Limits.Connections, o.Limits.AllConnections = connections()
+	}
+	if d.listen != "" {
+		o.TLS = &serve.TLS{
+			Address: d.listen, Masters: d.masters,
+			Files: certfile.Paths{Certificate: d.tlsCert, Key: d.tlsKey, CA: d.tlsCA},
+		}
+	}
+	if d.loopback != "" {
+		o.Loopback = &serve.Loopback{Address: d.loopback, TokenFile: d.tokenFile}
+	}
+	return o
+}
+
+// connections are how many commands of one user, and of all, may be connected with a master
+// for users. What waits for the end of a job is connected, too.
+func connections() (each, all int) {
+	const most, share = 4096, 4
+	all = most
+	var files unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &files) == nil {
+		all = int(min(most, files.Cur/2))
+	}
+	return all / share, all
+}
+
+func (d *daemon) close() {
+	if d.server != nil {
+		d.server.Close()
+	}
+	if d.link != nil {
+		d.link.Close()
+	}
+	if d.master != nil {
+		if err := d.master.Close(); err != nil {
+			d.log.Error("master", "error", err)
+		}
+	}
+	if err := d.books.close(); err != nil {
+		d.log.Error("accounting", "error", err)
+	}
+	if d.spool != nil {
+		d.spool.Close()
+	}
+}
+
+// run serves until it is told to end.
+func (d *daemon) run() error {
+	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGINT)
+	defer stop()
+	d.reloadOnHangup(ctx)
+	go d.configuration.watch(ctx, d.log, d.reload)
+	if err := d.checkHealth(ctx); err != nil {
+		return err
+	}
+	d.announce(ctx)
+	go d.shrink(ctx)
+	if err := d.serveMetrics(ctx); err != nil {
+		return err
+	}
+	links := []agent.Link{d.server}
+	if d.link != nil {
+		links = append(links, d.link)
+	}
+	if d.master != nil {
+		links = append(links, d.master)
+	}
+	err := d.agent.Run(ctx, links...)
+	d.say(d.manager.Stopping("jobs go on"))
+	d.observer.close()
+	d.log.Info("ends; jobs go on")
+	return err
+}
+
+// reloadOnHangup has SIGHUP read the configuration again.
+func (d *daemon) reloadOnHangup(ctx context.Context) {
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, unix.SIGHUP)
+	go func() {
+		defer signal.Stop(hangup)
+		for {
+			select {
+			case <-hangup:
+				if err := d.books.reopen(); err != nil {
+					d.log.Error("accounting", "error", err)
+				}
+				d.reload()
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+}
+
+// use goes on with the configuration that there is on disk now.
+func (d *daemon) use() error { return d.agent.Configure(context.Background()) }
+
+// configured has what reports the load, and the log, follow the configuration that the
+// agent uses. A load sensor that cannot be used is no reason to refuse the rest of it.
+func (d *daemon) configured(cluster *qconf.Cluster) {
+	if err := d.load.Configure(d.loadSettings(cluster)); err != nil {
+		d.log.Error("the load sensors have not been changed", "error", err)
+	}
+	d.useLog(cluster)
+	d.sayDoubtful(cluster)
+}
+
+func (d *daemon) reload() {
+	d.say(d.manager.Reloading())
+	defer func() { d.say(d.manager.Ready(d.status())) }()
+	if err := d.use(); err != nil {
+		d.log.Error("the configuration has not been changed", "error", err)
+		return
+	}
+	d.log.Info("configuration read", "version", d.agent.Health().Configuration)
+}

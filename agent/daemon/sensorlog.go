@@ -1,0 +1,57 @@
+package daemon
+
+import (
+	"sync"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/execd-project/execd/loadsensor/external"
+)
+
+// sensorLog writes down what happens to load sensors.
+type sensorLog struct {
+	log hclog.Logger
+
+	mu   sync.Mutex
+	said map[violation]bool
+}
+
+// violation is one that a sensor may make with each report.
+type violation struct{ path, text, problem string }
+
+// mostViolations is how many are remembered as having been said.
+const mostViolations = 1000
+
+func newSensorLog(log hclog.Logger) *sensorLog {
+	return &sensorLog{log: log, said: map[violation]bool{}}
+}
+
+func (l *sensorLog) event(e external.Event) {
+	l.log.Log(l.level(&e), "load sensor", "sensor", e.Path, "event", e.Text)
+}
+
+// level is how much an event matters. What comes with each report says something the
+// first time.
+func (l *sensorLog) level(e *external.Event) hclog.Level {
+	switch e.Kind {
+	case external.Reported:
+		return hclog.Debug
+	case external.Started, external.Changed, external.Stopped, external.Gone:
+		return hclog.Info
+	case external.Violated:
+		if e.Violation == nil {
+			break
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		v := violation{e.Path, e.Violation.Text, e.Violation.Problem}
+		if l.said[v] {
+			return hclog.Debug
+		}
+		if len(l.said) >= mostViolations {
+			clear(l.said)
+		}
+		l.said[v] = true
+	}
+	return hclog.Warn
+}

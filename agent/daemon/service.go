@@ -1,0 +1,91 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/execd-project/execd/agent/healthcheck"
+)
+
+// announce tells the service manager that we work, and goes on telling it that we do.
+func (d *daemon) announce(ctx context.Context) {
+	d.log.Info("ready", "host", d.host, "spool", d.spool.Path(), "socket", d.socket, "version", d.Version)
+	d.say(d.manager.Ready(d.status()))
+	go d.manager.Watch(ctx, d.alive, func(err error) {
+		if err != nil {
+			d.log.Error("the agent does not answer the watchdog", "error", err)
+		}
+	})
+}
+
+// alive asks what needs the lock on the table of jobs, as everything does.
+func (d *daemon) alive(ctx context.Context) error {
+	done := make(chan struct{})
+	go func() {
+		d.agent.Health()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// status is the line that systemctl status shows.
+func (d *daemon) status() string {
+	h := d.agent.Health()
+	text := fmt.Sprintf("%d of %d slots in use", h.Used, h.Slots)
+	if h.Draining != "" {
+		text += "; takes no jobs: " + h.Draining
+	}
+	return text
+}
+
+// say logs what the service manager was not told.
+func (d *daemon) say(err error) {
+	if err != nil {
+		d.log.Warn("the service manager was not told", "error", err)
+	}
+}
+
+// checkHealth begins with the health check of the site, before any job is taken. Where
+// there is none any more, what one has said before is no reason to take no jobs.
+func (d *daemon) checkHealth(ctx context.Context) error {
+	if d.healthCheck == "" {
+		return d.agent.DrainFor(healthcheck.Source, "")
+	}
+	var interval time.Duration
+	if d.healthInterval != "" {
+		var err error
+		if interval, err = time.ParseDuration(d.healthInterval); err != nil {
+			return fmt.Errorf("--health-interval: %w", err)
+		}
+	}
+	log := d.logOf("health")
+	check, err := healthcheck.New(healthcheck.Config{
+		Path: d.healthCheck, User: d.healthUser, Interval: interval, Host: d.host,
+		Drain: func(reason string) error { return d.agent.DrainFor(healthcheck.Source, reason) },
+		Ran: func(r healthcheck.Result) {
+			switch {
+			case r.Err != nil:
+				log.Error("the state of the host was not changed", "error", r.Err)
+			case r.Changed && r.Good:
+				log.Info("the health check has found the host in order")
+			case r.Changed:
+				log.Warn("the health check has taken the host out of service", "reason", r.Reason)
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	d.health = check
+	if err := check.Begin(); err != nil {
+		return err
+	}
+	go check.Run(ctx)
+	return nil
+}

@@ -1,0 +1,81 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// administrator is the source of Drain and Resume.
+const administrator = "administrator"
+
+// Drain refuses new jobs until Resume, also after a restart of the agent. Jobs that
+// are here go on.
+func (a *Agent) Drain(_ context.Context, reason string) error {
+	if strings.TrimSpace(reason) == "" {
+		reason = "no reason given"
+	}
+	return a.DrainFor(administrator, reason)
+}
+
+// Resume takes back Drain. What others keep the host from taking jobs for stays.
+func (a *Agent) Resume(context.Context) error { return a.DrainFor(administrator, "") }
+
+// DrainFor sets, or with an empty reason takes back, why a source wants no jobs to
+// be taken: sources do not undo each other's.
+func (a *Agent) DrainFor(source, reason string) error {
+	if strings.ContainsAny(source, "\t\n") || source == "" {
+		return &Error{InvalidArgument, errors.New("a source needs a name of one line without tabs")}
+	}
+	reason = strings.Join(strings.Fields(reason), " ")
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.drains[source] == reason {
+		return nil
+	}
+	drains := maps.Clone(a.drains)
+	if drains[source] = reason; reason == "" {
+		delete(drains, source)
+	}
+	var text strings.Builder
+	for _, s := range sortedKeys(drains) {
+		text.WriteString(s + "\t" + drains[s] + "\n")
+	}
+	root := a.options.Spool.Dir()
+	err := root.WriteFile(fileDrain, []byte(text.String()))
+	if err == nil {
+		err = root.Sync(fileDrain)
+	}
+	if err != nil {
+		return roomError(err)
+	}
+	a.drains = drains
+	if reason == "" {
+		a.log.Info("takes jobs again", "source", source)
+	} else {
+		a.log.Warn("takes no jobs", "source", source, "reason", reason)
+	}
+	return nil
+}
+
+// whyNoJobs is the reason for which no jobs are taken; empty if they are. mu is held.
+func (a *Agent) whyNoJobs() string {
+	if a.stopping {
+		return "the agent is being shut down"
+	}
+	if a.options.Load != nil && a.load.values == nil {
+		return "the load of this host is not known yet"
+	}
+	var reasons []string
+	if why := a.guard.whyNot(); why != "" {
+		reasons = append(reasons, errNoUsers.Error()+": "+why)
+	}
+	for _, source := range sortedKeys(a.drains) {
+		reasons = append(reasons, source+": "+a.drains[source])
+	}
+	return strings.Join(reasons, "; ")
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,86 @@
+package agent
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+
+	"github.com/execd-project/execd/jobdir"
+)
+
+// mostFinished is how many keys of finished jobs are remembered: a repetition of a
+// start that comes later than this many others would be taken for a new one.
+const mostFinished = 20000
+
+// finished remembers the keys of jobs whose end was acknowledged, so that a start
+// that was sent twice and overtaken by everything else is known for what it is. A
+// key may be lost with the power of the host: masters do not repeat what they know
+// to have ended.
+type finished struct {
+	root  *jobdir.Dir
+	log   *jobdir.Log
+	keys  map[string]bool
+	order []string // as they came
+	lines int      // of the file
+}
+
+func openFinished(spool *jobdir.Spool) (*finished, error) {
+	f := &finished{root: spool.Dir(), keys: map[string]bool{}}
+	b, err := f.root.ReadFile(fileFinished)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	text := string(b)
+	// A write that was interrupted has left no whole line.
+	text = text[:strings.LastIndexByte(text, '\n')+1]
+	for line := range strings.Lines(text) {
+		f.remember(strings.TrimSuffix(line, "\n"))
+	}
+	return f, f.rewrite()
+}
+
+func (f *finished) remember(key string) {
+	if f.keys[key] {
+		return
+	}
+	f.keys[key] = true
+	f.order = append(f.order, key)
+	if len(f.order) > mostFinished {
+		delete(f.keys, f.order[0])
+		f.order = f.order[1:]
+	}
+}
+
+func (f *finished) has(key string) bool { return f.keys[key] }
+
+// add remembers a key. Without room on the disk it is remembered in memory.
+func (f *finished) add(key string) error {
+	f.remember(key)
+	if f.log == nil || f.lines >= 2*mostFinished {
+		return f.rewrite()
+	}
+	f.lines++
+	return f.log.Add(key + "\n")
+}
+
+// rewrite leaves in the file what is remembered.
+func (f *finished) rewrite() error {
+	f.close()
+	text := ""
+	if len(f.order) > 0 {
+		text = strings.Join(f.order, "\n") + "\n"
+	}
+	err := f.root.WriteFile(fileFinished, []byte(text))
+	if err == nil {
+		f.lines = len(f.order)
+		f.log, err = f.root.OpenAppend(fileFinished)
+	}
+	return err
+}
+
+func (f *finished) close() {
+	if f != nil && f.log != nil {
+		_ = f.log.Close()
+		f.log = nil
+	}
+}

@@ -1,0 +1,136 @@
+package launch
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/limits/process"
+)
+
+// Terminate asks the shepherd to end the job, as qdel does.
+func (j *Job) Terminate() error { return j.ask(unix.SIGTSTP, 0) }
+
+// Migrates reports whether the job is checkpointed and ended instead of being
+// suspended (checkpoint(5), when).
+func (j *Job) Migrates() bool {
+	c := j.Description.Ckpt
+	return c != nil && strings.Contains(c.When, "x")
+}
+
+// Migrate asks the shepherd to have the job checkpointed, and ended, so that it can
+// go on elsewhere.
+func (j *Job) Migrate() error { return j.ask(unix.SIGTTOU, 0) }
+
+// Suspend asks the shepherd to suspend the job, as qmod -sj does.
+func (j *Job) Suspend() error {
+	if j.Migrates() {
+		return j.Migrate()
+	}
+	return j.ask(unix.SIGTTIN, unix.SIGSTOP)
+}
+
+// Resume asks the shepherd to resume the job, as qmod -usj does.
+func (j *Job) Resume() error { return j.ask(unix.SIGCONT, 0) }
+
+// Notify asks the shepherd to deliver a signal to the job, such as SIGUSR1 and
+// SIGUSR2, which announce a suspension and the end (sge_submit(1), -notify). A
+// signal but SIGUSR1 and SIGXCPU that has not been delivered yet is replaced by a
+// later one, and by a suspension.
+func (j *Job) Notify(sig syscall.Signal) error {
+	switch sig {
+	case unix.SIGUSR1:
+		return j.ask(unix.SIGUSR1, 0)
+	case unix.SIGXCPU:
+		return j.ask(unix.SIGUSR2, 0)
+	}
+	return j.ask(unix.SIGTTIN, sig)
+}
+
+// ask sends the shepherd one of the signals that it takes for an order; deliver
+// is the signal that SIGTTIN stands for.
+func (j *Job) ask(order, deliver syscall.Signal) error {
+	s, err := j.supervisor()
+	if err != nil || s == nil {
+		return err
+	}
+	if deliver != 0 {
+		if err := j.Dir.WriteNumber(jobdir.FileSignal, int(deliver)); err != nil {
+			return err
+		}
+	}
+	if err := s.signal(order); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	return nil
+}
+
+// supervisor returns that of the job; nil when it is gone.
+func (j *Job) supervisor() (*supervisor, error) {
+	j.mu.Lock()
+	s, over := j.shepherd, j.over
+	j.mu.Unlock()
+	switch {
+	case over:
+		return nil, nil //nolint:nilnil // there is nobody to be asked
+	case s == nil:
+		return nil, errNotLaunched
+	case s.pid == 0 && !j.findShepherd():
+		return nil, errors.New("cannot reach the supervisor of the job: it has not yet told its process number")
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.shepherd, nil
+}
+
+// Kill ends the job at once, without notification and terminate method. The
+// steps after the job are run all the same, and its usage is recorded. It
+// returns false while there is no job to be ended: before it has been started,
+// and after its end.
+func (j *Job) Kill() bool {
+	return j.withProcess(func(fd int) error { return unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) }) == nil
+}
+
+// Running reports whether the job itself runs, not one of the steps around it.
+func (j *Job) Running() bool {
+	return j.withProcess(func(int) error { return nil }) == nil
+}
+
+// withProcess calls f with a descriptor of the first process of the job, if
+// that is running.
+func (j *Job) withProcess(f func(pidfd int) error) error {
+	s, err := j.supervisor()
+	if err != nil {
+		return err
+	}
+	if s == nil {
+		return unix.ESRCH
+	}
+	pid, err := j.Dir.ReadNumber(jobdir.FileJobPID)
+	if err != nil {
+		return err
+	}
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	// The number may be a stranger's by now; the process that the descriptor
+	// holds is the job if it is the shepherd's child, and that is still there.
+	if !slices.Contains(process.Children(s.pid), pid) || s.signal(0) != nil {
+		return unix.ESRCH
+	}
+	return f(fd)
+}
+
+// Destroy ends the shepherd and every process of the job, without asking.
+func (j *Job) Destroy() {
+	if s, err := j.supervisor(); err == nil && s != nil {
+		_ = s.signal(unix.SIGKILL)
+	}
+}

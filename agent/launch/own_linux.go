@@ -1,0 +1,169 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/qconf"
+)
+
+// The files of this package in a job directory.
+const (
+	// fileOwn is what own has.
+	fileOwn = "launch"
+	// fileKept is in a directory that has been kept for people to look at: there is
+	// no job any more.
+	fileKept = "kept"
+	// fileSwept tells that what a killed supervisor has left was ended.
+	fileSwept = "swept"
+)
+
+// own is what has to be known of a job to remove all that was made for it, and what
+// its description does not carry. It is the file "launch": lines of key=value.
+type own struct {
+	boot     string        // BootID when the job was prepared
+	uid, gid int           // of the owner
+	users    []int         // that procedures run as
+	slave    bool          // there is no supervisor
+	shared   bool          // the TMPDIR is another job's
+	ownShell bool          // job.Command.OwnShell
+	parent   string        // where the TMPDIR is, or is about to be made
+	name     string        // and under which name, perhaps with a suffix
+	aside    string        // under which it is made, without root; empty for none
+	groupIDs []qconf.Range // gid_range, for those of tasks
+	devices  []string      // that the job may open
+	unbound  string
+	notes    []string
+}
+
+func (o *own) format() []byte {
+	var b strings.Builder
+	line := func(key, value string) { b.WriteString(key + "=" + value + "\n") }
+	flag := func(key string, set bool) {
+		if set {
+			line(key, "yes")
+		}
+	}
+	line("boot", o.boot)
+	line("uid", strconv.Itoa(o.uid))
+	line("gid", strconv.Itoa(o.gid))
+	for _, u := range o.users {
+		line("user", strconv.Itoa(u))
+	}
+	flag("slave", o.slave)
+	flag("shared", o.shared)
+	flag("own_shell", o.ownShell)
+	line("tmpdir_parent", strconv.Quote(o.parent))
+	line("tmpdir_name", strconv.Quote(o.name))
+	if o.aside != "" {
+		line("tmpdir_aside", strconv.Quote(o.aside))
+	}
+	for _, r := range o.groupIDs {
+		line("gid_range", strconv.Itoa(r.First)+"-"+strconv.Itoa(r.Last))
+	}
+	for _, d := range o.devices {
+		line("device", strconv.Quote(d))
+	}
+	if o.unbound != "" {
+		line("unbound", strconv.Quote(o.unbound))
+	}
+	for _, n := range o.notes {
+		line("note", strconv.Quote(n))
+	}
+	return []byte(b.String())
+}
+
+// parseOwn reads what format has written. Keys that it does not know are of a newer
+// version and passed over.
+func parseOwn(file string, text []byte) (*own, error) {
+	o := &own{}
+	number := 0
+	for line := range strings.Lines(string(text)) {
+		number++
+		key, value, found := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
+		err := errors.New("expected KEY=VALUE")
+		if found {
+			err = o.set(key, value)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: %q: %w", file, number, line, err)
+		}
+	}
+	return o, nil
+}
+
+func (o *own) set(key, value string) (err error) {
+	text := func(to *string) { *to, err = strconv.Unquote(value) }
+	switch key {
+	case "boot":
+		o.boot = value
+	case "uid":
+		o.uid, err = strconv.Atoi(value)
+	case "gid":
+		o.gid, err = strconv.Atoi(value)
+	case "user":
+		var n int
+		n, err = strconv.Atoi(value)
+		o.users = append(o.users, n)
+	case "slave":
+		o.slave = true
+	case "shared":
+		o.shared = true
+	case "own_shell":
+		o.ownShell = true
+	case "tmpdir_parent":
+		text(&o.parent)
+	case "tmpdir_name":
+		text(&o.name)
+	case "tmpdir_aside":
+		text(&o.aside)
+	case "gid_range":
+		var r qconf.Range
+		first, last, _ := strings.Cut(value, "-")
+		if r.First, err = strconv.Atoi(first); err == nil {
+			r.Last, err = strconv.Atoi(last)
+		}
+		o.groupIDs = append(o.groupIDs, r)
+	case "device":
+		var d string
+		text(&d)
+		o.devices = append(o.devices, d)
+	case "unbound":
+		text(&o.unbound)
+	case "note":
+		var n string
+		text(&n)
+		o.notes = append(o.notes, n)
+	}
+	return err
+}
+
+// readOwn reads the file; nil without an error for a directory that has none.
+func readOwn(dir *jobdir.Dir) (*own, error) {
+	b, err := dir.ReadFile(fileOwn)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil //nolint:nilnil // made by others
+	}
+	if err != nil {
+		return nil, err
+	}
+	return parseOwn(dir.Path()+"/"+fileOwn, b)
+}
+
+// isKept reports whether the directory of a job is one that Remove was to keep.
+func isKept(spool *jobdir.Spool, id job.ID) (bool, error) {
+	dir, err := spool.Open(id)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer dir.Close()
+	return dir.Exists(fileKept)
+}

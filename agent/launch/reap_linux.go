@@ -1,0 +1,87 @@
+package launch
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/limits/process"
+)
+
+// children are the supervisors that are our children and have not been reaped, by
+// process number.
+var children sync.Map
+
+// Reaper collects dead processes that came to us as orphans, where we are the first
+// process of a container, or have asked to get them (prctl(2),
+// PR_SET_CHILD_SUBREAPER): what prolog and epilog of a job have left running, when it
+// ends. The zero value is ready to be used.
+//
+// Nothing tells an orphan from a child that another part of this program has started
+// and is about to collect. So only what was dead for a while is taken.
+type Reaper struct {
+	dead map[int]corpse
+}
+
+type corpse struct {
+	start uint64
+	since time.Time
+}
+
+// decay is for how long a process is dead that nobody is going to collect.
+const decay = 10 * time.Second
+
+// Look collects what has been dead for some seconds. It is called now and then, and
+// says how many there were.
+func (r *Reaper) Look() int { return r.look(time.Now()) }
+
+func (r *Reaper) look(now time.Time) int {
+	if !adopts() {
+		return 0
+	}
+	dead, n := map[int]corpse{}, 0
+	for _, pid := range process.Children(os.Getpid()) {
+		st := process.Read(pid)
+		if _, ours := children.Load(pid); ours || st.State != 'Z' {
+			continue
+		}
+		c, known := r.dead[pid]
+		if !known || c.start != st.Start {
+			c = corpse{st.Start, now}
+		}
+		if now.Sub(c.since) >= decay {
+			var status unix.WaitStatus
+			if got, err := unix.Wait4(pid, &status, unix.WNOHANG, nil); err == nil && got == pid {
+				n++
+			}
+			continue
+		}
+		dead[pid] = c
+	}
+	r.dead = dead
+	return n
+}
+
+// adopts reports whether orphans come to us.
+func adopts() bool {
+	if os.Getpid() == 1 {
+		return true
+	}
+	var set int32
+	err := unix.Prctl(unix.PR_GET_CHILD_SUBREAPER, uintptr(unsafe.Pointer(&set)), 0, 0, 0)
+	return err == nil && set != 0
+}
+
+// isChild reports whether a process is our child.
+func isChild(pid int) bool {
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return err == nil
+		}
+	}
+}

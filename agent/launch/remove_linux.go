@@ -1,0 +1,97 @@
+package launch
+
+import (
+	"errors"
+	"time"
+
+	"github.com/execd-project/execd/internal/failpoint"
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/jobdir"
+)
+
+// removePatience bounds the wait for a supervisor that has been killed and whose last
+// child is on its way out.
+const removePatience = time.Second
+
+// Remove removes the control group of the job and what is on disk for it but its
+// script; keep leaves the job directory for people to look at, and Open then tells
+// that there is no job in it. With processes that cannot be ended all of it stays,
+// for Sweep, or to be tried again. A job whose supervisor lives is not removed:
+// errors.Is(err, ErrSupervised). Tasks that are left are removed with it.
+//
+// It may be called again, also by another process, after it was interrupted at any
+// point: the directory stays that of a job until all else is gone, and is an
+// unfinished one from then on.
+func (j *Job) Remove(keep bool) error {
+	if j.removed {
+		return nil
+	}
+	if !j.terminal {
+		lock, err := j.lock(removePatience)
+		if err != nil {
+			return err
+		}
+		defer lock.Close()
+	}
+	failpoint.At("launch-remove")
+	if err := j.removeTasks(keep); err != nil {
+		return err
+	}
+	if err := j.removeGroup(); err != nil {
+		if j.terminal {
+			err = errors.Join(err, j.Dir.Close())
+		}
+		return err
+	}
+	failpoint.At("launch-group-removed")
+	errs := []error{j.removeTmpdir()}
+	failpoint.At("launch-tmpdir-removed")
+	if keep {
+		errs = append(errs, j.keep())
+	} else {
+		errs = append(errs, j.spool.Remove(j.Description.ID, jobdir.KeepNone, false))
+	}
+	failpoint.At("launch-removed")
+	j.removed = errors.Join(errs[1:]...) == nil
+	if j.removed {
+		jobGroupIDs.giveBack(j)
+	}
+	if j.removed || j.terminal {
+		errs = append(errs, j.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// keep leaves the directory, but no job in it.
+func (j *Job) keep() error {
+	var errs []error
+	// One whose shepherd was killed has no verdict, and would count as a job that
+	// runs, with its cores, for as long as the directory stays.
+	if _, done, err := j.Dir.ExitStatus(); err == nil && !done {
+		errs = append(errs, j.Dir.AddExitStatus(int(job.FailedNoExitStatus)))
+	}
+	return errors.Join(append(errs, j.Dir.WriteFile(fileKept, nil), j.Dir.Remove(fileWaiting))...)
+}
+
+// removeTmpdir removes the TMPDIR of the job, if it is its own.
+func (j *Job) removeTmpdir() error {
+	if j.own.shared || j.tmpdir.Path == "" {
+		return nil
+	}
+	return jobdir.RemoveTmpdir(j.tmpdir, j.own.removeOptions())
+}
+
+func (o *own) removeOptions() jobdir.RemoveOptions {
+	return jobdir.RemoveOptions{UID: o.uid, GID: o.gid, Owners: o.users}
+}
+
+// Close gives back what the job holds open, and leaves the job alone.
+func (j *Job) Close() error {
+	j.mu.Lock()
+	s := j.shepherd
+	j.mu.Unlock()
+	if s != nil {
+		s.close()
+	}
+	return j.Dir.Close()
+}

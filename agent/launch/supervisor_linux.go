@@ -1,0 +1,262 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/limits/process"
+)
+
+// supervisor is a process that supervises a job. Its number is that of a stranger
+// once it is gone and was reaped; the descriptor is not.
+type supervisor struct {
+	pid   int
+	child bool
+	file  *os.File // its pidfd, in the runtime's poller; nil before Linux 5.3
+	start uint64   // process.Stat.Start, where there is no descriptor
+}
+
+// newSupervisor takes over a descriptor of a process; -1 for none.
+func newSupervisor(pid, pidfd int) *supervisor {
+	s := &supervisor{pid: pid}
+	if pidfd < 0 {
+		s.start = process.Read(pid).Start
+		return s
+	}
+	// Only for descriptors that do not block is a file waited for without a thread.
+	_ = unix.SetNonblock(pidfd, true)
+	s.file = os.NewFile(uintptr(pidfd), "supervisor")
+	return s
+}
+
+// findSupervisor returns the process with a number if it is a supervisor.
+func findSupervisor(pid int) (*supervisor, bool) {
+	if pid <= 1 {
+		return nil, false
+	}
+	pidfd, err := unix.PidfdOpen(pid, 0)
+	if err != nil && !errors.Is(err, unix.ENOSYS) {
+		return nil, false
+	}
+	if err != nil {
+		pidfd = -1
+	}
+	// What is read now is of the process that the descriptor holds, if that still
+	// is there afterwards.
+	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+	s := newSupervisor(pid, pidfd)
+	if err != nil || !strings.HasPrefix(string(name), namePrefix) || s.signal(0) != nil {
+		s.close()
+		return nil, false
+	}
+	return s, true
+}
+
+// namePrefix begins the names of supervisors: see ShepherdName.
+const namePrefix = "sge_shep"
+
+// signal sends a signal; one that is gone cannot have it: os.ErrProcessDone.
+func (s *supervisor) signal(sig syscall.Signal) error {
+	var err error
+	if s.file == nil {
+		if err = unix.ESRCH; process.Read(s.pid).Start == s.start {
+			err = unix.Kill(s.pid, sig)
+		}
+	} else {
+		c, e := s.file.SyscallConn()
+		if e == nil {
+			e = c.Control(func(fd uintptr) { err = unix.PidfdSendSignal(int(fd), sig, nil, 0) })
+		}
+		if errors.Is(e, os.ErrClosed) {
+			return os.ErrProcessDone
+		}
+		err = errors.Join(e, err)
+	}
+	if errors.Is(err, unix.ESRCH) {
+		return os.ErrProcessDone
+	}
+	return err
+}
+
+func (s *supervisor) close() {
+	if s.file != nil {
+		_ = s.file.Close()
+	}
+}
+
+// ended reports whether the process is gone, without waiting, and reaps a child.
+func (s *supervisor) ended(fd int) (status syscall.WaitStatus, ended bool, err error) {
+	if s.child {
+		for {
+			pid, err := syscall.Wait4(s.pid, &status, syscall.WNOHANG, nil)
+			if errors.Is(err, unix.EINTR) {
+				continue
+			}
+			if errors.Is(err, unix.ECHILD) { // somebody else has reaped it
+				return 0, true, nil
+			}
+			return status, pid == s.pid, err
+		}
+	}
+	if fd < 0 {
+		now := process.Read(s.pid)
+		return 0, now.Start != s.start || now.State == 'Z', nil
+	}
+	poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	n, err := unix.Poll(poll, 0)
+	if errors.Is(err, unix.EINTR) {
+		n, err = 0, nil
+	}
+	return 0, n > 0, err
+}
+
+// lookPause is the time between two looks at a process that nothing tells the end of.
+const lookPause = 100 * time.Millisecond
+
+// wait waits for the end of the process. It takes no thread while it does.
+func (s *supervisor) wait(ctx context.Context) (status syscall.WaitStatus, err error) {
+	if s.file == nil {
+		return s.look(ctx)
+	}
+	conn, err := s.file.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = s.file.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
+	for {
+		var failed error
+		err := conn.Read(func(fd uintptr) bool {
+			var ended bool
+			status, ended, failed = s.ended(int(fd))
+			return ended || failed != nil
+		})
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			if ctx.Err() != nil {
+				return 0, ctx.Err()
+			}
+			// A wait before this one was given up, and its end has come late.
+			_ = s.file.SetReadDeadline(time.Time{})
+			continue
+		}
+		return status, errors.Join(err, failed)
+	}
+}
+
+// look waits for the end of a process of which there is no descriptor.
+func (s *supervisor) look(ctx context.Context) (syscall.WaitStatus, error) {
+	t := time.NewTicker(lookPause)
+	defer t.Stop()
+	for {
+		status, ended, err := s.ended(-1)
+		if ended || err != nil {
+			return status, err
+		}
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+}
+
+// PID is the number of the process of the supervisor; 0 while it is not known, and
+// when it is gone.
+func (j *Job) PID() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.shepherd == nil || j.over {
+		return 0
+	}
+	return j.shepherd.pid
+}
+
+// errNotLaunched is for what needs a supervisor.
+var errNotLaunched = errors.New("the job has not been launched")
+
+// Wait waits until the supervisor of the job is gone, and returns how it ended, for
+// Collect. Of one that is not our child nobody can tell that, and it is 0: the files
+// of the job directory say what they can. It can be called again, and returns the
+// same. The error is that of the context, or says that there is no supervisor. It may
+// be called beside all other methods but Remove and Close.
+//
+// A child is reaped by its number, and no other is touched. Any number of jobs can
+// be waited for: no thread does.
+func (j *Job) Wait(ctx context.Context) (syscall.WaitStatus, error) {
+	// One at a time: a second one could not be interrupted.
+	select {
+	case j.turn() <- struct{}{}:
+		defer func() { <-j.turn() }()
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	for {
+		j.mu.Lock()
+		s, over, status := j.shepherd, j.over, j.status
+		j.mu.Unlock()
+		if over {
+			return status, nil
+		}
+		if s == nil {
+			return 0, errNotLaunched
+		}
+		if s.pid == 0 {
+			if err := j.await(ctx); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		status, err := s.wait(ctx)
+		if err != nil {
+			return 0, err
+		}
+		j.mu.Lock()
+		j.over, j.status = true, status
+		j.mu.Unlock()
+		children.Delete(s.pid)
+		s.close()
+	}
+}
+
+func (j *Job) turn() chan struct{} {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.waiting == nil {
+		j.waiting = make(chan struct{}, 1)
+	}
+	return j.waiting
+}
+
+// await waits for a supervisor that holds the lock and has not yet told its number.
+func (j *Job) await(ctx context.Context) error {
+	t := time.NewTicker(lookPause)
+	defer t.Stop()
+	for {
+		lock, err := j.lock(0)
+		if err == nil {
+			lock.Close()
+			j.mu.Lock()
+			j.over = true
+			j.mu.Unlock()
+			return nil
+		}
+		if !errors.Is(err, ErrSupervised) {
+			return err
+		}
+		if j.findShepherd() {
+			return nil
+		}
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

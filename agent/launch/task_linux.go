@@ -1,0 +1,203 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/limits/binding"
+	"github.com/execd-project/execd/limits/topology"
+)
+
+// taskName is the name of every task of a parallel job.
+const taskName = "petask"
+
+// PrepareSlave is Prepare for a parallel job whose master task is on another host
+// (sge_pe(5), control_slaves). It has a directory and a TMPDIR, for the tasks that
+// are started in it, and the cores that they run on, but no process of its own: it
+// cannot be launched.
+func PrepareSlave(spool *jobdir.Spool, o *Order, id job.ID) (*Job, error) {
+	if o.Terminal {
+		return nil, errors.New("cannot run a part of a job in the foreground")
+	}
+	return prepare(spool, o, id, true)
+}
+
+// PrepareTask prepares a task of a parallel job of this host, as qrsh -inherit asks
+// for one: a command, executed as it is, without a shell, in a directory, the job's
+// own if it is empty, with more variables for its environment (NAME=value). id is
+// that of the job with PETask set. record is as in Order.
+//
+// The task is a job of its own, below the directory of the other: it has a
+// supervisor, an additional group id and a control group, with the limits of the job
+// for each, its processors and methods, and none of its procedures. It shares the
+// TMPDIR, which is not removed with it, and writes behind the output of the job,
+// or where that has only a directory into a file petask.oJOB.
+func PrepareTask(parent *Job, id job.ID, command []string, dir string, env []string, record []byte) (*Job, error) {
+	d, err := parent.describeTask(id, command, dir, env)
+	if err != nil {
+		return nil, &TaskError{parent.Description.ID, err}
+	}
+	t := &Job{spool: parent.spool, groups: parent.groups, Description: d, Affinity: parent.affinity()}
+	t.own = own{
+		boot: BootID(), uid: parent.own.uid, gid: parent.own.gid, users: parent.own.users,
+		shared: true, groupIDs: parent.own.groupIDs, devices: parent.own.devices,
+	}
+	if err := t.begin(false); err != nil {
+		return nil, err
+	}
+	if d.AddGroupID, err = jobGroupIDs.take(t.own.groupIDs, t); err == nil {
+		err = t.finish(jobdir.CreateOptions{Record: record})
+	}
+	if err != nil {
+		return nil, errors.Join(err, t.undo())
+	}
+	return t, nil
+}
+
+// TaskError is why what was asked for can be no task of a job. Nothing was made.
+type TaskError struct {
+	Job job.ID
+	Err error
+}
+
+func (e *TaskError) Error() string {
+	return "cannot start a task of job " + e.Job.String() + ": " + e.Err.Error()
+}
+
+// Unwrap returns the cause.
+func (e *TaskError) Unwrap() error { return e.Err }
+
+// affinity is what the processes of the job are restricted to.
+func (j *Job) affinity() binding.Affinity {
+	a := j.Affinity
+	if a.CPUs.IsEmpty() {
+		// Of a job that was opened the memory nodes are not known.
+		if cpus, err := topology.ParseList(j.Description.BindingCPUs); err == nil {
+			a.CPUs = cpus
+		}
+	}
+	return a
+}
+
+// describeTask makes the description of a task from that of its job.
+func (j *Job) describeTask(id job.ID, command []string, dir string, env []string) (*job.Description, error) {
+	of := j.Description
+	switch {
+	case j.terminal || of.ID.PETask != "":
+		return nil, errors.New("only jobs of an agent have tasks")
+	case of.PE == nil:
+		return nil, errors.New("it is no parallel job")
+	case id.Job != of.ID.Job || id.Task != of.ID.Task || id.PETask == "":
+		return nil, fmt.Errorf("%s is no task of it", id)
+	case len(command) == 0 || command[0] == "":
+		return nil, errors.New("there is no command")
+	case dir != "" && !strings.HasPrefix(dir, "/"):
+		return nil, fmt.Errorf("working directory %q is not an absolute path", dir)
+	}
+	d := *of
+	d.ID, d.Name, d.AddGroupID = id, taskName, 0
+	d.Command = job.Command{
+		File: command[0], Args: slices.Clone(command[1:]), Binary: true, NoShell: true,
+		Shell: of.Command.Shell, StartMode: of.Command.StartMode,
+	}
+	if dir != "" {
+		d.Cwd = dir
+	}
+	d.Prolog, d.Epilog, d.StarterMethod, d.Ckpt, d.PTY = "", "", "", nil, job.No
+	pe := *of.PE
+	pe.Start, pe.Stop = "", ""
+	d.PE = &pe
+	for i := range d.Streams {
+		d.Streams[i].Inherit = false
+	}
+	d.Streams[0].Path = ""
+	var err error
+	d.Environment, err = taskEnvironment(of.Environment, env, j.spool.JobPath(id))
+	if err == nil {
+		err = jobdir.Check(&d)
+	}
+	return &d, err
+}
+
+// granted are the variables that say what a job has been given, and are no task's
+// to change.
+var granted = []string{
+	"ARC", "ENVIRONMENT", "HOME", "HOSTNAME", "JOB_ID", "JOB_SCRIPT", "LOGNAME", "NHOSTS", "NQUEUES", "NSLOTS", "PE",
+	"QUEUE", "REQNAME", "REQUEST", "RESTARTED", "SGE_ACCOUNT", "SGE_ARCH", "SGE_BINARY_PATH", "SGE_BINDING", "SGE_CELL",
+	"SGE_ROOT", "SGE_TASK_FIRST", "SGE_TASK_ID", "SGE_TASK_LAST", "SGE_TASK_STEPSIZE", "SHELL", "TMP", "TMPDIR", "USER",
+}
+
+// taskEnvironment is that of the job with what was sent for the task, and without
+// PE_HOSTFILE, which is for the master task.
+func taskEnvironment(ofJob, sent []string, directory string) ([]string, error) {
+	fixed := map[string]string{"JOB_NAME": taskName, "SGE_JOB_SPOOL_DIR": directory}
+	for _, name := range granted {
+		fixed[name] = ""
+	}
+	var list []string
+	at := map[string]int{}
+	set := func(variable string) {
+		name, _, _ := strings.Cut(variable, "=")
+		if i, ok := at[name]; ok {
+			list[i] = variable
+			return
+		}
+		at[name] = len(list)
+		list = append(list, variable)
+	}
+	for _, v := range ofJob {
+		if name, _, _ := strings.Cut(v, "="); name != "PE_HOSTFILE" && fixed[name] == "" {
+			set(v)
+		}
+	}
+	for _, v := range sent {
+		name, _, ok := strings.Cut(v, "=")
+		if !ok || name == "" {
+			return nil, fmt.Errorf("%q is no variable of the form NAME=value", v)
+		}
+		if _, ours := fixed[name]; !ours && name != "PE_HOSTFILE" {
+			set(v)
+		}
+	}
+	for _, name := range []string{"JOB_NAME", "SGE_JOB_SPOOL_DIR"} {
+		set(name + "=" + fixed[name])
+	}
+	return list, nil
+}
+
+// removeTasks removes what tasks of the job have left.
+func (j *Job) removeTasks(keep bool) error {
+	if j.Description.ID.PETask != "" {
+		return nil
+	}
+	names, err := j.Dir.PETasks()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		id := j.Description.ID
+		id.PETask = name
+		if err := removeTask(j, id, keep); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func removeTask(j *Job, id job.ID, keep bool) error {
+	t, stage, err := Open(j.spool, j.groups, nil, id)
+	if errors.Is(err, jobdir.ErrIncomplete) {
+		return Discard(j.spool, j.groups, id)
+	}
+	if err != nil {
+		return err
+	}
+	if stage == Kept {
+		return t.Close()
+	}
+	return errors.Join(t.Remove(keep), t.Close())
+}

@@ -1,0 +1,78 @@
+package launch
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/execd-project/execd/internal/oslite"
+	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/limits"
+	"github.com/execd-project/execd/limits/binding"
+	"github.com/execd-project/execd/limits/topology"
+)
+
+// fileOnline lists the processors that are online.
+const fileOnline = "/sys/devices/system/cpu/online"
+
+// Topologies is the topology of this host, of which it has what this process may use, for
+// whoever asks again and again, as load reports do: what has not changed is not read anew.
+// The zero value is ready to be used, by one goroutine at a time.
+type Topologies struct {
+	of    string // that is what known follows from
+	known topology.Topology
+
+	usedOf string // that is what used follows from; empty for nothing
+	used   string
+}
+
+// Read returns the topology as it is now. A dozen files for each processor are read anew
+// only when others are online, or others may be used.
+func (t *Topologies) Read() (topology.Topology, error) { return t.read(oslite.Read) }
+
+func (t *Topologies) read(file func(path string) ([]byte, error)) (topology.Topology, error) {
+	cpus, err := limits.Affinity()
+	if err != nil {
+		return topology.Topology{}, fmt.Errorf("cannot find out which processors can be used: %w", err)
+	}
+	online, err := file(fileOnline)
+	of := cpus.String() + " of " + string(online)
+	if err == nil && t.of == of {
+		return t.known, nil
+	}
+	known, err := topology.Read(file, topology.Allowed{CPUs: cpus, Mems: allowedMems()})
+	if err != nil {
+		return topology.Topology{}, err
+	}
+	t.of, t.known = of, known
+	return known, nil
+}
+
+// settled is how long a directory has not been changed that will have another time after
+// the next change: the clock for that has ticks of some milliseconds.
+const settled = time.Second
+
+// InUse is TopologyInUse of what was read last, which looks at the jobs only if there can
+// be others: when the directory of all jobs has changed, or what the caller knows of them,
+// of which version is a number that is another one then. Jobs that the caller does not know
+// are looked at each time.
+func (t *Topologies) InUse(spool *jobdir.Spool, host string, version uint64, known func() map[string]string) (string, error) {
+	jobs, changed, err := spool.JobsVersion()
+	if err != nil {
+		return "", err
+	}
+	of := fmt.Sprintf("%s, %d, %v", t.of, version, jobs)
+	if t.usedOf == of {
+		return t.used, nil
+	}
+	t.usedOf = ""
+	age := time.Since(changed)
+	used, foreign, err := coresInUse(spool, host, t.known, known())
+	if err != nil {
+		return "", err
+	}
+	t.used = binding.TopologyInUse(t.known, used)
+	if foreign == 0 && age > settled {
+		t.usedOf = of
+	}
+	return t.used, nil
+}

@@ -1,0 +1,161 @@
+package mail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/internal/lazyregexp"
+	"github.com/execd-project/execd/nss"
+)
+
+// DefaultTimeout bounds the time that a mailer has.
+const DefaultTimeout = 30 * time.Second
+
+// systemPath is the PATH of mailers, which are often scripts.
+const systemPath = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
+
+// maxOutput bounds what is kept of what a mailer writes.
+const maxOutput = 1024
+
+// Mailer is the mailer of sge_conf(5).
+type Mailer struct {
+	Command string // "[user@]path [arguments]"; empty for none
+	// Users finds the user of Command; nil is the name service switch.
+	Users   func(name string) (*nss.User, error)
+	Timeout time.Duration // 0 is DefaultTimeout
+}
+
+// split takes Command apart. It has a word at least.
+func (m *Mailer) split() (user string, words []string, err error) {
+	words = strings.Fields(m.Command)
+	if len(words) == 0 {
+		return "", nil, errors.New("no mailer is configured")
+	}
+	if name, path, ok := strings.Cut(words[0], "@"); ok && strings.HasPrefix(path, "/") {
+		user, words[0] = name, path
+	}
+	return user, words, nil
+}
+
+// Check says why no mail can be sent.
+func (m *Mailer) Check() error {
+	_, words, err := m.split()
+	if err != nil {
+		return err
+	}
+	if err := unix.Access(words[0], unix.X_OK); err != nil {
+		return fmt.Errorf("the mailer %s cannot be executed: %w", words[0], err)
+	}
+	return nil
+}
+
+// Send runs the mailer as: mailer -s SUBJECT ADDRESS..., with the text on standard
+// input, as mail(1) has it, and waits for its end. It runs as the user that Command
+// names, and else as the owner of the job, who has chosen the addresses.
+func (m *Mailer) Send(ctx context.Context, owner *nss.User, message Message) error {
+	name, words, err := m.split()
+	if err != nil {
+		return err
+	}
+	if len(message.To) == 0 {
+		return errors.New("the mail has no address")
+	}
+	user := owner
+	if name != "" && name != owner.Name {
+		if user, err = m.user(name); err != nil {
+			return fmt.Errorf("user of the mailer: %w", err)
+		}
+	}
+	if user.UID == 0 {
+		return fmt.Errorf("%s would run as root with addresses and names that users have chosen; put the name of another user and @ in front of it", words[0])
+	}
+	for _, address := range message.To {
+		if err := checkAddress(address, user.UID == owner.UID); err != nil {
+			return err
+		}
+	}
+	timeout := m.Timeout
+	if timeout == 0 {
+		timeout = DefaultTimeout
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it has not ended within %s", timeout))
+	defer cancel()
+	return run(ctx, user, append(words, append([]string{"-s", message.Subject}, message.To...)...), message.Text)
+}
+
+func (m *Mailer) user(name string) (*nss.User, error) {
+	if m.Users != nil {
+		return m.Users(name)
+	}
+	return nss.System().User(name)
+}
+
+// plain are addresses that no mailer takes for anything else.
+var plain = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9_.+=-]*(@[A-Za-z0-9_][A-Za-z0-9_.-]*)?$`)
+
+// checkAddress refuses what could be an option; and where the mailer does not run as
+// the owner of the job, what to some mailers is a file or a command (mailx(1), -s).
+func checkAddress(address string, own bool) error {
+	if strings.HasPrefix(address, "-") || !own && !plain().MatchString(address) {
+		return fmt.Errorf("no mail is sent to %q: expected user or user@host", address)
+	}
+	return nil
+}
+
+// run runs a mailer in a session of its own: out of reach of the signals of a
+// terminal, and a group that can be killed as a whole.
+func run(ctx context.Context, user *nss.User, words []string, text string) error {
+	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
+	cmd.Dir = "/"
+	cmd.Env = []string{
+		"PATH=" + systemPath, "HOME=" + user.Home, "USER=" + user.Name, "LOGNAME=" + user.Name, "SHELL=/bin/sh",
+	}
+	var out bounded
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(text), &out, &out
+	cmd.WaitDelay = time.Second
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
+	if int(user.UID) != os.Geteuid() {
+		credential, err := credentialOf(user)
+		if err != nil {
+			return err
+		}
+		cmd.SysProcAttr.Credential = credential
+	}
+	err := cmd.Run()
+	switch {
+	case err == nil, errors.Is(err, exec.ErrWaitDelay):
+		// The latter: it has taken the mail, and left somebody behind to deliver it.
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("%s: %w", words[0], context.Cause(ctx))
+	}
+	if said := strings.TrimSpace(string(out.kept)); said != "" {
+		return fmt.Errorf("%s: %w: %s", words[0], err, said)
+	}
+	return fmt.Errorf("%s: %w", words[0], err)
+}
+
+func credentialOf(u *nss.User) (*syscall.Credential, error) {
+	if os.Geteuid() != 0 {
+		return nil, fmt.Errorf("only root can run the mailer as user %s", u.Name)
+	}
+	groups, err := nss.System().Groups(u.Name, u.GID)
+	return &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: groups}, err
+}
+
+// bounded keeps the first maxOutput bytes that are written to it.
+type bounded struct{ kept []byte }
+
+func (b *bounded) Write(p []byte) (int, error) {
+	b.kept = append(b.kept, p[:min(maxOutput-len(b.kept), len(p))]...)
+	return len(p), nil
+}

@@ -1,0 +1,255 @@
+package mail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/internal/testenv"
+	"github.com/execd-project/execd/nss"
+)
+
+// office is a directory in which everybody may write, with a mailer.
+type office struct {
+	dir   string
+	owner *nss.User
+}
+
+// newOffice makes a mailer of a shell script, in which $DIR is the directory.
+func newOffice(t *testing.T, script string) *office {
+	t.Helper()
+	o := &office{t.TempDir(), &nss.User{Name: "owner", UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), Home: "/home/owner"}}
+	if os.Getuid() == 0 {
+		o.owner.UID, o.owner.GID = 54321, 54321
+	}
+	if err := errors.Join(os.Chmod(filepath.Dir(o.dir), 0o755), os.Chmod(o.dir, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	script = "#!/bin/sh\nDIR='" + o.dir + "'\n" + script
+	if err := os.WriteFile(o.mailer(), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func (o *office) mailer() string { return o.dir + "/mailer" }
+
+func (o *office) read(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(o.dir + "/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// pid reads a process number from a file.
+func (o *office) pid(t *testing.T, name string) int {
+	t.Helper()
+	pid, err := strconv.Atoi(strings.TrimSpace(o.read(t, name)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+var letterToTwo = Message{To: []string{"a@x", "b"}, Subject: "Job 1 (it's $HOME) Started", Text: "one\ntwo\n"}
+
+func TestSend(t *testing.T) {
+	o := newOffice(t, `for a; do echo "<$a>"; done >"$DIR/got"; { cat; id -u; pwd; env; } >>"$DIR/got"`)
+	m := Mailer{Command: o.mailer() + " -v"}
+	if err := m.Check(); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Send(t.Context(), o.owner, letterToTwo); err != nil {
+		t.Fatal(err)
+	}
+	got := o.read(t, "got")
+	want := fmt.Sprintf("<-v>\n<-s>\n<%s>\n<a@x>\n<b>\none\ntwo\n%d\n/\n", letterToTwo.Subject, o.owner.UID)
+	if !strings.HasPrefix(got, want) {
+		t.Errorf("the mailer got\n%s\nwant\n%s", got, want)
+	}
+	if strings.Contains(got, "GOCACHE") || !strings.Contains(got, "\nHOME=/home/owner\n") {
+		t.Errorf("the environment of the mailer is not its own:\n%s", got)
+	}
+}
+
+func TestMailerOfAUser(t *testing.T) {
+	testenv.Require(t, testenv.Root)
+	o := newOffice(t, `id -u >"$DIR/got"`)
+	users := func(name string) (*nss.User, error) {
+		switch name {
+		case "post":
+			return &nss.User{Name: "post", UID: 54322, GID: 54322}, nil
+		case "root":
+			return &nss.User{Name: "root"}, nil
+		}
+		return nil, nss.ErrUnknown
+	}
+	m := Mailer{Command: "post@" + o.mailer(), Users: users}
+	if err := m.Send(t.Context(), o.owner, letterToTwo); err != nil || o.read(t, "got") != "54322\n" {
+		t.Errorf("sent: %v; as %q", err, o.read(t, "got"))
+	}
+	// A way to what only that user may do.
+	for _, address := range []string{"-Sexec=x", "|sh", "/home/post/.ssh/authorized_keys", "+inbox", "a b", "a\nb", "~root", `"|sh"@x`, ":include:/etc/passwd", "x@-y"} {
+		if err := m.Send(t.Context(), o.owner, Message{To: []string{address}}); err == nil {
+			t.Errorf("mail was sent to %q", address)
+		}
+	}
+	for _, address := range []string{"alice", "alice.b+jobs@x.example.org", "_a%b@x"} {
+		err := m.Send(t.Context(), o.owner, Message{To: []string{address}})
+		if refused := err != nil; refused != strings.Contains(address, "%") {
+			t.Errorf("mail to %q: %v", address, err)
+		}
+	}
+	for command, owner := range map[string]*nss.User{
+		"root@" + o.mailer(): o.owner, "nobody-here@" + o.mailer(): o.owner, o.mailer(): {Name: "root"},
+	} {
+		err := (&Mailer{Command: command, Users: users}).Send(t.Context(), owner, letterToTwo)
+		if err == nil {
+			t.Errorf("%s has run for %s", command, owner.Name)
+		}
+	}
+}
+
+func TestMailerThatFails(t *testing.T) {
+	tests := map[string]struct{ command, script, err string }{
+		"it says why":       {"", "echo no post today >&2; exit 3", "/mailer: exit status 3: no post today"},
+		"it says too much":  {"", "yes | head -c 1000000; exit 4", "exit status 4: y\ny"},
+		"it is missing":     {"/missing/mailer", "", "no such file or directory"},
+		"there is none":     {" ", "", "no mailer is configured"},
+		"an option to mail": {"", "exit 0", `no mail is sent to "-x"`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			o := newOffice(t, test.script)
+			m := Mailer{Command: o.mailer()}
+			if test.command != "" {
+				m.Command = test.command
+			}
+			message := letterToTwo
+			if strings.Contains(test.err, "-x") {
+				message.To = []string{"a", "-x"}
+			}
+			err := m.Send(t.Context(), o.owner, message)
+			if err == nil || !strings.Contains(err.Error(), test.err) || len(err.Error()) > 2*maxOutput {
+				t.Errorf("the error is %.3000v, want %q in it", err, test.err)
+			}
+		})
+	}
+}
+
+// TestMailerThatHangs looks for its child after the deadline.
+func TestMailerThatHangs(t *testing.T) {
+	o := newOffice(t, `sleep 1000 & echo $! >"$DIR/child"; : >"$DIR/ready"; wait`)
+	if err := unix.Mkfifo(o.dir+"/ready", 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(o.dir+"/ready", 0o666); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	failed := make(chan error, 1)
+	go func() {
+		m := Mailer{Command: o.mailer(), Timeout: time.Hour}
+		failed <- m.Send(ctx, o.owner, letterToTwo)
+	}()
+	if _, err := os.ReadFile(o.dir + "/ready"); err != nil { // it waits for the mailer
+		t.Fatal(err)
+	}
+	child, err := unix.PidfdOpen(o.pid(t, "child"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(child)
+	cancel(errors.New("enough"))
+	if err := <-failed; err == nil || !strings.HasSuffix(err.Error(), "/mailer: enough") {
+		t.Errorf("the error is %v", err)
+	}
+	if !testenv.Ended(child, 3*time.Minute) {
+		t.Fatal("the child of the mailer lives on")
+	}
+
+	m := Mailer{Command: o.mailer(), Timeout: time.Nanosecond}
+	if err := m.Send(t.Context(), o.owner, letterToTwo); err == nil || !strings.Contains(err.Error(), "within 1ns") {
+		t.Errorf("after the deadline the error is %v", err)
+	}
+}
+
+// TestMailerThatLeavesSomebodyBehind is what sendmail does: it has taken the mail.
+func TestMailerThatLeavesSomebodyBehind(t *testing.T) {
+	o := newOffice(t, `sleep 1000 & echo $! >"$DIR/child"`)
+	if err := (&Mailer{Command: o.mailer()}).Send(t.Context(), o.owner, letterToTwo); err != nil {
+		t.Error(err)
+	}
+	if err := unix.Kill(o.pid(t, "child"), unix.SIGKILL); err != nil {
+		t.Errorf("the deliverer was ended: %v", err)
+	}
+}
+
+func TestOutbox(t *testing.T) {
+	o := newOffice(t, `cat >/dev/null; echo "$2" >>"$DIR/got"; test "$2" != bad`)
+	var mu sync.Mutex
+	failed := map[string]error{}
+	users := func(name string) (*nss.User, error) {
+		if name == "owner" {
+			return o.owner, nil
+		}
+		return nil, nss.ErrUnknown
+	}
+	box := NewOutbox(users, func(owner string, m Message, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		failed[owner+" "+m.Subject] = err
+	})
+	for i := range 20 {
+		box.Post(o.mailer(), "owner", Message{To: []string{"a"}, Subject: fmt.Sprint(i)})
+	}
+	box.Post(o.mailer(), "owner", Message{To: []string{"a"}, Subject: "bad"})
+	box.Post(o.mailer(), "stranger", Message{To: []string{"a"}, Subject: "0"})
+	box.Close(t.Context())
+	box.Post(o.mailer(), "owner", Message{To: []string{"a"}, Subject: "late"})
+	if n := strings.Count(o.read(t, "got"), "\n"); n != 21 {
+		t.Errorf("%d mails were sent, want 21", n)
+	}
+	if len(failed) != 3 || failed["owner bad"] == nil || !errors.Is(failed["stranger 0"], nss.ErrUnknown) || failed["owner late"] == nil {
+		t.Errorf("failed: %v", failed)
+	}
+}
+
+// TestOutboxIsBounded has mailers that hang, and more mail than waits for them.
+func TestOutboxIsBounded(t *testing.T) {
+	o := newOffice(t, `echo >>"$DIR/begun"; exec sleep 1000`)
+	var mu sync.Mutex
+	var failed []string
+	box := NewOutbox(func(string) (*nss.User, error) { return o.owner, nil }, func(_ string, _ Message, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		failed = append(failed, err.Error())
+	})
+	const n = maxMailers + maxWaiting + 10
+	for range n {
+		box.Post(o.mailer(), "owner", letterToTwo)
+	}
+	mu.Lock()
+	refused := len(failed)
+	mu.Unlock()
+	if refused < 10 || refused > 10+maxMailers || !strings.Contains(failed[0], "others wait") {
+		t.Errorf("%d mails were refused: %.300q", refused, failed)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	box.Close(ctx) // kills those that hang
+	if len(failed) != n {
+		t.Errorf("%d of %d mails are said to have failed", len(failed), n)
+	}
+}

@@ -1,0 +1,227 @@
+package mail
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+	"unicode"
+
+	"github.com/execd-project/execd/job"
+)
+
+// Message is one mail.
+type Message struct {
+	To      []string // user or user@host
+	Subject string
+	Text    string // lines that end in \n
+}
+
+// unknown stands for a time that there was not.
+const unknown = "<unknown>"
+
+// AtBegin is the mail for the start of a job, at a time. ok says that -m asks for it.
+func AtBegin(d *job.Description, at time.Time) (m Message, ok bool) {
+	return newMessage(d, "Started", "", []field{
+		{"User      ", d.Owner}, {"Queue     ", d.Queue}, {"Host      ", d.Host}, {"Start Time", date(at)},
+	}), d.MailOptions&job.MailAtBegin != 0
+}
+
+// AtSuspension is the mail for a suspension, or with resumed for the end of it, of a
+// job that has begun at a time. ok says that -m asks for it.
+//
+// 8.1.9 means to say the same, and sends two empty lines.
+func AtSuspension(d *job.Description, began time.Time, resumed bool) (m Message, ok bool) {
+	word := "Suspended"
+	if resumed {
+		word = "Continued"
+	}
+	return newMessage(d, word, "", []field{
+		{"Master queue   ", d.Queue},
+		{"Owner          ", d.Owner},
+		{"Submission time", date(d.SubmissionTime)},
+		{"Start time     ", date(began)},
+	}), d.MailOptions&job.MailAtSuspend != 0
+}
+
+// AtEnd is the mail for the end of a job, whichever it was. ok says that -m asks for
+// it: one mail for the end and for the abortion.
+//
+// scheduled says that somebody waits for the outcome who runs the job again, or
+// keeps it in the error state; the mail says so then. Otherwise a job that failed
+// was aborted.
+func AtEnd(d *job.Description, o *job.Outcome, scheduled bool) (m Message, ok bool) {
+	if o.Failed == job.FailedNone {
+		return complete(d, o), d.MailOptions&job.MailAtEnd != 0
+	}
+	exit, signal := o.ExitStatus, "unknown signal"
+	if !o.Ran {
+		exit = -1
+	}
+	if o.Signal != 0 {
+		signal = job.SignalName(syscall.Signal(o.Signal))
+	}
+	text := fmt.Sprintf("failed %s because:\n%s\n", job.FailureOf(o.Failed).Text, clean(because(o)))
+	word := "Aborted"
+	if scheduled {
+		switch {
+		case o.Failed == job.FailedMigrate:
+			word = "Migrates"
+		case o.Failed == job.FailedReschedule:
+			word = "Rescheduled"
+		case o.Failed == job.FailedAppError:
+			word = "Rescheduled due to application error"
+		case o.Class == job.ClassJob:
+			word = "Set in error state"
+			text += "Use \"qmod -c <jobid>\" to clear job error state\nonce the problem is fixed.\n"
+		}
+	}
+	fields := []field{{"Exit Status     ", fmt.Sprint(exit)}, {"Signal          ", signal}}
+	fields = append(fields, place(d, o)...)
+	fields = append(fields, field{"CPU             ", cpu(o)}, field{"Max vmem        ", size(o.Usage.MaxVmem)})
+	return newMessage(d, word, text, fields), d.MailOptions&(job.MailAtEnd|job.MailAtAbort) != 0
+}
+
+// AtFailure is the mail to the administrators for a job that has failed in such a way that
+// a master puts the job, its queue or all queues of the host into the error state
+// (administrator_mail of sge_conf(5)). trace and errors are the files of the job directory,
+// or the ends of them. ok says that there is such a failure, and somebody to be told.
+func AtFailure(d *job.Description, o *job.Outcome, to []string, trace, errors string) (m Message, ok bool) {
+	action := ""
+	switch o.Class {
+	case job.ClassJob:
+		action = "Job " + d.ID.String() + " set to ERROR"
+	case job.ClassQueue, job.ClassQueueFinished:
+		action = `Queue "` + d.Queue + "@" + d.Host + `" set to ERROR`
+	case job.ClassHost:
+		action = `All Queues on host "` + d.Host + `" set to ERROR`
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "Job %s caused action: %s\n", d.ID, clean(action))
+	for _, f := range place(d, o) {
+		fmt.Fprintf(&text, " %s = %s\n", f.name, clean(f.value))
+	}
+	fmt.Fprintf(&text, "failed %s: %s\n", clean(job.FailureOf(o.Failed).Text), clean(because(o)))
+	for _, file := range []struct{ name, text string }{{"trace", trace}, {"error", errors}} {
+		if file.text == "" {
+			continue
+		}
+		fmt.Fprintf(&text, "Shepherd %s:\n", file.name)
+		for line := range strings.Lines(file.text) {
+			text.WriteString(clean(line) + "\n")
+		}
+	}
+	for _, address := range to {
+		if address != "" && !strings.EqualFold(address, "none") {
+			m.To = append(m.To, address)
+		}
+	}
+	m.Subject, m.Text = fmt.Sprintf("execd: Job %s failed", d.ID), text.String()
+	return m, o.Failed != job.FailedNone && action != "" && len(m.To) > 0
+}
+
+func complete(d *job.Description, o *job.Outcome) Message {
+	fields := append(place(d, o),
+		field{"User Time       ", clock(o.Usage.UserTime)},
+		field{"System Time     ", clock(o.Usage.SystemTime)},
+		field{"Wallclock Time  ", clock(o.Usage.Wallclock)},
+		field{"CPU             ", cpu(o)},
+		field{"Max vmem        ", size(o.Usage.MaxVmem)},
+		field{"Exit Status     ", fmt.Sprint(o.ExitStatus)})
+	return newMessage(d, "Complete", "", fields)
+}
+
+// place is what both mails for the end have in common.
+func place(d *job.Description, o *job.Outcome) []field {
+	return []field{
+		{"User            ", d.Owner},
+		{"Queue           ", d.Queue + "@" + d.Host},
+		{"Host            ", d.Host},
+		{"Start Time      ", date(o.Start)},
+		{"End Time        ", date(o.End)},
+	}
+}
+
+// field is a line "name = value"; the name has its blanks.
+type field struct{ name, value string }
+
+func newMessage(d *job.Description, word, rest string, fields []field) Message {
+	kind := "Job"
+	if d.ID.Task != 0 {
+		kind = "Job-array task"
+	}
+	var b strings.Builder
+	subject := clean(fmt.Sprintf("%s %s (%s) %s", kind, d.ID, d.Name, word))
+	b.WriteString(subject + "\n")
+	for _, f := range fields {
+		fmt.Fprintf(&b, " %s = %s\n", f.name, clean(f.value))
+	}
+	m := Message{Subject: subject, Text: b.String() + rest}
+	for address := range strings.SplitSeq(d.MailList, ",") {
+		if address = strings.TrimSpace(address); address != "" {
+			m.To = append(m.To, address)
+		}
+	}
+	return m
+}
+
+func because(o *job.Outcome) string {
+	switch {
+	case o.Reason == "":
+		return o.FailedText
+	case strings.HasPrefix(o.Reason, "died "), strings.HasPrefix(o.Reason, "was "):
+		return "job " + o.ID.String() + " " + o.Reason
+	}
+	return o.Reason
+}
+
+// clean is one line without control characters: a mailer could take some for its
+// orders, and a line break for the end of a header.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.TrimSpace(s))
+}
+
+func date(t time.Time) string {
+	if t.IsZero() {
+		return unknown
+	}
+	return t.Format("01/02/2006 15:04:05")
+}
+
+func cpu(o *job.Outcome) string {
+	if !o.Ran {
+		return "NA"
+	}
+	return clock(o.Usage.CPU)
+}
+
+// clock is a time as hh:mm:ss, with days in front where there are any.
+func clock(seconds float64) string {
+	n := int(seconds)
+	text := fmt.Sprintf("%02d:%02d:%02d", n/3600%24, n/60%60, n%60)
+	if days := n / (24 * 3600); days > 0 {
+		text = fmt.Sprintf("%d:%s", days, text)
+	}
+	return text
+}
+
+// size is a number of bytes in the largest unit in which it is at least 1; NA for
+// one that was not measured.
+func size(bytes int64) string {
+	if bytes == 0 {
+		return "NA"
+	}
+	value, unit := float64(bytes), ""
+	for _, u := range []string{"K", "M", "G"} {
+		if value < 1024 {
+			break
+		}
+		value, unit = value/1024, u
+	}
+	return fmt.Sprintf("%.3f%s", value, unit)
+}

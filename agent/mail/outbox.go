@@ -1,0 +1,126 @@
+package mail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/execd-project/execd/nss"
+)
+
+// Bounds of an outbox: mailers at the same time, and mail that waits for one. A host
+// on which more waits has a mailer that does not work.
+const (
+	maxMailers = 4
+	maxWaiting = 1000
+)
+
+// Outbox sends mail of many jobs, none of which waits for it. Make one with
+// NewOutbox.
+type Outbox struct {
+	users  func(name string) (*nss.User, error)
+	failed func(owner string, m Message, err error)
+
+	mu      sync.Mutex
+	waiting []letter
+	mailers int           // goroutines
+	idle    chan struct{} // closed when there are none
+	closed  bool
+	ctx     context.Context // of the mailers
+	cancel  context.CancelFunc
+}
+
+type letter struct {
+	command, owner string
+	message        Message
+}
+
+// NewOutbox makes an outbox. users finds owners of jobs and users of mailers; nil is
+// the name service switch. failed is told of mail that was not sent; it may be called
+// from several goroutines.
+func NewOutbox(users func(name string) (*nss.User, error), failed func(owner string, m Message, err error)) *Outbox {
+	if users == nil {
+		users = nss.System().User
+	}
+	o := &Outbox{users: users, failed: failed, idle: make(chan struct{})}
+	close(o.idle)
+	o.ctx, o.cancel = context.WithCancel(context.Background())
+	return o
+}
+
+// Post has a mail sent for the owner of a job by a mailer (see Mailer.Command), and
+// waits for nothing.
+func (o *Outbox) Post(command, owner string, m Message) {
+	if err := o.post(letter{command, owner, m}); err != nil {
+		o.failed(owner, m, err)
+	}
+}
+
+func (o *Outbox) post(l letter) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return errors.New("the agent is being shut down")
+	}
+	if len(o.waiting) >= maxWaiting {
+		return fmt.Errorf("%d others wait for the mailer %s", len(o.waiting), l.command)
+	}
+	o.waiting = append(o.waiting, l)
+	if o.mailers < maxMailers {
+		if o.mailers == 0 {
+			o.idle = make(chan struct{})
+		}
+		o.mailers++
+		go o.deliver()
+	}
+	return nil
+}
+
+// deliver sends what waits, until nothing does.
+func (o *Outbox) deliver() {
+	for {
+		o.mu.Lock()
+		if len(o.waiting) == 0 {
+			if o.mailers--; o.mailers == 0 {
+				o.waiting = nil
+				close(o.idle)
+			}
+			o.mu.Unlock()
+			return
+		}
+		l := o.waiting[0]
+		o.waiting = o.waiting[1:]
+		o.mu.Unlock()
+		if err := o.send(l); err != nil {
+			o.failed(l.owner, l.message, err)
+		}
+	}
+}
+
+func (o *Outbox) send(l letter) error {
+	if o.ctx.Err() != nil {
+		return errors.New("the agent is being shut down")
+	}
+	owner, err := o.users(l.owner)
+	if err != nil {
+		return err
+	}
+	m := Mailer{Command: l.command, Users: o.users}
+	return m.Send(o.ctx, owner, l.message)
+}
+
+// Close takes no more mail, waits until all is sent or the context ends, and kills
+// the mailers that are left.
+func (o *Outbox) Close(ctx context.Context) {
+	o.mu.Lock()
+	o.closed = true
+	idle := o.idle
+	o.mu.Unlock()
+	select {
+	case <-idle:
+	case <-ctx.Done():
+	}
+	o.cancel()
+	<-idle
+}

@@ -1,0 +1,162 @@
+package metrics
+
+import (
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/execd-project/execd/agent"
+)
+
+// desc describes a metric without constant labels.
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, labels, nil)
+}
+
+var (
+	buildInfo = desc("execd_build_info", "Always 1; the labels say which execd it is.", "version", "goversion")
+	startTime = desc("execd_start_time_seconds", "When the agent was started.")
+	jobs      = desc("execd_jobs", "Jobs in the agent's table, by state.", "state")
+	slots     = desc("execd_slots", "Slots of all queue instances of this host; 0 where they are not known.")
+	slotsUsed = desc("execd_slots_used", "Slots that are in use.")
+	draining  = desc("execd_draining", "1 while the agent takes no jobs.")
+	troubles  = desc("execd_troubles", "Things that do not work now; /healthz names them.")
+	confError = desc("execd_configuration_error", "1 while there is a configuration that cannot be used.")
+	confInfo  = desc("execd_configuration_info", "Always 1; the label is the version of the configuration in use.", "version")
+	epoch     = desc("execd_master_epoch", "The largest number of a master that has started a job.")
+)
+
+// One series for each job that holds slots, and for each task of a parallel job.
+var (
+	jobLabels = []string{"job", "task", "pe_task", "owner"}
+
+	jobStart  = desc("execd_job_start_time_seconds", "When the job began to run.", jobLabels...)
+	jobSlots  = desc("execd_job_slots", "Slots of the job on this host.", jobLabels...)
+	jobCPU    = desc("execd_job_cpu_seconds_total", "CPU time of all processes of the job.", jobLabels...)
+	jobMemory = desc("execd_job_memory_bytes", "RAM and swap of all processes of the job.", jobLabels...)
+	jobMax    = desc("execd_job_memory_max_bytes", "The most RAM and swap that the job has had.", jobLabels...)
+)
+
+var (
+	sensorUp         = desc("execd_load_sensor_up", "0 while the load sensor is not as it should be: it was not started, ended, or does not answer.", "path")
+	sensorStarts     = desc("execd_load_sensor_starts_total", "How often the load sensor was started.", "path")
+	sensorReports    = desc("execd_load_sensor_reports_total", "Whole reports of the load sensor.", "path")
+	sensorViolations = desc("execd_load_sensor_violations_total", "Lines of the load sensor that are not what its protocol says.", "path")
+	sensorLast       = desc("execd_load_sensor_last_report_timestamp_seconds", "When the last report of the load sensor came.", "path")
+	sensorTook       = desc("execd_load_sensor_report_duration_seconds", "How long the load sensor took for its last report.", "path")
+)
+
+// collector asks the agent at each scrape.
+type collector struct{ Options }
+
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		buildInfo, startTime, jobs, slots, slotsUsed, draining, troubles, confError, confInfo, epoch,
+		jobStart, jobSlots, jobCPU, jobMemory, jobMax,
+		sensorUp, sensorStarts, sensorReports, sensorViolations, sensorLast, sensorTook,
+	} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	s := sink{ch}
+	h := c.Agent.Health()
+	s.gauge(buildInfo, 1, h.Version, runtime.Version())
+	s.gauge(startTime, seconds(h.Started.UnixNano()))
+	for state := agent.Received; state <= agent.Acknowledged; state++ {
+		s.gauge(jobs, float64(h.Jobs[state]), state.String())
+	}
+	s.gauge(slots, float64(h.Slots))
+	s.gauge(slotsUsed, float64(h.Used))
+	s.gauge(draining, truth(h.Draining != ""))
+	s.gauge(troubles, float64(len(c.troubles(&h))))
+	s.gauge(confError, truth(h.ConfigurationError != ""))
+	s.gauge(confInfo, 1, h.Configuration)
+	s.gauge(epoch, float64(h.Epoch))
+	for _, r := range c.Agent.Jobs() {
+		if r.State.Live() {
+			s.job(&r)
+		}
+	}
+	if c.Sensors != nil {
+		s.sensors(c.Options)
+	}
+}
+
+// troubles are those of the agent, and the other ones.
+func (o *Options) troubles(h *agent.Health) []string {
+	all := append([]string{}, h.Troubles...)
+	if o.Unhealthy != nil {
+		all = append(all, o.Unhealthy()...)
+	}
+	return all
+}
+
+// sink makes metrics of values.
+type sink struct{ ch chan<- prometheus.Metric }
+
+func (s sink) gauge(d *prometheus.Desc, value float64, labels ...string) {
+	s.value(d, prometheus.GaugeValue, value, labels)
+}
+
+func (s sink) counter(d *prometheus.Desc, value float64, labels ...string) {
+	s.value(d, prometheus.CounterValue, value, labels)
+}
+
+func (s sink) value(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels []string) {
+	for i, l := range labels {
+		labels[i] = strings.ToValidUTF8(l, "\uFFFD") // names of users and paths are bytes
+	}
+	m, err := prometheus.NewConstMetric(d, kind, value, labels...)
+	if err != nil {
+		m = prometheus.NewInvalidMetric(d, err)
+	}
+	s.ch <- m
+}
+
+func (s sink) job(r *agent.JobReport) {
+	task := ""
+	if r.ID.Task != 0 {
+		task = strconv.Itoa(r.ID.Task)
+	}
+	labels := func() []string { return []string{strconv.Itoa(r.ID.Job), task, r.ID.PETask, r.Owner} }
+	if !r.Started.IsZero() {
+		s.gauge(jobStart, seconds(r.Started.UnixNano()), labels()...)
+	}
+	s.gauge(jobSlots, float64(r.Slots), labels()...)
+	s.counter(jobCPU, r.Usage.CPU, labels()...)
+	s.gauge(jobMemory, float64(r.Usage.Vmem), labels()...)
+	s.gauge(jobMax, float64(r.Usage.MaxVmem), labels()...)
+}
+
+func (s sink) sensors(o Options) {
+	seen := map[string]bool{}
+	for _, st := range o.Sensors() {
+		if seen[st.Path] { // one that ends and its successor
+			continue
+		}
+		seen[st.Path] = true
+		s.gauge(sensorUp, truth(st.Fault == ""), st.Path)
+		s.counter(sensorStarts, float64(st.Starts), st.Path)
+		s.counter(sensorReports, float64(st.Reports), st.Path)
+		s.counter(sensorViolations, float64(st.Violations), st.Path)
+		if st.Reports > 0 {
+			s.gauge(sensorLast, seconds(st.LastReport.UnixNano()), st.Path)
+			s.gauge(sensorTook, st.Took.Seconds(), st.Path)
+		}
+	}
+}
+
+func seconds(nano int64) float64 { return float64(nano) / 1e9 }
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

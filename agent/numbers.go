@@ -1,0 +1,120 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/execd-project/execd/jobdir"
+)
+
+// Files of the spool area that are the agent's.
+const (
+	fileNumbers  = "incarnation" // how often an agent was started here
+	fileEpoch    = "epoch"       // largest epoch of a master
+	fileDrain    = "drain"       // lines "source<TAB>reason"
+	fileFinished = "finished"    // keys of jobs whose end was acknowledged
+)
+
+// numbers gives out the numbers of reports. Each is larger than all before, those
+// of former agents included, without a write to the disk for each: the upper bits
+// count the agents.
+//
+// A number that stands on the disk before the report can be seen is promised first:
+// until it is kept no report with a larger one is given out, since a master that has
+// acknowledged that would never see this one.
+type numbers struct {
+	last     uint64
+	promised []uint64 // in their order
+}
+
+// incarnationBits leaves numbers below 2^53, which JSON carries everywhere.
+const incarnationBits = 32
+
+func openNumbers(spool *jobdir.Spool) (numbers, error) {
+	root := spool.Dir()
+	former := 0
+	n, err := root.ReadNumber(fileNumbers)
+	switch {
+	case err == nil:
+		former = n
+	case !errors.Is(err, fs.ErrNotExist):
+		return numbers{}, err
+	}
+	if err := root.WriteNumber(fileNumbers, former+1); err != nil {
+		return numbers{}, err
+	}
+	return numbers{last: uint64(former+1) << incarnationBits}, root.Sync(fileNumbers)
+}
+
+func (n *numbers) next() uint64 {
+	n.last++
+	return n.last
+}
+
+// promise gives out a number for a report that is not there yet.
+func (n *numbers) promise() uint64 {
+	number := n.next()
+	n.promised = append(n.promised, number)
+	return number
+}
+
+// keep says that the report with a promised number is there.
+func (n *numbers) keep(number uint64) {
+	n.promised = slices.DeleteFunc(n.promised, func(p uint64) bool { return p == number })
+}
+
+// limit is the largest number of reports that may be given out.
+func (n *numbers) limit() uint64 {
+	if len(n.promised) > 0 {
+		return n.promised[0] - 1
+	}
+	return n.last
+}
+
+// readMarks reads what the spool area says about the agent.
+func (a *Agent) readMarks() error {
+	root := a.options.Spool.Dir()
+	b, err := root.ReadFile(fileEpoch)
+	if err == nil {
+		if a.epoch, err = strconv.ParseUint(strings.TrimSpace(string(b)), 10, 64); err != nil {
+			return fmt.Errorf("%s/%s: %w", root.Path(), fileEpoch, err)
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	b, err = root.ReadFile(fileDrain)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for line := range strings.Lines(string(b)) {
+		if source, reason, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t"); ok {
+			a.drains[source] = reason
+		}
+	}
+	return err
+}
+
+// raiseEpoch refuses masters that have been replaced, and remembers a new one. mu
+// is held.
+func (a *Agent) raiseEpoch(epoch uint64) error {
+	if largest := max(a.epoch, a.seen); epoch < a.epoch || epoch > 0 && epoch < largest {
+		return replaced(epoch, largest)
+	}
+	if epoch == a.epoch {
+		return nil
+	}
+	root := a.options.Spool.Dir()
+	err := root.WriteFile(fileEpoch, strconv.AppendUint(nil, epoch, 10))
+	if err == nil {
+		err = root.Sync(fileEpoch)
+	}
+	if err != nil {
+		return roomError(err)
+	}
+	a.epoch = epoch
+	return nil
+}

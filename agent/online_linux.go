@@ -1,0 +1,116 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"strconv"
+	"sync"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/jobdir"
+)
+
+// onlineWatch has the kernel note for which jobs the supervisor has written what they use,
+// until somebody asks: with each report there is one system call for all jobs, instead of
+// one for each. Nobody waits for it, so that supervisors wake nobody (see watcher for what
+// does). Where the kernel cannot note it (inotify(7): too many watches) files are looked at.
+type onlineWatch struct {
+	fd int // -1 for none
+
+	mu   sync.Mutex
+	jobs map[int32]*entry // by watch
+	buf  [8 << 10]byte
+}
+
+func newOnlineWatch() *onlineWatch {
+	fd, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
+	if err != nil {
+		fd = -1
+	}
+	return &onlineWatch{fd: fd, jobs: map[int32]*entry{}}
+}
+
+// add watches the directory of a job that runs, and reports whether that can be done. Only
+// what is written from then on is noted.
+func (w *onlineWatch) add(e *entry) bool {
+	if w == nil || w.fd < 0 {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	// A file gets its name when it is complete (jobdir.Dir.WriteFile).
+	path := "/proc/self/fd/" + strconv.Itoa(e.run.Dir.Fd())
+	wd, err := unix.InotifyAddWatch(w.fd, path, unix.IN_MOVED_TO|unix.IN_ONLYDIR)
+	if err != nil {
+		return false
+	}
+	e.watch = int32(wd) //nolint:gosec // the kernel's type
+	w.jobs[e.watch] = e
+	return true
+}
+
+// remove ends the watch of a job, if there is one: its directory may be kept.
+func (w *onlineWatch) remove(e *entry) {
+	if w == nil || w.fd < 0 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.jobs[e.watch] == e {
+		_, _ = unix.InotifyRmWatch(w.fd, uint32(e.watch)) //nolint:gosec // the kernel's type; it may be gone
+		delete(w.jobs, e.watch)
+	}
+}
+
+// written calls f with each job that has written since the last call, perhaps more than once,
+// and reports whether all has been noted: else it can be any. f must not call w.
+func (w *onlineWatch) written(f func(*entry)) (all bool) {
+	if w == nil || w.fd < 0 {
+		return true // then no job is watched
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all = true
+	for {
+		n, err := unix.Read(w.fd, w.buf[:])
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if n <= 0 {
+			return all && errors.Is(err, unix.EAGAIN)
+		}
+		all = w.take(w.buf[:n], f) && all
+	}
+}
+
+// take is written of some events (inotify(7)). mu is held.
+func (w *onlineWatch) take(events []byte, f func(*entry)) (all bool) {
+	all = true
+	for len(events) >= unix.SizeofInotifyEvent {
+		wd := int32(binary.NativeEndian.Uint32(events)) //nolint:gosec // the kernel's type
+		mask := binary.NativeEndian.Uint32(events[unsafe.Offsetof(unix.InotifyEvent{}.Mask):])
+		size := binary.NativeEndian.Uint32(events[unsafe.Offsetof(unix.InotifyEvent{}.Len):])
+		name := events[unix.SizeofInotifyEvent:][:size]
+		events = events[unix.SizeofInotifyEvent+size:]
+		e := w.jobs[wd]
+		switch {
+		case mask&unix.IN_Q_OVERFLOW != 0:
+			all = false
+		case e == nil:
+		case mask&unix.IN_IGNORED != 0: // the directory is gone
+			delete(w.jobs, wd)
+		case string(bytes.TrimRight(name, "\x00")) == jobdir.FileOnline:
+			f(e)
+		}
+	}
+	return all
+}
+
+func (w *onlineWatch) close() {
+	if w != nil && w.fd >= 0 {
+		unix.Close(w.fd)
+	}
+}

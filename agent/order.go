@@ -1,0 +1,146 @@
+package agent
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+	"runtime"
+
+	"github.com/execd-project/execd/accounting"
+	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/qconf"
+)
+
+func marshal(v any) ([]byte, error) {
+	b, err := json.Marshal(v)
+	return append(b, '\n'), err
+}
+
+func (a *Agent) area() jobdir.Area { return jobdir.Area(a.options.Spool.Path()) }
+
+// here are the grants of a start that are on this host.
+func (a *Agent) here(grants []Grant) []Grant {
+	var list []Grant
+	for _, g := range grants {
+		if qconf.SameHost(g.Host, a.options.Host) {
+			list = append(list, g)
+		}
+	}
+	return list
+}
+
+// recordOf is what is kept of a start. mu is held.
+func (a *Agent) recordOf(s *Start) (Record, error) {
+	here := a.here(s.Grants)
+	if len(here) == 0 {
+		return Record{}, fmt.Errorf("job %s was granted no queue instance of this host, which is %s", s.ID, a.options.Host)
+	}
+	r := Record{
+		ID: s.ID, Key: s.Key, Epoch: s.Epoch, Received: a.clock.Now(),
+		Owner: s.Owner, Group: s.Group, Department: s.Department, Name: s.Request.Name,
+		Queue: here[0].Queue, PE: s.PE, Grants: s.Grants, Slave: s.Slave, Tickets: s.Tickets,
+		Priority: s.Request.Priority, Reservation: s.Reservation,
+		Rerunnable: s.Request.Rerun == job.Yes,
+	}
+	for _, g := range here {
+		r.Slots += g.Slots
+	}
+	order, err := a.orderFrom(s, a.cluster)
+	if err != nil {
+		return Record{}, err
+	}
+	r.Category = accounting.Category(a.cluster, s.Owner, s.Group, s.Request.Project, s.Request)
+	if s.Request.Rerun == job.Default {
+		r.Rerunnable = order.Queue.Rerun
+	}
+	if order.PE != nil {
+		r.Control, r.MasterIsTask = order.PE.ControlSlaves, order.PE.JobIsFirstTask
+	}
+	if s.Interactive != nil {
+		r.Rerunnable = false
+	}
+	r.Simulated = simulated(s, order.Config)
+	switch order.Config.ExecdParams.KeepActive {
+	case qconf.KeepAll:
+		r.Keep = jobdir.KeepAll
+	case qconf.KeepFailed:
+		r.Keep = jobdir.KeepFailed
+	}
+	return r, nil
+}
+
+// order is a start as package launch wants it.
+func (a *Agent) order(s *Start) (*launch.Order, error) {
+	a.mu.Lock()
+	cluster, groups := a.cluster, a.groups
+	a.mu.Unlock()
+	o, err := a.orderFrom(s, cluster)
+	if err != nil {
+		return nil, err
+	}
+	if o.Owner, err = a.users(s.Owner); err != nil {
+		return nil, err
+	}
+	o.Privileged = os.Getuid() == 0
+	if !mayRunAs(os.Getuid(), o.Owner) {
+		return nil, fmt.Errorf("job %s is of user %s: %w", s.ID, s.Owner, errOwner)
+	}
+	if s.Order == nil && o.Privileged {
+		if o.SubmitGID, err = a.submitGroup(s, o.Config); err != nil {
+			return nil, err
+		}
+	}
+	if o.Interactive = s.Interactive; o.Interactive != nil && o.Interactive.Login {
+		r := *o.Request
+		r.Binary = true // there is no script
+		o.Request = &r
+	}
+	o.Groups, o.Lookup, o.Host = groups, a.users, a.options.Host
+	return o, nil
+}
+
+// orderFrom looks up what a start names in the configuration.
+func (a *Agent) orderFrom(s *Start, c *qconf.Cluster) (*launch.Order, error) {
+	if s.Order != nil {
+		o := *s.Order
+		return &o, nil
+	}
+	here := a.here(s.Grants)
+	if len(here) == 0 {
+		return nil, fmt.Errorf("job %s was granted no queue instance of host %s", s.ID, a.options.Host)
+	}
+	queue, err := c.Instance(here[0].Queue, a.options.Host)
+	if err != nil {
+		return nil, err
+	}
+	o := &launch.Order{
+		Request: s.Request, Host: a.options.Host, Queue: queue, Config: c.Config(a.options.Host), Complexes: c.Complexes(),
+		Submitted: s.Submitted, SubmitEnv: s.SubmitEnv, SubmitDir: s.SubmitDir, Restarted: s.Restarted, CheckpointPID: s.CheckpointPID,
+		SGERoot: a.options.SGERoot, SGECell: cmp.Or(a.options.SGECell, "default"),
+		BinaryPath: a.binaryPath(), Arch: launch.Arch(runtime.GOARCH),
+	}
+	if o.Submitted.IsZero() {
+		o.Submitted = a.clock.Now()
+	}
+	for _, g := range here {
+		o.Slots += g.Slots
+	}
+	for _, g := range s.Grants {
+		o.TotalSlots += g.Slots
+		o.Hosts = append(o.Hosts, jobdir.PEHost{Host: g.Host, Slots: g.Slots, Queue: g.Queue + "@" + g.Host})
+	}
+	if s.PE != "" {
+		if o.PE, err = c.PE(s.PE); err != nil {
+			return nil, err
+		}
+	} else if o.TotalSlots != 1 {
+		return nil, fmt.Errorf("job %s was granted %d slots and no parallel environment", s.ID, o.TotalSlots)
+	}
+	if o.Ckpt, err = launch.Checkpoint(c, queue, s.Request.Checkpoint); err != nil {
+		return nil, err
+	}
+	return o, nil
+}

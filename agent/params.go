@@ -1,0 +1,79 @@
+package agent
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/execd-project/execd/accounting"
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/qconf"
+)
+
+// sayIneffective says of parameters that are set and have no effect here that they have
+// none, of each once. mu is held.
+func (a *Agent) sayIneffective(c *qconf.Configuration) {
+	p := &c.ExecdParams
+	names := append([]string(nil), p.Unknown...)
+	names = append(names, p.Ineffective...)
+	for _, name := range names {
+		name, _, _ = strings.Cut(name, "=")
+		if !a.said[name] {
+			a.said[name] = true
+			a.log.Warn("a parameter of execd_params has no effect here, see execd-conf(5)", "parameter", name)
+		}
+	}
+}
+
+// executionParams are execd_params as they are now. mu is held.
+func (a *Agent) executionParams() *qconf.ExecdParams {
+	return &a.cluster.Config(a.options.Host).ExecdParams
+}
+
+// accounts reports whether records of jobs are wanted (sge_conf(5), reporting_params).
+func (a *Agent) accounts() bool { return a.Cluster().Config(a.options.Host).ReportingParams.Accounting }
+
+// accounted is an outcome as it is accounted: with what was reserved instead of what was
+// used, where that is wanted.
+func (a *Agent) accounted(d *job.Description, o *job.Outcome) *job.Outcome {
+	a.mu.Lock()
+	reserved := a.executionParams().AcctReservedUsage
+	a.mu.Unlock()
+	if !reserved || !o.Ran {
+		return o
+	}
+	changed := *o
+	accounting.Reserve(d, &changed.Usage)
+	return &changed
+}
+
+// reserve has a report say what a job has reserved instead of what it has used, where
+// masters are to compute their share tree from that (SHARETREE_RESERVED_USAGE). mu is
+// held.
+func (a *Agent) reserve(e *entry, r *JobReport) {
+	if e.run == nil || !a.executionParams().SharetreeReservedUsage {
+		return
+	}
+	if !r.Usage.At.IsZero() {
+		u := job.Usage{Wallclock: r.Usage.Wallclock}
+		accounting.Reserve(e.run.Description, &u)
+		r.Usage.CPU, r.Usage.Mem, r.Usage.Vmem, r.Usage.MaxVmem = u.CPU, u.Mem, u.MaxVmem, u.MaxVmem
+	}
+	if r.Outcome != nil && r.Outcome.Ran {
+		changed := *r.Outcome
+		accounting.Reserve(e.run.Description, &changed.Usage)
+		r.Outcome = &changed
+	}
+}
+
+// submitGroup is the primary group of the submission; 0 where it does not count
+// (USE_QSUB_GID).
+func (a *Agent) submitGroup(s *Start, c *qconf.Configuration) (int, error) {
+	if !c.ExecdParams.UseQsubGID || s.Group == "" {
+		return 0, nil
+	}
+	gid, err := a.groupID(s.Group)
+	if err != nil {
+		return 0, fmt.Errorf("job %s was submitted with group %s as the primary one, with which it is to run (USE_QSUB_GID): %w", s.ID, s.Group, err)
+	}
+	return int(gid), nil
+}

@@ -1,0 +1,80 @@
+// Package place says where an agent, jobs without one, and who looks for an agent have
+// their files where nobody says otherwise: those of the host for root, and those of the
+// XDG Base Directory Specification for everybody else. It looks at the environment and
+// makes nothing.
+package place
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/execd-project/execd/agent/api"
+)
+
+// State is the directory of what is kept of jobs. home is the home directory where HOME
+// says none; without one either, ok is false.
+func State(root bool, home string) (dir string, ok bool) {
+	if root {
+		return "/var/spool/execd", true
+	}
+	if dir, ok := variable("XDG_STATE_HOME"); ok {
+		return filepath.Join(dir, "execd"), true
+	}
+	if dir, ok := variable("HOME"); ok {
+		home = dir
+	}
+	return filepath.Join(home, ".local", "state", "execd"), filepath.IsAbs(home)
+}
+
+// Spool is the spool area of an agent, in the directory State.
+func Spool(root bool) (dir string, ok bool) {
+	dir, ok = State(root, "")
+	return filepath.Join(dir, "agent"), ok
+}
+
+// Socket is where an agent with a spool area listens on its own host.
+func Socket(root bool, spool string) string {
+	if root {
+		return api.DefaultSocket
+	}
+	if dir, ok := runtimeDir(); ok {
+		spool = dir
+	}
+	return filepath.Join(spool, socket)
+}
+
+// SocketVariable names the socket of the agent in the environment of who looks for it.
+const SocketVariable = "EXECD_SOCKET"
+
+// Sockets are where to look for an agent, the first that is there: where SocketVariable
+// says and nowhere else, or one of the caller's own, which may have been started with other
+// variables than these, and that of the host.
+func Sockets(root bool) []string {
+	if path := os.Getenv(SocketVariable); path != "" {
+		return []string{path}
+	}
+	if root {
+		return []string{api.DefaultSocket}
+	}
+	var all []string
+	if dir, ok := runtimeDir(); ok {
+		all = append(all, filepath.Join(dir, socket))
+	}
+	if spool, ok := Spool(root); ok {
+		all = append(all, filepath.Join(spool, socket))
+	}
+	return append(all, api.DefaultSocket)
+}
+
+const socket = "agent.sock"
+
+func runtimeDir() (string, bool) {
+	dir, ok := variable("XDG_RUNTIME_DIR")
+	return filepath.Join(dir, "execd"), ok
+}
+
+// variable is what a variable says, which counts where it is absolute.
+func variable(name string) (string, bool) {
+	dir := os.Getenv(name)
+	return dir, filepath.IsAbs(dir)
+}

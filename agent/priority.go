@@ -1,0 +1,103 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	"github.com/execd-project/execd/agent/ptf"
+	"github.com/execd-project/execd/internal/clock"
+)
+
+// reprioritise is how often nice values follow what jobs have used, where they depend
+// on that: as often as the original does it.
+const reprioritise = 2 * time.Second
+
+// pokePriorities has priorities computed anew.
+func (a *Agent) pokePriorities() {
+	select {
+	case a.priorities <- struct{}{}:
+	default:
+	}
+}
+
+// prioritise gives running jobs their part of the processors, by their tickets, where
+// reprioritize of sge_conf(5) says so (sge_priority(5)); else they have the priority of
+// their queue, with which they are started.
+func (a *Agent) prioritise(ctx context.Context) {
+	var table ptf.Table
+	var timer clock.Timer
+	given := false // priorities but those of queues
+	for {
+		var again <-chan time.Time
+		if timer != nil {
+			again = timer.C()
+		}
+		select {
+		case <-a.priorities:
+		case <-again:
+		case <-ctx.Done():
+			return
+		}
+		if timer != nil {
+			timer.Stop()
+			timer = nil
+		}
+		config := a.Cluster().Config(a.options.Host)
+		if !config.Reprioritize && !given {
+			continue
+		}
+		jobs, targets, entries := a.sharers()
+		var list []ptf.Priority
+		switch {
+		case config.Reprioritize && len(jobs) > 0:
+			list = table.Compute(ptf.RangeOf(&config.ExecdParams), jobs)
+			given = true
+			timer = a.clock.NewTimer(reprioritise)
+		case given:
+			list = table.Off(jobs)
+			given = false
+		default:
+			continue
+		}
+		results := ptf.Apply(targets, list)
+		a.mu.Lock()
+		for i, e := range entries {
+			priority := list[i]
+			if results[i].Weighted {
+				priority.Nice = e.run.Description.Nice
+			}
+			switch {
+			case results[i].Err != nil:
+				a.log.Warn("the priority of a job was not changed", "job", e.id.String(), "error", results[i].Err)
+			case priority != e.priority:
+				e.priority = priority
+				a.touch(e)
+			}
+		}
+		a.mu.Unlock()
+	}
+}
+
+// sharers are the jobs that share the processors.
+func (a *Agent) sharers() (jobs []ptf.Job, targets []ptf.Target, entries []*entry) {
+	for _, e := range a.entries() {
+		a.mu.Lock()
+		running := (e.state == Running || e.state == Suspended) && !e.record.hosted()
+		j := ptf.Job{ID: e.id, Tickets: e.record.Tickets, CPU: e.usage.CPU, Processes: 1}
+		seen := e.usageFile
+		a.mu.Unlock()
+		if !running {
+			continue
+		}
+		// The supervisor looks more often than reports are made.
+		if usage, _, _ := e.readOnline(seen); usage != nil {
+			j.CPU = max(j.CPU, usage.CPU)
+		}
+		d := e.run.Description
+		j.Nice = d.Nice
+		jobs = append(jobs, j)
+		targets = append(targets, ptf.Target{Group: e.run.Group(), GroupID: d.AddGroupID})
+		entries = append(entries, e)
+	}
+	return jobs, targets, entries
+}

@@ -1,0 +1,11 @@
+// Package ptf is the priority translation function: it turns the tickets that a master has
+// given to running jobs into shares of the processors of this host (sge_conf(5),
+// reprioritize; sge_priority(5)).
+//
+// A job whose control group weighs processors gets a weight in proportion to its tickets:
+// the kernel keeps shares by that, at once and exactly. Any other job gets a nice value by
+// the original's feedback: what a job has used beyond its share makes it nicer.
+//
+// Table computes and touches nothing. Apply changes groups and processes. A Table is for
+// one goroutine; Apply may be called from any.
+package ptf

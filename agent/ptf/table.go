@@ -1,0 +1,199 @@
+package ptf
+
+import (
+	"maps"
+	"math"
+
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/limits/cgroup"
+	"github.com/execd-project/execd/qconf"
+)
+
+// Range are the nice values between which jobs are: Best is that of a job that has used
+// least of its share, Worst that of one that has used most.
+type Range struct{ Best, Worst int }
+
+// The values that the kernel has (setpriority(2)).
+const (
+	leastNice = -20
+	mostNice  = 19
+)
+
+// RangeOf is the range of a configuration: PTF_MAX_PRIORITY and PTF_MIN_PRIORITY of
+// execd_params (sge_conf(5)), 0 and 19 where they are not set. If the best is worse than
+// the worst, both are the worst, as in the original.
+func RangeOf(p *qconf.ExecdParams) Range {
+	value := func(n, standard int) int {
+		if n == qconf.PlatformPriority {
+			return standard
+		}
+		return min(max(n, leastNice), mostNice)
+	}
+	r := Range{Best: value(p.PTFMaxPriority, 0), Worst: value(p.PTFMinPriority, mostNice)}
+	r.Best = min(r.Best, r.Worst)
+	return r
+}
+
+// Job is a running job, or a task of an array job, as far as it matters here.
+type Job struct {
+	ID        job.ID
+	Tickets   float64
+	CPU       float64 // seconds that it has used so far
+	Processes int     // that it has now
+	Nice      int     // that its queue gives it (queue_conf(5), priority)
+	Weight    uint64  // that its group was made with; 0 for cgroup.DefaultWeight
+}
+
+// Priority is what a job is to have: the weight if its group can, else the nice value.
+type Priority struct {
+	Nice   int
+	Weight uint64 // from 1 to 10000
+}
+
+// Table computes priorities, and remembers of each job how far it has used its share. The
+// zero Table is ready.
+type Table struct {
+	counters map[job.ID]float64
+}
+
+// Off are the priorities without tickets: those of the queues. What was remembered is
+// forgotten.
+func (t *Table) Off(jobs []Job) []Priority {
+	t.counters = nil
+	list := make([]Priority, len(jobs))
+	for i := range jobs {
+		list[i] = Priority{jobs[i].Nice, defaultWeight(jobs[i].Weight)}
+	}
+	return list
+}
+
+func defaultWeight(w uint64) uint64 {
+	if w == 0 {
+		return cgroup.DefaultWeight
+	}
+	return min(w, cgroup.MostWeight)
+}
+
+// Compute are the priorities of all running jobs, in their order. It is to be called again
+// from time to time, every 2 seconds in the original: each call makes those nicer that have
+// used much. Jobs that are not among them any more are forgotten.
+func (t *Table) Compute(r Range, jobs []Job) []Priority {
+	list := make([]Priority, len(jobs))
+	total := 0.0
+	for i := range jobs {
+		total += tickets(&jobs[i])
+	}
+	for i, n := range t.count(jobs, total) {
+		list[i].Nice = r.Best + int(float64(r.Worst-r.Best)*n)
+	}
+	for i, w := range weights(jobs, total) {
+		list[i].Weight = w
+	}
+	return list
+}
+
+// tickets are those of a job as numbers that can be added up.
+func tickets(j *Job) float64 {
+	if j.Tickets > 0 && j.Tickets < math.MaxFloat64/(1<<32) {
+		return j.Tickets
+	}
+	return 0
+}
+
+// count brings the counters up to date, and returns how far each job is between the one
+// that has used least of its share, 0, and 1.
+//
+// The share of a job is a number from 1 to 1001. Its usage is a second at least, and counts
+// for more where the job should have got more than twice its share. A job that is new
+// begins with the counter that is the smallest. A job without tickets has no counter, or
+// what it gets without a share would weigh on it for good once it has tickets; as long as
+// others have some, it is as one that has used most.
+func (t *Table) count(jobs []Job, total float64) []float64 {
+	shares, sum := make([]float64, len(jobs)), 0.0
+	for i := range jobs {
+		shares[i] = 1
+		if total > 0 {
+			shares[i] += 1000 * tickets(&jobs[i]) / total
+		}
+		sum += shares[i] * shares[i] / usage(&jobs[i])
+	}
+	least := math.Inf(1)
+	for i := range jobs {
+		if n, ok := t.counters[jobs[i].ID]; ok {
+			least = min(least, n)
+		}
+	}
+	if math.IsInf(least, 1) {
+		least = 0
+	}
+	next := make(map[job.ID]float64, len(jobs))
+	for i := range jobs {
+		j := &jobs[i]
+		if tickets(j) == 0 {
+			continue
+		}
+		used := usage(j)
+		proportion := shares[i] * shares[i] / used / sum
+		if excess := proportion / (2 * tickets(j) / total); excess > 1 {
+			used *= excess
+		}
+		n, ok := t.counters[j.ID]
+		if !ok {
+			n = least
+		}
+		next[j.ID] = n + used*float64(max(j.Processes, 1))/(shares[i]*shares[i])
+	}
+	t.counters = next
+	return spread(jobs, next)
+}
+
+// spread is how far each counter is from the smallest, in parts of the largest.
+func spread(jobs []Job, counters map[job.ID]float64) []float64 {
+	list := make([]float64, len(jobs))
+	if len(counters) == 0 {
+		return list
+	}
+	smallest, largest := math.Inf(1), 0.0
+	for n := range maps.Values(counters) {
+		smallest, largest = min(smallest, n), max(largest, n)
+	}
+	for i := range jobs {
+		n, ok := counters[jobs[i].ID]
+		switch {
+		case !ok:
+			list[i] = 1
+		case largest > 0 && !math.IsInf(largest, 1):
+			list[i] = (n - smallest) / largest
+		}
+	}
+	return list
+}
+
+// usage is what a job has used, a second at least.
+func usage(j *Job) float64 {
+	if j.CPU > 1 && j.CPU < math.MaxInt64 {
+		return j.CPU
+	}
+	return 1
+}
+
+// weights are in proportion to the tickets. Together the jobs have what they would have
+// without tickets, cgroup.DefaultWeight each, so that others on the host keep their part;
+// less, if the largest would be more than a weight can be. A job without tickets has the
+// least. Where nobody has any, all have the same.
+func weights(jobs []Job, total float64) []uint64 {
+	list := make([]uint64, len(jobs))
+	most := 0.0
+	for i := range jobs {
+		most = max(most, tickets(&jobs[i]))
+	}
+	for i := range jobs {
+		list[i] = cgroup.DefaultWeight
+		if total > 0 {
+			one := min(cgroup.DefaultWeight*float64(len(jobs))/total, cgroup.MostWeight/most)
+			list[i] = max(cgroup.LeastWeight, uint64(math.Round(one*tickets(&jobs[i]))))
+		}
+		list[i] = min(list[i], cgroup.MostWeight)
+	}
+	return list
+}

@@ -1,0 +1,268 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"sync"
+
+	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/jobdir"
+)
+
+// recoverers is how many job directories are read at the same time.
+const recoverers = 8
+
+// recover finds the jobs of a former agent in the spool area. Directories without
+// our file "start" are somebody else's, such as execd run's, and left alone.
+func (a *Agent) recover() error {
+	ids, err := a.options.Spool.Jobs()
+	if err != nil {
+		return err
+	}
+	work := make(chan job.ID)
+	var wait sync.WaitGroup
+	for range min(recoverers, len(ids)) {
+		wait.Go(func() {
+			for id := range work {
+				a.recoverJob(id)
+			}
+		})
+	}
+	for _, id := range ids {
+		work <- id
+	}
+	close(work)
+	wait.Wait()
+	if err := a.sweepScripts(); err != nil {
+		return err
+	}
+	// Before jobs are started: one with the number of a group that is left could not be.
+	if err := a.groups.Sweep(a.options.Spool); err != nil {
+		a.log.Warn("control groups of jobs that are gone are left", "error", err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.load.full = a.numbers.last
+	if err := a.readTickets(); err != nil {
+		// After the power was gone, say. The master gives them again.
+		a.log.Warn("jobs have the tickets of their starts", "error", err)
+	}
+	a.pokePriorities()
+	if n := len(a.table); n > 0 {
+		a.log.Info("jobs of a former agent are here", "jobs", n)
+	}
+	return nil
+}
+
+// sweepScripts removes the scripts of jobs that are not here: of those that were never
+// accepted, and of those that were removed when the agent was killed.
+func (a *Agent) sweepScripts() error {
+	numbers, err := a.options.Spool.Scripts()
+	for _, n := range numbers {
+		a.removeScript(newEntry(job.ID{Job: n}, Record{}))
+	}
+	return err
+}
+
+// recoverJob brings a job with its tasks into the table.
+func (a *Agent) recoverJob(id job.ID) {
+	e := a.reopen(id, nil)
+	if e == nil {
+		return
+	}
+	tasks, err := e.run.Dir.PETasks()
+	if err != nil {
+		a.log.Error("cannot read which tasks a job has", "job", id.String(), "error", err)
+	}
+	last, err := e.run.Dir.ReadNumber(fileLastTask)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		a.log.Error("cannot read how many tasks a job has had", "job", id.String(), "error", err)
+	}
+	a.mu.Lock()
+	e.lastTask = last
+	a.mu.Unlock()
+	for _, name := range tasks {
+		a.reopen(job.ID{Job: id.Job, Task: id.Task, PETask: name}, e)
+		a.mu.Lock()
+		e.lastTask = max(e.lastTask, taskNumber(name))
+		a.mu.Unlock()
+	}
+}
+
+// reopen brings a job into the table, in the state in which it is.
+func (a *Agent) reopen(id job.ID, parent *entry) *entry {
+	log := a.log.With("job", id.String())
+	run, stage, err := launch.Open(a.options.Spool, a.groups, a.users, id)
+	if errors.Is(err, jobdir.ErrIncomplete) {
+		if err := launch.Discard(a.options.Spool, a.groups, id); err != nil {
+			log.Error("cannot remove the directory of a job that was never accepted", "error", err)
+		}
+		return nil
+	}
+	if errors.Is(err, launch.ErrForeground) {
+		return nil
+	}
+	if err != nil {
+		log.Error("cannot use the directory of a job: it is left as it is", "error", err)
+		a.trouble("job directory "+a.options.Spool.JobPath(id), err)
+		return nil
+	}
+	if stage == launch.Kept {
+		_ = run.Close()
+		return nil
+	}
+	e := newEntry(id, Record{})
+	e.run, e.parent = run, parent
+	record, _, err := run.Dir.Start()
+	if err == nil {
+		err = json.Unmarshal(record, &e.record)
+	}
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			a.trouble("job directory "+a.options.Spool.JobPath(id), err)
+		}
+		_ = run.Close()
+		return nil
+	}
+	// Directories do not tell a job that is no array job from task 1 of one.
+	id = e.record.ID
+	e.id = id
+	close(e.ready)
+	if err := a.restate(e, stage); err != nil {
+		log.Error("cannot read all of a job's files", "error", err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.insert(e)
+	e.found = true
+	a.found = append(a.found, e)
+	if parent == nil && e.state.Live() {
+		a.hold(e)
+	}
+	return e
+}
+
+// restate finds out in which state a job is.
+func (a *Agent) restate(e *entry, stage launch.Stage) error {
+	var end ended
+	var by ending
+	found, err := readJSON(e.run.Dir, fileEnded, &end)
+	_, endingError := readJSON(e.run.Dir, fileEnding, &by)
+	suspended, turns, suspendedError := readSuspended(e.run.Dir)
+	acked, ackedError := e.run.Dir.Exists(fileAcked)
+	began, beganError := e.run.Dir.ModTime(jobdir.FileJobPID)
+
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	e.endBy, e.suspended, e.turns = by.By, suspended, turns
+	if beganError == nil {
+		e.began = began
+	}
+	if e.record.hosted() {
+		e.began = e.record.Received
+	}
+	if usage, err := e.run.Dir.Online(); err == nil && usage != nil {
+		e.usage, e.usageSeen = *usage, a.clock.Now()
+	}
+	switch {
+	case found:
+		e.state, e.outcome, e.number, e.acked = Ended, end.Outcome, end.Number, acked
+		if e.run.Rebooted() && !acked {
+			// What was acknowledged may have been lost with the power, and a master that
+			// has acknowledged it does not ask for this number again.
+			e.number = a.numbers.next()
+		}
+		return errors.Join(endingError, suspendedError, ackedError)
+	case stage == launch.Over && beganError != nil && e.run.Rebooted():
+		// Whether it ran is not known, but nothing of the job itself was written.
+		e.state = Starting
+		e.outcome = never(e.id, job.FailedBeforeJob, "the host was started anew before the job was known to run")
+	case stage == launch.Prepared:
+		e.state = Accepted
+	case beganError != nil && !e.record.hosted():
+		e.state = Starting
+	case e.endBy != "":
+		e.state = Ending
+	case len(suspended) > 0:
+		e.state = Suspended
+	default:
+		e.state = Running
+	}
+	e.number = a.numbers.next()
+	// Whether the last order arrived is not known: it is given again.
+	switch {
+	case e.endBy != "":
+		e.orders = []Order{e.endBy}
+	case len(suspended) > 0, e.parent != nil && len(e.parent.suspended) > 0: // tasks do as their job does
+		e.orders = []Order{Suspend}
+	case turns != nil && wasSuspended(turns):
+		e.orders = []Order{Resume}
+	}
+	return errors.Join(err, endingError, suspendedError, ackedError)
+}
+
+// wasSuspended reports whether a job that has the file "suspended", and is not suspended,
+// was so before: the file may be there for other orders alone.
+func wasSuspended(turns map[string]Turn) bool {
+	for aspect := range turns {
+		if strings.HasPrefix(aspect, "suspend") {
+			return true
+		}
+	}
+	return len(turns) == 0
+}
+
+// readSuspended reads what markSuspended has written; turns are nil where there is
+// nothing.
+func readSuspended(d *jobdir.Dir) (by []Order, turns map[string]Turn, err error) {
+	b, err := d.ReadFile(fileSuspended)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	turns = map[string]Turn{}
+	for line := range strings.Lines(string(b)) {
+		var aspect string
+		var t Turn
+		switch line = strings.TrimSpace(line); {
+		case line == "":
+		case strings.HasPrefix(line, turnWord+" "):
+			if _, e := fmt.Sscanf(line, turnWord+" %s %d %d", &aspect, &t.Epoch, &t.Number); e != nil {
+				err = errors.Join(err, fmt.Errorf("%s/%s: %q: %w", d.Path(), fileSuspended, line, e))
+				continue
+			}
+			turns[aspect] = t
+		default:
+			by = append(by, Order(line))
+		}
+	}
+	return by, turns, err
+}
+
+// resumeJobs goes on with the jobs that were found.
+func (a *Agent) resumeJobs() {
+	found := a.found
+	a.found = nil
+	for _, e := range found {
+		a.mu.Lock()
+		over := e.state >= Ended // somebody may have had it reported already
+		a.mu.Unlock()
+		if over {
+			var end ended
+			if found, err := readJSON(e.run.Dir, fileEnded, &end); found && err == nil {
+				told, err := e.run.Dir.Exists(fileTold)
+				end.Told = end.Told || told
+				if err = errors.Join(err, a.tell(e, &end, true)); err != nil {
+					e.untold = &end
+				}
+				a.trouble("writing down the ends of jobs", err)
+			}
+		}
+		a.mu.Lock()
+		a.supervise(e)
+		a.mu.Unlock()
+	}
+}

@@ -1,0 +1,342 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/execd-project/execd/internal/failpoint"
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/loadsensor"
+)
+
+// loadBook is what is known of load values, each with the number of the report that
+// was first to have it.
+type loadBook struct {
+	values  map[loadsensor.Key]numbered
+	removed map[loadsensor.Key]uint64
+	time    time.Time
+	number  uint64 // of the last change
+	full    uint64 // reports up to this number are forgotten: the next is a full one
+}
+
+type numbered struct {
+	value  loadsensor.Value
+	number uint64
+}
+
+// collect takes the reports of load values.
+func (a *Agent) collect(ctx context.Context) {
+	for {
+		select {
+		case r, ok := <-a.options.Load.Reports():
+			if !ok {
+				return
+			}
+			a.takeLoad(r)
+			a.options.Load.Ack(r.Number)
+			a.lookAtUsage()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (a *Agent) takeLoad(r loadsensor.Report) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	b := &a.load
+	if b.values == nil {
+		b.values, b.removed = map[loadsensor.Key]numbered{}, map[loadsensor.Key]uint64{}
+	}
+	b.time, b.number = r.Time, a.numbers.next()
+	if r.Full {
+		for k := range b.values {
+			b.removed[k] = b.number
+		}
+		clear(b.values)
+	}
+	for _, k := range r.Removed {
+		delete(b.values, k)
+		b.removed[k] = b.number
+	}
+	for _, v := range r.Values {
+		b.values[v.Key] = numbered{v, b.number}
+		delete(b.removed, v.Key)
+	}
+	a.setLoad()
+	a.changes()
+}
+
+// FullReport makes the next report of load values one of all of them.
+func (a *Agent) FullReport() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.load.full = a.load.number
+	if a.load.values != nil {
+		a.load.number = a.numbers.next()
+		a.changes()
+	}
+	if a.options.Load != nil {
+		a.options.Load.Now()
+	}
+}
+
+// since is what has changed since a report; nil for nothing.
+func (b *loadBook) since(after uint64) *LoadReport {
+	if b.values == nil || b.number <= after { // nothing, or nothing new
+		return nil
+	}
+	r := &LoadReport{Number: b.number, Time: b.time, Full: after <= b.full}
+	for _, v := range b.values {
+		if r.Full || v.number > after {
+			r.Values = append(r.Values, v.value)
+		}
+	}
+	if !r.Full {
+		for k, n := range b.removed {
+			if n > after {
+				r.Removed = append(r.Removed, k)
+			}
+		}
+	}
+	slices.SortFunc(r.Values, func(x, y loadsensor.Value) int { return loadsensor.CompareKeys(x.Key, y.Key) })
+	slices.SortFunc(r.Removed, loadsensor.CompareKeys)
+	return r
+}
+
+// Reports waits for reports with a number above after. See Commands.
+func (a *Agent) Reports(ctx context.Context, after uint64) (Batch, error) {
+	for {
+		a.mu.Lock()
+		b := a.batch(after)
+		changed, last := a.changed, a.numbers.last
+		a.mu.Unlock()
+		if b.Number > after {
+			return b, nil
+		}
+		if after > last { // a master that has outlived the spool area would wait for ever
+			return b, &Error{InvalidArgument, fmt.Errorf(
+				"there was no report %d yet, the last one has number %d: what is known is of another spool area, begin with 0", after, last)}
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return Batch{Number: after}, &Error{Unavailable, ctx.Err()}
+		}
+	}
+}
+
+// batch is what there is to report. mu is held.
+func (a *Agent) batch(after uint64) Batch {
+	b := Batch{Number: after}
+	limit := a.numbers.limit()
+	for _, e := range a.table {
+		// One that has changed keeps the number of that, though it has used something
+		// since: else who has taken less than all would never see more than the usage.
+		number, used := e.number, false
+		if number <= after && e.state.Live() {
+			number, used = e.used, true
+		}
+		if number <= after || number > limit || e.state == Received || e.acked {
+			continue
+		}
+		if e.state == Ended {
+			a.set(e, Reported)
+		}
+		r := a.report(e)
+		r.Number, r.Used = number, used
+		b.Jobs = append(b.Jobs, r)
+		b.Number = max(b.Number, number)
+		if e.state.Live() && e.used <= limit {
+			b.Number = max(b.Number, e.used) // it is in the report as well
+		}
+	}
+	slices.SortFunc(b.Jobs, func(x, y JobReport) int {
+		return cmp.Or(cmp.Compare(x.Number, y.Number), compareIDs(x.ID, y.ID))
+	})
+	if a.load.number <= limit {
+		b.Load = a.load.since(after)
+	}
+	if b.Load != nil {
+		b.Number = max(b.Number, b.Load.Number)
+	}
+	if a.versionNumber > after && a.versionNumber <= limit {
+		b.Configuration, b.ConfigurationNumber = a.version, a.versionNumber
+		b.Number = max(b.Number, a.versionNumber)
+	}
+	return b
+}
+
+// Acknowledge says that all reports up to a number have arrived.
+func (a *Agent) Acknowledge(_ context.Context, number uint64) error {
+	a.mu.Lock()
+	last := a.numbers.last
+	var list []*entry
+	for _, e := range a.table {
+		if e.number <= number && e.waits() {
+			list = append(list, e)
+		}
+	}
+	a.mu.Unlock()
+	if number > last {
+		return &Error{InvalidArgument, fmt.Errorf("report %d cannot have arrived: the last one has number %d", number, last)}
+	}
+	for _, e := range list {
+		a.acknowledge(e)
+	}
+	return nil
+}
+
+// AcknowledgeJob says that the end of a job has arrived.
+func (a *Agent) AcknowledgeJob(_ context.Context, id job.ID, number uint64) error {
+	a.mu.Lock()
+	e := a.table[id]
+	arrived := e != nil && e.number <= number // nil was acknowledged before
+	a.mu.Unlock()
+	if arrived {
+		a.acknowledge(e)
+	}
+	return nil
+}
+
+// waits reports whether the end of a job waits for its acknowledgement. mu is held.
+func (e *entry) waits() bool { return (e.state == Ended || e.state == Reported) && !e.acked }
+
+// acknowledge has a job that has ended removed. It is noted before the master hears that
+// it is: an agent that is killed before all of the job is removed goes on with that, as
+// the master will not say it again.
+func (a *Agent) acknowledge(e *entry) {
+	e.do.Lock() // nobody else does so meanwhile, and the directory stays
+	defer e.do.Unlock()
+	a.mu.Lock()
+	waits := e.waits()
+	a.mu.Unlock()
+	if !waits {
+		return
+	}
+	// Not synced: where the power goes, the end is told again (see restate). Without
+	// room on the disk there will be some when the job is removed.
+	if err := mark(e.run.Dir, fileAcked); err != nil {
+		a.log.Warn("an acknowledgement was not noted", "job", e.id.String(), "error", err)
+	}
+	failpoint.At("agent-acknowledgement-noted")
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	e.acked = true
+	e.poke()
+}
+
+// look reads what running jobs have used, each report time, where no report of load
+// values sets the pace.
+func (a *Agent) look(ctx context.Context) {
+	if a.options.Load != nil {
+		return
+	}
+	for {
+		timer := a.clock.NewTimer(loadsensor.DefaultInterval)
+		select {
+		case <-timer.C():
+			a.lookAtUsage()
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+	}
+}
+
+func (a *Agent) lookAtUsage() {
+	a.reaper.Look() // as often as there is something to report is often enough
+	_ = a.canLaunch()
+	var changed []*entry
+	for _, e := range a.unread() {
+		if a.readUsage(e) {
+			changed = append(changed, e)
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	reserved := a.executionParams().SharetreeReservedUsage // which grows with the time
+	for _, e := range a.table {
+		switch {
+		case e.record.Simulated > 0 && e.state.Live():
+			e.usage = e.simulatedUsage(a.clock.Now())
+		case !reserved || !e.supervised() || e.usage.At.IsZero():
+			continue
+		}
+		changed = append(changed, e)
+	}
+	a.hasUsed(changed)
+}
+
+// supervised reports whether a job runs, with a supervisor who writes what it uses. mu is
+// held.
+func (e *entry) supervised() bool {
+	return (e.state == Running || e.state == Suspended) && !e.record.hosted()
+}
+
+// unread are the running jobs that may have used more than was read.
+func (a *Agent) unread() (list []*entry) {
+	var written []*entry
+	all := a.online.written(func(e *entry) { written = append(written, e) })
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, e := range written {
+		e.unread = true
+	}
+	for _, e := range a.table {
+		if !e.supervised() {
+			continue
+		}
+		if !e.watched {
+			// Under mu: as long as the job runs its directory is open.
+			e.watched, e.unread = a.online.add(e), true
+		}
+		if e.unread || !all {
+			e.unread = false
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// readUsage reads what a job has used, and reports whether that is something new.
+func (a *Agent) readUsage(e *entry) (changed bool) {
+	a.mu.Lock()
+	seen := e.usageFile
+	a.mu.Unlock()
+	usage, version, err := e.readOnline(seen)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err != nil {
+		e.unread = true
+	}
+	if usage == nil {
+		return false
+	}
+	if e.usageFile = version; e.state.Live() && *usage != e.usage {
+		e.usage, e.usageSeen = *usage, a.clock.Now()
+		changed = true
+	}
+	return changed
+}
+
+// readOnline reads what the supervisor has written of the usage of a job, unless that is
+// what was seen before; and returns which version it is. nil is for nothing new, or, with an
+// error, for nothing that could be read.
+func (e *entry) readOnline(seen jobdir.Version) (*jobdir.Online, jobdir.Version, error) {
+	// Where somebody writes between the two, the version is too old, and the same is read
+	// again.
+	version, err := e.run.Dir.Version(jobdir.FileOnline)
+	if err != nil || version == seen {
+		return nil, seen, err
+	}
+	usage, err := e.run.Dir.Online()
+	if err != nil {
+		return nil, seen, err
+	}
+	return usage, version, nil
+}

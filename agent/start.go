@@ -1,0 +1,302 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/nss"
+)
+
+// Start takes a job. See Commands.
+func (a *Agent) Start(ctx context.Context, s *Start) (JobReport, error) {
+	s = s.clone()
+	if err := s.check(); err != nil {
+		return JobReport{}, &Error{InvalidArgument, err}
+	}
+	e, first, report, err := a.receive(s)
+	if err != nil {
+		a.refused(s.ID, err)
+		return report, err
+	}
+	if e == nil {
+		return report, nil
+	}
+	if first {
+		a.accept(e, s)
+	}
+	return a.accepted(ctx, e)
+}
+
+func (a *Agent) refused(id job.ID, err error) {
+	code := Internal
+	if e, ok := errors.AsType[*Error](err); ok {
+		code = e.Code
+	}
+	a.log.Warn("a job was refused", "job", id.String(), "code", string(code), "error", err)
+	a.options.Observer.Refused(code)
+}
+
+// accepted waits until a start has been accepted or refused, by whoever came with
+// it first.
+func (a *Agent) accepted(ctx context.Context, e *entry) (JobReport, error) {
+	select {
+	case <-e.ready:
+	case <-ctx.Done():
+		return JobReport{}, &Error{Unavailable, ctx.Err()}
+	}
+	if e.failed != nil {
+		return JobReport{}, e.failed
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.report(e), nil
+}
+
+// clone is a start in which something can be filled in: the caller's is not changed.
+func (s *Start) clone() *Start {
+	c := *s
+	return &c
+}
+
+// check refuses what makes no sense whatever the host is like, and fills in what
+// may be left out.
+func (s *Start) check() error {
+	switch {
+	case s.ID.Job < 1 || s.ID.Task < 0:
+		return fmt.Errorf("job %d, task %d: there are no such numbers", s.ID.Job, s.ID.Task)
+	case s.ID.PETask != "":
+		return fmt.Errorf("job %s: a task of a parallel job is started with StartTask", s.ID)
+	case s.Request == nil:
+		return fmt.Errorf("job %s: nothing says what to run", s.ID)
+	case s.Owner == "":
+		return fmt.Errorf("job %s has no owner", s.ID)
+	case len(s.Grants) == 0:
+		return fmt.Errorf("job %s was granted no queue instance", s.ID)
+	case s.Interactive != nil && s.Slave:
+		return fmt.Errorf("job %s is interactive: its master task cannot be on another host", s.ID)
+	case s.Interactive != nil && s.Request.Array != nil:
+		return fmt.Errorf("job %s is interactive: it cannot be an array job", s.ID)
+	case strings.ContainsAny(s.Key, "\n\x00"):
+		return fmt.Errorf("job %s: key %q, expected one line", s.ID, s.Key)
+	}
+	for _, g := range s.Grants {
+		if g.Slots < 1 || g.Queue == "" || g.Host == "" {
+			return fmt.Errorf("job %s was granted %d slots of %s@%s, expected a queue instance and at least one slot", s.ID, g.Slots, g.Queue, g.Host)
+		}
+	}
+	if s.Key == "" {
+		s.Key = s.ID.String()
+	}
+	return nil
+}
+
+// receive puts a new start into the table, with its slots booked, or finds the job
+// of one that came before; first tells which. Without an entry and an error the
+// report has what is known of a job that is no longer here.
+func (a *Agent) receive(s *Start) (e *entry, first bool, report JobReport, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := a.raiseEpoch(s.Epoch); err != nil {
+		return nil, false, report, err
+	}
+	if e := a.keys[s.Key]; e != nil {
+		if e.id != s.ID {
+			return nil, false, report, &Error{AlreadyExists, fmt.Errorf("job %s has the key %q", e.id, s.Key)}
+		}
+		return e, false, report, nil
+	}
+	if a.finished.has(s.Key) {
+		return nil, false, JobReport{ID: s.ID, Key: s.Key, State: Acknowledged, Owner: s.Owner}, nil
+	}
+	if e := a.table[s.ID]; e != nil {
+		return nil, false, report, &Error{AlreadyExists, fmt.Errorf(
+			"job %s is here from another start (key %q) and is %s: its end has to be acknowledged first", s.ID, e.record.Key, e.state)}
+	}
+	if why := a.whyNoJobs(); why != "" {
+		return nil, false, report, &Error{Unavailable, errors.New("no jobs are taken: " + why)}
+	}
+	record, err := a.recordOf(s)
+	if err != nil {
+		return nil, false, report, &Error{InvalidArgument, err}
+	}
+	booking := a.booking(s)
+	if err := a.admit(s, booking, true); err != nil {
+		return nil, false, report, err
+	}
+	if s.Order == nil {
+		record.Booking = booking
+	}
+	e = newEntry(s.ID, record)
+	a.insert(e)
+	return e, true, report, nil
+}
+
+// Admit says whether a start would be accepted now.
+func (a *Agent) Admit(_ context.Context, s *Start) error {
+	s = s.clone()
+	if err := s.check(); err != nil {
+		return &Error{InvalidArgument, err}
+	}
+	a.mu.Lock()
+	why := a.whyNoJobs()
+	err := a.admit(s, a.booking(s), false)
+	a.mu.Unlock()
+	if why != "" {
+		return &Error{Unavailable, errors.New("no jobs are taken: " + why)}
+	}
+	if err != nil {
+		return err
+	}
+	// What only shows when the job is described.
+	order, err := a.order(s)
+	if err == nil {
+		_, err = order.Describe(s.ID, a.area(), "")
+	}
+	return orderError(err)
+}
+
+// orderError gives an error of what was ordered its code. What is not known of users for
+// the moment is not wrong for good.
+func orderError(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, errNoUsers):
+		return &Error{Unavailable, err}
+	}
+	return &Error{InvalidArgument, err}
+}
+
+// accept brings a job that was received to the disk, and has it started.
+func (a *Agent) accept(e *entry, s *Start) {
+	run, err := a.prepare(e, s)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	defer close(e.ready)
+	if err != nil {
+		a.refused(e.id, err)
+		e.failed = err
+		a.release(e)
+		a.drop(e)
+		return
+	}
+	e.run = run
+	a.set(e, Accepted)
+	a.options.Observer.Started()
+	a.supervise(e)
+}
+
+// prepare makes all of a job that there is on disk.
+func (a *Agent) prepare(e *entry, s *Start) (*launch.Job, error) {
+	a.preparing <- struct{}{}
+	defer func() { <-a.preparing }()
+	order, err := a.order(s)
+	if err == nil {
+		err = order.CheckOwner()
+	}
+	if err != nil {
+		return nil, orderError(err)
+	}
+	if order.Record, err = marshal(e.record); err != nil {
+		return nil, &Error{Internal, err}
+	}
+	if !e.record.hosted() {
+		if err := a.canLaunch(); err != nil {
+			return nil, &Error{ResourceExhausted, fmt.Errorf("%s: %w", troubleLaunch, err)}
+		}
+	}
+	if err := a.discardRest(e); err != nil {
+		return nil, roomError(err)
+	}
+	var run *launch.Job
+	if e.record.hosted() {
+		run, err = launch.PrepareSlave(a.options.Spool, order, e.id)
+	} else {
+		if err = launch.StoreScript(a.options.Spool, order, e.id.Job); err == nil {
+			run, err = launch.Prepare(a.options.Spool, order, e.id)
+		}
+		if err != nil {
+			a.removeScript(e)
+		}
+	}
+	if err != nil && !errors.Is(err, jobdir.ErrExists) {
+		a.noteRest(e)
+	}
+	if errors.Is(err, errNoUsers) {
+		return nil, orderError(err)
+	}
+	if err != nil {
+		err = roomError(err)
+		if coded, ok := errors.AsType[*Error](err); ok && coded.Code == ResourceExhausted {
+			a.trouble("job directories", coded.Err)
+		}
+		return nil, err
+	}
+	a.trouble("job directories", nil)
+	return run, nil
+}
+
+// noteRest notes what is left of a job that is refused: who has no descriptors or no room to
+// make a directory may have none to remove it.
+func (a *Agent) noteRest(e *entry) {
+	if _, err := os.Lstat(a.options.Spool.JobPath(e.id)); errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.rests[e.id] = true
+}
+
+// discardRest removes what an earlier start of a job has left that was refused.
+func (a *Agent) discardRest(e *entry) error {
+	a.mu.Lock()
+	groups, rest := a.groups, a.rests[e.id]
+	a.mu.Unlock()
+	if !rest {
+		return nil
+	}
+	if err := launch.Discard(a.options.Spool, groups, e.id); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.rests, e.id)
+	return nil
+}
+
+// removeScript removes the script of a job, which its tasks share, unless another
+// one of them is still here.
+func (a *Agent) removeScript(e *entry) {
+	if e.id.PETask != "" {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for id, other := range a.table {
+		if id.Job == e.id.Job && other != e && id.PETask == "" {
+			return
+		}
+	}
+	// Under mu, so that no other task stores it meanwhile.
+	if err := a.options.Spool.RemoveScript(e.id.Job); err != nil {
+		a.log.Warn("cannot remove the script of a job", "job", e.id.String(), "error", err)
+	}
+}
+
+var errOwner = errors.New("only root can run jobs of other users")
+
+// mayRunAs reports whether an agent of a user can run jobs of another one.
+func mayRunAs(uid int, owner *nss.User) bool { return uid == 0 || uid == int(owner.UID) }
+
+// never is what became of a job that was ended before it began.
+func never(id job.ID, failed job.Failed, reason string) *job.Outcome {
+	f := job.FailureOf(failed)
+	return &job.Outcome{ID: id, Failed: failed, FailedText: f.Text, Class: f.Class, Effect: f.Effect, Reason: reason}
+}

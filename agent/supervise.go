@@ -1,0 +1,436 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/internal/failpoint"
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/jobdir"
+)
+
+// supervise has a job of the table seen through, by a goroutine of its own. mu is
+// held.
+func (a *Agent) supervise(e *entry) {
+	a.jobs.Go(func() {
+		if e.record.hosted() {
+			a.host(e)
+		} else {
+			a.see(e)
+		}
+	})
+}
+
+// see sees a job through: from its acceptance, or from where a former agent left
+// it, until nothing of it is left. It returns early when the agent ends.
+func (a *Agent) see(e *entry) {
+	ctx := a.context
+	e.unwatch = a.watcher.add(a.options.Spool.JobPath(e.id), e.see)
+	defer e.unwatch()
+
+	a.mu.Lock()
+	state := e.state
+	a.mu.Unlock()
+	if state == Accepted {
+		if !a.launch(ctx, e) {
+			return
+		}
+	}
+	if state < Ended {
+		status, ok := a.attend(ctx, e)
+		if !ok {
+			return
+		}
+		if !a.awaitTasks(ctx, e) {
+			return
+		}
+		a.conclude(e, status)
+	}
+	// Before the job leaves the table: the next start may then watch the same directory.
+	e.unwatch()
+	a.bury(ctx, e)
+}
+
+// troubleLaunch is what does not work where supervisors could not be started.
+const troubleLaunch = "starting supervisors"
+
+// canLaunch says why no supervisor can be started. That is tried where it has failed before,
+// and found to work again, so that a host without processes loses one job and not all that
+// are waiting.
+func (a *Agent) canLaunch() error {
+	a.mu.Lock()
+	_, failed := a.troubles[troubleLaunch]
+	a.mu.Unlock()
+	if !failed {
+		return nil
+	}
+	shepherd, err := launch.ShepherdFor(a.Cluster().Config(a.options.Host), a.options.Shepherd)
+	if err == nil {
+		err = launch.CanStart(a.context, shepherd)
+	}
+	a.trouble(troubleLaunch, err)
+	return err
+}
+
+// launch starts the supervisor of a job. It returns false if the agent ends.
+func (a *Agent) launch(ctx context.Context, e *entry) bool {
+	select {
+	case a.launching <- struct{}{}:
+	case <-ctx.Done():
+		return false
+	}
+	defer func() { <-a.launching }()
+	a.mu.Lock()
+	if e.endBy != "" {
+		a.mu.Unlock()
+		return true // attend concludes at once
+	}
+	a.set(e, Starting)
+	a.mu.Unlock()
+	failpoint.At("agent-starting")
+	e.do.Lock()
+	shepherd, err := launch.ShepherdFor(a.Cluster().Config(a.options.Host), a.options.Shepherd)
+	if err == nil {
+		err = e.run.Launch(shepherd)
+	}
+	e.do.Unlock()
+	failpoint.At("agent-launched")
+	a.trouble(troubleLaunch, err)
+	if err != nil {
+		a.mu.Lock()
+		e.outcome = never(e.id, job.FailedBeforeJob, err.Error())
+		a.mu.Unlock()
+	}
+	return true
+}
+
+// attend waits for the end of a supervisor. Meanwhile it passes on orders, and sees
+// the job begin. It returns false if the agent ends first.
+func (a *Agent) attend(ctx context.Context, e *entry) (status syscall.WaitStatus, ok bool) {
+	a.mu.Lock()
+	gone := e.outcome != nil || e.state == Accepted
+	if e.state == Accepted {
+		e.outcome = never(e.id, job.FailedRemoved, "was ended before it was started")
+	}
+	a.mu.Unlock()
+	if gone {
+		return 0, true
+	}
+	type end struct {
+		status syscall.WaitStatus
+		err    error
+	}
+	ended := make(chan end, 1)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		status, err := e.run.Wait(ctx)
+		ended <- end{status, err}
+	}()
+	e.poke()
+	for {
+		select {
+		case end := <-ended:
+			if end.err != nil && ctx.Err() != nil {
+				return 0, false
+			}
+			if end.err != nil {
+				a.log.Error("cannot wait for a supervisor", "job", e.id.String(), "error", end.err)
+			}
+			a.noticeBeginning(e) // of a job that was over before anyone looked
+			return end.status, true
+		case <-e.wake:
+			a.noticeBeginning(e)
+			a.openConsole(ctx, e)
+			a.deliver(e)
+			a.stopWatching(e)
+		}
+	}
+}
+
+// noticeBeginning sees from the directory whether the job itself has begun.
+func (a *Agent) noticeBeginning(e *entry) {
+	a.mu.Lock()
+	waiting := e.state == Starting
+	a.mu.Unlock()
+	if !waiting {
+		return
+	}
+	began, err := e.run.Dir.ModTime(jobdir.FileJobPID)
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			a.log.Warn("cannot see whether a job has begun", "job", e.id.String(), "error", err)
+		}
+		return
+	}
+	failpoint.At("agent-running")
+	a.mu.Lock()
+	e.began = began
+	a.set(e, Running)
+	a.pokePriorities()
+	a.mu.Unlock()
+	a.options.Observer.Began(&e.record, e.run.Description, began)
+	e.poke() // orders that could not be delivered before
+}
+
+// stopWatching ends the watch on the directory of a job that has begun: what comes behind
+// that, but for its usage, which may change all the time, is told by its supervisor's end.
+func (a *Agent) stopWatching(e *entry) {
+	a.mu.Lock()
+	begun := e.state == Running || e.state == Suspended
+	waits := e.run.Description.Terminal != nil && e.terminal == nil
+	a.mu.Unlock()
+	if begun && !waits {
+		e.unwatch()
+	}
+}
+
+// conclude finds out what became of a job whose supervisor is gone, and writes it
+// down before anybody is told.
+func (a *Agent) conclude(e *entry, status syscall.WaitStatus) {
+	failpoint.At("agent-before-collect")
+	e.do.Lock()
+	outcome := e.outcome
+	if outcome == nil {
+		outcome = e.run.Collect(status)
+	}
+	e.do.Unlock()
+	a.mu.Lock()
+	outcome = a.judge(e, outcome)
+	number := a.numbers.promise()
+	a.mu.Unlock()
+
+	failpoint.At("agent-collected")
+	end := ended{Number: number, Outcome: outcome}
+	// Without room on the disk the files of the supervisor say the same, and stay.
+	a.writeEnd(e, &end, e.found)
+
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	e.outcome = outcome
+	a.release(e)
+	a.set(e, Ended)
+	e.number = number
+	a.numbers.keep(number)
+	a.changes()
+}
+
+// judge completes an outcome with what only the agent knows.
+func (a *Agent) judge(e *entry, o *job.Outcome) *job.Outcome {
+	switch {
+	case e.endBy == Reschedule && o.Failed != job.FailedLimit:
+		f := job.FailureOf(job.FailedReschedule)
+		o.Failed, o.FailedText, o.Class, o.Effect = f.Code, f.Text, f.Class, f.Effect
+		o.Reason = "was rescheduled"
+	case e.endBy == Migrate && o.Failed == job.FailedNoExitStatus:
+		// Its supervisor was killed on the way. It is to go on elsewhere all the same.
+		f := job.FailureOf(job.FailedMigrate)
+		o.Failed, o.FailedText, o.Class, o.Effect = f.Code, f.Text, f.Class, f.Effect
+		o.Restart = job.RestartedJob
+	case e.endBy == Terminate || e.endBy == Kill:
+		if o.Effect != job.Finished {
+			o.Effect = job.Finished // its end was ordered: it is not to run again
+		}
+	case e.run.Rebooted() && o.Failed == job.FailedNoExitStatus:
+		o.Reason = "the host was started anew while the job ran"
+	}
+	if o.Effect == job.IfRerunnable {
+		if o.Effect = job.Finished; e.record.Rerunnable {
+			o.Effect = job.Requeued
+		}
+	}
+	return o
+}
+
+// writeEnd writes an end down and tells it, or keeps it to be told later.
+func (a *Agent) writeEnd(e *entry, end *ended, again bool) {
+	err := writeJSON(e.run.Dir, fileEnded, end)
+	failpoint.At("agent-ended")
+	if err == nil {
+		err = a.tell(e, end, again)
+	}
+	if e.untold = nil; err != nil {
+		e.untold = end
+	}
+	a.trouble("writing down the ends of jobs", err)
+}
+
+// tell tells those who want to know of an end, and writes down that they do.
+func (a *Agent) tell(e *entry, end *ended, again bool) error {
+	if end.Told {
+		return nil
+	}
+	if err := a.tellNow(e, end, again); err != nil {
+		return err
+	}
+	// Not synced: where the power goes it is told again, and has no second record.
+	return mark(e.run.Dir, fileTold)
+}
+
+// tellNow tells of an end, but once only: the mark may fail many times on a full disk.
+func (a *Agent) tellNow(e *entry, end *ended, again bool) error {
+	if e.told {
+		return nil
+	}
+	if a.options.Account != nil && a.accounts() {
+		if err := a.options.Account(&e.record, e.run.Description, a.accounted(e.run.Description, end.Outcome), again); err != nil {
+			return err
+		}
+	}
+	failpoint.At("agent-accounted")
+	a.options.Observer.Ended(&e.record, e.run.Description, end.Outcome)
+	e.told = true
+	return nil
+}
+
+// burial is how long the removal of what is left of a job, and what comes before it, waits
+// after it could not be done, at first and at most.
+const (
+	burialFirst = time.Second
+	burialLast  = time.Minute
+)
+
+// bury waits until the end of a job was acknowledged, and removes what is left of it.
+func (a *Agent) bury(ctx context.Context, e *entry) {
+	for {
+		a.mu.Lock()
+		acked := e.acked && len(e.tasks) == 0
+		a.mu.Unlock()
+		if acked {
+			break
+		}
+		select {
+		case <-e.wake:
+		case <-ctx.Done():
+			return
+		}
+	}
+	failpoint.At("agent-acknowledged")
+	// What the master knows is in no record yet where the disk was full: it is the last copy.
+	for wait := burialFirst; e.untold != nil; wait = min(2*wait, burialLast) {
+		if !a.pause(ctx, wait) {
+			return
+		}
+		a.writeEnd(e, e.untold, true)
+	}
+	a.mu.Lock()
+	if e.terminal != nil {
+		e.terminal.retire()
+	}
+	err := a.finished.add(e.record.Key)
+	a.mu.Unlock()
+	a.trouble("remembering finished jobs", err)
+	failpoint.At("agent-finished")
+	for wait := burialFirst; ; wait = min(2*wait, burialLast) {
+		e.do.Lock()
+		keep := e.record.Keep.Keeps(e.outcome.Failed != job.FailedNone)
+		err := e.run.Remove(keep)
+		e.do.Unlock()
+		a.trouble("removing what is left of job "+e.id.String(), err)
+		if err == nil {
+			break
+		}
+		if !a.pause(ctx, wait) {
+			return
+		}
+	}
+	failpoint.At("agent-removed")
+	a.removeScript(e)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.set(e, Acknowledged)
+	a.drop(e)
+}
+
+// pause waits; false says that the agent ends.
+func (a *Agent) pause(ctx context.Context, d time.Duration) bool {
+	timer := a.clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// host keeps a job that has no supervisor: a slave job, in which tasks are started until
+// it is told to end, or one that is simulated, until its time is over.
+func (a *Agent) host(e *entry) {
+	ctx := a.context
+	a.mu.Lock()
+	if e.state == Accepted {
+		e.began = a.clock.Now()
+		a.set(e, Running)
+	}
+	live := e.state < Ended
+	var over <-chan time.Time
+	if timer := a.simulation(e); timer != nil && live {
+		over = timer.C()
+		defer timer.Stop()
+	}
+	a.mu.Unlock()
+	for live {
+		a.mu.Lock()
+		live = e.endBy == ""
+		switch {
+		case live && len(e.suspended) > 0:
+			a.set(e, Suspended)
+		case live:
+			a.set(e, Running)
+		}
+		a.mu.Unlock()
+		if !live {
+			break
+		}
+		select {
+		case <-e.wake:
+		case <-over:
+			live = false
+		case <-ctx.Done():
+			return
+		}
+	}
+	a.mu.Lock()
+	live = e.state < Ended
+	a.mu.Unlock()
+	if live {
+		if !a.awaitTasks(ctx, e) {
+			return
+		}
+		a.mu.Lock()
+		e.outcome = a.hostedOutcome(e)
+		a.mu.Unlock()
+		a.conclude(e, 0)
+	}
+	a.bury(ctx, e)
+}
+
+// awaitTasks ends the tasks of a parallel job, and waits until they have: the report
+// of the job comes after theirs. It returns false if the agent ends first.
+func (a *Agent) awaitTasks(ctx context.Context, e *entry) bool {
+	for {
+		a.mu.Lock()
+		tasks := slices.DeleteFunc(slices.Clone(e.tasks), func(t *entry) bool { return t.state >= Ended })
+		changed := a.changed // from now on: they may end while they are being signalled
+		a.mu.Unlock()
+		if len(tasks) == 0 {
+			return true
+		}
+		for _, t := range tasks {
+			if err := a.signal(t, Kill, Turn{}); err != nil {
+				a.log.Warn("cannot end a task", "task", t.id.String(), "error", err)
+			}
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}

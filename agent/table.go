@@ -1,0 +1,268 @@
+package agent
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/agent/ptf"
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/jobdir"
+)
+
+// entry is a job of the table.
+type entry struct {
+	id     job.ID
+	record Record
+	ready  chan struct{} // closed when the start has been accepted or refused
+	failed error         // why it was refused
+	found  bool          // a former agent left it
+	wake   chan struct{} // of the job's goroutine: orders, files that have come
+	// do serialises what is done to the job by agent/launch.
+	do      sync.Mutex
+	unwatch func() // ends the watch on the job's directory; of the job's goroutine
+	untold  *ended // an end that could not be written down, or told; of the job's goroutine
+	told    bool   // the end was told, but for the mark that says so; of the job's goroutine
+	watch   int32  // of onlineWatch, in its jobs
+
+	// What follows belongs to Agent.mu.
+	run       *launch.Job
+	state     State
+	number    uint64 // of the last report of anything but usage
+	used      uint64 // of that of usage; 0 for none
+	suspended []Order
+	endBy     Order // the order by which the job is to end; empty for none
+	orders    []Order
+	turns     map[string]Turn // the last ones, by the aspect of the order
+	tickets   Turn            // of record.Tickets
+	began     time.Time
+	usage     jobdir.Online
+	usageSeen time.Time      // when usage was read
+	usageFile jobdir.Version // that was read
+	watched   bool           // onlineWatch has the job
+	unread    bool           // there may be a new usageFile
+	priority  ptf.Priority   // as prioritise has given it
+	outcome   *job.Outcome
+	acked     bool // the end was acknowledged; what is left is to be removed
+	parent    *entry
+	tasks     []*entry // of a parallel job, those that have not been removed
+	terminal  *console // of an interactive job, once the agent has it
+	lastTask  int      // number of the last task that was started
+}
+
+func newEntry(id job.ID, r Record) *entry {
+	return &entry{id: id, record: r, ready: make(chan struct{}), wake: make(chan struct{}, 1), unwatch: func() {}}
+}
+
+// see takes note of what has changed in the job's directory. What the job uses wakes
+// nobody.
+func (e *entry) see(name string) {
+	if !strings.Contains(name, jobdir.FileOnline) { // or what is to become it
+		e.poke()
+	}
+}
+
+// poke wakes the goroutine of the job.
+func (e *entry) poke() {
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
+}
+
+// changes wakes all who wait for reports. mu is held.
+func (a *Agent) changes() {
+	close(a.changed)
+	a.changed = make(chan struct{})
+}
+
+// set brings a job to a state. mu is held.
+func (a *Agent) set(e *entry, to State) {
+	if e.state == to {
+		return
+	}
+	if !e.state.may(to) {
+		// A mistake of ours; what happened has happened all the same.
+		a.log.Error("a job has come from one state to another that does not follow it",
+			"job", e.id.String(), "from", e.state.String(), "to", to.String())
+	}
+	e.state = to
+	a.bound++
+	if to != Reported { // who told it knows
+		e.number = a.numbers.next()
+		a.changes()
+	}
+	a.log.Debug("job", "job", e.id.String(), "state", to.String())
+}
+
+// touch has a job reported again in the state in which it is. mu is held.
+func (a *Agent) touch(e *entry) {
+	e.number = a.numbers.next()
+	a.changes()
+}
+
+// hasUsed has what jobs have used reported, under one number. It gets it only now: reports
+// with larger ones may have been taken while the jobs were looked at. mu is held.
+func (a *Agent) hasUsed(list []*entry) {
+	list = slices.DeleteFunc(list, func(e *entry) bool { return !e.state.Live() })
+	if len(list) == 0 {
+		return
+	}
+	number := a.numbers.next()
+	for _, e := range list {
+		e.used = number
+	}
+	a.changes()
+}
+
+// insert puts a job into the table. mu is held.
+func (a *Agent) insert(e *entry) {
+	a.table[e.id] = e
+	a.bound++
+	a.keys[e.record.Key] = e
+	if e.parent != nil {
+		e.parent.tasks = append(e.parent.tasks, e)
+	}
+}
+
+// drop takes a job out of the table. mu is held.
+func (a *Agent) drop(e *entry) {
+	a.bound++
+	a.online.remove(e)
+	if a.table[e.id] == e {
+		delete(a.table, e.id)
+	}
+	if a.keys[e.record.Key] == e {
+		delete(a.keys, e.record.Key)
+	}
+	if p := e.parent; p != nil {
+		p.tasks = slices.DeleteFunc(p.tasks, func(t *entry) bool { return t == e })
+		p.poke()
+	}
+}
+
+// entries are all jobs, in the order of their ids.
+func (a *Agent) entries() []*entry {
+	a.mu.Lock()
+	list := make([]*entry, 0, len(a.table))
+	for _, e := range a.table {
+		list = append(list, e)
+	}
+	a.mu.Unlock()
+	slices.SortFunc(list, func(x, y *entry) int { return compareIDs(x.id, y.id) })
+	return list
+}
+
+func compareIDs(a, b job.ID) int {
+	return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Task, b.Task), cmp.Compare(a.PETask, b.PETask))
+}
+
+// report says what there is to say of a job. mu is held.
+func (a *Agent) report(e *entry) JobReport {
+	r := JobReport{
+		Number: e.number, ID: e.id, Key: e.record.Key, State: e.state, Slave: e.record.Slave,
+		Owner: e.record.Owner, Name: e.record.Name, Queue: e.record.Queue, PE: e.record.PE, Slots: e.record.Slots,
+		SuspendedBy: slices.Clone(e.suspended), Received: e.record.Received, Started: e.began,
+		Usage: e.usage, Nice: e.priority.Nice, Outcome: e.outcome, Dir: a.options.Spool.JobPath(e.id),
+	}
+	if (e.state == Running || e.state == Suspended) && !e.usage.At.IsZero() && e.record.Simulated == 0 {
+		// Of a job that does nothing the supervisor has nothing to write, and still the
+		// time passes. When the job began is of no use for that: the clock may have been set.
+		r.Usage.Wallclock += a.clock.Now().Sub(e.usageSeen).Seconds()
+	}
+	if e.state.Live() {
+		r.Number = max(r.Number, e.used)
+	}
+	if e.run != nil {
+		r.Notes = e.run.Notes
+		if d := e.run.Description; d != nil {
+			r.Submitted, r.QueuePriority = d.SubmissionTime, d.Nice
+		}
+		if e.state >= Starting && e.state < Ended {
+			r.PID = e.run.PID()
+		}
+	}
+	a.reserve(e, &r)
+	return r
+}
+
+// Bound returns the processors of the cores that jobs are bound to
+// (job.Description.BindingCPUs), by the directories of the jobs; of one that is bound to
+// none, or has ended, an empty text.
+func (a *Agent) Bound() map[string]string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	bound := make(map[string]string, len(a.table))
+	for _, e := range a.table {
+		switch {
+		case e.run == nil:
+		case e.state.Live():
+			bound[a.options.Spool.JobPath(e.id)] = e.run.Description.BindingCPUs
+		default:
+			bound[a.options.Spool.JobPath(e.id)] = ""
+		}
+	}
+	return bound
+}
+
+// BoundVersion is another number when Bound may be something else than it was.
+func (a *Agent) BoundVersion() uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.bound
+}
+
+// Jobs returns all jobs, in the order of their numbers. Those that are only just
+// being accepted are not among them.
+func (a *Agent) Jobs() []JobReport {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	list := make([]JobReport, 0, len(a.table))
+	for _, e := range a.table {
+		if e.state != Received {
+			list = append(list, a.report(e))
+		}
+	}
+	slices.SortFunc(list, func(x, y JobReport) int { return compareIDs(x.ID, y.ID) })
+	return list
+}
+
+// Job returns one job.
+func (a *Agent) Job(id job.ID) (JobReport, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	e := a.table[id]
+	if e == nil || e.state == Received {
+		return JobReport{}, false
+	}
+	return a.report(e), true
+}
+
+// exhausted are the errors of a host that has no room for a job now.
+var exhausted = []error{
+	launch.ErrNoGroupID, unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.EMFILE, unix.ENFILE, unix.EAGAIN, unix.ENOMEM, unix.EIO, unix.ESTALE,
+}
+
+// roomError gives an error of the system its code.
+func roomError(err error) error {
+	if err == nil {
+		return nil
+	}
+	for _, e := range exhausted {
+		if errors.Is(err, e) {
+			return &Error{ResourceExhausted, err}
+		}
+	}
+	return &Error{Internal, err}
+}
+
+func notFound(id job.ID) error {
+	return &Error{NotFound, fmt.Errorf("job %s is not on this host", id)}
+}

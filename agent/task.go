@@ -1,0 +1,139 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/execd-project/execd/agent/launch"
+)
+
+// StartTask starts a task of a parallel job. See Commands.
+func (a *Agent) StartTask(ctx context.Context, s *TaskStart) (JobReport, error) {
+	if len(s.Command) == 0 {
+		return JobReport{}, &Error{InvalidArgument, fmt.Errorf("job %s: nothing says what the task is to run", s.Job)}
+	}
+	if s.Key == "" || strings.ContainsAny(s.Key, "\n\x00") {
+		return JobReport{}, &Error{InvalidArgument, fmt.Errorf("job %s: a task needs a key of one line, got %q", s.Job, s.Key)}
+	}
+	e, first, err := a.receiveTask(s)
+	if err != nil {
+		return JobReport{}, err
+	}
+	if first {
+		a.acceptTask(e, s)
+	}
+	return a.accepted(ctx, e)
+}
+
+// receiveTask gives a task one of the slots of its job.
+func (a *Agent) receiveTask(s *TaskStart) (e *entry, first bool, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	key := s.Job.String() + "/" + s.Key
+	if e := a.keys[key]; e != nil && e.parent != nil && e.parent.id == s.Job {
+		return e, false, nil
+	}
+	parent := a.table[s.Job]
+	// A slave job is ready for them as soon as it was accepted.
+	if parent == nil || !parent.state.Live() || parent.state < Starting && (!parent.record.Slave || parent.run == nil) {
+		return nil, false, &Error{NotFound, fmt.Errorf("job %s does not run on this host", s.Job)}
+	}
+	r := &parent.record
+	switch {
+	case r.Simulated > 0:
+		return nil, false, &Error{FailedPrecondition, fmt.Errorf("job %s is simulated (SIMULATE_JOBS): it has no tasks", s.Job)}
+	case parent.endBy != "":
+		return nil, false, &Error{FailedPrecondition, fmt.Errorf("job %s is being ended", s.Job)}
+	case s.Owner != r.Owner:
+		return nil, false, &Error{PermissionDenied, fmt.Errorf("job %s belongs to %s, not to %s", s.Job, r.Owner, s.Owner)}
+	case !r.Control:
+		return nil, false, &Error{FailedPrecondition, fmt.Errorf("job %s: control_slaves of its parallel environment %s is not TRUE", s.Job, r.PE)}
+	}
+	// As the original counts: the job script is one of the tasks, or it has a slot
+	// more.
+	most, used := r.Slots, 0
+	if !r.MasterIsTask {
+		most++
+	}
+	if !r.Slave {
+		used = 1
+	}
+	for _, t := range parent.tasks {
+		if t.state < Ended {
+			used++
+		}
+	}
+	if used >= most {
+		return nil, false, &Error{ResourceExhausted, fmt.Errorf("job %s: all of its %d slots on this host are in use", s.Job, r.Slots)}
+	}
+	parent.lastTask++
+	id := s.Job
+	id.PETask = strconv.Itoa(parent.lastTask) + "." + a.options.Host
+	record := *r
+	record.ID, record.Key, record.Slave, record.Received, record.Name = id, key, false, a.clock.Now(), "petask"
+	e = newEntry(id, record)
+	e.parent = parent
+	a.insert(e)
+	return e, true, nil
+}
+
+func (a *Agent) acceptTask(e *entry, s *TaskStart) {
+	a.preparing <- struct{}{}
+	defer func() { <-a.preparing }()
+	text, err := marshal(e.record)
+	var run *launch.Job
+	if err == nil {
+		p := e.parent
+		p.do.Lock()
+		if err = a.keepTaskNumber(p); err == nil {
+			run, err = launch.PrepareTask(p.run, e.id, s.Command, s.Dir, s.Env, text)
+		}
+		p.do.Unlock()
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	defer close(e.ready)
+	if err != nil {
+		e.failed = roomError(err)
+		if _, wrong := errors.AsType[*launch.TaskError](err); wrong {
+			e.failed = &Error{InvalidArgument, err}
+		}
+		a.drop(e)
+		return
+	}
+	e.run = run
+	a.set(e, Accepted)
+	if by := e.parent.endBy; by != "" {
+		e.endBy = by // it came too late
+	}
+	if len(e.parent.suspended) > 0 {
+		e.orders = []Order{Suspend}
+	}
+	a.supervise(e)
+}
+
+// fileLastTask has the number of the last task of a parallel job that was started here. No
+// other may have it: to a master its end would be that of the first one once more, and the
+// directory of that is gone when its end has been acknowledged.
+const fileLastTask = "last_task"
+
+// keepTaskNumber has the next agent go on counting. The caller has parent.do.
+func (a *Agent) keepTaskNumber(parent *entry) error {
+	a.mu.Lock()
+	last := parent.lastTask
+	a.mu.Unlock()
+	return parent.run.Dir.WriteNumber(fileLastTask, last)
+}
+
+// taskNumber is the N of a task's id "N.host"; 0 if it has none.
+func taskNumber(name string) int {
+	n, _, _ := strings.Cut(name, ".")
+	number, err := strconv.Atoi(n)
+	if err != nil {
+		return 0
+	}
+	return number
+}

@@ -1,0 +1,194 @@
+package agent
+
+import (
+	"testing"
+
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/qconf"
+)
+
+// tight is a configuration with a parallel environment whose tasks the agent starts.
+func tight(t testing.TB, first string) func(*Options) {
+	t.Helper()
+	c := load(t, map[string]string{
+		"queues/all.q": "qname all.q\nhostlist node1\nslots 100\nshell /bin/sh\nload_thresholds NONE\npe_list mpi\n",
+		"pes/mpi":      "pe_name mpi\nslots 100\nallocation_rule $round_robin\ncontrol_slaves TRUE\njob_is_first_task " + first + "\n",
+	})
+	return func(o *Options) {
+		o.Configuration = func() (*qconf.Cluster, string, error) { return c, "tight", nil }
+	}
+}
+
+func (w *world) parallel(id, slots int, words ...string) *Start {
+	w.Helper()
+	s := w.job(id, append([]string{"-pe", "mpi", "1-10"}, words...)...)
+	s.PE = "mpi"
+	s.Grants[0].Slots = slots
+	return s
+}
+
+func (w *world) task(s *Start, key string, command ...string) (JobReport, error) {
+	return w.agent.StartTask(w.Context(), &TaskStart{Job: s.ID, Key: key, Owner: s.Owner, Command: command})
+}
+
+func TestTasks(t *testing.T) {
+	w := newWorld(t, tight(t, "FALSE"))
+	s := w.parallel(1, 2, "/bin/sleep", "1000")
+	w.mustStart(s)
+	w.await(s.ID, Running)
+	short, err := w.task(s, "a", "/bin/sh", "-c", "exit 4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if short.ID.PETask != "1."+host {
+		t.Errorf("the first task is %+v", short.ID)
+	}
+	if again, err := w.task(s, "a", "/bin/sh", "-c", "exit 4"); err != nil || again.ID != short.ID {
+		t.Errorf("the same task again: %+v, %v", again, err)
+	}
+	if o := w.ended(short.ID); o.ExitStatus != 4 {
+		t.Errorf("the task ended with %+v", o)
+	}
+	var long []JobReport
+	for _, key := range []string{"b", "c"} {
+		r, err := w.task(s, key, "/bin/sleep", "1000")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.await(r.ID, Running)
+		long = append(long, r)
+	}
+	if _, err := w.task(s, "d", "/bin/true"); codeOf(err) != ResourceExhausted {
+		t.Errorf("a task more than there are slots: %v", err)
+	}
+	stranger := &TaskStart{Job: s.ID, Key: "e", Owner: "root", Command: []string{"/bin/true"}}
+	if _, err := w.agent.StartTask(t.Context(), stranger); codeOf(err) != PermissionDenied {
+		t.Errorf("a task of somebody else: %v", err)
+	}
+	// A restarted agent knows them, and does not give a number twice.
+	w.stop()
+	w.start(tight(t, "FALSE"))
+	for _, r := range long {
+		w.await(r.ID, Running)
+	}
+	if err := w.agent.Signal(t.Context(), long[0].ID, Kill); err != nil {
+		t.Fatal(err)
+	}
+	w.ended(long[0].ID)
+	r, err := w.task(s, "f", "/bin/sleep", "1000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.ID.PETask != "4."+host {
+		t.Errorf("the next task after a restart is %+v", r.ID)
+	}
+	w.await(r.ID, Running)
+	// With the job its tasks end, and are reported before it.
+	if err := w.agent.Signal(t.Context(), s.ID, Terminate); err != nil {
+		t.Fatal(err)
+	}
+	end := w.await(s.ID, Ended, Reported)
+	for _, id := range []job.ID{long[1].ID, r.ID} {
+		if task := w.await(id, Ended, Reported); task.Number >= end.Number || task.Outcome.Signal == 0 {
+			t.Errorf("task %+v\njob %+v", task, end)
+		}
+	}
+}
+
+func TestSlaveJob(t *testing.T) {
+	w := newWorld(t, tight(t, "TRUE"))
+	s := w.parallel(2, 1, "/bin/true")
+	s.Slave = true
+	s.Grants = append([]Grant{{Queue: "all.q", Host: "elsewhere", Slots: 3}}, s.Grants...)
+	w.mustStart(s)
+	w.await(s.ID, Running)
+	task, err := w.task(s, "a", "/bin/sleep", "1000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.await(task.ID, Running)
+	w.stop()
+	w.start(tight(t, "TRUE"))
+	w.await(s.ID, Running)
+	w.await(task.ID, Running)
+	if err := w.agent.Signal(t.Context(), s.ID, Terminate); err != nil {
+		t.Fatal(err)
+	}
+	if o := w.ended(s.ID); o.Failed != job.FailedNone || o.ExitStatus != 0 {
+		t.Errorf("outcome %+v", o)
+	}
+	w.ended(task.ID) // nothing of a job goes before its tasks are known to have ended
+	w.gone(s.ID)
+}
+
+// The number of a task that the master has forgotten is not given to another one: its end
+// would be taken for that of the first.
+func TestTaskNumbersOutliveTheAgent(t *testing.T) {
+	w := newWorld(t, tight(t, "FALSE"))
+	s := w.parallel(3, 2, "/bin/sleep", "1000")
+	w.mustStart(s)
+	w.await(s.ID, Running)
+	first, err := w.task(s, "a", "/bin/true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.ended(first.ID)
+	w.until("the task is forgotten", func() bool { _, there := w.agent.Job(first.ID); return !there })
+	w.stop()
+	w.start(tight(t, "FALSE"))
+	w.await(s.ID, Running)
+	second, err := w.task(s, "b", "/bin/true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second.ID.PETask != "2."+host {
+		t.Errorf("the next task after a restart is %+v", second.ID)
+	}
+	w.ended(second.ID)
+}
+
+// A task that is still being made when its job is suspended, or is to end, does as the job
+// does.
+func TestTaskThatComesLate(t *testing.T) {
+	for order, want := range map[Order][]State{Suspend: {Suspended}, Terminate: {Ended, Reported}} {
+		t.Run(string(order), func(t *testing.T) {
+			w := newWorld(t, tight(t, "FALSE"))
+			s := w.parallel(1, 2, "/bin/sleep", "1000")
+			w.mustStart(s)
+			w.await(s.ID, Running)
+			for range cap(w.agent.preparing) { // nothing is made meanwhile
+				w.agent.preparing <- struct{}{}
+			}
+			type answer struct {
+				task JobReport
+				err  error
+			}
+			answers := make(chan answer)
+			go func() {
+				r, err := w.task(s, "a", "/bin/sleep", "1000")
+				answers <- answer{r, err}
+			}()
+			w.until("the task is received", func() bool { return len(w.agent.entries()) == 2 })
+			if err := w.agent.Signal(t.Context(), s.ID, order); err != nil {
+				t.Fatal(err)
+			}
+			for range cap(w.agent.preparing) {
+				<-w.agent.preparing
+			}
+			a := <-answers
+			if a.err != nil {
+				t.Fatal(a.err)
+			}
+			r := w.await(a.task.ID, want...)
+			if order == Suspend {
+				return
+			}
+			if r.Outcome.Ran {
+				t.Errorf("the task has run: %+v", r.Outcome)
+			}
+			if _, err := w.task(s, "b", "/bin/true"); codeOf(err) != FailedPrecondition && codeOf(err) != NotFound {
+				t.Errorf("a task of a job that is being ended: %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,148 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+)
+
+// Turn is the place of an order among all that the masters of a cell have given: masters
+// that take over from each other have larger and larger epochs, and each counts its orders.
+// The zero Turn is for orders that nobody has counted: they are always carried out.
+//
+// An order that comes again is carried out once, and one that was overtaken by a newer one
+// for the same thing is refused: what it wants is not wanted any more.
+type Turn struct {
+	Epoch  uint64 `json:"epoch"`
+	Number uint64 `json:"number"`
+}
+
+// before reports whether the order t was given before u.
+func (t Turn) before(u Turn) bool {
+	return t.Epoch < u.Epoch || t.Epoch == u.Epoch && t.Number < u.Number
+}
+
+// Comes says what to do with an order about something, where former is the last one about
+// it: again says that it has come before, and the error that it was overtaken.
+func (t Turn) Comes(what string, former Turn) (again bool, err error) {
+	switch {
+	case t.Number == 0 || former.before(t):
+		return false, nil
+	case t == former:
+		return true, nil
+	}
+	return false, &Error{FailedPrecondition, fmt.Errorf("%s: order %d of epoch %d was overtaken by order %d of epoch %d",
+		what, t.Number, t.Epoch, former.Number, former.Epoch)}
+}
+
+type turnKey struct{}
+
+// WithTurn gives Signal and SignalQueue the turn of their order.
+func WithTurn(ctx context.Context, t Turn) context.Context {
+	return context.WithValue(ctx, turnKey{}, t)
+}
+
+func turnOf(ctx context.Context) Turn {
+	t, _ := ctx.Value(turnKey{}).(Turn)
+	return t
+}
+
+// aspect is what of a job an order is about: of two orders about different things neither
+// overtakes the other. Ends of a job are in no order, as there is no way back.
+func (o Order) aspect() string {
+	switch o {
+	case Suspend, Resume:
+		return "suspend"
+	case SuspendThreshold, ResumeThreshold:
+		return "suspend_threshold"
+	case SuspendQueue, ResumeQueue:
+		return "suspend_queue"
+	case Usr1, Usr2:
+		return string(o)
+	}
+	return ""
+}
+
+// fileTurns has the last turns of orders for the whole agent, by what they are about.
+const fileTurns = "turns"
+
+// InTurn carries out an order for the whole agent unless it came before, or was
+// overtaken. See Commands.
+func (a *Agent) InTurn(t Turn, what string, do func() error) error {
+	if t.Number == 0 {
+		return do()
+	}
+	a.turning.Lock()
+	defer a.turning.Unlock()
+	if again, err := t.Comes(what, a.turns[what]); again || err != nil {
+		return err
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	a.turns[what] = t
+	// It was carried out; all that can be lost is that it was.
+	a.trouble("remembering orders", a.keepTurns())
+	return nil
+}
+
+// keepTurns writes down the turns. turning is held.
+func (a *Agent) keepTurns() error {
+	b, err := json.Marshal(a.turns)
+	root := a.options.Spool.Dir()
+	if err == nil {
+		err = root.WriteFile(fileTurns, append(b, '\n'))
+	}
+	if err == nil {
+		err = root.Sync(fileTurns)
+	}
+	return err
+}
+
+func (a *Agent) readTurns() error {
+	a.turns = map[string]Turn{}
+	root := a.options.Spool.Dir()
+	b, err := root.ReadFile(fileTurns)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		if err = json.Unmarshal(b, &a.turns); err != nil {
+			err = fmt.Errorf("%s/%s: %w", root.Path(), fileTurns, err)
+		}
+	}
+	a.seen = a.turns[ofMaster].Epoch
+	return err
+}
+
+// ofMaster is whose epoch the turns have under this name.
+const ofMaster = "master"
+
+// SawEpoch refuses a master that has been replaced, and remembers a new one, also over a
+// restart. See Commands.
+func (a *Agent) SawEpoch(epoch uint64) error {
+	a.mu.Lock()
+	largest := max(a.epoch, a.seen)
+	a.mu.Unlock()
+	switch {
+	case epoch == 0 || epoch == largest:
+		return nil
+	case epoch < largest:
+		return replaced(epoch, largest)
+	}
+	a.turning.Lock()
+	defer a.turning.Unlock()
+	a.mu.Lock()
+	a.seen = max(a.seen, epoch)
+	a.turns[ofMaster] = Turn{Epoch: a.seen}
+	a.mu.Unlock()
+	// A host on which nothing can be written any more must do as it is told.
+	a.trouble("remembering orders", a.keepTurns())
+	return nil
+}
+
+func replaced(epoch, by uint64) error {
+	return &Error{FailedPrecondition, fmt.Errorf("epoch %d: a master with epoch %d has taken over", epoch, by)}
+}

@@ -1,0 +1,152 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/execd-project/execd/internal/clock"
+	"github.com/execd-project/execd/nss"
+)
+
+// How long the user database may take for an answer, and when it is asked again if it has
+// given none. Of questions that are never answered each keeps a thread.
+const (
+	userPatience  = 10 * time.Second
+	userPause     = 5 * time.Second
+	mostQuestions = 16
+)
+
+// errNoUsers is wrapped by what is known of no user because the database does not answer.
+var errNoUsers = errors.New("the user database does not work")
+
+// userGuard stands before the user database of the host, which may be a directory
+// somewhere else: while that gives no answer, or says that it cannot, nobody waits for it,
+// no jobs are taken, and it is asked from time to time whether it works again.
+type userGuard struct {
+	ctx   context.Context
+	clock clock.Clock
+	log   hclog.Logger
+
+	mu   sync.Mutex
+	why  string // it does not work; empty if it does
+	open int    // questions without an answer
+}
+
+// whyNot says why nobody can be looked up; empty where that can be done.
+func (g *userGuard) whyNot() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.why
+}
+
+// ask asks the database. An answer is also that there is nobody of that name.
+func ask[T any](g *userGuard, question func() (T, error)) (T, error) {
+	if why := g.whyNot(); why != "" {
+		var none T
+		return none, fmt.Errorf("%w: %s", errNoUsers, why)
+	}
+	v, err := try(g, question)
+	if err == nil || errors.Is(err, nss.ErrUnknown) {
+		return v, err
+	}
+	if errors.Is(err, nss.ErrNoAnswer) {
+		g.fail(err, func() error {
+			_, err := try(g, question)
+			return err
+		})
+	}
+	return v, fmt.Errorf("%w: %w", errNoUsers, err)
+}
+
+// try asks once, and waits for the answer for a while.
+func try[T any](g *userGuard, question func() (T, error)) (T, error) {
+	type answer struct {
+		v   T
+		err error
+	}
+	var none T
+	g.mu.Lock()
+	if g.open >= mostQuestions {
+		g.mu.Unlock()
+		return none, fmt.Errorf("%w: %d questions are open", nss.ErrNoAnswer, mostQuestions)
+	}
+	g.open++
+	g.mu.Unlock()
+	answers := make(chan answer, 1)
+	go func() {
+		v, err := question()
+		g.mu.Lock()
+		g.open--
+		g.mu.Unlock()
+		answers <- answer{v, err}
+	}()
+	timer := g.clock.NewTimer(userPatience)
+	defer timer.Stop()
+	select {
+	case a := <-answers:
+		return a.v, a.err
+	case <-timer.C():
+		return none, fmt.Errorf("%w, which is %s", nss.ErrNoAnswer, userPatience)
+	case <-g.ctx.Done():
+		return none, errors.New("the agent ends")
+	}
+}
+
+// fail notes that the database does not work, and asks again until it does.
+func (g *userGuard) fail(err error, again func() error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	former := g.why
+	if g.why = err.Error(); former != "" || g.ctx.Err() != nil {
+		return
+	}
+	g.log.Error("the user database does not work: no jobs are taken", "error", err)
+	go func() {
+		for {
+			timer := g.clock.NewTimer(userPause)
+			select {
+			case <-timer.C():
+			case <-g.ctx.Done():
+				timer.Stop()
+				return
+			}
+			err := again()
+			works := !errors.Is(err, nss.ErrNoAnswer)
+			g.mu.Lock()
+			if works {
+				g.why = ""
+			} else {
+				g.why = err.Error()
+			}
+			g.mu.Unlock()
+			if works {
+				g.log.Info("the user database works again")
+				return
+			}
+		}
+	}()
+}
+
+// guardUsers has users and groups looked up behind a guard.
+func (a *Agent) guardUsers() {
+	g := &userGuard{ctx: a.context, clock: a.clock, log: a.log}
+	users, groups := a.options.Users, a.options.Groups
+	if users == nil {
+		users = nss.System().User
+	}
+	if groups == nil {
+		groups = nss.System().GroupID
+	}
+	a.guard = g
+	a.users = func(name string) (*nss.User, error) {
+		return ask(g, func() (*nss.User, error) { return users(name) })
+	}
+	a.groupID = func(name string) (uint32, error) {
+		return ask(g, func() (uint32, error) { return groups(name) })
+	}
+}

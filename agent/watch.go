@@ -1,0 +1,143 @@
+package agent
+
+import (
+	"errors"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"github.com/hashicorp/go-hclog"
+)
+
+// pollEvery is how often directories are looked at that cannot be watched.
+const pollEvery = 250 * time.Millisecond
+
+// watcher tells when something has changed in the directory of a job. Where the
+// kernel cannot (NFS, or too many watches) the directory is looked at from time to
+// time.
+type watcher struct {
+	log    hclog.Logger
+	notify *fsnotify.Watcher // nil where there is none
+
+	mu      sync.Mutex
+	dirs    map[string]*watch
+	polled  map[string]*watch
+	polling bool // there is a goroutine for them
+	closed  chan struct{}
+	done    sync.WaitGroup
+}
+
+// watch is what one call of add has begun: a later one may have the same directory.
+type watch struct {
+	see func(name string)
+}
+
+func newWatcher(log hclog.Logger) *watcher {
+	w := &watcher{log: log, dirs: map[string]*watch{}, polled: map[string]*watch{}, closed: make(chan struct{})}
+	var err error
+	if w.notify, err = fsnotify.NewBufferedWatcher(1024); err != nil {
+		log.Warn("job directories cannot be watched, and are looked at instead", "error", err)
+	} else {
+		w.done.Go(w.pass)
+	}
+	return w
+}
+
+// add has f called whenever something has changed in a directory, with the name of
+// what has there, and perhaps when nothing has, with an empty one: then it can be
+// anything. f must not wait. The returned function ends that, and no later watch of the
+// same directory.
+func (w *watcher) add(dir string, f func(name string)) (remove func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	added := &watch{f}
+	err := errors.New("no watcher")
+	if w.notify != nil {
+		err = w.notify.Add(dir)
+	}
+	if err != nil {
+		w.polled[dir] = added
+		if !w.polling {
+			w.polling = true
+			w.done.Go(w.poll)
+		}
+	} else {
+		w.dirs[dir] = added
+	}
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.dirs[dir] == added {
+			_ = w.notify.Remove(dir) // it may be gone
+			delete(w.dirs, dir)
+		}
+		if w.polled[dir] == added {
+			delete(w.polled, dir)
+		}
+	}
+}
+
+// pass passes on what the kernel tells.
+func (w *watcher) pass() {
+	for {
+		select {
+		case event, ok := <-w.notify.Events:
+			if !ok {
+				return
+			}
+			w.mu.Lock()
+			f := w.dirs[filepath.Dir(event.Name)]
+			w.mu.Unlock()
+			if f != nil {
+				f.see(filepath.Base(event.Name))
+			}
+		case _, ok := <-w.notify.Errors:
+			if !ok {
+				return
+			}
+			// Some were lost: anything may have changed.
+			w.all(w.dirs)
+		}
+	}
+}
+
+// poll looks at what cannot be watched, as long as there is something.
+func (w *watcher) poll() {
+	ticker := time.NewTicker(pollEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-w.closed:
+			return
+		}
+		w.all(w.polled)
+		w.mu.Lock()
+		more := len(w.polled) > 0
+		w.polling = more
+		w.mu.Unlock()
+		if !more {
+			return
+		}
+	}
+}
+
+func (w *watcher) all(dirs map[string]*watch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, f := range dirs {
+		f.see("")
+	}
+}
+
+func (w *watcher) close() {
+	if w == nil {
+		return
+	}
+	close(w.closed)
+	if w.notify != nil {
+		_ = w.notify.Close()
+	}
+	w.done.Wait()
+}

@@ -1,0 +1,65 @@
+package agent
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+func TestWatcher(t *testing.T) {
+	for name, watched := range map[string]bool{"watched": true, "looked at": false} {
+		t.Run(name, func(t *testing.T) {
+			w := newWatcher(hclog.NewNullLogger())
+			defer w.close()
+			if !watched && w.notify != nil {
+				_ = w.notify.Close() // as a file system that tells nothing
+			}
+			dir := t.TempDir()
+			called := make(chan bool, 100)
+			remove := w.add(dir, func(string) {
+				select {
+				case called <- true:
+				default:
+				}
+			})
+			if err := os.WriteFile(filepath.Join(dir, "pid"), nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case <-called:
+			case <-time.After(patience):
+				t.Fatal("nobody was told of a new file")
+			}
+			// The next job in that directory is not concerned by what ends the former watch.
+			again := make(chan bool, 1)
+			next := w.add(dir, func(name string) {
+				if name != "job_pid" && watched { // of the first one
+					return
+				}
+				select {
+				case again <- true:
+				default:
+				}
+			})
+			remove()
+			remove()
+			if err := os.WriteFile(filepath.Join(dir, "job_pid"), nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case <-again:
+			case <-time.After(patience):
+				t.Fatal("the next watch has ended with the former one")
+			}
+			next()
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if n := len(w.dirs) + len(w.polled); n != 0 {
+				t.Errorf("%d directories are left", n)
+			}
+		})
+	}
+}
