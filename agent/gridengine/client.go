@@ -1,0 +1,84 @@
+package gridengine
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/execd-project/execd/agent"
+	"github.com/execd-project/execd/agent/gridengine/commlib"
+	"github.com/execd-project/execd/agent/gridengine/interactive"
+	"github.com/execd-project/execd/agent/gridengine/message"
+	"github.com/execd-project/execd/job"
+)
+
+// clientID gives a client that wants one an id of its own.
+func (s *session) clientID() int { return int(s.clients.Add(1)) }
+
+// client serves a connection of qrsh -inherit or qping.
+func (s *session) client(conn *commlib.Conn) {
+	defer conn.Abort()
+	for {
+		m, err := conn.Receive()
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				s.log.Debug("a connection has ended", "endpoint", conn.Peer.String(), "error", err)
+			}
+			return
+		}
+		if m.Tag != message.TagJobExecution || conn.Peer.Component != commlib.ExecdHandle {
+			s.log.Debug("a message that is not known", "tag", m.Tag, "from", conn.Peer.String())
+			continue
+		}
+		id, err := s.startTask(m.Payload)
+		if err != nil {
+			s.complain("a task was not started", "from", conn.Peer.String(), "error", err)
+			id = message.TaskRefused
+		}
+		if _, err := conn.Send(message.TagJobExecution, 0, message.EncodeTaskID(id)); err != nil {
+			return
+		}
+	}
+}
+
+// startTask starts a task of a parallel job, and returns its id.
+func (s *session) startTask(payload []byte) (string, error) {
+	r, err := message.DecodeTaskRequest(payload)
+	if err != nil {
+		return "", err
+	}
+	// The number of a task is 1 also for a job that is no array job.
+	found := make(chan job.ID, 1)
+	if !s.do(func() {
+		id := job.ID{Job: int(r.Job), Task: int(r.Task)}
+		if j := s.jobs[key{r.Job, r.Task, ""}]; j != nil && !j.ghost {
+			id = j.id
+		}
+		found <- id
+	}) {
+		return "", errors.New("the daemon ends")
+	}
+	around := s.surroundings()
+	t := &agent.TaskStart{
+		Owner: r.Owner, Dir: translatePath(r.Cwd, r.PathAliases, "", around),
+		Key: fmt.Sprintf("%d.%d.%d.%d", r.Job, r.Task, time.Now().UnixNano(), s.clients.Add(1)),
+	}
+	for _, v := range r.Environment {
+		if v.Name == "" || strings.ContainsAny(v.Name, "=\n") {
+			return "", fmt.Errorf("%q is no name of an environment variable", v.Name)
+		}
+		if !strings.HasPrefix(v.Name, submitPrefix) {
+			t.Env = append(t.Env, v.Name+"="+v.Value)
+		}
+	}
+	t.Command = interactive.Command(around.execd, around.host, around.shellOf(r.Owner), false, false)
+	select {
+	case t.Job = <-found:
+	case <-s.ctx.Done():
+		return "", s.ctx.Err()
+	}
+	report, err := s.commands.StartTask(s.ctx, t)
+	return report.ID.PETask, err
+}

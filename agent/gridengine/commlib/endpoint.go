@@ -1,0 +1,41 @@
+package commlib
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Endpoint is one end of a connection: a component on a host. Between two endpoints
+// there is one connection at most, which either opens.
+type Endpoint struct {
+	Host      string
+	Component string // "qmaster", "execd"
+	ID        int    // 1 for a daemon; 0 asks the other side for a free one
+}
+
+// The components that an execution daemon has to do with.
+const (
+	Qmaster     = "qmaster"
+	Execd       = "execd"
+	ExecdHandle = "execd_handle" // qrsh -inherit
+	QrshServer  = "qrsh_ijs"     // the client side of an interactive job
+	ShepherdIJS = "shepherd_ijs" // its job side
+	Qping       = "qping"
+)
+
+// String is the endpoint as messages of Grid Engine have it: host/component/id.
+func (e Endpoint) String() string { return e.Host + "/" + e.Component + "/" + strconv.Itoa(e.ID) }
+
+// check refuses what would not survive as a part of the texts of this protocol.
+func (e Endpoint) check() error {
+	for _, s := range []string{e.Host, e.Component} {
+		if s == "" || strings.ContainsAny(s, "<>\"\n\x00") {
+			return fmt.Errorf("cannot use %q as a part of the name of an endpoint, expected a word", s)
+		}
+	}
+	if e.ID < 0 {
+		return fmt.Errorf("cannot use %d as the id of an endpoint, expected 0 or more", e.ID)
+	}
+	return nil
+}

@@ -1,0 +1,13 @@
+// Package gridengine is the link of the agent to a master that is an unmodified
+// sge_qmaster of Grid Engine 8.1.9: to it, the agent is the sge_execd of this host.
+//
+// A Link connects to qmaster, or is connected to by it, registers, gets the
+// configuration and jobs, and reports load, usage and ends. What is said is in package
+// message, how in packages commlib and cull; here is what is said when, and what jobs
+// are in the words of package agent.
+//
+// With security_mode none of bootstrap(5), which is the only one there is here, the
+// original believes who connects. A Link takes orders only from the addresses of the
+// host that act_qmaster names, and requests for tasks only from addresses of the host
+// that they claim to come from.
+package gridengine

@@ -1,0 +1,107 @@
+package gridengine
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+)
+
+// maxAccepted is how many connections there may be that others have opened.
+const maxAccepted = 128
+
+// guests are the connections that others have opened, in the order of their coming.
+type guests struct {
+	mu   sync.Mutex
+	list []guest
+}
+
+type guest struct {
+	net.Conn
+	ip   netip.Addr
+	from netip.Prefix // whoever has ip may have all of it
+}
+
+func newGuest(nc net.Conn) guest {
+	const network = 64 // bits, of what a host has of IPv6 at least
+	g := guest{Conn: nc}
+	g.ip, _ = ipOf(nc.RemoteAddr())
+	bits := g.ip.BitLen()
+	if g.ip.Is6() {
+		bits = network
+	}
+	g.from, _ = g.ip.WithZone("").Prefix(bits) // the zero one for what has no address
+	return g
+}
+
+// full reports whether the next one takes the place of another.
+func (g *guests) full() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.list) >= maxAccepted
+}
+
+// add takes one more, in place of another if there are too many: those of qrsh -inherit
+// last for moments only. Who has the most of them loses the first of his, so that nobody
+// can push others out; those with an address of spared go only if there are no others.
+func (g *guests) add(nc net.Conn, spared []netip.Addr) (instead net.Conn) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if next := newGuest(nc); len(g.list) < maxAccepted {
+		g.list = append(g.list, next)
+	} else {
+		at := g.least(next, spared)
+		instead = g.list[at].Conn
+		g.list = append(slices.Delete(g.list, at, at+1), next)
+	}
+	return instead
+}
+
+// least is the index of the one that goes when next comes. mu is held.
+func (g *guests) least(next guest, spared []netip.Addr) int {
+	count := map[netip.Prefix]int{next.from: 1}
+	for _, c := range g.list {
+		count[c.from]++
+	}
+	at, most := 0, 0
+	for i, c := range g.list {
+		if n := count[c.from]; n > most && !slices.Contains(spared, c.ip) {
+			at, most = i, n
+		}
+	}
+	return at
+}
+
+// remove forgets one: it has ended, or is that of qmaster.
+func (g *guests) remove(nc net.Conn) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.list = slices.DeleteFunc(g.list, func(c guest) bool { return c.Conn == nc })
+}
+
+// spared are the addresses of the host of act_qmaster as they were found last.
+type spared struct {
+	host      string
+	at        time.Time
+	addresses []netip.Addr
+}
+
+// masterAddresses are the addresses of the host of act_qmaster. They are looked up rarely:
+// whoever wants to connect waits meanwhile.
+func (s *session) masterAddresses(now time.Time) []netip.Addr {
+	const fresh, patience = time.Minute, 2 * time.Second
+	host, err := s.options.Cell.Master()
+	if err != nil || host == s.spared.host && now.Sub(s.spared.at) < fresh {
+		return s.spared.addresses
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, patience)
+	defer cancel()
+	found := s.options.Cell.addressesOfAll(ctx, host)
+	if len(found) == 0 && host == s.spared.host {
+		found = s.spared.addresses // there is no answer now
+	}
+	s.spared = spared{host, now, found}
+	return found
+}

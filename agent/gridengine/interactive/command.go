@@ -1,0 +1,32 @@
+package interactive
+
+import (
+	"errors"
+	"os"
+	"strings"
+)
+
+// Word is the command of execd that runs as an interactive job. It is not for people.
+const Word = "interactive-job"
+
+// Command is the command line by which an interactive job is run: execd is the path of
+// our executable.
+func Command(execd, host, shell string, pty, login bool) []string {
+	mode := "pipe"
+	switch {
+	case login:
+		mode = "login"
+	case pty:
+		mode = "pty"
+	}
+	return []string{execd, Word, host, shell, mode}
+}
+
+// Main runs the words after Word of such a command line.
+func Main(args []string) (int, error) {
+	const words = 3
+	if len(args) != words || strings.HasPrefix(args[0], "-") {
+		return ExitStatus, errors.New("execd " + Word + " is started by the agent for jobs of qrsh, and by nobody else")
+	}
+	return Run(Options{Host: args[0], Shell: args[1], PTY: args[2] != "pipe", Login: args[2] == "login", Env: os.Environ()})
+}

@@ -1,0 +1,424 @@
+package interactive
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/agent/gridengine/commlib"
+)
+
+// Options say what is run.
+type Options struct {
+	Host  string // this host, as qmaster and its clients spell it
+	PTY   bool   // the command has a pseudo terminal
+	Login bool   // a login shell in place of a command
+	Shell string // of the user
+	Env   []string
+	Dir   string // working directory; empty for the current one
+}
+
+// The environment variables by which a client says where it is and what it wants.
+const (
+	portVariable    = "QRSH_PORT"
+	commandVariable = "QRSH_COMMAND"
+)
+
+// separator is between the arguments of a command in commandVariable.
+const separator = "\xff"
+
+// The times that nobody is waited for longer than.
+const (
+	connectPatience = 60 * time.Second
+	responsePause   = 10 * time.Second
+	hangUpPause     = 2 * time.Second
+)
+
+// ExitStatus is that of a job that did not come as far as its command.
+const ExitStatus = 255
+
+// Run connects to the client, runs the command and returns its exit status: 128 and the
+// number of a signal that ended it.
+func Run(o Options) (int, error) {
+	host, port, err := net.SplitHostPort(lookup(o.Env, portVariable))
+	if err != nil {
+		return ExitStatus, fmt.Errorf("cannot find the client of this job: %s: %w", portVariable, err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), connectPatience)
+	defer cancel()
+	nc, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(host, port))
+	if err != nil {
+		return ExitStatus, fmt.Errorf("cannot connect with the client of this job: %w", err)
+	}
+	conn, _, err := commlib.Client(ctx, nc, &commlib.ConnectRequest{
+		Format: commlib.Binary, Type: commlib.ConnectMessages,
+		To:   commlib.Endpoint{Host: host, Component: commlib.QrshServer, ID: 1},
+		From: commlib.Endpoint{Host: o.Host, Component: commlib.ShepherdIJS},
+	}, commlib.Options{Limits: commlib.Limits{Payload: maxPayload}})
+	if err != nil {
+		return ExitStatus, fmt.Errorf("cannot connect with the client of this job: %w", err)
+	}
+	defer conn.Abort()
+	r := &relay{Options: o, conn: conn, answered: make(chan struct{})}
+	r.catch()
+	return r.run()
+}
+
+// maxPayload bounds a message of the client, which reads its input in small pieces.
+const maxPayload = 1 << 20
+
+// relay is a command and its client.
+type relay struct {
+	Options
+	conn     *commlib.Conn
+	process  *exec.Cmd
+	input    io.WriteCloser
+	terminal *os.File // of a command with a pseudo terminal
+	output   sync.WaitGroup
+	answered chan struct{} // closed when the client has gone
+	signals  chan os.Signal
+
+	// What comes before the settings waits for them.
+	started bool
+	size    size
+	waiting [][]byte
+	closed  bool
+}
+
+func (r *relay) run() (int, error) {
+	if err := r.send(register, nil); err != nil {
+		return ExitStatus, err
+	}
+	for !r.started {
+		k, data, err := r.receive()
+		if err != nil {
+			return ExitStatus, fmt.Errorf("the client of this job has gone before it began: %w", err)
+		}
+		switch k {
+		case windowSize:
+			r.resize(data)
+		case stdin:
+			r.waiting = append(r.waiting, data)
+		case stdinClose:
+			r.closed = true
+		case settings:
+			if err := r.start(noShell(data)); err != nil {
+				// The client shows what comes as errors.
+				_ = r.send(stderr, []byte("execd: "+err.Error()+"\r\n"))
+				r.end(ExitStatus)
+				return ExitStatus, err
+			}
+		}
+	}
+	go r.follow()
+	err := r.process.Wait()
+	r.finishOutput()
+	status := exitStatus(r.process.ProcessState)
+	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
+		r.end(ExitStatus)
+		return ExitStatus, err
+	}
+	r.end(status)
+	if w, ok := r.process.ProcessState.Sys().(syscall.WaitStatus); ok && w.Signaled() {
+		dieOf(w.Signal())
+	}
+	return status, nil
+}
+
+// dieOf ends this process as the command has ended: the supervisor sees the one, and is to
+// report the other. A core the command has left itself.
+func dieOf(sig syscall.Signal) {
+	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
+	// Go's own handlers are for what happens to this program.
+	var byDefault struct{ handler, flags, restorer, mask uintptr }
+	_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&byDefault)), 0, 8, 0, 0)
+	if unix.Kill(os.Getpid(), sig) == nil {
+		<-time.After(responsePause)
+	}
+}
+
+// catch has signals that the job gets as a whole not end the relay: they are for the
+// command, whose handlers are its own.
+func (r *relay) catch() {
+	r.signals = make(chan os.Signal, 16)
+	signal.Notify(r.signals, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGTERM, unix.SIGXCPU, unix.SIGWINCH)
+}
+
+func exitStatus(s *os.ProcessState) int {
+	if w, ok := s.Sys().(syscall.WaitStatus); ok && w.Signaled() {
+		const signalled = 128
+		return signalled + int(w.Signal())
+	}
+	return s.ExitCode()
+}
+
+// finishOutput waits for what the command has written. What it has left behind may hold
+// its output open for ever.
+func (r *relay) finishOutput() {
+	done := make(chan struct{})
+	go func() {
+		r.output.Wait()
+		close(done)
+	}()
+	const patience = time.Second
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
+}
+
+// end tells the client how the command has ended, and waits until it knows.
+func (r *relay) end(status int) {
+	if !r.started {
+		go r.follow()
+	}
+	if r.send(unregister, []byte(strconv.Itoa(status))) != nil {
+		return
+	}
+	timer := time.NewTimer(responsePause)
+	defer timer.Stop()
+	select {
+	case <-r.answered:
+	case <-timer.C:
+	}
+}
+
+func (r *relay) send(k kind, data []byte) error {
+	_, err := r.conn.Send(0, 0, encode(k, data))
+	return err
+}
+
+func (r *relay) receive() (kind, []byte, error) {
+	m, err := r.conn.Receive()
+	if err != nil {
+		return 0, nil, err
+	}
+	return decode(m.Payload)
+}
+
+// follow does what the client says until it has gone. A command whose client has gone
+// without a word is ended.
+func (r *relay) follow() {
+	defer close(r.answered)
+	known := false // to the client, how the command has ended
+	for {
+		k, data, err := r.receive()
+		if err != nil {
+			if !known {
+				r.hangUp()
+			}
+			return
+		}
+		switch k {
+		case stdin:
+			if r.input != nil {
+				_, _ = r.input.Write(data)
+			}
+		case stdinClose:
+			r.closeInput()
+		case windowSize:
+			r.resize(data)
+		case suspend, unsuspend:
+			// The client has been stopped, and takes nothing: the job waits by itself.
+		case unregisterResponse:
+			// It has to be the client who closes the connection: one that it finds closed
+			// before is to it that of a job which never ran.
+			known = true
+		}
+	}
+}
+
+// hangUp ends the command as a terminal does that goes.
+func (r *relay) hangUp() {
+	if r.process == nil || r.process.Process == nil {
+		return
+	}
+	group := -r.process.Process.Pid
+	_ = syscall.Kill(group, syscall.SIGHUP)
+	_ = syscall.Kill(group, syscall.SIGCONT)
+	time.AfterFunc(hangUpPause, func() { _ = syscall.Kill(group, syscall.SIGKILL) })
+}
+
+// closeInput ends the standard input: of a terminal with the character for that.
+func (r *relay) closeInput() {
+	switch {
+	case r.terminal != nil:
+		const endOfTransmission = 4
+		_, _ = r.terminal.Write([]byte{endOfTransmission})
+	case r.input != nil:
+		_ = r.input.Close()
+		r.input = nil
+	}
+}
+
+func (r *relay) resize(data []byte) {
+	s, ok := parseSize(data)
+	if !ok {
+		return
+	}
+	r.size = s
+	if r.terminal != nil {
+		_ = unix.IoctlSetWinsize(int(r.terminal.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: s.rows, Col: s.columns, Xpixel: s.x, Ypixel: s.y})
+	}
+}
+
+// command is what is run, and what it is called.
+func (r *relay) command(direct bool) (*exec.Cmd, error) {
+	shell := cmp.Or(r.Shell, "/bin/sh")
+	words := strings.Split(lookup(r.Env, commandVariable), separator)
+	var cmd *exec.Cmd
+	switch {
+	case r.Login || words[0] == "":
+		cmd = exec.Command(shell)
+		cmd.Args[0] = "-" + filepath.Base(shell)
+	case direct:
+		cmd = exec.Command(words[0], words[1:]...)
+	default:
+		cmd = exec.Command(shell, "-c", strings.Join(words, " "))
+	}
+	for _, v := range r.Env {
+		if name, _, _ := strings.Cut(v, "="); name != portVariable && name != commandVariable {
+			cmd.Env = append(cmd.Env, v)
+		}
+	}
+	cmd.Dir = r.Dir
+	return cmd, cmd.Err
+}
+
+// start starts the command.
+func (r *relay) start(direct bool) error {
+	var err error
+	if r.process, err = r.command(direct); err != nil {
+		return err
+	}
+	if r.PTY {
+		err = r.startTerminal()
+	} else {
+		err = r.startPipes()
+	}
+	if err != nil {
+		return err
+	}
+	r.started = true
+	for _, data := range r.waiting {
+		_, _ = r.input.Write(data)
+	}
+	if r.waiting = nil; r.closed {
+		r.closeInput()
+	}
+	return nil
+}
+
+func (r *relay) startPipes() error {
+	r.process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	in, err := r.process.StdinPipe()
+	if err != nil {
+		return err
+	}
+	var ends []*os.File // what the command writes to
+	for _, s := range []struct {
+		to   *io.Writer
+		kind kind
+	}{{&r.process.Stdout, stdout}, {&r.process.Stderr, stderr}} {
+		read, write, err := os.Pipe()
+		if err != nil {
+			return err
+		}
+		*s.to, ends = write, append(ends, write)
+		r.output.Go(func() { r.copy(read, s.kind) })
+	}
+	err = r.process.Start()
+	for _, f := range ends {
+		f.Close()
+	}
+	r.input = in
+	return err
+}
+
+// copy sends what the command writes.
+func (r *relay) copy(from *os.File, k kind) {
+	defer from.Close()
+	const piece = 32 << 10
+	b := make([]byte, piece)
+	for {
+		n, err := from.Read(b)
+		if n > 0 && r.send(k, b[:n]) != nil {
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (r *relay) startTerminal() error {
+	master, slave, err := openTerminal()
+	if err != nil {
+		return err
+	}
+	defer slave.Close()
+	// The terminal of the client puts the carriage returns in front of the line feeds.
+	if m, err := unix.IoctlGetTermios(int(slave.Fd()), unix.TCGETS); err == nil {
+		m.Oflag &^= unix.ONLCR
+		_ = unix.IoctlSetTermios(int(slave.Fd()), unix.TCSETS, m)
+	}
+	r.terminal, r.input = master, master
+	s := r.size
+	_ = unix.IoctlSetWinsize(int(master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: s.rows, Col: s.columns, Xpixel: s.x, Ypixel: s.y})
+	r.process.Stdin, r.process.Stdout, r.process.Stderr = slave, slave, slave
+	r.process.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := r.process.Start(); err != nil {
+		return err
+	}
+	r.output.Go(func() { r.copy(master, stdout) })
+	return nil
+}
+
+// openTerminal opens a pseudo terminal.
+func openTerminal() (master, slave *os.File, err error) {
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot open a pseudo terminal: %w", err)
+	}
+	master = os.NewFile(uintptr(fd), "/dev/ptmx")
+	if err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err == nil {
+		var n int
+		if n, err = unix.IoctlGetInt(fd, unix.TIOCGPTN); err == nil {
+			slave, err = os.OpenFile("/dev/pts/"+strconv.Itoa(n), os.O_RDWR|unix.O_NOCTTY, 0)
+		}
+	}
+	if err != nil {
+		master.Close()
+		return nil, nil, fmt.Errorf("cannot open a pseudo terminal: %w", err)
+	}
+	return master, slave, nil
+}
+
+// lookup is the value of a variable; empty where it is not there.
+func lookup(env []string, name string) string {
+	for _, v := range slices.Backward(env) {
+		if n, value, _ := strings.Cut(v, "="); n == name {
+			return value
+		}
+	}
+	return ""
+}

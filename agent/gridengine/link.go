@@ -1,0 +1,546 @@
+package gridengine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/execd-project/execd/agent"
+	"github.com/execd-project/execd/agent/gridengine/commlib"
+	"github.com/execd-project/execd/agent/gridengine/message"
+	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/loadsensor"
+	"github.com/execd-project/execd/qconf"
+)
+
+// Options say what a link works with.
+type Options struct {
+	Cell *Cell
+	Host string // this host as it is announced, see Cell.OwnName
+	// Cluster is the configuration in use.
+	Cluster func() *qconf.Cluster
+	// Install has the files of a configuration directory (qconf.Load) used from now on,
+	// and after a restart.
+	Install    func(files map[string]string) error
+	BinaryPath string // directory of our executables
+	Executable string // path of execd, which users can run
+	// ShellOf is the login shell of a user; empty where it is not known.
+	ShellOf func(user string) string
+	Auth    string // who we are: message.Auth
+	Log     hclog.Logger
+	// Retry is the longest pause between two attempts to connect; 0 is 30 s.
+	Retry time.Duration
+	// ClientPause is for how long the end of an interactive job is not told; 0 is 2 s. Its
+	// client asks qmaster for the job when its command has ended, and takes one that is
+	// not there any more for one that never ran. The original needs as long to notice.
+	ClientPause time.Duration
+}
+
+// Link is the way to an sge_qmaster. Make one with New.
+type Link struct {
+	options  Options
+	log      hclog.Logger
+	listener net.Listener
+}
+
+var _ agent.Link = (*Link)(nil)
+
+// New opens the port on which qmaster and qrsh -inherit reach the daemon of this host.
+func New(o Options) (*Link, error) {
+	l := &Link{options: o, log: o.Log}
+	if l.log == nil {
+		l.log = hclog.NewNullLogger()
+	}
+	if l.options.Retry == 0 {
+		l.options.Retry = 30 * time.Second
+	}
+	if l.options.ClientPause == 0 {
+		l.options.ClientPause = 2 * time.Second
+	}
+	var err error
+	l.listener, err = net.Listen("tcp", fmt.Sprintf(":%d", o.Cell.ExecdPort))
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on the port of execution daemons: %w; end the sge_execd of this host first (qconf -ke %s)", err, o.Host)
+	}
+	return l, nil
+}
+
+// Close gives back the port of a link that has not been run.
+func (l *Link) Close() { l.listener.Close() }
+
+// Name is "gridengine".
+func (l *Link) Name() string { return "gridengine" }
+
+// session is one run of a link. Its fields belong to the goroutine of loop, which gets
+// what is to be done as functions.
+type session struct {
+	*Link
+	ctx        context.Context
+	commands   agent.Commands
+	events     chan func()
+	wait       sync.WaitGroup
+	guests     guests
+	spared     spared // of the goroutine that accepts
+	complaints complaints
+	starts     chan struct{} // bounds jobs that are being accepted
+	clients    atomic.Int64
+
+	conn       *commlib.Conn
+	dialing    bool
+	retry      time.Duration
+	pending    map[uint32]func(*message.Request) // answers that are awaited, by the id of the request
+	deadline   time.Time                         // of the first of them
+	packet     uint32
+	registered bool // on this connection
+	before     bool // in this process
+	troubled   string
+
+	configurations []message.Configuration // in use, without entries
+	interval       time.Duration           // load_report_time
+	load           load
+	jobs           map[key]*jobState
+	sequence       uint32
+	silent         time.Time // when the first load report was sent that was not acknowledged
+	next           time.Time
+	licensed       bool
+	lastAll        time.Time // when everything was reported
+}
+
+// load is what is known of load values here, and there.
+type load struct {
+	values map[loadsensor.Key]loadsensor.Value // nil before the first report
+	base   map[loadsensor.Key]loadsensor.Value // acknowledged; nil for nothing
+	sent   map[loadsensor.Key]loadsensor.Value
+	number uint32 // of the report in which they were sent
+	due    bool   // new ones have come
+}
+
+// coalesce is how long something urgent waits for more of it.
+const coalesce = 20 * time.Millisecond
+
+// answerPatience is how long an answer to a request may take (gdi_timeout of
+// sge_conf(5)).
+const answerPatience = 60 * time.Second
+
+// silence is how long nothing may come from qmaster until it is asked whether it lives.
+const silence = 150 * time.Second
+
+// Run serves the link until the context ends.
+func (l *Link) Run(ctx context.Context, c agent.Commands) error {
+	s := &session{
+		Link: l, ctx: ctx, commands: c, events: make(chan func(), 16), starts: make(chan struct{}, 16),
+		pending: map[uint32]func(*message.Request){}, jobs: map[key]*jobState{}, interval: loadsensor.DefaultInterval,
+	}
+	stop := context.AfterFunc(ctx, func() { l.listener.Close() })
+	defer stop()
+	s.interval = s.loadInterval()
+	s.wait.Go(s.accept)
+	s.wait.Go(s.follow)
+	s.loop()
+	s.wait.Wait()
+	return nil
+}
+
+// do has a function called by the goroutine of loop, unless the session has ended.
+// It reports whether it was taken.
+func (s *session) do(f func()) bool {
+	select {
+	case s.events <- f:
+		return true
+	case <-s.ctx.Done():
+		return false
+	}
+}
+
+// after has a function called by the goroutine of loop after a pause.
+func (s *session) after(pause time.Duration, f func()) {
+	s.wait.Go(func() {
+		timer := time.NewTimer(pause)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			s.do(f)
+		case <-s.ctx.Done():
+		}
+	})
+}
+
+// loop does one thing after the other.
+func (s *session) loop() {
+	s.dial()
+	for {
+		timer := time.NewTimer(time.Until(s.wakeup()))
+		select {
+		case f := <-s.events:
+			f()
+		case <-timer.C:
+		case <-s.ctx.Done():
+			timer.Stop()
+			s.goodbye()
+			return
+		}
+		timer.Stop()
+		s.tick(time.Now())
+	}
+}
+
+// goodbye closes the connection in order, unless qmaster takes too long for that.
+func (s *session) goodbye() {
+	if s.conn == nil {
+		return
+	}
+	const patience = 2 * time.Second
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	s.conn.Close(ctx)
+}
+
+// wakeup is when tick has something to do at the latest.
+func (s *session) wakeup() time.Time {
+	at := s.next
+	if at.IsZero() {
+		at = time.Now().Add(s.interval)
+	}
+	if !s.deadline.IsZero() && s.deadline.Before(at) {
+		at = s.deadline
+	}
+	return at
+}
+
+// tick does what the time has come for.
+func (s *session) tick(now time.Time) {
+	if !s.deadline.IsZero() && now.After(s.deadline) {
+		s.trouble("sge_qmaster has not answered a request within " + answerPatience.String())
+		s.conn.Abort() // its reader says that it is gone
+		s.deadline = time.Time{}
+	}
+	if s.registered && !s.next.IsZero() && !now.Before(s.next) {
+		s.report(now)
+	}
+}
+
+// soon has a report sent a moment later.
+func (s *session) soon() {
+	if at := time.Now().Add(coalesce); s.next.IsZero() || at.Before(s.next) {
+		s.next = at
+	}
+}
+
+// trouble logs what is wrong with the connection, once.
+func (s *session) trouble(text string) {
+	if s.troubled != text {
+		s.troubled = text
+		s.log.Error("no connection with sge_qmaster", "reason", text)
+	}
+}
+
+// dial connects to qmaster in the background, unless there is a connection.
+func (s *session) dial() {
+	if s.conn != nil || s.dialing || s.ctx.Err() != nil {
+		return
+	}
+	s.dialing = true
+	s.wait.Go(func() {
+		conn, master, err := s.connect()
+		taken := s.do(func() {
+			s.dialing = false
+			switch {
+			case err != nil:
+				s.trouble(advice(err, master, s.options.Host))
+				s.again()
+			case s.conn != nil: // it has connected meanwhile
+				conn.Abort()
+			default:
+				s.use(conn)
+			}
+		})
+		if !taken && conn != nil {
+			conn.Abort()
+		}
+	})
+}
+
+// again dials after a pause that grows.
+func (s *session) again() {
+	const first = time.Second
+	s.retry = min(max(2*s.retry, first), s.options.Retry)
+	s.after(s.retry, s.dial)
+}
+
+func (s *session) connect() (*commlib.Conn, string, error) {
+	master, err := s.options.Cell.Master()
+	if err != nil {
+		return nil, "", err
+	}
+	const patience = 60 * time.Second
+	ctx, cancel := context.WithTimeout(s.ctx, patience)
+	defer cancel()
+	dialer := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true}}
+	nc, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(master, fmt.Sprint(s.options.Cell.QmasterPort)))
+	if err != nil {
+		return nil, master, err
+	}
+	conn, _, err := commlib.Client(ctx, nc, &commlib.ConnectRequest{
+		Format: commlib.Binary, Type: commlib.ConnectMessages, To: qmasterOn(master), From: s.self(),
+		Port: s.options.Cell.ExecdPort, AutoClose: true,
+	}, commlib.Options{Silence: silence})
+	return conn, master, err
+}
+
+func (s *session) self() commlib.Endpoint {
+	return commlib.Endpoint{Host: s.options.Host, Component: commlib.Execd, ID: 1}
+}
+
+// advice says what is to be done about an error of a connection.
+func advice(err error, master, host string) string {
+	text := err.Error()
+	refused, ok := errors.AsType[*commlib.RefusedError](err)
+	switch {
+	case ok && refused.Condition == commlib.NotUnique:
+		return text + ": another execution daemon of this host is connected; end it (qconf -ke " + host + "), or wait until sge_qmaster has noticed that it is gone"
+	case ok && refused.Condition == commlib.AccessDenied:
+		return text + ": " + master + " has to resolve the address of this host to the name " + host +
+			", which is how we announce ourselves: compare /etc/hosts, DNS and host_aliases of both, or give the name with --host"
+	}
+	return text
+}
+
+// use goes on with a new connection.
+func (s *session) use(conn *commlib.Conn) {
+	s.conn, s.registered, s.retry = conn, false, 0
+	clear(s.pending)
+	s.deadline, s.load.base = time.Time{}, nil
+	s.log.Info("connected with sge_qmaster", "host", conn.Peer.Host, "opened by it", conn.Accepted)
+	s.wait.Go(func() {
+		for {
+			m, err := conn.Receive()
+			if err != nil {
+				s.do(func() { s.lost(conn, err) })
+				return
+			}
+			s.do(func() {
+				if s.conn == conn {
+					s.receive(m)
+				}
+			})
+		}
+	})
+	s.fetch(s.register)
+}
+
+// lost is what happens when a connection is gone.
+func (s *session) lost(conn *commlib.Conn, err error) {
+	if s.conn != conn {
+		return
+	}
+	s.conn, s.registered, s.deadline = nil, false, time.Time{}
+	clear(s.pending)
+	s.log.Warn("the connection with sge_qmaster is gone; jobs go on", "reason", err)
+	s.dial()
+}
+
+// send sends a message. What does not arrive is said again after the next registration.
+func (s *session) send(tag message.Tag, payload []byte) uint32 {
+	if s.conn == nil {
+		return 0
+	}
+	id, err := s.conn.Send(tag, 0, payload)
+	if err != nil {
+		s.log.Debug("a message was not sent", "tag", tag, "error", err)
+		return 0
+	}
+	return id
+}
+
+// ask sends a request and has its answer handled.
+func (s *session) ask(r *message.Request, answer func(*message.Request)) {
+	id := s.send(message.TagGDIRequest, r.Encode())
+	if id == 0 {
+		return
+	}
+	s.pending[id] = answer
+	if s.deadline.IsZero() {
+		s.deadline = time.Now().Add(answerPatience)
+	}
+}
+
+func (s *session) number() uint32 {
+	s.packet++
+	return s.packet
+}
+
+// register makes us known to qmaster, and then tells it everything.
+func (s *session) register() {
+	s.ask(message.RegistrationRequest(s.options.Auth, s.number(), s.before), func(r *message.Request) {
+		if f := r.Failure(); f != nil {
+			s.refused("registration", f)
+			return
+		}
+		s.log.Info("registered with sge_qmaster", "host", s.options.Host)
+		s.registered, s.before, s.troubled = true, true, ""
+		// The reports go on counting: one from before may arrive after the registration.
+		s.load.base, s.silent = nil, time.Time{}
+		for _, j := range s.jobs {
+			j.flush = true
+		}
+		s.full()
+	})
+}
+
+// full has a report of everything sent, as soon as the load of this host is known.
+func (s *session) full() {
+	s.load.base = nil
+	if s.load.values != nil {
+		s.next = time.Now()
+	}
+}
+
+// refused is what happens when qmaster does not want us: the same after a pause.
+func (s *session) refused(what string, a *message.Answer) {
+	text := a.Message()
+	const denied = 8
+	if a.Status == denied {
+		text += fmt.Sprintf("; make this host an administrative host: qconf -ah %s", s.options.Host)
+	}
+	s.trouble(what + " refused: " + text)
+	conn := s.conn
+	s.retry = min(max(2*s.retry, time.Second), s.options.Retry)
+	s.after(s.retry, func() {
+		if s.conn == conn && conn != nil {
+			s.fetch(s.register)
+		}
+	})
+}
+
+// fetch gets the configuration, and goes on with what comes then.
+func (s *session) fetch(then func()) {
+	s.ask(message.ConfigurationRequest(s.options.Host, s.options.Auth, s.number()), func(r *message.Request) {
+		if f := r.Failure(); f != nil {
+			s.refused("the configuration was", f)
+			return
+		}
+		list, err := r.Configurations()
+		if err == nil {
+			err = s.configure(list)
+		}
+		if err != nil { // the former one goes on
+			s.log.Error("the configuration of sge_qmaster cannot be used", "error", err)
+		}
+		then()
+	})
+}
+
+// configure uses a configuration that has come.
+func (s *session) configure(list []message.Configuration) error {
+	names := map[string]bool{}
+	for _, name := range s.options.Cluster().Global().Attributes() {
+		names[name] = true
+	}
+	var unusable []error // one of them must not keep the others from being used
+	files, err := configurationFiles(list, func(name, value string) bool {
+		if !names[name] {
+			return false
+		}
+		_, err := qconf.ParseConfiguration("configuration", []byte(name+" "+value+"\n"))
+		if err != nil {
+			unusable = append(unusable, err)
+		}
+		return err == nil
+	})
+	if err != nil {
+		return err
+	}
+	former := s.configurations
+	s.configurations = []message.Configuration{}
+	for _, c := range list {
+		s.configurations = append(s.configurations, message.Configuration{Name: c.Name, Version: c.Version})
+	}
+	if err := s.options.Install(files); err != nil {
+		return err
+	}
+	s.interval = s.loadInterval()
+	if versions := versionsOf(s.configurations); versions != versionsOf(former) {
+		s.log.Info("the configuration of sge_qmaster is used", "versions", versions)
+		for _, err := range unusable {
+			s.log.Error("a parameter of the configuration cannot be used, and has its default", "error", err)
+		}
+	}
+	return nil
+}
+
+// versionsOf are the names of configurations and how often each has been changed.
+func versionsOf(list []message.Configuration) string {
+	var words []string
+	for _, c := range list {
+		words = append(words, fmt.Sprintf("%s %d", c.Name, c.Version))
+	}
+	return strings.Join(words, ", ")
+}
+
+func (s *session) loadInterval() time.Duration {
+	if d := s.options.Cluster().Config(s.options.Host).LoadReportTime; d > 0 {
+		return d
+	}
+	return loadsensor.DefaultInterval
+}
+
+func (s *session) surroundings() *surroundings {
+	return &surroundings{
+		host: s.options.Host, same: s.options.Cell.Names.Same, config: s.options.Cluster().Config(s.options.Host),
+		sgeRoot: s.options.Cell.Root, sgeCell: s.options.Cell.Name, binaryPath: s.options.BinaryPath, arch: launch.Arch(runtime.GOARCH),
+		execd: s.options.Executable, shellOf: s.options.ShellOf,
+	}
+}
+
+// follow hands on what the agent has to report.
+func (s *session) follow() {
+	after := uint64(0)
+	for s.ctx.Err() == nil {
+		b, err := s.commands.Reports(s.ctx, after)
+		if err != nil {
+			if s.ctx.Err() == nil {
+				s.log.Error("the agent reports nothing", "error", err)
+				return
+			}
+			continue
+		}
+		after = b.Number
+		s.do(func() { s.take(&b) })
+	}
+}
+
+// jobState is what is known here of a job.
+type jobState struct {
+	id     job.ID
+	report message.JobReport
+	number uint64 // of the agent's report; 0 for what the agent does not know
+	slave  bool
+	ended  bool
+	flush  bool // to be told at once
+	ghost  bool // the agent does not have it
+	client bool // it has one that asks for it after its end
+	// starting says that the agent is about to accept it; then is what it is told then.
+	starting bool
+	then     []agent.Order
+	// restarted is how often the job had been restarted when it was delivered here; -1
+	// where that is not known. next is a later run of it, which has come before this one
+	// has ended.
+	restarted int
+	next      *nextRun
+}
+
+// nextRun is a run of a job that waits for the end of the former one.
+type nextRun struct {
+	delivery *message.Delivery
+	slave    bool          // of a parallel job whose master is elsewhere
+	then     []agent.Order // what it is told as soon as it is there
+}

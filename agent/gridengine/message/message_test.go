@@ -1,0 +1,67 @@
+package message_test
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/execd-project/execd/agent/gridengine/commlib"
+	"github.com/execd-project/execd/agent/gridengine/internal/capture"
+	"github.com/execd-project/execd/agent/gridengine/message"
+)
+
+// The words that unmodified daemons have sent.
+func TestWaitStatus(t *testing.T) {
+	for name, c := range map[string]struct{ got, want uint32 }{
+		"exit status 0":      {message.WaitStatus(0, 0, false, true), 0x1},
+		"exit status 99":     {message.WaitStatus(99, 0, false, true), 0x631},
+		"killed":             {message.WaitStatus(137, message.SignalNumber(syscall.SIGKILL), false, true), 0x38e002},
+		"killed with a core": {message.WaitStatus(139, message.SignalNumber(syscall.SIGSEGV), true, true), 912<<12 | 6},
+		"never ran":          {message.WaitStatus(0, 0, false, false), 0},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %#x, want %#x", name, c.got, c.want)
+		}
+	}
+}
+
+func TestAJobWithAllThatItsMasterSends(t *testing.T) {
+	found := false
+	captured(t, func(s *capture.Stream, from commlib.Endpoint, m *commlib.Message) {
+		if s.Session != "job-options" || m.Tag != message.TagJobExecution {
+			return
+		}
+		found = true
+		j, err := message.DecodeDelivery(m.Payload)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(j.Tasks) != 1 || len(j.Tasks[0].Granted) != 1 || j.Tasks[0].Granted[0].Settings == nil {
+			t.Fatalf("the job has no queue: %+v", j)
+		}
+		q := j.Tasks[0].Granted[0].Settings
+		if j.Owner != "alice" || j.Ckpt == nil || j.Ckpt.Name == "" || len(j.Stdout) == 0 || len(j.Mail) == 0 || !j.Notify ||
+			len(j.Environment) == 0 || len(j.PathAliases) == 0 || len(j.Soft) == 0 || q.Name == "" || q.HardVmem != "INFINITY" || q.Tmpdir != "/tmp" {
+			t.Errorf("got %+v\nqueue %+v", j, q)
+		}
+	})
+	if !found {
+		t.Error("there is no such job")
+	}
+}
+
+func TestAnotherVersionIsNamed(t *testing.T) {
+	_, err := message.DecodeNumber([]byte{0, 0, 0, 0, 0x10, 1, 0, 0, 0, 0, 0, 1})
+	if err == nil || !strings.Contains(err.Error(), "0x10010000, expected 0x10020000") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func FuzzMessages(f *testing.F) {
+	captured(f, func(_ *capture.Stream, from commlib.Endpoint, m *commlib.Message) {
+		f.Add(m.Tag, from.Component == commlib.Qmaster, m.Payload)
+	})
+	f.Fuzz(func(t *testing.T, tag uint32, fromQmaster bool, payload []byte) {
+		_, _, _ = decode(tag, fromQmaster, payload) // errors are fine, panics are not
+	})
+}

@@ -1,0 +1,212 @@
+package message
+
+import (
+	"github.com/execd-project/execd/agent/gridengine/cull"
+)
+
+// Report is what a daemon tells: a message with TagReport.
+type Report struct {
+	Host    string
+	Version uint32 // GDIVersion; anything else has qmaster ignore all of it
+	// Sequence is one more with each report, 0 to 9999 and 0 again. qmaster passes over
+	// reports that are older than the last.
+	Sequence uint32
+
+	Load           *LoadReport
+	Configurations []Configuration // those in use, without entries; nil for none
+	Licence        *Licence
+	Jobs           []JobReport // nil for none
+}
+
+// LoadReport are load values.
+type LoadReport struct {
+	Full   bool // all there are; else those that are not as in the last acknowledged one
+	Values []LoadValue
+}
+
+// LoadValue is a load value of a host.
+type LoadValue struct {
+	_      struct{} `cull:"LR"`
+	Name   string   `cull:"name"`
+	Value  string   `cull:"value"`
+	Global uint32   `cull:"global"` // 1 for a value of the whole cluster, whose Host is "global"
+	Static uint32   `cull:"static"` // 1 for static, 2 for a value that is no longer there
+	Host   string   `cull:"host"`
+}
+
+// LoadRemoved is LoadValue.Static of a value that is no longer there.
+const LoadRemoved = 2
+
+// Licence says how large a host is.
+type Licence struct {
+	_          struct{} `cull:"LIC"`
+	Processors uint32   `cull:"processors"`
+	Arch       string   `cull:"arch"`
+}
+
+// JobReport says how a job, a slave job or a task of a parallel job is.
+type JobReport struct {
+	_              struct{} `cull:"JR"`
+	Job            uint32   `cull:"job_number"`
+	Task           uint32   `cull:"ja_task_number"` // 1 for a job that is no array job
+	PETask         string   `cull:"pe_task_id_str"`
+	Queue          string   `cull:"queue_name"` // queue instance
+	State          uint32   `cull:"state"`
+	Failed         uint32   `cull:"failed"`          // as job.Failed
+	GeneralFailure uint32   `cull:"general_failure"` // as the constants
+	Error          string   `cull:"err_str"`
+	Usage          []Usage  `cull:"usage"`
+	PID            uint32   `cull:"job_pid"`
+	CkptArena      uint32   `cull:"ckpt_arena"`
+	OSJobID        string   `cull:"osjobid"`     // additional group id
+	WaitStatus     uint32   `cull:"wait_status"` // see WaitStatus
+	Flush          bool     `cull:"flush"`       // bookkeeping of the original, of no effect, as the following
+	NoSend         bool     `cull:"no_send"`
+	Delay          bool     `cull:"delay_report"`
+}
+
+// The states of a JobReport.
+const (
+	StateRunning uint32 = 0x80    // it was found again after a restart of the daemon
+	StateExiting uint32 = 0x1000  // it has ended
+	StateWritten uint32 = 0x2000  // it was accepted, or runs
+	StateWaiting uint32 = 0x4000  // it runs, and its additional group id is not known
+	StateSlave   uint32 = 0x20000 // a slave job; with a usage it has ended
+)
+
+// The values of JobReport.GeneralFailure: whom a failure is held against.
+const (
+	FailureNone          uint32 = 0
+	FailureQueue         uint32 = 1
+	FailureHost          uint32 = 2
+	FailureJob           uint32 = 4
+	FailureQueueFinished uint32 = 5 // the queue, and the job is not run again
+)
+
+// Usage is one value of the usage of a job.
+type Usage struct {
+	_     struct{} `cull:"UA"`
+	Name  string   `cull:"name"`
+	Value float64  `cull:"value"`
+}
+
+// The types of the parts of a report.
+const (
+	partLoad          = 1
+	partConfiguration = 3
+	partLicence       = 4
+	partJobs          = 5
+	partFullLoad      = 6
+)
+
+type reportPart struct {
+	_        struct{} `cull:"REP"`
+	Type     uint32   `cull:"type"`
+	Host     string   `cull:"host"`
+	Version  uint32   `cull:"version"`
+	Sequence uint32   `cull:"seqno"`
+}
+
+// Encode packs a report. The lists are named as the original names them.
+func (r *Report) Encode() []byte {
+	report := &cull.List{Name: "report list", Changed: true, Descriptor: cull.DescriptorOf("REP")}
+	add := func(kind uint32, list *cull.List) {
+		part := cull.Marshal(&reportPart{Type: kind, Host: r.Host, Version: r.Version, Sequence: r.Sequence})
+		part.Status = cull.InList
+		for i, a := range part.Descriptor {
+			if a.ID == cull.ID("REP", "list") {
+				part.Values[i] = list
+			}
+		}
+		report.Elements = append(report.Elements, part)
+	}
+	if l := r.Load; l != nil {
+		kind := uint32(partLoad)
+		if l.Full {
+			kind = partFullLoad
+		}
+		add(kind, cull.MarshalList("", l.Values))
+	}
+	if r.Configurations != nil {
+		add(partConfiguration, cull.MarshalList("execd config list copy", r.Configurations))
+	}
+	if r.Licence != nil {
+		add(partLicence, cull.MarshalList("license report list", []Licence{*r.Licence}))
+	}
+	if r.Jobs != nil {
+		jobs := cull.MarshalList("jr", r.Jobs)
+		usage := cull.ID("JR", "usage")
+		for _, j := range jobs.Elements {
+			// As the original does, whose list begins with what it has measured.
+			l, _ := j.Value(usage).(*cull.List)
+			if l != nil && len(l.Elements) > 0 && l.Elements[0].Value(cull.ID("UA", "name")) == "io" {
+				l.Name = "usagelist"
+			}
+		}
+		add(partJobs, jobs)
+	}
+	e := begin()
+	e.List(report)
+	return e.Bytes()
+}
+
+// DecodeReport reads a report.
+func DecodeReport(payload []byte) (*Report, error) {
+	d := open(payload)
+	l := d.List()
+	if err := d.End(); err != nil {
+		return nil, within("report", err)
+	}
+	r := &Report{}
+	if l == nil {
+		return r, nil
+	}
+	for _, x := range l.Elements {
+		var part reportPart
+		if err := cull.Unmarshal(x, &part); err != nil {
+			return nil, within("report", err)
+		}
+		list, _ := x.Value(cull.ID("REP", "list")).(*cull.List)
+		r.Host, r.Version, r.Sequence = part.Host, part.Version, part.Sequence
+		if err := r.take(part.Type, list); err != nil {
+			return nil, within("report", err)
+		}
+	}
+	return r, nil
+}
+
+func (r *Report) take(kind uint32, list *cull.List) error {
+	var err error
+	switch kind {
+	case partLoad, partFullLoad:
+		r.Load = &LoadReport{Full: kind == partFullLoad}
+		r.Load.Values, err = cull.UnmarshalList[LoadValue](list)
+	case partConfiguration:
+		r.Configurations, err = cull.UnmarshalList[Configuration](list)
+	case partLicence:
+		var all []Licence
+		if all, err = cull.UnmarshalList[Licence](list); len(all) > 0 {
+			r.Licence = &all[0]
+		}
+	case partJobs:
+		r.Jobs, err = cull.UnmarshalList[JobReport](list)
+	}
+	return err
+}
+
+// WaitStatus is the word for how the processes of a job ended: its exit status, or
+// with a signal other than 0 the number that Grid Engine has for it. Of a job that
+// never began there is none: 0.
+func WaitStatus(exitStatus int, signal uint32, coreDumped, ran bool) uint32 {
+	const exited, signalled, core = 1, 2, 4
+	switch {
+	case !ran:
+		return 0
+	case signal == 0:
+		return exited | uint32(exitStatus)<<4
+	case coreDumped:
+		return signalled | core | signal<<12
+	default:
+		return signalled | signal<<12
+	}
+}

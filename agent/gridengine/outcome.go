@@ -1,0 +1,135 @@
+package gridengine
+
+import (
+	"syscall"
+
+	"github.com/execd-project/execd/agent"
+	"github.com/execd-project/execd/agent/gridengine/message"
+	"github.com/execd-project/execd/job"
+)
+
+// key is a job, or a task of a parallel one, as qmaster numbers it.
+type key struct {
+	job, task uint32 // task is 1 for a job that is no array job
+	pe        string
+}
+
+func keyOf(id job.ID) key { return key{uint32(id.Job), uint32(id.TaskDir()), id.PETask} }
+
+// reportOf is what qmaster is told of a job.
+func reportOf(r *agent.JobReport, host string) message.JobReport {
+	k := keyOf(r.ID)
+	m := message.JobReport{Job: k.job, Task: k.task, PETask: k.pe, Queue: r.Queue + "@" + host, State: message.StateWritten}
+	switch {
+	case r.Slave && r.Outcome != nil:
+		m.State, m.Usage = message.StateSlave, []message.Usage{{Name: "exit_status"}}
+	case r.Slave:
+		m.State = message.StateSlave
+	case r.Outcome != nil:
+		ended(&m, r)
+	case !r.Started.IsZero():
+		u := r.Usage
+		m.Usage = []message.Usage{
+			{Name: "cpu", Value: u.CPU},
+			{Name: "mem", Value: u.Mem},
+			{Name: "io", Value: u.IO},
+			{Name: "iow", Value: u.IOWait},
+			{Name: "vmem", Value: float64(u.Vmem)},
+			{Name: "maxvmem", Value: float64(u.MaxVmem)},
+		}
+	}
+	return m
+}
+
+// ended fills in how a job has ended.
+func ended(m *message.JobReport, r *agent.JobReport) {
+	o := r.Outcome
+	signal := message.SignalNumber(syscall.Signal(o.Signal))
+	m.State, m.Failed, m.GeneralFailure = message.StateExiting, uint32(o.Failed), failureOf(o.Class)
+	m.CkptArena, m.PID = 1, uint32(o.CheckpointPID)
+	if o.Restart == job.RestartedFromCkpt {
+		m.CkptArena = 2
+	}
+	if o.Failed != job.FailedNone {
+		m.Error = o.FailedText
+		if o.Reason != "" {
+			m.Error = o.Reason
+		}
+	}
+	m.WaitStatus = message.WaitStatus(o.ExitStatus, signal, o.CoreDumped, o.Ran)
+	m.Usage = usageOf(r, signal)
+}
+
+// failureOf is whom a failure is held against.
+func failureOf(c job.Class) uint32 {
+	switch c {
+	case job.ClassJob:
+		return message.FailureJob
+	case job.ClassQueue:
+		return message.FailureQueue
+	case job.ClassQueueFinished:
+		return message.FailureQueueFinished
+	case job.ClassHost:
+		return message.FailureHost
+	default:
+		return message.FailureNone
+	}
+}
+
+// usageOf is the usage of a job that has ended, in the order of the original. Of one that
+// never began there are but two values (accounting(5)).
+func usageOf(r *agent.JobReport, signal uint32) []message.Usage {
+	o := r.Outcome
+	u := &o.Usage
+	seconds := func(sec, nsec int64) float64 { return float64(sec) + float64(nsec)/1e9 }
+	var list []message.Usage
+	add := func(name string, value float64) { list = append(list, message.Usage{Name: name, Value: value}) }
+	if o.Ran {
+		add("io", u.IO)
+		add("iow", u.IOWait)
+		add("mem", u.Mem)
+		add("cpu", u.CPU)
+		add("vmem", 0)
+		add("maxvmem", float64(u.MaxVmem))
+	}
+	add("submission_time", float64(r.Submitted.Unix()))
+	add("priority", float64(r.QueuePriority))
+	if !o.Ran {
+		return list
+	}
+	add("exit_status", float64(o.ExitStatus))
+	add("signal", float64(signal))
+	add("start_time", seconds(o.Start.Unix(), 0))
+	add("end_time", seconds(o.End.Unix(), 0))
+	add("ru_wallclock", float64(o.End.Unix()-o.Start.Unix()))
+	add("ru_utime", u.UserTime)
+	add("ru_stime", u.SystemTime)
+	add("ru_maxrss", float64(u.MaxRSS>>10))
+	for _, v := range []struct {
+		name  string
+		value int64
+	}{
+		{"ru_ixrss", u.IxRSS},
+		{"ru_ismrss", 0},
+		{"ru_idrss", u.IdRSS},
+		{"ru_isrss", u.IsRSS},
+		{"ru_minflt", u.MinorFaults},
+		{"ru_majflt", u.MajorFaults},
+		{"ru_nswap", u.Swaps},
+		{"ru_inblock", u.BlocksIn},
+		{"ru_oublock", u.BlocksOut},
+		{"ru_msgsnd", u.MessagesSent},
+		{"ru_msgrcv", u.MessagesRecvd},
+		{"ru_nsignals", u.Signals},
+		{"ru_nvcsw", u.VoluntaryCS},
+		{"ru_nivcsw", u.InvoluntaryCS},
+	} {
+		add(v.name, float64(v.value))
+	}
+	add("acct_cpu", max(u.CPU, u.UserTime+u.SystemTime))
+	add("acct_mem", u.Mem)
+	add("acct_io", u.IO)
+	add("acct_iow", u.IOWait)
+	add("acct_maxvmem", float64(u.MaxVmem))
+	return list
+}

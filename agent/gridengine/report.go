@@ -1,0 +1,217 @@
+package gridengine
+
+import (
+	"cmp"
+	"maps"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/execd-project/execd/agent"
+	"github.com/execd-project/execd/agent/gridengine/message"
+	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/loadsensor"
+)
+
+// take notes what the agent reports.
+func (s *session) take(b *agent.Batch) {
+	if b.Load != nil {
+		s.takeLoad(b.Load)
+	}
+	for i := range b.Jobs {
+		s.takeJob(&b.Jobs[i])
+	}
+}
+
+// usagePause is how long a report of load values waits for what jobs have used, which is
+// looked at after them.
+const usagePause = 100 * time.Millisecond
+
+func (s *session) takeLoad(r *agent.LoadReport) {
+	first := s.load.values == nil
+	if r.Full || first {
+		s.load.values = map[loadsensor.Key]loadsensor.Value{}
+	} else {
+		s.load.values = maps.Clone(s.load.values) // the former one may have been sent
+	}
+	for _, v := range r.Values {
+		s.load.values[v.Key] = v
+	}
+	for _, k := range r.Removed {
+		delete(s.load.values, k)
+	}
+	if at := time.Now().Add(usagePause); s.next.IsZero() || first || at.Before(s.next) {
+		s.next = at
+	}
+	s.load.due = true
+}
+
+func (s *session) takeJob(r *agent.JobReport) {
+	k := keyOf(r.ID)
+	j := s.jobs[k]
+	if j == nil || j.ghost {
+		j = &jobState{id: r.ID, flush: true, restarted: -1}
+		s.jobs[k] = j
+	}
+	if r.Number < j.number {
+		return
+	}
+	ended := r.Outcome != nil
+	if ended && j.client {
+		j.client = false
+		s.after(s.options.ClientPause, func() {
+			if s.jobs[k] == j { // and no later run of it
+				s.takeJob(r)
+			}
+		})
+		return
+	}
+	if ended && !j.ended {
+		j.flush = true
+	}
+	j.number, j.ended, j.slave = r.Number, ended, r.Slave
+	j.report = reportOf(r, s.options.Host)
+	if j.next != nil && ended {
+		s.succeed(k, j)
+		return
+	}
+	if j.flush {
+		s.soon()
+	}
+}
+
+// maxSequence is the last sequence number before 0.
+const maxSequence = 9999
+
+// report sends what is to be told: of jobs what is urgent, or with load values all.
+func (s *session) report(now time.Time) {
+	s.next = now.Add(s.interval + s.interval/2) // unless load values come before
+	r := &message.Report{Host: s.options.Host, Version: message.GDIVersion, Sequence: s.sequence}
+	all := s.load.due || s.load.base == nil || s.overdue(now)
+	if all && s.load.values == nil {
+		return // before the first load values there is nothing else
+	}
+	if all {
+		s.load.due, s.lastAll = false, now
+		r.Load = s.loadReport()
+		r.Configurations = s.configurations
+		if !s.licensed {
+			r.Licence = s.licence()
+		}
+	}
+	var urgent []*jobState
+	for _, j := range s.jobs {
+		if j.number == 0 && !j.ghost || !all && !j.flush || j.next != nil || s.slaveWaits(j) {
+			continue
+		}
+		urgent = append(urgent, j)
+	}
+	if !all && len(urgent) == 0 {
+		return
+	}
+	slices.SortFunc(urgent, compareStates)
+	for _, j := range urgent {
+		r.Jobs = append(r.Jobs, j.report)
+	}
+	if s.send(message.TagReport, r.Encode()) == 0 {
+		return
+	}
+	for _, j := range urgent {
+		j.flush = false
+	}
+	if r.Load != nil {
+		s.load.sent, s.load.number = s.load.values, s.sequence
+		s.licensed = true
+		s.unheard(now)
+	}
+	s.count()
+}
+
+// count goes on to the next sequence number.
+func (s *session) count() {
+	if s.sequence++; s.sequence > maxSequence {
+		s.sequence = 0
+	}
+}
+
+// overdue is whether everything is to be told again although no load values have come.
+func (s *session) overdue(now time.Time) bool { return now.Sub(s.lastAll) >= s.interval }
+
+// unheardPatience is how long load reports may stay without an acknowledgement: a master
+// that has much to do takes its time.
+const unheardPatience = time.Minute
+
+// unheard registers again where load reports are not acknowledged: qmaster may have
+// forgotten us, or lost count of them.
+func (s *session) unheard(now time.Time) {
+	const reports = 3
+	switch {
+	case s.silent.IsZero():
+		s.silent = now
+	case now.Sub(s.silent) > max(unheardPatience, reports*s.interval):
+		s.log.Warn("sge_qmaster does not acknowledge load reports: registering again")
+		s.silent, s.registered = time.Time{}, false
+		s.register()
+	}
+}
+
+// compareStates has tasks of a job before it, whose end is the last that is told of it.
+func compareStates(a, b *jobState) int {
+	last := func(j *jobState) int {
+		if j.id.PETask == "" {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(a.id.Job, b.id.Job), cmp.Compare(a.id.Task, b.id.Task), cmp.Compare(last(a), last(b)), cmp.Compare(a.id.PETask, b.id.PETask))
+}
+
+// slaveWaits is whether the end of a slave job is not to be told yet: while the ends of
+// its tasks have not been acknowledged.
+func (s *session) slaveWaits(j *jobState) bool {
+	if !j.slave || !j.ended {
+		return false
+	}
+	for k, other := range s.jobs {
+		if k.pe != "" && other.id.Job == j.id.Job && other.id.Task == j.id.Task {
+			return true
+		}
+	}
+	return false
+}
+
+// loadReport are all load values, or those that qmaster does not have.
+func (s *session) loadReport() *message.LoadReport {
+	r := &message.LoadReport{Full: s.load.base == nil, Values: []message.LoadValue{}}
+	value := func(v loadsensor.Value, static uint32) {
+		m := message.LoadValue{Name: v.Name, Value: v.Text, Static: static, Host: v.Host}
+		if v.Host == "global" {
+			m.Global = 1
+		}
+		r.Values = append(r.Values, m)
+	}
+	for k, v := range s.load.values {
+		old, ok := s.load.base[k]
+		if ok && old.Text == v.Text {
+			continue
+		}
+		static := uint32(0)
+		if v.Static {
+			static = 1
+		}
+		value(v, static)
+	}
+	for k, v := range s.load.base {
+		if _, ok := s.load.values[k]; !ok {
+			value(v, message.LoadRemoved)
+		}
+	}
+	slices.SortFunc(r.Values, func(a, b message.LoadValue) int {
+		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Name, b.Name))
+	})
+	return r
+}
+
+func (s *session) licence() *message.Licence {
+	return &message.Licence{Processors: uint32(runtime.NumCPU()), Arch: launch.Arch(runtime.GOARCH)}
+}

@@ -1,0 +1,428 @@
+package gridengine
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/execd-project/execd/agent"
+	"github.com/execd-project/execd/agent/gridengine/interactive"
+	"github.com/execd-project/execd/agent/gridengine/message"
+	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/qconf"
+	"github.com/execd-project/execd/submit"
+)
+
+// surroundings are what a job meets on this host.
+type surroundings struct {
+	host             string // as qmaster spells it
+	same             func(a, b string) bool
+	config           *qconf.Configuration
+	sgeRoot, sgeCell string
+	binaryPath, arch string
+	// execd is the path of our executable, which runs interactive jobs; shellOf is the
+	// login shell of a user.
+	execd   string
+	shellOf func(user string) string
+}
+
+// idOf is a job as package agent numbers it: the task of a job that is no array job is 0.
+func idOf(j *message.Delivery) job.ID {
+	id := job.ID{Job: int(j.Job)}
+	if j.Type&message.TypeArray != 0 && len(j.Tasks) > 0 {
+		id.Task = int(j.Tasks[0].Number)
+	}
+	return id
+}
+
+// startOf is a job that qmaster has delivered, as package agent takes it.
+func startOf(j *message.Delivery, slave bool, s *surroundings) (*agent.Start, error) {
+	if len(j.Tasks) != 1 || len(j.Tasks[0].Granted) == 0 {
+		return nil, fmt.Errorf("job %d has %d tasks, expected one, with a queue", j.Job, len(j.Tasks))
+	}
+	task := &j.Tasks[0]
+	request, err := requestOf(j, s)
+	if err != nil {
+		return nil, fmt.Errorf("job %d: %w", j.Job, err)
+	}
+	start := &agent.Start{
+		ID: idOf(j), Owner: j.Owner, Group: j.Group, Department: j.Department, Request: request,
+		Submitted: time.Unix(int64(j.Submitted), 0), Restarted: job.Restart(min(task.Restarted, uint32(job.RestartedFromCkpt))),
+		CheckpointPID: int(task.PID), PE: task.PEName, Slave: slave, Tickets: task.Tickets, Reservation: int(j.Reservation),
+	}
+	var here *message.Grant
+	order := &launch.Order{
+		Request: request, Host: s.host, Config: s.config, Restarted: start.Restarted, CheckpointPID: start.CheckpointPID,
+		Submitted: start.Submitted, SGERoot: s.sgeRoot, SGECell: s.sgeCell, BinaryPath: s.binaryPath, Arch: s.arch,
+	}
+	for i := range task.Granted {
+		g := &task.Granted[i]
+		queue, _, _ := strings.Cut(g.Queue, "@")
+		host := g.Host
+		if s.same(host, s.host) {
+			host = s.host
+			if order.Slots += int(g.Slots); here == nil {
+				here = g
+			}
+		}
+		order.TotalSlots += int(g.Slots)
+		start.Grants = append(start.Grants, agent.Grant{Queue: queue, Host: host, Slots: int(g.Slots)})
+		order.Hosts = append(order.Hosts, jobdir.PEHost{Host: host, Slots: int(g.Slots), Queue: queue + "@" + host})
+	}
+	if here == nil || here.Settings == nil {
+		return nil, fmt.Errorf("job %d: none of its queues is of this host, which is %s", j.Job, s.host)
+	}
+	if order.Queue, err = queueOf(here.Settings, s.host); err != nil {
+		return nil, &agent.Error{Code: agent.Unavailable, Err: fmt.Errorf("queue %s: %w", here.Queue, err)}
+	}
+	limitsOf(&order.Queue, j, task)
+	if task.PE != nil {
+		if order.PE, err = peOf(task.PE); err != nil {
+			return nil, &agent.Error{Code: agent.Unavailable, Err: fmt.Errorf("parallel environment %s: %w", task.PE.Name, err)}
+		}
+	}
+	if j.Ckpt != nil && j.Ckpt.Name != "" {
+		if order.Ckpt, err = ckptOf(j.Ckpt); err != nil {
+			return nil, &agent.Error{Code: agent.Unavailable, Err: fmt.Errorf("checkpointing environment %s: %w", j.Ckpt.Name, err)}
+		}
+	}
+	submitEnvironment(order, j)
+	order.Relayed = j.Type&interactiveTypes != 0
+	start.SubmitEnv, start.SubmitDir = order.SubmitEnv, order.SubmitDir
+	start.Order = order
+	return start, nil
+}
+
+// submitPrefix begins the names of variables of the submission, which jobs see as SGE_O_.
+const submitPrefix = "__SGE_PREFIX__O_"
+
+// submitEnvironment finds what the client has passed on of where it was.
+func submitEnvironment(o *launch.Order, j *message.Delivery) {
+	for _, v := range j.Environment {
+		name, ok := strings.CutPrefix(v.Name, submitPrefix)
+		switch {
+		case ok && name == "WORKDIR":
+			o.SubmitDir = v.Value
+		case ok:
+			o.SubmitEnv = append(o.SubmitEnv, name+"="+v.Value)
+		}
+	}
+}
+
+// requestOf is what the user has asked for.
+func requestOf(j *message.Delivery, s *surroundings) (*submit.Request, error) {
+	r := &submit.Request{
+		Command: j.ScriptFile, Binary: j.Type&message.TypeBinary != 0, NoShell: j.Type&message.TypeNoShell != 0,
+		Name: j.Name, Account: j.Account, Project: j.Project, Priority: int(j.Priority) - message.PriorityZero,
+		Shell: pathsOf(j.Shell), Input: pathsOf(j.Stdin), Output: pathsOf(j.Stdout), Error: pathsOf(j.Stderr), Join: j.MergeStderr,
+		WorkingDir: translatePath(j.Cwd, j.PathAliases, j.Host, s), Notify: j.Notify,
+		Rerun: tristate(j.Restart, job.Default, job.Yes, job.No), PTY: tristate(j.PTY, job.No, job.Yes, job.Default),
+		Checkpoint: j.CkptName, CheckpointInterval: time.Duration(j.CkptSeconds) * time.Second,
+		MailOptions: job.MailOptions(j.MailOptions), Reservation: int(j.Reservation),
+	}
+	if r.Name == "" {
+		r.Name = path.Base(j.ScriptFile)
+	}
+	if !r.Binary {
+		r.Script = []byte(j.Script)
+	}
+	for _, a := range j.Args {
+		r.Args = append(r.Args, a.Text)
+	}
+	for _, v := range j.Environment {
+		if strings.ContainsAny(v.Name, "=\n") || v.Name == "" {
+			return nil, fmt.Errorf("%q is no name of an environment variable", v.Name)
+		}
+		if !strings.HasPrefix(v.Name, submitPrefix) {
+			r.Env = append(r.Env, submit.Variable{Name: v.Name, Value: v.Value})
+		}
+	}
+	for _, v := range j.Context {
+		r.Context = append(r.Context, submit.Variable{Name: v.Name, Value: v.Value})
+	}
+	for _, m := range j.Mail {
+		address := m.User
+		if m.Host != "" {
+			address += "@" + m.Host
+		}
+		r.Mail = append(r.Mail, address)
+	}
+	if j.Type&message.TypeArray != 0 && len(j.Structure) > 0 {
+		a := j.Structure[0]
+		r.Array = &submit.Array{First: int(a.Min), Last: int(a.Max), Step: max(int(a.Step), 1)}
+	}
+	if j.CkptName != "" {
+		for _, b := range []struct {
+			bit    uint32
+			letter string
+		}{{8, "n"}, {1, "m"}, {2, "s"}, {4, "x"}, {16, "r"}} {
+			if j.CkptAttr&b.bit != 0 {
+				r.CheckpointWhen += b.letter
+			}
+		}
+	}
+	r.Binding = bindingOf(j.Binding)
+	return r, interactiveOf(r, j, s)
+}
+
+// interactiveTypes are the types of jobs with a client that stays.
+const interactiveTypes = message.TypeQsh | message.TypeQlogin | message.TypeQrsh | message.TypeQrshLogin
+
+// interactiveOf has an interactive job run what connects it with its client.
+func interactiveOf(r *submit.Request, j *message.Delivery, s *surroundings) error {
+	if j.Type&interactiveTypes == 0 {
+		return nil
+	}
+	login := j.Type&(message.TypeQlogin|message.TypeQrshLogin) != 0
+	kind, method := "rsh_daemon", s.config.RshDaemon
+	switch {
+	case j.Type&message.TypeQsh != 0:
+		return errors.New("it is a job of qsh, which is not supported: use qrsh or qlogin")
+	case j.Type&message.TypeQlogin != 0:
+		kind, method = "qlogin_daemon", s.config.QloginDaemon
+	case login:
+		kind, method = "rlogin_daemon", s.config.RloginDaemon
+	}
+	if !strings.EqualFold(method, builtin) {
+		return fmt.Errorf("%s of the configuration is %q, expected builtin: no other is supported", kind, method)
+	}
+	pty := j.PTY == 1 || login && j.PTY != 0
+	words := interactive.Command(s.execd, s.host, s.shellOf(j.Owner), pty, login)
+	r.Command, r.Args, r.Binary, r.NoShell, r.Script, r.PTY = words[0], words[1:], true, true, nil, job.No
+	if r.Name == "" || r.Name == "." {
+		r.Name = "QLOGIN"
+	}
+	return nil
+}
+
+// builtin is the method of interactive jobs that needs no other daemon.
+const builtin = "builtin"
+
+// tristate is one of three values by its number; the last one for all other numbers.
+func tristate(n uint32, values ...job.Tristate) job.Tristate {
+	return values[min(int(n), len(values)-1)]
+}
+
+func pathsOf(list []message.Path) []submit.HostPath {
+	var all []submit.HostPath
+	for _, p := range list {
+		all = append(all, submit.HostPath{Host: p.Host, Path: p.Path})
+	}
+	return all
+}
+
+// translatePath maps a path of the submit host to one of this host (sge_aliases(5)):
+// the first line that fits counts.
+func translatePath(dir string, aliases []message.Alias, submitHost string, s *surroundings) string {
+	on := func(pattern, host string) bool { return pattern == "*" || host != "" && s.same(pattern, host) }
+	for _, a := range aliases {
+		rest, ok := strings.CutPrefix(dir, strings.TrimSuffix(a.Origin, "/"))
+		if ok && a.Origin != "" && (rest == "" || rest[0] == '/') && (on(a.SubmitHost, submitHost) || submitHost == "") && on(a.ExecHost, s.host) {
+			return strings.TrimSuffix(a.Translation, "/") + rest
+		}
+	}
+	return dir
+}
+
+// bindingOf is a request for cores; nil for none, and for one that makes no sense: it is
+// a hint.
+func bindingOf(list []message.Binding) *submit.Binding {
+	if len(list) == 0 {
+		return nil
+	}
+	b := list[0]
+	strategy, automatic := strings.CutSuffix(b.Strategy, "_automatic")
+	instances := map[uint32]string{1: "pe ", 2: "env ", 3: "set "}
+	text := instances[b.Type] + strategy
+	switch submit.BindingStrategy(strategy) {
+	case submit.Linear:
+		text += ":" + strconv.Itoa(int(b.Amount))
+	case submit.Striding:
+		text += fmt.Sprintf(":%d:%d", b.Amount, b.StepSize)
+	case submit.Explicit:
+		text = instances[b.Type] + b.Explicit
+	default:
+		return nil
+	}
+	if !automatic && submit.BindingStrategy(strategy) != submit.Explicit {
+		text += fmt.Sprintf(":%d,%d", b.SocketOffset, b.CoreOffset)
+	}
+	parsed, err := submit.ParseBinding(text)
+	if err != nil {
+		return nil
+	}
+	return &parsed
+}
+
+// object makes the text of an object of qconf(1) from attributes and their values.
+type object struct {
+	text strings.Builder
+	err  error
+}
+
+// set adds an attribute; one without a value has its default.
+func (o *object) set(name, value string) {
+	switch {
+	case value == "":
+	case strings.ContainsAny(value, "\n\r\x00") || strings.HasSuffix(value, "\\"):
+		o.err = fmt.Errorf("%s is %q, expected one line", name, value)
+	default:
+		o.text.WriteString(name + " " + value + "\n")
+	}
+}
+
+// procedure is a command of the site. The qconf of the cell has taken it: also one that is
+// to be found along PATH, and words after a dollar sign that are no variables.
+func (o *object) procedure(name, value string) string {
+	if strings.EqualFold(value, "none") {
+		return ""
+	}
+	if strings.ContainsAny(value, "\n\r\x00") {
+		o.err = fmt.Errorf("%s is %q, expected one line", name, value)
+	}
+	return value
+}
+
+// queueOf are the settings of a queue instance that came with a job.
+func queueOf(q *message.Queue, host string) (qconf.QueueInstance, error) {
+	o := &object{}
+	for _, a := range [][2]string{
+		{"qname", q.Name},
+		{"slots", strconv.Itoa(int(q.Slots))},
+		{"priority", q.Priority},
+		{"tmpdir", q.Tmpdir},
+		{"shell", q.Shell},
+		{"shell_start_mode", q.ShellStartMode},
+		{"starter_method", q.StarterMethod},
+		{"suspend_method", q.SuspendMethod},
+		{"resume_method", q.ResumeMethod},
+		{"terminate_method", q.TerminateMethod},
+		{"processors", q.Processors},
+		{"min_cpu_interval", q.MinCPUInterval},
+		{"notify", q.Notify},
+		{"s_rt", q.SoftRT},
+		{"h_rt", q.HardRT},
+		{"s_cpu", q.SoftCPU},
+		{"h_cpu", q.HardCPU},
+		{"s_fsize", q.SoftFsize},
+		{"h_fsize", q.HardFsize},
+		{"s_data", q.SoftData},
+		{"h_data", q.HardData},
+		{"s_stack", q.SoftStack},
+		{"h_stack", q.HardStack},
+		{"s_core", q.SoftCore},
+		{"h_core", q.HardCore},
+		{"s_rss", q.SoftRSS},
+		{"h_rss", q.HardRSS},
+		{"s_vmem", q.SoftVmem},
+		{"h_vmem", q.HardVmem},
+	} {
+		o.set(a[0], a[1])
+	}
+	if o.err != nil {
+		return qconf.QueueInstance{}, o.err
+	}
+	parsed, err := qconf.ParseQueue("queue of the job", []byte(o.text.String()))
+	if err != nil {
+		return qconf.QueueInstance{}, err
+	}
+	instance, err := parsed.Instance(host, nil)
+	if err != nil {
+		return instance, err
+	}
+	instance.Prolog, instance.Epilog = o.procedure("prolog", q.Prolog), o.procedure("epilog", q.Epilog)
+	return instance, o.err
+}
+
+// limitsOf applies what qmaster says of limits besides: those that are requested for the
+// whole job, not for each slot, and the end of an advance reservation.
+func limitsOf(q *qconf.QueueInstance, j *message.Delivery, task *message.Task) {
+	for _, r := range j.Hard {
+		resource, hard, ok := job.ResourceNamed(r.Name)
+		if !ok || r.Consumable != message.ConsumableJob {
+			continue
+		}
+		if hard {
+			q.Limits[resource].HardPerJob = true
+		} else {
+			q.Limits[resource].SoftPerJob = true
+		}
+	}
+	if w := task.Wallclock; w != 0 && w != 1<<32-1 {
+		q.Limits[job.RT].Hard = min(q.Limits[job.RT].Hard, uint64(w))
+	}
+}
+
+func peOf(p *message.PE) (*qconf.ParallelEnvironment, error) {
+	o := &object{}
+	o.set("pe_name", p.Name)
+	o.set("slots", strconv.Itoa(int(p.Slots)))
+	o.set("allocation_rule", p.AllocationRule)
+	o.set("control_slaves", strings.ToUpper(strconv.FormatBool(p.ControlSlaves)))
+	o.set("job_is_first_task", strings.ToUpper(strconv.FormatBool(p.JobIsFirstTask)))
+	o.set("accounting_summary", strings.ToUpper(strconv.FormatBool(p.Summary)))
+	if o.err != nil {
+		return nil, o.err
+	}
+	pe, err := qconf.ParsePE("parallel environment of the job", []byte(o.text.String()))
+	if err != nil {
+		return nil, err
+	}
+	pe.Start, pe.Stop = o.procedure("start_proc_args", p.Start), o.procedure("stop_proc_args", p.Stop)
+	return pe, o.err
+}
+
+func ckptOf(c *message.Ckpt) (*qconf.Checkpoint, error) {
+	o := &object{}
+	for _, a := range [][2]string{
+		{"ckpt_name", c.Name},
+		{"interface", strings.ToLower(c.Interface)},
+		{"ckpt_command", c.Command},
+		{"migr_command", c.MigrCommand},
+		{"restart_command", c.RestCommand},
+		{"clean_command", c.CleanUp},
+		{"ckpt_dir", c.Dir},
+		{"signal", c.Signal},
+		{"when", c.When},
+	} {
+		o.set(a[0], a[1])
+	}
+	if o.err != nil {
+		return nil, o.err
+	}
+	return qconf.ParseCheckpoint("checkpointing environment of the job", []byte(o.text.String()))
+}
+
+// configurationFiles are configurations as files of a configuration directory. What is of
+// no concern to an execution host is left out, so that a mistake in it, or something that
+// is not known here, harms nobody. usable is whether a parameter is one that an execution
+// host knows, and has a value that can be used.
+func configurationFiles(list []message.Configuration, usable func(name, value string) bool) (map[string]string, error) {
+	files := map[string]string{}
+	for _, c := range list {
+		o, seen := &object{}, map[string]bool{}
+		for _, e := range c.Entries {
+			if !slices.Contains(foreign, e.Name) && !seen[e.Name] && usable(e.Name, e.Value) {
+				o.set(e.Name, e.Value)
+			}
+			seen[e.Name] = true // the first of several counts
+		}
+		if o.err != nil {
+			return nil, fmt.Errorf("configuration %s: %w", c.Name, o.err)
+		}
+		if strings.ContainsAny(c.Name, "/\x00") || c.Name == "" || strings.HasPrefix(c.Name, ".") {
+			return nil, fmt.Errorf("%q is no name of a configuration", c.Name)
+		}
+		files["conf/"+c.Name] = o.text.String()
+	}
+	return files, nil
+}
+
+// foreign are parameters of sge_conf(5) that name objects which only qmaster has.
+var foreign = []string{"user_lists", "xuser_lists", "projects", "xprojects", "auto_user_default_project", "jsv_url", "jsv_allowed_mod"}
