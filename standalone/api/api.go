@@ -1,0 +1,268 @@
+// Package api is how the commands of users talk to the daemon of execd standalone: calls on
+// the socket of its agent, in the manner of package agent/api. Who asks the daemon knows
+// from the kernel.
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+	"unicode/utf8"
+
+	agentapi "github.com/execd-project/execd/agent/api"
+)
+
+// The paths of the calls.
+const (
+	Path        = "/execd.v1.Cell/"
+	PathCommand = Path + "Command" // CommandRequest, CommandAnswer
+	PathWait    = Path + "Wait"    // WaitRequest, WaitAnswer
+	PathPlaces  = Path + "Places"  // nothing, PlacesAnswer
+)
+
+// Text is a text that need not be UTF-8: in JSON one that is none is an object with the
+// base64 of its bytes.
+type Text string
+
+type encoded struct {
+	Base64 []byte `json:"base64"`
+}
+
+// MarshalJSON writes a string, or {"base64": "..."}.
+func (t Text) MarshalJSON() ([]byte, error) {
+	if utf8.ValidString(string(t)) {
+		return json.Marshal(string(t))
+	}
+	return json.Marshal(encoded{[]byte(t)})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (t *Text) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && b[0] == '{' {
+		var e encoded
+		if err := json.Unmarshal(b, &e); err != nil {
+			return err
+		}
+		*t = Text(e.Base64)
+		return nil
+	}
+	return json.Unmarshal(b, (*string)(t))
+}
+
+// Texts are the words as they are sent.
+func Texts(words []string) []Text {
+	list := make([]Text, len(words))
+	for i, w := range words {
+		list[i] = Text(w)
+	}
+	return list
+}
+
+// Strings is the opposite of Texts.
+func Strings(list []Text) []string {
+	words := make([]string, len(list))
+	for i, t := range list {
+		words[i] = string(t)
+	}
+	return words
+}
+
+// CommandRequest is a command line, and what it is typed in.
+type CommandRequest struct {
+	// Key is what a repetition of the same request has, too: a command is carried out
+	// once, however often the request arrives.
+	Key         string   `json:"key"`
+	Name        string   `json:"name"` // of the command, as qsub
+	Args        []Text   `json:"args,omitempty"`
+	Directory   Text     `json:"directory"`
+	Home        Text     `json:"home,omitempty"`
+	Environment []Text   `json:"environment,omitempty"`
+	Files       []File   `json:"files,omitempty"`  // that the command line names
+	Stdin       []byte   `json:"stdin,omitempty"`  // base64
+	Edited      [][]byte `json:"edited,omitempty"` // what each CommandAnswer.Edit has become, in their order
+	// Verified says that CommandAnswer.Verify has been followed, and Corrections what came of
+	// it.
+	Verified    bool         `json:"verified,omitempty"`
+	Corrections []Correction `json:"corrections,omitempty"`
+	Zone        string       `json:"zone,omitempty"` // time zone of who types, as of TZ
+	Interactive *Interactive `json:"interactive,omitempty"`
+}
+
+// File is the text of a file, or why it cannot be read.
+type File struct {
+	Name  Text   `json:"name"`
+	Text  []byte `json:"text,omitempty"` // base64
+	Error string `json:"error,omitempty"`
+}
+
+// Verify asks for a job to be verified by programs of the user (qsub(1), -jsv): then the same
+// command again, with Verified.
+type Verify struct {
+	Programs    []Text       `json:"programs"`
+	Parameters  []Correction `json:"parameters"`
+	Environment []Correction `json:"environment,omitempty"`
+}
+
+// Correction is a parameter of a job, or a variable of its environment, and for
+// CommandRequest what it is changed to.
+type Correction struct {
+	Name     Text `json:"name"`
+	Value    Text `json:"value"`
+	Variable bool `json:"variable,omitempty"`
+	Remove   bool `json:"remove,omitempty"`
+}
+
+// Interactive is for jobs with a terminal (qrsh, qlogin).
+type Interactive struct {
+	Rows uint16 `json:"rows,omitempty"` // of the window, 0 where it is not known
+	Cols uint16 `json:"cols,omitempty"`
+	Term string `json:"term,omitempty"`
+}
+
+// CommandAnswer is what came of a command line.
+type CommandAnswer struct {
+	Stdout Text `json:"stdout,omitempty"`
+	Stderr Text `json:"stderr,omitempty"`
+	Exit   int  `json:"exit"` // exit status
+	// Job is the number of the job that was submitted. Wait tells how it ends.
+	Job  uint32 `json:"job,omitempty"`
+	Sync bool   `json:"sync,omitempty"` // the command waits for the end of the job
+	// Terse says that nothing but its number is printed of the job (-terse).
+	Terse bool `json:"terse,omitempty"`
+	// Command is the name of the command.
+	Command string `json:"command,omitempty"`
+	// Interactive says that the command attaches itself to the job when it runs; Verbose, that
+	// it says so (-verbose), and NoStdin, that nothing is typed (-nostdin).
+	Interactive bool  `json:"interactive,omitempty"`
+	Verbose     bool  `json:"verbose,omitempty"`
+	NoStdin     bool  `json:"no_stdin,omitempty"`
+	Edit        *File `json:"edit,omitempty"` // to be edited: then the same command again, with Edited
+	// Verify is a job to be verified; nothing has been done yet.
+	Verify *Verify `json:"verify,omitempty"`
+}
+
+// WaitRequest asks how the tasks of a job of the caller have ended: those behind the first
+// After of them that the caller knows. The answer comes when there is something new, or
+// after a while without anything.
+type WaitRequest struct {
+	Job   uint32 `json:"job"`
+	After int    `json:"after,omitempty"`
+	Boot  string `json:"boot,omitempty"` // that of the answer from which After is
+	// Start has the answer come when the job begins to run, too.
+	Start bool `json:"start,omitempty"`
+}
+
+// WaitAnswer is what has become of a job.
+type WaitAnswer struct {
+	// Boot names the process that answers: another one may tell the same again.
+	Boot string `json:"boot"`
+	Ends []End  `json:"ends,omitempty"`
+	// Gone says that the job has left, and that no more will be told.
+	Gone bool `json:"gone,omitempty"`
+	// Running says that the job runs, which is news for whoever has not asked for it to be.
+	Running bool `json:"running,omitempty"`
+	// Later is after how many seconds the caller is to ask again, who has too many calls that
+	// wait; 0 for at once.
+	Later int `json:"later,omitempty"`
+}
+
+// PlacesAnswer is where the daemon keeps what users read themselves.
+type PlacesAnswer struct {
+	Accounting Text `json:"accounting,omitempty"` // the records of accounting(5); empty where there are none
+}
+
+// End is how a task has ended.
+type End struct {
+	Task       uint32 `json:"task,omitempty"` // 0 for a job that is no array job
+	Ran        bool   `json:"ran"`
+	ExitStatus int    `json:"exit_status"`
+	Signal     int    `json:"signal,omitempty"`
+	Failed     int    `json:"failed,omitempty"`
+	Reason     string `json:"reason,omitempty"` // one sentence for people
+}
+
+// Client talks to the daemon.
+type Client struct {
+	agent *agentapi.Client
+	retry time.Duration
+}
+
+// Patience is how long the daemon waits with an answer to Wait.
+const Patience = 20 * time.Second
+
+// Dial makes a client for a socket. The daemon is reached with the first call; lost is told
+// each time when it is not reached and before that is tried again.
+func Dial(socket string, retry time.Duration, lost func(error)) (*Client, error) {
+	c, err := agentapi.Dial(agentapi.Options{Socket: socket, RetryFor: retry, Timeout: 10 * time.Minute, Lost: lost})
+	if err != nil {
+		return nil, err
+	}
+	return &Client{c, retry}, nil
+}
+
+// Agent is the client for the agent in the same process.
+func (c *Client) Agent() *agentapi.Client { return c.agent }
+
+// Command has a command line carried out.
+func (c *Client) Command(ctx context.Context, q *CommandRequest) (*CommandAnswer, error) {
+	a := &CommandAnswer{}
+	if err := c.call(ctx, PathCommand, q, a); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// Ending is what a daemon says that ends: the next one is to be asked.
+const Ending = "the daemon ends; what was submitted is kept"
+
+// call makes a call, of the next daemon where this one ends.
+func (c *Client) call(ctx context.Context, path string, q, a any) error {
+	for end := time.Now().Add(c.retry); ; {
+		err := c.agent.Call(ctx, path, q, a)
+		e, ok := errors.AsType[*agentapi.Error](err)
+		if !ok || e.Code != agentapi.Unavailable || e.Message != Ending || time.Now().After(end) {
+			return err
+		}
+		select {
+		case <-time.After(endingPause):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+const endingPause = 100 * time.Millisecond
+
+// Wait tells how tasks end.
+func (c *Client) Wait(ctx context.Context, q WaitRequest) (*WaitAnswer, error) {
+	for {
+		a := &WaitAnswer{}
+		if err := c.call(ctx, PathWait, q, a); err != nil {
+			return nil, fmt.Errorf("job %d: %w", q.Job, err)
+		}
+		if a.Later <= 0 {
+			return a, nil
+		}
+		c.agent.Close() // others can do with the connection
+		// Not all of those who wait at the same moment.
+		pause := time.Duration(a.Later)*time.Second + rand.N(time.Second)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, fmt.Errorf("job %d: %w", q.Job, ctx.Err())
+		}
+	}
+}
+
+// Places tells where files are that users read themselves. It asks once: who reads them can
+// do so without the daemon.
+func (c *Client) Places(ctx context.Context) (*PlacesAnswer, error) {
+	a := &PlacesAnswer{}
+	if err := c.agent.Call(ctx, PathPlaces, struct{}{}, a); err != nil {
+		return nil, err
+	}
+	return a, nil
+}

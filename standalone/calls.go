@@ -1,0 +1,386 @@
+package standalone
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	agentapi "github.com/execd-project/execd/agent/api"
+	"github.com/execd-project/execd/agent/api/serve"
+	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/cell"
+	"github.com/execd-project/execd/cell/command"
+	"github.com/execd-project/execd/nss"
+	"github.com/execd-project/execd/standalone/api"
+	"github.com/execd-project/execd/submit"
+)
+
+// serveCommand carries out a command line.
+func (m *Master) serveCommand(ctx context.Context, c *serve.Call) (any, *agentapi.Error) {
+	q := &api.CommandRequest{}
+	if err := decode(c.Body, q); err != nil {
+		return nil, err
+	}
+	if q.Name == "" || !validKey(q.Key) {
+		return nil, refuse(agentapi.InvalidArgument, "the message needs the name of a command and a key of 1 to 64 letters and digits")
+	}
+	in := m.input(c, q)
+	key := strconv.FormatUint(uint64(c.User.UID), 10) + " " + q.Key
+	turns := m.changing
+	if onlyShows(q) {
+		turns = m.showing
+	}
+	if turns.take(ctx, c.User.UID) != nil {
+		return nil, ending()
+	}
+	c.After(func() { turns.give(c.User.UID) })
+	found := make(chan *answer, 1)
+	err := m.do(ctx, func() {
+		x, first := newAnswer(key, time.Now()), true
+		if !onlyShows(q) {
+			x, first = m.seen.enter(x)
+		}
+		if first {
+			m.command(q, in, x)
+		}
+		found <- x
+	})
+	if err != nil {
+		return nil, ending()
+	}
+	select {
+	case x := <-found:
+		select {
+		case <-x.ready:
+			return x.given()
+		case <-m.stopped:
+			select { // what is answered counts
+			case <-x.ready:
+				return x.given()
+			default:
+			}
+		case <-ctx.Done():
+		}
+	case <-m.stopped:
+	}
+	return nil, ending()
+}
+
+// mostWords is how many words and files a message may have: less than a command line of
+// Linux, and what they take in memory is bounded by it.
+const mostWords = 1 << 20
+
+// decode reads a message. Numbers, texts and whatever else are apart by commas.
+func decode(body []byte, q any) *agentapi.Error {
+	if bytes.Count(body, []byte(",")) > mostWords {
+		return refuse(agentapi.InvalidArgument, fmt.Sprintf("the message has more than %d words", mostWords))
+	}
+	if err := json.Unmarshal(body, q); err != nil {
+		return refuse(agentapi.InvalidArgument, "cannot read the message: "+err.Error())
+	}
+	return nil
+}
+
+// ending is the answer to whoever asks while the daemon ends.
+func ending() *agentapi.Error { return refuse(agentapi.Unavailable, api.Ending) }
+
+// input is a command line as package command reads it. Who types it the kernel says, and
+// nothing else is believed that matters to others.
+func (m *Master) input(c *serve.Call, q *api.CommandRequest) *command.Input {
+	environment := api.Strings(q.Environment)
+	in := &command.Input{
+		Name: q.Name, Args: api.Strings(q.Args), Dir: string(q.Directory), Home: string(q.Home), Environment: environment,
+		Host: m.host.Name, Stdin: q.Stdin, Files: map[string][]byte{}, Unreadable: map[string]string{}, Zone: zone(q.Zone), Judging: true,
+		By: cell.Caller{
+			User: c.User.Name, Group: nss.System().GroupName(c.User.GID), Host: m.host.Name,
+			Origin: &cell.Origin{
+				UID: int(c.User.UID), GID: int(c.User.GID), Directory: string(q.Directory), Environment: submit.Origin(environment),
+			},
+		},
+	}
+	for _, f := range q.Files {
+		if f.Error != "" {
+			in.Unreadable[string(f.Name)] = f.Error
+		} else {
+			in.Files[string(f.Name)] = f.Text
+		}
+	}
+	in.Edited, in.Defaults = q.Edited, m.defaults(q.Name)
+	if q.Verified {
+		in.Corrections = []submit.Correction{}
+		for _, c := range q.Corrections {
+			in.Corrections = append(in.Corrections, submit.Correction{
+				Parameter: submit.Parameter{Name: string(c.Name), Value: string(c.Value)}, Variable: c.Variable, Remove: c.Remove,
+			})
+		}
+	}
+	return in
+}
+
+// defaultFiles are the files of options of all users, in the directory of the configuration
+// (sge_request(5), sge_qstat(5), qrstat(1)).
+var defaultFiles = map[string]string{
+	"qsub": "sge_request", "qrsh": "sge_request", "qlogin": "sge_request", "qrsub": "sge_ar_request",
+	"qstat": "sge_qstat", "qhost": "sge_qhost", "qselect": "sge_qselect", "qquota": "sge_qquota",
+	"qrstat": "sge_qrstat",
+}
+
+func (m *Master) defaults(name string) map[string][]byte {
+	file, ok := defaultFiles[name]
+	if !ok {
+		return nil
+	}
+	text, err := m.host.File(file)
+	switch {
+	case err == nil:
+		return map[string][]byte{file: text}
+	case !errors.Is(err, fs.ErrNotExist):
+		m.log.Warn("default options cannot be read", "file", file, "error", err)
+	}
+	return nil
+}
+
+// verification is what is to be verified, as it travels.
+func verification(v *command.Verify) *api.Verify {
+	if v == nil {
+		return nil
+	}
+	a := &api.Verify{Programs: api.Texts(v.Programs)}
+	for _, p := range v.Parameters {
+		a.Parameters = append(a.Parameters, api.Correction{Name: api.Text(p.Name), Value: api.Text(p.Value)})
+	}
+	for _, x := range v.Environment {
+		a.Environment = append(a.Environment, api.Correction{Name: api.Text(x.Name), Value: api.Text(x.Value), Variable: true})
+	}
+	return a
+}
+
+// zone is the time zone of who types a command: TZ, or else that of the host.
+func zone(name string) *time.Location {
+	if name != "" {
+		if z, err := time.LoadLocation(name); err == nil {
+			return z
+		}
+	}
+	return time.Local
+}
+
+// command carries a command line out. The answer comes after the next commit.
+func (m *Master) command(q *api.CommandRequest, in *command.Input, x *answer) {
+	if !onlyShows(q) {
+		if err := m.writable(); err != nil {
+			m.seen.forget(x)
+			x.finish(err)
+			return
+		}
+	}
+	r, err := m.carryOut(in)
+	if err != nil {
+		m.seen.forget(x)
+		m.spoiled = err
+		x.finish(err)
+		return
+	}
+	if len(r.Judge) > 0 {
+		m.follow(r.Actions)
+		m.verify(r.Judge, in, func() { m.command(q, in, x) })
+		return
+	}
+	x.result = commandAnswer(q.Name, r)
+	changed := len(r.Writes) > 0 && m.change(r, x)
+	switch {
+	case onlyShows(q):
+	case r.Edit != nil || r.Verify != nil: // nothing has been done that must not be done twice
+		m.seen.forget(x)
+	default:
+		m.batch.answered = append(m.batch.answered, x)
+		m.pace.demand()
+	}
+	if r.Interactive {
+		t := cmp.Or(q.Interactive, &api.Interactive{})
+		login := m.cell.Job(r.Job).Request().Login
+		m.keepTerminal(r.Job, &launch.Interactive{Rows: t.Rows, Cols: t.Cols, Term: t.Term, Login: login})
+	}
+	if r.Sync || r.Immediate || r.Interactive {
+		m.ends.watch(r.Job, in.By.User)
+	}
+	m.follow(r.Actions)
+	if r.Immediate {
+		x.immediate = r.Job
+		m.batch.await(x)
+		return
+	}
+	m.batch.answers = append(m.batch.answers, func(err error) {
+		if changed {
+			err = nil // the configuration is another one, whatever else cannot be kept
+		}
+		x.finish(err)
+	})
+}
+
+// commandAnswer is what came of a command, as it travels.
+func commandAnswer(name string, r *command.Result) *api.CommandAnswer {
+	a := &api.CommandAnswer{
+		Stdout: api.Text(r.Stdout), Stderr: api.Text(r.Stderr + r.Hint), Exit: r.Exit, Job: r.Job, Sync: r.Sync, Terse: r.Terse,
+		Interactive: r.Interactive, Verbose: r.Verbose, NoStdin: r.NoStdin, Command: name, Verify: verification(r.Verify),
+	}
+	if r.Edit != nil {
+		a.Edit = &api.File{Name: api.Text(r.Edit.Name), Text: r.Edit.Text}
+	}
+	return a
+}
+
+// carryOut is command.Run. What goes wrong in it must not end the daemon: then the cell is
+// taken from the store again.
+func (m *Master) carryOut(in *command.Input) (r *command.Result, err error) {
+	defer func() {
+		if what := recover(); what != nil {
+			m.log.Error("a mistake of ours", "command", in.Name, "user", in.By.User, "what", what, "stack", string(debug.Stack()))
+			err = errors.New("a mistake of the daemon's, see its log")
+		}
+	}()
+	return command.Run(m.cell, m.now(), in), nil
+}
+
+// validKey bounds the keys that users give their commands: they become keys of records.
+func validKey(key string) bool {
+	const most = 64
+	return key != "" && len(key) <= most && !strings.ContainsFunc(key, func(r rune) bool {
+		return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	})
+}
+
+// onlyShows reports whether a command line changes nothing: nothing of it is to be kept, and
+// it is answered where nothing can be.
+func onlyShows(q *api.CommandRequest) bool {
+	if q.Name != "qconf" {
+		return harmless[q.Name]
+	}
+	// What shows something begins with s, and several options may stand in one line.
+	return !slices.ContainsFunc(q.Args, func(a api.Text) bool {
+		return strings.HasPrefix(string(a), "-") && !strings.HasPrefix(string(a), "-s")
+	})
+}
+
+// harmless are commands that only show.
+var harmless = map[string]bool{
+	"qstat": true, "qhost": true, "qquota": true, "qselect": true, "qrstat": true, "sge_share_mon": true,
+}
+
+// change makes changes of the configuration durable and has them used. Where that fails the
+// answer says why.
+func (m *Master) change(r *command.Result, x *answer) (done bool) {
+	files := map[string][]byte{}
+	for _, w := range r.Writes {
+		if files[w.Path] = w.Text; w.Remove {
+			files[w.Path] = nil
+		}
+	}
+	if err := m.host.Change(files); err != nil {
+		x.result = &api.CommandAnswer{Stderr: api.Text(err.Error() + "\n"), Exit: 1}
+		return false
+	}
+	m.version = m.commands.Health().Configuration
+	m.reconfigure()
+	return true
+}
+
+// serveWait tells how tasks have ended.
+func (m *Master) serveWait(ctx context.Context, c *serve.Call) (any, *agentapi.Error) {
+	q := &api.WaitRequest{}
+	if err := decode(c.Body, q); err != nil {
+		return nil, err
+	}
+	stays := m.waiting.try(c.User.UID)
+	if stays {
+		defer m.waiting.give(c.User.UID)
+	}
+	ctx, cancel := context.WithTimeout(ctx, api.Patience)
+	defer cancel()
+	for {
+		a, changed, err := m.waited(ctx, c, q)
+		if err != nil || changed == nil || len(a.Ends) > 0 || a.Gone || q.Start && a.Running {
+			return a, err
+		}
+		if !stays {
+			a.Later = pollPause
+			return a, nil
+		}
+		select {
+		case <-changed:
+		case <-m.stopped:
+			return nil, ending()
+		case <-ctx.Done():
+			return a, nil
+		}
+	}
+}
+
+// pollPause is how many seconds later somebody asks again for whom no connection is kept.
+const pollPause = 3
+
+// waited is what is to be told now, and what closes when there is more.
+func (m *Master) waited(ctx context.Context, c *serve.Call, q *api.WaitRequest) (*api.WaitAnswer, chan struct{}, *agentapi.Error) {
+	type told struct {
+		answer  *api.WaitAnswer
+		changed chan struct{}
+		err     *agentapi.Error
+	}
+	result := make(chan told, 1)
+	err := m.do(ctx, func() {
+		j := m.cell.Job(q.Job)
+		switch {
+		case j != nil && j.Owner() != c.User.Name && !c.Manager:
+			result <- told{err: refuse(agentapi.PermissionDenied, "the job is of somebody else")}
+			return
+		case j == nil && m.ends.jobs[q.Job] == nil:
+			result <- told{err: refuse(agentapi.NotFound, errUnknownJob.Error())}
+			return
+		case j == nil && m.ends.jobs[q.Job].owner != c.User.Name && !c.Manager:
+			result <- told{err: refuse(agentapi.PermissionDenied, "the job was of somebody else")}
+			return
+		}
+		owner := c.User.Name
+		if j != nil {
+			owner = j.Owner()
+		}
+		e := m.ends.watch(q.Job, owner)
+		a := &api.WaitAnswer{Gone: e.gone, Boot: m.boot}
+		after := q.After
+		if q.Boot != m.boot {
+			after = 0 // it counts what another daemon has told
+		}
+		a.Ends = slices.Clone(e.list[min(max(after, 0), len(e.list)):])
+		if j != nil {
+			a.Running = slices.ContainsFunc(j.Tasks(), func(t *cell.Task) bool { return t.Phase == cell.Running })
+		}
+		result <- told{answer: a, changed: e.changed}
+	})
+	if err != nil {
+		return nil, nil, ending()
+	}
+	select {
+	case r := <-result:
+		return r.answer, r.changed, r.err
+	case <-m.stopped:
+		return nil, nil, ending()
+	}
+}
+
+func refuse(code agentapi.Code, text string) *agentapi.Error {
+	return &agentapi.Error{Code: code, Message: text}
+}
+
+// servePlaces tells where files are that users read themselves.
+func (m *Master) servePlaces(context.Context, *serve.Call) (any, *agentapi.Error) {
+	return &api.PlacesAnswer{Accounting: api.Text(m.host.Accounting)}, nil
+}

@@ -1,0 +1,95 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/internal/testenv"
+)
+
+// A file with default options in a directory that others can write to is read if it is a
+// file, and the user's; nothing that lies there in its place keeps a command waiting.
+func TestDefaultsOfOthers(t *testing.T) {
+	elsewhere := filepath.Join(t.TempDir(), "own")
+	if err := os.WriteFile(elsewhere, []byte("-N linked\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	write := func(path string) error { return os.WriteFile(path, []byte("-N own\n"), 0o600) }
+	link := func(path string) error { return os.Symlink(elsewhere, path) }
+	pipe := func(path string) error { return unix.Mkfifo(path, 0o666) }
+	for name, c := range map[string]struct {
+		make       func(path string) error
+		home       bool
+		want, warn string
+	}{
+		"a file":                  {make: write, want: "-N own\n"},
+		"a link":                  {make: link, warn: "it is a symbolic link"},
+		"a link, at home":         {make: link, home: true, want: "-N linked\n"},
+		"a pipe":                  {make: pipe, warn: "it is no regular file"},
+		"a pipe, at home":         {make: pipe, home: true, warn: "it is no regular file"},
+		"a link to a pipe":        {make: func(path string) error { return errors.Join(pipe(path+"x"), os.Symlink(path+"x", path)) }, warn: "it is a symbolic link"},
+		"a directory":             {make: func(path string) error { return os.Mkdir(path, 0o700) }, warn: "it is no regular file"},
+		"nothing":                 {make: func(string) error { return nil }},
+		"a file of somebody else": {make: func(path string) error { return errors.Join(write(path), os.Chown(path, 12345, -1)) }, warn: "it belongs to user id 12345"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, home := t.TempDir(), t.TempDir()
+			if c.home {
+				home = dir
+			}
+			path := filepath.Join(dir, ".sge_request")
+			if strings.Contains(name, "somebody else") {
+				testenv.Require(t, testenv.Root) // who alone gives files away
+			}
+			if err := c.make(path); err != nil {
+				t.Fatal(err)
+			}
+			var warnings strings.Builder
+			text, err := (&Command{Stderr: &warnings}).read(t.Context(), path, dir, home)
+			if string(text) != c.want || (err == nil) != (c.want != "") {
+				t.Errorf("%q, %v", text, err)
+			}
+			want := ""
+			if c.warn != "" {
+				want = "warning: " + path + " is not read: " + c.warn + "\n"
+			}
+			if warnings.String() != want {
+				t.Errorf("warned %q, want %q", warnings.String(), want)
+			}
+		})
+	}
+}
+
+// What the user names may be a link or a pipe, and is waited for until a signal comes.
+func TestNamedFiles(t *testing.T) {
+	dir := t.TempDir()
+	for _, err := range []error{
+		os.WriteFile(filepath.Join(dir, "script"), []byte("sleep 1\n"), 0o600), os.Symlink("script", filepath.Join(dir, "link")), unix.Mkfifo(filepath.Join(dir, "pipe"), 0o600),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := &Command{Stderr: &strings.Builder{}}
+	if text, err := c.read(t.Context(), "link", dir, ""); err != nil || string(text) != "sleep 1\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.read(ctx, "pipe", dir, ""); !errors.Is(err, errInterrupted) {
+		t.Errorf("%v", err)
+	}
+	// With a writer the one who still waits for the pipe comes to an end.
+	f, err := os.OpenFile(filepath.Join(dir, "pipe"), os.O_RDWR|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = f.Close()
+}

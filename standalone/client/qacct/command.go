@@ -1,0 +1,239 @@
+package qacct
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/execd-project/execd/accounting"
+	"github.com/execd-project/execd/scheduler/expression"
+)
+
+// The exit statuses of the command.
+const (
+	ExitGood   = 0
+	ExitFailed = 1 // nothing was found, or it was said wrongly
+)
+
+// Command is one call of qacct. The zero value of a field is not a default, but for those
+// that say so.
+type Command struct {
+	Args           []string // words after "qacct"
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	// File is read where -f does not say something else. Where there is one of the same
+	// name with .jsonl at its end, that is read: it has the same records, and knows more.
+	File string
+	// Advice is said where that file is not there.
+	Advice string
+	Now    time.Time // its zone is that in which times are read and shown
+	// Group is the name of a group by its id, empty if there is none.
+	Group func(gid uint32) string
+	// Select returns the queue instances, as queue@host, that qselect prints for options:
+	// -l for that of qacct, -q for a host group. Nil where nobody can be asked.
+	Select func(options ...string) ([]string, error)
+}
+
+// jsonSuffix is what the file with records as JSON has behind the name of the other.
+const jsonSuffix = ".jsonl"
+
+// Run carries the command out and returns the exit status. An error is one of writing to
+// Stdout; all others have been shown.
+func (c *Command) Run() (int, error) {
+	s, err := parse(c.Args, c.Now)
+	if errors.Is(err, errHelp) {
+		_, err := io.WriteString(c.Stdout, Usage)
+		return ExitGood, err
+	}
+	if wrong, ok := errors.AsType[*usageError](err); ok {
+		fmt.Fprint(c.Stderr, wrong.text, Usage)
+		return ExitFailed, nil
+	}
+	chosen, err := c.selection(s)
+	if err != nil {
+		fmt.Fprintf(c.Stderr, "error: %v\n", err)
+		return ExitFailed, nil
+	}
+	file, err := c.open(s)
+	if err != nil {
+		return c.noFile(s, err)
+	}
+	defer file.Close()
+	out := bufio.NewWriterSize(c.Stdout, readerSize)
+	status, err := c.report(out, file, s, chosen)
+	return status, errors.Join(err, out.Flush())
+}
+
+// noFile says that there are no records at all.
+func (c *Command) noFile(s *settings, err error) (int, error) {
+	if s.file == "" && c.Advice != "" {
+		defer func() { fmt.Fprintln(c.Stderr, "qacct: "+c.Advice) }()
+	}
+	if s.file == "" && c.File == "" {
+		_, err := fmt.Fprintln(c.Stdout, "no jobs running since startup")
+		return ExitFailed, err
+	}
+	if path, ok := errors.AsType[*os.PathError](err); ok {
+		fmt.Fprintf(c.Stderr, "%s: %s\n", path.Path, reason(path.Err))
+	} else {
+		fmt.Fprintf(c.Stderr, "error: %v\n", err)
+	}
+	_, err = fmt.Fprintln(c.Stdout, "no jobs running since startup")
+	return ExitFailed, err
+}
+
+// reason is the text of strerror(3), which begins with a capital.
+func reason(err error) string {
+	errno, ok := errors.AsType[syscall.Errno](err)
+	if !ok {
+		return err.Error()
+	}
+	text := errno.Error()
+	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+func (c *Command) open(s *settings) (io.ReadCloser, error) {
+	switch s.file {
+	case "-":
+		return io.NopCloser(c.Stdin), nil
+	case "":
+		if c.File == "" {
+			return nil, os.ErrNotExist
+		}
+		if f, err := os.Open(c.File + jsonSuffix); err == nil {
+			return f, nil
+		}
+		return os.Open(c.File)
+	}
+	return os.Open(s.file)
+}
+
+// report reads the file and prints what was asked for.
+func (c *Command) report(out *bufio.Writer, file io.Reader, s *settings, chosen *selection) (int, error) {
+	sum := newSummary(s)
+	found := false
+	var line []byte
+	bad := func(n int) { fmt.Fprintf(c.Stderr, "error: ignoring invalid entry in line %d\n", n) }
+	err := records(file, s.jobs.id, func(r entry) error {
+		if !chosen.has(r.Record) {
+			return nil
+		}
+		found = true
+		sum.add(r)
+		switch {
+		case !s.jobs.given || s.jobs.none:
+		case s.json:
+			line = accounting.AppendJSON(line[:0], r.Record)
+			_, err := out.Write(line)
+			return err
+		default:
+			printRecord(out, r, c.Now.Location())
+		}
+		return nil
+	}, bad)
+	if err != nil {
+		fmt.Fprintf(c.Stderr, "error: cannot read the accounting file: %v\n", err)
+		return ExitFailed, nil
+	}
+	switch {
+	case s.jobs.given && !s.jobs.all:
+		if !found {
+			fmt.Fprintln(c.Stderr, missing(s))
+			return ExitFailed, nil
+		}
+	case s.json && !s.jobs.given:
+		return ExitGood, sum.printJSON(out)
+	case !s.json:
+		sum.print(out)
+	}
+	return ExitGood, nil
+}
+
+// missing says that no record is one of the job that was asked for.
+func missing(s *settings) string {
+	j := &s.jobs
+	if s.tasks == nil {
+		if j.id != 0 {
+			return fmt.Sprintf("error: job id %d not found", j.id)
+		}
+		return fmt.Sprintf("error: job name %s not found", j.name)
+	}
+	var ranges []string
+	for _, t := range s.tasks {
+		ranges = append(ranges, fmt.Sprintf("%d-%d:%d", t.first, t.last, t.step))
+	}
+	name := fmt.Sprintf("%q", j.name)
+	if j.id != 0 {
+		name = fmt.Sprint(j.id)
+	}
+	return fmt.Sprintf("error: Job-array tasks %s.%s not found", name, strings.Join(ranges, ","))
+}
+
+// selection makes of the settings what records are compared with.
+func (c *Command) selection(s *settings) (*selection, error) {
+	chosen := &selection{s: s}
+	if s.jobs.given && !s.jobs.all && s.jobs.id == 0 {
+		chosen.name = expression.CompilePattern(false, s.jobs.name)
+	}
+	if s.group.exact {
+		if n, ok := leadingNumber(s.group.value); ok && c.Group != nil {
+			if name := c.Group(uint32(n)); name != "" {
+				s.group.value = name
+			}
+		}
+	}
+	for _, value := range s.queues {
+		q, err := c.queues(value)
+		if err != nil {
+			return nil, err
+		}
+		chosen.queues = append(chosen.queues, q)
+	}
+	if s.requested {
+		var err error
+		if chosen.resources, err = c.ask("-l", s.resources); err != nil {
+			return nil, err
+		}
+	}
+	return chosen, nil
+}
+
+// queues reads a value of -q.
+func (c *Command) queues(value string) (queues, error) {
+	queue, host, ok := strings.Cut(value, "@")
+	switch {
+	case queue != "" && strings.HasPrefix(host, "@"):
+		members, err := c.ask("-q", value)
+		if err == nil && len(members) == 0 {
+			err = fmt.Errorf("there is no queue %s", value)
+		}
+		return queues{instances: members}, err
+	case ok:
+		return queues{queue: expression.CompilePattern(false, queue), host: expression.CompilePattern(false, host)}, nil
+	}
+	return queues{queue: expression.CompilePattern(false, queue)}, nil
+}
+
+// ask returns the queue instances that are meant.
+func (c *Command) ask(option, value string) (instances, error) {
+	if c.Select == nil {
+		return nil, fmt.Errorf("%s %s needs the configuration of a cell, and there is none here", option, value)
+	}
+	list, err := c.Select(option, value)
+	members := instances{}
+	for _, name := range list {
+		members[instance(name)] = true
+	}
+	return members, err
+}
+
+// instance is the name of a queue instance as it is compared.
+func instance(name string) string {
+	queue, host, _ := strings.Cut(name, "@")
+	return queue + "@" + strings.ToLower(host)
+}

@@ -1,0 +1,116 @@
+package qacct
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"strconv"
+
+	"github.com/execd-project/execd/accounting"
+)
+
+// readerSize is how much is read of a file at a time.
+const readerSize = 1 << 18
+
+// maxLine is the longest line that is a record: a million bytes of job name do not fit into
+// a submission. What is longer is skipped as unreadable, so that no file needs more memory.
+const maxLine = 1 << 22
+
+// entry is a record, with the seconds that it ran as the original counts them: whole ones.
+type entry struct {
+	*accounting.Record
+	wallclock int64
+}
+
+// records calls yield for each record of a file, and bad with the number of each line that
+// is none. wanted, if there is one, is the only number of a job of which records are
+// needed.
+func records(file io.Reader, wanted int, yield func(entry) error, bad func(line int)) error {
+	in := bufio.NewReaderSize(file, readerSize)
+	var long []byte
+	for number := 1; ; number++ {
+		line, err := readLine(in, &long)
+		last := errors.Is(err, io.EOF)
+		if err != nil && !last {
+			return err
+		}
+		if len(line) > 0 && relevant(line, wanted) {
+			e, problem := parseLine(line)
+			switch {
+			case problem == nil:
+				if err := yield(e); err != nil {
+					return err
+				}
+			case !last && !errors.Is(problem, accounting.ErrNoRecord):
+				bad(number) // a last line without its end is one that is being written
+			}
+		}
+		if last {
+			return nil
+		}
+	}
+}
+
+// readLine returns a line with its end, until the next call. Of one that is too long it
+// returns a part that is no record.
+func readLine(in *bufio.Reader, long *[]byte) ([]byte, error) {
+	line, err := in.ReadSlice('\n')
+	if !errors.Is(err, bufio.ErrBufferFull) {
+		return line, err
+	}
+	*long = append((*long)[:0], line...)
+	for errors.Is(err, bufio.ErrBufferFull) {
+		line, err = in.ReadSlice('\n')
+		if len(*long) < maxLine {
+			*long = append(*long, line...)
+		}
+	}
+	if len(*long) >= maxLine {
+		return []byte("too long"), err
+	}
+	return *long, err
+}
+
+func parseLine(line []byte) (entry, error) {
+	if line[0] == '{' {
+		r, err := accounting.ParseJSON(line)
+		if err != nil {
+			return entry{}, err
+		}
+		return entry{r, int64(r.Wallclock())}, nil
+	}
+	r, err := accounting.ParseClassic(string(line))
+	if err != nil {
+		return entry{}, err
+	}
+	return entry{r, int64(r.Usage.Wallclock)}, nil
+}
+
+// jobField is the number of the field job_number of a classic line, and fewestColons are
+// those of a line that can be one.
+const (
+	jobField     = 5
+	fewestColons = 41
+)
+
+// relevant reports whether a line may be a record of a job, or is none at all, which has to
+// be found out. It is far cheaper than reading all fields.
+func relevant(line []byte, wanted int) bool {
+	if wanted == 0 {
+		return true
+	}
+	if line[0] == '{' {
+		return bytes.Contains(line, strconv.AppendInt([]byte(`"job_number":`), int64(wanted), 10)) ||
+			bytes.Contains(line, []byte(`"job_number": `)) || !bytes.HasSuffix(line, []byte("}\n"))
+	}
+	if bytes.Count(line, []byte{':'}) < fewestColons {
+		return true
+	}
+	for range jobField {
+		_, line, _ = bytes.Cut(line, []byte{':'})
+	}
+	number, _, _ := bytes.Cut(line, []byte{':'})
+	n, err := strconv.Atoi(string(number))
+	return err != nil || n == wanted
+}

@@ -1,0 +1,254 @@
+package standalone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/execd-project/execd/agent"
+	"github.com/execd-project/execd/cell"
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/scheduler"
+)
+
+// run is a start of a task that has not ended.
+type run struct {
+	key       string
+	id        job.ID // as the agent has it
+	job, task uint32 // as the cell has it
+	attempt   int
+}
+
+// runOf names a start of a task. The agent takes starts with the same key for the same one.
+func (m *Master) runOf(t *cell.Task, attempt int) *run {
+	r := &run{job: t.Job.ID(), task: t.Number, attempt: attempt, id: job.ID{Job: int(t.Job.ID())}}
+	if t.Job.IsArray() {
+		r.id.Task = int(t.Number)
+	}
+	r.key = fmt.Sprintf("%s-%d.%d.%d", m.id, r.job, r.task, r.attempt)
+	return r
+}
+
+// parseKey is the start that a key of this cell names.
+func (m *Master) parseKey(key string) (job, task uint32, attempt int, ok bool) {
+	text, ok := strings.CutPrefix(key, m.id+"-")
+	parts := strings.Split(text, ".")
+	if !ok || len(parts) != 3 {
+		return 0, 0, 0, false
+	}
+	var n [3]uint64
+	for i, p := range parts {
+		var err error
+		if n[i], err = strconv.ParseUint(p, 10, 32); err != nil {
+			return 0, 0, 0, false
+		}
+	}
+	return uint32(n[0]), uint32(n[1]), int(n[2]), true
+}
+
+// follow notes what the execution side has to do: it is told after the next commit.
+func (m *Master) follow(actions []cell.Action) {
+	m.batch.actions = append(m.batch.actions, actions...)
+	for i := range actions {
+		if a := &actions[i]; a.Kind == cell.StartTask {
+			// What is to be started is put together now: the next event may change it.
+			r := m.runOf(a.Task, a.Attempt)
+			m.runs[r.key] = r
+			m.batch.starts = append(m.batch.starts, m.start(r, a.Task))
+		}
+	}
+}
+
+// act tells the agent.
+func (m *Master) act(actions []cell.Action, starts []*agent.Start) {
+	for _, a := range actions {
+		r := m.runOf(a.Task, a.Attempt)
+		if known := m.runs[r.key]; known != nil {
+			r = known
+		}
+		switch a.Kind {
+		case cell.StartTask:
+			m.push(r, starts[0])
+			starts = starts[1:]
+		case cell.SuspendTask:
+			m.signal(r, agent.Suspend)
+		case cell.ResumeTask:
+			m.signal(r, agent.Resume)
+		case cell.KillTask:
+			m.signal(r, agent.Terminate)
+		}
+	}
+}
+
+// start is what the agent is told of a task that starts.
+func (m *Master) start(r *run, t *cell.Task) *agent.Start {
+	j, model := t.Job, m.cell.Model()
+	request := j.Request()
+	s := &agent.Start{
+		ID: r.id, Key: r.key, Owner: j.Owner(), Group: j.Group, Department: m.cell.Department(j.Owner(), j.Group),
+		Request: request, Submitted: time.Unix(j.Submitted(), 0), Tickets: t.Tickets.Total, Reservation: request.Reservation,
+		Interactive: m.terminals[j.ID()],
+	}
+	if o := j.Origin; o != nil {
+		s.SubmitEnv, s.SubmitDir = o.Environment, o.Directory
+	}
+	if t.Again() {
+		s.Restarted = job.RestartedJob
+	}
+	if c, ok := m.checkpoints[checkpointKey(r.job, r.task)]; ok {
+		s.Restarted, s.CheckpointPID = c.Restart, c.PID
+	}
+	on := t.Running()
+	if on.PE != scheduler.None {
+		s.PE = model.PEName(on.PE)
+	}
+	for i := range on.Grants {
+		g := &on.Grants[i]
+		s.Grants = append(s.Grants, agent.Grant{
+			Queue: model.Settings(g.Instance).Queue, Host: model.HostName(model.HostOf(g.Instance)), Slots: g.Slots, Names: model.Names(g),
+		})
+	}
+	return s
+}
+
+// push has the agent take a start.
+func (m *Master) push(r *run, s *agent.Start) {
+	m.orders.add(m, r.key, func(ctx context.Context) error {
+		for end := time.Now().Add(removing); ; {
+			// Whether a job was taken has to be known, also when this master ends.
+			_, err := m.commands.Start(context.WithoutCancel(ctx), s)
+			refusal, ok := errors.AsType[*agent.Error](err)
+			if !ok || refusal.Code != agent.AlreadyExists || time.Now().After(end) {
+				return err
+			}
+			select {
+			case <-time.After(removingPause):
+			case <-ctx.Done():
+				return err
+			}
+		}
+	}, func(err error) { m.started(r, err) })
+}
+
+// The agent may still be removing the former start of a task that is run again: it is asked
+// again for so long, so often.
+const (
+	removing      = 10 * time.Second
+	removingPause = 20 * time.Millisecond
+)
+
+// started is what the agent has said to a start.
+func (m *Master) started(r *run, err error) {
+	switch {
+	case m.runs[r.key] != r: // it has already ended
+	case err == nil:
+		if err := m.cell.TaskStarted(m.now(), r.job, r.task, r.attempt); err != nil {
+			m.log.Warn("a task that was started is not expected", "error", err)
+		}
+		m.ends.started(r.job)
+	default:
+		m.log.Warn("the agent does not take a job", "job", r.id.String(), "error", err)
+		e := cell.End{Failure: cell.Refused, Reason: err.Error()}
+		if refusal, ok := errors.AsType[*agent.Error](err); ok && !passing[refusal.Code] {
+			e.Failure = cell.JobFailure
+			if e.Once = m.terminals[r.job] != nil; e.Once {
+				m.ends.add(r, &job.Outcome{Reason: e.Reason})
+			}
+		}
+		m.pace.postpone(time.Now(), refusalPause)
+		m.taskEnded(r, e)
+	}
+}
+
+// passing are refusals of the moment: the same start may be taken later. After any other the
+// job waits for somebody to mend it.
+var passing = map[agent.Code]bool{agent.Unavailable: true, agent.ResourceExhausted: true, agent.FailedPrecondition: true, agent.AlreadyExists: true}
+
+// signal tells the agent what is to become of a task that it has taken.
+func (m *Master) signal(r *run, o agent.Order) {
+	m.orders.add(m, r.key, func(ctx context.Context) error {
+		if there, ok := m.commands.Job(r.id); !ok || there.Key != r.key {
+			return nil // this start of it has ended
+		}
+		err := m.commands.Signal(ctx, r.id, o)
+		if refusal, ok := errors.AsType[*agent.Error](err); ok && (refusal.Code == agent.NotFound || refusal.Code == agent.FailedPrecondition) {
+			return nil // it has ended, which is reported
+		}
+		return err
+	}, func(err error) {
+		if err != nil && m.context.Err() == nil {
+			m.log.Error("a job cannot be told what to do", "job", r.id.String(), "order", string(o), "error", err)
+		}
+	})
+}
+
+// giveTickets has what runs share the processors by its tickets (sge_conf(5),
+// reprioritize).
+func (m *Master) giveTickets(d *scheduler.Decisions) {
+	if !m.cell.Cluster().Config(m.host.Name).Reprioritize {
+		return
+	}
+	var list []agent.Tickets
+	for _, r := range m.runs {
+		j := m.cell.Job(r.job)
+		if j == nil {
+			continue
+		}
+		if t := j.Task(r.task); t != nil && t.Running() != nil {
+			_, tickets := d.OfRunning(t.Running())
+			list = append(list, agent.Tickets{ID: r.id, Tickets: tickets.Total})
+		}
+	}
+	if len(list) > 0 {
+		m.commands.SetTickets(list)
+	}
+}
+
+// orders are what the agent has to be told, for each start one after another. What belongs
+// to one does not wait for another one.
+type orders struct {
+	queues  map[string][]order // the first of each is on its way
+	workers sync.WaitGroup
+}
+
+type order struct {
+	call func(context.Context) error
+	then func(error) // in the goroutine of Run
+}
+
+func (o *orders) add(m *Master, key string, call func(context.Context) error, then func(error)) {
+	if o.queues == nil {
+		o.queues = map[string][]order{}
+	}
+	o.queues[key] = append(o.queues[key], order{call, then})
+	if len(o.queues[key]) == 1 {
+		o.send(m, key)
+	}
+}
+
+// send gives the first order of a queue.
+func (o *orders) send(m *Master, key string) {
+	first := o.queues[key][0]
+	o.workers.Go(func() {
+		err := first.call(m.context)
+		// When Run ends the answer does not matter: the next one asks again.
+		_ = m.do(m.context, func() {
+			if m.context.Err() != nil {
+				return // it may speak of our end, and not of the job
+			}
+			first.then(err)
+			if o.queues[key] = o.queues[key][1:]; len(o.queues[key]) == 0 {
+				delete(o.queues, key)
+				return
+			}
+			o.send(m, key)
+		})
+	})
+}
+
+// wait waits until nothing is on its way any more.
+func (o *orders) wait() { o.workers.Wait() }

@@ -1,0 +1,157 @@
+package importer
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/execd-project/execd/confdir"
+)
+
+// The exit statuses of the command.
+const (
+	ExitGood   = 0
+	ExitLeft   = 1 // written, but without something that could not be taken
+	ExitUsage  = 2 // wrong usage
+	ExitFailed = 3 // nothing was written
+)
+
+// Usage is what --help prints.
+const Usage = `Usage: execd import --conf DIR --from PATH... [options]
+       execd import --conf DIR --live [options]
+
+Makes the configuration directory DIR of the configuration of a Grid Engine cell, and
+prints what of it was not taken, and why: one line each, with file and line.
+
+  --conf DIR       directory to write, all of it or nothing
+  --from PATH      what to read; may be repeated:
+                     a folder with files as qconf -s... prints them
+                     a folder that save_sge_config.sh has written
+                     $SGE_ROOT/$SGE_CELL of a cell with classic spooling, or the
+                     spool directory of its master and the folder common
+                     a file with something that qconf -s... printed
+  --live           ask the master of the running cell, by qconf
+  --qconf PROGRAM  which qconf that is (default: the one in PATH)
+  --partial        names may stand for objects of kinds that were not read at all
+  --force          replace DIR; what it was is kept as DIR.old
+  --dry-run        write nothing, and say what would be
+  --help           print this text
+
+Exit status: 0 if all was taken, 1 if something was left out, 2 for wrong usage, 3 if
+nothing was written.
+`
+
+// UsageError is a command that was said wrongly.
+type UsageError struct{ Problem string }
+
+func (e *UsageError) Error() string { return e.Problem }
+
+// Command is one call of execd import.
+type Command struct {
+	Args           []string // words after "execd import"
+	Stdout, Stderr io.Writer
+}
+
+type settings struct {
+	conf, qconf                  string
+	from                         list
+	live, partial, force, dryRun bool
+}
+
+// list is an option that may be repeated.
+type list []string
+
+func (l *list) String() string { return strings.Join(*l, ",") }
+
+func (l *list) Set(s string) error {
+	*l = append(*l, s)
+	return nil
+}
+
+func parse(args []string) (*settings, error) {
+	s := &settings{}
+	flags := flag.NewFlagSet("execd import", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.StringVar(&s.conf, "conf", "", "")
+	flags.StringVar(&s.qconf, "qconf", "", "")
+	flags.Var(&s.from, "from", "")
+	flags.BoolVar(&s.live, "live", false, "")
+	flags.BoolVar(&s.partial, "partial", false, "")
+	flags.BoolVar(&s.force, "force", false, "")
+	flags.BoolVar(&s.dryRun, "dry-run", false, "")
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return nil, err
+		}
+		return nil, &UsageError{err.Error()}
+	}
+	switch {
+	case flags.NArg() > 0:
+		return nil, &UsageError{fmt.Sprintf("unexpected argument %q", flags.Arg(0))}
+	case s.conf == "" && !s.dryRun:
+		return nil, &UsageError{"--conf is missing: the directory to write"}
+	case s.live == (len(s.from) > 0):
+		return nil, &UsageError{"expected either --from, with what to read, or --live"}
+	case s.qconf != "" && !s.live:
+		return nil, &UsageError{"--qconf is for --live"}
+	}
+	if s.qconf == "" {
+		s.qconf = "qconf"
+	}
+	return s, nil
+}
+
+// Run carries the command out and returns the exit status. The error, if there is one, has
+// not been shown yet; what was not taken has.
+func (c *Command) Run() (int, error) {
+	s, err := parse(c.Args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		_, err := io.WriteString(c.Stdout, Usage)
+		return ExitGood, err
+	case err != nil:
+		return ExitUsage, err
+	}
+	found := newSource()
+	if s.live {
+		err = found.readLive(&asker{s.qconf})
+	}
+	for _, path := range s.from {
+		err = errors.Join(err, found.readPath(path))
+	}
+	if err != nil {
+		return ExitFailed, err
+	}
+	r, err := found.take(s.partial)
+	if err != nil {
+		return ExitFailed, err
+	}
+	if !s.dryRun {
+		err := confdir.Write(s.conf, r.Files, r.Folders, s.force)
+		if errors.Is(err, confdir.ErrExists) {
+			return ExitFailed, fmt.Errorf("the directory %q is there already, and not empty; with --force it is replaced, and kept as %s.old", s.conf, s.conf)
+		}
+		if err != nil {
+			return ExitFailed, err
+		}
+	}
+	return c.report(r)
+}
+
+func (c *Command) report(r *Result) (int, error) {
+	for _, line := range r.Left {
+		if _, err := fmt.Fprintln(c.Stdout, line); err != nil {
+			return ExitFailed, fmt.Errorf("cannot write to standard output: %w", err)
+		}
+	}
+	for _, w := range r.Warnings {
+		fmt.Fprintln(c.Stderr, "warning:", w)
+	}
+	fmt.Fprintf(c.Stderr, "taken: %s; not taken: %d\n", r.count(), len(r.Left))
+	if len(r.Left) > 0 {
+		return ExitLeft, nil
+	}
+	return ExitGood, nil
+}

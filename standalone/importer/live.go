@@ -1,0 +1,77 @@
+package importer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// patience is how long qconf may take for an answer.
+const patience = time.Minute
+
+// asker calls qconf of a running cell.
+type asker struct{ program string }
+
+// ask returns what qconf prints; nothing where it says that there is none.
+func (a *asker) ask(args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, a.program, args...)
+	cmd.Env = append(os.Environ(), "SGE_SINGLE_LINE=1", "LC_ALL=C")
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	said := strings.TrimSpace(errs.String() + out.String())
+	// "no calendar defined", "No sharetree element"
+	if none := strings.ToLower(said); err != nil && (strings.HasPrefix(none, "no ") || strings.Contains(none, "no resource quota set")) {
+		return "", nil
+	}
+	if err != nil {
+		if _, ok := errors.AsType[*exec.ExitError](err); ok && said != "" {
+			err = errors.New(said)
+		}
+		return "", fmt.Errorf("%s %s: %w", a.program, strings.Join(args, " "), err)
+	}
+	return out.String(), nil
+}
+
+// readLive asks for all objects.
+func (s *source) readLive(a *asker) error {
+	s.whole = true
+	for i := range kinds {
+		k := &kinds[i]
+		names := []string{""}
+		if k.list != "" {
+			list, err := a.ask(k.list)
+			if err != nil {
+				return err
+			}
+			names = strings.Fields(list)
+			if k.extra != "" {
+				names = append(names, k.extra)
+			}
+		}
+		for _, name := range names {
+			args, at := []string{k.show}, k.name
+			if name != "" {
+				args, at = append(args, name), k.name+"/"+name
+			}
+			text, err := a.ask(args...)
+			if err != nil {
+				return err
+			}
+			if strings.TrimSpace(text) == "" {
+				continue
+			}
+			if err := s.add(k, newObject(at, "qconf "+strings.Join(args, " "), text)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

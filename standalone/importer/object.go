@@ -1,0 +1,179 @@
+package importer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// object is a file of the configuration directory in the making. Its lines stay where they
+// are, so that they can be named: what is not taken is made empty.
+type object struct {
+	path  string // below the configuration directory
+	lines []string
+	from  []place // of each line; one for all if there is only one
+	// added is how many lines stand before the first of the place.
+	added int
+	// emptied are the lines with lists of which all was taken away.
+	emptied map[int]bool
+}
+
+// none is what an empty list is written as.
+const none = "NONE"
+
+// place is where something was read: a file, or the command that printed it.
+type place struct {
+	name string
+	line int // 0 for all of it
+}
+
+func (p place) String() string {
+	if p.line == 0 {
+		return p.name
+	}
+	return fmt.Sprintf("%s:%d", p.name, p.line)
+}
+
+func newObject(path, from, text string) *object {
+	return &object{path: path, lines: strings.Split(strings.TrimSuffix(text, "\n"), "\n"), from: []place{{name: from}}}
+}
+
+// text is what is left.
+func (o *object) text() []byte { return []byte(strings.Join(o.lines, "\n") + "\n") }
+
+// origin is where a line, from 1, or with 0 the object comes from.
+func (o *object) origin(line int) place {
+	if len(o.from) > 1 {
+		if 0 < line && line <= len(o.from) {
+			return o.from[line-1]
+		}
+		return place{name: o.from[0].name}
+	}
+	return place{o.from[0].name, max(line-o.added, 0)}
+}
+
+// end is the line behind the one that begins at a line, both from 1, which may be continued.
+func (o *object) end(line int) int {
+	for line < len(o.lines) && strings.HasSuffix(strings.TrimRight(o.lines[line-1], " \t\r"), `\`) {
+		line++
+	}
+	return line + 1
+}
+
+// value is the text of the attribute that begins at a line.
+func (o *object) value(line int) string {
+	var words []string
+	for _, l := range o.lines[line-1 : o.end(line)-1] {
+		words = append(words, strings.Fields(strings.TrimSuffix(strings.TrimRight(l, " \t\r"), `\`))...)
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return strings.Join(words[1:], " ")
+}
+
+// drop takes an attribute away, with all its lines.
+func (o *object) drop(line int) {
+	clear(o.lines[line-1 : o.end(line)-1])
+}
+
+// part is a list that holds for all hosts, or for some: [host=list].
+type part struct {
+	host, separator string
+	items           []string
+}
+
+func parts(value string) (all []part) {
+	for i, text := range strings.Split(value, "[") {
+		text = strings.TrimRight(text, ", \t]")
+		p := part{separator: " "}
+		if i > 0 {
+			p.host, text, _ = strings.Cut(text, "=")
+		}
+		if strings.Contains(text, ",") {
+			p.separator = ","
+		}
+		p.items = strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' })
+		if i > 0 || len(p.items) > 0 {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+func (p *part) String() string {
+	text := strings.Join(p.items, p.separator)
+	if text == "" {
+		text = none
+	}
+	if p.host != "" {
+		text = "[" + p.host + "=" + text + "]"
+	}
+	return text
+}
+
+// dropItem takes an item, or a setting by its name, away from a list, for all hosts, and
+// says whether it is there. Of a list that has no other item none is left.
+func (o *object) dropItem(line int, item string) bool {
+	if item == "" || strings.EqualFold(item, none) {
+		return false
+	}
+	found := false
+	all := parts(o.value(line))
+	for i := range all {
+		p := &all[i]
+		n := len(p.items)
+		p.items = slices.DeleteFunc(p.items, func(s string) bool { return s == item || strings.HasPrefix(s, item+"=") })
+		if len(p.items) == n {
+			continue
+		}
+		found = true
+		if len(p.items) == 0 {
+			if o.emptied == nil {
+				o.emptied = map[int]bool{}
+			}
+			o.emptied[line] = true
+		}
+	}
+	if found {
+		o.set(line, all)
+	}
+	return found
+}
+
+// set gives an attribute another value.
+func (o *object) set(line int, all []part) {
+	name := strings.Fields(o.lines[line-1])[0]
+	var texts []string
+	for i := range all {
+		texts = append(texts, all[i].String())
+	}
+	o.drop(line)
+	o.lines[line-1] = name + " " + strings.Join(texts, ",")
+}
+
+// dropNone is for what cannot be none: the hosts for which it is go back to what holds for
+// all, and all to the default.
+func (o *object) dropNone(line int) {
+	delete(o.emptied, line)
+	all := parts(o.value(line))
+	kept := slices.DeleteFunc(slices.Clone(all), func(p part) bool { return p.host != "" && len(p.items) == 1 && p.items[0] == none })
+	if len(kept) == len(all) || len(kept) == 0 {
+		o.drop(line)
+		return
+	}
+	o.set(line, kept)
+}
+
+// strip takes away what is no configuration, and what a master writes otherwise than qconf.
+func (o *object) strip(k *kind) {
+	for i, line := range o.lines {
+		words := strings.Fields(line)
+		switch other, ok := k.words[strings.Join(words, " ")]; {
+		case ok:
+			o.lines[i] = other
+		case len(words) > 0 && slices.Contains(k.state, words[0]):
+			o.drop(i + 1)
+		}
+	}
+}

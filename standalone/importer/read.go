@@ -1,0 +1,284 @@
+package importer
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// source is what was read.
+type source struct {
+	objects map[string]*object // by path
+	// whole says that all kinds were looked for: of one that is not there there are none.
+	whole   bool
+	folders map[string]bool // of kinds that are there, with objects or without
+	left    []finding
+}
+
+// finding is something that is not taken.
+type finding struct {
+	place
+	what, why string
+}
+
+func (f finding) String() string {
+	text := f.place.String() + ": "
+	if f.what != "" {
+		text += f.what + ": "
+	}
+	return text + "not taken: " + f.why
+}
+
+func newSource() *source {
+	return &source{objects: map[string]*object{}, folders: map[string]bool{}}
+}
+
+func (s *source) leave(name, what, why string) {
+	s.left = append(s.left, finding{place{name: name}, what, why})
+}
+
+// add adds an object, without what is no configuration.
+func (s *source) add(k *kind, o *object) error {
+	if other := s.objects[o.path]; other != nil {
+		return fmt.Errorf("%s and %s are the same object, %s", other.origin(0), o.origin(0), o.path)
+	}
+	o.strip(k)
+	s.objects[o.path] = o
+	kind, _, _ := strings.Cut(o.path, "/")
+	s.folders[kind] = true
+	return nil
+}
+
+// readPath reads a file or a directory of the command line.
+func (s *source) readPath(name string) error {
+	info, err := os.Stat(name)
+	if err != nil {
+		return fmt.Errorf("cannot read %q: %w", name, reason(err))
+	}
+	if info.IsDir() {
+		return s.readDir(name)
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return fmt.Errorf("cannot read %q: %w", name, reason(err))
+	}
+	at, ok := identify(string(text))
+	if !ok {
+		s.leave(name, "", "it is nothing that qconf -s... prints")
+		return nil
+	}
+	folder, _, _ := strings.Cut(at, "/")
+	k, _ := find(folder)
+	return s.add(k, newObject(at, name, string(text)))
+}
+
+// readDir reads a folder with files of qconf, a backup, the spool directory of a master, or
+// a cell.
+func (s *source) readDir(dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, "common", "bootstrap")); err == nil {
+		return s.readCell(dir)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("cannot read %q: %w", dir, reason(err))
+	}
+	for _, e := range entries {
+		name, file := e.Name(), filepath.Join(dir, e.Name())
+		if skipped(name) {
+			continue
+		}
+		k, known := find(name)
+		why, other := elsewhere[name]
+		var err error
+		switch {
+		case known:
+			// Only whole cells are backed up, or kept by a master.
+			s.whole = s.whole || name == "cqueues"
+			err = s.readKind(k, file)
+		case name == "configuration": // of the folder common
+			err = s.readObject(&kinds[1], "conf/global", file)
+		case other && why != "":
+			if list := contents(file); list != "" {
+				s.leave(file, list, why)
+			}
+		case !other && !e.IsDir():
+			err = s.readPath(file)
+		case !other:
+			s.leave(file, "", "it is no folder of a configuration, a backup or a master's spool directory")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// contents are the names that a folder has, or the words of a file.
+func contents(file string) string {
+	if entries, err := os.ReadDir(file); err == nil {
+		var names []string
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
+		return strings.Join(names, " ")
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return reason(err).Error()
+	}
+	var words []string
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasPrefix(line, "#") {
+			words = append(words, strings.Fields(line)...)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// readCell reads $SGE_ROOT/$SGE_CELL: the folder common, and the spool directory that is
+// named there.
+func (s *source) readCell(cell string) error {
+	common := filepath.Join(cell, "common")
+	text, err := os.ReadFile(filepath.Join(common, "bootstrap"))
+	if err != nil {
+		return fmt.Errorf("cannot read the file bootstrap of the cell: %w", err)
+	}
+	settings := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		if words := strings.Fields(line); len(words) > 1 {
+			settings[words[0]] = words[1]
+		}
+	}
+	if method := settings["spooling_method"]; method != "classic" {
+		return fmt.Errorf("the master of the cell %q keeps its objects by the method %q, not in files: use --live while it runs, or what save_sge_config.sh writes", cell, method)
+	}
+	spool := settings["qmaster_spool_dir"]
+	if _, after, ok := strings.Cut(settings["spooling_params"], ";"); ok {
+		spool = after
+	}
+	if spool == "" {
+		return fmt.Errorf("cannot find the spool directory of the master: %q does not name it", filepath.Join(common, "bootstrap"))
+	}
+	s.whole = true
+	return errors.Join(s.readDir(common), s.readDir(spool))
+}
+
+func skipped(name string) bool { return strings.HasPrefix(name, ".") || strings.HasSuffix(name, "~") }
+
+// readKind reads all objects of a kind.
+func (s *source) readKind(k *kind, file string) error {
+	info, err := os.Stat(file)
+	if err != nil {
+		return fmt.Errorf("cannot read %q: %w", file, reason(err))
+	}
+	if !info.IsDir() {
+		if !k.single && k.name != "rqs" {
+			s.leave(file, "", "it is a file, expected a folder")
+			return nil
+		}
+		return s.readObject(k, k.name, file)
+	}
+	s.folders[k.name] = true
+	entries, err := os.ReadDir(file)
+	if err != nil {
+		return fmt.Errorf("cannot read %q: %w", file, reason(err))
+	}
+	if k.names {
+		return s.add(k, listed(k, file, entries))
+	}
+	var parts []*object
+	for _, e := range entries {
+		if skipped(e.Name()) || e.Name() == k.skip {
+			continue
+		}
+		at := path.Join(k.name, e.Name())
+		if !k.single {
+			if err := s.readObject(k, at, filepath.Join(file, e.Name())); err != nil {
+				return err
+			}
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(file, e.Name()))
+		if err != nil {
+			return fmt.Errorf("cannot read %q: %w", filepath.Join(file, e.Name()), reason(err))
+		}
+		parts = append(parts, newObject(at, filepath.Join(file, e.Name()), string(text)))
+	}
+	if k.single && len(parts) > 0 {
+		return s.add(k, complexes(parts))
+	}
+	return nil
+}
+
+func (s *source) readObject(k *kind, at, file string) error {
+	info, err := os.Stat(file)
+	if err == nil && !info.Mode().IsRegular() {
+		s.leave(file, "", "it is no regular file")
+		return nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("cannot read %q: %w", file, reason(err))
+	}
+	if len(strings.TrimSpace(string(text))) == 0 && k.single {
+		return nil // what save_sge_config.sh writes where there is none
+	}
+	o := newObject(at, file, string(text))
+	if k.name == "rqs" {
+		frame(o)
+	}
+	return s.add(k, o)
+}
+
+// frame puts the braces around a resource quota set that classic spooling leaves out.
+func frame(o *object) {
+	if firstLine(string(o.text()), "#") == "{" || firstLine(string(o.text()), "#") == "" {
+		return
+	}
+	o.lines = slices.Concat([]string{"{"}, o.lines, []string{"}"})
+	o.added = 1
+}
+
+// listed makes a list of names of a folder that has a file for each.
+func listed(k *kind, folder string, entries []fs.DirEntry) *object {
+	var names []string
+	for _, e := range entries {
+		if !skipped(e.Name()) {
+			names = append(names, e.Name())
+		}
+	}
+	return newObject(k.name, folder, strings.Join(names, "\n"))
+}
+
+// complexes makes one file of the files of classic spooling, each of which has one complex.
+func complexes(parts []*object) *object {
+	whole := &object{path: "complexes"}
+	for _, p := range parts {
+		values := map[string]string{}
+		for i := range p.lines {
+			if name, _, ok := strings.Cut(strings.TrimSpace(p.lines[i]), " "); ok {
+				values[name] = p.value(i + 1)
+			}
+		}
+		var row []string
+		for _, name := range []string{"name", "shortcut", "type", "relop", "requestable", "consumable", "default", "urgency"} {
+			row = append(row, values[name])
+		}
+		whole.lines = append(whole.lines, strings.Join(row, " "))
+		whole.from = append(whole.from, place{name: p.from[0].name})
+	}
+	return whole
+}
+
+// reason is an error without the path, which is named already.
+func reason(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	return err
+}

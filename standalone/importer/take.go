@@ -1,0 +1,181 @@
+package importer
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"testing/fstest"
+
+	"github.com/execd-project/execd/confdir"
+	"github.com/execd-project/execd/qconf"
+	"github.com/execd-project/execd/scheduler/calendar"
+)
+
+// Result is a configuration directory in the making.
+type Result struct {
+	Files    map[string][]byte // by path
+	Folders  []string          // those without files
+	Left     []string          // what is not taken, one line each
+	Warnings []string
+}
+
+// take makes a sound configuration of what was read: what is wrong is left out, as little
+// of it as can be, and named. With partial, names may stand for objects of kinds that were
+// not read at all.
+func (s *source) take(partial bool) (*Result, error) {
+	options := qconf.Options{
+		Year: func(text string) error { _, err := calendar.Parse(text, ""); return err },
+		Week: func(text string) error { _, err := calendar.Parse("", text); return err },
+	}
+	if !s.whole {
+		options.Base = qconf.Builtin(runtime.NumCPU())
+	}
+	// Each round takes something away, so there is an end.
+	for {
+		found := qconf.Check(s.fs(), options)
+		wrong := found.Errors
+		if !partial && len(wrong) == 0 { // what is refused is not there
+			wrong = found.Missing
+		}
+		if len(wrong) == 0 {
+			return s.result(options, found.Warnings)
+		}
+		type spot struct {
+			file string
+			line int
+		}
+		done := map[spot]bool{}
+		for _, e := range wrong {
+			o := s.objects[e.File]
+			switch {
+			case done[spot{e.File, 0}], done[spot{e.File, e.Line}]: // what else is wrong there may be so no longer
+				continue
+			case o == nil:
+				return nil, e
+			}
+			before := string(o.text())
+			if s.repair(o, e); s.objects[e.File] == o && string(o.text()) == before {
+				s.leaveWhole(o, e)
+			}
+			done[spot{e.File, e.Line}] = true
+			done[spot{e.File, 0}] = s.objects[e.File] == nil
+		}
+	}
+}
+
+// repair takes away what an error is about.
+func (s *source) repair(o *object, e *qconf.Error) {
+	at := o.origin(e.Line)
+	whole := e.Line == 0 || e.Line > len(o.lines) || o.path == "sharetree" || strings.TrimSpace(o.lines[e.Line-1]) == ""
+	list := o.path != "complexes" && !strings.HasPrefix(o.path, "rqs")
+	switch {
+	case whole:
+		s.leaveWhole(o, e)
+	case list && e.Value == none && o.emptied[e.Line]: // it has been said what was there
+		o.dropNone(e.Line)
+	case list && o.dropItem(e.Line, e.Value):
+		s.left = append(s.left, finding{at, e.Attribute + " " + e.Value, e.Problem})
+	default:
+		what := cmp.Or(e.Attribute, strings.Fields(o.lines[e.Line-1])[0])
+		o.drop(e.Line)
+		s.left = append(s.left, finding{at, what, e.Problem})
+	}
+}
+
+// leaveWhole leaves an object out.
+func (s *source) leaveWhole(o *object, e *qconf.Error) {
+	delete(s.objects, o.path)
+	why := "all of " + o.path + ": " + strings.TrimPrefix(e.Attribute+": ", ": ") + e.Problem
+	s.left = append(s.left, finding{o.origin(e.Line), "", why})
+}
+
+// fs is what is left as a directory.
+func (s *source) fs() fstest.MapFS {
+	files := fstest.MapFS{}
+	for path, o := range s.objects {
+		files[path] = &fstest.MapFile{Data: o.text()}
+	}
+	for _, folder := range s.empty() {
+		files[folder] = &fstest.MapFile{Mode: fs.ModeDir | 0o755}
+	}
+	return files
+}
+
+// empty are the folders that are there without objects: of a kind that was looked for, and
+// not found, there are none, and not those that are built in.
+func (s *source) empty() []string {
+	have := map[string]bool{}
+	for path := range s.objects {
+		folder, _, _ := strings.Cut(path, "/")
+		have[folder] = true
+	}
+	return slices.DeleteFunc(confdir.Folders(), func(folder string) bool {
+		return have[folder] || !s.whole && !s.folders[folder]
+	})
+}
+
+// result prints every object that was read.
+func (s *source) result(options qconf.Options, warnings []*qconf.Error) (*Result, error) {
+	options.Dangling = true
+	cluster, err := qconf.LoadWith(s.fs(), options)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read what is left: %w", err)
+	}
+	if len(s.objects) == 0 {
+		return nil, errors.New("there is nothing to import")
+	}
+	r := &Result{Files: map[string][]byte{}, Folders: s.empty()}
+	all := confdir.Files(cluster)
+	lower := map[string]string{} // hosts have names in small letters somewhere
+	for path := range all {
+		lower[strings.ToLower(path)] = path
+	}
+	for path, o := range s.objects {
+		at := lower[strings.ToLower(path)]
+		switch {
+		case strings.HasPrefix(path, "rqs"):
+			r.Files["rqs"] = all["rqs"]
+		case at == "" && slices.ContainsFunc(kinds, func(k kind) bool { return k.names && k.name == path }): // nobody is left
+		case at == "":
+			return nil, fmt.Errorf("%s: cannot find it in what was read as %s", o.origin(0), path)
+		default:
+			r.Files[path] = all[at]
+		}
+	}
+	if r.Files["rqs"] != nil {
+		r.Folders = slices.DeleteFunc(r.Folders, func(name string) bool { return name == "rqs" })
+	}
+	for _, f := range s.left {
+		r.Left = append(r.Left, f.String())
+	}
+	slices.Sort(r.Left)
+	for _, w := range warnings {
+		if o := s.objects[w.File]; o != nil {
+			w.File, w.Line = o.origin(w.Line).name, o.origin(w.Line).line
+		}
+		r.Warnings = append(r.Warnings, w.Error())
+	}
+	return r, nil
+}
+
+// count says how many there are of what.
+func (r *Result) count() string {
+	numbers := map[string]int{}
+	for path, text := range r.Files {
+		folder, _, _ := strings.Cut(path, "/")
+		numbers[folder]++
+		if path == "rqs" {
+			numbers[folder] = strings.Count(string(text), "\n}") // each set ends so
+		}
+	}
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(numbers)) {
+		words = append(words, fmt.Sprintf("%s %d", name, numbers[name]))
+	}
+	return strings.Join(words, ", ")
+}

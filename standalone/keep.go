@@ -1,0 +1,174 @@
+package standalone
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/execd-project/execd/agent"
+	"github.com/execd-project/execd/cell"
+	"github.com/execd-project/execd/internal/failpoint"
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/standalone/store"
+)
+
+// batch is what waits for the next commit.
+type batch struct {
+	answers    []func(err error)
+	immediates map[uint32]*answer // to jobs with -now y, which wait for a scheduling run
+	actions    []cell.Action
+	starts     []*agent.Start // for each StartTask of actions
+	records    []store.Change // of the master itself
+	acks       []ack
+	answered   []*answer // to commands that change something
+}
+
+// ack is the end of a job that has arrived.
+type ack struct {
+	id     job.ID
+	number uint64
+	later  bool // its last words are still to be read
+}
+
+func (b *batch) acknowledge(r *agent.JobReport, later bool) {
+	b.acks = append(b.acks, ack{r.ID, r.Number, later})
+}
+
+// lastWords is how long the terminal of a job that has ended is kept for who attaches to it.
+const lastWords = 30 * time.Second
+
+// commit makes durable what has changed, and then tells everybody. When that fails the
+// cell is again what is in the store, and whoever waited for the commit learns why. The
+// error is for what cannot be gone on with.
+func (m *Master) commit() error {
+	changes := translate(m.cell.Changes())
+	var (
+		err     error
+		written bool
+	)
+	changes = append(changes, m.batch.records...)
+	if m.spoiled != nil {
+		err, m.spoiled = m.spoiled, nil
+	} else if len(changes) > 0 || len(m.batch.answered) > 0 {
+		changes = append(changes, m.seen.changes(m.batch.answered, time.Now())...)
+		failpoint.At("standalone-commit")
+		if err = m.store.Commit(changes); err != nil {
+			err = fmt.Errorf("nothing was changed: %w", err)
+		}
+		written = err == nil
+		failpoint.At("standalone-committed")
+	}
+	b := m.batch
+	m.batch = batch{immediates: b.immediates}
+	if err != nil {
+		m.batch = batch{}
+		for _, x := range b.answered {
+			if !x.durable {
+				m.seen.forget(x)
+			}
+		}
+		for _, x := range b.immediates {
+			if x.durable { // its job is still there
+				m.batch.await(x)
+			} else {
+				b.answers = append(b.answers, x.finish)
+			}
+		}
+		return m.back(err, b.answers)
+	}
+	for _, x := range b.answered {
+		x.durable = true
+	}
+	if written {
+		m.mended()
+	}
+	for _, answer := range b.answers {
+		answer(nil)
+	}
+	if written {
+		m.seen.committed(b.answered)
+	}
+	m.acknowledge(b.acks)
+	m.act(b.actions, b.starts)
+	m.ends.sweep(m.cell, time.Now())
+	m.forgetTerminals()
+	return nil
+}
+
+// acknowledge tells the agent which ends have arrived. It writes that down, for which
+// nobody waits.
+func (m *Master) acknowledge(list []ack) {
+	tell := func(a ack) {
+		if err := m.commands.AcknowledgeJob(m.context, a.id, a.number); err != nil && m.context.Err() == nil {
+			m.log.Error("the agent does not take an acknowledgement", "job", a.id.String(), "error", err)
+		}
+	}
+	var now []ack
+	for _, a := range list {
+		if a.later {
+			time.AfterFunc(lastWords, func() { tell(a) })
+		} else {
+			now = append(now, a)
+		}
+	}
+	if len(now) > 0 {
+		m.orders.workers.Go(func() {
+			for _, a := range now {
+				tell(a)
+			}
+		})
+	}
+}
+
+// back goes back to what is in the store.
+func (m *Master) back(err error, answers []func(error)) error {
+	if m.broken == nil {
+		m.log.Error("the state of the cell cannot be written", "error", err)
+	}
+	m.broken = err
+	for _, answer := range answers {
+		answer(err)
+	}
+	if e := m.restore(m.host.Cluster()); e != nil {
+		return errors.Join(err, e)
+	}
+	for id, j := range m.ends.jobs {
+		if m.cell.Job(id) == nil && !j.gone {
+			j.wake()
+			delete(m.ends.jobs, id)
+		}
+	}
+	clear(m.loads)
+	m.pace.postpone(time.Now(), refusalPause)
+	m.resume()
+	m.commands.FullReport()
+	return nil
+}
+
+// writable says why nothing can be written, where it could not and still cannot.
+func (m *Master) writable() error {
+	if m.broken == nil {
+		return nil
+	}
+	if err := m.store.Commit([]store.Change{{Key: keyID, Value: []byte(m.id)}}); err != nil {
+		return fmt.Errorf("nothing was changed: %w", err)
+	}
+	m.mended()
+	return nil
+}
+
+// mended notes that a commit has succeeded.
+func (m *Master) mended() {
+	if m.broken != nil {
+		m.log.Info("the state of the cell can be written again")
+		m.broken = nil
+	}
+}
+
+func translate(changes []cell.Change) []store.Change {
+	list := make([]store.Change, len(changes))
+	for i, c := range changes {
+		list[i] = store.Change(c)
+	}
+	return list
+}

@@ -1,0 +1,270 @@
+package standalone
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/execd-project/execd/agent"
+	"github.com/execd-project/execd/agent/api/serve"
+	"github.com/execd-project/execd/agent/daemon"
+	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/cell"
+	"github.com/execd-project/execd/nss"
+	"github.com/execd-project/execd/qconf"
+	"github.com/execd-project/execd/standalone/api"
+	"github.com/execd-project/execd/standalone/store"
+	"github.com/execd-project/execd/standalone/verifier"
+)
+
+// storeFile is the store of the cell in the spool area.
+const storeFile = "cell.db"
+
+// ownPrefix begins the keys of records that are not those of package cell; keyID is the one
+// that has the name of this cell.
+const (
+	ownPrefix = "standalone/"
+	keyID     = ownPrefix + "id"
+)
+
+// Master is the master of a cell with one host. What changes its state happens in the
+// goroutine of Run alone.
+type Master struct {
+	host  *daemon.Host
+	log   hclog.Logger
+	store *store.Store
+	boot  string // of this process
+	id    string // of the cell: begins the keys of its starts
+
+	events   chan func()
+	stopped  chan struct{} // closed when Run ends
+	commands agent.Commands
+	context  context.Context //nolint:containedctx // the life of Run
+
+	cell        *cell.Cell
+	version     string                       // of the configuration that the cell has
+	loads       map[string]map[string]string // what hosts report, by host and name
+	runs        map[string]*run              // starts of tasks that have not ended, by key
+	changing    *turns                       // of commands, by user
+	showing     *turns                       // of those that only show
+	verifying   *turns                       // of jobs that the verifier of the site looks at
+	verifier    *verifier.Server             // jsv_url of sge_conf(5)
+	waiting     *turns                       // of connections that are kept for news
+	foreign     map[string]bool              // jobs of other masters of which was told, by key
+	orders      orders
+	ends        ends
+	checkpoints checkpoints
+	terminals   map[uint32]*launch.Interactive // of interactive jobs, by number
+	seen        answers                        // of commands that may be repeated
+	batch       batch                          // what waits for the next commit
+	pace        pace
+	reports     context.CancelFunc // ends the goroutine that takes reports
+	broken      error              // why the last commit failed
+	spoiled     error              // why the cell cannot be gone on with as it is
+}
+
+func newMaster(h *daemon.Host) (*Master, error) {
+	m := &Master{
+		host: h, log: h.Log, events: make(chan func()), stopped: make(chan struct{}),
+		loads: map[string]map[string]string{}, runs: map[string]*run{}, foreign: map[string]bool{},
+		changing: newTurns(changing), showing: newTurns(showing), waiting: newTurns(waiting), verifying: newTurns(1),
+		ends: newEnds(), boot: rand.Text(),
+	}
+	m.verifier = verifier.NewServer(m.verifierSays)
+	var err error
+	if m.store, err = store.Open(filepath.Join(h.Spool, storeFile)); err != nil {
+		return nil, err
+	}
+	m.seen = newAnswers(m.read)
+	if err := m.open(); err != nil {
+		return nil, errors.Join(err, m.store.Close())
+	}
+	return m, nil
+}
+
+// open reads what a former master has kept.
+func (m *Master) open() error {
+	id, err := m.read(keyID)
+	if err != nil {
+		return err
+	}
+	if m.id = string(id); m.id == "" {
+		m.id = strings.ToLower(rand.Text()[:8])
+		if err := m.store.Commit([]store.Change{{Key: keyID, Value: []byte(m.id)}}); err != nil {
+			return err
+		}
+	}
+	for key, value := range m.store.All(answerPrefix) {
+		if err := m.seen.restore(key, value); err != nil {
+			m.log.Warn("an answer is not known any more", "record", key, "error", err)
+		}
+	}
+	cluster, err := m.host.Read()
+	if err != nil {
+		return err
+	}
+	if err := m.restore(cluster); err != nil {
+		return err
+	}
+	m.awaitAgain()
+	return nil
+}
+
+// read returns the record with a key; nil for none.
+func (m *Master) read(key string) ([]byte, error) {
+	for found, value := range m.store.All(key) {
+		if found == key {
+			return value, nil
+		}
+		break // those that follow are longer
+	}
+	return nil, m.store.Err()
+}
+
+// restore makes the cell of what is in the store.
+func (m *Master) restore(cluster *qconf.Cluster) error {
+	records := func(yield func(string, []byte) bool) {
+		for key, value := range m.store.All("") {
+			if !strings.HasPrefix(key, ownPrefix) && !yield(key, value) {
+				return
+			}
+		}
+	}
+	m.restoreCheckpoints()
+	m.restoreTerminals()
+	var problems []error
+	m.cell, problems = cell.Restore(m.now(), cluster, m.options(), records)
+	if err := m.store.Err(); err != nil {
+		return err // a part of it would be gone
+	}
+	for _, p := range append(problems, m.cell.Problems()...) {
+		m.log.Warn("a part of the cell is not used", "error", p)
+	}
+	return nil
+}
+
+// options are those of the cell. Who runs the daemon without being root is its manager: the
+// cell is that user's.
+func (m *Master) options() cell.Options {
+	managers := m.host.Managers
+	if uid := os.Getuid(); uid != 0 {
+		if me, err := nss.System().UserID(uint32(uid)); err == nil {
+			managers = append(slices.Clone(managers), me.Name)
+		} else {
+			m.log.Warn("the user of this daemon is not its manager", "uid", uid, "error", err)
+		}
+	}
+	return cell.Options{Zone: time.Local, Managers: managers, Unexplained: true}
+}
+
+// Name is "standalone".
+func (m *Master) Name() string { return "standalone" }
+
+// Methods are the calls of users on the socket.
+func (m *Master) Methods() map[string]serve.Method {
+	const most = 64 << 20 // of a script, above all
+	return map[string]serve.Method{
+		api.PathCommand: {Body: most, Do: m.serveCommand},
+		api.PathWait:    {Do: m.serveWait},
+		api.PathPlaces:  {Do: m.servePlaces},
+	}
+}
+
+// Close closes the store.
+func (m *Master) Close() error { return m.store.Close() }
+
+func (m *Master) now() int64 { return time.Now().Unix() }
+
+// errEnds is the answer to whoever comes too late.
+var errEnds = errors.New(api.Ending)
+
+// do has something happen in the goroutine of Run, and waits until it has been begun.
+func (m *Master) do(ctx context.Context, event func()) error {
+	select {
+	case m.events <- event:
+		return nil
+	case <-m.stopped:
+		return errEnds
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// gathering is for how long events are taken that then share a commit.
+const gathering = 50 * time.Millisecond
+
+// Run is the life of the master: events, a scheduling run where something can have become
+// possible, a commit, and what follows from it; again and again until the context ends.
+func (m *Master) Run(ctx context.Context, c agent.Commands) error {
+	defer close(m.stopped)
+	ctx, cancel := context.WithCancel(ctx)
+	defer func() {
+		cancel()
+		m.orders.wait()
+		m.verifier.Close()
+	}()
+	m.context, m.commands = ctx, c
+	m.version = c.Health().Configuration
+	m.resume()
+	m.follow(m.cell.Tick(m.now()).Actions)
+	m.pace.demand()
+	for {
+		m.schedule()
+		if err := m.commit(); err != nil {
+			return err
+		}
+		timer := time.NewTimer(m.pace.wait(m.cell, time.Now()))
+		select {
+		case event := <-m.events:
+			event()
+			m.further()
+		case <-timer.C:
+			m.follow(m.cell.Tick(m.now()).Actions)
+		case <-ctx.Done():
+			timer.Stop()
+			return m.commit()
+		}
+		timer.Stop()
+	}
+}
+
+// further takes the events that are there already.
+func (m *Master) further() {
+	for end := time.Now().Add(gathering); time.Now().Before(end); {
+		select {
+		case event := <-m.events:
+			event()
+		default:
+			return
+		}
+	}
+}
+
+// schedule is a scheduling run, if one is due.
+func (m *Master) schedule() {
+	now := time.Now()
+	if !m.pace.due(m.cell, now) {
+		return
+	}
+	if why := m.commands.Health().Draining; why != "" {
+		m.pace.postpone(now, drainPause)
+		return
+	}
+	r := m.cell.Schedule(now.Unix())
+	for _, p := range r.Problems {
+		m.log.Warn("a task cannot be started", "error", p)
+	}
+	for _, i := range r.Immediate {
+		m.judge(i)
+	}
+	m.follow(r.Actions)
+	m.giveTickets(r.Decisions)
+	m.pace.ran(now, time.Now())
+}

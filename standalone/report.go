@@ -1,0 +1,358 @@
+package standalone
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/execd-project/execd/agent"
+	"github.com/execd-project/execd/cell"
+	"github.com/execd-project/execd/internal/lazyregexp"
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/scheduler/tickets"
+	"github.com/execd-project/execd/standalone/api"
+)
+
+// resume brings together what the store says that runs here and what the agent has, and
+// begins to take reports.
+func (m *Master) resume() {
+	if m.reports != nil {
+		m.reports()
+	}
+	ctx, cancel := context.WithCancel(m.context)
+	m.reports = cancel
+	there := map[string]agent.JobReport{}
+	for _, r := range m.commands.Jobs() {
+		there[r.Key] = r
+	}
+	clear(m.runs)
+	for _, j := range m.cell.Jobs() {
+		if j.Sync() || m.terminals[j.ID()] != nil { // who waits asks again
+			m.ends.watch(j.ID(), j.Owner())
+		}
+		for _, t := range j.Tasks() {
+			if t.Running() != nil {
+				m.resumeTask(t, there)
+			}
+		}
+	}
+	pause := time.Duration(0)
+	if m.broken != nil {
+		pause = refusalPause // what it reports can hardly be written now
+	}
+	m.orders.workers.Go(func() {
+		select {
+		case <-time.After(pause):
+			m.takeReports(ctx)
+		case <-ctx.Done():
+		}
+	})
+}
+
+// resumeTask goes on with a task that the cell has running.
+func (m *Master) resumeTask(t *cell.Task, there map[string]agent.JobReport) {
+	r := m.runOf(t, t.Restarts)
+	m.runs[r.key] = r
+	report, known := there[r.key]
+	switch {
+	case !known && t.Phase == cell.Transferring && !t.Deleted:
+		m.batch.actions = append(m.batch.actions, cell.Action{Kind: cell.StartTask, Task: t, Attempt: t.Restarts})
+		m.batch.starts = append(m.batch.starts, m.start(r, t))
+		if t.Suspended() {
+			m.batch.actions = append(m.batch.actions, cell.Action{Kind: cell.SuspendTask, Task: t, Attempt: t.Restarts})
+		}
+	case !known && t.Deleted:
+		m.taskEnded(r, cell.End{})
+	case !known:
+		m.log.Error("the agent does not know a job that ran here", "job", r.id.String())
+		m.taskEnded(r, cell.End{Failure: cell.JobFailure, Reason: "what became of the job is not known: this host has no trace of it"})
+	case t.Deleted:
+		m.signal(r, agent.Terminate)
+	case t.Suspended() && !slices.Contains(report.SuspendedBy, agent.Suspend):
+		m.signal(r, agent.Suspend)
+	case !t.Suspended() && slices.Contains(report.SuspendedBy, agent.Suspend):
+		m.signal(r, agent.Resume)
+	}
+}
+
+// takeReports passes on what the agent reports.
+func (m *Master) takeReports(ctx context.Context) {
+	after := uint64(0)
+	for ctx.Err() == nil {
+		batch, err := m.commands.Reports(ctx, after)
+		if err != nil {
+			if ctx.Err() == nil {
+				m.log.Error("the agent does not report", "error", err)
+			}
+			return
+		}
+		after = batch.Number
+		done := make(chan struct{})
+		if m.do(ctx, func() {
+			defer close(done)
+			if ctx.Err() == nil {
+				m.report(&batch)
+			}
+		}) != nil {
+			return
+		}
+		<-done
+	}
+}
+
+// report takes what the agent has reported.
+func (m *Master) report(b *agent.Batch) {
+	if b.Configuration != "" && b.Configuration != m.version {
+		m.version = b.Configuration
+		m.reconfigure()
+	}
+	if b.Load != nil {
+		m.load(b.Load)
+	}
+	for i := range b.Jobs {
+		m.jobReport(&b.Jobs[i])
+	}
+}
+
+// reconfigure has the cell take the configuration that the agent has taken.
+func (m *Master) reconfigure() {
+	before := m.cell.Cluster().Global().JSVURL
+	defer func() {
+		if m.cell.Cluster().Global().JSVURL != before {
+			m.verifier.Retire()
+		}
+	}()
+	a, err := m.cell.Reconfigure(m.now(), m.host.Cluster())
+	if err != nil {
+		m.log.Error("the cell goes on with its former configuration", "error", err)
+		return
+	}
+	for _, p := range m.cell.Problems() {
+		m.log.Warn("a part of the configuration is not used", "error", p)
+	}
+	m.follow(a.Actions)
+	for host := range m.loads {
+		m.loaded(host)
+	}
+	m.pace.demand()
+}
+
+// load keeps load values. Most reports have only those that have changed; the cell wants
+// all of a host.
+func (m *Master) load(l *agent.LoadReport) {
+	changed := map[string]bool{}
+	if l.Full {
+		for host := range m.loads {
+			changed[host] = true
+		}
+		clear(m.loads)
+	}
+	for _, k := range l.Removed {
+		delete(m.loads[k.Host], k.Name)
+		changed[k.Host] = true
+	}
+	for _, v := range l.Values {
+		if m.loads[v.Host] == nil {
+			m.loads[v.Host] = map[string]string{}
+		}
+		m.loads[v.Host][v.Name] = v.Text
+		changed[v.Host] = true
+	}
+	for host := range changed {
+		m.loaded(host)
+	}
+	m.pace.demand()
+}
+
+// loaded tells the cell. Load sensors may know of hosts that are none of ours.
+func (m *Master) loaded(host string) {
+	if _, ok := m.cell.Model().Host(host); !ok {
+		return
+	}
+	a, err := m.cell.HostReport(m.now(), host, maps.Clone(m.loads[host]))
+	if err != nil {
+		m.log.Warn("load values are not taken", "host", host, "error", err)
+		return
+	}
+	m.follow(a.Actions)
+}
+
+// jobReport takes what the agent says of a job.
+func (m *Master) jobReport(r *agent.JobReport) {
+	number, task, attempt, ours := m.parseKey(r.Key)
+	switch {
+	case r.ID.PETask != "": // the job counts; but the agent keeps tasks until their ends have arrived
+		if r.State >= agent.Ended && r.Outcome != nil {
+			m.batch.acknowledge(r, false)
+		}
+		return
+	case !ours:
+		m.foreignReport(r)
+		return
+	}
+	known := m.runs[r.Key]
+	switch {
+	case r.State >= agent.Ended && r.Outcome != nil:
+		m.batch.acknowledge(r, m.terminals[number] != nil)
+		if known == nil {
+			known = &run{key: r.Key, id: r.ID, job: number, task: task, attempt: attempt}
+		}
+		m.keepCheckpoint(known, r.Outcome)
+		m.taskEnded(known, m.end(known, r.Outcome))
+		if !m.there(number, task) { // else it is run again, or waits in the error state
+			m.ends.add(known, r.Outcome)
+		}
+	case known == nil:
+		m.log.Warn("a job that is not in the queue any more is ended", "job", r.ID.String())
+		m.signal(&run{key: r.Key, id: r.ID, job: number, task: task, attempt: attempt}, agent.Kill)
+	default:
+		if r.State >= agent.Accepted {
+			// One that was reported as started already is no news.
+			_ = m.cell.TaskStarted(m.now(), number, task, attempt)
+		}
+		used := tickets.Amounts{tickets.CPU: r.Usage.CPU, tickets.Mem: r.Usage.Mem, tickets.IO: r.Usage.IO}
+		if err := m.cell.UsageReport(m.now(), number, task, used); err != nil {
+			m.log.Debug("usage is not taken", "error", err)
+			return
+		}
+		// The task is there.
+		_ = m.cell.LiveReport(number, task, cell.Live{Vmem: r.Usage.Vmem, MaxVmem: r.Usage.MaxVmem, IOWait: r.Usage.IOWait})
+	}
+}
+
+// foreignReport takes what the agent says of a job that another master has started here. One
+// of a queue that was in this spool area before, and whose store is not there any more,
+// nobody can ask for: it is ended. What else is here is none of our business.
+func (m *Master) foreignReport(r *agent.JobReport) {
+	ended := r.State >= agent.Ended && r.Outcome != nil
+	switch former := formerKey().MatchString(r.Key); {
+	case former && ended:
+		m.log.Warn("a job of a former queue has ended", "job", r.ID.String(), "owner", r.Owner)
+		m.batch.acknowledge(r, false)
+	case former && !m.foreign[r.Key]:
+		m.log.Warn("a job of a former queue is ended: this one does not know it", "job", r.ID.String(), "owner", r.Owner)
+		m.signal(&run{key: r.Key, id: r.ID}, agent.Kill)
+	case !former && !m.foreign[r.Key]:
+		m.log.Warn("a job of another master is here, and left alone", "job", r.ID.String(), "owner", r.Owner)
+	}
+	if m.foreign[r.Key] = true; ended {
+		delete(m.foreign, r.Key)
+	}
+}
+
+// formerKey are the keys that runOf makes, of any cell.
+var formerKey = lazyregexp.New(`^[a-z2-7]{8}-[0-9]+\.[0-9]+\.[0-9]+$`)
+
+// there reports whether the cell still has a task.
+func (m *Master) there(job, task uint32) bool {
+	j := m.cell.Job(job)
+	return j != nil && j.Task(task) != nil
+}
+
+// taskEnded tells the cell that a start is over.
+func (m *Master) taskEnded(r *run, e cell.End) {
+	delete(m.runs, r.key)
+	a, err := m.cell.TaskEnded(m.now(), r.job, r.task, r.attempt, e)
+	if err != nil {
+		m.log.Debug("a task has ended that is not in the queue any more", "job", r.id.String(), "error", err)
+	} else {
+		m.follow(a.Actions)
+	}
+	if m.cell.Job(r.job) == nil {
+		m.forgetCheckpoints(r.job)
+	}
+	m.pace.demand()
+}
+
+// end is an outcome as the cell wants it: whose fault a failure is, and whether the task
+// is to run again (sge_status(5)).
+func (m *Master) end(r *run, o *job.Outcome) cell.End {
+	e := cell.End{
+		ExitStatus: o.ExitStatus, Reason: o.Reason,
+		Requeued: o.Failed == job.FailedReschedule,
+		Used:     tickets.Amounts{tickets.CPU: o.Usage.CPU, tickets.Mem: o.Usage.Mem, tickets.IO: o.Usage.IO},
+	}
+	if e.Reason == "" {
+		e.Reason = o.FailedText
+	}
+	switch {
+	case o.Class == job.ClassJob:
+		e.Failure = cell.JobFailure
+	case o.Class == job.ClassQueue:
+		e.Failure = cell.QueueFailure
+	case o.Class == job.ClassHost:
+		e.Failure = cell.HostFailure
+	case o.Restart != job.FirstRun || o.Effect == job.Requeued || o.Effect == job.Restarts || o.Effect == job.IfRerunnable && m.cell.Rerunnable(r.job, r.task):
+		e.Failure = cell.NobodysFailure
+	}
+	// An interactive job is never run again (sge_status(5)).
+	if e.Once = m.terminals[r.job] != nil; e.Once && o.Ran {
+		e.Failure = cell.NoFailure
+	}
+	return e
+}
+
+// ends are how tasks have ended of jobs that somebody waits for.
+type ends struct {
+	jobs map[uint32]*ended
+}
+
+type ended struct {
+	owner   string
+	list    []api.End
+	gone    bool
+	changed chan struct{} // closed with the next change
+	until   time.Time     // of one that is gone: how long it is kept
+}
+
+// keepEnds is how long the end of a job is kept for whoever asks for it.
+const keepEnds = time.Hour
+
+func newEnds() ends { return ends{jobs: map[uint32]*ended{}} }
+
+// watch keeps how the tasks of a job end.
+func (e *ends) watch(job uint32, owner string) *ended {
+	if e.jobs[job] == nil {
+		e.jobs[job] = &ended{owner: owner, changed: make(chan struct{})}
+	}
+	return e.jobs[job]
+}
+
+func (e *ends) add(r *run, o *job.Outcome) {
+	if j := e.jobs[r.job]; j != nil {
+		j.list = append(j.list, api.End{
+			Task: uint32(r.id.Task), Ran: o.Ran, ExitStatus: o.ExitStatus, Signal: o.Signal, Failed: int(o.Failed), Reason: o.Reason,
+		})
+		j.wake()
+	}
+}
+
+// started wakes whoever waits for the start of a job.
+func (e *ends) started(job uint32) {
+	if j := e.jobs[job]; j != nil {
+		j.wake()
+	}
+}
+
+// sweep tells of jobs that have left, however they have, and forgets those that have left
+// long ago.
+func (e *ends) sweep(c *cell.Cell, now time.Time) {
+	for id, j := range e.jobs {
+		switch {
+		case !j.gone && c.Job(id) == nil:
+			j.gone, j.until = true, now.Add(keepEnds)
+			j.wake()
+		case j.gone && now.After(j.until):
+			delete(e.jobs, id)
+		}
+	}
+}
+
+func (j *ended) wake() {
+	close(j.changed)
+	j.changed = make(chan struct{})
+}
+
+var errUnknownJob = errors.New("there is no such job, or nobody has asked for its end before it left")

@@ -1,0 +1,342 @@
+// Package store keeps records, each a key and a value, in one file: what a master may not
+// forget. What was committed is there after a crash and after a loss of power, each commit
+// as a whole or not at all. The package does not know what the records mean.
+//
+// The file is one of bbolt, and one process at a time may have it open. Each value has a
+// checksum, for what disks do to files in the course of the years.
+//
+// A Store may be used from several goroutines; commits wait for each other.
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"iter"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+)
+
+// format is the version of what is in a file: a bucket of records, and the version itself.
+const format = 1
+
+var (
+	recordsBucket = []byte("records")
+	aboutBucket   = []byte("about")
+	formatKey     = []byte("format")
+)
+
+// mode is that of the file: environments of jobs are in it.
+const mode = 0o600
+
+// lockWait is how long it is waited for a process that has the file and may be about to end.
+const lockWait = 2 * time.Second
+
+// Change is a record that is to be stored, or with a nil Value one that is to be removed.
+type Change struct {
+	Key   string
+	Value []byte
+}
+
+// Store is an open file of records.
+type Store struct {
+	path string
+	db   *bbolt.DB
+
+	mutex   sync.Mutex
+	err     error
+	touched int // bytes of records since the memory was let go
+	timer   *time.Timer
+	closed  bool
+}
+
+// DamagedError says that the file has not the form that it was written in.
+type DamagedError struct {
+	Path string
+	Err  error
+}
+
+// Error says which file it is, and what to do.
+func (e *DamagedError) Error() string {
+	return fmt.Sprintf("cannot use the store %q: it is damaged: %v; put a copy from a backup in its place, or, to begin with nothing, move it away", e.Path, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *DamagedError) Unwrap() error { return e.Err }
+
+// LockedError says that another process has the file.
+type LockedError struct {
+	Path string
+	PID  int    // 0 if it cannot be found out
+	Name string // of the program; empty if it cannot be found out
+}
+
+// Error says who has which file.
+func (e *LockedError) Error() string {
+	who := "another process"
+	if e.PID != 0 {
+		who = fmt.Sprintf("process %d (%s)", e.PID, e.Name)
+	}
+	return fmt.Sprintf("cannot open the store %q: %s has it open", e.Path, who)
+}
+
+// Open opens the file, or makes it where there is none; the directory must be there. It
+// reads all of it once. A file that is damaged (*DamagedError), that another process has
+// (*LockedError) or that a newer program has written is refused, and left as it is: it
+// never begins with nothing where there was something.
+func Open(path string) (*Store, error) {
+	err := create(path)
+	if err == nil {
+		err = lookAtFile(path)
+	}
+	if err != nil {
+		return nil, openError(path, err)
+	}
+	s := &Store{path: path}
+	err = guarded(func() (err error) {
+		s.db, err = bbolt.Open(path, mode, &bbolt.Options{Timeout: lockWait})
+		return err
+	})
+	if err != nil {
+		return nil, openError(path, err)
+	}
+	if err := guarded(s.verify); err != nil {
+		return nil, errors.Join(openError(path, err), s.Close())
+	}
+	s.touch(most) // all of it
+	return s, nil
+}
+
+// openError says why the file cannot be used.
+func openError(path string, err error) error {
+	var damaged *damage
+	switch {
+	case errors.As(err, &damaged):
+		return &DamagedError{Path: path, Err: damaged.err}
+	case errors.Is(err, berrors.ErrTimeout):
+		return lockedError(path)
+	case errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrChecksum), errors.Is(err, berrors.ErrInvalidMapping):
+		return &DamagedError{Path: path, Err: err}
+	case errors.Is(err, berrors.ErrVersionMismatch):
+		return fmt.Errorf("cannot open the store %q: it has another format: %w", path, err)
+	}
+	return fmt.Errorf("cannot open the store %q: %w", path, cause(err))
+}
+
+// cause leaves out the path, which the message has.
+func cause(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	return err
+}
+
+// damage is what is wrong with the file.
+type damage struct{ err error }
+
+func (d *damage) Error() string { return d.err.Error() }
+func (d *damage) Unwrap() error { return d.err }
+
+func damaged(format string, args ...any) error { return &damage{fmt.Errorf(format, args...)} }
+
+// guarded does something that reads the file. What bbolt finds wrong there it panics about,
+// and a page that cannot be read is a fault of memory.
+func guarded(do func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			err = damaged("%v", r)
+		}
+	}()
+	return do()
+}
+
+// verify reads all records, and makes what is not there yet.
+func (s *Store) verify() error {
+	err := s.db.View(func(tx *bbolt.Tx) error {
+		about, records := tx.Bucket(aboutBucket), tx.Bucket(recordsBucket)
+		if about == nil || records == nil {
+			return damaged("it is no store of records")
+		}
+		text := string(about.Get(formatKey))
+		if n, err := strconv.Atoi(text); err != nil || n < 1 {
+			return damaged("%q is no format", text)
+		} else if n > format {
+			return fmt.Errorf("it has the format %d, and this program knows formats up to %d: a newer program has written it", n, format)
+		}
+		most := tx.Size() / minRecord // more are none: pages that refer to each other
+		cursor := records.Cursor()
+		for key, value := cursor.First(); key != nil; key, value = cursor.Next() {
+			if _, err := content(key, value); err != nil {
+				return err
+			}
+			if most--; most < 0 {
+				return damaged("its pages go round in a circle")
+			}
+		}
+		// All that is found is taken: until then the search goes on, in the pages of a
+		// transaction that must not end meanwhile.
+		var first error
+		for err := range tx.Check() {
+			if first == nil {
+				first = &damage{err}
+			}
+		}
+		return first
+	})
+	return err
+}
+
+// minRecord is what a record takes at least: how it is found in its page, and the checksum.
+const minRecord = 16
+
+// castagnoli is computed when a store is opened: not in each command that is the same
+// executable.
+var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
+
+func checksum(key string, value []byte) uint32 {
+	return crc32.Update(crc32.Checksum([]byte(key), castagnoli()), castagnoli(), value)
+}
+
+// content is a value without its checksum.
+func content(key, stored []byte) ([]byte, error) {
+	if len(stored) < 4 || binary.BigEndian.Uint32(stored) != checksum(string(key), stored[4:]) {
+		return nil, damaged("the record %q is not what was written", key)
+	}
+	return stored[4:], nil
+}
+
+// Commit stores and removes records, of the same key the last change counting. When it
+// returns nil all of it is on the disk. After an error the changes are to be committed
+// again: as a rule nothing of them is stored, and if the disk has failed at the very end,
+// all. Where there was no room (syscall.ENOSPC) it works again once there is.
+//
+// It must not be called in a loop over All.
+func (s *Store) Commit(changes []Change) error {
+	err := guarded(func() error {
+		return s.db.Update(func(tx *bbolt.Tx) error {
+			records := tx.Bucket(recordsBucket)
+			records.FillPercent = fill
+			for _, c := range changes {
+				if err := apply(records, c); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+	var d *damage
+	switch {
+	case err == nil:
+		size := 0
+		for _, c := range changes {
+			size += len(c.Value)
+		}
+		s.touch(size)
+		return nil
+	case errors.As(err, &d):
+		return &DamagedError{Path: s.path, Err: d.err}
+	}
+	return fmt.Errorf("cannot write to the store %q: %w", s.path, cause(err))
+}
+
+// fill is how full pages become. Most records come behind those that are there.
+const fill = 0.9
+
+func apply(records *bbolt.Bucket, c Change) error {
+	if c.Value == nil {
+		return records.Delete([]byte(c.Key))
+	}
+	value := make([]byte, 4, 4+len(c.Value))
+	binary.BigEndian.PutUint32(value, checksum(c.Key, c.Value))
+	if err := records.Put([]byte(c.Key), append(value, c.Value...)); err != nil {
+		return fmt.Errorf("the record %q: %w", c.Key, err)
+	}
+	return nil
+}
+
+// All are the records whose keys begin with a prefix, sorted, as they were when the loop
+// began. What cannot be read ends it, and Err tells why.
+func (s *Store) All(prefix string) iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		tx, err := s.db.Begin(false)
+		if err != nil {
+			s.fail(err)
+			return
+		}
+		size := 0
+		defer func() {
+			_ = tx.Rollback() // there is nothing to lose
+			s.touch(size)
+		}()
+		var cursor *bbolt.Cursor
+		for {
+			var key string
+			var value []byte
+			found := false
+			// What happens in the loop is none of our faults.
+			err := guarded(func() (err error) {
+				if cursor == nil {
+					cursor = tx.Bucket(recordsBucket).Cursor()
+					key, value, found, err = record(cursor.Seek([]byte(prefix)))
+				} else {
+					key, value, found, err = record(cursor.Next())
+				}
+				return err
+			})
+			if err != nil {
+				s.fail(err)
+				return
+			}
+			size += len(value)
+			if !found || !strings.HasPrefix(key, prefix) || !yield(key, value) {
+				return
+			}
+		}
+	}
+}
+
+// record is a copy of a record that a cursor has found.
+func record(key, stored []byte) (string, []byte, bool, error) {
+	if key == nil {
+		return "", nil, false, nil
+	}
+	value, err := content(key, stored)
+	return string(key), append([]byte{}, value...), true, err
+}
+
+// Err is why a loop over All has ended early, nil if none has.
+func (s *Store) Err() error {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.err
+}
+
+func (s *Store) fail(err error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.err != nil {
+		return
+	}
+	var d *damage
+	if s.err = fmt.Errorf("cannot read the store %q: %w", s.path, err); errors.As(err, &d) {
+		s.err = &DamagedError{Path: s.path, Err: d.err}
+	}
+}
+
+// Close closes the file. It waits for commits and loops that have begun.
+func (s *Store) Close() error {
+	s.untouched()
+	if err := s.db.Close(); err != nil {
+		return fmt.Errorf("cannot close the store %q: %w", s.path, err)
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package standalone
+
+import (
+	"context"
+	"sync"
+)
+
+// How many calls of one user are under way at the same time. Further ones wait for their
+// turn, so that a user with a thousand of them keeps others waiting for a few.
+const (
+	// changing is enough for submissions that share a commit.
+	changing = 16
+	// showing is little: a long list takes long, and its text is in memory until it was read.
+	showing = 4
+	// waiting is how many connections may be kept for the news of jobs. Who asks beyond that
+	// is answered at once, and asks again.
+	waiting = 256
+)
+
+// turns has the calls of each user wait for each other.
+type turns struct {
+	most int
+
+	mu sync.Mutex
+	of map[uint32]*turn
+}
+
+// turn is that of one user.
+type turn struct {
+	slots chan struct{}
+	users int // of this turn, waiting ones too
+}
+
+func newTurns(most int) *turns { return &turns{most: most, of: map[uint32]*turn{}} }
+
+// take waits for a turn; give ends it.
+func (t *turns) take(ctx context.Context, uid uint32) error {
+	own := t.enter(uid)
+	select {
+	case own.slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		t.leave(uid, own)
+		return ctx.Err()
+	}
+}
+
+// try takes a turn if there is one.
+func (t *turns) try(uid uint32) bool {
+	own := t.enter(uid)
+	select {
+	case own.slots <- struct{}{}:
+		return true
+	default:
+		t.leave(uid, own)
+		return false
+	}
+}
+
+func (t *turns) give(uid uint32) {
+	t.mu.Lock()
+	own := t.of[uid]
+	t.mu.Unlock()
+	<-own.slots
+	t.leave(uid, own)
+}
+
+func (t *turns) enter(uid uint32) *turn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	own := t.of[uid]
+	if own == nil {
+		own = &turn{slots: make(chan struct{}, t.most)}
+		t.of[uid] = own
+	}
+	own.users++
+	return own
+}
+
+func (t *turns) leave(uid uint32, own *turn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if own.users--; own.users == 0 {
+		delete(t.of, uid)
+	}
+}

@@ -1,0 +1,230 @@
+package verifier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/execd-project/execd/loadsensor/external"
+	"github.com/execd-project/execd/nss"
+	"github.com/execd-project/execd/submit"
+)
+
+// mostServers is how many verifiers of a site run at a time: one, and further ones where
+// those hang, or take long.
+const mostServers = 4
+
+// defaultUser is whom verifiers of a daemon of root run as where nobody is named.
+const defaultUser = "nobody"
+
+// Server runs the verifiers of a site. One process is kept, and asked about one job after
+// another; where it is busy, further ones are started.
+type Server struct {
+	log   Log
+	slots chan struct{}
+
+	mu     sync.Mutex
+	idle   []*served
+	closed bool
+	ended  sync.WaitGroup // of those that are told to quit
+}
+
+// served is a verifier that is kept.
+type served struct {
+	*conversation
+	from origin
+}
+
+// origin is what a verifier was started of: with another one it is started anew.
+type origin struct {
+	url      string
+	dev, ino uint64
+	size     int64
+	changed  time.Time
+}
+
+// NewServer makes one that runs nothing yet. What verifiers log, and what is doubtful about
+// them, goes to log.
+func NewServer(log Log) *Server {
+	return &Server{log: log, slots: make(chan struct{}, mostServers)}
+}
+
+// Verify has the verifier of a jsv_url (sge_types(5)) look at a job, in patience at most. The
+// error is a *RejectedError, or says what is wrong with the verifier.
+func (s *Server) Verify(ctx context.Context, url string, patience time.Duration, parameters []submit.Parameter, environment []submit.Variable) ([]submit.Correction, error) {
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	user, path, err := split(url)
+	if err != nil {
+		return nil, err
+	}
+	from, err := originOf(url, path)
+	if err != nil {
+		return nil, err
+	}
+	if v := s.take(from); v != nil {
+		changes, err := s.ask(ctx, v, patience, parameters, environment)
+		// One that has ended since the last job, or has gone on talking, says nothing of
+		// this one.
+		if err == nil || v.started || ctx.Err() != nil {
+			return changes, err
+		}
+	}
+	as, err := s.whom(user, path)
+	if err != nil {
+		return nil, err
+	}
+	c, err := talkTo(path, as, s.log, patience)
+	if err != nil {
+		return nil, err
+	}
+	return s.ask(ctx, &served{c, from}, patience, parameters, environment)
+}
+
+// ask asks about a job. One that has answered is kept.
+func (s *Server) ask(ctx context.Context, v *served, patience time.Duration, parameters []submit.Parameter, environment []submit.Variable) ([]submit.Correction, error) {
+	v.patience = patience
+	stop := context.AfterFunc(ctx, v.end)
+	late := time.AfterFunc(patience, v.end)
+	changes, err := v.verify(parameters, environment)
+	good := err == nil || errors.As(err, new(*RejectedError))
+	if stop() && late.Stop() && good {
+		s.give(v)
+		return changes, err
+	}
+	v.end()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.ended.Go(func() { v.quit(false) })
+	}
+	return changes, err
+}
+
+// originOf looks at the program.
+func originOf(url, path string) (origin, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return origin{}, &URLError{fmt.Sprintf("JSV file %q does not exist", path)}
+	}
+	if err := executable(path); err != nil {
+		return origin{}, err
+	}
+	o := origin{url: url}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		o.dev, o.ino, o.size, o.changed = st.Dev, st.Ino, st.Size, info.ModTime()
+	}
+	return o, nil
+}
+
+// take finds a verifier that has nothing to do. Those of another origin are of no use any
+// more.
+func (s *Server) take(from origin) (v *served) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var rest []*served
+	for _, x := range s.idle {
+		switch {
+		case x.from != from:
+			s.dismiss(x)
+		case v == nil:
+			v = x
+		default:
+			rest = append(rest, x)
+		}
+	}
+	s.idle = rest
+	return v
+}
+
+// give keeps a verifier for the next job, unless there is one already.
+func (s *Server) give(v *served) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || len(s.idle) > 0 {
+		s.dismiss(v)
+		return
+	}
+	s.idle = append(s.idle, v)
+}
+
+func (s *Server) dismiss(v *served) { s.ended.Go(func() { v.quit(true) }) }
+
+// Retire ends verifiers that have nothing to do: the configuration has changed.
+func (s *Server) Retire() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, v := range s.idle {
+		s.dismiss(v)
+	}
+	s.idle = nil
+}
+
+// Close ends all verifiers. Nothing is to be verified any more: Verify has returned.
+func (s *Server) Close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.Retire()
+	s.ended.Wait()
+}
+
+// environment is that of a verifier of a site.
+func environment(id external.Identity) []string {
+	list := []string{
+		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "SHELL=/bin/sh",
+		"USER=" + id.Name, "LOGNAME=" + id.Name, "HOME=" + id.Home,
+	}
+	for _, name := range []string{"SGE_ROOT", "SGE_CELL"} {
+		if v, ok := os.LookupEnv(name); ok {
+			list = append(list, name+"="+v)
+		}
+	}
+	return list
+}
+
+// whom finds whom a verifier runs as. Root runs it for root only where that is said and
+// nobody else can change it: what it reads comes from users.
+func (s *Server) whom(user, path string) (whom, error) {
+	root := os.Geteuid() == 0
+	id := external.Own()
+	switch {
+	case !root && user != "" && user != id.Name:
+		return whom{}, &URLError{fmt.Sprintf("the JSV URL names the user %q, and this daemon is that of %q", user, id.Name)}
+	case root && user == "":
+		user = defaultUser
+	}
+	if user != "" {
+		var err error
+		id, err = external.Lookup(user)
+		switch {
+		case errors.Is(err, nss.ErrUnknown):
+			return whom{}, &URLError{fmt.Sprintf("user %q specified in JSV URL does not exist", user)}
+		case err != nil:
+			return whom{}, err
+		}
+	}
+	problem, others, err := external.Exposed(path, id.UID)
+	switch {
+	case err != nil:
+		return whom{}, err
+	case problem != "" && root && id.UID == 0:
+		return whom{}, &URLError{fmt.Sprintf("JSV %q is not run as root: %s", path, problem)}
+	case others:
+		s.log("WARNING", fmt.Sprintf("others can change what runs as %s: %s", id.Name, problem))
+	}
+	w := whom{environment: environment(id), directory: "/"}
+	if root {
+		w.credential = &syscall.Credential{Uid: id.UID, Gid: id.GID, Groups: id.Groups}
+	}
+	return w, nil
+}
