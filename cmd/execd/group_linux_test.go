@@ -197,15 +197,11 @@ func TestNothingIsLeftWhenAllAreKilled(t *testing.T) {
 		t.Fatal(shepherd, err)
 	}
 	defer unix.Close(supervisor)
-	ended := func(fd int, within time.Duration) bool {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(within.Milliseconds()))
-		return err == nil && n == 1
-	}
 	// It holds the lock of the job's directory until it is gone.
-	if err := unix.PidfdSendSignal(supervisor, unix.SIGKILL, nil, 0); err != nil || !ended(supervisor, patience) {
+	if err := unix.PidfdSendSignal(supervisor, unix.SIGKILL, nil, 0); err != nil || !testenv.Ended(supervisor, patience) {
 		t.Fatalf("the supervisor does not end: %v", err)
 	}
-	if ended(fd, 0) {
+	if testenv.Ended(fd, 0) {
 		t.Error("the process of the job has ended by itself: nothing is tested")
 	}
 	start := time.Now()
@@ -213,7 +209,7 @@ func TestNothingIsLeftWhenAllAreKilled(t *testing.T) {
 	if !strings.Contains(r.stderr, "cleaned up behind an execd run that was killed: job 1 (job) ") {
 		t.Errorf("%s", r.stderr)
 	}
-	if !ended(fd, 0) {
+	if !testenv.Ended(fd, 0) {
 		t.Error("a process of the job is left")
 	}
 	t.Attr("swept_within", time.Since(start).String())

@@ -3,16 +3,35 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/agent/config"
+	"github.com/execd-project/execd/agent/daemon"
 	"github.com/execd-project/execd/agent/doctor"
 	"github.com/execd-project/execd/agent/foreground"
+	"github.com/execd-project/execd/agent/gridengine/interactive"
+	"github.com/execd-project/execd/agent/node"
 	"github.com/execd-project/execd/agent/sensor"
+	"github.com/execd-project/execd/cell/command"
+	"github.com/execd-project/execd/internal/nearest"
+	"github.com/execd-project/execd/nss"
 	"github.com/execd-project/execd/simulate"
+	"github.com/execd-project/execd/standalone"
+	"github.com/execd-project/execd/standalone/client"
+	"github.com/execd-project/execd/standalone/client/qacct"
+	"github.com/execd-project/execd/standalone/importer"
 )
 
 // version is set by the build.
@@ -21,10 +40,23 @@ var version = "unknown"
 const usage = `Usage: execd COMMAND [options]
 
 Commands:
+  standalone
+            a batch system on this machine (execd standalone --help)
+  qsub, qstat, qdel, qhold, qrls, qalter, qmod, qhost, qquota, qselect, qresub, qrsub,
+  qrstat, qrdel, qconf, sge_share_mon
+            Grid Engine's commands, for that; a link that is called so does, too
   run       run one job on this host, in the foreground (execd run --help)
+  agent     run the jobs that a master starts on this host (execd agent --help)
+  status    say how the agent of this host fares (execd status --help)
+  jobs      list the jobs of this host (execd jobs --help)
+  attach    connect the terminal with an interactive job (execd attach --help)
+  drain     take no more jobs on this host (execd drain --help)
+  resume    take jobs again (execd resume --help)
   config    check a configuration directory (execd config --help)
+  import    take over the configuration of a Grid Engine cell (execd import --help)
   simulate  say what a cluster would do with jobs (execd simulate --help)
   sensor    check a load sensor (execd sensor --help)
+  qacct     say what jobs have used that have ended (execd qacct -help)
   doctor    say what this host can enforce, and what it would take to do better
   version   print the version
 `
@@ -32,21 +64,45 @@ Commands:
 func main() { os.Exit(run(os.Args[1:])) }
 
 func run(args []string) int {
+	switch name := program(); {
+	case name == "qacct":
+		return account(args)
+	case slices.Contains(command.Names(), name):
+		return userCommand(name, args)
+	}
+	if program() == "qacct" {
+		return account(args)
+	}
 	if len(args) == 0 {
 		fmt.Fprint(os.Stderr, usage)
 		return foreground.ExitUsage
 	}
+	if slices.Contains(command.Names(), args[0]) {
+		return userCommand(args[0], args[1:])
+	}
 	switch args[0] {
+	case "standalone":
+		return runStandalone(args[1:])
 	case "run":
 		return runJob(args[1:])
+	case "agent":
+		return runAgent(args[1:])
+	case "status", "jobs", "attach", "drain", "resume":
+		return askAgent(args[0], args[1:])
 	case "config":
 		return checkConfig(args[1:])
+	case "import":
+		return importCell(args[1:])
 	case "simulate":
 		return runSimulation(args[1:])
 	case "sensor":
 		return checkSensor(args[1:])
+	case "qacct":
+		return account(args[1:])
 	case "doctor":
 		return examine(args[1:])
+	case interactive.Word:
+		return interactiveJob(args[1:])
 	case "version", "--version", "-version":
 		fmt.Println("execd", version)
 		return 0
@@ -54,8 +110,29 @@ func run(args []string) int {
 		fmt.Print(usage)
 		return 0
 	}
-	fmt.Fprintf(os.Stderr, "execd: unknown command %q\n%s", args[0], usage)
+	fmt.Fprintf(os.Stderr, "execd: unknown command %q%s\n%s", args[0], meant(args[0]), usage)
 	return foreground.ExitUsage
+}
+
+// interactiveJob is an interactive job of Grid Engine.
+func interactiveJob(args []string) int {
+	status, err := interactive.Main(args)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "execd: %v\n", err)
+	}
+	return status
+}
+
+// meant is the question whether a command was meant that is like the word given.
+func meant(word string) string {
+	var commands []string
+	for _, m := range regexp.MustCompile(`(?m)^  ([a-z]+) `).FindAllStringSubmatch(usage, -1) {
+		commands = append(commands, m[1])
+	}
+	if c, ok := nearest.Word(word, commands); ok {
+		return fmt.Sprintf(" (did you mean %s?)", c)
+	}
+	return ""
 }
 
 func examine(args []string) int {
@@ -92,6 +169,70 @@ func runJob(args []string) int {
 	return status
 }
 
+func runAgent(args []string) int {
+	executable, err := os.Executable()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "execd agent:", err)
+		return daemon.ExitCannotRun
+	}
+	c := daemon.Command{Args: args, Stdout: os.Stdout, Stderr: os.Stderr, Executable: executable, Version: version}
+	status, err := c.Run()
+	if err != nil {
+		for line := range strings.Lines(err.Error()) {
+			fmt.Fprintln(os.Stderr, "execd agent:", strings.TrimSuffix(line, "\n"))
+		}
+	}
+	if _, ok := errors.AsType[*daemon.UsageError](err); ok {
+		fmt.Fprintln(os.Stderr, "execd agent: see execd agent --help")
+	}
+	return status
+}
+
+// program is the name under which this was called.
+func program() string { return filepath.Base(os.Args[0]) }
+
+// userCommand is one of Grid Engine's commands.
+func userCommand(name string, args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends what does not heed the first
+	c := client.Command{Name: name, Args: args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+	return c.Run(ctx)
+}
+
+func runStandalone(args []string) int {
+	executable, err := os.Executable()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "execd standalone:", err)
+		return daemon.ExitCannotRun
+	}
+	c := standalone.Command{Args: args, Stdout: os.Stdout, Stderr: os.Stderr, Executable: executable, Version: version}
+	status, err := c.Run()
+	if err != nil {
+		for line := range strings.Lines(err.Error()) {
+			fmt.Fprintln(os.Stderr, "execd standalone:", strings.TrimSuffix(line, "\n"))
+		}
+	}
+	if _, ok := errors.AsType[*daemon.UsageError](err); ok {
+		fmt.Fprintln(os.Stderr, "execd standalone: see execd standalone --help")
+	}
+	return status
+}
+
+func askAgent(name string, args []string) int {
+	c := node.Command{Name: name, Args: args, Stdout: os.Stdout, Stderr: os.Stderr, Stdin: os.Stdin, Terminal: os.Stdout}
+	status, err := c.Run()
+	if err != nil {
+		for line := range strings.Lines(err.Error()) {
+			fmt.Fprintf(os.Stderr, "execd %s: %s\n", name, strings.TrimSuffix(line, "\n"))
+		}
+	}
+	if _, ok := errors.AsType[*node.UsageError](err); ok {
+		fmt.Fprintf(os.Stderr, "execd %s: see execd %s --help\n", name, name)
+	}
+	return status
+}
+
 func checkConfig(args []string) int {
 	c := config.Command{Args: args, Stdout: os.Stdout, Stderr: os.Stderr}
 	status, err := c.Run()
@@ -100,6 +241,20 @@ func checkConfig(args []string) int {
 	}
 	if _, ok := errors.AsType[*config.UsageError](err); ok {
 		fmt.Fprintln(os.Stderr, "execd config: see execd config --help")
+	}
+	return status
+}
+
+func importCell(args []string) int {
+	c := importer.Command{Args: args, Stdout: os.Stdout, Stderr: os.Stderr}
+	status, err := c.Run()
+	if err != nil {
+		for line := range strings.Lines(err.Error()) {
+			fmt.Fprintln(os.Stderr, "execd import:", strings.TrimSuffix(line, "\n"))
+		}
+	}
+	if _, ok := errors.AsType[*importer.UsageError](err); ok {
+		fmt.Fprintln(os.Stderr, "execd import: see execd import --help")
 	}
 	return status
 }
@@ -119,6 +274,30 @@ func runSimulation(args []string) int {
 		fmt.Fprintln(os.Stderr, "execd simulate: see execd simulate --help")
 	}
 	return status
+}
+
+func account(args []string) int {
+	file, advice := client.AccountingFile(context.Background())
+	c := qacct.Command{
+		Args: args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		File: file, Advice: advice, Now: time.Now(), Group: nss.System().GroupName, Select: selectQueues,
+	}
+	status, err := c.Run()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "qacct:", err)
+		return qacct.ExitFailed
+	}
+	return status
+}
+
+// selectQueues are the queue instances that qselect prints.
+func selectQueues(options ...string) ([]string, error) {
+	var out, errs bytes.Buffer
+	c := client.Command{Name: "qselect", Args: options, Stdin: os.Stdin, Stdout: &out, Stderr: &errs}
+	if status := c.Run(context.Background()); status != 0 || errs.Len() > 0 {
+		return nil, errors.New(strings.TrimPrefix(strings.TrimPrefix(strings.TrimSpace(errs.String()), "qselect: "), "error: "))
+	}
+	return strings.Fields(out.String()), nil
 }
 
 func checkSensor(args []string) int {

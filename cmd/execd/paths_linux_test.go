@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // Whoever knows the number of the next job knows the name of its TMPDIR.
@@ -208,6 +210,21 @@ func TestPlantedOptions(t *testing.T) {
 		r := w.run(t, "--as", "alice", "-cwd", "-N", "x", "-b", "y", "echo $PLANTED")
 		if warned := strings.Contains(r.stderr, "execd: warning: .sge_request is not read: it belongs to user id 20002"); r.stdout != want+"\n" || warned != (uid == bob) {
 			t.Errorf("of user id %d: %s%s", uid, r.stdout, r.stderr)
+		}
+	}
+	for what, plant := range map[string]func(string) error{
+		"it is no regular file": func(path string) error { return unix.Mkfifo(path, 0o666) },
+		"it is a symbolic link": func(path string) error { return os.Symlink("elsewhere", path) },
+	} {
+		if err := os.Remove(planted); err != nil {
+			t.Fatal(err)
+		}
+		if err := plant(planted); err != nil {
+			t.Fatal(err)
+		}
+		r := w.run(t, "--as", "alice", "-cwd", "-b", "y", "echo", "done")
+		if r.stdout != "done\n" || !strings.Contains(r.stderr, "execd: warning: .sge_request is not read: "+what) {
+			t.Errorf("%s: %s%s", what, r.stdout, r.stderr)
 		}
 	}
 }

@@ -59,13 +59,13 @@ func TestBadInputIsRefusedBeforeAnythingIsMade(t *testing.T) {
 			asRoot, job,
 			[]string{"-cwd", "job"},
 			125,
-			[]string{`jobs of root are not run: name the user whose job it is with --as USER`},
+			[]string{`jobs of root are not run: submit it as the user whose job it is \(execd run: --as USER\)`},
 		},
 		"root by name": {
 			asRoot, job,
 			[]string{"--as", "root", "-cwd", "job"},
 			125,
-			[]string{`jobs of root are not run: name the user whose job it is with --as USER`},
+			[]string{`jobs of root are not run: submit it as the user whose job it is \(execd run: --as USER\)`},
 		},
 		"user id below min_uid": {
 			asRoot, job,
@@ -246,7 +246,7 @@ func TestBadInputIsRefusedBeforeAnythingIsMade(t *testing.T) {
 		// Configuration.
 		"unknown key of a queue": {
 			asUser, queueFile("no_such_key x"), conf, 125,
-			[]string{`conf/queues/q:4: unknown attribute "no_such_key" of a queue`},
+			[]string{`conf/queues/q:4: unknown attribute "no_such_key" of a queue, expected one of queue_conf\(5\)`},
 		},
 		"wrong time of a queue": {
 			asUser, queueFile("h_rt 1:2:3:4"), conf, 125,

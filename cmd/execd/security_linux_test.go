@@ -195,7 +195,7 @@ exit 7
 	// rm -f of a file that is not there has nothing to do, and succeeds.
 	var lines []string
 	for line := range strings.Lines(r.stdout) {
-		if f, ok := strings.CutPrefix(line, "BREACH: rm -f "); ok && slices.Contains([]string{"usage", "signal", "checkpointed", "noresources", "new"}, strings.TrimSpace(f)) {
+		if f, ok := strings.CutPrefix(line, "BREACH: rm -f "); ok && slices.Contains([]string{"arguments", "usage", "signal", "checkpointed", "noresources", "new"}, strings.TrimSpace(f)) {
 			continue
 		}
 		lines = append(lines, line)
