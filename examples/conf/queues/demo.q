@@ -4,6 +4,7 @@
 qname                 demo.q
 hostlist              NONE
 slots                 2
+load_thresholds       NONE
 shell                 /bin/sh
 shell_start_mode      posix_compliant
 prolog                /opt/demo/procedures/prolog $job_id $job_owner

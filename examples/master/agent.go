@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/execd-project/execd/agent/api"
+)
+
+// agent is what the master knows of a host, and what it has to tell it.
+type agent struct {
+	host   string // as the configuration spells it
+	client *api.Client
+	lost   bool                         // it is not reached
+	taken  uint64                       // number of the last report that was taken
+	loads  map[string]map[string]string // what it reports of its host and of others, by host and name
+	orders []order                      // in the order in which they are to be carried out
+	busy   bool                         // one of them is on its way
+}
+
+// order is a call, and what is done with the answer.
+type order struct {
+	call func(context.Context) error
+	then func(error)
+}
+
+// addAgent reads HOST=WHERE, and begins to follow what the agent there reports.
+func (m *master) addAgent(text string, tls *api.TLS) error {
+	name, where, _ := strings.Cut(text, "=")
+	id, ok := m.cell.Model().Host(name)
+	if !ok {
+		return fmt.Errorf("--agent %s: the configuration has no host %q", text, name)
+	}
+	a := &agent{host: m.cell.Model().HostName(id), loads: map[string]map[string]string{}}
+	// What is not answered is said again, for as long as it takes: all that a master
+	// says may be said twice. Only the end of the master ends that.
+	o := api.Options{Epoch: m.epoch, RetryFor: 1000 * time.Hour, PauseMax: time.Second}
+	o.Lost = func(err error) { m.do(func() { m.lost(a, err) }) }
+	if strings.Contains(where, "/") {
+		o.Socket = where
+	} else {
+		o.Address, o.TLS = where, &api.TLS{CA: tls.CA, Certificate: tls.Certificate, Key: tls.Key, ServerName: name}
+	}
+	var err error
+	if a.client, err = api.Dial(o); err != nil {
+		return err
+	}
+	m.agents[a.host] = a
+	go func() {
+		err := a.client.Reports(m.ctx, 0, func(r api.Report) error {
+			m.do(func() { m.report(a, &r) })
+			return nil
+		})
+		m.do(func() { m.fail(fmt.Errorf("the agent of %s: %w", a.host, err)) })
+	}()
+	return nil
+}
+
+// tell has an order carried out after those that were given before.
+func (m *master) tell(a *agent, call func(context.Context) error, then func(error)) {
+	a.orders = append(a.orders, order{call, then})
+	m.nextOrder(a)
+}
+
+// nextOrder sends the next order. The master does not wait for the answer, which is an
+// event like any other.
+func (m *master) nextOrder(a *agent) {
+	if a.busy || len(a.orders) == 0 {
+		return
+	}
+	o := a.orders[0]
+	a.orders, a.busy = a.orders[1:], true
+	go func() {
+		err := o.call(m.ctx)
+		m.do(func() {
+			a.busy = false
+			o.then(err)
+			m.nextOrder(a)
+		})
+	}()
+}
+
+// lost has nothing more start on a host that is not reached. What runs there goes on.
+func (m *master) lost(a *agent, err error) {
+	if a.lost {
+		return
+	}
+	a.lost = true
+	m.say("host %s is not reached: %v", a.host, err)
+	m.follow(m.cell.HostLost(m.now(), a.host))
+}
+
+// report takes one line of what an agent reports.
+func (m *master) report(a *agent, r *api.Report) {
+	if a.lost {
+		a.lost = false
+		m.say("host %s is reached again", a.host)
+		m.loaded(a, a.host)
+		// An agent that was killed may have forgotten what it was told last.
+		if a.taken != 0 {
+			m.acknowledge(a, a.taken)
+		}
+	}
+	switch {
+	case r.Load != nil:
+		m.load(a, r.Load)
+	case r.Job != nil:
+		m.jobReport(a, r.Job)
+	case r.Usage != nil:
+		m.usageReport(a, r.Usage)
+	}
+	a.taken = max(a.taken, r.Number)
+}
+
+// load keeps load values. Most reports have only those that have changed; the cell wants
+// all of a host.
+func (m *master) load(a *agent, l *api.Load) {
+	changed := map[string]bool{}
+	if l.Full {
+		for host := range a.loads {
+			changed[host] = true
+		}
+		clear(a.loads)
+	}
+	for _, v := range l.Removed {
+		delete(a.loads[v.Host], v.Name)
+		changed[v.Host] = true
+	}
+	for _, v := range l.Values {
+		if a.loads[v.Host] == nil {
+			a.loads[v.Host] = map[string]string{}
+		}
+		a.loads[v.Host][v.Name] = v.Text
+		changed[v.Host] = true
+	}
+	for host := range changed {
+		m.loaded(a, host)
+	}
+}
+
+// loaded tells the cell. Load sensors may know of hosts that are none of ours.
+func (m *master) loaded(a *agent, host string) {
+	if _, ok := m.cell.Model().Host(host); ok {
+		m.follow(m.cell.HostReport(m.now(), host, maps.Clone(a.loads[host])))
+	}
+}
+
+// final reports whether a start was refused for what it is, so that it would be refused
+// anywhere and always.
+func final(err error) bool {
+	e, ok := errors.AsType[*api.Error](err)
+	return ok && (e.Code == api.InvalidArgument || e.Code == api.PermissionDenied)
+}

@@ -1,0 +1,404 @@
+// Package packaging is what packages are made of: make package. Its tests look at
+// what came of that (EXECD_TEST_PACKAGES), install it below a scratch directory, and
+// have systemd look at the unit.
+package packaging
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/execd-project/execd/cell/command"
+	"github.com/execd-project/execd/internal/testenv"
+)
+
+//go:embed execd.service
+var unit string
+
+// pages are the manual pages that packages have.
+func pages(t *testing.T) []string {
+	t.Helper()
+	paths, err := filepath.Glob("../docs/man/*.[1-8]")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no manual pages: %v", err)
+	}
+	var names []string
+	for _, p := range paths {
+		names = append(names, "/usr/share/man/man"+p[len(p)-1:]+"/"+filepath.Base(p)+".gz")
+	}
+	return names
+}
+
+// expected are the files of both packages, with their modes.
+func expected(t *testing.T) []string {
+	t.Helper()
+	list := []string{
+		"-rw-r--r-- /etc/default/execd",
+		"drwxr-xr-x /etc/execd",
+		"lrwxrwxrwx /usr/bin/execd",
+		"drwxr-xr-x /usr/lib/execd",
+		"drwxr-xr-x /usr/lib/execd/bin",
+		"-rwxr-xr-x /usr/lib/execd/execd",
+		"-rwxr-xr-x /usr/lib/execd/sge_shepherd-go",
+		"-rw-r--r-- /usr/lib/systemd/system/execd.service",
+		"drwxr-xr-x /usr/share/doc/execd",
+		"-rw-r--r-- /usr/share/doc/execd/README.md",
+		"-rw-r--r-- /usr/share/doc/execd/copyright",
+		"-rw-r--r-- /usr/share/doc/execd/differences.md",
+		"drwxr-xr-x /var/spool/execd",
+	}
+	for _, p := range pages(t) {
+		list = append(list, "-rw-r--r-- "+p)
+	}
+	for _, name := range append(command.Names(), "qacct") {
+		list = append(list, "lrwxrwxrwx /usr/lib/execd/bin/"+name)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// one is the only package of a format.
+func one(t *testing.T, pattern string) string {
+	t.Helper()
+	testenv.Require(t, testenv.Packages)
+	paths, err := filepath.Glob(filepath.Join(os.Getenv(testenv.PackagesEnv), pattern))
+	if err != nil || len(paths) != 1 {
+		t.Fatalf("%d packages %s, want one: %q (%v)", len(paths), pattern, paths, err)
+	}
+	return paths[0]
+}
+
+// output runs a command.
+func output(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %q: %v\n%s", name, args, err, out)
+	}
+	return string(out)
+}
+
+// version is what both dpkg and rpm sort rightly.
+var version = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+[A-Za-z0-9.+~]*$`)
+
+func TestDeb(t *testing.T) {
+	deb := one(t, "*.deb")
+	var got []string
+	for line := range strings.Lines(output(t, "dpkg-deb", "-c", deb)) {
+		f := strings.Fields(line)
+		mode, path := strings.Replace(f[0], "l---------", "lrwxrwxrwx", 1), "/"+strings.Trim(strings.TrimPrefix(f[5], "."), "/")
+		if f[1] != "root/root" {
+			t.Errorf("%s belongs to %s", path, f[1])
+		}
+		if mode[0] == 'd' && !slices.Contains(expected(t), mode+" "+path) {
+			if mode != "drwxr-xr-x" { // one above those that are meant
+				t.Errorf("the folder %s has the mode %s", path, mode)
+			}
+			continue
+		}
+		got = append(got, mode+" "+path)
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff(expected(t), got); diff != "" {
+		t.Errorf("want (-) and got (+):\n%s", diff)
+	}
+	if v := strings.TrimSpace(output(t, "dpkg-deb", "-f", deb, "Version")); !version.MatchString(v) {
+		t.Errorf("the version is %q", v)
+	}
+	if c := output(t, "dpkg-deb", "-I", deb, "conffiles"); c != "/etc/default/execd\n" {
+		t.Errorf("conffiles: %q", c)
+	}
+}
+
+func TestRpm(t *testing.T) {
+	rpm := one(t, "*.rpm")
+	var got []string
+	const format = `[%{FILEMODES:perms} %{FILENAMES} %{FILEUSERNAME} %{FILEGROUPNAME} <%{FILEFLAGS:fflags}>\n]`
+	for line := range strings.Lines(output(t, "rpm", "-qp", "--qf", format, rpm)) {
+		f := strings.Fields(line)
+		mode, path := strings.Replace(f[0], "l---------", "lrwxrwxrwx", 1), f[1]
+		if f[2] != "root" || f[3] != "root" {
+			t.Errorf("%s belongs to %s:%s", path, f[2], f[3])
+		}
+		if flags := f[4]; (flags == "<cn>") != (path == "/etc/default/execd") {
+			t.Errorf("%s has the flags %s", path, flags)
+		}
+		got = append(got, mode+" "+path)
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff(expected(t), got); diff != "" {
+		t.Errorf("want (-) and got (+):\n%s", diff)
+	}
+	if v := output(t, "rpm", "-qp", "--qf", "%{VERSION}", rpm); !version.MatchString(v) {
+		t.Errorf("the version is %q", v)
+	}
+	for _, script := range []string{"POSTIN", "PREUN", "POSTUN"} {
+		if text := output(t, "rpm", "-qp", "--qf", "%{"+script+"}", rpm); !strings.Contains(text, "systemctl") {
+			t.Errorf("%s is %q", script, text)
+		}
+	}
+}
+
+// TestInstall installs the package below a scratch directory, upgrades it, and
+// removes it again.
+func TestInstall(t *testing.T) {
+	deb := one(t, "*.deb")
+	testenv.Require(t, testenv.Root)
+	root := t.TempDir()
+	for _, dir := range []string{"updates", "info"} {
+		if err := os.MkdirAll(root+"/var/lib/dpkg/"+dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(root+"/var/lib/dpkg/status", nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	// Without a shell below root, scripts are told by DPKG_ROOT where it is.
+	dpkg := func(args ...string) {
+		t.Helper()
+		output(t, "dpkg", append([]string{"--root=" + root, "--force-script-chrootless", "--log=/dev/null"}, args...)...)
+	}
+	dpkg("-i", deb)
+	if out := output(t, root+"/usr/bin/execd", "version"); !strings.HasPrefix(out, "execd ") {
+		t.Errorf("version: %q", out)
+	}
+	// It finds its supervisor: what is missing then is an option.
+	out, err := exec.Command(root+"/usr/bin/execd", "run", "-verify", "-b", "y", "true").CombinedOutput()
+	if strings.Contains(string(out), "sge_shepherd-go") {
+		t.Errorf("%s (%v)", out, err)
+	}
+	const setting = "EXECD_OPTS=mine\n"
+	if err := os.WriteFile(root+"/etc/default/execd", []byte(setting), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	dpkg("--force-confold", "-i", deb)
+	if b, err := os.ReadFile(root + "/etc/default/execd"); err != nil || string(b) != setting {
+		t.Errorf("after an upgrade the settings are %q (%v)", b, err)
+	}
+	if _, err := os.Stat(root + "/etc/systemd"); err == nil {
+		t.Error("the unit was enabled")
+	}
+
+	running := root + "/var/spool/execd/agent/active_jobs/7.1"
+	if err := os.MkdirAll(running, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	dpkg("-r", "execd")
+	if _, err := os.Stat(root + "/usr/bin/execd"); err == nil {
+		t.Error("execd is still there")
+	}
+	dpkg("-P", "execd")
+	if _, err := os.Stat(running); err != nil {
+		t.Errorf("purge has removed a job: %v", err)
+	}
+	if err := os.Remove(running); err != nil {
+		t.Fatal(err)
+	}
+	dpkg("-i", deb)
+	dpkg("-P", "execd")
+	for _, path := range []string{"/var/spool/execd", "/etc/default/execd", "/usr/lib/execd"} {
+		if _, err := os.Lstat(root + path); err == nil {
+			t.Errorf("%s is left", path)
+		}
+	}
+}
+
+// tree is what is below a folder: of files their modes and a hash of what is in them, of
+// links where they go.
+func tree(t *testing.T, root string) map[string]string {
+	t.Helper()
+	list := map[string]string{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		what := info.Mode().String()
+		switch {
+		case d.Type() == fs.ModeSymlink:
+			to, err := os.Readlink(path)
+			if err != nil {
+				return err
+			}
+			what += " to " + to
+		case d.Type().IsRegular():
+			b, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			what += fmt.Sprintf(" %x", sha256.Sum256(b))
+		}
+		list[strings.TrimPrefix(path, root)] = what
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// TestInstallRpm installs the other package below a scratch directory, upgrades it and
+// removes it; what it installs is what the first one does.
+func TestInstallRpm(t *testing.T) {
+	deb, rpm := one(t, "*.deb"), one(t, "*.rpm")
+	testenv.Require(t, testenv.Root)
+	root, same := t.TempDir(), t.TempDir()
+	// The scripts need a shell below root, and have a test of their own.
+	run := func(args ...string) string {
+		t.Helper()
+		return output(t, "rpm", append([]string{"--root=" + root, "--dbpath=/rpm", "--force-debian", "--nodeps", "--noscripts"}, args...)...)
+	}
+	verify := func(want string) {
+		t.Helper()
+		out, _ := exec.Command("rpm", "--root="+root, "--dbpath=/rpm", "-V", "--nodeps", "execd").CombinedOutput() // it fails if anything differs
+		if got := strings.Join(strings.Fields(string(out)), " "); got != want {
+			t.Errorf("rpm -V says %q, expected %q", got, want)
+		}
+	}
+	run("-i", rpm)
+	verify("")
+	output(t, "dpkg-deb", "-x", deb, same)
+	got := tree(t, root)
+	maps.DeleteFunc(got, func(path, _ string) bool { return strings.HasPrefix(path, "/rpm") })
+	if diff := cmp.Diff(tree(t, same), got); diff != "" {
+		t.Errorf("the .deb has (-), and the .rpm (+):\n%s", diff)
+	}
+	if out := output(t, root+"/usr/bin/execd", "version"); !strings.HasPrefix(out, "execd ") {
+		t.Errorf("version: %q", out)
+	}
+	settings := root + "/etc/default/execd"
+	if err := os.WriteFile(settings, []byte("EXECD_OPTS=mine and more\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	verify("S.5....T. c /etc/default/execd")
+	run("-U", "--replacepkgs", rpm)
+	if b, err := os.ReadFile(settings); err != nil || string(b) != "EXECD_OPTS=mine and more\n" {
+		t.Errorf("after an upgrade the settings are %q (%v)", b, err)
+	}
+	running := root + "/var/spool/execd/agent/active_jobs/7.1"
+	if err := os.MkdirAll(running, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	run("-e", "execd")
+	if _, err := os.Stat(running); err != nil {
+		t.Errorf("the removal has removed a job: %v", err)
+	}
+	for path := range tree(t, root) {
+		if strings.Contains(path, "execd") && !strings.HasPrefix(path, "/var/spool/execd") && path != "/etc/default/execd.rpmsave" {
+			t.Errorf("%s is left", path)
+		}
+	}
+}
+
+// TestRpmScripts runs the scripts of the .rpm with a systemctl that writes down what it is
+// told.
+func TestRpmScripts(t *testing.T) {
+	rpm := one(t, "*.rpm")
+	dir := t.TempDir()
+	const systemd = "/run/systemd/system"
+	if err := os.WriteFile(dir+"/systemctl", []byte("#!/bin/sh\necho \"$*\" >>"+dir+"/said\nexit 1\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for what, c := range map[string]struct {
+		script, count string
+		want          string
+	}{
+		"the first installation":           {"POSTIN", "1", "daemon-reload\n--no-reload preset execd.service\n"},
+		"the new package of an upgrade":    {"POSTIN", "2", "daemon-reload\n"},
+		"the end of the former package":    {"PREUN", "1", ""},
+		"the former package of an upgrade": {"POSTUN", "1", "daemon-reload\ntry-restart execd.service\n"},
+		"the removal":                      {"PREUN", "0", "--no-reload disable --now execd.service\n"},
+		"what is left of it":               {"POSTUN", "0", "daemon-reload\n"},
+	} {
+		text := output(t, "rpm", "-qp", "--qf", "%{"+c.script+"}", rpm)
+		if !strings.Contains(text, systemd) {
+			t.Fatalf("%s does not ask whether there is systemd: %q", c.script, text)
+		}
+		for _, there := range []bool{true, false} {
+			want, place := c.want, dir
+			if !there {
+				want, place = "", dir+"/none"
+			}
+			cmd := exec.Command("/bin/sh", "-c", strings.ReplaceAll(text, systemd, place), "script", c.count)
+			cmd.Env = []string{"PATH=" + dir + ":/usr/bin:/bin"}
+			if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+				t.Errorf("%s, with systemd %v: %v, %q", what, there, err, out)
+			}
+			said, err := os.ReadFile(dir + "/said")
+			if err != nil && !errors.Is(err, fs.ErrNotExist) || string(said) != want {
+				t.Errorf("%s, with systemd %v: systemctl was told %q, expected %q (%v)", what, there, said, want, err)
+			}
+			_ = os.Remove(dir + "/said")
+		}
+	}
+}
+
+// TestUnit has systemd read the unit of the package.
+func TestUnit(t *testing.T) {
+	deb := one(t, "*.deb")
+	root := t.TempDir()
+	output(t, "dpkg-deb", "-x", deb, root)
+	text, err := os.ReadFile(root + "/usr/lib/systemd/system/execd.service")
+	if err != nil || string(text) != unit {
+		t.Fatalf("the unit of the package is another: %v", err)
+	}
+	there := strings.ReplaceAll(unit, "=/usr/bin/execd ", "="+root+"/usr/bin/execd ")
+	if there == unit {
+		t.Fatal("the unit does not start /usr/bin/execd")
+	}
+	path := t.TempDir() + "/execd.service"
+	if err := os.WriteFile(path, []byte(there), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out := output(t, "systemd-analyze", "verify", "--man=no", path); strings.TrimSpace(out) != "" {
+		t.Errorf("systemd says:\n%s", out)
+	}
+}
+
+// TestScripts has a shell read the scripts of the packages.
+func TestScripts(t *testing.T) {
+	scripts, err := filepath.Glob("scripts/*")
+	if err != nil || len(scripts) != 6 {
+		t.Fatalf("scripts: %q (%v)", scripts, err)
+	}
+	for _, s := range scripts {
+		cmd := exec.Command("/bin/sh", "-n", s)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", s, err, out)
+		}
+		f, err := os.Open(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(f)
+		f.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Jobs are ended by nobody but their supervisors.
+		if m := regexp.MustCompile(`\b(pkill|killall|kill|stop .*scope)\b`).Find(text); m != nil {
+			t.Errorf("%s: %q", s, m)
+		}
+		if strings.Contains(s, "deb-") && !strings.HasPrefix(string(text), "#!/bin/sh\n") {
+			t.Errorf("%s does not say what runs it", s)
+		}
+	}
+}
