@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -62,7 +63,24 @@ func (d *driver) let(job int) error {
 		_, err = pipe.WriteString("go\n")
 		return err == nil, errors.Join(err, pipe.Close())
 	})
-	return errors.Join(err, os.WriteFile(d.flagPath(job, "go"), nil, 0o644))
+	return errors.Join(err, d.mayGo(job))
+}
+
+// mayGo says go for all that looks for it from now on.
+func (d *driver) mayGo(job int) error { return os.WriteFile(d.flagPath(job, "go"), nil, 0o644) }
+
+// usageOfMemory is what qstat -j prints of a job that has been seen with 50 MiB or
+// more, and to have used CPU time with it.
+var usageOfMemory = regexp.MustCompile(`usage +1: .*\bmem=(?:0\.0[1-9]|0\.[1-9]|[1-9]).* maxvmem=(?:[5-9]\d|[1-9]\d\d)\.\d+M`)
+
+// memoryCounted waits until execd has counted memory of the job.
+func (d *driver) memoryCounted(job int) error {
+	return d.cell.Poll(phaseDeadline, "execd has counted memory of the job", func() (bool, error) {
+		text, err := d.cell.Root("qstat", "-j", strconv.Itoa(job))
+		_, usage, _ := strings.Cut(text, "\nusage")
+		usage, _, _ = strings.Cut(usage, "\n")
+		return usageOfMemory.MatchString(text), errors.Join(err, fmt.Errorf("usage %q", usage))
+	})
 }
 
 func (d *driver) qdel(job int) error {
@@ -98,23 +116,23 @@ func (d *driver) slugOf(job int) string {
 }
 
 // stopped waits until the job's first process is stopped.
-func (d *driver) stopped(job int) error { return d.awaitState(job, "stopped", "T") }
+func (d *driver) stopped(job int) error { return d.awaitStop(job, "stopped", true) }
 
 // continued waits until it is not.
-func (d *driver) continued(job int) error { return d.awaitState(job, "continued", "SRD") }
+func (d *driver) continued(job int) error { return d.awaitStop(job, "continued", false) }
 
-func (d *driver) awaitState(job int, name, letters string) error {
+func (d *driver) awaitStop(job int, name string, stopped bool) error {
 	pid, err := d.cell.JobPID(job, 0, stepDeadline)
 	if err != nil {
 		return err
 	}
-	return d.processIn(job, pid, name, letters)
+	return d.processIs(job, pid, name, stopped)
 }
 
-func (d *driver) processIn(job, pid int, name, letters string) error {
+func (d *driver) processIs(job, pid int, name string, stopped bool) error {
 	err := d.cell.Poll(stepDeadline, "the job's process is "+name, func() (bool, error) {
 		state := d.cell.ProcessState(pid)
-		return state != "" && strings.Contains(letters, state), fmt.Errorf("state %q", state)
+		return state != "" && d.cell.Stopped(pid) == stopped, fmt.Errorf("state %q", state)
 	})
 	d.note(job, name, fmt.Sprint(err == nil))
 	return nil
@@ -139,7 +157,7 @@ func (d *driver) childStopped(job int) error {
 	if err != nil {
 		return err
 	}
-	return d.processIn(job, pid, "child stopped", "T")
+	return d.processIs(job, pid, "child stopped", true)
 }
 
 // awaitEnd waits for the job's first accounting record.
@@ -215,8 +233,16 @@ func (d *driver) forgotten(job int) error {
 // signalled waits until sge_execd logs that it signals the job's shepherd for
 // the nth time. The log comes before the signal, so to be sure that the shepherd
 // has one, wait for two: the master repeats a kill after some seconds.
+//
+// The agent notes an order before it acknowledges it, and then goes on with it.
 func (d *driver) signalled(name string, times int) step {
 	return func(job int) error {
+		if d.agent {
+			text := fmt.Sprintf("job=%d state=ending", job)
+			return d.cell.Poll(stepDeadline, "the agent logs "+text, func() (bool, error) {
+				return strings.Contains(d.execdLog(), text), nil
+			})
+		}
 		text := fmt.Sprintf("SIGNAL jid: %d jatask: 1 signal: %s", job, name)
 		return d.cell.Poll(stepDeadline, "execd logs "+text, func() (bool, error) {
 			return strings.Count(d.execdLog(), text) >= times, nil

@@ -151,6 +151,7 @@ type expectation struct {
 type judge struct {
 	table []expectation
 	exps  []compiled
+	must  int // so many of the first ones have to be met
 }
 
 type compiled struct {
@@ -158,8 +159,9 @@ type compiled struct {
 	met                          int
 }
 
-func newJudge(table []expectation) *judge {
-	j := &judge{table: table}
+// newJudge makes one that wants the first of its expectations to be met.
+func newJudge(table []expectation, must int) *judge {
+	j := &judge{table: table, must: must}
 	for _, e := range table {
 		j.exps = append(j.exps, compiled{
 			anchored(e.field), anchored(cmp.Or(e.cases, "(?s).*")),
@@ -185,7 +187,7 @@ func (j *judge) expected(d difference) bool {
 func (j *judge) unmet() []string {
 	var list []string
 	for i, e := range j.exps {
-		if e.met == 0 {
+		if e.met == 0 && i < j.must {
 			t := j.table[i]
 			list = append(list, fmt.Sprintf("field %s, case %s: %s", t.field, cmp.Or(t.cases, "any"), t.why))
 		}

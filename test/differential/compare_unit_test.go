@@ -39,7 +39,8 @@ func TestJudge(t *testing.T) {
 	j := newJudge([]expectation{
 		{field: "active/.*/error", ours: ".* 0:0", why: "a"},
 		{field: "never", why: "b"},
-	})
+		{field: "never and not needed", why: "c"},
+	}, 2)
 	for d, want := range map[difference]bool{
 		{"x", "active/1/error", "-rw 2001:2001", "-rw 0:0"}:       true,
 		{"x", "active/1/error", "-rw 2001:2001", "-rw 1:1"}:       false,

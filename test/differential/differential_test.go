@@ -1,6 +1,7 @@
 package differential
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -26,7 +27,7 @@ const casesEnv = "EXECD_DIFF_CASES"
 // another one, and compares.
 func TestDifferential(t *testing.T) {
 	testenv.Require(t, testenv.Root, testenv.GridEngine)
-	probePath := build(t, "probe", "../probe")
+	probePath := build(t, t.TempDir(), "probe", "../probe")
 	shepherd := shepherdUnderTest(t)
 	expectations := expectedDifferences()
 	if shepherd == "" {
@@ -34,18 +35,28 @@ func TestDifferential(t *testing.T) {
 	}
 
 	// Each driver gets a table of its own: the cells must share nothing.
-	original := newDriver(t, "", chosenCases(t))
-	other := newDriver(t, shepherd, chosenCases(t))
+	original := newDriver(t, "", "", chosenCases(t))
+	other := newDriver(t, shepherd, "", chosenCases(t))
+	errs := runBoth(original, other, probePath)
+	report(t, original, other, newJudge(expectations, must(expectations)), errs)
+}
+
+func runBoth(original, other *driver, probePath string) [2]error {
 	var both sync.WaitGroup
-	for name, d := range map[string]*driver{"original": original, "other": other} {
-		both.Go(func() {
-			if err := d.run(probePath); err != nil {
-				t.Errorf("the cell with the %s shepherd: %v", name, err)
-			}
-		})
+	var errs [2]error
+	for i, d := range []*driver{original, other} {
+		both.Go(func() { errs[i] = d.run(probePath) })
 	}
 	both.Wait()
-	report(t, original, other, newJudge(expectations))
+	return errs
+}
+
+// must is how many of some expectations have to be met: all, unless cases are chosen.
+func must(table []expectation) int {
+	if os.Getenv(casesEnv) != "" {
+		return 0
+	}
+	return len(table)
 }
 
 // chosenCases is the table, or what EXECD_DIFF_CASES chooses of it.
@@ -61,8 +72,10 @@ func chosenCases(t *testing.T) []jobCase {
 	return cases
 }
 
-// report compares the cells case by case.
-func report(t *testing.T, original, other *driver, j *judge) {
+// report compares the cells case by case. What is wrong it says at the very end,
+// after all that may explain it: of a long output the end is what is read, and
+// what is kept.
+func report(t *testing.T, original, other *driver, j *judge, errs [2]error) {
 	fields, tasks, meant := 0, 0, 0
 	var unexpected []difference
 	for i, c := range original.cases {
@@ -77,36 +90,48 @@ func report(t *testing.T, original, other *driver, j *judge) {
 			}
 		}
 	}
-	for _, text := range group(unexpected) {
-		t.Errorf("unexpected difference: %s", text)
+	unmet := j.unmet()
+	failed := errors.Join(errs[:]...) != nil || len(unexpected) > 0 || len(unmet) > 0
+	if failed {
+		t.Logf("the cell with the original:\n%s", complaints(original.cell.Messages()))
+		t.Logf("the cell with the other:\n%s", complaints(other.cell.Messages()))
 	}
-	for _, text := range j.unmet() {
-		if os.Getenv(casesEnv) != "" {
-			break
-		}
-		t.Errorf("no case shows the expected difference any more: %s", text)
+	for _, name := range tracedCases(original.cases, unexpected) {
+		i := slices.IndexFunc(original.cases, func(c jobCase) bool { return c.name == name })
+		t.Logf("%s: trace of the original:\n%s", name, original.trace(i))
+		t.Logf("%s: trace of the other:\n%s", name, other.trace(i))
 	}
+
 	result := fmt.Sprintf("%d jobs compared, %d ends of tasks, %d fields, %d expected differences, %d unexpected",
 		len(original.cases), tasks, fields, meant, len(unexpected))
 	t.Attr("differential", result)
 	t.Logf("the phases took %v with the original and %v with the other", original.took, other.took)
 	t.Log("differential: " + result)
-	names := firstCases(unexpected, 5)
-	if os.Getenv(casesEnv) != "" && len(original.cases) <= 5 {
-		names = nil
-		for _, c := range original.cases {
-			names = append(names, c.name)
+
+	for _, text := range unmet {
+		t.Errorf("no case shows the expected difference any more: %s", text)
+	}
+	for i, name := range []string{"original", "other"} {
+		if errs[i] != nil {
+			t.Errorf("the cell with the %s: %v", name, errs[i])
 		}
 	}
-	for _, name := range names {
-		i := slices.IndexFunc(original.cases, func(c jobCase) bool { return c.name == name })
-		t.Logf("%s: trace of the original:\n%s", name, original.trace(i))
-		t.Logf("%s: trace of the other:\n%s", name, other.trace(i))
+	for _, text := range group(unexpected) {
+		t.Errorf("unexpected difference: %s", text)
 	}
-	if t.Failed() {
-		t.Logf("the cell with the original shepherd:\n%s", complaints(original.cell.Messages()))
-		t.Logf("the cell with the other shepherd:\n%s", complaints(other.cell.Messages()))
+}
+
+// tracedCases names the cases whose traces are shown: all when only a few were
+// chosen, otherwise the first ones with differences.
+func tracedCases(cases []jobCase, diffs []difference) []string {
+	if os.Getenv(casesEnv) == "" || len(cases) > 5 {
+		return firstCases(diffs, 5)
 	}
+	var names []string
+	for _, c := range cases {
+		names = append(names, c.name)
+	}
+	return names
 }
 
 // firstCases names the first n cases with differences.
@@ -124,6 +149,9 @@ func firstCases(diffs []difference, n int) []string {
 func complaints(messages string) string {
 	var b strings.Builder
 	for line := range strings.Lines(messages) {
+		if strings.Contains(line, "[DEBUG]") || strings.Contains(line, "[INFO]") { // of the agent
+			continue
+		}
 		if strings.Contains(line, "SIGNAL jid") || !strings.Contains(line, "|I|") && !strings.Contains(line, "QERROR") {
 			b.WriteString(line)
 		}
@@ -137,7 +165,7 @@ func shepherdUnderTest(t *testing.T) string {
 	t.Helper()
 	switch value := os.Getenv(shepherdEnv); value {
 	case "":
-		return build(t, "sge_shepherd-go", "../../cmd/shepherd")
+		return build(t, t.TempDir(), "sge_shepherd-go", "../../cmd/shepherd")
 	case "original":
 		return ""
 	default:
@@ -145,10 +173,10 @@ func shepherdUnderTest(t *testing.T) string {
 	}
 }
 
-// build builds a command of this module.
-func build(t *testing.T, name, pkg string) string {
+// build builds a command of this module in a folder.
+func build(t *testing.T, dir, name, pkg string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
+	path := filepath.Join(dir, name)
 	cmd := exec.Command("go", "build", "-o", path, pkg)
 	// The cells have a C library, but a probe that needs none starts faster.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")

@@ -19,6 +19,7 @@ import (
 type driver struct {
 	cell     *gridengine.Cell
 	original bool // the cell has the original shepherd
+	agent    bool // the cell has the agent in place of sge_execd
 	cases    []jobCase
 	jobs     []int         // job numbers, by case
 	seen     []observation // what is known of the jobs, by case
@@ -40,15 +41,16 @@ const (
 	stepDeadline  = time.Minute
 )
 
-// newDriver starts a cell.
-func newDriver(t testing.TB, shepherd string, cases []jobCase) *driver {
+// newDriver starts a cell with a shepherd, the original for "", or with the agent that
+// is in a folder.
+func newDriver(t testing.TB, shepherd, agent string, cases []jobCase) *driver {
 	conf := phaseMain.conf()
-	conf["loglevel"] = "log_info" // for awaitConf and signalled
+	conf["loglevel"] = "log_info" // for configured and signalled
 	return &driver{
-		original: shepherd == "",
-		cases:    cases, jobs: make([]int, len(cases)), seen: make([]observation, len(cases)), byJob: map[int]string{}, notes: map[int]map[string]string{},
+		original: shepherd == "" && agent == "", agent: agent != "",
+		cases: cases, jobs: make([]int, len(cases)), seen: make([]observation, len(cases)), byJob: map[int]string{}, notes: map[int]map[string]string{},
 		cell: gridengine.Start(t, gridengine.Config{
-			Shepherd: shepherd, Conf: conf,
+			Shepherd: shepherd, Agent: agent, Conf: conf,
 			Env: []string{"FROM_EXECD=yes", "LD_FROM_EXECD=1", "OLDPWD=/x", "TZ=UTC"},
 		}),
 	}
@@ -147,16 +149,24 @@ func (d *driver) run(probePath string) error {
 // that it has it.
 func (d *driver) configure(p phase) error {
 	conf := p.conf()
+	first, _, _ := strings.Cut(conf["execd_params"], ",") // the log cuts long values off
+	said := `using "` + first
+	if d.agent {
+		said = "the configuration of sge_qmaster is used"
+	}
+	before := strings.Count(d.execdLog(), said)
 	if err := d.cell.SetConf(conf); err != nil {
 		return err
 	}
-	first, _, _ := strings.Cut(conf["execd_params"], ",") // the log cuts long values off
 	return d.cell.Poll(stepDeadline, "execd has the configuration of the phase", func() (bool, error) {
-		return strings.Contains(d.execdLog(), `using "`+first), nil
+		return strings.Count(d.execdLog(), said) > before, nil
 	})
 }
 
 func (d *driver) execdLog() string {
+	if d.agent {
+		return d.cell.AgentLog()
+	}
 	text, err := os.ReadFile(filepath.Join(d.cell.SpoolDir(), "messages"))
 	if err != nil {
 		return err.Error()

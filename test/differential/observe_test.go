@@ -180,7 +180,7 @@ func (d *driver) observeActive(p phase) {
 
 // trace is what the shepherd wrote for people, when it was kept.
 func (d *driver) trace(i int) string {
-	names, _ := filepath.Glob(filepath.Join(d.cell.SpoolDir(), "active_jobs", strconv.Itoa(d.jobs[i])+".*", "trace"))
+	names, _ := filepath.Glob(filepath.Join(filepath.Dir(d.cell.ActiveDir(d.jobs[i], 0)), strconv.Itoa(d.jobs[i])+".*", "trace"))
 	var b strings.Builder
 	for _, name := range names {
 		text, err := os.ReadFile(name)

@@ -74,10 +74,14 @@ func parseRecords(text string) ([]Record, error) {
 	return records, nil
 }
 
+// AccountingFile is where the test finds the accounting file. It is made with the first
+// record, and has no lines but records and comments.
+func (c *Cell) AccountingFile() string { return filepath.Join(c.dir, "root/default/common/accounting") }
+
 // Records returns the whole accounting file. There is a record for each end of
 // each task, so for a job that was requeued there are several.
 func (c *Cell) Records() ([]Record, error) {
-	text, err := os.ReadFile(filepath.Join(c.dir, "root/default/common/accounting"))
+	text, err := os.ReadFile(c.AccountingFile())
 	if os.IsNotExist(err) {
 		return nil, nil // made with the first record
 	}

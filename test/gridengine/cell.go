@@ -40,8 +40,19 @@ type Config struct {
 	// Simulated names execution hosts that do not exist, see LoadValue. No job is
 	// started in a cell that has any.
 	Simulated []string
+	// Agent is a folder with execd and sge_shepherd-go: then the execution daemon of the
+	// host is execd agent --master gridengine, and there is no sge_execd.
+	Agent string
+	// Bare has no execution daemon started.
+	Bare bool
+	// Nodes are further hosts of the cell, each with a network of its own and all files
+	// in common with the others: see StartNode.
+	Nodes []string
 	// Users are users of the cell besides alice and bob.
 	Users []string
+	// Classic has the master keep its objects in files (classic spooling), instead of in
+	// a database.
+	Classic bool
 }
 
 // A Cell is a running Grid Engine.
@@ -52,19 +63,20 @@ type Cell struct {
 	dir     string // on this machine
 	pid     int    // of the cell's process 1, as this machine sees it
 	started time.Time
+	agent   bool       // the execution daemon of the host is the agent
 	confMu  sync.Mutex // configurations are changed by read, edit, write
 }
 
 // startDeadline bounds each step of bringing a cell up. It takes two seconds on
 // an idle machine.
-const startDeadline = time.Minute
+const startDeadline = 3 * time.Minute
 
 // Start brings up a cell and tears it down when the test ends. It skips or
 // fails the test as testenv says when the machine cannot do it.
 func Start(t testing.TB, cfg Config) *Cell {
 	t.Helper()
 	testenv.Require(t, testenv.Root, testenv.GridEngine)
-	c := &Cell{Host: cfg.Host, t: t, dir: t.TempDir(), started: time.Now()}
+	c := &Cell{Host: cfg.Host, t: t, dir: t.TempDir(), started: time.Now(), agent: cfg.Agent != ""}
 	if c.Host == "" {
 		c.Host = "cellhost"
 	}
@@ -77,8 +89,19 @@ func Start(t testing.TB, cfg Config) *Cell {
 	if err := c.startMaster(cfg); err != nil {
 		t.Fatalf("cannot start sge_qmaster: %v\n%s", err, c.Messages())
 	}
-	if err := c.StartExecd(cfg.Env...); err != nil {
-		t.Fatalf("cannot start sge_execd: %v\n%s", err, c.Messages())
+	if err := c.makeNodes(cfg.Nodes); err != nil {
+		t.Fatalf("cannot make the hosts of the cell: %v\n%s", err, c.Messages())
+	}
+	switch {
+	case cfg.Bare:
+	case cfg.Agent != "":
+		if err := c.StartAgent(cfg.Env...); err != nil {
+			t.Fatalf("cannot start the agent: %v\n%s", err, c.Messages())
+		}
+	default:
+		if err := c.StartExecd(cfg.Env...); err != nil {
+			t.Fatalf("cannot start sge_execd: %v\n%s", err, c.Messages())
+		}
 	}
 	t.Logf("cell %s is up after %v", c.Host, time.Since(c.started).Round(time.Millisecond))
 	return c
@@ -144,7 +167,7 @@ func (c *Cell) Proc(pid int) string {
 // Messages returns what the daemons logged, for failure messages.
 func (c *Cell) Messages() string {
 	var b strings.Builder
-	for _, pattern := range []string{"spool/qmaster/messages", "spool/execd/*/messages", "tmp/*messages*"} {
+	for _, pattern := range []string{"spool/qmaster/messages", "spool/execd/*/messages", "tmp/*messages*", "home/cell/agent*.log"} {
 		names, _ := filepath.Glob(filepath.Join(c.dir, pattern))
 		for _, name := range names {
 			text, err := os.ReadFile(name)

@@ -41,8 +41,12 @@ func (c *Cell) startMaster(cfg Config) error {
 	if err := c.AddFile("/home/cell/etc/conf", edit(string(text), conf), 0o644); err != nil {
 		return err
 	}
+	spooling := "berkeleydb libspoolb " + spoolDir + "/spooldb"
+	if cfg.Classic {
+		spooling = "classic libspoolc '" + classicParams + "'"
+	}
 	_, err = c.Admin("sh", "-ec", `
-		spoolinit berkeleydb libspoolb `+spoolDir+`/spooldb init
+		spoolinit `+spooling+` init
 		spooldefaults configuration /home/cell/etc/conf
 		spooldefaults complexes `+shareDir+`/util/resources/centry
 		spooldefaults usersets `+shareDir+`/util/resources/usersets
@@ -127,11 +131,15 @@ func (c *Cell) pidFile() string { return filepath.Join(c.SpoolDir(), "execd.pid"
 // SpoolDir is where the test finds sge_execd's spool folder.
 func (c *Cell) SpoolDir() string { return filepath.Join(c.dir, "spool/execd", c.Host) }
 
-// ActiveDir is where the test finds the folder that sge_execd and the shepherd
-// share for a job. task is 0 for a job that is no array. It goes when the job
+// ActiveDir is where the test finds the folder that sge_execd, or the agent, and the
+// shepherd share for a job. task is 0 for a job that is no array. It goes when the job
 // ends, but for execd_params KEEP_ACTIVE=true.
 func (c *Cell) ActiveDir(job, task int) string {
-	return filepath.Join(c.SpoolDir(), "active_jobs", fmt.Sprintf("%d.%d", job, max(task, 1)))
+	spool := c.SpoolDir()
+	if c.agent {
+		spool = c.Path(AgentSpool)
+	}
+	return filepath.Join(spool, "active_jobs", fmt.Sprintf("%d.%d", job, max(task, 1)))
 }
 
 // Kill sends a signal to a process that the cell knows as pid.

@@ -56,7 +56,7 @@ func (c *Cell) prepare(cfg Config) error {
 		return err
 	}
 	// otherhost has no daemon. It is there for requests that name two hosts.
-	hosts := "127.0.0.1 localhost\n10.77.7.1 " + c.Host + "\n10.77.7.2 otherhost\n" + simulatedAddresses(cfg.Simulated)
+	hosts := "127.0.0.1 localhost\n10.77.7.1 " + c.Host + "\n10.77.7.2 otherhost\n" + nodeAddresses(cfg.Nodes) + simulatedAddresses(cfg.Simulated)
 	// Without this a name that is not in the files is asked of the network.
 	const nsswitch = "passwd: files\ngroup: files\nshadow: files\nhosts: files\nservices: files\nnetgroup: files\n"
 	// Holes in /etc would otherwise show through.
@@ -68,12 +68,19 @@ func (c *Cell) prepare(cfg Config) error {
 	if out, err := exec.Command("cp", "-a", sgeRoot, filepath.Join(c.dir, "root")).CombinedOutput(); err != nil {
 		return fmt.Errorf("cannot copy %s: %w: %s", sgeRoot, err, out)
 	}
-	if err := c.bootstrap(); err != nil {
+	if err := c.bootstrap(cfg); err != nil {
 		return err
 	}
 	if cfg.Shepherd != "" {
 		if err := c.AddProgram("sge_shepherd-go", cfg.Shepherd); err != nil {
 			return err
+		}
+	}
+	if cfg.Agent != "" {
+		for _, name := range []string{"execd", "sge_shepherd-go"} {
+			if err := c.AddProgram(name, filepath.Join(cfg.Agent, name)); err != nil {
+				return err
+			}
 		}
 	}
 	if len(cfg.Simulated) > 0 {
@@ -159,7 +166,7 @@ func join(lines [][]string) string {
 }
 
 // bootstrap writes the files that the daemons read first.
-func (c *Cell) bootstrap() error {
+func (c *Cell) bootstrap(cfg Config) error {
 	text, err := os.ReadFile(filepath.Join(shareDir, "default-bootstrap"))
 	if err != nil {
 		return err
@@ -172,10 +179,18 @@ func (c *Cell) bootstrap() error {
 	}
 	// Debian's binary_path leads to shell wrappers, which triple the time that
 	// a shepherd takes to start. The programs are one link further down.
+	settings := map[string]string{"binary_path": sgeRoot + "/bin"}
+	if cfg.Classic {
+		settings["spooling_method"], settings["spooling_lib"] = "classic", "libspoolc"
+		settings["spooling_params"] = classicParams
+	}
 	return errors.Join(
-		c.write(common+"/bootstrap", edit(string(text), map[string]string{"binary_path": sgeRoot + "/bin"})),
+		c.write(common+"/bootstrap", edit(string(text), settings)),
 		c.write(common+"/act_qmaster", c.Host+"\n"))
 }
+
+// classicParams are the folders of classic spooling.
+const classicParams = sgeRoot + "/default/common;" + spoolDir + "/qmaster"
 
 // write creates a file of the cell; name is relative to its folder.
 func (c *Cell) write(name, text string) error {

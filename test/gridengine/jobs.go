@@ -127,3 +127,70 @@ func (c *Cell) ProcessState(pid int) string {
 	rest := string(stat[strings.LastIndexByte(string(stat), ')')+1:])
 	return strings.Fields(rest)[0]
 }
+
+// Stopped reports whether a process is stopped, by a signal or with its control group.
+func (c *Cell) Stopped(pid int) bool {
+	text, err := os.ReadFile(c.Proc(pid) + "/stat")
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	return strings.HasPrefix(rest, "T") || c.frozen(pid)
+}
+
+// frozen reports whether a process is in a control group that is frozen.
+func (c *Cell) frozen(pid int) bool {
+	for _, file := range []string{"cgroup.events", "freezer.state"} {
+		text := c.groupFile(pid, "freezer", file)
+		if strings.Contains(text, "frozen 1") || strings.HasPrefix(text, "FROZEN") {
+			return true
+		}
+	}
+	return false
+}
+
+// Weight is how the processors weigh the control group of a process (cpu.weight, cpu.shares);
+// ok says that it is in a group that has a weight.
+func (c *Cell) Weight(pid int) (weight int, ok bool) {
+	for _, file := range []string{"cpu.weight", "cpu.shares"} {
+		if n, err := strconv.Atoi(strings.TrimSpace(c.groupFile(pid, "cpu", file))); err == nil {
+			return n, true
+		}
+	}
+	return 0, false
+}
+
+// Nice is the nice value of a process.
+func (c *Cell) Nice(pid int) int {
+	stat, _ := os.ReadFile(c.Proc(pid) + "/stat")
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	const nice = 16 // behind the name, from proc_pid_stat(5)
+	if f := strings.Fields(rest); len(f) > nice {
+		n, _ := strconv.Atoi(f[nice])
+		return n
+	}
+	return 0
+}
+
+// groupFile is what a file of the control group of a process has, that of the first version
+// with this controller, or that of the second; empty if it is in none but the root.
+func (c *Cell) groupFile(pid int, controller, file string) string {
+	groups, _ := os.ReadFile(c.Proc(pid) + "/cgroup")
+	mounts, _ := os.ReadFile("/proc/mounts")
+	for line := range strings.Lines(string(groups)) {
+		group := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		for mount := range strings.Lines(string(mounts)) {
+			f := strings.Fields(mount)
+			if len(group) < 3 || len(f) < 4 || group[2] == "/" {
+				continue
+			}
+			first := f[2] == "cgroup" && slices.Contains(strings.Split(group[1], ","), controller) && slices.Contains(strings.Split(f[3], ","), controller)
+			if first || f[2] == "cgroup2" && group[1] == "" {
+				if text, err := os.ReadFile(f[1] + group[2] + "/" + file); err == nil {
+					return string(text)
+				}
+			}
+		}
+	}
+	return ""
+}

@@ -16,7 +16,7 @@ import (
 const rootPath = testenv.GridEngineDir + ":/usr/sbin:/usr/bin:/sbin:/bin"
 
 // commandDeadline bounds every command that a test runs in a cell.
-const commandDeadline = time.Minute
+const commandDeadline = 3 * time.Minute
 
 // environment is what root's and the daemons' programs get: nothing of the
 // machine's, so that jobs, which inherit the daemon's, see the same everywhere.
@@ -36,18 +36,38 @@ func (c *Cell) Root(args ...string) (string, error) {
 // User runs a command in the cell as one of its users, in the user's home and
 // with the environment of a fresh login.
 func (c *Cell) User(name string, args ...string) (string, error) {
+	env, args := login(name, args)
+	return c.run("", env, args)
+}
+
+// UserCommand is a command as User runs it, for who has something to do with its streams. It
+// ends with the test.
+func (c *Cell) UserCommand(name string, args ...string) *exec.Cmd {
+	env, args := login(name, args)
+	cmd := exec.CommandContext(c.t.Context(), "nsenter", append(c.entrance(), args...)...)
+	cmd.Env, cmd.Dir = append(env, "TERM=xterm"), "/"
+	return cmd
+}
+
+// login is what one of the users runs a command by, and in which environment.
+func login(name string, args []string) (env, line []string) {
 	home, shell := "/home/"+name, "/bin/sh"
 	if name == "alice" {
 		shell = "/bin/bash"
 	}
-	env := environment("HOME="+home, "USER="+name, "LOGNAME="+name, "SHELL="+shell)
+	env = environment("HOME="+home, "USER="+name, "LOGNAME="+name, "SHELL="+shell)
 	env[0] = "PATH=" + testenv.GridEngineDir + ":/usr/bin:/bin"
 	// nsenter finds the folder on the machine's side, so the shell changes it.
 	become := []string{
 		"setpriv", "--reuid", name, "--regid", name, "--init-groups", "--",
 		"/bin/sh", "-c", `cd "$HOME" && exec "$@"`, "sh",
 	}
-	return c.run("", env, append(become, args...))
+	return env, append(become, args...)
+}
+
+// entrance is what nsenter is told to enter the namespaces of the cell.
+func (c *Cell) entrance() []string {
+	return []string{"-t", strconv.Itoa(c.pid), "-m", "-u", "-n", "-p", "--"}
 }
 
 // Admin runs a command in the cell as Grid Engine's administrator.
@@ -59,8 +79,7 @@ func (c *Cell) Admin(args ...string) (string, error) {
 func (c *Cell) run(stdin string, env, args []string) (string, error) {
 	ctx, cancel := context.WithTimeout(c.t.Context(), commandDeadline)
 	defer cancel()
-	enter := []string{"-t", strconv.Itoa(c.pid), "-m", "-u", "-n", "-p", "--"}
-	cmd := exec.CommandContext(ctx, "nsenter", append(enter, args...)...)
+	cmd := exec.CommandContext(ctx, "nsenter", append(c.entrance(), args...)...)
 	cmd.Env, cmd.Dir = env, "/"
 	cmd.Stdin = strings.NewReader(stdin)
 	var stdout, stderr bytes.Buffer

@@ -22,7 +22,7 @@ import (
 
 // deadline is how long anything in these tests is waited for. It is reached on
 // failure only.
-const deadline = 30 * time.Second
+const deadline = 2 * time.Minute
 
 var lastJob atomic.Int64
 

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/internal/testenv"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/specifier"
 )
@@ -79,9 +80,12 @@ func TestRlimits(t *testing.T) {
 		"execd_params, two slots": {func(d *job.Description) {
 			d.HostSlots = 2
 			d.Limits[job.Descriptors] = job.Limit{Soft: 50, Hard: 150}
-			d.Limits[job.MaxProc] = job.Limit{Soft: 1000, Hard: 2000}
 			d.Limits[job.MemoryLocked] = job.Limit{Soft: 8192, Hard: 8192}
-		}, map[string][2]string{files: {"200", "300"}, nproc: {"2000", "4000"}, memlock: {"16384", "16384"}}},
+		}, map[string][2]string{files: {"200", "300"}, memlock: {"16384", "16384"}}},
+		"processes, two slots": {func(d *job.Description) {
+			d.HostSlots = 2
+			d.Limits[job.MaxProc] = job.Limit{Soft: 1000, Hard: 2000}
+		}, map[string][2]string{nproc: {"2000", "4000"}}},
 		"a consumable of the whole job": {func(d *job.Description) {
 			d.HostSlots = 4
 			d.Limits[job.Vmem] = job.Limit{Soft: none, Hard: 2 << 30, HardPerJob: true}
@@ -89,13 +93,13 @@ func TestRlimits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := best()
-			if strings.HasPrefix(name, "the least") && !private {
+			_, counted := c.want[nproc]
+			if counted && !private {
 				t.Skip("others count among the processes of this user")
 			}
-			j := newJob(t, m, "cat /proc/self/limits")
+			j := newJob(t, best(), "cat /proc/self/limits")
 			c.edit(j.d)
-			if name == "the least there is" {
+			if counted {
 				// Nobody else is that user.
 				j.d.Owner, j.d.Streams[1].Path = "bob", j.top+"/bob/out"
 				j.check(unix.Mkdir(j.top+"/bob", 0o755))
@@ -139,6 +143,26 @@ func TestRlimits(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestProtectionOfTheDaemon has a daemon that is to live when the host has no memory
+// left; its jobs are not.
+func TestProtectionOfTheDaemon(t *testing.T) {
+	t.Parallel()
+	testenv.Require(t, testenv.Guest) // who is root of a container may not protect himself
+	for text, want := range map[string]string{"-900": "0", "300": "300"} {
+		j := newJob(t, asRoot, "cat /proc/self/oom_score_adj")
+		j.d.Prolog = j.script("prolog", "cat /proc/self/oom_score_adj")
+		j.change = func(cmd *exec.Cmd) {
+			script := "echo " + text + " >/proc/self/oom_score_adj && exec " + cmd.Path
+			cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", script}
+		}
+		j.run()
+		j.expect(0)
+		if got := j.output("out"); got != want+"\n"+want+"\n" {
+			t.Errorf("with %s for the daemon, prolog and job have %q", text, got)
+		}
+	}
 }
 
 // TestLimitsOfAnOrdinaryUser may be lowered, and what cannot be raised is no
@@ -189,15 +213,15 @@ func TestWallClock(t *testing.T) {
 		"h_rt ends the job": {none, 1, nil, func(j *counted) {
 			j.wait()
 			j.limited("h_rt", 1, 1, 137)
-			if w := j.usage().Wallclock; w < 1 || w > 5 {
+			if w := j.usage().Wallclock; w < 1 || w > deadline.Seconds() {
 				j.t.Errorf("it ran for %v s", w)
 			}
 		}},
-		"h_rt ends a suspended job": {none, 1, nil, func(j *counted) {
+		"h_rt ends a suspended job": {none, 4, nil, func(j *counted) {
 			j.order(unix.SIGSTOP)
 			j.awaitStopped(true)
 			j.wait()
-			j.limited("h_rt", 1, 1, 137)
+			j.limited("h_rt", 4, 4, 137)
 		}},
 		"h_rt is announced": {none, 1, func(d *job.Description) { d.Notify = grace }, func(j *counted) {
 			j.hears(unix.SIGUSR2)
@@ -224,13 +248,13 @@ func TestWallClock(t *testing.T) {
 				j.t.Errorf("the terminate_method had %v s", w)
 			}
 		}},
-		"h_rt right after a request that did not help": {none, 1, func(d *job.Description) {
+		"h_rt right after a request that did not help": {none, 4, func(d *job.Description) {
 			d.TerminateMethod, d.LimitGrace = "SIGTERM", grace
 		}, func(j *counted) {
 			j.signal(unix.SIGTSTP)
 			j.hears(unix.SIGTERM, unix.SIGTERM)
 			j.wait()
-			j.limited("h_rt", 1, 1, 137)
+			j.limited("h_rt", 4, 4, 137)
 		}},
 		"s_rt warns and then ends": {1, none, func(d *job.Description) { d.LimitGrace = grace }, func(j *counted) {
 			j.hears(unix.SIGUSR1)
@@ -247,19 +271,19 @@ func TestWallClock(t *testing.T) {
 			j.expect(0)
 			j.expectUsage(0, 0)
 		}},
-		"h_rt comes on time after s_rt": {1, 2, func(d *job.Description) { d.LimitGrace = time.Hour }, func(j *counted) {
+		"h_rt comes on time after s_rt": {1, 5, func(d *job.Description) { d.LimitGrace = time.Hour }, func(j *counted) {
 			j.hears(unix.SIGUSR1)
 			j.wait()
-			j.limited("h_rt", 2, 2, 137)
-			if w := j.usage().Wallclock; w > 6 {
+			j.limited("h_rt", 5, 5, 137)
+			if w := j.usage().Wallclock; w > deadline.Seconds() {
 				j.t.Errorf("it ran for %v s", w)
 			}
 		}},
-		"s_rt after h_rt says nothing": {2, 1, nil, func(j *counted) {
+		"s_rt after h_rt says nothing": {100, 1, nil, func(j *counted) {
 			j.wait()
 			j.limited("h_rt", 1, 1, 137)
 		}},
-		"a job that ends in time": {1, 2, nil, func(j *counted) {
+		"a job that ends in time": {100, 200, nil, func(j *counted) {
 			j.quit()
 			j.expect(0)
 			j.expectUsage(0, 0)
@@ -280,6 +304,35 @@ func TestWallClock(t *testing.T) {
 			for j.moreLines() {
 			}
 			j.nothingLeft()
+		})
+	}
+}
+
+// TestWarningThatEndsTheJob: the signal of s_rt, where nothing handles it, was the limit.
+func TestWarningThatEndsTheJob(t *testing.T) {
+	for name, c := range map[string]struct {
+		soft   uint64
+		script string
+		status int
+		limit  bool
+	}{
+		"the warning":             {1, "exec sleep 1000", 138, true},
+		"somebody's SIGUSR1":      {100, "kill -USR1 $$", 138, false},
+		"it has a way to take it": {1, "trap 'exit 3' USR1; while :; do sleep 0.1; done", 3, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newJob(t, best(), c.script)
+			j.d.Limits[job.RT] = job.Limit{Soft: c.soft, Hard: none}
+			j.run()
+			switch {
+			case c.limit:
+				j.limited("s_rt", 1, 1, c.status)
+			case c.status < 128:
+				j.expectUsage(c.status, 0)
+			default:
+				j.expectUsage(c.status, int(unix.SIGUSR1))
+			}
 		})
 	}
 }

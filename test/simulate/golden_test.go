@@ -26,7 +26,7 @@ var goldenDifferences = []compare.Expectation{
 func goldenCases(t *testing.T) []string {
 	t.Helper()
 	dirs, err := filepath.Glob(filepath.Join(goldenDir, "*"))
-	if err != nil || len(dirs) != 24 {
+	if err != nil || len(dirs) != 35 {
 		t.Fatalf("%d recorded cases, %v", len(dirs), err)
 	}
 	return dirs

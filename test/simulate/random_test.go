@@ -12,10 +12,10 @@ import (
 	"testing"
 
 	"github.com/execd-project/execd/internal/testenv"
+	"github.com/execd-project/execd/simulate/script"
 	"github.com/execd-project/execd/test/simulate/compare"
 	"github.com/execd-project/execd/test/simulate/generate"
 	"github.com/execd-project/execd/test/simulate/record"
-	"github.com/execd-project/execd/test/simulate/script"
 )
 
 // seedsEnv names the environment variable that chooses seeds: "7", "1-10,42".
@@ -38,9 +38,7 @@ func TestRandomAgainstGridEngine(t *testing.T) { againstGridEngine(t, usualSeeds
 
 // TestSoakRandomAgainstGridEngine does so with many more cases.
 func TestSoakRandomAgainstGridEngine(t *testing.T) {
-	if os.Getenv(testenv.SoakEnv) == "" {
-		t.Skipf("takes half an hour; %s asks for it", testenv.SoakEnv)
-	}
+	testenv.Soak(t)
 	againstGridEngine(t, soakSeeds)
 }
 

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/execd-project/execd/internal/testenv"
 )
 
 // moduleRoot as seen from this package's tests.
@@ -58,4 +60,20 @@ func (b *builder) build(t *testing.T, out string, args ...string) string {
 	}
 	b.done[out] = out
 	return out
+}
+
+// gridEngine is what there is of the real Grid Engine on this machine, as files of a guest:
+// the libraries of executables come along, where each is a file of its own.
+func gridEngine(t *testing.T) map[string]string {
+	t.Helper()
+	const share = "/usr/share/gridengine"
+	files := map[string]string{share: share}
+	list, err := filepath.Glob(testenv.GridEngineDir + "/*")
+	if err != nil || len(list) == 0 {
+		t.Fatalf("there is nothing in %s: %v", testenv.GridEngineDir, err)
+	}
+	for _, path := range list {
+		files[path] = path
+	}
+	return files
 }

@@ -19,6 +19,7 @@ type step struct {
 	run, skip  string   // as go test has them; of skip "TEST|/SUBTEST", in this order
 	user       string   // who runs them, in a control group that is delegated; "" is root
 	programs   bool     // execd and sge_shepherd-go are in the folder testenv.ProgramsEnv
+	gridEngine bool     // the real Grid Engine is there, as far as it is on this machine
 	env        []string // more environment
 	properties []string // of the unit in which systemd runs them: "MemoryMax=1G"
 }
@@ -63,6 +64,7 @@ var machines = map[string]machine{
 			{pkg: "limits/cgroup", skip: pureOfCgroup},
 			{pkg: "limits/group", skip: pureOfGroup + "|/with_v1_alone"},
 			{pkg: "limits/topology", run: "^TestThisMachineCanBeRead$"},
+			{pkg: "agent/ptf", run: "^Test(Weights|Nice)"},
 			{pkg: "agent/launch", run: "Core|ProcessorsOfAQueue|" + groupsOfJobs},
 			{pkg: "agent/scope", run: "^TestWithoutSystemd"},
 			{pkg: "cmd/execd", programs: true, run: cores},
@@ -92,7 +94,7 @@ var machines = map[string]machine{
 			// Root, and no more processors than the host has: there the clocks of the
 			// guest's processes would stand still for seconds. h_rss has swap here.
 			// Root of a container often may not raise limits; here it may.
-			{pkg: "test/shepherd", programs: true, run: "^TestWholeJobLimits$/with_a_group$|^TestLimitThatCannotBeRaised$", skip: "/h_rss"},
+			{pkg: "test/shepherd", programs: true, run: "^TestWholeJobLimits$/with_a_group$|^Test(LimitThatCannotBeRaised|ProtectionOfTheDaemon)$", skip: "/h_rss"},
 			{pkg: "limits/cgroup", user: alice, skip: pureOfCgroup + "|^TestDeniedDevice$|^TestDelegatedSubtree$"},
 			{pkg: "limits/group", user: alice, skip: pureOfGroup + "|/h_rss|/with_v1_alone"},
 		},
@@ -106,6 +108,25 @@ var machines = map[string]machine{
 			{pkg: "starter/spawn", skip: "^TestManyStartsUnderLoad$"},
 			{pkg: "agent/launch", run: groupsOfJobs},
 			{pkg: "cmd/execd", programs: true, run: executables + "|" + groupsInCommand},
+			{pkg: "packaging", programs: true, run: "^TestService$"},
+		},
+	},
+	// The unit as execution daemon of a real sge_qmaster: minutes, where it is emulated.
+	"cell": {
+		soak: true,
+		Machine: guest.Machine{
+			Cores: 2, Systemd: true, Timeout: patience,
+			Files: map[string]string{home + "/packaging/execd.service": moduleRoot + "/packaging/execd.service"},
+		},
+		steps: []step{
+			{pkg: "test/cluster", programs: true, gridEngine: true, run: "^TestUnit$"},
+		},
+	},
+	// What may upset a machine while jobs run: its clock, its users.
+	"disorder": {
+		Machine: guest.Machine{Cores: 2, Timeout: patience},
+		steps: []step{
+			{pkg: "test/agent", programs: true, run: "^Test(ClockIsSet|UserDatabaseHangs)$"},
 		},
 	},
 	"systemd-all": {

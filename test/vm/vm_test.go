@@ -25,9 +25,7 @@ func TestVM(t *testing.T) {
 }
 
 func TestSoakVM(t *testing.T) {
-	if os.Getenv(testenv.SoakEnv) == "" {
-		t.Skip("takes long; make soak runs it")
-	}
+	testenv.Soak(t)
 	testenv.Require(t, testenv.VM)
 	bootAll(t, func(m machine) bool { return m.soak })
 }
@@ -63,6 +61,10 @@ func boot(t *testing.T, b *builder, m machine) {
 		if s.programs {
 			m.Files[home+"/bin"] = b.programs(t)
 			env = append(env, testenv.ProgramsEnv+"="+home+"/bin")
+		}
+		if s.gridEngine {
+			testenv.Require(t, testenv.GridEngine)
+			maps.Copy(m.Files, gridEngine(t))
 		}
 		steps = append(steps, guest.Step{
 			Step: plan.Step{

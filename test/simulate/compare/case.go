@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/execd-project/execd/test/simulate/script"
+	"github.com/execd-project/execd/simulate/script"
 )
 
 // A Case is what must be known of a case besides what was printed.

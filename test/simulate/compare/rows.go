@@ -82,12 +82,21 @@ func parseRow(names []string, line string) (*row, error) {
 	return r, nil
 }
 
+// numbering numbers the keys of rows about the same job.
+type numbering map[string]int
+
+func (n numbering) number(r *row) {
+	if n[r.key]++; n[r.key] > 1 {
+		r.key = fmt.Sprintf("%s #%d", r.key, n[r.key])
+	}
+}
+
 // parseTable reads a table of qstat. Of rows about the same job, which holds of
 // arrays with tasks in several states, the keys are numbered.
 func parseTable(text string) ([]*row, error) {
 	var names []string
 	var rows []*row
-	seen := map[string]int{}
+	seen := numbering{}
 	for line := range strings.Lines(text) {
 		switch f := strings.Fields(line); {
 		case len(f) == 0, strings.HasPrefix(line, "---"):
@@ -98,9 +107,7 @@ func parseTable(text string) ([]*row, error) {
 			if err != nil {
 				return nil, err
 			}
-			if seen[r.key]++; seen[r.key] > 1 {
-				r.key = fmt.Sprintf("%s #%d", r.key, seen[r.key])
-			}
+			seen.number(r)
 			rows = append(rows, r)
 		}
 	}

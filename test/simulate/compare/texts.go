@@ -45,6 +45,7 @@ func parseQueues(text string) (map[string]*instance, []*row, error) {
 	all := map[string]*instance{}
 	var pending []*row
 	var current *instance
+	seen := numbering{}
 	for line := range strings.Lines(text) {
 		f := strings.Fields(line)
 		switch {
@@ -66,6 +67,7 @@ func parseQueues(text string) (map[string]*instance, []*row, error) {
 				return nil, nil, err
 			}
 			if current == nil {
+				seen.number(r)
 				pending = append(pending, r)
 			} else {
 				current.jobs = append(current.jobs, r)

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/execd-project/execd/test/simulate/script"
+	"github.com/execd-project/execd/simulate/script"
 )
 
 // A Case is a case that nobody has run.

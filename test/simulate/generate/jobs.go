@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/execd-project/execd/test/simulate/script"
+	"github.com/execd-project/execd/simulate/script"
 )
 
 // play makes up the script: a first round of submissions, its start, and often a
@@ -58,8 +58,8 @@ func (g *generator) changeLoad() []script.Line {
 	if !ok {
 		return nil
 	}
-	g.lines = append(g.lines, script.Line{Load: &script.Load{Host: f[0], Attribute: f[1], Value: to}})
-	return []script.Line{{Load: &script.Load{Host: f[0], Attribute: f[1], Value: f[2]}}}
+	g.lines = append(g.lines, script.Line{Kind: script.LoadChange, Load: &script.Load{Host: f[0], Attribute: f[1], Value: to}})
+	return []script.Line{{Kind: script.LoadChange, Load: &script.Load{Host: f[0], Attribute: f[1], Value: f[2]}}}
 }
 
 func numbers(n int) []int {
@@ -71,15 +71,15 @@ func numbers(n int) []int {
 }
 
 func (g *generator) root(command string) {
-	g.lines = append(g.lines, script.Line{User: "root", Command: command})
+	g.lines = append(g.lines, script.Line{Kind: script.Command, User: "root", Command: command})
 }
 
 func (g *generator) wait(seconds int) {
-	g.lines = append(g.lines, script.Line{Wait: time.Duration(seconds) * time.Second})
+	g.lines = append(g.lines, script.Line{Kind: script.Wait, Wait: time.Duration(seconds) * time.Second})
 }
 
 func (g *generator) capture(step string) {
-	g.lines = append(g.lines, script.Line{Capture: step})
+	g.lines = append(g.lines, script.Line{Kind: script.Capture, Capture: step})
 }
 
 // submissions adds jobs. Now and then several are equal, as they are on real
@@ -96,7 +96,7 @@ func (g *generator) submissions(n int) {
 			seconds = "8"
 		}
 		command := fmt.Sprintf("qsub -b y -N j%d %s/bin/sleep %s", g.jobs, options, seconds)
-		g.lines = append(g.lines, script.Line{User: user, Command: command})
+		g.lines = append(g.lines, script.Line{Kind: script.Command, User: user, Command: command})
 	}
 }
 

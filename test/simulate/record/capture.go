@@ -24,6 +24,7 @@ while read -r job; do
 	qstat -j "$job" | sed -n '/^scheduling info/,$p'
 done <pending >schedinfo.txt
 rm pending
+qrstat -u '*' >qrstat.txt
 [ -n "$(qconf -srqsl 2>/dev/null)" ] || exit 0
 qquota -u '*' >qquota.txt
 for user; do

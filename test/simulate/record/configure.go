@@ -1,10 +1,12 @@
 package record
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -61,7 +63,12 @@ func (r *recorder) configure() error {
 			continue
 		}
 		command := []string{"sh", "-c", addAll, "sh", kind.new, kind.change}
-		for _, name := range creationOrder(names) {
+		if kind.folder == "pes" {
+			if names, err = r.byMention(names); err != nil {
+				return err
+			}
+		}
+		for _, name := range names {
 			text, err := os.ReadFile(name)
 			if err != nil {
 				return err
@@ -103,9 +110,37 @@ func (r *recorder) configure() error {
 	return r.reportLoad()
 }
 
-// creationOrder is the order in which objects are made: by name. Queue instances
-// that tie are taken in it, as long as nothing has happened to them.
-func creationOrder(names []string) []string { return names }
+// byMention sorts the files of parallel environments as the queues mention them. Of
+// several that a pattern of -pe means the oldest is taken, and no file of a case says which
+// that is: "execd simulate" takes them for made in this order. All other objects are made in
+// the order of their names.
+func (r *recorder) byMention(environments []string) ([]string, error) {
+	queues, err := filepath.Glob(filepath.Join(r.dir, "input/queues/*"))
+	if err != nil {
+		return nil, err
+	}
+	var mentioned []string
+	for _, name := range queues {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		for line := range strings.Lines(string(text)) {
+			if list, ok := strings.CutPrefix(line, "pe_list "); ok {
+				mentioned = append(mentioned, strings.FieldsFunc(list, func(c rune) bool { return strings.ContainsRune(" ,[]=\n", c) })...)
+			}
+		}
+	}
+	place := func(path string) int {
+		if i := slices.Index(mentioned, filepath.Base(path)); i >= 0 {
+			return i
+		}
+		return len(mentioned)
+	}
+	return slices.SortedStableFunc(slices.Values(environments), func(a, b string) int {
+		return cmp.Compare(place(a), place(b))
+	}), nil
+}
 
 // file hands a single file of the case, if it has it, to qconf.
 func (r *recorder) file(name, option string) error {

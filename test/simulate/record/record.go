@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/execd-project/execd/simulate/script"
 	"github.com/execd-project/execd/test/gridengine"
-	"github.com/execd-project/execd/test/simulate/script"
 )
 
 // Users are those who may type in a script, besides root.
@@ -107,18 +107,18 @@ func hostNames(dir string) ([]string, error) {
 // play does what a line says.
 func (r *recorder) play(l *script.Line) error {
 	var err error
-	switch {
-	case l.Command != "":
+	switch l.Kind {
+	case script.Command:
 		l.Answer, err = r.command(l)
 		r.runs = r.schedulerRuns()
-	case l.Wait != 0:
+	case script.Wait:
 		time.Sleep(l.Wait) //nolint:forbidigo // the script's time passes, jobs run; settle waits for the event
 		err = r.settle()
-	case l.Capture != "":
+	case script.Capture:
 		if err = r.settle(); err == nil {
 			err = r.capture(l.Capture)
 		}
-	case l.Load != nil:
+	case script.LoadChange:
 		err = r.changeLoad(*l.Load)
 		r.runs = r.schedulerRuns()
 	}

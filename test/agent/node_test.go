@@ -1,0 +1,207 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/execd-project/execd/agent/api"
+	"github.com/execd-project/execd/internal/testenv"
+)
+
+// patience is when a test gives up, on a machine that has much else to do.
+const patience = 5 * time.Minute
+
+const host = "node1"
+
+// programs builds the executables, once for each list of build tags.
+var programs = struct {
+	sync.Mutex
+	dirs map[string]string
+}{dirs: map[string]string{}}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	for _, dir := range programs.dirs {
+		_ = os.RemoveAll(dir)
+	}
+	os.Exit(code)
+}
+
+// built returns a directory with execd and the supervisor.
+func built(t testing.TB, tags string) string {
+	t.Helper()
+	programs.Lock()
+	defer programs.Unlock()
+	if dir, ok := programs.dirs[tags]; ok {
+		return dir
+	}
+	if dir := os.Getenv(testenv.ProgramsEnv); dir != "" && tags == "" {
+		return dir
+	}
+	dir, err := os.MkdirTemp("", "execd-test-agent-") //nolint:usetesting // for all tests
+	if err != nil {
+		t.Fatal(err)
+	}
+	programs.dirs[tags] = dir
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := testenv.Build(dir, tags); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// node is a host with an agent that may be killed and started again.
+type node struct {
+	testing.TB
+	bin, dir, socket string
+	owner            *user.User
+	args             []string // further options of the agent
+	client           *api.Client
+
+	agent testenv.Daemon
+}
+
+var nodes atomic.Int32
+
+// groupIDs is a gid_range in which each node begins elsewhere. Agents of one host that begin
+// with the same id, which no other host has, may give it to two jobs at the same time; and
+// what has the id of a job ends with it. Tests of other packages have other ids.
+func groupIDs() string {
+	const first, last, each = 46000, 48000, 16
+	begin := first + 100 + each*int(nodes.Add(1))%(last-first-100)
+	return fmt.Sprintf("%d-%d,%d-%d", begin, last, first, begin-1)
+}
+
+// newNode makes a host; nothing runs on it yet.
+func newNode(t testing.TB, tags string) *node {
+	t.Helper()
+	n := &node{TB: t, bin: built(t, tags), dir: t.TempDir()}
+	testenv.LetIn(t, n.dir)
+	var err error
+	if n.owner, err = user.Current(); err != nil {
+		t.Fatal(err)
+	}
+	if n.owner.Uid == "0" {
+		if n.owner, err = user.Lookup("nobody"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.write("conf/queues/all.q", "qname all.q\nhostlist node1\nslots 2000\nshell /bin/sh\nload_thresholds NONE\ntmpdir "+n.open("tmp")+"\n")
+	n.write("conf/conf/global", "gid_range "+groupIDs()+"\n")
+	n.socket = filepath.Join(n.dir, "run", "agent.sock")
+	if n.client, err = api.Dial(api.Options{Socket: n.socket, RetryFor: patience}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(n.end)
+	return n
+}
+
+func (n *node) write(name, text string) {
+	n.Helper()
+	testenv.WriteFile(n, filepath.Join(n.dir, name), text)
+}
+
+// open makes a directory in which the owner of jobs may write.
+func (n *node) open(name string) string {
+	n.Helper()
+	return testenv.Open(n, filepath.Join(n.dir, name))
+}
+
+func (n *node) spool() string { return filepath.Join(n.dir, "spool") }
+
+// start starts an agent, with more variables in its environment.
+func (n *node) start(env ...string) {
+	n.Helper()
+	cmd := exec.Command(filepath.Join(n.bin, "execd"), "agent", "--host", host, "--spool", n.spool(), //nolint:noctx // it is killed by the test
+		"--socket", n.socket, "--conf", filepath.Join(n.dir, "conf"), "--log-level", "debug")
+	cmd.Args = append(cmd.Args, n.args...)
+	cmd.Env = append(os.Environ(), env...)
+	n.agent.Start(n, cmd, filepath.Join(n.dir, "log"))
+}
+
+// end ends what there still is.
+func (n *node) end() {
+	agent, gone := n.agent.Process()
+	if agent == nil {
+		return
+	}
+	select {
+	case <-gone:
+		n.start()
+	default:
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	jobs, err := n.client.Jobs(ctx)
+	if err != nil {
+		n.Errorf("%v\n%s", err, n.log())
+	}
+	for _, j := range jobs {
+		_ = n.client.Signal(ctx, j.ID, api.Kill)
+	}
+	if err := n.forgotten(ctx); err != nil {
+		n.Errorf("jobs do not end: %v\n%s", err, n.log())
+	}
+	n.agent.Kill()
+}
+
+func (n *node) log() string {
+	b, err := os.ReadFile(filepath.Join(n.dir, "log"))
+	if err != nil {
+		return err.Error()
+	}
+	const most = 6000
+	if len(b) > most {
+		b = b[len(b)-most:]
+	}
+	return string(b)
+}
+
+// mustStart starts a job, as soon as the agent takes any.
+func (n *node) mustStart(ctx context.Context, s api.Start) {
+	n.Helper()
+	for {
+		_, err := n.client.Start(ctx, s)
+		if e, ok := errors.AsType[*api.Error](err); ok && e.Code == api.Unavailable && ctx.Err() == nil {
+			continue
+		}
+		if err != nil {
+			n.Fatalf("%v\n%s", err, n.log())
+		}
+		return
+	}
+}
+
+// job is a start of a shell script.
+func (n *node) job(id int, script string) api.Start {
+	return api.Start{
+		Job: id, Owner: n.owner.Username, Script: "#!/bin/sh\n" + script,
+		Command: []string{"-S", "/bin/sh", "-wd", "/", "-o", "/dev/null", "-j", "y", "job.sh"},
+		Grants:  []api.Grant{{Queue: "all.q", Host: host, Slots: 1}},
+	}
+}
+
+// lines are those of a file; none where there is no such file, or nothing in it.
+func lines(t testing.TB, path string) []string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	if len(b) == 0 {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")
+}

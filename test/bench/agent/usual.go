@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/execd-project/execd/jobdir"
+)
+
+// usualReports are those that a master gets which has all that came before: of load values
+// what has changed, and what jobs have used. There is one each second.
+func usualReports(ctx context.Context, b *bench) (string, error) {
+	path := filepath.Join(b.spool, "conf", "conf", "global")
+	if err := os.WriteFile(path, []byte(global+"load_report_time 00:00:01\n"), 0o644); err != nil { //nolint:gosec // as all of the configuration
+		return "", err
+	}
+	if err := b.end(); err != nil {
+		return "", err
+	}
+	if err := b.start(ctx); err != nil {
+		return "", err
+	}
+	if _, err := b.usual(ctx, nil, settle/12); err != nil { // what is needed once
+		return "", err
+	}
+	none, err := b.usual(ctx, nil, 0)
+	if err != nil {
+		return "", err
+	}
+	if _, err := b.sleepers(ctx, sleeperJobs); err != nil {
+		return "", err
+	}
+	jobs, err := b.client.Jobs(ctx)
+	if err != nil {
+		return "", err
+	}
+	var dirs []string
+	for i := range jobs {
+		dirs = append(dirs, jobs[i].Directory)
+	}
+	// Supervisors look at new jobs often.
+	asleep, err := b.usual(ctx, nil, settle/2)
+	if err != nil {
+		return "", err
+	}
+	busy, err := b.usual(ctx, dirs, 0)
+	return strings.Join([]string{"without jobs " + none, "with those that sleep " + asleep, "when all have used more " + busy}, "; "), err
+}
+
+// usual reads what is reported of some jobs, which have used more each time, and says how
+// much that is and what processor time the agent needs for it.
+func (b *bench) usual(ctx context.Context, busy []string, before time.Duration) (string, error) {
+	const runs = 20
+	s, err := b.open(ctx, false)
+	if err != nil {
+		return "", err
+	}
+	defer s.close()
+	word := `"load":{`
+	for end := time.Now().Add(before); ; {
+		if err := s.next(word); err != nil {
+			return "", err
+		}
+		if time.Now().After(end) {
+			break
+		}
+	}
+	cpu, err := cpuOf(b.agent.Process.Pid)
+	if err != nil {
+		return "", err
+	}
+	size := s.came.n
+	if busy != nil {
+		word = `"usage":{` // which comes behind the load
+	}
+	for i := range runs {
+		for n, dir := range busy {
+			if err := writeUsage(dir, float64(i*runs+n)); err != nil {
+				return "", err
+			}
+		}
+		if err := s.next(word); err != nil {
+			return "", err
+		}
+	}
+	size = (s.came.n - size) / runs
+	after, err := cpuOf(b.agent.Process.Pid)
+	return fmt.Sprintf("%.1f KB, %v", float64(size)/1e3, round((after-cpu)/runs)), err
+}
+
+// writeUsage does as a supervisor does that has found more in a look.
+func writeUsage(dir string, n float64) error {
+	u := jobdir.Online{
+		At: time.Now(), Wallclock: 1000 + n, CPU: 1234.567891 + n, Mem: 23.4567891 + n, IO: 0.123456789 * n, IOWait: 0.01 * n,
+		Vmem: 123456789 + int64(n)*4096, MaxVmem: 234567890 + int64(n)*4096,
+	}
+	temp := filepath.Join(dir, "."+jobdir.FileOnline+".new")
+	return errors.Join(os.WriteFile(temp, jobdir.FormatOnline(&u), 0o644), os.Rename(temp, filepath.Join(dir, jobdir.FileOnline)))
+}

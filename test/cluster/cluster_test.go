@@ -1,0 +1,224 @@
+package cluster
+
+import (
+	"flag"
+	"maps"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/execd-project/execd/internal/testenv"
+	"github.com/execd-project/execd/test/gridengine"
+)
+
+// patience is when a test gives up, on a machine that has much else to do. sge_qmaster
+// delivers again after five minutes what it does not know to have arrived.
+const patience = 6 * time.Minute
+
+// originalEnv has the original sge_execd in place of the agent, while one looks whether a
+// check is true of it.
+const originalEnv = "EXECD_CLUSTER_ORIGINAL"
+
+// programs builds the executables, once.
+var programs = struct {
+	sync.Mutex
+	dir string
+}{}
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	// They wait most of the time.
+	if err := flag.Set("test.parallel", "16"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	if programs.dir != "" {
+		_ = os.RemoveAll(programs.dir)
+	}
+	os.Exit(code)
+}
+
+// built returns a directory with execd and the supervisor.
+func built(t testing.TB) string {
+	t.Helper()
+	programs.Lock()
+	defer programs.Unlock()
+	if programs.dir != "" {
+		return programs.dir
+	}
+	dir, err := os.MkdirTemp("", "execd-test-cluster-") //nolint:usetesting // for all tests
+	if err != nil {
+		t.Fatal(err)
+	}
+	programs.dir = dir
+	if err := testenv.Build(dir, ""); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// cell is a cell whose execution daemon is the agent.
+type cell struct {
+	*gridengine.Cell
+	*testing.T
+}
+
+func start(t *testing.T, cfg gridengine.Config) *cell {
+	t.Helper()
+	testenv.Require(t, testenv.Root, testenv.GridEngine)
+	if os.Getenv(originalEnv) == "" {
+		cfg.Agent = built(t)
+	}
+	c := &cell{gridengine.Start(t, cfg), t}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("%s", c.Messages())
+		}
+	})
+	return c
+}
+
+// queue makes a queue on all hosts of the cell.
+func (c *cell) queue(name string, attributes map[string]string) {
+	c.Helper()
+	all := map[string]string{"slots": "4", "load_thresholds": "NONE", "shell": "/bin/sh", "shell_start_mode": "unix_behavior"}
+	maps.Copy(all, attributes)
+	if err := c.AddQueues(gridengine.Queue{Name: name, Attributes: all}); err != nil {
+		c.Fatal(err)
+	}
+}
+
+// root and alice run commands that have to succeed.
+func (c *cell) root(args ...string) string {
+	c.Helper()
+	out, err := c.Root(args...)
+	if err != nil {
+		c.Fatal(err)
+	}
+	return out
+}
+
+func (c *cell) alice(args ...string) string {
+	c.Helper()
+	out, err := c.User("alice", args...)
+	if err != nil {
+		c.Fatal(err)
+	}
+	return out
+}
+
+var digits = regexp.MustCompile(`[0-9]+`)
+
+// qsub submits a job of alice and returns its number.
+func (c *cell) qsub(args ...string) int {
+	c.Helper()
+	out := c.alice(append([]string{"qsub", "-terse"}, args...)...)
+	n, err := strconv.Atoi(digits.FindString(out))
+	if err != nil {
+		c.Fatalf("qsub says %q", out)
+	}
+	return n
+}
+
+// script writes a script of alice.
+func (c *cell) script(name, text string) string {
+	c.Helper()
+	path := "/home/alice/" + name
+	if err := c.AddFile(path, "#!/bin/sh\n"+text, 0o755); err != nil {
+		c.Fatal(err)
+	}
+	return path
+}
+
+// file reads a file of the cell.
+func (c *cell) file(path string) string {
+	c.Helper()
+	text, err := os.ReadFile(c.Path(path))
+	if err != nil {
+		c.Error(err)
+	}
+	return string(text)
+}
+
+// until waits for something.
+func (c *cell) until(what string, ready func() bool) {
+	c.Helper()
+	if err := c.Poll(patience, what, func() (bool, error) { return ready(), nil }); err != nil {
+		c.Fatalf("%v\nqstat: %s", err, func() string { out, _ := c.Root("qstat", "-f", "-u", "*"); return out }())
+	}
+}
+
+// states are those of the tasks of a job in qstat.
+func (c *cell) states(job int) []string {
+	out, err := c.Root("qstat", "-u", "*")
+	if err != nil { // sge_qmaster does not answer now
+		return []string{"?"}
+	}
+	var all []string
+	for line := range strings.Lines(out) {
+		if f := strings.Fields(line); len(f) > 4 && f[0] == strconv.Itoa(job) {
+			all = append(all, f[4])
+		}
+	}
+	return all
+}
+
+// state is that of a job's first task; empty when it is not there any more.
+func (c *cell) state(job int) string {
+	if all := c.states(job); len(all) > 0 {
+		return all[0]
+	}
+	return ""
+}
+
+// awaitState waits for a job to be in a state.
+func (c *cell) awaitState(job int, state string) {
+	c.Helper()
+	c.until("job "+strconv.Itoa(job)+" is in state "+strconv.Quote(state), func() bool { return c.state(job) == state })
+}
+
+// ended waits for the end of a task, and returns its records.
+func (c *cell) ended(job, task, records int) []gridengine.Record {
+	c.Helper()
+	var found []gridengine.Record
+	c.until("job "+strconv.Itoa(job)+" has its records", func() bool {
+		var err error
+		found, err = c.Accounting(job, task)
+		return err == nil && len(found) >= records
+	})
+	if len(found) != records {
+		c.Errorf("job %d has %d records, want %d: %v", job, len(found), records, found)
+	}
+	return found
+}
+
+// want compares fields of a record.
+func (c *cell) want(r gridengine.Record, fields map[string]string) {
+	c.Helper()
+	for name, value := range fields {
+		if r[name] != value {
+			c.Errorf("job %s: %s is %q, want %q", r["jobnumber"], name, r[name], value)
+		}
+	}
+}
+
+// nothingLeft waits until the agent has nothing of a job any more.
+func (c *cell) nothingLeft() {
+	c.Helper()
+	c.until("the agent has no job directory", func() bool {
+		names, err := c.AgentJobs()
+		return err == nil && len(names) == 0
+	})
+}
+
+// run makes a subtest of the cell. It runs beside the others.
+func (c *cell) run(name string, f func(c *cell)) {
+	c.Run(name, func(t *testing.T) {
+		t.Parallel()
+		f(&cell{c.Cell, t})
+	})
+}

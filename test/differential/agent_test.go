@@ -1,0 +1,100 @@
+package differential
+
+import (
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/execd-project/execd/internal/testenv"
+	"github.com/execd-project/execd/test/gridengine"
+)
+
+// TestAgent runs jobs under the original sge_execd and sge_shepherd and under execd agent
+// --master gridengine, and compares what the accounting and the jobs themselves say.
+func TestAgent(t *testing.T) {
+	// Of each kind of jobs some, and none that waits for anything.
+	compareAgent(t, 0, func(c jobCase) bool {
+		n, _ := strconv.Atoi(strings.TrimPrefix(c.slug, "c"))
+		return c.phase == phaseMain && c.act == nil && n%2 == 0
+	})
+}
+
+// TestSoakAgent does so with all jobs.
+func TestSoakAgent(t *testing.T) {
+	testenv.Soak(t)
+	compareAgent(t, must(expectedAgent), func(jobCase) bool { return true })
+}
+
+// compareAgent compares some cases. must is how many of expectedAgent have to show.
+func compareAgent(t *testing.T, must int, chosen func(jobCase) bool) {
+	testenv.Require(t, testenv.Root, testenv.GridEngine)
+	programs := t.TempDir()
+	probePath := build(t, programs, "probe", "../probe")
+	build(t, programs, "execd", "../../cmd/execd")
+	build(t, programs, "sge_shepherd-go", "../../cmd/shepherd")
+	table := func() []jobCase {
+		all := chosenCases(t)
+		return slices.DeleteFunc(all, func(c jobCase) bool { return !chosen(c) })
+	}
+	original := newDriver(t, "", "", table())
+	other := newDriver(t, "", programs, table())
+	errs := runBoth(original, other, probePath)
+	for i := range original.cases {
+		outside(original.seen[i], "")
+		outside(other.seen[i], gridengine.AgentSpool)
+	}
+	report(t, original, other, newJudge(slices.Concat(expectedAgent, expectedDifferences()), must), errs)
+}
+
+// outside leaves in an observation what the job and its user can see. The files between
+// daemon and supervisor are the agent's own affair, and so is where it has them.
+func outside(o observation, spool string) {
+	maps.DeleteFunc(o, func(field, _ string) bool {
+		return strings.HasPrefix(field, "active/") || strings.Contains(field, "/Spool/")
+	})
+	if spool == "" {
+		return
+	}
+	for field, value := range o {
+		o[field] = strings.ReplaceAll(value, spool+"/", filepath.Join(originalSpool, "cellhost")+"/")
+	}
+}
+
+// originalSpool is execd_spool_dir of the cells.
+const originalSpool = "/var/spool/gridengine/execd"
+
+// expectedAgent are the ways in which the agent differs besides, on purpose.
+var expectedAgent = []expectation{
+	{
+		field:    `seen/[^/]+/Processes/\d+/Environ/(FROM_EXECD|LD_FROM_EXECD|OLDPWD|PWD|TZ|SGE_SINGLE_LINE)`,
+		original: `yes|1|/|UTC`, ours: `\(absent\)`,
+		why: "robustness: INHERIT_ENV is off unless a configuration sets it",
+	},
+	{
+		field:    `seen/[^/]+/Processes/\d+/Environ/SGE_BINARY_PATH`,
+		original: `/var/lib/gridengine/bin/lx-amd64`, ours: `/home/cell/bin`,
+		why: "where our programs are",
+	},
+	{
+		field:    `seen/[^/]+/Tmpdir`,
+		original: `drwxr-xr-x 2001:2001`, ours: `drwx------ 2001:2001`,
+		why: "security: what a job writes there is nobody else's business",
+	},
+	{
+		field: `seen/[^/]+/Std/0`, cases: `.*script_from_stdin|a script from stdin .*`,
+		original: `-rwxr-xr-x .*`, ours: `-r-x------ 2001:2001`,
+		why: "security: a script is its owner's alone",
+	},
+	{
+		field: `acct/0\.1/failed`, cases: `an argument of two lines.*`,
+		original: `26`, ours: `0`,
+		why: "security: the second line became a setting; the agent hands on arguments as they are",
+	},
+	{
+		field: consequences, cases: `an argument of two lines.*`,
+		why: "what follows from the other outcome",
+	},
+}

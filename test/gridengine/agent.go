@@ -1,0 +1,142 @@
+package gridengine
+
+import (
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// AgentSpool is the spool area of the agent of a cell, as the cell sees it.
+const AgentSpool = "/home/cell/agent"
+
+// Where the agent of a cell keeps its things, as the cell sees it.
+const (
+	agentLog    = "/home/cell/agent.log"
+	agentPID    = "/home/cell/agent.pid"
+	agentSocket = "/home/cell/run/agent.sock"
+)
+
+// StartAgent starts the agent as execution daemon of the cell, also after KillAgent, and
+// waits until its load is known to the master. env is added to its environment.
+func (c *Cell) StartAgent(env ...string) error {
+	if err := c.LaunchAgent(env...); err != nil {
+		return err
+	}
+	return c.Poll(startDeadline, "the agent has reported its load", func() (bool, error) {
+		if pid, err := c.AgentPID(); err == nil {
+			if _, err := os.Stat(c.Proc(pid)); err != nil {
+				return false, errors.New("it has ended: " + c.AgentLog())
+			}
+		}
+		out, err := c.Root("qhost", "-h", c.Host, "-F", "load_avg")
+		return err == nil && strings.Contains(out, "hl:load_avg"), err
+	})
+}
+
+// LaunchAgent starts the agent, and does not wait for anything.
+func (c *Cell) LaunchAgent(env ...string) error { return c.LaunchAgentWith(nil, env...) }
+
+// LaunchAgentWith does so with more options.
+func (c *Cell) LaunchAgentWith(options []string, env ...string) error {
+	if err := os.MkdirAll(c.Path("/home/cell/run"), 0o755); err != nil {
+		return err
+	}
+	_, err := c.run("", environment(env...), append([]string{"sh", "-c", agentScript("/home/cell/agent", agentSocket), "sh"}, options...))
+	return err
+}
+
+// AgentFile is a file of the job directory of a job, as the cell sees it.
+func (c *Cell) AgentFile(job int, name string) string {
+	return AgentSpool + "/active_jobs/" + strconv.Itoa(job) + ".1/" + name
+}
+
+// KillMaster ends sge_qmaster with a signal and waits until it is gone.
+func (c *Cell) KillMaster(sig syscall.Signal) error {
+	out, err := c.Root("pgrep", "-x", "sge_qmaster")
+	if err != nil {
+		return err
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(out))
+	if err != nil {
+		return err
+	}
+	if err := c.Kill(pid, sig); err != nil {
+		return err
+	}
+	return c.Poll(startDeadline, "sge_qmaster has ended", func() (bool, error) {
+		_, err := os.Stat(c.Proc(pid))
+		return errors.Is(err, os.ErrNotExist), err
+	})
+}
+
+// RestartMaster starts sge_qmaster after KillMaster and waits until it answers.
+func (c *Cell) RestartMaster() error {
+	if _, err := c.Root("sge_qmaster"); err != nil {
+		return err
+	}
+	return c.Poll(startDeadline, "sge_qmaster answers", func() (bool, error) {
+		_, err := c.Root("qconf", "-sh")
+		return err == nil, err
+	})
+}
+
+// agentScript starts an agent whose spool area, log and file with its number have names
+// that begin alike.
+func agentScript(path, socket string) string {
+	return `umask 022; ulimit -Sn 1024; ulimit -Sc 0; cd /
+setsid ` + BinDir + `/execd agent --master gridengine --spool ` + path + ` --socket ` + socket + ` --log-level debug "$@" </dev/null >>` + path + `.log 2>&1 &
+echo $! >` + path + `.pid`
+}
+
+// AgentPID is the process id of the agent as the cell knows it.
+func (c *Cell) AgentPID() (int, error) {
+	text, err := os.ReadFile(c.Path(agentPID))
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(string(text)))
+}
+
+// KillAgent ends the agent with a signal and waits until it is gone. Jobs go on.
+func (c *Cell) KillAgent(sig syscall.Signal) error {
+	pid, err := c.AgentPID()
+	if err != nil {
+		return err
+	}
+	if err := c.Kill(pid, sig); err != nil {
+		return err
+	}
+	return c.Poll(startDeadline, "the agent has ended", func() (bool, error) {
+		_, err := os.Stat(c.Proc(pid))
+		return errors.Is(err, os.ErrNotExist), err
+	})
+}
+
+// AgentLog is what the agent has logged.
+func (c *Cell) AgentLog() string {
+	text, err := os.ReadFile(c.Path(agentLog))
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// AgentJobs are the names of the job directories that the agent has.
+func (c *Cell) AgentJobs() ([]string, error) {
+	entries, err := os.ReadDir(c.Path(AgentSpool + "/active_jobs"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names, err
+}
+
+// AgentJobPID waits until a job runs, and returns the number of its first process.
+func (c *Cell) AgentJobPID(job, task int) (int, error) {
+	return c.JobPID(job, task, startDeadline)
+}

@@ -1,0 +1,124 @@
+package gridengine
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/execd-project/execd/internal/testenv"
+)
+
+// Nodes are hosts of a cell besides that of sge_qmaster. They have names, networks and
+// daemons of their own, and processes and files in common: each queue instance needs a
+// tmpdir of its own.
+
+// firstNode is the last part of the address of the first node.
+const firstNode = 11
+
+// nodeAddresses are the lines of /etc/hosts for nodes.
+func nodeAddresses(nodes []string) string {
+	var b strings.Builder
+	for i, name := range nodes {
+		fmt.Fprintf(&b, "10.77.7.%d %s\n", firstNode+i, name)
+	}
+	return b.String()
+}
+
+// makeNodes makes the hosts and lays cables to them. They are administrative hosts and
+// submit hosts.
+func (c *Cell) makeNodes(nodes []string) error {
+	if len(nodes) == 0 {
+		return nil
+	}
+	const bridge = `ip link add br0 type bridge && ip addr add 10.77.7.1/24 dev br0 && ip link set br0 up`
+	if _, err := c.Root("sh", "-c", bridge); err != nil {
+		return err
+	}
+	for i, name := range nodes {
+		pid := "/home/cell/node." + name
+		script := fmt.Sprintf(`
+setsid unshare --net --uts sh -c 'hostname %[1]s; echo $$ >%[2]s.new; mv %[2]s.new %[2]s; exec sleep infinity' </dev/null >/dev/null 2>&1 &
+while [ ! -e %[2]s ]; do sleep 0.02; done
+p=$(cat %[2]s)
+ip link add v%[3]d type veth peer name eth0 netns $p
+ip link set v%[3]d master br0 up
+nsenter -t $p -n sh -ec 'ip link set lo up; ip addr add 10.77.7.%[3]d/24 dev eth0; ip link set eth0 up'
+mkdir -p /tmp/%[1]s; chmod 1777 /tmp/%[1]s
+qconf -ah %[1]s; qconf -as %[1]s`, name, pid, firstNode+i)
+		if _, err := c.Root("sh", "-c", script); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// onNode is a command line that runs another one on a node.
+func (c *Cell) onNode(node string, args ...string) ([]string, error) {
+	pid, err := os.ReadFile(c.Path("/home/cell/node." + node))
+	return append([]string{"nsenter", "-t", strings.TrimSpace(string(pid)), "-n", "-u", "--"}, args...), err
+}
+
+// Node runs a command on a node as root.
+func (c *Cell) Node(node string, args ...string) (string, error) {
+	line, err := c.onNode(node, args...)
+	if err != nil {
+		return "", err
+	}
+	return c.Root(line...)
+}
+
+// StartNode starts the execution daemon of a node, the agent or sge_execd, and waits until
+// its load is known to the master.
+func (c *Cell) StartNode(node string, agent bool) error {
+	if err := c.LaunchNode(node, agent); err != nil {
+		return err
+	}
+	return c.Poll(startDeadline, "the daemon of "+node+" has reported its load", func() (bool, error) {
+		out, err := c.Root("qhost", "-h", node, "-F", "load_avg")
+		return err == nil && strings.Contains(out, "hl:load_avg"), err
+	})
+}
+
+// LaunchNode starts it, and does not wait for anything.
+func (c *Cell) LaunchNode(node string, agent bool) error {
+	if err := os.MkdirAll(c.Path("/home/cell/run"), 0o755); err != nil {
+		return err
+	}
+	script := `umask 022; ulimit -Sn 1024; ulimit -Sc 0; cd /; exec ` + testenv.GridEngineDir + `/sge_execd`
+	if agent {
+		script = agentScript("/home/cell/agent."+node, "/home/cell/run/"+node+".sock")
+	}
+	line, err := c.onNode(node, "sh", "-c", script)
+	if err == nil {
+		_, err = c.run("", environment(), line)
+	}
+	return err
+}
+
+// KillNode ends the agent of a node with a signal and waits until it is gone.
+func (c *Cell) KillNode(node string, sig syscall.Signal) error {
+	text, err := os.ReadFile(c.Path("/home/cell/agent." + node + ".pid"))
+	if err != nil {
+		return err
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return err
+	}
+	if err := c.Kill(pid, sig); err != nil {
+		return err
+	}
+	return c.Poll(startDeadline, "the agent of "+node+" has ended", func() (bool, error) {
+		_, err := os.Stat(c.Proc(pid))
+		return os.IsNotExist(err), err
+	})
+}
+
+// NodeJobs are the names of the job directories that the agent of a node has.
+func (c *Cell) NodeJobs(node string) []string {
+	list, _ := filepath.Glob(c.Path("/home/cell/agent."+node) + "/active_jobs/*")
+	return list
+}

@@ -1,0 +1,193 @@
+// Package importing has execd import read the configuration of a real cell.
+package importing
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/execd-project/execd/agent/config"
+	"github.com/execd-project/execd/qconf"
+	"github.com/execd-project/execd/standalone/importer"
+	"github.com/execd-project/execd/test/gridengine"
+)
+
+// show has the original print all its objects, under the paths that they have in a
+// configuration directory.
+const show = `
+mkdir -p /tmp/shown; cd /tmp/shown
+each() { mkdir -p $1; for name in $(qconf $2 2>/dev/null) $4; do qconf $3 $name >$1/$name; done; }
+each queues -sql -sq; each pes -spl -sp; each ckpts -sckptl -sckpt; each calendars -scall -scal
+each usersets -sul -su; each users -suserl -suser; each projects -sprjl -sprj; each hostgroups -shgrpl -shgrp
+each hosts -sel -se global; each conf -sconfl -sconf global
+qconf -sc >complexes; qconf -ssconf >sched_conf; qconf -sstree >sharetree; qconf -srqs >rqs
+mkdir -p $SGE_ROOT/util
+sh /usr/share/gridengine/util/upgrade_modules/save_sge_config.sh /tmp/backup
+`
+
+func TestImport(t *testing.T) {
+	cell := gridengine.Start(t, gridengine.Config{Classic: true, Users: []string{"carol"}})
+	configure(t, cell)
+	if out, err := cell.Root("sh", "-c", show); err != nil {
+		t.Fatal(err, out)
+	}
+	want := shown(t, cell.Path("/tmp/shown"))
+	t.Attr("objects", fmt.Sprint(len(want)))
+	for name, args := range map[string][]string{
+		"a running cell":     {"--live", "--qconf", program(t, cell)},
+		"a backup":           {"--from", cell.Path("/tmp/backup")},
+		"classic spooling":   {"--from", cell.Path("/var/spool/gridengine/qmaster"), "--from", cell.Path("/var/lib/gridengine/default/common")},
+		"what qconf printed": {"--from", cell.Path("/tmp/shown")},
+		"files of qconf":     files(t, cell.Path("/tmp/shown")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "conf")
+			var out, errs bytes.Buffer
+			c := importer.Command{Args: append([]string{"--conf", dir}, args...), Stdout: &out, Stderr: &errs}
+			status, err := c.Run()
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%s%s", &out, &errs)
+			if status != importer.ExitGood || out.Len() > 0 {
+				t.Errorf("exit status %d, and something is left out:\n%s", status, &out)
+			}
+			if c := must(qconf.Load(os.DirFS(dir), nil)); name != "what qconf printed" && name != "files of qconf" {
+				if !slices.Contains(c.Managers(), "alice") || !slices.Contains(c.Operators(), "bob") || !slices.Contains(c.SubmitHosts(), "otherhost") {
+					t.Errorf("managers %q, operators %q, submit hosts %q", c.Managers(), c.Operators(), c.SubmitHosts())
+				}
+			}
+			got := imported(t, dir)
+			if name == "a backup" || name == "classic spooling" { // a file for each, so that there is no order
+				got["rqs"] = want["rqs"]
+				if sets := must(qconf.Load(os.DirFS(dir), nil)).ResourceQuotas(); len(sets) != 2 {
+					t.Errorf("%d resource quota sets", len(sets))
+				}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("what qconf prints, and what is imported: -theirs +ours\n%s", diff)
+			}
+			var problems bytes.Buffer
+			check := config.Command{Args: []string{"check", dir}, Stdout: &problems, Stderr: &problems}
+			if status, err := check.Run(); status != config.ExitValid || err != nil {
+				t.Errorf("execd config check: %d %v %s", status, err, &problems)
+			}
+			if name == "a running cell" && !t.Failed() {
+				startOn(t, dir)
+			}
+		})
+	}
+}
+
+// files are the options for every single file below a folder.
+func files(t *testing.T, dir string) (args []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() {
+			args = append(args, "--from", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return args
+}
+
+// program is a qconf that runs in the cell.
+func program(t *testing.T, cell *gridengine.Cell) string {
+	t.Helper()
+	pid := strings.Split(cell.Proc(1), "/")[2]
+	script := "#!/bin/sh\nSGE_ROOT=/var/lib/gridengine SGE_CELL=default exec nsenter -t " + pid + " -m -u -n -p -- /usr/lib/gridengine/qconf \"$@\"\n"
+	path := filepath.Join(t.TempDir(), "qconf")
+	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// shown is what the original printed, without what a host has reported.
+func shown(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		name, _ := filepath.Rel(dir, path)
+		all[name] = dropped(string(text), "load_values", "processors")
+		if strings.HasPrefix(name, "queues/") {
+			all[name] = string(text)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// imported is every object of a configuration directory as our qconf prints it.
+func imported(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	c, err := qconf.Load(os.DirFS(dir), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	object := func(folder string, name string, o interface{ Format(qconf.Style) string }) {
+		all[folder+"/"+name] = o.Format(qconf.SingleLine)
+	}
+	for _, name := range c.QueueNames() {
+		object("queues", name, must(c.Queue(name)))
+	}
+	for _, name := range c.PENames() {
+		object("pes", name, must(c.PE(name)))
+	}
+	for _, name := range c.CheckpointNames() {
+		object("ckpts", name, must(c.Checkpoint(name)))
+	}
+	for _, name := range c.CalendarNames() {
+		object("calendars", name, must(c.Calendar(name)))
+	}
+	for _, name := range c.UserSetNames() {
+		object("usersets", name, must(c.UserSet(name)))
+	}
+	for _, name := range c.UserNames() {
+		object("users", name, must(c.User(name)))
+	}
+	for _, name := range c.ProjectNames() {
+		object("projects", name, must(c.Project(name)))
+	}
+	for _, name := range c.HostNames() {
+		object("hosts", name, must(c.Host(name)))
+	}
+	for _, name := range c.LocalNames() {
+		object("conf", name, must(c.Local(name)))
+	}
+	for _, name := range c.HostGroups().Names() {
+		object("hostgroups", name, c.HostGroups().Group(name))
+	}
+	object("hosts", "global", c.GlobalHost())
+	object("conf", "global", c.Global())
+	all["sched_conf"] = c.Scheduler().Format(qconf.SingleLine)
+	all["complexes"] = c.Complexes().Format()
+	all["sharetree"] = c.ShareTree().Format()
+	all["rqs"] = qconf.FormatResourceQuotas(c.ResourceQuotas(), qconf.SingleLine)
+	return all
+}
+
+func must[O any](o *O, err error) *O {
+	if err != nil {
+		panic(err)
+	}
+	return o
+}

@@ -1,0 +1,183 @@
+package standalone
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/execd-project/execd/standalone/api"
+)
+
+// BenchmarkFirstInstruction takes the time from the call of qsub to the first line of the
+// job (docs/performance.md).
+func BenchmarkFirstInstruction(b *testing.B) {
+	m := newMachine(b, 4)
+	out := m.open("out")
+	m.write("job.sh", "#!/bin/sh\ndate +%s%N > "+out+"/$JOB_ID\n")
+	m.start()
+	u := someUsers(b, 1)[0]
+	m.as(u, "qstat")
+	var times []float64
+	for b.Loop() {
+		began := time.Now()
+		r := m.as(u, "qsub", "-terse", "-wd", "/", "-o", "/dev/null", "-j", "y", "job.sh")
+		file := filepath.Join(out, strings.TrimSpace(r.stdout))
+		var text []string
+		m.until("the job has begun", func() bool { text = lines(b, file); return len(text) > 0 && text[0] != "" })
+		first, err := strconv.ParseInt(text[0], 10, 64)
+		if err != nil {
+			b.Fatal(err)
+		}
+		times = append(times, float64(first-began.UnixNano())/1e6)
+	}
+	b.ReportMetric(median(times), "ms")
+}
+
+// BenchmarkShortJobs is from the moment at which 500 tasks, or jobs, may start to the record
+// of the last end, and the processor time of each: of the daemon, and of all that it has
+// started (docs/performance.md).
+func BenchmarkShortJobs(b *testing.B) {
+	m := newMachine(b, 512)
+	m.start()
+	u := someUsers(b, 1)[0]
+	const jobs = 500
+	records := func() int {
+		text, err := os.ReadFile(filepath.Join(m.dir, "spool", "accounting"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		return bytes.Count(text, []byte("\n"))
+	}
+	submit := func(options ...string) {
+		line := append(options, "-wd", "/", "-o", "/dev/null", "-j", "y", "-b", "y", "-shell", "n", "/bin/true")
+		if r := m.as(u, "qsub", line...); r.status != 0 {
+			b.Fatal(r)
+		}
+	}
+	for name, submitAll := range map[string]func(){
+		"array": func() { submit("-t", fmt.Sprintf("1-%d", jobs)) },
+		"separate": func() {
+			for range jobs {
+				submit()
+			}
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			var rates, costs, started []float64
+			for b.Loop() {
+				m.root("qmod", "-d", "all.q")
+				submitAll()
+				daemon, children := m.used()
+				before, began := records(), time.Now()
+				m.root("qmod", "-e", "all.q")
+				m.until("all jobs have ended", func() bool { return records() >= before+jobs })
+				rates = append(rates, jobs/time.Since(began).Seconds())
+				m.until("all jobs have left", func() bool { return m.root("qstat", "-u", "*").stdout == "" })
+				daemonThen, childrenThen := m.used()
+				costs = append(costs, (daemonThen-daemon)/jobs)
+				started = append(started, (childrenThen-children)/jobs)
+			}
+			b.ReportMetric(median(rates), "jobs/s")
+			b.ReportMetric(median(costs), "daemon-ms/job")
+			b.ReportMetric(median(started), "children-ms/job")
+		})
+	}
+}
+
+func median(list []float64) float64 {
+	slices.Sort(list)
+	return list[len(list)/2]
+}
+
+// used is the processor time of the daemon, and that of all that it has waited for, in
+// milliseconds (proc_pid_stat(5)).
+func (m *machine) used() (daemon, children float64) {
+	m.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", m.daemon.Pid()))
+	if err != nil {
+		m.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	fields := strings.Fields(rest)[11:15]
+	const tick = 10
+	return tick * float64(number(m, fields[0])+number(m, fields[1])), tick * float64(number(m, fields[2])+number(m, fields[3]))
+}
+
+// BenchmarkPendingJobs has 100,000 single jobs wait, each with a name and an argument of its
+// own, a script, and the environment of a login: how many are taken in a second by eight
+// clients, what the daemon has of the memory then and when it has come to rest, how long qstat takes,
+// and what a job then waits for its start that may run (docs/performance.md).
+func BenchmarkPendingJobs(b *testing.B) {
+	const jobs, clients = 100000, 8
+	m := newMachine(b, 4)
+	m.write("conf/queues/fast.q", fmt.Sprintf("qname fast.q\nhostlist %s\nslots 4\nshell /bin/sh\nload_thresholds NONE\ntmpdir %s\n", hostName, m.open("tmp")))
+	m.write("conf/conf/global", "gid_range 52100-54000\nmin_uid 0\nmin_gid 0\n")
+	m.start()
+	m.root("qmod", "-d", "all.q")
+	u := someUsers(b, 1)[0]
+	script := []byte("#!/bin/sh\n#$ -l h_rt=3600\n" + strings.Repeat("# what the script does is said here\n", 15) + "python3 simulate.py --seed $1\n")
+	for b.Loop() {
+		began := time.Now()
+		var group sync.WaitGroup
+		var failed [clients]error
+		for client := range clients {
+			group.Go(func() {
+				c, err := api.Dial(m.socket(), patience, nil)
+				for i := client; i < jobs && err == nil; i += clients {
+					_, err = c.Command(context.Background(), &api.CommandRequest{
+						Key: fmt.Sprint("job", i), Name: "qsub", Directory: "/home/alice/project", Home: "/home/alice",
+						Args:        api.Texts([]string{"-q", "all.q", "-N", fmt.Sprint("simulation", i), "job.sh", fmt.Sprint(i)}),
+						Environment: api.Texts([]string{"HOME=/home/alice", "LOGNAME=alice", "PATH=/usr/local/bin:/usr/bin:/bin", "SHELL=/bin/bash", "LANG=C.UTF-8"}),
+						Files:       []api.File{{Name: "job.sh", Text: script}},
+					})
+				}
+				failed[client] = err
+			})
+		}
+		group.Wait()
+		if err := errors.Join(failed[:]...); err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(jobs/time.Since(began).Seconds(), "submissions/s")
+		b.ReportMetric(m.memory("Pss"), "MB-then")
+		b.ReportMetric(m.timed(func() { m.root("qstat", "-u", "*") }), "qstat-ms")
+		b.ReportMetric(m.timed(func() {
+			m.as(u, "qsub", "-q", "fast.q", "-sync", "y", "-wd", "/", "-o", "/dev/null", "-j", "y", "-b", "y", "/bin/true")
+		}), "qsub-sync-ms")
+		const rest = 30 * time.Second // the daemon gives back what it does not use when it was quiet for ten seconds
+		<-time.After(rest)
+		for what, field := range map[string]string{"MB": "Pss", "MB-anonymous": "Pss_Anon"} {
+			b.ReportMetric(m.memory(field), what)
+		}
+	}
+}
+
+func (m *machine) timed(do func()) float64 {
+	began := time.Now()
+	do()
+	return float64(time.Since(began).Microseconds()) / 1e3
+}
+
+// memory is what the daemon has, in MB of a million bytes (proc_pid_smaps(5)).
+func (m *machine) memory(field string) float64 {
+	m.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", m.daemon.Pid()))
+	if err != nil {
+		m.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "\n"+field+":")
+	kb, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+	if err != nil {
+		m.Fatal(err)
+	}
+	return kb * 1024 / 1e6
+}

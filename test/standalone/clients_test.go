@@ -1,0 +1,141 @@
+package standalone
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/execd-project/execd/internal/testenv"
+)
+
+// Programs of others that speak to Grid Engine by its commands, as Debian has them. Each
+// makes sum.txt with 0, 1 and 2, by four jobs or more.
+var clients = []struct {
+	program, packages string
+	files             map[string]string
+	command           string
+}{
+	{
+		"snakemake", "snakemake", map[string]string{"Snakefile": `
+rule all:
+    input: "sum.txt"
+rule part:
+    output: "part{i}.txt"
+    shell: "echo {wildcards.i} > {output}"
+rule sum:
+    input: expand("part{i}.txt", i=range(3))
+    output: "sum.txt"
+    shell: "cat {input} > {output}"
+`}, "snakemake --latency-wait 20 --cluster 'qsub -cwd -V -j y -o /dev/null' -j 4",
+	},
+	{
+		"makeflow", "coop-computing-tools openmpi-bin", map[string]string{"Makeflow": `
+part0.txt:
+	echo 0 > part0.txt
+part1.txt:
+	echo 1 > part1.txt
+part2.txt:
+	echo 2 > part2.txt
+sum.txt: part0.txt part1.txt part2.txt
+	cat part0.txt part1.txt part2.txt > sum.txt
+`}, "makeflow -T sge Makeflow",
+	},
+	{
+		"toil", "toil", map[string]string{"sum.py": `
+from toil.common import Toil
+from toil.job import Job
+
+small = {"memory": "100M", "disk": "100M", "cores": 1}
+
+def part(job, i):
+    return i
+
+def start(job):
+    return [job.addChildJobFn(part, i, **small).rv() for i in range(3)]
+
+if __name__ == "__main__":
+    options = Job.Runner.getDefaultArgumentParser().parse_args()
+    with Toil(options) as toil:
+        parts = toil.start(Job.wrapJobFn(start, **small))
+    with open("sum.txt", "w") as f:
+        for i in parts:
+            print(i, file=f)
+`}, "python3 sum.py --batchSystem grid_engine --disableCaching --statePollingWait 1 $PWD/store",
+	},
+	{
+		"Rscript", "r-cran-batchtools", map[string]string{"sum.tmpl": `#!/bin/sh
+#$ -N <%= job.name %>
+#$ -j y
+#$ -o <%= log.file %>
+#$ -cwd
+#$ -V
+Rscript -e 'batchtools::doJobCollection("<%= uri %>")'
+`, "sum.R": `
+library(batchtools)
+registry = makeRegistry("registry", seed = 1)
+registry$cluster.functions = makeClusterFunctionsSGE("sum.tmpl")
+batchMap(function(x) { x - 1 }, x = 1:4)
+submitJobs()
+stopifnot(waitForJobs(sleep = 1, timeout = 100))
+writeLines(as.character(unlist(reduceResultsList()))[1:3], "sum.txt")
+`}, "Rscript -e 'library(batchtools)' && Rscript sum.R",
+	},
+}
+
+// clientPatience is when a test gives such a program up: some ask every ten seconds only.
+const clientPatience = 5 * time.Minute
+
+// TestPublishedClients has workflows run by such programs, unchanged.
+func TestPublishedClients(t *testing.T) {
+	for _, c := range clients {
+		t.Run(c.program, func(t *testing.T) {
+			if _, err := exec.LookPath(c.program); err != nil {
+				t.Skipf("%s is not installed (apt-get install --no-install-recommends %s)", c.program, c.packages)
+			}
+			testenv.Require(t, testenv.Root)
+			m := newMachine(t, 4)
+			m.start()
+			u, err := user.Lookup("man") // who has a home, which snakemake needs in jobs, too
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir := m.open("work")
+			for name, text := range c.files {
+				m.write("work/"+name, text)
+			}
+			m.open("home")
+			m.open("home/" + u.Username)
+			ctx, cancel := context.WithTimeout(t.Context(), clientPatience)
+			defer cancel()
+			cmd := m.shell(ctx, u, dir, c.command)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+			sum, err := os.ReadFile(filepath.Join(dir, "sum.txt"))
+			if err != nil || string(sum) != "0\n1\n2\n" {
+				t.Errorf("the result is %q, %v", sum, err)
+			}
+			if n := len(lines(t, filepath.Join(m.dir, "spool", "accounting"))); n < 4 {
+				t.Errorf("%d jobs ran, want 4", n)
+			}
+		})
+	}
+}
+
+// shell is a line of a shell in which the commands are those of the daemon.
+func (m *machine) shell(ctx context.Context, u *user.User, dir, line string) *exec.Cmd {
+	cmd := m.command(ctx, u, "qsub")
+	cmd.Path, cmd.Args, cmd.Dir = "/bin/sh", []string{"sh", "-c", line}, dir
+	for i, v := range cmd.Env {
+		if strings.HasPrefix(v, "PATH=") {
+			cmd.Env[i] = fmt.Sprintf("PATH=%s/commands:/usr/local/bin:/usr/bin:/bin", m.bin) // not that of root
+		}
+	}
+	return cmd
+}

@@ -1,0 +1,291 @@
+package standalone
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/execd-project/execd/internal/testenv"
+)
+
+// patience is when a test gives up: what takes a second may take half a minute where other
+// tests run at the same time.
+const patience = 3 * time.Minute
+
+// programs are the executables, built once.
+var programs struct {
+	sync.Once
+	dir string
+	err error
+}
+
+func TestMain(m *testing.M) {
+	if what, socket, ok := strings.Cut(os.Getenv(hostileEnv), " "); ok {
+		hostile(what, socket)
+	}
+	code := m.Run()
+	if programs.dir != "" {
+		_ = os.RemoveAll(programs.dir)
+	}
+	os.Exit(code)
+}
+
+// built returns a directory with execd, the supervisor, and links that are called like
+// Grid Engine's commands.
+func built(t testing.TB) string {
+	t.Helper()
+	programs.Do(func() { programs.dir, programs.err = build() })
+	if programs.err != nil {
+		t.Fatal(programs.err)
+	}
+	return programs.dir
+}
+
+func build() (string, error) {
+	dir, err := os.MkdirTemp("", "execd-test-standalone-")
+	if err != nil {
+		return "", err
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return dir, err
+	}
+	if there := os.Getenv(testenv.ProgramsEnv); there != "" {
+		for _, name := range []string{"execd", "sge_shepherd-go"} {
+			if err := os.Symlink(filepath.Join(there, name), filepath.Join(dir, name)); err != nil {
+				return dir, err
+			}
+		}
+	} else if err := testenv.Build(dir, ""); err != nil {
+		return dir, err
+	}
+	if err := os.Mkdir(filepath.Join(dir, "commands"), 0o755); err != nil {
+		return dir, err
+	}
+	for _, name := range []string{"qsub", "qstat", "qdel", "qalter", "qmod", "qhold", "qrls", "qrsh", "qlogin", "qconf", "qhost", "qacct", "qquota", "qselect"} {
+		if err := os.Symlink("../execd", filepath.Join(dir, "commands", name)); err != nil {
+			return dir, err
+		}
+	}
+	return dir, nil
+}
+
+// hostName is what the daemon calls its host.
+const hostName = "node1"
+
+// machine is a host with a daemon that may be killed and started again.
+type machine struct {
+	testing.TB
+	bin, dir string
+	args     []string   // further options of the daemon
+	owner    *user.User // who runs the daemon; nil for who runs the test
+
+	daemon testenv.Daemon
+}
+
+// newMachine makes a host with a queue; nothing runs on it yet.
+func newMachine(t testing.TB, slots int) *machine {
+	t.Helper()
+	m := &machine{TB: t, bin: built(t), dir: t.TempDir()}
+	testenv.LetIn(t, m.dir)
+	m.write("conf/queues/all.q", fmt.Sprintf("qname all.q\nhostlist %s\nslots %d\nshell /bin/sh\nload_thresholds NONE\npe_list smp\ntmpdir %s\n", hostName, slots, m.open("tmp")))
+	m.write("conf/hosts/"+hostName, "hostname "+hostName+"\n")
+	m.write("conf/conf/global", "gid_range 52100-54000\nmin_uid 1\nmin_gid 1\n")
+	t.Cleanup(m.end)
+	return m
+}
+
+// own has a user run the daemon.
+func (m *machine) own(u *user.User) {
+	m.Helper()
+	m.owner = u
+	if credential(m, u) == nil {
+		return
+	}
+	err := filepath.WalkDir(m.dir, func(path string, _ fs.DirEntry, err error) error {
+		return errors.Join(err, os.Lchown(path, number(m, u.Uid), number(m, u.Gid)))
+	})
+	if err != nil {
+		m.Fatal(err)
+	}
+}
+
+func (m *machine) write(name, text string) {
+	m.Helper()
+	testenv.WriteFile(m, filepath.Join(m.dir, name), text)
+}
+
+// open makes a directory in which everybody may write.
+func (m *machine) open(name string) string {
+	m.Helper()
+	return testenv.Open(m, filepath.Join(m.dir, name))
+}
+
+func (m *machine) socket() string { return filepath.Join(m.dir, "run", "agent.sock") }
+
+// start starts the daemon.
+func (m *machine) start() {
+	m.Helper()
+	cmd := exec.Command(filepath.Join(m.bin, "execd"), "standalone", "--host", hostName, //nolint:noctx // it is killed by the test
+		"--spool", filepath.Join(m.dir, "spool"), "--socket", m.socket(), "--conf", filepath.Join(m.dir, "conf"))
+	cmd.Args = append(cmd.Args, m.args...)
+	if m.owner != nil {
+		cmd.SysProcAttr = credential(m, m.owner)
+	}
+	m.daemon.Start(m, cmd, filepath.Join(m.dir, "log"))
+}
+
+// end ends what there still is.
+func (m *machine) end() {
+	daemon, gone := m.daemon.Process()
+	if daemon == nil {
+		return
+	}
+	select {
+	case <-gone:
+		m.start()
+	default:
+	}
+	m.root("qdel", "-u", "*")
+	defer m.daemon.Kill()
+	defer m.tell()
+	m.until("all jobs have left", func() bool { return m.root("qstat", "-u", "*").stdout == "" })
+}
+
+// tell shows what there is to see after a failure.
+func (m *machine) tell() {
+	if m.Failed() {
+		m.Logf("the jobs: %+v", m.root("qstat", "-u", "*"))
+		log, _ := os.ReadFile(filepath.Join(m.dir, "log"))
+		m.Logf("the log of the daemon:\n%s", log[max(0, len(log)-4000):])
+	}
+}
+
+// result is what a command has said.
+type result struct {
+	stdout, stderr string
+	status         int
+}
+
+// as types a command as a user.
+func (m *machine) as(u *user.User, name string, args ...string) result {
+	m.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := m.command(ctx, u, name, args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
+		m.Errorf("%s %q: %v", name, args, err)
+	}
+	return result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
+}
+
+func (m *machine) command(ctx context.Context, u *user.User, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, filepath.Join(m.bin, "commands", name), args...)
+	cmd.Dir = m.dir
+	cmd.Env = []string{"EXECD_SOCKET=" + m.socket(), "PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(m.dir, "home", u.Username), "LOGNAME=" + u.Username, "USER=" + u.Username}
+	cmd.SysProcAttr = credential(m, u)
+	return cmd
+}
+
+// credential has a process run as a user; nil where that is who runs the test.
+func credential(t testing.TB, u *user.User) *syscall.SysProcAttr {
+	uid := number(t, u.Uid)
+	if uid == os.Getuid() {
+		return nil
+	}
+	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(number(t, u.Gid))}}
+}
+
+func number(t testing.TB, text string) int {
+	t.Helper()
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// root types a command as who runs the test.
+func (m *machine) root(name string, args ...string) result {
+	m.Helper()
+	u, err := user.Current()
+	if err != nil {
+		m.Fatal(err)
+	}
+	return m.as(u, name, args...)
+}
+
+// until waits until something is so.
+func (m *machine) until(what string, is func() bool) {
+	m.Helper()
+	if !becomes(is, 50*time.Millisecond) {
+		m.Fatalf("not in time: %s\n%s\n%s", what, m.root("qstat", "-u", "*").stdout, m.root("qstat", "-j", "*").stdout)
+	}
+}
+
+// becomes waits until something is so, and looks again and again with a pause. It reports
+// whether it was in time.
+func becomes(is func() bool, pause time.Duration) bool {
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
+	again := time.NewTicker(pause)
+	defer again.Stop()
+	for !is() {
+		select {
+		case <-again.C:
+		case <-limit.C:
+			return false
+		}
+	}
+	return true
+}
+
+// someUsers are users of this host, as many as asked for; one who is not root has himself.
+func someUsers(t testing.TB, n int) []*user.User {
+	t.Helper()
+	if os.Getuid() != 0 {
+		u, err := user.Current()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []*user.User{u}
+	}
+	var list []*user.User
+	for _, name := range []string{"nobody", "daemon", "bin", "sys", "games", "man", "lp", "mail", "news", "uucp", "proxy", "www-data", "backup"} {
+		if u, err := user.Lookup(name); err == nil && len(list) < n {
+			list = append(list, u)
+		}
+	}
+	if len(list) < n {
+		t.Fatalf("this host has %d of the usual users, want %d", len(list), n)
+	}
+	return list
+}
+
+// lines are those of a file; none where there is no such file, or where nothing has been
+// written to it yet.
+func lines(t testing.TB, path string) []string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	if len(b) == 0 {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")
+}

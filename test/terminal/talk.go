@@ -1,0 +1,58 @@
+package terminal
+
+import (
+	"strings"
+	"testing"
+)
+
+// Script is a program for sh(1) that tells what comes to it through its terminal: Talk
+// talks with it. A signal may interrupt read(1), which looks like the end of the input.
+const Script = `
+trap 'sig=1; echo size $(stty size)' WINCH
+trap 'sig=1; echo interrupted' INT
+trap 'sig=1; echo suspended' TSTP
+stty -echo
+echo begins with $(stty size)
+while :; do
+	sig=
+	if read word; then
+		case $word in
+		much) seq 1 200000; echo all of it;;
+		end) exit 7;;
+		*) echo "got <$word>";;
+		esac
+	elif [ -z "$sig" ]; then
+		echo end of file
+		exit 8
+	fi
+done
+`
+
+// Talk sees whether a session that runs Script on a terminal elsewhere is one as on a
+// terminal here: sizes, keys, much output. The session began with 33 rows and 101 columns,
+// and goes on.
+func Talk(t *testing.T, s *Session) {
+	t.Helper()
+	s.See("begins with 33 101")
+	if s.Cooked() {
+		t.Error("the terminal here does something about keys by itself")
+	}
+	// Some shells run the handler of a signal when read has returned.
+	s.Resize(44, 122)
+	s.Type("a\r")
+	s.See("size 44 122")
+	s.Type("b\r")
+	s.See("got <b>")
+	for key, want := range map[string]string{Interrupt: "interrupted", Suspend: "suspended"} {
+		s.Type(key)
+		s.Type("\r")
+		s.See(want)
+	}
+	s.Type("\rmuch\r")
+	s.See("\n1\r\n")
+	lines := strings.Count(s.See("all of it"), "\n")
+	const want = 199_999 // but the first
+	if lines != want {
+		t.Errorf("%d lines came, want %d", lines, want)
+	}
+}
