@@ -52,9 +52,10 @@ test-vm: ## run tests in virtual machines (needs QEMU; minutes)
 
 # What lies below test/ drives the built executables (a real Grid Engine among
 # them): minutes of work in which the race detector would see only the driver.
+# Tests start thousands of processes; each would linger for a second when it ends.
 .PHONY: race
 race: ## run the tests of the packages with the race detector (needs gcc)
-	@CGO_ENABLED=1 $(TEST) -race $(TESTFLAGS) $$($(GO) list $(PKGS) | grep -v '/execd/test/')
+	@CGO_ENABLED=1 GORACE=atexit_sleep_ms=50 $(TEST) -race $(TESTFLAGS) $$($(GO) list $(PKGS) | grep -v '/execd/test/')
 
 .PHONY: lint
 lint: ## run the linters (the first time builds them: about two minutes)
@@ -72,12 +73,16 @@ tidy: ## check that go.mod and go.sum hold just what is used
 check: build tidy lint test race test-vm ## everything that CI asks of a change
 
 .PHONY: bench
-bench: build ## measure what a job costs its host, and what a scheduling run takes
+bench: build ## measure what a job costs its host, and what a scheduling run takes beside the original
 	$(GO) run ./test/bench
+	$(GO) run ./test/bench/agent -bin bin
 	$(GO) test -run '^$$' -bench BenchmarkRun -benchmem -benchtime 10x ./scheduler
+	$(GO) test -v -run '^$$' -bench . -benchtime 1x ./test/scheduling
+	$(GO) test -run '^$$' -bench 'FirstInstruction|ShortJobs' -benchtime 5x ./test/standalone
+	$(GO) test -run '^$$' -bench 'PendingJobs|Beside' -benchtime 1x -timeout 1h ./test/standalone
 
 .PHONY: demo
-demo: build ## run the sample scripts of examples/ and show what became of them
+demo: build ## start a batch system, run the sample scripts of examples/ in it, show what became of them
 	@examples/demo.sh
 
 .PHONY: soak
@@ -92,15 +97,41 @@ fuzz: ## run every fuzz test for FUZZTIME (30s)
 		$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$dir" || exit 1; \
 	done
 
+# Grid Engine's commands, which are links to execd (execd standalone). They are in a folder
+# of their own: those of a Grid Engine may be there, too.
+COMMANDS := qacct qalter qconf qdel qhold qhost qlogin qmod qquota qrdel qresub qrls qrsh qrstat qrsub qselect qstat qsub sge_share_mon
+
 .PHONY: install
 install: ## install what `make build` made, and the manual, below PREFIX (/usr/local)
 	@test -x bin/execd && test -x bin/sge_shepherd-go || { echo 'nothing to install yet: run make build first' >&2; exit 1; }
 	install -d $(DESTDIR)$(PREFIX)/bin
 	install -m 755 bin/execd bin/sge_shepherd-go $(DESTDIR)$(PREFIX)/bin/
-	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man7 $(DESTDIR)$(PREFIX)/share/man/man8
-	install -m 644 docs/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
-	install -m 644 docs/man/*.7 $(DESTDIR)$(PREFIX)/share/man/man7/
-	install -m 644 docs/man/*.8 $(DESTDIR)$(PREFIX)/share/man/man8/
+	install -d $(DESTDIR)$(PREFIX)/lib/execd/bin
+	for command in $(COMMANDS); do ln -sfn ../../../bin/execd $(DESTDIR)$(PREFIX)/lib/execd/bin/$$command || exit 1; done
+	for section in 1 5 7 8; do \
+		install -d $(DESTDIR)$(PREFIX)/share/man/man$$section && \
+		install -m 644 docs/man/*.$$section $(DESTDIR)$(PREFIX)/share/man/man$$section/ || exit 1; \
+	done
+
+# 1.2.3 for the tag v1.2.3, 1.2.3+4.gabcdef four commits later, 0.0.0+gabcdef without
+# a tag: what dpkg and rpm sort as it is meant.
+PACKAGE_VERSION := $(shell (git describe --tags --match 'v[0-9]*' --dirty=+dirty || \
+	echo "v0.0.0+g$$(git rev-parse --short HEAD || echo unknown)") 2>/dev/null | \
+	sed -e 's/^v//' -e 's/-\([0-9][0-9]*\)-g/+\1.g/' -e 's/-/~/g')
+PACKAGE_ARCH ?= $(shell $(GO) env GOARCH)
+# Where the packages go.
+PACKAGES     ?= bin
+
+.PHONY: package
+package: build ## make a .deb and an .rpm, in PACKAGES (bin)
+	rm -rf bin/package
+	install -d bin/package/man '$(PACKAGES)'
+	for page in docs/man/*.[1-8]; do gzip -9nc $$page >bin/package/man/$${page##*/}.gz || exit 1; done
+	for format in deb rpm; do \
+		PACKAGE_VERSION='$(PACKAGE_VERSION)' PACKAGE_ARCH='$(PACKAGE_ARCH)' \
+		SOURCE_DATE_EPOCH="$$(git log -1 --format=%ct 2>/dev/null || echo 0)" \
+		$(GO) tool -modfile=packaging/tools.mod nfpm package -f packaging/nfpm.yaml -p $$format -t '$(PACKAGES)' || exit 1; \
+	done
 
 .PHONY: clean
 clean: ## remove what was built
