@@ -478,7 +478,7 @@ func TestScriptTimeout(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			j := newJob(t, best(), "echo job >>$LOG")
-			j.d.ScriptTimeout = 200 * time.Millisecond
+			j.d.ScriptTimeout = 3 * time.Second // long enough for any procedure to have begun
 			path := j.script("procedure", c.script)
 			j.d.PE = &job.ParallelEnvironment{Name: "pe", StdoutPath: j.work, StderrPath: j.work}
 			*map[string]*string{"prolog": &j.d.Prolog, "pe_start": &j.d.PE.Start, "pe_stop": &j.d.PE.Stop, "epilog": &j.d.Epilog}[c.step] = path
