@@ -13,6 +13,8 @@ FUZZTIME     ?= 30s
 # Further flags for go test, e.g. make test TESTFLAGS='-run Prolog'
 TESTFLAGS    ?=
 PKGS         ?= ./...
+# So many tests that fail among others may pass by themselves (test/summary).
+AGAIN        ?= 0
 
 # -buildvcs=false: git refuses to look at a tree that belongs to somebody else
 # (built as root from a user's clone), and go build would then fail.
@@ -27,7 +29,8 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 SHEPHERD_LDFLAGS := $(LDFLAGS) -X runtime.godebugDefault=disablethp=1
 
 TOOL := $(GO) tool -modfile=tools.mod
-TEST := $(GO) run ./test/summary -timeout $(TEST_TIMEOUT) -count=1
+SUMMARY := $(GO) run ./test/summary -again $(AGAIN) -count=1
+TEST := $(SUMMARY) -timeout $(TEST_TIMEOUT)
 
 .DEFAULT_GOAL := build
 
@@ -42,20 +45,20 @@ build: ## build bin/execd and bin/sge_shepherd-go (static, stripped)
 
 .PHONY: test
 test: ## run all tests; what the machine lacks is skipped with the reason
-	@$(TEST) $(TESTFLAGS) $(PKGS)
+	@$(TEST) $(TESTFLAGS) -- $(PKGS)
 
 # One guest at a time: each has more processors than most machines, and may have to
 # be emulated.
 .PHONY: test-vm
 test-vm: ## run tests in virtual machines (needs QEMU; minutes)
-	@EXECD_TEST_VM=1 $(GO) run ./test/summary -timeout $(VM_TIMEOUT) -count=1 -run '^Test(Command)?VM$$' $(TESTFLAGS) ./test/vm
+	@EXECD_TEST_VM=1 $(SUMMARY) -timeout $(VM_TIMEOUT) -run '^Test(Command)?VM$$' $(TESTFLAGS) -- ./test/vm
 
 # What lies below test/ drives the built executables (a real Grid Engine among
 # them): minutes of work in which the race detector would see only the driver.
 # Tests start thousands of processes; each would linger for a second when it ends.
 .PHONY: race
 race: ## run the tests of the packages with the race detector (needs gcc)
-	@CGO_ENABLED=1 GORACE=atexit_sleep_ms=50 $(TEST) -race $(TESTFLAGS) $$($(GO) list $(PKGS) | grep -v '/execd/test/')
+	@CGO_ENABLED=1 GORACE=atexit_sleep_ms=50 $(TEST) -race $(TESTFLAGS) -- $$($(GO) list $(PKGS) | grep -v '/execd/test/')
 
 .PHONY: lint
 lint: ## run the linters (the first time builds them: about two minutes)
@@ -87,7 +90,7 @@ demo: build ## start a batch system, run the sample scripts of examples/ in it, 
 
 .PHONY: soak
 soak: ## run the tests that take long (TestSoak...)
-	@EXECD_TEST_SOAK=1 $(GO) run ./test/summary -timeout $(SOAK_TIMEOUT) -count=1 -run '^TestSoak' $(TESTFLAGS) $(PKGS)
+	@EXECD_TEST_SOAK=1 $(SUMMARY) -timeout $(SOAK_TIMEOUT) -run '^TestSoak' $(TESTFLAGS) -- $(PKGS)
 
 .PHONY: fuzz
 fuzz: ## run every fuzz test for FUZZTIME (30s)

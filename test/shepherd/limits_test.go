@@ -204,64 +204,65 @@ func (j *testJob) limited(name string, value, atLeast float64, exitStatus int) {
 }
 
 func TestWallClock(t *testing.T) {
-	const grace = 300 * time.Millisecond
+	// Both are long enough for any process to have answered, on any machine.
+	const rt, grace = 3, 2 * time.Second
 	for name, c := range map[string]struct {
 		soft, hard uint64
 		edit       func(d *job.Description)
 		test       func(j *counted)
 	}{
-		"h_rt ends the job": {none, 1, nil, func(j *counted) {
+		"h_rt ends the job": {none, rt, nil, func(j *counted) {
 			j.wait()
-			j.limited("h_rt", 1, 1, 137)
-			if w := j.usage().Wallclock; w < 1 || w > deadline.Seconds() {
+			j.limited("h_rt", rt, rt, 137)
+			if w := j.usage().Wallclock; w < rt || w > deadline.Seconds() {
 				j.t.Errorf("it ran for %v s", w)
 			}
 		}},
-		"h_rt ends a suspended job": {none, 4, nil, func(j *counted) {
+		"h_rt ends a suspended job": {none, 6, nil, func(j *counted) {
 			j.order(unix.SIGSTOP)
 			j.awaitStopped(true)
 			j.wait()
-			j.limited("h_rt", 4, 4, 137)
+			j.limited("h_rt", 6, 6, 137)
 		}},
-		"h_rt is announced": {none, 1, func(d *job.Description) { d.Notify = grace }, func(j *counted) {
+		"h_rt is announced": {none, rt, func(d *job.Description) { d.Notify = grace }, func(j *counted) {
 			j.hears(unix.SIGUSR2)
 			j.wait()
-			j.limited("h_rt", 1, 1, 137)
-			if w := j.usage().Wallclock; w < 1.3 {
+			j.limited("h_rt", rt, rt, 137)
+			if w := j.usage().Wallclock; w < rt+grace.Seconds() {
 				j.t.Errorf("it had %v s", w)
 			}
 		}},
-		"h_rt goes through the terminate_method": {none, 1, func(d *job.Description) {
+		"h_rt goes through the terminate_method": {none, rt, func(d *job.Description) {
 			d.TerminateMethod = "SIGQUIT"
 		}, func(j *counted) {
 			j.hears(unix.SIGQUIT)
 			j.wait()
-			j.limited("h_rt", 1, 1, 0)
+			j.limited("h_rt", rt, rt, 0)
 		}},
-		"a terminate_method that does not end it": {none, 1, func(d *job.Description) {
+		"a terminate_method that does not end it": {none, rt, func(d *job.Description) {
 			d.TerminateMethod, d.LimitGrace = "SIGTERM", grace
 		}, func(j *counted) {
 			j.hears(unix.SIGTERM)
 			j.wait()
-			j.limited("h_rt", 1, 1, 137)
-			if w := j.usage().Wallclock; w < 1.3 {
+			j.limited("h_rt", rt, rt, 137)
+			if w := j.usage().Wallclock; w < rt+grace.Seconds() {
 				j.t.Errorf("the terminate_method had %v s", w)
 			}
 		}},
-		"h_rt right after a request that did not help": {none, 4, func(d *job.Description) {
+		"h_rt right after a request that did not help": {none, 6, func(d *job.Description) {
 			d.TerminateMethod, d.LimitGrace = "SIGTERM", grace
 		}, func(j *counted) {
 			j.signal(unix.SIGTSTP)
 			j.hears(unix.SIGTERM, unix.SIGTERM)
 			j.wait()
-			j.limited("h_rt", 4, 4, 137)
+			j.limited("h_rt", 6, 6, 137)
 		}},
-		"s_rt warns and then ends": {1, none, func(d *job.Description) { d.LimitGrace = grace }, func(j *counted) {
+		"s_rt warns and then ends": {rt, none, func(d *job.Description) { d.LimitGrace = grace }, func(j *counted) {
 			j.hears(unix.SIGUSR1)
 			j.wait()
-			j.limited("s_rt", 1, 1.3, 137)
+			j.limited("s_rt", rt, rt+grace.Seconds(), 137)
 		}},
-		"s_rt warns only, with S_RT_KILL=false": {1, none, func(d *job.Description) {
+		"s_rt warns only, with S_RT_KILL=false": {rt, none, func(d *job.Description) {
 			d.LimitGrace, d.SoftRTWarns = 0, true
 		}, func(j *counted) {
 			j.hears(unix.SIGUSR1)
@@ -271,17 +272,17 @@ func TestWallClock(t *testing.T) {
 			j.expect(0)
 			j.expectUsage(0, 0)
 		}},
-		"h_rt comes on time after s_rt": {1, 5, func(d *job.Description) { d.LimitGrace = time.Hour }, func(j *counted) {
+		"h_rt comes on time after s_rt": {rt, 8, func(d *job.Description) { d.LimitGrace = time.Hour }, func(j *counted) {
 			j.hears(unix.SIGUSR1)
 			j.wait()
-			j.limited("h_rt", 5, 5, 137)
+			j.limited("h_rt", 8, 8, 137)
 			if w := j.usage().Wallclock; w > deadline.Seconds() {
 				j.t.Errorf("it ran for %v s", w)
 			}
 		}},
-		"s_rt after h_rt says nothing": {100, 1, nil, func(j *counted) {
+		"s_rt after h_rt says nothing": {100, rt, nil, func(j *counted) {
 			j.wait()
-			j.limited("h_rt", 1, 1, 137)
+			j.limited("h_rt", rt, rt, 137)
 		}},
 		"a job that ends in time": {100, 200, nil, func(j *counted) {
 			j.quit()
@@ -316,9 +317,9 @@ func TestWarningThatEndsTheJob(t *testing.T) {
 		status int
 		limit  bool
 	}{
-		"the warning":             {1, "exec sleep 1000", 138, true},
+		"the warning":             {3, "exec sleep 1000", 138, true},
 		"somebody's SIGUSR1":      {100, "kill -USR1 $$", 138, false},
-		"it has a way to take it": {1, "trap 'exit 3' USR1; while :; do sleep 0.1; done", 3, false},
+		"it has a way to take it": {3, "trap 'exit 3' USR1; while :; do sleep 0.1; done", 3, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -327,7 +328,7 @@ func TestWarningThatEndsTheJob(t *testing.T) {
 			j.run()
 			switch {
 			case c.limit:
-				j.limited("s_rt", 1, 1, c.status)
+				j.limited("s_rt", 3, 3, c.status)
 			case c.status < 128:
 				j.expectUsage(c.status, 0)
 			default:

@@ -7,6 +7,15 @@
 // what a test skips here depends on the machine. With -v in the arguments the
 // output of the tests that passed is shown, too.
 //
+// With -again N, where at most N tests failed, each of them is run once more by itself.
+// What then passes counts as passed, and is named: "--- AGAIN: PACKAGE TEST", a fault
+// of the test that is to be mended, but none of what is tested. What the race detector
+// found, a package that does not build and a process that died are not tried again.
+//
+// The packages come last, behind "--":
+//
+//	summary [-again N] [flags of go test] -- [packages]
+//
 // The exit status is 0 when go test succeeded and nothing failed, else 1.
 package main
 
@@ -16,10 +25,38 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 )
 
 func main() {
 	args := os.Args[1:]
+	again := 0
+	if len(args) > 1 && args[0] == "-again" {
+		n, err := strconv.Atoi(args[1])
+		if err != nil || n < 0 {
+			fatal(fmt.Errorf("-again %q: a number of tests is needed", args[1]))
+		}
+		again, args = n, args[2:]
+	}
+	flags, packages := args, []string(nil)
+	if i := slices.Index(args, "--"); i >= 0 {
+		flags, packages = args[:i], args[i+1:]
+	}
+	s := newSummary(os.Stdout, slices.Contains(flags, "-v"))
+	s.run(slices.Concat(flags, packages)...)
+	s.again(again, func(pkg, pattern string) *summary {
+		second := newSummary(os.Stdout, s.verbose)
+		second.run(slices.Concat(flags, []string{"-run", pattern, pkg})...)
+		return second
+	})
+	fmt.Printf("%d passed, %d failed, %d skipped\n", s.passed, s.failed, s.skipped)
+	if s.failed > 0 {
+		os.Exit(1)
+	}
+}
+
+// run counts what becomes of one go test.
+func (s *summary) run(args ...string) {
 	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
 	cmd.Stderr = os.Stderr
 	events, err := cmd.StdoutPipe()
@@ -29,7 +66,6 @@ func main() {
 	if err := cmd.Start(); err != nil {
 		fatal(err)
 	}
-	s := newSummary(os.Stdout, slices.Contains(args, "-v"))
 	readErr := s.read(events)
 	waitErr := cmd.Wait()
 	if readErr != nil {
@@ -41,10 +77,6 @@ func main() {
 	if waitErr != nil && s.failed == 0 {
 		// go test has failed before any package: a wrong flag, no such package.
 		s.failed++
-	}
-	fmt.Printf("%d passed, %d failed, %d skipped\n", s.passed, s.failed, s.skipped)
-	if s.failed > 0 {
-		os.Exit(1)
 	}
 }
 

@@ -33,6 +33,7 @@ type pkg struct {
 	tests    map[string]*test
 	output   strings.Builder
 	ran, bad bool // a test ran; one of them failed
+	ended    bool // the last one ended, too
 }
 
 // summary counts and prints the events of one go test.
@@ -41,6 +42,8 @@ type summary struct {
 	verbose bool
 
 	passed, failed, skipped int
+	failures                []failure // those of failed that are of a test
+	died                    bool      // a package did not get to its last test
 
 	pkgs map[string]*pkg
 }
@@ -127,6 +130,7 @@ func (s *summary) testOver(p *pkg, t *test, e event) {
 		p.bad = true
 		if leaf || !t.childFailed {
 			s.failed++
+			s.failures = append(s.failures, failure{e.Package, e.Test, strings.Contains(t.output.String(), "DATA RACE")})
 		}
 		if parent := p.parent(e.Test); parent != nil {
 			parent.childFailed = true
@@ -140,9 +144,12 @@ func (s *summary) packageEvent(p *pkg, e event) {
 	case "output":
 		if e.Output != "PASS\n" && e.Output != "FAIL\n" {
 			p.output.WriteString(e.Output)
+		} else {
+			p.ended = true
 		}
 		return
 	case "fail":
+		s.died = s.died || !p.ended
 		if !p.bad { // did not build, or ended in the midst of a test
 			s.failed++
 		}

@@ -105,3 +105,69 @@ func TestSummary(t *testing.T) {
 		})
 	}
 }
+
+// TestAgain: only what failed as a single test is run again, and only what then
+// passes counts as passed.
+func TestAgain(t *testing.T) {
+	const (
+		begin = `{"Action":"run","Package":"p","Test":"TestA"}
+{"Action":"run","Package":"p","Test":"TestA/x.y"}
+`
+		fails = `{"Action":"fail","Package":"p","Test":"TestA/x.y"}
+{"Action":"fail","Package":"p","Test":"TestA"}
+`
+		end = `{"Action":"output","Package":"p","Output":"FAIL\n"}
+{"Action":"fail","Package":"p"}
+`
+		passes = `{"Action":"run","Package":"p","Test":"TestA"}
+{"Action":"pass","Package":"p","Test":"TestA"}
+{"Action":"output","Package":"p","Output":"PASS\n"}
+{"Action":"pass","Package":"p"}
+`
+		race = `{"Action":"output","Package":"p","Test":"TestA/x.y","Output":"WARNING: DATA RACE\n"}
+`
+		pattern = `^TestA$/^x\.y$`
+	)
+	for name, tt := range map[string]struct {
+		events, second string
+		most           int
+		asked          string
+		passed, failed int
+	}{
+		"it passes":                          {begin + fails + end, passes, 1, pattern, 1, 0},
+		"it fails again":                     {begin + fails + end, begin + fails + end, 1, pattern, 0, 1},
+		"it is not there":                    {begin + fails + end, "", 1, pattern, 0, 1},
+		"too many failed":                    {begin + fails + end, passes, 0, "", 0, 1},
+		"nothing failed":                     {passes, passes, 3, "", 1, 0},
+		"a data race":                        {begin + race + fails + end, passes, 3, "", 0, 1},
+		"the process died after a failure":   {begin + fails + `{"Action":"fail","Package":"p"}` + "\n", passes, 3, "", 0, 1},
+		"a package did not build":            {`{"Action":"fail","Package":"p"}` + "\n", passes, 3, "", 0, 1},
+		"another package did not build, too": {begin + fails + end + `{"Action":"fail","Package":"q"}` + "\n", passes, 3, "", 0, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out strings.Builder
+			s := newSummary(&out, false)
+			if err := s.read(strings.NewReader(tt.events)); err != nil {
+				t.Fatal(err)
+			}
+			asked := ""
+			s.again(tt.most, func(pkg, pattern string) *summary {
+				if pkg != "p" {
+					t.Errorf("tests of %q are run", pkg)
+				}
+				asked = pattern
+				second := newSummary(&out, false)
+				if err := second.read(strings.NewReader(tt.second)); err != nil {
+					t.Fatal(err)
+				}
+				return second
+			})
+			if asked != tt.asked || s.passed != tt.passed || s.failed != tt.failed {
+				t.Errorf("%d passed, %d failed, %q run again; want %d, %d, %q", s.passed, s.failed, asked, tt.passed, tt.failed, tt.asked)
+			}
+			if named := strings.Contains(out.String(), "--- AGAIN: p TestA/x.y"); named != (tt.asked != "" && tt.failed == 0) {
+				t.Errorf("printed %q", out.String())
+			}
+		})
+	}
+}
