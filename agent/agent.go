@@ -50,8 +50,8 @@ type Options struct {
 	Observer Observer
 
 	// HangUp is how long an interactive job goes on whose client has gone without a
-	// word, until it is terminated; 0 is DefaultHangUp, less than 0 is for ever. That a
-	// client has gone is not remembered by another agent.
+	// word, until it is terminated; 0 is DefaultHangUp, less than 0 is for ever. An agent
+	// that is started again waits as long for the clients of the former one.
 	HangUp time.Duration
 
 	SGERoot, SGECell string

@@ -36,6 +36,7 @@ type console struct {
 	mu       sync.Mutex
 	attached *attachment   // who has it; nil for nobody
 	alone    chan struct{} // nil, or what is closed when somebody comes after one who has gone without a word
+	expected bool          // somebody has attached, and has not said that he goes
 	ended    bool
 }
 
@@ -81,8 +82,38 @@ func (a *Agent) openConsole(ctx context.Context, e *entry) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	e.terminal = &console{file: file, reading: make(turn, 1), writing: make(turn, 1)}
+	c := &console{file: file, reading: make(turn, 1), writing: make(turn, 1), expected: e.expected}
+	e.terminal = c
+	if e.expected { // by a former agent, with which his connection has gone
+		c.alone = make(chan struct{})
+		a.hangUp(e, c.alone)
+	}
 	a.changes()
+}
+
+// noteClient writes down whether somebody is expected to come back to a job, who has gone
+// without a word if the next agent does not see him. It is not synced: when the power goes,
+// the job goes.
+func (a *Agent) noteClient(e *entry, c *console) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c.mu.Lock()
+	expected := c.expected
+	c.mu.Unlock()
+	if expected == e.expected || e.state >= Ended {
+		return
+	}
+	var err error
+	if expected {
+		err = e.run.Dir.WriteFile(fileClient, nil)
+	} else {
+		err = e.run.Dir.Remove(fileClient)
+	}
+	if err != nil {
+		a.log.Warn("cannot write down whether a job has a client: the next agent will not know", "job", e.id.String(), "error", err)
+		return
+	}
+	e.expected = expected
 }
 
 // Attach connects the caller with a job. See Commands.
@@ -122,7 +153,8 @@ func (a *Agent) attach(e *entry, c *console) (Terminal, error) {
 	if !c.give(t) {
 		return nil, &Error{FailedPrecondition, fmt.Errorf("job %s has ended, and its terminal is gone", e.id)}
 	}
-	t.stop = context.AfterFunc(a.context, func() { c.leave(t, false) })
+	t.stop = context.AfterFunc(a.context, func() { c.leave(t, false, true) })
+	a.noteClient(e, c)
 	return t, nil
 }
 
@@ -134,7 +166,7 @@ func (c *console) give(to *attachment) bool {
 		return false
 	}
 	c.take(ErrTaken)
-	c.attached = to
+	c.attached, c.expected = to, true
 	c.notAlone()
 	return true
 }
@@ -166,13 +198,15 @@ func (c *console) take(why error) {
 
 // leave takes the terminal from one who may have it. lost says that he has gone without
 // a word: alone is closed when another one comes, or there is nothing to come for.
-func (c *console) leave(t *attachment, lost bool) (alone <-chan struct{}) {
+// expected says that he may come back.
+func (c *console) leave(t *attachment, lost, expected bool) (alone <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.attached != t {
 		return nil
 	}
 	c.take(ErrDetached)
+	c.expected = expected
 	if c.ended {
 		_ = c.file.Close()
 		return nil
@@ -293,12 +327,18 @@ func (t *attachment) Exit(ctx context.Context) (*job.Outcome, error) {
 
 func (t *attachment) Detach() {
 	t.stop()
-	t.console.leave(t, false)
+	t.console.leave(t, false, false)
+	t.agent.noteClient(t.entry, t.console)
+}
+
+func (t *attachment) Leave() {
+	t.stop()
+	t.console.leave(t, false, true)
 }
 
 func (t *attachment) Close() {
 	t.stop()
-	if alone := t.console.leave(t, true); alone != nil {
+	if alone := t.console.leave(t, true, true); alone != nil {
 		t.agent.hangUp(t.entry, alone)
 	}
 }

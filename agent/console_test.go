@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/execd-project/execd/internal/clock"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/nss"
 )
@@ -250,6 +251,72 @@ func TestHangUp(t *testing.T) {
 	}
 	if r, ok := w.agent.Job(left); !ok || r.State != Running {
 		t.Errorf("%+v", r)
+	}
+}
+
+// An agent that is started again waits for those who were attached to the former one, but
+// neither for who has detached nor for a job that nobody has attached to.
+func TestHangUpAfterRestart(t *testing.T) {
+	manual := clock.NewManual(clock.System().Now())
+	options := func(o *Options) {
+		o.Clock = manual
+		shellOfOwner("/bin/sh")(o)
+	}
+	w := newWorld(t, options)
+	const (
+		attached = iota + 1 // when the agent ends
+		lost                // his client, a moment before
+		back                // attached, and again after the restart
+		detached
+		never
+		jobs = never
+	)
+	for id := range jobs {
+		w.mustStart(w.interactive(id+1, Interactive{}, "sleep", "1000"))
+	}
+	for id := range detached {
+		s := w.attach(job.ID{Job: id + 1})
+		switch id + 1 {
+		case lost:
+			s.Close()
+		case detached:
+			s.Detach()
+		}
+	}
+	w.await(job.ID{Job: never}, Running)
+	running := func(number int, want bool) {
+		t.Helper()
+		if r, ok := w.agent.Job(job.ID{Job: number}); want != (ok && r.State == Running) {
+			t.Errorf("job %d is %+v", number, r)
+		}
+	}
+	for range 2 { // agents, of which the second one has not seen a client
+		w.stop()
+		w.start(options)
+		w.until("all terminals are here", func() bool {
+			w.agent.mu.Lock()
+			defer w.agent.mu.Unlock()
+			for id := range jobs {
+				if w.agent.table[job.ID{Job: id + 1}].terminal == nil {
+					return false
+				}
+			}
+			return true
+		})
+		manual.Advance(DefaultHangUp - time.Second)
+	}
+	w.attach(job.ID{Job: back})
+	for id := range jobs {
+		running(id+1, true)
+	}
+	manual.Advance(time.Second)
+	for _, id := range []int{attached, lost} {
+		if o := w.ended(job.ID{Job: id}); o.Signal != 9 {
+			t.Errorf("job %d: %+v", id, o)
+		}
+	}
+	for _, id := range []int{back, detached, never} {
+		running(id, true)
 	}
 }
 

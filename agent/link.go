@@ -140,6 +140,9 @@ type Terminal interface {
 	Resize(rows, cols uint16) error
 	// Detach ends the connection and leaves the job alone.
 	Detach()
+	// Leave ends the connection of one who has not gone: the link ends. He is waited for
+	// by the next agent as if he had gone without a word.
+	Leave()
 	// Close ends the connection of someone who has gone without a word. The job is
 	// terminated when nobody attaches to it within Options.HangUp. After Detach, or when
 	// somebody else has attached, it does nothing.

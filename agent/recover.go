@@ -154,11 +154,12 @@ func (a *Agent) restate(e *entry, stage launch.Stage) error {
 	_, endingError := readJSON(e.run.Dir, fileEnding, &by)
 	suspended, turns, suspendedError := readSuspended(e.run.Dir)
 	acked, ackedError := e.run.Dir.Exists(fileAcked)
+	expected, expectedError := e.run.Dir.Exists(fileClient)
 	began, beganError := e.run.Dir.ModTime(jobdir.FileJobPID)
 
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	e.endBy, e.suspended, e.turns = by.By, suspended, turns
+	e.endBy, e.suspended, e.turns, e.expected = by.By, suspended, turns, expected
 	if beganError == nil {
 		e.began = began
 	}
@@ -176,7 +177,7 @@ func (a *Agent) restate(e *entry, stage launch.Stage) error {
 			// has acknowledged it does not ask for this number again.
 			e.number = a.numbers.next()
 		}
-		return errors.Join(endingError, suspendedError, ackedError)
+		return errors.Join(endingError, suspendedError, ackedError, expectedError)
 	case stage == launch.Over && beganError != nil && e.run.Rebooted():
 		// Whether it ran is not known, but nothing of the job itself was written.
 		e.state = Starting
@@ -202,7 +203,7 @@ func (a *Agent) restate(e *entry, stage launch.Stage) error {
 	case turns != nil && wasSuspended(turns):
 		e.orders = []Order{Resume}
 	}
-	return errors.Join(err, endingError, suspendedError, ackedError)
+	return errors.Join(err, endingError, suspendedError, ackedError, expectedError)
 }
 
 // wasSuspended reports whether a job that has the file "suspended", and is not suspended,

@@ -30,7 +30,8 @@ import (
 //	received      nothing: a master that has no answer asks again
 //	accepted      the job directory, complete, with its file "start"
 //	starting      the same, locked by the supervisor
-//	running       addgrpid and job_pid, written by the supervisor
+//	running       addgrpid and job_pid, written by the supervisor; the file "client" of
+//	              an interactive job to which a client is expected to come back
 //	suspended     the file "suspended": by whom, and which orders were the last ones
 //	ending        the file "ending": that the job's end was ordered, and by what
 //	ended         the file "ended": what became of the job, and the number of the report;

@@ -54,6 +54,7 @@ type entry struct {
 	parent    *entry
 	tasks     []*entry // of a parallel job, those that have not been removed
 	terminal  *console // of an interactive job, once the agent has it
+	expected  bool     // fileClient is there
 	lastTask  int      // number of the last task that was started
 }
 

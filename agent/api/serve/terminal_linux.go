@@ -80,7 +80,7 @@ func (s *terminalStream) run(ctx context.Context, over func()) {
 		s.receive()
 	}()
 	// When the agent ends, show is woken by this.
-	stop := context.AfterFunc(ctx, func() { s.terminal.Detach() })
+	stop := context.AfterFunc(ctx, s.terminal.Leave)
 	defer stop()
 	s.show(ctx)
 	_ = s.conn.SetReadDeadline(time.Unix(1, 0))

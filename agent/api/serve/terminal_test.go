@@ -85,6 +85,7 @@ func (s *silent) leave(how string) {
 }
 
 func (s *silent) Detach()                     { s.leave("with a word") }
+func (s *silent) Leave()                      { s.leave("with the agent") }
 func (s *silent) Write(p []byte) (int, error) { return len(p), nil }
 func (s *silent) Resize(uint16, uint16) error { return nil }
 
@@ -123,6 +124,12 @@ func TestGoneWithoutAWord(t *testing.T) {
 		if how := <-gone; how != want {
 			t.Fatalf("number %d has gone %s, expected %s", n, how, want)
 		}
+	}
+	// One who is cut off as the agent ends has said nothing either, but may come back.
+	mustAttach(t, r.client(), 7)
+	r.stop()
+	if how := <-gone; how != "with the agent" {
+		t.Errorf("who is there when the agent ends has gone %s", how)
 	}
 }
 
