@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -48,7 +49,12 @@ const (
 	connectPatience = 60 * time.Second
 	responsePause   = 10 * time.Second
 	hangUpPause     = 2 * time.Second
+	outputPause     = time.Second
 )
+
+// mostOutput is more than a command that has ended can have left in a pipe or a terminal:
+// what comes after it, others have written.
+const mostOutput = 1 << 20
 
 // ExitStatus is that of a job that did not come as far as its command.
 const ExitStatus = 255
@@ -66,6 +72,11 @@ func Run(o Options) (int, error) {
 	if err != nil {
 		return ExitStatus, fmt.Errorf("cannot connect with the client of this job: %w", err)
 	}
+	return o.serve(ctx, nc, host)
+}
+
+// serve runs the command for a client on this connection.
+func (o Options) serve(ctx context.Context, nc net.Conn, host string) (int, error) {
 	conn, _, err := commlib.Client(ctx, nc, &commlib.ConnectRequest{
 		Format: commlib.Binary, Type: commlib.ConnectMessages,
 		To:   commlib.Endpoint{Host: host, Component: commlib.QrshServer, ID: 1},
@@ -90,7 +101,7 @@ type relay struct {
 	process  *exec.Cmd
 	input    io.WriteCloser
 	terminal *os.File // of a command with a pseudo terminal
-	output   sync.WaitGroup
+	outputs  []*output
 	answered chan struct{} // closed when the client has gone
 	signals  chan os.Signal
 
@@ -169,20 +180,33 @@ func exitStatus(s *os.ProcessState) int {
 	return s.ExitCode()
 }
 
-// finishOutput waits for what the command has written. What it has left behind may hold
-// its output open for ever.
+// finishOutput waits until the client has what the command has written, which takes as long
+// as the client takes, or as the connection has patience with it. What the command has left
+// behind may hold its output open for ever, and write on and on: that is not waited for.
 func (r *relay) finishOutput() {
 	done := make(chan struct{})
 	go func() {
-		r.output.Wait()
-		close(done)
+		defer close(done)
+		for _, o := range r.outputs {
+			<-o.done
+		}
 	}()
-	const patience = time.Second
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	select {
-	case <-done:
-	case <-timer.C:
+	for _, o := range r.outputs {
+		o.most.Store(o.sent.Load() + mostOutput)
+	}
+	again := time.NewTicker(outputPause)
+	defer again.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-r.answered:
+			return
+		case <-again.C:
+			if !slices.ContainsFunc(r.outputs, (*output).pending) {
+				return
+			}
+		}
 	}
 }
 
@@ -344,7 +368,7 @@ func (r *relay) startPipes() error {
 			return err
 		}
 		*s.to, ends = write, append(ends, write)
-		r.output.Go(func() { r.copy(read, s.kind) })
+		r.copy(read, s.kind)
 	}
 	err = r.process.Start()
 	for _, f := range ends {
@@ -354,20 +378,65 @@ func (r *relay) startPipes() error {
 	return err
 }
 
-// copy sends what the command writes.
+// output is what comes out of a command at one end.
+type output struct {
+	fd   int
+	sent atomic.Int64  // bytes, to the client
+	most atomic.Int64  // bytes, of which the command, that has ended, can have written
+	done chan struct{} // closed when there is no more
+	mu   sync.Mutex    // held while anything is in neither end, and by who looks for that
+	over bool          // the descriptor is none any more
+}
+
+// copy has what the command writes sent, by a goroutine that ends with it.
 func (r *relay) copy(from *os.File, k kind) {
-	defer from.Close()
+	o := &output{fd: int(from.Fd()), done: make(chan struct{})}
+	r.outputs = append(r.outputs, o)
 	const piece = 32 << 10
 	b := make([]byte, piece)
-	for {
+	next := func() bool {
+		const forever = -1
+		o.readable(forever)
+		o.mu.Lock()
+		defer o.mu.Unlock()
 		n, err := from.Read(b)
 		if n > 0 && r.send(k, b[:n]) != nil {
-			return
+			return false
 		}
-		if err != nil {
-			return
+		o.sent.Add(int64(n))
+		return err == nil
+	}
+	go func() {
+		defer close(o.done)
+		for next() {
+		}
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.over = true
+		from.Close()
+	}()
+}
+
+// readable waits so many milliseconds until there is something to be read, or the end.
+func (o *output) readable(wait int) bool {
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(o.fd), Events: unix.POLLIN}}, wait)
+		if !errors.Is(err, unix.EINTR) {
+			return n > 0
 		}
 	}
+}
+
+// pending reports whether the command may have written something that the client does not have.
+func (o *output) pending() bool {
+	if o.sent.Load() >= o.most.Load() {
+		return false
+	}
+	if !o.mu.TryLock() {
+		return true // it is on its way
+	}
+	defer o.mu.Unlock()
+	return !o.over && o.readable(0)
 }
 
 func (r *relay) startTerminal() error {
@@ -389,7 +458,7 @@ func (r *relay) startTerminal() error {
 	if err := r.process.Start(); err != nil {
 		return err
 	}
-	r.output.Go(func() { r.copy(master, stdout) })
+	r.copy(master, stdout)
 	return nil
 }
 

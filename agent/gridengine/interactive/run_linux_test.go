@@ -1,0 +1,153 @@
+package interactive
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/agent/gridengine/commlib"
+)
+
+const patience = 3 * time.Minute
+
+// client is the one of a job, which has told it to begin.
+type client struct {
+	*testing.T
+	conn *commlib.Conn
+	over chan int // the exit status of the relay
+}
+
+// serve runs a command for a client of its own, on a connection that holds nothing which it
+// has not taken.
+func serve(t *testing.T, o Options, command string) *client {
+	t.Helper()
+	nc, relay := net.Pipe()
+	t.Cleanup(func() { nc.Close() })
+	o.Host, o.Shell = "node", "/bin/sh"
+	o.Env = append(o.Env, "PATH="+os.Getenv("PATH"), commandVariable+"="+command)
+	c := &client{T: t, over: make(chan int, 1)}
+	go func() {
+		status, err := o.serve(t.Context(), relay, "client")
+		if err != nil {
+			t.Error(err)
+		}
+		c.over <- status
+	}()
+	if err := nc.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if c.conn, err = commlib.Server(nc, commlib.Options{Limits: commlib.Limits{Payload: maxPayload}}, func(*commlib.ConnectRequest) commlib.ConnectResponse {
+		return commlib.ConnectResponse{Condition: commlib.Connected}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if k, _ := c.next(); k != register {
+		t.Fatalf("the first message is %v", k)
+	}
+	c.say(settings, "noshell = 0\x00")
+	return c
+}
+
+func (c *client) say(k kind, data string) {
+	c.Helper()
+	if _, err := c.conn.Send(0, 0, encode(k, []byte(data))); err != nil {
+		c.Fatal(err)
+	}
+}
+
+func (c *client) next() (kind, string) {
+	c.Helper()
+	m, err := c.conn.Receive()
+	if err != nil {
+		c.Fatal(err)
+	}
+	k, data, err := decode(m.Payload)
+	if err != nil {
+		c.Fatal(err)
+	}
+	return k, string(data)
+}
+
+// rest takes what comes until the command has ended, with this status, and says goodbye.
+func (c *client) rest(status int) string {
+	c.Helper()
+	var out strings.Builder
+	k, data := c.next()
+	for ; k == stdout || k == stderr; k, data = c.next() {
+		out.WriteString(data)
+	}
+	if want := fmt.Sprint(status); k != unregister || data != want {
+		c.Errorf("the last message is %v %q, want the exit status %s", k, data, want)
+	}
+	c.say(unregisterResponse, "")
+	c.conn.Abort()
+	if got := <-c.over; got != status {
+		c.Errorf("exit status %d, want %d", got, status)
+	}
+	return out.String()
+}
+
+// A client that takes nothing for a while when the command has ended, since it was stopped or
+// waits for who reads, gets all of the output later.
+func TestSlowClient(t *testing.T) {
+	for name, c := range map[string]struct {
+		pty  bool
+		size int // what fits in, but neither in one message nor in two
+	}{
+		"pipes": {false, 60000}, "a terminal": {true, 8000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ended := t.TempDir() + "/ended"
+			client := serve(t, Options{PTY: c.pty}, fmt.Sprintf("printf x; sleep 0.3; head -c %d /dev/zero; : >%s; exit 3", c.size-1, ended))
+			again := time.NewTicker(time.Millisecond)
+			defer again.Stop()
+			for end := time.Now().Add(patience); ; <-again.C {
+				if _, err := os.Stat(ended); err == nil {
+					break
+				}
+				if time.Now().After(end) {
+					t.Fatal("the command does not end")
+				}
+			}
+			<-time.After(2*outputPause + outputPause/2) // so long the client takes nothing
+			if got := len(client.rest(3)); got != c.size {
+				t.Errorf("%d bytes of output, want %d", got, c.size)
+			}
+		})
+	}
+}
+
+// What the command has left behind, and what that writes, is not waited for.
+func TestLeftBehind(t *testing.T) {
+	for name, left := range map[string]string{"is silent": "sleep 1000", "writes on and on": "yes"} {
+		for how, pty := range map[string]bool{"pipes": false, "a terminal": true} {
+			t.Run(name+" to "+how, func(t *testing.T) {
+				t.Parallel()
+				pid := t.TempDir() + "/pid"
+				c := serve(t, Options{PTY: pty}, fmt.Sprintf("trap '' HUP; %s & echo $! >%s; echo out", left, pid))
+				if out := c.rest(0); !strings.Contains(out, "out\n") {
+					t.Errorf("the output is %.80q", out)
+				}
+				text, err := os.ReadFile(pid)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var p int
+				if _, err := fmt.Sscan(string(text), &p); err != nil {
+					t.Fatal(err)
+				}
+				if err := unix.Kill(p, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
