@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/execd-project/execd/internal/clock"
 	"github.com/execd-project/execd/internal/testenv"
 	"github.com/execd-project/execd/loadsensor/builtin"
@@ -370,9 +372,18 @@ func TestRootWithoutUser(t *testing.T) {
 
 // Sensors that are asked ahead are not waited for: what they say is in the next report.
 func TestAhead(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "go") // without a line from which the sensor says nothing
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := os.OpenFile(fifo, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lines.Close()
 	r := collect(t, func(r *running, o *Options) {
 		o.Ahead = true
-		o.Sensors = []string{r.script("count", fmt.Sprintf(good, "n=$((n+1)); echo $HOST:count:$n"))}
+		o.Sensors = []string{r.script("count", fmt.Sprintf(good, "read x <"+fifo+"; n=$((n+1)); echo $HOST:count:$n"))}
 	})
 	for n, want := range []string{"", "n1:count:1", "n1:count:2"} {
 		report := r.next()
@@ -380,6 +391,9 @@ func TestAhead(t *testing.T) {
 			t.Errorf("report %d has %q, expected %q", n, got, want)
 		}
 		r.Ack(report.Number)
+		if _, err := lines.WriteString("go\n"); err != nil {
+			t.Fatal(err)
+		}
 		r.until(func() bool { return r.Status().Sensors[0].Reports == n+1 })
 		r.pass(40 * time.Second)
 	}
