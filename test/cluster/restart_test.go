@@ -232,13 +232,13 @@ done
 }
 
 // share says how much of the processors a process gets: a number that is larger where it gets
-// more, by the weight of its control group, or else by its nice value.
+// more, by the weight of its control group, or in the same one, be it that of the agent, by its
+// nice value.
 func (c *cell) share(pid int) int {
 	c.Helper()
-	if n, ok := c.Weight(pid); ok {
-		return n
-	}
-	return -c.Nice(pid)
+	const niceValues = 40
+	weight, _ := c.Weight(pid)
+	return niceValues*weight - c.Nice(pid)
 }
 
 // wrote runs a job and reports whether the first line of its output is a text.
