@@ -338,6 +338,28 @@ func TestLaunchedOnce(t *testing.T) {
 	}
 }
 
+// TestLaunchWhileSomebodyLooks: who has the lock for a moment, such as a process of which the
+// host has not yet found the program, does not keep a job from being launched.
+func TestLaunchWhileSomebodyLooks(t *testing.T) {
+	p := newPlace(t)
+	j := p.prepare(t, seven, "exit 3")
+	shepherd := realSupervisor(t)
+	lock, err := j.lock(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const moment = 300 * time.Millisecond
+	later := time.AfterFunc(moment, func() { lock.Close() })
+	defer later.Stop()
+	if err := j.Launch(shepherd); err != nil {
+		t.Fatal(err)
+	}
+	waited(t, j)
+	if o := j.Collect(0); o.ExitStatus != 3 || o.Failed != 0 {
+		t.Errorf("outcome %+v", o)
+	}
+}
+
 // TestWaitWithoutThreads: many jobs are waited for, and each end is told of its own.
 func TestWaitWithoutThreads(t *testing.T) {
 	p := newPlace(t)

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,7 +70,7 @@ func (j *Job) Launch(shepherd string) error {
 	if j.own.slave {
 		return fmt.Errorf("cannot start the supervisor of job %s: its master task is on another host", j.Description.ID)
 	}
-	lock, err := j.lock(lockPatience)
+	lock, err := j.lockToLaunch()
 	if errors.Is(err, ErrSupervised) {
 		err = fmt.Errorf("cannot start the supervisor of job %s: %w", j.Description.ID, ErrLaunched)
 	}
@@ -136,8 +137,22 @@ var ErrSupervised = errors.New("the supervisor of the job lives")
 
 // lockPatience bounds the wait for a lock that somebody may have just for a look:
 // Open, and a process that was forked from one that had it and has not yet executed
-// its program.
-const lockPatience = 100 * time.Millisecond
+// its program. On a host that stands still that takes its time.
+const lockPatience = 2 * time.Second
+
+// lockToLaunch takes the lock, or says that a supervisor has it as soon as that has begun.
+func (j *Job) lockToLaunch() (*os.File, error) {
+	const look = 20 * time.Millisecond
+	for deadline := time.Now().Add(lockPatience); ; {
+		lock, err := j.lock(look)
+		if !errors.Is(err, ErrSupervised) || !time.Now().Before(deadline) {
+			return lock, err
+		}
+		if begun, beginErr := hasBegun(j.Dir); begun || beginErr != nil {
+			return nil, cmp.Or(beginErr, err)
+		}
+	}
+}
 
 // lock takes the lock on the job directory. It is one of the open file description:
 // the file returned has it, with all that inherit it, until the last of them is
