@@ -117,6 +117,27 @@ func TestOnlyWhatIsWrittenIsRead(t *testing.T) {
 	a.online.fd = fd
 }
 
+// Priorities follow what has been written since the last report, and a report has it as well.
+func TestPrioritiesFollowWhatIsWritten(t *testing.T) {
+	a := lookedAt(t, 1)
+	e := a.table[job.ID{Job: 1}]
+	check := func(when string, shared, reported float64) {
+		t.Helper()
+		if jobs, _, _ := a.sharers(); len(jobs) != 1 || jobs[0].CPU != shared || e.usage.CPU != reported {
+			t.Errorf("%s: %+v, and %v in the report, expected %v and %v", when, jobs, e.usage.CPU, shared, reported)
+		}
+	}
+	for cpu := range 3 { // not watched at first
+		if err := e.run.Dir.WriteOnline(&jobdir.Online{At: time.Now(), CPU: float64(1 + cpu)}); err != nil {
+			t.Fatal(err)
+		}
+		check("before a report", float64(1+cpu), float64(cpu))
+		check("once more", float64(1+cpu), float64(cpu))
+		a.lookAtUsage()
+		check("after a report", float64(1+cpu), float64(1+cpu))
+	}
+}
+
 // Jobs that cannot be watched are looked at, and those that are gone are not kept.
 func TestOnlineWatchEnds(t *testing.T) {
 	a := lookedAt(t, 3)

@@ -80,18 +80,23 @@ func (a *Agent) prioritise(ctx context.Context) {
 
 // sharers are the jobs that share the processors.
 func (a *Agent) sharers() (jobs []ptf.Job, targets []ptf.Target, entries []*entry) {
+	a.mu.Lock()
+	a.noteWritten()
+	a.mu.Unlock()
 	for _, e := range a.entries() {
 		a.mu.Lock()
 		running := (e.state == Running || e.state == Suspended) && !e.record.hosted()
 		j := ptf.Job{ID: e.id, Tickets: e.record.Tickets, CPU: e.usage.CPU, Processes: 1}
-		seen := e.usageFile
+		read, seen := !e.watched || e.unread, e.usageFile
 		a.mu.Unlock()
 		if !running {
 			continue
 		}
 		// The supervisor looks more often than reports are made.
-		if usage, _, _ := e.readOnline(seen); usage != nil {
-			j.CPU = max(j.CPU, usage.CPU)
+		if read {
+			if usage, _, _ := e.readOnline(seen); usage != nil {
+				j.CPU = max(j.CPU, usage.CPU)
+			}
 		}
 		d := e.run.Description
 		j.Nice = d.Nice

@@ -252,8 +252,9 @@ func (a *Agent) lookAtUsage() {
 	a.reaper.Look() // as often as there is something to report is often enough
 	_ = a.canLaunch()
 	var changed []*entry
-	for _, e := range a.unread() {
-		if a.readUsage(e) {
+	written, doubtful := a.unread()
+	for i, e := range append(written, doubtful...) {
+		if a.readUsage(e, i < len(written)) {
 			changed = append(changed, e)
 		}
 	}
@@ -278,37 +279,51 @@ func (e *entry) supervised() bool {
 	return (e.state == Running || e.state == Suspended) && !e.record.hosted()
 }
 
-// unread are the running jobs that may have used more than was read.
-func (a *Agent) unread() (list []*entry) {
-	var written []*entry
-	all := a.online.written(func(e *entry) { written = append(written, e) })
+// unread are the running jobs whose usage has been written since it was read, and those of
+// which that is not known.
+func (a *Agent) unread() (written, doubtful []*entry) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, e := range written {
-		e.unread = true
-	}
+	a.noteWritten()
 	for _, e := range a.table {
-		if !e.supervised() {
+		switch {
+		case !e.supervised():
 			continue
-		}
-		if !e.watched {
+		case !e.watched:
 			// Under mu: as long as the job runs its directory is open.
-			e.watched, e.unread = a.online.add(e), true
+			e.watched = a.online.add(e)
+			doubtful = append(doubtful, e)
+		case e.unread:
+			written = append(written, e)
 		}
-		if e.unread || !all {
-			e.unread = false
-			list = append(list, e)
-		}
+		e.unread = false
 	}
-	return list
+	return written, doubtful
 }
 
-// readUsage reads what a job has used, and reports whether that is something new.
-func (a *Agent) readUsage(e *entry) (changed bool) {
+// noteWritten finds out which jobs that are watched are unread. mu is held.
+func (a *Agent) noteWritten() {
+	if all := a.online.written(func(e *entry) { e.unread = true }); all {
+		return
+	}
+	for _, e := range a.table {
+		e.unread = true
+	}
+}
+
+// readUsage reads what a job has used, and reports whether that is something new. Of what
+// is known to have been written it need not be asked whether it has.
+func (a *Agent) readUsage(e *entry, written bool) (changed bool) {
+	var usage *jobdir.Online
+	var err error
 	a.mu.Lock()
-	seen := e.usageFile
+	version := e.usageFile
 	a.mu.Unlock()
-	usage, version, err := e.readOnline(seen)
+	if written {
+		usage, err = e.run.Dir.Online()
+	} else {
+		usage, version, err = e.readOnline(version)
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err != nil {
@@ -326,7 +341,8 @@ func (a *Agent) readUsage(e *entry) (changed bool) {
 
 // readOnline reads what the supervisor has written of the usage of a job, unless that is
 // what was seen before; and returns which version it is. nil is for nothing new, or, with an
-// error, for nothing that could be read.
+// error, for nothing that could be read. It is for those that are not watched: what the
+// kernel has noted costs less.
 func (e *entry) readOnline(seen jobdir.Version) (*jobdir.Online, jobdir.Version, error) {
 	// Where somebody writes between the two, the version is too old, and the same is read
 	// again.

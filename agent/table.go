@@ -45,9 +45,9 @@ type entry struct {
 	began     time.Time
 	usage     jobdir.Online
 	usageSeen time.Time      // when usage was read
-	usageFile jobdir.Version // that was read
+	usageFile jobdir.Version // that was read while it was not watched
 	watched   bool           // onlineWatch has the job
-	unread    bool           // there may be a new usageFile
+	unread    bool           // watched, and the file was written since it was read
 	priority  ptf.Priority   // as prioritise has given it
 	outcome   *job.Outcome
 	acked     bool // the end was acknowledged; what is left is to be removed

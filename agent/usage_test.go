@@ -89,7 +89,9 @@ func TestBound(t *testing.T) {
 		w.mustStart(s)
 		w.await(s.ID, Running)
 	}
-	top, err := new(launch.Topologies).Read()
+	var topologies launch.Topologies
+	defer topologies.Close()
+	top, err := topologies.Read()
 	if err != nil {
 		t.Fatal(err)
 	}

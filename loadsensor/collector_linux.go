@@ -85,7 +85,8 @@ type Collector struct {
 	settings Settings
 	hurry    bool // a report is wanted now
 	book     book
-	status   Status
+	status   Status        // but for Values
+	values   map[Key]Value // of the last report
 	sensors  []*external.Sensor
 	running  bool
 
@@ -181,10 +182,11 @@ func (c *Collector) Configure(s Settings) error {
 // Status is how things are.
 func (c *Collector) Status() Status {
 	c.mu.Lock()
-	st, sensors := c.status, c.sensors
+	st, sensors, values := c.status, c.sensors, c.values
 	st.Host, st.Interval = c.options.Host, c.settings.Interval
 	st.Number, st.Acknowledged = c.book.number, c.book.acked
 	c.mu.Unlock()
+	st.Values = sorted(values) // which nobody changes
 	st.Sensors = make([]external.Status, 0, len(sensors))
 	for _, s := range sensors {
 		st.Sensors = append(st.Sensors, s.Status())
@@ -221,6 +223,7 @@ func (c *Collector) Run(ctx context.Context) error {
 		c.watcher = watcher
 		defer watcher.Close()
 	}
+	defer c.reader.Close()
 	defer c.end()
 	for ctx.Err() == nil {
 		c.apply()
@@ -323,7 +326,7 @@ func (c *Collector) turn(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := c.book.report(c.options.Host, now, all.values)
-	c.status.LastReport, c.status.Values = now, sorted(all.values)
+	c.status.LastReport, c.values = now, all.values
 	c.status.Missing, c.status.Overridden = all.missing, all.overridden
 	select { // what nobody has taken is out of date
 	case <-c.reports:

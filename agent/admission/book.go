@@ -246,8 +246,9 @@ func (b *Book) SetLoad(values map[string]string) (problems []error) {
 func (b *Book) SetTopology(all, inUse string) (problems []error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	former := b.topology
 	b.topology = topologyText{all, inUse}
-	if b.load == nil {
+	if b.load == nil || b.topology == former {
 		return nil
 	}
 	return b.reportLoad(&b.world)

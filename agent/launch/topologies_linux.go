@@ -16,10 +16,12 @@ const fileOnline = "/sys/devices/system/cpu/online"
 
 // Topologies is the topology of this host, of which it has what this process may use, for
 // whoever asks again and again, as load reports do: what has not changed is not read anew.
-// The zero value is ready to be used, by one goroutine at a time.
+// The zero value is ready to be used, by one goroutine at a time. Close gives back the
+// descriptor that it keeps.
 type Topologies struct {
-	of    string // that is what known follows from
-	known topology.Topology
+	online oslite.Kept
+	of     string // that is what known follows from
+	known  topology.Topology
 
 	usedOf string // that is what used follows from; empty for nothing
 	used   string
@@ -27,7 +29,18 @@ type Topologies struct {
 
 // Read returns the topology as it is now. A dozen files for each processor are read anew
 // only when others are online, or others may be used.
-func (t *Topologies) Read() (topology.Topology, error) { return t.read(oslite.Read) }
+func (t *Topologies) Read() (topology.Topology, error) {
+	t.online.Path = fileOnline
+	return t.read(func(path string) ([]byte, error) {
+		if path == fileOnline {
+			return t.online.Read()
+		}
+		return oslite.Read(path)
+	})
+}
+
+// Close ends the use of a Topologies.
+func (t *Topologies) Close() { t.online.Close() }
 
 func (t *Topologies) read(file func(path string) ([]byte, error)) (topology.Topology, error) {
 	cpus, err := limits.Affinity()

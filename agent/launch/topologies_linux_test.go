@@ -15,6 +15,7 @@ import (
 // not be read.
 func TestTopologies(t *testing.T) {
 	var all Topologies
+	defer all.Close()
 	read, online := 0, ""
 	file := func(path string) ([]byte, error) {
 		if path == fileOnline && online != "" {

@@ -59,6 +59,44 @@ func ReadAll(fd int) ([]byte, error) {
 	}
 }
 
+// Kept is a file of /proc or /sys that is read again and again: to find and open it takes
+// longer than to read it. Its zero value with a path is ready to be used, by one goroutine at
+// a time; Close gives the descriptor back.
+type Kept struct {
+	Path string
+
+	file int // one more than the descriptor; 0 for none
+	b    [512]byte
+}
+
+// Read returns what the file has now, until the next call.
+func (k *Kept) Read() ([]byte, error) {
+	if k.file == 0 {
+		fd, err := open(k.Path, 0)
+		if err != nil {
+			return nil, err
+		}
+		k.file = fd + 1
+	}
+	n, err := retry(func() (int, error) { return unix.Pread(k.file-1, k.b[:], 0) })
+	switch {
+	case err != nil:
+		k.Close()
+		return nil, &fs.PathError{Op: "read", Path: k.Path, Err: err}
+	case n == len(k.b): // there may be more
+		return Read(k.Path)
+	}
+	return k.b[:n], nil
+}
+
+// Close closes the file, which the next Read opens again.
+func (k *Kept) Close() {
+	if k.file != 0 {
+		unix.Close(k.file - 1)
+		k.file = 0
+	}
+}
+
 // Names returns the names in a directory, without "." and "..", in no order.
 func Names(path string) ([]string, error) {
 	fd, err := open(path, unix.O_DIRECTORY)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 )
 
 func TestRead(t *testing.T) {
@@ -34,6 +35,57 @@ func TestRead(t *testing.T) {
 	}
 	if _, err := Read(dir); err == nil {
 		t.Error("a directory was read as a file")
+	}
+}
+
+// A file that is kept open is read as it is now, whatever its length; one that is not there,
+// or cannot be read, is looked for again.
+func TestKept(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	k := Kept{Path: path}
+	defer k.Close()
+	if _, err := k.Read(); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("of a file that is not there: %v", err)
+	}
+	for _, size := range []int{3, 511, 512, 100_000, 0, 2} {
+		want := bytes.Repeat([]byte{byte('a' + size%26)}, size)
+		if err := os.WriteFile(path, want, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := k.Read()
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%d bytes: read %q, %v", size, got, err)
+		}
+	}
+	if err := os.Rename(path, path+"2"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := k.Read(); err != nil || len(got) != 2 {
+		t.Errorf("what is open is not read: %q, %v", got, err)
+	}
+	k.Close()
+	k.Close()
+	if _, err := k.Read(); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("after Close: %v", err)
+	}
+	dir := Kept{Path: t.TempDir()}
+	if _, err := dir.Read(); err == nil || dir.file != 0 {
+		t.Errorf("a directory was read as a file, or is kept: %v", err)
+	}
+	load := Kept{Path: "/proc/uptime"}
+	defer load.Close()
+	first, err := load.Read()
+	if err != nil || len(first) == 0 {
+		t.Fatalf("%q, %v", first, err)
+	}
+	was := string(first)
+	for deadline := time.Now().Add(time.Minute); ; {
+		if now, err := load.Read(); err != nil || string(now) != was || time.Now().After(deadline) {
+			if err != nil || string(now) == was {
+				t.Errorf("/proc/uptime stays %q, %v", was, err)
+			}
+			return
+		}
 	}
 }
 

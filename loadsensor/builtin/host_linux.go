@@ -16,7 +16,7 @@ import (
 // host is what gopsutil knows of this host. It is the only file that imports it.
 type host struct {
 	ctx    context.Context
-	online string // the file that lists the processors of this host; empty for none
+	online oslite.Kept // the file that lists the processors of this host; no path for none
 
 	of    string // what that said when they were counted
 	count int
@@ -27,10 +27,10 @@ func newHost(proc string) host {
 	if proc != "" {
 		return host{ctx: context.WithValue(context.Background(), common.EnvKey, common.EnvMap{common.HostProcEnvKey: proc})}
 	}
-	return host{ctx: context.Background(), online: "/sys/devices/system/cpu/online"}
+	return host{ctx: context.Background(), online: oslite.Kept{Path: "/sys/devices/system/cpu/online"}}
 }
 
-func (h host) load() (short, medium, long float64, err error) {
+func (h *host) load() (short, medium, long float64, err error) {
 	avg, err := load.AvgWithContext(h.ctx)
 	if err != nil {
 		return 0, 0, 0, err
@@ -42,8 +42,8 @@ func (h host) load() (short, medium, long float64, err error) {
 // kernel writes a page about each, a seventh of what a report took.
 func (h *host) processors() (int, error) {
 	of := ""
-	if h.online != "" {
-		if b, err := oslite.Read(h.online); err == nil {
+	if h.online.Path != "" {
+		if b, err := h.online.Read(); err == nil {
 			of = string(b)
 		}
 	}
@@ -63,7 +63,7 @@ func (h *host) processors() (int, error) {
 // memory is in bytes.
 type memory struct{ total, free, available, swapTotal, swapFree uint64 }
 
-func (h host) memory() (memory, error) {
+func (h *host) memory() (memory, error) {
 	v, err := mem.VirtualMemoryWithContext(h.ctx)
 	if err != nil {
 		return memory{}, err
@@ -92,7 +92,7 @@ func (h host) memory() (memory, error) {
 // for I/O, interrupts, time stolen by a hypervisor.
 type cpuTime struct{ busy, idle float64 }
 
-func (h host) cpuTime() (cpuTime, error) {
+func (h *host) cpuTime() (cpuTime, error) {
 	times, err := cpu.TimesWithContext(h.ctx, false)
 	if err == nil && len(times) == 0 {
 		err = errors.New("there is no line for all processors")

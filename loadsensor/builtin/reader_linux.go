@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"runtime"
@@ -39,6 +40,7 @@ const DefaultPatience = time.Second
 type Reader struct {
 	options Options
 	host    host
+	stalls  [3]oslite.Kept // pressure stall information of stallFiles
 	statfs  func(path string, st *unix.Statfs_t) error
 
 	mu      sync.Mutex
@@ -64,6 +66,9 @@ func New(options Options) *Reader {
 		options.Clock = clock.System()
 	}
 	r := &Reader{options: options, host: newHost(options.Proc), statfs: unix.Statfs}
+	for i, s := range stallFiles {
+		r.stalls[i].Path = filepath.Join(cmp.Or(options.Proc, "/proc"), "pressure", s.file)
+	}
 	if t, err := r.host.cpuTime(); err == nil {
 		r.last = &t
 	}
@@ -85,6 +90,16 @@ func (r *Reader) Read() ([]Value, []Missing) {
 	slices.SortFunc(r.found, func(a, b Value) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(r.missing, func(a, b Missing) int { return strings.Compare(a.Name, b.Name) })
 	return r.found, r.missing
+}
+
+// Close gives back the descriptors of files that are kept open from one Read to the next.
+func (r *Reader) Close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.host.online.Close()
+	for i := range r.stalls {
+		r.stalls[i].Close()
+	}
 }
 
 func (r *Reader) dynamic(name, text string) { r.found = append(r.found, Value{name, text, false}) }
@@ -208,20 +223,19 @@ func orNone(topology string) string {
 	return topology
 }
 
+// stallFiles are the files of pressure stall information, and which values are in each.
+var stallFiles = [...]struct{ file, some, full string }{
+	// What "full" means for processors of the whole host is undefined: always 0.
+	{"cpu", PressureCPUSome, ""},
+	{"memory", PressureMemorySome, PressureMemoryFull},
+	{"io", PressureIOSome, PressureIOFull},
+}
+
 // readPressure takes the mean of a minute: what is nearest to the time between two
 // reports. gopsutil does not read these files.
 func (r *Reader) readPressure() {
-	proc := r.options.Proc
-	if proc == "" {
-		proc = "/proc"
-	}
-	for _, p := range []struct{ file, some, full string }{
-		// What "full" means for processors of the whole host is undefined: always 0.
-		{"cpu", PressureCPUSome, ""},
-		{"memory", PressureMemorySome, PressureMemoryFull},
-		{"io", PressureIOSome, PressureIOFull},
-	} {
-		b, err := oslite.Read(filepath.Join(proc, "pressure", p.file))
+	for i, p := range stallFiles {
+		b, err := r.stalls[i].Read()
 		for _, v := range [][2]string{{"some", p.some}, {"full", p.full}} {
 			if v[1] == "" {
 				continue

@@ -32,6 +32,7 @@ func TestBuiltinValues(t *testing.T) {
 	testenv.Require(t, testenv.Root, testenv.GridEngine)
 	cell := gridengine.Start(t, gridengine.Config{Conf: map[string]string{"load_report_time": "00:00:01"}})
 	reader := builtin.New(builtin.Options{Processors: processors})
+	defer reader.Close()
 
 	var theirs map[string]string
 	if err := cell.Poll(time.Minute, "the host has reported its load", func() (bool, error) {

@@ -36,10 +36,20 @@ func TestLineIsJSON(t *testing.T) {
 		fill(t, random, reflect.ValueOf(&u).Elem().FieldByIndex(field.Index), 1)
 		check(&api.Report{Number: 7, Usage: &api.UsageReport{Time: began, Jobs: []api.JobUsage{u, {Job: 1}}}})
 	}
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[api.Value]()) {
+		var v api.Value
+		fill(t, random, reflect.ValueOf(&v).Elem().FieldByIndex(field.Index), 1)
+		check(&api.Report{Number: 7, Load: &api.Load{Time: began, Values: []api.Value{v, {}}, Removed: []api.ValueID{v.ValueID, {}}}})
+	}
 	for range 1000 {
 		u := api.UsageReport{}
 		fill(t, random, reflect.ValueOf(&u).Elem(), 0.7)
 		check(&api.Report{Number: random.Uint64(), Usage: &u})
+	}
+	for range 1000 {
+		l := api.Load{}
+		fill(t, random, reflect.ValueOf(&l).Elem(), 0.7)
+		check(&api.Report{Number: random.Uint64(), Load: &l})
 	}
 	for range 5000 {
 		var j api.Job
@@ -53,6 +63,8 @@ func TestLineIsJSON(t *testing.T) {
 		check(&api.Report{Job: &api.Job{Usage: &api.Online{CPU: f}}})
 	}
 	check(&api.Report{Number: 1, Load: &api.Load{Values: []api.Value{{Text: "1"}}}})
+	check(&api.Report{Number: 1, Load: &api.Load{}})
+	check(&api.Report{Number: 1, Job: &api.Job{}, Load: &api.Load{Values: []api.Value{{Text: "1"}}}})
 	check(&api.Report{Number: 2, Heartbeat: &api.Heartbeat{Time: began}})
 	check(&api.Report{Number: 3, Configuration: &api.Configuration{Version: "<1>"}})
 	check(&api.Report{Number: 4, Error: &api.Error{Code: api.Internal, Message: "x"}})
