@@ -228,7 +228,7 @@ type JobReport struct {
 	// reports were asked for. All that were seen at one look have the same number.
 	Used  bool
 	ID    job.ID
-	Key   string
+	Key   string // no other job or task has it; for tasks see StartKey
 	State State
 	Slave bool
 	Owner string

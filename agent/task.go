@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/job"
 )
 
 // StartTask starts a task of a parallel job. See Commands.
@@ -28,11 +29,25 @@ func (a *Agent) StartTask(ctx context.Context, s *TaskStart) (JobReport, error) 
 	return a.accepted(ctx, e)
 }
 
+// taskKeys is what the keys of all tasks of a job begin with, so that none is that of a job or
+// of a task of another one.
+func taskKeys(job job.ID) string { return job.String() + "/" }
+
+// StartKey is the key that Start or StartTask had.
+func (r *JobReport) StartKey() string {
+	if r.ID.PETask == "" {
+		return r.Key
+	}
+	parent := r.ID
+	parent.PETask = ""
+	return strings.TrimPrefix(r.Key, taskKeys(parent))
+}
+
 // receiveTask gives a task one of the slots of its job.
 func (a *Agent) receiveTask(s *TaskStart) (e *entry, first bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	key := s.Job.String() + "/" + s.Key
+	key := taskKeys(s.Job) + s.Key
 	if e := a.keys[key]; e != nil && e.parent != nil && e.parent.id == s.Job {
 		return e, false, nil
 	}

@@ -40,8 +40,8 @@ func TestTasks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if short.ID.PETask != "1."+host {
-		t.Errorf("the first task is %+v", short.ID)
+	if short.ID.PETask != "1."+host || short.StartKey() != "a" || short.Key == "a" {
+		t.Errorf("the first task is %+v with key %q", short.ID, short.StartKey())
 	}
 	if again, err := w.task(s, "a", "/bin/sh", "-c", "exit 4"); err != nil || again.ID != short.ID {
 		t.Errorf("the same task again: %+v, %v", again, err)

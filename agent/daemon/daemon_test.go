@@ -22,6 +22,8 @@ func TestOptionsThatDoNotGoTogether(t *testing.T) {
 		"--conf /nonexistent":           "/nonexistent",
 		"--hang-up soon":                `--hang-up "soon", expected a time`,
 		"--hang-up 0s":                  `--hang-up "0s", expected a time`,
+		"--health-interval 5":           `--health-interval "5", expected a time`,
+		"--health-interval 0s":          `--health-interval "0s", expected a time`,
 		"--log-level loud":              `"loud" is no level`,
 		"--log-level kitchen=debug":     `no part "kitchen"`,
 	} {

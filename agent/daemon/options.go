@@ -83,19 +83,21 @@ func (e *UsageError) Error() string { return e.Problem }
 var errHelp = errors.New("help was asked for")
 
 type settings struct {
-	conf, spool, host, accounting           string
-	socket                                  string
-	managers                                list
-	listen, tlsCert, tlsKey, tlsCA          string
-	masters                                 list
-	loopback, tokenFile                     string
-	metrics, sensorUser                     string
-	healthCheck, healthUser, healthInterval string
-	hangUpText                              string
-	hangUp                                  time.Duration
-	logLevels                               list
-	logJSON                                 bool
-	gridengine                              bool // the master is an sge_qmaster
+	conf, spool, host, accounting  string
+	socket                         string
+	managers                       list
+	listen, tlsCert, tlsKey, tlsCA string
+	masters                        list
+	loopback, tokenFile            string
+	metrics, sensorUser            string
+	healthCheck, healthUser        string
+	healthIntervalText             string
+	healthInterval                 time.Duration // 0 for the default
+	hangUpText                     string
+	hangUp                         time.Duration
+	logLevels                      list
+	logJSON                        bool
+	gridengine                     bool // the master is an sge_qmaster
 }
 
 // list is an option that may be repeated.
@@ -118,7 +120,7 @@ func parse(name string, args []string) (*settings, error) {
 		"conf": &s.conf, "spool": &s.spool, "host": &s.host, "accounting": &s.accounting, "socket": &s.socket,
 		"listen": &s.listen, "tls-cert": &s.tlsCert, "tls-key": &s.tlsKey, "tls-ca": &s.tlsCA,
 		"listen-loopback": &s.loopback, "token-file": &s.tokenFile, "metrics": &s.metrics,
-		"sensor-user": &s.sensorUser, "health-check": &s.healthCheck, "health-user": &s.healthUser, "health-interval": &s.healthInterval,
+		"sensor-user": &s.sensorUser, "health-check": &s.healthCheck, "health-user": &s.healthUser, "health-interval": &s.healthIntervalText,
 		"hang-up": &s.hangUpText,
 	} {
 		flags.StringVar(to, name, "", "")
@@ -172,6 +174,12 @@ func (s *settings) complete() error {
 			return &UsageError{fmt.Sprintf("--hang-up %q, expected a time such as 5m or 90s, or %s", s.hangUpText, none)}
 		}
 	}
+	if s.healthIntervalText != "" {
+		var err error
+		if s.healthInterval, err = time.ParseDuration(s.healthIntervalText); err != nil || s.healthInterval <= 0 {
+			return &UsageError{fmt.Sprintf("--health-interval %q, expected a time such as 5m or 90s", s.healthIntervalText)}
+		}
+	}
 	root := os.Getuid() == 0
 	if s.host == "" && !s.gridengine {
 		var err error
@@ -188,6 +196,11 @@ func (s *settings) complete() error {
 	var err error
 	if s.spool, err = filepath.Abs(s.spool); err != nil {
 		return err
+	}
+	if s.healthCheck != "" {
+		if s.healthCheck, err = filepath.Abs(s.healthCheck); err != nil {
+			return err
+		}
 	}
 	if s.socket == "" {
 		s.socket = place.Socket(root, s.spool)

@@ -98,7 +98,12 @@ func (c *Command) Run() (int, error) {
 		return ExitCannotRun, err
 	}
 	defer d.close()
-	if err := d.run(); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGINT)
+	defer stop()
+	if err := d.begin(ctx); err != nil {
+		return ExitCannotRun, err
+	}
+	if err := d.run(ctx); err != nil {
 		return ExitFailed, err
 	}
 	return ExitGood, nil
@@ -318,6 +323,7 @@ func (d *daemon) close() {
 			d.log.Error("master", "error", err)
 		}
 	}
+	d.topology.Close()
 	if err := d.books.close(); err != nil {
 		d.log.Error("accounting", "error", err)
 	}
@@ -326,20 +332,23 @@ func (d *daemon) close() {
 	}
 }
 
-// run serves until it is told to end.
-func (d *daemon) run() error {
-	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGINT)
-	defer stop()
+// begin starts what goes on beside the agent, until the context ends.
+func (d *daemon) begin(ctx context.Context) error {
 	d.reloadOnHangup(ctx)
 	go d.configuration.watch(ctx, d.log, d.reload)
 	if err := d.checkHealth(ctx); err != nil {
 		return err
 	}
-	d.announce(ctx)
-	go d.shrink(ctx)
 	if err := d.serveMetrics(ctx); err != nil {
 		return err
 	}
+	d.announce(ctx)
+	go d.shrink(ctx)
+	return nil
+}
+
+// run serves until it is told to end.
+func (d *daemon) run(ctx context.Context) error {
 	links := []agent.Link{d.server}
 	if d.link != nil {
 		links = append(links, d.link)

@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/execd-project/execd/agent/healthcheck"
 )
@@ -57,16 +56,9 @@ func (d *daemon) checkHealth(ctx context.Context) error {
 	if d.healthCheck == "" {
 		return d.agent.DrainFor(healthcheck.Source, "")
 	}
-	var interval time.Duration
-	if d.healthInterval != "" {
-		var err error
-		if interval, err = time.ParseDuration(d.healthInterval); err != nil {
-			return fmt.Errorf("--health-interval: %w", err)
-		}
-	}
 	log := d.logOf("health")
 	check, err := healthcheck.New(healthcheck.Config{
-		Path: d.healthCheck, User: d.healthUser, Interval: interval, Host: d.host,
+		Path: d.healthCheck, User: d.healthUser, Interval: d.healthInterval, Host: d.host,
 		Drain: func(reason string) error { return d.agent.DrainFor(healthcheck.Source, reason) },
 		Ran: func(r healthcheck.Result) {
 			switch {

@@ -35,7 +35,7 @@ func showID(id job.ID) api.ID { return api.ID{Job: id.Job, Task: id.Task, PETask
 
 func translateJob(r *agent.JobReport) api.Job {
 	j := api.Job{
-		ID: showID(r.ID), Number: r.Number, Key: r.Key, State: api.State(r.State.String()), Slave: r.Slave,
+		ID: showID(r.ID), Number: r.Number, Key: r.StartKey(), State: api.State(r.State.String()), Slave: r.Slave,
 		Owner: r.Owner, Name: r.Name, Queue: r.Queue, PE: r.PE, Slots: r.Slots,
 		Submitted: r.Submitted.UTC(), QueuePriority: r.QueuePriority, Received: r.Received.UTC(), Started: r.Started.UTC(), PID: r.PID, Nice: r.Nice, Notes: r.Notes, Directory: r.Dir,
 	}
