@@ -56,6 +56,16 @@ func TestHolds(t *testing.T) {
 	h.said(h.alter("alice", "-h U 1"), "modified hold of job 1")
 	h.expect("1 hqw; 2.1 r all.q@n1; 2.4 r all.q@n1; 2.5 r all.q@n2; 2.6 r all.q@n2; 2.2,3 hqw")
 	h.said(h.alter("alice", "-h n 1"), `denied: "alice" must be manager to remove manager hold`)
+	h.said(h.Hold(h.now, caller("alice"), jobs(h, "1"), nil, submit.HoldChange{Set: submit.HoldUser}), "modified hold of job 1")
+	before := h.Job(1).sched.Changed
+	h.said(h.Hold(h.now, caller("alice"), jobs(h, "1"), nil, submit.HoldChange{Set: submit.HoldSystem}), `denied: "alice" must be manager to set manager hold`)
+	if h.Job(1).sched.Changed != before {
+		t.Error("a refusal changes the place of a job among those with the same tickets")
+	}
+	h.said(h.Hold(h.now, caller("alice"), jobs(h, "1"), nil, submit.HoldChange{Set: submit.HoldUser}), "")
+	if h.Job(1).sched.Changed <= before {
+		t.Error("a hold that is there already leaves the place of a job among those with the same tickets")
+	}
 	h.said(h.alter("admin", "-h n 1"), "modified hold of job 1")
 	h.said(h.Hold(h.now, caller("alice"), jobs(h, "2"), nil, submit.HoldChange{Clear: submit.HoldUser}), "modified hold of job-array task 2.2\nmodified hold of job-array task 2.3")
 	for _, n := range []uint32{1, 4, 5, 6} {

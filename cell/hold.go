@@ -86,8 +86,8 @@ func (c *Cell) holdJob(by Caller, t target, change submit.HoldChange, a *Answer)
 			modified(x.Number)
 		}
 	}
-	if j.Version == version {
-		c.changed(j) // holds and version are in the same record
-	}
+	// Also where all holds are as they were before (tested). Holds and version are in the
+	// same record.
+	c.changed(j)
 	c.refresh(j)
 }
