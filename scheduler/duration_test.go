@@ -3,6 +3,7 @@ package scheduler_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -157,6 +158,51 @@ func TestClosing(t *testing.T) {
 			s.Enqueue(serialJob(t, m, 2, &long))
 			if got := startsText(s.Run(1000)); got != c.want {
 				t.Errorf("starts %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestReservedUntilOpening reserves in a queue that a calendar disables for the time when it
+// opens, whatever somebody has done to it by hand meanwhile: then the run is not over because
+// no queue can be used now.
+func TestReservedUntilOpening(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		reserve int
+		status  scheduler.Status
+		until   int64
+		want    string
+		dropped bool
+	}{
+		{name: "opens", reserve: 1, status: scheduler.DisabledByCalendar, until: 5000, want: "2 at 5000"},
+		{name: "disabled by hand, too", reserve: 1, status: scheduler.DisabledByCalendar | scheduler.DisabledByUser, until: 5000, want: "2 at 5000"},
+		{name: "disabled by hand alone", reserve: 1, status: scheduler.DisabledByUser, until: 5000, dropped: true},
+		{name: "suspended", reserve: 1, status: scheduler.SuspendedByCalendar, until: 5000, dropped: true},
+		{name: "never opens", reserve: 1, status: scheduler.DisabledByCalendar, until: diagram.Forever},
+		{name: "nothing is reserved", status: scheduler.DisabledByCalendar, until: 5000, dropped: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := scene{files: merged(queueFile("slots 2\n"), map[string]string{"sched_conf": fmt.Sprintf("max_reservation %d\n", c.reserve)})}.make(t)
+			m := s.Model()
+			id, _ := m.Instance("a.q", "n1")
+			other, _ := m.Instance("a.q", "n2")
+			s.SetStatus(other, scheduler.Unknown)
+			s.SetStatus(id, c.status)
+			s.SetClosing(id, 900, c.until)
+			short := hard("h_rt", "100")
+			s.Enqueue(serialJob(t, m, 1, &short))
+			j := serialJob(t, m, 2, &short)
+			j.Reserve = true
+			s.Enqueue(j)
+			d := s.Run(1000)
+			var got []string
+			for _, r := range d.Reservations {
+				got = append(got, fmt.Sprintf("%d at %d", r.Job.ID, r.At))
+			}
+			dropped := slices.ContainsFunc(d.Dropped, func(r scheduler.Reason) bool { return strings.HasPrefix(r.Text(), "All queues dropped") })
+			if text := strings.Join(got, ", "); text != c.want || dropped != c.dropped || startsText(d) != "" {
+				t.Errorf("reserves %q, starts %q, all are dropped: %t; want %q, nothing and %t", text, startsText(d), dropped, c.want, c.dropped)
 			}
 		})
 	}

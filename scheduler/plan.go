@@ -514,15 +514,15 @@ func (p *plan) all() iter.Seq[*diagram.Diagram] {
 }
 
 // reservable are the instances that a reservation can be made in: those that are full
-// now, too. The original sorts its list in a run for the first serial job and the first
+// now, or disabled by a calendar, too. The original sorts its list in a run for the first serial job and the first
 // reservation, whichever comes first: for that job those that are full are at their
 // places, and for others at the end (tested).
 func (r *run) reservable() iter.Seq[InstanceID] {
-	list := slices.AppendSeq(slices.Clone(r.full), r.order.all())
+	list := slices.AppendSeq(slices.Clone(r.postponed), r.order.all())
 	if r.mixed {
 		slices.SortFunc(list, r.order.compare)
 	} else {
-		list = append(list[len(r.full):], r.full...)
+		list = append(list[len(r.postponed):], r.postponed...)
 	}
 	return slices.Values(list)
 }

@@ -27,7 +27,7 @@ type run struct {
 	idle       bool           // no instance is left, and a job has been told so
 	reserving  bool           // it is looked for a place in the future
 	exempt     bool           // quotas do not count
-	full       []InstanceID   // instances that were dropped because they are full
+	postponed  []InstanceID   // instances that were dropped and may be reserved: full, or disabled by a calendar
 	overloaded []InstanceID   // instances that tasks of this run have put into load alarm
 	unsorted   []HostID       // hosts whose load has changed since the order was sorted
 	stale      bool           // the order stays as it is, see forgetSorting
@@ -66,7 +66,7 @@ func (s *State) Run(now int64) *Decisions {
 	r.suspendByThreshold()
 	r.prepareOrder()
 	heads := r.rank()
-	if r.order.count == 0 && (r.plan == nil || len(r.full) == 0) {
+	if r.order.count == 0 && (r.plan == nil || len(r.postponed) == 0) {
 		r.decisions.Dropped = append(r.decisions.Dropped, Reason{kind: allDropped, model: s.model})
 	} else {
 		r.dispatch(heads)
@@ -317,7 +317,7 @@ func (r *run) dropUnusable(h HostID) {
 		if r.order.usable(id) && !r.stillUsable(id) {
 			r.order.drop(id)
 			if _, free := r.notFull(id); !free {
-				r.full = append(r.full, id)
+				r.postponed = append(r.postponed, id)
 			} else if !r.subordinated(id) {
 				r.overloaded = append(r.overloaded, id)
 			}

@@ -13,11 +13,13 @@ import (
 // with a reason, in the order in which the original looks: unavailable ones, suspend
 // alarm, load alarm, calendar, disabled, full.
 func (r *run) usable(all []InstanceID) []InstanceID {
-	// What was dropped because it is full may be reserved.
+	// What was dropped because it is full may be reserved, and what a calendar disables, also
+	// where somebody has disabled it, too (tested).
 	defer func() {
 		for _, reason := range r.decisions.Dropped {
-			if reason.kind == droppedFull {
-				r.full = append(r.full, InstanceID(reason.place))
+			byCalendar := reason.kind == droppedDisabled && r.instances[reason.place].status&DisabledByCalendar != 0
+			if reason.kind == droppedFull || byCalendar {
+				r.postponed = append(r.postponed, InstanceID(reason.place))
 			}
 		}
 	}()

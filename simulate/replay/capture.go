@@ -42,6 +42,7 @@ var printed = map[string]printer{
 	"qquota-per-user.txt":    (*player).quotasPerUser,
 	"schedule-all.txt":       (*player).schedules,
 	"schedule-first-run.txt": (*player).schedules,
+	"schedule-last.txt":      (*player).lastSchedule,
 }
 
 // inOrder are the files whose commands were typed first, in their order. Those of the
@@ -325,6 +326,14 @@ func (p *player) quotasPerUser(v *view.View, _ string) []byte {
 		b = qstat.AppendQuotas(b, v.Quotas(quota.Selection{Users: []string{user}}))
 	}
 	return b
+}
+
+// lastSchedule is what the last scheduling run wrote to the file schedule (sge_schedule(5)).
+func (p *player) lastSchedule(v *view.View, _ string) []byte {
+	if !p.cell.Cluster().Scheduler().Params.Monitor {
+		return nil
+	}
+	return qstat.AppendSchedule(nil, v.Schedule())
 }
 
 // schedules is what the first scheduling run wrote to the file schedule after queues had

@@ -18,6 +18,7 @@ import (
 type evidence struct {
 	submitted map[int]int64 // by job
 	started   map[int]int64 // by job, of its first task
+	ended     map[int]int64 // by job, of those that are known to have run for real
 	runs      []int64       // scheduling runs that have started something, ascending
 	captured  map[string]int64
 	samples   map[string][]int64  // when sge_share_mon was called at a step
@@ -35,7 +36,7 @@ const dateFormat = "01/02/2006 15:04:05"
 // readEvidence reads what there is in output. What cannot be understood tells nothing.
 func readEvidence(fsys fs.FS, zone *time.Location) *evidence {
 	e := &evidence{
-		submitted: map[int]int64{}, started: map[int]int64{}, captured: map[string]int64{},
+		submitted: map[int]int64{}, started: map[int]int64{}, ended: map[int]int64{}, captured: map[string]int64{},
 		samples: map[string][]int64{}, files: map[string][]string{},
 		resources: map[string][]string{}, instances: map[string][]string{},
 	}
@@ -84,6 +85,8 @@ func (e *evidence) read(step, file string, text []byte, zone *time.Location) {
 		e.readInstances(step, text)
 	case file == "times.txt":
 		e.readTimes(step, text, zone)
+	case file == "sge_share_mon.txt":
+		e.readShares(step, text)
 	}
 }
 
@@ -106,19 +109,23 @@ func (e *evidence) readRow(line string, zone *time.Location) {
 
 var (
 	jobNumberLine = lazyregexp.New(`^job_number:\s+(\d+)$`)
+	secondsLine   = lazyregexp.New(`^(submission_time|end_time):\s+(\d{9,12})$`)
 	submitLine    = lazyregexp.New(`^submission_time:\s+(.+)$`)
 	stampLine     = lazyregexp.New(`^stamp base T=(\d{1,12})$`)
 	epochLine     = lazyregexp.New(`^(\d{9,12})$`)
 )
 
-// readTimes reads times of submission as qstat -j prints them, and the times at which
-// something was printed.
+// readTimes reads times of submission as qstat -j prints them, or in seconds, the ends of
+// jobs, and the times at which something was printed.
 func (e *evidence) readTimes(step string, text []byte, zone *time.Location) {
 	job := 0
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSpace(line)
 		if m := jobNumberLine().FindStringSubmatch(line); m != nil {
 			job, _ = strconv.Atoi(m[1])
+		} else if m := secondsLine().FindStringSubmatch(line); m != nil && job > 0 {
+			times := map[string]map[int]int64{"submission_time": e.submitted, "end_time": e.ended}[m[1]]
+			times[job], _ = strconv.ParseInt(m[2], 10, 64)
 		} else if m := submitLine().FindStringSubmatch(line); m != nil {
 			if at, err := time.ParseInLocation(time.ANSIC, m[1], zone); err == nil && job > 0 {
 				e.submitted[job] = at.Unix()
@@ -126,6 +133,21 @@ func (e *evidence) readTimes(step string, text []byte, zone *time.Location) {
 		} else if m := stampLine().FindStringSubmatch(line); m != nil {
 			e.stamp, _ = strconv.ParseInt(m[1], 10, 64)
 		} else if m := epochLine().FindStringSubmatch(line); m != nil {
+			if at, err := strconv.ParseInt(m[1], 10, 64); err == nil {
+				e.samples[step] = append(e.samples[step], at)
+			}
+		}
+	}
+}
+
+// shareOfAll is the row of the root of the share tree.
+var shareOfAll = lazyregexp.New(`^(\d{9,12})\t\d+\t/\t`)
+
+// readShares reads when sge_share_mon printed.
+func (e *evidence) readShares(step string, text []byte) {
+	e.samples[step] = nil // which is more than times.txt has
+	for line := range strings.Lines(string(text)) {
+		if m := shareOfAll().FindStringSubmatch(line); m != nil {
 			if at, err := strconv.ParseInt(m[1], 10, 64); err == nil {
 				e.samples[step] = append(e.samples[step], at)
 			}

@@ -30,6 +30,10 @@ const (
 // for as long as its job says from then on.
 const transfer = 5000
 
+// reportArrives is how long it takes until the master knows that a task has ended on a host
+// that is none of the simulated ones, in milliseconds.
+const reportArrives = 700
+
 // Options say where a case takes place.
 type Options struct {
 	// Zone is the time zone of the recording: of dates in scripts and output, and of
@@ -291,7 +295,8 @@ func (p *player) play(i int) error {
 		if err := p.in.setLoad(l.Load.Host, l.Load.Attribute, l.Load.Value); err != nil {
 			return err
 		}
-		if i+1 < len(p.lines) && p.lines[i+1].Kind == script.Wait {
+		timed := i > 0 && p.lines[i-1].Kind == script.Clock
+		if !timed && i+1 < len(p.lines) && p.lines[i+1].Kind == script.Wait {
 			p.events.add(event{at: p.now + loadArrives, kind: reported, command: l.Load.Host})
 			break
 		}
@@ -399,8 +404,12 @@ func (p *player) follow(actions []cell.Action) {
 			e.kind = confirmed
 			e.at += transfer
 			p.events.add(e)
-			if lasts := runTime(t.Job.Request().Args); lasts < math.MaxInt32 {
-				e.kind = ended
+			args := t.Job.Request().Args
+			e.kind, e.used = ended, usedBy(args)
+			if at, ok := p.known.ended[int(e.job)]; ok {
+				e.at = max(p.now, at*1000+reportArrives)
+				p.events.add(e)
+			} else if lasts := runTime(args); lasts < math.MaxInt32 {
 				e.at += lasts * 1000
 				p.events.add(e)
 			}
@@ -421,6 +430,20 @@ func runTime(args []string) int64 {
 	return math.MaxInt32
 }
 
+// usedBy is what a job has used when it ends, as its arguments say behind the first one:
+// cpu=SECONDS.
+func usedBy(args []string) tickets.Amounts {
+	var used tickets.Amounts
+	for i, a := range args {
+		if text, ok := strings.CutPrefix(a, "cpu="); ok && i > 0 {
+			if v, err := strconv.ParseFloat(text, 64); err == nil && v >= 0 && !math.IsInf(v, 0) {
+				used[tickets.CPU] = v
+			}
+		}
+	}
+	return used
+}
+
 // happen is what happens by itself.
 func (p *player) happen(e event) {
 	switch e.kind {
@@ -435,7 +458,7 @@ func (p *player) happen(e event) {
 		// A task that is gone has nothing to confirm.
 		_ = p.cell.TaskStarted(p.seconds(), e.job, e.task, e.attempt)
 	case ended:
-		if a, err := p.cell.TaskEnded(p.seconds(), e.job, e.task, e.attempt, cell.End{}); err == nil {
+		if a, err := p.cell.TaskEnded(p.seconds(), e.job, e.task, e.attempt, cell.End{Used: e.used}); err == nil {
 			p.follow(a.Actions)
 		}
 	}
@@ -450,6 +473,7 @@ type event struct {
 	task    uint32
 	attempt int
 	command string // that is typed, or the host that reports
+	used    tickets.Amounts
 }
 
 type eventKind uint8

@@ -75,7 +75,7 @@ func TestRecordedCases(t *testing.T) {
 			}
 		})
 	}
-	if dated != 3 {
+	if dated != 18 {
 		t.Errorf("%d steps have the time at which they were captured", dated)
 	}
 }

@@ -29,7 +29,7 @@ const recordingsEnv = "EXECD_SIMULATE_RECORDINGS"
 // that run side by side.
 const (
 	usualSeeds = "1-10"
-	soakSeeds  = "1-200"
+	soakSeeds  = "1-200,301"
 )
 
 // TestRandomAgainstGridEngine makes up cases, runs them on a real Grid Engine with

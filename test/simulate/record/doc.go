@@ -6,5 +6,9 @@
 // that nothing is printed before a run has seen what was typed: on a slow machine a
 // wait lasts longer than the script says.
 //
+// Simulated hosts know no usage. In a case whose jobs say what they use, by an argument
+// cpu=SECONDS, the hosts are real ones on this machine, whose shepherd is a script that says
+// so when the job ends.
+//
 // The package is for tests.
 package record

@@ -25,13 +25,18 @@ const master = "master"
 // the same machine.
 const deadline = time.Minute
 
+// longWait is how long a script waits for which it matters when things happened.
+const longWait = 20 * time.Second
+
 // A recorder is a case in the making.
 type recorder struct {
-	cell *gridengine.Cell
-	dir  string // the case
-	out  string
-	load []gridengine.LoadValue
-	runs int // of the scheduler when the last command was over
+	cell  *gridengine.Cell
+	dir   string // the case
+	out   string
+	load  []gridengine.LoadValue
+	clock bool // it is noted when something was printed, see longWait
+	runs  bool // the jobs are started, see withShepherd
+	seen  int  // runs of the scheduler when the last command was over
 }
 
 // Run runs the script of the case in dir and writes what was printed at each
@@ -52,10 +57,23 @@ func Run(t testing.TB, dir, out string) ([]script.Line, error) {
 	if err != nil {
 		return nil, err
 	}
-	cell := gridengine.Start(t, gridengine.Config{
-		Host: master, Simulated: hosts, Users: Users[2:], Conf: map[string]string{"loglevel": "log_info"},
-	})
-	r := &recorder{cell: cell, dir: dir, out: out}
+	config := gridengine.Config{Host: master, Users: Users[2:], Conf: map[string]string{"loglevel": "log_info"}}
+	runs := slices.ContainsFunc(lines, saysUsage)
+	if runs {
+		if err := withShepherd(&config, t.TempDir(), hosts); err != nil {
+			return nil, err
+		}
+	} else {
+		config.Simulated = hosts
+	}
+	cell := gridengine.Start(t, config)
+	for _, host := range config.Nodes {
+		if err := cell.StartNode(host, false); err != nil {
+			return nil, err
+		}
+	}
+	r := &recorder{cell: cell, dir: dir, out: out, runs: runs}
+	r.clock = slices.ContainsFunc(lines, func(l script.Line) bool { return l.Kind == script.Wait && l.Wait >= longWait })
 	if err := r.configure(); err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, cell.Messages())
 	}
@@ -64,12 +82,23 @@ func Run(t testing.TB, dir, out string) ([]script.Line, error) {
 			return nil, err
 		}
 	}
+	var played []script.Line
 	for i := range lines {
 		if err := r.play(&lines[i]); err != nil {
 			return nil, fmt.Errorf("line %d of the script: %w\n%s", i+1, err, cell.Messages())
 		}
+		if lines[i].Kind == script.LoadChange && r.clock {
+			played = append(played, clockLine())
+		}
+		played = append(played, lines[i])
 	}
-	return lines, nil
+	return played, nil
+}
+
+// clockLine says what time it is.
+func clockLine() script.Line {
+	now := time.Now().Unix()
+	return script.Line{Kind: script.Clock, Epoch: now, Comment: fmt.Sprintf("known to the master (epoch %d)", now)}
 }
 
 // disabledAtFirst tells whether the queues were disabled before the first
@@ -110,7 +139,7 @@ func (r *recorder) play(l *script.Line) error {
 	switch l.Kind {
 	case script.Command:
 		l.Answer, err = r.command(l)
-		r.runs = r.schedulerRuns()
+		r.seen = r.schedulerRuns()
 	case script.Wait:
 		time.Sleep(l.Wait) //nolint:forbidigo // the script's time passes, jobs run; settle waits for the event
 		err = r.settle()
@@ -120,7 +149,7 @@ func (r *recorder) play(l *script.Line) error {
 		}
 	case script.LoadChange:
 		err = r.changeLoad(*l.Load)
-		r.runs = r.schedulerRuns()
+		r.seen = r.schedulerRuns()
 	}
 	return err
 }
@@ -131,7 +160,7 @@ func (r *recorder) play(l *script.Line) error {
 func (r *recorder) settle() error {
 	const enough = 3
 	return r.cell.Poll(deadline, "the scheduler has run", func() (bool, error) {
-		return r.schedulerRuns() >= r.runs+enough, nil
+		return r.schedulerRuns() >= r.seen+enough, nil
 	})
 }
 

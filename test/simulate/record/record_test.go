@@ -1,7 +1,9 @@
 package record
 
 import (
+	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	"github.com/execd-project/execd/internal/testenv"
@@ -37,5 +39,34 @@ func TestRunRecordsWhatWasRecorded(t *testing.T) {
 				t.Errorf("%d differences:\n%s", len(diffs), compare.Text(diffs, len(diffs)))
 			}
 		})
+	}
+}
+
+// TestRunUsage records jobs that really run and say what they use.
+func TestRunUsage(t *testing.T) {
+	testenv.Require(t, testenv.Root, testenv.GridEngine)
+	t.Parallel()
+	dir, out := t.TempDir(), t.TempDir()
+	if err := os.CopyFS(filepath.Join(dir, "input"), os.DirFS("../../../scheduler/testdata/golden/36-usage-ended-jobs/input")); err != nil {
+		t.Fatal(err)
+	}
+	const jobs = `alice: qsub -b y -N a /bin/sleep 2 cpu=300
+# wait 25 s
+# capture output/ended
+`
+	if err := os.WriteFile(filepath.Join(dir, "jobs.txt"), []byte(jobs), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Run(t, dir, out); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{
+		"sge_share_mon.txt": `(?m)^\d+\t\d+\t/groupA/alice\t.*\t300\.000000\t0\.000000\t0\.000000\t$`,
+		"times.txt":         `^job_number: 1\nsubmission_time: \d+\nend_time: \d+\n$`,
+	} {
+		text, err := os.ReadFile(filepath.Join(out, "ended", file))
+		if err != nil || !regexp.MustCompile(want).Match(text) {
+			t.Errorf("%s is\n%s\n%v; want %s", file, text, err, want)
+		}
 	}
 }
