@@ -155,7 +155,7 @@ func (p *player) prepare() error {
 	}
 	interval := cluster.Scheduler().ScheduleInterval.Milliseconds()
 	if interval <= 0 {
-		interval = 1000
+		interval = 1000 // until the script changes it, see off
 	}
 	before, held := holding(p.lines)
 	p.table = makeTimetable(p.lines, p.known, held, interval, p.options.Zone)
@@ -357,7 +357,7 @@ func (p *player) capture(step string) error {
 // settle waits until scheduling runs have seen what was typed; one of them is enough
 // where time has passed.
 func (p *player) settle(waited bool) {
-	for p.unseen > 0 && (!waited || p.unseen >= enough) {
+	for !p.off() && p.unseen > 0 && (!waited || p.unseen >= enough) {
 		p.advance(p.table.nextRun(p.now, p.lastRun))
 	}
 }
@@ -366,6 +366,9 @@ func (p *player) settle(waited bool) {
 func (p *player) advance(to int64) {
 	for {
 		run := p.table.nextRun(max(p.now, p.lastRun), p.lastRun)
+		if p.off() {
+			run = always.to
+		}
 		next := min(run, p.events.next())
 		if next > to {
 			break
@@ -379,6 +382,9 @@ func (p *player) advance(to int64) {
 	}
 	p.now = max(p.now, to)
 }
+
+// off reports whether there are no scheduling runs at all (sched_conf(5), schedule_interval).
+func (p *player) off() bool { return p.cell.Cluster().Scheduler().ScheduleInterval == 0 }
 
 // schedule is a scheduling run.
 func (p *player) schedule() []cell.Immediate {

@@ -43,3 +43,14 @@ dave: qsub -b y -N j7 -a 203001010000 /bin/sleep 900
 		}
 	}
 }
+
+// With a schedule_interval of 0 there are no scheduling runs, and nobody waits for one.
+func TestSwitchedOff(t *testing.T) {
+	for interval, want := range map[string]string{"0:0:0": " qw ", "0:0:1": " r "} {
+		printed, _, err := run(t, files2("input/queues/q", "qname q\nhostlist n1\nload_thresholds NONE\n", "input/sched_conf", "schedule_interval "+interval+"\n",
+			"jobs.txt", "alice: qsub -b y /bin/sleep 500\n# wait 10 s\n# capture output/end\n"))
+		if err != nil || !strings.Contains(printed["end/qstat.txt"], want) {
+			t.Errorf("with an interval of %s: %v\n%s", interval, err, printed["end/qstat.txt"])
+		}
+	}
+}

@@ -113,6 +113,9 @@ func Run(cluster *qconf.Cluster, jobs iter.Seq2[workload.Job, error], o Options)
 		return nil, ErrNoQueues
 	}
 	s.result.Problems = slices.Clone(s.cell.Problems())
+	if s.off = conf.ScheduleInterval == 0; s.off {
+		s.result.Problems = append(s.result.Problems, errors.New("schedule_interval is 0, which switches scheduling off (sched_conf(5)): no job starts"))
+	}
 	if err := s.reportLoad(); err != nil {
 		return nil, err
 	}
@@ -134,6 +137,7 @@ type simulation struct {
 	cell     *cell.Cell
 	now      int64
 	interval int64
+	off      bool            // there are no scheduling runs
 	next     int64           // the next scheduling run
 	told     map[string]bool // problems
 	ends     ends
@@ -227,13 +231,20 @@ func (s *simulation) wake(at int64) {
 	if r := since % s.interval; r != 0 {
 		regular = at + s.interval - r
 	}
-	s.next = min(s.next, regular)
+	s.runAt(regular)
+}
+
+// runAt has the scheduler run at a time at the latest.
+func (s *simulation) runAt(at int64) {
+	if !s.off {
+		s.next = min(s.next, at)
+	}
 }
 
 // flush has the scheduler run a time after now, where that is configured.
 func (s *simulation) flush(after time.Duration) {
 	if after > 0 {
-		s.next = min(s.next, s.now+int64(after/time.Second))
+		s.runAt(s.now + int64(after/time.Second))
 	}
 	s.wake(s.now)
 }
@@ -249,7 +260,7 @@ func (s *simulation) submit(j workload.Job) {
 	s.order = append(s.order, a.ID)
 	s.follow(a.Actions, nil)
 	if j.Request.Immediate {
-		s.next = min(s.next, s.now)
+		s.runAt(s.now)
 	}
 	if s.hopeless(a.ID, &j) {
 		return
@@ -297,7 +308,7 @@ func (s *simulation) schedule() {
 		}
 	}
 	if s.cell.State().Pending() > 0 && (s.reopening(r.Decisions) || len(r.Decisions.Starts) > 0 && s.cell.Model().Subordinating()) {
-		s.next = min(s.next, s.now+s.interval)
+		s.runAt(s.now + s.interval)
 	}
 }
 

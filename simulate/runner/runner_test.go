@@ -237,6 +237,18 @@ func TestTrace(t *testing.T) {
 	}
 }
 
+// With a schedule_interval of 0 there are no scheduling runs, whatever is flushed.
+func TestSwitchedOff(t *testing.T) {
+	off := cluster(t, map[string]string{"queues/q": "qname q\nhostlist n1\n", "sched_conf": "schedule_interval 0:0:0\nflush_submit_sec 1\n"})
+	r := simulateLines(t, off, "run=100 qsub -N a -b y x\n@5 run=100 qsub -N b -now y -b y x\n", Options{})
+	if got := strings.Join(lines(r), ", "); r.Runs != 0 || !strings.HasPrefix(got, "1 a waits: ") || !strings.Contains(got, ", 2 b waits: ") {
+		t.Errorf("%d runs: %s", r.Runs, got)
+	}
+	if len(r.Problems) != 1 || !strings.Contains(r.Problems[0].Error(), "schedule_interval") {
+		t.Errorf("said: %v", r.Problems)
+	}
+}
+
 func TestErrors(t *testing.T) {
 	if _, err := Run(cluster(t, map[string]string{"queues/q": "qname q\n"}), sequence(nil), Options{}); !errors.Is(err, ErrNoQueues) {
 		t.Errorf("without hosts: %v", err)
