@@ -322,7 +322,7 @@ func (a *Agent) bury(ctx context.Context, e *entry) {
 	if e.terminal != nil {
 		e.terminal.retire()
 	}
-	err := a.finished.add(e.record.Key)
+	err := a.finished.add(e.finishedKey())
 	a.mu.Unlock()
 	a.trouble("remembering finished jobs", err)
 	failpoint.At("agent-finished")

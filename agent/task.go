@@ -19,9 +19,9 @@ func (a *Agent) StartTask(ctx context.Context, s *TaskStart) (JobReport, error) 
 	if s.Key == "" || strings.ContainsAny(s.Key, "\n\x00") {
 		return JobReport{}, &Error{InvalidArgument, fmt.Errorf("job %s: a task needs a key of one line, got %q", s.Job, s.Key)}
 	}
-	e, first, err := a.receiveTask(s)
-	if err != nil {
-		return JobReport{}, err
+	e, first, report, err := a.receiveTask(s)
+	if err != nil || e == nil {
+		return report, err
 	}
 	if first {
 		a.acceptTask(e, s)
@@ -43,29 +43,45 @@ func (r *JobReport) StartKey() string {
 	return strings.TrimPrefix(r.Key, taskKeys(parent))
 }
 
-// receiveTask gives a task one of the slots of its job.
-func (a *Agent) receiveTask(s *TaskStart) (e *entry, first bool, err error) {
+// finishedKey is the key under which it is remembered of a job or task that its end was
+// acknowledged. Tasks of another run of their job have another one.
+func (e *entry) finishedKey() string {
+	if e.parent == nil {
+		return e.record.Key
+	}
+	return finishedTask(e.parent, e.record.Key)
+}
+
+func finishedTask(parent *entry, key string) string { return parent.record.Key + "/" + key }
+
+// receiveTask gives a task one of the slots of its job, or finds the one of the same start
+// that came before, as receive does.
+func (a *Agent) receiveTask(s *TaskStart) (e *entry, first bool, report JobReport, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	key := taskKeys(s.Job) + s.Key
-	if e := a.keys[key]; e != nil && e.parent != nil && e.parent.id == s.Job {
-		return e, false, nil
+	key, parent := taskKeys(s.Job)+s.Key, a.table[s.Job]
+	if parent != nil && s.Owner != parent.record.Owner {
+		return nil, false, report, &Error{PermissionDenied, fmt.Errorf("job %s belongs to %s, not to %s", s.Job, parent.record.Owner, s.Owner)}
 	}
-	parent := a.table[s.Job]
+	if e := a.keys[key]; e != nil && e.parent != nil && e.parent.id == s.Job {
+		return e, false, report, nil
+	}
+	if parent != nil && a.finished.has(finishedTask(parent, key)) {
+		// Which number it had is not known any more, so the answer is none of a task.
+		return nil, false, JobReport{ID: s.Job, Key: s.Key, State: Acknowledged, Owner: s.Owner}, nil
+	}
 	// A slave job is ready for them as soon as it was accepted.
 	if parent == nil || !parent.state.Live() || parent.state < Starting && (!parent.record.Slave || parent.run == nil) {
-		return nil, false, &Error{NotFound, fmt.Errorf("job %s does not run on this host", s.Job)}
+		return nil, false, report, &Error{NotFound, fmt.Errorf("job %s does not run on this host", s.Job)}
 	}
 	r := &parent.record
 	switch {
 	case r.Simulated > 0:
-		return nil, false, &Error{FailedPrecondition, fmt.Errorf("job %s is simulated (SIMULATE_JOBS): it has no tasks", s.Job)}
+		return nil, false, report, &Error{FailedPrecondition, fmt.Errorf("job %s is simulated (SIMULATE_JOBS): it has no tasks", s.Job)}
 	case parent.endBy != "":
-		return nil, false, &Error{FailedPrecondition, fmt.Errorf("job %s is being ended", s.Job)}
-	case s.Owner != r.Owner:
-		return nil, false, &Error{PermissionDenied, fmt.Errorf("job %s belongs to %s, not to %s", s.Job, r.Owner, s.Owner)}
+		return nil, false, report, &Error{FailedPrecondition, fmt.Errorf("job %s is being ended", s.Job)}
 	case !r.Control:
-		return nil, false, &Error{FailedPrecondition, fmt.Errorf("job %s: control_slaves of its parallel environment %s is not TRUE", s.Job, r.PE)}
+		return nil, false, report, &Error{FailedPrecondition, fmt.Errorf("job %s: control_slaves of its parallel environment %s is not TRUE", s.Job, r.PE)}
 	}
 	// As the original counts: the job script is one of the tasks, or it has a slot
 	// more.
@@ -82,7 +98,7 @@ func (a *Agent) receiveTask(s *TaskStart) (e *entry, first bool, err error) {
 		}
 	}
 	if used >= most {
-		return nil, false, &Error{ResourceExhausted, fmt.Errorf("job %s: all of its %d slots on this host are in use", s.Job, r.Slots)}
+		return nil, false, report, &Error{ResourceExhausted, fmt.Errorf("job %s: all of its %d slots on this host are in use", s.Job, r.Slots)}
 	}
 	parent.lastTask++
 	id := s.Job
@@ -92,7 +108,7 @@ func (a *Agent) receiveTask(s *TaskStart) (e *entry, first bool, err error) {
 	e = newEntry(id, record)
 	e.parent = parent
 	a.insert(e)
-	return e, true, nil
+	return e, true, report, nil
 }
 
 func (a *Agent) acceptTask(e *entry, s *TaskStart) {

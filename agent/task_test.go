@@ -61,9 +61,11 @@ func TestTasks(t *testing.T) {
 	if _, err := w.task(s, "d", "/bin/true"); codeOf(err) != ResourceExhausted {
 		t.Errorf("a task more than there are slots: %v", err)
 	}
-	stranger := &TaskStart{Job: s.ID, Key: "e", Owner: "root", Command: []string{"/bin/true"}}
-	if _, err := w.agent.StartTask(t.Context(), stranger); codeOf(err) != PermissionDenied {
-		t.Errorf("a task of somebody else: %v", err)
+	for _, key := range []string{"e", "b"} { // a new one, and one that is here
+		stranger := &TaskStart{Job: s.ID, Key: key, Owner: "root", Command: []string{"/bin/true"}}
+		if r, err := w.agent.StartTask(t.Context(), stranger); codeOf(err) != PermissionDenied {
+			t.Errorf("a task of somebody else: %+v, %v", r, err)
+		}
 	}
 	// A restarted agent knows them, and does not give a number twice.
 	w.stop()
@@ -145,6 +147,45 @@ func TestTaskNumbersOutliveTheAgent(t *testing.T) {
 		t.Errorf("the next task after a restart is %+v", second.ID)
 	}
 	w.ended(second.ID)
+}
+
+// A start of a task that comes again after all else is known for what it is, also by the next
+// agent; in another run of the job it is another one.
+func TestTaskIsNotStartedAgain(t *testing.T) {
+	w := newWorld(t, tight(t, "FALSE"))
+	s := w.parallel(4, 2, "/bin/sleep", "1000")
+	s.Key = "first run"
+	w.mustStart(s)
+	w.await(s.ID, Running)
+	first, err := w.task(s, "a", "/bin/true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.ended(first.ID)
+	w.gone(first.ID)
+	for range 2 {
+		if r, err := w.task(s, "a", "/bin/true"); err != nil || r.State != Acknowledged || r.StartKey() != "a" || r.ID != s.ID {
+			t.Errorf("the same task again: %+v, %v", r, err)
+		}
+		stranger := &TaskStart{Job: s.ID, Key: "a", Owner: "root", Command: []string{"/bin/true"}}
+		if _, err := w.agent.StartTask(t.Context(), stranger); codeOf(err) != PermissionDenied {
+			t.Errorf("the task of somebody else: %v", err)
+		}
+		w.stop()
+		w.start(tight(t, "FALSE"))
+		w.await(s.ID, Running)
+	}
+	if err := w.agent.Signal(t.Context(), s.ID, Kill); err != nil {
+		t.Fatal(err)
+	}
+	w.ended(s.ID)
+	w.gone(s.ID)
+	s.Key = "second run"
+	w.mustStart(s)
+	w.await(s.ID, Running)
+	if r, err := w.task(s, "a", "/bin/true"); err != nil || r.ID.PETask != "1."+host {
+		t.Errorf("the task of the second run: %+v, %v", r, err)
+	}
 }
 
 // A task that is still being made when its job is suspended, or is to end, does as the job
