@@ -20,8 +20,9 @@ const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 const (
 	// leftOver is how long the output is read after the program has ended. More than
-	// an instant is only needed when a process that left the group holds it open.
-	leftOver = 200 * time.Millisecond
+	// an instant is only needed when a process that left the group holds it open, or on a
+	// host so busy that the reader does not get on.
+	leftOver = 2 * time.Second
 	// mercy is how long processes that were killed may take to be gone, and mercyStep
 	// how often that is looked at. What they wait for then is the kernel.
 	mercy     = 5 * time.Second

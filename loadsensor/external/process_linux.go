@@ -20,8 +20,9 @@ const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 const (
 	// leftOver is how long the output is read after the process has ended: what it
 	// wrote is in the pipe already. More than an instant is only needed when a process
-	// that left the group holds the pipe open.
-	leftOver = 200 * time.Millisecond
+	// that left the group holds the pipe open, or on a host so busy that the reader does
+	// not get on.
+	leftOver = 2 * time.Second
 	// writeTime bounds the request, one byte into an empty pipe.
 	writeTime = time.Second
 
