@@ -1,6 +1,7 @@
 package starter
 
 import (
+	"math"
 	"strconv"
 	"time"
 
@@ -156,27 +157,42 @@ func (s *Shepherd) exceed(x *limits.Crossing) {
 	s.apply(requestKill)
 }
 
-// limitBehind finds out whether a limit was behind a signal that has ended the
-// job before we did: the kernel ends a job that is out of memory, or a process at
+// limitBehind finds out whether a limit was behind the end of a job that has ended
+// before we did anything: the kernel ends a job that is out of memory, or a process at
 // its own limit of CPU time, and the signals that warn end who does not catch them.
 func (s *Shepherd) limitBehind(e ending) *limits.Crossing {
 	if c := s.outOfMemory(); c != nil {
 		return c
 	}
-	if !e.status.Signaled() || s.killed {
+	if s.killed {
 		return nil
 	}
-	switch e.status.Signal() {
-	case unix.SIGXCPU:
+	hard := limits.OfJob(s.d).CPU.Hard
+	least := float64(hard)
+	switch {
+	case !e.status.Signaled():
+		// One of its processes, which the first one has survived: the fence is for
+		// somebody who has held us up. The kernel's clocks are not ours.
+		least += s.fence(hard) / 2
+	case e.status.Signal() == unix.SIGXCPU:
 		return s.active.warned
-	case unix.SIGUSR1:
+	case e.status.Signal() == unix.SIGUSR1:
 		return s.active.warnedRT
-	case unix.SIGKILL:
-		// At the fence, which is above the limit: somebody has held us up.
-		h := limits.OfJob(s.d).CPU.Hard
-		if used := s.meter.cpu.Seconds(); h != specifier.Infinity && used >= float64(h) {
-			return &limits.Crossing{Limit: "h_cpu", Value: float64(h), Measured: used, Unit: job.Seconds, At: e.at}
-		}
+	case e.status.Signal() != unix.SIGKILL:
+		return nil
+	}
+	if used := s.meter.cpu.Seconds(); hard != specifier.Infinity && used >= least {
+		return &limits.Crossing{Limit: "h_cpu", Value: float64(hard), Measured: used, Unit: job.Seconds, At: e.at}
 	}
 	return nil
+}
+
+// fence is how many seconds of CPU time behind h_cpu the kernel ends a process.
+func (s *Shepherd) fence(hard uint64) float64 {
+	for _, r := range s.jobRlimits {
+		if r.Resource == job.CPU && r.Hard > hard {
+			return float64(r.Hard - hard)
+		}
+	}
+	return math.Inf(1)
 }

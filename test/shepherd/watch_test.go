@@ -280,6 +280,32 @@ func TestStalledShepherd(t *testing.T) {
 	j.expectUsage(5, 0)
 }
 
+// TestFence: a job that uses more than h_cpu while its shepherd stands still is ended by the
+// kernel, as a whole or one process of it, and the limit is told all the same.
+func TestFence(t *testing.T) {
+	const burn = "while :; do :; done"
+	for name, script := range map[string]string{
+		"the first process":               burn,
+		"one that the first one survives": "sh -c '" + burn + "'; exit $?",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newJob(t, best(), script)
+			hard(job.CPU, 1)(&j.d.Limits)
+			j.write()
+			j.start()
+			await(t, "the job to run", func() bool { return j.file("job_pid") != "" })
+			j.check(j.cmd.Process.Signal(unix.SIGSTOP))
+			pid, err := strconv.Atoi(strings.TrimSpace(j.file("job_pid")))
+			j.check(err)
+			await(t, "the job to end", func() bool { return !alive(pid) })
+			j.check(j.cmd.Process.Signal(unix.SIGCONT))
+			j.wait()
+			j.limited("h_cpu", 1, 1, 137)
+		})
+	}
+}
+
 // TestSuspendedByTheFreezer: a process of a suspended job that another one of the
 // job would wake stands still all the same.
 func TestSuspendedByTheFreezer(t *testing.T) {
