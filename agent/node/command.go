@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
 	"slices"
 	"syscall"
@@ -77,10 +78,17 @@ func (c *Command) Run() (int, error) {
 // refused by the socket of one that has ended, reset by one that ends with the call in its
 // queue, ended in the middle. What ask calls may be done twice.
 func hungUp(err error) bool {
+	if e, ok := errors.AsType[*url.Error](err); ok && e.Err.Error() == closedIdle {
+		return true
+	}
 	return slices.ContainsFunc([]error{syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, io.EOF, io.ErrUnexpectedEOF}, func(e error) bool {
 		return errors.Is(err, e)
 	})
 }
+
+// closedIdle is what net/http says, by no other name, where the connection is at its end just
+// before the call is written.
+const closedIdle = "http: server closed idle connection"
 
 func (c *Command) ask(ctx context.Context, client *api.Client, s *settings) (int, error) {
 	switch c.Name {

@@ -295,3 +295,30 @@ func TestManualNamesEveryOption(t *testing.T) {
 		}
 	}
 }
+
+// TestHungUp: however an agent goes before it has answered, it is seen to have gone.
+func TestHungUp(t *testing.T) {
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			c.Close()
+		}
+	}()
+	client, err := api.Dial(api.Options{Socket: l.Addr().String(), RetryFor: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 1000 {
+		if _, err := client.Jobs(t.Context()); !away(err) || !hungUp(err) {
+			t.Fatal(err)
+		}
+	}
+}
