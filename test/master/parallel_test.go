@@ -26,6 +26,7 @@ func TestParallel(t *testing.T) {
 	for _, host := range s.hosts {
 		s.start(host)
 	}
+	s.up() // how jobs are spread depends on who is there
 	// All see the same files.
 	place := testenv.Open(t, s.path("place"))
 	program := func(name, script string) string {

@@ -198,15 +198,22 @@ func TestWarnings(t *testing.T) {
 			j := newJob(t, best(), `exec python3 -c '
 import os, signal, time
 log = os.open(os.environ["LOG"], os.O_WRONLY | os.O_APPEND)
-signal.signal(signal.SIGXCPU, lambda n, f: os.write(log, b"warned\n"))
-def fill():
-    x = bytearray(120 << 20)
-    end = time.process_time() + 1.3
+warned = 0
+def warn(n, f):
+    global warned
+    warned += 1
+    os.write(log, b"warned\n")
+signal.signal(signal.SIGXCPU, warn)
+def work(seconds):
+    end = time.process_time() + seconds
     while time.process_time() < end: pass
-fill()
-end = time.process_time() + 0.5
-while time.process_time() < end: pass
-fill()'`)
+def fill(n):
+    x = bytearray(120 << 20)
+    while warned < n: pass
+    work(0.8) # in which it is not warned again
+fill(1)
+work(1.5) # for anybody to have looked, on any machine
+fill(2)'`)
 			j.d.Limits[job.Vmem] = job.Limit{Soft: 80 << 20, Hard: 400 << 20}
 			j.hold(m)
 			j.run()
