@@ -68,11 +68,13 @@ func (r *run) explainPE(j *Job, pe PEID, at span) {
 	}
 	found, enough := r.collected(j, pe, least, at)
 	for _, host := range r.visited(j, skip, found, enough) {
-		for _, id := range host {
-			r.explainParallelInstance(j, id, pe, at, skip)
-		}
-		if skip.all {
-			break
+		switch {
+		case !skip.all:
+			for _, id := range host {
+				r.explainParallelInstance(j, id, pe, at, skip)
+			}
+		case skip.quotas[len(skip.quotas)-1].Spares(int32(r.model.instances[host[0]].host)):
+			r.explainParallelHost(j, host[0], pe, at, skip)
 		}
 	}
 	if !enough {
@@ -168,25 +170,29 @@ func fewestSlots(c *Category, pe *qconf.ParallelEnvironment) int {
 // quotas, then what the instance has left.
 func (r *run) explainParallelInstance(j *Job, id InstanceID, pe PEID, at span, skip *skips) {
 	c, i := j.Category, &r.model.instances[id]
-	if skip.hosts[i.host] {
-		return
-	}
-	if r.explainHost(j, id, skip); skip.hosts[i.host] {
-		return
-	}
 	said := r.said
-	if !skip.exhausted[i.host] {
-		n, _ := r.slotsAt(c, AtHost(i.host), at)
-		least := r.leastOnHost(c, pe)
-		skip.exhausted[i.host] = r.coresFor(c, i.host, at, n) < least && r.later(c, i.host, at) < least
-	}
+	r.explainParallelHost(j, id, pe, at, skip)
 	busy := r.said > said // with what will be free later: somebody has the host for himself
-	if skip.exhausted[i.host] || skip.queues[i.queue] || !r.instanceStatic(c, id, pe) || skip.quota(i) {
+	if skip.hosts[i.host] || skip.exhausted[i.host] || skip.queues[i.queue] || !r.instanceStatic(c, id, pe) || skip.quota(i) {
 		return
 	}
 	if !r.explainQuota(c, pe, id, at, skip) && !busy {
 		r.slotsAt(c, AtInstance(id), at)
 	}
+}
+
+// explainParallelHost finds the reason against the host of an instance, once.
+func (r *run) explainParallelHost(j *Job, id InstanceID, pe PEID, at span, skip *skips) {
+	c, host := j.Category, r.model.instances[id].host
+	if skip.hosts[host] {
+		return
+	}
+	if r.explainHost(j, id, skip); skip.hosts[host] || skip.exhausted[host] {
+		return
+	}
+	n, _ := r.slotsAt(c, AtHost(host), at)
+	least := r.leastOnHost(c, pe)
+	skip.exhausted[host] = r.coresFor(c, host, at, n) < least && r.later(c, host, at) < least
 }
 
 // leastOnHost is how many slots a parallel job needs on each host that it uses.

@@ -332,6 +332,28 @@ func TestReasons(t *testing.T) {
 			},
 		},
 		{
+			name: "hosts that a rule before names for somebody else", scene: scene{files: map[string]string{
+				"rqs": "{\n name few\n enabled TRUE\n limit users bob hosts n1 to slots=9\n limit users {*} to slots=0\n}\n", "hosts/n1": "hostname n1\nxuser_lists me\n",
+				"queues/a.q": "qname a.q\nhostlist n1\nslots 2\nload_thresholds NONE\npe_list round\n",
+				"queues/b.q": "qname b.q\nhostlist n2\nslots 2\nload_thresholds NONE\npe_list fill\n",
+			}},
+			ask: scheduler.Requests{PE: "fill", Slots: slotsOf(t, "2")}, want: []string{
+				`cannot run in queue "a.q" because PE "fill" is not in PE list`,
+				`cannot run because it exceeds limit "alice/////" in rule "few/2"`, `has no permission for host "n1"`, `cannot run in PE "fill" because it only offers 0 slots`,
+			},
+		},
+		{
+			name: "all hosts, where a rule before names queues for somebody else", scene: scene{files: map[string]string{
+				"rqs": "{\n name few\n enabled TRUE\n limit pes round queues b.q to slots=9\n limit users {*} to slots=0\n}\n", "hosts/n1": "hostname n1\nxuser_lists me\n",
+				"queues/a.q": "qname a.q\nhostlist n1\nslots 2\nload_thresholds NONE\npe_list round\n",
+				"queues/b.q": "qname b.q\nhostlist n2\nslots 2\nload_thresholds NONE\npe_list fill\n",
+			}},
+			ask: scheduler.Requests{PE: "fill", Slots: slotsOf(t, "2")}, want: []string{
+				`cannot run in queue "a.q" because PE "fill" is not in PE list`,
+				`cannot run because it exceeds limit "alice/////" in rule "few/2"`, `has no permission for host "n1"`, `cannot run in PE "fill" because it only offers 0 slots`,
+			},
+		},
+		{
 			name: "a host that others use, and its queues", scene: scene{
 				files: merged(hostFile("complex_values excl=TRUE\n"), queueFile("slots 2,[n2=0]\n")), before: []scheduler.Requests{{}},
 			},

@@ -186,24 +186,25 @@ func TestScope(t *testing.T) {
 		rules                          string
 		everywhere, allQueues, allHost bool
 		covers                         string // places, by queue and host
+		spares                         string // hosts
 	}{
-		"the whole cluster":                  {"to slots=0", true, true, true, "00 01 02 10 11 12"},
-		"all hosts by name":                  {"hosts * to slots=0", true, true, true, "00 01 02 10 11 12"},
-		"all queues by a pattern":            {"queues *.q to slots=0", true, true, true, "00 01 02 10 11 12"},
-		"a queue":                            {"queues a.q to slots=0", false, false, true, "00 01 02"},
-		"each queue":                         {"queues {*} to slots=0", false, false, true, "00 01 02"},
-		"a host":                             {"hosts n1 to slots=0", false, true, false, "00 10"},
-		"each host":                          {"hosts {*} to slots=0", false, true, false, "00 10"},
-		"hosts in a list":                    {"hosts n1,n3 to slots=0", false, true, false, "00 02 10 12"},
-		"hosts in braces":                    {"hosts {n1,n3} to slots=0", false, true, false, "00 10"},
-		"a queue and a host":                 {"queues a.q hosts n1 to slots=0", false, false, false, "00"},
-		"a rule for another queue before it": {"queues b.q to slots=9\nto slots=0", false, false, true, "00 01 02"},
-		"a rule for another host before it":  {"hosts n3 to slots=9\nto slots=0", false, true, false, "00 01 10 11"},
-		"a rule for another place before it": {"queues b.q hosts n3 to slots=9\nto slots=0", false, true, true, "00 01 02 10 11"},
-		"a rule for another user before it":  {"users bob hosts n3 to slots=9\nto slots=0", true, true, true, "00 01 02 10 11 12"},
-		"a rule for no place before it":      {"hosts n9 to slots=9\nto slots=0", true, true, true, "00 01 02 10 11 12"},
-		"a rule for no queue before it":      {"queues c.q to slots=9\nto slots=0", true, true, true, "00 01 02 10 11 12"},
-		"the same rule, but in another set":  {"hosts n3 to slots=9\nqueues a.q to slots=0", false, false, false, "00 01"},
+		"the whole cluster":                  {"to slots=0", true, true, true, "00 01 02 10 11 12", ""},
+		"all hosts by name":                  {"hosts * to slots=0", true, true, true, "00 01 02 10 11 12", ""},
+		"all queues by a pattern":            {"queues *.q to slots=0", true, true, true, "00 01 02 10 11 12", ""},
+		"a queue":                            {"queues a.q to slots=0", false, false, true, "00 01 02", ""},
+		"each queue":                         {"queues {*} to slots=0", false, false, true, "00 01 02", ""},
+		"a host":                             {"hosts n1 to slots=0", false, true, false, "00 10", ""},
+		"each host":                          {"hosts {*} to slots=0", false, true, false, "00 10", ""},
+		"hosts in a list":                    {"hosts n1,n3 to slots=0", false, true, false, "00 02 10 12", ""},
+		"hosts in braces":                    {"hosts {n1,n3} to slots=0", false, true, false, "00 10", ""},
+		"a queue and a host":                 {"queues a.q hosts n1 to slots=0", false, false, false, "00", ""},
+		"a rule for another queue before it": {"queues b.q to slots=9\nto slots=0", false, false, true, "00 01 02", "012"},
+		"a rule for another host before it":  {"hosts n3 to slots=9\nto slots=0", false, true, false, "00 01 10 11", "2"},
+		"a rule for another place before it": {"queues b.q hosts n3 to slots=9\nto slots=0", false, true, true, "00 01 02 10 11", "2"},
+		"a rule for another user before it":  {"users bob hosts n3 to slots=9\nto slots=0", true, true, true, "00 01 02 10 11 12", "2"},
+		"a rule for no place before it":      {"hosts n9 to slots=9\nto slots=0", true, true, true, "00 01 02 10 11 12", ""},
+		"a rule for no queue before it":      {"queues c.q to slots=9\nto slots=0", true, true, true, "00 01 02 10 11 12", ""},
+		"the same rule, but in another set":  {"hosts n3 to slots=9\nqueues a.q to slots=0", false, false, false, "00 01", "2"},
 	} {
 		s := newSite(t, oneSet("s", c.rules))
 		d := s.demand(who("alice"), "")
@@ -219,6 +220,15 @@ func TestScope(t *testing.T) {
 					covers = append(covers, string([]byte{'0' + byte(q), '0' + byte(h)}))
 				}
 			}
+		}
+		spares := ""
+		for h := range int32(3) {
+			if f.Spares(h) {
+				spares += string([]byte{'0' + byte(h)})
+			}
+		}
+		if spares != c.spares {
+			t.Errorf("%s: hosts %q are spared, want %q", what, spares, c.spares)
 		}
 		if f.Everywhere != c.everywhere || f.AllQueues != c.allQueues || f.AllHosts != c.allHost || strings.Join(covers, " ") != c.covers {
 			t.Errorf("%s: everywhere %v, all queues %v, all hosts %v, %v", what, f.Everywhere, f.AllQueues, f.AllHosts, covers)
