@@ -163,9 +163,8 @@ func TestClosing(t *testing.T) {
 	}
 }
 
-// TestReservedUntilOpening reserves in a queue that a calendar disables for the time when it
-// opens, whatever somebody has done to it by hand meanwhile: then the run is not over because
-// no queue can be used now.
+// TestReservedUntilOpening reserves in a queue that a calendar closes for the time when it
+// opens: then the run is not over because no queue can be used now.
 func TestReservedUntilOpening(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -178,7 +177,9 @@ func TestReservedUntilOpening(t *testing.T) {
 		{name: "opens", reserve: 1, status: scheduler.DisabledByCalendar, until: 5000, want: "2 at 5000"},
 		{name: "disabled by hand, too", reserve: 1, status: scheduler.DisabledByCalendar | scheduler.DisabledByUser, until: 5000, want: "2 at 5000"},
 		{name: "disabled by hand alone", reserve: 1, status: scheduler.DisabledByUser, until: 5000, dropped: true},
-		{name: "suspended", reserve: 1, status: scheduler.SuspendedByCalendar, until: 5000, dropped: true},
+		{name: "suspended", reserve: 1, status: scheduler.SuspendedByCalendar, until: 5000, want: "2 at 5000"},
+		{name: "suspended, and disabled by hand", reserve: 1, status: scheduler.SuspendedByCalendar | scheduler.DisabledByUser, until: 5000, dropped: true},
+		{name: "suspended, and unknown", reserve: 1, status: scheduler.SuspendedByCalendar | scheduler.Unknown, until: 5000, dropped: true},
 		{name: "never opens", reserve: 1, status: scheduler.DisabledByCalendar, until: diagram.Forever},
 		{name: "nothing is reserved", status: scheduler.DisabledByCalendar, until: 5000, dropped: true},
 	} {

@@ -514,7 +514,7 @@ func (p *plan) all() iter.Seq[*diagram.Diagram] {
 }
 
 // reservable are the instances that a reservation can be made in: those that are full
-// now, or disabled by a calendar, too. The original sorts its list in a run for the first serial job and the first
+// now, or closed by a calendar, too. The original sorts its list in a run for the first serial job and the first
 // reservation, whichever comes first: for that job those that are full are at their
 // places, and for others at the end (tested).
 func (r *run) reservable() iter.Seq[InstanceID] {

@@ -27,7 +27,7 @@ type run struct {
 	idle       bool           // no instance is left, and a job has been told so
 	reserving  bool           // it is looked for a place in the future
 	exempt     bool           // quotas do not count
-	postponed  []InstanceID   // instances that were dropped and may be reserved: full, or disabled by a calendar
+	postponed  []InstanceID   // instances that were dropped and may be reserved: full, or closed by a calendar
 	overloaded []InstanceID   // instances that tasks of this run have put into load alarm
 	unsorted   []HostID       // hosts whose load has changed since the order was sorted
 	stale      bool           // the order stays as it is, see forgetSorting

@@ -13,12 +13,10 @@ import (
 // with a reason, in the order in which the original looks: unavailable ones, suspend
 // alarm, load alarm, calendar, disabled, full.
 func (r *run) usable(all []InstanceID) []InstanceID {
-	// What was dropped because it is full may be reserved, and what a calendar disables, also
-	// where somebody has disabled it, too (tested).
+	// What was dropped because it is full may be reserved, and what a calendar closes.
 	defer func() {
 		for _, reason := range r.decisions.Dropped {
-			byCalendar := reason.kind == droppedDisabled && r.instances[reason.place].status&DisabledByCalendar != 0
-			if reason.kind == droppedFull || byCalendar {
+			if reason.kind == droppedFull || r.byCalendar(reason) {
 				r.postponed = append(r.postponed, InstanceID(reason.place))
 			}
 		}
@@ -35,6 +33,19 @@ func (r *run) usable(all []InstanceID) []InstanceID {
 		})
 	}
 	return all
+}
+
+// byCalendar reports whether an instance was dropped because of its calendar. Where somebody
+// has disabled it, too, that goes for one that the calendar disables, and not for one that it
+// suspends (tested).
+func (r *run) byCalendar(dropped Reason) bool {
+	switch status := r.instances[dropped.place].status; dropped.kind {
+	case droppedUnavailable:
+		return status&(unavailable|DisabledByUser) == SuspendedByCalendar
+	case droppedDisabled:
+		return status&DisabledByCalendar != 0
+	}
+	return false
 }
 
 func (r *run) notUnavailable(id InstanceID) (Reason, bool) {
