@@ -37,11 +37,11 @@ func (r *run) usable(all []InstanceID) []InstanceID {
 
 // byCalendar reports whether an instance was dropped because of its calendar. Where somebody
 // has disabled it, too, that goes for one that the calendar disables, and not for one that it
-// suspends (tested).
+// suspends (tested): that is dropped without a word.
 func (r *run) byCalendar(dropped Reason) bool {
 	switch status := r.instances[dropped.place].status; dropped.kind {
 	case droppedUnavailable:
-		return status&(unavailable|DisabledByUser) == SuspendedByCalendar
+		return status&unavailable == SuspendedByCalendar
 	case droppedDisabled:
 		return status&DisabledByCalendar != 0
 	}
