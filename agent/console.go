@@ -24,14 +24,15 @@ var (
 	ErrTaken = errors.New("somebody else has attached to the job")
 )
 
-// console is the master side of the terminal of a job, of which the supervisor keeps
+// console is the other side of the terminal of a job, of which the supervisor keeps
 // another descriptor. It is there from the moment at which the job is seen to have
 // begun until its end has been acknowledged, so that the last words of a short job wait
 // for whoever comes.
 type console struct {
-	file    *os.File
-	reading turn // of who reads file
-	writing turn // of who writes to it
+	*launch.Terminal
+	reading       turn // of who reads Out
+	readingErrors turn // of who reads Err
+	writing       turn // of who writes to In
 
 	mu       sync.Mutex
 	attached *attachment   // who has it; nil for nobody
@@ -75,18 +76,20 @@ func (a *Agent) openConsole(ctx context.Context, e *entry) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, consolePatience)
 	defer cancel()
-	file, err := e.run.OpenTerminal(ctx)
+	t, err := e.run.OpenTerminal(ctx)
 	if err != nil {
 		a.log.Warn("cannot get the terminal of a job", "job", e.id.String(), "error", err)
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	c := &console{file: file, reading: make(turn, 1), writing: make(turn, 1), expected: e.expected}
+	c := &console{
+		Terminal: t, reading: make(turn, 1), readingErrors: make(turn, 1), writing: make(turn, 1), expected: e.expected,
+	}
 	e.terminal = c
 	if e.expected { // by a former agent, with which his connection has gone
 		c.alone = make(chan struct{})
-		a.hangUp(e, c.alone)
+		a.hangUp(e, c.alone, cmp.Or(a.options.HangUp, DefaultHangUp))
 	}
 	a.changes()
 }
@@ -188,12 +191,12 @@ func (c *console) take(why error) {
 	close(c.attached.gone)
 	c.attached = nil
 	// Whoever still waits for something to read, or to write, is woken.
-	_ = c.file.SetDeadline(time.Unix(1, 0))
-	c.reading.acquire(nil)
-	defer c.reading.release()
-	c.writing.acquire(nil)
-	defer c.writing.release()
-	_ = c.file.SetDeadline(time.Time{})
+	c.SetDeadline(time.Unix(1, 0))
+	for _, l := range []turn{c.reading, c.readingErrors, c.writing} {
+		l.acquire(nil)
+		defer l.release()
+	}
+	c.SetDeadline(time.Time{})
 }
 
 // leave takes the terminal from one who may have it. lost says that he has gone without
@@ -208,7 +211,7 @@ func (c *console) leave(t *attachment, lost, expected bool) (alone <-chan struct
 	c.take(ErrDetached)
 	c.expected = expected
 	if c.ended {
-		_ = c.file.Close()
+		c.Terminal.Close()
 		return nil
 	}
 	if lost {
@@ -223,7 +226,7 @@ func (c *console) retire() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.ended && c.attached == nil {
-		_ = c.file.Close()
+		c.Terminal.Close()
 	}
 	c.ended = true
 	c.notAlone()
@@ -268,12 +271,25 @@ func (t *attachment) isGone() bool {
 	}
 }
 
+func (t *attachment) Pipes() bool { return t.console.Err != nil }
+
 func (t *attachment) Read(p []byte) (int, error) {
-	if !t.console.reading.acquire(t.gone) {
+	return t.read(t.console.reading, t.console.Out, p)
+}
+
+func (t *attachment) ReadErrors(p []byte) (int, error) {
+	if !t.Pipes() {
+		return 0, io.EOF
+	}
+	return t.read(t.console.readingErrors, t.console.Err, p)
+}
+
+func (t *attachment) read(l turn, file *os.File, p []byte) (int, error) {
+	if !l.acquire(t.gone) {
 		return 0, t.why
 	}
-	defer t.console.reading.release()
-	n, err := t.console.file.Read(p)
+	defer l.release()
+	n, err := file.Read(p)
 	switch {
 	case n > 0:
 		return n, nil
@@ -290,18 +306,32 @@ func (t *attachment) Write(p []byte) (int, error) {
 		return 0, t.why
 	}
 	defer t.console.writing.release()
-	n, err := t.console.file.Write(p)
+	if t.console.In == nil {
+		return 0, os.ErrClosed
+	}
+	n, err := t.console.In.Write(p)
 	if err != nil && t.isGone() {
 		err = t.why
 	}
 	return n, err
 }
 
-func (t *attachment) Resize(rows, cols uint16) error {
-	if t.isGone() {
+func (t *attachment) EndInput() error {
+	if !t.console.writing.acquire(t.gone) {
 		return t.why
 	}
-	return launch.SetTerminalSize(t.console.file, rows, cols)
+	defer t.console.writing.release()
+	return t.console.EndInput()
+}
+
+func (t *attachment) Resize(rows, cols uint16) error {
+	switch {
+	case t.isGone():
+		return t.why
+	case t.Pipes():
+		return nil
+	}
+	return launch.SetTerminalSize(t.console.Out, rows, cols)
 }
 
 // Exit waits until it is known how the job has ended. Its entry knows it also when it is
@@ -338,14 +368,18 @@ func (t *attachment) Leave() {
 
 func (t *attachment) Close() {
 	t.stop()
-	if alone := t.console.leave(t, true, true); alone != nil {
-		t.agent.hangUp(t.entry, alone)
+	alone := t.console.leave(t, true, true)
+	switch {
+	case alone == nil:
+	case t.Pipes(): // what was on its way is lost
+		t.agent.hangUp(t.entry, alone, 0)
+	default:
+		t.agent.hangUp(t.entry, alone, cmp.Or(t.agent.options.HangUp, DefaultHangUp))
 	}
 }
 
-// hangUp terminates a job to which nobody attaches in time.
-func (a *Agent) hangUp(e *entry, alone <-chan struct{}) {
-	d := cmp.Or(a.options.HangUp, DefaultHangUp)
+// hangUp terminates a job to which nobody attaches in time; less than 0 is for ever.
+func (a *Agent) hangUp(e *entry, alone <-chan struct{}, d time.Duration) {
 	if d < 0 {
 		return
 	}

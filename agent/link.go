@@ -113,7 +113,7 @@ type Start struct {
 	Slave       bool
 	Tickets     float64
 	Reservation int // number of the advance reservation it runs in
-	// Interactive gives the job a pseudo terminal to attach to; nil for none. Such a job
+	// Interactive gives the job a terminal to attach to; nil for none. Such a job
 	// is never run again (sge_status(5)).
 	Interactive *Interactive
 
@@ -129,10 +129,18 @@ type Interactive = launch.Interactive
 // Terminal is the terminal of a job somebody is attached to. Its methods may be used
 // from several goroutines.
 type Terminal interface {
+	// Pipes reports whether the job has pipes in place of a pseudo terminal.
+	Pipes() bool
 	// Read returns io.EOF after all that the job has written, when the job has ended,
 	// ErrTaken when somebody else has attached, and ErrDetached when the agent ends.
 	Read(p []byte) (int, error)
+	// ReadErrors is Read for the standard error of a job with pipes. What a job writes to
+	// a pseudo terminal is read by Read alone, and here is nothing but the end.
+	ReadErrors(p []byte) (int, error)
 	Write(p []byte) (int, error)
+	// EndInput closes the standard input of a job with pipes, once and for all who attach
+	// later. For a pseudo terminal it does nothing.
+	EndInput() error
 	// Exit returns how the job has ended, after Read has returned io.EOF, as soon as that
 	// is known.
 	Exit(ctx context.Context) (*job.Outcome, error)
@@ -144,7 +152,8 @@ type Terminal interface {
 	// by the next agent as if he had gone without a word.
 	Leave()
 	// Close ends the connection of someone who has gone without a word. The job is
-	// terminated when nobody attaches to it within Options.HangUp. After Detach, or when
+	// terminated when nobody attaches to it within Options.HangUp; one with pipes at once:
+	// what was on its way is lost, which nobody would notice. After Detach, or when
 	// somebody else has attached, it does nothing.
 	Close()
 }

@@ -93,8 +93,8 @@ type Description struct {
 	PTY         Tristate
 	Interactive *Interactive
 
-	// Terminal is set for a job whose standard streams are a pseudo terminal that its
-	// supervisor keeps, for whoever attaches to it.
+	// Terminal is set for a job whose standard streams are a pseudo terminal, or pipes,
+	// that its supervisor keeps, for whoever attaches to it.
 	Terminal *Terminal
 
 	// Relayed is set for a job whose first process connects the command, which is a child
@@ -257,9 +257,12 @@ const (
 	Default Tristate = 2
 )
 
-// Terminal is the pseudo terminal of a job.
+// Terminal is what an interactive job has for whoever attaches to it.
 type Terminal struct {
 	Rows, Cols int // 0 where it is not known
+	// Pipes are in place of a pseudo terminal, one for each standard stream: what goes
+	// through them is not changed, and has an end (submit(1), -pty n).
+	Pipes bool
 	// Login runs the shell of the job as a login shell, in place of a command.
 	Login bool
 }

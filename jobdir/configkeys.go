@@ -195,6 +195,7 @@ var configKeys = [...]configKey{
 	{name: "s_locks_is_consumable_job", limit: softPerJob, resource: job.Locks, unless: isZero},
 	{name: "h_locks_is_consumable_job", limit: hardPerJob, resource: job.Locks, unless: isZero},
 	{name: "terminal", get: getTerminal, set: setTerminal, unless: isEmpty},
+	{name: "terminal_pipes", flag: func(d *job.Description) *bool { return &d.Terminal.Pipes }, when: hasTerminal, unless: isZero},
 	{name: "terminal_login", flag: func(d *job.Description) *bool { return &d.Terminal.Login }, when: hasTerminal},
 	{name: "relayed", flag: func(d *job.Description) *bool { return &d.Relayed }, unless: isZero},
 	{name: "stdin_inherit", flag: func(d *job.Description) *bool { return &d.Streams[0].Inherit }, unless: isZero},

@@ -19,6 +19,7 @@ import (
 	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/cell"
 	"github.com/execd-project/execd/cell/command"
+	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/nss"
 	"github.com/execd-project/execd/standalone/api"
 	"github.com/execd-project/execd/submit"
@@ -207,8 +208,12 @@ func (m *Master) command(q *api.CommandRequest, in *command.Input, x *answer) {
 	}
 	if r.Interactive {
 		t := cmp.Or(q.Interactive, &api.Interactive{})
-		login := m.cell.Job(r.Job).Request().Login
-		m.keepTerminal(r.Job, &launch.Interactive{Rows: t.Rows, Cols: t.Cols, Term: t.Term, Login: login})
+		request := m.cell.Job(r.Job).Request()
+		m.keepTerminal(r.Job, &launch.Interactive{
+			Rows: t.Rows, Cols: t.Cols, Term: t.Term, Login: request.Login,
+			// qrsh(1), -pty: only a session without a command has a pseudo terminal by itself.
+			Pipes: request.PTY == job.No || request.PTY == job.Default && !request.Login,
+		})
 	}
 	if r.Sync || r.Immediate || r.Interactive {
 		m.ends.watch(r.Job, in.By.User)

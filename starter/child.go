@@ -64,9 +64,11 @@ func (s *Shepherd) startJob() (*spawn.Child, time.Time, error) {
 	f := jobFiles(s.d)
 	p := s.prepare(s.jobRlimits)
 	if s.terminal != nil {
-		p.ControllingTerminal(s.terminal.job)
-		for fd := range f.inherit {
-			p.Dup(spawn.StageStdin+spawn.Stage(fd), s.terminal.job, fd)
+		if !s.d.Terminal.Pipes {
+			p.ControllingTerminal(s.terminal.job[0])
+		}
+		for fd, of := range s.terminal.job {
+			p.Dup(spawn.StageStdin+spawn.Stage(fd), of, fd)
 			f.inherit[fd] = true
 		}
 		f.merge = false

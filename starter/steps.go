@@ -214,6 +214,9 @@ func (s *Shepherd) job() {
 		defer s.closeTerminal()
 	}
 	child, start, err := s.startJob()
+	if s.terminal != nil {
+		s.terminal.begun()
+	}
 	if err != nil {
 		s.dir.Release(jobdir.FileUsage)
 		s.fail(job.FailedInJobChild, "job: "+err.Error())

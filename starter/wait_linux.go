@@ -76,7 +76,8 @@ func (s *Shepherd) pause() {
 	fds := s.groupEvents()
 	ofGroup := len(fds)
 	if s.terminal != nil {
-		fds = append(fds, s.terminal.poll())
+		of := s.terminal.poll()
+		fds = append(fds, of[:]...)
 	}
 	if fds = s.events.Wait(s.next(), fds...); len(fds) > 0 {
 		s.groupNews(fds[:ofGroup])

@@ -19,6 +19,11 @@ const (
 	FrameData   FrameType = 'd' // what was typed, or what the job has written
 	FrameResize FrameType = 'r' // to the agent: rows and columns of the window, two bytes each
 	FrameDetach FrameType = 'q' // to the agent: the job goes on without the client; no payload
+	FrameStderr FrameType = 's' // of a job with pipes: what it has written to its standard error
+	FrameEnd    FrameType = 'z' // to the agent, of a job with pipes: the end of its standard input; no payload
+	// FrameTaken is to the client of a job with pipes: so many bytes of FrameData, in four
+	// bytes, are in the pipe of the job. There may be InputWindow that are not yet.
+	FrameTaken FrameType = 'a'
 	// FrameExit is the last frame of a job that has ended: the exit status in four bytes,
 	// 128 and the signal for one that was ended by a signal, and then why there is none,
 	// or why it was ended, as text.
@@ -30,6 +35,13 @@ const (
 
 // MaxFrame is the largest payload in bytes.
 const MaxFrame = 32 << 10
+
+// InputWindow is how many bytes of the standard input of a job with pipes may be on their
+// way to it.
+const InputWindow = 256 << 10
+
+// PipesHeader is a header of the answer to MethodAttach, "1" for a job that has pipes.
+const PipesHeader = "Execd-Pipes"
 
 // frameHeader is a type, and the length of the payload in four bytes, the most
 // significant first, as all numbers in frames are.
@@ -45,10 +57,10 @@ type Frame struct {
 func checkFrame(t FrameType, size uint32) error {
 	least, most := uint32(0), uint32(MaxFrame)
 	switch t {
-	case FrameData, FrameError:
-	case FrameResize:
+	case FrameData, FrameStderr, FrameError:
+	case FrameResize, FrameTaken:
 		least, most = 4, 4
-	case FrameDetach:
+	case FrameDetach, FrameEnd:
 		most = 0
 	case FrameExit:
 		least = 4
@@ -107,6 +119,12 @@ func ResizePayload(rows, cols uint16) []byte {
 func (f Frame) Size() (rows, cols uint16) {
 	return binary.BigEndian.Uint16(f.Payload), binary.BigEndian.Uint16(f.Payload[2:])
 }
+
+// TakenPayload is that of FrameTaken.
+func TakenPayload(n int) []byte { return binary.BigEndian.AppendUint32(nil, uint32(n)) }
+
+// Taken returns what a FrameTaken has.
+func (f Frame) Taken() int { return int(binary.BigEndian.Uint32(f.Payload)) }
 
 // ExitPayload is that of FrameExit.
 func ExitPayload(status int, reason string) []byte {

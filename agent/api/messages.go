@@ -99,7 +99,7 @@ type Start struct {
 	Slave       bool    `json:"slave,omitempty"`
 	Tickets     float64 `json:"tickets,omitempty"`
 	Reservation int     `json:"reservation,omitempty"` // number of the advance reservation it runs in
-	// Interactive gives the job a pseudo terminal, for Attach.
+	// Interactive gives the job a terminal, for Attach.
 	Interactive *Interactive `json:"interactive,omitempty"`
 }
 
@@ -109,6 +109,8 @@ type Interactive struct {
 	Rows uint16 `json:"rows,omitempty"` // of the window; 0 if it is not known
 	Cols uint16 `json:"cols,omitempty"`
 	Term string `json:"term,omitempty"` // TERM
+	// Pipes gives the job a pipe for each standard stream, in place of a pseudo terminal.
+	Pipes bool `json:"pipes,omitempty"`
 	// Login runs the login shell of the owner in place of a command.
 	Login bool `json:"login,omitempty"`
 }

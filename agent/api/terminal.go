@@ -17,16 +17,23 @@ type Exit struct {
 	Reason string // why the job has none, or was ended; empty for an end of its own
 }
 
-// Terminal is the terminal of a job that the caller is attached to. One goroutine may
-// read while others use the other methods.
+// Terminal is the terminal of a job that the caller is attached to: a pseudo terminal, or
+// pipes. One goroutine may read while others use the other methods.
 type Terminal struct {
 	conn   io.ReadWriteCloser
+	pipes  bool
 	rest   []byte // of the last frame, not yet read
+	errors bool   // it is of standard error
 	buffer []byte
 	err    error // of all further reads
 	exit   *Exit
 
 	writing sync.Mutex
+
+	window chan struct{} // has one when there may be room; closed at the end of all reads
+	mu     sync.Mutex    // guards what follows
+	room   int           // so much more may be on its way to a job with pipes
+	failed bool          // something could not be sent
 }
 
 // Attach connects the caller with the terminal of an interactive job, as soon as that
@@ -63,24 +70,62 @@ func (c *Client) Attach(ctx context.Context, id ID) (*Terminal, error) {
 		response.Body.Close()
 		return nil, &Error{Code: Unknown, Message: fmt.Sprintf("the agent %s does not speak %s", c.where, TerminalProtocol)}
 	}
-	return &Terminal{conn: conn}, nil
+	return &Terminal{
+		conn: conn, pipes: response.Header.Get(PipesHeader) == "1",
+		window: make(chan struct{}, 1), room: InputWindow,
+	}, nil
 }
+
+// Pipes reports whether the job has pipes in place of a pseudo terminal.
+func (t *Terminal) Pipes() bool { return t.pipes }
 
 // Read reads what the job writes. io.EOF is the end of the job, which Exit then returns;
 // an *Error with the code Aborted says that somebody else has attached, and one with
-// Unavailable that the agent ends or is not reached any more; the job goes on.
+// Unavailable that the agent ends or is not reached any more; the job goes on. What a job
+// with pipes writes to its standard error comes between the rest; Copy tells them apart.
 func (t *Terminal) Read(p []byte) (int, error) {
-	for len(t.rest) == 0 {
-		if t.err == nil {
-			t.err = t.next()
-		}
-		if t.err != nil {
-			return 0, t.err
-		}
+	if err := t.fill(); err != nil {
+		return 0, err
 	}
 	n := copy(p, t.rest)
 	t.rest = t.rest[n:]
 	return n, nil
+}
+
+// Copy writes what the job writes to its standard output and standard error, to the end
+// of the job. It returns the errors of Read but for io.EOF, and those of the writers.
+func (t *Terminal) Copy(stdout, stderr io.Writer) error {
+	for {
+		err := t.fill()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		w := stdout
+		if t.errors {
+			w = stderr
+		}
+		n, err := w.Write(t.rest)
+		t.rest = t.rest[n:]
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// fill waits for something that has not been read.
+func (t *Terminal) fill() error {
+	for len(t.rest) == 0 && t.err == nil {
+		if t.err = t.next(); t.err != nil {
+			close(t.window)
+		}
+	}
+	if len(t.rest) > 0 {
+		return nil
+	}
+	return t.err
 }
 
 // next takes a frame.
@@ -96,8 +141,11 @@ func (t *Terminal) next() error {
 		return &Error{Code: Unavailable, Message: "the connection to the terminal has ended: " + err.Error(), Err: err}
 	}
 	switch f.Type {
-	case FrameData:
-		t.rest = f.Payload
+	case FrameData, FrameStderr:
+		t.rest, t.errors = f.Payload, f.Type == FrameStderr
+		return nil
+	case FrameTaken:
+		t.widen(f.Taken())
 		return nil
 	case FrameExit:
 		t.exit = &Exit{}
@@ -116,17 +164,65 @@ func (t *Terminal) next() error {
 // Exit returns how the job has ended, after Read has returned io.EOF; nil before.
 func (t *Terminal) Exit() *Exit { return t.exit }
 
-// Write types something.
+// Write types something. For a job with pipes it waits while there is InputWindow on its
+// way, as long as somebody reads, with whose reads it fails.
 func (t *Terminal) Write(p []byte) (int, error) {
 	for n := 0; n < len(p); {
-		piece := p[n:min(len(p), n+MaxFrame)]
-		if err := t.send(FrameData, piece); err != nil {
+		size, err := t.claim(min(len(p)-n, MaxFrame))
+		if err == nil {
+			err = t.send(FrameData, p[n:n+size])
+		}
+		if err != nil {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			t.failed = true
 			return n, err
 		}
-		n += len(piece)
+		n += size
 	}
 	return len(p), nil
 }
+
+// claim takes room for up to size bytes.
+func (t *Terminal) claim(size int) (int, error) {
+	if !t.pipes {
+		return size, nil
+	}
+	for {
+		t.mu.Lock()
+		n := min(size, t.room)
+		t.room -= n
+		t.mu.Unlock()
+		if n > 0 {
+			return n, nil
+		}
+		if _, open := <-t.window; !open {
+			return 0, &Error{Code: Unavailable, Message: "the connection to the terminal has ended"}
+		}
+	}
+}
+
+// widen gives room back.
+func (t *Terminal) widen(n int) {
+	t.mu.Lock()
+	t.room = min(t.room+n, InputWindow)
+	t.mu.Unlock()
+	select {
+	case t.window <- struct{}{}:
+	default:
+	}
+}
+
+// Arrived reports whether all that Write was given is in the pipe of a job with pipes, where
+// it stays whatever becomes of the agent.
+func (t *Terminal) Arrived() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.room == InputWindow && !t.failed
+}
+
+// EndInput ends the standard input of a job with pipes, once and for all.
+func (t *Terminal) EndInput() error { return t.send(FrameEnd, nil) }
 
 // Resize says that the window has another size.
 func (t *Terminal) Resize(rows, cols uint16) error {

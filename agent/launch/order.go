@@ -68,7 +68,7 @@ type Order struct {
 	// none.
 	Record []byte
 
-	// Interactive gives the job a pseudo terminal; nil for none.
+	// Interactive gives the job a terminal to attach to; nil for none.
 	Interactive *Interactive
 
 	// Relayed says that the command of the request connects another one, which it starts,
@@ -84,12 +84,13 @@ type Order struct {
 }
 
 // Interactive says how a job is that somebody is to attach to, see Job.OpenTerminal. Its
-// standard streams are a pseudo terminal. It runs the command of the request with the
-// shell of the passwd entry, as qrsh does, or that shell alone, as qlogin does; starter
+// standard streams are a pseudo terminal, or pipes. It runs the command of the request with
+// the shell of the passwd entry, as qrsh does, or that shell alone, as qlogin does; starter
 // methods and the shell of the queue are for batch jobs.
 type Interactive struct {
 	Rows, Cols uint16 // size of the terminal; 0 where it is not known
 	Term       string // TERM; empty for DefaultTerm
+	Pipes      bool   // a pipe for each standard stream, in place of a pseudo terminal
 	Login      bool   // a login shell in place of a command
 }
 

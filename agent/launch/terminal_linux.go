@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -32,7 +33,7 @@ func (o *Order) describeTerminal(d *job.Description) error {
 	case strings.ContainsAny(i.Term, "\n\x00"):
 		return fmt.Errorf("terminal type %q, expected one line", i.Term)
 	}
-	d.Terminal = &job.Terminal{Rows: int(i.Rows), Cols: int(i.Cols), Login: i.Login}
+	d.Terminal = &job.Terminal{Rows: int(i.Rows), Cols: int(i.Cols), Pipes: i.Pipes, Login: i.Login}
 	d.StarterMethod = ""
 	d.Command.Shell, d.Command.OwnShell = cmp.Or(o.Owner.Shell, "/bin/sh"), false
 	d.Command.LoginShell = false
@@ -50,10 +51,62 @@ func (o *Order) describeTerminal(d *job.Description) error {
 // after its end, and for a job that is not interactive.
 var ErrNoTerminal = errors.New("the job has no terminal now")
 
-// OpenTerminal returns the master side of the terminal of an interactive job, from its
-// supervisor (pty(7)). Reads and writes of it can have deadlines. While the job runs
-// there is no end of file; after it, reads fail with EIO once all has been read.
-func (j *Job) OpenTerminal(ctx context.Context) (*os.File, error) {
+// Terminal is the other side of the standard streams of an interactive job: the master
+// side of its pseudo terminal (pty(7)), or the ends of its pipes (pipe(7)). Reads and
+// writes of the files can have deadlines. While the job runs there is no end of file of a
+// pseudo terminal; after it, reads fail with EIO once all has been read.
+type Terminal struct {
+	Out *os.File // what the job writes is read here
+	Err *os.File // likewise, standard error of pipes; nil for a pseudo terminal
+	In  *os.File // what is typed is written here; nil where that had ended before
+
+	supervisor net.Conn // which is told of the end of what is typed
+}
+
+// EndInput says that nothing more is typed. It is for pipes only: a pseudo terminal gets
+// Ctrl-D in place of it.
+func (t *Terminal) EndInput() error {
+	if t.Err == nil || t.In == nil {
+		return nil
+	}
+	if err := t.In.Close(); errors.Is(err, os.ErrClosed) {
+		return nil
+	}
+	// The supervisor has one more of it.
+	if _, err := t.supervisor.Write([]byte{0}); err != nil {
+		return fmt.Errorf("cannot tell the supervisor of the end of standard input: %w", err)
+	}
+	return nil
+}
+
+// SetDeadline is that of all files.
+func (t *Terminal) SetDeadline(at time.Time) {
+	for _, f := range t.files() {
+		_ = f.SetDeadline(at)
+	}
+}
+
+// Close closes the files.
+func (t *Terminal) Close() {
+	for _, f := range t.files() {
+		_ = f.Close()
+	}
+	_ = t.supervisor.Close()
+}
+
+func (t *Terminal) files() []*os.File {
+	files := []*os.File{t.Out}
+	if t.Err != nil {
+		files = append(files, t.Err)
+	}
+	if t.In != nil && t.In != t.Out {
+		files = append(files, t.In)
+	}
+	return files
+}
+
+// OpenTerminal gets the terminal of an interactive job from its supervisor.
+func (j *Job) OpenTerminal(ctx context.Context) (*Terminal, error) {
 	if j.Description.Terminal == nil {
 		return nil, ErrNoTerminal
 	}
@@ -66,23 +119,28 @@ func (j *Job) OpenTerminal(ctx context.Context) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot ask the supervisor for the terminal of job %s: %w", j.Description.ID, err)
 	}
-	defer c.Close()
 	if deadline, ok := ctx.Deadline(); ok {
 		_ = c.SetDeadline(deadline)
 	}
 	stop := context.AfterFunc(ctx, func() { c.Close() })
-	defer stop()
-	file, err := receiveFile(c.(*net.UnixConn))
+	t, err := receiveTerminal(c.(*net.UnixConn), j.Description.Terminal.Pipes)
+	if !stop() && err == nil {
+		t.Close()
+		err = ctx.Err()
+	}
 	if err != nil {
+		c.Close()
 		return nil, fmt.Errorf("cannot get the terminal of job %s: %w", j.Description.ID, err)
 	}
-	return file, nil
+	_ = c.SetDeadline(time.Time{})
+	return t, nil
 }
 
-// receiveFile reads a descriptor (unix(7), SCM_RIGHTS).
-func receiveFile(c *net.UnixConn) (*os.File, error) {
+// receiveTerminal reads descriptors (unix(7), SCM_RIGHTS).
+func receiveTerminal(c *net.UnixConn, pipes bool) (*Terminal, error) {
+	const most = 3
 	var data [1]byte
-	rights := make([]byte, unix.CmsgSpace(4))
+	rights := make([]byte, unix.CmsgSpace(4*most))
 	_, n, _, _, err := c.ReadMsgUnix(data[:], rights)
 	if err != nil {
 		return nil, err
@@ -95,15 +153,22 @@ func receiveFile(c *net.UnixConn) (*os.File, error) {
 		return nil, errors.New("the supervisor refuses")
 	}
 	fds, err := unix.ParseUnixRights(&messages[0])
-	if err != nil || len(fds) != 1 {
-		return nil, errors.Join(err, errors.New("the supervisor has sent no descriptor"))
+	if err != nil || (len(fds) == 1) == pipes || len(fds) == 0 {
+		for _, fd := range fds {
+			unix.Close(fd)
+		}
+		return nil, errors.Join(err, fmt.Errorf("the supervisor has sent %d descriptors", len(fds)))
 	}
-	// Not blocking, so that the runtime waits for it without a thread.
-	if err := unix.SetNonblock(fds[0], true); err != nil {
-		unix.Close(fds[0])
-		return nil, os.NewSyscallError("fcntl", err)
+	files := make([]*os.File, most)
+	for i, fd := range fds {
+		// They do not block, so that the runtime waits for them without a thread.
+		files[i] = os.NewFile(uintptr(fd), "terminal")
 	}
-	return os.NewFile(uintptr(fds[0]), "terminal"), nil
+	t := &Terminal{Out: files[0], Err: files[1], In: files[2], supervisor: c}
+	if !pipes {
+		t.In = t.Out
+	}
+	return t, nil
 }
 
 // SetTerminalSize tells a terminal its size; its foreground processes get SIGWINCH

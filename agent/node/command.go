@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/execd-project/execd/agent/api"
+	"github.com/execd-project/execd/agent/attach"
 )
 
 // patience is how long the agent may take for an answer: it has all that is asked for
@@ -64,7 +65,7 @@ func (c *Command) Run() (int, error) {
 		return status, err
 	}
 	status, err := c.ask(context.Background(), client, s)
-	for end := time.Now().Add(restartPatience); away(err) && hungUp(err) && time.Now().Before(end); {
+	for end := time.Now().Add(restartPatience); attach.Away(err) && hungUp(err) && time.Now().Before(end); {
 		time.Sleep(restartPause)
 		status, err = c.ask(context.Background(), client, s)
 	}
@@ -169,7 +170,7 @@ func advise(socket string, err error) error {
 		return fmt.Errorf("no agent is running here: there is no socket %q\nstart it with: systemctl start execd, execd agent or execd standalone; or say with --socket where it listens", socket)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("no agent answers at %q: it has ended, and jobs go on without it\nwhy, says: journalctl -u execd; start it with: systemctl start execd, execd agent or execd standalone", socket)
-	case away(err) && hungUp(err):
+	case attach.Away(err) && hungUp(err):
 		return fmt.Errorf("the agent at %q has hung up before it has answered: it ends, or is being restarted; jobs go on without it\ntry again; its log says more: journalctl -u execd", socket)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("cannot connect to %q: permission denied\nif it is the socket of another user's agent, be that user, or root", socket)

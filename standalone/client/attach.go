@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"syscall"
 
 	agentapi "github.com/execd-project/execd/agent/api"
+	"github.com/execd-project/execd/agent/attach"
 	"github.com/execd-project/execd/internal/terminal"
 	"github.com/execd-project/execd/standalone/api"
 )
@@ -58,25 +60,51 @@ func (c *Command) attach(ctx context.Context, d *api.Client, a *api.CommandAnswe
 				fmt.Fprintf(c.Stderr, "Establishing builtin session to host %s ...\n", host)
 			}
 		}
-		t, err := d.Agent().Attach(ctx, agentapi.ID{Job: int(job)})
+		id := agentapi.ID{Job: int(job)}
+		t, err := d.Agent().Attach(ctx, id)
 		if err != nil {
 			if ctx.Err() != nil {
 				return c.interrupted(d, job)
 			}
 			return c.over(ctx, d, job, err)
 		}
-		err = terminal.Run(context.Background(), t, terminal.Options{In: in, Out: os.Stdout, Escape: escape})
-		switch {
-		case err == nil:
-			_ = t.Detach() // it has ended
-			return c.exited(t.Exit()), nil
-		case errors.Is(err, terminal.ErrDetached):
-			fmt.Fprintf(c.Stderr, "%s: detached; job %d goes on, and execd attach %d attaches to it again\n", c.Name, job, job)
-			return exitGood, t.Detach()
+		exit, err := attach.Run(context.Background(), d.Agent(), id, t, attach.Options{
+			In: in, Out: os.Stdout, Err: c.Stderr, Escape: escape,
+			Away: func() {
+				fmt.Fprintf(c.Stderr, "%s: the daemon is away, and job %d goes on without it: waiting\n", c.Name, job)
+			},
+			Again: func() { fmt.Fprintf(c.Stderr, "%s: attached to job %d again\n", c.Name, job) },
+		})
+		if err == nil {
+			return c.exited(exit), nil
 		}
-		_ = t.Close()
+		return c.left(d, job, t.Pipes(), err)
+	}
+}
+
+// signalBase is added to the number of a signal that has ended something, as shells do.
+const signalBase = 128
+
+// left says why a session has ended before its job. One without a terminal has ended with
+// its client, as a program does of which nothing is seen any more.
+func (c *Command) left(d *api.Client, job uint32, pipes bool, err error) (int, error) {
+	if errors.Is(err, terminal.ErrDetached) {
+		fmt.Fprintf(c.Stderr, "%s: detached; job %d goes on, and execd attach %d attaches to it again\n", c.Name, job, job)
+		return exitGood, nil
+	}
+	if !pipes {
 		return exitFailed, err
 	}
+	if e, ok := errors.AsType[*terminal.SignalError](err); ok {
+		if _, err := c.interrupted(d, job); err != nil {
+			return exitFailed, err
+		}
+		return signalBase + int(e.Signal), nil
+	}
+	if errors.Is(err, syscall.EPIPE) { // who has read what the job writes wants no more
+		return signalBase + int(syscall.SIGPIPE), nil
+	}
+	return exitFailed, err
 }
 
 // exited is the exit status of a job, 1 for one that has none. Why it has none, or which

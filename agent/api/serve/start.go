@@ -35,7 +35,7 @@ func translateStart(q *api.Start, epoch uint64) (*agent.Start, *api.Error) {
 		s.Grants = append(s.Grants, agent.Grant{Queue: f.line("grants.queue", g.Queue), Host: f.line("grants.host", g.Host), Slots: g.Slots, Names: g.Names})
 	}
 	if i := q.Interactive; i != nil {
-		s.Interactive = &agent.Interactive{Rows: i.Rows, Cols: i.Cols, Term: f.line("interactive.term", i.Term), Login: i.Login}
+		s.Interactive = &agent.Interactive{Rows: i.Rows, Cols: i.Cols, Term: f.line("interactive.term", i.Term), Pipes: i.Pipes, Login: i.Login}
 	}
 	command := f.words(q.Command, q.CommandBase64)
 	script := f.text("script", q.Script, q.ScriptBase64)

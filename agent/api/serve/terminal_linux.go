@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/execd-project/execd/agent"
@@ -61,30 +62,42 @@ type terminalStream struct {
 	reader   *bufio.Reader
 	terminal agent.Terminal
 	id       job.ID
+
+	sending sync.Mutex     // held by who writes to conn
+	others  sync.WaitGroup // those who receive
 }
 
 // run copies in both directions until one of them ends. over ends the context.
 func (s *terminalStream) run(ctx context.Context, over func()) {
 	defer s.conn.Close()
 	_ = s.conn.SetDeadline(time.Time{})
-	head := "HTTP/1.1 " + "101 " + http.StatusText(http.StatusSwitchingProtocols) + "\r\nConnection: Upgrade\r\nUpgrade: " + api.TerminalProtocol + "\r\n\r\n"
+	head := "HTTP/1.1 " + "101 " + http.StatusText(http.StatusSwitchingProtocols) + "\r\nConnection: Upgrade\r\nUpgrade: " + api.TerminalProtocol + "\r\n"
+	if s.terminal.Pipes() {
+		head += api.PipesHeader + ": 1\r\n"
+	}
+	head += "\r\n"
 	s.limit()
 	if _, err := s.conn.Write([]byte(head)); err != nil {
 		s.terminal.Close()
 		return
 	}
-	received := make(chan struct{})
-	go func() {
-		defer close(received)
+	if s.terminal.Pipes() {
+		// Who reads slowly, such as a pager, has as much time as he likes.
+		_ = s.conn.SetWriteDeadline(time.Time{})
+	}
+	s.others.Go(func() {
 		defer over() // nobody is left for whom show would wait
 		s.receive()
-	}()
+	})
 	// When the agent ends, show is woken by this.
-	stop := context.AfterFunc(ctx, s.terminal.Leave)
+	stop := context.AfterFunc(ctx, func() {
+		s.limit()
+		s.terminal.Leave()
+	})
 	defer stop()
 	s.show(ctx)
 	_ = s.conn.SetReadDeadline(time.Unix(1, 0))
-	<-received
+	s.others.Wait()
 }
 
 // limit sets the time in which what is written next must have been read.
@@ -92,15 +105,41 @@ func (s *terminalStream) limit() {
 	_ = s.conn.SetWriteDeadline(time.Now().Add(s.call.server.options.Limits.Write))
 }
 
+// send writes a frame.
+func (s *terminalStream) send(t api.FrameType, payload []byte) error {
+	s.sending.Lock()
+	defer s.sending.Unlock()
+	if !s.terminal.Pipes() {
+		s.limit()
+	}
+	return api.WriteFrame(s.conn, t, payload)
+}
+
 // receive passes on what the peer sends, and gives up the terminal when it has gone.
 // That a terminal takes nothing any more is for show to say.
 func (s *terminalStream) receive() {
+	input := newInput()
+	defer input.close()
+	if s.terminal.Pipes() {
+		s.others.Go(func() { s.feed(input) })
+	}
 	buffer := make([]byte, api.MaxFrame)
 	for {
 		f, err := api.ReadFrame(s.reader, buffer)
 		if err != nil {
 			s.terminal.Close()
 			return
+		}
+		switch {
+		case f.Type == api.FrameData && s.terminal.Pipes():
+			if !input.add(f.Payload) { // one who does not keep to the window
+				s.terminal.Close()
+				return
+			}
+			continue
+		case f.Type == api.FrameEnd && s.terminal.Pipes():
+			input.end()
+			continue
 		}
 		switch f.Type {
 		case api.FrameData:
@@ -117,36 +156,65 @@ func (s *terminalStream) receive() {
 	}
 }
 
-// show passes on what the job writes, and says why there will be no more of it.
-func (s *terminalStream) show(ctx context.Context) {
-	buffer := make([]byte, api.MaxFrame)
+// feed gives the job what is typed. That the job reads no more must not keep receive from
+// seeing that the peer has gone.
+func (s *terminalStream) feed(input *input) {
 	for {
-		n, err := s.terminal.Read(buffer)
-		if n > 0 {
-			s.limit()
-			if api.WriteFrame(s.conn, api.FrameData, buffer[:n]) != nil {
-				s.terminal.Close()
+		p, ended := input.take()
+		if len(p) > 0 {
+			// What a job that has closed its standard input does not take is taken, too.
+			_, _ = s.terminal.Write(p)
+			input.taken(len(p))
+			if s.send(api.FrameTaken, api.TakenPayload(len(p))) != nil {
 				return
 			}
-		}
-		switch {
-		case err == nil:
 			continue
-		case errors.Is(err, io.EOF):
-			s.exit(ctx)
-		case errors.Is(err, agent.ErrTaken):
-			s.fail(refuse(api.Aborted, "%v", err))
-		default:
-			s.fail(refuse(api.Unavailable, "%v", err))
+		}
+		if ended {
+			_ = s.terminal.EndInput()
 		}
 		return
 	}
 }
 
+// show passes on what the job writes, and says why there will be no more of it.
+func (s *terminalStream) show(ctx context.Context) {
+	shown := make(chan struct{})
+	go func() {
+		defer close(shown)
+		_, _ = s.copy(s.terminal.ReadErrors, api.FrameStderr)
+	}()
+	reads, err := s.copy(s.terminal.Read, api.FrameData)
+	<-shown
+	switch {
+	case !reads:
+	case errors.Is(err, io.EOF):
+		s.exit(ctx)
+	case errors.Is(err, agent.ErrTaken):
+		s.fail(refuse(api.Aborted, "%v", err))
+	default:
+		s.fail(refuse(api.Unavailable, "%v", err))
+	}
+}
+
+// copy passes on what read returns, until that fails, or the peer reads no more.
+func (s *terminalStream) copy(read func([]byte) (int, error), as api.FrameType) (reads bool, err error) {
+	buffer := make([]byte, api.MaxFrame)
+	for {
+		n, err := read(buffer)
+		if n > 0 && s.send(as, buffer[:n]) != nil {
+			s.terminal.Close()
+			return false, nil
+		}
+		if err != nil {
+			return true, err
+		}
+	}
+}
+
 func (s *terminalStream) fail(e *api.Error) {
 	if b, err := json.Marshal(e); err == nil && len(b) <= api.MaxFrame {
-		s.limit()
-		_ = api.WriteFrame(s.conn, api.FrameError, b)
+		_ = s.send(api.FrameError, b)
 	}
 }
 
@@ -158,6 +226,5 @@ func (s *terminalStream) exit(ctx context.Context) {
 		s.fail(failure(err))
 		return
 	}
-	s.limit()
-	_ = api.WriteFrame(s.conn, api.FrameExit, api.ExitPayload(o.ExitStatus, o.Reason))
+	_ = s.send(api.FrameExit, api.ExitPayload(o.ExitStatus, o.Reason))
 }

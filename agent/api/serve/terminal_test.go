@@ -88,6 +88,10 @@ func (s *silent) Detach()                     { s.leave("with a word") }
 func (s *silent) Leave()                      { s.leave("with the agent") }
 func (s *silent) Write(p []byte) (int, error) { return len(p), nil }
 func (s *silent) Resize(uint16, uint16) error { return nil }
+func (s *silent) Pipes() bool                 { return false }
+func (s *silent) EndInput() error             { return nil }
+
+func (s *silent) ReadErrors([]byte) (int, error) { return 0, io.EOF }
 
 // Close lets whoever else says something be the first.
 func (s *silent) Close() {

@@ -1,0 +1,111 @@
+package attach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/execd-project/execd/agent/api"
+	"github.com/execd-project/execd/internal/terminal"
+)
+
+// awayPatience is how long an agent that has ended is waited for: an upgrade or a restart
+// takes seconds, and the job goes on meanwhile.
+const awayPatience = time.Minute
+
+// awayPause is how long after a try it is tried again.
+const awayPause = 200 * time.Millisecond
+
+// Options are what a job is connected with.
+type Options struct {
+	In, Out *os.File
+	Err     io.Writer // for jobs with pipes alone
+	// Escape begins a word for this side, see terminal.Options: for a job with a pseudo
+	// terminal.
+	Escape byte
+	// Away is called when the agent has ended and is waited for, Again when the job is
+	// attached to again.
+	Away, Again func()
+}
+
+// ErrLost is returned for a job with pipes when something that was on its way to it or from
+// it may be lost: to go on would be to take a part for the whole.
+var ErrLost = errors.New("the connection with the job has been lost, and some of its input or output may be, too")
+
+// Run connects the caller with the job that t is attached to, and returns how the job has
+// ended. An agent that goes, and says so, is waited for. Else it returns the errors of
+// terminal.Run and terminal.RunPipes, ErrLost, and an *api.Error when the agent does not
+// come back, or somebody else has attached. The context ends only the wait for an agent.
+//
+// After terminal.ErrDetached the job goes on. After all other errors the agent is told
+// nothing, and terminates a job with pipes at once, and others when nobody attaches again
+// in time.
+func Run(ctx context.Context, client *api.Client, id api.ID, t *api.Terminal, o Options) (*api.Exit, error) {
+	for {
+		err := connect(t, o)
+		switch {
+		case err == nil:
+			_ = t.Detach() // it has ended
+			return t.Exit(), nil
+		case errors.Is(err, terminal.ErrDetached):
+			return nil, errors.Join(err, t.Detach())
+		}
+		_ = t.Close()
+		if !Away(err) {
+			return nil, err
+		}
+		if t.Pipes() && !(t.Arrived() && goodbye(err)) {
+			if t, e := again(ctx, client, id); e == nil {
+				_ = t.Close() // so that the job is terminated
+			}
+			return nil, fmt.Errorf("%w: %w", ErrLost, err)
+		}
+		o.Away()
+		if t, err = again(ctx, client, id); err != nil {
+			return nil, err
+		}
+		o.Again()
+	}
+}
+
+func connect(t *api.Terminal, o Options) error {
+	if t.Pipes() {
+		return terminal.RunPipes(context.Background(), t, terminal.PipeOptions{In: o.In, Out: o.Out, Err: o.Err})
+	}
+	return terminal.Run(context.Background(), t, terminal.Options{In: o.In, Out: o.Out, Escape: o.Escape})
+}
+
+// Away reports whether the connection has ended because the agent has.
+func Away(err error) bool {
+	e, ok := errors.AsType[*api.Error](err)
+	return ok && e.Code == api.Unavailable
+}
+
+// goodbye reports whether the agent has said that it ends, before which it has passed on
+// what it had read of the job.
+func goodbye(err error) bool {
+	e, ok := errors.AsType[*api.Error](err)
+	return ok && e.Err == nil
+}
+
+// again attaches as soon as there is an agent again.
+func again(ctx context.Context, client *api.Client, id api.ID) (*api.Terminal, error) {
+	limit, cancel := context.WithTimeout(ctx, awayPatience)
+	defer cancel()
+	timer := time.NewTicker(awayPause)
+	defer timer.Stop()
+	for {
+		t, err := client.Attach(limit, id)
+		if !Away(err) {
+			return t, err
+		}
+		select {
+		case <-timer.C:
+		case <-limit.Done():
+			return nil, err
+		}
+	}
+}
