@@ -225,8 +225,6 @@ func TestAttachAgain(t *testing.T) {
 	}
 }
 
-// A job whose client has gone is terminated, unless somebody comes back, or the client
-// has said that he goes.
 // Somebody who attaches and goes, again and again, has nothing kept of each time.
 func TestHangUpIsForTheLastOne(t *testing.T) {
 	w := newWorld(t, shellOfOwner("/bin/sh"), func(o *Options) { o.HangUp = time.Hour })
@@ -240,6 +238,8 @@ func TestHangUpIsForTheLastOne(t *testing.T) {
 	w.until("there are not more goroutines than before", func() bool { return runtime.NumGoroutine() <= before+more })
 }
 
+// A job whose client has gone is terminated, unless somebody comes back, or the client
+// has said that he goes.
 func TestHangUp(t *testing.T) {
 	w := newWorld(t, shellOfOwner("/bin/sh"), func(o *Options) { o.HangUp = time.Millisecond })
 	gone := w.mustStart(w.interactive(6, Interactive{}, "sleep", "1000")).ID

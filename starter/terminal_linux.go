@@ -21,14 +21,17 @@ type terminal struct {
 	job   [3]int // the standard streams of the job
 	// listener is a Unix socket in the job directory (jobdir.FileTerminal). Whoever
 	// connects, as root or as whom we run, gets the other side (unix(7), SCM_RIGHTS).
-	// holder is the last one who did: a byte from it ends the standard input of the job.
+	// holder is the last one who did, as long as it is there: a byte from it ends the
+	// standard input of the job.
 	listener, holder int
 	taken            bool // at least once
 }
 
-// terminalPatience is how long the output of a job that has ended waits for somebody
-// who has not come yet: an agent looks as soon as it sees the job begin.
-const terminalPatience = 2 * time.Second
+// How long the output of a job that has ended waits for somebody to take it.
+const (
+	firstPatience = 2 * time.Second  // an agent looks as soon as it sees the job begin
+	awayPatience  = 10 * time.Second // one that is being restarted takes a moment
+)
 
 // openTerminal makes the terminal of the job, and begins to hand it out.
 func (s *Shepherd) openTerminal() (err error) {
@@ -228,13 +231,18 @@ func (t *terminal) leave() {
 func (s *Shepherd) closeTerminal() {
 	t := s.terminal
 	t.closeJob()
-	if !t.taken && !s.killed {
-		s.set(dueTerminal, time.Now().Add(terminalPatience))
-		for !t.taken && !s.killed && !s.take(dueTerminal, time.Now()) {
-			s.pause()
-		}
-		s.clear(dueTerminal)
+	patience := firstPatience
+	if t.taken {
+		patience = awayPatience
 	}
+	if t.holder >= 0 {
+		t.heed() // it may have gone
+	}
+	s.set(dueTerminal, time.Now().Add(patience))
+	for t.holder < 0 && !s.killed && !s.take(dueTerminal, time.Now()) {
+		s.pause()
+	}
+	s.clear(dueTerminal)
 	s.terminal = nil
 	t.close()
 	_ = s.dir.Remove(jobdir.FileTerminal)

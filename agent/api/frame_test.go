@@ -18,6 +18,9 @@ func TestFrames(t *testing.T) {
 		{FrameData, nil},
 		{FrameResize, ResizePayload(24, 65535)},
 		{FrameDetach, nil},
+		{FrameStderr, []byte("error")},
+		{FrameEnd, nil},
+		{FrameTaken, TakenPayload(InputWindow)},
 		{FrameExit, ExitPayload(-1, "why")},
 		{FrameError, []byte("{}")},
 	} {
@@ -33,6 +36,10 @@ func TestFrames(t *testing.T) {
 			if rows, cols := got.Size(); rows != 24 || cols != 65535 {
 				t.Errorf("%d rows, %d columns", rows, cols)
 			}
+		case FrameTaken:
+			if got.Taken() != InputWindow {
+				t.Errorf("%d bytes are taken", got.Taken())
+			}
 		case FrameExit:
 			if status, reason := got.Exit(); status != -1 || reason != "why" {
 				t.Errorf("%d, %q", status, reason)
@@ -43,14 +50,16 @@ func TestFrames(t *testing.T) {
 		t.Error(err)
 	}
 	for text, want := range map[string]string{
-		"z\x00\x00\x00\x00":    "there is not",
-		"d\xff\xff\xff\xff":    "bytes",
-		"d\x00\x00\x80\x01":    "bytes",
-		"r\x00\x00\x00\x03abc": "expected 4 to 4",
-		"q\x00\x00\x00\x01x":   "expected 0 to 0",
-		"x\x00\x00\x00\x00":    "expected 4",
-		"d\x00\x00\x00\x04abc": io.ErrUnexpectedEOF.Error(),
-		"d\x00\x00":            io.ErrUnexpectedEOF.Error(),
+		"Z\x00\x00\x00\x00":      "there is not",
+		"z\x00\x00\x00\x01x":     "expected 0 to 0",
+		"a\x00\x00\x00\x05abcde": "expected 4 to 4",
+		"d\xff\xff\xff\xff":      "bytes",
+		"d\x00\x00\x80\x01":      "bytes",
+		"r\x00\x00\x00\x03abc":   "expected 4 to 4",
+		"q\x00\x00\x00\x01x":     "expected 0 to 0",
+		"x\x00\x00\x00\x00":      "expected 4",
+		"d\x00\x00\x00\x04abc":   io.ErrUnexpectedEOF.Error(),
+		"d\x00\x00":              io.ErrUnexpectedEOF.Error(),
 	} {
 		if _, err := ReadFrame(strings.NewReader(text), nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, expected %q", text, err, want)

@@ -65,12 +65,22 @@ func TestReadme(t *testing.T) {
 				}
 			}
 			s.types(line, pattern)
+			if strings.HasPrefix(line, "execd qsub") {
+				aSecond() // somebody who types is no faster, and who came first has an urgency
+			}
 		}
 	}
 	if checked != len(printed) {
 		t.Errorf("%d lines print what is known, want %d", checked, len(printed))
 	}
 	leave()
+}
+
+// aSecond waits for the next second: times of submission have whole ones.
+func aSecond() {
+	for now := time.Now().Unix(); time.Now().Unix() == now; {
+		<-time.After(5 * time.Millisecond)
+	}
 }
 
 // types types a line, and where it has to print something types it again until it has.

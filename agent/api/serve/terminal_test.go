@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/execd-project/execd/agent"
 	"github.com/execd-project/execd/agent/api"
@@ -185,6 +186,86 @@ func TestAttachPermission(t *testing.T) {
 	}
 	_, err := dial(t, api.Options{Socket: r.socket}).Attach(t.Context(), api.ID{Job: 7})
 	if e, ok := errors.AsType[*api.Error](err); !ok || e.Code != api.FailedPrecondition {
+		t.Error(err)
+	}
+}
+
+// clogged is the terminal of a job with pipes that takes no input, and writes without end.
+type clogged struct{ silent }
+
+func (c *clogged) Pipes() bool { return true }
+
+func (c *clogged) Write([]byte) (int, error) {
+	<-c.over
+	return 0, agent.ErrDetached
+}
+
+func (c *clogged) Read(p []byte) (int, error) {
+	select {
+	case <-c.over:
+		return 0, agent.ErrDetached
+	default:
+		return len(p), nil
+	}
+}
+
+// attachClogged attaches to a job that takes nothing.
+func attachClogged(t *testing.T, change func(*Options)) (_ *api.Terminal, gone chan string) {
+	t.Helper()
+	r := run(t, change)
+	gone = make(chan string, 1)
+	r.agent.terminal = func() agent.Terminal { return &clogged{silent{gone: gone, over: make(chan struct{})}} }
+	terminal := mustAttach(t, r.client(), 7)
+	if !terminal.Pipes() {
+		t.Error("the client does not know of the pipes")
+	}
+	return terminal, gone
+}
+
+// That a job takes no more of its input does not hide that its client has gone.
+func TestFullPipe(t *testing.T) {
+	terminal, gone := attachClogged(t, nil)
+	if n, err := terminal.Write(make([]byte, api.InputWindow)); err != nil {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	if terminal.Arrived() {
+		t.Error("what the job has not taken is said to have arrived")
+	}
+	terminal.Close()
+	if how := <-gone; how != "without a word" {
+		t.Errorf("the client has gone %s", how)
+	}
+}
+
+// Who sends more than the agent has room for is cut off.
+func TestInputWindow(t *testing.T) {
+	terminal, gone := attachClogged(t, nil)
+	beyond := io.MultiWriter(terminal, terminalSender{terminal})
+	if _, err := beyond.Write(make([]byte, api.InputWindow)); err != nil {
+		t.Error(err)
+	}
+	if how := <-gone; how != "without a word" {
+		t.Errorf("the client has gone %s", how)
+	}
+}
+
+// terminalSender ends the input once and for all, and then sends more of it.
+type terminalSender struct{ *api.Terminal }
+
+func (s terminalSender) Write(p []byte) (int, error) {
+	return len(p), errors.Join(s.EndInput(), s.EndInput())
+}
+
+// Who reads slowly is not cut off, as with a pager behind qrsh.
+func TestSlowReader(t *testing.T) {
+	terminal, gone := attachClogged(t, func(o *Options) { o.Limits.Write = time.Millisecond })
+	// It is full by now, for a hundred times as long as another may take.
+	select {
+	case how := <-gone:
+		t.Errorf("the client has gone %s", how)
+	case <-time.After(100 * time.Millisecond):
+	}
+	if _, err := io.CopyN(io.Discard, terminal, 10<<20); err != nil {
 		t.Error(err)
 	}
 }
