@@ -96,6 +96,11 @@ func (s *terminalStream) run(ctx context.Context, over func()) {
 	})
 	defer stop()
 	s.show(ctx)
+	s.deaf()
+}
+
+// deaf waits until nothing more is received, and the peer has been told what was.
+func (s *terminalStream) deaf() {
 	_ = s.conn.SetReadDeadline(time.Unix(1, 0))
 	s.others.Wait()
 }
@@ -191,8 +196,10 @@ func (s *terminalStream) show(ctx context.Context) {
 	case errors.Is(err, io.EOF):
 		s.exit(ctx)
 	case errors.Is(err, agent.ErrTaken):
+		s.deaf()
 		s.fail(refuse(api.Aborted, "%v", err))
 	default:
+		s.deaf()
 		s.fail(refuse(api.Unavailable, "%v", err))
 	}
 }

@@ -1,9 +1,12 @@
 package serve
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"runtime"
 	"strings"
 	"sync"
@@ -237,23 +240,51 @@ func TestFullPipe(t *testing.T) {
 	}
 }
 
-// Who sends more than the agent has room for is cut off.
+// Who sends more than the agent has room for, or goes on behind the end, is cut off.
 func TestInputWindow(t *testing.T) {
-	terminal, gone := attachClogged(t, nil)
-	beyond := io.MultiWriter(terminal, terminalSender{terminal})
-	if _, err := beyond.Write(make([]byte, api.InputWindow)); err != nil {
-		t.Error(err)
+	for name, last := range map[string]api.FrameType{"too much": api.FrameData, "more behind the end": api.FrameEnd} {
+		t.Run(name, func(t *testing.T) {
+			r := run(t, nil)
+			gone := make(chan string, 1)
+			r.agent.terminal = func() agent.Terminal { return &clogged{silent{gone: gone, over: make(chan struct{})}} }
+			conn, err := net.Dial("unix", r.socket)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			const body = `{"job":7}`
+			fmt.Fprintf(conn, "POST %s%s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n%s",
+				api.Path, api.MethodAttach, len(body), api.TerminalProtocol, body)
+			if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, "101") {
+				t.Fatalf("%q, %v", line, err)
+			}
+			go io.Copy(io.Discard, conn)
+			sent := 0
+			send := func(kind api.FrameType, size int) {
+				if err := api.WriteFrame(conn, kind, make([]byte, size)); err != nil {
+					t.Errorf("after %d bytes: %v", sent, err)
+				}
+				sent += size
+			}
+			for sent < api.InputWindow-api.MaxFrame {
+				send(api.FrameData, api.MaxFrame)
+			}
+			if last == api.FrameEnd {
+				send(last, 0)
+			} else {
+				send(last, api.MaxFrame)
+			}
+			select {
+			case how := <-gone:
+				t.Errorf("the client has gone %s before it did something wrong", how)
+			default:
+			}
+			send(api.FrameData, 1)
+			if how := <-gone; how != "without a word" {
+				t.Errorf("the client has gone %s", how)
+			}
+		})
 	}
-	if how := <-gone; how != "without a word" {
-		t.Errorf("the client has gone %s", how)
-	}
-}
-
-// terminalSender ends the input once and for all, and then sends more of it.
-type terminalSender struct{ *api.Terminal }
-
-func (s terminalSender) Write(p []byte) (int, error) {
-	return len(p), errors.Join(s.EndInput(), s.EndInput())
 }
 
 // Who reads slowly is not cut off, as with a pager behind qrsh.

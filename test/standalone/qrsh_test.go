@@ -1,0 +1,169 @@
+package standalone
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os/exec"
+	"os/user"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// session is a qrsh that runs.
+type session struct {
+	*machine
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	stdout io.ReadCloser
+	out    *bufio.Reader // reads stdout
+	stderr bytes.Buffer
+}
+
+// qrsh starts a command as a job, as soon as it can run: not by the shell of the user, who
+// may not log in.
+func (m *machine) qrsh(u *user.User, command string, options ...string) *session {
+	m.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	m.Cleanup(cancel)
+	s := &session{machine: m}
+	s.cmd = m.command(ctx, u, "qrsh", append(append([]string{"-now", "n", "-wd", "/"}, options...), "-noshell", "/bin/sh", "-c", command)...)
+	var err error
+	if s.in, err = s.cmd.StdinPipe(); err != nil {
+		m.Fatal(err)
+	}
+	if s.stdout, err = s.cmd.StdoutPipe(); err != nil {
+		m.Fatal(err)
+	}
+	s.out = bufio.NewReader(s.stdout)
+	s.cmd.Stderr = &s.stderr
+	if err := s.cmd.Start(); err != nil {
+		m.Fatal(err)
+	}
+	m.Cleanup(func() { _ = s.cmd.Process.Kill() })
+	return s
+}
+
+// line waits for a line of what the job writes.
+func (s *session) line(want string) {
+	s.Helper()
+	if got, err := s.out.ReadString('\n'); got != want+"\n" {
+		s.Fatalf("%q, %v, expected the line %q; standard error %q", got, err, want, s.stderr.String())
+	}
+}
+
+// ends waits for the end, with what is written up to there.
+func (s *session) ends(status int, out, errs string) {
+	s.Helper()
+	rest, err := io.ReadAll(s.out)
+	if err != nil {
+		s.Error(err)
+	}
+	_ = s.cmd.Wait()
+	if got := s.cmd.ProcessState.ExitCode(); got != status || string(rest) != out || !strings.Contains(s.stderr.String(), errs) || errs == "" && s.stderr.Len() > 0 {
+		s.Errorf("exit status %d, %q, standard error %q; expected %d, %q, %q", got, rest, s.stderr.String(), status, out, errs)
+	}
+}
+
+// TestQrshPipes: a command of qrsh without a terminal is one like any other in a pipeline.
+func TestQrshPipes(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, 2)
+	m.start()
+	u := someUsers(t, 1)[0]
+
+	binary := make([]byte, 3<<20)
+	random := rand.NewChaCha8([32]byte{1})
+	_, _ = random.Read(binary)
+	s := m.qrsh(u, "cat")
+	sent := make(chan error, 1)
+	go func() {
+		_, err := s.in.Write(binary)
+		sent <- errors.Join(err, s.in.Close())
+	}()
+	got, err := io.ReadAll(s.out)
+	if err != nil || !bytes.Equal(got, binary) {
+		t.Errorf("%d bytes came through, %v, and not the %d that were sent", len(got), err, len(binary))
+	}
+	s.ends(0, "", "")
+	if err := <-sent; err != nil {
+		t.Error(err)
+	}
+
+	s = m.qrsh(u, "tty; echo told >&2; exit 7")
+	s.ends(7, "not a tty\n", "told\n")
+	s = m.qrsh(u, "tty | grep -c pts/; exit 7", "-pty", "y")
+	s.ends(7, "1\r\n", "")
+	s = m.qrsh(u, "exec <&-; echo closed")
+	s.line("closed")
+	s.ends(0, "", "")
+
+	s = m.qrsh(u, "yes")
+	s.line("y")
+	s.stdout.Close()
+	s.out.Reset(strings.NewReader(""))
+	s.ends(128+int(syscall.SIGPIPE), "", "")
+
+	s = m.qrsh(u, "echo runs; exec sleep 1000")
+	s.line("runs")
+	if err := s.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Error(err)
+	}
+	s.ends(128+int(syscall.SIGINT), "", "for deletion")
+
+	s = m.qrsh(u, "echo runs; exec sleep 1000")
+	s.line("runs")
+	if err := s.cmd.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	m.until("nothing is left of what has lost its client", func() bool { return m.root("qstat", "-u", "*").stdout == "" })
+}
+
+// TestQrshOutlivesTheDaemon: a session goes on with the next daemon, and where something may
+// be lost it is not taken for whole.
+func TestQrshOutlivesTheDaemon(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, 3)
+	m.start()
+	u := someUsers(t, 1)[0]
+	goes := m.qrsh(u, "read x; echo $x; wc -c; echo told >&2; exit 3")
+	if _, err := io.WriteString(goes.in, "begun\n"); err != nil {
+		t.Error(err)
+	}
+	goes.line("begun")
+	lost := m.qrsh(u, "echo begun; sleep 1000; wc -c")
+	lost.line("begun")
+	go io.Copy(lost.in, endless{})
+	terminal := m.qrsh(u, "stty -echo; echo begun; read x; echo got $x; exit 4", "-pty", "y")
+	terminal.line("begun\r")
+
+	daemon, gone := m.daemon.Process()
+	if err := daemon.Signal(syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+	<-gone
+	m.start()
+	lost.ends(1, "", "has been lost")
+	if _, err := io.WriteString(goes.in, "1234567890"); err != nil {
+		t.Error(err)
+	}
+	goes.in.Close()
+	goes.ends(3, "10\n", "attached to job")
+	if got := goes.stderr.String(); !strings.HasSuffix(got, "told\n") {
+		t.Errorf("standard error %q", got)
+	}
+	if _, err := io.WriteString(terminal.in, "word\n"); err != nil {
+		t.Error(err)
+	}
+	terminal.ends(4, "got word\r\n", "attached to job")
+	m.until("no job is left, not even that which has lost its input", func() bool { return m.root("qstat", "-u", "*").stdout == "" })
+}
+
+// endless is without end.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { return len(p), nil }
