@@ -211,7 +211,7 @@ func (c *console) leave(t *attachment, lost, expected bool) (alone <-chan struct
 	c.take(ErrDetached)
 	c.expected = expected
 	if c.ended {
-		c.Terminal.Close()
+		c.Close()
 		return nil
 	}
 	if lost {
@@ -226,7 +226,7 @@ func (c *console) retire() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.ended && c.attached == nil {
-		c.Terminal.Close()
+		c.Close()
 	}
 	c.ended = true
 	c.notAlone()

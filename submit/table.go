@@ -168,7 +168,7 @@ var table = [...]Option{
 	{Name: "-P", Args: "project", Values: 1, Commands: everywhere, Treatment: Noted, Help: "project of the job", apply: setProject},
 	{Name: "-p", Args: "priority", Values: 1, Commands: everywhere, Help: "priority among jobs, -1023 to 1024", apply: setPriority},
 	{Name: "-pe", Args: "pe_name n[-[m]]|[-]m,...", Values: 2, Commands: everywhere | Qrsub, Help: "parallel environment and number of slots", apply: setPE},
-	{Name: "-pty", Args: "y[es]|n[o]", Values: 1, Commands: Qsub | Qlogin | Qrsh, Treatment: Refused, Help: "run in a pseudo terminal (n is accepted)", apply: setPTY, harmless: isNo},
+	{Name: "-pty", Args: "y[es]|n[o]", Values: 1, Commands: Qsub | Qlogin | Qrsh, Treatment: Refused, Help: "run in a pseudo terminal; for qrsh with a command the default is n", apply: setPTY, harmless: isNo},
 	{Name: "-q", Args: "queue,...", Values: 1, Commands: everywhere | Qrsub, Treatment: Noted, Repeat: Accumulates, Help: "queues that the job may run in", apply: setQueues},
 	{Name: "-R", Args: "y[es]|n[o]", Values: 1, Commands: everywhere, Treatment: Noted, Help: "reserve resources while waiting", apply: setReserve, harmless: isNo},
 	{Name: "-r", Args: "y[es]|n[o]", Values: 1, Commands: Qsub | Qalter, Help: "the job may be run again after a crash", apply: setRerun},

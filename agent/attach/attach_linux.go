@@ -57,7 +57,7 @@ func Run(ctx context.Context, client *api.Client, id api.ID, t *api.Terminal, o 
 		if !Away(err) {
 			return nil, err
 		}
-		if t.Pipes() && !(t.Arrived() && goodbye(err)) {
+		if t.Pipes() && (!t.Arrived() || !goodbye(err)) {
 			if t, e := again(ctx, client, id); e == nil {
 				_ = t.Close() // so that the job is terminated
 			}

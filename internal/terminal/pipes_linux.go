@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -49,24 +50,24 @@ func RunPipes(ctx context.Context, p Pipes, o PipeOptions) error {
 	shown := make(chan error, 1)
 	go func() { shown <- p.Copy(outputWriter{o.Out}, outputWriter{o.Err}) }()
 	read := make(chan error, 1)
-	go func() {
+	var reader sync.WaitGroup
+	reader.Go(func() {
 		defer in.close()
 		read <- in.copyTo(p)
-	}()
+	})
 	defer in.end()
 	for {
 		select {
 		case err := <-shown:
-			if _, ours := errors.AsType[*OutputError](err); !ours && read != nil {
+			if _, ours := errors.AsType[*OutputError](err); !ours {
 				in.end()
-				<-read // what has been read is written, or cannot be
+				reader.Wait() // what has been read is written, or cannot be
 			}
 			return err
 		case err := <-read:
 			if err != nil {
 				return err
 			}
-			read = nil
 		case sig := <-signals:
 			return &SignalError{sig.(unix.Signal)}
 		case <-ctx.Done():
@@ -84,7 +85,7 @@ func (k *keys) copyTo(p Pipes) error {
 		n, err := k.read(buffer)
 		switch {
 		case err == nil:
-			if _, err := p.Write(buffer[:n]); err != nil {
+			if written, _ := p.Write(buffer[:n]); written < n {
 				return nil
 			}
 		case errors.Is(err, errStopped):

@@ -137,7 +137,7 @@ func TestQrshOutlivesTheDaemon(t *testing.T) {
 	goes.line("begun")
 	lost := m.qrsh(u, "echo begun; sleep 1000; wc -c")
 	lost.line("begun")
-	go io.Copy(lost.in, endless{})
+	go func() { _, _ = io.Copy(lost.in, endless{}) }()
 	terminal := m.qrsh(u, "stty -echo; echo begun; read x; echo got $x; exit 4", "-pty", "y")
 	terminal.line("begun\r")
 

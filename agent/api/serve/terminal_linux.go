@@ -187,12 +187,12 @@ func (s *terminalStream) show(ctx context.Context) {
 	shown := make(chan struct{})
 	go func() {
 		defer close(shown)
-		_, _ = s.copy(s.terminal.ReadErrors, api.FrameStderr)
+		_ = s.copy(s.terminal.ReadErrors, api.FrameStderr)
 	}()
-	reads, err := s.copy(s.terminal.Read, api.FrameData)
+	err := s.copy(s.terminal.Read, api.FrameData)
 	<-shown
 	switch {
-	case !reads:
+	case errors.Is(err, errGone):
 	case errors.Is(err, io.EOF):
 		s.exit(ctx)
 	case errors.Is(err, agent.ErrTaken):
@@ -204,17 +204,20 @@ func (s *terminalStream) show(ctx context.Context) {
 	}
 }
 
-// copy passes on what read returns, until that fails, or the peer reads no more.
-func (s *terminalStream) copy(read func([]byte) (int, error), as api.FrameType) (reads bool, err error) {
+// errGone is the end of a peer who reads no more.
+var errGone = errors.New("the client has gone")
+
+// copy passes on what read returns, until that fails, or the peer has gone.
+func (s *terminalStream) copy(read func([]byte) (int, error), as api.FrameType) error {
 	buffer := make([]byte, api.MaxFrame)
 	for {
 		n, err := read(buffer)
 		if n > 0 && s.send(as, buffer[:n]) != nil {
 			s.terminal.Close()
-			return false, nil
+			return errGone
 		}
 		if err != nil {
-			return true, err
+			return err
 		}
 	}
 }

@@ -258,7 +258,7 @@ func TestInputWindow(t *testing.T) {
 			if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, "101") {
 				t.Fatalf("%q, %v", line, err)
 			}
-			go io.Copy(io.Discard, conn)
+			go func() { _, _ = io.Copy(io.Discard, conn) }()
 			sent := 0
 			send := func(kind api.FrameType, size int) {
 				if err := api.WriteFrame(conn, kind, make([]byte, size)); err != nil {
