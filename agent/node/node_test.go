@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/execd-project/execd/agent/api"
+	"github.com/execd-project/execd/agent/attach"
 )
 
 var began = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
@@ -317,7 +318,7 @@ func TestHungUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 1000 {
-		if _, err := client.Jobs(t.Context()); !away(err) || !hungUp(err) {
+		if _, err := client.Jobs(t.Context()); !attach.Away(err) || !hungUp(err) {
 			t.Fatal(err)
 		}
 	}
