@@ -230,7 +230,28 @@ func (o *Order) Describe(id job.ID, spool jobdir.Area, tmpdir string) (*job.Desc
 	o.describeParallel(d, spool)
 	o.describeCheckpoint(d)
 	d.Environment = o.environment(d, spool)
+	divideCommand(d)
 	return d, jobdir.Check(d)
+}
+
+// divideCommand makes two words of a command that has line breaks, which the config file of
+// the job directory has no room for in the first one: a shell that runs the command gets it
+// as it was, since words are joined by blanks for it. Without a blank before the first line
+// break there is one behind the line then, where no shell heeds it, unless what is quoted
+// goes on there: such a command stays as it is, and is refused.
+func divideCommand(d *job.Description) {
+	c := &d.Command
+	line, _, broken := strings.Cut(c.File, "\n")
+	if !broken || !c.Binary || c.NoShell || d.StarterMethod != "" {
+		return
+	}
+	first, rest := line, c.File[len(line):]
+	if i := strings.LastIndexByte(line, ' '); i >= 0 {
+		first, rest = line[:i], c.File[i+1:]
+	} else if strings.ContainsAny(line, "\"'\\`") {
+		return
+	}
+	c.File, c.Args = first, append([]string{rest}, c.Args...)
 }
 
 // usageInterval is how often at most the usage of a job is measured (PDC_INTERVAL of
