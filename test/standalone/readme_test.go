@@ -87,7 +87,7 @@ func aSecond() {
 func (s *typist) types(line, pattern string) {
 	s.Helper()
 	want := regexp.MustCompile(pattern)
-	var said string
+	var said, last string
 	for end := time.Now().Add(patience); time.Now().Before(end); {
 		from := len(s.said.String())
 		if _, err := io.WriteString(s.in, line+"\n"+`echo "== $? =="`+"\n"); err != nil {
@@ -102,11 +102,12 @@ func (s *typist) types(line, pattern string) {
 			}
 		}
 		if status == nil || status[1] != "0" {
-			s.Fatalf("%s: exit status %q\n%s", line, status, said)
+			s.Fatalf("%s: exit status %q\n%s\nbefore that:\n%s", line, status, said, last)
 		}
 		if want.MatchString(said) {
 			return
 		}
+		last = said
 		<-time.After(100 * time.Millisecond) // as who looks again
 	}
 	s.Fatalf("%s: not to be seen: %s\n%s", line, pattern, said)
