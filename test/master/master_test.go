@@ -107,28 +107,6 @@ func (s *site) start(host string) {
 	s.Cleanup(func() { s.kill(cmd) })
 }
 
-// up waits until the agents of all hosts answer.
-func (s *site) up() {
-	s.Helper()
-	again := time.NewTicker(20 * time.Millisecond)
-	defer again.Stop()
-	for _, host := range s.hosts {
-		client, err := api.Dial(api.Options{Socket: s.socket(host), RetryFor: -1})
-		if err != nil {
-			s.Fatal(err)
-		}
-		defer client.Close()
-		for end := time.Now().Add(patience); ; <-again.C {
-			if _, err = client.Health(s.Context()); err == nil {
-				break
-			}
-			if time.Now().After(end) {
-				s.Fatalf("the agent of %s does not answer: %v", host, err)
-			}
-		}
-	}
-}
-
 func (s *site) kill(agent *exec.Cmd) {
 	_ = agent.Process.Kill()
 	_ = agent.Wait()
