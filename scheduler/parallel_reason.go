@@ -192,7 +192,21 @@ func (r *run) explainParallelHost(j *Job, id InstanceID, pe PEID, at span, skip 
 	}
 	n, _ := r.slotsAt(c, AtHost(host), at)
 	least := r.leastOnHost(c, pe)
-	skip.exhausted[host] = r.coresFor(c, host, at, n) < least && r.later(c, host, at) < least
+	if n = r.coresFor(c, host, at, n); n > 0 && n < least && r.plan == nil {
+		// Some are left: whether it would be enough if nothing else ran (tested).
+		skip.exhausted[host] = r.mostOnHost(c, host) < least
+		return
+	}
+	skip.exhausted[host] = n < least && r.later(c, host, at) < least
+}
+
+// mostOnHost is how many slots a host has for a job when nothing else runs.
+func (r *run) mostOnHost(c *Category, id HostID) int {
+	empty := *r.view
+	empty.empty = true
+	quiet, at := matcher{view: &empty}, span{r.now, 1}
+	n, _ := quiet.slotsAt(c, AtHost(id), at)
+	return quiet.coresFor(c, id, at, n)
 }
 
 // leastOnHost is how many slots a parallel job needs on each host that it uses.

@@ -363,6 +363,23 @@ func TestReasons(t *testing.T) {
 			},
 		},
 		{
+			name: "a host that has too little left for the rule, and its queues", scene: scene{
+				files:  merged(hostFile("complex_values slots=3\n"), queueFile("slots 9,[n2=0]\n"), map[string]string{"pes/fill": "pe_name fill\nslots 100\nallocation_rule 2\n"}),
+				before: []scheduler.Requests{{}, {}},
+			},
+			ask: scheduler.Requests{PE: "fill", Slots: slotsOf(t, "2"), Queues: "a.q@n2"}, want: []string{
+				`cannot run in queue "a.q@n1" because it is not contained in its hard queue list (-q)`, `cannot run in PE "fill" because it only offers 0 slots`,
+			},
+		},
+		{
+			name: "a host that never has enough for the rule, and not its queues", scene: scene{
+				files: merged(hostFile("complex_values slots=1\n"), queueFile("slots 9,[n2=0]\n"), map[string]string{"pes/fill": "pe_name fill\nslots 100\nallocation_rule 2\n"}),
+			},
+			ask: scheduler.Requests{PE: "fill", Slots: slotsOf(t, "2"), Queues: "a.q@n2"}, want: []string{
+				`cannot run in PE "fill" because it only offers 0 slots`,
+			},
+		},
+		{
 			name: "a host that somebody has for himself, and not its queues", scene: scene{
 				files: merged(hostFile("complex_values excl=TRUE\n"), queueFile("slots 2,[n2=0]\n")), before: []scheduler.Requests{hard("excl", "TRUE")},
 			},
