@@ -191,6 +191,14 @@ func (c *Cell) SetProjectUsage(project string, usage tickets.Usage, stamp int64)
 	return nil
 }
 
+// ClearUserUsage forgets what a user has used, if there is a user object of that name.
+func (c *Cell) ClearUserUsage(now int64, user string) {
+	if u := c.policy.users.of(user); u != tickets.None {
+		c.policy.Ledger.Users[u].Clear(now)
+		c.touchUser(user)
+	}
+}
+
 // ClearUsage forgets what all users and projects have used (qconf(1), -clearusage).
 func (c *Cell) ClearUsage(now int64, by Caller) (*Answer, error) {
 	c.tick(now)
@@ -198,10 +206,10 @@ func (c *Cell) ClearUsage(now int64, by Caller) (*Answer, error) {
 		return nil, denied("denied: %q must be manager for this operation", by.User)
 	}
 	for i := range c.policy.Ledger.Users {
-		c.policy.Ledger.Users[i] = tickets.UserUsage{Stamp: now}
+		c.policy.Ledger.Users[i].Clear(now)
 	}
 	for i := range c.policy.Ledger.Projects {
-		c.policy.Ledger.Projects[i] = tickets.StampedUsage{Stamp: now}
+		c.policy.Ledger.Projects[i].Clear(now)
 	}
 	for _, j := range c.Jobs() {
 		for _, t := range j.tasks {

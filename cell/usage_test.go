@@ -81,13 +81,32 @@ func TestUsage(t *testing.T) {
 	if _, err := h.ClearUsage(h.now, caller("bob")); err == nil {
 		t.Error("bob has cleared the usage")
 	}
+	// What was never decayed stays, but for that of users in projects.
+	longTerm := func(user, project string) float64 {
+		if u := h.policy.Ledger.Users[h.policy.users.of(user)].In(h.policy.projects.of(project)); u != nil {
+			return u.LongTerm[tickets.CPU]
+		}
+		return 0
+	}
+	if !near(longTerm("bob", ""), 80) || !near(longTerm("alice", "p1"), 200) {
+		t.Errorf("before: bob %v, alice %v", longTerm("bob", ""), longTerm("alice", "p1"))
+	}
 	if _, err := h.ClearUsage(h.now, caller("root")); err != nil || h.used("bob", "") != 0 {
 		t.Errorf("%v, bob %v", err, h.used("bob", ""))
+	}
+	p1 := &h.policy.Ledger.Projects[h.policy.projects.of("p1")]
+	if !near(longTerm("bob", ""), 80) || longTerm("alice", "p1") != 0 || !near(p1.LongTerm[tickets.CPU], 200) || p1.Decayed[tickets.CPU] != 0 {
+		t.Errorf("never decayed: bob %v, alice %v, p1 %+v", longTerm("bob", ""), longTerm("alice", "p1"), p1)
 	}
 	report(1, 150)
 	h.run()
 	if a := h.used("alice", "p1"); !near(a, 100) {
 		t.Errorf("alice %v", a)
+	}
+	h.ClearUserUsage(h.now, "alice")
+	h.ClearUserUsage(h.now, "nobody")
+	if a := h.used("alice", "p1"); a != 0 || !near(p1.Decayed[tickets.CPU], 100) {
+		t.Errorf("cleared alone: alice %v, p1 %+v", a, p1)
 	}
 	if err := h.UsageReport(h.now, 2, 1, tickets.Amounts{}); err == nil {
 		t.Error("a job that has left has used something")

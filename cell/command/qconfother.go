@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/execd-project/execd/cell"
-	"github.com/execd-project/execd/scheduler/tickets"
 	"github.com/execd-project/execd/submit"
 )
 
@@ -59,13 +58,7 @@ func (x *call) clearUsage(g *given) {
 			x.warn("denied: user %q does not exist", user)
 			continue
 		}
-		projects := append([]string{""}, x.cluster().ProjectNames()...)
-		for _, p := range projects {
-			if err := x.cell.SetUserUsage(user, p, tickets.Usage{}, x.now); err != nil {
-				x.fail(1, "%s", err.Error())
-				return
-			}
-		}
+		x.cell.ClearUserUsage(x.now, user)
 		x.warn("%s modified %q in user list", x.who(), user)
 	}
 }

@@ -98,6 +98,17 @@ type StampedUsage struct {
 	Stamp int64
 }
 
+// Clear forgets what the user has used, but for what was never decayed; in projects that goes,
+// too (tested).
+func (u *UserUsage) Clear(now int64) {
+	*u = UserUsage{Usage: Usage{LongTerm: u.LongTerm}, Stamp: now}
+}
+
+// Clear forgets what the project has used, but for what was never decayed.
+func (u *StampedUsage) Clear(now int64) {
+	*u = StampedUsage{Usage: Usage{LongTerm: u.LongTerm}, Stamp: now}
+}
+
 // Ledger is what all users and projects have used. It belongs to them and not to
 // the share tree: a node that is removed and added again finds it as it was, and
 // one that is added finds what was used before. It is gone with the user or the
