@@ -36,10 +36,12 @@ func TestParallel(t *testing.T) {
 		}
 		return path
 	}
-	// A task says where it is, and ends when the job has seen all of them.
-	task := program("task", `echo "$HOSTNAME $NSLOTS" >$D/.$TASK; mv $D/.$TASK $D/$TASK; until test -e $D/seen; do sleep 0.1; done; exit $TASK`)
+	// A task says where it is, and ends when the job has seen all of them; and the job when they
+	// have been waited for.
+	task := program("task", `echo $$ >$D/.pid.$TASK; echo "$HOSTNAME $NSLOTS" >$D/.$TASK; mv $D/.$TASK $D/$TASK; until test -e $D/seen; do sleep 0.1; done; exit $TASK`)
 	all := func(n int) string {
-		return fmt.Sprintf("until test \"$(ls $D | grep -c '^[0-9]*$')\" = %d; do sleep 0.1; done; ls $D; >$D/seen; sleep 1; exit 7", n)
+		return fmt.Sprintf("until test \"$(ls $D | grep -c '^[0-9]*$')\" = %d; do sleep 0.1; done; ls $D; >$D/seen; "+
+			"for p in $(cat $D/.pid.*); do while kill -0 $p 2>/dev/null; do sleep 0.1; done; done; exit 7", n)
 	}
 	var lines strings.Builder
 	submit := func(pe string, dir, task, script string) {
