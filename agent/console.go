@@ -334,8 +334,9 @@ func (t *attachment) Resize(rows, cols uint16) error {
 	return launch.SetTerminalSize(t.console.Out, rows, cols)
 }
 
-// Exit waits until it is known how the job has ended. Its entry knows it also when it is
-// in no table any more.
+// Exit waits until it is known how the job has ended, which may be long after it has closed
+// its output: meanwhile somebody else may attach. Its entry knows it also when it is in no
+// table any more.
 func (t *attachment) Exit(ctx context.Context) (*job.Outcome, error) {
 	a, e := t.agent, t.entry
 	for {
@@ -347,6 +348,8 @@ func (t *attachment) Exit(ctx context.Context) (*job.Outcome, error) {
 		}
 		select {
 		case <-changed:
+		case <-t.gone:
+			return nil, t.why
 		case <-ctx.Done():
 			return nil, &Error{Unavailable, ctx.Err()}
 		case <-a.context.Done():

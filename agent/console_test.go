@@ -225,6 +225,32 @@ func TestAttachAgain(t *testing.T) {
 	}
 }
 
+// One who only waits for the end of a job that has closed its output is told, too, that
+// somebody else has attached: what he sends does not get to the job any more.
+func TestTakenWhileWaitingForTheEnd(t *testing.T) {
+	w := newWorld(t, shellOfOwner("/bin/sh"))
+	id := w.mustStart(w.interactive(5, Interactive{Pipes: true}, "-N", "x", "-shell", "y", "exec >&- 2>&-; read x; exit 3")).ID
+	s := w.attach(id)
+	if err := s.over(); !errors.Is(err, io.EOF) {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	told := make(chan error, 1)
+	go func() {
+		_, err := s.Exit(ctx)
+		told <- err
+	}()
+	next := w.attach(id)
+	if err := <-told; !errors.Is(err, ErrTaken) {
+		t.Error(err)
+	}
+	next.enter("\n")
+	if o, err := next.Exit(ctx); err != nil || o.ExitStatus != 3 {
+		t.Errorf("%+v, %v", o, err)
+	}
+}
+
 // Somebody who attaches and goes, again and again, has nothing kept of each time.
 func TestHangUpIsForTheLastOne(t *testing.T) {
 	w := newWorld(t, shellOfOwner("/bin/sh"), func(o *Options) { o.HangUp = time.Hour })

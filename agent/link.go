@@ -142,7 +142,7 @@ type Terminal interface {
 	// later. For a pseudo terminal it does nothing.
 	EndInput() error
 	// Exit returns how the job has ended, after Read has returned io.EOF, as soon as that
-	// is known.
+	// is known, and the errors of Read: a job may close its output and go on.
 	Exit(ctx context.Context) (*job.Outcome, error)
 	// Resize tells the job the size of the window: SIGWINCH.
 	Resize(rows, cols uint16) error

@@ -68,7 +68,7 @@ func (c *Command) attach(ctx context.Context, d *api.Client, a *api.CommandAnswe
 			}
 			return c.over(ctx, d, job, err)
 		}
-		exit, err := attach.Run(context.Background(), d.Agent(), id, t, attach.Options{
+		exit, err := attach.Run(ctx, d.Agent(), id, t, attach.Options{
 			In: in, Out: os.Stdout, Err: c.Stderr, Escape: escape,
 			Away: func() {
 				fmt.Fprintf(c.Stderr, "%s: the daemon is away, and job %d goes on without it: waiting\n", c.Name, job)

@@ -167,10 +167,13 @@ func (s *terminalStream) feed(input *input) {
 	for {
 		p, ended := input.take()
 		if len(p) > 0 {
-			// What a job that has closed its standard input does not take is taken, too.
-			_, _ = s.terminal.Write(p)
-			input.taken(len(p))
-			if s.send(api.FrameTaken, api.TakenPayload(len(p))) != nil {
+			n, err := s.terminal.Write(p)
+			over := errors.Is(err, agent.ErrDetached) || errors.Is(err, agent.ErrTaken)
+			if !over { // what a job that has closed its standard input does not take is taken, too
+				n = len(p)
+			}
+			input.taken(n)
+			if s.send(api.FrameTaken, api.TakenPayload(n)) != nil || over {
 				return
 			}
 			continue
@@ -184,24 +187,30 @@ func (s *terminalStream) feed(input *input) {
 
 // show passes on what the job writes, and says why there will be no more of it.
 func (s *terminalStream) show(ctx context.Context) {
-	shown := make(chan struct{})
-	go func() {
-		defer close(shown)
-		_ = s.copy(s.terminal.ReadErrors, api.FrameStderr)
-	}()
+	shown := make(chan error, 1)
+	go func() { shown <- s.copy(s.terminal.ReadErrors, api.FrameStderr) }()
 	err := s.copy(s.terminal.Read, api.FrameData)
-	<-shown
+	// The job may have closed one of them before it was the other's turn to fail.
+	if e := <-shown; errors.Is(err, io.EOF) {
+		err = e
+	}
 	switch {
 	case errors.Is(err, errGone):
 	case errors.Is(err, io.EOF):
 		s.exit(ctx)
-	case errors.Is(err, agent.ErrTaken):
-		s.deaf()
-		s.fail(refuse(api.Aborted, "%v", err))
 	default:
-		s.deaf()
-		s.fail(refuse(api.Unavailable, "%v", err))
+		s.lost(err)
 	}
+}
+
+// lost says why the peer has the terminal no more.
+func (s *terminalStream) lost(err error) {
+	s.deaf()
+	code := api.Unavailable
+	if errors.Is(err, agent.ErrTaken) {
+		code = api.Aborted
+	}
+	s.fail(refuse(code, "%v", err))
 }
 
 // errGone is the end of a peer who reads no more.
@@ -233,7 +242,7 @@ func (s *terminalStream) exit(ctx context.Context) {
 	defer s.terminal.Detach()
 	o, err := s.terminal.Exit(ctx)
 	if err != nil {
-		s.fail(failure(err))
+		s.lost(err)
 		return
 	}
 	_ = s.send(api.FrameExit, api.ExitPayload(o.ExitStatus, o.Reason))

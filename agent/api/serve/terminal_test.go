@@ -240,6 +240,86 @@ func TestFullPipe(t *testing.T) {
 	}
 }
 
+// narrow is the terminal of a job with pipes that takes a part of its input.
+type narrow struct {
+	silent
+	takes int
+	full  chan struct{}
+}
+
+func (n *narrow) Pipes() bool { return true }
+
+func (n *narrow) Write([]byte) (int, error) {
+	close(n.full)
+	<-n.over
+	return n.takes, agent.ErrDetached
+}
+
+// What the job has not taken when the agent ends is not said to have arrived: the client
+// would go on behind it with the next agent.
+func TestInputLeftWithTheAgent(t *testing.T) {
+	for size, want := range map[int]bool{100: false, 40: true} {
+		r := run(t, nil)
+		full := make(chan struct{})
+		r.agent.terminal = func() agent.Terminal {
+			return &narrow{silent{gone: make(chan string, 1), over: make(chan struct{})}, 40, full}
+		}
+		terminal := mustAttach(t, r.client(), 7)
+		if _, err := terminal.Write(make([]byte, size)); err != nil {
+			t.Error(err)
+		}
+		<-full
+		r.stop()
+		err := terminal.Copy(io.Discard, io.Discard)
+		if e, ok := errors.AsType[*api.Error](err); !ok || e.Code != api.Unavailable || e.Err != nil {
+			t.Errorf("the end is %v", err)
+		}
+		if terminal.Arrived() != want {
+			t.Errorf("40 of %d bytes were taken, and all are said to have arrived: %v", size, !want)
+		}
+	}
+}
+
+// halfClosed is the terminal of a job that has closed its standard output and goes on, until
+// somebody else attaches.
+type halfClosed struct {
+	silent
+	exits bool // it has closed its standard error, too
+}
+
+func (h *halfClosed) Pipes() bool              { return true }
+func (h *halfClosed) Read([]byte) (int, error) { return 0, io.EOF }
+
+func (h *halfClosed) ReadErrors([]byte) (int, error) {
+	if h.exits {
+		return 0, io.EOF
+	}
+	return 0, agent.ErrTaken
+}
+
+func (h *halfClosed) Exit(ctx context.Context) (*job.Outcome, error) {
+	if h.exits {
+		return nil, agent.ErrTaken
+	}
+	return &job.Outcome{}, nil
+}
+
+// Who has lost a job that has closed its output is told so, and not how the job ends, of
+// which he has seen a part.
+func TestTakenWithClosedOutput(t *testing.T) {
+	for _, exits := range []bool{false, true} {
+		r := run(t, nil)
+		r.agent.terminal = func() agent.Terminal {
+			return &halfClosed{silent{gone: make(chan string, 1), over: make(chan struct{})}, exits}
+		}
+		terminal := mustAttach(t, r.client(), 7)
+		err := terminal.Copy(io.Discard, io.Discard)
+		if e, ok := errors.AsType[*api.Error](err); !ok || e.Code != api.Aborted {
+			t.Errorf("standard error closed, too: %v: the end is %v, %v", exits, err, terminal.Exit())
+		}
+	}
+}
+
 // Who sends more than the agent has room for, or goes on behind the end, is cut off.
 func TestInputWindow(t *testing.T) {
 	for name, last := range map[string]api.FrameType{"too much": api.FrameData, "more behind the end": api.FrameEnd} {
