@@ -150,11 +150,11 @@ func (x *naivePlacing) visit(host string, least, most int) bool {
 	}
 	for _, name := range x.tried {
 		i := x.site.instance(name)
-		if i.host != host || !x.static(x.job, i, x.pe.name) || x.unknown(x.job, i) {
+		if i.host != host || !x.static(x.job, i, x.pe.name) || x.unknown(x.job, i, false) {
 			continue
 		}
 		slots, master := x.slotsAt(x.job, name)
-		master = master && hostMaster && (len(x.job.masterQueues) == 0 || x.listed(x.job.masterQueues, i))
+		master = master && hostMaster && !x.unknown(x.job, i, true) && (len(x.job.masterQueues) == 0 || x.listed(x.job.masterQueues, i))
 		if len(x.job.masterQueues) > 0 && len(x.job.queues) > 0 && !x.listed(x.job.queues, i) {
 			slots = min(slots, 1) // for the master task only
 			if !master {

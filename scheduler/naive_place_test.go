@@ -361,9 +361,13 @@ func (r *naiveRun) offers(j *naiveJob, place string) bool {
 	return true
 }
 
-// unknown reports whether a job asks for something that no layer has.
-func (r *naiveRun) unknown(j *naiveJob, i *siteInstance) bool {
+// unknown reports whether a task asks for something that no layer has: the master task of a
+// job, or the only one, for what a job takes once, too.
+func (r *naiveRun) unknown(j *naiveJob, i *siteInstance, master bool) bool {
 	for attribute := range j.hard {
+		if !master && r.site.attribute(attribute).consumable == "JOB" {
+			continue
+		}
 		if _, ok := r.strictest(attribute, "global", i.host, i.name()); !ok {
 			return true
 		}
@@ -373,7 +377,7 @@ func (r *naiveRun) unknown(j *naiveJob, i *siteInstance) bool {
 
 // fits checks everything for one slot of a serial job.
 func (r *naiveRun) fits(j *naiveJob, i *siteInstance) bool {
-	return r.withinQuotas(j, i) && r.static(j, i, "") && !r.unknown(j, i) && r.offers(j, i.host) && r.offers(j, i.name())
+	return r.withinQuotas(j, i) && r.static(j, i, "") && !r.unknown(j, i, true) && r.offers(j, i.host) && r.offers(j, i.name())
 }
 
 // placeSerial finds the first instance, or that with the fewest violations of soft

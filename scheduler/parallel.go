@@ -545,11 +545,23 @@ func (m *matcher) slotsAt(c *Category, p Place, at span) (slots int, master bool
 			if !limit(r.attribute, r.amount, false) {
 				return 0, false
 			}
+		} else if a.perJob() && m.lacks(p, r.attribute) {
+			master = false // but other tasks need none of it (tested)
 		} else if !m.explicit(c, r, p, at) {
 			return 0, false
 		}
 	}
 	return slots, master
+}
+
+// lacks reports whether a place is a queue instance, and neither it nor any layer above it has
+// an attribute.
+func (m *matcher) lacks(p Place, a AttributeID) bool {
+	if p.layer != atQueue {
+		return false
+	}
+	v, _ := m.at(p, a)
+	return !v.IsValid() && !m.known(a, p)
 }
 
 // wholeSlots is for how many slots what is left of a consumable is enough.

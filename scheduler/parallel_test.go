@@ -126,6 +126,29 @@ func TestJobConsumables(t *testing.T) {
 	start(4, "2", "5", "") // the quota
 }
 
+// TestJobConsumablesElsewhere is one that some hosts do not have at all: they have slots for
+// the job, but not for its master task.
+func TestJobConsumablesElsewhere(t *testing.T) {
+	s := scene{files: map[string]string{
+		"complexes":  "tok tok INT <= YES JOB 0 0\n",
+		"hosts/n2":   "hostname n2\ncomplex_values tok=1\n",
+		"pes/fill":   "pe_name fill\nslots 100\nallocation_rule $fill_up\n",
+		"queues/a.q": "qname a.q\nhostlist n1 n2\nslots 4\nseq_no 0,[n2=1]\nload_thresholds NONE\npe_list fill\n",
+		"sched_conf": "queue_sort_method seqno\njob_load_adjustments NONE\n",
+	}}.make(t)
+	for tok, want := range map[string]string{"1": "fill a.q@n2=1 a.q@n1=4", "2": ""} {
+		j := serialJob(t, s.Model(), 1, &scheduler.Requests{PE: "fill", Slots: slotsOf(t, "5"), Hard: setting("tok", tok)})
+		s.Enqueue(j)
+		got := ""
+		for _, x := range s.Run(1000).Starts {
+			got = grantsText(s.Model(), x.PE, x.Grants)
+		}
+		if s.Dequeue(j); got != want {
+			t.Errorf("with tok=%s: %s, want %s", tok, got, want)
+		}
+	}
+}
+
 // TestParallelQuotas is a quota that leaves fewer slots than there are.
 func TestParallelQuotas(t *testing.T) {
 	files := merged(queueFile("slots 4\npe_list fill round\n"), map[string]string{
