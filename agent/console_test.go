@@ -346,6 +346,57 @@ func TestHangUpAfterRestart(t *testing.T) {
 	}
 }
 
+// A job whose client does not come at all is terminated like one whose client has gone,
+// also by another agent than that which has started it.
+func TestHangUpWhenNobodyComes(t *testing.T) {
+	manual := clock.NewManual(clock.System().Now())
+	options := func(o *Options) {
+		o.Clock = manual
+		shellOfOwner("/bin/sh")(o)
+	}
+	w := newWorld(t, options)
+	const (
+		comes = iota + 1
+		doesNot
+		again // after a restart
+	)
+	open := func(number int) {
+		w.until("the terminal is here", func() bool {
+			w.agent.mu.Lock()
+			defer w.agent.mu.Unlock()
+			return w.agent.table[job.ID{Job: number}].terminal != nil
+		})
+	}
+	start := func(number int) {
+		w.mustStart(w.interactive(number, Interactive{Pipes: true, Awaited: true}, "sleep", "1000"))
+		open(number)
+	}
+	start(comes)
+	start(doesNot)
+	w.attach(job.ID{Job: comes})
+	manual.Advance(DefaultHangUp - time.Second)
+	for _, number := range []int{comes, doesNot} {
+		if r, ok := w.agent.Job(job.ID{Job: number}); !ok || r.State != Running {
+			t.Errorf("job %d is %+v", number, r)
+		}
+	}
+	manual.Advance(time.Second)
+	if o := w.ended(job.ID{Job: doesNot}); o.Signal != 9 {
+		t.Errorf("%+v", o)
+	}
+	if r, ok := w.agent.Job(job.ID{Job: comes}); !ok || r.State != Running {
+		t.Errorf("%+v", r)
+	}
+	start(again)
+	w.stop()
+	w.start(options)
+	open(again)
+	manual.Advance(DefaultHangUp)
+	if o := w.ended(job.ID{Job: again}); o.Signal != 9 {
+		t.Errorf("%+v", o)
+	}
+}
+
 // What cannot be interactive is refused.
 func TestInteractiveRefused(t *testing.T) {
 	w := newWorld(t)

@@ -16,7 +16,7 @@ import (
 // written.
 const (
 	fileSuspended = "suspended"
-	fileClient    = "client" // somebody has attached, and has not said that he goes
+	fileClient    = "client" // somebody has attached, or is to, and has not said that he goes
 	fileEnding    = "ending"
 	fileEnded     = "ended"
 	fileTold      = "told"

@@ -226,6 +226,14 @@ func (a *Agent) prepare(e *entry, s *Start) (*launch.Job, error) {
 			a.removeScript(e)
 		}
 	}
+	if err == nil && s.Interactive != nil && s.Interactive.Awaited {
+		if err = run.Dir.WriteFile(fileClient, nil); err != nil {
+			err = errors.Join(err, run.Dir.Close())
+			a.removeScript(e)
+		} else {
+			e.expected = true // of which nobody else asks before the job is accepted
+		}
+	}
 	if err != nil && !errors.Is(err, jobdir.ErrExists) {
 		a.noteRest(e)
 	}

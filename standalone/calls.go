@@ -212,7 +212,8 @@ func (m *Master) command(q *api.CommandRequest, in *command.Input, x *answer) {
 		m.keepTerminal(r.Job, &launch.Interactive{
 			Rows: t.Rows, Cols: t.Cols, Term: t.Term, Login: request.Login,
 			// qrsh(1), -pty: only a session without a command has a pseudo terminal by itself.
-			Pipes: request.PTY == job.No || request.PTY == job.Default && !request.Login,
+			Pipes:   request.PTY == job.No || request.PTY == job.Default && !request.Login,
+			Awaited: true,
 		})
 	}
 	if r.Sync || r.Immediate || r.Interactive {

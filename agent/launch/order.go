@@ -92,6 +92,9 @@ type Interactive struct {
 	Term       string // TERM; empty for DefaultTerm
 	Pipes      bool   // a pipe for each standard stream, in place of a pseudo terminal
 	Login      bool   // a login shell in place of a command
+	// Awaited says that somebody waits to attach as soon as the job runs. When he does not
+	// come, the agent terminates the job as if he had gone without a word.
+	Awaited bool
 }
 
 // DefaultTerm is TERM where nothing is known of the terminal of who attaches.

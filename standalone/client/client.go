@@ -94,11 +94,16 @@ func (c *Command) run(ctx context.Context) (int, error) {
 			q.Key, q.Verified = rand.Text(), true
 			continue
 		}
-		if _, err := io.WriteString(c.Stdout, string(a.Stdout)); err != nil {
-			return exitFailed, err
-		}
-		if _, err := io.WriteString(c.Stderr, string(a.Stderr)); err != nil {
-			return exitFailed, err
+		for _, o := range []struct {
+			to   io.Writer
+			text api.Text
+		}{{c.Stdout, a.Stdout}, {c.Stderr, a.Stderr}} {
+			if len(o.text) == 0 { // which would fail, too, where nothing can be written
+				continue
+			}
+			if _, err := io.WriteString(o.to, string(o.text)); err != nil {
+				return exitFailed, err
+			}
 		}
 		if a.Interactive && a.Exit == 0 {
 			return c.attach(ctx, d, a)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"os"
 	"os/exec"
 	"os/user"
 	"strings"
@@ -101,6 +102,20 @@ func TestQrshPipes(t *testing.T) {
 	s = m.qrsh(u, "exec <&-; echo closed")
 	s.line("closed")
 	s.ends(0, "", "")
+
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	nowhere := m.command(ctx, u, "qrsh", "-now", "n", "-wd", "/", "-noshell", "/bin/sh", "-c", "exec yes")
+	var said strings.Builder
+	nowhere.Stdout, nowhere.Stderr = full, &said
+	if _ = nowhere.Run(); nowhere.ProcessState.ExitCode() != 1 || !strings.Contains(said.String(), "no space left") {
+		t.Errorf("%v, %q", nowhere.ProcessState, said.String())
+	}
 
 	s = m.qrsh(u, "yes")
 	s.line("y")
