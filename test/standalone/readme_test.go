@@ -1,6 +1,7 @@
 package standalone
 
 import (
+	"context"
 	"io"
 	"os"
 	"os/exec"
@@ -125,7 +126,7 @@ func openTypist(t *testing.T) (s *typist, leave func()) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	s = &typist{TB: t}
-	cmd := exec.CommandContext(t.Context(), "sh")
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "sh") // it ends the daemon after a failure, too
 	cmd.Dir, cmd.Stdout, cmd.Stderr = checkout, &s.said, &s.said
 	cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
