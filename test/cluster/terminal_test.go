@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"os"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -134,13 +133,13 @@ func TestStandaloneTerminals(t *testing.T) {
 	t.Run("terminals", func(t *testing.T) {
 		c := &cell{c.Cell, t}
 		c.run("sizes, keys, much output, and the exit status", func(c *cell) {
-			s := c.sit(commands + "exec qrsh " + script)
+			s := c.sit(commands + "exec qrsh -pty y " + script)
 			terminal.Talk(c.T, s)
 			s.Type("end\r")
 			over(c, s, 7)
 		})
 		c.run("Ctrl-D ends the input", func(c *cell) {
-			s := c.sit(commands + "exec qrsh " + script)
+			s := c.sit(commands + "exec qrsh -pty y " + script)
 			s.See("begins with 33 101")
 			s.Type(terminal.EndOfFile)
 			s.See("end of file")
@@ -154,29 +153,18 @@ func TestStandaloneTerminals(t *testing.T) {
 			over(c, s, 9)
 		})
 		c.run("a client that is ended leaves the terminal as it was", func(c *cell) {
-			s := c.sit(commands + "echo $$ >/home/alice/client; exec qrsh " + script)
+			s := c.sit(commands + "echo $$ >/home/alice/client; exec qrsh -pty y " + script)
 			s.See("begins with 33 101")
 			if err := c.Kill(c.number("/home/alice/client"), syscall.SIGTERM); err != nil {
 				c.Fatal(err)
 			}
 			over(c, s, 1)
 		})
-		c.run("input from a file and from a pipe is typed, and ends", func(c *cell) {
-			if err := c.AddFile("/home/alice/some", "from a file\n", 0o644); err != nil {
-				c.Fatal(err)
-			}
-			for line, want := range map[string]string{
-				"qrsh cat <some":                              "from a file\n",
-				"qrsh 'cat; echo over' </dev/null":            "over\n",
-				"echo piped | qrsh 'cat; exit 4'; echo is $?": "piped\nis 4\n",
-			} {
-				out, err := c.User("alice", "sh", "-c", commands+line)
-				// The terminal of the job shows what is typed, and before that, or
-				// behind it, what the job writes.
-				if out = strings.ReplaceAll(out, "\r", ""); err != nil || !strings.HasSuffix(out, want) {
-					c.Errorf("%s: %q, want %q behind what is typed, %v", line, out, want, err)
-				}
-			}
+		c.run("without a terminal there is none", func(c *cell) {
+			s := c.sit(commands + "qrsh 'tty; exit 3'; echo then $?")
+			s.See("not a tty")
+			s.See("then 3")
+			over(c, s, 0)
 		})
 	})
 }
