@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/url"
 	"os"
 	"slices"
@@ -77,12 +78,13 @@ func (c *Command) Run() (int, error) {
 
 // hungUp reports whether an agent was not there for a call or went before it had answered:
 // refused by the socket of one that has ended, reset by one that ends with the call in its
-// queue, ended in the middle. What ask calls may be done twice.
+// queue, ended in the middle, or closed by our side, which has seen that before it wrote. What
+// ask calls may be done twice.
 func hungUp(err error) bool {
 	if e, ok := errors.AsType[*url.Error](err); ok && e.Err.Error() == closedIdle {
 		return true
 	}
-	return slices.ContainsFunc([]error{syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, io.EOF, io.ErrUnexpectedEOF}, func(e error) bool {
+	return slices.ContainsFunc([]error{syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, net.ErrClosed, io.EOF, io.ErrUnexpectedEOF}, func(e error) bool {
 		return errors.Is(err, e)
 	})
 }
