@@ -186,13 +186,10 @@ func setNumber(to *int, v string, least, most int64) (problem string) {
 }
 
 func getInstant(t time.Time) (value, problem string) {
-	if t.IsZero() {
-		return "0", ""
-	}
-	if t.Unix() < 0 || t.Year() > 2200 {
+	if !t.IsZero() && (t.Unix() < 0 || t.Year() > 2200) {
 		return "", "it is not between 1970 and 2200"
 	}
-	return formatSeconds(t.UnixNano()), ""
+	return formatInstant(t), ""
 }
 
 func setInstant(to *time.Time, v string) (problem string) {
@@ -208,6 +205,15 @@ func setInstant(to *time.Time, v string) (problem string) {
 }
 
 const nanoseconds = int64(time.Second)
+
+// formatInstant prints a time as seconds since 1970, and the zero time as 0. A zero
+// time has no UnixNano.
+func formatInstant(t time.Time) string {
+	if t.IsZero() {
+		return "0"
+	}
+	return formatSeconds(t.UnixNano())
+}
 
 // formatSeconds prints nanoseconds as seconds, with a fraction only if there is
 // one: whole seconds are all that the original reads.

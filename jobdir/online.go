@@ -24,7 +24,7 @@ type Online struct {
 
 // FormatOnline prints the file usage_online, in lines of key=value.
 func FormatOnline(o *Online) []byte {
-	b := appendLine(nil, "time", formatSeconds(o.At.UnixNano()))
+	b := appendLine(nil, "time", formatInstant(o.At))
 	for _, f := range o.floats() {
 		b = appendLine(b, f.name, formatFloat(*f.value))
 	}

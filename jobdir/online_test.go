@@ -72,13 +72,18 @@ func TestOnline(t *testing.T) {
 
 func FuzzParseOnline(f *testing.F) {
 	f.Add(FormatOnline(&Online{At: time.Unix(1, 5), CPU: 1.5, Vmem: 3}))
+	f.Add([]byte(nil)) // no time
 	f.Fuzz(func(t *testing.T, b []byte) {
 		o, err := ParseOnline("f", b)
 		if err != nil {
 			return
 		}
-		if _, err := ParseOnline("f", FormatOnline(o)); err != nil {
-			t.Errorf("%q is printed as something that cannot be read: %v", b, err)
+		again, err := ParseOnline("f", FormatOnline(o))
+		if err != nil {
+			t.Fatalf("FormatOnline of %q cannot be parsed: %v", b, err)
+		}
+		if *again != *o {
+			t.Errorf("FormatOnline of %q is parsed as %+v, want %+v", b, *again, *o)
 		}
 	})
 }
