@@ -10,6 +10,9 @@ TEST_TIMEOUT ?= 10m
 VM_TIMEOUT   ?= 30m
 SOAK_TIMEOUT ?= 4h
 FUZZTIME     ?= 30s
+# So many fuzz tests (0: all), and a regular expression for their names, PACKAGE.NAME
+FUZZCOUNT    ?= 0
+FUZZ         ?=
 # Further flags for go test, e.g. make test TESTFLAGS='-run Prolog'
 TESTFLAGS    ?=
 PKGS         ?= ./...
@@ -92,13 +95,10 @@ demo: build ## start a batch system, run the sample scripts of examples/ in it, 
 soak: ## run the tests that take long (TestSoak...)
 	@EXECD_TEST_SOAK=1 $(SUMMARY) -timeout $(SOAK_TIMEOUT) -run '^TestSoak' $(TESTFLAGS) -- $(PKGS)
 
+# FUZZCOUNT=10 runs only ten, other ones for each commit.
 .PHONY: fuzz
-fuzz: ## run every fuzz test for FUZZTIME (30s)
-	@grep -rE --include='*_test.go' '^func Fuzz' . | sed -E 's,/[^/]*:func (Fuzz[A-Za-z0-9_]*).*, \1,' | sort | \
-	while read -r dir name; do \
-		echo "$$dir $$name"; \
-		$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$dir" || exit 1; \
-	done
+fuzz: ## run every fuzz test for FUZZTIME (30s), or FUZZCOUNT of them
+	@$(GO) run ./test/fuzz -time $(FUZZTIME) -count $(FUZZCOUNT) -turn "$$(git rev-list --count HEAD 2>/dev/null || echo 0)" $(FUZZ)
 
 # Grid Engine's commands, which are links to execd (execd standalone). They are in a folder
 # of their own: those of a Grid Engine may be there, too.
