@@ -46,7 +46,7 @@ func TestRestoredIsTheSame(t *testing.T) {
 		s.Shared, s.Reasons = v.Reasons()
 		byText(s.Shared)
 		for _, j := range c.Jobs() {
-			d := v.Detail(j)
+			d := v.Detail(j, cell.Caller{User: j.Owner()})
 			byText(d.Reasons)
 			s.Details = append(s.Details, d)
 			s.Problems = append(s.Problems, j.Problem)

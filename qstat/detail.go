@@ -70,6 +70,10 @@ type JobDetail struct {
 	// that all jobs share first.
 	Reasons []Reason `json:"reasons,omitempty"`
 
+	// Withheld names the fields above of which the values, or all of them, were left out because
+	// they are for the owner and for managers: see Withhold.
+	Withheld []string `json:"withheld,omitempty"`
+
 	// What follows is ours, and in none of the original's formats: what the job waits for in
 	// plain words, from when on it may start as far as that is known, in seconds since the
 	// epoch, how far an array has come, and why a task of it has ended.
@@ -155,6 +159,16 @@ func AppendDetails(dst []byte, jobs []JobDetail, o DetailOptions) []byte {
 
 // outlook appends what is ours, behind all else.
 func (d *details) outlook(j *JobDetail) {
+	if len(j.Withheld) > 0 {
+		d.title("withheld")
+		for i, field := range j.Withheld {
+			if i > 0 {
+				d.dst = append(d.dst, ", "...)
+			}
+			d.dst = append(d.dst, withheldTitles[field]...)
+		}
+		d.dst = append(d.dst, " (for the owner and managers)\n"...)
+	}
 	if p := j.Progress; p != nil {
 		d.title("array progress")
 		d.dst = append(strconv.AppendInt(d.dst, int64(p.Done), 10), " of "...)
@@ -237,12 +251,17 @@ func (d *details) first(name string, items []string) {
 	d.list(name, items[:min(len(items), 1)])
 }
 
-// assigned has NONE where nothing is assigned.
-func assigned(variables []string) []string {
+// assigned has NONE where nothing is assigned, and nothing where values are withheld: programs
+// split the words at the equals sign.
+func (j *JobDetail) assigned(field string, variables []string) []string {
+	value := "=NONE"
+	if slices.Contains(j.Withheld, field) {
+		value = "="
+	}
 	list := slices.Clone(variables)
 	for i, v := range list {
 		if !strings.Contains(v, "=") {
-			list[i] += "=NONE"
+			list[i] += value
 		}
 	}
 	return list
@@ -342,7 +361,7 @@ func (d *details) requests(j *JobDetail) {
 	d.list("soft_queue_list", j.SoftQueues)
 	d.optional("restart", j.Restart)
 	d.list("shell_list", j.Shells)
-	d.list("env_list", assigned(j.Environment))
+	d.list("env_list", j.assigned("environment", j.Environment))
 	d.list("job_args", given(j.Arguments))
 	d.list("master hard queue_list", j.MasterQueues)
 	d.optional("script_file", j.Script)
@@ -384,7 +403,7 @@ func (d *details) relations(j *JobDetail) {
 	if j.Concurrency != 0 {
 		d.int("maximum concurrency", j.Concurrency)
 	}
-	d.list("context", assigned(j.Context))
+	d.list("context", j.assigned("context", j.Context))
 	if j.Reservation != 0 {
 		d.int("ar_id", j.Reservation)
 	}

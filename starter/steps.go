@@ -178,11 +178,26 @@ func explain(f *spawn.StartError) string {
 		spawn.StageChdir:    "cannot change into working directory ",
 		spawn.StageExec:     "cannot execute ",
 	}[f.Stage]
+	if i := indexBlank(f.What); f.Stage == spawn.StageExec && i >= 0 {
+		// Everybody reads the reason. What is one word here was meant as a line for a shell
+		// (qsub -shell n), and has arguments behind the program.
+		return what + f.What[:i] + " ... (the command has blanks, and no shell splits it): " + f.Errno.Error()
+	}
 	text := what + f.Error()
 	if f.Stage == spawn.StageExec && f.Errno == syscall.ENOENT {
 		text += " (or its interpreter is missing)"
 	}
 	return text
+}
+
+// indexBlank is where the first blank or control character is, -1 without one.
+func indexBlank(s string) int {
+	for i := range len(s) {
+		if s[i] <= ' ' {
+			return i
+		}
+	}
+	return -1
 }
 
 // exitStatus is the exit status as shells have it: 128+n after signal n.

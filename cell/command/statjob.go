@@ -38,7 +38,7 @@ func (x *call) jobDetails(l *line, names string) {
 	}
 	var details []qstat.JobDetail
 	for _, j := range jobs {
-		details = append(details, v.Detail(j))
+		details = append(details, v.Detail(j, x.in.By))
 	}
 	switch {
 	case l.has("-json"):

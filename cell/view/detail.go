@@ -16,10 +16,11 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// Detail is one of the jobs as qstat -j shows it. What a cell does not know of the place
-// where the job was submitted (cell.Origin) is left empty: numbers of user and group, the
-// home directory and the like.
-func (v *View) Detail(j *cell.Job) qstat.JobDetail {
+// Detail returns one of the jobs as qstat -j shows it to a user. The fields that a cell does not
+// know of the place where the job was submitted (cell.Origin) are empty: numbers of user and
+// group, the home directory and the like. A user who is neither the owner nor a manager gets the
+// names of variables without their values, and no arguments.
+func (v *View) Detail(j *cell.Job, by cell.Caller) qstat.JobDetail {
 	d := v.requested(j)
 	d.Job, d.ExecFile = v.Job(j), "job_scripts/"+strconv.Itoa(int(j.ID()))
 	d.ExecutionTime, d.Version = j.Start, j.Version
@@ -34,6 +35,9 @@ func (v *View) Detail(j *cell.Job) qstat.JobDetail {
 	v.typed(d.Soft)
 	for _, t := range j.Tasks() {
 		d.Details = append(d.Details, v.taskDetail(t))
+	}
+	if by.User != j.Owner() && !v.cell.IsManager(by.User) {
+		d.Withhold()
 	}
 	return d
 }

@@ -103,7 +103,7 @@ func (m *master) view() *view.View { return view.New(m.Cell, m.now) }
 
 // detail is a job with what only its submit host knows.
 func (m *master) detail(id uint32) qstat.JobDetail {
-	d := m.view().Detail(m.Job(id))
+	d := m.view().Detail(m.Job(id), caller("alice"))
 	d.UID, d.GID = 2001, 2001
 	d.Home, d.LogName, d.Shell, d.TimeZone, d.WorkDir = "/home/alice", "alice", "/bin/sh", "UTC", "/home/alice"
 	d.Path = "/usr/bin:/bin:/usr/sbin:/sbin:/usr/lib/gridengine"
@@ -157,7 +157,7 @@ func TestDetailIsThatOfTheRecordedJob(t *testing.T) {
 func TestDetailOfRequests(t *testing.T) {
 	m := newMaster(t)
 	id := m.qsub("-b y -shell n -h -l mem=1.5G,ex=true,per=1.5,h=n*,h_rt=INFINITY -w w -r n -m beas -c 00:10:00 -ckpt ck -binding env%20striding:2:1 x")
-	d := m.view().Detail(m.Job(id))
+	d := m.view().Detail(m.Job(id), caller("alice"))
 	want := []qstat.Request{
 		{Name: "mem", Value: "1.5G", Type: 4, Number: 1.5 * (1 << 30)},
 		{Name: "ex", Value: "true", Type: 5, Number: 1, Consumable: 1},
@@ -187,7 +187,7 @@ func TestDetailOfTasks(t *testing.T) {
 	if _, err := m.TaskEnded(m.now, 1, 2, 0, cell.End{Failure: cell.JobFailure, Reason: "no such file"}); err != nil {
 		t.Fatal(err)
 	}
-	d := m.view().Detail(m.Job(1))
+	d := m.view().Detail(m.Job(1), caller("alice"))
 	want := []qstat.TaskDetail{
 		{Task: 1, Running: true, Started: m.now, NormalizedTickets: 0.5, Usage: &qstat.Usage{CPU: 5, Memory: 2, IO: 1}},
 		{Task: 2, NormalizedTickets: 0.5, ErrorReason: "no such file"},
@@ -199,7 +199,7 @@ func TestDetailOfTasks(t *testing.T) {
 		t.Error(diff)
 	}
 	m.Schedule(m.now) // and nobody confirms it
-	if d := m.view().Detail(m.Job(1)); !d.Details[2].Transferring || !d.Details[2].Running {
+	if d := m.view().Detail(m.Job(1), caller("alice")); !d.Details[2].Transferring || !d.Details[2].Running {
 		t.Errorf("%+v", d.Details)
 	}
 }

@@ -73,7 +73,7 @@ func build() (string, error) {
 	if err := os.Mkdir(filepath.Join(dir, "commands"), 0o755); err != nil {
 		return dir, err
 	}
-	for _, name := range []string{"qsub", "qstat", "qdel", "qalter", "qmod", "qhold", "qrls", "qrsh", "qlogin", "qconf", "qhost", "qacct", "qquota", "qselect"} {
+	for _, name := range []string{"qsub", "qstat", "qdel", "qalter", "qmod", "qhold", "qrls", "qrsh", "qlogin", "qconf", "qhost", "qacct", "qquota", "qselect", "qresub"} {
 		if err := os.Symlink("../execd", filepath.Join(dir, "commands", name)); err != nil {
 			return dir, err
 		}
