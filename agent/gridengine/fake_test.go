@@ -30,6 +30,7 @@ type commands struct {
 	jobs    map[job.ID]agent.JobReport
 	load    *agent.LoadReport
 	changed chan struct{}
+	after   uint64 // the last number that was reported
 	starts  []*agent.Start
 	refuse  error
 	hold    chan struct{} // nil, or what a start waits for
@@ -77,7 +78,30 @@ func (c *commands) measure(text string) {
 	c.changed = make(chan struct{})
 }
 
+// taken waits until the link has taken all that there is to report.
+func (c *commands) taken(t *testing.T) {
+	t.Helper()
+	for {
+		c.mu.Lock()
+		after, number, changed := c.after, c.number, c.changed
+		c.mu.Unlock()
+		if after >= number {
+			return
+		}
+		select {
+		case <-changed:
+		case <-time.After(patience):
+			t.Fatal("the link does not take reports")
+		}
+	}
+}
+
 func (c *commands) Reports(ctx context.Context, after uint64) (agent.Batch, error) {
+	c.mu.Lock()
+	c.after = after
+	close(c.changed)
+	c.changed = make(chan struct{})
+	c.mu.Unlock()
 	for {
 		c.mu.Lock()
 		b := agent.Batch{Number: c.number}

@@ -17,6 +17,7 @@ import (
 	"github.com/execd-project/execd/agent/gridengine/commlib"
 	"github.com/execd-project/execd/agent/gridengine/message"
 	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/internal/clock"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/loadsensor"
 	"github.com/execd-project/execd/qconf"
@@ -43,20 +44,27 @@ type Options struct {
 	// client asks qmaster for the job when its command has ended, and takes one that is
 	// not there any more for one that never ran. The original needs as long to notice.
 	ClientPause time.Duration
+	// Clock is nil for that of the machine.
+	Clock clock.Clock
 }
 
 // Link is the way to an sge_qmaster. Make one with New.
 type Link struct {
 	options  Options
 	log      hclog.Logger
+	clock    clock.Clock
 	listener net.Listener
+	turns    atomic.Int64 // of session.loop, for tests
 }
 
 var _ agent.Link = (*Link)(nil)
 
 // New opens the port on which qmaster and qrsh -inherit reach the daemon of this host.
 func New(o Options) (*Link, error) {
-	l := &Link{options: o, log: o.Log}
+	l := &Link{options: o, log: o.Log, clock: o.Clock}
+	if l.clock == nil {
+		l.clock = clock.System()
+	}
 	if l.log == nil {
 		l.log = hclog.NewNullLogger()
 	}
@@ -96,7 +104,7 @@ type session struct {
 
 	conn       *commlib.Conn
 	dialing    bool
-	retry      time.Duration
+	retry      time.Duration                     // the next pause before dialling or registering again
 	pending    map[uint32]func(*message.Request) // answers that are awaited, by the id of the request
 	deadline   time.Time                         // of the first of them
 	packet     uint32
@@ -139,6 +147,7 @@ func (l *Link) Run(ctx context.Context, c agent.Commands) error {
 	s := &session{
 		Link: l, ctx: ctx, commands: c, events: make(chan func(), 16), starts: make(chan struct{}, 16),
 		pending: map[uint32]func(*message.Request){}, jobs: map[key]*jobState{}, interval: loadsensor.DefaultInterval,
+		retry: firstRetry,
 	}
 	stop := context.AfterFunc(ctx, func() { l.listener.Close() })
 	defer stop()
@@ -164,10 +173,10 @@ func (s *session) do(f func()) bool {
 // after has a function called by the goroutine of loop after a pause.
 func (s *session) after(pause time.Duration, f func()) {
 	s.wait.Go(func() {
-		timer := time.NewTimer(pause)
+		timer := s.clock.NewTimer(pause)
 		defer timer.Stop()
 		select {
-		case <-timer.C:
+		case <-timer.C():
 			s.do(f)
 		case <-s.ctx.Done():
 		}
@@ -178,18 +187,19 @@ func (s *session) after(pause time.Duration, f func()) {
 func (s *session) loop() {
 	s.dial()
 	for {
-		timer := time.NewTimer(time.Until(s.wakeup()))
+		s.turns.Add(1)
+		wakeup, stop := s.wakeup()
 		select {
 		case f := <-s.events:
 			f()
-		case <-timer.C:
+		case <-wakeup:
 		case <-s.ctx.Done():
-			timer.Stop()
+			stop()
 			s.goodbye()
 			return
 		}
-		timer.Stop()
-		s.tick(time.Now())
+		stop()
+		s.tick(s.clock.Now())
 	}
 }
 
@@ -204,33 +214,45 @@ func (s *session) goodbye() {
 	s.conn.Close(ctx)
 }
 
-// wakeup is when tick has something to do at the latest.
-func (s *session) wakeup() time.Time {
-	at := s.next
-	if at.IsZero() {
-		at = time.Now().Add(s.interval)
-	}
-	if !s.deadline.IsZero() && s.deadline.Before(at) {
+// wakeup fires when tick has something to do. It never fires while tick has nothing to do
+// before something else happens.
+func (s *session) wakeup() (fires <-chan time.Time, stop func()) {
+	at := s.reportDue()
+	if !s.deadline.IsZero() && (at.IsZero() || s.deadline.Before(at)) {
 		at = s.deadline
 	}
-	return at
+	if at.IsZero() {
+		return nil, func() {}
+	}
+	timer := s.clock.NewTimer(at.Sub(s.clock.Now()))
+	return timer.C(), timer.Stop
 }
 
-// tick does what the time has come for.
+// reportDue is when the next report is to be sent. It is zero while there is none to send:
+// until qmaster has registered this host, reports wait, however late they are.
+func (s *session) reportDue() time.Time {
+	if !s.registered {
+		return time.Time{}
+	}
+	return s.next
+}
+
+// tick does what the time has come for. Each of its actions moves or clears the time that
+// it was due at.
 func (s *session) tick(now time.Time) {
-	if !s.deadline.IsZero() && now.After(s.deadline) {
+	if !s.deadline.IsZero() && !now.Before(s.deadline) {
 		s.trouble("sge_qmaster has not answered a request within " + answerPatience.String())
 		s.conn.Abort() // its reader says that it is gone
 		s.deadline = time.Time{}
 	}
-	if s.registered && !s.next.IsZero() && !now.Before(s.next) {
+	if due := s.reportDue(); !due.IsZero() && !now.Before(due) {
 		s.report(now)
 	}
 }
 
 // soon has a report sent a moment later.
 func (s *session) soon() {
-	if at := time.Now().Add(coalesce); s.next.IsZero() || at.Before(s.next) {
+	if at := s.clock.Now().Add(coalesce); s.next.IsZero() || at.Before(s.next) {
 		s.next = at
 	}
 }
@@ -269,12 +291,24 @@ func (s *session) dial() {
 	})
 }
 
-// again dials after a pause that grows.
-func (s *session) again() {
-	const first = time.Second
-	s.retry = min(max(2*s.retry, first), s.options.Retry)
-	s.after(s.retry, s.dial)
+// firstRetry is the shortest pause before another attempt to connect or to register,
+// unless the connection before has worked.
+const firstRetry = time.Second
+
+// pause is how long to wait before the next attempt. It grows until a connection has worked.
+func (s *session) pause() time.Duration {
+	pause := min(s.retry, s.options.Retry)
+	s.retry = min(max(2*s.retry, firstRetry), s.options.Retry)
+	return pause
 }
+
+// worked notes that the connection is of use: when it is lost, the first attempt to connect
+// again needs no pause. That a connection could be made says less: a qmaster that is about
+// to end takes connections, too.
+func (s *session) worked() { s.retry = 0 }
+
+// again dials after a pause.
+func (s *session) again() { s.after(s.pause(), s.dial) }
 
 func (s *session) connect() (*commlib.Conn, string, error) {
 	master, err := s.options.Cell.Master()
@@ -316,7 +350,7 @@ func advice(err error, master, host string) string {
 
 // use goes on with a new connection.
 func (s *session) use(conn *commlib.Conn) {
-	s.conn, s.registered, s.retry = conn, false, 0
+	s.conn, s.registered = conn, false
 	clear(s.pending)
 	s.deadline, s.load.base = time.Time{}, nil
 	s.log.Info("connected with sge_qmaster", "host", conn.Peer.Host, "opened by it", conn.Accepted)
@@ -345,7 +379,7 @@ func (s *session) lost(conn *commlib.Conn, err error) {
 	s.conn, s.registered, s.deadline = nil, false, time.Time{}
 	clear(s.pending)
 	s.log.Warn("the connection with sge_qmaster is gone; jobs go on", "reason", err)
-	s.dial()
+	s.again()
 }
 
 // send sends a message. What does not arrive is said again after the next registration.
@@ -369,7 +403,7 @@ func (s *session) ask(r *message.Request, answer func(*message.Request)) {
 	}
 	s.pending[id] = answer
 	if s.deadline.IsZero() {
-		s.deadline = time.Now().Add(answerPatience)
+		s.deadline = s.clock.Now().Add(answerPatience)
 	}
 }
 
@@ -400,7 +434,7 @@ func (s *session) register() {
 func (s *session) full() {
 	s.load.base = nil
 	if s.load.values != nil {
-		s.next = time.Now()
+		s.next = s.clock.Now()
 	}
 }
 
@@ -413,8 +447,7 @@ func (s *session) refused(what string, a *message.Answer) {
 	}
 	s.trouble(what + " refused: " + text)
 	conn := s.conn
-	s.retry = min(max(2*s.retry, time.Second), s.options.Retry)
-	s.after(s.retry, func() {
+	s.after(s.pause(), func() {
 		if s.conn == conn && conn != nil {
 			s.fetch(s.register)
 		}

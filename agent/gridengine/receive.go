@@ -68,7 +68,7 @@ func (s *session) answered(m *commlib.Message) error {
 	}
 	delete(s.pending, m.ResponseTo)
 	if s.deadline = (time.Time{}); len(s.pending) > 0 {
-		s.deadline = time.Now().Add(answerPatience)
+		s.deadline = s.clock.Now().Add(answerPatience)
 	}
 	r, err := message.DecodeRequest(m.Payload)
 	if err != nil {
@@ -82,6 +82,7 @@ func (s *session) acknowledged(a message.Acknowledgement) {
 	k := key{a.ID, a.ID2, a.Str}
 	switch message.AckType(a.Type) {
 	case message.AckLoadReport:
+		s.worked()
 		s.silent = time.Time{}
 		if a.ID == s.load.number && s.load.sent != nil {
 			s.load.base = s.load.sent
@@ -103,7 +104,7 @@ func (s *session) acknowledged(a message.Acknowledgement) {
 
 // later has a report sent after a pause at the latest.
 func (s *session) later(d time.Duration) {
-	if at := time.Now().Add(d); s.next.IsZero() || at.Before(s.next) {
+	if at := s.clock.Now().Add(d); s.next.IsZero() || at.Before(s.next) {
 		s.next = at
 	}
 }
@@ -328,16 +329,16 @@ const freePatience = 30 * time.Second
 // startWhenFree starts a job. A former run of it may not be removed yet.
 func (s *session) startWhenFree(start *agent.Start) (agent.JobReport, error) {
 	const pause = 50 * time.Millisecond
-	end := time.Now().Add(freePatience)
+	end := s.clock.Now().Add(freePatience)
 	for {
 		r, err := s.commands.Start(s.ctx, start)
 		e, ok := errors.AsType[*agent.Error](err)
-		if !ok || e.Code != agent.AlreadyExists || time.Now().After(end) {
+		if !ok || e.Code != agent.AlreadyExists || s.clock.Now().After(end) {
 			return r, err
 		}
-		timer := time.NewTimer(pause)
+		timer := s.clock.NewTimer(pause)
 		select {
-		case <-timer.C:
+		case <-timer.C():
 		case <-s.ctx.Done():
 			timer.Stop()
 			return r, err

@@ -40,7 +40,7 @@ func (s *session) takeLoad(r *agent.LoadReport) {
 	for _, k := range r.Removed {
 		delete(s.load.values, k)
 	}
-	if at := time.Now().Add(usagePause); s.next.IsZero() || first || at.Before(s.next) {
+	if at := s.clock.Now().Add(usagePause); s.next.IsZero() || first || at.Before(s.next) {
 		s.next = at
 	}
 	s.load.due = true
