@@ -81,7 +81,7 @@ func TestTargetsOfThisModule(t *testing.T) {
 // Consecutive turns run each target before they run one twice.
 func TestChoose(t *testing.T) {
 	var all []target
-	for _, name := range strings.Split("abcdefghijklm", "") {
+	for name := range strings.SplitSeq("abcdefghijklm", "") {
 		all = append(all, target{"./p", name})
 	}
 	seen := map[target]int{}
