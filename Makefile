@@ -75,6 +75,12 @@ fmt: ## format the Go files
 tidy: ## check that go.mod and go.sum hold just what is used
 	$(GO) mod tidy -diff
 
+# Asks the module proxy: no part of CI, where a new release must not fail a build.
+.PHONY: outdated
+outdated: ## list the modules in the executables that have a newer release
+	@$(GO) list -deps -f '{{with .Module}}{{if not .Main}}{{.Path}}{{end}}{{end}}' ./cmd/... | sort -u | \
+	xargs $(GO) list -u -m -f '{{if .Update}}{{.Path}} {{.Version}} -> {{.Update.Version}}{{end}}' | grep . || true
+
 .PHONY: check
 check: build tidy lint test race test-vm ## everything that CI asks of a change
 
@@ -125,13 +131,21 @@ PACKAGE_ARCH ?= $(shell $(GO) env GOARCH)
 # Where the packages go.
 PACKAGES     ?= bin
 
+# A file with a private OpenPGP key, to sign the packages; its pass phrase is in
+# NFPM_PASSPHRASE.
+PACKAGE_KEY  ?=
+
 .PHONY: package
-package: build ## make a .deb and an .rpm, in PACKAGES (bin)
+package: build ## make a .deb and an .rpm with their bills of materials, in PACKAGES (bin)
 	rm -rf bin/package
 	install -d bin/package/man '$(PACKAGES)'
 	for page in docs/man/*.[1-8]; do gzip -9nc $$page >bin/package/man/$${page##*/}.gz || exit 1; done
+	for program in execd sge_shepherd-go; do \
+		$(GO) run ./packaging/bom -version '$(PACKAGE_VERSION)' bin/$$program >bin/package/$$program.cdx.json && \
+		cp bin/package/$$program.cdx.json '$(PACKAGES)' || exit 1; \
+	done
 	for format in deb rpm; do \
-		PACKAGE_VERSION='$(PACKAGE_VERSION)' PACKAGE_ARCH='$(PACKAGE_ARCH)' \
+		PACKAGE_VERSION='$(PACKAGE_VERSION)' PACKAGE_ARCH='$(PACKAGE_ARCH)' PACKAGE_KEY='$(PACKAGE_KEY)' \
 		SOURCE_DATE_EPOCH="$$(git log -1 --format=%ct 2>/dev/null || echo 0)" \
 		$(GO) tool -modfile=packaging/tools.mod nfpm package -f packaging/nfpm.yaml -p $$format -t '$(PACKAGES)' || exit 1; \
 	done

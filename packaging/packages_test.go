@@ -58,6 +58,8 @@ func expected(t *testing.T) []string {
 		"-rw-r--r-- /usr/share/doc/execd/README.md",
 		"-rw-r--r-- /usr/share/doc/execd/copyright",
 		"-rw-r--r-- /usr/share/doc/execd/differences.md",
+		"-rw-r--r-- /usr/share/doc/execd/execd.cdx.json",
+		"-rw-r--r-- /usr/share/doc/execd/sge_shepherd-go.cdx.json",
 		"drwxr-xr-x /var/spool/execd",
 	}
 	for _, p := range pages(t) {

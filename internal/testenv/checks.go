@@ -45,7 +45,7 @@ func checkPackages() error {
 			return fmt.Errorf("there is no %s in %q", pattern, dir)
 		}
 	}
-	for _, name := range []string{"dpkg", "dpkg-deb", "rpm", "systemd-analyze"} {
+	for _, name := range []string{"dpkg", "dpkg-deb", "rpm", "systemd-analyze", "gpg", "ar"} {
 		if _, err := exec.LookPath(name); err != nil {
 			return err
 		}

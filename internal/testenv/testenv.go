@@ -56,7 +56,7 @@ const (
 	Guest      Need = "guest"      // it is such a virtual machine itself, and may be upset
 	Systemd    Need = "systemd"    // systemd as process 1
 	Python     Need = "python"     // python3, for samples that are written in it
-	Packages   Need = "packages"   // what make package makes, and dpkg, rpm and systemd-analyze to look at it
+	Packages   Need = "packages"   // what make package makes, and dpkg, rpm, systemd-analyze, gpg and ar to check it
 	Network    Need = "network"    // ip and nsenter, to lay cables between network namespaces
 	Curl       Need = "curl"       // curl and openssl, for the examples of docs/api.md
 	Getent     Need = "getent"     // /usr/bin/getent, to put something else in its place
