@@ -137,7 +137,7 @@ func checkComplexes(t interface{ Errorf(string, ...any) }, text string) {
 		t.Errorf("%q is printed as %q, which is not read: %v", text, c.Format(), err)
 		return
 	}
-	if diff := cmp.Diff(c.list, again.list); diff != "" || c.Format() != again.Format() {
+	if diff := cmp.Diff(c.All(), again.All()); diff != "" || c.Format() != again.Format() {
 		t.Errorf("%q is not the same\n%s", text, diff)
 	}
 }
