@@ -127,7 +127,7 @@ func (c *Cell) taskEnded(j *Job, number int) {
 				continue
 			}
 			next.sched.Tasks = next.sched.Tasks.Add(n)
-			c.state.Enqueue(&next.sched)
+			c.letSchedule(next)
 		}
 	}
 }

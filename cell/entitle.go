@@ -311,7 +311,7 @@ func (c *Cell) entitleAgain(is func(*Job) bool) {
 		}
 		c.entitle(j)
 		if queued {
-			c.state.Enqueue(&j.sched)
+			c.letSchedule(j)
 		}
 	}
 }
@@ -319,11 +319,12 @@ func (c *Cell) entitleAgain(is func(*Job) bool) {
 // entitle finds the numbers that the ticket policies need of a job.
 func (c *Cell) entitle(j *Job) {
 	s := &j.sched
-	s.User, s.Project = c.policy.users.of(j.Owner()), c.policy.projects.of(j.Project)
-	s.Department = c.policy.departments.of(c.Department(j.Owner(), j.Group))
-	s.Leaf = tickets.None
+	user, project := c.policy.users.of(j.Owner()), c.policy.projects.of(j.Project)
+	s.User, s.Project = tickets.RefTo(user), tickets.RefTo(project)
+	s.Department = tickets.RefTo(c.policy.departments.of(c.Department(j.Owner(), j.Group)))
+	s.Leaf = 0
 	if c.policy.Tree != nil {
-		s.Leaf = c.policy.Tree.Leaf(s.User, s.Project)
+		s.Leaf = c.policy.Tree.Leaf(user, project)
 	}
 	// What a task was started with stays, but whose it is follows the job: its usage does, too.
 	for _, t := range j.tasks {

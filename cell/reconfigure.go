@@ -217,10 +217,12 @@ func (m *move) reservation(r *Reservation) error {
 	if err == nil {
 		next.Grants, err = m.grants(r.sched.Grants)
 	}
+	if err == nil {
+		err = m.next.state.AddReservation(next)
+	}
 	if err != nil {
 		return fmt.Errorf("cannot change the configuration while there is advance reservation %d: %w", r.ID, err)
 	}
-	m.next.state.AddReservation(next)
 	m.reservations = append(m.reservations, next)
 	return nil
 }

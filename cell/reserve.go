@@ -129,7 +129,9 @@ func (c *Cell) Reserve(now int64, by Caller, r *submit.Reservation) (*Answer, er
 	}
 	x.ID = c.reservations.last
 	x.sched = &scheduler.Reservation{ID: x.ID, Start: x.Start, End: x.End, Category: category, PE: pe, Grants: grants}
-	c.state.AddReservation(x.sched)
+	if err := c.state.AddReservation(x.sched); err != nil {
+		return nil, err
+	}
 	c.reservations.list = append(c.reservations.list, x)
 	c.timers.add(timer{at: x.Start, kind: reservationDue, id: x.ID})
 	c.timers.add(timer{at: x.End, kind: reservationDue, id: x.ID})

@@ -300,7 +300,9 @@ func (r *restoring) restoreReservation(x *restoredReservation) error {
 	if pe, ok := c.model.PE(x.PE); ok && x.PE != "" {
 		s.PE = pe
 	}
-	c.state.AddReservation(s)
+	if err := c.state.AddReservation(s); err != nil {
+		return err
+	}
 	c.reservations.list = append(c.reservations.list, a)
 	return nil
 }

@@ -338,7 +338,16 @@ func (c *Cell) refresh(j *Job) {
 	if j.sched.Tasks.IsEmpty() {
 		c.state.Dequeue(&j.sched)
 	} else {
-		c.state.Enqueue(&j.sched)
+		c.letSchedule(j)
+	}
+}
+
+// letSchedule has a job scheduled. What a damaged record says of a job may be such that it cannot
+// be: then it waits, and the reason is told.
+func (c *Cell) letSchedule(j *Job) {
+	if err := c.state.Enqueue(&j.sched); err != nil {
+		j.Problem = err.Error()
+		c.touchJob(j, jobState)
 	}
 }
 

@@ -142,7 +142,7 @@ func TestAutomaticUsers(t *testing.T) {
 	if i == tickets.None || h.policy.Users[i] != (tickets.Entity{FunctionalShares: 7, OverrideTickets: 3}) {
 		t.Fatalf("carol is %d", i)
 	}
-	if h.Job(1).sched.Leaf == tickets.None || h.Job(1).sched.User != i {
+	if h.Job(1).sched.Leaf == 0 || h.Job(1).sched.User.Index() != i {
 		t.Error("carol has no leaf of the share tree")
 	}
 	h.run()
@@ -179,7 +179,7 @@ func TestAutomaticUsers(t *testing.T) {
 	}
 	// Somebody whom the tree does not name until he has an object.
 	h.sub("bob", "")
-	if h.Job(1).sched.Leaf == tickets.None {
+	if h.Job(1).sched.Leaf == 0 {
 		t.Error("bob has no leaf")
 	}
 }

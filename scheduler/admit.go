@@ -33,7 +33,7 @@ import (
 // error is for a task that is none: without grants, with a queue instance that does not
 // exist or comes twice, or a serial one with several slots.
 func (s *State) Admit(t *Running, now int64) ([]Reason, error) {
-	if err := s.model.checkGrants(t); err != nil {
+	if err := s.model.checkTask(t); err != nil {
 		return nil, err
 	}
 	v := &view{State: s, now: now, reported: true, correction: make([]float64, len(s.model.hosts)+1)}
@@ -42,38 +42,6 @@ func (s *State) Admit(t *Running, now int64) ([]Reason, error) {
 	a.explain = func(r Reason) { a.reasons = append(a.reasons, r) }
 	a.look()
 	return a.reasons, nil
-}
-
-func (m *Model) checkGrants(t *Running) error {
-	fail := func(format string, args ...any) error {
-		return fmt.Errorf("task %d.%d: %s", t.Job.ID, t.Task, fmt.Sprintf(format, args...))
-	}
-	c := t.Job.Category
-	switch {
-	case c.model != m:
-		return fail("its category is not of this configuration")
-	case len(t.Grants) == 0:
-		return fail("it has no queue instance")
-	case t.PE != None && (t.PE < 0 || int(t.PE) >= len(m.pes)):
-		return fail("there is no parallel environment %d", t.PE)
-	case c.Parallel() != (t.PE != None):
-		return fail("it is to run in PE %q, and requests %q", m.PEName(t.PE), c.requests.PE)
-	case t.Away.Slots < 0 || t.Away.Master && t.Away.Slots == 0:
-		return fail("it has %d slots elsewhere", t.Away.Slots)
-	case t.PE == None && (t.Slots() != 1 || t.Away.Slots > 0):
-		return fail("it is a serial task and has %d slots", t.Slots()+t.Away.Slots)
-	}
-	for i, g := range t.Grants {
-		switch {
-		case g.Instance < 0 || int(g.Instance) >= len(m.instances):
-			return fail("there is no queue instance %d", g.Instance)
-		case g.Slots < 1:
-			return fail("it has %d slots of %s", g.Slots, m.instances[g.Instance].name)
-		case slices.ContainsFunc(t.Grants[:i], func(o Grant) bool { return o.Instance == g.Instance }):
-			return fail("it has %s twice", m.instances[g.Instance].name)
-		}
-	}
-	return nil
 }
 
 // admission is a question to Admit.

@@ -85,14 +85,19 @@ func (l *line) waiting() []*Job { return l.jobs[l.gone:] }
 
 // Enqueue adds a job that has tasks to start: one that is not held, whose time has
 // come, that depends on nothing, and that is in no error. Adding it twice is adding it
-// once.
-func (s *State) Enqueue(j *Job) {
+// once. The error is for a job that cannot be scheduled, whatever the cluster does: it is
+// not added.
+func (s *State) Enqueue(j *Job) error {
+	if err := s.checkJob(j); err != nil {
+		return err
+	}
 	if j.line == nil {
 		s.pending.add(j)
 		if j.Override > 0 {
 			s.overridden++
 		}
 	}
+	return nil
 }
 
 // Dequeue takes a job out, if it is in. A job must not be changed while it is in, but for

@@ -96,12 +96,12 @@ func (w workload) state(tb testing.TB) *scheduler.State {
 		}
 		j := &scheduler.Job{
 			ID: uint32(i + 1), Category: c, Owner: r.User, Submitted: int64(1000 + i/100), Tasks: list, Array: tasks > 1,
-			User: int32(user), Project: tickets.None, Department: tickets.None, Leaf: tickets.None,
+			User: tickets.RefTo(int32(user)),
 		}
 		if w.policies {
-			j.Leaf = s.Entitlements.Tree.Leaf(j.User, tickets.None)
+			j.Leaf = s.Entitlements.Tree.Leaf(int32(user), tickets.None)
 		}
-		s.Enqueue(j)
+		submit(tb, s, j)
 	}
 	return s
 }
@@ -204,7 +204,7 @@ func BenchmarkRunFull(b *testing.B) {
 					}
 					// It waits again, so that there is always the same number.
 					r.Job.Submitted, r.Job.ID = now, r.Job.ID+10000000
-					s.Enqueue(r.Job)
+					submit(b, s, r.Job)
 				}
 				b.StartTimer()
 				d := s.Run(now)

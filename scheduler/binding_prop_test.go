@@ -59,7 +59,7 @@ func (b *bound) submit(t testing.TB) {
 	}
 	b.id++
 	j := &scheduler.Job{ID: b.id, Category: c, Owner: "u", Submitted: b.now, Tasks: exactly(t, 1), Reserve: rapid.Bool().Draw(b.t, "reserve")}
-	b.Enqueue(j)
+	submit(b.t, b.State, j)
 	b.waiting = append(b.waiting, j)
 }
 
@@ -264,7 +264,7 @@ func TestSwitchedOffBindingsChangeNothing(t *testing.T) {
 			if err != nil {
 				rt.Fatal(err)
 			}
-			without.Enqueue(&scheduler.Job{ID: j.ID, Category: c, Owner: j.Owner, Tasks: j.Tasks})
+			submit(t, without, &scheduler.Job{ID: j.ID, Category: c, Owner: j.Owner, Tasks: j.Tasks})
 		}
 		got, want := with.Run(0), without.Run(0)
 		if len(got.Starts) != len(want.Starts) {

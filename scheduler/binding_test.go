@@ -380,7 +380,7 @@ func TestCoresInAnAdvanceReservation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.AddReservation(&scheduler.Reservation{ID: 7, Start: 50, End: 1000, Category: category, PE: fill, Grants: []scheduler.Grant{{Instance: q, Slots: 2}, {Instance: r, Slots: 2}}})
+	addReservation(t, s, &scheduler.Reservation{ID: 7, Start: 50, End: 1000, Category: category, PE: fill, Grants: []scheduler.Grant{{Instance: q, Slots: 2}, {Instance: r, Slots: 2}}})
 	slots := enqueue(t, s, 1, &scheduler.Requests{User: "u", Reservation: 7, Binding: linear(0), PE: "fill", Slots: fromTo(t, 1, 4)})
 	late := enqueue(t, s, 2, &scheduler.Requests{User: "u", Reservation: 7, Binding: linear(1)})
 	d := s.Run(100)

@@ -29,9 +29,9 @@ func TestAmountsThatCannotBeAdded(t *testing.T) {
 		if after := w.stateText(1000); after != before {
 			t.Errorf("after a start that failed\n%s\nwant\n%s", after, before)
 		}
-		s.Enqueue(j)
+		submit(t, s, j)
 		other := serialJob(t, s.Model(), 2, &scheduler.Requests{})
-		s.Enqueue(other)
+		submit(t, s, other)
 		d := s.Run(1000)
 		if got := startsText(d); got != "2.1" {
 			t.Errorf("starts %s", got)
@@ -67,7 +67,7 @@ func TestTheNextPlaceThatCanBeBooked(t *testing.T) {
 	tiny.Queues = m.InstanceName(first)
 	parallel := serialJob(t, m, 13, &tiny)
 	for _, j := range []*scheduler.Job{serial, second, parallel} {
-		s.Enqueue(j)
+		submit(t, s, j)
 	}
 	d := s.Run(1000)
 	for i := range d.Starts {
@@ -98,12 +98,12 @@ func TestTenthsInAdvanceReservation(t *testing.T) {
 	if !ok {
 		t.Fatal("there is no place")
 	}
-	s.AddReservation(&scheduler.Reservation{ID: 1, Start: 1000, End: 2000, Category: c, PE: pe, Grants: grants})
+	addReservation(t, s, &scheduler.Reservation{ID: 1, Start: 1000, End: 2000, Category: c, PE: pe, Grants: grants})
 	tenth := scheduler.Requests{Reservation: 1, Hard: setting("size", "0.1")}
 	for range 3 {
 		for id := range uint32(4) {
 			j := serialJob(t, m, id+1, &tenth)
-			s.Enqueue(j)
+			submit(t, s, j)
 			d := s.Run(1000)
 			s.Dequeue(j)
 			if len(d.Starts) != 1 {
@@ -140,7 +140,7 @@ func TestWaitingTimeThatCounts(t *testing.T) {
 		for id := range uint32(3) {
 			j := serialJob(t, s.Model(), id+1, &scheduler.Requests{})
 			j.Submitted = 100 + 100*int64(id)
-			s.Enqueue(j)
+			submit(t, s, j)
 		}
 		if got := startsText(s.Run(1000)); got != c.want {
 			t.Errorf("with %q: %s, want %s", c.weights, got, c.want)
@@ -156,7 +156,7 @@ func TestConsumableThatOthersUse(t *testing.T) {
 	m := s.Model()
 	for id := range uint32(3) {
 		eight := hard("mem", "8G")
-		s.Enqueue(serialJob(t, m, id+1, &eight))
+		submit(t, s, serialJob(t, m, id+1, &eight))
 	}
 	for run, want := range []string{"1.1", "2.1", ""} {
 		d := s.Run(1000)

@@ -160,14 +160,14 @@ func TestCategoriesThatNobodyHas(t *testing.T) {
 	m := s.Model()
 	kept := hard("cap", "1000000")
 	waits, other := serialJob(t, m, 1, &kept), hard("cap", "2000000")
-	s.Enqueue(waits)
+	submit(t, s, waits)
 	d := s.Run(1000)
 	want := texts(d.Reasons(waits))
 	if len(want) == 0 {
 		t.Fatal("no reasons")
 	}
 	refused := serialJob(t, m, 2, &other)
-	s.Enqueue(refused)
+	submit(t, s, refused)
 	decided := s.Run(1000) // about a category that only the decisions have in the end
 	s.Dequeue(refused)
 	refused.Category = nil
@@ -175,7 +175,7 @@ func TestCategoriesThatNobodyHas(t *testing.T) {
 	for i := range kinds {
 		ask := hard("cap", fmt.Sprint(i))
 		j := serialJob(t, m, uint32(10+i), &ask)
-		s.Enqueue(j)
+		submit(t, s, j)
 		if i%100 == 0 {
 			runtime.GC()
 			if reasons := decided.Reasons(j); len(reasons) > 0 {

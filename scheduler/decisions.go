@@ -18,7 +18,8 @@ type Decisions struct {
 	Dropped []Reason
 	// Problems are tasks for which there is a place, and whose amounts are so different in
 	// size from those in use there that they cannot be counted together: one for each
-	// category of jobs. Reasons has all the places.
+	// category of jobs, and Reasons has all the places. Jobs whose entitlements are not among
+	// those of the State are among the Problems, too: they count as jobs without any.
 	Problems []error
 
 	now      int64

@@ -45,7 +45,7 @@ func TestReservedTime(t *testing.T) {
 			}
 			j := serialJob(t, m, 2, &c.ask)
 			j.Reserve = true
-			s.Enqueue(j)
+			submit(t, s, j)
 			d := s.Run(1000)
 			if len(d.Starts) > 0 {
 				t.Fatal("it starts")
@@ -80,7 +80,7 @@ func TestBackfilling(t *testing.T) {
 	long, endless, short := hard("h_rt", "101"), scheduler.Requests{}, hard("h_rt", "100")
 	waiting := []*scheduler.Job{big, serialJob(t, m, 3, &long), serialJob(t, m, 4, &endless), serialJob(t, m, 5, &short)}
 	for _, j := range waiting {
-		s.Enqueue(j)
+		submit(t, s, j)
 	}
 	d := s.Run(1000)
 	if got := startsText(d); got != "5.1" {
@@ -113,7 +113,7 @@ func TestMaxReservation(t *testing.T) {
 			if id == 0 {
 				j.Array, j.Tasks = true, tasksOf(t, "1-2")
 			}
-			s.Enqueue(j)
+			submit(t, s, j)
 		}
 		d := s.Run(1000)
 		var got []string
@@ -154,8 +154,8 @@ func TestClosing(t *testing.T) {
 			s.SetClosing(id, 5, 6)
 			s.SetClosing(id, c.from, c.until)
 			short, long := hard("h_rt", "100"), hard("h_rt", "1000")
-			s.Enqueue(serialJob(t, m, 1, &short))
-			s.Enqueue(serialJob(t, m, 2, &long))
+			submit(t, s, serialJob(t, m, 1, &short))
+			submit(t, s, serialJob(t, m, 2, &long))
 			if got := startsText(s.Run(1000)); got != c.want {
 				t.Errorf("starts %q, want %q", got, c.want)
 			}
@@ -192,10 +192,10 @@ func TestReservedUntilOpening(t *testing.T) {
 			s.SetStatus(id, c.status)
 			s.SetClosing(id, 900, c.until)
 			short := hard("h_rt", "100")
-			s.Enqueue(serialJob(t, m, 1, &short))
+			submit(t, s, serialJob(t, m, 1, &short))
 			j := serialJob(t, m, 2, &short)
 			j.Reserve = true
-			s.Enqueue(j)
+			submit(t, s, j)
 			d := s.Run(1000)
 			var got []string
 			for _, r := range d.Reservations {
@@ -254,7 +254,7 @@ func TestFindReservation(t *testing.T) {
 		t.Fatal(err)
 	}
 	n1, _ := m.Instance("a.q", "n1")
-	s.AddReservation(&scheduler.Reservation{ID: 1, Start: 1000, End: 1500, Category: c, PE: scheduler.None, Grants: []scheduler.Grant{{Instance: n1, Slots: 1}}})
+	addReservation(t, s, &scheduler.Reservation{ID: 1, Start: 1000, End: 1500, Category: c, PE: scheduler.None, Grants: []scheduler.Grant{{Instance: n1, Slots: 1}}})
 	check("beside it", find(hard("lic", "2"), 1000, 2000), "")
 	check("less beside it", find(hard("lic", "1"), 1000, 2000), " a.q@n1=1")
 	check("after it", find(hard("lic", "2"), 1500, 2000), " a.q@n1=1")

@@ -38,7 +38,9 @@ func ExampleState_Run() {
 			return
 		}
 		j := &scheduler.Job{ID: id, Category: category, Owner: "ada", Submitted: int64(id), Tasks: task}
-		state.Enqueue(j)
+		if err := state.Enqueue(j); err != nil {
+			fmt.Println(err)
+		}
 		jobs = append(jobs, j)
 	}
 

@@ -75,9 +75,8 @@ func exercise(t *testing.T, m *scheduler.Model) {
 			continue
 		}
 		id++
-		s.Enqueue(&scheduler.Job{
+		submit(t, s, &scheduler.Job{
 			ID: id, Category: c, Owner: "alice", Submitted: 900, Tasks: tasksOf(t, "1-3"), Array: true, Reserve: id%2 == 0,
-			User: scheduler.None, Project: scheduler.None, Department: scheduler.None, Leaf: scheduler.None,
 		})
 	}
 	d := s.Run(1000)
@@ -152,13 +151,12 @@ func FuzzCategory(f *testing.F) {
 		s := scheduler.NewState(model)
 		j := &scheduler.Job{
 			ID: 1, Category: c, Owner: "alice", Submitted: 900, Tasks: tasksOf(t, "1"), Reserve: true,
-			User: scheduler.None, Project: scheduler.None, Department: scheduler.None, Leaf: scheduler.None,
 		}
 		for _, how := range []scheduler.Verification{scheduler.EmptyCluster, scheduler.AsItIs} {
 			reasons, _ := s.Verify(j, how, 1000)
 			texts(reasons)
 		}
-		s.Enqueue(j)
+		submit(t, s, j)
 		d := s.Run(1000)
 		texts(d.Reasons(j))
 	})

@@ -45,7 +45,7 @@ func TestTaskLimits(t *testing.T) {
 			s := scene{files: merged(queueFile("slots 10\n"), map[string]string{"conf/global": fmt.Sprintf("max_aj_instances %d\n", c.all)})}.make(t)
 			j := serialJob(t, s.Model(), 1, &scheduler.Requests{})
 			j.Array, j.Tasks, j.TaskLimit, j.Active = true, tasksOf(t, c.tasks), c.limit, c.active
-			s.Enqueue(j)
+			submit(t, s, j)
 			d := s.Run(1000)
 			if got := startsText(d); got != c.want {
 				t.Errorf("starts %s, want %s", got, c.want)
@@ -67,7 +67,7 @@ func TestUserLimit(t *testing.T) {
 	bob.Array, bob.Tasks = true, tasksOf(t, "1-3")
 	first, second := serialJob(t, m, 2, &scheduler.Requests{}), serialJob(t, m, 3, &scheduler.Requests{})
 	for _, j := range []*scheduler.Job{bob, first, second} {
-		s.Enqueue(j)
+		submit(t, s, j)
 	}
 	d := s.Run(1000)
 	if got := startsText(d); got != "1.1 1.2 2.1" {
@@ -85,8 +85,8 @@ func TestUncleanHost(t *testing.T) {
 	again, other := serialJob(t, m, 1, &scheduler.Requests{}), serialJob(t, m, 2, &scheduler.Requests{})
 	n1, _ := m.Host("n1")
 	again.Excluded = []scheduler.HostID{n1}
-	s.Enqueue(again)
-	s.Enqueue(other)
+	submit(t, s, again)
+	submit(t, s, other)
 	d := s.Run(1000)
 	if got := startsText(d); got != "2.1" {
 		t.Errorf("starts %s", got)
@@ -261,8 +261,8 @@ func TestRangesRaiseAlarms(t *testing.T) {
 			},
 			load: map[string]map[string]string{"n1": {"np_load_avg": "0.1"}},
 		}.make(t)
-		s.Enqueue(serialJob(t, s.Model(), 1, &scheduler.Requests{PE: "fill", Slots: slotsOf(t, slots)}))
-		s.Enqueue(serialJob(t, s.Model(), 2, &scheduler.Requests{}))
+		submit(t, s, serialJob(t, s.Model(), 1, &scheduler.Requests{PE: "fill", Slots: slotsOf(t, slots)}))
+		submit(t, s, serialJob(t, s.Model(), 2, &scheduler.Requests{}))
 		if got := decided(s.Run(1000)); got != "1" {
 			t.Errorf("-pe fill %s: jobs %s start, want 1", slots, got)
 		}

@@ -22,22 +22,23 @@ func TestJobsByTheirNumbers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		one := tasksOf(t, "1")
 		waiting, left := map[uint32]*scheduler.Job{}, []*scheduler.Job{}
 		come := func(j *scheduler.Job, id uint32) {
 			if waiting[id] == nil {
 				j.ID = id
-				s.Enqueue(j)
+				submit(t, s, j)
 				waiting[id] = j
 			}
 		}
 		actions := map[string]func(*rapid.T){
 			"come": func(t *rapid.T) {
-				come(&scheduler.Job{Category: c}, rapid.Uint32Range(1, 50).Draw(t, "id"))
+				come(&scheduler.Job{Category: c, Tasks: one}, rapid.Uint32Range(1, 50).Draw(t, "id"))
 			},
 			"many": func(t *rapid.T) {
 				from := rapid.Uint32Range(1, 5000).Draw(t, "from")
 				for i := range uint32(1100) {
-					come(&scheduler.Job{Category: c}, from+i)
+					come(&scheduler.Job{Category: c, Tasks: one}, from+i)
 				}
 			},
 			"leave": func(t *rapid.T) {
@@ -75,8 +76,8 @@ func TestChangesOfJobsThatWait(t *testing.T) {
 	var jobs []*scheduler.Job
 	for id := range uint32(2) {
 		j := serialJob(t, s.Model(), id+1, &scheduler.Requests{Hard: []qconf.Setting{{Name: "hostname", Value: "nowhere"}}})
-		j.User = 0
-		s.Enqueue(j)
+		j.User = tickets.RefTo(0)
+		submit(t, s, j)
 		jobs = append(jobs, j)
 	}
 	first := func(want int) {

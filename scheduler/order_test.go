@@ -78,7 +78,7 @@ func TestOrderOfManyHosts(t *testing.T) {
 				if only = append(only, random.IntN(3) == 0); only[n] {
 					r.Queues = "a.q@@odd"
 				}
-				s.Enqueue(serialJob(t, m, uint32(n+1), r))
+				submit(t, s, serialJob(t, m, uint32(n+1), r))
 			}
 			d := s.Run(1000)
 			for n := range jobs {

@@ -54,7 +54,7 @@ func TestAllocation(t *testing.T) {
 			s := scene{files: files}.make(t)
 			r := c.ask
 			r.PE, r.Slots = c.pe, slotsOf(t, c.slots)
-			s.Enqueue(serialJob(t, s.Model(), 1, &r))
+			submit(t, s, serialJob(t, s.Model(), 1, &r))
 			d := s.Run(1000)
 			if got := grantText(s.Model(), d); got != c.want {
 				t.Errorf("%s, want %s", got, c.want)
@@ -82,7 +82,7 @@ func TestJobConsumables(t *testing.T) {
 	start := func(id uint32, slots, tok, want string) {
 		t.Helper()
 		j := serialJob(t, m, id, &scheduler.Requests{PE: "fill", Slots: slotsOf(t, slots), Hard: setting("tok", tok)})
-		s.Enqueue(j)
+		submit(t, s, j)
 		d := s.Run(1000)
 		s.Dequeue(j)
 		got := ""
@@ -138,7 +138,7 @@ func TestJobConsumablesElsewhere(t *testing.T) {
 	}}.make(t)
 	for tok, want := range map[string]string{"1": "fill a.q@n2=1 a.q@n1=4", "2": ""} {
 		j := serialJob(t, s.Model(), 1, &scheduler.Requests{PE: "fill", Slots: slotsOf(t, "5"), Hard: setting("tok", tok)})
-		s.Enqueue(j)
+		submit(t, s, j)
 		got := ""
 		for _, x := range s.Run(1000).Starts {
 			got = grantsText(s.Model(), x.PE, x.Grants)
@@ -164,7 +164,7 @@ func TestParallelQuotas(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := scene{files: files}.make(t)
-			s.Enqueue(serialJob(t, s.Model(), 1, &scheduler.Requests{PE: c.pe, Slots: slotsOf(t, c.slots)}))
+			submit(t, s, serialJob(t, s.Model(), 1, &scheduler.Requests{PE: c.pe, Slots: slotsOf(t, c.slots)}))
 			d := s.Run(1000)
 			if got := grantText(s.Model(), d); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
@@ -208,7 +208,7 @@ func TestSpoiledQuota(t *testing.T) {
 						"n1": {"num_proc": "4", "np_load_avg": "0.1"}, "n2": {"num_proc": "8", "np_load_avg": "0.2"}, "n3": {"num_proc": "8", "np_load_avg": "0.3"},
 					},
 				}.make(t)
-				s.Enqueue(serialJob(t, s.Model(), 1, &scheduler.Requests{
+				submit(t, s, serialJob(t, s.Model(), 1, &scheduler.Requests{
 					User: "alice", PE: "fill", Slots: slotsOf(t, c.slots), Hard: []qconf.Setting{{Name: c.request, Value: c.value}},
 				}))
 				d := s.Run(1000)
@@ -230,10 +230,10 @@ func TestSpoiledByAnotherQueueOfTheHost(t *testing.T) {
 		"rqs":        "{\n name one\n enabled TRUE\n limit queues {*} to slots=50\n}\n",
 		"sched_conf": "queue_sort_method seqno\njob_load_adjustments NONE\n",
 	}}.make(t)
-	s.Enqueue(serialJob(t, s.Model(), 1, &scheduler.Requests{
+	submit(t, s, serialJob(t, s.Model(), 1, &scheduler.Requests{
 		PE: "two", Slots: slotsOf(t, "4"), Hard: []qconf.Setting{{Name: "h_rt", Value: "700"}},
 	}))
-	s.Enqueue(serialJob(t, s.Model(), 2, &scheduler.Requests{PE: "two", Slots: slotsOf(t, "4")}))
+	submit(t, s, serialJob(t, s.Model(), 2, &scheduler.Requests{PE: "two", Slots: slotsOf(t, "4")}))
 	d := s.Run(1000)
 	if len(d.Starts) != 1 || grantsText(s.Model(), d.Starts[0].PE, d.Starts[0].Grants) != "two a.q@n1=2 a.q@n2=1 b.q@n2=1" {
 		t.Errorf("starts %+v", d.Starts)
@@ -277,7 +277,7 @@ func TestSoftRequests(t *testing.T) {
 			if c.pe != "" {
 				r.Slots = slotsOf(t, c.slots)
 			}
-			s.Enqueue(serialJob(t, s.Model(), 1, r))
+			submit(t, s, serialJob(t, s.Model(), 1, r))
 			d := s.Run(1000)
 			if len(d.Starts) != 1 {
 				t.Fatalf("starts %+v", d.Starts)
@@ -325,7 +325,7 @@ func TestOrderIsForgotten(t *testing.T) {
 					},
 					load: map[string]map[string]string{"n1": {"np_load_avg": "0.3"}, "n2": {"np_load_avg": "0.4"}, "n3": {"np_load_avg": "1"}},
 				}.make(t)
-				s.Enqueue(serialJob(t, s.Model(), 1, &scheduler.Requests{}))
+				submit(t, s, serialJob(t, s.Model(), 1, &scheduler.Requests{}))
 				if c.name != "nothing" {
 					r := &scheduler.Requests{PE: c.pe}
 					if c.pe != "" {
@@ -334,10 +334,10 @@ func TestOrderIsForgotten(t *testing.T) {
 					if c.request != "" {
 						r.Hard = []qconf.Setting{{Name: c.request, Value: "1"}}
 					}
-					s.Enqueue(serialJob(t, s.Model(), 2, r))
+					submit(t, s, serialJob(t, s.Model(), 2, r))
 				}
 				for id := range uint32(4) {
-					s.Enqueue(serialJob(t, s.Model(), 3+id, &scheduler.Requests{}))
+					submit(t, s, serialJob(t, s.Model(), 3+id, &scheduler.Requests{}))
 				}
 				d := s.Run(1000)
 				var got []string
@@ -361,7 +361,7 @@ func TestQuotaIsGivenBack(t *testing.T) {
 			"rqs":        "{\n name host\n enabled TRUE\n limit hosts n1 to slots=1\n}\n{\n name total\n enabled TRUE\n limit users * to slots=2\n}\n",
 			"sched_conf": "job_load_adjustments NONE\nmax_reservation " + reserve + "\n",
 		})}.make(t)
-		s.Enqueue(serialJob(t, s.Model(), 1, &scheduler.Requests{PE: "two", Slots: slotsOf(t, "2")}))
+		submit(t, s, serialJob(t, s.Model(), 1, &scheduler.Requests{PE: "two", Slots: slotsOf(t, "2")}))
 		d := s.Run(1000)
 		if len(d.Starts) != 1 || grantsText(s.Model(), d.Starts[0].PE, d.Starts[0].Grants) != "two a.q@n2=2" {
 			t.Errorf("max_reservation %s: starts %+v", reserve, d.Starts)
@@ -392,7 +392,7 @@ func TestHeadroom(t *testing.T) {
 				}),
 				load: map[string]map[string]string{"n1": values, "n2": values},
 			}.make(t)
-			s.Enqueue(serialJob(t, s.Model(), 1, &scheduler.Requests{PE: "fill", Slots: slotsOf(t, "6")}))
+			submit(t, s, serialJob(t, s.Model(), 1, &scheduler.Requests{PE: "fill", Slots: slotsOf(t, "6")}))
 			d := s.Run(1000)
 			if got := grantText(s.Model(), d); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)

@@ -217,7 +217,7 @@ func (p *play) reserve(id uint32) *reserved {
 		return nil
 	}
 	ar := &scheduler.Reservation{ID: id, Start: start, End: end, Category: c, PE: pe, Grants: grants}
-	p.state.AddReservation(ar)
+	addReservation(p.t, p.state, ar)
 	return &reserved{ar: ar, job: x.job}
 }
 
@@ -255,7 +255,7 @@ func TestJobsInAdvanceReservation(t *testing.T) {
 			r.Hard = settings(map[string]string{"mem": mem})
 		}
 		j := serialJob(t, m, id, r)
-		s.Enqueue(j)
+		submit(t, s, j)
 		return j
 	}
 	c, err := m.Category(&scheduler.Requests{User: "alice", Group: "users", Hard: settings(map[string]string{"mem": "2"})})
@@ -267,7 +267,7 @@ func TestJobsInAdvanceReservation(t *testing.T) {
 		t.Fatal("an empty cluster has no place for a reservation")
 	}
 	ar := &scheduler.Reservation{ID: 7, Start: 1000, End: 2000, Category: c, PE: scheduler.None, Grants: grants}
-	s.AddReservation(ar)
+	addReservation(t, s, ar)
 	starts := func(now int64, want ...uint32) *scheduler.Decisions {
 		t.Helper()
 		d := s.Run(now)
@@ -347,17 +347,17 @@ func TestShares(t *testing.T) {
 			ledger.Decay(decay, now)
 			var amounts, none tickets.Amounts
 			amounts[tickets.CPU] = 600
-			ledger.Book(r.Job.User, tickets.None, &amounts, &none)
+			ledger.Book(r.Job.User.Index(), tickets.None, &amounts, &none)
 			if cycle > 100 {
-				used[r.Job.User] += 600
+				used[r.Job.User.Index()] += 600
 			}
 		}
 		for u := range shares {
 			for ; waiting[u] < 10; waiting[u]++ {
 				id++
 				j := serialJob(t, m, id, &scheduler.Requests{User: fmt.Sprintf("u%d", u), Group: "users"})
-				j.Submitted, j.User, j.Leaf = now, int32(u), tree.Leaf(int32(u), tickets.None)
-				s.Enqueue(j)
+				j.Submitted, j.User, j.Leaf = now, tickets.RefTo(int32(u)), tree.Leaf(int32(u), tickets.None)
+				submit(t, s, j)
 			}
 		}
 		d := s.Run(now)
@@ -367,7 +367,7 @@ func TestShares(t *testing.T) {
 		for i := range d.Starts {
 			x := &d.Starts[i]
 			s.Dequeue(x.Job)
-			waiting[x.Job.User]--
+			waiting[x.Job.User.Index()]--
 			if err := s.Start(&scheduler.Running{Job: x.Job, Task: x.Task, Started: now, PE: x.PE, Grants: x.Grants}); err != nil {
 				t.Fatal(err)
 			}
@@ -422,7 +422,7 @@ func TestNothingToReserve(t *testing.T) {
 			s := scheduler.NewState(m)
 			j := serialJob(t, m, 1, &c.ask)
 			j.Reserve = true
-			s.Enqueue(j)
+			submit(t, s, j)
 			if d := s.Run(1000); len(d.Starts) > 0 || len(d.Reservations) > 0 {
 				t.Errorf("starts %+v, reservations %+v", d.Starts, d.Reservations)
 			}
@@ -443,7 +443,7 @@ func TestPlannedQuotaOfJobs(t *testing.T) {
 	}))
 	s := scheduler.NewState(m)
 	for id := range uint32(4) {
-		s.Enqueue(serialJob(t, m, id+1, &scheduler.Requests{PE: "fill", Slots: slotsOf(t, "2"), Hard: request("tok", "1")}))
+		submit(t, s, serialJob(t, m, id+1, &scheduler.Requests{PE: "fill", Slots: slotsOf(t, "2"), Hard: request("tok", "1")}))
 	}
 	for now := int64(1000); now < 1003; now++ {
 		for i := range s.Run(now).Starts {

@@ -63,7 +63,7 @@ func TestContradictions(t *testing.T) {
 			}
 			s := scheduler.NewState(m)
 			for id := range uint32(2) {
-				s.Enqueue(serialJob(t, m, id+1, &scheduler.Requests{}))
+				submit(t, s, serialJob(t, m, id+1, &scheduler.Requests{}))
 			}
 			var places []string
 			d := s.Run(1000)
@@ -102,7 +102,7 @@ func TestAmbiguousInstance(t *testing.T) {
 		t.Errorf("ambiguous: %v, %v", m.Ambiguous(one), m.Ambiguous(two))
 	}
 	for id := range uint32(2) {
-		s.Enqueue(serialJob(t, m, id+1, &scheduler.Requests{}))
+		submit(t, s, serialJob(t, m, id+1, &scheduler.Requests{}))
 	}
 	d := s.Run(1000)
 	if len(d.Starts) != 1 || d.Starts[0].Grants[0].Instance != two {
@@ -162,7 +162,7 @@ func TestComplexesWithoutSlots(t *testing.T) {
 	m, problems := scheduler.NewModel(cluster, scheduler.Options{})
 	s := scheduler.NewState(m)
 	for id := range uint32(9) {
-		s.Enqueue(serialJob(t, m, id+1, &scheduler.Requests{}))
+		submit(t, s, serialJob(t, m, id+1, &scheduler.Requests{}))
 	}
 	if d := s.Run(1000); len(d.Starts) != 2 {
 		t.Errorf("%d tasks start in two slots, problems %v", len(d.Starts), problems)

@@ -268,7 +268,7 @@ func TestEqualInput(t *testing.T) {
 						w.state.Dequeue(w.jobs[j.id].job)
 					}
 					for _, k := range rand.New(rand.NewPCG(seed, uint64(turn))).Perm(len(w.naive.pending)) {
-						w.state.Enqueue(w.jobs[w.naive.pending[k].id].job)
+						submit(w.t, w.state, w.jobs[w.naive.pending[k].id].job)
 					}
 					again := w.state.Run(now)
 					copy(got.Starts, again.Starts)

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 
@@ -143,7 +144,9 @@ func (r *run) tickets() *ranking {
 		ranked.jobs[i] = j
 		ranked.first = append(ranked.first, len(tasks)-len(active))
 		if !all[i].array {
-			tasks = append(tasks, all[i].task)
+			if !j.Tasks.IsEmpty() {
+				tasks = append(tasks, all[i].task)
+			}
 			continue
 		}
 		left := min(r.model.startable(j), each)
@@ -163,6 +166,11 @@ func (r *run) tickets() *ranking {
 	})
 	ranked.tasks = result.Tasks[len(active):]
 	d := r.decisions
+	for _, i := range result.Unknown {
+		if i == 0 || tasks[i].Job != tasks[i-1].Job {
+			d.Problems = append(d.Problems, fmt.Errorf("job %d: its user, project, department or leaf is not among the Entitlements", tasks[i].Job))
+		}
+	}
 	d.bounds.MaxTickets, d.override = max(result.Max, 0), result.ActiveOverride
 	d.waiting = ranked
 	for i, t := range active {

@@ -56,7 +56,7 @@ func (c scene) make(t fatal) *scheduler.State {
 	}
 	for i := range c.before {
 		j := serialJob(t, m, uint32(100+i), &c.before[i])
-		s.Enqueue(j)
+		submit(t, s, j)
 		d := s.Run(900)
 		s.Dequeue(j)
 		if len(d.Starts) != 1 {
@@ -402,7 +402,7 @@ func TestReasons(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := c.make(t)
 			j := serialJob(t, s.Model(), 1, &c.ask)
-			s.Enqueue(j)
+			submit(t, s, j)
 			d := s.Run(1000)
 			if len(d.Starts) > 0 {
 				t.Fatalf("it starts: %s", startText(s.Model(), &d.Starts[0]))
@@ -464,7 +464,7 @@ func TestDropped(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := c.make(t)
 			j := serialJob(t, s.Model(), 1, &scheduler.Requests{})
-			s.Enqueue(j)
+			submit(t, s, j)
 			dropped := s.Run(1000).Dropped
 			if diff := cmp.Diff(c.want, texts(dropped)); diff != "" {
 				t.Error(diff)

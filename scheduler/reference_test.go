@@ -9,7 +9,6 @@ import (
 
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/scheduler"
-	"github.com/execd-project/execd/scheduler/tickets"
 )
 
 // twin is a state of package scheduler and the naive scheduler's view of the same
@@ -79,7 +78,6 @@ func (w *twin) submit(j *naiveJob, reserve bool) bool {
 	job := &scheduler.Job{
 		ID: j.id, Category: c, Owner: j.user, Submitted: j.submitted, Deadline: j.deadline, Priority: j.priority,
 		Array: j.array, Tasks: tasksOf(w.t, join(j.tasks)), TaskLimit: j.limit, Override: j.override, Reserve: reserve,
-		User: tickets.None, Project: tickets.None, Department: tickets.None, Leaf: tickets.None,
 	}
 	for _, h := range j.excluded {
 		id, _ := w.model.Host(h)
@@ -87,7 +85,7 @@ func (w *twin) submit(j *naiveJob, reserve bool) bool {
 	}
 	w.jobs[j.id] = &twinJob{j, job}
 	w.naive.pending = append(w.naive.pending, j)
-	w.state.Enqueue(job)
+	submit(w.t, w.state, job)
 	return true
 }
 
@@ -132,7 +130,7 @@ func (w *twin) start(s *scheduler.Start, t *naiveTask) {
 	if len(j.naive.tasks) == 0 {
 		w.naive.pending = slices.DeleteFunc(w.naive.pending, func(p *naiveJob) bool { return p == j.naive })
 	} else {
-		w.state.Enqueue(j.job)
+		submit(w.t, w.state, j.job)
 	}
 }
 

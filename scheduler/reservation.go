@@ -65,14 +65,19 @@ func (s *State) Considered(c *Category, id InstanceID) bool {
 	return !c.Parallel() || slices.ContainsFunc(c.pes, func(pe PEID) bool { return slices.Contains(i.pes, s.model.pes[pe].object.Name) })
 }
 
-// AddReservation keeps the places of a reservation from now on.
-func (s *State) AddReservation(ar *Reservation) {
+// AddReservation keeps the places of a reservation from now on. The error is for a
+// reservation that is none, or whose number another one has; nothing is kept then.
+func (s *State) AddReservation(ar *Reservation) error {
+	if err := s.checkReservation(ar); err != nil {
+		return err
+	}
 	ar.used = make([]reservedUse, len(ar.Grants))
 	for i := range ar.used {
 		ar.used[i].amounts = map[AttributeID]value.Amount{}
 	}
 	i, _ := slices.BinarySearchFunc(s.reservations, ar.ID, func(x *Reservation, id uint32) int { return cmp.Compare(x.ID, id) })
 	s.reservations = slices.Insert(s.reservations, i, ar)
+	return nil
 }
 
 // RemoveReservation gives the places of a reservation free. Its tasks must have ended.

@@ -33,12 +33,12 @@ func TestTurnsOfTasks(t *testing.T) {
 			before: []scheduler.Requests{{}},
 		}.make(t)
 		s.Entitlements.Users = []tickets.Entity{{FunctionalShares: 100}, {FunctionalShares: 100}}
-		s.Running()[0].Job.User = 1
+		s.Running()[0].Job.User = tickets.RefTo(1)
 		var jobs []*scheduler.Job
 		for i := range uint32(2) {
 			j := serialJob(t, s.Model(), i+2, &scheduler.Requests{PE: "fill", Slots: slotsOf(t, "6")})
-			j.Array, j.Reserve, j.Tasks, j.User = true, true, tasksOf(t, []string{"1-5", "1-3"}[i]), int32(i)
-			s.Enqueue(j)
+			j.Array, j.Reserve, j.Tasks, j.User = true, true, tasksOf(t, []string{"1-5", "1-3"}[i]), tickets.RefTo(int32(i))
+			submit(t, s, j)
 			jobs = append(jobs, j)
 		}
 		d := s.Run(1000)
@@ -81,7 +81,7 @@ func TestReasonsOfReservingJobs(t *testing.T) {
 	jobs = append(jobs, serialJob(t, s.Model(), 4, never))
 	jobs[0].Reserve, jobs[3].Reserve = true, true
 	for _, j := range jobs {
-		s.Enqueue(j)
+		submit(t, s, j)
 	}
 	d := s.Run(900)
 	if len(d.Reservations) != 1 {
@@ -165,7 +165,7 @@ func TestPlaceOfReservation(t *testing.T) {
 		for i := range c.asks {
 			j := serialJob(t, m, uint32(i+1), &c.asks[i])
 			j.Reserve = i > 0 || !c.idle
-			s.Enqueue(j)
+			submit(t, s, j)
 		}
 		var got []string
 		for _, r := range s.Run(1000).Reservations {
@@ -238,8 +238,8 @@ func TestReasonsAboutPlans(t *testing.T) {
 			first, j := serialJob(t, s.Model(), 1, &c.busy), serialJob(t, s.Model(), 2, &c.ask)
 			first.Reserve = true
 			first.Priority = 1000
-			s.Enqueue(first)
-			s.Enqueue(j)
+			submit(t, s, first)
+			submit(t, s, j)
 			d := s.Run(950)
 			if len(d.Reservations) != 1 {
 				t.Errorf("reserved: %+v", d.Reservations)
@@ -263,7 +263,7 @@ func TestReservationsWaitForQuotas(t *testing.T) {
 	begin(t, s, 1, &scheduler.Requests{Queues: "b.q"})
 	j := serialJob(t, s.Model(), 2, &scheduler.Requests{PE: "fill", Slots: slotsOf(t, "2")})
 	j.Reserve = true
-	s.Enqueue(j)
+	submit(t, s, j)
 	// Until 100 seconds after the start, and duration_offset.
 	if got, want := decided(s.Run(1000)), "2@1160"; got != want {
 		t.Errorf("%s, want %s", got, want)
@@ -291,7 +291,7 @@ func TestDroppedComeBack(t *testing.T) {
 				load: map[string]map[string]string{"n1": {"np_load_avg": c.load}, "n2": {"np_load_avg": "0.2"}},
 			}.make(t)
 			if c.load == "0.1" {
-				s.Enqueue(serialJob(t, s.Model(), 1, &scheduler.Requests{}))
+				submit(t, s, serialJob(t, s.Model(), 1, &scheduler.Requests{}))
 			}
 			second := scheduler.Requests{}
 			if c.request != "" {
@@ -299,8 +299,8 @@ func TestDroppedComeBack(t *testing.T) {
 			}
 			j := serialJob(t, s.Model(), 2, &second)
 			j.Reserve = c.second == "yes"
-			s.Enqueue(j)
-			s.Enqueue(serialJob(t, s.Model(), 3, &scheduler.Requests{Queues: "*@n1"}))
+			submit(t, s, j)
+			submit(t, s, serialJob(t, s.Model(), 3, &scheduler.Requests{Queues: "*@n1"}))
 			d := s.Run(1000)
 			var got []string
 			for i := range d.Starts {
@@ -321,10 +321,10 @@ func TestSuspendedStayAway(t *testing.T) {
 		"queues/b.q": "qname b.q\nhostlist n1\nslots 1\nseq_no 2\nload_thresholds NONE\n",
 		"sched_conf": "queue_sort_method seqno\njob_load_adjustments NONE\nmax_reservation 1\n",
 	}}.make(t)
-	s.Enqueue(serialJob(t, s.Model(), 1, &scheduler.Requests{}))
+	submit(t, s, serialJob(t, s.Model(), 1, &scheduler.Requests{}))
 	j := serialJob(t, s.Model(), 2, &scheduler.Requests{})
 	j.Reserve = true
-	s.Enqueue(j)
+	submit(t, s, j)
 	if d := s.Run(1000); len(d.Starts) != 1 {
 		t.Errorf("starts %+v", d.Starts)
 	}

@@ -33,7 +33,7 @@ func enqueue(t *testing.T, s *scheduler.State, id uint32, r *scheduler.Requests)
 		t.Fatal(err)
 	}
 	j := &scheduler.Job{ID: id, Category: c, Owner: r.User, Submitted: int64(id), Tasks: one}
-	s.Enqueue(j)
+	submit(t, s, j)
 	return j
 }
 

@@ -223,9 +223,10 @@ func (r *run) keepFree(h *head) bool {
 	return true
 }
 
-// mayReserve reports whether places may be reserved for a job.
+// mayReserve reports whether places may be reserved for a job: not in an empty cluster, in which
+// nothing is planned.
 func (r *run) mayReserve(j *Job) bool {
-	return j.Reserve && !r.of(j.Category).unreservable && r.reserved < r.model.scheduler.MaxReservation
+	return j.Reserve && r.plan != nil && !r.of(j.Category).unreservable && r.reserved < r.model.scheduler.MaxReservation
 }
 
 // startAnywhere starts the first task of a head if there is a place for it. Where its amounts

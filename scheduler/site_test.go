@@ -12,7 +12,6 @@ import (
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/scheduler"
 	"github.com/execd-project/execd/scheduler/rangelist"
-	"github.com/execd-project/execd/scheduler/tickets"
 )
 
 // site describes a cluster in a form that a naive scheduler can work with directly. What
@@ -414,7 +413,6 @@ func serialJob(t fatal, m *scheduler.Model, id uint32, r *scheduler.Requests) *s
 	}
 	return &scheduler.Job{
 		ID: id, Category: c, Owner: r.User, Submitted: 1000, Tasks: tasksOf(t, "1"),
-		User: tickets.None, Project: tickets.None, Department: tickets.None, Leaf: tickets.None,
 	}
 }
 
@@ -437,3 +435,18 @@ func slotsOf(t fatal, text string) rangelist.List {
 }
 
 var _ fatal = (*testing.T)(nil)
+
+// submit has a job scheduled that is in order.
+func submit(t fatal, s *scheduler.State, j *scheduler.Job) {
+	t.Helper()
+	if err := s.Enqueue(j); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func addReservation(t fatal, s *scheduler.State, ar *scheduler.Reservation) {
+	t.Helper()
+	if err := s.AddReservation(ar); err != nil {
+		t.Fatal(err)
+	}
+}

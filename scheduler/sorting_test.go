@@ -91,7 +91,7 @@ func TestSoftOrderStays(t *testing.T) {
 				if j.slots != "" {
 					r.PE, r.Slots = "fill", slotsOf(t, j.slots)
 				}
-				s.Enqueue(serialJob(t, s.Model(), uint32(i+1), r))
+				submit(t, s, serialJob(t, s.Model(), uint32(i+1), r))
 			}
 			d := s.Run(1000)
 			var got []string

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -68,10 +69,10 @@ type Job struct {
 	// been cleaned up there. Usually empty.
 	Excluded []HostID
 
-	// What the ticket policies need: indexes into the lists of Entitlements, or
-	// tickets.None; the leaf of the share tree; -js and qalter -ot.
-	User, Project, Department int32
-	Leaf                      int32
+	// What the ticket policies need: whose the job is, in the lists of Entitlements, and what
+	// leaf of its share tree; the zero Ref where that is nobody's. Then -js and qalter -ot.
+	User, Project, Department tickets.Ref
+	Leaf                      tickets.Ref
 	Shares, Override          float64
 
 	// StartOrder is when a task was started last, counted in starts (State.Starts); 0 for
@@ -348,8 +349,13 @@ func (s *State) SetStatus(id InstanceID, status Status) {
 func (s *State) Running() []*Running { return s.running }
 
 // Start books a task that has been started. It is for every decision to start that a
-// master follows, and for tasks that it finds running.
+// master follows, and for tasks that it finds running: what they use, they use, even where
+// that is more than there is. The error is for a task that is none, that is booked already,
+// or whose amounts cannot be counted; nothing is booked then.
 func (s *State) Start(r *Running) error {
+	if err := s.checkRunning(r); err != nil {
+		return err
+	}
 	if err := s.book(r, +1); err != nil {
 		return err
 	}
@@ -362,6 +368,11 @@ func (s *State) Start(r *Running) error {
 		s.recent = slices.Insert(s.recent, s.sinceStart(r.Started+1), r)
 	}
 	return nil
+}
+
+// runs reports whether a task has been started and has not ended.
+func (s *State) runs(r *Running) bool {
+	return r != nil && r.position < len(s.running) && s.running[r.position] == r
 }
 
 // Starts is how many tasks have been started so far.
@@ -379,8 +390,8 @@ func (s *State) sinceStart(t int64) int {
 
 // End takes back what Start booked.
 func (s *State) End(r *Running) error {
-	if r.position >= len(s.running) || s.running[r.position] != r {
-		return fmt.Errorf("task %d.%d does not run", r.Job.ID, r.Task)
+	if !s.runs(r) {
+		return errors.New("cannot end a task that has not been started")
 	}
 	if err := s.book(r, -1); err != nil {
 		return err

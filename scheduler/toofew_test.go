@@ -27,7 +27,7 @@ func TestFreeSlotsAreCounted(t *testing.T) {
 func begin(t *testing.T, s *scheduler.State, id uint32, r *scheduler.Requests) {
 	t.Helper()
 	j := serialJob(t, s.Model(), id, r)
-	s.Enqueue(j)
+	submit(t, s, j)
 	d := s.Run(1000)
 	if len(d.Starts) != 1 {
 		t.Fatalf("%d starts", len(d.Starts))
@@ -60,7 +60,7 @@ func TestTooFewSlots(t *testing.T) {
 			if c.before != "" {
 				begin(t, s, 1000, &scheduler.Requests{PE: "fill", Slots: slotsOf(t, c.before)})
 			}
-			submit(t, s, c.jobs)
+			submitAll(t, s, c.jobs)
 			if diff := cmp.Diff(c.want, decided(s.Run(1000))); diff != "" {
 				t.Error(diff)
 			}
@@ -68,8 +68,8 @@ func TestTooFewSlots(t *testing.T) {
 	}
 }
 
-// submit has jobs wait, as they are in TestTooFewSlots.
-func submit(t *testing.T, s *scheduler.State, jobs []string) {
+// submitAll has jobs wait, as they are in TestTooFewSlots.
+func submitAll(t *testing.T, s *scheduler.State, jobs []string) {
 	t.Helper()
 	for i, slots := range jobs {
 		slots, reserve := strings.CutSuffix(slots, "R")
@@ -79,7 +79,7 @@ func submit(t *testing.T, s *scheduler.State, jobs []string) {
 		}
 		j := serialJob(t, s.Model(), uint32(i+1), r)
 		j.Reserve = reserve
-		s.Enqueue(j)
+		submit(t, s, j)
 	}
 }
 
@@ -108,7 +108,7 @@ func TestSlotsThatComeBackCount(t *testing.T) {
 		},
 		load: map[string]map[string]string{"n1": {"np_load_avg": "0.1"}, "n2": {"np_load_avg": "0.2"}, "n3": {"np_load_avg": "0.3"}},
 	}.make(t)
-	submit(t, s, []string{"-", "3", "9R", "3-8"})
+	submitAll(t, s, []string{"-", "3", "9R", "3-8"})
 	if got, want := decided(s.Run(1000)), "1 4"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
@@ -118,7 +118,7 @@ func TestSlotsThatComeBackCount(t *testing.T) {
 func TestTooFewSlotsAreExplained(t *testing.T) {
 	s := fourHosts(t, "job_load_adjustments NONE", "0.1 0.2 0.3 0.4")
 	j := serialJob(t, s.Model(), 1, &scheduler.Requests{PE: "fill", Slots: slotsOf(t, "40")})
-	s.Enqueue(j)
+	submit(t, s, j)
 	if diff := cmp.Diff([]string{`cannot run in PE "fill" because it only offers 32 slots`}, texts(s.Run(1000).Reasons(j))); diff != "" {
 		t.Error(diff)
 	}

@@ -15,8 +15,12 @@ const (
 )
 
 // Verify reports whether a job could run, and if not, or if some places are no good for it,
-// why (qsub(1), -w). The state is as before when it returns.
+// why (qsub(1), -w). The state is as before when it returns. A job that Enqueue refuses cannot
+// run, without a reason.
 func (s *State) Verify(j *Job, how Verification, now int64) (reasons []Reason, ok bool) {
+	if s.checkJob(j) != nil {
+		return nil, false
+	}
 	r := s.newRun(now)
 	r.explaining = true
 	if how == EmptyCluster {

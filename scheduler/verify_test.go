@@ -81,7 +81,7 @@ func TestVerify(t *testing.T) {
 			check(scheduler.EmptyCluster, c.ever, c.whyNotEver)
 			check(scheduler.AsItIs, c.now, c.whyNotNow)
 			check(scheduler.EmptyCluster, c.ever, c.whyNotEver)
-			s.Enqueue(j)
+			submit(t, s, j)
 			if d := s.Run(1000); (len(d.Starts) == 1) != c.now {
 				t.Errorf("a run starts %d tasks", len(d.Starts))
 			}
@@ -108,7 +108,7 @@ func TestVerifyAgreesWithRun(t *testing.T) {
 			for _, j := range w.naive.pending {
 				job := w.jobs[j.id].job
 				_, now1 := w.state.Verify(job, scheduler.AsItIs, now)
-				w.state.Enqueue(job)
+				submit(w.t, w.state, job)
 				d := w.state.Run(now)
 				w.state.Dequeue(job)
 				if now1 != (len(d.Starts) > 0) && j.limit == 0 {
@@ -119,7 +119,7 @@ func TestVerifyAgreesWithRun(t *testing.T) {
 				}
 			}
 			for _, j := range w.naive.pending {
-				w.state.Enqueue(w.jobs[j.id].job)
+				submit(w.t, w.state, w.jobs[j.id].job)
 			}
 		})
 	}

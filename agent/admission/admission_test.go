@@ -203,7 +203,9 @@ func (s *site) submit() (*scheduler.Job, *submit.Request) {
 	}
 	s.id++
 	j := &scheduler.Job{ID: s.id, Category: c, Owner: owner, Submitted: s.now, Tasks: one, Reserve: s.chance(20)}
-	s.master.Enqueue(j)
+	if err := s.master.Enqueue(j); err != nil {
+		s.t.Fatal(err)
+	}
 	return j, r
 }
 

@@ -56,9 +56,9 @@ func (c *calculation) functional() functionalSums {
 	}
 	shares := func(t *Task) functionalSums {
 		return functionalSums{
-			user:       c.portion(c.Users, t.User, c.running.users, 0),
-			project:    c.portion(c.Projects, t.Project, c.running.projects, 0),
-			department: c.portion(c.Departments, t.Department, c.running.departments, 0),
+			user:       c.portion(c.Users, t.User.Index(), c.running.users, 0),
+			project:    c.portion(c.Projects, t.Project.Index(), c.running.projects, 0),
+			department: c.portion(c.Departments, t.Department.Index(), c.running.departments, 0),
 			job:        t.JobShares,
 		}
 	}

@@ -193,11 +193,11 @@ func (r *replay) input(t *testing.T, s *golden.Step) *tickets.Input {
 	for _, row := range s.Rows {
 		j := row.Job
 		task := tickets.Task{
-			Job: j.ID, Changed: j.Submitted, User: int32(golden.Find(r.Users, j.User)), Project: int32(golden.Find(r.Projects, j.Project)),
-			Department: int32(slices.IndexFunc(r.UserSets, func(o golden.Object) bool {
+			Job: j.ID, Changed: j.Submitted, User: tickets.RefTo(int32(golden.Find(r.Users, j.User))), Project: tickets.RefTo(int32(golden.Find(r.Projects, j.Project))),
+			Department: tickets.RefTo(int32(slices.IndexFunc(r.UserSets, func(o golden.Object) bool {
 				return strings.Contains(o["type"], "DEPT") && slices.Contains(strings.Split(o["entries"], ","), j.User)
-			})),
-			Leaf: tickets.None, JobShares: j.Shares, OverrideTickets: j.OverrideTickets, Slots: 1, Running: row.Running,
+			}))),
+			JobShares: j.Shares, OverrideTickets: j.OverrideTickets, Slots: 1, Running: row.Running,
 		}
 		if len(j.Slots) > 0 {
 			task.Slots = int32(j.Slots[0][0])
@@ -214,7 +214,7 @@ func (r *replay) input(t *testing.T, s *golden.Step) *tickets.Input {
 			task.Task = uint32(id)
 		}
 		if in.Tree != nil {
-			task.Leaf = in.Tree.Leaf(task.User, task.Project)
+			task.Leaf = in.Tree.Leaf(task.User.Index(), task.Project.Index())
 		}
 		in.Tasks = append(in.Tasks, task)
 	}

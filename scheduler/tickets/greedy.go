@@ -91,7 +91,7 @@ func (c *calculation) newQueue(dependent bool, of func(*Entity) float64, own fun
 	for i := len(c.active); i < len(which); i++ {
 		t := &c.Input.Tasks[i]
 		which[i] = None
-		k := key{has(c.Users, t.User), has(c.Projects, t.Project), has(c.Departments, t.Department), own(t)}
+		k := key{has(c.Users, t.User.Index()), has(c.Projects, t.Project.Index()), has(c.Departments, t.Department.Index()), own(t)}
 		if k == (key{None, None, None, 0}) {
 			continue
 		}

@@ -68,11 +68,12 @@ func draw(t *rapid.T) *tickets.Input {
 	for i := range rapid.IntRange(0, 25).Draw(t, "tasks") {
 		task := tickets.Task{
 			Job: uint32(i / 2), Task: uint32(i % 2), Changed: rapid.Int64Range(0, 3).Draw(t, "changed"),
-			User: rapid.Int32Range(0, objects-1).Draw(t, "user"), Project: index.Draw(t, "project"), Department: index.Draw(t, "department"),
-			JobShares: small.Draw(t, "-js"), OverrideTickets: small.Draw(t, "-ot"), Slots: rapid.Int32Range(1, 4).Draw(t, "slots"),
+			User: tickets.RefTo(rapid.Int32Range(0, objects-1).Draw(t, "user")), Project: tickets.RefTo(index.Draw(t, "project")),
+			Department: tickets.RefTo(index.Draw(t, "department")),
+			JobShares:  small.Draw(t, "-js"), OverrideTickets: small.Draw(t, "-ot"), Slots: rapid.Int32Range(1, 4).Draw(t, "slots"),
 			Running: rapid.IntRange(0, 3).Draw(t, "running") == 0,
 		}
-		task.Leaf = tree.Leaf(task.User, task.Project)
+		task.Leaf = tree.Leaf(task.User.Index(), task.Project.Index())
 		in.Tasks = append(in.Tasks, task)
 	}
 	return in
@@ -94,7 +95,7 @@ type naive struct {
 }
 
 func (v *naive) objects(t *tickets.Task) [3]int32 {
-	return [3]int32{t.User, t.Project, t.Department}
+	return [3]int32{t.User.Index(), t.Project.Index(), t.Department.Index()}
 }
 
 func (v *naive) entity(k int, i int32) tickets.Entity {
@@ -173,7 +174,7 @@ func (v *naive) override(t *tickets.Task) float64 {
 		return v.entity(k, i).OverrideTickets
 	}
 	// In this order, because of rounding.
-	return (part(0, t.User) + t.OverrideTickets) + (part(1, t.Project) + part(2, t.Department))
+	return (part(0, t.User.Index()) + t.OverrideTickets) + (part(1, t.Project.Index()) + part(2, t.Department.Index()))
 }
 
 // category is what tasks have in common that a policy cannot tell apart.

@@ -23,9 +23,9 @@ func (c *calculation) overrides(entities []Entity, i int32, tasks []int32, more 
 func (c *calculation) activeOverride() {
 	for i := range c.active {
 		t := &c.active[i]
-		c.Result.Tasks[i].Override = c.overrides(c.Users, t.User, c.running.users, 0) +
-			c.overrides(c.Projects, t.Project, c.running.projects, 0) +
-			c.overrides(c.Departments, t.Department, c.running.departments, 0) + t.OverrideTickets
+		c.Result.Tasks[i].Override = c.overrides(c.Users, t.User.Index(), c.running.users, 0) +
+			c.overrides(c.Projects, t.Project.Index(), c.running.projects, 0) +
+			c.overrides(c.Departments, t.Department.Index(), c.running.departments, 0) + t.OverrideTickets
 		c.ActiveOverride += c.Result.Tasks[i].Override
 	}
 }

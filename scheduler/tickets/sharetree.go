@@ -24,7 +24,7 @@ func (c *calculation) newShares() *shares {
 	n := len(c.Tree.nodes)
 	present := make([]bool, n)
 	for i := range c.Input.Tasks {
-		if leaf := c.Input.Tasks[i].Leaf; leaf != None {
+		if leaf := c.Input.Tasks[i].Leaf.Index(); leaf != None {
 			present[leaf] = true
 		}
 	}
@@ -41,14 +41,15 @@ func (s *shares) target(pending bool) {
 	clear(s.tasks)
 	clear(s.sums)
 	for i := range s.c.active {
-		if t := &s.c.active[i]; t.Leaf != None {
-			s.tasks[t.Leaf]++
-			s.sums[t.Leaf] += t.JobShares
+		t := &s.c.active[i]
+		if leaf := t.Leaf.Index(); leaf != None {
+			s.tasks[leaf]++
+			s.sums[leaf] += t.JobShares
 		}
 	}
 	if pending {
 		for i := range s.c.pending {
-			if leaf := s.c.pending[i].Leaf; leaf != None {
+			if leaf := s.c.pending[i].Leaf.Index(); leaf != None {
 				s.tasks[leaf]++
 			}
 		}
@@ -91,14 +92,15 @@ func (s *shares) divide(node int32) {
 func (c *calculation) activeShare(s *shares) {
 	for i := range c.active {
 		t := &c.active[i]
-		if t.Leaf == None {
+		leaf := t.Leaf.Index()
+		if leaf == None {
 			continue
 		}
-		tickets := s.goals[t.Leaf].Short * c.Config.TicketsShare
-		if sum := s.sums[t.Leaf]; sum > 0 {
+		tickets := s.goals[leaf].Short * c.Config.TicketsShare
+		if sum := s.sums[leaf]; sum > 0 {
 			tickets = math.Trunc(t.JobShares * tickets / sum)
 		} else {
-			tickets /= float64(s.tasks[t.Leaf])
+			tickets /= float64(s.tasks[leaf])
 		}
 		c.Result.Tasks[i].Share = tickets
 	}
@@ -132,7 +134,7 @@ func (r *ranking) byLeaf() {
 	}
 	r.leaves = make([]int32, n)
 	for i := range tasks {
-		if leaf := tasks[i].Leaf; leaf != None {
+		if leaf := tasks[i].Leaf.Index(); leaf != None {
 			r.leaves[r.ends[leaf]] = int32(i)
 			r.ends[leaf]++
 		}

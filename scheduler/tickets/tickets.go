@@ -1,12 +1,33 @@
 package tickets
 
 import (
+	"math"
 	"slices"
 	"strings"
 )
 
-// None is the index of what a task does not have.
+// None is the index of what is not there.
 const None int32 = -1
+
+// Ref says which element of a list something belongs to. The zero Ref is of none, so
+// that who says nothing about a task gives it no shares.
+type Ref int32
+
+// RefTo is the Ref to the element with an index, and to none for None.
+func RefTo(index int32) Ref { return Ref(index + 1) }
+
+// Index is that of the element, None where there is none.
+func (r Ref) Index() int32 { return int32(r) - 1 }
+
+// In reports whether the Ref is to one of n elements, or to none.
+func (r Ref) In(n int) bool { return r >= 0 && int(r) <= n }
+
+func (r Ref) orNone(n int) Ref {
+	if r.In(n) {
+		return r
+	}
+	return 0
+}
 
 // Entity is what the functional and override policies know of a user, a project
 // or a department (user(5), project(5), access_list(5): fshare and oticket).
@@ -25,11 +46,11 @@ type Task struct {
 	// go, and tasks that start. Functional and override policy take tasks that they cannot tell
 	// apart in this order, unless they stand in PolicyHierarchy (tested).
 	Changed int64
-	// User is None without a user object: such users have no shares
-	// (share_tree(5)). Department is the first user set of that type with the user,
+	// What the task refers to in the lists of the Input, and the leaf that Tree.Leaf gave. There
+	// is no User without a user object: such users have no shares (share_tree(5)). Department is the first user set of that type with the user,
 	// else with the user's group, else defaultdepartment (access_list(5)).
-	User, Project, Department int32
-	Leaf                      int32   // what Tree.Leaf gave
+	User, Project, Department Ref
+	Leaf                      Ref
 	JobShares                 float64 // qsub(1), -js
 	OverrideTickets           float64 // qalter(1), -ot
 	Slots                     int32   // the smallest of the first range of -pe (qsub(1)); 1 for serial jobs
@@ -88,6 +109,9 @@ type Result struct {
 	// ActiveOverride is the sum of the override tickets of running tasks
 	// (weight_tickets_override, an output).
 	ActiveOverride float64
+	// Unknown are the tasks of the input that refer to what its lists do not have. That
+	// counts as none.
+	Unknown []int
 }
 
 // Calculate computes the tickets of all pending and running tasks of a scheduling
@@ -103,6 +127,40 @@ type Result struct {
 //
 // Where the running tasks are the first of the input it is done soonest.
 func Calculate(in *Input) *Result {
+	in, unknown := in.known()
+	result := in.calculate()
+	result.Unknown = unknown
+	return result
+}
+
+// known is the input without references to what its lists do not have, and the tasks that
+// had any.
+func (in *Input) known() (*Input, []int) {
+	all := in
+	var unknown []int
+	leaves := math.MaxInt32
+	if in.Tree != nil {
+		leaves = len(in.Tree.nodes)
+	}
+	for i := range in.Tasks {
+		t := &in.Tasks[i]
+		if t.User.In(len(in.Users)) && t.Project.In(len(in.Projects)) && t.Department.In(len(in.Departments)) && t.Leaf.In(leaves) {
+			continue
+		}
+		if unknown == nil { // as a rule there are none
+			changed := *in
+			changed.Tasks = slices.Clone(in.Tasks)
+			all = &changed
+		}
+		unknown = append(unknown, i)
+		t = &all.Tasks[i]
+		t.User, t.Project = t.User.orNone(len(in.Users)), t.Project.orNone(len(in.Projects))
+		t.Department, t.Leaf = t.Department.orNone(len(in.Departments)), t.Leaf.orNone(leaves)
+	}
+	return all, unknown
+}
+
+func (in *Input) calculate() *Result {
 	active := 0
 	for active < len(in.Tasks) && in.Tasks[active].Running {
 		active++
@@ -203,7 +261,7 @@ func (n *counts) add(t *Task) {
 	for _, k := range []struct {
 		of    []int32
 		index int32
-	}{{n.users, t.User}, {n.projects, t.Project}, {n.departments, t.Department}} {
+	}{{n.users, t.User.Index()}, {n.projects, t.Project.Index()}, {n.departments, t.Department.Index()}} {
 		if k.index != None {
 			k.of[k.index]++
 		}

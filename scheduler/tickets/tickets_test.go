@@ -125,11 +125,8 @@ func TestHierarchyDecidesWhoIsFirst(t *testing.T) {
 		in.Tree = tree
 		// Three jobs of a user: a plain one, one with job shares, and one of a project
 		// with override tickets. All are below the same node.
-		for i, task := range []tickets.Task{{}, {JobShares: 5}, {Project: 0}} {
-			task.Job, task.Department, task.Slots, task.Leaf = uint32(i), tickets.None, 1, tree.Leaf(0, tickets.None)
-			if i < 2 {
-				task.Project = tickets.None
-			}
+		for i, task := range []tickets.Task{{}, {JobShares: 5}, {Project: tickets.RefTo(0)}} {
+			task.Job, task.User, task.Slots, task.Leaf = uint32(i), tickets.RefTo(0), 1, tree.Leaf(0, tickets.None)
 			in.Tasks = append(in.Tasks, task)
 		}
 		return in
@@ -190,50 +187,60 @@ func TestPendingTasksInTheShareTree(t *testing.T) {
 		"a root with one child is none": {
 			nodes: []tickets.Node{root, group(0), group(1), user(0, 2, 3), user(1, 2, 1)},
 			used:  []float64{90, 10, 0},
-			tasks: []tickets.Task{{User: 0}, {User: 1}, {User: 0}},
+			tasks: []tickets.Task{{User: tickets.RefTo(0)}, {User: tickets.RefTo(1)}, {User: tickets.RefTo(0)}},
 			// 9/90 and 1/10: the same for both.
 			want: []float64{500, 500, 250},
 		},
 		"one leaf is ranked as a whole": {
 			nodes: []tickets.Node{root, group(0), user(0, 1, 3), user(1, 1, 1)},
-			tasks: []tickets.Task{{User: 0}, {User: 0, JobShares: 1, Slots: 4}, {User: 0}},
+			tasks: []tickets.Task{{User: tickets.RefTo(0)}, {User: tickets.RefTo(0), JobShares: 1, Slots: 4}, {User: tickets.RefTo(0)}},
 			want:  []float64{200, 1000, 1000. / 6},
 		},
 		"the branches of two children are ranked each for itself": {
 			nodes: []tickets.Node{root, group(0), user(0, 1, 1), user(1, 1, 1), user(2, 0, 1)},
 			used:  []float64{30, 10, 40},
-			tasks: []tickets.Task{{User: 0}, {User: 1}, {User: 2}, {User: 2}},
+			tasks: []tickets.Task{{User: tickets.RefTo(0)}, {User: tickets.RefTo(1)}, {User: tickets.RefTo(2)}, {User: tickets.RefTo(2)}},
 			// In the group u1 is first: it has used less.
 			want: []float64{250, 500, 500, 250},
 		},
 		"the least usage is a part of the whole tree": {
 			nodes: []tickets.Node{root, group(0), user(0, 1, 1), user(1, 1, 1), user(2, 0, 1)},
 			used:  []float64{0, 0.4, 1000},
-			tasks: []tickets.Task{{User: 0, Running: true}, {User: 1, Running: true}, {User: 2, Running: true}},
+			tasks: []tickets.Task{{User: tickets.RefTo(0), Running: true}, {User: tickets.RefTo(1), Running: true}, {User: tickets.RefTo(2), Running: true}},
 			// A quarter and a half of the tree; 1/0.25 and 1/0.4 in the group, and
 			// 1/0.5 and 1/1000 at the top.
 			want: []float64{1000 * 2 / 2.001 * 4 / 6.5, 1000 * 2 / 2.001 * 2.5 / 6.5, 1000 * 0.001 / 2.001},
 		},
 		"job shares count as a hundredth of a ticket": {
 			nodes: []tickets.Node{root, user(0, 0, 1)}, hierarchy: "OS",
-			tasks: []tickets.Task{{JobShares: 90, OverrideTickets: 1}, {OverrideTickets: 2}, {JobShares: 190, OverrideTickets: 1}},
-			want:  []float64{1000. / 3, 500, 1000},
+			tasks: []tickets.Task{
+				{User: tickets.RefTo(0), JobShares: 90, OverrideTickets: 1},
+				{User: tickets.RefTo(0), OverrideTickets: 2},
+				{User: tickets.RefTo(0), JobShares: 190, OverrideTickets: 1},
+			},
+			want: []float64{1000. / 3, 500, 1000},
 		},
 		"tickets of higher policies count in each branch": {
 			nodes: []tickets.Node{root, group(0), user(0, 1, 1), user(1, 1, 1), user(2, 0, 1)}, hierarchy: "OS",
 			used:  []float64{30, 10, 40},
-			tasks: []tickets.Task{{User: 0, OverrideTickets: 5000}, {User: 1}, {User: 2}, {User: 2, OverrideTickets: 1}},
+			tasks: []tickets.Task{{User: tickets.RefTo(0), OverrideTickets: 5000}, {User: tickets.RefTo(1)}, {User: tickets.RefTo(2)}, {User: tickets.RefTo(2), OverrideTickets: 1}},
 			want:  []float64{500, 250, 250, 500},
 		},
 		"what is not reached by the functional policy has tickets of it all the same, but for the first of its kind": {
 			nodes: []tickets.Node{root, user(0, 0, 1)}, hierarchy: "FOS",
-			tasks: []tickets.Task{{OverrideTickets: 5}, {JobShares: 41}, {JobShares: 40}, {JobShares: 40}, {}},
+			tasks: []tickets.Task{
+				{User: tickets.RefTo(0), OverrideTickets: 5},
+				{User: tickets.RefTo(0), JobShares: 41},
+				{User: tickets.RefTo(0), JobShares: 40},
+				{User: tickets.RefTo(0), JobShares: 40},
+				{User: tickets.RefTo(0)},
+			},
 			// Task 1 is reached, and tasks 2 and 3 would have had nearly as much.
 			want: []float64{1000. / 3, 1000, 250, 500, 200},
 		},
 		"tasks that run are before all others": {
 			nodes: []tickets.Node{root, user(0, 0, 1)},
-			tasks: []tickets.Task{{JobShares: 50}, {Running: true, Slots: 2}},
+			tasks: []tickets.Task{{User: tickets.RefTo(0), JobShares: 50}, {User: tickets.RefTo(0), Running: true, Slots: 2}},
 			want:  []float64{1000. / 3, 1000},
 		},
 	} {
@@ -253,7 +260,7 @@ func TestPendingTasksInTheShareTree(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, task := range c.tasks {
-			task.Job, task.Project, task.Department, task.Leaf = uint32(i), tickets.None, tickets.None, in.Tree.Leaf(task.User, tickets.None)
+			task.Job, task.Leaf = uint32(i), in.Tree.Leaf(task.User.Index(), tickets.None)
 			in.Tasks = append(in.Tasks, task)
 		}
 		for i, tix := range tickets.Calculate(in).Tasks {
@@ -275,7 +282,7 @@ func TestWhatIsOffGivesNothing(t *testing.T) {
 	} {
 		in := &tickets.Input{Config: config, Users: []tickets.Entity{{FunctionalShares: 10}}}
 		for i := range 3 {
-			in.Tasks = append(in.Tasks, tickets.Task{Job: uint32(i), Project: tickets.None, Department: tickets.None, Leaf: tickets.None})
+			in.Tasks = append(in.Tasks, tickets.Task{Job: uint32(i), User: tickets.RefTo(0)})
 		}
 		if got := tickets.Calculate(in); got.Max != 0 || got.Tasks[0] != (tickets.Tickets{}) {
 			t.Errorf("%s: %+v", name, got)
@@ -342,8 +349,8 @@ func BenchmarkCalculate(b *testing.B) {
 				in.Tree = tree
 				for i := range n {
 					user := int32(i * 7919 % users)
-					task := tickets.Task{Job: uint32(i), Changed: int64(i / 10), User: user, Project: user % projects, Department: tickets.None, Slots: 1, Running: i < n/100}
-					task.Leaf = tree.Leaf(task.User, task.Project)
+					task := tickets.Task{Job: uint32(i), Changed: int64(i / 10), User: tickets.RefTo(user), Project: tickets.RefTo(user % projects), Slots: 1, Running: i < n/100}
+					task.Leaf = tree.Leaf(task.User.Index(), task.Project.Index())
 					in.Tasks = append(in.Tasks, task)
 				}
 				b.ReportAllocs()
@@ -366,7 +373,7 @@ func TestOrderOfChanges(t *testing.T) {
 			Users:  []tickets.Entity{{FunctionalShares: 10, OverrideTickets: 60}},
 		}
 		for job, changed := range []int64{4, 2, 3} {
-			in.Tasks = append(in.Tasks, tickets.Task{Job: uint32(job + 1), Changed: changed, Project: tickets.None, Department: tickets.None, Leaf: tickets.None, Slots: 1})
+			in.Tasks = append(in.Tasks, tickets.Task{Job: uint32(job + 1), Changed: changed, User: tickets.RefTo(0), Slots: 1})
 		}
 		r := tickets.Calculate(in)
 		order := func(of func(*tickets.Tickets) float64) string {

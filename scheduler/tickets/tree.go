@@ -145,10 +145,16 @@ func (t *Tree) leaves(s *searchSpace) []int32 {
 
 // Leaf finds the node of a user's tasks in a project, or without one for None
 // (share_tree(5)). A project without nodes below it is itself the leaf. Without a
-// leaf, None, a task gets no tickets of the share tree: a project that the tree does
+// leaf, the zero Ref, a task gets no tickets of the share tree: a project that the tree does
 // not have, or has without the user and without a default node. The nodes outside
-// of projects are no substitute.
-func (t *Tree) Leaf(user, project int32) int32 {
+// of projects are no substitute. Users and projects that the tree was not made for have none
+// either.
+func (t *Tree) Leaf(user, project int32) Ref { return RefTo(t.leaf(user, project)) }
+
+func (t *Tree) leaf(user, project int32) int32 {
+	if user < None || int(user) >= t.users || project < None || int(project) >= len(t.inside) {
+		return None
+	}
 	s := &t.outside
 	if project != None {
 		if s = &t.inside[project]; s.node == None {
@@ -199,9 +205,9 @@ func (t *Tree) usages(l *Ledger, w *UsageWeights, present []bool) []float64 {
 func (n *treeNode) usage(l *Ledger) *Usage {
 	switch {
 	case l == nil:
-	case n.Kind == ProjectNode && n.project == None:
+	case n.Kind == ProjectNode && n.project == None && int(n.Index) < len(l.Projects):
 		return &l.Projects[n.Index].Usage
-	case n.Kind == UserNode && len(n.children) == 0:
+	case n.Kind == UserNode && len(n.children) == 0 && int(n.Index) < len(l.Users):
 		return l.Users[n.Index].In(n.project)
 	}
 	return nil

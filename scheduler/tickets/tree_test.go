@@ -38,18 +38,18 @@ func TestLeaves(t *testing.T) {
 		"without a user object there is no leaf":   {tickets.None, tickets.None, tickets.None},
 		"a project is a leaf without user objects": {tickets.None, q, 6},
 	} {
-		if got := tree.Leaf(w.user, w.project); got != w.want {
+		if got := tree.Leaf(w.user, w.project).Index(); got != w.want {
 			t.Errorf("%s: %d, expected %d", name, got, w.want)
 		}
 	}
 	// A node inside a project is not found outside: one is made, and found again.
-	if first, again := tree.Leaf(b, tickets.None), tree.Leaf(b, tickets.None); first != 12 || again != first {
+	if first, again := tree.Leaf(b, tickets.None).Index(), tree.Leaf(b, tickets.None).Index(); first != 12 || again != first {
 		t.Errorf("%d and %d", first, again)
 	}
-	if other := tree.Leaf(c, tickets.None); other != 13 {
+	if other := tree.Leaf(c, tickets.None).Index(); other != 13 {
 		t.Errorf("another user has the leaf %d", other)
 	}
-	if inside := tree.Leaf(a, p); inside != 14 {
+	if inside := tree.Leaf(a, p).Index(); inside != 14 {
 		t.Errorf("in a project the leaf is %d", inside)
 	}
 	// The first default node from top to bottom is that of the group.
@@ -108,7 +108,7 @@ func TestUsageConvergesToTheTree(t *testing.T) {
 			in.Tree, in.Tasks = tree, in.Tasks[:0]
 			for _, u := range active {
 				for range slots {
-					in.Tasks = append(in.Tasks, tickets.Task{Job: uint32(len(in.Tasks)), User: u, Project: tickets.None, Department: tickets.None, Leaf: tree.Leaf(u, tickets.None), Slots: 1})
+					in.Tasks = append(in.Tasks, tickets.Task{Job: uint32(len(in.Tasks)), User: tickets.RefTo(u), Leaf: tree.Leaf(u, tickets.None), Slots: 1})
 				}
 			}
 			l.Decay(d, from+int64(round)*60)
@@ -126,7 +126,7 @@ func TestUsageConvergesToTheTree(t *testing.T) {
 				return i - j
 			})
 			for _, i := range order[:slots] {
-				u := in.Tasks[i].User
+				u := in.Tasks[i].User.Index()
 				l.Book(u, tickets.None, &tickets.Amounts{tickets.CPU: 60}, &noUsage)
 				used[u] += 1 / float64(rounds*slots)
 			}
