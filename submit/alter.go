@@ -111,8 +111,8 @@ func ParseJobRanges(words []string) ([]JobRange, error) {
 }
 
 // ParseAlteration reads the command line of qalter: options, the jobs, and, behind
-// "--", new arguments for them. Of in it takes Args, Env, Cwd and OwnOption. The
-// error is an *Error, or what OwnOption returned.
+// "--", new arguments for them. Of in it takes Args, Env and Cwd. The error is an
+// *Error.
 func ParseAlteration(in Input) (*Alteration, error) {
 	in.Master = true
 	p := parser{in: &in, command: Qalter}

@@ -54,15 +54,6 @@ func (p *parser) commandLine() (commandLine, error) {
 				return line, &Error{Where: CommandLine, Problem: "the command: " + err.Error()}
 			}
 			return line, nil
-		case strings.HasPrefix(word, "--") && p.in.OwnOption != nil:
-			n, err := p.in.OwnOption(args)
-			if err != nil {
-				return line, err
-			}
-			if n > 0 {
-				args = args[min(n, len(args)):]
-				continue
-			}
 		}
 		settings, n, err := p.option(args, &soft, place{where: CommandLine})
 		if err != nil {
@@ -105,14 +96,7 @@ func (p *parser) option(words []string, soft *bool, at place) ([]setting, int, e
 		}
 		return nil, 0, &Error{Where: at.where, Line: at.line, Value: name, Problem: problem, Kind: UnknownOption, Meant: meant}
 	}
-	n := 1 + o.Values
-	if len(words) > 1 {
-		for _, w := range o.Leading {
-			if words[1] == w {
-				n++
-			}
-		}
-	}
+	n := o.words(words)
 	if len(words) < n {
 		have := strings.Join(words[1:], " ")
 		problem := "a value is missing, expected " + name + " " + o.Args
@@ -166,9 +150,9 @@ func (p *parser) optionFile(name string, at place) ([]setting, error) {
 	}
 	read := p.in.ReadOptions
 	if read == nil {
-		read = p.read
+		read = func(name string, _ bool) ([]byte, error) { return p.read(name) }
 	}
-	text, err := read(name)
+	text, err := read(name, at.where != CommandLine)
 	if err != nil {
 		if p.in.Master && at.where != CommandLine {
 			return nil, &missingError{Unread{name, at.where, at.line, err}}

@@ -19,8 +19,10 @@ type Input struct {
 	RequestFiles []File
 	// ReadFile returns the contents of the job script, or of a file of -@.
 	ReadFile func(path string) ([]byte, error)
-	// ReadOptions returns the contents of a file of -@; nil is ReadFile.
-	ReadOptions func(path string) ([]byte, error)
+	// ReadOptions returns the contents of a file of -@; nil is ReadFile. If nested is true, a
+	// script or another file of options names the file: the author of that text has chosen the
+	// name, and need not be the user whose command this is.
+	ReadOptions func(path string, nested bool) ([]byte, error)
 	// ReadStdin returns the script where none is named.
 	ReadStdin func() ([]byte, error)
 	Env       []string // NAME=value, for -V and -v NAME
@@ -46,11 +48,6 @@ type Input struct {
 
 	// Manner, where it is set, becomes what is asked of the command itself.
 	Manner *Manner
-
-	// OwnOption, where it is set, is offered each word of the command line that
-	// begins with two dashes and more, with all that follow it. It returns the
-	// number of words it takes, 0 when it doesn't know the option.
-	OwnOption func(args []string) (int, error)
 }
 
 // File is a named text.
@@ -73,8 +70,8 @@ const maxNesting = 10
 
 // Parse reads the options of all sources in the order of their ranks - request
 // files, the script, the command line, each overriding those before - and
-// returns what they ask for. The error is an *Error, or what OwnOption
-// returned. Nothing but the callbacks of in is called.
+// returns what they ask for. The error is an *Error. Nothing but the callbacks of in is
+// called.
 func Parse(in Input) (*Request, error) {
 	p := parser{in: &in, command: cmp.Or(in.Command, Qsub)}
 	line, err := p.commandLine()

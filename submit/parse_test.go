@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"strings"
 	"testing"
@@ -128,32 +129,34 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
-func TestOwnOptions(t *testing.T) {
-	var conf string
-	own := func(args []string) (int, error) {
-		switch args[0] {
-		case "--conf":
-			conf = args[1]
-			return 2, nil
-		case "--broken":
-			return 0, errors.New("broken")
-		}
-		return 0, nil
+func TestTakeOwn(t *testing.T) {
+	broken := errors.New("broken")
+	for name, c := range map[string]struct{ args, rest, taken string }{
+		"before and between the others":     {"--conf dir -N n --keep -j y s", "-N n -j y s", "--conf dir --keep"},
+		"those of the job are its own":      {"--keep s --conf x", "s --conf x", "--keep"},
+		"behind two dashes":                 {"-N n -- --keep", "-N n -- --keep", ""},
+		"behind one":                        {"--keep - --keep", "- --keep", "--keep"},
+		"a value that looks like one":       {"-N --keep -o --conf s", "-N --keep -o --conf s", ""},
+		"a value that may be left out":      {"-t 1-3 --keep -pe p 3 --conf x s", "-t 1-3 -pe p 3 s", "--keep --conf x"},
+		"unknown ones stay":                 {"--config dir s", "--config dir s", ""},
+		"behind an unknown one they do":     {"-bogus --keep s", "-bogus --keep s", ""},
+		"an option without its value":       {"--keep -N", "-N", "--keep"},
+		"one that takes more than there is": {"--conf", "", "--conf"},
+		"nothing":                           {"", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var taken []string
+			rest, err := TakeOwn(Qsub, strings.Fields(c.args), func(args []string) (int, error) {
+				n := map[string]int{"--conf": 2, "--keep": 1}[args[0]]
+				taken = append(taken, args[:min(n, len(args))]...)
+				return n, nil
+			})
+			if err != nil || strings.Join(rest, " ") != c.rest || strings.Join(taken, " ") != c.taken {
+				t.Errorf("%q without %q, %v; expected %q without %q", rest, taken, err, c.rest, c.taken)
+			}
+		})
 	}
-	in := Input{Args: []string{"-N", "n", "--conf", "dir", "-j", "y", "s", "--conf", "x"}, ReadFile: files(map[string]string{"s": ""}), OwnOption: own}
-	r, err := Parse(in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if conf != "dir" || r.Name != "n" || !r.Join || len(r.Args) != 2 {
-		t.Errorf("conf %q, request %+v", conf, r)
-	}
-	in.Args = []string{"--config", "dir", "s"}
-	if _, err := Parse(in); err == nil || !strings.Contains(err.Error(), `"--config": unknown option`) {
-		t.Errorf("got %v", err)
-	}
-	in.Args = []string{"--broken"}
-	if _, err := Parse(in); err == nil || err.Error() != "broken" {
+	if _, err := TakeOwn(Qsub, []string{"--x"}, func([]string) (int, error) { return 0, broken }); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -495,10 +498,31 @@ func TestReadOptions(t *testing.T) {
 	in := Input{
 		Args:        []string{"-@", "opts", "s"},
 		ReadFile:    func(string) ([]byte, error) { return []byte("#$ -N script\n"), nil },
-		ReadOptions: func(name string) ([]byte, error) { return []byte("-P " + name + "\n"), nil },
+		ReadOptions: func(name string, _ bool) ([]byte, error) { return []byte("-P " + name + "\n"), nil },
 	}
 	r, err := Parse(in)
 	if err != nil || r.Name != "script" || r.Project != "opts" {
 		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// Only a name on the command line is the choice of the user who typed it.
+func TestNestedOptionFiles(t *testing.T) {
+	read := map[string]bool{}
+	_, err := Parse(Input{
+		Args:         []string{"-@", "typed", "s"},
+		RequestFiles: []File{{"defaults", []byte("-@ of-defaults\n")}},
+		ReadFile:     func(string) ([]byte, error) { return []byte("#$ -@ of-script\n"), nil },
+		ReadOptions: func(name string, nested bool) ([]byte, error) {
+			read[name] = nested
+			if name == "typed" {
+				return []byte("-@ of-typed\n"), nil
+			}
+			return nil, nil
+		},
+	})
+	want := map[string]bool{"typed": false, "of-typed": true, "of-script": true, "of-defaults": true}
+	if err != nil || !maps.Equal(read, want) {
+		t.Errorf("%v, %v; expected %v", read, err, want)
 	}
 }

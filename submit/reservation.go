@@ -32,9 +32,8 @@ type Reservation struct {
 }
 
 // ParseReservation reads the command line of qrsub. Of in it takes Args,
-// RequestFiles (sge_ar_request) and OwnOption. The error is an *Error, or what
-// OwnOption returned. That an end or a duration is missing, or that they contradict
-// each other, is found by who knows the time.
+// RequestFiles (sge_ar_request). The error is an *Error. That an end or a duration is
+// missing, or that they contradict each other, is found by who knows the time.
 func ParseReservation(in Input) (*Reservation, error) {
 	in.Master = true
 	p := parser{in: &in, command: Qrsub}

@@ -1,6 +1,9 @@
 package submit
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Treatment is what becomes of an option when a job is run in the foreground
 // on one host.
@@ -88,6 +91,15 @@ type Option struct {
 	// harmless says of a Refused option that its values ask for nothing, and of
 	// a Noted one that there is nothing to be noted.
 	harmless func(values []string) bool
+}
+
+// words returns how many of args the option takes: its name, which is the first, and its values.
+func (o *Option) words(args []string) int {
+	n := 1 + o.Values
+	if len(args) > 1 && slices.Contains(o.Leading, args[1]) {
+		n++
+	}
+	return n
 }
 
 // Options returns the table, in the order of sge_submit(1). A name that means

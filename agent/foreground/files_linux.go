@@ -8,15 +8,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/execd-project/execd/nss"
+	"github.com/execd-project/execd/internal/userfile"
 	"github.com/execd-project/execd/submit"
 )
 
@@ -34,54 +32,64 @@ func (e *readError) Unwrap() error { return e.err }
 // the user cannot read himself must not become the text of his job, only
 // because the name that root was given leads there through a link.
 type reader struct {
-	as     *nss.User // nil for ourselves
-	groups []uint32
+	as     string           // the user, where root reads for one
+	rights *userfile.Rights // of the user; nil for our own
 }
 
-// file reads a file with the rights of the user. Where these do not suffice
-// root's do if nobody else can have chosen what the path leads to.
-func (r reader) file(path string) ([]byte, error) {
-	if r.as == nil {
-		return readFile(path)
+// typed reads a file that the caller has named.
+func (r reader) typed(path string) ([]byte, error) {
+	if r.rights != nil {
+		f, err := r.open(path, 0)
+		if err != nil {
+			return nil, &readError{err}
+		}
+		defer f.Close()
+		return readAll(f, path)
 	}
-	var data []byte
-	var err error
-	if e := r.withRights(func() { data, err = readFile(path) }); e != nil {
-		return nil, e
-	}
-	if !errors.Is(err, fs.ErrPermission) {
-		return data, err
-	}
-	if reason := untrusted(path); reason != nil {
-		return nil, &readError{fmt.Errorf("%w for user %s, and it is not read as root: %w", err, r.as.Name, reason)}
-	}
-	return readFile(path)
-}
-
-func readFile(path string) ([]byte, error) {
-	f, _, err := openFile(path, 0)
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOCTTY, 0) // it may be a pipe of the caller's
 	if err != nil {
-		return nil, err
+		return nil, &readError{err}
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return nil, &readError{&fs.PathError{Op: "open", Path: path, Err: &userfile.KindError{Kind: "a directory"}}}
+	}
+	return readAll(f, path)
+}
+
+// nested reads a file that a script or a file of options names. Its author
+// chose the name, and need not be the caller: the user's own rights count.
+func (r reader) nested(path string) ([]byte, error) {
+	f, err := r.openAs(path, 0)
+	if errors.Is(err, fs.ErrPermission) && r.rights != nil {
+		err = fmt.Errorf("%w for user %s, and what a script or a file of options names is not read as root", err, r.as)
+	}
+	if err != nil {
+		return nil, &readError{err}
 	}
 	defer f.Close()
 	return readAll(f, path)
 }
 
-// openFile opens what can be read as a text: a file or a pipe.
-func openFile(path string, flags int) (*os.File, fs.FileInfo, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOCTTY|flags, 0)
-	if err != nil {
-		return nil, nil, &readError{err}
+// openAs opens a file with the rights of the user.
+func (r reader) openAs(path string, flags int) (*os.File, error) {
+	if r.rights == nil {
+		return userfile.Open(path, flags)
 	}
-	info, err := f.Stat()
-	if err == nil && info.IsDir() {
-		err = &fs.PathError{Op: "read", Path: path, Err: errors.New("it is a directory")}
+	return r.rights.Open(path, flags)
+}
+
+// open opens a file with the rights of the user. Where these do not suffice
+// root's do if nobody else can have chosen what the path leads to.
+func (r reader) open(path string, flags int) (*os.File, error) {
+	f, err := r.openAs(path, flags)
+	if !errors.Is(err, fs.ErrPermission) || r.rights == nil {
+		return f, err
 	}
-	if err != nil {
-		f.Close()
-		return nil, nil, &readError{err}
+	if reason := untrusted(path); reason != nil {
+		return nil, fmt.Errorf("%w for user %s, and it is not read as root: %w", err, r.as, reason)
 	}
-	return f, info, nil
+	return userfile.Open(path, flags)
 }
 
 func readAll(f io.Reader, name string) ([]byte, error) {
@@ -93,59 +101,6 @@ func readAll(f io.Reader, name string) ([]byte, error) {
 		return nil, &readError{err}
 	}
 	return data, nil
-}
-
-// withRights calls f with the user's rights on files. The kernel keeps them per
-// thread (setfsuid(2), and setgroups(2) without the C library's help); a thread
-// whose rights could not be given back ends with the goroutine.
-func (r reader) withRights(f func()) error {
-	own, err := unix.Getgroups()
-	if err != nil {
-		return err
-	}
-	before := make([]uint32, len(own))
-	for i, g := range own {
-		before[i] = uint32(g)
-	}
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		err := threadGroups(r.groups)
-		if err == nil {
-			err = threadIdentity(int(r.as.UID), int(r.as.GID))
-		}
-		if err == nil {
-			f()
-		}
-		if threadIdentity(unix.Geteuid(), unix.Getegid()) == nil && threadGroups(before) == nil {
-			runtime.UnlockOSThread()
-		}
-		done <- err
-	}()
-	return <-done
-}
-
-func threadGroups(groups []uint32) error {
-	_, _, errno := unix.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(groups)), uintptr(unsafe.Pointer(unsafe.SliceData(groups))), 0)
-	if errno != 0 {
-		return os.NewSyscallError("setgroups", errno)
-	}
-	return nil
-}
-
-// threadIdentity sets the ids for access to files. The calls return the former
-// id and no error: a second call tells whether the first has had an effect.
-func threadIdentity(uid, gid int) error {
-	for _, id := range []struct {
-		call func(int) (int, error)
-		to   int
-	}{{unix.SetfsgidRetGid, gid}, {unix.SetfsuidRetUid, uid}} {
-		_, _ = id.call(id.to)
-		if now, err := id.call(-1); err != nil || now != id.to {
-			return fmt.Errorf("cannot take on id %d for access to files", id.to)
-		}
-	}
-	return nil
 }
 
 // untrusted says who else could have chosen what a path leads to; nil when
@@ -216,44 +171,57 @@ func (s *session) requestFiles() ([]submit.File, error) {
 	paths = append(paths, here)
 	var files []submit.File
 	var seen []fs.FileInfo // the working directory may be the home directory
-	read := func(info fs.FileInfo) bool {
-		return slices.ContainsFunc(seen, func(i fs.FileInfo) bool { return os.SameFile(i, info) })
-	}
 	for _, p := range paths {
-		flags := unix.O_NONBLOCK
+		flags := 0
 		if p == here {
-			flags |= unix.O_NOFOLLOW
+			flags = userfile.NoFollow
 		}
-		f, info, err := openFile(p, flags)
+		f, err := s.reader.open(p, flags)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if p == here && errors.Is(err, unix.ELOOP) {
-			if i, err := os.Stat(p); err != nil || !read(i) { // in the home directory links are the user's own
-				s.say("warning: " + p + " is not read: it is a symbolic link")
+		if e, ok := errors.AsType[*userfile.KindError](err); ok {
+			// In the home directory links are the user's own.
+			if i, err := os.Stat(p); err != nil || !contains(seen, i) {
+				s.say("warning: " + p + " is not read: " + e.Error())
 			}
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("cannot read the default options: %w", err)
+			return nil, fmt.Errorf("cannot read the default options: %w", &readError{err})
 		}
-		owner := info.Sys().(*syscall.Stat_t).Uid
-		var text []byte
-		switch {
-		case read(info):
-		case !info.Mode().IsRegular():
-			s.say("warning: " + p + " is not read: it is no regular file")
-		case p == here && owner != 0 && owner != s.caller.UID:
-			s.say(fmt.Sprintf("warning: %s is not read: it belongs to user id %d", p, owner))
-		default:
-			text, err = readAll(f, p)
-			files = append(files, submit.File{Name: p, Text: text})
-		}
+		info, text, err := s.requestFile(f, p, p == here, seen)
 		f.Close()
 		if err != nil {
 			return nil, fmt.Errorf("cannot read the default options: %w", err)
 		}
+		if text != nil {
+			files = append(files, submit.File{Name: p, Text: text})
+		}
 		seen = append(seen, info)
 	}
 	return files, nil
+}
+
+// requestFile reads a default request file; its text is nil for one that does not count. That
+// of the working directory must be the caller's or root's.
+func (s *session) requestFile(f *os.File, name string, here bool, seen []fs.FileInfo) (fs.FileInfo, []byte, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	owner := info.Sys().(*syscall.Stat_t).Uid
+	switch {
+	case contains(seen, info):
+		return info, nil, nil
+	case here && owner != 0 && owner != s.caller.UID:
+		s.say(fmt.Sprintf("warning: %s is not read: it belongs to user id %d", name, owner))
+		return info, nil, nil
+	}
+	text, err := readAll(f, name)
+	return info, text, err
+}
+
+func contains(list []fs.FileInfo, file fs.FileInfo) bool {
+	return slices.ContainsFunc(list, func(i fs.FileInfo) bool { return os.SameFile(i, file) })
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/agent/mail"
 	"github.com/execd-project/execd/agent/place"
+	"github.com/execd-project/execd/internal/userfile"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/nss"
@@ -111,44 +112,37 @@ func (s *session) understand(cwd string) error {
 	if len(s.Args) == 0 && isTerminal(s.Stdin) {
 		return &UsageError{errors.New("no job script: name one, or pipe it to standard input")}
 	}
-	// Options come first, so that the user is known when a file is read.
-	var ownerError error
-	owned := func() bool {
-		if s.owner == nil && ownerError == nil {
-			ownerError = s.findOwner()
-		}
-		return ownerError == nil
+	// Our own options come first, so that the user is known when a file is read.
+	args, err := submit.TakeOwn(submit.Qsub, s.Args, s.own.take)
+	switch {
+	case errors.Is(err, errHelp):
+		return errHelp
+	case err != nil:
+		return &UsageError{err}
 	}
-	read := func(path string) ([]byte, error) {
-		if !owned() {
-			return nil, ownerError
-		}
-		return s.reader.file(path)
+	if err := s.findOwner(); err != nil {
+		return err
 	}
 	requests, err := s.requestFiles()
 	if err != nil {
 		return err
 	}
 	s.request, err = submit.Parse(submit.Input{
-		Args: s.Args, RequestFiles: requests, ReadFile: read, ReadStdin: s.readStdin,
-		Env: os.Environ(), Cwd: cwd, OwnOption: s.own.take,
+		Args: args, RequestFiles: requests, ReadFile: s.reader.typed, ReadOptions: s.readOptions, ReadStdin: s.readStdin,
+		Env: os.Environ(), Cwd: cwd,
 	})
-	var syntax *submit.Error
-	switch {
-	case ownerError != nil:
-		return ownerError
-	case errors.Is(err, errHelp):
+	if err == nil && s.request.Help {
 		return errHelp
-	case err != nil && !errors.As(err, &syntax):
-		return &UsageError{err}
-	case err != nil:
-		return err
-	case s.request.Help:
-		return errHelp
-	case !owned():
-		return ownerError
 	}
-	return nil
+	return err
+}
+
+// readOptions reads a file of -@.
+func (s *session) readOptions(path string, nested bool) ([]byte, error) {
+	if nested {
+		return s.reader.nested(path)
+	}
+	return s.reader.typed(path)
 }
 
 // findOwner finds whose job it is to be.
@@ -167,10 +161,11 @@ func (s *session) findOwner() error {
 	if s.owner, err = nss.System().User(s.own.As); err != nil {
 		return fmt.Errorf("--as %s: %w", s.own.As, err)
 	}
-	s.reader.as = s.owner
-	if s.reader.groups, err = nss.System().Groups(s.owner.Name, s.owner.GID); err != nil {
+	groups, err := nss.System().Groups(s.owner.Name, s.owner.GID)
+	if err != nil {
 		return fmt.Errorf("--as %s: %w", s.own.As, err)
 	}
+	s.reader = reader{as: s.owner.Name, rights: &userfile.Rights{UID: s.owner.UID, GID: s.owner.GID, Groups: groups}}
 	return nil
 }
 

@@ -215,29 +215,44 @@ func Run(c *cell.Cell, now int64, in *Input) *Result {
 
 // wanted are the files that a command line names and that are not there.
 type wanted struct {
-	files map[string]bool
+	files map[string]bool // by their names; true for those that are nested
 	stdin bool
+}
+
+// NeededFile is a file that a command line needs.
+type NeededFile struct {
+	Name string
+	// Nested says that the name stands in a script or in a file of options, and not on the
+	// command line: their author has chosen it.
+	Nested bool
 }
 
 // Needs returns the files that a command line names and that are not among in.Files or
 // in.Unreadable, sorted, and whether it reads its standard input. Once they are there it
 // may name more. It looks at in alone: whether there is such a command is for Run to say.
-func Needs(in *Input) (files []string, stdin bool) {
+func Needs(in *Input) (files []NeededFile, stdin bool) {
 	w := wanted{files: map[string]bool{}}
 	if c := table(in.Name); c != nil && c.needs != nil {
 		c.needs(in, &w)
 	}
-	return slices.Sorted(maps.Keys(w.files)), w.stdin
+	for _, name := range slices.Sorted(maps.Keys(w.files)) {
+		files = append(files, NeededFile{name, w.files[name]})
+	}
+	return files, w.stdin
 }
 
-// want notes a file that is needed.
-func (w *wanted) want(in *Input, name string) {
+// want notes a file that is needed. What the command line names as well is not nested.
+func (w *wanted) want(in *Input, name string, nested bool) {
 	if _, ok := in.Files[name]; ok {
 		return
 	}
-	if _, ok := in.Unreadable[name]; !ok {
-		w.files[name] = true
+	if _, ok := in.Unreadable[name]; ok {
+		return
 	}
+	if was, ok := w.files[name]; ok {
+		nested = nested && was
+	}
+	w.files[name] = nested
 }
 
 // inDirectory is the name of a file of a directory, "" if there is no directory.

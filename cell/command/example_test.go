@@ -33,7 +33,7 @@ func Example() {
 		for files, _ := command.Needs(in); len(files) > 0; files, _ = command.Needs(in) {
 			in.Unreadable = map[string]string{}
 			for _, f := range files { // such as ~/.sge_request
-				in.Unreadable[f] = "No such file or directory"
+				in.Unreadable[f.Name] = "No such file or directory"
 			}
 		}
 		r := command.Run(c, now, in)

@@ -73,7 +73,7 @@ func (w *world) run(user, name string, args ...string) *Result {
 			in.Unreadable = map[string]string{}
 		}
 		for _, f := range files {
-			in.Unreadable[f] = "No such file or directory"
+			in.Unreadable[f.Name] = "No such file or directory"
 		}
 	}
 	r := Run(w.cell, w.now, &in)

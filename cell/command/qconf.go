@@ -84,7 +84,7 @@ func needsConfigured(in *Input, w *wanted) {
 			names = list(names[0])
 		}
 		for _, name := range names {
-			w.want(in, name)
+			w.want(in, name, false)
 		}
 	}
 }

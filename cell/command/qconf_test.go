@@ -236,8 +236,8 @@ func TestActions(t *testing.T) {
 		}
 	}
 	in := &Input{Name: "qconf", Args: strings.Fields("-Aq a -Mrqs b r1 -Mconf c,d -sq e -Aattr queue f all.q")}
-	if files, _ := Needs(in); !slices.Equal(files, []string{"a", "b", "c", "d", "f"}) {
-		t.Errorf("needs %q", files)
+	if files, _ := Needs(in); !slices.Equal(files, []NeededFile{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}, {Name: "f"}}) {
+		t.Errorf("needs %v", files)
 	}
 }
 

@@ -42,7 +42,7 @@ const statOptions = "sge_qstat"
 func needsHome(name string) func(*Input, *wanted) {
 	return func(in *Input, w *wanted) {
 		if in.Home != "" {
-			w.want(in, inDirectory(in.Home, "."+name))
+			w.want(in, inDirectory(in.Home, "."+name), false)
 		}
 	}
 }

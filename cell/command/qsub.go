@@ -113,13 +113,14 @@ func needsRequest(in *Input, w *wanted, command submit.Commands) {
 // collecting is what package submit reads, where what it asks for is noted.
 func (in *Input) collecting(requests string, w *wanted) submit.Input {
 	for _, name := range in.requestFiles(requests) {
-		w.want(in, name)
+		w.want(in, name, false)
 	}
 	s := in.submission(requests)
-	s.ReadFile = func(name string) ([]byte, error) {
-		w.want(in, name)
+	s.ReadOptions = func(name string, nested bool) ([]byte, error) {
+		w.want(in, name, nested)
 		return in.read(name)
 	}
+	s.ReadFile = func(name string) ([]byte, error) { return s.ReadOptions(name, false) }
 	s.ReadStdin = func() ([]byte, error) {
 		w.stdin = true
 		return []byte("\n"), nil

@@ -48,16 +48,28 @@ func TestSubmitRefuses(t *testing.T) {
 
 func TestNeeds(t *testing.T) {
 	in := &Input{Name: "qsub", Args: strings.Fields("-@ options script.sh"), Dir: "/d", Home: "/h", Files: map[string][]byte{}}
-	files, stdin := Needs(in)
-	if got := strings.Join(files, " "); got != "/d/.sge_request /h/.sge_request options" || stdin {
-		t.Errorf("needs %q, %v", got, stdin)
+	needs := func(want string, reads bool) {
+		t.Helper()
+		var got []string
+		files, stdin := Needs(in)
+		for _, f := range files {
+			if f.Nested {
+				f.Name = "nested:" + f.Name
+			}
+			got = append(got, f.Name)
+		}
+		if got := strings.Join(got, " "); got != want || stdin != reads {
+			t.Errorf("needs %q, %v; expected %q, %v", got, stdin, want, reads)
+		}
 	}
-	in.Files["options"] = []byte("-N x\n")
-	in.Unreadable = map[string]string{"/d/.sge_request": "x", "/h/.sge_request": "x"}
-	if files, _ = Needs(in); strings.Join(files, " ") != "script.sh" {
-		t.Errorf("needs %q", files)
-	}
-	in.Args = nil
+	needs("/d/.sge_request /h/.sge_request options", false)
+	in.Files["options"] = []byte("-N x\n-@ more\n")
+	in.Unreadable = map[string]string{"/d/.sge_request": "x"}
+	in.Files["/h/.sge_request"] = []byte("-@ defaults\n-@ script.sh\n")
+	needs("nested:defaults nested:more script.sh", false)
+	in.Files["script.sh"] = []byte("#!/bin/sh\n#$ -@ inside\n")
+	needs("nested:defaults nested:inside nested:more", false)
+	in.Args, in.Files = nil, nil
 	if _, stdin := Needs(in); !stdin {
 		t.Error("a submission without a script reads no standard input")
 	}

@@ -177,13 +177,17 @@ func TestScriptThroughALink(t *testing.T) {
 	}
 	w.own(t, home+"/job")
 	options := w.write(t, "home/options", "#!/bin/sh\n#$ -@ "+secret+"\n")
-	for name, args := range map[string][]string{
-		"a script":          {home + "/job"},
-		"a file of options": {"-@", home + "/job", "-b", "y", "true"},
-		"options in a file": {options},
+	const typed, nested = "it is not read as root: ", "what a script or a file of options names is not read as root"
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"a script":          {[]string{home + "/job"}, typed},
+		"a file of options": {[]string{"-@", home + "/job", "-b", "y", "true"}, typed},
+		"options in a file": {[]string{options}, nested},
 	} {
-		r := w.run(t, append([]string{"--as", "alice", "-cwd"}, args...)...)
-		if r.status != 125 || strings.Contains(r.stdout+r.stderr, "chosen") || !strings.Contains(r.stderr, "permission denied for user alice, and it is not read as root: ") {
+		r := w.run(t, append([]string{"--as", "alice", "-cwd"}, c.args...)...)
+		if r.status != 125 || strings.Contains(r.stdout+r.stderr, "chosen") || !strings.Contains(r.stderr, "permission denied for user alice, and "+c.want) {
 			t.Errorf("%s: exit status %d, %s%s", name, r.status, r.stdout, r.stderr)
 		}
 	}
@@ -213,8 +217,8 @@ func TestPlantedOptions(t *testing.T) {
 		}
 	}
 	for what, plant := range map[string]func(string) error{
-		"it is no regular file": func(path string) error { return unix.Mkfifo(path, 0o666) },
-		"it is a symbolic link": func(path string) error { return os.Symlink("elsewhere", path) },
+		"it is a pipe, expected a regular file":          func(path string) error { return unix.Mkfifo(path, 0o666) },
+		"it is a symbolic link, expected a regular file": func(path string) error { return os.Symlink("elsewhere", path) },
 	} {
 		if err := os.Remove(planted); err != nil {
 			t.Fatal(err)

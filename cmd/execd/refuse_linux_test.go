@@ -136,7 +136,7 @@ func TestBadInputIsRefusedBeforeAnythingIsMade(t *testing.T) {
 			map[string]string{"dir/x": ""},
 			[]string{"-cwd", "dir"},
 			125,
-			[]string{`command line: "dir": cannot read the script: read dir: it is a directory`},
+			[]string{`command line: "dir": cannot read the script: open dir: it is a directory, expected a regular file`},
 		},
 		"a script that does not exist": {
 			asUser, nil,

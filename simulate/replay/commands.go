@@ -70,8 +70,8 @@ func (p *player) check() error {
 func (p *player) run(by cell.Caller, name string, args []string) []string {
 	in := &command.Input{Name: name, Args: args, By: by, Dir: "/", Stdin: []byte("#!/bin/sh\n"), Zone: p.options.Zone, Files: map[string][]byte{}, Corrections: []submit.Correction{}}
 	for files, _ := command.Needs(in); len(files) > 0; files, _ = command.Needs(in) {
-		for _, name := range files {
-			in.Files[name] = p.file(name)
+		for _, f := range files {
+			in.Files[f.Name] = p.file(f.Name)
 		}
 	}
 	r := command.Run(p.cell, p.seconds(), in)

@@ -167,9 +167,10 @@ func (c *Command) request(ctx context.Context) (*api.CommandRequest, error) {
 		if len(names) == 0 {
 			return q, nil
 		}
-		for _, name := range names {
+		for _, needed := range names {
+			name := needed.Name
 			f := api.File{Name: api.Text(name)}
-			text, err := c.read(ctx, name, dir, home)
+			text, err := c.read(ctx, needed, dir, home)
 			switch {
 			case ctx.Err() != nil:
 				return nil, errInterrupted

@@ -9,6 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/execd-project/execd/cell/command"
+	"github.com/execd-project/execd/internal/userfile"
 )
 
 // mostOfFile bounds what is sent of a file.
@@ -16,28 +19,47 @@ const mostOfFile = 32 << 20
 
 var errInterrupted = errors.New("interrupted")
 
-// read reads a file that a command line names, or that has default options.
-func (c *Command) read(ctx context.Context, name, dir, home string) ([]byte, error) {
+// read reads a file that a command line needs. Only one that the user has named may be a pipe
+// or a device: another name can be of somebody who wants the command to wait.
+func (c *Command) read(ctx context.Context, needed command.NeededFile, dir, home string) ([]byte, error) {
+	name := needed.Name
 	path := name
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(dir, name)
 	}
 	inHome := isDefaults(name, home)
-	if !inHome && !isDefaults(name, dir) {
-		return interruptible(ctx, func() ([]byte, error) { return readFile(path, 0) })
+	switch {
+	case inHome || isDefaults(name, dir):
+		return c.defaults(name, path, inHome)
+	case needed.Nested:
+		return readFile(userfile.Open(path, 0))
 	}
-	flags := syscall.O_NONBLOCK
-	if !inHome { // where links are the user's own
-		flags |= syscall.O_NOFOLLOW
+	return interruptible(ctx, func() ([]byte, error) { return readFile(os.Open(path)) })
+}
+
+// defaults reads a file of default options.
+func (c *Command) defaults(name, path string, inHome bool) ([]byte, error) {
+	flags := userfile.NoFollow
+	if inHome { // where links are the user's own
+		flags = 0
 	}
-	text, err := readFile(path, flags, regular, trusted)
-	if e, ok := errors.AsType[*plantedError](err); ok {
-		fmt.Fprintf(c.Stderr, "warning: %s is not read: %s\n", name, e.reason)
+	f, err := userfile.Open(path, flags)
+	if err == nil {
+		if err = trusted(f); err != nil {
+			f.Close()
+		}
 	}
-	if _, there := os.Lstat(path); errors.Is(err, os.ErrPermission) && there == nil {
+	if err == nil {
+		return readFile(f, nil)
+	}
+	_, there := os.Lstat(path)
+	switch {
+	case isPlanted(err):
+		fmt.Fprintf(c.Stderr, "warning: %s is not read: %s\n", name, reason(err))
+	case errors.Is(err, os.ErrPermission) && there == nil:
 		fmt.Fprintf(c.Stderr, "warning: error opening %s: %s\n", name, reason(err))
 	}
-	return text, err
+	return nil, err
 }
 
 // isDefaults reports whether a file has the default options of a directory. In one like
@@ -48,47 +70,35 @@ func isDefaults(name, dir string) bool {
 	return dir != "" && name == filepath.Join(dir, base) && strings.HasPrefix(base, ".sge_")
 }
 
-// plantedError is that default options are not where the user would have put them.
-type plantedError struct{ reason string }
+// ownerError is that default options belong to another user.
+type ownerError struct{ uid uint32 }
 
-// Error is the reason, without the file.
-func (e *plantedError) Error() string { return e.reason }
+// Error names the owner.
+func (e *ownerError) Error() string { return fmt.Sprintf("it belongs to user id %d", e.uid) }
 
-func regular(info os.FileInfo) error {
-	if !info.Mode().IsRegular() {
-		return &plantedError{"it is no regular file"}
-	}
-	return nil
+// isPlanted reports whether default options are not what the user would have put there.
+func isPlanted(err error) bool {
+	return errors.As(err, new(*userfile.KindError)) || errors.As(err, new(*ownerError))
 }
 
-func trusted(info os.FileInfo) error {
+func trusted(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
 	if s, ok := info.Sys().(*syscall.Stat_t); ok && s.Uid != 0 && int(s.Uid) != os.Getuid() {
-		return &plantedError{fmt.Sprintf("it belongs to user id %d", s.Uid)}
+		return &ownerError{s.Uid}
 	}
 	return nil
 }
 
-// readFile reads a file that passes tests, which see what was opened and not what may have
-// come in its place since.
-func readFile(path string, flags int, tests ...func(os.FileInfo) error) (text []byte, err error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|flags, 0)
-	if errors.Is(err, syscall.ELOOP) && flags&syscall.O_NOFOLLOW != 0 {
-		return nil, &plantedError{"it is a symbolic link"}
-	}
+// readFile reads and closes a file, unless there was an error when it was opened.
+func readFile(f *os.File, err error) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	for _, test := range tests {
-		if err := test(info); err != nil {
-			return nil, err
-		}
-	}
-	text, err = io.ReadAll(io.LimitReader(f, mostOfFile+1))
+	text, err := io.ReadAll(io.LimitReader(f, mostOfFile+1))
 	if err == nil && len(text) > mostOfFile {
 		err = fmt.Errorf("it has more than %d bytes", mostOfFile)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/cell/command"
 	"github.com/execd-project/execd/internal/testenv"
 )
 
@@ -30,12 +31,12 @@ func TestDefaultsOfOthers(t *testing.T) {
 		want, warn string
 	}{
 		"a file":                  {make: write, want: "-N own\n"},
-		"a link":                  {make: link, warn: "it is a symbolic link"},
+		"a link":                  {make: link, warn: "it is a symbolic link, expected a regular file"},
 		"a link, at home":         {make: link, home: true, want: "-N linked\n"},
-		"a pipe":                  {make: pipe, warn: "it is no regular file"},
-		"a pipe, at home":         {make: pipe, home: true, warn: "it is no regular file"},
-		"a link to a pipe":        {make: func(path string) error { return errors.Join(pipe(path+"x"), os.Symlink(path+"x", path)) }, warn: "it is a symbolic link"},
-		"a directory":             {make: func(path string) error { return os.Mkdir(path, 0o700) }, warn: "it is no regular file"},
+		"a pipe":                  {make: pipe, warn: "it is a pipe, expected a regular file"},
+		"a pipe, at home":         {make: pipe, home: true, warn: "it is a pipe, expected a regular file"},
+		"a link to a pipe":        {make: func(path string) error { return errors.Join(pipe(path+"x"), os.Symlink(path+"x", path)) }, warn: "it is a symbolic link, expected a regular file"},
+		"a directory":             {make: func(path string) error { return os.Mkdir(path, 0o700) }, warn: "it is a directory, expected a regular file"},
 		"nothing":                 {make: func(string) error { return nil }},
 		"a file of somebody else": {make: func(path string) error { return errors.Join(write(path), os.Chown(path, 12345, -1)) }, warn: "it belongs to user id 12345"},
 	} {
@@ -52,7 +53,7 @@ func TestDefaultsOfOthers(t *testing.T) {
 				t.Fatal(err)
 			}
 			var warnings strings.Builder
-			text, err := (&Command{Stderr: &warnings}).read(t.Context(), path, dir, home)
+			text, err := (&Command{Stderr: &warnings}).read(t.Context(), command.NeededFile{Name: path}, dir, home)
 			if string(text) != c.want || (err == nil) != (c.want != "") {
 				t.Errorf("%q, %v", text, err)
 			}
@@ -78,12 +79,12 @@ func TestNamedFiles(t *testing.T) {
 		}
 	}
 	c := &Command{Stderr: &strings.Builder{}}
-	if text, err := c.read(t.Context(), "link", dir, ""); err != nil || string(text) != "sleep 1\n" {
+	if text, err := c.read(t.Context(), command.NeededFile{Name: "link"}, dir, ""); err != nil || string(text) != "sleep 1\n" {
 		t.Errorf("%q, %v", text, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := c.read(ctx, "pipe", dir, ""); !errors.Is(err, errInterrupted) {
+	if _, err := c.read(ctx, command.NeededFile{Name: "pipe"}, dir, ""); !errors.Is(err, errInterrupted) {
 		t.Errorf("%v", err)
 	}
 	// With a writer the one who still waits for the pipe comes to an end.
@@ -92,4 +93,25 @@ func TestNamedFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = f.Close()
+}
+
+// A script, or a file of options, names files that the command does not wait for.
+func TestNestedFiles(t *testing.T) {
+	dir := t.TempDir()
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "options"), []byte("-N n\n"), 0o600), os.Symlink("options", filepath.Join(dir, "link")), unix.Mkfifo(filepath.Join(dir, "pipe"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	c := &Command{Stderr: &strings.Builder{}}
+	for name, want := range map[string]string{
+		"options": "", "link": "", "pipe": "it is a pipe, expected a regular file", "/dev/zero": "it is a device, expected a regular file",
+		"/": "it is a directory, expected a regular file", "missing": "No such file or directory",
+	} {
+		text, err := c.read(t.Context(), command.NeededFile{Name: name, Nested: true}, dir, "")
+		switch {
+		case want == "" && (err != nil || string(text) != "-N n\n"):
+			t.Errorf("%s: %q, %v", name, text, err)
+		case want != "" && (err == nil || reason(err) != want):
+			t.Errorf("%s: %q, %v; expected %q", name, text, err, want)
+		}
+	}
 }

@@ -94,9 +94,9 @@ func (o *ours) run(user string, words []string) printed {
 		Name: words[0], Args: words[1:], By: cell.Caller{User: user, Group: group, Host: host, Origin: &cell.Origin{UID: ids[user], GID: ids[user]}}, Dir: home, Home: home, Host: host,
 		Files: o.files, Unreadable: map[string]string{}, Environment: []string{"SGE_SINGLE_LINE=1", "HOME=" + home, "LOGNAME=" + user, "PATH=/usr/lib/gridengine:/usr/bin:/bin", "SHELL=/bin/bash"},
 	}
-	for names, _ := command.Needs(in); len(names) > 0; names, _ = command.Needs(in) {
-		for _, name := range names {
-			in.Unreadable[name] = "no such file or directory"
+	for files, _ := command.Needs(in); len(files) > 0; files, _ = command.Needs(in) {
+		for _, f := range files {
+			in.Unreadable[f.Name] = "no such file or directory"
 		}
 	}
 	r := command.Run(o.cell, o.now, in)

@@ -77,7 +77,7 @@ func request(command []string, script string, s *agent.Start) (*submit.Request, 
 		Args: command, Env: s.SubmitEnv, Cwd: s.SubmitDir, Master: true,
 		ReadFile:  func(string) ([]byte, error) { return text() },
 		ReadStdin: text,
-		ReadOptions: func(string) ([]byte, error) {
+		ReadOptions: func(string, bool) ([]byte, error) {
 			return nil, errors.New("it is not here; put its options into the command line")
 		},
 	})
