@@ -143,112 +143,124 @@ func AppendDetails(dst []byte, jobs []JobDetail, o DetailOptions) []byte {
 	if o.Zone == nil {
 		o.Zone = time.UTC
 	}
+	d := details{page: page{dst}, DetailOptions: o}
 	for i := range jobs {
-		dst = append(appendRepeated(dst, '=', 62), '\n')
-		d := details{dst: dst, DetailOptions: o}
+		d.rule('=', 62)
+		d.end()
 		d.submission(&jobs[i])
 		d.requests(&jobs[i])
 		d.relations(&jobs[i])
 		d.tasks(&jobs[i])
-		d.dst = AppendSchedulingInfo(d.dst, jobs[i].Reasons)
+		d.schedulingInfo(jobs[i].Reasons)
 		d.outlook(&jobs[i])
-		dst = d.dst
 	}
-	return dst
+	return d.text
 }
 
-// outlook appends what is ours, behind all else.
+// outlook adds what is ours, behind all else.
 func (d *details) outlook(j *JobDetail) {
 	if len(j.Withheld) > 0 {
 		d.title("withheld")
 		for i, field := range j.Withheld {
 			if i > 0 {
-				d.dst = append(d.dst, ", "...)
+				d.put(", ")
 			}
-			d.dst = append(d.dst, withheldTitles[field]...)
+			d.put(withheldTitles[field])
 		}
-		d.dst = append(d.dst, " (for the owner and managers)\n"...)
+		d.put(" (for the owner and managers)\n")
 	}
 	if p := j.Progress; p != nil {
 		d.title("array progress")
-		d.dst = append(strconv.AppendInt(d.dst, int64(p.Done), 10), " of "...)
-		d.dst = append(strconv.AppendInt(d.dst, int64(p.Total), 10), " done, "...)
-		d.dst = append(strconv.AppendInt(d.dst, int64(p.Running), 10), " running"...)
+		d.number(int64(p.Done))
+		d.put(" of ")
+		d.number(int64(p.Total))
+		d.put(" done, ")
+		d.number(int64(p.Running))
+		d.put(" running")
 		if p.Failed > 0 {
-			d.dst = append(strconv.AppendInt(append(d.dst, ", "...), int64(p.Failed), 10), " in error state"...)
+			d.put(", ")
+			d.number(int64(p.Failed))
+			d.put(" in error state")
 		}
-		d.dst = append(d.dst, '\n')
+		d.end()
 	}
 	if e := j.LastEnding; e != nil {
 		d.title("last ended")
 		if p := j.Progress; p != nil {
-			d.dst = append(strconv.AppendInt(append(d.dst, "task "...), int64(e.Task), 10), ", "...)
+			d.put("task ")
+			d.number(int64(e.Task))
+			d.put(", ")
 		}
-		d.dst = time.Unix(e.Time, 0).In(d.Zone).AppendFormat(d.dst, "01/02/2006 15:04:05")
-		d.dst = append(append(append(d.dst, ": "...), e.Text...), '\n')
+		d.time(e.Time, d.Zone)
+		d.put(": ")
+		d.line(e.Text)
 	}
 	for i, text := range j.WaitingFor {
 		if i == 0 {
 			d.title("waiting for")
 		} else {
-			d.dst = appendBlanks(d.dst, detailWidth)
+			d.blanks(detailWidth)
 		}
-		d.dst = append(append(d.dst, text...), '\n')
+		d.line(text)
 	}
-	d.time("expected start", j.ExpectedStart)
+	d.moment("expected start", j.ExpectedStart)
 }
 
-// details appends lines of qstat -j.
+// details is what qstat -j prints, a line for each field.
 type details struct {
 	DetailOptions
-	dst []byte
+	page
 }
 
-func (d *details) title(name string) {
-	d.dst = append(append(d.dst, name...), ':')
-	d.dst = appendBlanks(d.dst, detailWidth-len(name)-1)
+func (d *details) title(name label) {
+	d.put(name)
+	d.put(":")
+	d.blanks(detailWidth - len(name) - 1)
 }
 
-func (d *details) text(name, value string) {
+func (d *details) field(name label, value string) {
 	d.title(name)
-	d.dst = append(append(d.dst, value...), '\n')
+	d.line(value)
 }
 
 // optional is a line that is there only if there is something in it.
-func (d *details) optional(name, value string) {
+func (d *details) optional(name label, value string) {
 	if value != "" {
-		d.text(name, value)
+		d.field(name, value)
 	}
 }
 
-func (d *details) int(name string, value int) {
+func (d *details) count(name label, value int) {
 	d.title(name)
-	d.dst = append(strconv.AppendInt(d.dst, int64(value), 10), '\n')
+	d.number(int64(value))
+	d.end()
 }
 
-func (d *details) time(name string, at int64) {
+func (d *details) moment(name label, at int64) {
 	if at != 0 {
 		d.title(name)
-		d.dst = append(time.Unix(at, 0).In(d.Zone).AppendFormat(d.dst, time.ANSIC), '\n')
+		d.date(at, d.Zone, time.ANSIC)
+		d.end()
 	}
 }
 
-func (d *details) yes(name string, value bool) {
+func (d *details) yes(name label, value bool) {
 	if value {
-		d.text(name, "y")
+		d.field(name, "y")
 	}
 }
 
-func (d *details) list(name string, items []string) {
+func (d *details) items(name label, items []string) {
 	if len(items) > 0 {
 		d.title(name)
-		d.dst = append(appendList(d.dst, items, ","), '\n')
+		d.list(items, ",")
+		d.end()
 	}
 }
 
 // first is the first item: of paths for several hosts the others are not shown.
-func (d *details) first(name string, items []string) {
-	d.list(name, items[:min(len(items), 1)])
+func (d *details) first(name label, items []string) {
+	d.items(name, items[:min(len(items), 1)])
 }
 
 // assigned has NONE where nothing is assigned, and nothing where values are withheld: programs
@@ -276,37 +288,45 @@ func given(words []string) []string {
 	return list
 }
 
-func (d *details) numbers(name string, items []int) {
-	if len(items) > 0 {
+func (d *details) jobs(name label, ids []int) {
+	if len(ids) > 0 {
 		d.title(name)
-		d.dst = append(appendNumbers(d.dst, items, ","), '\n')
+		d.numbers(ids, ",")
+		d.end()
 	}
 }
 
-func (d *details) resources(name string, requests []Request) {
+func (d *details) resources(name label, requests []Request) {
 	for i, r := range requests {
 		if i == 0 {
 			d.title(name)
 		} else {
-			d.dst = append(d.dst, ',')
+			d.put(",")
 		}
-		d.dst = append(append(append(d.dst, r.Name...), '='), r.Value...)
+		d.request(r)
 	}
 	if len(requests) > 0 {
-		d.dst = append(d.dst, '\n')
+		d.end()
 	}
 }
 
-// submission appends who submitted the job where.
+// request adds NAME=VALUE.
+func (p *page) request(r Request) {
+	p.value(r.Name)
+	p.put("=")
+	p.value(r.Value)
+}
+
+// submission adds who submitted the job where.
 func (d *details) submission(j *JobDetail) {
-	d.int("job_number", j.ID)
+	d.count("job_number", j.ID)
 	d.optional("exec_file", j.ExecFile)
-	d.time("submission_time", j.Submitted)
-	d.time("deadline", j.Deadline)
-	d.text("owner", j.Owner)
-	d.int("uid", j.UID)
-	d.text("group", j.Group)
-	d.int("gid", j.GID)
+	d.moment("submission_time", j.Submitted)
+	d.moment("deadline", j.Deadline)
+	d.field("owner", j.Owner)
+	d.count("uid", j.UID)
+	d.field("group", j.Group)
+	d.count("gid", j.GID)
 	d.optional("sge_o_home", j.Home)
 	d.optional("sge_o_log_name", j.LogName)
 	d.optional("sge_o_path", j.Path)
@@ -314,18 +334,18 @@ func (d *details) submission(j *JobDetail) {
 	d.optional("sge_o_tz", j.TimeZone)
 	d.optional("sge_o_workdir", j.WorkDir)
 	d.optional("sge_o_host", j.Host)
-	d.time("execution_time", j.ExecutionTime)
-	d.text("account", j.Account)
+	d.moment("execution_time", j.ExecutionTime)
+	d.field("account", j.Account)
 }
 
-// requests appends what was asked for.
+// requests adds what was asked for.
 func (d *details) requests(j *JobDetail) {
 	d.optional("checkpoint_object", j.Checkpoint)
 	if j.CheckpointWhen != "" {
-		d.text("checkpoint_attr", j.CheckpointWhen+"    ")
+		d.field("checkpoint_attr", j.CheckpointWhen+"    ")
 	}
 	if j.CheckpointInterval != 0 {
-		d.text("checkpoint_interval", strconv.Itoa(j.CheckpointInterval)+" seconds")
+		d.field("checkpoint_interval", strconv.Itoa(j.CheckpointInterval)+" seconds")
 	}
 	d.optional("cwd", j.Directory)
 	d.optional("directive_prefix", j.DirectivePrefix)
@@ -339,78 +359,83 @@ func (d *details) requests(j *JobDetail) {
 		d.title("mail_list")
 		for i, m := range j.MailList {
 			if i > 0 {
-				d.dst = append(d.dst, ',')
+				d.put(",")
 			}
-			d.dst = m.append(d.dst)
+			d.mail(m)
 		}
-		d.dst = append(d.dst, '\n')
+		d.end()
 	}
 	notify := "FALSE"
 	if j.Notify {
 		notify = "TRUE"
 	}
-	d.text("notify", notify)
-	d.text("job_name", j.Name)
+	d.field("notify", notify)
+	d.field("job_name", j.Name)
 	d.first("stdout_path_list", j.Output)
 	d.first("stdin_path_list", j.Input)
 	if j.POSIXPriority != 0 {
-		d.int("priority", j.POSIXPriority)
+		d.count("priority", j.POSIXPriority)
 	}
-	d.int("jobshare", j.JobShare)
-	d.list("hard_queue_list", j.HardQueues)
-	d.list("soft_queue_list", j.SoftQueues)
+	d.count("jobshare", j.JobShare)
+	d.items("hard_queue_list", j.HardQueues)
+	d.items("soft_queue_list", j.SoftQueues)
 	d.optional("restart", j.Restart)
-	d.list("shell_list", j.Shells)
-	d.list("env_list", j.assigned("environment", j.Environment))
-	d.list("job_args", given(j.Arguments))
-	d.list("master hard queue_list", j.MasterQueues)
+	d.items("shell_list", j.Shells)
+	d.items("env_list", j.assigned("environment", j.Environment))
+	d.items("job_args", given(j.Arguments))
+	d.items("master hard queue_list", j.MasterQueues)
 	d.optional("script_file", j.Script)
 	if j.PE != nil {
-		d.dst = append(append(append(d.dst, "parallel environment:  "...), j.PE.Name...), " range: "...)
-		d.dst = append(appendRanges(d.dst, j.PE.Slots, false), '\n')
+		d.put("parallel environment:  ")
+		d.value(j.PE.Name)
+		d.put(" range: ")
+		d.ranges(j.PE.Slots, false)
+		d.end()
 	}
 }
 
-// relations appends what the job has to do with others, and what it is.
+// relations adds what the job has to do with others, and what it is.
 func (d *details) relations(j *JobDetail) {
-	d.list("jid_predecessor_list (req)", j.PredecessorsAsked)
-	d.numbers("jid_predecessor_list", j.Predecessors)
-	d.numbers("jid_successor_list", j.Successors)
-	d.numbers("ja_ad_predecessor_list", j.ArrayPredecessors)
-	d.numbers("ja_ad_successor_list", j.ArraySuccessors)
+	d.items("jid_predecessor_list (req)", j.PredecessorsAsked)
+	d.jobs("jid_predecessor_list", j.Predecessors)
+	d.jobs("jid_successor_list", j.Successors)
+	d.jobs("ja_ad_predecessor_list", j.ArrayPredecessors)
+	d.jobs("ja_ad_successor_list", j.ArraySuccessors)
 	if v := verification(j.Verification); v != 0 {
-		d.int("verify_suitable_queues", v)
+		d.count("verify_suitable_queues", v)
 	}
 	if j.Version != 0 {
-		d.int("version", j.Version)
+		d.count("version", j.Version)
 	}
 	if j.OverrideTickets != 0 {
-		d.int("oticket", j.OverrideTickets)
+		d.count("oticket", j.OverrideTickets)
 	}
 	d.optional("project", j.Project)
 	if len(j.TaskIDs) > 0 {
 		d.title("job-array tasks")
 		for i, r := range j.TaskIDs { // also of one task with its step
 			if i > 0 {
-				d.dst = append(d.dst, ',')
+				d.put(",")
 			}
-			d.dst = append(strconv.AppendInt(d.dst, int64(r.First), 10), '-')
-			d.dst = append(strconv.AppendInt(d.dst, int64(r.Last), 10), ':')
-			d.dst = strconv.AppendInt(d.dst, int64(r.Step), 10)
+			d.number(int64(r.First))
+			d.put("-")
+			d.number(int64(r.Last))
+			d.put(":")
+			d.number(int64(r.Step))
 		}
-		d.dst = append(d.dst, '\n')
+		d.end()
 	}
 	if j.Concurrency != 0 {
-		d.int("maximum concurrency", j.Concurrency)
+		d.count("maximum concurrency", j.Concurrency)
 	}
-	d.list("context", j.assigned("context", j.Context))
+	d.items("context", j.assigned("context", j.Context))
 	if j.Reservation != 0 {
-		d.int("ar_id", j.Reservation)
+		d.count("ar_id", j.Reservation)
 	}
 	if !d.NoBinding {
-		d.text("binding", orNone(j.Binding))
+		d.field("binding", orNone(j.Binding))
 	}
-	d.text("job_type", orNone(j.Type))
+	d.field("job_type", orNone(j.Type))
 }
 
 func orNone(s string) string {
@@ -421,11 +446,12 @@ func orNone(s string) string {
 }
 
 // taskTitle is a title with the number of a task.
-func (d *details) taskTitle(name string, task int) {
+func (d *details) taskTitle(name label, task int) {
 	const column = 15
-	d.dst = appendInt(append(d.dst, name...), task, column-len(name))
-	d.dst = append(d.dst, ':')
-	d.dst = appendBlanks(d.dst, detailWidth-column-1)
+	d.put(name)
+	d.int(task, column-len(name))
+	d.put(":")
+	d.blanks(detailWidth - column - 1)
 }
 
 func (d *details) tasks(j *JobDetail) {
@@ -433,23 +459,31 @@ func (d *details) tasks(j *JobDetail) {
 		if t := &j.Details[i]; t.Running {
 			u, memory, most := t.total()
 			d.taskTitle("usage", t.Task)
-			d.dst = appendCPU(append(d.dst, "cpu="...), u.CPU)
-			d.dst = appendFixed(append(d.dst, ", mem="...), u.Memory, 0, 5)
-			d.dst = appendFixed(append(d.dst, " GB s, io="...), u.IO, 0, 5)
-			d.dst = appendMemory(append(d.dst, " GB, vmem="...), memory)
-			d.dst = append(appendMemory(append(d.dst, ", maxvmem="...), most), '\n')
+			d.put("cpu=")
+			d.cpu(u.CPU)
+			d.put(", mem=")
+			d.fixed(u.Memory, 0, 5)
+			d.put(" GB s, io=")
+			d.fixed(u.IO, 0, 5)
+			d.put(" GB, vmem=")
+			d.memory(memory)
+			d.put(", maxvmem=")
+			d.memory(most)
+			d.end()
 		}
 	}
 	for i := range j.Details {
 		if t := &j.Details[i]; t.Running && !d.NoBinding {
 			d.taskTitle("binding", t.Task)
-			d.dst = append(append(d.dst, orNone(t.Binding)...), '\n')
+			d.line(orNone(t.Binding))
 		}
 	}
 	for i := range j.Details {
 		if t := &j.Details[i]; t.ErrorReason != "" {
-			d.dst = append(appendInt(append(d.dst, "error reason"...), t.Task, 11), ":      "...)
-			d.dst = append(append(d.dst, t.ErrorReason...), '\n')
+			d.put("error reason")
+			d.int(t.Task, 11)
+			d.put(":      ")
+			d.line(t.ErrorReason)
 		}
 	}
 }
@@ -467,22 +501,23 @@ func (t *TaskDetail) total() (u Usage, memory, most float64) {
 	return *sum, memory, most
 }
 
-// appendCPU prints seconds as hours:minutes:seconds, with days in front where there are
-// any.
-func appendCPU(dst []byte, seconds float64) []byte {
+// cpu adds seconds as hours:minutes:seconds, with days in front where there are any.
+func (p *page) cpu(seconds float64) {
 	whole := int64(seconds)
 	if days := whole / (24 * 60 * 60); days > 0 {
-		dst = append(strconv.AppendInt(dst, days, 10), ':')
+		p.number(days)
+		p.put(":")
 	}
-	return appendDuration(dst, whole%(24*60*60))
+	p.duration(whole % (24 * 60 * 60))
 }
 
-// appendMemory prints bytes with three decimals and the largest letter that leaves at
-// least 1.
-func appendMemory(dst []byte, bytes float64) []byte {
+// memory adds bytes with three decimals and the largest letter that leaves at least 1.
+func (p *page) memory(bytes float64) {
 	if bytes == 0 {
-		return append(dst, "N/A"...)
+		p.put("N/A")
+		return
 	}
 	v, letter := scaled(bytes)
-	return append(appendFixed(dst, v, 0, 3), letter...)
+	p.fixed(v, 0, 3)
+	p.value(letter)
 }

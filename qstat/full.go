@@ -15,8 +15,8 @@ const (
 	titleExtendedRule = 110
 )
 
-// appendQueues appends what qstat -f prints (qstat(1), Full Format).
-func (l *lister) appendQueues(dst []byte, s *sections) []byte {
+// queues adds what qstat -f prints (qstat(1), Full Format).
+func (l *lister) queues(s *sections) {
 	rule := fullRule + max(l.width-defaultQueueWidth, 0)
 	if l.Extended {
 		rule += fullExtendedRule
@@ -27,25 +27,27 @@ func (l *lister) appendQueues(dst []byte, s *sections) []byte {
 			continue
 		}
 		if !l.headed {
-			dst = append(appendLeft(dst, "queuename", l.width), " qtype resv/used/tot. "...)
-			dst = appendClipped(dst, cmp.Or(l.LoadName, "load_avg"), 8)
-			dst = append(dst, " arch          states\n"...)
+			l.left("queuename", l.width)
+			l.put(" qtype resv/used/tot. ")
+			l.clipped(cmp.Or(l.LoadName, "load_avg"), 8)
+			l.put(" arch          states\n")
 			l.headed = true
 		}
-		dst = append(appendRepeated(dst, '-', rule), '\n')
-		dst = l.appendQueue(dst, q, name)
-		s.eachAt(name, func(r *row) { dst = l.appendRow(dst, r) })
+		l.rule('-', rule)
+		l.end()
+		l.instance(q, name)
+		s.eachAt(name, l.row)
 		delete(s.at, name)
 	}
-	dst = l.appendTitled(dst, func(f func(*row)) { s.eachIn(Pending, f) },
+	l.titled(func(f func(*row)) { s.eachIn(Pending, f) },
 		" - PENDING JOBS - PENDING JOBS - PENDING JOBS - PENDING JOBS - PENDING JOBS\n")
-	dst = l.appendTitled(dst, func(f func(*row)) { s.eachIn(Finished, f) },
+	l.titled(func(f func(*row)) { s.eachIn(Finished, f) },
 		" --  FINISHED JOBS  -  FINISHED JOBS  -  FINISHED JOBS  -  FINISHED JOBS  --  \n")
-	return l.appendTitled(dst, s.eachLeft, "  -  ERROR JOBS  -  ERROR JOBS  -  ERROR JOBS  -  ERROR JOBS  -  ERROR JOBS  -\n")
+	l.titled(s.eachLeft, "  -  ERROR JOBS  -  ERROR JOBS  -  ERROR JOBS  -  ERROR JOBS  -  ERROR JOBS  -\n")
 }
 
-// appendTitled appends rows below a title; nothing without any.
-func (l *lister) appendTitled(dst []byte, each func(f func(*row)), title string) []byte {
+// titled adds rows below a title; nothing without any.
+func (l *lister) titled(each func(f func(*row)), title label) {
 	rule := titleRule
 	if l.Extended {
 		rule += titleExtendedRule
@@ -53,52 +55,53 @@ func (l *lister) appendTitled(dst []byte, each func(f func(*row)), title string)
 	titled := false
 	each(func(r *row) {
 		if !titled {
-			dst = appendRepeated(append(dst, '\n'), '#', rule)
-			dst = append(append(dst, '\n'), title...)
-			dst = append(appendRepeated(dst, '#', rule), '\n')
+			l.end()
+			l.rule('#', rule)
+			l.end()
+			l.put(title)
+			l.rule('#', rule)
+			l.end()
 			titled = true
 		}
-		dst = l.appendRow(dst, r)
+		l.row(r)
 	})
-	return dst
 }
 
-func (l *lister) appendQueue(dst []byte, q *QueueInstance, name string) []byte {
-	dst = append(appendClipped(dst, name, l.width), ' ')
-	dst = append(appendLeft(dst, q.kind(), 5), ' ')
-	dst = append(q.appendSlots(dst, q.Reserved), ' ')
-	begin := len(dst)
-	if q.Load == nil {
-		dst = append(dst, "-NA-"...)
-	} else {
-		dst = appendFixed(dst, *q.Load, 0, 2)
-		dst = dst[:min(len(dst), begin+8)] // (tested)
+func (l *lister) instance(q *QueueInstance, name string) {
+	l.clipped(name, l.width)
+	l.space()
+	l.left(q.kind(), 5)
+	l.space()
+	l.slots(q, q.Reserved)
+	l.space()
+	load := "-NA-"
+	if q.Load != nil {
+		load = strconv.FormatFloat(*q.Load, 'f', 2, 64)
 	}
-	dst = append(appendBlanks(dst, 8-(len(dst)-begin)), ' ')
-	arch := q.Arch
-	if arch == "" {
-		arch = "-NA-"
-	}
-	dst = append(appendLeft(dst, arch, 13), ' ')
-	dst = append(append(dst, q.State...), '\n')
+	l.clipped(load, 8) // (tested)
+	l.space()
+	l.left(cmp.Or(q.Arch, "-NA-"), 13)
+	l.space()
+	l.line(q.State)
 	if strings.Contains(l.Explain, "a") {
-		dst = appendAlarms(dst, q.LoadAlarms, loadThreshold)
+		l.alarms(q.LoadAlarms, loadThreshold)
 	}
 	if strings.Contains(l.Explain, "A") {
-		dst = appendAlarms(dst, q.SuspendAlarms, suspendThreshold)
+		l.alarms(q.SuspendAlarms, suspendThreshold)
 	}
 	if strings.Contains(l.Explain, "c") {
-		dst = appendMessages(dst, q.Ambiguities)
+		l.messages(q.Ambiguities)
 	}
 	if strings.Contains(l.Explain, "E") {
-		dst = appendMessages(dst, q.Errors)
+		l.messages(q.Errors)
 	}
 	if l.Resources {
 		for _, r := range q.Resources {
-			dst = append(r.append(append(dst, '\t')), '\n')
+			l.put("\t")
+			l.resource(r)
+			l.end()
 		}
 	}
-	return dst
 }
 
 // kind is the type of the queue instance.
@@ -109,21 +112,25 @@ func (q *QueueInstance) kind() string {
 	return q.Type
 }
 
-// appendSlots appends reserved/used/total, cut where it is longer than its column.
-func (q *QueueInstance) appendSlots(dst []byte, reserved int) []byte {
+// slots adds reserved/used/total, cut where it is longer than its column.
+func (p *page) slots(q *QueueInstance, reserved int) {
 	const width = 14
-	begin := len(dst)
-	dst = append(strconv.AppendInt(dst, int64(reserved), 10), '/')
-	dst = append(strconv.AppendInt(dst, int64(q.Used), 10), '/')
-	dst = strconv.AppendInt(dst, int64(q.Total), 10)
-	return appendBlanks(dst[:min(len(dst), begin+width)], width-(len(dst)-begin))
+	var buf [64]byte
+	text := append(strconv.AppendInt(buf[:0], int64(reserved), 10), '/')
+	text = append(strconv.AppendInt(text, int64(q.Used), 10), '/')
+	text = strconv.AppendInt(text, int64(q.Total), 10)
+	begin := len(p.text)
+	p.text = append(p.text, text[:min(len(text), width)]...)
+	p.fill(begin, width)
 }
 
-// append appends DOMINANCE:NAME=VALUE.
-func (r Resource) append(dst []byte) []byte {
-	dst = append(append(dst, r.Dominance...), ':')
-	dst = append(append(dst, r.Name...), '=')
-	return append(dst, r.Value...)
+// resource adds DOMINANCE:NAME=VALUE.
+func (p *page) resource(r Resource) {
+	p.value(r.Dominance)
+	p.put(":")
+	p.value(r.Name)
+	p.put("=")
+	p.value(r.Value)
 }
 
 // The kinds of thresholds, as alarms name them.
@@ -132,24 +139,31 @@ const (
 	suspendThreshold = "suspend-threshold"
 )
 
-func (a Alarm) append(dst []byte, threshold string) []byte {
+// alarm adds why a threshold is violated.
+func (p *page) alarm(a Alarm, threshold label) {
 	if a.Message != "" {
-		return append(dst, a.Message...)
+		p.value(a.Message)
+		return
 	}
-	dst = append(a.Resource.append(append(dst, "alarm "...)), ' ')
-	return append(append(append(dst, threshold...), '='), a.Threshold...)
+	p.put("alarm ")
+	p.resource(a.Resource)
+	p.space()
+	p.put(threshold)
+	p.put("=")
+	p.value(a.Threshold)
 }
 
-func appendAlarms(dst []byte, alarms []Alarm, threshold string) []byte {
+func (p *page) alarms(alarms []Alarm, threshold label) {
 	for _, a := range alarms {
-		dst = append(a.append(append(dst, '\t'), threshold), '\n')
+		p.put("\t")
+		p.alarm(a, threshold)
+		p.end()
 	}
-	return dst
 }
 
-func appendMessages(dst []byte, messages []string) []byte {
+func (p *page) messages(messages []string) {
 	for _, m := range messages {
-		dst = append(append(append(dst, '\t'), m...), '\n')
+		p.put("\t")
+		p.line(m)
 	}
-	return dst
 }

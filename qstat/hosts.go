@@ -1,6 +1,7 @@
 package qstat
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 )
@@ -24,24 +25,27 @@ func (c *Cell) AppendHosts(dst []byte, o HostOptions) []byte {
 		return dst
 	}
 	v := c.hostView(o)
-	dst = append(dst, "HOSTNAME                ARCH         NCPU "...)
+	p := &v.list.page
+	p.text = dst
+	p.put("HOSTNAME                ARCH         NCPU ")
 	rule := 94
 	if o.NoTopology {
 		rule = 79
 	} else {
-		dst = append(dst, "NSOC NCOR NTHR "...)
+		p.put("NSOC NCOR NTHR ")
 	}
-	dst = append(dst, " LOAD  MEMTOT  MEMUSE  SWAPTO  SWAPUS\n"...)
-	dst = append(appendRepeated(dst, '-', rule), '\n')
+	p.put(" LOAD  MEMTOT  MEMUSE  SWAPTO  SWAPUS\n")
+	p.rule('-', rule)
+	p.end()
 	for i := range c.Hosts {
 		h := &c.Hosts[i]
-		dst = h.append(dst, o)
-		dst = h.appendResources(dst, o)
+		p.host(h, o)
+		p.hostResources(h, o)
 		for _, q := range v.queues[h.Name] {
-			dst = v.appendQueue(dst, q)
+			v.queue(q)
 		}
 	}
-	return dst
+	return p.text
 }
 
 // hostView is what qhost needs to find.
@@ -71,44 +75,52 @@ func (c *Cell) hostView(o HostOptions) *hostView {
 	return v
 }
 
-func (v *hostView) appendQueue(dst []byte, q *QueueInstance) []byte {
+func (v *hostView) queue(q *QueueInstance) {
+	p := &v.list.page
 	if v.Queues {
-		dst = append(appendLeft(append(dst, "   "...), q.Queue, 20), ' ')
-		dst = append(appendLeft(dst, q.kind(), 5), ' ')
-		dst = append(append(q.appendSlots(dst, q.ReservedMax), q.State...), '\n')
+		p.put("   ")
+		p.left(q.Queue, 20)
+		p.space()
+		p.left(q.kind(), 5)
+		p.space()
+		p.slots(q, q.ReservedMax)
+		p.line(q.State)
 	}
 	if !v.Jobs {
-		return dst
+		return
 	}
 	v.jobs.eachAt(q.Name(), func(r *row) {
 		if !v.Queues && !v.list.headed {
-			dst = append(dst, "   job-ID  prior   name       user         state submit/start at     queue      master ja-task-ID \n"...)
-			dst = append(appendRepeated(append(dst, "   "...), '-', 94), '\n')
+			p.put("   job-ID  prior   name       user         state submit/start at     queue      master ja-task-ID \n")
+			p.put("   ")
+			p.rule('-', 94)
+			p.end()
 			v.list.headed = true
 		}
-		dst = v.list.appendRow(append(dst, "   "...), r)
+		p.put("   ")
+		v.list.row(r)
 	})
-	return dst
 }
 
-func (h *Host) append(dst []byte, o HostOptions) []byte {
-	arch := h.Arch
-	if arch == "" {
-		arch = "-"
-	}
-	dst = append(appendLeft(dst, h.Name, 23), ' ')
-	dst = append(appendLeft(dst, arch, 12), ' ')
-	dst = appendRight(dst, number(h.Processors), 4)
+func (p *page) host(h *Host, o HostOptions) {
+	p.left(h.Name, 23)
+	p.space()
+	p.left(cmp.Or(h.Arch, "-"), 12)
+	p.space()
+	p.right(number(h.Processors), 4)
 	if !o.NoTopology {
 		for _, n := range []*int{h.Sockets, h.Cores, h.Threads} {
-			dst = appendRight(append(dst, ' '), number(n), 4)
+			p.space()
+			p.right(number(n), 4)
 		}
 	}
-	dst = appendRight(append(dst, ' '), h.load(), 5)
+	p.space()
+	p.right(h.load(), 5)
 	for _, s := range h.sizes() {
-		dst = appendRight(append(dst, ' '), size(s), 7)
+		p.space()
+		p.right(size(s), 7)
 	}
-	return append(dst, '\n')
+	p.end()
 }
 
 func (h *Host) load() string {
@@ -152,16 +164,17 @@ func scaled(bytes float64) (v float64, letter string) {
 	return bytes, ""
 }
 
-func (h *Host) appendResources(dst []byte, o HostOptions) []byte {
+func (p *page) hostResources(h *Host, o HostOptions) {
 	if !o.Resources {
-		return dst
+		return
 	}
 	for i, r := range h.Resources {
-		indent := "   "
 		if i == 0 && o.Selected {
-			indent = "    Host Resource(s):      "
+			p.put("    Host Resource(s):      ")
+		} else {
+			p.put("   ")
 		}
-		dst = append(r.append(append(dst, indent...)), '\n')
+		p.resource(r)
+		p.end()
 	}
-	return dst
 }

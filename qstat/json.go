@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/execd-project/execd/internal/printable"
 )
 
 // Document is a view as JSON: an object with the lists that the view has. A list that
@@ -60,7 +62,11 @@ func (d *Document) AppendJSON(dst []byte) ([]byte, error) {
 	if err := e.Encode(d); err != nil {
 		return dst, fmt.Errorf("cannot write the view as JSON: %w", err)
 	}
-	return buffer.Bytes(), nil
+	text := buffer.Bytes()
+	if !bytes.ContainsFunc(text[len(dst):len(text)-1], printable.Special) {
+		return text, nil
+	}
+	return printable.AppendJSON(text[:len(dst):len(dst)], text[len(dst):]), nil
 }
 
 var phases = [...]string{Pending: "pending", Running: "running", Finished: "finished"}

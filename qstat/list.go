@@ -1,7 +1,6 @@
 package qstat
 
 import (
-	"strconv"
 	"time"
 )
 
@@ -9,25 +8,28 @@ import (
 // is nothing.
 func (c *Cell) AppendText(dst []byte, o Options) []byte {
 	s := c.sections(o)
-	l := lister{Options: o, zone: o.zone(), width: c.queueWidth(o)}
+	l := lister{Options: o, page: page{dst}, zone: o.zone(), width: c.queueWidth(o)}
 	if o.full() {
-		return l.appendQueues(dst, s)
+		l.queues(s)
+		return l.text
 	}
 	add := func(r *row) {
 		if !l.headed {
-			dst, l.headed = l.appendHeader(dst), true
+			l.header()
+			l.headed = true
 		}
-		dst = l.appendRow(dst, r)
+		l.row(r)
 	}
 	s.eachRunning(add)
 	s.eachIn(Pending, add)
 	s.eachIn(Finished, add)
-	return dst
+	return l.text
 }
 
 // lister prints rows.
 type lister struct {
 	Options
+	page
 	zone   *time.Location
 	width  int // of names of queue instances
 	headed bool
@@ -44,136 +46,153 @@ const (
 	priorityRule = 35
 )
 
-func (l *lister) appendHeader(dst []byte) []byte {
+func (l *lister) header() {
 	rule := plainRule + l.width
-	dst = append(dst, "job-ID  prior   "...)
+	l.put("job-ID  prior   ")
 	if l.Priorities || l.Urgency {
-		dst = append(dst, "nurg    "...)
+		l.put("nurg    ")
 	}
 	if l.Priorities {
-		dst = append(dst, "npprior "...)
+		l.put("npprior ")
 	}
 	if l.Priorities || l.Extended {
-		dst = append(dst, "ntckts  "...)
+		l.put("ntckts  ")
 	}
 	if l.Urgency {
-		dst = append(dst, "urg      rrcontr  wtcontr  dlcontr  "...)
+		l.put("urg      rrcontr  wtcontr  dlcontr  ")
 		rule += urgencyRule
 	}
 	if l.Priorities {
-		dst = append(dst, " ppri "...)
+		l.put(" ppri ")
 		rule += priorityRule
 	}
-	dst = append(dst, "name       user         "...)
+	l.put("name       user         ")
 	if l.Extended {
-		dst = append(dst, "project          department "...)
+		l.put("project          department ")
 		rule += extendedRule
 	}
-	dst = append(dst, "state "...)
+	l.put("state ")
 	if l.dates() {
-		dst = append(dst, "submit/start at     "...)
+		l.put("submit/start at     ")
 	}
 	if l.Urgency {
-		dst = append(dst, " deadline           "...)
+		l.put(" deadline           ")
 	}
 	if l.Extended {
-		dst = append(dst, "cpu        mem     io      tckts ovrts otckt ftckt stckt share "...)
+		l.put("cpu        mem     io      tckts ovrts otckt ftckt stckt share ")
 	}
-	dst = append(appendLeft(dst, "queue", l.width), ' ')
+	l.left("queue", l.width)
+	l.space()
 	if l.eachSlot() {
-		dst = append(dst, "master "...)
+		l.put("master ")
 		rule++
 	} else {
-		dst = append(dst, "slots "...)
+		l.put("slots ")
 	}
-	dst = append(dst, "ja-task-ID "...)
+	l.put("ja-task-ID ")
 	if l.Subtasks {
-		dst = append(dst, subtaskTitle...)
+		l.put(subtaskTitle)
 		rule += len(subtaskTitle)
 	}
-	dst = append(dst, '\n')
-	return append(appendRepeated(dst, '-', rule), '\n')
+	l.end()
+	l.rule('-', rule)
+	l.end()
 }
 
-func (l *lister) appendRow(dst []byte, r *row) []byte {
+func (l *lister) row(r *row) {
 	if r.first {
-		dst = l.appendHead(dst, r)
+		l.head(r)
 	} else {
-		dst = appendBlanks(dst, l.headWidth())
+		l.blanks(l.headWidth())
 	}
 	if l.Extended {
-		dst = appendUsage(dst, r)
-		dst = appendTickets(dst, r)
+		l.usage(r)
+		l.tickets(r)
 	}
 	if !l.full() {
-		dst = append(appendClipped(dst, r.queue, l.width), ' ')
+		l.clipped(r.queue, l.width)
+		l.space()
 	}
 	if l.eachSlot() {
-		dst = append(appendLeft(dst, r.role, len(roleMaster)), ' ')
+		l.left(r.role, len(roleMaster))
 	} else {
-		dst = append(appendInt(dst, r.slots, 5), ' ')
+		l.int(r.slots, 5)
 	}
+	l.space()
 	if len(r.ids) > 0 {
-		dst = appendRanges(dst, r.ids, true)
+		l.ranges(r.ids, true)
 	} else {
-		dst = appendBlanks(dst, 7)
+		l.blanks(7)
 	}
 	if l.Subtasks {
-		dst = appendSubtask(dst, r)
+		l.subtask(r)
 	}
-	dst = append(dst, '\n')
+	l.end()
 	if l.Requests {
-		dst = appendRequests(dst, r, l.NoBinding)
+		l.requests(r)
 	}
-	return dst
 }
 
-// appendHead appends what the lines of one task do not repeat.
-func (l *lister) appendHead(dst []byte, r *row) []byte {
-	dst = append(appendInt(dst, r.job.ID, 7), ' ')
-	dst = append(appendFixed(dst, r.task.Priority, 7, 5), ' ')
+// head adds what the lines of one task do not repeat.
+func (l *lister) head(r *row) {
+	l.int(r.job.ID, 7)
+	l.space()
+	l.share(r.task.Priority)
 	if l.Priorities || l.Urgency {
-		dst = append(appendFixed(dst, r.job.NormalizedUrgency, 7, 5), ' ')
+		l.share(r.job.NormalizedUrgency)
 	}
 	if l.Priorities {
-		dst = append(appendFixed(dst, r.job.NormalizedPriority, 7, 5), ' ')
+		l.share(r.job.NormalizedPriority)
 	}
 	if l.Priorities || l.Extended {
-		dst = append(appendFixed(dst, r.task.NormalizedTickets, 7, 5), ' ')
+		l.share(r.task.NormalizedTickets)
 	}
 	if l.Urgency {
 		u := &r.job.Urgency
-		dst = append(appendUrgency(dst, u.Total, 8), ' ')
-		dst = append(appendUrgency(dst, u.Resource, 8), ' ')
-		dst = append(appendUrgency(dst, u.Waiting, 8), ' ')
-		dst = append(appendUrgency(dst, u.Deadline, 8), ' ')
+		for _, v := range [...]float64{u.Total, u.Resource, u.Waiting, u.Deadline} {
+			l.text = appendUrgency(l.text, v, 8)
+			l.space()
+		}
 	}
 	if l.Priorities {
-		dst = append(appendInt(dst, r.job.POSIXPriority, 5), ' ')
+		l.int(r.job.POSIXPriority, 5)
+		l.space()
 	}
-	dst = append(appendClipped(dst, r.job.Name, 10), ' ')
-	dst = append(appendClipped(dst, r.job.Owner, 12), ' ')
+	l.column(r.job.Name, 10)
+	l.column(r.job.Owner, 12)
 	if l.Extended {
-		dst = append(appendClipped(dst, orNA(r.job.Project), 16), ' ')
-		dst = append(appendClipped(dst, orNA(r.job.Department), 10), ' ')
+		l.column(orNA(r.job.Project), 16)
+		l.column(orNA(r.job.Department), 10)
 	}
-	dst = append(appendClipped(dst, r.task.State, 5), ' ')
+	l.column(r.task.State, 5)
 	if l.dates() {
 		at := r.job.Submitted
 		if r.task.Phase == Running {
 			at = r.task.Started
 		}
-		dst = append(appendTime(dst, at, l.zone), ' ')
+		l.time(at, l.zone)
+		l.space()
 	}
 	if l.Urgency {
 		if r.job.Deadline == 0 {
-			dst = appendBlanks(dst, timeWidth)
+			l.blanks(timeWidth)
 		} else {
-			dst = appendTime(dst, r.job.Deadline, l.zone)
+			l.time(r.job.Deadline, l.zone)
 		}
-		dst = append(dst, ' ')
+		l.space()
 	}
-	return dst
+}
+
+// column adds text that is cut at the width of its column, and a blank.
+func (p *page) column(s string, width int) {
+	p.clipped(s, width)
+	p.space()
+}
+
+// share adds a number from 0 to 1, and a blank.
+func (p *page) share(v float64) {
+	p.fixed(v, 7, 5)
+	p.space()
 }
 
 // headWidth is the number of blanks that stand for what appendHead appends: its width
@@ -215,26 +234,37 @@ func appendUrgency(dst []byte, v float64, width int) []byte {
 	return appendFixed(dst, v, width, 0)
 }
 
-func appendUsage(dst []byte, r *row) []byte {
+func (p *page) usage(r *row) {
 	u := r.usage
 	switch {
 	case r.task.Phase != Running:
-		return appendBlanks(dst, 11+8+8)
+		p.blanks(11 + 8 + 8)
+		return
 	case u == nil:
-		return append(dst, "NA         NA      NA      "...)
+		p.put("NA         NA      NA      ")
+		return
 	}
 	seconds := int64(u.CPU)
-	dst = strconv.AppendInt(dst, seconds/(24*60*60), 10)
+	p.number(seconds / (24 * 60 * 60))
 	for _, part := range []int64{seconds / 3600 % 24, seconds / 60 % 60, seconds % 60} {
-		dst = append(dst, ':', byte('0'+part/10), byte('0'+part%10))
+		p.put(":")
+		p.twoDigits(part)
 	}
-	dst = append(appendFixed(append(dst, ' '), u.Memory, 0, 5), ' ')
-	return append(appendFixed(dst, u.IO, 0, 5), ' ')
+	p.space()
+	p.amounts(u)
 }
 
-// appendSubtask appends the columns of -t: those of a subtask, or of the task that has
-// them. What has ended is not there any more, and so nothing has an exit status.
-func appendSubtask(dst []byte, r *row) []byte {
+// amounts adds memory and io, each with a blank.
+func (p *page) amounts(u *Usage) {
+	p.fixed(u.Memory, 0, 5)
+	p.space()
+	p.fixed(u.IO, 0, 5)
+	p.space()
+}
+
+// subtask adds the columns of -t: those of a subtask, or of the task that has them. What
+// has ended is not there any more, and so nothing has an exit status.
+func (p *page) subtask(r *row) {
 	var id, state string
 	u := r.usage
 	switch {
@@ -243,103 +273,125 @@ func appendSubtask(dst []byte, r *row) []byte {
 	case r.role == roleMaster && len(r.task.Subtasks) > 0:
 		state = subtaskState(r.task.State)
 	default:
-		return dst
+		return
 	}
 	if u == nil {
 		u = &Usage{}
 	}
 	const idWidth = 12
-	dst = append(appendLeft(append(dst, "   "...), id, idWidth), ' ')
-	dst = append(appendLeft(dst, state, 5), ' ')
-	dst = append(appendCPU(dst, u.CPU), ' ')
-	dst = append(appendFixed(dst, u.Memory, 0, 5), ' ')
-	return append(appendFixed(dst, u.IO, 0, 5), ' ')
+	p.put("   ")
+	p.left(id, idWidth)
+	p.space()
+	p.left(state, 5)
+	p.space()
+	p.cpu(u.CPU)
+	p.space()
+	p.amounts(u)
 }
 
-func appendTickets(dst []byte, r *row) []byte {
+func (p *page) tickets(r *row) {
 	if r.task.Phase == Finished {
-		return append(dst, "   NA    NA    NA    NA    NA    NA "...)
+		p.put("   NA    NA    NA    NA    NA    NA ")
+		return
 	}
-	dst = append(appendInt(dst, int(r.tickets.Total), 5), ' ')
-	dst = append(appendInt(dst, r.job.OverrideTickets, 5), ' ')
-	dst = append(appendInt(dst, int(r.tickets.Override), 5), ' ')
-	dst = append(appendInt(dst, int(r.tickets.Functional), 5), ' ')
-	dst = append(appendInt(dst, int(r.tickets.Share), 5), ' ')
-	return append(appendFixed(dst, r.task.Share, 0, 2), "  "...)
+	t := &r.tickets
+	for _, n := range [...]int{int(t.Total), r.job.OverrideTickets, int(t.Override), int(t.Functional), int(t.Share)} {
+		p.int(n, 5)
+		p.space()
+	}
+	p.fixed(r.task.Share, 0, 2)
+	p.put("  ")
 }
 
 // requestTitle begins a line of qstat -r.
-func requestTitle(dst []byte, title string) []byte {
+func (p *page) requestTitle(title string) {
 	const width = 18
-	return append(appendLeft(append(dst, "       "...), title, width-1), ' ')
+	p.put("       ")
+	p.left(title, width-1)
+	p.space()
 }
 
-// appendRequests appends what -r adds to a row (qstat(1), Expanded Format).
-func appendRequests(dst []byte, r *row, noBinding bool) []byte {
+// requestLine is a line of qstat -r.
+func (p *page) requestLine(title, value string) {
+	p.requestTitle(title)
+	p.line(value)
+}
+
+// requests adds what -r adds to a row (qstat(1), Expanded Format).
+func (l *lister) requests(r *row) {
 	j := r.job
-	dst = append(append(requestTitle(dst, "Full jobname:"), j.Name...), '\n')
+	l.requestLine("Full jobname:", j.Name)
 	if r.queue != "" {
-		dst = append(append(requestTitle(dst, "Master Queue:"), r.queue...), '\n')
+		l.requestLine("Master Queue:", r.queue)
 	}
 	if j.PE != nil {
-		dst = append(append(requestTitle(dst, "Requested PE:"), j.PE.Name...), ' ')
-		dst = append(appendRanges(dst, j.PE.Slots, false), '\n')
+		l.requestTitle("Requested PE:")
+		l.value(j.PE.Name)
+		l.space()
+		l.ranges(j.PE.Slots, false)
+		l.end()
 	}
 	if r.task.GrantedPE != "" {
-		dst = append(append(requestTitle(dst, "Granted PE:"), r.task.GrantedPE...), ' ')
-		dst = append(strconv.AppendInt(dst, int64(r.task.slots()), 10), '\n')
+		l.requestTitle("Granted PE:")
+		l.value(r.task.GrantedPE)
+		l.space()
+		l.number(int64(r.task.slots()))
+		l.end()
 	}
 	if j.Checkpoint != "" {
-		dst = append(append(requestTitle(dst, "Checkpoint Env.:"), j.Checkpoint...), '\n')
+		l.requestLine("Checkpoint Env.:", j.Checkpoint)
 	}
-	dst = appendResources(requestTitle(dst, "Hard Resources:"), j.Hard, true)
-	dst = appendResources(requestTitle(dst, "Soft Resources:"), j.Soft, false)
-	for _, list := range []struct {
-		title string
-		items []string
-	}{
-		{"Hard requested queues: ", j.HardQueues},
-		{"Soft requested queues: ", j.SoftQueues},
-		{"Master task hard requested queues: ", j.MasterQueues},
-		{"Predecessor Jobs (request): ", j.PredecessorsAsked},
-	} {
-		if len(list.items) > 0 {
-			dst = append(append(dst, "       "...), list.title...)
-			dst = append(appendList(dst, list.items, ", "), '\n')
-		}
+	l.requestTitle("Hard Resources:")
+	l.requested(j.Hard, true)
+	l.requestTitle("Soft Resources:")
+	l.requested(j.Soft, false)
+	l.names("Hard requested queues: ", j.HardQueues)
+	l.names("Soft requested queues: ", j.SoftQueues)
+	l.names("Master task hard requested queues: ", j.MasterQueues)
+	l.names("Predecessor Jobs (request): ", j.PredecessorsAsked)
+	l.ids("Predecessor Jobs: ", j.Predecessors)
+	l.names("Predecessor Array Jobs (request): ", j.ArrayPredecessorsAsked)
+	l.ids("Predecessor Array Jobs: ", j.ArrayPredecessors)
+	if !l.NoBinding {
+		l.requestLine("Binding:", orNone(j.Binding))
 	}
-	if len(j.Predecessors) > 0 {
-		dst = append(dst, "       Predecessor Jobs: "...)
-		dst = append(appendNumbers(dst, j.Predecessors, ", "), '\n')
-	}
-	if len(j.ArrayPredecessorsAsked) > 0 {
-		dst = append(dst, "       Predecessor Array Jobs (request): "...)
-		dst = append(appendList(dst, j.ArrayPredecessorsAsked, ", "), '\n')
-	}
-	if len(j.ArrayPredecessors) > 0 {
-		dst = append(dst, "       Predecessor Array Jobs: "...)
-		dst = append(appendNumbers(dst, j.ArrayPredecessors, ", "), '\n')
-	}
-	if noBinding {
-		return dst
-	}
-	return append(append(requestTitle(dst, "Binding:"), orNone(j.Binding)...), '\n')
 }
 
-// appendResources appends requests, each on a line.
-func appendResources(dst []byte, requests []Request, urgency bool) []byte {
+// names is a line of qstat -r with a list; none without any.
+func (p *page) names(title label, list []string) {
+	if len(list) > 0 {
+		p.put("       ")
+		p.put(title)
+		p.list(list, ", ")
+		p.end()
+	}
+}
+
+// ids is a line of qstat -r with numbers of jobs; none without any.
+func (p *page) ids(title label, list []int) {
+	if len(list) > 0 {
+		p.put("       ")
+		p.put(title)
+		p.numbers(list, ", ")
+		p.end()
+	}
+}
+
+// requested adds requests, each on a line.
+func (p *page) requested(requests []Request, urgency bool) {
 	for i, r := range requests {
 		if i > 0 {
-			dst = appendBlanks(dst, 25)
+			p.blanks(25)
 		}
-		dst = append(append(append(dst, r.Name...), '='), r.Value...)
+		p.request(r)
 		if urgency {
-			dst = append(appendFixed(append(dst, " ("...), r.Urgency, 0, 6), ')')
+			p.put(" (")
+			p.fixed(r.Urgency, 0, 6)
+			p.put(")")
 		}
-		dst = append(dst, '\n')
+		p.end()
 	}
 	if len(requests) == 0 {
-		dst = append(dst, '\n')
+		p.end()
 	}
-	return dst
 }

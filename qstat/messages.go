@@ -15,14 +15,20 @@ type Reason struct {
 // could not be started, a line for each reason, in their order. It is nothing without
 // reasons.
 func AppendSchedulingInfo(dst []byte, reasons []Reason) []byte {
+	p := page{dst}
+	p.schedulingInfo(reasons)
+	return p.text
+}
+
+func (p *page) schedulingInfo(reasons []Reason) {
 	for i, r := range reasons {
 		title := ""
 		if i == 0 {
 			title = "scheduling info:"
 		}
-		dst = append(append(appendLeft(dst, title, 28), r.Text...), '\n')
+		p.left(title, detailWidth)
+		p.line(r.Text)
 	}
-	return dst
 }
 
 // ReasonGroup is a reason that several jobs have in common.
@@ -77,23 +83,26 @@ func AppendReasons(dst []byte, shared []Reason, groups []ReasonGroup) []byte {
 	if len(shared) == 0 && len(groups) == 0 {
 		shared = []Reason{noReasons}
 	}
+	p := page{dst}
 	if len(shared) > 0 {
-		dst = append(AppendSchedulingInfo(dst, shared), '\n')
+		p.schedulingInfo(shared)
+		p.end()
 	}
 	for n, g := range merged(groups) {
 		if n > 0 {
-			dst = append(dst, '\n')
+			p.end()
 		}
-		dst = append(append(dst, g.Text...), "\n\t"...)
+		p.value(g.Text)
+		p.put("\n\t")
 		for i := 0; i < len(g.Jobs); i += jobsPerLine {
 			if i > 0 {
-				dst = append(dst, ",\n\t"...)
+				p.put(",\n\t")
 			}
-			dst = appendNumbers(dst, g.Jobs[i:min(i+jobsPerLine, len(g.Jobs))], ",\t")
+			p.numbers(g.Jobs[i:min(i+jobsPerLine, len(g.Jobs))], ",\t")
 		}
-		dst = append(dst, '\n')
+		p.end()
 	}
-	return dst
+	return p.text
 }
 
 const jobsPerLine = 8
@@ -179,8 +188,11 @@ func (e *elements) message(number int, text string) {
 // AppendUnknownJobs appends what qstat -j prints, on its standard error, where none of the
 // jobs that were named is there.
 func AppendUnknownJobs(dst []byte, names []string) []byte {
-	dst = append(dst, "Following jobs do not exist: \n"...)
-	return append(appendList(dst, names, ", "), '\n')
+	p := page{dst}
+	p.put("Following jobs do not exist: \n")
+	p.list(names, ", ")
+	p.end()
+	return p.text
 }
 
 // AppendUnknownJobsXML appends the same with -xml, which goes to standard output.

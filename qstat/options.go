@@ -1,6 +1,10 @@
 package qstat
 
-import "time"
+import (
+	"time"
+
+	"github.com/execd-project/execd/internal/printable"
+)
 
 // Options are what qstat is asked for (qstat(1)). Options that select jobs or queue
 // instances are not among them: what is given is shown.
@@ -72,7 +76,7 @@ func (c *Cell) queueWidth(o Options) int {
 	return o.queueWidth(func() int {
 		n := 0
 		for i := range c.Queues {
-			n = max(n, len(c.Queues[i].Queue)+1+len(c.Queues[i].Host))
+			n = max(n, len(printable.String(c.Queues[i].Name())))
 		}
 		return max(n, minQueueWidth)
 	})

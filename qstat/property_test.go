@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"github.com/execd-project/execd/internal/printable"
 )
 
 // Whatever the data, also such that no master would have.
@@ -171,21 +173,13 @@ func TestXMLKeepsNames(t *testing.T) {
 		if err := xml.Unmarshal(c.AppendXML(nil, Options{}), &view); err != nil {
 			t.Fatal(err)
 		}
-		want := strings.Map(func(r rune) rune {
-			if r < ' ' && !strings.ContainsRune("\t\n\r", r) || r == 0xfffe || r == 0xffff {
-				return utf8.RuneError
-			}
-			return r
-		}, strings.ToValidUTF8(name, string(utf8.RuneError)))
-		// ToValidUTF8 makes one of a run of bytes.
-		once := func(s string) string {
-			for strings.Contains(s, "\ufffd\ufffd") {
-				s = strings.ReplaceAll(s, "\ufffd\ufffd", "\ufffd")
-			}
-			return s
+		want := name
+		if !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' && !strings.ContainsRune("\t\n\r", r) }) {
+			want = printable.String(name)
 		}
-		if got := view.Other[0].Name; once(got) != once(want) {
-			t.Fatalf("%q comes back as %q", name, got)
+		want = strings.NewReplacer("\ufffe", "\ufffd", "\uffff", "\ufffd").Replace(want)
+		if got := view.Other[0].Name; got != want {
+			t.Fatalf("%q comes back as %q, want %q", name, got, want)
 		}
 	})
 }
@@ -248,6 +242,13 @@ func TestLongestQueueName(t *testing.T) {
 	}
 }
 
+// paged is what a function adds to a page.
+func paged(add func(*page)) string {
+	var p page
+	add(&p)
+	return string(p.text)
+}
+
 // Numbers and texts at the edges of columns, as the original prints them.
 func TestColumns(t *testing.T) {
 	number := func(v float64) *float64 { return &v }
@@ -256,7 +257,7 @@ func TestColumns(t *testing.T) {
 		"an urgency of nine digits":     {string(appendUrgency(nil, 123000000, 8)), "1.23e+08"},
 		"a short urgency of ten digits": {string(appendUrgency(nil, 1e9, 8)), "   1e+09"},
 		"a negative urgency":            {string(appendUrgency(nil, -1999998999, 8)), "-1999998999"},
-		"slots that are cut":            {string((&QueueInstance{Used: 123456, Total: 9999999}).appendSlots(nil, 0)), "0/123456/99999"},
+		"slots that are cut":            {paged(func(p *page) { p.slots(&QueueInstance{Used: 123456, Total: 9999999}, 0) }), "0/123456/99999"},
 		"two tasks":                     {string(appendRanges(nil, []Range{{1, 4, 3}}, true)), "1,4"},
 		"tasks with a step":             {string(appendRanges(nil, []Range{{1, 1, 1}, {3, 9, 3}}, true)), "1,3-9:3"},
 		"slots without an end":          {string(appendRanges(nil, []Range{{1, 2, 1}, {4, 9999999, 1}}, false)), "1,2,4-9999999"},
@@ -264,8 +265,8 @@ func TestColumns(t *testing.T) {
 		"kilobytes":                     {size(number(1536)), "1.5K"},
 		"terabytes":                     {size(number(2 << 40)), "2.0T"},
 		"unknown memory":                {size(nil), "-"},
-		"days of processor time":        {string(appendCPU(nil, 93784)), "1:02:03:04"},
-		"hours above 99":                {string(appendDuration(nil, 300*3600)), "300:00:00"},
+		"days of processor time":        {paged(func(p *page) { p.cpu(93784) }), "1:02:03:04"},
+		"hours above 99":                {paged(func(p *page) { p.duration(300 * 3600) }), "300:00:00"},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: %q, not %q", name, c.got, c.want)

@@ -14,21 +14,27 @@ type QuotaRow struct {
 
 // AppendQuotas appends what qquota prints: nothing without rows.
 func AppendQuotas(dst []byte, rows []QuotaRow) []byte {
+	p := page{dst}
 	if len(rows) > 0 {
-		dst = append(dst, "resource quota rule limit                filter\n"...)
-		dst = append(appendRepeated(dst, '-', 80), '\n')
+		p.put("resource quota rule limit                filter\n")
+		p.rule('-', 80)
+		p.end()
 	}
 	for i := range rows {
 		r := &rows[i]
-		dst = append(appendLeft(dst, r.Rule, 18), ' ')
-		begin := len(dst)
-		dst = append(append(dst, r.Resource...), '=')
+		p.left(r.Rule, 18)
+		p.space()
+		begin := len(p.text)
+		p.value(r.Resource)
+		p.put("=")
 		if r.Used != "" {
-			dst = append(append(dst, r.Used...), '/')
+			p.value(r.Used)
+			p.put("/")
 		}
-		dst = append(dst, r.Limit...)
-		dst = append(appendBlanks(dst, 20-(len(dst)-begin)), ' ')
-		dst = append(append(dst, r.Filter...), '\n')
+		p.value(r.Limit)
+		p.fill(begin, 20)
+		p.space()
+		p.line(r.Filter)
 	}
-	return dst
+	return p.text
 }

@@ -1,7 +1,6 @@
 package qstat
 
 import (
-	"strconv"
 	"time"
 )
 
@@ -41,8 +40,11 @@ type Mail struct {
 	Host string `json:"host,omitempty"`
 }
 
-func (m Mail) append(dst []byte) []byte {
-	return append(append(append(dst, m.User...), '@'), m.host()...)
+// mail adds USER@HOST.
+func (p *page) mail(m Mail) {
+	p.value(m.User)
+	p.put("@")
+	p.value(m.host())
 }
 
 func (m Mail) host() string {
@@ -66,129 +68,161 @@ func AppendReservations(dst []byte, all []Reservation, explain bool, zone *time.
 	if zone == nil {
 		zone = time.UTC
 	}
+	p := page{dst}
 	if len(all) > 0 {
-		dst = append(dst, "ar-id   name       owner        state start at             end at               duration\n"...)
-		dst = append(appendRepeated(dst, '-', 90), '\n')
+		p.put("ar-id   name       owner        state start at             end at               duration\n")
+		p.rule('-', 90)
+		p.end()
 	}
 	for i := range all {
 		r := &all[i]
-		dst = append(appendInt(dst, r.ID, 7), ' ')
-		dst = append(appendClipped(dst, r.Name, 10), ' ')
-		dst = append(appendClipped(dst, r.Owner, 12), ' ')
-		dst = append(appendLeft(dst, r.State, 5), ' ')
-		dst = append(appendTime(dst, r.Start, zone), "  "...)
-		dst = append(appendTime(dst, r.End, zone), "  "...)
-		dst = append(appendDuration(dst, r.Duration), '\n')
+		p.int(r.ID, 7)
+		p.space()
+		p.column(r.Name, 10)
+		p.column(r.Owner, 12)
+		p.left(r.State, 5)
+		p.space()
+		p.time(r.Start, zone)
+		p.put("  ")
+		p.time(r.End, zone)
+		p.put("  ")
+		p.duration(r.Duration)
+		p.end()
 		if explain {
 			for _, m := range r.Messages {
-				dst = append(append(append(dst, "       "...), m...), '\n')
+				p.put("       ")
+				p.line(m)
 			}
 		}
 	}
-	return dst
+	return p.text
 }
 
-// appendDuration prints seconds as hours:minutes:seconds, two digits each at least.
-func appendDuration(dst []byte, seconds int64) []byte {
+// duration adds seconds as hours:minutes:seconds, two digits each at least.
+func (p *page) duration(seconds int64) {
 	if seconds < 0 {
-		dst, seconds = append(dst, '-'), -seconds
+		p.put("-")
+		seconds = -seconds
 	}
 	if seconds < 10*60*60 {
-		dst = append(dst, '0')
+		p.put("0")
 	}
-	dst = strconv.AppendInt(dst, seconds/3600, 10)
+	p.number(seconds / 3600)
 	for _, part := range []int64{seconds / 60 % 60, seconds % 60} {
-		dst = append(dst, ':', byte('0'+part/10), byte('0'+part%10))
+		p.put(":")
+		p.twoDigits(part)
 	}
-	return dst
 }
+
+// twoDigits adds a number below 100.
+func (p *page) twoDigits(n int64) { p.text = append(p.text, byte('0'+n/10), byte('0'+n%10)) }
 
 // AppendReservationDetails appends what qrstat -ar prints. -explain changes nothing.
 func AppendReservationDetails(dst []byte, all []Reservation, zone *time.Location) []byte {
 	if zone == nil {
 		zone = time.UTC
 	}
+	p := reservationPage{page{dst}, zone}
 	for i := range all {
-		dst = append(appendRepeated(dst, '-', 80), '\n')
-		dst = all[i].appendDetails(dst, zone)
+		p.rule('-', 80)
+		p.end()
+		p.details(&all[i])
 	}
-	return dst
+	return p.text
 }
 
-func (r *Reservation) appendDetails(dst []byte, zone *time.Location) []byte {
-	moment := func(title string, at int64) {
-		dst = append(appendTime(arTitle(dst, title), at, zone), '\n')
-	}
-	dst = append(strconv.AppendInt(arTitle(dst, "id"), int64(r.ID), 10), '\n')
-	dst = arText(dst, "name", r.Name)
-	dst = arText(dst, "owner", r.Owner)
-	dst = arText(dst, "state", r.State)
-	moment("start_time", r.Start)
-	moment("end_time", r.End)
-	dst = append(appendDuration(arTitle(dst, "duration"), r.Duration), '\n')
+// reservationPage is what qrstat -ar prints, a line for each field.
+type reservationPage struct {
+	page
+	zone *time.Location
+}
+
+func (p *reservationPage) details(r *Reservation) {
+	p.title("id")
+	p.number(int64(r.ID))
+	p.end()
+	p.field("name", r.Name)
+	p.field("owner", r.Owner)
+	p.field("state", r.State)
+	p.moment("start_time", r.Start)
+	p.moment("end_time", r.End)
+	p.title("duration")
+	p.duration(r.Duration)
+	p.end()
 	for _, m := range r.Messages {
-		dst = arText(dst, "message", m)
+		p.field("message", m)
 	}
-	moment("submission_time", r.Submitted)
-	dst = arText(dst, "group", r.Group)
-	dst = arText(dst, "account", r.Account)
-	dst = arList(dst, "resource_list", len(r.Requests), func(dst []byte, i int) []byte {
-		q := &r.Requests[i]
-		return append(append(append(dst, q.Name...), '='), q.Value...)
-	})
+	p.moment("submission_time", r.Submitted)
+	p.field("group", r.Group)
+	p.field("account", r.Account)
+	p.items("resource_list", len(r.Requests), func(i int) { p.request(r.Requests[i]) })
 	if r.ErrorHandling {
-		dst = arText(dst, "error_handling", "true")
+		p.field("error_handling", "true")
 	}
-	dst = r.appendGranted(dst)
+	p.granted(r)
 	if r.Checkpoint != "" {
-		dst = arText(dst, "checkpoint_name", r.Checkpoint)
+		p.field("checkpoint_name", r.Checkpoint)
 	}
 	if r.MailOptions != "" {
-		dst = arText(dst, "mail_options", r.MailOptions)
+		p.field("mail_options", r.MailOptions)
 	}
-	dst = arList(dst, "mail_list", len(r.MailList), func(dst []byte, i int) []byte { return r.MailList[i].append(dst) })
-	dst = arNames(dst, "acl_list", r.Users)
-	return arNames(dst, "xacl_list", r.ExcludedUsers)
+	p.items("mail_list", len(r.MailList), func(i int) { p.mail(r.MailList[i]) })
+	p.names("acl_list", r.Users)
+	p.names("xacl_list", r.ExcludedUsers)
 }
 
-// appendGranted appends what was granted, and the queues for the master task.
-func (r *Reservation) appendGranted(dst []byte) []byte {
-	dst = arList(dst, "granted_slots_list", len(r.Grants), func(dst []byte, i int) []byte {
-		g := &r.Grants[i]
-		return strconv.AppendInt(append(append(dst, g.Queue...), '='), int64(g.Slots), 10)
+// granted adds what was granted, and the queues for the master task.
+func (p *reservationPage) granted(r *Reservation) {
+	p.items("granted_slots_list", len(r.Grants), func(i int) {
+		p.value(r.Grants[i].Queue)
+		p.put("=")
+		p.number(int64(r.Grants[i].Slots))
 	})
 	if r.PE != "" {
-		dst = append(append(arTitle(dst, "granted_parallel_environment"), r.PE...), " slots "...)
-		dst = append(strconv.AppendInt(dst, int64(r.slots()), 10), '\n')
+		p.title("granted_parallel_environment")
+		p.value(r.PE)
+		p.put(" slots ")
+		p.number(int64(r.slots()))
+		p.end()
 	}
-	return arNames(dst, "master hard queue_list", r.MasterQueues)
+	p.names("master hard queue_list", r.MasterQueues)
 }
 
-func arText(dst []byte, title, value string) []byte {
-	return append(append(arTitle(dst, title), value...), '\n')
+// title begins a line of qrstat -ar.
+func (p *reservationPage) title(name string) {
+	p.left(name, 30)
+	p.space()
 }
 
-// arList appends a line with n items, none without any.
-func arList(dst []byte, title string, n int, item func(dst []byte, i int) []byte) []byte {
+func (p *reservationPage) field(name, value string) {
+	p.title(name)
+	p.line(value)
+}
+
+func (p *reservationPage) moment(name string, at int64) {
+	p.title(name)
+	p.time(at, p.zone)
+	p.end()
+}
+
+// items is a line with n items, none without any.
+func (p *reservationPage) items(name string, n int, item func(i int)) {
 	if n == 0 {
-		return dst
+		return
 	}
-	dst = arTitle(dst, title)
+	p.title(name)
 	for i := range n {
 		if i > 0 {
-			dst = append(dst, ',')
+			p.put(",")
 		}
-		dst = item(dst, i)
+		item(i)
 	}
-	return append(dst, '\n')
+	p.end()
 }
 
-func arNames(dst []byte, title string, names []string) []byte {
-	return arList(dst, title, len(names), func(dst []byte, i int) []byte { return append(dst, names[i]...) })
+func (p *reservationPage) names(name string, list []string) {
+	p.items(name, len(list), func(i int) { p.value(list[i]) })
 }
-
-// arTitle begins a line of qrstat -ar.
-func arTitle(dst []byte, title string) []byte { return append(appendLeft(dst, title, 30), ' ') }
 
 // AppendUnknownReservationsXML appends what qrstat -ar -xml prints for numbers that no advance
 // reservation has.

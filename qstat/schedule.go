@@ -1,7 +1,5 @@
 package qstat
 
-import "strconv"
-
 // ScheduleEntry is a line of the file schedule (sge_schedule(5)): what a task uses of
 // a resource, and when.
 type ScheduleEntry struct {
@@ -19,18 +17,22 @@ type ScheduleEntry struct {
 
 // AppendSchedule appends what one scheduling run writes to the file.
 func AppendSchedule(dst []byte, entries []ScheduleEntry) []byte {
-	dst = append(dst, "::::::::\n"...)
+	p := page{dst}
+	p.put("::::::::\n")
 	for i := range entries {
 		e := &entries[i]
-		dst = append(strconv.AppendInt(dst, int64(e.Job), 10), ':')
-		dst = append(strconv.AppendInt(dst, int64(e.Task), 10), ':')
-		dst = append(append(dst, e.Reason...), ':')
-		dst = append(strconv.AppendInt(dst, e.Start, 10), ':')
-		dst = append(strconv.AppendInt(dst, e.Duration, 10), ':')
-		dst = append(append(dst, e.Level...), ':')
-		dst = append(append(dst, e.Object...), ':')
-		dst = append(append(dst, e.Resource...), ':')
-		dst = append(appendFixed(dst, e.Amount, 0, 6), '\n')
+		p.numbers([]int{e.Job, e.Task}, ":")
+		p.put(":")
+		p.value(e.Reason)
+		p.put(":")
+		p.number(e.Start)
+		p.put(":")
+		p.number(e.Duration)
+		p.put(":")
+		p.list([]string{e.Level, e.Object, e.Resource}, ":")
+		p.put(":")
+		p.fixed(e.Amount, 0, 6)
+		p.end()
 	}
-	return dst
+	return p.text
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/execd-project/execd/internal/printable"
 )
 
 // ShareRow is a node of the share tree as sge_share_mon(1) shows it.
@@ -48,39 +50,38 @@ type ShareOptions struct {
 
 // shareColumn is a column of sge_share_mon.
 type shareColumn struct {
-	name   string
-	append func(dst []byte, r *ShareRow, o *ShareOptions) []byte
+	name label
+	add  func(p *page, r *ShareRow, o *ShareOptions)
 }
 
 var shareColumns = []shareColumn{
-	{"curr_time", func(dst []byte, r *ShareRow, o *ShareOptions) []byte { return o.appendTime(dst, r.Now) }},
-	{"usage_time", func(dst []byte, r *ShareRow, o *ShareOptions) []byte { return o.appendTime(dst, r.UsageTime) }},
-	{"node_name", func(dst []byte, r *ShareRow, o *ShareOptions) []byte { return o.appendText(dst, r.Node) }},
-	{"user_name", func(dst []byte, r *ShareRow, o *ShareOptions) []byte { return o.appendText(dst, r.User) }},
-	{"project_name", func(dst []byte, r *ShareRow, o *ShareOptions) []byte { return o.appendText(dst, r.Project) }},
-	{"shares", func(dst []byte, r *ShareRow, _ *ShareOptions) []byte { return appendInt(dst, r.Shares, 0) }},
-	{"job_count", func(dst []byte, r *ShareRow, _ *ShareOptions) []byte { return appendInt(dst, r.Jobs, 0) }},
-	{"level%", func(dst []byte, r *ShareRow, _ *ShareOptions) []byte { return appendFixed(dst, r.Level, 0, 6) }},
-	{"total%", func(dst []byte, r *ShareRow, _ *ShareOptions) []byte { return appendFixed(dst, r.Total, 0, 6) }},
-	{"long_target_share", func(dst []byte, r *ShareRow, _ *ShareOptions) []byte { return appendFixed(dst, r.LongTarget, 0, 6) }},
-	{"short_target_share", func(dst []byte, r *ShareRow, _ *ShareOptions) []byte { return appendFixed(dst, r.ShortTarget, 0, 6) }},
-	{"actual_share", func(dst []byte, r *ShareRow, _ *ShareOptions) []byte { return appendFixed(dst, r.Actual, 0, 6) }},
-	{"usage", func(dst []byte, r *ShareRow, _ *ShareOptions) []byte { return appendFixed(dst, r.Usage, 0, 6) }},
-	{"cpu", func(dst []byte, r *ShareRow, _ *ShareOptions) []byte { return appendFixed(dst, r.Decayed.CPU, 0, 6) }},
-	{"mem", func(dst []byte, r *ShareRow, _ *ShareOptions) []byte { return appendFixed(dst, r.Decayed.Memory, 0, 6) }},
-	{"io", func(dst []byte, r *ShareRow, _ *ShareOptions) []byte { return appendFixed(dst, r.Decayed.IO, 0, 6) }},
-	{"ltcpu", func(dst []byte, r *ShareRow, _ *ShareOptions) []byte { return appendFixed(dst, r.LongTerm.CPU, 0, 6) }},
-	{"ltmem", func(dst []byte, r *ShareRow, _ *ShareOptions) []byte {
-		return appendFixed(dst, r.LongTerm.Memory, 0, 6)
-	}},
-	{"ltio", func(dst []byte, r *ShareRow, _ *ShareOptions) []byte { return appendFixed(dst, r.LongTerm.IO, 0, 6) }},
+	{"curr_time", func(p *page, r *ShareRow, o *ShareOptions) { o.time(p, r.Now) }},
+	{"usage_time", func(p *page, r *ShareRow, o *ShareOptions) { o.time(p, r.UsageTime) }},
+	{"node_name", func(p *page, r *ShareRow, o *ShareOptions) { o.name(p, r.Node) }},
+	{"user_name", func(p *page, r *ShareRow, o *ShareOptions) { o.name(p, r.User) }},
+	{"project_name", func(p *page, r *ShareRow, o *ShareOptions) { o.name(p, r.Project) }},
+	{"shares", func(p *page, r *ShareRow, _ *ShareOptions) { p.int(r.Shares, 0) }},
+	{"job_count", func(p *page, r *ShareRow, _ *ShareOptions) { p.int(r.Jobs, 0) }},
+	{"level%", func(p *page, r *ShareRow, _ *ShareOptions) { p.fixed(r.Level, 0, 6) }},
+	{"total%", func(p *page, r *ShareRow, _ *ShareOptions) { p.fixed(r.Total, 0, 6) }},
+	{"long_target_share", func(p *page, r *ShareRow, _ *ShareOptions) { p.fixed(r.LongTarget, 0, 6) }},
+	{"short_target_share", func(p *page, r *ShareRow, _ *ShareOptions) { p.fixed(r.ShortTarget, 0, 6) }},
+	{"actual_share", func(p *page, r *ShareRow, _ *ShareOptions) { p.fixed(r.Actual, 0, 6) }},
+	{"usage", func(p *page, r *ShareRow, _ *ShareOptions) { p.fixed(r.Usage, 0, 6) }},
+	{"cpu", func(p *page, r *ShareRow, _ *ShareOptions) { p.fixed(r.Decayed.CPU, 0, 6) }},
+	{"mem", func(p *page, r *ShareRow, _ *ShareOptions) { p.fixed(r.Decayed.Memory, 0, 6) }},
+	{"io", func(p *page, r *ShareRow, _ *ShareOptions) { p.fixed(r.Decayed.IO, 0, 6) }},
+	{"ltcpu", func(p *page, r *ShareRow, _ *ShareOptions) { p.fixed(r.LongTerm.CPU, 0, 6) }},
+	{"ltmem", func(p *page, r *ShareRow, _ *ShareOptions) { p.fixed(r.LongTerm.Memory, 0, 6) }},
+	{"ltio", func(p *page, r *ShareRow, _ *ShareOptions) { p.fixed(r.LongTerm.IO, 0, 6) }},
 }
 
-func (o *ShareOptions) appendTime(dst []byte, at int64) []byte {
+func (o *ShareOptions) time(p *page, at int64) {
 	if !o.Dates || at == 0 {
-		return strconv.AppendInt(dst, at, 10)
+		p.number(at)
+		return
 	}
-	return time.Unix(at, 0).In(o.Zone).AppendFormat(dst, time.ANSIC)
+	p.date(at, o.Zone, time.ANSIC)
 }
 
 // columns are those that are asked for.
@@ -90,7 +91,7 @@ func (o *ShareOptions) columns() []shareColumn {
 	}
 	var list []shareColumn
 	for _, name := range o.Fields {
-		if i := slices.IndexFunc(shareColumns, func(c shareColumn) bool { return c.name == name }); i >= 0 {
+		if i := slices.IndexFunc(shareColumns, func(c shareColumn) bool { return string(c.name) == name }); i >= 0 {
 			list = append(list, shareColumns[i])
 		}
 	}
@@ -101,27 +102,32 @@ func (o *ShareOptions) columns() []shareColumn {
 // precision, and what is behind it.
 var textFormat = regexp.MustCompile(`^([^%]*)%(-?)(\d{0,4})(?:\.(\d{0,4}))?s([^%]*)$`)
 
-// appendText appends a name in the format, or as it is where that is none.
-func (o *ShareOptions) appendText(dst []byte, s string) []byte {
-	if o.Text == "" {
-		return append(dst, s...)
-	}
+// name adds a name in the format, or as it is where that is none.
+func (o *ShareOptions) name(p *page, s string) {
 	m := textFormat.FindStringSubmatch(o.Text)
 	if m == nil {
-		return append(dst, s...)
+		p.value(s)
+		return
 	}
+	s = printable.String(s)
 	if most, err := strconv.Atoi(m[4]); err == nil {
-		s = s[:min(len(s), most)]
+		s = printable.Cut(s, most)
 	}
 	width, _ := strconv.Atoi(m[3])
-	dst = append(dst, m[1]...)
-	if m[2] == "-" {
-		dst = appendLeft(dst, s, width)
-	} else {
-		dst = appendRight(dst, s, width)
+	p.delimiter(m[1])
+	if m[2] != "-" {
+		p.blanks(width - len(s))
 	}
-	return append(dst, m[5]...)
+	begin := len(p.text)
+	p.text = append(p.text, s...)
+	if m[2] == "-" {
+		p.fill(begin, width)
+	}
+	p.delimiter(m[5])
 }
+
+// delimiter adds what the caller of sge_share_mon, who reads it, wants to have in between.
+func (p *page) delimiter(s string) { p.text = append(p.text, s...) }
 
 // AppendShares appends collections as sge_share_mon prints them, the nodes in the order
 // in which they are given.
@@ -134,25 +140,30 @@ func AppendShares(dst []byte, collections [][]ShareRow, o ShareOptions) []byte {
 	if len(columns) == 0 {
 		return dst
 	}
+	p := page{dst}
 	if o.Header {
 		for i := range columns {
-			dst = append(append(dst, columns[i].name...), o.Column...)
+			p.put(columns[i].name)
+			p.delimiter(o.Column)
 		}
-		dst = append(append(dst, o.Line...), o.Record...)
+		p.delimiter(o.Line)
+		p.delimiter(o.Record)
 	}
 	for i, rows := range collections {
 		if i > 0 {
-			dst = append(dst, o.Record...)
+			p.delimiter(o.Record)
 		}
 		for j := range rows {
 			for k := range columns {
 				if o.Names {
-					dst = append(append(dst, columns[k].name...), '=')
+					p.put(columns[k].name)
+					p.put("=")
 				}
-				dst = append(columns[k].append(dst, &rows[j], &o), o.Column...)
+				columns[k].add(&p, &rows[j], &o)
+				p.delimiter(o.Column)
 			}
-			dst = append(dst, o.Line...)
+			p.delimiter(o.Line)
 		}
 	}
-	return dst
+	return p.text
 }

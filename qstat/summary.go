@@ -1,5 +1,7 @@
 package qstat
 
+import "github.com/execd-project/execd/internal/printable"
+
 // QueueSummary is a cluster queue in the view of qstat -g c: numbers of slots.
 type QueueSummary struct {
 	Name string `json:"name"`
@@ -47,35 +49,42 @@ func AppendSummary(dst []byte, queues []QueueSummary, o Options) []byte {
 	width := o.queueWidth(func() int {
 		n := 0
 		for i := range queues {
-			n = max(n, len(queues[i].Name))
+			n = max(n, len(printable.String(queues[i].Name)))
 		}
 		return n
 	})
 	const narrow = 36 // the rule grows with wider names only
 	rule := 80 + max(width-narrow, 0)
-	dst = append(appendClipped(dst, "CLUSTER QUEUE", width), "  CQLOAD   USED    RES  AVAIL  TOTAL aoACDS  cdsuE  "...)
+	p := page{dst}
+	p.clipped("CLUSTER QUEUE", width)
+	p.put("  CQLOAD   USED    RES  AVAIL  TOTAL aoACDS  cdsuE  ")
 	if o.Extended {
-		dst = append(dst, "    s     A     S     C     u     a     d     D     c     o     E"...)
+		p.put("    s     A     S     C     u     a     d     D     c     o     E")
 		rule += 66
 	}
-	dst = append(appendRepeated(append(dst, '\n'), '-', rule), '\n')
+	p.end()
+	p.rule('-', rule)
+	p.end()
 	for i := range queues {
 		q := &queues[i]
-		dst = append(appendClipped(dst, q.Name, width), ' ')
+		p.column(q.Name, width)
 		if q.Load == nil {
-			dst = append(dst, "   -NA- "...)
+			p.put("   -NA- ")
 		} else {
-			dst = append(appendFixed(dst, *q.Load, 7, 2), ' ')
+			p.fixed(*q.Load, 7, 2)
+			p.space()
 		}
 		for _, n := range [...]int{q.Used, q.Reserved, q.Available, q.Total, q.TemporarilyDisabled, q.ManualIntervention} {
-			dst = append(appendInt(dst, n, 6), ' ')
+			p.int(n, 6)
+			p.space()
 		}
 		if o.Extended {
 			for _, n := range q.States.inOrder() {
-				dst = append(appendInt(dst, n, 5), ' ')
+				p.int(n, 5)
+				p.space()
 			}
 		}
-		dst = append(dst, '\n')
+		p.end()
 	}
-	return dst
+	return p.text
 }

@@ -3,7 +3,113 @@ package qstat
 import (
 	"strconv"
 	"time"
+
+	"github.com/execd-project/execd/internal/printable"
 )
+
+// page is text that is being put together for a terminal. Names, paths and reasons are chosen by
+// users: each is escaped as it is added (package printable), so that it is neither an order to the
+// terminal nor a line of its own. Only constants are added as they are, and the compiler sees to
+// that: no variable of type string is a label.
+type page struct{ text []byte }
+
+// label is text of ours: constants.
+type label string
+
+// put adds constants.
+func (p *page) put(words label) { p.text = append(p.text, words...) }
+
+// value adds text of others.
+func (p *page) value(s string) { p.text = printable.Append(p.text, s) }
+
+// end ends a line.
+func (p *page) end() { p.text = append(p.text, '\n') }
+
+// space adds a blank between two columns.
+func (p *page) space() { p.text = append(p.text, ' ') }
+
+// line adds text of others as the rest of a line.
+func (p *page) line(s string) {
+	p.value(s)
+	p.end()
+}
+
+// left is C's %-*s.
+func (p *page) left(s string, width int) {
+	begin := len(p.text)
+	p.value(s)
+	p.fill(begin, width)
+}
+
+// fill adds blanks until a column that began somewhere has its width.
+func (p *page) fill(begin, width int) { p.blanks(width - (len(p.text) - begin)) }
+
+// clipped is C's %-*.*s: what is longer is cut, in bytes, but not within a character.
+func (p *page) clipped(s string, width int) {
+	begin := len(p.text)
+	p.text = append(p.text, printable.Clip(s, width)...)
+	p.fill(begin, width)
+}
+
+// right is C's %*s.
+func (p *page) right(s string, width int) {
+	s = printable.String(s)
+	p.blanks(width - len(s))
+	p.text = append(p.text, s...)
+}
+
+func (p *page) blanks(n int) { p.text = appendBlanks(p.text, n) }
+
+// rule adds a character n times.
+func (p *page) rule(c byte, n int) {
+	for range n {
+		p.text = append(p.text, c)
+	}
+}
+
+// int is C's %*d.
+func (p *page) int(v, width int) { p.text = appendInt(p.text, v, width) }
+
+// number is C's %ld.
+func (p *page) number(v int64) { p.text = strconv.AppendInt(p.text, v, 10) }
+
+// fixed is C's %*.*f.
+func (p *page) fixed(v float64, width, decimals int) {
+	p.text = appendFixed(p.text, v, width, decimals)
+}
+
+// time adds a time as the columns have it.
+func (p *page) time(at int64, zone *time.Location) {
+	p.date(at, zone, "01/02/2006 15:04:05")
+}
+
+// date adds a time in a format of package time.
+func (p *page) date(at int64, zone *time.Location, format label) {
+	p.text = time.Unix(at, 0).In(zone).AppendFormat(p.text, string(format))
+}
+
+// ranges are those of appendRanges.
+func (p *page) ranges(ranges []Range, step bool) { p.text = appendRanges(p.text, ranges, step) }
+
+// list adds items with a separator in between.
+func (p *page) list(items []string, separator label) {
+	for i, item := range items {
+		if i > 0 {
+			p.put(separator)
+		}
+		p.value(item)
+	}
+}
+
+// numbers adds numbers with a separator in between.
+func (p *page) numbers(items []int, separator label) {
+	for i, item := range items {
+		if i > 0 {
+			p.put(separator)
+		}
+		p.number(int64(item))
+	}
+}
 
 const blanks = "                                                                                                    "
 
@@ -15,29 +121,6 @@ func appendBlanks(dst []byte, n int) []byte {
 	return append(dst, blanks[:max(n, 0)]...)
 }
 
-func appendRepeated(dst []byte, c byte, n int) []byte {
-	for range n {
-		dst = append(dst, c)
-	}
-	return dst
-}
-
-// appendLeft is C's %-*s.
-func appendLeft(dst []byte, s string, width int) []byte {
-	return appendBlanks(append(dst, s...), width-len(s))
-}
-
-// appendClipped is C's %-*.*s: what is longer is cut, in bytes.
-func appendClipped(dst []byte, s string, width int) []byte {
-	return appendLeft(dst, s[:min(len(s), width)], width)
-}
-
-// appendRight is C's %*s.
-func appendRight(dst []byte, s string, width int) []byte {
-	return append(appendBlanks(dst, width-len(s)), s...)
-}
-
-// appendInt is C's %*d.
 func appendInt(dst []byte, v, width int) []byte {
 	var buf [20]byte
 	digits := strconv.AppendInt(buf[:0], int64(v), 10)
@@ -58,12 +141,8 @@ func appendShort(dst []byte, v float64, width, digits int) []byte {
 	return append(appendBlanks(dst, width-len(text)), text...)
 }
 
-// timeWidth is the width of what appendTime appends.
+// timeWidth is the width of what page.time adds.
 const timeWidth = len("01/02/2006 15:04:05")
-
-func appendTime(dst []byte, at int64, zone *time.Location) []byte {
-	return time.Unix(at, 0).In(zone).AppendFormat(dst, "01/02/2006 15:04:05")
-}
 
 // appendRanges prints numbers of tasks or slots as Grid Engine does: 1,2,5-9:2. The
 // step is left out where it is not wanted, and of ranges of up to two numbers.
@@ -84,27 +163,6 @@ func appendRanges(dst []byte, ranges []Range, step bool) []byte {
 		if step {
 			dst = strconv.AppendInt(append(dst, ':'), int64(r.Step), 10)
 		}
-	}
-	return dst
-}
-
-// appendList appends items with a separator in between.
-func appendList(dst []byte, items []string, separator string) []byte {
-	for i, item := range items {
-		if i > 0 {
-			dst = append(dst, separator...)
-		}
-		dst = append(dst, item...)
-	}
-	return dst
-}
-
-func appendNumbers(dst []byte, items []int, separator string) []byte {
-	for i, item := range items {
-		if i > 0 {
-			dst = append(dst, separator...)
-		}
-		dst = strconv.AppendInt(dst, int64(item), 10)
 	}
 	return dst
 }

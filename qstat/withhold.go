@@ -7,7 +7,7 @@ import (
 )
 
 // withheldTitles are the lines of qstat -j by the names of their fields in JSON.
-var withheldTitles = map[string]string{
+var withheldTitles = map[string]label{
 	"path": "sge_o_path", "mail": "sge_o_mail", "environment": "values of env_list", "arguments": "job_args", "script": "the rest of script_file",
 	"context": "values of context",
 }

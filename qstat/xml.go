@@ -2,8 +2,11 @@ package qstat
 
 import (
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/execd-project/execd/internal/printable"
 )
 
 // The schemas that the documents name. Grid Engine's own documents have them in
@@ -20,9 +23,14 @@ const (
 	quotaDocument   = `<qquota_result xmlns="http://arc.liv.ac.uk/repos/darcs/sge/source/source/dist/util/resources/schemas/qquota/qquota.xsd">` + "\n"
 )
 
-// appendEscaped appends text for XML. What no XML document can hold, control
-// characters and what is not UTF-8, becomes a replacement character.
+// appendEscaped appends text for XML. Control characters and bidirectional controls become
+// character references, which mean the same. No XML document can hold C0, but for tabs and line
+// breaks, and what is not UTF-8, not even so: text with any of that is in the form of package
+// printable.
 func appendEscaped(dst []byte, s string) []byte {
+	if !inXML(s) {
+		s = printable.String(s)
+	}
 	for _, r := range s {
 		switch {
 		case r == '&':
@@ -35,15 +43,25 @@ func appendEscaped(dst []byte, s string) []byte {
 			dst = append(dst, "&quot;"...)
 		case r == '\'':
 			dst = append(dst, "&apos;"...)
-		case r == '\r': // which parsers take for a line break
-			dst = append(dst, "&#13;"...)
-		case r < ' ' && r != '\t' && r != '\n', r == 0xfffe, r == 0xffff:
+		case printable.Special(r):
+			dst = append(strconv.AppendInt(append(dst, "&#"...), int64(r), 10), ';')
+		case r == 0xfffe, r == 0xffff:
 			dst = utf8.AppendRune(dst, utf8.RuneError)
 		default:
 			dst = utf8.AppendRune(dst, r)
 		}
 	}
 	return dst
+}
+
+// inXML reports whether text can be a part of an XML document (XML 1.0, Char).
+func inXML(s string) bool {
+	for i, r := range s {
+		if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == utf8.RuneError && !strings.HasPrefix(s[i:], "\ufffd") {
+			return false
+		}
+	}
+	return true
 }
 
 // elements appends elements at one depth.

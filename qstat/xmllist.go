@@ -84,14 +84,19 @@ func (e *elements) alarms(name string, alarms []Alarm, threshold string) {
 	if len(alarms) == 0 {
 		return
 	}
-	var text []byte
+	e.begin(name)
+	e.dst = append(e.dst, '>')
 	for i, a := range alarms {
 		if i > 0 {
-			text = append(text, "\n\t"...)
+			e.dst = append(e.dst, "\n\t"...)
 		}
-		text = a.append(text, threshold)
+		text := a.Message
+		if text == "" {
+			text = "alarm " + a.Dominance + ":" + a.Name + "=" + a.Value + " " + threshold + "=" + a.Threshold
+		}
+		e.dst = appendEscaped(e.dst, text)
 	}
-	e.text(name, string(text))
+	e.end(name)
 }
 
 func (e *elements) job(r *row, o Options) {

@@ -1,6 +1,7 @@
 package qstat
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -128,11 +129,18 @@ func AppendQuotasXML(dst []byte, rows []QuotaRow) []byte {
 	return append(dst, "</qquota_result>\n"...)
 }
 
+// filterKinds are the kinds of names that a filter has (sge_resource_quota(5)).
+var filterKinds = []string{"users", "projects", "pes", "queues", "hosts"}
+
 // eachFilter calls f with the kind, which has an x in front for what is excluded, and
-// the name of each item of the filter.
+// the name of each item of the filter. The kind becomes the name of an element, and a name with
+// blanks must not be taken for one.
 func (r *QuotaRow) eachFilter(f func(kind, name string)) {
 	words := strings.Fields(r.Filter)
 	for i := 0; i+1 < len(words); i += 2 {
+		if !slices.Contains(filterKinds, words[i]) {
+			continue
+		}
 		for item := range strings.SplitSeq(strings.Trim(words[i+1], "{}"), ",") {
 			kind := words[i]
 			if name, excluded := strings.CutPrefix(item, "!"); excluded {
@@ -171,7 +179,9 @@ func (e *elements) reservation(r *Reservation, details, explain bool) {
 	e.text("state", r.State)
 	e.time("start_time", r.Start)
 	e.time("end_time", r.End)
-	e.text("duration", string(appendDuration(nil, r.Duration)))
+	var duration page
+	duration.duration(r.Duration)
+	e.text("duration", string(duration.text))
 	if explain || details {
 		e.texts("message", r.Messages)
 	}

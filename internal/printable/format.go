@@ -1,0 +1,63 @@
+package printable
+
+import (
+	"fmt"
+	"io"
+	"reflect"
+)
+
+// Sprintf is fmt.Sprintf with each text among the arguments escaped: strings, and what errors and
+// others have to say. The format is the caller's own. %q quotes the text as it is.
+func Sprintf(format string, args ...any) string { return fmt.Sprintf(format, Args(args)...) }
+
+// Fprintf is fmt.Fprintf with each text among the arguments escaped.
+func Fprintf(w io.Writer, format string, args ...any) (int, error) {
+	return fmt.Fprintf(w, format, Args(args)...)
+}
+
+// Trusted is text that is printed as it is: it is our own, or made of parts that have been escaped.
+type Trusted string
+
+// value is text that is escaped where it is printed.
+type value string
+
+// Format implements fmt.Formatter. What %q makes of a text is safe.
+func (v value) Format(f fmt.State, verb rune) {
+	text := string(v)
+	if verb != 'q' {
+		text = String(text)
+	}
+	fmt.Fprintf(f, fmt.FormatString(f, verb), text)
+}
+
+// Args returns the arguments of a format with each text escaped. Text of the type Trusted stays as
+// it is.
+func Args(args []any) []any {
+	escaped := make([]any, len(args))
+	for i, a := range args {
+		switch a := a.(type) {
+		case Trusted:
+			escaped[i] = string(a)
+		case string:
+			escaped[i] = value(a)
+		case []byte:
+			escaped[i] = value(a)
+		case []string:
+			list := make([]value, len(a))
+			for j, s := range a {
+				list[j] = value(s)
+			}
+			escaped[i] = list
+		case error:
+			escaped[i] = value(a.Error())
+		case fmt.Stringer:
+			escaped[i] = value(a.String())
+		default:
+			escaped[i] = a
+			if v := reflect.ValueOf(a); v.Kind() == reflect.String {
+				escaped[i] = value(v.String())
+			}
+		}
+	}
+	return escaped
+}

@@ -1,0 +1,192 @@
+// Package printable makes text that other people have chosen safe to print on a terminal and into
+// lines of a log: names, paths, reasons, what programs have written. In such text control
+// characters are orders to the terminal, a line break forges a line, and bidirectional controls
+// have a line read otherwise than it is.
+//
+// Such characters are shown in hexadecimal, bytes as \x1b and characters as \u202e:
+//
+//   - C0 and DEL, among them tabs and line breaks;
+//   - C1, which are single bytes in no UTF-8 and U+0080 to U+009F in UTF-8;
+//   - the bidirectional controls of Unicode, and its separators of lines and paragraphs;
+//   - bytes that are no UTF-8.
+//
+// All other text stays as it is. The form is reversible: in a text that has any of these
+// characters, or that looks as if it had been escaped already, each backslash is doubled. So a
+// text in which no backslash begins an escape is as it was given.
+//
+// Functions are pure and may be called from several goroutines. Writer is the last line of defence
+// for whole outputs, where it is not known any more which line breaks are ours.
+package printable
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const hexDigits = "0123456789abcdef"
+
+// Append appends s to dst, escaped.
+func Append(dst []byte, s string) []byte {
+	i := firstSuspect(s)
+	if i < 0 {
+		return append(dst, s...)
+	}
+	if !mustEscape(s[i:]) {
+		return append(dst, s...)
+	}
+	return appendEscaped(dst, s, func(r rune) bool { return r == '\\' || Special(r) })
+}
+
+// String returns s, escaped.
+func String(s string) string {
+	if i := firstSuspect(s); i < 0 || !mustEscape(s[i:]) {
+		return s
+	}
+	return string(appendEscaped(nil, s, func(r rune) bool { return r == '\\' || Special(r) }))
+}
+
+// Strings returns the texts, each escaped.
+func Strings(list []string) []string {
+	escaped := make([]string, len(list))
+	for i, s := range list {
+		escaped[i] = String(s)
+	}
+	return escaped
+}
+
+// Lines returns a text of several lines, escaped but for its line breaks and tabs. The caller
+// answers for where the line breaks come from.
+func Lines(s string) string {
+	if i := firstSuspect(s); i < 0 {
+		return s
+	}
+	return string(appendEscaped(nil, s, specialInLines))
+}
+
+// Clip returns what of s, escaped, fits into a number of bytes. It does not cut characters.
+func Clip(s string, width int) string { return Cut(String(s), width) }
+
+// Cut returns what of s fits into a number of bytes. It does not cut characters.
+func Cut(s string, width int) string {
+	if len(s) <= width {
+		return s
+	}
+	for width > 0 && !utf8.RuneStart(s[width]) {
+		width--
+	}
+	return s[:width]
+}
+
+// firstSuspect is the place of the first byte that may have to be escaped, -1 without one: most
+// texts have none.
+func firstSuspect(s string) int {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= 0x7f || c == '\\' {
+			return i
+		}
+	}
+	return -1
+}
+
+// mustEscape reports whether a text has special characters, or looks as if it were escaped.
+func mustEscape(s string) bool {
+	for i, r := range s {
+		switch {
+		case r == '\\' && looksEscaped(s[i:]):
+			return true
+		case r == utf8.RuneError && invalid(s[i:]), Special(r):
+			return true
+		}
+	}
+	return false
+}
+
+// looksEscaped reports whether a text begins with an escape.
+func looksEscaped(s string) bool {
+	var n int
+	switch {
+	case strings.HasPrefix(s, `\x`):
+		n = 2
+	case strings.HasPrefix(s, `\u`):
+		n = 4
+	default:
+		return false
+	}
+	if len(s) < 2+n {
+		return false
+	}
+	return strings.Trim(s[2:2+n], hexDigits) == ""
+}
+
+// Special reports whether a character is never printed as it is.
+func Special(r rune) bool {
+	switch {
+	case r < ' ' || r >= 0x7f && r <= 0x9f:
+		return true
+	case r < 0x61c: // the first one of the others
+		return false
+	}
+	return unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'
+}
+
+// specialInLines is special for texts of several lines.
+func specialInLines(r rune) bool { return r != '\n' && r != '\t' && Special(r) }
+
+// invalid reports whether a text, which begins with utf8.RuneError, begins with a byte that is no
+// UTF-8.
+func invalid(s string) bool {
+	_, size := utf8.DecodeRuneInString(s)
+	return size == 1
+}
+
+// appendEscaped appends s with what is to be escaped.
+func appendEscaped(dst []byte, s string, escape func(rune) bool) []byte {
+	for i, r := range s {
+		switch {
+		case r == utf8.RuneError && invalid(s[i:]):
+			dst = appendByte(dst, s[i])
+		case !escape(r):
+			dst = utf8.AppendRune(dst, r)
+		case r == '\\':
+			dst = append(dst, `\\`...)
+		case r < utf8.RuneSelf:
+			dst = appendByte(dst, byte(r))
+		default:
+			dst = appendRune(dst, r)
+		}
+	}
+	return dst
+}
+
+func appendByte(dst []byte, c byte) []byte {
+	return append(dst, '\\', 'x', hexDigits[c>>4], hexDigits[c&0xf])
+}
+
+// appendRune appends a character of the basic plane: all special ones are there.
+func appendRune(dst []byte, r rune) []byte {
+	return append(dst, '\\', 'u', hexDigits[r>>12&0xf], hexDigits[r>>8&0xf], hexDigits[r>>4&0xf], hexDigits[r&0xf])
+}
+
+// AppendJSON appends text in JSON with what encoding/json leaves as it is: DEL, C1 and the others,
+// as \u009b. JSON has such characters in strings only, where that means the same.
+func AppendJSON(dst, text []byte) []byte {
+	for len(text) > 0 {
+		n := 0
+		for n < len(text) && text[n] < 0x7f {
+			n++
+		}
+		dst, text = append(dst, text[:n]...), text[n:]
+		if len(text) == 0 {
+			break
+		}
+		r, size := utf8.DecodeRune(text)
+		if Special(r) {
+			dst = appendRune(dst, r)
+		} else {
+			dst = append(dst, text[:size]...)
+		}
+		text = text[size:]
+	}
+	return dst
+}

@@ -1,0 +1,67 @@
+package printable
+
+import (
+	"bytes"
+	"io"
+	"unicode/utf8"
+)
+
+// Writer passes text on with what is special escaped, but for line breaks and tabs, and without
+// doubling backslashes: text that is escaped already passes unchanged. It stands between a command
+// and the terminal, so that what a printer has forgotten is no order to the terminal. A character
+// may come in several parts; Flush writes one whose end has not come.
+//
+// A Writer is for one goroutine.
+type Writer struct {
+	to   io.Writer
+	part []byte // the beginning of a character
+	text []byte
+}
+
+// NewWriter returns a Writer that writes to w.
+func NewWriter(w io.Writer) *Writer { return &Writer{to: w} }
+
+// Write implements io.Writer.
+func (w *Writer) Write(p []byte) (int, error) {
+	text := p
+	if len(w.part) > 0 {
+		text = append(w.part, p...)
+	}
+	whole := len(text)
+	for i := 1; i < utf8.UTFMax && i <= len(text); i++ {
+		if c := text[len(text)-i]; utf8.RuneStart(c) {
+			if !utf8.FullRune(text[len(text)-i:]) {
+				whole -= i
+			}
+			break
+		}
+	}
+	out := text[:whole]
+	if bytes.ContainsFunc(out, suspect) {
+		w.text = appendEscaped(w.text[:0], string(out), specialInLines)
+		out = w.text
+	}
+	part := append([]byte(nil), text[whole:]...)
+	if len(out) > 0 {
+		if _, err := w.to.Write(out); err != nil {
+			return 0, err
+		}
+	}
+	w.part = part
+	return len(p), nil
+}
+
+// suspect reports whether a character may be one to escape; utf8.RuneError is also what stands
+// for bytes that are no UTF-8.
+func suspect(r rune) bool { return r == utf8.RuneError || specialInLines(r) }
+
+// Flush writes the beginning of a character whose end has not come.
+func (w *Writer) Flush() error {
+	if len(w.part) == 0 {
+		return nil
+	}
+	text := appendEscaped(nil, string(w.part), specialInLines)
+	w.part = nil
+	_, err := w.to.Write(text)
+	return err
+}
