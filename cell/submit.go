@@ -220,6 +220,13 @@ func (c *Cell) describeProject(by Caller, j *Job) error {
 	return nil
 }
 
+// MayUseProject reports whether a user may have jobs in a project (project(5), acl and xacl), as
+// far as access lists have the user by name.
+func (c *Cell) MayUseProject(user, project string) bool {
+	p, err := c.cluster.Project(project)
+	return err == nil && c.hasAccess(Caller{User: user}, p.ACL, p.XACL)
+}
+
 // hasAccess applies access lists (access_list(5)). Lists that do not exist contain nobody.
 func (c *Cell) hasAccess(by Caller, acl, xacl []string) bool {
 	in := func(names []string) bool {

@@ -229,6 +229,9 @@ func (b *builder) compileScheduler() {
 	}
 }
 
+// UsageWeights is usage_weight_list of sched_conf(5).
+func (m *Model) UsageWeights() tickets.UsageWeights { return m.tickets.UsageWeights }
+
 func usageWeights(list []qconf.Weight) tickets.UsageWeights {
 	var w tickets.UsageWeights
 	for _, u := range list {

@@ -81,3 +81,21 @@ childnodes=NONE
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 }
+
+// Below the default node of a project are those who may use the project.
+func TestShareMonitorOfProjects(t *testing.T) {
+	tree := "id=0\nname=Root\ntype=0\nshares=1\nchildnodes=1\nid=1\nname=p\ntype=1\nshares=1\nchildnodes=2\nid=2\nname=default\ntype=0\nshares=1\nchildnodes=NONE\n"
+	for lists, want := range map[string]string{
+		"acl NONE\nxacl NONE\n":   "alice bob carol",
+		"acl staff\nxacl NONE\n":  "alice bob",
+		"acl NONE\nxacl night\n":  "alice carol",
+		"acl staff\nxacl night\n": "alice",
+	} {
+		w := newWorld(t, "sharetree", tree, "users/alice", "name alice\n", "users/bob", "name bob\n", "users/carol", "name carol\n",
+			"projects/p", "name p\n"+lists, "usersets/staff", "name staff\ntype ACL\nentries alice,bob\n", "usersets/night", "name night\ntype ACL\nentries bob\n")
+		names := strings.Fields(w.line("root", "sge_share_mon -f user_name").Stdout)
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("%q: %s, want %s", lists, got, want)
+		}
+	}
+}

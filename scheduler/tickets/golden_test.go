@@ -366,7 +366,7 @@ func TestSharesThatTheRealSchedulerPrints(t *testing.T) {
 		for _, s := range r.Steps {
 			w := usageWeights(t, s.Conf)
 			for _, printed := range s.Share {
-				bad, n := r.mismatches(t, printed, r.tree(t).Monitor(r.ledger(t, 0), &w, r.names, nil), false)
+				bad, n := r.mismatches(t, printed, r.tree(t).Monitor(&tickets.Monitoring{Ledger: r.ledger(t, 0), Weights: w, Names: r.names}), false)
 				for _, d := range bad {
 					t.Errorf("%s, %s: %s", name, s.Name, d)
 				}
@@ -407,7 +407,7 @@ func TestUsageDecaysAsInTheRealScheduler(t *testing.T) {
 		total := 0
 		for _, printed := range s.Share {
 			now := int64(printed["/alice"].Number("usage_time"))
-			more, n := r.mismatches(t, printed, r.tree(t).Monitor(at(try, now), &w, r.names, nil), true)
+			more, n := r.mismatches(t, printed, r.tree(t).Monitor(&tickets.Monitoring{Ledger: at(try, now), Weights: w, Names: r.names}), true)
 			bad, total = append(bad, more...), total+n
 		}
 		if len(bad) == 0 {

@@ -1,6 +1,7 @@
 package tickets_test
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -54,7 +55,7 @@ func TestLeaves(t *testing.T) {
 	}
 	// The first default node from top to bottom is that of the group.
 	var shown []string
-	for _, r := range tree.Monitor(nil, &tickets.UsageWeights{}, []string{"a", "b", "c"}, nil) {
+	for _, r := range tree.Monitor(&tickets.Monitoring{Names: []string{"a", "b", "c"}}) {
 		if strings.Contains(r.Path, "default/") {
 			shown = append(shown, r.Path)
 		}
@@ -179,7 +180,7 @@ func TestUsageSurvivesTheNode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rows := tree.Monitor(l, w, []string{"u0", "u1"}, nil)
+		rows := tree.Monitor(&tickets.Monitoring{Ledger: l, Weights: *w, Names: []string{"u0", "u1"}})
 		if len(rows) != len(c.want) {
 			t.Errorf("%s: %+v", name, rows)
 		}
@@ -196,16 +197,20 @@ func TestMonitorLeavesOutWhoMayNotUseAProject(t *testing.T) {
 		{Name: "Root", Parent: tickets.None, Shares: 1},
 		{Name: "p", Kind: tickets.ProjectNode, Parent: 0, Shares: 1},
 		{Name: "default", Kind: tickets.DefaultNode, Parent: 1, Shares: 1},
-	}, 3, 1)
+	}, 5, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tree.Leaf(1, 0) // what was made for tasks is not printed
-	var paths []string
-	for _, r := range tree.Monitor(nil, &tickets.UsageWeights{}, []string{"a", "b", "c"}, func(user, _ int32) bool { return user != 2 }) {
-		paths = append(paths, r.Path)
+	leaf := tree.Leaf(1, 0) // what was made for tasks is not printed
+	m := &tickets.Monitoring{
+		Names:   []string{"z", "b", "", "a", "c"}, // one of them has gone
+		Allowed: func(user, _ int32) bool { return user != 3 }, Tasks: map[tickets.Ref]int{leaf: 4},
 	}
-	if want := []string{"/", "/p", "/p/default", "/p/default/a", "/p/default/b"}; !slices.Equal(paths, want) {
+	var paths []string
+	for _, r := range tree.Monitor(m) {
+		paths = append(paths, fmt.Sprintf("%s=%d", r.Path, r.Tasks))
+	}
+	if want := []string{"/=4", "/p=4", "/p/default=4", "/p/default/b=4", "/p/default/c=0", "/p/default/z=0"}; !slices.Equal(paths, want) {
 		t.Errorf("%q, expected %q", paths, want)
 	}
 }
@@ -307,7 +312,7 @@ func TestUsageWeights(t *testing.T) {
 		"names that no usage has count, too": {tickets.UsageWeights{Weights: tickets.Amounts{1}, Others: 1}, 50},
 		"none":                               {tickets.UsageWeights{}, 0},
 	} {
-		if got := tree.Monitor(l, &c.weights, []string{"u"}, nil)[0].Usage; got != c.want {
+		if got := tree.Monitor(&tickets.Monitoring{Ledger: l, Weights: c.weights, Names: []string{"u"}})[0].Usage; got != c.want {
 			t.Errorf("%s: %g, expected %g", name, got, c.want)
 		}
 	}
