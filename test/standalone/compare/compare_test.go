@@ -203,12 +203,22 @@ func (p *player) flush() {
 	}
 	original, ours := printed[0], printed[1]
 	for i, l := range lines {
+		where := fmt.Sprintf("%s:%d: %s", p.file, l.number, l.command)
+		if overloaded(original[i]) && !overloaded(ours[i]) {
+			again, err := p.askAgain(l)
+			if err != nil {
+				p.t.Run(fmt.Sprintf("line %d", l.number), func(t *testing.T) {
+					t.Skipf("%s: Grid Engine did not run it on this busy machine: %v", where, err)
+				})
+				continue
+			}
+			original[i] = again
+		}
 		p.counts[l.mark]++
 		a, b := normal(original[i]), normal(ours[i])
 		if p.renumber {
 			a, b = withoutNumbers(a), withoutNumbers(b)
 		}
-		where := fmt.Sprintf("%s:%d: %s", p.file, l.number, l.command)
 		diff := cmp.Diff(a, b)
 		switch {
 		case diff == "":
@@ -228,6 +238,30 @@ func (p *player) flush() {
 			p.t.Errorf("%s: Grid Engine (-) and execd (+):\n%.2000s", where, diff)
 		}
 	}
+}
+
+// tooBusy is what is left of a command that did not get its turn: an immediate job
+// that the first scheduling run after it could not place, for slots whose jobs have ended
+// are free a moment later, or timeout(1) after its time.
+var tooBusy = regexp.MustCompile(`could not be scheduled, try again later|(?m)^\[exit status (124|137)\]`)
+
+// overloaded reports whether a command printed that it did not get its turn.
+func overloaded(printed string) bool { return tooBusy.MatchString(printed) }
+
+// askAgain types a line once more to the original, until it gets its turn. The error is
+// of a machine that is too busy for that.
+func (p *player) askAgain(l line) (string, error) {
+	p.renumber = true // each try takes a number
+	printed := ""
+	err := p.cell.Poll(patience, "the original runs an interactive job", func() (bool, error) {
+		out, err := typed(p.cell, sides[0], []line{l})
+		if err != nil {
+			return false, err
+		}
+		printed = out[0]
+		return !overloaded(printed), nil
+	})
+	return printed, err
 }
 
 // saysMore reports whether ours exits in the same way and has all lines of the original,
