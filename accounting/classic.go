@@ -7,7 +7,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
+	"github.com/execd-project/execd/internal/printable"
 	"github.com/execd-project/execd/job"
 )
 
@@ -162,12 +164,13 @@ func optional(name string, of func(*Record) *string) field {
 }
 
 func appendText(b []byte, s string, colons bool) []byte {
-	for i := range len(s) {
-		c := s[i]
-		if c == ':' && !colons || c < ' ' || c == 0x7f {
-			c = '_'
+	for i, r := range s {
+		switch {
+		case r == ':' && !colons, printable.Special(r), r == utf8.RuneError && !strings.HasPrefix(s[i:], "\ufffd"):
+			b = append(b, '_')
+		default:
+			b = utf8.AppendRune(b, r)
 		}
-		b = append(b, c)
 	}
 	return b
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/execd-project/execd/internal/printable"
 	"github.com/execd-project/execd/job"
 )
 
@@ -115,7 +116,7 @@ func AppendJSON(b []byte, r *Record) []byte {
 	}
 	// Nothing in it can fail: there are no maps, and numbers are finite.
 	line, _ := json.Marshal(&x)
-	return append(append(b, line...), '\n')
+	return append(printable.AppendJSON(b, line), '\n')
 }
 
 // ParseJSON reads a line of JSON. Fields that it does not know are skipped.

@@ -223,7 +223,7 @@ var dangling = map[string]string{
 func (x *call) refuseChange(k *kind, name string, err error) {
 	found := qconf.Errors(err)
 	if len(found) == 0 {
-		x.fail(1, "denied: %s", err.Error())
+		x.fail(1, "denied: %s", err)
 		return
 	}
 	e := found[0]

@@ -194,8 +194,8 @@ type call struct {
 	in     *Input
 	self   *command
 	zone   *time.Location
-	stdout strings.Builder
-	stderr strings.Builder
+	stdout output
+	stderr output
 	result Result
 	edits  int // texts that were edited, or are to be
 	manner submit.Manner

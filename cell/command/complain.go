@@ -15,17 +15,17 @@ func (x *call) usageError(err error) {
 	e, ok := errors.AsType[*optionError](err)
 	switch {
 	case !ok:
-		x.warn("%s%s", how.prefix, err.Error())
+		x.warn("%s%s", how.prefix, err)
 	case e.missing:
 		x.warn("%s%s option must have argument", how.prefix, e.word)
 	case e.empty:
 		x.result.Exit = 1
-		x.stderr.WriteString(x.self.text())
+		x.stderr.lines(x.self.text())
 		x.warn("%s%s option must have argument", how.prefix, e.word)
 		x.warn("%sinvalid option argument %q", how.prefix, "")
 	default:
 		if how.usage {
-			x.stderr.WriteString(x.self.text())
+			x.stderr.lines(x.self.text())
 		}
 		x.warn("%sinvalid option argument %q", how.prefix, e.word)
 		x.hint(e)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/execd-project/execd/internal/nearest"
+	"github.com/execd-project/execd/internal/printable"
 	"github.com/execd-project/execd/qconf"
 )
 
@@ -52,7 +53,7 @@ func (x *call) suggest(text string) {
 			if host != "" {
 				near += "@" + host
 			}
-			x.result.Hint = "did you mean " + near + "?\n"
+			x.result.Hint = printable.Sprintf("did you mean %s?\n", near)
 		}
 		return
 	}

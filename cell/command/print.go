@@ -1,17 +1,37 @@
 package command
 
 import (
-	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/execd-project/execd/cell"
+	"github.com/execd-project/execd/internal/printable"
 )
 
+// output is what a command prints. Most of it users have chosen, and somebody else reads it: each
+// way to add to it escapes that (package printable).
+type output struct{ text strings.Builder }
+
+// line adds a line: a format of ours, whose arguments are escaped.
+func (o *output) line(format string, args ...any) { printable.Fprintf(&o.text, format+"\n", args...) }
+
+// lines adds text of several lines that no user can break: the objects of the configuration and
+// the lists of options.
+func (o *output) lines(text string) { o.text.WriteString(printable.Lines(text)) }
+
+// view adds what package qstat has put together, where all is escaped.
+func (o *output) view(text []byte) { o.text.Write(text) }
+
+func (o *output) String() string { return o.text.String() }
+
+// reset takes everything back.
+func (o *output) reset() { o.text.Reset() }
+
 // say prints a line to standard output.
-func (x *call) say(format string, args ...any) { fmt.Fprintf(&x.stdout, format+"\n", args...) }
+func (x *call) say(format string, args ...any) { x.stdout.line(format, args...) }
 
 // warn prints a line to standard error.
-func (x *call) warn(format string, args ...any) { fmt.Fprintf(&x.stderr, format+"\n", args...) }
+func (x *call) warn(format string, args ...any) { x.stderr.line(format, args...) }
 
 // fail prints a line to standard error and sets the exit status.
 func (x *call) fail(exit int, format string, args ...any) {

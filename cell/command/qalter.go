@@ -74,7 +74,7 @@ func (x *call) describeAlteration(r *submit.Alteration) {
 	}
 	for l := range strings.Lines(text) {
 		if name, _, _ := strings.Cut(l, ":"); shown[name] {
-			x.stdout.WriteString(l)
+			x.stdout.lines(l)
 		}
 	}
 	x.say("")

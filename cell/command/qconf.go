@@ -94,7 +94,7 @@ func (x *call) qconf() {
 	if e, ok := errors.AsType[*optionError](err); ok {
 		if e.missing {
 			x.fail(1, "error: no option argument provided to %q", e.last)
-			x.stderr.WriteString(x.self.text())
+			x.stderr.lines(x.self.text())
 			return
 		}
 		x.wrongWord(e.word, e.meant)
@@ -104,7 +104,7 @@ func (x *call) qconf() {
 	case !x.usable(l, nil):
 		return
 	case len(l.given) == 0 && len(l.operands) == 0:
-		x.stderr.WriteString(x.self.text())
+		x.stderr.lines(x.self.text())
 		x.result.Exit = 1
 		return
 	}
@@ -119,8 +119,8 @@ func (x *call) qconf() {
 		if x.result.Edit != nil {
 			// All is done again when the text is there.
 			x.result.Writes, x.result.Cluster = nil, nil
-			x.stdout.Reset()
-			x.stderr.Reset()
+			x.stdout.reset()
+			x.stderr.reset()
 			x.result.Exit = 0
 			return
 		}
@@ -144,7 +144,7 @@ func (x *call) wrongWord(word, meant string) {
 func (x *call) configured(name string) (data []byte, ok bool) {
 	data, err := x.in.read(name)
 	if err != nil {
-		x.fail(1, "error: error opening file %q for reading: %s", name, err.Error())
+		x.fail(1, "error: error opening file %q for reading: %s", name, err)
 		return nil, false
 	}
 	return data, true

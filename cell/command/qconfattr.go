@@ -135,8 +135,8 @@ func (x *call) changeObject(w way, k *kind, settings []setting, name string) (ok
 	}
 	if err := x.write(Write{Path: k.path(name), Text: []byte(o.Format(qconf.Wrapped))}); err != nil {
 		if k == hostKind { // (tested)
-			x.stdout.Reset()
-			x.stdout.WriteString(said)
+			x.stdout.reset()
+			x.stdout.lines(said)
 		}
 		x.refuseChange(k, name, err)
 		return false

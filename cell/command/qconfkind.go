@@ -77,7 +77,7 @@ func (x *call) show(k *kind, g *given) {
 		if h, ok := o.(*qconf.ExecHost); ok {
 			o = x.reported(h)
 		}
-		x.stdout.WriteString(o.Format(x.style()))
+		x.stdout.lines(o.Format(x.style()))
 	}
 }
 
@@ -109,7 +109,7 @@ func (x *call) reported(h *qconf.ExecHost) *qconf.ExecHost {
 // template without any.
 func (x *call) showQueues(g *given) {
 	if len(g.values) == 0 {
-		x.stdout.WriteString(queueKind.newText("", x.style()))
+		x.stdout.lines(queueKind.newText("", x.style()))
 		return
 	}
 	shown := 0
@@ -117,7 +117,7 @@ func (x *call) showQueues(g *given) {
 		if shown++; shown > 1 {
 			x.say("")
 		}
-		x.stdout.WriteString(o.Format(x.style()))
+		x.stdout.lines(o.Format(x.style()))
 	}
 	for _, name := range list(g.value()) {
 		before := shown
@@ -341,7 +341,7 @@ func (x *call) remove(k *kind, names []string) {
 // removeAutomatic is -duser of a user that was made for a job.
 func (x *call) removeAutomatic(name string) {
 	if err := x.cell.RemoveAutomaticUser(x.now, name); err != nil {
-		x.fail(1, "denied: %s", err.Error())
+		x.fail(1, "denied: %s", err)
 		return
 	}
 	x.warn("%s removed %q from %s", x.who(), name, userKind.removed)

@@ -44,7 +44,7 @@ func (x *call) clearUsage(g *given) {
 	if len(g.values) == 0 {
 		a, err := x.cell.ClearUsage(x.now, x.in.By)
 		if err != nil {
-			x.fail(1, "%s", err.Error())
+			x.fail(1, "%s", err)
 			return
 		}
 		x.result.Actions = append(x.result.Actions, a.Actions...)

@@ -27,7 +27,7 @@ func (x *call) showQuotas(g *given) {
 		x.fail(1, "No resource quota set found")
 		return
 	}
-	x.stdout.WriteString(qconf.FormatResourceQuotas(sets, x.style()))
+	x.stdout.lines(qconf.FormatResourceQuotas(sets, x.style()))
 }
 
 // chosenQuotas are the sets that names or patterns mean, in the order of the list.

@@ -101,7 +101,7 @@ func (x *call) showMatching(g *given) {
 	attribute := g.values[1]
 	e, err := expression.Compile(expression.String, g.values[2])
 	if err != nil {
-		x.fail(1, "error: %s", err.Error())
+		x.fail(1, "error: %s", err)
 		return
 	}
 	// Of a list each element is looked at.
@@ -114,7 +114,7 @@ func (x *call) showMatching(g *given) {
 	c := x.cluster()
 	names, err := expression.Compile(expression.String, attribute)
 	if err != nil {
-		x.fail(1, "error: %s", err.Error())
+		x.fail(1, "error: %s", err)
 		return
 	}
 	switch g.values[0] {

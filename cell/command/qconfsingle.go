@@ -21,12 +21,12 @@ func singleActions() []action {
 		return o
 	}
 	return []action{
-		{option: option{name: "-sc", help: "show complex attributes"}, run: func(x *call, _ *given) { x.stdout.WriteString(x.cluster().Complexes().Format()) }},
+		{option: option{name: "-sc", help: "show complex attributes"}, run: func(x *call, _ *given) { x.stdout.lines(x.cluster().Complexes().Format()) }},
 		{option: option{name: "-mc", help: "modify complex attributes, with an editor"}, run: (*call).editComplexes, changes: true},
 		{option: named(file, "-Mc", "modify complex attributes from file"), run: (*call).complexesFromFile, changes: true, file: 1},
 
 		{option: option{name: "-ssconf", help: "show scheduler configuration"}, run: func(x *call, _ *given) {
-			x.stdout.WriteString(x.cluster().Scheduler().Format(x.style()))
+			x.stdout.lines(x.cluster().Scheduler().Format(x.style()))
 		}},
 		{option: option{name: "-msconf", help: "modify scheduler configuration, with an editor"}, run: (*call).editScheduler, changes: true},
 		{option: named(file, "-Msconf", "modify scheduler configuration from file"), run: (*call).schedulerFromFile, changes: true, file: 1},
@@ -196,7 +196,7 @@ func (x *call) showConf(g *given) {
 			}
 			continue
 		}
-		x.stdout.WriteString(o.Format(x.style()))
+		x.stdout.lines(o.Format(x.style()))
 	}
 }
 

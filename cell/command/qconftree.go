@@ -39,7 +39,7 @@ func (x *call) showTree(*given) {
 		x.fail(1, "no sharetree element")
 		return
 	}
-	x.stdout.WriteString(tree.Format())
+	x.stdout.lines(tree.Format())
 }
 
 func (x *call) showOutline(*given) {
@@ -211,7 +211,7 @@ func (x *call) showNodes(g *given, all bool) {
 func (x *call) wrongShares(item string) {
 	x.warn("%s is not a valid argument, see node_shares_list format", item)
 	x.fail(1, "no modifications to sharetree")
-	x.stderr.WriteString(x.self.text())
+	x.stderr.lines(x.self.text())
 }
 
 // setNodes is -astnode and -mstnode.

@@ -39,7 +39,7 @@ func (x *call) qdel() {
 	r := cell.DeleteRequest{Jobs: jobs, Users: l.lists("-u"), Force: l.has("-f")}
 	if len(r.Jobs) == 0 && len(r.Users) == 0 {
 		x.say("ERROR! no option argument")
-		x.stderr.WriteString(x.self.text())
+		x.stderr.lines(x.self.text())
 		x.result.Exit = 1
 		return
 	}
@@ -55,7 +55,7 @@ func (x *call) jobLine() (l *line, ok bool) {
 
 // nothing says that a command line names nothing to do something with.
 func (x *call) nothing() {
-	x.stderr.WriteString(x.self.text())
+	x.stderr.lines(x.self.text())
 	x.fail(1, "ERROR! no option argument")
 }
 
@@ -74,9 +74,9 @@ func (x *call) jobs(operands []string) ([]submit.JobRange, bool) {
 		x.fail(1, "error: "+text, operands[1])
 	case asQalter && strings.HasPrefix(err.Error(), "The initial portion"):
 		x.warn("%sNumerical value invalid!", x.self.complaint.prefix)
-		x.fail(exitValue, "%s", err.Error())
+		x.fail(exitValue, "%s", err)
 	default:
-		x.fail(1, "error: %s: %s", strings.Join(operands, " "), err.Error())
+		x.fail(1, "error: %s: %s", strings.Join(operands, " "), err)
 	}
 	return nil, false
 }

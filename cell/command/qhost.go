@@ -86,7 +86,7 @@ func (x *call) chosenHosts(l *line) (has func(string) bool, ok bool) {
 	model := x.cell.Model()
 	for _, n := range names {
 		if _, ok := model.Host(n); !ok || n == qconf.GlobalHost {
-			x.stderr.WriteString(x.self.text())
+			x.stderr.lines(x.self.text())
 			x.fail(1, "error: can't resolve hostname %q", n)
 			return nil, false
 		}

@@ -47,7 +47,7 @@ func (x *call) qmod() {
 	case !x.usable(l, err):
 		return
 	case len(l.given) == 0 && len(l.operands) == 0:
-		x.stderr.WriteString(x.self.text())
+		x.stderr.lines(x.self.text())
 		x.result.Exit = 1
 		return
 	case len(l.operands) > 0:

@@ -38,7 +38,7 @@ func (x *call) interactive(command submit.Commands) {
 				x.warn("%s", l)
 			}
 		}
-		x.fail(refusal(err.Error()), "%s", err.Error())
+		x.fail(refusal(err.Error()), "%s", err)
 		x.suggest(err.Error())
 		return
 	}

@@ -58,7 +58,7 @@ func (x *call) qrsub() {
 			x.say("%s", l)
 		}
 	}
-	x.say("%s", err.Error())
+	x.say("%s", err)
 	x.suggest(err.Error())
 }
 

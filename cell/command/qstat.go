@@ -185,12 +185,12 @@ func (x *call) resources(names []string) view.Selection {
 	return s
 }
 
-func (x *call) print(text []byte) { x.stdout.Write(text) }
+func (x *call) print(text []byte) { x.stdout.view(text) }
 
 func (x *call) json(d *qstat.Document) {
 	text, err := d.AppendJSON(nil)
 	if err != nil {
-		x.fail(1, "%s: %s", x.in.Name, err.Error())
+		x.fail(1, "%s: %s", x.in.Name, err)
 		return
 	}
 	x.print(text)

@@ -245,12 +245,12 @@ func (x *call) refused(err error) {
 		}
 		return
 	}
-	x.warn("Unable to run job: %s", err.Error())
+	x.warn("Unable to run job: %s", err)
 	x.warn("Exiting.")
 }
 
 // help prints the options, to standard output.
-func (x *call) help() { x.stdout.WriteString(x.self.text()) }
+func (x *call) help() { x.stdout.lines(x.self.text()) }
 
 // describe is qsub -verify: what the job would be. Who it is for is not known yet (tested).
 func (x *call) describe(r *submit.Request) {
@@ -280,9 +280,10 @@ func (x *call) describe(r *submit.Request) {
 		case name == "script_file" && len(r.Script) > 0:
 			x.say("script_size:                %d", len(r.Script))
 		}
-		x.stdout.WriteString(l)
+		x.stdout.lines(l)
 		if name == "script_file" && len(r.Script) > 0 {
-			x.say("script_ptr:            \n%s", r.Script)
+			x.say("script_ptr:            ")
+			x.stdout.lines(string(r.Script) + "\n")
 		}
 	}
 }

@@ -152,7 +152,7 @@ func (x *call) wrongLetter(err error) {
 		}
 	}
 	x.fail(1, "sge_share_mon: %s", text)
-	x.stderr.WriteString(x.self.text())
+	x.stderr.lines(x.self.text())
 }
 
 func (x *call) shareMonitor() {
@@ -167,7 +167,7 @@ func (x *call) shareMonitor() {
 	}
 	if text := wrongNumber(l); text != "" {
 		x.fail(1, "%s", text)
-		x.stderr.WriteString(x.self.text())
+		x.stderr.lines(x.self.text())
 		return
 	}
 	rows := view.New(x.cell, x.now).Shares()

@@ -32,7 +32,7 @@ func (x *call) jobDetails(l *line, names string) {
 		return
 	case len(missing) > 0:
 		x.result.Exit = 1
-		x.stderr.Write(qstat.AppendUnknownJobs(nil, missing))
+		x.stderr.view(qstat.AppendUnknownJobs(nil, missing))
 		x.ended(missing)
 		return
 	}

@@ -39,7 +39,7 @@ func (x *call) statSelection(l *line) (*statSelection, bool) {
 	if text, ok := l.last("-s"); ok {
 		var bad string
 		if s.jobStates, bad = parseJobStates(text); bad != "" {
-			x.stderr.WriteString(x.self.text())
+			x.stderr.lines(x.self.text())
 			x.fail(1, "ERROR! wrong argument to -s option")
 			x.warn("%q is no state; expected one or more of %s", bad, strings.Join(jobStates, " "))
 			return nil, false
@@ -52,7 +52,7 @@ func (x *call) statSelection(l *line) (*statSelection, bool) {
 	for _, text := range l.lists("-q") {
 		r, err := compileQueue(x, text)
 		if err != nil {
-			x.fail(1, "error: -q %s: %s", text, err.Error())
+			x.fail(1, "error: -q %s: %s", text, err)
 			return nil, false
 		}
 		s.references = append(s.references, r)

@@ -26,7 +26,7 @@ const (
 func (x *call) submitError(err error) {
 	e, ok := errors.AsType[*submit.Error](err)
 	if !ok {
-		x.fail(exitRefused, "%s: %s", x.in.Name, err.Error())
+		x.fail(exitRefused, "%s: %s", x.in.Name, err)
 		return
 	}
 	prefix := x.in.Name + ": "

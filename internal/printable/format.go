@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"strings"
 )
 
 // Sprintf is fmt.Sprintf with each text among the arguments escaped: strings, and what errors and
@@ -30,8 +31,20 @@ func (v value) Format(f fmt.State, verb rune) {
 	fmt.Fprintf(f, fmt.FormatString(f, verb), text)
 }
 
+// report is an error that is printed in its lines.
+type report struct{ error }
+
+// Format implements fmt.Formatter.
+func (r report) Format(f fmt.State, verb rune) {
+	text := r.Error()
+	if verb != 'q' {
+		text = strings.Join(ErrorLines(r.error), "\n")
+	}
+	fmt.Fprintf(f, fmt.FormatString(f, verb), text)
+}
+
 // Args returns the arguments of a format with each text escaped. Text of the type Trusted stays as
-// it is.
+// it is, and errors are in the lines of ErrorLines.
 func Args(args []any) []any {
 	escaped := make([]any, len(args))
 	for i, a := range args {
@@ -49,7 +62,7 @@ func Args(args []any) []any {
 			}
 			escaped[i] = list
 		case error:
-			escaped[i] = value(a.Error())
+			escaped[i] = report{a}
 		case fmt.Stringer:
 			escaped[i] = value(a.String())
 		default:

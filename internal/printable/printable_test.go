@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -149,6 +150,30 @@ func TestFormat(t *testing.T) {
 	got := Sprintf("%s %d %q %v %v %s %-8s.", "a\nb", 3, "\x1b", errors.New("c\nd"), []string{"e\n"}, Trusted("f\n"), state("g\n"))
 	if want := `a\x0ab 3 "\x1b" c\x0ad [e\x0a] f` + "\n g\\x0a   ."; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestErrorLines(t *testing.T) {
+	one, two := errors.New("one\x1b"), errors.New("two\nforged")
+	for sentence, c := range map[string]struct {
+		err  error
+		want string
+	}{
+		"one error":             {two, `two\x0aforged`},
+		"several":               {errors.Join(one, two), `one\x1b|two\x0aforged`},
+		"several, wrapped":      {fmt.Errorf("a\nb: %w", errors.Join(one, two)), `a\x0ab: one\x1b|two\x0aforged`},
+		"several, in the midst": {fmt.Errorf("%w, and so on", errors.Join(one, one)), `one\x1b\x0aone\x1b, and so on`},
+		"wrapped twice":         {fmt.Errorf("%w: %w", one, two), `one\x1b: two\x0aforged`},
+		"within each other":     {errors.Join(one, errors.Join(two, one)), `one\x1b|two\x0aforged|one\x1b`},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			if got := strings.Join(ErrorLines(c.err), "|"); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+			if got := Sprintf("%v", c.err); got != strings.ReplaceAll(c.want, "|", "\n") {
+				t.Errorf("%%v is %s, want %s", got, c.want)
+			}
+		})
 	}
 }
 

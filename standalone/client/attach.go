@@ -9,6 +9,7 @@ import (
 
 	agentapi "github.com/execd-project/execd/agent/api"
 	"github.com/execd-project/execd/agent/attach"
+	"github.com/execd-project/execd/internal/printable"
 	"github.com/execd-project/execd/internal/terminal"
 	"github.com/execd-project/execd/standalone/api"
 )
@@ -55,9 +56,9 @@ func (c *Command) attach(ctx context.Context, d *api.Client, a *api.CommandAnswe
 			continue
 		}
 		if a.Verbose {
-			fmt.Fprintf(c.Stderr, "Your interactive job %d has been successfully scheduled.\n", job)
+			printable.Fprintf(c.Stderr, "Your interactive job %d has been successfully scheduled.\n", job)
 			if host, err := os.Hostname(); err == nil {
-				fmt.Fprintf(c.Stderr, "Establishing builtin session to host %s ...\n", host)
+				printable.Fprintf(c.Stderr, "Establishing builtin session to host %s ...\n", host)
 			}
 		}
 		id := agentapi.ID{Job: int(job)}
@@ -71,9 +72,9 @@ func (c *Command) attach(ctx context.Context, d *api.Client, a *api.CommandAnswe
 		exit, err := attach.Run(ctx, d.Agent(), id, t, attach.Options{
 			In: in, Out: os.Stdout, Err: c.Stderr, Escape: escape,
 			Away: func() {
-				fmt.Fprintf(c.Stderr, "%s: the daemon is away, and job %d goes on without it: waiting\n", c.Name, job)
+				printable.Fprintf(c.Stderr, "%s: the daemon is away, and job %d goes on without it: waiting\n", c.Name, job)
 			},
-			Again: func() { fmt.Fprintf(c.Stderr, "%s: attached to job %d again\n", c.Name, job) },
+			Again: func() { printable.Fprintf(c.Stderr, "%s: attached to job %d again\n", c.Name, job) },
 		})
 		if err == nil {
 			return c.exited(exit), nil
@@ -89,7 +90,7 @@ const signalBase = 128
 // its client, as a program does of which nothing is seen any more.
 func (c *Command) left(d *api.Client, job uint32, pipes bool, err error) (int, error) {
 	if errors.Is(err, terminal.ErrDetached) {
-		fmt.Fprintf(c.Stderr, "%s: detached; job %d goes on, and execd attach %d attaches to it again\n", c.Name, job, job)
+		printable.Fprintf(c.Stderr, "%s: detached; job %d goes on, and execd attach %d attaches to it again\n", c.Name, job, job)
 		return exitGood, nil
 	}
 	if !pipes {
@@ -114,7 +115,7 @@ func (c *Command) exited(e *agentapi.Exit) int {
 	if e.Reason == "" {
 		return status
 	}
-	fmt.Fprintf(c.Stderr, "%s: %s\n", c.Name, e.Reason)
+	printable.Fprintf(c.Stderr, "%s: %s\n", c.Name, e.Reason)
 	return max(status, exitFailed)
 }
 
@@ -126,7 +127,7 @@ func (c *Command) over(ctx context.Context, d *api.Client, job uint32, cause err
 	}
 	e := w.Ends[len(w.Ends)-1]
 	if e.Reason != "" {
-		fmt.Fprintf(c.Stderr, "%s: job %d: %s\n", c.Name, job, e.Reason)
+		printable.Fprintf(c.Stderr, "%s: job %d: %s\n", c.Name, job, e.Reason)
 	}
 	if e.Ran {
 		return e.ExitStatus & 0xff, nil

@@ -23,6 +23,7 @@ import (
 	agentapi "github.com/execd-project/execd/agent/api"
 	"github.com/execd-project/execd/agent/place"
 	"github.com/execd-project/execd/cell/command"
+	"github.com/execd-project/execd/internal/printable"
 	"github.com/execd-project/execd/standalone/api"
 )
 
@@ -48,7 +49,7 @@ const (
 func (c *Command) Run(ctx context.Context) int {
 	status, err := c.run(ctx)
 	if err != nil {
-		fmt.Fprintf(c.Stderr, "%s: %v\n", c.Name, err)
+		printable.Fprintf(c.Stderr, "%s: %v\n", c.Name, err)
 	}
 	return status
 }
@@ -101,7 +102,7 @@ func (c *Command) run(ctx context.Context) (int, error) {
 			if len(o.text) == 0 { // which would fail, too, where nothing can be written
 				continue
 			}
-			if _, err := io.WriteString(o.to, string(o.text)); err != nil {
+			if err := show(o.to, o.text); err != nil {
 				return exitFailed, err
 			}
 		}
@@ -113,6 +114,16 @@ func (c *Command) run(ctx context.Context) (int, error) {
 		}
 		return a.Exit, nil
 	}
+}
+
+// show writes what the daemon wants to have printed. Where it, or who has taken its place, lets
+// anything through that is an order to a terminal, that ends here.
+func show(to io.Writer, text api.Text) error {
+	w := printable.NewWriter(to)
+	if _, err := io.WriteString(w, string(text)); err != nil {
+		return err
+	}
+	return w.Flush()
 }
 
 // help is the list of options for who begins with asking for it: nobody needs a daemon to
@@ -127,7 +138,8 @@ func (c *Command) help() (text string, ok bool) {
 // explain says what to do where the daemon cannot be reached.
 func explain(err error) error {
 	if e, ok := errors.AsType[*agentapi.Error](err); ok && e.Code == agentapi.Unavailable && e.Err != nil {
-		return fmt.Errorf("%s: %w\nIs execd standalone running? %s names another socket", "cannot reach the daemon", e.Err, place.SocketVariable)
+		return errors.Join(fmt.Errorf("cannot reach the daemon: %w", e.Err),
+			fmt.Errorf("is execd standalone running? %s names another socket", place.SocketVariable))
 	}
 	if e, ok := errors.AsType[*agentapi.Error](err); ok {
 		return errors.New(e.Message)
@@ -197,14 +209,14 @@ func workingDirectory() (string, error) {
 
 // dial finds the daemon: where the environment says, that of the user, or that of the host.
 func (c *Command) dial(ctx context.Context) (*api.Client, error) {
-	path, err := socket(ctx, func() { fmt.Fprintf(c.Stderr, "%s: no daemon is running yet, waiting for it\n", c.Name) })
+	path, err := socket(ctx, func() { printable.Fprintf(c.Stderr, "%s: no daemon is running yet, waiting for it\n", c.Name) })
 	if err != nil {
 		return nil, err
 	}
 	said := false
 	return api.Dial(path, patience, func(err error) {
 		if !said && !errors.Is(err, os.ErrNotExist) {
-			fmt.Fprintf(c.Stderr, "%s: the daemon does not answer on %s, trying again\n", c.Name, path)
+			printable.Fprintf(c.Stderr, "%s: the daemon does not answer on %s, trying again\n", c.Name, path)
 		}
 		said = true
 	})
@@ -265,13 +277,13 @@ func (c *Command) sync(ctx context.Context, d *api.Client, a *api.CommandAnswer)
 			case a.Terse:
 				to = io.Discard
 			}
-			fmt.Fprintln(to, ended(job, e))
+			printable.Fprintf(to, "%s", printable.Trusted(ended(job, e)))
 			failed = failed || e.Signal != 0 || e.Failed != 0 && e.ExitStatus == 0
 			status = cmp.Or(status, e.ExitStatus)
 		}
 		if w.Gone {
 			if len(told) == 0 {
-				fmt.Fprintf(c.Stderr, "Unable to run job %d\nit was deleted before it ran\n", job)
+				printable.Fprintf(c.Stderr, "Unable to run job %d\nit was deleted before it ran\n", job)
 				failed = true
 			}
 			if failed {
@@ -293,9 +305,9 @@ func ended(job uint32, e api.End) string {
 		text = fmt.Sprintf("Job %s exited because of signal %s", label, unix.SignalName(syscall.Signal(e.Signal)))
 	}
 	if e.Reason != "" && !strings.HasPrefix(e.Reason, "died through signal ") { // which is said
-		text += "\n" + strings.TrimSuffix(e.Reason, ".")
+		text += "\n" + printable.String(strings.TrimSuffix(e.Reason, "."))
 	}
-	return text
+	return text + "\n"
 }
 
 // interrupted deletes the job of somebody who does not want to wait any more, as the
@@ -307,6 +319,5 @@ func (c *Command) interrupted(d *api.Client, job uint32) (int, error) {
 	if err != nil {
 		return exitFailed, explain(err)
 	}
-	_, err = io.WriteString(c.Stderr, string(a.Stdout)+string(a.Stderr))
-	return exitFailed, err
+	return exitFailed, show(c.Stderr, a.Stdout+a.Stderr)
 }

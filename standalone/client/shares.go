@@ -4,13 +4,13 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/execd-project/execd/cell/command"
+	"github.com/execd-project/execd/internal/printable"
 	"github.com/execd-project/execd/standalone/api"
 )
 
@@ -34,24 +34,24 @@ func (c *Command) collect(ctx context.Context, q *api.CommandRequest, d *api.Cli
 		if err != nil {
 			return exitFailed, explain(err)
 		}
-		if _, err := io.WriteString(c.Stderr, string(a.Stderr)); err != nil || a.Exit != 0 {
+		if err := show(c.Stderr, a.Stderr); err != nil || a.Exit != 0 {
 			return a.Exit, err
 		}
 		if n == 0 && s.File != "" {
 			f, err := openMode(s.File, s.Mode)
 			if err != nil {
-				fmt.Fprintf(c.Stderr, "can't open file %s: %s\n", s.File, reason(err))
+				printable.Fprintf(c.Stderr, "can't open file %s: %s\n", s.File, reason(err))
 				return exitFailed, nil
 			}
 			defer func() { err = errors.Join(err, f.Close()) }()
 			out = f
 		}
-		text := string(a.Stdout)
+		text := string(a.Stdout) // with whatever delimiters the caller wants
 		if n > 0 {
 			text = s.Delimiter + text
 		}
 		if _, err := io.WriteString(out, text); err != nil {
-			fmt.Fprintln(c.Stderr, "write failed")
+			printable.Fprintf(c.Stderr, "write failed\n")
 			return exitFailed, nil
 		}
 	}

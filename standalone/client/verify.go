@@ -3,12 +3,12 @@ package client
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 	"strconv"
 	"time"
 
+	"github.com/execd-project/execd/internal/printable"
 	"github.com/execd-project/execd/standalone/api"
 	"github.com/execd-project/execd/standalone/verifier"
 	"github.com/execd-project/execd/submit"
@@ -38,7 +38,7 @@ func (c *Command) verify(ctx context.Context, v *api.Verify) ([]api.Correction, 
 	}
 	all := []api.Correction{}
 	for _, path := range paths {
-		changes, err := verifier.Run(ctx, path, parameters, environment, func(_, text string) { fmt.Fprintln(c.Stdout, text) }, verifierPatience())
+		changes, err := verifier.Run(ctx, path, parameters, environment, func(_, text string) { printable.Fprintf(c.Stdout, "%s\n", text) }, verifierPatience())
 		if err != nil {
 			return nil, err
 		}
@@ -77,8 +77,8 @@ func (c *Command) unverified(err error) (int, error) {
 		return exitVerifier, err
 	}
 	if e, ok := errors.AsType[*verifier.ComplaintError](err); ok {
-		fmt.Fprintf(c.Stderr, "error: %s\n", e.Line())
+		printable.Fprintf(c.Stderr, "error: %s\n", e.Line())
 	}
-	fmt.Fprintf(c.Stderr, "Unable to run job: %v\nExiting.\n", err)
+	printable.Fprintf(c.Stderr, "Unable to run job: %v\nExiting.\n", err)
 	return exitFailed, nil
 }

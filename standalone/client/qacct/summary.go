@@ -8,6 +8,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/execd-project/execd/internal/printable"
 )
 
 // key is what the records of one row of a summary have in common. What is no column of the
@@ -61,8 +63,8 @@ const (
 func columns(s *settings) []column {
 	text := func(title string, c choice, of func(*key) *string, to func(*jsonRow) **string) column {
 		return column{
-			title: title, given: c.given, exact: c.value, open: c.open,
-			of:   func(k *key) string { return *of(k) },
+			title: title, given: c.given, exact: printable.String(c.value), open: c.open,
+			of:   func(k *key) string { return printable.String(*of(k)) },
 			json: func(x *jsonRow, k *key) { *to(x) = of(k) },
 		}
 	}
@@ -255,6 +257,6 @@ func (m *summary) printJSON(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.Write(append(text, '\n'))
+	_, err = w.Write(append(printable.AppendJSON(nil, text), '\n'))
 	return err
 }

@@ -1,0 +1,30 @@
+package printable
+
+import (
+	"errors"
+	"strings"
+)
+
+// ErrorLines returns the lines of an error, escaped: one for each of those that errors.Join has put
+// together. A line break in the text of an error is none of ours, and escaped like the rest.
+func ErrorLines(err error) []string {
+	text := err.Error()
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var lines, texts []string
+		for _, e := range joined.Unwrap() {
+			lines, texts = append(lines, ErrorLines(e)...), append(texts, e.Error())
+		}
+		if strings.Join(texts, "\n") == text { // and not fmt.Errorf with %w twice
+			return lines
+		}
+	}
+	// What is wrapped stands at the end, as a rule: "cannot read the file: ...".
+	if inner := errors.Unwrap(err); inner != nil {
+		if before, ok := strings.CutSuffix(text, inner.Error()); ok {
+			lines := ErrorLines(inner)
+			lines[0] = String(before) + lines[0]
+			return lines
+		}
+	}
+	return []string{String(text)}
+}
