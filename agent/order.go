@@ -120,7 +120,7 @@ func (a *Agent) orderFrom(s *Start, c *qconf.Cluster) (*launch.Order, error) {
 		Request: s.Request, Host: a.options.Host, Queue: queue, Config: c.Config(a.options.Host), Complexes: c.Complexes(),
 		Submitted: s.Submitted, SubmitEnv: s.SubmitEnv, SubmitDir: s.SubmitDir, Restarted: s.Restarted, CheckpointPID: s.CheckpointPID,
 		SGERoot: a.options.SGERoot, SGECell: cmp.Or(a.options.SGECell, "default"),
-		BinaryPath: a.binaryPath(), Arch: launch.Arch(runtime.GOARCH),
+		BinaryPath: a.binaryPath(), Arch: job.Arch(runtime.GOARCH),
 	}
 	if o.Submitted.IsZero() {
 		o.Submitted = a.clock.Now()

@@ -88,6 +88,10 @@ type Description struct {
 	// Environment is what the job finds in its environment, as NAME=value,
 	// without what the shepherd adds for each procedure.
 	Environment []string
+	// Trusted names the variables of Environment whose values the daemon chose: those on
+	// which a procedure may rely that runs as another user than the owner. It is empty in
+	// the directory of a real execd, which does not record them.
+	Trusted []string
 
 	// PTY is -pty; Interactive is set for jobs of qrsh, qlogin and qsh.
 	PTY         Tristate

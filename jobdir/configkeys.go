@@ -171,6 +171,7 @@ var configKeys = [...]configKey{
 	// Our own stand behind the last key of the original, which does not look
 	// at keys that it does not ask for. They are written where they say
 	// something.
+	{name: "trusted_variables", get: getTrusted, set: setTrusted, unless: isEmpty},
 	{name: "s_rt", limit: soft, resource: job.RT, unless: isInfinite}, // the original keeps these to its daemon
 	{name: "h_rt", limit: hard, resource: job.RT, unless: isInfinite},
 	{name: "limit_grace", seconds: func(d *job.Description) *time.Duration { return &d.LimitGrace }, unless: isZero},
@@ -227,6 +228,37 @@ func setCkptJob(d *job.Description, v string) string {
 		d.Ckpt = &job.Checkpoint{}
 	}
 	return zeroOrOne(v)
+}
+
+// getTrusted returns the names, with commas between them.
+func getTrusted(d *job.Description) (value, problem string) {
+	for _, name := range d.Trusted {
+		if !isName(name) {
+			return "", quote(name) + " is no name of a variable"
+		}
+	}
+	return strings.Join(d.Trusted, ","), ""
+}
+
+func setTrusted(d *job.Description, v string) string {
+	d.Trusted = strings.Split(v, ",")
+	for _, name := range d.Trusted {
+		if !isName(name) {
+			return quote(name) + " is no name of a variable"
+		}
+	}
+	return ""
+}
+
+// isName reports whether a shell would take s for the name of a variable.
+func isName(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if c != '_' && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return s != ""
 }
 
 // mostLines is what fits into a window size (ioctl_tty(2), struct winsize).

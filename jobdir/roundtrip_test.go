@@ -63,6 +63,9 @@ func description() *rapid.Generator[*job.Description] {
 			InheritEnv: yes("inherit"), ForbidReschedule: yes("99"), ForbidAppError: yes("100"), AddGroupKill: yes("kill"),
 			PTY: job.Tristate(rapid.IntRange(0, 2).Draw(t, "pty")),
 		}
+		if yes("trusted") {
+			d.Trusted = rapid.SliceOfN(rapid.StringMatching(`[A-Za-z_][A-Za-z_0-9]*`), 1, 5).Draw(t, "trusted")
+		}
 		if yes("terminal") {
 			lines := rapid.IntRange(0, 65535)
 			d.Terminal = &job.Terminal{Rows: lines.Draw(t, "rows"), Cols: lines.Draw(t, "cols"), Login: yes("login")}

@@ -23,6 +23,7 @@ func (s *Shepherd) bind() {
 	}
 	if text := b.Environment(); text != "" {
 		s.jobEnv.set("SGE_BINDING", text) // a real execd leaves it to us
+		s.trusted.set("SGE_BINDING", text)
 	}
 	cpus, what := b.CPUs, "processors "
 	if !b.Binds() {

@@ -41,7 +41,7 @@ func (s *Shepherd) bindToUs(p *spawn.Program) { p.ParentDeathSignal(unix.SIGKILL
 // procedureProgram runs one of the site's procedures. Its files are opened as
 // the owner of the job, who named them, even when it runs as somebody else.
 func (s *Shepherd) procedureProgram(f files, proc procedure, as account) *spawn.Program {
-	env := procedureEnvironment(s.jobEnv, as.User, s.d)
+	env := procedureEnvironment(s.jobEnv, s.trusted, as.User, s.d)
 	p := s.prepare(s.rlimits)
 	s.borrow(p, s.owner)
 	s.bindToUs(p)
@@ -166,7 +166,7 @@ func (s *Shepherd) shellCommand(command string, jobPID int) invocation {
 // job and marked as one of its processes.
 func (s *Shepherd) startMethod(name, command string) (*spawn.Child, error) {
 	inv := s.shellCommand(command, s.commandPID())
-	env := newEnvironment(s.jobEnv.list)
+	env := methodEnvironment(s.jobEnv, s.trusted)
 	null := output{path: "/dev/null"}
 	f := files{stdin: "/dev/null", out: [2]output{null, null}}
 	p := s.prepare(s.rlimits)

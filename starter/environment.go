@@ -84,14 +84,16 @@ func (e *environment) get(name string) string {
 	return ""
 }
 
-// gridEngineNames are the variables that Grid Engine itself gives to a job, so
-// that their values are no user's: those that a procedure of another user may
-// rely on.
+// gridEngineNames are the variables by which Grid Engine tells what a job is and where
+// it runs (sge_submit(1), sge_pe(5), queue_conf(5)). A procedure relies on them, so that it
+// gets them from us or not at all.
 var gridEngineNames = []string{
-	"ARC", "ENVIRONMENT", "HOSTNAME", "JOB_ID", "JOB_NAME", "JOB_SCRIPT", "LOGNAME", "NHOSTS", "NQUEUES",
-	"NSLOTS", "PE", "PE_HOSTFILE", "QUEUE", "REQNAME", "REQUEST", "RESTARTED", "SGE_ACCOUNT", "SGE_ARCH",
-	"SGE_BINARY_PATH", "SGE_CELL", exitStatusVariable, "SGE_JOB_SPOOL_DIR", "SGE_ROOT", "SGE_TASK_FIRST", "SGE_TASK_ID",
-	"SGE_TASK_LAST", "SGE_TASK_STEPSIZE", "USER",
+	"ARC", "ENVIRONMENT", "HOSTNAME", "JOB_ID", "JOB_NAME", "JOB_SCRIPT", "NHOSTS", "NQUEUES", "NSLOTS", "PE", "PE_HOSTFILE",
+	"QUEUE", "REQNAME", "REQUEST", "RESTARTED", "SGE_ACCOUNT", "SGE_ARCH", "SGE_BINARY_PATH", "SGE_BINDING", "SGE_CELL",
+	"SGE_CKPT_DIR", "SGE_CKPT_ENV", "SGE_EXECD_PORT", exitStatusVariable, "SGE_JOB_SPOOL_DIR", "SGE_NOTIFY_KILL_SIGNAL",
+	"SGE_NOTIFY_SUSP_SIGNAL", "SGE_QMASTER_PORT", "SGE_ROOT", "SGE_RSH_COMMAND", "SGE_STARTER_SHELL_PATH",
+	"SGE_STARTER_SHELL_START_MODE", "SGE_STARTER_USE_LOGIN_SHELL", "SGE_TASK_FIRST", "SGE_TASK_ID", "SGE_TASK_LAST",
+	"SGE_TASK_STEPSIZE", "TZ",
 }
 
 // startup are the variables, by name or by prefix with a star, that make the
@@ -115,34 +117,25 @@ func isStartup(name string) bool {
 	return false
 }
 
-// procedureEnvironment is the environment of a site procedure. As the job's
-// owner it has that of the job (queue_conf(5), prolog), but for PATH and what
-// runs code early. As somebody else it has what Grid Engine says about the job
-// and nothing else under its own name; the user's variables stand under
-// SGE_JOB_ENV_.
-func procedureEnvironment(jobEnv *environment, as *nss.User, d *job.Description) *environment {
-	e := newEnvironment()
+// procedureEnvironment returns the environment of a site procedure. Grid Engine's variables
+// have the values of trusted, and are absent where that has none: a value of the job's own
+// could have the procedure execute files of the user.
+//
+// As the job's owner it has the rest of the job's environment, too (queue_conf(5), prolog),
+// but for PATH and what runs code early. As another user it has the user's variables under
+// SGE_JOB_ENV_ only.
+func procedureEnvironment(jobEnv, trusted *environment, as *nss.User, d *job.Description) *environment {
 	if as.Name == d.Owner {
-		for _, s := range jobEnv.list {
-			if name, value, _ := strings.Cut(s, "="); !isStartup(name) {
-				e.set(name, value)
-			}
-		}
+		own := jobEnv.without(func(name string) bool { return isStartup(name) || slices.Contains(gridEngineNames, name) })
+		e := newEnvironment(own.list, trusted.list)
 		e.set("PATH", procedurePath)
 		return e
 	}
-	for _, name := range gridEngineNames {
-		if d.PE == nil && strings.HasPrefix(name, "PE") {
-			continue // a serial job that has it has it from its user
-		}
-		if jobEnv.has(name) {
-			e.set(name, jobEnv.get(name))
-		}
-	}
+	e := newEnvironment(trusted.list)
 	e.set("PATH", procedurePath)
 	e.set("HOME", as.Home)
 	e.set("SHELL", as.Shell)
-	// Who the job belongs to is said by the passwd entry, not by a variable.
+	// The passwd entry says whose the job is, not a variable.
 	e.set("USER", d.Owner)
 	e.set("LOGNAME", d.Owner)
 	for _, s := range jobEnv.list {
@@ -151,6 +144,24 @@ func procedureEnvironment(jobEnv *environment, as *nss.User, d *job.Description)
 		}
 	}
 	return e
+}
+
+// methodEnvironment returns the environment of a command that acts on the job as its owner
+// (queue_conf(5), suspend_method; checkpoint(5)): that of the job, PATH included. Its end is
+// held against nobody, so that it may have what we do not know better.
+func methodEnvironment(jobEnv, trusted *environment) *environment {
+	return newEnvironment(jobEnv.list, trusted.list)
+}
+
+// without returns the variables but those whose names drop selects.
+func (e *environment) without(drop func(name string) bool) *environment {
+	kept := newEnvironment()
+	for _, s := range e.list {
+		if name, _, _ := strings.Cut(s, "="); !drop(name) {
+			kept.put(name, s)
+		}
+	}
+	return kept
 }
 
 func (e *environment) has(name string) bool {

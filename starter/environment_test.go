@@ -1,7 +1,7 @@
 package starter
 
 import (
-	"slices"
+	"cmp"
 	"strings"
 	"testing"
 
@@ -39,23 +39,36 @@ func compare(t *testing.T, e *environment, want map[string]string) {
 func FuzzEnvironment(f *testing.F) {
 	f.Add("A=1\x00B=2\x00A=3", "B=\x00C", "A")
 	f.Add("=\x00==\x00A==", "", "")
+	f.Add("SGE_ROOT=/evil\x00QUEUE=x\x00SGE_RSH_COMMAND=/evil", "TZ=/evil\x00SGE_BINARY_PATH=/evil", "SGE_ROOT")
 	f.Add("PATH=/evil\x00LD_PRELOAD=x\x00BASH_FUNC_a%%=() {\x00SGE_JOB_ENV_X=1\x00TMPDIR=/t", "USER=root\x00SGE_JOBEXIT_STAT=0", "PATH")
 	f.Fuzz(func(t *testing.T, first, second, name string) {
 		a, b := strings.Split(first, "\x00"), strings.Split(second, "\x00")
 		e, m := newEnvironment(a, b), model(a, b)
 		compare(t, e, m)
 
-		// Procedures take what they take, and leave the job's as it is.
+		// Procedures take what they take, and leave the job's as it is. Grid Engine's
+		// variables they take from the daemon alone.
 		d := &job.Description{Owner: "alice"}
-		own := procedureEnvironment(e, &nss.User{Name: "alice", Home: "/h", Shell: "/s"}, d)
-		other := procedureEnvironment(e, &nss.User{Name: "root", Home: "/root", Shell: "/bin/sh"}, d)
+		said := map[string]string{"QUEUE": "all.q", "SGE_ROOT": "/sge"}
+		trusted := newEnvironment([]string{"QUEUE=all.q", "SGE_ROOT=/sge"})
+		own := procedureEnvironment(e, trusted, &nss.User{Name: "alice", Home: "/h", Shell: "/s"}, d)
+		other := procedureEnvironment(e, trusted, &nss.User{Name: "root", Home: "/root", Shell: "/bin/sh"}, d)
+		method := methodEnvironment(e, trusted)
 		compare(t, e, m)
+		for _, list := range [][]string{own.list, other.list} {
+			have := model(list)
+			for _, n := range gridEngineNames {
+				if value, ok := have[n]; value != said[n] || ok != (said[n] != "") {
+					t.Fatalf("%s is %q, %v; the daemon has said %q", n, value, ok, said[n])
+				}
+			}
+		}
 		for _, s := range own.list {
 			if n, value, _ := strings.Cut(s, "="); n == "PATH" {
 				if value != procedurePath {
 					t.Fatalf("PATH is %q", value)
 				}
-			} else if isStartup(n) || m[n] != value {
+			} else if isStartup(n) || m[n] != value && said[n] == "" {
 				t.Fatalf("a procedure of the owner gets %q", s)
 			}
 		}
@@ -68,10 +81,14 @@ func FuzzEnvironment(f *testing.F) {
 				if value != fixed[n] {
 					t.Fatalf("a procedure of another user gets %q", s)
 				}
-			case prefixed && m[rest] == value:
-			case slices.Contains(gridEngineNames, n) && !strings.HasPrefix(n, "PE") && m[n] == value:
+			case prefixed && m[rest] == value, said[n] == value:
 			default:
 				t.Fatalf("a procedure of another user gets %q", s)
+			}
+		}
+		for _, s := range method.list {
+			if n, value, _ := strings.Cut(s, "="); value != cmp.Or(said[n], m[n]) {
+				t.Fatalf("a method gets %q", s)
 			}
 		}
 

@@ -18,7 +18,7 @@ func handOver(d *job.Description) error {
 		return err
 	}
 	var tried []string
-	for _, path := range originalShepherds(d) {
+	for _, path := range originalShepherds() {
 		var st unix.Stat_t
 		if unix.Stat(path, &st) != nil || st.Uid != 0 || st.Mode&0o022 != 0 || st.Mode&0o111 == 0 {
 			tried = append(tried, path)
@@ -30,14 +30,12 @@ func handOver(d *job.Description) error {
 	return errors.New("interactive jobs are left to the original shepherd, which was not found: " + strings.Join(tried, ", "))
 }
 
-// originalShepherds are the places where the original shepherd may be.
-func originalShepherds(d *job.Description) []string {
+// originalShepherds are the places where the original shepherd may be. SGE_BINARY_PATH of
+// the job would be one that its user may have chosen.
+func originalShepherds() []string {
 	var list []string
-	for _, s := range d.Environment {
-		// Set by execd itself, after the variables of the user.
-		if dir, ok := strings.CutPrefix(s, "SGE_BINARY_PATH="); ok && strings.HasPrefix(dir, "/") {
-			list = append(list, dir+"/sge_shepherd", dir[:strings.LastIndexByte(dir, '/')]+"/sge_shepherd")
-		}
+	if dir := binaryPath(newEnvironment(syscall.Environ())); dir != "" {
+		list = append(list, dir+"/sge_shepherd", dir[:strings.LastIndexByte(dir, '/')]+"/sge_shepherd")
 	}
 	return append(list, "/usr/lib/gridengine/sge_shepherd")
 }

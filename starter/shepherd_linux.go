@@ -35,6 +35,7 @@ type Shepherd struct {
 	secure     bool // started with another effective than real user
 	owner      account
 	jobEnv     *environment
+	trusted    *environment // Grid Engine's variables, of which no user has chosen the value
 	common     variables
 	rlimits    []limits.Rlimit // of the processes of procedures and methods
 	jobRlimits []limits.Rlimit // of those of the job
@@ -225,7 +226,8 @@ func (s *Shepherd) begin() {
 	}
 	s.jobEnv = newEnvironment(inheritedEnv, s.d.Environment)
 	s.jobEnv.unset(exitStatusVariable)
-	s.common = commonVariables(s.d, s.jobEnv.get("SGE_ROOT"), s.jobEnv.get("SGE_CELL"))
+	s.trusted = s.trustedEnvironment()
+	s.common = commonVariables(s.d, s.trusted.get("SGE_ROOT"), s.trusted.get("SGE_CELL"))
 	s.bind()
 	s.openGroup()
 	s.prepareLimits()

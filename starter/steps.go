@@ -288,7 +288,7 @@ func (s *Shepherd) afterJob(end ending, start time.Time) {
 	}
 	failpoint.At("shepherd-usage")
 	_ = s.dir.Remove(jobdir.FileOnline) // usage says it better
-	s.jobEnv.set(exitStatusVariable, strconv.Itoa(u.ExitStatus))
+	s.trusted.set(exitStatusVariable, strconv.Itoa(u.ExitStatus))
 	s.cleanCheckpoints()
 	failpoint.At("shepherd-after-job")
 }

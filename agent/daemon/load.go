@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/loadsensor"
 	"github.com/execd-project/execd/loadsensor/builtin"
 	"github.com/execd-project/execd/loadsensor/external"
@@ -56,7 +56,7 @@ func (d *daemon) loadSettings(cluster *qconf.Cluster) loadsensor.Settings {
 func (d *daemon) qidle() (string, error) {
 	places := []string{filepath.Dir(d.Executable)}
 	if root := os.Getenv("SGE_ROOT"); filepath.IsAbs(root) {
-		places = append(places, filepath.Join(root, "bin", launch.Arch(runtime.GOARCH)))
+		places = append(places, filepath.Join(root, "bin", job.Arch(runtime.GOARCH)))
 	}
 	for _, dir := range places {
 		path, err := filepath.Abs(filepath.Join(dir, "qidle"))

@@ -12,7 +12,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/qconf"
 )
 
@@ -42,7 +42,7 @@ func TestLoadSettings(t *testing.T) {
 	if got, _ := settings("USE_QIDLE=true"); !slices.Equal(got, []string{"/opt/lic"}) || !strings.Contains(log.String(), "there is no program qidle in "+dir) {
 		t.Errorf("%q, %s", got, &log)
 	}
-	for _, place := range []string{filepath.Join(root, "bin", launch.Arch(runtime.GOARCH)), dir} {
+	for _, place := range []string{filepath.Join(root, "bin", job.Arch(runtime.GOARCH)), dir} {
 		path := filepath.Join(place, "qidle")
 		if err := os.MkdirAll(place, 0o755); err != nil {
 			t.Fatal(err)

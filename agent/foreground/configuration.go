@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/nss"
 	"github.com/execd-project/execd/qconf"
 )
@@ -50,7 +51,7 @@ func (s *session) resolve(cwd string) (*launch.Order, error) {
 	order.SGERoot = os.Getenv("SGE_ROOT")
 	order.SGECell = cmp.Or(os.Getenv("SGE_CELL"), "default")
 	order.BinaryPath = filepath.Dir(s.Executable)
-	order.Arch = launch.Arch(runtime.GOARCH)
+	order.Arch = job.Arch(runtime.GOARCH)
 	order.Devices = s.own.Devices
 	order.Terminal = true
 	order.Privileged = os.Getuid() == 0

@@ -16,7 +16,6 @@ import (
 	"github.com/execd-project/execd/agent"
 	"github.com/execd-project/execd/agent/gridengine/commlib"
 	"github.com/execd-project/execd/agent/gridengine/message"
-	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/internal/clock"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/loadsensor"
@@ -529,7 +528,7 @@ func (s *session) loadInterval() time.Duration {
 func (s *session) surroundings() *surroundings {
 	return &surroundings{
 		host: s.options.Host, same: s.options.Cell.Names.Same, config: s.options.Cluster().Config(s.options.Host),
-		sgeRoot: s.options.Cell.Root, sgeCell: s.options.Cell.Name, binaryPath: s.options.BinaryPath, arch: launch.Arch(runtime.GOARCH),
+		sgeRoot: s.options.Cell.Root, sgeCell: s.options.Cell.Name, binaryPath: s.options.BinaryPath, arch: job.Arch(runtime.GOARCH),
 		execd: s.options.Executable, shellOf: s.options.ShellOf,
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/execd-project/execd/agent"
 	"github.com/execd-project/execd/agent/gridengine/message"
-	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/loadsensor"
 )
 
@@ -213,5 +213,5 @@ func (s *session) loadReport() *message.LoadReport {
 }
 
 func (s *session) licence() *message.Licence {
-	return &message.Licence{Processors: uint32(runtime.NumCPU()), Arch: launch.Arch(runtime.GOARCH)}
+	return &message.Licence{Processors: uint32(runtime.NumCPU()), Arch: job.Arch(runtime.GOARCH)}
 }

@@ -15,114 +15,142 @@ import (
 // defaultPath is PATH of a job that does not bring its own.
 const defaultPath = "/usr/local/bin:/bin:/usr/bin"
 
-// environment is what the job finds in its environment: with INHERIT_ENV that
-// of the submission, what was passed on by -v and -V, then the SGE_O_ variables
-// of the submission, then what Grid Engine says about the job, each replacing
-// those before (sge_submit(1), ENVIRONMENT).
-func (o *Order) environment(d *job.Description, spool jobdir.Area) []string {
-	const ours = 48 // more than are set below
-	list := make([]string, 0, len(o.Request.Env)+ours)
-	at := make(map[string]int, len(o.Request.Env)+ours)
-	set := func(name, value string) {
-		if i, ok := at[name]; ok {
-			list[i] = name + "=" + value
-			return
-		}
-		at[name] = len(list)
-		list = append(list, name+"="+value)
+// variables is an environment under construction: each name is there once.
+type variables struct {
+	list    []string // NAME=value
+	at      map[string]int
+	trusted []string // names, see job.Description.Trusted
+}
+
+func newVariables(room int) *variables {
+	return &variables{list: make([]string, 0, room), at: make(map[string]int, room)}
+}
+
+// set sets a variable to a value that the user chose, or had a part in.
+func (v *variables) set(name, value string) {
+	i, ok := v.at[name]
+	if !ok {
+		i = len(v.list)
+		v.at[name] = i
+		v.list = append(v.list, "")
 	}
+	v.list[i] = name + "=" + value
+}
+
+// say sets a variable to what we have to say about the job. Procedures of other users
+// believe it.
+func (v *variables) say(name, value string) {
+	v.set(name, value)
+	v.trusted = append(v.trusted, name)
+}
+
+// environment returns the environment of the job: with INHERIT_ENV that of the submission,
+// what -v and -V passed on, then the SGE_O_ variables of the submission, then what Grid
+// Engine says about the job, each replacing those before (sge_submit(1), ENVIRONMENT
+// VARIABLES).
+//
+// A name that we do not say may have a value of the user's, whatever it is called.
+func (o *Order) environment(d *job.Description, spool jobdir.Area) *variables {
+	const ours = 48 // more than are set below
+	v := newVariables(len(o.Request.Env) + ours)
 	if o.inheritsEnv() {
 		for _, s := range o.SubmitEnv {
 			if name, value, ok := strings.Cut(s, "="); ok && name != "" {
-				set(name, value)
+				v.set(name, value)
 			}
 		}
 	}
 	path := defaultPath
-	for _, v := range o.Request.Env {
-		set(v.Name, v.Value)
-		if v.Name == "PATH" {
-			path = v.Value
+	for _, e := range o.Request.Env {
+		v.set(e.Name, e.Value)
+		if e.Name == "PATH" {
+			path = e.Value
 		}
 	}
-	for _, v := range submit.SubmitEnvironment(o.SubmitEnv, o.Host, o.SubmitDir) {
-		set(v.Name, v.Value)
+	for _, e := range submit.SubmitEnvironment(o.SubmitEnv, o.Host, o.SubmitDir) {
+		v.set(e.Name, e.Value)
 	}
-	set("PATH", d.Tmpdir+":"+path)
+	v.set("PATH", d.Tmpdir+":"+path)
 	if o.Request.WorkingDir != "" {
-		set("PWD", d.Cwd)
+		v.set("PWD", d.Cwd)
 	}
-	set("HOME", o.Owner.Home)
-	set("USER", o.Owner.Name)
-	set("LOGNAME", o.Owner.Name)
-	set("SHELL", d.Command.Shell)
-
+	v.set("HOME", o.Owner.Home)
+	v.set("USER", o.Owner.Name)
+	v.set("LOGNAME", o.Owner.Name)
+	v.set("SHELL", d.Command.Shell)
+	v.set("TMPDIR", d.Tmpdir)
+	v.set("TMP", d.Tmpdir)
 	if o.Interactive != nil {
-		set("TERM", cmp.Or(o.Interactive.Term, DefaultTerm))
-	}
-
-	set("JOB_ID", strconv.Itoa(d.ID.Job))
-	for _, name := range []string{"JOB_NAME", "REQNAME", "REQUEST"} {
-		set(name, d.Name)
-	}
-	set("JOB_SCRIPT", d.Command.File)
-	set("QUEUE", d.Queue)
-	set("HOSTNAME", d.Host)
-	set("ARC", o.Arch)
-	set("SGE_ARCH", o.Arch)
-	set("ENVIRONMENT", "BATCH")
-	hosts, queues := o.granted()
-	set("NSLOTS", strconv.Itoa(o.allSlots()))
-	set("NHOSTS", strconv.Itoa(hosts))
-	set("NQUEUES", strconv.Itoa(queues))
-	set("RESTARTED", strconv.Itoa(int(d.Restarted)))
-	set("TMPDIR", d.Tmpdir)
-	set("TMP", d.Tmpdir)
-	set("SGE_ACCOUNT", d.Account)
-	set("SGE_CELL", o.SGECell)
-	if o.SGERoot != "" {
-		set("SGE_ROOT", o.SGERoot)
-	}
-	set("SGE_BINARY_PATH", o.BinaryPath)
-	set("SGE_JOB_SPOOL_DIR", spool.JobPath(d.ID))
-	o.setTask(set, d)
-	if d.PE != nil {
-		set("PE", d.PE.Name)
-		set("PE_HOSTFILE", d.PE.HostFile)
-		if o.PE.ControlSlaves {
-			rsh := o.Config.RshCommand
-			if rsh == "" {
-				rsh = o.SGERoot + "/utilbin/" + o.Arch + "/rsh"
-			}
-			set("SGE_RSH_COMMAND", rsh)
-			if n := d.NotifyKill; n.Kind == job.NotifySignal {
-				set("SGE_NOTIFY_KILL_SIGNAL", n.Signal)
-			}
-			if n := d.NotifySusp; n.Kind == job.NotifySignal {
-				set("SGE_NOTIFY_SUSP_SIGNAL", n.Signal)
-			}
-		}
-	}
-	if d.Ckpt != nil {
-		set("SGE_CKPT_ENV", d.Ckpt.Name)
-		if d.Ckpt.Dir != "" {
-			set("SGE_CKPT_DIR", d.Ckpt.Dir)
-		}
+		v.set("TERM", cmp.Or(o.Interactive.Term, DefaultTerm))
 	}
 	if o.Config.ExecdParams.SetLibPath && o.SGERoot != "" {
 		lib := o.SGERoot + "/lib/" + o.Arch
-		if i, ok := at["LD_LIBRARY_PATH"]; ok {
-			_, old, _ := strings.Cut(list[i], "=")
-			lib += ":" + old
+		if old, ok := v.at["LD_LIBRARY_PATH"]; ok {
+			_, value, _ := strings.Cut(v.list[old], "=")
+			lib += ":" + value
 		}
-		set("LD_LIBRARY_PATH", lib)
+		v.set("LD_LIBRARY_PATH", lib)
+	}
+
+	v.say("JOB_ID", strconv.Itoa(d.ID.Job))
+	for _, name := range []string{"JOB_NAME", "REQNAME", "REQUEST"} {
+		v.say(name, d.Name)
+	}
+	v.say("JOB_SCRIPT", d.Command.File)
+	v.say("QUEUE", d.Queue)
+	v.say("HOSTNAME", d.Host)
+	v.say("ARC", o.Arch)
+	v.say("SGE_ARCH", o.Arch)
+	v.say("ENVIRONMENT", "BATCH")
+	hosts, queues := o.granted()
+	v.say("NSLOTS", strconv.Itoa(o.allSlots()))
+	v.say("NHOSTS", strconv.Itoa(hosts))
+	v.say("NQUEUES", strconv.Itoa(queues))
+	v.say("RESTARTED", strconv.Itoa(int(d.Restarted)))
+	v.say("SGE_ACCOUNT", d.Account)
+	v.say("SGE_CELL", o.SGECell)
+	if o.SGERoot != "" {
+		v.say("SGE_ROOT", o.SGERoot)
+	}
+	v.say("SGE_BINARY_PATH", o.BinaryPath)
+	v.say("SGE_JOB_SPOOL_DIR", spool.JobPath(d.ID))
+	o.sayTask(v, d)
+	o.sayParallel(v, d)
+	if d.Ckpt != nil {
+		v.say("SGE_CKPT_ENV", d.Ckpt.Name)
+		if d.Ckpt.Dir != "" {
+			v.say("SGE_CKPT_DIR", d.Ckpt.Dir)
+		}
 	}
 	for _, name := range []string{"TZ", "SGE_QMASTER_PORT", "SGE_EXECD_PORT"} {
-		if v, ok := os.LookupEnv(name); ok {
-			set(name, v)
+		if value, ok := os.LookupEnv(name); ok {
+			v.say(name, value)
 		}
 	}
-	return list
+	return v
+}
+
+// sayParallel sets the variables of parallel jobs (sge_pe(5)).
+func (o *Order) sayParallel(v *variables, d *job.Description) {
+	if d.PE == nil {
+		return
+	}
+	v.say("PE", d.PE.Name)
+	v.say("PE_HOSTFILE", d.PE.HostFile)
+	if !o.PE.ControlSlaves {
+		return
+	}
+	rsh := o.Config.RshCommand
+	if rsh == "" {
+		rsh = o.SGERoot + "/utilbin/" + o.Arch + "/rsh"
+	}
+	v.say("SGE_RSH_COMMAND", rsh)
+	if n := d.NotifyKill; n.Kind == job.NotifySignal {
+		v.say("SGE_NOTIFY_KILL_SIGNAL", n.Signal)
+	}
+	if n := d.NotifySusp; n.Kind == job.NotifySignal {
+		v.say("SGE_NOTIFY_SUSP_SIGNAL", n.Signal)
+	}
 }
 
 // inheritsEnv reports whether INHERIT_ENV of execd_params is set to true by a
@@ -142,14 +170,14 @@ func (o *Order) inheritsEnv() bool {
 	return named && o.Config.ExecdParams.InheritEnv
 }
 
-// setTask sets the variables of array jobs; a job that is none has the word
+// sayTask sets the variables of array jobs; a job that is none has the word
 // "undefined" in them (sge_submit(1), -t).
-func (o *Order) setTask(set func(name, value string), d *job.Description) {
+func (o *Order) sayTask(v *variables, d *job.Description) {
 	values := [4]string{"undefined", "undefined", "undefined", "undefined"}
 	if a := o.Request.Array; a != nil && d.ID.Task != 0 {
 		values = [4]string{strconv.Itoa(d.ID.Task), strconv.Itoa(a.First), strconv.Itoa(a.Last), strconv.Itoa(a.Step)}
 	}
 	for i, name := range []string{"SGE_TASK_ID", "SGE_TASK_FIRST", "SGE_TASK_LAST", "SGE_TASK_STEPSIZE"} {
-		set(name, values[i])
+		v.say(name, values[i])
 	}
 }

@@ -239,7 +239,9 @@ func (j *Job) complete(o *Order) error {
 	j.Binding, j.Affinity, j.Unbound = b.cores, b.affinity, b.why
 	d.Binding, d.BindingCPUs = b.cores.Config(), b.cores.CPUs.String()
 	if text := b.cores.Environment(); text != "" {
+		// Behind what the user may have called so: the last one counts.
 		d.Environment = append(d.Environment, "SGE_BINDING="+text)
+		d.Trusted = append(d.Trusted, "SGE_BINDING")
 	}
 	return j.finish(jobdir.CreateOptions{
 		Hosts:  o.peHosts(b.cores.HostfileColumn()),
@@ -307,13 +309,3 @@ func (j *Job) Group() *group.Paths { return j.group }
 
 // Rebooted reports whether the host was started again since the job was prepared.
 func (j *Job) Rebooted() bool { return j.own.boot != "" && j.own.boot != BootID() }
-
-// Arch is the name that Grid Engine has for an architecture of Go.
-func Arch(goarch string) string {
-	switch goarch {
-	case "386":
-		return "lx-x86"
-	default:
-		return "lx-" + goarch
-	}
-}

@@ -232,7 +232,8 @@ func (o *Order) Describe(id job.ID, spool jobdir.Area, tmpdir string) (*job.Desc
 	}
 	o.describeParallel(d, spool)
 	o.describeCheckpoint(d)
-	d.Environment = o.environment(d, spool)
+	v := o.environment(d, spool)
+	d.Environment, d.Trusted = v.list, v.trusted
 	divideCommand(d)
 	return d, jobdir.Check(d)
 }

@@ -28,6 +28,13 @@ func environmentCases() []jobCase {
 			queue: attrs("prolog", "root@PROBE prolog", "epilog", "bob@PROBE epilog"),
 			opts:  []string{"-v", "LD_LIBRARY_PATH=/x,LD_BIND_NOW=1,BASH_ENV=/dev/null,ENV=/dev/null,ENVOY=1,LANG=C,LC_ALL=../x,TZDIR=/x,KRB5_CONFIG=/x,NLSPATH=/x"}, script: probeScript,
 		},
+		{
+			name:  "names of Grid Engine with values of the user's do not reach root's prolog",
+			queue: attrs("prolog", "root@PROBE prolog", "epilog", "PROBE epilog"),
+			opts: []string{"-v", "SGE_BINARY_PATH=/evil,__SGE_PREFIX2__BINARY_PATH=/evil,SGE_RSH_COMMAND=/evil,PE=/evil,PE_HOSTFILE=/evil,SGE_CKPT_DIR=/evil," +
+				"SGE_CKPT_ENV=/evil,SGE_QMASTER_PORT=/evil,SGE_EXECD_PORT=/evil,SGE_NOTIFY_KILL_SIGNAL=/evil,SGE_STARTER_SHELL_PATH=/evil,TZ=/evil,SGE_BINDING=/evil"},
+			script: probeScript,
+		},
 		{name: "an array", opts: []string{"-t", "3-9:3", "-N", "arr"}, script: probeScript, ends: 3},
 		{name: "an array whose tasks end differently", opts: []string{"-t", "1-3", "-b", "y", "-N", "ends"}, cmd: []string{"exit $SGE_TASK_ID"}, ends: 3},
 		{name: "account, name and project show", opts: []string{"-A", "acct.x", "-N", "a.name-1"}, script: probeScript},

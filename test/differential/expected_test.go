@@ -134,6 +134,13 @@ var expectedProcedureEnvironment = []expectation{
 		why:   "security: a procedure that does not run as the job's owner has the user's variables only under the prefix SGE_JOB_ENV_",
 	},
 	{
+		field: `seen/\d+\.(prolog|epilog)\.\d+/Processes/\d+/Environ/(SGE_(BINARY_PATH|RSH_COMMAND|CKPT_DIR|CKPT_ENV|QMASTER_PORT|EXECD_PORT|` +
+			`NOTIFY_KILL_SIGNAL|STARTER_SHELL_PATH|BINDING)|PE|PE_HOSTFILE)`,
+		cases:    `names of Grid Engine with values.*`,
+		original: `/evil`, ours: `\(absent\)|/var/lib/gridengine/bin/lx-amd64`,
+		why: "security: a procedure of root would execute what the user named so; one of the owner would fail, and with it the queue",
+	},
+	{
 		field: `seen/\d+\.(prolog|epilog|start|stop)\.\d+/Processes/\d+/Environ/(HOME|SHELL)`, cases: otherUser,
 		original: `/home/alice|/bin/sh`, ours: `/home/bob|/root|/bin/(ba)?sh`,
 		why: "security: a shell of root reads files in HOME, which was the user's",

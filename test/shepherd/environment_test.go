@@ -157,6 +157,7 @@ func TestProcedureOfAnotherUserSeesAllowedNamesOnly(t *testing.T) {
 		if n != "PATH" && n != "HOME" && n != "JOB_ID" {
 			j.setenv(n + "=of the job")
 		}
+		j.d.Trusted = append(j.d.Trusted, n) // more than is given to a procedure
 	}
 	j.d.PE = &job.ParallelEnvironment{Name: "pe", StdoutPath: j.work, StderrPath: j.work}
 	j.d.Epilog = "site@" + base + "/bin/command"

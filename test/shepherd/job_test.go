@@ -44,6 +44,7 @@ type testJob struct {
 	active, work, log string
 	noArguments       bool     // without the file of our own: as a real execd leaves it
 	environ           []string // of the shepherd
+	execdEnviron      []string // in that, what a real execd has for itself
 	fifos             map[string]*fifo
 	extraFiles        []*os.File
 	group             *group.Paths // nil without
@@ -102,6 +103,11 @@ func newJob(t *testing.T, m mode, script string) *testJob {
 			"SGE_ROOT=/sge", "SGE_CELL=default", "SGE_TASK_ID=undefined", "NSLOTS=1", "LOG=" + j.log,
 		},
 		PTY: job.No,
+	}
+	if m == asAdmin {
+		j.execdEnviron = []string{"SGE_ROOT=/sge", "SGE_CELL=default"} // no daemon of the original is without
+	} else {
+		j.d.Trusted = []string{"JOB_ID", "JOB_NAME", "QUEUE", "HOSTNAME", "SGE_ROOT", "SGE_CELL", "SGE_TASK_ID", "NSLOTS"}
 	}
 	if m != asUser {
 		j.d.MinUID, j.d.MinGID = minUID, minUID
@@ -183,7 +189,7 @@ func (j *testJob) start() {
 		j.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: alice, Gid: alice, Groups: []uint32{staff}}
 	}
 	j.cmd.Dir = j.active
-	j.cmd.Env = append([]string{"GOMAXPROCS=1", "PATH=/usr/bin:/bin"}, j.environ...)
+	j.cmd.Env = append([]string{"GOMAXPROCS=1", "PATH=/usr/bin:/bin"}, append(j.execdEnviron, j.environ...)...)
 	j.cmd.ExtraFiles = j.extraFiles
 	if j.change != nil {
 		j.change(j.cmd)
