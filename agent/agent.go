@@ -97,16 +97,18 @@ type Agent struct {
 	// preparing how many job directories are being written.
 	launching, preparing chan struct{}
 	watcher              *watcher
-	reaper               launch.Reaper  // of whoever reports
-	online               *onlineWatch   // of whoever reports
-	priorities           chan struct{}  // wakes prioritise
-	jobs                 sync.WaitGroup // goroutines of jobs
-	found                []*entry       // jobs of a former agent, until Run goes on with them
+	reaper               launch.Reaper // of whoever reports
+	online               *onlineWatch  // of whoever reports
+	priorities           chan struct{} // wakes prioritise
+	goroutines           goroutines    // those of spawn: of jobs, and others that last
+	found                []*entry      // jobs of a former agent, until Run goes on with them
 
 	configuring sync.Mutex // serialises the reading of the configuration, and its use
 
 	ticketing     sync.Mutex // serialises the giving of tickets, and their file; taken before mu
 	ticketsUnkept bool       // their file is not as they are; guarded by ticketing
+
+	trying sync.Mutex // serialises trials of starts; taken before mu
 
 	turning sync.Mutex      // serialises InTurn
 	turns   map[string]Turn // of orders for the whole agent; guarded by turning
@@ -130,6 +132,8 @@ type Agent struct {
 	said          map[string]bool   // parameters that have been said to have no effect
 	drains        map[string]string // source: reason
 	troubles      map[string]string // what: sentence
+	starting      starting
+	service       ServiceReport // the last one
 	load          loadBook
 	context       context.Context // of Run; jobs are watched until it ends
 	stop          context.CancelFunc
@@ -175,6 +179,9 @@ func New(options Options) (*Agent, error) {
 		a.Close()
 		return nil, err
 	}
+	a.mu.Lock()
+	a.noteService() // also that the host is in service: a former agent may have said otherwise
+	a.mu.Unlock()
 	return a, nil
 }
 
@@ -225,7 +232,7 @@ func (a *Agent) Run(ctx context.Context, links ...Link) error {
 // Close ends what belongs to the agent; jobs and their supervisors go on.
 func (a *Agent) Close() {
 	a.stop()
-	a.jobs.Wait()
+	a.goroutines.end()
 	a.closeConsoles()
 	a.watcher.close()
 	a.online.close()
@@ -254,7 +261,7 @@ func (a *Agent) Shutdown(endJobs bool) {
 			a.log.Warn("cannot end a job at the shutdown", "job", e.id.String(), "error", err)
 		}
 	}
-	go func() {
+	a.spawn(func(ctx context.Context) {
 		defer a.stop()
 		timer := a.clock.NewTimer(shutdownPatience)
 		defer timer.Stop()
@@ -274,11 +281,11 @@ func (a *Agent) Shutdown(endJobs bool) {
 			case <-timer.C():
 				a.log.Warn("not all jobs have been told to end: the next agent does it")
 				return
-			case <-a.context.Done():
+			case <-ctx.Done():
 				return
 			}
 		}
-	}()
+	})
 }
 
 // Configure has the configuration read again. One with errors changes nothing.

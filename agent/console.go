@@ -387,13 +387,13 @@ func (a *Agent) hangUp(e *entry, alone <-chan struct{}, d time.Duration) {
 		return
 	}
 	timer := a.clock.NewTimer(d)
-	a.jobs.Go(func() {
+	a.spawn(func(ctx context.Context) {
 		defer timer.Stop()
 		select {
 		case <-timer.C():
 		case <-alone:
 			return
-		case <-a.context.Done():
+		case <-ctx.Done():
 			return
 		}
 		select {

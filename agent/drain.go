@@ -52,6 +52,7 @@ func (a *Agent) DrainFor(source, reason string) error {
 		return roomError(err)
 	}
 	a.drains = drains
+	a.noteService()
 	if reason == "" {
 		a.log.Info("takes jobs again", "source", source)
 	} else {
@@ -68,7 +69,16 @@ func (a *Agent) whyNoJobs() string {
 	if a.options.Load != nil && a.load.values == nil {
 		return "the load of this host is not known yet"
 	}
+	return a.outOfService()
+}
+
+// outOfService is the reason for which this host takes no jobs though the agent could; empty
+// if it does. mu is held.
+func (a *Agent) outOfService() string {
 	var reasons []string
+	if err := a.starting.out; err != nil {
+		reasons = append(reasons, err.Error())
+	}
 	if why := a.guard.whyNot(); why != "" {
 		reasons = append(reasons, errNoUsers.Error()+": "+why)
 	}

@@ -219,6 +219,15 @@ type Batch struct {
 	// ConfigurationNumber is the number of that report.
 	Configuration       string
 	ConfigurationNumber uint64
+	Service             *ServiceReport // nil for no change
+}
+
+// ServiceReport says whether the host takes jobs.
+type ServiceReport struct {
+	Number uint64
+	// Draining is why the host takes no jobs, whoever wants that; empty if it does. Unlike
+	// Health.Draining it says nothing of an agent that begins or ends.
+	Draining string
 }
 
 // LoadReport are load values of this host, and of others that load sensors know.

@@ -164,6 +164,11 @@ func (a *Agent) batch(after uint64) Batch {
 	if b.Load != nil {
 		b.Number = max(b.Number, b.Load.Number)
 	}
+	if n := a.service.Number; n > after && n <= limit {
+		service := a.service
+		b.Service = &service
+		b.Number = max(b.Number, n)
+	}
 	if a.versionNumber > after && a.versionNumber <= limit {
 		b.Configuration, b.ConfigurationNumber = a.version, a.versionNumber
 		b.Number = max(b.Number, a.versionNumber)
@@ -250,7 +255,6 @@ func (a *Agent) look(ctx context.Context) {
 
 func (a *Agent) lookAtUsage() {
 	a.reaper.Look() // as often as there is something to report is often enough
-	_ = a.canLaunch()
 	var changed []*entry
 	written, doubtful := a.unread()
 	for i, e := range append(written, doubtful...) {

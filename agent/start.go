@@ -120,7 +120,7 @@ func (a *Agent) receive(s *Start) (e *entry, first bool, report JobReport, err e
 			"job %s is here from another start (key %q) and is %s: its end has to be acknowledged first", s.ID, e.record.Key, e.state)}
 	}
 	if why := a.whyNoJobs(); why != "" {
-		return nil, false, report, &Error{Unavailable, errors.New("no jobs are taken: " + why)}
+		return nil, false, report, errOut(why)
 	}
 	record, err := a.recordOf(s)
 	if err != nil {
@@ -149,7 +149,7 @@ func (a *Agent) Admit(_ context.Context, s *Start) error {
 	err := a.admit(s, a.booking(s), false)
 	a.mu.Unlock()
 	if why != "" {
-		return &Error{Unavailable, errors.New("no jobs are taken: " + why)}
+		return errOut(why)
 	}
 	if err != nil {
 		return err
@@ -207,12 +207,11 @@ func (a *Agent) prepare(e *entry, s *Start) (*launch.Job, error) {
 	if order.Record, err = marshal(e.record); err != nil {
 		return nil, &Error{Internal, err}
 	}
-	if !e.record.hosted() {
-		if err := a.canLaunch(); err != nil {
-			return nil, &Error{ResourceExhausted, fmt.Errorf("%s: %w", troubleLaunch, err)}
-		}
+	if err := a.mayStart(!e.record.hosted()); err != nil {
+		return nil, errOut(err.Error())
 	}
 	if err := a.discardRest(e); err != nil {
+		a.doubtStarts()
 		return nil, roomError(err)
 	}
 	var run *launch.Job
@@ -241,6 +240,9 @@ func (a *Agent) prepare(e *entry, s *Start) (*launch.Job, error) {
 		return nil, orderError(err)
 	}
 	if err != nil {
+		if !errors.Is(err, jobdir.ErrExists) {
+			a.doubtStarts()
+		}
 		err = roomError(err)
 		if coded, ok := errors.AsType[*Error](err); ok && coded.Code == ResourceExhausted {
 			a.trouble("job directories", coded.Err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -17,19 +18,45 @@ import (
 // supervise has a job of the table seen through, by a goroutine of its own. mu is
 // held.
 func (a *Agent) supervise(e *entry) {
-	a.jobs.Go(func() {
+	a.spawn(func(ctx context.Context) {
 		if e.record.hosted() {
-			a.host(e)
+			a.host(ctx, e)
 		} else {
-			a.see(e)
+			a.see(ctx, e)
 		}
 	})
 }
 
+// spawn begins a goroutine for which Close waits. It has to return when the context ends.
+func (a *Agent) spawn(f func(context.Context)) { a.goroutines.begin(func() { f(a.context) }) }
+
+// goroutines are those that somebody waits for.
+type goroutines struct {
+	mu   sync.Mutex
+	over bool
+	wait sync.WaitGroup
+}
+
+// begin begins a goroutine, or does nothing when the others are being waited for already.
+func (g *goroutines) begin(f func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.over {
+		g.wait.Go(f)
+	}
+}
+
+// end waits for all of them. No more are begun.
+func (g *goroutines) end() {
+	g.mu.Lock()
+	g.over = true
+	g.mu.Unlock()
+	g.wait.Wait()
+}
+
 // see sees a job through: from its acceptance, or from where a former agent left
 // it, until nothing of it is left. It returns early when the agent ends.
-func (a *Agent) see(e *entry) {
-	ctx := a.context
+func (a *Agent) see(ctx context.Context, e *entry) {
 	e.unwatch = a.watcher.add(a.options.Spool.JobPath(e.id), e.see)
 	defer e.unwatch()
 
@@ -46,6 +73,9 @@ func (a *Agent) see(e *entry) {
 		if !ok {
 			return
 		}
+		if state == Accepted && e.outcome == nil {
+			a.noteStart(e, status)
+		}
 		if !a.awaitTasks(ctx, e) {
 			return
 		}
@@ -54,27 +84,6 @@ func (a *Agent) see(e *entry) {
 	// Before the job leaves the table: the next start may then watch the same directory.
 	e.unwatch()
 	a.bury(ctx, e)
-}
-
-// troubleLaunch is what does not work where supervisors could not be started.
-const troubleLaunch = "starting supervisors"
-
-// canLaunch says why no supervisor can be started. That is tried where it has failed before,
-// and found to work again, so that a host without processes loses one job and not all that
-// are waiting.
-func (a *Agent) canLaunch() error {
-	a.mu.Lock()
-	_, failed := a.troubles[troubleLaunch]
-	a.mu.Unlock()
-	if !failed {
-		return nil
-	}
-	shepherd, err := launch.ShepherdFor(a.Cluster().Config(a.options.Host), a.options.Shepherd)
-	if err == nil {
-		err = launch.CanStart(a.context, shepherd)
-	}
-	a.trouble(troubleLaunch, err)
-	return err
 }
 
 // launch starts the supervisor of a job. It returns false if the agent ends.
@@ -100,8 +109,8 @@ func (a *Agent) launch(ctx context.Context, e *entry) bool {
 	}
 	e.do.Unlock()
 	failpoint.At("agent-launched")
-	a.trouble(troubleLaunch, err)
 	if err != nil {
+		a.startFailed(err)
 		a.mu.Lock()
 		e.outcome = never(e.id, job.FailedBeforeJob, err.Error())
 		a.mu.Unlock()
@@ -174,6 +183,7 @@ func (a *Agent) noticeBeginning(e *entry) {
 	a.set(e, Running)
 	a.pokePriorities()
 	a.mu.Unlock()
+	a.startWorked()
 	a.options.Observer.Began(&e.record, e.run.Description, began)
 	e.poke() // orders that could not be delivered before
 }
@@ -361,8 +371,7 @@ func (a *Agent) pause(ctx context.Context, d time.Duration) bool {
 
 // host keeps a job that has no supervisor: a slave job, in which tasks are started until
 // it is told to end, or one that is simulated, until its time is over.
-func (a *Agent) host(e *entry) {
-	ctx := a.context
+func (a *Agent) host(ctx context.Context, e *entry) {
 	a.mu.Lock()
 	if e.state == Accepted {
 		e.began = a.clock.Now()

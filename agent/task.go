@@ -116,7 +116,8 @@ func (a *Agent) acceptTask(e *entry, s *TaskStart) {
 	defer func() { <-a.preparing }()
 	text, err := marshal(e.record)
 	var run *launch.Job
-	if err == nil {
+	out := a.mayStart(true)
+	if err == nil && out == nil {
 		p := e.parent
 		p.do.Lock()
 		if err = a.keepTaskNumber(p); err == nil {
@@ -127,6 +128,11 @@ func (a *Agent) acceptTask(e *entry, s *TaskStart) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	defer close(e.ready)
+	if out != nil {
+		e.failed = errOut(out.Error())
+		a.drop(e)
+		return
+	}
 	if err != nil {
 		e.failed = roomError(err)
 		if _, wrong := errors.AsType[*launch.TaskError](err); wrong {

@@ -31,6 +31,9 @@ type userGuard struct {
 	ctx   context.Context
 	clock clock.Clock
 	log   hclog.Logger
+	// noted is called when it works no more, or again, without mu.
+	noted func()
+	spawn func(func(context.Context)) // begins a goroutine that the agent waits for
 
 	mu   sync.Mutex
 	why  string // it does not work; empty if it does
@@ -99,42 +102,50 @@ func try[T any](g *userGuard, question func() (T, error)) (T, error) {
 
 // fail notes that the database does not work, and asks again until it does.
 func (g *userGuard) fail(err error, again func() error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	former := g.why
-	if g.why = err.Error(); former != "" || g.ctx.Err() != nil {
+	if former := g.set(err.Error()); former != "" {
 		return
 	}
 	g.log.Error("the user database does not work: no jobs are taken", "error", err)
-	go func() {
+	g.spawn(func(ctx context.Context) {
 		for {
 			timer := g.clock.NewTimer(userPause)
 			select {
 			case <-timer.C():
-			case <-g.ctx.Done():
+			case <-ctx.Done():
 				timer.Stop()
 				return
 			}
-			err := again()
-			works := !errors.Is(err, nss.ErrNoAnswer)
-			g.mu.Lock()
-			if works {
-				g.why = ""
-			} else {
-				g.why = err.Error()
+			if err := again(); errors.Is(err, nss.ErrNoAnswer) {
+				g.set(err.Error())
+				continue
 			}
-			g.mu.Unlock()
-			if works {
-				g.log.Info("the user database works again")
-				return
-			}
+			g.set("")
+			g.log.Info("the user database works again")
+			return
 		}
-	}()
+	})
+}
+
+// set notes why the database does not work; empty if it does.
+func (g *userGuard) set(why string) (former string) {
+	g.mu.Lock()
+	former, g.why = g.why, why
+	g.mu.Unlock()
+	if former != why {
+		g.noted()
+	}
+	return former
 }
 
 // guardUsers has users and groups looked up behind a guard.
 func (a *Agent) guardUsers() {
 	g := &userGuard{ctx: a.context, clock: a.clock, log: a.log}
+	g.noted = func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.noteService()
+	}
+	g.spawn = a.spawn
 	users, groups := a.options.Users, a.options.Groups
 	if users == nil {
 		users = nss.System().User

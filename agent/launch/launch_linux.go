@@ -1,11 +1,9 @@
 package launch
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -51,20 +49,6 @@ func ShepherdFor(c *qconf.Configuration, usual string) (string, error) {
 		return "", fmt.Errorf("cannot execute shepherd_cmd %s: %w", c.ShepherdCmd, err)
 	}
 	return c.ShepherdCmd, nil
-}
-
-// CanStart says why a supervisor cannot be started at the moment: nobody may execute it, or
-// the host has no room for one more process (fork(2), EAGAIN and ENOMEM). It tries with a
-// program that does nothing.
-func CanStart(ctx context.Context, shepherd string) error {
-	if err := unix.Access(shepherd, unix.X_OK); err != nil {
-		return fmt.Errorf("cannot execute %s: %w", shepherd, err)
-	}
-	err := exec.CommandContext(ctx, "/bin/sh", "-c", ":").Run()
-	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.ENOMEM) || errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
-		return err
-	}
-	return nil
 }
 
 // Job is a job that has a directory on this host. Prepare makes one, and Open finds

@@ -98,25 +98,39 @@ func (j *Job) Launch(shepherd string) error {
 
 // fork starts the shepherd with these files.
 func (j *Job) fork(shepherd string, files []*os.File) error {
+	s, err := j.groups.startSupervisor(shepherd, strconv.Itoa(j.Description.ID.Job), j.Dir.Path(), files)
+	if err != nil {
+		// The kernel does not say which of the paths it means.
+		if lost := j.spool.Check(); lost != nil {
+			err = lost
+		}
+		return fmt.Errorf("cannot start the supervisor of the job: %w", err)
+	}
+	failpoint.At("launch-forked")
+	children.Store(s.pid, true)
+	j.mu.Lock()
+	j.shepherd = s
+	j.mu.Unlock()
+	return nil
+}
+
+// startSupervisor starts a supervisor in a directory. name stands for the job in the name of
+// its process. It is waited for without a thread: see supervisor.wait.
+func (g *Groups) startSupervisor(shepherd, name, dir string, files []*os.File) (*supervisor, error) {
 	pidfd := -1
-	p, err := j.groups.start(shepherd, []string{ShepherdName + "-" + strconv.Itoa(j.Description.ID.Job)}, &os.ProcAttr{
-		Dir:   j.Dir.Path(),
+	p, err := g.start(shepherd, []string{ShepherdName + "-" + name}, &os.ProcAttr{
+		Dir:   dir,
 		Env:   shepherdEnvironment(),
 		Files: files,
 		Sys:   &syscall.SysProcAttr{Setsid: true, PidFD: &pidfd},
 	})
 	if err != nil {
-		return fmt.Errorf("cannot start the supervisor of the job: %w", err)
+		return nil, err
 	}
-	failpoint.At("launch-forked")
 	s := newSupervisor(p.Pid, pidfd)
 	s.child = true
-	children.Store(s.pid, true)
-	_ = p.Release() // it is waited for without a thread: see Wait
-	j.mu.Lock()
-	j.shepherd = s
-	j.mu.Unlock()
-	return nil
+	_ = p.Release()
+	return s, nil
 }
 
 // shepherdEnvironment is small on purpose. One processor for the Go runtime is
@@ -182,6 +196,10 @@ func (j *Job) lock(patience time.Duration) (*os.File, error) {
 		return nil, fmt.Errorf("cannot lock the directory %q: %w", j.Dir.Path(), err)
 	}
 }
+
+// Begun reports whether a supervisor of the job has written anything: one that has not was
+// ended by something else than the job.
+func (j *Job) Begun() (bool, error) { return hasBegun(j.Dir) }
 
 // hasBegun reports whether a supervisor has written anything: the number of its
 // process first, and where it cannot, what is wrong.
