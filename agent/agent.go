@@ -138,6 +138,7 @@ type Agent struct {
 	context       context.Context // of Run; jobs are watched until it ends
 	stop          context.CancelFunc
 	stopping      bool
+	ended         bool // by Close
 }
 
 // New makes an agent, and finds again the jobs that a former one has left in the
@@ -236,11 +237,18 @@ func (a *Agent) Close() {
 	a.closeConsoles()
 	a.watcher.close()
 	a.online.close()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ended = true
 	for _, g := range a.opened {
 		g.Close()
 	}
+	clear(a.opened)
 	a.finished.close()
 }
+
+// errEnded is for what comes after Close.
+var errEnded = errors.New("the agent has ended")
 
 // shutdownPatience bounds the time in which supervisors are told to end their jobs
 // when the agent is shut down.
@@ -349,6 +357,9 @@ func (a *Agent) groupsFor(config *qconf.Configuration) (*launch.Groups, error) {
 	s := groupsSettings{params, config.ExecdParams.UseCgroups}
 	if g, ok := a.opened[s]; ok {
 		return g, nil
+	}
+	if a.ended {
+		return nil, errEnded
 	}
 	g, err := launch.OpenGroupsFor(a.options.Spool, config)
 	if err != nil {

@@ -1,0 +1,52 @@
+package agent
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/execd-project/execd/qconf"
+)
+
+// A configuration may be read while the agent ends.
+func TestConfigureWhileTheAgentEnds(t *testing.T) {
+	var mu sync.Mutex
+	n := 0
+	w := newWorld(t, func(o *Options) {
+		o.Configuration = func() (*qconf.Cluster, string, error) {
+			mu.Lock()
+			n++
+			text := fmt.Sprintf("cgroups_params pids_limit=%d\n", 1000+n)
+			mu.Unlock()
+			return load(t, map[string]string{"conf/global": text}), text, nil
+		}
+	})
+	begun, over := make(chan struct{}), make(chan struct{})
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-over:
+				return
+			default:
+			}
+			if err := w.agent.Configure(t.Context()); err != nil && !strings.Contains(err.Error(), "the agent has ended") {
+				t.Error(err)
+				return
+			}
+			if i == 10 {
+				close(begun)
+			}
+		}
+	})
+	<-begun
+	w.stop()
+	close(over)
+	wait.Wait()
+	w.agent.mu.Lock()
+	defer w.agent.mu.Unlock()
+	if len(w.agent.opened) > 0 {
+		t.Errorf("%d sets of control groups are open", len(w.agent.opened))
+	}
+}
