@@ -3,13 +3,14 @@ package confdir
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/internal/outfile"
 	"github.com/execd-project/execd/qconf"
 )
 
@@ -25,26 +26,18 @@ func Write(dir string, files map[string][]byte, folders []string, replace bool) 
 		return fmt.Errorf("cannot write the configuration directory %q: %w", dir, err)
 	}
 	// What a link leads to is replaced, not the link.
-	target, err := filepath.EvalSymlinks(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		target, err = filepath.Abs(dir)
-	}
+	parent, base, err := outfile.Parent(dir)
 	if err != nil {
 		return fail(err)
 	}
-	occupied, err := occupied(target)
+	defer parent.Close()
+	occupied, err := occupied(parent, base)
 	switch {
 	case err != nil:
 		return fail(cause(err))
 	case occupied && !replace:
 		return fail(ErrExists)
 	}
-	parent, err := os.OpenRoot(filepath.Dir(target))
-	if err != nil {
-		return fail(err)
-	}
-	defer parent.Close()
-	base := filepath.Base(target)
 	next := fmt.Sprintf(".%s.%d", base, os.Getpid())
 	if err := errors.Join(parent.RemoveAll(next), parent.Mkdir(next, folderMode)); err != nil {
 		return fail(cause(err))
@@ -84,10 +77,18 @@ func missing(files map[string][]byte) []string {
 }
 
 // occupied reports whether there is something that an empty directory is not.
-func occupied(dir string) (bool, error) {
-	entries, err := os.ReadDir(dir)
+func occupied(parent *os.Root, name string) (bool, error) {
+	d, err := parent.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer d.Close()
+	entries, err := d.ReadDir(1)
+	if errors.Is(err, io.EOF) {
+		err = nil
 	}
 	return len(entries) > 0, err
 }

@@ -9,10 +9,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/execd-project/execd/internal/outfile"
 	"github.com/execd-project/execd/simulate/replay"
 	"github.com/execd-project/execd/simulate/script"
 )
@@ -74,19 +76,31 @@ func (c *Command) replay(o *options) (int, error) {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	for _, name := range names {
-		path := filepath.Join(o.out, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-			return ExitUsage, fmt.Errorf("cannot write: %w", err)
-		}
-		if err := os.WriteFile(path, files[name], 0o666); err != nil {
-			return ExitUsage, fmt.Errorf("cannot write: %w", err)
-		}
+	if err := writeFiles(o.out, names, files); err != nil {
+		return ExitUsage, fmt.Errorf("cannot write: %w", err)
 	}
 	for _, d := range result.Differences {
 		c.warn(d)
 	}
 	return ExitDone, nil
+}
+
+// writeFiles writes files below a directory.
+func writeFiles(dir string, names []string, files map[string][]byte) error {
+	root, err := outfile.MakeDir(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, name := range names {
+		if err := root.MkdirAll(path.Dir(name), 0o777); err != nil {
+			return err
+		}
+		if err := outfile.Write(root, name, files[name], 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // warn says something on standard error, line by line.

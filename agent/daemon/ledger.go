@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"sync"
+
+	"github.com/execd-project/execd/internal/outfile"
 )
 
 // ledger is a file to which lines are added, each of which is on the disk before it
@@ -31,7 +33,7 @@ func openLedger(path string) (*ledger, error) {
 
 // reopen opens the file anew, for one that has been moved away (logrotate(8)).
 func (l *ledger) reopen() error {
-	f, err := os.OpenFile(l.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
+	f, err := outfile.Open(l.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
 		return err
 	}

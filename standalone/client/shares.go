@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/execd-project/execd/cell/command"
+	"github.com/execd-project/execd/internal/outfile"
 	"github.com/execd-project/execd/internal/printable"
 	"github.com/execd-project/execd/standalone/api"
 )
@@ -68,5 +69,5 @@ func openMode(path, mode string) (*os.File, error) {
 	if !ok {
 		return nil, errors.New("Invalid argument") //nolint:staticcheck // the words of the C library
 	}
-	return os.OpenFile(path, flag, 0o666)
+	return outfile.Open(path, flag, 0o666)
 }
