@@ -2,6 +2,7 @@ package submit
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -95,6 +96,9 @@ func ParseJobRanges(words []string) ([]JobRange, error) {
 			continue
 		}
 		for _, item := range splitList(words[i], ",") {
+			if item == "-t" {
+				return nil, fmt.Errorf("invalid list of jobs %q: -t must be a word of its own, after a job", words[i])
+			}
 			r := JobRange{Job: item}
 			number, tasks, dotted := strings.Cut(item, ".")
 			if _, err := digits(number, maxTask); dotted && err == nil {
