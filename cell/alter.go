@@ -19,19 +19,21 @@ func (c *Cell) Alter(now int64, by Caller, r *submit.Alteration) *Answer {
 	if !c.mayAlter(r, a) {
 		return c.done(a)
 	}
+	fields := requestFields(r.Request)
+	more := int64(len(encode(&requestRecord{Request: &fields})))
 	for _, t := range c.targets(by, forChange, r.Jobs, r.Users, a) {
 		if !c.mayChange(by, t.job) {
 			a.deny("%s", notOwner(by, t.job).Error())
 			continue
 		}
-		c.alterJob(now, by, t, r, a)
+		c.alterJob(now, by, t, r, more, a)
 	}
 	return c.done(a)
 }
 
 // alterJob changes a copy of the job's request, checks it like that of a new job, and then
-// puts it in the place of the old one.
-func (c *Cell) alterJob(now int64, by Caller, t target, r *submit.Alteration, a *Answer) {
+// puts it in the place of the old one. more is what the request can take more then.
+func (c *Cell) alterJob(now int64, by Caller, t target, r *submit.Alteration, more int64, a *Answer) {
 	j := t.job
 	said := &Answer{}
 	next := &Job{Group: j.Group, Holds: j.Holds, predecessors: j.predecessors, taskPredecessors: j.taskPredecessors}
@@ -60,6 +62,9 @@ func (c *Cell) alterJob(now int64, by Caller, t target, r *submit.Alteration, a 
 	}
 	if err == nil && r.Has("-l") {
 		err = c.checkConsumables(j, next)
+	}
+	if err == nil {
+		err = c.admitAltered(j, next, more)
 	}
 	if err != nil {
 		a.deny("%s", err.Error())
@@ -205,6 +210,7 @@ func (c *Cell) replace(now int64, j, next *Job) {
 		c.leaveReservation(j)
 	}
 	c.unname(j)
+	j.encoded = nil
 	j.asked, j.own, j.Project, j.Start, j.Problem = next.asked, nil, next.Project, next.Start, next.Problem
 	c.share(j)
 	j.predecessors, j.taskPredecessors = next.predecessors, next.taskPredecessors

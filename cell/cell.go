@@ -60,6 +60,7 @@ type Cell struct {
 	unbooked  []*Task // with usage that is not in the ledger
 	now       int64
 	unsaved   unsaved
+	keeping   keeping
 	commons   *commons // nil before Restore: a cell of which nothing is kept is left as it is
 	// Those of the jobs that have left, likewise.
 	finishedCommons *commons

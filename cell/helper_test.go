@@ -117,22 +117,25 @@ func (h *harness) try(user, line string) (*Answer, error) {
 func fields(line string) []string {
 	var words []string
 	quoted := false
-	word, in := "", false
+	var word strings.Builder
+	in := false
 	for _, r := range line {
 		switch {
 		case r == '\'':
 			quoted, in = !quoted, true
 		case r == ' ' && !quoted:
 			if in {
-				words = append(words, word)
+				words = append(words, word.String())
 			}
-			word, in = "", false
+			word.Reset()
+			in = false
 		default:
-			word, in = word+string(r), true
+			word.WriteRune(r)
+			in = true
 		}
 	}
 	if in {
-		words = append(words, word)
+		words = append(words, word.String())
 	}
 	return words
 }

@@ -57,6 +57,14 @@ func (c *Cell) holdJob(by Caller, t target, change submit.HoldChange, a *Answer)
 		a.deny("%s", err.Error())
 		return
 	}
+	next := j.Holds&^change.Clear | change.Set
+	alone := next != j.Holds && !waiting.IsEmpty() && waiting.Len() < j.Waiting.Len() // the tasks get holds of their own
+	if alone {
+		if err := c.checkRoom("denied", "holding tasks by themselves", j.Owner(), taskRoom*int64(waiting.Len())); err != nil {
+			a.deny("%s", err.Error())
+			return
+		}
+	}
 	c.sayMissing(t, a)
 	version := j.Version + 1
 	modified := func(number uint32) {
@@ -67,11 +75,11 @@ func (c *Cell) holdJob(by Caller, t target, change submit.HoldChange, a *Answer)
 			a.say("modified hold of %s", jobLabel(j))
 		}
 	}
-	if next := j.Holds&^change.Clear | change.Set; next != j.Holds && !waiting.IsEmpty() {
+	if next != j.Holds && !waiting.IsEmpty() {
 		for n := range waiting.All() {
 			modified(uint32(n))
 		}
-		if waiting.Len() == j.Waiting.Len() {
+		if !alone {
 			j.Holds = next
 		} else {
 			for n := range waiting.All() {

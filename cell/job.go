@@ -41,6 +41,8 @@ type Job struct {
 	ending *Ending // see LastEnding
 
 	unsaved, saved jobParts // what has changed since Changes was called, and what it has returned
+	kept           jobSizes // what is kept of the job
+	encoded        []byte   // its request as it is going to be kept, nil where that is not known yet
 }
 
 // ID is the number of the job.
@@ -130,6 +132,7 @@ type Task struct {
 	dirty                         bool
 	unsaved                       bool // it has changed since Changes was called
 	saved                         savedTask
+	kept                          int64 // bytes
 }
 
 // Live is what was reported of a running task and nothing but shown: it is not kept.
@@ -208,6 +211,9 @@ func (c *Cell) enrol(j *Job, number uint32) *Task {
 	j.Waiting = j.Waiting.Remove(int(number))
 	c.touchJob(j, jobState)
 	c.touchTask(t)
+	if c.unsaved.on {
+		c.keep(j.Owner(), &t.kept, taskRoom)
+	}
 	return t
 }
 

@@ -30,6 +30,7 @@ type Reservation struct {
 
 	sched *scheduler.Reservation
 	jobs  []uint32 // that ask for it, ascending
+	kept  int64    // bytes
 }
 
 // Scheduled is the reservation as the scheduler knows it.
@@ -126,6 +127,9 @@ func (c *Cell) Reserve(now int64, by Caller, r *submit.Reservation) (*Answer, er
 		}
 		a.say("%s", text)
 		return c.done(a), nil
+	}
+	if err := c.admitReservation(x); err != nil {
+		return nil, err
 	}
 	x.ID = c.reservations.last
 	x.sched = &scheduler.Reservation{ID: x.ID, Start: x.Start, End: x.End, Category: category, PE: pe, Grants: grants}
@@ -317,6 +321,7 @@ func (c *Cell) endReservation(r *Reservation) {
 // forgetReservation takes a reservation away when the last of its jobs has left.
 func (c *Cell) forgetReservation(r *Reservation) {
 	if r.Deleted && len(r.jobs) == 0 {
+		c.keep(r.Owner, &r.kept, 0)
 		c.state.RemoveReservation(r.sched)
 		c.touchReservation(r.ID)
 		c.leftBehind(r.sched.Grants)

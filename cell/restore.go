@@ -43,7 +43,7 @@ func Restore(now int64, cluster *qconf.Cluster, o Options, records iter.Seq2[str
 	c = r.cell
 	c.now, c.commons, c.finishedCommons = now, newCommons(), newCommons()
 	r.all()
-	c.unsaved.on = true
+	c.unsaved.on, c.keeping.unwritten = true, 0
 	r.touchReplaced()
 	return c, r.problems
 }
@@ -113,12 +113,14 @@ type restoredJob struct {
 	request *asked
 	sum     requestSum
 	script  *string
+	kept    jobSizes
 	job     *Job
 }
 
 type restoredTask struct {
 	taskRecord
 	job, number uint32
+	kept        int64
 }
 
 type endedTask struct {
@@ -128,7 +130,8 @@ type endedTask struct {
 
 type restoredReservation struct {
 	reservationRecord
-	id uint32
+	id   uint32
+	kept int64
 }
 
 func (r *restoring) problem(key string, err error) {
@@ -192,7 +195,7 @@ func (r *restoring) readNumbered(prefix, rest string, value []byte) error {
 	if err != nil {
 		return err
 	}
-	number := uint32(0)
+	number, size := uint32(0), int64(len(value))+recordRoom
 	if prefix == taskPrefix || prefix == usagePrefix {
 		if number, err = parseNumber(second); err != nil {
 			return err
@@ -202,10 +205,11 @@ func (r *restoring) readNumbered(prefix, rest string, value []byte) error {
 	case jobPrefix:
 		j := r.job(id)
 		err := decode(value, &j.jobRecord)
-		j.state = err == nil
+		j.state, j.kept[0] = err == nil, size
 		return err
 	case requestPrefix:
 		j := r.job(id)
+		j.kept[1] = size
 		j.request, j.sum, err = r.requests.read(value)
 		return err
 	case scriptPrefix:
@@ -213,10 +217,11 @@ func (r *restoring) readNumbered(prefix, rest string, value []byte) error {
 		if err := decode(value, x); err != nil {
 			return err
 		}
-		r.job(id).script = &x.Text
+		j := r.job(id)
+		j.script, j.kept[2] = &x.Text, size
 	case taskPrefix:
 		r.job(id)
-		x := &restoredTask{job: id, number: number}
+		x := &restoredTask{job: id, number: number, kept: size}
 		if err := decode(value, &x.taskRecord); err != nil {
 			return err
 		}
@@ -229,7 +234,7 @@ func (r *restoring) readNumbered(prefix, rest string, value []byte) error {
 		r.ended = append(r.ended, x)
 	case reservationPrefix:
 		r.counters.Reservation = max(r.counters.Reservation, id)
-		x := &restoredReservation{id: id}
+		x := &restoredReservation{id: id, kept: size}
 		if err := decode(value, &x.reservationRecord); err != nil {
 			return err
 		}

@@ -150,6 +150,9 @@ func (r *restoring) restoreJob(id uint32, x *restoredJob) (err error) {
 		return errors.New("its requests cannot be read")
 	}
 	x.job = j
+	for i, size := range x.kept {
+		c.keep(j.Owner(), &j.kept[i], size)
+	}
 	c.share(j)
 	c.jobs[id] = j
 	c.order = append(c.order, id)
@@ -191,6 +194,7 @@ func (r *restoring) allTasks() {
 			continue
 		}
 		j.tasks = append(j.tasks, t)
+		r.cell.keep(j.Owner(), &t.kept, x.kept)
 		j.Waiting = j.Waiting.Remove(int(t.Number))
 		if t.dirty {
 			r.cell.unbooked = append(r.cell.unbooked, t)
@@ -304,5 +308,6 @@ func (r *restoring) restoreReservation(x *restoredReservation) error {
 		return err
 	}
 	c.reservations.list = append(c.reservations.list, a)
+	c.keep(a.Owner, &a.kept, x.kept)
 	return nil
 }

@@ -197,6 +197,7 @@ func (h *harness) checkKept(r interface{ Fatalf(string, ...any) }, store kept) {
 	if diff := cmp.Diff(all.notDecayed(h.t), store.notDecayed(h.t)); diff != "" {
 		r.Fatalf("- is there, + is kept:\n%s", diff)
 	}
+	h.checkCounted(r, store)
 }
 
 // checkTwins restores a cell, and has the same happen to both.
@@ -241,4 +242,6 @@ func checkTwins(r *rapid.T, h *harness, store kept, all map[string]event, show f
 	if diff := cmp.Diff(store.notDecayed(h.t), copied.notDecayed(h.t), approximately); diff != "" {
 		r.Fatalf("- kept of the cell, + of the restored one:\n%s", diff)
 	}
+	h.checkCounted(r, store)
+	twin.checkCounted(r, copied)
 }

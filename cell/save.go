@@ -40,14 +40,19 @@ func (c *Cell) jobChanges(j *Job, list *changes) {
 	records := []struct {
 		part   jobParts
 		prefix string
-		make   func(*Job) record
-	}{{jobState, jobPrefix, c.jobRecord}, {jobRequest, requestPrefix, requestRecordOf}, {jobScript, scriptPrefix, scriptRecordOf}}
+		make   func(*Job) []byte
+	}{{jobState, jobPrefix, c.jobRecord}, {jobRequest, requestPrefix, encodedRequest}, {jobScript, scriptPrefix, scriptRecordOf}}
 	there := c.jobs[id] == j
-	for _, r := range records {
+	for i, r := range records {
+		if !there {
+			c.keep(j.Owner(), &j.kept[i], 0)
+		}
 		switch {
 		case there && parts&r.part != 0 && (r.part != jobScript || j.script() != nil):
 			j.saved |= r.part
-			list.put(jobKey(r.prefix, id), r.make(j))
+			value := r.make(j)
+			c.keep(j.Owner(), &j.kept[i], int64(len(value))+recordRoom)
+			list.putEncoded(jobKey(r.prefix, id), value)
 		case !there && j.saved&r.part != 0:
 			j.saved &^= r.part
 			list.put(jobKey(r.prefix, id), nil)
@@ -55,13 +60,22 @@ func (c *Cell) jobChanges(j *Job, list *changes) {
 	}
 }
 
-func (c *Cell) jobRecord(j *Job) record {
-	return &jobRecord{
+func (c *Cell) jobRecord(j *Job) []byte {
+	return encode(&jobRecord{
 		Owner: j.Owner(), Group: j.Group, Host: j.Host, Project: j.Project, Submitted: j.Submitted(), Start: j.Start, Deadline: j.Deadline(),
 		Holds: holdLetters(j.Holds), Waiting: rangesRecord(j.Waiting), Alteration: j.Version, Override: number(j.sched.Override),
 		Changed: j.sched.Changed, Started: j.sched.StartOrder, Immediate: slices.Contains(c.immediate, j),
 		Ran: j.ran, Ending: (*endingRecord)(j.ending), Predecessors: j.predecessors, TaskPredecessors: j.taskPredecessors,
+	})
+}
+
+// encodedRequest is the record of what a job asks for.
+func encodedRequest(j *Job) []byte {
+	if value := j.encoded; value != nil {
+		j.encoded = nil
+		return value
 	}
+	return encode(requestRecordOf(j))
 }
 
 func requestRecordOf(j *Job) record {
@@ -69,7 +83,7 @@ func requestRecordOf(j *Job) record {
 	return &requestRecord{Request: &fields, Origin: (*originRecord)(j.Origin)}
 }
 
-func scriptRecordOf(j *Job) record { return &scriptRecord{Text: string(j.script())} }
+func scriptRecordOf(j *Job) []byte { return encode(&scriptRecord{Text: string(j.script())}) }
 
 // taskChanges are those of a task. What it has used stays for the next scheduling run when
 // it has ended.
@@ -79,9 +93,14 @@ func (c *Cell) taskChanges(t *Task, list *changes) {
 	there := c.jobs[id] == t.Job && t.Job.task(t.Number) == t
 	ended := !there && t.dirty
 	t.saved = savedTask{state: there, usage: ended}
+	if !there {
+		c.keep(t.Job.Owner(), &t.kept, 0)
+	}
 	switch {
 	case there:
-		list.put(taskKey(taskPrefix, id, t.Number), c.taskRecord(t))
+		value := encode(c.taskRecord(t))
+		c.keep(t.Job.Owner(), &t.kept, int64(len(value))+recordRoom)
+		list.putEncoded(taskKey(taskPrefix, id, t.Number), value)
 	case saved.state:
 		list.put(taskKey(taskPrefix, id, t.Number), nil)
 	}
@@ -240,11 +259,19 @@ func (c *Cell) orphanRecord(name string) record {
 	return &orphanRecord{Text: c.model.QueueObject(c.model.QueueOf(id)).Format(qconf.SingleLine)}
 }
 
-func (c *Cell) reservationRecord(id uint32) record {
+// reservationChange is that of an advance reservation.
+func (c *Cell) reservationChange(id uint32, list *changes) {
 	r := c.reservations.find(id)
 	if r == nil {
-		return nil
+		list.put(reservationKey(id), nil)
+		return
 	}
+	value := encode(c.reservationRecord(r))
+	c.keep(r.Owner, &r.kept, int64(len(value))+recordRoom)
+	list.putEncoded(reservationKey(id), value)
+}
+
+func (c *Cell) reservationRecord(r *Reservation) record {
 	fields := reservationFields(*r.Request)
 	x := &reservationRecord{
 		Owner: r.Owner, Group: r.Group, Submitted: r.Submitted, Start: r.Start, End: r.End, Deleted: r.Deleted,

@@ -259,7 +259,7 @@ func (c *Cell) admit(by Caller, j *Job) error {
 	if n := c.perUser[j.Owner()]; conf.MaxUJobs > 0 && n >= conf.MaxUJobs {
 		return denied("job rejected: only %d jobs are allowed per user (current job count: %d)", conf.MaxUJobs, n)
 	}
-	return nil
+	return c.admitSize(j)
 }
 
 // requests are what the scheduler matches.
@@ -307,6 +307,7 @@ func (c *Cell) add(now int64, j *Job) {
 	c.depend(j)
 	c.enterReservation(j)
 	c.touchJob(j, allParts)
+	c.keepNew(j)
 	if j.Start > now {
 		c.timers.add(timer{at: j.Start, kind: startTime, id: j.ID()})
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/qconf"
@@ -94,6 +95,7 @@ func (c *Cell) TaskEnded(now int64, id, task uint32, attempt int, e End) (*Answe
 		return c.done(&Answer{}), nil
 	}
 	e.Used[tickets.FinishedJobs] = 1
+	e.Reason = shortReason(e.Reason)
 	places := slices.Clone(t.run.Grants)
 	params := c.cluster.Global().QmasterParams
 	again := e.Failure == QueueFailure || e.Failure == HostFailure || e.Failure == NobodysFailure || e.Failure == Refused || e.Failure == NoFailure && e.ExitStatus == exitReschedule && !params.ForbidReschedule
@@ -134,6 +136,15 @@ func (c *Cell) TaskEnded(now int64, id, task uint32, attempt int, e End) (*Answe
 		c.refresh(j)
 	}
 	return c.done(&Answer{}), nil
+}
+
+// shortReason is the beginning of a reason: a part of it, such as a path, may be the user's.
+func shortReason(text string) string {
+	const most = 4 << 10
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + " ..."
 }
 
 // blame puts the queue instances into the error state whose fault it was.

@@ -61,8 +61,9 @@ func (c *Cell) Changes() []Change {
 		list.put(orphanKey(name), c.orphanRecord(name))
 	}
 	for id := range u.reservations {
-		list.put(reservationKey(id), c.reservationRecord(id))
+		c.reservationChange(id, &list)
 	}
+	c.keeping.unwritten = 0
 	slices.SortFunc(list, func(a, b Change) int { return strings.Compare(a.Key, b.Key) })
 	return list
 }
@@ -76,7 +77,11 @@ func (l *changes) put(key string, r record) {
 		*l = append(*l, Change{Key: key})
 		return
 	}
-	*l = append(*l, Change{Key: key, Value: encode(r)})
+	l.putEncoded(key, encode(r))
+}
+
+func (l *changes) putEncoded(key string, value []byte) {
+	*l = append(*l, Change{Key: key, Value: value})
 }
 
 // unsaved is what has changed since Changes was called last.

@@ -254,6 +254,7 @@ func (m *Master) carryOut(in *command.Input) (r *command.Result, err error) {
 			err = errors.New("a mistake of the daemon's, see its log")
 		}
 	}()
+	m.cell.SetRoom(m.room())
 	return command.Run(m.cell, m.now(), in), nil
 }
 

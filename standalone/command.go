@@ -26,6 +26,13 @@ What it is and where it works
   --accounting FILE    records of accounting(5) (default: accounting in the spool
                        directory; none for none)
 
+  --spool-per-user SIZE
+                       what scripts and requests of one user's jobs may take there, as
+                       a size such as 500M or a part of the file system such as 20%;
+                       none for any amount (default: 10%)
+  --spool-reserve SIZE
+                       what new jobs leave free there (default: 5%, at most 1G)
+
 Who may use it
   --socket PATH        Unix socket for the commands (default: /run/execd/agent.sock,
                        without root below XDG_RUNTIME_DIR)

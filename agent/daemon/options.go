@@ -97,7 +97,9 @@ type settings struct {
 	hangUp                         time.Duration
 	logLevels                      list
 	logJSON                        bool
-	gridengine                     bool // the master is an sge_qmaster
+	perUserText, reserveText       string
+	perUser, reserve               Share // of the file system of the spool area, where there is a master for users
+	gridengine                     bool  // the master is an sge_qmaster
 }
 
 // list is an option that may be repeated.
@@ -112,6 +114,31 @@ func (l *list) Set(s string) error {
 
 const none = "none"
 
+// standalone is the name of the command that has a master for users.
+const standalone = "standalone"
+
+// What users may take of the file system of the spool area by default: a tenth each, and
+// nothing of the last twentieth.
+var (
+	defaultPerUser = Percent(10, 0)
+	defaultReserve = Percent(5, 1<<30)
+)
+
+// share reads the value of an option.
+func share(option, text string, otherwise Share) (Share, error) {
+	switch text {
+	case "":
+		return otherwise, nil
+	case none:
+		return Share{}, nil
+	}
+	s, err := ParseShare(text)
+	if err != nil {
+		return s, &UsageError{fmt.Sprintf("--%s: %v; expected a percentage such as 10%%, a size such as 500M, or %s", option, err, none)}
+	}
+	return s, nil
+}
+
 func parse(name string, args []string) (*settings, error) {
 	s := &settings{}
 	flags := flag.NewFlagSet("execd "+name, flag.ContinueOnError)
@@ -124,6 +151,10 @@ func parse(name string, args []string) (*settings, error) {
 		"hang-up": &s.hangUpText,
 	} {
 		flags.StringVar(to, name, "", "")
+	}
+	if name == standalone {
+		flags.StringVar(&s.perUserText, "spool-per-user", "", "")
+		flags.StringVar(&s.reserveText, "spool-reserve", "", "")
 	}
 	flags.Var(&s.managers, "manager", "")
 	flags.Var(&s.masters, "master", "")
@@ -174,6 +205,13 @@ func (s *settings) complete() error {
 			return &UsageError{fmt.Sprintf("--hang-up %q, expected a time such as 5m or 90s, or %s", s.hangUpText, none)}
 		}
 	}
+	var err error
+	if s.perUser, err = share("spool-per-user", s.perUserText, defaultPerUser); err != nil {
+		return err
+	}
+	if s.reserve, err = share("spool-reserve", s.reserveText, defaultReserve); err != nil {
+		return err
+	}
 	if s.healthIntervalText != "" {
 		var err error
 		if s.healthInterval, err = time.ParseDuration(s.healthIntervalText); err != nil || s.healthInterval <= 0 {
@@ -193,7 +231,6 @@ func (s *settings) complete() error {
 			return errors.New("no place for what is kept of jobs: give --spool, or set XDG_STATE_HOME or HOME to an absolute path")
 		}
 	}
-	var err error
 	if s.spool, err = filepath.Abs(s.spool); err != nil {
 		return err
 	}

@@ -58,9 +58,12 @@ type Host struct {
 	Spool string // the spool area: files of the master may lie there, too
 	// Accounting is the file of records of accounting(5), empty for none.
 	Accounting string
-	Managers   []string
-	Version    string
-	Log        hclog.Logger
+	// PerUser is what the jobs of one user may take of the file system of Spool, and Reserve
+	// what is left for others than new jobs. 0 bytes of PerUser are no limit.
+	PerUser, Reserve Share
+	Managers         []string
+	Version          string
+	Log              hclog.Logger
 	// Cluster is the configuration that the agent uses. It can be asked while the master runs.
 	Cluster func() *qconf.Cluster
 	// Read reads the configuration that there is on disk.
@@ -236,7 +239,7 @@ func (d *daemon) makeMaster() (err error) {
 		return nil
 	}
 	d.master, err = d.Master(&Host{
-		Name: d.host, Spool: d.settings.spool, Accounting: d.accounting, Managers: d.managers, Version: d.Version, Log: d.logOf("master"),
+		Name: d.host, Spool: d.settings.spool, PerUser: d.perUser, Reserve: d.reserve, Accounting: d.accounting, Managers: d.managers, Version: d.Version, Log: d.logOf("master"),
 		Cluster: func() *qconf.Cluster { return d.agent.Cluster() },
 		Read: func() (*qconf.Cluster, error) {
 			c, _, err := d.configuration.read()

@@ -31,7 +31,7 @@ func TestFullDisk(t *testing.T) {
 		}
 	})
 	m := newMachine(t, 2)
-	m.args = []string{"--spool", spool}
+	m.args = []string{"--spool", spool, "--spool-per-user", "none", "--spool-reserve", "none"}
 	m.start()
 	u, out := someUsers(t, 1)[0], m.open("out")
 	m.write("runs.sh", "#!/bin/sh\ntouch "+out+"/runs\nwhile ! [ -e "+out+"/go ]; do sleep 0.05; done\ntouch "+out+"/gone\nexit 7\n")
@@ -48,7 +48,7 @@ func TestFullDisk(t *testing.T) {
 
 	fill(t, filepath.Join(spool, "filler"))
 	for range 2 {
-		if r := submit("-N", "refused", "large.sh"); r.status == 0 || !strings.Contains(r.stderr, "no space left on device") {
+		if r := submit("-N", "refused", "large.sh"); r.status == 0 || !strings.Contains(r.stderr, "the file system of the spool directory has 0 bytes left") {
 			t.Errorf("a submission that cannot be kept: %+v", r)
 		}
 	}

@@ -1,0 +1,49 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/execd-project/execd/specifier"
+)
+
+// Share is a share of a file system: so many bytes, or a part of its size. The zero Share is
+// nothing.
+type Share struct {
+	bytes, most int64
+	percent     float64
+}
+
+// Percent returns the share of so many percent, and of at most most bytes; 0 is for no
+// maximum.
+func Percent(percent float64, most int64) Share { return Share{percent: percent, most: most} }
+
+// Of returns the share of a file system with so many bytes.
+func (s Share) Of(size int64) int64 {
+	n := s.bytes + int64(s.percent/100*float64(size))
+	if s.most > 0 {
+		n = min(n, s.most)
+	}
+	return n
+}
+
+// ParseShare reads a percentage such as 10% or a memory_specifier of sge_types(5) such as 500M.
+func ParseShare(text string) (Share, error) {
+	if number, ok := strings.CutSuffix(text, "%"); ok {
+		percent, err := strconv.ParseFloat(number, 64)
+		if err != nil || !(percent >= 0 && percent <= 100) {
+			return Share{}, fmt.Errorf("%q is no percentage between 0%% and 100%%", text)
+		}
+		return Share{percent: percent}, nil
+	}
+	n, err := specifier.Memory(text)
+	if err != nil {
+		return Share{}, err
+	}
+	if n == specifier.Infinity {
+		return Share{}, errors.New("INFINITY is no size")
+	}
+	return Share{bytes: int64(n)}, nil
+}

@@ -1,0 +1,35 @@
+package standalone
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/cell"
+)
+
+// room is how much room there is for what users submit: none of it is reserved where that
+// cannot be found out.
+func (m *Master) room() *cell.Room {
+	if m.host.Spool == "" {
+		return nil
+	}
+	size, free, err := fileSystem(m.host.Spool)
+	if err != nil {
+		m.log.Warn("cannot find out how much room there is for jobs", "directory", m.host.Spool, "error", err)
+		return nil
+	}
+	return &cell.Room{PerUser: m.host.PerUser.Of(size), Free: free, Reserved: m.host.Reserve.Of(size)}
+}
+
+// fileSystem returns the size of the file system that a path is on, and what this process may
+// still use of it, in bytes.
+func fileSystem(path string) (size, free int64, err error) {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(path, &fs); err != nil {
+		return 0, 0, err
+	}
+	left := fs.Bavail
+	if unix.Geteuid() == 0 { // for whom file systems set something aside
+		left = fs.Bfree
+	}
+	return int64(fs.Blocks) * fs.Frsize, int64(left) * fs.Frsize, nil
+}
