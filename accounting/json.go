@@ -40,6 +40,7 @@ type jsonRecord struct {
 
 	FailedText string     `json:"failed_text,omitempty"`
 	Reason     string     `json:"reason,omitempty"`
+	Notice     string     `json:"notice,omitempty"`
 	Signal     int        `json:"signal,omitempty"`
 	CoreDumped bool       `json:"core_dumped,omitempty"`
 	Limit      *jsonLimit `json:"limit,omitempty"`
@@ -109,7 +110,7 @@ func AppendJSON(b []byte, r *Record) []byte {
 			},
 		},
 		Project: r.Project, PE: r.PE, PETask: r.PETask, Reservation: r.Reservation, ReservationSubmitted: microseconds(r.ReservationSubmitted),
-		FailedText: r.FailedText, Reason: r.Reason, Signal: r.Signal, CoreDumped: r.CoreDumped,
+		FailedText: r.FailedText, Reason: r.Reason, Notice: r.Notice, Signal: r.Signal, CoreDumped: r.CoreDumped,
 	}
 	if l := r.Limit; l != nil {
 		x.Limit = &jsonLimit{l.Name, finite(l.Value), finite(l.Measured)}
@@ -140,7 +141,7 @@ func ParseJSON(line []byte) (*Record, error) {
 		},
 		Project: x.Project, Department: x.Department, PE: x.PE, Slots: x.Slots, Category: x.Category,
 		Reservation: x.Reservation, ReservationSubmitted: fromMicroseconds(x.ReservationSubmitted),
-		CommandLine: x.CommandLine, FailedText: x.FailedText, Reason: x.Reason, Signal: x.Signal, CoreDumped: x.CoreDumped,
+		CommandLine: x.CommandLine, FailedText: x.FailedText, Reason: x.Reason, Notice: x.Notice, Signal: x.Signal, CoreDumped: x.CoreDumped,
 	}
 	if x.Usage.Usage == (jsonMeasured{}) { // of somebody who has rusage only
 		r.Usage.Wallclock, r.Usage.MaxRSS = u.Wallclock, int64(clamp(u.MaxRSS*kibi))

@@ -45,6 +45,7 @@ type Record struct {
 	CommandLine string // submit_cmd_line: the job as it was submitted; empty if not known
 	FailedText  string // failed_text: what Failed means, or the first line of the error file
 	Reason      string // one sentence for people; empty after a normal end
+	Notice      string // what the host has refused to the job while it ran; empty for nothing
 	Signal      int    // that ended the job, 0 for none
 	CoreDumped  bool
 	Limit       *job.LimitExceeded // that ended the job
@@ -70,7 +71,7 @@ func FromOutcome(d *job.Description, o *job.Outcome, f Facts) *Record {
 		Submitted: d.SubmissionTime, Failed: o.Failed,
 		Project: d.Project, Department: f.Department, PE: f.PE, Slots: f.Slots, Category: f.Category,
 		Reservation: f.Reservation, ReservationSubmitted: f.ReservationSubmitted, CommandLine: f.CommandLine,
-		FailedText: o.FailedText, Reason: o.Reason, Limit: o.Limit,
+		FailedText: o.FailedText, Reason: o.Reason, Notice: o.Notice, Limit: o.Limit,
 	}
 	if d.PE != nil {
 		r.PE = d.PE.Name

@@ -65,6 +65,11 @@ type Description struct {
 	// (PDC_INTERVAL): 0 is as often as the supervisor thinks right, NoUsage never before
 	// the end. What limits need is measured in any case.
 	UsageInterval time.Duration
+	// UserProcesses is how many processes and threads the owner of the job may have on the
+	// host, whatever they belong to, for the job to be allowed a further one (RLIMIT_NPROC); 0
+	// for any number. It stands in for a limit of those of the job (pids_limit of
+	// cgroups_params) on a host that cannot count them.
+	UserProcesses int
 
 	MailList    string
 	MailOptions MailOptions

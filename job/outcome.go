@@ -18,6 +18,9 @@ type Outcome struct {
 	CoreDumped bool
 	Reason     string // one sentence for people; empty after a normal end
 	Limit      *LimitExceeded
+	// Notice is one sentence about what the host has refused to the job while it ran, which
+	// may have ended well all the same; empty for nothing.
+	Notice     string    `json:",omitempty"`
 	Start, End time.Time // of the job itself
 	// Restart is how a job that migrates is to be run again, 0 for all others: with
 	// RestartedFromCkpt there is a checkpoint, of the process with the number

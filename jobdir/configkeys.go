@@ -1,6 +1,7 @@
 package jobdir
 
 import (
+	"math"
 	"strings"
 	"time"
 
@@ -177,6 +178,7 @@ var configKeys = [...]configKey{
 	{name: "limit_grace", seconds: func(d *job.Description) *time.Duration { return &d.LimitGrace }, unless: isZero},
 	{name: "s_rt_warns", flag: func(d *job.Description) *bool { return &d.SoftRTWarns }, unless: isZero},
 	{name: "usage_interval", seconds: func(d *job.Description) *time.Duration { return &d.UsageInterval }, unless: isZero},
+	{name: "user_processes", number: func(d *job.Description) *int { return &d.UserProcesses }, most: math.MaxUint32, unless: isZero},
 	{name: "vmem_limit", text: func(d *job.Description) *string { return (*string)(&d.VmemLimit) }, unless: isEmpty},
 	{name: "binding_cpus", text: func(d *job.Description) *string { return &d.BindingCPUs }, unless: isEmpty},
 	{name: "s_rt_is_consumable_job", limit: softPerJob, resource: job.RT, unless: isZero},

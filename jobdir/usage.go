@@ -23,6 +23,8 @@ type Usage struct {
 	// Limit the limit that did. The original's file has neither.
 	Reason string
 	Limit  *job.LimitExceeded
+	// Notice is that of job.Outcome. The original's file has none.
+	Notice string
 }
 
 // NewUsage describes the end of a job from what wait4(2) has said about it.
@@ -133,6 +135,9 @@ func writeOther(u *Usage, name, v string) bool {
 	case "reason":
 		u.Reason = unescape(v)
 		return true
+	case "notice":
+		u.Notice = unescape(v)
+		return true
 	}
 	return setFloat(&u.Wallclock, v) // ru_wallclock, wallclock
 }
@@ -173,6 +178,7 @@ var usageKeys = [...]usageKey{
 	{name: "maxvmem", other: getMaxVmem},
 	{name: "limit", other: getExceeded},
 	{name: "reason", other: getReason},
+	{name: "notice", other: getNotice},
 }
 
 const kib = 1024
@@ -197,6 +203,7 @@ func getMaxVmem(u *Usage) string {
 }
 
 func getReason(u *Usage) string { return escape(u.Reason) }
+func getNotice(u *Usage) string { return escape(u.Notice) }
 
 func setFloat(to *float64, v string) bool {
 	f, err := strconv.ParseFloat(v, 64)

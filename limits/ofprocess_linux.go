@@ -9,7 +9,7 @@ import (
 )
 
 // OfProcess returns the resource limits of each process of a job whose CPU time
-// and memory are watched as a whole. They are those of Rlimits, but for two.
+// and memory are watched as a whole. They are those of Rlimits, but for three.
 //
 // RLIMIT_CPU is a fence behind h_cpu, for the case that nobody watches any more:
 // where the kernel's limit was the same, it would end the process first, without
@@ -20,6 +20,8 @@ import (
 // RLIMIT_AS has h_vmem for both: at a soft limit of the kernel's allocations
 // fail, where queue_conf(5) promises SIGXCPU for s_vmem. It is left out where
 // s_vmem and h_vmem are of memory alone.
+//
+// RLIMIT_NPROC is not above Description.UserProcesses.
 func OfProcess(d *job.Description, processors int) []Rlimit {
 	list := Rlimits(d.Limits, d.HostSlots)
 	kept := list[:0]
@@ -36,7 +38,14 @@ func OfProcess(d *job.Description, processors int) []Rlimit {
 			}
 			r.Soft = r.Hard
 		}
+		if r.Resource == job.MaxProc && d.UserProcesses > 0 {
+			most := uint64(d.UserProcesses)
+			r.Soft, r.Hard = min(r.Soft, most), min(r.Hard, most)
+		}
 		kept = append(kept, r)
+	}
+	if d.UserProcesses > 0 && d.Limits[job.MaxProc].Unset {
+		kept = append(kept, Rlimit{job.MaxProc, unix.RLIMIT_NPROC, "RLIMIT_NPROC", uint64(d.UserProcesses), uint64(d.UserProcesses)})
 	}
 	return kept
 }

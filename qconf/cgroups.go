@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	pathpkg "path"
+	"strconv"
 	"strings"
 
 	"github.com/execd-project/execd/job"
@@ -29,8 +30,8 @@ type CgroupsParams struct {
 	HRSSLimit bool // h_rss_limit, ours: the kernel keeps the job below h_rss; true
 	// Weight is cpu_weight, ours: jobs get CPU time by their number of slots.
 	Weight Choice
-	// Pids is pids_limit, ours: processes and threads of a job, for each slot; 0
-	// for no limit.
+	// Pids is pids_limit, ours: processes and threads of a job, for each slot; 0, which
+	// may be written as INFINITY, for no limit. DefaultPids is the default.
 	Pids int
 	// Devices is devices: patterns of device files that a job may not open unless
 	// it has been granted them (see ExpandDevices).
@@ -40,6 +41,11 @@ type CgroupsParams struct {
 
 	Unknown, Ineffective []string // see ExecdParams
 }
+
+// DefaultPids is the default of pids_limit: more than jobs need that mean well, and a quarter
+// of the process numbers of a small host (kernel.pid_max is 32768 there). Grid Engine has no
+// such limit.
+const DefaultPids = 8192
 
 // Choice is true, false, or left to the host.
 type Choice string
@@ -53,7 +59,7 @@ const (
 
 var cgroupsParams = params[CgroupsParams]{
 	def: func() CgroupsParams {
-		return CgroupsParams{Cpuset: true, Freezer: true, Killing: true, HVmemLimit: true, HRSSLimit: true, Weight: Auto, Systemd: true}
+		return CgroupsParams{Cpuset: true, Freezer: true, Killing: true, HVmemLimit: true, HRSSLimit: true, Weight: Auto, Systemd: true, Pids: DefaultPids}
 	},
 	unknown:     func(c *CgroupsParams) *[]string { return &c.Unknown },
 	ineffective: func(c *CgroupsParams) *[]string { return &c.Ineffective },
@@ -69,7 +75,7 @@ var cgroupsParams = params[CgroupsParams]{
 		p("h_rss_limit", boolean(func(c *CgroupsParams) *bool { return &c.HRSSLimit })),
 		p("min_memory_limit", kind[CgroupsParams]{read: readMinMemory}),
 		p("cpu_weight", kind[CgroupsParams]{read: readWeight}),
-		p("pids_limit", number(0, math.MaxInt32, func(c *CgroupsParams) *int { return &c.Pids })),
+		p("pids_limit", kind[CgroupsParams]{read: readPids}),
 		p("devices", kind[CgroupsParams]{read: readDevices}),
 		p("systemd", boolean(func(c *CgroupsParams) *bool { return &c.Systemd })),
 	},
@@ -94,6 +100,18 @@ func readMinMemory(c *CgroupsParams, s string) (string, error) {
 	}
 	c.MinMemory = v
 	return s, err
+}
+
+func readPids(c *CgroupsParams, s string) (string, error) {
+	if strings.EqualFold(s, "INFINITY") {
+		c.Pids = 0
+		return s, nil
+	}
+	var err error
+	if c.Pids, err = parseNumber(s, 0, math.MaxInt32); err != nil {
+		return "", fmt.Errorf("%w, or INFINITY", err)
+	}
+	return strconv.Itoa(c.Pids), nil
 }
 
 func readWeight(c *CgroupsParams, s string) (string, error) {

@@ -8,7 +8,7 @@ import (
 )
 
 func TestCgroupsParamsAreTyped(t *testing.T) {
-	on := CgroupsParams{Cpuset: true, Freezer: true, Killing: true, HVmemLimit: true, HRSSLimit: true, Weight: Auto, Systemd: true}
+	on := CgroupsParams{Cpuset: true, Freezer: true, Killing: true, HVmemLimit: true, HRSSLimit: true, Weight: Auto, Systemd: true, Pids: DefaultPids}
 	for sentence, c := range map[string]struct {
 		text string
 		want func(c *CgroupsParams)
@@ -33,8 +33,10 @@ func TestCgroupsParamsAreTyped(t *testing.T) {
 			"devices=/dev/nvidia[0-7]|/dev/dri/render*,cpu_weight=true",
 			func(c *CgroupsParams) { c.Devices, c.Weight = []string{"/dev/nvidia[0-7]", "/dev/dri/render*"}, Yes },
 		},
-		"unknown ones are kept": {"frob=1,cpuset=false", func(c *CgroupsParams) { c.Cpuset, c.Unknown = false, []string{"frob=1"} }},
-		"none is no list":       {"NONE", func(*CgroupsParams) {}},
+		"no limit of processes":     {"pids_limit=0", func(c *CgroupsParams) { c.Pids = 0 }},
+		"nor by Grid Engine's word": {"pids_limit=infinity", func(c *CgroupsParams) { c.Pids = 0 }},
+		"unknown ones are kept":     {"frob=1,cpuset=false", func(c *CgroupsParams) { c.Cpuset, c.Unknown = false, []string{"frob=1"} }},
+		"none is no list":           {"NONE", func(*CgroupsParams) {}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			got := conf(t, "cgroups_params "+c.text)
@@ -69,7 +71,7 @@ func TestCgroupsParamsRefuse(t *testing.T) {
 		"cgroup_path=cgroup":         `cgroup_path: "cgroup" is no absolute path, expected one that begins with /, or none`,
 		"cpuset=maybe":               `cpuset: "maybe" is neither true nor false, expected TRUE or FALSE`,
 		"cpu_weight=100":             `cpu_weight: "100" is unknown, expected true, false or auto`,
-		"pids_limit=-1":              `pids_limit: "-1" is out of range, expected a number from 0 to 2147483647`,
+		"pids_limit=-1":              `pids_limit: "-1" is out of range, expected a number from 0 to 2147483647, or INFINITY`,
 		"min_memory_limit=INFINITY":  `min_memory_limit: "INFINITY" is not possible here, expected a finite size`,
 		"devices=nvidia0":            `devices: "nvidia0" is no device, expected none or patterns like /dev/nvidia[0-7] with | between them`,
 		"devices=/dev/a|":            `devices: "" is no device, expected none or patterns like /dev/nvidia[0-7] with | between them`,

@@ -34,7 +34,7 @@ func TestAConfigurationWithoutParametersIsDebians(t *testing.T) {
 			InheritEnv: true, EnableAddGrpKill: true, Limits: job.Unlimited(), ScriptTimeout: 2 * time.Minute, SRTKill: true,
 			PTFMinPriority: -999, PTFMaxPriority: -999, PDCInterval: time.Second, EnableBinding: true, DemandLS: true, UseCgroups: true,
 		},
-		CgroupsParams:   CgroupsParams{Cpuset: true, Freezer: true, Killing: true, HVmemLimit: true, HRSSLimit: true, Weight: Auto, Systemd: true},
+		CgroupsParams:   CgroupsParams{Cpuset: true, Freezer: true, Killing: true, HVmemLimit: true, HRSSLimit: true, Weight: Auto, Systemd: true, Pids: DefaultPids},
 		ReportingParams: ReportingParams{Accounting: true, FlushTime: 15 * time.Second, AccountingFlushTime: 15 * time.Second},
 		FinishedJobs:    100, GIDRange: []Range{{65400, 65500}},
 		QloginCommand: "builtin", QloginDaemon: "builtin", RloginCommand: "builtin", RloginDaemon: "builtin", RshCommand: "builtin", RshDaemon: "builtin",

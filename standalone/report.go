@@ -277,6 +277,7 @@ func (m *Master) end(r *run, o *job.Outcome) cell.End {
 	if e.Reason == "" {
 		e.Reason = o.FailedText
 	}
+	e.Reason = told(e.Reason, o.Notice)
 	switch {
 	case o.Class == job.ClassJob:
 		e.Failure = cell.JobFailure
@@ -292,6 +293,14 @@ func (m *Master) end(r *run, o *job.Outcome) cell.End {
 		e.Failure = cell.NoFailure
 	}
 	return e
+}
+
+// told is a reason and a notice in one text.
+func told(reason, notice string) string {
+	if reason == "" || notice == "" {
+		return reason + notice
+	}
+	return reason + "; " + notice
 }
 
 // ends are how tasks have ended of jobs that somebody waits for.

@@ -260,6 +260,9 @@ func (s *Shepherd) job() {
 func (s *Shepherd) afterJob(end ending, start time.Time) {
 	u := jobdir.NewUsage(end.status, &s.reaped, start, end.at)
 	s.finalUsage(u)
+	if u.Notice = s.refusals(end.at); u.Notice != "" {
+		s.trace(u.Notice)
+	}
 	s.awaitSpool()
 	limit := s.active.exceeded
 	if limit == nil {

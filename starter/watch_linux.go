@@ -3,6 +3,7 @@ package starter
 import (
 	"errors"
 	"io/fs"
+	"strconv"
 	"strings"
 	"time"
 
@@ -94,6 +95,7 @@ func (s *Shepherd) look() {
 	if cost := time.Since(sample.At); sample.At.Add(lookPart * cost).After(next) {
 		next = sample.At.Add(lookPart * cost)
 	}
+	s.noteRefusals(sample.At)
 	s.tellOnline(&sample)
 	if s.active.exceeded != nil {
 		// Nothing more follows from it; it is for the accounting alone.
@@ -188,7 +190,7 @@ func (s *Shepherd) groupEvents() []unix.PollFd {
 	}
 	var list []unix.PollFd
 	for _, e := range s.group.Events() {
-		if e.Kind != group.Changed {
+		if e.Kind != group.Changed && (e.Kind != group.ForkRefused || !s.active.refused) {
 			list = append(list, unix.PollFd{Fd: int32(e.FD), Events: e.Events})
 		}
 	}
@@ -218,6 +220,7 @@ func (s *Shepherd) takeNews(now time.Time) {
 	if a.exceeded != nil {
 		return
 	}
+	s.noteRefusals(now)
 	c := s.outOfMemory()
 	if c == nil {
 		if a.newsAgain < mostNewsAgain {
@@ -246,6 +249,34 @@ func (s *Shepherd) torn(c *limits.Crossing) {
 	s.trace(crossed(c) + ", by the kernel")
 	s.signalJob(unix.SIGKILL)
 	s.set(dueForce, c.At.Add(s.d.LimitGrace))
+}
+
+// noteRefusals traces that the job was refused a process or thread, the first time.
+func (s *Shepherd) noteRefusals(now time.Time) {
+	if s.group == nil || s.active.refused {
+		return
+	}
+	if text := s.refusals(now); text != "" {
+		s.active.refused = true
+		s.trace(text)
+	}
+}
+
+// refusals says what the job has been refused until now: which limit, and how often; empty for
+// nothing.
+func (s *Shepherd) refusals(now time.Time) string {
+	if s.group == nil {
+		return ""
+	}
+	r, err := s.group.Refusals()
+	if err != nil || r.Forks == 0 {
+		return ""
+	}
+	limit := "a limit of processes and threads of a control group above its own"
+	if r.Limit > 0 {
+		limit = "its limit of " + strconv.FormatUint(r.Limit, 10) + " processes and threads (pids_limit)"
+	}
+	return "job reached " + limit + ": the kernel had refused it " + strconv.FormatUint(r.Forks, 10) + " more by " + clockText(now)
 }
 
 // outOfMemory says for which limit the kernel has ended a process of the job; nil

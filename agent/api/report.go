@@ -140,14 +140,16 @@ type Outcome struct {
 	Effect     string `json:"effect"` // what is to become of the job: finished, requeued, ...
 	// Ran is set when the job itself was started; without it there is neither an exit
 	// status nor usage.
-	Ran        bool           `json:"ran"`
-	ExitStatus int            `json:"exit_status"`      // of the job: 0-255, 128+n after signal n
-	Signal     int            `json:"signal,omitempty"` // that ended the job, 0 for none
-	CoreDumped bool           `json:"core_dumped,omitempty"`
-	Reason     string         `json:"reason,omitempty"` // one sentence for people; empty after a normal end
-	Limit      *LimitExceeded `json:"limit,omitempty"`
-	Start      time.Time      `json:"start,omitzero"` // of the job itself
-	End        time.Time      `json:"end,omitzero"`
+	Ran        bool   `json:"ran"`
+	ExitStatus int    `json:"exit_status"`      // of the job: 0-255, 128+n after signal n
+	Signal     int    `json:"signal,omitempty"` // that ended the job, 0 for none
+	CoreDumped bool   `json:"core_dumped,omitempty"`
+	Reason     string `json:"reason,omitempty"` // one sentence for people; empty after a normal end
+	// Notice is one sentence about what the host has refused to the job while it ran.
+	Notice string         `json:"notice,omitempty"`
+	Limit  *LimitExceeded `json:"limit,omitempty"`
+	Start  time.Time      `json:"start,omitzero"` // of the job itself
+	End    time.Time      `json:"end,omitzero"`
 	// Restart is how a job that migrates is to be run again, and CheckpointPID what its
 	// start is to be given then: restarted and checkpoint_pid of Start.
 	Restart       int   `json:"restart,omitempty"`

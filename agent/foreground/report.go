@@ -20,6 +20,7 @@ type record struct {
 	ExitStatus int          `json:"exit_status"`
 	Signal     int          `json:"signal"`
 	Reason     string       `json:"reason"`
+	Notice     string       `json:"notice,omitempty"` // what the host has refused to the job
 	Limit      *limitRecord `json:"limit"`
 	Wallclock  float64      `json:"wallclock"`
 	Usage      usageRecord  `json:"usage"`
@@ -64,7 +65,7 @@ func newRecord(o *job.Outcome, dir string, notes ...string) record {
 	u := o.Usage
 	r := record{
 		JobID: o.ID.Job, TaskID: o.ID.Task, Failed: int(o.Failed), FailedText: o.FailedText, Class: o.Class.String(),
-		ExitStatus: o.ExitStatus, Signal: o.Signal, Reason: o.Reason, Wallclock: u.Wallclock, JobDir: dir,
+		ExitStatus: o.ExitStatus, Signal: o.Signal, Reason: o.Reason, Notice: o.Notice, Wallclock: u.Wallclock, JobDir: dir,
 		Notes: append([]string{}, notes...),
 		Usage: usageRecord{
 			Wallclock: u.Wallclock, Utime: u.UserTime, Stime: u.SystemTime, MaxRSS: u.MaxRSS,
@@ -113,6 +114,14 @@ func notStarted(id job.ID, err error) *job.Outcome {
 
 // summary says in a line what happened to a job.
 func summary(o *job.Outcome, name string, rerunnable bool) string {
+	text := ending(o, name, rerunnable)
+	if o.Notice != "" {
+		text += "; " + o.Notice
+	}
+	return text
+}
+
+func ending(o *job.Outcome, name string, rerunnable bool) string {
 	what := "job " + o.ID.String() + " (" + name + ") "
 	after := aftermath(o, rerunnable)
 	switch {

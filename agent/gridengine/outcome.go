@@ -55,6 +55,9 @@ func ended(m *message.JobReport, r *agent.JobReport) {
 		if o.Reason != "" {
 			m.Error = o.Reason
 		}
+		if o.Notice != "" {
+			m.Error += "; " + o.Notice
+		}
 	}
 	m.WaitStatus = message.WaitStatus(o.ExitStatus, signal, o.CoreDumped, o.Ran)
 	m.Usage = usageOf(r, signal)

@@ -71,7 +71,7 @@ func addUsage(o *job.Outcome, u *jobdir.Usage) {
 	o.ExitStatus, o.Signal = u.ExitStatus, u.Signal
 	o.CoreDumped = u.WaitStatus.CoreDumped()
 	o.Start, o.End = u.Start, u.End
-	o.Usage, o.Limit, o.Reason = u.Usage, u.Limit, u.Reason
+	o.Usage, o.Limit, o.Reason, o.Notice = u.Usage, u.Limit, u.Reason, u.Notice
 	if o.Failed == job.FailedLimit && u.ExitStatus > 128 {
 		// The shepherd leaves it out there, where a real execd would take it
 		// for the reason.

@@ -96,7 +96,10 @@ func (g *Groups) useScope(config *cgroup.Config, needed func() bool) error {
 func (o *Order) needsGroup() bool {
 	w := limits.OfJob(&job.Description{Limits: o.limits(), HostSlots: o.Slots, VmemLimit: o.vmemLimit()})
 	p := o.Config.CgroupsParams
-	return !w.Vmem.None() || !w.RSS.None() || p.Pids > 0 || len(p.Devices) > 0 || p.Weight == qconf.Yes
+	// The default of pids_limit is there to protect others from the user. Here it is the user's
+	// own session that would be moved.
+	pids := p.Pids > 0 && p.Pids != qconf.DefaultPids
+	return !w.Vmem.None() || !w.RSS.None() || pids || len(p.Devices) > 0 || p.Weight == qconf.Yes
 }
 
 // groupsName is the group that holds those of the jobs of a spool area. Numbers of
@@ -176,7 +179,7 @@ func (j *Job) makeGroup(devices []string) error {
 func (g *Groups) limits(d *job.Description, a binding.Affinity, granted []string) (cgroup.Limits, error) {
 	w, slots := limits.OfJob(d), uint64(max(d.HostSlots, 1))
 	l := cgroup.Limits{
-		Pids:    uint64(g.params.Pids) * slots,
+		Pids:    mostThreads(g.params, d.HostSlots),
 		Counted: !w.Vmem.None() || !w.RSS.None(), CPUCounted: !w.CPU.None(),
 	}
 	if g.params.HVmemLimit {
@@ -229,7 +232,9 @@ func (g *Groups) unenforced(l cgroup.Limits) []string {
 	if check(memory, cgroup.MemoryLimit, name+" of the whole job can only be watched") {
 		check(l.Vmem > 0 && swap(), cgroup.SwapLimit, "h_vmem limits the RAM of the whole job, its swap can only be watched")
 	}
-	check(l.Pids > 0, cgroup.PidsLimit, "pids_limit has no effect")
+	// Of the default nobody has asked to be kept.
+	check(l.Pids > 0 && g.params.Pids != qconf.DefaultPids, cgroup.PidsLimit,
+		"pids_limit limits the processes of the user, in place of those of the job")
 	check(l.CPUWeight > 0, cgroup.CPUWeight, "cpu_weight has no effect")
 	check(len(l.Deny) > 0, cgroup.Devices, "the job could open devices that it has not been granted")
 	return notes

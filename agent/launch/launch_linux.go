@@ -200,6 +200,7 @@ func (j *Job) prepare(o *Order) error {
 		}
 	}
 	failpoint.At("launch-tmpdir")
+	j.Description.UserProcesses = o.mostOfUser(j.Description)
 	if !j.own.slave {
 		if j.Description.AddGroupID, err = jobGroupIDs.take(j.own.groupIDs, j); err != nil {
 			return err

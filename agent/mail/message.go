@@ -166,6 +166,11 @@ func newMessage(d *job.Description, word, rest string, fields []field) Message {
 }
 
 func because(o *job.Outcome) string {
+	if o.Notice != "" {
+		ended := *o
+		ended.Notice = ""
+		return because(&ended) + "; " + o.Notice
+	}
 	switch {
 	case o.Reason == "":
 		return o.FailedText

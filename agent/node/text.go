@@ -174,6 +174,12 @@ var suspenders = map[api.Order]string{
 // note is why a job is suspended, or what became of it.
 func note(j *api.Job) string {
 	o := j.Outcome
+	if o != nil && o.Notice != "" {
+		told := *j
+		ended := *o
+		ended.Notice, told.Outcome = "", &ended
+		return note(&told) + "; " + o.Notice
+	}
 	switch {
 	case o != nil && o.Reason != "":
 		return o.Reason

@@ -66,7 +66,11 @@ func run(t *testing.T, g *Group, script string) *exec.Cmd {
 	t.Helper()
 	var enter strings.Builder
 	for _, dir := range g.Paths().Dirs {
-		enter.WriteString("echo 0 > " + dir + "/" + group.Procs + " || exit 99\n")
+		file := group.Tasks
+		if dir == g.Paths().Unified {
+			file = group.Procs
+		}
+		enter.WriteString("echo 0 > " + dir + "/" + file + " || exit 99\n")
 	}
 	return exec.Command("/bin/sh", "-c", enter.String()+script)
 }

@@ -217,10 +217,10 @@ func (g *Group) create(l *Limits) error {
 }
 
 // useful lists the hierarchies in which a job needs a group: v2 always, since a
-// process is started in a group there at no cost. Those of v1 can only be entered by
-// a write, which waits for an RCU grace period once the host was idle (5 ms on
-// Linux 6.18). So they are for limits; and where they are paid for anyway, for what
-// v2 does not do here.
+// process is started in a group there at no cost. Those of v1 are for limits: that of memory
+// makes each page that the job touches cost a little more, and before Linux 5.14 a process
+// that enters one waits for an RCU grace period. Where a limit has one made, they are also for
+// what v2 does not do here; but for pids, which costs next to nothing, and is for each job.
 func (s *System) useful(l *Limits) []int {
 	var list []int
 	add := func(features []Feature) {
@@ -230,7 +230,7 @@ func (s *System) useful(l *Limits) []int {
 			}
 		}
 	}
-	add(l.need())
+	add(slices.DeleteFunc(l.need(), func(f Feature) bool { return f == PidsLimit }))
 	if l.Counted {
 		add([]Feature{MemoryLimit})
 	}
@@ -242,6 +242,9 @@ func (s *System) useful(l *Limits) []int {
 		if s.Check(Kill) != nil {
 			add([]Feature{PidsLimit}) // stops forks while they are killed
 		}
+	}
+	if l.Pids > 0 {
+		add([]Feature{PidsLimit})
 	}
 	for i, h := range s.Hierarchies {
 		if h.Unified && h.Parent != "" && !slices.Contains(list, i) {

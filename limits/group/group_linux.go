@@ -14,13 +14,17 @@ type Group struct {
 	oom int
 	// alarm is the eventfd of Alarm; -1 without.
 	alarm int
-	buf   [4096]byte
+	// stopped says that forks have been stopped, to kill the group, and refused what had been
+	// refused until then.
+	stopped bool
+	refused Refusals
+	buf     [4096]byte
 }
 
 // kept are the files that stay open while the job runs.
 var kept = [...]File{
 	CPUStat, CPUAcctUsage, MemoryCurrent, MemorySwapCurrent, MemoryUsage, MemoryMemswUsage,
-	MemoryEvents, CgroupEvents, IOPressure,
+	MemoryEvents, CgroupEvents, IOPressure, PidsEvents,
 }
 
 // Open opens the group of a job. A file that has a path and cannot be opened is
@@ -64,8 +68,8 @@ func (g *Group) Close() {
 	}
 }
 
-// A Door is an open cgroup.procs: a process that writes "0" to the descriptor
-// enters the group. The right to do so is that of who has opened it (since Linux
+// A Door is an open cgroup.procs, on v1 tasks: a process with one thread that writes "0"
+// to the descriptor enters the group. The right to do so is that of who has opened it (since Linux
 // 5.16, and always in what we do with it: the child is still root when it writes).
 type Door struct {
 	FD   int
@@ -81,7 +85,10 @@ type Door struct {
 func (g *Group) Doors() ([]Door, error) {
 	var doors []Door
 	for _, dir := range g.paths.Dirs {
-		path := dir + "/" + Procs
+		path := dir + "/" + Tasks
+		if dir == g.paths.Unified {
+			path = dir + "/" + Procs
+		}
 		fd, err := open(path, unix.O_WRONLY)
 		if err != nil {
 			CloseDoors(doors)

@@ -53,6 +53,7 @@ func (g *Group) KillOnce() error {
 		}
 	}
 	if g.has(PidsMax) {
+		g.stopForks()
 		// Not given back: nothing is started in a group that is being killed.
 		if err := writeFile(g.paths.File[PidsMax], "0"); err != nil && !gone(err) && !errors.Is(err, unix.EACCES) {
 			return err

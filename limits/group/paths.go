@@ -62,14 +62,19 @@ func (f File) V1() bool {
 	}
 }
 
-// Procs is the name of the file that lists the processes of a group, and into
-// which "0" is written by one that enters.
-const Procs = "cgroup.procs"
+// Procs is the name of the file of a v2 group into which a process that enters writes
+// "0", and Tasks that of a v1 group. A write to cgroup.procs moves all threads of a process,
+// for which the kernel waits for an RCU grace period (10 ms on an idle host with Linux 6.18);
+// a thread that moves itself by tasks waits for nothing (since Linux 5.14).
+const (
+	Procs = "cgroup.procs"
+	Tasks = "tasks"
+)
 
 // Paths is all that a supervisor must know of the group of its job.
 type Paths struct {
 	// Dirs are the directories that the job's child enters, one per hierarchy.
-	// In each it writes "0" to the file Procs.
+	// In each it writes "0" to the file Procs, on v1 Tasks.
 	Dirs []string
 	// Unified is the one of Dirs that is a v2 group, if any: the one for
 	// CLONE_INTO_CGROUP (clone3(2)).

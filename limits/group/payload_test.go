@@ -29,18 +29,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// payload enters the group through the descriptors from 3 on, says that it is
-// there, and does what it is for.
+// payload says that it is in the group, and does what it is for.
 func payload(job string) {
 	name, argument, _ := strings.Cut(job, " ")
 	n, _ := strconv.Atoi(argument)
-	doors, _ := strconv.Atoi(os.Getenv(payloadEnv + "_DOORS"))
-	for fd := 3; fd < 3+doors; fd++ {
-		if _, err := unix.Write(fd, []byte("0")); err != nil {
-			fmt.Println("cannot enter:", err)
-			os.Exit(1)
-		}
-	}
 	switch name {
 	case "signals":
 		c := make(chan os.Signal, 10)
@@ -105,8 +97,17 @@ func start(t *testing.T, g *group.Group, payload string) *job {
 		t.Fatal(err)
 	}
 	defer group.CloseDoors(doors)
-	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = []string{payloadEnv + "=" + payload, payloadEnv + "_DOORS=" + strconv.Itoa(len(doors)), "GOMAXPROCS=1"}
+	// It enters the group before it has a second thread.
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var enter strings.Builder
+	for i := range doors {
+		fmt.Fprintf(&enter, "echo 0 >&%d || exit\n", 3+i)
+	}
+	cmd := exec.Command("/bin/sh", "-c", enter.String()+`exec "$0"`, self)
+	cmd.Env = []string{payloadEnv + "=" + payload, "GOMAXPROCS=1"}
 	for _, d := range doors {
 		fd, err := unix.FcntlInt(uintptr(d.FD), unix.F_DUPFD_CLOEXEC, 0)
 		if err != nil {

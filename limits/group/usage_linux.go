@@ -238,19 +238,52 @@ func parsePressure(text string) time.Duration {
 	return 0
 }
 
-// Threads is the number of threads in the group, and how often a further one
-// was refused because of the limit.
-func (g *Group) Threads() (n, refused uint64, err error) {
+// Refusals are what the kernel has refused to a group that had as many threads as it may
+// have.
+type Refusals struct {
+	Forks uint64 // how often a further thread or process was refused
+	Limit uint64 // how many there may be; 0 if the group has no limit of its own
+}
+
+// Refusals reads what has been refused to the group. What is refused while the group is being
+// killed does not count. Before Linux 6.11, and on v1, Forks has those that a limit of a group
+// above has caused, too.
+func (g *Group) Refusals() (Refusals, error) {
+	if g.stopped {
+		return g.refused, nil
+	}
+	if !g.has(PidsEvents) || !g.has(PidsMax) {
+		return Refusals{}, &NotSupportedError{"limit the threads of the group", "the pids controller", nil}
+	}
+	text, err := g.read(PidsEvents)
+	if err != nil {
+		return Refusals{}, err
+	}
+	var r Refusals
+	r.Forks, _ = value(text, "max")
+	if text, err = g.read(PidsMax); err != nil {
+		return Refusals{}, err
+	}
+	if r.Limit, err = number(text); r.Limit == 1<<64-1 {
+		r.Limit = 0
+	}
+	return r, err
+}
+
+// stopForks notes what was refused to the group before nothing is allowed any more.
+func (g *Group) stopForks() {
+	if !g.stopped {
+		g.refused, _ = g.Refusals()
+		g.stopped = true
+	}
+}
+
+// Threads is the number of threads in the group.
+func (g *Group) Threads() (uint64, error) {
 	if !g.has(PidsCurrent) {
-		return 0, 0, &NotSupportedError{"count the threads of the group", "the pids controller", nil}
+		return 0, &NotSupportedError{"count the threads of the group", "the pids controller", nil}
 	}
-	n, err = g.number(PidsCurrent)
-	if err == nil && g.has(PidsEvents) {
-		var text string
-		text, err = g.read(PidsEvents)
-		refused, _ = value(text, "max")
-	}
-	return n, refused, err
+	return g.number(PidsCurrent)
 }
 
 // Empty reports whether no process is in the group, or the group is gone. Zombies

@@ -70,7 +70,7 @@ func translateOutcome(o *job.Outcome) *api.Outcome {
 	u := o.Usage
 	out := &api.Outcome{
 		Failed: int(o.Failed), FailedText: o.FailedText, Class: o.Class.String(), Effect: o.Effect.String(),
-		Ran: o.Ran, ExitStatus: o.ExitStatus, Signal: o.Signal, CoreDumped: o.CoreDumped, Reason: o.Reason,
+		Ran: o.Ran, ExitStatus: o.ExitStatus, Signal: o.Signal, CoreDumped: o.CoreDumped, Reason: o.Reason, Notice: o.Notice,
 		Start: o.Start.UTC(), End: o.End.UTC(), Restart: int(o.Restart), CheckpointPID: o.CheckpointPID,
 		Usage: api.Usage{
 			Wallclock: u.Wallclock, Utime: u.UserTime, Stime: u.SystemTime, MaxRSS: u.MaxRSS,

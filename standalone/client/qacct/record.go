@@ -99,6 +99,7 @@ func printMore(w io.Writer, r *accounting.Record) {
 	if r.Reason != r.FailedText {
 		more("reason", r.Reason)
 	}
+	more("notice", r.Notice)
 	if l := r.Limit; l != nil {
 		more("limit", fmt.Sprintf("%s %s, measured %s", l.Name, trimmed(l.Value), trimmed(l.Measured)))
 	}

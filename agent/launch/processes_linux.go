@@ -1,0 +1,61 @@
+package launch
+
+import (
+	"math"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/limits/cgroup"
+	"github.com/execd-project/execd/qconf"
+)
+
+// A job may have pids_limit processes and threads for each slot, and a job of several slots at
+// most half of what the kernel has for all: a limit above protects nobody. What is configured
+// for one slot is never lowered.
+//
+// The control group of the job keeps that limit. Where it cannot, there is only RLIMIT_NPROC,
+// which counts the processes of the user, not of the job: the same number would refuse forks to
+// users who have several jobs on the host. So the job gets what the jobs of one user may have
+// that fill the processors of the host, half of what the kernel has at most. That keeps a user
+// from taking all of it, and no job from taking what the user's others need.
+
+// mostThreads is how many processes and threads a job may have; 0 for any number.
+func mostThreads(p qconf.CgroupsParams, slots int) uint64 {
+	if p.Pids <= 0 {
+		return 0
+	}
+	return max(uint64(p.Pids), min(uint64(p.Pids)*uint64(max(slots, 1)), threadsOfHost()/2))
+}
+
+// mostOfUser is how many processes and threads the user of the job may have where those of the
+// job alone are not counted; 0 for any number.
+func (o *Order) mostOfUser(d *job.Description) int {
+	if d.AddGroupKill && o.Groups.countsThreads() {
+		return 0
+	}
+	return int(mostThreads(o.Config.CgroupsParams, max(d.HostSlots, runtime.NumCPU())))
+}
+
+// threadsOfHost is how many processes and threads there can be on this host. What is not known
+// is no limit.
+func threadsOfHost() uint64 {
+	most := uint64(math.MaxInt64)
+	for _, name := range []string{"pid_max", "threads-max"} {
+		text, err := os.ReadFile("/proc/sys/kernel/" + name)
+		if err != nil {
+			continue
+		}
+		if n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 63); err == nil {
+			most = min(most, n)
+		}
+	}
+	return most
+}
+
+// countsThreads reports whether groups limit the processes and threads of jobs.
+func (g *Groups) countsThreads() bool {
+	return g != nil && g.manager.System().Check(cgroup.PidsLimit) == nil
+}

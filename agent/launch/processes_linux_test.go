@@ -1,0 +1,62 @@
+package launch
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/limits/cgroup"
+	"github.com/execd-project/execd/qconf"
+)
+
+// TestJobsHaveALimitOfProcesses: each job has one by default, which grows with its slots, and
+// never to more than half of what the host has; the administrator's number is not lowered.
+func TestJobsHaveALimitOfProcesses(t *testing.T) {
+	half := threadsOfHost() / 2
+	for sentence, c := range map[string]struct {
+		params string
+		slots  int
+		want   uint64
+	}{
+		"the default":                         {slots: 1, want: 8192},
+		"a job without slots":                 {slots: 0, want: 8192},
+		"for each slot":                       {params: "pids_limit=10", slots: 3, want: 30},
+		"half of the host":                    {slots: 1 << 20, want: half},
+		"more for one slot than that":         {params: "pids_limit=2147483647", slots: 2, want: 1<<31 - 1},
+		"none":                                {params: "pids_limit=0", slots: 4, want: 0},
+		"none, in the words of a Grid Engine": {params: "pids_limit=INFINITY", slots: 4, want: 0},
+	} {
+		config, err := qconf.ParseConfiguration("global", []byte("cgroups_params cpuset=true,"+c.params+"\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := mostThreads(config.CgroupsParams, c.slots); got != c.want {
+			t.Errorf("%s: %d, expected %d", sentence, got, c.want)
+		}
+	}
+}
+
+// TestProcessesWithoutAGroup: where those of the job cannot be counted, those of its user are.
+func TestProcessesWithoutAGroup(t *testing.T) {
+	_, o := orderOf(t)
+	d, err := o.Describe(job.ID{Job: 7}, "/spool", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	without := int(mostThreads(o.Config.CgroupsParams, runtime.NumCPU()))
+	for sentence, c := range map[string]struct {
+		groups *Groups
+		kill   bool
+		want   int
+	}{
+		"no groups at all":                  {nil, true, without},
+		"a job that has none":               {o.Groups, false, without},
+		"a group that counts or not, as is": {o.Groups, true, map[bool]int{true: 0, false: without}[o.Groups.manager.System().Check(cgroup.PidsLimit) == nil]},
+	} {
+		o, d := *o, *d
+		o.Groups, d.AddGroupKill = c.groups, c.kill
+		if got := o.mostOfUser(&d); got != c.want {
+			t.Errorf("%s: %d, expected %d", sentence, got, c.want)
+		}
+	}
+}
