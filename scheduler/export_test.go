@@ -1,5 +1,7 @@
 package scheduler
 
+import "github.com/execd-project/execd/scheduler/diagram"
+
 // Categories is how many categories a model knows, those included that nobody has any
 // more, and how many indexes it has given to them.
 func (m *Model) Categories() (known, indexes int) { return len(m.categories.known), m.categories.next }
@@ -24,4 +26,36 @@ func (s *State) TooFew(now int64, slots int) (start, reserve, explain bool) {
 	reserve = r.tooFew(slots)
 	r.reserving, r.explain = false, func(Reason) {}
 	return start, reserve, r.tooFew(slots)
+}
+
+// LookBack looks back in time for the places of a parallel job, once as reservations do, and
+// once anew at each time. It returns the times up to which either finds any, diagram.Forever
+// where it never does.
+func (s *State) LookBack(j *Job, now int64) (got, want int64) {
+	look := func(possible func(*run) func(int64) bool) int64 {
+		r := s.newRun(now)
+		r.plan = newPlan()
+		r.planAhead()
+		r.prepareOrder()
+		r.reserving = true
+		earliest, at := diagram.Forever, possible(r)
+		for t := range diagram.Events(now, r.plan.all()) {
+			if t == diagram.Forever {
+				continue
+			}
+			if !at(t) {
+				break
+			}
+			earliest = t
+		}
+		return earliest
+	}
+	got = look(func(r *run) func(int64) bool { return r.newLookBack(j).possible })
+	want = look(func(r *run) func(int64) bool {
+		return func(t int64) bool {
+			_, ok := r.bestAssignment(j, span{t, r.duration(j.Category)}, true)
+			return ok
+		}
+	})
+	return got, want
 }

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 	"strings"
 
@@ -233,6 +234,9 @@ const (
 	atQueue
 	atPE // the slots of a parallel environment
 )
+
+// index is the number of a layer, from 0.
+func (l layerSet) index() int { return bits.TrailingZeros8(uint8(l)) }
 
 // NewModel compiles a configuration. Problems are contradictions that the files of
 // the cluster may have though each of them can be read; what they concern is left out

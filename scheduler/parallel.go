@@ -143,37 +143,45 @@ func (r *run) offers(j *Job, pe PEID, at span) (list []offer, all int) {
 		}
 		k := r.hostOffer[i.host] - 1
 		if k < 0 {
-			slots, master := r.slotsAt(c, AtHost(i.host), at)
-			slots = r.coresFor(c, i.host, at, slots)
-			list = append(list, offer{host: i.host, slots: slots, master: master})
+			list = append(list, r.offerOf(c, i.host, at))
 			k = int32(len(list) - 1)
 			r.hostOffer[i.host] = k + 1
 		}
-		o := &list[k]
-		if o.slots == 0 {
-			continue
-		}
-		slots, master := r.slotsAt(c, AtInstance(id), at)
-		if slots == 0 {
-			if r.spoils(c, id) {
-				o.queues, o.spoils = append(o.queues, queueOffer{id: id}), true
-			}
-			continue
-		}
-		q := queueOffer{id: id, slots: slots, master: master && o.master && r.mayBeMaster(c, id), soft: r.violations(c, id)}
-		if len(c.masterQueues) > 0 && len(c.queues) > 0 && !r.inList(c, id) {
-			q.slots = min(q.slots, 1) // it is there for the master task only
-			if !q.master {
-				continue
-			}
-		}
-		o.queues = append(o.queues, q)
+		r.extend(&list[k], c, id, at)
 	}
 	for k := range list {
 		r.hostOffer[list[k].host] = 0
 		all += r.limitOffer(&list[k])
 	}
 	return list, min(all, global)
+}
+
+// offerOf is what a host has itself.
+func (r *run) offerOf(c *Category, host HostID, at span) offer {
+	slots, master := r.slotsAt(c, AtHost(host), at)
+	return offer{host: host, slots: r.coresFor(c, host, at, slots), master: master}
+}
+
+// extend adds what an instance has to the offer of its host.
+func (r *run) extend(o *offer, c *Category, id InstanceID, at span) {
+	if o.slots == 0 {
+		return
+	}
+	slots, master := r.slotsAt(c, AtInstance(id), at)
+	if slots == 0 {
+		if r.spoils(c, id) {
+			o.queues, o.spoils = append(o.queues, queueOffer{id: id}), true
+		}
+		return
+	}
+	q := queueOffer{id: id, slots: slots, master: master && o.master && r.mayBeMaster(c, id), soft: r.violations(c, id)}
+	if len(c.masterQueues) > 0 && len(c.queues) > 0 && !r.inList(c, id) {
+		q.slots = min(q.slots, 1) // it is there for the master task only
+		if !q.master {
+			return
+		}
+	}
+	o.queues = append(o.queues, q)
 }
 
 // byViolations are the instances that a parallel job may use: those that meet most of its
@@ -305,7 +313,11 @@ func (p *placing) take(o *offer, least, most int) bool {
 		return false
 	}
 	most = min(most, o.slots-o.taken, p.want-p.a.slots)
-	mark, before, soft := p.quotas.Mark(), slices.Clone(p.a.grants), p.a.soft
+	mark, soft := p.quotas.Mark(), p.a.soft
+	var before []Grant // what may have to be brought back
+	if least > 1 {
+		before = slices.Clone(p.a.grants)
+	}
 	hadMaster, got := p.master, 0
 	first := !p.visited
 	host := int32(o.host)
@@ -334,11 +346,13 @@ func (p *placing) take(o *offer, least, most int) bool {
 		got += n
 	}
 	if got < least {
-		if !p.exempt {
+		if got > 0 && !p.exempt {
 			p.quotas.Undo(mark)
 			p.takenBack(before)
 		}
-		p.a.grants, p.a.soft, p.master = before, soft, hadMaster
+		if got > 0 {
+			p.a.grants, p.a.soft, p.master = before, soft, hadMaster
+		}
 		p.a.most = max(p.a.most, got)
 		return false
 	}
@@ -571,7 +585,7 @@ func (m *matcher) wholeSlots(p Place, id AttributeID, each float64, at span) int
 	case !ok || !m.bearable(p, id, each):
 		return 0
 	case m.plan != nil:
-		return m.plan.diagrams[resource{place: p, attribute: id}].Max(at.start, at.until()).Slots(capacity, each, math.MaxInt32)
+		return m.plan.most(resource{place: p, attribute: id}, at).Slots(capacity, each, math.MaxInt32)
 	case m.empty:
 		return value.Amount{}.Slots(capacity, each, math.MaxInt32)
 	}

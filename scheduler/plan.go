@@ -8,25 +8,80 @@ import (
 
 	"github.com/execd-project/execd/scheduler/diagram"
 	"github.com/execd-project/execd/scheduler/quota"
+	"github.com/execd-project/execd/scheduler/value"
 )
 
 // plan is what is in use of every resource, and until when (sched_conf(5),
 // max_reservation). It is kept in a run only if jobs may reserve, or if there are advance
 // reservations.
 type plan struct {
-	diagrams map[resource]*diagram.Diagram
+	diagrams timelines
 	quotas   map[counter]*diagram.Diagram
 	bulk     map[*diagram.Diagram][]diagram.Booking // to be added together
 	claims   []quota.Claim                          // to be used again
 
 	cores     map[HostID][]plannedCores
 	coreTimes diagram.Diagram // when any of them begin and end
+
+	// since is the latest of the times since when what was asked is as it was answered, for a
+	// period as long (lookBack).
+	since int64
+}
+
+// timelines are the diagrams of consumables: what is in use of them, and of exclusive ones
+// what jobs use that do not ask for them; by layer, attribute and place.
+type timelines struct {
+	of [2][4][][]*diagram.Diagram
+	// all of them that there are
+	list []*diagram.Diagram
+}
+
+// at is the diagram of a resource, nil where nothing is in use.
+func (t *timelines) at(r resource) *diagram.Diagram {
+	byPlace := t.byPlace(r)
+	if i := int(r.place.index); i < len(byPlace) {
+		return byPlace[i]
+	}
+	return nil
+}
+
+func (t *timelines) byPlace(r resource) []*diagram.Diagram {
+	byAttribute := t.of[r.kind()][r.place.layer.index()]
+	if a := int(r.attribute) + 1; a < len(byAttribute) {
+		return byAttribute[a]
+	}
+	return nil
+}
+
+// made is the diagram of a resource, to be changed.
+func (t *timelines) made(r resource) *diagram.Diagram {
+	byAttribute := &t.of[r.kind()][r.place.layer.index()]
+	a, i := int(r.attribute)+1, int(r.place.index)
+	*byAttribute = grown(*byAttribute, a+1)
+	(*byAttribute)[a] = grown((*byAttribute)[a], i+1)
+	d := &(*byAttribute)[a][i]
+	if *d == nil {
+		*d = &diagram.Diagram{}
+		t.list = append(t.list, *d)
+	}
+	return *d
+}
+
+// grown is a list with so many elements at least.
+func grown[T any](list []T, n int) []T {
+	if n <= len(list) {
+		return list
+	}
+	if n <= cap(list) {
+		return list[:n]
+	}
+	return append(list, make([]T, n-len(list))...)
 }
 
 func newPlan() *plan {
 	return &plan{
-		diagrams: map[resource]*diagram.Diagram{}, quotas: map[counter]*diagram.Diagram{},
-		bulk: map[*diagram.Diagram][]diagram.Booking{}, cores: map[HostID][]plannedCores{},
+		quotas: map[counter]*diagram.Diagram{},
+		bulk:   map[*diagram.Diagram][]diagram.Booking{}, cores: map[HostID][]plannedCores{},
 	}
 }
 
@@ -35,6 +90,14 @@ type resource struct {
 	place     Place
 	attribute AttributeID
 	others    bool // of an exclusive attribute: the jobs that do not ask for it
+}
+
+// kind is an index: 1 for others.
+func (r *resource) kind() int {
+	if r.others {
+		return 1
+	}
+	return 0
 }
 
 // counter is the same of a resource quota.
@@ -55,32 +118,34 @@ func (s span) booking(slots int, each float64) diagram.Booking {
 	return diagram.Booking{From: s.start, Until: s.until(), Slots: slots, Each: each}
 }
 
+// most is the most that is in use of a resource in a time.
+func (p *plan) most(r resource, at span) value.Amount {
+	most, since := p.diagrams.at(r).MaxSince(at.start, at.until())
+	p.since = max(p.since, since)
+	return most
+}
+
 func (p *plan) fits(r resource, capacity float64, slots int, each float64, at span) bool {
-	return p.diagrams[r].Fits(capacity, at.booking(slots, each))
+	return p.most(r, at).Fits(capacity, slots, each)
 }
 
 func (p *plan) left(r resource, capacity float64, at span) float64 {
-	return p.diagrams[r].Max(at.start, at.until()).Left(capacity)
+	return p.most(r, at).Left(capacity)
 }
 
 // exclusive reports whether somebody has a place for himself.
 func (p *plan) exclusive(r resource, at span) bool {
-	return !p.diagrams[r].Max(at.start, at.until()).IsZero()
+	return !p.most(r, at).IsZero()
 }
 
 // inUse reports whether a place is used by jobs that do not ask for it exclusively.
 func (p *plan) inUse(r resource, at span) bool {
 	r.others = true
-	return !p.diagrams[r].Max(at.start, at.until()).IsZero()
+	return !p.most(r, at).IsZero()
 }
 
 func (p *plan) of(r resource) *diagram.Diagram {
-	d := p.diagrams[r]
-	if d == nil {
-		d = &diagram.Diagram{}
-		p.diagrams[r] = d
-	}
-	return d
+	return p.diagrams.made(r)
 }
 
 func (p *plan) ofQuota(c counter) *diagram.Diagram {
@@ -426,14 +491,14 @@ func (r *run) freeFrom(c *Category, p Place) int64 {
 	_ = c.uses(p, func(u use) error {
 		at := resource{place: p, attribute: u.attribute}
 		if u.exclusive {
-			from = max(from, r.plan.diagrams[at].Earliest(0, r.now, 1, 0))
+			from = max(from, r.plan.diagrams.at(at).Earliest(0, r.now, 1, 0))
 			if at.others = true; !u.others {
-				from = max(from, r.plan.diagrams[at].Earliest(0, r.now, 1, 0))
+				from = max(from, r.plan.diagrams.at(at).Earliest(0, r.now, 1, 0))
 			}
 			return nil
 		}
 		capacity, _ := r.capacity(p, u.attribute)
-		from = max(from, r.plan.diagrams[at].Earliest(capacity, r.now, 1, u.each))
+		from = max(from, r.plan.diagrams.at(at).Earliest(capacity, r.now, 1, u.each))
 		return nil
 	})
 	for i := range c.hard {
@@ -477,11 +542,18 @@ func (r *run) quotaFrom(c *Category, id InstanceID) int64 {
 // places for its smallest number of slots, and takes as many as there are at that time.
 func (r *run) earliestParallel(j *Job) (Reserved, bool) {
 	at := span{diagram.Forever, r.duration(j.Category)}
+	possible := func(t int64) bool {
+		_, ok := r.bestAssignment(j, span{t, at.duration}, true)
+		return ok
+	}
+	if !j.Category.isSoft() {
+		possible = r.newLookBack(j).possible
+	}
 	for t := range diagram.Events(r.now, r.plan.all()) {
 		if t == diagram.Forever {
 			continue
 		}
-		if _, ok := r.bestAssignment(j, span{t, at.duration}, true); !ok {
+		if !possible(t) {
 			break
 		}
 		r.explainReservingParallel(j, span{t, at.duration})
@@ -500,7 +572,7 @@ func (p *plan) all() iter.Seq[*diagram.Diagram] {
 		if !yield(&p.coreTimes) {
 			return
 		}
-		for d := range maps.Values(p.diagrams) {
+		for _, d := range p.diagrams.list {
 			if !yield(d) {
 				return
 			}

@@ -461,3 +461,53 @@ func TestPlannedQuotaOfJobs(t *testing.T) {
 		t.Errorf("%d jobs run, want 2", n)
 	}
 }
+
+// TestLookBack looks for the earliest times of parallel jobs in made up clusters with running
+// jobs and reservations: it is the time up to which a job finds places where each time is looked
+// at for itself.
+func TestLookBack(t *testing.T) {
+	times := map[int64]bool{}
+	for seed := range uint64(150) {
+		g := newGenerator(seed)
+		site := planningSite(g)
+		if g.chance(40) {
+			g.parallel = true
+			site = g.site()
+			site.scheduler.maxReservation = 5
+			site.scheduler.more = "default_duration 200\n"
+		}
+		p := newPlay(seedT{t, seed}, g, site)
+		job := func() *naiveJob {
+			if site.scheduler.bySeqno || len(site.queues) > 1 {
+				return g.job(site, p.now)
+			}
+			return g.timedJob(p.now).job
+		}
+		for range 12 {
+			for range 6 {
+				j := job()
+				p.took[j] = int64(5 * (1 + g.IntN(60)))
+				p.submit(j, g.chance(50))
+			}
+			p.step()
+			if g.chance(20) {
+				p.reserve(uint32(1000 + p.now))
+			}
+			for _, n := range p.naive.pending {
+				j := p.jobs[n.id].job
+				if !j.Category.Parallel() || len(n.soft)+len(n.softQueues) > 0 {
+					continue
+				}
+				got, want := p.state.LookBack(j, p.now)
+				if got != want {
+					p.t.Fatalf("at %d job %d finds places from %d on, want %d\n%s", p.now, n.id, got, want, p)
+				}
+				times[got-p.now] = true
+			}
+			p.now += int64(5 * g.IntN(8))
+		}
+	}
+	if len(times) < 60 {
+		t.Errorf("only %d different times were found", len(times))
+	}
+}

@@ -20,6 +20,7 @@ type run struct {
 	explaining bool
 	poking     bool // for -w p, where full instances are told of like others that do not fit (tested)
 	started    []*Running
+	lookedBack []*lookBackIn
 	hostOffer  []int32        // by host, while offers are made: which one it is, from 1
 	owners     map[string]int // tasks that started, by owner
 	reserved   int            // reservations that were made

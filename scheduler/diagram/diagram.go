@@ -87,19 +87,15 @@ func (d *Diagram) covering(at int64) int {
 	if d == nil {
 		return -1
 	}
-	i, found := slices.BinarySearchFunc(d.steps, at, func(s step, at int64) int {
-		switch {
-		case s.at < at:
-			return -1
-		case s.at > at:
-			return 1
+	low, high := 0, len(d.steps) // the first step that is later
+	for low < high {
+		if mid := int(uint(low+high) >> 1); d.steps[mid].at <= at {
+			low = mid + 1
+		} else {
+			high = mid
 		}
-		return 0
-	})
-	if found {
-		return i
 	}
-	return i - 1
+	return low - 1
 }
 
 // split sees to it that there is a step at a time, and returns its index. Forever
@@ -151,6 +147,28 @@ func (d *Diagram) Max(from, until int64) value.Amount {
 		}
 	}
 	return most
+}
+
+// MaxSince is Max, and since when it is so: any period that is as long, begins earlier, and not
+// before since, has the same.
+func (d *Diagram) MaxSince(from, until int64) (most value.Amount, since int64) {
+	i := d.covering(from)
+	if i >= 0 {
+		most, since = d.steps[i].used, d.steps[i].at
+	}
+	for _, s := range d.after(i) {
+		if s.at >= until {
+			break
+		}
+		if s.used.Compare(most) > 0 {
+			most = s.used
+			// An earlier period must not end before it.
+			if until < Forever {
+				since = max(since, s.at-(until-from)+1)
+			}
+		}
+	}
+	return most, min(since, from)
 }
 
 // Fits reports whether a booking can be added such that no more than the capacity is

@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/execd-project/execd/scheduler/value"
+
+	"pgregory.net/rapid"
 )
 
 // one is a booking of one slot.
@@ -15,7 +17,11 @@ func one(from, until int64, each float64) Booking {
 	return Booking{From: from, Until: until, Slots: 1, Each: each}
 }
 
-func must(t testing.TB, err error) {
+func must(t interface {
+	Helper()
+	Fatal(args ...any)
+}, err error,
+) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -250,4 +256,32 @@ func TestEvents(t *testing.T) {
 		}
 		break
 	}
+}
+
+// TestMaxSince asks for each earlier period that is as long.
+func TestMaxSince(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var d Diagram
+		for range rapid.IntRange(0, 8).Draw(t, "bookings") {
+			from := rapid.Int64Range(0, 30).Draw(t, "from")
+			until := from + rapid.Int64Range(1, 20).Draw(t, "for")
+			if rapid.IntRange(0, 9).Draw(t, "endless") == 0 {
+				until = Forever
+			}
+			must(t, d.Add(one(from, until, float64(rapid.IntRange(1, 3).Draw(t, "slots")))))
+		}
+		from, long := rapid.Int64Range(0, 60).Draw(t, "asked from"), rapid.Int64Range(0, 40).Draw(t, "asked for")
+		if rapid.IntRange(0, 5).Draw(t, "forever") == 0 {
+			long = Forever
+		}
+		most, since := d.MaxSince(from, End(from, long))
+		if since > from || most != d.Max(from, End(from, long)) {
+			t.Fatalf("from %d: %v since %d", from, most, since)
+		}
+		for earlier := since; earlier < from; earlier++ {
+			if got := d.Max(earlier, End(earlier, long)); got != most {
+				t.Fatalf("from %d for %d it is %v, since %d, and from %d %v", from, long, most, since, earlier, got)
+			}
+		}
+	})
 }
