@@ -52,6 +52,7 @@ type Cell struct {
 	loads        map[string]map[string]string // what hosts have reported last
 	wasUp        map[string]bool              // hosts that were up before Restore and have not reported since
 	lost         map[string]int64             // hosts that nothing is heard of: when they are given up
+	refusing     map[string]string            // hosts that take no jobs: why (HostService)
 	policy       entitlements
 	reservations reservations
 
@@ -127,6 +128,9 @@ func (c *Cell) newWorld(now int64, cluster *qconf.Cluster, old *world, orphans [
 			w.state.ThresholdChecked(id, w.places[i].checked)
 		} else if settings.InitialState == qconf.InitialDisabled {
 			status |= scheduler.DisabledByUser
+		}
+		if c.refusing[settings.Host] != "" {
+			status |= scheduler.Failed
 		}
 		w.state.SetStatus(id, status)
 	}

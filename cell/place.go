@@ -12,16 +12,13 @@ type place struct {
 	tasks []*Task // that have slots there, in the order in which they were started
 	// subordinations are how many superordinate instances suspend it.
 	subordinations int
-	errors         []string // why it is in error state
+	errors         []string // of jobs: why it is in error state; see also Cell.refusing
 	checked        int64    // when suspend thresholds have led to something the last time
 }
 
 // TasksIn are the tasks that have slots of a queue instance, in the order in which they
 // were started.
 func (c *Cell) TasksIn(id scheduler.InstanceID) []*Task { return c.places[id].tasks }
-
-// ErrorsOf are why a queue instance is in error state, as qstat -explain E shows them.
-func (c *Cell) ErrorsOf(id scheduler.InstanceID) []string { return c.places[id].errors }
 
 // occupy enters a task where it has slots.
 func (c *Cell) occupy(t *Task) {

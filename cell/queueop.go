@@ -112,6 +112,7 @@ func (c *Cell) modifyQueue(by Caller, op QueueOperation, id scheduler.InstanceID
 	if op == ClearQueueError {
 		c.places[id].errors = nil
 		c.touchInstance(id)
+		after |= failedBy(c.ErrorsOf(id))
 	}
 	c.setStatus(id, after)
 	how := "changed state"

@@ -245,6 +245,9 @@ func (c *Cell) instanceRecord(name string) record {
 		return nil
 	}
 	status, p := c.state.Status(id), &c.places[id]
+	if len(p.errors) == 0 && len(c.ErrorsOf(id)) > 0 {
+		status &^= scheduler.Failed // the host says it again
+	}
 	return &instanceRecord{
 		Disabled: status&scheduler.DisabledByUser != 0, Suspended: status&scheduler.SuspendedByUser != 0, Failed: status&scheduler.Failed != 0,
 		Errors: p.errors, Checked: p.checked,

@@ -8,7 +8,7 @@ import (
 
 // errOtherDirectory is the cause where a path leads to another directory than the one that
 // was opened there.
-var errOtherDirectory = errors.New("another directory has this path now")
+var errOtherDirectory = errors.New("another directory has this path now; is its file system unmounted?")
 
 // Check reports whether the paths of the area still lead to the directories that OpenSpool
 // has opened. Our own access goes through descriptors, which work on after an unmount

@@ -50,6 +50,7 @@ type Master struct {
 
 	cell        *cell.Cell
 	version     string                       // of the configuration that the cell has
+	refusing    bool                         // the cell knows why the host takes no jobs
 	loads       map[string]map[string]string // what hosts report, by host and name
 	runs        map[string]*run              // starts of tasks that have not ended, by key
 	changing    *turns                       // of commands, by user
@@ -253,7 +254,8 @@ func (m *Master) schedule() {
 	if !m.pace.due(m.cell, now) {
 		return
 	}
-	if why := m.commands.Health().Draining; why != "" {
+	// What the cell knows is why jobs wait, and it starts none.
+	if m.commands.Health().Draining != "" && !m.refusing {
 		m.pace.postpone(now, drainPause)
 		return
 	}

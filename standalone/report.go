@@ -111,6 +111,9 @@ func (m *Master) report(b *agent.Batch) {
 	if b.Load != nil {
 		m.load(b.Load)
 	}
+	if b.Service != nil {
+		m.service(b.Service)
+	}
 	for i := range b.Jobs {
 		m.jobReport(&b.Jobs[i])
 	}
@@ -177,6 +180,18 @@ func (m *Master) loaded(host string) {
 		return
 	}
 	m.follow(a.Actions)
+}
+
+// service has the queue instances of this host in error state while it takes no jobs.
+func (m *Master) service(s *agent.ServiceReport) {
+	a, err := m.cell.HostService(m.now(), m.host.Name, s.Draining)
+	if err != nil {
+		m.log.Warn("the cell does not know whether the host takes jobs", "error", err)
+		return
+	}
+	m.refusing = s.Draining != ""
+	m.follow(a.Actions)
+	m.pace.demand()
 }
 
 // jobReport takes what the agent says of a job.

@@ -9,7 +9,7 @@ const (
 	// Revision is that of the messages: it goes up when fields, lines of Reports or methods
 	// come, and when something is said in another place than before. docs/api.md has what
 	// a master changes for each.
-	Revision = 3
+	Revision = 4
 	// Path is what the name of a method follows in a URL.
 	Path = "/execd.v1.Agent/"
 	// DefaultSocket is where an agent listens on its own host.

@@ -10,6 +10,7 @@ type Report struct {
 	Usage         *UsageReport   `json:"usage,omitempty"`
 	Load          *Load          `json:"load,omitempty"`
 	Configuration *Configuration `json:"configuration,omitempty"`
+	Service       *Service       `json:"service,omitempty"`
 	// Heartbeat says that there is nothing to say. Number is that of the last report.
 	Heartbeat *Heartbeat `json:"heartbeat,omitempty"`
 	// Error is the last line of a stream that the agent ends. A Client returns it, or
@@ -25,6 +26,13 @@ type Heartbeat struct {
 // Configuration says that the agent uses another configuration.
 type Configuration struct {
 	Version string `json:"version"`
+}
+
+// Service says whether the host takes jobs.
+type Service struct {
+	// Draining is why it does not; empty if it does. Unlike that of Health it says nothing of
+	// an agent that begins or ends.
+	Draining string `json:"draining"`
 }
 
 // Load are load values of a host, and of others that its load sensors know.

@@ -34,6 +34,7 @@ type fake struct {
 	turns    map[string]agent.Turn
 	load     *agent.LoadReport
 	version  string
+	service  *agent.ServiceReport
 	versionN uint64
 	err      error // of all that can have one
 	waiting  int   // calls of Reports that wait
@@ -218,6 +219,9 @@ func (f *fake) batch(after uint64) agent.Batch {
 	}
 	if f.load != nil && f.load.Number > after {
 		b.Load = f.load
+	}
+	if f.service != nil && f.service.Number > after {
+		b.Service = f.service
 	}
 	if f.versionN > after {
 		b.Configuration, b.ConfigurationNumber = f.version, f.versionN

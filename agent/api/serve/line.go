@@ -14,7 +14,7 @@ import (
 // what jobs have used and of load values are printed here, in a tenth of the time that
 // package encoding/json takes for it.
 func appendLine(b []byte, r *api.Report) ([]byte, error) {
-	other := r.Configuration != nil || r.Heartbeat != nil || r.Error != nil
+	other := r.Configuration != nil || r.Service != nil || r.Heartbeat != nil || r.Error != nil
 	o := object{b: append(b, '{')}
 	switch {
 	case r.Job != nil && r.Job.Outcome == nil && r.Usage == nil && r.Load == nil && !other:

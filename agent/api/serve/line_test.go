@@ -67,6 +67,8 @@ func TestLineIsJSON(t *testing.T) {
 	check(&api.Report{Number: 1, Job: &api.Job{}, Load: &api.Load{Values: []api.Value{{Text: "1"}}}})
 	check(&api.Report{Number: 2, Heartbeat: &api.Heartbeat{Time: began}})
 	check(&api.Report{Number: 3, Configuration: &api.Configuration{Version: "<1>"}})
+	check(&api.Report{Number: 4, Service: &api.Service{Draining: "<1>"}})
+	check(&api.Report{Number: 4, Job: &api.Job{}, Service: &api.Service{}})
 	check(&api.Report{Number: 4, Error: &api.Error{Code: api.Internal, Message: "x"}})
 	check(&api.Report{Number: 5, Job: &api.Job{}, Usage: &api.UsageReport{Jobs: []api.JobUsage{{Job: 1}}}})
 	check(&api.Report{Number: 6, Usage: &api.UsageReport{Jobs: []api.JobUsage{{Job: 1}}}, Load: &api.Load{}})

@@ -398,7 +398,7 @@ func TestHealthAndVersion(t *testing.T) {
 	}
 	v, err := c.Version(t.Context())
 	wantVersion := api.VersionAnswer{
-		API: "execd.v1", Revision: 3, Version: "1.0",
+		API: "execd.v1", Revision: 4, Version: "1.0",
 		Methods: []api.Method{
 			"Acknowledge", "Admit", "Attach", "Configure", "Drain", "FullReport", "Health", "Job", "Jobs", "Reports", "Resume", "SetTickets",
 			"Shutdown", "Signal", "SignalQueue", "Start", "StartBatch", "StartTask", "Version",

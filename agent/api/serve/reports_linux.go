@@ -145,7 +145,7 @@ func (s *stream) next(ctx context.Context) error {
 // inOrder are the reports of a batch by their numbers: wherever the stream is cut, the
 // number of the last line that has arrived says what has.
 func inOrder(b *agent.Batch, now time.Time) []api.Report {
-	list := make([]api.Report, 0, len(b.Jobs)+2)
+	list := make([]api.Report, 0, len(b.Jobs)+3)
 	used := map[uint64]*api.UsageReport{}
 	for i := range b.Jobs {
 		r := &b.Jobs[i]
@@ -170,6 +170,9 @@ func inOrder(b *agent.Batch, now time.Time) []api.Report {
 		list = append(list, api.Report{
 			Number: cmp.Or(b.ConfigurationNumber, b.Number), Configuration: &api.Configuration{Version: b.Configuration},
 		})
+	}
+	if b.Service != nil {
+		list = append(list, api.Report{Number: b.Service.Number, Service: &api.Service{Draining: b.Service.Draining}})
 	}
 	slices.SortStableFunc(list, func(x, y api.Report) int { return cmp.Compare(x.Number, y.Number) })
 	return list

@@ -66,6 +66,9 @@ func TestReports(t *testing.T) {
 	}
 	f.mu.Unlock()
 	f.change(job.ID{Job: 9}, agent.Ended, &job.Outcome{Ran: true, ExitStatus: 3}) // 5
+	f.mu.Lock()
+	f.service = &agent.ServiceReport{Number: f.next(), Draining: "a disk fails"} // 6
+	f.mu.Unlock()
 
 	want := []api.Report{
 		{Number: 1, Configuration: &api.Configuration{Version: "1"}},
@@ -82,11 +85,12 @@ func TestReports(t *testing.T) {
 			ID: api.ID{Job: 9}, Number: 5, State: api.Ended, Owner: "alice",
 			Outcome: &api.Outcome{Class: job.ClassNone.String(), Effect: "finished", Ran: true, ExitStatus: 3},
 		}},
+		{Number: 6, Service: &api.Service{Draining: "a disk fails"}},
 	}
-	if diff := cmp.Diff(want, some(t, c, 0, 4)); diff != "" {
+	if diff := cmp.Diff(want, some(t, c, 0, 5)); diff != "" {
 		t.Error(diff)
 	}
-	for after := range uint64(5) { // from wherever one goes on
+	for after := range uint64(6) { // from wherever one goes on
 		i := slices.IndexFunc(want, func(r api.Report) bool { return r.Number > after })
 		if diff := cmp.Diff(want[i:], some(t, c, after, len(want)-i)); diff != "" {
 			t.Errorf("after %d: %s", after, diff)

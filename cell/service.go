@@ -1,0 +1,48 @@
+package cell
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/execd-project/execd/scheduler"
+)
+
+// HostService notes why a host takes no jobs; an empty text says that it does. The queue
+// instances of a host that takes none are in error state, with that reason. Unlike an error
+// that a job has caused it goes by itself, and qmod(1) -c does not clear it. It is not kept:
+// after Restore the host has to say it again.
+func (c *Cell) HostService(now int64, host, why string) (*Answer, error) {
+	c.tick(now)
+	id, ok := c.model.Host(host)
+	if !ok {
+		return nil, fmt.Errorf("service of host %q: there is no such host", host)
+	}
+	name := c.model.HostName(id)
+	if c.refusing == nil {
+		c.refusing = map[string]string{}
+	}
+	if c.refusing[name] = why; why == "" {
+		delete(c.refusing, name)
+	}
+	for _, i := range c.model.InstancesOn(id) {
+		c.setStatus(i, c.state.Status(i)&^scheduler.Failed|failedBy(c.ErrorsOf(i)))
+	}
+	return c.done(&Answer{}), nil
+}
+
+// failedBy is the error state, if there are reasons for it.
+func failedBy(reasons []string) scheduler.Status {
+	if len(reasons) == 0 {
+		return 0
+	}
+	return scheduler.Failed
+}
+
+// ErrorsOf are why a queue instance is in error state, as qstat -explain E shows them.
+func (c *Cell) ErrorsOf(id scheduler.InstanceID) []string {
+	errors := c.places[id].errors
+	if host := c.model.HostName(c.model.HostOf(id)); c.refusing[host] != "" {
+		errors = append(slices.Clone(errors), fmt.Sprintf("host %s takes no jobs: %s", host, c.refusing[host]))
+	}
+	return errors
+}
