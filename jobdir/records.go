@@ -4,11 +4,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/execd-project/execd/internal/printable"
 )
 
 // RecordLine is a line of the files trace and error, in the original's form:
-// "MM/DD/YYYY HH:MM:SS [euid:pid]: text". Whatever would end the line within
-// text is made visible.
+// "MM/DD/YYYY HH:MM:SS [euid:pid]: text". In the text are paths that users choose: it is
+// escaped (package printable), so that it is one line, and no order to a terminal.
 func RecordLine(t time.Time, euid, pid int, text string) string {
 	b := make([]byte, 0, 40+len(text))
 	b = appendTime(b, t)
@@ -17,8 +19,7 @@ func RecordLine(t time.Time, euid, pid int, text string) string {
 	b = append(b, ':')
 	b = strconv.AppendInt(b, int64(pid), 10)
 	b = append(b, "]: "...)
-	b = append(b, oneLine(text)...)
-	return string(append(b, '\n'))
+	return string(append(printable.Append(b, text), '\n'))
 }
 
 // appendTime appends "MM/DD/YYYY HH:MM:SS". The one format that is needed costs
@@ -36,21 +37,14 @@ func appendTime(b []byte, t time.Time) []byte {
 
 func appendTwoDigits(b []byte, n int) []byte { return append(b, '0'+byte(n/10), '0'+byte(n%10)) }
 
-func oneLine(text string) string {
-	if !strings.ContainsAny(text, "\n\x00") {
-		return text
-	}
-	return strings.ReplaceAll(strings.ReplaceAll(text, "\n", `\n`), "\x00", `\0`)
-}
-
-// FirstRecord is the text of the first line of a file error, without its time;
-// empty if there is none. Only this line is reported.
+// FirstRecord is the text of the first line of a file error, without its time, as it was before it
+// was escaped; empty if there is none. Only this line is reported.
 func FirstRecord(data []byte) string {
 	line, _, _ := strings.Cut(string(data), "\n")
 	if _, text, ok := strings.Cut(line, "]: "); ok {
-		return text
+		return printable.Original(text)
 	}
-	return line
+	return printable.Original(line)
 }
 
 // FirstNumber is the first number of a file exit_status, the one that counts.

@@ -316,10 +316,10 @@ func TestNewUsage(t *testing.T) {
 func TestRecords(t *testing.T) {
 	at := time.Date(2026, 11, 20, 23, 35, 15, 0, time.UTC)
 	line := RecordLine(at, 103, 70, "cannot\nlie")
-	if line != "11/20/2026 23:35:15 [103:70]: cannot\\nlie\n" {
+	if line != "11/20/2026 23:35:15 [103:70]: cannot\\x0alie\n" {
 		t.Errorf("%q", line)
 	}
-	for in, want := range map[string]string{line + line: `cannot\nlie`, "": "", "foreign": "foreign"} {
+	for in, want := range map[string]string{line + line: "cannot\nlie", "": "", "foreign": "foreign"} {
 		if got := FirstRecord([]byte(in)); got != want {
 			t.Errorf("%q: %q", in, got)
 		}

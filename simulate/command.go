@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/execd-project/execd/internal/outfile"
+	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/simulate/replay"
 	"github.com/execd-project/execd/simulate/script"
 )
@@ -106,19 +107,19 @@ func writeFiles(dir string, names []string, files map[string][]byte) error {
 // warn says something on standard error, line by line.
 func (c *Command) warn(text string) {
 	for line := range strings.Lines(text) {
-		fmt.Fprintln(c.Stderr, "execd simulate:", strings.TrimSuffix(line, "\n"))
+		printer.Fprintf(c.Stderr, "execd simulate: %s\n", strings.TrimSuffix(line, "\n"))
 	}
 }
 
 // below names files as seen from here: errors name those of a directory from there.
 func below(dir string, err error) error {
-	var lines []string
+	var lines []error
 	for line := range strings.Lines(err.Error()) {
 		line = strings.TrimSuffix(line, "\n")
 		if strings.HasPrefix(line, "jobs.txt:") || strings.HasPrefix(line, "input/") {
 			line = filepath.Join(dir, line)
 		}
-		lines = append(lines, line)
+		lines = append(lines, errors.New(line))
 	}
-	return errors.New(strings.Join(lines, "\n"))
+	return errors.Join(lines...)
 }

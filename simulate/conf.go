@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/scheduler/calendar"
 	"github.com/execd-project/execd/simulate/runner"
@@ -53,10 +54,10 @@ func (c *Command) simulate(o *options) (int, error) {
 		return ExitInvalid, err
 	}
 	for _, p := range result.Problems {
-		c.warn("warning: " + p.Error())
+		c.warn(printer.Sprintf("warning: %v", p))
 	}
 	for _, r := range result.Refused {
-		c.warn(fmt.Sprintf("%s:%d: refused: %s", o.jobs+o.trace, r.Line, r.Text))
+		c.warn(printer.Sprintf("%s:%d: refused: %s", o.jobs+o.trace, r.Line, r.Text))
 	}
 	var text []byte
 	if o.format == "json" {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/execd-project/execd/internal/printable"
 	"github.com/execd-project/execd/simulate/runner"
 )
 
@@ -42,13 +43,13 @@ func appendTask(b []byte, t *runner.Task) []byte {
 	}
 	p, k := &t.Priority, &t.Tickets
 	b = fmt.Appendf(b, "%-12s %-10s %-12s %8d %8d %8s %8d %5d %.5f %.5f %.5f %.5f %10.0f %10.0f %10.0f %10.0f ",
-		id, t.Name, t.User, t.Submit, t.Start, end, t.Start-t.Submit, t.Slots, p.Priority, p.NormalizedUrgency, p.NormalizedPriority,
+		id, printable.String(t.Name), printable.String(t.User), t.Submit, t.Start, end, t.Start-t.Submit, t.Slots, p.Priority, p.NormalizedUrgency, p.NormalizedPriority,
 		p.NormalizedTickets, k.Total, k.Override, k.Functional, k.Share)
 	for i, g := range t.Grants {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(append(b, g.Instance...), '=')
+		b = append(printable.Append(b, g.Instance), '=')
 		b = strconv.AppendInt(b, int64(g.Slots), 10)
 	}
 	return append(b, '\n')
@@ -65,13 +66,13 @@ func appendWaiting(b []byte, r *runner.Result) []byte {
 		if !headed {
 			b, headed = append(b, "\nnot started:\n"...), true
 		}
-		b = fmt.Appendf(b, "%-12d %-10s %-12s %8d ", t.Job, t.Name, t.User, t.Submit)
+		b = fmt.Appendf(b, "%-12d %-10s %-12s %8d ", t.Job, printable.String(t.Name), printable.String(t.User), t.Submit)
 		if t.Waiting > 1 {
 			b = fmt.Appendf(b, "%d tasks", t.Waiting)
 		}
 		b = append(b, '\n')
 		for _, reason := range t.Reasons {
-			b = append(append(append(b, "             "...), reason...), '\n')
+			b = append(printable.Append(append(b, "             "...), reason), '\n')
 		}
 	}
 	return b
@@ -107,7 +108,7 @@ func appendSummary(b []byte, s *runner.Summary) []byte {
 		}
 		b = fmt.Appendf(b, "\n%-24s %12s %12s %12s %12s\n", x.title, "tasks", "slot hours", "utilisation", "mean wait (s)")
 		for _, u := range x.list {
-			b = fmt.Appendf(b, "%-24s %12d %12.2f %11.2f%% %12.2f\n", u.Name, u.Tasks, u.SlotSeconds/3600, 100*u.Utilization, u.Wait)
+			b = fmt.Appendf(b, "%-24s %12d %12.2f %11.2f%% %12.2f\n", printable.String(u.Name), u.Tasks, u.SlotSeconds/3600, 100*u.Utilization, u.Wait)
 		}
 	}
 	return b
@@ -172,7 +173,7 @@ func appendJSON(b []byte, r *runner.Result, o *options) ([]byte, error) {
 			if err != nil {
 				return nil, err
 			}
-			b = append(append(b, separator(i)...), line...)
+			b = printable.AppendJSON(append(b, separator(i)...), line)
 		}
 		b = append(b, "\n],\n"...)
 	}
@@ -184,13 +185,13 @@ func appendJSON(b []byte, r *runner.Result, o *options) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	b = append(append(b, "\"refused\": "...), line...)
+	b = printable.AppendJSON(append(b, "\"refused\": "...), line)
 	if o.summary {
 		line, err := json.MarshalIndent(r.Summary(), "", "  ")
 		if err != nil {
 			return nil, err
 		}
-		b = append(append(b, ",\n\"summary\": "...), line...)
+		b = printable.AppendJSON(append(b, ",\n\"summary\": "...), line)
 	}
 	return append(b, "}\n"...), nil
 }

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/scheduler/calendar"
 )
@@ -109,7 +110,7 @@ func (c *Command) check(dir string, partial bool) (int, error) {
 		}
 	}
 	if len(found)+len(warnings) > 0 {
-		fmt.Fprintf(c.Stderr, "%s: %s, %s\n", dir, count(len(found), "error"), count(len(warnings), "warning"))
+		printer.Fprintf(c.Stderr, "%s: %s, %s\n", dir, count(len(found), "error"), count(len(warnings), "warning"))
 	}
 	if len(found) > 0 {
 		return ExitInvalid, nil
@@ -125,7 +126,7 @@ func (c *Command) print(dir, severity string, e *qconf.Error) error {
 	} else {
 		there.Problem = severity + there.Problem
 	}
-	if _, err := fmt.Fprintln(c.Stdout, there.Error()); err != nil {
+	if _, err := printer.Fprintf(c.Stdout, "%s\n", there.Error()); err != nil {
 		return fmt.Errorf("cannot write to standard output: %w", err)
 	}
 	return nil

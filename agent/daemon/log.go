@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/execd-project/execd/internal/printable"
 )
 
 // parts are the parts of the agent that have a log level of their own.
@@ -20,7 +22,7 @@ var parts = []string{"agent", "api", "gridengine", "health", "load", "mail", "ma
 // newLog makes the log, with a level for all and others for parts of it.
 func newLog(w io.Writer, s *settings) (log hclog.Logger, levels map[string]hclog.Level, err error) {
 	log = hclog.New(&hclog.LoggerOptions{
-		Name: "execd", Output: w, JSONFormat: s.logJSON, Level: hclog.Info, IndependentLevels: true,
+		Name: "execd", Output: &entries{w, s.logJSON}, JSONFormat: s.logJSON, Level: hclog.Info, IndependentLevels: true,
 		DisableTime: os.Getenv("JOURNAL_STREAM") != "" && !s.logJSON, // the journal has its own
 		TimeFormat:  logTime,
 	})
@@ -43,6 +45,59 @@ func newLog(w io.Writer, s *settings) (log hclog.Logger, levels map[string]hclog
 		}
 	}
 	return log, levels, nil
+}
+
+// entries is where hclog writes its entries, each in one call. Names, paths and reasons in them are
+// chosen by users. hclog escapes strings, but neither messages nor what is in slices, and shows
+// values of several lines in lines of their own behind "  | ". Here each line of an entry but the
+// first gets that, so that none looks like an entry, and no entry is an order to a terminal.
+type entries struct {
+	to   io.Writer
+	json bool
+}
+
+// continued begins the further lines of an entry.
+const continued = "  | "
+
+// Write implements io.Writer; hclog calls LevelWrite.
+func (e *entries) Write(p []byte) (int, error) { return e.LevelWrite(hclog.Info, p) }
+
+// LevelWrite implements hclog.LevelWriter.
+func (e *entries) LevelWrite(level hclog.Level, p []byte) (n int, err error) {
+	text := e.safe(p)
+	if to, ok := e.to.(hclog.LevelWriter); ok {
+		_, err = to.LevelWrite(level, text)
+	} else {
+		_, err = e.to.Write(text)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// safe is an entry as it is written.
+func (e *entries) safe(p []byte) []byte {
+	if e.json { // one line
+		return printable.AppendJSON(nil, p)
+	}
+	text, end := strings.CutSuffix(printable.Lines(string(p)), "\n")
+	first := true
+	var b strings.Builder
+	for line := range strings.SplitSeq(text, "\n") {
+		if !first {
+			b.WriteByte('\n')
+			if !strings.HasPrefix(line, "  ") {
+				b.WriteString(continued)
+			}
+		}
+		b.WriteString(line)
+		first = false
+	}
+	if end {
+		b.WriteByte('\n')
+	}
+	return []byte(b.String())
 }
 
 // logTime is how times of day are written in the log.

@@ -2,12 +2,17 @@ package daemon
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
 	"log/syslog"
 	"net"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/hashicorp/go-hclog"
 )
@@ -20,6 +25,39 @@ func TestLevels(t *testing.T) {
 	d := &daemon{log: log, levels: levels}
 	if d.logOf("agent").GetLevel() != hclog.Warn || d.logOf("api").GetLevel() != hclog.Debug {
 		t.Errorf("agent has %v, api %v", d.logOf("agent").GetLevel(), d.logOf("api").GetLevel())
+	}
+}
+
+// A text of a user's makes neither an entry nor an order to a terminal, wherever in an entry it
+// stands.
+func TestHostileLog(t *testing.T) {
+	for _, text := range []string{"\x1b]0;owned\a", "x\n2026-11-22T00:00:00.000Z [ERROR] execd: forged", "\x9b2J", "\u009b2J", "\u202e", "a\rb", "\x7f", "a\n\nb\n", "a\u2028b"} {
+		for _, format := range []bool{false, true} {
+			var out bytes.Buffer
+			log, _, err := newLog(&out, &settings{logJSON: format})
+			if err != nil {
+				t.Fatal(err)
+			}
+			log.Warn(text)
+			log.Warn("message", "key", text)
+			log.Warn("message", "key", errors.New(text), "next", 1)
+			log.Warn("message", "key", []string{text}, "other", []error{errors.New(text)}, text, 1)
+			log.Named(text).With("key", text).Warn("message")
+			shown := out.String()
+			if entries := strings.Count(shown, "[WARN]") + strings.Count(shown, `"@level":"warn"`); entries != 5 {
+				t.Errorf("%q makes %d entries of 5:\n%s", text, entries, shown)
+			}
+			for line := range strings.Lines(shown) {
+				if !format && !strings.HasPrefix(line, "  ") && !strings.Contains(line, "[WARN]  execd") || format && !json.Valid([]byte(line)) {
+					t.Errorf("%q makes the line %q", text, line)
+				}
+			}
+			if i := strings.IndexFunc(shown, func(r rune) bool {
+				return r != '\n' && (unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl))
+			}); i >= 0 || !utf8.ValidString(shown) {
+				t.Errorf("%q is written as %q", text, shown)
+			}
+		}
 	}
 }
 

@@ -1,12 +1,12 @@
 package doctor
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"text/tabwriter"
 
+	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/limits/cgroup"
 )
 
@@ -45,11 +45,11 @@ func (r *Report) Text() string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, f := range r.facts() {
-		fmt.Fprintf(w, "%s\t%s\n", f.name, f.value)
+		printer.Fprintf(w, "%s\t%s\n", f.name, f.value)
 	}
 	fmt.Fprintln(w)
 	for _, c := range r.Checks {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", c.Name, c.State, c.Means)
+		printer.Fprintf(w, "%s\t%s\t%s\n", c.Name, c.State, c.Means)
 	}
 	_ = w.Flush() // to a strings.Builder
 	gaps := r.gaps()
@@ -57,9 +57,9 @@ func (r *Report) Text() string {
 		b.WriteString("\nWhat could be better:\n")
 	}
 	for _, g := range gaps {
-		fmt.Fprintf(&b, "\n%s\n    %s\n", strings.Join(g.names, ", "), g.reason)
+		printer.Fprintf(&b, "\n%s\n    %s\n", strings.Join(g.names, ", "), g.reason)
 		if g.remedy != "" {
-			fmt.Fprintf(&b, "    => %s\n", g.remedy)
+			printer.Fprintf(&b, "    => %s\n", g.remedy)
 		}
 	}
 	// Columns are padded, at the end, too.
@@ -211,7 +211,7 @@ func (r *Report) JSON() ([]byte, error) {
 			delete(features, what)
 		}
 	}
-	b, err := json.MarshalIndent(struct {
+	return printer.JSON(struct {
 		Status       int             `json:"status"`
 		Kernel       string          `json:"kernel"`
 		UID          int             `json:"uid"`
@@ -227,6 +227,5 @@ func (r *Report) JSON() ([]byte, error) {
 		cgroups{string(h.Cgroups.Version), h.Cgroups.Off, h.Cgroups.Hierarchies, features},
 		systemd{h.Systemd.Booted, h.Systemd.Unified, h.Systemd.Scope, h.Systemd.Err, h.Systemd.Controllers},
 		h.GroupIDs.Range, h.GroupIDs.Free, kernel, r.Checks,
-	}, "", "  ")
-	return append(b, '\n'), err
+	})
 }

@@ -1,11 +1,11 @@
 package foreground
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
 
+	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/job"
 )
 
@@ -87,8 +87,7 @@ func formatJSON(records []record, array bool) ([]byte, error) {
 	if !array && len(records) == 1 {
 		v = records[0]
 	}
-	b, err := json.MarshalIndent(v, "", "  ")
-	return append(b, '\n'), err
+	return printer.JSON(v)
 }
 
 // Exit statuses of execd run that are not the job's own.

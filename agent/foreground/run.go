@@ -13,6 +13,8 @@ import (
 	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/agent/mail"
 	"github.com/execd-project/execd/agent/place"
+	"github.com/execd-project/execd/internal/printable"
+	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/internal/userfile"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
@@ -216,12 +218,12 @@ func (s *session) run() (int, error) {
 func (s *session) sweep(spool *jobdir.Spool) {
 	swept, err := launch.Sweep(spool, s.order.Groups, nss.System().User)
 	if err != nil {
-		s.say(err.Error())
+		s.complain(err)
 	}
 	for _, old := range swept {
 		s.say("cleaned up behind an execd run that was killed: " + summary(old.Outcome, old.Description.Name, false))
 		if old.Err != nil {
-			s.say(old.Err.Error())
+			s.complain(old.Err)
 		}
 	}
 }
@@ -244,7 +246,7 @@ func (s *session) runTasks(spool *jobdir.Spool, number int) (records []record, s
 	}
 	defer func() {
 		if e := launch.RemoveScript(spool, s.order, number); e != nil {
-			s.say(e.Error())
+			s.complain(e)
 		}
 	}()
 	for task := range array.Tasks() {
@@ -289,7 +291,7 @@ func (s *session) runTask(spool *jobdir.Spool, id job.ID) (record, int, error) {
 	}
 	s.mail(mail.AtEnd(j.Description, outcome, false))
 	if err := j.Remove(dir != ""); err != nil {
-		s.say("job " + id.String() + ": " + err.Error())
+		s.complain(fmt.Errorf("job %s: %w", id, err))
 	}
 	rerunnable := s.request.Rerun == job.Yes || s.request.Rerun == job.Default && s.order.Queue.Rerun
 	s.say(summary(outcome, s.request.Name, rerunnable))
@@ -321,7 +323,7 @@ func (s *session) mail(m mail.Message, wanted bool) {
 		return
 	}
 	if err := mailer.Send(context.Background(), s.owner, m); err != nil {
-		s.say("cannot send mail: " + err.Error())
+		s.complain(fmt.Errorf("cannot send mail: %w", err))
 	}
 }
 
@@ -340,14 +342,14 @@ func (s *session) keeps(o *job.Outcome) bool {
 // the configuration.
 func (s *session) notices() {
 	for _, w := range s.warnings {
-		s.say("warning: " + w.Error())
+		s.complain(fmt.Errorf("warning: %w", w))
 	}
 	if words := s.request.Notice(); len(words) > 0 {
 		s.say("accepted without effect on one host: " + strings.Join(words, ", "))
 	}
 	if s.request.MailOptions != 0 {
 		if err := s.mailer().Check(); err != nil {
-			s.say("no mail will be sent: " + err.Error())
+			s.complain(fmt.Errorf("no mail will be sent: %w", err))
 		}
 	}
 }
@@ -361,7 +363,14 @@ func terse(number int, a *submit.Array) string {
 }
 
 // say prints a line for people.
-func (s *session) say(text string) { fmt.Fprintln(s.Stderr, "execd: "+text) }
+func (s *session) say(text string) { printer.Fprintf(s.Stderr, "execd: %s\n", text) }
+
+// complain prints an error, each line of it as say does.
+func (s *session) complain(err error) {
+	for _, line := range printer.ErrorLines(err) {
+		fmt.Fprintln(s.Stderr, "execd: "+line)
+	}
+}
 
 // show says what would run (-verify).
 func (s *session) show(w io.Writer) error {
@@ -373,6 +382,6 @@ func (s *session) show(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.Write(b)
+	_, err = io.WriteString(w, printable.Lines(string(b)))
 	return err
 }

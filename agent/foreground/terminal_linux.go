@@ -125,7 +125,7 @@ func (s *session) pass(j *launch.Job, sig os.Signal) {
 		err = s.end(j)
 	}
 	if err != nil {
-		s.say(err.Error())
+		s.complain(err)
 	}
 }
 

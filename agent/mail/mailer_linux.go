@@ -88,7 +88,21 @@ func (m *Mailer) Send(ctx context.Context, owner *nss.User, message Message) err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it has not ended within %s", timeout))
 	defer cancel()
-	return run(ctx, user, append(words, append([]string{"-s", message.Subject}, message.To...)...), message.Text)
+	return run(ctx, user, append(words, append([]string{"-s", message.Subject}, message.To...)...), unescaped(message.Text))
+}
+
+// unescaped is a text in which no line is an order to the mailer: some versions of mail(1) take a
+// tilde at the beginning of a line for one, "~!" for a command of the shell, also where the text
+// does not come from a terminal, and a single dot for the end.
+func unescaped(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "~") || strings.TrimSpace(line) == "." {
+			b.WriteByte(' ')
+		}
+		b.WriteString(line)
+	}
+	return b.String()
 }
 
 func (m *Mailer) user(name string) (*nss.User, error) {

@@ -83,6 +83,20 @@ func TestSend(t *testing.T) {
 	}
 }
 
+// TestLinesAreNoOrders: no line of a mail is an order to the mailer.
+func TestLinesAreNoOrders(t *testing.T) {
+	o := newOffice(t, `cat >"$DIR/got"`)
+	m := Mailer{Command: o.mailer()}
+	message := letterToTwo
+	message.Text = "~!touch /tmp/x\n.\none\n~~\n. \n"
+	if err := m.Send(t.Context(), o.owner, message); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := o.read(t, "got"), " ~!touch /tmp/x\n .\none\n ~~\n . \n"; got != want {
+		t.Errorf("the mailer got %q, want %q", got, want)
+	}
+}
+
 func TestMailerOfAUser(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	o := newOffice(t, `id -u >"$DIR/got"`)

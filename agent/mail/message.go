@@ -5,8 +5,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	"unicode"
 
+	"github.com/execd-project/execd/internal/printable"
 	"github.com/execd-project/execd/job"
 )
 
@@ -108,7 +108,7 @@ func AtFailure(d *job.Description, o *job.Outcome, to []string, trace, errors st
 		}
 		fmt.Fprintf(&text, "Shepherd %s:\n", file.name)
 		for line := range strings.Lines(file.text) {
-			text.WriteString(clean(line) + "\n")
+			text.WriteString(printable.Lines(strings.TrimSpace(line)) + "\n") // escaped already
 		}
 	}
 	for _, address := range to {
@@ -182,14 +182,7 @@ func because(o *job.Outcome) string {
 
 // clean is one line without control characters: a mailer could take some for its
 // orders, and a line break for the end of a header.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, strings.TrimSpace(s))
-}
+func clean(s string) string { return printable.String(strings.TrimSpace(s)) }
 
 func date(t time.Time) string {
 	if t.IsZero() {

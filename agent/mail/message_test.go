@@ -211,7 +211,7 @@ func TestAtFailure(t *testing.T) {
  Host             = cellhost
  Start Time       = <unknown>
  End Time         = <unknown>
-failed in prolog: exit_status of prolog = 1
+failed in prolog: exit_status of prolog\x1b= 1
 Shepherd trace:
 one
 two

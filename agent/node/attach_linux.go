@@ -10,6 +10,7 @@ import (
 
 	"github.com/execd-project/execd/agent/api"
 	"github.com/execd-project/execd/agent/attach"
+	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/internal/terminal"
 )
 
@@ -62,12 +63,12 @@ func (c *Command) attach(client *api.Client, s *settings) (int, error) {
 // exited says why a job has no exit status of its own.
 func (c *Command) exited(id api.ID, x *api.Exit) int {
 	if x.Reason != "" {
-		c.say("job %d %s", id.Job, visible(x.Reason))
+		c.say("job %d %s", id.Job, x.Reason)
 	}
 	return x.Status & 0xff
 }
 
 // say is for people, between what the job writes.
 func (c *Command) say(format string, args ...any) {
-	fmt.Fprintf(c.Stderr, "execd attach: "+format+"\n", args...)
+	printer.Fprintf(c.Stderr, "execd attach: "+format+"\n", args...)
 }

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/execd-project/execd/agent/api"
 	"github.com/execd-project/execd/agent/attach"
+	"github.com/execd-project/execd/internal/printer"
 )
 
 // patience is how long the agent may take for an answer: it has all that is asked for
@@ -124,7 +124,7 @@ func (c *Command) resume(ctx context.Context, client *api.Client) (int, error) {
 	}
 	h, err := client.Health(ctx)
 	if err == nil && h.Draining != "" {
-		fmt.Fprintf(c.Stderr, "execd resume: the host still takes no jobs: %s\n", visible(h.Draining))
+		printer.Fprintf(c.Stderr, "execd resume: the host still takes no jobs: %s\n", h.Draining)
 	}
 	return ExitGood, err
 }
@@ -151,15 +151,15 @@ func (c *Command) jobs(ctx context.Context, client *api.Client, s *settings) err
 }
 
 func (c *Command) printJSON(v any) error {
-	text, err := json.MarshalIndent(v, "", "  ")
+	text, err := printer.JSON(v)
 	if err != nil {
 		return err
 	}
-	return c.print(string(text) + "\n")
+	return c.print(string(text))
 }
 
 func (c *Command) print(text string) error {
-	if _, err := io.WriteString(c.Stdout, text); err != nil {
+	if _, err := io.WriteString(printer.NewWriter(c.Stdout), text); err != nil {
 		return fmt.Errorf("cannot write to standard output: %w", err)
 	}
 	return nil
@@ -169,20 +169,20 @@ func (c *Command) print(text string) error {
 func advise(socket string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("no agent is running here: there is no socket %q\nstart it with: systemctl start execd, execd agent or execd standalone; or say with --socket where it listens", socket)
+		return errors.Join(fmt.Errorf("no agent is running here: there is no socket %q", socket), errors.New("start it with: systemctl start execd, execd agent or execd standalone; or say with --socket where it listens"))
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("no agent answers at %q: it has ended, and jobs go on without it\nwhy, says: journalctl -u execd; start it with: systemctl start execd, execd agent or execd standalone", socket)
+		return errors.Join(fmt.Errorf("no agent answers at %q: it has ended, and jobs go on without it", socket), errors.New("why, says: journalctl -u execd; start it with: systemctl start execd, execd agent or execd standalone"))
 	case attach.Away(err) && hungUp(err):
-		return fmt.Errorf("the agent at %q has hung up before it has answered: it ends, or is being restarted; jobs go on without it\ntry again; its log says more: journalctl -u execd", socket)
+		return errors.Join(fmt.Errorf("the agent at %q has hung up before it has answered: it ends, or is being restarted; jobs go on without it", socket), errors.New("try again; its log says more: journalctl -u execd"))
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("cannot connect to %q: permission denied\nif it is the socket of another user's agent, be that user, or root", socket)
+		return errors.Join(fmt.Errorf("cannot connect to %q: permission denied", socket), errors.New("if it is the socket of another user's agent, be that user, or root"))
 	}
 	if e, ok := errors.AsType[*api.Error](err); ok {
 		switch {
 		case e.Code == api.PermissionDenied:
 			return fmt.Errorf("the agent refuses: %s", e.Message)
 		case e.Err != nil && errors.Is(e.Err, context.DeadlineExceeded):
-			return fmt.Errorf("the agent at %q has not answered within %s\nits log says more: journalctl -u execd", socket, patience)
+			return errors.Join(fmt.Errorf("the agent at %q has not answered within %s", socket, patience), errors.New("its log says more: journalctl -u execd"))
 		}
 		return errors.New(e.Message)
 	}

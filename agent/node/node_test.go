@@ -89,7 +89,7 @@ func TestStatus(t *testing.T) {
 		},
 	}
 	want := `host           n1
-state          takes no jobs: administrator: a disk?[1m fails
+state          takes no jobs: administrator: a disk\x1b[1m fails
 slots          5 of 8 in use
 jobs           4 running, 1 ended, 2 acknowledged
 configuration  1b2c
@@ -152,7 +152,7 @@ func TestJobs(t *testing.T) {
 		want string
 	}{
 		"all": {nil, `JOB  TASK  NAME    OWNER  STATE      QUEUE  SLOTS  STARTED              CPU         MAXVMEM  NOTE
-7    -     x?y     alice  running    all.q  2      2026-03-04 05:06:07  01:02:05    1.5G
+7    -     x\x09y  alice  running    all.q  2      2026-03-04 05:06:07  01:02:05    1.5G
 7    1.n1  petask  alice  starting   all.q  1      -                    -           -
 9    3     array   bob    suspended  b.q    1      2026-03-04 05:06:07  -           -        suspended by user, queue
 10   -     z       bob    reported   b.q    1      2026-03-04 05:06:07  1:01:01:01  512      exit status 7

@@ -8,16 +8,16 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
 
 	"github.com/execd-project/execd/agent/api"
+	"github.com/execd-project/execd/internal/printer"
 )
 
 // statusText is what execd status prints.
 func statusText(h *api.Health, now time.Time) string {
 	var b strings.Builder
 	line := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "%-15s%s\n", name, visible(fmt.Sprintf(format, args...)))
+		fmt.Fprintf(&b, "%-15s%s\n", name, printer.Sprintf(format, args...))
 	}
 	state := "takes jobs"
 	if h.Draining != "" {
@@ -131,8 +131,8 @@ func jobsText(jobs []api.Job) string {
 	for i := range jobs {
 		j := &jobs[i]
 		cpu, mem := used(j)
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", j.Job, task(j.ID), visible(j.Name), visible(j.Owner),
-			j.State, visible(j.Queue), j.Slots, when(j.Started), cpu, mem, visible(note(j)))
+		printer.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", j.Job, task(j.ID), j.Name, j.Owner,
+			j.State, j.Queue, j.Slots, when(j.Started), cpu, mem, note(j))
 	}
 	w.Flush() // into memory
 	lines := strings.SplitAfter(b.String(), "\n")
@@ -148,11 +148,11 @@ func jobsText(jobs []api.Job) string {
 func task(id api.ID) string {
 	switch {
 	case id.Task > 0 && id.PETask != "":
-		return fmt.Sprintf("%d/%s", id.Task, visible(id.PETask))
+		return fmt.Sprintf("%d/%s", id.Task, id.PETask)
 	case id.Task > 0:
 		return strconv.Itoa(id.Task)
 	}
-	return cmp.Or(visible(id.PETask), "-")
+	return cmp.Or(id.PETask, "-")
 }
 
 // used are CPU time and the most memory that a job has used, so far or in all.
@@ -226,14 +226,4 @@ func size(n int64) string {
 		v, unit = v/1024, unit+1
 	}
 	return fmt.Sprintf("%.1f%c", v, units[unit])
-}
-
-// visible keeps names that users have chosen from being orders to a terminal.
-func visible(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '?'
-	}, s)
 }

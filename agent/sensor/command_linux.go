@@ -1,7 +1,6 @@
 package sensor
 
 import (
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/loadsensor/external"
 	"github.com/execd-project/execd/qconf"
 )
@@ -111,10 +111,9 @@ func (c *Command) Run() (int, error) {
 	result := check.run()
 	text := []byte(result.Text())
 	if *asJSON {
-		if text, err = json.MarshalIndent(result, "", "  "); err != nil {
+		if text, err = printer.JSON(result); err != nil {
 			return ExitCannotRun, err
 		}
-		text = append(text, '\n')
 	}
 	if _, err := c.Stdout.Write(text); err != nil {
 		return ExitCannotRun, fmt.Errorf("cannot write to standard output: %w", err)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/loadsensor/protocol"
 )
 
@@ -71,30 +72,30 @@ func (r *Result) count(s Severity) int {
 // Text is the result for people.
 func (r *Result) Text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: as user %s, host %s\n", r.Path, r.User, r.Host)
+	printer.Fprintf(&b, "%s: as user %s, host %s\n", r.Path, r.User, r.Host)
 	for _, c := range r.Cycles {
 		if c.Number > 0 {
-			fmt.Fprintf(&b, "cycle %d: %s in %.3f s\n", c.Number, plural(len(c.Values), "value"), c.Seconds)
+			printer.Fprintf(&b, "cycle %d: %s in %.3f s\n", c.Number, plural(len(c.Values), "value"), c.Seconds)
 		} else {
-			fmt.Fprintf(&b, "not asked for: %s\n", plural(len(c.Values), "value"))
+			printer.Fprintf(&b, "not asked for: %s\n", plural(len(c.Values), "value"))
 		}
 		for _, v := range c.Values {
-			fmt.Fprintf(&b, "  %s:%s:%s\n", v.Host, v.Name, v.Text)
+			printer.Fprintf(&b, "  %s:%s:%s\n", v.Host, v.Name, v.Text)
 		}
 		if c.Number == cycles && r.Change != "" {
-			fmt.Fprintf(&b, "change: %s\n", r.Change)
+			printer.Fprintf(&b, "change: %s\n", r.Change)
 		}
 	}
 	if r.Quit != "" {
-		fmt.Fprintf(&b, "quit: %s\n", r.Quit)
+		printer.Fprintf(&b, "quit: %s\n", r.Quit)
 	}
 	for _, line := range r.Stderr {
-		fmt.Fprintf(&b, "standard error: %s\n", line)
+		printer.Fprintf(&b, "standard error: %s\n", line)
 	}
 	for _, f := range r.Findings {
-		fmt.Fprintln(&b, f)
+		printer.Fprintf(&b, "%s\n", f)
 	}
-	fmt.Fprintf(&b, "%s, %s\n", plural(r.count(Error), "error"), plural(r.count(Warning), "warning"))
+	printer.Fprintf(&b, "%s, %s\n", plural(r.count(Error), "error"), plural(r.count(Warning), "warning"))
 	return b.String()
 }
 

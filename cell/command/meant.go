@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/execd-project/execd/internal/nearest"
-	"github.com/execd-project/execd/internal/printable"
+	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/qconf"
 )
 
@@ -53,7 +53,7 @@ func (x *call) suggest(text string) {
 			if host != "" {
 				near += "@" + host
 			}
-			x.result.Hint = printable.Sprintf("did you mean %s?\n", near)
+			x.result.Hint = printer.Sprintf("did you mean %s?\n", near)
 		}
 		return
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/execd-project/execd/cell"
 	"github.com/execd-project/execd/internal/printable"
+	"github.com/execd-project/execd/internal/printer"
 )
 
 // output is what a command prints. Most of it users have chosen, and somebody else reads it: each
@@ -13,7 +14,7 @@ import (
 type output struct{ text strings.Builder }
 
 // line adds a line: a format of ours, whose arguments are escaped.
-func (o *output) line(format string, args ...any) { printable.Fprintf(&o.text, format+"\n", args...) }
+func (o *output) line(format string, args ...any) { printer.Fprintf(&o.text, format+"\n", args...) }
 
 // lines adds text of several lines that no user can break: the objects of the configuration and
 // the lists of options.

@@ -26,6 +26,7 @@ import (
 	"github.com/execd-project/execd/agent/sensor"
 	"github.com/execd-project/execd/cell/command"
 	"github.com/execd-project/execd/internal/nearest"
+	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/nss"
 	"github.com/execd-project/execd/simulate"
 	"github.com/execd-project/execd/standalone"
@@ -114,11 +115,18 @@ func run(args []string) int {
 	return foreground.ExitUsage
 }
 
+// complain says what went wrong: a line for each of several errors, such as those of a directory.
+func complain(prefix string, err error) {
+	for _, line := range printer.ErrorLines(err) {
+		fmt.Fprintln(os.Stderr, prefix, line)
+	}
+}
+
 // interactiveJob is an interactive job of Grid Engine.
 func interactiveJob(args []string) int {
 	status, err := interactive.Main(args)
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "execd: %v\n", err)
+		complain("execd:", err)
 	}
 	return status
 }
@@ -136,13 +144,11 @@ func meant(word string) string {
 }
 
 func examine(args []string) int {
-	status, err := doctor.Run(args, os.Stdout)
+	status, err := doctor.Run(args, printer.NewWriter(os.Stdout))
 	if err == nil {
 		return status
 	}
-	for line := range strings.Lines(err.Error()) {
-		fmt.Fprintln(os.Stderr, "execd doctor:", strings.TrimSuffix(line, "\n"))
-	}
+	complain("execd doctor:", err)
 	if errors.Is(err, doctor.ErrUsage) {
 		return foreground.ExitUsage
 	}
@@ -152,16 +158,13 @@ func examine(args []string) int {
 func runJob(args []string) int {
 	executable, err := os.Executable()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "execd:", err)
+		complain("execd:", err)
 		return foreground.ExitCannotRun
 	}
 	c := foreground.Command{Args: args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Executable: executable}
 	status, err := c.Run()
 	if err != nil {
-		// One line for each of several errors, such as those of a directory.
-		for line := range strings.Lines(err.Error()) {
-			fmt.Fprintln(os.Stderr, "execd run:", strings.TrimSuffix(line, "\n"))
-		}
+		complain("execd run:", err)
 	}
 	if _, ok := errors.AsType[*foreground.UsageError](err); ok {
 		fmt.Fprintln(os.Stderr, "execd run: see execd run --help")
@@ -172,15 +175,13 @@ func runJob(args []string) int {
 func runAgent(args []string) int {
 	executable, err := os.Executable()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "execd agent:", err)
+		complain("execd agent:", err)
 		return daemon.ExitCannotRun
 	}
 	c := daemon.Command{Args: args, Stdout: os.Stdout, Stderr: os.Stderr, Executable: executable, Version: version}
 	status, err := c.Run()
 	if err != nil {
-		for line := range strings.Lines(err.Error()) {
-			fmt.Fprintln(os.Stderr, "execd agent:", strings.TrimSuffix(line, "\n"))
-		}
+		complain("execd agent:", err)
 	}
 	if _, ok := errors.AsType[*daemon.UsageError](err); ok {
 		fmt.Fprintln(os.Stderr, "execd agent: see execd agent --help")
@@ -203,15 +204,13 @@ func userCommand(name string, args []string) int {
 func runStandalone(args []string) int {
 	executable, err := os.Executable()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "execd standalone:", err)
+		complain("execd standalone:", err)
 		return daemon.ExitCannotRun
 	}
 	c := standalone.Command{Args: args, Stdout: os.Stdout, Stderr: os.Stderr, Executable: executable, Version: version}
 	status, err := c.Run()
 	if err != nil {
-		for line := range strings.Lines(err.Error()) {
-			fmt.Fprintln(os.Stderr, "execd standalone:", strings.TrimSuffix(line, "\n"))
-		}
+		complain("execd standalone:", err)
 	}
 	if _, ok := errors.AsType[*daemon.UsageError](err); ok {
 		fmt.Fprintln(os.Stderr, "execd standalone: see execd standalone --help")
@@ -223,9 +222,7 @@ func askAgent(name string, args []string) int {
 	c := node.Command{Name: name, Args: args, Stdout: os.Stdout, Stderr: os.Stderr, Stdin: os.Stdin, Terminal: os.Stdout}
 	status, err := c.Run()
 	if err != nil {
-		for line := range strings.Lines(err.Error()) {
-			fmt.Fprintf(os.Stderr, "execd %s: %s\n", name, strings.TrimSuffix(line, "\n"))
-		}
+		complain("execd "+name+":", err)
 	}
 	if _, ok := errors.AsType[*node.UsageError](err); ok {
 		fmt.Fprintf(os.Stderr, "execd %s: see execd %s --help\n", name, name)
@@ -234,10 +231,10 @@ func askAgent(name string, args []string) int {
 }
 
 func checkConfig(args []string) int {
-	c := config.Command{Args: args, Stdout: os.Stdout, Stderr: os.Stderr}
+	c := config.Command{Args: args, Stdout: printer.NewWriter(os.Stdout), Stderr: printer.NewWriter(os.Stderr)}
 	status, err := c.Run()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "execd config:", err)
+		complain("execd config:", err)
 	}
 	if _, ok := errors.AsType[*config.UsageError](err); ok {
 		fmt.Fprintln(os.Stderr, "execd config: see execd config --help")
@@ -246,12 +243,10 @@ func checkConfig(args []string) int {
 }
 
 func importCell(args []string) int {
-	c := importer.Command{Args: args, Stdout: os.Stdout, Stderr: os.Stderr}
+	c := importer.Command{Args: args, Stdout: printer.NewWriter(os.Stdout), Stderr: printer.NewWriter(os.Stderr)}
 	status, err := c.Run()
 	if err != nil {
-		for line := range strings.Lines(err.Error()) {
-			fmt.Fprintln(os.Stderr, "execd import:", strings.TrimSuffix(line, "\n"))
-		}
+		complain("execd import:", err)
 	}
 	if _, ok := errors.AsType[*importer.UsageError](err); ok {
 		fmt.Fprintln(os.Stderr, "execd import: see execd import --help")
@@ -260,15 +255,13 @@ func importCell(args []string) int {
 }
 
 func runSimulation(args []string) int {
-	c := simulate.Command{Args: args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+	c := simulate.Command{Args: args, Stdin: os.Stdin, Stdout: printer.NewWriter(os.Stdout), Stderr: os.Stderr}
 	if info, err := os.Stderr.Stat(); err == nil {
 		c.Terminal = info.Mode()&os.ModeCharDevice != 0
 	}
 	status, err := c.Run()
 	if err != nil {
-		for line := range strings.Lines(err.Error()) {
-			fmt.Fprintln(os.Stderr, "execd simulate:", strings.TrimSuffix(line, "\n"))
-		}
+		complain("execd simulate:", err)
 	}
 	if _, ok := errors.AsType[*simulate.UsageError](err); ok {
 		fmt.Fprintln(os.Stderr, "execd simulate: see execd simulate --help")
@@ -279,12 +272,12 @@ func runSimulation(args []string) int {
 func account(args []string) int {
 	file, advice := client.AccountingFile(context.Background())
 	c := qacct.Command{
-		Args: args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Args: args, Stdin: os.Stdin, Stdout: printer.NewWriter(os.Stdout), Stderr: printer.NewWriter(os.Stderr),
 		File: file, Advice: advice, Now: time.Now(), Group: nss.System().GroupName, Select: selectQueues,
 	}
 	status, err := c.Run()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "qacct:", err)
+		complain("qacct:", err)
 		return qacct.ExitFailed
 	}
 	return status
@@ -301,12 +294,10 @@ func selectQueues(options ...string) ([]string, error) {
 }
 
 func checkSensor(args []string) int {
-	c := sensor.Command{Args: args, Stdout: os.Stdout}
+	c := sensor.Command{Args: args, Stdout: printer.NewWriter(os.Stdout)}
 	status, err := c.Run()
 	if err != nil {
-		for line := range strings.Lines(err.Error()) {
-			fmt.Fprintln(os.Stderr, "execd sensor:", strings.TrimSuffix(line, "\n"))
-		}
+		complain("execd sensor:", err)
 	}
 	if _, ok := errors.AsType[*sensor.UsageError](err); ok {
 		fmt.Fprintln(os.Stderr, "execd sensor: see execd sensor --help")

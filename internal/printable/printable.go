@@ -14,8 +14,8 @@
 // characters, or that looks as if it had been escaped already, each backslash is doubled. So a
 // text in which no backslash begins an escape is as it was given.
 //
-// Functions are pure and may be called from several goroutines. Writer is the last line of defence
-// for whole outputs, where it is not known any more which line breaks are ours.
+// Functions are pure and may be called from several goroutines. The supervisor links the package:
+// what prints with it is in package printer.
 package printable
 
 import (
@@ -44,6 +44,49 @@ func String(s string) string {
 		return s
 	}
 	return string(appendEscaped(nil, s, func(r rune) bool { return r == '\\' || Special(r) }))
+}
+
+// Original is the opposite of String.
+func Original(s string) string {
+	if !mustParse(s) {
+		return s
+	}
+	b := make([]byte, 0, len(s))
+	for len(s) > 0 {
+		n := 1
+		switch {
+		case strings.HasPrefix(s, `\\`):
+			b = append(b, '\\')
+			n = 2
+		case s[0] == '\\' && looksEscaped(s):
+			if n = 4; s[1] == 'u' {
+				n = 6
+			}
+			r := rune(0)
+			for _, c := range []byte(s[2:n]) {
+				r = r<<4 | rune(strings.IndexByte(hexDigits, c))
+			}
+			if n == 4 {
+				b = append(b, byte(r))
+			} else {
+				b = utf8.AppendRune(b, r)
+			}
+		default:
+			b = append(b, s[0])
+		}
+		s = s[n:]
+	}
+	return string(b)
+}
+
+// mustParse reports whether a text has an escape.
+func mustParse(s string) bool {
+	for i := range len(s) {
+		if s[i] == '\\' && looksEscaped(s[i:]) {
+			return true
+		}
+	}
+	return false
 }
 
 // Strings returns the texts, each escaped.

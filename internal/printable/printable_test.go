@@ -1,12 +1,8 @@
 package printable
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 	"unicode"
@@ -42,38 +38,6 @@ func TestString(t *testing.T) {
 	}
 }
 
-var escape = regexp.MustCompile(`\\x([0-9a-f]{2})|\\u([0-9a-f]{4})`)
-
-// original is the opposite of String.
-func original(t *testing.T, s string) string {
-	if !escape.MatchString(s) {
-		return s
-	}
-	var b strings.Builder
-	for len(s) > 0 {
-		switch at := escape.FindStringSubmatchIndex(s); {
-		case strings.HasPrefix(s, `\\`):
-			b.WriteByte('\\')
-			s = s[2:]
-		case at != nil && at[0] == 0 && at[2] >= 0:
-			n, _ := strconv.ParseUint(s[at[2]:at[3]], 16, 8)
-			b.WriteByte(byte(n))
-			s = s[at[1]:]
-		case at != nil && at[0] == 0:
-			n, _ := strconv.ParseUint(s[at[4]:at[5]], 16, 32)
-			b.WriteRune(rune(n))
-			s = s[at[1]:]
-		case s[0] == '\\':
-			t.Fatalf("a single backslash in %q", s)
-		default:
-			_, size := utf8.DecodeRuneInString(s)
-			b.WriteString(s[:size])
-			s = s[size:]
-		}
-	}
-	return b.String()
-}
-
 // harmless fails where text may be an order to a terminal.
 func harmless(t *testing.T, text, allowed string) {
 	t.Helper()
@@ -94,7 +58,7 @@ func FuzzString(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string, at int) {
 		e := String(s)
 		harmless(t, e, "")
-		if back := original(t, e); back != s {
+		if back := Original(e); back != s {
 			t.Errorf("%q is %q, which is %q", s, e, back)
 		}
 		if !strings.Contains(s, `\`) && e != String(e) && len(e) == len(s) {
@@ -103,33 +67,6 @@ func FuzzString(f *testing.F) {
 		harmless(t, Lines(s), "\n\t")
 		if c := Clip(s, at&15); len(c) > at&15 || !strings.HasPrefix(e, c) || len(c) < min(len(e), at&15)-3 {
 			t.Errorf("%d bytes of %q are %q", at&15, e, c)
-		}
-		// In two parts as in one, and what is escaped stays.
-		var one, two bytes.Buffer
-		w := NewWriter(&one)
-		if _, err := w.Write([]byte(s)); err != nil || w.Flush() != nil {
-			t.Fatal(err)
-		}
-		w = NewWriter(&two)
-		cut := 0
-		if len(s) > 0 {
-			cut = int(uint(at) % uint(len(s)))
-		}
-		for _, part := range []string{s[:cut], s[cut:]} {
-			if n, err := w.Write([]byte(part)); err != nil || n != len(part) {
-				t.Fatal(n, err)
-			}
-		}
-		if err := w.Flush(); err != nil {
-			t.Fatal(err)
-		}
-		if one.String() != two.String() || one.String() != Lines(s) {
-			t.Errorf("%q is written as %q, in two parts as %q; as lines it is %q", s, &one, &two, Lines(s))
-		}
-		one.Reset()
-		w = NewWriter(&one)
-		if _, err := w.Write([]byte(e)); err != nil || one.String() != e {
-			t.Errorf("%q is written as %q, %v", e, &one, err)
 		}
 		// JSON says the same.
 		text, err := json.Marshal(s)
@@ -144,46 +81,3 @@ func FuzzString(f *testing.F) {
 		}
 	})
 }
-
-func TestFormat(t *testing.T) {
-	type state string
-	got := Sprintf("%s %d %q %v %v %s %-8s.", "a\nb", 3, "\x1b", errors.New("c\nd"), []string{"e\n"}, Trusted("f\n"), state("g\n"))
-	if want := `a\x0ab 3 "\x1b" c\x0ad [e\x0a] f` + "\n g\\x0a   ."; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-}
-
-func TestErrorLines(t *testing.T) {
-	one, two := errors.New("one\x1b"), errors.New("two\nforged")
-	for sentence, c := range map[string]struct {
-		err  error
-		want string
-	}{
-		"one error":             {two, `two\x0aforged`},
-		"several":               {errors.Join(one, two), `one\x1b|two\x0aforged`},
-		"several, wrapped":      {fmt.Errorf("a\nb: %w", errors.Join(one, two)), `a\x0ab: one\x1b|two\x0aforged`},
-		"several, in the midst": {fmt.Errorf("%w, and so on", errors.Join(one, one)), `one\x1b\x0aone\x1b, and so on`},
-		"wrapped twice":         {fmt.Errorf("%w: %w", one, two), `one\x1b: two\x0aforged`},
-		"within each other":     {errors.Join(one, errors.Join(two, one)), `one\x1b|two\x0aforged|one\x1b`},
-	} {
-		t.Run(sentence, func(t *testing.T) {
-			if got := strings.Join(ErrorLines(c.err), "|"); got != c.want {
-				t.Errorf("%s, want %s", got, c.want)
-			}
-			if got := Sprintf("%v", c.err); got != strings.ReplaceAll(c.want, "|", "\n") {
-				t.Errorf("%%v is %s, want %s", got, c.want)
-			}
-		})
-	}
-}
-
-func TestFailingWriter(t *testing.T) {
-	w := NewWriter(failing{})
-	if n, err := w.Write([]byte("a")); n != 0 || err == nil {
-		t.Error(n, err)
-	}
-}
-
-type failing struct{}
-
-func (failing) Write([]byte) (int, error) { return 0, errors.New("no") }

@@ -9,7 +9,7 @@ import (
 
 	agentapi "github.com/execd-project/execd/agent/api"
 	"github.com/execd-project/execd/agent/attach"
-	"github.com/execd-project/execd/internal/printable"
+	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/internal/terminal"
 	"github.com/execd-project/execd/standalone/api"
 )
@@ -56,9 +56,9 @@ func (c *Command) attach(ctx context.Context, d *api.Client, a *api.CommandAnswe
 			continue
 		}
 		if a.Verbose {
-			printable.Fprintf(c.Stderr, "Your interactive job %d has been successfully scheduled.\n", job)
+			printer.Fprintf(c.Stderr, "Your interactive job %d has been successfully scheduled.\n", job)
 			if host, err := os.Hostname(); err == nil {
-				printable.Fprintf(c.Stderr, "Establishing builtin session to host %s ...\n", host)
+				printer.Fprintf(c.Stderr, "Establishing builtin session to host %s ...\n", host)
 			}
 		}
 		id := agentapi.ID{Job: int(job)}
@@ -72,9 +72,9 @@ func (c *Command) attach(ctx context.Context, d *api.Client, a *api.CommandAnswe
 		exit, err := attach.Run(ctx, d.Agent(), id, t, attach.Options{
 			In: in, Out: os.Stdout, Err: c.Stderr, Escape: escape,
 			Away: func() {
-				printable.Fprintf(c.Stderr, "%s: the daemon is away, and job %d goes on without it: waiting\n", c.Name, job)
+				printer.Fprintf(c.Stderr, "%s: the daemon is away, and job %d goes on without it: waiting\n", c.Name, job)
 			},
-			Again: func() { printable.Fprintf(c.Stderr, "%s: attached to job %d again\n", c.Name, job) },
+			Again: func() { printer.Fprintf(c.Stderr, "%s: attached to job %d again\n", c.Name, job) },
 		})
 		if err == nil {
 			return c.exited(exit), nil
@@ -90,7 +90,7 @@ const signalBase = 128
 // its client, as a program does of which nothing is seen any more.
 func (c *Command) left(d *api.Client, job uint32, pipes bool, err error) (int, error) {
 	if errors.Is(err, terminal.ErrDetached) {
-		printable.Fprintf(c.Stderr, "%s: detached; job %d goes on, and execd attach %d attaches to it again\n", c.Name, job, job)
+		printer.Fprintf(c.Stderr, "%s: detached; job %d goes on, and execd attach %d attaches to it again\n", c.Name, job, job)
 		return exitGood, nil
 	}
 	if !pipes {
@@ -115,7 +115,7 @@ func (c *Command) exited(e *agentapi.Exit) int {
 	if e.Reason == "" {
 		return status
 	}
-	printable.Fprintf(c.Stderr, "%s: %s\n", c.Name, e.Reason)
+	printer.Fprintf(c.Stderr, "%s: %s\n", c.Name, e.Reason)
 	return max(status, exitFailed)
 }
 
@@ -127,7 +127,7 @@ func (c *Command) over(ctx context.Context, d *api.Client, job uint32, cause err
 	}
 	e := w.Ends[len(w.Ends)-1]
 	if e.Reason != "" {
-		printable.Fprintf(c.Stderr, "%s: job %d: %s\n", c.Name, job, e.Reason)
+		printer.Fprintf(c.Stderr, "%s: job %d: %s\n", c.Name, job, e.Reason)
 	}
 	if e.Ran {
 		return e.ExitStatus & 0xff, nil

@@ -24,6 +24,7 @@ import (
 	"github.com/execd-project/execd/agent/place"
 	"github.com/execd-project/execd/cell/command"
 	"github.com/execd-project/execd/internal/printable"
+	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/standalone/api"
 )
 
@@ -49,7 +50,7 @@ const (
 func (c *Command) Run(ctx context.Context) int {
 	status, err := c.run(ctx)
 	if err != nil {
-		printable.Fprintf(c.Stderr, "%s: %v\n", c.Name, err)
+		printer.Fprintf(c.Stderr, "%s: %v\n", c.Name, err)
 	}
 	return status
 }
@@ -119,7 +120,7 @@ func (c *Command) run(ctx context.Context) (int, error) {
 // show writes what the daemon wants to have printed. Where it, or who has taken its place, lets
 // anything through that is an order to a terminal, that ends here.
 func show(to io.Writer, text api.Text) error {
-	w := printable.NewWriter(to)
+	w := printer.NewWriter(to)
 	if _, err := io.WriteString(w, string(text)); err != nil {
 		return err
 	}
@@ -209,14 +210,14 @@ func workingDirectory() (string, error) {
 
 // dial finds the daemon: where the environment says, that of the user, or that of the host.
 func (c *Command) dial(ctx context.Context) (*api.Client, error) {
-	path, err := socket(ctx, func() { printable.Fprintf(c.Stderr, "%s: no daemon is running yet, waiting for it\n", c.Name) })
+	path, err := socket(ctx, func() { printer.Fprintf(c.Stderr, "%s: no daemon is running yet, waiting for it\n", c.Name) })
 	if err != nil {
 		return nil, err
 	}
 	said := false
 	return api.Dial(path, patience, func(err error) {
 		if !said && !errors.Is(err, os.ErrNotExist) {
-			printable.Fprintf(c.Stderr, "%s: the daemon does not answer on %s, trying again\n", c.Name, path)
+			printer.Fprintf(c.Stderr, "%s: the daemon does not answer on %s, trying again\n", c.Name, path)
 		}
 		said = true
 	})
@@ -277,13 +278,13 @@ func (c *Command) sync(ctx context.Context, d *api.Client, a *api.CommandAnswer)
 			case a.Terse:
 				to = io.Discard
 			}
-			printable.Fprintf(to, "%s", printable.Trusted(ended(job, e)))
+			printer.Fprintf(to, "%s", printer.Trusted(ended(job, e)))
 			failed = failed || e.Signal != 0 || e.Failed != 0 && e.ExitStatus == 0
 			status = cmp.Or(status, e.ExitStatus)
 		}
 		if w.Gone {
 			if len(told) == 0 {
-				printable.Fprintf(c.Stderr, "Unable to run job %d\nit was deleted before it ran\n", job)
+				printer.Fprintf(c.Stderr, "Unable to run job %d\nit was deleted before it ran\n", job)
 				failed = true
 			}
 			if failed {

@@ -11,7 +11,7 @@ import (
 	"syscall"
 
 	"github.com/execd-project/execd/cell/command"
-	"github.com/execd-project/execd/internal/printable"
+	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/internal/userfile"
 )
 
@@ -56,9 +56,9 @@ func (c *Command) defaults(name, path string, inHome bool) ([]byte, error) {
 	_, there := os.Lstat(path)
 	switch {
 	case isPlanted(err):
-		printable.Fprintf(c.Stderr, "warning: %s is not read: %s\n", name, reason(err))
+		printer.Fprintf(c.Stderr, "warning: %s is not read: %s\n", name, reason(err))
 	case errors.Is(err, os.ErrPermission) && there == nil:
-		printable.Fprintf(c.Stderr, "warning: error opening %s: %s\n", name, reason(err))
+		printer.Fprintf(c.Stderr, "warning: error opening %s: %s\n", name, reason(err))
 	}
 	return nil, err
 }

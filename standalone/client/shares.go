@@ -11,7 +11,7 @@ import (
 
 	"github.com/execd-project/execd/cell/command"
 	"github.com/execd-project/execd/internal/outfile"
-	"github.com/execd-project/execd/internal/printable"
+	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/standalone/api"
 )
 
@@ -41,7 +41,7 @@ func (c *Command) collect(ctx context.Context, q *api.CommandRequest, d *api.Cli
 		if n == 0 && s.File != "" {
 			f, err := openMode(s.File, s.Mode)
 			if err != nil {
-				printable.Fprintf(c.Stderr, "can't open file %s: %s\n", s.File, reason(err))
+				printer.Fprintf(c.Stderr, "can't open file %s: %s\n", s.File, reason(err))
 				return exitFailed, nil
 			}
 			defer func() { err = errors.Join(err, f.Close()) }()
@@ -52,7 +52,7 @@ func (c *Command) collect(ctx context.Context, q *api.CommandRequest, d *api.Cli
 			text = s.Delimiter + text
 		}
 		if _, err := io.WriteString(out, text); err != nil {
-			printable.Fprintf(c.Stderr, "write failed\n")
+			printer.Fprintf(c.Stderr, "write failed\n")
 			return exitFailed, nil
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/execd-project/execd/internal/printable"
+	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/standalone/api"
 	"github.com/execd-project/execd/standalone/verifier"
 	"github.com/execd-project/execd/submit"
@@ -38,7 +38,7 @@ func (c *Command) verify(ctx context.Context, v *api.Verify) ([]api.Correction, 
 	}
 	all := []api.Correction{}
 	for _, path := range paths {
-		changes, err := verifier.Run(ctx, path, parameters, environment, func(_, text string) { printable.Fprintf(c.Stdout, "%s\n", text) }, verifierPatience())
+		changes, err := verifier.Run(ctx, path, parameters, environment, func(_, text string) { printer.Fprintf(c.Stdout, "%s\n", text) }, verifierPatience())
 		if err != nil {
 			return nil, err
 		}
@@ -77,8 +77,8 @@ func (c *Command) unverified(err error) (int, error) {
 		return exitVerifier, err
 	}
 	if e, ok := errors.AsType[*verifier.ComplaintError](err); ok {
-		printable.Fprintf(c.Stderr, "error: %s\n", e.Line())
+		printer.Fprintf(c.Stderr, "error: %s\n", e.Line())
 	}
-	printable.Fprintf(c.Stderr, "Unable to run job: %v\nExiting.\n", err)
+	printer.Fprintf(c.Stderr, "Unable to run job: %v\nExiting.\n", err)
 	return exitFailed, nil
 }

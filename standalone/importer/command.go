@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/execd-project/execd/confdir"
+	"github.com/execd-project/execd/internal/printer"
 )
 
 // The exit statuses of the command.
@@ -142,12 +143,12 @@ func (c *Command) Run() (int, error) {
 
 func (c *Command) report(r *Result) (int, error) {
 	for _, line := range r.Left {
-		if _, err := fmt.Fprintln(c.Stdout, line); err != nil {
+		if _, err := printer.Fprintf(c.Stdout, "%s\n", line); err != nil {
 			return ExitFailed, fmt.Errorf("cannot write to standard output: %w", err)
 		}
 	}
 	for _, w := range r.Warnings {
-		fmt.Fprintln(c.Stderr, "warning:", w)
+		printer.Fprintf(c.Stderr, "warning: %v\n", w)
 	}
 	fmt.Fprintf(c.Stderr, "taken: %s; not taken: %d\n", r.count(), len(r.Left))
 	if len(r.Left) > 0 {

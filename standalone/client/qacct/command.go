@@ -12,6 +12,7 @@ import (
 
 	"github.com/execd-project/execd/accounting"
 	"github.com/execd-project/execd/internal/printable"
+	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/scheduler/expression"
 )
 
@@ -52,12 +53,12 @@ func (c *Command) Run() (int, error) {
 		return ExitGood, err
 	}
 	if wrong, ok := errors.AsType[*usageError](err); ok {
-		printable.Fprintf(c.Stderr, "%s%s", printable.Trusted(printable.Lines(wrong.text)), printable.Trusted(Usage))
+		printer.Fprintf(c.Stderr, "%s%s", printer.Trusted(printable.Lines(wrong.text)), printer.Trusted(Usage))
 		return ExitFailed, nil
 	}
 	chosen, err := c.selection(s)
 	if err != nil {
-		printable.Fprintf(c.Stderr, "error: %v\n", err)
+		printer.Fprintf(c.Stderr, "error: %v\n", err)
 		return ExitFailed, nil
 	}
 	file, err := c.open(s)
@@ -73,16 +74,16 @@ func (c *Command) Run() (int, error) {
 // noFile says that there are no records at all.
 func (c *Command) noFile(s *settings, err error) (int, error) {
 	if s.file == "" && c.Advice != "" {
-		defer func() { printable.Fprintf(c.Stderr, "qacct: %s\n", c.Advice) }()
+		defer func() { printer.Fprintf(c.Stderr, "qacct: %s\n", c.Advice) }()
 	}
 	if s.file == "" && c.File == "" {
 		_, err := fmt.Fprintln(c.Stdout, "no jobs running since startup")
 		return ExitFailed, err
 	}
 	if path, ok := errors.AsType[*os.PathError](err); ok {
-		printable.Fprintf(c.Stderr, "%s: %s\n", path.Path, reason(path.Err))
+		printer.Fprintf(c.Stderr, "%s: %s\n", path.Path, reason(path.Err))
 	} else {
-		printable.Fprintf(c.Stderr, "error: %v\n", err)
+		printer.Fprintf(c.Stderr, "error: %v\n", err)
 	}
 	_, err = fmt.Fprintln(c.Stdout, "no jobs running since startup")
 	return ExitFailed, err
@@ -119,7 +120,7 @@ func (c *Command) report(out *bufio.Writer, file io.Reader, s *settings, chosen 
 	sum := newSummary(s)
 	found := false
 	var line []byte
-	bad := func(n int) { printable.Fprintf(c.Stderr, "error: ignoring invalid entry in line %d\n", n) }
+	bad := func(n int) { printer.Fprintf(c.Stderr, "error: ignoring invalid entry in line %d\n", n) }
 	err := records(file, s.jobs.id, func(r entry) error {
 		if !chosen.has(r.Record) {
 			return nil
@@ -138,13 +139,13 @@ func (c *Command) report(out *bufio.Writer, file io.Reader, s *settings, chosen 
 		return nil
 	}, bad)
 	if err != nil {
-		printable.Fprintf(c.Stderr, "error: cannot read the accounting file: %v\n", err)
+		printer.Fprintf(c.Stderr, "error: cannot read the accounting file: %v\n", err)
 		return ExitFailed, nil
 	}
 	switch {
 	case s.jobs.given && !s.jobs.all:
 		if !found {
-			printable.Fprintf(c.Stderr, "%s\n", missing(s))
+			printer.Fprintf(c.Stderr, "%s\n", missing(s))
 			return ExitFailed, nil
 		}
 	case s.json && !s.jobs.given:

@@ -1,9 +1,11 @@
-package printable
+package printer
 
 import (
 	"bytes"
 	"io"
 	"unicode/utf8"
+
+	"github.com/execd-project/execd/internal/printable"
 )
 
 // Writer passes text on with what is special escaped, but for line breaks and tabs, and without
@@ -15,7 +17,6 @@ import (
 type Writer struct {
 	to   io.Writer
 	part []byte // the beginning of a character
-	text []byte
 }
 
 // NewWriter returns a Writer that writes to w.
@@ -38,8 +39,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	}
 	out := text[:whole]
 	if bytes.ContainsFunc(out, suspect) {
-		w.text = appendEscaped(w.text[:0], string(out), specialInLines)
-		out = w.text
+		out = []byte(printable.Lines(string(out)))
 	}
 	part := append([]byte(nil), text[whole:]...)
 	if len(out) > 0 {
@@ -53,15 +53,17 @@ func (w *Writer) Write(p []byte) (int, error) {
 
 // suspect reports whether a character may be one to escape; utf8.RuneError is also what stands
 // for bytes that are no UTF-8.
-func suspect(r rune) bool { return r == utf8.RuneError || specialInLines(r) }
+func suspect(r rune) bool {
+	return r == utf8.RuneError || r != '\n' && r != '\t' && printable.Special(r)
+}
 
 // Flush writes the beginning of a character whose end has not come.
 func (w *Writer) Flush() error {
 	if len(w.part) == 0 {
 		return nil
 	}
-	text := appendEscaped(nil, string(w.part), specialInLines)
+	text := printable.Lines(string(w.part))
 	w.part = nil
-	_, err := w.to.Write(text)
+	_, err := io.WriteString(w.to, text)
 	return err
 }

@@ -1,10 +1,15 @@
-package printable
+// Package printer prints text that other people have chosen, in the form of package printable: by
+// formats whose arguments are escaped, as the lines of errors, as JSON, and with a Writer as the
+// last line of defence for whole outputs.
+package printer
 
 import (
 	"fmt"
 	"io"
 	"reflect"
 	"strings"
+
+	"github.com/execd-project/execd/internal/printable"
 )
 
 // Sprintf is fmt.Sprintf with each text among the arguments escaped: strings, and what errors and
@@ -26,9 +31,21 @@ type value string
 func (v value) Format(f fmt.State, verb rune) {
 	text := string(v)
 	if verb != 'q' {
-		text = String(text)
+		text = printable.String(text)
 	}
 	fmt.Fprintf(f, fmt.FormatString(f, verb), text)
+}
+
+// stringer is what says itself how it is printed, but for numbers that are printed as such.
+type stringer struct{ fmt.Stringer }
+
+// Format implements fmt.Formatter.
+func (s stringer) Format(f fmt.State, verb rune) {
+	if verb == 's' || verb == 'v' {
+		fmt.Fprintf(f, fmt.FormatString(f, verb), printable.String(s.String()))
+	} else {
+		fmt.Fprintf(f, fmt.FormatString(f, verb), s.Stringer)
+	}
 }
 
 // report is an error that is printed in its lines.
@@ -64,7 +81,7 @@ func Args(args []any) []any {
 		case error:
 			escaped[i] = report{a}
 		case fmt.Stringer:
-			escaped[i] = value(a.String())
+			escaped[i] = stringer{a}
 		default:
 			escaped[i] = a
 			if v := reflect.ValueOf(a); v.Kind() == reflect.String {

@@ -1,8 +1,10 @@
-package printable
+package printer
 
 import (
 	"errors"
 	"strings"
+
+	"github.com/execd-project/execd/internal/printable"
 )
 
 // ErrorLines returns the lines of an error, escaped: one for each of those that errors.Join has put
@@ -22,9 +24,9 @@ func ErrorLines(err error) []string {
 	if inner := errors.Unwrap(err); inner != nil {
 		if before, ok := strings.CutSuffix(text, inner.Error()); ok {
 			lines := ErrorLines(inner)
-			lines[0] = String(before) + lines[0]
+			lines[0] = printable.String(before) + lines[0]
 			return lines
 		}
 	}
-	return []string{String(text)}
+	return []string{printable.String(text)}
 }
