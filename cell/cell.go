@@ -41,6 +41,7 @@ type Cell struct {
 	jobs    map[uint32]*Job
 	order   []uint32 // the numbers of jobs ascending, with some that have left
 	perUser map[string]int
+	buckets map[string]bucket    // of users who submit, where there is a limit
 	named   map[ownName][]uint32 // ascending
 
 	successors     map[uint32][]uint32 // by predecessor (-hold_jid), ascending
@@ -84,7 +85,7 @@ type world struct {
 func New(now int64, cluster *qconf.Cluster, o Options) *Cell {
 	c := &Cell{
 		zone: cmp.Or(o.Zone, time.UTC), options: o, managers: set(o.Managers), operators: set(o.Operators),
-		jobs: map[uint32]*Job{}, perUser: map[string]int{}, named: map[ownName][]uint32{},
+		jobs: map[uint32]*Job{}, perUser: map[string]int{}, buckets: map[string]bucket{}, named: map[ownName][]uint32{},
 		successors: map[uint32][]uint32{}, taskSuccessors: map[uint32][]uint32{},
 		loads: map[string]map[string]string{}, lost: map[string]int64{}, wasUp: map[string]bool{},
 	}

@@ -76,7 +76,7 @@ func (c *Cell) resubmit(now int64, by Caller, j *Job, v Verified, holds submit.H
 		}
 		next.Holds = holds.Set
 	}
-	if err := c.admit(by, next); err != nil {
+	if err := c.admit(now, by, next); err != nil {
 		return err
 	}
 	if submitted, err := c.validate(now, next, a); err != nil || !submitted {

@@ -78,7 +78,7 @@ func (c *Cell) prepare(now int64, by Caller, r *submit.Request, number uint32) (
 	if err := c.describe(now, by, j); err != nil {
 		return nil, nil, err
 	}
-	if err := c.admit(by, j); err != nil {
+	if err := c.admit(now, by, j); err != nil {
 		return nil, nil, err
 	}
 	a := &Answer{ID: j.ID()}
@@ -239,7 +239,7 @@ func (c *Cell) hasAccess(by Caller, acl, xacl []string) bool {
 }
 
 // admit applies the limits of the cluster on users and jobs (sge_conf(5)).
-func (c *Cell) admit(by Caller, j *Job) error {
+func (c *Cell) admit(now int64, by Caller, j *Job) error {
 	conf := c.cluster.Global()
 	if o := by.Origin; o != nil && o.UID < conf.MinUID {
 		return denied("job rejected: your user id %d is lower than minimum user id %d of cluster configuration", o.UID, conf.MinUID)
@@ -258,6 +258,9 @@ func (c *Cell) admit(by Caller, j *Job) error {
 	}
 	if n := c.perUser[j.Owner()]; conf.MaxUJobs > 0 && n >= conf.MaxUJobs {
 		return denied("job rejected: only %d jobs are allowed per user (current job count: %d)", conf.MaxUJobs, n)
+	}
+	if err := c.admitRate(now, by.User); err != nil {
+		return err
 	}
 	return c.admitSize(j)
 }
@@ -297,6 +300,7 @@ func (c *Cell) checkCheckpoint(name string) error {
 
 // add takes in a job that has passed all checks.
 func (c *Cell) add(now int64, j *Job) {
+	c.countSubmission(now, j.Owner())
 	c.share(j)
 	c.jobs[j.ID()] = j
 	c.enqueue(j.ID())

@@ -217,3 +217,17 @@ func TestLimitsOfAJobAreThoseOfQueueAndExecdParams(t *testing.T) {
 	want[job.Locks] = job.Limit{Soft: 7, Hard: 7}
 	same(t, "with them", want, conf(t, "execd_params H_LOCKS=7").LimitsFor(i))
 }
+
+func TestRates(t *testing.T) {
+	for text, want := range map[string]Rate{
+		"10": {10, time.Second}, "100/60": {100, time.Minute}, "1/1:0:0": {1, time.Hour}, "0": {}, "0/60": {},
+	} {
+		c := conf(t, "qmaster_params max_u_submissions="+text)
+		same(t, text, want, c.QmasterParams.MaxUSubmissions)
+	}
+	for _, text := range []string{"x", "-1", "1/0", "1/", "1/INFINITY", "/60", "1/60/60", "99999999999"} {
+		if _, err := ParseConfiguration("global", []byte("qmaster_params max_u_submissions="+text+"\n")); err == nil {
+			t.Errorf("%s is accepted", text)
+		}
+	}
+}

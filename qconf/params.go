@@ -85,8 +85,15 @@ type QmasterParams struct {
 	MaxDynEC                      int           // MAX_DYN_EC; 1000
 	JSVTimeout                    int           // jsv_timeout, in seconds; 10
 	StreeSpoolInterval            time.Duration // STREE_SPOOL_INTERVAL; 4 min
+	MaxUSubmissions               Rate          // max_u_submissions, ours: of a user; none
 
 	Unknown, Ineffective []string // see ExecdParams
+}
+
+// Rate is a number of times in a period. The zero value is no limit.
+type Rate struct {
+	Most int
+	Per  time.Duration // at least a second
 }
 
 // ReportingParams is reporting_params of sge_conf(5). Accounting is true where it is not
@@ -312,8 +319,35 @@ var qmasterParams = params[QmasterParams]{
 		p("OLD_RESCHEDULE_BEHAVIOR_ARRAY_JOB", boolean(func(q *QmasterParams) *bool { return &q.OldRescheduleBehaviorArrayJob })),
 		idle("MAX_DYN_EC", number(0, math.MaxInt32, func(q *QmasterParams) *int { return &q.MaxDynEC })),
 		p("jsv_timeout", number(1, math.MaxInt32, func(q *QmasterParams) *int { return &q.JSVTimeout })),
+		p("max_u_submissions", kind[QmasterParams]{read: func(q *QmasterParams, s string) (normal string, err error) {
+			q.MaxUSubmissions, err = parseRate(s)
+			return s, err
+		}}),
 		idle("STREE_SPOOL_INTERVAL", duration(time.Second, func(q *QmasterParams) *time.Duration { return &q.StreeSpoolInterval })),
 	},
+}
+
+// parseRate reads a number and, behind a slash, the time_specifier of a period, which is a second
+// where there is none; 0 is no limit.
+func parseRate(s string) (Rate, error) {
+	number, period, given := strings.Cut(s, "/")
+	most, err := parseNumber(number, 0, math.MaxInt32)
+	if err != nil {
+		return Rate{}, fmt.Errorf("%w, and a period behind a slash, such as 100/60", err)
+	}
+	r := Rate{Most: most, Per: time.Second}
+	if given {
+		if r.Per, err = parseDuration(period); err != nil {
+			return Rate{}, err
+		}
+		if r.Per < time.Second || r.Per == Forever {
+			return Rate{}, fmt.Errorf("%q is no period, expected at least a second and less than for ever", period)
+		}
+	}
+	if most == 0 {
+		return Rate{}, nil
+	}
+	return r, nil
 }
 
 // flushUnset is an accounting_flush_time that was not given.

@@ -1,0 +1,84 @@
+package cell
+
+import (
+	"time"
+)
+
+// How often users may submit (max_u_submissions of qmaster_params): each user has a bucket that
+// holds a whole period and fills up as time passes. A job that is taken in takes its part of the
+// period: with 100 jobs a minute that is 0.6 s. An array job is one submission; max_aj_tasks bounds
+// its tasks. Managers may submit as often as they like. Buckets are not kept: after a restart they
+// are full.
+
+// bucket is what a user may take.
+type bucket struct {
+	credit time.Duration
+	at     int64 // when it was that much
+}
+
+// manyBuckets is how many buckets there are before those that are full are thrown away.
+const manyBuckets = 1000
+
+// rated reports whether the rate of submissions concerns a user.
+func (c *Cell) rated(user string) bool {
+	return c.cluster.Global().QmasterParams.MaxUSubmissions.Most > 0 && !c.isManager(user)
+}
+
+// fill is the bucket of a user now.
+func (c *Cell) fill(now int64, user string) bucket {
+	most := c.cluster.Global().QmasterParams.MaxUSubmissions.Per
+	b, known := c.buckets[user]
+	if !known {
+		return bucket{most, now}
+	}
+	// The clock may be set back, and the limit may be another one by now.
+	passed := time.Duration(min(max(now-b.at, 0), int64(most/time.Second))) * time.Second
+	return bucket{min(most, b.credit+passed), now}
+}
+
+// part is what one submission takes.
+func (c *Cell) part() time.Duration {
+	limit := c.cluster.Global().QmasterParams.MaxUSubmissions
+	return max(limit.Per/time.Duration(limit.Most), 1)
+}
+
+// admitRate refuses a job of a user who has submitted too many of late.
+func (c *Cell) admitRate(now int64, user string) error {
+	if !c.rated(user) {
+		return nil
+	}
+	missing := c.part() - c.fill(now, user).credit
+	if missing <= 0 {
+		return nil
+	}
+	limit := c.cluster.Global().QmasterParams.MaxUSubmissions
+	wait := int64((missing + time.Second - 1) / time.Second)
+	at := time.Unix(now+wait, 0).In(c.zone).Format("15:04:05")
+	return denied("%s: only %d jobs are allowed per user and %s (max_u_submissions): try again in %s, at %s",
+		jobRejected, limit.Most, secondsText(int64(limit.Per/time.Second)), secondsText(wait), at)
+}
+
+// countSubmission notes that a user has submitted a job.
+func (c *Cell) countSubmission(now int64, user string) {
+	if !c.rated(user) {
+		return
+	}
+	b := c.fill(now, user)
+	b.credit = max(b.credit-c.part(), 0)
+	if len(c.buckets) >= manyBuckets {
+		most := c.cluster.Global().QmasterParams.MaxUSubmissions.Per
+		for user := range c.buckets {
+			if c.fill(now, user).credit >= most {
+				delete(c.buckets, user)
+			}
+		}
+	}
+	c.buckets[user] = b
+}
+
+func secondsText(n int64) string {
+	if n == 1 {
+		return "1 second"
+	}
+	return itoa(n) + " seconds"
+}

@@ -1,0 +1,78 @@
+package cell
+
+import (
+	"errors"
+	"testing"
+)
+
+// rate is a cluster in which users may submit three jobs a minute.
+var rate = small.with(files{"conf/global": "qmaster_params max_u_submissions=3/0:1:0"})
+
+func (h *harness) submits(user, line, refusal string) {
+	h.t.Helper()
+	_, err := h.try(user, line)
+	var refused *DeniedError
+	switch {
+	case refusal == "" && err != nil:
+		h.t.Errorf("%s cannot submit %q: %v", user, line, err)
+	case refusal != "" && (!errors.As(err, &refused) || refused.Text != refusal):
+		h.t.Errorf("%s submits %q: %v, want %q", user, line, err, refusal)
+	}
+}
+
+// TestSubmissionRate: a user may submit so many jobs at once, and then one whenever a part of the
+// period is over.
+func TestSubmissionRate(t *testing.T) {
+	h := newHarness(t, rate)
+	h.now = 1_000_000_020 // 01:47:00
+	h.submits("alice", "-N a", "")
+	h.submits("alice", "-t 1-100", "") // an array job is one submission
+	h.submits("alice", "-l nosuch=1", `unknown resource "nosuch"`)
+	h.submits("alice", "-now y", "")
+	h.submits("alice", "-N d", "job rejected: only 3 jobs are allowed per user and 60 seconds (max_u_submissions): try again in 20 seconds, at 01:47:20")
+	h.submits("bob", "-N b", "")
+	for range 10 {
+		h.submits("root", "-N r", "")
+	}
+	h.wait(19)
+	h.submits("alice", "-N d", "job rejected: only 3 jobs are allowed per user and 60 seconds (max_u_submissions): try again in 1 second, at 01:47:20")
+	h.wait(1)
+	h.submits("alice", "-N d", "")
+	h.submits("alice", "-N e", "job rejected: only 3 jobs are allowed per user and 60 seconds (max_u_submissions): try again in 20 seconds, at 01:47:40")
+	// However long nobody has submitted anything, there are never more at once.
+	h.wait(10_000)
+	for range 3 {
+		h.submits("alice", "-N f", "")
+	}
+	h.submits("alice", "-N g", "job rejected: only 3 jobs are allowed per user and 60 seconds (max_u_submissions): try again in 20 seconds, at 04:34:20")
+	// A clock that is set back has nobody wait until it is where it was.
+	h.wait(-5_000)
+	h.submits("alice", "-N g", "job rejected: only 3 jobs are allowed per user and 60 seconds (max_u_submissions): try again in 20 seconds, at 03:11:00")
+}
+
+// TestRateOfCopies: qresub submits, too.
+func TestRateOfCopies(t *testing.T) {
+	h := newHarness(t, rate)
+	id := h.sub("alice", "-N a")
+	h.submits("alice", "-N b", "")
+	h.resubmit("alice", "", itoa(id))
+	if a := h.resubmit("alice", "", itoa(id)); !a.Denied() {
+		t.Errorf("%+v", a)
+	}
+}
+
+// TestRateThatChanges: another limit holds at once, and none does, too.
+func TestRateThatChanges(t *testing.T) {
+	h := newHarness(t, rate)
+	for range 3 {
+		h.submits("alice", "-N a", "")
+	}
+	h.change(small.with(files{"conf/global": "qmaster_params max_u_submissions=1"}))
+	h.wait(1)
+	h.submits("alice", "-N a", "")
+	h.submits("alice", "-N a", "job rejected: only 1 jobs are allowed per user and 1 second (max_u_submissions): try again in 1 second, at 22:00:02")
+	h.change(small)
+	for range 5 {
+		h.submits("alice", "-N a", "")
+	}
+}
