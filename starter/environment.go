@@ -108,8 +108,11 @@ var startup = []string{
 	"PERLLIB", "PYTHON*", "RUBY*", "NODE_*", "TCLLIBPATH", "ZDOTDIR",
 }
 
-func isStartup(name string) bool {
-	for _, s := range startup {
+func isStartup(name string) bool { return matchesAny(startup, name) }
+
+// matchesAny reports whether a list has a name, or the beginning of it with a star.
+func matchesAny(list []string, name string) bool {
+	for _, s := range list {
 		if prefix, star := strings.CutSuffix(s, "*"); name == s || star && strings.HasPrefix(name, prefix) {
 			return true
 		}

@@ -2,7 +2,9 @@ package starter
 
 import (
 	"slices"
+	"strconv"
 
+	"github.com/execd-project/execd/internal/trust"
 	"github.com/execd-project/execd/nss"
 	"github.com/execd-project/execd/starter/spawn"
 )
@@ -41,6 +43,35 @@ func (s *Shepherd) lookupOwner() (account, error) {
 	user.GID = gid
 	groups, err := s.db.Groups(user.Name, gid)
 	return account{&user, groups}, err
+}
+
+// checkProgram refuses a procedure of another user whose program somebody else than root and that user
+// can choose or change: that one would have the user's rights. Users choose the name of a job and
+// the paths of its files, so these variables cannot be part of the program's path.
+//
+// A real sge_execd names the admin user of its cell. That user decides what root runs on all hosts
+// of the cell, so its programs are trusted as root's are.
+func (s *Shepherd) checkProgram(p procedure, as account) error {
+	if p.chosen != "" {
+		return &programError{p.argv[0], p.chosen}
+	}
+	users := trust.Users{}.With(as.UID)
+	if s.d.AdminUser != "" {
+		admin, err := s.db.User(s.d.AdminUser)
+		if err != nil {
+			return err
+		}
+		users = users.With(admin.UID)
+	}
+	return asRoot(func() error { return users.Program(p.argv[0]) })
+}
+
+// programError is the refusal of a program whose path has a variable that users choose.
+type programError struct{ path, variable string }
+
+// Error names the program and the variable.
+func (e *programError) Error() string {
+	return "the path of the program " + strconv.Quote(e.path) + " contains $" + e.variable + ", which the user of the job chooses"
 }
 
 // mostGroups is how many supplementary groups the kernel takes (NGROUPS_MAX).

@@ -99,6 +99,26 @@ func isNameByte(c byte) bool {
 type procedure struct {
 	user string // empty for the job's owner
 	argv []string
+	// chosen is the variable in the path of the program that has a value of the user's choice;
+	// empty for none.
+	chosen string
+}
+
+// chosenByUsers are the variables whose values users choose when they submit a job.
+var chosenByUsers = []string{"job_name", "stdin_path", "stdout_path", "stderr_path", "fs_*"}
+
+// chosenIn returns the first of these in a word.
+func chosenIn(word string) string {
+	for i, part := range strings.Split(word, "$") {
+		n := 0
+		for n < len(part) && isNameByte(part[n]) {
+			n++
+		}
+		if i > 0 && matchesAny(chosenByUsers, part[:n]) {
+			return part[:n]
+		}
+	}
+	return ""
 }
 
 // parseProcedure splits "[user@]path args" at blanks, without quoting
@@ -114,6 +134,7 @@ func parseProcedure(s string, v variables) procedure {
 	if at := strings.IndexByte(words[0], '@'); at > 0 && !strings.Contains(words[0][:at], "/") {
 		p.user, words[0] = words[0][:at], words[0][at+1:]
 	}
+	p.chosen = chosenIn(words[0])
 	for _, w := range words {
 		p.argv = append(p.argv, v.expand(w, nil))
 	}

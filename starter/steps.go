@@ -105,6 +105,10 @@ func (s *Shepherd) procedure(st step) result {
 			return stepNotStarted
 		}
 		as = a
+		if err := s.checkProgram(p, as); err != nil {
+			s.fail(st.notStarted, st.name+": not run as user "+as.Name+": "+err.Error())
+			return stepNotStarted
+		}
 	}
 	s.trace(st.name + " starts as user " + as.Name + ": " + p.argv[0])
 	s.beginStep()

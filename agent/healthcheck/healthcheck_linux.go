@@ -2,7 +2,6 @@ package healthcheck
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -251,25 +250,18 @@ func (c *Check) try(ctx context.Context) error {
 	return fmt.Errorf("%s has not ended within %s%s", c.config.Path, c.config.Deadline, r.out.after("; its last line: "))
 }
 
-// identity is whom the program runs as; nil is ourselves.
+// identity returns the user that the program runs as, nil for our own. The error says that
+// somebody else can change the program.
 func (c *Check) identity() (*external.Identity, error) {
-	uid := uint32(os.Geteuid())
-	var id *external.Identity
-	if c.config.User != "" && os.Geteuid() == 0 {
-		found, err := c.config.Lookup(c.config.User)
-		if err != nil {
-			return nil, err
-		}
-		id, uid = &found, found.UID
+	if c.config.User == "" || os.Geteuid() != 0 {
+		return nil, nil
 	}
-	if uid != 0 {
-		return id, nil
-	}
-	switch problem, _, err := external.Exposed(c.config.Path, uid); {
-	case err != nil:
+	id, err := c.config.Lookup(c.config.User)
+	if err != nil {
 		return nil, err
-	case problem != "":
-		return nil, errors.New("it would run as root, and others can change it: " + problem)
 	}
-	return id, nil
+	if _, err := id.Trusted(c.config.Path); err != nil {
+		return nil, fmt.Errorf("it is not run as user %s: %w", id.Name, err)
+	}
+	return &id, nil
 }

@@ -3,6 +3,7 @@ package healthcheck
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -38,7 +39,7 @@ type host struct {
 func newHost(t *testing.T, script string, change func(*Config)) *host {
 	t.Helper()
 	h := &host{dir: t.TempDir(), clock: clock.NewManual(start), ran: make(chan Result)}
-	if err := errors.Join(os.Chmod(filepath.Dir(h.dir), 0o755), os.Chmod(h.dir, 0o777)); err != nil {
+	if err := errors.Join(os.Chmod(filepath.Dir(h.dir), 0o755), os.Chmod(h.dir, fs.ModeSticky|0o777)); err != nil {
 		t.Fatal(err)
 	}
 	h.write(t, script)
@@ -361,7 +362,7 @@ func TestWhoRunsIt(t *testing.T) {
 	for user, want := range map[string]string{
 		"":        "54321 54321 54322 nobody /nowhere node1 / DIR/check",
 		"monitor": "54321 54321 54322 monitor /nowhere node1 / DIR/check",
-		root:      "it would run as root, and others can change it: \"DIR\" may be written by everybody",
+		root:      "0 0 root /root node1 / DIR/check",
 	} {
 		h := newHost(t, say, func(c *Config) { c.User, c.Lookup = user, lookup })
 		want = strings.ReplaceAll(want, "DIR", h.dir)
@@ -369,12 +370,14 @@ func TestWhoRunsIt(t *testing.T) {
 			t.Errorf("user %q: %q, want %q", user, r.Reason, want)
 		}
 	}
-	h := newHost(t, say, func(c *Config) { c.User, c.Lookup = root, lookup })
-	if err := os.Chmod(h.dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if r := h.check.once(t.Context()); !strings.HasPrefix(r.Reason, "0 ") {
-		t.Errorf("user root: %q", r.Reason)
+	for _, user := range []string{"", root} {
+		h := newHost(t, say, func(c *Config) { c.User, c.Lookup = user, lookup })
+		if err := os.Chmod(h.dir, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if r, want := h.check.once(t.Context()), h.dir+"\" may be written by everybody"; r.Good || !strings.Contains(r.Reason, want) {
+			t.Errorf("user %q, a program that everybody can replace: %+v, want %s", user, r, want)
+		}
 	}
 	for _, user := range []string{"toor", "nobody-here"} {
 		if _, err := New(Config{Path: "/x", User: user, Lookup: lookup}); err == nil {

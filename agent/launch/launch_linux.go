@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/internal/failpoint"
+	"github.com/execd-project/execd/internal/trust"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/limits/binding"
@@ -35,7 +36,22 @@ func FindShepherd(execd string) (string, error) {
 	if err := unix.Access(path, unix.X_OK); err != nil {
 		return "", fmt.Errorf("cannot execute the supervisor of jobs %q: %w; install %s into the directory of execd", path, err, ShepherdName)
 	}
+	if err := trusted(path); err != nil {
+		return "", fmt.Errorf("cannot run the supervisor of jobs as root: %w; make install puts it where only root can write", err)
+	}
 	return path, nil
+}
+
+// trusted refuses a supervisor that root would start and that others than root can change, and
+// one in a directory in which they can make files: execd itself lies there.
+func trusted(shepherd string) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	if err := (trust.Users{}).Check(filepath.Dir(shepherd)); err != nil {
+		return err
+	}
+	return trust.Users{}.Program(shepherd)
 }
 
 // ShepherdFor returns the executable that supervises jobs under a configuration
@@ -43,10 +59,13 @@ func FindShepherd(execd string) (string, error) {
 // usual is, and has to start that in the end, with its working directory and descriptors.
 func ShepherdFor(c *qconf.Configuration, usual string) (string, error) {
 	if c.ShepherdCmd == "" {
-		return usual, nil
+		return usual, trusted(usual)
 	}
 	if err := unix.Access(c.ShepherdCmd, unix.X_OK); err != nil {
 		return "", fmt.Errorf("cannot execute shepherd_cmd %s: %w", c.ShepherdCmd, err)
+	}
+	if err := trusted(c.ShepherdCmd); err != nil {
+		return "", fmt.Errorf("cannot execute shepherd_cmd as root: %w", err)
 	}
 	return c.ShepherdCmd, nil
 }

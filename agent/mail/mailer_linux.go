@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/internal/lazyregexp"
+	"github.com/execd-project/execd/internal/trust"
 	"github.com/execd-project/execd/nss"
 )
 
@@ -72,6 +73,12 @@ func (m *Mailer) Send(ctx context.Context, owner *nss.User, message Message) err
 	if name != "" && name != owner.Name {
 		if user, err = m.user(name); err != nil {
 			return fmt.Errorf("user of the mailer: %w", err)
+		}
+	}
+	// As the owner of the job it runs as the procedures of the job do.
+	if user != owner && os.Geteuid() == 0 {
+		if err := (trust.Users{}).With(user.UID).Program(words[0]); err != nil {
+			return fmt.Errorf("the mailer is not run as user %s: %w", user.Name, err)
 		}
 	}
 	if user.UID == 0 {

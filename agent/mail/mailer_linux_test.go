@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -18,7 +19,7 @@ import (
 	"github.com/execd-project/execd/nss"
 )
 
-// office is a directory in which everybody may write, with a mailer.
+// office is a directory in which everybody may make files, with a mailer.
 type office struct {
 	dir   string
 	owner *nss.User
@@ -31,7 +32,7 @@ func newOffice(t *testing.T, script string) *office {
 	if os.Getuid() == 0 {
 		o.owner.UID, o.owner.GID = 54321, 54321
 	}
-	if err := errors.Join(os.Chmod(filepath.Dir(o.dir), 0o755), os.Chmod(o.dir, 0o777)); err != nil {
+	if err := errors.Join(os.Chmod(filepath.Dir(o.dir), 0o755), os.Chmod(o.dir, fs.ModeSticky|0o777)); err != nil {
 		t.Fatal(err)
 	}
 	script = "#!/bin/sh\nDIR='" + o.dir + "'\n" + script
@@ -131,6 +132,29 @@ func TestMailerOfAUser(t *testing.T) {
 		err := (&Mailer{Command: command, Users: users}).Send(t.Context(), owner, letterToTwo)
 		if err == nil {
 			t.Errorf("%s has run for %s", command, owner.Name)
+		}
+	}
+}
+
+// TestUntrustedMailer: a mailer that somebody else can change does not get the rights of the user
+// whom the configuration names for it.
+func TestUntrustedMailer(t *testing.T) {
+	testenv.Require(t, testenv.Root)
+	users := func(string) (*nss.User, error) { return &nss.User{Name: "post", UID: 54322, GID: 54322}, nil }
+	for says, change := range map[string]func(mailer string) error{
+		"belongs to 54321":            func(mailer string) error { return os.Chown(mailer, 54321, 0) },
+		"may be written by everybody": func(mailer string) error { return os.Chmod(mailer, 0o777) },
+	} {
+		o := newOffice(t, `id -u >"$DIR/got"`)
+		if err := change(o.mailer()); err != nil {
+			t.Fatal(err)
+		}
+		m := Mailer{Command: "post@" + o.mailer(), Users: users}
+		if err := m.Send(t.Context(), o.owner, letterToTwo); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v, want %s", err, says)
+		}
+		if _, err := os.Stat(o.dir + "/got"); err == nil {
+			t.Errorf("it has run, and %s", says)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package trust
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -17,8 +18,20 @@ type Error struct {
 	GID  uint32
 	Mode uint32 // st_mode (inode(7))
 
-	problem, remedy string
+	problem problem
+	users   Users
 }
+
+// problem is a reason why a part of a path does not pass.
+type problem int
+
+const (
+	owned problem = iota
+	linked
+	openToAll
+	openToGroup
+	listed
+)
 
 // Error names the part that did not pass, its owner and its mode, the reason, and the remedy.
 func (e *Error) Error() string {
@@ -31,15 +44,27 @@ func (e *Error) Error() string {
 
 // Reason is Error without the names of the path and of the part.
 func (e *Error) Reason() string {
-	return e.problem + " (owner " + userName(e.UID) + ", group " + groupName(e.GID) + ", mode " + e.mode() + "); " + e.remedy
-}
-
-func (e *Error) mode() string {
-	text := strconv.FormatUint(uint64(e.Mode&0o7777), 8)
-	for len(text) < 4 {
-		text = "0" + text
+	owner, group, expected, who := userName(e.UID), nss.System().GroupName(e.GID), "root", "root"
+	if len(e.users.UIDs) > 0 {
+		who = userName(e.users.UIDs[0])
+		expected += " or " + who
 	}
-	return text
+	problem := [...]string{
+		owned:       "belongs to " + owner + ", expected " + expected,
+		linked:      "has several names, in a directory in which others can make links",
+		openToAll:   "may be written by everybody",
+		openToGroup: "may be written by group " + group,
+		listed:      "has an access control list that permits others to write",
+	}[e.problem]
+	remedy := [...]string{
+		owned:       "run chown " + who + " " + e.At,
+		linked:      "move it to a directory of " + who,
+		openToAll:   "run chmod o-w " + e.At,
+		openToGroup: "run chmod g-w " + e.At,
+		listed:      "run setfacl -b " + e.At,
+	}[e.problem]
+	mode := strconv.FormatUint(uint64(e.Mode&0o7777|0o10000), 8)[1:]
+	return problem + " (owner " + owner + ", group " + group + ", mode " + mode + "); " + remedy
 }
 
 func userName(uid uint32) string {
@@ -49,61 +74,36 @@ func userName(uid uint32) string {
 	return strconv.FormatUint(uint64(uid), 10)
 }
 
-func groupName(gid uint32) string {
-	return nss.System().GroupName(gid)
-}
-
 // aclAttribute is where file systems show access control lists (acl(5), xattr(7)).
 const aclAttribute = "system.posix_acl_access"
 
-// judge decides about one part of a path.
-func (u Users) judge(p *part) error {
-	st := &p.stat
+// judge decides about the next part of a path; last is what the path leads to.
+func (u Users) judge(w *walk, at string, st *unix.Stat_t, last bool) error {
+	const others, sticky = unix.S_IWOTH | unix.S_IWGRP, unix.S_ISVTX
 	link, directory := st.Mode&unix.S_IFMT == unix.S_IFLNK, st.Mode&unix.S_IFMT == unix.S_IFDIR
-	refuse := func(problem, remedy string) error {
-		return &Error{Path: p.path, At: p.at, UID: st.Uid, GID: st.Gid, Mode: st.Mode, problem: problem, remedy: remedy}
-	}
+	var problem problem
 	switch {
-	case st.Uid != 0 && !has(u.UIDs, st.Uid):
-		remedy := "run chown " + u.owner() + " " + p.at
-		if !p.last {
-			remedy = "use a path through directories of " + u.owner() + " alone"
-		}
-		return refuse("belongs to "+userName(st.Uid)+", expected "+u.expected(), remedy)
+	case st.Uid != 0 && !slices.Contains(u.UIDs, st.Uid):
+		problem = owned
 	case link: // its mode says nothing: its owner and those who may write to its directory can change it
 		return nil
-	case p.shared && !directory && st.Nlink > 1:
-		return refuse("has several names, in a directory in which others can make links", "move it to a directory of "+u.owner())
-	case directory && !p.last && st.Mode&unix.S_ISVTX != 0: // others cannot replace the entries of trusted users
+	case !directory && st.Nlink > 1 && w.stat.Mode&sticky != 0 && w.stat.Mode&others != 0:
+		problem = linked
+	case directory && !last && st.Mode&sticky != 0: // others cannot replace the entries of trusted users
 		return nil
 	case st.Mode&unix.S_IWOTH != 0:
-		return refuse("may be written by everybody", "run chmod o-w "+p.at)
+		problem = openToAll
 	case st.Mode&unix.S_IWGRP == 0:
 		return nil
-	case st.Gid != 0 && !has(u.GIDs, st.Gid):
-		return refuse("may be written by group "+groupName(st.Gid), "run chmod g-w "+p.at)
+	case st.Gid != 0 && !slices.Contains(u.GIDs, st.Gid):
+		problem = openToGroup
+	default:
+		// All parts above have passed: the path leads to the file that was examined.
+		_, err := unix.Lgetxattr(at, aclAttribute, nil)
+		if errors.Is(err, unix.ENODATA) || errors.Is(err, unix.EOPNOTSUPP) {
+			return nil
+		}
+		problem = listed
 	}
-	// All parts above have passed: the path leads to the file that was examined.
-	_, err := unix.Lgetxattr(p.at, aclAttribute, nil)
-	if errors.Is(err, unix.ENODATA) || errors.Is(err, unix.EOPNOTSUPP) {
-		return nil
-	}
-	return refuse("has an access control list that permits others to write", "run setfacl -b "+p.at)
-}
-
-// expected names the users who may be owners.
-func (u Users) expected() string {
-	text := "root"
-	for _, uid := range u.UIDs {
-		text += " or " + userName(uid)
-	}
-	return text
-}
-
-// owner is the user who should be the owner.
-func (u Users) owner() string {
-	if len(u.UIDs) > 0 {
-		return userName(u.UIDs[0])
-	}
-	return "root"
+	return &Error{Path: w.path, At: at, UID: st.Uid, GID: st.Gid, Mode: st.Mode, problem: problem, users: u}
 }

@@ -27,9 +27,12 @@ package trust
 import (
 	"errors"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/nss"
 )
 
 // Users are the users who may own and write to trusted files, and the groups that may write to
@@ -38,21 +41,27 @@ type Users struct {
 	UIDs, GIDs []uint32
 }
 
-// With returns the users and one more.
-func (u Users) With(uid uint32) Users {
+// Own returns the users whom this process trusts: its own user, and root. The private group of
+// its user, which has the name of the user, may write: without root's rights umask(2) is often
+// 002 for that.
+func Own() Users {
+	uid, gid := uint32(unix.Geteuid()), uint32(unix.Getegid())
 	if uid == 0 {
-		return u
+		return Users{}
 	}
-	return Users{append(u.UIDs[:len(u.UIDs):len(u.UIDs)], uid), u.GIDs}
+	u := Users{UIDs: []uint32{uid}}
+	if name := userName(uid); name == nss.System().GroupName(gid) {
+		u.GIDs = []uint32{gid}
+	}
+	return u
 }
 
-func has(list []uint32, id uint32) bool {
-	for _, i := range list {
-		if i == id {
-			return true
-		}
+// With returns the users and one more.
+func (u Users) With(uid uint32) Users {
+	if uid == 0 || slices.Contains(u.UIDs, uid) {
+		return u
 	}
-	return false
+	return Users{append(slices.Clip(u.UIDs), uid), u.GIDs}
 }
 
 // Check returns nil if only the users, and root, can change what an absolute path leads to: a
@@ -60,11 +69,10 @@ func has(list []uint32, id uint32) bool {
 // there, or a part cannot be examined, it is a *fs.PathError.
 func (u Users) Check(path string) error {
 	w, err := u.walk(path)
-	if err != nil {
-		return err
+	if err == nil {
+		unix.Close(w.fd)
 	}
-	w.close()
-	return nil
+	return err
 }
 
 // CheckDirectory is Check for a directory that may not exist yet: then it examines the nearest
@@ -95,24 +103,18 @@ func (u Users) Open(path string) (fd int, err error) {
 	if err != nil {
 		return -1, err
 	}
-	defer w.close()
+	defer unix.Close(w.fd)
 	if t := w.stat.Mode & unix.S_IFMT; t != unix.S_IFREG && t != unix.S_IFDIR {
 		return -1, &fs.PathError{Op: "open", Path: path, Err: errType}
 	}
-	const flags = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
-	if w.name == "" { // the root directory, or what ".." has led to
-		fd, err = open(w.fd, ".", flags|unix.O_DIRECTORY)
-	} else {
-		fd, err = open(w.dir, w.name, flags)
-	}
+	// Nobody but the users can have put another file there, or a link on the way.
+	fd, err = open(unix.AT_FDCWD, w.at, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC)
 	if err != nil {
 		return -1, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
-	var now unix.Stat_t
-	if err = unix.Fstat(fd, &now); err != nil {
-		err = &fs.PathError{Op: "stat", Path: path, Err: err}
-	} else if now.Dev != w.stat.Dev || now.Ino != w.stat.Ino { // changed by a trusted user
-		err = u.judge(&part{path: path, at: w.at, stat: now, last: true})
+	var stat unix.Stat_t
+	if err = unix.Fstat(fd, &stat); err == nil {
+		err = u.judge(w, w.at, &stat, true)
 	}
 	if err != nil {
 		unix.Close(fd)
@@ -124,7 +126,7 @@ func (u Users) Open(path string) (fd int, err error) {
 // Program is Check for a program that the caller is about to execute. If it is a script, Program
 // checks the interpreter that its first line names, too.
 func (u Users) Program(path string) error {
-	const interpreters = 4 // as many as the kernel follows (execve(2))
+	const interpreters = 5 // as many as the kernel follows (execve(2))
 	for range interpreters {
 		fd, err := u.Open(path)
 		if errors.Is(err, unix.EACCES) { // executable, and not readable: a binary
@@ -136,7 +138,7 @@ func (u Users) Program(path string) error {
 		next := interpreter(fd)
 		unix.Close(fd)
 		if next == "" {
-			return nil
+			break
 		}
 		if next[0] != '/' { // the kernel would take it from the working directory
 			return &fs.PathError{Op: "execute", Path: path, Err: errInterpreter}
@@ -148,162 +150,113 @@ func (u Users) Program(path string) error {
 
 // interpreter returns the program that the first line of a script names; empty for other files.
 func interpreter(fd int) string {
-	buf := make([]byte, 256) // BINPRM_BUF_SIZE
-	n, err := unix.Pread(fd, buf, 0)
+	var buf [256]byte // BINPRM_BUF_SIZE
+	n, err := unix.Pread(fd, buf[:], 0)
 	if err != nil || n < 2 || buf[0] != '#' || buf[1] != '!' {
 		return ""
 	}
 	line, _, _ := strings.Cut(string(buf[2:n]), "\n")
-	words := strings.FieldsFunc(line, func(c rune) bool { return c == ' ' || c == '\t' || c == 0 })
-	if len(words) == 0 {
-		return ""
-	}
-	return words[0]
+	line, _, _ = strings.Cut(strings.Trim(line, " \t"), " ")
+	line, _, _ = strings.Cut(line, "\t")
+	return line
 }
 
 var (
-	errType     = errors.New("expected a regular file or a directory")
-	errRelative = errors.New("expected an absolute path")
-
+	errType        = errors.New("expected a regular file or a directory")
+	errRelative    = errors.New("expected an absolute path")
 	errInterpreter = errors.New("the interpreter in its first line is no absolute path")
 )
 
-// walked is what a path leads to.
-type walked struct {
-	fd   int // of it, O_PATH
-	dir  int // of the directory that it is in, O_PATH; -1 where name is empty
-	name string
+// walk is the way of a path, as far as it was followed.
+type walk struct {
+	path string
+	fd   int    // of what was reached, O_PATH
 	at   string // its path without links
 	stat unix.Stat_t
-}
-
-func (w *walked) close() {
-	unix.Close(w.fd)
-	if w.dir >= 0 {
-		unix.Close(w.dir)
-	}
-}
-
-// part is a directory, a link or a file on the way of a path.
-type part struct {
-	path string // the whole path
-	at   string // that of the part, without links before it
-	stat unix.Stat_t
-	last bool // what the path leads to
-	// shared says that others can make entries in its directory, which is sticky.
-	shared bool
 }
 
 // mostLinks is how many symbolic links the kernel follows in a path (path_resolution(7)).
 const mostLinks = 40
 
 // walk follows a path, and checks each part.
-func (u Users) walk(path string) (*walked, error) {
-	if path == "" || path[0] != '/' {
-		return nil, &fs.PathError{Op: "open", Path: path, Err: errRelative}
-	}
-	fail := func(op string, err error) (*walked, error) { return nil, &fs.PathError{Op: op, Path: path, Err: err} }
-	rest := components(path)
-	w := &walked{fd: -1, dir: -1}
-	if err := w.root(); err != nil {
-		return fail("open", err)
-	}
-	if err := u.judge(&part{path: path, at: "/", stat: w.stat, last: len(rest) == 0}); err != nil {
-		w.close()
-		return nil, err
-	}
-	for links := 0; len(rest) > 0; {
-		name := rest[0]
-		rest = rest[1:]
-		p := &part{path: path, at: join(w.at, name), last: len(rest) == 0, shared: w.stat.Mode&unix.S_ISVTX != 0 && w.stat.Mode&0o022 != 0}
-		fd, err := open(w.fd, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC)
-		if err == nil {
-			if err = unix.Fstat(fd, &p.stat); err != nil {
-				unix.Close(fd)
-			}
-		}
-		if err != nil {
-			w.close()
-			return fail("open", err)
-		}
-		link := p.stat.Mode&unix.S_IFMT == unix.S_IFLNK
-		err = u.judge(p)
-		if err == nil && link {
-			var to string
-			to, err = readlink(fd)
-			if links++; err == nil && links > mostLinks {
-				err = unix.ELOOP
-			}
-			if err == nil && to[0] == '/' {
-				if err = w.root(); err == nil {
-					err = u.judge(&part{path: path, at: "/", stat: w.stat})
-				}
-			}
-			rest = append(components(to), rest...)
-			unix.Close(fd)
-			if err == nil {
-				continue
-			}
-		}
-		if err != nil {
-			if !link {
-				unix.Close(fd)
-			}
-			w.close()
-			var e *Error
-			if errors.As(err, &e) {
-				return nil, err
-			}
-			return fail("open", err)
-		}
-		w.descend(fd, name, p)
-	}
-	return w, nil
-}
-
-// root goes to the root directory.
-func (w *walked) root() error {
-	fd, err := open(unix.AT_FDCWD, "/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC)
-	if err != nil {
-		return err
-	}
-	if err := unix.Fstat(fd, &w.stat); err != nil {
-		unix.Close(fd)
-		return err
+func (u Users) walk(path string) (*walk, error) {
+	w := &walk{path: path, fd: -1}
+	err := u.follow(w)
+	if err == nil {
+		return w, nil
 	}
 	if w.fd >= 0 {
-		w.close()
+		unix.Close(w.fd)
 	}
-	w.fd, w.dir, w.name, w.at = fd, -1, "", "/"
+	if e, ok := errors.AsType[*Error](err); ok {
+		return nil, e
+	}
+	return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+}
+
+func (u Users) follow(w *walk) error {
+	if w.path == "" || w.path[0] != '/' {
+		return errRelative
+	}
+	rest := strings.Split(w.path, "/") // the first name, which is empty, is the root directory
+	for links := 0; len(rest) > 0; {
+		name := rest[0]
+		if rest = rest[1:]; w.fd >= 0 && (name == "" || name == ".") {
+			continue
+		}
+		at := join(w.at, name)
+		from := w.fd
+		if name == "" {
+			from, name = unix.AT_FDCWD, "/"
+		}
+		fd, err := open(from, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC)
+		if err != nil {
+			return err
+		}
+		var stat unix.Stat_t
+		if err = unix.Fstat(fd, &stat); err == nil {
+			err = u.judge(w, at, &stat, isLast(rest))
+		}
+		target := ""
+		if err == nil && stat.Mode&unix.S_IFMT == unix.S_IFLNK {
+			target, err = readlink(fd)
+			if links++; links > mostLinks {
+				err = unix.ELOOP
+			}
+		}
+		if err != nil || target != "" {
+			unix.Close(fd)
+			if err != nil {
+				return err
+			}
+			rest = append(strings.Split(target, "/"), rest...)
+			if target[0] != '/' {
+				continue
+			}
+			fd = -1
+		}
+		if w.fd >= 0 {
+			unix.Close(w.fd)
+		}
+		w.fd, w.at, w.stat = fd, at, stat
+	}
 	return nil
 }
 
-// descend goes on to an entry.
-func (w *walked) descend(fd int, name string, p *part) {
-	if w.dir >= 0 {
-		unix.Close(w.dir)
-	}
-	w.fd, w.dir, w.name, w.at, w.stat = fd, w.fd, name, p.at, p.stat
-	if name == ".." {
-		unix.Close(w.dir)
-		w.dir, w.name = -1, ""
-	}
-}
-
-// components are the names in a path. ".." stays: what it leads to is known only when the
-// names before it have been resolved.
-func components(path string) []string {
-	var list []string
-	for s := range strings.SplitSeq(path, "/") {
-		if s != "" && s != "." {
-			list = append(list, s)
+// isLast reports whether nothing follows in a path but slashes.
+func isLast(rest []string) bool {
+	for _, name := range rest {
+		if name != "" && name != "." {
+			return false
 		}
 	}
-	return list
+	return true
 }
 
 func join(dir, name string) string {
 	switch {
+	case name == "":
+		return "/"
 	case name == "..":
 		return parent(dir)
 	case dir == "/":
@@ -325,11 +278,11 @@ func open(dir int, name string, flags int) (int, error) {
 func readlink(fd int) (string, error) {
 	buf := make([]byte, unix.PathMax)
 	n, err := unix.Readlinkat(fd, "", buf)
+	if err == nil && n == 0 {
+		err = unix.ENOENT
+	}
 	if err != nil {
 		return "", err
-	}
-	if n == 0 {
-		return "", unix.ENOENT
 	}
 	return string(buf[:n]), nil
 }

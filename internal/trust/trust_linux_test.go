@@ -44,12 +44,8 @@ func acl() []byte {
 func tree(t testing.TB) (dir, file string) {
 	t.Helper()
 	testenv.Require(t, testenv.Root)
-	dir, err := os.MkdirTemp("", "trust")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	must(t, os.Chmod(dir, 0o755))
+	dir = t.TempDir()
+	testenv.LetIn(t, dir)
 	must(t, os.MkdirAll(dir+"/folder/sub", 0o755))
 	must(t, os.WriteFile(dir+"/folder/sub/file", []byte("text"), 0o644))
 	return dir, dir + "/folder/sub/file"
@@ -194,6 +190,30 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// TestNoDescriptorIsLeftOpen, whatever comes of a check.
+func TestNoDescriptorIsLeftOpen(t *testing.T) {
+	dir, file := tree(t)
+	must(t, errors.Join(os.Symlink(dir+"/folder/../folder/sub/file", dir+"/link"), os.Symlink("loop", dir+"/loop")))
+	must(t, os.WriteFile(dir+"/of alice", nil, 0o644))
+	must(t, os.Chown(dir+"/of alice", alice, alice))
+	open := func() int {
+		names, err := os.ReadDir("/proc/self/fd")
+		must(t, err)
+		return len(names)
+	}
+	before := open()
+	for _, path := range []string{"/", file, dir + "/link", dir + "/loop", dir + "/of alice", dir + "/none", dir + "/folder/..", file + "/x"} {
+		for range 3 {
+			_ = Users{}.Check(path)
+			_ = Users{}.Program(path)
+			_ = Users{}.CheckDirectory(path)
+		}
+	}
+	if after := open(); after != before {
+		t.Errorf("%d descriptors are open, before it were %d", after, before)
+	}
+}
+
 func TestRelativePathsAreRefused(t *testing.T) {
 	for _, path := range []string{"", "etc/passwd", "./x"} {
 		if err := (Users{}).Check(path); err == nil {
@@ -304,7 +324,6 @@ func TestWhatPassesCannotBeAttacked(t *testing.T) {
 	passed, attacked := 0, 0
 	rapid.Check(t, func(r *rapid.T) {
 		dir, file := tree(t)
-		defer os.RemoveAll(dir)
 		path := file
 		if rapid.Bool().Draw(r, "link") {
 			must(t, os.Mkdir(dir+"/other", 0o755))

@@ -1,12 +1,11 @@
 package external
 
 import (
-	"fmt"
-	"io/fs"
+	"errors"
 	"os"
-	"path/filepath"
 	"syscall"
 
+	"github.com/execd-project/execd/internal/trust"
 	"github.com/execd-project/execd/nss"
 )
 
@@ -48,35 +47,16 @@ func Own() Identity {
 	return id
 }
 
-// Exposed says who else can change what will run: somebody who owns or may write the
-// file or a folder above it, and is neither root nor the user that it runs as. It
-// gives an empty text where nobody can. others is true if that is more than a group.
-func Exposed(path string, uid uint32) (problem string, others bool, err error) {
-	path, err = filepath.EvalSymlinks(path)
-	if err != nil {
-		return "", false, err
+// Trusted returns an error if somebody else can change a program that is to run as the user: then
+// that one would have the user's rights. Without root's rights there is one user only, and no
+// error.
+//
+// The text is the same reason, also where it is no error.
+func (id Identity) Trusted(program string) (exposed string, err error) {
+	users := trust.Own().With(id.UID)
+	err = users.Program(program)
+	if e, ok := errors.AsType[*trust.Error](err); ok && id.credential() == nil {
+		return e.Error(), nil
 	}
-	for at := path; ; at = filepath.Dir(at) {
-		info, err := os.Lstat(at)
-		if err != nil {
-			return "", false, err
-		}
-		st, ok := info.Sys().(*syscall.Stat_t)
-		if !ok {
-			return "", false, fmt.Errorf("cannot tell the owner of %q", at)
-		}
-		// In a sticky folder nobody can replace what belongs to others.
-		sticky := info.IsDir() && info.Mode()&fs.ModeSticky != 0
-		switch {
-		case st.Uid != 0 && st.Uid != uid:
-			return fmt.Sprintf("%q belongs to user %d", at, st.Uid), true, nil
-		case info.Mode()&0o002 != 0 && !sticky:
-			return fmt.Sprintf("%q may be written by everybody", at), true, nil
-		case info.Mode()&0o020 != 0 && !sticky && st.Gid != 0:
-			problem = fmt.Sprintf("%q may be written by group %d", at, st.Gid)
-		}
-		if at == "/" {
-			return problem, false, nil
-		}
-	}
+	return "", err
 }

@@ -1,6 +1,7 @@
 package external
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -56,8 +57,8 @@ func TestRootIsNotTheDefault(t *testing.T) {
 		"asked for":               {func(*Config) error { return nil }, ""},
 		"everybody may write":     {func(c *Config) error { return os.Chmod(c.Path, 0o777) }, "may be written by everybody"},
 		"everybody may replace":   {func(c *Config) error { return os.Chmod(c.Dir, 0o777) }, "may be written by everybody"},
-		"owned by somebody":       {func(c *Config) error { return os.Chown(c.Path, stranger, 0) }, "belongs to user 54321"},
-		"in a folder of somebody": {func(c *Config) error { return os.Chown(c.Dir, stranger, 0) }, "belongs to user 54321"},
+		"owned by somebody":       {func(c *Config) error { return os.Chown(c.Path, stranger, 0) }, "belongs to 54321"},
+		"in a folder of somebody": {func(c *Config) error { return os.Chown(c.Dir, stranger, 0) }, "belongs to 54321"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := begin(t, fmt.Sprintf(good, "echo h:a:1"), func(c *Config) {
@@ -76,22 +77,36 @@ func TestRootIsNotTheDefault(t *testing.T) {
 	}
 }
 
-// TestExposed: who may change the program is told, whoever it runs as.
-func TestExposed(t *testing.T) {
+// TestUntrustedSensorsAreNotStarted: a sensor that others can change does not run as its user
+// either, even if that is not root.
+func TestUntrustedSensorsAreNotStarted(t *testing.T) {
 	testenv.Require(t, testenv.Root)
-	b := begin(t, fmt.Sprintf(good, "echo h:a:1"), func(c *Config) {
-		reachable(t, c)
-		c.As = &Identity{Name: "stranger", UID: stranger, GID: stranger}
-		if err := os.Chown(c.Path, -1, stranger); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(c.Path, 0o775); err != nil {
-			t.Fatal(err)
-		}
-	})
-	b.ask()
-	if got := b.sensor.Status().Exposed; !strings.Contains(got, "may be written by group 54321") {
-		t.Errorf("%q", got)
+	for name, tt := range map[string]struct {
+		change func(c *Config) error
+		want   string
+	}{
+		"a group may write": {
+			func(c *Config) error { return errors.Join(os.Chown(c.Path, -1, stranger), os.Chmod(c.Path, 0o775)) },
+			"may be written by group 54321",
+		},
+		"it belongs to a third user":            {func(c *Config) error { return os.Chown(c.Path, stranger+1, -1) }, "belongs to 54322, expected root or 54321"},
+		"its directory belongs to a third user": {func(c *Config) error { return os.Chown(c.Dir, stranger+1, -1) }, "belongs to 54322"},
+		"it belongs to its user":                {func(c *Config) error { return os.Chown(c.Path, stranger, -1) }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := begin(t, fmt.Sprintf(good, "echo h:a:1"), func(c *Config) {
+				reachable(t, c)
+				c.As = &Identity{Name: "stranger", UID: stranger, GID: stranger}
+				if err := tt.change(c); err != nil {
+					t.Fatal(err)
+				}
+			})
+			if tt.want == "" {
+				b.await(Reported)
+			} else if e := b.await(CannotStart); !strings.Contains(e.Text, tt.want) {
+				t.Errorf("%+v", e)
+			}
+		})
 	}
 }
 

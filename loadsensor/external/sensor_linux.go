@@ -269,19 +269,14 @@ func (s *Sensor) start() (*process, error) {
 		}
 		s.config.As = &id
 	}
-	problem, others, err := Exposed(s.config.Path, s.config.As.UID)
+	if s.config.As.credential() != nil && s.config.As.UID == 0 && !s.config.AsRoot {
+		return nil, fmt.Errorf("%q would run as root, and no user is configured", s.config.Path)
+	}
+	exposed, err := s.config.As.Trusted(s.config.Path)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("it is not run as user %s: %w", s.config.As.Name, err)
 	}
-	s.update(func(st *Status) { st.Exposed = problem })
-	if s.config.As.credential() != nil && s.config.As.UID == 0 {
-		if !s.config.AsRoot {
-			return nil, fmt.Errorf("%q would run as root, and no user is configured", s.config.Path)
-		}
-		if others {
-			return nil, fmt.Errorf("it would run as root, and %s", problem)
-		}
-	}
+	s.update(func(st *Status) { st.Exposed = exposed })
 	p, err := spawn(&s.config)
 	if err != nil {
 		return nil, err

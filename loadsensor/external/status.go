@@ -44,7 +44,8 @@ type Status struct {
 	// Stderr is the end of what the sensor wrote to standard error, in lines.
 	Stderr []string `json:"stderr,omitempty"`
 
-	// Exposed is who else could change the program; empty if nobody can.
+	// Exposed says who else can change the program of an agent without root's rights. An agent
+	// of root does not start such a program.
 	Exposed string `json:"exposed,omitempty"`
 	// Unwatched is why changes of the file are seen only when the sensor is asked.
 	Unwatched string `json:"unwatched,omitempty"`

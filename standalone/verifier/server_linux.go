@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/execd-project/execd/internal/trust"
 	"github.com/execd-project/execd/loadsensor/external"
 	"github.com/execd-project/execd/nss"
 	"github.com/execd-project/execd/submit"
@@ -121,7 +122,8 @@ func originOf(url, path string) (origin, error) {
 	}
 	o := origin{url: url}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		o.dev, o.ino, o.size, o.changed = st.Dev, st.Ino, st.Size, info.ModTime()
+		// Its owner and its mode count, too.
+		o.dev, o.ino, o.size, o.changed = st.Dev, st.Ino, st.Size, time.Unix(st.Ctim.Unix())
 	}
 	return o, nil
 }
@@ -192,8 +194,9 @@ func environment(id external.Identity) []string {
 	return list
 }
 
-// whom finds whom a verifier runs as. Root runs it for root only where that is said and
-// nobody else can change it: what it reads comes from users.
+// whom returns the user that a verifier runs as. A daemon of root runs it as root only if the
+// URL says so, since the verifier reads what users have chosen, and runs no verifier that others
+// than root and that user can change.
 func (s *Server) whom(user, path string) (whom, error) {
 	root := os.Geteuid() == 0
 	id := external.Own()
@@ -213,14 +216,15 @@ func (s *Server) whom(user, path string) (whom, error) {
 			return whom{}, err
 		}
 	}
-	problem, others, err := external.Exposed(path, id.UID)
-	switch {
-	case err != nil:
+	exposed, err := id.Trusted(path)
+	if e, ok := errors.AsType[*trust.Error](err); ok {
+		return whom{}, &URLError{fmt.Sprintf("JSV %q is not run as %s: %s", path, id.Name, e)}
+	}
+	if err != nil {
 		return whom{}, err
-	case problem != "" && root && id.UID == 0:
-		return whom{}, &URLError{fmt.Sprintf("JSV %q is not run as root: %s", path, problem)}
-	case others:
-		s.log("WARNING", fmt.Sprintf("others can change what runs as %s: %s", id.Name, problem))
+	}
+	if exposed != "" {
+		s.log("WARNING", fmt.Sprintf("others can change what runs as %s: %s", id.Name, exposed))
 	}
 	w := whom{environment: environment(id), directory: "/"}
 	if root {

@@ -143,7 +143,8 @@ func TestVerifierOfASiteThatIsNone(t *testing.T) {
 	}
 }
 
-// Root runs what others can write neither because nobody is named, nor as root.
+// A daemon of root runs a verifier as root only if its URL says so, and one that others can write
+// for nobody.
 func TestVerifierIsNotRootUnasked(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	dir := t.TempDir()
@@ -165,10 +166,10 @@ func TestVerifierIsNotRootUnasked(t *testing.T) {
 	if err := os.Chmod(path, 0o757); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Verify(t.Context(), "root@"+path, time.Minute, named("last"), nil); err == nil || !strings.Contains(err.Error(), "is not run as root") {
-		t.Error(err)
-	}
-	if got := number(t, s, path, "last"); !strings.HasPrefix(got, "nobody") {
-		t.Errorf("it ran as %s", got)
+	for user, name := range map[string]string{"": "nobody", "nobody@": "nobody", "root@": "root"} {
+		_, err := s.Verify(t.Context(), user+path, time.Minute, named("last"), nil)
+		if err == nil || !strings.Contains(err.Error(), "is not run as "+name) || !strings.Contains(err.Error(), "may be written by everybody") {
+			t.Errorf("%q: %v", user, err)
+		}
 	}
 }
