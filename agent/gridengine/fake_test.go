@@ -2,10 +2,12 @@ package gridengine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -29,6 +31,7 @@ type commands struct {
 	number  uint64
 	jobs    map[job.ID]agent.JobReport
 	load    *agent.LoadReport
+	service *agent.ServiceReport
 	changed chan struct{}
 	after   uint64 // the last number that was reported
 	starts  []*agent.Start
@@ -66,6 +69,20 @@ func (c *commands) end(id job.ID, status int) {
 	now := time.Now()
 	r.State, r.Outcome = agent.Ended, &job.Outcome{ID: id, Ran: true, ExitStatus: status, Start: now, End: now}
 	c.put(r)
+}
+
+// serve says whether the host takes jobs, as the agent does.
+func (c *commands) serve(draining string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refuse = nil
+	if draining != "" {
+		c.refuse = &agent.Error{Code: agent.Unavailable, Err: errors.New("no jobs are taken: " + draining)}
+	}
+	c.number++
+	c.service = &agent.ServiceReport{Number: c.number, Draining: draining}
+	close(c.changed)
+	c.changed = make(chan struct{})
 }
 
 // measure has new load values.
@@ -112,6 +129,9 @@ func (c *commands) Reports(ctx context.Context, after uint64) (agent.Batch, erro
 		}
 		if c.load != nil && c.load.Number > after {
 			b.Load = c.load
+		}
+		if c.service != nil && c.service.Number > after {
+			b.Service = c.service
 		}
 		changed := c.changed
 		c.mu.Unlock()
@@ -437,4 +457,26 @@ func (w *world) dial(from commlib.Endpoint) (*commlib.Conn, error) {
 		Format: commlib.Binary, Type: commlib.ConnectMessages, From: from, To: commlib.Endpoint{Host: "localhost", Component: commlib.Execd, ID: 1},
 	}, commlib.Options{})
 	return conn, err
+}
+
+// reportsUntil are the messages up to the report that a job runs.
+func (w *world) reportsUntil(number uint32) func(yield func(*commlib.Message) bool) {
+	return func(yield func(*commlib.Message) bool) {
+		for {
+			m := w.receive()
+			if !yield(m) {
+				return
+			}
+			if m.Tag != message.TagReport {
+				continue
+			}
+			r, err := message.DecodeReport(m.Payload)
+			if err != nil {
+				w.Fatal(err)
+			}
+			if slices.ContainsFunc(r.Jobs, func(j message.JobReport) bool { return j.Job == number }) {
+				return
+			}
+		}
+	}
 }

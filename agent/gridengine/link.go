@@ -114,6 +114,7 @@ type session struct {
 	configurations []message.Configuration // in use, without entries
 	interval       time.Duration           // load_report_time
 	load           load
+	service        service
 	jobs           map[key]*jobState
 	sequence       uint32
 	silent         time.Time // when the first load report was sent that was not acknowledged
@@ -426,6 +427,7 @@ func (s *session) register() {
 			j.flush = true
 		}
 		s.full()
+		s.clearErrors()
 	})
 }
 
@@ -559,7 +561,10 @@ type jobState struct {
 	ended  bool
 	flush  bool // to be told at once
 	ghost  bool // the agent does not have it
-	client bool // it has one that asks for it after its end
+	// refused is the queue instance that the end of a ghost puts into error state since the
+	// host takes no jobs; empty for none.
+	refused string
+	client  bool // it has one that asks for it after its end
 	// starting says that the agent is about to accept it; then is what it is told then.
 	starting bool
 	then     []agent.Order

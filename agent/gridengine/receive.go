@@ -122,6 +122,9 @@ func (s *session) forget(k key) {
 	}
 	delete(s.jobs, k)
 	if j.ghost {
+		if j.refused != "" {
+			s.failedInstance(j.refused)
+		}
 		return
 	}
 	if err := s.commands.AcknowledgeJob(s.ctx, j.id, j.number); err != nil {
@@ -360,6 +363,9 @@ func (s *session) started(k key, d *message.Delivery, err error) {
 	case err != nil:
 		delete(s.jobs, k)
 		s.notStarted(k, d, err)
+		if _, host := split(d.Tasks[0].MasterQueue); refusal(err) && s.options.Cell.Names.Same(host, s.options.Host) {
+			s.jobs[k].refused = d.Tasks[0].MasterQueue
+		}
 		return
 	}
 	j.starting = false

@@ -18,6 +18,9 @@ func (s *session) take(b *agent.Batch) {
 	if b.Load != nil {
 		s.takeLoad(b.Load)
 	}
+	if b.Service != nil {
+		s.takeService(b.Service)
+	}
 	for i := range b.Jobs {
 		s.takeJob(&b.Jobs[i])
 	}
@@ -68,6 +71,7 @@ func (s *session) takeJob(r *agent.JobReport) {
 	}
 	if ended && !j.ended {
 		j.flush = true
+		s.forgetInstances(r)
 	}
 	j.number, j.ended, j.slave = r.Number, ended, r.Slave
 	j.report = reportOf(r, s.options.Host)

@@ -11,8 +11,10 @@ import (
 const (
 	commandGet       = 1
 	commandAdd       = 2
+	commandTrigger   = 5
 	commandRestarted = 0x8000 // beside commandAdd
 	targetExecHosts  = 3
+	targetQueues     = 4
 	targetConf       = 10
 )
 
@@ -105,6 +107,29 @@ func RegistrationRequest(auth string, packet uint32, again bool) *Request {
 	return r
 }
 
+// reference names what a trigger is about, and says what is to be done.
+type reference struct {
+	_      struct{} `cull:"ID"`
+	Text   string   `cull:"str"`
+	Action uint32   `cull:"action"`
+}
+
+// clearError is the action of qmod(1), -cq.
+const clearError = 0x40004000
+
+// ClearErrorRequest takes queue instances out of error state, as qmod -cq does. Each of them
+// has an answer of its own.
+func ClearErrorRequest(instances []string, auth string, packet uint32) *Request {
+	list := make([]reference, len(instances))
+	for i, name := range instances {
+		list[i] = reference{Text: name, Action: clearError}
+	}
+	return &Request{
+		Command: commandTrigger, Target: targetQueues, Version: GDIVersion, Auth: auth, Task: 1, Packet: packet,
+		Data: cull.MarshalList("", list),
+	}
+}
+
 // Configuration is one configuration of sge_conf(5), as qmaster has it.
 type Configuration struct {
 	_       struct{}             `cull:"CONF"`
@@ -133,6 +158,12 @@ func (r *Request) Failure() *Answer {
 		}
 	}
 	return nil
+}
+
+// Remark reports whether the answer is no refusal: e.g. that there was nothing to do.
+func (a *Answer) Remark() bool {
+	const info = 3
+	return a.Quality >= info
 }
 
 // Message is the text of the answer without its end of line.

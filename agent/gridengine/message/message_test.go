@@ -1,6 +1,7 @@
 package message_test
 
 import (
+	"encoding/hex"
 	"strings"
 	"syscall"
 	"testing"
@@ -64,4 +65,16 @@ func FuzzMessages(f *testing.F) {
 	f.Fuzz(func(t *testing.T, tag uint32, fromQmaster bool, payload []byte) {
 		_, _, _ = decode(tag, fromQmaster, payload) // errors are fine, panics are not
 	})
+}
+
+// clearErrorHex is what qmod -cq all.q@cellhost has sent.
+const clearErrorHex = "00000000100200000000000500000004100030010000000100000001000000000100000005000224d400000008000224d500000009000224" +
+	"d600000003000224d700000003000224d800000009000000020000000500616c6c2e714063656c6c686f7374000000000040004000000000" +
+	"00000000000000000000000000000000006e6f6e653a30203020726f6f7420726f6f7400000000010000000100000000"
+
+func TestClearErrorRequest(t *testing.T) {
+	got := hex.EncodeToString(message.ClearErrorRequest([]string{"all.q@cellhost"}, message.Auth(0, 0, "root", "root"), 1).Encode())
+	if got != clearErrorHex {
+		t.Errorf("it is\n%s, want\n%s", got, clearErrorHex)
+	}
 }
