@@ -265,6 +265,7 @@ type placing struct {
 	a        assignment
 	exempt   bool // from quotas
 	master   bool // there is a place for the master task
+	least    int
 	visited  bool // the first host has been visited
 	spoiling bool // some instances may spoil quotas
 }
@@ -293,6 +294,7 @@ func (p *placing) spread(rule qconf.AllocationRule, offers []offer) {
 		if rule.Name == qconf.PESlots {
 			per = p.want
 		}
+		p.least = per
 		for k := range offers {
 			if p.full() {
 				return
@@ -423,14 +425,7 @@ func (p *placing) leftOver(rule qconf.AllocationRule, offers []offer) []offer {
 		if o.taken == 0 {
 			continue
 		}
-		last := 0
-		for i := range o.queues {
-			if p.granted(o.queues[i].id) > 0 {
-				last = i + 1
-			}
-		}
-		o.queues = o.queues[last:]
-		return slices.Concat([]offer{o}, offers[k+1:])
+		return offers[k+1:]
 	}
 	return offers
 }
@@ -438,6 +433,9 @@ func (p *placing) leftOver(rule qconf.AllocationRule, offers []offer) []offer {
 // explainExhausted says which quotas leave nothing beside the slots that were collected.
 func (p *placing) explainExhausted(offers []offer) {
 	for k := range offers {
+		if p.least > offers[k].slots {
+			continue
+		}
 		for _, q := range offers[k].queues {
 			i := &p.model.instances[q.id]
 			left, failure := p.quotas.Left(int32(i.queue), int32(i.host), false)

@@ -424,6 +424,7 @@ func (r *run) explainReserving(h *head) {
 	r.reserving = true
 	defer func() { r.explain, r.reserving = nil, false }()
 	skip := newSkips(r.model)
+	copy(skip.hosts, info.barred)
 	for id := range r.instancesFor(h.job) {
 		if !r.order.usable(id) {
 			r.explainInstance(h.job, id, at, skip)

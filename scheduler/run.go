@@ -51,6 +51,7 @@ type categoryRun struct {
 	unreservable bool
 	// reservingSaid is set when the reasons have been found why it has to be later.
 	reservingSaid bool
+	barred        []bool // hosts that are ruled out for the category, as far as it was told
 	reasons       []Reason
 	// unbookable are the places that would do, were it not for the size of its amounts.
 	unbookable []Reason

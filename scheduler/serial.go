@@ -179,6 +179,7 @@ func (r *run) explainSerial(j *Job, at span) {
 		return
 	}
 	skip := newSkips(r.model)
+	r.of(c).barred = skip.barred
 	for id := range r.order.all() {
 		r.explainInstance(j, id, at, skip)
 		if skip.all {
@@ -192,6 +193,7 @@ type skips struct {
 	all    bool
 	queues []bool
 	hosts  []bool
+	barred []bool // hosts that are ruled out whatever is free there
 	quotas []quota.Failure
 	// exhausted are hosts that have nothing left for a parallel job.
 	exhausted map[HostID]bool
@@ -205,7 +207,7 @@ func (s *skips) quota(i *instanceModel) bool {
 }
 
 func newSkips(m *Model) *skips {
-	return &skips{queues: make([]bool, len(m.queues)), hosts: make([]bool, len(m.hosts)), exhausted: map[HostID]bool{}}
+	return &skips{queues: make([]bool, len(m.queues)), hosts: make([]bool, len(m.hosts)), barred: make([]bool, len(m.hosts)), exhausted: map[HostID]bool{}}
 }
 
 // explainHost finds the reason against the host of an instance, whatever is free there,
@@ -216,7 +218,7 @@ func (r *run) explainHost(j *Job, id InstanceID, skip *skips) {
 		r.because(Reason{kind: uncleanHost, place: int32(host)}, c)
 		skip.hosts[host] = true
 	} else if !r.hostStatic(c, host) {
-		skip.hosts[host] = true
+		skip.hosts[host], skip.barred[host] = true, true
 	}
 }
 
