@@ -73,12 +73,29 @@ func (r *run) explainPE(j *Job, pe PEID, at span) {
 			for _, id := range host {
 				r.explainParallelInstance(j, id, pe, at, skip)
 			}
+			r.takeFound(c, host, found, skip)
 		case skip.quotas[len(skip.quotas)-1].Spares(int32(r.model.instances[host[0]].host)):
 			r.explainParallelHost(j, host[0], pe, at, skip)
 		}
 	}
 	if !enough {
 		offers(found.slots)
+	}
+}
+
+// takeFound counts what was found on a host against quotas: it is gone where the next host is
+// looked at.
+func (r *run) takeFound(c *Category, host []InstanceID, found assignment, skip *skips) {
+	if skip.collector == nil || r.plan != nil {
+		return
+	}
+	for _, g := range found.grants {
+		if slices.Contains(host, g.Instance) {
+			i := &r.model.instances[g.Instance]
+			if left, _ := skip.collector.Left(int32(i.queue), int32(i.host), false); left >= g.Slots {
+				skip.collector.Take(int32(i.queue), int32(i.host), g.Slots)
+			}
+		}
 	}
 }
 
