@@ -17,7 +17,7 @@ import (
 func statusText(h *api.Health, now time.Time) string {
 	var b strings.Builder
 	line := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "%-15s%s\n", name, printer.Sprintf(format, args...))
+		printer.Fprintf(&b, "%-15s%s\n", name, printer.Trusted(printer.Sprintf(format, args...)))
 	}
 	state := "takes jobs"
 	if h.Draining != "" {
@@ -127,7 +127,7 @@ func counts(jobs map[string]int) string {
 func jobsText(jobs []api.Job) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "JOB\tTASK\tNAME\tOWNER\tSTATE\tQUEUE\tSLOTS\tSTARTED\tCPU\tMAXVMEM\tNOTE")
+	printer.Fprintf(w, "JOB\tTASK\tNAME\tOWNER\tSTATE\tQUEUE\tSLOTS\tSTARTED\tCPU\tMAXVMEM\tNOTE\n")
 	for i := range jobs {
 		j := &jobs[i]
 		cpu, mem := used(j)

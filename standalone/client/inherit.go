@@ -3,11 +3,11 @@ package client
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"strings"
 
+	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/submit"
 )
 
@@ -19,7 +19,7 @@ func (c *Command) inherit(ctx context.Context) (status int, ok bool) {
 		return 0, false // what is wrong with it is for the daemon to say
 	}
 	fail := func(format string, args ...any) (int, bool) {
-		fmt.Fprintf(c.Stderr, "error: "+format+"\n", args...)
+		printer.Fprintf(c.Stderr, "error: "+format+"\n", args...)
 		return exitFailed, true
 	}
 	host, err := os.Hostname()

@@ -52,11 +52,49 @@ func TestHostileTexts(t *testing.T) {
 	good := 0
 	// Each option with a hostile value: those that are refused must be so in harmless words.
 	for _, args := range [][]string{
-		{"-ac", "a=" + evil}, {"-ac", evil}, {"-v", "A=" + evil}, {"-o", "/tmp/" + line}, {"-o", "/tmp/" + evil}, {"-e", ":/tmp/" + line}, {"-i", "/tmp/" + line},
-		{"-wd", dir}, {"-wd", "/tmp/" + line}, {"-M", line + "@" + line}, {"-A", evil}, {"-N", evil}, {"-P", evil}, {"-l", "said=" + line}, {"-l", evil}, {"-soft", "-l", "said=" + line},
-		{"-q", evil}, {"-q", line + "*"}, {"-pe", evil, "1"}, {"-pe", "*" + line, "1"}, {"-ckpt", evil}, {"-hold_jid", evil}, {"-hold_jid", "x" + line + "*"},
-		{"-C", evil}, {"-S", "/bin/" + line}, {"-a", evil}, {"-binding", evil}, {"-c", evil}, {"-dl", evil}, {"-js", evil}, {"-m", evil}, {"-p", evil}, {"-r", evil}, {"-t", evil},
-		{"-tc", evil}, {"-w", evil}, {"-jsv", "/tmp/" + line}, {"-@", "/tmp/" + line}, {"-" + evil}, {"-masterq", line}, {"-u", evil}, {"-display", evil}, {"-ar", evil},
+		{"-ac", "a=" + evil},
+		{"-ac", evil},
+		{"-v", "A=" + evil},
+		{"-o", "/tmp/" + line},
+		{"-o", "/tmp/" + evil},
+		{"-e", ":/tmp/" + line},
+		{"-i", "/tmp/" + line},
+		{"-wd", dir},
+		{"-wd", "/tmp/" + line},
+		{"-M", line + "@" + line},
+		{"-A", evil},
+		{"-N", evil},
+		{"-P", evil},
+		{"-l", "said=" + line},
+		{"-l", evil},
+		{"-soft", "-l", "said=" + line},
+		{"-q", evil},
+		{"-q", line + "*"},
+		{"-pe", evil, "1"},
+		{"-pe", "*" + line, "1"},
+		{"-ckpt", evil},
+		{"-hold_jid", evil},
+		{"-hold_jid", "x" + line + "*"},
+		{"-C", evil},
+		{"-S", "/bin/" + line},
+		{"-a", evil},
+		{"-binding", evil},
+		{"-c", evil},
+		{"-dl", evil},
+		{"-js", evil},
+		{"-m", evil},
+		{"-p", evil},
+		{"-r", evil},
+		{"-t", evil},
+		{"-tc", evil},
+		{"-w", evil},
+		{"-jsv", "/tmp/" + line},
+		{"-@", "/tmp/" + line},
+		{"-" + evil},
+		{"-masterq", line},
+		{"-u", evil},
+		{"-display", evil},
+		{"-ar", evil},
 	} {
 		if r := submit(append(append([]string{"-h"}, args...), "-b", "y", "-shell", "n", "-N", "n", "/bin/true", evil)...); r.status == 0 {
 			good++
@@ -70,8 +108,10 @@ func TestHostileTexts(t *testing.T) {
 	submit("/tmp/" + evil)
 	// Jobs that fail, each with a reason of the user's choice.
 	for _, args := range [][]string{
-		{"-b", "y", "-shell", "n", "-N", "exec", "/nowhere/" + line}, {"-o", "/nowhere/" + line, "-b", "y", "-N", "output", "true"},
-		{"-wd", "/nowhere/" + line, "-b", "y", "-N", "wd", "true"}, {"-S", "/nowhere/" + line, "-N", "shell"},
+		{"-b", "y", "-shell", "n", "-N", "exec", "/nowhere/" + line},
+		{"-o", "/nowhere/" + line, "-b", "y", "-N", "output", "true"},
+		{"-wd", "/nowhere/" + line, "-b", "y", "-N", "wd", "true"},
+		{"-S", "/nowhere/" + line, "-N", "shell"},
 	} {
 		if args[len(args)-1] == "shell" {
 			m.write("job.sh", "#!/bin/sh\ntrue\n")
