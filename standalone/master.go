@@ -83,6 +83,7 @@ func newMaster(h *daemon.Host) (*Master, error) {
 	if m.store, err = store.Open(filepath.Join(h.Spool, storeFile)); err != nil {
 		return nil, err
 	}
+	m.store.Report(func(err error) { m.log.Warn("the store", "error", err) })
 	m.seen = newAnswers(m.read)
 	if err := m.open(); err != nil {
 		return nil, errors.Join(err, m.store.Close())

@@ -9,9 +9,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/execd-project/execd/standalone/store"
 )
@@ -45,6 +47,11 @@ func commitForever(path string) error {
 	if err := errors.Join(err, s.Err()); err != nil {
 		return err
 	}
+	if os.Getenv(wastefulEnv) != "" {
+		if err := waste(s); err != nil {
+			return err
+		}
+	}
 	fmt.Println(n)
 	random := rand.New(rand.NewPCG(uint64(n), 0))
 	for {
@@ -60,6 +67,20 @@ func commitForever(path string) error {
 	}
 }
 
+// wastefulEnv has the process begin with a file most of which is free.
+const wastefulEnv = "EXECD_TEST_STORE_WASTE"
+
+// waste makes most of a file free.
+func waste(s *store.Store) error {
+	var more, less []store.Change
+	for i := range 100 {
+		key := fmt.Sprintf("waste/%d", i)
+		more = append(more, put(key, strings.Repeat("w", 200<<10)))
+		less = append(less, store.Change{Key: key})
+	}
+	return errors.Join(s.Commit(more), s.Commit(less))
+}
+
 // child is a process that commits.
 type child struct {
 	*exec.Cmd
@@ -68,8 +89,13 @@ type child struct {
 
 func start(t *testing.T, path string) *child {
 	t.Helper()
-	c := &child{Cmd: exec.CommandContext(t.Context(), os.Args[0])}
-	c.Env = append(os.Environ(), childEnv+"="+path)
+	return startProgram(t, os.Args[0], path)
+}
+
+func startProgram(t *testing.T, program, path string, env ...string) *child {
+	t.Helper()
+	c := &child{Cmd: exec.CommandContext(t.Context(), program)}
+	c.Env = append(append(os.Environ(), childEnv+"="+path), env...)
 	c.Stderr = os.Stderr
 	out, err := c.StdoutPipe()
 	if err != nil {
@@ -122,30 +148,156 @@ func TestKilled(t *testing.T) {
 			acknowledged = n
 		}
 		s := open(t, path) // waits for the lock
-		got := map[string]string{}
-		for key, value := range s.All("") {
-			got[key] = strings.TrimSpace(string(value))
-		}
-		n, _ := strconv.Atoi(got["n"])
-		want := map[string]string{}
-		if n > 0 {
-			want["n"] = got["n"]
-			for k := range keys {
-				want[fmt.Sprintf("k/%d", k)] = got["n"]
-			}
-			for i := max(1, n-99); i <= n; i++ {
-				want[fmt.Sprintf("log/%06d", i)] = "x"
-			}
-		}
-		if n < acknowledged || n > acknowledged+1 || !maps.Equal(got, want) {
-			t.Fatalf("%d was acknowledged, and there is\n%v", acknowledged, got)
-		}
-		commits = n
+		commits = check(t, s, acknowledged)
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	t.Attr("commits", fmt.Sprint(commits))
+}
+
+// check compares what there is with what was acknowledged, and returns the last commit.
+func check(t *testing.T, s *store.Store, acknowledged int) int {
+	t.Helper()
+	got := map[string]string{}
+	for key, value := range s.All("") {
+		got[key] = strings.TrimSpace(string(value))
+	}
+	n, _ := strconv.Atoi(got["n"])
+	want := map[string]string{}
+	if n > 0 {
+		want["n"] = got["n"]
+		for k := range keys {
+			want[fmt.Sprintf("k/%d", k)] = got["n"]
+		}
+		for i := max(1, n-99); i <= n; i++ {
+			want[fmt.Sprintf("log/%06d", i)] = "x"
+		}
+	}
+	if n < acknowledged || n > acknowledged+1 || !maps.Equal(got, want) {
+		t.Fatalf("%d was acknowledged, and there is\n%v", acknowledged, got)
+	}
+	return n
+}
+
+// A process is killed at each step of making the file smaller, while it goes on to commit.
+// Whatever it was at, nothing is lost or left behind, and the next one makes it smaller.
+func TestKilledWhileShrinking(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "mortal.test")
+	if out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-tags", "failpoint", "-o", program, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	text, err := os.ReadFile("compact_linux.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	points := regexp.MustCompile(`failpoint\.At\("([^"]+)"\)`).FindAllStringSubmatch(string(text), -1)
+	if len(points) < 5 {
+		t.Fatalf("%q", points)
+	}
+	for _, point := range points {
+		t.Run(point[1], func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "store")
+			c := startProgram(t, program, path, wastefulEnv+"=y", "EXECD_FAILPOINT="+point[1])
+			acknowledged := 0
+			for n, ok := c.next(t); ok; n, ok = c.next(t) {
+				acknowledged = n
+			}
+			if err := c.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
+				t.Fatalf("it has not come to that: %v", err)
+			}
+			s := open(t, path)
+			check(t, s, acknowledged)
+			smaller(t, path)
+			check(t, s, acknowledged)
+			if list, err := os.ReadDir(dir); err != nil || len(list) != 1 {
+				t.Errorf("there is %v, %v", list, err)
+			}
+		})
+	}
+}
+
+// smaller waits until a file that was large is small.
+func smaller(t *testing.T, path string) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Size() < 5<<20 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("it has still %d bytes", info.Size())
+		}
+		time.Sleep(10 * time.Millisecond) //nolint:forbidigo // there is nothing to wait for
+	}
+}
+
+// A file most of which is free becomes smaller, while records are written and read.
+func TestShrinks(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store")
+	s := open(t, path)
+	s.Report(func(err error) { t.Error(err) })
+	want := map[string]string{}
+	for i := range 2000 {
+		key := fmt.Sprintf("kept/%05d", i)
+		want[key] = strings.Repeat(fmt.Sprint(i), 200)
+		commit(t, s, put(key, want[key]))
+	}
+	begun := make(chan struct{})
+	read := make(chan int)
+	go func() { // what was begun before goes on
+		n := 0
+		for range s.All("kept/") {
+			if n++; n == 1 {
+				close(begun)
+			}
+		}
+		read <- n
+	}()
+	<-begun
+	if err := waste(s); err != nil {
+		t.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(7, 8))
+	done := make(chan struct{})
+	go func() { smaller(t, path); close(done) }()
+	for running := true; running; {
+		select {
+		case <-done:
+			running = false
+		default:
+		}
+		key := fmt.Sprintf("kept/%05d", random.IntN(3000))
+		if random.IntN(3) == 0 {
+			delete(want, key)
+			commit(t, s, store.Change{Key: key})
+		} else {
+			want[key] = strings.Repeat("x", random.IntN(9000))
+			commit(t, s, put(key, want[key]))
+		}
+	}
+	if n := <-read; n < 1 {
+		t.Errorf("%d records", n)
+	}
+	compare := func(s *store.Store) {
+		t.Helper()
+		got := map[string]string{}
+		for key, value := range s.All("") {
+			got[key] = string(value)
+		}
+		if !maps.Equal(got, want) || s.Err() != nil {
+			t.Errorf("%d records, expected %d, %v", len(got), len(want), s.Err())
+		}
+	}
+	compare(s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	compare(open(t, path))
 }
 
 // A second process is told who has which file.

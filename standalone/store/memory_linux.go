@@ -3,7 +3,6 @@ package store
 import (
 	"time"
 
-	"go.etcd.io/bbolt"
 	"golang.org/x/sys/unix"
 )
 
@@ -49,9 +48,13 @@ func (s *Store) letGo() {
 	s.mutex.Lock()
 	s.touched = 0
 	s.mutex.Unlock()
-	_ = s.db.View(func(tx *bbolt.Tx) error { // the file is mapped where it is until this ends
-		data := s.db.Info().Data
-		_, _, _ = unix.Syscall(unix.SYS_MADVISE, data, uintptr(tx.Size()), unix.MADV_DONTNEED)
+	tx, err := s.begin() // the file is mapped where it is until this ends
+	if err != nil {
+		return
+	}
+	_ = s.guarded(func() error {
+		_, _, _ = unix.Syscall(unix.SYS_MADVISE, tx.DB().Info().Data, uintptr(tx.Size()), unix.MADV_DONTNEED)
 		return nil
 	})
+	_ = tx.Rollback() // nothing was written
 }

@@ -3,7 +3,9 @@
 // as a whole or not at all. The package does not know what the records mean.
 //
 // The file is one of bbolt, and one process at a time may have it open. Each value has a
-// checksum, for what disks do to files in the course of the years.
+// checksum, for what disks do to files in the course of the years. Where most of the file is
+// free it is replaced by a smaller one, beside commits and loops. Some blocks of the disk are
+// set aside for it: on a full disk records can be removed and written over.
 //
 // A Store may be used from several goroutines; commits wait for each other.
 package store
@@ -15,7 +17,7 @@ import (
 	"hash/crc32"
 	"io/fs"
 	"iter"
-	"runtime/debug"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -49,10 +51,27 @@ type Change struct {
 // Store is an open file of records.
 type Store struct {
 	path string
+
+	// commits is held by who writes: one at a time. What follows it is theirs.
+	commits    sync.Mutex
+	logged     []Change // since the file is being copied, while it is
+	copying    bool
+	spoiled    bool      // a commit has failed since, and may be in the file
+	shrinking  bool      // the file is going to be copied
+	tried      time.Time // when it was copied last, or could not be
+	ahead      int64     // up to where blocks are set aside for the file
+	background sync.WaitGroup
+	ending     chan struct{} // closed by Close
+	close      sync.Once
+
+	swap sync.RWMutex // of the two fields that follow; held while transactions begin
 	db   *bbolt.DB
+	file *os.File // that of db
 
 	mutex   sync.Mutex
-	err     error
+	err     error // why a loop ended
+	dead    error // why nothing can be read or written any more
+	report  func(error)
 	touched int // bytes of records since the memory was let go
 	timer   *time.Timer
 	closed  bool
@@ -100,19 +119,54 @@ func Open(path string) (*Store, error) {
 	if err != nil {
 		return nil, openError(path, err)
 	}
-	s := &Store{path: path}
-	err = guarded(func() (err error) {
-		s.db, err = bbolt.Open(path, mode, &bbolt.Options{Timeout: lockWait})
-		return err
-	})
-	if err != nil {
+	s := &Store{path: path, ending: make(chan struct{})}
+	if err := s.open(); err != nil {
 		return nil, openError(path, err)
 	}
-	if err := guarded(s.verify); err != nil {
+	if err := s.guarded(s.verify); err != nil {
 		return nil, errors.Join(openError(path, err), s.Close())
 	}
 	s.touch(most) // all of it
+	s.commits.Lock()
+	defer s.commits.Unlock()
+	s.settle()
 	return s, nil
+}
+
+// open opens the file that lies there when it is locked: who had it may have put another one
+// in its place meanwhile.
+func (s *Store) open() error {
+	for {
+		err := s.guarded(func() (err error) {
+			s.db, err = openDB(s.path, &s.file)
+			return err
+		})
+		if err != nil {
+			if s.file != nil && s.db == nil {
+				_ = abandon(s.file) // bbolt may have closed it
+			}
+			return err
+		}
+		mine, err := s.file.Stat()
+		there, e := os.Stat(s.path)
+		if err = errors.Join(err, e); err == nil && os.SameFile(mine, there) {
+			return s.removeCopy()
+		}
+		if err = errors.Join(err, s.db.Close()); err != nil {
+			return err
+		}
+	}
+}
+
+// openDB opens a file of bbolt, and tells which one that is.
+func openDB(path string, file **os.File) (*bbolt.DB, error) {
+	return bbolt.Open(path, mode, &bbolt.Options{
+		Timeout: lockWait,
+		OpenFile: func(path string, flag int, mode os.FileMode) (f *os.File, err error) {
+			*file, err = os.OpenFile(path, flag, mode)
+			return *file, err
+		},
+	})
 }
 
 // openError says why the file cannot be used.
@@ -147,21 +201,11 @@ func (d *damage) Unwrap() error { return d.err }
 
 func damaged(format string, args ...any) error { return &damage{fmt.Errorf(format, args...)} }
 
-// guarded does something that reads the file. What bbolt finds wrong there it panics about,
-// and a page that cannot be read is a fault of memory.
-func guarded(do func() error) (err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if r := recover(); r != nil {
-			err = damaged("%v", r)
-		}
-	}()
-	return do()
-}
+// verify reads all records.
+func (s *Store) verify() error { return verify(s.db) }
 
-// verify reads all records, and makes what is not there yet.
-func (s *Store) verify() error {
-	err := s.db.View(func(tx *bbolt.Tx) error {
+func verify(db *bbolt.DB) error {
+	return db.View(func(tx *bbolt.Tx) error {
 		about, records := tx.Bucket(aboutBucket), tx.Bucket(recordsBucket)
 		if about == nil || records == nil {
 			return damaged("it is no store of records")
@@ -192,7 +236,6 @@ func (s *Store) verify() error {
 		}
 		return first
 	})
-	return err
 }
 
 // minRecord is what a record takes at least: how it is found in its page, and the checksum.
@@ -221,31 +264,42 @@ func content(key, stored []byte) ([]byte, error) {
 //
 // It must not be called in a loop over All.
 func (s *Store) Commit(changes []Change) error {
-	err := guarded(func() error {
-		return s.db.Update(func(tx *bbolt.Tx) error {
-			records := tx.Bucket(recordsBucket)
-			records.FillPercent = fill
-			for _, c := range changes {
-				if err := apply(records, c); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	})
-	var d *damage
-	switch {
-	case err == nil:
+	s.commits.Lock()
+	defer s.commits.Unlock()
+	err := s.guarded(func() error { return update(s.db, changes) })
+	if err == nil {
 		size := 0
 		for _, c := range changes {
 			size += len(c.Value)
 		}
 		s.touch(size)
+		if s.copying {
+			s.logged = append(s.logged, changes...)
+		}
+		s.settle()
 		return nil
-	case errors.As(err, &d):
+	}
+	if s.spoiled = true; !s.mapped() {
+		s.die(err)
+	}
+	if d, ok := errors.AsType[*damage](err); ok {
 		return &DamagedError{Path: s.path, Err: d.err}
 	}
 	return fmt.Errorf("cannot write to the store %q: %w", s.path, cause(err))
+}
+
+// update changes records in one transaction.
+func update(db *bbolt.DB, changes []Change) error {
+	return db.Update(func(tx *bbolt.Tx) error {
+		records := tx.Bucket(recordsBucket)
+		records.FillPercent = fill
+		for _, c := range changes {
+			if err := apply(records, c); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // fill is how full pages become. Most records come behind those that are there.
@@ -267,7 +321,7 @@ func apply(records *bbolt.Bucket, c Change) error {
 // began. What cannot be read ends it, and Err tells why.
 func (s *Store) All(prefix string) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
-		tx, err := s.db.Begin(false)
+		tx, err := s.begin()
 		if err != nil {
 			s.fail(err)
 			return
@@ -283,7 +337,7 @@ func (s *Store) All(prefix string) iter.Seq2[string, []byte] {
 			var value []byte
 			found := false
 			// What happens in the loop is none of our faults.
-			err := guarded(func() (err error) {
+			err := s.guarded(func() (err error) {
 				if cursor == nil {
 					cursor = tx.Bucket(recordsBucket).Cursor()
 					key, value, found, err = record(cursor.Seek([]byte(prefix)))
@@ -302,6 +356,17 @@ func (s *Store) All(prefix string) iter.Seq2[string, []byte] {
 			}
 		}
 	}
+}
+
+// begin begins to read.
+func (s *Store) begin() (tx *bbolt.Tx, err error) {
+	s.swap.RLock()
+	defer s.swap.RUnlock()
+	err = s.guarded(func() (err error) {
+		tx, err = s.db.Begin(false)
+		return err
+	})
+	return tx, err
 }
 
 // record is a copy of a record that a cursor has found.
@@ -335,7 +400,9 @@ func (s *Store) fail(err error) {
 // Close closes the file. It waits for commits and loops that have begun.
 func (s *Store) Close() error {
 	s.untouched()
-	if err := s.db.Close(); err != nil {
+	s.close.Do(func() { close(s.ending) })
+	s.background.Wait()
+	if err := s.closeFile(); err != nil {
 		return fmt.Errorf("cannot close the store %q: %w", s.path, err)
 	}
 	return nil

@@ -374,6 +374,61 @@ func TestFullDisk(t *testing.T) {
 	check(open(t, path))
 }
 
+// On a full disk records can be written over and removed: what that takes is set aside.
+func TestRemovalFromFullDisk(t *testing.T) {
+	dir := mounted(t, "mode=0700,size=32m")
+	path := filepath.Join(dir, "store")
+	s := open(t, path)
+	want := map[string]string{}
+	for i := range 300 {
+		key := fmt.Sprintf("job/%05d", i)
+		want[key] = strings.Repeat(fmt.Sprint(i), 700)
+		commit(t, s, put(key, want[key]))
+	}
+	ballast, err := os.Create(filepath.Join(dir, "ballast"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for page := make([]byte, 4096); err == nil; {
+		_, err = ballast.Write(page)
+	}
+	if err := ballast.Close(); err != nil {
+		t.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(9, 10))
+	for range 500 {
+		key := fmt.Sprintf("job/%05d", random.IntN(300))
+		if random.IntN(4) == 0 {
+			commit(t, s, put(key, "short"), put("answer", fmt.Sprint(random.Int())))
+			want[key] = "short"
+		} else {
+			commit(t, s, store.Change{Key: key}, put("answer", fmt.Sprint(random.Int())))
+			delete(want, key)
+		}
+	}
+	check := func() {
+		t.Helper()
+		got := map[string]string{}
+		for key, value := range s.All("job/") {
+			got[key] = string(value)
+		}
+		if !maps.Equal(got, want) || s.Err() != nil {
+			t.Errorf("%d records, expected %d, %v", len(got), len(want), s.Err())
+		}
+	}
+	check()
+	if err := s.Close(); err != nil { // and it is opened there
+		t.Fatal(err)
+	}
+	s = open(t, path)
+	check()
+	for key := range want { // all at the same time
+		delete(want, key)
+		commit(t, s, store.Change{Key: key})
+	}
+	check()
+}
+
 // Where there is no room at all no store is begun.
 func TestNoRoomToBegin(t *testing.T) {
 	dir := mounted(t, "mode=0700,size=8k")
