@@ -73,7 +73,7 @@ func (r *run) explainPE(j *Job, pe PEID, at span) {
 			for _, id := range host {
 				r.explainParallelInstance(j, id, pe, at, skip)
 			}
-			r.takeFound(c, host, found, skip)
+			r.takeFound(host, found, skip)
 		case skip.quotas[len(skip.quotas)-1].Spares(int32(r.model.instances[host[0]].host)):
 			r.explainParallelHost(j, host[0], pe, at, skip)
 		}
@@ -85,7 +85,7 @@ func (r *run) explainPE(j *Job, pe PEID, at span) {
 
 // takeFound counts what was found on a host against quotas: it is gone where the next host is
 // looked at.
-func (r *run) takeFound(c *Category, host []InstanceID, found assignment, skip *skips) {
+func (r *run) takeFound(host []InstanceID, found assignment, skip *skips) {
 	if skip.collector == nil || r.plan != nil {
 		return
 	}

@@ -400,3 +400,22 @@ func TestHeadroom(t *testing.T) {
 		})
 	}
 }
+
+// TestQueuesOfAnotherJob is a parallel job behind one for which another queue was looked at: what
+// that queue has left is not for a job that it does not suit.
+func TestQueuesOfAnotherJob(t *testing.T) {
+	m := modelOf(t, directory(map[string]string{
+		"complexes":  "big big BOOL == YES NO 0 0\n",
+		"hosts/n1":   "hostname n1\n",
+		"pes/smp":    "pe_name smp\nslots 100\nallocation_rule $pe_slots\n",
+		"queues/a.q": "qname a.q\nhostlist n1\nslots 1\nseq_no 1\nload_thresholds NONE\npe_list smp\ncomplex_values big=TRUE\n",
+		"queues/b.q": "qname b.q\nhostlist n1\nslots 3\nseq_no 2\nload_thresholds NONE\npe_list smp\ncomplex_values big=FALSE\n",
+	}), "a.q", "b.q")
+	s := scheduler.NewState(m)
+	submit(t, s, serialJob(t, m, 1, &scheduler.Requests{PE: "smp", Slots: slotsOf(t, "9")}))
+	submit(t, s, serialJob(t, m, 2, &scheduler.Requests{PE: "smp", Slots: slotsOf(t, "2"), Hard: request("big", "FALSE")}))
+	d := s.Run(1000)
+	if got := grantText(m, d); len(d.Starts) != 1 || got != "smp b.q@n1=2" {
+		t.Errorf("%d jobs start, in %q, want smp b.q@n1=2", len(d.Starts), got)
+	}
+}
