@@ -16,8 +16,11 @@ import (
 type ledger struct {
 	path string
 
+	// files is held while the file is written, read, repaired, closed or replaced.
+	files sync.Mutex
+	file  *os.File
+
 	mu      sync.Mutex
-	file    *os.File
 	pending []byte
 	waiting []chan error
 	writing bool
@@ -31,8 +34,10 @@ func openLedger(path string) (*ledger, error) {
 	return l, l.reopen()
 }
 
-// reopen opens the file anew, for one that has been moved away (logrotate(8)).
+// reopen opens the file again, for one that has been moved away (logrotate(8)).
 func (l *ledger) reopen() error {
+	l.files.Lock()
+	defer l.files.Unlock()
 	f, err := outfile.Open(l.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
 		return err
@@ -40,8 +45,6 @@ func (l *ledger) reopen() error {
 	if err := repair(f); err != nil {
 		return errors.Join(fmt.Errorf("%s: %w", l.path, err), f.Close())
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if l.file != nil {
 		err = l.file.Close()
 	}
@@ -81,8 +84,8 @@ func repair(f *os.File) error {
 
 // has reports whether a line is among the last ones.
 func (l *ledger) has(line []byte) (bool, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.files.Lock()
+	defer l.files.Unlock()
 	text, _, err := tail(l.file)
 	if err != nil {
 		return false, err
@@ -110,7 +113,7 @@ func (l *ledger) add(line []byte) error {
 func (l *ledger) write() {
 	for {
 		l.mu.Lock()
-		text, waiting, f := l.pending, l.waiting, l.file
+		text, waiting := l.pending, l.waiting
 		l.pending, l.waiting = nil, nil
 		if len(waiting) == 0 {
 			l.writing = false
@@ -118,14 +121,17 @@ func (l *ledger) write() {
 			return
 		}
 		l.mu.Unlock()
-		err := l.append(f, text)
+		err := l.append(text)
 		for _, w := range waiting {
 			w <- err
 		}
 	}
 }
 
-func (l *ledger) append(f *os.File, text []byte) error {
+func (l *ledger) append(text []byte) error {
+	l.files.Lock()
+	defer l.files.Unlock()
+	f := l.file
 	info, err := f.Stat()
 	if err != nil {
 		return err
@@ -141,7 +147,12 @@ func (l *ledger) append(f *os.File, text []byte) error {
 }
 
 func (l *ledger) close() error {
-	if l == nil || l.file == nil {
+	if l == nil {
+		return nil
+	}
+	l.files.Lock()
+	defer l.files.Unlock()
+	if l.file == nil {
 		return nil
 	}
 	return l.file.Close()
