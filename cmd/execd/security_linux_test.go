@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/internal/testenv"
 )
 
 // attempts is the head of a job that tries what it must not be able to do. A
@@ -44,6 +46,18 @@ func asBob(t *testing.T, command string) (string, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: bob, Gid: bob}}
 	out, err := cmd.CombinedOutput()
 	return string(out), err
+}
+
+// siteFile makes a program of the site, in a directory that only root can change.
+func siteFile(t *testing.T, text string) string {
+	t.Helper()
+	dir := t.TempDir()
+	testenv.LetIn(t, dir)
+	path := filepath.Join(dir, "procedure")
+	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // rootFile makes a file that only root may write, or not even others read.
@@ -112,7 +126,7 @@ func TestProceduresRunInAnEnvironmentOfTheirOwn(t *testing.T) {
 				t.Fatal(err)
 			}
 			// Both call programs without a path, as procedures do.
-			procedure := w.write(t, "procedure", `#!/bin/sh
+			procedure := siteFile(t, `#!/bin/sh
 { id -u; env; } > `+report+`/$1 && exit 0
 `)
 			w.write(t, "conf/queues/q", plainQueue+"prolog "+who+procedure+" prolog\nepilog "+who+procedure+" epilog\n")

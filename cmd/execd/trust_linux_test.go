@@ -37,11 +37,11 @@ func TestSiteProfileIsNotTheUsers(t *testing.T) {
 			for _, name := range names {
 				vars = append(vars, name+"="+evil)
 			}
-			procedure := w.rootFile(t, "site/procedure", `#!/bin/sh
+			procedure := siteFile(t, `#!/bin/sh
 /usr/bin/env >`+seen+`/$1
 [ -z "$SGE_ROOT$2" ] || . $SGE_ROOT/default/common/settings.sh
 exit 0
-`, 0o755)
+`)
 			w.write(t, "conf/queues/q", plainQueue+"prolog root@"+procedure+" prolog $sge_root\nepilog bob@"+procedure+" epilog $sge_root\npe_list p\nckpt_list c\n")
 			w.write(t, "conf/pes/p", "pe_name p\nslots 9\ncontrol_slaves TRUE\nstart_proc_args root@"+procedure+" pe_start $sge_root\nstop_proc_args bob@"+procedure+" pe_stop\n")
 			w.write(t, "conf/ckpts/c", "ckpt_name c\ninterface userdefined\n")

@@ -26,6 +26,7 @@ package trust
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -126,8 +127,17 @@ func (u Users) Open(path string) (fd int, err error) {
 // Program is Check for a program that the caller is about to execute. If it is a script, Program
 // checks the interpreter that its first line names, too.
 func (u Users) Program(path string) error {
-	const interpreters = 5 // as many as the kernel follows (execve(2))
-	for range interpreters {
+	err := u.interpreters(path)
+	if opened := (*fs.PathError)(nil); errors.As(err, &opened) && opened.Path != path {
+		return fmt.Errorf("cannot execute %q: its interpreter: %w", path, err)
+	}
+	return err
+}
+
+// interpreters checks a program, the interpreter of that, and so on.
+func (u Users) interpreters(path string) error {
+	const deepest = 5 // as many as the kernel follows (execve(2))
+	for range deepest {
 		fd, err := u.Open(path)
 		if errors.Is(err, unix.EACCES) { // executable, and not readable: a binary
 			return u.Check(path)

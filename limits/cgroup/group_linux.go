@@ -166,10 +166,25 @@ func RemovePaths(p *group.Paths, patience time.Duration) error {
 		if time.Until(deadline) < wait {
 			return fmt.Errorf("cannot remove the group %q: %w", p.Dirs[0], err)
 		}
+		// Kill asks one directory for processes. A process that is in another one alone was
+		// on its way into the group when the supervisor was killed.
+		for _, dir := range p.Dirs {
+			killIn(dir)
+		}
 		// EBUSY: processes that have ended are still being taken apart, or a
 		// group was made meanwhile.
 		time.Sleep(wait)
 	}
+}
+
+// killIn kills the processes in one directory of a group.
+func killIn(dir string) {
+	g, err := group.Open(&group.Paths{Dirs: []string{dir}})
+	if err != nil {
+		return
+	}
+	defer g.Close()
+	_ = g.KillOnce() // whether it worked is seen by removing the directory
 }
 
 // dirs are the directories of the group.
