@@ -1,0 +1,321 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/internal/testenv"
+)
+
+func opened(t *testing.T, o Options) *Log {
+	t.Helper()
+	l, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// records are those of a file, each line of which has to be one.
+func records(t *testing.T, path string) (list []Record) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range bytes.Lines(text) {
+		var r Record
+		if err := json.Unmarshal(line, &r); err != nil {
+			t.Errorf("%q: %v", line, err)
+		}
+		list = append(list, r)
+	}
+	return list
+}
+
+func TestAddedRecordsAreInAFileOfOurs(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit")
+	l := opened(t, Options{Path: path, Host: "n1", Daemon: "standalone"})
+	uid := uint32(7)
+	if err := l.Add(&Record{Caller: Caller{Via: "socket", UID: &uid, User: "alice"}, Command: "qdel", Outcome: Done}, true); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	got := records(t, path)
+	if len(got) != 1 || got[0].Version != 1 || got[0].Host != "n1" || got[0].Daemon != "standalone" || got[0].ID == "" || time.Since(got[0].Time) > time.Hour {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestFilesThatAreNotOurs(t *testing.T) {
+	dir := t.TempDir()
+	link, fifo, open := filepath.Join(dir, "link"), filepath.Join(dir, "fifo"), filepath.Join(dir, "open")
+	if err := errors.Join(os.Symlink("target", link), unix.Mkfifo(fifo, 0o600), os.WriteFile(open, nil, 0o600), os.Chmod(open, 0o622)); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{link, fifo, open, dir, "/dev/full", filepath.Join(dir, "no", "audit")} {
+		if l, err := Open(Options{Path: path}); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v", path, err)
+			_ = l.Close()
+		}
+	}
+}
+
+// FuzzLines: whatever somebody is called or types, a record is one line of printable JSON, and
+// says what he typed.
+func FuzzLines(f *testing.F) {
+	for _, s := range []string{"", "a", "x\n{\"v\":1}", "\x1b[2J", "\u202e", "\u009b", "\xff", "\u2028", "\"\\", "\x00\x7f", strings.Repeat("é", 5000)} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		r := &Record{
+			Caller: Caller{User: s}, Command: s, Args: []string{s, s}, Error: s,
+			Objects: []Object{{Kind: "job", Name: s, Change: Changed, Attributes: map[string]Attribute{s: {s, []any{s}}}}},
+		}
+		line := r.Lines()
+		text := strings.TrimSuffix(string(line), "\n")
+		if bad := strings.IndexFunc(text, func(r rune) bool {
+			return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'
+		}); bad >= 0 || !utf8.ValidString(text) {
+			t.Errorf("%q", text)
+		}
+		var again Record
+		if err := json.Unmarshal(line, &again); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		if utf8.ValidString(s) && len(s) < mostText && again.Args[0] != s {
+			t.Errorf("%q became %q", s, again.Args[0])
+		}
+	})
+}
+
+func TestRecordsOfManyObjectsAreDivided(t *testing.T) {
+	r := &Record{ID: "1", Command: "qdel"}
+	for i := range 2*mostObjects + 1 {
+		r.Objects = append(r.Objects, Object{Kind: "job", Name: fmt.Sprint(i), Change: Removed})
+	}
+	var names []string
+	for line := range bytes.Lines(r.Lines()) {
+		var part Record
+		if err := json.Unmarshal(line, &part); err != nil {
+			t.Fatal(err)
+		}
+		if part.ID != "1" {
+			t.Errorf("part %d is of %q", part.Part, part.ID)
+		}
+		for _, o := range part.Objects {
+			names = append(names, o.Name)
+		}
+	}
+	if len(names) != len(r.Objects) || names[len(names)-1] != fmt.Sprint(2*mostObjects) {
+		t.Errorf("%d objects", len(names))
+	}
+}
+
+// TestRotation: who moves the file away gets a new one, without a signal and with one.
+func TestRotation(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit")
+	l := opened(t, Options{Path: path})
+	add := func(command string) {
+		if err := l.Add(&Record{Command: command}, false); err != nil {
+			t.Error(err)
+		}
+	}
+	add("first")
+	if err := os.Rename(path, path+".1"); err != nil {
+		t.Fatal(err)
+	}
+	add("second")
+	if err := os.Rename(path, path+".2"); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Reopen(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	add("third")
+	for name, want := range map[string]string{path + ".1": "first", path + ".2": "second", path: "third"} {
+		if got := records(t, name); len(got) != 1 || got[0].Command != want {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// TestCutLine: what was cut by a crash stays, and the next record has a line of its own.
+func TestCutLine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit")
+	if err := os.WriteFile(path, []byte(`{"v":1,"comm`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l := opened(t, Options{Path: path})
+	if err := l.Add(&Record{Command: "qdel"}, true); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Split(string(text), "\n"); len(got) != 3 || got[0] != `{"v":1,"comm` || !strings.Contains(got[1], "qdel") {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestFullDisk: records wait until there is room, none is lost or written in part, and whoever
+// needs the log learns that it cannot be written.
+func TestFullDisk(t *testing.T) {
+	testenv.Require(t, testenv.Root)
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	}()
+	var mu sync.Mutex
+	var told []error
+	path := filepath.Join(dir, "audit")
+	l := opened(t, Options{Path: path, Required: true, Report: func(err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		told = append(told, err)
+	}})
+	filler := filepath.Join(dir, "filler")
+	if err := os.WriteFile(filler, make([]byte, 40<<10), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const n = 100
+	failed := 0
+	for i := range n {
+		if l.Add(&Record{Command: fmt.Sprint(i), Error: strings.Repeat("x", 1000)}, false) != nil {
+			failed++
+		}
+	}
+	if failed == 0 || l.Check() == nil {
+		t.Fatalf("%d of %d failed", failed, n)
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT, "size=1m"); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(time.Minute); l.Check() != nil; time.Sleep(again / 10) {
+		if time.Now().After(end) {
+			t.Fatal(l.Check())
+		}
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, cut := 0, 0
+	for line := range bytes.Lines(text) {
+		var r Record
+		if json.Unmarshal(line, &r) != nil {
+			cut++
+			continue
+		}
+		if r.Command != fmt.Sprint(next) {
+			t.Fatalf("record %s, want %d", r.Command, next)
+		}
+		next++
+	}
+	if next != n || cut > 1 {
+		t.Errorf("%d records, %d lines were cut", next, cut)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(told) != 2 || !errors.Is(told[0], unix.ENOSPC) || told[1] != nil {
+		t.Errorf("%v", told)
+	}
+}
+
+// TestRefusalsAreCounted: a user who is refused again and again does not fill the disk.
+func TestRefusalsAreCounted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit")
+	l := opened(t, Options{Path: path})
+	uid, other := uint32(7), uint32(8)
+	at := time.Unix(1000, 0)
+	refuse := func(uid uint32) {
+		l.Refuse(&Record{Caller: Caller{UID: &uid}, Command: "qdel", Outcome: Refused}, at)
+	}
+	for range mostRefusals + 5 {
+		refuse(uid)
+	}
+	refuse(other)
+	at = at.Add(refusalsPeriod)
+	refuse(uid)
+	got := records(t, path)
+	if len(got) != mostRefusals+2 || got[len(got)-1].Omitted != 5 || got[len(got)-2].Omitted != 0 {
+		t.Errorf("%d records, the last one %+v", len(got), got[len(got)-1])
+	}
+}
+
+// TestJournal: an entry has the record in fields, and a text for people.
+func TestJournal(t *testing.T) {
+	type sent struct {
+		message string
+		fields  map[string]string
+	}
+	entries := make(chan sent, 10)
+	l := opened(t, Options{Path: filepath.Join(t.TempDir(), "audit")})
+	l.journal = newJournal(func(message string, fields map[string]string) error {
+		entries <- sent{message, fields}
+		return nil
+	})
+	uid := uint32(7)
+	r := &Record{Caller: Caller{UID: &uid, User: "alice\x1b"}, Command: "qdel", Outcome: Done, Objects: []Object{{Kind: "job", Name: "12", Change: Removed}}}
+	if err := l.Add(r, false); err != nil {
+		t.Fatal(err)
+	}
+	got := <-entries
+	if got.message != `alice\x1b: qdel done, job 12 removed` || got.fields["EXECD_AUDIT_UID"] != "7" || got.fields["EXECD_AUDIT_COMMAND"] != "qdel" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestCompare(t *testing.T) {
+	was := Text([]byte("qname all.q\nslots 4\nhostlist a \\\n b\npriority=3\n"))
+	is := Text([]byte("qname all.q\nslots 8\nhostlist a b\nnew x\n"))
+	o, ok := Compare("queue", "all.q", was, is)
+	if !ok || o.Change != Changed || len(o.Attributes) != 3 || o.Attributes["slots"] != (Attribute{"4", "8"}) ||
+		o.Attributes["new"] != (Attribute{Is: "x"}) || o.Attributes["priority"] != (Attribute{Was: "3"}) {
+		t.Errorf("%+v", o)
+	}
+	if _, ok := Compare("queue", "all.q", was, was); ok {
+		t.Error("nothing has changed")
+	}
+	if o, ok := Compare("queue", "b.q", nil, is); !ok || o.Change != Added || len(o.Attributes) != 4 {
+		t.Errorf("%+v", o)
+	}
+	if o, ok := Compare("queue", "b.q", is, nil); !ok || o.Change != Removed {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestNoLog(t *testing.T) {
+	var l *Log
+	l.Refuse(&Record{}, time.Now())
+	if _, err := l.Write([]byte("x")); err != nil || l.Add(&Record{}, true) != nil || l.Check() != nil || l.Close() != nil || l.Reopen() != nil {
+		t.Error("a log that is off complains")
+	}
+}

@@ -1,0 +1,345 @@
+package audit
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Options say where the log is.
+type Options struct {
+	Path   string
+	Host   string
+	Daemon string
+	// Journal has each record go to the systemd journal, too, where there is one.
+	Journal bool
+	// Required refuses changes while the log cannot be written.
+	Required bool
+	// Report is told when the log cannot be written, and with nil when it can again.
+	Report func(error)
+}
+
+// Log is an open log.
+type Log struct {
+	options Options
+	boot    string
+	journal *journal
+
+	mu      sync.Mutex
+	file    *os.File
+	cut     bool   // the last line of the file is not whole
+	pending []byte // lines that could not be written yet
+	count   uint64 // of calls
+	lost    uint64 // records that there was no room for
+	added   uint64 // records so far
+	failed  error  // why the last write has failed
+	next    time.Time
+	users   map[uint32]*refusals
+
+	syncing sync.Mutex
+	synced  uint64 // how many records are on the disk
+	timer   *time.Timer
+	closed  bool
+}
+
+const (
+	// mode is that of the file.
+	mode = 0o600
+	// mostPending is how many bytes wait while the file cannot be written.
+	mostPending = 4 << 20
+	// lazily is how long a record may be in the memory of the kernel alone, where nobody
+	// waits for it.
+	lazily = time.Second
+	// again is how often writing is tried where it has failed.
+	again = time.Second
+)
+
+// Open opens the log, and makes the file if it is missing. The file has to be a regular one of
+// the user that we run as, who alone can write to it.
+func Open(o Options) (*Log, error) {
+	if o.Report == nil {
+		o.Report = func(error) {}
+	}
+	l := &Log{options: o, boot: strings.ToLower(rand.Text()[:8]), users: map[uint32]*refusals{}}
+	if err := l.open(); err != nil {
+		return nil, err
+	}
+	if o.Journal {
+		l.journal = openJournal()
+	}
+	return l, nil
+}
+
+// open opens the file. mu is held, or nobody has the log yet.
+func (l *Log) open() error {
+	fd, err := unix.Open(l.options.Path, unix.O_RDWR|unix.O_CREAT|unix.O_APPEND|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, mode)
+	if err != nil {
+		return fmt.Errorf("cannot open the audit log %s: %w", l.options.Path, err)
+	}
+	f := os.NewFile(uintptr(fd), l.options.Path)
+	var st unix.Stat_t
+	if err = unix.Fstat(fd, &st); err == nil {
+		switch {
+		case st.Mode&unix.S_IFMT != unix.S_IFREG:
+			err = errors.New("it is no regular file")
+		case int(st.Uid) != os.Geteuid():
+			err = fmt.Errorf("it belongs to user id %d, expected %d", st.Uid, os.Geteuid())
+		case st.Mode&0o022 != 0:
+			err = fmt.Errorf("others can write to it (mode %04o)", st.Mode&0o7777)
+		}
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("cannot use the audit log %s: %w", l.options.Path, err), f.Close())
+	}
+	l.cut = false
+	if st.Size > 0 {
+		var last [1]byte
+		if _, err := f.ReadAt(last[:], st.Size-1); err == nil && last[0] != '\n' {
+			l.cut = true // of a daemon that was killed, or of a full disk
+		}
+	}
+	if l.file != nil {
+		_ = l.file.Sync()
+		_ = l.file.Close()
+	}
+	l.file = f
+	return nil
+}
+
+// NewID is the identity of a call.
+func (l *Log) NewID() string {
+	if l == nil {
+		return ""
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.count++
+	return l.boot + "-" + strconv.FormatUint(l.count, 10)
+}
+
+// Complete fills in what a record says of the daemon, and its time.
+func (l *Log) Complete(r *Record) {
+	if l == nil {
+		return
+	}
+	r.Version, r.Host, r.Daemon = Version, l.options.Host, l.options.Daemon
+	if r.Time.IsZero() {
+		r.Time = time.Now().UTC()
+	}
+	if r.ID == "" {
+		r.ID = l.NewID()
+	}
+}
+
+// Add adds a record, which survives the end of this process when Add returns, and a loss of power
+// with sync. The error is for whoever has to refuse a change without a record: the record is kept
+// and written when it can be.
+func (l *Log) Add(r *Record, sync bool) error {
+	if l == nil {
+		return nil
+	}
+	l.Complete(r)
+	_, err := l.Write(r.Lines())
+	if err == nil && sync {
+		err = l.Sync()
+	}
+	return err
+}
+
+// Write adds the lines of records, and returns their number among all that were written: Synced
+// says when they are on the disk.
+func (l *Log) Write(lines []byte) (number uint64, err error) {
+	if l == nil || len(lines) == 0 {
+		return 0, nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return l.added, os.ErrClosed
+	}
+	l.journal.send(lines)
+	l.added++
+	if len(l.pending)+len(lines) > mostPending {
+		l.lost++
+		return l.added, l.flush()
+	}
+	l.pending = append(l.pending, lines...)
+	return l.added, l.flush()
+}
+
+// flush writes what is pending. mu is held.
+func (l *Log) flush() error {
+	if len(l.pending) == 0 {
+		return l.failed
+	}
+	now := time.Now()
+	if l.failed != nil && now.Before(l.next) {
+		return l.failed
+	}
+	err := l.append()
+	if (err == nil) != (l.failed == nil) {
+		l.options.Report(err)
+	}
+	l.failed, l.next = err, now.Add(again)
+	if err != nil {
+		return err
+	}
+	l.later()
+	if l.lost > 0 {
+		gap := &Record{Command: "gap", Outcome: Failed, Error: fmt.Sprintf("%d records were lost while this file could not be written", l.lost)}
+		gap.Version, gap.Host, gap.Daemon, gap.Time = Version, l.options.Host, l.options.Daemon, now.UTC()
+		l.count++
+		gap.ID = l.boot + "-" + strconv.FormatUint(l.count, 10)
+		l.lost = 0
+		l.pending = append(l.pending, gap.Lines()...)
+		return l.append()
+	}
+	return nil
+}
+
+// append writes what is pending to the file: to the one that has the name. mu is held.
+func (l *Log) append() error {
+	if err := l.follow(); err != nil {
+		return err
+	}
+	text := l.pending
+	if l.cut {
+		text = append([]byte{'\n'}, text...)
+	}
+	n, err := l.file.Write(text)
+	if err == nil {
+		l.pending, l.cut = l.pending[:0], false
+		return nil
+	}
+	// What was written of the first line is not taken back, as the file may be one to which
+	// things can only be added (chattr +a): the whole line follows on a line of its own.
+	if n > 0 {
+		l.cut = true
+		if end := strings.LastIndexByte(string(text[:n]), '\n'); end >= 0 {
+			whole := end + 1
+			if len(text) > len(l.pending) {
+				whole--
+			}
+			l.pending = append([]byte(nil), l.pending[max(whole, 0):]...)
+			l.cut = end+1 < n
+		}
+	}
+	return fmt.Errorf("cannot write to the audit log %s: %w", l.options.Path, err)
+}
+
+// follow opens the file again if it was moved away (logrotate(8)). mu is held.
+func (l *Log) follow() error {
+	var open, named unix.Stat_t
+	if err := unix.Fstat(int(l.file.Fd()), &open); err != nil {
+		return err
+	}
+	err := unix.Lstat(l.options.Path, &named)
+	if err == nil && open.Dev == named.Dev && open.Ino == named.Ino {
+		return nil
+	}
+	return l.open()
+}
+
+// later has the disk have it in a while. mu is held.
+func (l *Log) later() {
+	if l.timer == nil && !l.closed {
+		l.timer = time.AfterFunc(lazily, func() { _ = l.Sync() })
+	}
+}
+
+// Sync has all records on the disk when it returns.
+func (l *Log) Sync() error {
+	if l == nil {
+		return nil
+	}
+	l.syncing.Lock()
+	defer l.syncing.Unlock()
+	l.mu.Lock()
+	l.timer = nil
+	err, number := l.flush(), l.added
+	f := l.file
+	if l.closed {
+		err = os.ErrClosed
+	}
+	l.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil && !errors.Is(err, os.ErrClosed) { // it was reopened, and synced for that
+		return fmt.Errorf("cannot write to the audit log %s: %w", l.options.Path, err)
+	}
+	l.mu.Lock()
+	l.synced = max(l.synced, number)
+	l.mu.Unlock()
+	return nil
+}
+
+// Synced is up to which number records are on the disk.
+func (l *Log) Synced() uint64 {
+	if l == nil {
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.synced
+}
+
+// Check returns why no change may be made: that the log cannot be written, where it has to be.
+func (l *Log) Check() error {
+	if l == nil || !l.options.Required {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.flush(); err != nil {
+		return fmt.Errorf("nothing is changed without a record in the audit log: %w", err)
+	}
+	return nil
+}
+
+// Lost is how many records there was no room for since the log could be written last, and
+// failing whether it cannot be written.
+func (l *Log) Lost() (records uint64, failing bool) {
+	if l == nil {
+		return 0, false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lost, l.failed != nil
+}
+
+// Reopen opens the file again, for one that has been moved away.
+func (l *Log) Reopen() error {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.open()
+}
+
+// Close writes what there is, and ends the log.
+func (l *Log) Close() error {
+	if l == nil {
+		return nil
+	}
+	err := l.Sync()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil
+	}
+	l.closed = true
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+	l.journal.close()
+	return errors.Join(err, l.file.Close())
+}

@@ -1,0 +1,200 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/execd-project/execd/internal/printable"
+)
+
+// Version is that of the format: it goes up if a field is removed or means something else.
+const Version = 1
+
+// Record is what somebody has done, or was refused. A Log fills in Version, Time, ID, Host and
+// Daemon where they are empty.
+type Record struct {
+	Version int       `json:"v"`
+	Time    time.Time `json:"time"`
+	// ID is that of the call: the records of one call share it.
+	ID     string `json:"id"`
+	Part   int    `json:"part,omitempty"` // of a record that was divided, from 2 on
+	Host   string `json:"host"`
+	Daemon string `json:"daemon"` // standalone or agent
+	Caller Caller `json:"caller"`
+	// Command is the name of a command, as qalter, of a method of the API, as Start, or of
+	// something that happens to the daemon: start, stop, reload.
+	Command string   `json:"command"`
+	Args    []string `json:"args,omitempty"`
+	Outcome Outcome  `json:"outcome"`
+	Exit    int      `json:"exit,omitempty"` // status of a command that is not 0
+	// Error says why it was refused, or has failed.
+	Error   string   `json:"error,omitempty"`
+	Objects []Object `json:"objects,omitempty"`
+	// Omitted is how many refused calls of the user before this one have no record.
+	Omitted int `json:"omitted,omitempty"`
+}
+
+// Outcome is what became of a call.
+type Outcome string
+
+// The outcomes.
+const (
+	// Begun is what is about to be done: it was, unless a record with the same ID follows that
+	// says that it was refused or has failed.
+	Begun   Outcome = "begun"
+	Done    Outcome = "done"
+	Refused Outcome = "refused" // nothing has changed
+	Failed  Outcome = "failed"  // it could not be done, or not be kept: nothing has changed
+)
+
+// Caller is who has called. What is not known is left out.
+type Caller struct {
+	// Via is how: socket, tls, loopback, gridengine, signal or file.
+	Via  string  `json:"via"`
+	UID  *uint32 `json:"uid,omitempty"`
+	User string  `json:"user,omitempty"`
+	// PID is the process that has connected to the socket. It may have ended since.
+	PID         int32  `json:"pid,omitempty"`
+	Certificate string `json:"certificate,omitempty"` // the name of a master in it
+	Token       bool   `json:"token,omitempty"`       // that of --token-file was sent
+	Remote      string `json:"remote,omitempty"`      // address and port
+}
+
+// Object is something that was changed.
+type Object struct {
+	Kind       string               `json:"kind"` // job, task, queue, conf/global, ...
+	Name       string               `json:"name,omitempty"`
+	Change     string               `json:"change"` // added, changed or removed
+	Attributes map[string]Attribute `json:"attributes,omitempty"`
+}
+
+// Attribute is what one attribute of an object was and is. What it has not been, or is not any
+// more, is left out.
+type Attribute struct {
+	Was any `json:"was,omitempty"`
+	Is  any `json:"is,omitempty"`
+}
+
+// The changes of objects.
+const (
+	Added   = "added"
+	Changed = "changed"
+	Removed = "removed"
+)
+
+const (
+	// mostText is how many bytes of a text are kept.
+	mostText = 4 << 10
+	// mostArgs is how many words of a command line are kept, and mostArgsText how many bytes
+	// of all of them.
+	mostArgs     = 256
+	mostArgsText = 16 << 10
+	// mostObjects is how many objects a line has: the others follow in lines of their own.
+	mostObjects = 200
+)
+
+// Lines are the lines of a record, each with its line break.
+func (r *Record) Lines() []byte {
+	var b []byte
+	part := *r
+	part.Args, part.Error = shortArgs(r.Args), short(r.Error)
+	rest := r.Objects
+	for {
+		n := min(len(rest), mostObjects)
+		part.Objects = make([]Object, n)
+		for i, o := range rest[:n] {
+			part.Objects[i] = o.short()
+		}
+		rest = rest[n:]
+		b = append(b, encode(&part)...)
+		if len(rest) == 0 {
+			return b
+		}
+		part.Part = max(part.Part, 1) + 1
+		part.Args, part.Error = nil, ""
+	}
+}
+
+// encode is one line. A character that means something to a terminal, or has a line read
+// otherwise than it is, is escaped as JSON has it, so that no text can forge anything.
+func encode(r *Record) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(r); err != nil { // an attribute that is no JSON
+		r.Objects, r.Error = nil, strings.TrimPrefix(r.Error+"; the objects cannot be written: "+err.Error(), "; ")
+		b.Reset()
+		_ = e.Encode(r)
+	}
+	return append(printable.AppendJSON(nil, bytes.TrimRight(b.Bytes(), "\n")), '\n')
+}
+
+// short is a text as it is kept.
+func short(s string) string {
+	s = printableBytes(s)
+	if len(s) <= mostText {
+		return s
+	}
+	n := mostText
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return fmt.Sprintf("%s ... (%d bytes)", s[:n], len(s))
+}
+
+// printableBytes keeps bytes that are no UTF-8 apart from each other: encoding/json has one
+// character for all of them.
+func printableBytes(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return printable.String(s)
+}
+
+func shortArgs(args []string) []string {
+	var list []string
+	room := mostArgsText
+	for i, a := range args {
+		if i == mostArgs || room <= 0 {
+			return append(list, fmt.Sprintf("... (%d words)", len(args)))
+		}
+		a = short(a)
+		room -= len(a)
+		list = append(list, a)
+	}
+	return list
+}
+
+func (o Object) short() Object {
+	o.Name = short(o.Name)
+	if o.Attributes != nil {
+		attributes := make(map[string]Attribute, len(o.Attributes))
+		for name, a := range o.Attributes {
+			attributes[short(name)] = Attribute{shortValue(a.Was), shortValue(a.Is)}
+		}
+		o.Attributes = attributes
+	}
+	return o
+}
+
+// shortValue is a value as it is kept: one that is too long is a text with its beginning.
+func shortValue(v any) any {
+	switch v := v.(type) {
+	case nil, bool, float64, json.Number:
+		return v
+	case string:
+		return short(v)
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return short(fmt.Sprint(v))
+	}
+	if len(text) > mostText {
+		return short(string(text))
+	}
+	return v
+}
