@@ -16,6 +16,7 @@ import (
 
 	agentapi "github.com/execd-project/execd/agent/api"
 	"github.com/execd-project/execd/agent/api/serve"
+	"github.com/execd-project/execd/agent/audit"
 	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/cell"
 	"github.com/execd-project/execd/cell/command"
@@ -51,7 +52,7 @@ func (m *Master) serveCommand(ctx context.Context, c *serve.Call) (any, *agentap
 			x, first = m.seen.enter(x)
 		}
 		if first {
-			m.command(q, in, x)
+			m.command(q, in, x, callerOf(c))
 		}
 		found <- x
 	})
@@ -176,16 +177,22 @@ func zone(name string) *time.Location {
 }
 
 // command carries a command line out. The answer comes after the next commit.
-func (m *Master) command(q *api.CommandRequest, in *command.Input, x *answer) {
+func (m *Master) command(q *api.CommandRequest, in *command.Input, x *answer, caller audit.Caller) {
 	if !onlyShows(q) {
-		if err := m.writable(); err != nil {
+		err := m.writable()
+		if err == nil {
+			err = m.host.Audit.Check()
+		}
+		if err != nil {
 			m.seen.forget(x)
 			x.finish(err)
 			return
 		}
 	}
+	a := m.audit(caller, q, in)
 	r, err := m.carryOut(in)
 	if err != nil {
+		a.failed(err)
 		m.seen.forget(x)
 		m.spoiled = err
 		x.finish(err)
@@ -193,11 +200,14 @@ func (m *Master) command(q *api.CommandRequest, in *command.Input, x *answer) {
 	}
 	if len(r.Judge) > 0 {
 		m.follow(r.Actions)
-		m.verify(r.Judge, in, func() { m.command(q, in, x) })
+		m.verify(r.Judge, in, func() { m.command(q, in, x, caller) })
 		return
 	}
 	x.result = commandAnswer(q.Name, r)
-	changed := len(r.Writes) > 0 && m.change(r, x)
+	changed := len(r.Writes) > 0 && m.change(r, x, a)
+	if r.Edit == nil && r.Verify == nil {
+		a.done(x.result, len(r.Writes) > 0, changed)
+	}
 	switch {
 	case onlyShows(q):
 	case r.Edit != nil || r.Verify != nil: // nothing has been done that must not be done twice
@@ -285,14 +295,18 @@ var harmless = map[string]bool{
 
 // change makes changes of the configuration durable and has them used. Where that fails the
 // answer says why.
-func (m *Master) change(r *command.Result, x *answer) (done bool) {
+func (m *Master) change(r *command.Result, x *answer, a *audited) (done bool) {
 	files := map[string][]byte{}
 	for _, w := range r.Writes {
 		if files[w.Path] = w.Text; w.Remove {
 			files[w.Path] = nil
 		}
 	}
-	if err := m.host.Change(files); err != nil {
+	err := a.writes(r.Writes)
+	if err == nil {
+		err = m.host.Change(files)
+	}
+	if err != nil {
 		x.result = &api.CommandAnswer{Stderr: api.Text(err.Error() + "\n"), Exit: 1}
 		return false
 	}

@@ -25,6 +25,9 @@ What it is and where it works
   --host NAME          this host (default: what hostname prints)
   --accounting FILE    records of accounting(5) (default: accounting in the spool
                        directory; none for none)
+  --audit FILE         audit log: who has changed what (default: audit in the spool
+                       directory, without root none; none for none)
+  --audit-required     change nothing while the audit log cannot be written
 
   --spool-per-user SIZE
                        what scripts and requests of one user's jobs may take there, as

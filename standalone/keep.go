@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/execd-project/execd/agent"
+	"github.com/execd-project/execd/agent/audit"
 	"github.com/execd-project/execd/cell"
 	"github.com/execd-project/execd/internal/failpoint"
 	"github.com/execd-project/execd/job"
@@ -21,6 +22,12 @@ type batch struct {
 	records    []store.Change // of the master itself
 	acks       []ack
 	answered   []*answer // to commands that change something
+	// What has been taken from the cell already, for the audit log: the changes, the last value
+	// of each record, how many bytes they are; and the records of what they come from.
+	changes []store.Change
+	latest  map[string][]byte
+	size    int64
+	audit   []*audit.Record
 }
 
 // ack is the end of a job that has arrived.
@@ -41,12 +48,16 @@ const lastWords = 30 * time.Second
 // cell is again what is in the store, and whoever waited for the commit learns why. The
 // error is for what cannot be gone on with.
 func (m *Master) commit() error {
-	changes := translate(m.cell.Changes())
+	changes := append(m.batch.changes, translate(m.cell.Changes())...)
 	var (
 		err     error
 		written bool
 	)
 	changes = append(changes, m.batch.records...)
+	ofAudit, lines, auditKey := m.auditChanges()
+	if len(lines) > 0 || len(changes) > 0 {
+		changes = append(changes, ofAudit...)
+	}
 	if m.spoiled != nil {
 		err, m.spoiled = m.spoiled, nil
 	} else if len(changes) > 0 || len(m.batch.answered) > 0 {
@@ -61,6 +72,7 @@ func (m *Master) commit() error {
 	b := m.batch
 	m.batch = batch{immediates: b.immediates}
 	if err != nil {
+		m.auditFailed(b.audit, err)
 		m.batch = batch{}
 		for _, x := range b.answered {
 			if !x.durable {
@@ -81,6 +93,7 @@ func (m *Master) commit() error {
 	}
 	if written {
 		m.mended()
+		m.auditCommitted(lines, auditKey, ofAudit)
 	}
 	for _, answer := range b.answers {
 		answer(nil)

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/execd-project/execd/agent"
+	"github.com/execd-project/execd/agent/audit"
 	"github.com/execd-project/execd/agent/daemon"
 	"github.com/execd-project/execd/cell"
 	"github.com/execd-project/execd/cell/command"
@@ -48,7 +49,7 @@ func (m *Master) typed(key, name string, args ...string) (x *answer, first bool)
 	x, first = m.seen.enter(newAnswer(key, time.Now()))
 	if first {
 		in := &command.Input{Name: name, Args: args, By: cell.Caller{User: "alice", Group: "users", Host: "node1"}, Dir: "/", Host: "node1"}
-		m.command(&api.CommandRequest{Name: name, Args: api.Texts(args)}, in, x)
+		m.command(&api.CommandRequest{Name: name, Args: api.Texts(args)}, in, x, audit.Caller{})
 	}
 	return x, first
 }

@@ -65,6 +65,7 @@ type Master struct {
 	terminals   map[uint32]*launch.Interactive // of interactive jobs, by number
 	seen        answers                        // of commands that may be repeated
 	batch       batch                          // what waits for the next commit
+	trail       trail
 	pace        pace
 	reports     context.CancelFunc // ends the goroutine that takes reports
 	broken      error              // why the last commit failed
@@ -107,6 +108,9 @@ func (m *Master) open() error {
 		if err := m.seen.restore(key, value); err != nil {
 			m.log.Warn("an answer is not known any more", "record", key, "error", err)
 		}
+	}
+	if err := m.restoreTrail(); err != nil {
+		return err
 	}
 	cluster, err := m.host.Read()
 	if err != nil {
@@ -231,7 +235,9 @@ func (m *Master) Run(ctx context.Context, c agent.Commands) error {
 			m.follow(m.cell.Tick(m.now()).Actions)
 		case <-ctx.Done():
 			timer.Stop()
-			return m.commit()
+			err := m.commit()
+			m.endTrail()
+			return err
 		}
 		timer.Stop()
 	}

@@ -17,7 +17,7 @@ func (m *Master) room() *cell.Room {
 		m.log.Warn("cannot find out how much room there is for jobs", "directory", m.host.Spool, "error", err)
 		return nil
 	}
-	return &cell.Room{PerUser: m.host.PerUser.Of(size), Free: free, Reserved: m.host.Reserve.Of(size)}
+	return &cell.Room{PerUser: m.host.PerUser.Of(size), Free: free - m.batch.size, Reserved: m.host.Reserve.Of(size)}
 }
 
 // fileSystem returns the size of the file system that a path is on, and what this process may

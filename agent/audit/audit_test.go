@@ -177,6 +177,18 @@ func TestCutLine(t *testing.T) {
 	}
 }
 
+// writable waits until the log can be written again.
+func writable(t *testing.T, l *Log) {
+	t.Helper()
+	tick := time.NewTicker(again / 10)
+	defer tick.Stop()
+	for end := time.Now().Add(time.Minute); l.Check() != nil; <-tick.C {
+		if time.Now().After(end) {
+			t.Fatal(l.Check())
+		}
+	}
+}
+
 // TestFullDisk: records wait until there is room, none is lost or written in part, and whoever
 // needs the log learns that it cannot be written.
 func TestFullDisk(t *testing.T) {
@@ -218,11 +230,7 @@ func TestFullDisk(t *testing.T) {
 	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT, "size=1m"); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(time.Minute); l.Check() != nil; time.Sleep(again / 10) {
-		if time.Now().After(end) {
-			t.Fatal(l.Check())
-		}
-	}
+	writable(t, l)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

@@ -1,9 +1,11 @@
 package audit
 
 import (
+	"bytes"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -68,13 +70,29 @@ func Open(o Options) (*Log, error) {
 		o.Report = func(error) {}
 	}
 	l := &Log{options: o, boot: strings.ToLower(rand.Text()[:8]), users: map[uint32]*refusals{}}
-	if err := l.open(); err != nil {
+	switch err := l.open(); {
+	case err == nil:
+	case passing(err) && !o.Required:
+		l.failed = err
+		o.Report(err)
+	default:
 		return nil, err
 	}
 	if o.Journal {
 		l.journal = openJournal()
 	}
 	return l, nil
+}
+
+// passing reports whether a file cannot be opened for a reason that may pass, which a daemon goes
+// on with: a full disk, or a broken one.
+func passing(err error) bool {
+	for _, e := range []error{unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.EIO} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
 }
 
 // open opens the file. mu is held, or nobody has the log yet.
@@ -236,6 +254,9 @@ func (l *Log) append() error {
 
 // follow opens the file again if it was moved away (logrotate(8)). mu is held.
 func (l *Log) follow() error {
+	if l.file == nil {
+		return l.open()
+	}
 	var open, named unix.Stat_t
 	if err := unix.Fstat(int(l.file.Fd()), &open); err != nil {
 		return err
@@ -269,7 +290,7 @@ func (l *Log) Sync() error {
 		err = os.ErrClosed
 	}
 	l.mu.Unlock()
-	if err != nil {
+	if err != nil || f == nil {
 		return err
 	}
 	if err := f.Sync(); err != nil && !errors.Is(err, os.ErrClosed) { // it was reopened, and synced for that
@@ -341,5 +362,31 @@ func (l *Log) Close() error {
 		l.timer.Stop()
 	}
 	l.journal.close()
+	if l.file == nil {
+		return err
+	}
 	return errors.Join(err, l.file.Close())
+}
+
+// tailSize is how much of the end of the file is looked at for lines that may be there.
+const tailSize = 4 << 20
+
+// Has reports whether lines are at the end of the file already: of a process that was killed
+// before it had noted that.
+func (l *Log) Has(lines []byte) bool {
+	if l == nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.follow() != nil {
+		return false
+	}
+	info, err := l.file.Stat()
+	if err != nil {
+		return false
+	}
+	text := make([]byte, min(info.Size(), tailSize))
+	n, err := l.file.ReadAt(text, info.Size()-int64(len(text)))
+	return (err == nil || errors.Is(err, io.EOF)) && bytes.Contains(text[:n], lines)
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // parts are the parts of the agent that have a log level of their own.
-var parts = []string{"agent", "api", "gridengine", "health", "load", "mail", "master"}
+var parts = []string{"agent", "api", "audit", "gridengine", "health", "load", "mail", "master"}
 
 // newLog makes the log, with a level for all and others for parts of it.
 func newLog(w io.Writer, s *settings) (log hclog.Logger, levels map[string]hclog.Level, err error) {

@@ -38,6 +38,9 @@ What it is and where it works
                        prints)
   --accounting FILE    records of accounting(5) (default: accounting in the spool
                        directory; none for none)
+  --audit FILE         audit log: who has changed what (default: audit in the spool
+                       directory, without root none; none for none)
+  --audit-required     change nothing while the audit log cannot be written
 
 Who may drive it
   --socket PATH        Unix socket for callers on this host (default:
@@ -97,6 +100,8 @@ type settings struct {
 	hangUp                         time.Duration
 	logLevels                      list
 	logJSON                        bool
+	audit                          string // file, empty for none
+	auditRequired                  bool
 	perUserText, reserveText       string
 	perUser, reserve               Share // of the file system of the spool area, where there is a master for users
 	gridengine                     bool  // the master is an sge_qmaster
@@ -144,7 +149,7 @@ func parse(name string, args []string) (*settings, error) {
 	flags := flag.NewFlagSet("execd "+name, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	for name, to := range map[string]*string{
-		"conf": &s.conf, "spool": &s.spool, "host": &s.host, "accounting": &s.accounting, "socket": &s.socket,
+		"conf": &s.conf, "spool": &s.spool, "host": &s.host, "accounting": &s.accounting, "audit": &s.audit, "socket": &s.socket,
 		"listen": &s.listen, "tls-cert": &s.tlsCert, "tls-key": &s.tlsKey, "tls-ca": &s.tlsCA,
 		"listen-loopback": &s.loopback, "token-file": &s.tokenFile, "metrics": &s.metrics,
 		"sensor-user": &s.sensorUser, "health-check": &s.healthCheck, "health-user": &s.healthUser, "health-interval": &s.healthIntervalText,
@@ -160,6 +165,7 @@ func parse(name string, args []string) (*settings, error) {
 	flags.Var(&s.masters, "master", "")
 	flags.Var(&s.logLevels, "log-level", "")
 	flags.BoolVar(&s.logJSON, "log-json", false, "")
+	flags.BoolVar(&s.auditRequired, "audit-required", false, "")
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -251,6 +257,19 @@ func (s *settings) complete() error {
 	}
 	if s.sensorUser == "" && root && !s.gridengine {
 		s.sensorUser = "nobody"
+	}
+	switch {
+	case s.audit == "" && root:
+		s.audit = filepath.Join(s.spool, "audit")
+	case s.audit == none:
+		s.audit = ""
+	case s.audit != "":
+		if s.audit, err = filepath.Abs(s.audit); err != nil {
+			return err
+		}
+	}
+	if s.auditRequired && s.audit == "" {
+		return &UsageError{"--audit-required needs an audit log: give --audit FILE"}
 	}
 	switch s.accounting {
 	case "":

@@ -17,6 +17,7 @@ import (
 
 	"github.com/execd-project/execd/agent"
 	"github.com/execd-project/execd/agent/api/serve"
+	"github.com/execd-project/execd/agent/audit"
 	"github.com/execd-project/execd/agent/gridengine"
 	"github.com/execd-project/execd/agent/healthcheck"
 	"github.com/execd-project/execd/agent/launch"
@@ -64,6 +65,8 @@ type Host struct {
 	Managers         []string
 	Version          string
 	Log              hclog.Logger
+	// Audit is the audit log; nil for none.
+	Audit *audit.Log
 	// Cluster is the configuration that the agent uses. It can be asked while the master runs.
 	Cluster func() *qconf.Cluster
 	// Read reads the configuration that there is on disk.
@@ -127,6 +130,7 @@ type daemon struct {
 	topology      launch.Topologies // of load alone
 	observer      *observer
 	books         *books // nil for no accounting
+	audit         *audit.Log
 	manager       *notify.Notifier
 	health        *healthcheck.Check // nil for none
 	link          *gridengine.Link   // to an sge_qmaster; nil for none
@@ -156,6 +160,9 @@ func (d *daemon) open() (err error) {
 		if err := d.joinCell(); err != nil {
 			return err
 		}
+	}
+	if err := d.openAudit(); err != nil {
+		return err
 	}
 	if d.manager, err = notify.New(clock.System()); err != nil {
 		d.log.Warn("service manager", "error", err)
@@ -239,7 +246,7 @@ func (d *daemon) makeMaster() (err error) {
 		return nil
 	}
 	d.master, err = d.Master(&Host{
-		Name: d.host, Spool: d.settings.spool, PerUser: d.perUser, Reserve: d.reserve, Accounting: d.accounting, Managers: d.managers, Version: d.Version, Log: d.logOf("master"),
+		Name: d.host, Spool: d.settings.spool, PerUser: d.perUser, Reserve: d.reserve, Accounting: d.accounting, Managers: d.managers, Version: d.Version, Log: d.logOf("master"), Audit: d.audit,
 		Cluster: func() *qconf.Cluster { return d.agent.Cluster() },
 		Read: func() (*qconf.Cluster, error) {
 			c, _, err := d.configuration.read()
@@ -330,6 +337,9 @@ func (d *daemon) close() {
 	if err := d.books.close(); err != nil {
 		d.log.Error("accounting", "error", err)
 	}
+	if err := d.audit.Close(); err != nil {
+		d.log.Error("audit log", "error", err)
+	}
 	if d.spool != nil {
 		d.spool.Close()
 	}
@@ -377,6 +387,9 @@ func (d *daemon) reloadOnHangup(ctx context.Context) {
 			case <-hangup:
 				if err := d.books.reopen(); err != nil {
 					d.log.Error("accounting", "error", err)
+				}
+				if err := d.audit.Reopen(); err != nil {
+					d.log.Error("audit log", "error", err)
 				}
 				d.reload()
 			case <-ctx.Done():

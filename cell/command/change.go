@@ -138,6 +138,27 @@ var isFolder = func() map[string]bool {
 	return folders
 }()
 
+// noteOld notes with each write what the file says until then.
+func (x *call) noteOld() {
+	now := x.cell.Cluster()
+	all := texts(now)
+	names := map[string][]string{
+		"managers": now.Managers(), "operators": now.Operators(), "adminhosts": now.AdminHosts(), "submithosts": now.SubmitHosts(),
+	}
+	for i := range x.result.Writes {
+		w := &x.result.Writes[i]
+		list, isList := names[w.Path]
+		switch {
+		case w.Path == schedulerFile:
+			w.Old = []byte(now.Scheduler().Format(qconf.Wrapped))
+		case isList:
+			w.Old = []byte(strings.Join(list, "\n"))
+		default:
+			w.Old = all[w.Path].text
+		}
+	}
+}
+
 // texts are the files of a configuration, by their names. Of single files those are left
 // out that nobody has written.
 func texts(c *qconf.Cluster) map[string]text {

@@ -121,6 +121,7 @@ type Write struct {
 	Path   string // below the directory, with slashes
 	Text   []byte
 	Remove bool
+	Old    []byte // what the file says until then, also if it is built in; nil if it says nothing
 }
 
 // command is a row of the table of commands.
@@ -208,6 +209,9 @@ func Run(c *cell.Cell, now int64, in *Input) *Result {
 		x.fail(1, "%s: no such command; expected one of %s", in.Name, strings.Join(Names(), ", "))
 	} else {
 		x.self.run(x)
+	}
+	if len(x.result.Writes) > 0 {
+		x.noteOld()
 	}
 	x.result.Stdout, x.result.Stderr = x.stdout.String(), x.stderr.String()
 	return &x.result

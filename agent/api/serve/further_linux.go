@@ -21,6 +21,7 @@ type Method struct {
 type Call struct {
 	User    *nss.User // who calls, found by the user id that the kernel knows
 	Manager bool      // root, whom the server runs as, and Options.Managers
+	PID     int32     // of the process that has connected, which may have ended since
 	Body    []byte
 
 	call *call
@@ -35,7 +36,7 @@ func (m Method) method() method {
 		if err != nil {
 			return nil, err
 		}
-		return m.Do(ctx, &Call{User: user, Manager: c.peer.manager, Body: c.body, call: c})
+		return m.Do(ctx, &Call{User: user, Manager: c.peer.manager, PID: c.pid(), Body: c.body, call: c})
 	}}
 }
 
@@ -59,4 +60,13 @@ func (c *call) user() (*nss.User, *api.Error) {
 		return nil, refuse(api.PermissionDenied, "cannot find out who user id %d is: %v", on.uid, on.err)
 	}
 	return on.user, nil
+}
+
+// pid is the process that has connected to the socket; 0 for a peer elsewhere.
+func (c *call) pid() int32 {
+	on, _ := c.r.Context().Value(peerKey{}).(*connection)
+	if on == nil || on.peerConn == nil {
+		return 0
+	}
+	return on.pid
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/execd-project/execd/agent/api"
+
+	"golang.org/x/sys/unix"
 )
 
 // counter counts by peer: connections, or calls.
@@ -64,7 +66,7 @@ func (c *counter) wait() {
 type limited struct {
 	net.Listener
 	count  *counter
-	key    func(net.Conn) (key string, uid uint32, err error)
+	key    func(net.Conn) (key string, who unix.Ucred, err error)
 	token  *token
 	polite bool // it is said why, which takes HTTP without TLS
 }
@@ -76,7 +78,7 @@ func (l *limited) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		key, uid, err := l.key(c)
+		key, who, err := l.key(c)
 		if err != nil {
 			c.Close() // it has gone already
 			continue
@@ -85,7 +87,7 @@ func (l *limited) Accept() (net.Conn, error) {
 			l.refuse(c)
 			continue
 		}
-		return &peerConn{Conn: c, count: l.count, key: key, uid: uid, token: l.token}, nil
+		return &peerConn{Conn: c, count: l.count, key: key, uid: who.Uid, pid: who.Pid, token: l.token}, nil
 	}
 }
 
@@ -104,25 +106,25 @@ func (l *limited) refuse(c net.Conn) {
 	c.Close()
 }
 
-func userKey(c net.Conn) (string, uint32, error) {
+func userKey(c net.Conn) (string, unix.Ucred, error) {
 	cred, err := credentials(c.(*net.UnixConn))
 	if err != nil {
-		return "", 0, err
+		return "", unix.Ucred{}, err
 	}
-	return "uid " + strconv.FormatUint(uint64(cred.Uid), 10), cred.Uid, nil
+	return "uid " + strconv.FormatUint(uint64(cred.Uid), 10), *cred, nil
 }
 
 // addressKey is the address of the peer without its port; of IPv6 the network that one
 // host can have for itself.
-func addressKey(c net.Conn) (string, uint32, error) {
+func addressKey(c net.Conn) (string, unix.Ucred, error) {
 	a, ok := c.RemoteAddr().(*net.TCPAddr)
 	if !ok {
-		return c.RemoteAddr().String(), 0, nil
+		return c.RemoteAddr().String(), unix.Ucred{}, nil
 	}
 	if a.IP.To4() == nil {
-		return a.IP.Mask(net.CIDRMask(64, 128)).String(), 0, nil
+		return a.IP.Mask(net.CIDRMask(64, 128)).String(), unix.Ucred{}, nil
 	}
-	return a.IP.String(), 0, nil
+	return a.IP.String(), unix.Ucred{}, nil
 }
 
 // peerConn is a connection of a peer that is counted.
@@ -131,6 +133,7 @@ type peerConn struct {
 	count *counter
 	key   string
 	uid   uint32 // on a Unix socket
+	pid   int32  // likewise, of the process that has connected
 	token *token // on a loopback address
 	once  sync.Once
 }

@@ -1,0 +1,411 @@
+package standalone
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/execd-project/execd/agent/api/serve"
+	"github.com/execd-project/execd/agent/audit"
+	"github.com/execd-project/execd/cell/command"
+	"github.com/execd-project/execd/standalone/api"
+	"github.com/execd-project/execd/standalone/store"
+	"github.com/execd-project/execd/submit"
+)
+
+// The audit log says what commands have changed. What that is, is not told by each command: it
+// is what differs in the records of the cell, so that no change can be forgotten. The lines are
+// in the commit that has the changes, and are removed from the store when the file has them on
+// the disk: a daemon that is killed in between writes them when it starts again. Files of the
+// configuration are changed outside of the store: there the record is in the file before.
+
+// auditPrefix begins the keys of lines that may not be in the file yet.
+const auditPrefix = ownPrefix + "audit/"
+
+// trail is what is known of the audit log in this process.
+type trail struct {
+	next uint64 // number of the next key
+	kept []line
+}
+
+// line is what was committed and may not be on the disk in the file.
+type line struct {
+	key    string
+	number uint64 // of Log.Write
+}
+
+// audited is a command on its way to the audit log; a nil one is not kept.
+type audited struct {
+	m      *Master
+	record audit.Record
+}
+
+// audit begins the record of a command. What has changed until then, by time or otherwise, is
+// not the command's doing.
+func (m *Master) audit(caller audit.Caller, q *api.CommandRequest, in *command.Input) *audited {
+	if m.host.Audit == nil || onlyShows(q) {
+		return nil
+	}
+	m.follow(m.cell.Tick(m.now()).Actions)
+	m.collect()
+	return &audited{m: m, record: audit.Record{
+		ID: m.host.Audit.NewID(), Caller: caller, Command: q.Name, Args: withoutValues(in.Args),
+	}}
+}
+
+// callerOf is who types a command.
+func callerOf(c *serve.Call) audit.Caller {
+	uid := c.User.UID
+	return audit.Caller{Via: "socket", UID: &uid, User: c.User.Name, PID: c.PID}
+}
+
+// withoutValues are the words of a command line without the values of variables (-v).
+func withoutValues(args []string) []string {
+	args = slices.Clone(args)
+	for i := 1; i < len(args); i++ {
+		if args[i-1] == "-v" {
+			args[i] = namesOnly(args[i])
+		}
+	}
+	return args
+}
+
+func namesOnly(list string) string {
+	variables, err := submit.ParseVariables(list, nil)
+	if err != nil {
+		name, _, _ := strings.Cut(list, "=")
+		return name + "=..."
+	}
+	names := make([]string, len(variables))
+	for i, v := range variables {
+		names[i] = v.Name
+	}
+	return strings.Join(names, ",")
+}
+
+// withoutValuesIn is what a command has said without the values of variables: messages about -v
+// repeat what was typed.
+func withoutValuesIn(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		if before, _, found := strings.Cut(l, "-v "); found {
+			lines[i] = before + "-v ..."
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// writes notes in the file which files of the configuration are about to change, and waits for
+// the disk. The error is for a log without which nothing may change.
+func (a *audited) writes(list []command.Write) error {
+	if a == nil {
+		return nil
+	}
+	r := a.record
+	r.Outcome = audit.Begun
+	for _, w := range list {
+		is := w.Text
+		if w.Remove {
+			is = nil
+		}
+		kind, name, _ := strings.Cut(w.Path, "/")
+		if o, changed := audit.Compare(kind, name, audit.Text(w.Old), audit.Text(is)); changed {
+			r.Objects = append(r.Objects, o)
+		}
+	}
+	if len(r.Objects) == 0 {
+		return nil
+	}
+	if err := a.m.host.Audit.Add(&r, true); err != nil && a.m.host.Audit.Check() != nil {
+		return err
+	}
+	return nil
+}
+
+// done notes what a command has changed, with the next commit, or that it was refused. begun says
+// that there is a record already of files that were to be changed, and changed that they were.
+func (a *audited) done(answer *api.CommandAnswer, begun, changed bool) {
+	if a == nil {
+		return
+	}
+	r := a.record
+	r.Objects, r.Exit, r.Outcome = a.m.objects(), answer.Exit, audit.Done
+	if r.Exit != 0 {
+		r.Error = string(answer.Stderr)
+		if r.Error == "" {
+			r.Error = string(answer.Stdout) // where qdel and others say it
+		}
+		r.Error = withoutValuesIn(strings.TrimSpace(r.Error))
+	}
+	switch {
+	case begun && !changed && len(r.Objects) == 0:
+		r.Outcome = audit.Failed
+		_ = a.m.host.Audit.Add(&r, false) // the record before it says what was tried
+	case len(r.Objects) > 0 || begun && r.Exit != 0:
+		a.m.batch.audit = append(a.m.batch.audit, &r)
+	case r.Exit != 0:
+		r.Outcome = audit.Refused
+		a.m.host.Audit.Refuse(&r, time.Now())
+	}
+}
+
+// failed notes that a command could not be carried out.
+func (a *audited) failed(err error) {
+	if a == nil {
+		return
+	}
+	a.record.Outcome, a.record.Error = audit.Failed, err.Error()
+	_ = a.m.host.Audit.Add(&a.record, false) // the answer is an error already
+}
+
+// collect takes what has changed in the cell into the batch.
+func (m *Master) collect() {
+	list := translate(m.cell.Changes())
+	if len(list) > 0 && m.batch.latest == nil {
+		m.batch.latest = map[string][]byte{}
+	}
+	for _, c := range list {
+		m.batch.latest[c.Key] = c.Value
+		m.batch.size += int64(len(c.Value))
+	}
+	m.batch.changes = append(m.batch.changes, list...)
+}
+
+// objects takes what has changed in the cell into the batch, and says what it was and is.
+func (m *Master) objects() []audit.Object {
+	before := map[string][]byte{}
+	list := translate(m.cell.Changes())
+	for _, c := range list {
+		if _, ok := kinds[prefixOf(c.Key)]; !ok {
+			continue
+		}
+		value, ok := m.batch.latest[c.Key]
+		if !ok {
+			value, _ = m.read(c.Key) // what cannot be read is not said
+		}
+		before[c.Key] = value
+	}
+	if m.batch.latest == nil {
+		m.batch.latest = map[string][]byte{}
+	}
+	type object struct{ was, is map[string]any }
+	found := map[[2]string]*object{}
+	var order [][2]string
+	for _, c := range list {
+		m.batch.latest[c.Key] = c.Value
+		m.batch.size += int64(len(c.Value))
+		kind, ok := kinds[prefixOf(c.Key)]
+		if !ok {
+			continue
+		}
+		name := [2]string{kind, nameOf(c.Key)}
+		o := found[name]
+		if o == nil {
+			o = &object{}
+			found[name] = o
+			order = append(order, name)
+		}
+		addTo(&o.was, c.Key, before[c.Key])
+		addTo(&o.is, c.Key, c.Value)
+	}
+	m.batch.changes = append(m.batch.changes, list...)
+	var objects []audit.Object
+	for _, name := range order {
+		o := found[name]
+		if x, changed := audit.Compare(name[0], name[1], o.was, o.is); changed {
+			for key, hide := range hidden {
+				if a, ok := x.Attributes[key]; ok {
+					x.Attributes[key] = audit.Attribute{Was: hide(a.Was), Is: hide(a.Is)}
+				}
+			}
+			objects = append(objects, x)
+		}
+	}
+	return objects
+}
+
+// kinds are what records are about, by the beginning of their keys. What is missing says nothing
+// that a command has changed: numbers that were given, and usage.
+var kinds = map[string]string{
+	"job": "job", "request": "job", "script": "job", "task": "task", "user": "user", "project": "project",
+	"host": "host", "queue": "queue_instance", "orphan": "orphan", "reservation": "reservation",
+}
+
+func prefixOf(key string) string {
+	prefix, _, _ := strings.Cut(key, "/")
+	return prefix
+}
+
+// nameOf is the name of the object that a record is about: numbers without zeros in front, and
+// those of a task with a point in between.
+func nameOf(key string) string {
+	prefix, name, _ := strings.Cut(key, "/")
+	switch prefix {
+	case "job", "request", "script", "task", "reservation":
+		words := strings.Split(name, "/")
+		for i, w := range words {
+			if n, err := strconv.ParseUint(w, 10, 32); err == nil {
+				words[i] = strconv.FormatUint(n, 10)
+			}
+		}
+		return strings.Join(words, ".")
+	}
+	return name
+}
+
+// marks are attributes of records that order and date them, and say nothing of their own.
+var marks = []string{"v", "changed", "started", "stamp"}
+
+// addTo adds the attributes of a record to those of an object.
+func addTo(to *map[string]any, key string, value []byte) {
+	if value == nil {
+		return
+	}
+	if *to == nil {
+		*to = map[string]any{}
+	}
+	var record map[string]any
+	d := json.NewDecoder(bytes.NewReader(value))
+	d.UseNumber()
+	if d.Decode(&record) != nil {
+		(*to)["record"] = fmt.Sprintf("%d bytes that cannot be read", len(value))
+		return
+	}
+	if prefixOf(key) == "script" {
+		text, _ := record["text"].(string)
+		sum := sha256.Sum256([]byte(text))
+		(*to)["script"] = fmt.Sprintf("%d bytes, SHA-256 %s", len(text), hex.EncodeToString(sum[:]))
+		return
+	}
+	if fields, ok := record["request"].(map[string]any); ok && prefixOf(key) == "request" {
+		delete(record, "request")
+		maps.Copy(*to, fields)
+	}
+	for name, v := range record {
+		if !slices.Contains(marks, name) {
+			(*to)[name] = v
+		}
+	}
+}
+
+// hidden are attributes with values of variables, of which only the names are kept.
+var hidden = map[string]func(any) any{"env": variableNames, "origin": withoutEnvironment, "request": withoutEnvironment}
+
+func variableNames(v any) any {
+	list, ok := v.([]any)
+	if !ok {
+		return nil
+	}
+	names := make([]any, 0, len(list))
+	for _, x := range list {
+		switch x := x.(type) {
+		case string:
+			name, _, _ := strings.Cut(x, "=")
+			names = append(names, name)
+		case map[string]any:
+			names = append(names, x["Name"])
+		}
+	}
+	return names
+}
+
+func withoutEnvironment(v any) any {
+	fields, ok := v.(map[string]any)
+	if !ok {
+		return v
+	}
+	shown := map[string]any{}
+	for name, value := range fields {
+		switch name {
+		case "env", "environment":
+			shown[name] = variableNames(value)
+		default:
+			shown[name] = value
+		}
+	}
+	return shown
+}
+
+// auditChanges are the lines of the batch as a record of the store, and the removal of those that
+// the file has.
+func (m *Master) auditChanges() (list []store.Change, lines []byte, key string) {
+	for _, r := range m.batch.audit {
+		m.host.Audit.Complete(r)
+		lines = append(lines, r.Lines()...)
+	}
+	synced := m.host.Audit.Synced()
+	for _, l := range m.trail.kept {
+		if l.number <= synced {
+			list = append(list, store.Change{Key: l.key})
+		}
+	}
+	if len(lines) > 0 {
+		key = fmt.Sprintf("%s%020d", auditPrefix, m.trail.next)
+		m.trail.next++
+		list = append(list, store.Change{Key: key, Value: lines})
+	}
+	return list, lines, key
+}
+
+// auditCommitted writes to the file what is in the store now.
+func (m *Master) auditCommitted(lines []byte, key string, removed []store.Change) {
+	for _, c := range removed {
+		if c.Value == nil {
+			m.trail.kept = slices.DeleteFunc(m.trail.kept, func(l line) bool { return l.key == c.Key })
+		}
+	}
+	if len(lines) > 0 {
+		number, _ := m.host.Audit.Write(lines) // what cannot be written is tried again
+		m.trail.kept = append(m.trail.kept, line{key, number})
+	}
+}
+
+// auditFailed notes that nothing came of commands.
+func (m *Master) auditFailed(list []*audit.Record, err error) {
+	for _, r := range list {
+		r.Outcome, r.Error, r.Objects = audit.Failed, err.Error(), nil
+		_ = m.host.Audit.Add(r, false)
+	}
+}
+
+// restoreTrail writes lines to the file that a daemon has committed which was killed.
+func (m *Master) restoreTrail() error {
+	var list []store.Change
+	for key, value := range m.store.All(auditPrefix) {
+		list = append(list, store.Change{Key: key, Value: bytes.Clone(value)})
+	}
+	if err := m.store.Err(); err != nil {
+		return err
+	}
+	if m.host.Audit == nil {
+		return nil // until there is one again
+	}
+	for _, c := range list {
+		if n, err := strconv.ParseUint(strings.TrimPrefix(c.Key, auditPrefix), 10, 64); err == nil {
+			m.trail.next = max(m.trail.next, n+1)
+		}
+		number := uint64(0)
+		if !m.host.Audit.Has(c.Value) {
+			number, _ = m.host.Audit.Write(c.Value)
+		}
+		m.trail.kept = append(m.trail.kept, line{c.Key, number})
+	}
+	return nil
+}
+
+// endTrail has all lines on the disk, and removes them from the store.
+func (m *Master) endTrail() {
+	if len(m.trail.kept) == 0 || m.host.Audit.Sync() != nil {
+		return
+	}
+	if list, _, _ := m.auditChanges(); len(list) > 0 && m.store.Commit(list) == nil {
+		m.trail.kept = nil
+	}
+}
