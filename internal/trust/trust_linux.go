@@ -26,7 +26,6 @@ package trust
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -129,7 +128,7 @@ func (u Users) Open(path string) (fd int, err error) {
 func (u Users) Program(path string) error {
 	err := u.interpreters(path)
 	if opened := (*fs.PathError)(nil); errors.As(err, &opened) && opened.Path != path {
-		return fmt.Errorf("cannot execute %q: its interpreter: %w", path, err)
+		return &fs.PathError{Op: "execute", Path: path, Err: err}
 	}
 	return err
 }
