@@ -44,9 +44,12 @@ type Description struct {
 	// that are per slot are multiplied by it. 0 counts as 1.
 	HostSlots int
 	Limits    Limits
-	VmemLimit VmemLimit // what s_vmem and h_vmem limit
-	Nice      int       // queue_conf(5) priority
-	Binding   string    // core binding as the config file has it; empty for none
+	// ProcedureLimits are those of the queue without the requests of the job, for procedures
+	// and methods. nil where whoever made the directory did not say, as a real execd.
+	ProcedureLimits *Limits
+	VmemLimit       VmemLimit // what s_vmem and h_vmem limit
+	Nice            int       // queue_conf(5) priority
+	Binding         string    // core binding as the config file has it; empty for none
 	// BindingCPUs are the processors of the cores in Binding, as a list such as
 	// 0-3,8; empty where whoever wrote Binding did not say, as a real execd.
 	BindingCPUs string

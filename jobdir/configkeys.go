@@ -173,6 +173,7 @@ var configKeys = [...]configKey{
 	// at keys that it does not ask for. They are written where they say
 	// something.
 	{name: "trusted_variables", get: getTrusted, set: setTrusted, unless: isEmpty},
+	{name: "procedure_limits", get: getProcedureLimits, set: setProcedureLimits, unless: isEmpty},
 	{name: "s_rt", limit: soft, resource: job.RT, unless: isInfinite}, // the original keeps these to its daemon
 	{name: "h_rt", limit: hard, resource: job.RT, unless: isInfinite},
 	{name: "limit_grace", seconds: func(d *job.Description) *time.Duration { return &d.LimitGrace }, unless: isZero},
@@ -247,6 +248,61 @@ func setTrusted(d *job.Description, v string) string {
 	for _, name := range d.Trusted {
 		if !isName(name) {
 			return quote(name) + " is no name of a variable"
+		}
+	}
+	return ""
+}
+
+// noLimits is the value of procedure_limits where there are none.
+const noLimits = "none"
+
+// getProcedureLimits returns those that there are, such as h_cpu=20,s_fsize=1M. A wall clock
+// is none: procedures have script_timeout.
+func getProcedureLimits(d *job.Description) (value, problem string) {
+	if d.ProcedureLimits == nil {
+		return "", ""
+	}
+	for r := job.RT + 1; r < job.NumResources; r++ {
+		l := d.ProcedureLimits[r]
+		for _, part := range [...]limitPart{soft, hard} {
+			v, problem := getLimit(&l, r, part)
+			if problem != "" {
+				return "", problem
+			}
+			if v == "UNDEFINED" || v == "INFINITY" && !canBeUnset(r) {
+				continue // as without a word
+			}
+			name := "s_"
+			if part == hard {
+				name = "h_"
+			}
+			value += "," + name + r.String() + "=" + v
+		}
+	}
+	if value == "" {
+		return noLimits, ""
+	}
+	return value[1:], ""
+}
+
+func setProcedureLimits(d *job.Description, v string) string {
+	l := job.Unlimited()
+	d.ProcedureLimits = &l
+	if v == noLimits {
+		return ""
+	}
+	for item := range strings.SplitSeq(v, ",") {
+		name, value, _ := strings.Cut(item, "=")
+		r, isHard, ok := job.ResourceNamed(name)
+		if !ok || r == job.RT {
+			return quote(name) + " is no limit of a procedure"
+		}
+		part := soft
+		if isHard {
+			part = hard
+		}
+		if problem := setLimit(&l[r], r, part, value); problem != "" {
+			return name + ": " + problem
 		}
 	}
 	return ""

@@ -83,6 +83,15 @@ func description() *rapid.Generator[*job.Description] {
 			}
 		}
 		value := rapid.OneOf(rapid.Just(specifier.Infinity), rapid.Uint64Range(0, 1<<62-1))
+		if yes("procedure limits") {
+			l := job.Unlimited()
+			for r := job.RT + 1; r < job.NumResources; r++ {
+				if yes("limited") {
+					l[r] = job.Limit{Soft: value.Draw(t, "soft"), Hard: value.Draw(t, "hard")}
+				}
+			}
+			d.ProcedureLimits = &l
+		}
 		for r := range d.Limits {
 			l := job.Limit{Soft: value.Draw(t, "soft"), Hard: value.Draw(t, "hard"), SoftPerJob: yes("perjob"), HardPerJob: yes("perjob")}
 			if canBeUnset(job.Resource(r)) && yes("unset") {

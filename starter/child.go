@@ -167,8 +167,8 @@ func (s *Shepherd) shellCommand(command string, jobPID int) invocation {
 func (s *Shepherd) startMethod(name, command string) (*spawn.Child, error) {
 	inv := s.shellCommand(command, s.commandPID())
 	env := methodEnvironment(s.jobEnv, s.trusted)
-	null := output{path: "/dev/null"}
-	f := files{stdin: "/dev/null", out: [2]output{null, null}}
+	null := output{path: nullDevice}
+	f := files{stdin: nullDevice, out: [2]output{null, null}}
 	p := s.prepare(s.rlimits)
 	s.become(p, s.owner, s.additionalGroup())
 	s.bindToUs(p)

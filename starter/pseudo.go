@@ -121,6 +121,14 @@ func chosenIn(word string) string {
 	return ""
 }
 
+// cutUser takes the prefix "user@" from a procedure; without one the user is empty.
+func cutUser(s string) (user, rest string) {
+	if at := strings.IndexByte(s, '@'); at > 0 && !strings.ContainsAny(s[:at], "/ \t") {
+		return s[:at], s[at+1:]
+	}
+	return "", s
+}
+
 // parseProcedure splits "[user@]path args" at blanks, without quoting
 // (sge_conf(5)), and expands pseudo variables in every word. Words are split
 // first, so that a value with a blank, such as a path that a user chose, stays
@@ -131,19 +139,12 @@ func parseProcedure(s string, v variables) procedure {
 	if len(words) == 0 {
 		words = []string{""} // is not found when it is to be executed
 	}
-	if at := strings.IndexByte(words[0], '@'); at > 0 && !strings.Contains(words[0][:at], "/") {
-		p.user, words[0] = words[0][:at], words[0][at+1:]
-	}
+	p.user, words[0] = cutUser(words[0])
 	p.chosen = chosenIn(words[0])
 	for _, w := range words {
 		p.argv = append(p.argv, v.expand(w, nil))
 	}
 	return p
-}
-
-// mentionsOutput reports whether a procedure is told where the output goes.
-func mentionsOutput(command string) bool {
-	return strings.Contains(command, "$stdout_path") || strings.Contains(command, "$stderr_path")
 }
 
 // shellQuote makes a value safe inside a command line of sh(1). A value of

@@ -54,6 +54,10 @@ type Shepherd struct {
 	killed         bool      // the job is to be ended
 	elsewhere      bool      // to be started on another host, before it has begun here
 	strays         strays
+	outlets        []*outlet      // of the procedure that runs
+	scratch        []byte         // what is read of its output
+	flushing       bool           // it has ended, and its writers have not
+	held           time.Duration  // what is left of script_timeout while it waits for a writer
 	active         *running       // the job while it runs
 	reaped         syscall.Rusage // of everything that was reaped while the job ran
 	lastKill       time.Time
@@ -264,11 +268,28 @@ func (s *Shepherd) refuseOwner() string {
 	return ""
 }
 
-// prepareLimits works out the limits of the procedures, each process of which has
+// prepareLimits works out the limits of the procedures and methods, each process of which has
 // its own, and those of the processes of the job, which is watched as a whole.
 func (s *Shepherd) prepareLimits() {
-	s.rlimits = s.attain(limits.Rlimits(s.d.Limits, s.d.HostSlots), false)
+	s.rlimits = s.attain(limits.Rlimits(s.procedureLimits(), s.d.HostSlots), false)
 	s.jobRlimits = s.attain(limits.OfProcess(s.d, processors()), true)
+}
+
+// procedureLimits returns the limits of the queue, which are those of its procedures. A real
+// execd tells only those that the job has requests in: of these we take what no job can
+// request.
+func (s *Shepherd) procedureLimits() job.Limits {
+	l := job.Unlimited()
+	if s.d.ProcedureLimits != nil {
+		l = *s.d.ProcedureLimits
+	} else {
+		for _, r := range []job.Resource{job.Descriptors, job.MemoryLocked, job.Locks} {
+			l[r] = s.d.Limits[r]
+		}
+	}
+	// It is of the user, who may have as many processes elsewhere (setrlimit(2)).
+	l[job.MaxProc] = job.Unlimited()[job.MaxProc]
+	return l
 }
 
 // attain fits limits to what we may set.

@@ -1,7 +1,9 @@
 package starter
 
 import (
+	"errors"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -13,12 +15,14 @@ import (
 
 // step is one of the site's procedures around a job. The codes are those of
 // sge_status(5): one for a procedure that could not be started, one for a
-// procedure that failed.
+// procedure that failed, and one for a procedure that the user may have ended:
+// this is the job's failure, and leaves a job that has run as it is.
 type step struct {
 	name       string
 	command    func(d *job.Description) string
 	notStarted job.Failed
 	inStep     job.Failed
+	signalled  job.Failed
 	pe         bool // output goes to the .po and .pe files
 }
 
@@ -28,19 +32,19 @@ var (
 	// queue's procedure, so it is that queue's error.
 	stepProlog = step{
 		"prolog", func(d *job.Description) string { return d.Prolog },
-		job.FailedProlog, job.FailedProlog, false,
+		job.FailedProlog, job.FailedProlog, job.FailedAppError, false,
 	}
 	stepPEStart = step{
 		"pe_start", func(d *job.Description) string { return d.PE.Start },
-		job.FailedBeforePEStart, job.FailedPEStart, true,
+		job.FailedBeforePEStart, job.FailedPEStart, job.FailedAppError, true,
 	}
 	stepPEStop = step{
 		"pe_stop", func(d *job.Description) string { return d.PE.Stop },
-		job.FailedBeforePEStop, job.FailedPEStop, true,
+		job.FailedBeforePEStop, job.FailedPEStop, job.FailedBeforePEStop, true,
 	}
 	stepEpilog = step{
 		"epilog", func(d *job.Description) string { return d.Epilog },
-		job.FailedBeforeEpilog, job.FailedEpilog, false,
+		job.FailedBeforeEpilog, job.FailedEpilog, job.FailedBeforeEpilog, false,
 	}
 )
 
@@ -88,36 +92,37 @@ func (s *Shepherd) procedure(st step) result {
 	if command == "" {
 		return stepDone
 	}
+	as, err := s.procedureUser(command)
+	if err != nil {
+		s.fail(st.notStarted, st.name+": "+err.Error())
+		return stepNotStarted
+	}
+	s.beginStep()
 	f := procedureFiles(s.d, st.pe)
-	if mentionsOutput(command) {
-		s.resolve(&f)
+	failure, err := s.openOutlets(&f, st.name, as)
+	defer func() { s.closeOutlets(st.name, as) }()
+	if failure != nil {
+		s.fail(startFailure(failure, st.notStarted), st.name+": "+explain(failure))
+		return stepNotStarted
 	}
 	p := parseProcedure(command, procedureVariables(s.d, s.common, [3]string{f.path(0), f.path(1), f.path(2)}))
-	as := s.owner
-	if p.user != "" && p.user != s.owner.Name {
-		a, err := lookup(s.db, p.user)
-		if err != nil {
-			s.fail(st.notStarted, st.name+": "+err.Error())
-			return stepNotStarted
-		}
-		if !s.privileged {
-			s.fail(st.notStarted, st.name+": cannot run as user "+p.user+": not root")
-			return stepNotStarted
-		}
-		as = a
+	if as.Name != s.owner.Name {
 		if err := s.checkProgram(p, as); err != nil {
 			s.fail(st.notStarted, st.name+": not run as user "+as.Name+": "+err.Error())
 			return stepNotStarted
 		}
 	}
 	s.trace(st.name + " starts as user " + as.Name + ": " + p.argv[0])
-	s.beginStep()
 	failpoint.AtOf("shepherd-before", st.name)
-	child, err := s.procedureProgram(f, p, as).Start()
+	var child *spawn.Child
+	if err == nil {
+		child, err = s.procedureProgram(f, p, as).Start()
+	}
 	if err != nil {
 		s.fail(st.notStarted, st.name+": "+err.Error())
 		return stepNotStarted
 	}
+	s.started()
 	failpoint.AtOf("shepherd-during", st.name)
 	end := s.waitProcedure(child, st.name)
 	failpoint.AtOf("shepherd-after", st.name)
@@ -125,17 +130,47 @@ func (s *Shepherd) procedure(st step) result {
 		s.fail(startFailure(failure, st.notStarted), st.name+": "+explain(failure))
 		return stepNotStarted
 	}
-	status := exitStatus(end.status)
 	s.trace(st.name + " " + describeEnd(end.status))
 	if end.timedOut && end.waiting != 0 {
-		// A fifo that nobody reads, or a file server: what the job has asked
-		// for, and not the procedure, has taken the time.
+		// A file server: what the job has asked for, and not the procedure, has taken
+		// the time.
 		failure := &spawn.StartError{Stage: end.waiting, What: p.argv[0], Errno: syscall.ETIMEDOUT}
 		if i := int(end.waiting - spawn.StageStdin); i < len(f.inherit) {
 			failure.What = f.path(i)
 		}
 		s.fail(startFailure(failure, st.notStarted), st.name+": "+explain(failure))
 		return stepNotStarted
+	}
+	return s.judge(st, as, end)
+}
+
+// procedureUser returns the user as whom a procedure runs: the one before its @, or the owner
+// of the job.
+func (s *Shepherd) procedureUser(command string) (account, error) {
+	name, _ := cutUser(strings.TrimLeft(command, " \t"))
+	if name == "" || name == s.owner.Name {
+		return s.owner, nil
+	}
+	as, err := lookup(s.db, name)
+	if err == nil && !s.privileged {
+		err = errors.New("cannot run as user " + name + ": not root")
+	}
+	return as, err
+}
+
+// judge applies the end of a procedure.
+func (s *Shepherd) judge(st step, as account, end ending) result {
+	status := exitStatus(end.status)
+	// The owner of the job can send signals to what runs as the owner. Shells report so of
+	// a command that a signal has ended.
+	const firstSignal, lastSignal = 129, 128 + 64
+	if as.UID == s.owner.UID && (end.stopped || !end.timedOut && status >= firstSignal && status <= lastSignal) {
+		text := st.name + " " + describeEnd(end.status)
+		if end.stopped {
+			text = st.name + " was stopped, and ended after " + s.d.ScriptTimeout.String() + " (script_timeout)"
+		}
+		s.fail(st.signalled, text+"; it ran as the owner of the job, who may have done so")
+		return stepFailed
 	}
 	if end.timedOut {
 		s.fail(st.inStep, st.name+" was ended after "+s.d.ScriptTimeout.String()+" (script_timeout)")

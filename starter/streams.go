@@ -7,6 +7,8 @@ import (
 	"github.com/execd-project/execd/starter/spawn"
 )
 
+const nullDevice = "/dev/null"
+
 // output is where one of standard output and error goes: to path, or when that
 // is a directory to fallback in it.
 type output struct{ path, fallback string }
@@ -16,15 +18,16 @@ type files struct {
 	stdin   string
 	out     [2]output // standard output and error
 	inherit [3]bool
-	script  bool // standard input is the script, whatever stdin says
-	merge   bool // standard error goes where standard output goes
+	pipe    [3]int // in place of a file of out, see outlet; 0 for none
+	script  bool   // standard input is the script, whatever stdin says
+	merge   bool   // standard error goes where standard output goes
 }
 
 // jobFiles are those of the job, its prolog and its epilog. A path that is a
 // directory, and the working directory when there is none, takes a file
 // NAME.oJOB[.TASK] (sge_submit(1), -o and -e).
 func jobFiles(d *job.Description) files {
-	f := files{stdin: orWord(d.Streams[0].Path, "/dev/null"), merge: d.MergeError}
+	f := files{stdin: orWord(d.Streams[0].Path, nullDevice), merge: d.MergeError}
 	for i, letter := range []string{"o", "e"} {
 		f.out[i] = outputAt(orWord(d.Streams[i+1].Path, d.Cwd), letter, d)
 	}
@@ -45,7 +48,7 @@ func procedureFiles(d *job.Description, pe bool) files {
 			f.out[i] = outputAt(orWord(path, orWord(d.Streams[i+1].Path, d.Cwd)), []string{"po", "pe"}[i], d)
 		}
 	}
-	f.stdin, f.inherit[0] = "/dev/null", false
+	f.stdin, f.inherit[0] = nullDevice, false
 	return f
 }
 
@@ -86,6 +89,10 @@ func (f files) openOutput(p *spawn.Program, stage spawn.Stage, fd int, index []i
 	if f.inherit[fd] {
 		return
 	}
+	if f.pipe[fd] != 0 {
+		p.Dup(stage, f.pipe[fd], fd)
+		return
+	}
 	o := f.out[fd-1]
 	var patched []string
 	for _, i := range index {
@@ -93,33 +100,6 @@ func (f files) openOutput(p *spawn.Program, stage spawn.Stage, fd int, index []i
 		patched = append(patched, name+"="+o.fallback)
 	}
 	p.OpenAppend(stage, fd, o.path, o.fallback, index, patched)
-}
-
-// resolve finds out whether the paths of the output are directories, for those
-// who have to know them before they are opened.
-func (s *Shepherd) resolve(f *files) {
-	for i := range f.out {
-		if o := &f.out[i]; !f.inherit[i+1] && o.fallback != "" && s.isDirectory(o.path) {
-			*o = output{path: o.fallback}
-		}
-	}
-}
-
-// isDirectory reports whether the owner of the job sees a directory at a path.
-// A process with the identity of the owner looks.
-func (s *Shepherd) isDirectory(path string) bool {
-	p := &spawn.Program{}
-	s.becomeRoot(p)
-	s.become(p, s.owner, 0)
-	p.OpenDirectory(path)
-	p.Exit()
-	s.beginStep()
-	child, err := p.Start()
-	if err != nil {
-		return false
-	}
-	end := s.waitProcedure(child, "look at "+path)
-	return child.Failed() == nil && end.status == 0
 }
 
 // path is the path of stream i as far as it is known before it is opened.

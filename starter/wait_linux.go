@@ -2,12 +2,14 @@ package starter
 
 import (
 	"errors"
+	"slices"
 	"syscall"
 	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/limits/process"
 	"github.com/execd-project/execd/starter/spawn"
 )
 
@@ -17,6 +19,7 @@ type ending struct {
 	rusage   syscall.Rusage
 	at       time.Time
 	timedOut bool
+	stopped  bool        // a process of it was, when it timed out
 	waiting  spawn.Stage // what it was at then, if its program had not begun
 }
 
@@ -36,6 +39,7 @@ const (
 	dueNews     // of the job's group
 	dueTerminal // nobody has taken the terminal of a job that has ended
 	dueUndead   // the job has been killed and is still there
+	dueOutput   // a writer of output does nothing any more
 	numDue
 )
 
@@ -79,12 +83,16 @@ func (s *Shepherd) pause() {
 		of := s.terminal.poll()
 		fds = append(fds, of[:]...)
 	}
+	others := len(fds)
+	fds = s.pollOutlets(fds)
 	if fds = s.events.Wait(s.next(), fds...); len(fds) > 0 {
 		s.groupNews(fds[:ofGroup])
-		s.terminalNews(fds[ofGroup:])
+		s.terminalNews(fds[ofGroup:others])
+		s.outletNews(fds[others:])
 	}
 	s.receiveAll()
 	s.reap()
+	s.watchWriters(time.Now())
 }
 
 // spoolPeriod is how often a job directory is looked at to which nothing can be written.
@@ -119,7 +127,7 @@ func (s *Shepherd) waitChild(pid int, tick func(now time.Time)) ending {
 // waitProcedure waits for one of the site's procedures and ends it after
 // script_timeout (sge_conf(5), execd_params).
 func (s *Shepherd) waitProcedure(c *spawn.Child, name string) ending {
-	timedOut, waiting := false, spawn.Stage(0)
+	timedOut, stopped, waiting := false, false, spawn.Stage(0)
 	if s.d.ScriptTimeout > 0 {
 		s.set(dueTimeout, time.Now().Add(s.d.ScriptTimeout))
 	}
@@ -127,6 +135,7 @@ func (s *Shepherd) waitProcedure(c *spawn.Child, name string) ending {
 		if s.take(dueTimeout, now) {
 			timedOut = true
 			waiting, _ = c.Waiting()
+			stopped = s.isStopped()
 			s.trace(name + " has run for " + s.d.ScriptTimeout.String() + " (script_timeout): it is ended")
 			s.signalJob(unix.SIGTERM)
 			s.set(dueTimeoutKill, now.Add(timeoutGrace))
@@ -139,8 +148,16 @@ func (s *Shepherd) waitProcedure(c *spawn.Child, name string) ending {
 		s.endStep() // also if it has caught the SIGTERM
 	}
 	s.clear(dueTimeout, dueTimeoutKill)
-	e.timedOut, e.waiting = timedOut, waiting
+	e.timedOut, e.stopped, e.waiting = timedOut, stopped, waiting
 	return e
+}
+
+// isStopped reports whether a process of the step is stopped, by a signal or by who traces it.
+func (s *Shepherd) isStopped() bool {
+	return slices.ContainsFunc(s.stepProcesses(false), func(pid int) bool {
+		state := process.Read(pid).State
+		return state == 'T' || state == 't'
+	})
 }
 
 // deadChild is a child that has ended and keeps its number until it is collected,
@@ -188,6 +205,7 @@ func (s *Shepherd) reap() {
 		}
 		if stray {
 			delete(s.strays, pid)
+			s.writerEnded(pid, e.status)
 			continue
 		}
 		if s.active != nil {

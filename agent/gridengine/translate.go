@@ -16,6 +16,7 @@ import (
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/qconf"
+	"github.com/execd-project/execd/specifier"
 	"github.com/execd-project/execd/submit"
 )
 
@@ -81,6 +82,7 @@ func startOf(j *message.Delivery, slave bool, s *surroundings) (*agent.Start, er
 	if order.Queue, err = queueOf(here.Settings, s.host); err != nil {
 		return nil, &agent.Error{Code: agent.Unavailable, Err: fmt.Errorf("queue %s: %w", here.Queue, err)}
 	}
+	order.ProcedureLimits = queueLimitsOf(&order.Queue, j)
 	limitsOf(&order.Queue, j, task)
 	if task.PE != nil {
 		if order.PE, err = peOf(task.PE); err != nil {
@@ -338,6 +340,24 @@ func queueOf(q *message.Queue, host string) (qconf.QueueInstance, error) {
 	}
 	instance.Prolog, instance.Epilog = o.procedure("prolog", q.Prolog), o.procedure("epilog", q.Epilog)
 	return instance, o.err
+}
+
+// queueLimitsOf returns the limits of a queue as far as they can be known: qmaster lowers them
+// to what the job requests, and what they were is then not said.
+func queueLimitsOf(q *qconf.QueueInstance, j *message.Delivery) *job.Limits {
+	l := q.Limits
+	for _, r := range j.Hard {
+		resource, hard, ok := job.ResourceNamed(r.Name)
+		if !ok {
+			continue
+		}
+		// A soft limit is never above the hard one.
+		l[resource].Soft = specifier.Infinity
+		if hard {
+			l[resource].Hard = specifier.Infinity
+		}
+	}
+	return &l
 }
 
 // limitsOf applies what qmaster says of limits besides: those that are requested for the

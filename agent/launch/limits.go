@@ -18,13 +18,7 @@ import (
 // a complex takes for the default is used up by a job that does not request it, and
 // limits nothing.
 func (o *Order) limits() job.Limits {
-	l := o.Queue.Limits
-	for r, v := range o.Config.ExecdParams.Limits {
-		switch job.Resource(r) {
-		case job.Descriptors, job.MaxProc, job.MemoryLocked, job.Locks:
-			l[r] = v
-		}
-	}
+	l := o.withParams(o.Queue.Limits)
 	requests, _ := o.limitRequests() // Resolve has looked at the error
 	for _, want := range requests {
 		merge(&l[want.Resource], want)
@@ -34,6 +28,29 @@ func (o *Order) limits() job.Limits {
 	for _, v := range []*uint64{&l[job.RT].Soft, &l[job.RT].Hard} {
 		if *v >= forever {
 			*v = specifier.Infinity
+		}
+	}
+	return l
+}
+
+// procedureLimits are those of the queue alone: with the requests of the job its user could
+// have a procedure of the site fail.
+func (o *Order) procedureLimits() *job.Limits {
+	l := o.Queue.Limits
+	if o.ProcedureLimits != nil {
+		l = *o.ProcedureLimits
+	}
+	l = o.withParams(l)
+	l[job.RT] = job.Unlimited()[job.RT]
+	return &l
+}
+
+// withParams returns limits with those of execd_params, which no job can request.
+func (o *Order) withParams(l job.Limits) job.Limits {
+	for r, v := range o.Config.ExecdParams.Limits {
+		switch job.Resource(r) {
+		case job.Descriptors, job.MaxProc, job.MemoryLocked, job.Locks:
+			l[r] = v
 		}
 	}
 	return l

@@ -22,10 +22,13 @@ type Order struct {
 	Owner   *nss.User
 	Host    string // name of this host
 
-	Queue  qconf.QueueInstance
-	Config *qconf.Configuration       // of this host
-	PE     *qconf.ParallelEnvironment // nil for a serial job
-	Slots  int                        // granted on this host; 1 for a serial job
+	Queue qconf.QueueInstance
+	// ProcedureLimits are the limits of the queue, where those in Queue have been merged with
+	// the requests of the job; nil for those in Queue.
+	ProcedureLimits *job.Limits
+	Config          *qconf.Configuration       // of this host
+	PE              *qconf.ParallelEnvironment // nil for a serial job
+	Slots           int                        // granted on this host; 1 for a serial job
 	// TotalSlots are those granted on all hosts; 0 for Slots.
 	TotalSlots int
 	// Hosts are all queue instances that were granted, the master task's first:
@@ -203,7 +206,7 @@ func (o *Order) Describe(id job.ID, spool jobdir.Area, tmpdir string) (*job.Desc
 		SuspendMethod: q.SuspendMethod, ResumeMethod: q.ResumeMethod, TerminateMethod: q.TerminateMethod,
 		ScriptTimeout: c.ExecdParams.ScriptTimeout,
 
-		HostSlots: o.Slots, Limits: o.limits(), VmemLimit: o.vmemLimit(), Nice: q.Priority,
+		HostSlots: o.Slots, Limits: o.limits(), ProcedureLimits: o.procedureLimits(), VmemLimit: o.vmemLimit(), Nice: q.Priority,
 		LimitGrace: q.Notify, SoftRTWarns: !c.ExecdParams.SRTKill,
 		NotifyKill: c.ExecdParams.NotifyKill, NotifySusp: c.ExecdParams.NotifySusp,
 		MailList: strings.Join(o.mailList(), ","), MailOptions: r.MailOptions,

@@ -48,6 +48,8 @@ func fork(calls []call, envp []uintptr, reportTo uintptr, cgroup int) (uintptr, 
 		failed   report
 		args     cloneArgs
 		pid      uintptr
+		copying  bool
+		written  uintptr
 		forkErr  syscall.Errno
 	)
 	const sigsetSize = unsafe.Sizeof(all)
@@ -78,6 +80,16 @@ func fork(calls []call, envp []uintptr, reportTo uintptr, cgroup int) (uintptr, 
 		if (c.after != 0 && uintptr(last) != c.after) || (c.door && cgroup >= 0) {
 			continue
 		}
+		if c.nr == callTell {
+			failed.index = int32(i)
+			_, _, _ = syscall.RawSyscall6(unix.SYS_WRITE, reportTo, uintptr(unsafe.Pointer(&failed)), unsafe.Sizeof(failed), 0, 0, 0)
+			failed.index = -1
+			continue
+		}
+		if c.nr == callCopy {
+			copying = true
+			break
+		}
 		res, _, errno = syscall.RawSyscall6(c.nr, c.args[0], c.args[1], c.args[2], c.args[3], c.args[4], c.args[5])
 		if errno == 0 && c.want != anyResult && res != c.want {
 			errno = syscall.EBADF
@@ -107,6 +119,29 @@ func fork(calls []call, envp []uintptr, reportTo uintptr, cgroup int) (uintptr, 
 		if c.tolerate != anyErrno && c.tolerate != uintptr(errno) {
 			failed.index, failed.errno = int32(i), int32(errno)
 			break
+		}
+	}
+	if copying {
+		// Others wait for the end of what our parent has open, the pipe to report to
+		// among it.
+		const most = 4096
+		c := &calls[len(calls)-1]
+		first, to, buf := c.args[0], c.args[1], c.args[2]
+		_, _, errno = syscall.RawSyscall6(unix.SYS_CLOSE_RANGE, first, uintptr(^uint32(0)), 0, 0, 0, 0)
+		for fd := first; errno != 0 && fd < most; fd++ { // before Linux 5.9
+			_, _, _ = syscall.RawSyscall6(unix.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
+		}
+		for errno = 0; errno == 0; {
+			res, _, errno = syscall.RawSyscall6(unix.SYS_READ, 0, buf, c.args[3], 0, 0, 0)
+			if errno == 0 && res == 0 {
+				break
+			}
+			for done := uintptr(0); errno == 0 && done < res && to != 0; done += written {
+				written, _, errno = syscall.RawSyscall6(unix.SYS_WRITE, to, buf+done, res-done, 0, 0, 0)
+			}
+		}
+		for {
+			_, _, _ = syscall.RawSyscall6(unix.SYS_EXIT_GROUP, uintptr(errno), 0, 0, 0, 0, 0)
 		}
 	}
 	_, _, _ = syscall.RawSyscall6(unix.SYS_WRITE, reportTo, uintptr(unsafe.Pointer(&failed)), unsafe.Sizeof(failed), 0, 0, 0)

@@ -256,16 +256,6 @@ func (p *Program) Chdir(path string) {
 	p.add(StageChdir, path, sys(unix.SYS_CHDIR, p.str(path)))
 }
 
-// OpenDirectory fails unless path is a directory. It does not open it for
-// anything, nor wait for what else lies there.
-func (p *Program) OpenDirectory(path string) {
-	at := unix.AT_FDCWD
-	p.add(StageChdir, path, sys(unix.SYS_OPENAT, uintptr(at), p.str(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC))
-}
-
-// Exit ends the list: the child that has come that far ends with status 0.
-func (p *Program) Exit() { p.add(StageExec, "exit", sys(unix.SYS_EXIT_GROUP)) }
-
 // Dup makes descriptor to a copy of from.
 func (p *Program) Dup(stage Stage, from, to int) {
 	p.add(stage, "descriptor", sys(unix.SYS_DUP3, uintptr(from), uintptr(to), 0))
@@ -288,7 +278,7 @@ func (p *Program) OpenRead(stage Stage, fd int, path string) {
 // OpenAppend opens a file for appending as descriptor fd, creating it with
 // mode 0644. Where path is a directory, fallback is opened instead, and
 // fallbackEnv becomes the entry of the environment that Exec was told of as
-// index envIndex.
+// index envIndex; without an index Child.UsesFallback tells.
 func (p *Program) OpenAppend(stage Stage, fd int, path, fallback string, envIndex []int, fallbackEnv []string) {
 	const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_APPEND
 	p.closeFirst(stage, fd)
@@ -314,7 +304,31 @@ func (p *Program) OpenAppend(stage Stage, fd int, path, fallback string, envInde
 	}
 	if len(envIndex) == 0 {
 		p.add(stage, fallback, second)
+		tell := sys(callTell)
+		tell.after = uintptr(unix.EISDIR)
+		p.add(stage, fallback, tell)
 	}
+}
+
+// Calls that are not the kernel's: what the child does itself, see fork.
+const (
+	callTell = ^uintptr(0) - iota // report that the list has come here
+	callCopy                      // see Copy
+)
+
+// Copy ends the list: the child copies what it reads from descriptor 0 to descriptor 1 until
+// there is no more, and ends with status 0, or with the errno of the call that failed. It
+// closes all other descriptors.
+func (p *Program) Copy() { p.copyTo(1) }
+
+// Discard is Copy to nowhere: the child throws away what it reads from descriptor 0.
+func (p *Program) Discard() { p.copyTo(0) }
+
+func (p *Program) copyTo(fd uintptr) {
+	p.unblock()
+	const size = 64 << 10 // of a pipe
+	buf := p.hold(unsafe.Pointer(unsafe.SliceData(make([]byte, size))))
+	p.add(StageExec, "copy", sys(callCopy, fd+1, fd, buf, size))
 }
 
 func (p *Program) closeFirst(stage Stage, fd int) {
@@ -380,9 +394,13 @@ type Child struct {
 	PID     int
 	report  int // read end of the pipe
 	program *Program
+
+	failure      *StartError
+	usesFallback bool
 }
 
-// report is what a child that fails writes: the index of the call, the errno.
+// report is what a child writes that fails: the index of the call, the errno. An errno of 0
+// is that of callTell.
 type report struct{ index, errno int32 }
 
 // Start forks the child. The error is about the fork itself; what goes wrong
@@ -440,20 +458,42 @@ func (c *Child) Waiting() (Stage, bool) {
 	return StageExec, true
 }
 
-// Failed returns why the child ended before it became the program, or nil when
-// it did become the program. It is to be called once, after the child has been
-// reaped.
-func (c *Child) Failed() *StartError {
+// ReportFD returns the descriptor that can be read (poll(2)) when Began may have become true.
+func (c *Child) ReportFD() int { return c.report }
+
+// Began reports whether the child is at the end of its list: it has become the program, it
+// copies (Copy), or it has failed before and ends.
+func (c *Child) Began() bool {
 	var r report
 	buf := unsafe.Slice((*byte)(unsafe.Pointer(&r)), unsafe.Sizeof(r))
-	n, err := unix.Read(c.report, buf)
+	for {
+		n, err := unix.Read(c.report, buf)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err == unix.EAGAIN:
+			return false
+		case err != nil || n != len(buf): // the other end is closed by exec, by Copy and by the child's end
+			return true
+		case r.index < 0 || int(r.index) >= len(c.program.told):
+			c.failure = &StartError{StageExec, "no program", syscall.ENOENT}
+		case r.errno == 0:
+			c.usesFallback = true
+		default:
+			at := c.program.told[r.index]
+			c.failure = &StartError{at.stage, at.what, syscall.Errno(r.errno)}
+		}
+	}
+}
+
+// UsesFallback reports whether OpenAppend has opened its fallback, of a child that has begun.
+func (c *Child) UsesFallback() bool { return c.usesFallback }
+
+// Failed returns why the child ended before it became the program, or nil when
+// it did become the program. It is to be called once, after the child has been
+// reaped, or has begun.
+func (c *Child) Failed() *StartError {
+	_ = c.Began()
 	_ = unix.Close(c.report)
-	if err != nil || n != len(buf) {
-		return nil //nolint:nilerr // nothing was reported: the pipe was closed by the exec
-	}
-	if r.index < 0 || int(r.index) >= len(c.program.told) {
-		return &StartError{StageExec, "no program", syscall.ENOENT}
-	}
-	at := c.program.told[r.index]
-	return &StartError{at.stage, at.what, syscall.Errno(r.errno)}
+	return c.failure
 }

@@ -6,7 +6,7 @@ package differential
 func expectedDifferences() []expectation {
 	var all []expectation
 	for _, table := range [][]expectation{
-		expectedFiles, expectedLimits, expectedInjection, expectedProcedureEnvironment, expectedProcedures, expectedFromStdin, expectedMethods,
+		expectedFiles, expectedLimits, expectedOutlets, expectedInjection, expectedProcedureEnvironment, expectedProcedures, expectedFromStdin, expectedMethods,
 	} {
 		all = append(all, table...)
 	}
@@ -78,6 +78,40 @@ var expectedLimits = []expectation{
 		field: `active/1/(exit_status/content|error/content|usage/(signal|limit|reason))`, cases: `too much CPU time, with s_cpu`,
 		original: `0\n|24||\(absent\)`, ours: `37\n|0|.*s_cpu.*\n?`,
 		why: "as above: which limit it was is in the error text and in the usage",
+	},
+}
+
+// expectedOutlets are about the output and the limits of procedures.
+var expectedOutlets = []expectation{
+	{
+		field:    `seen/\d+\.(prolog|epilog|start|stop)\.\d+/Processes/\d+/FDs/[12]`,
+		original: `[\dN]+ /home/alice/.*`, ours: `01 pipe`,
+		why: "security: a procedure that writes to the user's file ends when the user wants it to; a process of the user's writes that file",
+	},
+	{
+		field:    `seen/\d+\.(prolog|epilog|start|stop)\.\d+/Std/[12]`,
+		original: `-rw.*`, ours: `prw------- \d+:\d+`,
+		why: "security: as above",
+	},
+	{
+		field:    `seen/1\.(prolog|epilog)\.1/Processes/0/Limits/(core file size|cpu time|file size|stack size)`,
+		cases:    `a limit does not hold for the procedures`,
+		original: `\d+ \d+ (bytes|seconds)`, ours: `unlimited unlimited (bytes|seconds)`,
+		why: "security: with the requests of its job a user could have a procedure fail; a real execd does not tell them from what the queue has",
+	},
+	{
+		field:    `seen/\d+\.(prolog|epilog|start|stop|clean|migrate)\.\d+/Processes/\d+/Limits/processes`,
+		original: `(5000|10000) (5000|10000) processes`,
+		why:      "security: all processes of the user on the host count, so that others of them would have a procedure fail",
+	},
+	{
+		field: `acct/0\.1/failed|active/1/exit_status/content`, cases: `(prolog|epilog) dies through SIG(TERM|KILL)`,
+		original: `(8|15)\n?`, ours: `(30|14)\n?`,
+		why: "security: the owner of a job can kill what runs as the owner; that is no error of the queue",
+	},
+	{
+		field: consequences, cases: `(prolog|epilog) dies through SIG(TERM|KILL)`,
+		why: "as above",
 	},
 }
 

@@ -34,10 +34,10 @@ func rlimits(t *testing.T, text string) map[string][2]string {
 	return m
 }
 
-// TestRlimits are what the processes of the steps see. A prolog has those of
-// the job, since it works for it. Of the job itself CPU time and memory are watched
-// as a whole: there the kernel's soft limits would get in the way, and its hard
-// limit of CPU time stands behind h_cpu.
+// TestRlimits are what the processes of the steps see. A prolog has those of the queue,
+// whatever the job has requested, but not the number of processes, which is one of the
+// user's. Of the job itself CPU time and memory are watched as a whole: there the kernel's
+// soft limits would get in the way, and its hard limit of CPU time stands behind h_cpu.
 func TestRlimits(t *testing.T) {
 	const (
 		as, cpu, data   = "Max address space", "Max cpu time", "Max data size"
@@ -46,7 +46,12 @@ func TestRlimits(t *testing.T) {
 		files, nproc    = "Max open files", "Max processes"
 		memlock, flocks = "Max locked memory", "Max file locks"
 		jobCPU          = "of the job" // where it differs
+		prologAS        = "of the prolog"
 	)
+	daemons, err := exec.Command("cat", "/proc/self/limits").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		edit func(d *job.Description)
 		want map[string][2]string
@@ -89,7 +94,7 @@ func TestRlimits(t *testing.T) {
 		"a consumable of the whole job": {func(d *job.Description) {
 			d.HostSlots = 4
 			d.Limits[job.Vmem] = job.Limit{Soft: none, Hard: 2 << 30, HardPerJob: true}
-		}, map[string][2]string{as: {"2147483648", "2147483648"}}},
+		}, map[string][2]string{as: {"2147483648", "2147483648"}, prologAS: {"8589934592", "8589934592"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -99,6 +104,11 @@ func TestRlimits(t *testing.T) {
 			}
 			j := newJob(t, best(), "cat /proc/self/limits")
 			c.edit(j.d)
+			ofQueue := j.d.Limits
+			for r := range ofQueue {
+				ofQueue[r].SoftPerJob, ofQueue[r].HardPerJob = false, false // only a job can say so
+			}
+			j.d.ProcedureLimits = &ofQueue
 			if counted {
 				// Nobody else is that user.
 				j.d.Owner, j.d.Streams[1].Path = "bob", j.top+"/bob/out"
@@ -117,12 +127,59 @@ func TestRlimits(t *testing.T) {
 					if own, ok := c.want[jobCPU]; ok && i == 1 && name == cpu {
 						want = own
 					}
-					if name == jobCPU {
+					if own, ok := c.want[prologAS]; ok && i == 0 && name == as {
+						want = own
+					}
+					if i == 0 && name == nproc {
+						want = rlimits(t, string(daemons))[nproc]
+					}
+					if name == jobCPU || name == prologAS {
 						continue
 					}
 					if got[name] != want {
 						t.Errorf("step %d: %s is %v, want %v", i, name, got[name], want)
 					}
+				}
+			}
+		})
+	}
+	// Neither what the job has requested nor what its user may have used up reaches a
+	// procedure. Of a real execd it is not known what the queue has.
+	for name, known := range map[string]bool{"requests of the job": true, "requests of the job, under a real execd": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newJob(t, best(), "exit 0")
+			for r := range job.NumResources {
+				if r != job.RT && r != job.Descriptors && r != job.MemoryLocked && r != job.Locks && r != job.MaxProc {
+					j.d.Limits[r] = job.Limit{Soft: 1, Hard: 1}
+				}
+			}
+			j.d.Limits[job.Vmem], j.d.Limits[job.Data] = job.Limit{Soft: 1 << 30, Hard: 1 << 30}, job.Limit{Soft: 1 << 30, Hard: 1 << 30}
+			j.d.Limits[job.MemoryLocked] = job.Limit{Soft: 8192, Hard: 8192}
+			if known {
+				l := job.Unlimited()
+				l[job.Fsize] = job.Limit{Soft: 1 << 30, Hard: 1 << 30}
+				l[job.MemoryLocked] = j.d.Limits[job.MemoryLocked]
+				j.d.ProcedureLimits = &l
+			}
+			j.d.Prolog, j.d.Epilog = j.script("prolog", "cat /proc/self/limits"), j.script("epilog", "cat /proc/self/limits")
+			j.d.Limits[job.Fsize] = job.Limit{Soft: 1 << 20, Hard: 1 << 20}
+			j.run()
+			j.expect(0)
+			both := j.output("out")
+			for _, text := range []string{both[:len(both)/2], both[len(both)/2:]} {
+				got := rlimits(t, text)
+				for _, name := range []string{as, cpu, data, stack, fsize, core, rss} {
+					want := rlimits(t, string(daemons))[name][1]
+					if name == fsize && known {
+						want = "1073741824"
+					}
+					if got[name][1] != want {
+						t.Errorf("%s is %v, want %v", name, got[name], want)
+					}
+				}
+				if want := [2]string{"8192", "8192"}; got[memlock] != want {
+					t.Errorf("%s is %v, want %v", memlock, got[memlock], want)
 				}
 			}
 		})
@@ -133,9 +190,7 @@ func TestRlimits(t *testing.T) {
 		t.Parallel()
 		j := newJob(t, best(), "cat /proc/self/limits")
 		j.run()
-		out, err := exec.Command("cat", "/proc/self/limits").Output()
-		j.check(err)
-		want := rlimits(t, string(out))
+		want := rlimits(t, string(daemons))
 		got := rlimits(t, j.output("out"))
 		for _, name := range []string{files, nproc, memlock, flocks} {
 			if got[name] != want[name] {

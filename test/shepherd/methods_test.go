@@ -81,7 +81,10 @@ func TestMethodsAsCommands(t *testing.T) {
 				j := count(t, m)
 				j.d.Name, j.d.ID.Task = "a name; touch $HOME/hacked 'x'", 5
 				j.setenv("MINE=mine", "LD_NOTHING=kept")
-				j.d.Limits[job.Core] = job.Limit{Soft: 0, Hard: 1 << 20}
+				ofQueue := job.Unlimited()
+				ofQueue[job.Core] = job.Limit{Soft: 0, Hard: 1 << 20}
+				j.d.ProcedureLimits = &ofQueue // a method is one of the queue's
+				j.d.Limits[job.Core] = job.Limit{Soft: 1 << 10, Hard: 1 << 10}
 				line := base + "/bin/command $job_pid $job_id $ja_task_id $job_owner $job_name $queue $host $sge_cell ${MINE} >seen.tmp; ulimit -c >limit; mv seen.tmp seen"
 				*map[string]*string{"suspend": &j.d.SuspendMethod, "resume": &j.d.ResumeMethod, "terminate": &j.d.TerminateMethod}[method] = line
 				j.begin()

@@ -63,7 +63,7 @@ func (l life) model() fate {
 	var f fate
 	// step runs one of the site's procedures; it returns whether it has
 	// succeeded, and whether it ran at all.
-	step := func(name string, notStarted, failed job.Failed) (ok, started bool) {
+	step := func(name string, notStarted, failed, signalled job.Failed) (ok, started bool) {
 		o := l.outcomes[name]
 		switch {
 		case o == absent:
@@ -73,13 +73,15 @@ func (l life) model() fate {
 			return false, false
 		}
 		f.ran = append(f.ran, name)
-		switch status, _ := o.status(); status {
-		case 0:
+		switch status, _ := o.status(); {
+		case status == 0:
 			return true, true
-		case 99:
+		case status == 99:
 			f.codes = append(f.codes, 25)
-		case 100:
+		case status == 100:
 			f.codes = append(f.codes, 30)
+		case status > 128 && status <= 128+64: // they run as the owner, who can send signals
+			f.codes = append(f.codes, signalled)
 		default:
 			f.codes = append(f.codes, failed)
 		}
@@ -99,7 +101,7 @@ func (l life) model() fate {
 			f.codes = append(f.codes, 30)
 		}
 	}
-	ok, started := step("prolog", 8, 8)
+	ok, started := step("prolog", 8, 8, 30)
 	if !started {
 		return f
 	}
@@ -107,15 +109,15 @@ func (l life) model() fate {
 		theJob()
 	}
 	if ok && l.parallel {
-		ok, started := step("pe_start", 9, 10)
+		ok, started := step("pe_start", 9, 10, 30)
 		if ok {
 			theJob()
 		}
 		if started {
-			step("pe_stop", 12, 13)
+			step("pe_stop", 12, 13, 12)
 		}
 	}
-	step("epilog", 14, 15)
+	step("epilog", 14, 15, 14)
 	return f
 }
 
@@ -208,13 +210,13 @@ func TestStepsEnd(t *testing.T) {
 		"prolog": {
 			exits(1): {afterProlog, []job.Failed{8}}, exits(99): {afterProlog, []job.Failed{25}},
 			exits(100): {afterProlog, []job.Failed{30}}, exits(255): {afterProlog, []job.Failed{8}},
-			dies("KILL"): {afterProlog, []job.Failed{8}}, dies("SEGV"): {afterProlog, []job.Failed{8}},
+			dies("KILL"): {afterProlog, []job.Failed{30}}, dies("SEGV"): {afterProlog, []job.Failed{30}}, exits(143): {afterProlog, []job.Failed{30}},
 			missing: {nil, []job.Failed{8}}, noExec: {nil, []job.Failed{8}}, stranger: {nil, []job.Failed{8}},
 		},
 		"pe_start": {
 			exits(1): {afterStart, []job.Failed{10}}, exits(99): {afterStart, []job.Failed{25}},
 			exits(100): {afterStart, []job.Failed{30}}, exits(255): {afterStart, []job.Failed{10}},
-			dies("KILL"): {afterStart, []job.Failed{10}}, dies("SEGV"): {afterStart, []job.Failed{10}},
+			dies("KILL"): {afterStart, []job.Failed{30}}, dies("SEGV"): {afterStart, []job.Failed{30}}, exits(143): {afterStart, []job.Failed{30}},
 			missing: {afterProlog, []job.Failed{9}}, noExec: {afterProlog, []job.Failed{9}}, stranger: {afterProlog, []job.Failed{9}},
 		},
 		"job": {
@@ -224,13 +226,13 @@ func TestStepsEnd(t *testing.T) {
 		},
 		"pe_stop": {
 			exits(1): {all, []job.Failed{13}}, exits(99): {all, []job.Failed{25}}, exits(100): {all, []job.Failed{30}},
-			exits(255): {all, []job.Failed{13}}, dies("KILL"): {all, []job.Failed{13}}, dies("SEGV"): {all, []job.Failed{13}},
+			exits(255): {all, []job.Failed{13}}, dies("KILL"): {all, []job.Failed{12}}, dies("SEGV"): {all, []job.Failed{12}}, exits(143): {all, []job.Failed{12}},
 			missing: {[]string{"prolog", "pe_start", "job", "epilog"}, []job.Failed{12}},
 			noExec:  {[]string{"prolog", "pe_start", "job", "epilog"}, []job.Failed{12}},
 		},
 		"epilog": {
 			exits(1): {all, []job.Failed{15}}, exits(99): {all, []job.Failed{25}}, exits(100): {all, []job.Failed{30}},
-			exits(255): {all, []job.Failed{15}}, dies("KILL"): {all, []job.Failed{15}}, dies("SEGV"): {all, []job.Failed{15}},
+			exits(255): {all, []job.Failed{15}}, dies("KILL"): {all, []job.Failed{14}}, dies("SEGV"): {all, []job.Failed{14}}, exits(143): {all, []job.Failed{14}},
 			missing: {all[:4], []job.Failed{14}}, noExec: {all[:4], []job.Failed{14}}, stranger: {all[:4], []job.Failed{14}},
 		},
 	}
@@ -249,6 +251,28 @@ func TestStepsEnd(t *testing.T) {
 						t.Errorf("the model says %v, the table %v", m, f)
 					}
 					l.compare(t, l.build(t, best()), f)
+				})
+			}
+		}
+	}
+}
+
+// TestProceduresOfOthersEnd: only the site can send a signal to a procedure of another user
+// than the owner of the job, so that it is held against the queue.
+func TestProceduresOfOthersEnd(t *testing.T) {
+	needRoot(t)
+	codes := map[string]job.Failed{"prolog": 8, "pe_start": 10, "pe_stop": 13, "epilog": 15}
+	for _, as := range []string{"root@", "site@"} {
+		for _, text := range []string{"kill -KILL $$", "exit 143", "kill -STOP $$", "sh -c 'kill -STOP $$'; sleep 9"} {
+			for name, want := range codes {
+				t.Run(as+" "+name+" "+text, func(t *testing.T) {
+					t.Parallel()
+					j := newJob(t, asRoot, "exit 0")
+					j.d.ScriptTimeout = 2 * time.Second
+					j.d.PE = &job.ParallelEnvironment{Name: "pe", StdoutPath: j.work, StderrPath: j.work}
+					*map[string]*string{"prolog": &j.d.Prolog, "pe_start": &j.d.PE.Start, "pe_stop": &j.d.PE.Stop, "epilog": &j.d.Epilog}[name] = as + j.script("procedure", text)
+					j.run()
+					j.expect(want)
 				})
 			}
 		}
@@ -472,7 +496,7 @@ func TestScriptTimeout(t *testing.T) {
 		"a pe_start that hangs":                 {hang, 10, "pe_start"},
 		"a pe_stop that hangs":                  {hang, 13, "pe_stop"},
 		"an epilog that hangs":                  {hang, 15, "epilog"},
-		"a prolog that is stopped":              {"kill -STOP $$", 8, "prolog"},
+		"a prolog that is stopped":              {"kill -STOP $$", 30, "prolog"}, // as its owner may do
 		"a prolog that forks without end":       {"i=0; trap '' TERM; while :; do sleep 0.05 & i=$((i+1)); [ $i -gt 50 ] && wait && i=0; done", 8, "prolog"},
 	} {
 		t.Run(name, func(t *testing.T) {
