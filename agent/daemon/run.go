@@ -266,11 +266,14 @@ const dying = 2 * time.Second
 // alone refuses to run beside another agent of the same spool area. The lock goes
 // with this process.
 func (d *daemon) alone() error {
-	err := unix.Flock(d.spool.Dir().Fd(), unix.LOCK_EX|unix.LOCK_NB)
+	lock := func() error {
+		return d.spool.Dir().Use(func(fd int) error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
+	}
+	err := lock()
 	// One that was killed a moment ago may take a while to go.
 	for end := time.Now().Add(dying); errors.Is(err, unix.EWOULDBLOCK) && time.Now().Before(end); {
 		time.Sleep(20 * time.Millisecond)
-		err = unix.Flock(d.spool.Dir().Fd(), unix.LOCK_EX|unix.LOCK_NB)
+		err = lock()
 	}
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return fmt.Errorf("another agent uses the spool directory %s: end that one first, or name another directory with --spool", d.spool.Path())
