@@ -14,13 +14,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/internal/textfile"
 	"github.com/execd-project/execd/internal/userfile"
 	"github.com/execd-project/execd/submit"
 )
-
-// mostScript is the size above which a script, or a file of options, is taken
-// for a mistake: /dev/zero has no end.
-const mostScript = 64 << 20
 
 // readError is a file that cannot be read: no mistake in the words that name it.
 type readError struct{ err error }
@@ -93,9 +90,9 @@ func (r reader) open(path string, flags int) (*os.File, error) {
 }
 
 func readAll(f io.Reader, name string) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(f, mostScript+1))
-	if err == nil && len(data) > mostScript {
-		err = fmt.Errorf("%s has more than %d MiB", name, mostScript>>20)
+	data, err := textfile.ReadAll(f, textfile.MaxScript)
+	if e, ok := errors.AsType[*textfile.SizeError](err); ok {
+		e.Name = name
 	}
 	if err != nil {
 		return nil, &readError{err}
