@@ -234,6 +234,26 @@ func (d *Dir) WriteDurably(name string, data []byte) error {
 	return nil
 }
 
+// Overwrite gives a file that is there another content without taking room on the disk, where
+// the file system writes in place and the content is not longer than a block. It is on the
+// disk then. A process or a host that ends meanwhile can leave a part of each.
+func (d *Dir) Overwrite(name string, data []byte) error {
+	fd, _, err := d.open(name, unix.O_WRONLY, 0)
+	if err == nil {
+		if err = fill(fd, data, modeOf(name), false); err == nil {
+			err = unix.Ftruncate(fd, int64(len(data)))
+		}
+		if err == nil {
+			err = retry(func() error { return unix.Fsync(fd) })
+		}
+		unix.Close(fd)
+	}
+	if err != nil {
+		return &Error{"write", d.file(name), err}
+	}
+	return nil
+}
+
 func (d *Dir) write(name string, data []byte, sync bool) error {
 	if err := d.writeTemp(name, data, sync); err != nil {
 		return err

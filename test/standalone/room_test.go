@@ -2,7 +2,9 @@ package standalone
 
 import (
 	"fmt"
+	"os"
 	"os/user"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -95,4 +97,57 @@ func TestReserve(t *testing.T) {
 		t.Error("no job fits")
 	}
 	m.as(u, "qdel", "-u", u.Username)
+}
+
+// TestFullDiskAndRestart fills the disk to the last byte and kills the daemon: the next one
+// begins, the jobs of others that were accepted run, and root can delete what nobody needs.
+func TestFullDiskAndRestart(t *testing.T) {
+	m := newMachine(t, 1)
+	spool := m.disk(64)
+	m.args = []string{"--spool", spool}
+	m.start()
+	users, out := someUsers(t, 2), m.open("out")
+	alice, bob := users[0], users[1]
+	for range 20 {
+		if r := m.submits(alice, 20<<10); r.status != 0 {
+			t.Fatalf("%+v", r)
+		}
+	}
+	if r := m.as(bob, "qsub", "-h", "-wd", "/", "-o", out+"/ran", "-j", "y", "-b", "y", "echo", "ran"); r.status != 0 {
+		t.Fatalf("%+v", r)
+	}
+	fill(t, filepath.Join(spool, "filler"))
+	for i := range 3 { // also where nothing is left of what was set aside
+		m.daemon.Kill()
+		m.start()
+		m.until("the daemon answers", func() bool { return m.root("qstat", "-u", "*").status == 0 })
+		fill(t, filepath.Join(spool, fmt.Sprintf("filler%d", i)))
+	}
+	if r := m.root("qdel", "1"); r.status != 0 {
+		t.Errorf("root deletes a job: %+v", r)
+	}
+	if r := m.submits(bob, 100); r.status == 0 {
+		t.Errorf("a new job is taken: %+v", r)
+	}
+	if r := m.root("qdel", "-u", alice.Username); r.status != 0 {
+		t.Errorf("root deletes the jobs of a user: %+v", r)
+	}
+	if list := m.root("qstat", "-u", alice.Username).stdout; list != "" {
+		t.Errorf("they are still there:\n%s", list)
+	}
+	info, err := os.Stat(filepath.Join(spool, "filler"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(filepath.Join(spool, "filler"), info.Size()-1<<20); err != nil { // a little room
+		t.Fatal(err)
+	}
+	if r := m.as(bob, "qrls", "-u", bob.Username); r.status != 0 {
+		t.Errorf("%+v", r)
+	}
+	m.until("the job of another user has run", func() bool { return len(lines(t, filepath.Join(out, "ran"))) == 1 })
+	m.until("and is gone", func() bool { return m.root("qstat", "-u", "*").stdout == "" })
+	if err := os.Remove(filepath.Join(spool, "filler")); err != nil {
+		t.Fatal(err)
+	}
 }
