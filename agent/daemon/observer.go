@@ -148,10 +148,10 @@ func (d *daemon) serveMetrics(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("--metrics: %w", err)
 	}
-	go func() {
+	d.beside.Go(func() {
 		if err := d.observer.metrics.Serve(ctx, l); err != nil {
 			d.log.Error("metrics", "error", err)
 		}
-	}()
+	})
 	return nil
 }

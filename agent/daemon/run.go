@@ -105,7 +105,8 @@ func (c *Command) Run() (int, error) {
 	}
 	defer d.close()
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGINT)
-	defer stop()
+	defer d.beside.Wait() // before what they use is closed
+	defer stop()          // however the agent has ended
 	if err := d.begin(ctx); err != nil {
 		return ExitCannotRun, err
 	}
@@ -137,6 +138,10 @@ type daemon struct {
 	cell          *gridengine.Cell
 	master        Master   // nil for none
 	said          sync.Map // what sayDoubtful has said
+	// beside are the goroutines that begin has begun. They end with its context.
+	beside  sync.WaitGroup
+	asking  sync.Mutex    // guards answers
+	answers chan struct{} // nil, or closed when the agent has answered alive
 }
 
 // open makes everything ready. After an error what was made is closed.
@@ -325,6 +330,9 @@ func connections() (each, all int) {
 }
 
 func (d *daemon) close() {
+	if d.agent != nil {
+		d.agent.Close()
+	}
 	if d.server != nil {
 		d.server.Close()
 	}
@@ -351,7 +359,7 @@ func (d *daemon) close() {
 // begin starts what goes on beside the agent, until the context ends.
 func (d *daemon) begin(ctx context.Context) error {
 	d.reloadOnHangup(ctx)
-	go d.configuration.watch(ctx, d.log, d.reload)
+	d.beside.Go(func() { d.configuration.watch(ctx, d.log, d.reload) })
 	if err := d.checkHealth(ctx); err != nil {
 		return err
 	}
@@ -359,7 +367,7 @@ func (d *daemon) begin(ctx context.Context) error {
 		return err
 	}
 	d.announce(ctx)
-	go d.shrink(ctx)
+	d.beside.Go(func() { d.shrink(ctx) })
 	return nil
 }
 
@@ -383,7 +391,7 @@ func (d *daemon) run(ctx context.Context) error {
 func (d *daemon) reloadOnHangup(ctx context.Context) {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, unix.SIGHUP)
-	go func() {
+	d.beside.Go(func() {
 		defer signal.Stop(hangup)
 		for {
 			select {
@@ -399,7 +407,7 @@ func (d *daemon) reloadOnHangup(ctx context.Context) {
 				return
 			}
 		}
-	}()
+	})
 }
 
 // use goes on with the configuration that there is on disk now.
