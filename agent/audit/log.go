@@ -43,7 +43,7 @@ type Log struct {
 	added   uint64 // records so far
 	failed  error  // why the last write has failed
 	next    time.Time
-	users   map[uint32]*refusals
+	callers map[string]*refusals
 
 	syncing sync.Mutex
 	synced  uint64 // how many records are on the disk
@@ -69,7 +69,7 @@ func Open(o Options) (*Log, error) {
 	if o.Report == nil {
 		o.Report = func(error) {}
 	}
-	l := &Log{options: o, boot: strings.ToLower(rand.Text()[:8]), users: map[uint32]*refusals{}}
+	l := &Log{options: o, boot: strings.ToLower(rand.Text()[:8]), callers: map[string]*refusals{}}
 	switch err := l.open(); {
 	case err == nil:
 	case passing(err) && !o.Required:

@@ -132,6 +132,7 @@ type daemon struct {
 	observer      *observer
 	books         *books // nil for no accounting
 	audit         *audit.Log
+	known         known
 	manager       *notify.Notifier
 	health        *healthcheck.Check // nil for none
 	link          *gridengine.Link   // to an sge_qmaster; nil for none
@@ -209,6 +210,7 @@ func (d *daemon) open() (err error) {
 	if err != nil {
 		return err
 	}
+	d.noteConfiguration()
 	d.useLog(d.agent.Cluster())
 	d.sayDoubtful(d.agent.Cluster())
 	if d.gridengine {
@@ -259,7 +261,7 @@ func (d *daemon) makeMaster() (err error) {
 		},
 		File: d.configuration.file,
 		Change: func(files map[string][]byte) error {
-			return d.configuration.change(files, d.use)
+			return d.configuration.change(files, func() error { return d.useFor(reader{told: files}) })
 		},
 	})
 	return err
@@ -293,12 +295,13 @@ func (d *daemon) alone() error {
 func (d *daemon) serving() serve.Options {
 	o := serve.Options{
 		Socket: d.socket, Managers: d.managers, Version: d.Version,
-		Install: func(_ context.Context, files map[string]string) error {
+		Install: func(ctx context.Context, files map[string]string) error {
 			if d.gridengine {
 				return errors.New("the configuration of this agent is that of its sge_qmaster: change it with qconf -mconf")
 			}
-			return d.configuration.install(files, d.use)
+			return d.configuration.install(files, d.useForCall(ctx))
 		},
+		Audit:  d.audit,
 		Notify: func(err error) { d.logOf("api").Warn("interface", "error", err) },
 	}
 	if d.master != nil {
@@ -359,7 +362,9 @@ func (d *daemon) close() {
 // begin starts what goes on beside the agent, until the context ends.
 func (d *daemon) begin(ctx context.Context) error {
 	d.reloadOnHangup(ctx)
-	d.beside.Go(func() { d.configuration.watch(ctx, d.log, d.reload) })
+	d.beside.Go(func() {
+		d.configuration.watch(ctx, d.log, func() { d.reload(reader{command: "reload", caller: audit.Caller{Via: "file"}}) })
+	})
 	if err := d.checkHealth(ctx); err != nil {
 		return err
 	}
@@ -402,7 +407,7 @@ func (d *daemon) reloadOnHangup(ctx context.Context) {
 				if err := d.audit.Reopen(); err != nil {
 					d.log.Error("audit log", "error", err)
 				}
-				d.reload()
+				d.reload(reader{command: "reload", caller: audit.Caller{Via: "signal"}})
 			case <-ctx.Done():
 				return
 			}
@@ -421,12 +426,13 @@ func (d *daemon) configured(cluster *qconf.Cluster) {
 	}
 	d.useLog(cluster)
 	d.sayDoubtful(cluster)
+	d.noteConfiguration()
 }
 
-func (d *daemon) reload() {
+func (d *daemon) reload(r reader) {
 	d.say(d.manager.Reloading())
 	defer func() { d.say(d.manager.Ready(d.status())) }()
-	if err := d.use(); err != nil {
+	if err := d.useFor(r); err != nil {
 		d.log.Error("the configuration has not been changed", "error", err)
 		return
 	}
