@@ -182,7 +182,7 @@ func (m *Master) objects() []audit.Object {
 	var objects []audit.Object
 	for _, name := range order {
 		o := found[name]
-		if x, changed := audit.Compare(name[0], name[1], o.was, o.is); changed {
+		if x, changed := audit.Compare(name[0], name[1], o.was, o.is); changed && len(x.Attributes) > 0 { // else only marks
 			for key, hide := range hidden {
 				if a, ok := x.Attributes[key]; ok {
 					x.Attributes[key] = audit.Attribute{Was: hide(a.Was), Is: hide(a.Is)}
