@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/execd-project/execd/internal/nearest"
 	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/scheduler/calendar"
@@ -65,7 +66,7 @@ func (c *Command) Run() (int, error) {
 		case options && a == "--":
 			options = false
 		case options && strings.HasPrefix(a, "-"):
-			return ExitUsage, &UsageError{fmt.Sprintf("unknown option %q", a)}
+			return ExitUsage, &UsageError{fmt.Sprintf("unknown option %q%s", a, nearest.Hint("--", strings.TrimLeft(a, "-"), []string{"partial", "help"}))}
 		default:
 			dirs = append(dirs, a)
 		}

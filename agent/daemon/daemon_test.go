@@ -38,6 +38,29 @@ func TestOptionsThatDoNotGoTogether(t *testing.T) {
 	}
 }
 
+// What only an agent has is refused by a daemon that is a master itself, by its name.
+func TestOptionsOfAnAgentAlone(t *testing.T) {
+	for _, args := range []string{
+		"--listen :6446", "--listen=:6446", "-listen :6446", "--tls-cert x", "--tls-key x", "--tls-ca x", "--master gridengine", "--master=m1.site",
+		"--listen-loopback 127.0.0.1:1", "--token-file x", "--master gridengine --log-json", "--log-json --tls-ca x",
+	} {
+		c := Command{Name: "standalone", Args: strings.Fields(args), Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}, Executable: "/nonexistent/execd"}
+		status, err := c.Run()
+		if _, usage := errors.AsType[*UsageError](err); !usage || status != ExitUsage || !strings.Contains(err.Error(), "is an option of execd agent") {
+			t.Errorf("%s: exit status %d, %v", args, status, err)
+		}
+	}
+	for args, want := range map[string]string{
+		"--metric :1": "unknown option --metric (did you mean --metrics?)", "--health-user": "flag needs an argument: -health-user", "--xyzzy": "unknown option --xyzzy",
+		"--spool-per-usr 1": "unknown option --spool-per-usr (did you mean --spool-per-user?)", "--hang-up soon": `--hang-up "soon"`,
+	} {
+		c := Command{Name: "standalone", Args: strings.Fields(args), Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}, Executable: "/nonexistent/execd"}
+		if _, err := c.Run(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, expected %s", args, err, want)
+		}
+	}
+}
+
 func TestInstall(t *testing.T) {
 	dir := t.TempDir()
 	conf := filepath.Join(dir, "conf")

@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 
+	"github.com/execd-project/execd/internal/nearest"
 	"github.com/execd-project/execd/qconf"
 )
 
@@ -37,7 +38,7 @@ func Run(args []string, stdout io.Writer) (int, error) {
 		_, err := io.WriteString(stdout, Usage)
 		return StatusBest, err
 	case err != nil:
-		return 0, fmt.Errorf("%w; %w", err, ErrUsage)
+		return 0, fmt.Errorf("%s; %w", nearest.Option(flags, err), ErrUsage)
 	case flags.NArg() > 0:
 		return 0, fmt.Errorf("unexpected word %q; %w", flags.Arg(0), ErrUsage)
 	}

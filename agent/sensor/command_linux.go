@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/execd-project/execd/internal/nearest"
 	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/loadsensor/external"
 	"github.com/execd-project/execd/qconf"
@@ -76,7 +77,7 @@ func (c *Command) Run() (int, error) {
 			return ExitGood, err
 		}
 		if err != nil {
-			return ExitUsage, &UsageError{err.Error()}
+			return ExitUsage, &UsageError{nearest.Option(flags, err)}
 		}
 		if args = flags.Args(); len(args) > 0 {
 			words, args = append(words, args[0]), args[1:]
