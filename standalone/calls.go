@@ -191,6 +191,13 @@ func (m *Master) command(q *api.CommandRequest, in *command.Input, x *answer, ca
 			return
 		}
 	}
+	m.cell.SetRoom(m.room())
+	if text := m.noRoom(in); text != "" {
+		m.seen.forget(x)
+		x.result = &api.CommandAnswer{Stderr: api.Text(text), Exit: 1, Command: q.Name}
+		x.finish(nil)
+		return
+	}
 	a := m.audit(caller, q, in)
 	r, err := m.carryOut(in)
 	if err != nil {
@@ -266,7 +273,6 @@ func (m *Master) carryOut(in *command.Input) (r *command.Result, err error) {
 			err = errors.New("a mistake of the daemon's, see its log")
 		}
 	}()
-	m.cell.SetRoom(m.room())
 	return command.Run(m.cell, m.now(), in), nil
 }
 
