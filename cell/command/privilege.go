@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -50,24 +51,26 @@ func (p privilege) needsRoot(value string) bool {
 // current one has not. Unchanged values pass, and so does a value that root gave another
 // object of the kind, or NONE.
 func checkPrivileges(current, next *qconf.Cluster) error {
-	approved := map[string]bool{}
-	eachPrivileged(current, func(_, folder, attribute, value string) error {
-		approved[folder+"\n"+attribute+"\n"+value] = true
-		return nil
-	})
-	return eachPrivileged(next, func(file, folder, attribute, value string) error {
-		if approved[folder+"\n"+attribute+"\n"+value] || strings.EqualFold(value, none) {
-			return nil
+	approved := map[privilegedValue]bool{}
+	for _, v := range privilegedValues(current) {
+		approved[v] = true
+	}
+	for file, v := range privilegedValues(next) {
+		if !approved[v] && !strings.EqualFold(v.value, none) {
+			return &qconf.Error{
+				File: file, Attribute: v.attribute, Value: v.value,
+				Problem: fmt.Sprintf("only root may set %q, which decides what runs with the rights of root or of other users", v.value),
+			}
 		}
-		return &qconf.Error{
-			File: file, Attribute: attribute, Value: value,
-			Problem: fmt.Sprintf("only root may set %q, which decides what runs with the rights of root or of other users", value),
-		}
-	})
+	}
+	return nil
 }
 
-// eachPrivileged calls visit for each value that needs root, sorted by file and attribute.
-func eachPrivileged(c *qconf.Cluster, visit func(file, folder, attribute, value string) error) error {
+// privilegedValue is a value of an attribute that needs root.
+type privilegedValue struct{ folder, attribute, value string }
+
+// privilegedValues yields each file of a configuration with its values that need root, sorted.
+func privilegedValues(c *qconf.Cluster) iter.Seq2[string, privilegedValue] {
 	objects := map[string]object{confFolder + "/" + qconf.GlobalName: c.Global()}
 	for _, k := range []*kind{queueKind, peKind} {
 		for _, name := range k.names(c) {
@@ -81,18 +84,16 @@ func eachPrivileged(c *qconf.Cluster, visit func(file, folder, attribute, value 
 			objects[confFolder+"/"+host] = l
 		}
 	}
-	for _, file := range slices.Sorted(maps.Keys(objects)) {
-		folder, _, _ := strings.Cut(file, "/")
-		attributes := privileged[folder]
-		for _, name := range slices.Sorted(maps.Keys(attributes)) {
-			value, ok := objects[file].Value(name)
-			if !ok || !attributes[name].needsRoot(value) {
-				continue
-			}
-			if err := visit(file, folder, name, value); err != nil {
-				return err
+	return func(yield func(string, privilegedValue) bool) {
+		for _, file := range slices.Sorted(maps.Keys(objects)) {
+			folder, _, _ := strings.Cut(file, "/")
+			attributes := privileged[folder]
+			for _, name := range slices.Sorted(maps.Keys(attributes)) {
+				value, ok := objects[file].Value(name)
+				if ok && attributes[name].needsRoot(value) && !yield(file, privilegedValue{folder, name, value}) {
+					return
+				}
 			}
 		}
 	}
-	return nil
 }
