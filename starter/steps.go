@@ -127,7 +127,11 @@ func (s *Shepherd) procedure(st step) result {
 	end := s.waitProcedure(child, st.name)
 	failpoint.AtOf("shepherd-after", st.name)
 	if failure := child.Failed(); failure != nil {
-		s.fail(startFailure(failure, st.notStarted), st.name+": "+explain(failure))
+		otherwise := st.notStarted
+		if failure.Errno == syscall.E2BIG { // by the user's variables, which the owner's procedures all get
+			otherwise = st.signalled
+		}
+		s.fail(startFailure(failure, otherwise), st.name+": "+explain(failure))
 		return stepNotStarted
 	}
 	s.trace(st.name + " " + describeEnd(end.status))
