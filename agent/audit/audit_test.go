@@ -250,6 +250,9 @@ func TestFullDisk(t *testing.T) {
 	if next != n || cut > 1 {
 		t.Errorf("%d records, %d lines were cut", next, cut)
 	}
+	if failures, lost := l.Counts(); failures == 0 || lost != 0 || l.Err() != nil {
+		t.Errorf("%d failures, %d lost, %v", failures, lost, l.Err())
+	}
 	mu.Lock()
 	defer mu.Unlock()
 	if len(told) != 2 || !errors.Is(told[0], unix.ENOSPC) || told[1] != nil {

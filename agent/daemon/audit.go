@@ -131,3 +131,11 @@ func (c *configuration) texts() map[string][]byte {
 	})
 	return texts
 }
+
+// auditCounts is what the metrics say of the audit log; nil for none.
+func (d *daemon) auditCounts() func() (failures, lost uint64) {
+	if d.audit == nil {
+		return nil
+	}
+	return d.audit.Counts
+}

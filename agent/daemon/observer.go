@@ -36,11 +36,15 @@ func newObserver(d *daemon) *observer {
 	o.metrics = metrics.New(metrics.Options{
 		Agent:   source{d},
 		Sensors: func() []external.Status { return d.load.Status().Sensors },
-		Unhealthy: func() []string {
-			if d.health == nil || d.health.Status().Reason == "" {
-				return nil
+		Audit:   d.auditCounts(),
+		Unhealthy: func() (list []string) {
+			if err := d.audit.Err(); err != nil {
+				list = append(list, err.Error())
 			}
-			return []string{"health check " + d.health.Status().Path + ": " + d.health.Status().Reason}
+			if d.health != nil && d.health.Status().Reason != "" {
+				list = append(list, "health check "+d.health.Status().Path+": "+d.health.Status().Reason)
+			}
+			return list
 		},
 	})
 	log := d.logOf("mail")
