@@ -9,12 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/internal/textfile"
+	"github.com/execd-project/execd/internal/trust"
 	"github.com/execd-project/execd/internal/userfile"
 	"github.com/execd-project/execd/submit"
 )
@@ -83,10 +83,35 @@ func (r reader) open(path string, flags int) (*os.File, error) {
 	if !errors.Is(err, fs.ErrPermission) || r.rights == nil {
 		return f, err
 	}
-	if reason := untrusted(path); reason != nil {
+	trusted, reason := openTrusted(path)
+	if reason != nil {
 		return nil, fmt.Errorf("%w for user %s, and it is not read as root: %w", err, r.as, reason)
 	}
-	return userfile.Open(path, flags)
+	return trusted, nil
+}
+
+// openTrusted opens a regular file that only root can have chosen and changed.
+func openTrusted(path string) (*os.File, error) {
+	if !filepath.IsAbs(path) {
+		cwd, err := os.Getwd()
+		if err != nil {
+			return nil, err
+		}
+		path = cwd + "/" + path // not cleaned: ".." is behind a link another directory
+	}
+	fd, err := trust.Users{}.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), path)
+	info, err := f.Stat()
+	if err == nil && info.IsDir() {
+		err = &fs.PathError{Op: "open", Path: path, Err: &userfile.KindError{Kind: "a directory"}}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 func readAll(f io.Reader, name string) ([]byte, error) {
@@ -98,58 +123,6 @@ func readAll(f io.Reader, name string) ([]byte, error) {
 		return nil, &readError{err}
 	}
 	return data, nil
-}
-
-// untrusted says who else could have chosen what a path leads to; nil when
-// nobody could: every directory and link on the way is root's and nobody
-// else's to change.
-func untrusted(path string) error {
-	if !filepath.IsAbs(path) {
-		cwd, err := os.Getwd()
-		if err != nil {
-			return err
-		}
-		path = cwd + "/" + path
-	}
-	const mostLinks = 40
-	links := 0
-	at := "/"
-	for rest := components(path); len(rest) > 0; {
-		name := filepath.Join(at, rest[0])
-		rest = rest[1:]
-		var st unix.Stat_t
-		if err := unix.Lstat(name, &st); err != nil {
-			return &fs.PathError{Op: "lstat", Path: name, Err: err}
-		}
-		link := st.Mode&unix.S_IFMT == unix.S_IFLNK
-		switch {
-		case st.Uid != 0:
-			return fmt.Errorf("%s belongs to user id %d", name, st.Uid)
-		case !link && st.Mode&0o022 != 0 && (st.Mode&unix.S_ISVTX == 0 || len(rest) == 0):
-			return fmt.Errorf("others may write to %s", name)
-		case !link:
-			at = name
-			continue
-		}
-		to, err := os.Readlink(name)
-		if err != nil {
-			return err
-		}
-		if links++; links > mostLinks {
-			return &fs.PathError{Op: "open", Path: path, Err: unix.ELOOP}
-		}
-		if filepath.IsAbs(to) {
-			at = "/"
-		}
-		rest = append(components(to), rest...)
-	}
-	return nil
-}
-
-// components are the names in a path. ".." stays: what it leads to is known
-// only when the names before it have been resolved.
-func components(path string) []string {
-	return slices.DeleteFunc(strings.Split(path, "/"), func(s string) bool { return s == "" || s == "." })
 }
 
 // requestFiles reads the default request files of sge_request(5) that exist.
