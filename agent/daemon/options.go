@@ -296,7 +296,7 @@ func (s *settings) complete() error {
 			return err
 		}
 	}
-	return nil
+	return s.trustPlaces()
 }
 
 // systemConf is the configuration directory of a host.
