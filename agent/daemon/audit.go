@@ -123,7 +123,7 @@ func (c *configuration) texts() map[string][]byte {
 	files := os.DirFS(dir)
 	_ = fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.Type().IsRegular() {
-			if text, err := fs.ReadFile(files, path); err == nil {
+			if text, err := textfile.ReadFS(files, path, textfile.MaxConfig); err == nil {
 				texts[path] = append([]byte{}, text...) // not nil, which is for none
 			}
 		}

@@ -92,7 +92,7 @@ func versionOf(files fs.FS) (string, error) {
 		if err != nil || !entry.Type().IsRegular() {
 			return err
 		}
-		data, err := fs.ReadFile(files, path)
+		data, err := textfile.ReadFS(files, path, textfile.MaxConfig)
 		if err != nil {
 			return err
 		}
