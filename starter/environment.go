@@ -176,6 +176,25 @@ func (e *environment) without(drop func(name string) bool) *environment {
 	return kept
 }
 
+// change applies what has become of a list of variables to an environment that was made of
+// the list and has been added to since. It returns how many variables it has changed.
+func (e *environment) change(before, after []string) (changed int) {
+	old, list := newEnvironment(before), newEnvironment(after)
+	for _, s := range list.list {
+		if name, value, _ := strings.Cut(s, "="); !old.has(name) || old.get(name) != value {
+			e.put(name, s)
+			changed++
+		}
+	}
+	for _, s := range old.list {
+		if name, _, _ := strings.Cut(s, "="); !list.has(name) {
+			e.unset(name)
+			changed++
+		}
+	}
+	return changed
+}
+
 func (e *environment) has(name string) bool {
 	_, ok := e.at[name]
 	return ok
