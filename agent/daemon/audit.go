@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/execd-project/execd/agent/audit"
+	"github.com/execd-project/execd/internal/textfile"
 )
 
 // openAudit opens the audit log, if there is to be one.
