@@ -324,5 +324,7 @@ func TestMailerThatEndsAsItIsKilled(t *testing.T) {
 	if <-killed {
 		t.Errorf("the mailer, process %d, is gone before its group was killed", o.pid(t, "self"))
 	}
-	<-sent
+	if err := <-sent; err != nil {
+		t.Error(err)
+	}
 }
