@@ -139,7 +139,6 @@ type Agent struct {
 	stop          context.CancelFunc
 	stopping      bool
 	ended         bool // by Close
-	closing       sync.Once
 }
 
 // New makes an agent, and finds again the jobs that a former one has left in the
@@ -231,11 +230,8 @@ func (a *Agent) Run(ctx context.Context, links ...Link) error {
 	}
 }
 
-// Close ends what belongs to the agent; jobs and their supervisors go on. Run has done so
-// when it returns, and then it does nothing.
-func (a *Agent) Close() { a.closing.Do(a.close) }
-
-func (a *Agent) close() {
+// Close ends what belongs to the agent; jobs and their supervisors go on.
+func (a *Agent) Close() {
 	a.stop()
 	a.goroutines.end()
 	a.closeConsoles()

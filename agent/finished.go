@@ -36,10 +36,7 @@ func openFinished(spool *jobdir.Spool) (*finished, error) {
 	for line := range strings.Lines(text) {
 		f.remember(strings.TrimSuffix(line, "\n"))
 	}
-	if err := f.rewrite(); err != nil && !full(err) {
-		return nil, err
-	}
-	return f, nil // on a full disk the file is as it was
+	return f, f.rewrite()
 }
 
 func (f *finished) remember(key string) {

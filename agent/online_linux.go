@@ -42,11 +42,8 @@ func (w *onlineWatch) add(e *entry) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	// A file gets its name when it is complete (jobdir.Dir.WriteFile).
-	var wd int
-	err := e.run.Dir.Use(func(fd int) (err error) {
-		wd, err = unix.InotifyAddWatch(w.fd, "/proc/self/fd/"+strconv.Itoa(fd), unix.IN_MOVED_TO|unix.IN_ONLYDIR)
-		return err
-	})
+	path := "/proc/self/fd/" + strconv.Itoa(e.run.Dir.Fd())
+	wd, err := unix.InotifyAddWatch(w.fd, path, unix.IN_MOVED_TO|unix.IN_ONLYDIR)
 	if err != nil {
 		return false
 	}

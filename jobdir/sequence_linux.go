@@ -27,7 +27,8 @@ func (s *Spool) nextJobID() (int, error) {
 		return 0, err
 	}
 	defer unix.Close(lock)
-	last, err := s.dir.ReadNumber(fileSequence)
+	root := &Dir{fd: s.root, path: s.path}
+	last, err := root.ReadNumber(fileSequence)
 	if err != nil && !errors.Is(err, unix.ENOENT) {
 		return 0, err // not starting again at 1: the numbers may be in use
 	}
@@ -49,10 +50,10 @@ func (s *Spool) nextJobID() (int, error) {
 		if err := s.step("number"); err != nil {
 			return 0, err
 		}
-		if err := s.dir.write(fileSequence, []byte(itoa(n)+"\n"), true); err != nil {
+		if err := root.write(fileSequence, []byte(itoa(n)+"\n"), true); err != nil {
 			return 0, err
 		}
-		return n, s.dir.sync()
+		return n, retry(func() error { return unix.Fsync(s.root) })
 	}
 	return 0, errors.New("all are in use")
 }

@@ -14,8 +14,7 @@ import (
 
 // Description reads what the directory says about its job: config, environment
 // and, if there is one, the file of arguments. ErrIncomplete tells that the
-// directory was never finished. When its shepherd has begun, procedures of the
-// site may have edited the environment.
+// directory was never finished.
 func (d *Dir) Description() (*job.Description, error) {
 	config, err := d.ReadFile(FileConfig)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -42,12 +41,7 @@ func (d *Dir) Description() (*job.Description, error) {
 	if err != nil {
 		return nil, err
 	}
-	begun, err := d.Exists(FilePID)
-	if err == nil && begun {
-		desc.Environment, _ = ParseEditedEnvironment(env)
-	} else if err == nil {
-		desc.Environment, err = ParseEnvironment(d.file(FileEnvironment), env)
-	}
+	desc.Environment, err = ParseEnvironment(d.file(FileEnvironment), env)
 	if err != nil {
 		return nil, err
 	}

@@ -48,8 +48,9 @@ func single[O any](l *loader, file string, read func(string, []byte) (O, error),
 	if !l.present[file] {
 		return
 	}
-	data, ok := l.read(file)
-	if !ok {
+	data, err := fs.ReadFile(l.fsys, file)
+	if err != nil {
+		l.cannot(file, err)
 		return
 	}
 	o, err := read(file, data)

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/execd-project/execd/internal/textfile"
 )
 
 // ErrNotFound is wrapped by the errors about objects that do not exist.
@@ -43,7 +41,7 @@ func (e *Error) Error() string {
 	if e.Attribute != "" {
 		b.WriteString(e.Attribute + ": ")
 	}
-	b.WriteString(textfile.Shorten(e.Problem))
+	b.WriteString(e.Problem)
 	return b.String()
 }
 

@@ -33,22 +33,18 @@ func readLines(file, data string) (lines []line, errs []error) {
 			i++
 			continue
 		}
-		parts := []string{text}
 		for i++; more && i < len(physical); i++ {
 			var next string
 			next, more = physicalLine(physical[i])
 			// The blanks around the break are layout: qconf breaks at a blank
 			// and indents what follows.
-			last := &parts[len(parts)-1]
-			*last, next = strings.TrimRight(*last, blanks), strings.TrimLeft(next, blanks)
-			if strings.HasSuffix(*last, ",") && !strings.HasPrefix(next, "[") {
+			text, next = strings.TrimRight(text, blanks), strings.TrimLeft(next, blanks)
+			if strings.HasSuffix(text, ",") && !strings.HasPrefix(next, "[") {
 				cur.gap = true
 			}
-			if next != "" {
-				parts = append(parts, next)
-			}
+			text += " " + next
 		}
-		text = strings.Trim(strings.Join(parts, " "), blanks)
+		text = strings.Trim(text, blanks)
 		if more {
 			errs = append(errs, &Error{File: file, Line: cur.number, Value: text, Problem: "the file ends in a continued line"})
 			continue

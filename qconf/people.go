@@ -2,6 +2,7 @@ package qconf
 
 import (
 	"fmt"
+	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,12 +28,13 @@ func (l *loader) readPeople(c *Cluster) {
 		if !l.present[name] {
 			continue
 		}
-		data, ok := l.read(name)
-		if !ok {
+		data, err := fs.ReadFile(l.fsys, name)
+		if err != nil {
+			l.cannot(name, err)
 			continue
 		}
 		names := []string{}
-		number, wrong := 0, 0
+		number := 0
 		for text := range strings.Lines(string(data)) {
 			number++
 			text = strings.TrimSpace(text)
@@ -41,16 +43,12 @@ func (l *loader) readPeople(c *Cluster) {
 			}
 			if err := peopleFiles[name](text); err != nil {
 				l.fail(&Error{File: name, Line: number, Value: text, Problem: err.Error(), Err: err})
-				if wrong++; wrong == maxErrors {
-					l.fail(&Error{File: name, Line: number, Problem: manyErrors})
-					break
-				}
-			} else {
+			} else if !slices.Contains(names, text) {
 				names = append(names, text)
 			}
 		}
 		slices.Sort(names)
-		c.people[name] = slices.Compact(names)
+		c.people[name] = names
 	}
 }
 

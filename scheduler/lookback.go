@@ -99,7 +99,7 @@ func (l *lookBack) lookFirst(in *lookBackIn) {
 	}
 	in.looked = true
 	n := 0
-	for id := range l.candidates() {
+	for id := range l.instancesFor(l.job) {
 		if !l.parallelStatic(l.job, id, in.pe) {
 			continue
 		}

@@ -36,15 +36,11 @@ func newObserver(d *daemon) *observer {
 	o.metrics = metrics.New(metrics.Options{
 		Agent:   source{d},
 		Sensors: func() []external.Status { return d.load.Status().Sensors },
-		Audit:   d.auditCounts(),
-		Unhealthy: func() (list []string) {
-			if err := d.audit.Err(); err != nil {
-				list = append(list, err.Error())
+		Unhealthy: func() []string {
+			if d.health == nil || d.health.Status().Reason == "" {
+				return nil
 			}
-			if d.health != nil && d.health.Status().Reason != "" {
-				list = append(list, "health check "+d.health.Status().Path+": "+d.health.Status().Reason)
-			}
-			return list
+			return []string{"health check " + d.health.Status().Path + ": " + d.health.Status().Reason}
 		},
 	})
 	log := d.logOf("mail")
@@ -152,10 +148,10 @@ func (d *daemon) serveMetrics(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("--metrics: %w", err)
 	}
-	d.beside.Go(func() {
+	go func() {
 		if err := d.observer.metrics.Serve(ctx, l); err != nil {
 			d.log.Error("metrics", "error", err)
 		}
-	})
+	}()
 	return nil
 }

@@ -11,32 +11,20 @@ import (
 func (d *daemon) announce(ctx context.Context) {
 	d.log.Info("ready", "host", d.host, "spool", d.spool.Path(), "socket", d.socket, "version", d.Version)
 	d.say(d.manager.Ready(d.status()))
-	d.beside.Go(func() {
-		d.manager.Watch(ctx, d.alive, func(err error) {
-			if err != nil {
-				d.log.Error("the agent does not answer the watchdog", "error", err)
-			}
-		})
+	go d.manager.Watch(ctx, d.alive, func(err error) {
+		if err != nil {
+			d.log.Error("the agent does not answer the watchdog", "error", err)
+		}
 	})
 }
 
-// alive asks what needs the lock on the table of jobs, as everything does. An agent that has
-// not answered yet is not asked a second time.
+// alive asks what needs the lock on the table of jobs, as everything does.
 func (d *daemon) alive(ctx context.Context) error {
-	d.asking.Lock()
-	if d.answers == nil {
-		done := make(chan struct{})
-		d.answers = done
-		d.beside.Go(func() {
-			d.agent.Health()
-			d.asking.Lock()
-			defer d.asking.Unlock()
-			d.answers = nil
-			close(done)
-		})
-	}
-	done := d.answers
-	d.asking.Unlock()
+	done := make(chan struct{})
+	go func() {
+		d.agent.Health()
+		close(done)
+	}()
 	select {
 	case <-done:
 		return nil
@@ -90,6 +78,6 @@ func (d *daemon) checkHealth(ctx context.Context) error {
 	if err := check.Begin(); err != nil {
 		return err
 	}
-	d.beside.Go(func() { check.Run(ctx) })
+	go check.Run(ctx)
 	return nil
 }

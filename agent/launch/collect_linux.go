@@ -137,6 +137,5 @@ func reason(o *job.Outcome, dir *jobdir.Dir, shepherd syscall.WaitStatus) string
 // full reports whether nothing more can be written to a job directory.
 func full(dir *jobdir.Dir) bool {
 	var st unix.Statfs_t
-	err := dir.Use(func(fd int) error { return unix.Fstatfs(fd, &st) })
-	return err == nil && st.Blocks > 0 && st.Bavail == 0
+	return unix.Fstatfs(dir.Fd(), &st) == nil && st.Blocks > 0 && st.Bavail == 0
 }

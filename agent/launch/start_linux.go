@@ -31,11 +31,7 @@ func (j *Job) Start(shepherd string, stdout, stderr *os.File) (<-chan syscall.Wa
 		files[1], files[2] = stdout, stderr
 	}
 	// The directory's lock is shared with the shepherd: see fileWaiting.
-	var fd int
-	err := j.Dir.Use(func(dir int) (err error) {
-		fd, err = unix.FcntlInt(uintptr(dir), unix.F_DUPFD_CLOEXEC, 0)
-		return err
-	})
+	fd, err := unix.FcntlInt(uintptr(j.Dir.Fd()), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		return nil, os.NewSyscallError("fcntl", err)
 	}
@@ -177,11 +173,7 @@ func (j *Job) lockToLaunch() (*os.File, error) {
 // closed.
 func (j *Job) lock(patience time.Duration) (*os.File, error) {
 	// Not a duplicate: j.Dir stays without.
-	var fd int
-	err := j.Dir.Use(func(dir int) (err error) {
-		fd, err = unix.Openat(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-		return err
-	})
+	fd, err := unix.Openat(j.Dir.Fd(), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: j.Dir.Path(), Err: err}
 	}

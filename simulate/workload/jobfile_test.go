@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
@@ -146,7 +145,7 @@ func TestWords(t *testing.T) {
 		"a\nb \\":                  "1:a 2!the file ends in a continued line",
 	} {
 		var got []string
-		for l := range split(text) {
+		for _, l := range split(text) {
 			if l.err != nil {
 				got = append(got, fmt.Sprintf("%d!%v", l.number, l.err))
 			} else {
@@ -179,7 +178,7 @@ func TestQuotedWords(t *testing.T) {
 				text.WriteString(`"` + strings.NewReplacer(`"`, `\"`, `\`, `\\`, "$", `\$`, "`", "\\`").Replace(w) + `"`)
 			}
 		}
-		lines := slices.Collect(split(text.String()))
+		lines := split(text.String())
 		if len(lines) != 1 || lines[0].err != nil || !cmp.Equal(lines[0].words, words) {
 			t.Fatalf("%s: %+v", text.String(), lines)
 		}

@@ -2,11 +2,7 @@ package workload
 
 import (
 	"fmt"
-	"iter"
-	"slices"
 	"strings"
-
-	"github.com/execd-project/execd/internal/textfile"
 )
 
 // line is a line of a file of jobs, with those that it goes on with.
@@ -20,8 +16,7 @@ type line struct {
 type splitter struct {
 	text   string
 	at     int
-	begin  int // of the line at which we are, with those that it goes on with
-	number int // of the physical line at which we are
+	number int // of the line at which we are
 
 	words []string
 	word  strings.Builder
@@ -29,25 +24,20 @@ type splitter struct {
 	err   error
 }
 
-// split returns the lines of a text with their words.
-func split(text string) iter.Seq[line] {
-	return func(yield func(line) bool) {
-		s := splitter{text: strings.ReplaceAll(text, "\r\n", "\n"), number: 1}
-		for s.at < len(s.text) {
-			first := s.number
-			s.words, s.err, s.begin = nil, nil, s.at
-			s.line()
-			if s.at-s.begin > textfile.MaxLine {
-				s.words, s.err = nil, errTooLong
-			}
-			if (len(s.words) > 0 || s.err != nil) && !yield(line{first, s.words, s.err}) {
-				return
-			}
+// split splits a text into its lines with words.
+func split(text string) []line {
+	s := splitter{text: strings.ReplaceAll(text, "\r\n", "\n"), number: 1}
+	var lines []line
+	for s.at < len(s.text) {
+		first := s.number
+		s.words, s.err = nil, nil
+		s.line()
+		if len(s.words) > 0 || s.err != nil {
+			lines = append(lines, line{first, s.words, s.err})
 		}
 	}
+	return lines
 }
-
-var errTooLong = fmt.Errorf("the line has more than %d MiB, with those that it goes on with", textfile.MaxLine>>20)
 
 // line splits the line at which we are, and goes to the next.
 func (s *splitter) line() {
@@ -131,9 +121,7 @@ func (s *splitter) add(c byte) {
 // end ends a word.
 func (s *splitter) end() {
 	if s.open {
-		if s.at-s.begin <= textfile.MaxLine {
-			s.words = append(s.words, s.word.String())
-		}
+		s.words = append(s.words, s.word.String())
 		s.word.Reset()
 		s.open = false
 	}
@@ -149,7 +137,7 @@ func (s *splitter) fail(format string, args ...any) {
 // Words splits a command line into words, as a shell does: see the documentation of the
 // package. Comments are left out.
 func Words(command string) ([]string, error) {
-	lines := slices.Collect(split(command))
+	lines := split(command)
 	if len(lines) != 1 {
 		return nil, fmt.Errorf("expected one line with a command, not %d", len(lines))
 	}

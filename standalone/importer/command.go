@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/execd-project/execd/confdir"
-	"github.com/execd-project/execd/internal/nearest"
 	"github.com/execd-project/execd/internal/printer"
 )
 
@@ -87,7 +86,7 @@ func parse(args []string) (*settings, error) {
 		if errors.Is(err, flag.ErrHelp) {
 			return nil, err
 		}
-		return nil, &UsageError{nearest.Option(flags, err)}
+		return nil, &UsageError{err.Error()}
 	}
 	switch {
 	case flags.NArg() > 0:
