@@ -139,6 +139,7 @@ type Agent struct {
 	stop          context.CancelFunc
 	stopping      bool
 	ended         bool // by Close
+	closing       sync.Once
 }
 
 // New makes an agent, and finds again the jobs that a former one has left in the
@@ -230,8 +231,11 @@ func (a *Agent) Run(ctx context.Context, links ...Link) error {
 	}
 }
 
-// Close ends what belongs to the agent; jobs and their supervisors go on.
-func (a *Agent) Close() {
+// Close ends what belongs to the agent; jobs and their supervisors go on. Run has done so
+// when it returns, and then it does nothing.
+func (a *Agent) Close() { a.closing.Do(a.close) }
+
+func (a *Agent) close() {
 	a.stop()
 	a.goroutines.end()
 	a.closeConsoles()

@@ -50,3 +50,40 @@ func TestConfigureWhileTheAgentEnds(t *testing.T) {
 		t.Errorf("%d sets of control groups are open", len(w.agent.opened))
 	}
 }
+
+// What jobs have used is read while others of them are removed: no directory is used that is
+// closed, and perhaps another one by now.
+func TestUsageIsReadWhileJobsAreRemoved(t *testing.T) {
+	w := newWorld(t)
+	over := make(chan struct{})
+	var wait sync.WaitGroup
+	for _, look := range []func(){w.agent.lookAtUsage, func() { w.agent.sharers() }} {
+		wait.Go(func() {
+			for {
+				select {
+				case <-over:
+					return
+				default:
+					look()
+				}
+			}
+		})
+	}
+	var jobs sync.WaitGroup
+	for worker := range 4 {
+		jobs.Go(func() {
+			for i := range 15 {
+				s := w.job(100*(worker+1)+i, "/bin/sh", "-c", "exit 0")
+				if _, err := w.agent.Start(t.Context(), s); err != nil {
+					t.Error(err)
+					return
+				}
+				w.ended(s.ID)
+			}
+		})
+	}
+	jobs.Wait()
+	w.until("all jobs are gone", func() bool { return len(w.agent.Jobs()) == 0 })
+	close(over)
+	wait.Wait()
+}

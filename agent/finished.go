@@ -36,7 +36,10 @@ func openFinished(spool *jobdir.Spool) (*finished, error) {
 	for line := range strings.Lines(text) {
 		f.remember(strings.TrimSuffix(line, "\n"))
 	}
-	return f, f.rewrite()
+	if err := f.rewrite(); err != nil && !full(err) {
+		return nil, err
+	}
+	return f, nil // on a full disk the file is as it was
 }
 
 func (f *finished) remember(key string) {

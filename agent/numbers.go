@@ -44,7 +44,12 @@ func openNumbers(spool *jobdir.Spool) (numbers, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return numbers{}, err
 	}
-	if err := root.WriteNumber(fileNumbers, former+1); err != nil {
+	err = root.WriteNumber(fileNumbers, former+1)
+	if full(err) {
+		// A number is in one sector of the disk: there is the old one or the new one.
+		err = root.Overwrite(fileNumbers, fmt.Appendf(nil, "%d\n", former+1))
+	}
+	if err != nil {
 		return numbers{}, err
 	}
 	return numbers{last: uint64(former+1) << incarnationBits}, root.Sync(fileNumbers)

@@ -42,8 +42,11 @@ func (w *onlineWatch) add(e *entry) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	// A file gets its name when it is complete (jobdir.Dir.WriteFile).
-	path := "/proc/self/fd/" + strconv.Itoa(e.run.Dir.Fd())
-	wd, err := unix.InotifyAddWatch(w.fd, path, unix.IN_MOVED_TO|unix.IN_ONLYDIR)
+	var wd int
+	err := e.run.Dir.Use(func(fd int) (err error) {
+		wd, err = unix.InotifyAddWatch(w.fd, "/proc/self/fd/"+strconv.Itoa(fd), unix.IN_MOVED_TO|unix.IN_ONLYDIR)
+		return err
+	})
 	if err != nil {
 		return false
 	}

@@ -251,6 +251,9 @@ var exhausted = []error{
 	launch.ErrNoGroupID, unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.EMFILE, unix.ENFILE, unix.EAGAIN, unix.ENOMEM, unix.EIO, unix.ESTALE,
 }
 
+// full reports whether an error is that of a file system, or of a user, without room.
+func full(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
+
 // roomError gives an error of the system its code.
 func roomError(err error) error {
 	if err == nil {

@@ -83,6 +83,18 @@ func (c *Cell) checkRoom(prefix, what, owner string, more int64) error {
 
 const jobRejected = "job rejected"
 
+// CheckReserve returns an error if what is reserved is not there any more.
+func (c *Cell) CheckReserve() error {
+	if !c.limited() {
+		return nil
+	}
+	r := c.keeping.room
+	if free := r.Free - c.keeping.unwritten; free < r.Reserved {
+		return fmt.Errorf("the file system of the spool directory has %s left, of which %s are reserved", sizeText(max(free, 0)), sizeText(r.Reserved))
+	}
+	return nil
+}
+
 // admitSize refuses a new job that is too large, or that there is no room for.
 func (c *Cell) admitSize(j *Job) error {
 	if !c.limited() {

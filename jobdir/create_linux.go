@@ -133,7 +133,7 @@ func (s *Spool) makeDir(parent int, name, path string, o CreateOptions) (*Dir, e
 	failpoint.At("jobdir-made")
 	dir, err := openDirAt(parent, name, path, nil)
 	if err == nil {
-		if err = unix.Fchmod(dir.fd, modeDir); err == nil { // whatever the umask is
+		if err = dir.Use(func(fd int) error { return unix.Fchmod(fd, modeDir) }); err == nil { // whatever the umask is
 			return dir, nil
 		}
 		dir.Close()
@@ -193,7 +193,7 @@ func (s *Spool) fillDir(dir *Dir, parent int, files []File, o CreateOptions) err
 	}
 	err := s.step("sync")
 	if err == nil && !o.NoSync {
-		err = retry(func() error { return unix.Fsync(dir.fd) })
+		err = dir.sync()
 		if err == nil {
 			err = s.syncParent(parent)
 		}

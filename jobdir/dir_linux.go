@@ -2,7 +2,9 @@ package jobdir
 
 import (
 	"errors"
+	"io/fs"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -34,10 +36,13 @@ func modeOf(name string) uint32 {
 // that renaming or replacing the directory leads nowhere else.
 //
 // Each file has one writer at a time: the daemon before the shepherd has been
-// started and for "signal", the shepherd otherwise.
+// started and for "signal", the shepherd otherwise. Several goroutines may use a Dir,
+// also beside Close: what comes after it fails with fs.ErrClosed.
 type Dir struct {
-	fd   int
 	path string // for messages
+
+	mu sync.RWMutex // held for reading while fd is in use: its number may be given again
+	fd int          // -1 after Close
 }
 
 // OpenDir opens a directory that exists; path "." is the one that a shepherd is
@@ -80,19 +85,60 @@ func checkDir(fd int, trusted []int) error {
 // Path is the path under which the directory was opened or made.
 func (d *Dir) Path() string { return d.path }
 
-// Fd is the descriptor of the directory. It is valid until Close.
-func (d *Dir) Fd() int { return d.fd }
+// Use calls f with the descriptor of the directory, which stays open meanwhile. f must not
+// use the Dir otherwise. After Close the error is fs.ErrClosed.
+func (d *Dir) Use(f func(fd int) error) error {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if d.fd < 0 {
+		return fs.ErrClosed
+	}
+	return f(d.fd)
+}
+
+// call is Use for a system call that a signal may interrupt.
+func (d *Dir) call(f func(fd int) error) error {
+	return d.Use(func(fd int) error {
+		return retry(func() error { return f(fd) })
+	})
+}
+
+// openat opens a file of the directory.
+func (d *Dir) openat(name string, flags int, mode uint32) (opened int, err error) {
+	opened = -1
+	err = d.Use(func(fd int) (err error) {
+		opened, err = openat(fd, name, flags, mode)
+		return err
+	})
+	return opened, err
+}
+
+// unlink removes a file of the directory.
+func (d *Dir) unlink(name string) error {
+	return d.Use(func(fd int) error { return unix.Unlinkat(fd, name, 0) })
+}
+
+// stat looks at an entry of the directory.
+func (d *Dir) stat(name string) (st unix.Stat_t, err error) {
+	err = d.call(func(fd int) error { return unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
+	return st, err
+}
+
+// sync brings the directory itself to the disk.
+func (d *Dir) sync() error { return d.call(unix.Fsync) }
 
 // ReadOnly reports whether nothing can be written to the directory, because its file system,
 // or the mount of it, is read-only (statfs(2)).
 func (d *Dir) ReadOnly() bool {
 	var st unix.Statfs_t
-	err := retry(func() error { return unix.Fstatfs(d.fd, &st) })
+	err := d.call(func(fd int) error { return unix.Fstatfs(fd, &st) })
 	return err == nil && st.Flags&unix.ST_RDONLY != 0
 }
 
-// Close closes the descriptor; the directory stays.
+// Close closes the descriptor when nobody uses it any more; the directory stays.
 func (d *Dir) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if d.fd < 0 {
 		return nil
 	}
@@ -131,7 +177,7 @@ func (d *Dir) read(name string) ([]byte, error) {
 // readSmall is ReadFile for a file that is read often, that WriteFile has written and that
 // has less than 512 bytes: it takes half as many system calls.
 func (d *Dir) readSmall(name string) ([]byte, error) {
-	fd, err := openat(d.fd, name, unix.O_RDONLY|openFlags, 0)
+	fd, err := d.openat(name, unix.O_RDONLY|openFlags, 0)
 	if err != nil {
 		return nil, &Error{"read", d.file(name), err}
 	}
@@ -153,7 +199,7 @@ func (d *Dir) open(name string, flags int, mode uint32) (fd int, st unix.Stat_t,
 	if !plainName(name) {
 		return -1, st, unix.EINVAL
 	}
-	if fd, err = openat(d.fd, name, flags|openFlags, mode); err != nil {
+	if fd, err = d.openat(name, flags|openFlags, mode); err != nil {
 		return -1, st, err
 	}
 	err = retry(func() error { return unix.Fstat(fd, &st) })
@@ -180,7 +226,27 @@ func (d *Dir) WriteFile(name string, data []byte) error {
 func (d *Dir) WriteDurably(name string, data []byte) error {
 	err := d.write(name, data, true)
 	if err == nil {
-		err = retry(func() error { return unix.Fsync(d.fd) })
+		err = d.sync()
+	}
+	if err != nil {
+		return &Error{"write", d.file(name), err}
+	}
+	return nil
+}
+
+// Overwrite gives a file that is there another content without taking room on the disk, where
+// the file system writes in place and the content is not longer than a block. It is on the
+// disk then. A process or a host that ends meanwhile can leave a part of each.
+func (d *Dir) Overwrite(name string, data []byte) error {
+	fd, _, err := d.open(name, unix.O_WRONLY, 0)
+	if err == nil {
+		if err = fill(fd, data, modeOf(name), false); err == nil {
+			err = unix.Ftruncate(fd, int64(len(data)))
+		}
+		if err == nil {
+			err = retry(func() error { return unix.Fsync(fd) })
+		}
+		unix.Close(fd)
 	}
 	if err != nil {
 		return &Error{"write", d.file(name), err}
@@ -198,9 +264,9 @@ func (d *Dir) write(name string, data []byte, sync bool) error {
 // rename gives what writeTemp has written the name of its file.
 func (d *Dir) rename(name string) error {
 	temp := tempOf(name)
-	err := retry(func() error { return unix.Renameat(d.fd, temp, d.fd, name) })
+	err := d.call(func(fd int) error { return unix.Renameat(fd, temp, fd, name) })
 	if err != nil {
-		_ = unix.Unlinkat(d.fd, temp, 0)
+		_ = d.unlink(temp)
 	}
 	return err
 }
@@ -212,7 +278,7 @@ func (d *Dir) Mark(name, mark string) error {
 	if !plainName(name) || !plainName(mark) {
 		return &Error{"mark", d.file(name), unix.EINVAL}
 	}
-	err := retry(func() error { return unix.Linkat(d.fd, name, d.fd, mark, 0) })
+	err := d.call(func(fd int) error { return unix.Linkat(fd, name, fd, mark, 0) })
 	if err != nil && !errors.Is(err, unix.EEXIST) {
 		return &Error{"mark", d.file(name), err}
 	}
@@ -226,15 +292,15 @@ func (d *Dir) writeTemp(name string, data []byte, sync bool) error {
 	}
 	temp := tempOf(name)
 	const flags = unix.O_WRONLY | unix.O_CREAT | openFlags
-	fd, err := openat(d.fd, temp, flags|unix.O_EXCL, modeOf(name))
+	fd, err := d.openat(temp, flags|unix.O_EXCL, modeOf(name))
 	existed := errors.Is(err, unix.EEXIST) // from Reserve, or a writer that was killed
 	if existed {
-		fd, err = openat(d.fd, temp, flags, modeOf(name))
+		fd, err = d.openat(temp, flags, modeOf(name))
 	}
 	if existed && err != nil { // the killed one left it as it was, unusable
 		existed = false
-		if err = unix.Unlinkat(d.fd, temp, 0); err == nil {
-			fd, err = openat(d.fd, temp, flags|unix.O_EXCL, modeOf(name))
+		if err = d.unlink(temp); err == nil {
+			fd, err = d.openat(temp, flags|unix.O_EXCL, modeOf(name))
 		}
 	}
 	if err != nil {
@@ -248,7 +314,7 @@ func (d *Dir) writeTemp(name string, data []byte, sync bool) error {
 		err = e // NFS reports a full disk here
 	}
 	if err != nil {
-		_ = unix.Unlinkat(d.fd, temp, 0)
+		_ = d.unlink(temp)
 	}
 	return err
 }
@@ -266,7 +332,7 @@ func (d *Dir) Reserve(name string, size int64) error { return d.reserve(name, te
 func (d *Dir) ReserveAppend(name string, size int64) error { return d.reserve(name, name, size) }
 
 // Release gives back what Reserve has taken and nothing has used.
-func (d *Dir) Release(name string) { _ = unix.Unlinkat(d.fd, tempOf(name), 0) }
+func (d *Dir) Release(name string) { _ = d.unlink(tempOf(name)) }
 
 func (d *Dir) reserve(name, entry string, size int64) error {
 	fd, st, err := d.open(entry, unix.O_WRONLY|unix.O_CREAT, modeOf(name))
@@ -346,8 +412,7 @@ func (d *Dir) Append(name, text string) error {
 
 // Exists reports whether there is an entry of that name, of whatever kind.
 func (d *Dir) Exists(name string) (bool, error) {
-	var st unix.Stat_t
-	err := retry(func() error { return unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
+	_, err := d.stat(name)
 	switch {
 	case err == nil:
 		return true, nil
@@ -360,8 +425,7 @@ func (d *Dir) Exists(name string) (bool, error) {
 // ModTime is when a file was written. errors.Is(err, fs.ErrNotExist) tells that
 // there is none.
 func (d *Dir) ModTime(name string) (time.Time, error) {
-	var st unix.Stat_t
-	err := retry(func() error { return unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
+	st, err := d.stat(name)
 	if err != nil {
 		return time.Time{}, &Error{"look at", d.file(name), err}
 	}
@@ -378,8 +442,7 @@ type Version struct {
 // Version is that of a file as it is now. The time alone would not do: the kernel's clock
 // for it ticks a few hundred times a second.
 func (d *Dir) Version(name string) (Version, error) {
-	var st unix.Stat_t
-	err := retry(func() error { return unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
+	st, err := d.stat(name)
 	if err != nil {
 		return Version{}, &Error{"look at", d.file(name), err}
 	}
@@ -401,7 +464,7 @@ func (d *Dir) Remove(name string) error {
 	if !plainName(name) {
 		return &Error{"remove", d.file(name), unix.EINVAL}
 	}
-	if err := unix.Unlinkat(d.fd, name, 0); err != nil && !errors.Is(err, unix.ENOENT) {
+	if err := d.unlink(name); err != nil && !errors.Is(err, unix.ENOENT) {
 		return &Error{"remove", d.file(name), err}
 	}
 	return nil
@@ -423,7 +486,7 @@ func (d *Dir) Sync(names ...string) error {
 			return &Error{"sync", d.file(name), err}
 		}
 	}
-	if err := retry(func() error { return unix.Fsync(d.fd) }); err != nil {
+	if err := d.sync(); err != nil {
 		return &Error{"sync", d.path, err}
 	}
 	return nil

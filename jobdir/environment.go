@@ -48,6 +48,26 @@ func ParseEnvironment(file string, data []byte) ([]string, error) {
 	return vars, nil
 }
 
+// ParseEditedEnvironment reads a file environment that procedures of the site may have edited,
+// as the original's shepherd does: a line without a name and a value is skipped, and the last
+// line need not end. It returns the numbers of the lines that were skipped; empty ones are
+// not among them.
+func ParseEditedEnvironment(data []byte) (vars []string, skipped []int) {
+	line := 0
+	for text := range strings.SplitSeq(string(data), "\n") {
+		line++
+		name, value, ok := strings.Cut(text, "=")
+		switch {
+		case text == "":
+		case !ok, name == "", strings.IndexByte(text, 0) >= 0:
+			skipped = append(skipped, line)
+		default:
+			vars = append(vars, name+"="+unescape(value))
+		}
+	}
+	return vars, skipped
+}
+
 func escape(s string) string {
 	if !strings.ContainsAny(s, "\\\n") {
 		return s

@@ -47,7 +47,11 @@ func FuzzConfig(f *testing.F) {
 func FuzzEnvironment(f *testing.F) {
 	seed(f, "environment")
 	f.Fuzz(func(t *testing.T, data []byte) {
+		edited, _ := ParseEditedEnvironment(data)
 		v, err := ParseEnvironment("environment", data)
+		if err == nil && !slices.Equal(v, edited) {
+			t.Fatalf("%q, read as an edited file %q", v, edited)
+		}
 		if err != nil {
 			return
 		}

@@ -2,6 +2,7 @@ package jobdir
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -303,9 +304,60 @@ func TestUsageOfOthers(t *testing.T) {
 	if err != nil || u.ExitStatus != 1 || u.Signal != 9 || u.Wallclock != 2.5 {
 		t.Errorf("%v %+v", err, u)
 	}
-	for _, bad := range []string{"signal\n", "signal=x\n", "signal=1\nsignal=1\n", "ru_utime=NaN\n", "ru_maxrss=9223372036854775807\n", "signal=1", "limit=a b c\n", "exit_status=99999999999\n"} {
+	for _, bad := range []string{"signal\n", "signal=x\n", "ru_utime=NaN\n", "ru_maxrss=9223372036854775807\n", "signal=1", "limit=a b c\n", "exit_status=99999999999\n"} {
 		if _, err := ParseUsage("usage", []byte(bad)); err == nil || !strings.HasPrefix(err.Error(), "usage:") {
 			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+// TestEditedUsage is what an epilog has done to the file, by an editor or by lines at its end:
+// it counts, as it does for the original's execd.
+func TestEditedUsage(t *testing.T) {
+	start := time.Unix(1000, 250_000_000)
+	file := string(FormatUsage(NewUsage(0, &syscall.Rusage{Maxrss: 5}, start, start.Add(2500*time.Millisecond))))
+	for edit, want := range map[string]struct {
+		old, replacement, added string
+		start, end              time.Time
+		wallclock               float64
+		exit                    int
+		rss                     int64
+	}{
+		"nothing":                {"", "", "", start, start.Add(2500 * time.Millisecond), 2.5, 0, 5 << 10},
+		"the exit status":        {"exit_status=0", "exit_status=42", "", start, start.Add(2500 * time.Millisecond), 2.5, 42, 5 << 10},
+		"the wall clock":         {"ru_wallclock=2", "ru_wallclock=99", "", start, start.Add(2500 * time.Millisecond), 99, 0, 5 << 10},
+		"the start":              {"\nstart_time=1000", "\nstart_time=900", "", time.Unix(900, 0), start.Add(2500 * time.Millisecond), 2, 0, 5 << 10},
+		"lines at the end":       {"", "", "ru_wallclock=99\nru_maxrss=7\nexit_status=3\nmine=1\n", start, start.Add(2500 * time.Millisecond), 99, 3, 7 << 10},
+		"an end line at the end": {"", "", "end_time=2000\n", start, time.Unix(2000, 0), 2, 0, 5 << 10},
+	} {
+		text := strings.Replace(file, want.old, want.replacement, 1) + want.added
+		u, err := ParseUsage("usage", []byte(text))
+		if err != nil || !u.Start.Equal(want.start) || !u.End.Equal(want.end) || u.Wallclock != want.wallclock || u.ExitStatus != want.exit || u.MaxRSS != want.rss {
+			t.Errorf("%s: %+v, %v\n%s", edit, u, err, text)
+		}
+	}
+}
+
+func TestEditedEnvironment(t *testing.T) {
+	for file, want := range map[string]struct {
+		vars    string
+		skipped string
+	}{
+		"A=1\nB=2\n":                   {"A=1|B=2", ""},
+		"A=1\nB=2":                     {"A=1|B=2", ""},
+		"A=1\n\n\nA=2\n":               {"A=1|A=2", ""},
+		"A=a\\nb\\\\c\n=x\nwhat\nB=\n": {"A=a\nb\\c|B=", "[2 3]"},
+		"":                             {"", ""},
+		"export A=1\n B=2\n":           {"export A=1| B=2", ""},
+		"A=\x00\nB=1\n":                {"B=1", "[1]"},
+	} {
+		vars, skipped := ParseEditedEnvironment([]byte(file))
+		text := ""
+		if len(skipped) > 0 {
+			text = fmt.Sprint(skipped)
+		}
+		if got := strings.Join(vars, "|"); got != want.vars || text != want.skipped {
+			t.Errorf("%q: %q, skipped %s; expected %q and %s", file, got, text, want.vars, want.skipped)
 		}
 	}
 }

@@ -27,8 +27,7 @@ func (s *Spool) nextJobID() (int, error) {
 		return 0, err
 	}
 	defer unix.Close(lock)
-	root := &Dir{fd: s.root, path: s.path}
-	last, err := root.ReadNumber(fileSequence)
+	last, err := s.dir.ReadNumber(fileSequence)
 	if err != nil && !errors.Is(err, unix.ENOENT) {
 		return 0, err // not starting again at 1: the numbers may be in use
 	}
@@ -50,10 +49,10 @@ func (s *Spool) nextJobID() (int, error) {
 		if err := s.step("number"); err != nil {
 			return 0, err
 		}
-		if err := root.write(fileSequence, []byte(itoa(n)+"\n"), true); err != nil {
+		if err := s.dir.write(fileSequence, []byte(itoa(n)+"\n"), true); err != nil {
 			return 0, err
 		}
-		return n, retry(func() error { return unix.Fsync(s.root) })
+		return n, s.dir.sync()
 	}
 	return 0, errors.New("all are in use")
 }

@@ -30,7 +30,8 @@ const (
 // the same time.
 type Spool struct {
 	path                  string
-	root, active, scripts int
+	dir                   *Dir
+	root, active, scripts int    // root is that of dir
 	jobs                  shared // syncs of active
 	// fault is called before each step that changes something; tests make it
 	// fail or kill the process there.
@@ -56,6 +57,7 @@ func OpenSpool(path string) (*Spool, error) {
 	}
 	defer unix.Close(fd)
 	if s.root, err = reopen(fd); err == nil {
+		s.dir = &Dir{fd: s.root, path: s.path}
 		err = checkDir(s.root, nil)
 	}
 	if err != nil {
@@ -131,7 +133,11 @@ func (s *Spool) subdirectory(name string) (int, error) {
 
 // Close closes the descriptors of the area.
 func (s *Spool) Close() {
-	for _, fd := range []*int{&s.root, &s.active, &s.scripts} {
+	if s.dir != nil {
+		_ = s.dir.Close()
+		s.root = -1
+	}
+	for _, fd := range []*int{&s.active, &s.scripts} {
 		if *fd >= 0 {
 			unix.Close(*fd)
 			*fd = -1
@@ -141,7 +147,7 @@ func (s *Spool) Close() {
 
 // Dir is the directory of the area itself, for files of whoever runs it. It is
 // closed with the area, and not by itself.
-func (s *Spool) Dir() *Dir { return &Dir{fd: s.root, path: s.path} }
+func (s *Spool) Dir() *Dir { return s.dir }
 
 // Path is the absolute path of the area.
 func (s *Spool) Path() string { return s.path }
@@ -215,15 +221,21 @@ func (s *Spool) Jobs() ([]job.ID, error) {
 
 // PETasks lists the tasks of a parallel job that have a directory in d.
 func (d *Dir) PETasks() ([]string, error) {
-	names, err := list(d.fd)
+	var names []string
+	err := d.Use(func(fd int) (err error) {
+		names, err = list(fd)
+		return err
+	})
 	if err != nil {
 		return nil, &Error{"read directory", d.path, err}
 	}
 	names = slices.DeleteFunc(names, func(n string) bool {
 		number, host, _ := strings.Cut(n, ".")
-		var st unix.Stat_t
-		return positive(number) == 0 || host == "" ||
-			unix.Fstatat(d.fd, n, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || !isDir(st.Mode)
+		if positive(number) == 0 || host == "" {
+			return true
+		}
+		st, err := d.stat(n)
+		return err != nil || !isDir(st.Mode)
 	})
 	slices.Sort(names)
 	return names, nil

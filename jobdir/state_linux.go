@@ -14,7 +14,8 @@ import (
 
 // Description reads what the directory says about its job: config, environment
 // and, if there is one, the file of arguments. ErrIncomplete tells that the
-// directory was never finished.
+// directory was never finished. When its shepherd has begun, procedures of the
+// site may have edited the environment.
 func (d *Dir) Description() (*job.Description, error) {
 	config, err := d.ReadFile(FileConfig)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -41,7 +42,12 @@ func (d *Dir) Description() (*job.Description, error) {
 	if err != nil {
 		return nil, err
 	}
-	desc.Environment, err = ParseEnvironment(d.file(FileEnvironment), env)
+	begun, err := d.Exists(FilePID)
+	if err == nil && begun {
+		desc.Environment, _ = ParseEditedEnvironment(env)
+	} else if err == nil {
+		desc.Environment, err = ParseEnvironment(d.file(FileEnvironment), env)
+	}
 	if err != nil {
 		return nil, err
 	}

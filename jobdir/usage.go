@@ -186,10 +186,10 @@ const kib = 1024
 func getWaitStatus(u *Usage) string { return strconv.FormatUint(uint64(u.WaitStatus), 10) }
 
 // wholeWallclock is the original's: the difference of its two times.
-func wholeWallclock(u *Usage) string { return strconv.FormatInt(u.End.Unix()-u.Start.Unix(), 10) }
+func wholeWallclock(u *Usage) string { return strconv.FormatInt(wholeDifference(&u.Start, &u.End), 10) }
 
 func exactWallclock(u *Usage) string {
-	if u.Wallclock == float64(u.End.Unix()-u.Start.Unix()) {
+	if u.Wallclock == float64(wholeDifference(&u.Start, &u.End)) {
 		return ""
 	}
 	return formatFloat(u.Wallclock)
@@ -255,11 +255,13 @@ func FormatUsage(u *Usage) []byte {
 }
 
 // ParseUsage reads a file usage of ours or of the original's shepherd. As its
-// execd does, it ignores keys that it does not know (sites let an epilog append
-// some), and takes a missing exit_status for 1 and any other missing key for 0.
+// execd does, it ignores keys that it does not know, takes a missing exit_status
+// for 1 and any other missing key for 0, and of a key that comes twice the last
+// value: sites let an epilog append to the file. A fraction of ours counts where
+// it still belongs to the whole number before it.
 func ParseUsage(file string, data []byte) (*Usage, error) {
 	u := &Usage{ExitStatus: 1}
-	var seen [len(usageKeys)]bool
+	whole := map[string]string{} // what we repeat with a fraction
 	err := eachLine(file, data, func(line int, text string) error {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok || name == "" {
@@ -267,20 +269,47 @@ func ParseUsage(file string, data []byte) (*Usage, error) {
 		}
 		for i := range usageKeys {
 			k := &usageKeys[i]
-			switch {
-			case k.name != name:
+			if k.name != name {
 				continue
-			case seen[i]:
-				return &SyntaxError{file, line, name, "comes twice"}
-			case !k.write(u, value):
+			}
+			if !k.write(u, value) {
 				return &SyntaxError{file, line, name, quote(value) + " is no value for it"}
 			}
-			seen[i] = true
+			switch name {
+			case "start_time", "end_time", "ru_wallclock":
+				whole[name] = value
+			}
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
+	u.heed(whole)
 	return u, nil
 }
+
+// heed takes the whole numbers that somebody has changed for what they say now: the
+// fractions beside them belong to what was there before.
+func (u *Usage) heed(whole map[string]string) {
+	var start, end time.Time
+	for name, t := range map[string][2]*time.Time{"start_time": {&start, &u.Start}, "end_time": {&end, &u.End}} {
+		if v, ok := whole[name]; ok && setTime(t[0], v) && wholeSeconds(t[0]) != wholeSeconds(t[1]) {
+			*t[1] = *t[0]
+		}
+	}
+	var wallclock float64
+	if v, ok := whole["ru_wallclock"]; ok && setFloat(&wallclock, v) && wallclock != float64(wholeDifference(&start, &end)) {
+		u.Wallclock = wallclock
+	}
+}
+
+// wholeSeconds is a time as start_time and end_time have it.
+func wholeSeconds(t *time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.Unix()
+}
+
+func wholeDifference(start, end *time.Time) int64 { return wholeSeconds(end) - wholeSeconds(start) }

@@ -166,7 +166,11 @@ func DefaultComplexes() *Complexes { return static(ParseComplexes("", nil)) }
 func readComplexes(file, data string) (*Complexes, []error) {
 	lines, errs := readLines(file, data)
 	c := &Complexes{file: file, at: map[string]int{}, refused: map[string]bool{}}
+	var many bool
 	for _, l := range lines {
+		if errs, many = enough(errs, l); many {
+			break
+		}
 		x, printed, problems := readComplex(l)
 		if clash := c.clash(l, x); clash != nil && len(printed) == len(complexTable) {
 			problems = append(problems, clash)

@@ -1,12 +1,15 @@
 package qconf
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/execd-project/execd/internal/textfile"
 )
 
 // Cluster is everything that a configuration directory says.
@@ -176,6 +179,7 @@ type loader struct {
 	fsys    fs.FS
 	options Options
 	present map[string]bool // entries of the directory
+	size    int             // bytes of the files that were read
 	refused refusals
 	errs    []error
 }
@@ -254,6 +258,33 @@ func (l *loader) readTop() {
 	}
 }
 
+// Limits beside those of package textfile.
+const (
+	maxDirectory = 64 << 20 // bytes of all files of a directory
+	maxLines     = 500_000  // of a file: a share tree of 100,000 nodes
+)
+
+// read reads a file. ok is false after an error.
+func (l *loader) read(path string) (data []byte, ok bool) {
+	data, err := textfile.ReadFS(l.fsys, path, textfile.MaxConfig)
+	if l.size += len(data); err == nil && l.size > maxDirectory {
+		err = fmt.Errorf("the files of the directory have more than %d MiB together, which is the limit", maxDirectory>>20)
+	}
+	if err == nil && bytes.Count(data, []byte{'\n'}) > maxLines {
+		err = fmt.Errorf("it has more than %d lines, which is the limit", maxLines)
+	}
+	switch {
+	case errors.Is(err, textfile.ErrKind):
+		l.refuse(path, "is no regular file, expected one with an object", nil)
+	case err != nil:
+		if e, ok := errors.AsType[*textfile.SizeError](err); ok {
+			e.Name = "" // which the error has anyway
+		}
+		l.cannot(path, err)
+	}
+	return data, err == nil
+}
+
 // files calls each for every file of a folder, with its name and its content.
 func (l *loader) files(dir string, each func(name, path string, data []byte)) {
 	entries, err := fs.ReadDir(l.fsys, dir)
@@ -266,17 +297,9 @@ func (l *loader) files(dir string, each func(name, path string, data []byte)) {
 			continue
 		}
 		path := dir + "/" + e.Name()
-		// A fifo would keep the reader waiting.
-		if info, err := fs.Stat(l.fsys, path); err == nil && !info.Mode().IsRegular() {
-			l.refuse(path, "is no regular file, expected one with an object", nil)
-			continue
+		if data, ok := l.read(path); ok {
+			each(e.Name(), path, data)
 		}
-		data, err := fs.ReadFile(l.fsys, path)
-		if err != nil {
-			l.cannot(path, err)
-			continue
-		}
-		each(e.Name(), path, data)
 	}
 }
 

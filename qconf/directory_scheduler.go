@@ -48,9 +48,8 @@ func single[O any](l *loader, file string, read func(string, []byte) (O, error),
 	if !l.present[file] {
 		return
 	}
-	data, err := fs.ReadFile(l.fsys, file)
-	if err != nil {
-		l.cannot(file, err)
+	data, ok := l.read(file)
+	if !ok {
 		return
 	}
 	o, err := read(file, data)

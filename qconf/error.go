@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/execd-project/execd/internal/textfile"
 )
 
 // ErrNotFound is wrapped by the errors about objects that do not exist.
@@ -41,7 +43,7 @@ func (e *Error) Error() string {
 	if e.Attribute != "" {
 		b.WriteString(e.Attribute + ": ")
 	}
-	b.WriteString(e.Problem)
+	b.WriteString(textfile.Shorten(e.Problem))
 	return b.String()
 }
 

@@ -33,18 +33,22 @@ func readLines(file, data string) (lines []line, errs []error) {
 			i++
 			continue
 		}
+		parts := []string{text}
 		for i++; more && i < len(physical); i++ {
 			var next string
 			next, more = physicalLine(physical[i])
 			// The blanks around the break are layout: qconf breaks at a blank
 			// and indents what follows.
-			text, next = strings.TrimRight(text, blanks), strings.TrimLeft(next, blanks)
-			if strings.HasSuffix(text, ",") && !strings.HasPrefix(next, "[") {
+			last := &parts[len(parts)-1]
+			*last, next = strings.TrimRight(*last, blanks), strings.TrimLeft(next, blanks)
+			if strings.HasSuffix(*last, ",") && !strings.HasPrefix(next, "[") {
 				cur.gap = true
 			}
-			text += " " + next
+			if next != "" {
+				parts = append(parts, next)
+			}
 		}
-		text = strings.Trim(text, blanks)
+		text = strings.Trim(strings.Join(parts, " "), blanks)
 		if more {
 			errs = append(errs, &Error{File: file, Line: cur.number, Value: text, Problem: "the file ends in a continued line"})
 			continue

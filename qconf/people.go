@@ -2,7 +2,6 @@ package qconf
 
 import (
 	"fmt"
-	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,13 +27,12 @@ func (l *loader) readPeople(c *Cluster) {
 		if !l.present[name] {
 			continue
 		}
-		data, err := fs.ReadFile(l.fsys, name)
-		if err != nil {
-			l.cannot(name, err)
+		data, ok := l.read(name)
+		if !ok {
 			continue
 		}
 		names := []string{}
-		number := 0
+		number, wrong := 0, 0
 		for text := range strings.Lines(string(data)) {
 			number++
 			text = strings.TrimSpace(text)
@@ -43,12 +41,16 @@ func (l *loader) readPeople(c *Cluster) {
 			}
 			if err := peopleFiles[name](text); err != nil {
 				l.fail(&Error{File: name, Line: number, Value: text, Problem: err.Error(), Err: err})
-			} else if !slices.Contains(names, text) {
+				if wrong++; wrong == maxErrors {
+					l.fail(&Error{File: name, Line: number, Problem: manyErrors})
+					break
+				}
+			} else {
 				names = append(names, text)
 			}
 		}
 		slices.Sort(names)
-		c.people[name] = names
+		c.people[name] = slices.Compact(names)
 	}
 }
 

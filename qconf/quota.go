@@ -86,7 +86,11 @@ func ParseResourceQuotas(file string, data []byte) ([]*ResourceQuotaSet, error) 
 func readQuotas(file string, data []byte) ([]*ResourceQuotaSet, error) {
 	lines, errs := readLines(file, string(data))
 	r := quotaReader{file: file, errs: errs}
+	var many bool
 	for _, l := range lines {
+		if r.errs, many = enough(r.errs, l); many {
+			break
+		}
 		r.line(l)
 	}
 	if r.set != nil {

@@ -87,7 +87,11 @@ func (r *shareReader) read(data string) {
 	lines, errs := readLines(r.file, data)
 	r.errs = errs
 	var node []shareLine
+	var many bool
 	for _, l := range lines {
+		if r.errs, many = enough(r.errs, l); many {
+			break
+		}
 		key, value, ok := strings.Cut(strings.TrimRight(l.name+" "+l.value, blanks), "=")
 		key, value = strings.Trim(key, blanks), strings.Trim(value, blanks)
 		if !ok || !slices.Contains(shareKeys, key) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/execd-project/execd/internal/nearest"
@@ -80,6 +81,7 @@ func (t *table[T]) parse(file string, data []byte) (Text, T, error) {
 // come twice. It returns the others.
 func (t *table[T]) match(lines []line) (known []line, errs []error) {
 	first := map[string]int{}
+	var many bool
 	for _, l := range lines {
 		var problem string
 		switch n, again := first[l.name]; {
@@ -93,9 +95,26 @@ func (t *table[T]) match(lines []line) (known []line, errs []error) {
 			continue
 		}
 		errs = append(errs, &Error{File: l.file, Line: l.number, Value: l.value, Problem: problem})
+		if errs, many = enough(errs, l); many {
+			break
+		}
 	}
 	return known, errs
 }
+
+// maxErrors is how many lines of a file that are no part of it are errors of their own. One that
+// has more is not what it was taken for.
+const maxErrors = 100
+
+// enough reports whether a file is not read on behind a line, and adds that to its errors.
+func enough(errs []error, l line) ([]error, bool) {
+	if len(errs) < maxErrors {
+		return errs, false
+	}
+	return append(errs, &Error{File: l.file, Line: l.number, Problem: manyErrors}), true
+}
+
+var manyErrors = "there are " + strconv.Itoa(maxErrors) + " errors, what follows has not been read"
 
 // unknown says that there is no such attribute, and which may be meant.
 func (t *table[T]) unknown(name string) string {

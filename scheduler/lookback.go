@@ -99,7 +99,7 @@ func (l *lookBack) lookFirst(in *lookBackIn) {
 	}
 	in.looked = true
 	n := 0
-	for id := range l.instancesFor(l.job) {
+	for id := range l.candidates() {
 		if !l.parallelStatic(l.job, id, in.pe) {
 			continue
 		}

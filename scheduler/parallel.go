@@ -189,10 +189,10 @@ func (r *run) extend(o *offer, c *Category, id InstanceID, at span) {
 func (r *run) byViolations(j *Job) iter.Seq[InstanceID] {
 	c := j.Category
 	if !c.isSoft() || !r.reserving && !r.empty { // they are in that order, see sortForSoft
-		return r.instancesFor(j)
+		return r.candidates()
 	}
 	n := make([]int, len(r.model.instances))
-	list := slices.Collect(r.instancesFor(j))
+	list := slices.Collect(r.candidates())
 	for _, id := range list {
 		n[id] = r.violations(c, id)
 	}

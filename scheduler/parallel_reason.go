@@ -60,14 +60,14 @@ func (r *run) explainPE(j *Job, pe PEID, at span) {
 	}
 	skip := newSkips(r.model)
 	usable := make([]bool, len(r.model.queues))
-	for id := range r.lookedAt(j) {
+	for id := range r.lookedAt() {
 		usable[r.model.instances[id].queue] = true
 	}
 	for id := range r.model.queues {
 		skip.queues[id] = !usable[id] || !r.queueStatic(c, QueueID(id), least) || !r.queueOffersPE(c, QueueID(id), object.Name)
 	}
 	found, enough := r.collected(j, pe, least, at)
-	for _, host := range r.visited(j, skip, found, enough) {
+	for _, host := range r.visited(skip, found, enough) {
 		switch {
 		case !skip.all:
 			for _, id := range host {
@@ -101,11 +101,11 @@ func (r *run) takeFound(host []InstanceID, found assignment, skip *skips) {
 
 // lookedAt are the instances that a parallel job is compared with: for one that gets a
 // reservation those that are full, too (tested).
-func (r *run) lookedAt(j *Job) iter.Seq[InstanceID] {
+func (r *run) lookedAt() iter.Seq[InstanceID] {
 	if r.withFull {
 		return r.reservable()
 	}
-	return r.instancesFor(j)
+	return r.candidates()
 }
 
 // comesLater reports whether a parallel job gets a reservation: whether it has places when
@@ -129,11 +129,11 @@ func (r *run) comesLater(j *Job) bool {
 // visited are the instances by host, in the order in which the hosts are looked at: all of
 // them or, where a job finds enough, those until that of the last grant. Hosts that have
 // only cluster queues that are ruled out come last.
-func (r *run) visited(j *Job, skip *skips, found assignment, enough bool) [][]InstanceID {
+func (r *run) visited(skip *skips, found assignment, enough bool) [][]InstanceID {
 	var hosts [][]InstanceID
 	at := map[HostID]int{}
 	for _, skipped := range [...]bool{false, true} {
-		for id := range r.lookedAt(j) {
+		for id := range r.lookedAt() {
 			i := &r.model.instances[id]
 			if skip.queues[i.queue] != skipped {
 				continue

@@ -425,7 +425,7 @@ func (r *run) explainReserving(h *head) {
 	defer func() { r.explain, r.reserving = nil, false }()
 	skip := newSkips(r.model)
 	copy(skip.hosts, info.barred)
-	for id := range r.instancesFor(h.job) {
+	for id := range r.candidates() {
 		if !r.order.usable(id) {
 			r.explainInstance(h.job, id, at, skip)
 		}
@@ -469,7 +469,7 @@ func (r *run) earliestSerial(j *Job) (Reserved, bool) {
 	if anywhere == diagram.Forever || !r.globalStatic(c) {
 		return best, false
 	}
-	for id := range r.instancesFor(j) {
+	for id := range r.candidates() {
 		i := &r.model.instances[id]
 		if r.unclean(j, id) || !r.staticallyFits(c, id) {
 			continue

@@ -419,8 +419,8 @@ func (m *Model) startable(j *Job) int {
 	return max(limit-j.Active, 0)
 }
 
-// instancesFor are the instances that a job may use, in order.
-func (r *run) instancesFor(*Job) iter.Seq[InstanceID] {
+// candidates are the instances that are tried, in order: the same for all jobs.
+func (r *run) candidates() iter.Seq[InstanceID] {
 	if r.reserving {
 		return r.reservable()
 	}

@@ -1,17 +1,19 @@
 package simulate
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/execd-project/execd/internal/printer"
+	"github.com/execd-project/execd/internal/textfile"
+	"github.com/execd-project/execd/internal/userfile"
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/scheduler/calendar"
 	"github.com/execd-project/execd/simulate/runner"
@@ -140,12 +142,17 @@ func (c *Command) work(o *options) (jobs iter.Seq2[workload.Job, error], start i
 	if o.trace != "" {
 		return c.readTrace(o)
 	}
-	text, err := c.read(o.jobs)
+	in, err := c.open(o.jobs)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, unreadable{fmt.Errorf("cannot read the jobs: %w", err)}
+	}
+	defer in.Close()
+	text, err := textfile.ReadLines(in, textfile.MaxList, textfile.MaxLine)
+	if err != nil {
+		return nil, 0, tooLarge("cannot read the jobs", o.jobs, err)
 	}
 	list, err := workload.Read(submit.File{Name: o.jobs, Text: text}, workload.Options{
-		User: "user", ReadFile: os.ReadFile, Cwd: "/",
+		User: "user", ReadFile: readScript, Cwd: "/",
 	})
 	if err != nil {
 		return nil, 0, err
@@ -153,28 +160,34 @@ func (c *Command) work(o *options) (jobs iter.Seq2[workload.Job, error], start i
 	return sequence(list), begin, nil
 }
 
-// read reads a file; - is standard input.
-func (c *Command) read(name string) ([]byte, error) {
-	var text []byte
-	var err error
+// readScript reads a file that a line of a job names.
+func readScript(path string) ([]byte, error) { return userfile.Read(path, textfile.MaxScript) }
+
+// open opens a file; - is standard input.
+func (c *Command) open(name string) (io.ReadCloser, error) {
 	if name == "-" && c.Stdin != nil {
-		text, err = io.ReadAll(c.Stdin)
-	} else {
-		text, err = os.ReadFile(name)
+		return io.NopCloser(c.Stdin), nil
 	}
-	if err != nil {
-		return nil, unreadable{fmt.Errorf("cannot read the jobs: %w", err)}
+	return os.Open(name)
+}
+
+// tooLarge is the error of a text that could not be read, or is too large: that is wrong with
+// what was given, as other mistakes in it.
+func tooLarge(what, name string, err error) error {
+	if e, ok := errors.AsType[*textfile.SizeError](err); ok {
+		return &textfile.SizeError{Name: name, Line: e.Line, Limit: e.Limit}
 	}
-	return text, nil
+	return unreadable{fmt.Errorf("%s: %w", what, err)}
 }
 
 // readTrace reads a trace as a whole, so that nothing is done if anything is wrong with it.
 func (c *Command) readTrace(o *options) (jobs iter.Seq2[workload.Job, error], start int64, err error) {
-	text, err := c.read(o.trace)
+	in, err := c.open(o.trace)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, unreadable{fmt.Errorf("cannot read the jobs: %w", err)}
 	}
-	reader, err := swf.NewReader(o.trace, bytes.NewReader(text))
+	defer in.Close()
+	reader, err := swf.NewReader(o.trace, in)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -205,15 +218,23 @@ func sequence(list []workload.Job) iter.Seq2[workload.Job, error] {
 	}
 }
 
+// maxLoadLine is the longest line of a file of load values, in bytes.
+const maxLoadLine = 64 << 10
+
 // readLoad reads what hosts report. What the cluster, if it could be read, has no use for is
 // warned of.
 func (c *Command) readLoad(name string, cluster *qconf.Cluster) (map[string]map[string]string, error) {
 	if name == "" {
 		return nil, nil
 	}
-	text, err := os.ReadFile(name)
+	in, err := os.Open(name)
 	if err != nil {
 		return nil, unreadable{fmt.Errorf("cannot read the load values: %w", err)}
+	}
+	defer in.Close()
+	text, err := textfile.ReadLines(in, textfile.MaxScript, maxLoadLine)
+	if err != nil {
+		return nil, tooLarge("cannot read the load values", name, err)
 	}
 	load := map[string]map[string]string{}
 	var errs []error
@@ -226,7 +247,7 @@ func (c *Command) readLoad(name string, cluster *qconf.Cluster) (map[string]map[
 		}
 		f := strings.SplitN(line, ":", 3)
 		if len(f) != 3 || f[0] == "" || f[1] == "" {
-			errs = append(errs, fmt.Errorf("%s:%d: %q: expected HOST:ATTRIBUTE:VALUE", name, number, line))
+			errs = append(errs, fmt.Errorf("%s:%d: %s: expected HOST:ATTRIBUTE:VALUE", name, number, textfile.Shorten(strconv.Quote(line))))
 			continue
 		}
 		if load[f[0]] == nil {

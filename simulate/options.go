@@ -2,8 +2,11 @@ package simulate
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
+	"github.com/execd-project/execd/internal/nearest"
 	"github.com/execd-project/execd/specifier"
 	"github.com/execd-project/execd/submit"
 )
@@ -81,7 +84,7 @@ func parse(args []string) (*options, error) {
 		case !isOption:
 			return nil, &UsageError{fmt.Sprintf("expected an option, not %q", word)}
 		case to == nil && on == nil:
-			return nil, &UsageError{fmt.Sprintf("unknown option %q", word)}
+			return nil, &UsageError{fmt.Sprintf("unknown option %q%s", word, nearest.Hint("--", name, slices.Concat(slices.Sorted(maps.Keys(values)), slices.Sorted(maps.Keys(switches)))))}
 		case given[name]:
 			return nil, &UsageError{fmt.Sprintf("--%s is given twice", name)}
 		case on != nil && hasValue:

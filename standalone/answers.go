@@ -17,15 +17,38 @@ import (
 type answers struct {
 	of     map[string]*answer  // that are not in the store yet
 	stored map[string]struct{} // the others, of which only the keys are here
-	order  []given             // as they came
-	old    int                 // how many of order changes has given out for removal
+	users  map[string]*ofUser
 	read   func(key string) ([]byte, error)
+}
+
+// ofUser are the answers to one user.
+type ofUser struct {
+	order []given // as they came
+	size  int     // of all of them, in bytes
+	old   int     // how many of order changes has given out for removal
 }
 
 // given is when a command came.
 type given struct {
-	key string
-	at  int64 // in seconds
+	key  string
+	at   int64 // in seconds
+	size int   // of its record, and of what is here
+}
+
+// user are the answers to the user of a key, made if there are none.
+func (a *answers) user(key string) *ofUser {
+	uid, _, _ := strings.Cut(key, " ")
+	u := a.users[uid]
+	if u == nil {
+		u = &ofUser{}
+		a.users[uid] = u
+	}
+	return u
+}
+
+func (u *ofUser) add(key string, at int64, size int) {
+	u.order = append(u.order, given{key, at, size})
+	u.size += size
 }
 
 // over reports whether that is longer ago than answers are kept. Of the future are those that
@@ -53,6 +76,11 @@ type answer struct {
 const (
 	// keepAnswers is how long answers are kept: longer than clients ask again.
 	keepAnswers = 10 * time.Minute
+	// mostOfUser bounds what the answers to one user take, in bytes. The oldest ones go first:
+	// a user who types that much has waited for none of them.
+	mostOfUser = 4 << 20
+	// answerRoom is what an answer takes beside its record.
+	answerRoom = 256
 	// answerPrefix begins the keys of their records.
 	answerPrefix = "standalone/answer/"
 )
@@ -83,7 +111,7 @@ func (a *answers) enter(x *answer) (found *answer, first bool) {
 		return x, false
 	}
 	a.of[x.key] = x
-	a.order = append(a.order, given{x.key, x.at.Unix()})
+	a.user(x.key).add(x.key, x.at.Unix(), answerRoom)
 	return x, true
 }
 
@@ -119,7 +147,7 @@ func short(a *api.CommandAnswer) *api.CommandAnswer {
 }
 
 func newAnswers(read func(key string) ([]byte, error)) answers {
-	return answers{of: map[string]*answer{}, stored: map[string]struct{}{}, read: read}
+	return answers{of: map[string]*answer{}, stored: map[string]struct{}{}, users: map[string]*ofUser{}, read: read}
 }
 
 // forget takes away one that was not given: the command is carried out when it comes again.
@@ -128,19 +156,27 @@ func (a *answers) forget(x *answer) {
 		return
 	}
 	delete(a.of, x.key)
-	if last := len(a.order) - 1; last >= a.old && a.order[last].key == x.key {
-		a.order = a.order[:last]
+	u := a.user(x.key)
+	if last := len(u.order) - 1; last >= u.old && u.order[last].key == x.key {
+		u.size -= u.order[last].size
+		u.order = u.order[:last]
 	}
 }
 
 // committed notes that answers are in the store, and that the old ones are not any more.
 // Those that wait for a scheduling run are there as they are now.
 func (a *answers) committed(answered []*answer) {
-	for _, x := range a.order[:a.old] {
-		delete(a.stored, x.key)
-		delete(a.of, x.key)
+	for uid, u := range a.users {
+		for _, x := range u.order[:u.old] {
+			delete(a.stored, x.key)
+			delete(a.of, x.key)
+			u.size -= x.size
+		}
+		u.order, u.old = u.order[u.old:], 0
+		if len(u.order) == 0 {
+			delete(a.users, uid)
+		}
 	}
-	a.order, a.old = a.order[a.old:], 0
 	for _, x := range answered {
 		if a.of[x.key] != x {
 			continue
@@ -164,15 +200,36 @@ func (a *answers) changes(answered []*answer, now time.Time) (list []store.Chang
 		}
 		value, _ := json.Marshal(r)
 		list = append(list, store.Change{Key: answerPrefix + x.key, Value: value})
+		a.user(x.key).resize(x.key, len(value)+answerRoom)
 	}
 	// They are forgotten when that is in the store: the commit may fail.
-	for a.old = 0; a.old < len(a.order) && a.order[a.old].over(now); a.old++ {
-		key := a.order[a.old].key
-		if _, stored := a.stored[key]; stored || a.of[key] != nil {
-			list = append(list, store.Change{Key: answerPrefix + key})
+	for _, u := range a.users {
+		left := u.size
+		for u.old = 0; u.old < len(u.order); u.old++ {
+			x := u.order[u.old]
+			_, stored := a.stored[x.key]
+			under := a.of[x.key] // not in the store, or not known yet
+			if !x.over(now) && (left <= mostOfUser || under != nil) {
+				break
+			}
+			if stored || under != nil {
+				list = append(list, store.Change{Key: answerPrefix + x.key})
+			}
+			left -= x.size
 		}
 	}
 	return list
+}
+
+// resize notes how large the record of an answer is: most often that of the last command.
+func (u *ofUser) resize(key string, size int) {
+	for i := len(u.order) - 1; i >= 0; i-- {
+		if x := &u.order[i]; x.key == key {
+			u.size += size - x.size
+			x.size = size
+			return
+		}
+	}
 }
 
 // restore takes in what a former daemon has answered.
@@ -182,7 +239,7 @@ func (a *answers) restore(key string, value []byte) error {
 		return err
 	}
 	key = strings.TrimPrefix(key, answerPrefix)
-	a.order = append(a.order, given{key, r.At.Unix()})
+	a.user(key).add(key, r.At.Unix(), len(value)+answerRoom)
 	if r.Immediate == 0 {
 		a.stored[key] = struct{}{}
 		return nil

@@ -17,7 +17,6 @@ import (
 	"github.com/execd-project/execd/cell/command"
 	"github.com/execd-project/execd/standalone/api"
 	"github.com/execd-project/execd/standalone/store"
-	"github.com/execd-project/execd/submit"
 )
 
 // The audit log says what commands have changed. What that is, is not told by each command: it
@@ -56,7 +55,7 @@ func (m *Master) audit(caller audit.Caller, q *api.CommandRequest, in *command.I
 	m.follow(m.cell.Tick(m.now()).Actions)
 	m.collect()
 	return &audited{m: m, record: audit.Record{
-		ID: m.host.Audit.NewID(), Caller: caller, Command: q.Name, Args: withoutValues(in.Args),
+		ID: m.host.Audit.NewID(), Caller: caller, Command: q.Name, Args: audit.WithoutValues(in.Args),
 	}}
 }
 
@@ -64,42 +63,6 @@ func (m *Master) audit(caller audit.Caller, q *api.CommandRequest, in *command.I
 func callerOf(c *serve.Call) audit.Caller {
 	uid := c.User.UID
 	return audit.Caller{Via: "socket", UID: &uid, User: c.User.Name, PID: c.PID}
-}
-
-// withoutValues are the words of a command line without the values of variables (-v).
-func withoutValues(args []string) []string {
-	args = slices.Clone(args)
-	for i := 1; i < len(args); i++ {
-		if args[i-1] == "-v" {
-			args[i] = namesOnly(args[i])
-		}
-	}
-	return args
-}
-
-func namesOnly(list string) string {
-	variables, err := submit.ParseVariables(list, nil)
-	if err != nil {
-		name, _, _ := strings.Cut(list, "=")
-		return name + "=..."
-	}
-	names := make([]string, len(variables))
-	for i, v := range variables {
-		names[i] = v.Name
-	}
-	return strings.Join(names, ",")
-}
-
-// withoutValuesIn is what a command has said without the values of variables: messages about -v
-// repeat what was typed.
-func withoutValuesIn(text string) string {
-	lines := strings.Split(text, "\n")
-	for i, l := range lines {
-		if before, _, found := strings.Cut(l, "-v "); found {
-			lines[i] = before + "-v ..."
-		}
-	}
-	return strings.Join(lines, "\n")
 }
 
 // writes notes in the file which files of the configuration are about to change, and waits for
@@ -142,7 +105,7 @@ func (a *audited) done(answer *api.CommandAnswer, begun, changed bool) {
 		if r.Error == "" {
 			r.Error = string(answer.Stdout) // where qdel and others say it
 		}
-		r.Error = withoutValuesIn(strings.TrimSpace(r.Error))
+		r.Error = audit.TextWithoutValues(strings.TrimSpace(r.Error))
 	}
 	switch {
 	case begun && !changed && len(r.Objects) == 0:
@@ -219,7 +182,7 @@ func (m *Master) objects() []audit.Object {
 	var objects []audit.Object
 	for _, name := range order {
 		o := found[name]
-		if x, changed := audit.Compare(name[0], name[1], o.was, o.is); changed {
+		if x, changed := audit.Compare(name[0], name[1], o.was, o.is); changed && len(x.Attributes) > 0 { // else only marks
 			for key, hide := range hidden {
 				if a, ok := x.Attributes[key]; ok {
 					x.Attributes[key] = audit.Attribute{Was: hide(a.Was), Is: hide(a.Is)}

@@ -310,9 +310,17 @@ func TestEachChangeIsAudited(t *testing.T) {
 		{line: "qconf -clearusage", want: nil},
 		{line: "qconf -cq b.q", want: nil},
 		// What has no meaning here is refused, or says so.
-		{line: "qconf -ah x", refuse: true}, {line: "qconf -as x", refuse: true}, {line: "qconf -dh x", refuse: true}, {line: "qconf -ds x", refuse: true},
-		{line: "qconf -at x", refuse: true}, {line: "qconf -kt x", refuse: true}, {line: "qconf -ke x", refuse: true}, {line: "qconf -kej x", refuse: true},
-		{line: "qconf -kec x", refuse: true}, {line: "qconf -km", refuse: true}, {line: "qconf -ks", refuse: true},
+		{line: "qconf -ah x", refuse: true},
+		{line: "qconf -as x", refuse: true},
+		{line: "qconf -dh x", refuse: true},
+		{line: "qconf -ds x", refuse: true},
+		{line: "qconf -at x", refuse: true},
+		{line: "qconf -kt x", refuse: true},
+		{line: "qconf -ke x", refuse: true},
+		{line: "qconf -kej x", refuse: true},
+		{line: "qconf -kec x", refuse: true},
+		{line: "qconf -km", refuse: true},
+		{line: "qconf -ks", refuse: true},
 	} {
 		words := strings.Fields(r.line)
 		if words[0] == "qconf" {

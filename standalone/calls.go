@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -101,7 +102,8 @@ func (m *Master) input(c *serve.Call, q *api.CommandRequest) *command.Input {
 	environment := api.Strings(q.Environment)
 	in := &command.Input{
 		Name: q.Name, Args: api.Strings(q.Args), Dir: string(q.Directory), Home: string(q.Home), Environment: environment,
-		Host: m.host.Name, Stdin: q.Stdin, Files: map[string][]byte{}, Unreadable: map[string]string{}, Zone: zone(q.Zone), Judging: true,
+		Restricted: os.Geteuid() == 0 && c.User.UID != 0,
+		Host:       m.host.Name, Stdin: q.Stdin, Files: map[string][]byte{}, Unreadable: map[string]string{}, Zone: zone(q.Zone), Judging: true,
 		By: cell.Caller{
 			User: c.User.Name, Group: nss.System().GroupName(c.User.GID), Host: m.host.Name,
 			Origin: &cell.Origin{
@@ -189,6 +191,13 @@ func (m *Master) command(q *api.CommandRequest, in *command.Input, x *answer, ca
 			return
 		}
 	}
+	m.cell.SetRoom(m.room())
+	if text := m.noRoom(in); text != "" {
+		m.seen.forget(x)
+		x.result = &api.CommandAnswer{Stderr: api.Text(text), Exit: 1, Command: q.Name}
+		x.finish(nil)
+		return
+	}
 	a := m.audit(caller, q, in)
 	r, err := m.carryOut(in)
 	if err != nil {
@@ -264,7 +273,6 @@ func (m *Master) carryOut(in *command.Input) (r *command.Result, err error) {
 			err = errors.New("a mistake of the daemon's, see its log")
 		}
 	}()
-	m.cell.SetRoom(m.room())
 	return command.Run(m.cell, m.now(), in), nil
 }
 

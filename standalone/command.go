@@ -49,6 +49,9 @@ Operation
   --health-user USER   whom it runs as (default: nobody)
   --health-interval TIME
                        how often it runs (default: 5m)
+  --hang-up TIME       how long an interactive job waits for a client that has gone
+                       without a word, until it is terminated; none for ever (default:
+                       5m)
   --log-level LEVEL    trace, debug, info, warn or error (default: info); name=LEVEL
                        for one part (agent, api, health, load, mail, master); may be
                        repeated

@@ -3,6 +3,7 @@ package standalone
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -180,10 +181,42 @@ func TestQuestionsAreNotKept(t *testing.T) {
 			t.Errorf("%s %s asks for nothing: %+v", line.name, line.args, x.result)
 		}
 	}
-	if n := len(m.seen.of) + len(m.seen.stored) + len(m.seen.order); n != 0 {
+	if n := len(m.seen.of) + len(m.seen.stored) + len(m.seen.user("0 ").order); n != 0 {
 		t.Errorf("%d are kept", n)
 	}
 	for key := range m.store.All(answerPrefix) {
 		t.Errorf("%q is kept", key)
+	}
+}
+
+// A user who types commands with long answers fills neither the disk nor the memory with them,
+// and takes no answers away from others.
+func TestAnswersOfAUserAreBounded(t *testing.T) {
+	m, _ := testMaster(t)
+	const others = "8 a"
+	m.typed(others, "qdel", "7")
+	jobs := strings.Repeat("7,", 3000) + "7"
+	last := ""
+	for i := range 2 * mostOfUser / mostOfAnswer {
+		last = fmt.Sprintf("7 %d", i)
+		if x, first := m.typed(last, "qdel", jobs); !first || m.commit() != nil || !ready(x) {
+			t.Fatalf("no answer to %s", last)
+		}
+	}
+	size, records := 0, 0
+	for key, value := range m.store.All(answerPrefix) {
+		size += len(key) + len(value)
+		records++
+	}
+	if size > mostOfUser+2*mostOfAnswer || records < 2 {
+		t.Errorf("%d answers are kept with %d bytes, expected at most %d", records, size, mostOfUser)
+	}
+	if kept := len(m.seen.stored) + len(m.seen.of); kept != records {
+		t.Errorf("%d answers are known, and the store has %d", kept, records)
+	}
+	for key, again := range map[string]bool{others: false, last: false, "7 0": true} {
+		if _, first := m.typed(key, "qdel", "7"); first != again {
+			t.Errorf("%s is carried out again: %v, expected %v", key, first, again)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/cell"
+	"github.com/execd-project/execd/cell/command"
 )
 
 // room is how much room there is for what users submit: none of it is reserved where that
@@ -18,6 +19,22 @@ func (m *Master) room() *cell.Room {
 		return nil
 	}
 	return &cell.Room{PerUser: m.host.PerUser.Of(size), Free: free - m.batch.size, Reserved: m.host.Reserve.Of(size)}
+}
+
+// alters are the commands of users that make nothing new, and of which the store, the answers to
+// them and the audit log keep something each time.
+var alters = map[string]bool{"qalter": true, "qhold": true, "qmod": true}
+
+// noRoom returns why a user may not alter jobs now, or nothing if he may: what is reserved is for
+// the jobs that were accepted, for users who release or delete theirs, and for operators.
+func (m *Master) noRoom(in *command.Input) string {
+	if !alters[in.Name] || m.cell.IsOperator(in.By.User) {
+		return ""
+	}
+	if err := m.cell.CheckReserve(); err != nil {
+		return "denied: " + err.Error() + "; until there is more, jobs can only be released and deleted\n"
+	}
+	return ""
 }
 
 // fileSystem returns the size of the file system that a path is on, and what this process may

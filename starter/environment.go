@@ -18,6 +18,12 @@ const procedurePath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/
 // change what its programs do.
 const userPrefix = "SGE_JOB_ENV_"
 
+// userRoom is how many bytes of the user's variables, with the pointers to them, such a procedure
+// gets. A kernel has 128 KiB for arguments and environment whatever the limit of the stack is, and
+// for a single variable (execve(2)). The rest is room for what the site and we say: a program
+// that cannot be executed would be held against the queue, and an epilog would not be run.
+const userRoom = 64 << 10
+
 // exitStatusVariable tells the procedures after the job how it has ended. Where
 // the job has not run there is none.
 const exitStatusVariable = "SGE_JOBEXIT_STAT"
@@ -126,7 +132,7 @@ func matchesAny(list []string, name string) bool {
 //
 // As the job's owner it has the rest of the job's environment, too (queue_conf(5), prolog),
 // but for PATH and what runs code early. As another user it has the user's variables under
-// SGE_JOB_ENV_ only.
+// SGE_JOB_ENV_ only, and of these no more than userRoom bytes: what has no room is left out.
 func procedureEnvironment(jobEnv, trusted *environment, as *nss.User, d *job.Description) *environment {
 	if as.Name == d.Owner {
 		own := jobEnv.without(func(name string) bool { return isStartup(name) || slices.Contains(gridEngineNames, name) })
@@ -141,8 +147,11 @@ func procedureEnvironment(jobEnv, trusted *environment, as *nss.User, d *job.Des
 	// The passwd entry says whose the job is, not a variable.
 	e.set("USER", d.Owner)
 	e.set("LOGNAME", d.Owner)
+	room := userRoom
 	for _, s := range jobEnv.list {
-		if name, value, _ := strings.Cut(s, "="); !e.has(name) {
+		const overhead = len(userPrefix) + 1 + 8 // the NUL and the pointer
+		if name, value, _ := strings.Cut(s, "="); !e.has(name) && len(s)+overhead <= room {
+			room -= len(s) + overhead
 			e.set(userPrefix+name, value)
 		}
 	}
@@ -165,6 +174,25 @@ func (e *environment) without(drop func(name string) bool) *environment {
 		}
 	}
 	return kept
+}
+
+// change applies what has become of a list of variables to an environment that was made of
+// the list and has been added to since. It returns how many variables it has changed.
+func (e *environment) change(before, after []string) (changed int) {
+	old, list := newEnvironment(before), newEnvironment(after)
+	for _, s := range list.list {
+		if name, value, _ := strings.Cut(s, "="); !old.has(name) || old.get(name) != value {
+			e.put(name, s)
+			changed++
+		}
+	}
+	for _, s := range old.list {
+		if name, _, _ := strings.Cut(s, "="); !list.has(name) {
+			e.unset(name)
+			changed++
+		}
+	}
+	return changed
 }
 
 func (e *environment) has(name string) bool {

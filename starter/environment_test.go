@@ -92,6 +92,13 @@ func FuzzEnvironment(f *testing.F) {
 			}
 		}
 
+		// What is added to an environment stays when the list behind it changes.
+		if added := "ADDED=1"; !strings.Contains(first+second, "ADDED") {
+			edited := newEnvironment(a, []string{added})
+			edited.change(a, b)
+			compare(t, edited, model(b, []string{added}))
+		}
+
 		if name != "" && !strings.Contains(name, "=") {
 			e.set(name, second)
 			m[name] = second

@@ -127,7 +127,11 @@ func (s *Shepherd) procedure(st step) result {
 	end := s.waitProcedure(child, st.name)
 	failpoint.AtOf("shepherd-after", st.name)
 	if failure := child.Failed(); failure != nil {
-		s.fail(startFailure(failure, st.notStarted), st.name+": "+explain(failure))
+		otherwise := st.notStarted
+		if failure.Errno == syscall.E2BIG { // by the user's variables, which the owner's procedures all get
+			otherwise = st.signalled
+		}
+		s.fail(startFailure(failure, otherwise), st.name+": "+explain(failure))
 		return stepNotStarted
 	}
 	s.trace(st.name + " " + describeEnd(end.status))
@@ -141,7 +145,12 @@ func (s *Shepherd) procedure(st step) result {
 		s.fail(startFailure(failure, st.notStarted), st.name+": "+explain(failure))
 		return stepNotStarted
 	}
-	return s.judge(st, as, end)
+	r := s.judge(st, as, end)
+	if err := s.heedEnvironment(st.name); err != nil && r == stepDone {
+		s.fail(st.inStep, st.name+": "+err.Error())
+		return stepFailed
+	}
+	return r
 }
 
 // procedureUser returns the user as whom a procedure runs: the one before its @, or the owner
@@ -187,6 +196,28 @@ func (s *Shepherd) judge(st step, as account, end ending) result {
 		s.fail(st.inStep, st.name+" "+describeEnd(end.status))
 	}
 	return stepFailed
+}
+
+// heedEnvironment takes what a procedure has changed in the file environment: it counts from
+// the next step on, as in the original. Only the site's procedures can write there, those of
+// root and of the user whose file it is. What they write is for the job all the same, and
+// procedures of other users have it under SGE_JOB_ENV_: a line may be made of a value of the
+// user's, and a value may have lines.
+func (s *Shepherd) heedEnvironment(name string) error {
+	b, err := s.dir.ReadFile(jobdir.FileEnvironment)
+	if err != nil {
+		return err
+	}
+	vars, skipped := jobdir.ParseEditedEnvironment(b)
+	for _, line := range skipped {
+		s.trace(jobdir.FileEnvironment + ":" + itoa(line) + ": expected NAME=value; " + name + " may have written it, it is skipped")
+	}
+	if n := s.jobEnv.change(s.d.Environment, vars); n > 0 {
+		s.trace(name + " has changed " + itoa(n) + " variables of the job")
+	}
+	s.jobEnv.unset(exitStatusVariable)
+	s.d.Environment = vars
+	return nil
 }
 
 // startFailure is the code for a child that did not become its program. What

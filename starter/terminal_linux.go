@@ -139,8 +139,10 @@ func (t *terminal) listen(dir *jobdir.Dir) (err error) {
 	}
 	mask := unix.Umask(0o177)
 	defer unix.Umask(mask)
-	address := &unix.SockaddrUnix{Name: "/proc/self/fd/" + itoa(dir.Fd()) + "/" + jobdir.FileTerminal}
-	if err := unix.Bind(t.listener, address); err != nil {
+	err = dir.Use(func(fd int) error {
+		return unix.Bind(t.listener, &unix.SockaddrUnix{Name: "/proc/self/fd/" + itoa(fd) + "/" + jobdir.FileTerminal})
+	})
+	if err != nil {
 		return call("bind", err)
 	}
 	return call("listen", unix.Listen(t.listener, 8))

@@ -250,6 +250,9 @@ func TestFullDisk(t *testing.T) {
 	if next != n || cut > 1 {
 		t.Errorf("%d records, %d lines were cut", next, cut)
 	}
+	if failures, lost := l.Counts(); failures == 0 || lost != 0 || l.Err() != nil {
+		t.Errorf("%d failures, %d lost, %v", failures, lost, l.Err())
+	}
 	mu.Lock()
 	defer mu.Unlock()
 	if len(told) != 2 || !errors.Is(told[0], unix.ENOSPC) || told[1] != nil {
@@ -270,10 +273,13 @@ func TestRefusalsAreCounted(t *testing.T) {
 		refuse(uid)
 	}
 	refuse(other)
+	for port := range mostRefusals + 5 { // somebody elsewhere, from another port each time
+		l.Refuse(&Record{Caller: Caller{Remote: fmt.Sprintf("192.0.2.1:%d", 1000+port)}, Outcome: Refused}, at)
+	}
 	at = at.Add(refusalsPeriod)
 	refuse(uid)
 	got := records(t, path)
-	if len(got) != mostRefusals+2 || got[len(got)-1].Omitted != 5 || got[len(got)-2].Omitted != 0 {
+	if len(got) != 2*mostRefusals+2 || got[len(got)-1].Omitted != 5 || got[len(got)-2].Omitted != 0 {
 		t.Errorf("%d records, the last one %+v", len(got), got[len(got)-1])
 	}
 }

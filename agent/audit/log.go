@@ -39,11 +39,13 @@ type Log struct {
 	cut     bool   // the last line of the file is not whole
 	pending []byte // lines that could not be written yet
 	count   uint64 // of calls
-	lost    uint64 // records that there was no room for
-	added   uint64 // records so far
-	failed  error  // why the last write has failed
-	next    time.Time
-	users   map[uint32]*refusals
+	lost    uint64 // records that there was no room for, and that the file does not speak of yet
+	// allLost are those since the start, and failures how often a write has failed.
+	allLost, failures uint64
+	added             uint64 // records so far
+	failed            error  // why the last write has failed
+	next              time.Time
+	callers           map[string]*refusals
 
 	syncing sync.Mutex
 	synced  uint64 // how many records are on the disk
@@ -69,11 +71,11 @@ func Open(o Options) (*Log, error) {
 	if o.Report == nil {
 		o.Report = func(error) {}
 	}
-	l := &Log{options: o, boot: strings.ToLower(rand.Text()[:8]), users: map[uint32]*refusals{}}
+	l := &Log{options: o, boot: strings.ToLower(rand.Text()[:8]), callers: map[string]*refusals{}}
 	switch err := l.open(); {
 	case err == nil:
 	case passing(err) && !o.Required:
-		l.failed = err
+		l.failed, l.failures = err, 1
 		o.Report(err)
 	default:
 		return nil, err
@@ -186,6 +188,7 @@ func (l *Log) Write(lines []byte) (number uint64, err error) {
 	l.added++
 	if len(l.pending)+len(lines) > mostPending {
 		l.lost++
+		l.allLost++
 		return l.added, l.flush()
 	}
 	l.pending = append(l.pending, lines...)
@@ -207,6 +210,7 @@ func (l *Log) flush() error {
 	}
 	l.failed, l.next = err, now.Add(again)
 	if err != nil {
+		l.failures++
 		return err
 	}
 	l.later()
@@ -325,15 +329,25 @@ func (l *Log) Check() error {
 	return nil
 }
 
-// Lost is how many records there was no room for since the log could be written last, and
-// failing whether it cannot be written.
-func (l *Log) Lost() (records uint64, failing bool) {
+// Err returns why the log cannot be written; nil where it can.
+func (l *Log) Err() error {
 	if l == nil {
-		return 0, false
+		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.lost, l.failed != nil
+	return l.failed
+}
+
+// Counts are how often writing has failed, and how many records are lost, since the log was
+// opened.
+func (l *Log) Counts() (failures, lost uint64) {
+	if l == nil {
+		return 0, 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.failures, l.allLost
 }
 
 // Reopen opens the file again, for one that has been moved away.

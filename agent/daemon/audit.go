@@ -1,7 +1,16 @@
 package daemon
 
 import (
+	"context"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
 	"github.com/execd-project/execd/agent/audit"
+	"github.com/execd-project/execd/internal/textfile"
 )
 
 // openAudit opens the audit log, if there is to be one.
@@ -29,4 +38,105 @@ func (d *daemon) name() string {
 		return "agent"
 	}
 	return d.Name
+}
+
+// known are the files of the configuration as the audit log has them last, and who has them read
+// again at the moment.
+type known struct {
+	mu     sync.Mutex
+	files  map[string][]byte
+	reader reader
+}
+
+// reader is who has the configuration read again.
+type reader struct {
+	command string
+	id      string
+	caller  audit.Caller
+	// told are files, by their paths, of which there is a record already. Whatever else comes
+	// with them is what was built in until then.
+	told map[string][]byte
+}
+
+// useFor is use, for somebody.
+func (d *daemon) useFor(r reader) error {
+	d.known.mu.Lock()
+	before := d.known.reader
+	d.known.reader = r
+	d.known.mu.Unlock()
+	err := d.use()
+	d.known.mu.Lock()
+	d.known.reader = before
+	d.known.mu.Unlock()
+	if err != nil && r.told == nil {
+		_ = d.audit.Add(&audit.Record{ID: r.id, Caller: r.caller, Command: r.command, Outcome: audit.Refused, Error: err.Error()}, false)
+	}
+	return err
+}
+
+// useForCall is use, for the caller of the API.
+func (d *daemon) useForCall(ctx context.Context) func() error {
+	id, caller := audit.Call(ctx)
+	return func() error { return d.useFor(reader{command: "configuration", id: id, caller: caller}) }
+}
+
+// noteConfiguration notes what has changed in the configuration that is used from now on.
+func (d *daemon) noteConfiguration() {
+	if d.audit == nil {
+		return
+	}
+	files := d.configuration.texts()
+	d.known.mu.Lock()
+	was, r := d.known.files, d.known.reader
+	d.known.files = files
+	d.known.mu.Unlock()
+	if was == nil {
+		return
+	}
+	if r.command == "" {
+		r.command, r.caller = "configuration", audit.Caller{Via: "socket"}
+	}
+	record := &audit.Record{ID: r.id, Caller: r.caller, Command: r.command, Outcome: audit.Done}
+	all := maps.Clone(was)
+	maps.Copy(all, files)
+	for _, path := range slices.Sorted(maps.Keys(all)) {
+		if _, told := r.told[path]; told || r.told != nil && was[path] == nil {
+			continue
+		}
+		kind, name, _ := strings.Cut(path, "/")
+		if o, changed := audit.Compare(kind, name, audit.Text(was[path]), audit.Text(files[path])); changed {
+			record.Objects = append(record.Objects, o)
+		}
+	}
+	if len(record.Objects) > 0 {
+		_ = d.audit.Add(record, true)
+	}
+}
+
+// texts are the files of the configuration in use, by their paths below its directory. What cannot
+// be read is left out: then it could not be used either.
+func (c *configuration) texts() map[string][]byte {
+	texts := map[string][]byte{}
+	dir := c.current()
+	if dir == "" {
+		return texts
+	}
+	files := os.DirFS(dir)
+	_ = fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Type().IsRegular() {
+			if text, err := textfile.ReadFS(files, path, textfile.MaxConfig); err == nil {
+				texts[path] = append([]byte{}, text...) // not nil, which is for none
+			}
+		}
+		return nil
+	})
+	return texts
+}
+
+// auditCounts is what the metrics say of the audit log; nil for none.
+func (d *daemon) auditCounts() func() (failures, lost uint64) {
+	if d.audit == nil {
+		return nil
+	}
+	return d.audit.Counts
 }

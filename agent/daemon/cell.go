@@ -7,6 +7,7 @@ import (
 	"os/user"
 	"path/filepath"
 
+	"github.com/execd-project/execd/agent/audit"
 	"github.com/execd-project/execd/agent/gridengine"
 	"github.com/execd-project/execd/agent/gridengine/message"
 	"github.com/execd-project/execd/nss"
@@ -54,7 +55,9 @@ func (d *daemon) openLink(shepherd string) error {
 // installFromMaster goes on with the configuration that sge_qmaster has, also after a
 // restart without it.
 func (d *daemon) installFromMaster(files map[string]string) error {
-	return d.configuration.install(files, d.use)
+	return d.configuration.install(files, func() error {
+		return d.useFor(reader{command: "configuration", caller: audit.Caller{Via: "gridengine"}})
+	})
 }
 
 // loginShell is the login shell of a user; empty where it is not known.

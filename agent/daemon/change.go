@@ -25,9 +25,6 @@ func (c *configuration) change(files map[string][]byte, use func() error) error 
 			return err
 		}
 	}
-	if found := confdir.Untrusted(dir); len(found) > 0 {
-		return found[0] // others could put links where we write
-	}
 	d, err := confdir.Open(dir)
 	if err != nil {
 		return err
@@ -43,14 +40,14 @@ func (c *configuration) change(files map[string][]byte, use func() error) error 
 			return err
 		}
 	}
-	if err = d.Apply(c.base, changes(files)...); err == nil {
+	if err = c.write(func() error { return d.Apply(c.base, changes(files)...) }); err == nil {
 		err = use()
 	}
 	if err == nil {
 		return nil
 	}
 	err = errors.New(strings.ReplaceAll(err.Error(), dir+"/", ""))
-	return errors.Join(err, c.takeBack(d, former, added, made), use())
+	return errors.Join(err, c.write(func() error { return c.takeBack(d, former, added, made) }), use())
 }
 
 // takeBack undoes a change that was refused.

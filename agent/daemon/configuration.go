@@ -17,8 +17,10 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 	"github.com/hashicorp/go-hclog"
+	"golang.org/x/sys/unix"
 
-	"github.com/execd-project/execd/confdir"
+	"github.com/execd-project/execd/internal/failpoint"
+	"github.com/execd-project/execd/internal/textfile"
 	"github.com/execd-project/execd/qconf"
 )
 
@@ -38,6 +40,9 @@ type configuration struct {
 	base  *qconf.Cluster // what is not in files; nil is qconf.Builtin
 
 	mu sync.Mutex // serialises installations
+	// files is held for reading while the directory in use is read, and for writing while it
+	// changes: nobody reads a part of it before a change, and another one after that.
+	files sync.RWMutex
 }
 
 // pushed is the directory of what a master has pushed.
@@ -53,35 +58,43 @@ func (c *configuration) current() string {
 
 // file reads a file that lies beside the configuration.
 func (c *configuration) file(name string) ([]byte, error) {
+	c.files.RLock()
+	defer c.files.RUnlock()
 	dir := c.current()
 	if dir == "" {
 		return nil, fs.ErrNotExist
 	}
-	files, err := confdir.Trusted(dir)
-	if err != nil {
-		return nil, err
-	}
-	return fs.ReadFile(files, name)
+	return fs.ReadFile(os.DirFS(dir), name)
 }
 
 // read reads the configuration and says its version: the same for the same files.
 func (c *configuration) read() (*qconf.Cluster, string, error) {
-	dir := c.current()
-	base := c.base
-	if base == nil {
-		base = qconf.Builtin(runtime.NumCPU())
-	}
+	c.files.RLock()
+	defer c.files.RUnlock()
+	dir, base := c.current(), c.basis()
 	if dir == "" {
 		return base, "builtin", nil
 	}
 	return readDirectory(dir, base)
 }
 
-func readDirectory(dir string, base *qconf.Cluster) (*qconf.Cluster, string, error) {
-	files, err := confdir.Trusted(dir)
-	if err != nil {
-		return nil, "", err
+// basis is what is not in files.
+func (c *configuration) basis() *qconf.Cluster {
+	if c.base != nil {
+		return c.base
 	}
+	return qconf.Builtin(runtime.NumCPU())
+}
+
+// write calls f, which changes the directory in use, while nobody reads it.
+func (c *configuration) write(f func() error) error {
+	c.files.Lock()
+	defer c.files.Unlock()
+	return f()
+}
+
+func readDirectory(dir string, base *qconf.Cluster) (*qconf.Cluster, string, error) {
+	files := os.DirFS(dir)
 	version, err := versionOf(files)
 	if err != nil {
 		return nil, "", fmt.Errorf("cannot read the configuration directory %s: %w", dir, err)
@@ -100,7 +113,7 @@ func versionOf(files fs.FS) (string, error) {
 		if err != nil || !entry.Type().IsRegular() {
 			return err
 		}
-		data, err := fs.ReadFile(files, path)
+		data, err := textfile.ReadFS(files, path, textfile.MaxConfig)
 		if err != nil {
 			return err
 		}
@@ -112,8 +125,21 @@ func versionOf(files fs.FS) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil))[:digits], err
 }
 
+// Beside the directory of what was pushed: the next one; the former one, whole, until the
+// next one is used; and what is being removed.
+const (
+	nextDir   = pushedDir + ".new"
+	formerDir = pushedDir + ".old"
+	asideDir  = pushedDir + ".aside" // of exchange
+	trashDir  = pushedDir + ".trash"
+)
+
 // install replaces the configuration by files that a master sends, all or nothing; none
-// at all goes back to the one of --conf. use has the new one read, and may refuse it.
+// at all goes back to the one of --conf. use has the new one used, and may refuse it.
+//
+// The next configuration is written beside the one in use and read as a whole before the two
+// change places in one step. So whoever reads the configuration finds one or the other, also
+// after a crash at any moment.
 func (c *configuration) install(files map[string]string, use func() error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,53 +148,148 @@ func (c *configuration) install(files map[string]string, use func() error) error
 		return err
 	}
 	defer root.Close()
-	const next, former = pushedDir + ".new", pushedDir + ".old"
-	if err := errors.Join(root.RemoveAll(next), root.RemoveAll(former)); err != nil {
+	if err := clean(root); err != nil {
 		return err
 	}
 	if len(files) > 0 {
-		if err := writeFiles(root, next, files); err != nil {
-			return errors.Join(err, root.RemoveAll(next))
+		if err := c.prepare(root, files); err != nil {
+			return errors.Join(err, root.RemoveAll(nextDir))
 		}
 	}
-	// A crash between the two leaves the former one aside, from where restore gets it.
-	if err := root.Rename(pushedDir, former); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	failpoint.At("configuration-written")
+	if err := c.write(func() error { return replace(root, len(files) > 0) }); err != nil {
+		return errors.Join(err, root.RemoveAll(nextDir))
 	}
-	if len(files) > 0 {
-		if err := root.Rename(next, pushedDir); err != nil {
-			return errors.Join(err, restore(root))
-		}
-	}
+	failpoint.At("configuration-replaced")
 	if err := use(); err != nil {
-		err = errors.New(strings.ReplaceAll(err.Error(), c.pushed()+"/", ""))
-		if e := errors.Join(root.RemoveAll(pushedDir), restore(root)); e != nil {
+		err = c.unnamed(err, c.pushed())
+		if e := c.write(func() error { return takeBack(root) }); e != nil {
 			return errors.Join(err, e)
 		}
 		return errors.Join(err, use())
 	}
-	return root.RemoveAll(former)
+	failpoint.At("configuration-used")
+	return clean(root)
 }
 
-// restore undoes an installation that was broken off.
+// prepare writes the next configuration, and reads it.
+func (c *configuration) prepare(root *os.Root, files map[string]string) error {
+	if err := writeFiles(root, nextDir, files); err != nil {
+		return err
+	}
+	dir := filepath.Join(c.spool, nextDir)
+	if _, _, err := readDirectory(dir, c.basis()); err != nil {
+		return c.unnamed(err, dir)
+	}
+	return nil
+}
+
+// unnamed is an error without the name of a directory that the sender of files does not know.
+func (c *configuration) unnamed(err error, dir string) error {
+	return errors.New(strings.ReplaceAll(err.Error(), dir+"/", ""))
+}
+
+// replace puts the next configuration, if there is one, in the place of the one in use, which
+// is the former one then.
+func replace(root *os.Root, next bool) error {
+	_, err := root.Stat(pushedDir)
+	there := err == nil
+	switch {
+	case !there && !next:
+		return nil
+	case !there:
+		err = root.Rename(nextDir, pushedDir)
+	case !next:
+		err = root.Rename(pushedDir, formerDir)
+	default:
+		if err = exchange(root, nextDir, pushedDir); err == nil {
+			err = root.Rename(nextDir, formerDir)
+		}
+	}
+	return errors.Join(err, syncDir(root))
+}
+
+// takeBack undoes replace.
+func takeBack(root *os.Root) error {
+	_, err := root.Stat(formerDir)
+	former := err == nil
+	_, err = root.Stat(pushedDir)
+	switch there := err == nil; {
+	case there && former:
+		err = exchange(root, formerDir, pushedDir)
+	case former:
+		err = root.Rename(formerDir, pushedDir)
+	case there:
+		err = root.Rename(pushedDir, formerDir)
+	}
+	return errors.Join(err, syncDir(root), clean(root))
+}
+
+// exchange has two directories change places, in one step where the file system can do that
+// (renameat2(2)). Where it cannot, as NFS, the one in use is aside for a moment: restore finds
+// it there.
+func exchange(root *os.Root, name, used string) error {
+	handle, err := root.Open(".")
+	if err != nil {
+		return err
+	}
+	defer handle.Close()
+	fd := int(handle.Fd())
+	err = unix.Renameat2(fd, name, fd, used, unix.RENAME_EXCHANGE)
+	if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOSYS) {
+		return err
+	}
+	if err := root.Rename(used, asideDir); err != nil {
+		return err
+	}
+	failpoint.At("configuration-aside")
+	if err := root.Rename(name, used); err != nil {
+		return errors.Join(err, root.Rename(asideDir, used))
+	}
+	return root.Rename(asideDir, name)
+}
+
+// clean removes what is not in use. What could be taken for a whole configuration gets
+// another name before: a crash may leave a part of it.
+func clean(root *os.Root) error {
+	errs := []error{root.RemoveAll(trashDir)}
+	for _, name := range []string{nextDir, formerDir, asideDir} {
+		err := root.Rename(name, trashDir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		failpoint.At("configuration-trashed")
+		errs = append(errs, err, root.RemoveAll(trashDir))
+	}
+	return errors.Join(errs...)
+}
+
+// syncDir brings the names of a directory to the disk.
+func syncDir(root *os.Root) error {
+	handle, err := root.Open(".")
+	if err != nil {
+		return err
+	}
+	return errors.Join(handle.Sync(), handle.Close())
+}
+
+// restore cleans up after an installation that was broken off: what is in use is one
+// configuration or the other.
 func (c *configuration) restore() error {
 	root, err := os.OpenRoot(c.spool)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	return restore(root)
-}
-
-func restore(root *os.Root) error {
-	const former = pushedDir + ".old"
-	if _, err := root.Stat(former); errors.Is(err, fs.ErrNotExist) {
-		return nil
+	for _, name := range []string{formerDir, asideDir} {
+		if _, err := root.Stat(pushedDir); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		if err := root.Rename(name, pushedDir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
-	if _, err := root.Stat(pushedDir); err == nil {
-		return root.RemoveAll(former)
-	}
-	return root.Rename(former, pushedDir)
+	return clean(root)
 }
 
 func writeFiles(root *os.Root, dir string, files map[string]string) error {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/execd-project/execd/internal/testenv"
 	"github.com/execd-project/execd/qconf"
 )
 
@@ -34,6 +35,55 @@ func TestOptionsThatDoNotGoTogether(t *testing.T) {
 		}
 		if _, usage := errors.AsType[*UsageError](err); usage != (status == ExitUsage) {
 			t.Errorf("%s: exit status %d for %v", args, status, err)
+		}
+	}
+}
+
+// What only an agent has is refused by a daemon that is a master itself, by its name.
+func TestOptionsOfAnAgentAlone(t *testing.T) {
+	for _, args := range []string{
+		"--listen :6446", "--listen=:6446", "-listen :6446", "--tls-cert x", "--tls-key x", "--tls-ca x", "--master gridengine", "--master=m1.site",
+		"--listen-loopback 127.0.0.1:1", "--token-file x", "--master gridengine --log-json", "--log-json --tls-ca x",
+	} {
+		c := Command{Name: "standalone", Args: strings.Fields(args), Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}, Executable: "/nonexistent/execd"}
+		status, err := c.Run()
+		if _, usage := errors.AsType[*UsageError](err); !usage || status != ExitUsage || !strings.Contains(err.Error(), "is an option of execd agent") {
+			t.Errorf("%s: exit status %d, %v", args, status, err)
+		}
+	}
+	for args, want := range map[string]string{
+		"--metric :1": "unknown option --metric (did you mean --metrics?)", "--health-user": "flag needs an argument: -health-user", "--xyzzy": "unknown option --xyzzy",
+		"--spool-per-usr 1": "unknown option --spool-per-usr (did you mean --spool-per-user?)", "--hang-up soon": `--hang-up "soon"`,
+	} {
+		c := Command{Name: "standalone", Args: strings.Fields(args), Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}, Executable: "/nonexistent/execd"}
+		if _, err := c.Run(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, expected %s", args, err, want)
+		}
+	}
+}
+
+// Root's daemon keeps nothing where a user decides what is kept.
+func TestPlacesOfUsers(t *testing.T) {
+	testenv.Require(t, testenv.Root)
+	dir := t.TempDir()
+	for _, err := range []error{
+		os.MkdirAll(dir+"/user/root", 0o755), os.Symlink("user/root", dir+"/link"), os.Chown(dir+"/user", 12345, 12345),
+		os.Mkdir(dir+"/all", 0), os.Chmod(dir+"/all", 0o777), os.Mkdir(dir+"/tmp", 0), os.Chmod(dir+"/tmp", 0o777|os.ModeSticky),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for option, below := range map[string]string{"--accounting": "file", "--audit": "file", "--socket": "run/socket"} {
+		for place, refused := range map[string]bool{
+			"user": true, "user/root": true, "link": true, "all": true, "all/new/folder": true, "tmp": option == "--audit", "root": false, "new/folder": false,
+		} {
+			path := filepath.Join(dir, place, below)
+			c := Command{Args: []string{option, path}, Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}, Executable: "/nonexistent/execd"}
+			status, err := c.Run()
+			if status != ExitCannotRun || err == nil || refused != (strings.HasPrefix(err.Error(), option+": ") && strings.Contains(err.Error(), "is not trusted: ")) {
+				t.Errorf("%s %s: exit status %d, %v", option, place, status, err)
+			}
 		}
 	}
 }

@@ -36,11 +36,15 @@ func newObserver(d *daemon) *observer {
 	o.metrics = metrics.New(metrics.Options{
 		Agent:   source{d},
 		Sensors: func() []external.Status { return d.load.Status().Sensors },
-		Unhealthy: func() []string {
-			if d.health == nil || d.health.Status().Reason == "" {
-				return nil
+		Audit:   d.auditCounts(),
+		Unhealthy: func() (list []string) {
+			if err := d.audit.Err(); err != nil {
+				list = append(list, err.Error())
 			}
-			return []string{"health check " + d.health.Status().Path + ": " + d.health.Status().Reason}
+			if d.health != nil && d.health.Status().Reason != "" {
+				list = append(list, "health check "+d.health.Status().Path+": "+d.health.Status().Reason)
+			}
+			return list
 		},
 	})
 	log := d.logOf("mail")
@@ -148,10 +152,10 @@ func (d *daemon) serveMetrics(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("--metrics: %w", err)
 	}
-	go func() {
+	d.beside.Go(func() {
 		if err := d.observer.metrics.Serve(ctx, l); err != nil {
 			d.log.Error("metrics", "error", err)
 		}
-	}()
+	})
 	return nil
 }

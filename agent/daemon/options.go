@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/execd-project/execd/agent/place"
+	"github.com/execd-project/execd/internal/nearest"
 )
 
 // The exit statuses of the command.
@@ -150,19 +151,28 @@ func parse(name string, args []string) (*settings, error) {
 	flags.SetOutput(io.Discard)
 	for name, to := range map[string]*string{
 		"conf": &s.conf, "spool": &s.spool, "host": &s.host, "accounting": &s.accounting, "audit": &s.audit, "socket": &s.socket,
-		"listen": &s.listen, "tls-cert": &s.tlsCert, "tls-key": &s.tlsKey, "tls-ca": &s.tlsCA,
-		"listen-loopback": &s.loopback, "token-file": &s.tokenFile, "metrics": &s.metrics,
+		"metrics":     &s.metrics,
 		"sensor-user": &s.sensorUser, "health-check": &s.healthCheck, "health-user": &s.healthUser, "health-interval": &s.healthIntervalText,
 		"hang-up": &s.hangUpText,
 	} {
 		flags.StringVar(to, name, "", "")
 	}
-	if name == standalone {
+	// How other masters than the daemon itself get to it.
+	others := flag.NewFlagSet("", flag.ContinueOnError)
+	if name != standalone {
+		others = flags
+	} else {
 		flags.StringVar(&s.perUserText, "spool-per-user", "", "")
 		flags.StringVar(&s.reserveText, "spool-reserve", "", "")
 	}
+	for name, to := range map[string]*string{
+		"listen": &s.listen, "tls-cert": &s.tlsCert, "tls-key": &s.tlsKey, "tls-ca": &s.tlsCA,
+		"listen-loopback": &s.loopback, "token-file": &s.tokenFile,
+	} {
+		others.StringVar(to, name, "", "")
+	}
+	others.Var(&s.masters, "master", "")
 	flags.Var(&s.managers, "manager", "")
-	flags.Var(&s.masters, "master", "")
 	flags.Var(&s.logLevels, "log-level", "")
 	flags.BoolVar(&s.logJSON, "log-json", false, "")
 	flags.BoolVar(&s.auditRequired, "audit-required", false, "")
@@ -171,7 +181,12 @@ func parse(name string, args []string) (*settings, error) {
 	case errors.Is(err, flag.ErrHelp):
 		return nil, errHelp
 	case err != nil:
-		return nil, &UsageError{err.Error()}
+		problem := nearest.Option(flags, err)
+		option, unknown := strings.CutPrefix(problem, "unknown option --")
+		if option, _, _ = strings.Cut(option, " "); unknown && others.Lookup(option) != nil {
+			problem = "--" + option + " is an option of execd agent: execd standalone is the only master of this host, and has commands come to its socket"
+		}
+		return nil, &UsageError{problem}
 	case flags.NArg() > 0:
 		return nil, &UsageError{fmt.Sprintf("unexpected argument %q", flags.Arg(0))}
 	}
@@ -249,8 +264,8 @@ func (s *settings) complete() error {
 		s.socket = place.Socket(root, s.spool)
 	}
 	if s.conf == "" {
-		if _, err := os.Stat(place.Conf); err == nil && root {
-			s.conf = place.Conf
+		if _, err := os.Stat(systemConf); err == nil && root {
+			s.conf = systemConf
 		}
 	} else if _, err := os.ReadDir(s.conf); err != nil {
 		return fmt.Errorf("--conf: %w", err)
@@ -281,5 +296,8 @@ func (s *settings) complete() error {
 			return err
 		}
 	}
-	return nil
+	return s.trustPlaces()
 }
+
+// systemConf is the configuration directory of a host.
+const systemConf = "/etc/execd/conf"

@@ -105,7 +105,8 @@ func (c *Command) Run() (int, error) {
 	}
 	defer d.close()
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGINT)
-	defer stop()
+	defer d.beside.Wait() // before what they use is closed
+	defer stop()          // however the agent has ended
 	if err := d.begin(ctx); err != nil {
 		return ExitCannotRun, err
 	}
@@ -131,21 +132,23 @@ type daemon struct {
 	observer      *observer
 	books         *books // nil for no accounting
 	audit         *audit.Log
+	known         known
 	manager       *notify.Notifier
 	health        *healthcheck.Check // nil for none
 	link          *gridengine.Link   // to an sge_qmaster; nil for none
 	cell          *gridengine.Cell
 	master        Master   // nil for none
 	said          sync.Map // what sayDoubtful has said
+	// beside are the goroutines that begin has begun. They end with its context.
+	beside  sync.WaitGroup
+	asking  sync.Mutex    // guards answers
+	answers chan struct{} // nil, or closed when the agent has answered alive
 }
 
 // open makes everything ready. After an error what was made is closed.
 func (d *daemon) open() (err error) {
 	shepherd, err := launch.FindShepherd(d.Executable)
 	if err != nil {
-		return err
-	}
-	if err := d.checkFiles(); err != nil {
 		return err
 	}
 	if d.spool, err = jobdir.OpenSpool(d.settings.spool); err != nil {
@@ -207,6 +210,7 @@ func (d *daemon) open() (err error) {
 	if err != nil {
 		return err
 	}
+	d.noteConfiguration()
 	d.useLog(d.agent.Cluster())
 	d.sayDoubtful(d.agent.Cluster())
 	if d.gridengine {
@@ -257,7 +261,7 @@ func (d *daemon) makeMaster() (err error) {
 		},
 		File: d.configuration.file,
 		Change: func(files map[string][]byte) error {
-			return d.configuration.change(files, d.use)
+			return d.configuration.change(files, func() error { return d.useFor(reader{told: files}) })
 		},
 	})
 	return err
@@ -269,11 +273,14 @@ const dying = 2 * time.Second
 // alone refuses to run beside another agent of the same spool area. The lock goes
 // with this process.
 func (d *daemon) alone() error {
-	err := unix.Flock(d.spool.Dir().Fd(), unix.LOCK_EX|unix.LOCK_NB)
+	lock := func() error {
+		return d.spool.Dir().Use(func(fd int) error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
+	}
+	err := lock()
 	// One that was killed a moment ago may take a while to go.
 	for end := time.Now().Add(dying); errors.Is(err, unix.EWOULDBLOCK) && time.Now().Before(end); {
 		time.Sleep(20 * time.Millisecond)
-		err = unix.Flock(d.spool.Dir().Fd(), unix.LOCK_EX|unix.LOCK_NB)
+		err = lock()
 	}
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return fmt.Errorf("another agent uses the spool directory %s: end that one first, or name another directory with --spool", d.spool.Path())
@@ -288,12 +295,13 @@ func (d *daemon) alone() error {
 func (d *daemon) serving() serve.Options {
 	o := serve.Options{
 		Socket: d.socket, Managers: d.managers, Version: d.Version,
-		Install: func(_ context.Context, files map[string]string) error {
+		Install: func(ctx context.Context, files map[string]string) error {
 			if d.gridengine {
 				return errors.New("the configuration of this agent is that of its sge_qmaster: change it with qconf -mconf")
 			}
-			return d.configuration.install(files, d.use)
+			return d.configuration.install(files, d.useForCall(ctx))
 		},
+		Audit:  d.audit,
 		Notify: func(err error) { d.logOf("api").Warn("interface", "error", err) },
 	}
 	if d.master != nil {
@@ -325,6 +333,9 @@ func connections() (each, all int) {
 }
 
 func (d *daemon) close() {
+	if d.agent != nil {
+		d.agent.Close()
+	}
 	if d.server != nil {
 		d.server.Close()
 	}
@@ -351,7 +362,9 @@ func (d *daemon) close() {
 // begin starts what goes on beside the agent, until the context ends.
 func (d *daemon) begin(ctx context.Context) error {
 	d.reloadOnHangup(ctx)
-	go d.configuration.watch(ctx, d.log, d.reload)
+	d.beside.Go(func() {
+		d.configuration.watch(ctx, d.log, func() { d.reload(reader{command: "reload", caller: audit.Caller{Via: "file"}}) })
+	})
 	if err := d.checkHealth(ctx); err != nil {
 		return err
 	}
@@ -359,7 +372,7 @@ func (d *daemon) begin(ctx context.Context) error {
 		return err
 	}
 	d.announce(ctx)
-	go d.shrink(ctx)
+	d.beside.Go(func() { d.shrink(ctx) })
 	return nil
 }
 
@@ -383,7 +396,7 @@ func (d *daemon) run(ctx context.Context) error {
 func (d *daemon) reloadOnHangup(ctx context.Context) {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, unix.SIGHUP)
-	go func() {
+	d.beside.Go(func() {
 		defer signal.Stop(hangup)
 		for {
 			select {
@@ -394,12 +407,12 @@ func (d *daemon) reloadOnHangup(ctx context.Context) {
 				if err := d.audit.Reopen(); err != nil {
 					d.log.Error("audit log", "error", err)
 				}
-				d.reload()
+				d.reload(reader{command: "reload", caller: audit.Caller{Via: "signal"}})
 			case <-ctx.Done():
 				return
 			}
 		}
-	}()
+	})
 }
 
 // use goes on with the configuration that there is on disk now.
@@ -413,12 +426,13 @@ func (d *daemon) configured(cluster *qconf.Cluster) {
 	}
 	d.useLog(cluster)
 	d.sayDoubtful(cluster)
+	d.noteConfiguration()
 }
 
-func (d *daemon) reload() {
+func (d *daemon) reload(r reader) {
 	d.say(d.manager.Reloading())
 	defer func() { d.say(d.manager.Ready(d.status())) }()
-	if err := d.use(); err != nil {
+	if err := d.useFor(r); err != nil {
 		d.log.Error("the configuration has not been changed", "error", err)
 		return
 	}

@@ -11,20 +11,32 @@ import (
 func (d *daemon) announce(ctx context.Context) {
 	d.log.Info("ready", "host", d.host, "spool", d.spool.Path(), "socket", d.socket, "version", d.Version)
 	d.say(d.manager.Ready(d.status()))
-	go d.manager.Watch(ctx, d.alive, func(err error) {
-		if err != nil {
-			d.log.Error("the agent does not answer the watchdog", "error", err)
-		}
+	d.beside.Go(func() {
+		d.manager.Watch(ctx, d.alive, func(err error) {
+			if err != nil {
+				d.log.Error("the agent does not answer the watchdog", "error", err)
+			}
+		})
 	})
 }
 
-// alive asks what needs the lock on the table of jobs, as everything does.
+// alive asks what needs the lock on the table of jobs, as everything does. An agent that has
+// not answered yet is not asked a second time.
 func (d *daemon) alive(ctx context.Context) error {
-	done := make(chan struct{})
-	go func() {
-		d.agent.Health()
-		close(done)
-	}()
+	d.asking.Lock()
+	if d.answers == nil {
+		done := make(chan struct{})
+		d.answers = done
+		d.beside.Go(func() {
+			d.agent.Health()
+			d.asking.Lock()
+			defer d.asking.Unlock()
+			d.answers = nil
+			close(done)
+		})
+	}
+	done := d.answers
+	d.asking.Unlock()
 	select {
 	case <-done:
 		return nil
@@ -78,6 +90,6 @@ func (d *daemon) checkHealth(ctx context.Context) error {
 	if err := check.Begin(); err != nil {
 		return err
 	}
-	go check.Run(ctx)
+	d.beside.Go(func() { check.Run(ctx) })
 	return nil
 }

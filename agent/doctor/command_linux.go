@@ -8,10 +8,7 @@ import (
 	"os"
 	"runtime"
 
-	"github.com/execd-project/execd/agent/launch"
-	"github.com/execd-project/execd/agent/place"
-	"github.com/execd-project/execd/confdir"
-	"github.com/execd-project/execd/internal/trust"
+	"github.com/execd-project/execd/internal/nearest"
 	"github.com/execd-project/execd/qconf"
 )
 
@@ -41,7 +38,7 @@ func Run(args []string, stdout io.Writer) (int, error) {
 		_, err := io.WriteString(stdout, Usage)
 		return StatusBest, err
 	case err != nil:
-		return 0, fmt.Errorf("%w; %w", err, ErrUsage)
+		return 0, fmt.Errorf("%s; %w", nearest.Option(flags, err), ErrUsage)
 	case flags.NArg() > 0:
 		return 0, fmt.Errorf("unexpected word %q; %w", flags.Arg(0), ErrUsage)
 	}
@@ -54,17 +51,11 @@ func Run(args []string, stdout io.Writer) (int, error) {
 			return 0, fmt.Errorf("cannot read the configuration in %q: %w", *conf, err)
 		}
 	}
-	untrusted, err := untrustedFiles(*conf)
-	if err != nil {
-		return 0, err
-	}
 	host, err := os.Hostname()
 	if err != nil {
 		return 0, err
 	}
-	h := Probe(cluster.Config(host))
-	h.Untrusted = untrusted
-	r := New(h)
+	r := New(Probe(cluster.Config(host)))
 	text := []byte(r.Text())
 	if *asJSON {
 		if text, err = r.JSON(); err != nil {
@@ -73,28 +64,4 @@ func Run(args []string, stdout io.Writer) (int, error) {
 	}
 	_, err = stdout.Write(text)
 	return r.Status(), err
-}
-
-// untrustedFiles says which files of a daemon others can change. Without a configuration
-// directory it is that of the host that counts, if root asks.
-func untrustedFiles(conf string) ([]string, error) {
-	if _, err := os.Stat(place.Conf); conf == "" && err == nil && os.Geteuid() == 0 {
-		conf = place.Conf
-	}
-	var list []string
-	if conf != "" {
-		for _, e := range confdir.Untrusted(conf) {
-			list = append(list, fmt.Sprintf("%q is not trusted: %s", e.At, e.Reason()))
-		}
-	}
-	execd, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	if _, err := launch.FindShepherd(execd); err != nil {
-		if e, ok := errors.AsType[*trust.Error](err); ok {
-			list = append(list, e.Error())
-		}
-	}
-	return list, nil
 }

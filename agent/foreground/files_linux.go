@@ -13,14 +13,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/internal/textfile"
 	"github.com/execd-project/execd/internal/trust"
 	"github.com/execd-project/execd/internal/userfile"
 	"github.com/execd-project/execd/submit"
 )
-
-// mostScript is the size above which a script, or a file of options, is taken
-// for a mistake: /dev/zero has no end.
-const mostScript = 64 << 20
 
 // readError is a file that cannot be read: no mistake in the words that name it.
 type readError struct{ err error }
@@ -86,24 +83,41 @@ func (r reader) open(path string, flags int) (*os.File, error) {
 	if !errors.Is(err, fs.ErrPermission) || r.rights == nil {
 		return f, err
 	}
-	absolute := path
+	trusted, reason := openTrusted(path)
+	if reason != nil {
+		return nil, fmt.Errorf("%w for user %s, and it is not read as root: %w", err, r.as, reason)
+	}
+	return trusted, nil
+}
+
+// openTrusted opens a regular file that only root can have chosen and changed.
+func openTrusted(path string) (*os.File, error) {
 	if !filepath.IsAbs(path) {
 		cwd, err := os.Getwd()
 		if err != nil {
 			return nil, err
 		}
-		absolute = cwd + "/" + path // filepath.Join would take ".." for the parent of a link
+		path = cwd + "/" + path // not cleaned: ".." is behind a link another directory
 	}
-	if e := (trust.Users{}).Check(absolute); e != nil {
-		return nil, fmt.Errorf("%w for user %s, and it is not read as root: %w", err, r.as, e)
+	fd, err := trust.Users{}.Open(path)
+	if err != nil {
+		return nil, err
 	}
-	return userfile.Open(path, flags)
+	f := os.NewFile(uintptr(fd), path)
+	info, err := f.Stat()
+	if err == nil && info.IsDir() {
+		err = &fs.PathError{Op: "open", Path: path, Err: &userfile.KindError{Kind: "a directory"}}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 func readAll(f io.Reader, name string) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(f, mostScript+1))
-	if err == nil && len(data) > mostScript {
-		err = fmt.Errorf("%s has more than %d MiB", name, mostScript>>20)
+	data, err := textfile.ReadAll(f, textfile.MaxScript)
+	if e, ok := errors.AsType[*textfile.SizeError](err); ok {
+		e.Name = name
 	}
 	if err != nil {
 		return nil, &readError{err}

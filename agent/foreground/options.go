@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/execd-project/execd/internal/nearest"
+	"github.com/execd-project/execd/submit"
 )
 
 // Options are execd run's own, beside those of qsub.
@@ -59,6 +62,16 @@ func (o *Options) take(args []string) (int, error) {
 		default:
 			opt.set(o, args[1])
 			return 2, nil
+		}
+	}
+	// There is no option of qsub that begins with two dashes.
+	if _, ok := submit.Lookup("-" + strings.TrimLeft(name, "-")); !ok {
+		var names []string
+		for _, opt := range own {
+			names = append(names, opt.name)
+		}
+		if near, ok := nearest.Word(name, names); ok {
+			return 0, fmt.Errorf("unknown option %s (did you mean %s?)", name, near)
 		}
 	}
 	return 0, nil

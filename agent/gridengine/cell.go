@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/execd-project/execd/agent/gridengine/commlib"
+	"github.com/execd-project/execd/internal/textfile"
+	"github.com/execd-project/execd/internal/userfile"
 )
 
 // Cell is a cell of Grid Engine as its files describe it (sge_cell, bootstrap(5),
@@ -52,7 +54,7 @@ func OpenCell(env func(string) string) (*Cell, error) {
 	if c.SecurityMode = values["security_mode"]; c.SecurityMode != "" && !strings.EqualFold(c.SecurityMode, "none") {
 		return nil, fmt.Errorf("%s: security_mode is %q, expected none: no other is supported", c.path("bootstrap"), c.SecurityMode)
 	}
-	aliases, err := os.ReadFile(c.path("host_aliases"))
+	aliases, err := userfile.Read(c.path("host_aliases"), textfile.MaxConfig)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
@@ -69,7 +71,7 @@ func (c *Cell) path(name string) string { return filepath.Join(c.Root, c.Name, "
 
 // Master is the host on which qmaster is, as act_qmaster has it now.
 func (c *Cell) Master() (string, error) {
-	text, err := os.ReadFile(c.path("act_qmaster"))
+	text, err := userfile.Read(c.path("act_qmaster"), textfile.MaxConfig)
 	if err != nil {
 		return "", fmt.Errorf("cannot find out where sge_qmaster is: %w", err)
 	}
@@ -82,7 +84,7 @@ func (c *Cell) Master() (string, error) {
 
 // readBootstrap reads lines of a name and a value.
 func readBootstrap(path string) (map[string]string, error) {
-	text, err := os.ReadFile(path)
+	text, err := userfile.Read(path, textfile.MaxConfig)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package gridengine
 import (
 	"syscall"
 
+	"github.com/execd-project/execd/accounting"
 	"github.com/execd-project/execd/agent"
 	"github.com/execd-project/execd/agent/gridengine/message"
 	"github.com/execd-project/execd/job"
@@ -104,7 +105,12 @@ func usageOf(r *agent.JobReport, signal uint32) []message.Usage {
 	add("signal", float64(signal))
 	add("start_time", seconds(o.Start.Unix(), 0))
 	add("end_time", seconds(o.End.Unix(), 0))
-	add("ru_wallclock", float64(o.End.Unix()-o.Start.Unix()))
+	wallclock := float64(o.End.Unix() - o.Start.Unix())
+	if u.Wallclock != 0 { // also what an epilog has made of it
+		record := accounting.Record{Start: o.Start, End: o.End, Usage: *u}
+		wallclock = record.Wallclock()
+	}
+	add("ru_wallclock", wallclock)
 	add("ru_utime", u.UserTime)
 	add("ru_stime", u.SystemTime)
 	add("ru_maxrss", float64(u.MaxRSS>>10))

@@ -177,7 +177,7 @@ func abandoned(dir *jobdir.Dir) bool {
 		return false
 	}
 	// Whoever opened the directory has a lock of his own.
-	return unix.Flock(dir.Fd(), unix.LOCK_SH|unix.LOCK_NB) == nil
+	return dir.Use(func(fd int) error { return unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB) }) == nil
 }
 
 // bindingRequest translates what submit has read.

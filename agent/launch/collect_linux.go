@@ -137,5 +137,6 @@ func reason(o *job.Outcome, dir *jobdir.Dir, shepherd syscall.WaitStatus) string
 // full reports whether nothing more can be written to a job directory.
 func full(dir *jobdir.Dir) bool {
 	var st unix.Statfs_t
-	return unix.Fstatfs(dir.Fd(), &st) == nil && st.Blocks > 0 && st.Bavail == 0
+	err := dir.Use(func(fd int) error { return unix.Fstatfs(fd, &st) })
+	return err == nil && st.Blocks > 0 && st.Bavail == 0
 }

@@ -163,7 +163,7 @@ func (j *Job) makeGroup(devices []string) error {
 		return err
 	}
 	failpoint.At("launch-group-made")
-	j.group = made.Paths()
+	j.group, j.groupGone = made.Paths(), false
 	told := *j.group
 	if !g.params.Killing {
 		told.File[group.CgroupKill] = ""
@@ -249,7 +249,7 @@ func swap() bool {
 // endGroup ends what is left in the group of the job: nothing, after a supervisor
 // that came to its end. Then it is not needed any more.
 func (j *Job) endGroup() {
-	if j.group == nil || cgroup.RemoveEmpty(j.group) {
+	if j.group == nil || j.groupGone || cgroup.RemoveEmpty(j.group) {
 		return
 	}
 	if open, err := group.Open(j.group); err == nil {
@@ -260,13 +260,13 @@ func (j *Job) endGroup() {
 
 // removeGroup removes the group of the job, with whatever is in it.
 func (j *Job) removeGroup() error {
-	if j.group == nil {
+	if j.group == nil || j.groupGone {
 		return nil
 	}
 	if err := cgroup.RemovePaths(j.group, groupPatience); err != nil {
 		return err
 	}
-	j.group = nil
+	j.groupGone = true
 	return nil
 }
 

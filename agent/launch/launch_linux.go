@@ -59,7 +59,10 @@ func trusted(shepherd string) error {
 // usual is, and has to start that in the end, with its working directory and descriptors.
 func ShepherdFor(c *qconf.Configuration, usual string) (string, error) {
 	if c.ShepherdCmd == "" {
-		return usual, trusted(usual)
+		if err := trusted(usual); err != nil {
+			return "", fmt.Errorf("cannot start the supervisor of jobs %q: %w", usual, err)
+		}
+		return usual, nil
 	}
 	if err := unix.Access(c.ShepherdCmd, unix.X_OK); err != nil {
 		return "", fmt.Errorf("cannot execute shepherd_cmd %s: %w", c.ShepherdCmd, err)
@@ -91,14 +94,15 @@ type Job struct {
 	// Notes say which limits of the job the kernel does not keep, and why.
 	Notes []string
 
-	group    *group.Paths // of the control group; nil without
-	groups   *Groups
-	spool    *jobdir.Spool
-	tmpdir   jobdir.Tmpdir
-	own      own // what Remove has to know
-	terminal bool
-	removed  bool
-	strays   []int // children that we had before the shepherd
+	group     *group.Paths // of the control group; nil without. It is not changed
+	groupGone bool         // it was removed
+	groups    *Groups
+	spool     *jobdir.Spool
+	tmpdir    jobdir.Tmpdir
+	own       own // what Remove has to know
+	terminal  bool
+	removed   bool
+	strays    []int // children that we had before the shepherd
 
 	mu       sync.Mutex
 	shepherd *supervisor

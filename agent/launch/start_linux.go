@@ -31,7 +31,11 @@ func (j *Job) Start(shepherd string, stdout, stderr *os.File) (<-chan syscall.Wa
 		files[1], files[2] = stdout, stderr
 	}
 	// The directory's lock is shared with the shepherd: see fileWaiting.
-	fd, err := unix.FcntlInt(uintptr(j.Dir.Fd()), unix.F_DUPFD_CLOEXEC, 0)
+	var fd int
+	err := j.Dir.Use(func(dir int) (err error) {
+		fd, err = unix.FcntlInt(uintptr(dir), unix.F_DUPFD_CLOEXEC, 0)
+		return err
+	})
 	if err != nil {
 		return nil, os.NewSyscallError("fcntl", err)
 	}
@@ -173,7 +177,11 @@ func (j *Job) lockToLaunch() (*os.File, error) {
 // closed.
 func (j *Job) lock(patience time.Duration) (*os.File, error) {
 	// Not a duplicate: j.Dir stays without.
-	fd, err := unix.Openat(j.Dir.Fd(), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	var fd int
+	err := j.Dir.Use(func(dir int) (err error) {
+		fd, err = unix.Openat(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		return err
+	})
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: j.Dir.Path(), Err: err}
 	}

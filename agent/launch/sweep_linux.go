@@ -21,7 +21,7 @@ const fileWaiting = "foreground"
 func (j *Job) wait() error {
 	// The lock first: a directory with the file and without the lock is
 	// anybody's to clean up.
-	if err := unix.Flock(j.Dir.Fd(), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := j.Dir.Use(func(fd int) error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) }); err != nil {
 		return os.NewSyscallError("flock", err)
 	}
 	return j.Dir.WriteFile(fileWaiting, nil)
@@ -61,7 +61,7 @@ func sweep(spool *jobdir.Spool, id job.ID, lookup func(name string) (*nss.User, 
 	if waiting, err := dir.Exists(fileWaiting); err != nil || !waiting {
 		return s, false
 	}
-	if unix.Flock(dir.Fd(), unix.LOCK_EX|unix.LOCK_NB) != nil {
+	if dir.Use(func(fd int) error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) }) != nil {
 		return s, false
 	}
 	s.Description, err = dir.Description()

@@ -116,11 +116,21 @@ func (j *Job) describeTask(id job.ID, command []string, dir string, env []string
 	}
 	d.Streams[0].Path = ""
 	var err error
-	d.Environment, err = taskEnvironment(of.Environment, env, j.spool.JobPath(id))
+	d.Environment, err = taskEnvironment(j.environment(), env, j.spool.JobPath(id))
 	if err == nil {
 		err = jobdir.Check(&d)
 	}
 	return &d, err
+}
+
+// environment returns that of the job as it is now: procedures of the site may have edited it.
+func (j *Job) environment() []string {
+	b, err := j.Dir.ReadFile(jobdir.FileEnvironment)
+	if err != nil {
+		return j.Description.Environment
+	}
+	vars, _ := jobdir.ParseEditedEnvironment(b)
+	return vars
 }
 
 // granted are the variables that say what a job has been given, and are no task's

@@ -52,6 +52,16 @@ func TestTask(t *testing.T) {
 	if b, _, err := slave.Dir.Start(); string(b) != "slave\n" {
 		t.Errorf("the record is %q, %v", b, err)
 	}
+	// As a prolog does. A line that is no variable is no reason to forget the job.
+	edited, err := os.OpenFile(slave.Dir.Path()+"/"+jobdir.FileEnvironment, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = edited.WriteString("EDITED=1\nBOTH=prolog\nno variable\nLAST=2")
+	if err := errors.Join(err, edited.Close(), slave.Dir.WriteNumber(jobdir.FilePID, 1<<30), slave.Close()); err != nil {
+		t.Fatal(err)
+	}
+	slave = p.reopen(t, seven, Slave)
 	task := taskOf(t, slave, "1.host", "sh", "-c", "{ pwd; env; } > "+p.dir+"/out/a; echo > $TMPDIR/of-task; exit 6")
 	if names, err := slave.Dir.PETasks(); len(names) != 1 || names[0] != "1.host" {
 		t.Errorf("tasks %q, %v", names, err)
@@ -74,7 +84,7 @@ func TestTask(t *testing.T) {
 	b, err := os.ReadFile(p.dir + "/out/a")
 	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
 	for _, want := range []string{
-		"/", "OF_JOB=1", "OF_TASK=2", "BOTH=task", "JOB_ID=7", "JOB_NAME=petask", "TMPDIR=" + tmpdir, "NSLOTS=2", "PE=mpi",
+		"/", "OF_JOB=1", "OF_TASK=2", "BOTH=task", "EDITED=1", "LAST=2", "JOB_ID=7", "JOB_NAME=petask", "TMPDIR=" + tmpdir, "NSLOTS=2", "PE=mpi",
 		"SGE_JOB_SPOOL_DIR=" + task.Dir.Path(),
 	} {
 		if !slices.Contains(lines, want) {

@@ -111,8 +111,11 @@ func (j *Job) OpenTerminal(ctx context.Context) (*Terminal, error) {
 		return nil, ErrNoTerminal
 	}
 	// A long path does not fit into an address (unix(7)).
-	path := fmt.Sprintf("/proc/self/fd/%d/%s", j.Dir.Fd(), jobdir.FileTerminal)
-	c, err := new(net.Dialer).DialContext(ctx, "unix", path)
+	var c net.Conn
+	err := j.Dir.Use(func(fd int) (err error) {
+		c, err = new(net.Dialer).DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d/%s", fd, jobdir.FileTerminal))
+		return err
+	})
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED) {
 		return nil, ErrNoTerminal
 	}

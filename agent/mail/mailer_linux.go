@@ -134,7 +134,7 @@ func checkAddress(address string, own bool) error {
 // run runs a mailer in a session of its own: out of reach of the signals of a
 // terminal, and a group that can be killed as a whole.
 func run(ctx context.Context, user *nss.User, words []string, text string) error {
-	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
+	cmd := exec.Command(words[0], words[1:]...) //nolint:noctx // wait kills more than it
 	cmd.Dir = "/"
 	cmd.Env = []string{
 		"PATH=" + systemPath, "HOME=" + user.Home, "USER=" + user.Name, "LOGNAME=" + user.Name, "SHELL=/bin/sh",
@@ -143,7 +143,6 @@ func run(ctx context.Context, user *nss.User, words []string, text string) error
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(text), &out, &out
 	cmd.WaitDelay = time.Second
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
 	if int(user.UID) != os.Geteuid() {
 		credential, err := credentialOf(user)
 		if err != nil {
@@ -151,7 +150,10 @@ func run(ctx context.Context, user *nss.User, words []string, text string) error
 		}
 		cmd.SysProcAttr.Credential = credential
 	}
-	err := cmd.Run()
+	err := cmd.Start()
+	if err == nil {
+		err = wait(ctx, cmd)
+	}
 	switch {
 	case err == nil, errors.Is(err, exec.ErrWaitDelay):
 		// The latter: it has taken the mail, and left somebody behind to deliver it.
@@ -163,6 +165,29 @@ func run(ctx context.Context, user *nss.User, words []string, text string) error
 		return fmt.Errorf("%s: %w: %s", words[0], err, said)
 	}
 	return fmt.Errorf("%s: %w", words[0], err)
+}
+
+// kill is kill(2); another one in a test.
+var kill = unix.Kill
+
+// wait waits for the end of a mailer, and kills its group when the context ends before. It
+// does so only while the mailer has not been reaped: afterwards its number may be that of a
+// stranger.
+func wait(ctx context.Context, cmd *exec.Cmd) error {
+	pid := cmd.Process.Pid
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for errors.Is(unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
+		}
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		_ = kill(-pid, unix.SIGKILL)
+		<-ended
+	}
+	return cmd.Wait()
 }
 
 func credentialOf(u *nss.User) (*syscall.Credential, error) {

@@ -291,3 +291,40 @@ func TestOutboxIsBounded(t *testing.T) {
 		t.Errorf("%d of %d mails are said to have failed", len(failed), n)
 	}
 }
+
+// TestMailerThatEndsAsItIsKilled: nobody collects a mailer whose group is being killed. Its
+// number could be that of a stranger.
+func TestMailerThatEndsAsItIsKilled(t *testing.T) {
+	o := newOffice(t, `echo $$ >"$DIR/self"; echo >"$DIR/runs"; read end <"$DIR/end"`)
+	for _, fifo := range []string{"runs", "end"} {
+		if err := errors.Join(unix.Mkfifo(o.dir+"/"+fifo, 0o666), os.Chmod(o.dir+"/"+fifo, 0o666)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	killed := make(chan bool, 1)
+	kill = func(group int, _ unix.Signal) error {
+		if err := os.WriteFile(o.dir+"/end", []byte("\n"), 0); err != nil {
+			t.Error(err)
+		}
+		collected := false
+		for end := time.Now().Add(100 * time.Millisecond); time.Now().Before(end) && !collected; {
+			collected = errors.Is(unix.Kill(group, 0), unix.ESRCH) // also while it is a zombie there is one
+		}
+		killed <- collected
+		return nil
+	}
+	t.Cleanup(func() { kill = unix.Kill })
+	ctx, cancel := context.WithCancel(t.Context())
+	sent := make(chan error, 1)
+	go func() { sent <- (&Mailer{Command: o.mailer()}).Send(ctx, o.owner, letterToTwo) }()
+	if _, err := os.ReadFile(o.dir + "/runs"); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if <-killed {
+		t.Errorf("the mailer, process %d, is gone before its group was killed", o.pid(t, "self"))
+	}
+	if err := <-sent; err != nil {
+		t.Error(err)
+	}
+}

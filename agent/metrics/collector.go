@@ -28,6 +28,11 @@ var (
 	epoch     = desc("execd_master_epoch", "The largest number of a master that has started a job.")
 )
 
+var (
+	auditErrors = desc("execd_audit_errors_total", "How often the audit log could not be written.")
+	auditLost   = desc("execd_audit_records_lost_total", "Records of the audit log that are lost, because it could not be written for too long.")
+)
+
 // One series for each job that holds slots, and for each task of a parallel job.
 var (
 	jobLabels = []string{"job", "task", "pe_task", "owner"}
@@ -56,6 +61,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		buildInfo, startTime, jobs, slots, slotsUsed, draining, troubles, confError, confInfo, epoch,
 		jobStart, jobSlots, jobCPU, jobMemory, jobMax,
+		auditErrors, auditLost,
 		sensorUp, sensorStarts, sensorReports, sensorViolations, sensorLast, sensorTook,
 	} {
 		ch <- d
@@ -82,6 +88,11 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		if r.State.Live() {
 			s.job(&r)
 		}
+	}
+	if c.Audit != nil {
+		failures, lost := c.Audit()
+		s.counter(auditErrors, float64(failures))
+		s.counter(auditLost, float64(lost))
 	}
 	if c.Sensors != nil {
 		s.sensors(c.Options)

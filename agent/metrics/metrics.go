@@ -22,6 +22,9 @@ type Options struct {
 	Agent Source
 	// Sensors says how load sensors fare; nil for none.
 	Sensors func() []external.Status
+	// Audit says how often the audit log could not be written, and how many of its records are
+	// lost; nil for none.
+	Audit func() (failures, lost uint64)
 	// Unhealthy says what else does not work, one sentence each, that is not among
 	// agent.Health.Troubles; nil for nothing.
 	Unhealthy func() []string

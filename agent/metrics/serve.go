@@ -33,8 +33,16 @@ func (m *Metrics) Serve(ctx context.Context, l net.Listener) error {
 		ErrorLog: log.New(io.Discard, "", 0), // what peers do wrong is no trouble of ours
 	}
 	server.SetKeepAlivesEnabled(false) // a connection that is idle keeps others out
-	stop := context.AfterFunc(ctx, func() { server.Close() })
-	defer stop()
+	closed := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(closed)
+		server.Close()
+	})
+	defer func() {
+		if !stop() {
+			<-closed
+		}
+	}()
 	err := server.Serve(&bounded{Listener: l, free: make(chan struct{}, maxConnections)})
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil

@@ -151,7 +151,7 @@ func parse(command string, args []string) (*settings, error) {
 	case errors.Is(err, flag.ErrHelp):
 		return nil, errHelp
 	case err != nil:
-		return nil, &UsageError{explain(flags, err)}
+		return nil, &UsageError{nearest.Option(flags, err)}
 	case command == "attach":
 		err = s.attachTo(flags.Args())
 	case flags.NArg() > 0:
@@ -162,7 +162,7 @@ func parse(command string, args []string) (*settings, error) {
 	}
 	for _, state := range s.states {
 		if !slices.Contains(states, state) {
-			return nil, &UsageError{fmt.Sprintf("--state %q is no state of a job%s, expected one of %s", state, meant("", state, states), strings.Join(states, ", "))}
+			return nil, &UsageError{fmt.Sprintf("--state %q is no state of a job%s, expected one of %s", state, nearest.Hint("", state, states), strings.Join(states, ", "))}
 		}
 	}
 	if s.socket == "" {
@@ -193,25 +193,6 @@ func (s *settings) attachTo(args []string) error {
 		return &UsageError{fmt.Sprintf("--escape %q has another meaning", s.escapeText)}
 	}
 	return nil
-}
-
-// explain says what is wrong with an option, and which one is like it.
-func explain(flags *flag.FlagSet, err error) string {
-	name, ok := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
-	if !ok {
-		return err.Error()
-	}
-	known := []string{"help"}
-	flags.VisitAll(func(f *flag.Flag) { known = append(known, f.Name) })
-	return fmt.Sprintf("unknown option --%s%s", name, meant("--", name, known))
-}
-
-// meant is the question whether a word was meant that is like the one given, or nothing.
-func meant(prefix, word string, words []string) string {
-	if n, ok := nearest.Word(word, words); ok {
-		return fmt.Sprintf(" (did you mean %s%s?)", prefix, n)
-	}
-	return ""
 }
 
 // defaultSocket is where an agent of the caller's own listens, if there is one, and else

@@ -191,7 +191,7 @@ func TestUsage(t *testing.T) {
 		"expected the command check":      {},
 		"check takes one script, not 0":   user,
 		"check takes one script, not 2":   append(user, "a", "b"),
-		"flag provided but not defined":   append(user, "--wrong", "a"),
+		"unknown option --wrong":          append(user, "--wrong", "a"),
 		"--timeout: -1s is too short":     append(user, "--timeout", "-1s", "a"),
 		"cannot read the configuration: ": append(user, "--conf", "/no/such", "a"),
 	} {

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/execd-project/execd/internal/nearest"
 	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/loadsensor/external"
 	"github.com/execd-project/execd/qconf"
@@ -76,7 +77,7 @@ func (c *Command) Run() (int, error) {
 			return ExitGood, err
 		}
 		if err != nil {
-			return ExitUsage, &UsageError{err.Error()}
+			return ExitUsage, &UsageError{nearest.Option(flags, err)}
 		}
 		if args = flags.Args(); len(args) > 0 {
 			words, args = append(words, args[0]), args[1:]
@@ -104,7 +105,6 @@ func (c *Command) Run() (int, error) {
 		if _, err := os.ReadDir(*conf); err != nil {
 			return ExitUsage, fmt.Errorf("cannot read the configuration: %w", err)
 		}
-		// Nothing in it is run: whose files they are does not matter.
 		if check.cluster, err = qconf.Load(os.DirFS(*conf), qconf.Builtin(runtime.NumCPU())); err != nil {
 			return ExitUsage, fmt.Errorf("cannot read the configuration in %q: %w", *conf, err)
 		}

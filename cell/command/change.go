@@ -72,6 +72,11 @@ func (x *call) write(writes ...Write) error {
 			return e
 		}
 	}
+	if x.in.Restricted {
+		if err := checkPrivileges(x.cell.Cluster(), next); err != nil {
+			return err
+		}
+	}
 	x.result.Cluster = next
 	x.keep(writes)
 	return nil

@@ -18,6 +18,9 @@ type Input struct {
 	Name string // of the command, as qsub
 	Args []string
 	By   cell.Caller
+	// Restricted says that By may not set what runs with the rights of root or of other
+	// users, although By may be a manager: the daemon is root's and By is not root.
+	Restricted bool
 	// Dir is the working directory and Home that of the user, both absolute.
 	Dir, Home string
 	// Environment is that of the command, NAME=value.

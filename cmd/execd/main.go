@@ -7,10 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -71,48 +71,57 @@ func run(args []string) int {
 	case slices.Contains(command.Names(), name):
 		return userCommand(name, args)
 	}
-	if program() == "qacct" {
-		return account(args)
-	}
 	if len(args) == 0 {
 		fmt.Fprint(os.Stderr, usage)
 		return foreground.ExitUsage
 	}
-	if slices.Contains(command.Names(), args[0]) {
-		return userCommand(args[0], args[1:])
+	if c := find(args[0]); c != nil {
+		return c(args[1:])
 	}
-	switch args[0] {
-	case "standalone":
-		return runStandalone(args[1:])
-	case "run":
-		return runJob(args[1:])
-	case "agent":
-		return runAgent(args[1:])
-	case "status", "jobs", "attach", "drain", "resume":
-		return askAgent(args[0], args[1:])
-	case "config":
-		return checkConfig(args[1:])
-	case "import":
-		return importCell(args[1:])
-	case "simulate":
-		return runSimulation(args[1:])
-	case "sensor":
-		return checkSensor(args[1:])
-	case "qacct":
-		return account(args[1:])
-	case "doctor":
-		return examine(args[1:])
-	case interactive.Word:
-		return interactiveJob(args[1:])
-	case "version", "--version", "-version":
-		fmt.Println("execd", version)
-		return 0
-	case "help", "--help", "-help", "-h":
-		fmt.Print(usage)
-		return 0
-	}
-	fmt.Fprintf(os.Stderr, "execd: unknown command %q%s\n%s", args[0], meant(args[0]), usage)
+	fmt.Fprintf(os.Stderr, "execd: unknown command %q%s\n%s", args[0], nearest.Hint("", args[0], names()), usage)
 	return foreground.ExitUsage
+}
+
+// commands are the words behind execd, beside Grid Engine's commands.
+func commands() map[string]func(args []string) int {
+	all := map[string]func([]string) int{
+		"standalone": runStandalone, "run": runJob, "agent": runAgent, "config": checkConfig, "import": importCell,
+		"simulate": runSimulation, "sensor": checkSensor, "qacct": account, "doctor": examine,
+		"version": printVersion, "help": printUsage,
+	}
+	for _, name := range []string{"status", "jobs", "attach", "drain", "resume"} {
+		all[name] = func(args []string) int { return askAgent(name, args) }
+	}
+	for _, name := range command.Names() {
+		all[name] = func(args []string) int { return userCommand(name, args) }
+	}
+	return all
+}
+
+// find returns what runs a command; nil if there is no such command.
+func find(name string) func(args []string) int {
+	switch name {
+	case interactive.Word: // for the agent alone
+		return interactiveJob
+	case "--version", "-version":
+		return printVersion
+	case "--help", "-help", "-h":
+		return printUsage
+	}
+	return commands()[name]
+}
+
+// names are all commands.
+func names() []string { return slices.Sorted(maps.Keys(commands())) }
+
+func printVersion([]string) int {
+	fmt.Println("execd", version)
+	return 0
+}
+
+func printUsage([]string) int {
+	fmt.Print(usage)
+	return 0
 }
 
 // complain says what went wrong: a line for each of several errors, such as those of a directory.
@@ -129,18 +138,6 @@ func interactiveJob(args []string) int {
 		complain("execd:", err)
 	}
 	return status
-}
-
-// meant is the question whether a command was meant that is like the word given.
-func meant(word string) string {
-	var commands []string
-	for _, m := range regexp.MustCompile(`(?m)^  ([a-z]+) `).FindAllStringSubmatch(usage, -1) {
-		commands = append(commands, m[1])
-	}
-	if c, ok := nearest.Word(word, commands); ok {
-		return fmt.Sprintf(" (did you mean %s?)", c)
-	}
-	return ""
 }
 
 func examine(args []string) int {

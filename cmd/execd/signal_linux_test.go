@@ -141,13 +141,14 @@ func (w *world) outcome(t *testing.T, name string, v any) {
 
 // outcomeJSON is what tests look at of an outcome.
 type outcomeJSON struct {
-	JobID      int    `json:"job_id"`
-	TaskID     int    `json:"task_id"`
-	Failed     int    `json:"failed"`
-	ExitStatus int    `json:"exit_status"`
-	Signal     int    `json:"signal"`
-	Reason     string `json:"reason"`
-	JobDir     string `json:"job_dir"`
+	JobID      int     `json:"job_id"`
+	TaskID     int     `json:"task_id"`
+	Failed     int     `json:"failed"`
+	ExitStatus int     `json:"exit_status"`
+	Signal     int     `json:"signal"`
+	Reason     string  `json:"reason"`
+	JobDir     string  `json:"job_dir"`
+	Wallclock  float64 `json:"wallclock"`
 	Usage      struct {
 		CPU float64 `json:"cpu"`
 	} `json:"usage"`

@@ -76,3 +76,29 @@ exit 0
 		})
 	}
 }
+
+// TestPrologEditsTheEnvironment is how sites give a job its GPUs: lines that a prolog of root
+// adds to the file environment. What an epilog changes in the file usage counts, too.
+func TestPrologEditsTheEnvironment(t *testing.T) {
+	t.Parallel()
+	w := inWorld(t, asRoot)
+	edit := siteFile(t, `#!/bin/sh
+cd "$SGE_JOB_SPOOL_DIR" || exit
+case $1 in
+prolog) echo CUDA_VISIBLE_DEVICES=3 >>environment;;
+epilog)
+	echo ru_wallclock=99999 >>usage
+	[ "$SGE_JOB_ENV_CUDA_VISIBLE_DEVICES" = 3 ];;
+esac
+`)
+	w.write(t, "conf/queues/q", plainQueue+"prolog root@"+edit+" prolog\nepilog root@"+edit+" epilog\n")
+	job := w.write(t, "job", "#!/bin/sh\necho $CUDA_VISIBLE_DEVICES\n")
+	r := w.run(t, "--as", "alice", "-cwd", "--conf", "conf", "-v", "CUDA_VISIBLE_DEVICES=0,1", "--json", "out", job)
+	if r.status != 0 || r.stdout != "3\n" {
+		t.Errorf("exit status %d, %s%s", r.status, r.stdout, r.stderr)
+	}
+	var o outcomeJSON
+	if w.outcome(t, "out", &o); o.Failed != 0 || o.Wallclock != 99999 {
+		t.Errorf("outcome %+v", o)
+	}
+}

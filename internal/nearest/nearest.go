@@ -2,7 +2,11 @@
 // is pure.
 package nearest
 
-import "unicode/utf8"
+import (
+	"flag"
+	"strings"
+	"unicode/utf8"
+)
 
 // Word returns the word of a list that a mistyped one is nearest to: the one that the
 // fewest letters inserted, left out, changed or exchanged with their neighbour make of
@@ -10,13 +14,42 @@ import "unicode/utf8"
 // may be wrong.
 func Word(typed string, words []string) (word string, ok bool) {
 	least := 0
+	letters := utf8.RuneCountInString(typed)
 	for _, w := range words {
-		longer := max(utf8.RuneCountInString(typed), utf8.RuneCountInString(w))
+		n := utf8.RuneCountInString(w)
+		longer := max(letters, n)
+		if longer-min(letters, n) > max(1, longer/3) {
+			continue // their distance is at least that
+		}
 		if d := distance([]rune(typed), []rune(w)); d <= max(1, longer/3) && d < longer && (!ok || d < least) {
 			word, least, ok = w, d, true
 		}
 	}
 	return word, ok
+}
+
+// Option says what is wrong with an option that a FlagSet has refused with an error, and which of
+// its options is near to an unknown one.
+func Option(flags *flag.FlagSet, err error) string {
+	name, ok := strings.CutPrefix(err.Error(), unknownFlag)
+	if !ok {
+		return err.Error()
+	}
+	known := []string{"help"}
+	flags.VisitAll(func(f *flag.Flag) { known = append(known, f.Name) })
+	return "unknown option --" + name + Hint("--", name, known)
+}
+
+// unknownFlag is what the error of package flag begins with.
+const unknownFlag = "flag provided but not defined: -"
+
+// Hint is the question behind an error about a word, whether the nearest one of a list was meant;
+// empty if none is near. The prefix is that of all words.
+func Hint(prefix, typed string, words []string) string {
+	if w, ok := Word(typed, words); ok {
+		return " (did you mean " + prefix + w + "?)"
+	}
+	return ""
 }
 
 // distance is the number of single mistakes between two words (optimal string

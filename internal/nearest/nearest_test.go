@@ -1,6 +1,11 @@
 package nearest
 
-import "testing"
+import (
+	"flag"
+	"io"
+	"strings"
+	"testing"
+)
 
 func TestWord(t *testing.T) {
 	words := []string{"run", "agent", "status", "jobs", "drain", "resume"}
@@ -23,6 +28,34 @@ func TestWord(t *testing.T) {
 				t.Errorf("%q: %q, %v", c.typed, got, ok)
 			}
 		})
+	}
+}
+
+func TestOption(t *testing.T) {
+	flags := flag.NewFlagSet("x", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.String("metrics", "", "")
+	flags.Int("number", 0, "")
+	for args, want := range map[string]string{
+		"--metric": "unknown option --metric (did you mean --metrics?)", "-metircs=1": "unknown option --metircs (did you mean --metrics?)",
+		"--hepl": "unknown option --hepl (did you mean --help?)", "--xyzzy": "unknown option --xyzzy",
+		"--number x": `invalid value "x" for flag -number: parse error`, "--metrics": "flag needs an argument: -metrics",
+	} {
+		if got := Option(flags, flags.Parse(strings.Fields(args))); got != want {
+			t.Errorf("%s: %q, expected %q", args, got, want)
+		}
+	}
+}
+
+// A word that is much longer than all others is near to none, and costs nothing.
+func TestLongWord(t *testing.T) {
+	words := []string{"run", "agent", strings.Repeat("hostlist", 10)}
+	if allocated := testing.AllocsPerRun(1, func() {
+		if w, ok := Word(strings.Repeat("x", 1<<20), words); ok {
+			t.Errorf("near to %q", w)
+		}
+	}); allocated > 10 {
+		t.Errorf("%g allocations", allocated)
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/internal/textfile"
 )
 
 // KindError is that a path does not lead to a regular file.
@@ -32,6 +34,16 @@ const NoFollow = unix.O_NOFOLLOW
 // opened. The error is a *fs.PathError, with the kernel's error or a *KindError in it.
 func Open(path string, flags int) (*os.File, error) {
 	return open(path, flags, false)
+}
+
+// Read reads what Open opens, up to a limit in bytes. The error may be a *textfile.SizeError, too.
+func Read(path string, limit int64) ([]byte, error) {
+	f, err := Open(path, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return textfile.ReadAll(f, limit)
 }
 
 // Rights are those of a user on files.

@@ -3,13 +3,13 @@ package replay
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/execd-project/execd/cell"
 	"github.com/execd-project/execd/cell/command"
+	"github.com/execd-project/execd/internal/textfile"
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/simulate/script"
 	"github.com/execd-project/execd/simulate/workload"
@@ -95,7 +95,7 @@ func (p *player) file(name string) []byte {
 	if strings.HasPrefix(path.Base(name), ".sge_") {
 		return nil
 	}
-	if text, err := fs.ReadFile(p.fsys, strings.TrimPrefix(name, "/")); err == nil {
+	if text, err := textfile.ReadFS(p.fsys, strings.TrimPrefix(name, "/"), textfile.MaxScript); err == nil {
 		return text
 	}
 	return []byte("#!/bin/sh\n")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/execd-project/execd/internal/lazyregexp"
+	"github.com/execd-project/execd/internal/textfile"
 )
 
 // evidence is what the output of a case tells about its clock, and of what happened
@@ -53,7 +54,7 @@ func readEvidence(fsys fs.FS, zone *time.Location) *evidence {
 			continue
 		}
 		for _, f := range files {
-			text, err := fs.ReadFile(fsys, path.Join("output", step.Name(), f.Name()))
+			text, err := textfile.ReadFS(fsys, path.Join("output", step.Name(), f.Name()), textfile.MaxScript)
 			if err != nil {
 				continue
 			}
@@ -180,7 +181,7 @@ func (e *evidence) readInstances(step string, text []byte) {
 
 // readDisabled finds the queue instances that were disabled at a capture.
 func readDisabled(fsys fs.FS, step string) []string {
-	text, err := fs.ReadFile(fsys, path.Join("output", step, "qstat-f.txt"))
+	text, err := textfile.ReadFS(fsys, path.Join("output", step, "qstat-f.txt"), textfile.MaxScript)
 	if err != nil {
 		return nil
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/execd-project/execd/internal/textfile"
 )
 
 // files are the files of a directory by their paths, as a file system: a configuration
@@ -16,11 +18,15 @@ type files map[string][]byte
 // readFiles reads all files below a directory but those that are hidden.
 func readFiles(fsys fs.FS, hidden ...string) (files, error) {
 	f := files{}
+	size := 0
 	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || slices.Contains(hidden, name) {
 			return err
 		}
-		f[name], err = fs.ReadFile(fsys, name)
+		f[name], err = textfile.ReadFS(fsys, name, textfile.MaxConfig)
+		if size += len(f[name]); err == nil && size > textfile.MaxScript {
+			err = &textfile.SizeError{Name: name + " and what is beside it", Limit: textfile.MaxScript}
+		}
 		return err
 	})
 	return f, err

@@ -7,8 +7,10 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/execd-project/execd/internal/textfile"
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/scheduler/calendar"
 	"github.com/execd-project/execd/simulate/script"
@@ -142,7 +144,7 @@ const (
 
 func (in *input) readLoad(fsys fs.FS) error {
 	const file = loadValues
-	text, err := fs.ReadFile(fsys, file)
+	text, err := textfile.ReadFS(fsys, file, textfile.MaxScript)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -159,7 +161,7 @@ func (in *input) readLoad(fsys fs.FS) error {
 		}
 		f := strings.SplitN(line, ":", 3)
 		if len(f) != 3 {
-			errs = append(errs, fmt.Errorf("input/%s:%d: %q: expected HOST:ATTRIBUTE:VALUE", file, number, line))
+			errs = append(errs, fmt.Errorf("input/%s:%d: %s: expected HOST:ATTRIBUTE:VALUE", file, number, textfile.Shorten(strconv.Quote(line))))
 			continue
 		}
 		if err := in.setLoad(f[0], f[1], f[2]); err != nil {
@@ -182,7 +184,7 @@ func (in *input) setLoad(host, attribute, value string) error {
 }
 
 func (in *input) readUsage(fsys fs.FS) error {
-	text, err := fs.ReadFile(fsys, initialUsage)
+	text, err := textfile.ReadFS(fsys, initialUsage, textfile.MaxScript)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/execd-project/execd/cell"
 	"github.com/execd-project/execd/cell/view"
+	"github.com/execd-project/execd/internal/textfile"
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/qstat"
 	"github.com/execd-project/execd/scheduler/tickets"
@@ -83,7 +84,7 @@ func Run(fsys fs.FS, o Options) (*Result, error) {
 	if o.Zone == nil {
 		o.Zone = time.UTC
 	}
-	text, err := fs.ReadFile(fsys, "jobs.txt")
+	text, err := textfile.ReadFS(fsys, "jobs.txt", textfile.MaxScript)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the script: %w", err)
 	}

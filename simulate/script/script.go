@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/execd-project/execd/internal/lazyregexp"
+	"github.com/execd-project/execd/internal/textfile"
 )
 
 // Line is a step of a script: what Kind says, and the fields that belong to it.
@@ -54,16 +55,19 @@ type Error struct {
 
 // Error is "line N: "text": problem".
 func (e *Error) Error() string {
-	return fmt.Sprintf("line %d: %q: %s", e.Line, e.Text, e.Problem)
+	return fmt.Sprintf("line %d: %s: %s", e.Line, textfile.Shorten(strconv.Quote(e.Text)), e.Problem)
 }
+
+// maxErrors is how many errors of a script are returned. One that has more is none.
+const maxErrors = 100
 
 const answerMark = "   ->"
 
 // commandLine is USER: COMMAND, and a remark. A remark has no parentheses inside.
 var commandLine = lazyregexp.New(`^([A-Za-z_][\w.-]*): +(\S.*?)(?:   +\((.*)\))?\s*$`)
 
-// Parse reads a script. The error joins all that is wrong, each an *Error; then there
-// are no lines.
+// Parse reads a script. The error joins what is wrong, the first hundred of it, each an
+// *Error; then there are no lines.
 func Parse(text string) ([]Line, error) {
 	var lines []Line
 	var errs []error
@@ -73,6 +77,14 @@ func Parse(text string) ([]Line, error) {
 		number++
 		raw = strings.TrimRight(raw, "\r\n")
 		fail := func(problem string) { errs = append(errs, &Error{Line: number, Text: raw, Problem: problem}) }
+		switch {
+		case len(errs) == maxErrors:
+			fail(fmt.Sprintf("there are %d errors, what follows has not been read", maxErrors))
+			return nil, errors.Join(errs...)
+		case len(raw) > textfile.MaxLine:
+			fail(fmt.Sprintf("the line has more than %d MiB", textfile.MaxLine>>20))
+			continue
+		}
 		if answer, ok := strings.CutPrefix(raw, answerMark); ok {
 			if !answering {
 				fail("an answer belongs behind a command or another answer")

@@ -10,10 +10,16 @@ import (
 	"iter"
 	"math"
 	"strconv"
+
+	"github.com/execd-project/execd/internal/textfile"
 )
 
-// maxLine is the longest line that is read. Records have some hundred bytes.
-const maxLine = 1 << 20
+// Limits of a trace, in bytes. Records have about a hundred bytes.
+const (
+	maxLine   = textfile.MaxLine
+	maxHeader = 256 << 10
+	maxTrace  = 2 << 30 // unpacked
+)
 
 // Error is something in a trace that cannot be used.
 type Error struct {
@@ -40,10 +46,12 @@ func (e *Error) Unwrap() error { return e.Err }
 // Reader reads a trace.
 type Reader struct {
 	name    string
-	scanner *bufio.Scanner
-	line    int
+	lines   *textfile.Lines
+	text    []byte // the line that was read last
+	line    int    // its number
+	err     error  // why there is no next line; nil at the end
 	header  Header
-	pending bool // the scanner stands at the first record
+	pending bool // text is the first record
 	done    bool
 }
 
@@ -59,21 +67,24 @@ func NewReader(name string, r io.Reader) (*Reader, error) {
 		}
 		unpacked = z
 	}
-	s := &Reader{name: name, scanner: bufio.NewScanner(unpacked)}
-	s.scanner.Buffer(make([]byte, 1<<16), maxLine)
+	s := &Reader{name: name, lines: textfile.NewLines(textfile.NewReader(unpacked, maxTrace), maxLine)}
+	size := 0
 	for s.next() {
-		line := bytes.TrimSpace(s.scanner.Bytes())
+		line := bytes.TrimSpace(s.text)
 		comment, isComment := bytes.CutPrefix(line, []byte(";"))
 		switch {
 		case isComment:
+			if size += len(comment); size > maxHeader {
+				return nil, &Error{File: name, Line: s.line, Problem: fmt.Sprintf("the comments in front of the records have more than %d KiB, which is the limit", maxHeader>>10)}
+			}
 			s.header = s.header.add(string(comment))
 		case len(line) > 0:
 			s.pending = true
 			return s, nil
 		}
 	}
-	if err := s.failure(); err != nil {
-		return nil, err
+	if s.err != nil {
+		return nil, s.err
 	}
 	return s, nil
 }
@@ -83,24 +94,23 @@ func (r *Reader) Header() Header { return r.header }
 
 // next goes to the next line.
 func (r *Reader) next() bool {
-	if r.done || !r.scanner.Scan() {
-		r.done = true
+	if r.done {
 		return false
 	}
-	r.line++
-	return true
-}
-
-// failure is why there is no next line.
-func (r *Reader) failure() error {
-	err := r.scanner.Err()
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, bufio.ErrTooLong):
-		return &Error{File: r.name, Line: r.line + 1, Problem: fmt.Sprintf("the line has more than %d bytes", maxLine), Err: err}
+	line, err := r.lines.Next()
+	if err == nil {
+		r.text, r.line = bytes.TrimRight(line, "\r\n"), r.lines.Number()
+		return true
 	}
-	return &Error{File: r.name, Line: r.line + 1, Problem: "cannot read on: " + err.Error(), Err: err}
+	r.done = true
+	switch e, ok := errors.AsType[*textfile.SizeError](err); {
+	case errors.Is(err, io.EOF):
+	case ok && e.Line > 0:
+		r.err = &Error{File: r.name, Line: e.Line, Problem: fmt.Sprintf("the line has more than %d bytes", maxLine), Err: err}
+	default:
+		r.err = &Error{File: r.name, Line: r.line + 1, Problem: "cannot read on: " + err.Error(), Err: err}
+	}
+	return false
 }
 
 // Records are the records that have not yet been read, in their order. A line that
@@ -110,13 +120,13 @@ func (r *Reader) Records() iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		for r.pending || r.next() {
 			r.pending = false
-			rec, found, err := r.parse(r.scanner.Bytes())
+			rec, found, err := r.parse(r.text)
 			if (found || err != nil) && !yield(rec, err) {
 				return
 			}
 		}
-		if err := r.failure(); err != nil {
-			yield(Record{}, err)
+		if r.err != nil {
+			yield(Record{}, r.err)
 		}
 	}
 }

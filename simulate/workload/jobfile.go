@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/execd-project/execd/internal/textfile"
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/specifier"
 	"github.com/execd-project/execd/submit"
@@ -38,26 +39,32 @@ type Error struct {
 func (e *Error) Error() string {
 	s := e.File + ":" + strconv.Itoa(e.Line) + ": "
 	if e.Value != "" {
-		s += strconv.Quote(e.Value) + ": "
+		s += textfile.Shorten(strconv.Quote(e.Value)) + ": "
 	}
-	return s + e.Problem
+	return s + textfile.Shorten(e.Problem)
 }
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Read reads a file of jobs, in the order in which they are submitted; those that
-// are submitted at the same time are in the order of the file. All that is wrong is
-// returned together, joined, each an *Error; then there are no jobs.
+// are submitted at the same time are in the order of the file. All that is wrong, the first
+// hundred of it, is returned together, joined, each an *Error; then there are no jobs.
 func Read(file submit.File, o Options) ([]Job, error) {
 	r := reader{file: file.Name, options: o, read: map[string]content{}}
 	var jobs []Job
-	for _, l := range split(string(file.Text)) {
+	for l := range split(string(file.Text)) {
+		if len(r.errs) >= maxErrors {
+			r.fail(l.number, "", fmt.Sprintf("there are %d errors, what follows has not been read", maxErrors), nil)
+			break
+		}
 		if l.err != nil {
 			r.fail(l.number, "", l.err.Error(), nil)
 			continue
 		}
-		jobs = append(jobs, r.job(l))
+		if j := r.job(l); len(r.errs) == 0 {
+			jobs = append(jobs, j)
+		}
 	}
 	if err := errors.Join(r.errs...); err != nil {
 		return nil, err
@@ -72,6 +79,7 @@ type reader struct {
 	options Options
 	before  int64 // submission of the job in the line before
 	read    map[string]content
+	size    int // bytes of the files that were read
 	errs    []error
 }
 
@@ -211,6 +219,9 @@ func (r *reader) readFile(name string) ([]byte, error) {
 			c.err = errors.New("files can't be read here")
 		} else {
 			c.text, c.err = r.options.ReadFile(name)
+			if r.size += len(c.text); r.size > textfile.MaxList {
+				c.text, c.err = nil, fmt.Errorf("the scripts of all jobs have more than %d MiB together, which is the limit", textfile.MaxList>>20)
+			}
 		}
 		r.read[name] = c
 	}

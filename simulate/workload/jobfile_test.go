@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -145,7 +146,7 @@ func TestWords(t *testing.T) {
 		"a\nb \\":                  "1:a 2!the file ends in a continued line",
 	} {
 		var got []string
-		for _, l := range split(text) {
+		for l := range split(text) {
 			if l.err != nil {
 				got = append(got, fmt.Sprintf("%d!%v", l.number, l.err))
 			} else {
@@ -178,7 +179,7 @@ func TestQuotedWords(t *testing.T) {
 				text.WriteString(`"` + strings.NewReplacer(`"`, `\"`, `\`, `\\`, "$", `\$`, "`", "\\`").Replace(w) + `"`)
 			}
 		}
-		lines := split(text.String())
+		lines := slices.Collect(split(text.String()))
 		if len(lines) != 1 || lines[0].err != nil || !cmp.Equal(lines[0].words, words) {
 			t.Fatalf("%s: %+v", text.String(), lines)
 		}

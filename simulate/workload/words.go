@@ -2,7 +2,11 @@ package workload
 
 import (
 	"fmt"
+	"iter"
+	"slices"
 	"strings"
+
+	"github.com/execd-project/execd/internal/textfile"
 )
 
 // line is a line of a file of jobs, with those that it goes on with.
@@ -16,7 +20,8 @@ type line struct {
 type splitter struct {
 	text   string
 	at     int
-	number int // of the line at which we are
+	begin  int // of the line at which we are, with those that it goes on with
+	number int // of the physical line at which we are
 
 	words []string
 	word  strings.Builder
@@ -24,20 +29,25 @@ type splitter struct {
 	err   error
 }
 
-// split splits a text into its lines with words.
-func split(text string) []line {
-	s := splitter{text: strings.ReplaceAll(text, "\r\n", "\n"), number: 1}
-	var lines []line
-	for s.at < len(s.text) {
-		first := s.number
-		s.words, s.err = nil, nil
-		s.line()
-		if len(s.words) > 0 || s.err != nil {
-			lines = append(lines, line{first, s.words, s.err})
+// split returns the lines of a text with their words.
+func split(text string) iter.Seq[line] {
+	return func(yield func(line) bool) {
+		s := splitter{text: strings.ReplaceAll(text, "\r\n", "\n"), number: 1}
+		for s.at < len(s.text) {
+			first := s.number
+			s.words, s.err, s.begin = nil, nil, s.at
+			s.line()
+			if s.at-s.begin > textfile.MaxLine {
+				s.words, s.err = nil, errTooLong
+			}
+			if (len(s.words) > 0 || s.err != nil) && !yield(line{first, s.words, s.err}) {
+				return
+			}
 		}
 	}
-	return lines
 }
+
+var errTooLong = fmt.Errorf("the line has more than %d MiB, with those that it goes on with", textfile.MaxLine>>20)
 
 // line splits the line at which we are, and goes to the next.
 func (s *splitter) line() {
@@ -121,7 +131,9 @@ func (s *splitter) add(c byte) {
 // end ends a word.
 func (s *splitter) end() {
 	if s.open {
-		s.words = append(s.words, s.word.String())
+		if s.at-s.begin <= textfile.MaxLine {
+			s.words = append(s.words, s.word.String())
+		}
 		s.word.Reset()
 		s.open = false
 	}
@@ -137,7 +149,7 @@ func (s *splitter) fail(format string, args ...any) {
 // Words splits a command line into words, as a shell does: see the documentation of the
 // package. Comments are left out.
 func Words(command string) ([]string, error) {
-	lines := split(command)
+	lines := slices.Collect(split(command))
 	if len(lines) != 1 {
 		return nil, fmt.Errorf("expected one line with a command, not %d", len(lines))
 	}

@@ -25,6 +25,8 @@ import (
 	"github.com/execd-project/execd/cell/command"
 	"github.com/execd-project/execd/internal/printable"
 	"github.com/execd-project/execd/internal/printer"
+	"github.com/execd-project/execd/internal/textfile"
+	"github.com/execd-project/execd/internal/userfile"
 	"github.com/execd-project/execd/standalone/api"
 )
 
@@ -169,7 +171,7 @@ func (c *Command) request(ctx context.Context) (*api.CommandRequest, error) {
 	for {
 		names, stdin := command.Needs(in)
 		if stdin && in.Stdin == nil {
-			if in.Stdin, err = interruptible(ctx, func() ([]byte, error) { return io.ReadAll(c.Stdin) }); err != nil {
+			if in.Stdin, err = interruptible(ctx, func() ([]byte, error) { return textfile.ReadAll(c.Stdin, textfile.MaxScript) }); err != nil {
 				return nil, fmt.Errorf("cannot read standard input: %w", err)
 			}
 			if in.Stdin == nil {
@@ -242,7 +244,7 @@ func (c *Command) edit(ctx context.Context, f *api.File) (text []byte, err error
 	if err := cmd.Run(); err != nil {
 		return nil, fmt.Errorf("the editor %s: %w", editor, err)
 	}
-	return os.ReadFile(path)
+	return userfile.Read(path, textfile.MaxScript)
 }
 
 // sync waits for the end of a job (qsub(1), -sync y).

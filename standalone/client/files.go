@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,11 +11,9 @@ import (
 
 	"github.com/execd-project/execd/cell/command"
 	"github.com/execd-project/execd/internal/printer"
+	"github.com/execd-project/execd/internal/textfile"
 	"github.com/execd-project/execd/internal/userfile"
 )
-
-// mostOfFile bounds what is sent of a file.
-const mostOfFile = 32 << 20
 
 var errInterrupted = errors.New("interrupted")
 
@@ -99,10 +96,7 @@ func readFile(f *os.File, err error) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, mostOfFile+1))
-	if err == nil && len(text) > mostOfFile {
-		err = fmt.Errorf("it has more than %d bytes", mostOfFile)
-	}
+	text, err := textfile.ReadAll(f, textfile.MaxScript)
 	if text == nil {
 		text = []byte{}
 	}

@@ -3,12 +3,14 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/execd-project/execd/internal/printer"
+	"github.com/execd-project/execd/internal/trust"
 	"github.com/execd-project/execd/standalone/api"
 	"github.com/execd-project/execd/standalone/verifier"
 	"github.com/execd-project/execd/submit"
@@ -23,6 +25,12 @@ func (c *Command) verify(ctx context.Context, v *api.Verify) ([]api.Correction, 
 	paths := make([]string, len(v.Programs))
 	for i, url := range v.Programs {
 		path, err := verifier.Path(string(url))
+		if err == nil && os.Geteuid() == 0 {
+			// A script that root submits, or only looks at with -verify, names programs, too.
+			if e := (trust.Users{}).Program(path); e != nil {
+				err = fmt.Errorf("JSV %q is not run as root: %w", path, e)
+			}
+		}
 		if err != nil {
 			return nil, err
 		}

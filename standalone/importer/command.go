@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/execd-project/execd/confdir"
+	"github.com/execd-project/execd/internal/nearest"
 	"github.com/execd-project/execd/internal/printer"
 )
 
@@ -86,7 +87,7 @@ func parse(args []string) (*settings, error) {
 		if errors.Is(err, flag.ErrHelp) {
 			return nil, err
 		}
-		return nil, &UsageError{err.Error()}
+		return nil, &UsageError{nearest.Option(flags, err)}
 	}
 	switch {
 	case flags.NArg() > 0:

@@ -231,7 +231,7 @@ func TestUsage(t *testing.T) {
 		"--conf x --live --from y":    "expected either --from",
 		"--conf x --from y --qconf z": "--qconf is for --live",
 		"--conf x --from y z":         "unexpected argument",
-		"--conf x --form y":           "not defined",
+		"--conf x --form y":           "unknown option --form (did you mean --from?)",
 	} {
 		c := Command{Args: strings.Fields(line), Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}}
 		if status, err := c.Run(); status != ExitUsage || err == nil || !strings.Contains(err.Error(), want) {

@@ -1,7 +1,6 @@
 package importer
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +8,8 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"github.com/execd-project/execd/internal/textfile"
 )
 
 // patience is how long qconf may take for an answer.
@@ -23,10 +24,10 @@ func (a *asker) ask(args ...string) (string, error) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, a.program, args...)
 	cmd.Env = append(os.Environ(), "SGE_SINGLE_LINE=1", "LC_ALL=C")
-	var out, errs bytes.Buffer
+	var out, errs answer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
-	said := strings.TrimSpace(errs.String() + out.String())
+	said := strings.TrimSpace(string(errs.text) + string(out.text))
 	// "no calendar defined", "No sharetree element"
 	if none := strings.ToLower(said); err != nil && (strings.HasPrefix(none, "no ") || strings.Contains(none, "no resource quota set")) {
 		return "", nil
@@ -37,7 +38,19 @@ func (a *asker) ask(args ...string) (string, error) {
 		}
 		return "", fmt.Errorf("%s %s: %w", a.program, strings.Join(args, " "), err)
 	}
-	return out.String(), nil
+	return string(out.text), nil
+}
+
+// answer is what qconf prints, up to a limit.
+type answer struct{ text []byte }
+
+// Write fails behind the limit, and so does qconf.
+func (a *answer) Write(p []byte) (int, error) {
+	if len(a.text)+len(p) > textfile.MaxConfig {
+		return 0, &textfile.SizeError{Limit: textfile.MaxConfig}
+	}
+	a.text = append(a.text, p...)
+	return len(p), nil
 }
 
 // readLive asks for all objects.

@@ -9,6 +9,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/execd-project/execd/internal/textfile"
+	"github.com/execd-project/execd/internal/userfile"
 )
 
 // source is what was read.
@@ -18,6 +21,7 @@ type source struct {
 	whole   bool
 	folders map[string]bool // of kinds that are there, with objects or without
 	left    []finding
+	size    int // bytes of the files that were read
 }
 
 // finding is something that is not taken.
@@ -63,10 +67,15 @@ func (s *source) readPath(name string) error {
 	if info.IsDir() {
 		return s.readDir(name)
 	}
-	text, err := os.ReadFile(name)
+	text, err := s.readNamed(name)
 	if err != nil {
 		return fmt.Errorf("cannot read %q: %w", name, reason(err))
 	}
+	return s.identified(name, text)
+}
+
+// identified takes a file of which only the content says what it is.
+func (s *source) identified(name string, text []byte) error {
 	at, ok := identify(string(text))
 	if !ok {
 		s.leave(name, "", "it is nothing that qconf -s... prints")
@@ -106,8 +115,8 @@ func (s *source) readDir(dir string) error {
 			if list := contents(file); list != "" {
 				s.leave(file, list, why)
 			}
-		case !other && !e.IsDir():
-			err = s.readPath(file)
+		case !other && !isDir(file):
+			err = s.readOther(file)
 		case !other:
 			s.leave(file, "", "it is no folder of a configuration, a backup or a master's spool directory")
 		}
@@ -116,6 +125,52 @@ func (s *source) readDir(dir string) error {
 		}
 	}
 	return nil
+}
+
+// readOther reads a file of a folder whose name says nothing.
+func (s *source) readOther(file string) error {
+	text, err := s.read(file)
+	switch {
+	case errors.As(err, new(*userfile.KindError)):
+		s.leave(file, "", "it is no regular file")
+		return nil
+	case errors.As(err, new(*textfile.SizeError)):
+		s.leave(file, "", reason(err).Error())
+		return nil
+	case err != nil:
+		return fmt.Errorf("cannot read %q: %w", file, reason(err))
+	}
+	return s.identified(file, text)
+}
+
+func isDir(file string) bool {
+	info, err := os.Stat(file)
+	return err == nil && info.IsDir()
+}
+
+// maxSource is how many bytes all files together may have.
+const maxSource = 64 << 20
+
+// read reads a regular file.
+func (s *source) read(file string) ([]byte, error) {
+	return s.counted(userfile.Read(file, textfile.MaxConfig))
+}
+
+// readNamed reads a file that the user has named, which may be a pipe.
+func (s *source) readNamed(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return s.counted(textfile.ReadAll(f, textfile.MaxConfig))
+}
+
+func (s *source) counted(text []byte, err error) ([]byte, error) {
+	if s.size += len(text); err == nil && s.size > maxSource {
+		err = fmt.Errorf("what was read has more than %d MiB together, which is the limit", maxSource>>20)
+	}
+	return text, err
 }
 
 // contents are the names that a folder has, or the words of a file.
@@ -127,7 +182,7 @@ func contents(file string) string {
 		}
 		return strings.Join(names, " ")
 	}
-	text, err := os.ReadFile(file)
+	text, err := userfile.Read(file, textfile.MaxConfig)
 	if err != nil {
 		return reason(err).Error()
 	}
@@ -144,7 +199,7 @@ func contents(file string) string {
 // named there.
 func (s *source) readCell(cell string) error {
 	common := filepath.Join(cell, "common")
-	text, err := os.ReadFile(filepath.Join(common, "bootstrap"))
+	text, err := s.read(filepath.Join(common, "bootstrap"))
 	if err != nil {
 		return fmt.Errorf("cannot read the file bootstrap of the cell: %w", err)
 	}
@@ -203,7 +258,7 @@ func (s *source) readKind(k *kind, file string) error {
 			}
 			continue
 		}
-		text, err := os.ReadFile(filepath.Join(file, e.Name()))
+		text, err := s.read(filepath.Join(file, e.Name()))
 		if err != nil {
 			return fmt.Errorf("cannot read %q: %w", filepath.Join(file, e.Name()), reason(err))
 		}
@@ -216,12 +271,11 @@ func (s *source) readKind(k *kind, file string) error {
 }
 
 func (s *source) readObject(k *kind, at, file string) error {
-	info, err := os.Stat(file)
-	if err == nil && !info.Mode().IsRegular() {
+	text, err := s.read(file)
+	if errors.As(err, new(*userfile.KindError)) {
 		s.leave(file, "", "it is no regular file")
 		return nil
 	}
-	text, err := os.ReadFile(file)
 	if err != nil {
 		return fmt.Errorf("cannot read %q: %w", file, reason(err))
 	}

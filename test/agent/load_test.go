@@ -214,9 +214,9 @@ func fill(t *testing.T, path string) {
 }
 
 // shortage has a host come to lack something while a job runs: the agent keeps what it has,
-// takes no job meanwhile and says why, and is well again by itself when it is there again.
+// refuses jobs meanwhile with the given code and says why, and is well again by itself when it is there again.
 // The job ends afterwards, or, where meanwhile is set, before.
-func shortage(t *testing.T, n *node, meanwhile bool, begin, end func()) {
+func shortage(t *testing.T, n *node, meanwhile bool, refused api.Code, begin, end func()) {
 	t.Helper()
 	gate := filepath.Join(n.open("out"), "gate")
 	if err := unix.Mkfifo(gate, 0o666); err != nil {
@@ -248,7 +248,7 @@ func shortage(t *testing.T, n *node, meanwhile bool, begin, end func()) {
 	}
 	begin()
 	_, err := n.client.Start(ctx, n.job(2, "exit 0\n"))
-	if e, ok := errors.AsType[*api.Error](err); !ok || e.Code != api.ResourceExhausted {
+	if e, ok := errors.AsType[*api.Error](err); !ok || e.Code != refused {
 		t.Errorf("a start meanwhile: %v\n%s", err, n.log())
 	}
 	if h, err := n.client.Health(ctx); err != nil || len(h.Troubles) == 0 || h.Used != 1 {
@@ -310,13 +310,13 @@ func TestReadOnlySpool(t *testing.T) {
 			}
 		}
 	}
-	shortage(t, n, true, func() { remount(unix.MS_RDONLY) }, func() { remount(0) })
+	shortage(t, n, true, api.ResourceExhausted, func() { remount(unix.MS_RDONLY) }, func() { remount(0) })
 }
 
 func TestNoDescriptorsLeft(t *testing.T) {
 	n := newNode(t, "")
 	var former unix.Rlimit
-	shortage(t, n, false, func() {
+	shortage(t, n, false, api.ResourceExhausted, func() {
 		pid := n.agent.Pid()
 		// The least that is seen for a while: some are closed a moment later, such as that of
 		// the stream of reports that has just ended.
@@ -356,7 +356,8 @@ func TestNoProcessesLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	shortage(t, n, false, func() {
+	// The start of job 3 fails, which takes the host out of service.
+	shortage(t, n, false, api.Unavailable, func() {
 		if err := os.WriteFile(dir+"/cgroup.procs", fmt.Appendf(nil, "%d", n.agent.Pid()), 0); err != nil {
 			t.Fatal(err)
 		}

@@ -79,6 +79,11 @@ var expectedAgent = []expectation{
 		why: "where our programs are",
 	},
 	{
+		field: `acct/0\.1/ru_ismrss`, cases: `an epilog of root edits the usage`,
+		original: `7`, ours: `0`,
+		why: "the supervisor does not write it, and nobody else is expected to",
+	},
+	{
 		field:    `seen/[^/]+/Tmpdir`,
 		original: `drwxr-xr-x 2001:2001`, ours: `drwx------ 2001:2001`,
 		why: "security: what a job writes there is nobody else's business",

@@ -115,6 +115,14 @@ var tools = map[string]string{
 	// hold-prolog waits within a procedure.
 	"hold-prolog": "#!/bin/sh\necho prolog\nREADY\nAWAIT\n",
 	"no-exec":     "#!/bin/sh\n",
+	// edit FILE edits a file of the job directory as sites do.
+	"edit": `#!/bin/sh
+cd "$SGE_JOB_SPOOL_DIR" || exit
+case $1 in
+environment) printf 'ADDED=by prolog\nEMPTY=\n\nno variable\nUSERS=changed\nJOB_NAME=changed\nTWO=a\\nb\\\\c\nLAST=unfinished' >>environment;;
+usage) sed -i -e s/^exit_status=.*/exit_status=42/ -e s/^ru_maxrss=.*/ru_maxrss=123456/ usage; printf 'ru_wallclock=99999\nru_ismrss=7\nmine=1\n' >>usage;;
+esac
+`,
 }
 
 // rerun is for a job that asks to be run again once, and says READY and AWAIT

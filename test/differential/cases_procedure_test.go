@@ -23,6 +23,8 @@ func procedureCases() []jobCase {
 		{name: "the epilog runs after a failed prolog", queue: attrs("prolog", "PROBE prolog exit=1", "epilog", "PROBE epilog"), script: probeScript},
 		{name: "the epilog runs after a job that could not be started", queue: attrs("epilog", "PROBE epilog"), opts: []string{"-b", "y", "-shell", "n"}, cmd: []string{"/no/such/command"}},
 		{name: "a limit does not hold for the procedures", queue: attrs("prolog", "TOOL/proc prolog", "epilog", "root@TOOL/proc epilog", "h_core", "1M", "h_stack", "64M", "h_fsize", "100M", "s_cpu", "100", "h_cpu", "200"), script: probeScript},
+		{name: "a prolog of root edits the environment", queue: attrs("prolog", "root@TOOL/edit environment", "epilog", "PROBE epilog"), opts: []string{"-v", "USERS=mine"}, script: probeScript},
+		{name: "an epilog of root edits the usage", queue: attrs("epilog", "root@TOOL/edit usage"), script: "#!/bin/sh\nexit 3\n"},
 		{name: "prolog in the working directory of the job", queue: attrs("prolog", "PROBE prolog"), opts: []string{"-wd", "OUT"}, script: probeScript},
 	}
 	for _, step := range []string{"prolog", "epilog"} {

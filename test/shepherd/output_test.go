@@ -311,3 +311,27 @@ func TestOutputThatTakesItsTime(t *testing.T) {
 	j.wait()
 	j.expect(0)
 }
+
+// TestEnvironmentEndsNoProcedure gives a job a variable for which its own programs have room, and
+// a procedure that gets it under a longer name has not (execve(2), E2BIG).
+func TestEnvironmentEndsNoProcedure(t *testing.T) {
+	needRoot(t)
+	const longest = 128 << 10 // MAX_ARG_STRLEN, with the NUL behind the text
+	for _, as := range []string{"root@", "site@"} {
+		for _, step := range []string{"prolog", "epilog", "pe_start", "pe_stop"} {
+			t.Run(as+step, func(t *testing.T) {
+				t.Parallel()
+				j := newJob(t, asRoot, "exit 0")
+				j.d.Environment = append(j.d.Environment, "X="+strings.Repeat("x", longest-len("X=")-1))
+				j.d.PE = &job.ParallelEnvironment{Name: "pe", StdoutPath: j.work, StderrPath: j.work}
+				*map[string]*string{"prolog": &j.d.Prolog, "pe_start": &j.d.PE.Start, "pe_stop": &j.d.PE.Stop, "epilog": &j.d.Epilog}[step] = as +
+					j.script("procedure", "echo runs >>"+j.log)
+				j.run()
+				j.expect(0)
+				if got := j.logged(); !slices.Equal(got, []string{"runs"}) {
+					t.Errorf("the procedure has written %q, expected that it runs", got)
+				}
+			})
+		}
+	}
+}

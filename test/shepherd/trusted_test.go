@@ -279,3 +279,104 @@ func TestOriginalShepherdIsNotTheUsers(t *testing.T) {
 	}
 	j.expectError("was not found")
 }
+
+// TestEditedEnvironment has procedures edit the file environment of the job directory, as
+// sites do to set CUDA_VISIBLE_DEVICES. What they write counts from the next step on, for the
+// job and under its own name for what runs as the job's owner; for no procedure of another
+// user it is a word of the daemon.
+func TestEditedEnvironment(t *testing.T) {
+	everyMode(t, func(t *testing.T, m mode) {
+		j := newJob(t, m, "")
+		dump, dir := j.dumper()
+		other := "root@"
+		if m == asUser {
+			other = ""
+		}
+		edit := j.script("edit", `cd `+j.active+` && case $1 in
+prolog) printf 'ADDED=prolog\nEMPTY=\n\nno variable\n=none\nTWO=a\\nb\\\\c\nUSERS=changed\nSGE_ROOT=/evil\nQUEUE=/evil\nPATH=/evil\nLAST=unfinished' >>environment; sed -i /^GONE=/d environment;;
+pe_start) printf '\nADDED=pe_start\n' >>environment;;
+pe_stop) echo ADDED=pe_stop >>environment;;
+esac; `+dump+` $1; [ $1 != pe_stop ] || exit 3`)
+		j.setenv("USERS=mine", "GONE=soon")
+		j.d.Command.File = j.script("script", dump+" job")
+		j.d.Prolog, j.d.Epilog = other+edit+" prolog", dump+" epilog"
+		j.d.PE = &job.ParallelEnvironment{Name: "pe", Slots: 1, HostFile: "/hosts", Start: other + edit + " pe_start", Stop: other + edit + " pe_stop", StdoutPath: j.work, StderrPath: j.work}
+		j.run()
+		j.expect(13)
+		for label, want := range map[string]map[string]string{
+			"job":    {"ADDED": "pe_start", "EMPTY": "", "TWO": "a", "USERS": "changed", "LAST": "unfinished", "SGE_ROOT": "/evil", "GONE": "-", "PATH": "/evil"},
+			"epilog": {"ADDED": "pe_stop", "USERS": "changed", "SGE_ROOT": "/sge", "QUEUE": "all.q", "GONE": "-", "PATH": cleanPath},
+		} {
+			vars := j.seen(dir, label)
+			for name, value := range want {
+				if got, ok := vars[name]; got != value && (ok || value != "-") {
+					t.Errorf("%s has %s=%s (%v), want %s", label, name, got, ok, value)
+				}
+			}
+		}
+		if m == asUser {
+			return
+		}
+		vars := j.seen(dir, "pe_stop")
+		for name, value := range map[string]string{
+			"ADDED": "-", "SGE_JOB_ENV_ADDED": "pe_start", "SGE_JOB_ENV_LAST": "unfinished", "SGE_ROOT": "/sge", "QUEUE": "all.q", "PATH": cleanPath, "USERS": "-",
+		} {
+			if got, ok := vars[name]; got != value && (ok || value != "-") {
+				t.Errorf("pe_stop of root has %s=%s (%v), want %s", name, got, ok, value)
+			}
+		}
+		if trace := j.file("trace"); !strings.Contains(trace, "expected NAME=value; prolog may have written it") {
+			t.Error("the trace does not tell of the lines that are no variables")
+		}
+	})
+}
+
+// TestEnvironmentIsNotTheUsers: neither a procedure of the owner nor the job can write there.
+// One that is gone is held against whom removed it.
+func TestEnvironmentIsNotTheUsers(t *testing.T) {
+	needRoot(t)
+	for _, m := range []mode{asRoot, asAdmin} {
+		t.Run(string(m), func(t *testing.T) {
+			t.Parallel()
+			j := newJob(t, m, "")
+			dump, dir := j.dumper()
+			write := "cd " + j.active + "; { echo MINE=1 >>environment; chmod 666 environment; rm -f environment; mv environment x; ln -sf /etc/passwd environment; } 2>/dev/null; exit 0"
+			j.d.Command.File = j.script("script", write)
+			j.d.Prolog, j.d.Epilog = j.script("prolog", write), "root@"+dump+" epilog"
+			j.run()
+			j.expect(0)
+			if vars := j.seen(dir, "epilog"); vars["SGE_JOB_ENV_MINE"] != "" || vars["SGE_JOB_ENV_LOG"] != j.log {
+				t.Errorf("the epilog has %q", vars)
+			}
+		})
+		t.Run(string(m)+", removed by root", func(t *testing.T) {
+			t.Parallel()
+			j := newJob(t, m, "echo job >>$LOG")
+			j.d.Prolog = "root@" + j.script("prolog", "rm "+j.active+"/environment")
+			j.run()
+			j.expect(8)
+			j.expectError("environment")
+			if got := j.logged(); got[0] != "" {
+				t.Errorf("steps %q", got)
+			}
+		})
+	}
+}
+
+// TestEditedConfig: the description of a job is read once.
+func TestEditedConfig(t *testing.T) {
+	everyMode(t, func(t *testing.T, m mode) {
+		j := newJob(t, m, "pwd >>$LOG")
+		other := "root@"
+		if m == asUser {
+			other = ""
+		}
+		j.d.Epilog = j.script("epilog", "echo epilog >>"+j.log)
+		j.d.Prolog = other + j.script("prolog", "cd "+j.active+"; sed -i -e s,^cwd=.*,cwd=/, -e s,^epilog=.*,epilog=none, config; grep -c -e ^cwd=/$ -e ^epilog=none config >>"+j.log)
+		j.run()
+		j.expect(0)
+		if got := j.logged(); !slices.Equal(got, []string{"2", j.work, "epilog"}) {
+			t.Errorf("steps %q", got)
+		}
+	})
+}

@@ -2,7 +2,9 @@ package standalone
 
 import (
 	"fmt"
+	"os"
 	"os/user"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -63,7 +65,7 @@ func TestRoomOfAUser(t *testing.T) {
 	m.args = []string{"--spool", m.disk(200)}
 	m.start()
 	users := someUsers(t, 2)
-	m.says(m.submits(users[0], 40<<20).stderr, `33554432|at most 32\.0M`)
+	m.says(m.submits(users[0], 40<<20).stderr, `more than 32 MiB, which is the limit`)
 	if n, refusal := m.full(users[0], 6<<20); n != 3 {
 		t.Errorf("%d jobs with 6 MiB each fit into 20 MiB: %s", n, refusal)
 	} else {
@@ -95,4 +97,92 @@ func TestReserve(t *testing.T) {
 		t.Error("no job fits")
 	}
 	m.as(u, "qdel", "-u", u.Username)
+}
+
+// TestFullDiskAndRestart fills the disk to the last byte and kills the daemon: the next one
+// begins, the jobs of others that were accepted run, and root can delete what nobody needs.
+func TestFullDiskAndRestart(t *testing.T) {
+	m := newMachine(t, 1)
+	spool := m.disk(64)
+	m.args = []string{"--spool", spool}
+	m.start()
+	users, out := someUsers(t, 2), m.open("out")
+	alice, bob := users[0], users[1]
+	for range 20 {
+		if r := m.submits(alice, 20<<10); r.status != 0 {
+			t.Fatalf("%+v", r)
+		}
+	}
+	if r := m.as(bob, "qsub", "-h", "-wd", "/", "-o", out+"/ran", "-j", "y", "-b", "y", "echo", "ran"); r.status != 0 {
+		t.Fatalf("%+v", r)
+	}
+	fill(t, filepath.Join(spool, "filler"))
+	for i := range 3 { // also where nothing is left of what was set aside
+		m.daemon.Kill()
+		m.start()
+		m.until("the daemon answers", func() bool { return m.root("qstat", "-u", "*").status == 0 })
+		fill(t, filepath.Join(spool, fmt.Sprintf("filler%d", i)))
+	}
+	if r := m.root("qdel", "1"); r.status != 0 {
+		t.Errorf("root deletes a job: %+v", r)
+	}
+	if r := m.submits(bob, 100); r.status == 0 {
+		t.Errorf("a new job is taken: %+v", r)
+	}
+	if r := m.root("qdel", "-u", alice.Username); r.status != 0 {
+		t.Errorf("root deletes the jobs of a user: %+v", r)
+	}
+	if list := m.root("qstat", "-u", alice.Username).stdout; list != "" {
+		t.Errorf("they are still there:\n%s", list)
+	}
+	info, err := os.Stat(filepath.Join(spool, "filler"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(filepath.Join(spool, "filler"), info.Size()-1<<20); err != nil { // a little room
+		t.Fatal(err)
+	}
+	if r := m.as(bob, "qrls", "-u", bob.Username); r.status != 0 {
+		t.Errorf("%+v", r)
+	}
+	m.until("the job of another user has run", func() bool { return len(lines(t, filepath.Join(out, "ran"))) == 1 })
+	m.until("and is gone", func() bool { return m.root("qstat", "-u", "*").stdout == "" })
+	if err := os.Remove(filepath.Join(spool, "filler")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestReserveIsNotAltered has a user alter a job where nothing is left but what is reserved: each
+// alteration would take some of it for the audit log. The job can still be deleted.
+func TestReserveIsNotAltered(t *testing.T) {
+	m := newMachine(t, 1)
+	spool := m.disk(40)
+	m.args = []string{"--spool", spool, "--spool-per-user", "none", "--spool-reserve", "50%"}
+	m.start()
+	u := someUsers(t, 1)[0]
+	if r := m.submits(u, 1000); r.status != 0 {
+		t.Fatalf("%+v", r)
+	}
+	if err := os.WriteFile(filepath.Join(spool, "other"), make([]byte, 25<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"qalter -ac K=V 1", "qalter -p -5 1", "qhold 1", "qmod -sj 1"} {
+		r := m.as(u, strings.Fields(line)[0], strings.Fields(line)[1:]...)
+		if r.status == 0 {
+			t.Errorf("%s: %+v", line, r)
+		}
+		m.says(r.stderr, `^denied: the file system of the spool directory has [0-9.]+M left, of which 20\.0M are reserved; until there is more, jobs can only be released and deleted\n$`)
+	}
+	if r := m.as(u, "qstat", "-j", "1"); strings.Contains(r.stdout, "K=V") {
+		t.Errorf("the job was altered: %s", r.stdout)
+	}
+	if r := m.root("qhold", "-h", "o", "1"); r.status != 0 {
+		t.Errorf("a manager: %+v", r)
+	}
+	if r := m.as(u, "qrls", "1"); r.status != 0 {
+		t.Errorf("qrls: %+v", r)
+	}
+	if r := m.as(u, "qdel", "1"); r.status != 0 {
+		t.Errorf("qdel: %+v", r)
+	}
 }

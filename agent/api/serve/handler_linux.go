@@ -16,6 +16,7 @@ import (
 
 	"github.com/execd-project/execd/agent"
 	"github.com/execd-project/execd/agent/api"
+	"github.com/execd-project/execd/agent/audit"
 )
 
 // ServeHTTP answers one call.
@@ -34,7 +35,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			do()
 		}
 	}()
-	if err := c.serve(); err != nil {
+	err := c.serve()
+	c.audited(err)
+	if err != nil {
 		c.fail(err)
 	}
 }
@@ -48,8 +51,9 @@ type call struct {
 	peer    peer
 	turn    agent.Turn // of the call, among those of masters
 	body    []byte
-	status  int  // of an error that has not the one of its code
-	begun   bool // something was written
+	status  int           // of an error that has not the one of its code
+	record  *audit.Record // of a call that changes something; nil for the others
+	begun   bool          // something was written
 	after   []func()
 }
 
@@ -60,12 +64,18 @@ func (c *call) serve() *api.Error {
 	if !known {
 		return refuse(api.Unimplemented, "there is no %q; %sVersion says what there is", c.r.URL.Path, api.Path)
 	}
+	if m.changes {
+		c.record = &audit.Record{Caller: c.caller(), Command: name}
+	}
 	if err := c.checkForm(); err != nil {
 		return err
 	}
 	var err *api.Error
 	if c.peer, err = c.server.identify(c.r); err != nil {
 		return err
+	}
+	if c.record != nil {
+		c.peer.identified(&c.record.Caller)
 	}
 	if !c.peer.manager && !m.users {
 		return refuse(api.PermissionDenied, "%s is for root, managers and masters, and this is %s", name, c.peer.from)

@@ -23,7 +23,10 @@ type method struct {
 	// orders says that it changes something, or belongs to a master: one that has been
 	// replaced is refused.
 	orders bool
-	body   int64 // how large a message may be; 0 is what Limits have for the peer
+	// changes says that a call is for the audit log. Of what orders, FullReport, Reports and
+	// Admit change nothing; Acknowledge and SetTickets are what each master does all the time.
+	changes bool
+	body    int64 // how large a message may be; 0 is what Limits have for the peer
 	// do carries it out. The answer is nil where everything was written.
 	do func(context.Context, *call) (any, *api.Error)
 }
@@ -31,22 +34,22 @@ type method struct {
 // table is the table of methods.
 func table() map[api.Method]method {
 	return map[api.Method]method{
-		api.MethodStart:       {orders: true, do: message(start)},
-		api.MethodStartBatch:  {orders: true, do: message(startBatch)},
+		api.MethodStart:       {orders: true, changes: true, do: message(start)},
+		api.MethodStartBatch:  {orders: true, changes: true, do: message(startBatch)},
 		api.MethodAdmit:       {orders: true, do: message(admit)},
-		api.MethodStartTask:   {orders: true, users: true, do: message(startTask)},
-		api.MethodAttach:      {orders: true, users: true, do: message(attach)},
-		api.MethodSignal:      {orders: true, users: true, do: message(signal)},
-		api.MethodSignalQueue: {orders: true, do: message(signalQueue)},
+		api.MethodStartTask:   {orders: true, changes: true, users: true, do: message(startTask)},
+		api.MethodAttach:      {orders: true, changes: true, users: true, do: message(attach)},
+		api.MethodSignal:      {orders: true, changes: true, users: true, do: message(signal)},
+		api.MethodSignalQueue: {orders: true, changes: true, do: message(signalQueue)},
 		api.MethodSetTickets:  {orders: true, do: message(setTickets)},
-		api.MethodConfigure:   {orders: true, do: message(configure)},
+		api.MethodConfigure:   {orders: true, changes: true, do: message(configure)},
 		api.MethodFullReport:  {orders: true, do: message(fullReport)},
 		api.MethodAcknowledge: {orders: true, do: message(acknowledge)},
 		api.MethodJobs:        {users: true, do: message(jobs)},
 		api.MethodJob:         {users: true, do: message(oneJob)},
-		api.MethodDrain:       {orders: true, do: message(drain)},
-		api.MethodResume:      {orders: true, do: message(resume)},
-		api.MethodShutdown:    {orders: true, do: message(shutdown)},
+		api.MethodDrain:       {orders: true, changes: true, do: message(drain)},
+		api.MethodResume:      {orders: true, changes: true, do: message(resume)},
+		api.MethodShutdown:    {orders: true, changes: true, do: message(shutdown)},
 		api.MethodHealth:      {users: true, do: message(health)},
 		api.MethodVersion:     {users: true, do: message(version)},
 		api.MethodReports:     {orders: true, do: message(reports)},
@@ -58,6 +61,9 @@ func message[Q any](f func(context.Context, *call, *Q) (any, *api.Error)) func(c
 	return func(ctx context.Context, c *call) (any, *api.Error) {
 		q, err := decode[Q](c.body)
 		if err != nil {
+			return nil, err
+		}
+		if ctx, err = c.audit(ctx, q); err != nil {
 			return nil, err
 		}
 		return f(ctx, c, q)
@@ -117,6 +123,7 @@ func startBatch(ctx context.Context, c *call, q *api.BatchRequest) (any, *api.Er
 	}
 	close(next)
 	wait.Wait()
+	c.notStarted(q, results)
 	return api.BatchAnswer{Results: results}, nil
 }
 

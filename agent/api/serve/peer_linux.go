@@ -20,6 +20,8 @@ type peer struct {
 	manager bool   // may do all
 	user    string // login name of who is no manager
 	from    string // for errors: "user alice"
+	master  string // the name in the certificate of a master
+	token   bool   // the right one was sent
 }
 
 type peerKey struct{}
@@ -85,7 +87,7 @@ func (s *Server) master(state *tls.ConnectionState) (peer, *api.Error) {
 	}
 	for _, name := range leaf.DNSNames {
 		if s.masters[name] {
-			return peer{manager: true, from: "master " + name}, nil
+			return peer{manager: true, from: "master " + name, master: name}, nil
 		}
 	}
 	return peer{}, refuse(api.PermissionDenied, "the certificate is for %s, and none of that is the name of a master here", namesOf(leaf.DNSNames))
@@ -109,7 +111,7 @@ func bearer(t *token, r *http.Request) (peer, *api.Error) {
 	case !match:
 		return peer{}, refuse(api.Unauthenticated, "the token is wrong")
 	}
-	return peer{manager: true, from: "whoever has the token"}, nil
+	return peer{manager: true, from: "whoever has the token", token: true}, nil
 }
 
 func refuse(code api.Code, format string, args ...any) *api.Error {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/execd-project/execd/agent"
 	"github.com/execd-project/execd/agent/api"
+	"github.com/execd-project/execd/agent/audit"
 	"github.com/execd-project/execd/internal/certfile"
 	"github.com/execd-project/execd/internal/clock"
 	"github.com/execd-project/execd/nss"
@@ -41,6 +42,9 @@ type Options struct {
 	// Methods are further calls, by their paths, of what this agent is a part of. A path
 	// is "/PACKAGE.SERVICE/METHOD", as in Connect.
 	Methods map[string]Method
+
+	// Audit is where is noted what masters and others have ordered; nil for nowhere.
+	Audit *audit.Log
 
 	// Users says who has a user id; nil is the name service switch.
 	Users func(uid uint32) (*nss.User, error)

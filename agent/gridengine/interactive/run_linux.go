@@ -105,6 +105,9 @@ type relay struct {
 	answered chan struct{} // closed when the client has gone
 	signals  chan os.Signal
 
+	mu    sync.Mutex
+	ended bool // the command has: its number may be that of a stranger
+
 	// What comes before the settings waits for them.
 	started bool
 	size    size
@@ -138,7 +141,7 @@ func (r *relay) run() (int, error) {
 		}
 	}
 	go r.follow()
-	err := r.process.Wait()
+	err := r.wait()
 	r.finishOutput()
 	status := exitStatus(r.process.ProcessState)
 	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
@@ -150,6 +153,26 @@ func (r *relay) run() (int, error) {
 		dieOf(w.Signal())
 	}
 	return status, nil
+}
+
+// wait waits for the end of the command.
+func (r *relay) wait() error {
+	for errors.Is(unix.Waitid(unix.P_PID, r.process.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
+	}
+	r.mu.Lock()
+	r.ended = true
+	r.mu.Unlock()
+	return r.process.Wait()
+}
+
+// signalGroup sends a signal to the command and its group, while the command runs. What it
+// has left behind is ended with the job.
+func (r *relay) signalGroup(sig syscall.Signal) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.ended {
+		_ = syscall.Kill(-r.process.Process.Pid, sig)
+	}
 }
 
 // dieOf ends this process as the command has ended: the supervisor sees the one, and is to
@@ -276,10 +299,9 @@ func (r *relay) hangUp() {
 	if r.process == nil || r.process.Process == nil {
 		return
 	}
-	group := -r.process.Process.Pid
-	_ = syscall.Kill(group, syscall.SIGHUP)
-	_ = syscall.Kill(group, syscall.SIGCONT)
-	time.AfterFunc(hangUpPause, func() { _ = syscall.Kill(group, syscall.SIGKILL) })
+	r.signalGroup(syscall.SIGHUP)
+	r.signalGroup(syscall.SIGCONT)
+	time.AfterFunc(hangUpPause, func() { r.signalGroup(syscall.SIGKILL) })
 }
 
 // closeInput ends the standard input: of a terminal with the character for that.

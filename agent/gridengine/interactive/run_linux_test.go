@@ -5,13 +5,16 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/agent/gridengine/commlib"
+	"github.com/execd-project/execd/internal/testenv"
 )
 
 const patience = 3 * time.Minute
@@ -149,5 +152,39 @@ func TestLeftBehind(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// The number of a command that was reaped may be that of a stranger: nothing is sent to it.
+func TestHangUpAfterTheEnd(t *testing.T) {
+	command := exec.Command("/bin/sh", "-c", "sleep 1000 & echo $!")
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	out, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var left int // in the group of the command, and has its number
+	if _, err := fmt.Fscan(out, &left); err != nil {
+		t.Fatal(err)
+	}
+	pidfd, err := unix.PidfdOpen(left, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(pidfd)
+	r := &relay{process: command}
+	if err := r.wait(); err != nil {
+		t.Error(err)
+	}
+	r.hangUp()
+	r.signalGroup(syscall.SIGKILL)
+	if testenv.Ended(pidfd, 100*time.Millisecond) {
+		t.Error("a process was killed by a number that is not the command's any more")
+	}
+	if err := unix.PidfdSendSignal(pidfd, unix.SIGKILL, nil, 0); err != nil {
+		t.Error(err)
 	}
 }

@@ -66,7 +66,7 @@ func (c *Command) Run() (int, error) {
 		return c.noFile(s, err)
 	}
 	defer file.Close()
-	out := bufio.NewWriterSize(c.Stdout, readerSize)
+	out := bufio.NewWriterSize(c.Stdout, 1<<18)
 	status, err := c.report(out, file, s, chosen)
 	return status, errors.Join(err, out.Flush())
 }

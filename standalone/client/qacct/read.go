@@ -1,17 +1,14 @@
 package qacct
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"io"
 	"strconv"
 
 	"github.com/execd-project/execd/accounting"
+	"github.com/execd-project/execd/internal/textfile"
 )
-
-// readerSize is how much is read of a file at a time.
-const readerSize = 1 << 18
 
 // maxLine is the longest line that is a record: a million bytes of job name do not fit into
 // a submission. What is longer is skipped as unreadable, so that no file needs more memory.
@@ -27,49 +24,31 @@ type entry struct {
 // is none. wanted, if there is one, is the only number of a job of which records are
 // needed.
 func records(file io.Reader, wanted int, yield func(entry) error, bad func(line int)) error {
-	in := bufio.NewReaderSize(file, readerSize)
-	var long []byte
-	for number := 1; ; number++ {
-		line, err := readLine(in, &long)
-		last := errors.Is(err, io.EOF)
-		if err != nil && !last {
+	lines := textfile.NewLines(file, maxLine)
+	for {
+		line, err := lines.Next()
+		switch _, tooLong := errors.AsType[*textfile.SizeError](err); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case tooLong:
+			bad(lines.Number())
+			continue
+		case err != nil:
 			return err
 		}
-		if len(line) > 0 && relevant(line, wanted) {
-			e, problem := parseLine(line)
-			switch {
-			case problem == nil:
-				if err := yield(e); err != nil {
-					return err
-				}
-			case !last && !errors.Is(problem, accounting.ErrNoRecord):
-				bad(number) // a last line without its end is one that is being written
+		if !relevant(line, wanted) {
+			continue
+		}
+		e, problem := parseLine(line)
+		switch {
+		case problem == nil:
+			if err := yield(e); err != nil {
+				return err
 			}
-		}
-		if last {
-			return nil
-		}
-	}
-}
-
-// readLine returns a line with its end, until the next call. Of one that is too long it
-// returns a part that is no record.
-func readLine(in *bufio.Reader, long *[]byte) ([]byte, error) {
-	line, err := in.ReadSlice('\n')
-	if !errors.Is(err, bufio.ErrBufferFull) {
-		return line, err
-	}
-	*long = append((*long)[:0], line...)
-	for errors.Is(err, bufio.ErrBufferFull) {
-		line, err = in.ReadSlice('\n')
-		if len(*long) < maxLine {
-			*long = append(*long, line...)
+		case line[len(line)-1] == '\n' && !errors.Is(problem, accounting.ErrNoRecord):
+			bad(lines.Number()) // a last line without its end is one that is being written
 		}
 	}
-	if len(*long) >= maxLine {
-		return []byte("too long"), err
-	}
-	return *long, err
 }
 
 func parseLine(line []byte) (entry, error) {

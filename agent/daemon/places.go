@@ -1,0 +1,44 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/internal/trust"
+)
+
+// trustPlaces refuses to let a daemon of root make its files in directories that others could
+// exchange: they would hide what jobs have used and who has changed what, and answer commands in
+// the place of the daemon. The spool directory is checked when it is opened (jobdir.OpenSpool).
+func (s *settings) trustPlaces() error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	for _, place := range []struct {
+		option, path string
+		// exclusive says that the daemon refuses a file that others have made in a directory
+		// like /tmp.
+		exclusive bool
+	}{{"accounting", s.accounting, true}, {"audit", s.audit, false}, {"socket", filepath.Dir(s.socket), true}} {
+		if place.path == "" {
+			continue
+		}
+		path, err := filepath.Abs(place.path)
+		if err != nil {
+			return err
+		}
+		err = trust.Users{}.CheckDirectory(filepath.Dir(path))
+		e, ok := errors.AsType[*trust.Error](err)
+		if ok && place.exclusive && e.At == e.Path && e.UID == 0 && e.Mode&unix.S_ISVTX != 0 {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("--%s: %w", place.option, err)
+		}
+	}
+	return nil
+}
