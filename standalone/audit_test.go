@@ -496,3 +496,34 @@ func TestNothingChangesWithoutARecord(t *testing.T) {
 		t.Errorf("%+v", answer)
 	}
 }
+
+// BenchmarkAudit is what a submission costs the daemon without a log and with one, with sixteen of
+// them in a commit.
+func BenchmarkAudit(b *testing.B) {
+	for name, on := range map[string]bool{"without": false, "with": true} {
+		b.Run(name, func(b *testing.B) {
+			m, _ := testMaster(b)
+			if on {
+				var err error
+				if m.host.Audit, err = audit.Open(audit.Options{Path: filepath.Join(b.TempDir(), "audit")}); err != nil {
+					b.Fatal(err)
+				}
+				defer m.host.Audit.Close()
+			}
+			args := []string{"-h", "-wd", "/", "-o", "/dev/null", "-v", "A=b", "-b", "y", "true"}
+			n := 0
+			for b.Loop() {
+				for range changing {
+					n++
+					x, _ := m.seen.enter(newAnswer(fmt.Sprint(n), time.Now()))
+					in := &command.Input{Name: "qsub", Args: args, By: cell.Caller{User: "alice", Host: "node1", Origin: &cell.Origin{UID: 1000, GID: 1000}}, Dir: "/"}
+					m.command(&api.CommandRequest{Name: "qsub", Args: api.Texts(args)}, in, x, audit.Caller{Via: "socket", User: "alice"})
+				}
+				if err := m.commit(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(n), "us/job")
+		})
+	}
+}
