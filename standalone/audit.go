@@ -300,8 +300,7 @@ func withoutEnvironment(v any) any {
 // the file has.
 func (m *Master) auditChanges() (list []store.Change, lines []byte, key string) {
 	for _, r := range m.batch.audit {
-		m.host.Audit.Complete(r)
-		lines = append(lines, r.Lines()...)
+		lines = append(lines, m.host.Audit.Lines(r)...)
 	}
 	synced := m.host.Audit.Synced()
 	for _, l := range m.trail.kept {

@@ -64,11 +64,12 @@ func TestAddedRecordsAreInAFileOfOurs(t *testing.T) {
 
 func TestFilesThatAreNotOurs(t *testing.T) {
 	dir := t.TempDir()
-	link, fifo, open := filepath.Join(dir, "link"), filepath.Join(dir, "fifo"), filepath.Join(dir, "open")
-	if err := errors.Join(os.Symlink("target", link), unix.Mkfifo(fifo, 0o600), os.WriteFile(open, nil, 0o600), os.Chmod(open, 0o622)); err != nil {
+	link, fifo, open, twice := filepath.Join(dir, "link"), filepath.Join(dir, "fifo"), filepath.Join(dir, "open"), filepath.Join(dir, "twice")
+	if err := errors.Join(os.Symlink("target", link), unix.Mkfifo(fifo, 0o600), os.WriteFile(open, nil, 0o600), os.Chmod(open, 0o622),
+		os.WriteFile(twice, nil, 0o600), os.Link(twice, twice+"2"), os.Mkdir(filepath.Join(dir, "theirs"), 0o777), os.Chmod(filepath.Join(dir, "theirs"), 0o777)); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{link, fifo, open, dir, "/dev/full", filepath.Join(dir, "no", "audit")} {
+	for _, path := range []string{link, fifo, open, twice, filepath.Join(dir, "theirs", "audit"), dir, "/dev/full", filepath.Join(dir, "no", "audit")} {
 		if l, err := Open(Options{Path: path}); err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v", path, err)
 			_ = l.Close()
@@ -194,7 +195,7 @@ func writable(t *testing.T, l *Log) {
 func TestFullDisk(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	dir := t.TempDir()
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k,mode=755"); err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
@@ -281,6 +282,48 @@ func TestRefusalsAreCounted(t *testing.T) {
 	got := records(t, path)
 	if len(got) != 2*mostRefusals+2 || got[len(got)-1].Omitted != 5 || got[len(got)-2].Omitted != 0 {
 		t.Errorf("%d records, the last one %+v", len(got), got[len(got)-1])
+	}
+}
+
+// TestShortRecords: a user who fills the log gets short records, and nobody else does.
+func TestShortRecords(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit")
+	l := opened(t, Options{Path: path})
+	at := time.Unix(1000, 0)
+	add := func(uid uint32) {
+		value := strings.Repeat("x", 4000)
+		r := &Record{
+			Time: at, Caller: Caller{UID: &uid}, Command: "qalter", Args: []string{"-ac", "a=" + value},
+			Objects: []Object{{Kind: "job", Name: "1", Change: Changed, Attributes: map[string]Attribute{"context": {value, value}}}},
+		}
+		if err := l.Add(r, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const n = 5000
+	for range n {
+		add(7)
+	}
+	before, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if most := int64(mostBytes + n*500); before.Size() > most {
+		t.Errorf("%d bytes, want at most %d", before.Size(), most)
+	}
+	got := records(t, path)
+	if last := got[len(got)-1]; len(got) != n || len(last.Objects) != 1 || last.Objects[0].Name != "1" || last.Objects[0].Attributes["context"].Is == nil {
+		t.Errorf("%d records, the last one %+v", len(got), last)
+	}
+	for _, uid := range []uint32{8, 0} {
+		add(uid)
+	}
+	at = at.Add(refusalsPeriod)
+	add(7)
+	for _, r := range records(t, path)[n:] {
+		if len(r.Args) != 2 {
+			t.Errorf("a short record: %+v", r)
+		}
 	}
 }
 

@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/internal/trust"
 )
 
 // Options say where the log is.
@@ -45,7 +48,7 @@ type Log struct {
 	added             uint64 // records so far
 	failed            error  // why the last write has failed
 	next              time.Time
-	callers           map[string]*refusals
+	callers           map[string]*callerState
 
 	syncing sync.Mutex
 	synced  uint64 // how many records are on the disk
@@ -71,7 +74,7 @@ func Open(o Options) (*Log, error) {
 	if o.Report == nil {
 		o.Report = func(error) {}
 	}
-	l := &Log{options: o, boot: strings.ToLower(rand.Text()[:8]), callers: map[string]*refusals{}}
+	l := &Log{options: o, boot: strings.ToLower(rand.Text()[:8]), callers: map[string]*callerState{}}
 	switch err := l.open(); {
 	case err == nil:
 	case passing(err) && !o.Required:
@@ -99,6 +102,10 @@ func passing(err error) bool {
 
 // open opens the file. mu is held, or nobody has the log yet.
 func (l *Log) open() error {
+	// Somebody who may rename in the directory could put another file in its place.
+	if err := trust.Own().CheckDirectory(filepath.Dir(l.options.Path)); err != nil {
+		return fmt.Errorf("cannot use the audit log %s: %w", l.options.Path, err)
+	}
 	fd, err := unix.Open(l.options.Path, unix.O_RDWR|unix.O_CREAT|unix.O_APPEND|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, mode)
 	if err != nil {
 		return fmt.Errorf("cannot open the audit log %s: %w", l.options.Path, err)
@@ -111,6 +118,8 @@ func (l *Log) open() error {
 			err = errors.New("it is no regular file")
 		case int(st.Uid) != os.Geteuid():
 			err = fmt.Errorf("it belongs to user id %d, expected %d", st.Uid, os.Geteuid())
+		case st.Nlink != 1:
+			err = fmt.Errorf("it has %d names", st.Nlink)
 		case st.Mode&0o022 != 0:
 			err = fmt.Errorf("others can write to it (mode %04o)", st.Mode&0o7777)
 		}
@@ -144,11 +153,23 @@ func (l *Log) NewID() string {
 	return l.boot + "-" + strconv.FormatUint(l.count, 10)
 }
 
-// Complete fills in what a record says of the daemon, and its time.
-func (l *Log) Complete(r *Record) {
+// Lines are the lines of a record for Write, with what it says of the daemon, and its time. Those
+// of a user who has filled much of the log of late are short.
+func (l *Log) Lines(r *Record) []byte {
 	if l == nil {
-		return
+		return nil
 	}
+	l.complete(r)
+	lines := r.Lines()
+	if !l.fits(r.Caller.key(), len(lines), r.Time) {
+		r.shorten()
+		lines = r.Lines()
+	}
+	return lines
+}
+
+// complete fills in what a record says of the daemon, and its time.
+func (l *Log) complete(r *Record) {
 	r.Version, r.Host, r.Daemon = Version, l.options.Host, l.options.Daemon
 	if r.Time.IsZero() {
 		r.Time = time.Now().UTC()
@@ -165,8 +186,7 @@ func (l *Log) Add(r *Record, sync bool) error {
 	if l == nil {
 		return nil
 	}
-	l.Complete(r)
-	_, err := l.Write(r.Lines())
+	_, err := l.Write(l.Lines(r))
 	if err == nil && sync {
 		err = l.Sync()
 	}

@@ -155,6 +155,51 @@ func printableBytes(s string) string {
 	return printable.String(s)
 }
 
+// shortText is how many bytes of a text a record has that is shortened.
+const shortText = 64
+
+// shorten leaves out of a record what somebody could fill the disk with: who has changed which
+// attributes of what stays.
+func (r *Record) shorten() {
+	cut := func(s string) string {
+		if s = printableBytes(s); len(s) <= shortText {
+			return s
+		}
+		n := shortText
+		for n > 0 && !utf8.RuneStart(s[n]) {
+			n--
+		}
+		return fmt.Sprintf("%s ... (%d bytes)", s[:n], len(s))
+	}
+	value := func(v any) any {
+		switch v := v.(type) {
+		case nil, bool, float64, json.Number:
+			return v
+		case string:
+			return cut(v)
+		}
+		text, err := json.Marshal(v)
+		if err != nil || len(text) > shortText {
+			return cut(string(text))
+		}
+		return v
+	}
+	r.Args = []string{cut(strings.Join(r.Args, " "))}
+	r.Error = cut(r.Error)
+	objects := make([]Object, len(r.Objects))
+	for i, o := range r.Objects {
+		objects[i] = Object{Kind: o.Kind, Name: cut(o.Name), Change: o.Change}
+		if o.Change != Changed { // its attributes are in the record that has added it
+			continue
+		}
+		objects[i].Attributes = make(map[string]Attribute, len(o.Attributes))
+		for name, a := range o.Attributes {
+			objects[i].Attributes[cut(name)] = Attribute{value(a.Was), value(a.Is)}
+		}
+	}
+	r.Objects = objects
+}
+
 func shortArgs(args []string) []string {
 	var list []string
 	room := mostArgsText

@@ -12,15 +12,19 @@ import (
 const (
 	mostRefusals   = 60
 	refusalsPeriod = time.Minute
+	// mostBytes is how much a caller may fill of the log within the time, before his records are
+	// shortened: each change has one, but not with all that somebody can put into it.
+	mostBytes = 1 << 20
 	// mostCallers is how many callers are told apart.
 	mostCallers = 10_000
 )
 
-// refusals are those of one caller.
-type refusals struct {
+// callerState is what one caller has done within the time.
+type callerState struct {
 	since   time.Time
-	count   int
-	omitted int
+	count   int // of refusals
+	omitted int // of records of those
+	bytes   int // of all records
 }
 
 // key tells callers apart; empty for root, who is not limited.
@@ -48,6 +52,9 @@ func (l *Log) Refuse(r *Record, now time.Time) {
 	if l == nil {
 		return
 	}
+	if r.Time.IsZero() {
+		r.Time = now.UTC()
+	}
 	if key := r.Caller.key(); key != "" && !l.mayRefuse(key, r, now) {
 		return
 	}
@@ -57,6 +64,31 @@ func (l *Log) Refuse(r *Record, now time.Time) {
 func (l *Log) mayRefuse(key string, r *Record, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	c := l.stateOf(key, now)
+	if c.count++; c.count > mostRefusals {
+		c.omitted++
+		return false
+	}
+	r.Omitted, c.omitted = c.omitted, 0
+	return true
+}
+
+// fits notes how much a record takes, and reports whether it may. Root may fill the log.
+func (l *Log) fits(key string, size int, now time.Time) bool {
+	if key == "" {
+		return true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.stateOf(key, now)
+	if c.bytes += size; c.bytes > mostBytes {
+		return size <= shortText
+	}
+	return true
+}
+
+// stateOf is the state of a caller now. mu is held.
+func (l *Log) stateOf(key string, now time.Time) *callerState {
 	c := l.callers[key]
 	if c == nil && len(l.callers) >= mostCallers {
 		for k, c := range l.callers {
@@ -70,16 +102,11 @@ func (l *Log) mayRefuse(key string, r *Record, now time.Time) bool {
 		}
 	}
 	if c == nil {
-		c = &refusals{since: now}
+		c = &callerState{since: now}
 		l.callers[key] = c
 	}
 	if age := now.Sub(c.since); age >= refusalsPeriod || age < 0 {
-		c.since, c.count = now, 0
+		c.since, c.count, c.bytes = now, 0, 0
 	}
-	if c.count++; c.count > mostRefusals {
-		c.omitted++
-		return false
-	}
-	r.Omitted, c.omitted = c.omitted, 0
-	return true
+	return c
 }
