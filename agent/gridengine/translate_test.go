@@ -396,3 +396,19 @@ func TestCell(t *testing.T) {
 		t.Errorf("the services file has %d, %v", n, err)
 	}
 }
+
+// TestLimitsOfTheQueue: qmaster lowers those of a queue to what a job requests. Only where it
+// requests nothing they are the queue's own.
+func TestLimitsOfTheQueue(t *testing.T) {
+	q := &qconf.QueueInstance{Limits: job.Unlimited()}
+	q.Limits[job.Fsize] = job.Limit{Soft: 1, Hard: 1}
+	q.Limits[job.Stack] = job.Limit{Soft: 5, Hard: 6}
+	q.Limits[job.Core] = job.Limit{Soft: 7, Hard: 8}
+	got := queueLimitsOf(q, &message.Delivery{Hard: []message.Resource{{Name: "h_fsize"}, {Name: "s_core"}, {Name: "arch"}}})
+	want := job.Unlimited()
+	want[job.Stack] = q.Limits[job.Stack]
+	want[job.Core].Hard = 8
+	if *got != want {
+		t.Errorf("%+v, expected %+v", got, want)
+	}
+}

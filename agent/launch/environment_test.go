@@ -78,3 +78,27 @@ func TestTrustedVariablesAreNotTheUsers(t *testing.T) {
 		}
 	})
 }
+
+// TestLimitsOfProcedures: requests of the job lower no limit of the site's procedures, and
+// what the master has merged into the queue's limits is told apart.
+func TestLimitsOfProcedures(t *testing.T) {
+	queue := job.Unlimited()
+	queue[job.Fsize] = job.Limit{Soft: 1 << 20, Hard: 1 << 30}
+	queue[job.RT] = job.Limit{Soft: 10, Hard: 20}
+	merged := job.Unlimited()
+	merged[job.Fsize] = job.Limit{Soft: 1, Hard: 1}
+	params := job.Unlimited()
+	params[job.MemoryLocked] = job.Limit{Soft: 8192, Hard: 8192}
+	for name, o := range map[string]*Order{
+		"a queue of ours":             {Queue: qconf.QueueInstance{Limits: queue}},
+		"a queue that qmaster lowers": {Queue: qconf.QueueInstance{Limits: merged}, ProcedureLimits: &queue},
+	} {
+		o.Config = &qconf.Configuration{}
+		o.Config.ExecdParams.Limits = params
+		o.Request = &submit.Request{}
+		got := o.procedureLimits()
+		if got[job.Fsize] != queue[job.Fsize] || got[job.MemoryLocked] != params[job.MemoryLocked] || got[job.RT] != job.Unlimited()[job.RT] {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

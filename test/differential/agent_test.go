@@ -79,6 +79,11 @@ var expectedAgent = []expectation{
 		why: "where our programs are",
 	},
 	{
+		field: `seen/[^/]+/Processes/\d+/Environ/__SGE_PREFIX2__BINARY_PATH`, cases: `names of Grid Engine with values.*`,
+		original: `\(absent\)`, ours: `/evil`,
+		why: "security: for the original it is a way to replace what sge_execd sets; for the agent it is a name as others",
+	},
+	{
 		field: `acct/0\.1/ru_ismrss`, cases: `an epilog of root edits the usage`,
 		original: `7`, ours: `0`,
 		why: "the supervisor does not write it, and nobody else is expected to",
