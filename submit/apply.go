@@ -15,10 +15,10 @@ type builder struct {
 	req Request
 	in  *Input
 	// -v outranks -V whatever their order, so they are kept apart.
-	wholeEnv bool
+	wholeEnv []string // of -V
 	env      variables
-	known    *environment // in.Env; nil until -v asks for it
-	verify   bool         // -verify
+	known    [2]*environment // in.Env and in.TextEnv; nil until -v asks for it
+	verify   bool            // -verify
 
 	manner     Manner
 	display    string // -display
@@ -201,17 +201,35 @@ func setWorkingDir(b *builder, s setting) error {
 }
 
 func setEnvironment(b *builder, s setting) error {
-	if b.known == nil {
-		b.known = &environment{list: b.in.Env}
+	i := 0
+	if s.text {
+		i = 1
 	}
-	vars, err := parseVariables(s.value(), b.known)
+	if b.known[i] == nil {
+		b.known[i] = &environment{list: b.environmentFor(s)}
+	}
+	vars, err := parseVariables(s.value(), b.known[i])
 	for _, v := range vars {
 		b.env.set(v.Name, v)
 	}
 	return err
 }
 
-func setWholeEnvironment(b *builder, _ setting) error { b.wholeEnv = true; return nil }
+// setWholeEnvironment reads -V. Of several the largest environment counts: the command line's.
+func setWholeEnvironment(b *builder, s setting) error {
+	if env := b.environmentFor(s); len(env) >= len(b.wholeEnv) {
+		b.wholeEnv = env
+	}
+	return nil
+}
+
+// environmentFor returns the environment that an option may pass on.
+func (b *builder) environmentFor(s setting) []string {
+	if s.text && b.in.TextEnv != nil {
+		return b.in.TextEnv
+	}
+	return b.in.Env
+}
 
 // environment puts -V and -v together.
 //
@@ -223,10 +241,8 @@ func (b *builder) environment() []Variable {
 	if b.alteration == nil {
 		vars.set("TERM", Variable{Name: "TERM"})
 	}
-	if b.wholeEnv {
-		for _, v := range wholeEnvironment(b.in.Env) {
-			vars.set(v.Name, v)
-		}
+	for _, v := range wholeEnvironment(b.wholeEnv) {
+		vars.set(v.Name, v)
 	}
 	for _, v := range b.env.all() {
 		vars.set(v.Name, v)

@@ -71,6 +71,7 @@ type place struct {
 	line        int
 	depth       int  // of nested -@
 	requestFile bool // an option of another command is skipped, not refused
+	text        bool // the script, or a file that -@ names
 }
 
 func (at place) problem(option, value, problem string) error {
@@ -102,7 +103,7 @@ func (p *parser) option(words []string, soft *bool, at place) ([]setting, int, e
 		problem := "a value is missing, expected " + name + " " + o.Args
 		return nil, 0, &Error{Where: at.where, Line: at.line, Option: name, Value: have, Problem: problem, Kind: MissingValue}
 	}
-	s := setting{option: o, values: words[1:n], soft: *soft, where: at.where, line: at.line}
+	s := setting{option: o, values: words[1:n], soft: *soft, where: at.where, line: at.line, text: at.text}
 	for _, v := range s.values {
 		if err := checkString(v); err != nil {
 			return nil, 0, at.problem(name, "", "the value: "+err.Error())

@@ -26,7 +26,10 @@ type Input struct {
 	// ReadStdin returns the script where none is named.
 	ReadStdin func() ([]byte, error)
 	Env       []string // NAME=value, for -V and -v NAME
-	Cwd       string   // absolute, for -cwd
+	// TextEnv, where it is not nil, is in the place of Env for -V and -v NAME of the script, and of
+	// files that -@ names: their author may be another user than the one whose environment Env is.
+	TextEnv []string
+	Cwd     string // absolute, for -cwd
 
 	// Command is the command: Qsub if it is 0, or Qrsh or Qlogin, which run a program and
 	// no script, or a login shell (Request.Login) where none is named, and want to start at
@@ -63,6 +66,7 @@ type setting struct {
 	soft   bool // it stands after -soft
 	where  string
 	line   int
+	text   bool // it stands in the script, or in a file that -@ names
 }
 
 // maxNesting bounds files of -@ that name each other.

@@ -35,7 +35,7 @@ func (p *parser) script(line commandLine) ([]byte, error) {
 // directives reads the options embedded in a script: the rest of each line that
 // begins with the prefix, anywhere in the script (sge_submit(1)).
 func (p *parser) directives(script File, prefix string) ([]setting, error) {
-	return p.lines(script, place{where: script.Name}, func(line string) string {
+	return p.lines(script, place{where: script.Name, text: true}, func(line string) string {
 		if rest, ok := strings.CutPrefix(line, prefix); ok {
 			return rest
 		}
@@ -46,7 +46,7 @@ func (p *parser) directives(script File, prefix string) ([]setting, error) {
 // requestFile reads a default request file, or a file of -@: options on all
 // lines, # begins a comment (sge_request(5)).
 func (p *parser) requestFile(f File, depth int) ([]setting, error) {
-	at := place{where: f.Name, depth: depth, requestFile: depth == 0}
+	at := place{where: f.Name, depth: depth, requestFile: depth == 0, text: depth > 0}
 	if p.text += len(f.Text); p.text > mostOptionText {
 		return nil, at.problem("", "", "the files of options have more than "+strconv.Itoa(mostOptionText)+" bytes")
 	}

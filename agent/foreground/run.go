@@ -129,9 +129,13 @@ func (s *session) understand(cwd string) error {
 	if err != nil {
 		return err
 	}
+	var textEnv []string
+	if s.reader.rights != nil {
+		textEnv = []string{} // the user's texts get nothing of root's environment
+	}
 	s.request, err = submit.Parse(submit.Input{
 		Args: args, RequestFiles: requests, ReadFile: s.reader.typed, ReadOptions: s.readOptions, ReadStdin: s.readStdin,
-		Env: os.Environ(), Cwd: cwd,
+		Env: os.Environ(), TextEnv: textEnv, Cwd: cwd,
 	})
 	if err == nil && s.request.Help {
 		return errHelp

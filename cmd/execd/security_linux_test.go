@@ -112,6 +112,36 @@ func TestNewlineInAnArgumentChangesNothing(t *testing.T) {
 	w.gone(t)
 }
 
+// Root's environment is not for the user to read: an option of the user's script names none of it.
+func TestScriptsTakeNothingOfRootsEnvironment(t *testing.T) {
+	t.Parallel()
+	w := inWorld(t, asRoot)
+	w.write(t, "options", "-V -v FROM_ROOT\n")
+	for name, c := range map[string]struct {
+		options []string
+		embeds  string
+		want    string
+	}{
+		"-V in the script":       {nil, "-V", "value unset"},
+		"-v NAME in the script":  {nil, "-v FROM_ROOT", "value "},
+		"-@ in the script":       {nil, "-@ options", "value "},
+		"-@ in the command":      {[]string{"-@", "options"}, "", "value "},
+		"-V in the command":      {[]string{"-V"}, "-V", "value secret"},
+		"-v NAME in the command": {[]string{"-v", "FROM_ROOT"}, "-v FROM_ROOT", "value secret"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			job := w.write(t, "job", "#!/bin/sh\n#$ "+c.embeds+"\necho value ${FROM_ROOT-unset}\n")
+			cmd := w.command(append(append([]string{"run", "--as", "alice", "-cwd"}, c.options...), job)...)
+			cmd.Env = append(slices.Clip(cmd.Env), "FROM_ROOT=secret")
+			r := finish(t, cmd)
+			if strings.TrimSpace(r.stdout) != strings.TrimSpace(c.want) || r.status != 0 {
+				t.Errorf("exit status %d, standard output %q, expected %q; %s", r.status, r.stdout, c.want, r.stderr)
+			}
+		})
+	}
+	w.gone(t)
+}
+
 // What a site's procedure calls is not the user's to choose.
 func TestProceduresRunInAnEnvironmentOfTheirOwn(t *testing.T) {
 	for name, who := range map[string]string{"root": "root@", "another user": "bob@", "the owner": ""} {
