@@ -18,8 +18,12 @@ const mostFile = 32 << 20
 // Modes. What belongs to the submitter alone is closed to others: the original
 // leaves it open to everybody on the host. The rest is for administrators and
 // curious users to read. Nobody but the maker writes.
+//
+// Others reach files in directories by their names, and cannot open the directories: who can
+// open one for reading can lock it (flock(2)), and the locks on directories of jobs and of the
+// spool area tell which job has a supervisor, and whether another daemon runs.
 const (
-	modeDir     = 0o755
+	modeDir     = 0o711
 	modePrivate = 0o600
 	modePublic  = 0o644
 )

@@ -70,8 +70,31 @@ func OpenSpool(path string) (*Spool, error) {
 			return nil, &Error{"use spool directory", s.path + "/" + name, err}
 		}
 	}
+	if unix.Geteuid() == 0 {
+		err = s.keepOthersOut()
+	}
+	if err != nil {
+		s.Close()
+		return nil, &Error{"use spool directory", path, err}
+	}
 	spreadOut(s.active)
 	return s, nil
+}
+
+// keepOthersOut takes the right to read, and so to lock, the directories of the spool area from
+// others than its owner: an earlier version may have made them, or an administrator.
+func (s *Spool) keepOthersOut() error {
+	for _, fd := range []int{s.root, s.active, s.scripts} {
+		var st unix.Stat_t
+		err := unix.Fstat(fd, &st)
+		if err == nil && st.Mode&0o044 != 0 {
+			err = unix.Fchmod(fd, st.Mode&0o7777&^0o044)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // spreadOut asks an ext4 without a journal to spread the directories that will be made in

@@ -70,8 +70,8 @@ func TestSpool(t *testing.T) {
 		t.Error(d.Path())
 	}
 	for name, mode := range map[string]os.FileMode{
-		"": os.ModeDir | 0o755, "/config": 0o600, "/environment": 0o600, "/arguments": 0o600, "/pe_hostfile": 0o644,
-		"/..": os.ModeDir | 0o755, "/../../job_scripts": os.ModeDir | 0o755,
+		"": os.ModeDir | 0o711, "/config": 0o600, "/environment": 0o600, "/arguments": 0o600, "/pe_hostfile": 0o644,
+		"/..": os.ModeDir | 0o711, "/../../job_scripts": os.ModeDir | 0o711,
 	} {
 		if got, uid, _ := stat(t, d.Path()+name); got != mode || uid != os.Geteuid() {
 			t.Errorf("%q: mode %v of %d, want %v", name, got, uid, mode)

@@ -89,7 +89,7 @@ func makeTmpdir(queueTmpdir, name, aside string, uid, gid int, trusted []int, ma
 	if !plainName(name) {
 		return Tmpdir{}, &Error{"create directory", path, errors.New(quote(name) + " is no name of a directory")}
 	}
-	parent, err := walker{trusted: trusted, create: modeDir}.open(queueTmpdir)
+	parent, err := walker{trusted: trusted, create: 0o755}.open(queueTmpdir)
 	if err != nil {
 		return Tmpdir{}, err
 	}
