@@ -380,7 +380,7 @@ func (d *daemon) begin(ctx context.Context) error {
 func (d *daemon) run(ctx context.Context) error {
 	links := []agent.Link{d.server}
 	if d.link != nil {
-		links = append(links, d.link)
+		links = append(links, d.audited(d.link))
 	}
 	if d.master != nil {
 		links = append(links, d.master)
