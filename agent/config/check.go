@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/execd-project/execd/confdir"
 	"github.com/execd-project/execd/internal/nearest"
 	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/qconf"
@@ -30,7 +31,8 @@ const Usage = `Usage: execd config check [--partial] DIR
 
 Checks the configuration in DIR, files as qconf -s... prints them, and prints
 everything that is wrong with it, one line each: the file and the line, the
-attribute, and what was expected.
+attribute, and what was expected. A daemon of the user who runs the command does
+not read files that another user can change: these are errors, too.
 
   --partial  names may stand for objects of which DIR has no folder at all, as
              on a host that only runs jobs
@@ -95,6 +97,12 @@ func (c *Command) check(dir string, partial bool) (int, error) {
 		Year: func(text string) error { _, err := calendar.Parse(text, ""); return err },
 		Week: func(text string) error { _, err := calendar.Parse("", text); return err },
 	})
+	untrusted := confdir.Untrusted(dir)
+	for _, e := range untrusted {
+		if _, err := printer.Fprintf(c.Stdout, "%s: is not trusted: %s\n", e.At, e.Reason()); err != nil {
+			return ExitUsage, fmt.Errorf("cannot write to standard output: %w", err)
+		}
+	}
 	found, warnings := all.Errors, all.Warnings
 	if !partial {
 		found = append(found, all.Missing...)
@@ -110,10 +118,11 @@ func (c *Command) check(dir string, partial bool) (int, error) {
 			return ExitUsage, err
 		}
 	}
-	if len(found)+len(warnings) > 0 {
-		printer.Fprintf(c.Stderr, "%s: %s, %s\n", dir, count(len(found), "error"), count(len(warnings), "warning"))
+	errs := len(untrusted) + len(found)
+	if errs+len(warnings) > 0 {
+		printer.Fprintf(c.Stderr, "%s: %s, %s\n", dir, count(errs, "error"), count(len(warnings), "warning"))
 	}
-	if len(found) > 0 {
+	if errs > 0 {
 		return ExitInvalid, nil
 	}
 	return ExitValid, nil

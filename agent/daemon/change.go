@@ -25,6 +25,9 @@ func (c *configuration) change(files map[string][]byte, use func() error) error 
 			return err
 		}
 	}
+	if found := confdir.Untrusted(dir); len(found) > 0 {
+		return found[0] // others could put links where we write
+	}
 	d, err := confdir.Open(dir)
 	if err != nil {
 		return err

@@ -19,6 +19,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/confdir"
 	"github.com/execd-project/execd/internal/failpoint"
 	"github.com/execd-project/execd/internal/textfile"
 	"github.com/execd-project/execd/qconf"
@@ -64,7 +65,11 @@ func (c *configuration) file(name string) ([]byte, error) {
 	if dir == "" {
 		return nil, fs.ErrNotExist
 	}
-	return fs.ReadFile(os.DirFS(dir), name)
+	files, err := confdir.Trusted(dir)
+	if err != nil {
+		return nil, err
+	}
+	return fs.ReadFile(files, name)
 }
 
 // read reads the configuration and says its version: the same for the same files.
@@ -94,7 +99,10 @@ func (c *configuration) write(f func() error) error {
 }
 
 func readDirectory(dir string, base *qconf.Cluster) (*qconf.Cluster, string, error) {
-	files := os.DirFS(dir)
+	files, err := confdir.Trusted(dir)
+	if err != nil {
+		return nil, "", err
+	}
 	version, err := versionOf(files)
 	if err != nil {
 		return nil, "", fmt.Errorf("cannot read the configuration directory %s: %w", dir, err)

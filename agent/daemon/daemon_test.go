@@ -88,6 +88,28 @@ func TestPlacesOfUsers(t *testing.T) {
 	}
 }
 
+// A daemon lets nobody drive it whose certificate or token another user can replace.
+func TestFilesOfUsers(t *testing.T) {
+	testenv.Require(t, testenv.Root)
+	dir := t.TempDir()
+	if err := errors.Join(os.Mkdir(dir+"/user", 0o755), os.Chown(dir+"/user", 12345, 12345), os.WriteFile(dir+"/file", nil, 0o600), os.WriteFile(dir+"/user/file", nil, 0o600),
+		os.Symlink("user/file", dir+"/link"), os.WriteFile(dir+"/shared", nil, 0o600), os.Chmod(dir+"/shared", 0o660), os.Chown(dir+"/shared", 0, 12345)); err != nil {
+		t.Fatal(err)
+	}
+	for _, option := range []string{"tls-cert", "tls-key", "tls-ca", "token-file"} {
+		for file, refused := range map[string]bool{"file": false, "user/file": true, "link": true, "shared": true} {
+			args := []string{"--listen-loopback", "127.0.0.1:0", "--token-file", dir + "/file"}
+			if option != "token-file" {
+				args = []string{"--listen", "127.0.0.1:0", "--master", "m", "--tls-cert", dir + "/file", "--tls-key", dir + "/file", "--tls-ca", dir + "/file"}
+			}
+			_, err := parse("agent", append(args, "--"+option, filepath.Join(dir, file), "--spool", dir+"/spool", "--socket", dir+"/run/s"))
+			if got := err != nil && strings.HasPrefix(err.Error(), "--"+option+": ") && strings.Contains(err.Error(), "is not trusted: "); got != refused {
+				t.Errorf("--%s %s: %v", option, file, err)
+			}
+		}
+	}
+}
+
 func TestInstall(t *testing.T) {
 	dir := t.TempDir()
 	conf := filepath.Join(dir, "conf")

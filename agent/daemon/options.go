@@ -264,8 +264,8 @@ func (s *settings) complete() error {
 		s.socket = place.Socket(root, s.spool)
 	}
 	if s.conf == "" {
-		if _, err := os.Stat(systemConf); err == nil && root {
-			s.conf = systemConf
+		if _, err := os.Stat(place.Conf); err == nil && root {
+			s.conf = place.Conf
 		}
 	} else if _, err := os.ReadDir(s.conf); err != nil {
 		return fmt.Errorf("--conf: %w", err)
@@ -296,8 +296,5 @@ func (s *settings) complete() error {
 			return err
 		}
 	}
-	return s.trustPlaces()
+	return errors.Join(s.trustPlaces(), s.trustFiles())
 }
-
-// systemConf is the configuration directory of a host.
-const systemConf = "/etc/execd/conf"

@@ -42,3 +42,23 @@ func (s *settings) trustPlaces() error {
 	}
 	return nil
 }
+
+// trustFiles refuses certificates, keys and a token that another user can change: that one would
+// decide who drives the agent. The configuration is checked each time the agent reads it.
+func (s *settings) trustFiles() error {
+	for option, path := range map[string]string{
+		"tls-cert": s.tlsCert, "tls-key": s.tlsKey, "tls-ca": s.tlsCA, "token-file": s.tokenFile,
+	} {
+		if path == "" {
+			continue
+		}
+		path, err := filepath.Abs(path)
+		if err != nil {
+			return err
+		}
+		if err := trust.Own().Check(path); err != nil {
+			return fmt.Errorf("--%s: %w", option, err)
+		}
+	}
+	return nil
+}

@@ -8,7 +8,11 @@ import (
 	"os"
 	"runtime"
 
+	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/agent/place"
+	"github.com/execd-project/execd/confdir"
 	"github.com/execd-project/execd/internal/nearest"
+	"github.com/execd-project/execd/internal/trust"
 	"github.com/execd-project/execd/qconf"
 )
 
@@ -51,11 +55,17 @@ func Run(args []string, stdout io.Writer) (int, error) {
 			return 0, fmt.Errorf("cannot read the configuration in %q: %w", *conf, err)
 		}
 	}
+	untrusted, err := untrustedFiles(*conf)
+	if err != nil {
+		return 0, err
+	}
 	host, err := os.Hostname()
 	if err != nil {
 		return 0, err
 	}
-	r := New(Probe(cluster.Config(host)))
+	h := Probe(cluster.Config(host))
+	h.Untrusted = untrusted
+	r := New(h)
 	text := []byte(r.Text())
 	if *asJSON {
 		if text, err = r.JSON(); err != nil {
@@ -64,4 +74,28 @@ func Run(args []string, stdout io.Writer) (int, error) {
 	}
 	_, err = stdout.Write(text)
 	return r.Status(), err
+}
+
+// untrustedFiles says which files of a daemon others can change. Without a configuration
+// directory it is that of the host that counts, if root asks.
+func untrustedFiles(conf string) ([]string, error) {
+	if _, err := os.Stat(place.Conf); conf == "" && err == nil && os.Geteuid() == 0 {
+		conf = place.Conf
+	}
+	var list []string
+	if conf != "" {
+		for _, e := range confdir.Untrusted(conf) {
+			list = append(list, fmt.Sprintf("%q is not trusted: %s", e.At, e.Reason()))
+		}
+	}
+	execd, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := launch.FindShepherd(execd); err != nil {
+		if e, ok := errors.AsType[*trust.Error](err); ok {
+			list = append(list, e.Error())
+		}
+	}
+	return list, nil
 }

@@ -79,9 +79,19 @@ var others = []struct {
 	{"kill", kill},
 	{"usage", usage},
 	{"scope", inScope},
+	{"files", files},
 }
 
-const numOthers = 5
+const numOthers = 6
+
+// files judges who can change what a daemon reads and runs.
+func files(h *Host) Check {
+	c := Check{State: Best, Means: "owners and modes of the configuration and the supervisor"}
+	if len(h.Untrusted) > 0 {
+		c.State, c.Reason = Missing, strings.Join(h.Untrusted, "\n    ")
+	}
+	return c
+}
 
 func rlimit(r job.Resource, name string) func(*Host) Check {
 	return func(h *Host) Check {

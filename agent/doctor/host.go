@@ -26,6 +26,9 @@ type Host struct {
 	Topology    string
 	TopologyErr string // why cores cannot be told apart
 	GroupIDs    GroupIDs
+	// Untrusted says which files others than root and we can change, of those that a daemon
+	// reads and runs: the configuration and the supervisor. Such a daemon does not start.
+	Untrusted []string
 }
 
 // Cgroups is what control groups can do.

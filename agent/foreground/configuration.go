@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/confdir"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/nss"
 	"github.com/execd-project/execd/qconf"
@@ -24,8 +25,11 @@ func (s *session) resolve(cwd string) (*launch.Order, error) {
 		if _, err := os.ReadDir(s.own.Conf); err != nil {
 			return nil, fmt.Errorf("--conf %s: cannot read the directory: %w", s.own.Conf, errors.Unwrap(err))
 		}
-		var err error
-		if cluster, err = qconf.Load(os.DirFS(s.own.Conf), cluster); err != nil {
+		files, err := confdir.Trusted(s.own.Conf)
+		if err != nil {
+			return nil, fmt.Errorf("--conf %s: %w", s.own.Conf, err)
+		}
+		if cluster, err = qconf.Load(files, cluster); err != nil {
 			return nil, qconf.Within(s.own.Conf, err)
 		}
 	}

@@ -43,6 +43,9 @@ func Socket(root bool, spool string) string {
 	return filepath.Join(spool, socket)
 }
 
+// Conf is the configuration directory of a host, for a daemon of root.
+const Conf = "/etc/execd/conf"
+
 // SocketVariable names the socket of the agent in the environment of who looks for it.
 const SocketVariable = "EXECD_SOCKET"
 

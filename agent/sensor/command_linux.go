@@ -105,6 +105,7 @@ func (c *Command) Run() (int, error) {
 		if _, err := os.ReadDir(*conf); err != nil {
 			return ExitUsage, fmt.Errorf("cannot read the configuration: %w", err)
 		}
+		// Nothing in it is run: whose files they are does not matter.
 		if check.cluster, err = qconf.Load(os.DirFS(*conf), qconf.Builtin(runtime.NumCPU())); err != nil {
 			return ExitUsage, fmt.Errorf("cannot read the configuration in %q: %w", *conf, err)
 		}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -98,7 +99,29 @@ func newWorld(t testing.TB, m mode, dir string) (*world, error) {
 	} else {
 		w.spool = etc + "/spool/execd"
 	}
-	return w, w.giveTo(alice)
+	if err := w.giveTo(alice); err != nil || m == asUser {
+		return w, err
+	}
+	// As /tmp is: alice's files, and the configuration, which is root's.
+	return w, errors.Join(os.Chown(dir, 0, 0), os.Chmod(dir, fs.ModeSticky|0o777))
+}
+
+// giveConfTo makes the configuration directory that a command line names a user's. Root's
+// commands read root's alone.
+func giveConfTo(uid int, args []string) error {
+	i := slices.Index(args, "--conf") + 1
+	if slices.Contains(args, "config") {
+		i = len(args) - 1
+	}
+	if i == 0 || i == len(args) {
+		return nil
+	}
+	return filepath.WalkDir(args[i], func(path string, _ fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return errors.Join(err, os.Lchown(path, uid, uid))
+	})
 }
 
 // giveTo makes everything in the directory of the test a user's.
@@ -139,6 +162,8 @@ func enterWorld() error {
 		if err != nil {
 			return err
 		}
+	} else if err := giveConfTo(0, os.Args); err != nil {
+		return err
 	}
 	execd := os.Getenv(worldExecd)
 	for _, name := range []string{worldBinds, worldExecd, worldUser} {

@@ -56,12 +56,13 @@ func (e *Error) Reason() string {
 		openToGroup: "may be written by group " + group,
 		listed:      "has an access control list that permits others to write",
 	}[e.problem]
+	at := strconv.Quote(e.At)
 	remedy := [...]string{
-		owned:       "run chown " + who + " " + e.At,
+		owned:       "run chown " + who + " " + at,
 		linked:      "move it to a directory of " + who,
-		openToAll:   "run chmod o-w " + e.At,
-		openToGroup: "run chmod g-w " + e.At,
-		listed:      "run setfacl -b " + e.At,
+		openToAll:   "run chmod o-w " + at,
+		openToGroup: "run chmod g-w " + at,
+		listed:      "run setfacl -b " + at,
 	}[e.problem]
 	mode := strconv.FormatUint(uint64(e.Mode&0o7777|0o10000), 8)[1:]
 	return problem + " (owner " + owner + ", group " + group + ", mode " + mode + "); " + remedy
