@@ -301,9 +301,18 @@ func TestOtherUsersReadNothing(t *testing.T) {
 	l := w.start(t, "--as", "alice", "-cwd", "-N", "named", "-v", "TOKEN=secret-in-the-environment", script, "secret-in-an-argument")
 	tmpdir := l.expect("^/tmp/")
 	l.expect("^started$")
-	// Bob looks from outside of the namespace, by the path that it has here.
+	// Bob may not list the directory of the job, but knows which files there are. He looks from
+	// outside of the namespace, by the path that it has here.
+	entries, err := os.ReadDir(w.spool + "/active_jobs/1.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files strings.Builder
+	for _, e := range entries {
+		files.WriteString("active_jobs/1.1/" + e.Name() + " ")
+	}
 	out, _ := asBob(t, `cd `+w.spool+` || exit
-for f in active_jobs/1.1/* job_scripts/* `+tmpdir+`/* `+tmpdir+` /proc/[0-9]*/environ; do
+for f in `+files.String()+`job_scripts/* `+tmpdir+`/* `+tmpdir+` /proc/[0-9]*/environ; do
 	[ -d $f ] && ls $f || cat $f
 done 2>/dev/null
 grep -rl secret . `+tmpdir+` 2>/dev/null
