@@ -260,16 +260,33 @@ func exchange(root *os.Root, name, used string) error {
 // clean removes what is not in use. What could be taken for a whole configuration gets
 // another name before: a crash may leave a part of it.
 func clean(root *os.Root) error {
-	errs := []error{root.RemoveAll(trashDir)}
+	errs := []error{removeAll(root, trashDir)}
 	for _, name := range []string{nextDir, formerDir, asideDir} {
-		err := root.Rename(name, trashDir)
+		err := rename(root, name, trashDir)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		failpoint.At("configuration-trashed")
-		errs = append(errs, err, root.RemoveAll(trashDir))
+		errs = append(errs, err, removeAll(root, trashDir))
 	}
 	return errors.Join(errs...)
+}
+
+// rename is Root.Rename that tells of a name that does not exist also where the file system
+// is read-only: the kernel looks at that first.
+func rename(root *os.Root, from, to string) error {
+	if _, err := root.Lstat(from); err != nil {
+		return err
+	}
+	return root.Rename(from, to)
+}
+
+// removeAll is Root.RemoveAll, likewise.
+func removeAll(root *os.Root, name string) error {
+	if _, err := root.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return root.RemoveAll(name)
 }
 
 // syncDir brings the names of a directory to the disk.
@@ -293,7 +310,7 @@ func (c *configuration) restore() error {
 		if _, err := root.Stat(pushedDir); !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
-		if err := root.Rename(name, pushedDir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := rename(root, name, pushedDir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
