@@ -27,6 +27,9 @@ type Options struct {
 	// Managers and Operators are such beside those of the configuration (qconf(1), -sm and
 	// -so). root is always a manager.
 	Managers, Operators []string
+	// ScriptsBeside says that the caller of Changes keeps the texts of large scripts beside
+	// the records (Change.Script). The cell forgets them.
+	ScriptsBeside bool
 }
 
 // Cell is the state of a master.

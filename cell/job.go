@@ -42,6 +42,8 @@ type Job struct {
 
 	unsaved, saved jobParts // what has changed since Changes was called, and what it has returned
 	kept           jobSizes // what is kept of the job
+	beside         *beside  // its script, where that is not in asked
+	countedBeside  bool     // for its owner
 	encoded        []byte   // its request as it is going to be kept, nil where that is not known yet
 }
 

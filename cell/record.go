@@ -133,10 +133,12 @@ type originRecord struct {
 	Environment []string `json:"environment,omitempty"`
 }
 
-// scriptRecord is the script of a job.
+// scriptRecord is the script of a job: its text, or the name and the size of that.
 type scriptRecord struct {
 	recordHeader
-	Text string `json:"text"`
+	Text string `json:"text,omitempty"`
+	Sum  string `json:"sum,omitempty"`
+	Size int64  `json:"size,omitempty"`
 }
 
 // taskRecord is a task that has something of its own.

@@ -112,7 +112,7 @@ type restoredJob struct {
 	state   bool // there is a record of it
 	request *asked
 	sum     requestSum
-	script  *string
+	script  *scriptRecord
 	kept    jobSizes
 	job     *Job
 }
@@ -218,7 +218,7 @@ func (r *restoring) readNumbered(prefix, rest string, value []byte) error {
 			return err
 		}
 		j := r.job(id)
-		j.script, j.kept[2] = &x.Text, size
+		j.script, j.kept[2] = x, size
 	case taskPrefix:
 		r.job(id)
 		x := &restoredTask{job: id, number: number, kept: size}

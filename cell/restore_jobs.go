@@ -104,8 +104,13 @@ func (r *restoring) restoreJob(id uint32, x *restoredJob) (err error) {
 		predecessors: x.Predecessors, taskPredecessors: x.TaskPredecessors, saved: jobState | jobRequest,
 		ran: x.Ran, ending: (*Ending)(x.Ending),
 	}
-	if x.script != nil {
-		j.asked = r.requests.withScript(x.request, x.sum, *x.script).Request
+	switch s := x.script; {
+	case s == nil:
+	case s.Sum != "":
+		j.beside = &beside{sum: s.Sum, size: s.Size}
+		j.saved |= jobScript
+	default:
+		j.asked = r.requests.withScript(x.request, x.sum, s.Text).Request
 		j.saved |= jobScript
 	}
 	if j.Holds, err = holdsOf(x.Holds); err != nil {
@@ -153,6 +158,7 @@ func (r *restoring) restoreJob(id uint32, x *restoredJob) (err error) {
 	for i, size := range x.kept {
 		c.keep(j.Owner(), &j.kept[i], size)
 	}
+	c.keepBeside(j)
 	c.share(j)
 	c.jobs[id] = j
 	c.order = append(c.order, id)

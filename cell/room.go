@@ -34,6 +34,8 @@ const (
 type keeping struct {
 	room  *Room            // nil for no limits
 	users map[string]int64 // in bytes, by owner
+	// scripts are how many jobs have a script that is kept beside the records: it counts once.
+	scripts map[ownScript]int
 	// unwritten is what Changes has not given out yet: Room.Free does not know of it.
 	unwritten int64
 }
@@ -107,7 +109,10 @@ func (c *Cell) admitSize(j *Job) error {
 	if n := int64(len(j.encoded)); n > MaxRequest {
 		return tooLarge(jobRejected, n)
 	}
-	return c.checkRoom(jobRejected, "the job", j.Owner(), sum(c.newSizes(j)))
+	if text := j.asked.Script; c.options.ScriptsBeside && len(text) >= besideFrom {
+		j.beside = &beside{ScriptSum(text), int64(len(text)), text}
+	}
+	return c.checkRoom(jobRejected, "the job", j.Owner(), sum(c.newSizes(j))+c.besideRoom(j))
 }
 
 func tooLarge(prefix string, size int64) error {
@@ -127,7 +132,9 @@ func sum(sizes jobSizes) (all int64) {
 // newSizes are those of a job that admitSize has seen.
 func (c *Cell) newSizes(j *Job) jobSizes {
 	sizes := jobSizes{stateRoom, int64(len(j.encoded)) + recordRoom}
-	if n := len(j.script()); n > 0 {
+	if n := len(j.script()); j.beside != nil {
+		sizes[2] = stateRoom
+	} else if n > 0 {
 		sizes[2] = int64(n) + recordRoom
 	}
 	return sizes
@@ -141,6 +148,7 @@ func (c *Cell) keepNew(j *Job) {
 	for i, n := range c.newSizes(j) {
 		c.keep(j.Owner(), &j.kept[i], n)
 	}
+	c.keepBeside(j)
 }
 
 // admitAltered refuses an alteration that makes a job too large, or that there is no room

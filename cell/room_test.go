@@ -14,7 +14,7 @@ import (
 
 // checkCounted compares what is counted for users with the sizes of what is kept.
 func (h *harness) checkCounted(r interface{ Fatalf(string, ...any) }, store kept) {
-	want := map[string]int64{}
+	want, counted := map[string]int64{}, map[ownScript]bool{}
 	for key, value := range store {
 		prefix, rest, _ := strings.Cut(key, "/")
 		size := int64(len(value)) + recordRoom
@@ -24,6 +24,12 @@ func (h *harness) checkCounted(r interface{ Fatalf(string, ...any) }, store kept
 			_, _ = fmt.Sscanf(rest, "%d/%d", &id, &task) // there need not be a task
 			if j := h.jobs[id]; j != nil {
 				want[j.Owner()] += size
+				if own := (ownScript{owner: j.Owner()}); j.beside != nil && prefix+"/" == scriptPrefix {
+					if own.sum, _ = ScriptOf(key, []byte(value)); !counted[own] {
+						want[j.Owner()] += j.beside.size
+					}
+					counted[own] = true
+				}
 			}
 		case reservationPrefix:
 			var x reservationRecord

@@ -43,16 +43,22 @@ func (c *Cell) jobChanges(j *Job, list *changes) {
 		make   func(*Job) []byte
 	}{{jobState, jobPrefix, c.jobRecord}, {jobRequest, requestPrefix, encodedRequest}, {jobScript, scriptPrefix, scriptRecordOf}}
 	there := c.jobs[id] == j
+	if !there {
+		c.forgetBeside(j)
+	}
 	for i, r := range records {
 		if !there {
 			c.keep(j.Owner(), &j.kept[i], 0)
 		}
 		switch {
-		case there && parts&r.part != 0 && (r.part != jobScript || j.script() != nil):
+		case there && parts&r.part != 0 && (r.part != jobScript || j.beside != nil || j.script() != nil):
 			j.saved |= r.part
 			value := r.make(j)
 			c.keep(j.Owner(), &j.kept[i], int64(len(value))+recordRoom)
 			list.putEncoded(jobKey(r.prefix, id), value)
+			if r.part == jobScript && j.beside != nil {
+				(*list)[len(*list)-1].Script, j.beside.text = j.beside.text, nil
+			}
 		case !there && j.saved&r.part != 0:
 			j.saved &^= r.part
 			list.put(jobKey(r.prefix, id), nil)
@@ -83,7 +89,12 @@ func requestRecordOf(j *Job) record {
 	return &requestRecord{Request: &fields, Origin: (*originRecord)(j.Origin)}
 }
 
-func scriptRecordOf(j *Job) []byte { return encode(&scriptRecord{Text: string(j.script())}) }
+func scriptRecordOf(j *Job) []byte {
+	if b := j.beside; b != nil {
+		return encode(&scriptRecord{Sum: b.sum, Size: b.size})
+	}
+	return encode(&scriptRecord{Text: string(j.script())})
+}
 
 // taskChanges are those of a task. What it has used stays for the next scheduling run when
 // it has ended.

@@ -301,6 +301,7 @@ func (c *Cell) checkCheckpoint(name string) error {
 // add takes in a job that has passed all checks.
 func (c *Cell) add(now int64, j *Job) {
 	c.countSubmission(now, j.Owner())
+	c.putBeside(j)
 	c.share(j)
 	c.jobs[j.ID()] = j
 	c.enqueue(j.ID())

@@ -14,6 +14,10 @@ import (
 type Change struct {
 	Key   string
 	Value []byte
+	// Script is a text that the record refers to by its ScriptSum, for Options.ScriptsBeside;
+	// nil where it has been given out before. It has to be kept before the record is, and as
+	// long as a record refers to it (ScriptOf).
+	Script []byte
 }
 
 // Changes returns what has to be kept of what has changed since the last call, sorted by

@@ -2,8 +2,6 @@ package standalone
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/execd-project/execd/agent/api/serve"
 	"github.com/execd-project/execd/agent/audit"
+	"github.com/execd-project/execd/cell"
 	"github.com/execd-project/execd/cell/command"
 	"github.com/execd-project/execd/standalone/api"
 	"github.com/execd-project/execd/standalone/store"
@@ -130,7 +129,7 @@ func (a *audited) failed(err error) {
 
 // collect takes what has changed in the cell into the batch.
 func (m *Master) collect() {
-	list := translate(m.cell.Changes())
+	list := m.taken()
 	if len(list) > 0 && m.batch.latest == nil {
 		m.batch.latest = map[string][]byte{}
 	}
@@ -144,7 +143,7 @@ func (m *Master) collect() {
 // objects takes what has changed in the cell into the batch, and says what it was and is.
 func (m *Master) objects() []audit.Object {
 	before := map[string][]byte{}
-	list := translate(m.cell.Changes())
+	list := m.taken()
 	for _, c := range list {
 		if _, ok := kinds[prefixOf(c.Key)]; !ok {
 			continue
@@ -243,8 +242,12 @@ func addTo(to *map[string]any, key string, value []byte) {
 	}
 	if prefixOf(key) == "script" {
 		text, _ := record["text"].(string)
-		sum := sha256.Sum256([]byte(text))
-		(*to)["script"] = fmt.Sprintf("%d bytes, SHA-256 %s", len(text), hex.EncodeToString(sum[:]))
+		size, sum := strconv.Itoa(len(text)), cell.ScriptSum([]byte(text))
+		if beside, is := cell.ScriptOf(key, value); is && beside != "" {
+			n, _ := record["size"].(json.Number)
+			size, sum = n.String(), beside
+		}
+		(*to)["script"] = fmt.Sprintf("%s bytes, SHA-256 %s", size, sum)
 		return
 	}
 	if fields, ok := record["request"].(map[string]any); ok && prefixOf(key) == "request" {

@@ -64,7 +64,7 @@ func (m *Master) follow(actions []cell.Action) {
 }
 
 // act tells the agent.
-func (m *Master) act(actions []cell.Action, starts []*agent.Start) {
+func (m *Master) act(actions []cell.Action, starts []starting) {
 	for _, a := range actions {
 		r := m.runOf(a.Task, a.Attempt)
 		if known := m.runs[r.key]; known != nil {
@@ -85,7 +85,7 @@ func (m *Master) act(actions []cell.Action, starts []*agent.Start) {
 }
 
 // start is what the agent is told of a task that starts.
-func (m *Master) start(r *run, t *cell.Task) *agent.Start {
+func (m *Master) start(r *run, t *cell.Task) starting {
 	j, model := t.Job, m.cell.Model()
 	request := j.Request()
 	s := &agent.Start{
@@ -112,15 +112,16 @@ func (m *Master) start(r *run, t *cell.Task) *agent.Start {
 			Queue: model.Settings(g.Instance).Queue, Host: model.HostName(model.HostOf(g.Instance)), Slots: g.Slots, Names: model.Names(g),
 		})
 	}
-	return s
+	script, _ := j.ScriptBeside()
+	return starting{s, script}
 }
 
 // push has the agent take a start.
-func (m *Master) push(r *run, s *agent.Start) {
+func (m *Master) push(r *run, s starting) {
 	m.orders.add(m, r.key, func(ctx context.Context) error {
 		for end := time.Now().Add(removing); ; {
 			// Whether a job was taken has to be known, also when this master ends.
-			_, err := m.commands.Start(context.WithoutCancel(ctx), s)
+			err := m.scripts.start(context.WithoutCancel(ctx), m.commands, s)
 			refusal, ok := errors.AsType[*agent.Error](err)
 			if !ok || refusal.Code != agent.AlreadyExists || time.Now().After(end) {
 				return err

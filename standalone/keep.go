@@ -18,7 +18,8 @@ type batch struct {
 	answers    []func(err error)
 	immediates map[uint32]*answer // to jobs with -now y, which wait for a scheduling run
 	actions    []cell.Action
-	starts     []*agent.Start // for each StartTask of actions
+	starts     []starting     // for each StartTask of actions
+	scripts    []cell.Change  // with texts that are kept beside the store
 	records    []store.Change // of the master itself
 	acks       []ack
 	answered   []*answer // to commands that change something
@@ -48,7 +49,7 @@ const lastWords = 30 * time.Second
 // cell is again what is in the store, and whoever waited for the commit learns why. The
 // error is for what cannot be gone on with.
 func (m *Master) commit() error {
-	changes := append(m.batch.changes, translate(m.cell.Changes())...)
+	changes := append(m.batch.changes, m.taken()...)
 	var (
 		err     error
 		written bool
@@ -62,8 +63,11 @@ func (m *Master) commit() error {
 		err, m.spoiled = m.spoiled, nil
 	} else if len(changes) > 0 || len(m.batch.answered) > 0 {
 		changes = append(changes, m.seen.changes(m.batch.answered, time.Now())...)
-		failpoint.At("standalone-commit")
-		if err = m.store.Commit(changes); err != nil {
+		if err = m.scripts.write(m.batch.scripts); err == nil {
+			failpoint.At("standalone-commit")
+			err = m.store.Commit(changes)
+		}
+		if err != nil {
 			err = fmt.Errorf("nothing was changed: %w", err)
 		}
 		written = err == nil
@@ -100,6 +104,9 @@ func (m *Master) commit() error {
 	}
 	if written {
 		m.seen.committed(b.answered)
+		if err := m.scripts.committed(changes); err != nil {
+			m.log.Warn("scripts that nothing needs are left", "error", err)
+		}
 	}
 	m.acknowledge(b.acks)
 	m.act(b.actions, b.starts)
@@ -178,10 +185,23 @@ func (m *Master) mended() {
 	}
 }
 
+// taken is what has changed in the cell since it was asked last. The texts of scripts are in
+// the batch.
+func (m *Master) taken() []store.Change {
+	changes := m.cell.Changes()
+	for _, c := range changes {
+		if c.Script != nil {
+			m.batch.scripts = append(m.batch.scripts, c)
+			m.batch.size += int64(len(c.Script))
+		}
+	}
+	return translate(changes)
+}
+
 func translate(changes []cell.Change) []store.Change {
 	list := make([]store.Change, len(changes))
 	for i, c := range changes {
-		list[i] = store.Change(c)
+		list[i] = store.Change{Key: c.Key, Value: c.Value}
 	}
 	return list
 }

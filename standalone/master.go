@@ -40,8 +40,10 @@ type Master struct {
 	host  *daemon.Host
 	log   hclog.Logger
 	store *store.Store
-	boot  string // of this process
-	id    string // of the cell: begins the keys of its starts
+	// scripts are beside the store.
+	scripts *kept
+	boot    string // of this process
+	id      string // of the cell: begins the keys of its starts
 
 	events   chan func()
 	stopped  chan struct{} // closed when Run ends
@@ -84,6 +86,7 @@ func newMaster(h *daemon.Host) (*Master, error) {
 	if m.store, err = store.Open(filepath.Join(h.Spool, storeFile)); err != nil {
 		return nil, err
 	}
+	m.scripts = newKept(h.Spool)
 	m.store.Report(func(err error) { m.log.Warn("the store", "error", err) })
 	m.seen = newAnswers(m.read)
 	if err := m.open(); err != nil {
@@ -119,6 +122,9 @@ func (m *Master) open() error {
 	if err := m.restore(cluster); err != nil {
 		return err
 	}
+	if err := m.moveScripts(cluster); err != nil {
+		return err
+	}
 	m.awaitAgain()
 	return nil
 }
@@ -136,8 +142,10 @@ func (m *Master) read(key string) ([]byte, error) {
 
 // restore makes the cell of what is in the store.
 func (m *Master) restore(cluster *qconf.Cluster) error {
+	m.scripts.forget()
 	records := func(yield func(string, []byte) bool) {
 		for key, value := range m.store.All("") {
+			m.scripts.note(key, value)
 			if !strings.HasPrefix(key, ownPrefix) && !yield(key, value) {
 				return
 			}
@@ -149,6 +157,9 @@ func (m *Master) restore(cluster *qconf.Cluster) error {
 	m.cell, problems = cell.Restore(m.now(), cluster, m.options(), records)
 	if err := m.store.Err(); err != nil {
 		return err // a part of it would be gone
+	}
+	if err := m.scripts.sweep(); err != nil {
+		m.log.Warn("scripts that nothing needs are left", "error", err)
 	}
 	for _, p := range append(problems, m.cell.Problems()...) {
 		m.log.Warn("a part of the cell is not used", "error", p)
@@ -167,7 +178,7 @@ func (m *Master) options() cell.Options {
 			m.log.Warn("the user of this daemon is not its manager", "uid", uid, "error", err)
 		}
 	}
-	return cell.Options{Zone: time.Local, Managers: managers, Unexplained: true}
+	return cell.Options{Zone: time.Local, Managers: managers, Unexplained: true, ScriptsBeside: true}
 }
 
 // Name is "standalone".

@@ -11,6 +11,7 @@
 package store
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -27,8 +28,10 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 )
 
-// format is the version of what is in a file: a bucket of records, and the version itself.
-const format = 1
+// format is the version of what is in a file: a bucket of records, and the version itself. In
+// files of version 2 records may refer to what lies beside the file, which programs that know
+// version 1 alone would miss. A file becomes one of the newest version with the first commit.
+const format = 2
 
 var (
 	recordsBucket = []byte("records")
@@ -291,6 +294,12 @@ func (s *Store) Commit(changes []Change) error {
 // update changes records in one transaction.
 func update(db *bbolt.DB, changes []Change) error {
 	return db.Update(func(tx *bbolt.Tx) error {
+		about, newest := tx.Bucket(aboutBucket), []byte(strconv.Itoa(format))
+		if !bytes.Equal(about.Get(formatKey), newest) {
+			if err := about.Put(formatKey, newest); err != nil {
+				return err
+			}
+		}
 		records := tx.Bucket(recordsBucket)
 		records.FillPercent = fill
 		for _, c := range changes {

@@ -199,12 +199,12 @@ func TestNewerFormat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = db.Update(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("about")).Put([]byte("format"), []byte("2")) })
+	err = db.Update(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("about")).Put([]byte("format"), []byte("3")) })
 	if err := errors.Join(err, db.Close()); err != nil {
 		t.Fatal(err)
 	}
 	_, err = store.Open(path)
-	if err == nil || !strings.Contains(err.Error(), "it has the format 2, and this program knows formats up to 1") {
+	if err == nil || !strings.Contains(err.Error(), "it has the format 3, and this program knows formats up to 2") {
 		t.Error(err)
 	}
 	if _, damaged := errors.AsType[*store.DamagedError](err); damaged {
@@ -512,5 +512,45 @@ func TestValueThatLooksLikeAFirstPage(t *testing.T) {
 		if err := open(t, path).Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// A file of an older program becomes one of the newest format when it is written.
+func TestOlderFormat(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store")
+	s := open(t, path)
+	commit(t, s, put("a", "b"))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	format := func(set string) (was string) {
+		t.Helper()
+		db, err := bbolt.Open(path, 0o600, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = db.Update(func(tx *bbolt.Tx) error {
+			about := tx.Bucket([]byte("about"))
+			if was = string(about.Get([]byte("format"))); set == "" {
+				return nil
+			}
+			return about.Put([]byte("format"), []byte(set))
+		})
+		if err := errors.Join(err, db.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return was
+	}
+	format("1")
+	s = open(t, path)
+	if got := all(t, s, ""); got != "a=b" {
+		t.Error(got)
+	}
+	commit(t, s, put("c", "d"))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := format(""); got != "2" {
+		t.Errorf("its format is %q", got)
 	}
 }

@@ -1,6 +1,7 @@
 package standalone
 
 import (
+	"crypto/rand"
 	"fmt"
 	"os"
 	"os/user"
@@ -33,7 +34,8 @@ func (m *machine) disk(size int) string {
 // submits has a user submit a script of a size in bytes that waits.
 func (m *machine) submits(u *user.User, size int) result {
 	m.Helper()
-	m.write("large.sh", "#!/bin/sh\n"+strings.Repeat("#", size-11)+"\n")
+	text := "#!/bin/sh\n: " + rand.Text() + "\n" // the same text would be kept once
+	m.write("large.sh", text+strings.Repeat("#", size-len(text)-1)+"\n")
 	return m.as(u, "qsub", "-h", "-wd", "/", "-o", "/dev/null", "-j", "y", "large.sh")
 }
 

@@ -1,0 +1,130 @@
+package cell
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+)
+
+// besideFrom is the size from which scripts are kept beside their records, in bytes
+// (Options.ScriptsBeside). Small ones take less of the disk, and less time, in the records.
+const besideFrom = 8 << 10
+
+// ScriptOf reports whether a key is that of the record of a script. sum is the name of the
+// text that the record refers to, empty where the text is in it, or value is nil or no record.
+func ScriptOf(key string, value []byte) (sum string, is bool) {
+	if !strings.HasPrefix(key, scriptPrefix) {
+		return "", false
+	}
+	x := &scriptRecord{}
+	if value == nil || json.Unmarshal(value, x) != nil {
+		return "", true
+	}
+	return x.Sum, true
+}
+
+// ScriptSum is the name of a text: its SHA-256, in hexadecimal digits.
+func ScriptSum(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// beside is a script that is kept beside its record.
+type beside struct {
+	sum  string
+	size int64
+	text []byte // until Changes has given it out
+}
+
+// ScriptBeside returns the name of the text of the job's script where that is kept beside its
+// record: then it is not in the request.
+func (j *Job) ScriptBeside() (sum string, is bool) {
+	if j.beside == nil {
+		return "", false
+	}
+	return j.beside.sum, true
+}
+
+// putBeside has the script of a job kept beside its record, if it is large.
+func (c *Cell) putBeside(j *Job) {
+	text := j.asked.Script
+	if !c.options.ScriptsBeside || len(text) < besideFrom {
+		return
+	}
+	if j.beside == nil {
+		j.beside = &beside{ScriptSum(text), int64(len(text)), text}
+	}
+	r := *j.asked
+	r.Script = nil // many jobs may have the rest of it in common
+	j.asked = &r
+}
+
+// copyBeside gives a copy of a job the script of the job.
+func (j *Job) copyBeside(from *Job) {
+	if from.beside != nil && j.asked.Script == nil {
+		copied := *from.beside
+		j.beside = &copied
+	}
+}
+
+// MoveScripts has the large scripts kept beside their records that are in them: those of jobs
+// that were taken in before scripts were kept so, of about so many bytes at a time. The next
+// Changes has them. It returns how many there are.
+func (c *Cell) MoveScripts(bytes int) (n int) {
+	for _, j := range c.Jobs() {
+		size := len(j.script())
+		if !c.options.ScriptsBeside || size < besideFrom {
+			continue
+		}
+		j.asked, j.own = j.Request(), nil
+		c.putBeside(j)
+		c.share(j)
+		c.keepBeside(j)
+		c.touchJob(j, jobScript)
+		if n++; bytes <= size {
+			return n
+		}
+		bytes -= size
+	}
+	return n
+}
+
+// ownScript is a text that jobs of a user have as their script.
+type ownScript struct{ owner, sum string }
+
+// besideRoom is what a script beside its record takes more of a user: nothing where another
+// job has it already.
+func (c *Cell) besideRoom(j *Job) int64 {
+	if j.beside == nil || c.keeping.scripts[ownScript{j.Owner(), j.beside.sum}] > 0 {
+		return 0
+	}
+	return j.beside.size
+}
+
+// keepBeside counts the script of a job that has come, forgetBeside that of one that has left.
+func (c *Cell) keepBeside(j *Job) {
+	if j.beside == nil {
+		return
+	}
+	size := int64(0)
+	c.keep(j.Owner(), &size, c.besideRoom(j))
+	if c.keeping.scripts == nil {
+		c.keeping.scripts = map[ownScript]int{}
+	}
+	c.keeping.scripts[ownScript{j.Owner(), j.beside.sum}]++
+	j.countedBeside = true
+}
+
+func (c *Cell) forgetBeside(j *Job) {
+	if !j.countedBeside {
+		return
+	}
+	j.countedBeside = false
+	key := ownScript{j.Owner(), j.beside.sum}
+	if c.keeping.scripts[key]--; c.keeping.scripts[key] == 0 {
+		delete(c.keeping.scripts, key)
+		size := j.beside.size
+		c.keep(j.Owner(), &size, 0)
+	}
+}

@@ -1,0 +1,123 @@
+package cell
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/execd-project/execd/submit"
+)
+
+// besideKept is what is kept of a cell, and the texts beside it.
+type besideKept struct {
+	kept
+	texts map[string]string
+	given int
+}
+
+func (b *besideKept) take(c *Cell) {
+	for _, x := range c.Changes() {
+		if x.Value == nil {
+			delete(b.kept, x.Key)
+			continue
+		}
+		b.kept[x.Key] = string(x.Value)
+		if x.Script != nil {
+			b.given++
+			sum, _ := ScriptOf(x.Key, x.Value)
+			b.texts[sum] = string(x.Script)
+		}
+	}
+}
+
+func besideHarness(t *testing.T, k kept) *harness {
+	t.Helper()
+	c, problems := Restore(start, small.cluster(t), Options{Managers: []string{"admin"}, ScriptsBeside: true}, k.all)
+	for _, err := range problems {
+		t.Error(err)
+	}
+	h := &harness{Cell: c, t: t, now: start}
+	h.report()
+	return h
+}
+
+// Large scripts are given out beside their records, once for each submission, and are not in
+// the cell any more; copies of the job have the same; the text counts once for a user.
+func TestScriptsBeside(t *testing.T) {
+	b := &besideKept{kept: kept{}, texts: map[string]string{}}
+	h := besideHarness(t, b.kept)
+	h.SetRoom(&Room{PerUser: 100 << 10, Free: 1 << 40})
+	for _, user := range []string{"alice", "alice", "alice", "alice", "bob"} { // 40 KiB each
+		if err := h.withScript(user, 40<<10, "-h"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := h.withScript("alice", 100, "-h"); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, h.withScript("alice", 60<<10, "-h"), "the job needs 60.")
+	h.logged(h.Resubmit(h.now, caller("alice"), jobs(h, "1"), submit.HoldChange{}, nil), nil)
+	b.take(h.Cell)
+	h.logged(h.Resubmit(h.now, caller("alice"), jobs(h, "1"), submit.HoldChange{}, nil), nil)
+	b.take(h.Cell)
+	check := func(h *harness) {
+		t.Helper()
+		h.checkCounted(t, b.kept)
+		for _, j := range h.Jobs() {
+			sum, is := j.ScriptBeside()
+			switch text := j.Request().Script; {
+			case len(text) == 100 && !is:
+			case text != nil || !is || len(b.texts[sum]) != 40<<10 || ScriptSum([]byte(b.texts[sum])) != sum:
+				t.Errorf("job %d: %d bytes, %q, %v", j.ID(), len(text), sum, is)
+			}
+		}
+	}
+	if len(b.texts) != 1 || b.given != 6 {
+		t.Errorf("%d texts, given out %d times", len(b.texts), b.given)
+	}
+	check(h)
+	next := besideHarness(t, b.kept)
+	check(next)
+	next.SetRoom(&Room{PerUser: 100 << 10, Free: 1 << 40})
+	refused(t, next.withScript("alice", 60<<10, "-h"), "the job needs 60.")
+	next.logged(next.Delete(next.now, caller("admin"), DeleteRequest{Users: []string{"alice"}}), nil)
+	b.take(next.Cell)
+	check(next)
+	if err := next.withScript("alice", 60<<10, "-h"); err != nil {
+		t.Error(err)
+	}
+}
+
+// What an older program has kept in the records is moved beside them.
+func TestScriptsAreMoved(t *testing.T) {
+	old, k := newHarness(t, small), kept{}
+	for _, size := range []int{40 << 10, 40 << 10, 100, 50 << 10} {
+		if err := old.withScript("alice", size, "-h"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k.take(old.Cell)
+	b := &besideKept{kept: k, texts: map[string]string{}}
+	h := besideHarness(t, b.kept)
+	h.checkCounted(t, b.kept)
+	b.take(h.Cell)
+	for _, want := range []int{2, 1, 0} {
+		if n := h.MoveScripts(60 << 10); n != want {
+			t.Errorf("%d are moved, expected %d", n, want)
+		}
+		b.take(h.Cell)
+		h.checkCounted(t, b.kept)
+	}
+	if len(b.texts) != 2 || b.given != 3 {
+		t.Errorf("%d texts, given out %d times", len(b.texts), b.given)
+	}
+	for key, value := range b.kept {
+		if len(value) > besideFrom && strings.HasPrefix(key, scriptPrefix) {
+			t.Errorf("%s has %d bytes", key, len(value))
+		}
+	}
+	for _, j := range besideHarness(t, b.kept).Jobs() {
+		if sum, is := j.ScriptBeside(); len(j.Request().Script) != 100 && (!is || b.texts[sum] == "") {
+			t.Errorf("job %d has lost its script", j.ID())
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package standalone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/execd-project/execd/agent"
+	"github.com/execd-project/execd/agent/daemon"
+	"github.com/execd-project/execd/cell"
+	"github.com/execd-project/execd/qconf"
+	"github.com/execd-project/execd/standalone/store"
+	"github.com/execd-project/execd/submit"
+)
+
+// given is an agent that notes the script of the start that it is given.
+type givenScript struct {
+	agent.Commands
+	script []byte
+}
+
+func (g *givenScript) Start(_ context.Context, s *agent.Start) (agent.JobReport, error) {
+	g.script = s.Request.Script
+	return agent.JobReport{}, nil
+}
+
+// Scripts that an older program has kept in the store are moved out of it when the daemon
+// begins, and reach the agent from there. Where that cannot be done they stay, and the daemon
+// begins nevertheless.
+func TestScriptsOfAnOlderStore(t *testing.T) {
+	for name, blocked := range map[string]bool{"moved": false, "left": true} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			cluster, err := qconf.BuiltinOn("node1", 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := store.Open(filepath.Join(dir, storeFile))
+			if err != nil {
+				t.Fatal(err)
+			}
+			old := cell.New(1, cluster, cell.Options{})
+			text := "#!/bin/sh\n" + strings.Repeat("#", 50<<10)
+			for i := range 3 {
+				r := &submit.Request{Command: "job.sh", Name: "job.sh", Script: fmt.Appendf(nil, "%s%d", text, i/2)}
+				if _, err := old.Submit(1, cell.Caller{User: "alice", Group: "users", Host: "node1"}, r); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := errors.Join(s.Commit(translate(old.Changes())), s.Close()); err != nil {
+				t.Fatal(err)
+			}
+			folder := filepath.Join(dir, scriptsFolder)
+			if blocked {
+				if err := os.WriteFile(folder, nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			m, err := newMaster(&daemon.Host{
+				Name: "node1", Spool: dir, Log: hclog.NewNullLogger(),
+				Read: func() (*qconf.Cluster, error) { return cluster, nil },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				if err := m.Close(); err != nil {
+					t.Error(err)
+				}
+			}()
+			entries, _ := os.ReadDir(folder)
+			if want := map[bool]int{false: 2, true: 0}[blocked]; len(entries) != want {
+				t.Errorf("%d files, expected %d", len(entries), want)
+			}
+			for i, j := range m.cell.Jobs() {
+				sum, beside := j.ScriptBeside()
+				if beside == blocked {
+					t.Errorf("job %d: beside the store: %v", j.ID(), beside)
+				}
+				g := &givenScript{}
+				if err := m.scripts.start(t.Context(), g, starting{&agent.Start{Request: j.Request()}, sum}); err != nil {
+					t.Error(err)
+				}
+				if want := fmt.Sprintf("%s%d", text, i/2); string(g.script) != want {
+					t.Errorf("job %d is started with %d bytes, expected %d", j.ID(), len(g.script), len(want))
+				}
+			}
+		})
+	}
+}
+
+// A job whose script is lost waits in the error state for its user, and is not tried again
+// and again; a disk that fails for the moment is no fault of the job.
+func TestLostScript(t *testing.T) {
+	k := newKept(t.TempDir())
+	s := starting{&agent.Start{Request: &submit.Request{}}, cell.ScriptSum([]byte("lost"))}
+	err := k.start(t.Context(), &givenScript{}, s)
+	if e, ok := errors.AsType[*agent.Error](err); !ok || passing[e.Code] || !strings.Contains(err.Error(), "the file is missing") {
+		t.Errorf("%v", err)
+	}
+}
