@@ -141,6 +141,7 @@ type Task struct {
 type Live struct {
 	Vmem, MaxVmem int64   // bytes, now and at most
 	IOWait        float64 // seconds
+	Refused       int64   // how often the task was refused a process or thread
 }
 
 // unclean is a host where a start of a task may still have something running.

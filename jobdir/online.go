@@ -20,6 +20,9 @@ type Online struct {
 	IOWait    float64   // seconds
 	Vmem      int64     // bytes of RAM and swap now
 	MaxVmem   int64     // and at most
+	// Refused is how often the kernel refused a process or thread to the job, which has as many
+	// as it may have.
+	Refused int64
 }
 
 // FormatOnline prints the file usage_online, in lines of key=value.
@@ -29,7 +32,11 @@ func FormatOnline(o *Online) []byte {
 		b = appendLine(b, f.name, formatFloat(*f.value))
 	}
 	b = appendLine(b, "vmem", strconv.FormatInt(o.Vmem, 10))
-	return appendLine(b, "maxvmem", strconv.FormatInt(o.MaxVmem, 10))
+	b = appendLine(b, "maxvmem", strconv.FormatInt(o.MaxVmem, 10))
+	if o.Refused != 0 {
+		b = appendLine(b, "refused", strconv.FormatInt(o.Refused, 10))
+	}
+	return b
 }
 
 type namedFloat struct {
@@ -51,13 +58,16 @@ func ParseOnline(file string, data []byte) (*Online, error) {
 		switch key {
 		case "time":
 			ok = ok && setTime(&o.At, value)
-		case "vmem", "maxvmem":
+		case "vmem", "maxvmem", "refused":
 			n, err := strconv.ParseInt(value, 10, 64)
 			ok = ok && err == nil
-			if key == "vmem" {
+			switch key {
+			case "vmem":
 				o.Vmem = n
-			} else {
+			case "maxvmem":
 				o.MaxVmem = n
+			default:
+				o.Refused = n
 			}
 		default:
 			for _, f := range o.floats() {

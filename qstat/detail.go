@@ -116,9 +116,11 @@ type TaskDetail struct {
 	Usage  *Usage  `json:"usage,omitempty"`
 	IOWait float64 `json:"ioWait,omitempty"` // seconds
 	// VirtualMemory and MaxVirtualMemory are in bytes; 0 if they are not known.
-	VirtualMemory    float64   `json:"virtualMemory"`
-	MaxVirtualMemory float64   `json:"maxVirtualMemory"`
-	Subtasks         []Subtask `json:"subtasks,omitempty"`
+	VirtualMemory    float64 `json:"virtualMemory"`
+	MaxVirtualMemory float64 `json:"maxVirtualMemory"`
+	// Notice is what the execution host has refused to a running task; "" for nothing.
+	Notice   string    `json:"notice,omitempty"`
+	Subtasks []Subtask `json:"subtasks,omitempty"`
 	// PastUsage is that of subtasks that have ended.
 	PastUsage []Measure `json:"pastUsage,omitempty"`
 	// Binding is the topology of the host with the task's cores in lower case; "" for
@@ -470,6 +472,12 @@ func (d *details) tasks(j *JobDetail) {
 			d.put(", maxvmem=")
 			d.memory(most)
 			d.end()
+		}
+	}
+	for i := range j.Details {
+		if t := &j.Details[i]; t.Running && t.Notice != "" { // ours
+			d.taskTitle("notice", t.Task)
+			d.line(t.Notice)
 		}
 	}
 	for i := range j.Details {

@@ -233,7 +233,7 @@ func (m *Master) jobReport(r *agent.JobReport) {
 			return
 		}
 		// The task is there.
-		_ = m.cell.LiveReport(number, task, cell.Live{Vmem: r.Usage.Vmem, MaxVmem: r.Usage.MaxVmem, IOWait: r.Usage.IOWait})
+		_ = m.cell.LiveReport(number, task, cell.Live{Vmem: r.Usage.Vmem, MaxVmem: r.Usage.MaxVmem, IOWait: r.Usage.IOWait, Refused: r.Usage.Refused})
 	}
 }
 

@@ -20,7 +20,6 @@ type running struct {
 	exceeded        *limits.Crossing // the limit that ends it
 	warned          *limits.Crossing // the last soft limit of which it was warned by SIGXCPU
 	warnedRT        *limits.Crossing // s_rt, of which it was warned by SIGUSR1
-	refused         bool             // it was refused a process or thread, and the trace says so
 	told            told             // what was written down of its usage
 	newsAgain       time.Duration    // when to look again for what the kernel has announced
 	pending         request          // announced by a notification, not yet carried out

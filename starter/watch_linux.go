@@ -95,7 +95,6 @@ func (s *Shepherd) look() {
 	if cost := time.Since(sample.At); sample.At.Add(lookPart * cost).After(next) {
 		next = sample.At.Add(lookPart * cost)
 	}
-	s.noteRefusals(sample.At)
 	s.tellOnline(&sample)
 	if s.active.exceeded != nil {
 		// Nothing more follows from it; it is for the accounting alone.
@@ -125,7 +124,7 @@ func (s *Shepherd) tellOnline(sample *limits.Sample) {
 	if sample.At.Sub(later(a.start, a.told.at)) < max(onlinePause, s.d.UsageInterval) {
 		return
 	}
-	now := told{sample.At, sample.CPU, s.ioWait(), sample.Vmem(), s.account.MaxVmem}
+	now := told{sample.At, sample.CPU, s.ioWait(), sample.Vmem(), s.account.MaxVmem, s.refused().Forks}
 	if !a.told.at.IsZero() && now.like(&a.told) {
 		return
 	}
@@ -134,7 +133,7 @@ func (s *Shepherd) tellOnline(sample *limits.Sample) {
 	_ = s.dir.WriteOnline(&jobdir.Online{
 		At: sample.At, Wallclock: sample.At.Sub(a.start).Seconds(),
 		CPU: sample.CPU.Seconds(), Mem: s.account.Mem, IO: s.meter.transferring(), IOWait: now.wait.Seconds(),
-		Vmem: int64(now.vmem), MaxVmem: int64(now.maxVmem),
+		Vmem: int64(now.vmem), MaxVmem: int64(now.maxVmem), Refused: int64(now.refused),
 	})
 }
 
@@ -155,12 +154,13 @@ type told struct {
 	at            time.Time
 	cpu, wait     time.Duration
 	vmem, maxVmem uint64
+	refused       uint64
 }
 
 // like reports whether somebody who knows other need not be told.
 func (t *told) like(other *told) bool {
 	return t.cpu-other.cpu < mentionable && t.wait-other.wait < mentionable &&
-		t.vmem == other.vmem && t.maxVmem == other.maxVmem
+		t.vmem == other.vmem && t.maxVmem == other.maxVmem && t.refused == other.refused
 }
 
 // mentionable is the least time that is told: a tick of the clock that classic
@@ -190,7 +190,7 @@ func (s *Shepherd) groupEvents() []unix.PollFd {
 	}
 	var list []unix.PollFd
 	for _, e := range s.group.Events() {
-		if e.Kind != group.Changed && (e.Kind != group.ForkRefused || !s.active.refused) {
+		if e.Kind != group.Changed {
 			list = append(list, unix.PollFd{Fd: int32(e.FD), Events: e.Events})
 		}
 	}
@@ -220,7 +220,6 @@ func (s *Shepherd) takeNews(now time.Time) {
 	if a.exceeded != nil {
 		return
 	}
-	s.noteRefusals(now)
 	c := s.outOfMemory()
 	if c == nil {
 		if a.newsAgain < mostNewsAgain {
@@ -251,28 +250,22 @@ func (s *Shepherd) torn(c *limits.Crossing) {
 	s.set(dueForce, c.At.Add(s.d.LimitGrace))
 }
 
-// noteRefusals traces that the job was refused a process or thread, the first time.
-func (s *Shepherd) noteRefusals(now time.Time) {
-	if s.group == nil || s.active.refused {
-		return
+// refused is what the job has been refused by its group.
+func (s *Shepherd) refused() (r group.Refusals) {
+	if s.group != nil {
+		r = s.group.Refusals()
 	}
-	if text := s.refusals(now); text != "" {
-		s.active.refused = true
-		s.trace(text)
-	}
+	return r
 }
 
 // refusals says what the job has been refused until now: which limit, and how often; empty for
 // nothing.
 func (s *Shepherd) refusals(now time.Time) string {
-	if s.group == nil {
+	r := s.refused()
+	if r.Forks == 0 {
 		return ""
 	}
-	r, err := s.group.Refusals()
-	if err != nil || r.Forks == 0 {
-		return ""
-	}
-	limit := "a limit of processes and threads of a control group above its own"
+	limit := "a limit of a group above its own"
 	if r.Limit > 0 {
 		limit = "its limit of " + strconv.FormatUint(r.Limit, 10) + " processes and threads (pids_limit)"
 	}

@@ -240,6 +240,9 @@ func (v *View) taskDetail(t *cell.Task) qstat.TaskDetail {
 	}
 	if d.Running {
 		d.VirtualMemory, d.MaxVirtualMemory, d.IOWait = float64(t.Live.Vmem), float64(t.Live.MaxVmem), t.Live.IOWait
+		if n := t.Live.Refused; n > 0 {
+			d.Notice = "the kernel refused it " + strconv.FormatInt(n, 10) + " processes and threads beyond its limit (pids_limit)"
+		}
 	}
 	if t.Used != (tickets.Amounts{}) || d.MaxVirtualMemory > 0 {
 		d.Usage = &qstat.Usage{CPU: t.Used[tickets.CPU], Memory: t.Used[tickets.Mem], IO: t.Used[tickets.IO]}

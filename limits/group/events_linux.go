@@ -14,7 +14,6 @@ const (
 	OutOfMemory   Kind = iota + 1 // look with OOM; on v2 it can be MemoryReached as well
 	Changed                       // a process entered the empty group, the last one left, or it froze: Empty, Frozen
 	MemoryReached                 // the value of Alarm was crossed
-	ForkRefused                   // the group has as many threads as it may have: Refusals
 )
 
 // An Event is a descriptor to poll(2) for.
@@ -28,11 +27,10 @@ type Event struct {
 // group. After each wake-up the state has to be read, which rearms them. They are
 // the group's: Close closes them.
 //
-// The kernel wakes pollers of cgroup.events, memory.events and pids.events with POLLPRI and
+// The kernel wakes pollers of cgroup.events and memory.events with POLLPRI and
 // POLLERR (kernfs_generic_poll), so that no inotify is needed. v1 has an eventfd
 // for the out of memory (cgroup-v1/memory.rst, 9 and 10), and nothing for an empty
-// group: without an event of kind Changed its emptiness is found by looking. For forks that
-// were refused some kernels (seen with Linux 6.18) wake nobody on v1 either.
+// group: without an event of kind Changed its emptiness is found by looking.
 func (g *Group) Events() []Event {
 	var list []Event
 	switch {
@@ -44,9 +42,6 @@ func (g *Group) Events() []Event {
 	if g.alarm >= 0 {
 		list = append(list, Event{MemoryReached, g.alarm, unix.POLLIN})
 	}
-	if g.fds[PidsEvents] >= 0 {
-		list = append(list, Event{ForkRefused, g.fds[PidsEvents], unix.POLLPRI})
-	}
 	if g.fds[CgroupEvents] >= 0 {
 		list = append(list, Event{Changed, g.fds[CgroupEvents], unix.POLLPRI})
 	}
@@ -57,7 +52,7 @@ func (g *Group) Events() []Event {
 // error when v1 refuses: cgroup.event_control is a file that kernels may lose
 // (CONFIG_MEMCG_V1 since Linux 6.11), and refuse with PREEMPT_RT.
 func (g *Group) listen() {
-	for _, f := range [...]File{MemoryEvents, CgroupEvents, PidsEvents} {
+	for _, f := range [...]File{MemoryEvents, CgroupEvents} {
 		if g.fds[f] >= 0 {
 			_, _ = g.read(f)
 		}

@@ -24,7 +24,7 @@ type Group struct {
 // kept are the files that stay open while the job runs.
 var kept = [...]File{
 	CPUStat, CPUAcctUsage, MemoryCurrent, MemorySwapCurrent, MemoryUsage, MemoryMemswUsage,
-	MemoryEvents, CgroupEvents, IOPressure, PidsEvents,
+	MemoryEvents, CgroupEvents, IOPressure,
 }
 
 // Open opens the group of a job. A file that has a path and cannot be opened is

@@ -245,35 +245,26 @@ type Refusals struct {
 	Limit uint64 // how many there may be; 0 if the group has no limit of its own
 }
 
-// Refusals reads what has been refused to the group. What is refused while the group is being
-// killed does not count. Before Linux 6.11, and on v1, Forks has those that a limit of a group
-// above has caused, too.
-func (g *Group) Refusals() (Refusals, error) {
-	if g.stopped {
-		return g.refused, nil
+// Refusals reads what has been refused to the group; nothing, where that cannot be read. What is
+// refused while the group is being killed does not count. Before Linux 6.11, and on v1, Forks has
+// those that a limit of a group above has caused, too.
+func (g *Group) Refusals() (r Refusals) {
+	if g.stopped || !g.has(PidsEvents) || !g.has(PidsMax) {
+		return g.refused
 	}
-	if !g.has(PidsEvents) || !g.has(PidsMax) {
-		return Refusals{}, &NotSupportedError{"limit the threads of the group", "the pids controller", nil}
-	}
-	text, err := g.read(PidsEvents)
-	if err != nil {
-		return Refusals{}, err
-	}
-	var r Refusals
+	text, _ := g.read(PidsEvents)
 	r.Forks, _ = value(text, "max")
-	if text, err = g.read(PidsMax); err != nil {
-		return Refusals{}, err
-	}
-	if r.Limit, err = number(text); r.Limit == 1<<64-1 {
+	text, _ = g.read(PidsMax)
+	if r.Limit, _ = number(text); r.Limit == 1<<64-1 {
 		r.Limit = 0
 	}
-	return r, err
+	return r
 }
 
 // stopForks notes what was refused to the group before nothing is allowed any more.
 func (g *Group) stopForks() {
 	if !g.stopped {
-		g.refused, _ = g.Refusals()
+		g.refused = g.Refusals()
 		g.stopped = true
 	}
 }

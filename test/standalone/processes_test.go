@@ -1,10 +1,13 @@
 package standalone
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/internal/testenv"
 )
@@ -19,9 +22,8 @@ f() {
 	fi
 	sleep 1000
 }
-f 7 &
-f 7 &
-while [ ! -e $1 ]; do sleep 1; done
+f 8 &
+read end < $1 # for which it needs no process
 exit 0
 `
 
@@ -32,11 +34,19 @@ func TestForkBomb(t *testing.T) {
 	testenv.Require(t, testenv.Pids)
 	m := newMachine(t, 4)
 	out := m.open("out")
-	m.write("conf/conf/global", "gid_range 52100-54000\nmin_uid 1\nmin_gid 1\ncgroups_params pids_limit=40\n")
+	m.write("conf/conf/global", "gid_range 52100-54000\nmin_uid 1\nmin_gid 1\nload_report_time 0:0:1\ncgroups_params pids_limit=40\n")
 	m.write("bomb.sh", bomb)
 	m.start()
 	u := someUsers(t, 1)[0]
 	over := filepath.Join(out, "over")
+	if err := errors.Join(unix.Mkfifo(over, 0o666), os.Chmod(over, 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	end, err := os.OpenFile(over, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end.Close()
 	if r := m.as(u, "qsub", "-wd", "/", "-o", filepath.Join(out, "bomb"), "-j", "y", "bomb.sh", over); r.status != 0 {
 		t.Fatalf("%+v", r)
 	}
@@ -48,7 +58,12 @@ func TestForkBomb(t *testing.T) {
 	if r := m.as(u, "qsub", "-sync", "y", "-wd", "/", "-o", "/dev/null", "-j", "y", "-b", "y", "-shell", "n", "/bin/sh", "-c", "true & wait $!"); r.status != 0 {
 		t.Errorf("another job: %+v", r)
 	}
-	testenv.WriteFile(t, over, "")
+	m.until("qstat -j says so of the running job", func() bool {
+		return strings.Contains(m.as(u, "qstat", "-j", "1").stdout, "processes and threads beyond its limit (pids_limit)")
+	})
+	if _, err := end.WriteString("\n"); err != nil {
+		t.Fatal(err)
+	}
 	m.until("the bomb has ended", func() bool { return m.root("qstat", "-u", "*").stdout == "" })
 	const want = "job reached its limit of 40 processes and threads (pids_limit): the kernel had refused it "
 	if r := m.as(u, "qacct", "-f", filepath.Join(m.dir, "spool", "accounting.jsonl"), "-j", "1"); !strings.Contains(r.stdout, want) || !strings.Contains(r.stdout, "failed       0") {
