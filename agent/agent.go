@@ -46,6 +46,9 @@ type Options struct {
 	// and has it there as well when it returns; nil for no accounting. again says that a
 	// former agent may have told the same.
 	Account func(r *Record, d *job.Description, o *job.Outcome, again bool) error
+	// Permit says why this host does not run a command of its master as a user, who is another
+	// one than the owner of the job (execd-procedures(5)); nil permits all.
+	Permit func(user, command string) error
 	// Observer is told what happens; nil for nobody.
 	Observer Observer
 

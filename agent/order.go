@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
+	"slices"
 
 	"github.com/execd-project/execd/accounting"
 	"github.com/execd-project/execd/agent/launch"
@@ -99,7 +101,45 @@ func (a *Agent) order(s *Start) (*launch.Order, error) {
 		o.Request = &r
 	}
 	o.Groups, o.Lookup, o.Host = groups, a.users, a.options.Host
-	return o, nil
+	if !s.Slave { // the procedures run where the master task is
+		err = a.permit(o)
+	}
+	return o, err
+}
+
+// permit refuses a job with a procedure that this host does not run as its user: before anything
+// of the job runs, and not by a mistake of the job.
+func (a *Agent) permit(o *launch.Order) error {
+	if a.options.Permit == nil {
+		return nil
+	}
+	commands := map[string]string{"prolog": o.Config.PrologFor(o.Queue), "epilog": o.Config.EpilogFor(o.Queue)}
+	if o.PE != nil {
+		commands["start_proc_args"], commands["stop_proc_args"] = o.PE.Start, o.PE.Stop
+	}
+	for _, attribute := range slices.Sorted(maps.Keys(commands)) {
+		user, _ := job.Procedure(commands[attribute])
+		if user == "" || user == o.Owner.Name {
+			continue
+		}
+		if err := a.options.Permit(user, commands[attribute]); err != nil {
+			return &Error{PermissionDenied, fmt.Errorf("%s: %w", attribute, err)}
+		}
+	}
+	if _, err := a.shepherd(o.Config); err != nil {
+		return &Error{PermissionDenied, err}
+	}
+	return nil
+}
+
+// shepherd returns the executable that supervises jobs under a configuration.
+func (a *Agent) shepherd(c *qconf.Configuration) (string, error) {
+	if c.ShepherdCmd != "" && a.options.Permit != nil && os.Getuid() == 0 {
+		if err := a.options.Permit("root", c.ShepherdCmd); err != nil {
+			return "", fmt.Errorf("shepherd_cmd: %w", err)
+		}
+	}
+	return launch.ShepherdFor(c, a.options.Shepherd)
 }
 
 // orderFrom looks up what a start names in the configuration.

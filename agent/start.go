@@ -171,6 +171,9 @@ func orderError(err error) error {
 	case errors.Is(err, errNoUsers):
 		return &Error{Unavailable, err}
 	}
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
 	return &Error{InvalidArgument, err}
 }
 

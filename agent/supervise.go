@@ -9,7 +9,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/internal/failpoint"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
@@ -103,7 +102,7 @@ func (a *Agent) launch(ctx context.Context, e *entry) bool {
 	a.mu.Unlock()
 	failpoint.At("agent-starting")
 	e.do.Lock()
-	shepherd, err := launch.ShepherdFor(a.Cluster().Config(a.options.Host), a.options.Shepherd)
+	shepherd, err := a.shepherd(a.Cluster().Config(a.options.Host))
 	if err == nil {
 		err = e.run.Launch(shepherd)
 	}

@@ -121,25 +121,14 @@ func chosenIn(word string) string {
 	return ""
 }
 
-// cutUser takes the prefix "user@" from a procedure; without one the user is empty.
-func cutUser(s string) (user, rest string) {
-	if at := strings.IndexByte(s, '@'); at > 0 && !strings.ContainsAny(s[:at], "/ \t") {
-		return s[:at], s[at+1:]
-	}
-	return "", s
-}
-
 // parseProcedure splits "[user@]path args" at blanks, without quoting
 // (sge_conf(5)), and expands pseudo variables in every word. Words are split
 // first, so that a value with a blank, such as a path that a user chose, stays
 // one argument.
 func parseProcedure(s string, v variables) procedure {
 	var p procedure
-	words := strings.FieldsFunc(s, func(c rune) bool { return c == ' ' || c == '\t' })
-	if len(words) == 0 {
-		words = []string{""} // is not found when it is to be executed
-	}
-	p.user, words[0] = cutUser(words[0])
+	user, words := job.Procedure(s) // an empty word is not found when it is to be executed
+	p.user = user
 	p.chosen = chosenIn(words[0])
 	for _, w := range words {
 		p.argv = append(p.argv, v.expand(w, nil))

@@ -3,7 +3,6 @@ package starter
 import (
 	"errors"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -156,7 +155,7 @@ func (s *Shepherd) procedure(st step) result {
 // procedureUser returns the user as whom a procedure runs: the one before its @, or the owner
 // of the job.
 func (s *Shepherd) procedureUser(command string) (account, error) {
-	name, _ := cutUser(strings.TrimLeft(command, " \t"))
+	name, _ := job.Procedure(command)
 	if name == "" || name == s.owner.Name {
 		return s.owner, nil
 	}

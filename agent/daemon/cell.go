@@ -47,7 +47,7 @@ func (d *daemon) openLink(shepherd string) error {
 	d.link, err = gridengine.New(gridengine.Options{
 		Cell: d.cell, Host: d.host, Cluster: d.agent.Cluster, Install: d.installFromMaster,
 		BinaryPath: filepath.Dir(shepherd), Auth: message.Auth(os.Getuid(), os.Getgid(), me.Username, group),
-		Executable: d.Executable, ShellOf: loginShell, Log: d.logOf("gridengine"),
+		Limited: d.limited, Executable: d.Executable, ShellOf: loginShell, Log: d.logOf("gridengine"),
 	})
 	return err
 }

@@ -36,6 +36,9 @@ func (d *daemon) newLoad() (*loadsensor.Collector, error) {
 func (d *daemon) loadSettings(cluster *qconf.Cluster) loadsensor.Settings {
 	c := cluster.Config(d.host)
 	s := loadsensor.Settings{Interval: c.LoadReportTime, Sensors: c.LoadSensors, User: d.sensorUser, Ahead: !c.ExecdParams.DemandLS}
+	if s.User != "" { // without root's rights it is the user of the agent
+		s.Sensors = d.permittedSensors(s)
+	}
 	if c.ExecdParams.UseQidle {
 		if path, err := d.qidle(); err != nil {
 			d.log.Warn("USE_QIDLE has no effect", "error", err)

@@ -47,12 +47,13 @@ func newObserver(d *daemon) *observer {
 			return list
 		},
 	})
-	log := d.logOf("mail")
-	o.outbox = mail.NewOutbox(nil, func(owner string, m mail.Message, err error) {
-		log.Warn("a mail was not sent", "owner", owner, "subject", m.Subject, "error", err)
-		o.metrics.MailFailed()
-	})
+	o.outbox = mail.NewOutbox(nil, o.mailFailed)
 	return o
+}
+
+func (o *observer) mailFailed(owner string, m mail.Message, err error) {
+	o.daemon.logOf("mail").Warn("a mail was not sent", "owner", owner, "subject", m.Subject, "error", err)
+	o.metrics.MailFailed()
 }
 
 // source is the agent, which is made after the observer.
@@ -72,9 +73,17 @@ func (o *observer) post(owner string, m mail.Message, wanted bool) {
 	if !wanted {
 		return
 	}
-	if mailer := o.daemon.agent.Cluster().Config(o.daemon.host).Mailer; mailer != "" {
-		o.outbox.Post(mailer, owner, m)
+	mailer := o.daemon.agent.Cluster().Config(o.daemon.host).Mailer
+	if mailer == "" {
+		return
 	}
+	if user, _ := job.Procedure(mailer); user != "" && user != owner {
+		if err := o.daemon.permit(user, mailer); err != nil {
+			o.mailFailed(owner, m, fmt.Errorf("mailer: %w", err))
+			return
+		}
+	}
+	o.outbox.Post(mailer, owner, m)
 }
 
 func (o *observer) Started()             { o.metrics.Started() }

@@ -41,6 +41,8 @@ What it is and where it works
                        directory; none for none)
   --audit FILE         audit log: who has changed what (default: audit in the spool
                        directory, without root none; none for none)
+  --procedures FILE    what the master may have run as other users than the owner of
+                       a job (default: /etc/execd/procedures; without one, all)
   --audit-required     change nothing while the audit log cannot be written
 
 Who may drive it
@@ -102,6 +104,8 @@ type settings struct {
 	logLevels                      list
 	logJSON                        bool
 	audit                          string // file, empty for none
+	ownMaster                      bool   // it is in this process
+	procedures                     string // what may run as other users; empty for all
 	auditRequired                  bool
 	perUserText, reserveText       string
 	perUser, reserve               Share // of the file system of the spool area, where there is a master for users
@@ -146,7 +150,7 @@ func share(option, text string, otherwise Share) (Share, error) {
 }
 
 func parse(name string, args []string) (*settings, error) {
-	s := &settings{}
+	s := &settings{ownMaster: name == standalone}
 	flags := flag.NewFlagSet("execd "+name, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	for name, to := range map[string]*string{
@@ -167,7 +171,7 @@ func parse(name string, args []string) (*settings, error) {
 	}
 	for name, to := range map[string]*string{
 		"listen": &s.listen, "tls-cert": &s.tlsCert, "tls-key": &s.tlsKey, "tls-ca": &s.tlsCA,
-		"listen-loopback": &s.loopback, "token-file": &s.tokenFile,
+		"listen-loopback": &s.loopback, "token-file": &s.tokenFile, "procedures": &s.procedures,
 	} {
 		others.StringVar(to, name, "", "")
 	}
@@ -296,5 +300,5 @@ func (s *settings) complete() error {
 			return err
 		}
 	}
-	return errors.Join(s.trustPlaces(), s.trustFiles())
+	return errors.Join(s.trustPlaces(), s.trustFiles(), s.readProcedures(root))
 }

@@ -204,7 +204,7 @@ func (d *daemon) open() (err error) {
 	d.agent, err = agent.New(agent.Options{
 		Host: d.host, Spool: d.spool, Shepherd: shepherd, Version: d.Version,
 		Configuration: d.configuration.read, Configured: d.configured, Load: d.load, Observer: d.observer, Account: account,
-		SGERoot: os.Getenv("SGE_ROOT"), SGECell: os.Getenv("SGE_CELL"), HangUp: d.hangUp,
+		Permit: d.permit, SGERoot: os.Getenv("SGE_ROOT"), SGECell: os.Getenv("SGE_CELL"), HangUp: d.hangUp,
 		Log: d.logOf("agent"),
 	})
 	if err != nil {

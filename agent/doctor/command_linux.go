@@ -10,6 +10,7 @@ import (
 
 	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/agent/place"
+	"github.com/execd-project/execd/agent/procedures"
 	"github.com/execd-project/execd/confdir"
 	"github.com/execd-project/execd/internal/nearest"
 	"github.com/execd-project/execd/internal/trust"
@@ -65,6 +66,7 @@ func Run(args []string, stdout io.Writer) (int, error) {
 	}
 	h := Probe(cluster.Config(host))
 	h.Untrusted = untrusted
+	h.readProcedures(place.Procedures)
 	r := New(h)
 	text := []byte(r.Text())
 	if *asJSON {
@@ -98,4 +100,18 @@ func untrustedFiles(conf string) ([]string, error) {
 		}
 	}
 	return list, nil
+}
+
+// readProcedures looks for the file that limits what a master may have run on this host. It is of
+// no interest to the daemons of other users.
+func (h *Host) readProcedures(file string) {
+	if !h.root() {
+		return
+	}
+	if list, err := procedures.Read(file); err != nil {
+		h.Untrusted = append(h.Untrusted, err.Error())
+	} else if list == nil {
+		return
+	}
+	h.Procedures = file
 }

@@ -87,6 +87,9 @@ const numOthers = 6
 // files judges who can change what a daemon reads and runs.
 func files(h *Host) Check {
 	c := Check{State: Best, Means: "owners and modes of the configuration and the supervisor"}
+	if h.Procedures != "" {
+		c.Means += "; programs of a master by " + h.Procedures
+	}
 	if len(h.Untrusted) > 0 {
 		c.State, c.Reason = Missing, strings.Join(h.Untrusted, "\n    ")
 	}

@@ -29,6 +29,9 @@ type Host struct {
 	// Untrusted says which files others than root and we can change, of those that a daemon
 	// reads and runs: the configuration and the supervisor. Such a daemon does not start.
 	Untrusted []string
+	// Procedures is the file that limits the programs of a master; empty if there is none. If it
+	// is not valid, Untrusted says so.
+	Procedures string
 }
 
 // Cgroups is what control groups can do.

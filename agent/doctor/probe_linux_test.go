@@ -122,3 +122,26 @@ func TestManualNamesEveryOption(t *testing.T) {
 		}
 	}
 }
+
+// The report of root names the file that limits what a master may have run, and says if no agent
+// would begin with it.
+func TestProcedures(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "procedures")
+	report := func() Check {
+		h := &Host{}
+		h.readProcedures(file)
+		return files(h)
+	}
+	if c := report(); c.State != Best || strings.Contains(c.Means, file) {
+		t.Errorf("without the file: %+v", c)
+	}
+	for text, state := range map[string]State{"root /site/prolog\n": Best, "root prolog\n": Missing} {
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		c := report()
+		if c.State != state || !strings.Contains(c.Means, "programs of a master by "+file) || (c.State == Missing) != strings.Contains(c.Reason, file+":1") {
+			t.Errorf("%q: %+v", text, c)
+		}
+	}
+}

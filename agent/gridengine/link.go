@@ -37,6 +37,9 @@ type Options struct {
 	ShellOf func(user string) string
 	Auth    string // who we are: message.Auth
 	Log     hclog.Logger
+	// Limited reports whether the host limits the procedures of its master; nil for never. If it
+	// does not, those of the admin user of the cell are trusted as root's are.
+	Limited func() bool
 	// Retry is the longest pause between two attempts to connect; 0 is 30 s.
 	Retry time.Duration
 	// ClientPause is for how long the end of an interactive job is not told; 0 is 2 s. Its
@@ -45,6 +48,14 @@ type Options struct {
 	ClientPause time.Duration
 	// Clock is nil for that of the machine.
 	Clock clock.Clock
+}
+
+// adminUser is the user of the cell whose procedures are trusted; empty for none.
+func (o *Options) adminUser() string {
+	if o.Limited != nil && o.Limited() {
+		return ""
+	}
+	return o.Cell.AdminUser
 }
 
 // Link is the way to an sge_qmaster. Make one with New.
@@ -531,7 +542,7 @@ func (s *session) surroundings() *surroundings {
 	return &surroundings{
 		host: s.options.Host, same: s.options.Cell.Names.Same, config: s.options.Cluster().Config(s.options.Host),
 		sgeRoot: s.options.Cell.Root, sgeCell: s.options.Cell.Name, binaryPath: s.options.BinaryPath, arch: job.Arch(runtime.GOARCH),
-		execd: s.options.Executable, shellOf: s.options.ShellOf,
+		execd: s.options.Executable, shellOf: s.options.ShellOf, adminUser: s.options.adminUser(),
 	}
 }
 

@@ -376,13 +376,14 @@ func (s *session) started(k key, d *message.Delivery, err error) {
 }
 
 // notStarted tells qmaster that a job was not accepted: a mistake of the job is held
-// against it, and a host that has no room, or takes no jobs, against the queue.
+// against it, and a host that has no room, takes no jobs, or does not run the procedures of the
+// queue, against the queue.
 func (s *session) notStarted(k key, d *message.Delivery, err error) {
 	s.log.Error("a job was not started", "job", d.Job, "task", k.task, "error", err)
 	general := message.FailureJob
 	if e, ok := errors.AsType[*agent.Error](err); ok {
 		switch e.Code {
-		case agent.ResourceExhausted, agent.Unavailable, agent.Internal, agent.AlreadyExists:
+		case agent.ResourceExhausted, agent.Unavailable, agent.Internal, agent.AlreadyExists, agent.PermissionDenied:
 			general = message.FailureQueue
 		}
 	}

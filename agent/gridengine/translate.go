@@ -25,6 +25,7 @@ type surroundings struct {
 	host             string // as qmaster spells it
 	same             func(a, b string) bool
 	config           *qconf.Configuration
+	adminUser        string // whose procedures are trusted; empty for none
 	sgeRoot, sgeCell string
 	binaryPath, arch string
 	// execd is the path of our executable, which runs interactive jobs; shellOf is the
@@ -60,7 +61,7 @@ func startOf(j *message.Delivery, slave bool, s *surroundings) (*agent.Start, er
 	var here *message.Grant
 	order := &launch.Order{
 		Request: request, Host: s.host, Config: s.config, Restarted: start.Restarted, CheckpointPID: start.CheckpointPID,
-		Submitted: start.Submitted, SGERoot: s.sgeRoot, SGECell: s.sgeCell, BinaryPath: s.binaryPath, Arch: s.arch,
+		Submitted: start.Submitted, SGERoot: s.sgeRoot, SGECell: s.sgeCell, AdminUser: s.adminUser, BinaryPath: s.binaryPath, Arch: s.arch,
 	}
 	for i := range task.Granted {
 		g := &task.Granted[i]

@@ -56,6 +56,10 @@ type Order struct {
 	// for whom procedures run as.
 	Lookup func(name string) (*nss.User, error)
 
+	// AdminUser is the user beside root whose procedures are trusted to run as other users; empty
+	// for none.
+	AdminUser string
+
 	SGERoot, SGECell string
 	BinaryPath       string // directory of our executables
 	Arch             string // as Grid Engine names it: lx-amd64
@@ -216,6 +220,7 @@ func (o *Order) Describe(id job.ID, spool jobdir.Area, tmpdir string) (*job.Desc
 		PTY:           r.PTY,
 		UsageInterval: usageInterval(c),
 		Relayed:       o.Relayed,
+		AdminUser:     o.AdminUser,
 	}
 	if d.Tmpdir == "" {
 		d.Tmpdir = q.Tmpdir + "/" + jobdir.TmpdirName(id, q.Queue)
@@ -419,8 +424,8 @@ func procedureUsers(d *job.Description, lookup func(name string) (*nss.User, err
 	}
 	var ids []int
 	for _, c := range commands {
-		name, _, ok := strings.Cut(c, "@/")
-		if !ok || strings.ContainsAny(name, "/ ") {
+		name, _ := job.Procedure(c)
+		if name == "" {
 			continue
 		}
 		if u, err := lookup(name); err == nil && !slices.Contains(ids, int(u.UID)) {

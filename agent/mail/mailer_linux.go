@@ -14,6 +14,7 @@ import (
 
 	"github.com/execd-project/execd/internal/lazyregexp"
 	"github.com/execd-project/execd/internal/trust"
+	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/nss"
 )
 
@@ -36,12 +37,9 @@ type Mailer struct {
 
 // split takes Command apart. It has a word at least.
 func (m *Mailer) split() (user string, words []string, err error) {
-	words = strings.Fields(m.Command)
-	if len(words) == 0 {
+	user, words = job.Procedure(m.Command)
+	if words[0] == "" {
 		return "", nil, errors.New("no mailer is configured")
-	}
-	if name, path, ok := strings.Cut(words[0], "@"); ok && strings.HasPrefix(path, "/") {
-		user, words[0] = name, path
 	}
 	return user, words, nil
 }

@@ -46,6 +46,9 @@ func Socket(root bool, spool string) string {
 // Conf is the configuration directory of a host, for a daemon of root.
 const Conf = "/etc/execd/conf"
 
+// Procedures is the file of the programs that a host runs as other users, see package procedures.
+const Procedures = "/etc/execd/procedures"
+
 // SocketVariable names the socket of the agent in the environment of who looks for it.
 const SocketVariable = "EXECD_SOCKET"
 

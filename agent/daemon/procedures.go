@@ -1,0 +1,71 @@
+package daemon
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/execd-project/execd/agent/place"
+	"github.com/execd-project/execd/agent/procedures"
+	"github.com/execd-project/execd/loadsensor"
+)
+
+// readProcedures finds the file of the programs that the master may have run as other users, and
+// refuses one that is not valid. A master in this process needs none: it has its configuration
+// from root.
+func (s *settings) readProcedures(root bool) error {
+	switch {
+	case s.procedures != "":
+		var err error
+		if s.procedures, err = filepath.Abs(s.procedures); err != nil {
+			return err
+		}
+		if _, err := os.Stat(s.procedures); err != nil {
+			return fmt.Errorf("--procedures: %w", err)
+		}
+	case root && !s.ownMaster:
+		s.procedures = place.Procedures
+	default:
+		return nil
+	}
+	_, err := procedures.Read(s.procedures)
+	return err
+}
+
+// permit refuses a program that the master of this host may not have run as a user. The file is
+// read each time: it is short, and a change counts at once. While it cannot be read, nothing runs
+// as another user.
+func (d *daemon) permit(user, command string) error {
+	if d.procedures == "" {
+		return nil
+	}
+	list, err := procedures.Read(d.procedures)
+	if err != nil {
+		return err
+	}
+	return list.Permit(user, command)
+}
+
+// limited reports whether the host has the file, or may have one.
+func (d *daemon) limited() bool {
+	if d.procedures == "" {
+		return false
+	}
+	list, err := procedures.Read(d.procedures)
+	return list != nil || err != nil
+}
+
+// permittedSensors leaves out the load sensors that may not run as their user.
+func (d *daemon) permittedSensors(s loadsensor.Settings) []string {
+	return slices.DeleteFunc(slices.Clone(s.Sensors), func(path string) bool {
+		err := d.permit(s.User, path)
+		if err == nil {
+			return false
+		}
+		if _, again := d.said.LoadOrStore("load_sensor "+err.Error(), true); !again {
+			d.logOf("load").Error("a load sensor is not run", "path", path, "error", err)
+		}
+		return true
+	})
+}
