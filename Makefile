@@ -108,20 +108,45 @@ fuzz: ## run every fuzz test for FUZZTIME (30s), or FUZZCOUNT of them
 	@$(GO) run ./test/fuzz -time $(FUZZTIME) -count $(FUZZCOUNT) -turn "$$(git rev-list --count HEAD 2>/dev/null || echo 0)" $(FUZZ)
 
 # Grid Engine's commands, which are links to execd (execd standalone). They are in a folder
-# of their own: those of a Grid Engine may be there, too.
+# of their own, with their manual pages: those of a Grid Engine may be there, too. man(1)
+# finds the pages of all folders in PATH.
 COMMANDS := qacct qalter qconf qdel qhold qhost qlogin qmod qquota qrdel qresub qrls qrsh qrstat qrsub qselect qstat qsub sge_share_mon
+
+.PHONY: man
+man: ## write the options of Grid Engine's commands into their manual pages
+	$(GO) run ./packaging/man docs/man/commands
+
+# What install writes below PREFIX, and uninstall removes.
+INSTALLED := bin/execd bin/sge_shepherd-go lib/execd lib/systemd/user/execd.service \
+	$(foreach page,$(notdir $(wildcard docs/man/*.[1-8])),share/man/man$(patsubst .%,%,$(suffix $(page)))/$(page)) \
+	$(patsubst %,share/man/man1/execd-%,$(notdir $(wildcard docs/man/commands/*.1)))
 
 .PHONY: install
 install: ## install what `make build` made, and the manual, below PREFIX (/usr/local)
 	@test -x bin/execd && test -x bin/sge_shepherd-go || { echo 'nothing to install yet: run make build first' >&2; exit 1; }
 	install -d $(DESTDIR)$(PREFIX)/bin
 	install -m 755 bin/execd bin/sge_shepherd-go $(DESTDIR)$(PREFIX)/bin/
-	install -d $(DESTDIR)$(PREFIX)/lib/execd/bin
-	for command in $(COMMANDS); do ln -sfn ../../../bin/execd $(DESTDIR)$(PREFIX)/lib/execd/bin/$$command || exit 1; done
+	install -d $(DESTDIR)$(PREFIX)/lib/execd/bin $(DESTDIR)$(PREFIX)/lib/execd/share/man/man1
 	for section in 1 5 7 8; do \
 		install -d $(DESTDIR)$(PREFIX)/share/man/man$$section && \
 		install -m 644 docs/man/*.$$section $(DESTDIR)$(PREFIX)/share/man/man$$section/ || exit 1; \
 	done
+	for page in docs/man/commands/*.1; do \
+		install -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man1/execd-$${page##*/} || exit 1; \
+	done
+	for command in $(COMMANDS); do \
+		ln -sfn ../../../bin/execd $(DESTDIR)$(PREFIX)/lib/execd/bin/$$command && \
+		ln -sfn ../../../../../share/man/man1/execd-$$command.1 $(DESTDIR)$(PREFIX)/lib/execd/share/man/man1/$$command.1 || exit 1; \
+	done
+	install -d $(DESTDIR)$(PREFIX)/lib/systemd/user
+	sed 's,/usr/bin/,$(PREFIX)/bin/,' packaging/execd-user.service >$(DESTDIR)$(PREFIX)/lib/systemd/user/execd.service
+	chmod 644 $(DESTDIR)$(PREFIX)/lib/systemd/user/execd.service
+
+# What jobs and daemons have written (/var/spool/execd, ~/.local/state/execd), and the
+# configuration (/etc/execd), stay.
+.PHONY: uninstall
+uninstall: ## remove what `make install` installed
+	cd $(DESTDIR)$(PREFIX) && rm -rf $(INSTALLED)
 
 # 1.2.3 for the tag v1.2.3, 1.2.3+4.gabcdef four commits later, 0.0.0+gabcdef without
 # a tag: what dpkg and rpm sort as it is meant.
@@ -132,6 +157,8 @@ PACKAGE_ARCH ?= $(shell $(GO) env GOARCH)
 # Where the packages go.
 PACKAGES     ?= bin
 
+MAINTAINER   := The execd project <execd-project@users.noreply.github.com>
+
 # A file with a private OpenPGP key, to sign the packages; its pass phrase is in
 # NFPM_PASSPHRASE.
 PACKAGE_KEY  ?=
@@ -141,6 +168,12 @@ package: build ## make a .deb and an .rpm with their bills of materials, in PACK
 	rm -rf bin/package
 	install -d bin/package/man '$(PACKAGES)'
 	for page in docs/man/*.[1-8]; do gzip -9nc $$page >bin/package/man/$${page##*/}.gz || exit 1; done
+	for page in docs/man/commands/*.1; do gzip -9nc $$page >bin/package/man/execd-$${page##*/}.gz || exit 1; done
+	sed -e '/^Environment=EXECD_COMMAND=/d' -e 's/ \$$EXECD_COMMAND / standalone /' -e 's/^Description=.*/Description=execd standalone, a batch system on this host/' \
+		-e 's/^Documentation=.*/Documentation=man:execd-standalone(8) man:execd-conf(5)\nConflicts=execd.service/' \
+		packaging/execd.service >bin/package/execd-standalone.service
+	printf 'execd (%s) unstable; urgency=medium\n\n  * See CHANGELOG.md.\n\n -- %s  %s\n' '$(PACKAGE_VERSION)' '$(MAINTAINER)' \
+		"$$(git log -1 --format=%cD 2>/dev/null || date -R)" | gzip -9n >bin/package/changelog.gz
 	for program in execd sge_shepherd-go; do \
 		$(GO) run ./packaging/bom -version '$(PACKAGE_VERSION)' bin/$$program >bin/package/$$program.cdx.json && \
 		cp bin/package/$$program.cdx.json '$(PACKAGES)' || exit 1; \

@@ -31,19 +31,34 @@ var unit string
 // pages are the manual pages that packages have.
 func pages(t *testing.T) []string {
 	t.Helper()
-	paths, err := filepath.Glob("../docs/man/*.[1-8]")
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("no manual pages: %v", err)
-	}
 	var names []string
-	for _, p := range paths {
+	for _, p := range glob(t, "../docs/man/*.[1-8]") {
 		names = append(names, "/usr/share/man/man"+p[len(p)-1:]+"/"+filepath.Base(p)+".gz")
+	}
+	for _, p := range glob(t, "../docs/man/commands/*.1") {
+		names = append(names, "/usr/share/man/man1/execd-"+filepath.Base(p)+".gz")
 	}
 	return names
 }
 
-// expected are the files of both packages, with their modes.
-func expected(t *testing.T) []string {
+// glob returns the files that a pattern names; there must be some.
+func glob(t *testing.T, pattern string) []string {
+	t.Helper()
+	paths, err := filepath.Glob(pattern)
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no files %s: %v", pattern, err)
+	}
+	return paths
+}
+
+// Files that only one of the packages has, by the rules of its distributions.
+var (
+	onlyDeb = []string{"/usr/share/doc/execd/changelog.gz", "/usr/share/doc/execd/copyright", "/usr/share/lintian/overrides/execd"}
+	onlyRpm = []string{"/usr/share/licenses/execd/LICENSE"}
+)
+
+// expected are the files of a package, with their modes: those of both and some of its own.
+func expected(t *testing.T, own []string) []string {
 	t.Helper()
 	list := []string{
 		"-rw-r--r-- /etc/default/execd",
@@ -53,20 +68,42 @@ func expected(t *testing.T) []string {
 		"drwxr-xr-x /usr/lib/execd/bin",
 		"-rwxr-xr-x /usr/lib/execd/execd",
 		"-rwxr-xr-x /usr/lib/execd/sge_shepherd-go",
+		"drwxr-xr-x /usr/lib/execd/share",
+		"drwxr-xr-x /usr/lib/execd/share/man",
+		"drwxr-xr-x /usr/lib/execd/share/man/man1",
+		"-rw-r--r-- /usr/lib/systemd/system/execd-standalone.service",
 		"-rw-r--r-- /usr/lib/systemd/system/execd.service",
+		"-rw-r--r-- /usr/lib/systemd/user/execd.service",
 		"drwxr-xr-x /usr/share/doc/execd",
+		"drwxr-xr-x /usr/share/doc/execd/docs",
+		"-rw-r--r-- /usr/share/doc/execd/CHANGELOG.md",
 		"-rw-r--r-- /usr/share/doc/execd/README.md",
-		"-rw-r--r-- /usr/share/doc/execd/copyright",
-		"-rw-r--r-- /usr/share/doc/execd/differences.md",
 		"-rw-r--r-- /usr/share/doc/execd/execd.cdx.json",
 		"-rw-r--r-- /usr/share/doc/execd/sge_shepherd-go.cdx.json",
 		"drwxr-xr-x /var/spool/execd",
 	}
-	for _, p := range pages(t) {
+	for _, p := range slices.Concat(pages(t), own) {
 		list = append(list, "-rw-r--r-- "+p)
+		if filepath.Base(p) == "LICENSE" {
+			list = append(list, "drwxr-xr-x "+filepath.Dir(p))
+		}
 	}
 	for _, name := range append(command.Names(), "qacct") {
-		list = append(list, "lrwxrwxrwx /usr/lib/execd/bin/"+name)
+		list = append(list, "lrwxrwxrwx /usr/lib/execd/bin/"+name, "lrwxrwxrwx /usr/lib/execd/share/man/man1/"+name+".1.gz")
+	}
+	for _, p := range glob(t, "../docs/*.md") {
+		list = append(list, "-rw-r--r-- /usr/share/doc/execd/docs/"+filepath.Base(p))
+	}
+	err := filepath.WalkDir("../examples", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		list = append(list, info.Mode().String()+" /usr/share/doc/execd"+strings.TrimPrefix(path, ".."))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	slices.Sort(list)
 	return list
@@ -99,7 +136,7 @@ func output(t *testing.T, name string, args ...string) string {
 var version = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+[A-Za-z0-9.+~]*$`)
 
 func TestDeb(t *testing.T) {
-	deb := one(t, "*.deb")
+	deb, want := one(t, "*.deb"), expected(t, onlyDeb)
 	var got []string
 	for line := range strings.Lines(output(t, "dpkg-deb", "-c", deb)) {
 		f := strings.Fields(line)
@@ -107,7 +144,7 @@ func TestDeb(t *testing.T) {
 		if f[1] != "root/root" {
 			t.Errorf("%s belongs to %s", path, f[1])
 		}
-		if mode[0] == 'd' && !slices.Contains(expected(t), mode+" "+path) {
+		if mode[0] == 'd' && !slices.Contains(want, mode+" "+path) {
 			if mode != "drwxr-xr-x" { // one above those that are meant
 				t.Errorf("the folder %s has the mode %s", path, mode)
 			}
@@ -116,7 +153,7 @@ func TestDeb(t *testing.T) {
 		got = append(got, mode+" "+path)
 	}
 	slices.Sort(got)
-	if diff := cmp.Diff(expected(t), got); diff != "" {
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("want (-) and got (+):\n%s", diff)
 	}
 	if v := strings.TrimSpace(output(t, "dpkg-deb", "-f", deb, "Version")); !version.MatchString(v) {
@@ -128,7 +165,7 @@ func TestDeb(t *testing.T) {
 }
 
 func TestRpm(t *testing.T) {
-	rpm := one(t, "*.rpm")
+	rpm, want := one(t, "*.rpm"), expected(t, onlyRpm)
 	var got []string
 	const format = `[%{FILEMODES:perms} %{FILENAMES} %{FILEUSERNAME} %{FILEGROUPNAME} <%{FILEFLAGS:fflags}>\n]`
 	for line := range strings.Lines(output(t, "rpm", "-qp", "--qf", format, rpm)) {
@@ -143,7 +180,7 @@ func TestRpm(t *testing.T) {
 		got = append(got, mode+" "+path)
 	}
 	slices.Sort(got)
-	if diff := cmp.Diff(expected(t), got); diff != "" {
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("want (-) and got (+):\n%s", diff)
 	}
 	if v := output(t, "rpm", "-qp", "--qf", "%{VERSION}", rpm); !version.MatchString(v) {
@@ -278,9 +315,14 @@ func TestInstallRpm(t *testing.T) {
 	run("-i", rpm)
 	verify("")
 	output(t, "dpkg-deb", "-x", deb, same)
-	got := tree(t, root)
-	maps.DeleteFunc(got, func(path, _ string) bool { return strings.HasPrefix(path, "/rpm") })
-	if diff := cmp.Diff(tree(t, same), got); diff != "" {
+	want, got := tree(t, same), tree(t, root)
+	maps.DeleteFunc(want, func(path, _ string) bool {
+		return slices.Contains(onlyDeb, path) || strings.HasPrefix(path, "/usr/share/lintian")
+	})
+	maps.DeleteFunc(got, func(path, _ string) bool {
+		return strings.HasPrefix(path, "/rpm") || strings.HasPrefix(path, "/usr/share/licenses")
+	})
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the .deb has (-), and the .rpm (+):\n%s", diff)
 	}
 	if out := output(t, root+"/usr/bin/execd", "version"); !strings.HasPrefix(out, "execd ") {
@@ -323,11 +365,11 @@ func TestRpmScripts(t *testing.T) {
 		script, count string
 		want          string
 	}{
-		"the first installation":           {"POSTIN", "1", "daemon-reload\n--no-reload preset execd.service\n"},
+		"the first installation":           {"POSTIN", "1", "daemon-reload\n--no-reload preset execd.service execd-standalone.service\n"},
 		"the new package of an upgrade":    {"POSTIN", "2", "daemon-reload\n"},
 		"the end of the former package":    {"PREUN", "1", ""},
-		"the former package of an upgrade": {"POSTUN", "1", "daemon-reload\ntry-restart execd.service\n"},
-		"the removal":                      {"PREUN", "0", "--no-reload disable --now execd.service\n"},
+		"the former package of an upgrade": {"POSTUN", "1", "daemon-reload\ntry-restart execd.service execd-standalone.service\n"},
+		"the removal":                      {"PREUN", "0", "--no-reload disable --now execd.service execd-standalone.service\n"},
 		"what is left of it":               {"POSTUN", "0", "daemon-reload\n"},
 	} {
 		text := output(t, "rpm", "-qp", "--qf", "%{"+c.script+"}", rpm)
@@ -353,7 +395,7 @@ func TestRpmScripts(t *testing.T) {
 	}
 }
 
-// TestUnit has systemd read the unit of the package.
+// TestUnit has systemd read the units of the package.
 func TestUnit(t *testing.T) {
 	deb := one(t, "*.deb")
 	root := t.TempDir()
@@ -362,16 +404,112 @@ func TestUnit(t *testing.T) {
 	if err != nil || string(text) != unit {
 		t.Fatalf("the unit of the package is another: %v", err)
 	}
-	there := strings.ReplaceAll(unit, "=/usr/bin/execd ", "="+root+"/usr/bin/execd ")
-	if there == unit {
-		t.Fatal("the unit does not start /usr/bin/execd")
+	for path, starts := range map[string]string{
+		"system/execd.service":            "/usr/bin/execd $EXECD_COMMAND $EXECD_OPTS",
+		"system/execd-standalone.service": "/usr/bin/execd standalone $EXECD_OPTS",
+		"user/execd.service":              "/usr/bin/execd standalone $EXECD_OPTS",
+	} {
+		text, err := os.ReadFile(root + "/usr/lib/systemd/" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), "\nExecStart="+starts+"\n") {
+			t.Errorf("%s does not start %s:\n%s", path, starts, text)
+		}
+		there := t.TempDir() + "/" + filepath.Base(path)
+		if err := os.WriteFile(there, []byte(strings.ReplaceAll(string(text), "=/usr/bin/execd ", "="+root+"/usr/bin/execd ")), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if out := output(t, "systemd-analyze", "verify", "--man=no", there); strings.TrimSpace(out) != "" {
+			t.Errorf("systemd says of %s:\n%s", path, out)
+		}
 	}
-	path := t.TempDir() + "/execd.service"
-	if err := os.WriteFile(path, []byte(there), 0o644); err != nil {
+}
+
+// built is a copy of what make install needs, with executables that are none: other tests use
+// those of this tree.
+func built(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	output(t, "cp", "-r", "../Makefile", "../docs", "../packaging", dir)
+	if err := os.Mkdir(dir+"/bin", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if out := output(t, "systemd-analyze", "verify", "--man=no", path); strings.TrimSpace(out) != "" {
-		t.Errorf("systemd says:\n%s", out)
+	for _, name := range []string{"execd", "sge_shepherd-go"} {
+		if err := os.WriteFile(dir+"/bin/"+name, []byte("#!/bin/sh\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// TestPagesAreFound has man(1) look for the pages of the commands, in the package and in what
+// make install installs.
+func TestPagesAreFound(t *testing.T) {
+	man, err := exec.LookPath("man")
+	if err != nil {
+		t.Skip("needs man-db: ", err)
+	}
+	unpacked, installed := t.TempDir(), t.TempDir()
+	output(t, "dpkg-deb", "-x", one(t, "*.deb"), unpacked)
+	output(t, "make", "-C", built(t), "-s", "install", "DESTDIR="+installed)
+	for prefix, suffix := range map[string]string{unpacked + "/usr": ".1.gz", installed + "/usr/local": ".1"} {
+		if err := os.Chmod(filepath.Dir(prefix), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range append(command.Names(), "qacct") {
+			if _, err := os.Stat(prefix + "/lib/execd/share/man/man1/" + name + suffix); err != nil {
+				t.Error(err)
+			}
+		}
+		for _, name := range []string{"qsub", "qacct"} {
+			for what, search := range map[string]string{"PATH=" + prefix + "/lib/execd/bin:/usr/bin:/bin": name, "MANPATH=" + prefix + "/share/man": "execd-" + name} {
+				cmd := exec.Command(man, "-w", search)
+				cmd.Env = []string{"PATH=/usr/bin:/bin", what, "LC_ALL=C"}
+				out, err := cmd.CombinedOutput()
+				if want := prefix + "/share/man/man1/execd-" + name + suffix; err != nil || strings.TrimSpace(string(out)) != want {
+					t.Errorf("%s man -w %s: %q (%v), want %s", what, search, out, err, want)
+				}
+			}
+		}
+	}
+}
+
+// TestUninstall removes all that make install has installed, and nothing else.
+func TestUninstall(t *testing.T) {
+	root := t.TempDir()
+	for _, path := range []string{"/usr/local/bin", "/usr/local/share/man/man1", "/usr/local/lib/systemd/user", "/usr/local/share/man/man5", "/usr/local/share/man/man7", "/usr/local/share/man/man8"} {
+		if err := os.MkdirAll(root+path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, path := range []string{"/usr/local/bin/qsub", "/usr/local/share/man/man1/qsub.1"} { // of somebody else
+		if err := os.WriteFile(root+path, []byte("mine"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := tree(t, root)
+	dir := built(t)
+	output(t, "make", "-C", dir, "-s", "install", "DESTDIR="+root)
+	if len(tree(t, root)) < len(before)+len(command.Names()) {
+		t.Fatal("nothing was installed")
+	}
+	output(t, "make", "-C", dir, "-s", "uninstall", "DESTDIR="+root)
+	if diff := cmp.Diff(before, tree(t, root)); diff != "" {
+		t.Errorf("before (-), and after (+):\n%s", diff)
+	}
+}
+
+// TestSoakLintian has Debian's own check look at the package.
+func TestSoakLintian(t *testing.T) {
+	testenv.Soak(t)
+	deb := one(t, "*.deb")
+	if _, err := exec.LookPath("lintian"); err != nil {
+		t.Skip("needs lintian: ", err)
+	}
+	cmd := exec.Command("lintian", "--allow-root", "--fail-on", "error", deb)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 

@@ -74,7 +74,11 @@ func TestManualsAreWellFormed(t *testing.T) {
 	if err != nil || len(pages) == 0 {
 		t.Fatalf("no pages in %s: %v", manDir, err)
 	}
-	for _, page := range pages {
+	commands, err := filepath.Glob(manDir + "/commands/*.1")
+	if err != nil || len(commands) == 0 {
+		t.Fatalf("no pages of commands in %s: %v", manDir, err)
+	}
+	for _, page := range slices.Concat(pages, commands) {
 		if out, err := exec.Command(groff, "-mandoc", "-ww", "-Tascii", "-z", page).CombinedOutput(); err != nil || len(out) > 0 {
 			t.Errorf("%s: %v\n%s", page, err, out)
 		}

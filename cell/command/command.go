@@ -175,6 +175,27 @@ func table(name string) *command {
 	return nil
 }
 
+// Option is an option of one of Grid Engine's commands: a row of what -help prints.
+type Option struct {
+	Name string // with its dash
+	Args string // its values, as -help names them; "" for none
+	Help string // what it does; several lines are separated by newlines
+}
+
+// Options returns the options of a command that Names has, in the order in which -help prints
+// them; nil for any other name.
+func Options(name string) []Option {
+	c := table(name)
+	if c == nil {
+		return nil
+	}
+	var options []Option
+	for _, o := range c.all() {
+		options = append(options, Option{Name: o.name, Args: o.args, Help: o.help})
+	}
+	return options
+}
+
 // Names are the commands, sorted.
 func Names() []string {
 	return []string{
