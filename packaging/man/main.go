@@ -77,7 +77,7 @@ func withOptions(page []byte) ([]byte, error) {
 	fmt.Fprintf(&b, ".\\\" options of %s\n.Bl -tag -width Ds\n", name)
 	for _, o := range options {
 		b.WriteString(".It Fl " + roff(strings.TrimPrefix(o.Name, "-")))
-		for _, word := range strings.Fields(o.Args) {
+		for word := range strings.FieldsSeq(o.Args) {
 			b.WriteString(" Ar " + roff(word))
 		}
 		b.WriteString("\n" + sentence(o.Help) + "\n")
