@@ -14,6 +14,7 @@ import (
 
 	"github.com/execd-project/execd/agent"
 	"github.com/execd-project/execd/agent/gridengine/commlib"
+	"github.com/execd-project/execd/agent/gridengine/cull"
 	"github.com/execd-project/execd/agent/gridengine/message"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/loadsensor"
@@ -202,6 +203,9 @@ type world struct {
 	installed chan map[string]string
 	stop      context.CancelFunc
 	ended     chan error
+	listed    []message.Listed       // jobs that qmaster lists on the host
+	local     *message.Configuration // of the host alone; nil for none
+	looks     int                    // requests for that
 }
 
 func newWorld(t *testing.T, options ...func(*Options)) *world {
@@ -327,7 +331,11 @@ func (w *world) reply(m *commlib.Message, r *message.Request) {
 	answer := message.Answer{Status: message.StatusOK}
 	if r.Command == 1 {
 		full := message.ConfigurationRequest("", "", 0)
-		full.Data = configurationList(message.Configuration{Name: "global", Version: 3, Entries: []message.ConfigurationEntry{{Name: "load_report_time", Value: "00:00:40"}}})
+		list := []message.Configuration{{Name: "global", Version: 3, Entries: []message.ConfigurationEntry{{Name: "load_report_time", Value: "00:00:40"}}}}
+		if w.local != nil {
+			list = append(list, *w.local)
+		}
+		full.Data = configurationList(list...)
 		r.Data = full.Data
 	}
 	r.Answers = []message.Answer{answer}
@@ -336,7 +344,47 @@ func (w *world) reply(m *commlib.Message, r *message.Request) {
 	}
 }
 
+// besides answers what the link asks besides.
+func (w *world) besides(m *commlib.Message) bool {
+	w.Helper()
+	if m.Tag != message.TagGDIRequest {
+		return false
+	}
+	r, err := message.DecodeRequest(m.Payload)
+	if err != nil {
+		w.Fatal(err)
+	}
+	const jobs, configurations = 5, 10
+	switch {
+	case r.Target == jobs:
+		r.Data = cull.MarshalList("", w.listed)
+	case r.Target == configurations && r.Condition.Operator == message.OperatorHost:
+		w.looks++
+		r.Data = nil
+		if w.local != nil {
+			r.Data = configurationList(*w.local)
+		}
+	default:
+		return false
+	}
+	r.Answers = []message.Answer{{Status: message.StatusOK}}
+	if _, err := w.conn.Send(message.TagGDIRequest, m.ID, r.Encode()); err != nil {
+		w.Fatal(err)
+	}
+	return true
+}
+
+// receive is the next message but for what the link asks besides.
 func (w *world) receive() *commlib.Message {
+	w.Helper()
+	for {
+		if m := w.next(); !w.besides(m) {
+			return m
+		}
+	}
+}
+
+func (w *world) next() *commlib.Message {
 	w.Helper()
 	type received struct {
 		m   *commlib.Message
@@ -479,4 +527,9 @@ func (w *world) reportsUntil(number uint32) func(yield func(*commlib.Message) bo
 			}
 		}
 	}
+}
+
+// jobOf is a job that runs.
+func jobOf(number int) agent.JobReport {
+	return agent.JobReport{ID: job.ID{Job: number}, Queue: "all.q", State: agent.Running, Owner: "alice", Started: time.Now()}
 }

@@ -46,6 +46,9 @@ type Options struct {
 	// client asks qmaster for the job when its command has ended, and takes one that is
 	// not there any more for one that never ran. The original needs as long to notice.
 	ClientPause time.Duration
+	// Look is how often the link looks for a configuration of this host alone; 0 is
+	// load_report_time, after which sge_qmaster also names other changes of configurations.
+	Look time.Duration
 	// Clock is nil for that of the machine.
 	Clock clock.Clock
 }
@@ -126,6 +129,9 @@ type session struct {
 	interval       time.Duration           // load_report_time
 	load           load
 	service        service
+	reported       bool // the agent has said which jobs it has
+	surveyed       bool // sge_qmaster was asked for jobs of this host, on this connection
+	lookAt         time.Time
 	jobs           map[key]*jobState
 	sequence       uint32
 	silent         time.Time // when the first load report was sent that was not acknowledged
@@ -229,8 +235,10 @@ func (s *session) goodbye() {
 // before something else happens.
 func (s *session) wakeup() (fires <-chan time.Time, stop func()) {
 	at := s.reportDue()
-	if !s.deadline.IsZero() && (at.IsZero() || s.deadline.Before(at)) {
-		at = s.deadline
+	for _, other := range []time.Time{s.deadline, s.lookDue()} {
+		if !other.IsZero() && (at.IsZero() || other.Before(at)) {
+			at = other
+		}
 	}
 	if at.IsZero() {
 		return nil, func() {}
@@ -258,6 +266,9 @@ func (s *session) tick(now time.Time) {
 	}
 	if due := s.reportDue(); !due.IsZero() && !now.Before(due) {
 		s.report(now)
+	}
+	if due := s.lookDue(); !due.IsZero() && !now.Before(due) {
+		s.look(now)
 	}
 }
 
@@ -361,7 +372,7 @@ func advice(err error, master, host string) string {
 
 // use goes on with a new connection.
 func (s *session) use(conn *commlib.Conn) {
-	s.conn, s.registered = conn, false
+	s.conn, s.registered, s.surveyed = conn, false, false
 	clear(s.pending)
 	s.deadline, s.load.base = time.Time{}, nil
 	s.log.Info("connected with sge_qmaster", "host", conn.Peer.Host, "opened by it", conn.Accepted)
@@ -439,6 +450,8 @@ func (s *session) register() {
 		}
 		s.full()
 		s.clearErrors()
+		s.survey()
+		s.lookAt = s.clock.Now().Add(s.lookPause())
 	})
 }
 
@@ -486,6 +499,12 @@ func (s *session) fetch(then func()) {
 
 // configure uses a configuration that has come.
 func (s *session) configure(list []message.Configuration) error {
+	// Also of one that cannot be used: sge_qmaster would send it again and again.
+	former := s.configurations
+	s.configurations = []message.Configuration{}
+	for _, c := range list {
+		s.configurations = append(s.configurations, message.Configuration{Name: c.Name, Version: c.Version})
+	}
 	names := map[string]bool{}
 	for _, name := range s.options.Cluster().Global().Attributes() {
 		names[name] = true
@@ -503,11 +522,6 @@ func (s *session) configure(list []message.Configuration) error {
 	})
 	if err != nil {
 		return err
-	}
-	former := s.configurations
-	s.configurations = []message.Configuration{}
-	for _, c := range list {
-		s.configurations = append(s.configurations, message.Configuration{Name: c.Name, Version: c.Version})
 	}
 	if err := s.options.Install(files); err != nil {
 		return err

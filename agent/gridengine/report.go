@@ -24,6 +24,8 @@ func (s *session) take(b *agent.Batch) {
 	for i := range b.Jobs {
 		s.takeJob(&b.Jobs[i])
 	}
+	s.reported = true
+	s.survey()
 }
 
 // usagePause is how long a report of load values waits for what jobs have used, which is

@@ -15,6 +15,7 @@ const (
 	commandRestarted = 0x8000 // beside commandAdd
 	targetExecHosts  = 3
 	targetQueues     = 4
+	targetJobs       = 5
 	targetConf       = 10
 )
 
@@ -59,11 +60,12 @@ type Condition struct {
 
 // The operators of a Condition that are used here.
 const (
-	OperatorText = 26 // without regard to case
-	OperatorHost = 28
-	OperatorAnd  = 29
-	OperatorOr   = 30
-	OperatorNot  = 31
+	operatorWithin = 3  // an element of the list meets a condition
+	OperatorText   = 26 // without regard to case
+	OperatorHost   = 28
+	OperatorAnd    = 29
+	OperatorOr     = 30
+	OperatorNot    = 31
 )
 
 // What chooses attributes of elements.
@@ -86,6 +88,14 @@ func ConfigurationRequest(host, auth string, packet uint32) *Request {
 			{Operator: OperatorHost, Attribute: name, Value: host},
 		}},
 	}
+}
+
+// LocalConfigurationRequest asks for the configuration of a host alone. The answer has none
+// where there is none.
+func LocalConfigurationRequest(host, auth string, packet uint32) *Request {
+	r := ConfigurationRequest(host, auth, packet)
+	r.Condition = r.Condition.Parts[1]
+	return r
 }
 
 type execHost struct {

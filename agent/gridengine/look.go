@@ -1,0 +1,91 @@
+package gridengine
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/execd-project/execd/agent/gridengine/message"
+)
+
+// lookDue is when it is looked for the configuration of this host; zero without a
+// registration.
+func (s *session) lookDue() time.Time {
+	if !s.registered {
+		return time.Time{}
+	}
+	return s.lookAt
+}
+
+// lookPause is the time between two looks.
+func (s *session) lookPause() time.Duration { return cmp.Or(s.options.Look, s.interval) }
+
+// look fetches the configuration when that of this host is another one. sge_qmaster does not
+// say that one was made (qconf -aconf) or removed: it compares the versions that are reported,
+// and takes a missing one for version 0, which a new one has.
+func (s *session) look(now time.Time) {
+	s.lookAt = now.Add(s.lookPause())
+	s.ask(message.LocalConfigurationRequest(s.options.Host, s.options.Auth, s.number()), func(r *message.Request) {
+		list, err := r.Configurations()
+		if f := r.Failure(); f != nil || err != nil {
+			s.log.Debug("cannot look for the configuration of this host", "answer", r.Answers, "error", err)
+			return
+		}
+		global := func(c message.Configuration) bool { return c.Name == globalName }
+		if versionsOf(slices.DeleteFunc(list, global)) != versionsOf(slices.DeleteFunc(slices.Clone(s.configurations), global)) {
+			s.fetch(s.soonAll)
+		}
+	})
+}
+
+// globalName is the name of the configuration of all hosts.
+const globalName = "global"
+
+// mostWarnings is how many jobs are named that the agent does not know.
+const mostWarnings = 50
+
+// survey asks, once on each connection, which jobs sge_qmaster lists on this host, as soon as
+// it is known which the agent has, and warns of the others: jobs that an sge_execd has started
+// which was here before. Nobody sees their ends.
+func (s *session) survey() {
+	if !s.registered || !s.reported || s.surveyed {
+		return
+	}
+	s.surveyed = true
+	s.ask(message.JobsRequest(s.options.Host, s.options.Auth, s.number()), func(r *message.Request) {
+		list, err := r.Jobs()
+		if f := r.Failure(); f != nil || err != nil {
+			s.log.Debug("cannot ask which jobs this host has", "answer", r.Answers, "error", err)
+			return
+		}
+		unknown := s.unknown(list)
+		for i, u := range unknown {
+			if i == mostWarnings {
+				s.log.Warn("more jobs are not known to the agent", "jobs", len(unknown)-i)
+				break
+			}
+			s.log.Warn("sge_qmaster lists a job on this host that the agent does not know: another daemon has started it, and nobody reports its end; see docs/gridengine.md",
+				"job", u.job, "task", u.task, "owner", u.owner)
+		}
+	})
+}
+
+// unknownTask is a task that sge_qmaster lists and the agent does not know.
+type unknownTask struct {
+	job, task uint32
+	owner     string
+}
+
+// unknown are the tasks of a list that run on this host and are not known.
+func (s *session) unknown(list []message.Listed) (tasks []unknownTask) {
+	same := func(host string) bool { return s.options.Cell.Names.Same(host, s.options.Host) }
+	for _, j := range list {
+		for i := range j.Tasks {
+			t := &j.Tasks[i]
+			if s.jobs[key{j.Job, t.Number, ""}] == nil && t.RunsOn(same) {
+				tasks = append(tasks, unknownTask{j.Job, t.Number, j.Owner})
+			}
+		}
+	}
+	return tasks
+}

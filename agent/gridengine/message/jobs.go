@@ -1,0 +1,62 @@
+package message
+
+import (
+	"slices"
+
+	"github.com/execd-project/execd/agent/gridengine/cull"
+)
+
+// JobsRequest asks for the jobs of which a host has slots, as qmaster lists them.
+func JobsRequest(host, auth string, packet uint32) *Request {
+	here := &Condition{Operator: OperatorHost, Value: host}
+	here.Position, here.Attribute = attribute("JG", "qhostname")
+	granted := &Condition{Operator: operatorWithin, Parts: []*Condition{here}}
+	granted.Position, granted.Attribute = attribute("JAT", "granted_destin_identifier_list")
+	tasks := &Condition{Operator: operatorWithin, Parts: []*Condition{granted}}
+	tasks.Position, tasks.Attribute = attribute("JB", "ja_tasks")
+	return &Request{
+		Command: commandGet, Target: targetJobs, Version: GDIVersion, Auth: auth, Task: 1, Packet: packet,
+		What: &What{Kind: WhatAll}, Condition: tasks,
+	}
+}
+
+// attribute is the place of an attribute among those of a kind of elements, and the attribute.
+func attribute(kind, name string) (uint32, cull.Attribute) {
+	id, all := cull.ID(kind, name), cull.DescriptorOf(kind)
+	i := slices.IndexFunc(all, func(a cull.Attribute) bool { return a.ID == id })
+	return uint32(i), all[i]
+}
+
+// Listed is a job as the answer to a JobsRequest has it.
+type Listed struct {
+	_     struct{}     `cull:"JB"`
+	Job   uint32       `cull:"job_number"`
+	Owner string       `cull:"owner"`
+	Tasks []ListedTask `cull:"ja_tasks"` // those that have been started
+}
+
+// ListedTask is a task of such a job.
+type ListedTask struct {
+	_       struct{}      `cull:"JAT"`
+	Number  uint32        `cull:"task_number"` // 1 for a job that is no array job
+	Status  uint32        `cull:"status"`
+	Granted []ListedGrant `cull:"granted_destin_identifier_list"`
+}
+
+// ListedGrant is a queue instance of which a task has slots.
+type ListedGrant struct {
+	_     struct{} `cull:"JG"`
+	Queue string   `cull:"qname"`
+	Host  string   `cull:"qhostname"`
+}
+
+// statusRunning is the status of a task of which qmaster knows that it has been started.
+const statusRunning = 0x80
+
+// RunsOn reports whether qmaster takes a task for one that runs on a host.
+func (t *ListedTask) RunsOn(same func(host string) bool) bool {
+	return t.Status&statusRunning != 0 && slices.ContainsFunc(t.Granted, func(g ListedGrant) bool { return same(g.Host) })
+}
+
+// Jobs are the data of the answer to a JobsRequest.
+func (r *Request) Jobs() ([]Listed, error) { return cull.UnmarshalList[Listed](r.Data) }
