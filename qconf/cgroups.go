@@ -143,7 +143,7 @@ func readDevices(c *CgroupsParams, s string) (string, error) {
 			err = fmt.Errorf("%q is no device, expected none or patterns like /dev/nvidia[0-7] with | between them", pattern)
 		}
 		if err != nil {
-			errs = append(errs, err)
+			errs = addError(errs, err)
 			continue
 		}
 		c.Devices = append(c.Devices, pattern)

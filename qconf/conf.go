@@ -244,7 +244,11 @@ func newConfiguration(host string) func(Text, Configuration, error) (*Configurat
 			{"reporting_params", c.ReportingParams.Unknown},
 			{"cgroups_params", c.CgroupsParams.Unknown},
 		} {
-			for _, p := range list.unknown {
+			for i, p := range list.unknown {
+				if i == maxErrors {
+					c.warnings = append(c.warnings, text.errorAt(list.attribute, "", fmt.Sprintf("there are %d unknown parameters", len(list.unknown)), nil))
+					break
+				}
 				c.warnings = append(c.warnings, text.errorAt(list.attribute, p, fmt.Sprintf("unknown parameter %q is ignored", p), nil))
 			}
 		}

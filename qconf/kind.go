@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -189,7 +188,7 @@ func list[T any](sep string, check func(string) error, field func(*T) *[]string)
 			}
 			seen[item] = true
 			if err := check(item); err != nil {
-				errs = append(errs, err)
+				errs = addError(errs, err)
 				continue
 			}
 			kept = append(kept, item)
@@ -234,19 +233,21 @@ func settings[T any](field func(*T) *[]Setting) kind[T] {
 		var kept []Setting
 		var texts []string
 		var errs []error
+		seen := make(map[string]bool, len(items))
 		for _, item := range items {
 			n, v, _ := strings.Cut(item, "=")
 			err := CheckName(n)
 			switch {
 			case v == "":
 				err = fmt.Errorf("%q has no value, expected name=value", item)
-			case err == nil && slices.ContainsFunc(kept, func(k Setting) bool { return k.Name == n }):
+			case err == nil && seen[n]:
 				err = fmt.Errorf("%q is set twice", n)
 			}
 			if err != nil {
-				errs = append(errs, err)
+				errs = addError(errs, err)
 				continue
 			}
+			seen[n] = true
 			kept, texts = append(kept, Setting{Name: n, Value: v}), append(texts, item)
 		}
 		*field(dst) = kept

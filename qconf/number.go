@@ -49,7 +49,7 @@ func weights[T any](check func(string) error, field func(*T) *[]Weight) kind[T] 
 				err = errJoin(problems(err), unfit)
 			}
 			if err != nil {
-				errs = append(errs, err)
+				errs = addError(errs, err)
 				continue
 			}
 			kept = append(kept, Weight{Name: item.Name, Factor: v})

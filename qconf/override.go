@@ -45,7 +45,7 @@ func splitParts(s string) ([]part, error) {
 			return parts, errJoin(errs, fmt.Errorf("%q has no closing bracket", rest))
 		}
 		if p, err := readPart(rest[:end+1], seen); err != nil {
-			errs = append(errs, err)
+			errs = addError(errs, err)
 		} else {
 			parts = append(parts, p)
 		}
@@ -57,7 +57,7 @@ func splitParts(s string) ([]part, error) {
 			return parts, errJoin(errs, fmt.Errorf("expected a comma before %q", rest))
 		}
 		if rest = strings.TrimLeft(rest[1:], blanks); rest == "" {
-			errs = append(errs, fmt.Errorf("%q ends with a comma", s))
+			errs = addError(errs, fmt.Errorf("%q ends with a comma", s))
 		}
 	}
 	return parts, errJoin(errs)

@@ -232,7 +232,7 @@ func readProcessors(q *queueParts, s string) (string, error) {
 	for i, item := range items {
 		r, err := parseRange(item, 0, math.MaxInt32)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%w, or UNDEFINED", err))
+			errs = addError(errs, fmt.Errorf("%w, or UNDEFINED", err))
 			continue
 		}
 		// Whoever reads them next does not take 0x1F and 007.
@@ -264,9 +264,9 @@ func readQtype(q *queueParts, s string) (string, error) {
 		case isWord(item, "interactive"):
 			q.Interactive = true
 		case isWord(item, "parallel", "checkpointing"):
-			errs = append(errs, fmt.Errorf("%q is no queue type any more, expected BATCH, INTERACTIVE or NONE: a queue with a pe_list or ckpt_list is one", item))
+			errs = addError(errs, fmt.Errorf("%q is no queue type any more, expected BATCH, INTERACTIVE or NONE: a queue with a pe_list or ckpt_list is one", item))
 		default:
-			errs = append(errs, fmt.Errorf("%q is no queue type, expected BATCH, INTERACTIVE or NONE", item))
+			errs = addError(errs, fmt.Errorf("%q is no queue type, expected BATCH, INTERACTIVE or NONE", item))
 		}
 	}
 	if errs != nil {

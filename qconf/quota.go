@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/execd-project/execd/internal/textfile"
 )
 
 // ResourceQuotaSet is a set of rules of sge_resource_quota(5). The first rule
@@ -106,8 +108,10 @@ type quotaReader struct {
 	sets []*ResourceQuotaSet
 	set  *ResourceQuotaSet // the one that is open
 	seen map[string]int    // its attributes, by the line that they are in
-	open int               // the line of its brace
-	errs []error
+	// rules are the numbers of its rules, from 1, by their names; of several the first.
+	rules map[string]int
+	open  int // the line of its brace
+	errs  []error
 }
 
 func (r *quotaReader) refuse(l line, attribute, value, problem string) {
@@ -122,6 +126,7 @@ func (r *quotaReader) line(l line) {
 			return
 		}
 		r.set, r.seen, r.open = &ResourceQuotaSet{file: r.file, line: l.number}, map[string]int{}, l.number
+		r.rules = map[string]int{}
 	case r.set == nil:
 		r.refuse(l, "", l.name, fmt.Sprintf("%q is outside of a set, expected { on a line of its own", l.name))
 	case l.name == "}" && l.value == "":
@@ -154,15 +159,16 @@ func (r *quotaReader) attribute(l line) {
 		var rule QuotaRule
 		rule, err = parseRule(l.value)
 		rule.line = l.number
-		for i, other := range r.set.Rules {
-			if rule.Name != "" && other.Name == rule.Name {
-				r.set.warnings = append(r.set.warnings, &Error{
-					File: r.file, Line: l.number, Attribute: "limit", Value: rule.Name,
-					Problem: fmt.Sprintf("rule %d has the name %q, too: messages do not tell them apart", i+1, rule.Name),
-				})
-			}
+		if first, again := r.rules[rule.Name]; again && len(r.set.warnings) < maxErrors {
+			r.set.warnings = append(r.set.warnings, &Error{
+				File: r.file, Line: l.number, Attribute: "limit", Value: rule.Name,
+				Problem: fmt.Sprintf("rule %d has the name %q, too: messages do not tell them apart", first, rule.Name),
+			})
 		}
 		r.set.Rules = append(r.set.Rules, rule)
+		if rule.Name != "" && r.rules[rule.Name] == 0 {
+			r.rules[rule.Name] = len(r.set.Rules)
+		}
 	default:
 		r.refuse(l, "", l.name, fmt.Sprintf("unknown attribute %q of a resource quota set, expected name, enabled, description or limit", l.name))
 	}
@@ -203,7 +209,7 @@ func parseRule(s string) (QuotaRule, error) {
 		word := tokens[0]
 		tokens = tokens[1:]
 		if seen[word] {
-			errs = append(errs, fmt.Errorf("%q comes twice in a rule", word))
+			errs = addError(errs, fmt.Errorf("%q comes twice in a rule", word))
 		}
 		seen[word] = true
 		if word == "to" {
@@ -229,7 +235,7 @@ func parseRule(s string) (QuotaRule, error) {
 			return f.word == word
 		})
 		if i < 0 {
-			errs = append(errs, fmt.Errorf("%q is unknown in a rule, expected name, users, projects, pes, queues, hosts or to", word))
+			errs = addError(errs, fmt.Errorf("%q is unknown in a rule, expected name, users, projects, pes, queues, hosts or to", word))
 			// Whatever belongs to it, too.
 			tokens = append([]string{value}, tokens...)
 			for len(tokens) > 0 && !ruleWord(tokens[0]) {
@@ -283,16 +289,21 @@ func parseQuotaFilter(s string) (QuotaFilter, error) {
 		}
 	}
 	var errs []error
+	short := textfile.Shorten(s)
+	seen := map[string]bool{}
 	for item := range strings.SplitSeq(list, ",") {
 		name, not := strings.CutPrefix(item, "!")
+		again := seen[item]
+		seen[item] = true
 		switch {
+		case again: // and so is its error
 		case strings.Trim(name, "@") == "" || strings.HasPrefix(name, "!"):
-			errs = append(errs, fmt.Errorf("%q in %q names nothing, expected names, patterns and @lists with commas between them", item, s))
+			errs = addError(errs, fmt.Errorf("%q in %q names nothing, expected names, patterns and @lists with commas between them", item, short))
 		case strings.ContainsAny(name, `{}"'\`):
-			errs = append(errs, fmt.Errorf("%q in %q is no name, pattern or @list", item, s))
-		case not && !slices.Contains(f.XScope, name):
+			errs = addError(errs, fmt.Errorf("%q in %q is no name, pattern or @list", item, short))
+		case not:
 			f.XScope = append(f.XScope, name)
-		case !not && !slices.Contains(f.Scope, name):
+		default:
 			f.Scope = append(f.Scope, name)
 		}
 	}
@@ -305,23 +316,25 @@ func parseQuotaLimits(s string, perHost bool) ([]QuotaLimit, error) {
 	}
 	var limits []QuotaLimit
 	var errs []error
+	seen := map[string]bool{}
 	items := words(s)
 	for _, item := range items {
 		l, err := parseQuotaLimit(item, perHost)
-		if err == nil && slices.ContainsFunc(limits, func(other QuotaLimit) bool { return other.Name == l.Name }) {
+		if err == nil && seen[l.Name] {
 			err = fmt.Errorf("%q is limited twice", l.Name)
 		}
 		if err != nil {
-			errs = append(errs, err)
+			errs = addError(errs, err)
 			if !strings.Contains(item, "=") || strings.HasPrefix(item, "=") {
 				break // what follows may belong to it
 			}
 			continue
 		}
+		seen[l.Name] = true
 		limits = append(limits, l)
 	}
 	if len(items) == 0 {
-		errs = append(errs, fmt.Errorf("nothing follows %q, expected name=value or NONE", "to"))
+		errs = addError(errs, fmt.Errorf("nothing follows %q, expected name=value or NONE", "to"))
 	}
 	return limits, errJoin(errs)
 }

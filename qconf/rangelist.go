@@ -49,7 +49,7 @@ func ranges[T any](lo, hi int, field func(*T) *[]Range) kind[T] {
 				}
 			}
 			if err != nil {
-				errs = append(errs, err)
+				errs = addError(errs, err)
 				continue
 			}
 			kept, texts = append(kept, r), append(texts, item)

@@ -188,7 +188,7 @@ func readLoadAdjustments(c *SchedulerConfig, s string) (string, error) {
 	errs := problems(err)
 	for _, a := range c.JobLoadAdjustments {
 		if _, bad := complexNumber(a.Value); bad != nil {
-			errs = append(errs, fmt.Errorf("%q is no number in %s=%s, expected one like 0.5", a.Value, a.Name, a.Value))
+			errs = addError(errs, fmt.Errorf("%q is no number in %s=%s, expected one like 0.5", a.Value, a.Name, a.Value))
 		}
 	}
 	return normal, errJoin(errs)
@@ -320,7 +320,7 @@ func readSchedulerParams(c *SchedulerConfig, s string) (string, error) {
 			errs = append(errs, within(k.name, err))
 		}
 		if !found {
-			errs = append(errs, fmt.Errorf("%q is unknown, expected NONE or PROFILE, MONITOR, JC_FILTER, DURATION_OFFSET, PE_RANGE_ALG, BINDING_AWARE, each with =value", item))
+			errs = addError(errs, fmt.Errorf("%q is unknown, expected NONE or PROFILE, MONITOR, JC_FILTER, DURATION_OFFSET, PE_RANGE_ALG, BINDING_AWARE, each with =value", item))
 		}
 	}
 	// qconf prints them as they were written, also what stands between them. A
@@ -339,17 +339,17 @@ func readHalflives(c *SchedulerConfig, s string) (string, error) {
 		usage, minutes, ok := strings.Cut(item, "=")
 		v, err := decimal(minutes)
 		if !ok || err != nil || math.Abs(v) > float64(Forever/time.Minute/2) {
-			errs = append(errs, fmt.Errorf("%q is no element of the list, expected usage=minutes like cpu=60:mem=-1, or NONE", item))
+			errs = addError(errs, fmt.Errorf("%q is no element of the list, expected usage=minutes like cpu=60:mem=-1, or NONE", item))
 			continue
 		}
 		if err := CheckName(usage); err != nil {
-			errs = append(errs, err)
+			errs = addError(errs, err)
 			continue
 		}
 		c.HalflifeDecayList = append(c.HalflifeDecayList, HalfLife{Usage: usage, Time: time.Duration(v * float64(time.Minute))})
 	}
 	if c.HalflifeDecayList == nil && errs == nil {
-		errs = append(errs, fmt.Errorf("%q is an empty list, expected usage=minutes like cpu=60:mem=-1, or NONE", s))
+		errs = addError(errs, fmt.Errorf("%q is an empty list, expected usage=minutes like cpu=60:mem=-1, or NONE", s))
 	}
 	return s, errJoin(errs)
 }

@@ -181,13 +181,13 @@ func shareChildren(s string) ([]int, error) {
 	for _, item := range words(s) {
 		id, err := parseNumber(item, 0, math.MaxUint32)
 		if err != nil {
-			errs = append(errs, err)
+			errs = addError(errs, err)
 			continue
 		}
 		ids = append(ids, id)
 	}
 	if ids == nil && errs == nil {
-		errs = append(errs, fmt.Errorf("%q is an empty list, expected NONE or numbers of nodes", s))
+		errs = addError(errs, fmt.Errorf("%q is an empty list, expected NONE or numbers of nodes", s))
 	}
 	return ids, errJoin(errs)
 }
@@ -233,10 +233,19 @@ func (r *shareReader) link() *ShareNode {
 			s.node.Children = append(s.node.Children, child.node)
 		}
 	}
+	tops := map[*shareSpec]*shareSpec{} // the highest node above each, or one of the circle
 	for _, s := range r.specs[1:] {
-		top := s
+		top, way := s, []*shareSpec(nil)
 		for steps := 0; parents[top] != nil && steps <= len(r.specs); steps++ {
+			if known := tops[top]; known != nil {
+				top = known
+				break
+			}
+			way = append(way, top)
 			top = parents[top]
+		}
+		for _, below := range way {
+			tops[below] = top
 		}
 		switch {
 		case byID[s.id] != s || top == root || r.loose:

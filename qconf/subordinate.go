@@ -83,13 +83,13 @@ func parseSubordination(s string) (Subordination, error) {
 			}
 		}
 		if err != nil {
-			errs = append(errs, err)
+			errs = addError(errs, err)
 			continue
 		}
 		sub.Queues = append(sub.Queues, q)
 	}
 	if len(sub.Queues) == 0 && errs == nil {
-		errs = append(errs, fmt.Errorf("%q names no queue", s))
+		errs = addError(errs, fmt.Errorf("%q names no queue", s))
 	}
 	return sub, errJoin(errs)
 }

@@ -114,6 +114,18 @@ func enough(errs []error, l line) ([]error, bool) {
 	return append(errs, &Error{File: l.file, Line: l.number, Problem: manyErrors}), true
 }
 
+// addError adds an error about an item of a value to those of the items before, unless there are
+// many.
+func addError(errs []error, err error) []error {
+	switch {
+	case len(errs) < maxErrors:
+		return append(errs, err)
+	case len(errs) == maxErrors:
+		return append(errs, errors.New("there are "+strconv.Itoa(maxErrors)+" errors, further ones are not shown"))
+	}
+	return errs
+}
+
 var manyErrors = "there are " + strconv.Itoa(maxErrors) + " errors, what follows has not been read"
 
 // unknown says that there is no such attribute, and which may be meant.

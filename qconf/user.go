@@ -112,7 +112,7 @@ func readSetType(u *UserSet, s string) (string, error) {
 		case isWord(w, "DEPT"):
 			u.Department = true
 		default:
-			errs = append(errs, fmt.Errorf("%q is no type of a user set, expected ACL, DEPT or both", w))
+			errs = addError(errs, fmt.Errorf("%q is no type of a user set, expected ACL, DEPT or both", w))
 		}
 	}
 	if u.ACL {
@@ -122,7 +122,7 @@ func readSetType(u *UserSet, s string) (string, error) {
 		printed = append(printed, "DEPT")
 	}
 	if printed == nil && errs == nil {
-		errs = append(errs, fmt.Errorf("%q names no type, expected ACL, DEPT or both", s))
+		errs = addError(errs, fmt.Errorf("%q names no type, expected ACL, DEPT or both", s))
 	}
 	return strings.Join(printed, " "), errJoin(errs)
 }

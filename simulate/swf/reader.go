@@ -131,6 +131,9 @@ func (r *Reader) Records() iter.Seq2[Record, error] {
 	}
 }
 
+// Name is that of the trace, for errors.
+func (r *Reader) Name() string { return r.name }
+
 // Line is the line of the record that was read last, from 1.
 func (r *Reader) Line() int { return r.line }
 

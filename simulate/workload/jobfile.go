@@ -58,6 +58,10 @@ func Read(file submit.File, o Options) ([]Job, error) {
 			r.fail(l.number, "", fmt.Sprintf("there are %d errors, what follows has not been read", maxErrors), nil)
 			break
 		}
+		if len(jobs) == maxJobs {
+			r.fail(l.number, "", fmt.Sprintf("there are more than %d jobs, which is the limit", maxJobs), nil)
+			break
+		}
 		if l.err != nil {
 			r.fail(l.number, "", l.err.Error(), nil)
 			continue

@@ -63,6 +63,13 @@ func (r Reason) String() string {
 	return "kept"
 }
 
+// Limits of the jobs of a simulation, which are all kept: those of a list take about a KiB each,
+// those of a trace 200 bytes.
+const (
+	maxJobs    = 1_000_000
+	maxRecords = 10_000_000
+)
+
 // maxErrors is how many errors of a trace are returned. One that has more is none.
 const maxErrors = 100
 
@@ -82,6 +89,10 @@ func FromTrace(r *swf.Reader, m Mapping) ([]Job, Skipped, error) {
 	var jobs []Job
 	var errs []error
 	for rec, err := range r.Records() {
+		if len(jobs) == maxRecords {
+			errs = append(errs, &swf.Error{File: r.Name(), Line: r.Line(), Problem: fmt.Sprintf("there are more than %d jobs, which is the limit", maxRecords)})
+			break
+		}
 		if err != nil {
 			if errs = append(errs, err); len(errs) == maxErrors {
 				errs = append(errs, fmt.Errorf("%d errors, what follows has not been read", maxErrors))
