@@ -157,6 +157,10 @@ func (s *session) requestFiles() ([]submit.File, error) {
 			}
 			continue
 		}
+		if s.reader.rights != nil && p == here && errors.Is(err, fs.ErrPermission) { // anybody can have put it there
+			s.say("warning: " + p + " is not read: " + err.Error())
+			continue
+		}
 		if err != nil {
 			return nil, fmt.Errorf("cannot read the default options: %w", &readError{err})
 		}
@@ -180,12 +184,16 @@ func (s *session) requestFile(f *os.File, name string, here bool, seen []fs.File
 	if err != nil {
 		return nil, nil, err
 	}
-	owner := info.Sys().(*syscall.Stat_t).Uid
+	st := info.Sys().(*syscall.Stat_t)
+	owner := st.Uid
 	switch {
 	case contains(seen, info):
 		return info, nil, nil
 	case here && owner != 0 && owner != s.caller.UID:
 		s.say(fmt.Sprintf("warning: %s is not read: it belongs to user id %d", name, owner))
+		return info, nil, nil
+	case here && st.Nlink > 1: // link(2) gives a file of ours another name
+		s.say("warning: " + name + " is not read: it has several names")
 		return info, nil, nil
 	}
 	text, err := readAll(f, name)

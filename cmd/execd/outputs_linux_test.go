@@ -145,3 +145,50 @@ func TestOutputsOfRoot(t *testing.T) {
 		}
 	}
 }
+
+// What a user has put into a directory that root reads as a whole leads to none of root's files.
+func TestLinksInWhatRootReads(t *testing.T) {
+	t.Parallel()
+	w := inWorld(t, asRoot)
+	roots := openDir(t)
+	secret := rootsOwn(t, roots, "secret", "-bogus root-knows\n")
+	word := rootsOwn(t, roots, "word", "root-knows\n")
+	w.write(t, "case/input/queues/q", plainQueue)
+	w.write(t, "case/jobs.txt", "root: qsub -@ secret -b y true\n")
+	w.write(t, "from/queues/q", plainQueue)
+	w.write(t, "names/queues/q", plainQueue)
+	w.write(t, "cell/common/bootstrap", "spooling_method classic\nqmaster_spool_dir "+roots+"/spool\n")
+	if err := errors.Join(os.Symlink(secret, w.dir+"/case/secret"), os.Symlink(word, w.dir+"/from/managers"),
+		os.Mkdir(roots+"/hidden", 0o700), os.WriteFile(roots+"/hidden/root-knows", nil, 0o600), os.Symlink(roots+"/hidden", w.dir+"/names/operators"),
+		os.Mkdir(roots+"/spool", 0o700), os.WriteFile(roots+"/spool/managers", []byte("root-knows\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for name, args := range map[string][]string{
+		"out":  {"simulate", "--case", w.dir + "/case", "--out", w.dir + "/out"},
+		"conf": {"import", "--from", w.dir + "/from", "--conf", w.dir + "/conf"},
+		"list": {"import", "--from", w.dir + "/names", "--conf", w.dir + "/list"},
+		"new":  {"import", "--from", w.dir + "/cell", "--conf", w.dir + "/new"},
+	} {
+		r := w.rootCommand(t, args...)
+		if strings.Contains(r.stdout+r.stderr, "root-knows") {
+			t.Errorf("%q prints it: %s%s", args, r.stdout, r.stderr)
+		}
+		_ = filepath.WalkDir(w.dir+"/"+name, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() {
+				if b, err := os.ReadFile(path); err != nil || strings.Contains(string(b), "root-knows") {
+					t.Errorf("%q has written it to %s (%v)", args, path, err)
+				}
+			}
+			return nil
+		})
+		t.Logf("%q: exit status %d, %s%s", args, r.status, r.stdout, r.stderr)
+	}
+	// Where everybody can have put something, nobody's rights are the right ones.
+	shared := openDir(t)
+	if err := os.Chmod(shared, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if r := w.rootCommand(t, "import", "--from", shared, "--conf", w.dir+"/shared"); r.status != 3 || !strings.Contains(r.stderr, "may be written by everybody") {
+		t.Errorf("exit status %d, %s%s", r.status, r.stdout, r.stderr)
+	}
+}

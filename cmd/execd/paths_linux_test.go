@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -218,6 +219,8 @@ func TestPlantedOptions(t *testing.T) {
 	}
 	for what, plant := range map[string]func(string) error{
 		"it is a pipe, expected a regular file":          func(path string) error { return unix.Mkfifo(path, 0o666) },
+		"it has several names":                           func(path string) error { return os.Link(w.rootFile(t, "other", "-N x\n", 0o644), path) },
+		"open .sge_request: ":                            func(path string) error { return errors.Join(os.WriteFile(path, nil, 0o600), os.Chown(path, bob, bob)) },
 		"it is a symbolic link, expected a regular file": func(path string) error { return os.Symlink("elsewhere", path) },
 	} {
 		if err := os.Remove(planted); err != nil {

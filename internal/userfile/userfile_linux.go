@@ -10,6 +10,9 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
+	"slices"
+	"strings"
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -64,6 +67,65 @@ func (r *Rights) Open(path string, flags int) (*os.File, error) {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: e}
 	}
 	return f, err
+}
+
+// OpenBelow is Open for a path below a directory that the caller has opened. The user must be
+// able to get to the file from there; the directories above do not count, and links do not lead
+// out of it.
+func (r *Rights) OpenBelow(dir *os.Root, name string) (*os.File, error) {
+	var f *os.File
+	var err error
+	if e := r.take(func() { f, err = openBelow(dir, name) }); e != nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: e}
+	}
+	return f, err
+}
+
+func openBelow(dir *os.Root, name string) (*os.File, error) {
+	before, err := dir.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !before.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: &KindError{kind(before.Sys().(*syscall.Stat_t).Mode)}}
+	}
+	f, err := dir.OpenFile(name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	if err != nil {
+		return nil, err
+	}
+	after, err := f.Stat()
+	if err == nil && !os.SameFile(before, after) {
+		err = &fs.PathError{Op: "open", Path: name, Err: errReplaced}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// ReadDir is os.ReadDir with the rights of a user: only root may call it.
+func (r *Rights) ReadDir(path string) ([]fs.DirEntry, error) {
+	return r.entries(path, func() (*os.File, error) { return os.Open(path) })
+}
+
+// ReadDirBelow is ReadDir as OpenBelow is Open.
+func (r *Rights) ReadDirBelow(dir *os.Root, name string) ([]fs.DirEntry, error) {
+	return r.entries(name, func() (*os.File, error) { return dir.Open(name) })
+}
+
+func (r *Rights) entries(path string, open func() (*os.File, error)) ([]fs.DirEntry, error) {
+	var f *os.File
+	var err error
+	if e := r.take(func() { f, err = open() }); e != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: e}
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	entries, err := f.ReadDir(-1)
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, err
 }
 
 // open opens a file: anew by its path from the root directory if reachable is set.

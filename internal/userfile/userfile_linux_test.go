@@ -114,6 +114,42 @@ func TestRights(t *testing.T) {
 	}
 }
 
+// Below a directory that root has opened the rights of the user count, and not those on the
+// directories above; no link leads out.
+func TestBelow(t *testing.T) {
+	testenv.Require(t, testenv.Root)
+	dir := place(t)
+	if err := errors.Join(os.Chown(dir+"/closed/file", alice, alice), os.WriteFile(dir+"/closed/secret", []byte("secret"), 0o600),
+		os.Symlink("file", dir+"/closed/link"), os.Symlink("../secret", dir+"/closed/up"), os.Symlink("/proc/self/environ", dir+"/closed/out"),
+		unix.Mkfifo(dir+"/closed/pipe", 0o666), os.Mkdir(dir+"/closed/hidden", 0o700), os.Mkdir(dir+"/closed/shown", 0o755),
+		os.WriteFile(dir+"/closed/shown/b", nil, 0), os.WriteFile(dir+"/closed/shown/a", nil, 0), os.Chmod(dir+"/closed", 0o701), os.Chmod(dir, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	top, err := os.OpenRoot(dir + "/closed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer top.Close()
+	r := &Rights{UID: alice, GID: alice}
+	for name, want := range map[string]string{"file": "secret", "link": "secret", "secret": "", "up": "", "out": "", "pipe": "", "shown": "", "../secret": ""} {
+		f, err := r.OpenBelow(top, name)
+		if text := read(t, f); text != want || (err == nil) != (want != "") {
+			t.Errorf("%s: %q, %v; expected %q", name, text, err, want)
+		}
+	}
+	if e, err := r.ReadDirBelow(top, "shown"); err != nil || len(e) != 2 || e[0].Name() != "a" {
+		t.Errorf("%v, %v", e, err)
+	}
+	for _, name := range []string{"hidden", "."} {
+		if e, err := r.ReadDirBelow(top, name); !errors.Is(err, fs.ErrPermission) {
+			t.Errorf("%s: %v, %v", name, e, err)
+		}
+	}
+	if e, err := r.ReadDir(dir + "/closed/shown"); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("%v, %v", e, err)
+	}
+}
+
 // Nothing that a user puts in the place of a file meanwhile makes root read another one.
 func TestReplacedMeanwhile(t *testing.T) {
 	testenv.Require(t, testenv.Root)

@@ -43,7 +43,7 @@ func (c *Command) defaults(name, path string, inHome bool) ([]byte, error) {
 	}
 	f, err := userfile.Open(path, flags)
 	if err == nil {
-		if err = trusted(f); err != nil {
+		if err = trusted(f, inHome); err != nil {
 			f.Close()
 		}
 	}
@@ -76,16 +76,21 @@ func (e *ownerError) Error() string { return fmt.Sprintf("it belongs to user id 
 
 // isPlanted reports whether default options are not what the user would have put there.
 func isPlanted(err error) bool {
-	return errors.As(err, new(*userfile.KindError)) || errors.As(err, new(*ownerError))
+	return errors.As(err, new(*userfile.KindError)) || errors.As(err, new(*ownerError)) || errors.Is(err, errNames)
 }
 
-func trusted(f *os.File) error {
+// errNames is that anybody could have given a file of the user's another name (link(2)).
+var errNames = errors.New("it has several names")
+
+func trusted(f *os.File, inHome bool) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
 	if s, ok := info.Sys().(*syscall.Stat_t); ok && s.Uid != 0 && int(s.Uid) != os.Getuid() {
 		return &ownerError{s.Uid}
+	} else if ok && !inHome && s.Nlink > 1 {
+		return errNames
 	}
 	return nil
 }

@@ -37,6 +37,8 @@ func TestDefaultsOfOthers(t *testing.T) {
 		"a pipe, at home":         {make: pipe, home: true, warn: "it is a pipe, expected a regular file"},
 		"a link to a pipe":        {make: func(path string) error { return errors.Join(pipe(path+"x"), os.Symlink(path+"x", path)) }, warn: "it is a symbolic link, expected a regular file"},
 		"a directory":             {make: func(path string) error { return os.Mkdir(path, 0o700) }, warn: "it is a directory, expected a regular file"},
+		"another name of a file":  {make: func(path string) error { return errors.Join(write(path), os.Link(path, path+"2")) }, warn: "it has several names"},
+		"another name, at home":   {make: func(path string) error { return errors.Join(write(path), os.Link(path, path+"2")) }, home: true, want: "-N own\n"},
 		"nothing":                 {make: func(string) error { return nil }},
 		"a file of somebody else": {make: func(path string) error { return errors.Join(write(path), os.Chown(path, 12345, -1)) }, warn: "it belongs to user id 12345"},
 	} {

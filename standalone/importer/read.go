@@ -21,7 +21,8 @@ type source struct {
 	whole   bool
 	folders map[string]bool // of kinds that are there, with objects or without
 	left    []finding
-	size    int // bytes of the files that were read
+	size    int      // bytes of the files that were read
+	foreign *foreign // nil where only this user, and root, can have put what is there
 }
 
 // finding is something that is not taken.
@@ -89,10 +90,15 @@ func (s *source) identified(name string, text []byte) error {
 // readDir reads a folder with files of qconf, a backup, the spool directory of a master, or
 // a cell.
 func (s *source) readDir(dir string) error {
+	leave, err := s.enter(dir)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	if _, err := os.Stat(filepath.Join(dir, "common", "bootstrap")); err == nil {
 		return s.readCell(dir)
 	}
-	entries, err := os.ReadDir(dir)
+	entries, err := s.entries(dir)
 	if err != nil {
 		return fmt.Errorf("cannot read %q: %w", dir, reason(err))
 	}
@@ -112,7 +118,7 @@ func (s *source) readDir(dir string) error {
 		case name == "configuration": // of the folder common
 			err = s.readObject(&kinds[1], "conf/global", file)
 		case other && why != "":
-			if list := contents(file); list != "" {
+			if list := s.contents(file); list != "" {
 				s.leave(file, list, why)
 			}
 		case !other && !isDir(file):
@@ -151,9 +157,40 @@ func isDir(file string) bool {
 // maxSource is how many bytes all files together may have.
 const maxSource = 64 << 20
 
-// read reads a regular file.
+// read reads a regular file of a folder.
 func (s *source) read(file string) ([]byte, error) {
-	return s.counted(userfile.Read(file, textfile.MaxConfig))
+	if s.foreign == nil {
+		return s.counted(userfile.Read(file, textfile.MaxConfig))
+	}
+	f, err := s.foreign.open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return s.counted(textfile.ReadAll(f, textfile.MaxConfig))
+}
+
+// entries are those of a folder.
+func (s *source) entries(dir string) ([]fs.DirEntry, error) {
+	if s.foreign == nil {
+		return os.ReadDir(dir)
+	}
+	return s.foreign.entries(dir)
+}
+
+// enter goes into a folder, until leave is called: root reads what another user can have put
+// there with that user's rights.
+func (s *source) enter(dir string) (leave func(), err error) {
+	if s.foreign != nil {
+		return func() {}, nil
+	}
+	if s.foreign, err = foreignOf(dir); err != nil {
+		return nil, fmt.Errorf("cannot read %q: %w", dir, err)
+	}
+	return func() {
+		s.foreign.close()
+		s.foreign = nil
+	}, nil
 }
 
 // readNamed reads a file that the user has named, which may be a pipe.
@@ -174,15 +211,15 @@ func (s *source) counted(text []byte, err error) ([]byte, error) {
 }
 
 // contents are the names that a folder has, or the words of a file.
-func contents(file string) string {
-	if entries, err := os.ReadDir(file); err == nil {
+func (s *source) contents(file string) string {
+	if entries, err := s.entries(file); err == nil {
 		var names []string
 		for _, e := range entries {
 			names = append(names, e.Name())
 		}
 		return strings.Join(names, " ")
 	}
-	text, err := userfile.Read(file, textfile.MaxConfig)
+	text, err := s.read(file)
 	if err != nil {
 		return reason(err).Error()
 	}
@@ -238,8 +275,13 @@ func (s *source) readKind(k *kind, file string) error {
 		}
 		return s.readObject(k, k.name, file)
 	}
+	leave, err := s.enter(file)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	s.folders[k.name] = true
-	entries, err := os.ReadDir(file)
+	entries, err := s.entries(file)
 	if err != nil {
 		return fmt.Errorf("cannot read %q: %w", file, reason(err))
 	}
