@@ -239,8 +239,8 @@ func (a *Agent) prepare(e *entry, s *Start) (*launch.Job, error) {
 	if err != nil && !errors.Is(err, jobdir.ErrExists) {
 		a.noteRest(e)
 	}
-	if errors.Is(err, errNoUsers) {
-		return nil, orderError(err)
+	if wrong, ok := errors.AsType[*launch.OrderError](err); ok {
+		return nil, orderError(wrong)
 	}
 	if err != nil {
 		if !errors.Is(err, jobdir.ErrExists) {

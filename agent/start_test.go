@@ -505,6 +505,36 @@ func TestWhoMayRunAsWhom(t *testing.T) {
 	}
 }
 
+// What a user has typed and no job can have is the failure of the job: a master holds an
+// internal error against the queue, which one user could stop for all others with that.
+func TestRequestsThatNoJobCanHave(t *testing.T) {
+	w := newWorld(t)
+	for name, change := range map[string]func(s *Start){
+		"output below the home of an unknown user": func(s *Start) { s.Request.Output = hostPath("~no-such-user/out") },
+		"a directory of an unknown user":           func(s *Start) { s.Request.WorkingDir = "~no-such-user" },
+		"input and output in the same file":        func(s *Start) { s.Request.Input, s.Request.Output = hostPath("/tmp/x"), hostPath("/tmp/x") },
+		"a relative directory":                     func(s *Start) { s.Request.WorkingDir = "relative" },
+		"a directory of two lines":                 func(s *Start) { s.Request.WorkingDir = "/tmp/a\nprolog=/tmp/b" },
+		"output to a path of two lines":            func(s *Start) { s.Request.Output = hostPath("/tmp/a\nb") },
+		"a shell of two lines":                     func(s *Start) { s.Request.Shell = hostPath("/bin/sh\nb") },
+		"a NUL byte in a value":                    func(s *Start) { s.Request.Env = []submit.Variable{{Name: "A", Value: "b\x00c"}} },
+		"a terminal of two lines":                  func(s *Start) { s.Interactive = &Interactive{Term: "a\nb"} },
+	} {
+		s := w.job(1, "/bin/true")
+		change(s)
+		if _, err := w.agent.Start(t.Context(), s); codeOf(err) != InvalidArgument {
+			t.Errorf("%s: %v, code %q", name, err, codeOf(err))
+		}
+		if w.agent.starting.doubt {
+			t.Errorf("%s: the agent doubts that it can start jobs", name)
+			w.agent.starting.doubt = false
+		}
+	}
+	if jobs, troubles := w.agent.Jobs(), w.agent.Health().Troubles; len(jobs)+len(troubles) > 0 {
+		t.Errorf("there are %+v, %q", jobs, troubles)
+	}
+}
+
 // Whose jobs are not run is no fault of the host: other jobs may come.
 func TestOwnersWhoseJobsAreNotRun(t *testing.T) {
 	w := newWorld(t, func(o *Options) {
