@@ -111,6 +111,8 @@ type Agent struct {
 	ticketing     sync.Mutex // serialises the giving of tickets, and their file; taken before mu
 	ticketsUnkept bool       // their file is not as they are; guarded by ticketing
 
+	refusals refusals // of starts, that the log has
+
 	trying sync.Mutex // serialises trials of starts; taken before mu
 
 	turning sync.Mutex      // serialises InTurn
