@@ -24,9 +24,7 @@ func (s *Shepherd) prepare(rlimits []limits.Rlimit) *spawn.Program {
 	s.becomeRoot(p)
 	p.Setsid()
 	p.Umask(umask)
-	if s.d.Nice != 0 {
-		p.Nice(s.d.Nice)
-	}
+	p.Nice(s.d.Nice) // also 0: the daemon may run under another one
 	for _, r := range rlimits {
 		p.Rlimit(r.Number, r.Soft, r.Hard, r.Name)
 	}
@@ -101,11 +99,7 @@ func (s *Shepherd) startJob() (*spawn.Child, time.Time, error) {
 	s.become(p, s.owner, s.additionalGroup())
 	s.bindToUs(p)
 	f.open(p, env, s.d.Cwd)
-	path := searchPath(env)
-	if inv.program == s.d.Command.Shell {
-		path += ":" + s.d.Cwd // the only place where the original looks for a shell of -S without a slash
-	}
-	p.Exec(candidates(inv.program, path), inv.argv)
+	p.Exec(candidates(inv.program, searchPath(env)), inv.argv)
 
 	if err := s.dir.Reserve(jobdir.FileUsage, reserved); err != nil {
 		return nil, time.Time{}, err

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/confdir"
 	"github.com/execd-project/execd/job"
@@ -44,6 +46,11 @@ func (s *session) resolve(cwd string) (*launch.Order, error) {
 	order, err := launch.Resolve(cluster, s.request, queue, host)
 	if err != nil {
 		return nil, qconf.Within(s.own.Conf, err)
+	}
+	if s.own.Conf == "" { // without a queue of the user's, nice(1) counts
+		if n, err := unix.Getpriority(unix.PRIO_PROCESS, 0); err == nil {
+			order.Queue.Priority = 20 - n // as the system call has it
+		}
 	}
 	for _, w := range cluster.Warnings() {
 		s.warnings = append(s.warnings, w.Within(s.own.Conf))

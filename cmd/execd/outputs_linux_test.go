@@ -192,3 +192,18 @@ func TestLinksInWhatRootReads(t *testing.T) {
 		t.Errorf("exit status %d, %s%s", r.status, r.stdout, r.stderr)
 	}
 }
+
+// A job of execd run has the nice value with which execd run was started; a queue of the user's
+// decides for its jobs.
+func TestNiceValue(t *testing.T) {
+	w := inWorld(t, asRoot)
+	w.write(t, "conf/queues/q", plainQueue+"priority 9\n")
+	for want, options := range map[string][]string{"6\n": nil, "9\n": {"--conf", "conf"}} {
+		cmd := w.command(append(append([]string{"run", "--as", "alice"}, options...), "-b", "y", "nice")...)
+		cmd.Args = append([]string{"sh", "-c", `renice -n 6 -p $$ >/dev/null; exec "$0" "$@"`}, cmd.Args...)
+		cmd.Path = "/bin/sh"
+		if r := finish(t, cmd); r.stdout != want {
+			t.Errorf("%q: %+v, expected %s", options, r, want)
+		}
+	}
+}

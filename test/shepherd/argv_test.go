@@ -3,10 +3,14 @@ package shepherd
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/internal/testenv"
 	"github.com/execd-project/execd/job"
 )
 
@@ -314,11 +318,41 @@ func TestBytesArriveUnharmed(t *testing.T) {
 	}
 }
 
+// TestPriority: the nice value of a job is that of its queue, also 0, whatever that of the
+// daemon is.
+func TestPriority(t *testing.T) {
+	testenv.Require(t, testenv.Root)
+	runtime.LockOSThread() // whose nice value the shepherd inherits
+	defer runtime.UnlockOSThread()
+	own, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	if err == nil {
+		defer func() { _ = unix.Setpriority(unix.PRIO_PROCESS, 0, 20-own) }()
+		err = unix.Setpriority(unix.PRIO_PROCESS, 0, 5)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, nice := range []int{0, -2, 7} {
+		j := newJob(t, asRoot, "#!"+base+"/bin/interpreter\n")
+		j.d.Nice = nice
+		j.run()
+		j.expect(0)
+		if got := j.report("out").Nice; got != nice {
+			t.Errorf("the job has the nice value %d, its queue %d", got, nice)
+		}
+	}
+}
+
 // TestFirstMoments is what every process of a shepherd's begins with.
 func TestFirstMoments(t *testing.T) {
 	everyMode(t, func(t *testing.T, m mode) {
 		j := newJob(t, m, "#!"+base+"/bin/interpreter\n")
-		j.d.Nice = 3
+		own, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const highest = 19
+		j.d.Nice = min(20-own+3, highest) // which an ordinary user may set from our own
 		j.run()
 		j.expect(0)
 		r := j.report("out")
@@ -352,8 +386,8 @@ func TestFirstMoments(t *testing.T) {
 		if r.Umask != 0o22 {
 			t.Errorf("umask 0%o, want 022", r.Umask)
 		}
-		if r.Nice != 3 {
-			t.Errorf("nice value %d, want 3", r.Nice)
+		if r.Nice != j.d.Nice {
+			t.Errorf("nice value %d, want %d", r.Nice, j.d.Nice)
 		}
 		if r.Cwd != j.work {
 			t.Errorf("working directory %s, want %s", r.Cwd, j.work)
