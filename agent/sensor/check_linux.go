@@ -16,10 +16,10 @@ import (
 
 const (
 	cycles = 3
-	// settle is how long the changed file must be quiet, and noticed how long is
-	// waited for the file system to tell of a change.
+	// settle is how long the changed file must be quiet, and noticed how long a file
+	// system may take to tell of a change that is watched.
 	settle  = 100 * time.Millisecond
-	noticed = 2 * time.Second
+	noticed = 15 * time.Second
 )
 
 // checker runs one sensor.
@@ -27,6 +27,7 @@ type checker struct {
 	path, user, host string
 	timeout          time.Duration
 	cluster          *qconf.Cluster // nil for none
+	watched          bool           // changes of the file
 
 	sensor *external.Sensor
 	events chan external.Event
@@ -43,7 +44,7 @@ func (c *checker) run() *Result {
 	c.events = make(chan external.Event, 1000)
 	c.result = Result{Path: c.path, User: c.user, Host: c.host, Cycles: []Cycle{}, Findings: []Finding{}}
 	watcher, err := external.NewWatcher()
-	if err == nil {
+	if c.watched = err == nil; c.watched {
 		defer watcher.Close()
 	}
 	c.sensor = external.Start(external.Config{
@@ -54,7 +55,14 @@ func (c *checker) run() *Result {
 	})
 	st := c.sensor.Status()
 	c.result.User = st.User
-	alive := c.cycles(cycles) && c.change()
+	alive := c.report() // it is asked as it starts
+	for range cycles - 1 {
+		if alive {
+			c.sensor.Ask()
+			alive = c.report()
+		}
+	}
+	alive = alive && c.change()
 	c.quit(alive)
 	st = c.sensor.Status()
 	if st.Exposed != "" {
@@ -69,17 +77,11 @@ func (c *checker) run() *Result {
 	return &c.result
 }
 
-// cycles asks n times. It returns false when the sensor is not there any more.
-func (c *checker) cycles(n int) bool {
-	for range n {
-		if c.cycle++; c.cycle > 1 {
-			c.sensor.Ask() // for the first one it is asked as it starts
-		}
-		if !c.await(func(e external.Event) bool { return e.Kind == external.Reported && e.Asked }, longest+c.timeout) {
-			return false
-		}
-	}
-	return true
+// report waits for the report of the next cycle. It returns false when the sensor is not
+// there any more.
+func (c *checker) report() bool {
+	c.cycle++
+	return c.await(func(e external.Event) bool { return e.Kind == external.Reported && e.Asked }, longest+c.timeout)
 }
 
 // await takes events until the one that is wanted. It returns false when it cannot
@@ -211,8 +213,9 @@ func (c *checker) change() bool {
 	}
 	how := "seen at once"
 	began := time.Now()
-	if !c.await(changed, noticed) {
+	if !c.watched || c.sensor.Status().Unwatched != "" || !c.await(changed, noticed) {
 		how = "seen with the next request, since the file system does not tell"
+		c.cycle++ // it may be answered before
 		c.sensor.Ask()
 		if !c.await(changed, longest) {
 			return false
@@ -222,7 +225,7 @@ func (c *checker) change() bool {
 		return false
 	}
 	c.result.Change = fmt.Sprintf("%s; the sensor %s and was started again, %.3f s in all", how, c.exited, time.Since(began).Seconds())
-	return c.cycles(1)
+	return c.report() // it is asked as it starts again: one more request would be one more report
 }
 
 // quit ends the sensor.

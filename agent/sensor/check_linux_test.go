@@ -122,11 +122,11 @@ func TestFindings(t *testing.T) {
 		},
 		"a report that is not finished": {
 			"#!/bin/sh\nread l; echo begin; echo n1:a:1; read quit\n",
-			[]string{"--timeout", "300ms"},
+			[]string{"--timeout", "5s"},
 			ExitErrors,
 			[]string{
-				`error: cycle 1: line 1: the report that begins here is not used: it has not ended 300ms after the request, expected "end" on a line of its own`,
-				"error: cycle 1: the load sensor has not answered within 300ms",
+				`error: cycle 1: line 1: the report that begins here is not used: it has not ended 5s after the request, expected "end" on a line of its own`,
+				"error: cycle 1: the load sensor has not answered within 5s",
 			},
 			"change:",
 		},
