@@ -24,7 +24,6 @@ import (
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/nss"
 	"github.com/execd-project/execd/standalone/api"
-	"github.com/execd-project/execd/standalone/celldir"
 	"github.com/execd-project/execd/submit"
 )
 
@@ -145,9 +144,6 @@ func (m *Master) defaults(name string) map[string][]byte {
 		return nil
 	}
 	text, err := m.host.File(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		text, err = celldir.ReadRequest(m.cellDir(), file)
-	}
 	switch {
 	case err == nil:
 		return map[string][]byte{file: text}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -15,7 +16,8 @@ type Daemon struct {
 	gone chan struct{}
 }
 
-// Start starts a process, whose standard output and error are appended to the file log.
+// Start starts a process, whose standard output and error are appended to the file log. It ends
+// with the tests, also if these are killed or run out of time.
 func (d *Daemon) Start(t testing.TB, cmd *exec.Cmd, log string) {
 	t.Helper()
 	f, err := os.OpenFile(log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
@@ -24,6 +26,10 @@ func (d *Daemon) Start(t testing.TB, cmd *exec.Cmd, log string) {
 	}
 	defer f.Close()
 	cmd.Stdout, cmd.Stderr = f, f
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

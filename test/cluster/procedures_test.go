@@ -4,6 +4,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/execd-project/execd/test/gridengine"
@@ -45,7 +46,12 @@ func TestProcedures(t *testing.T) {
 		}
 	}
 	write("root " + program + " prolog\n")
-	c.anotherAgent("--procedures", procedures)
+	if err := c.KillAgent(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.LaunchAgentWith([]string{"--procedures", procedures}); err != nil {
+		t.Fatal(err)
+	}
 	id := job()
 	refused := func(id int, reason string) {
 		t.Helper()

@@ -153,7 +153,9 @@ func TestOwnConfiguration(t *testing.T) {
 				m.until("the daemon answers", func() bool { return m.as(users[0], "qconf", "-sql").status == 0 })
 				return
 			}
-			cmd := exec.CommandContext(t.Context(), filepath.Join(m.bin, "execd"), "standalone", "--conf", m.dir+"/conf", "--spool", m.dir+"/spool", "--socket", m.socket())
+			ctx, cancel := context.WithTimeout(t.Context(), patience) // one that starts would stay
+			defer cancel()
+			cmd := exec.CommandContext(ctx, filepath.Join(m.bin, "execd"), "standalone", "--conf", m.dir+"/conf", "--spool", m.dir+"/spool", "--socket", m.socket())
 			cmd.SysProcAttr = credential(m, users[0])
 			if said, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(said), "belongs to "+users[1].Username) {
 				t.Errorf("%v\n%s", err, said)
