@@ -322,7 +322,7 @@ func (m *matcher) consume(c *Category, p Place, id AttributeID, amount float64, 
 			return false // the original says so only where there is never enough (tested)
 		}
 		reason.value = value.OfNumber(value.Double, m.plan.left(r, capacity, at)) // sizes, too, as the original
-		reason.reserved = used.Fits(capacity, 1, amount)                          // what is in use now is no reservation
+		reason.reserved = m.plan.fits(r, capacity, 1, amount, span{m.now, 1})     // what is in use now is no reservation
 	}
 	return m.because(reason, c)
 }

@@ -401,6 +401,7 @@ func (r *run) reserve(h *head) bool {
 	r.planCores(res.Grants, at)
 	r.monitor("RESERVING", res.Job, res.Task, res.PE, res.Grants, at)
 	r.decisions.Reservations = append(r.decisions.Reservations, res)
+	r.separate()
 	r.reserved++
 	return true
 }
@@ -410,8 +411,9 @@ func (r *run) reserve(h *head) bool {
 // they are full.
 func (r *run) explainReserving(h *head) {
 	c := h.job.Category
-	// Where nothing is left at all there is nothing to say about single places (tested).
-	if !r.explaining || r.order.count == 0 || c.Parallel() || c.requests.Reservation != 0 {
+	// Where nothing is left at all there is nothing to say about single places, but for the
+	// job that has found it out (tested).
+	if !r.explaining || r.order.count == 0 && r.finder != h.job || c.Parallel() || c.requests.Reservation != 0 {
 		return
 	}
 	info := r.of(c)
@@ -604,4 +606,19 @@ func (r *run) reservable() iter.Seq[InstanceID] {
 func (r *run) sort() {
 	r.mixed = r.mixed || !r.sorted
 	r.sorted = true
+}
+
+// separate is called when places are reserved. For that time the original puts the instances
+// that it has dropped behind those that are left, and drops them again: those that a calendar
+// closes as suspended ones, which it says once (tested).
+func (r *run) separate() {
+	if r.separated || r.order.count == 0 {
+		return // where nothing is left, nothing is said about single instances
+	}
+	r.separated = true
+	for _, id := range r.postponed {
+		if r.instances[id].status&(unavailable|DisabledByCalendar) != 0 {
+			r.decisions.Dropped = append(r.decisions.Dropped, Reason{kind: droppedSuspended, place: int32(id), model: r.model})
+		}
+	}
 }

@@ -26,6 +26,8 @@ type run struct {
 	reserved   int            // reservations that were made
 	shunned    []bool         // by host, see shun
 	idle       bool           // no instance is left, and a job has been told so
+	finder     *Job           // that job
+	separated  bool           // see separate
 	reserving  bool           // it is looked for a place in the future
 	exempt     bool           // quotas do not count
 	postponed  []InstanceID   // instances that were dropped and may be reserved: full, or closed by a calendar
@@ -40,6 +42,7 @@ type run struct {
 	counted    bool
 	starting   bool // it is looked for places for tasks that start
 	mixed      bool
+	anyMaster  bool // see collected
 	withFull   bool // reasons are looked for at instances that are full, too
 }
 
@@ -195,7 +198,9 @@ func (r *run) attempt(h *head) bool {
 	}
 	if !c.rejected && !r.idle {
 		// Where nothing is left, the first job finds it out for all others.
-		r.idle = r.order.count == 0
+		if r.idle = r.order.count == 0; r.idle {
+			r.finder = h.job
+		}
 		if !h.job.Category.Parallel() {
 			r.sort()
 		}

@@ -21,12 +21,6 @@ var goldenDifferences = []compare.Expectation{
 		Case: "17-thresholds", Step: "susp1", File: `schedinfo\.txt`, Job: "23", Want: `(.*a\.q@n1.*|\(absent\))`,
 		Why: "tasks were suspended while this was printed, right before the last job",
 	},
-	{
-		Case: "38-reservation-calendar", Step: "reserved|backfilled", File: `schedinfo\.txt`,
-		Want: `queue instance "c\.q@n[12]" dropped because it is suspended|.*"c\.q@n[12]" because it offers only qc:slots=0\.000000|\(absent\)`,
-		Got:  `.*"c\.q@n[12]" because it offers only qc:slots=0\.000000 due to a reservation|\(absent\)`,
-		Why:  "where places are reserved in queues that a calendar disables the original says that these are suspended",
-	},
 }
 
 func goldenCases(t *testing.T) []string {
