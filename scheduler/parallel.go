@@ -133,7 +133,7 @@ func (r *run) offers(j *Job, pe PEID, at span) (list []offer, all int) {
 		r.hostOffer = make([]int32, len(r.model.hosts))
 	}
 	global, master := r.slotsAt(c, AtGlobal(), at)
-	if !master {
+	if !master && !r.anyMaster {
 		return nil, 0
 	}
 	for id := range r.byViolations(j) {

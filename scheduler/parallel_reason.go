@@ -47,7 +47,12 @@ func (r *run) explainPE(j *Job, pe PEID, at span) {
 		return
 	}
 	quiet := matcher{view: r.view, plan: r.plan}
-	if slots, _ := quiet.slotsAt(c, AtGlobal(), at); slots < least {
+	slots, master := quiet.slotsAt(c, AtGlobal(), at)
+	if most := r.atMost(c); !master && r.plan != nil && most > 0 {
+		offers(most) // of what is counted once for each job there will be enough, for any number
+		return
+	}
+	if slots < least {
 		// What is said is how many there would be if nothing else ran, unless there is
 		// nothing at all (tested).
 		if most := r.atMost(c); slots > 0 || r.plan != nil && most > 0 {
@@ -67,6 +72,9 @@ func (r *run) explainPE(j *Job, pe PEID, at span) {
 		skip.queues[id] = !usable[id] || !r.queueStatic(c, QueueID(id), least) || !r.queueOffersPE(c, QueueID(id), object.Name)
 	}
 	found, enough := r.collected(j, pe, least, at)
+	if enough && !master {
+		found, enough = assignment{}, false
+	}
 	for _, host := range r.visited(skip, found, enough) {
 		switch {
 		case !skip.all:
@@ -166,7 +174,10 @@ func (r *run) atMost(c *Category) int {
 		empty.empty = true
 		quiet.view = &empty
 	}
-	n, _ := quiet.slotsAt(c, AtGlobal(), span{diagram.Forever - 1, 1})
+	n, master := quiet.slotsAt(c, AtGlobal(), span{diagram.Forever - 1, 1})
+	if !master {
+		return 0
+	}
 	return n
 }
 
@@ -309,11 +320,12 @@ func (r *run) queueOffersPE(c *Category, id QueueID, name string) bool {
 	return r.because(Reason{kind: notInPEList, place: int32(id), text: name}, c)
 }
 
-// collected is what was found for a number of slots, and whether that is enough.
+// collected is what was found for a number of slots, and whether that is enough. What the
+// cluster lacks for the master task does not count: the slots are told that there are (tested).
 func (r *run) collected(j *Job, pe PEID, least int, at span) (assignment, bool) {
 	explain := r.explain
-	r.explain = nil
+	r.explain, r.anyMaster = nil, true
 	offers, _ := r.offers(j, pe, at)
-	r.explain = explain
+	r.explain, r.anyMaster = explain, false
 	return r.place(j, pe, least, offers, at)
 }
