@@ -111,6 +111,8 @@ type Agent struct {
 	ticketing     sync.Mutex // serialises the giving of tickets, and their file; taken before mu
 	ticketsUnkept bool       // their file is not as they are; guarded by ticketing
 
+	refusals refusals // of starts, that the log has
+
 	trying sync.Mutex // serialises trials of starts; taken before mu
 
 	turning sync.Mutex      // serialises InTurn
@@ -122,6 +124,7 @@ type Agent struct {
 	rests         map[job.ID]bool // jobs that were refused when something of them was made already
 	bound         uint64          // another one when a job is, or is no longer, in the table or live
 	finished      *finished
+	procedures    procedureEnds
 	numbers       numbers
 	changed       chan struct{} // closed at the next change
 	epoch, seen   uint64        // the largest of a start, and of any other order
@@ -152,6 +155,7 @@ func New(options Options) (*Agent, error) {
 		options: options, log: options.Log, clock: options.Clock, said: map[string]bool{},
 		launching: make(chan struct{}, 2*runtime.NumCPU()), preparing: make(chan struct{}, 16),
 		table: map[job.ID]*entry{}, rests: map[job.ID]bool{}, keys: map[string]*entry{}, changed: make(chan struct{}),
+		procedures: procedureEnds{},
 		priorities: make(chan struct{}, 1), drains: map[string]string{}, opened: map[groupsSettings]*launch.Groups{}, troubles: map[string]string{},
 	}
 	if a.options.Observer == nil {

@@ -193,6 +193,9 @@ func (a *Agent) restate(e *entry, stage launch.Stage) error {
 	default:
 		e.state = Running
 	}
+	if beganError == nil && !e.record.hosted() {
+		a.procedures.began(e.run.Description)
+	}
 	e.number = a.numbers.next()
 	// Whether the last order arrived is not known: it is given again.
 	switch {

@@ -39,8 +39,15 @@ func (a *Agent) refused(id job.ID, err error) {
 	if e, ok := errors.AsType[*Error](err); ok {
 		code = e.Code
 	}
-	a.log.Warn("a job was refused", "job", id.String(), "code", string(code), "error", err)
 	a.options.Observer.Refused(code)
+	switch omitted, log := a.refusals.note(id, err.Error(), a.clock.Now()); {
+	case !log:
+		a.log.Debug("a job was refused again", "job", id.String(), "code", string(code), "error", err)
+	case omitted > 0:
+		a.log.Warn("a job was refused", "job", id.String(), "code", string(code), "error", err, "not logged before", omitted)
+	default:
+		a.log.Warn("a job was refused", "job", id.String(), "code", string(code), "error", err)
+	}
 }
 
 // accepted waits until a start has been accepted or refused, by whoever came with
@@ -239,8 +246,8 @@ func (a *Agent) prepare(e *entry, s *Start) (*launch.Job, error) {
 	if err != nil && !errors.Is(err, jobdir.ErrExists) {
 		a.noteRest(e)
 	}
-	if errors.Is(err, errNoUsers) {
-		return nil, orderError(err)
+	if wrong, ok := errors.AsType[*launch.OrderError](err); ok {
+		return nil, orderError(wrong)
 	}
 	if err != nil {
 		if !errors.Is(err, jobdir.ErrExists) {

@@ -423,7 +423,7 @@ func TestJudge(t *testing.T) {
 		"the queue's matter":                       {"", false, job.FailedProlog, job.Requeued, job.FailedProlog, job.Requeued},
 	} {
 		e := newEntry(job.ID{Job: 1}, Record{Rerunnable: c.rerunnable})
-		e.run, e.endBy = &launch.Job{}, c.by
+		e.run, e.endBy = &launch.Job{Description: &job.Description{}}, c.by
 		o := w.agent.judge(e, &job.Outcome{Failed: c.failed, Effect: c.effect})
 		if o.Failed != c.want || o.Effect != c.wantEffect {
 			t.Errorf("%s: %d, %s, expected %d, %s", name, o.Failed, o.Effect, c.want, c.wantEffect)
@@ -502,6 +502,36 @@ func TestWhoMayRunAsWhom(t *testing.T) {
 		if got := mayRunAs(test.uid, &nss.User{UID: test.owner}); got != test.want {
 			t.Errorf("user %d runs jobs of %d: %v", test.uid, test.owner, got)
 		}
+	}
+}
+
+// What a user has typed and no job can have is the failure of the job: a master holds an
+// internal error against the queue, which one user could stop for all others with that.
+func TestRequestsThatNoJobCanHave(t *testing.T) {
+	w := newWorld(t)
+	for name, change := range map[string]func(s *Start){
+		"output below the home of an unknown user": func(s *Start) { s.Request.Output = hostPath("~no-such-user/out") },
+		"a directory of an unknown user":           func(s *Start) { s.Request.WorkingDir = "~no-such-user" },
+		"input and output in the same file":        func(s *Start) { s.Request.Input, s.Request.Output = hostPath("/tmp/x"), hostPath("/tmp/x") },
+		"a relative directory":                     func(s *Start) { s.Request.WorkingDir = "relative" },
+		"a directory of two lines":                 func(s *Start) { s.Request.WorkingDir = "/tmp/a\nprolog=/tmp/b" },
+		"output to a path of two lines":            func(s *Start) { s.Request.Output = hostPath("/tmp/a\nb") },
+		"a shell of two lines":                     func(s *Start) { s.Request.Shell = hostPath("/bin/sh\nb") },
+		"a NUL byte in a value":                    func(s *Start) { s.Request.Env = []submit.Variable{{Name: "A", Value: "b\x00c"}} },
+		"a terminal of two lines":                  func(s *Start) { s.Interactive = &Interactive{Term: "a\nb"} },
+	} {
+		s := w.job(1, "/bin/true")
+		change(s)
+		if _, err := w.agent.Start(t.Context(), s); codeOf(err) != InvalidArgument {
+			t.Errorf("%s: %v, code %q", name, err, codeOf(err))
+		}
+		if w.agent.starting.doubt {
+			t.Errorf("%s: the agent doubts that it can start jobs", name)
+			w.agent.starting.doubt = false
+		}
+	}
+	if jobs, troubles := w.agent.Jobs(), w.agent.Health().Troubles; len(jobs)+len(troubles) > 0 {
+		t.Errorf("there are %+v, %q", jobs, troubles)
 	}
 }
 

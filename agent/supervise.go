@@ -180,6 +180,7 @@ func (a *Agent) noticeBeginning(e *entry) {
 	a.mu.Lock()
 	e.began = began
 	a.set(e, Running)
+	a.procedures.began(e.run.Description)
 	a.pokePriorities()
 	a.mu.Unlock()
 	a.startWorked()
@@ -231,6 +232,9 @@ func (a *Agent) conclude(e *entry, status syscall.WaitStatus) {
 
 // judge completes an outcome with what only the agent knows.
 func (a *Agent) judge(e *entry, o *job.Outcome) *job.Outcome {
+	if !e.record.hosted() {
+		a.procedures.judge(e.run.Description, o)
+	}
 	switch {
 	case e.endBy == Reschedule && o.Failed != job.FailedLimit:
 		f := job.FailureOf(job.FailedReschedule)

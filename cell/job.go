@@ -127,6 +127,7 @@ type Task struct {
 	Tickets tickets.Tickets
 
 	run                           *scheduler.Running
+	refused                       *refusal
 	unclean                       []unclean // hosts where an earlier start has not been cleaned up
 	byUser, slotwise, byThreshold bool
 	resumed                       bool            // with one of its queue instances, whatever the others are

@@ -155,7 +155,15 @@ type taskRecord struct {
 	Booked   *amountsRecord  `json:"booked,omitempty"`
 	Reported bool            `json:"reported,omitempty"` // something of what is used is not booked
 	Unclean  []uncleanRecord `json:"unclean,omitempty"`
+	Refused  *refusedRecord  `json:"refused,omitempty"`
 	Run      *runRecord      `json:"run,omitempty"`
+}
+
+type refusedRecord struct {
+	Count  int    `json:"count"`
+	Until  int64  `json:"until,omitempty"`
+	Host   string `json:"host"`
+	Reason string `json:"reason,omitempty"`
 }
 
 type ticketsRecord struct {

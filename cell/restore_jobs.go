@@ -194,12 +194,15 @@ func (r *restoring) allTasks() {
 		if j == nil {
 			continue // that is a problem already
 		}
-		t, err := x.task(j)
+		t, err := x.task(j, r.cell.now)
 		if err != nil {
 			r.problem(taskKey(taskPrefix, x.job, x.number), err)
 			continue
 		}
 		j.tasks = append(j.tasks, t)
+		if t.refused != nil && t.refused.until > r.cell.now {
+			r.cell.timers.add(timer{at: t.refused.until, kind: refusedAgain, id: j.ID()})
+		}
 		r.cell.keep(j.Owner(), &t.kept, x.kept)
 		j.Waiting = j.Waiting.Remove(int(t.Number))
 		if t.dirty {
@@ -243,7 +246,7 @@ func (r *restoring) allTasks() {
 }
 
 // task is the task of a record, without its run.
-func (x *restoredTask) task(j *Job) (*Task, error) {
+func (x *restoredTask) task(j *Job, now int64) (*Task, error) {
 	holds, err := holdsOf(x.Holds)
 	if err != nil {
 		return nil, err
@@ -259,6 +262,10 @@ func (x *restoredTask) task(j *Job) (*Task, error) {
 	}
 	for _, u := range x.Unclean {
 		t.unclean = append(t.unclean, unclean{attempt: u.Attempt, host: u.Host})
+	}
+	if f := x.Refused; f != nil {
+		// Not longer, if somebody has set the clock back.
+		t.refused = &refusal{count: f.Count, until: min(f.Until, now+mostRefusalPause), host: f.Host, reason: f.Reason}
 	}
 	return t, nil
 }

@@ -69,7 +69,7 @@ func (c *Cell) TaskStarted(now int64, id, task uint32, attempt int) error {
 	if t.Restarts != attempt {
 		return fmt.Errorf("start %d of task %d.%d is over, it was started %d times since", attempt, id, task, t.Restarts-attempt)
 	}
-	t.Phase = Running
+	t.Phase, t.refused = Running, nil
 	c.touchTask(t)
 	return nil
 }
@@ -107,7 +107,9 @@ func (c *Cell) TaskEnded(now int64, id, task uint32, attempt int, e End) (*Answe
 		e.Used[tickets.FinishedJobs] = 0
 	}
 	c.reportUsage(t, e.Used)
-	c.noteEnd(t, e)
+	if e.Failure != Refused || t.Deleted { // what was not begun has not ended
+		c.noteEnd(t, e)
+	}
 	c.stop(t)
 	switch {
 	case t.Deleted || !again && !failed:
@@ -123,6 +125,7 @@ func (c *Cell) TaskEnded(now int64, id, task uint32, attempt int, e End) (*Answe
 		switch e.Failure {
 		case Refused:
 			t.Refusals++
+			c.refuse(t, c.model.HostName(c.model.HostOf(places[0].Instance)), e.Reason)
 		case NoFailure:
 			c.toTheEnd(j)
 		case NobodysFailure:

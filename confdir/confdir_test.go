@@ -105,7 +105,7 @@ func TestApplyWritesWhatWasBuiltIn(t *testing.T) {
 			yield(name)
 		}
 	})
-	if diff := cmp.Diff([]string{"pes/", "pes/smp", "queues/", "queues/all.q", "queues/long.q", "users/", "users/alice"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"conf/", "conf/global", "pes/", "pes/smp", "queues/", "queues/all.q", "queues/long.q", "users/", "users/alice"}, got); diff != "" {
 		t.Error(diff)
 	}
 	if _, err := qconf.Load(d.FS(), base); err == nil || !strings.Contains(err.Error(), `"make" does not exist`) {

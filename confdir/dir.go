@@ -98,6 +98,17 @@ func (d *Dir) Apply(current *qconf.Cluster, changes ...Change) error {
 	return nil
 }
 
+// Kinds returns the names in a configuration directory that a change of a file needs: those that
+// the directory lacks, Apply writes first. The first is that of the file itself. Queues need
+// the configuration, since SCRIPT_SHELL of execd_params is true in the built-in one only.
+func Kinds(file string) []string {
+	kind, _, _ := strings.Cut(file, "/")
+	if kind == "queues" {
+		return []string{kind, "conf"}
+	}
+	return []string{kind}
+}
+
 // complete puts before the changes what the directory lacks of their kinds. Changes of
 // single resource quota sets it makes changes of the file that has them all, if there is
 // one, and a change of all of them changes of single ones where they are in a folder.
@@ -126,15 +137,17 @@ func (d *Dir) complete(current *qconf.Cluster, changes []Change) ([]Change, erro
 				continue
 			}
 		}
-		if _, err := d.root.Stat(kind); errors.Is(err, fs.ErrNotExist) && !have[kind] && current != nil {
-			files := Files(current)
-			for _, name := range sortedNames(files) {
-				if strings.HasPrefix(name, kind+"/") {
-					all = append(all, Change{Path: name, Text: files[name]})
+		for _, kind := range Kinds(c.Path) {
+			if _, err := d.root.Stat(kind); errors.Is(err, fs.ErrNotExist) && !have[kind] && current != nil {
+				files := Files(current)
+				for _, name := range sortedNames(files) {
+					if strings.HasPrefix(name, kind+"/") {
+						all = append(all, Change{Path: name, Text: files[name]})
+					}
 				}
 			}
+			have[kind] = true
 		}
-		have[kind] = true
 		all = append(all, c)
 	}
 	return all, nil

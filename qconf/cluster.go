@@ -12,11 +12,12 @@ const (
 	builtinQueue = `
 qname            all.q
 shell            /bin/sh
-shell_start_mode unix_behavior
+shell_start_mode posix_compliant
 pe_list          make smp
 load_thresholds  NONE
 `
-	builtinMake = `
+	builtinConfiguration = "execd_params SCRIPT_SHELL=true\n"
+	builtinMake          = `
 pe_name            make
 slots              9999999
 allocation_rule    $round_robin
@@ -32,18 +33,21 @@ job_is_first_task  TRUE
 `
 )
 
-// Builtin is the configuration without any files: the defaults of sge_conf(5),
-// the parallel environments smp ($pe_slots) and make ($round_robin), and the
-// queue all.q with a slot for each of the processors, which offers both.
+// Builtin is the configuration without any files: the defaults of sge_conf(5)
+// with SCRIPT_SHELL=true in execd_params, the parallel environments smp ($pe_slots)
+// and make ($round_robin), and the queue all.q with a slot for each of the
+// processors, which offers both.
 //
-// all.q runs scripts by their #! line and with /bin/sh, not as the template of
-// queue_conf(5) does, so that a newcomer's script runs; and whatever else the host is
-// busy with, for the slots are as many as its processors. Its host list is
+// all.q runs scripts with the shell of -S, else by their #! line, else with /bin/sh, not as
+// the template of queue_conf(5) does, so that a newcomer's script runs; and whatever else the
+// host is busy with, for the slots are as many as its processors. Its host list is
 // empty: use Queue.Instance for any host.
 func Builtin(processors int) *Cluster {
 	slots := strconv.Itoa(min(max(processors, 0), maxSlots))
 	c := (*Cluster)(nil).clone()
+	c.global = static(ParseConfiguration("", []byte(builtinConfiguration)))
 	q := static(ParseQueue("", []byte(builtinQueue+"slots "+slots+"\n")))
+	q.defaults.Builtin = true
 	c.queues[q.Name] = q
 	for _, text := range []string{builtinMake, builtinSmp} {
 		pe := static(ParsePE("", []byte(text)))
@@ -72,6 +76,7 @@ func BuiltinOn(host string, processors int) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	q.defaults.Builtin = true
 	c.queues[q.Name] = q
 	return c, nil
 }

@@ -341,6 +341,13 @@ func (c *Configuration) LimitsFor(q QueueInstance) job.Limits {
 	return limits
 }
 
+// ScriptShellFor is SCRIPT_SHELL of execd_params for jobs in a queue instance. Where the
+// configuration does not say, only the built-in queue has it: queues of sites do what
+// queue_conf(5) says of shell_start_mode.
+func (c *Configuration) ScriptShellFor(q QueueInstance) bool {
+	return c.ExecdParams.ScriptShell == job.Yes || c.ExecdParams.ScriptShell == job.Default && q.Builtin
+}
+
 func firstOf(a, b string) string {
 	if a != "" {
 		return a

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/execd-project/execd/internal/textfile"
+	"github.com/execd-project/execd/job"
 )
 
 // Cluster is everything that a configuration directory says.
@@ -148,6 +149,7 @@ func load(fsys fs.FS, options Options) (*Cluster, error) {
 		c.ckpts = objects(l, "ckpts", readWith(&ckptTable, newCheckpoint), func(c *Checkpoint) *string { return &c.Name })
 	}
 	if l.present["queues"] {
+		l.unlike(c)
 		c.queues = objects(l, "queues", readWith(&queueTable, newQueue), func(q *Queue) *string { return &q.Name })
 	} else if l.present["pes"] {
 		l.offer(c)
@@ -358,6 +360,20 @@ func (l *loader) readConf(c *Cluster) {
 	}
 }
 
+// unlike gives queues of the directory the configuration of sge_conf(5) where the directory
+// has none: that of Builtin is made for the queue of Builtin.
+func (l *loader) unlike(c *Cluster) {
+	if l.present["conf"] || c.global.ExecdParams.ScriptShell != job.Yes {
+		return
+	}
+	global, err := c.global.With("execd_params", none)
+	if err != nil {
+		l.fail(err)
+		return
+	}
+	c.global = global
+}
+
 // offer lets the queues of the base offer the parallel environments of the
 // directory, instead of those that came with them.
 func (l *loader) offer(c *Cluster) {
@@ -371,6 +387,7 @@ func (l *loader) offer(c *Cluster) {
 			l.fail(err)
 			continue
 		}
+		offering.defaults.Builtin = q.defaults.Builtin
 		c.queues[name] = offering
 	}
 }

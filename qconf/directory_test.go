@@ -26,7 +26,7 @@ func TestBuiltinRunsANewcomersScript(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if q.Slots != 8 || q.Shell != "/bin/sh" || q.ShellStartMode != job.UnixBehavior || strings.Join(q.PEList, " ") != "make smp" {
+	if q.Slots != 8 || q.Shell != "/bin/sh" || q.ShellStartMode != job.PosixCompliant || !c.Config("here").ScriptShellFor(q) || strings.Join(q.PEList, " ") != "make smp" {
 		t.Errorf("%+v", q)
 	}
 	for name, rule := range map[string]AllocationName{"smp": PESlots, "make": RoundRobin} {

@@ -41,8 +41,12 @@ type ExecdParams struct {
 	UseCgroups                     bool // USE_CGROUPS; true, which is ours
 	UseSmaps                       bool // USE_SMAPS
 	UseQidle                       bool // USE_QIDLE
-	DemandLS                       bool // DEMAND_LS; true
-	UseSyslog                      bool // USE_SYSLOG
+	// ScriptShell is SCRIPT_SHELL, which is ours: a script runs with the shell of -S, else by
+	// its #! line, else with the shell of the queue, whatever shell_start_mode is, but for
+	// script_from_stdin. Default, where it is not given, is what ScriptShellFor says.
+	ScriptShell job.Tristate
+	DemandLS    bool // DEMAND_LS; true
+	UseSyslog   bool // USE_SYSLOG
 
 	Unknown     []string // parameters that are not known here, as written
 	Ineffective []string // those that are known to have no effect and are set, as written
@@ -210,7 +214,7 @@ var execdParams = params[ExecdParams]{
 			InheritEnv: true, EnableAddGrpKill: true, Limits: job.Unlimited(),
 			ScriptTimeout: 120 * time.Second, SRTKill: true,
 			PTFMinPriority: PlatformPriority, PTFMaxPriority: PlatformPriority,
-			PDCInterval: time.Second, EnableBinding: true, DemandLS: true, UseCgroups: true,
+			PDCInterval: time.Second, EnableBinding: true, DemandLS: true, UseCgroups: true, ScriptShell: job.Default,
 		}
 	},
 	unknown:     func(e *ExecdParams) *[]string { return &e.Unknown },
@@ -242,6 +246,7 @@ var execdParams = params[ExecdParams]{
 		idle("USE_SMAPS", boolean(func(e *ExecdParams) *bool { return &e.UseSmaps })),
 		p("USE_QIDLE", boolean(func(e *ExecdParams) *bool { return &e.UseQidle })),
 		p("DEMAND_LS", boolean(func(e *ExecdParams) *bool { return &e.DemandLS })),
+		p("SCRIPT_SHELL", kind[ExecdParams]{read: readScriptShell}),
 		p("USE_SYSLOG", boolean(func(e *ExecdParams) *bool { return &e.UseSyslog })),
 	}, limitParams()...),
 	finish: finishLimits,
@@ -399,6 +404,14 @@ func readUseCgroups(e *ExecdParams, s string) (string, error) {
 		return s, nil
 	}
 	return boolean(func(e *ExecdParams) *bool { return &e.UseCgroups }).read(e, s)
+}
+
+func readScriptShell(e *ExecdParams, s string) (string, error) {
+	v, err := parseBool(s)
+	if e.ScriptShell = job.No; v {
+		e.ScriptShell = job.Yes
+	}
+	return s, err
 }
 
 func readPDCInterval(e *ExecdParams, s string) (string, error) {

@@ -28,6 +28,8 @@ type Queue struct {
 type QueueInstance struct {
 	Queue string // qname
 	Host  string // as it was given to Instance
+	// Builtin says that no site has configured the queue: it is that of Builtin.
+	Builtin bool
 
 	SeqNo             int           // seq_no
 	LoadThresholds    []Setting     // load_thresholds

@@ -24,6 +24,7 @@ import (
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/nss"
 	"github.com/execd-project/execd/standalone/api"
+	"github.com/execd-project/execd/standalone/celldir"
 	"github.com/execd-project/execd/submit"
 )
 
@@ -144,6 +145,9 @@ func (m *Master) defaults(name string) map[string][]byte {
 		return nil
 	}
 	text, err := m.host.File(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		text, err = celldir.ReadRequest(m.cellDir(), file)
+	}
 	switch {
 	case err == nil:
 		return map[string][]byte{file: text}

@@ -119,7 +119,7 @@ func (m *Master) start(r *run, t *cell.Task) starting {
 // push has the agent take a start.
 func (m *Master) push(r *run, s starting) {
 	m.orders.add(m, r.key, func(ctx context.Context) error {
-		for end := time.Now().Add(removing); ; {
+		for end, pause := time.Now().Add(removing), removingPause; ; pause = min(2*pause, mostRemovingPause) {
 			// Whether a job was taken has to be known, also when this master ends.
 			err := m.scripts.start(context.WithoutCancel(ctx), m.commands, s)
 			refusal, ok := errors.AsType[*agent.Error](err)
@@ -127,7 +127,7 @@ func (m *Master) push(r *run, s starting) {
 				return err
 			}
 			select {
-			case <-time.After(removingPause):
+			case <-time.After(pause):
 			case <-ctx.Done():
 				return err
 			}
@@ -135,11 +135,12 @@ func (m *Master) push(r *run, s starting) {
 	}, func(err error) { m.started(r, err) })
 }
 
-// The agent may still be removing the former start of a task that is run again: it is asked
-// again for so long, so often.
+// The agent may still be removing the previous start of a task that is run again, which most often
+// takes milliseconds: it is asked again for so long, after pauses that grow.
 const (
-	removing      = 10 * time.Second
-	removingPause = 20 * time.Millisecond
+	removing          = 10 * time.Second
+	removingPause     = 20 * time.Millisecond
+	mostRemovingPause = 2 * time.Second
 )
 
 // started is what the agent has said to a start.
@@ -152,7 +153,9 @@ func (m *Master) started(r *run, err error) {
 		}
 		m.ends.started(r.job)
 	default:
-		m.log.Warn("the agent does not take a job", "job", r.id.String(), "error", err)
+		if !m.refusedBefore(r, err.Error()) {
+			m.log.Warn("the agent does not take a job", "job", r.id.String(), "error", err)
+		}
 		e := cell.End{Failure: cell.Refused, Reason: err.Error()}
 		if refusal, ok := errors.AsType[*agent.Error](err); ok && !passing[refusal.Code] {
 			e.Failure = cell.JobFailure
@@ -163,6 +166,16 @@ func (m *Master) started(r *run, err error) {
 		m.pace.postpone(time.Now(), refusalPause)
 		m.taskEnded(r, e)
 	}
+}
+
+// refusedBefore reports whether the start before this one was refused for the same reason, which
+// the log has already.
+func (m *Master) refusedBefore(r *run, reason string) bool {
+	j := m.cell.Job(r.job)
+	if j == nil || j.Task(r.task) == nil {
+		return false
+	}
+	return j.Task(r.task).RefusedFor(reason)
 }
 
 // passing are refusals of the moment: the same start may be taken later. After any other the

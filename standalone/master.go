@@ -86,6 +86,7 @@ func newMaster(h *daemon.Host) (*Master, error) {
 	if m.store, err = store.Open(filepath.Join(h.Spool, storeFile)); err != nil {
 		return nil, err
 	}
+	m.makeCellDir()
 	m.scripts = newKept(h.Spool)
 	m.store.Report(func(err error) { m.log.Warn("the store", "error", err) })
 	m.seen = newAnswers(m.read)

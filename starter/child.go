@@ -99,7 +99,11 @@ func (s *Shepherd) startJob() (*spawn.Child, time.Time, error) {
 	s.become(p, s.owner, s.additionalGroup())
 	s.bindToUs(p)
 	f.open(p, env, s.d.Cwd)
-	p.Exec(candidates(inv.program, searchPath(env)), inv.argv)
+	path := searchPath(env)
+	if inv.program == s.d.Command.Shell {
+		path += ":" + s.d.Cwd // the only place where the original looks for a shell of -S without a slash
+	}
+	p.Exec(candidates(inv.program, path), inv.argv)
 
 	if err := s.dir.Reserve(jobdir.FileUsage, reserved); err != nil {
 		return nil, time.Time{}, err

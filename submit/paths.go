@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"cmp"
 	"errors"
 	"strconv"
 	"strings"
@@ -67,6 +68,35 @@ type PathVars struct {
 // 8.1.9 takes the last entry where none applies. We follow sge_submit(1): a
 // path with a host counts only on that host.
 func ExpandPath(list []HostPath, vars PathVars) (string, error) {
+	path, err := vars.choose(list)
+	if err == nil && path != "" && path[0] != '/' {
+		if !strings.HasPrefix(vars.Cwd, "/") {
+			return "", errors.New("the path " + strconv.Quote(path) + " is relative to a working directory that is not absolute, " + strconv.Quote(vars.Cwd))
+		}
+		path = strings.TrimSuffix(vars.Cwd, "/") + "/" + path
+	}
+	return path, cmp.Or(err, checkLength(path))
+}
+
+// ExpandShell is ExpandPath for -S, except that a name without a slash stays one: the program
+// is found in the PATH of the job, as its user.
+func ExpandShell(list []HostPath, vars PathVars) (string, error) {
+	name, err := vars.choose(list)
+	if err != nil || strings.Contains(name, "/") {
+		return ExpandPath(list, vars)
+	}
+	return name, checkLength(name)
+}
+
+func checkLength(path string) error {
+	if len(path) > maxPath {
+		return errors.New("the path " + strconv.Quote(path[:64]+"…") + " has " + strconv.Itoa(len(path)) + " bytes, at most " + strconv.Itoa(maxPath) + " are possible")
+	}
+	return nil
+}
+
+// choose returns the expanded path of the entry for the host; empty for none.
+func (vars PathVars) choose(list []HostPath) (string, error) {
 	path := ""
 	for _, p := range list {
 		if p.Host != "" && sameHost(p.Host, vars.Host) {
@@ -80,20 +110,7 @@ func ExpandPath(list []HostPath, vars PathVars) (string, error) {
 	if path == "" {
 		return "", nil
 	}
-	path, err := vars.Expand(path)
-	if err != nil {
-		return "", err
-	}
-	if path != "" && path[0] != '/' {
-		if !strings.HasPrefix(vars.Cwd, "/") {
-			return "", errors.New("the path " + strconv.Quote(path) + " is relative to a working directory that is not absolute, " + strconv.Quote(vars.Cwd))
-		}
-		path = strings.TrimSuffix(vars.Cwd, "/") + "/" + path
-	}
-	if len(path) > maxPath {
-		return "", errors.New("the path " + strconv.Quote(path[:64]+"…") + " has " + strconv.Itoa(len(path)) + " bytes, at most " + strconv.Itoa(maxPath) + " are possible")
-	}
-	return path, nil
+	return vars.Expand(path)
 }
 
 // sameHost compares host names without regard to case, and without their

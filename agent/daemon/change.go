@@ -80,9 +80,13 @@ func (c *configuration) takeBack(d *confdir.Dir, former map[string][]byte, added
 func lacking(d *confdir.Dir, files map[string][]byte) []string {
 	var list []string
 	for path := range files {
-		kind, _, inFolder := strings.Cut(path, "/")
-		if _, err := fs.Stat(d.FS(), kind); inFolder && errors.Is(err, fs.ErrNotExist) {
-			list = append(list, kind)
+		if !strings.Contains(path, "/") {
+			continue
+		}
+		for _, kind := range confdir.Kinds(path) {
+			if _, err := fs.Stat(d.FS(), kind); errors.Is(err, fs.ErrNotExist) {
+				list = append(list, kind)
+			}
 		}
 	}
 	return list

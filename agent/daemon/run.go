@@ -57,6 +57,8 @@ type Master interface {
 type Host struct {
 	Name  string // of the host
 	Spool string // the spool area: files of the master may lie there, too
+	// Socket is where commands find the daemon, and Executable is execd.
+	Socket, Executable string
 	// Accounting is the file of records of accounting(5), empty for none.
 	Accounting string
 	// PerUser is what the jobs of one user may take of the file system of Spool, and Reserve
@@ -253,7 +255,7 @@ func (d *daemon) makeMaster() (err error) {
 		return nil
 	}
 	d.master, err = d.Master(&Host{
-		Name: d.host, Spool: d.settings.spool, PerUser: d.perUser, Reserve: d.reserve, Accounting: d.accounting, Managers: d.managers, Version: d.Version, Log: d.logOf("master"), Audit: d.audit,
+		Name: d.host, Spool: d.settings.spool, Socket: d.socket, Executable: d.Executable, PerUser: d.perUser, Reserve: d.reserve, Accounting: d.accounting, Managers: d.managers, Version: d.Version, Log: d.logOf("master"), Audit: d.audit,
 		Cluster: func() *qconf.Cluster { return d.agent.Cluster() },
 		Read: func() (*qconf.Cluster, error) {
 			c, _, err := d.configuration.read()

@@ -331,9 +331,9 @@ const freePatience = 30 * time.Second
 
 // startWhenFree starts a job. A former run of it may not be removed yet.
 func (s *session) startWhenFree(start *agent.Start) (agent.JobReport, error) {
-	const pause = 50 * time.Millisecond
+	const first, most = 50 * time.Millisecond, 2 * time.Second
 	end := s.clock.Now().Add(freePatience)
-	for {
+	for pause := first; ; pause = min(2*pause, most) {
 		r, err := s.commands.Start(s.ctx, start)
 		e, ok := errors.AsType[*agent.Error](err)
 		if !ok || e.Code != agent.AlreadyExists || s.clock.Now().After(end) {

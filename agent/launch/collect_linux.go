@@ -40,6 +40,11 @@ func Collect(dir *jobdir.Dir, d *job.Description, shepherd syscall.WaitStatus) *
 		o.Failed = job.FailedReschedule
 	}
 	classify(o, d)
+	if o.Failed == job.FailedShell && text != "" {
+		if more := unfound(d); more != "" {
+			text = strings.TrimSuffix(text, " (or its interpreter is missing)") + "; " + more
+		}
+	}
 	o.FailedText = text
 	if text == "" {
 		o.FailedText = job.FailureOf(o.Failed).Text

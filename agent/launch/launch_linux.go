@@ -145,7 +145,8 @@ func RemoveScript(spool *jobdir.Spool, o *Order, number int) error {
 
 // Prepare makes what the job, or one task of it, needs on disk beside the
 // script: its TMPDIR and its directory, and its control group. After an error
-// nothing of it is left. If the job has a directory already, errors.Is(err,
+// nothing of it is left. If the order is for a job that cannot be, the error is an
+// *OrderError. If the job has a directory already, errors.Is(err,
 // jobdir.ErrExists); one that Remove was to keep is moved aside.
 //
 // Without Order.Terminal all of it is on the disk when Prepare returns, and
@@ -157,7 +158,7 @@ func Prepare(spool *jobdir.Spool, o *Order, id job.ID) (*Job, error) {
 func prepare(spool *jobdir.Spool, o *Order, id job.ID, slave bool) (*Job, error) {
 	d, err := o.Describe(id, jobdir.Area(spool.Path()), "")
 	if err != nil {
-		return nil, err
+		return nil, &OrderError{err}
 	}
 	j := &Job{spool: spool, groups: o.Groups, Description: d, terminal: o.Terminal}
 	j.own = own{
@@ -178,6 +179,15 @@ func prepare(spool *jobdir.Spool, o *Order, id job.ID, slave bool) (*Job, error)
 	}
 	return j, nil
 }
+
+// OrderError is why an order describes no job that can run: a path below the home directory of
+// an unknown user, a name of two lines. The host has no part in it.
+type OrderError struct{ Err error }
+
+func (e *OrderError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *OrderError) Unwrap() error { return e.Err }
 
 // begin makes the directory of the job, unfinished, and writes down what has to be
 // known to remove whatever will be made.
@@ -219,7 +229,7 @@ func (j *Job) prepare(o *Order) error {
 	}
 	if j.tmpdir.Path != j.Description.Tmpdir {
 		if j.Description, err = o.Describe(j.Description.ID, jobdir.Area(j.spool.Path()), j.tmpdir.Path); err != nil {
-			return err
+			return &OrderError{err}
 		}
 	}
 	failpoint.At("launch-tmpdir")

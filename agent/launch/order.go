@@ -350,7 +350,7 @@ func (o *Order) describePaths(d *job.Description, spool jobdir.Area) error {
 	if !r.Binary {
 		d.Command.File = spool.ScriptPath(d.ID.Job)
 	}
-	shell, err := submit.ExpandPath(r.Shell, vars)
+	shell, err := submit.ExpandShell(r.Shell, vars)
 	if err != nil {
 		return fmt.Errorf("-S: %w", err)
 	}
@@ -358,6 +358,9 @@ func (o *Order) describePaths(d *job.Description, spool jobdir.Area) error {
 		d.Command.Shell, d.Command.OwnShell = shell, true
 	}
 	d.Command.LoginShell = o.Config.IsLoginShell(d.Command.Shell)
+	if o.Config.ScriptShellFor(o.Queue) {
+		d.Command.StartMode = scriptShell(d.Command, r.Script)
+	}
 	return nil
 }
 

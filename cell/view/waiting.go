@@ -9,6 +9,7 @@ import (
 	"github.com/execd-project/execd/cell"
 	"github.com/execd-project/execd/qstat"
 	"github.com/execd-project/execd/scheduler"
+	"github.com/execd-project/execd/scheduler/rangelist"
 	"github.com/execd-project/execd/submit"
 )
 
@@ -28,7 +29,7 @@ func (v *View) waiting(j *cell.Job) (lines []string, start int64) {
 	if j.Problem != "" {
 		return []string{"a change of the configuration: " + j.Problem + "; qalter can change the request"}, 0
 	}
-	lines = v.failed(j)
+	lines = append(v.failed(j), v.refused(j)...)
 	own, start := v.ownReasons(j)
 	lines = append(lines, own...)
 	if len(own) > 0 {
@@ -55,6 +56,42 @@ func (v *View) failed(j *cell.Job) (lines []string) {
 			text += " (tasks " + w.Tasks.String() + ")"
 		}
 		lines = append(lines, text+": "+w.Error)
+	}
+	return lines
+}
+
+// refused are tasks that their hosts have not taken.
+func (v *View) refused(j *cell.Job) (lines []string) {
+	type refusal struct{ host, reason string }
+	tasks := map[refusal]rangelist.List{}
+	next := map[refusal]int64{}
+	var order []refusal
+	for _, t := range j.Tasks() {
+		host, reason, again, ok := t.Refusal()
+		if !ok {
+			continue
+		}
+		r := refusal{host, reason}
+		if _, known := next[r]; !known {
+			if len(order) == maxPlaces {
+				continue
+			}
+			order = append(order, r)
+			next[r] = again
+		}
+		tasks[r] = tasks[r].Add(int(t.Number))
+		next[r] = min(next[r], again)
+	}
+	for _, r := range order {
+		text := "host " + r.host + " to take it"
+		if j.IsArray() {
+			text += " (tasks " + tasks[r].String() + ")"
+		}
+		again := "in the next scheduling run"
+		if at := next[r]; at > v.now {
+			again = "in " + duration(at-v.now)
+		}
+		lines = append(lines, text+", which is tried again "+again+": "+r.reason)
 	}
 	return lines
 }

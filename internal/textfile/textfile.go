@@ -28,6 +28,9 @@ const (
 	MaxList = 256 << 20
 	// MaxLine is that of a line of a file that is read line by line.
 	MaxLine = 1 << 20
+	// MaxSkipped is how much of a line that is too long is skipped to get to the next one: a
+	// device such as /dev/zero has no next one.
+	MaxSkipped = 256 << 20
 )
 
 // SizeError is that a text, or a line of it, is larger than its limit.
@@ -118,13 +121,30 @@ func ReadFS(fsys fs.FS, name string, limit int64) ([]byte, error) {
 	return text, err
 }
 
+// ErrEndless is that a line has more than MaxSkipped bytes, behind which Lines does not go on.
+var ErrEndless = errors.New("the line has more than " + size(MaxSkipped) + ": what follows it is not read")
+
+// Compression returns the name of the format in which a text is compressed that begins with
+// head, and the command that prints it; both are empty for any other text. It needs 6 bytes.
+func Compression(head []byte) (format, command string) {
+	for _, c := range [...]struct{ magic, format, command string }{
+		{"\x1f\x8b", "gzip", "zcat"}, {"\xfd7zXZ\x00", "xz", "xzcat"}, {"BZh", "bzip2", "bzcat"}, {"\x28\xb5\x2f\xfd", "zstd", "zstdcat"},
+	} {
+		if strings.HasPrefix(string(head), c.magic) {
+			return c.format, c.command
+		}
+	}
+	return "", ""
+}
+
 // Lines reads a text line by line.
 type Lines struct {
-	in     *bufio.Reader
-	limit  int
-	number int
-	long   []byte // a line that is longer than the buffer
-	within bool   // the rest of a line that is too long comes next
+	in      *bufio.Reader
+	limit   int
+	number  int
+	long    []byte // a line that is longer than the buffer
+	within  bool   // the rest of a line that is too long comes next
+	skipped int64  // of that line
 }
 
 // NewLines returns a reader of lines of at most limit bytes each.
@@ -134,7 +154,7 @@ func NewLines(r io.Reader, limit int) *Lines {
 
 // Next returns the next line with its newline, which the last line may lack. The line is valid
 // until the next call. The error of a line that is too long is a *SizeError with its number; the
-// next call goes on behind it. io.EOF is the end.
+// next call goes on behind it, or returns ErrEndless. io.EOF is the end.
 func (l *Lines) Next() ([]byte, error) {
 	if err := l.skip(); err != nil {
 		return nil, err
@@ -149,7 +169,7 @@ func (l *Lines) Next() ([]byte, error) {
 		if len(l.long)+len(line) <= l.limit {
 			l.long = append(l.long, line...)
 		} else {
-			l.within = errors.Is(err, bufio.ErrBufferFull)
+			l.within, l.skipped = errors.Is(err, bufio.ErrBufferFull), 0
 			return nil, l.tooLong()
 		}
 		line = l.long
@@ -172,7 +192,11 @@ func (l *Lines) tooLong() error {
 // skip goes behind a line that is too long.
 func (l *Lines) skip() error {
 	for l.within {
-		_, err := l.in.ReadSlice('\n')
+		if l.skipped > MaxSkipped {
+			return ErrEndless
+		}
+		part, err := l.in.ReadSlice('\n')
+		l.skipped += int64(len(part))
 		if l.within = errors.Is(err, bufio.ErrBufferFull); !l.within && err != nil {
 			return err
 		}

@@ -46,7 +46,10 @@ func TestProcedures(t *testing.T) {
 	n.start()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	number := 0
+	first := n.job(1, "exit 0\n")
+	first.Grants = []api.Grant{{Queue: "permitted.q", Host: host, Slots: 1}}
+	n.mustStart(ctx, first) // it takes jobs
+	number := 1
 	begin := func(queue, pe string) error {
 		number++
 		s := n.job(number, "exit 0\n")

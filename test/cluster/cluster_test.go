@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -122,6 +123,21 @@ func (c *cell) qsub(args ...string) int {
 		c.Fatalf("qsub says %q", out)
 	}
 	return n
+}
+
+// anotherAgent kills the agent, starts another one, and waits until sge_qmaster knows that one:
+// what it sends to the killed one meanwhile, it repeats only after minutes.
+func (c *cell) anotherAgent(options ...string) {
+	c.Helper()
+	registered := func() int { return strings.Count(c.AgentLog(), "registered with sge_qmaster") }
+	before := registered()
+	if err := c.KillAgent(syscall.SIGKILL); err != nil {
+		c.Fatal(err)
+	}
+	if err := c.LaunchAgentWith(options); err != nil {
+		c.Fatal(err)
+	}
+	c.until("the other agent is registered", func() bool { return registered() > before })
 }
 
 // script writes a script of alice.

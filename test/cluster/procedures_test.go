@@ -4,7 +4,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/execd-project/execd/test/gridengine"
@@ -46,12 +45,7 @@ func TestProcedures(t *testing.T) {
 		}
 	}
 	write("root " + program + " prolog\n")
-	if err := c.KillAgent(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.LaunchAgentWith([]string{"--procedures", procedures}); err != nil {
-		t.Fatal(err)
-	}
+	c.anotherAgent("--procedures", procedures)
 	id := job()
 	refused := func(id int, reason string) {
 		t.Helper()

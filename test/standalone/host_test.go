@@ -90,6 +90,7 @@ type machine struct {
 	bin, dir string
 	args     []string   // further options of the daemon
 	owner    *user.User // who runs the daemon; nil for who runs the test
+	builtin  bool       // the daemon has no configuration directory
 
 	daemon testenv.Daemon
 }
@@ -138,7 +139,10 @@ func (m *machine) socket() string { return filepath.Join(m.dir, "run", "agent.so
 func (m *machine) start() {
 	m.Helper()
 	cmd := exec.Command(filepath.Join(m.bin, "execd"), "standalone", "--host", hostName, //nolint:noctx // it is killed by the test
-		"--spool", filepath.Join(m.dir, "spool"), "--socket", m.socket(), "--conf", filepath.Join(m.dir, "conf"))
+		"--spool", filepath.Join(m.dir, "spool"), "--socket", m.socket())
+	if !m.builtin {
+		cmd.Args = append(cmd.Args, "--conf", filepath.Join(m.dir, "conf"))
+	}
 	cmd.Args = append(cmd.Args, m.args...)
 	if m.owner != nil {
 		cmd.SysProcAttr = credential(m, m.owner)

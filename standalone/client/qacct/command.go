@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -13,6 +14,8 @@ import (
 	"github.com/execd-project/execd/accounting"
 	"github.com/execd-project/execd/internal/printable"
 	"github.com/execd-project/execd/internal/printer"
+	"github.com/execd-project/execd/internal/textfile"
+	"github.com/execd-project/execd/internal/userfile"
 	"github.com/execd-project/execd/scheduler/expression"
 )
 
@@ -99,29 +102,63 @@ func reason(err error) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-func (c *Command) open(s *settings) (io.ReadCloser, error) {
-	switch s.file {
-	case "-":
-		return io.NopCloser(c.Stdin), nil
-	case "":
-		if c.File == "" {
-			return nil, os.ErrNotExist
-		}
-		if f, err := os.Open(c.File + jsonSuffix); err == nil {
-			return f, nil
-		}
-		return os.Open(c.File)
+// source is a file of records, or a pipe that brings them.
+type source struct {
+	io.ReadCloser
+	name string // for people
+}
+
+func (c *Command) open(s *settings) (*source, error) {
+	switch {
+	case s.file == "-":
+		return &source{io.NopCloser(c.Stdin), "the standard input"}, nil
+	case inherited(s.file): // a pipe is the caller's, as with qacct -f <(zcat accounting.1.gz)
+		return opened(os.Open(s.file))
+	case s.file != "":
+		return opened(userfile.Open(s.file, 0))
+	case c.File == "":
+		return nil, os.ErrNotExist
 	}
-	return os.Open(s.file)
+	if f, err := userfile.Open(c.File+jsonSuffix, 0); err == nil {
+		return opened(f, nil)
+	}
+	return opened(userfile.Open(c.File, 0))
+}
+
+// inherited reports whether a name is that of a file that the caller has opened.
+func inherited(name string) bool {
+	name = filepath.Clean(name)
+	return name == "/dev/stdin" || filepath.Dir(name) == "/dev/fd" || filepath.Dir(name) == "/proc/self/fd"
+}
+
+func opened(f *os.File, err error) (*source, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &source{f, f.Name()}, nil
 }
 
 // report reads the file and prints what was asked for.
-func (c *Command) report(out *bufio.Writer, file io.Reader, s *settings, chosen *selection) (int, error) {
+func (c *Command) report(out *bufio.Writer, file *source, s *settings, chosen *selection) (int, error) {
 	sum := newSummary(s)
 	found := false
 	var line []byte
-	bad := func(n int) { printer.Fprintf(c.Stderr, "error: ignoring invalid entry in line %d\n", n) }
-	err := records(file, s.jobs.id, func(r entry) error {
+	status := ExitGood
+	bad := func(n int, err error) {
+		if err == nil {
+			printer.Fprintf(c.Stderr, "error: ignoring invalid entry in line %d\n", n)
+			return
+		}
+		status = ExitFailed // what the file is may be something else
+		printer.Fprintf(c.Stderr, "error: ignoring invalid entry in line %d of %s: %v\n", n, file.name, err)
+	}
+	in := bufio.NewReader(file)
+	head, _ := in.Peek(6) // an error is returned again below
+	if format, command := textfile.Compression(head); format != "" {
+		printer.Fprintf(c.Stderr, "error: cannot read %s: it is compressed with %s; use %s FILE | qacct -f -\n", file.name, format, command)
+		return ExitFailed, nil
+	}
+	err := records(in, s.jobs.id, func(r entry) error {
 		if !chosen.has(r.Record) {
 			return nil
 		}
@@ -139,7 +176,7 @@ func (c *Command) report(out *bufio.Writer, file io.Reader, s *settings, chosen 
 		return nil
 	}, bad)
 	if err != nil {
-		printer.Fprintf(c.Stderr, "error: cannot read the accounting file: %v\n", err)
+		printer.Fprintf(c.Stderr, "error: cannot read %s: %v\n", file.name, err)
 		return ExitFailed, nil
 	}
 	switch {
@@ -149,11 +186,11 @@ func (c *Command) report(out *bufio.Writer, file io.Reader, s *settings, chosen 
 			return ExitFailed, nil
 		}
 	case s.json && !s.jobs.given:
-		return ExitGood, sum.printJSON(out)
+		return status, sum.printJSON(out)
 	case !s.json:
 		sum.print(out)
 	}
-	return ExitGood, nil
+	return status, nil
 }
 
 // missing says that no record is one of the job that was asked for.

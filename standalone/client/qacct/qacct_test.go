@@ -126,7 +126,11 @@ func TestBadLines(t *testing.T) {
 	}
 	var lines []string
 	for _, n := range []int{4, 6, 7, 8, 9} {
-		lines = append(lines, fmt.Sprintf("error: ignoring invalid entry in line %d\n", n))
+		why := ""
+		if n == 6 {
+			why = " of the standard input: the line has more than 4 MiB, which is the limit"
+		}
+		lines = append(lines, fmt.Sprintf("error: ignoring invalid entry in line %d%s\n", n, why))
 	}
 	if diff := cmp.Diff(strings.Join(lines, ""), errs); diff != "" {
 		t.Error(diff)

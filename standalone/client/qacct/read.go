@@ -3,6 +3,7 @@ package qacct
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"strconv"
 
@@ -21,9 +22,9 @@ type entry struct {
 }
 
 // records calls yield for each record of a file, and bad with the number of each line that
-// is none. wanted, if there is one, is the only number of a job of which records are
-// needed.
-func records(file io.Reader, wanted int, yield func(entry) error, bad func(line int)) error {
+// is none, and an error if that is because of its length. wanted, if there is one, is the only
+// number of a job of which records are needed.
+func records(file io.Reader, wanted int, yield func(entry) error, bad func(line int, err error)) error {
 	lines := textfile.NewLines(file, maxLine)
 	for {
 		line, err := lines.Next()
@@ -31,10 +32,10 @@ func records(file io.Reader, wanted int, yield func(entry) error, bad func(line 
 		case errors.Is(err, io.EOF):
 			return nil
 		case tooLong:
-			bad(lines.Number())
+			bad(lines.Number(), err)
 			continue
 		case err != nil:
-			return err
+			return fmt.Errorf("line %d: %w", lines.Number(), err)
 		}
 		if !relevant(line, wanted) {
 			continue
@@ -46,7 +47,7 @@ func records(file io.Reader, wanted int, yield func(entry) error, bad func(line 
 				return err
 			}
 		case line[len(line)-1] == '\n' && !errors.Is(problem, accounting.ErrNoRecord):
-			bad(lines.Number()) // a last line without its end is one that is being written
+			bad(lines.Number(), nil) // a last line without its end is one that is being written
 		}
 	}
 }

@@ -1,0 +1,105 @@
+package agent
+
+import (
+	"slices"
+
+	"github.com/execd-project/execd/job"
+)
+
+// ownSteps are the procedures around a job, with the codes of sge_status(5) by which their
+// failures put the queue into error state, and the code of the same failure as the job's.
+var ownSteps = []struct {
+	attribute string
+	command   func(*job.Description) string
+	queues    []job.Failed
+	jobs      job.Failed
+	before    bool // it comes before the job
+}{
+	{"prolog", func(d *job.Description) string { return d.Prolog }, []job.Failed{job.FailedProlog}, job.FailedAppError, true},
+	{"start_proc_args", peStart, []job.Failed{job.FailedBeforePEStart, job.FailedPEStart}, job.FailedAppError, true},
+	{"stop_proc_args", peStop, []job.Failed{job.FailedPEStop}, job.FailedBeforePEStop, false},
+	{"epilog", func(d *job.Description) string { return d.Epilog }, []job.Failed{job.FailedEpilog}, job.FailedBeforeEpilog, false},
+}
+
+func peStart(d *job.Description) string {
+	if d.PE == nil {
+		return ""
+	}
+	return d.PE.Start
+}
+
+func peStop(d *job.Description) string {
+	if d.PE == nil {
+		return ""
+	}
+	return d.PE.Stop
+}
+
+// procedureEnds remembers how procedures have ended that ran as the owners of their jobs.
+//
+// An owner can have such a procedure exit with any status: can trace it, end what it waits for,
+// fill the quota that it needs. So the failure of one owner says nothing of the queue while the
+// procedure succeeds for another one. The failures of two owners, with no success between them, do.
+// Where no other owner has had a job, a failure is the queue's as queue_conf(5) says.
+type procedureEnds map[procedureKey][]procedureEnd
+
+type procedureKey struct{ queue, attribute, command string }
+
+// procedureEnd is the last end for an owner. There are at most two for a procedure: the last one, and
+// the last one of another owner.
+type procedureEnd struct {
+	owner  string
+	passed bool
+}
+
+func (p procedureEnds) note(k procedureKey, owner string, passed bool) {
+	list := slices.DeleteFunc(p[k], func(e procedureEnd) bool { return e.owner == owner })
+	list = append([]procedureEnd{{owner, passed}}, list...)
+	p[k] = list[:min(len(list), 2)]
+}
+
+// others reports whether the procedure has succeeded when it ran last for another owner.
+func (p procedureEnds) others(k procedureKey, owner string) bool {
+	for _, e := range p[k] {
+		if e.owner != owner {
+			return e.passed
+		}
+	}
+	return false
+}
+
+// began notes that the procedures before a job have succeeded.
+func (p procedureEnds) began(d *job.Description) {
+	for _, s := range ownSteps {
+		if k, own := ownStep(d, s.attribute, s.command(d)); own && s.before {
+			p.note(k, d.Owner, true)
+		}
+	}
+}
+
+// judge notes how the procedures of a job have ended, and holds a failure against the job that
+// says nothing of its queue.
+func (p procedureEnds) judge(d *job.Description, o *job.Outcome) {
+	for _, s := range ownSteps {
+		k, own := ownStep(d, s.attribute, s.command(d))
+		switch {
+		case !own:
+		case slices.Contains(s.queues, o.Failed):
+			if p.others(k, d.Owner) {
+				f := job.FailureOf(s.jobs)
+				o.Failed, o.Class, o.Effect = f.Code, f.Class, f.Effect
+				o.Reason += "; it ran as the owner of the job, and has succeeded for another owner: no error of the queue"
+			}
+			p.note(k, d.Owner, false)
+			return
+		case o.Failed == job.FailedNone && o.Ran && !s.before:
+			p.note(k, d.Owner, true)
+		}
+	}
+}
+
+// ownStep reports whether a procedure runs as the owner of the job.
+func ownStep(d *job.Description, attribute, command string) (procedureKey, bool) {
+	user, _ := job.Procedure(command)
+	return procedureKey{d.Queue, attribute, command}, command != "" && (user == "" || user == d.Owner)
+}

@@ -1,0 +1,78 @@
+package launch
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/job"
+)
+
+// scriptShell returns the shell_start_mode with which a script runs by SCRIPT_SHELL of
+// execd_params: with the shell of -S, else by its #! line, else with the shell of the queue.
+func scriptShell(c job.Command, script []byte) job.ShellStartMode {
+	switch {
+	case c.Binary || c.StartMode == job.ScriptFromStdin:
+		return c.StartMode
+	case !c.OwnShell && interpreter(script) != "":
+		return job.UnixBehavior
+	default:
+		return job.PosixCompliant
+	}
+}
+
+// interpreter is the program in the #! line of a script (execve(2)); empty without one.
+func interpreter(script []byte) string {
+	line, _, _ := bytes.Cut(script, []byte("\n"))
+	line, found := bytes.CutPrefix(line, []byte("#!"))
+	line = bytes.Trim(line, " \t")
+	if i := bytes.IndexAny(line, " \t"); i >= 0 {
+		line = line[:i]
+	}
+	if !found {
+		return ""
+	}
+	return string(line)
+}
+
+// unfound says what was not found when the program of a job could not be executed, and what to
+// do: the supervisor names the file alone. Empty where there is nothing to add.
+func unfound(d *job.Description) string {
+	c := d.Command
+	if !strings.Contains(c.Shell, "/") && (c.Binary && !c.NoShell || !c.Binary && c.StartMode != job.UnixBehavior) {
+		return fmt.Sprintf("the PATH of the job has no %s, the shell of -S: name it with its directory, or pass your PATH with -v PATH", c.Shell)
+	}
+	if c.Binary || c.StartMode != job.UnixBehavior {
+		return ""
+	}
+	name := interpreter(firstBytes(c.File))
+	switch {
+	case name == "":
+		return ""
+	case strings.HasSuffix(name, "\r"):
+		return fmt.Sprintf("the script has lines that end with CR LF, as on Windows, so that its interpreter is %q: run dos2unix on the script", name)
+	}
+	if _, err := os.Stat(name); err != nil {
+		return fmt.Sprintf("its interpreter %s does not exist", name)
+	}
+	return ""
+}
+
+// firstBytes are the beginning of a spooled script, as much as the kernel looks at.
+func firstBytes(script string) []byte {
+	f, err := os.OpenFile(script, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	const most = 256 // BINPRM_BUF_SIZE
+	b, err := io.ReadAll(io.LimitReader(f, most))
+	if err != nil {
+		return nil
+	}
+	return b
+}

@@ -1,0 +1,49 @@
+package cell
+
+import "testing"
+
+// TestRefusedAgain counts how often a task is started that its host never takes.
+func TestRefusedAgain(t *testing.T) {
+	h := newHarness(t, small)
+	h.sub("alice", "-N a -q all.q@n1")
+	var at []int64
+	for range 600 {
+		h.Schedule(h.now)
+		if h.Job(1).Tasks()[0].Running() != nil {
+			at = append(at, h.now-start)
+			h.end(1, 1, End{Failure: Refused, Reason: "job 1 is here from another start"})
+		}
+		h.wait(1)
+	}
+	if len(at) > 16 {
+		t.Errorf("a task that is refused was started %d times in 600 seconds, want at most 16: %v", len(at), at)
+	}
+	if at[0] != 0 || at[1] != 1 || at[len(at)-1] < 500 {
+		t.Errorf("a task that is refused is tried again at once, and then less often: %v", at)
+	}
+	task := h.Job(1).Tasks()[0]
+	host, reason, again, ok := task.Refusal()
+	if !ok || host != "n1" || reason != "job 1 is here from another start" || again <= h.now {
+		t.Errorf("refused by %q: %q until %d, %v", host, reason, again, ok)
+	}
+	if e, there := h.Job(1).LastEnding(); there || h.Job(1).ran {
+		t.Errorf("the job has never begun: %+v", e)
+	}
+	if next, ok := h.NextEvent(h.now); !ok || next > again {
+		t.Errorf("the next event is at %d, %v, want %d", next, ok, again)
+	}
+
+	// Another task of the user's is not affected, and what was taken once is not delayed.
+	h.sub("alice", "-N b -q all.q@n1")
+	h.run()
+	h.expect("1 qw; 2 r all.q@n1")
+	h.now = again
+	h.run()
+	h.expect("1 r all.q@n1; 2 r all.q@n1")
+	if _, _, _, ok := task.Refusal(); ok {
+		t.Error("a task that runs is shown as refused")
+	}
+	h.end(1, 1, End{Failure: NobodysFailure})
+	h.run()
+	h.expect("1 Rr all.q@n1; 2 r all.q@n1")
+}

@@ -1,0 +1,36 @@
+package standalone
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/execd-project/execd/cell/command"
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/standalone/celldir"
+)
+
+// cellDir is the directory that jobs find as SGE_ROOT, in the spool area.
+func (m *Master) cellDir() string { return filepath.Join(m.host.Spool, "sge") }
+
+// makeCellDir makes it. Unless the site has a Grid Engine, and says where, SGE_ROOT and SGE_CELL
+// name it to everything that the daemon starts: jobs, load sensors, verifiers. All of these
+// take the variables from the environment of this process. Without the directory, on a full
+// disk, jobs still run.
+func (m *Master) makeCellDir() {
+	err := celldir.Make(m.cellDir(), celldir.Contents{
+		Host: m.host.Name, Socket: m.host.Socket, Accounting: m.host.Accounting, Executable: m.host.Executable,
+		Arch: job.Arch(runtime.GOARCH), Commands: append(command.Names(), "qacct"),
+	})
+	if err != nil {
+		m.log.Warn("scripts may not find the files of a Grid Engine", "error", err)
+	}
+	if os.Getenv("SGE_ROOT") != "" {
+		return
+	}
+	for name, value := range map[string]string{"SGE_ROOT": m.cellDir(), "SGE_CELL": celldir.Cell} {
+		if err := os.Setenv(name, value); err != nil {
+			m.log.Warn("jobs do not get a variable", "name", name, "error", err)
+		}
+	}
+}

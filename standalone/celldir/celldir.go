@@ -1,0 +1,175 @@
+// Package celldir makes the directory that jobs and scripts find as SGE_ROOT: the files of a
+// Grid Engine installation that they source, read and call.
+//
+//	default/common/settings.sh    the environment of the cell, for Bourne shells
+//	default/common/settings.csh   the same for csh
+//	default/common/act_qmaster    the name of the host (sge_intro(1))
+//	default/common/accounting     a link to the records of accounting(5)
+//	default/common/sge_request    default options of all users (sge_request(5))
+//	bin/ARCH                      links to execd with the names of the commands
+//	util/arch                     prints ARCH
+//	util/resources/jsv            functions for JSV scripts (jsv_script_interface(3))
+//
+// All of it belongs to the user of the daemon. Make may be called again at any time: it
+// replaces what is not as it should be, and leaves files that administrators edit.
+package celldir
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/execd-project/execd/internal/textfile"
+)
+
+// Cell is the name of the cell, SGE_CELL.
+const Cell = "default"
+
+// Contents are what the files of a directory say.
+type Contents struct {
+	Host       string   // act_qmaster
+	Socket     string   // the socket of the daemon, absolute
+	Accounting string   // the file of records, absolute; empty for none
+	Executable string   // execd, absolute
+	Arch       string   // such as lx-amd64
+	Commands   []string // names of execd in bin/ARCH
+}
+
+// files are the texts. NAME@ in them stands for a value.
+//
+//go:embed files
+var files embed.FS
+
+// Request is the file of default options with a name such as sge_request, for all users.
+func Request(dir, name string) string { return filepath.Join(dir, Cell, "common", name) }
+
+// ReadRequest reads such a file; fs.ErrNotExist if there is none.
+func ReadRequest(dir, name string) ([]byte, error) {
+	return textfile.ReadFS(os.DirFS(filepath.Join(dir, Cell, "common")), name, textfile.MaxConfig)
+}
+
+// Make makes the directory, or renews it.
+func Make(dir string, c Contents) error {
+	for _, path := range []string{dir, c.Socket, c.Accounting, c.Executable} {
+		if strings.ContainsAny(path, "\n\r\x00") {
+			return fmt.Errorf("cannot make the directory of the cell %q: the path %q has a line break", dir, path)
+		}
+	}
+	if err := c.make(dir); err != nil {
+		return fmt.Errorf("cannot make the directory of the cell %q: %w", dir, err)
+	}
+	return nil
+}
+
+func (c *Contents) make(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	common, bin, jsv := filepath.Join(Cell, "common"), filepath.Join("bin", c.Arch), filepath.Join("util", "resources", "jsv")
+	for _, sub := range []string{common, bin, jsv} {
+		if err := root.MkdirAll(sub, 0o755); err != nil {
+			return err
+		}
+	}
+	var errs []error
+	add := func(err error) { errs = append(errs, err) }
+	for _, name := range c.Commands {
+		add(link(root, c.Executable, filepath.Join(bin, name)))
+	}
+	if c.Accounting != "" {
+		add(link(root, c.Accounting, filepath.Join(common, "accounting")))
+	}
+	add(write(root, filepath.Join(common, "act_qmaster"), c.Host+"\n", 0o644))
+	for _, f := range []struct {
+		dir, name string
+		mode      fs.FileMode
+	}{
+		{common, "settings.sh", 0o644},
+		{common, "settings.csh", 0o644},
+		{common, "sge_request", 0o644},
+		{"util", "arch", 0o755},
+		{jsv, "jsv_include.sh", 0o644},
+		{jsv, "jsv.sh", 0o755},
+	} {
+		path := filepath.Join(f.dir, f.name)
+		if _, err := root.Lstat(path); err == nil && f.name == "sge_request" {
+			continue // administrators edit it
+		}
+		text, err := c.text(f.name, dir)
+		if err == nil {
+			err = write(root, path, text, f.mode)
+		}
+		add(err)
+	}
+	return errors.Join(errs...)
+}
+
+// text is one of the texts with its values, as words of the shell that reads it.
+func (c *Contents) text(name, dir string) (string, error) {
+	text, err := files.ReadFile("files/" + name)
+	if err != nil {
+		return "", err
+	}
+	quote := quoteSh
+	if strings.HasSuffix(name, ".csh") {
+		quote = quoteCsh
+	}
+	values := strings.NewReplacer("ROOT@", quote(dir), "CELL@", quote(Cell), "SOCKET@", quote(c.Socket), "ARCH@", quote(c.Arch), "HOST@", quote(c.Host))
+	return values.Replace(string(text)), nil
+}
+
+// quoteSh is a word for sh(1).
+func quoteSh(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// quoteCsh is a word for csh(1), which looks for its history also in quotes.
+func quoteCsh(s string) string { return strings.ReplaceAll(quoteSh(s), "!", `\!`) }
+
+// write makes a file have a text, unless it has it: readers see the one or the other.
+func write(root *os.Root, path, text string, mode fs.FileMode) error {
+	if info, err := root.Lstat(path); err == nil && info.Mode() == mode {
+		if old, err := root.ReadFile(path); err == nil && string(old) == text {
+			return nil
+		}
+	}
+	return replace(root, path, func(fresh string) error {
+		if err := root.WriteFile(fresh, []byte(text), mode); err != nil {
+			return err
+		}
+		return root.Chmod(fresh, mode) // whatever the umask
+	})
+}
+
+// link makes a symbolic link go to a path.
+func link(root *os.Root, to, path string) error {
+	if old, err := root.Readlink(path); err == nil && old == to {
+		return nil
+	}
+	return replace(root, path, func(fresh string) error { return root.Symlink(to, fresh) })
+}
+
+// replace puts what was made in the place of a path, in one step.
+func replace(root *os.Root, path string, do func(fresh string) error) error {
+	fresh := path + ".new"
+	remove := func() error {
+		if err := root.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	if err := remove(); err != nil {
+		return err
+	}
+	if err := do(fresh); err != nil {
+		return errors.Join(err, remove())
+	}
+	return root.Rename(fresh, path)
+}
