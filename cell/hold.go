@@ -60,7 +60,7 @@ func (c *Cell) holdJob(by Caller, t target, change submit.HoldChange, a *Answer)
 	next := j.Holds&^change.Clear | change.Set
 	alone := next != j.Holds && !waiting.IsEmpty() && waiting.Len() < j.Waiting.Len() // the tasks get holds of their own
 	if alone {
-		if err := c.checkRoom("denied", "holding tasks by themselves", j.Owner(), taskRoom*int64(waiting.Len())); err != nil {
+		if err := c.checkRoom("denied", "holding tasks by themselves", j.Owner(), ofRecords(taskRoom*int64(waiting.Len()))); err != nil {
 			a.deny("%s", err.Error())
 			return
 		}

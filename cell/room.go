@@ -2,16 +2,35 @@ package cell
 
 import "fmt"
 
-// Room says how many bytes the caller of Changes keeps of what users ask for. A job counts
+// Room says how much the caller of Changes keeps of what users ask for. A job counts
 // with its script, its request and what is kept of its tasks, an advance reservation with its
 // request, each as long as it is in the cell.
 type Room struct {
-	// PerUser is the limit for the jobs and reservations of one user; 0 is none.
+	// PerUser is the limit for the jobs and reservations of one user, in bytes; 0 is none.
 	PerUser int64
+	// MemoryPerUser is that of what is kept in memory, too: all but the scripts beside the
+	// records; 0 is none.
+	MemoryPerUser int64
+	// FilesPerUser is how many scripts of one user are kept beside the records, each in a file;
+	// 0 is any number.
+	FilesPerUser int64
 	// Free is what the file system has left, and Reserved is how much of that is not for what
-	// is new.
+	// is new, in bytes.
 	Free, Reserved int64
+	// FreeFiles and ReservedFiles are the same in files (inodes); with ReservedFiles 0 none
+	// are counted.
+	FreeFiles, ReservedFiles int64
 }
+
+// need is what something new takes.
+type need struct {
+	bytes  int64
+	memory int64 // in bytes
+	files  int64
+}
+
+// ofRecords is the need of so many bytes of records.
+func ofRecords(bytes int64) need { return need{bytes: bytes, memory: bytes} }
 
 // The limits of a single job where there is a Room, in bytes.
 const (
@@ -34,11 +53,16 @@ const (
 type keeping struct {
 	room  *Room            // nil for no limits
 	users map[string]int64 // in bytes, by owner
+	// aside is what is beside the records of users: bytes are also in users.
+	aside map[string]aside
 	// scripts are how many jobs have a script that is kept beside the records: it counts once.
 	scripts map[ownScript]int
 	// unwritten is what Changes has not given out yet: Room.Free does not know of it.
 	unwritten int64
 }
+
+// aside is what scripts of a user take beside the records.
+type aside struct{ files, bytes int64 }
 
 // SetRoom sets the limits for what comes next; nil is none. They hold for a cell of which
 // Changes is asked.
@@ -65,20 +89,33 @@ func (c *Cell) keep(owner string, was *int64, size int64) {
 	k.unwritten += max(more, 0)
 }
 
-// checkRoom refuses what there is no room for: what is the thing that takes so many bytes
-// more of a user.
-func (c *Cell) checkRoom(prefix, what, owner string, more int64) error {
-	if !c.limited() || more <= 0 {
+// checkRoom refuses what there is no room for: what is the thing that takes so much more of a
+// user.
+func (c *Cell) checkRoom(prefix, what, owner string, more need) error {
+	if !c.limited() || more.bytes <= 0 {
 		return nil
 	}
-	r, used := c.keeping.room, c.keeping.users[owner]
-	if r.PerUser > 0 && used+more > r.PerUser {
+	r, used, beside := c.keeping.room, c.keeping.users[owner], c.keeping.aside[owner]
+	if r.PerUser > 0 && used+more.bytes > r.PerUser {
 		return denied("%s: %s needs %s in the spool directory, and of the %s that user %q may have there %s are in use",
-			prefix, what, sizeText(more), sizeText(r.PerUser), owner, sizeText(used))
+			prefix, what, sizeText(more.bytes), sizeText(r.PerUser), owner, sizeText(used))
 	}
-	if free := r.Free - c.keeping.unwritten; more > free-r.Reserved {
+	if used -= beside.bytes; r.MemoryPerUser > 0 && used+more.memory > r.MemoryPerUser {
+		return denied("%s: %s needs %s in the memory of the daemon, and of the %s that user %q may have there %s are in use",
+			prefix, what, sizeText(more.memory), sizeText(r.MemoryPerUser), owner, sizeText(used))
+	}
+	if r.FilesPerUser > 0 && more.files > 0 && beside.files+more.files > r.FilesPerUser {
+		return denied("%s: the script of %s needs a file in the spool directory, and of the %d that user %q may have there %d are in use",
+			prefix, what, r.FilesPerUser, owner, beside.files)
+	}
+	if free := r.Free - c.keeping.unwritten; more.bytes > free-r.Reserved {
 		return denied("%s: %s needs %s, and the file system of the spool directory has %s left, of which %s are reserved",
-			prefix, what, sizeText(more), sizeText(max(free, 0)), sizeText(r.Reserved))
+			prefix, what, sizeText(more.bytes), sizeText(max(free, 0)), sizeText(r.Reserved))
+	}
+	// What is not written yet is little: it may come from the reserve.
+	if r.ReservedFiles > 0 && more.files > r.FreeFiles-r.ReservedFiles {
+		return denied("%s: the script of %s needs a file, and the file system of the spool directory has %d files (inodes) left, of which %d are reserved",
+			prefix, what, r.FreeFiles, r.ReservedFiles)
 	}
 	return nil
 }
@@ -112,7 +149,11 @@ func (c *Cell) admitSize(j *Job) error {
 	if text := j.asked.Script; c.options.ScriptsBeside && len(text) >= besideFrom {
 		j.beside = &beside{ScriptSum(text), int64(len(text)), text}
 	}
-	return c.checkRoom(jobRejected, "the job", j.Owner(), sum(c.newSizes(j))+c.besideRoom(j))
+	more, beside := ofRecords(sum(c.newSizes(j))), c.besideRoom(j)
+	if more.bytes += beside; beside > 0 {
+		more.files = 1
+	}
+	return c.checkRoom(jobRejected, "the job", j.Owner(), more)
 }
 
 func tooLarge(prefix string, size int64) error {
@@ -160,7 +201,7 @@ func (c *Cell) admitAltered(j, next *Job, more int64) error {
 	const prefix, what = "denied", "the altered job"
 	kept := &j.kept[1]
 	size := *kept + more
-	if size > MaxRequest || c.checkRoom(prefix, what, j.Owner(), more) != nil {
+	if size > MaxRequest || c.checkRoom(prefix, what, j.Owner(), ofRecords(more)) != nil {
 		next.Origin = j.Origin
 		size = int64(len(encode(requestRecordOf(next)))) + recordRoom
 	}
@@ -168,7 +209,7 @@ func (c *Cell) admitAltered(j, next *Job, more int64) error {
 		if size > MaxRequest {
 			return tooLarge(prefix, size)
 		}
-		if err := c.checkRoom(prefix, what, j.Owner(), more); err != nil {
+		if err := c.checkRoom(prefix, what, j.Owner(), ofRecords(more)); err != nil {
 			return err
 		}
 	}
@@ -188,7 +229,7 @@ func (c *Cell) admitReservation(r *Reservation) error {
 	if size > MaxRequest {
 		return tooLarge(prefix, size)
 	}
-	if err := c.checkRoom(prefix, "the reservation", r.Owner, size); err != nil {
+	if err := c.checkRoom(prefix, "the reservation", r.Owner, ofRecords(size)); err != nil {
 		return err
 	}
 	c.keep(r.Owner, &r.kept, size)

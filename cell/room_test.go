@@ -14,7 +14,7 @@ import (
 
 // checkCounted compares what is counted for users with the sizes of what is kept.
 func (h *harness) checkCounted(r interface{ Fatalf(string, ...any) }, store kept) {
-	want, counted := map[string]int64{}, map[ownScript]bool{}
+	want, beside, counted := map[string]int64{}, map[string]aside{}, map[ownScript]bool{}
 	for key, value := range store {
 		prefix, rest, _ := strings.Cut(key, "/")
 		size := int64(len(value)) + recordRoom
@@ -27,6 +27,8 @@ func (h *harness) checkCounted(r interface{ Fatalf(string, ...any) }, store kept
 				if own := (ownScript{owner: j.Owner()}); j.beside != nil && prefix+"/" == scriptPrefix {
 					if own.sum, _ = ScriptOf(key, []byte(value)); !counted[own] {
 						want[j.Owner()] += j.beside.size
+						a := beside[j.Owner()]
+						beside[j.Owner()] = aside{a.files + 1, a.bytes + j.beside.size}
 					}
 					counted[own] = true
 				}
@@ -45,6 +47,9 @@ func (h *harness) checkCounted(r interface{ Fatalf(string, ...any) }, store kept
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		r.Fatalf("- is kept, + is counted:\n%s", diff)
+	}
+	if got := h.keeping.aside; len(beside)+len(got) > 0 && !maps.Equal(beside, got) {
+		r.Fatalf("beside the records %v is kept, %v is counted", beside, got)
 	}
 }
 

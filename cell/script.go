@@ -107,8 +107,11 @@ func (c *Cell) keepBeside(j *Job) {
 	if j.beside == nil {
 		return
 	}
-	size := int64(0)
-	c.keep(j.Owner(), &size, c.besideRoom(j))
+	size, more := int64(0), c.besideRoom(j)
+	c.keep(j.Owner(), &size, more)
+	if more > 0 {
+		c.keepAside(j.Owner(), 1, more)
+	}
 	if c.keeping.scripts == nil {
 		c.keeping.scripts = map[ownScript]int{}
 	}
@@ -125,6 +128,20 @@ func (c *Cell) forgetBeside(j *Job) {
 	if c.keeping.scripts[key]--; c.keeping.scripts[key] == 0 {
 		delete(c.keeping.scripts, key)
 		size := j.beside.size
+		c.keepAside(j.Owner(), -1, -size)
 		c.keep(j.Owner(), &size, 0)
+	}
+}
+
+// keepAside counts what is beside the records of a user.
+func (c *Cell) keepAside(owner string, files, bytes int64) {
+	if c.keeping.aside == nil {
+		c.keeping.aside = map[string]aside{}
+	}
+	a := c.keeping.aside[owner]
+	a.files += files
+	a.bytes += bytes
+	if c.keeping.aside[owner] = a; a.files == 0 {
+		delete(c.keeping.aside, owner)
 	}
 }

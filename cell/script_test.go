@@ -121,3 +121,69 @@ func TestScriptsAreMoved(t *testing.T) {
 		}
 	}
 }
+
+// What is beside the records is not in memory, but each text is a file, and a user has a part of
+// those: also after a restart, and until the last job with a text has left.
+func TestFilesOfAUser(t *testing.T) {
+	b := &besideKept{kept: kept{}, texts: map[string]string{}}
+	h := besideHarness(t, b.kept)
+	room := &Room{MemoryPerUser: 30 << 10, FilesPerUser: 3, Free: 1 << 40, FreeFiles: 1 << 40}
+	h.SetRoom(room)
+	const size = 20 << 10
+	for i := range 6 { // each text twice
+		if err := h.withScript("alice", size+i/2, "-h"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const tooMany = `job rejected: the script of the job needs a file in the spool directory, and of the 3 that user "alice" may have there 3 are in use`
+	refused(t, h.withScript("alice", size+9, "-h"), tooMany)
+	if err := h.withScript("bob", size+9, "-h"); err != nil {
+		t.Error(err)
+	}
+	b.take(h.Cell)
+	h.checkCounted(t, b.kept)
+	next := besideHarness(t, b.kept)
+	next.SetRoom(room)
+	next.checkCounted(t, b.kept)
+	refused(t, next.withScript("alice", size+9, "-h"), tooMany)
+	next.logged(next.Delete(next.now, caller("alice"), DeleteRequest{Jobs: jobs(next, "1")}), nil)
+	b.take(next.Cell)
+	refused(t, next.withScript("alice", size+9, "-h"), tooMany)
+	next.logged(next.Delete(next.now, caller("alice"), DeleteRequest{Jobs: jobs(next, "2")}), nil)
+	b.take(next.Cell)
+	if err := next.withScript("alice", size+9, "-h"); err != nil {
+		t.Error(err)
+	}
+	b.take(next.Cell)
+	next.checkCounted(t, b.kept)
+
+	next.SetRoom(&Room{Free: 1 << 40, FreeFiles: 10, ReservedFiles: 10})
+	refused(t, next.withScript("carol", size, "-h"), "job rejected: the script of the job needs a file, and the file system of the spool directory has 10 files (inodes) left, of which 10 are reserved")
+	if err := next.withScript("carol", 100, "-h"); err != nil {
+		t.Error(err)
+	}
+}
+
+// Records are in memory, and so are scripts that are in records.
+func TestMemoryOfAUser(t *testing.T) {
+	b := &besideKept{kept: kept{}, texts: map[string]string{}}
+	h := besideHarness(t, b.kept)
+	h.SetRoom(&Room{MemoryPerUser: 50 << 10, Free: 1 << 40})
+	if err := h.withScript("alice", 100<<10, "-h"); err != nil { // beside
+		t.Error(err)
+	}
+	large := "-h -ac a=" + strings.Repeat("x", 20<<10)
+	for range 2 {
+		h.sub("alice", large)
+	}
+	_, err := h.try("alice", large)
+	refused(t, err, "job rejected: the job needs 20.", `in the memory of the daemon, and of the 50.0K that user "alice" may have there 4`)
+	refused(t, h.withScript("alice", 8000, "-h -ac a="+strings.Repeat("x", 2<<10)), "in the memory of the daemon")
+	a := h.alter("alice", "-ac b="+strings.Repeat("x", 10<<10)+" 2")
+	if !a.Denied() || !strings.Contains(a.Lines[0].Text, "in the memory of the daemon") {
+		t.Errorf("%+v", a.Lines)
+	}
+	h.sub("bob", large)
+	b.take(h.Cell)
+	h.checkCounted(t, b.kept)
+}

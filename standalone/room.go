@@ -13,12 +13,16 @@ func (m *Master) room() *cell.Room {
 	if m.host.Spool == "" {
 		return nil
 	}
-	size, free, err := fileSystem(m.host.Spool)
+	fs, err := fileSystem(m.host.Spool)
 	if err != nil {
 		m.log.Warn("cannot find out how much room there is for jobs", "directory", m.host.Spool, "error", err)
 		return nil
 	}
-	return &cell.Room{PerUser: m.host.PerUser.Of(size), Free: free - m.batch.size, Reserved: m.host.Reserve.Of(size)}
+	return &cell.Room{
+		PerUser: m.host.PerUser.Of(fs.size), Free: fs.free - m.batch.size, Reserved: m.host.Reserve.Of(fs.size),
+		FilesPerUser: m.host.PerUser.OfFiles(fs.files), FreeFiles: fs.freeFiles, ReservedFiles: m.host.Reserve.OfFiles(fs.files),
+		MemoryPerUser: m.host.Memory.Of(memory()),
+	}
 }
 
 // alters are the commands of users that make nothing new, and of which the store, the answers to
@@ -37,16 +41,28 @@ func (m *Master) noRoom(in *command.Input) string {
 	return ""
 }
 
-// fileSystem returns the size of the file system that a path is on, and what this process may
-// still use of it, in bytes.
-func fileSystem(path string) (size, free int64, err error) {
+// volume is a file system: its size, and what this process may still use of it, in bytes and in
+// files (inodes). One that makes its inodes as it needs them has none.
+type volume struct{ size, free, files, freeFiles int64 }
+
+// fileSystem returns the file system that a path is on.
+func fileSystem(path string) (volume, error) {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(path, &fs); err != nil {
-		return 0, 0, err
+		return volume{}, err
 	}
 	left := fs.Bavail
 	if unix.Geteuid() == 0 { // for whom file systems set something aside
 		left = fs.Bfree
 	}
-	return int64(fs.Blocks) * fs.Frsize, int64(left) * fs.Frsize, nil
+	return volume{int64(fs.Blocks) * fs.Frsize, int64(left) * fs.Frsize, int64(fs.Files), int64(fs.Ffree)}, nil
+}
+
+// memory returns the size of the memory of the host in bytes, 0 if that cannot be found out.
+func memory() int64 {
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return 0
+	}
+	return int64(info.Totalram) * int64(info.Unit)
 }

@@ -108,6 +108,8 @@ type settings struct {
 	procedures                     string // what may run as other users; empty for all
 	auditRequired                  bool
 	perUserText, reserveText       string
+	memoryText                     string
+	memory                         Share // of the memory of the host, for a user
 	perUser, reserve               Share // of the file system of the spool area, where there is a master for users
 	gridengine                     bool  // the master is an sge_qmaster
 }
@@ -132,6 +134,8 @@ const standalone = "standalone"
 var (
 	defaultPerUser = Percent(10, 0)
 	defaultReserve = Percent(5, 1<<30)
+	// Of the memory of the host. Small requests take up to three times what they count.
+	defaultMemory = Percent(5, 0)
 )
 
 // share reads the value of an option.
@@ -168,6 +172,7 @@ func parse(name string, args []string) (*settings, error) {
 	} else {
 		flags.StringVar(&s.perUserText, "spool-per-user", "", "")
 		flags.StringVar(&s.reserveText, "spool-reserve", "", "")
+		flags.StringVar(&s.memoryText, "memory-per-user", "", "")
 	}
 	for name, to := range map[string]*string{
 		"listen": &s.listen, "tls-cert": &s.tlsCert, "tls-key": &s.tlsKey, "tls-ca": &s.tlsCA,
@@ -235,6 +240,9 @@ func (s *settings) complete() error {
 		return err
 	}
 	if s.reserve, err = share("spool-reserve", s.reserveText, defaultReserve); err != nil {
+		return err
+	}
+	if s.memory, err = share("memory-per-user", s.memoryText, defaultMemory); err != nil {
 		return err
 	}
 	if s.healthIntervalText != "" {

@@ -64,9 +64,12 @@ type Host struct {
 	// PerUser is what the jobs of one user may take of the file system of Spool, and Reserve
 	// what is left for others than new jobs. 0 bytes of PerUser are no limit.
 	PerUser, Reserve Share
-	Managers         []string
-	Version          string
-	Log              hclog.Logger
+	// Memory is what the requests of one user may take of the memory of the host; 0 bytes are no
+	// limit.
+	Memory   Share
+	Managers []string
+	Version  string
+	Log      hclog.Logger
 	// Audit is the audit log; nil for none.
 	Audit *audit.Log
 	// Cluster is the configuration that the agent uses. It can be asked while the master runs.
@@ -255,7 +258,7 @@ func (d *daemon) makeMaster() (err error) {
 		return nil
 	}
 	d.master, err = d.Master(&Host{
-		Name: d.host, Spool: d.settings.spool, Socket: d.socket, Executable: d.Executable, PerUser: d.perUser, Reserve: d.reserve, Accounting: d.accounting, Managers: d.managers, Version: d.Version, Log: d.logOf("master"), Audit: d.audit,
+		Name: d.host, Spool: d.settings.spool, Socket: d.socket, Executable: d.Executable, PerUser: d.perUser, Reserve: d.reserve, Memory: d.memory, Accounting: d.accounting, Managers: d.managers, Version: d.Version, Log: d.logOf("master"), Audit: d.audit,
 		Cluster: func() *qconf.Cluster { return d.agent.Cluster() },
 		Read: func() (*qconf.Cluster, error) {
 			c, _, err := d.configuration.read()

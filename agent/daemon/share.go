@@ -29,6 +29,9 @@ func (s Share) Of(size int64) int64 {
 	return n
 }
 
+// OfFiles returns the share of a file system with so many files (inodes). One in bytes is none.
+func (s Share) OfFiles(files int64) int64 { return int64(s.percent / 100 * float64(files)) }
+
 // ParseShare reads a percentage such as 10% or a memory_specifier of sge_types(5) such as 500M.
 func ParseShare(text string) (Share, error) {
 	if number, ok := strings.CutSuffix(text, "%"); ok {

@@ -14,6 +14,11 @@ func TestShares(t *testing.T) {
 			t.Errorf("%q is taken for %+v", text, s)
 		}
 	}
+	for text, want := range map[string]int64{"10%": 100, "500M": 0} {
+		if s, err := ParseShare(text); err != nil || s.OfFiles(1000) != want {
+			t.Errorf("%s: %d files, %v, expected %d", text, s.OfFiles(1000), err, want)
+		}
+	}
 	if got := Percent(5, 10<<20).Of(size); got != 10<<20 {
 		t.Errorf("%d", got)
 	}

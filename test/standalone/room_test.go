@@ -16,11 +16,11 @@ import (
 )
 
 // disk is a file system of its own for the spool directory, of a size in MiB.
-func (m *machine) disk(size int) string {
+func (m *machine) disk(size int, options ...string) string {
 	m.Helper()
 	testenv.Require(m, testenv.Root)
 	spool := m.TempDir()
-	if err := unix.Mount("tmpfs", spool, "tmpfs", 0, fmt.Sprintf("size=%dm,mode=755", size)); err != nil {
+	if err := unix.Mount("tmpfs", spool, "tmpfs", 0, strings.Join(append(options, fmt.Sprintf("size=%dm,mode=755", size)), ",")); err != nil {
 		m.Fatal(err)
 	}
 	m.Cleanup(func() {
@@ -84,6 +84,31 @@ func TestRoomOfAUser(t *testing.T) {
 	m.as(users[0], "qdel", "-u", users[0].Username)
 	if n, refusal := m.full(users[0], 6<<20); n != 3 {
 		t.Errorf("%d jobs with 6 MiB each fit after a qdel: %s", n, refusal)
+	}
+}
+
+// TestFilesAndMemoryOfAUser has a user submit until inodes, or the memory for requests, are used
+// up: others can still submit.
+func TestFilesAndMemoryOfAUser(t *testing.T) {
+	m := newMachine(t, 1)
+	m.args = []string{"--spool", m.disk(200, "nr_inodes=300"), "--spool-reserve", "none", "--memory-per-user", "100K"}
+	m.start()
+	users := someUsers(t, 2)
+	if n, refusal := m.full(users[0], 8<<10); n != 30 {
+		t.Errorf("%d scripts in files: %s", n, refusal)
+	} else {
+		m.says(refusal, fmt.Sprintf(`job rejected: the script of the job needs a file in the spool directory, and of the 30 that user "%s" may have there 30 are in use`, users[0].Username))
+	}
+	small := []string{"-h", "-wd", "/", "-b", "y", "-ac", "a=" + strings.Repeat("x", 30<<10), "true"}
+	var r result
+	for n := 0; n < 4 && r.status == 0; n++ {
+		r = m.as(users[0], "qsub", small...)
+	}
+	m.says(r.stderr, fmt.Sprintf(`job rejected: the job needs 30\.[0-9]K in the memory of the daemon, and of the 100\.0K that user "%s" may have there [0-9.]+K are in use`, users[0].Username))
+	for _, r := range []result{m.submits(users[1], 8<<10), m.as(users[1], "qsub", small...)} {
+		if r.status != 0 {
+			t.Errorf("another user: %+v", r)
+		}
 	}
 }
 
