@@ -75,8 +75,9 @@ func (c *Contents) make(dir string) error {
 	}
 	defer root.Close()
 	common, bin, jsv := filepath.Join(Cell, "common"), filepath.Join("bin", c.Arch), filepath.Join("util", "resources", "jsv")
-	for _, sub := range []string{common, bin, jsv} {
-		if err := root.MkdirAll(sub, 0o755); err != nil {
+	for _, sub := range []string{".", Cell, common, "bin", bin, "util", filepath.Dir(jsv), jsv} {
+		// All users read it, whatever the umask.
+		if err := errors.Join(root.MkdirAll(sub, 0o755), root.Chmod(sub, 0o755)); err != nil {
 			return err
 		}
 	}

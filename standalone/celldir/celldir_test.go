@@ -1,6 +1,7 @@
 package celldir
 
 import (
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 )
 
 // odd is a name that shells take apart where it is not quoted.
@@ -98,6 +100,23 @@ func TestMakeAgain(t *testing.T) {
 	out, err := exec.Command(arch).Output()
 	if err != nil || string(out) != "lx-amd64\n" {
 		t.Errorf("arch: %q (%v)", out, err)
+	}
+}
+
+// TestUmask makes a directory that all users read, from a daemon with a strict umask.
+func TestUmask(t *testing.T) {
+	dir := t.TempDir()
+	defer unix.Umask(unix.Umask(0o077))
+	if err := Make(dir+"/sge", contents(dir)); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]fs.FileMode{
+		"": 0o755, "/default": 0o755, "/default/common": 0o755, "/default/common/settings.sh": 0o644, "/bin": 0o755,
+		"/bin/lx-amd64": 0o755, "/util": 0o755, "/util/arch": 0o755, "/util/resources": 0o755, "/util/resources/jsv": 0o755,
+	} {
+		if info, err := os.Stat(dir + "/sge" + path); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v (%v), want %v", path, info.Mode(), err, want)
+		}
 	}
 }
 
