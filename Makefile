@@ -111,6 +111,8 @@ fuzz: ## run every fuzz test for FUZZTIME (30s), or FUZZCOUNT of them
 # of their own, with their manual pages: those of a Grid Engine may be there, too. man(1)
 # finds the pages of all folders in PATH.
 COMMANDS := qacct qalter qconf qdel qhold qhost qlogin qmod qquota qrdel qresub qrls qrsh qrstat qrsub qselect qstat qsub sge_share_mon
+# Those that execd does not have: it says what to type instead.
+ABSENT := qmake qmon qping qsh qtcsh
 
 .PHONY: man
 man: ## write the options of Grid Engine's commands into their manual pages
@@ -138,6 +140,7 @@ install: ## install what `make build` made, and the manual, below PREFIX (/usr/l
 		ln -sfn ../../../bin/execd $(DESTDIR)$(PREFIX)/lib/execd/bin/$$command && \
 		ln -sfn ../../../../../share/man/man1/execd-$$command.1 $(DESTDIR)$(PREFIX)/lib/execd/share/man/man1/$$command.1 || exit 1; \
 	done
+	for command in $(ABSENT); do ln -sfn ../../../bin/execd $(DESTDIR)$(PREFIX)/lib/execd/bin/$$command || exit 1; done
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/user
 	sed 's,/usr/bin/,$(PREFIX)/bin/,' packaging/execd-user.service >$(DESTDIR)$(PREFIX)/lib/systemd/user/execd.service
 	chmod 644 $(DESTDIR)$(PREFIX)/lib/systemd/user/execd.service

@@ -91,6 +91,9 @@ func expected(t *testing.T, own []string) []string {
 	for _, name := range append(command.Names(), "qacct") {
 		list = append(list, "lrwxrwxrwx /usr/lib/execd/bin/"+name, "lrwxrwxrwx /usr/lib/execd/share/man/man1/"+name+".1.gz")
 	}
+	for name := range command.Absent {
+		list = append(list, "lrwxrwxrwx /usr/lib/execd/bin/"+name)
+	}
 	for _, p := range glob(t, "../docs/*.md") {
 		list = append(list, "-rw-r--r-- /usr/share/doc/execd/docs/"+filepath.Base(p))
 	}

@@ -1,9 +1,11 @@
 package standalone
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 
 	"github.com/execd-project/execd/cell/command"
 	"github.com/execd-project/execd/job"
@@ -20,7 +22,7 @@ func (m *Master) cellDir() string { return filepath.Join(m.host.Spool, "sge") }
 func (m *Master) makeCellDir() {
 	err := celldir.Make(m.cellDir(), celldir.Contents{
 		Host: m.host.Name, Socket: m.host.Socket, Accounting: m.host.Accounting, Executable: m.host.Executable,
-		Arch: job.Arch(runtime.GOARCH), Commands: append(command.Names(), "qacct"),
+		Arch: job.Arch(runtime.GOARCH), Commands: slices.Concat(command.Names(), []string{"qacct"}, slices.Sorted(maps.Keys(command.Absent))),
 	})
 	if err != nil {
 		m.log.Warn("scripts may not find the files of a Grid Engine", "error", err)

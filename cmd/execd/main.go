@@ -70,6 +70,8 @@ func run(args []string) int {
 		return account(args)
 	case slices.Contains(command.Names(), name):
 		return userCommand(name, args)
+	case command.Absent[name] != "":
+		return absent(name)
 	}
 	if len(args) == 0 {
 		fmt.Fprint(os.Stderr, usage)
@@ -77,6 +79,9 @@ func run(args []string) int {
 	}
 	if c := find(args[0]); c != nil {
 		return c(args[1:])
+	}
+	if command.Absent[args[0]] != "" {
+		return absent(args[0])
 	}
 	fmt.Fprintf(os.Stderr, "execd: unknown command %q%s\n%s", args[0], nearest.Hint("", args[0], names()), usage)
 	return foreground.ExitUsage
@@ -278,6 +283,12 @@ func account(args []string) int {
 		return qacct.ExitFailed
 	}
 	return status
+}
+
+// absent says what to type instead of a command of Grid Engine that there is not.
+func absent(name string) int {
+	fmt.Fprintf(os.Stderr, "%s: execd does not have this command: %s\n", name, command.Absent[name])
+	return foreground.ExitUsage
 }
 
 // selectQueues are the queue instances that qselect prints.

@@ -21,6 +21,7 @@ echo "$SGE_ROOT $SGE_CELL"
 . "$SGE_ROOT/$SGE_CELL/common/settings.sh"
 qstat -j "$JOB_ID" | grep job_name
 cat "$SGE_ROOT/$SGE_CELL/common/act_qmaster"
+qping -info 2>&1 | cut -c1-39
 `)
 	m.write("spool/sge/default/common/sge_request", "-N bydefault\n")
 	out := filepath.Join(m.open("tmp"), "out")
@@ -28,7 +29,7 @@ cat "$SGE_ROOT/$SGE_CELL/common/act_qmaster"
 		t.Fatalf("%+v", r)
 	}
 	text, err := os.ReadFile(out)
-	want := root + " default\njob_name:                   bydefault\n" + hostName + "\n"
+	want := root + " default\njob_name:                   bydefault\n" + hostName + "\nqping: execd does not have this command\n"
 	if err != nil || string(text) != want {
 		t.Errorf("the job has found %q (%v), want %q", text, err, want)
 	}
