@@ -204,6 +204,7 @@ func TestEndsOfTasks(t *testing.T) {
 	h.run()
 	h.end(1, 1, End{ExitStatus: 99})
 	h.expect("1 Rq")
+	h.wait(15)
 	h.run()
 	h.expect("1 Rr all.q@n2")
 	h.end(1, 1, End{ExitStatus: 100})
@@ -230,6 +231,7 @@ func TestEndsOfTasks(t *testing.T) {
 	h.run()
 	h.end(1, 1, End{Failure: NobodysFailure})
 	h.expect("1 Rq")
+	h.wait(15)
 	h.run()
 	h.expect("1 Rr all.q@n2")
 	h.sub("alice", "-N b -q all.q@n1")
@@ -355,6 +357,7 @@ func TestRescheduledJobsWaitAnew(t *testing.T) {
 			t.Errorf("%s: submitted %d s later than expected", name, got-at)
 		}
 		h.HostClean(h.now, "n1")
+		h.wait(15)
 		h.run()
 		if got := h.Job(1).tasks[0]; got.run == nil {
 			t.Errorf("%s: %s does not run again", name, got.label())
@@ -427,6 +430,7 @@ func TestAlteration(t *testing.T) {
 	h.change(small)
 	h.expect("1 r all.q@n1; 2 hqw")
 	h.end(1, 1, End{ExitStatus: 99})
+	h.wait(15)
 	h.run()
 	h.expect("1 Rr all.q@n2; 2 hqw")
 	h.end(1, 1, End{})

@@ -128,6 +128,7 @@ type Task struct {
 
 	run                           *scheduler.Running
 	refused                       *refusal
+	back                          comeback
 	unclean                       []unclean // hosts where an earlier start has not been cleaned up
 	byUser, slotwise, byThreshold bool
 	resumed                       bool            // with one of its queue instances, whatever the others are

@@ -156,7 +156,14 @@ type taskRecord struct {
 	Reported bool            `json:"reported,omitempty"` // something of what is used is not booked
 	Unclean  []uncleanRecord `json:"unclean,omitempty"`
 	Refused  *refusedRecord  `json:"refused,omitempty"`
+	Back     *backRecord     `json:"back,omitempty"`
 	Run      *runRecord      `json:"run,omitempty"`
+}
+
+// backRecord is of a task that has ended to be run again.
+type backRecord struct {
+	Count int   `json:"count"`
+	Until int64 `json:"until,omitempty"`
 }
 
 type refusedRecord struct {

@@ -194,7 +194,7 @@ func (r *restoring) allTasks() {
 		if j == nil {
 			continue // that is a problem already
 		}
-		t, err := x.task(j, r.cell.now)
+		t, err := x.task(j, r.cell.now, r.cell.mostComebackPause())
 		if err != nil {
 			r.problem(taskKey(taskPrefix, x.job, x.number), err)
 			continue
@@ -202,6 +202,9 @@ func (r *restoring) allTasks() {
 		j.tasks = append(j.tasks, t)
 		if t.refused != nil && t.refused.until > r.cell.now {
 			r.cell.timers.add(timer{at: t.refused.until, kind: refusedAgain, id: j.ID()})
+		}
+		if t.back.until > r.cell.now {
+			r.cell.timers.add(timer{at: t.back.until, kind: comesBack, id: j.ID()})
 		}
 		r.cell.keep(j.Owner(), &t.kept, x.kept)
 		j.Waiting = j.Waiting.Remove(int(t.Number))
@@ -245,8 +248,9 @@ func (r *restoring) allTasks() {
 	}
 }
 
-// task is the task of a record, without its run.
-func (x *restoredTask) task(j *Job, now int64) (*Task, error) {
+// task is the task of a record, without its run. mostPause is how many seconds it may have to
+// wait between two runs.
+func (x *restoredTask) task(j *Job, now, mostPause int64) (*Task, error) {
 	holds, err := holdsOf(x.Holds)
 	if err != nil {
 		return nil, err
@@ -262,6 +266,9 @@ func (x *restoredTask) task(j *Job, now int64) (*Task, error) {
 	}
 	for _, u := range x.Unclean {
 		t.unclean = append(t.unclean, unclean{attempt: u.Attempt, host: u.Host})
+	}
+	if b := x.Back; b != nil {
+		t.back = comeback{count: b.Count, until: min(b.Until, now+mostPause)}
 	}
 	if f := x.Refused; f != nil {
 		// Not longer, if somebody has set the clock back.

@@ -96,7 +96,7 @@ func (c *Cell) TaskEnded(now int64, id, task uint32, attempt int, e End) (*Answe
 	}
 	e.Used[tickets.FinishedJobs] = 1
 	e.Reason = shortReason(e.Reason)
-	places := slices.Clone(t.run.Grants)
+	places, since := slices.Clone(t.run.Grants), t.Started
 	params := c.cluster.Global().QmasterParams
 	again := e.Failure == QueueFailure || e.Failure == HostFailure || e.Failure == NobodysFailure || e.Failure == Refused || e.Failure == NoFailure && e.ExitStatus == exitReschedule && !params.ForbidReschedule
 	failed := e.Failure == JobFailure || e.Failure == NoFailure && e.ExitStatus == exitError && !params.ForbidAppError
@@ -127,8 +127,10 @@ func (c *Cell) TaskEnded(now int64, id, task uint32, attempt int, e End) (*Answe
 			t.Refusals++
 			c.refuse(t, c.model.HostName(c.model.HostOf(places[0].Instance)), e.Reason)
 		case NoFailure:
+			c.comeBack(t, since, true)
 			c.toTheEnd(j)
 		case NobodysFailure:
+			c.comeBack(t, since, e.Requeued)
 			if e.Requeued {
 				c.toTheEnd(j)
 			}

@@ -11,6 +11,7 @@ const (
 	reservationDue                  // an advance reservation begins or ends
 	hostGivenUp                     // reschedule_unknown
 	refusedAgain                    // a task that its host has not taken is tried again
+	comesBack                       // a task that ended to be run again is
 )
 
 // timer is something that will happen, if it still applies then.
@@ -62,7 +63,7 @@ func (c *Cell) tick(now int64) {
 	for len(c.timers) > 0 && c.timers[0].at <= now {
 		t := heap.Pop(&c.timers).(timer)
 		switch t.kind {
-		case startTime, refusedAgain:
+		case startTime, refusedAgain, comesBack:
 			if j := c.jobs[t.id]; j != nil {
 				c.refresh(j)
 			}
@@ -83,6 +84,9 @@ func (c *Cell) applies(t timer) bool {
 	case startTime:
 		j := c.jobs[t.id]
 		return j != nil && j.Start == t.at
+	case comesBack:
+		j := c.jobs[t.id]
+		return j != nil && j.comesBackAt(t.at)
 	case refusedAgain:
 		j := c.jobs[t.id]
 		return j != nil && j.refusedUntil(t.at)

@@ -30,6 +30,8 @@ func (v *View) waiting(j *cell.Job) (lines []string, start int64) {
 		return []string{"a change of the configuration: " + j.Problem + "; qalter can change the request"}, 0
 	}
 	lines = append(v.failed(j), v.refused(j)...)
+	back, next := v.comebacks(j)
+	lines = append(lines, back...)
 	own, start := v.ownReasons(j)
 	lines = append(lines, own...)
 	if len(own) > 0 {
@@ -39,7 +41,7 @@ func (v *View) waiting(j *cell.Job) (lines []string, start int64) {
 		if len(j.TaskPredecessors()) > 0 {
 			lines = append(lines, "tasks of "+v.jobsText(j.TaskPredecessors())+" (-hold_jid_ad)")
 		}
-		return lines, 0
+		return lines, next
 	}
 	places, at := v.places(j)
 	return append(lines, places...), at
@@ -94,6 +96,36 @@ func (v *View) refused(j *cell.Job) (lines []string) {
 		lines = append(lines, text+", which is tried again "+again+": "+r.reason)
 	}
 	return lines
+}
+
+// comebacks are tasks that have ended to be run again, and wait for that; next is when the first
+// of them may start, 0 for none.
+func (v *View) comebacks(j *cell.Job) (lines []string, next int64) {
+	var tasks rangelist.List
+	most := 0
+	for _, t := range j.Tasks() {
+		runs, until, ok := t.Comeback(v.now)
+		if !ok {
+			continue
+		}
+		tasks = tasks.Add(int(t.Number))
+		most = max(most, runs)
+		if next == 0 || until < next {
+			next = until
+		}
+	}
+	if tasks.IsEmpty() {
+		return nil, 0
+	}
+	text := "its next run"
+	if j.IsArray() {
+		text = "the next run of tasks " + tasks.String()
+	}
+	text += ", in " + duration(next-v.now) + ": it ended to be run again (exit status 99)"
+	if most > 1 {
+		text = fmt.Sprintf("%s, %d times in a row; the pause grows each time", text, most)
+	}
+	return []string{text}, next
 }
 
 func number(id uint32) string { return fmt.Sprint(id) }

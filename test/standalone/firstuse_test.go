@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -136,5 +138,37 @@ func TestShellOfAScriptElsewhere(t *testing.T) {
 	}
 	if r := m.as(u, "qconf", "-sconf"); !strings.Contains(r.stdout, " SCRIPT_SHELL=true\n") {
 		t.Errorf("%+v", r)
+	}
+}
+
+// TestComesBack: a job that always exits with 99 does not run as fast as it can. How long it
+// waits is said, and outlives a restart of the daemon.
+func TestComesBack(t *testing.T) {
+	m := newMachine(t, 2)
+	m.write("conf/sched_conf", "schedule_interval 0:0:2\n")
+	out := m.open("out")
+	m.write("again.sh", "#!/bin/sh\ndate +%s.%N >> "+out+"/$JOB_ID\nexit 99\n")
+	m.start()
+	u := someUsers(t, 1)[0]
+	m.as(u, "qsub", "-wd", "/", "-o", "/dev/null", "-j", "y", "again.sh")
+	started := func() (at []float64) {
+		for _, line := range lines(t, filepath.Join(out, "1")) {
+			if s, err := strconv.ParseFloat(line, 64); err == nil {
+				at = append(at, s)
+			}
+		}
+		return at
+	}
+	m.until("the job has run twice", func() bool { return len(started()) >= 2 })
+	said := regexp.MustCompile(`(?m)^waiting for: +its next run, in 0:00:0[1-4]: it ended to be run again \(exit status 99\), 2 times in a row; the pause grows each time$`)
+	m.until("qstat -j says so", func() bool { return said.MatchString(m.as(u, "qstat", "-j", "1").stdout) })
+	m.daemon.Kill()
+	m.start()
+	m.until("the job has run four times", func() bool { return len(started()) >= 4 })
+	at := started()
+	for i, least := range []float64{1, 3, 7} { // whole seconds, of 2, 4 and 8
+		if pause := at[i+1] - at[i]; pause < least {
+			t.Errorf("pause %d is %.3f s, want at least %.0f: %.3f", i+1, pause, least, at)
+		}
 	}
 }

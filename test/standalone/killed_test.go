@@ -116,6 +116,7 @@ func killed(t *testing.T, seed uint64) {
 // TestRunAgain: jobs that are to be run again are, however soon.
 func TestRunAgain(t *testing.T) {
 	m := newMachine(t, 2)
+	m.write("conf/sched_conf", "schedule_interval 0:0:1\n")
 	out := m.open("out")
 	m.write("again.sh", "#!/bin/sh\necho run >> "+out+"/$JOB_ID\n[ $(wc -l < "+out+"/$JOB_ID) -ge 3 ] || exit 99\n")
 	m.write("pushed.sh", "#!/bin/sh\necho run >> "+out+"/$JOB_ID\n[ $(wc -l < "+out+"/$JOB_ID) -ge 2 ] || exec sleep 1000\n")
