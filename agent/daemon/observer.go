@@ -106,10 +106,6 @@ func (o *observer) Ended(_ *agent.Record, d *job.Description, outcome *job.Outco
 	o.tellAdministrators(d, outcome)
 }
 
-// administratorAgent is whom mail to administrators is sent as: the owner of the job could
-// keep it from arriving.
-const administratorAgent = "nobody"
-
 // tellAdministrators sends mail for a failure that is not the job's own matter.
 func (o *observer) tellAdministrators(d *job.Description, outcome *job.Outcome) {
 	if outcome.Failed == job.FailedNone || outcome.Class == job.ClassNone {
@@ -118,7 +114,7 @@ func (o *observer) tellAdministrators(d *job.Description, outcome *job.Outcome) 
 	dir := o.daemon.spool.JobPath(d.ID)
 	to := o.daemon.agent.Cluster().Config(o.daemon.host).AdministratorMail
 	m, wanted := mail.AtFailure(d, outcome, to, ending(dir, jobdir.FileTrace), ending(dir, jobdir.FileError))
-	as := administratorAgent
+	as := mail.DefaultUser // also if the owner of the job is not known any more
 	if os.Getuid() != 0 {
 		as = d.Owner
 	}

@@ -94,15 +94,15 @@ func (f *office) mails() (all []string) {
 	return all
 }
 
-// owners are two users that are not root: the owner of a job, and whom administrators get
-// their mail from. Without root both are whoever runs the test.
-func owners(t *testing.T) (owner, other string) {
+// owners are two users that are not root: the owner of a job, and the user of mailers. Without
+// root both are the user of the test.
+func owners(t *testing.T) (owner, mailer string) {
 	t.Helper()
 	if os.Getuid() == 0 {
 		if _, err := nss.System().User("daemon"); err != nil {
 			t.Fatal(err) // every distribution has it
 		}
-		return "daemon", administratorAgent
+		return "daemon", mail.DefaultUser
 	}
 	me, err := nss.System().UserID(uint32(os.Getuid())) //nolint:gosec // it is one
 	if err != nil {
@@ -117,7 +117,7 @@ func letter(owner string, options job.MailOptions) *job.Description {
 
 // Owners get the mail that they have asked for and no other.
 func TestMailToOwners(t *testing.T) {
-	owner, _ := owners(t)
+	owner, as := owners(t)
 	at := time.Date(2026, 11, 21, 9, 8, 59, 0, time.UTC)
 	for options, want := range map[job.MailOptions][]string{
 		0:                 nil,
@@ -137,8 +137,8 @@ func TestMailToOwners(t *testing.T) {
 			continue
 		}
 		for i, word := range want {
-			if !strings.HasPrefix(mails[i], owner+"\n<-s><Job 10 (letter) "+word+"><alice@site>\n") {
-				t.Errorf("options %v: %q, expected %q for %s", options, mails[i], word, owner)
+			if !strings.HasPrefix(mails[i], as+"\n<-s><Job 10 (letter) "+word+"><alice@site>\n") {
+				t.Errorf("options %v: %q, expected %q, sent as %s", options, mails[i], word, as)
 			}
 		}
 	}

@@ -5,9 +5,9 @@
 // mail. What a job writes in error states and reschedulings depends on who schedules
 // it; see AtEnd.
 //
-// Addresses, job names and reasons come from users. So no mailer runs as root, one
-// that is run as somebody else than the owner of the job gets no address that a
-// mailer could take for an option, a file or a command, and no text has control
+// Addresses, job names and reasons come from users. So a daemon of root runs no mailer as
+// root or, unless the configuration names that user, as the owner of the job. It gives the
+// mailer no address that this could take for an option, a file or a command. No text has control
 // characters. A mailer has a deadline, after which it is killed with its process
 // group, and what it writes is bounded.
 //

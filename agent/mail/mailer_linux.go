@@ -24,6 +24,9 @@ const DefaultTimeout = 30 * time.Second
 // systemPath is the PATH of mailers, which are often scripts.
 const systemPath = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 
+// DefaultUser is the user as whom a daemon of root runs a mailer where Command names none.
+const DefaultUser = "nobody"
+
 // maxOutput bounds what is kept of what a mailer writes.
 const maxOutput = 1024
 
@@ -58,7 +61,10 @@ func (m *Mailer) Check() error {
 
 // Send runs the mailer as: mailer -s SUBJECT ADDRESS..., with the text on standard
 // input, as mail(1) has it, and waits for its end. It runs as the user that Command
-// names, and else as the owner of the job, who has chosen the addresses.
+// names, and else as the user of this process; where that is root, as DefaultUser.
+//
+// It does not run as the owner of the job: mail(1) executes what ~/.mailrc says, and what a
+// mailer starts has neither the limits of the job nor its end.
 func (m *Mailer) Send(ctx context.Context, owner *nss.User, message Message) error {
 	name, words, err := m.split()
 	if err != nil {
@@ -67,14 +73,17 @@ func (m *Mailer) Send(ctx context.Context, owner *nss.User, message Message) err
 	if len(message.To) == 0 {
 		return errors.New("the mail has no address")
 	}
+	root := os.Geteuid() == 0
+	if name == "" && root {
+		name = DefaultUser
+	}
 	user := owner
 	if name != "" && name != owner.Name {
 		if user, err = m.user(name); err != nil {
-			return fmt.Errorf("user of the mailer: %w", err)
+			return fmt.Errorf("user %q of the mailer: %w", name, err)
 		}
 	}
-	// As the owner of the job it runs as the procedures of the job do.
-	if user != owner && os.Geteuid() == 0 {
+	if root {
 		if err := (trust.Users{}).With(user.UID).Program(words[0]); err != nil {
 			return fmt.Errorf("the mailer is not run as user %s: %w", user.Name, err)
 		}
@@ -83,7 +92,7 @@ func (m *Mailer) Send(ctx context.Context, owner *nss.User, message Message) err
 		return fmt.Errorf("%s would run as root with addresses and names that users have chosen; put the name of another user and @ in front of it", words[0])
 	}
 	for _, address := range message.To {
-		if err := checkAddress(address, user.UID == owner.UID); err != nil {
+		if err := checkAddress(address, !root); err != nil {
 			return err
 		}
 	}
@@ -120,8 +129,8 @@ func (m *Mailer) user(name string) (*nss.User, error) {
 // plain are addresses that no mailer takes for anything else.
 var plain = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9_.+=-]*(@[A-Za-z0-9_][A-Za-z0-9_.-]*)?$`)
 
-// checkAddress refuses what could be an option; and where the mailer does not run as
-// the owner of the job, what to some mailers is a file or a command (mailx(1), -s).
+// checkAddress refuses what could be an option; and unless the mailer has no other rights
+// than the owner of the job, what to some mailers is a file or a command (mailx(1), -s).
 func checkAddress(address string, own bool) error {
 	if strings.HasPrefix(address, "-") || !own && !plain().MatchString(address) {
 		return fmt.Errorf("no mail is sent to %q: expected user or user@host", address)

@@ -75,11 +75,18 @@ func TestSend(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := o.read(t, "got")
-	want := fmt.Sprintf("<-v>\n<-s>\n<%s>\n<a@x>\n<b>\none\ntwo\n%d\n/\n", letterToTwo.Subject, o.owner.UID)
+	as := o.owner
+	if os.Getuid() == 0 {
+		var err error
+		if as, err = nss.System().User(DefaultUser); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := fmt.Sprintf("<-v>\n<-s>\n<%s>\n<a@x>\n<b>\none\ntwo\n%d\n/\n", letterToTwo.Subject, as.UID)
 	if !strings.HasPrefix(got, want) {
 		t.Errorf("the mailer got\n%s\nwant\n%s", got, want)
 	}
-	if strings.Contains(got, "GOCACHE") || !strings.Contains(got, "\nHOME=/home/owner\n") {
+	if strings.Contains(got, "GOCACHE") || !strings.Contains(got, "\nHOME="+as.Home+"\n") {
 		t.Errorf("the environment of the mailer is not its own:\n%s", got)
 	}
 }
@@ -133,6 +140,26 @@ func TestMailerOfAUser(t *testing.T) {
 		if err == nil {
 			t.Errorf("%s has run for %s", command, owner.Name)
 		}
+	}
+}
+
+// TestMailersRunNothingOfUsers: mail(1) runs what the file .mailrc of its user says. A daemon of
+// root starts it outside of the job, whose limits and whose end are not those of a mailer.
+func TestMailersRunNothingOfUsers(t *testing.T) {
+	testenv.Require(t, testenv.Root)
+	o := newOffice(t, `[ ! -f "$HOME/.mailrc" ] || . "$HOME/.mailrc"; id -u >"$DIR/got"`)
+	o.owner.Home = o.dir
+	if err := os.WriteFile(o.dir+"/.mailrc", []byte(`touch "$DIR/fooled"`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := (&Mailer{Command: o.mailer()}).Send(t.Context(), o.owner, letterToTwo); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(o.dir + "/fooled"); err == nil {
+		t.Errorf("the mailer has run what the owner of the job says, as user id %s", o.read(t, "got"))
+	}
+	if err := (&Mailer{Command: o.mailer()}).Send(t.Context(), o.owner, Message{To: []string{"|sh"}}); err == nil {
+		t.Error("mail was sent to a command")
 	}
 }
 
@@ -239,7 +266,7 @@ func TestOutbox(t *testing.T) {
 	var mu sync.Mutex
 	failed := map[string]error{}
 	users := func(name string) (*nss.User, error) {
-		if name == "owner" {
+		if name == "owner" || name == DefaultUser {
 			return o.owner, nil
 		}
 		return nil, nss.ErrUnknown

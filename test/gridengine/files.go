@@ -134,7 +134,7 @@ func (c *Cell) accounts(users []string) (uid, gid int, err error) {
 }
 
 // systemLines reads those lines of a passwd or group file that describe no
-// person: the numbers below 1000.
+// person: the numbers below 1000, and nobody.
 func systemLines(path string) ([][]string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -146,7 +146,7 @@ func systemLines(path string) ([][]string, error) {
 		if len(f) < 4 {
 			continue
 		}
-		if id, err := strconv.Atoi(f[2]); err != nil || id >= 1000 {
+		if id, err := strconv.Atoi(f[2]); err != nil || id >= 1000 && f[0] != "nobody" && f[0] != "nogroup" {
 			continue
 		}
 		if len(f) == 4 {
