@@ -398,12 +398,12 @@ func (c *Cell) waitsForItself(id uint32, predecessors []uint32) bool {
 func (c *Cell) dependencyTexts(j *Job, references []string) (blocking, exited string) {
 	var there, gone []string
 	for _, ref := range references {
-		found := c.matchJobs(ref, j.Owner())
+		found := c.matchPredecessors(ref, j.Owner())
 		if _, numbered := jobNumber(ref); numbered && len(found) == 0 {
 			gone = append(gone, ref)
 		}
 		for _, p := range found {
-			if id := itoa(p.ID()); !slices.Contains(there, id) {
+			if id := itoa(p.ID()); p.ID() != j.ID() && !slices.Contains(there, id) {
 				there = append(there, id)
 			}
 		}

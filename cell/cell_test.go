@@ -198,6 +198,30 @@ func TestDeletion(t *testing.T) {
 	h.idle()
 }
 
+// A name in qdel is a pattern: what would be an operator of an expression is a letter, so that
+// no command deletes more than the one who types it has in mind (tested on 8.1.9).
+func TestNamesAreNoExpressions(t *testing.T) {
+	for _, reference := range []string{"!ae", "ae|zz", "!a*", "(a*)", "a*&*e", "!bb"} {
+		h := newHarness(t, small)
+		for _, name := range []string{"ae", "ab", "zz"} {
+			h.sub("alice", "-h -N "+name)
+		}
+		before := h.show()
+		for _, r := range []DeleteRequest{{Jobs: jobs(h, reference)}, {Jobs: jobs(h, reference), Users: []string{"a*"}}, {Users: []string{reference}}} {
+			if a := h.Delete(h.now, caller("alice"), r); len(a.Lines) != 1 || !a.Lines[0].Denied {
+				t.Errorf("%s: %s", reference, a.text())
+			}
+		}
+		h.expect(before)
+	}
+	h := newHarness(t, small)
+	names := []string{"a&b", "a|c", "(x)", "x<y>&z", "!ae", "a[b"}
+	for i, name := range names {
+		h.sub("alice", "-h -N "+name)
+		h.said(h.Delete(h.now, caller("alice"), DeleteRequest{Jobs: jobs(h, name)}), "alice has deleted job "+itoa(i+1))
+	}
+}
+
 func TestEndsOfTasks(t *testing.T) {
 	h := newHarness(t, small)
 	h.sub("alice", "-N again")

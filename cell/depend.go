@@ -50,8 +50,8 @@ func (c *Cell) resolve(j *Job, references []string) []uint32 {
 			continue
 		}
 		seen[ref] = true
-		for _, p := range c.matchJobs(ref, j.Owner()) {
-			if p.ID() != j.ID() { // not the copy of itself that is altered
+		for _, p := range c.matchPredecessors(ref, j.Owner()) {
+			if p.ID() != j.ID() { // a job does not wait for itself
 				ids = sortedInsert(ids, p.ID())
 			}
 		}

@@ -215,11 +215,7 @@ func (c *Cell) DeleteReservations(now int64, by Caller, q DeleteReservationsRequ
 	}
 	owned := func(r *Reservation) bool {
 		return len(q.Users) == 0 || slices.ContainsFunc(q.Users, func(u string) bool {
-			if u == r.Owner || expression.Plain(u) {
-				return u == r.Owner
-			}
-			e, err := expression.Compile(expression.String, u)
-			return err == nil && e.Match(r.Owner)
+			return u == r.Owner || !expression.PlainPattern(u) && expression.CompilePattern(false, u).Match(r.Owner)
 		})
 	}
 	if len(q.References) == 0 && len(q.Users) > 0 {
@@ -282,13 +278,10 @@ func (c *Cell) matchReservations(reference string) []*Reservation {
 		}
 		return nil
 	}
-	e, err := expression.Compile(expression.String, reference)
-	if err != nil {
-		return nil
-	}
+	pattern := expression.CompilePattern(false, reference)
 	var list []*Reservation
 	for _, r := range c.reservations.list {
-		if r.Request.Name != "" && e.Match(r.Request.Name) {
+		if r.Request.Name != "" && pattern.Match(r.Request.Name) {
 			list = append(list, r)
 		}
 	}

@@ -405,30 +405,41 @@ func (c *Cell) unname(j *Job) {
 	}
 }
 
-// matchJobs are the jobs that a wc_job of sge_types(5) means: a number, a name, or an
-// expression of names. Names mean only the jobs of the owner, "" for those of everybody.
-func (c *Cell) matchJobs(reference, owner string) []*Job {
+// matchPredecessors returns the jobs of an owner that a reference of -hold_jid means, in the
+// order of their numbers: a number, whoever owns that job, a name, or a wildcard expression
+// of sge_types(5).
+func (c *Cell) matchPredecessors(reference, owner string) []*Job {
 	if id, ok := jobNumber(reference); ok {
 		if j := c.jobs[id]; j != nil {
 			return []*Job{j}
 		}
 		return nil
 	}
-	var list []*Job
 	if expression.Plain(reference) {
-		for _, id := range c.idsNamed(reference, owner) {
-			list = append(list, c.jobs[id])
-		}
-		return list
+		return c.jobsOf(c.idsNamed(reference, owner))
 	}
 	e, err := expression.Compile(expression.String, reference)
 	if err != nil {
 		return nil
 	}
+	return c.jobsOf(c.idsMatching(e.Match, func(user string) bool { return user == owner }))
+}
+
+// idsMatching returns the numbers of the jobs with a matching name and owner, ascending.
+func (c *Cell) idsMatching(name, owner func(string) bool) []uint32 {
+	var ids []uint32
 	for _, id := range c.ids() {
-		if j := c.jobs[id]; (owner == "" || j.Owner() == owner) && e.Match(j.Name()) {
-			list = append(list, j)
+		if j := c.jobs[id]; owner(j.Owner()) && name(j.Name()) {
+			ids = append(ids, id)
 		}
+	}
+	return ids
+}
+
+func (c *Cell) jobsOf(ids []uint32) []*Job {
+	var list []*Job
+	for _, id := range ids {
+		list = append(list, c.jobs[id])
 	}
 	return list
 }

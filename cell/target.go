@@ -52,11 +52,15 @@ func (c *Cell) targets(by Caller, how references, jobs []submit.JobRange, users 
 		a.deny("%s", err.Error())
 		return nil
 	}
+	selections := make([]ownerSelection, len(owners))
+	for i, owner := range owners {
+		selections[i] = c.selectOwners(owner, len(users) > 0)
+	}
 	var list []target
 	for _, r := range jobs {
 		n := len(list)
-		for _, owner := range owners {
-			for _, j := range c.matchOwned(r.Job, owner, len(users) > 0) {
+		for _, selection := range selections {
+			for _, j := range c.matchOwned(r.Job, selection) {
 				t := target{job: j, ranges: r.Tasks}
 				if _, numbered := jobNumber(r.Job); !numbered {
 					t.name = r.Job
@@ -94,21 +98,25 @@ const (
 
 // bound refuses what would take too long, of references each for some owners.
 func (c *Cell) bound(jobs []submit.JobRange, owners []string) error {
-	searches, with := 0, 0
+	searches, with, patterns := 0, 0, 0
 	for _, owner := range owners {
-		if owner == "*" || c.perUser[owner] > 0 {
+		switch {
+		case owner == "*" || c.perUser[owner] > 0:
 			with++
+		case !expression.PlainPattern(owner):
+			with++
+			patterns++
 		}
 	}
 	for _, r := range jobs {
-		if !expression.Plain(r.Job) {
+		if !expression.PlainPattern(r.Job) {
 			searches += with
 		}
 	}
 	if len(jobs)*len(owners) > mostLookups {
 		return denied("denied: %d jobs of %d users are too many to be looked for at once", len(jobs), len(owners))
 	}
-	return tooMany(searches)
+	return tooMany(max(searches, patterns))
 }
 
 func tooMany(searches int) error {
@@ -118,20 +126,58 @@ func tooMany(searches int) error {
 	return nil
 }
 
-// matchOwned are the jobs that a reference means. A number means the job whoever owns it,
-// unless only the jobs of some users are meant.
-func (c *Cell) matchOwned(reference, owner string, only bool) []*Job {
-	if owner == "*" {
-		owner = ""
+// ownerSelection is whose jobs a command means.
+type ownerSelection struct {
+	everybody bool
+	users     []string // with jobs
+	explicit  bool     // by -u: then a number means only jobs of these users, too
+}
+
+// selectOwners finds the users with jobs that a user name, or a pattern of -u, means.
+func (c *Cell) selectOwners(owner string, explicit bool) ownerSelection {
+	s := ownerSelection{everybody: owner == "*", explicit: explicit}
+	switch {
+	case s.everybody:
+	case !explicit || expression.PlainPattern(owner):
+		if c.perUser[owner] > 0 {
+			s.users = []string{owner}
+		}
+	default:
+		pattern := expression.CompilePattern(false, owner)
+		for user := range c.perUser {
+			if pattern.Match(user) {
+				s.users = append(s.users, user)
+			}
+		}
 	}
-	if _, numbered := jobNumber(reference); owner != "" && c.perUser[owner] == 0 && (only || !numbered) {
+	return s
+}
+
+func (s ownerSelection) has(user string) bool { return s.everybody || slices.Contains(s.users, user) }
+
+// matchOwned returns the jobs that a reference means, in the order of their numbers: a
+// number, or a pattern of names. Patterns are those of fnmatch(3), not the expressions of
+// sge_types(5): in 8.1.9 only -hold_jid knows these, and a job may be called a|b (tested).
+func (c *Cell) matchOwned(reference string, owners ownerSelection) []*Job {
+	if id, ok := jobNumber(reference); ok {
+		if j := c.jobs[id]; j != nil && (!owners.explicit || owners.has(j.Owner())) {
+			return []*Job{j}
+		}
 		return nil
 	}
-	list := c.matchJobs(reference, owner)
-	if only && owner != "" {
-		list = slices.DeleteFunc(list, func(j *Job) bool { return j.Owner() != owner })
+	var ids []uint32
+	switch plain := expression.PlainPattern(reference); {
+	case plain && owners.everybody:
+		ids = c.idsNamed(reference, "")
+	case plain:
+		for _, user := range owners.users {
+			ids = append(ids, c.idsNamed(reference, user)...)
+		}
+		slices.Sort(ids)
+	case owners.everybody || len(owners.users) > 0:
+		ids = c.idsMatching(expression.CompilePattern(false, reference).Match, owners.has)
 	}
-	return list
+	return c.jobsOf(ids)
 }
 
 // mayChange reports whether a user may change a job.

@@ -99,19 +99,36 @@ func ParseJobRanges(words []string) ([]JobRange, error) {
 			if item == "-t" {
 				return nil, fmt.Errorf("invalid list of jobs %q: -t must be a word of its own, after a job", words[i])
 			}
-			r := JobRange{Job: item}
-			number, tasks, dotted := strings.Cut(item, ".")
-			if _, err := digits(number, maxTask); dotted && err == nil {
-				a, err := ParseArray(tasks)
-				if err != nil {
-					return nil, err
-				}
-				r = JobRange{Job: number, Tasks: []Array{a}}
+			r, err := parseJobRange(item)
+			if err != nil {
+				return nil, err
 			}
 			list = append(list, r)
 		}
 	}
 	return list, nil
+}
+
+// parseJobRange reads a job of a list. What begins with a digit is a number, possibly with
+// tasks: no name begins so.
+func parseJobRange(item string) (JobRange, error) {
+	if item[0] < '0' || item[0] > '9' {
+		return JobRange{Job: item}, nil
+	}
+	number, tasks, dotted := strings.Cut(item, ".")
+	r := JobRange{Job: number}
+	missing := dotted && (tasks == "" || strings.HasSuffix(tasks, "-") || strings.HasSuffix(tasks, ":"))
+	if strings.Trim(number, "0123456789") != "" || strings.Trim(tasks, "0123456789-:") != "" || missing {
+		return r, &Error{Where: CommandLine, Value: item, Problem: "invalid job-task identifier, expected a name, a pattern, JOB_ID or JOB_ID.TASKS", Kind: BadJob}
+	}
+	if dotted {
+		a, err := ParseArray(tasks)
+		if err != nil {
+			return r, err
+		}
+		r.Tasks = []Array{a}
+	}
+	return r, nil
 }
 
 // ParseAlteration reads the command line of qalter: options, the jobs, and, behind
@@ -145,7 +162,13 @@ func ParseAlteration(in Input) (*Alteration, error) {
 	}
 	if line.hasCommand {
 		words = append([]string{line.command}, line.args...)
+		if i := slices.IndexFunc(words, func(w string) bool { return len(splitList(w, ",")) == 0 }); i >= 0 {
+			return nil, &Error{Where: CommandLine, Value: words[i], Problem: "the list of jobs is empty", Kind: NoJobs}
+		}
 		if a.Jobs, err = ParseJobRanges(words); err != nil {
+			if _, ok := errors.AsType[*Error](err); ok {
+				return nil, err
+			}
 			return nil, &Error{Where: CommandLine, Value: strings.Join(words, " "), Problem: err.Error()}
 		}
 	}

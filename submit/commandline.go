@@ -47,7 +47,7 @@ func (p *parser) commandLine() (commandLine, error) {
 			return line, nil
 		case !strings.HasPrefix(word, "-"):
 			line.hasCommand, line.command, line.args = true, word, args[1:]
-			if word == "" {
+			if word == "" && p.command != Qalter {
 				return line, &Error{Where: CommandLine, Problem: "the command is an empty string"}
 			}
 			if err := checkString(word); err != nil {

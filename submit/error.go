@@ -33,6 +33,8 @@ const (
 	NoOptionFile   // the file of -@ cannot be read
 	NoChange       // jobs are named, and no option that changes them
 	OtherCommand   // the option, Value with its values, is one of another command
+	BadJob         // Value begins like the number of a job, and is neither that nor JOB_ID.TASKS
+	NoJobs         // Value, a list of jobs, is empty
 	BadName        // the job would be named after its command, Value, and cannot be
 )
 

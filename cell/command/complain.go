@@ -59,7 +59,7 @@ func (x *call) brief(l *line) bool {
 	listed, expressions := len(l.given), 0
 	count := func(text string) {
 		for item := range strings.SplitSeq(text, ",") {
-			if !expression.Plain(item) {
+			if !expression.Plain(item) || !expression.PlainPattern(item) {
 				expressions++
 			}
 		}

@@ -2,6 +2,7 @@ package command
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/execd-project/execd/cell"
@@ -61,13 +62,22 @@ func (x *call) nothing() {
 
 // jobs are the jobs that operands name, with ranges of tasks.
 func (x *call) jobs(operands []string) ([]submit.JobRange, bool) {
+	asQalter := x.self.complaint == submitComplaint
+	if i := slices.IndexFunc(operands, func(o string) bool { return len(list(o)) == 0 }); asQalter && i >= 0 {
+		x.badJobs(&submit.Error{Value: operands[i], Kind: submit.NoJobs})
+		return nil, false
+	}
 	jobs, err := submit.ParseJobRanges(operands)
 	if err == nil {
 		return jobs, true
 	}
+	if e, ok := errors.AsType[*submit.Error](err); ok {
+		x.badJobs(e)
+		return nil, false
+	}
 	lonely := len(operands) > 1 && operands[0] == "-t"
 	const text = "found lonely '-t %s' option (The -t option needs a leading job name)."
-	switch asQalter := x.self.complaint == submitComplaint; {
+	switch {
 	case lonely && asQalter:
 		x.fail(exitUsage, text, operands[1])
 	case lonely:
@@ -79,4 +89,19 @@ func (x *call) jobs(operands []string) ([]submit.JobRange, bool) {
 		x.fail(1, "error: %s: %s", strings.Join(operands, " "), err)
 	}
 	return nil, false
+}
+
+// badJobs says that a list of jobs cannot be read.
+func (x *call) badJobs(e *submit.Error) {
+	const identifier = "ERROR! %q is an invalid job-task identifier"
+	switch {
+	case e.Kind == submit.NoJobs:
+		x.fail(exitValue, "qalter: Wrong job id list format %q specified", e.Value)
+	case x.in.Name == "qdel":
+		x.fail(1, "error: "+identifier, e.Value)
+	case x.in.Name == "qmod":
+		x.fail(1, identifier, e.Value)
+	default:
+		x.fail(exitUsage, identifier, e.Value)
+	}
 }

@@ -60,6 +60,10 @@ func (x *call) qmod() {
 			x.usageError(&optionError{word: g.name, missing: true})
 			return
 		}
+		if len(g.values) > 0 && g.values[0] == "" {
+			x.usageError(&optionError{word: g.name, empty: true})
+			return
+		}
 	}
 	for _, g := range l.given {
 		if g.name != "-f" {

@@ -100,9 +100,10 @@ func (x *call) named(names []string) (jobs []*cell.Job, missing []string) {
 			continue
 		}
 		found := called[name]
-		if e, err := expression.Compile(expression.String, name); err == nil && !expression.Plain(name) {
+		if !expression.PlainPattern(name) {
+			pattern := expression.CompilePattern(false, name)
 			for _, j := range all {
-				if e.Match(j.Name()) {
+				if pattern.Match(j.Name()) {
 					found = append(found, j)
 				}
 			}

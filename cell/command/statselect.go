@@ -206,11 +206,7 @@ func (s *statSelection) hasUser(user string) bool {
 	has, known := s.known[user]
 	if !known {
 		has = slices.ContainsFunc(s.users, func(pattern string) bool {
-			if pattern == user || pattern == "*" || expression.Plain(pattern) {
-				return pattern == user || pattern == "*"
-			}
-			e, err := expression.Compile(expression.String, pattern)
-			return err == nil && e.Match(user)
+			return pattern == user || !expression.PlainPattern(pattern) && expression.CompilePattern(false, pattern).Match(user)
 		})
 		if s.known == nil {
 			s.known = map[string]bool{}

@@ -64,6 +64,8 @@ func (x *call) submitError(err error) {
 		x.fail(exitUsage, "%scommand required for a binary job", prefix)
 	case submit.NoScript, submit.NoOptionFile:
 		x.noScript(err)
+	case submit.BadJob, submit.NoJobs:
+		x.badJobs(e)
 	case submit.BadName:
 		x.badName(e, path.Base(e.Value))
 	default:

@@ -122,6 +122,10 @@ func (p *Pattern) classify() {
 	}
 }
 
+// PlainPattern reports whether a pattern matches nothing but itself, as it has no character
+// that means something.
+func PlainPattern(text string) bool { return !strings.ContainsAny(text, `*?[\`) }
+
 // Match reports whether the pattern matches the whole of s.
 func (p *Pattern) Match(s string) bool {
 	if p.never {
