@@ -130,7 +130,7 @@ func TestReschedule(t *testing.T) {
 	if err := w.agent.Signal(t.Context(), s.ID, Reschedule); err != nil {
 		t.Fatal(err)
 	}
-	if o := w.ended(s.ID); o.Failed != job.FailedReschedule || o.Effect != job.Restarts {
+	if o := w.ended(s.ID); o.Failed != job.FailedReschedule || o.Effect != job.Restarts || o.ExitStatus != 0 {
 		t.Errorf("outcome %+v", o)
 	}
 	w.gone(s.ID)

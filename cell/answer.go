@@ -90,7 +90,8 @@ const (
 	StartTask ActionKind = iota
 	SuspendTask
 	ResumeTask
-	KillTask // and report its end
+	KillTask       // and report its end
+	RescheduleTask // the same: the cell runs it again, and its record says so
 )
 
 // Action is something that the execution side has to do.

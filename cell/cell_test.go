@@ -222,6 +222,21 @@ func TestNamesAreNoExpressions(t *testing.T) {
 	}
 }
 
+// To a job that was not started, for its prolog failed, the next start is the first one; why
+// it failed stays to be seen, also when the job runs.
+func TestUnbegunTasks(t *testing.T) {
+	h := newHarness(t, small)
+	h.sub("alice", "-N first")
+	h.run()
+	h.end(1, 1, End{Failure: QueueFailure, Unbegun: true, Reason: "exit_status of prolog = 1"})
+	h.expect("1 qw")
+	h.run()
+	h.expect("1 r all.q@n2")
+	if task := h.Job(1).tasks[0]; task.Again() || task.Message != "exit_status of prolog = 1" || task.Error != "" {
+		t.Errorf("%+v", task)
+	}
+}
+
 func TestEndsOfTasks(t *testing.T) {
 	h := newHarness(t, small)
 	h.sub("alice", "-N again")
@@ -236,7 +251,7 @@ func TestEndsOfTasks(t *testing.T) {
 	h.run()
 	h.said(h.ModifyJobs(h.now, caller("bob"), ClearJobError, jobs(h, "1"), false), `bob - you have no permission to modify job "1"`)
 	h.said(h.ModifyJobs(h.now, caller("alice"), ClearJobError, jobs(h, "1"), false), `alice@master cleared error state of job 1`)
-	h.said(h.ModifyJobs(h.now, caller("alice"), ClearJobError, jobs(h, "1"), false), "Modify operation can not be applied on job-array task 1.1 in pending/hold state")
+	h.said(h.ModifyJobs(h.now, caller("alice"), ClearJobError, jobs(h, "1"), false), "Job 1 is not in error state")
 	h.run()
 	h.expect("1 Rr all.q@n1")
 	h.end(1, 1, End{Failure: QueueFailure})
@@ -324,7 +339,7 @@ func TestRescheduling(t *testing.T) {
 	h.said(h.ModifyJobs(h.now, caller("admin"), ClearJobError, jobs(h, "2"), false), "Job 2 is not in error state")
 	a := resched("admin", "1", false)
 	h.said(a, "Pushed rescheduling of job 1 on host n1")
-	if len(a.Actions) != 1 || a.Actions[0].Kind != KillTask || a.Actions[0].Attempt != 0 {
+	if len(a.Actions) != 1 || a.Actions[0].Kind != RescheduleTask || a.Actions[0].Attempt != 0 {
 		t.Errorf("%+v", a.Actions)
 	}
 	h.run()

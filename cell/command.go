@@ -31,11 +31,11 @@ func (c *Cell) ModifyJobs(now int64, by Caller, op JobOperation, jobs []submit.J
 		}
 		waiting, tasks := j.selected(t.ranges)
 		tasks = slices.DeleteFunc(tasks, func(x *Task) bool {
-			return x.run == nil && (op != ClearJobError || x.Error == "")
+			return x.run == nil && (op != ClearJobError || x.Error == "" && x.Restarts == 0)
 		})
 		if len(tasks) == 0 {
 			label := jobLabel(j)
-			if t.ranges != nil || t.name == "" {
+			if t.ranges != nil || !j.IsArray() {
 				label = taskLabel(j, uint32(max(waiting.First(), 1)))
 			}
 			a.deny("Modify operation can not be applied on %s in pending/hold state", label)

@@ -111,6 +111,9 @@ type Task struct {
 	Holds  submit.Holds
 	// Error is why the task is in error state, empty if it is not.
 	Error string
+	// Message is why an earlier start failed that was not the fault of the job, and what
+	// qstat -j shows as error reason although the task waits or runs (tested).
+	Message string
 	// Deleted is set when the execution side was told to end the task for good.
 	Deleted bool
 	// Restarts is how often it was started again, or is to be, which tells its starts apart;
@@ -118,10 +121,11 @@ type Task struct {
 	// state that was cleared.
 	Restarts, Refusals int
 
-	Started  int64 // since when it runs; 0 for a task that does not
-	Used     tickets.Amounts
-	Live     Live
-	Priority float64 // when it was started
+	Started int64 // since when it runs; 0 for a task that does not
+	Used    tickets.Amounts
+	Live    Live
+	// Priority and NormalizedTickets are those that it was started with.
+	Priority, NormalizedTickets float64
 	// Tickets are those that it was started with. What is shown of a parallel task whose
 	// environment controls its slaves stays so.
 	Tickets tickets.Tickets

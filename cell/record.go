@@ -144,20 +144,22 @@ type scriptRecord struct {
 // taskRecord is a task that has something of its own.
 type taskRecord struct {
 	recordHeader
-	Holds    string          `json:"holds,omitempty"`
-	Error    string          `json:"error,omitempty"`
-	Deleted  bool            `json:"deleted,omitempty"`
-	Restarts int             `json:"restarts,omitempty"`
-	Refusals int             `json:"refusals,omitempty"`
-	Priority number          `json:"priority,omitempty"`
-	Tickets  *ticketsRecord  `json:"tickets,omitempty"`
-	Used     *amountsRecord  `json:"used,omitempty"`
-	Booked   *amountsRecord  `json:"booked,omitempty"`
-	Reported bool            `json:"reported,omitempty"` // something of what is used is not booked
-	Unclean  []uncleanRecord `json:"unclean,omitempty"`
-	Refused  *refusedRecord  `json:"refused,omitempty"`
-	Back     *backRecord     `json:"back,omitempty"`
-	Run      *runRecord      `json:"run,omitempty"`
+	Holds      string          `json:"holds,omitempty"`
+	Error      string          `json:"error,omitempty"`
+	Message    string          `json:"message,omitempty"`
+	Deleted    bool            `json:"deleted,omitempty"`
+	Restarts   int             `json:"restarts,omitempty"`
+	Refusals   int             `json:"refusals,omitempty"`
+	Priority   number          `json:"priority,omitempty"`
+	Normalized number          `json:"normalized,omitempty"`
+	Tickets    *ticketsRecord  `json:"tickets,omitempty"`
+	Used       *amountsRecord  `json:"used,omitempty"`
+	Booked     *amountsRecord  `json:"booked,omitempty"`
+	Reported   bool            `json:"reported,omitempty"` // something of what is used is not booked
+	Unclean    []uncleanRecord `json:"unclean,omitempty"`
+	Refused    *refusedRecord  `json:"refused,omitempty"`
+	Back       *backRecord     `json:"back,omitempty"`
+	Run        *runRecord      `json:"run,omitempty"`
 }
 
 // backRecord is of a task that has ended to be run again.

@@ -256,7 +256,8 @@ func (x *restoredTask) task(j *Job, now, mostPause int64) (*Task, error) {
 		return nil, err
 	}
 	t := &Task{
-		Job: j, Number: x.number, Holds: holds, Error: x.Error, Deleted: x.Deleted, Restarts: x.Restarts, Refusals: x.Refusals, Priority: float64(x.Priority),
+		Job: j, Number: x.number, Holds: holds, Error: x.Error, Message: x.Message, Deleted: x.Deleted, Restarts: x.Restarts, Refusals: x.Refusals,
+		Priority: float64(x.Priority), NormalizedTickets: float64(x.Normalized),
 		Used: x.Used.amounts(), booked: x.Booked.amounts(), dirty: x.Reported, saved: savedTask{state: true},
 	}
 	if k := x.Tickets; k != nil {

@@ -132,7 +132,8 @@ func usageRecordOf(t *Task) record {
 
 func (c *Cell) taskRecord(t *Task) record {
 	r := &taskRecord{
-		Holds: holdLetters(t.Holds), Error: t.Error, Deleted: t.Deleted, Restarts: t.Restarts, Refusals: t.Refusals, Priority: number(t.Priority),
+		Holds: holdLetters(t.Holds), Error: t.Error, Message: t.Message, Deleted: t.Deleted, Restarts: t.Restarts, Refusals: t.Refusals,
+		Priority: number(t.Priority), Normalized: number(t.NormalizedTickets),
 		Used: amountsOf(t.Used), Booked: amountsOf(t.booked), Reported: t.dirty,
 	}
 	if k := t.Tickets; k != (tickets.Tickets{}) {

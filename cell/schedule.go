@@ -63,7 +63,8 @@ func (c *Cell) start(now int64, s *scheduler.Start) error {
 		return fmt.Errorf("cannot start task %d.%d: %w", s.Job.ID, s.Task, err)
 	}
 	t := c.enrol(j, s.Task)
-	t.run, t.Phase, t.Started, t.Priority = run, Transferring, now, s.Priority.Priority
+	t.run, t.Phase, t.Started = run, Transferring, now
+	t.Priority, t.NormalizedTickets = s.Priority.Priority, s.Priority.NormalizedTickets
 	t.Tickets, t.Live = s.Tickets, Live{}
 	j.sched.Active++
 	c.changed(j)

@@ -34,6 +34,9 @@ type End struct {
 	// Once says that the task leaves whatever has become of it, without being run again or
 	// waiting in error state: somebody sits before it, or did.
 	Once bool
+	// Unbegun says that the job itself was not started: to it the next start is the first one
+	// (RESTARTED, qsub(1)).
+	Unbegun bool
 	// Requeued says of NobodysFailure that the job has asked for it, by exit status 99 of
 	// itself or of one of its procedures.
 	Requeued bool
@@ -122,10 +125,16 @@ func (c *Cell) TaskEnded(now int64, id, task uint32, attempt int, e End) (*Answe
 		t.Error = cmp.Or(e.Reason, fmt.Sprintf("job exited with status %d", e.ExitStatus))
 	default:
 		t.Restarts++
-		switch e.Failure {
-		case Refused:
+		if e.Failure == Refused || e.Unbegun {
 			t.Refusals++
+		}
+		switch {
+		case e.Failure == Refused:
 			c.refuse(t, c.model.HostName(c.model.HostOf(places[0].Instance)), e.Reason)
+		case e.Unbegun:
+			t.Message = e.Reason
+		}
+		switch e.Failure {
 		case NoFailure:
 			c.comeBack(t, since, true)
 			c.toTheEnd(j)
@@ -202,7 +211,7 @@ func (c *Cell) reschedule(t *Task, kill bool) {
 		}
 	}
 	if kill {
-		c.act(KillTask, t)
+		c.act(RescheduleTask, t)
 	}
 	c.stop(t)
 	t.Restarts++

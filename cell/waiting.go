@@ -17,6 +17,10 @@ type WaitingTasks struct {
 	Again bool
 	// Error is why the tasks are in error state, empty if they are not.
 	Error string
+	// Kept is set for tasks that have been started before, and now take no part in scheduling
+	// runs: they keep the Priority and NormalizedTickets of the last start (tested).
+	Kept                        bool
+	Priority, NormalizedTickets float64
 }
 
 // waitingKind is what tells tasks that wait apart.
@@ -24,6 +28,12 @@ type waitingKind struct {
 	again, blocked bool
 	holds          submit.Holds
 	failed         string
+	kept           keptPriority
+}
+
+type keptPriority struct {
+	is                          bool
+	priority, normalizedTickets float64
 }
 
 // compare puts tasks that have been started before the others, and those that wait for
@@ -44,7 +54,8 @@ func (k waitingKind) compare(o waitingKind) int {
 		}
 		return 1
 	}
-	return cmp.Or(cmp.Compare(rank(k), rank(o)), cmp.Compare(k.holds, o.holds), cmp.Compare(k.failed, o.failed), cmp.Compare(again(k), again(o)))
+	return cmp.Or(cmp.Compare(rank(k), rank(o)), cmp.Compare(k.holds, o.holds), cmp.Compare(k.failed, o.failed), cmp.Compare(again(k), again(o)),
+		cmp.Compare(o.kept.priority, k.kept.priority), cmp.Compare(o.kept.normalizedTickets, k.kept.normalizedTickets))
 }
 
 // WaitingTasks are the tasks of a job that wait, as qstat lists them.
@@ -77,6 +88,9 @@ func (c *Cell) WaitingTasks(j *Job) []WaitingTasks {
 		}
 		k := waitingKind{again: t.Again(), holds: t.Holds, failed: t.Error}
 		k.blocked = !k.again && k.failed == "" && len(j.taskPredecessors) > 0 && c.blocked(j, int(t.Number))
+		if k.failed != "" || t.Restarts > 0 && (k.holds != 0 || len(j.predecessors) > 0) {
+			k.kept = keptPriority{true, t.Priority, t.NormalizedTickets}
+		}
 		kinds[k] = kinds[k].Add(int(t.Number))
 	}
 	order := make([]waitingKind, 0, len(kinds))
@@ -86,7 +100,10 @@ func (c *Cell) WaitingTasks(j *Job) []WaitingTasks {
 	slices.SortFunc(order, waitingKind.compare)
 	var list []WaitingTasks
 	for _, k := range order {
-		list = append(list, WaitingTasks{Tasks: kinds[k], State: k.state(len(j.predecessors) > 0), Again: k.again, Error: k.failed})
+		list = append(list, WaitingTasks{
+			Tasks: kinds[k], State: k.state(len(j.predecessors) > 0), Again: k.again, Error: k.failed,
+			Kept: k.kept.is, Priority: k.kept.priority, NormalizedTickets: k.kept.normalizedTickets,
+		})
 	}
 	return list
 }

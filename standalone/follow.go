@@ -80,6 +80,8 @@ func (m *Master) act(actions []cell.Action, starts []starting) {
 			m.signal(r, agent.Resume)
 		case cell.KillTask:
 			m.signal(r, agent.Terminate)
+		case cell.RescheduleTask:
+			m.signal(r, agent.Reschedule)
 		}
 	}
 }

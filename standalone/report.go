@@ -287,6 +287,7 @@ func (m *Master) end(r *run, o *job.Outcome) cell.End {
 	e := cell.End{
 		ExitStatus: o.ExitStatus, Reason: o.Reason,
 		Requeued: o.Failed == job.FailedReschedule,
+		Unbegun:  o.Effect == job.Requeued && !o.Ran,
 		Used:     tickets.Amounts{tickets.CPU: o.Usage.CPU, tickets.Mem: o.Usage.Mem, tickets.IO: o.Usage.IO},
 	}
 	if e.Reason == "" {

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 	"strings"
@@ -229,7 +230,7 @@ func (v *View) typed(requests []qstat.Request) {
 
 func (v *View) taskDetail(t *cell.Task) qstat.TaskDetail {
 	d := qstat.TaskDetail{
-		Task: int(t.Number), Running: t.Running() != nil, Transferring: t.Phase == cell.Transferring, Started: t.Started, ErrorReason: t.Error,
+		Task: int(t.Number), Running: t.Running() != nil, Transferring: t.Phase == cell.Transferring, Started: t.Started, ErrorReason: cmp.Or(t.Error, t.Message),
 	}
 	if d.Running {
 		p, _ := v.ofRunning(t)

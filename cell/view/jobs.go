@@ -3,7 +3,6 @@ package view
 import (
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/execd-project/execd/cell"
 	"github.com/execd-project/execd/cell/requests"
@@ -136,8 +135,9 @@ func (v *View) addTasks(s *qstat.Job, j *cell.Job) {
 	for _, w := range v.cell.WaitingTasks(j) {
 		row := waiting
 		row.State = w.State
-		if w.Again && strings.Contains(w.State, "h") || w.Error != "" {
-			row.Priority, row.NormalizedTickets, row.Tickets, row.Share = 0, 0, qstat.Tickets{}, 0
+		if w.Kept {
+			row.Tickets, row.Share = qstat.Tickets{}, 0
+			row.Priority, row.NormalizedTickets = w.Priority, w.NormalizedTickets
 		}
 		if j.IsArray() {
 			row.IDs = ranges(w.Tasks)

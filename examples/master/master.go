@@ -209,6 +209,8 @@ func (m *master) act(actions []cell.Action) {
 			m.order(a, api.Resume)
 		case cell.KillTask:
 			m.order(a, api.Terminate)
+		case cell.RescheduleTask:
+			m.order(a, api.Reschedule)
 		}
 	}
 }
