@@ -118,6 +118,14 @@ func TestRecordedReasons(t *testing.T) {
 			},
 		},
 		{
+			name:  "a quota behind a rule for some hosts, though for another user, says nothing about other hosts",
+			files: map[string]string{"rqs": "{\n name one\n enabled TRUE\n limit hosts {n2} to slots=0\n}\n{\n name two\n enabled TRUE\n limit users bob hosts n1 to slots=9\n limit users {*} to slots=0\n}\n"},
+			want: []string{
+				`cannot run because it exceeds limit "alice/////" in rule "two/2"`,
+				`cannot run because it exceeds limit "////n2/" in rule "one/1"`,
+			},
+		},
+		{
 			name:  "what was found on one host counts against the quotas on the next",
 			files: merged(queueFile("slots 2\npe_list fill\ncomplex_values lic=9,[n2=lic=0]\n"), quota("to slots=2")),
 			ask:   scheduler.Requests{PE: "fill", Slots: slotsOf(t, "3"), Hard: setting("lic", "1")},

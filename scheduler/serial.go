@@ -229,8 +229,10 @@ func (r *run) explainInstance(j *Job, id InstanceID, at span, skip *skips) {
 	}
 	if failure, ok := r.withinQuota(c, id, at); !ok {
 		r.because(exceeded(&failure), c)
-		skip.quotas = append(skip.quotas, failure)
-		skip.all = failure.Everywhere
+		if !failure.Shadowed() {
+			skip.quotas = append(skip.quotas, failure)
+			skip.all = failure.Everywhere
+		}
 		return
 	}
 	if !r.queueStatic(c, i.queue, 1) {
