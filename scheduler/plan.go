@@ -309,7 +309,11 @@ func (m *matcher) claims(c *Category, pe PEID, id InstanceID) []quota.Claim {
 		return nil
 	}
 	i := &m.model.instances[id]
-	m.plan.claims = c.demand(pe).Claims(m.plan.claims[:0], m.quotaValue, int32(i.queue), int32(i.host))
+	usage := m.quotas.usage
+	if m.empty {
+		usage = nil
+	}
+	m.plan.claims = c.demand(pe).Claims(m.plan.claims[:0], usage, m.quotaValue, int32(i.queue), int32(i.host))
 	return m.plan.claims
 }
 

@@ -126,6 +126,15 @@ func TestRecordedReasons(t *testing.T) {
 			},
 		},
 		{
+			name: "quota sets that jobs use are asked last, where the future is planned, too",
+			files: map[string]string{
+				"sched_conf": planned,
+				"rqs":        "{\n name one\n enabled TRUE\n limit hosts {n1,n2} to slots=1\n}\n{\n name two\n enabled TRUE\n limit users alice to slots=1\n}\n",
+			},
+			before: []scheduler.Requests{{Queues: "a.q@n2"}, {User: "bob", Group: "users", Queues: onN1}},
+			want:   []string{`cannot run because it exceeds limit "/////" in rule "two/1"`},
+		},
+		{
 			name:  "what was found on one host counts against the quotas on the next",
 			files: merged(queueFile("slots 2\npe_list fill\ncomplex_values lic=9,[n2=lic=0]\n"), quota("to slots=2")),
 			ask:   scheduler.Requests{PE: "fill", Slots: slotsOf(t, "3"), Hard: setting("lic", "1")},

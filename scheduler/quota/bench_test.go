@@ -124,7 +124,7 @@ func TestWhatIsAskedForEachPlaceDoesNotAllocate(t *testing.T) {
 			"Check":            func() { d.Check(u, valuesOfBench, 1, 3) },
 			"Check that fails": func() { d.Check(u, valuesOfBench, 1, 4) },
 			"For":              func() { s.For(Consumer{User: "alice"}) },
-			"Claims":           func() { claims = d.Claims(claims[:0], valuesOfBench, 1, 3) },
+			"Claims":           func() { claims = d.Claims(claims[:0], nil, valuesOfBench, 1, 3) },
 			"Collector": func() {
 				c.Reset(d, u, valuesOfBench)
 				mark := c.Mark()

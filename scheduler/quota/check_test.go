@@ -398,7 +398,7 @@ func TestCollectorOfExclusiveJobs(t *testing.T) {
 			t.Errorf("%d slots are left elsewhere", n)
 		}
 	}
-	claims := d.Claims(nil, nil, 0, 0)
+	claims := d.Claims(nil, nil, nil, 0, 0)
 	if len(claims) != 1 {
 		t.Fatal(claims)
 	}
@@ -411,7 +411,7 @@ func TestClaims(t *testing.T) {
 	s := newSite(t, oneSet("a", "to slots=4,rank=2")+oneSet("b", "users {*} hosts {*} to lic=$num_proc,jlic=3,excl=TRUE,seats=9")+oneSet("c", "users bob to slots=1"))
 	s.values = map[string]float64{"n1:num_proc": 6}
 	d := s.demand(who("alice"), "lic=2,jlic=1,rank=9")
-	claims := d.Claims(nil, s.at, 0, 0)
+	claims := d.Claims(nil, nil, s.at, 0, 0)
 	var got []string
 	for i := range claims {
 		c := &claims[i]
@@ -440,7 +440,7 @@ func TestClaims(t *testing.T) {
 	if f := d.Failure(&Claim{index: 99}, nil, 0, 0); f.Text() != "" {
 		t.Error(f.Text())
 	}
-	if bob := s.demand(who("bob"), "").Claims(nil, s.at, 0, 0); !slices.ContainsFunc(bob, func(c Claim) bool { return c.Counter == claims[0].Counter }) {
+	if bob := s.demand(who("bob"), "").Claims(nil, nil, s.at, 0, 0); !slices.ContainsFunc(bob, func(c Claim) bool { return c.Counter == claims[0].Counter }) {
 		t.Error("the slots of the cluster have two counters")
 	}
 }

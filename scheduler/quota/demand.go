@@ -287,11 +287,16 @@ type Claim struct {
 }
 
 // Claims appends the claims of a job at a place to dst: all that Check looks at and
-// that changes with use. The limits on what is not consumed are for Check.
-func (d *Demand) Claims(dst []Claim, v Values, queue, host int32) []Claim {
+// that changes with use, in the order in which the sets of usage are asked, or, for nil, in
+// which they are configured. The limits on what is not consumed are for Check.
+func (d *Demand) Claims(dst []Claim, u *Usage, v Values, queue, host int32) []Claim {
 	a := d.applicable
-	for set := range a.chains {
-		i := a.find(int32(set), queue, host)
+	for n := range a.chains {
+		set := int32(n)
+		if u != nil {
+			set = u.order[n]
+		}
+		i := a.find(set, queue, host)
 		if i < 0 {
 			continue
 		}

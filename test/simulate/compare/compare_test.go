@@ -136,3 +136,23 @@ func TestJudge(t *testing.T) {
 		t.Error("an expectation without a reason is accepted")
 	}
 }
+
+// TestState is which states of a job are the same but for its way to the host.
+func TestState(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		same bool
+	}{
+		{"t", "r", true},
+		{"T", "Tt", true},
+		{"s", "st", true},
+		{"Rt", "Rr", true},
+		{"r", "T", false},
+		{"dr", "r", false},
+		{"hT", "T", false},
+	} {
+		if same := state(c.a) == state(c.b); same != c.same {
+			t.Errorf("%s and %s are the same state: %v", c.a, c.b, same)
+		}
+	}
+}

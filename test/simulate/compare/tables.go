@@ -10,8 +10,15 @@ import (
 	"time"
 )
 
-// state is the state of a job without how far it has come on its way to a host.
-func state(s string) string { return strings.ReplaceAll(s, "t", "r") }
+// state is the state of a job without how far it has come on its way to a host. Of a job that
+// is suspended qstat does not say that it runs.
+func state(s string) string {
+	s = strings.ReplaceAll(s, "t", "r")
+	if strings.ContainsAny(s, "sST") {
+		s = strings.ReplaceAll(s, "r", "")
+	}
+	return s
+}
 
 // table compares tables of qstat.
 func (s *step) table(want, got string) error {
