@@ -104,13 +104,14 @@ var gridEngineNames = []string{
 
 // startup are the variables, by name or by prefix with a star, that make the
 // loader, a shell or an interpreter run code or read files before the program
-// itself begins. No site procedure gets them from a user, not even one that
-// runs as that user: its failure would be held against the queue.
+// itself begins, or have a shell refuse what its script says. No site procedure
+// gets them from a user, not even one that runs as that user: its failure could
+// be held against the queue.
 var startup = []string{
 	"LD_*", "_RLD_*", "GCONV_PATH", "GETCONF_DIR", "GLIBC_TUNABLES", "HOSTALIASES", "LOCALDOMAIN", "LOCPATH",
 	"MALLOC_*", "NIS_PATH", "NLSPATH", "RESOLV_HOST_CONF", "RES_OPTIONS", "TZDIR", "IFS", "SHELLOPTS",
-	"BASHOPTS", "PS4", "BASH_ENV", "BASH_FUNC_*", "ENV", "CDPATH", "GLOBIGNORE", "PATH_LOCALE", "TERMINFO*",
-	"TERMPATH", "TERMCAP", "KRB5_CONFIG", "KRB5_KTNAME", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "PERL5*",
+	"BASHOPTS", "BASH_*", "PS4", "ENV", "CDPATH", "GLOBIGNORE", "EXECIGNORE", "FPATH", "FUNCNEST", "OPTIND", "TMOUT",
+	"POSIXLY_CORRECT", "POSIX_PEDANTIC", "PATH_LOCALE", "TERMINFO*", "TERMPATH", "TERMCAP", "KRB5_CONFIG", "KRB5_KTNAME", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "PERL5*",
 	"PERLLIB", "PYTHON*", "RUBY*", "NODE_*", "TCLLIBPATH", "ZDOTDIR",
 }
 

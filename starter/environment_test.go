@@ -113,14 +113,14 @@ func FuzzEnvironment(f *testing.F) {
 }
 
 func TestStartupVariables(t *testing.T) {
-	for _, name := range []string{"LD_PRELOAD", "LD_", "_RLD_LIST", "IFS", "BASH_ENV", "BASH_FUNC_x%%", "ENV", "PYTHONPATH", "PERL5LIB", "TERMINFO_DIRS"} {
+	for _, name := range []string{"LD_PRELOAD", "LD_", "_RLD_LIST", "IFS", "BASH_ENV", "BASH_FUNC_x%%", "ENV", "PYTHONPATH", "PERL5LIB", "TERMINFO_DIRS", "FUNCNEST", "OPTIND", "BASH_COMPAT", "POSIXLY_CORRECT"} {
 		if !isStartup(name) {
 			t.Errorf("%s reaches a procedure", name)
 		}
 	}
 	// A prefix that is no pattern removes nothing more, as ENV removed
 	// ENVIRONMENT in the original.
-	for _, name := range []string{"ENVIRONMENT", "LD", "TZ", "LANG", "LC_ALL", "PATH", "JOB_ID", "PS", "IFSX", "TMPDIR", "NODES"} {
+	for _, name := range []string{"ENVIRONMENT", "LD", "TZ", "LANG", "LC_ALL", "PATH", "JOB_ID", "PS", "IFSX", "TMPDIR", "NODES", "BASE", "OPT"} {
 		if isStartup(name) {
 			t.Errorf("%s does not reach a procedure", name)
 		}

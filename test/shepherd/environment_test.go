@@ -75,6 +75,7 @@ var poison = []string{
 	"IFS=/", "ENV=/evil", "BASH_ENV=/evil", "SHELLOPTS=xtrace", "BASHOPTS=extglob", "PS4=$(touch /evil)", "CDPATH=/evil",
 	"BASH_FUNC_ls%%=() { evil; }", "GLOBIGNORE=*", "PERL5LIB=/evil", "PERL5OPT=-Mevil", "PYTHONPATH=/evil",
 	"PYTHONSTARTUP=/evil", "RUBYOPT=-revil", "NODE_OPTIONS=--require=/evil", "JAVA_TOOL_OPTIONS=-javaagent:/evil",
+	"FUNCNEST=1", "EXECIGNORE=*", "TMOUT=1", "BASH_COMPAT=31", "BASH_XTRACEFD=1", "POSIXLY_CORRECT=", "OPTIND=2", "FPATH=/evil",
 	"TERMINFO=/evil", "KRB5_CONFIG=/evil", "RES_OPTIONS=evil", "TZDIR=/evil",
 }
 
