@@ -31,13 +31,27 @@ const auditPrefix = ownPrefix + "audit/"
 type trail struct {
 	next uint64 // number of the next key
 	kept []line
+	// unwritten is how many bytes of kept the log has not taken: too much waits for the file
+	// already. They come from the store when there is room.
+	unwritten int
+	lost      uint64 // records that were not kept, and that the log does not speak of yet
 }
 
 // line is what was committed and may not be on the disk in the file.
 type line struct {
 	key    string
-	number uint64 // of Log.Write
+	number uint64 // of Log.Write; 0 for one that is on the disk, if size is 0
+	size   int    // of one that the log has not taken
 }
+
+const (
+	// mostUnwritten is how many bytes of lines the store keeps for a file that cannot be
+	// written, and unwrittenPause how often the log is asked whether it can be.
+	mostUnwritten  = 64 << 20
+	unwrittenPause = time.Second
+	// keyLost has the number of records that there was no room for.
+	keyLost = ownPrefix + "audit-lost"
+)
 
 // audited is a command on its way to the audit log; a nil one is not kept.
 type audited struct {
@@ -300,18 +314,23 @@ func withoutEnvironment(v any) any {
 }
 
 // auditChanges are the lines of the batch as a record of the store, and the removal of those that
-// the file has.
+// the file has. The key is empty if there is no room for them.
 func (m *Master) auditChanges() (list []store.Change, lines []byte, key string) {
+	m.writeTrail()
 	for _, r := range m.batch.audit {
 		lines = append(lines, m.host.Audit.Lines(r)...)
 	}
 	synced := m.host.Audit.Synced()
 	for _, l := range m.trail.kept {
-		if l.number <= synced {
+		if l.size == 0 && l.number <= synced {
 			list = append(list, store.Change{Key: l.key})
 		}
 	}
-	if len(lines) > 0 {
+	switch {
+	case len(lines) == 0:
+	case m.trail.unwritten > 0 && m.trail.unwritten+len(lines) > mostUnwritten:
+		list = append(list, store.Change{Key: keyLost, Value: strconv.AppendUint(nil, m.trail.lost+uint64(len(m.batch.audit)), 10)})
+	default:
 		key = fmt.Sprintf("%s%020d", auditPrefix, m.trail.next)
 		m.trail.next++
 		list = append(list, store.Change{Key: key, Value: lines})
@@ -319,17 +338,76 @@ func (m *Master) auditChanges() (list []store.Change, lines []byte, key string) 
 	return list, lines, key
 }
 
-// auditCommitted writes to the file what is in the store now.
-func (m *Master) auditCommitted(lines []byte, key string, removed []store.Change) {
+// auditCommitted writes to the file what is in the store now: those of records, which are number
+// many.
+func (m *Master) auditCommitted(lines []byte, key string, number int, removed []store.Change) {
+	gone := map[string]bool{}
 	for _, c := range removed {
-		if c.Value == nil {
-			m.trail.kept = slices.DeleteFunc(m.trail.kept, func(l line) bool { return l.key == c.Key })
+		gone[c.Key] = c.Value == nil
+	}
+	if len(gone) > 0 {
+		m.trail.kept = slices.DeleteFunc(m.trail.kept, func(l line) bool { return gone[l.key] })
+	}
+	switch {
+	case len(lines) == 0:
+	case key == "":
+		m.trail.lost += uint64(number)
+	case m.trail.unwritten > 0: // what is older comes first
+		m.keepLine(line{key: key, size: len(lines)})
+	default:
+		m.writeLine(key, lines)
+	}
+}
+
+// writeLine has the log take lines of the store. What it takes and cannot write is tried again.
+func (m *Master) writeLine(key string, lines []byte) {
+	number, err := m.host.Audit.Write(lines)
+	l := line{key: key, number: number}
+	if number == 0 && err != nil {
+		l.size = len(lines)
+	}
+	m.keepLine(l)
+}
+
+func (m *Master) keepLine(l line) {
+	m.trail.kept = append(m.trail.kept, l)
+	m.trail.unwritten += l.size
+}
+
+// writeTrail has the log take the lines that it had no room for.
+func (m *Master) writeTrail() {
+	if m.trail.unwritten == 0 && m.trail.lost == 0 || m.host.Audit.Check() != nil || m.host.Audit.Err() != nil {
+		return
+	}
+	for i := range m.trail.kept {
+		l := &m.trail.kept[i]
+		if l.size == 0 {
+			continue
 		}
+		text, err := m.read(l.key)
+		if err != nil {
+			return
+		}
+		number, err := m.host.Audit.Write(text)
+		if number == 0 && err != nil {
+			return
+		}
+		m.trail.unwritten -= l.size
+		l.number, l.size = number, 0
 	}
-	if len(lines) > 0 {
-		number, _ := m.host.Audit.Write(lines) // what cannot be written is tried again
-		m.trail.kept = append(m.trail.kept, line{key, number})
+	if m.trail.lost > 0 {
+		m.host.Audit.Lose(m.trail.lost)
+		m.trail.lost = 0
+		m.batch.records = append(m.batch.records, store.Change{Key: keyLost})
 	}
+}
+
+// waitForTrail is how long nothing has to be tried with the audit log.
+func (m *Master) waitForTrail(d time.Duration) time.Duration {
+	if m.trail.unwritten > 0 || m.trail.lost > 0 {
+		return min(d, unwrittenPause)
+	}
+	return d
 }
 
 // auditFailed notes that nothing came of commands.
@@ -352,25 +430,39 @@ func (m *Master) restoreTrail() error {
 	if m.host.Audit == nil {
 		return nil // until there is one again
 	}
+	var there uint64 // the number of lines that the file has: they may not be on the disk
+	if m.host.Audit.Sync() != nil {
+		there = 1
+	}
 	for _, c := range list {
 		if n, err := strconv.ParseUint(strings.TrimPrefix(c.Key, auditPrefix), 10, 64); err == nil {
 			m.trail.next = max(m.trail.next, n+1)
 		}
-		number := uint64(0)
-		if !m.host.Audit.Has(c.Value) {
-			number, _ = m.host.Audit.Write(c.Value)
+		switch {
+		case m.host.Audit.Has(c.Value):
+			m.keepLine(line{key: c.Key, number: there})
+		case m.trail.unwritten > 0:
+			m.keepLine(line{key: c.Key, size: len(c.Value)})
+		default:
+			m.writeLine(c.Key, c.Value)
 		}
-		m.trail.kept = append(m.trail.kept, line{c.Key, number})
 	}
+	text, err := m.read(keyLost)
+	if err != nil {
+		return err
+	}
+	m.trail.lost, _ = strconv.ParseUint(string(text), 10, 64) // none is 0
 	return nil
 }
 
 // endTrail has all lines on the disk, and removes them from the store.
 func (m *Master) endTrail() {
+	m.writeTrail()
 	if len(m.trail.kept) == 0 || m.host.Audit.Sync() != nil {
 		return
 	}
-	if list, _, _ := m.auditChanges(); len(list) > 0 && m.store.Commit(list) == nil {
-		m.trail.kept = nil
+	list, lines, _ := m.auditChanges()
+	if list = append(list, m.batch.records...); len(lines) == 0 && len(list) > 0 && m.store.Commit(list) == nil {
+		m.auditCommitted(nil, "", 0, list)
 	}
 }

@@ -54,8 +54,8 @@ func (m *Master) commit() error {
 		err     error
 		written bool
 	)
-	changes = append(changes, m.batch.records...)
 	ofAudit, lines, auditKey := m.auditChanges()
+	changes = append(changes, m.batch.records...)
 	if len(lines) > 0 || len(changes) > 0 {
 		changes = append(changes, ofAudit...)
 	}
@@ -97,7 +97,7 @@ func (m *Master) commit() error {
 	}
 	if written {
 		m.mended()
-		m.auditCommitted(lines, auditKey, ofAudit)
+		m.auditCommitted(lines, auditKey, len(b.audit), ofAudit)
 	}
 	for _, answer := range b.answers {
 		answer(nil)

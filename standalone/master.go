@@ -238,7 +238,7 @@ func (m *Master) Run(ctx context.Context, c agent.Commands) error {
 		if err := m.commit(); err != nil {
 			return err
 		}
-		timer := time.NewTimer(m.pace.wait(m.cell, time.Now()))
+		timer := time.NewTimer(m.waitForTrail(m.pace.wait(m.cell, time.Now())))
 		select {
 		case event := <-m.events:
 			event()

@@ -376,3 +376,128 @@ func TestNoLog(t *testing.T) {
 		t.Error("a log that is off complains")
 	}
 }
+
+// small mounts a file system with little room at a directory, and returns what gives it more.
+func small(t *testing.T, dir string) (grow func()) {
+	t.Helper()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k,mode=755"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return func() {
+		if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT, "size=64m"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestSyncedIsWritten: what Synced counts is in the file, also when more had to wait than there is
+// room for; what is lost is counted in one record.
+func TestSyncedIsWritten(t *testing.T) {
+	testenv.Require(t, testenv.Root)
+	dir := t.TempDir()
+	grow := small(t, dir)
+	path := filepath.Join(dir, "audit")
+	l := opened(t, Options{Path: path, Required: true})
+	line := func(i int) []byte {
+		return []byte(fmt.Sprintf(`{"command":"%d","error":"%s"}`, i, strings.Repeat("x", 16<<10)) + "\n")
+	}
+	taken := map[uint64]int{}
+	refused := 0
+	const n = 3 * mostPending / (16 << 10)
+	for i := range n {
+		switch number, err := l.Write(line(i)); {
+		case number != 0:
+			taken[number] = i
+		case !errors.Is(err, ErrNoRoom):
+			t.Fatalf("the lines were not taken: %v", err)
+		default:
+			refused++
+		}
+	}
+	if refused == 0 || len(taken)+refused != n {
+		t.Fatalf("%d were taken and %d refused", len(taken), refused)
+	}
+	for range 3 {
+		if err := l.Add(&Record{Command: "lost", Error: strings.Repeat("x", 20<<10), Args: []string{strings.Repeat("y", 20<<10)}}, true); err == nil {
+			t.Error("a record is on a disk that is full")
+		}
+	}
+	if l.Synced() >= uint64(len(taken)) {
+		t.Errorf("%d records are synced on a full disk", l.Synced())
+	}
+	grow()
+	writable(t, l)
+	if err := l.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	there := map[string]int{}
+	var gaps []string
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut := 0
+	for line := range bytes.Lines(text) {
+		var r Record
+		if json.Unmarshal(line, &r) != nil {
+			cut++ // by the full disk: the whole line follows
+			continue
+		}
+		if there[r.Command]++; r.Command == "gap" {
+			gaps = append(gaps, r.Error)
+		}
+	}
+	if cut > 1 {
+		t.Errorf("%d lines are cut", cut)
+	}
+	_, lost := l.Counts()
+	if added := 3 - int(lost); l.Synced() != uint64(len(taken)+added) || there["lost"] != added {
+		t.Errorf("%d records are synced, want %d and %d", l.Synced(), len(taken), added)
+	}
+	for number, i := range taken {
+		if number <= l.Synced() && there[fmt.Sprint(i)] != 1 {
+			t.Errorf("record %d is synced, and is there %d times", number, there[fmt.Sprint(i)])
+		}
+	}
+	if lost == 0 || len(gaps) != 1 || gaps[0] != fmt.Sprintf("%d records were lost while this file could not be written", lost) {
+		t.Errorf("%d are lost, and the file says %q", lost, gaps)
+	}
+}
+
+// TestLongRecord: no record is too long for a file that can be written.
+func TestLongRecord(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit")
+	l := opened(t, Options{Path: path})
+	long := append(bytes.Repeat([]byte("x"), 2*mostPending), '\n')
+	if number, err := l.Write(long); number != 1 || err != nil {
+		t.Fatal(number, err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Size() != int64(len(long)) {
+		t.Errorf("%v, %v", info.Size(), err)
+	}
+}
+
+// TestWaitingRecordsAreWritten: without any other call, when there is room again.
+func TestWaitingRecordsAreWritten(t *testing.T) {
+	testenv.Require(t, testenv.Root)
+	dir := t.TempDir()
+	grow := small(t, dir)
+	path := filepath.Join(dir, "audit")
+	l := opened(t, Options{Path: path})
+	if number, err := l.Write(append(bytes.Repeat([]byte("x"), 128<<10), '\n')); number != 1 || err == nil {
+		t.Fatal(number, err)
+	}
+	grow()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(time.Minute); l.Synced() != 1; <-tick.C {
+		if time.Now().After(end) {
+			t.Fatalf("nothing is written: %v", l.Err())
+		}
+	}
+}

@@ -180,21 +180,30 @@ func (l *Log) complete(r *Record) {
 }
 
 // Add adds a record, which survives the end of this process when Add returns, and a loss of power
-// with sync. The error is for whoever has to refuse a change without a record: the record is kept
-// and written when it can be.
+// with sync. The error is for a caller that refuses a change without a record: while the file
+// cannot be written the record is kept in memory and written when it can be. One that there is no
+// room for is lost, and the file says later how many were.
 func (l *Log) Add(r *Record, sync bool) error {
 	if l == nil {
 		return nil
 	}
 	_, err := l.Write(l.Lines(r))
+	if errors.Is(err, ErrNoRoom) {
+		l.Lose(1)
+	}
 	if err == nil && sync {
 		err = l.Sync()
 	}
 	return err
 }
 
-// Write adds the lines of records, and returns their number among all that were written: Synced
-// says when they are on the disk.
+// ErrNoRoom is that too much waits for the file already. What is not taken for this reason is
+// neither written nor counted.
+var ErrNoRoom = errors.New("too many records wait for the audit log")
+
+// Write adds the lines of records, and returns their number among all that were taken, from 1:
+// Synced says when they are on the disk. The number is 0 if they were not taken; the error is then
+// os.ErrClosed or ErrNoRoom. With any other error they wait in memory.
 func (l *Log) Write(lines []byte) (number uint64, err error) {
 	if l == nil || len(lines) == 0 {
 		return 0, nil
@@ -202,22 +211,36 @@ func (l *Log) Write(lines []byte) (number uint64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		return l.added, os.ErrClosed
+		return 0, os.ErrClosed
+	}
+	if len(l.pending)+len(lines) > mostPending {
+		// Any number of lines is taken while nothing waits: they are written at once.
+		if err := l.flush(); err != nil {
+			return 0, fmt.Errorf("%w: %w", ErrNoRoom, err)
+		}
 	}
 	l.journal.send(lines)
 	l.added++
-	if len(l.pending)+len(lines) > mostPending {
-		l.lost++
-		l.allLost++
-		return l.added, l.flush()
-	}
 	l.pending = append(l.pending, lines...)
 	return l.added, l.flush()
 }
 
+// Lose notes that records were lost: the file says how many, in one record, as soon as it can be
+// written.
+func (l *Log) Lose(records uint64) {
+	if l == nil || records == 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lost += records
+	l.allLost += records
+	_ = l.flush() // it is tried again
+}
+
 // flush writes what is pending. mu is held.
 func (l *Log) flush() error {
-	if len(l.pending) == 0 {
+	if len(l.pending) == 0 && l.lost == 0 {
 		return l.failed
 	}
 	now := time.Now()
@@ -225,31 +248,40 @@ func (l *Log) flush() error {
 		return l.failed
 	}
 	err := l.append()
+	if err == nil && l.lost > 0 {
+		l.pending = append(l.pending, l.gap(now)...)
+		l.lost = 0
+		err = l.append()
+	}
 	if (err == nil) != (l.failed == nil) {
 		l.options.Report(err)
 	}
 	l.failed, l.next = err, now.Add(again)
 	if err != nil {
 		l.failures++
+		l.later(again)
 		return err
 	}
-	l.later()
-	if l.lost > 0 {
-		gap := &Record{Command: "gap", Outcome: Failed, Error: fmt.Sprintf("%d records were lost while this file could not be written", l.lost)}
-		gap.Version, gap.Host, gap.Daemon, gap.Time = Version, l.options.Host, l.options.Daemon, now.UTC()
-		l.count++
-		gap.ID = l.boot + "-" + strconv.FormatUint(l.count, 10)
-		l.lost = 0
-		l.pending = append(l.pending, gap.Lines()...)
-		return l.append()
-	}
+	l.later(lazily)
 	return nil
+}
+
+// gap is the record of those that were lost. mu is held.
+func (l *Log) gap(now time.Time) []byte {
+	r := &Record{Command: "gap", Outcome: Failed, Error: fmt.Sprintf("%d records were lost while this file could not be written", l.lost)}
+	r.Version, r.Host, r.Daemon, r.Time = Version, l.options.Host, l.options.Daemon, now.UTC()
+	l.count++
+	r.ID = l.boot + "-" + strconv.FormatUint(l.count, 10)
+	return r.Lines()
 }
 
 // append writes what is pending to the file: to the one that has the name. mu is held.
 func (l *Log) append() error {
 	if err := l.follow(); err != nil {
 		return err
+	}
+	if len(l.pending) == 0 {
+		return nil
 	}
 	text := l.pending
 	if l.cut {
@@ -292,14 +324,14 @@ func (l *Log) follow() error {
 	return l.open()
 }
 
-// later has the disk have it in a while. mu is held.
-func (l *Log) later() {
+// later has the disk have it in a while, or tries again where that has failed. mu is held.
+func (l *Log) later(d time.Duration) {
 	if l.timer == nil && !l.closed {
-		l.timer = time.AfterFunc(lazily, func() { _ = l.Sync() })
+		l.timer = time.AfterFunc(d, func() { _ = l.Sync() })
 	}
 }
 
-// Sync has all records on the disk when it returns.
+// Sync has all records that were taken on the disk when it returns.
 func (l *Log) Sync() error {
 	if l == nil {
 		return nil
@@ -307,7 +339,10 @@ func (l *Log) Sync() error {
 	l.syncing.Lock()
 	defer l.syncing.Unlock()
 	l.mu.Lock()
-	l.timer = nil
+	if l.timer != nil {
+		l.timer.Stop()
+		l.timer = nil
+	}
 	err, number := l.flush(), l.added
 	f := l.file
 	if l.closed {
@@ -326,7 +361,7 @@ func (l *Log) Sync() error {
 	return nil
 }
 
-// Synced is up to which number records are on the disk.
+// Synced is up to which number of Write records are on the disk: all of them were written.
 func (l *Log) Synced() uint64 {
 	if l == nil {
 		return 0
