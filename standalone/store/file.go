@@ -10,8 +10,10 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"go.etcd.io/bbolt"
+	"golang.org/x/sys/unix"
 )
 
 // create makes the file, as a whole or not at all, where there is none. Two processes that
@@ -20,17 +22,16 @@ func create(path string) (err error) {
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	dir, err := os.MkdirTemp(filepath.Dir(path), "."+filepath.Base(path)+"-")
+	dir, err := os.MkdirTemp(filepath.Dir(path), begunPrefix(path))
 	if err != nil {
 		return err
 	}
-	begun := filepath.Join(dir, "new")
-	defer func() {
-		if e := os.Remove(begun); !errors.Is(e, fs.ErrNotExist) { // it may not have been made
-			err = errors.Join(err, e)
-		}
-		err = errors.Join(err, os.Remove(dir))
-	}()
+	mark, err := lockDirectory(dir)
+	if err != nil {
+		return errors.Join(err, os.Remove(dir))
+	}
+	begun := filepath.Join(dir, begunName)
+	defer func() { err = errors.Join(err, removeBegun(dir), mark.Close()) }()
 	if err := begin(begun); err != nil {
 		return err
 	}
@@ -38,6 +39,56 @@ func create(path string) (err error) {
 		return err
 	}
 	return syncDirectory(filepath.Dir(path))
+}
+
+// A file is begun in a directory beside its place, in which it has this name. Who begins one has a
+// lock on the directory.
+const begunName = "new"
+
+func begunPrefix(path string) string { return "." + filepath.Base(path) + "-" }
+
+func removeBegun(dir string) error {
+	if err := os.Remove(filepath.Join(dir, begunName)); err != nil && !errors.Is(err, fs.ErrNotExist) { // it may not have been made
+		return err
+	}
+	return os.Remove(dir)
+}
+
+// lockDirectory locks a directory for as long as the result is open. The error is EWOULDBLOCK if
+// somebody has it.
+func lockDirectory(dir string) (*os.File, error) {
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: dir, Err: err}
+	}
+	f := os.NewFile(uintptr(fd), dir)
+	if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return nil, errors.Join(&fs.PathError{Op: "flock", Path: dir, Err: err}, f.Close())
+	}
+	return f, nil
+}
+
+// removeStale removes what processes have left that were killed while they made the file.
+func removeStale(path string) error {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		number, is := strings.CutPrefix(e.Name(), begunPrefix(path))
+		if !is || !e.IsDir() || number == "" || strings.Trim(number, "0123456789") != "" {
+			continue
+		}
+		dir := filepath.Join(filepath.Dir(path), e.Name())
+		mark, lockErr := lockDirectory(dir)
+		if lockErr != nil { // somebody makes one, or has removed it
+			continue
+		}
+		if e := errors.Join(removeBegun(dir), mark.Close()); e != nil && !errors.Is(e, fs.ErrNotExist) {
+			err = errors.Join(err, e)
+		}
+	}
+	return err
 }
 
 // begin makes a file without records, and has it on the disk.

@@ -153,6 +153,7 @@ func (s *Store) open() error {
 		mine, err := s.file.Stat()
 		there, e := os.Stat(s.path)
 		if err = errors.Join(err, e); err == nil && os.SameFile(mine, there) {
+			_ = removeStale(s.path) // the next start tries again
 			return s.removeCopy()
 		}
 		if err = errors.Join(err, s.db.Close()); err != nil {
