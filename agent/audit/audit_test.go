@@ -469,6 +469,26 @@ func TestSyncedIsWritten(t *testing.T) {
 	}
 }
 
+// TestRotatedRecordsAreKnown: a daemon was killed before it noted that its lines are in the file,
+// which was moved away before the next one.
+func TestRotatedRecordsAreKnown(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit")
+	l := opened(t, Options{Path: path})
+	lines := []byte("{\"v\":1}\n")
+	if _, err := l.Write(lines); err != nil || !l.Has(lines) {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path, path+"-20261123"); err != nil {
+		t.Fatal(err)
+	}
+	if !l.Has(lines) {
+		t.Error("the lines are not found in the file that was moved away")
+	}
+	if l.Has([]byte("{\"v\":2}\n")) {
+		t.Error("others are found")
+	}
+}
+
 // TestLongRecord: no record is too long for a file that can be written.
 func TestLongRecord(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit")

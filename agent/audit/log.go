@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/internal/outfile"
 	"github.com/execd-project/execd/internal/trust"
 )
 
@@ -440,8 +441,8 @@ func (l *Log) Close() error {
 // tailSize is how much of the end of the file is looked at for lines that may be there.
 const tailSize = 4 << 20
 
-// Has reports whether lines are at the end of the file already: of a process that was killed
-// before it had noted that.
+// Has reports whether lines are already at the end of the file, or of the one that was moved away
+// last: a process was killed before it had noted that.
 func (l *Log) Has(lines []byte) bool {
 	if l == nil {
 		return false
@@ -451,11 +452,24 @@ func (l *Log) Has(lines []byte) bool {
 	if l.follow() != nil {
 		return false
 	}
-	info, err := l.file.Stat()
+	if has(l.file, lines) {
+		return true
+	}
+	f, err := outfile.OpenRotated(l.options.Path)
+	if f == nil || err != nil {
+		return false // to write it twice is better than not at all
+	}
+	defer f.Close()
+	return has(f, lines)
+}
+
+// has reports whether lines are at the end of a file.
+func has(f *os.File, lines []byte) bool {
+	info, err := f.Stat()
 	if err != nil {
 		return false
 	}
 	text := make([]byte, min(info.Size(), tailSize))
-	n, err := l.file.ReadAt(text, info.Size()-int64(len(text)))
+	n, err := f.ReadAt(text, info.Size()-int64(len(text)))
 	return (err == nil || errors.Is(err, io.EOF)) && bytes.Contains(text[:n], lines)
 }

@@ -17,7 +17,7 @@ type books struct{ classic, json *ledger }
 func openBooks(path string) (*books, error) {
 	b := &books{}
 	var err error
-	if b.classic, err = openLedger(path); err != nil {
+	if b.classic, err = openLedger(path, jsonSuffix); err != nil {
 		return nil, err
 	}
 	if b.json, err = openLedger(path + jsonSuffix); err != nil {

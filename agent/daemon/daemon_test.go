@@ -198,6 +198,20 @@ func TestLedger(t *testing.T) {
 	if err := errors.Join(l.reopen(), l.add([]byte("next\n"))); err != nil {
 		t.Fatal(err)
 	}
+	if there, err := l.has([]byte("whole\n")); err != nil || !there {
+		t.Errorf("a line of the file that was moved away is there: %v, %v", there, err)
+	}
+	// Another file beside it is none of its earlier ones.
+	if err := os.WriteFile(path+jsonSuffix, []byte("other\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if there, err := l.has([]byte("whole\n")); err != nil || there {
+		t.Errorf("the newest file beside it is not that of JSON: %v, %v", there, err)
+	}
+	l.others = []string{jsonSuffix}
+	if there, err := l.has([]byte("whole\n")); err != nil || !there {
+		t.Errorf("a line of the file that was moved away is there, beside that of JSON: %v, %v", there, err)
+	}
 	if b, err := os.ReadFile(path); err != nil || string(b) != "next\n" {
 		t.Errorf("after it was moved away the file has %q, %v", b, err)
 	}

@@ -15,6 +15,8 @@ import (
 // counts as added. Lines that come at the same time share the wait for the disk.
 type ledger struct {
 	path string
+	// others are the endings of files beside it that are not earlier ones of it.
+	others []string
 
 	// files is held while the file is written, read, repaired, closed or replaced.
 	files sync.Mutex
@@ -29,8 +31,8 @@ type ledger struct {
 // openLedger opens a file for lines, and makes it if it is missing. A last line that
 // was not written to its end is removed: whoever wanted it there was not told that it
 // was.
-func openLedger(path string) (*ledger, error) {
-	l := &ledger{path: path}
+func openLedger(path string, others ...string) (*ledger, error) {
+	l := &ledger{path: path, others: others}
 	return l, l.reopen()
 }
 
@@ -82,11 +84,25 @@ func repair(f *os.File) error {
 	return f.Truncate(size - int64(len(text)-end))
 }
 
-// has reports whether a line is among the last ones.
+// has reports whether a line is among the last ones, also of the file that was moved away last:
+// it may have been while no agent ran.
 func (l *ledger) has(line []byte) (bool, error) {
 	l.files.Lock()
 	defer l.files.Unlock()
-	text, _, err := tail(l.file)
+	if there, err := ends(l.file, line); there || err != nil {
+		return there, err
+	}
+	f, err := outfile.OpenRotated(l.path, l.others...)
+	if f == nil || err != nil {
+		return false, err
+	}
+	defer f.Close()
+	return ends(f, line)
+}
+
+// ends reports whether a line is at the end of a file.
+func ends(f *os.File, line []byte) (bool, error) {
+	text, _, err := tail(f)
 	if err != nil {
 		return false, err
 	}
