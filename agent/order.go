@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -159,7 +158,7 @@ func (a *Agent) orderFrom(s *Start, c *qconf.Cluster) (*launch.Order, error) {
 	o := &launch.Order{
 		Request: s.Request, Host: a.options.Host, Queue: queue, Config: c.Config(a.options.Host), Complexes: c.Complexes(),
 		Submitted: s.Submitted, SubmitEnv: s.SubmitEnv, SubmitDir: s.SubmitDir, Restarted: s.Restarted, CheckpointPID: s.CheckpointPID,
-		SGERoot: a.options.SGERoot, SGECell: cmp.Or(a.options.SGECell, "default"),
+		SGERoot: a.options.SGERoot, SGECell: a.options.SGECell,
 		BinaryPath: a.binaryPath(), Arch: job.Arch(runtime.GOARCH),
 	}
 	if o.Submitted.IsZero() {

@@ -1,7 +1,6 @@
 package foreground
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -60,7 +59,7 @@ func (s *session) resolve(cwd string) (*launch.Order, error) {
 	order.SubmitEnv, order.SubmitDir = os.Environ(), cwd
 	order.Lookup = nss.System().User
 	order.SGERoot = os.Getenv("SGE_ROOT")
-	order.SGECell = cmp.Or(os.Getenv("SGE_CELL"), "default")
+	order.SGECell = os.Getenv("SGE_CELL")
 	order.BinaryPath = filepath.Dir(s.Executable)
 	order.Arch = job.Arch(runtime.GOARCH)
 	order.Devices = s.own.Devices

@@ -37,6 +37,9 @@ func (v *variables) set(name, value string) {
 	v.list[i] = name + "=" + value
 }
 
+// defaultCell is the cell where SGE_CELL names none (sge_intro(1)).
+const defaultCell = "default"
+
 // say sets a variable to what we have to say about the job. Procedures of other users
 // believe it.
 func (v *variables) say(name, value string) {
@@ -108,7 +111,7 @@ func (o *Order) environment(d *job.Description, spool jobdir.Area) *variables {
 	v.say("NQUEUES", strconv.Itoa(queues))
 	v.say("RESTARTED", strconv.Itoa(int(d.Restarted)))
 	v.say("SGE_ACCOUNT", d.Account)
-	v.say("SGE_CELL", o.SGECell)
+	v.say("SGE_CELL", cmp.Or(o.SGECell, defaultCell))
 	if o.SGERoot != "" {
 		v.say("SGE_ROOT", o.SGERoot)
 	}
