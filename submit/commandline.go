@@ -18,9 +18,12 @@ type parser struct {
 // What is read is bounded: a master reads for everybody, and files of options may name each
 // other.
 const (
+	// MaxOptionFiles is how many bytes all files of options of a command may have.
+	MaxOptionFiles = 4 << 20
+
 	mostOptions    = 1 << 16
 	mostOptionLine = 1 << 20 // bytes
-	mostOptionText = 4 << 20 // bytes of all files of options
+	mostOptionText = MaxOptionFiles
 )
 
 // commandLine is the command line, taken apart.

@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"bytes"
 	"errors"
 	"strconv"
 	"strings"
@@ -49,6 +50,10 @@ func (p *parser) requestFile(f File, depth int) ([]setting, error) {
 	at := place{where: f.Name, depth: depth, requestFile: depth == 0, text: depth > 0}
 	if p.text += len(f.Text); p.text > mostOptionText {
 		return nil, at.problem("", "", "the files of options have more than "+strconv.Itoa(mostOptionText)+" bytes")
+	}
+	if i := bytes.IndexByte(f.Text, 0); i >= 0 {
+		at.line = 1 + bytes.Count(f.Text[:i], []byte("\n"))
+		return nil, at.problem("", "", "there is a zero byte: the file is no text")
 	}
 	return p.lines(f, at, func(line string) string { return line })
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/execd-project/execd/submit"
 )
 
 const twoQueue = "qname two.q\nhostlist node1\nslots 2\nseq_no 5\nload_thresholds NONE\npe_list NONE\ncomplex_values license=3\n"
@@ -127,6 +129,11 @@ func TestDefaultOptions(t *testing.T) {
 	w.in.Files["/home/alice/.sge_request"] = []byte("-N mine\n")
 	w.in.Files["job.sh"] = []byte("true\n")
 	w.says("alice", "qsub job.sh", "Your job 6 (\"mine\") has been submitted\n", "", 0)
+	// What is wrong with the file as a whole has no line.
+	w.in.Files["/home/alice/.sge_request"] = []byte(strings.Repeat("# mine\n", submit.MaxOptionFiles/7+1))
+	if text := w.line("alice", "qsub job.sh").Stderr; !strings.Contains(text, "more than 4194304 bytes") || strings.Contains(text, "line 0") || !strings.Contains(text, "/home/alice/.sge_request") {
+		t.Errorf("says %q", text)
+	}
 }
 
 func TestSummary(t *testing.T) {

@@ -36,10 +36,10 @@ func (x *call) submitError(err error) {
 	switch isFile := e.Where != submit.CommandLine && e.Kind != submit.NoOptionFile; {
 	case isFile && (e.Where == submitRequest || slices.Contains(x.in.requestFiles(submitRequest), e.Where)):
 		prefix = ""
-		defer func() { x.warn("%s, line %d", e.Where, max(e.Line, 0)) }()
+		defer x.where(e)
 	case isFile:
 		prefix = "Unable to read script file because of error: "
-		defer func() { x.warn("%s, line %d", e.Where, max(e.Line, 0)) }()
+		defer x.where(e)
 	}
 	switch e.Kind {
 	case submit.UnknownOption:
@@ -252,4 +252,13 @@ func (x *call) badName(e *submit.Error, name string) {
 	default:
 		x.refused(errors.New(text))
 	}
+}
+
+// where adds the file and, if it is known, the line that is wrong.
+func (x *call) where(e *submit.Error) {
+	if e.Line < 1 {
+		x.warn("%s", e.Where)
+		return
+	}
+	x.warn("%s, line %d", e.Where, e.Line)
 }

@@ -189,6 +189,8 @@ func (c *Command) request(ctx context.Context) (*api.CommandRequest, error) {
 			switch {
 			case ctx.Err() != nil:
 				return nil, errInterrupted
+			case errors.As(err, new(*defaultsError)):
+				return nil, err
 			case err != nil:
 				f.Error = reason(err)
 				in.Unreadable[name] = f.Error

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/internal/textfile"
 	"github.com/execd-project/execd/internal/userfile"
+	"github.com/execd-project/execd/submit"
 )
 
 var errInterrupted = errors.New("interrupted")
@@ -48,7 +50,15 @@ func (c *Command) defaults(name, path string, inHome bool) ([]byte, error) {
 		}
 	}
 	if err == nil {
-		return readFile(f, nil)
+		defer f.Close()
+		text, err := textfile.ReadAll(f, submit.MaxOptionFiles)
+		if err == nil && bytes.IndexByte(text, 0) >= 0 {
+			err = errNoText
+		}
+		if err != nil {
+			return nil, &defaultsError{path, err}
+		}
+		return append([]byte{}, text...), nil
 	}
 	_, there := os.Lstat(path)
 	switch {
@@ -56,9 +66,28 @@ func (c *Command) defaults(name, path string, inHome bool) ([]byte, error) {
 		printer.Fprintf(c.Stderr, "warning: %s is not read: %s\n", name, reason(err))
 	case errors.Is(err, os.ErrPermission) && there == nil:
 		printer.Fprintf(c.Stderr, "warning: error opening %s: %s\n", name, reason(err))
+	case there == nil:
+		return nil, &defaultsError{path, err}
 	}
 	return nil, err
 }
+
+// defaultsError is that default options of the user are there and cannot be read. Without them the
+// command would do something else than the user wants.
+type defaultsError struct {
+	path string
+	err  error
+}
+
+// Error names the file.
+func (e *defaultsError) Error() string {
+	return fmt.Sprintf("cannot read the default options in %q: %s", e.path, reason(e.err))
+}
+
+// Unwrap returns the cause.
+func (e *defaultsError) Unwrap() error { return e.err }
+
+var errNoText = errors.New("there is a zero byte: the file is no text")
 
 // isDefaults reports whether a file has the default options of a directory. In one like
 // /tmp anybody could leave a file, and with it decide what runs in everybody else's jobs, and

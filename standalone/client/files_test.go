@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -67,6 +68,34 @@ func TestDefaultsOfOthers(t *testing.T) {
 				t.Errorf("warned %q, want %q", warnings.String(), want)
 			}
 		})
+	}
+}
+
+// Default options that cannot be used fail the command: they are not silently without effect.
+func TestDefaultsThatAreNone(t *testing.T) {
+	for name, c := range map[string]struct {
+		size int64
+		text string
+		want string
+	}{
+		"100 MB of zeros": {size: 100 << 20, want: "it has more than 4 MiB, which is the limit"},
+		"a zero byte":     {text: "-N x\n-o \x00\n", want: "there is a zero byte: the file is no text"},
+		"much text":       {text: strings.Repeat("# a comment\n", 400_000), want: "it has more than 4 MiB, which is the limit"},
+	} {
+		for _, file := range []string{".sge_request", ".sge_qstat", ".sge_ar_request"} {
+			t.Run(name+" in "+file, func(t *testing.T) {
+				home := t.TempDir()
+				path := filepath.Join(home, file)
+				if err := errors.Join(os.WriteFile(path, []byte(c.text), 0o600), os.Truncate(path, max(c.size, int64(len(c.text))))); err != nil {
+					t.Fatal(err)
+				}
+				var warnings strings.Builder
+				_, err := (&Command{Stderr: &warnings}).read(t.Context(), command.NeededFile{Name: path}, "/", home)
+				if want := fmt.Sprintf("cannot read the default options in %q: %s", path, c.want); !errors.As(err, new(*defaultsError)) || err.Error() != want {
+					t.Errorf("%v, want %s", err, want)
+				}
+			})
+		}
 	}
 }
 

@@ -17,14 +17,14 @@ import (
 func TestStaleBeginnings(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "cell.db")
-	make := func(name string) string {
+	begin := func(name string) string {
 		name = filepath.Join(dir, name)
 		if err := errors.Join(os.Mkdir(name, 0o700), os.WriteFile(filepath.Join(name, "new"), []byte("half"), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 		return name
 	}
-	killed, empty, busy, others := make(".cell.db-1234567"), make(".cell.db-42"), make(".cell.db-77"), make(".cell.db-backup")
+	killed, empty, busy, others := begin(".cell.db-1234567"), begin(".cell.db-42"), begin(".cell.db-77"), begin(".cell.db-backup")
 	if err := os.Remove(filepath.Join(empty, "new")); err != nil {
 		t.Fatal(err)
 	}

@@ -25,9 +25,10 @@ func TestRefusedStart(t *testing.T) {
 		Grants:  []api.Grant{{Queue: "all.q", Host: hostName, Slots: 1}},
 		Command: []string{"-b", "y", "-wd", "/", "-o", "/dev/null", "-j", "y", "/bin/sleep", "600"},
 	}
-	if _, err := client.Start(t.Context(), first); err != nil {
-		t.Fatal(err)
-	}
+	m.until("the agent takes jobs", func() bool { // not before it knows the load of the host
+		_, err := client.Start(t.Context(), first)
+		return err == nil
+	})
 	if r := m.as(alice, "qsub", "-b", "y", "-N", "hers", "-wd", "/", "-o", "/dev/null", "-j", "y", "/bin/true"); r.status != 0 || !strings.Contains(r.stdout, "Your job 1 ") {
 		t.Fatalf("qsub: %+v", r)
 	}
