@@ -3,6 +3,7 @@ package standalone
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -156,10 +157,17 @@ func (a *answers) forget(x *answer) {
 		return
 	}
 	delete(a.of, x.key)
-	u := a.user(x.key)
-	if last := len(u.order) - 1; last >= u.old && u.order[last].key == x.key {
-		u.size -= u.order[last].size
-		u.order = u.order[:last]
+	uid, _, _ := strings.Cut(x.key, " ")
+	u := a.users[uid]
+	for i := len(u.order) - 1; i >= u.old; i-- {
+		if u.order[i].key == x.key {
+			u.size -= u.order[i].size
+			u.order = slices.Delete(u.order, i, i+1)
+			break
+		}
+	}
+	if len(u.order) == 0 {
+		delete(a.users, uid)
 	}
 }
 

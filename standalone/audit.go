@@ -214,6 +214,11 @@ var kinds = map[string]string{
 	"host": "host", "queue": "queue_instance", "orphan": "orphan", "reservation": "reservation",
 }
 
+// concern reports whether changes concern anything beyond numbers that were given, and usage.
+func concern(changes []store.Change) bool {
+	return slices.ContainsFunc(changes, func(c store.Change) bool { return kinds[prefixOf(c.Key)] != "" })
+}
+
 func prefixOf(key string) string {
 	prefix, _, _ := strings.Cut(key, "/")
 	return prefix

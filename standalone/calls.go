@@ -203,6 +203,8 @@ func (m *Master) command(q *api.CommandRequest, in *command.Input, x *answer, ca
 		return
 	}
 	a := m.audit(caller, q, in)
+	m.collect()
+	before := len(m.batch.changes)
 	r, err := m.carryOut(in)
 	if err != nil {
 		a.failed(err)
@@ -221,9 +223,11 @@ func (m *Master) command(q *api.CommandRequest, in *command.Input, x *answer, ca
 	if r.Edit == nil && r.Verify == nil {
 		a.done(x.result, len(r.Writes) > 0, changed)
 	}
+	m.collect()
+	idle := len(r.Writes) == 0 && len(r.Actions) == 0 && r.Job == 0 && !concern(m.batch.changes[before:])
 	switch {
 	case onlyShows(q):
-	case r.Edit != nil || r.Verify != nil: // nothing has been done that must not be done twice
+	case r.Edit != nil || r.Verify != nil || idle: // nothing has been done that must not be done twice
 		m.seen.forget(x)
 	default:
 		m.batch.answered = append(m.batch.answered, x)

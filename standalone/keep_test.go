@@ -100,7 +100,7 @@ func TestWritable(t *testing.T) {
 // An answer that is too old goes with its record: not while that could not be removed.
 func TestOldAnswers(t *testing.T) {
 	m, _ := testMaster(t)
-	if x, _ := m.typed("1 a", "qdel", "7"); m.commit() != nil || !ready(x) {
+	if x, _ := m.typed("1 a", "qsub", "-h", "-b", "y", "true"); m.commit() != nil || !ready(x) {
 		t.Fatal("no answer")
 	}
 	later := time.Now().Add(2 * keepAnswers)
@@ -189,17 +189,52 @@ func TestQuestionsAreNotKept(t *testing.T) {
 	}
 }
 
+// Nothing is kept of a command that has changed nothing, also where no room is left: it is carried
+// out when it comes again.
+func TestAnswersToWhatChangesNothing(t *testing.T) {
+	m, _ := testMaster(t)
+	for i, line := range []string{
+		"qdel 7", "qalter -p 1 7", "qsub -q nowhere -w e -b y true", "qmod -d nowhere", "qhold 7", "qsub -nonsense", "qconf -dq nowhere", "qrsub -d 1:0:0 -q nowhere",
+	} {
+		words, key := strings.Fields(line), fmt.Sprintf("0 %d", i)
+		x, _ := m.typed(key, words[0], words[1:]...)
+		if err := m.commit(); err != nil || !ready(x) || x.err != nil || x.result.Exit == 0 {
+			t.Fatalf("%s: %+v, %v", line, x.result, err)
+		}
+		if _, first := m.typed(key, words[0], words[1:]...); !first {
+			t.Errorf("%s is not carried out again", line)
+		}
+		if err := m.commit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for key := range m.store.All(answerPrefix) {
+		t.Errorf("%q is kept", key)
+	}
+	if n := len(m.seen.of) + len(m.seen.stored) + len(m.seen.users); n != 0 {
+		t.Errorf("%d are kept", n)
+	}
+	// What has changed something is not done twice.
+	x, _ := m.typed("0 qsub", "qsub", "-h", "-b", "y", "true")
+	if err := m.commit(); err != nil || x.result.Exit != 0 {
+		t.Fatalf("%+v, %v", x.result, err)
+	}
+	if _, first := m.typed("0 qsub", "qsub", "-h", "-b", "y", "true"); first {
+		t.Error("a submission is carried out twice")
+	}
+}
+
 // A user who types commands with long answers fills neither the disk nor the memory with them,
 // and takes no answers away from others.
 func TestAnswersOfAUserAreBounded(t *testing.T) {
 	m, _ := testMaster(t)
 	const others = "8 a"
-	m.typed(others, "qdel", "7")
-	jobs := strings.Repeat("7,", 3000) + "7"
+	m.typed(others, "qsub", "-h", "-b", "y", "true")
+	jobs := "1," + strings.Repeat("7,", 3000) + "7"
 	last := ""
 	for i := range 2 * mostOfUser / mostOfAnswer {
 		last = fmt.Sprintf("7 %d", i)
-		if x, first := m.typed(last, "qdel", jobs); !first || m.commit() != nil || !ready(x) {
+		if x, first := m.typed(last, "qalter", "-ac", fmt.Sprintf("A=%d", i), jobs); !first || m.commit() != nil || !ready(x) {
 			t.Fatalf("no answer to %s", last)
 		}
 	}
