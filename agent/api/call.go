@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"strconv"
@@ -86,7 +87,8 @@ func (c *Client) try(ctx context.Context, path string, number uint64, body []byt
 	response, err := c.send(ctx, path, number, body)
 	if err != nil {
 		e := c.unreached(ctx, err)
-		return e.Code != Unauthenticated, e
+		// A socket that is not for the caller stays so.
+		return e.Code != Unauthenticated && (c.options.Socket == "" || !errors.Is(err, fs.ErrPermission)), e
 	}
 	defer response.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))

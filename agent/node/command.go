@@ -15,6 +15,7 @@ import (
 
 	"github.com/execd-project/execd/agent/api"
 	"github.com/execd-project/execd/agent/attach"
+	"github.com/execd-project/execd/agent/place"
 	"github.com/execd-project/execd/internal/printer"
 )
 
@@ -169,22 +170,39 @@ func (c *Command) print(text string) error {
 func advise(socket string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return errors.Join(fmt.Errorf("no agent is running here: there is no socket %q", socket), errors.New("start it with: systemctl start execd, execd agent or execd standalone; or say with --socket where it listens"))
+		return errors.Join(fmt.Errorf("no agent is running here: there is no socket %q", socket), errors.New(start(socket)+"; or say with --socket where it listens"))
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return errors.Join(fmt.Errorf("no agent answers at %q: it has ended, and jobs go on without it", socket), errors.New("why, says: journalctl -u execd; start it with: systemctl start execd, execd agent or execd standalone"))
+		return errors.Join(fmt.Errorf("no agent answers at %q: it has ended, and jobs go on without it", socket), errors.New(start(socket)))
 	case attach.Away(err) && hungUp(err):
-		return errors.Join(fmt.Errorf("the agent at %q has hung up before it has answered: it ends, or is being restarted; jobs go on without it", socket), errors.New("try again; its log says more: journalctl -u execd"))
+		return errors.Join(fmt.Errorf("the agent at %q has hung up before it has answered: it ends, or is being restarted; jobs go on without it", socket), errors.New("try again; "+log(socket)))
 	case errors.Is(err, fs.ErrPermission):
-		return errors.Join(fmt.Errorf("cannot connect to %q: permission denied", socket), errors.New("if it is the socket of another user's agent, be that user, or root"))
+		return place.Forbidden(socket)
 	}
 	if e, ok := errors.AsType[*api.Error](err); ok {
 		switch {
 		case e.Code == api.PermissionDenied:
 			return fmt.Errorf("the agent refuses: %s", e.Message)
 		case e.Err != nil && errors.Is(e.Err, context.DeadlineExceeded):
-			return errors.Join(fmt.Errorf("the agent at %q has not answered within %s", socket, patience), errors.New("its log says more: journalctl -u execd"))
+			return errors.Join(fmt.Errorf("the agent at %q has not answered within %s", socket, patience), errors.New(log(socket)))
 		}
 		return errors.New(e.Message)
 	}
 	return err
+}
+
+// start says how the daemon of a socket is started: by the service manager, where it is that of
+// the host, else by its user.
+func start(socket string) string {
+	if socket == api.DefaultSocket {
+		return "start it with: systemctl start execd; or start a daemon of your own with: execd standalone; why it has ended, says: journalctl -u execd"
+	}
+	return "start it with: execd standalone, or execd agent"
+}
+
+// log says where the log of the daemon of a socket is.
+func log(socket string) string {
+	if socket == api.DefaultSocket {
+		return "its log says more: journalctl -u execd"
+	}
+	return "its log says more: it is standard error of the daemon"
 }

@@ -206,8 +206,8 @@ func TestErrors(t *testing.T) {
 		status int
 		want   string
 	}{
-		"no socket":           {"status --socket " + nowhere, ExitRefused, "^no agent is running here: .*nowhere\"\nstart it with: "},
-		"a socket of old":     {"jobs --socket " + dead, ExitRefused, "^no agent answers at .*\nwhy, says: journalctl"},
+		"no socket":           {"status --socket " + nowhere, ExitRefused, "^no agent is running here: .*nowhere\"\nstart it with: execd standalone, or execd agent; "},
+		"a socket of old":     {"jobs --socket " + dead, ExitRefused, "^no agent answers at .*\nstart it with: execd standalone, or execd agent$"},
 		"not for this caller": {"drain --socket " + refusing, ExitRefused, "^the agent refuses: Drain is for managers$"},
 		"another refusal":     {"jobs --socket " + refusing, ExitRefused, "^it ends$"},
 		"a mistyped option":   {"jobs --sokcet x", ExitUsage, `^unknown option --sokcet \(did you mean --socket\?\)$`},

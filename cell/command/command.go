@@ -49,6 +49,9 @@ type Input struct {
 	// (sge_conf(5), jsv_url); Verdicts are what came of it, nil where nobody has been asked.
 	Judging  bool
 	Verdicts []Verdict
+	// Terminal says that people read what is printed to standard error, and no scripts: then
+	// there may be more than the original says.
+	Terminal bool
 	// Zone is the time zone of dates that are typed and printed; UTC if it is nil.
 	Zone *time.Location
 }

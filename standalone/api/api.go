@@ -89,6 +89,8 @@ type CommandRequest struct {
 	Corrections []Correction `json:"corrections,omitempty"`
 	Zone        string       `json:"zone,omitempty"` // time zone of who types, as of TZ
 	Interactive *Interactive `json:"interactive,omitempty"`
+	// Terminal says that standard error is a terminal: people read it, and no scripts.
+	Terminal bool `json:"terminal,omitempty"`
 }
 
 // File is the text of a file, or why it cannot be read.

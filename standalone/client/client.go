@@ -10,6 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -140,6 +142,9 @@ func (c *Command) help() (text string, ok bool) {
 
 // explain says what to do where the daemon cannot be reached.
 func explain(err error) error {
+	if e, ok := errors.AsType[*net.OpError](err); ok && e.Addr != nil && errors.Is(err, fs.ErrPermission) {
+		return place.Forbidden(e.Addr.String())
+	}
 	if e, ok := errors.AsType[*agentapi.Error](err); ok && e.Code == agentapi.Unavailable && e.Err != nil {
 		return errors.Join(fmt.Errorf("cannot reach the daemon: %w", e.Err),
 			fmt.Errorf("is execd standalone running? %s names another socket", place.SocketVariable))
@@ -163,7 +168,7 @@ func (c *Command) request(ctx context.Context) (*api.CommandRequest, error) {
 	}
 	q := &api.CommandRequest{
 		Key: rand.Text(), Name: c.Name, Args: api.Texts(c.Args), Directory: api.Text(dir), Home: api.Text(home),
-		Environment: api.Texts(in.Environment), Zone: os.Getenv("TZ"),
+		Environment: api.Texts(in.Environment), Zone: os.Getenv("TZ"), Terminal: onTerminal(c.Stderr),
 	}
 	if c.Name == "qrsh" || c.Name == "qlogin" {
 		q.Interactive = window()
@@ -255,11 +260,14 @@ func (c *Command) edit(ctx context.Context, f *api.File) (text []byte, err error
 // come to an end of its own, it is 1.
 func (c *Command) sync(ctx context.Context, d *api.Client, a *api.CommandAnswer) (int, error) {
 	job := a.Job
+	done := c.watch(ctx, d, job)
+	defer done()
 	status, failed, told := 0, false, map[uint32]bool{}
 	q := api.WaitRequest{Job: job}
 	for {
 		w, err := d.Wait(ctx, q)
 		if err != nil {
+			done()
 			if ctx.Err() != nil {
 				return c.interrupted(d, job)
 			}
@@ -269,6 +277,9 @@ func (c *Command) sync(ctx context.Context, d *api.Client, a *api.CommandAnswer)
 			q.After, q.Boot = 0, w.Boot
 		}
 		q.After += len(w.Ends)
+		if w.Gone {
+			done()
+		}
 		slices.SortStableFunc(w.Ends, func(a, b api.End) int { return cmp.Compare(a.Task, b.Task) })
 		for _, e := range w.Ends {
 			if told[e.Task] {

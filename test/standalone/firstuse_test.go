@@ -1,6 +1,7 @@
 package standalone
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,8 +11,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/execd-project/execd/internal/testenv"
+	"github.com/execd-project/execd/test/terminal"
 )
 
 // newcomer makes a host whose user starts the daemon without a configuration.
@@ -171,4 +174,106 @@ func TestComesBack(t *testing.T) {
 			t.Errorf("pause %d is %.3f s, want at least %.0f: %.3f", i+1, pause, least, at)
 		}
 	}
+}
+
+// at has a user type a command on a terminal.
+func (m *machine) at(u *user.User, name string, args ...string) *terminal.Session {
+	m.Helper()
+	cmd := m.command(context.Background(), u, name, args...) //nolint:contextcheck // the session ends it
+	return terminal.Start(m, cmd, 30, 200)
+}
+
+// TestSyncOnATerminal: who waits at a terminal is told for what, and who waits elsewhere sees
+// what the original prints.
+func TestSyncOnATerminal(t *testing.T) {
+	m := newMachine(t, 1)
+	m.start()
+	u := someUsers(t, 1)[0]
+	options := []string{"-sync", "y", "-wd", "/", "-o", "/dev/null", "-j", "y", "-b", "y"}
+	m.root("qmod", "-d", "all.q")
+	s := m.at(u, "qsub", append(options, "-N", "waits", "/bin/false")...)
+	s.See("qsub: job 1 waits for room in all.q@node1: ")
+	m.root("qhold", "1")
+	s.See("qsub: job 1 waits for its user hold to be taken off: qrls 1")
+	m.root("qrls", "1")
+	m.root("qmod", "-e", "all.q")
+	if status := s.Status(); status != 1 {
+		t.Errorf("exit status %d, want 1", status)
+	}
+	s = m.at(u, "qsub", "-sync", "y", "-wd", "/", "-o", "/nowhere/x", "-j", "y", "-b", "y", "true")
+	s.See("qsub: job 2 waits for somebody to look at the error, and to clear it with qmod -cj 2: ")
+	m.root("qdel", "2")
+	if status := s.Status(); status != 1 {
+		t.Errorf("exit status %d, want 1", status)
+	}
+
+	m.root("qmod", "-d", "all.q")
+	quiet := make(chan result, 1)
+	go func() { quiet <- m.as(u, "qsub", append(options, "true")...) }()
+	loud := m.at(u, "qsub", append(options, "true")...) // takes as long
+	loud.See(" waits for room in ")
+	m.root("qmod", "-e", "all.q")
+	if r := <-quiet; r.status != 0 || r.stderr != "" {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestUnsuitableOnATerminal: a job that no host can ever run is warned of on a terminal alone.
+func TestUnsuitableOnATerminal(t *testing.T) {
+	m := newMachine(t, 2)
+	m.start()
+	u := someUsers(t, 1)[0]
+	options := []string{"-wd", "/", "-o", "/dev/null", "-j", "y", "-b", "y", "-h"}
+	s := m.at(u, "qsub", append(options, "-l", "arch=vax", "true")...)
+	s.See("Your job 1 (\"true\") has been submitted\r\nwarning: no queue can ever run job 1 as the cluster is configured; qalter changes what it asks for, qdel removes it\r\nwarning: job 1 ")
+	if status := s.Status(); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+	if r := m.as(u, "qsub", append(options, "-l", "arch=vax", "true")...); r.status != 0 || r.stderr != "" {
+		t.Errorf("%+v", r)
+	}
+	s = m.at(u, "qsub", append(options, "-pe", "smp", "2", "true")...)
+	if shown := s.See("has been submitted"); strings.Contains(shown, "warning") {
+		t.Errorf("%q", shown)
+	}
+	if status := s.Status(); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+}
+
+// TestForbiddenSocket: who may not use a daemon is told at once whose it is.
+func TestForbiddenSocket(t *testing.T) {
+	testenv.Require(t, testenv.Root)
+	m := newMachine(t, 1)
+	users := someUsers(t, 2)
+	m.own(users[0])
+	m.start()
+	m.as(users[0], "qstat") // waits for the socket
+	want := "cannot connect to the daemon of user " + users[0].Username + " at " + m.socket() + ": permission denied\n"
+	for name, change := range map[string]func() error{
+		"the socket":    func() error { return os.Chmod(m.socket(), 0o600) },
+		"its directory": func() error { return os.Chmod(filepath.Dir(m.socket()), 0o700) },
+	} {
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		if r := m.as(users[1], "qstat"); r.status != 1 || !strings.Contains(r.stderr, want) || strings.Contains(r.stderr, "trying again") || strings.Contains(r.stderr, "http") {
+			t.Errorf("%s: %+v, want %q", name, r, want)
+		}
+		if took := time.Since(begin); took > 20*time.Second {
+			t.Errorf("%s: took %v", name, took)
+		}
+		cmd := exec.CommandContext(t.Context(), filepath.Join(m.bin, "execd"), "status", "--socket", m.socket())
+		cmd.SysProcAttr = credential(t, users[1])
+		if said, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(said), want[:len(want)-1]) {
+			t.Errorf("%s: %v, %s", name, err, said)
+		}
+	}
+	m.daemon.Kill()
+	cmd := exec.CommandContext(t.Context(), filepath.Join(m.bin, "execd"), "status", "--socket", m.socket())
+	if said, err := cmd.CombinedOutput(); err == nil || strings.Contains(string(said), "systemctl") || !strings.Contains(string(said), "start it with: execd standalone") {
+		t.Errorf("a dead daemon: %v, %s", err, said)
+	}
+	m.start()
 }
