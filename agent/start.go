@@ -34,6 +34,10 @@ func (a *Agent) Start(ctx context.Context, s *Start) (JobReport, error) {
 	return a.accepted(ctx, e)
 }
 
+// mostKey bounds the key of a start, in bytes: mostFinished of them are remembered, and users choose
+// those of the tasks of their jobs.
+const mostKey = 1 << 10
+
 func (a *Agent) refused(id job.ID, err error) {
 	code := Internal
 	if e, ok := errors.AsType[*Error](err); ok {
@@ -90,6 +94,8 @@ func (s *Start) check() error {
 		return fmt.Errorf("job %s is interactive: its master task cannot be on another host", s.ID)
 	case s.Interactive != nil && s.Request.Array != nil:
 		return fmt.Errorf("job %s is interactive: it cannot be an array job", s.ID)
+	case len(s.Key) > mostKey:
+		return fmt.Errorf("job %s: the key has %d bytes, at most %d are possible", s.ID, len(s.Key), mostKey)
 	case strings.ContainsAny(s.Key, "\n\x00"):
 		return fmt.Errorf("job %s: key %q, expected one line", s.ID, s.Key)
 	}

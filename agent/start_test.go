@@ -36,6 +36,7 @@ func TestStartsThatMakeNoSense(t *testing.T) {
 		"a grant without a host":            {func(s *Start) { s.Grants[0].Host = "" }, "1 slots of all.q@"},
 		"of another host":                   {func(s *Start) { s.Grants[0].Host = "node2" }, "no queue instance of this host"},
 		"more slots without an environment": {func(s *Start) { s.Grants[0].Slots = 2 }, ""},
+		"a key that is too long":            {func(s *Start) { s.Key = strings.Repeat("x", mostKey+1) }, "the key has 1025 bytes, at most 1024 are possible"},
 		"a key of two lines":                {func(s *Start) { s.Key = "a\nb" }, "one line"},
 		"interactive on another host":       {func(s *Start) { s.Interactive, s.Slave = &Interactive{}, true }, "another host"},
 		"an interactive array": {func(s *Start) {

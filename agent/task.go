@@ -16,6 +16,9 @@ func (a *Agent) StartTask(ctx context.Context, s *TaskStart) (JobReport, error) 
 	if len(s.Command) == 0 {
 		return JobReport{}, &Error{InvalidArgument, fmt.Errorf("job %s: nothing says what the task is to run", s.Job)}
 	}
+	if len(s.Key) > mostKey {
+		return JobReport{}, &Error{InvalidArgument, fmt.Errorf("job %s: the key has %d bytes, at most %d are possible", s.Job, len(s.Key), mostKey)}
+	}
 	if s.Key == "" || strings.ContainsAny(s.Key, "\n\x00") {
 		return JobReport{}, &Error{InvalidArgument, fmt.Errorf("job %s: a task needs a key of one line, got %q", s.Job, s.Key)}
 	}
