@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -65,6 +66,7 @@ type terminalStream struct {
 
 	sending sync.Mutex     // held by who writes to conn
 	others  sync.WaitGroup // those who receive
+	wrong   error          // what the peer has sent; for others.Wait
 }
 
 // run copies in both directions until one of them ends. over ends the context.
@@ -132,12 +134,16 @@ func (s *terminalStream) receive() {
 	for {
 		f, err := api.ReadFrame(s.reader, buffer)
 		if err != nil {
+			if !isEnd(err) {
+				s.wrong = err
+			}
 			s.terminal.Close()
 			return
 		}
 		switch {
 		case f.Type == api.FrameData && s.terminal.Pipes():
 			if !input.add(f.Payload) { // one who does not keep to the window
+				s.wrong = fmt.Errorf("more than %d bytes of input were sent, or some after its end", api.InputWindow)
 				s.terminal.Close()
 				return
 			}
@@ -155,10 +161,17 @@ func (s *terminalStream) receive() {
 			s.terminal.Detach()
 			return
 		default: // one for clients
+			s.wrong = fmt.Errorf("frame type %q, expected one of a client", byte(f.Type))
 			s.terminal.Close()
 			return
 		}
 	}
+}
+
+// isEnd reports whether an error of reading is that the peer has gone, and not what it has sent.
+func isEnd(err error) bool {
+	_, broken := errors.AsType[net.Error](err)
+	return broken || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
 }
 
 // feed gives the job what is typed. That the job reads no more must not keep receive from
@@ -206,6 +219,10 @@ func (s *terminalStream) show(ctx context.Context) {
 // lost says why the peer has the terminal no more.
 func (s *terminalStream) lost(err error) {
 	s.deaf()
+	if s.wrong != nil {
+		s.fail(refuse(api.InvalidArgument, "%v", s.wrong))
+		return
+	}
 	code := api.Unavailable
 	if errors.Is(err, agent.ErrTaken) {
 		code = api.Aborted

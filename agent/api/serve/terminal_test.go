@@ -367,6 +367,38 @@ func TestInputWindow(t *testing.T) {
 	}
 }
 
+// A client that sends what is no frame of a client learns what was wrong with it.
+func TestWrongFrames(t *testing.T) {
+	for name, c := range map[string]struct{ sends, says string }{
+		"a type that there is none of": {"Q\x00\x00\x00\x00", "Q"},
+		"a frame of the agent":         {"x\x00\x00\x00\x04\x00\x00\x00\x00", "frame type 'x', expected one of a client"},
+		"four gigabytes":               {"d\xff\xff\xff\xff", "has 4294967295 bytes"},
+		"half a size":                  {"r\x00\x00\x00\x01x", "has 1 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := run(t, nil)
+			gone := make(chan string, 1)
+			r.agent.terminal = func() agent.Terminal { return &silent{gone: gone, over: make(chan struct{})} }
+			conn, err := net.Dial("unix", r.socket)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			const body = `{"job":7}`
+			fmt.Fprintf(conn, "POST %s%s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n%s%s",
+				api.Path, api.MethodAttach, len(body), api.TerminalProtocol, body, c.sends)
+			text, err := io.ReadAll(conn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(string(text), `"invalid_argument"`) || !strings.Contains(string(text), c.says) {
+				t.Errorf("the agent says %q", text)
+			}
+			<-gone
+		})
+	}
+}
+
 // Who reads slowly is not cut off, as with a pager behind qrsh.
 func TestSlowReader(t *testing.T) {
 	terminal, gone := attachClogged(t, func(o *Options) { o.Limits.Write = time.Millisecond })
