@@ -31,7 +31,23 @@ func TestHostileTexts(t *testing.T) {
 	m.write("conf/conf/global", "gid_range 52100-54000\nmin_uid 1\nmin_gid 1\nload_sensor "+filepath.Join(m.dir, "sensor.sh")+"\nload_report_time 0:0:1\n")
 	m.write("conf/complexes", "said said RESTRING == YES NO NONE 0\n")
 	m.write("conf/queues/failing", "qname failing\nhostlist "+hostName+"\nslots 1\nshell /bin/sh\nload_thresholds NONE\nprolog "+filepath.Join(m.dir, "prolog.sh")+"\ntmpdir "+filepath.Join(m.dir, "tmp")+"\n")
-	for _, name := range []string{"sensor.sh", "prolog.sh"} {
+	verifiers := map[string]string{ // each says it in another way
+		"log": "LOG INFO {}\nLOG WARNING {}\nLOG ERROR {}\nRESULT STATE ACCEPT", "reject": "RESULT STATE REJECT {}", "wait": "RESULT STATE REJECT_WAIT {}",
+		"correct": "PARAM N n\nPARAM A {}\nPARAM ac a={}\nPARAM l_hard said={}\nENV ADD B {}\nRESULT STATE CORRECT {}", "name": "PARAM N {}\nRESULT STATE CORRECT",
+		"error": "ERROR {}", "odd": "{}", "queue": "PARAM q_hard {}\nPARAM {} x\nRESULT STATE CORRECT", "state": "RESULT STATE {}",
+	}
+	scripts := []string{"sensor.sh", "prolog.sh"}
+	for name, says := range verifiers {
+		scripts = append(scripts, name+".jsv")
+		m.write(name+".jsv", "#!/bin/sh\nprintf '%s' '"+line+"' >&2\nwhile read -r w rest; do case $w in START) echo STARTED;; BEGIN) printf '%s\\n' '"+
+			strings.ReplaceAll(strings.ReplaceAll(says, "{}", line), "\n", "' '")+"';; QUIT) exit;; esac; done\n")
+	}
+	for kind, text := range map[string]string{"calendars/": "calendar_name {}\nyear NONE\nweek NONE\n", "projects/": "name {}\noticket 0\nfshare 0\nacl NONE\nxacl NONE\n"} {
+		m.write("hostile/"+kind+"x"+line, strings.ReplaceAll(text, "{}", "x"+line))
+		m.write("hostile/"+kind+"y", strings.ReplaceAll(text, "{}", line))
+	}
+	m.write("hostile/queues/q", "qname q\nhostlist "+hostName+"\nslots 1\ncalendar "+line+"\nprojects "+line+"\n")
+	for _, name := range scripts {
 		if err := os.Chmod(filepath.Join(m.dir, name), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -106,6 +122,16 @@ func TestHostileTexts(t *testing.T) {
 	submit("-h", "-b", "y", "-shell", "n", "-N", "command", "/tmp/"+evil, evil)
 	submit("-verify", "-ac", "a="+evil, "-v", "A="+evil, "-b", "y", "-N", "n", "/bin/true", evil)
 	submit("/tmp/" + evil)
+	asked := 0
+	for name := range verifiers {
+		r := submit("-h", "-jsv", filepath.Join(m.dir, name+".jsv"), "-b", "y", "-N", "n", "true")
+		if strings.Contains(r.stdout+r.stderr, "owned") {
+			asked++
+		}
+	}
+	if asked < 5 {
+		t.Errorf("the words of only %d verifiers are printed", asked)
+	}
 	// Jobs that fail, each with a reason of the user's choice.
 	for _, args := range [][]string{
 		{"-b", "y", "-shell", "n", "-N", "exec", "/nowhere/" + line},
@@ -158,6 +184,18 @@ func TestHostileTexts(t *testing.T) {
 		[]string{"execd", line}, []string{"execd", "import", "/tmp/" + line}, []string{"execd", "simulate", "--conf", "/tmp/" + line}, []string{"execd", "config", "check", "/tmp/" + line},
 		[]string{"execd", "attach", line}, []string{"execd", "run", "/tmp/" + line},
 	)
+	for _, kind := range []string{"cal", "prj"} {
+		for _, verb := range []string{"s", "d"} {
+			commands = append(commands, []string{"qconf", "-" + verb + kind, evil})
+		}
+		for _, name := range []string{"x" + line, "y"} {
+			file := filepath.Join(m.dir, "hostile", map[string]string{"cal": "calendars", "prj": "projects"}[kind], name)
+			commands = append(commands, []string{"qconf", "-A" + kind, file}, []string{"qconf", "-M" + kind, file})
+		}
+	}
+	hostile := filepath.Join(m.dir, "hostile")
+	commands = append(commands, []string{"qconf", "-Aq", hostile + "/queues/q"}, []string{"qmod", "-d", evil}, []string{"execd", "config", "check", hostile}, []string{"execd", "simulate", "--conf", hostile},
+		[]string{"execd", "import", "--from", hostile, "--conf", filepath.Join(m.dir, "imported")}, []string{"execd", "run", "--conf", hostile, "-b", "y", "true"})
 	// What is said of what somebody types who was sent a line to paste.
 	for _, name := range []string{"qstat", "qhost", "qdel", "qalter", "qhold", "qrls", "qmod", "qresub", "qconf", "qselect", "qquota", "qrstat", "qrsub", "qrdel", "qacct"} {
 		commands = append(commands, []string{name, evil}, []string{name, "-" + evil}, []string{name, "-j", evil}, []string{name, "-u", evil}, []string{name, "-l", evil}, []string{name, "-q", evil},
