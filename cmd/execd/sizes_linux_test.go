@@ -121,8 +121,8 @@ func TestLargeFiles(t *testing.T) {
 		"a script in a recorded case":         {"case/job.sh", holes("#!/bin/sh\n"), "simulate --case case --out out", 0, ``},
 		"the configuration of a case":         {"case/input/queues/big", holes(queue), "simulate --case case --out out", 1, `queues/big: it has more than 8 MiB`},
 		"what a case has printed":             {"case/output/final/qstat.txt", holes(""), "simulate --case case --out out", 0, ``},
-		"an accounting file":                  {"big", sparse("all.q:n1:", 256<<20), "qacct -f big", 0, `ignoring invalid entry in line 1\n`},
-		"an accounting file as JSON":          {"big", sparse(`{"job_number":1,"x":"`, 256<<20), "qacct -f big -j 1", 1, `ignoring invalid entry in line 1\n`},
+		"an accounting file":                  {"big", sparse("all.q:n1:", 256<<20), "qacct -f big", 1, `ignoring invalid entry in line 1 of big: the line has more than 4 MiB`},
+		"an accounting file as JSON":          {"big", sparse(`{"job_number":1,"x":"`, 256<<20), "qacct -f big -j 1", 1, `ignoring invalid entry in line 1 of big: the line has more than 4 MiB`},
 		"deep records":                        {"big", words(`{"job_number":1,"x":`, "[", 4<<20-100), "qacct -f big -j 1", 1, ``},
 		"wide records":                        {"big", words(`{"job_number":1,"x":[`, "1,", 4<<20-100), "qacct -f big -j 1", 1, ``},
 		"a job script":                        {"big", holes("#!/bin/sh\n"), "run big", 125, `"big": cannot read the script: .*it has more than 32 MiB`},
@@ -204,7 +204,7 @@ func TestManyRecords(t *testing.T) {
 		w.CloseWithError(err)
 	}()
 	got, used := measured(t, r, t.TempDir(), "qacct", "-f", "-", "-o", "alice")
-	if got.status != 0 || !strings.Contains(got.stdout, "\nalice ") || !strings.Contains(got.stderr, "ignoring invalid entry in line 1001\n") {
+	if got.status != 1 || !strings.Contains(got.stdout, "\nalice ") || !strings.Contains(got.stderr, "ignoring invalid entry in line 1001 of ") {
 		t.Errorf("exit status %d, %.1000s%.1000s", got.status, got.stdout, got.stderr)
 	}
 	if used > 64<<20 {
