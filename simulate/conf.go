@@ -50,7 +50,7 @@ func (c *Command) simulate(o *options) (int, error) {
 	}
 	result, err := runner.Run(cluster, jobs, ro)
 	if c.Terminal {
-		fmt.Fprint(c.Stderr, "\r\x1b[K")
+		printer.Fprintf(c.Stderr, "\r\x1b[K")
 	}
 	if err != nil {
 		return ExitInvalid, err
@@ -92,7 +92,7 @@ func (c *Command) progress() func(runner.Progress) {
 		said = now
 		text := fmt.Sprintf("day %d: %d jobs submitted, %d tasks running, %d finished", p.Now/(24*3600), p.Submitted, p.Running, p.Finished)
 		if c.Terminal {
-			fmt.Fprint(c.Stderr, "\r\x1b[K"+text)
+			printer.Fprintf(c.Stderr, "\r\x1b[K%s", text)
 		} else {
 			c.warn(text)
 		}

@@ -47,7 +47,7 @@ func (r *Report) Text() string {
 	for _, f := range r.facts() {
 		printer.Fprintf(w, "%s\t%s\n", f.name, f.value)
 	}
-	fmt.Fprintln(w)
+	printer.Fprintf(w, "\n")
 	for _, c := range r.Checks {
 		printer.Fprintf(w, "%s\t%s\t%s\n", c.Name, c.State, c.Means)
 	}

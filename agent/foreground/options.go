@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/execd-project/execd/internal/nearest"
+	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/submit"
 )
 
@@ -83,7 +84,7 @@ func usage() string {
 	b.WriteString("Usage: execd run [options] SCRIPT [ARGS]\n\n" +
 		"Run one job on this host as Grid Engine would, in the foreground, without a daemon.\n\nOptions of execd run:\n")
 	for _, o := range own {
-		fmt.Fprintf(&b, "  %-18s %s\n", strings.TrimSpace(o.name+" "+o.value), o.help)
+		printer.Fprintf(&b, "  %-18s %s\n", strings.TrimSpace(o.name+" "+o.value), o.help)
 	}
 	return b.String()
 }

@@ -209,7 +209,7 @@ func (s *session) run() (int, error) {
 		return ExitCannotRun, err
 	}
 	if s.request.Terse {
-		fmt.Fprintln(s.Stdout, terse(number, s.request.Array))
+		printer.Fprintf(s.Stdout, "%s\n", terse(number, s.request.Array))
 	}
 	s.terminal = listen()
 	defer s.terminal.stop()
@@ -372,7 +372,7 @@ func (s *session) say(text string) { printer.Fprintf(s.Stderr, "execd: %s\n", te
 // complain prints an error, each line of it as say does.
 func (s *session) complain(err error) {
 	for _, line := range printer.ErrorLines(err) {
-		fmt.Fprintln(s.Stderr, "execd: "+line)
+		printer.Fprintf(s.Stderr, "execd: %s\n", printer.Trusted(line))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/execd-project/execd/internal/printable"
+	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/job"
 )
 
@@ -97,16 +98,16 @@ func AtFailure(d *job.Description, o *job.Outcome, to []string, trace, errors st
 		action = `All Queues on host "` + d.Host + `" set to ERROR`
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "Job %s caused action: %s\n", d.ID, clean(action))
+	printer.Fprintf(&text, "Job %s caused action: %s\n", d.ID, strings.TrimSpace(action))
 	for _, f := range place(d, o) {
-		fmt.Fprintf(&text, " %s = %s\n", f.name, clean(f.value))
+		printer.Fprintf(&text, " %s = %s\n", f.name, strings.TrimSpace(f.value))
 	}
-	fmt.Fprintf(&text, "failed %s: %s\n", clean(job.FailureOf(o.Failed).Text), clean(because(o)))
+	printer.Fprintf(&text, "failed %s: %s\n", job.FailureOf(o.Failed).Text, strings.TrimSpace(because(o)))
 	for _, file := range []struct{ name, text string }{{"trace", trace}, {"error", errors}} {
 		if file.text == "" {
 			continue
 		}
-		fmt.Fprintf(&text, "Shepherd %s:\n", file.name)
+		printer.Fprintf(&text, "Shepherd %s:\n", file.name)
 		for line := range strings.Lines(file.text) {
 			text.WriteString(printable.Lines(strings.TrimSpace(line)) + "\n") // escaped already
 		}
@@ -154,7 +155,7 @@ func newMessage(d *job.Description, word, rest string, fields []field) Message {
 	subject := clean(fmt.Sprintf("%s %s (%s) %s", kind, d.ID, d.Name, word))
 	b.WriteString(subject + "\n")
 	for _, f := range fields {
-		fmt.Fprintf(&b, " %s = %s\n", f.name, clean(f.value))
+		printer.Fprintf(&b, " %s = %s\n", f.name, strings.TrimSpace(f.value))
 	}
 	m := Message{Subject: subject, Text: b.String() + rest}
 	for address := range strings.SplitSeq(d.MailList, ",") {

@@ -2,6 +2,7 @@ package sensor
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/execd-project/execd/internal/printer"
@@ -32,7 +33,7 @@ func (f Finding) String() string {
 	var b strings.Builder
 	b.WriteString(string(f.Severity) + ": ")
 	if f.Cycle > 0 {
-		fmt.Fprintf(&b, "cycle %d: ", f.Cycle)
+		b.WriteString("cycle " + strconv.Itoa(f.Cycle) + ": ")
 	}
 	v := protocol.Violation{Line: f.Line, Text: f.Text, Problem: f.Problem, Expected: f.Expected}
 	b.WriteString(v.String())

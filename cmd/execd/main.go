@@ -74,7 +74,7 @@ func run(args []string) int {
 		return absent(name)
 	}
 	if len(args) == 0 {
-		fmt.Fprint(os.Stderr, usage)
+		printer.Fprintf(os.Stderr, "%s", printer.Trusted(usage))
 		return foreground.ExitUsage
 	}
 	if c := find(args[0]); c != nil {
@@ -83,7 +83,7 @@ func run(args []string) int {
 	if command.Absent[args[0]] != "" {
 		return absent(args[0])
 	}
-	fmt.Fprintf(os.Stderr, "execd: unknown command %q%s\n%s", args[0], nearest.Hint("", args[0], names()), usage)
+	printer.Fprintf(os.Stderr, "execd: unknown command %q%s\n%s", args[0], nearest.Hint("", args[0], names()), printer.Trusted(usage))
 	return foreground.ExitUsage
 }
 
@@ -132,7 +132,7 @@ func printUsage([]string) int {
 // complain says what went wrong: a line for each of several errors, such as those of a directory.
 func complain(prefix string, err error) {
 	for _, line := range printer.ErrorLines(err) {
-		fmt.Fprintln(os.Stderr, prefix, line)
+		printer.Fprintf(os.Stderr, "%s %s\n", prefix, printer.Trusted(line))
 	}
 }
 
@@ -169,7 +169,7 @@ func runJob(args []string) int {
 		complain("execd run:", err)
 	}
 	if _, ok := errors.AsType[*foreground.UsageError](err); ok {
-		fmt.Fprintln(os.Stderr, "execd run: see execd run --help")
+		printer.Fprintf(os.Stderr, "execd run: see execd run --help\n")
 	}
 	return status
 }
@@ -186,7 +186,7 @@ func runAgent(args []string) int {
 		complain("execd agent:", err)
 	}
 	if _, ok := errors.AsType[*daemon.UsageError](err); ok {
-		fmt.Fprintln(os.Stderr, "execd agent: see execd agent --help")
+		printer.Fprintf(os.Stderr, "execd agent: see execd agent --help\n")
 	}
 	return status
 }
@@ -215,7 +215,7 @@ func runStandalone(args []string) int {
 		complain("execd standalone:", err)
 	}
 	if _, ok := errors.AsType[*daemon.UsageError](err); ok {
-		fmt.Fprintln(os.Stderr, "execd standalone: see execd standalone --help")
+		printer.Fprintf(os.Stderr, "execd standalone: see execd standalone --help\n")
 	}
 	return status
 }
@@ -227,7 +227,7 @@ func askAgent(name string, args []string) int {
 		complain("execd "+name+":", err)
 	}
 	if _, ok := errors.AsType[*node.UsageError](err); ok {
-		fmt.Fprintf(os.Stderr, "execd %s: see execd %s --help\n", name, name)
+		printer.Fprintf(os.Stderr, "execd %s: see execd %s --help\n", name, name)
 	}
 	return status
 }
@@ -239,7 +239,7 @@ func checkConfig(args []string) int {
 		complain("execd config:", err)
 	}
 	if _, ok := errors.AsType[*config.UsageError](err); ok {
-		fmt.Fprintln(os.Stderr, "execd config: see execd config --help")
+		printer.Fprintf(os.Stderr, "execd config: see execd config --help\n")
 	}
 	return status
 }
@@ -251,7 +251,7 @@ func importCell(args []string) int {
 		complain("execd import:", err)
 	}
 	if _, ok := errors.AsType[*importer.UsageError](err); ok {
-		fmt.Fprintln(os.Stderr, "execd import: see execd import --help")
+		printer.Fprintf(os.Stderr, "execd import: see execd import --help\n")
 	}
 	return status
 }
@@ -266,7 +266,7 @@ func runSimulation(args []string) int {
 		complain("execd simulate:", err)
 	}
 	if _, ok := errors.AsType[*simulate.UsageError](err); ok {
-		fmt.Fprintln(os.Stderr, "execd simulate: see execd simulate --help")
+		printer.Fprintf(os.Stderr, "execd simulate: see execd simulate --help\n")
 	}
 	return status
 }
@@ -287,7 +287,7 @@ func account(args []string) int {
 
 // absent says what to type instead of a command of Grid Engine that there is not.
 func absent(name string) int {
-	fmt.Fprintf(os.Stderr, "%s: execd does not have this command: %s\n", name, command.Absent[name])
+	printer.Fprintf(os.Stderr, "%s: execd does not have this command: %s\n", name, command.Absent[name])
 	return foreground.ExitUsage
 }
 
@@ -308,7 +308,7 @@ func checkSensor(args []string) int {
 		complain("execd sensor:", err)
 	}
 	if _, ok := errors.AsType[*sensor.UsageError](err); ok {
-		fmt.Fprintln(os.Stderr, "execd sensor: see execd sensor --help")
+		printer.Fprintf(os.Stderr, "execd sensor: see execd sensor --help\n")
 	}
 	return status
 }

@@ -80,7 +80,7 @@ func (c *Command) noFile(s *settings, err error) (int, error) {
 		defer func() { printer.Fprintf(c.Stderr, "qacct: %s\n", c.Advice) }()
 	}
 	if s.file == "" && c.File == "" {
-		_, err := fmt.Fprintln(c.Stdout, "no jobs running since startup")
+		_, err := printer.Fprintf(c.Stdout, "no jobs running since startup\n")
 		return ExitFailed, err
 	}
 	if path, ok := errors.AsType[*os.PathError](err); ok {
@@ -88,7 +88,7 @@ func (c *Command) noFile(s *settings, err error) (int, error) {
 	} else {
 		printer.Fprintf(c.Stderr, "error: %v\n", err)
 	}
-	_, err = fmt.Fprintln(c.Stdout, "no jobs running since startup")
+	_, err = printer.Fprintf(c.Stdout, "no jobs running since startup\n")
 	return ExitFailed, err
 }
 

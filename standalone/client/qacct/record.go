@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/execd-project/execd/accounting"
-	"github.com/execd-project/execd/internal/printable"
+	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/job"
 )
 
@@ -19,13 +19,13 @@ const rule = "=============================================================="
 // printRecord prints a record as -j does, in the time zone of zone. What the original does
 // not have follows at the end, where there is something to say.
 func printRecord(w *bufio.Writer, r entry, zone *time.Location) {
-	word := func(name, value string) { fmt.Fprintf(w, "%-12s %-20s\n", name, printable.String(value)) }
-	bare := func(name, value string) { fmt.Fprintf(w, "%-12s %s\n", name, printable.String(value)) }
+	word := func(name, value string) { printer.Fprintf(w, "%-12s %-20s\n", name, value) }
+	bare := func(name, value string) { printer.Fprintf(w, "%-12s %s\n", name, value) }
 	count := func(name string, n int64) { word(name, strconv.FormatInt(n, 10)) }
 	seconds := func(name string, s float64) { bare(name, fmt.Sprintf("%.3fs", s)) }
 	u := &r.Usage
 
-	fmt.Fprintln(w, rule)
+	printer.Fprintf(w, "%s\n", rule)
 	word("qname", r.Queue)
 	word("hostname", r.Host)
 	word("group", r.Group)
@@ -91,7 +91,7 @@ func printRecord(w *bufio.Writer, r entry, zone *time.Location) {
 func printMore(w io.Writer, r *accounting.Record) {
 	more := func(name, value string) {
 		if value != "" {
-			fmt.Fprintf(w, "%-12s %s\n", name, printable.String(strings.Join(strings.Fields(value), " ")))
+			printer.Fprintf(w, "%-12s %s\n", name, strings.Join(strings.Fields(value), " "))
 		}
 	}
 	more("submit_cmd_line", r.CommandLine)

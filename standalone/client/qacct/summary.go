@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/execd-project/execd/internal/printable"
+	"github.com/execd-project/execd/internal/printer"
 )
 
 // key is what the records of one row of a summary have in common. What is no column of the
@@ -179,7 +180,7 @@ func (m *summary) all() []*row {
 func (m *summary) print(w *bufio.Writer) {
 	rows := m.all()
 	if len(m.columns) == 0 {
-		fmt.Fprintln(w, "Total System Usage")
+		printer.Fprintf(w, "Total System Usage\n")
 	}
 	// A number has a blank behind it only if there are rows that may differ (tested).
 	widths := make([]int, len(m.columns))
@@ -191,7 +192,7 @@ func (m *summary) print(w *bufio.Writer) {
 		}
 		for _, r := range rows {
 			if c.title != accountTitle { // which is as wide as it is, whatever is in it (tested)
-				n = max(n, len(c.of(&r.key)))
+				n = max(n, len(printable.String(c.of(&r.key))))
 			}
 		}
 		if !c.number || m.lists && len(rows) > 0 {
@@ -199,19 +200,19 @@ func (m *summary) print(w *bufio.Writer) {
 		}
 		widths[i] = n
 		total += n
-		fmt.Fprintf(w, "%-*s", n, c.title)
+		printer.Fprintf(w, "%-*s", n, c.title)
 	}
-	sums, _ := fmt.Fprintf(w, "%13s %13s %13s %13s %18s %18s %18s\n", "WALLCLOCK", "UTIME", "STIME", "CPU", "MEMORY", "IO", "IOW")
-	fmt.Fprintln(w, strings.Repeat("=", total+sums-1))
+	sums, _ := printer.Fprintf(w, "%13s %13s %13s %13s %18s %18s %18s\n", "WALLCLOCK", "UTIME", "STIME", "CPU", "MEMORY", "IO", "IOW")
+	printer.Fprintf(w, "%s\n", strings.Repeat("=", total+sums-1))
 	if m.total.wallclock == 0 {
 		return
 	}
 	for _, r := range rows {
 		for i, c := range m.columns {
-			fmt.Fprintf(w, "%-*s", widths[i], c.of(&r.key))
+			printer.Fprintf(w, "%-*s", widths[i], c.of(&r.key))
 		}
 		u := &r.usage
-		fmt.Fprintf(w, "%13d %13.3f %13.3f %13.3f %18.3f %18.3f %18.3f\n", u.wallclock, u.utime, u.stime, u.cpu, u.memory, u.io, u.iow)
+		printer.Fprintf(w, "%13d %13.3f %13.3f %13.3f %18.3f %18.3f %18.3f\n", u.wallclock, u.utime, u.stime, u.cpu, u.memory, u.io, u.iow)
 	}
 }
 
