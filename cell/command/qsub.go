@@ -2,14 +2,11 @@ package command
 
 import (
 	"errors"
-	"slices"
 	"strings"
 
 	"github.com/execd-project/execd/cell"
 	"github.com/execd-project/execd/cell/view"
 	"github.com/execd-project/execd/qstat"
-	"github.com/execd-project/execd/scheduler"
-	"github.com/execd-project/execd/scheduler/rangelist"
 	"github.com/execd-project/execd/submit"
 )
 
@@ -183,7 +180,7 @@ func (x *call) qsub() {
 		x.refused(err)
 		return
 	}
-	defer x.warnUnsuitable(a.ID)
+	defer x.warnOdd(a.ID)
 	x.result.Job, x.result.Sync, x.result.Immediate = a.ID, request.Sync && a.ID != 0, request.Immediate && a.ID != 0
 	if request.Terse && a.ID != 0 {
 		x.result.Terse = true
@@ -200,32 +197,6 @@ func (x *call) qsub() {
 	x.result.Actions = append(x.result.Actions, a.Actions...)
 	for _, l := range a.Lines {
 		x.warn("%s", l.Text)
-	}
-}
-
-// warnUnsuitable tells somebody at a terminal that a job can start nowhere, whatever is in use,
-// with the configuration as it is (as -w v does). What cannot start now but later is no news.
-func (x *call) warnUnsuitable(id uint32) {
-	j := x.cell.Job(id)
-	if !x.in.Terminal || j == nil || j.Problem != "" || j.Request().Validation != submit.ValidateNone || slices.Contains(x.in.Args, "-w") {
-		return
-	}
-	s := j.Scheduled()
-	if s.Category == nil || j.Waiting.IsEmpty() {
-		return
-	}
-	if s.Tasks.IsEmpty() { // it waits for other jobs or for its time
-		s.Tasks = j.Waiting
-		defer func() { s.Tasks = rangelist.List{} }()
-	}
-	reasons, ok := x.cell.State().Verify(s, scheduler.EmptyCluster, x.now)
-	if ok {
-		return
-	}
-	x.warn("warning: no queue can ever run job %d as the cluster is configured; qalter changes what it asks for, qdel removes it", id)
-	const most = 4
-	for i := range reasons[:min(len(reasons), most)] {
-		x.warn("warning: job %d %s", id, reasons[i].Text())
 	}
 }
 

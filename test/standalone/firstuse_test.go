@@ -277,3 +277,31 @@ func TestForbiddenSocket(t *testing.T) {
 	}
 	m.start()
 }
+
+// TestOddScriptsOnATerminal: what editors of Windows leave in a script, and memory without a unit,
+// are warned of on a terminal alone.
+func TestOddScriptsOnATerminal(t *testing.T) {
+	m := newMachine(t, 2)
+	m.write("crlf.sh", "echo a\r\necho b\r\n")
+	m.write("mark.sh", "\xef\xbb\xbf#!/bin/sh\necho a\n")
+	m.start()
+	u := someUsers(t, 1)[0]
+	options := []string{"-wd", "/", "-o", "/dev/null", "-j", "y", "-h"}
+	for _, c := range []struct {
+		words []string
+		want  string
+	}{
+		{[]string{"crlf.sh"}, "warning: the script has lines that end with CR LF, as on Windows"},
+		{[]string{"mark.sh"}, "warning: the script begins with a byte order mark"},
+		{[]string{"-l", "h_vmem=4", "-b", "y", "true"}, "warning: -l h_vmem=4 is 4 bytes: did you mean 4G, or 4M?"},
+	} {
+		s := m.at(u, "qsub", append(options, c.words...)...)
+		s.See("has been submitted\r\n" + c.want)
+		if status := s.Status(); status != 0 {
+			t.Errorf("%q: exit status %d", c.words, status)
+		}
+		if r := m.as(u, "qsub", append(options, c.words...)...); r.status != 0 || r.stderr != "" {
+			t.Errorf("%q: %+v", c.words, r)
+		}
+	}
+}

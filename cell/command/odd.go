@@ -1,0 +1,74 @@
+package command
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+
+	"github.com/execd-project/execd/cell"
+	"github.com/execd-project/execd/qconf"
+	"github.com/execd-project/execd/scheduler"
+	"github.com/execd-project/execd/scheduler/rangelist"
+	"github.com/execd-project/execd/submit"
+)
+
+// warnOdd tells somebody at a terminal what is odd about a job that was submitted. Scripts see
+// what the original prints.
+func (x *call) warnOdd(id uint32) {
+	j := x.cell.Job(id)
+	if !x.in.Terminal || j == nil {
+		return
+	}
+	x.warnScript(j.Request().Script)
+	x.warnSmall(j.Request())
+	x.warnUnsuitable(j)
+}
+
+// warnScript warns of what editors of Windows leave in a script, and shells do not understand.
+func (x *call) warnScript(script []byte) {
+	if bytes.HasPrefix(script, []byte("\xef\xbb\xbf")) {
+		x.warn("warning: the script begins with a byte order mark, so that its first line is not understood: save it as UTF-8 without one")
+	}
+	if line, _, _ := bytes.Cut(script, []byte("\n")); bytes.HasSuffix(line, []byte("\r")) {
+		x.warn("warning: the script has lines that end with CR LF, as on Windows, and shells do not understand them: run dos2unix on it")
+	}
+}
+
+// warnSmall warns of memory that was requested without a unit, which is in bytes.
+func (x *call) warnSmall(r *submit.Request) {
+	for _, s := range r.Resources {
+		c, ok := x.cell.Cluster().Complexes().Find(s.Name)
+		if !ok || c.Type != qconf.ComplexMemory {
+			continue
+		}
+		const small = 1 << 16 // as many megabytes would be much, and as many bytes are nothing
+		if n, err := strconv.Atoi(s.Value); err == nil && n > 0 && n < small {
+			x.warn("warning: -l %s=%s is %s bytes: did you mean %sG, or %sM?", s.Name, s.Value, s.Value, s.Value, s.Value)
+		}
+	}
+}
+
+// warnUnsuitable tells somebody at a terminal that a job can start nowhere, whatever is in use,
+// with the configuration as it is (as -w v does). What cannot start now but later is no news.
+func (x *call) warnUnsuitable(j *cell.Job) {
+	if j.Problem != "" || j.Request().Validation != submit.ValidateNone || slices.Contains(x.in.Args, "-w") {
+		return
+	}
+	s := j.Scheduled()
+	if s.Category == nil || j.Waiting.IsEmpty() {
+		return
+	}
+	if s.Tasks.IsEmpty() { // it waits for other jobs or for its time
+		s.Tasks = j.Waiting
+		defer func() { s.Tasks = rangelist.List{} }()
+	}
+	reasons, ok := x.cell.State().Verify(s, scheduler.EmptyCluster, x.now)
+	if ok {
+		return
+	}
+	x.warn("warning: no queue can ever run job %d as the cluster is configured; qalter changes what it asks for, qdel removes it", j.ID())
+	const most = 4
+	for i := range reasons[:min(len(reasons), most)] {
+		x.warn("warning: job %d %s", j.ID(), reasons[i].Text())
+	}
+}
