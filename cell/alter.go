@@ -247,8 +247,10 @@ func (c *Cell) alterOption(by Caller, j *Job, r *submit.Alteration, option strin
 	modified := func(what string) { a.say("modified %s of job %d", what, j.ID()) }
 	switch option {
 	case "-N":
-		to.Name = from.Name
-		modified("job name")
+		if from.Name != "" {
+			to.Name = from.Name
+			modified("job name")
+		}
 	case "-R":
 		to.Reserve = from.Reserve
 		modified("reservation behaviour")
@@ -325,8 +327,10 @@ func (c *Cell) alterRequest(by Caller, j *Job, from *submit.Request, option stri
 		modified("parallel environment")
 		modified("slot range")
 	case "-P":
+		if to.Project != "" || from.Project != "" {
+			modified("project")
+		}
 		to.Project = from.Project
-		modified("project")
 	case "-ar":
 		to.Reservation = from.Reservation
 		a.say("%s@%s sets job advance reservation of job %d to %d", by.User, by.Host, id, from.Reservation)

@@ -107,6 +107,9 @@ func tristate(s string) (job.Tristate, error) {
 }
 
 func setName(b *builder, s setting) error {
+	if s.value() == "" && b.alteration != nil {
+		return nil // without effect (tested)
+	}
 	b.req.Name = s.value()
 	return checkJobName(s.value())
 }
@@ -118,6 +121,9 @@ func setAccount(b *builder, s setting) error {
 
 func setProject(b *builder, s setting) error {
 	b.req.Project = s.value()
+	if s.value() == "" && b.alteration != nil {
+		return nil // qalter -P '' takes the project away (tested)
+	}
 	return b.nameOrNone(s.value(), checkObject)
 }
 

@@ -56,6 +56,8 @@ func (r *Request) Correct(changes []Correction) (unknown []string, err error) {
 				return nil, err
 			}
 			env.set(name, Variable{name, c.Value})
+		case name == "N" && c.Value == "":
+			return nil, errors.New("JSV tries to delete " + strconv.Quote(name))
 		case readOnly[name]:
 			return nil, errors.New("JSV tries to modify read-only parameter " + strconv.Quote(name))
 		case strings.HasPrefix(name, "CMDARG"):

@@ -245,6 +245,12 @@ var dangling = map[string]string{
 	"hostlist": "denied: host group %q does not exist",
 }
 
+// isDangling reports whether a change was refused since it names what does not exist.
+func isDangling(err error) bool {
+	found := qconf.Errors(err)
+	return len(found) > 0 && dangling[found[0].Attribute] != "" && found[0].Err != nil && strings.Contains(found[0].Err.Error(), qconf.ErrNotFound.Error())
+}
+
 // refuseChange says why a change was not made.
 func (x *call) refuseChange(k *kind, name string, err error) {
 	found := qconf.Errors(err)

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/execd-project/execd/cell/view"
 	"github.com/execd-project/execd/qstat"
 	"github.com/execd-project/execd/submit"
 )
@@ -64,7 +63,7 @@ func (x *call) describeAlteration(r *submit.Alteration) {
 	x.say("job_name:                   :%s:", strings.Join(append(jobs, r.Users...), ","))
 	request := r.Request
 	request.Context = r.ChangeContext(nil)
-	d := view.New(x.cell, x.now).Request(&request, x.caller())
+	d := x.requested(&request)
 	text := string(qstat.AppendDetails(nil, []qstat.JobDetail{d}, qstat.DetailOptions{Zone: x.zone}))
 	shown := map[string]bool{}
 	for _, o := range r.Options {

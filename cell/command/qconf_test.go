@@ -108,7 +108,7 @@ func TestConfigure(t *testing.T) {
 		{"-mattr queue nope 5 two.q", "", "The attribute name (\"nope\") and/or value (\"5\") is invalid\n", 1},
 		{"-mattr foo slots 5 all.q", "", "Modification of object \"foo\" not supported\n", 1},
 		{"-mattr queue slots 3", "", "qconf: missing object list\n", 1},
-		{"-mattr queue user_lists noacl two.q", "\"user_lists\" of \"two.q\" is empty - Adding new element(s).\n", "Userset \"noacl\" does not exist\n", 1},
+		{"-mattr queue user_lists noacl two.q", "", "Userset \"noacl\" does not exist\n", 1},
 		{"-mattr resource_quota limit slots=20 r1/1", "root@node1 modified \"r1\" in resource quota set list\n", "", 0},
 		{"-rattr exechost complex_values h_vmem=5G node1", "root@node1 modified \"node1\" in exechost list\n", "", 0},
 		{"-srqs", strings.Replace(quotaText, "slots=10", "slots=20", 1), "", 0},

@@ -134,7 +134,7 @@ func (x *call) changeObject(w way, k *kind, settings []setting, name string) (ok
 		return false
 	}
 	if err := x.write(Write{Path: k.path(name), Text: []byte(o.Format(qconf.Wrapped))}); err != nil {
-		if k == hostKind { // (tested)
+		if k == hostKind || isDangling(err) { // (tested)
 			x.stdout.reset()
 			x.stdout.lines(said)
 		}

@@ -164,6 +164,10 @@ func (x *call) addEdited(k *kind, name string) {
 		x.addHost(name)
 		return
 	}
+	if k == groupKind && name != "" && !strings.HasPrefix(name, "@") {
+		x.fail(1, "host group name %q is not valid", name)
+		return
+	}
 	if name != "" {
 		if _, ok := x.find(k, name); ok {
 			x.fail(1, "%s %q already exists", k.what, name)

@@ -152,7 +152,7 @@ func (x *call) addMembers(g *given) {
 		return
 	}
 	for _, set := range list(g.values[1]) {
-		for _, user := range list(g.values[0]) {
+		for _, user := range words(g.values[0]) {
 			o, ok := userSetKind.find(x.cluster(), set)
 			var entries []string
 			if ok {
@@ -175,12 +175,17 @@ func (x *call) addMembers(g *given) {
 	}
 }
 
+// words are the elements of a list that are separated by commas or blanks (tested).
+func words(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
 func (x *call) deleteMembers(g *given) {
 	if !x.mayChangeMembers() {
 		return
 	}
 	for _, set := range list(g.values[1]) {
-		for _, user := range list(g.values[0]) {
+		for _, user := range words(g.values[0]) {
 			o, ok := userSetKind.find(x.cluster(), set)
 			if !ok {
 				x.fail(1, "access list %q doesn't exist", set)

@@ -3,6 +3,7 @@ package command
 import (
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/execd-project/execd/cell"
 	"github.com/execd-project/execd/cell/view"
@@ -255,8 +256,7 @@ func (x *call) help() { x.stdout.lines(x.self.text()) }
 
 // describe is qsub -verify: what the job would be. Who it is for is not known yet (tested).
 func (x *call) describe(r *submit.Request) {
-	by := x.caller()
-	d := view.New(x.cell, x.now).Request(r, by)
+	d := x.requested(r)
 	text := string(qstat.AppendDetails(nil, []qstat.JobDetail{d}, qstat.DetailOptions{Zone: x.zone}))
 	_, text, _ = strings.Cut(text, "\n") // the rule
 	for l := range strings.Lines(text) {
@@ -287,4 +287,17 @@ func (x *call) describe(r *submit.Request) {
 			x.stdout.lines(string(r.Script) + "\n")
 		}
 	}
+}
+
+// requested is a request as qstat -j would show it, with the times of -a and -dl.
+func (x *call) requested(r *submit.Request) qstat.JobDetail {
+	d := view.New(x.cell, x.now).Request(r, x.caller())
+	now := time.Unix(x.now, 0).In(x.zone)
+	if !r.Start.IsZero() {
+		d.ExecutionTime = r.Start.Time(now).Unix()
+	}
+	if !r.Deadline.IsZero() {
+		d.Job.Deadline = r.Deadline.Time(now).Unix()
+	}
+	return d
 }

@@ -74,7 +74,7 @@ func (v *View) queueType(s *qconf.QueueInstance) string {
 	for _, t := range [...]struct {
 		letter byte
 		has    bool
-	}{{'B', s.Batch}, {'I', s.Interactive}, {'C', len(s.CkptList) > 0}, {'P', len(s.PEList) > 0}} {
+	}{{'B', s.Batch}, {'I', s.Interactive}, {'P', len(s.PEList) > 0}, {'C', len(s.CkptList) > 0}} {
 		if t.has {
 			b.WriteByte(t.letter)
 		}

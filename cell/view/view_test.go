@@ -33,7 +33,7 @@ func TestStatesOfQueueInstances(t *testing.T) {
 			t.Errorf("%s is in the state %q, not %q", name, got, want)
 		}
 	}
-	for name, want := range map[string]string{"a.q@n1": "BICP", "b.q@n3": "B"} {
+	for name, want := range map[string]string{"a.q@n1": "BIPC", "b.q@n3": "B"} {
 		if got := all[name].Type; got != want {
 			t.Errorf("%s is of the type %q, not %q", name, got, want)
 		}

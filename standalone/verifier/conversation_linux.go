@@ -224,6 +224,11 @@ func (c *conversation) verdict() (changes []submit.Correction, err error) {
 			changes = append(changes, submit.Correction{Parameter: submit.Parameter{Name: name, Value: value}, Variable: true, Remove: action == "DEL"})
 		case "LOG":
 			c.logged(rest)
+		case "SEND":
+			// It comes too late for this job; nothing is sent any more (tested).
+			if rest != "ENV" {
+				return nil, errors.New("got " + strconv.Quote(rest) + " as object for SEND command")
+			}
 		case "RESULT":
 			return result(rest, changes)
 		default:
@@ -237,9 +242,7 @@ func result(rest string, changes []submit.Correction) ([]submit.Correction, erro
 	_, rest, _ = strings.Cut(rest, " ")
 	state, message, _ := strings.Cut(rest, " ")
 	switch state {
-	case "ACCEPT":
-		return nil, nil
-	case "CORRECT":
+	case "ACCEPT", "CORRECT": // 8.1.9 makes the changes in both cases (tested)
 		return changes, nil
 	case "REJECT":
 		if message == "" {

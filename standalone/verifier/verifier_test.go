@@ -34,7 +34,9 @@ func TestRun(t *testing.T) {
 		want      []submit.Correction
 		err       string
 	}{
-		"takes it as it is":            {text: head + "BEGIN) echo PARAM N x; echo RESULT STATE ACCEPT;;\nesac; done"},
+		"takes it as it is":            {text: head + "BEGIN) echo RESULT STATE ACCEPT;;\nesac; done"},
+		"sends late":                   {text: head + "BEGIN) echo SEND ENV; echo RESULT STATE ACCEPT;;\nesac; done"},
+		"sends what there is none of":  {text: head + "BEGIN) echo SEND X; echo RESULT STATE ACCEPT;;\nesac; done", err: `got "X" as object for SEND command`},
 		"changes it":                   {text: head + "BEGIN) echo LOG INFO a b; echo PARAM N x y; echo PARAM p; echo RESULT STATE CORRECT well;;\nesac; done", log: "INFO a b\n", want: []submit.Correction{correction("N", "x y"), correction("p", "")}},
 		"refuses it":                   {text: head + "BEGIN) echo RESULT STATE REJECT not now;;\nesac; done", err: "not now"},
 		"refuses it without a word":    {text: head + "BEGIN) echo RESULT STATE REJECT_WAIT;;\nesac; done", err: "JSV temporarily rejected job"},
