@@ -297,7 +297,7 @@ func (x *call) requested(r *submit.Request) qstat.JobDetail {
 		d.ExecutionTime = r.Start.Time(now).Unix()
 	}
 	if !r.Deadline.IsZero() {
-		d.Job.Deadline = r.Deadline.Time(now).Unix()
+		d.Deadline = r.Deadline.Time(now).Unix()
 	}
 	return d
 }
