@@ -1,8 +1,11 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/execd-project/execd/cell"
@@ -84,27 +87,35 @@ func (x *call) reasons(l *line, v *view.View) {
 	}
 }
 
-// named are the jobs that numbers, names and expressions mean, each once and by their
-// numbers, and what means none.
+// named are the jobs that numbers, names and patterns mean, each once and by their numbers,
+// and what means none. All jobs are looked through only for what is no number.
 func (x *call) named(names []string) (jobs []*cell.Job, missing []string) {
-	all := x.cell.Jobs()
-	called := map[string][]*cell.Job{} // by name and by number
-	for _, j := range all {
-		called[j.Name()] = append(called[j.Name()], j)
-		called[number(j.ID())] = append(called[number(j.ID())], j)
-	}
+	var byName map[string][]*cell.Job
 	wanted := map[*cell.Job]bool{}
 	seen := map[string]bool{}
 	for _, name := range names {
 		if seen[name] {
 			continue
 		}
-		found := called[name]
-		if !expression.PlainPattern(name) {
-			pattern := expression.CompilePattern(false, name)
-			for _, j := range all {
-				if pattern.Match(j.Name()) {
-					found = append(found, j)
+		var found []*cell.Job
+		if id, err := strconv.ParseUint(name, 10, 32); err == nil {
+			if j := x.cell.Job(uint32(id)); j != nil {
+				found = []*cell.Job{j}
+			}
+		} else {
+			if byName == nil {
+				byName = map[string][]*cell.Job{}
+				for _, j := range x.cell.Jobs() {
+					byName[j.Name()] = append(byName[j.Name()], j)
+				}
+			}
+			found = slices.Clone(byName[name])
+			if !expression.PlainPattern(name) {
+				pattern := expression.CompilePattern(false, name)
+				for called, those := range byName {
+					if pattern.Match(called) {
+						found = append(found, those...)
+					}
 				}
 			}
 		}
@@ -115,11 +126,6 @@ func (x *call) named(names []string) (jobs []*cell.Job, missing []string) {
 			missing = append(missing, name)
 		}
 	}
-	for _, j := range all {
-		if wanted[j] {
-			jobs = append(jobs, j)
-		}
-	}
-	slices.SortFunc(jobs, func(a, b *cell.Job) int { return int(a.ID()) - int(b.ID()) })
+	jobs = slices.SortedFunc(maps.Keys(wanted), func(a, b *cell.Job) int { return cmp.Compare(a.ID(), b.ID()) })
 	return jobs, missing
 }
