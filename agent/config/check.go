@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/execd-project/execd/confdir"
@@ -85,7 +87,8 @@ func (c *Command) Run() (int, error) {
 // check prints what is wrong with a directory: on standard output, since it is
 // what was asked for.
 func (c *Command) check(dir string, partial bool) (int, error) {
-	if _, err := os.ReadDir(dir); err != nil {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
 		// Without the path, which err has, too.
 		if path, ok := errors.AsType[*os.PathError](err); ok {
 			err = path.Err
@@ -119,6 +122,9 @@ func (c *Command) check(dir string, partial bool) (int, error) {
 		}
 	}
 	errs := len(untrusted) + len(found)
+	if errs == 0 && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), ".") }) {
+		printer.Fprintf(c.Stderr, "%s: holds no configuration, so that the built-in one counts: expected folders like queues and conf, see execd-conf(5)\n", dir)
+	}
 	if errs+len(warnings) > 0 {
 		printer.Fprintf(c.Stderr, "%s: %s, %s\n", dir, count(errs, "error"), count(len(warnings), "warning"))
 	}
