@@ -310,7 +310,7 @@ func (d *daemon) serving() serve.Options {
 		Notify: func(err error) { d.logOf("api").Warn("interface", "error", err) },
 	}
 	if d.master != nil {
-		o.Methods = d.master.Methods()
+		o.Methods, o.OwnMaster = d.master.Methods(), true
 		o.Limits.Connections, o.Limits.AllConnections = connections()
 	}
 	if d.listen != "" {

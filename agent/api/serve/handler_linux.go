@@ -80,14 +80,17 @@ func (c *call) serve() *api.Error {
 	if !c.peer.manager && !m.users {
 		return refuse(api.PermissionDenied, "%s is for root, managers and masters, and this is %s", name, c.peer.from)
 	}
+	if m.masters && !c.mayBeMaster() {
+		return refuse(api.PermissionDenied, "%s is for root, since the master of this agent is in its own process, and this is %s", name, c.peer.from)
+	}
 	if c.turn, err = turnOf(c.r); err != nil {
 		return err
 	}
-	if !c.peer.manager {
+	if !c.mayBeMaster() {
 		c.turn = agent.Turn{} // users are no masters
 	}
 	// Only who may be a master can be one that has taken over.
-	if c.peer.manager && m.orders {
+	if c.mayBeMaster() && m.orders {
 		if err := c.server.epoch.check(c.turn.Epoch, c.server.commands); err != nil {
 			return err
 		}
@@ -105,6 +108,11 @@ func (c *call) serve() *api.Error {
 		return err
 	}
 	return c.write(http.StatusOK, answer)
+}
+
+// mayBeMaster reports whether the peer may give the orders of a master.
+func (c *call) mayBeMaster() bool {
+	return c.peer.manager && (c.peer.own || !c.server.options.OwnMaster)
 }
 
 // checkForm is what Connect's unary protocol asks of a request.

@@ -23,6 +23,8 @@ type method struct {
 	// orders says that it changes something, or belongs to a master: one that has been
 	// replaced is refused.
 	orders bool
+	// masters says that managers have it only where they may be the master of the agent.
+	masters bool
 	// changes says that a call is for the audit log. Of what orders, FullReport, Reports and
 	// Admit change nothing; Acknowledge and SetTickets are what each master does all the time.
 	changes bool
@@ -34,17 +36,17 @@ type method struct {
 // table is the table of methods.
 func table() map[api.Method]method {
 	return map[api.Method]method{
-		api.MethodStart:       {orders: true, changes: true, do: message(start)},
-		api.MethodStartBatch:  {orders: true, changes: true, do: message(startBatch)},
-		api.MethodAdmit:       {orders: true, do: message(admit)},
+		api.MethodStart:       {masters: true, orders: true, changes: true, do: message(start)},
+		api.MethodStartBatch:  {masters: true, orders: true, changes: true, do: message(startBatch)},
+		api.MethodAdmit:       {masters: true, orders: true, do: message(admit)},
 		api.MethodStartTask:   {orders: true, changes: true, users: true, do: message(startTask)},
 		api.MethodAttach:      {orders: true, changes: true, users: true, do: message(attach)},
 		api.MethodSignal:      {orders: true, changes: true, users: true, do: message(signal)},
 		api.MethodSignalQueue: {orders: true, changes: true, do: message(signalQueue)},
-		api.MethodSetTickets:  {orders: true, do: message(setTickets)},
-		api.MethodConfigure:   {orders: true, changes: true, do: message(configure)},
-		api.MethodFullReport:  {orders: true, do: message(fullReport)},
-		api.MethodAcknowledge: {orders: true, do: message(acknowledge)},
+		api.MethodSetTickets:  {masters: true, orders: true, do: message(setTickets)},
+		api.MethodConfigure:   {masters: true, orders: true, changes: true, do: message(configure)},
+		api.MethodFullReport:  {masters: true, orders: true, do: message(fullReport)},
+		api.MethodAcknowledge: {masters: true, orders: true, do: message(acknowledge)},
 		api.MethodJobs:        {users: true, do: message(jobs)},
 		api.MethodJob:         {users: true, do: message(oneJob)},
 		api.MethodDrain:       {orders: true, changes: true, do: message(drain)},
@@ -52,7 +54,7 @@ func table() map[api.Method]method {
 		api.MethodShutdown:    {orders: true, changes: true, do: message(shutdown)},
 		api.MethodHealth:      {users: true, do: message(health)},
 		api.MethodVersion:     {users: true, do: message(version)},
-		api.MethodReports:     {orders: true, do: message(reports)},
+		api.MethodReports:     {masters: true, orders: true, do: message(reports)},
 	}
 }
 
@@ -366,7 +368,7 @@ func health(_ context.Context, c *call, _ *api.Empty) (any, *api.Error) {
 func version(_ context.Context, c *call, _ *api.Empty) (any, *api.Error) {
 	v := api.VersionAnswer{API: api.Name, Revision: api.Revision, Version: c.server.options.Version, Capabilities: []string{}}
 	for name, m := range c.server.methods {
-		if m.users || c.peer.manager {
+		if m.users || c.peer.manager && (!m.masters || c.mayBeMaster()) {
 			v.Methods = append(v.Methods, name)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 // peer is who asks.
 type peer struct {
 	manager bool   // may do all
+	own     bool   // root, or the user that the server runs as
 	user    string // login name of who is no manager
 	from    string // for errors: "user alice"
 	master  string // the name in the certificate of a master
@@ -63,9 +64,9 @@ func (s *Server) identify(r *http.Request) (peer, *api.Error) {
 func (s *Server) local(c *connection) (peer, *api.Error) {
 	switch c.uid {
 	case 0:
-		return peer{manager: true, from: "root"}, nil
+		return peer{manager: true, own: true, from: "root"}, nil
 	case uint32(os.Geteuid()): // an agent without root's rights belongs to whom it runs as
-		return peer{manager: true, from: "the owner of the agent"}, nil
+		return peer{manager: true, own: true, from: "the owner of the agent"}, nil
 	}
 	c.lookUp.Do(func() { c.user, c.err = s.options.Users(c.uid) })
 	if c.err != nil {

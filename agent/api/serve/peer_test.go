@@ -3,6 +3,7 @@ package serve
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
@@ -116,6 +117,40 @@ func someUsers(uid uint32) (*nss.User, error) {
 		return &nss.User{Name: name, UID: uid}, nil
 	}
 	return nil, nss.ErrUnknown
+}
+
+// A manager of a cell could become root as its master: by a configuration with a prolog of root,
+// or by a job of any user. Where the master is a part of the daemon, only root orders what it does.
+func TestManagersAreNoMasters(t *testing.T) {
+	testenv.Require(t, testenv.Root)
+	r := run(t, func(o *Options) {
+		o.Users = someUsers
+		o.Managers = []string{"carol"}
+		o.OwnMaster = true
+		o.Install = func(context.Context, map[string]string) error {
+			t.Error("a manager has installed a configuration")
+			return nil
+		}
+	})
+	for name, message := range map[string]string{
+		"Start": `{"job":1,"owner":"alice"}`, "StartBatch": `{"starts":[]}`, "Admit": `{"job":1,"owner":"alice"}`,
+		"Configure": `{"files":{"queues/all.q":"prolog root@/tmp/x"}}`, "SetTickets": `{"tickets":[]}`,
+		"FullReport": "{}", "Reports": `{"after":0}`, "Acknowledge": `{"number":1}`,
+	} {
+		if answer := r.as(carol, [2]string{name, message})[0]; !strings.Contains(answer, name+" is for root") {
+			t.Errorf("%s of a manager: %s", name, answer)
+		}
+	}
+	if diff := cmp.Diff([]string(nil), r.agent.said()); diff != "" {
+		t.Error(diff)
+	}
+	if answer := r.as(carol, [2]string{"Version", "{}"})[0]; strings.Contains(answer, `"Start"`) || !strings.Contains(answer, `"Drain"`) {
+		t.Errorf("a manager is told to have the methods %s", answer)
+	}
+	answers := append(r.as(carol, [2]string{"Drain", `{"reason":"r"}`}), r.as(0, [2]string{"FullReport", "{}"})...)
+	if diff := cmp.Diff([]string{"Drain r", "FullReport"}, r.agent.said()); diff != "" {
+		t.Errorf("%q: %s", answers, diff)
+	}
 }
 
 // What others than root may do on the socket.

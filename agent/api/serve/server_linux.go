@@ -29,8 +29,12 @@ type Options struct {
 	// Managers are names of users who may do on the socket what root may, and whom the
 	// server runs as.
 	Managers []string
-	TLS      *TLS
-	Loopback *Loopback
+	// OwnMaster says that the master of the agent is in this process. Then only root, and the
+	// user that the server runs as, give the orders of a master: whoever starts jobs, or
+	// replaces the configuration, decides what runs as other users, and as root.
+	OwnMaster bool
+	TLS       *TLS
+	Loopback  *Loopback
 
 	Version string // of the program
 	// Install puts files, by their path below the directory of the configuration, in
