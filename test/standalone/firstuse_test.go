@@ -163,7 +163,7 @@ func TestComesBack(t *testing.T) {
 		return at
 	}
 	m.until("the job has run twice", func() bool { return len(started()) >= 2 })
-	said := regexp.MustCompile(`(?m)^waiting for: +its next run, in 0:00:0[1-4]: it ended to be run again \(exit status 99\), 2 times in a row; the pause grows each time$`)
+	said := regexp.MustCompile(`(?m)^waiting for: +its next run, in 0:0[0-9]:[0-9]{2}: it ended to be run again \(exit status 99\), [0-9]+ times in a row; the pause grows each time$`)
 	m.until("qstat -j says so", func() bool { return said.MatchString(m.as(u, "qstat", "-j", "1").stdout) })
 	m.daemon.Kill()
 	m.start()
