@@ -121,6 +121,7 @@ type Findings struct {
 	Errors   []*Error
 	Missing  []*Error // see Cluster.Missing
 	Warnings []*Error // see Cluster.Warnings, Cluster.Ineffective; and each ambiguous queue instance, see Queue.Instance
+	Sound    *Cluster // what is without errors
 }
 
 // Check says at once all that is wrong with a configuration directory. An object
@@ -128,7 +129,7 @@ type Findings struct {
 // sound.
 func Check(fsys fs.FS, options Options) Findings {
 	c, err := load(fsys, options)
-	return Findings{Errors: Errors(err), Missing: c.Missing(), Warnings: slices.Concat(c.Warnings(), c.Ineffective(), c.ambiguous())}
+	return Findings{Errors: Errors(err), Missing: c.Missing(), Warnings: slices.Concat(c.Warnings(), c.Ineffective(), c.ambiguous()), Sound: c}
 }
 
 // load returns what is sound of a directory beside all errors.

@@ -106,6 +106,12 @@ func (c *Command) check(dir string, partial bool) (int, error) {
 			return ExitUsage, fmt.Errorf("cannot write to standard output: %w", err)
 		}
 	}
+	programs := confdir.UntrustedPrograms(all.Sound)
+	for _, p := range programs {
+		if _, err := printer.Fprintf(c.Stdout, "%s/%v\n", strings.TrimSuffix(dir, "/"), p); err != nil {
+			return ExitUsage, fmt.Errorf("cannot write to standard output: %w", err)
+		}
+	}
 	found, warnings := all.Errors, all.Warnings
 	if !partial {
 		found = append(found, all.Missing...)
@@ -121,7 +127,7 @@ func (c *Command) check(dir string, partial bool) (int, error) {
 			return ExitUsage, err
 		}
 	}
-	errs := len(untrusted) + len(found)
+	errs := len(untrusted) + len(programs) + len(found)
 	if errs == 0 && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), ".") }) {
 		printer.Fprintf(c.Stderr, "%s: holds no configuration, so that the built-in one counts: expected folders like queues and conf, see execd-conf(5)\n", dir)
 	}

@@ -65,6 +65,9 @@ func Run(args []string, stdout io.Writer) (int, error) {
 		return 0, err
 	}
 	h := Probe(cluster.Config(host))
+	for _, p := range confdir.UntrustedPrograms(cluster) {
+		untrusted = append(untrusted, p.String())
+	}
 	h.Untrusted = untrusted
 	h.readProcedures(place.Procedures)
 	r := New(h)

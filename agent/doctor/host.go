@@ -27,7 +27,9 @@ type Host struct {
 	TopologyErr string // why cores cannot be told apart
 	GroupIDs    GroupIDs
 	// Untrusted says which files others than root and we can change, of those that a daemon
-	// reads and runs: the configuration and the supervisor. Such a daemon does not start.
+	// reads and runs: the configuration, the supervisor, and the programs of other users than
+	// the owner of a job. A daemon does not start with such a configuration or supervisor, and
+	// refuses the jobs for which it would run such a program.
 	Untrusted []string
 	// Procedures is the file that limits the programs of a master; empty if there is none. If it
 	// is not valid, Untrusted says so.

@@ -92,6 +92,41 @@ func TestUntrustedConfiguration(t *testing.T) {
 	}
 }
 
+// TestUntrustedPrograms: who looks at a configuration learns of programs that jobs will be refused
+// for, because others than root can change them.
+func TestUntrustedPrograms(t *testing.T) {
+	testenv.Require(t, testenv.Root)
+	m, u := newMachine(t, 1), someUsers(t, 1)[0]
+	m.write("bin/mine", "#!/bin/sh\n")
+	m.write("bin/theirs", "#!/bin/sh\n")
+	mine, theirs := filepath.Join(m.dir, "bin/mine"), filepath.Join(m.dir, "bin/theirs")
+	if err := errors.Join(os.Chmod(mine, 0o755), os.Chmod(theirs, 0o755), os.Chown(theirs, number(t, u.Uid), 0)); err != nil {
+		t.Fatal(err)
+	}
+	m.write("conf/queues/other.q", "qname other.q\nhostlist "+hostName+"\nprolog "+theirs+",["+hostName+"=root@"+theirs+" $job_owner]\nepilog root@"+mine+"\n")
+	m.write("conf/pes/smp", "pe_name smp\n")
+	m.write("conf/pes/p", "pe_name p\nstart_proc_args "+u.Username+"@"+theirs+"\nstop_proc_args root@"+theirs+"\n")
+	m.write("conf/conf/global", "prolog root@/nosuch/program\nepilog nosuchuser@"+theirs+"\n")
+	conf := filepath.Join(m.dir, "conf")
+	for _, args := range [][]string{{"config", "check", conf}, {"doctor", "--conf", conf}} {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		cmd := exec.CommandContext(ctx, filepath.Join(m.bin, "execd"), args...)
+		out, _ := cmd.CombinedOutput()
+		cancel()
+		if cmd.ProcessState.ExitCode() != 1 {
+			t.Errorf("%q: exit status %d", args, cmd.ProcessState.ExitCode())
+		}
+		for _, place := range []string{"queues/other.q: prolog", "pes/p: stop_proc_args"} {
+			if want := place + `: is not run as root: "` + theirs + `" is not trusted: belongs to ` + u.Username; !strings.Contains(string(out), want) {
+				t.Errorf("%q does not say %s:\n%s", args, want, out)
+			}
+		}
+		if n := strings.Count(string(out), "is not run as"); n != 2 {
+			t.Errorf("%q names %d programs, want 2:\n%s", args, n, out)
+		}
+	}
+}
+
 // TestUntrustedReload: a daemon of root keeps its configuration if another user can change the one
 // that it is to read, and says who.
 func TestUntrustedReload(t *testing.T) {
