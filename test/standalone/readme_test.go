@@ -19,6 +19,7 @@ import (
 // typist is a shell that somebody types the README into.
 type typist struct {
 	testing.TB
+	home string
 	in   io.Writer
 	said testenv.Transcript // of the shell and all that it starts
 }
@@ -74,7 +75,17 @@ func TestReadme(t *testing.T) {
 	if checked != len(printed) {
 		t.Errorf("%d lines print what is known, want %d", checked, len(printed))
 	}
+	undo := regexp.MustCompile("(?m)^rm -r ~/.*configuration$").Find(readme)
+	if undo == nil {
+		t.Fatal("README does not say how to undo the steps")
+	}
 	leave()
+	for _, there := range []bool{true, false} {
+		out, err := exec.CommandContext(t.Context(), "sh", "-c", "HOME="+s.home+"; "+string(undo)).CombinedOutput()
+		if (err == nil) != there {
+			t.Errorf("%s, with the configuration there %v: %v\n%s", undo, there, err, out)
+		}
+	}
 }
 
 // aSecond waits for the next second: times of submission have whole ones.
@@ -125,7 +136,7 @@ func openTypist(t *testing.T) (s *typist, leave func()) {
 	if out, err := copied.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	s = &typist{TB: t}
+	s = &typist{TB: t, home: home}
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "sh") // it ends the daemon after a failure, too
 	cmd.Dir, cmd.Stdout, cmd.Stderr = checkout, &s.said, &s.said
 	cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
