@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -43,6 +44,7 @@ func (r *Report) Status() int {
 // Text is the report for people.
 func (r *Report) Text() string {
 	var b strings.Builder
+	printer.Fprintf(&b, "%s\n\n", r.verdict())
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, f := range r.facts() {
 		printer.Fprintf(w, "%s\t%s\n", f.name, f.value)
@@ -56,9 +58,10 @@ func (r *Report) Text() string {
 	if len(gaps) > 0 {
 		b.WriteString("\nWhat could be better:\n")
 	}
-	for _, g := range gaps {
+	for i, g := range gaps {
 		printer.Fprintf(&b, "\n%s\n    %s\n", strings.Join(g.names, ", "), g.reason)
-		if g.remedy != "" {
+		// Those that have the same remedy follow each other: it stands behind the last one.
+		if last := i == len(gaps)-1 || gaps[i+1].remedy != g.remedy; last && g.remedy != "" {
 			printer.Fprintf(&b, "    => %s\n", g.remedy)
 		}
 	}
@@ -68,6 +71,32 @@ func (r *Report) Text() string {
 		lines[i] = strings.TrimRight(lines[i], " ")
 	}
 	return strings.Join(lines, "\n")
+}
+
+// verdict is the report in one line.
+func (r *Report) verdict() string {
+	var missing, works []string
+	for _, c := range r.Checks {
+		switch c.State {
+		case Missing:
+			missing = append(missing, c.Name)
+		case Works:
+			works = append(works, c.Name)
+		}
+	}
+	gaps := ""
+	if len(works) > 0 {
+		gaps = "gaps in " + strings.Join(works, ", ")
+	}
+	switch {
+	case len(missing) > 0 && gaps != "":
+		return "missing: " + strings.Join(missing, ", ") + "; " + gaps
+	case len(missing) > 0:
+		return "missing: " + strings.Join(missing, ", ")
+	case gaps != "":
+		return "good, with " + gaps
+	}
+	return "good: all is enforced by the best means that Linux has"
 }
 
 // gap is something that several checks lack for the same reason.
@@ -89,6 +118,14 @@ func (r *Report) gaps() []*gap {
 		}
 		list[i].names = append(list[i].names, c.Name)
 	}
+	// By remedy, in the order in which the remedies come first; those without one come last.
+	first := map[string]int{"": len(list)}
+	for i, g := range list {
+		if _, ok := first[g.remedy]; !ok {
+			first[g.remedy] = i
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *gap) int { return cmp.Compare(first[a.remedy], first[b.remedy]) })
 	return list
 }
 
