@@ -2,11 +2,13 @@ package sensor
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/loadsensor"
 	"github.com/execd-project/execd/loadsensor/external"
 	"github.com/execd-project/execd/loadsensor/protocol"
@@ -20,6 +22,8 @@ const (
 	// system may take to tell of a change that is watched.
 	settle  = 100 * time.Millisecond
 	noticed = 15 * time.Second
+	// quiet is how long the check waits for something before it says so on a terminal.
+	quiet = 2 * time.Second
 )
 
 // checker runs one sensor.
@@ -28,6 +32,7 @@ type checker struct {
 	timeout          time.Duration
 	cluster          *qconf.Cluster // nil for none
 	watched          bool           // changes of the file
+	progress         io.Writer      // nil for none
 
 	sensor *external.Sensor
 	events chan external.Event
@@ -81,16 +86,22 @@ func (c *checker) run() *Result {
 // there any more.
 func (c *checker) report() bool {
 	c.cycle++
-	return c.await(func(e external.Event) bool { return e.Kind == external.Reported && e.Asked }, longest+c.timeout)
+	what := fmt.Sprintf("report %d, which may take %v", c.cycle, c.timeout)
+	return c.await(what, func(e external.Event) bool { return e.Kind == external.Reported && e.Asked }, longest+c.timeout)
 }
 
-// await takes events until the one that is wanted. It returns false when it cannot
-// come any more.
-func (c *checker) await(wanted func(external.Event) bool, most time.Duration) bool {
-	timer := time.NewTimer(most)
+// await takes events until the one that is wanted, which what names. It returns false when it
+// cannot come any more.
+func (c *checker) await(what string, wanted func(external.Event) bool, most time.Duration) bool {
+	timer, slow := time.NewTimer(most), time.NewTimer(quiet)
 	defer timer.Stop()
+	defer slow.Stop()
 	for {
 		select {
+		case <-slow.C:
+			if c.progress != nil {
+				printer.Fprintf(c.progress, "execd sensor: waiting for %s\n", what)
+			}
 		case e := <-c.events:
 			c.note(e)
 			if wanted(e) {
@@ -213,15 +224,15 @@ func (c *checker) change() bool {
 	}
 	how := "seen at once"
 	began := time.Now()
-	if !c.watched || c.sensor.Status().Unwatched != "" || !c.await(changed, noticed) {
+	if !c.watched || c.sensor.Status().Unwatched != "" || !c.await("the file system to tell of the change", changed, noticed) {
 		how = "seen with the next request, since the file system does not tell"
 		c.cycle++ // it may be answered before
 		c.sensor.Ask()
-		if !c.await(changed, longest) {
+		if !c.await("the sensor to see the change", changed, longest) {
 			return false
 		}
 	}
-	if !c.await(func(e external.Event) bool { return e.Kind == external.Gone }, longest) {
+	if !c.await("the sensor to end after the change", func(e external.Event) bool { return e.Kind == external.Gone }, longest) {
 		return false
 	}
 	c.result.Change = fmt.Sprintf("%s; the sensor %s and was started again, %.3f s in all", how, c.exited, time.Since(began).Seconds())
@@ -233,7 +244,7 @@ func (c *checker) quit(alive bool) {
 	c.killed = false
 	began := time.Now()
 	c.sensor.Stop()
-	if alive && c.await(func(e external.Event) bool { return e.Kind == external.Gone }, longest) {
+	if alive && c.await("the sensor to end", func(e external.Event) bool { return e.Kind == external.Gone }, longest) {
 		c.result.Quit = fmt.Sprintf("%s after %.3f s", c.exited, time.Since(began).Seconds())
 		if !c.killed && c.exited != "exited with status 0" {
 			c.find(Finding{Severity: Warning, Problem: fmt.Sprintf("the load sensor %s when it was told to quit", c.exited), Expected: "status 0"})

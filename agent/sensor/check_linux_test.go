@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/execd-project/execd/internal/testenv"
 )
 
@@ -65,6 +67,47 @@ standard error: complaint
 `
 	if status != ExitGood || out != want {
 		t.Errorf("status %d\n%s\nwant\n%s", status, out, want)
+	}
+}
+
+// releasing opens a FIFO for the sensor once it is told something.
+type releasing struct {
+	fifo string
+	said bytes.Buffer
+}
+
+func (r *releasing) Write(p []byte) (int, error) {
+	if r.said.Len() == 0 {
+		if err := os.WriteFile(r.fifo, []byte("go\n"), 0o600); err != nil {
+			return 0, err
+		}
+	}
+	return r.said.Write(p)
+}
+
+// TestProgress: who looks at a slow sensor is told what the check waits for.
+func TestProgress(t *testing.T) {
+	dir := t.TempDir()
+	r := &releasing{fifo: filepath.Join(dir, "fifo")}
+	if err := unix.Mkfifo(r.fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "sensor")
+	// Only its first report is slow.
+	script := fmt.Sprintf(good, `test -p `+r.fifo+` && read go <`+r.fifo+` && rm `+r.fifo)
+	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"check", path, "--timeout", "9m"}
+	if os.Getuid() == 0 {
+		args = append(args, "--user", "root")
+	}
+	var stdout bytes.Buffer
+	if status, err := (&Command{Args: args, Stdout: &stdout, Progress: r}).Run(); err != nil || status != ExitGood {
+		t.Errorf("status %d (%v)\n%s", status, err, &stdout)
+	}
+	if want := "execd sensor: waiting for report 1, which may take 9m0s\n"; !strings.HasPrefix(r.said.String(), want) {
+		t.Errorf("%q was said, want %q", &r.said, want)
 	}
 }
 

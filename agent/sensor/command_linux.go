@@ -51,6 +51,8 @@ func (e *UsageError) Error() string { return e.Problem }
 type Command struct {
 	Args   []string // words after "execd sensor"
 	Stdout io.Writer
+	// Progress is a terminal that is told what the check waits for; nil for none.
+	Progress io.Writer
 }
 
 // Run carries the command out and returns the exit status. The error, if there is one,
@@ -100,7 +102,7 @@ func (c *Command) Run() (int, error) {
 			return ExitCannotRun, fmt.Errorf("cannot tell the name of this host: %w", err)
 		}
 	}
-	check := checker{path: path, user: *user, host: *host, timeout: *timeout}
+	check := checker{path: path, user: *user, host: *host, timeout: *timeout, progress: c.Progress}
 	if *conf != "" {
 		if _, err := os.ReadDir(*conf); err != nil {
 			return ExitUsage, fmt.Errorf("cannot read the configuration: %w", err)

@@ -27,6 +27,7 @@ import (
 	"github.com/execd-project/execd/cell/command"
 	"github.com/execd-project/execd/internal/nearest"
 	"github.com/execd-project/execd/internal/printer"
+	"github.com/execd-project/execd/internal/terminal"
 	"github.com/execd-project/execd/nss"
 	"github.com/execd-project/execd/simulate"
 	"github.com/execd-project/execd/standalone"
@@ -303,6 +304,9 @@ func selectQueues(options ...string) ([]string, error) {
 
 func checkSensor(args []string) int {
 	c := sensor.Command{Args: args, Stdout: printer.NewWriter(os.Stdout)}
+	if terminal.Is(os.Stderr) {
+		c.Progress = os.Stderr
+	}
 	status, err := c.Run()
 	if err != nil {
 		complain("execd sensor:", err)
