@@ -16,7 +16,7 @@ const (
 	longRun = 60
 )
 
-// comeBack has a task wait that has run since a time and is to be run again: at least for
+// comeBack makes a task wait that ran since a time and has to run again: at least for
 // schedule_interval (sched_conf(5)), as with the original, which starts jobs only then, and twice
 // as long after each further short run. A task that did not ask for it goes on at once the
 // first time: its supervisor was killed, or it migrates.
@@ -41,7 +41,7 @@ func (c *Cell) comeBack(t *Task, since int64, asked bool) {
 	c.timers.add(timer{at: t.back.until, kind: comesBack, id: t.Job.ID()})
 }
 
-// scheduleInterval is schedule_interval in seconds; one second where there are no runs of the
+// scheduleInterval returns schedule_interval in seconds; one second where there are no runs of the
 // scheduler by the clock.
 func (c *Cell) scheduleInterval() int64 {
 	return max(int64(c.cluster.Scheduler().ScheduleInterval/time.Second), 1)

@@ -12,7 +12,7 @@ type refusal struct {
 // mostRefusalPause is how many seconds a task waits at most that is refused again and again.
 const mostRefusalPause = 60
 
-// refuse has a task wait that its host has not taken: the first time for the next scheduling
+// refuse makes a task wait that its host refused: the first time for the next scheduling
 // run, as most reasons pass at once, and then 2, 4, 8 seconds and so on.
 func (c *Cell) refuse(t *Task, host, reason string) {
 	r := t.refused

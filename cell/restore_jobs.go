@@ -248,7 +248,7 @@ func (r *restoring) allTasks() {
 	}
 }
 
-// task is the task of a record, without its run. mostPause is how many seconds it may have to
+// task returns the task of a record, without its run. mostPause is how many seconds it may have to
 // wait between two runs.
 func (x *restoredTask) task(j *Job, now, mostPause int64) (*Task, error) {
 	holds, err := holdsOf(x.Holds)

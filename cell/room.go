@@ -29,7 +29,7 @@ type need struct {
 	files  int64
 }
 
-// ofRecords is the need of so many bytes of records.
+// ofRecords returns the need of so many bytes of records.
 func ofRecords(bytes int64) need { return need{bytes: bytes, memory: bytes} }
 
 // The limits of a single job where there is a Room, in bytes.

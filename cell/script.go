@@ -24,7 +24,7 @@ func ScriptOf(key string, value []byte) (sum string, is bool) {
 	return x.Sum, true
 }
 
-// ScriptSum is the name of a text: its SHA-256, in hexadecimal digits.
+// ScriptSum returns the name of a text: its SHA-256, in hexadecimal digits.
 func ScriptSum(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
@@ -46,7 +46,7 @@ func (j *Job) ScriptBeside() (sum string, is bool) {
 	return j.beside.sum, true
 }
 
-// putBeside has the script of a job kept beside its record, if it is large.
+// putBeside keeps a large script of a job beside its record.
 func (c *Cell) putBeside(j *Job) {
 	text := j.asked.Script
 	if !c.options.ScriptsBeside || len(text) < besideFrom {
@@ -93,7 +93,7 @@ func (c *Cell) MoveScripts(bytes int) (n int) {
 // ownScript is a text that jobs of a user have as their script.
 type ownScript struct{ owner, sum string }
 
-// besideRoom is what a script beside its record takes more of a user: nothing where another
+// besideRoom returns what a script beside its record takes more of a user: nothing where another
 // job has it already.
 func (c *Cell) besideRoom(j *Job) int64 {
 	if j.beside == nil || c.keeping.scripts[ownScript{j.Owner(), j.beside.sum}] > 0 {

@@ -49,7 +49,7 @@ var asUser = lazyregexp.New(`([^\s,=@\[\]]+)@(/[^\s,\]]*)`)
 // procedureValue is the value of an attribute that may name a user in front of a program.
 type procedureValue struct{ file, attribute, value string }
 
-// procedureValues are those of queues, parallel environments and the configurations of hosts.
+// procedureValues returns the values of queues, parallel environments and the configurations of hosts.
 func procedureValues(c *qconf.Cluster) []procedureValue {
 	var values []procedureValue
 	add := func(file string, o interface{ Value(string) (string, bool) }, attributes ...string) {

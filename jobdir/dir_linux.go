@@ -100,7 +100,7 @@ func (d *Dir) Use(f func(fd int) error) error {
 	return f(d.fd)
 }
 
-// call is Use for a system call that a signal may interrupt.
+// call does the same as Use, and repeats a system call that a signal interrupts.
 func (d *Dir) call(f func(fd int) error) error {
 	return d.Use(func(fd int) error {
 		return retry(func() error { return f(fd) })

@@ -304,7 +304,7 @@ func (u *Usage) heed(whole map[string]string) {
 	}
 }
 
-// wholeSeconds is a time as start_time and end_time have it.
+// wholeSeconds returns a time in the form of start_time and end_time.
 func wholeSeconds(t *time.Time) int64 {
 	if t.IsZero() {
 		return 0

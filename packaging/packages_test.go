@@ -57,7 +57,7 @@ var (
 	onlyRpm = []string{"/usr/share/licenses/execd/LICENSE"}
 )
 
-// expected are the files of a package, with their modes: those of both and some of its own.
+// expected returns the files of a package, with their modes: those of both and some of its own.
 func expected(t *testing.T, own []string) []string {
 	t.Helper()
 	list := []string{
@@ -429,7 +429,7 @@ func TestUnit(t *testing.T) {
 	}
 }
 
-// built is a copy of what make install needs, with executables that are none: other tests use
+// built makes a copy of what make install needs, with executables that are none: other tests use
 // those of this tree.
 func built(t *testing.T) string {
 	t.Helper()
@@ -449,10 +449,7 @@ func built(t *testing.T) string {
 // TestPagesAreFound has man(1) look for the pages of the commands, in the package and in what
 // make install installs.
 func TestPagesAreFound(t *testing.T) {
-	man, err := exec.LookPath("man")
-	if err != nil {
-		t.Skip("needs man-db: ", err)
-	}
+	testenv.Require(t, testenv.Man)
 	unpacked, installed := t.TempDir(), t.TempDir()
 	output(t, "dpkg-deb", "-x", one(t, "*.deb"), unpacked)
 	output(t, "make", "-C", built(t), "-s", "install", "DESTDIR="+installed)
@@ -467,7 +464,7 @@ func TestPagesAreFound(t *testing.T) {
 		}
 		for _, name := range []string{"qsub", "qacct"} {
 			for what, search := range map[string]string{"PATH=" + prefix + "/lib/execd/bin:/usr/bin:/bin": name, "MANPATH=" + prefix + "/share/man": "execd-" + name} {
-				cmd := exec.Command(man, "-w", search)
+				cmd := exec.Command("man", "-w", search)
 				cmd.Env = []string{"PATH=/usr/bin:/bin", what, "LC_ALL=C"}
 				out, err := cmd.CombinedOutput()
 				if want := prefix + "/share/man/man1/execd-" + name + suffix; err != nil || strings.TrimSpace(string(out)) != want {
@@ -506,10 +503,8 @@ func TestUninstall(t *testing.T) {
 // TestSoakLintian has Debian's own check look at the package.
 func TestSoakLintian(t *testing.T) {
 	testenv.Soak(t)
+	testenv.Require(t, testenv.Lintian)
 	deb := one(t, "*.deb")
-	if _, err := exec.LookPath("lintian"); err != nil {
-		t.Skip("needs lintian: ", err)
-	}
 	cmd := exec.Command("lintian", "--allow-root", "--fail-on", "error", deb)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)

@@ -341,7 +341,7 @@ func (c *Configuration) LimitsFor(q QueueInstance) job.Limits {
 	return limits
 }
 
-// ScriptShellFor is SCRIPT_SHELL of execd_params for jobs in a queue instance. Where the
+// ScriptShellFor returns SCRIPT_SHELL of execd_params for jobs in a queue instance. Where the
 // configuration does not say, only the built-in queue has it: queues of sites do what
 // queue_conf(5) says of shell_start_mode.
 func (c *Configuration) ScriptShellFor(q QueueInstance) bool {

@@ -320,7 +320,7 @@ func (r *run) queueOffersPE(c *Category, id QueueID, name string) bool {
 	return r.because(Reason{kind: notInPEList, place: int32(id), text: name}, c)
 }
 
-// collected is what was found for a number of slots, and whether that is enough. What the
+// collected returns what the search found for a number of slots, and whether that is enough. What the
 // cluster lacks for the master task does not count: the slots are told that there are (tested).
 func (r *run) collected(j *Job, pe PEID, least int, at span) (assignment, bool) {
 	explain := r.explain

@@ -424,7 +424,7 @@ func (m *Model) startable(j *Job) int {
 	return max(limit-j.Active, 0)
 }
 
-// candidates are the instances that are tried, in order: the same for all jobs.
+// candidates returns the instances that the run tries, in order: the same for all jobs.
 func (r *run) candidates() iter.Seq[InstanceID] {
 	if r.reserving {
 		return r.reservable()

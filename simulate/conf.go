@@ -171,7 +171,7 @@ func (c *Command) open(name string) (io.ReadCloser, error) {
 	return os.Open(name)
 }
 
-// tooLarge is the error of a text that could not be read, or is too large: that is wrong with
+// tooLarge returns the error of a text that could not be read, or is too large: that is wrong with
 // what was given, as other mistakes in it.
 func tooLarge(what, name string, err error) error {
 	if e, ok := errors.AsType[*textfile.SizeError](err); ok {

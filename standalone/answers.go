@@ -36,7 +36,7 @@ type given struct {
 	size int   // of its record, and of what is here
 }
 
-// user are the answers to the user of a key, made if there are none.
+// user returns the answers to the user of a key, and makes an empty set if there are none.
 func (a *answers) user(key string) *ofUser {
 	uid, _, _ := strings.Cut(key, " ")
 	u := a.users[uid]

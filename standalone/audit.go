@@ -364,7 +364,7 @@ func (m *Master) auditCommitted(lines []byte, key string, number int, removed []
 	}
 }
 
-// writeLine has the log take lines of the store. What it takes and cannot write is tried again.
+// writeLine hands lines of the store to the log, which retries those that it cannot write.
 func (m *Master) writeLine(key string, lines []byte) {
 	number, err := m.host.Audit.Write(lines)
 	l := line{key: key, number: number}
@@ -379,7 +379,7 @@ func (m *Master) keepLine(l line) {
 	m.trail.unwritten += l.size
 }
 
-// writeTrail has the log take the lines that it had no room for.
+// writeTrail hands the log the lines that it had no room for.
 func (m *Master) writeTrail() {
 	if m.trail.unwritten == 0 && m.trail.lost == 0 || m.host.Audit.Check() != nil || m.host.Audit.Err() != nil {
 		return
@@ -407,7 +407,7 @@ func (m *Master) writeTrail() {
 	}
 }
 
-// waitForTrail is how long nothing has to be tried with the audit log.
+// waitForTrail returns the time until the next retry of the audit log.
 func (m *Master) waitForTrail(d time.Duration) time.Duration {
 	if m.trail.unwritten > 0 || m.trail.lost > 0 {
 		return min(d, unwrittenPause)

@@ -12,7 +12,7 @@ import (
 	"github.com/execd-project/execd/standalone/celldir"
 )
 
-// cellDir is the directory that jobs find as SGE_ROOT, in the spool area.
+// cellDir returns the directory that jobs find as SGE_ROOT, in the spool area.
 func (m *Master) cellDir() string { return filepath.Join(m.host.Spool, "sge") }
 
 // makeCellDir makes it. Unless the site has a Grid Engine, and says where, SGE_ROOT and SGE_CELL

@@ -185,7 +185,7 @@ func (m *Master) mended() {
 	}
 }
 
-// taken is what has changed in the cell since it was asked last. The texts of scripts are in
+// taken returns what has changed in the cell since it was asked last. The texts of scripts are in
 // the batch.
 func (m *Master) taken() []store.Change {
 	changes := m.cell.Changes()

@@ -250,7 +250,7 @@ func (s *Shepherd) torn(c *limits.Crossing) {
 	s.set(dueForce, c.At.Add(s.d.LimitGrace))
 }
 
-// refused is what the job has been refused by its group.
+// refused returns what the control group refused to the job.
 func (s *Shepherd) refused() (r group.Refusals) {
 	if s.group != nil {
 		r = s.group.Refusals()

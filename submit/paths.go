@@ -78,7 +78,7 @@ func ExpandPath(list []HostPath, vars PathVars) (string, error) {
 	return path, cmp.Or(err, checkLength(path))
 }
 
-// ExpandShell is ExpandPath for -S, except that a name without a slash stays one: the program
+// ExpandShell expands the paths of -S as ExpandPath does, except that a name without a slash stays one: the program
 // is found in the PATH of the job, as its user.
 func ExpandShell(list []HostPath, vars PathVars) (string, error) {
 	name, err := vars.choose(list)

@@ -285,7 +285,7 @@ func TestRefusalsAreCounted(t *testing.T) {
 	}
 }
 
-// TestShortRecords: a user who fills the log gets short records, and nobody else does.
+// TestShortRecords checks that only the user who fills the log gets short records.
 func TestShortRecords(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit")
 	l := opened(t, Options{Path: path})

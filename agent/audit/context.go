@@ -10,12 +10,12 @@ type call struct {
 	caller Caller
 }
 
-// WithCall is a context for what is done for a caller: Call finds it there.
+// WithCall returns a context that holds a caller and the identity of the call, for Call.
 func WithCall(ctx context.Context, id string, c Caller) context.Context {
 	return context.WithValue(ctx, callKey{}, call{id, c})
 }
 
-// Call is who has called, and the identity of the call; empty where nobody has.
+// Call returns the caller in a context and the identity of the call, both empty without a caller.
 func Call(ctx context.Context) (id string, c Caller) {
 	x, _ := ctx.Value(callKey{}).(call)
 	return x.id, x.caller

@@ -154,7 +154,7 @@ func (l *Log) NewID() string {
 	return l.boot + "-" + strconv.FormatUint(l.count, 10)
 }
 
-// Lines are the lines of a record for Write, with what it says of the daemon, and its time. Those
+// Lines returns the lines of a record for Write, with what it says of the daemon, and its time. Those
 // of a user who has filled much of the log of late are short.
 func (l *Log) Lines(r *Record) []byte {
 	if l == nil {
@@ -267,7 +267,7 @@ func (l *Log) flush() error {
 	return nil
 }
 
-// gap is the record of those that were lost. mu is held.
+// gap returns a record that counts the lost records. The caller holds mu.
 func (l *Log) gap(now time.Time) []byte {
 	r := &Record{Command: "gap", Outcome: Failed, Error: fmt.Sprintf("%d records were lost while this file could not be written", l.lost)}
 	r.Version, r.Host, r.Daemon, r.Time = Version, l.options.Host, l.options.Daemon, now.UTC()
@@ -332,7 +332,7 @@ func (l *Log) later(d time.Duration) {
 	}
 }
 
-// Sync has all records that were taken on the disk when it returns.
+// Sync returns once all accepted records are on disk.
 func (l *Log) Sync() error {
 	if l == nil {
 		return nil
@@ -362,7 +362,7 @@ func (l *Log) Sync() error {
 	return nil
 }
 
-// Synced is up to which number of Write records are on the disk: all of them were written.
+// Synced returns the number of the last Write whose records, and all before them, are on disk.
 func (l *Log) Synced() uint64 {
 	if l == nil {
 		return 0
@@ -395,7 +395,7 @@ func (l *Log) Err() error {
 	return l.failed
 }
 
-// Counts are how often writing has failed, and how many records are lost, since the log was
+// Counts returns how often a write failed, and how many records were lost, since the log was
 // opened.
 func (l *Log) Counts() (failures, lost uint64) {
 	if l == nil {

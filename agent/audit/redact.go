@@ -7,7 +7,7 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// WithoutValues are the words of a command line of qsub(1) or the like, without the values of
+// WithoutValues returns the words of a command line of qsub(1) or the like, without the values of
 // variables (-v).
 func WithoutValues(args []string) []string {
 	args = slices.Clone(args)
@@ -32,7 +32,7 @@ func namesOnly(list string) string {
 	return strings.Join(names, ",")
 }
 
-// TextWithoutValues is what a command has said without the values of variables: messages about -v
+// TextWithoutValues returns the output of a command without the values of variables: messages about -v
 // repeat what was typed.
 func TextWithoutValues(text string) string {
 	lines := strings.Split(text, "\n")

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// A caller can be refused as often as he likes. So that nobody fills the disk with that, each user
-// of the host, and each address elsewhere, has this many records of refusals within a time; the
-// next one behind them says how many were left out.
+// A caller can provoke any number of refusals. So that their records do not fill the disk, the log
+// writes a limited number of them within a time for each user of the host and for each remote
+// address. The next record counts those that the log left out.
 const (
 	mostRefusals   = 60
 	refusalsPeriod = time.Minute
 	// mostBytes is how much a caller may fill of the log within the time, before his records are
 	// shortened: each change has one, but not with all that somebody can put into it.
 	mostBytes = 1 << 20
-	// mostCallers is how many callers are told apart.
+	// mostCallers is the number of callers whose refusals the log counts separately.
 	mostCallers = 10_000
 )
 
@@ -87,7 +87,7 @@ func (l *Log) fits(key string, size int, now time.Time) bool {
 	return true
 }
 
-// stateOf is the state of a caller now. mu is held.
+// stateOf returns the current state of a caller. The caller of the method holds mu.
 func (l *Log) stateOf(key string, now time.Time) *callerState {
 	c := l.callers[key]
 	if c == nil && len(l.callers) >= mostCallers {

@@ -58,7 +58,7 @@ type reader struct {
 	told map[string][]byte
 }
 
-// useFor is use, for somebody.
+// useFor applies a configuration and records the reader r as its cause.
 func (d *daemon) useFor(r reader) error {
 	d.known.mu.Lock()
 	before := d.known.reader
@@ -74,7 +74,7 @@ func (d *daemon) useFor(r reader) error {
 	return err
 }
 
-// useForCall is use, for the caller of the API.
+// useForCall returns the function that applies a configuration for the caller of the API.
 func (d *daemon) useForCall(ctx context.Context) func() error {
 	id, caller := audit.Call(ctx)
 	return func() error { return d.useFor(reader{command: "configuration", id: id, caller: caller}) }
@@ -113,7 +113,7 @@ func (d *daemon) noteConfiguration() {
 	}
 }
 
-// texts are the files of the configuration in use, by their paths below its directory. What cannot
+// texts returns the files of the configuration in use, by their paths below its directory. What cannot
 // be read is left out: then it could not be used either.
 func (c *configuration) texts() map[string][]byte {
 	texts := map[string][]byte{}
@@ -133,7 +133,7 @@ func (c *configuration) texts() map[string][]byte {
 	return texts
 }
 
-// auditCounts is what the metrics say of the audit log; nil for none.
+// auditCounts returns the function that gives the metrics of the audit log, nil without a log.
 func (d *daemon) auditCounts() func() (failures, lost uint64) {
 	if d.audit == nil {
 		return nil

@@ -41,8 +41,8 @@ type configuration struct {
 	base  *qconf.Cluster // what is not in files; nil is qconf.Builtin
 
 	mu sync.Mutex // serialises installations
-	// files is held for reading while the directory in use is read, and for writing while it
-	// changes: nobody reads a part of it before a change, and another one after that.
+	// Readers of the directory in use hold files for reading, and a change holds it for
+	// writing: no reader sees a mixture of two configurations.
 	files sync.RWMutex
 }
 
@@ -83,7 +83,7 @@ func (c *configuration) read() (*qconf.Cluster, string, error) {
 	return readDirectory(dir, base)
 }
 
-// basis is what is not in files.
+// basis returns the part of the configuration that is not in files.
 func (c *configuration) basis() *qconf.Cluster {
 	if c.base != nil {
 		return c.base
@@ -91,7 +91,7 @@ func (c *configuration) basis() *qconf.Cluster {
 	return qconf.Builtin(runtime.NumCPU())
 }
 
-// write calls f, which changes the directory in use, while nobody reads it.
+// write calls f, which changes the directory in use, and keeps readers out meanwhile.
 func (c *configuration) write(f func() error) error {
 	c.files.Lock()
 	defer c.files.Unlock()
@@ -133,8 +133,8 @@ func versionOf(files fs.FS) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil))[:digits], err
 }
 
-// Beside the directory of what was pushed: the next one; the former one, whole, until the
-// next one is used; and what is being removed.
+// Directories beside the pushed one: the next configuration; the previous one, complete until the
+// agent uses the next one; and the one that the agent is removing.
 const (
 	nextDir   = pushedDir + ".new"
 	formerDir = pushedDir + ".old"
@@ -146,8 +146,8 @@ const (
 // at all goes back to the one of --conf. use has the new one used, and may refuse it.
 //
 // The next configuration is written beside the one in use and read as a whole before the two
-// change places in one step. So whoever reads the configuration finds one or the other, also
-// after a crash at any moment.
+// change places in one step. So each reader finds one configuration or the other, also after a
+// crash at any moment.
 func (c *configuration) install(files map[string]string, use func() error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -192,13 +192,13 @@ func (c *configuration) prepare(root *os.Root, files map[string]string) error {
 	return nil
 }
 
-// unnamed is an error without the name of a directory that the sender of files does not know.
+// unnamed returns an error without the name of a directory that the sender of files does not know.
 func (c *configuration) unnamed(err error, dir string) error {
 	return errors.New(strings.ReplaceAll(err.Error(), dir+"/", ""))
 }
 
 // replace puts the next configuration, if there is one, in the place of the one in use, which
-// is the former one then.
+// becomes the previous one.
 func replace(root *os.Root, next bool) error {
 	_, err := root.Stat(pushedDir)
 	there := err == nil
@@ -233,7 +233,7 @@ func takeBack(root *os.Root) error {
 	return errors.Join(err, syncDir(root), clean(root))
 }
 
-// exchange has two directories change places, in one step where the file system can do that
+// exchange swaps two directories, in one step where the file system can do that
 // (renameat2(2)). Where it cannot, as NFS, the one in use is aside for a moment: restore finds
 // it there.
 func exchange(root *os.Root, name, used string) error {
@@ -281,7 +281,7 @@ func rename(root *os.Root, from, to string) error {
 	return root.Rename(from, to)
 }
 
-// removeAll is Root.RemoveAll, likewise.
+// removeAll does the same for Root.RemoveAll.
 func removeAll(root *os.Root, name string) error {
 	if _, err := root.Lstat(name); errors.Is(err, fs.ErrNotExist) {
 		return nil

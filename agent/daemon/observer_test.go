@@ -94,7 +94,7 @@ func (f *office) mails() (all []string) {
 	return all
 }
 
-// owners are two users that are not root: the owner of a job, and the user of mailers. Without
+// owners returns two users that are not root: the owner of a job, and the user of mailers. Without
 // root both are the user of the test.
 func owners(t *testing.T) (owner, mailer string) {
 	t.Helper()

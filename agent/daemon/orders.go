@@ -17,7 +17,7 @@ type auditedLink struct {
 	log *audit.Log
 }
 
-// Run is that of the link.
+// Run runs the link with commands that the audit log records.
 func (l auditedLink) Run(ctx context.Context, c agent.Commands) error {
 	return l.Link.Run(ctx, auditedCommands{c, l.log, audit.Caller{Via: l.Name()}})
 }
@@ -98,12 +98,12 @@ func (a auditedCommands) SignalQueue(ctx context.Context, queue string, o agent.
 	return a.order(audit.Record{Command: "SignalQueue", Args: []string{string(o), queue}}, func() error { return a.Commands.SignalQueue(ctx, queue, o) })
 }
 
-// Drain has the host take no jobs.
+// Drain stops the host from accepting jobs, and records the order.
 func (a auditedCommands) Drain(ctx context.Context, reason string) error {
 	return a.order(a.draining("Drain", reason), func() error { return a.Commands.Drain(ctx, reason) })
 }
 
-// Resume has it take jobs again.
+// Resume lets the host accept jobs again, and records the order.
 func (a auditedCommands) Resume(ctx context.Context) error {
 	return a.order(a.draining("Resume", ""), func() error { return a.Commands.Resume(ctx) })
 }
@@ -123,7 +123,7 @@ func (a auditedCommands) Shutdown(endJobs bool) {
 	})
 }
 
-// audited is a link whose orders are noted, if there is an audit log.
+// audited returns a link that records its orders, if the daemon has an audit log.
 func (d *daemon) audited(l agent.Link) agent.Link {
 	if d.audit == nil {
 		return l

@@ -74,7 +74,7 @@ func TestNothingOutlivesTheDaemon(t *testing.T) {
 // frame is the beginning of a frame of the project in a stack; "created by" is none.
 var frame = regexp.MustCompile(`(?m)^github\.com/execd-project/execd/`)
 
-// running are the stacks of goroutines that are in functions of the project, but for this test.
+// running returns the stacks of goroutines that are in functions of the project, but for this test.
 func running() (list []string) {
 	buffer := make([]byte, 1<<20)
 	buffer = buffer[:runtime.Stack(buffer, true)]

@@ -11,7 +11,7 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// numbered is a configuration of so many queues, each of which has the number of slots.
+// numbered returns a configuration of so many queues, each of which has the number of slots.
 func numbered(queues, slots int) map[string]string {
 	files := map[string]string{}
 	for i := range queues {
@@ -21,7 +21,7 @@ func numbered(queues, slots int) map[string]string {
 	return files
 }
 
-// numberOf is the number of slots that all queues have; -1 where they differ.
+// numberOf returns the number of slots that all queues have; -1 where they differ.
 func numberOf(c *qconf.Cluster, queues int) int {
 	number := 0
 	for i, name := range c.QueueNames() {
@@ -37,16 +37,9 @@ func numberOf(c *qconf.Cluster, queues int) int {
 	return number
 }
 
-// Who reads the configuration while others are pushed reads one of them, and never a part of
-// one and a part of another, or none.
-func TestReadersOfPushes(t *testing.T) {
-	const queues, pushes = 10, 20
-	dir := t.TempDir()
-	c := &configuration{spool: dir}
-	use := func() error { return nil }
-	if err := c.install(numbered(queues, 1), use); err != nil {
-		t.Fatal(err)
-	}
+// readMeanwhile reads the configuration again and again until the returned function is called. All
+// queues must have the same number of slots: a reader sees one configuration, and no mixture of two.
+func readMeanwhile(t *testing.T, c *configuration, queues int) (end func()) {
 	over := make(chan struct{})
 	var wait sync.WaitGroup
 	for range 3 {
@@ -59,16 +52,32 @@ func TestReadersOfPushes(t *testing.T) {
 				}
 				cluster, _, err := c.read()
 				if err != nil {
-					t.Errorf("it cannot be read: %v", err)
+					t.Errorf("cannot read the configuration: %v", err)
 					return
 				}
-				if n := numberOf(cluster, queues); n < 1 {
-					t.Errorf("half of one configuration, and half of another: %d queues", len(cluster.QueueNames()))
+				if numberOf(cluster, queues) < 1 {
+					t.Errorf("read a mixture of two configurations: %d queues", len(cluster.QueueNames()))
 					return
 				}
 			}
 		})
 	}
+	return func() {
+		close(over)
+		wait.Wait()
+	}
+}
+
+// TestReadersOfPushes reads the configuration while a master pushes others.
+func TestReadersOfPushes(t *testing.T) {
+	const queues, pushes = 10, 20
+	dir := t.TempDir()
+	c := &configuration{spool: dir}
+	use := func() error { return nil }
+	if err := c.install(numbered(queues, 1), use); err != nil {
+		t.Fatal(err)
+	}
+	end := readMeanwhile(t, c, queues)
 	for i := range pushes {
 		files := numbered(queues, 1+i%7)
 		if i%5 == 4 {
@@ -78,15 +87,14 @@ func TestReadersOfPushes(t *testing.T) {
 			t.Errorf("push %d: %v", i, err)
 		}
 	}
-	close(over)
-	wait.Wait()
+	end()
 	left, err := filepath.Glob(dir + "/" + pushedDir + ".*")
 	if err != nil || len(left) > 0 {
 		t.Errorf("there are %q, %v", left, err)
 	}
 }
 
-// A reader sees all of a change of several files, or nothing of it.
+// TestReadersOfChanges reads the configuration while changes of several files are made.
 func TestReadersOfChanges(t *testing.T) {
 	const queues, rounds = 6, 20
 	dir := t.TempDir()
@@ -106,31 +114,13 @@ func TestReadersOfChanges(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	over := make(chan struct{})
-	var wait sync.WaitGroup
-	for range 3 {
-		wait.Go(func() {
-			for {
-				select {
-				case <-over:
-					return
-				default:
-				}
-				cluster, _, err := c.read()
-				if err != nil || numberOf(cluster, queues) < 1 {
-					t.Errorf("a part of a change was read: %v", err)
-					return
-				}
-			}
-		})
-	}
+	end := readMeanwhile(t, c, queues)
 	for i := range rounds {
 		if err := c.change(text(1+i%7), func() error { return nil }); err != nil {
 			t.Error(err)
 		}
 	}
-	close(over)
-	wait.Wait()
+	end()
 }
 
 // What any moment of a push leaves when the power goes there is one configuration or the

@@ -73,7 +73,7 @@ func (r *Report) Text() string {
 	return strings.Join(lines, "\n")
 }
 
-// verdict is the report in one line.
+// verdict sums the report up in one line.
 func (r *Report) verdict() string {
 	var missing, works []string
 	for _, c := range r.Checks {

@@ -374,7 +374,7 @@ func (w *world) besides(m *commlib.Message) bool {
 	return true
 }
 
-// receive is the next message but for what the link asks besides.
+// receive returns the next message, except for what the link asks besides.
 func (w *world) receive() *commlib.Message {
 	w.Helper()
 	for {
@@ -529,7 +529,7 @@ func (w *world) reportsUntil(number uint32) func(yield func(*commlib.Message) bo
 	}
 }
 
-// jobOf is a job that runs.
+// jobOf returns a running job.
 func jobOf(number int) agent.JobReport {
 	return agent.JobReport{ID: job.ID{Job: number}, Queue: "all.q", State: agent.Running, Owner: "alice", Started: time.Now()}
 }

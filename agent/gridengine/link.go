@@ -53,7 +53,7 @@ type Options struct {
 	Clock clock.Clock
 }
 
-// adminUser is the user of the cell whose procedures are trusted; empty for none.
+// adminUser returns the user of the cell whose procedures are trusted; empty for none.
 func (o *Options) adminUser() string {
 	if o.Limited != nil && o.Limited() {
 		return ""

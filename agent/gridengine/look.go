@@ -8,7 +8,7 @@ import (
 	"github.com/execd-project/execd/agent/gridengine/message"
 )
 
-// lookDue is when it is looked for the configuration of this host; zero without a
+// lookDue returns when the link next looks for the configuration of this host; zero without a
 // registration.
 func (s *session) lookDue() time.Time {
 	if !s.registered {
@@ -17,7 +17,7 @@ func (s *session) lookDue() time.Time {
 	return s.lookAt
 }
 
-// lookPause is the time between two looks.
+// lookPause returns the time between two looks.
 func (s *session) lookPause() time.Duration { return cmp.Or(s.options.Look, s.interval) }
 
 // look fetches the configuration when that of this host is another one. sge_qmaster does not
@@ -76,7 +76,7 @@ type unknownTask struct {
 	owner     string
 }
 
-// unknown are the tasks of a list that run on this host and are not known.
+// unknown returns the tasks of a list that run on this host, but that the agent does not have.
 func (s *session) unknown(list []message.Listed) (tasks []unknownTask) {
 	same := func(host string) bool { return s.options.Cell.Names.Same(host, s.options.Host) }
 	for _, j := range list {

@@ -33,7 +33,7 @@ func (o *Order) limits() job.Limits {
 	return l
 }
 
-// procedureLimits are those of the queue alone: with the requests of the job its user could
+// procedureLimits returns the limits of the queue alone: with the requests of the job its user could
 // have a procedure of the site fail.
 func (o *Order) procedureLimits() *job.Limits {
 	l := o.Queue.Limits

@@ -25,7 +25,7 @@ func scriptShell(c job.Command, script []byte) job.ShellStartMode {
 	}
 }
 
-// interpreter is the program in the #! line of a script (execve(2)); empty without one.
+// interpreter returns the program in the #! line of a script (execve(2)); empty without one.
 func interpreter(script []byte) string {
 	line, _, _ := bytes.Cut(script, []byte("\n"))
 	line, found := bytes.CutPrefix(line, []byte("#!"))
@@ -62,7 +62,7 @@ func unfound(d *job.Description) string {
 	return ""
 }
 
-// firstBytes are the beginning of a spooled script, as much as the kernel looks at.
+// firstBytes returns the beginning of a spooled script, as much as the kernel looks at.
 func firstBytes(script string) []byte {
 	f, err := os.OpenFile(script, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {

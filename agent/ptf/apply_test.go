@@ -86,7 +86,7 @@ func nices(t *testing.T, pid int) (list []int) {
 	return list
 }
 
-// ownNice is the nice value of this process, with which those begin that it starts: make may
+// ownNice returns the nice value of this process, with which those begin that it starts: make may
 // run under nice(1).
 func ownNice(t *testing.T) int {
 	t.Helper()

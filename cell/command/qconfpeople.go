@@ -175,7 +175,7 @@ func (x *call) addMembers(g *given) {
 	}
 }
 
-// words are the elements of a list that are separated by commas or blanks (tested).
+// words returns the elements of a list that are separated by commas or blanks (tested).
 func words(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 }

@@ -289,7 +289,7 @@ func (x *call) describe(r *submit.Request) {
 	}
 }
 
-// requested is a request as qstat -j would show it, with the times of -a and -dl.
+// requested returns a request as qstat -j would show it, with the times of -a and -dl.
 func (x *call) requested(r *submit.Request) qstat.JobDetail {
 	d := view.New(x.cell, x.now).Request(r, x.caller())
 	now := time.Unix(x.now, 0).In(x.zone)

@@ -87,7 +87,7 @@ func (x *call) reasons(l *line, v *view.View) {
 	}
 }
 
-// named are the jobs that numbers, names and patterns mean, each once and by their numbers,
+// named returns the jobs that numbers, names and patterns mean, each once and by their numbers,
 // and what means none. All jobs are looked through only for what is no number.
 func (x *call) named(names []string) (jobs []*cell.Job, missing []string) {
 	var byName map[string][]*cell.Job

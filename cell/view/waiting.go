@@ -62,7 +62,7 @@ func (v *View) failed(j *cell.Job) (lines []string) {
 	return lines
 }
 
-// refused are tasks that their hosts have not taken.
+// refused describes the tasks that their hosts refused.
 func (v *View) refused(j *cell.Job) (lines []string) {
 	type refusal struct{ host, reason string }
 	tasks := map[refusal]rangelist.List{}
@@ -98,7 +98,7 @@ func (v *View) refused(j *cell.Job) (lines []string) {
 	return lines
 }
 
-// comebacks are tasks that have ended to be run again, and wait for that; next is when the first
+// comebacks describes the tasks that wait until they run again; next is when the first
 // of them may start, 0 for none.
 func (v *View) comebacks(j *cell.Job) (lines []string, next int64) {
 	var tasks rangelist.List

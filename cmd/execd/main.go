@@ -88,7 +88,7 @@ func run(args []string) int {
 	return foreground.ExitUsage
 }
 
-// commands are the words behind execd, beside Grid Engine's commands.
+// commands returns all commands of execd by their names.
 func commands() map[string]func(args []string) int {
 	all := map[string]func([]string) int{
 		"standalone": runStandalone, "run": runJob, "agent": runAgent, "config": checkConfig, "import": importCell,
@@ -117,7 +117,7 @@ func find(name string) func(args []string) int {
 	return commands()[name]
 }
 
-// names are all commands.
+// names returns the names of all commands.
 func names() []string { return slices.Sorted(maps.Keys(commands())) }
 
 func printVersion([]string) int {

@@ -43,7 +43,7 @@ func Option(flags *flag.FlagSet, err error) string {
 // unknownFlag is what the error of package flag begins with.
 const unknownFlag = "flag provided but not defined: -"
 
-// Hint is the question behind an error about a word, whether the nearest one of a list was meant;
+// Hint returns the question behind an error about a word, whether the nearest one of a list was meant;
 // empty if none is near. The prefix is that of all words.
 func Hint(prefix, typed string, words []string) string {
 	if w, ok := Word(typed, words); ok {

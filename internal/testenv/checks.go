@@ -35,6 +35,16 @@ func checkPython() error {
 	return err
 }
 
+// checkProgram returns a check for a program of a Debian package.
+func checkProgram(name, pkg string) func() error {
+	return func() error {
+		if _, err := exec.LookPath(name); err != nil {
+			return fmt.Errorf("install %s: %w", pkg, err)
+		}
+		return nil
+	}
+}
+
 func checkPackages() error {
 	dir := os.Getenv(PackagesEnv)
 	if dir == "" {

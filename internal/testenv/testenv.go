@@ -60,6 +60,9 @@ const (
 	Network    Need = "network"    // ip and nsenter, to lay cables between network namespaces
 	Curl       Need = "curl"       // curl and openssl, for the examples of docs/api.md
 	Getent     Need = "getent"     // /usr/bin/getent, to put something else in its place
+	Man        Need = "man"        // man(1) of man-db
+	Csh        Need = "csh"        // tcsh
+	Lintian    Need = "lintian"    // lintian, which checks a .deb; no part of CI
 	XML        Need = "xml"        // xmllint, and the schemas of Debian's gridengine-common
 )
 
@@ -85,6 +88,9 @@ var checks = map[Need]func() error{
 	Curl:       checkCurl,
 	XML:        checkXML,
 	Getent:     checkGetent,
+	Man:        checkProgram("man", "man-db"),
+	Csh:        checkProgram("tcsh", "tcsh"),
+	Lintian:    checkProgram("lintian", "lintian"),
 }
 
 // Require skips the test when the machine lacks one of needs, and fails it when

@@ -55,7 +55,7 @@ func (e *SizeError) Error() string {
 	return where + what + " has more than " + size(e.Limit) + ", which is the limit"
 }
 
-// size is a number of bytes for people.
+// size formats a number of bytes for people.
 func size(n int64) string {
 	switch {
 	case n >= 1<<20 && n%(1<<20) == 0:
@@ -76,7 +76,7 @@ func ReadAll(r io.Reader, limit int64) ([]byte, error) {
 	return text, err
 }
 
-// ReadLines is ReadAll for a text whose lines have a limit, too; the *SizeError of a line has its
+// ReadLines does the same as ReadAll, with a limit for each line, too; the *SizeError of a line has its
 // number. Of a text that is one endless line it keeps no more than that line's limit.
 func ReadLines(r io.Reader, limit int64, maxLine int) ([]byte, error) {
 	lines := NewLines(r, maxLine)
@@ -204,7 +204,7 @@ func (l *Lines) skip() error {
 	return nil
 }
 
-// Number is the number of the line that was returned or refused last, from 1.
+// Number returns the number of the line that was returned or refused last, from 1.
 func (l *Lines) Number() int { return l.number }
 
 // Reader fails with a *SizeError behind limit bytes of another one.

@@ -69,7 +69,7 @@ func (r *Rights) Open(path string, flags int) (*os.File, error) {
 	return f, err
 }
 
-// OpenBelow is Open for a path below a directory that the caller has opened. The user must be
+// OpenBelow does the same as Open for a path below a directory that the caller has opened. The user must be
 // able to get to the file from there; the directories above do not count, and links do not lead
 // out of it.
 func (r *Rights) OpenBelow(dir *os.Root, name string) (*os.File, error) {
@@ -103,12 +103,12 @@ func openBelow(dir *os.Root, name string) (*os.File, error) {
 	return f, nil
 }
 
-// ReadDir is os.ReadDir with the rights of a user: only root may call it.
+// ReadDir reads a directory as os.ReadDir does, with the rights of a user: only root may call it.
 func (r *Rights) ReadDir(path string) ([]fs.DirEntry, error) {
 	return r.entries(path, func() (*os.File, error) { return os.Open(path) })
 }
 
-// ReadDirBelow is ReadDir as OpenBelow is Open.
+// ReadDirBelow does the same as ReadDir for a path below a directory that the caller has opened.
 func (r *Rights) ReadDirBelow(dir *os.Root, name string) ([]fs.DirEntry, error) {
 	return r.entries(name, func() (*os.File, error) { return dir.Open(name) })
 }

@@ -87,7 +87,7 @@ func withOptions(page []byte) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// sentence is the text of an option in the form of a manual page: a capital letter in
+// sentence returns the text of an option in the form of a manual page: a capital letter in
 // front, a full stop behind, one sentence a line.
 func sentence(help string) string {
 	text := strings.Join(strings.Fields(help), " ")
@@ -95,7 +95,7 @@ func sentence(help string) string {
 	return roff(strings.TrimSuffix(text, ".") + ".")
 }
 
-// roff is a text in which groff sees no requests and no escapes.
+// roff returns a text in which groff sees no requests and no escapes.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
 	// A word that mdoc(7) takes for a macro or a delimiter is none behind \&.

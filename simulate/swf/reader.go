@@ -131,7 +131,7 @@ func (r *Reader) Records() iter.Seq2[Record, error] {
 	}
 }
 
-// Name is that of the trace, for errors.
+// Name returns the name of the trace, for errors.
 func (r *Reader) Name() string { return r.name }
 
 // Line is the line of the record that was read last, from 1.

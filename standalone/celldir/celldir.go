@@ -44,7 +44,7 @@ type Contents struct {
 //go:embed files
 var files embed.FS
 
-// Request is the file of default options with a name such as sge_request, for all users.
+// Request returns the path of the file of default options with a name such as sge_request, for all users.
 func Request(dir, name string) string { return filepath.Join(dir, Cell, "common", name) }
 
 // ReadRequest reads such a file; fs.ErrNotExist if there is none.
@@ -114,7 +114,7 @@ func (c *Contents) make(dir string) error {
 	return errors.Join(errs...)
 }
 
-// text is one of the texts with its values, as words of the shell that reads it.
+// text returns one of the texts with its values, as words of the shell that reads it.
 func (c *Contents) text(name, dir string) (string, error) {
 	text, err := files.ReadFile("files/" + name)
 	if err != nil {
@@ -128,10 +128,10 @@ func (c *Contents) text(name, dir string) (string, error) {
 	return values.Replace(string(text)), nil
 }
 
-// quoteSh is a word for sh(1).
+// quoteSh returns s as a word for sh(1).
 func quoteSh(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// quoteCsh is a word for csh(1), which looks for its history also in quotes.
+// quoteCsh returns s as a word for csh(1), which looks for its history also in quotes.
 func quoteCsh(s string) string { return strings.ReplaceAll(quoteSh(s), "!", `\!`) }
 
 // write makes a file have a text, unless it has it: readers see the one or the other.

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/internal/testenv"
 )
 
 // odd is a name that shells take apart where it is not quoted.
@@ -41,16 +43,15 @@ func TestSettings(t *testing.T) {
 	const show = `printf '%s\n' "$SGE_ROOT" "$SGE_CELL" "$SGE_ARCH" "$EXECD_SOCKET" "$PATH"`
 	for _, shell := range []string{"sh", "bash", "tcsh"} {
 		t.Run(shell, func(t *testing.T) {
-			path, err := exec.LookPath(shell)
-			if err != nil {
-				t.Skip("needs ", shell, ": ", err)
+			if shell == "tcsh" {
+				testenv.Require(t, testenv.Csh)
 			}
 			script := `. "$FILE".sh; . "$FILE".sh; ` + show
 			args := []string{"-c", script}
 			if shell == "tcsh" {
 				args = []string{"-f", "-c", `source "$FILE".csh; source "$FILE".csh; sh -c '` + strings.ReplaceAll(show, `'`, `'\''`) + `'`}
 			}
-			cmd := exec.Command(path, args...)
+			cmd := exec.Command(shell, args...)
 			cmd.Env = []string{"PATH=/usr/bin:/bin", "FILE=" + dir + "/default/common/settings", "SGE_QMASTER_PORT=1"}
 			out, err := cmd.CombinedOutput()
 			if diff := cmp.Diff(want, string(out)); err != nil || diff != "" {

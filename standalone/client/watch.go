@@ -69,7 +69,7 @@ func (c *Command) watch(ctx context.Context, d *api.Client, job uint32) (done fu
 	}
 }
 
-// waitingFor is what qstat -j says that a job waits for; ok is false where it is not to be known.
+// waitingFor returns what a job waits for, as qstat -j shows it; ok is false if that is unknown.
 func waitingFor(ctx context.Context, d *api.Client, job uint32) (texts []string, ok bool) {
 	a, err := d.Command(ctx, &api.CommandRequest{
 		Key: rand.Text(), Name: "qstat", Args: api.Texts([]string{"-json", "-j", fmt.Sprint(job)}), Directory: "/",
@@ -90,5 +90,5 @@ func waitingFor(ctx context.Context, d *api.Client, job uint32) (texts []string,
 
 var times = regexp.MustCompile(`([0-9]+ days and )?[0-9]+:[0-9][0-9]:[0-9][0-9]`)
 
-// withoutTimes is a text without times that pass by themselves.
+// withoutTimes returns a text without the durations that change by themselves.
 func withoutTimes(text string) string { return times.ReplaceAllString(text, "") }

@@ -62,7 +62,7 @@ func (p *foreign) close() {
 	}
 }
 
-// below is the path of a file from the top.
+// below returns the path of a file relative to the top.
 func (p *foreign) below(file string) (name string, ok bool) {
 	if p.top == nil {
 		return "", false

@@ -170,7 +170,7 @@ func (s *source) read(file string) ([]byte, error) {
 	return s.counted(textfile.ReadAll(f, textfile.MaxConfig))
 }
 
-// entries are those of a folder.
+// entries returns the entries of a folder.
 func (s *source) entries(dir string) ([]fs.DirEntry, error) {
 	if s.foreign == nil {
 		return os.ReadDir(dir)

@@ -91,7 +91,7 @@ func (f *Folder) begin() error {
 	return syncFolder(filepath.Dir(f.path))
 }
 
-// Sync has the names of all texts that were written on the disk.
+// Sync returns once the names of all written texts are on disk.
 func (f *Folder) Sync() error {
 	if err := syncFolder(f.path); err != nil {
 		return fmt.Errorf("cannot keep scripts in %q: %w", f.path, cause(err))

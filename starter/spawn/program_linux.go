@@ -321,7 +321,7 @@ const (
 // closes all other descriptors.
 func (p *Program) Copy() { p.copyTo(1) }
 
-// Discard is Copy to nowhere: the child throws away what it reads from descriptor 0.
+// Discard makes the child read descriptor 0 and throw the data away.
 func (p *Program) Discard() { p.copyTo(0) }
 
 func (p *Program) copyTo(fd uintptr) {

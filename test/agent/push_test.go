@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// pushPoints are the places of a push at which the agent may be killed, read from the source.
+// pushPoints returns the places of a push at which the agent may be killed, read from the source.
 func pushPoints(t *testing.T) (list []string) {
 	t.Helper()
 	text, err := os.ReadFile("../../agent/daemon/configuration.go")

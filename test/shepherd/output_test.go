@@ -273,7 +273,7 @@ func TestDaemonsMayPrint(t *testing.T) {
 	})
 }
 
-// copiers are the children of the shepherd that have not become another program.
+// copiers returns the children of the shepherd that have not become another program.
 func (j *testJob) copiers() (list []int) {
 	for _, pid := range allProcesses() {
 		if status(pid, "PPid") == strconv.Itoa(j.cmd.Process.Pid) && strings.HasPrefix(status(pid, "Name"), "sge_shep") {

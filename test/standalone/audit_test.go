@@ -17,7 +17,7 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// audited are the records of the audit log of a machine.
+// audited returns the records of the audit log of a machine.
 func (m *machine) audited() (list []audit.Record) {
 	m.Helper()
 	text, err := os.ReadFile(filepath.Join(m.dir, "spool", "audit"))
@@ -34,7 +34,7 @@ func (m *machine) audited() (list []audit.Record) {
 	return list
 }
 
-// count is how many records there are of a command with an outcome.
+// count returns how many records there are of a command with an outcome.
 func count(list []audit.Record, command string, outcome audit.Outcome) (n int) {
 	for _, r := range list {
 		if r.Command == command && r.Outcome == outcome {

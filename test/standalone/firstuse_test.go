@@ -176,7 +176,7 @@ func TestComesBack(t *testing.T) {
 	}
 }
 
-// at has a user type a command on a terminal.
+// at types a command on a terminal as a user.
 func (m *machine) at(u *user.User, name string, args ...string) *terminal.Session {
 	m.Helper()
 	cmd := m.command(context.Background(), u, name, args...) //nolint:contextcheck // the session ends it

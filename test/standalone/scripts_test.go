@@ -17,7 +17,7 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// variants are texts of scripts, most of which are kept beside the store.
+// variants returns texts of scripts, most of which are kept beside the store.
 func variants(m *machine, out string) (sums map[string]string, names []string) {
 	m.Helper()
 	sums = map[string]string{}
@@ -60,7 +60,7 @@ func (m *machine) agrees(sums map[string]string, jobs map[string]string) {
 	})
 }
 
-// queued are the jobs that there are.
+// queued returns the jobs that there are.
 func (m *machine) queued() map[string]bool {
 	m.Helper()
 	ids := map[string]bool{}

@@ -19,7 +19,7 @@ import (
 // or not. A further record says that it was refused, or has failed. What users order who are no
 // managers is noted when it is done, as they can be refused as often as they like.
 
-// caller is what is known of a peer before it is known who it is.
+// caller returns what the server knows about a peer before it has identified the peer's user.
 func (c *call) caller() audit.Caller {
 	on, _ := c.r.Context().Value(peerKey{}).(*connection)
 	switch {
@@ -179,7 +179,7 @@ func startAttributes(s *api.Start) map[string]audit.Attribute {
 	return a
 }
 
-// variableNames are the names of variables.
+// variableNames returns the names of variables.
 func variableNames(environment map[string]string) []string {
 	return slices.Sorted(maps.Keys(environment))
 }
@@ -192,7 +192,7 @@ func orderTexts(list []agent.Order) []string {
 	return texts
 }
 
-// idText is a job as people write it.
+// idText returns a job in the form that people write.
 func idText(number, task int, of string) string {
 	text := strconv.Itoa(number)
 	if task != 0 {

@@ -30,8 +30,8 @@ type Options struct {
 	// server runs as.
 	Managers []string
 	// OwnMaster says that the master of the agent is in this process. Then only root, and the
-	// user that the server runs as, give the orders of a master: whoever starts jobs, or
-	// replaces the configuration, decides what runs as other users, and as root.
+	// user that the server runs as, may give the orders of a master: a caller that starts jobs
+	// or replaces the configuration decides what runs as root and as other users.
 	OwnMaster bool
 	TLS       *TLS
 	Loopback  *Loopback
@@ -47,7 +47,8 @@ type Options struct {
 	// is "/PACKAGE.SERVICE/METHOD", as in Connect.
 	Methods map[string]Method
 
-	// Audit is where is noted what masters and others have ordered; nil for nowhere.
+	// Audit records the orders of masters and other callers. The server records nothing if it
+	// is nil.
 	Audit *audit.Log
 
 	// Users says who has a user id; nil is the name service switch.

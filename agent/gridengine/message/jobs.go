@@ -20,7 +20,7 @@ func JobsRequest(host, auth string, packet uint32) *Request {
 	}
 }
 
-// attribute is the place of an attribute among those of a kind of elements, and the attribute.
+// attribute returns the place of an attribute among those of a kind of elements, and the attribute.
 func attribute(kind, name string) (uint32, cull.Attribute) {
 	id, all := cull.ID(kind, name), cull.DescriptorOf(kind)
 	i := slices.IndexFunc(all, func(a cull.Attribute) bool { return a.ID == id })
@@ -58,5 +58,5 @@ func (t *ListedTask) RunsOn(same func(host string) bool) bool {
 	return t.Status&statusRunning != 0 && slices.ContainsFunc(t.Granted, func(g ListedGrant) bool { return same(g.Host) })
 }
 
-// Jobs are the data of the answer to a JobsRequest.
+// Jobs decodes the data of the answer to a JobsRequest.
 func (r *Request) Jobs() ([]Listed, error) { return cull.UnmarshalList[Listed](r.Data) }

@@ -137,7 +137,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestState is which states of a job are the same but for its way to the host.
+// TestState compares the states of a job that differ only in its way to the host.
 func TestState(t *testing.T) {
 	for _, c := range []struct {
 		a, b string

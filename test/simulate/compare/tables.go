@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// state is the state of a job without how far it has come on its way to a host. Of a job that
+// state returns the state of a job without how far it has come on its way to a host. Of a job that
 // is suspended qstat does not say that it runs.
 func state(s string) string {
 	s = strings.ReplaceAll(s, "t", "r")
