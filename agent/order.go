@@ -122,13 +122,23 @@ func (a *Agent) permit(o *launch.Order) error {
 			continue
 		}
 		if err := a.options.Permit(user, commands[attribute]); err != nil {
-			return &Error{PermissionDenied, fmt.Errorf("%s: %w", attribute, err)}
+			return notPermitted(fmt.Errorf("%s: %w", attribute, err))
 		}
 	}
 	if _, err := a.shepherd(o.Config); err != nil {
-		return &Error{PermissionDenied, err}
+		return notPermitted(err)
 	}
 	return nil
+}
+
+// notPermitted gives its code to an error of what decides whether this host runs a program. If
+// the host could not look, for example for lack of descriptors, that is no decision: the start
+// may be tried again.
+func notPermitted(err error) error {
+	if isExhausted(err) {
+		return &Error{ResourceExhausted, err}
+	}
+	return &Error{PermissionDenied, err}
 }
 
 // shepherd returns the executable that supervises jobs under a configuration.

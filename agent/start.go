@@ -218,7 +218,9 @@ func (a *Agent) prepare(e *entry, s *Start) (*launch.Job, error) {
 		err = order.CheckOwner()
 	}
 	if err != nil {
-		return nil, orderError(err)
+		err = orderError(err)
+		a.noteRoom(err)
+		return nil, err
 	}
 	if order.Record, err = marshal(e.record); err != nil {
 		return nil, &Error{Internal, err}
@@ -260,13 +262,21 @@ func (a *Agent) prepare(e *entry, s *Start) (*launch.Job, error) {
 			a.doubtStarts()
 		}
 		err = roomError(err)
-		if coded, ok := errors.AsType[*Error](err); ok && coded.Code == ResourceExhausted {
-			a.trouble("job directories", coded.Err)
-		}
+		a.noteRoom(err)
 		return nil, err
 	}
-	a.trouble("job directories", nil)
+	a.trouble(troubleRoom, nil)
 	return run, nil
+}
+
+// troubleRoom is what does not work where the host has no room for jobs.
+const troubleRoom = "job directories"
+
+// noteRoom notes in the agent's health that the host has no room, if an error says so.
+func (a *Agent) noteRoom(err error) {
+	if coded, ok := errors.AsType[*Error](err); ok && coded.Code == ResourceExhausted {
+		a.trouble(troubleRoom, coded.Err)
+	}
 }
 
 // noteRest notes what is left of a job that is refused: who has no descriptors or no room to

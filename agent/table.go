@@ -259,12 +259,15 @@ func roomError(err error) error {
 	if err == nil {
 		return nil
 	}
-	for _, e := range exhausted {
-		if errors.Is(err, e) {
-			return &Error{ResourceExhausted, err}
-		}
+	if isExhausted(err) {
+		return &Error{ResourceExhausted, err}
 	}
 	return &Error{Internal, err}
+}
+
+// isExhausted reports whether an error comes from a host that has no room for a job now.
+func isExhausted(err error) bool {
+	return slices.ContainsFunc(exhausted, func(e error) bool { return errors.Is(err, e) })
 }
 
 func notFound(id job.ID) error {
