@@ -25,8 +25,15 @@ export GOFLAGS := -buildvcs=false $(shell $(GO) env GOFLAGS)
 # What a test must not skip for lack of; see CONTRIBUTING.md.
 export EXECD_TEST_REQUIRE
 
-VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-LDFLAGS := -s -w -X main.version=$(VERSION)
+# The release; internal/version/VERSION is the only place that names it. A commit without the tag
+# of the release gets build metadata: 1.2.3+12.gabcdef (the 12th commit), .dirty with local changes.
+# dpkg and rpm order these versions as intended.
+RELEASE := $(shell cat internal/version/VERSION)
+BUILD   := $(shell git rev-parse --short HEAD >/dev/null 2>&1 && \
+	{ test "$$(git describe --exact-match --tags --match 'v$(RELEASE)' --dirty 2>/dev/null)" = 'v$(RELEASE)' || \
+	echo "$$(git rev-list --count HEAD).g$$(git rev-parse --short HEAD)$$(git diff-index --quiet HEAD -- || echo .dirty)"; })
+VERSION := $(RELEASE)$(if $(BUILD),+$(BUILD))
+LDFLAGS := -s -w -X github.com/execd-project/execd/internal/version.build=$(BUILD)
 # Where transparent huge pages are "always", the first byte of a Go heap takes two
 # megabytes. Of the supervisor one runs per job, with a heap of a tenth of that.
 SHEPHERD_LDFLAGS := $(LDFLAGS) -X runtime.godebugDefault=disablethp=1
@@ -151,11 +158,7 @@ install: ## install what `make build` made, and the manual, below PREFIX (/usr/l
 uninstall: ## remove what `make install` installed
 	cd $(DESTDIR)$(PREFIX) && rm -rf $(INSTALLED)
 
-# 1.2.3 for the tag v1.2.3, 1.2.3+4.gabcdef four commits later, 0.0.0+gabcdef without
-# a tag: what dpkg and rpm sort as it is meant.
-PACKAGE_VERSION := $(shell (git describe --tags --match 'v[0-9]*' --dirty=+dirty || \
-	echo "v0.0.0+g$$(git rev-parse --short HEAD || echo unknown)") 2>/dev/null | \
-	sed -e 's/^v//' -e 's/-\([0-9][0-9]*\)-g/+\1.g/' -e 's/-/~/g')
+PACKAGE_VERSION := $(VERSION)
 PACKAGE_ARCH ?= $(shell $(GO) env GOARCH)
 # Where the packages go.
 PACKAGES     ?= bin
@@ -186,6 +189,10 @@ package: build ## make a .deb and an .rpm with their bills of materials, in PACK
 		SOURCE_DATE_EPOCH="$$(git log -1 --format=%ct 2>/dev/null || echo 0)" \
 		$(GO) tool -modfile=packaging/tools.mod nfpm package -f packaging/nfpm.yaml -p $$format -t '$(PACKAGES)' || exit 1; \
 	done
+
+.PHONY: version
+version: ## print the version of this tree
+	@echo '$(VERSION)'
 
 .PHONY: clean
 clean: ## remove what was built

@@ -28,6 +28,7 @@ import (
 	"github.com/execd-project/execd/internal/nearest"
 	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/internal/terminal"
+	"github.com/execd-project/execd/internal/version"
 	"github.com/execd-project/execd/nss"
 	"github.com/execd-project/execd/simulate"
 	"github.com/execd-project/execd/standalone"
@@ -35,9 +36,6 @@ import (
 	"github.com/execd-project/execd/standalone/client/qacct"
 	"github.com/execd-project/execd/standalone/importer"
 )
-
-// version is set by the build.
-var version = "unknown"
 
 const usage = `Usage: execd COMMAND [options]
 
@@ -121,7 +119,7 @@ func find(name string) func(args []string) int {
 func names() []string { return slices.Sorted(maps.Keys(commands())) }
 
 func printVersion([]string) int {
-	fmt.Println("execd", version)
+	fmt.Println("execd", version.String())
 	return 0
 }
 
@@ -181,7 +179,7 @@ func runAgent(args []string) int {
 		complain("execd agent:", err)
 		return daemon.ExitCannotRun
 	}
-	c := daemon.Command{Args: args, Stdout: os.Stdout, Stderr: os.Stderr, Executable: executable, Version: version}
+	c := daemon.Command{Args: args, Stdout: os.Stdout, Stderr: os.Stderr, Executable: executable, Version: version.String()}
 	status, err := c.Run()
 	if err != nil {
 		complain("execd agent:", err)
@@ -210,7 +208,7 @@ func runStandalone(args []string) int {
 		complain("execd standalone:", err)
 		return daemon.ExitCannotRun
 	}
-	c := standalone.Command{Args: args, Stdout: os.Stdout, Stderr: os.Stderr, Executable: executable, Version: version}
+	c := standalone.Command{Args: args, Stdout: os.Stdout, Stderr: os.Stderr, Executable: executable, Version: version.String()}
 	status, err := c.Run()
 	if err != nil {
 		complain("execd standalone:", err)

@@ -75,7 +75,7 @@ var programs = sync.OnceValue(func() error {
 			copyFile(built+"/execd", base+"/bin/execd"),
 			copyFile(built+"/sge_shepherd-go", base+"/bin/sge_shepherd-go"))
 	}
-	flags := []string{"build", "-buildvcs=false", "-trimpath", "-ldflags=-s -w -X main.version=test"}
+	flags := []string{"build", "-buildvcs=false", "-trimpath", "-ldflags=-s -w"}
 	execd := flags
 	if raceEnabled {
 		execd = append(slices.Clip(execd), "-race")

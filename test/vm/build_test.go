@@ -36,7 +36,7 @@ func (b *builder) programs(t *testing.T) string {
 		"probe": "./test/shepherd/probe", "payload": "./test/payload",
 	} {
 		out := filepath.Join(dir, name)
-		b.build(t, out, "build", "-trimpath", "-ldflags=-s -w -X main.version=test", "-o", out, pkg)
+		b.build(t, out, "build", "-trimpath", "-ldflags=-s -w", "-o", out, pkg)
 	}
 	return dir
 }
