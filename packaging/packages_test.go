@@ -76,8 +76,10 @@ func expected(t *testing.T, own []string) []string {
 		"-rw-r--r-- /usr/lib/systemd/user/execd.service",
 		"drwxr-xr-x /usr/share/doc/execd",
 		"drwxr-xr-x /usr/share/doc/execd/docs",
+		"drwxr-xr-x /usr/share/doc/execd/docs/design",
 		"-rw-r--r-- /usr/share/doc/execd/CHANGELOG.md",
 		"-rw-r--r-- /usr/share/doc/execd/README.md",
+		"-rw-r--r-- /usr/share/doc/execd/SECURITY.md",
 		"-rw-r--r-- /usr/share/doc/execd/execd.cdx.json",
 		"-rw-r--r-- /usr/share/doc/execd/sge_shepherd-go.cdx.json",
 		"drwxr-xr-x /var/spool/execd",
@@ -94,8 +96,8 @@ func expected(t *testing.T, own []string) []string {
 	for name := range command.Absent {
 		list = append(list, "lrwxrwxrwx /usr/lib/execd/bin/"+name)
 	}
-	for _, p := range glob(t, "../docs/*.md") {
-		list = append(list, "-rw-r--r-- /usr/share/doc/execd/docs/"+filepath.Base(p))
+	for _, p := range slices.Concat(glob(t, "../docs/*.md"), glob(t, "../docs/*/*.md")) {
+		list = append(list, "-rw-r--r-- /usr/share/doc/execd"+strings.TrimPrefix(p, ".."))
 	}
 	err := filepath.WalkDir("../examples", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
