@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,9 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/execd-project/execd/agent/config"
+	"github.com/execd-project/execd/internal/testenv"
 	"github.com/execd-project/execd/qconf"
-	"github.com/execd-project/execd/standalone/importer"
 	"github.com/execd-project/execd/test/gridengine"
 )
 
@@ -39,6 +39,12 @@ func TestImport(t *testing.T) {
 		t.Fatal(err, out)
 	}
 	want := shown(t, cell.Path("/tmp/shown"))
+	bin := t.TempDir()
+	if err := testenv.Build(bin, ""); err != nil {
+		t.Fatal(err)
+	}
+	testenv.LetIn(t, bin)
+	execd := filepath.Join(bin, "execd")
 	t.Attr("objects", fmt.Sprint(len(want)))
 	for name, args := range map[string][]string{
 		"a running cell":     {"--live", "--qconf", program(t, cell)},
@@ -50,14 +56,12 @@ func TestImport(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "conf")
 			var out, errs bytes.Buffer
-			c := importer.Command{Args: append([]string{"--conf", dir}, args...), Stdout: &out, Stderr: &errs}
-			status, err := c.Run()
-			if err != nil {
-				t.Fatal(err)
-			}
+			cmd := exec.CommandContext(t.Context(), execd, append([]string{"import", "--conf", dir}, args...)...)
+			cmd.Stdout, cmd.Stderr = &out, &errs
+			err := cmd.Run()
 			t.Logf("%s%s", &out, &errs)
-			if status != importer.ExitGood || out.Len() > 0 {
-				t.Errorf("exit status %d, and something is left out:\n%s", status, &out)
+			if err != nil || out.Len() > 0 {
+				t.Errorf("%v, and something is left out:\n%s", err, &out)
 			}
 			if c := must(qconf.Load(os.DirFS(dir), nil)); name != "what qconf printed" && name != "files of qconf" {
 				if !slices.Contains(c.Managers(), "alice") || !slices.Contains(c.Operators(), "bob") || !slices.Contains(c.SubmitHosts(), "otherhost") {
@@ -74,13 +78,11 @@ func TestImport(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("what qconf prints, and what is imported: -theirs +ours\n%s", diff)
 			}
-			var problems bytes.Buffer
-			check := config.Command{Args: []string{"check", dir}, Stdout: &problems, Stderr: &problems}
-			if status, err := check.Run(); status != config.ExitValid || err != nil {
-				t.Errorf("execd config check: %d %v %s", status, err, &problems)
+			if problems, err := exec.CommandContext(t.Context(), execd, "config", "check", dir).CombinedOutput(); err != nil {
+				t.Errorf("execd config check: %v %s", err, problems)
 			}
 			if name == "a running cell" && !t.Failed() {
-				startOn(t, dir)
+				startOn(t, execd, dir)
 			}
 		})
 	}

@@ -17,16 +17,13 @@ const patience = 3 * time.Minute
 
 // startOn starts execd standalone on what was imported, and types what somebody types who
 // looks whether all is there.
-func startOn(t *testing.T, conf string) {
+func startOn(t *testing.T, execd, conf string) {
 	t.Helper()
-	dir, bin := t.TempDir(), t.TempDir()
-	if err := testenv.Build(bin, ""); err != nil {
-		t.Fatal(err)
-	}
-	testenv.LetIn(t, bin)
+	dir := t.TempDir()
+	testenv.LetIn(t, dir)
 	socket := filepath.Join(dir, "run", "agent.sock")
 	var log bytes.Buffer
-	daemon := exec.CommandContext(t.Context(), filepath.Join(bin, "execd"), "standalone", "--host", "cellhost", "--conf", conf, "--spool", filepath.Join(dir, "spool"), "--socket", socket)
+	daemon := exec.CommandContext(t.Context(), execd, "standalone", "--host", "cellhost", "--conf", conf, "--spool", filepath.Join(dir, "spool"), "--socket", socket)
 	daemon.Stderr = &log
 	daemon.Cancel = func() error { return daemon.Process.Signal(syscall.SIGTERM) }
 	if err := daemon.Start(); err != nil {
@@ -42,7 +39,7 @@ func startOn(t *testing.T, conf string) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
-		cmd := exec.CommandContext(ctx, filepath.Join(bin, "execd"), words...)
+		cmd := exec.CommandContext(ctx, execd, words...)
 		cmd.Env = []string{"EXECD_SOCKET=" + socket, "HOME=/", "PATH=/usr/bin:/bin"}
 		cmd.Dir = "/"
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
