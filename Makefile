@@ -96,7 +96,7 @@ bench: build ## measure what a job costs its host, and what a scheduling run tak
 	$(GO) run ./test/bench
 	$(GO) run ./test/bench/agent -bin bin
 	$(GO) test -run '^$$' -bench BenchmarkRun -benchmem -benchtime 10x ./scheduler
-	$(GO) test -run '^$$' -bench BenchmarkReserve -benchtime 1x ./simulate
+	$(GO) test -run '^$$' -bench BenchmarkReserve -benchtime 1x ./cmd/execd/internal/simulate
 	$(GO) test -v -run '^$$' -bench . -benchtime 1x ./test/scheduling
 	$(GO) test -run '^$$' -bench 'FirstInstruction|ShortJobs' -benchtime 5x ./test/standalone
 	$(GO) test -run '^$$' -bench 'PendingJobs|Beside' -benchtime 1x -timeout 1h ./test/standalone

@@ -10,7 +10,7 @@ import (
 )
 
 // TestCategory has the categories that the original gave the same jobs, and what follows
-// from the manual page. That the cell was such a one, test/accounting sees to.
+// from the manual page. That the cell was such a one, cmd/execd/test/accounting sees to.
 func TestCategory(t *testing.T) {
 	files := fstest.MapFS{}
 	for name, text := range map[string]string{

@@ -17,24 +17,24 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/execd-project/execd/agent/config"
 	"github.com/execd-project/execd/agent/daemon"
-	"github.com/execd-project/execd/agent/doctor"
-	"github.com/execd-project/execd/agent/foreground"
 	"github.com/execd-project/execd/agent/gridengine/interactive"
-	"github.com/execd-project/execd/agent/node"
-	"github.com/execd-project/execd/agent/sensor"
 	"github.com/execd-project/execd/cell/command"
+	"github.com/execd-project/execd/cmd/execd/internal/agentclient"
+	"github.com/execd-project/execd/cmd/execd/internal/config"
+	"github.com/execd-project/execd/cmd/execd/internal/doctor"
+	"github.com/execd-project/execd/cmd/execd/internal/importer"
+	"github.com/execd-project/execd/cmd/execd/internal/qacct"
+	"github.com/execd-project/execd/cmd/execd/internal/qclient"
+	"github.com/execd-project/execd/cmd/execd/internal/run"
+	"github.com/execd-project/execd/cmd/execd/internal/sensor"
+	"github.com/execd-project/execd/cmd/execd/internal/simulate"
 	"github.com/execd-project/execd/internal/nearest"
 	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/internal/terminal"
 	"github.com/execd-project/execd/internal/version"
 	"github.com/execd-project/execd/nss"
-	"github.com/execd-project/execd/simulate"
 	"github.com/execd-project/execd/standalone"
-	"github.com/execd-project/execd/standalone/client"
-	"github.com/execd-project/execd/standalone/client/qacct"
-	"github.com/execd-project/execd/standalone/importer"
 )
 
 const usage = `Usage: execd COMMAND [options]
@@ -61,9 +61,9 @@ Commands:
   version   print the version
 `
 
-func main() { os.Exit(run(os.Args[1:])) }
+func main() { os.Exit(dispatch(os.Args[1:])) }
 
-func run(args []string) int {
+func dispatch(args []string) int {
 	switch name := program(); {
 	case name == "qacct":
 		return account(args)
@@ -74,7 +74,7 @@ func run(args []string) int {
 	}
 	if len(args) == 0 {
 		printer.Fprintf(os.Stderr, "%s", printer.Trusted(usage))
-		return foreground.ExitUsage
+		return run.ExitUsage
 	}
 	if c := find(args[0]); c != nil {
 		return c(args[1:])
@@ -83,7 +83,7 @@ func run(args []string) int {
 		return absent(args[0])
 	}
 	printer.Fprintf(os.Stderr, "execd: unknown command %q%s\n%s", args[0], nearest.Hint("", args[0], names()), printer.Trusted(usage))
-	return foreground.ExitUsage
+	return run.ExitUsage
 }
 
 // commands returns all commands of execd by their names.
@@ -151,23 +151,23 @@ func examine(args []string) int {
 	}
 	complain("execd doctor:", err)
 	if errors.Is(err, doctor.ErrUsage) {
-		return foreground.ExitUsage
+		return run.ExitUsage
 	}
-	return foreground.ExitCannotRun
+	return run.ExitCannotRun
 }
 
 func runJob(args []string) int {
 	executable, err := os.Executable()
 	if err != nil {
 		complain("execd:", err)
-		return foreground.ExitCannotRun
+		return run.ExitCannotRun
 	}
-	c := foreground.Command{Args: args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Executable: executable}
+	c := run.Command{Args: args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Executable: executable}
 	status, err := c.Run()
 	if err != nil {
 		complain("execd run:", err)
 	}
-	if _, ok := errors.AsType[*foreground.UsageError](err); ok {
+	if _, ok := errors.AsType[*run.UsageError](err); ok {
 		printer.Fprintf(os.Stderr, "execd run: see execd run --help\n")
 	}
 	return status
@@ -198,7 +198,7 @@ func userCommand(name string, args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends what does not heed the first
-	c := client.Command{Name: name, Args: args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+	c := qclient.Command{Name: name, Args: args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 	return c.Run(ctx)
 }
 
@@ -220,12 +220,12 @@ func runStandalone(args []string) int {
 }
 
 func askAgent(name string, args []string) int {
-	c := node.Command{Name: name, Args: args, Stdout: os.Stdout, Stderr: os.Stderr, Stdin: os.Stdin, Terminal: os.Stdout}
+	c := agentclient.Command{Name: name, Args: args, Stdout: os.Stdout, Stderr: os.Stderr, Stdin: os.Stdin, Terminal: os.Stdout}
 	status, err := c.Run()
 	if err != nil {
 		complain("execd "+name+":", err)
 	}
-	if _, ok := errors.AsType[*node.UsageError](err); ok {
+	if _, ok := errors.AsType[*agentclient.UsageError](err); ok {
 		printer.Fprintf(os.Stderr, "execd %s: see execd %s --help\n", name, name)
 	}
 	return status
@@ -271,7 +271,7 @@ func runSimulation(args []string) int {
 }
 
 func account(args []string) int {
-	file, advice := client.AccountingFile(context.Background())
+	file, advice := qclient.AccountingFile(context.Background())
 	c := qacct.Command{
 		Args: args, Stdin: os.Stdin, Stdout: printer.NewWriter(os.Stdout), Stderr: printer.NewWriter(os.Stderr),
 		File: file, Advice: advice, Now: time.Now(), Group: nss.System().GroupName, Select: selectQueues,
@@ -287,13 +287,13 @@ func account(args []string) int {
 // absent says what to type instead of a command of Grid Engine that there is not.
 func absent(name string) int {
 	printer.Fprintf(os.Stderr, "%s: execd does not have this command: %s\n", name, command.Absent[name])
-	return foreground.ExitUsage
+	return run.ExitUsage
 }
 
 // selectQueues are the queue instances that qselect prints.
 func selectQueues(options ...string) ([]string, error) {
 	var out, errs bytes.Buffer
-	c := client.Command{Name: "qselect", Args: options, Stdin: os.Stdin, Stdout: &out, Stderr: &errs}
+	c := qclient.Command{Name: "qselect", Args: options, Stdin: os.Stdin, Stdout: &out, Stderr: &errs}
 	if status := c.Run(context.Background()); status != 0 || errs.Len() > 0 {
 		return nil, errors.New(strings.TrimPrefix(strings.TrimPrefix(strings.TrimSpace(errs.String()), "qselect: "), "error: "))
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/execd-project/execd/accounting"
+	"github.com/execd-project/execd/cmd/execd/internal/qacct"
 	"github.com/execd-project/execd/nss"
-	"github.com/execd-project/execd/standalone/client/qacct"
 	"github.com/execd-project/execd/test/gridengine"
 )
 

@@ -1,0 +1,208 @@
+package agentclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/execd-project/execd/agent/api"
+	"github.com/execd-project/execd/agent/place"
+	"github.com/execd-project/execd/cmd/execd/internal/attach"
+	"github.com/execd-project/execd/internal/printer"
+)
+
+// patience is how long the agent may take for an answer: it has all that is asked for
+// in memory.
+const patience = 10 * time.Second
+
+// restartPatience is how long an agent is waited for whose socket is there and which does
+// not answer there: one that is being restarted does so in a moment.
+const restartPatience = 2 * time.Second
+
+// restartPause is how long after a try it is tried again.
+const restartPause = 50 * time.Millisecond
+
+// Command is one call of execd status, jobs, attach, drain or resume. The zero value of a
+// field is not a default.
+type Command struct {
+	Name           string   // "status", "jobs", "attach", "drain" or "resume"
+	Args           []string // words after that
+	Stdout, Stderr io.Writer
+	// Stdin and Terminal are where is typed, and where the job's terminal is shown; for
+	// attach alone.
+	Stdin, Terminal *os.File
+}
+
+// Run carries the command out and returns the exit status. The error, if there is
+// one, has not been shown yet.
+func (c *Command) Run() (int, error) {
+	s, err := parse(c.Name, c.Args)
+	switch {
+	case errors.Is(err, errHelp):
+		_, err := io.WriteString(c.Stdout, Usages[c.Name])
+		return ExitGood, err
+	case err != nil && c.Name == "attach":
+		return ExitNoStatus, err
+	case err != nil:
+		return ExitUsage, err
+	}
+	client, err := api.Dial(api.Options{Socket: s.socket, Timeout: patience, RetryFor: -1})
+	if err != nil {
+		return ExitRefused, err
+	}
+	defer client.Close()
+	if c.Name == "attach" {
+		status, err := c.attach(client, s)
+		if err != nil {
+			err = advise(s.socket, err)
+		}
+		return status, err
+	}
+	status, err := c.ask(context.Background(), client, s)
+	for end := time.Now().Add(restartPatience); attach.Away(err) && hungUp(err) && time.Now().Before(end); {
+		time.Sleep(restartPause)
+		status, err = c.ask(context.Background(), client, s)
+	}
+	if err != nil {
+		return ExitRefused, advise(s.socket, err)
+	}
+	return status, nil
+}
+
+// hungUp reports whether an agent was not there for a call or went before it had answered:
+// refused by the socket of one that has ended, reset by one that ends with the call in its
+// queue, ended in the middle, or closed by our side, which has seen that before it wrote. What
+// ask calls may be done twice.
+func hungUp(err error) bool {
+	if e, ok := errors.AsType[*url.Error](err); ok && e.Err.Error() == closedIdle {
+		return true
+	}
+	return slices.ContainsFunc([]error{syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, net.ErrClosed, io.EOF, io.ErrUnexpectedEOF}, func(e error) bool {
+		return errors.Is(err, e)
+	})
+}
+
+// closedIdle is what net/http says, by no other name, where the connection is at its end just
+// before the call is written.
+const closedIdle = "http: server closed idle connection"
+
+func (c *Command) ask(ctx context.Context, client *api.Client, s *settings) (int, error) {
+	switch c.Name {
+	case "drain":
+		return ExitGood, client.Drain(ctx, s.reason)
+	case "resume":
+		return c.resume(ctx, client)
+	case "jobs":
+		return ExitGood, c.jobs(ctx, client, s)
+	}
+	h, err := client.Health(ctx)
+	if err != nil {
+		return 0, err
+	}
+	status := ExitGood
+	faulty := slices.ContainsFunc(h.Sensors, func(s api.Sensor) bool { return s.Fault != "" })
+	if len(h.Troubles) > 0 || h.ConfigurationError != "" || faulty {
+		status = ExitTrouble
+	}
+	if s.json {
+		return status, c.printJSON(h)
+	}
+	return status, c.print(statusText(&h, time.Now()))
+}
+
+// resume says what keeps the host from taking jobs nevertheless.
+func (c *Command) resume(ctx context.Context, client *api.Client) (int, error) {
+	if err := client.ResumeHost(ctx); err != nil {
+		return 0, err
+	}
+	h, err := client.Health(ctx)
+	if err == nil && h.Draining != "" {
+		printer.Fprintf(c.Stderr, "execd resume: the host still takes no jobs: %s\n", h.Draining)
+	}
+	return ExitGood, err
+}
+
+func (c *Command) jobs(ctx context.Context, client *api.Client, s *settings) error {
+	jobs, err := client.Jobs(ctx)
+	if err != nil {
+		return err
+	}
+	jobs = slices.DeleteFunc(jobs, func(j api.Job) bool {
+		return len(s.users) > 0 && !slices.Contains(s.users, j.Owner) ||
+			len(s.states) > 0 && !slices.Contains(s.states, string(j.State))
+	})
+	if s.json {
+		if jobs == nil {
+			jobs = []api.Job{}
+		}
+		return c.printJSON(api.JobsAnswer{Jobs: jobs})
+	}
+	if len(jobs) == 0 {
+		return nil
+	}
+	return c.print(jobsText(jobs))
+}
+
+func (c *Command) printJSON(v any) error {
+	text, err := printer.JSON(v)
+	if err != nil {
+		return err
+	}
+	return c.print(string(text))
+}
+
+func (c *Command) print(text string) error {
+	if _, err := io.WriteString(printer.NewWriter(c.Stdout), text); err != nil {
+		return fmt.Errorf("cannot write to standard output: %w", err)
+	}
+	return nil
+}
+
+// advise says what to do about an agent that does not answer.
+func advise(socket string, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return errors.Join(fmt.Errorf("no agent is running here: there is no socket %q", socket), errors.New(start(socket)+"; or say with --socket where it listens"))
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return errors.Join(fmt.Errorf("no agent answers at %q: it has ended, and jobs go on without it", socket), errors.New(start(socket)))
+	case attach.Away(err) && hungUp(err):
+		return errors.Join(fmt.Errorf("the agent at %q has hung up before it has answered: it ends, or is being restarted; jobs go on without it", socket), errors.New("try again; "+log(socket)))
+	case errors.Is(err, fs.ErrPermission):
+		return place.Forbidden(socket)
+	}
+	if e, ok := errors.AsType[*api.Error](err); ok {
+		switch {
+		case e.Code == api.PermissionDenied:
+			return fmt.Errorf("the agent refuses: %s", e.Message)
+		case e.Err != nil && errors.Is(e.Err, context.DeadlineExceeded):
+			return errors.Join(fmt.Errorf("the agent at %q has not answered within %s", socket, patience), errors.New(log(socket)))
+		}
+		return errors.New(e.Message)
+	}
+	return err
+}
+
+// start says how the daemon of a socket is started: by the service manager, where it is that of
+// the host, else by its user.
+func start(socket string) string {
+	if socket == api.DefaultSocket {
+		return "start it with: systemctl start execd; or start a daemon of your own with: execd standalone; why it has ended, says: journalctl -u execd"
+	}
+	return "start it with: execd standalone, or execd agent"
+}
+
+// log says where the log of the daemon of a socket is.
+func log(socket string) string {
+	if socket == api.DefaultSocket {
+		return "its log says more: journalctl -u execd"
+	}
+	return "its log says more: it is standard error of the daemon"
+}

@@ -1,0 +1,209 @@
+package agentclient
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/execd-project/execd/agent/api"
+	"github.com/execd-project/execd/agent/place"
+	"github.com/execd-project/execd/internal/nearest"
+)
+
+// The exit statuses of the commands.
+const (
+	ExitGood    = 0
+	ExitTrouble = 1 // status: something does not work
+	ExitUsage   = 2 // wrong usage
+	ExitRefused = 3 // the agent does not answer, or refuses
+)
+
+// Usages are what --help prints, by the names of the commands.
+var Usages = map[string]string{
+	"status": `Usage: execd status [options]
+
+Says how the agent of this host fares: whether it takes jobs and why not, slots, jobs
+by state, the version of its configuration, and what does not work.
+
+  --socket PATH  socket of the agent (default: EXECD_SOCKET, or that of an agent of one's
+                 own, if there is one, else /run/execd/agent.sock)
+  --json         as JSON, see Health in docs/api.md
+  --help         print this text
+
+Exit status: 0 if everything works, also where no jobs are taken by order; 1 if
+something does not; 2 for wrong usage; 3 if no agent answers.
+`,
+	"jobs": `Usage: execd jobs [options]
+
+Lists the jobs of this host that the agent knows, also those that have ended and that
+no master has taken note of.
+
+  --user NAME    those of this user only; may be repeated
+  --state STATE  those in this state only: accepted, starting, running, suspended,
+                 ending, ended or reported; may be repeated
+  --socket PATH  socket of the agent (default: EXECD_SOCKET, or that of an agent of one's
+                 own, if there is one, else /run/execd/agent.sock)
+  --json         as JSON, see Jobs in docs/api.md
+  --help         print this text
+
+Exit status: 0, also if there are no jobs; 2 for wrong usage; 3 if no agent answers.
+`,
+	"attach": `Usage: execd attach [options] JOB
+
+Connects the terminal with an interactive job of this host, as soon as that has begun.
+Whoever was attached to the job is so no more. What is no terminal is typed, and at its
+end Ctrl-D.
+
+At the beginning of a line ~. detaches: the job goes on, and waits for the next one who
+attaches. ~^Z (Ctrl-Z) suspends this program, ~? lists these words, ~~ types ~. A client
+who goes without ~. is waited for as long as execd agent --hang-up says, and then the
+job is terminated.
+
+  --escape CHAR  instead of ~: a character, ^X for Ctrl-X, or none
+  --socket PATH  socket of the agent (default: EXECD_SOCKET, or that of an agent of one's
+                 own, if there is one, else /run/execd/agent.sock)
+  --help         print this text
+
+Exit status: that of the job, 128+n after signal n; 0 if detached; 125 if there is none:
+wrong usage, the agent does not answer or refuses, or somebody else has attached.
+`,
+	"drain": `Usage: execd drain [options]
+
+Has the agent of this host take no more jobs, until execd resume, also over restarts.
+Jobs that are there go on. For root, whom the agent runs as, and managers.
+
+  --reason TEXT  why; execd status and masters show it
+  --socket PATH  socket of the agent (default: EXECD_SOCKET, or that of an agent of one's
+                 own, if there is one, else /run/execd/agent.sock)
+  --help         print this text
+
+Exit status: 0 if it is done, 2 for wrong usage, 3 if no agent answers or it refuses.
+`,
+	"resume": `Usage: execd resume [options]
+
+Has the agent of this host take jobs again, after execd drain. What else keeps it from
+that, such as its health check, stays. For root, whom the agent runs as, and managers.
+
+  --socket PATH  socket of the agent (default: EXECD_SOCKET, or that of an agent of one's
+                 own, if there is one, else /run/execd/agent.sock)
+  --help         print this text
+
+Exit status: 0 if it is done, 2 for wrong usage, 3 if no agent answers or it refuses.
+`,
+}
+
+// UsageError is a command that was said wrongly.
+type UsageError struct{ Problem string }
+
+func (e *UsageError) Error() string { return e.Problem }
+
+var errHelp = errors.New("help was asked for")
+
+type settings struct {
+	socket, reason string
+	users, states  list
+	json           bool
+	job            api.ID // attach
+	escapeText     string
+	escape         byte // 0 for none
+}
+
+// list is an option that may be repeated.
+type list []string
+
+func (l *list) String() string { return strings.Join(*l, ",") }
+
+func (l *list) Set(s string) error {
+	*l = append(*l, s)
+	return nil
+}
+
+// states are those in which a job can be seen.
+var states = []string{
+	string(api.Accepted), string(api.Starting), string(api.Running), string(api.Suspended),
+	string(api.Ending), string(api.Ended), string(api.Reported),
+}
+
+func parse(command string, args []string) (*settings, error) {
+	s := &settings{}
+	flags := flag.NewFlagSet("execd "+command, flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.StringVar(&s.socket, "socket", "", "")
+	switch command {
+	case "status":
+		flags.BoolVar(&s.json, "json", false, "")
+	case "jobs":
+		flags.BoolVar(&s.json, "json", false, "")
+		flags.Var(&s.users, "user", "")
+		flags.Var(&s.states, "state", "")
+	case "attach":
+		flags.StringVar(&s.escapeText, "escape", "~", "")
+	case "drain":
+		flags.StringVar(&s.reason, "reason", "", "")
+	}
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return nil, errHelp
+	case err != nil:
+		return nil, &UsageError{nearest.Option(flags, err)}
+	case command == "attach":
+		err = s.attachTo(flags.Args())
+	case flags.NArg() > 0:
+		err = &UsageError{fmt.Sprintf("unexpected argument %q", flags.Arg(0))}
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, state := range s.states {
+		if !slices.Contains(states, state) {
+			return nil, &UsageError{fmt.Sprintf("--state %q is no state of a job%s, expected one of %s", state, nearest.Hint("", state, states), strings.Join(states, ", "))}
+		}
+	}
+	if s.socket == "" {
+		s.socket = defaultSocket()
+	}
+	return s, nil
+}
+
+// attachTo reads what execd attach has of its own.
+func (s *settings) attachTo(args []string) error {
+	if len(args) != 1 {
+		return &UsageError{fmt.Sprintf("expected the number of one job, and there are %d arguments", len(args))}
+	}
+	var err error
+	if s.job.Job, err = strconv.Atoi(args[0]); err != nil || s.job.Job <= 0 {
+		return &UsageError{fmt.Sprintf("%q is no number of a job", args[0])}
+	}
+	switch e := s.escapeText; {
+	case e == "none":
+	case len(e) == 1 && e[0] > ' ' && e[0] < 0x7f:
+		s.escape = e[0]
+	case len(e) == 2 && e[0] == '^' && e[1] >= 'A' && e[1] <= 'z':
+		s.escape = e[1] & 0x1f
+	default:
+		return &UsageError{fmt.Sprintf("--escape %q, expected one character, ^X for Ctrl-X, or none", e)}
+	}
+	if s.escapeText != "none" && strings.IndexByte("\x00\r\n\x1a.?", s.escape) >= 0 {
+		return &UsageError{fmt.Sprintf("--escape %q has another meaning", s.escapeText)}
+	}
+	return nil
+}
+
+// defaultSocket is where an agent of the caller's own listens, if there is one, and else
+// that of the host.
+func defaultSocket() string {
+	places := place.Sockets(os.Getuid() == 0)
+	host := len(places) - 1
+	for _, path := range places[:host] {
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	return places[host]
+}

@@ -1,0 +1,136 @@
+package qclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+
+	agentapi "github.com/execd-project/execd/agent/api"
+	"github.com/execd-project/execd/cmd/execd/internal/attach"
+	"github.com/execd-project/execd/internal/printer"
+	"github.com/execd-project/execd/internal/terminal"
+	"github.com/execd-project/execd/standalone/api"
+)
+
+// window is the terminal of who types.
+func window() *api.Interactive {
+	t := &api.Interactive{Term: os.Getenv("TERM")}
+	for _, f := range []*os.File{os.Stdin, os.Stdout} {
+		if terminal.Is(f) {
+			if rows, cols, err := terminal.Size(f); err == nil {
+				t.Rows, t.Cols = rows, cols
+				return t
+			}
+		}
+	}
+	return t
+}
+
+// escape begins words for qrsh itself, as for ssh(1).
+const escape = '~'
+
+// attach waits until a job runs, and connects the terminal of who types with that of the job.
+// The exit status is the job's.
+func (c *Command) attach(ctx context.Context, d *api.Client, a *api.CommandAnswer) (int, error) {
+	job, in := a.Job, os.Stdin
+	if a.NoStdin {
+		null, err := os.Open(os.DevNull)
+		if err != nil {
+			return exitFailed, err
+		}
+		defer null.Close()
+		in = null
+	}
+	for {
+		w, err := d.Wait(ctx, api.WaitRequest{Job: job, Start: true})
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return c.interrupted(d, job)
+		case err != nil:
+			return exitFailed, explain(err)
+		case w.Gone && len(w.Ends) == 0:
+			return exitFailed, fmt.Errorf("job %d was deleted before it ran", job)
+		case !w.Running && !w.Gone:
+			continue
+		}
+		if a.Verbose {
+			printer.Fprintf(c.Stderr, "Your interactive job %d has been successfully scheduled.\n", job)
+			if host, err := os.Hostname(); err == nil {
+				printer.Fprintf(c.Stderr, "Establishing builtin session to host %s ...\n", host)
+			}
+		}
+		id := agentapi.ID{Job: int(job)}
+		t, err := d.Agent().Attach(ctx, id)
+		if err != nil {
+			if ctx.Err() != nil {
+				return c.interrupted(d, job)
+			}
+			return c.over(ctx, d, job, err)
+		}
+		exit, err := attach.Run(ctx, d.Agent(), id, t, attach.Options{
+			In: in, Out: os.Stdout, Err: c.Stderr, Escape: escape,
+			Away: func() {
+				printer.Fprintf(c.Stderr, "%s: the daemon is away, and job %d goes on without it: waiting\n", c.Name, job)
+			},
+			Again: func() { printer.Fprintf(c.Stderr, "%s: attached to job %d again\n", c.Name, job) },
+		})
+		if err == nil {
+			return c.exited(exit), nil
+		}
+		return c.left(d, job, t.Pipes(), err)
+	}
+}
+
+// signalBase is added to the number of a signal that has ended something, as shells do.
+const signalBase = 128
+
+// left says why a session has ended before its job. One without a terminal has ended with
+// its client, as a program does of which nothing is seen any more.
+func (c *Command) left(d *api.Client, job uint32, pipes bool, err error) (int, error) {
+	if errors.Is(err, terminal.ErrDetached) {
+		printer.Fprintf(c.Stderr, "%s: detached; job %d goes on, and execd attach %d attaches to it again\n", c.Name, job, job)
+		return exitGood, nil
+	}
+	if !pipes {
+		return exitFailed, err
+	}
+	if e, ok := errors.AsType[*terminal.SignalError](err); ok {
+		if _, err := c.interrupted(d, job); err != nil {
+			return exitFailed, err
+		}
+		return signalBase + int(e.Signal), nil
+	}
+	if errors.Is(err, syscall.EPIPE) { // who has read what the job writes wants no more
+		return signalBase + int(syscall.SIGPIPE), nil
+	}
+	return exitFailed, err
+}
+
+// exited is the exit status of a job, 1 for one that has none. Why it has none, or which
+// signal or limit has ended it, is said: it looks as if the session had broken off.
+func (c *Command) exited(e *agentapi.Exit) int {
+	status := e.Status & 0xff
+	if e.Reason == "" {
+		return status
+	}
+	printer.Fprintf(c.Stderr, "%s: %s\n", c.Name, e.Reason)
+	return max(status, exitFailed)
+}
+
+// over is the end of a job to which nobody could attach, such as one whose prolog failed.
+func (c *Command) over(ctx context.Context, d *api.Client, job uint32, cause error) (int, error) {
+	w, err := d.Wait(ctx, api.WaitRequest{Job: job})
+	if err != nil || len(w.Ends) == 0 {
+		return exitFailed, explain(cause)
+	}
+	e := w.Ends[len(w.Ends)-1]
+	if e.Reason != "" {
+		printer.Fprintf(c.Stderr, "%s: job %d: %s\n", c.Name, job, e.Reason)
+	}
+	if e.Ran {
+		return e.ExitStatus & 0xff, nil
+	}
+	return exitFailed, nil
+}

@@ -1,0 +1,339 @@
+// Package qclient is the commands of users of execd standalone: qsub, qstat, qdel and the
+// others, as execd qsub, or as qsub by a link. A command finds out which files it needs,
+// reads them as who types it, and has the daemon do the rest.
+package qclient
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	agentapi "github.com/execd-project/execd/agent/api"
+	"github.com/execd-project/execd/agent/place"
+	"github.com/execd-project/execd/cell/command"
+	"github.com/execd-project/execd/internal/printable"
+	"github.com/execd-project/execd/internal/printer"
+	"github.com/execd-project/execd/internal/textfile"
+	"github.com/execd-project/execd/internal/userfile"
+	"github.com/execd-project/execd/standalone/api"
+)
+
+// patience is how long a daemon is waited for that is not there, such as one that is being
+// restarted.
+const patience = 30 * time.Second
+
+// Command is one call of a command.
+type Command struct {
+	Name           string // qsub, ...
+	Args           []string
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+}
+
+// Exit statuses of our own; all others are those of Grid Engine's commands.
+const (
+	exitGood   = 0
+	exitFailed = 1
+)
+
+// Run carries the command out and returns the exit status. It says itself what is wrong.
+func (c *Command) Run(ctx context.Context) int {
+	status, err := c.run(ctx)
+	if err != nil {
+		printer.Fprintf(c.Stderr, "%s: %v\n", c.Name, err)
+	}
+	return status
+}
+
+func (c *Command) run(ctx context.Context) (int, error) {
+	if text, ok := c.help(); ok {
+		_, err := io.WriteString(c.Stdout, text)
+		return exitGood, err
+	}
+	if c.Name == "qrsh" {
+		if status, ok := c.inherit(ctx); ok {
+			return status, nil
+		}
+	}
+	q, err := c.request(ctx)
+	if err != nil {
+		return exitFailed, err
+	}
+	d, err := c.dial(ctx)
+	if err != nil {
+		return exitFailed, err
+	}
+	if c.Name == "sge_share_mon" {
+		return c.collect(ctx, q, d)
+	}
+	for {
+		a, err := d.Command(ctx, q)
+		if err != nil {
+			return exitFailed, explain(err)
+		}
+		if a.Edit != nil {
+			text, err := c.edit(ctx, a.Edit)
+			if err != nil {
+				return exitFailed, err
+			}
+			q.Key, q.Edited = rand.Text(), append(q.Edited, text)
+			continue
+		}
+		if a.Verify != nil {
+			if q.Corrections, err = c.verify(ctx, a.Verify); err != nil {
+				return c.unverified(err)
+			}
+			q.Key, q.Verified = rand.Text(), true
+			continue
+		}
+		for _, o := range []struct {
+			to   io.Writer
+			text api.Text
+		}{{c.Stdout, a.Stdout}, {c.Stderr, a.Stderr}} {
+			if len(o.text) == 0 { // which would fail, too, where nothing can be written
+				continue
+			}
+			if err := show(o.to, o.text); err != nil {
+				return exitFailed, err
+			}
+		}
+		if a.Interactive && a.Exit == 0 {
+			return c.attach(ctx, d, a)
+		}
+		if a.Sync && a.Job != 0 && a.Exit == 0 {
+			return c.sync(ctx, d, a)
+		}
+		return a.Exit, nil
+	}
+}
+
+// show writes what the daemon wants to have printed. Where it, or who has taken its place, lets
+// anything through that is an order to a terminal, that ends here.
+func show(to io.Writer, text api.Text) error {
+	w := printer.NewWriter(to)
+	if _, err := io.WriteString(w, string(text)); err != nil {
+		return err
+	}
+	return w.Flush()
+}
+
+// help is the list of options for who begins with asking for it: nobody needs a daemon to
+// read that.
+func (c *Command) help() (text string, ok bool) {
+	if len(c.Args) == 0 || c.Args[0] != "-help" && c.Args[0] != "--help" {
+		return "", false
+	}
+	return command.Help(c.Name)
+}
+
+// explain says what to do where the daemon cannot be reached.
+func explain(err error) error {
+	if e, ok := errors.AsType[*net.OpError](err); ok && e.Addr != nil && errors.Is(err, fs.ErrPermission) {
+		return place.Forbidden(e.Addr.String())
+	}
+	if e, ok := errors.AsType[*agentapi.Error](err); ok && e.Code == agentapi.Unavailable && e.Err != nil {
+		return errors.Join(fmt.Errorf("cannot reach the daemon: %w", e.Err),
+			fmt.Errorf("is execd standalone running? %s names another socket", place.SocketVariable))
+	}
+	if e, ok := errors.AsType[*agentapi.Error](err); ok {
+		return errors.New(e.Message)
+	}
+	return err
+}
+
+// request puts together what the daemon needs.
+func (c *Command) request(ctx context.Context) (*api.CommandRequest, error) {
+	dir, err := workingDirectory()
+	if err != nil {
+		return nil, err
+	}
+	home, _ := os.UserHomeDir() // without one there are no request files in it
+	in := &command.Input{
+		Name: c.Name, Args: c.Args, Dir: dir, Home: home, Environment: os.Environ(),
+		Files: map[string][]byte{}, Unreadable: map[string]string{},
+	}
+	q := &api.CommandRequest{
+		Key: rand.Text(), Name: c.Name, Args: api.Texts(c.Args), Directory: api.Text(dir), Home: api.Text(home),
+		Environment: api.Texts(in.Environment), Zone: os.Getenv("TZ"), Terminal: onTerminal(c.Stderr),
+	}
+	if c.Name == "qrsh" || c.Name == "qlogin" {
+		q.Interactive = window()
+	}
+	for {
+		names, stdin := command.Needs(in)
+		if stdin && in.Stdin == nil {
+			if in.Stdin, err = interruptible(ctx, func() ([]byte, error) { return textfile.ReadAll(c.Stdin, textfile.MaxScript) }); err != nil {
+				return nil, fmt.Errorf("cannot read standard input: %w", err)
+			}
+			if in.Stdin == nil {
+				in.Stdin = []byte{}
+			}
+			q.Stdin = in.Stdin
+		}
+		if len(names) == 0 {
+			return q, nil
+		}
+		for _, needed := range names {
+			name := needed.Name
+			f := api.File{Name: api.Text(name)}
+			text, err := c.read(ctx, needed, dir, home)
+			switch {
+			case ctx.Err() != nil:
+				return nil, errInterrupted
+			case errors.As(err, new(*defaultsError)):
+				return nil, err
+			case err != nil:
+				f.Error = reason(err)
+				in.Unreadable[name] = f.Error
+			default:
+				f.Text = text
+				in.Files[name] = text
+			}
+			q.Files = append(q.Files, f)
+		}
+	}
+}
+
+// workingDirectory is the directory by the name that the shell has for it.
+func workingDirectory() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("cannot find out the working directory: %w", err)
+	}
+	return dir, nil
+}
+
+// dial finds the daemon: where the environment says, that of the user, or that of the host.
+func (c *Command) dial(ctx context.Context) (*api.Client, error) {
+	path, err := socket(ctx, func() { printer.Fprintf(c.Stderr, "%s: no daemon is running yet, waiting for it\n", c.Name) })
+	if err != nil {
+		return nil, err
+	}
+	said := false
+	return api.Dial(path, patience, func(err error) {
+		if !said && !errors.Is(err, os.ErrNotExist) {
+			printer.Fprintf(c.Stderr, "%s: the daemon does not answer on %s, trying again\n", c.Name, path)
+		}
+		said = true
+	})
+}
+
+// edit has an editor change a text.
+func (c *Command) edit(ctx context.Context, f *api.File) (text []byte, err error) {
+	dir, err := os.MkdirTemp("", "execd-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir) //nolint:forbidigo // a new one of who runs this, with whose rights it is removed
+	path := filepath.Join(dir, filepath.Base(string(f.Name)))
+	if err := os.WriteFile(path, f.Text, 0o600); err != nil {
+		return nil, err
+	}
+	// Scripts set EDITOR (qconf(1)), whatever their user has in VISUAL.
+	editor := cmp.Or(os.Getenv("EDITOR"), os.Getenv("VISUAL"), "vi")
+	// EDITOR may have options.
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", editor+` "$1"`, "sh", path)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("the editor %s: %w", editor, err)
+	}
+	return userfile.Read(path, textfile.MaxScript)
+}
+
+// sync waits for the end of a job (qsub(1), -sync y).
+//
+// The exit status is that of the first task that ended with another than 0; if one has not
+// come to an end of its own, it is 1.
+func (c *Command) sync(ctx context.Context, d *api.Client, a *api.CommandAnswer) (int, error) {
+	job := a.Job
+	done := c.watch(ctx, d, job)
+	defer done()
+	status, failed, told := 0, false, map[uint32]bool{}
+	q := api.WaitRequest{Job: job}
+	for {
+		w, err := d.Wait(ctx, q)
+		if err != nil {
+			done()
+			if ctx.Err() != nil {
+				return c.interrupted(d, job)
+			}
+			return exitFailed, explain(err)
+		}
+		if w.Boot != q.Boot {
+			q.After, q.Boot = 0, w.Boot
+		}
+		q.After += len(w.Ends)
+		if w.Gone {
+			done()
+		}
+		slices.SortStableFunc(w.Ends, func(a, b api.End) int { return cmp.Compare(a.Task, b.Task) })
+		for _, e := range w.Ends {
+			if told[e.Task] {
+				continue
+			}
+			told[e.Task] = true
+			to := c.Stdout
+			switch {
+			case e.ExitStatus != 0 || e.Signal != 0 || e.Failed != 0:
+				to = c.Stderr // as in the original (tested)
+			case a.Terse:
+				to = io.Discard
+			}
+			printer.Fprintf(to, "%s", printer.Trusted(ended(job, e)))
+			failed = failed || e.Signal != 0 || e.Failed != 0 && e.ExitStatus == 0
+			status = cmp.Or(status, e.ExitStatus)
+		}
+		if w.Gone {
+			if len(told) == 0 {
+				printer.Fprintf(c.Stderr, "Unable to run job %d\nit was deleted before it ran\n", job)
+				failed = true
+			}
+			if failed {
+				return exitFailed, nil
+			}
+			return status, nil
+		}
+	}
+}
+
+// ended is what qsub -sync y says of the end of a task.
+func ended(job uint32, e api.End) string {
+	label := fmt.Sprint(job)
+	if e.Task > 0 {
+		label = fmt.Sprintf("%d.%d", job, e.Task)
+	}
+	text := fmt.Sprintf("Job %s exited with exit code %d.", label, e.ExitStatus)
+	if e.Signal != 0 {
+		text = fmt.Sprintf("Job %s exited because of signal %s", label, unix.SignalName(syscall.Signal(e.Signal)))
+	}
+	if e.Reason != "" && !strings.HasPrefix(e.Reason, "died through signal ") { // which is said
+		text += "\n" + printable.String(strings.TrimSuffix(e.Reason, "."))
+	}
+	return text + "\n"
+}
+
+// interrupted deletes the job of somebody who does not want to wait any more, as the
+// original does.
+func (c *Command) interrupted(d *api.Client, job uint32) (int, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	a, err := d.Command(ctx, &api.CommandRequest{Key: rand.Text(), Name: "qdel", Args: api.Texts([]string{fmt.Sprint(job)}), Directory: "/"})
+	if err != nil {
+		return exitFailed, explain(err)
+	}
+	return exitFailed, show(c.Stderr, a.Stdout+a.Stderr)
+}

@@ -1,0 +1,148 @@
+package qclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/cell/command"
+	"github.com/execd-project/execd/internal/testenv"
+)
+
+// A file with default options in a directory that others can write to is read if it is a
+// file, and the user's; nothing that lies there in its place keeps a command waiting.
+func TestDefaultsOfOthers(t *testing.T) {
+	elsewhere := filepath.Join(t.TempDir(), "own")
+	if err := os.WriteFile(elsewhere, []byte("-N linked\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	write := func(path string) error { return os.WriteFile(path, []byte("-N own\n"), 0o600) }
+	link := func(path string) error { return os.Symlink(elsewhere, path) }
+	pipe := func(path string) error { return unix.Mkfifo(path, 0o666) }
+	for name, c := range map[string]struct {
+		make       func(path string) error
+		home       bool
+		want, warn string
+	}{
+		"a file":                  {make: write, want: "-N own\n"},
+		"a link":                  {make: link, warn: "it is a symbolic link, expected a regular file"},
+		"a link, at home":         {make: link, home: true, want: "-N linked\n"},
+		"a pipe":                  {make: pipe, warn: "it is a pipe, expected a regular file"},
+		"a pipe, at home":         {make: pipe, home: true, warn: "it is a pipe, expected a regular file"},
+		"a link to a pipe":        {make: func(path string) error { return errors.Join(pipe(path+"x"), os.Symlink(path+"x", path)) }, warn: "it is a symbolic link, expected a regular file"},
+		"a directory":             {make: func(path string) error { return os.Mkdir(path, 0o700) }, warn: "it is a directory, expected a regular file"},
+		"another name of a file":  {make: func(path string) error { return errors.Join(write(path), os.Link(path, path+"2")) }, warn: "it has several names"},
+		"another name, at home":   {make: func(path string) error { return errors.Join(write(path), os.Link(path, path+"2")) }, home: true, want: "-N own\n"},
+		"nothing":                 {make: func(string) error { return nil }},
+		"a file of somebody else": {make: func(path string) error { return errors.Join(write(path), os.Chown(path, 12345, -1)) }, warn: "it belongs to user id 12345"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, home := t.TempDir(), t.TempDir()
+			if c.home {
+				home = dir
+			}
+			path := filepath.Join(dir, ".sge_request")
+			if strings.Contains(name, "somebody else") {
+				testenv.Require(t, testenv.Root) // who alone gives files away
+			}
+			if err := c.make(path); err != nil {
+				t.Fatal(err)
+			}
+			var warnings strings.Builder
+			text, err := (&Command{Stderr: &warnings}).read(t.Context(), command.NeededFile{Name: path}, dir, home)
+			if string(text) != c.want || (err == nil) != (c.want != "") {
+				t.Errorf("%q, %v", text, err)
+			}
+			want := ""
+			if c.warn != "" {
+				want = "warning: " + path + " is not read: " + c.warn + "\n"
+			}
+			if warnings.String() != want {
+				t.Errorf("warned %q, want %q", warnings.String(), want)
+			}
+		})
+	}
+}
+
+// Default options that cannot be used fail the command: they are not silently without effect.
+func TestDefaultsThatAreNone(t *testing.T) {
+	for name, c := range map[string]struct {
+		size int64
+		text string
+		want string
+	}{
+		"100 MB of zeros": {size: 100 << 20, want: "it has more than 4 MiB, which is the limit"},
+		"a zero byte":     {text: "-N x\n-o \x00\n", want: "there is a zero byte: the file is no text"},
+		"much text":       {text: strings.Repeat("# a comment\n", 400_000), want: "it has more than 4 MiB, which is the limit"},
+	} {
+		for _, file := range []string{".sge_request", ".sge_qstat", ".sge_ar_request"} {
+			t.Run(name+" in "+file, func(t *testing.T) {
+				home := t.TempDir()
+				path := filepath.Join(home, file)
+				if err := errors.Join(os.WriteFile(path, []byte(c.text), 0o600), os.Truncate(path, max(c.size, int64(len(c.text))))); err != nil {
+					t.Fatal(err)
+				}
+				var warnings strings.Builder
+				_, err := (&Command{Stderr: &warnings}).read(t.Context(), command.NeededFile{Name: path}, "/", home)
+				if want := fmt.Sprintf("cannot read the default options in %q: %s", path, c.want); !errors.As(err, new(*defaultsError)) || err.Error() != want {
+					t.Errorf("%v, want %s", err, want)
+				}
+			})
+		}
+	}
+}
+
+// What the user names may be a link or a pipe, and is waited for until a signal comes.
+func TestNamedFiles(t *testing.T) {
+	dir := t.TempDir()
+	for _, err := range []error{
+		os.WriteFile(filepath.Join(dir, "script"), []byte("sleep 1\n"), 0o600), os.Symlink("script", filepath.Join(dir, "link")), unix.Mkfifo(filepath.Join(dir, "pipe"), 0o600),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := &Command{Stderr: &strings.Builder{}}
+	if text, err := c.read(t.Context(), command.NeededFile{Name: "link"}, dir, ""); err != nil || string(text) != "sleep 1\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.read(ctx, command.NeededFile{Name: "pipe"}, dir, ""); !errors.Is(err, errInterrupted) {
+		t.Errorf("%v", err)
+	}
+	// With a writer the one who still waits for the pipe comes to an end.
+	f, err := os.OpenFile(filepath.Join(dir, "pipe"), os.O_RDWR|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = f.Close()
+}
+
+// A script, or a file of options, names files that the command does not wait for.
+func TestNestedFiles(t *testing.T) {
+	dir := t.TempDir()
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "options"), []byte("-N n\n"), 0o600), os.Symlink("options", filepath.Join(dir, "link")), unix.Mkfifo(filepath.Join(dir, "pipe"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	c := &Command{Stderr: &strings.Builder{}}
+	for name, want := range map[string]string{
+		"options": "", "link": "", "pipe": "it is a pipe, expected a regular file", "/dev/zero": "it is a device, expected a regular file",
+		"/": "it is a directory, expected a regular file", "missing": "No such file or directory",
+	} {
+		text, err := c.read(t.Context(), command.NeededFile{Name: name, Nested: true}, dir, "")
+		switch {
+		case want == "" && (err != nil || string(text) != "-N n\n"):
+			t.Errorf("%s: %q, %v", name, text, err)
+		case want != "" && (err == nil || reason(err) != want):
+			t.Errorf("%s: %q, %v; expected %q", name, text, err, want)
+		}
+	}
+}

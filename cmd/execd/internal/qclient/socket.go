@@ -1,0 +1,76 @@
+package qclient
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/execd-project/execd/agent/place"
+)
+
+const (
+	// beginning is how long a socket is waited for where no daemon has ever been: it may
+	// have been started on the line before. Where one was, it is waited for as for one that
+	// is being restarted (patience).
+	beginning = 3 * time.Second
+	// silence is how long nothing is said about that.
+	silence      = 500 * time.Millisecond
+	socketPeriod = 10 * time.Millisecond
+)
+
+// socket is where the daemon listens: the first that is there of the places in which one
+// can be. It is waited for; waiting is told when that takes longer.
+func socket(ctx context.Context, waiting func()) (string, error) {
+	again := time.NewTicker(socketPeriod)
+	defer again.Stop()
+	begin, told, most := time.Now(), false, beginning
+	if expected() {
+		most = patience
+	}
+	for {
+		places := place.Sockets(os.Getuid() == 0)
+		for _, path := range places {
+			if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+				return path, nil
+			}
+		}
+		switch gone := time.Since(begin); {
+		case gone > most:
+			return "", noDaemon(places)
+		case gone > silence && !told:
+			waiting()
+			told = true
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return "", noDaemon(places)
+		}
+	}
+}
+
+// expected reports whether there is or was a daemon: where the environment says so, or where
+// one has left a queue.
+func expected() bool {
+	if os.Getenv(place.SocketVariable) != "" {
+		return true
+	}
+	for _, root := range []bool{os.Getuid() == 0, true} {
+		if spool, ok := place.Spool(root); ok {
+			if _, err := os.Stat(filepath.Join(spool, "cell.db")); err == nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// noDaemon says what to do.
+func noDaemon(places []string) error {
+	if path := os.Getenv(place.SocketVariable); path != "" {
+		return errors.New("no daemon is running there: " + place.SocketVariable + " says that its socket is " + path + ", and there is none")
+	}
+	return errors.New("no daemon is running here: begin with execd standalone, or set " + place.SocketVariable + " to its socket; there is no " + places[len(places)-1])
+}

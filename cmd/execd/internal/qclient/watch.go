@@ -1,0 +1,94 @@
+package qclient
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/execd-project/execd/internal/printer"
+	"github.com/execd-project/execd/internal/terminal"
+	"github.com/execd-project/execd/standalone/api"
+)
+
+// lookPeriod is how often somebody at a terminal is told what the job waits for, if that has
+// changed.
+const lookPeriod = 5 * time.Second
+
+// onTerminal reports whether a stream is a terminal. Scripts see what the original prints.
+func onTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && terminal.Is(f)
+}
+
+// watch says on a terminal what a job waits for, for as long as somebody waits for it. done ends
+// that, and returns when nothing more is printed.
+func (c *Command) watch(ctx context.Context, d *api.Client, job uint32) (done func()) {
+	if !onTerminal(c.Stderr) {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() {
+		said := ""
+		ticker := time.NewTicker(lookPeriod)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+			texts, ok := waitingFor(ctx, d, job)
+			now := withoutTimes(strings.Join(texts, "\n"))
+			switch {
+			case !ok || now == said:
+				continue
+			case now == "":
+				texts = []string{fmt.Sprintf("job %d runs", job)}
+			default:
+				for i := range texts {
+					texts[i] = fmt.Sprintf("job %d waits for %s", job, texts[i])
+				}
+			}
+			said = now
+			for _, text := range texts {
+				printer.Fprintf(c.Stderr, "%s: %s\n", c.Name, text)
+			}
+		}
+	})
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+// waitingFor returns what a job waits for, as qstat -j shows it; ok is false if that is unknown.
+func waitingFor(ctx context.Context, d *api.Client, job uint32) (texts []string, ok bool) {
+	a, err := d.Command(ctx, &api.CommandRequest{
+		Key: rand.Text(), Name: "qstat", Args: api.Texts([]string{"-json", "-j", fmt.Sprint(job)}), Directory: "/",
+	})
+	if err != nil || a.Exit != 0 {
+		return nil, false
+	}
+	var shown struct {
+		Details []struct {
+			WaitingFor []string `json:"waitingFor"`
+		} `json:"details"`
+	}
+	if err := json.Unmarshal([]byte(a.Stdout), &shown); err != nil || len(shown.Details) != 1 {
+		return nil, false
+	}
+	return shown.Details[0].WaitingFor, true
+}
+
+var times = regexp.MustCompile(`([0-9]+ days and )?[0-9]+:[0-9][0-9]:[0-9][0-9]`)
+
+// withoutTimes returns a text without the durations that change by themselves.
+func withoutTimes(text string) string { return times.ReplaceAllString(text, "") }
