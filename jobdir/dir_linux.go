@@ -335,6 +335,10 @@ func (d *Dir) Reserve(name string, size int64) error { return d.reserve(name, te
 // when needed.
 func (d *Dir) ReserveAppend(name string, size int64) error { return d.reserve(name, name, size) }
 
+// Reserved reports whether Reserve has taken room for a file that was neither written nor released
+// since.
+func (d *Dir) Reserved(name string) (bool, error) { return d.Exists(tempOf(name)) }
+
 // Release gives back what Reserve has taken and nothing has used.
 func (d *Dir) Release(name string) { _ = d.unlink(tempOf(name)) }
 

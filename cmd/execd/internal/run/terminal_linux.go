@@ -91,8 +91,8 @@ func (s *session) supervise(j *launch.Job) (*job.Outcome, error) {
 
 // explainEnd puts into an outcome that the end was asked for.
 func explainEnd(j *launch.Job, o *job.Outcome, destroyed bool) {
-	if _, err := j.Dir.ReadNumber(jobdir.FileJobPID); err == nil && destroyed && !o.Ran {
-		// Nobody was left to write it down.
+	if destroyed && !o.Ran && begun(j.Dir) {
+		// The shepherd was ended before it could write the usage.
 		o.Ran, o.Signal, o.ExitStatus = true, int(unix.SIGKILL), 128+int(unix.SIGKILL)
 	}
 	switch {
@@ -104,6 +104,16 @@ func explainEnd(j *launch.Job, o *job.Outcome, destroyed bool) {
 	case o.Reason == "":
 		o.Reason = "ended after a request to end"
 	}
+}
+
+// begun reports whether the job has begun. The shepherd writes the process id after the start, so
+// the job can run without it; right before the start it reserves room for the usage.
+func begun(d *jobdir.Dir) bool {
+	if _, err := d.ReadNumber(jobdir.FileJobPID); err == nil {
+		return true
+	}
+	reserved, err := d.Reserved(jobdir.FileUsage)
+	return err == nil && reserved
 }
 
 // pass translates a signal of the terminal into what a master would ask of the
