@@ -23,6 +23,7 @@ type step struct {
 	inStep     job.Failed
 	signalled  job.Failed
 	pe         bool // output goes to the .po and .pe files
+	prepares   bool // it comes before the job, and is not needed without the job
 }
 
 var (
@@ -31,19 +32,19 @@ var (
 	// queue's procedure, so it is that queue's error.
 	stepProlog = step{
 		"prolog", func(d *job.Description) string { return d.Prolog },
-		job.FailedProlog, job.FailedProlog, job.FailedAppError, false,
+		job.FailedProlog, job.FailedProlog, job.FailedAppError, false, true,
 	}
 	stepPEStart = step{
 		"pe_start", func(d *job.Description) string { return d.PE.Start },
-		job.FailedBeforePEStart, job.FailedPEStart, job.FailedAppError, true,
+		job.FailedBeforePEStart, job.FailedPEStart, job.FailedAppError, true, true,
 	}
 	stepPEStop = step{
 		"pe_stop", func(d *job.Description) string { return d.PE.Stop },
-		job.FailedBeforePEStop, job.FailedPEStop, job.FailedBeforePEStop, true,
+		job.FailedBeforePEStop, job.FailedPEStop, job.FailedBeforePEStop, true, false,
 	}
 	stepEpilog = step{
 		"epilog", func(d *job.Description) string { return d.Epilog },
-		job.FailedBeforeEpilog, job.FailedEpilog, job.FailedBeforeEpilog, false,
+		job.FailedBeforeEpilog, job.FailedEpilog, job.FailedBeforeEpilog, false, false,
 	}
 )
 
@@ -123,7 +124,9 @@ func (s *Shepherd) procedure(st step) result {
 	}
 	s.started()
 	failpoint.AtOf("shepherd-during", st.name)
-	end := s.waitProcedure(child, st.name)
+	// The owner may end what runs as the owner. What another user's procedure has begun may need
+	// its end.
+	end := s.waitProcedure(child, st.name, st.prepares && as.UID == s.owner.UID)
 	failpoint.AtOf("shepherd-after", st.name)
 	if failure := child.Failed(); failure != nil {
 		otherwise := st.notStarted
@@ -134,6 +137,9 @@ func (s *Shepherd) procedure(st step) result {
 		return stepNotStarted
 	}
 	s.trace(st.name + " " + describeEnd(end.status))
+	if end.unwanted {
+		return stepDone // nothing has failed: the job is not started, as it was asked
+	}
 	if end.timedOut && end.waiting != 0 {
 		// A file server: what the job has asked for, and not the procedure, has taken
 		// the time.

@@ -19,6 +19,7 @@ type ending struct {
 	rusage   syscall.Rusage
 	at       time.Time
 	timedOut bool
+	unwanted bool        // it was ended, as the job is to end
 	stopped  bool        // a process of it was, when it timed out
 	waiting  spawn.Stage // what it was at then, if its program had not begun
 }
@@ -29,6 +30,7 @@ type deadline int
 const (
 	dueTimeout     deadline = iota // script_timeout of a procedure: SIGTERM
 	dueTimeoutKill                 // and SIGKILL
+	dueUnwanted                    // a procedure that prepares a job that is to end: SIGTERM
 	dueNotified                    // the time given by a notification is over
 	dueSoftRT
 	dueHardRT
@@ -45,6 +47,9 @@ const (
 
 // timeoutGrace is what a procedure has between SIGTERM and SIGKILL.
 const timeoutGrace = 5 * time.Second
+
+// unwantedGrace is what a procedure may still take when the job that it prepares is to end.
+const unwantedGrace = 10 * time.Second
 
 func (s *Shepherd) set(k deadline, at time.Time) { s.due[k] = at }
 func (s *Shepherd) clear(kinds ...deadline) {
@@ -125,13 +130,24 @@ func (s *Shepherd) waitChild(pid int, tick func(now time.Time)) ending {
 }
 
 // waitProcedure waits for one of the site's procedures and ends it after
-// script_timeout (sge_conf(5), execd_params).
-func (s *Shepherd) waitProcedure(c *spawn.Child, name string) ending {
-	timedOut, stopped, waiting := false, false, spawn.Stage(0)
+// script_timeout (sge_conf(5), execd_params). One that is not needed any more when the job is to
+// end is ended soon after such a request.
+func (s *Shepherd) waitProcedure(c *spawn.Child, name string, unneeded bool) ending {
+	timedOut, unwanted, stopped, waiting := false, false, false, spawn.Stage(0)
 	if s.d.ScriptTimeout > 0 {
 		s.set(dueTimeout, time.Now().Add(s.d.ScriptTimeout))
 	}
 	e := s.waitChild(c.PID, func(now time.Time) {
+		if unneeded && s.killed && s.due[dueUnwanted].IsZero() && !unwanted && !timedOut {
+			s.set(dueUnwanted, now.Add(unwantedGrace))
+		}
+		if s.take(dueUnwanted, now) && !timedOut {
+			unwanted = true
+			s.clear(dueTimeout)
+			s.trace(name + " still runs " + unwantedGrace.String() + " after the request to end the job: it is ended")
+			s.signalJob(unix.SIGTERM)
+			s.set(dueTimeoutKill, now.Add(timeoutGrace))
+		}
 		if s.take(dueTimeout, now) {
 			timedOut = true
 			waiting, _ = c.Waiting()
@@ -144,11 +160,11 @@ func (s *Shepherd) waitProcedure(c *spawn.Child, name string) ending {
 			s.endStep()
 		}
 	})
-	if timedOut {
+	if timedOut || unwanted {
 		s.endStep() // also if it has caught the SIGTERM
 	}
-	s.clear(dueTimeout, dueTimeoutKill)
-	e.timedOut, e.stopped, e.waiting = timedOut, stopped, waiting
+	s.clear(dueTimeout, dueTimeoutKill, dueUnwanted)
+	e.timedOut, e.unwanted, e.stopped, e.waiting = timedOut, unwanted, stopped, waiting
 	return e
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -234,7 +235,64 @@ func TestWithoutAddGroupKill(t *testing.T) {
 	})
 }
 
-// TestRequestsBeforeTheJob come while a procedure runs: it is not disturbed.
+// TestUnwantedProcedures: what prepares a job that is to end is ended if it does not end soon, where
+// it runs as the owner of the job. Nothing has failed then, and what comes behind it runs.
+func TestUnwantedProcedures(t *testing.T) {
+	for name, c := range map[string]struct {
+		step, text string
+		steps      []string
+	}{
+		"a prolog that waits for the user": {"prolog", "read x <", []string{"prolog", "epilog"}},
+		"one that ignores SIGTERM":         {"prolog", "trap '' TERM; read x <", []string{"prolog", "epilog"}},
+		"one that is stopped":              {"prolog", "kill -STOP $$; : ", []string{"prolog", "epilog"}},
+		"one that ends with an error":      {"prolog", "trap 'exit 100' TERM; sleep 1000 & wait; : ", []string{"prolog", "epilog"}},
+		"a pe_start":                       {"pe_start", "read x <", []string{"prolog", "pe_start", "pe_stop", "epilog"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newJob(t, best(), "echo job >>$LOG")
+			running, never := j.fifo("running"), j.fifo("never")
+			step := func(name string) string {
+				text := "echo " + name + " >>" + j.log
+				if name == c.step {
+					text += "\necho running >" + running.path + "; " + c.text + never.path
+				}
+				return j.script(name, text)
+			}
+			j.d.PE = &job.ParallelEnvironment{Name: "pe", Start: step("pe_start"), Stop: step("pe_stop"), StdoutPath: j.work, StderrPath: j.work}
+			j.d.Prolog, j.d.Epilog = step("prolog"), step("epilog")
+			j.write()
+			j.start()
+			running.expect("running")
+			j.signal(unix.SIGTSTP)
+			j.wait()
+			j.expect(0)
+			if got := j.logged(); !slices.Equal(got, c.steps) {
+				t.Errorf("ran %q, want %q", got, c.steps)
+			}
+			j.nothingLeft()
+		})
+	}
+}
+
+// TestProceduresOfOthersAreFinished: what a procedure of another user has begun may need its end, so
+// that a request to end the job does not end it.
+func TestProceduresOfOthersAreFinished(t *testing.T) {
+	needRoot(t)
+	j := newJob(t, asRoot, "exit 0")
+	j.d.ScriptTimeout = 13 * time.Second
+	running := j.fifo("running")
+	j.d.Prolog = "root@" + j.script("prolog", "echo running >"+running.path+"; sleep 1000")
+	j.write()
+	j.start()
+	running.expect("running")
+	j.signal(unix.SIGTSTP)
+	j.wait()
+	j.expect(job.FailedProlog)
+	j.expectError("script_timeout")
+}
+
+// TestRequestsBeforeTheJob come while a procedure runs: it is not disturbed if it ends soon.
 func TestRequestsBeforeTheJob(t *testing.T) {
 	for name, c := range map[string]struct {
 		during string // the step that runs when they come
