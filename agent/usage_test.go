@@ -91,12 +91,11 @@ func TestBound(t *testing.T) {
 	}
 	var topologies launch.Topologies
 	defer topologies.Close()
-	top, err := topologies.Read()
-	if err != nil {
+	if _, err := topologies.Read(); err != nil {
 		t.Fatal(err)
 	}
 	inUse := func() int {
-		text, err := launch.TopologyInUse(w.spool, host, top, w.agent.Bound())
+		text, err := topologies.InUse(w.spool, host, w.agent.BoundVersion(), w.agent.Bound)
 		if err != nil {
 			t.Fatal(err)
 		}

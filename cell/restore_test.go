@@ -86,7 +86,7 @@ func TestRequestsAreKept(t *testing.T) {
 
 // The requests of tasks whose job was altered since are kept, but for what is the job's.
 func TestFrozenRequestsAreKept(t *testing.T) {
-	slots, err := rangelist.ParseSlots("2-8,11")
+	slots, err := rangelist.OfStretches([]rangelist.Stretch{{First: 2, Last: 8}, {First: 11, Last: 11}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -159,9 +159,6 @@ func FailureOf(code Failed) Failure {
 	return Failure{code, "invalid execution state " + strconv.Itoa(int(code)), ClassNone, Finished}
 }
 
-// Failures returns the whole table, in the order of the codes.
-func Failures() []Failure { return append([]Failure(nil), failures...) }
-
 // ShellRequest says what a job asked for about its start; two failure codes
 // are held against the job or the queue depending on it.
 type ShellRequest struct {

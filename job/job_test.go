@@ -7,7 +7,7 @@ import (
 
 func TestFailuresAreOrderedAndComplete(t *testing.T) {
 	last := Failed(-1)
-	for _, f := range Failures() {
+	for _, f := range failures {
 		if f.Code <= last {
 			t.Errorf("code %d stands after %d", f.Code, last)
 		}

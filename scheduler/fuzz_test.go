@@ -7,7 +7,6 @@ import (
 
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/scheduler"
-	"github.com/execd-project/execd/scheduler/rangelist"
 )
 
 // FuzzModel makes models of any texts that can be read as a configuration, and runs a few
@@ -132,7 +131,7 @@ func FuzzCategory(f *testing.F) {
 			r.Hard = nil
 		}
 		if pe != "" {
-			list, err := rangelist.ParseSlots(slots)
+			list, err := parseSlots(slots)
 			if err != nil {
 				return
 			}

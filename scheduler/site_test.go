@@ -1,10 +1,12 @@
 package scheduler_test
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -427,11 +429,34 @@ func tasksOf(t fatal, text string) rangelist.List {
 
 func slotsOf(t fatal, text string) rangelist.List {
 	t.Helper()
-	l, err := rangelist.ParseSlots(text)
+	l, err := parseSlots(text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return l
+}
+
+// parseSlots reads slot ranges as -pe has them: n, n-m, -m, n- and -, with commas between them.
+func parseSlots(text string) (rangelist.List, error) {
+	var stretches []rangelist.Stretch
+	for item := range strings.SplitSeq(text, ",") {
+		from, to, isRange := strings.Cut(item, "-")
+		s := rangelist.Stretch{First: 1, Last: rangelist.Infinity}
+		var errs [2]error
+		if from != "" || !isRange {
+			s.First, errs[0] = strconv.Atoi(from)
+		}
+		if !isRange {
+			s.Last = s.First
+		} else if to != "" {
+			s.Last, errs[1] = strconv.Atoi(to)
+		}
+		if err := errors.Join(errs[:]...); err != nil {
+			return rangelist.List{}, err
+		}
+		stretches = append(stretches, s)
+	}
+	return rangelist.OfStretches(stretches)
 }
 
 var _ fatal = (*testing.T)(nil)

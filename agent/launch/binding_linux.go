@@ -104,19 +104,6 @@ func allowedMems() (mems topology.CPUSet) {
 	return mems
 }
 
-// TopologyInUse is the load value m_topology_inuse of this host: its topology
-// string with the cores of the jobs of a spool area in lower case. The one of an
-// idle host is m_topology. Of jobs that are known, the caller says the processors of
-// their cores by their directories (Spool.JobPath, job.Description.BindingCPUs), so that
-// they need not be read.
-func TopologyInUse(spool *jobdir.Spool, host string, t topology.Topology, known map[string]string) (string, error) {
-	used, _, err := coresInUse(spool, host, t, known)
-	if err != nil {
-		return "", err
-	}
-	return binding.TopologyInUse(t, used), nil
-}
-
 // coresInUse are the cores of which a processor belongs to a job on this host
 // that has not ended. Processors count and not the numbers of cores: those are
 // other ones for somebody who may use other processors. Of some jobs, foreign ones, the

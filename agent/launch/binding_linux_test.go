@@ -15,6 +15,7 @@ import (
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/limits"
+	"github.com/execd-project/execd/limits/binding"
 	"github.com/execd-project/execd/limits/topology"
 	"github.com/execd-project/execd/nss"
 	"github.com/execd-project/execd/qconf"
@@ -182,7 +183,7 @@ func TestCoresAreGivenOnce(t *testing.T) {
 		if want := min(processes, top.NumCores()); got != want {
 			t.Fatalf("round %d: %d of %d cores are given to %d jobs", round, got, top.NumCores(), processes)
 		}
-		shape, err := TopologyInUse(spool, "host", top, nil)
+		shape, err := topologyInUse(spool, top)
 		if sh, _ := topology.ParseShape(shape); err != nil || len(sh.InUse()) != got || !sh.SameHost(top.Shape()) {
 			t.Errorf("round %d: m_topology_inuse is %s with %d cores in use, %v", round, shape, got, err)
 		}
@@ -202,7 +203,7 @@ func TestCoresAreGivenOnce(t *testing.T) {
 			c.hear()
 		}
 	}
-	if shape, err := TopologyInUse(spool, "host", top, nil); err != nil || shape != top.Shape().String() {
+	if shape, err := topologyInUse(spool, top); err != nil || shape != top.Shape().String() {
 		t.Errorf("behind all jobs m_topology_inuse is %s, %v", shape, err)
 	}
 }
@@ -361,4 +362,10 @@ func restrict(t *testing.T, cpus topology.CPUSet) (undo func()) {
 		}
 		runtime.UnlockOSThread()
 	}
+}
+
+// topologyInUse is the load value m_topology_inuse, read from the directories of all jobs.
+func topologyInUse(spool *jobdir.Spool, top topology.Topology) (string, error) {
+	used, _, err := coresInUse(spool, "host", top, nil)
+	return binding.TopologyInUse(top, used), err
 }

@@ -64,10 +64,12 @@ func (t *Topologies) read(file func(path string) ([]byte, error)) (topology.Topo
 // the next change: the clock for that has ticks of some milliseconds.
 const settled = time.Second
 
-// InUse is TopologyInUse of what was read last, which looks at the jobs only if there can
-// be others: when the directory of all jobs has changed, or what the caller knows of them,
-// of which version is a number that is another one then. Jobs that the caller does not know
-// are looked at each time.
+// InUse returns the load value m_topology_inuse of this host: the topology string that was read last,
+// with the cores of jobs in lower case. known returns the processors of the cores of jobs that the
+// caller knows, by their directories (Spool.JobPath, job.Description.BindingCPUs); InUse reads the
+// directories of all others. It does so only if the directory of all jobs or version has changed since
+// the last call, or if there are jobs that the caller does not know. version changes whenever known
+// may return something else.
 func (t *Topologies) InUse(spool *jobdir.Spool, host string, version uint64, known func() map[string]string) (string, error) {
 	jobs, changed, err := spool.JobsVersion()
 	if err != nil {

@@ -89,15 +89,6 @@ func mustParse(s string) bool {
 	return false
 }
 
-// Strings returns the texts, each escaped.
-func Strings(list []string) []string {
-	escaped := make([]string, len(list))
-	for i, s := range list {
-		escaped[i] = String(s)
-	}
-	return escaped
-}
-
 // Lines returns a text of several lines, escaped but for its line breaks and tabs. The caller
 // answers for where the line breaks come from.
 func Lines(s string) string {

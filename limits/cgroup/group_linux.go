@@ -53,7 +53,6 @@ var owners = [group.NumFiles]Feature{
 	group.CPUAcctUsage:        CPUTime,
 	group.MemoryCurrent:       MemoryLimit,
 	group.MemorySwapCurrent:   MemoryLimit,
-	group.MemoryPeak:          MemoryLimit,
 	group.MemoryStat:          MemoryLimit,
 	group.MemoryEvents:        MemoryLimit,
 	group.MemorySwapEvents:    MemoryLimit,
@@ -69,7 +68,6 @@ var owners = [group.NumFiles]Feature{
 	group.CgroupKill:          Kill,
 	group.CgroupFreeze:        Freeze,
 	group.FreezerState:        Freeze,
-	group.PidsCurrent:         PidsLimit,
 	group.PidsMax:             PidsLimit,
 	group.PidsEvents:          PidsLimit,
 	group.MemoryHigh:          MemoryLimit,
@@ -116,7 +114,7 @@ func (g *Group) findPaths(l *Limits) *group.Paths {
 // something else: cpu.stat of v1 has no CPU time.
 func belongs(f group.File, unified bool) bool {
 	switch f {
-	case group.MemoryStat, group.PidsCurrent, group.PidsMax, group.PidsEvents:
+	case group.MemoryStat, group.PidsMax, group.PidsEvents:
 		return true
 	}
 	return f.V1() != unified

@@ -87,16 +87,6 @@ func (s *System) Where(f Feature) *Hierarchy {
 func (s *System) v2(f Feature) bool { h := s.Where(f); return h != nil && h.Unified }
 func (s *System) v1(f Feature) bool { h := s.Where(f); return h != nil && !h.Unified }
 
-// unified returns the v2 hierarchy if groups can be made in it.
-func (s *System) unified() *Hierarchy {
-	for i, h := range s.Hierarchies {
-		if h.Unified && h.Parent != "" {
-			return &s.Hierarchies[i]
-		}
-	}
-	return nil
-}
-
 // Config says where groups of jobs are made.
 type Config struct {
 	// Name is that of the group which holds those of the jobs; "execd" if empty.

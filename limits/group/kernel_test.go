@@ -348,10 +348,6 @@ func TestOutOfMemoryIsReported(t *testing.T) {
 				if o.Kills = 0; o != want {
 					t.Errorf("OOM = %+v, want %+v", o, want)
 				}
-				// The mark can be a page above the limit.
-				if peak, err := g.MemoryPeak(); err != nil || peak < limit/2 || peak > limit+(64<<10) {
-					t.Errorf("MemoryPeak = %d, %v with a limit of %d", peak, err, limit)
-				}
 			})
 		}
 	}
@@ -515,9 +511,6 @@ func TestPidsLimitIsReported(t *testing.T) {
 	await(t, "a fork to be refused", func() bool {
 		return g.Refusals().Forks > 0
 	})
-	if n, err := g.Threads(); n > 30 || err != nil {
-		t.Errorf("%d threads with a limit of 30, %v", n, err)
-	}
 	r := g.Refusals()
 	if r.Limit != 30 || r.Forks == 0 {
 		t.Errorf("%+v", r)

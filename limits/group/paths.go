@@ -14,7 +14,6 @@ const (
 	CPUAcctUsage                    // v1: CPU time
 	MemoryCurrent                   // RAM charged, page cache included
 	MemorySwapCurrent               // swap used
-	MemoryPeak                      // largest MemoryCurrent (Linux 5.19)
 	MemoryStat                      // what the memory is used for; v1 and v2 differ in the names
 	MemoryEvents                    // OOM kills; pollable
 	MemorySwapEvents                // how often the swap limit was hit
@@ -30,7 +29,6 @@ const (
 	CgroupKill                      // kills all (Linux 5.14)
 	CgroupFreeze                    // freezes (Linux 5.2)
 	FreezerState                    // v1: freezes
-	PidsCurrent                     // number of threads
 	PidsMax                         // limit of it
 	PidsEvents                      // forks that were refused
 	IOPressure                      // time spent waiting for I/O (CONFIG_PSI)
@@ -40,12 +38,12 @@ const (
 
 var fileNames = [NumFiles]string{
 	"cpu.stat", "cpuacct.usage",
-	"memory.current", "memory.swap.current", "memory.peak", "memory.stat", "memory.events", "memory.swap.events",
+	"memory.current", "memory.swap.current", "memory.stat", "memory.events", "memory.swap.events",
 	"memory.usage_in_bytes", "memory.memsw.usage_in_bytes",
 	"memory.max_usage_in_bytes", "memory.memsw.max_usage_in_bytes",
 	"memory.failcnt", "memory.memsw.failcnt", "memory.oom_control", "cgroup.event_control",
 	"cgroup.events", "cgroup.kill", "cgroup.freeze", "freezer.state",
-	"pids.current", "pids.max", "pids.events", "io.pressure", "memory.high",
+	"pids.max", "pids.events", "io.pressure", "memory.high",
 }
 
 // String is the kernel's name of a file.

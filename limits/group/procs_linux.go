@@ -98,20 +98,6 @@ func subdirs(dir string) ([]string, error) {
 	}
 }
 
-// Signal sends a signal to every process in the group, once to each, and returns
-// how many there were. The group is frozen meanwhile, where that is possible, so
-// that no process escapes by forking. SIGKILL is better sent by Kill.
-func (g *Group) Signal(sig unix.Signal) (int, error) {
-	frozen, err := g.Frozen()
-	if err == nil && !frozen {
-		if err = g.freeze(true); err == nil {
-			defer func() { _ = g.freeze(false) }()
-			_ = g.awaitFrozen(freezePatience)
-		}
-	}
-	return g.signal(sig)
-}
-
 // signal sends a signal to the processes that are in the group now.
 func (g *Group) signal(sig unix.Signal) (int, error) {
 	pids, err := g.PIDs()

@@ -31,28 +31,6 @@ func (g *Group) CPU() (time.Duration, error) {
 
 var errNoMemory = NotSupportedError{"read the memory of the group", "the memory controller", nil}
 
-// MemoryCharged is the RAM and swap that are charged to the group: what its
-// limits are compared with. It includes page cache, which the kernel gives up
-// before it kills; to be sure that a job uses so much, ask MemoryUsed.
-func (g *Group) MemoryCharged() (uint64, error) {
-	switch {
-	case g.has(MemoryCurrent):
-		n, err := g.number(MemoryCurrent)
-		if err == nil && g.has(MemorySwapCurrent) {
-			var swap uint64
-			swap, err = g.number(MemorySwapCurrent)
-			n += swap
-		}
-		return n, err
-	case g.has(MemoryMemswUsage):
-		return g.number(MemoryMemswUsage)
-	case g.has(MemoryUsage):
-		return g.number(MemoryUsage)
-	}
-	e := errNoMemory
-	return 0, &e
-}
-
 // Memory is what memory a group uses, in bytes.
 type Memory struct {
 	RSS  uint64 // anonymous and shared memory in RAM
@@ -90,18 +68,6 @@ func parseMemoryStat(text string) (m Memory, v1 bool) {
 		return Memory{RSS: rss + get("total_shmem"), Swap: get("total_swap")}, true
 	}
 	return Memory{RSS: get("anon") + get("shmem")}, false
-}
-
-// MemoryPeak is the most RAM that was charged at a time, page cache included. It
-// can be a page above the limit.
-func (g *Group) MemoryPeak() (uint64, error) {
-	switch {
-	case g.has(MemoryPeak):
-		return g.number(MemoryPeak)
-	case g.has(MemoryMaxUsage):
-		return g.number(MemoryMaxUsage)
-	}
-	return 0, &NotSupportedError{"read the memory peak of the group", "the memory controller, with v2 on Linux 5.19", nil}
 }
 
 // OOM is what the kernel did because memory had run out.
@@ -267,14 +233,6 @@ func (g *Group) stopForks() {
 		g.refused = g.Refusals()
 		g.stopped = true
 	}
-}
-
-// Threads is the number of threads in the group.
-func (g *Group) Threads() (uint64, error) {
-	if !g.has(PidsCurrent) {
-		return 0, &NotSupportedError{"count the threads of the group", "the pids controller", nil}
-	}
-	return g.number(PidsCurrent)
 }
 
 // Empty reports whether no process is in the group, or the group is gone. Zombies

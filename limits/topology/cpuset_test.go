@@ -30,9 +30,6 @@ func TestCPUSetForms(t *testing.T) {
 			if !slices.Equal(s.Slice(), c.want) || s.String() != c.print || s.Mask() != c.masks || s.Len() != len(c.want) {
 				t.Errorf("got %v, %q, %q", s.Slice(), s, s.Mask())
 			}
-			if m, err := ParseMask(c.masks); err != nil || !m.Equal(s) {
-				t.Errorf("mask reads as %v, %v", m, err)
-			}
 		})
 	}
 	if got := Of(4, 0, 5).Fields(); got != "0 4 5" {
@@ -40,24 +37,6 @@ func TestCPUSetForms(t *testing.T) {
 	}
 	if Of(-1, MaxCPU+1).Len() != 0 || Of(MaxCPU).Len() != 1 || !Range(-5, 2).Equal(Of(0, 1, 2)) || !Range(3, 2).IsEmpty() {
 		t.Error("numbers out of range")
-	}
-}
-
-func TestMasksOfOtherPrograms(t *testing.T) {
-	for text, want := range map[string]string{
-		"0000,00000fff":         "0-11", // sysfs with 48 processors
-		"0xffffffff,0x00000001": "0,32-63",
-		"ffffffffff":            "0-39", // taskset
-		"F":                     "0-3",
-	} {
-		if s, err := ParseMask(text); err != nil || s.String() != want {
-			t.Errorf("%q reads as %v, %v, want %s", text, s, err, want)
-		}
-	}
-	for _, text := range []string{"", ",", "1,", "x", "100000000,0", "0x", "1 2", "-1", strings.Repeat("f", 1<<15)} {
-		if s, err := ParseMask(text); err == nil {
-			t.Errorf("%q reads as %v", text, s)
-		}
 	}
 }
 
@@ -108,9 +87,6 @@ func TestCPUSetParsesWhatItPrints(t *testing.T) {
 		if got, err := ParseList(s.String()); err != nil || !got.Equal(s) {
 			t.Fatalf("%q reads as %v, %v", s, got, err)
 		}
-		if got, err := ParseMask(s.Mask()); err != nil || !got.Equal(s) {
-			t.Fatalf("%q reads as %v, %v", s.Mask(), got, err)
-		}
 	})
 }
 
@@ -125,21 +101,6 @@ func FuzzParseList(f *testing.F) {
 		}
 		if again, err := ParseList(s.String()); err != nil || !again.Equal(s) {
 			t.Errorf("%q prints as %q, which reads as %v, %v", text, s, again, err)
-		}
-	})
-}
-
-func FuzzParseMask(f *testing.F) {
-	for _, s := range []string{"0", "ff,00000000", "0x1,0x2", "fffffffffff"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		s, err := ParseMask(text)
-		if err != nil {
-			return
-		}
-		if again, err := ParseMask(s.Mask()); err != nil || !again.Equal(s) {
-			t.Errorf("%q prints as %q, which reads as %v, %v", text, s.Mask(), again, err)
 		}
 	})
 }

@@ -75,46 +75,6 @@ func (s CPUSet) Fields() string {
 
 const maskDigits = 8 // hexadecimal digits of one 32-bit group of a mask
 
-// ParseMask reads the mask form: 32-bit groups of hexadecimal digits separated
-// by commas, the highest first, as in /proc/PID/status and sysfs
-// ("ff,00000000"); with "0x" before the groups as hwloc prints them; or one
-// long number as taskset(1) prints it.
-func ParseMask(text string) (CPUSet, error) {
-	trimmed := strings.TrimSpace(text)
-	fail := func(why string) (CPUSet, error) {
-		return CPUSet{}, errors.New("cannot read CPU mask " + strconv.Quote(trimmed) + ": " + why)
-	}
-	groups := strings.Split(trimmed, ",")
-	var digits strings.Builder
-	for _, g := range groups {
-		g = strings.TrimPrefix(g, "0x")
-		if g == "" {
-			return fail("a group has no digits")
-		}
-		if len(groups) > 1 {
-			if len(g) > maskDigits {
-				return fail("group " + strconv.Quote(g) + " has more than 32 bits")
-			}
-			digits.WriteString(strings.Repeat("0", maskDigits-len(g)))
-		}
-		digits.WriteString(g)
-	}
-	all := strings.TrimLeft(digits.String(), "0")
-	if len(all)*4 > MaxCPU+1 {
-		return fail("it has more than " + strconv.Itoa(MaxCPU+1) + " bits")
-	}
-	s := CPUSet{make([]uint64, (len(all)+15)/16)}
-	for i := range len(all) {
-		pos := len(all) - 1 - i // digit number, from the lowest
-		v, ok := hexDigit(all[i])
-		if !ok {
-			return fail("there is a character that is no hexadecimal digit")
-		}
-		s.words[pos/16] |= v << (pos % 16 * 4)
-	}
-	return s.trimmed(), nil
-}
-
 // Mask is the mask form of the kernel with all groups in full,
 // "000000ff,00000000"; "00000000" for the empty set.
 func (s CPUSet) Mask() string {
@@ -137,18 +97,6 @@ func (s CPUSet) Mask() string {
 		}
 	}
 	return b.String()
-}
-
-func hexDigit(c byte) (uint64, bool) {
-	switch {
-	case c >= '0' && c <= '9':
-		return uint64(c - '0'), true
-	case c >= 'a' && c <= 'f':
-		return uint64(c-'a') + 10, true
-	case c >= 'A' && c <= 'F':
-		return uint64(c-'A') + 10, true
-	}
-	return 0, false
 }
 
 // number reads digits only: strconv.Atoi alone would take a sign, too.

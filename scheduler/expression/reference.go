@@ -122,22 +122,6 @@ func (r *QueueReference) String() string {
 // means; an empty one means nothing.
 type QueueList []*QueueReference
 
-// CompileQueueList reads references that are separated by commas or blanks.
-func CompileQueueList(hosts HostNames, text string) (QueueList, error) {
-	var l QueueList
-	for _, item := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' }) {
-		r, err := CompileQueueReference(hosts, item)
-		if err != nil {
-			return nil, err
-		}
-		l = append(l, r)
-	}
-	if len(l) == 0 {
-		return nil, fmt.Errorf("cannot read the queue list %q: it is empty, expected queue, queue@host or queue@@group", text)
-	}
-	return l, nil
-}
-
 // MatchQueue reports whether the list means some instance of a cluster queue.
 func (l QueueList) MatchQueue(queue string) bool {
 	for _, r := range l {
@@ -158,7 +142,7 @@ func (l QueueList) Match(queue, host string, groups Groups) bool {
 	return false
 }
 
-// String is the list in the notation that CompileQueueList reads.
+// String returns the references, separated by commas.
 func (l QueueList) String() string {
 	items := make([]string, len(l))
 	for i, r := range l {

@@ -63,7 +63,7 @@ func differences(c *golden.Case, s *golden.Step, now int64) (all []string, compa
 			all = append(all, fmt.Sprintf("%s: ppri %s is read as %s", r.Job.Name, r.Pri["ppri"], want))
 		}
 	}
-	order := priority.Order(nil, jobs, got)
+	order := golden.Order(jobs, got)
 	next := 0
 	for i, r := range s.Rows { // qstat prints pending jobs in the order of dispatch
 		if r.Running {
@@ -72,7 +72,7 @@ func differences(c *golden.Case, s *golden.Step, now int64) (all []string, compa
 		for s.Rows[order[next]].Running {
 			next++
 		}
-		if int(order[next]) != i {
+		if order[next] != i {
 			all = append(all, fmt.Sprintf("%s is dispatched where qstat printed %s", s.Rows[order[next]].Job.Name, r.Job.Name))
 		}
 		next++

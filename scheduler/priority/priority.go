@@ -1,7 +1,6 @@
 package priority
 
 import (
-	"cmp"
 	"math"
 	"slices"
 )
@@ -141,30 +140,4 @@ func (w *Weights) combine(p *Priority, j *Job, b *Bounds) {
 	}
 	p.NormalizedTickets = normalize(j.Tickets, 0, b.MaxTickets)
 	p.Priority = w.Urgency*p.NormalizedUrgency + w.Priority*p.NormalizedPriority + w.Ticket*p.NormalizedTickets
-}
-
-// Compare says which of two jobs is dispatched first: the one with the higher
-// priority, then the one that was submitted first, then the one with the smaller
-// job id, then the one with the smaller task id. Priorities are compared exactly.
-// It is negative for a, positive for b, and 0 only for the same task twice.
-func Compare(a, b *Job, pa, pb *Priority) int {
-	return cmp.Or(
-		cmp.Compare(pb.Priority, pa.Priority),
-		cmp.Compare(a.Submitted, b.Submitted),
-		cmp.Compare(a.ID, b.ID),
-		cmp.Compare(a.Task, b.Task),
-	)
-}
-
-// Order sorts jobs by Compare: it returns their indexes in the order of dispatch.
-// The result is written to dst, which is made longer where it is too short.
-func Order(dst []int32, jobs []Job, priorities []Priority) []int32 {
-	dst = slices.Grow(dst[:0], len(jobs))[:len(jobs)]
-	for i := range dst {
-		dst[i] = int32(i)
-	}
-	slices.SortStableFunc(dst, func(i, j int32) int {
-		return Compare(&jobs[i], &jobs[j], &priorities[i], &priorities[j])
-	})
-	return dst
 }

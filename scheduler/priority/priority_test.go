@@ -101,15 +101,6 @@ func TestNormalisation(t *testing.T) {
 	}
 }
 
-func TestTies(t *testing.T) {
-	jobs := []priority.Job{{ID: 3, Submitted: 10}, {ID: 1, Submitted: 20, Task: 2}, {ID: 1, Submitted: 20, Task: 1}, {ID: 2, Submitted: 20}, {ID: 9, Submitted: 30}}
-	priorities := make([]priority.Priority, len(jobs))
-	priorities[4].Priority = 1e-300
-	if got, want := priority.Order(nil, jobs, priorities), []int32{4, 0, 2, 1, 3}; !slices.Equal(got, want) {
-		t.Errorf("%v, expected %v", got, want)
-	}
-}
-
 func drawJobs(t *rapid.T) []priority.Job {
 	jobs := make([]priority.Job, rapid.IntRange(1, 40).Draw(t, "jobs"))
 	for i := range jobs {
@@ -123,32 +114,6 @@ func drawJobs(t *rapid.T) []priority.Job {
 		}
 	}
 	return jobs
-}
-
-// Whatever order jobs come in, they are dispatched in one order.
-func TestOrderIsTotalAndStable(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		w := &priority.Weights{Priority: 1, Urgency: 0.1, Ticket: 0.5, WaitingTime: 0.3, Deadline: 100}
-		jobs := drawJobs(t)
-		dispatched := func(jobs []priority.Job) []priority.Job {
-			priorities, _ := w.Calculate(nil, jobs, 1e6, 10)
-			var sorted []priority.Job
-			for k, i := range priority.Order(nil, jobs, priorities) {
-				sorted = append(sorted, jobs[i])
-				if k > 0 {
-					last := priority.Order(nil, jobs, priorities)[k-1]
-					if priority.Compare(&jobs[last], &jobs[i], &priorities[last], &priorities[i]) >= 0 {
-						t.Fatalf("%+v is not before %+v", jobs[last], jobs[i])
-					}
-				}
-			}
-			return sorted
-		}
-		want := dispatched(jobs)
-		if got := dispatched(rapid.Permutation(jobs).Draw(t, "other order")); !slices.Equal(got, want) {
-			t.Fatalf("%v\n%v", got, want)
-		}
-	})
 }
 
 func TestNormalisedValuesAreFromZeroToOne(t *testing.T) {
@@ -165,7 +130,7 @@ func TestNormalisedValuesAreFromZeroToOne(t *testing.T) {
 	})
 }
 
-func BenchmarkCalculateAndOrder(b *testing.B) {
+func BenchmarkCalculate(b *testing.B) {
 	for _, n := range []int{10_000, 100_000} {
 		b.Run(fmt.Sprintf("%d jobs", n), func(b *testing.B) {
 			jobs := make([]priority.Job, n)
@@ -174,11 +139,9 @@ func BenchmarkCalculateAndOrder(b *testing.B) {
 			}
 			w := &priority.Weights{Priority: 1, Urgency: 0.1, Ticket: 0.5, WaitingTime: 0.1, ReportPJobTickets: true}
 			var priorities []priority.Priority
-			var order []int32
 			b.ReportAllocs()
 			for b.Loop() {
 				priorities, _ = w.Calculate(priorities, jobs, 5000, int64(n))
-				order = priority.Order(order, jobs, priorities)
 			}
 		})
 	}

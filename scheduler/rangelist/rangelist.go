@@ -90,16 +90,10 @@ func OfStretches(stretches []Stretch) (List, error) {
 
 // ParseTasks reads a list of task ranges, n[-m[:s]] (sge_types(5), range), with commas
 // or blanks between them.
-func ParseTasks(text string) (List, error) { return parse(text, false) }
-
-// ParseSlots reads a list of slot ranges (sge_types(5), parallel_env): n, n-m, -m, which
-// begins at 1, n-, which has no end, or - for any number.
-func ParseSlots(text string) (List, error) { return parse(text, true) }
-
-func parse(text string, slots bool) (List, error) {
+func ParseTasks(text string) (List, error) {
 	var ranges []Range
 	for item := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' }) {
-		r, err := parseRange(item, slots)
+		r, err := parseRange(item)
 		if err != nil {
 			return List{}, fmt.Errorf("cannot read the range %q: %w", item, err)
 		}
@@ -123,36 +117,29 @@ func parse(text string, slots bool) (List, error) {
 	return l, nil
 }
 
-func parseRange(item string, slots bool) (Range, error) {
-	limit := maxNumber
+func parseRange(item string) (Range, error) {
 	step := 1
-	if slots {
-		limit = Infinity
-	}
 	bounds, stepText, stepped := strings.Cut(item, ":")
 	from, to, isRange := strings.Cut(bounds, "-")
 	var err error
 	if stepped {
-		if slots || !isRange {
+		if !isRange {
 			return Range{}, fmt.Errorf("%q is a step, expected one behind a range of tasks only", ":"+stepText)
 		}
-		if step, err = number("step", stepText, maxNumber); err != nil {
+		if step, err = number("step", stepText); err != nil {
 			return Range{}, err
 		}
 	}
-	first, last := 1, limit
-	if from != "" || !slots || !isRange {
-		if first, err = number("first", from, limit); err != nil {
-			return Range{}, err
-		}
+	first, err := number("first", from)
+	if err != nil {
+		return Range{}, err
 	}
 	if !isRange {
 		return single(first), nil
 	}
-	if to != "" || !slots {
-		if last, err = number("last", to, limit); err != nil {
-			return Range{}, err
-		}
+	last, err := number("last", to)
+	if err != nil {
+		return Range{}, err
 	}
 	if last < first {
 		return Range{}, errors.New("it ends before it begins")
@@ -160,10 +147,10 @@ func parseRange(item string, slots bool) (Range, error) {
 	return normal(first, last, step), nil
 }
 
-func number(what, s string, limit int) (int, error) {
+func number(what, s string) (int, error) {
 	v, err := strconv.ParseUint(s, 10, 31)
-	if err != nil || v == 0 || int(v) > limit {
-		return 0, fmt.Errorf("the %s number %q is none, expected 1 to %d", what, s, limit)
+	if err != nil || v == 0 || int(v) > maxNumber {
+		return 0, fmt.Errorf("the %s number %q is none, expected 1 to %d", what, s, maxNumber)
 	}
 	return int(v), nil
 }

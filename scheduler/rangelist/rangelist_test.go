@@ -19,14 +19,6 @@ func TestParse(t *testing.T) {
 			t.Errorf("tasks %q: %s, %v, want %s", text, l, err, want)
 		}
 	}
-	for text, want := range map[string]string{
-		"4": "4", "2-4": "2-4", "-4": "1-4", "4-": "4-9999999", "-": "1-9999999", "8,2-4,3": "2-4,8", "9999999": "9999999", "2-4 6-": "2-4,6-9999999",
-	} {
-		l, err := ParseSlots(text)
-		if err != nil || l.String() != want {
-			t.Errorf("slots %q: %s, %v, want %s", text, l, err, want)
-		}
-	}
 }
 
 func TestErrors(t *testing.T) {
@@ -38,13 +30,6 @@ func TestErrors(t *testing.T) {
 	} {
 		if _, err := ParseTasks(text); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "cannot read the ") {
 			t.Errorf("tasks %q: %v, want %s", text, err, want)
-		}
-	}
-	for text, want := range map[string]string{
-		"6:2": `":2" is a step`, "2-6:2": `":2" is a step`, "0": "the first number", "abc": "the first number", "4-2": "it ends before it begins", "10000000": "the first number", "0-": "the first number",
-	} {
-		if _, err := ParseSlots(text); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("slots %q: %v, want %s", text, err, want)
 		}
 	}
 	for _, r := range []Range{{0, 1, 1}, {2, 1, 1}, {1, 2, 0}, {1, 1 << 31, 1}} {
@@ -171,15 +156,13 @@ func FuzzParse(f *testing.F) {
 	f.Add("1-10:2,3 4-5")
 	f.Add("-4,6-")
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, parse := range []func(string) (List, error){ParseTasks, ParseSlots} {
-			l, err := parse(text)
-			if err != nil {
-				continue
-			}
-			again, err := ParseTasks(l.String())
-			if err != nil || again.String() != l.String() {
-				t.Fatalf("%q is printed as %q, read as %q: %v", text, l, again, err)
-			}
+		l, err := ParseTasks(text)
+		if err != nil {
+			return
+		}
+		again, err := ParseTasks(l.String())
+		if err != nil || again.String() != l.String() {
+			t.Fatalf("%q is printed as %q, read as %q: %v", text, l, again, err)
 		}
 	})
 }

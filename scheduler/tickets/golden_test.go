@@ -279,7 +279,7 @@ func (r *replay) differences(t *testing.T, s *golden.Step, l *tickets.Ledger, la
 		check(row.Urg, "urg", p.Urgency, 0.5)
 	}
 	next := 0
-	order := priority.Order(nil, jobs, priorities)
+	order := golden.Order(jobs, priorities)
 	for i, row := range s.Rows { // qstat prints pending jobs in the order of dispatch
 		if row.Running {
 			continue
@@ -287,7 +287,7 @@ func (r *replay) differences(t *testing.T, s *golden.Step, l *tickets.Ledger, la
 		for s.Rows[order[next]].Running {
 			next++
 		}
-		if int(order[next]) != i {
+		if order[next] != i {
 			all = append(all, fmt.Sprintf("%s is dispatched where qstat printed %s", s.Rows[order[next]].Job.Name, row.Job.Name))
 		}
 		next++

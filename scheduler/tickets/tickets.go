@@ -322,23 +322,3 @@ func order(hierarchy string) []step {
 	}
 	return steps
 }
-
-// SplitBySlots divides the tickets of a running parallel job that has control over
-// its slaves (sge_pe(5), control_slaves) among its queue instances: by the slots
-// that each grants. The result is written to dst and returned. It is what run-time
-// priorities on each host follow (sge_conf(5), reprioritize).
-func SplitBySlots(dst []float64, tickets float64, slots []int) []float64 {
-	var sum int
-	for _, n := range slots {
-		sum += n
-	}
-	dst = dst[:0]
-	for _, n := range slots {
-		if sum == 0 {
-			dst = append(dst, 0)
-			continue
-		}
-		dst = append(dst, tickets/float64(sum)*float64(n))
-	}
-	return dst
-}

@@ -305,15 +305,6 @@ func TestPendingTasks(t *testing.T) {
 	}
 }
 
-func TestTicketsAreSplitBySlots(t *testing.T) {
-	if got := tickets.SplitBySlots(nil, 100, []int{3, 0, 1}); !slices.Equal(got, []float64{75, 0, 25}) {
-		t.Error(got)
-	}
-	if got := tickets.SplitBySlots(nil, 100, []int{0}); !slices.Equal(got, []float64{0}) {
-		t.Error(got)
-	}
-}
-
 func BenchmarkCalculate(b *testing.B) {
 	policies := map[string]func(*tickets.Config){
 		"functional": func(c *tickets.Config) { c.TicketsFunctional = 1e6 },

@@ -44,9 +44,6 @@ type Contents struct {
 //go:embed files
 var files embed.FS
 
-// Request returns the path of the file of default options with a name such as sge_request, for all users.
-func Request(dir, name string) string { return filepath.Join(dir, Cell, "common", name) }
-
 // ReadRequest reads such a file; fs.ErrNotExist if there is none.
 func ReadRequest(dir, name string) ([]byte, error) {
 	return textfile.ReadFS(os.DirFS(filepath.Join(dir, Cell, "common")), name, textfile.MaxConfig)

@@ -70,7 +70,7 @@ func TestMakeAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for path, text := range map[string]string{Request(dir, "sge_request"): "-N mine\n", dir + "/default/common/act_qmaster": "other\n"} {
+	for path, text := range map[string]string{dir + "/default/common/sge_request": "-N mine\n", dir + "/default/common/act_qmaster": "other\n"} {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +85,7 @@ func TestMakeAgain(t *testing.T) {
 	if after, err := os.Stat(arch); err != nil || !os.SameFile(before, after) {
 		t.Errorf("a file that was as it should be was replaced (%v)", err)
 	}
-	for path, want := range map[string]string{Request(dir, "sge_request"): "-N mine\n", dir + "/default/common/act_qmaster": "node1\n"} {
+	for path, want := range map[string]string{dir + "/default/common/sge_request": "-N mine\n", dir + "/default/common/act_qmaster": "node1\n"} {
 		if text, err := os.ReadFile(path); err != nil || string(text) != want {
 			t.Errorf("%s: %q (%v), want %q", path, text, err, want)
 		}

@@ -1,7 +1,9 @@
 package golden
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/execd-project/execd/scheduler/priority"
@@ -57,4 +59,19 @@ func (c *Case) Resources(j *Job) float64 {
 		}
 	}
 	return priority.ResourceContribution(requests, c.AssumedSlots(j))
+}
+
+// Order returns the indexes of jobs in the order of dispatch: by priority, submission time, job ID,
+// task ID.
+func Order(jobs []priority.Job, priorities []priority.Priority) []int {
+	order := make([]int, len(jobs))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int {
+		a, b := &jobs[i], &jobs[j]
+		return cmp.Or(cmp.Compare(priorities[j].Priority, priorities[i].Priority),
+			cmp.Compare(a.Submitted, b.Submitted), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Task, b.Task))
+	})
+	return order
 }
