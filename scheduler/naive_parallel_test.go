@@ -312,7 +312,7 @@ func (x *naivePlacing) headroom(host string) int {
 		least := math.MaxInt32
 		for _, threshold := range i.load {
 			for _, adjustment := range x.site.scheduler.adjustments {
-				l, ok := x.loadValue(host, threshold[0])
+				l, ok := x.reportedValue(host, threshold[0])
 				if adjustment[0] != threshold[0] || !ok {
 					continue
 				}

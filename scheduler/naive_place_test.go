@@ -108,8 +108,8 @@ func (r *naiveRun) correction(host string) float64 {
 	return sum
 }
 
-// loadValue is what a host reports, scaled and corrected.
-func (r *naiveRun) loadValue(host, attribute string) (naiveValue, bool) {
+// reportedValue is what a host reports, scaled.
+func (r *naiveRun) reportedValue(host, attribute string) (naiveValue, bool) {
 	text, ok := r.load[host][attribute]
 	if !ok {
 		return naiveValue{}, false
@@ -122,6 +122,17 @@ func (r *naiveRun) loadValue(host, attribute string) (naiveValue, bool) {
 	if f, ok := r.site.host(host).scaling[attribute]; ok {
 		v *= f
 	}
+	return naiveValue{number: v}, true
+}
+
+// loadValue is that, corrected.
+func (r *naiveRun) loadValue(host, attribute string) (naiveValue, bool) {
+	reported, ok := r.reportedValue(host, attribute)
+	a := r.site.attribute(attribute)
+	if !ok || a.isText() {
+		return reported, ok
+	}
+	v := reported.number
 	for _, adjustment := range r.site.scheduler.adjustments {
 		if adjustment[0] != attribute {
 			continue

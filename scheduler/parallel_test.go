@@ -373,6 +373,7 @@ func TestQuotaIsGivenBack(t *testing.T) {
 // before it is in load alarm.
 func TestHeadroom(t *testing.T) {
 	for _, c := range []struct{ name, sched, threshold, load, want string }{
+		{"jobs that have just started do not count", "job_load_adjustments np_load_avg=0.5\n", "np_load_avg=1", "0", "fill a.q@n2=3 a.q@n1=3"},
 		{"no adjustments", "job_load_adjustments NONE\n", "np_load_avg=1", "0", "fill a.q@n1=4 a.q@n2=2"},
 		{"two on each", "job_load_adjustments np_load_avg=0.5\n", "np_load_avg=1", "0.4", ""},
 		{"three on each", "job_load_adjustments np_load_avg=0.5\n", "np_load_avg=1", "0", "fill a.q@n1=3 a.q@n2=3"},
@@ -385,13 +386,17 @@ func TestHeadroom(t *testing.T) {
 			if c.name == "divided by processors" {
 				values["num_proc"] = "4"
 			}
-			s := scene{
+			sc := scene{
 				files: merged(queueFile("slots 4\nload_thresholds "+c.threshold+"\n"), map[string]string{
 					"sched_conf": c.sched,
 					"pes/fill":   "pe_name fill\nslots 100\nallocation_rule $fill_up\n",
 				}),
 				load: map[string]map[string]string{"n1": values, "n2": values},
-			}.make(t)
+			}
+			if c.name == "jobs that have just started do not count" {
+				sc.before = []scheduler.Requests{{Queues: onN1}}
+			}
+			s := sc.make(t)
 			submit(t, s, serialJob(t, s.Model(), 1, &scheduler.Requests{PE: "fill", Slots: slotsOf(t, "6")}))
 			d := s.Run(1000)
 			if got := grantText(s.Model(), d); got != c.want {

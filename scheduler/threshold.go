@@ -211,9 +211,9 @@ func (v *view) explainLoad(h HostID, a AttributeID, attribute *Attribute) string
 	return text + ")"
 }
 
-// headroom is how many more slots can be taken on a host before its load, as job load
+// headroom is how many slots one job can take on a host before its load, as job load
 // adjustments have it, crosses a threshold of the instance (queue_conf(5),
-// load_thresholds).
+// load_thresholds). Adjustments for jobs that have just started do not count (tested).
 func (v *view) headroom(id InstanceID) int {
 	room := math.MaxInt
 	host := v.model.instances[id].host
@@ -227,7 +227,7 @@ func (v *view) headroom(id InstanceID) int {
 			continue
 		}
 		a := &v.model.attributes[t.attribute]
-		load, _ := v.loadAt(host, t.attribute)
+		load := v.loadValue(host, t.attribute)
 		if !load.IsValid() {
 			continue
 		}
