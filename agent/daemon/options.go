@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/execd-project/execd/agent/place"
+	"github.com/execd-project/execd/agent/procedures"
 	"github.com/execd-project/execd/internal/nearest"
 )
 
@@ -103,9 +104,10 @@ type settings struct {
 	hangUp                         time.Duration
 	logLevels                      list
 	logJSON                        bool
-	audit                          string // file, empty for none
-	ownMaster                      bool   // it is in this process
-	procedures                     string // what may run as other users; empty for all
+	audit                          string           // file, empty for none
+	ownMaster                      bool             // it is in this process
+	procedures                     string           // the name of the file; empty for none
+	permitted                      *procedures.File // what may run as other users; nil for all
 	auditRequired                  bool
 	perUserText, reserveText       string
 	memoryText                     string

@@ -15,8 +15,9 @@ import (
 // refuses one that is not valid. A master in this process needs none: it has its configuration
 // from root.
 func (s *settings) readProcedures(root bool) error {
+	required := s.procedures != ""
 	switch {
-	case s.procedures != "":
+	case required:
 		var err error
 		if s.procedures, err = filepath.Abs(s.procedures); err != nil {
 			return err
@@ -29,7 +30,8 @@ func (s *settings) readProcedures(root bool) error {
 	default:
 		return nil
 	}
-	_, err := procedures.Read(s.procedures)
+	s.permitted = procedures.NewFile(s.procedures, required)
+	_, err := s.permitted.Read()
 	return err
 }
 
@@ -37,10 +39,10 @@ func (s *settings) readProcedures(root bool) error {
 // read each time: it is short, and a change counts at once. While it cannot be read, nothing runs
 // as another user.
 func (d *daemon) permit(user, command string) error {
-	if d.procedures == "" {
+	if d.permitted == nil {
 		return nil
 	}
-	list, err := procedures.Read(d.procedures)
+	list, err := d.permitted.Read()
 	if err != nil {
 		return err
 	}
@@ -49,10 +51,10 @@ func (d *daemon) permit(user, command string) error {
 
 // limited reports whether the host has the file, or may have one.
 func (d *daemon) limited() bool {
-	if d.procedures == "" {
+	if d.permitted == nil {
 		return false
 	}
-	list, err := procedures.Read(d.procedures)
+	list, err := d.permitted.Read()
 	return list != nil || err != nil
 }
 

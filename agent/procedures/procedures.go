@@ -15,6 +15,7 @@ import (
 	"os"
 	"path"
 	"strings"
+	"sync/atomic"
 
 	"github.com/execd-project/execd/internal/textfile"
 	"github.com/execd-project/execd/internal/trust"
@@ -34,6 +35,33 @@ type line struct {
 	more  bool     // further words may follow
 }
 
+// File is the file of a host, which is read each time. A file that disappears, as one does for a
+// moment when an editor replaces it, does not permit everything.
+type File struct {
+	path     string
+	required atomic.Bool
+}
+
+// NewFile returns the file with an absolute path. required says that the file must exist.
+func NewFile(path string, required bool) *File {
+	f := &File{path: path}
+	f.required.Store(required)
+	return f
+}
+
+// Read is the function Read for this file. It returns an error for a file that does not exist if the
+// file is required, or if it was there before.
+func (f *File) Read() (*List, error) {
+	l, err := Read(f.path)
+	switch {
+	case l != nil || err != nil:
+		f.required.Store(true)
+	case f.required.Load():
+		return nil, fmt.Errorf("cannot read the permitted procedures: %q was there and is missing; write it again, or restart the agent to permit all programs of the master", f.path)
+	}
+	return l, err
+}
+
 // Read reads the file by its absolute path. It returns nil if there is none. The error says that
 // the file is not valid, or that others than root and the user of this process can change it
 // (*trust.Error).
@@ -41,7 +69,7 @@ func Read(file string) (*List, error) {
 	users := trust.Own()
 	if err := users.Check(file); errors.Is(err, fs.ErrNotExist) {
 		// Nobody else can make or hide the file if all directories are trusted.
-		return nil, users.CheckDirectory(path.Dir(file))
+		return nil, errors.Join(users.CheckDirectory(path.Dir(file)), absent(file))
 	}
 	fd, err := users.Open(file)
 	if err != nil {
@@ -54,6 +82,27 @@ func Read(file string) (*List, error) {
 		return nil, fmt.Errorf("cannot read the permitted procedures %s: %w", file, err)
 	}
 	return Parse(file, string(text))
+}
+
+// absent returns an error if a file is missing only because a link on the way to it leads nowhere: to
+// a file system that is not mounted, for example.
+func absent(file string) error {
+	for name := file; ; name = path.Dir(name) {
+		_, err := os.Lstat(name)
+		if errors.Is(err, fs.ErrNotExist) && name != path.Dir(name) {
+			continue
+		}
+		if err == nil {
+			_, err = os.Stat(name)
+			if name == file && err == nil {
+				err = errors.New("it has just appeared")
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("cannot read the permitted procedures %s: %w", file, err)
+		}
+		return nil
+	}
 }
 
 // Parse reads the text of the file. The error names the file and the line.
@@ -79,7 +128,7 @@ func Parse(file, text string) (*List, error) {
 			return nil, fail(fmt.Sprintf("%q is no absolute path of a program", words[0]))
 		}
 		for _, w := range words {
-			if _, err := path.Match(w, ""); err != nil {
+			if _, err := match(w, strings.Repeat("/", strings.Count(w, "/"))); err != nil {
 				return nil, fail(fmt.Sprintf("%q is no pattern: %v", w, err))
 			}
 		}
@@ -123,12 +172,52 @@ func (p *line) permits(words []string) bool {
 		return false
 	}
 	for i, pattern := range p.words {
-		if ok, err := path.Match(pattern, words[i]); err != nil || !ok {
+		if ok, err := match(pattern, words[i]); err != nil || !ok {
 			return false
 		}
 	}
-	// A pattern for a name matches ".." as well, which leads elsewhere, and so may the value of a
-	// pseudo variable.
+	// A pattern for a name matches ".." as well, which leads elsewhere.
 	program := words[0]
-	return path.Clean(program) == program && (!strings.Contains(program, "$") || program == p.words[0])
+	return path.Clean(program) == program
+}
+
+// match reports whether a word matches a pattern as a shell compares paths: nothing but a slash
+// matches a slash. A word with a pseudo variable has to be the pattern itself: users choose some of
+// the values, slashes included.
+func match(pattern, word string) (bool, error) {
+	if strings.Contains(word, "$") {
+		return word == pattern, nil
+	}
+	patterns, names := strings.Split(negated(pattern), "/"), strings.Split(word, "/")
+	if len(patterns) != len(names) {
+		return false, nil
+	}
+	all := true
+	for i, p := range patterns {
+		ok, err := path.Match(p, names[i])
+		if err != nil {
+			return false, err
+		}
+		all = all && ok
+	}
+	return all, nil
+}
+
+// negated writes a class [!abc] of a pattern as [^abc], which is how path.Match has it.
+func negated(pattern string) string {
+	b, class := []byte(pattern), false
+	for i := 0; i < len(b); i++ {
+		switch {
+		case b[i] == '\\':
+			i++
+		case class:
+			class = b[i] != ']'
+		case b[i] == '[':
+			if class = true; i+1 < len(b) && b[i+1] == '!' {
+				i++
+				b[i] = '^'
+			}
+		}
+	}
+	return string(b)
 }

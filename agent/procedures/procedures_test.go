@@ -18,6 +18,10 @@ root /opt/site/epilog.sh *
 root /opt/site/plain
 sgeadmin /opt/site/sensors/*.sh
 root /opt/$queue/prolog
+root /opt/site/sensors[^x]y
+root /opt/site/v[!0-9].sh
+root /opt/site/w\[!x
+root /opt/site/log /var/log/*.log *.txt
 `
 
 func TestPermit(t *testing.T) {
@@ -26,33 +30,47 @@ func TestPermit(t *testing.T) {
 		t.Fatal(err)
 	}
 	for command, permitted := range map[string]bool{
-		"root@/opt/site/prolog.sh $job_id":       true,
-		"root@/opt/site/prolog.sh":               false,
-		"root@/opt/site/prolog.sh $job_id more":  false,
-		"root@/opt/site/prolog.sh $job_owner":    false,
-		"root@/opt/site/epilog.sh":               true,
-		"root@/opt/site/epilog.sh a b $job_name": true,
-		"root@/opt/site/epilog.sh/x":             false,
-		"root@/opt/site/plain":                   true,
-		" \troot@/opt/site/plain":                true,
-		"root@/opt/site/plain x":                 false,
-		"root@/opt/site/other":                   false,
-		"root@plain":                             false,
-		"root@":                                  false,
-		"sgeadmin@/opt/site/sensors/a.sh":        true,
-		"sgeadmin@/opt/site/sensors/sub/a.sh":    false,
-		"sgeadmin@/opt/site/sensors/..sh":        true,
-		"sgeadmin@/opt/site/plain":               false,
-		"sgeadmin@/opt/site/sensors/../plain.sh": false,
-		"sgeadmin@/opt/site/sensors/$queue.sh":   false,
-		"root@/opt/$queue/prolog":                true,
-		"root@/opt/site/sensors/a.sh":            false,
-		"root@/opt/site/../site/plain":           false,
-		"root@/opt//site/plain":                  false,
-		"root@/opt/site/plain\nroot@/bin/sh":     false,
-		"root@/opt/site/epilog.sh\u00a0x":        false,
-		"alice@/opt/site/plain":                  false,
-		"/opt/site/plain@root":                   false,
+		"root@/opt/site/prolog.sh $job_id":                   true,
+		"root@/opt/site/prolog.sh":                           false,
+		"root@/opt/site/prolog.sh $job_id more":              false,
+		"root@/opt/site/prolog.sh $job_owner":                false,
+		"root@/opt/site/epilog.sh":                           true,
+		"root@/opt/site/epilog.sh a b $job_name":             true,
+		"root@/opt/site/epilog.sh/x":                         false,
+		"root@/opt/site/plain":                               true,
+		" \troot@/opt/site/plain":                            true,
+		"root@/opt/site/plain x":                             false,
+		"root@/opt/site/other":                               false,
+		"root@plain":                                         false,
+		"root@":                                              false,
+		"sgeadmin@/opt/site/sensors/a.sh":                    true,
+		"sgeadmin@/opt/site/sensors/sub/a.sh":                false,
+		"sgeadmin@/opt/site/sensors/..sh":                    true,
+		"sgeadmin@/opt/site/plain":                           false,
+		"sgeadmin@/opt/site/sensors/../plain.sh":             false,
+		"sgeadmin@/opt/site/sensors/$queue.sh":               false,
+		"root@/opt/$queue/prolog":                            true,
+		"root@/opt/site/sensors/a.sh":                        false,
+		"root@/opt/site/../site/plain":                       false,
+		"root@/opt//site/plain":                              false,
+		"root@/opt/site/plain\nroot@/bin/sh":                 false,
+		"root@/opt/site/epilog.sh\u00a0x":                    false,
+		"root@/opt/site/sensors/y":                           false,
+		"root@/opt/site/sensors-y":                           true,
+		"root@/opt/site/va.sh":                               true,
+		"root@/opt/site/v1.sh":                               false,
+		"root@/opt/site/v!.sh":                               true,
+		"root@/opt/site/w[!x":                                true,
+		"root@/opt/site/w1":                                  false,
+		"root@/opt/site/log /var/log/a.log b.txt":            true,
+		"root@/opt/site/log /var/log/$stdout_path.log b.txt": false,
+		"root@/opt/site/log /var/log/a.log $stdout_path.txt": false,
+		"root@/opt/site/log /var/log/a.log $job_name.txt":    false,
+		"root@/opt/site/log /var/log/a/b.log b.txt":          false,
+		"alice@/opt/site/plain":                              false,
+		"0@/opt/site/plain":                                  false,
+		"ROOT@/opt/site/plain":                               false,
+		"/opt/site/plain@root":                               false,
 	} {
 		user, _, _ := strings.Cut(strings.TrimLeft(command, " \t"), "@")
 		err := l.Permit(user, command)
@@ -81,6 +99,8 @@ func TestParseRefuses(t *testing.T) {
 		"root x":      `file:2: "x" is no absolute path`,
 		"root /x[":    `file:2: "/x[" is no pattern`,
 		"root /x a[b": `file:2: "a[b" is no pattern`,
+		"root /x[/]y": `file:2: "/x[/]y" is no pattern`,
+		"root /a[/b":  `file:2: "/a[/b" is no pattern`,
 	} {
 		if _, err := Parse("file", "# first\n"+line+"\n"); err == nil || !strings.Contains(err.Error(), problem) {
 			t.Errorf("%q: %v, want %s", line, err, problem)
@@ -115,6 +135,50 @@ func TestRead(t *testing.T) {
 	}
 	if _, err := Read(file); err == nil || !strings.Contains(err.Error(), file) {
 		t.Errorf("a file without an end: %v", err)
+	}
+}
+
+// TestMissing: a file that was there and is missing permits nothing, and neither does one behind a link
+// that leads nowhere.
+func TestMissing(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "procedures")
+	if l, err := NewFile(file, false).Read(); l != nil || err != nil {
+		t.Errorf("no file: %v, %v", l, err)
+	}
+	if _, err := NewFile(file, true).Read(); err == nil {
+		t.Error("a required file is missing, and everything is permitted")
+	}
+	if l, err := Read(filepath.Join(dir, "none", "procedures")); l != nil || err != nil {
+		t.Errorf("no directory: %v, %v", l, err)
+	}
+	f := NewFile(file, false)
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if l, err := f.Read(); l == nil || err != nil {
+		t.Errorf("a file: %v", err)
+	}
+	if err := os.Rename(file, file+"~"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Read(); err == nil || !strings.Contains(err.Error(), "is missing") {
+		t.Errorf("a file that was moved away: %v", err)
+	}
+	if err := os.Rename(file+"~", file); err != nil {
+		t.Fatal(err)
+	}
+	if l, err := f.Read(); l == nil || err != nil {
+		t.Errorf("a file that is there again: %v", err)
+	}
+	if err := errors.Join(os.Symlink(filepath.Join(dir, "mount", "procedures"), filepath.Join(dir, "link")),
+		os.Symlink(filepath.Join(dir, "mount"), filepath.Join(dir, "directory"))); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"link", "directory/procedures", "directory/etc/procedures"} {
+		if _, err := Read(filepath.Join(dir, name)); err == nil {
+			t.Errorf("%s leads nowhere, and everything is permitted", name)
+		}
 	}
 }
 

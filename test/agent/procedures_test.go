@@ -78,6 +78,16 @@ func TestProcedures(t *testing.T) {
 			t.Errorf("%s: %v, want %s", name, err, c.says)
 		}
 	}
+	// An editor may move the file away before it writes the next one.
+	if err := os.Rename(procedures, procedures+"~"); err != nil {
+		t.Fatal(err)
+	}
+	if err := begin("permitted.q", "pe"); err == nil || !strings.Contains(err.Error(), "is missing") {
+		t.Errorf("without the file: %v", err)
+	}
+	if err := os.Rename(procedures+"~", procedures); err != nil {
+		t.Fatal(err)
+	}
 	// shepherd_cmd runs as root.
 	n.write("conf/conf/global", "gid_range "+groupIDs()+"\nshepherd_cmd "+site+"other\nload_sensor "+site+"permitted,"+site+"other\n")
 	if _, err := n.client.Configure(ctx, nil); err != nil {
