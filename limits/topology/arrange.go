@@ -39,7 +39,13 @@ func arrange(cpus []cpu, nodes []node, usable CPUSet) []Socket {
 			// What is offline must not pull its neighbours forward.
 			within[j] = within[j].Intersect(all)
 		}
-		slices.SortStableFunc(within, func(a, b CPUSet) int { return b.Len() - a.Len() })
+		// By insertion, since there are eight at most, and the supervisor would link
+		// slices.SortStableFunc once more for this type.
+		for j := range within {
+			for ; j > 0 && within[j-1].Len() < within[j].Len(); j-- {
+				within[j-1], within[j] = within[j], within[j-1]
+			}
+		}
 		for _, s := range within {
 			if !s.IsEmpty() {
 				g.order = append(g.order, s.First())
