@@ -14,11 +14,11 @@ import (
 	"github.com/execd-project/execd/agent/admission"
 	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/internal/clock"
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/loadsensor"
 	"github.com/execd-project/execd/loadsensor/external"
-	"github.com/execd-project/execd/nss"
 	"github.com/execd-project/execd/qconf"
 )
 
@@ -39,7 +39,7 @@ type Options struct {
 	// Load makes the reports of load values; nil for none.
 	Load *loadsensor.Collector
 	// Users finds users of this host; nil is the name service switch.
-	Users func(name string) (*nss.User, error)
+	Users func(name string) (*userdb.User, error)
 	// Groups finds the ids of groups of this host; nil is the name service switch.
 	Groups func(name string) (uint32, error)
 	// Account is told of each job that has ended, once, after its end is on the disk,
@@ -91,7 +91,7 @@ type Agent struct {
 	options Options
 	log     hclog.Logger
 	clock   clock.Clock
-	users   func(name string) (*nss.User, error)
+	users   func(name string) (*userdb.User, error)
 	groupID func(name string) (uint32, error)
 	guard   *userGuard // before users and groupID
 	started time.Time

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/execd-project/execd/internal/clock"
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/job"
-	"github.com/execd-project/execd/nss"
 )
 
 // screen is what somebody sees who is attached to a job.
@@ -417,8 +417,8 @@ func TestInteractiveRefused(t *testing.T) {
 // shellOfOwner gives all users another shell than the passwd entry.
 func shellOfOwner(shell string) func(*Options) {
 	return func(o *Options) {
-		o.Users = func(name string) (*nss.User, error) {
-			u, err := nss.System().User(name)
+		o.Users = func(name string) (*userdb.User, error) {
+			u, err := userdb.System().User(name)
 			if err != nil {
 				return nil, err
 			}

@@ -11,9 +11,9 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/internal/testenv"
 	"github.com/execd-project/execd/job"
-	"github.com/execd-project/execd/nss"
 	"github.com/execd-project/execd/qconf"
 )
 
@@ -58,7 +58,7 @@ func TestSubmitGroup(t *testing.T) {
 			if name == "team" {
 				return 4711, nil
 			}
-			return 0, nss.ErrUnknown
+			return 0, userdb.ErrUnknown
 		}
 	}
 	w := newWorld(t, params(t, "execd_params USE_QSUB_GID=true\n"), groups)

@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
-	"github.com/execd-project/execd/nss"
 )
 
 // Start takes a job. See Commands.
@@ -329,7 +329,7 @@ func (a *Agent) removeScript(e *entry) {
 var errOwner = errors.New("only root can run jobs of other users")
 
 // mayRunAs reports whether an agent of a user can run jobs of another one.
-func mayRunAs(uid int, owner *nss.User) bool { return uid == 0 || uid == int(owner.UID) }
+func mayRunAs(uid int, owner *userdb.User) bool { return uid == 0 || uid == int(owner.UID) }
 
 // never is what became of a job that was ended before it began.
 func never(id job.ID, failed job.Failed, reason string) *job.Outcome {

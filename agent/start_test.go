@@ -12,9 +12,9 @@ import (
 	"testing"
 
 	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
-	"github.com/execd-project/execd/nss"
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/submit"
 )
@@ -500,7 +500,7 @@ func TestWhoMayRunAsWhom(t *testing.T) {
 		owner uint32
 		want  bool
 	}{{0, 0, true}, {0, 1000, true}, {1000, 1000, true}, {1000, 1001, false}, {1000, 0, false}} {
-		if got := mayRunAs(test.uid, &nss.User{UID: test.owner}); got != test.want {
+		if got := mayRunAs(test.uid, &userdb.User{UID: test.owner}); got != test.want {
 			t.Errorf("user %d runs jobs of %d: %v", test.uid, test.owner, got)
 		}
 	}

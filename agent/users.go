@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/execd-project/execd/internal/clock"
-	"github.com/execd-project/execd/nss"
+	"github.com/execd-project/execd/internal/host/userdb"
 )
 
 // How long the user database may take for an answer, and when it is asked again if it has
@@ -54,10 +54,10 @@ func ask[T any](g *userGuard, question func() (T, error)) (T, error) {
 		return none, fmt.Errorf("%w: %s", errNoUsers, why)
 	}
 	v, err := try(g, question)
-	if err == nil || errors.Is(err, nss.ErrUnknown) {
+	if err == nil || errors.Is(err, userdb.ErrUnknown) {
 		return v, err
 	}
-	if errors.Is(err, nss.ErrNoAnswer) {
+	if errors.Is(err, userdb.ErrNoAnswer) {
 		g.fail(err, func() error {
 			_, err := try(g, question)
 			return err
@@ -76,7 +76,7 @@ func try[T any](g *userGuard, question func() (T, error)) (T, error) {
 	g.mu.Lock()
 	if g.open >= mostQuestions {
 		g.mu.Unlock()
-		return none, fmt.Errorf("%w: %d questions are open", nss.ErrNoAnswer, mostQuestions)
+		return none, fmt.Errorf("%w: %d questions are open", userdb.ErrNoAnswer, mostQuestions)
 	}
 	g.open++
 	g.mu.Unlock()
@@ -94,7 +94,7 @@ func try[T any](g *userGuard, question func() (T, error)) (T, error) {
 	case a := <-answers:
 		return a.v, a.err
 	case <-timer.C():
-		return none, fmt.Errorf("%w, which is %s", nss.ErrNoAnswer, userPatience)
+		return none, fmt.Errorf("%w, which is %s", userdb.ErrNoAnswer, userPatience)
 	case <-g.ctx.Done():
 		return none, errors.New("the agent ends")
 	}
@@ -115,7 +115,7 @@ func (g *userGuard) fail(err error, again func() error) {
 				timer.Stop()
 				return
 			}
-			if err := again(); errors.Is(err, nss.ErrNoAnswer) {
+			if err := again(); errors.Is(err, userdb.ErrNoAnswer) {
 				g.set(err.Error())
 				continue
 			}
@@ -148,14 +148,14 @@ func (a *Agent) guardUsers() {
 	g.spawn = a.spawn
 	users, groups := a.options.Users, a.options.Groups
 	if users == nil {
-		users = nss.System().User
+		users = userdb.System().User
 	}
 	if groups == nil {
-		groups = nss.System().GroupID
+		groups = userdb.System().GroupID
 	}
 	a.guard = g
-	a.users = func(name string) (*nss.User, error) {
-		return ask(g, func() (*nss.User, error) { return users(name) })
+	a.users = func(name string) (*userdb.User, error) {
+		return ask(g, func() (*userdb.User, error) { return users(name) })
 	}
 	a.groupID = func(name string) (uint32, error) {
 		return ask(g, func() (uint32, error) { return groups(name) })

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/execd-project/execd/internal/clock"
-	"github.com/execd-project/execd/nss"
+	"github.com/execd-project/execd/internal/host/userdb"
 )
 
 // While the user database hangs, jobs go on, new ones are refused at once with the reason,
@@ -17,11 +17,11 @@ func TestUserDatabaseHangs(t *testing.T) {
 	hang := make(chan struct{}) // closed when it answers again
 	questions := make(chan struct{}, 100)
 	var hanging atomic.Bool
-	database := nss.System()
+	database := userdb.System()
 	manual := clock.NewManual(clock.System().Now())
 	w := newWorld(t, func(o *Options) {
 		o.Clock = manual
-		o.Users = func(name string) (*nss.User, error) {
+		o.Users = func(name string) (*userdb.User, error) {
 			questions <- struct{}{}
 			if hanging.Load() {
 				<-hang

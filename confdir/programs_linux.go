@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/internal/lazyregexp"
 	"github.com/execd-project/execd/internal/trust"
-	"github.com/execd-project/execd/nss"
 	"github.com/execd-project/execd/qconf"
 )
 
@@ -30,7 +30,7 @@ func UntrustedPrograms(c *qconf.Cluster) []UntrustedProgram {
 	var found []UntrustedProgram
 	for _, v := range procedureValues(c) {
 		for _, m := range asUser().FindAllStringSubmatch(v.value, -1) {
-			user, err := nss.System().User(m[1])
+			user, err := userdb.System().User(m[1])
 			if err != nil {
 				continue
 			}

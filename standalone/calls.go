@@ -21,8 +21,8 @@ import (
 	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/cell"
 	"github.com/execd-project/execd/cell/command"
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/job"
-	"github.com/execd-project/execd/nss"
 	"github.com/execd-project/execd/standalone/api"
 	"github.com/execd-project/execd/standalone/celldir"
 	"github.com/execd-project/execd/submit"
@@ -106,7 +106,7 @@ func (m *Master) input(c *serve.Call, q *api.CommandRequest) *command.Input {
 		Restricted: os.Geteuid() == 0 && c.User.UID != 0,
 		Host:       m.host.Name, Stdin: q.Stdin, Files: map[string][]byte{}, Unreadable: map[string]string{}, Zone: zone(q.Zone), Judging: true, Terminal: q.Terminal,
 		By: cell.Caller{
-			User: c.User.Name, Group: nss.System().GroupName(c.User.GID), Host: m.host.Name,
+			User: c.User.Name, Group: userdb.System().GroupName(c.User.GID), Host: m.host.Name,
 			Origin: &cell.Origin{
 				UID: int(c.User.UID), GID: int(c.User.GID), Directory: string(q.Directory), Environment: submit.Origin(environment),
 			},

@@ -17,7 +17,7 @@ import (
 	"github.com/execd-project/execd/agent/daemon"
 	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/cell"
-	"github.com/execd-project/execd/nss"
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/standalone/api"
 	"github.com/execd-project/execd/standalone/store"
@@ -173,7 +173,7 @@ func (m *Master) restore(cluster *qconf.Cluster) error {
 func (m *Master) options() cell.Options {
 	managers := m.host.Managers
 	if uid := os.Getuid(); uid != 0 {
-		if me, err := nss.System().UserID(uint32(uid)); err == nil {
+		if me, err := userdb.System().UserID(uint32(uid)); err == nil {
 			managers = append(slices.Clone(managers), me.Name)
 		} else {
 			m.log.Warn("the user of this daemon is not its manager", "uid", uid, "error", err)

@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/internal/failpoint"
+	"github.com/execd-project/execd/internal/spawn"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/limits"
 	"github.com/execd-project/execd/limits/group"
-	"github.com/execd-project/execd/starter/spawn"
 )
 
 // umask is that of every step, whatever the submitter's was.

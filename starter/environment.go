@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/job"
-	"github.com/execd-project/execd/nss"
 )
 
 // procedurePath is the PATH of site procedures. It is no user's to choose: a
@@ -134,7 +134,7 @@ func matchesAny(list []string, name string) bool {
 // As the job's owner it has the rest of the job's environment, too (queue_conf(5), prolog),
 // but for PATH and what runs code early. As another user it has the user's variables under
 // SGE_JOB_ENV_ only, and of these no more than userRoom bytes: what has no room is left out.
-func procedureEnvironment(jobEnv, trusted *environment, as *nss.User, d *job.Description) *environment {
+func procedureEnvironment(jobEnv, trusted *environment, as *userdb.User, d *job.Description) *environment {
 	if as.Name == d.Owner {
 		own := jobEnv.without(func(name string) bool { return isStartup(name) || slices.Contains(gridEngineNames, name) })
 		e := newEnvironment(own.list, trusted.list)

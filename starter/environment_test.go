@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/job"
-	"github.com/execd-project/execd/nss"
 )
 
 // model is an environment as a map.
@@ -51,8 +51,8 @@ func FuzzEnvironment(f *testing.F) {
 		d := &job.Description{Owner: "alice"}
 		said := map[string]string{"QUEUE": "all.q", "SGE_ROOT": "/sge"}
 		trusted := newEnvironment([]string{"QUEUE=all.q", "SGE_ROOT=/sge"})
-		own := procedureEnvironment(e, trusted, &nss.User{Name: "alice", Home: "/h", Shell: "/s"}, d)
-		other := procedureEnvironment(e, trusted, &nss.User{Name: "root", Home: "/root", Shell: "/bin/sh"}, d)
+		own := procedureEnvironment(e, trusted, &userdb.User{Name: "alice", Home: "/h", Shell: "/s"}, d)
+		other := procedureEnvironment(e, trusted, &userdb.User{Name: "root", Home: "/root", Shell: "/bin/sh"}, d)
 		method := methodEnvironment(e, trusted)
 		compare(t, e, m)
 		for _, list := range [][]string{own.list, other.list} {

@@ -4,18 +4,18 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/execd-project/execd/internal/host/userdb"
+	"github.com/execd-project/execd/internal/spawn"
 	"github.com/execd-project/execd/internal/trust"
-	"github.com/execd-project/execd/nss"
-	"github.com/execd-project/execd/starter/spawn"
 )
 
 // account is a user with all groups, as the steps of a job run.
 type account struct {
-	*nss.User
+	*userdb.User
 	groups []uint32
 }
 
-func lookup(db nss.Database, name string) (account, error) {
+func lookup(db userdb.Database, name string) (account, error) {
 	u, err := db.User(name)
 	if err != nil {
 		return account{}, err

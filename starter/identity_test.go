@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
-	"github.com/execd-project/execd/nss"
 )
 
 // shepherdOf is a shepherd for jobs of alice, who is in some groups.
@@ -24,7 +24,7 @@ func shepherdOf(t *testing.T, d job.Description) *Shepherd {
 		}
 		return path
 	}
-	db := nss.Database{
+	db := userdb.Database{
 		Passwd: write("passwd", "alice:x:2001:2001::/home/alice:/bin/sh\n"),
 		Group:  write("group", "alice:x:2001:\nstaff:x:3000:alice\nold:x:90:alice\nothers:x:3001:bob\n"),
 		Switch: write("nsswitch.conf", "passwd: files\ngroup: files\n"),
@@ -69,7 +69,7 @@ func TestGroupOfTheSubmission(t *testing.T) {
 	}
 	s := shepherdOf(t, job.Description{QsubGID: 3000})
 	s.d.Owner = "nobody knows"
-	if _, err := s.lookupOwner(); !errors.Is(err, nss.ErrUnknown) {
+	if _, err := s.lookupOwner(); !errors.Is(err, userdb.ErrUnknown) {
 		t.Errorf("an unknown owner gives %v", err)
 	}
 }

@@ -6,9 +6,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/internal/spawn"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/limits"
-	"github.com/execd-project/execd/starter/spawn"
 )
 
 // outlet carries what a procedure prints to the file that the job's user chose for it.

@@ -7,10 +7,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/internal/spawn"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/limits"
 	"github.com/execd-project/execd/specifier"
-	"github.com/execd-project/execd/starter/spawn"
 )
 
 // running is the job while it runs.

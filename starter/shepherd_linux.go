@@ -13,23 +13,23 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/internal/failpoint"
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/internal/oslite"
+	"github.com/execd-project/execd/internal/spawn"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/limits"
 	"github.com/execd-project/execd/limits/group"
 	"github.com/execd-project/execd/limits/inherited"
 	"github.com/execd-project/execd/limits/topology"
-	"github.com/execd-project/execd/nss"
 	"github.com/execd-project/execd/starter/sigwait"
-	"github.com/execd-project/execd/starter/spawn"
 )
 
 // Shepherd supervises one job. It is used by one goroutine.
 type Shepherd struct {
 	dir *jobdir.Dir
 	d   *job.Description
-	db  nss.Database
+	db  userdb.Database
 
 	privileged bool // may become any user
 	secure     bool // started with another effective than real user
@@ -153,7 +153,7 @@ func closeOnExec() error {
 // Start reads what a job directory says and supervises its job. A description
 // that cannot be used is the job's error, not the host's: with a real execd it
 // is the job's own arguments that can spoil it.
-func Start(dir *jobdir.Dir, db nss.Database, self *Self) job.Failed {
+func Start(dir *jobdir.Dir, db userdb.Database, self *Self) job.Failed {
 	d, err := dir.Description()
 	if err == nil && d.Interactive != nil {
 		err = handOver(d)
@@ -177,7 +177,7 @@ func Start(dir *jobdir.Dir, db nss.Database, self *Self) job.Failed {
 // Supervise runs the job of a job directory from its first step to its last
 // and returns the failure code, which is also the exit code of the process:
 // the first number in the file exit_status. self is what Listen returned.
-func Supervise(dir *jobdir.Dir, d *job.Description, db nss.Database, self *Self) job.Failed {
+func Supervise(dir *jobdir.Dir, d *job.Description, db userdb.Database, self *Self) job.Failed {
 	s := &Shepherd{
 		dir: dir, d: d, db: db,
 		events:         self.events,

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/execd-project/execd/internal/failpoint"
+	"github.com/execd-project/execd/internal/spawn"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
-	"github.com/execd-project/execd/starter/spawn"
 )
 
 // step is one of the site's procedures around a job. The codes are those of

@@ -3,8 +3,8 @@ package starter
 import (
 	"strconv"
 
+	"github.com/execd-project/execd/internal/spawn"
 	"github.com/execd-project/execd/job"
-	"github.com/execd-project/execd/starter/spawn"
 )
 
 const nullDevice = "/dev/null"

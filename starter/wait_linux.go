@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/internal/spawn"
 	"github.com/execd-project/execd/limits/process"
-	"github.com/execd-project/execd/starter/spawn"
 )
 
 // ending is how a child ended.

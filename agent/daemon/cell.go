@@ -10,7 +10,7 @@ import (
 	"github.com/execd-project/execd/agent/audit"
 	"github.com/execd-project/execd/agent/gridengine"
 	"github.com/execd-project/execd/agent/gridengine/message"
-	"github.com/execd-project/execd/nss"
+	"github.com/execd-project/execd/internal/host/userdb"
 )
 
 // joinCell finds out which cell of Grid Engine this host belongs to, and how it is called
@@ -62,7 +62,7 @@ func (d *daemon) installFromMaster(files map[string]string) error {
 
 // loginShell is the login shell of a user; empty where it is not known.
 func loginShell(name string) string {
-	u, err := nss.System().User(name)
+	u, err := userdb.System().User(name)
 	if err != nil {
 		return ""
 	}

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/execd-project/execd/agent"
-	"github.com/execd-project/execd/agent/mail"
 	"github.com/execd-project/execd/agent/metrics"
+	"github.com/execd-project/execd/internal/host/mail"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/loadsensor/external"

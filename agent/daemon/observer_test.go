@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/agent"
-	"github.com/execd-project/execd/agent/mail"
+	"github.com/execd-project/execd/internal/host/mail"
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
-	"github.com/execd-project/execd/nss"
 	"github.com/execd-project/execd/qconf"
 )
 
@@ -99,12 +99,12 @@ func (f *office) mails() (all []string) {
 func owners(t *testing.T) (owner, mailer string) {
 	t.Helper()
 	if os.Getuid() == 0 {
-		if _, err := nss.System().User("daemon"); err != nil {
+		if _, err := userdb.System().User("daemon"); err != nil {
 			t.Fatal(err) // every distribution has it
 		}
 		return "daemon", mail.DefaultUser
 	}
-	me, err := nss.System().UserID(uint32(os.Getuid())) //nolint:gosec // it is one
+	me, err := userdb.System().UserID(uint32(os.Getuid())) //nolint:gosec // it is one
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/execd-project/execd/agent/place"
-	"github.com/execd-project/execd/agent/procedures"
+	"github.com/execd-project/execd/internal/host/procedures"
 	"github.com/execd-project/execd/internal/nearest"
 )
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/execd-project/execd/agent/place"
-	"github.com/execd-project/execd/agent/procedures"
+	"github.com/execd-project/execd/internal/host/procedures"
 	"github.com/execd-project/execd/loadsensor"
 )
 

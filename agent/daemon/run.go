@@ -19,11 +19,11 @@ import (
 	"github.com/execd-project/execd/agent/api/serve"
 	"github.com/execd-project/execd/agent/audit"
 	"github.com/execd-project/execd/agent/gridengine"
-	"github.com/execd-project/execd/agent/healthcheck"
 	"github.com/execd-project/execd/agent/launch"
-	"github.com/execd-project/execd/agent/notify"
 	"github.com/execd-project/execd/internal/certfile"
 	"github.com/execd-project/execd/internal/clock"
+	"github.com/execd-project/execd/internal/host/healthcheck"
+	"github.com/execd-project/execd/internal/host/servicemanager"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/loadsensor"
@@ -138,7 +138,7 @@ type daemon struct {
 	books         *books // nil for no accounting
 	audit         *audit.Log
 	known         known
-	manager       *notify.Notifier
+	manager       *servicemanager.Notifier
 	health        *healthcheck.Check // nil for none
 	link          *gridengine.Link   // to an sge_qmaster; nil for none
 	cell          *gridengine.Cell
@@ -175,7 +175,7 @@ func (d *daemon) open() (err error) {
 	if err := d.openAudit(); err != nil {
 		return err
 	}
-	if d.manager, err = notify.New(clock.System()); err != nil {
+	if d.manager, err = servicemanager.New(clock.System()); err != nil {
 		d.log.Warn("service manager", "error", err)
 	}
 	d.configuration = &configuration{dir: d.conf, spool: d.settings.spool}

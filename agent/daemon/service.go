@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/execd-project/execd/agent/healthcheck"
+	"github.com/execd-project/execd/internal/host/healthcheck"
 )
 
 // announce tells the service manager that we work, and goes on telling it that we do.

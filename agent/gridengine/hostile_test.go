@@ -7,15 +7,15 @@ import (
 
 	"github.com/execd-project/execd/agent/gridengine/internal/capture"
 	"github.com/execd-project/execd/agent/gridengine/message"
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/jobdir"
-	"github.com/execd-project/execd/nss"
 )
 
 // TestHostileDeliveries: what a qmaster that is not the one of the site, or was taken over, puts
 // into a job becomes neither a path outside of the places for jobs nor a line of a file of the job
 // directory.
 func TestHostileDeliveries(t *testing.T) {
-	owner := &nss.User{Name: "alice", UID: 1000, GID: 1000, Home: "/home/alice", Shell: "/bin/sh"}
+	owner := &userdb.User{Name: "alice", UID: 1000, GID: 1000, Home: "/home/alice", Shell: "/bin/sh"}
 	var first *message.Delivery
 	deliveries(t, func(_ *capture.Stream, j *message.Delivery, slave bool) {
 		if first == nil && !slave {

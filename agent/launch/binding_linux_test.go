@@ -12,12 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/limits"
 	"github.com/execd-project/execd/limits/binding"
 	"github.com/execd-project/execd/limits/topology"
-	"github.com/execd-project/execd/nss"
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/submit"
 )
@@ -40,14 +40,14 @@ func orderForCores(dir, processors string, options ...string) (*Order, error) {
 	if err != nil {
 		return nil, err
 	}
-	owner := &nss.User{Name: "owner", UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), Home: dir, Shell: "/bin/sh"}
+	owner := &userdb.User{Name: "owner", UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), Home: dir, Shell: "/bin/sh"}
 	if owner.UID == 0 {
 		owner.UID, owner.GID = 20001, 20001
 	}
 	return &Order{
 		Request: r, Owner: owner, Host: "host", Queue: instance, Config: qconf.Builtin(1).Config("host"), Slots: 1,
 		Submitted: time.Now(), Terminal: true,
-		Lookup: func(string) (*nss.User, error) { return owner, nil },
+		Lookup: func(string) (*userdb.User, error) { return owner, nil },
 	}, nil
 }
 

@@ -7,9 +7,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
-	"github.com/execd-project/execd/nss"
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/submit"
 )
@@ -27,7 +27,7 @@ func TestTrustedVariablesAreNotTheUsers(t *testing.T) {
 		yes := func(what string) bool { return rapid.Bool().Draw(t, what) }
 		o := &Order{
 			Request: &submit.Request{Name: "n", Command: "/bin/true", Binary: yes("binary")},
-			Owner:   &nss.User{Name: "alice", Home: "/home/alice"}, Host: "h", Config: &qconf.Configuration{}, Slots: 1,
+			Owner:   &userdb.User{Name: "alice", Home: "/home/alice"}, Host: "h", Config: &qconf.Configuration{}, Slots: 1,
 			Queue: qconf.QueueInstance{Queue: "q"}, Arch: "lx-amd64",
 		}
 		if yes("root") {

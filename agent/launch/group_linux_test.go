@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/internal/testenv"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
@@ -22,7 +23,6 @@ import (
 	"github.com/execd-project/execd/limits/cgroup"
 	"github.com/execd-project/execd/limits/group"
 	"github.com/execd-project/execd/limits/topology"
-	"github.com/execd-project/execd/nss"
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/submit"
 )
@@ -42,7 +42,7 @@ func orderOf(t testing.TB, options ...string) (*jobdir.Spool, *Order) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Owner = &nss.User{Name: "nobody", UID: 65534, GID: 65534, Home: "/"}
+	o.Owner = &userdb.User{Name: "nobody", UID: 65534, GID: 65534, Home: "/"}
 	if uid := os.Getuid(); uid != 0 {
 		o.Owner.UID, o.Owner.GID = uint32(uid), uint32(os.Getgid())
 	}
@@ -288,7 +288,7 @@ func TestSweepEndsWhatIsLeftOfAJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-done
-	lookup := func(string) (*nss.User, error) { return o.Owner, nil }
+	lookup := func(string) (*userdb.User, error) { return o.Owner, nil }
 	if list, err := Sweep(spool, o.Groups, lookup); err != nil || len(list) > 0 || !running(t, j) {
 		t.Errorf("a job that is waited for was swept: %v, %v", list, err)
 	}

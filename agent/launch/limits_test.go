@@ -10,8 +10,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/job"
-	"github.com/execd-project/execd/nss"
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/specifier"
 	"github.com/execd-project/execd/submit"
@@ -59,7 +59,7 @@ func limitsOf(t *testing.T, complexes, queue string, options ...string) (job.Lim
 	if err != nil {
 		return job.Limits{}, err
 	}
-	o.Owner = &nss.User{Name: "owner", UID: 20001}
+	o.Owner = &userdb.User{Name: "owner", UID: 20001}
 	return o.limits(), nil
 }
 

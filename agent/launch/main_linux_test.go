@@ -18,10 +18,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/internal/testenv"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
-	"github.com/execd-project/execd/nss"
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/submit"
 )
@@ -104,7 +104,7 @@ func realSupervisor(t testing.TB) string {
 type place struct {
 	dir   string
 	spool *jobdir.Spool
-	owner *nss.User
+	owner *userdb.User
 }
 
 func newPlace(t testing.TB) *place {
@@ -145,9 +145,9 @@ func (p *place) open() error {
 	if p.spool, err = jobdir.OpenSpool(p.dir + "/spool"); err != nil {
 		return err
 	}
-	p.owner, err = nss.System().UserID(uint32(os.Getuid()))
+	p.owner, err = userdb.System().UserID(uint32(os.Getuid()))
 	if err == nil && p.owner.UID == 0 {
-		p.owner, err = nss.System().User("nobody")
+		p.owner, err = userdb.System().User("nobody")
 	}
 	return err
 }
@@ -163,7 +163,7 @@ func (p *place) order(command string, options ...string) (*Order, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Owner, o.Lookup, o.Record = p.owner, nss.System().User, []byte("{}\n")
+	o.Owner, o.Lookup, o.Record = p.owner, userdb.System().User, []byte("{}\n")
 	o.Queue.Tmpdir = p.dir + "/tmp"
 	return o, nil
 }
@@ -185,7 +185,7 @@ func (p *place) prepare(t testing.TB, id job.ID, command string, options ...stri
 // reopen opens a job as another process would.
 func (p *place) reopen(t testing.TB, id job.ID, want Stage) *Job {
 	t.Helper()
-	j, stage, err := Open(p.spool, nil, nss.System().User, id)
+	j, stage, err := Open(p.spool, nil, userdb.System().User, id)
 	if err != nil {
 		t.Fatal(err)
 	}

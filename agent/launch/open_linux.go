@@ -8,10 +8,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/limits/group"
-	"github.com/execd-project/execd/nss"
 )
 
 // Stage is how far a job has come, as its directory says.
@@ -60,7 +60,7 @@ const pidPatience = 2 * time.Second
 //
 // errors.Is(err, jobdir.ErrIncomplete) is for a directory that was never finished,
 // or was about to be removed: Discard removes what there is.
-func Open(spool *jobdir.Spool, groups *Groups, lookup func(name string) (*nss.User, error), id job.ID) (*Job, Stage, error) {
+func Open(spool *jobdir.Spool, groups *Groups, lookup func(name string) (*userdb.User, error), id job.ID) (*Job, Stage, error) {
 	dir, err := spool.Open(id)
 	if err != nil {
 		return nil, 0, err
@@ -104,7 +104,7 @@ func restore(dir *jobdir.Dir) error {
 
 // load reads what the directory says of the job. A stage but 0 is one that needs no
 // closer look.
-func (j *Job) load(lookup func(name string) (*nss.User, error), id job.ID) (Stage, error) {
+func (j *Job) load(lookup func(name string) (*userdb.User, error), id job.ID) (Stage, error) {
 	if waiting, err := j.Dir.Exists(fileWaiting); err != nil || waiting {
 		return 0, errors.Join(err, &jobdir.Error{Op: "use directory", Path: j.Dir.Path(), Err: ErrForeground})
 	}
@@ -148,9 +148,9 @@ func (j *Job) load(lookup func(name string) (*nss.User, error), id job.ID) (Stag
 }
 
 // ownOf finds out what a directory does not say that was made by others.
-func ownOf(d *job.Description, lookup func(name string) (*nss.User, error)) (*own, error) {
+func ownOf(d *job.Description, lookup func(name string) (*userdb.User, error)) (*own, error) {
 	if lookup == nil {
-		lookup = nss.System().User
+		lookup = userdb.System().User
 	}
 	owner, err := lookup(d.Owner)
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
-	"github.com/execd-project/execd/nss"
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/submit"
 )
@@ -19,7 +19,7 @@ import (
 // asked for, by whom, and the configuration that it meets.
 type Order struct {
 	Request *submit.Request
-	Owner   *nss.User
+	Owner   *userdb.User
 	Host    string // name of this host
 
 	Queue qconf.QueueInstance
@@ -54,7 +54,7 @@ type Order struct {
 	SubmitGID int
 	// Lookup finds a user of this host: for paths that begin with ~user, and
 	// for whom procedures run as.
-	Lookup func(name string) (*nss.User, error)
+	Lookup func(name string) (*userdb.User, error)
 
 	// AdminUser is the user beside root whose procedures are trusted to run as other users; empty
 	// for none.
@@ -420,7 +420,7 @@ func (o *Order) granted() (hosts, queues int) {
 
 // procedureUsers are the ids of the users that procedures of the site run as:
 // they may have left files in the TMPDIR of the job.
-func procedureUsers(d *job.Description, lookup func(name string) (*nss.User, error)) []int {
+func procedureUsers(d *job.Description, lookup func(name string) (*userdb.User, error)) []int {
 	commands := []string{d.Prolog, d.Epilog}
 	if d.PE != nil {
 		commands = append(commands, d.PE.Start, d.PE.Stop)

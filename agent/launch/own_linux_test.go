@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/job"
-	"github.com/execd-project/execd/nss"
 	"github.com/execd-project/execd/qconf"
 )
 
@@ -56,11 +56,11 @@ func FuzzOwn(f *testing.F) {
 // What a directory of another daemon does not say: the TMPDIR of a task is that of its job,
 // and does not go with the task.
 func TestOwnOfOthers(t *testing.T) {
-	lookup := func(name string) (*nss.User, error) {
+	lookup := func(name string) (*userdb.User, error) {
 		if name != "ada" {
 			return nil, errors.New("who is that")
 		}
-		return &nss.User{Name: name, UID: 1000, GID: 100}, nil
+		return &userdb.User{Name: name, UID: 1000, GID: 100}, nil
 	}
 	for task, shared := range map[string]bool{"": false, "1.host": true} {
 		got, err := ownOf(&job.Description{ID: job.ID{Job: 1, PETask: task}, Owner: "ada"}, lookup)

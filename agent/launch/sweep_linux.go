@@ -7,9 +7,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
-	"github.com/execd-project/execd/nss"
 )
 
 // fileWaiting is in a job directory for as long as somebody in the foreground
@@ -38,7 +38,7 @@ type Swept struct {
 // processes that outlived their shepherd included. Shepherds see their jobs
 // through, and those that still do are left alone. groups may be nil. The error is
 // about what belongs to no job that is known.
-func Sweep(spool *jobdir.Spool, groups *Groups, lookup func(name string) (*nss.User, error)) ([]Swept, error) {
+func Sweep(spool *jobdir.Spool, groups *Groups, lookup func(name string) (*userdb.User, error)) ([]Swept, error) {
 	ids, err := spool.Jobs()
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func Sweep(spool *jobdir.Spool, groups *Groups, lookup func(name string) (*nss.U
 	return list, groups.Sweep(spool)
 }
 
-func sweep(spool *jobdir.Spool, id job.ID, lookup func(name string) (*nss.User, error)) (s Swept, ok bool) {
+func sweep(spool *jobdir.Spool, id job.ID, lookup func(name string) (*userdb.User, error)) (s Swept, ok bool) {
 	dir, err := spool.Open(id)
 	if err != nil {
 		return s, false

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/execd-project/execd/nss"
+	"github.com/execd-project/execd/internal/host/userdb"
 )
 
 // Forbidden says whose daemon it is that listens on a socket which the caller may not use, and
@@ -34,7 +34,7 @@ func owner(path string) string {
 		if !ok {
 			return "unknown"
 		}
-		if u, err := nss.System().UserID(stat.Uid); err == nil {
+		if u, err := userdb.System().UserID(stat.Uid); err == nil {
 			return u.Name
 		}
 		return fmt.Sprint(stat.Uid)

@@ -29,11 +29,11 @@ import (
 	"github.com/execd-project/execd/cmd/execd/internal/run"
 	"github.com/execd-project/execd/cmd/execd/internal/sensor"
 	"github.com/execd-project/execd/cmd/execd/internal/simulate"
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/internal/nearest"
 	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/internal/terminal"
 	"github.com/execd-project/execd/internal/version"
-	"github.com/execd-project/execd/nss"
 	"github.com/execd-project/execd/standalone"
 )
 
@@ -274,7 +274,7 @@ func account(args []string) int {
 	file, advice := qclient.AccountingFile(context.Background())
 	c := qacct.Command{
 		Args: args, Stdin: os.Stdin, Stdout: printer.NewWriter(os.Stdout), Stderr: printer.NewWriter(os.Stderr),
-		File: file, Advice: advice, Now: time.Now(), Group: nss.System().GroupName, Select: selectQueues,
+		File: file, Advice: advice, Now: time.Now(), Group: userdb.System().GroupName, Select: selectQueues,
 	}
 	status, err := c.Run()
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
-	"github.com/execd-project/execd/nss"
 	"github.com/execd-project/execd/starter"
 )
 
@@ -25,7 +25,7 @@ func run() int {
 	if err != nil {
 		return giveUp(err)
 	}
-	return int(starter.Start(dir, nss.System(), self))
+	return int(starter.Start(dir, userdb.System(), self))
 }
 
 // giveUp tells of an error that comes before there is a job directory to write

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/execd-project/execd/nss"
+	"github.com/execd-project/execd/internal/host/userdb"
 )
 
 // Error is that other users could decide where a file is written.
@@ -282,7 +282,7 @@ func exchangeable(st *unix.Stat_t) string {
 func ours(uid uint32) bool { return uid == 0 || int(uid) == os.Geteuid() }
 
 func userName(uid uint32) string {
-	if u, err := nss.System().UserID(uid); err == nil {
+	if u, err := userdb.System().UserID(uid); err == nil {
 		return u.Name
 	}
 	return strconv.FormatUint(uint64(uid), 10)

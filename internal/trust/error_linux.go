@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/execd-project/execd/nss"
+	"github.com/execd-project/execd/internal/host/userdb"
 )
 
 // Error says who else can change what a path leads to.
@@ -44,7 +44,7 @@ func (e *Error) Error() string {
 
 // Reason is Error without the names of the path and of the part.
 func (e *Error) Reason() string {
-	owner, group, expected, who := userName(e.UID), nss.System().GroupName(e.GID), "root", "root"
+	owner, group, expected, who := userName(e.UID), userdb.System().GroupName(e.GID), "root", "root"
 	if len(e.users.UIDs) > 0 {
 		who = userName(e.users.UIDs[0])
 		expected += " or " + who
@@ -69,7 +69,7 @@ func (e *Error) Reason() string {
 }
 
 func userName(uid uint32) string {
-	if u, err := nss.System().UserID(uid); err == nil {
+	if u, err := userdb.System().UserID(uid); err == nil {
 		return u.Name
 	}
 	return strconv.FormatUint(uint64(uid), 10)

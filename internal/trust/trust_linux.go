@@ -32,7 +32,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/execd-project/execd/nss"
+	"github.com/execd-project/execd/internal/host/userdb"
 )
 
 // Users are the users who may own and write to trusted files, and the groups that may write to
@@ -50,7 +50,7 @@ func Own() Users {
 		return Users{}
 	}
 	u := Users{UIDs: []uint32{uid}}
-	if name := userName(uid); name == nss.System().GroupName(gid) {
+	if name := userName(uid); name == userdb.System().GroupName(gid) {
 		u.GIDs = []uint32{gid}
 	}
 	return u

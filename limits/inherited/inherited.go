@@ -5,7 +5,7 @@
 //
 // Package syscall raises the soft limit of open files to the hard one when a
 // program starts, and gives the former value back to processes that are started
-// through it. Ours are not (starter/spawn), and a job must not see another limit
+// through it. Ours are not (internal/spawn), and a job must not see another limit
 // than its daemon has.
 //
 // Packages are initialized in the order of their import paths as soon as what

@@ -5,8 +5,8 @@ import (
 	"os"
 	"syscall"
 
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/internal/trust"
-	"github.com/execd-project/execd/nss"
 )
 
 // Identity is whom a sensor runs as.
@@ -18,7 +18,7 @@ type Identity struct {
 
 // Lookup finds a user of this host.
 func Lookup(name string) (Identity, error) {
-	db := nss.System()
+	db := userdb.System()
 	u, err := db.User(name)
 	if err != nil {
 		return Identity{}, err
@@ -41,7 +41,7 @@ func (id Identity) credential() *syscall.Credential {
 // Own is whoever this process is.
 func Own() Identity {
 	id := Identity{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Home: "/"}
-	if u, err := nss.System().UserID(id.UID); err == nil {
+	if u, err := userdb.System().UserID(id.UID); err == nil {
 		id.Name, id.Home = u.Name, u.Home
 	}
 	return id

@@ -10,9 +10,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/internal/trust"
 	"github.com/execd-project/execd/loadsensor/external"
-	"github.com/execd-project/execd/nss"
 	"github.com/execd-project/execd/submit"
 )
 
@@ -210,7 +210,7 @@ func (s *Server) whom(user, path string) (whom, error) {
 		var err error
 		id, err = external.Lookup(user)
 		switch {
-		case errors.Is(err, nss.ErrUnknown):
+		case errors.Is(err, userdb.ErrUnknown):
 			return whom{}, &URLError{fmt.Sprintf("user %q specified in JSV URL does not exist", user)}
 		case err != nil:
 			return whom{}, err

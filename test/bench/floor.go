@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/execd-project/execd/nss"
-	"github.com/execd-project/execd/starter/spawn"
+	"github.com/execd-project/execd/internal/host/userdb"
+	"github.com/execd-project/execd/internal/spawn"
 )
 
 //go:embed testdata/floor.c
@@ -34,7 +34,7 @@ type floor struct {
 // (its page tables are copied by fork) counts against the machine. Without a
 // compiler the floor is written in Go, which costs about 0.15 ms more: ratios
 // to it flatter everybody.
-func newFloor(ctx context.Context, dir string, user *nss.User) (*floor, error) {
+func newFloor(ctx context.Context, dir string, user *userdb.User) (*floor, error) {
 	cc, _ := exec.LookPath("cc")
 	if cc == "" {
 		return &floor{"floor (Go: no C compiler)", func() (cost, error) { return goFloor(user) }, func() error { return nil }}, nil
@@ -84,7 +84,7 @@ func askFloor(in io.Writer, answers *bufio.Reader) (c cost, err error) {
 }
 
 // goFloor is the floor in Go.
-func goFloor(user *nss.User) (took cost, err error) {
+func goFloor(user *userdb.User) (took cost, err error) {
 	start := time.Now()
 	p := &spawn.Program{}
 	p.Setsid()

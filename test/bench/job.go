@@ -8,24 +8,24 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/limits/cgroup"
-	"github.com/execd-project/execd/nss"
 )
 
 // benchUser is who the jobs run as: as root nobody, who is everywhere and needs
 // no account made for the purpose.
-func benchUser() (*nss.User, error) {
+func benchUser() (*userdb.User, error) {
 	if uid := os.Getuid(); uid != 0 {
-		return nss.System().UserID(uint32(uid))
+		return userdb.System().UserID(uint32(uid))
 	}
-	return nss.System().User("nobody")
+	return userdb.System().User("nobody")
 }
 
 // maker makes jobs as a daemon does that starts a shepherd for each.
 type maker struct {
-	user  *nss.User
+	user  *userdb.User
 	spool *jobdir.Spool
 	// tmp is the tmpdir of the queue, and the working directory of all jobs.
 	tmp  string

@@ -11,9 +11,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/internal/testenv"
 	"github.com/execd-project/execd/job"
-	"github.com/execd-project/execd/nss"
 )
 
 // usersFrom has the shepherd ask a script for users and groups that no file has.
@@ -32,7 +32,7 @@ func (j *testJob) usersFrom(script string) {
 	}
 }
 
-// TestUserDatabaseHangs: what it does not say is not waited for longer than nss does; nothing
+// TestUserDatabaseHangs: what it does not say is not waited for longer than userdb does; nothing
 // runs with less than all groups of its user, and what a job has done stays done.
 func TestUserDatabaseHangs(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -54,13 +54,13 @@ func TestUserDatabaseHangs(t *testing.T) {
 			j.usersFrom("case \"$1 $2\" in\n" + c.getent + "\nesac\n")
 			began := time.Now()
 			j.run()
-			if took := time.Since(began); c.failed != 0 && took < nss.DefaultPatience {
-				t.Errorf("it has taken %v, expected at least %v", took, nss.DefaultPatience)
+			if took := time.Since(began); c.failed != 0 && took < userdb.DefaultPatience {
+				t.Errorf("it has taken %v, expected at least %v", took, userdb.DefaultPatience)
 			}
 			j.expect(c.failed)
 			if c.failed != 0 {
 				j.expectError(c.says)
-				j.expectError(nss.ErrNoAnswer.Error())
+				j.expectError(userdb.ErrNoAnswer.Error())
 			}
 			if got := strings.Join(j.logged(), " "); got != c.ran {
 				t.Errorf("steps %q, expected %q", got, c.ran)

@@ -5,7 +5,7 @@ import (
 	"net"
 
 	"github.com/execd-project/execd/agent/api"
-	"github.com/execd-project/execd/nss"
+	"github.com/execd-project/execd/internal/host/userdb"
 )
 
 // Method is a call beside those of the agent, for users of this host: on other listeners
@@ -19,9 +19,9 @@ type Method struct {
 
 // Call is what there is to know of a call.
 type Call struct {
-	User    *nss.User // who calls, found by the user id that the kernel knows
-	Manager bool      // root, whom the server runs as, and Options.Managers
-	PID     int32     // of the process that has connected, which may have ended since
+	User    *userdb.User // who calls, found by the user id that the kernel knows
+	Manager bool         // root, whom the server runs as, and Options.Managers
+	PID     int32        // of the process that has connected, which may have ended since
 	Body    []byte
 
 	call *call
@@ -47,7 +47,7 @@ func (c *connection) local() bool {
 }
 
 // user is who calls on the socket.
-func (c *call) user() (*nss.User, *api.Error) {
+func (c *call) user() (*userdb.User, *api.Error) {
 	on, _ := c.r.Context().Value(peerKey{}).(*connection)
 	if on == nil || on.peerConn == nil {
 		return nil, refuse(api.Internal, "it is not known who asks")

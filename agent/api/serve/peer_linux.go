@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/execd-project/execd/agent/api"
-	"github.com/execd-project/execd/nss"
+	"github.com/execd-project/execd/internal/host/userdb"
 )
 
 // peer is who asks.
@@ -33,7 +33,7 @@ type connection struct {
 	// Who a user is, is found out once per connection, and not before it matters: the
 	// user database may be slow.
 	lookUp sync.Once
-	user   *nss.User
+	user   *userdb.User
 	err    error
 }
 

@@ -24,9 +24,9 @@ import (
 
 	"github.com/execd-project/execd/agent"
 	"github.com/execd-project/execd/agent/api"
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/internal/testenv"
 	"github.com/execd-project/execd/job"
-	"github.com/execd-project/execd/nss"
 )
 
 // callEnv has this test make calls, as a process of another user.
@@ -112,11 +112,11 @@ const (
 	alice, bob, carol, nobody = 12001, 12002, 12003, 12004
 )
 
-func someUsers(uid uint32) (*nss.User, error) {
+func someUsers(uid uint32) (*userdb.User, error) {
 	if name := map[uint32]string{alice: "alice", bob: "bob", carol: "carol"}[uid]; name != "" {
-		return &nss.User{Name: name, UID: uid}, nil
+		return &userdb.User{Name: name, UID: uid}, nil
 	}
-	return nil, nss.ErrUnknown
+	return nil, userdb.ErrUnknown
 }
 
 // A manager of a cell could become root as its master: by a configuration with a prolog of root,

@@ -17,7 +17,7 @@ import (
 	"github.com/execd-project/execd/agent/audit"
 	"github.com/execd-project/execd/internal/certfile"
 	"github.com/execd-project/execd/internal/clock"
-	"github.com/execd-project/execd/nss"
+	"github.com/execd-project/execd/internal/host/userdb"
 )
 
 // Options say where a server listens, and to whom. At least one of Socket, TLS and
@@ -52,7 +52,7 @@ type Options struct {
 	Audit *audit.Log
 
 	// Users says who has a user id; nil is the name service switch.
-	Users func(uid uint32) (*nss.User, error)
+	Users func(uid uint32) (*userdb.User, error)
 	// Notify is told what nobody is answered with, such as certificates that cannot be
 	// read; nil for nobody. It must not wait.
 	Notify func(error)
@@ -144,7 +144,7 @@ var _ agent.Link = (*Server)(nil)
 func New(options Options) (*Server, error) {
 	options.Limits = options.Limits.withDefaults()
 	if options.Users == nil {
-		options.Users = nss.System().UserID
+		options.Users = userdb.System().UserID
 	}
 	if options.Notify == nil {
 		options.Notify = func(error) {}

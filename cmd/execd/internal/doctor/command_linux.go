@@ -10,8 +10,8 @@ import (
 
 	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/agent/place"
-	"github.com/execd-project/execd/agent/procedures"
 	"github.com/execd-project/execd/confdir"
+	"github.com/execd-project/execd/internal/host/procedures"
 	"github.com/execd-project/execd/internal/nearest"
 	"github.com/execd-project/execd/internal/trust"
 	"github.com/execd-project/execd/qconf"

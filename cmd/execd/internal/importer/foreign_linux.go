@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/internal/trust"
 	"github.com/execd-project/execd/internal/userfile"
-	"github.com/execd-project/execd/nss"
 )
 
 // foreign is a folder in which another user than root can have put links, or files that name
@@ -42,9 +42,9 @@ func foreignOf(dir string) (*foreign, error) {
 		return nil, e
 	}
 	p := &foreign{rights: userfile.Rights{UID: e.UID, GID: e.GID}, user: strconv.FormatUint(uint64(e.UID), 10), path: e.At}
-	if u, err := nss.System().UserID(e.UID); err == nil {
+	if u, err := userdb.System().UserID(e.UID); err == nil {
 		p.rights.GID, p.user = u.GID, u.Name
-		if groups, err := nss.System().Groups(u.Name, u.GID); err == nil { // else it has fewer rights
+		if groups, err := userdb.System().Groups(u.Name, u.GID); err == nil { // else it has fewer rights
 			p.rights.Groups = groups
 		}
 	}

@@ -14,8 +14,8 @@ import (
 
 	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/confdir"
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/job"
-	"github.com/execd-project/execd/nss"
 	"github.com/execd-project/execd/qconf"
 )
 
@@ -57,7 +57,7 @@ func (s *session) resolve(cwd string) (*launch.Order, error) {
 	order.Owner = s.owner
 	order.Submitted = time.Now()
 	order.SubmitEnv, order.SubmitDir = os.Environ(), cwd
-	order.Lookup = nss.System().User
+	order.Lookup = userdb.System().User
 	order.SGERoot = os.Getenv("SGE_ROOT")
 	order.SGECell = os.Getenv("SGE_CELL")
 	order.BinaryPath = filepath.Dir(s.Executable)

@@ -11,14 +11,14 @@ import (
 	"time"
 
 	"github.com/execd-project/execd/agent/launch"
-	"github.com/execd-project/execd/agent/mail"
 	"github.com/execd-project/execd/agent/place"
+	"github.com/execd-project/execd/internal/host/mail"
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/internal/printable"
 	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/internal/userfile"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
-	"github.com/execd-project/execd/nss"
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/submit"
 )
@@ -64,9 +64,9 @@ func statusOf(err error) int {
 type session struct {
 	*Command
 	own      Options
-	caller   *nss.User // who runs the command
-	owner    *nss.User // whose job it is
-	reader   reader    // of what the command names
+	caller   *userdb.User // who runs the command
+	owner    *userdb.User // whose job it is
+	reader   reader       // of what the command names
 	request  *submit.Request
 	order    *launch.Order
 	spool    string // path of the spool area
@@ -85,7 +85,7 @@ func (s *session) prepare() error {
 	if err != nil {
 		return err
 	}
-	if s.caller, err = nss.System().UserID(uint32(os.Getuid())); err != nil {
+	if s.caller, err = userdb.System().UserID(uint32(os.Getuid())); err != nil {
 		return err
 	}
 	if err := s.understand(cwd); err != nil {
@@ -164,10 +164,10 @@ func (s *session) findOwner() error {
 		return &UsageError{fmt.Errorf("--as %s: only root may run jobs of other users", s.own.As)}
 	}
 	var err error
-	if s.owner, err = nss.System().User(s.own.As); err != nil {
+	if s.owner, err = userdb.System().User(s.own.As); err != nil {
 		return fmt.Errorf("--as %s: %w", s.own.As, err)
 	}
-	groups, err := nss.System().Groups(s.owner.Name, s.owner.GID)
+	groups, err := userdb.System().Groups(s.owner.Name, s.owner.GID)
 	if err != nil {
 		return fmt.Errorf("--as %s: %w", s.own.As, err)
 	}
@@ -220,7 +220,7 @@ func (s *session) run() (int, error) {
 
 // sweep removes what is left of jobs whose execd run was killed.
 func (s *session) sweep(spool *jobdir.Spool) {
-	swept, err := launch.Sweep(spool, s.order.Groups, nss.System().User)
+	swept, err := launch.Sweep(spool, s.order.Groups, userdb.System().User)
 	if err != nil {
 		s.complain(err)
 	}

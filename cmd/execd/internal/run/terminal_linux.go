@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/agent/launch"
-	"github.com/execd-project/execd/agent/mail"
+	"github.com/execd-project/execd/internal/host/mail"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 )

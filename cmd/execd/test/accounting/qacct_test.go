@@ -14,7 +14,7 @@ import (
 
 	"github.com/execd-project/execd/accounting"
 	"github.com/execd-project/execd/cmd/execd/internal/qacct"
-	"github.com/execd-project/execd/nss"
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/test/gridengine"
 )
 
@@ -140,7 +140,7 @@ func compare(t *testing.T, cell *gridengine.Cell, records string) {
 
 // groupIn reads the group file of the cell.
 func groupIn(cell *gridengine.Cell) func(uint32) string {
-	return nss.Database{Group: cell.Proc(1) + "/root/etc/group"}.GroupName
+	return userdb.Database{Group: cell.Proc(1) + "/root/etc/group"}.GroupName
 }
 
 func selectIn(cell *gridengine.Cell) func(...string) ([]string, error) {

@@ -1,4 +1,4 @@
-// Package notify tells the service manager that started us how we fare, as
+// Package servicemanager tells the service manager that started us how we fare, as
 // sd_notify(3) has it: that the agent is ready, reads its configuration again, ends;
 // a line for systemctl status; and that its loop answers (WatchdogSec= of
 // systemd.service(5)).
@@ -7,7 +7,7 @@
 // over D-Bus, see agent/scope.
 //
 // The methods of a Notifier may be called from several goroutines.
-package notify
+package servicemanager
 
 import (
 	"context"

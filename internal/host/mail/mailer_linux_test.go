@@ -15,20 +15,20 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/internal/testenv"
-	"github.com/execd-project/execd/nss"
 )
 
 // office is a directory in which everybody may make files, with a mailer.
 type office struct {
 	dir   string
-	owner *nss.User
+	owner *userdb.User
 }
 
 // newOffice makes a mailer of a shell script, in which $DIR is the directory.
 func newOffice(t *testing.T, script string) *office {
 	t.Helper()
-	o := &office{t.TempDir(), &nss.User{Name: "owner", UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), Home: "/home/owner"}}
+	o := &office{t.TempDir(), &userdb.User{Name: "owner", UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), Home: "/home/owner"}}
 	if os.Getuid() == 0 {
 		o.owner.UID, o.owner.GID = 54321, 54321
 	}
@@ -78,7 +78,7 @@ func TestSend(t *testing.T) {
 	as := o.owner
 	if os.Getuid() == 0 {
 		var err error
-		if as, err = nss.System().User(DefaultUser); err != nil {
+		if as, err = userdb.System().User(DefaultUser); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -108,14 +108,14 @@ func TestLinesAreNoOrders(t *testing.T) {
 func TestMailerOfAUser(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	o := newOffice(t, `id -u >"$DIR/got"`)
-	users := func(name string) (*nss.User, error) {
+	users := func(name string) (*userdb.User, error) {
 		switch name {
 		case "post":
-			return &nss.User{Name: "post", UID: 54322, GID: 54322}, nil
+			return &userdb.User{Name: "post", UID: 54322, GID: 54322}, nil
 		case "root":
-			return &nss.User{Name: "root"}, nil
+			return &userdb.User{Name: "root"}, nil
 		}
-		return nil, nss.ErrUnknown
+		return nil, userdb.ErrUnknown
 	}
 	m := Mailer{Command: "post@" + o.mailer(), Users: users}
 	if err := m.Send(t.Context(), o.owner, letterToTwo); err != nil || o.read(t, "got") != "54322\n" {
@@ -133,7 +133,7 @@ func TestMailerOfAUser(t *testing.T) {
 			t.Errorf("mail to %q: %v", address, err)
 		}
 	}
-	for command, owner := range map[string]*nss.User{
+	for command, owner := range map[string]*userdb.User{
 		"root@" + o.mailer(): o.owner, "nobody-here@" + o.mailer(): o.owner, o.mailer(): {Name: "root"},
 	} {
 		err := (&Mailer{Command: command, Users: users}).Send(t.Context(), owner, letterToTwo)
@@ -167,7 +167,7 @@ func TestMailersRunNothingOfUsers(t *testing.T) {
 // whom the configuration names for it.
 func TestUntrustedMailer(t *testing.T) {
 	testenv.Require(t, testenv.Root)
-	users := func(string) (*nss.User, error) { return &nss.User{Name: "post", UID: 54322, GID: 54322}, nil }
+	users := func(string) (*userdb.User, error) { return &userdb.User{Name: "post", UID: 54322, GID: 54322}, nil }
 	for says, change := range map[string]func(mailer string) error{
 		"belongs to 54321":            func(mailer string) error { return os.Chown(mailer, 54321, 0) },
 		"may be written by everybody": func(mailer string) error { return os.Chmod(mailer, 0o777) },
@@ -265,11 +265,11 @@ func TestOutbox(t *testing.T) {
 	o := newOffice(t, `cat >/dev/null; echo "$2" >>"$DIR/got"; test "$2" != bad`)
 	var mu sync.Mutex
 	failed := map[string]error{}
-	users := func(name string) (*nss.User, error) {
+	users := func(name string) (*userdb.User, error) {
 		if name == "owner" || name == DefaultUser {
 			return o.owner, nil
 		}
-		return nil, nss.ErrUnknown
+		return nil, userdb.ErrUnknown
 	}
 	box := NewOutbox(users, func(owner string, m Message, err error) {
 		mu.Lock()
@@ -286,7 +286,7 @@ func TestOutbox(t *testing.T) {
 	if n := strings.Count(o.read(t, "got"), "\n"); n != 21 {
 		t.Errorf("%d mails were sent, want 21", n)
 	}
-	if len(failed) != 3 || failed["owner bad"] == nil || !errors.Is(failed["stranger 0"], nss.ErrUnknown) || failed["owner late"] == nil {
+	if len(failed) != 3 || failed["owner bad"] == nil || !errors.Is(failed["stranger 0"], userdb.ErrUnknown) || failed["owner late"] == nil {
 		t.Errorf("failed: %v", failed)
 	}
 }
@@ -296,7 +296,7 @@ func TestOutboxIsBounded(t *testing.T) {
 	o := newOffice(t, `echo >>"$DIR/begun"; exec sleep 1000`)
 	var mu sync.Mutex
 	var failed []string
-	box := NewOutbox(func(string) (*nss.User, error) { return o.owner, nil }, func(_ string, _ Message, err error) {
+	box := NewOutbox(func(string) (*userdb.User, error) { return o.owner, nil }, func(_ string, _ Message, err error) {
 		mu.Lock()
 		defer mu.Unlock()
 		failed = append(failed, err.Error())

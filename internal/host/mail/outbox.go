@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/execd-project/execd/nss"
+	"github.com/execd-project/execd/internal/host/userdb"
 )
 
 // Bounds of an outbox: mailers at the same time, and mail that waits for one. A host
@@ -19,7 +19,7 @@ const (
 // Outbox sends mail of many jobs, none of which waits for it. Make one with
 // NewOutbox.
 type Outbox struct {
-	users  func(name string) (*nss.User, error)
+	users  func(name string) (*userdb.User, error)
 	failed func(owner string, m Message, err error)
 
 	mu      sync.Mutex
@@ -39,9 +39,9 @@ type letter struct {
 // NewOutbox makes an outbox. users finds owners of jobs and users of mailers; nil is
 // the name service switch. failed is told of mail that was not sent; it may be called
 // from several goroutines.
-func NewOutbox(users func(name string) (*nss.User, error), failed func(owner string, m Message, err error)) *Outbox {
+func NewOutbox(users func(name string) (*userdb.User, error), failed func(owner string, m Message, err error)) *Outbox {
 	if users == nil {
-		users = nss.System().User
+		users = userdb.System().User
 	}
 	o := &Outbox{users: users, failed: failed, idle: make(chan struct{})}
 	close(o.idle)

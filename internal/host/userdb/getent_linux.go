@@ -1,4 +1,4 @@
-package nss
+package userdb
 
 import (
 	"errors"
@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/execd-project/execd/starter/spawn"
+	"github.com/execd-project/execd/internal/spawn"
 )
 
 // getentNotFound is getent's exit status for a key that is not there.

@@ -1,4 +1,4 @@
-// Package nss looks up users and their groups as the host's name service
+// Package userdb looks up users and their groups as the host's name service
 // switch does (nsswitch.conf(5)), without cgo.
 //
 // The local files are read directly, which costs microseconds. Where the switch
@@ -6,7 +6,7 @@
 // getent(1) is asked, since only the C library can load those services. This
 // keeps the per-job supervisor a small static program and still right on sites
 // whose users are in a directory.
-package nss
+package userdb
 
 import (
 	"errors"

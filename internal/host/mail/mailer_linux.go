@@ -12,10 +12,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/internal/lazyregexp"
 	"github.com/execd-project/execd/internal/trust"
 	"github.com/execd-project/execd/job"
-	"github.com/execd-project/execd/nss"
 )
 
 // DefaultTimeout bounds the time that a mailer has.
@@ -34,7 +34,7 @@ const maxOutput = 1024
 type Mailer struct {
 	Command string // "[user@]path [arguments]"; empty for none
 	// Users finds the user of Command; nil is the name service switch.
-	Users   func(name string) (*nss.User, error)
+	Users   func(name string) (*userdb.User, error)
 	Timeout time.Duration // 0 is DefaultTimeout
 }
 
@@ -65,7 +65,7 @@ func (m *Mailer) Check() error {
 //
 // It does not run as the owner of the job: mail(1) executes what ~/.mailrc says, and what a
 // mailer starts has neither the limits of the job nor its end.
-func (m *Mailer) Send(ctx context.Context, owner *nss.User, message Message) error {
+func (m *Mailer) Send(ctx context.Context, owner *userdb.User, message Message) error {
 	name, words, err := m.split()
 	if err != nil {
 		return err
@@ -119,11 +119,11 @@ func unescaped(text string) string {
 	return b.String()
 }
 
-func (m *Mailer) user(name string) (*nss.User, error) {
+func (m *Mailer) user(name string) (*userdb.User, error) {
 	if m.Users != nil {
 		return m.Users(name)
 	}
-	return nss.System().User(name)
+	return userdb.System().User(name)
 }
 
 // plain are addresses that no mailer takes for anything else.
@@ -140,7 +140,7 @@ func checkAddress(address string, own bool) error {
 
 // run runs a mailer in a session of its own: out of reach of the signals of a
 // terminal, and a group that can be killed as a whole.
-func run(ctx context.Context, user *nss.User, words []string, text string) error {
+func run(ctx context.Context, user *userdb.User, words []string, text string) error {
 	cmd := exec.Command(words[0], words[1:]...) //nolint:noctx // wait kills more than it
 	cmd.Dir = "/"
 	cmd.Env = []string{
@@ -197,11 +197,11 @@ func wait(ctx context.Context, cmd *exec.Cmd) error {
 	return cmd.Wait()
 }
 
-func credentialOf(u *nss.User) (*syscall.Credential, error) {
+func credentialOf(u *userdb.User) (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, fmt.Errorf("only root can run the mailer as user %s", u.Name)
 	}
-	groups, err := nss.System().Groups(u.Name, u.GID)
+	groups, err := userdb.System().Groups(u.Name, u.GID)
 	return &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: groups}, err
 }
 
