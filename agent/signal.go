@@ -112,7 +112,13 @@ func (a *Agent) signal(e *entry, o Order, t Turn) error {
 		}
 	case Terminate, Kill, Reschedule, Migrate:
 		if e.endBy == "" {
-			if err := writeJSON(e.run.Dir, fileEnding, &ending{o}); err != nil && o != Kill {
+			err := writeJSON(e.run.Dir, fileEnding, &ending{o})
+			switch {
+			case err == nil || o == Kill:
+			case o == Terminate && full(err):
+				// The end of the job may be what makes room.
+				a.log.Warn("a job is ended, and it cannot be noted that this was asked for", "job", e.id.String(), "error", err)
+			default:
 				return roomError(err)
 			}
 			e.endBy = o

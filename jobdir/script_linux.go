@@ -1,23 +1,70 @@
 package jobdir
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// modeScript: the owner of a job reads and executes its script, nobody else
+// modeScript: the owner of a script reads and executes it, nobody else
 // sees it. The original's scripts can be read by everybody on the host.
 const modeScript = 0o500
+
+// aclAttribute is the access control list of a file (acl(5)).
+const aclAttribute = "system.posix_acl_access"
+
+// scriptACL is the list of a script: besides its owner, one user reads and executes it. The format is
+// that of the kernel (linux/posix_acl_xattr.h): a version, and a tag, permissions and an id for each
+// entry, as little endian.
+func scriptACL(uid int) []byte {
+	const version, owner, user, group, mask, other = 2, 0x01, 0x02, 0x04, 0x10, 0x20
+	const none, nobody = 0, 0xffffffff
+	b := binary.LittleEndian.AppendUint32(nil, version)
+	for _, e := range []struct {
+		tag, permissions uint16
+		id               uint32
+	}{
+		{owner, modeScript >> 6, nobody}, {user, modeScript >> 6, uint32(uid)},
+		{group, none, nobody}, {mask, modeScript >> 6, nobody}, {other, none, nobody},
+	} {
+		b = binary.LittleEndian.AppendUint16(b, e.tag)
+		b = binary.LittleEndian.AppendUint16(b, e.permissions)
+		b = binary.LittleEndian.AppendUint32(b, e.id)
+	}
+	return b
+}
+
+// give lets a user read and execute a script. The file stays root's: its owner could write to it, and
+// fill the file system of the spool area for everybody. Only where the file system has no access
+// control lists the user becomes the owner.
+func give(fd, uid, gid int) error {
+	err := unix.Fsetxattr(fd, aclAttribute, scriptACL(uid), 0)
+	if errors.Is(err, unix.EOPNOTSUPP) {
+		return unix.Fchown(fd, uid, gid)
+	}
+	return err
+}
+
+// isGiven reports whether a script is for a user.
+func isGiven(fd int, st *unix.Stat_t, uid int) bool {
+	if int(st.Uid) == uid {
+		return true
+	}
+	want := scriptACL(uid)
+	got := make([]byte, len(want)+1)
+	n, err := unix.Fgetxattr(fd, aclAttribute, got)
+	return st.Uid == 0 && err == nil && bytes.Equal(got[:n], want)
+}
 
 // WriteScript stores the script of a job, of any content, for a user, and
 // returns its path. Array tasks share the script of their job: whoever comes
 // second gets ErrExists, and finds a script that is complete.
 //
-// The script is its user's file (the directory is not, so that it cannot be
-// exchanged): shells read it while it runs, also over a network file system
-// where root is nobody.
+// Its user can read and execute it, and not write to it: shells read it while it runs. The gid counts
+// only on file systems without access control lists, where the file becomes the user's.
 func (s *Spool) WriteScript(job int, data []byte, uid, gid int) (path string, err error) {
 	path = s.ScriptPath(job)
 	if job < 1 {
@@ -46,7 +93,7 @@ func (s *Spool) writeScript(name string, data []byte, uid, gid int) error {
 	defer unix.Close(fd)
 	err = retry(func() error { return unix.Fsync(fd) })
 	if err == nil && unix.Geteuid() == 0 {
-		err = unix.Fchown(fd, uid, gid)
+		err = give(fd, uid, gid)
 	}
 	if err == nil {
 		err = s.step("script link")
@@ -105,7 +152,7 @@ func (s *Spool) tempScript(name string) (fd int, temp string, err error) {
 }
 
 // HasScript reports whether the script of a job is there with this content, and, as
-// root can tell, this owner.
+// root can tell, for this user.
 func (s *Spool) HasScript(job int, data []byte, uid int) (bool, error) {
 	fd, err := openat(s.scripts, itoa(job), unix.O_RDONLY|openFlags, 0)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ELOOP) {
@@ -117,7 +164,7 @@ func (s *Spool) HasScript(job int, data []byte, uid int) (bool, error) {
 	defer unix.Close(fd)
 	var st unix.Stat_t
 	err = unix.Fstat(fd, &st)
-	if err == nil && (!isRegular(st.Mode) || st.Size != int64(len(data)) || unix.Geteuid() == 0 && int(st.Uid) != uid) {
+	if err == nil && (!isRegular(st.Mode) || st.Size != int64(len(data)) || unix.Geteuid() == 0 && !isGiven(fd, &st, uid)) {
 		return false, nil
 	}
 	var b []byte

@@ -441,8 +441,15 @@ func TestScript(t *testing.T) {
 	if path != s.Path()+"/job_scripts/5" || path != s.ScriptPath(5) {
 		t.Error(path)
 	}
-	if mode, u, g := stat(t, path); mode != 0o500 || u != uid || g != gid {
+	mode, u, g := stat(t, path)
+	acl := os.Geteuid() == 0 && hasACLs(t)
+	if acl && (mode != 0o550 || u != 0) || !acl && (mode != 0o500 || u != uid || g != gid) {
 		t.Error(mode, u, g)
+	}
+	for user, want := range map[int]bool{uid: true, uid + 1: os.Geteuid() != 0} {
+		if is, err := s.HasScript(5, []byte(content), user); is != want || err != nil {
+			t.Errorf("the script is that of user %d: %v, %v", user, is, err)
+		}
 	}
 	if _, err := s.WriteScript(5, []byte("evil"), uid, gid); !errors.Is(err, ErrExists) {
 		t.Error(err)
@@ -474,7 +481,15 @@ func TestScript(t *testing.T) {
 			if os.Remove(path) == nil || os.Rename(path, path+"x") == nil {
 				t.Error("the script can be exchanged")
 			}
+			if acl && (os.Chmod(path, 0o700) == nil || os.Truncate(path, 1<<20) == nil) {
+				t.Error("the owner of the job can write to the script, and fill the file system")
+			}
 		})
+		execute := exec.Command("/bin/sh", "-c", "test -r "+path+" && test -x "+path+" && ! test -w "+path)
+		execute.SysProcAttr, execute.Dir = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: alice, Gid: alice}}, "/"
+		if out, err := execute.CombinedOutput(); acl && err != nil {
+			t.Errorf("the owner of the job cannot execute the script, or can write to it: %v %s", err, out)
+		}
 		as(t, bob, func() {
 			if _, err := os.ReadFile(path); err == nil {
 				t.Error("another user can read the script")
@@ -491,6 +506,16 @@ func TestScript(t *testing.T) {
 	if _, err := s.WriteScript(5, nil, uid, gid); !errors.Is(err, ErrExists) {
 		t.Error(err)
 	}
+}
+
+// hasACLs reports whether the file system of t.TempDir has access control lists.
+func hasACLs(t *testing.T) bool {
+	t.Helper()
+	err := unix.Setxattr(t.TempDir(), aclAttribute, scriptACL(os.Getuid()), 0)
+	if err != nil && !errors.Is(err, unix.EOPNOTSUPP) {
+		t.Error(err)
+	}
+	return err == nil
 }
 
 // A script can be executed as soon as it is there, also while others are started.

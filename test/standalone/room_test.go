@@ -7,6 +7,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -212,4 +213,31 @@ func TestReserveIsNotAltered(t *testing.T) {
 	if r := m.as(u, "qdel", "1"); r.status != 0 {
 		t.Errorf("qdel: %+v", r)
 	}
+}
+
+// TestRunningJobsOnAFullDisk has a running job try to fill the disk through its own script, which is
+// in the spool directory. On a disk that is full its owner can end it.
+func TestRunningJobsOnAFullDisk(t *testing.T) {
+	m := newMachine(t, 1)
+	spool := m.disk(64)
+	m.args = []string{"--spool", spool}
+	m.start()
+	u, out := someUsers(t, 1)[0], m.open("out")
+	m.write("job.sh", `{ chmod u+w "$0" && head -c 1000000 /dev/zero >>"$0" && echo BREACH; } 2>/dev/null
+find '`+spool+`' -user "$(id -u)" 2>/dev/null
+echo runs
+exec sleep 1000
+`)
+	if r := m.as(u, "qsub", "-wd", "/", "-o", out+"/job", "-j", "y", "job.sh"); r.status != 0 {
+		t.Fatalf("%+v", r)
+	}
+	m.until("the job runs", func() bool { return slices.Contains(lines(t, filepath.Join(out, "job")), "runs") })
+	if got := lines(t, filepath.Join(out, "job")); len(got) != 1 {
+		t.Errorf("the user has files of the spool directory: %q", got)
+	}
+	fill(t, filepath.Join(spool, "filler"))
+	if r := m.as(u, "qdel", "1"); r.status != 0 {
+		t.Errorf("%+v", r)
+	}
+	m.until("the job has ended", func() bool { return m.root("qstat", "-u", "*").stdout == "" })
 }
