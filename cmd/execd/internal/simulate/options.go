@@ -18,7 +18,7 @@ const Usage = `Usage: execd simulate --conf DIR --jobs FILE | --trace FILE [opti
 The first form says what a cluster with the configuration in DIR would do with
 jobs: those of a file of qsub lines, or those of a trace of a real machine in the
 Standard Workload Format (.swf, .swf.gz). Nothing is run, and time jumps. It
-prints when and where each task started, with which priority and tickets.
+prints when and where each task started.
 
   --until TIME     stop after TIME: seconds, or hours:minutes:seconds
   --start TIME     when it begins, [[CC]YY]MMDDhhmm[.SS] in UTC: calendars and the
@@ -27,6 +27,8 @@ prints when and where each task started, with which priority and tickets.
   --format FORMAT  text (default) or json
   --summary        print waits, slowdowns and utilisation behind the tasks
   --no-tasks       do not print the tasks
+  --wide           print times in seconds, and priorities and tickets as well, in
+                   lines that are longer than 100 columns
   --progress       say on standard error how far it has come, every ten seconds;
                    on a terminal it does without being asked
   --load FILE      what hosts report: lines HOST:ATTRIBUTE:VALUE. Without it they
@@ -58,6 +60,7 @@ type options struct {
 	until, start      string
 	format, load      string
 	summary, noTasks  bool
+	wide              bool
 	pe, memory, queue string
 	reserve, progress bool
 	help              bool
@@ -72,7 +75,7 @@ func parse(args []string) (*options, error) {
 		"case": &o.caseDir, "out": &o.out, "conf": &o.conf, "jobs": &o.jobs, "trace": &o.trace, "until": &o.until, "start": &o.start,
 		"format": &o.format, "load": &o.load, "pe": &o.pe, "memory": &o.memory, "queue": &o.queue,
 	}
-	switches := map[string]*bool{"summary": &o.summary, "no-tasks": &o.noTasks, "reserve": &o.reserve, "progress": &o.progress, "help": &o.help, "h": &o.help}
+	switches := map[string]*bool{"summary": &o.summary, "no-tasks": &o.noTasks, "wide": &o.wide, "reserve": &o.reserve, "progress": &o.progress, "help": &o.help, "h": &o.help}
 	given := map[string]bool{}
 	for len(args) > 0 {
 		word := args[0]
@@ -143,6 +146,9 @@ func (o *options) check(given map[string]bool) error {
 	case "text", "json":
 	default:
 		return &UsageError{fmt.Sprintf("--format %q: expected text or json", o.format)}
+	}
+	if o.wide && (o.format == "json" || o.noTasks) {
+		return &UsageError{"--wide is for a table of tasks, without --no-tasks and --format json"}
 	}
 	if o.until != "" {
 		v, err := specifier.Time(o.until)

@@ -3,22 +3,19 @@ package simulate
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/execd-project/execd/internal/printable"
 	"github.com/execd-project/execd/simulate/runner"
 )
 
-// appendText appends a result as a table, for people and for awk.
+// appendText appends a result as a table.
 func appendText(b []byte, r *runner.Result, o *options) []byte {
 	if !o.noTasks {
-		b = fmt.Appendf(b, "%-12s %-10s %-12s %8s %8s %8s %8s %5s %-7s %-7s %-7s %-7s %10s %10s %10s %10s %s\n",
-			"job-ID", "name", "user", "submit", "start", "end", "wait", "slots", "prior", "nurg", "npprior", "ntckts",
-			"tckts", "otckt", "ftckt", "stckt", "queue")
-		for i := range r.Tasks {
-			b = appendTask(b, &r.Tasks[i])
-		}
-		b = appendWaiting(b, r)
+		b = o.appendTasks(b, r)
+		b = o.appendWaiting(b, r)
 	}
 	if o.summary {
 		if !o.noTasks {
@@ -29,34 +26,101 @@ func appendText(b []byte, r *runner.Result, o *options) []byte {
 	return b
 }
 
-func appendTask(b []byte, t *runner.Task) []byte {
-	if t.Start < 0 {
-		return b
+func (o *options) appendTasks(b []byte, r *runner.Result) []byte {
+	appendTask := appendNarrow
+	if o.wide {
+		b = fmt.Appendf(b, "%-12s %-10s %-12s %8s %8s %8s %8s %5s %-7s %-7s %-7s %-7s %10s %10s %10s %10s %s\n",
+			"job-ID", "name", "user", "submit", "start", "end", "wait", "slots", "prior", "nurg", "npprior", "ntckts",
+			"tckts", "otckt", "ftckt", "stckt", "queue")
+		appendTask = appendWide
+	} else {
+		b = fmt.Appendf(b, narrow, "job-ID", "name", "user", "start", "end", "wait", "slots")
+		b = append(b, "queue\n"...)
 	}
+	for i := range r.Tasks {
+		if t := &r.Tasks[i]; t.Start >= 0 {
+			b = append(appendTask(b, t), '\n')
+		}
+	}
+	return b
+}
+
+// maxColumns is the width of the table without --wide. Only the name of a single queue
+// instance, and numbers that need more room than their columns have, make it wider.
+const maxColumns = 100
+
+// narrow formats what a line has in front of its queue instances.
+const narrow = "%-10s %-10.10s %-12.12s %10s %10s %10s %5v "
+
+// appendNarrow appends a task for people: times as durations, long names cut.
+func appendNarrow(b []byte, t *runner.Task) []byte {
+	begin := len(b)
+	end := "-"
+	if t.End >= 0 {
+		end = duration(t.End)
+	}
+	b = fmt.Appendf(b, narrow, taskID(t), printable.String(t.Name), printable.String(t.User), duration(t.Start), end, duration(t.Start-t.Submit), t.Slots)
+	return appendSome(b, t.Grants, maxColumns-utf8.RuneCount(b[begin:]))
+}
+
+// appendSome appends as many grants as fit into so many columns, one at least, and how many
+// more there are.
+func appendSome(b []byte, grants []runner.Grant, columns int) []byte {
+	all := appendGrants(nil, grants)
+	if utf8.RuneCount(all) <= columns {
+		return append(b, all...)
+	}
+	for n := len(grants) - 1; n > 0; n-- {
+		some := fmt.Appendf(appendGrants(nil, grants[:n]), ",+%d", len(grants)-n)
+		if n == 1 || utf8.RuneCount(some) <= columns {
+			return append(b, some...)
+		}
+	}
+	return append(b, all...)
+}
+
+// duration formats seconds as days, hours, minutes and seconds, all of them always: 0d00:10:00.
+// sort -V sorts such texts.
+func duration(seconds int64) string {
+	const minute, hour, day = 60, 60 * 60, 24 * 60 * 60
+	return fmt.Sprintf("%dd%02d:%02d:%02d", seconds/day, seconds%day/hour, seconds%hour/minute, seconds%minute)
+}
+
+// taskID returns the number of a task's job, with that of the task if it is one of an array job.
+func taskID(t *runner.Task) string {
 	id := strconv.FormatUint(uint64(t.Job), 10)
 	if t.Number > 0 {
 		id += "." + strconv.FormatUint(uint64(t.Number), 10)
 	}
-	end := "-"
-	if t.End >= 0 {
-		end = strconv.FormatInt(t.End, 10)
-	}
-	p, k := &t.Priority, &t.Tickets
-	b = fmt.Appendf(b, "%-12s %-10s %-12s %8d %8d %8s %8d %5d %.5f %.5f %.5f %.5f %10.0f %10.0f %10.0f %10.0f ",
-		id, printable.String(t.Name), printable.String(t.User), t.Submit, t.Start, end, t.Start-t.Submit, t.Slots, p.Priority, p.NormalizedUrgency, p.NormalizedPriority,
-		p.NormalizedTickets, k.Total, k.Override, k.Functional, k.Share)
-	for i, g := range t.Grants {
+	return id
+}
+
+func appendGrants(b []byte, grants []runner.Grant) []byte {
+	for i, g := range grants {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		b = append(printable.Append(b, g.Instance), '=')
 		b = strconv.AppendInt(b, int64(g.Slots), 10)
 	}
-	return append(b, '\n')
+	return b
+}
+
+// appendWide appends all there is to say about a task, in one line: times in seconds.
+func appendWide(b []byte, t *runner.Task) []byte {
+	end := "-"
+	if t.End >= 0 {
+		end = strconv.FormatInt(t.End, 10)
+	}
+	p, k := &t.Priority, &t.Tickets
+	b = fmt.Appendf(b, "%-12s %-10s %-12s %8d %8d %8s %8d %5d %.5f %.5f %.5f %.5f %10.0f %10.0f %10.0f %10.0f ",
+		taskID(t), printable.String(t.Name), printable.String(t.User), t.Submit, t.Start, end, t.Start-t.Submit, t.Slots, p.Priority, p.NormalizedUrgency, p.NormalizedPriority,
+		p.NormalizedTickets, k.Total, k.Override, k.Functional, k.Share)
+	return appendGrants(b, t.Grants)
 }
 
 // appendWaiting appends the jobs of which tasks never started, and why.
-func appendWaiting(b []byte, r *runner.Result) []byte {
+func (o *options) appendWaiting(b []byte, r *runner.Result) []byte {
 	headed := false
 	for i := range r.Tasks {
 		t := &r.Tasks[i]
@@ -66,7 +130,11 @@ func appendWaiting(b []byte, r *runner.Result) []byte {
 		if !headed {
 			b, headed = append(b, "\nnot started:\n"...), true
 		}
-		b = fmt.Appendf(b, "%-12d %-10s %-12s %8d ", t.Job, printable.String(t.Name), printable.String(t.User), t.Submit)
+		if o.wide {
+			b = fmt.Appendf(b, "%-12d %-10s %-12s %8d ", t.Job, printable.String(t.Name), printable.String(t.User), t.Submit)
+		} else {
+			b = fmt.Appendf(b, "%-10d %-10.10s %-12.12s submitted %s ", t.Job, printable.String(t.Name), printable.String(t.User), duration(t.Submit))
+		}
 		if t.Waiting > 1 {
 			b = fmt.Appendf(b, "%d tasks", t.Waiting)
 		}
@@ -79,7 +147,7 @@ func appendWaiting(b []byte, r *runner.Result) []byte {
 }
 
 func appendSummary(b []byte, s *runner.Summary) []byte {
-	b = fmt.Appendf(b, "%-24s %d s\n", "simulated", s.Duration)
+	b = fmt.Appendf(b, "%-24s %s\n", "simulated", duration(s.Duration))
 	for _, x := range []struct {
 		name string
 		n    int
@@ -93,11 +161,16 @@ func appendSummary(b []byte, s *runner.Summary) []byte {
 		b = fmt.Appendf(b, "%-24s %d\n", x.name, x.n)
 	}
 	b = fmt.Appendf(b, "\n%-24s %12s %12s %12s %12s\n", "", "mean", "median", "95 %", "max")
+	rounded := func(seconds float64) string { return duration(int64(math.Round(seconds))) }
 	for _, x := range []struct {
-		name string
-		d    *runner.Distribution
-	}{{"wait (s)", &s.Wait}, {"bounded slowdown", &s.Slowdown}} {
-		b = fmt.Appendf(b, "%-24s %12.2f %12.2f %12.2f %12.2f\n", x.name, x.d.Mean, x.d.Median, x.d.Percentile95, x.d.Max)
+		name  string
+		d     *runner.Distribution
+		print func(float64) string
+	}{
+		{"wait", &s.Wait, rounded},
+		{"bounded slowdown", &s.Slowdown, func(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }},
+	} {
+		b = fmt.Appendf(b, "%-24s %12s %12s %12s %12s\n", x.name, x.print(x.d.Mean), x.print(x.d.Median), x.print(x.d.Percentile95), x.print(x.d.Max))
 	}
 	for _, x := range []struct {
 		title string
@@ -106,9 +179,9 @@ func appendSummary(b []byte, s *runner.Summary) []byte {
 		if len(x.list) == 0 {
 			continue
 		}
-		b = fmt.Appendf(b, "\n%-24s %12s %12s %12s %12s\n", x.title, "tasks", "slot hours", "utilisation", "mean wait (s)")
+		b = fmt.Appendf(b, "\n%-24s %12s %12s %12s %12s\n", x.title, "tasks", "slot hours", "utilisation", "mean wait")
 		for _, u := range x.list {
-			b = fmt.Appendf(b, "%-24s %12d %12.2f %11.2f%% %12.2f\n", printable.String(u.Name), u.Tasks, u.SlotSeconds/3600, 100*u.Utilization, u.Wait)
+			b = fmt.Appendf(b, "%-24s %12d %12.2f %11.2f%% %12s\n", printable.String(u.Name), u.Tasks, u.SlotSeconds/3600, 100*u.Utilization, rounded(u.Wait))
 		}
 	}
 	return b
