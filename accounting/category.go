@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/execd-project/execd/qconf"
+	"github.com/execd-project/execd/quantity"
 	"github.com/execd-project/execd/scheduler/rangelist"
-	"github.com/execd-project/execd/specifier"
 	"github.com/execd-project/execd/submit"
 )
 
@@ -139,7 +139,7 @@ func resources(c *qconf.Cluster, list []submit.ResourceRequest, soft bool) strin
 		if x, ok := c.Complexes().Find(l.Name); ok {
 			l.Name = x.Name
 			if x.Type == qconf.ComplexTime && strings.Contains(l.Value, ":") {
-				if n, err := specifier.Time(l.Value); err == nil {
+				if n, err := quantity.Time(l.Value); err == nil {
 					l.Value = strconv.FormatUint(n, 10)
 				}
 			}

@@ -2,7 +2,7 @@ package accounting
 
 import (
 	"github.com/execd-project/execd/job"
-	"github.com/execd-project/execd/specifier"
+	"github.com/execd-project/execd/quantity"
 )
 
 // Reserve puts into a usage what a job has reserved on its host in place of what it has
@@ -31,7 +31,7 @@ func vmem(d *job.Description) float64 {
 		value  uint64
 		perJob bool
 	}{{l.Soft, l.SoftPerJob}, {l.Hard, l.HardPerJob}} {
-		if limit.value == specifier.Infinity {
+		if limit.value == quantity.Infinity {
 			continue
 		}
 		v := float64(limit.value)

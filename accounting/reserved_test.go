@@ -6,11 +6,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/execd-project/execd/job"
-	"github.com/execd-project/execd/specifier"
+	"github.com/execd-project/execd/quantity"
 )
 
 func TestReserve(t *testing.T) {
-	const inf, gib = specifier.Infinity, 1 << 30
+	const inf, gib = quantity.Infinity, 1 << 30
 	for name, c := range map[string]struct {
 		limit job.Limit
 		slots int

@@ -5,9 +5,9 @@ import (
 	"math"
 
 	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/quantity"
 	"github.com/execd-project/execd/scheduler"
 	"github.com/execd-project/execd/scheduler/value"
-	"github.com/execd-project/execd/specifier"
 )
 
 // Run is what a scheduling run has led to.
@@ -82,7 +82,7 @@ func (c *Cell) start(now int64, s *scheduler.Start) error {
 // grantedLimit is how long a task may run: the smallest of what its job requests and its
 // queue instances allow (queue_conf(5), s_rt and h_rt), 0 for no limit.
 func (c *Cell) grantedLimit(s *scheduler.Start) int64 {
-	limit := specifier.Infinity
+	limit := quantity.Infinity
 	for _, r := range c.jobs[s.Job.ID].asked.Resources {
 		if r.Soft || r.Name != "h_rt" && r.Name != "s_rt" {
 			continue

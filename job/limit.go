@@ -1,6 +1,6 @@
 package job
 
-import "github.com/execd-project/execd/specifier"
+import "github.com/execd-project/execd/quantity"
 
 // Resource is something that a job is limited in: the s_/h_ pairs of
 // queue_conf(5), RESOURCE LIMITS, and those of execd_params in sge_conf(5).
@@ -56,17 +56,17 @@ func (r Resource) Unit() Unit {
 // Parse reads a value of r in the notation of its unit (sge_types(5)).
 func (r Resource) Parse(s string) (uint64, error) {
 	if r.Unit() == Seconds {
-		return specifier.Time(s)
+		return quantity.Time(s)
 	}
-	return specifier.Memory(s)
+	return quantity.Memory(s)
 }
 
 // Format prints a value of r in the notation of its unit.
 func (r Resource) Format(v uint64) string {
 	if r.Unit() == Seconds {
-		return specifier.FormatTime(v)
+		return quantity.FormatTime(v)
 	}
-	return specifier.FormatMemory(v)
+	return quantity.FormatMemory(v)
 }
 
 // ResourceNamed returns the resource of a limit named "s_cpu" or "h_cpu", and
@@ -84,7 +84,7 @@ func ResourceNamed(name string) (r Resource, hard, ok bool) {
 }
 
 // Limit is the soft and the hard value of one resource, in its unit;
-// specifier.Infinity is no limit.
+// quantity.Infinity is no limit.
 type Limit struct {
 	Soft, Hard uint64
 	// SoftPerJob and HardPerJob are set where the complex is "consumable JOB"
@@ -103,7 +103,7 @@ type Limits [NumResources]Limit
 func Unlimited() Limits {
 	var l Limits
 	for r := range l {
-		l[r] = Limit{Soft: specifier.Infinity, Hard: specifier.Infinity}
+		l[r] = Limit{Soft: quantity.Infinity, Hard: quantity.Infinity}
 		switch Resource(r) {
 		case Descriptors, MaxProc, MemoryLocked, Locks:
 			l[r].Unset = true

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/execd-project/execd/job"
-	"github.com/execd-project/execd/specifier"
+	"github.com/execd-project/execd/quantity"
 )
 
 // configKey is one key of the config file: its name, what it stands for, and
@@ -279,7 +279,7 @@ func setLimit(l *job.Limit, r job.Resource, part limitPart, v string) (problem s
 		case !canBeUnset(r):
 			return "UNDEFINED is no limit"
 		case part == soft:
-			*l = job.Limit{Soft: specifier.Infinity, Hard: specifier.Infinity, Unset: true}
+			*l = job.Limit{Soft: quantity.Infinity, Hard: quantity.Infinity, Unset: true}
 		case !l.Unset:
 			l.Hard = l.Soft
 		}
@@ -316,9 +316,9 @@ func getLimit(l *job.Limit, r job.Resource, part limitPart) (value, problem stri
 	}
 	s := "INFINITY"
 	switch {
-	case v == specifier.Infinity:
+	case v == quantity.Infinity:
 	case r.Unit() == job.Bytes:
-		s = specifier.FormatMemory(v)
+		s = quantity.FormatMemory(v)
 	default:
 		s = strconv.FormatUint(v, 10)
 	}

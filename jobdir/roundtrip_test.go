@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/execd-project/execd/job"
-	"github.com/execd-project/execd/specifier"
+	"github.com/execd-project/execd/quantity"
 )
 
 // description draws any description that the config file can carry. Words that
@@ -83,7 +83,7 @@ func description() *rapid.Generator[*job.Description] {
 				Staging: job.Staging{Host: word.Draw(t, "host"), Path: line.Draw(t, "path"), TmpPath: line.Draw(t, "tmp"), Enabled: yes("staging")},
 			}
 		}
-		value := rapid.OneOf(rapid.Just(specifier.Infinity), rapid.Uint64Range(0, 1<<62-1))
+		value := rapid.OneOf(rapid.Just(quantity.Infinity), rapid.Uint64Range(0, 1<<62-1))
 		if yes("procedure limits") {
 			l := job.Unlimited()
 			for r := job.RT + 1; r < job.NumResources; r++ {
@@ -96,7 +96,7 @@ func description() *rapid.Generator[*job.Description] {
 		for r := range d.Limits {
 			l := job.Limit{Soft: value.Draw(t, "soft"), Hard: value.Draw(t, "hard"), SoftPerJob: yes("perjob"), HardPerJob: yes("perjob")}
 			if canBeUnset(job.Resource(r)) && yes("unset") {
-				l.Soft, l.Hard, l.Unset = specifier.Infinity, specifier.Infinity, true
+				l.Soft, l.Hard, l.Unset = quantity.Infinity, quantity.Infinity, true
 			}
 			d.Limits[r] = l
 		}

@@ -2,12 +2,12 @@ package limits
 
 import (
 	"github.com/execd-project/execd/job"
-	"github.com/execd-project/execd/specifier"
+	"github.com/execd-project/execd/quantity"
 )
 
 // JobWide is what a whole job may use on a host, all its processes together and
 // those that have ended included: CPU time in seconds, memory in bytes.
-// specifier.Infinity is no limit.
+// quantity.Infinity is no limit.
 type JobWide struct {
 	CPU  Bounds // s_cpu, h_cpu
 	Vmem Bounds // s_vmem, h_vmem as memory: RAM and swap
@@ -19,7 +19,7 @@ type JobWide struct {
 type Bounds struct{ Soft, Hard uint64 }
 
 // None reports whether there is neither of both.
-func (b Bounds) None() bool { return b == Bounds{specifier.Infinity, specifier.Infinity} }
+func (b Bounds) None() bool { return b == Bounds{quantity.Infinity, quantity.Infinity} }
 
 // OfJob returns the limits of a whole job by its slots on this host
 // (queue_conf(5), RESOURCE LIMITS: they are per slot; 0 slots count as 1). What
@@ -30,7 +30,7 @@ func OfJob(d *job.Description) JobWide {
 		CPU: bounds(d, job.CPU, 1), Vmem: bounds(d, job.Vmem, 10<<20), RSS: bounds(d, job.RSS, 10<<20),
 	}
 	if d.VmemLimit == job.VmemAddressSpace {
-		w.Vmem = Bounds{specifier.Infinity, specifier.Infinity}
+		w.Vmem = Bounds{quantity.Infinity, quantity.Infinity}
 	}
 	return w
 }
@@ -45,7 +45,7 @@ func bounds(d *job.Description, r job.Resource, least uint64) Bounds {
 	}
 	b := Bounds{value(l.Soft, l.SoftPerJob), value(l.Hard, l.HardPerJob)}
 	if b.Soft >= b.Hard {
-		b.Soft = specifier.Infinity
+		b.Soft = quantity.Infinity
 	}
 	return b
 }

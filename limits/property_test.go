@@ -8,13 +8,13 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/execd-project/execd/job"
-	"github.com/execd-project/execd/specifier"
+	"github.com/execd-project/execd/quantity"
 )
 
 var (
 	someValue = rapid.OneOf(
 		rapid.Uint64Range(0, 1<<20), rapid.Uint64Range(0, 1<<62), // the largest that a specifier has
-		rapid.SampledFrom([]uint64{0, 1, 2, 1 << 33, 1<<33 + 1, 1<<62 - 1, 1 << 62, specifier.Infinity}),
+		rapid.SampledFrom([]uint64{0, 1, 2, 1 << 33, 1<<33 + 1, 1<<62 - 1, 1 << 62, quantity.Infinity}),
 	)
 	someSlots = rapid.OneOf(rapid.IntRange(0, 9), rapid.IntRange(0, 9999999))
 )
@@ -70,9 +70,9 @@ func TestLimitsOfProcesses(t *testing.T) {
 				t.Fatalf("%s: %d slots are not one: %+v, %+v", rule.name, slots, r, one[rule.resource])
 			case (!rule.perSlot || v.HardPerJob && v.SoftPerJob && rule.jobConsumable) && r != one[rule.resource]:
 				t.Fatalf("%s: slots count: %+v, %+v", rule.name, r, one[rule.resource])
-			case v.Hard == specifier.Infinity && rule.most == 0 && r.Hard != inf:
+			case v.Hard == quantity.Infinity && rule.most == 0 && r.Hard != inf:
 				t.Fatalf("%s: INFINITY becomes %d", rule.name, r.Hard)
-			case v.Soft == specifier.Infinity && rule.most == 0 && r.Soft != r.Hard:
+			case v.Soft == quantity.Infinity && rule.most == 0 && r.Soft != r.Hard:
 				t.Fatalf("%s: a soft INFINITY becomes %d", rule.name, r.Soft)
 			case twice[rule.resource].Hard < r.Hard || twice[rule.resource].Soft < r.Soft:
 				t.Fatalf("%s: higher limits give less: %+v, %+v", rule.name, r, twice[rule.resource])
@@ -89,7 +89,7 @@ func TestLimitsOfProcesses(t *testing.T) {
 func raised(l job.Limits) job.Limits {
 	for r := range l {
 		for _, v := range []*uint64{&l[r].Soft, &l[r].Hard} {
-			if *v != specifier.Infinity && !l[r].Unset {
+			if *v != quantity.Infinity && !l[r].Unset {
 				*v += *v/2 + 1
 			}
 		}
@@ -108,11 +108,11 @@ func TestLimitsOfWholeJobs(t *testing.T) {
 			limit     job.Limit
 		}{"cpu": {w.CPU, m.CPU, d.Limits[job.CPU]}, "vmem": {w.Vmem, m.Vmem, d.Limits[job.Vmem]}, "rss": {w.RSS, m.RSS, d.Limits[job.RSS]}} {
 			switch {
-			case b.got.Soft != specifier.Infinity && b.got.Soft >= b.got.Hard:
+			case b.got.Soft != quantity.Infinity && b.got.Soft >= b.got.Hard:
 				t.Fatalf("%s: warned at %d, ended at %d", name, b.got.Soft, b.got.Hard)
 			case b.got.Hard > b.more.Hard:
 				t.Fatalf("%s: a slot more gives less: %+v, %+v", name, b.got, b.more)
-			case b.limit.Hard == specifier.Infinity && b.got.Hard != specifier.Infinity:
+			case b.limit.Hard == quantity.Infinity && b.got.Hard != quantity.Infinity:
 				t.Fatalf("%s: INFINITY becomes %d", name, b.got.Hard)
 			case b.limit.HardPerJob && b.got.Hard != b.more.Hard:
 				t.Fatalf("%s: the slots count for a consumable JOB: %+v, %+v", name, b.got, b.more)

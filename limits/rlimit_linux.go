@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/job"
-	"github.com/execd-project/execd/specifier"
+	"github.com/execd-project/execd/quantity"
 )
 
 // Rlimit is one resource limit of setrlimit(2) with the job's limit behind it.
@@ -73,7 +73,7 @@ func Rlimits(l job.Limits, slots int) []Rlimit {
 			if !r.clampFirst {
 				v = clamp(v, r.least, r.most)
 			}
-			if v == specifier.Infinity || r.resource == job.CPU && v > mostCPU {
+			if v == quantity.Infinity || r.resource == job.CPU && v > mostCPU {
 				return unix.RLIM_INFINITY
 			}
 			return v
@@ -94,12 +94,12 @@ func clamp(v, least, most uint64) uint64 {
 
 // times multiplies by the number of slots; what does not fit is no limit.
 func times(v uint64, slots int) uint64 {
-	if v == specifier.Infinity || slots <= 1 {
+	if v == quantity.Infinity || slots <= 1 {
 		return v
 	}
 	hi, lo := bits.Mul64(v, uint64(slots))
 	if hi != 0 {
-		return specifier.Infinity
+		return quantity.Infinity
 	}
 	return lo
 }

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/job"
-	"github.com/execd-project/execd/specifier"
+	"github.com/execd-project/execd/quantity"
 )
 
 const inf = unix.RLIM_INFINITY
@@ -30,25 +30,25 @@ func TestRlimits(t *testing.T) {
 		slots      int
 		soft, hard uint64
 	}{
-		"vmem is per slot":                        {job.Vmem, job.Limit{Soft: specifier.Infinity, Hard: 2 << 30}, 3, 6 << 30, 6 << 30},
+		"vmem is per slot":                        {job.Vmem, job.Limit{Soft: quantity.Infinity, Hard: 2 << 30}, 3, 6 << 30, 6 << 30},
 		"cpu is per slot":                         {job.CPU, job.Limit{Soft: 50, Hard: 100}, 3, 150, 300},
-		"stack is per slot":                       {job.Stack, job.Limit{Soft: specifier.Infinity, Hard: 20 << 20}, 3, 60 << 20, 60 << 20},
-		"fsize is not":                            {job.Fsize, job.Limit{Soft: specifier.Infinity, Hard: 1 << 30}, 3, 1 << 30, 1 << 30},
+		"stack is per slot":                       {job.Stack, job.Limit{Soft: quantity.Infinity, Hard: 20 << 20}, 3, 60 << 20, 60 << 20},
+		"fsize is not":                            {job.Fsize, job.Limit{Soft: quantity.Infinity, Hard: 1 << 30}, 3, 1 << 30, 1 << 30},
 		"least vmem":                              {job.Vmem, job.Limit{Soft: 1 << 20, Hard: 1 << 20}, 1, 10485760, 10485760},
 		"least cpu":                               {job.CPU, job.Limit{Soft: 1, Hard: 1}, 1, 2, 2},
 		"least stack":                             {job.Stack, job.Limit{Soft: 1, Hard: 1024}, 1, 1 << 20, 1 << 20},
 		"least fsize":                             {job.Fsize, job.Limit{Soft: 10, Hard: 10}, 1, 15360, 15360},
-		"core may be nothing":                     {job.Core, job.Limit{Soft: specifier.Infinity, Hard: 0}, 1, 0, 0},
+		"core may be nothing":                     {job.Core, job.Limit{Soft: quantity.Infinity, Hard: 0}, 1, 0, 0},
 		"descriptors are clamped, then per slot":  {job.Descriptors, job.Limit{Soft: 50, Hard: 50}, 2, 200, 200},
-		"a consumable JOB is for the whole job":   {job.Vmem, job.Limit{Soft: specifier.Infinity, Hard: 2 << 30, HardPerJob: true}, 3, 2 << 30, 2 << 30},
+		"a consumable JOB is for the whole job":   {job.Vmem, job.Limit{Soft: quantity.Infinity, Hard: 2 << 30, HardPerJob: true}, 3, 2 << 30, 2 << 30},
 		"one half of a consumable JOB":            {job.CPU, job.Limit{Soft: 10, Hard: 100, HardPerJob: true}, 3, 30, 100},
-		"no limit stays none":                     {job.Vmem, job.Limit{Soft: specifier.Infinity, Hard: specifier.Infinity}, 64, inf, inf},
+		"no limit stays none":                     {job.Vmem, job.Limit{Soft: quantity.Infinity, Hard: quantity.Infinity}, 64, inf, inf},
 		"an overflow is no limit":                 {job.Vmem, job.Limit{Soft: 1 << 62, Hard: 1 << 62}, 1000, inf, inf},
 		"no process lives that long":              {job.CPU, job.Limit{Soft: 60, Hard: 18446744074}, 1, 60, inf},
 		"nor do many slots":                       {job.CPU, job.Limit{Soft: 60, Hard: 1 << 32}, 4, 240, inf},
 		"no slots count as one":                   {job.Vmem, job.Limit{Soft: 1 << 30, Hard: 1 << 30}, 0, 1 << 30, 1 << 30},
 		"soft above hard is lowered":              {job.Data, job.Limit{Soft: 2 << 30, Hard: 1 << 30}, 1, 1 << 30, 1 << 30},
-		"rss is set though Linux does not use it": {job.RSS, job.Limit{Soft: specifier.Infinity, Hard: 300 << 20}, 2, 300 << 20, 300 << 20},
+		"rss is set though Linux does not use it": {job.RSS, job.Limit{Soft: quantity.Infinity, Hard: 300 << 20}, 2, 300 << 20, 300 << 20},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := job.Unlimited()

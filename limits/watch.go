@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/execd-project/execd/job"
-	"github.com/execd-project/execd/specifier"
+	"github.com/execd-project/execd/quantity"
 )
 
 // Sample is what a whole job has used at a moment.
@@ -136,7 +136,7 @@ func (w *Watch) Look(s Sample) (warn []Crossing, end *Crossing) {
 const rearm = 0.95
 
 func over(limit uint64, used float64) bool {
-	return limit != specifier.Infinity && used > float64(limit)
+	return limit != quantity.Infinity && used > float64(limit)
 }
 
 // plan sets the time of the next look.
@@ -166,7 +166,7 @@ func (w *Watch) cpu() (time.Duration, bool) {
 	if !w.warnedCPU && b.Soft < limit {
 		limit = b.Soft
 	}
-	if limit == specifier.Infinity {
+	if limit == quantity.Infinity {
 		return 0, false
 	}
 	n := time.Duration(w.host.Processors)
@@ -180,7 +180,7 @@ func (w *Watch) cpu() (time.Duration, bool) {
 func (w *Watch) memory() (time.Duration, bool) {
 	left, prompt := math.Inf(1), false
 	distance := func(limit uint64, used uint64, hard bool) {
-		if limit == specifier.Infinity {
+		if limit == quantity.Infinity {
 			return
 		}
 		prompt = prompt || hard

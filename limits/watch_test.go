@@ -5,19 +5,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/execd-project/execd/specifier"
+	"github.com/execd-project/execd/quantity"
 )
 
 var began = time.Unix(1_000_000, 0)
 
 // none is a job without limits.
 func none() JobWide {
-	inf := Bounds{specifier.Infinity, specifier.Infinity}
+	inf := Bounds{quantity.Infinity, quantity.Infinity}
 	return JobWide{CPU: inf, Vmem: inf, RSS: inf}
 }
 
 func random(r *rand.Rand, least, most uint64) Bounds {
-	b := Bounds{specifier.Infinity, specifier.Infinity}
+	b := Bounds{quantity.Infinity, quantity.Infinity}
 	if r.IntN(3) > 0 {
 		b.Hard = least + r.Uint64N(most)
 	}
@@ -25,7 +25,7 @@ func random(r *rand.Rand, least, most uint64) Bounds {
 		b.Soft = least + r.Uint64N(most)
 	}
 	if b.Soft >= b.Hard {
-		b.Soft = specifier.Infinity
+		b.Soft = quantity.Infinity
 	}
 	return b
 }

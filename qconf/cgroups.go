@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/execd-project/execd/job"
-	"github.com/execd-project/execd/specifier"
+	"github.com/execd-project/execd/quantity"
 )
 
 // CgroupsParams is cgroups_params: what control groups do for jobs. 8.1.9 has no
@@ -94,8 +94,8 @@ func readCgroupPath(c *CgroupsParams, s string) (string, error) {
 }
 
 func readMinMemory(c *CgroupsParams, s string) (string, error) {
-	v, err := specifier.Memory(s)
-	if err == nil && v == specifier.Infinity {
+	v, err := quantity.Memory(s)
+	if err == nil && v == quantity.Infinity {
 		err = fmt.Errorf("%q is not possible here, expected a finite size", s)
 	}
 	c.MinMemory = v

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/execd-project/execd/job"
-	"github.com/execd-project/execd/specifier"
+	"github.com/execd-project/execd/quantity"
 )
 
 func conf(t *testing.T, lines string) *Configuration {
@@ -59,7 +59,7 @@ func TestExecdParamsAreTyped(t *testing.T) {
 		PDCInterval: PDCPerLoadReport, EnableBinding: true, DemandLS: true, UseCgroups: true, ScriptShell: job.Default, Unknown: []string{"KEEP_ACTIVE_X=1", "frob"},
 	}
 	want.Limits[job.Descriptors] = job.Limit{Soft: 1024, Hard: 2000}
-	want.Limits[job.MaxProc] = job.Limit{Soft: specifier.Infinity, Hard: specifier.Infinity}
+	want.Limits[job.MaxProc] = job.Limit{Soft: quantity.Infinity, Hard: quantity.Infinity}
 	want.Limits[job.MemoryLocked] = job.Limit{Soft: 4 << 30, Hard: 4 << 30}
 	same(t, "params", want, e.ExecdParams)
 	var warnings []string

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/execd-project/execd/job"
-	"github.com/execd-project/execd/specifier"
+	"github.com/execd-project/execd/quantity"
 )
 
 // Forever is the value of a time that is INFINITY where one may be.
@@ -102,7 +102,7 @@ func duration[T any](lo time.Duration, field func(*T) *time.Duration) kind[T] {
 		case v == Forever:
 			err = fmt.Errorf("%q is not possible here, expected a finite time", s)
 		case v < lo:
-			err = fmt.Errorf("%q is too short, expected at least %s", s, specifier.FormatTime(uint64(lo/time.Second)))
+			err = fmt.Errorf("%q is too short, expected at least %s", s, quantity.FormatTime(uint64(lo/time.Second)))
 		}
 		*field(dst) = v
 		return s, err
@@ -120,11 +120,11 @@ func durationOrForever[T any](field func(*T) *time.Duration) kind[T] {
 
 // parseDuration reads a time_specifier; INFINITY is Forever.
 func parseDuration(s string) (time.Duration, error) {
-	v, err := specifier.Time(s)
+	v, err := quantity.Time(s)
 	switch {
 	case err != nil:
 		return 0, err
-	case v == specifier.Infinity:
+	case v == quantity.Infinity:
 		return Forever, nil
 	case v >= uint64(Forever/time.Second):
 		return 0, fmt.Errorf("%q is too long, expected less than 292 years", s)

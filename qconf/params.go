@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/execd-project/execd/job"
-	"github.com/execd-project/execd/specifier"
+	"github.com/execd-project/execd/quantity"
 )
 
 // ExecdParams is execd_params of sge_conf(5). The comments give the default
@@ -253,7 +253,7 @@ var execdParams = params[ExecdParams]{
 }
 
 // unset marks a limit of execd_params that was not given.
-const unset = specifier.Infinity - 1
+const unset = quantity.Infinity - 1
 
 // paramLimits are the resources that execd_params limits.
 var paramLimits = []job.Resource{job.Descriptors, job.MaxProc, job.MemoryLocked, job.Locks}

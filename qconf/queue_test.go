@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/execd-project/execd/job"
-	"github.com/execd-project/execd/specifier"
+	"github.com/execd-project/execd/quantity"
 )
 
 func TestAQueueWithoutParametersHasTheTemplatesDefaults(t *testing.T) {
@@ -77,7 +77,7 @@ h_stack infinity
 	want.Limits[job.RT].Soft = 3601
 	want.Limits[job.CPU].Hard = 100
 	want.Limits[job.Vmem] = job.Limit{Soft: 3 << 29, Hard: 4e9}
-	want.Limits[job.Stack].Hard = specifier.Infinity
+	want.Limits[job.Stack].Hard = quantity.Infinity
 	same(t, "instance", want, got)
 }
 
@@ -179,13 +179,13 @@ prolog NONE,[n1=root@/opt/a [x] y],[@sub=/opt/b]
 		Prolog       string
 	}
 	for host, want := range map[string]row{
-		"n1":             {1, 7, []string{"staff", "admins"}, specifier.Infinity, "root@/opt/a [x] y"},
+		"n1":             {1, 7, []string{"staff", "admins"}, quantity.Infinity, "root@/opt/a [x] y"},
 		"N2":             {3, 4, nil, 3600, "/opt/b"},
 		"n2.example.org": {3, 4, nil, 3600, "/opt/b"},
 		"n4":             {1, 5, nil, 60, ""},
 		"n4.example.org": {1, 5, nil, 60, ""},
 		"n4.other.org":   {1, 5, nil, 3600, ""},
-		"n9":             {1, 7, nil, specifier.Infinity, ""},
+		"n9":             {1, 7, nil, quantity.Infinity, ""},
 	} {
 		i, err := q.Instance(host, g)
 		if err != nil {

@@ -8,11 +8,11 @@ import (
 
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/qconf"
+	"github.com/execd-project/execd/quantity"
 	"github.com/execd-project/execd/scheduler/loadformula"
 	"github.com/execd-project/execd/scheduler/priority"
 	"github.com/execd-project/execd/scheduler/tickets"
 	"github.com/execd-project/execd/scheduler/value"
-	"github.com/execd-project/execd/specifier"
 )
 
 // compileQueues numbers the cluster queues in the order of their creation and their
@@ -139,7 +139,7 @@ func (b *builder) builtin(q *qconf.QueueInstance) []value.Value {
 }
 
 func limitNumber(v uint64) float64 {
-	if v == specifier.Infinity {
+	if v == quantity.Infinity {
 		return value.Infinity
 	}
 	return float64(v)

@@ -10,7 +10,7 @@ import (
 	"github.com/execd-project/execd/internal/spawn"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/limits"
-	"github.com/execd-project/execd/specifier"
+	"github.com/execd-project/execd/quantity"
 )
 
 // running is the job while it runs.
@@ -76,10 +76,10 @@ func decimals(f float64) int {
 func (s *Shepherd) waitJob(c *spawn.Child, start time.Time) ending {
 	s.active = &running{child: c, start: start}
 	rt := s.d.Limits[job.RT]
-	if rt.Soft != specifier.Infinity && rt.Soft < rt.Hard {
+	if rt.Soft != quantity.Infinity && rt.Soft < rt.Hard {
 		s.set(dueSoftRT, start.Add(limits.Seconds(rt.Soft)))
 	}
-	if rt.Hard != specifier.Infinity {
+	if rt.Hard != quantity.Infinity {
 		s.set(dueHardRT, start.Add(limits.Seconds(rt.Hard)))
 	}
 	s.startWatch(start)
@@ -181,7 +181,7 @@ func (s *Shepherd) limitBehind(e ending) *limits.Crossing {
 	case e.status.Signal() != unix.SIGKILL:
 		return nil
 	}
-	if used := s.meter.cpu.Seconds(); hard != specifier.Infinity && used >= least {
+	if used := s.meter.cpu.Seconds(); hard != quantity.Infinity && used >= least {
 		return &limits.Crossing{Limit: "h_cpu", Value: float64(hard), Measured: used, Unit: job.Seconds, At: e.at}
 	}
 	return nil

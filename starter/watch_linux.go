@@ -15,7 +15,7 @@ import (
 	"github.com/execd-project/execd/limits"
 	"github.com/execd-project/execd/limits/group"
 	"github.com/execd-project/execd/limits/topology"
-	"github.com/execd-project/execd/specifier"
+	"github.com/execd-project/execd/quantity"
 )
 
 // openGroup opens the control group that was made for the job. There need not be
@@ -43,7 +43,7 @@ func (s *Shepherd) startWatch(start time.Time) {
 	wide := limits.OfJob(s.d)
 	host := limits.Host{Processors: processors(), UsageInterval: s.d.UsageInterval}
 	alarm := false
-	s.meter = &meter{s: s, confirm: specifier.Infinity, moved: s.io.read()}
+	s.meter = &meter{s: s, confirm: quantity.Infinity, moved: s.io.read()}
 	if s.group != nil {
 		p := s.group.Paths()
 		// RAM and swap together are bounded if the group's swap is, or if there
@@ -61,7 +61,7 @@ func (s *Shepherd) startWatch(start time.Time) {
 		s.meter.confirm = min(s.meter.confirm, wide.RSS.Hard)
 	}
 	s.meter.confirm = min(s.meter.confirm, wide.Vmem.Soft)
-	if alarm && wide.Vmem.Soft != specifier.Infinity {
+	if alarm && wide.Vmem.Soft != quantity.Infinity {
 		host.Alarm = s.group.Alarm(wide.Vmem.Soft) == nil
 	}
 	s.account = limits.Account{}

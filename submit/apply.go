@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/execd-project/execd/job"
-	"github.com/execd-project/execd/specifier"
+	"github.com/execd-project/execd/quantity"
 )
 
 // builder collects settings into a request.
@@ -322,7 +322,7 @@ func setBinding(b *builder, s setting) error {
 func setCheckpointWhen(b *builder, s setting) error {
 	v := s.value()
 	if v != "" && (v[0] >= '0' && v[0] <= '9' || v[0] == ':') {
-		seconds, err := specifier.Time(v)
+		seconds, err := quantity.Time(v)
 		if err != nil {
 			return err
 		}

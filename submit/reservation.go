@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/execd-project/execd/job"
-	"github.com/execd-project/execd/specifier"
+	"github.com/execd-project/execd/quantity"
 )
 
 // Reservation is what a qrsub command asks for: an advance reservation (qrsub(1)).
@@ -80,7 +80,7 @@ func setEnd(b *builder, s setting) (err error) {
 }
 
 func setDuration(b *builder, s setting) error {
-	seconds, err := specifier.Time(s.value())
+	seconds, err := quantity.Time(s.value())
 	if err != nil {
 		return err
 	}

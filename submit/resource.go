@@ -22,7 +22,7 @@ func (r ResourceRequest) String() string { return r.Name + "=" + r.Value }
 type LimitRequest struct {
 	Resource job.Resource
 	Hard     bool   // h_, else s_
-	Value    uint64 // in the unit of the resource; specifier.Infinity for none
+	Value    uint64 // in the unit of the resource; quantity.Infinity for none
 }
 
 // ParseResources reads the value of -l: name[=value] separated by commas or

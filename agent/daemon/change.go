@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/execd-project/execd/confdir"
+	"github.com/execd-project/execd/internal/configdir"
 )
 
 // change changes files of the configuration, by their paths below its directory; nil
@@ -21,14 +21,14 @@ func (c *configuration) change(files map[string][]byte, use func() error) error 
 	made := dir == ""
 	if made {
 		dir = c.pushed()
-		if err := confdir.WriteCluster(dir, c.base, false); err != nil {
+		if err := configdir.WriteCluster(dir, c.base, false); err != nil {
 			return err
 		}
 	}
-	if found := confdir.Untrusted(dir); len(found) > 0 {
+	if found := configdir.Untrusted(dir); len(found) > 0 {
 		return found[0] // others could put links where we write
 	}
-	d, err := confdir.Open(dir)
+	d, err := configdir.Open(dir)
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (c *configuration) change(files map[string][]byte, use func() error) error 
 }
 
 // takeBack undoes a change that was refused.
-func (c *configuration) takeBack(d *confdir.Dir, former map[string][]byte, added []string, made bool) error {
+func (c *configuration) takeBack(d *configdir.Dir, former map[string][]byte, added []string, made bool) error {
 	dir := c.spool
 	if !made {
 		if err := d.Apply(nil, changes(former)...); err != nil {
@@ -76,14 +76,14 @@ func (c *configuration) takeBack(d *confdir.Dir, former map[string][]byte, added
 }
 
 // lacking are the folders that the directory does not have of those that files lie in: a
-// change puts more into them than what it names (confdir.Dir.Apply).
-func lacking(d *confdir.Dir, files map[string][]byte) []string {
+// change puts more into them than what it names (configdir.Dir.Apply).
+func lacking(d *configdir.Dir, files map[string][]byte) []string {
 	var list []string
 	for path := range files {
 		if !strings.Contains(path, "/") {
 			continue
 		}
-		for _, kind := range confdir.Kinds(path) {
+		for _, kind := range configdir.Kinds(path) {
 			if _, err := fs.Stat(d.FS(), kind); errors.Is(err, fs.ErrNotExist) {
 				list = append(list, kind)
 			}
@@ -93,10 +93,10 @@ func lacking(d *confdir.Dir, files map[string][]byte) []string {
 }
 
 // changes are in the order of their paths; a nil text is a removal.
-func changes(files map[string][]byte) []confdir.Change {
-	var list []confdir.Change
+func changes(files map[string][]byte) []configdir.Change {
+	var list []configdir.Change
 	for _, path := range slices.Sorted(maps.Keys(files)) {
-		list = append(list, confdir.Change{Path: path, Text: files[path], Remove: files[path] == nil})
+		list = append(list, configdir.Change{Path: path, Text: files[path], Remove: files[path] == nil})
 	}
 	return list
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"golang.org/x/sys/unix"
 
-	"github.com/execd-project/execd/confdir"
+	"github.com/execd-project/execd/internal/configdir"
 	"github.com/execd-project/execd/internal/failpoint"
 	"github.com/execd-project/execd/internal/textfile"
 	"github.com/execd-project/execd/qconf"
@@ -65,7 +65,7 @@ func (c *configuration) file(name string) ([]byte, error) {
 	if dir == "" {
 		return nil, fs.ErrNotExist
 	}
-	files, err := confdir.Trusted(dir)
+	files, err := configdir.Trusted(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (c *configuration) write(f func() error) error {
 }
 
 func readDirectory(dir string, base *qconf.Cluster) (*qconf.Cluster, string, error) {
-	files, err := confdir.Trusted(dir)
+	files, err := configdir.Trusted(dir)
 	if err != nil {
 		return nil, "", err
 	}

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/execd-project/execd/agent/place"
+	"github.com/execd-project/execd/agent/paths"
 	"github.com/execd-project/execd/internal/host/procedures"
 	"github.com/execd-project/execd/internal/nearest"
 )
@@ -262,7 +262,7 @@ func (s *settings) complete() error {
 	}
 	if s.spool == "" {
 		var ok bool
-		if s.spool, ok = place.Spool(root); !ok {
+		if s.spool, ok = paths.Spool(root); !ok {
 			return errors.New("no place for what is kept of jobs: give --spool, or set XDG_STATE_HOME or HOME to an absolute path")
 		}
 	}
@@ -275,11 +275,11 @@ func (s *settings) complete() error {
 		}
 	}
 	if s.socket == "" {
-		s.socket = place.Socket(root, s.spool)
+		s.socket = paths.Socket(root, s.spool)
 	}
 	if s.conf == "" {
-		if _, err := os.Stat(place.Conf); err == nil && root {
-			s.conf = place.Conf
+		if _, err := os.Stat(paths.Conf); err == nil && root {
+			s.conf = paths.Conf
 		}
 	} else if _, err := os.ReadDir(s.conf); err != nil {
 		return fmt.Errorf("--conf: %w", err)

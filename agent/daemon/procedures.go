@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/execd-project/execd/agent/place"
+	"github.com/execd-project/execd/agent/paths"
 	"github.com/execd-project/execd/internal/host/procedures"
 	"github.com/execd-project/execd/loadsensor"
 )
@@ -26,7 +26,7 @@ func (s *settings) readProcedures(root bool) error {
 			return fmt.Errorf("--procedures: %w", err)
 		}
 	case root && !s.ownMaster:
-		s.procedures = place.Procedures
+		s.procedures = paths.Procedures
 	default:
 		return nil
 	}

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/execd-project/execd/specifier"
+	"github.com/execd-project/execd/quantity"
 )
 
 // Share is a share of a file system: so many bytes, or a part of its size. The zero Share is
@@ -41,11 +41,11 @@ func ParseShare(text string) (Share, error) {
 		}
 		return Share{percent: percent}, nil
 	}
-	n, err := specifier.Memory(text)
+	n, err := quantity.Memory(text)
 	if err != nil {
 		return Share{}, err
 	}
-	if n == specifier.Infinity {
+	if n == quantity.Infinity {
 		return Share{}, errors.New("INFINITY is no size")
 	}
 	return Share{bytes: int64(n)}, nil

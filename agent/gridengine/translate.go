@@ -16,7 +16,7 @@ import (
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/qconf"
-	"github.com/execd-project/execd/specifier"
+	"github.com/execd-project/execd/quantity"
 	"github.com/execd-project/execd/submit"
 )
 
@@ -353,9 +353,9 @@ func queueLimitsOf(q *qconf.QueueInstance, j *message.Delivery) *job.Limits {
 			continue
 		}
 		// A soft limit is never above the hard one.
-		l[resource].Soft = specifier.Infinity
+		l[resource].Soft = quantity.Infinity
 		if hard {
-			l[resource].Hard = specifier.Infinity
+			l[resource].Hard = quantity.Infinity
 		}
 	}
 	return &l

@@ -18,7 +18,7 @@ import (
 	"github.com/execd-project/execd/agent/gridengine/message"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/qconf"
-	"github.com/execd-project/execd/specifier"
+	"github.com/execd-project/execd/quantity"
 	"github.com/execd-project/execd/submit"
 )
 
@@ -152,7 +152,7 @@ func TestTranslations(t *testing.T) {
 			func(s *agent.Start) (any, any) { return s.Order.Queue.Limits[job.RT].Hard, uint64(100) },
 		},
 		"a limit that is not there is none": {
-			func(*message.Delivery) {}, func(s *agent.Start) (any, any) { return s.Order.Queue.Limits[job.CPU].Hard, specifier.Infinity },
+			func(*message.Delivery) {}, func(s *agent.Start) (any, any) { return s.Order.Queue.Limits[job.CPU].Hard, quantity.Infinity },
 		},
 		"what is consumable per job is not for each slot": {
 			func(j *message.Delivery) {

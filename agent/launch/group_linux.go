@@ -20,7 +20,7 @@ import (
 	"github.com/execd-project/execd/limits/cgroup"
 	"github.com/execd-project/execd/limits/group"
 	"github.com/execd-project/execd/qconf"
-	"github.com/execd-project/execd/specifier"
+	"github.com/execd-project/execd/quantity"
 )
 
 // groupPatience bounds the wait for the end of what is left in the group of a
@@ -205,7 +205,7 @@ func (g *Groups) limits(d *job.Description, a binding.Affinity, granted []string
 
 // memory is a limit of memory as package cgroup has it, where 0 is none.
 func (g *Groups) memory(v uint64) uint64 {
-	if v == specifier.Infinity {
+	if v == quantity.Infinity {
 		return 0
 	}
 	return max(v, g.params.MinMemory)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/qconf"
-	"github.com/execd-project/execd/specifier"
+	"github.com/execd-project/execd/quantity"
 	"github.com/execd-project/execd/submit"
 )
 
@@ -27,7 +27,7 @@ func (o *Order) limits() job.Limits {
 	const forever = uint64(math.MaxInt64 / time.Second)
 	for _, v := range []*uint64{&l[job.RT].Soft, &l[job.RT].Hard} {
 		if *v >= forever {
-			*v = specifier.Infinity
+			*v = quantity.Infinity
 		}
 	}
 	return l

@@ -13,7 +13,7 @@ import (
 	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/qconf"
-	"github.com/execd-project/execd/specifier"
+	"github.com/execd-project/execd/quantity"
 	"github.com/execd-project/execd/submit"
 )
 
@@ -65,7 +65,7 @@ func limitsOf(t *testing.T, complexes, queue string, options ...string) (job.Lim
 
 // The cases with h_vmem are what a real Grid Engine did with the same complexes.
 func TestConsumables(t *testing.T) {
-	const none = specifier.Infinity
+	const none = quantity.Infinity
 	for sentence, c := range map[string]struct {
 		complexes, queue string
 		options          []string
@@ -115,7 +115,7 @@ func TestConsumables(t *testing.T) {
 // made, and nothing is ever raised.
 func TestMergingLimits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		value := rapid.OneOf(rapid.Uint64Range(0, 9), rapid.Uint64Range(0, 1<<62), rapid.Just(specifier.Infinity))
+		value := rapid.OneOf(rapid.Uint64Range(0, 9), rapid.Uint64Range(0, 1<<62), rapid.Just(quantity.Infinity))
 		queue := job.Limit{Soft: value.Draw(t, "soft"), Hard: value.Draw(t, "hard")}
 		perJob := map[bool]bool{true: rapid.Bool().Draw(t, "per job"), false: rapid.Bool().Draw(t, "soft per job")}
 		var requests []limitRequest

@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/execd-project/execd/internal/swfgen"
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/simulate/swf"
+	"github.com/execd-project/execd/simulate/swfgen"
 	"github.com/execd-project/execd/simulate/workload"
 	"github.com/execd-project/execd/submit"
 )

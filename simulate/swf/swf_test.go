@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/execd-project/execd/internal/swfgen"
 	"github.com/execd-project/execd/simulate/swf"
+	"github.com/execd-project/execd/simulate/swfgen"
 )
 
 const sample = `; Version: 2.2

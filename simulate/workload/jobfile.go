@@ -11,7 +11,7 @@ import (
 
 	"github.com/execd-project/execd/internal/textfile"
 	"github.com/execd-project/execd/qconf"
-	"github.com/execd-project/execd/specifier"
+	"github.com/execd-project/execd/quantity"
 	"github.com/execd-project/execd/submit"
 )
 
@@ -150,17 +150,17 @@ func (r *reader) submission(text string) (int64, error) {
 }
 
 func runTime(text string) (int64, error) {
-	if specifier.IsInfinity(text) {
+	if quantity.IsInfinity(text) {
 		return Endless, nil
 	}
 	return seconds(text)
 }
 
 func seconds(text string) (int64, error) {
-	if specifier.IsInfinity(text) {
+	if quantity.IsInfinity(text) {
 		return 0, errors.New("nothing is submitted at that time, expected seconds or hours:minutes:seconds")
 	}
-	v, err := specifier.Time(text)
+	v, err := quantity.Time(text)
 	if err == nil && v > MaxTime {
 		err = tooLate(int64(min(v, 1<<62)))
 	}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/execd-project/execd/internal/swfgen"
 	"github.com/execd-project/execd/simulate/swf"
+	"github.com/execd-project/execd/simulate/swfgen"
 )
 
 func trace(t testing.TB, text string) *swf.Reader {

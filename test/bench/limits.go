@@ -18,7 +18,7 @@ import (
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/limits"
 	"github.com/execd-project/execd/limits/cgroup"
-	"github.com/execd-project/execd/specifier"
+	"github.com/execd-project/execd/quantity"
 )
 
 // overrun is how far jobs got beyond a limit, or how long their end took.
@@ -52,7 +52,7 @@ type end struct {
 }
 
 func hard(r job.Resource, v uint64) func(d *job.Description) {
-	return func(d *job.Description) { d.Limits[r] = job.Limit{Soft: specifier.Infinity, Hard: v} }
+	return func(d *job.Description) { d.Limits[r] = job.Limit{Soft: quantity.Infinity, Hard: v} }
 }
 
 const mib = 1 << 20
@@ -324,7 +324,7 @@ func allLimits(d *job.Description) {
 // groupLimits are those that the kernel enforces.
 func groupLimits(d *job.Description) cgroup.Limits {
 	value := func(v uint64) uint64 {
-		if v == specifier.Infinity {
+		if v == quantity.Infinity {
 			return 0
 		}
 		return v

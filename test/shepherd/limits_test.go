@@ -13,10 +13,10 @@ import (
 
 	"github.com/execd-project/execd/internal/testenv"
 	"github.com/execd-project/execd/job"
-	"github.com/execd-project/execd/specifier"
+	"github.com/execd-project/execd/quantity"
 )
 
-const none = specifier.Infinity
+const none = quantity.Infinity
 
 // rlimits are the lines of /proc/PID/limits: soft and hard by name.
 func rlimits(t *testing.T, text string) map[string][2]string {

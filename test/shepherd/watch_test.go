@@ -20,7 +20,7 @@ import (
 	"github.com/execd-project/execd/limits"
 	"github.com/execd-project/execd/limits/cgroup"
 	"github.com/execd-project/execd/limits/group"
-	"github.com/execd-project/execd/specifier"
+	"github.com/execd-project/execd/quantity"
 )
 
 // means is what holds a job to its limits: the shepherd with nothing but /proc, or
@@ -69,10 +69,10 @@ func (j *testJob) hold(m means) {
 	}
 	wide := limits.OfJob(j.d)
 	l := cgroup.Limits{Counted: true}
-	if wide.Vmem.Hard != specifier.Infinity {
+	if wide.Vmem.Hard != quantity.Infinity {
 		l.Vmem = wide.Vmem.Hard
 	}
-	if wide.RSS.Hard != specifier.Infinity {
+	if wide.RSS.Hard != quantity.Infinity {
 		l.RSS = wide.RSS.Hard
 	}
 	made, err := groups.Create(cgroup.Name(j.d.ID), l)
@@ -106,7 +106,7 @@ func usesMore(t *testing.T, m means, payload string, limit func(l *job.Limits)) 
 }
 
 func hard(r job.Resource, v uint64) func(l *job.Limits) {
-	return func(l *job.Limits) { l[r] = job.Limit{Soft: specifier.Infinity, Hard: v} }
+	return func(l *job.Limits) { l[r] = job.Limit{Soft: quantity.Infinity, Hard: v} }
 }
 
 // TestWholeJobLimits: whatever a job does with its processes, its limits are those

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/execd-project/execd/agent/api"
-	"github.com/execd-project/execd/agent/place"
+	"github.com/execd-project/execd/agent/paths"
 	"github.com/execd-project/execd/cmd/execd/internal/attach"
 	"github.com/execd-project/execd/internal/printer"
 )
@@ -176,7 +176,7 @@ func advise(socket string, err error) error {
 	case attach.Away(err) && hungUp(err):
 		return errors.Join(fmt.Errorf("the agent at %q has hung up before it has answered: it ends, or is being restarted; jobs go on without it", socket), errors.New("try again; "+log(socket)))
 	case errors.Is(err, fs.ErrPermission):
-		return place.Forbidden(socket)
+		return paths.Forbidden(socket)
 	}
 	if e, ok := errors.AsType[*api.Error](err); ok {
 		switch {

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/execd-project/execd/agent/api"
-	"github.com/execd-project/execd/agent/place"
+	"github.com/execd-project/execd/agent/paths"
 	"github.com/execd-project/execd/internal/nearest"
 )
 
@@ -198,7 +198,7 @@ func (s *settings) attachTo(args []string) error {
 // defaultSocket is where an agent of the caller's own listens, if there is one, and else
 // that of the host.
 func defaultSocket() string {
-	places := place.Sockets(os.Getuid() == 0)
+	places := paths.Sockets(os.Getuid() == 0)
 	host := len(places) - 1
 	for _, path := range places[:host] {
 		if _, err := os.Stat(path); err == nil {

@@ -14,7 +14,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/execd-project/execd/confdir"
+	"github.com/execd-project/execd/internal/configdir"
 	"github.com/execd-project/execd/internal/nearest"
 	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/qconf"
@@ -100,13 +100,13 @@ func (c *Command) check(dir string, partial bool) (int, error) {
 		Year: func(text string) error { _, err := calendar.Parse(text, ""); return err },
 		Week: func(text string) error { _, err := calendar.Parse("", text); return err },
 	})
-	untrusted := confdir.Untrusted(dir)
+	untrusted := configdir.Untrusted(dir)
 	for _, e := range untrusted {
 		if _, err := printer.Fprintf(c.Stdout, "%s: is not trusted: %s\n", e.At, e.Reason()); err != nil {
 			return ExitUsage, fmt.Errorf("cannot write to standard output: %w", err)
 		}
 	}
-	programs := confdir.UntrustedPrograms(all.Sound)
+	programs := configdir.UntrustedPrograms(all.Sound)
 	for _, p := range programs {
 		if _, err := printer.Fprintf(c.Stdout, "%s/%v\n", strings.TrimSuffix(dir, "/"), p); err != nil {
 			return ExitUsage, fmt.Errorf("cannot write to standard output: %w", err)

@@ -9,8 +9,8 @@ import (
 	"runtime"
 
 	"github.com/execd-project/execd/agent/launch"
-	"github.com/execd-project/execd/agent/place"
-	"github.com/execd-project/execd/confdir"
+	"github.com/execd-project/execd/agent/paths"
+	"github.com/execd-project/execd/internal/configdir"
 	"github.com/execd-project/execd/internal/host/procedures"
 	"github.com/execd-project/execd/internal/nearest"
 	"github.com/execd-project/execd/internal/trust"
@@ -65,11 +65,11 @@ func Run(args []string, stdout io.Writer) (int, error) {
 		return 0, err
 	}
 	h := Probe(cluster.Config(host))
-	for _, p := range confdir.UntrustedPrograms(cluster) {
+	for _, p := range configdir.UntrustedPrograms(cluster) {
 		untrusted = append(untrusted, p.String())
 	}
 	h.Untrusted = untrusted
-	h.readProcedures(place.Procedures)
+	h.readProcedures(paths.Procedures)
 	r := New(h)
 	text := []byte(r.Text())
 	if *asJSON {
@@ -84,12 +84,12 @@ func Run(args []string, stdout io.Writer) (int, error) {
 // untrustedFiles says which files of a daemon others can change. Without a configuration
 // directory it is that of the host that counts, if root asks.
 func untrustedFiles(conf string) ([]string, error) {
-	if _, err := os.Stat(place.Conf); conf == "" && err == nil && os.Geteuid() == 0 {
-		conf = place.Conf
+	if _, err := os.Stat(paths.Conf); conf == "" && err == nil && os.Geteuid() == 0 {
+		conf = paths.Conf
 	}
 	var list []string
 	if conf != "" {
-		for _, e := range confdir.Untrusted(conf) {
+		for _, e := range configdir.Untrusted(conf) {
 			list = append(list, fmt.Sprintf("%q is not trusted: %s", e.At, e.Reason()))
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/execd-project/execd/confdir"
+	"github.com/execd-project/execd/internal/configdir"
 	"github.com/execd-project/execd/internal/nearest"
 	"github.com/execd-project/execd/internal/printer"
 )
@@ -131,8 +131,8 @@ func (c *Command) Run() (int, error) {
 		return ExitFailed, err
 	}
 	if !s.dryRun {
-		err := confdir.Write(s.conf, r.Files, r.Folders, s.force)
-		if errors.Is(err, confdir.ErrExists) {
+		err := configdir.Write(s.conf, r.Files, r.Folders, s.force)
+		if errors.Is(err, configdir.ErrExists) {
 			return ExitFailed, fmt.Errorf("the directory %q is there already, and not empty; with --force it is replaced, and kept as %s.old", s.conf, s.conf)
 		}
 		if err != nil {

@@ -2,5 +2,5 @@
 // configuration of a Grid Engine cell, as qconf printed it, as its master keeps it in files,
 // or as its master answers now; and says what of it is not taken, and why.
 //
-// What an object is, package qconf knows; how a directory is written, package confdir.
+// What an object is, package qconf knows; how a directory is written, package configdir.
 package importer

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing/fstest"
 
-	"github.com/execd-project/execd/confdir"
+	"github.com/execd-project/execd/internal/configdir"
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/scheduler/calendar"
 )
@@ -114,7 +114,7 @@ func (s *source) empty() []string {
 		folder, _, _ := strings.Cut(path, "/")
 		have[folder] = true
 	}
-	return slices.DeleteFunc(confdir.Folders(), func(folder string) bool {
+	return slices.DeleteFunc(configdir.Folders(), func(folder string) bool {
 		return have[folder] || !s.whole && !s.folders[folder]
 	})
 }
@@ -130,7 +130,7 @@ func (s *source) result(options qconf.Options, warnings []*qconf.Error) (*Result
 		return nil, errors.New("there is nothing to import")
 	}
 	r := &Result{Files: map[string][]byte{}, Folders: s.empty()}
-	all := confdir.Files(cluster)
+	all := configdir.Files(cluster)
 	lower := map[string]string{} // hosts have names in small letters somewhere
 	for path := range all {
 		lower[strings.ToLower(path)] = path

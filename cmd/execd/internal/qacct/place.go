@@ -4,7 +4,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/execd-project/execd/agent/place"
+	"github.com/execd-project/execd/agent/paths"
 )
 
 // systemFile is where the daemon of a host keeps its records.
@@ -20,7 +20,7 @@ func DefaultFile() string {
 	if file := os.Getenv(FileVariable); file != "" {
 		return file
 	}
-	if socket := os.Getenv(place.SocketVariable); socket != "" {
+	if socket := os.Getenv(paths.SocketVariable); socket != "" {
 		file := filepath.Join(filepath.Dir(socket), "accounting")
 		if _, err := os.Stat(file); err == nil {
 			return file

@@ -5,7 +5,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/execd-project/execd/agent/place"
+	"github.com/execd-project/execd/agent/paths"
 	"github.com/execd-project/execd/cmd/execd/internal/qacct"
 	"github.com/execd-project/execd/standalone/api"
 )
@@ -29,7 +29,7 @@ func AccountingFile(ctx context.Context) (file, advice string) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, placesPatience)
 	defer cancel()
-	for _, path := range place.Sockets(os.Getuid() == 0) {
+	for _, path := range paths.Sockets(os.Getuid() == 0) {
 		if _, err := os.Stat(path); err != nil {
 			continue
 		}

@@ -23,7 +23,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	agentapi "github.com/execd-project/execd/agent/api"
-	"github.com/execd-project/execd/agent/place"
+	"github.com/execd-project/execd/agent/paths"
 	"github.com/execd-project/execd/cell/command"
 	"github.com/execd-project/execd/internal/printable"
 	"github.com/execd-project/execd/internal/printer"
@@ -143,11 +143,11 @@ func (c *Command) help() (text string, ok bool) {
 // explain says what to do where the daemon cannot be reached.
 func explain(err error) error {
 	if e, ok := errors.AsType[*net.OpError](err); ok && e.Addr != nil && errors.Is(err, fs.ErrPermission) {
-		return place.Forbidden(e.Addr.String())
+		return paths.Forbidden(e.Addr.String())
 	}
 	if e, ok := errors.AsType[*agentapi.Error](err); ok && e.Code == agentapi.Unavailable && e.Err != nil {
 		return errors.Join(fmt.Errorf("cannot reach the daemon: %w", e.Err),
-			fmt.Errorf("is execd standalone running? %s names another socket", place.SocketVariable))
+			fmt.Errorf("is execd standalone running? %s names another socket", paths.SocketVariable))
 	}
 	if e, ok := errors.AsType[*agentapi.Error](err); ok {
 		return errors.New(e.Message)

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/execd-project/execd/agent/place"
+	"github.com/execd-project/execd/agent/paths"
 )
 
 const (
@@ -30,7 +30,7 @@ func socket(ctx context.Context, waiting func()) (string, error) {
 		most = patience
 	}
 	for {
-		places := place.Sockets(os.Getuid() == 0)
+		places := paths.Sockets(os.Getuid() == 0)
 		for _, path := range places {
 			if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 				return path, nil
@@ -54,11 +54,11 @@ func socket(ctx context.Context, waiting func()) (string, error) {
 // expected reports whether there is or was a daemon: where the environment says so, or where
 // one has left a queue.
 func expected() bool {
-	if os.Getenv(place.SocketVariable) != "" {
+	if os.Getenv(paths.SocketVariable) != "" {
 		return true
 	}
 	for _, root := range []bool{os.Getuid() == 0, true} {
-		if spool, ok := place.Spool(root); ok {
+		if spool, ok := paths.Spool(root); ok {
 			if _, err := os.Stat(filepath.Join(spool, "cell.db")); err == nil {
 				return true
 			}
@@ -69,8 +69,8 @@ func expected() bool {
 
 // noDaemon says what to do.
 func noDaemon(places []string) error {
-	if path := os.Getenv(place.SocketVariable); path != "" {
-		return errors.New("no daemon is running there: " + place.SocketVariable + " says that its socket is " + path + ", and there is none")
+	if path := os.Getenv(paths.SocketVariable); path != "" {
+		return errors.New("no daemon is running there: " + paths.SocketVariable + " says that its socket is " + path + ", and there is none")
 	}
-	return errors.New("no daemon is running here: begin with execd standalone, or set " + place.SocketVariable + " to its socket; there is no " + places[len(places)-1])
+	return errors.New("no daemon is running here: begin with execd standalone, or set " + paths.SocketVariable + " to its socket; there is no " + places[len(places)-1])
 }

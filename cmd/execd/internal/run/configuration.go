@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/agent/launch"
-	"github.com/execd-project/execd/confdir"
+	"github.com/execd-project/execd/internal/configdir"
 	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/qconf"
@@ -26,7 +26,7 @@ func (s *session) resolve(cwd string) (*launch.Order, error) {
 		if _, err := os.ReadDir(s.own.Conf); err != nil {
 			return nil, fmt.Errorf("--conf %s: cannot read the directory: %w", s.own.Conf, errors.Unwrap(err))
 		}
-		files, err := confdir.Trusted(s.own.Conf)
+		files, err := configdir.Trusted(s.own.Conf)
 		if err != nil {
 			return nil, fmt.Errorf("--conf %s: %w", s.own.Conf, err)
 		}

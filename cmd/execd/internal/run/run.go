@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/execd-project/execd/agent/launch"
-	"github.com/execd-project/execd/agent/place"
+	"github.com/execd-project/execd/agent/paths"
 	"github.com/execd-project/execd/internal/host/mail"
 	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/internal/printable"
@@ -95,7 +95,7 @@ func (s *session) prepare() error {
 		return err
 	}
 	var ok bool
-	if s.spool, ok = place.State(os.Getuid() == 0, s.caller.Home); !ok {
+	if s.spool, ok = paths.State(os.Getuid() == 0, s.caller.Home); !ok {
 		return errors.New("no place for the job: set XDG_STATE_HOME or HOME to an absolute path")
 	}
 	if s.shepherd, err = launch.FindShepherd(s.Executable); err != nil {

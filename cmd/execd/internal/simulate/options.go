@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/execd-project/execd/internal/nearest"
-	"github.com/execd-project/execd/specifier"
+	"github.com/execd-project/execd/quantity"
 	"github.com/execd-project/execd/submit"
 )
 
@@ -151,7 +151,7 @@ func (o *options) check(given map[string]bool) error {
 		return &UsageError{"--wide is for a table of tasks, without --no-tasks and --format json"}
 	}
 	if o.until != "" {
-		v, err := specifier.Time(o.until)
+		v, err := quantity.Time(o.until)
 		if err != nil || v == 0 || v > 1<<40 {
 			return &UsageError{fmt.Sprintf("--until %q: expected seconds or hours:minutes:seconds, above 0", o.until)}
 		}

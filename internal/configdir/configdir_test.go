@@ -1,4 +1,4 @@
-package confdir
+package configdir
 
 import (
 	"errors"
@@ -186,7 +186,7 @@ func TestRefusedNames(t *testing.T) {
 	dir := t.TempDir()
 	d := open(t, dir)
 	for _, name := range []string{
-		"", "queues", "queues/", "queue/x", "queues/../x", "../x", "queues/a/b", "/etc/passwd", "queues/.x", "queues/x~", "queues/a\nb", "passwd", "queues/..",
+		"", "queues", "queues/", "queue/x", "queues/../x", "../../x", "queues/a/b", "/etc/passwd", "queues/.x", "queues/x~", "queues/a\nb", "passwd", "queues/..",
 	} {
 		if err := d.Apply(nil, put("users/bob", "name bob\n"), put(name, "x\n")); err == nil {
 			t.Errorf("%q is taken", name)
@@ -209,7 +209,7 @@ func TestLinks(t *testing.T) {
 	if err := os.WriteFile(secret, []byte("kept"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for name, to := range map[string]string{"queues": outside, "sched_conf": secret, "complexes": "../../etc/passwd"} {
+	for name, to := range map[string]string{"queues": outside, "sched_conf": secret, "complexes": "../../../etc/passwd"} {
 		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package specifier
+package quantity
 
 import "testing"
 

@@ -1,10 +1,10 @@
-// Package specifier reads and prints the value notations that all of Grid
+// Package quantity reads and prints the value notations that all of Grid
 // Engine's formats share: the time_specifier and memory_specifier of
 // sge_types(5), and INFINITY.
 //
 // It is pure and a leaf: it knows neither which attribute a value belongs to
 // nor what is done with it. All functions may be called from any goroutine.
-package specifier
+package quantity
 
 import (
 	"errors"

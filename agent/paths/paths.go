@@ -1,8 +1,8 @@
-// Package place says where an agent, jobs without one, and who looks for an agent have
+// Package paths says where an agent, jobs without one, and who looks for an agent have
 // their files where nobody says otherwise: those of the host for root, and those of the
 // XDG Base Directory Specification for everybody else. It looks at the environment and
 // makes nothing.
-package place
+package paths
 
 import (
 	"os"
