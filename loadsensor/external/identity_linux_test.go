@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/execd-project/execd/internal/host/program"
 	"github.com/execd-project/execd/internal/testenv"
 )
 
@@ -27,7 +28,7 @@ func TestSensorRunsAsItsUser(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	b := begin(t, fmt.Sprintf(good, `echo h:uid:$(id -u); echo h:gid:$(id -g); echo h:groups:$(id -G); echo h:home:$HOME`), func(c *Config) {
 		reachable(t, c)
-		c.As, c.AsRoot = &Identity{Name: "stranger", Home: "/home/x", UID: stranger, GID: stranger + 1, Groups: []uint32{stranger + 2}}, false
+		c.As, c.AsRoot = &program.Identity{Name: "stranger", Home: "/home/x", UID: stranger, GID: stranger + 1, Groups: []uint32{stranger + 2}}, false
 	})
 	if got, want := b.ask(), "h:uid:54321 h:gid:54322 h:groups:54322 54323 h:home:/home/x"; got != want {
 		t.Errorf("%q, want %q", got, want)
@@ -96,7 +97,7 @@ func TestUntrustedSensorsAreNotStarted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := begin(t, fmt.Sprintf(good, "echo h:a:1"), func(c *Config) {
 				reachable(t, c)
-				c.As = &Identity{Name: "stranger", UID: stranger, GID: stranger}
+				c.As = &program.Identity{Name: "stranger", UID: stranger, GID: stranger}
 				if err := tt.change(c); err != nil {
 					t.Fatal(err)
 				}
@@ -107,15 +108,5 @@ func TestUntrustedSensorsAreNotStarted(t *testing.T) {
 				t.Errorf("%+v", e)
 			}
 		})
-	}
-}
-
-func TestLookup(t *testing.T) {
-	id, err := Lookup("root")
-	if err != nil || id.UID != 0 || id.Home == "" || len(id.Groups) == 0 {
-		t.Errorf("%+v, %v", id, err)
-	}
-	if _, err := Lookup("no-such-user"); err == nil {
-		t.Error("a user that does not exist is found")
 	}
 }

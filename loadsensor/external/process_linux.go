@@ -75,7 +75,7 @@ func spawn(c *Config) (*process, error) {
 	_ = unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
 	attr := &os.ProcAttr{
 		Dir: c.Dir, Env: c.environment(), Files: theirs[:],
-		Sys: &syscall.SysProcAttr{Setsid: true, Credential: c.As.credential()},
+		Sys: &syscall.SysProcAttr{Setsid: true, Credential: c.As.Credential()},
 	}
 	proc, err := execute(c.Path, attr)
 	if err != nil {

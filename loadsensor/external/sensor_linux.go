@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/execd-project/execd/internal/clock"
+	"github.com/execd-project/execd/internal/host/program"
 	"github.com/execd-project/execd/loadsensor/protocol"
 )
 
@@ -19,7 +20,7 @@ type Config struct {
 	// User is looked up for every start, which may take its time where the users are
 	// in a directory. Empty for As.
 	User string
-	As   *Identity // nil, and no User, for whoever this process is
+	As   *program.Identity // nil, and no User, for whoever this process is
 	// AsRoot allows a sensor that runs as root. The original runs all as root where
 	// /bin/sh keeps effective ids, as bash and dash do not.
 	AsRoot bool
@@ -78,7 +79,7 @@ func (c *Config) defaults() {
 		c.Clock = clock.System()
 	}
 	if c.As == nil && c.User == "" {
-		id := Own()
+		id := program.Own()
 		c.As = &id
 	}
 }
@@ -260,16 +261,16 @@ func (s *Sensor) start() (*process, error) {
 	}
 	s.stamp, _ = s.look()
 	if s.config.User != "" {
-		id, err := Lookup(s.config.User)
+		id, err := program.Lookup(s.config.User)
 		if err != nil {
 			return nil, err
 		}
-		if id.credential() == nil && id.UID != uint32(os.Geteuid()) {
+		if id.Credential() == nil && id.UID != uint32(os.Geteuid()) {
 			return nil, fmt.Errorf("it is to run as %q, and only root can change to that user", s.config.User)
 		}
 		s.config.As = &id
 	}
-	if s.config.As.credential() != nil && s.config.As.UID == 0 && !s.config.AsRoot {
+	if s.config.As.Credential() != nil && s.config.As.UID == 0 && !s.config.AsRoot {
 		return nil, fmt.Errorf("%q would run as root, and no user is configured", s.config.Path)
 	}
 	exposed, err := s.config.As.Trusted(s.config.Path)

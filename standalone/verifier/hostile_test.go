@@ -50,7 +50,7 @@ func TestNoVerifierIsWaitedForForEver(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer pipe.Close()
-			path := program(t, "#!/bin/sh\n"+strings.NewReplacer("FIFO", fifo, "PID", pid).Replace(c.text))
+			path := written(t, "#!/bin/sh\n"+strings.NewReplacer("FIFO", fifo, "PID", pid).Replace(c.text))
 			// One that answers may be slow; shells read a byte at a time.
 			parameters, patience := long, time.Second
 			if c.err == "" {
@@ -87,7 +87,7 @@ func TestNoVerifierIsWaitedForForEver(t *testing.T) {
 // Who has no patience gets away at once.
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	path := program(t, "#!/bin/sh\necho LOG INFO here; sleep 600 &\nwait\n")
+	path := written(t, "#!/bin/sh\necho LOG INFO here; sleep 600 &\nwait\n")
 	if _, err := Run(ctx, path, nil, nil, func(_, _ string) { cancel() }, time.Hour); err == nil {
 		t.Error("the job was taken")
 	}

@@ -10,9 +10,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/execd-project/execd/internal/host/program"
 	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/internal/trust"
-	"github.com/execd-project/execd/loadsensor/external"
 	"github.com/execd-project/execd/submit"
 )
 
@@ -181,7 +181,7 @@ func (s *Server) Close() {
 }
 
 // environment is that of a verifier of a site.
-func environment(id external.Identity) []string {
+func environment(id program.Identity) []string {
 	list := []string{
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "SHELL=/bin/sh",
 		"USER=" + id.Name, "LOGNAME=" + id.Name, "HOME=" + id.Home,
@@ -199,7 +199,7 @@ func environment(id external.Identity) []string {
 // than root and that user can change.
 func (s *Server) whom(user, path string) (whom, error) {
 	root := os.Geteuid() == 0
-	id := external.Own()
+	id := program.Own()
 	switch {
 	case !root && user != "" && user != id.Name:
 		return whom{}, &URLError{fmt.Sprintf("the JSV URL names the user %q, and this daemon is that of %q", user, id.Name)}
@@ -208,7 +208,7 @@ func (s *Server) whom(user, path string) (whom, error) {
 	}
 	if user != "" {
 		var err error
-		id, err = external.Lookup(user)
+		id, err = program.Lookup(user)
 		switch {
 		case errors.Is(err, userdb.ErrUnknown):
 			return whom{}, &URLError{fmt.Sprintf("user %q specified in JSV URL does not exist", user)}

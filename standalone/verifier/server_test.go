@@ -34,7 +34,7 @@ esac; done
 // site is a verifier of a site that this process may run.
 func site(t *testing.T, text string) (path, url string) {
 	t.Helper()
-	path = program(t, text)
+	path = written(t, text)
 	if os.Geteuid() == 0 {
 		return path, "script:root@" + path
 	}

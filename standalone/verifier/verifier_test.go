@@ -14,7 +14,7 @@ import (
 
 const head = "#!/bin/sh\nwhile read -r line; do case \"$line\" in\nSTART) echo STARTED;;\nQUIT) exit 0;;\n"
 
-func program(t *testing.T, text string) string {
+func written(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "jsv")
 	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
@@ -54,7 +54,7 @@ func TestRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log strings.Builder
-			got, err := Run(t.Context(), program(t, c.text), parameters, environment, func(level, text string) { log.WriteString(level + " " + text + "\n") }, Patience)
+			got, err := Run(t.Context(), written(t, c.text), parameters, environment, func(level, text string) { log.WriteString(level + " " + text + "\n") }, Patience)
 			if c.err == "" && err != nil || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
 				t.Errorf("error %v, want %q", err, c.err)
 			}
@@ -69,7 +69,7 @@ func TestRun(t *testing.T) {
 }
 
 func TestPath(t *testing.T) {
-	good := program(t, head)
+	good := written(t, head)
 	for url, want := range map[string]string{
 		good: "", "script:" + good: "", "perl:" + good: "type", "bob@" + good: "user is not allowed", "script:bob@" + good: "user is not allowed",
 		"": "not a file", "relative": "not a file", "/": "not a file", good + ".nosuch": "not a file",

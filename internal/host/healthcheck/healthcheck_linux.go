@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/internal/clock"
-	"github.com/execd-project/execd/loadsensor/external"
+	"github.com/execd-project/execd/internal/host/program"
 )
 
 // Source is who takes the host out of service, for agent.Agent.DrainFor. Where no
@@ -49,8 +49,8 @@ type Config struct {
 	Ran func(Result)
 
 	Clock clock.Clock // nil is the clock of the machine
-	// Lookup finds a user; nil is external.Lookup.
-	Lookup func(name string) (external.Identity, error)
+	// Lookup finds a user; nil is program.Lookup.
+	Lookup func(name string) (program.Identity, error)
 }
 
 // Result is what came of a run.
@@ -107,7 +107,7 @@ func New(c Config) (*Check, error) {
 		c.Clock = clock.System()
 	}
 	if c.Lookup == nil {
-		c.Lookup = external.Lookup
+		c.Lookup = program.Lookup
 	}
 	for to, value := range map[*time.Duration]time.Duration{&c.Interval: DefaultInterval, &c.Deadline: DefaultDeadline} {
 		if *to == 0 {
@@ -252,7 +252,7 @@ func (c *Check) try(ctx context.Context) error {
 
 // identity returns the user that the program runs as, nil for our own. The error says that
 // somebody else can change the program.
-func (c *Check) identity() (*external.Identity, error) {
+func (c *Check) identity() (*program.Identity, error) {
 	if c.config.User == "" || os.Geteuid() != 0 {
 		return nil, nil
 	}

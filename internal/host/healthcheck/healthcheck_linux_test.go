@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/internal/clock"
+	"github.com/execd-project/execd/internal/host/program"
 	"github.com/execd-project/execd/internal/testenv"
-	"github.com/execd-project/execd/loadsensor/external"
 )
 
 var start = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
@@ -348,14 +348,14 @@ func TestContextEnds(t *testing.T) {
 
 func TestWhoRunsIt(t *testing.T) {
 	testenv.Require(t, testenv.Root)
-	lookup := func(name string) (external.Identity, error) {
+	lookup := func(name string) (program.Identity, error) {
 		switch name {
 		case root, "toor":
-			return external.Identity{Name: root, Home: "/root"}, nil
+			return program.Identity{Name: root, Home: "/root"}, nil
 		case "nobody", "monitor":
-			return external.Identity{Name: name, UID: 54321, GID: 54321, Groups: []uint32{54322}, Home: "/nowhere"}, nil
+			return program.Identity{Name: name, UID: 54321, GID: 54321, Groups: []uint32{54322}, Home: "/nowhere"}, nil
 		}
-		return external.Identity{}, errors.New("unknown")
+		return program.Identity{}, errors.New("unknown")
 	}
 	const say = `echo "$(id -u) $(id -G) $USER $HOME $HOST $PWD $0 $FOO"; exit 1`
 	t.Setenv("FOO", "foo")
@@ -396,7 +396,7 @@ func TestConfiguration(t *testing.T) {
 			t.Errorf("%+v: the error is %v, want %s", c, err, want)
 		}
 	}
-	c, err := New(Config{Path: "/x", Lookup: func(string) (external.Identity, error) { return external.Identity{UID: 1}, nil }})
+	c, err := New(Config{Path: "/x", Lookup: func(string) (program.Identity, error) { return program.Identity{UID: 1}, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}

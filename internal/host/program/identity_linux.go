@@ -1,4 +1,7 @@
-package external
+// Package program says as whom the programs of a site run: load sensors, health checks and
+// verifiers. It looks users up, and refuses a program that others than its user and root can
+// change. It starts nothing. All functions may be called from several goroutines.
+package program
 
 import (
 	"errors"
@@ -9,7 +12,7 @@ import (
 	"github.com/execd-project/execd/internal/trust"
 )
 
-// Identity is whom a sensor runs as.
+// Identity is the user as whom a program runs.
 type Identity struct {
 	Name, Home string
 	UID, GID   uint32
@@ -30,8 +33,9 @@ func Lookup(name string) (Identity, error) {
 	return Identity{Name: u.Name, Home: u.Home, UID: u.UID, GID: u.GID, Groups: groups}, nil
 }
 
-// credential is nil where there is nothing to change.
-func (id Identity) credential() *syscall.Credential {
+// Credential returns what a process of the user is started with; nil without root's rights, since
+// then there is nothing to change.
+func (id Identity) Credential() *syscall.Credential {
 	if os.Geteuid() != 0 {
 		return nil
 	}
@@ -55,7 +59,7 @@ func Own() Identity {
 func (id Identity) Trusted(program string) (exposed string, err error) {
 	users := trust.Own().With(id.UID)
 	err = users.Program(program)
-	if e, ok := errors.AsType[*trust.Error](err); ok && id.credential() == nil {
+	if e, ok := errors.AsType[*trust.Error](err); ok && id.Credential() == nil {
 		return e.Error(), nil
 	}
 	return "", err
