@@ -88,6 +88,12 @@ outdated: ## list the modules in the executables that have a newer release
 	@$(GO) list -deps -f '{{with .Module}}{{if not .Main}}{{.Path}}{{end}}{{end}}' ./cmd/... | sort -u | \
 	xargs $(GO) list -u -m -f '{{if .Update}}{{.Path}} {{.Version}} -> {{.Update.Version}}{{end}}' | grep . || true
 
+# Types the commands of the README and the guides, follows links, looks for manual pages.
+.PHONY: docs-check
+docs-check: ## run the commands of README and docs, check links and manual pages
+	@$(TEST) $(TESTFLAGS) -- ./test/docs
+	@$(TEST) -run '^(TestGuides|TestReadme|TestReadmeExamples|TestDocumentation|TestCellDirectory)$$' $(TESTFLAGS) -- ./test/standalone ./test/master ./cmd/execd ./agent/api/serve
+
 .PHONY: check
 check: build tidy lint test race test-vm ## everything that CI asks of a change
 

@@ -77,6 +77,7 @@ func expected(t *testing.T, own []string) []string {
 		"drwxr-xr-x /usr/share/doc/execd",
 		"drwxr-xr-x /usr/share/doc/execd/docs",
 		"drwxr-xr-x /usr/share/doc/execd/docs/design",
+		"drwxr-xr-x /usr/share/doc/execd/docs/guides",
 		"-rw-r--r-- /usr/share/doc/execd/CHANGELOG.md",
 		"-rw-r--r-- /usr/share/doc/execd/README.md",
 		"-rw-r--r-- /usr/share/doc/execd/SECURITY.md",

@@ -6,10 +6,9 @@ import (
 	"testing"
 )
 
-// TestReadmeExamples has execd describe what the examples of the README would
-// run.
+// TestReadmeExamples has execd describe what the examples of execd run in the guide would run.
 func TestReadmeExamples(t *testing.T) {
-	text, err := os.ReadFile("../../README.md")
+	text, err := os.ReadFile("../../docs/guides/get-started.md")
 	if err != nil {
 		t.Fatal(err)
 	}

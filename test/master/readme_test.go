@@ -16,6 +16,7 @@ import (
 
 	"github.com/execd-project/execd/agent/api"
 	"github.com/execd-project/execd/internal/testenv"
+	"github.com/execd-project/execd/test/docs"
 )
 
 // shell is one that somebody types into.
@@ -27,18 +28,14 @@ type shell struct {
 	said   testenv.Transcript // of the shell and all that it starts
 }
 
-// TestReadme types the section of the README about an agent and a master, each line when
+// TestReadme types the section of the guide about an agent and a master, each line when
 // the one before has had its effect.
 func TestReadme(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
+	blocks, err := docs.Blocks("../..", "docs/guides/build-a-master.md")
+	if err != nil || len(blocks) != 1 {
+		t.Fatalf("%d blocks, want 1: %v", len(blocks), err)
 	}
-	found := regexp.MustCompile("(?s)## An agent and a master on one machine\n.*?```\n(.*?)```").FindSubmatch(readme)
-	if found == nil {
-		t.Fatal("the section is not there")
-	}
-	lines := strings.Split(strings.TrimSpace(string(found[1])), "\n")
+	lines := blocks[0].Commands()
 	if want := "make build && go build -o bin/master ./examples/master"; lines[0] != want {
 		t.Fatalf("%q, expected %q, which the test does in its own way", lines[0], want)
 	}

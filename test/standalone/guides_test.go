@@ -8,15 +8,17 @@ import (
 	"os/user"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/execd-project/execd/internal/testenv"
+	"github.com/execd-project/execd/test/docs"
 )
 
-// typist is a shell that somebody types the README into.
+// typist is a shell that somebody types the guides into.
 type typist struct {
 	testing.TB
 	home string
@@ -24,67 +26,96 @@ type typist struct {
 	said testenv.Transcript // of the shell and all that it starts
 }
 
-// What the lines of the README print; each of them must end with exit status 0.
-var printed = []struct{ line, pattern string }{
-	{"execd qsub -sync y", `Job 1 exited with exit code 0\.`},
-	{"cat hello.out", `(?m)^hello Ada, this is job 1 \(hello\) in queue all\.q$`},
-	{"execd qacct -j hello", `(?m)^exit_status +0`},
-	{"execd qstat  ", `(?s) first .* r .* second .* qw `},
-	{"execd qquota", `(?m)^fair/1 +slots=1/1 +users `},
-	{"execd qstat -j second", `(?m)^waiting for: +a resource quota`},
-	{"execd sensor check", `0 errors, 0 warnings`},
-	{"execd qhost -F", `hl:scratch_free=[0-9.]+[KMGT]`},
-	{"execd qstat -j large", `(?m)^scheduling info: +\(-l scratch_free=500T\) cannot run|(?m)^waiting for:.*scratch_free`},
-	{"execd qstat -ext", `(?s) chapter .* thesis .* lesson .* teaching .* qw `},
-	{"execd sge_share_mon", `(?m)/thesis\t\tthesis\t75\t`},
+// What command lines of the guides print. A line is known by a part of it.
+var printed = map[string][]struct{ line, pattern string }{
+	"README.md": {
+		{"-sync y", `Job 1 exited with exit code 0\.`},
+		{"cat hello.out", `(?m)^hello Ada, this is job 1 \(hello\) in queue all\.q$`},
+		{"execd qacct -j hello", `(?m)^exit_status +0`},
+	},
+	"docs/guides/get-started.md": {
+		{"execd status", `takes jobs`},
+		{"cat hello.out", `(?m)^hello Ada, this is job 1 \(hello\) in queue all\.q$`},
+		{"execd qacct -j hello", `(?m)^exit_status +0`},
+		{"# r: running", ` nap .* r `},
+		{"execd qstat -j nap", `job_name: +nap`},
+		{"-N short", `exceeded limit h_rt of 1 s`},
+	},
+	"docs/guides/load-sensor.md": {
+		{"execd sensor check", `0 errors, 0 warnings`},
+		{"# the value appears", `gl:licenses=3`},
+		{"execd status --json", `licenses\.sh`},
+		{"execd qstat -j many", `(?m)^waiting for:.*licenses|-l licenses=10`},
+		{"# the next report", `gl:licenses=20`},
+	},
+	"docs/guides/move-a-cell.md": {
+		{"execd simulate", `tasks finished +21`},
+	},
+	"docs/guides/operate.md": {
+		{"# exit status 1 if", `takes jobs`},
+		{"execd doctor", `h_rt`},
+		{"# the reason; running", `new disk`},
+		{"# the job runs", ` long .* r `},
+	},
+	"docs/guides/policies.md": {
+		{"# the first job runs", `(?s) first .* r .* second .* qw `},
+		{"execd qquota", `(?m)^fair/1 +slots=1/1 +users `},
+		{"execd qstat -j second", `(?m)^waiting for: +a resource quota`},
+		{"execd qstat -ext", `(?s) chapter .* thesis .* lesson .* teaching .* qw `},
+		{"execd sge_share_mon", `(?m)/thesis\t\tthesis\t75\t`},
+		{"# state D", `(?m)^all\.q@.* D *$`},
+		{"# state S", `(?s)(normal .* S .* urgent .* r )|(urgent .* r .* normal .* S )`},
+		{"machine.swf", `tasks finished`},
+		{"agent/configuration --jobs", `1\.9 .* all\.q@`},
+	},
+	"docs/guides/prolog-epilog.md": {
+		{"-N prepared", `exited with exit code 0`},
+		{"cat prepared.out", `(?s)prolog: preparing job 1 of .*the data of job 1.*epilog: job 1 finished with 0`},
+		{"# pending again", ` unlucky .* qw `},
+		{"execd qstat -j unlucky", `error reason.*prolog`},
+		{"-explain E", `(?m)^all\.q@.* E *$`},
+		{"cat unlucky.out", `no license`},
+	},
+	"examples/README.md": {
+		{"execd run", `hello Ada, this is job 1`},
+	},
 }
 
-// TestReadme types the four steps of the README, as they are, as an ordinary user.
-func TestReadme(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, leave := openTypist(t)
-	blocks := regexp.MustCompile("(?s)### [1-4]\\. [^\n]*\n.*?```\n(.*?)```").FindAllSubmatch(readme, -1)
-	if len(blocks) != 4 {
-		t.Fatalf("%d steps, want 4", len(blocks))
-	}
-	checked := 0
-	for i, b := range blocks {
-		for j, line := range strings.Split(strings.TrimSpace(string(b[1])), "\n") {
-			if i == 0 && j == 0 {
-				const build = "make build && "
-				if !strings.HasPrefix(line, build) {
-					t.Fatalf("%q, expected %q, which the test does in its own way", line, build)
+// TestGuides types the commands of the README and the guides, as they are, as an ordinary user.
+func TestGuides(t *testing.T) {
+	for _, page := range docs.Guides {
+		t.Run(page, func(t *testing.T) {
+			blocks, err := docs.Blocks("../..", page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, leave := openTypist(t)
+			var checked []string
+			for _, b := range blocks {
+				if !b.Typed() {
+					continue
 				}
-				line = strings.TrimPrefix(line, build)
-			}
-			pattern := ""
-			for _, p := range printed {
-				if strings.HasPrefix(line, p.line) {
-					pattern, checked = p.pattern, checked+1
+				for _, line := range b.Commands() {
+					line = strings.TrimPrefix(line, "make build && ") // openTypist has done that
+					pattern := ""
+					for _, p := range printed[page] {
+						if strings.Contains(line, p.line) {
+							pattern, checked = p.pattern, append(checked, p.line)
+						}
+					}
+					s.types(line, pattern)
+					if strings.HasPrefix(line, "execd qsub") {
+						aSecond() // somebody who types is no faster, and who came first has an urgency
+					}
 				}
 			}
-			s.types(line, pattern)
-			if strings.HasPrefix(line, "execd qsub") {
-				aSecond() // somebody who types is no faster, and who came first has an urgency
+			leave()
+			for _, p := range printed[page] {
+				if !slices.Contains(checked, p.line) {
+					t.Errorf("%s has no line with %q", page, p.line)
+				}
 			}
-		}
-	}
-	if checked != len(printed) {
-		t.Errorf("%d lines print what is known, want %d", checked, len(printed))
-	}
-	undo := regexp.MustCompile("(?m)^rm -r ~/.*configuration$").Find(readme)
-	if undo == nil {
-		t.Fatal("README does not say how to undo the steps")
-	}
-	leave()
-	for _, there := range []bool{true, false} {
-		out, err := exec.CommandContext(t.Context(), "sh", "-c", "HOME="+s.home+"; "+string(undo)).CombinedOutput()
-		if (err == nil) != there {
-			t.Errorf("%s, with the configuration there %v: %v\n%s", undo, there, err, out)
-		}
+		})
 	}
 }
 
