@@ -62,6 +62,8 @@ const (
 	Getent     Need = "getent"     // /usr/bin/getent, to put something else in its place
 	Man        Need = "man"        // man(1) of man-db
 	Csh        Need = "csh"        // tcsh
+	Perl       Need = "perl"       // perl
+	Tcl        Need = "tcl"        // tclsh
 	Lintian    Need = "lintian"    // lintian, which checks a .deb; no part of CI
 	XML        Need = "xml"        // xmllint, and the schemas of Debian's gridengine-common
 )
@@ -90,6 +92,8 @@ var checks = map[Need]func() error{
 	Getent:     checkGetent,
 	Man:        checkProgram("man", "man-db"),
 	Csh:        checkProgram("tcsh", "tcsh"),
+	Perl:       checkProgram("perl", "perl"),
+	Tcl:        checkProgram("tclsh", "tcl"),
 	Lintian:    checkProgram("lintian", "lintian"),
 }
 

@@ -8,7 +8,8 @@
 //	default/common/sge_request    default options of all users (sge_request(5))
 //	bin/ARCH                      links to execd with the names of the commands
 //	util/arch                     prints ARCH
-//	util/resources/jsv            functions for JSV scripts (jsv_script_interface(3))
+//	util/resources/jsv            functions for JSV scripts in sh, Perl, Python and Tcl
+//	                              (jsv_script_interface(3))
 //
 // All of it belongs to the user of the daemon. Make may be called again at any time: it
 // replaces what is not as it should be, and leaves files that administrators edit.
@@ -97,12 +98,22 @@ func (c *Contents) make(dir string) error {
 		{"util", "arch", 0o755},
 		{jsv, "jsv_include.sh", 0o644},
 		{jsv, "jsv.sh", 0o755},
+		{jsv, "JSV.pm", 0o644},
+		{jsv, "jsv.pl", 0o755},
+		{jsv, "JSV.py", 0o644},
+		{jsv, "jsv.py", 0o755},
+		{jsv, "jsv_include.tcl", 0o644},
+		{jsv, "jsv.tcl", 0o755},
 	} {
 		path := filepath.Join(f.dir, f.name)
 		if _, err := root.Lstat(path); err == nil && f.name == "sge_request" {
 			continue // administrators edit it
 		}
-		text, err := c.text(f.name, dir)
+		source := f.name
+		if source == "JSV.py" { // in one directory with jsv.py, which some file systems take for the same
+			source = "jsv_include.py"
+		}
+		text, err := c.text(source, dir)
 		if err == nil {
 			err = write(root, path, text, f.mode)
 		}

@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -125,66 +124,5 @@ func TestLineBreaks(t *testing.T) {
 	dir := t.TempDir()
 	if err := Make(dir+"/a\nb", contents(dir)); err == nil || !strings.Contains(err.Error(), "line break") {
 		t.Errorf("a path with a line break: %v", err)
-	}
-}
-
-// TestJSV talks with a JSV script that uses the functions.
-func TestJSV(t *testing.T) {
-	dir := makeDir(t)
-	const script = `
-jsv_on_start() { jsv_send_env; }
-jsv_on_verify() {
-	jsv_log_info "$(jsv_is_param N) $(jsv_get_param N) $(jsv_is_param P) <$(jsv_get_param P)>"
-	jsv_log_info "$(jsv_sub_is_param l_hard h_rt) $(jsv_sub_get_param l_hard h_rt) $(jsv_sub_is_param l_hard h) $(jsv_sub_get_param l_hard lic)"
-	jsv_log_info "$(jsv_is_env A) $(jsv_get_env A) $(jsv_is_env B)"
-	jsv_set_param N 'a  *'
-	jsv_set_param P ''
-	jsv_sub_add_param l_hard h_vmem 2G
-	jsv_sub_add_param l_hard h_rt 7
-	jsv_sub_del_param l_hard lic
-	jsv_sub_del_param l_hard nothing
-	jsv_add_env B 'x y'
-	jsv_mod_env A ''
-	jsv_del_env C
-	jsv_del_env D
-	jsv_log_warning "$(jsv_get_param N)"
-	jsv_correct "it is" better
-}
-. "$SGE_ROOT/util/resources/jsv/jsv_include.sh"
-jsv_main
-`
-	const job = "START\nPARAM VERSION 1.0\nPARAM N $(touch planted) `touch planted` \"'\nPARAM l_hard h_rt=60,lic\nPARAM e\n" +
-		"ENV ADD A \\ back  slash \nENV ADD C c\nENV ADD x;touch${IFS}planted v\nENV ADD é=1 v\nBEGIN\n"
-	want := []string{
-		"SEND ENV", "STARTED",
-		"LOG INFO true $(touch planted) `touch planted` \"' false <>",
-		"LOG INFO true 60 false ",
-		"LOG INFO true \\ back  slash  false",
-		"PARAM N a  *", "PARAM P", "PARAM l_hard h_rt=60,lic,h_vmem=2G", "PARAM l_hard lic,h_vmem=2G,h_rt=7", "PARAM l_hard h_vmem=2G,h_rt=7",
-		"ENV ADD B x y", "ENV MOD A", "ENV DEL C",
-		"LOG WARNING a  *", "RESULT STATE CORRECT it is better",
-	}
-	for _, shell := range []string{"sh", "bash"} {
-		t.Run(shell, func(t *testing.T) {
-			work := t.TempDir()
-			cmd := exec.Command(shell, "-c", script)
-			cmd.Dir = work
-			cmd.Env = []string{"PATH=/usr/bin:/bin", "SGE_ROOT=" + dir}
-			cmd.Stdin = strings.NewReader(job + job + "QUIT\nSTART\n")
-			out, err := cmd.CombinedOutput()
-			got := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
-			if diff := cmp.Diff(slices.Concat(want, want), got); err != nil || diff != "" {
-				t.Errorf("%v: want (-) and got (+):\n%s", err, diff)
-			}
-			if names, err := os.ReadDir(work); err != nil || len(names) > 0 {
-				t.Errorf("a value was run as a command: %v (%v)", names, err)
-			}
-		})
-	}
-	cmd := exec.Command(dir + "/util/resources/jsv/jsv.sh")
-	cmd.Env = []string{"PATH=/usr/bin:/bin", "SGE_ROOT=" + dir}
-	cmd.Stdin = strings.NewReader("START\nPARAM b y\nBEGIN\nQUIT\n")
-	if out, err := cmd.CombinedOutput(); err != nil || string(out) != "STARTED\nRESULT STATE ACCEPT accepted\n" {
-		t.Errorf("the script to begin with: %q (%v)", out, err)
 	}
 }

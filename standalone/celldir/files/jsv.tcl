@@ -1,0 +1,19 @@
+#!/usr/bin/env tclsh
+# A JSV that accepts every job, to begin with. Copy it, change jsv_on_verify, and name the copy:
+# qsub -jsv FILE for one job, jsv_url of qconf -mconf for all.
+
+source "$env(SGE_ROOT)/util/resources/jsv/jsv_include.tcl"
+
+proc jsv_on_start {} {
+	# jsv_send_env  # the functions for variables of the job need it
+}
+
+proc jsv_on_verify {} {
+	# if {[jsv_get_param b] eq "y"} {
+	#	jsv_reject "Submit a script: programs are not accepted."
+	#	return
+	# }
+	jsv_accept "accepted"
+}
+
+jsv_main
