@@ -108,35 +108,34 @@ type Agent struct {
 
 	configuring sync.Mutex // serialises the reading of the configuration, and its use
 
-	ticketing     sync.Mutex // serialises the giving of tickets, and their file; taken before mu
-	ticketsUnkept bool       // their file is not as they are; guarded by ticketing
-
 	refusals refusals // of starts, that the log has
 
 	trying sync.Mutex // serialises trials of starts; taken before mu
 
-	turning sync.Mutex      // serialises InTurn
-	turns   map[string]Turn // of orders for the whole agent; guarded by turning
+	turning sync.Mutex // serialises InTurn
 
+	disk     *disk
+	journal  *journal
+	finished *finished
+	opened   openGroups
+
+	// mu guards what follows. Nothing is read from the disk or written to it by who holds it: an
+	// agent whose disk does not answer answers.
 	mu            sync.Mutex
 	table         map[job.ID]*entry
 	keys          map[string]*entry
 	rests         map[job.ID]bool // jobs that were refused when something of them was made already
 	bound         uint64          // another one when a job is, or is no longer, in the table or live
-	finished      *finished
 	procedures    procedureEnds
 	numbers       numbers
 	changed       chan struct{} // closed at the next change
-	epoch, seen   uint64        // the largest of a start, and of any other order
 	cluster       *qconf.Cluster
 	book          *admission.Book
-	groups        *launch.Groups                    // for jobs that are prepared from now on
-	opened        map[groupsSettings]*launch.Groups // all that were made
-	version       string                            // of the configuration
-	versionNumber uint64                            // of the report that says so
+	groups        *launch.Groups // for jobs that are prepared from now on
+	version       string         // of the configuration
+	versionNumber uint64         // of the report that says so
 	configError   error
 	said          map[string]bool   // parameters that have been said to have no effect
-	drains        map[string]string // source: reason
 	troubles      map[string]string // what: sentence
 	starting      starting
 	service       ServiceReport // the last one
@@ -144,7 +143,6 @@ type Agent struct {
 	context       context.Context // of Run; jobs are watched until it ends
 	stop          context.CancelFunc
 	stopping      bool
-	ended         bool // by Close
 	closing       sync.Once
 }
 
@@ -156,7 +154,7 @@ func New(options Options) (*Agent, error) {
 		launching: make(chan struct{}, 2*runtime.NumCPU()), preparing: make(chan struct{}, 16),
 		table: map[job.ID]*entry{}, rests: map[job.ID]bool{}, keys: map[string]*entry{}, changed: make(chan struct{}),
 		procedures: procedureEnds{},
-		priorities: make(chan struct{}, 1), drains: map[string]string{}, opened: map[groupsSettings]*launch.Groups{}, troubles: map[string]string{},
+		priorities: make(chan struct{}, 1), troubles: map[string]string{},
 	}
 	if a.options.Observer == nil {
 		a.options.Observer = nobody{}
@@ -174,10 +172,11 @@ func New(options Options) (*Agent, error) {
 	if a.numbers, err = openNumbers(options.Spool); err != nil {
 		return nil, err
 	}
-	if a.finished, err = openFinished(options.Spool); err != nil {
+	a.disk = newDisk(options.Spool.Dir().Path(), diskPatience, a.diskChanged)
+	if a.journal, err = openJournal(options.Spool.Dir(), a.disk); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(a.readMarks(), a.readTurns()); err != nil {
+	if a.finished, err = openFinished(options.Spool, a.disk); err != nil {
 		return nil, err
 	}
 	if err := a.configure(); err != nil {
@@ -248,18 +247,9 @@ func (a *Agent) close() {
 	a.closeConsoles()
 	a.watcher.close()
 	a.online.close()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.ended = true
-	for _, g := range a.opened {
-		g.Close()
-	}
-	clear(a.opened)
-	a.finished.close()
+	a.opened.close()
+	a.finished.end()
 }
-
-// errEnded is for what comes after Close.
-var errEnded = errors.New("the agent has ended")
 
 // shutdownPatience bounds the time in which supervisors are told to end their jobs
 // when the agent is shut down.
@@ -324,6 +314,10 @@ func (a *Agent) Configure(context.Context) error {
 // configure reads the configuration. configuring is held, but by New.
 func (a *Agent) configure() error {
 	cluster, version, err := a.options.Configuration()
+	var groups *launch.Groups
+	if err == nil {
+		groups, err = a.groupsFor(cluster.Config(a.options.Host))
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	defer func() {
@@ -334,10 +328,6 @@ func (a *Agent) configure() error {
 			a.troubles["configuration"] = "the configuration cannot be used, and the former one stays: " + err.Error()
 		}
 	}()
-	if err != nil {
-		return err
-	}
-	groups, err := a.groupsFor(cluster.Config(a.options.Host))
 	if err != nil {
 		return err
 	}
@@ -352,35 +342,6 @@ func (a *Agent) configure() error {
 		a.changes()
 	}
 	return nil
-}
-
-// groupsSettings is what of a configuration the control groups are made by.
-type groupsSettings struct {
-	params string // cgroups_params
-	use    bool   // USE_CGROUPS of execd_params
-}
-
-// groupsFor makes control groups as a configuration says, or has those that it made
-// before. None is closed before the agent ends: jobs have been prepared with it that are
-// still to be started, in a scope that goes with it. mu is held.
-func (a *Agent) groupsFor(config *qconf.Configuration) (*launch.Groups, error) {
-	params, _ := config.Value("cgroups_params")
-	s := groupsSettings{params, config.ExecdParams.UseCgroups}
-	if g, ok := a.opened[s]; ok {
-		return g, nil
-	}
-	if a.ended {
-		return nil, errEnded
-	}
-	g, err := launch.OpenGroupsFor(a.options.Spool, config)
-	if err != nil {
-		return nil, err
-	}
-	if g != nil && g.Warning != "" {
-		a.log.Warn(g.Warning)
-	}
-	a.opened[s] = g
-	return g, nil
 }
 
 // rebook goes on with the same jobs under another configuration. mu is held.
@@ -416,7 +377,7 @@ func (a *Agent) Health() Health {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	h := Health{
-		Host: a.options.Host, Version: a.options.Version, Started: a.started, Epoch: max(a.epoch, a.seen),
+		Host: a.options.Host, Version: a.options.Version, Started: a.started, Epoch: a.journal.master(),
 		Jobs: map[State]int{}, Draining: a.whyNoJobs(), Configuration: a.version,
 		Sensors: sensors,
 	}
@@ -426,6 +387,9 @@ func (a *Agent) Health() Health {
 	}
 	for _, what := range sortedKeys(a.troubles) {
 		h.Troubles = append(h.Troubles, a.troubles[what])
+	}
+	if err := a.disk.hangs(); err != nil {
+		h.Troubles = append(h.Troubles, err.Error())
 	}
 	if why := a.guard.whyNot(); why != "" {
 		h.Troubles = append(h.Troubles, errNoUsers.Error()+": "+why)
@@ -452,6 +416,18 @@ func (a *Agent) trouble(what string, err error) {
 		a.log.Error("trouble", "what", what, "error", err)
 	}
 	a.troubles[what] = text
+}
+
+// diskChanged has it reported, and logged, that the disk does not answer, or answers again.
+func (a *Agent) diskChanged() {
+	if err := a.disk.hangs(); err != nil {
+		a.log.Error("the disk does not answer", "error", err)
+	} else {
+		a.log.Info("the disk answers again")
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.noteService()
 }
 
 func (a *Agent) binaryPath() string { return filepath.Dir(a.options.Shepherd) }

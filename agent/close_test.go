@@ -44,10 +44,11 @@ func TestConfigureWhileTheAgentEnds(t *testing.T) {
 	w.stop()
 	close(over)
 	wait.Wait()
-	w.agent.mu.Lock()
-	defer w.agent.mu.Unlock()
-	if len(w.agent.opened) > 0 {
-		t.Errorf("%d sets of control groups are open", len(w.agent.opened))
+	opened := &w.agent.opened
+	opened.mu.Lock()
+	defer opened.mu.Unlock()
+	if len(opened.made) > 0 {
+		t.Errorf("%d sets of control groups are open", len(opened.made))
 	}
 }
 

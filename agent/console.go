@@ -98,14 +98,18 @@ func (a *Agent) openConsole(ctx context.Context, e *entry) {
 // without a word if the next agent does not see him. It is not synced: when the power goes,
 // the job goes.
 func (a *Agent) noteClient(e *entry, c *console) {
+	e.ordering.Lock()
+	defer e.ordering.Unlock()
 	a.mu.Lock()
-	defer a.mu.Unlock()
+	was, over := e.expected, e.state >= Ended
+	a.mu.Unlock()
 	c.mu.Lock()
 	expected := c.expected
 	c.mu.Unlock()
-	if expected == e.expected || e.state >= Ended {
+	if expected == was || over {
 		return
 	}
+	defer a.disk.begin("writing whether job " + e.id.String() + " has a client")()
 	var err error
 	if expected {
 		err = e.run.Dir.WriteFile(fileClient, nil)
@@ -116,6 +120,8 @@ func (a *Agent) noteClient(e *entry, c *console) {
 		a.log.Warn("cannot write down whether a job has a client: the next agent will not know", "job", e.id.String(), "error", err)
 		return
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	e.expected = expected
 }
 

@@ -30,28 +30,12 @@ func (a *Agent) DrainFor(source, reason string) error {
 		return &Error{InvalidArgument, errors.New("a source needs a name of one line without tabs")}
 	}
 	reason = strings.Join(strings.Fields(reason), " ")
+	changed, err := a.journal.drain(source, reason)
+	if !changed {
+		return err
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.drains[source] == reason {
-		return nil
-	}
-	drains := maps.Clone(a.drains)
-	if drains[source] = reason; reason == "" {
-		delete(drains, source)
-	}
-	var text strings.Builder
-	for _, s := range sortedKeys(drains) {
-		text.WriteString(s + "\t" + drains[s] + "\n")
-	}
-	root := a.options.Spool.Dir()
-	err := root.WriteFile(fileDrain, []byte(text.String()))
-	if err == nil {
-		err = root.Sync(fileDrain)
-	}
-	if err != nil {
-		return roomError(err)
-	}
-	a.drains = drains
 	a.noteService()
 	if reason == "" {
 		a.log.Info("takes jobs again", "source", source)
@@ -82,8 +66,12 @@ func (a *Agent) outOfService() string {
 	if why := a.guard.whyNot(); why != "" {
 		reasons = append(reasons, errNoUsers.Error()+": "+why)
 	}
-	for _, source := range sortedKeys(a.drains) {
-		reasons = append(reasons, source+": "+a.drains[source])
+	if err := a.disk.hangs(); err != nil {
+		reasons = append(reasons, err.Error())
+	}
+	drains := a.journal.drained()
+	for _, source := range sortedKeys(drains) {
+		reasons = append(reasons, source+": "+drains[source])
 	}
 	return strings.Join(reasons, "; ")
 }

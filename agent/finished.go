@@ -3,7 +3,9 @@ package agent
 import (
 	"errors"
 	"io/fs"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/execd-project/execd/jobdir"
 )
@@ -17,15 +19,20 @@ const mostFinished = 20000
 // key may be lost with the power of the host: masters do not repeat what they know
 // to have ended.
 type finished struct {
-	root  *jobdir.Dir
-	log   *jobdir.Log
+	root *jobdir.Dir
+	disk *disk
+
+	writing sync.Mutex // serialises changes with the file; taken before mu
+	log     *jobdir.Log
+	lines   int // of the file
+
+	mu    sync.Mutex
 	keys  map[string]bool
 	order []string // as they came
-	lines int      // of the file
 }
 
-func openFinished(spool *jobdir.Spool) (*finished, error) {
-	f := &finished{root: spool.Dir(), keys: map[string]bool{}}
+func openFinished(spool *jobdir.Spool, d *disk) (*finished, error) {
+	f := &finished{root: spool.Dir(), disk: d, keys: map[string]bool{}}
 	b, err := f.root.ReadFile(fileFinished)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -43,6 +50,8 @@ func openFinished(spool *jobdir.Spool) (*finished, error) {
 }
 
 func (f *finished) remember(key string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.keys[key] {
 		return
 	}
@@ -54,10 +63,17 @@ func (f *finished) remember(key string) {
 	}
 }
 
-func (f *finished) has(key string) bool { return f.keys[key] }
+func (f *finished) has(key string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.keys[key]
+}
 
 // add remembers a key. Without room on the disk it is remembered in memory.
 func (f *finished) add(key string) error {
+	f.writing.Lock()
+	defer f.writing.Unlock()
+	defer f.disk.begin("writing the file " + fileFinished)()
 	f.remember(key)
 	if f.log == nil || f.lines >= 2*mostFinished {
 		return f.rewrite()
@@ -66,23 +82,34 @@ func (f *finished) add(key string) error {
 	return f.log.Add(key + "\n")
 }
 
-// rewrite leaves in the file what is remembered.
+// rewrite leaves in the file what is remembered. writing is held.
 func (f *finished) rewrite() error {
 	f.close()
+	f.mu.Lock()
+	lines := slices.Clone(f.order)
+	f.mu.Unlock()
 	text := ""
-	if len(f.order) > 0 {
-		text = strings.Join(f.order, "\n") + "\n"
+	if len(lines) > 0 {
+		text = strings.Join(lines, "\n") + "\n"
 	}
 	err := f.root.WriteFile(fileFinished, []byte(text))
 	if err == nil {
-		f.lines = len(f.order)
+		f.lines = len(lines)
 		f.log, err = f.root.OpenAppend(fileFinished)
 	}
 	return err
 }
 
+// end closes the file.
+func (f *finished) end() {
+	f.writing.Lock()
+	defer f.writing.Unlock()
+	f.close()
+}
+
+// close closes the file. writing is held.
 func (f *finished) close() {
-	if f != nil && f.log != nil {
+	if f.log != nil {
 		_ = f.log.Close()
 		f.log = nil
 	}

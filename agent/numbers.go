@@ -5,18 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/execd-project/execd/jobdir"
-)
-
-// Files of the spool area that are the agent's.
-const (
-	fileNumbers  = "incarnation" // how often an agent was started here
-	fileEpoch    = "epoch"       // largest epoch of a master
-	fileDrain    = "drain"       // lines "source<TAB>reason"
-	fileFinished = "finished"    // keys of jobs whose end was acknowledged
 )
 
 // numbers gives out the numbers of reports. Each is larger than all before, those
@@ -78,48 +68,4 @@ func (n *numbers) limit() uint64 {
 		return n.promised[0] - 1
 	}
 	return n.last
-}
-
-// readMarks reads what the spool area says about the agent.
-func (a *Agent) readMarks() error {
-	root := a.options.Spool.Dir()
-	b, err := root.ReadFile(fileEpoch)
-	if err == nil {
-		if a.epoch, err = strconv.ParseUint(strings.TrimSpace(string(b)), 10, 64); err != nil {
-			return fmt.Errorf("%s/%s: %w", root.Path(), fileEpoch, err)
-		}
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	b, err = root.ReadFile(fileDrain)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	for line := range strings.Lines(string(b)) {
-		if source, reason, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t"); ok {
-			a.drains[source] = reason
-		}
-	}
-	return err
-}
-
-// raiseEpoch refuses masters that have been replaced, and remembers a new one. mu
-// is held.
-func (a *Agent) raiseEpoch(epoch uint64) error {
-	if largest := max(a.epoch, a.seen); epoch < a.epoch || epoch > 0 && epoch < largest {
-		return replaced(epoch, largest)
-	}
-	if epoch == a.epoch {
-		return nil
-	}
-	root := a.options.Spool.Dir()
-	err := root.WriteFile(fileEpoch, strconv.AppendUint(nil, epoch, 10))
-	if err == nil {
-		err = root.Sync(fileEpoch)
-	}
-	if err != nil {
-		return roomError(err)
-	}
-	a.epoch = epoch
-	return nil
 }

@@ -220,7 +220,7 @@ func wasSuspended(turns map[string]Turn) bool {
 	return len(turns) == 0
 }
 
-// readSuspended reads what markSuspended has written; turns are nil where there is
+// readSuspended reads what writeSuspended has written; turns are nil where there is
 // nothing.
 func readSuspended(d *jobdir.Dir) (by []Order, turns map[string]Turn, err error) {
 	b, err := d.ReadFile(fileSuspended)

@@ -36,7 +36,7 @@ func TestBeginsOnFullDisk(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := openFinished(spool)
+		f, err := openFinished(spool, newDisk(spool.Dir().Path(), diskPatience, func() {}))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -78,70 +78,109 @@ func (o Order) valid() bool {
 // goroutine of the job deliver it. An order that has no effect is none: the job may
 // have ended, or be suspended already. Tasks of a parallel job do as the job does.
 func (a *Agent) signal(e *entry, o Order, t Turn) error {
+	e.ordering.Lock()
+	defer e.ordering.Unlock()
+	a.mu.Lock()
+	c, err := e.change(o, t)
+	a.mu.Unlock()
+	if err != nil || c == nil {
+		return err
+	}
+	err = a.writeChange(e, c)
+	failpoint.At("agent-signal-noted")
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if !e.state.Live() {
+		return nil // it has ended meanwhile, and with it its directory may have gone
+	}
+	if err == nil {
+		a.apply(e, c)
+	}
+	return err
+}
+
+// change is what an order changes of a job, to be written down before it counts.
+type change struct {
+	order     Order
+	suspended []Order
+	turns     map[string]Turn
+	ends      bool // the job is to end by the order
+	again     bool // nothing changes that the supervisor, or the master, is to be told
+}
+
+// change finds out what an order changes; nil is for nothing. mu of the agent is held, and
+// ordering.
+func (e *entry) change(o Order, t Turn) (*change, error) {
 	if !e.state.Live() || e.endBy != "" && o != Kill {
-		return nil
+		return nil, nil //nolint:nilnil // no change is no error
 	}
-	turns, aspect := e.turns, o.aspect()
-	if t.Number > 0 && aspect != "" {
-		if again, err := t.Comes("job "+e.id.String()+": "+string(o), turns[aspect]); again || err != nil {
-			return err
+	c := &change{order: o, suspended: e.suspended, turns: e.turns}
+	if aspect := o.aspect(); t.Number > 0 && aspect != "" {
+		if again, err := t.Comes("job "+e.id.String()+": "+string(o), e.turns[aspect]); again || err != nil {
+			return nil, err
 		}
-		turns = map[string]Turn{}
-		maps.Copy(turns, e.turns)
-		turns[aspect] = t
+		c.turns = map[string]Turn{}
+		maps.Copy(c.turns, e.turns)
+		c.turns[aspect] = t
 	}
-	lasting := true
-	before := len(e.suspended) > 0
 	switch o {
 	case Suspend, SuspendThreshold, SuspendQueue:
-		if slices.Contains(e.suspended, o) {
-			return a.markTurn(e, turns)
-		}
-		if err := a.markSuspended(e, append(slices.Clone(e.suspended), o), turns); err != nil {
-			return err
+		if c.again = slices.Contains(e.suspended, o); !c.again {
+			c.suspended = append(slices.Clone(e.suspended), o)
 		}
 	case Resume, ResumeThreshold, ResumeQueue:
 		kept := slices.DeleteFunc(slices.Clone(e.suspended), func(s Order) bool { return resumeOf[s] == o })
-		if len(kept) == len(e.suspended) {
-			return a.markTurn(e, turns)
-		}
-		if err := a.markSuspended(e, kept, turns); err != nil {
-			return err
+		if c.again = len(kept) == len(e.suspended); !c.again {
+			c.suspended = kept
 		}
 	case Terminate, Kill, Reschedule, Migrate:
-		if e.endBy == "" {
-			err := writeJSON(e.run.Dir, fileEnding, &ending{o})
-			switch {
-			case err == nil || o == Kill:
-			case o == Terminate && full(err):
-				// The end of the job may be what makes room.
-				a.log.Warn("a job is ended, and it cannot be noted that this was asked for", "job", e.id.String(), "error", err)
-			default:
-				return roomError(err)
-			}
-			e.endBy = o
-		}
-	default:
-		if err := a.markTurn(e, turns); err != nil {
-			return err
-		}
-		lasting = false
+		c.ends = e.endBy == ""
 	}
-	failpoint.At("agent-signal-noted")
+	return c, nil
+}
+
+// writeChange writes down what an order changes. ordering is held.
+func (a *Agent) writeChange(e *entry, c *change) error {
+	defer a.disk.begin("writing an order about job " + e.id.String())()
+	if c.ends {
+		err := writeJSON(e.run.Dir, fileEnding, &ending{c.order})
+		switch {
+		case err == nil || c.order == Kill:
+		case c.order == Terminate && full(err):
+			// The end of the job may be what makes room.
+			a.log.Warn("a job is ended, and it cannot be noted that this was asked for", "job", e.id.String(), "error", err)
+		default:
+			return roomError(err)
+		}
+	}
+	if slices.Equal(c.suspended, e.suspended) && maps.Equal(c.turns, e.turns) {
+		return nil
+	}
+	return writeSuspended(e.run.Dir, c.suspended, c.turns)
+}
+
+// apply has a change that was written down count. mu is held.
+func (a *Agent) apply(e *entry, c *change) {
+	before := len(e.suspended) > 0
+	e.suspended, e.turns = c.suspended, c.turns
+	if c.ends {
+		e.endBy = c.order
+	}
 	after := len(e.suspended) > 0
+	if c.again {
+		return
+	}
 	// What supervisors are told knows no reasons.
-	told := o
+	told := c.order
 	switch {
-	case !lasting || e.endBy != "":
+	case e.endBy != "" || c.order == Usr1 || c.order == Usr2:
 	case after && !before:
 		told = Suspend
 	case before && !after:
 		told = Resume
 	default:
 		a.touch(e) // for one reason more, or less
-		return nil
+		return
 	}
 	e.orders = append(e.orders, told)
 	e.poke()
@@ -151,23 +190,13 @@ func (a *Agent) signal(e *entry, o Order, t Turn) error {
 			t.poke()
 		}
 	}
-	return nil
-}
-
-// markTurn writes down the turn of an order that changes nothing that lasts. mu is held.
-func (a *Agent) markTurn(e *entry, turns map[string]Turn) error {
-	if maps.Equal(turns, e.turns) {
-		return nil
-	}
-	return a.markSuspended(e, e.suspended, turns)
 }
 
 // turnWord begins a line of the file "suspended" with the turn of an order.
 const turnWord = "turn"
 
-// markSuspended writes down why a job is suspended, and with it which orders have come.
-// mu is held.
-func (a *Agent) markSuspended(e *entry, by []Order, turns map[string]Turn) error {
+// writeSuspended writes down why a job is suspended, and with it which orders have come.
+func writeSuspended(d *jobdir.Dir, by []Order, turns map[string]Turn) error {
 	var text []byte
 	for _, o := range by {
 		text = append(append(text, o...), '\n')
@@ -175,15 +204,11 @@ func (a *Agent) markSuspended(e *entry, by []Order, turns map[string]Turn) error
 	for _, aspect := range sortedKeys(turns) {
 		text = fmt.Appendf(text, "%s %s %d %d\n", turnWord, aspect, turns[aspect].Epoch, turns[aspect].Number)
 	}
-	err := e.run.Dir.WriteFile(fileSuspended, text)
+	err := d.WriteFile(fileSuspended, text)
 	if err == nil {
-		err = e.run.Dir.Sync(fileSuspended)
+		err = d.Sync(fileSuspended)
 	}
-	if err != nil {
-		return roomError(err)
-	}
-	e.suspended, e.turns = by, turns
-	return nil
+	return roomError(err)
 }
 
 // deliver passes orders on to the supervisor, as soon as that can take them.

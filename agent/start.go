@@ -20,7 +20,13 @@ func (a *Agent) Start(ctx context.Context, s *Start) (JobReport, error) {
 	if err := s.check(); err != nil {
 		return JobReport{}, &Error{InvalidArgument, err}
 	}
-	e, first, report, err := a.receive(s)
+	var e *entry
+	var first bool
+	var report JobReport
+	err := a.journal.raise(s.Epoch)
+	if err == nil {
+		e, first, report, err = a.receive(s)
+	}
 	if err != nil {
 		a.refused(s.ID, err)
 		return report, err
@@ -116,8 +122,8 @@ func (s *Start) check() error {
 func (a *Agent) receive(s *Start) (e *entry, first bool, report JobReport, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err := a.raiseEpoch(s.Epoch); err != nil {
-		return nil, false, report, err
+	if err := a.journal.checkStart(s.Epoch); err != nil {
+		return nil, false, report, err // since it was raised
 	}
 	if e := a.keys[s.Key]; e != nil {
 		if e.id != s.ID {
@@ -228,6 +234,7 @@ func (a *Agent) prepare(e *entry, s *Start) (*launch.Job, error) {
 	if err := a.mayStart(!e.record.hosted()); err != nil {
 		return nil, errOut(err.Error())
 	}
+	defer a.disk.begin("making the directory of job " + e.id.String())()
 	if err := a.discardRest(e); err != nil {
 		a.doubtStarts()
 		return nil, roomError(err)

@@ -104,7 +104,9 @@ func (a *Agent) launch(ctx context.Context, e *entry) bool {
 	e.do.Lock()
 	shepherd, err := a.shepherd(a.Cluster().Config(a.options.Host))
 	if err == nil {
+		end := a.disk.begin("starting the supervisor of job " + e.id.String())
 		err = e.run.Launch(shepherd)
+		end()
 	}
 	e.do.Unlock()
 	failpoint.At("agent-launched")
@@ -264,6 +266,7 @@ func (a *Agent) judge(e *entry, o *job.Outcome) *job.Outcome {
 
 // writeEnd writes an end down and tells it, or keeps it to be told later.
 func (a *Agent) writeEnd(e *entry, end *ended, again bool) {
+	defer a.disk.begin("writing the end of job " + e.id.String())()
 	err := writeJSON(e.run.Dir, fileEnded, end)
 	failpoint.At("agent-ended")
 	if err == nil {
@@ -337,14 +340,15 @@ func (a *Agent) bury(ctx context.Context, e *entry) {
 	if e.terminal != nil {
 		e.terminal.retire()
 	}
-	err := a.finished.add(e.finishedKey())
 	a.mu.Unlock()
-	a.trouble("remembering finished jobs", err)
+	a.trouble("remembering finished jobs", a.finished.add(e.finishedKey()))
 	failpoint.At("agent-finished")
 	for wait := burialFirst; ; wait = min(2*wait, burialLast) {
 		e.do.Lock()
 		keep := e.record.Keep.Keeps(e.outcome.Failed != job.FailedNone)
+		end := a.disk.begin("removing the directory of job " + e.id.String())
 		err := e.run.Remove(keep)
+		end()
 		e.do.Unlock()
 		a.trouble("removing what is left of job "+e.id.String(), err)
 		if err == nil {

@@ -26,11 +26,14 @@ type entry struct {
 	found  bool          // a former agent left it
 	wake   chan struct{} // of the job's goroutine: orders, files that have come
 	// do serialises what is done to the job by agent/launch.
-	do      sync.Mutex
-	unwatch func() // ends the watch on the job's directory; of the job's goroutine
-	untold  *ended // an end that could not be written down, or told; of the job's goroutine
-	told    bool   // the end was told, but for the mark that says so; of the job's goroutine
-	watch   int32  // of onlineWatch, in its jobs
+	do sync.Mutex
+	// ordering serialises orders about the job, and whether it has a client, with what is
+	// written down of them. It is taken before Agent.mu, and not by who holds do.
+	ordering sync.Mutex
+	unwatch  func() // ends the watch on the job's directory; of the job's goroutine
+	untold   *ended // an end that could not be written down, or told; of the job's goroutine
+	told     bool   // the end was told, but for the mark that says so; of the job's goroutine
+	watch    int32  // of onlineWatch, in its jobs
 
 	// What follows belongs to Agent.mu.
 	run       *launch.Job

@@ -117,6 +117,7 @@ func (a *Agent) receiveTask(s *TaskStart) (e *entry, first bool, report JobRepor
 func (a *Agent) acceptTask(e *entry, s *TaskStart) {
 	a.preparing <- struct{}{}
 	defer func() { <-a.preparing }()
+	defer a.disk.begin("making the directory of task " + e.id.String())()
 	text, err := marshal(e.record)
 	var run *launch.Job
 	out := a.mayStart(true)

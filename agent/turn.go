@@ -2,10 +2,7 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 )
 
 // Turn is the place of an order among all that the masters of a cell have given: masters
@@ -65,9 +62,6 @@ func (o Order) aspect() string {
 	return ""
 }
 
-// fileTurns has the last turns of orders for the whole agent, by what they are about.
-const fileTurns = "turns"
-
 // InTurn carries out an order for the whole agent unless it came before, or was
 // overtaken. See Commands.
 func (a *Agent) InTurn(t Turn, what string, do func() error) error {
@@ -76,45 +70,15 @@ func (a *Agent) InTurn(t Turn, what string, do func() error) error {
 	}
 	a.turning.Lock()
 	defer a.turning.Unlock()
-	if again, err := t.Comes(what, a.turns[what]); again || err != nil {
+	if again, err := t.Comes(what, a.journal.lastTurn(what)); again || err != nil {
 		return err
 	}
 	if err := do(); err != nil {
 		return err
 	}
-	a.turns[what] = t
 	// It was carried out; all that can be lost is that it was.
-	a.trouble("remembering orders", a.keepTurns())
+	a.trouble("remembering orders", a.journal.setTurn(what, t))
 	return nil
-}
-
-// keepTurns writes down the turns. turning is held.
-func (a *Agent) keepTurns() error {
-	b, err := json.Marshal(a.turns)
-	root := a.options.Spool.Dir()
-	if err == nil {
-		err = root.WriteFile(fileTurns, append(b, '\n'))
-	}
-	if err == nil {
-		err = root.Sync(fileTurns)
-	}
-	return err
-}
-
-func (a *Agent) readTurns() error {
-	a.turns = map[string]Turn{}
-	root := a.options.Spool.Dir()
-	b, err := root.ReadFile(fileTurns)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err == nil {
-		if err = json.Unmarshal(b, &a.turns); err != nil {
-			err = fmt.Errorf("%s/%s: %w", root.Path(), fileTurns, err)
-		}
-	}
-	a.seen = a.turns[ofMaster].Epoch
-	return err
 }
 
 // ofMaster is whose epoch the turns have under this name.
@@ -123,23 +87,15 @@ const ofMaster = "master"
 // SawEpoch refuses a master that has been replaced, and remembers a new one, also over a
 // restart. See Commands.
 func (a *Agent) SawEpoch(epoch uint64) error {
-	a.mu.Lock()
-	largest := max(a.epoch, a.seen)
-	a.mu.Unlock()
+	largest := a.journal.master()
 	switch {
 	case epoch == 0 || epoch == largest:
 		return nil
 	case epoch < largest:
 		return replaced(epoch, largest)
 	}
-	a.turning.Lock()
-	defer a.turning.Unlock()
-	a.mu.Lock()
-	a.seen = max(a.seen, epoch)
-	a.turns[ofMaster] = Turn{Epoch: a.seen}
-	a.mu.Unlock()
 	// A host on which nothing can be written any more must do as it is told.
-	a.trouble("remembering orders", a.keepTurns())
+	a.trouble("remembering orders", a.journal.saw(epoch))
 	return nil
 }
 

@@ -45,6 +45,20 @@ func checkProgram(name, pkg string) func() error {
 	}
 }
 
+func checkLoop() error {
+	for _, name := range []string{"mkfs.ext4", "mount", "truncate"} {
+		if _, err := exec.LookPath(name); err != nil {
+			return fmt.Errorf("install e2fsprogs, mount and coreutils: %w", err)
+		}
+	}
+	// Containers have the device nodes of others, or none.
+	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return control.Close()
+}
+
 func checkPackages() error {
 	dir := os.Getenv(PackagesEnv)
 	if dir == "" {

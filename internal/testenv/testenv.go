@@ -64,6 +64,7 @@ const (
 	Csh        Need = "csh"        // tcsh
 	Perl       Need = "perl"       // perl
 	Tcl        Need = "tcl"        // tclsh
+	Loop       Need = "loop"       // loop devices, and mkfs.ext4 to make file systems for them
 	Lintian    Need = "lintian"    // lintian, which checks a .deb; no part of CI
 	XML        Need = "xml"        // xmllint, and the schemas of Debian's gridengine-common
 )
@@ -94,6 +95,7 @@ var checks = map[Need]func() error{
 	Csh:        checkProgram("tcsh", "tcsh"),
 	Perl:       checkProgram("perl", "perl"),
 	Tcl:        checkProgram("tclsh", "tcl"),
+	Loop:       checkLoop,
 	Lintian:    checkProgram("lintian", "lintian"),
 }
 

@@ -1,0 +1,71 @@
+package agent
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/qconf"
+)
+
+// errEnded is for what comes after Close.
+var errEnded = errors.New("the agent has ended")
+
+// groupsSettings is what of a configuration the control groups are made by.
+type groupsSettings struct {
+	params string // cgroups_params
+	use    bool   // USE_CGROUPS of execd_params
+}
+
+// openGroups are the control groups that were made, by what they were made by. None is closed
+// before the agent ends: jobs have been prepared with it that are still to be started, in a
+// scope that goes with it.
+type openGroups struct {
+	mu    sync.Mutex
+	made  map[groupsSettings]*launch.Groups
+	ended bool
+}
+
+// get returns those of some settings, which make makes the first time.
+func (o *openGroups) get(s groupsSettings, make func() (*launch.Groups, error)) (*launch.Groups, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if g, ok := o.made[s]; ok {
+		return g, nil
+	}
+	if o.ended {
+		return nil, errEnded
+	}
+	g, err := make()
+	if err != nil {
+		return nil, err
+	}
+	if o.made == nil {
+		o.made = map[groupsSettings]*launch.Groups{}
+	}
+	o.made[s] = g
+	return g, nil
+}
+
+// close closes all of them. No more are made.
+func (o *openGroups) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.ended = true
+	for _, g := range o.made {
+		g.Close()
+	}
+	clear(o.made)
+}
+
+// groupsFor makes control groups as a configuration says, or returns those that it made before.
+func (a *Agent) groupsFor(config *qconf.Configuration) (*launch.Groups, error) {
+	params, _ := config.Value("cgroups_params")
+	return a.opened.get(groupsSettings{params, config.ExecdParams.UseCgroups}, func() (*launch.Groups, error) {
+		g, err := launch.OpenGroupsFor(a.options.Spool, config)
+		if err == nil && g != nil && g.Warning != "" {
+			a.log.Warn(g.Warning)
+		}
+		return g, err
+	})
+}

@@ -1,0 +1,233 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/execd-project/execd/jobdir"
+)
+
+// Files of the spool area that are the agent's.
+const (
+	fileNumbers  = "incarnation" // how often an agent was started here
+	fileEpoch    = "epoch"       // largest epoch of a master
+	fileDrain    = "drain"       // lines "source<TAB>reason"
+	fileTurns    = "turns"       // the last turns of orders for the whole agent, by what they are about
+	fileTickets  = "tickets"     // those of running jobs, by the keys of their starts
+	fileFinished = "finished"    // keys of jobs whose end was acknowledged
+)
+
+// journal is what an agent keeps of itself over restarts: which master it obeys, the orders that
+// it has carried out, and why it takes no jobs. What it keeps of jobs is in their directories.
+//
+// It has locks of its own, so that nobody waits for the disk who only wants to know something.
+type journal struct {
+	root *jobdir.Dir
+	disk *disk
+
+	// writing serialises changes with their files. Who takes it holds no other lock, but for
+	// that of a sequence of orders: the disk may hang.
+	writing       sync.Mutex
+	ticketsUnkept bool // their file is not as they are; guarded by writing
+
+	mu          sync.Mutex
+	epoch, seen uint64            // the largest of a start, and of any other order
+	turns       map[string]Turn   // of orders for the whole agent, by what they are about
+	drains      map[string]string // source: reason
+}
+
+// openJournal reads what former agents have left.
+func openJournal(root *jobdir.Dir, d *disk) (*journal, error) {
+	j := &journal{root: root, disk: d, turns: map[string]Turn{}, drains: map[string]string{}}
+	read := func(name string, take func([]byte) error) error {
+		b, err := root.ReadFile(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err = take(b); err != nil {
+			err = fmt.Errorf("%s/%s: %w", root.Path(), name, err)
+		}
+		return err
+	}
+	err := errors.Join(
+		read(fileEpoch, func(b []byte) (err error) {
+			j.epoch, err = strconv.ParseUint(strings.TrimSpace(string(b)), 10, 64)
+			return err
+		}),
+		read(fileDrain, func(b []byte) error {
+			for line := range strings.Lines(string(b)) {
+				if source, reason, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t"); ok {
+					j.drains[source] = reason
+				}
+			}
+			return nil
+		}),
+		read(fileTurns, func(b []byte) error { return json.Unmarshal(b, &j.turns) }),
+	)
+	j.seen = j.turns[ofMaster].Epoch
+	return j, err
+}
+
+// write replaces a file of the agent's so that it is there when the power goes. writing is held.
+func (j *journal) write(name string, text []byte) error {
+	defer j.disk.begin("writing the file " + name)()
+	err := j.root.WriteFile(name, text)
+	if err == nil {
+		err = j.root.Sync(name)
+	}
+	return err
+}
+
+// master returns the epoch of the master that the agent obeys.
+func (j *journal) master() uint64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return max(j.epoch, j.seen)
+}
+
+// checkStart refuses the start of a master that has been replaced.
+func (j *journal) checkStart(epoch uint64) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if largest := max(j.epoch, j.seen); epoch < j.epoch || epoch > 0 && epoch < largest {
+		return replaced(epoch, largest)
+	}
+	return nil
+}
+
+// raise refuses the start of a master that has been replaced, and remembers a new one.
+func (j *journal) raise(epoch uint64) error {
+	j.mu.Lock()
+	known := epoch == j.epoch
+	j.mu.Unlock()
+	if err := j.checkStart(epoch); err != nil || known {
+		return err
+	}
+	j.writing.Lock()
+	defer j.writing.Unlock()
+	if err := j.checkStart(epoch); err != nil {
+		return err // while another one was written down
+	}
+	if err := j.write(fileEpoch, strconv.AppendUint(nil, epoch, 10)); err != nil {
+		return roomError(err)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.epoch = epoch
+	return nil
+}
+
+// saw remembers the epoch of a master that has given another order than a start.
+func (j *journal) saw(epoch uint64) error {
+	j.writing.Lock()
+	defer j.writing.Unlock()
+	j.mu.Lock()
+	j.seen = max(j.seen, epoch)
+	j.turns[ofMaster] = Turn{Epoch: j.seen}
+	j.mu.Unlock()
+	return j.keepTurns()
+}
+
+// lastTurn returns the turn of the last order about something.
+func (j *journal) lastTurn(what string) Turn {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.turns[what]
+}
+
+// setTurn remembers the turn of an order that was carried out.
+func (j *journal) setTurn(what string, t Turn) error {
+	j.writing.Lock()
+	defer j.writing.Unlock()
+	j.mu.Lock()
+	j.turns[what] = t
+	j.mu.Unlock()
+	return j.keepTurns()
+}
+
+// keepTurns writes down the turns. writing is held.
+func (j *journal) keepTurns() error {
+	j.mu.Lock()
+	b, err := json.Marshal(j.turns)
+	j.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return j.write(fileTurns, append(b, '\n'))
+}
+
+// drain sets why a source wants no jobs to be taken, or takes it back with an empty reason, and
+// reports whether that is something new.
+func (j *journal) drain(source, reason string) (changed bool, err error) {
+	j.writing.Lock()
+	defer j.writing.Unlock()
+	drains := j.drained()
+	if drains[source] == reason {
+		return false, nil
+	}
+	if drains[source] = reason; reason == "" {
+		delete(drains, source)
+	}
+	var text strings.Builder
+	for _, s := range sortedKeys(drains) {
+		text.WriteString(s + "\t" + drains[s] + "\n")
+	}
+	if err := j.write(fileDrain, []byte(text.String())); err != nil {
+		return false, roomError(err)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.drains = drains
+	return true, nil
+}
+
+// drained returns why which sources want no jobs to be taken.
+func (j *journal) drained() map[string]string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return maps.Clone(j.drains)
+}
+
+// setTickets writes down the tickets that collect returns, unless that is nil. collect is told
+// whether the file is behind what it returned before. The file has the newest state last. It
+// is not synced: a master gives tickets again and again.
+func (j *journal) setTickets(collect func(behind bool) map[string]given) error {
+	j.writing.Lock()
+	defer j.writing.Unlock()
+	all := collect(j.ticketsUnkept)
+	if all == nil {
+		return nil
+	}
+	b, err := json.Marshal(all)
+	if err == nil {
+		end := j.disk.begin("writing the file " + fileTickets)
+		err = j.root.WriteFile(fileTickets, append(b, '\n'))
+		end()
+	}
+	j.ticketsUnkept = err != nil
+	return err
+}
+
+// tickets reads what setTickets has written.
+func (j *journal) tickets() (all map[string]given, err error) {
+	b, err := j.root.ReadFile(fileTickets)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &all)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s/%s: %w", j.root.Path(), fileTickets, err)
+	}
+	return all, nil
+}
