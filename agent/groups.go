@@ -26,8 +26,8 @@ type openGroups struct {
 	ended bool
 }
 
-// get returns those of some settings, which make makes the first time.
-func (o *openGroups) get(s groupsSettings, make func() (*launch.Groups, error)) (*launch.Groups, error) {
+// get returns those of some settings, which open makes the first time.
+func (o *openGroups) get(s groupsSettings, open func() (*launch.Groups, error)) (*launch.Groups, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if g, ok := o.made[s]; ok {
@@ -36,7 +36,7 @@ func (o *openGroups) get(s groupsSettings, make func() (*launch.Groups, error)) 
 	if o.ended {
 		return nil, errEnded
 	}
-	g, err := make()
+	g, err := open()
 	if err != nil {
 		return nil, err
 	}
