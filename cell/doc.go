@@ -3,6 +3,8 @@
 // thresholds, subordination and calendars suspend. The decisions are those of package
 // scheduler; this package is what happens between two of them.
 //
+// Other projects may import this package: docs/compatibility.md says what may change.
+//
 // It is driven by events. Each method that changes something takes the time, in seconds
 // since 1970, and returns what the original's command prints, and what the execution side
 // has to do (Action) as plain data. The caller carries it out, and reports with TaskStarted,

@@ -1,6 +1,8 @@
 // Package jobdir is what is on disk for a job: its directory in the spool area
 // (active_jobs/<job>.<task>), its script, and its TMPDIR.
 //
+// Other projects should not import this package: it may change at any time.
+//
 // The directory has the layout and the formats of Grid Engine 8.1.9, so that
 // its sge_execd can drive our shepherd and its sge_shepherd could be driven by
 // us. What these formats cannot carry stands in keys behind the last one of

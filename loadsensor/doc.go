@@ -2,6 +2,8 @@
 // (package builtin), and those of external load sensors (package external), together,
 // at the times of load_report_time (sge_conf(5)).
 //
+// Other projects should not import this package: it may change at any time.
+//
 //	c, err := loadsensor.New(loadsensor.Options{Host: "n1", Settings: loadsensor.Settings{
 //		Interval: 40 * time.Second, Sensors: []string{"/opt/site/licenses"}, User: "sgeadmin",
 //	}})

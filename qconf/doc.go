@@ -4,6 +4,8 @@
 // calendars, users, projects, user sets, the share tree, resource quota sets,
 // and the configurations of cluster, hosts and scheduler.
 //
+// Other projects may import this package: docs/compatibility.md says what may change.
+//
 // It is pure: it opens nothing by itself and starts nothing, the caller hands
 // it bytes or an fs.FS. It does not decide anything about jobs, either; it
 // says what an administrator wrote, in types, and refuses what cannot be meant.

@@ -3,6 +3,8 @@
 // qstat, qhost, qquota, qrstat and sge_share_mon of Grid Engine 8.1.9 print, as XML in
 // the elements of those commands' -xml, and as JSON.
 //
+// Other projects may import this package: docs/compatibility.md says what may change.
+//
 // What is shown is plain data, with everything computed: this package decides
 // nothing, selects nothing (qstat -u, -q, -s and the like are the caller's) and knows
 // neither a scheduler nor a master. It orders what the commands order.

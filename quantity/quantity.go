@@ -2,6 +2,8 @@
 // Engine's formats share: the time_specifier and memory_specifier of
 // sge_types(5), and INFINITY.
 //
+// Other projects may import this package: docs/compatibility.md says what may change.
+//
 // It is pure and a leaf: it knows neither which attribute a value belongs to
 // nor what is done with it. All functions may be called from any goroutine.
 package quantity

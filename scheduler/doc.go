@@ -1,6 +1,8 @@
 // Package scheduler decides which job starts when and where, as Grid Engine 8.1 does:
 // it is what masters and agents share.
 //
+// Other projects may import this package: docs/compatibility.md says what may change.
+//
 // A Model is the configuration of a cluster, compiled. A State is what a master knows
 // at a moment: what hosts report, which queue instances are usable, what runs where,
 // and which jobs wait. State.Run is one scheduling run at a given time: it returns

@@ -4,6 +4,8 @@
 // signals, notification, suspend, resume and terminate methods, checkpoints and
 // the wall clock.
 //
+// Other projects should not import this package: it may change at any time.
+//
 // It is the body of the per-job supervisor (cmd/shepherd). Everything that it
 // knows about the job it reads from the job directory, and everything that
 // happens it records there before it goes on, so that whoever started it may

@@ -2,6 +2,8 @@
 // command line, in the #$ lines of a job script, in request files - into a
 // Request: typed values, checked before anything happens.
 //
+// Other projects may import this package: docs/compatibility.md says what may change.
+//
 // One table (Options) has a row per option of sge_submit(1) and qrsub(1). It
 // drives the reading of all sources, the help text, the suggestion after a
 // misspelt name, and says what becomes of an option in a run on one host. Parse

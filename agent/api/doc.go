@@ -2,6 +2,8 @@
 // and a client for masters that are written in Go. docs/api.md describes the interface
 // itself, for all others.
 //
+// Other projects may import this package: docs/compatibility.md says what may change.
+//
 // A call is POST /execd.v1.Agent/Method with JSON in both directions, errors being
 // {"code": ..., "message": ...} with the codes and HTTP statuses of Connect's unary
 // protocol. Reports is a stream of lines of JSON. Field names do not change, and none

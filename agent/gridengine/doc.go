@@ -1,6 +1,8 @@
 // Package gridengine is the link of the agent to a master that is an unmodified
 // sge_qmaster of Grid Engine 8.1.9: to it, the agent is the sge_execd of this host.
 //
+// Other projects should not import this package: it may change at any time.
+//
 // A Link connects to qmaster, or is connected to by it, registers, gets the
 // configuration and jobs, and reports load, usage and ends. What is said is in package
 // message, how in packages commlib and cull; here is what is said when, and what jobs

@@ -3,6 +3,8 @@
 // what it needs on disk, starts its shepherd, passes orders to that, and reads
 // afterwards what became of the job.
 //
+// Other projects should not import this package: it may change at any time.
+//
 // Whoever runs one job in the foreground uses Prepare with Order.Terminal, Start,
 // Collect and Remove, and Sweep for what others have left who were killed. A daemon
 // uses Prepare, PrepareSlave or PrepareTask, Launch, Wait, Collect and Remove; after a

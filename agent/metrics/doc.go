@@ -1,6 +1,8 @@
 // Package metrics shows how an agent fares: as metrics for Prometheus at /metrics, and
 // at /healthz as a status for whatever asks only whether it works.
 //
+// Other projects should not import this package: it may change at any time.
+//
 // What can be asked for is asked for at each scrape, so nothing can be out of date and
 // a job that is gone leaves no series behind. Only what is an event is counted here
 // (starts, refusals, ends), since the agent started: see the methods of Metrics.

@@ -2,6 +2,8 @@
 // their files where nobody says otherwise: those of the host for root, and those of the
 // XDG Base Directory Specification for everybody else. It looks at the environment and
 // makes nothing.
+//
+// Other projects should not import this package: it may change at any time.
 package paths
 
 import (

@@ -2,6 +2,8 @@
 // given to running jobs into shares of the processors of this host (sge_conf(5),
 // reprioritize; sge_priority(5)).
 //
+// Other projects should not import this package: it may change at any time.
+//
 // A job whose control group weighs processors gets a weight in proportion to its tickets:
 // the kernel keeps shares by that, at once and exactly. Any other job gets a nice value by
 // the original's feedback: what a job has used beyond its share makes it nicer.

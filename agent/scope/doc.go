@@ -1,5 +1,7 @@
 // Package scope gives jobs a place among the control groups of a systemd host.
 //
+// Other projects should not import this package: it may change at any time.
+//
 // There the groups are systemd's, and of all that it makes only a part that was
 // delegated may be used. It must not be that of the service or of the session which
 // starts the jobs: systemd ends what is in there when the service is restarted or

@@ -1,6 +1,8 @@
 // Package command is the command lines of Grid Engine on a cell: what qsub, qstat, qdel,
 // qmod, qconf and the others do, print and exit with.
 //
+// Other projects may import this package: docs/compatibility.md says what may change.
+//
 // Run carries one out at a time. Files that it names are given as texts (Needs says
 // which), and what follows from it is returned: what is printed, the exit status, what
 // execution hosts have to do, and which files of the configuration directory change.

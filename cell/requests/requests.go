@@ -3,6 +3,8 @@
 // master sends. It does not know a cluster: whether what is requested exists is for
 // scheduler.Model.Category to say.
 //
+// Other projects may import this package: docs/compatibility.md says what may change.
+//
 // The package is pure, and its functions may be called from any goroutine.
 package requests
 

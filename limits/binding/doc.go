@@ -2,6 +2,8 @@
 // sge_submit(1)) and keeps the notations of the choice: the config file's
 // binding entry, SGE_BINDING and the fourth column of the pe_hostfile.
 //
+// Other projects may import this package: docs/compatibility.md says what may change.
+//
 // It is pure. The caller reads the topology, keeps the cores in use by jobs
 // (InUse), and applies the choice by a cpuset or by sched_setaffinity(2).
 //

@@ -1,6 +1,8 @@
 // Package cgroup makes the control group of a job, sets its limits, reads what
 // the job has used, and removes it.
 //
+// Other projects should not import this package: it may change at any time.
+//
 // It is for the process that starts supervisors: the agent, and execd run. The
 // supervisor itself works with what Group.Paths returns, through package
 // limits/group, and must never link this one.

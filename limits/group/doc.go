@@ -2,6 +2,8 @@
 // its job: it lets the job's child enter it, reads what the job has used, sees
 // when memory ran out, and freezes or kills everything in it.
 //
+// Other projects should not import this package: it may change at any time.
+//
 // It makes and removes no groups and sets no limits: package limits/cgroup does,
 // in the process that starts the supervisor, and hands over Paths, plain lines of
 // text in a file of the job directory. So nothing of the library that limits/cgroup

@@ -3,6 +3,8 @@
 // Package inherited knows a limit as the process was started with it, before
 // the Go runtime changed it.
 //
+// Other projects should not import this package: it may change at any time.
+//
 // Package syscall raises the soft limit of open files to the hard one when a
 // program starts, and gives the former value back to processes that are started
 // through it. Ours are not (internal/spawn), and a job must not see another limit

@@ -1,6 +1,8 @@
 // Package process reads from /proc what the kernel knows of a process: whose child
 // it is, and what it uses (proc(5)).
 //
+// Other projects should not import this package: it may change at any time.
+//
 // Numbers of processes are given again. What is said of one is that of whoever has
 // the number at that moment; callers that must know compare Stat.Start, or hold
 // the process by a descriptor.

@@ -3,6 +3,8 @@
 // core numbers that Grid Engine uses, and the notation of both (CPU lists and
 // masks, topology strings).
 //
+// Other projects may import this package: docs/compatibility.md says what may change.
+//
 // It is not for choosing cores (package binding does that) and not for binding
 // processes to them. It does no I/O of its own: Read is given a function that
 // returns the content of a file, so that any machine can be read from a text

@@ -1,6 +1,8 @@
 // Package external runs load sensors: programs of the site that are asked for load
 // values, by the load sensor interface of sge_execd(8) (package protocol).
 //
+// Other projects should not import this package: it may change at any time.
+//
 // A Sensor is one of them, with a goroutine of its own that owns the process. It
 // starts, asks and ends it, and starts it again when its file has changed, when it
 // has ended, and when it has not answered in time, with growing pauses while that does not

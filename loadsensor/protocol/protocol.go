@@ -1,6 +1,8 @@
 // Package protocol reads what load sensors write: the load sensor interface of
 // sge_execd(8).
 //
+// Other projects should not import this package: it may change at any time.
+//
 // A report is a line "begin" or "start", lines "host:name:value", and a line "end".
 // Only whole reports count: what a sensor wrote before it stopped or began anew is
 // dropped. A line that cannot be read is told as a Violation and costs nothing but

@@ -1,6 +1,8 @@
 // Package calendar holds the calendars of queues (calendar_conf(5)): reading the year
 // and week parts, and when they open, close and suspend a queue.
 //
+// Other projects may import this package: docs/compatibility.md says what may change.
+//
 // It knows neither queues nor what a state does to their jobs, and it has no clock:
 // time and time zone are arguments.
 //

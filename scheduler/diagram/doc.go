@@ -3,6 +3,8 @@
 // resource reservation and backfilling (sched_conf(5), max_reservation) and
 // advance reservation.
 //
+// Other projects may import this package: docs/compatibility.md says what may change.
+//
 // A diagram is a step function. Jobs are in it from their start for as long as
 // they are expected to last, and may start where they fit for all of that time.
 // A calendar that closes a queue is booked like a job that takes all slots.

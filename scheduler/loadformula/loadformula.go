@@ -2,6 +2,8 @@
 // of sched_conf(5), by which hosts are sorted, and the dynamic limits of
 // sge_resource_quota(5).
 //
+// Other projects may import this package: docs/compatibility.md says what may change.
+//
 // It does not know which attributes there are and of what type: whoever reads a
 // formula asks for its Attributes and checks them; and it does not know their
 // values, for which Eval asks.

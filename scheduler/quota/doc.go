@@ -2,6 +2,8 @@
 // (sge_resource_quota(5)): which rule of each set is for it at a place, what is
 // used under that rule, and whether what the job asks for fits beside it.
 //
+// Other projects may import this package: docs/compatibility.md says what may change.
+//
 // Compile makes Sets of the rules. Sets.For finds the rules for a Consumer, once
 // for all its jobs, and Applicable.Demand adds what a job requests, once for all jobs
 // that request the same. What is asked for each place then, Demand.Check or a

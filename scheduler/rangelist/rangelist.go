@@ -1,6 +1,8 @@
 // Package rangelist holds sets of numbers as lists of ranges (sge_types(5), range):
 // the tasks of an array job, and the numbers of slots that a parallel job takes.
 //
+// Other projects may import this package: docs/compatibility.md says what may change.
+//
 // It does not know jobs: which of its tasks wait or which number of slots is tried
 // first is not decided here.
 //

@@ -3,6 +3,8 @@
 // other (sge_priority(5), ticket policy; sched_conf(5), policy_hierarchy;
 // share_tree(5)).
 //
+// Other projects may import this package: docs/compatibility.md says what may change.
+//
 // Calculate gives the tickets of the pending and running tasks of a scheduling run.
 // A Ledger keeps the usage of users and projects from one run to the next, and
 // Tree.Monitor says what sge_share_mon(1) prints of it. Package priority turns the

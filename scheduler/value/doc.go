@@ -2,6 +2,8 @@
 // the nine types are read, printed, compared by the nine relational operators,
 // and added up where they are consumed.
 //
+// Other projects may import this package: docs/compatibility.md says what may change.
+//
 // It does not know which attributes there are, at which layer a value was found,
 // or what is requested by default.
 //

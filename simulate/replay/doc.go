@@ -2,6 +2,8 @@
 // a script of what was typed (package script), with a clock of its own. At each capture
 // of the script it prints what the original printed there.
 //
+// Other projects should not import this package: it may change at any time.
+//
 // # Layout of a case
 //
 //	input/complexes, input/queues/*, ...   a configuration, see qconf.Load

@@ -2,6 +2,8 @@
 // say when they are submitted and for how long they run, and nothing else. What a job
 // does, what a host reports and what time it is are not looked at.
 //
+// Other projects should not import this package: it may change at any time.
+//
 // # The clock
 //
 // It jumps from event to event: submissions, ends of jobs, start times, calendars,

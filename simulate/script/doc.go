@@ -2,6 +2,8 @@
 // was answered, how long was waited, which load values changed, and when the state was
 // printed.
 //
+// Other projects should not import this package: it may change at any time.
+//
 //	alice: qsub -b y -N a1 /bin/sleep 900
 //	   -> Your job 1 ("a1") has been submitted
 //	# load value n1:np_load_avg changed to 0.9

@@ -1,6 +1,8 @@
 // Package swfgen makes up traces of machines, for tests and benchmarks. Equal options
 // give equal traces.
 //
+// Other projects should not import this package: it may change at any time.
+//
 // They have what makes real ones hard: more submissions by day than by night, users of
 // whom few have most jobs, sizes that prefer powers of two, times that spread over five
 // powers of ten, and requested times that are round and far too long.

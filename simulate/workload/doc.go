@@ -2,6 +2,8 @@
 // and for how long they run. It is read from a file of qsub command lines, or made
 // from a trace of a real machine (package swf).
 //
+// Other projects may import this package: docs/compatibility.md says what may change.
+//
 // # Files of jobs
 //
 // A line is a job as a person would submit it, with words in front that say what a

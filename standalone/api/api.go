@@ -1,6 +1,8 @@
 // Package api is how the commands of users talk to the daemon of execd standalone: calls on
 // the socket of its agent, in the manner of package agent/api. Who asks the daemon knows
 // from the kernel.
+//
+// Other projects should not import this package: it may change at any time.
 package api
 
 import (

@@ -1,6 +1,8 @@
 // Package celldir makes the directory that jobs and scripts find as SGE_ROOT: the files of a
 // Grid Engine installation that they source, read and call.
 //
+// Other projects should not import this package: it may change at any time.
+//
 //	default/common/settings.sh    the environment of the cell, for Bourne shells
 //	default/common/settings.csh   the same for csh
 //	default/common/act_qmaster    the name of the host (sge_intro(1))

@@ -1,6 +1,8 @@
 // Package scripts keeps the texts of job scripts in files of a folder, each under its
 // cell.ScriptSum: the same text is there once. Which texts are needed its caller knows.
 //
+// Other projects should not import this package: it may change at any time.
+//
 // A Folder may be used from several goroutines; Write, Sync, Remove and Sweep from one at a
 // time.
 package scripts

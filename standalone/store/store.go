@@ -2,6 +2,8 @@
 // forget. What was committed is there after a crash and after a loss of power, each commit
 // as a whole or not at all. The package does not know what the records mean.
 //
+// Other projects should not import this package: it may change at any time.
+//
 // The file is one of bbolt, and one process at a time may have it open. Each value has a
 // checksum, for what disks do to files in the course of the years. Where most of the file is
 // free it is replaced by a smaller one, beside commits and loops. Some blocks of the disk are

@@ -1,6 +1,8 @@
 // Package verifier runs job submission verifiers (jsv(1)): programs that look at a job
 // before it is submitted, and take it, change it or refuse it.
 //
+// Other projects should not import this package: it may change at any time.
+//
 // Those of a user (qsub -jsv) run once, as who submits (Run). Those of a site (jsv_url of
 // sge_conf(5)) a Server keeps running: its methods may be called from several goroutines.
 package verifier

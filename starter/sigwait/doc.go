@@ -2,6 +2,8 @@
 // point in time, in one poll(2), without any help from other threads and without
 // goroutines.
 //
+// Other projects should not import this package: it may change at any time.
+//
 // Package os/signal needs three threads for that, each signal goes through two
 // goroutines, and for a process that waits with its thread locked every step
 // switches threads. A supervisor that runs once per job pays for this in its

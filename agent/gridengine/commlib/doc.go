@@ -3,6 +3,8 @@
 // the control messages below those of applications: status information (SIM), close
 // (CCM) and acknowledgement (AM).
 //
+// Other projects should not import this package: it may change at any time.
+//
 // What is in an application's message is not known here; see packages cull and message.
 // There is no security in this protocol (security_mode none of bootstrap(5)): who the
 // other side says to be can be checked by its address alone, which is for the caller.

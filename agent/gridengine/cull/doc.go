@@ -2,6 +2,8 @@
 // into messages: lists of elements with typed attributes, which are described by
 // descriptors that travel with them.
 //
+// Other projects should not import this package: it may change at any time.
+//
 // Decoder and Encoder know the form alone. What attributes there are stands in a table
 // (attributes.txt), and Unmarshal and Marshal go between elements and Go types with its
 // names.

@@ -3,6 +3,8 @@
 // qrsh or qlogin, which has said in QRSH_PORT where it waits, and runs the command of
 // QRSH_COMMAND with its standard streams on that connection.
 //
+// Other projects should not import this package: it may change at any time.
+//
 // It runs with the identity and the limits of the job, and trusts nothing of the other
 // side: what comes are bytes for the standard input and the size of a window.
 package interactive

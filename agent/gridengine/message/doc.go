@@ -3,6 +3,8 @@
 // package commlib and Decode reads. Some are only sent by one side; both directions are
 // there for all but jobs, so that tests can be the other side.
 //
+// Other projects should not import this package: it may change at any time.
+//
 // It is pure. Names are those of Grid Engine without the prefix of their list; where a
 // type has less than a message, the rest is zero when it is sent.
 package message
