@@ -39,6 +39,9 @@ type Cell struct {
 	managers, operators map[string]bool
 	options             Options
 
+	modified     map[string]int // cluster queues: when they were modified, see InListOrder
+	lastModified int
+
 	lastJob uint32
 	changes int64 // of jobs, so far
 	jobs    map[uint32]*Job

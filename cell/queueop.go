@@ -44,8 +44,16 @@ func (c *Cell) matchInstances(text string) []scheduler.InstanceID {
 		return nil
 	}
 	var ids []scheduler.InstanceID
+	var names []string
 	for q := range c.model.Queues() {
-		queue := scheduler.QueueID(q)
+		names = append(names, c.model.QueueName(scheduler.QueueID(q)))
+	}
+	slices.Sort(names)
+	for _, name := range c.InListOrder(names) {
+		queue, ok := c.model.Queue(name)
+		if !ok {
+			continue
+		}
 		for _, id := range c.model.InstancesOf(queue) {
 			if r.Match(c.model.QueueName(queue), c.model.HostName(c.model.HostOf(id)), c.hostGroups) {
 				ids = append(ids, id)

@@ -171,6 +171,14 @@ func (m *Model) compileRequest(id AttributeID, text string, soft bool) (request,
 		return request{}, refuse("resource %q configured as non requestable", a.Name)
 	case soft && a.consumable():
 		return request{}, refuse("denied: soft requests on consumables like %q are not supported", a.Name)
+	}
+	return m.readRequest(id, text)
+}
+
+// readRequest reads the value of a request.
+func (m *Model) readRequest(id AttributeID, text string) (request, error) {
+	a := &m.attributes[id]
+	switch {
 	case text == "":
 		return request{}, refuse("denied: missing value for resource %q", a.Name)
 	case a.Name == "qname" && strings.Contains(text, "@"):

@@ -79,6 +79,11 @@ func (x *call) write(writes ...Write) error {
 	}
 	x.result.Cluster = next
 	x.keep(writes)
+	for _, w := range writes {
+		if name, ok := strings.CutPrefix(w.Path, queueKind.path("")); ok && !w.Remove {
+			x.cell.QueueModified(name)
+		}
+	}
 	return nil
 }
 

@@ -122,7 +122,7 @@ func (x *call) showQueues(g *given) {
 	for _, name := range list(g.value()) {
 		before := shown
 		r, err := compileQueue(x, name)
-		for _, q := range x.cluster().QueueNames() {
+		for _, q := range x.cell.InListOrder(x.cluster().QueueNames()) {
 			queue, findErr := x.cluster().Queue(q)
 			switch {
 			case findErr != nil:

@@ -133,7 +133,7 @@ func (x *call) showMatching(g *given) {
 	default:
 		return // and nothing is said (tested)
 	}
-	for _, name := range c.QueueNames() {
+	for _, name := range x.cell.InListOrder(c.QueueNames()) {
 		q, err := c.Queue(name)
 		if err != nil {
 			continue

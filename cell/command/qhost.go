@@ -55,6 +55,7 @@ func (x *call) qhost() {
 	c := qstat.Cell{Hosts: slices.DeleteFunc(v.Hosts(resources), func(h qstat.Host) bool { return !hosts(h.Name) })}
 	if o.Queues || o.Jobs || l.has("-json") {
 		c.Queues = v.Queues(view.None)
+		x.inListOrder(c.Queues)
 	}
 	if o.Jobs {
 		s := statSelection{call: x, users: l.lists("-u")}
@@ -92,20 +93,21 @@ func (x *call) chosenHosts(l *line) (has func(string) bool, ok bool) {
 		}
 	}
 	texts := l.all("-l")
-	offer, problem, ok := x.offer(texts)
+	w, problem, ok := x.wanted(texts)
 	if !ok {
 		x.fail(1, "error: %s", problem)
 		x.suggest(problem)
 		return nil, false
 	}
-	var all *hostResources
-	if texts != nil {
-		all = resourcesOfHosts(view.New(x.cell, x.now))
-	}
+	o := x.cell.State().Observe(x.now)
 	return func(host string) bool {
 		if names != nil && host != qconf.GlobalHost && !slices.ContainsFunc(names, func(n string) bool { return qconf.SameHost(n, host) }) {
 			return false
 		}
-		return texts == nil || host != qconf.GlobalHost && offer.hasHost(all, host)
+		if texts == nil {
+			return true
+		}
+		id, ok := model.Host(host)
+		return ok && host != qconf.GlobalHost && o.OfferedBy(w, id)
 	}, true
 }

@@ -2,7 +2,6 @@ package command
 
 import (
 	"github.com/execd-project/execd/cell/view"
-	"github.com/execd-project/execd/qstat"
 )
 
 // qselect is qselect(1).
@@ -31,8 +30,12 @@ func (x *call) qselect() {
 		return
 	}
 	chosen := s.queues(view.New(x.cell, x.now), view.None)
-	for _, q := range qstat.SortedQueues(chosen) {
-		x.say("%s", q.Name())
+	x.inListOrder(chosen)
+	for i := range chosen {
+		x.say("%s", chosen[i].Name())
+	}
+	if len(chosen) == 0 && !s.nowhere() {
+		s.warnInaccessible()
 	}
 	if len(chosen) == 0 {
 		x.result.Exit = 1

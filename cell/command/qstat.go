@@ -145,6 +145,9 @@ func (x *call) qstat() {
 		x.result.Exit = 1
 		return
 	}
+	if len(c.Queues) == 0 {
+		s.warnInaccessible()
+	}
 	if o.LoadName != "" {
 		v.ShowLoad(c.Queues, o.LoadName)
 	}

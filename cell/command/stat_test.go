@@ -86,6 +86,45 @@ func TestStatSelects(t *testing.T) {
 	}
 }
 
+// Jobs that wait are shown with a queue that lists their project, and that they name as it is
+// written. Who has access to a queue counts for -U, and there all users and their projects do.
+func TestStatByQueues(t *testing.T) {
+	w := newWorld(t, "complexes", "tok tok INT <= FORCED YES 0 0\nseq_no seq INT == NO NO 0 0\nload_avg la DOUBLE >= NO NO 0 0\n",
+		"usersets/ul", "name ul\nentries bob\n", "projects/pr1", "name pr1\n", "projects/pr2", "name pr2\nacl ul\n",
+		"queues/all.q", "qname all.q\nhostlist node1\nslots 2\n",
+		"queues/aq", "qname aq\nhostlist node1\nslots 1\nseq_no 3\nuser_lists ul\ncomplex_values tok=2\n",
+		"queues/zq", "qname zq\nhostlist node1\nslots 1\nprojects pr1\n", "queues/mq", "qname mq\nhostlist node1\nslots 1\nxprojects pr2\n")
+	for _, l := range []string{"", "-P pr1", "-q all.q", "-q *.q", "-q zq@node1,aq", "-l tok=2"} {
+		if r := w.line("alice", "qsub -h "+l+" job.sh"); r.Exit != 0 {
+			t.Fatal(r.Stderr)
+		}
+	}
+	for text, want := range map[string]string{
+		"qstat -q all.q": "1 3", "qstat -q zq": "1 2 5", "qstat -q aq": "1 5 6", "qstat -l seq_no=3": "1 5 6", "qstat -l tok=1": "1 5 6",
+		"qselect -l slots=2": "all.q@node1", "qselect -l tok=3": "", "qselect -l seq=3": "aq@node1", "qselect -l h=nosuch": "",
+		"qselect -U alice": "all.q@node1 mq@node1 zq@node1", "qselect -U bob": "all.q@node1 aq@node1 zq@node1",
+		"qselect -U alice,bob": "all.q@node1 zq@node1", "qselect -U b*": "all.q@node1 aq@node1 zq@node1",
+	} {
+		if got := listed(w.line("alice", text)); got != want {
+			t.Errorf("%s lists %q, not %q", text, got, want)
+		}
+	}
+	w.line("root", "qconf -mattr exechost user_lists ul node1")
+	w.says("alice", "qselect -U alice", "", "error: no queues remaining after -U queue selection\n", 1)
+	w.says("alice", "qstat -U alice", "", "error: no queues remaining after -U queue selection\n", 0)
+}
+
+// A queue that is modified, be it without any change, goes to the end of the list.
+func TestListOrder(t *testing.T) {
+	w := newWorld(t, "queues/all.q", "qname all.q\nhostlist node1\nseq_no 9\n", "queues/b", "qname b\nhostlist node1\n", "queues/c", "qname c\nhostlist node1\n")
+	w.says("root", "qselect", "all.q@node1\nb@node1\nc@node1\n", "", 0)
+	w.line("root", "qconf -mattr queue seq_no 0 b")
+	w.says("root", "qselect", "all.q@node1\nc@node1\nb@node1\n", "", 0)
+	if got := strings.Fields(strings.ReplaceAll(w.line("root", "qmod -d *").Stdout, "\"", " ")); len(got) < 18 || got[4] != "all.q@node1" || got[10] != "c@node1" || got[16] != "b@node1" {
+		t.Errorf("qmod -d: %q", got)
+	}
+}
+
 // The rest of what is said of selections that are none (tested).
 func TestStatRefuses(t *testing.T) {
 	w := stat(t)

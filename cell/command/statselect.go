@@ -1,12 +1,14 @@
 package command
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	"github.com/execd-project/execd/cell"
 	"github.com/execd-project/execd/cell/view"
 	"github.com/execd-project/execd/qstat"
+	"github.com/execd-project/execd/scheduler"
 	"github.com/execd-project/execd/scheduler/expression"
 	"github.com/execd-project/execd/submit"
 )
@@ -21,8 +23,8 @@ type statSelection struct {
 	state      string // letters of -qs
 	references []*expression.QueueReference
 	pes        []string
-	accessible []string // -U
-	offer      *offer   // -l; nil for none
+	accessible []string          // -U
+	wanted     *scheduler.Wanted // -l; nil for none
 }
 
 // jobStates are the values of -s of qstat, the longer ones first.
@@ -64,7 +66,7 @@ func (x *call) statSelection(l *line) (*statSelection, bool) {
 	if texts := l.all("-l"); texts != nil {
 		var ok bool
 		var problem string
-		if s.offer, problem, ok = x.offer(texts); !ok {
+		if s.wanted, problem, ok = x.wanted(texts); !ok {
 			x.result.Exit = 1 // and nothing is said (tested)
 			x.suggest(problem)
 			return nil, false
@@ -123,7 +125,7 @@ next:
 
 // selecting reports whether an option selects queue instances.
 func (s *statSelection) selecting() bool {
-	return s.states || s.references != nil || s.pes != nil || s.accessible != nil || s.offer != nil
+	return s.states || s.references != nil || s.pes != nil || s.accessible != nil || s.wanted != nil
 }
 
 // queues are the queue instances that are shown.
@@ -149,6 +151,30 @@ func (s *statSelection) nowhere() bool {
 	return false
 }
 
+// warnInaccessible says that the users of -U have access to no queue instance at all, which is
+// no failure of qstat (tested).
+func (s *statSelection) warnInaccessible() {
+	if s.accessible == nil {
+		return
+	}
+	one := &statSelection{call: s.call, accessible: s.accessible}
+	if len(one.queues(view.New(s.call.cell, s.call.now), view.None)) == 0 {
+		s.call.warn("error: no queues remaining after -U queue selection")
+	}
+}
+
+// inListOrder puts queue instances into the order of the list of queues, those of a queue by
+// their hosts.
+func (x *call) inListOrder(queues []qstat.QueueInstance) {
+	place := map[string]int{}
+	for i, name := range x.cell.InListOrder(x.cell.Cluster().QueueNames()) {
+		place[name] = i + 1
+	}
+	slices.SortStableFunc(queues, func(a, b qstat.QueueInstance) int {
+		return cmp.Or(cmp.Compare(place[a.Queue], place[b.Queue]), strings.Compare(a.Host, b.Host))
+	})
+}
+
 func (s *statSelection) hasQueue(q *qstat.QueueInstance) bool {
 	c := s.call.cell.Cluster()
 	if s.references != nil && !slices.ContainsFunc(s.references, func(r *expression.QueueReference) bool {
@@ -159,8 +185,10 @@ func (s *statSelection) hasQueue(q *qstat.QueueInstance) bool {
 	if s.states && !strings.ContainsAny(q.State, s.state) {
 		return false
 	}
-	if s.offer != nil && !s.offer.has(q.Name()) {
-		return false
+	if s.wanted != nil {
+		if id, ok := s.call.cell.Model().Instance(q.Queue, q.Host); !ok || !s.call.cell.State().Offered(s.wanted, id) {
+			return false
+		}
 	}
 	if s.pes == nil && s.accessible == nil {
 		return true
@@ -172,27 +200,7 @@ func (s *statSelection) hasQueue(q *qstat.QueueInstance) bool {
 	if s.pes != nil && !slices.ContainsFunc(instance.PEList, func(pe string) bool { return slices.Contains(s.pes, pe) }) {
 		return false
 	}
-	return s.accessible == nil || slices.ContainsFunc(s.accessible, func(user string) bool {
-		return s.call.inSets(user, instance.UserLists, true) && !s.call.inSets(user, instance.XUserLists, false)
-	})
-}
-
-// inSets reports whether a user, or a group after an @, is in one of the user sets; empty
-// is what it is with none.
-func (x *call) inSets(user string, sets []string, empty bool) bool {
-	if len(sets) == 0 {
-		return empty
-	}
-	group, isGroup := strings.CutPrefix(user, "@")
-	if isGroup {
-		user = ""
-	} else {
-		group = ""
-	}
-	return slices.ContainsFunc(sets, func(name string) bool {
-		set, err := x.cell.Cluster().UserSet(name)
-		return err == nil && set.Contains(user, group)
-	})
+	return s.accessible == nil || s.call.allAccess(s.accessible, &instance)
 }
 
 // hostGroups are the host groups with a host, as references need them.
@@ -223,12 +231,13 @@ func (s *statSelection) jobs(v *view.View, queues []qstat.QueueInstance) []qstat
 		shown[queues[i].Name()] = true
 	}
 	var list []qstat.Job
+	p := s.call.placesOf(queues)
 	for _, j := range s.call.cell.Jobs() {
 		if !s.hasUser(j.Owner()) {
 			continue
 		}
 		row := v.Job(j)
-		row.Tasks = slices.DeleteFunc(row.Tasks, func(t qstat.Task) bool { return !s.hasTask(j, &t, shown) })
+		row.Tasks = slices.DeleteFunc(row.Tasks, func(t qstat.Task) bool { return !s.hasTask(j, &t, shown, p) })
 		if len(row.Tasks) > 0 {
 			list = append(list, row)
 		}
@@ -243,22 +252,22 @@ func (s *statSelection) jobs(v *view.View, queues []qstat.QueueInstance) []qstat
 	return list
 }
 
-func (s *statSelection) hasTask(j *cell.Job, t *qstat.Task, shown map[string]bool) bool {
+func (s *statSelection) hasTask(j *cell.Job, t *qstat.Task, shown map[string]bool, p *places) bool {
 	if s.selecting() {
 		if t.Phase == qstat.Running {
 			return s.inStates(j, t) && slices.ContainsFunc(t.Grants, func(g qstat.Grant) bool { return shown[g.Queue] })
 		}
-		if s.narrowing() && !s.call.mightRun(j, shown) {
+		if s.narrowing() && !p.mayHave(j) {
 			return false
 		}
 	}
 	return s.inStates(j, t)
 }
 
-// narrowing reports whether jobs that wait are shown only if they might run in one of the
-// queue instances that are. It makes no difference in which state these are (tested).
+// narrowing reports whether jobs that wait are shown only with queue instances that may have
+// them. It makes no difference in which state these are (tested).
 func (s *statSelection) narrowing() bool {
-	return s.references != nil || s.pes != nil || s.accessible != nil || s.offer != nil
+	return s.references != nil || s.pes != nil || s.accessible != nil || s.wanted != nil
 }
 
 // inStates applies -s.

@@ -1,13 +1,14 @@
 package command
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/execd-project/execd/cell/view"
 	"github.com/execd-project/execd/qstat"
 )
 
-// summaries are the rows of qstat -g c for queue instances.
+// summaries are the rows of qstat -g c for queue instances, by the names of the queues (tested).
 func summaries(v *view.View, queues []qstat.QueueInstance) []qstat.QueueSummary {
 	var list []qstat.QueueSummary
 	index := map[string]int{}
@@ -42,6 +43,7 @@ func summaries(v *view.View, queues []qstat.QueueInstance) []qstat.QueueSummary 
 			l.slots += float64(q.Total)
 		}
 	}
+	slices.SortFunc(list, func(a, b qstat.QueueSummary) int { return strings.Compare(a.Name, b.Name) })
 	for i := range list {
 		if l := loads[list[i].Name]; l.slots > 0 {
 			average := l.sum / l.slots

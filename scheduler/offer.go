@@ -1,0 +1,84 @@
+package scheduler
+
+import (
+	"slices"
+
+	"github.com/execd-project/execd/qconf"
+)
+
+// Wanted are resources that queue instances and hosts are looked through for, and not those
+// of a job: -l of qselect(1), qstat(1) and qhost(1).
+type Wanted struct {
+	category *Category // with hard requests and nothing else
+	never    bool      // a value is such that nothing has it
+}
+
+// Wanted reads a list of resources. Unlike those of jobs it may have slots and what is not
+// requestable, and a value that no job may request is one that nothing has (tested).
+func (m *Model) Wanted(list []qconf.Setting) *Wanted {
+	c := &Category{model: m}
+	w := &Wanted{category: c}
+	for _, s := range list {
+		id, ok := m.attributeOf[s.Name]
+		if !ok {
+			w.never = true
+			continue
+		}
+		r, err := m.readRequest(id, s.Value)
+		if err != nil {
+			w.never = true
+			continue
+		}
+		if i := slices.IndexFunc(c.hard, func(o request) bool { return o.attribute == id }); i >= 0 {
+			c.hard[i] = r // the last one counts
+		} else {
+			c.hard = append(c.hard, r)
+		}
+	}
+	return w
+}
+
+// Resources are the hard requests of the jobs of a category, as the Wanted of a single slot.
+func (c *Category) Resources() *Wanted {
+	return &Wanted{category: &Category{model: c.model, hard: c.hard}}
+}
+
+// Offered reports whether a queue instance has what is wanted, when nothing is in use, by its
+// settings and by load values that do not change. Who has access to it, and what jobs must ask
+// for to be there, does not count (tested).
+func (s *State) Offered(w *Wanted, id InstanceID) bool {
+	if w.never {
+		return false
+	}
+	m := &matcher{view: &view{State: s, empty: true}}
+	places := [...]Place{AtGlobal(), AtHost(s.model.instances[id].host), AtInstance(id)}
+	for i := range w.category.hard {
+		r := &w.category.hard[i]
+		if slices.ContainsFunc(places[:], func(p Place) bool { return !m.explicit(w.category, r, p, span{}) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// OfferedBy reports whether a host has what is wanted itself, or the cluster has it, as they
+// are at the moment. Its name is compared as it is written (tested).
+func (o *Observation) OfferedBy(w *Wanted, id HostID) bool {
+	if w.never {
+		return false
+	}
+	for i := range w.category.hard {
+		r := &w.category.hard[i]
+		if o.view.model.attributes[r.attribute].Name == "hostname" {
+			if !qconf.SameHost(o.view.model.hosts[id].name, r.value.String()) {
+				return false
+			}
+			continue
+		}
+		x, ok := o.asReported().over(r.attribute, AtGlobal(), AtHost(id))
+		if !ok || !r.value.Match(o.view.model.attributes[r.attribute].Relop, x.Value) {
+			return false
+		}
+	}
+	return true
+}
