@@ -2,7 +2,6 @@ package jobdir
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"syscall"
 
@@ -20,20 +19,17 @@ const aclAttribute = "system.posix_acl_access"
 // that of the kernel (linux/posix_acl_xattr.h): a version, and a tag, permissions and an id for each
 // entry, as little endian.
 func scriptACL(uid int) []byte {
-	const version, owner, user, group, mask, other = 2, 0x01, 0x02, 0x04, 0x10, 0x20
-	const none, nobody = 0, 0xffffffff
-	b := binary.LittleEndian.AppendUint32(nil, version)
-	for _, e := range []struct {
-		tag, permissions uint16
-		id               uint32
-	}{
-		{owner, modeScript >> 6, nobody}, {user, modeScript >> 6, uint32(uid)},
-		{group, none, nobody}, {mask, modeScript >> 6, nobody}, {other, none, nobody},
-	} {
-		b = binary.LittleEndian.AppendUint16(b, e.tag)
-		b = binary.LittleEndian.AppendUint16(b, e.permissions)
-		b = binary.LittleEndian.AppendUint32(b, e.id)
+	const owner, user, group, mask, other = 0x01, 0x02, 0x04, 0x10, 0x20
+	const nothing, nobody = 0, 1<<32 - 1
+	b := []byte{2, 0, 0, 0}
+	entry := func(tag, permissions byte, id uint32) {
+		b = append(b, tag, 0, permissions, 0, byte(id), byte(id>>8), byte(id>>16), byte(id>>24))
 	}
+	entry(owner, modeScript>>6, nobody)
+	entry(user, modeScript>>6, uint32(uid))
+	entry(group, nothing, nobody)
+	entry(mask, modeScript>>6, nobody)
+	entry(other, nothing, nobody)
 	return b
 }
 
