@@ -181,6 +181,10 @@ func (c *Cell) newSizes(j *Job) jobSizes {
 	return sizes
 }
 
+// RequestSize returns how many bytes are kept of what the job asks for, environment and arguments
+// included, without the script.
+func (j *Job) RequestSize() int64 { return j.kept[1] }
+
 // keepNew counts a job that is taken in.
 func (c *Cell) keepNew(j *Job) {
 	if !c.unsaved.on {

@@ -21,11 +21,15 @@ type run struct {
 	id        job.ID // as the agent has it
 	job, task uint32 // as the cell has it
 	attempt   int
+	owner     string
+	size      int64 // in bytes, of what the agent keeps of the request while the task is there
+	counted   bool  // the size is counted for the owner
+	taken     bool  // by the agent
 }
 
 // runOf names a start of a task. The agent takes starts with the same key for the same one.
 func (m *Master) runOf(t *cell.Task, attempt int) *run {
-	r := &run{job: t.Job.ID(), task: t.Number, attempt: attempt, id: job.ID{Job: int(t.Job.ID())}}
+	r := &run{job: t.Job.ID(), task: t.Number, attempt: attempt, id: job.ID{Job: int(t.Job.ID())}, owner: t.Job.Owner(), size: t.Job.RequestSize()}
 	if t.Job.IsArray() {
 		r.id.Task = int(t.Number)
 	}
@@ -120,6 +124,11 @@ func (m *Master) start(r *run, t *cell.Task) starting {
 
 // push has the agent take a start.
 func (m *Master) push(r *run, s starting) {
+	if err := m.noRoomToStart(r); err != nil {
+		m.orders.add(m, r.key, func(context.Context) error { return err }, func(err error) { m.started(r, err) })
+		return
+	}
+	r.counted = true
 	m.orders.add(m, r.key, func(ctx context.Context) error {
 		for end, pause := time.Now().Add(removing), removingPause; ; pause = min(2*pause, mostRemovingPause) {
 			// Whether a job was taken has to be known, also when this master ends.
@@ -150,6 +159,7 @@ func (m *Master) started(r *run, err error) {
 	switch {
 	case m.runs[r.key] != r: // it has already ended
 	case err == nil:
+		r.taken = true
 		if err := m.cell.TaskStarted(m.now(), r.job, r.task, r.attempt); err != nil {
 			m.log.Warn("a task that was started is not expected", "error", err)
 		}

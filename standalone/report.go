@@ -56,6 +56,7 @@ func (m *Master) resumeTask(t *cell.Task, there map[string]agent.JobReport) {
 	r := m.runOf(t, t.Restarts)
 	m.runs[r.key] = r
 	report, known := there[r.key]
+	r.counted, r.taken = known, known
 	switch {
 	case !known && t.Phase == cell.Transferring && !t.Deleted:
 		m.batch.actions = append(m.batch.actions, cell.Action{Kind: cell.StartTask, Task: t, Attempt: t.Restarts})

@@ -1,8 +1,11 @@
 package standalone
 
 import (
+	"fmt"
+
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/agent"
 	"github.com/execd-project/execd/cell"
 	"github.com/execd-project/execd/cell/command"
 )
@@ -22,6 +25,51 @@ func (m *Master) room() *cell.Room {
 		PerUser: m.host.PerUser.Of(fs.size), Free: fs.free - m.batch.size, Reserved: m.host.Reserve.Of(fs.size),
 		FilesPerUser: m.host.PerUser.OfFiles(fs.files), FreeFiles: fs.freeFiles, ReservedFiles: m.host.Reserve.OfFiles(fs.files),
 		MemoryPerUser: m.host.Memory.Of(memory()),
+	}
+}
+
+// smallRequest is the size in bytes below which a request is not counted when its job starts: as much
+// as the other files take that the agent has of each job.
+const smallRequest = 64 << 10
+
+// noRoomToStart returns why a task cannot start now, or nil if it can. The agent has environment and
+// arguments of each task that runs in the spool directory: an array job would have them there once
+// for each slot of the host. What the tasks of a user take by that is limited as what is kept of
+// the user's jobs, and leaves the reserve free.
+func (m *Master) noRoomToStart(r *run) error {
+	if r.size < smallRequest {
+		return nil
+	}
+	room := m.room()
+	if room == nil {
+		return nil
+	}
+	var ofUser, coming int64
+	for _, other := range m.runs {
+		switch {
+		case !other.counted || other.size < smallRequest:
+			continue
+		case other.owner == r.owner:
+			ofUser += other.size
+		}
+		if !other.taken {
+			coming += other.size
+		}
+	}
+	switch {
+	case room.PerUser > 0 && ofUser > 0 && ofUser+r.size > room.PerUser:
+		return tooMuch("those of the tasks of user %q that run take too much of %d", r.size, r.owner, room.PerUser)
+	case room.Free-coming-r.size < room.Reserved:
+		return tooMuch("the file system has too little left, of which %d are reserved", r.size, room.Reserved)
+	}
+	return nil
+}
+
+// tooMuch is the refusal of a start. It has no numbers that change: it is logged once.
+func tooMuch(why string, size int64, args ...any) error {
+	return &agent.Error{
+		Code: agent.ResourceExhausted,
+		Err:  fmt.Errorf("environment and arguments of a task take %d bytes in the spool directory, and "+why, append([]any{size}, args...)...),
 	}
 }
 

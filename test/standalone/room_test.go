@@ -2,6 +2,7 @@ package standalone
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"os"
 	"os/user"
@@ -240,4 +241,51 @@ exec sleep 1000
 		t.Errorf("%+v", r)
 	}
 	m.until("the job has ended", func() bool { return m.root("qstat", "-u", "*").stdout == "" })
+}
+
+// TestRoomOfRunningTasks has an array job with a large environment run: each task that runs has it in
+// the spool directory once more.
+func TestRoomOfRunningTasks(t *testing.T) {
+	m := newMachine(t, 20)
+	spool := m.disk(64)
+	m.args = []string{"--spool", spool}
+	m.start()
+	users, out := someUsers(t, 2), m.open("out")
+	fifo := filepath.Join(out, "go")
+	if err := errors.Join(unix.Mkfifo(fifo, 0o666), os.Chmod(fifo, 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	text := "#!/bin/sh\n"
+	for i := range 20 {
+		text += fmt.Sprintf("#$ -v V%d=%s\n", i, strings.Repeat("x", 100<<10))
+	}
+	m.write("job.sh", text+"echo $SGE_TASK_ID >>'"+out+"/began'; read x <'"+fifo+"'\n")
+	if r := m.as(users[0], "qsub", "-t", "1-10", "-wd", "/", "-o", "/dev/null", "-j", "y", "job.sh"); r.status != 0 {
+		t.Fatalf("%+v", r)
+	}
+	began := func() int { return len(lines(t, filepath.Join(out, "began"))) }
+	const fit = 3 // of 2 MiB each, in a tenth of 64 MiB
+	m.until("as many tasks run as there is room for", func() bool { return began() == fit })
+	if r := m.as(users[1], "qsub", "-sync", "y", "-wd", "/", "-o", "/dev/null", "-j", "y", "-b", "y", "true"); r.status != 0 {
+		t.Errorf("another user: %+v", r)
+	}
+	m.until("the next task says what it waits for", func() bool {
+		return strings.Contains(m.root("qstat", "-j", "1").stdout, "in the spool directory, and those of the tasks of user")
+	})
+	if n := began(); n != fit {
+		t.Errorf("%d tasks have begun, and there is room for %d", n, fit)
+	}
+	f, err := os.OpenFile(fifo, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString("go\ngo\ngo\n"); err != nil {
+		t.Fatal(err)
+	}
+	m.until("another task begins when others have ended", func() bool { return began() > fit })
+	if r := m.root("qdel", "1"); r.status != 0 {
+		t.Errorf("%+v", r)
+	}
+	m.until("all have ended", func() bool { return m.root("qstat", "-u", "*").stdout == "" })
 }
