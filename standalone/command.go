@@ -9,57 +9,61 @@ import (
 // Usage is what --help prints.
 const Usage = `Usage: execd standalone [options]
 
-A batch system on this machine: takes jobs (execd qsub), decides which of them starts
-when, and runs them. It stays in the foreground; SIGTERM ends it. What waits and what
-runs is kept: the next one goes on with it. SIGHUP has the configuration read again.
+Runs a batch system on this machine: takes jobs (execd qsub), schedules and runs them. It
+stays in the foreground. SIGTERM stops it; pending and running jobs are not lost, and the
+next daemon continues with them. SIGHUP makes it read the configuration again.
 
-As root it is for all users of the machine, as anybody else for that user alone.
-Without a configuration directory there is one queue, all.q, with a slot for each
-processor; execd qconf changes that.
+A daemon of root serves all users of the machine, a daemon of a user that user only.
+Without a configuration directory there is one queue, all.q, with one slot per
+processor; change it with execd qconf.
 
-What it is and where it works
-  --conf DIR           configuration directory (default: /etc/execd/conf if there is
-                       one, else what is built in and what execd qconf has changed)
-  --spool DIR          what is kept of jobs (default: /var/spool/execd/agent, without
-                       root below XDG_STATE_HOME)
+Files and names
+  --conf DIR           configuration directory (default: /etc/execd/conf if it exists,
+                       else built in, with the changes of execd qconf)
+  --spool DIR          spool directory: the state of jobs (default:
+                       /var/spool/execd/agent, without root below XDG_STATE_HOME)
   --host NAME          this host (default: what hostname prints)
-  --accounting FILE    records of accounting(5) (default: accounting in the spool
-                       directory; none for none)
-  --audit FILE         audit log: who has changed what (default: audit in the spool
-                       directory, without root none; none for none)
-  --audit-required     change nothing while the audit log cannot be written
+  --accounting FILE    accounting file, see accounting(5) (default: accounting in the
+                       spool directory; none: no file)
+  --audit FILE         audit log: who changed what (default: audit in the spool
+                       directory, without root no file; none: no file)
+  --audit-required     refuse changes while the audit log cannot be written
 
   --spool-per-user SIZE
-                       what scripts and requests of one user's jobs may take there, as
-                       a size such as 500M or a part of the file system such as 20%;
-                       none for any amount (default: 10%)
+                       limit for scripts and requests of one user's jobs in the spool
+                       directory: a size such as 500M, a part of the file system such
+                       as 20%, or none (default: 10%)
+  --memory-per-user SIZE
+                       limit for what the daemon keeps in memory for one user's jobs: a
+                       size, a part of the host's memory, or none (default: 5%)
   --spool-reserve SIZE
-                       what new jobs leave free there (default: 5%, at most 1G)
+                       space in the spool directory that new jobs leave free
+                       (default: 5%, at most 1G)
 
-Who may use it
+Access
   --socket PATH        Unix socket for the commands (default: /run/execd/agent.sock,
                        without root below XDG_RUNTIME_DIR)
   --manager USER       manager of the cell (qconf(1), -am); may be repeated
 
 Operation
   --metrics ADDRESS    Prometheus metrics and /healthz (default: none)
-  --sensor-user USER   whom load sensors run as (default: nobody, without root the
+  --sensor-user USER   user of load sensors (default: nobody, without root the
                        user of the daemon)
-  --health-check FILE  script that may take this host out of service
-  --health-user USER   whom it runs as (default: nobody)
+  --health-check FILE  script that can take this host out of service
+  --health-user USER   user of the health check (default: nobody)
   --health-interval TIME
-                       how often it runs (default: 5m)
-  --hang-up TIME       how long an interactive job waits for a client that has gone
-                       without a word, until it is terminated; none for ever (default:
-                       5m)
+                       interval of the health check (default: 5m)
+  --hang-up TIME       how long an interactive job waits for a client that was
+                       disconnected before it is terminated; none: forever
+                       (default: 5m)
   --log-level LEVEL    trace, debug, info, warn or error (default: info); name=LEVEL
                        for one part (agent, api, health, load, mail, master); may be
                        repeated
-  --log-json           the log as JSON
+  --log-json           log as JSON
   --help               print this text
 
-Exit status: 0 after SIGTERM or an order to shut down, 1 if something else ended it, 2
-for wrong usage, 125 if it could not begin.
+Exit status: 0 after SIGTERM or an order to shut down, 1 after a failure, 2 for wrong
+usage, 125 if it could not start.
 `
 
 // Command is one call of execd standalone.

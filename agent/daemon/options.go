@@ -27,59 +27,59 @@ const (
 // Usage is what --help prints.
 const Usage = `Usage: execd agent [options]
 
-Runs the jobs that a master starts on this host, and reports its load. It stays in
-the foreground; SIGTERM ends it, and the jobs go on: the next one finds them again.
-SIGHUP has the configuration read again.
+Runs the jobs that a master starts on this host, and reports the host's load. It stays in
+the foreground. SIGTERM stops it; jobs continue, and the next agent finds them. SIGHUP
+makes it read the configuration again.
 
-What it is and where it works
-  --conf DIR           configuration directory (default: /etc/execd/conf if there is
-                       one, else what is built in)
-  --spool DIR          what is kept of jobs (default: /var/spool/execd/agent, without
-                       root below XDG_STATE_HOME)
+Files and names
+  --conf DIR           configuration directory (default: /etc/execd/conf if it exists,
+                       else built in)
+  --spool DIR          spool directory: the state of jobs (default:
+                       /var/spool/execd/agent, without root below XDG_STATE_HOME)
   --host NAME          this host, as the master spells it (default: what hostname
                        prints)
-  --accounting FILE    records of accounting(5) (default: accounting in the spool
-                       directory; none for none)
-  --audit FILE         audit log: who has changed what (default: audit in the spool
-                       directory, without root none; none for none)
-  --procedures FILE    what the master may have run as other users than the owner of
-                       a job (default: /etc/execd/procedures; without one, all)
-  --audit-required     change nothing while the audit log cannot be written
+  --accounting FILE    accounting file, see accounting(5) (default: accounting in the
+                       spool directory; none: no file)
+  --audit FILE         audit log: who changed what (default: audit in the spool
+                       directory, without root no file; none: no file)
+  --procedures FILE    programs that the master may run as users other than the owner
+                       of a job (default: /etc/execd/procedures; without it, all)
+  --audit-required     refuse changes while the audit log cannot be written
 
-Who may drive it
+Access
   --socket PATH        Unix socket for callers on this host (default:
                        /run/execd/agent.sock, without root below XDG_RUNTIME_DIR)
-  --manager USER       may do on the socket what root may; may be repeated
-  --listen ADDRESS     TCP, host:port, for masters with a certificate
+  --manager USER       user with the rights of root on the socket; may be repeated
+  --listen ADDRESS     TCP address, host:port, for masters with a certificate
   --tls-cert FILE      certificate of this agent
-  --tls-key FILE       and its key
-  --tls-ca FILE        who signs certificates of masters
+  --tls-key FILE       key of this certificate
+  --tls-ca FILE        authorities that sign certificates of masters
   --master NAME        DNS name in the certificate of a master; may be repeated. The
                        name gridengine is for a real sge_qmaster: the agent joins the
                        cell of SGE_ROOT and SGE_CELL in place of sge_execd
   --listen-loopback ADDRESS
                        TCP without certificates, on a loopback address
-  --token-file FILE    what callers there must send
+  --token-file FILE    file with the token that callers there must send
 
 Operation
   --metrics ADDRESS    Prometheus metrics and /healthz (default: none)
-  --sensor-user USER   whom load sensors run as (default: nobody, without root the
+  --sensor-user USER   user of load sensors (default: nobody, without root the
                        user of the agent, in a cell of Grid Engine its admin_user)
-  --health-check FILE  script that may take this host out of service
-  --health-user USER   whom it runs as (default: nobody)
+  --health-check FILE  script that can take this host out of service
+  --health-user USER   user of the health check (default: nobody)
   --health-interval TIME
-                       how often it runs (default: 5m)
-  --hang-up TIME       how long an interactive job waits for a client that has gone
-                       without a word, until it is terminated; none for ever (default:
-                       5m)
+                       interval of the health check (default: 5m)
+  --hang-up TIME       how long an interactive job waits for a client that was
+                       disconnected before it is terminated; none: forever
+                       (default: 5m)
   --log-level LEVEL    trace, debug, info, warn or error (default: info); name=LEVEL
                        for one part (agent, api, gridengine, health, load,
                        mail, master); may be repeated
-  --log-json           the log as JSON
+  --log-json           log as JSON
   --help               print this text
 
-Exit status: 0 after SIGTERM or an order to shut down, 1 if something else ended it, 2
-for wrong usage, 125 if it could not begin.
+Exit status: 0 after SIGTERM or an order to shut down, 1 after a failure, 2 for wrong
+usage, 125 if it could not start.
 `
 
 // UsageError is a command that was said wrongly.

@@ -41,23 +41,23 @@ const usage = `Usage: execd COMMAND [options]
 
 Commands:
   standalone
-            a batch system on this machine (execd standalone --help)
+            run a batch system on this machine (execd standalone --help)
   qsub, qstat, qdel, qhold, qrls, qalter, qmod, qhost, qquota, qselect, qresub, qrsub,
   qrstat, qrdel, qconf, sge_share_mon
-            Grid Engine's commands, for that; a link that is called so does, too
+            Grid Engine's commands for it; links with these names work, too
   run       run one job on this host, in the foreground (execd run --help)
-  agent     run the jobs that a master starts on this host (execd agent --help)
-  status    say how the agent of this host fares (execd status --help)
+  agent     run the jobs of a master on this host (execd agent --help)
+  status    show the agent's status (execd status --help)
   jobs      list the jobs of this host (execd jobs --help)
-  attach    connect the terminal with an interactive job (execd attach --help)
-  drain     take no more jobs on this host (execd drain --help)
+  attach    connect the terminal to an interactive job (execd attach --help)
+  drain     stop taking jobs on this host (execd drain --help)
   resume    take jobs again (execd resume --help)
   config    check a configuration directory (execd config --help)
-  import    take over the configuration of a Grid Engine cell (execd import --help)
-  simulate  say what a cluster would do with jobs (execd simulate --help)
+  import    import a Grid Engine cell's configuration (execd import --help)
+  simulate  predict when and where jobs would run (execd simulate --help)
   sensor    check a load sensor (execd sensor --help)
-  qacct     say what jobs have used that have ended (execd qacct -help)
-  doctor    say what this host can enforce, and what it would take to do better
+  qacct     report resource usage of finished jobs (execd qacct -help)
+  doctor    show which limits this host can enforce, and how to improve it
   version   print the version
 `
 

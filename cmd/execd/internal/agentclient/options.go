@@ -27,73 +27,72 @@ const (
 var Usages = map[string]string{
 	"status": `Usage: execd status [options]
 
-Says how the agent of this host fares: whether it takes jobs and why not, slots, jobs
-by state, the version of its configuration, and what does not work.
+Shows the agent's status: whether it takes jobs and why not, slots, jobs by state, the
+version of its configuration, and faults.
 
-  --socket PATH  socket of the agent (default: EXECD_SOCKET, or that of an agent of one's
-                 own, if there is one, else /run/execd/agent.sock)
-  --json         as JSON, see Health in docs/api.md
+  --socket PATH  socket of the agent (default: EXECD_SOCKET, or that of your own agent if
+                 one runs, else /run/execd/agent.sock)
+  --json         print JSON, see Health in docs/api.md
   --help         print this text
 
-Exit status: 0 if everything works, also where no jobs are taken by order; 1 if
-something does not; 2 for wrong usage; 3 if no agent answers.
+Exit status: 0 if everything works, also if the host is drained; 1 if something does not
+work; 2 for wrong usage; 3 if no agent answers.
 `,
 	"jobs": `Usage: execd jobs [options]
 
-Lists the jobs of this host that the agent knows, also those that have ended and that
-no master has taken note of.
+Lists the jobs of this host, including finished jobs that no master has acknowledged.
 
-  --user NAME    those of this user only; may be repeated
-  --state STATE  those in this state only: accepted, starting, running, suspended,
+  --user NAME    only jobs of this user; may be repeated
+  --state STATE  only jobs in this state: accepted, starting, running, suspended,
                  ending, ended or reported; may be repeated
-  --socket PATH  socket of the agent (default: EXECD_SOCKET, or that of an agent of one's
-                 own, if there is one, else /run/execd/agent.sock)
-  --json         as JSON, see Jobs in docs/api.md
+  --socket PATH  socket of the agent (default: EXECD_SOCKET, or that of your own agent if
+                 one runs, else /run/execd/agent.sock)
+  --json         print JSON, see Jobs in docs/api.md
   --help         print this text
 
 Exit status: 0, also if there are no jobs; 2 for wrong usage; 3 if no agent answers.
 `,
 	"attach": `Usage: execd attach [options] JOB
 
-Connects the terminal with an interactive job of this host, as soon as that has begun.
-Whoever was attached to the job is so no more. What is no terminal is typed, and at its
-end Ctrl-D.
+Connects the terminal to an interactive job of this host as soon as the job has started.
+Any attached client is disconnected. If standard input is not a terminal, its content is
+typed, followed by Ctrl-D.
 
-At the beginning of a line ~. detaches: the job goes on, and waits for the next one who
-attaches. ~^Z (Ctrl-Z) suspends this program, ~? lists these words, ~~ types ~. A client
-who goes without ~. is waited for as long as execd agent --hang-up says, and then the
-job is terminated.
+At the beginning of a line, ~. detaches: the job continues, and a client may attach again.
+~^Z (Ctrl-Z) suspends this program, ~? lists these commands, ~~ types ~. If a client is
+disconnected without ~., the agent waits for a client (execd agent --hang-up), and then
+terminates the job.
 
-  --escape CHAR  instead of ~: a character, ^X for Ctrl-X, or none
-  --socket PATH  socket of the agent (default: EXECD_SOCKET, or that of an agent of one's
-                 own, if there is one, else /run/execd/agent.sock)
+  --escape CHAR  escape character instead of ~: a character, ^X for Ctrl-X, or none
+  --socket PATH  socket of the agent (default: EXECD_SOCKET, or that of your own agent if
+                 one runs, else /run/execd/agent.sock)
   --help         print this text
 
-Exit status: that of the job, 128+n after signal n; 0 if detached; 125 if there is none:
-wrong usage, the agent does not answer or refuses, or somebody else has attached.
+Exit status: that of the job, 128+n after signal n; 0 if detached; 125 for wrong usage, if
+the agent does not answer or refuses, or if another client attached.
 `,
 	"drain": `Usage: execd drain [options]
 
-Has the agent of this host take no more jobs, until execd resume, also over restarts.
-Jobs that are there go on. For root, whom the agent runs as, and managers.
+Makes the agent refuse new jobs until execd resume, also over restarts. Running jobs
+continue. Only root, the agent's user and managers may do this.
 
-  --reason TEXT  why; execd status and masters show it
-  --socket PATH  socket of the agent (default: EXECD_SOCKET, or that of an agent of one's
-                 own, if there is one, else /run/execd/agent.sock)
+  --reason TEXT  reason, which execd status and masters show
+  --socket PATH  socket of the agent (default: EXECD_SOCKET, or that of your own agent if
+                 one runs, else /run/execd/agent.sock)
   --help         print this text
 
-Exit status: 0 if it is done, 2 for wrong usage, 3 if no agent answers or it refuses.
+Exit status: 0 if done, 2 for wrong usage, 3 if no agent answers or the agent refuses.
 `,
 	"resume": `Usage: execd resume [options]
 
-Has the agent of this host take jobs again, after execd drain. What else keeps it from
-that, such as its health check, stays. For root, whom the agent runs as, and managers.
+Makes the agent take jobs again after execd drain. Other reasons to refuse jobs, such as
+the health check, remain. Only root, the agent's user and managers may do this.
 
-  --socket PATH  socket of the agent (default: EXECD_SOCKET, or that of an agent of one's
-                 own, if there is one, else /run/execd/agent.sock)
+  --socket PATH  socket of the agent (default: EXECD_SOCKET, or that of your own agent if
+                 one runs, else /run/execd/agent.sock)
   --help         print this text
 
-Exit status: 0 if it is done, 2 for wrong usage, 3 if no agent answers or it refuses.
+Exit status: 0 if done, 2 for wrong usage, 3 if no agent answers or the agent refuses.
 `,
 }
 

@@ -31,12 +31,11 @@ const (
 // Usage is what --help prints.
 const Usage = `Usage: execd config check [--partial] DIR
 
-Checks the configuration in DIR, files as qconf -s... prints them, and prints
-everything that is wrong with it, one line each: the file and the line, the
-attribute, and what was expected. A daemon of the user who runs the command does
-not read files that another user can change: these are errors, too.
+Checks the configuration in DIR (files as qconf -s... prints them) and prints one line
+per error: file, line, attribute, and what was expected. Files that another user can
+change are errors, too, because a daemon does not read them.
 
-  --partial  names may stand for objects of which DIR has no folder at all, as
+  --partial  accept names of objects for which DIR has no directory at all, as
              on a host that only runs jobs
   --help     print this text
 

@@ -20,8 +20,7 @@ import (
 // Usage is what execd doctor --help prints.
 const Usage = `Usage: execd doctor [--json] [--conf DIR]
 
-Say what this host can enforce of the limits of jobs, by which means, and what it
-would take to do better.
+Shows which limits of jobs this host can enforce, by which means, and how to improve it.
 
   --json      write the report as JSON
   --conf DIR  configuration: see execd run --help (default: built-in)

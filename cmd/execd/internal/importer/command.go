@@ -24,25 +24,25 @@ const (
 const Usage = `Usage: execd import --conf DIR --from PATH... [options]
        execd import --conf DIR --live [options]
 
-Makes the configuration directory DIR of the configuration of a Grid Engine cell, and
-prints what of it was not taken, and why: one line each, with file and line.
+Imports the configuration of a Grid Engine cell into the configuration directory DIR.
+Everything that was skipped is listed with file, line and reason.
 
-  --conf DIR       directory to write, all of it or nothing
-  --from PATH      what to read; may be repeated:
-                     a folder with files as qconf -s... prints them
-                     a folder that save_sge_config.sh has written
+  --conf DIR       directory to write; on failure nothing is written
+  --from PATH      source; may be repeated:
+                     a directory with files as qconf -s... prints them
+                     a directory that save_sge_config.sh wrote
                      $SGE_ROOT/$SGE_CELL of a cell with classic spooling, or the
-                     spool directory of its master and the folder common
-                     a file with something that qconf -s... printed
-  --live           ask the master of the running cell, by qconf
-  --qconf PROGRAM  which qconf that is (default: the one in PATH)
-  --partial        names may stand for objects of kinds that were not read at all
-  --force          replace DIR; what it was is kept as DIR.old
-  --dry-run        write nothing, and say what would be
+                     spool directory of its master and the directory common
+                     a file with the output of qconf -s...
+  --live           read from the running cell, with qconf
+  --qconf PROGRAM  path of this qconf (default: the one in PATH)
+  --partial        accept names of objects whose kind was not read at all
+  --force          replace DIR; the previous one becomes DIR.old
+  --dry-run        write nothing, only report
   --help           print this text
 
-Exit status: 0 if all was taken, 1 if something was left out, 2 for wrong usage, 3 if
-nothing was written.
+Exit status: 0 if everything was imported, 1 if something was skipped, 2 for wrong usage,
+3 if nothing was written.
 `
 
 // UsageError is a command that was said wrongly.

@@ -27,19 +27,19 @@ const (
 // Usage is what --help prints.
 const Usage = `Usage: execd sensor check [options] SCRIPT
 
-Runs a load sensor through a start, three cycles, a change and a quit, as the agent
-does, and prints what was understood and everything that was wrong, with its line.
-For the change the modification time of SCRIPT is set to now.
+Runs a load sensor as the agent does, through a start, three cycles, a change and a
+quit. Prints the values that it understood, and every fault with its line. For the
+change it sets the modification time of SCRIPT to now.
 
   --conf DIR      compare the values with the complexes and hosts of a configuration
-  --user NAME     run it as this user; root must say as whom
+  --user NAME     run it as this user; required for root
   --host NAME     name of this host (default: what hostname prints)
-  --timeout TIME  how long a report may take, e.g. 10s (default: 30s)
+  --timeout TIME  time limit of a report, such as 10s (default: 30s)
   --json          write the result as JSON
   --help          print this text
 
-Exit status: 0 if nothing is wrong (there may be warnings), 1 if something is, 2 for
-wrong usage, 125 if the sensor could not be started.
+Exit status: 0 without errors (there may be warnings), 1 with errors, 2 for wrong
+usage, 125 if the sensor could not be started.
 `
 
 // UsageError is a command that was said wrongly.

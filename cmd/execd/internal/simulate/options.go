@@ -15,28 +15,28 @@ import (
 const Usage = `Usage: execd simulate --conf DIR --jobs FILE | --trace FILE [options]
        execd simulate --case DIR --out DIR
 
-The first form says what a cluster with the configuration in DIR would do with
-jobs: those of a file of qsub lines, or those of a trace of a real machine in the
-Standard Workload Format (.swf, .swf.gz). Nothing is run, and time jumps. It
-prints when and where each task started.
+The first form predicts when and where a cluster with the configuration in DIR would
+run jobs: those of a file of qsub lines, or those of a trace of a real machine in the
+Standard Workload Format (.swf, .swf.gz). No job runs, and time jumps. It prints when
+and where each task started.
 
   --until TIME     stop after TIME: seconds, or hours:minutes:seconds
-  --start TIME     when it begins, [[CC]YY]MMDDhhmm[.SS] in UTC: calendars and the
-                   options -a and -dl of jobs mean a time (default: what the trace
-                   says, else the beginning of 2026)
+  --start TIME     start time, [[CC]YY]MMDDhhmm[.SS] in UTC, for calendars and the
+                   options -a and -dl of jobs (default: that of the trace, else
+                   the beginning of 2026)
   --format FORMAT  text (default) or json
-  --summary        print waits, slowdowns and utilisation behind the tasks
+  --summary        print waits, slowdowns and utilisation after the tasks
   --no-tasks       do not print the tasks
   --wide           print times in seconds, and priorities and tickets as well, in
                    lines that are longer than 100 columns
-  --progress       say on standard error how far it has come, every ten seconds;
-                   on a terminal it does without being asked
-  --load FILE      what hosts report: lines HOST:ATTRIBUTE:VALUE. Without it they
-                   report no load on as many processors as they have slots
+  --progress       print the progress to standard error every ten seconds
+                   (default on a terminal)
+  --load FILE      load reports of hosts: lines HOST:ATTRIBUTE:VALUE (default: no
+                   load, and as many processors as slots)
 
-Of traces:
+Options for traces:
   --pe NAME        parallel environment of jobs with more than one processor
-                   (default: *, which is any)
+                   (default: *, any)
   --memory NAME    request the memory of jobs as this resource, such as h_vmem
   --queue PREFIX   put jobs of queue N into the queue PREFIX followed by N
   --reserve        parallel jobs reserve (qsub -R y)
@@ -48,8 +48,8 @@ and the answers of all commands to answers.txt.
 
   --help           print this text
 
-Exit status: 0 if it was done, 1 if what was given cannot be used, 2 if the
-command was wrong or files could not be read or written.
+Exit status: 0 if done, 1 if the input is invalid, 2 for wrong usage or if files could
+not be read or written.
 `
 
 // options are what the command line says.
