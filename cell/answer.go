@@ -1,9 +1,10 @@
 package cell
 
 import (
-	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/execd-project/execd/internal/printer"
 )
 
 // Caller is who gives a command, and from which host.
@@ -40,11 +41,11 @@ type Line struct {
 }
 
 func (a *Answer) say(format string, args ...any) {
-	a.Lines = append(a.Lines, Line{Text: fmt.Sprintf(format, args...)})
+	a.Lines = append(a.Lines, Line{Text: printer.Message(format, args...)})
 }
 
 func (a *Answer) deny(format string, args ...any) {
-	a.Lines = append(a.Lines, Line{Text: fmt.Sprintf(format, args...), Denied: true})
+	a.Lines = append(a.Lines, Line{Text: printer.Message(format, args...), Denied: true})
 }
 
 // Denied reports whether any of what was asked for was not done.
@@ -79,7 +80,7 @@ func (e *DeniedError) Output() []string {
 }
 
 func denied(format string, args ...any) *DeniedError {
-	return &DeniedError{Text: fmt.Sprintf(format, args...)}
+	return &DeniedError{Text: printer.Message(format, args...)}
 }
 
 // ActionKind is what an execution host is to do.

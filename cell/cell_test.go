@@ -53,6 +53,7 @@ func TestHolds(t *testing.T) {
 	h.expect("1 hqw; 2.1 r all.q@n1; 2.4 r all.q@n1; 2.5 r all.q@n2; 2.6 r all.q@n2; 2.2,3 hqw")
 	h.said(h.Hold(h.now, caller("alice"), jobs(h, "1"), nil, submit.HoldChange{Set: submit.HoldSystem}), `denied: "alice" must be manager to set manager hold`)
 	h.said(h.Hold(h.now, caller("admin"), jobs(h, "1"), nil, submit.HoldChange{Set: submit.HoldSystem | submit.HoldOperator}), "modified hold of job 1")
+	h.said(h.alter("alice", "-h n 1"), `denied: "alice" must be manager to remove manager hold`)
 	h.said(h.alter("alice", "-h U 1"), "modified hold of job 1")
 	h.expect("1 hqw; 2.1 r all.q@n1; 2.4 r all.q@n1; 2.5 r all.q@n2; 2.6 r all.q@n2; 2.2,3 hqw")
 	h.said(h.alter("alice", "-h n 1"), `denied: "alice" must be manager to remove manager hold`)

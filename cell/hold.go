@@ -52,6 +52,11 @@ func (c *Cell) holdJob(by Caller, t target, change submit.HoldChange, a *Answer)
 	for _, x := range tasks {
 		there |= x.Holds
 	}
+	// n takes all holds off, and so also those of managers, whether there is one or not.
+	if change.Clear == submit.AllHolds && there != 0 && c.mayChange(by, j) && !c.isManager(by.User) {
+		a.deny("denied: %q must be manager to remove manager hold", by.User)
+		return
+	}
 	change.Clear &= there
 	if err := c.mayHold(by, j, change); err != nil {
 		a.deny("%s", err.Error())

@@ -87,7 +87,7 @@ func TestVersions(t *testing.T) {
 	}{
 		{"a hold", func() { h.Hold(h.now, caller("alice"), ranges, nil, submit.HoldChange{Set: submit.HoldUser}) }, 1},
 		{"the same hold", func() { h.Hold(h.now, caller("alice"), ranges, nil, submit.HoldChange{Set: submit.HoldUser}) }, 1},
-		{"a release", func() { h.Hold(h.now, caller("alice"), ranges, nil, submit.HoldChange{Clear: submit.AllHolds}) }, 2},
+		{"a release", func() { h.Hold(h.now, caller("alice"), ranges, nil, submit.HoldChange{Clear: submit.HoldUser}) }, 2},
 		{"a priority", func() { h.alter("alice", "-p -3 1") }, 2},
 		{"a share", func() { h.alter("alice", "-js 3 1") }, 2},
 		{"tickets", func() { h.alter("root", "-ot 3 1") }, 3},

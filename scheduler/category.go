@@ -222,13 +222,13 @@ func (m *Model) compileQueueList(text string, to *expression.QueueList) error {
 		r, err := expression.CompileQueueReference(m.options.Hosts, item)
 		if err != nil {
 			// What cannot be read means no queue: so says the original.
-			return &RequestError{Text: fmt.Sprintf("Job was rejected because job requests unknown queue %q", item), Err: err}
+			return &RequestError{Text: fmt.Sprintf("Job was rejected because job requests unknown queue \"%s\"", item), Err: err}
 		}
 		list = append(list, r)
 	}
 	for _, r := range list {
 		if m.options.Only == "" && !m.anyInstance(r) {
-			return refuse("Job was rejected because job requests unknown queue %q", r.String())
+			return refuse("Job was rejected because job requests unknown queue \"%s\"", r.String())
 		}
 	}
 	*to = list

@@ -36,6 +36,8 @@ type kind struct {
 	show, showAll, add, addFile, modify, modifyFile, remove string
 	// lists are the attributes that are lists, and what separates their elements.
 	lists map[string]string
+	// replaced is the list that -mattr replaces as a whole (tested).
+	replaced string
 
 	names func(*qconf.Cluster) []string
 	find  func(c *qconf.Cluster, name string) (object, bool)
@@ -99,6 +101,7 @@ var (
 			"hostlist": " ", "load_thresholds": ",", "suspend_thresholds": ",", "ckpt_list": " ", "pe_list": " ", "owner_list": " ",
 			"subordinate_list": ",", "complex_values": ",", "qtype": " ",
 		}),
+		replaced: "qtype",
 		template: "qname template\nhostlist NONE\n",
 	}, (*qconf.Cluster).QueueNames, (*qconf.Cluster).Queue, qconf.ParseQueue, (*qconf.Queue).With)
 	peKind = typed(kind{

@@ -1,11 +1,11 @@
 package command
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/execd-project/execd/cell"
+	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/qstat"
 	"github.com/execd-project/execd/scheduler"
@@ -28,19 +28,19 @@ func (x *call) wanted(texts []string) (w *scheduler.Wanted, problem string, ok b
 			}
 			c, ok := x.cell.Cluster().Complexes().Find(name)
 			if !ok {
-				return nil, fmt.Sprintf("unknown resource %q", name), false
+				return nil, printer.Message("unknown resource %q", name), false
 			}
 			id, ok := m.Attribute(c.Name)
 			if !ok {
-				return nil, fmt.Sprintf("unknown resource %q", name), false
+				return nil, printer.Message("unknown resource %q", name), false
 			}
 			kind := m.Attributes()[id].Type
 			_, err := value.Parse(kind, text)
 			if err != nil && typeWords[kind] != "" {
-				return nil, fmt.Sprintf("attribute %q is not a %s value", c.Name, typeWords[kind]), false
+				return nil, printer.Message("attribute %q is not a %s value", c.Name, typeWords[kind]), false
 			}
 			if c.Name == "hostname" && !x.mayBeHost(text) {
-				return nil, fmt.Sprintf("can't resolve hostname %q", text), false
+				return nil, printer.Message("can't resolve hostname %q", text), false
 			}
 			settings = append(settings, qconf.Setting{Name: c.Name, Value: text})
 		}
@@ -50,7 +50,7 @@ func (x *call) wanted(texts []string) (w *scheduler.Wanted, problem string, ok b
 
 // mayBeHost reports whether a value is the name of a host of the cell, or an expression.
 func (x *call) mayBeHost(text string) bool {
-	if strings.ContainsAny(text, `*?[]\|&!()`) {
+	if strings.ContainsAny(text, `*?[]|&!()`) {
 		return true
 	}
 	m := x.cell.Model()

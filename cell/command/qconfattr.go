@@ -160,6 +160,7 @@ func (x *call) changedValue(w way, k *kind, s setting, name, who, current string
 		}
 	}
 	separator, isList := k.lists[s.name]
+	isList = isList && (w != 'm' || s.name != k.replaced)
 	for _, g := range given {
 		if isList && w == 'm' && k == queueKind && strings.EqualFold(g.text, none) {
 			x.fail(1, "%q is not a valid list attribute value for -mattr.  Try using -rattr instead.", none)

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/execd-project/execd/cell"
@@ -98,9 +99,11 @@ func (x *call) named(names []string) (jobs []*cell.Job, missing []string) {
 			continue
 		}
 		var found []*cell.Job
-		if id, err := strconv.ParseUint(name, 10, 32); err == nil {
-			if j := x.cell.Job(uint32(id)); j != nil {
-				found = []*cell.Job{j}
+		if digits := name[:len(name)-len(strings.TrimLeft(name, "0123456789"))]; digits != "" {
+			// What begins with a digit is a number, whatever comes behind it (tested): names
+			// of jobs do not.
+			if id, err := strconv.ParseUint(digits, 10, 32); err == nil && x.cell.Job(uint32(id)) != nil {
+				found = []*cell.Job{x.cell.Job(uint32(id))}
 			}
 		} else {
 			if byName == nil {

@@ -13,7 +13,8 @@ import (
 )
 
 // Sprintf is fmt.Sprintf with each text among the arguments escaped: strings, and what errors and
-// others have to say. The format is the caller's own. %q quotes the text as it is.
+// others have to say. The format is the caller's own. %q puts the escaped text between quotation
+// marks, and leaves backslashes and quotation marks in it as they are.
 func Sprintf(format string, args ...any) string { return fmt.Sprintf(format, Args(args)...) }
 
 // Fprintf is fmt.Fprintf with each text among the arguments escaped.
@@ -27,14 +28,35 @@ type Trusted string
 // value is text that is escaped where it is printed.
 type value string
 
-// Format implements fmt.Formatter. What %q makes of a text is safe.
-func (v value) Format(f fmt.State, verb rune) {
-	text := string(v)
-	if verb != 'q' {
-		text = printable.String(text)
+// Format implements fmt.Formatter.
+func (v value) Format(f fmt.State, verb rune) { format(f, verb, printable.String(string(v))) }
+
+// format prints a text by a verb, %q with quotation marks around it.
+func format(f fmt.State, verb rune, text string) {
+	if verb == 'q' {
+		verb, text = 's', `"`+text+`"`
 	}
 	fmt.Fprintf(f, fmt.FormatString(f, verb), text)
 }
+
+// Message is fmt.Sprintf for a text that is escaped where it is printed: %q puts strings between
+// quotation marks as they are, so that nothing is escaped twice.
+func Message(layout string, args ...any) string {
+	raw := make([]any, len(args))
+	for i, a := range args {
+		if s, ok := a.(string); ok {
+			a = unescaped(s)
+		}
+		raw[i] = a
+	}
+	return fmt.Sprintf(layout, raw...)
+}
+
+// unescaped is text that is printed as it is.
+type unescaped string
+
+// Format implements fmt.Formatter.
+func (u unescaped) Format(f fmt.State, verb rune) { format(f, verb, string(u)) }
 
 // stringer is what says itself how it is printed, but for numbers that are printed as such.
 type stringer struct{ fmt.Stringer }
