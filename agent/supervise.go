@@ -240,14 +240,14 @@ func (a *Agent) judge(e *entry, o *job.Outcome) *job.Outcome {
 	switch {
 	case e.endBy == Reschedule && o.Failed != job.FailedLimit:
 		f := job.FailureOf(job.FailedReschedule)
-		o.Failed, o.FailedText, o.Class, o.Effect = f.Code, f.Text, f.Class, f.Effect
+		o.Failed, o.Stamp, o.FailedText, o.Class, o.Effect = f.Code, "", f.Text, f.Class, f.Effect
 		// What ended it is no result of the job: records have none (tested).
 		o.ExitStatus, o.Signal = 0, 0
 		o.Reason = "was rescheduled"
 	case e.endBy == Migrate && o.Failed == job.FailedNoExitStatus:
 		// Its supervisor was killed on the way. It is to go on elsewhere all the same.
 		f := job.FailureOf(job.FailedMigrate)
-		o.Failed, o.FailedText, o.Class, o.Effect = f.Code, f.Text, f.Class, f.Effect
+		o.Failed, o.Stamp, o.FailedText, o.Class, o.Effect = f.Code, "", f.Text, f.Class, f.Effect
 		o.Restart = job.RestartedJob
 	case e.endBy == Terminate || e.endBy == Kill:
 		if o.Effect != job.Finished {

@@ -24,6 +24,7 @@ const (
 	HostFailure            // the same for all instances of the host
 	NobodysFailure         // the task waits again: its host says so
 	Refused                // the same, and it has not been begun: its host has not taken it
+	QueueFinished          // the queue instance is put into the error state, the task has finished
 )
 
 // End is how a task ended.
@@ -31,11 +32,14 @@ type End struct {
 	ExitStatus int
 	Failure    Failure
 	Reason     string // of a failure
+	// Record is the reason with the stamp of the record that it is from, as qstat -j shows it; empty
+	// where it is Reason.
+	Record string
 	// Once says that the task leaves whatever has become of it, without being run again or
 	// waiting in error state: somebody sits before it, or did.
 	Once bool
-	// Unbegun says that the job itself was not started: to it the next start is the first one
-	// (RESTARTED, qsub(1)).
+	// Unbegun says that the run does not count, as the job itself was not started, or the failure is
+	// held against its queue or host: the next start is the first one (RESTARTED, qsub(1)).
 	Unbegun bool
 	// Requeued says of NobodysFailure that the job has asked for it, by exit status 99 of
 	// itself or of one of its procedures.
@@ -98,7 +102,7 @@ func (c *Cell) TaskEnded(now int64, id, task uint32, attempt int, e End) (*Answe
 		return c.done(&Answer{}), nil
 	}
 	e.Used[tickets.FinishedJobs] = 1
-	e.Reason = shortReason(e.Reason)
+	e.Reason, e.Record = shortReason(e.Reason), shortReason(e.Record)
 	places, since := slices.Clone(t.run.Grants), t.Started
 	params := c.cluster.Global().QmasterParams
 	again := e.Failure == QueueFailure || e.Failure == HostFailure || e.Failure == NobodysFailure || e.Failure == Refused || e.Failure == NoFailure && e.ExitStatus == exitReschedule && !params.ForbidReschedule
@@ -122,7 +126,7 @@ func (c *Cell) TaskEnded(now int64, id, task uint32, attempt int, e End) (*Answe
 			c.leave(now, j)
 		}
 	case failed:
-		t.Error = cmp.Or(e.Reason, fmt.Sprintf("job exited with status %d", e.ExitStatus))
+		t.Error = cmp.Or(e.Record, e.Reason, fmt.Sprintf("job exited with status %d", e.ExitStatus))
 	default:
 		t.Restarts++
 		if e.Failure == Refused || e.Unbegun {
@@ -132,7 +136,7 @@ func (c *Cell) TaskEnded(now int64, id, task uint32, attempt int, e End) (*Answe
 		case e.Failure == Refused:
 			c.refuse(t, c.model.HostName(c.model.HostOf(places[0].Instance)), e.Reason)
 		case e.Unbegun:
-			t.Message = e.Reason
+			t.Message = cmp.Or(e.Record, e.Reason)
 		}
 		switch e.Failure {
 		case NoFailure:
@@ -165,7 +169,7 @@ func shortReason(text string) string {
 func (c *Cell) blame(t *Task, grants []scheduler.Grant, e End) {
 	var ids []scheduler.InstanceID
 	switch e.Failure {
-	case QueueFailure:
+	case QueueFailure, QueueFinished:
 		ids = []scheduler.InstanceID{grants[0].Instance}
 	case HostFailure:
 		ids = c.model.InstancesOn(c.model.HostOf(grants[0].Instance))

@@ -15,7 +15,8 @@ type WaitingTasks struct {
 	State string         // in the letters of qstat
 	// Again is set for tasks that have been started before.
 	Again bool
-	// Error is why the tasks are in error state, empty if they are not.
+	// Error is why the first of the tasks is in error state, empty if they are not. The reasons of the
+	// others can be different ones: in each stands at least when it was recorded.
 	Error string
 	// Kept is set for tasks that have been started before, and now take no part in scheduling
 	// runs: they keep the Priority and NormalizedTickets of the last start (tested).
@@ -25,10 +26,9 @@ type WaitingTasks struct {
 
 // waitingKind is what tells tasks that wait apart.
 type waitingKind struct {
-	again, blocked bool
-	holds          submit.Holds
-	failed         string
-	kept           keptPriority
+	again, blocked, failed bool
+	holds                  submit.Holds
+	kept                   keptPriority
 }
 
 type keptPriority struct {
@@ -41,26 +41,27 @@ type keptPriority struct {
 func (k waitingKind) compare(o waitingKind) int {
 	rank := func(k waitingKind) int {
 		switch {
-		case k.again || k.failed != "":
+		case k.again || k.failed:
 			return 0
 		case k.blocked:
 			return 2
 		}
 		return 1
 	}
-	again := func(k waitingKind) int {
-		if k.again {
-			return 0
+	number := func(is bool) int {
+		if is {
+			return 1
 		}
-		return 1
+		return 0
 	}
-	return cmp.Or(cmp.Compare(rank(k), rank(o)), cmp.Compare(k.holds, o.holds), cmp.Compare(k.failed, o.failed), cmp.Compare(again(k), again(o)),
+	return cmp.Or(cmp.Compare(rank(k), rank(o)), cmp.Compare(k.holds, o.holds), cmp.Compare(number(k.failed), number(o.failed)), cmp.Compare(number(o.again), number(k.again)),
 		cmp.Compare(o.kept.priority, k.kept.priority), cmp.Compare(o.kept.normalizedTickets, k.kept.normalizedTickets))
 }
 
 // WaitingTasks are the tasks of a job that wait, as qstat lists them.
 func (c *Cell) WaitingTasks(j *Job) []WaitingTasks {
 	kinds := map[waitingKind]rangelist.List{}
+	reasons := map[waitingKind]string{}
 	if !j.Waiting.IsEmpty() {
 		free := c.unblocked(j, j.Waiting)
 		blocked := rangelist.List{}
@@ -86,12 +87,13 @@ func (c *Cell) WaitingTasks(j *Job) []WaitingTasks {
 		if t.run != nil {
 			continue
 		}
-		k := waitingKind{again: t.Again(), holds: t.Holds, failed: t.Error}
-		k.blocked = !k.again && k.failed == "" && len(j.taskPredecessors) > 0 && c.blocked(j, int(t.Number))
-		if k.failed != "" || t.Restarts > 0 && (k.holds != 0 || len(j.predecessors) > 0) {
+		k := waitingKind{again: t.Again(), holds: t.Holds, failed: t.Error != ""}
+		k.blocked = !k.again && !k.failed && len(j.taskPredecessors) > 0 && c.blocked(j, int(t.Number))
+		if k.failed || t.Restarts > 0 && (k.holds != 0 || len(j.predecessors) > 0) {
 			k.kept = keptPriority{true, t.Priority, t.NormalizedTickets}
 		}
 		kinds[k] = kinds[k].Add(int(t.Number))
+		reasons[k] = cmp.Or(reasons[k], t.Error)
 	}
 	order := make([]waitingKind, 0, len(kinds))
 	for k := range kinds {
@@ -101,7 +103,7 @@ func (c *Cell) WaitingTasks(j *Job) []WaitingTasks {
 	var list []WaitingTasks
 	for _, k := range order {
 		list = append(list, WaitingTasks{
-			Tasks: kinds[k], State: k.state(len(j.predecessors) > 0), Again: k.again, Error: k.failed,
+			Tasks: kinds[k], State: k.state(len(j.predecessors) > 0), Again: k.again, Error: reasons[k],
 			Kept: k.kept.is, Priority: k.kept.priority, NormalizedTickets: k.kept.normalizedTickets,
 		})
 	}
@@ -114,7 +116,7 @@ func (k waitingKind) state(dependent bool) string {
 	for _, x := range []struct {
 		letter byte
 		on     bool
-	}{{'E', k.failed != ""}, {'h', k.holds != 0 || k.blocked || dependent}, {'R', k.again}, {'q', true}, {'w', !k.again}} {
+	}{{'E', k.failed}, {'h', k.holds != 0 || k.blocked || dependent}, {'R', k.again}, {'q', true}, {'w', !k.again}} {
 		if x.on {
 			b.WriteByte(x.letter)
 		}

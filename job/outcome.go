@@ -1,6 +1,10 @@
 package job
 
-import "time"
+import (
+	"strconv"
+	"strings"
+	"time"
+)
 
 // Outcome is what became of a job: what the accounting record and the user are
 // told.
@@ -8,8 +12,11 @@ type Outcome struct {
 	ID         ID
 	Failed     Failed
 	FailedText string // the first line of the error file, or of the table
-	Class      Class
-	Effect     Effect
+	// Stamp is what stands before FailedText in the error file: when and by which process it was
+	// written, "MM/DD/YYYY HH:MM:SS [uid:pid]: ". It is empty where no shepherd has.
+	Stamp  string `json:",omitempty"`
+	Class  Class
+	Effect Effect
 	// Ran is set when the job itself was started; without it there is neither
 	// an exit status nor usage.
 	Ran        bool
@@ -28,6 +35,35 @@ type Outcome struct {
 	Restart       Restart `json:",omitempty"`
 	CheckpointPID int     `json:",omitempty"`
 	Usage         Usage
+}
+
+// diedThrough is how Reason begins after a signal.
+const diedThrough = "died through signal "
+
+// Because returns why a job did not end well, as Grid Engine says so in mails, in the error reason of
+// qstat -j and to its master: with the stamp of the shepherd, or with the job, its task (1 for a job
+// that is no array) and the number of the signal. It is empty where neither is known.
+func (o *Outcome) Because() string {
+	text := o.Reason
+	if text == "" {
+		text = o.FailedText
+	}
+	switch label := "job " + strconv.Itoa(o.ID.Job) + "." + strconv.Itoa(max(o.ID.Task, 1)) + " "; {
+	case o.FailedText != "" && strings.HasPrefix(text, o.FailedText):
+		text = o.Stamp + text
+	case o.Signal != 0 && strings.HasPrefix(text, diedThrough):
+		name, more, found := strings.Cut(strings.TrimPrefix(text, diedThrough), " ")
+		text = label + diedThrough + name + " (" + strconv.Itoa(o.Signal) + ")"
+		if found {
+			text += "; " + more
+		}
+	case strings.HasPrefix(text, "died "), strings.HasPrefix(text, "was "):
+		text = label + text
+	}
+	if o.Notice != "" {
+		text += "; " + o.Notice
+	}
+	return text
 }
 
 // LimitExceeded says which limit ended a job. Values are in the unit of the

@@ -46,13 +46,14 @@ func TestStateFiles(t *testing.T) {
 	if n, err := d.ReadNumber(FilePID); n != 4712 || err != nil {
 		t.Error(n, err)
 	}
-	if s, err := d.FirstError(); s != "" || err != nil {
-		t.Error(s, err)
+	if stamp, s, err := d.FirstError(); stamp != "" || s != "" || err != nil {
+		t.Error(stamp, s, err)
 	}
-	must(t, d.AddError(time.Now(), "can't do this"))
-	must(t, d.AddError(time.Now(), "or that"))
-	if s, err := d.FirstError(); s != "can't do this" || err != nil {
-		t.Error(s, err)
+	at := time.Date(2026, 11, 22, 9, 8, 7, 0, time.Local)
+	must(t, d.AddError(at, 2001, 17, "can't do this"))
+	must(t, d.AddError(at, 2001, 17, "or that"))
+	if stamp, s, err := d.FirstError(); stamp != "11/22/2026 09:08:07 [2001:17]: " || s != "can't do this" || err != nil {
+		t.Errorf("%q, %q, %v", stamp, s, err)
 	}
 	if u, err := d.Usage(); u != nil || err != nil {
 		t.Error(u, err)

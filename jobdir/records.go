@@ -37,6 +37,17 @@ func appendTime(b []byte, t time.Time) []byte {
 
 func appendTwoDigits(b []byte, n int) []byte { return append(b, '0'+byte(n/10), '0'+byte(n%10)) }
 
+// FirstStamp returns what stands before the text of the first line of a file error,
+// "MM/DD/YYYY HH:MM:SS [euid:pid]: "; empty if nothing of that kind does.
+func FirstStamp(data []byte) string {
+	line, _, _ := strings.Cut(string(data), "\n")
+	stamp, _, ok := strings.Cut(line, "]: ")
+	if !ok || strings.Trim(stamp, "0123456789/: [") != "" {
+		return ""
+	}
+	return stamp + "]: "
+}
+
 // FirstRecord is the text of the first line of a file error, without its time, as it was before it
 // was escaped; empty if there is none. Only this line is reported.
 func FirstRecord(data []byte) string {

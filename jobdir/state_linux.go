@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/execd-project/execd/job"
 )
 
@@ -95,18 +93,19 @@ func (d *Dir) ExitStatus() (n int, done bool, err error) {
 	return n, true, nil
 }
 
-// AddError adds a line to the file error, with the time and the process.
-func (d *Dir) AddError(now time.Time, text string) error {
-	return d.Append(FileError, RecordLine(now, unix.Geteuid(), unix.Getpid(), text))
+// AddError adds a line to the file error, with the time and the process that it is of.
+func (d *Dir) AddError(now time.Time, euid, pid int, text string) error {
+	return d.Append(FileError, RecordLine(now, euid, pid, text))
 }
 
-// FirstError is the text of the first line of the file error; empty for none.
-func (d *Dir) FirstError() (string, error) {
+// FirstError returns the first line of the file error: its stamp, "MM/DD/YYYY HH:MM:SS [euid:pid]: ",
+// and its text. Both are empty without such a line.
+func (d *Dir) FirstError() (stamp, text string, err error) {
 	b, err := d.ReadFile(FileError)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
+		return "", "", nil
 	}
-	return FirstRecord(b), err
+	return FirstStamp(b), FirstRecord(b), err
 }
 
 // WriteUsage writes the file usage.

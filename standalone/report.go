@@ -288,18 +288,20 @@ func (m *Master) end(r *run, o *job.Outcome) cell.End {
 	e := cell.End{
 		ExitStatus: o.ExitStatus, Reason: o.Reason,
 		Requeued: o.Failed == job.FailedReschedule,
-		Unbegun:  o.Effect == job.Requeued && !o.Ran,
+		Unbegun:  o.Effect == job.Requeued && (!o.Ran || o.Class == job.ClassQueue || o.Class == job.ClassHost),
 		Used:     tickets.Amounts{tickets.CPU: o.Usage.CPU, tickets.Mem: o.Usage.Mem, tickets.IO: o.Usage.IO},
 	}
 	if e.Reason == "" {
 		e.Reason = o.FailedText
 	}
-	e.Reason = told(e.Reason, o.Notice)
+	e.Reason, e.Record = told(e.Reason, o.Notice), o.Because()
 	switch {
 	case o.Class == job.ClassJob:
 		e.Failure = cell.JobFailure
 	case o.Class == job.ClassQueue:
 		e.Failure = cell.QueueFailure
+	case o.Class == job.ClassQueueFinished:
+		e.Failure = cell.QueueFinished
 	case o.Class == job.ClassHost:
 		e.Failure = cell.HostFailure
 	case o.Restart != job.FirstRun || o.Effect == job.Requeued || o.Effect == job.Restarts || o.Effect == job.IfRerunnable && m.cell.Rerunnable(r.job, r.task):

@@ -38,7 +38,7 @@ func (s *Shepherd) bindToUs(p *spawn.Program) { p.ParentDeathSignal(unix.SIGKILL
 
 // procedureProgram runs one of the site's procedures. Its files are opened as
 // the owner of the job, who named them, even when it runs as somebody else.
-func (s *Shepherd) procedureProgram(f files, proc procedure, as account) *spawn.Program {
+func (s *Shepherd) procedureProgram(f files, proc procedure, a attempt, as account) *spawn.Program {
 	env := procedureEnvironment(s.jobEnv, s.trusted, as.User, s.d)
 	p := s.prepare(s.rlimits)
 	s.borrow(p, s.owner)
@@ -47,17 +47,22 @@ func (s *Shepherd) procedureProgram(f files, proc procedure, as account) *spawn.
 	s.giveBack(p)
 	s.become(p, as, 0)
 	s.bindToUs(p)
+	a.look(p)
 	p.Exec(candidates(proc.argv[0], procedurePath), proc.argv)
 	return p
 }
 
+// jobInvocation returns what is executed for the job.
+func (s *Shepherd) jobInvocation() invocation {
+	if s.restartsFromCheckpoint() {
+		return s.shellCommand(s.d.Ckpt.RestartCommand, s.d.Ckpt.PID)
+	}
+	return jobInvocation(s.d)
+}
+
 // startJob starts the job itself. The additional group id is written down
 // before, since a real execd takes its file for the sign that the job is there.
-func (s *Shepherd) startJob() (*spawn.Child, time.Time, error) {
-	inv := jobInvocation(s.d)
-	if s.restartsFromCheckpoint() {
-		inv = s.shellCommand(s.d.Ckpt.RestartCommand, s.d.Ckpt.PID)
-	}
+func (s *Shepherd) startJob(inv invocation, a attempt) (*spawn.Child, time.Time, error) {
 	env := newEnvironment(s.jobEnv.list, inv.env)
 	f := jobFiles(s.d)
 	p := s.prepare(s.jobRlimits)
@@ -103,6 +108,7 @@ func (s *Shepherd) startJob() (*spawn.Child, time.Time, error) {
 	if inv.program == s.d.Command.Shell {
 		path += ":" + s.d.Cwd // the only place where the original looks for a shell of -S without a slash
 	}
+	a.look(p)
 	p.Exec(candidates(inv.program, path), inv.argv)
 
 	if err := s.dir.Reserve(jobdir.FileUsage, reserved); err != nil {

@@ -169,7 +169,7 @@ func Start(dir *jobdir.Dir, db userdb.Database, self *Self) job.Failed {
 		code = job.FailedAppError
 	}
 	_ = dir.WriteNumber(jobdir.FilePID, unix.Getpid())
-	_ = dir.AddError(time.Now(), err.Error())
+	_ = dir.AddError(time.Now(), unix.Geteuid(), unix.Getpid(), err.Error())
 	_ = dir.AddExitStatus(int(code))
 	return code
 }
@@ -369,11 +369,16 @@ func (s *Shepherd) takePrivileges() error {
 // fail records a failure. The first one is what the job is reported with; the
 // others are there to be read.
 func (s *Shepherd) fail(code job.Failed, text string) {
+	s.failBy(unix.Geteuid(), unix.Getpid(), code, text)
+}
+
+// failBy is fail for a record of another process, with its effective user id.
+func (s *Shepherd) failBy(euid, pid int, code job.Failed, text string) {
 	s.trace("failed " + itoa(int(code)) + ": " + text)
 	if s.failed == 0 {
 		s.failed = code
 	}
-	if err := s.dir.AddError(time.Now(), text); err != nil {
+	if err := s.dir.AddError(time.Now(), euid, pid, text); err != nil {
 		s.trace(err.Error())
 	}
 	failpoint.At("shepherd-error")

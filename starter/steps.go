@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/execd-project/execd/internal/failpoint"
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/internal/spawn"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
@@ -94,18 +95,24 @@ func (s *Shepherd) procedure(st step) result {
 	}
 	as, err := s.procedureUser(command)
 	if err != nil {
-		s.fail(st.notStarted, st.name+": "+err.Error())
+		words := ""
+		if errors.Is(err, userdb.ErrUnknown) {
+			user, _ := job.Procedure(command)
+			words = `can't get passwd entry for user "` + user + `"`
+		}
+		s.fail(st.notStarted, explained(words, st.name+": "+err.Error()))
 		return stepNotStarted
 	}
 	s.beginStep()
 	f := procedureFiles(s.d, st.pe)
 	failure, err := s.openOutlets(&f, st.name, as)
 	defer func() { s.closeOutlets(st.name, as) }()
+	p := parseProcedure(command, procedureVariables(s.d, s.common, [3]string{f.path(0), f.path(1), f.path(2)}))
+	a := procedureAttempt(st.name, p.argv, s.d.Command)
 	if failure != nil {
-		s.fail(startFailure(failure, st.notStarted), st.name+": "+explain(failure))
+		s.failStart(startFailure(failure, st.notStarted), st.name, failure, a, as)
 		return stepNotStarted
 	}
-	p := parseProcedure(command, procedureVariables(s.d, s.common, [3]string{f.path(0), f.path(1), f.path(2)}))
 	if as.Name != s.owner.Name {
 		if err := s.checkProgram(p, as); err != nil {
 			s.fail(st.notStarted, st.name+": not run as user "+as.Name+": "+err.Error())
@@ -116,7 +123,7 @@ func (s *Shepherd) procedure(st step) result {
 	failpoint.AtOf("shepherd-before", st.name)
 	var child *spawn.Child
 	if err == nil {
-		child, err = s.procedureProgram(f, p, as).Start()
+		child, err = s.procedureProgram(f, p, a, as).Start()
 	}
 	if err != nil {
 		s.fail(st.notStarted, st.name+": "+err.Error())
@@ -133,7 +140,7 @@ func (s *Shepherd) procedure(st step) result {
 		if failure.Errno == syscall.E2BIG { // by the user's variables, which the owner's procedures all get
 			otherwise = st.signalled
 		}
-		s.fail(startFailure(failure, otherwise), st.name+": "+explain(failure))
+		s.failStart(startFailure(failure, otherwise), st.name, failure, a, as)
 		return stepNotStarted
 	}
 	s.trace(st.name + " " + describeEnd(end.status))
@@ -147,7 +154,7 @@ func (s *Shepherd) procedure(st step) result {
 		if i := int(end.waiting - spawn.StageStdin); i < len(f.inherit) {
 			failure.What = f.path(i)
 		}
-		s.fail(startFailure(failure, st.notStarted), st.name+": "+explain(failure))
+		s.failStart(startFailure(failure, st.notStarted), st.name, failure, a, as)
 		return stepNotStarted
 	}
 	r := s.judge(st, as, end)
@@ -183,7 +190,7 @@ func (s *Shepherd) judge(st step, as account, end ending) result {
 		if end.stopped {
 			text = st.name + " was stopped, and ended after " + s.d.ScriptTimeout.String() + " (script_timeout)"
 		}
-		s.fail(st.signalled, text+"; it ran as the owner of the job, who may have done so")
+		s.fail(st.signalled, exitWords(st.name, status, text+"; it ran as the owner of the job, who may have done so"))
 		return stepFailed
 	}
 	if end.timedOut {
@@ -194,14 +201,24 @@ func (s *Shepherd) judge(st step, as account, end ending) result {
 	case 0:
 		return stepDone
 	case job.ExitReschedule:
-		s.fail(job.FailedReschedule, "exit status of "+st.name+" is 99: reschedule the job")
+		s.fail(job.FailedReschedule, exitWords(st.name, status, rescheduled))
 	case job.ExitAppError:
-		s.fail(job.FailedAppError, "exit status of "+st.name+" is 100: the job goes into the error state")
+		s.fail(job.FailedAppError, exitWords(st.name, status, intoErrorState))
 	default:
-		s.fail(st.inStep, st.name+" "+describeEnd(end.status))
+		more := ""
+		if end.status.Signaled() {
+			more = st.name + " " + describeEnd(end.status)
+		}
+		s.fail(st.inStep, exitWords(st.name, status, more))
 	}
 	return stepFailed
 }
+
+// What the exit statuses 99 and 100 lead to.
+const (
+	rescheduled    = "the job is to be run again"
+	intoErrorState = "the job goes into the error state"
+)
 
 // heedEnvironment takes what a procedure has changed in the file environment: it counts from
 // the next step on, as in the original. Only the site's procedures can write there, those of
@@ -294,6 +311,9 @@ func describeEnd(ws syscall.WaitStatus) string {
 	return "ended with exit status " + strconv.Itoa(ws.ExitStatus())
 }
 
+// jobStep is what the original calls the job where it tells its exit status.
+const jobStep = "job start"
+
 // job runs the job itself, from its start to the end of its last process.
 func (s *Shepherd) job() {
 	if s.d.Terminal != nil {
@@ -303,7 +323,9 @@ func (s *Shepherd) job() {
 		}
 		defer s.closeTerminal()
 	}
-	child, start, err := s.startJob()
+	inv := s.jobInvocation()
+	a := jobAttempt(s.d.Command, inv)
+	child, start, err := s.startJob(inv, a)
 	if s.terminal != nil {
 		s.terminal.begun()
 	}
@@ -322,7 +344,7 @@ func (s *Shepherd) job() {
 			code = job.FailedShell
 		}
 		s.dir.Release(jobdir.FileUsage)
-		s.fail(code, "job: "+explain(failure))
+		s.failStart(code, "job", failure, a, s.owner)
 		s.active = nil
 		return
 	}
@@ -354,9 +376,9 @@ func (s *Shepherd) afterJob(end ending, start time.Time) {
 		u.Reason = "the kernel has ended a process of the job: the host had no memory left"
 		s.trace(u.Reason)
 	case end.status.ExitStatus() == job.ExitReschedule && !s.d.ForbidReschedule:
-		s.fail(job.FailedReschedule, "exit status of the job is 99: reschedule the job")
+		s.fail(job.FailedReschedule, exitWords(jobStep, job.ExitReschedule, rescheduled))
 	case end.status.ExitStatus() == job.ExitAppError && !s.d.ForbidAppError:
-		s.fail(job.FailedAppError, "exit status of the job is 100: the job goes into the error state")
+		s.fail(job.FailedAppError, exitWords(jobStep, job.ExitAppError, intoErrorState))
 	}
 	// Before the usage, after which the job would be one that has died.
 	s.decideMigration()

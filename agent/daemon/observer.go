@@ -108,12 +108,14 @@ func (o *observer) Ended(_ *agent.Record, d *job.Description, outcome *job.Outco
 
 // tellAdministrators sends mail for a failure that is not the job's own matter.
 func (o *observer) tellAdministrators(d *job.Description, outcome *job.Outcome) {
-	if outcome.Failed == job.FailedNone || outcome.Class == job.ClassNone {
+	if outcome.Failed == job.FailedNone {
 		return
 	}
 	dir := o.daemon.spool.JobPath(d.ID)
 	to := o.daemon.agent.Cluster().Config(o.daemon.host).AdministratorMail
-	m, wanted := mail.AtFailure(d, outcome, to, ending(dir, jobdir.FileTrace), ending(dir, jobdir.FileError))
+	m, wanted := mail.AtFailure(d, outcome, to, mail.Files{
+		Trace: ending(dir, jobdir.FileTrace), Error: ending(dir, jobdir.FileError), PEHosts: ending(dir, jobdir.FilePEHosts),
+	})
 	as := mail.DefaultUser // also if the owner of the job is not known any more
 	if os.Getuid() != 0 {
 		as = d.Owner

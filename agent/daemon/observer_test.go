@@ -176,11 +176,11 @@ func TestMailToAdministrators(t *testing.T) {
 	if len(mails) != 1 {
 		t.Fatalf("%d mails: %q", len(mails), mails)
 	}
-	if !strings.HasPrefix(mails[0], as+"\n<-s><execd: Job 10 failed><ops@site>\n") || !strings.Contains(mails[0], "failed in prolog") {
+	if !strings.HasPrefix(mails[0], as+"\n<-s><SGE 8.1.9: Job 10 failed><ops@site>\n") || !strings.Contains(mails[0], "failed in prolog") {
 		t.Errorf("the mail is %.300q", mails[0])
 	}
 	_, trace, _ := strings.Cut(mails[0], "Shepherd trace:\n")
-	if n := strings.Count(trace, line); n < 70 || n > mostEnding/len(line) || !strings.HasPrefix(trace, line) || !strings.HasSuffix(trace, line+"last\n") {
+	if n := strings.Count(trace, line); n < 70 || n > mostEnding/len(line) || !strings.HasPrefix(trace, line) || !strings.HasSuffix(trace, line+"last\n\n") {
 		t.Errorf("the trace has %d lines: %.200q", n, trace)
 	}
 	if strings.Contains(mails[0], "Shepherd error:") {

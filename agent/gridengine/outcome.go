@@ -52,13 +52,7 @@ func ended(m *message.JobReport, r *agent.JobReport) {
 		m.CkptArena = 2
 	}
 	if o.Failed != job.FailedNone {
-		m.Error = o.FailedText
-		if o.Reason != "" {
-			m.Error = o.Reason
-		}
-		if o.Notice != "" {
-			m.Error += "; " + o.Notice
-		}
+		m.Error = o.Because()
 	}
 	m.WaitStatus = message.WaitStatus(o.ExitStatus, signal, o.CoreDumped, o.Ran)
 	m.Usage = usageOf(r, signal)

@@ -16,7 +16,7 @@ import (
 // error: each has its failure code (sge_status(5)).
 func Collect(dir *jobdir.Dir, d *job.Description, shepherd syscall.WaitStatus) *job.Outcome {
 	o := &job.Outcome{ID: d.ID, Failed: verdict(dir, shepherd)}
-	text, err := dir.FirstError()
+	stamp, text, err := dir.FirstError()
 	if err == nil && text != "" && o.Failed == job.FailedNone {
 		o.Failed = job.FailedErrorFile
 	}
@@ -45,7 +45,7 @@ func Collect(dir *jobdir.Dir, d *job.Description, shepherd syscall.WaitStatus) *
 			text = strings.TrimSuffix(text, " (or its interpreter is missing)") + "; " + more
 		}
 	}
-	o.FailedText = text
+	o.Stamp, o.FailedText = stamp, text
 	if text == "" {
 		o.FailedText = job.FailureOf(o.Failed).Text
 	}

@@ -77,7 +77,7 @@ func TestTask(t *testing.T) {
 		t.Errorf("the record of the task is %q, %v", b, err)
 	}
 	if out := task.Collect(0); out.ExitStatus != 6 || out.Failed != 0 {
-		text, _ := task.Dir.FirstError()
+		_, text, _ := task.Dir.FirstError()
 		t.Errorf("outcome %+v, %s", out, text)
 	}
 	tmpdir := slave.Description.Tmpdir

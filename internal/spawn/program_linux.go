@@ -84,12 +84,14 @@ type Program struct {
 	unblocked bool
 	// cgroup is the descriptor of Cgroup and one more; 0 for none.
 	cgroup int
+	stat   uintptr // where Look has the kernel write; 0 until it is needed
 }
 
 // told is what is said about a call that fails.
 type told struct {
 	stage Stage
 	what  string
+	look  bool // the call only looks at the file
 }
 
 // StartError is why a child did not become the program it should have been.
@@ -97,6 +99,8 @@ type StartError struct {
 	Stage Stage
 	What  string // the object of the failed call: a path, or the call's name
 	Errno syscall.Errno
+	Look  bool // stat(2) of What has failed, before it was opened or executed
+	PID   int  // of the child
 }
 
 // Error has the form "What: reason".
@@ -113,7 +117,7 @@ func (p *Program) add(stage Stage, what string, c call) {
 	if p.calls == nil {
 		p.calls, p.told = make([]call, 0, usual), make([]told, 0, usual)
 	}
-	p.calls, p.told = append(p.calls, c), append(p.told, told{stage, what})
+	p.calls, p.told = append(p.calls, c), append(p.told, told{stage: stage, what: what})
 }
 
 func sys(nr uintptr, args ...uintptr) call {
@@ -134,7 +138,7 @@ func (p *Program) hold(at unsafe.Pointer) uintptr {
 // str prepares a NUL-terminated string that outlives the fork.
 func (p *Program) str(s string) uintptr {
 	if strings.IndexByte(s, 0) >= 0 && p.err == nil {
-		p.err = &StartError{StageSetup, "string with a NUL byte", syscall.EINVAL}
+		p.err = &StartError{Stage: StageSetup, What: "string with a NUL byte", Errno: syscall.EINVAL}
 		return 0
 	}
 	const usual = 6 << 10 // an environment and its paths, in one piece
@@ -256,9 +260,29 @@ func (p *Program) Chdir(path string) {
 	p.add(StageChdir, path, sys(unix.SYS_CHDIR, p.str(path)))
 }
 
+// nullDevice is always there.
+const nullDevice = "/dev/null"
+
 // Dup makes descriptor to a copy of from.
 func (p *Program) Dup(stage Stage, from, to int) {
 	p.add(stage, "descriptor", sys(unix.SYS_DUP3, uintptr(from), uintptr(to), 0))
+}
+
+// Look fails where stat(2) of a path does: the original looks at files before it opens or executes
+// them, and says which of the two has failed. A path that does not exist is no failure with
+// mayBeMissing.
+func (p *Program) Look(stage Stage, path string, mayBeMissing bool) {
+	if p.stat == 0 {
+		p.stat = p.hold(unsafe.Pointer(new(unix.Stat_t)))
+	}
+	at := unix.AT_FDCWD
+	c := sys(unix.SYS_NEWFSTATAT, uintptr(at), p.str(path), p.stat, 0)
+	if mayBeMissing {
+		c.tolerate = uintptr(unix.ENOENT)
+	}
+	p.unblock()
+	p.add(stage, path, c)
+	p.told[len(p.told)-1].look = true
 }
 
 // OpenRead opens a file for reading as descriptor fd, which must be the lowest
@@ -266,8 +290,11 @@ func (p *Program) Dup(stage Stage, from, to int) {
 // kernel would open it, and whoever reads it would fail.
 func (p *Program) OpenRead(stage Stage, fd int, path string) {
 	p.closeFirst(stage, fd)
+	if path != nullDevice {
+		p.Look(stage, path, true)
+	}
 	p.add(stage, path, p.openCall(fd, path, unix.O_RDONLY))
-	if path == "/dev/null" {
+	if path == nullDevice {
 		return
 	}
 	c := sys(unix.SYS_OPENAT, uintptr(fd), p.str("."), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC)
@@ -282,6 +309,9 @@ func (p *Program) OpenRead(stage Stage, fd int, path string) {
 func (p *Program) OpenAppend(stage Stage, fd int, path, fallback string, envIndex []int, fallbackEnv []string) {
 	const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_APPEND
 	p.closeFirst(stage, fd)
+	if path != nullDevice {
+		p.Look(stage, path, true)
+	}
 	first := p.openCall(fd, path, flags)
 	if fallback == "" {
 		p.add(stage, path, first)
@@ -476,12 +506,12 @@ func (c *Child) Began() bool {
 		case err != nil || n != len(buf): // the other end is closed by exec, by Copy and by the child's end
 			return true
 		case r.index < 0 || int(r.index) >= len(c.program.told):
-			c.failure = &StartError{StageExec, "no program", syscall.ENOENT}
+			c.failure = &StartError{Stage: StageExec, What: "no program", Errno: syscall.ENOENT, PID: c.PID}
 		case r.errno == 0:
 			c.usesFallback = true
 		default:
 			at := c.program.told[r.index]
-			c.failure = &StartError{at.stage, at.what, syscall.Errno(r.errno)}
+			c.failure = &StartError{Stage: at.stage, What: at.what, Errno: syscall.Errno(r.errno), Look: at.look, PID: c.PID}
 		}
 	}
 }

@@ -119,15 +119,25 @@ func TestFailures(t *testing.T) {
 		build func(*Program)
 		want  StartError
 	}{
-		"no such program":                {func(p *Program) { p.Exec([]string{"/no/such"}, []string{"x"}) }, StartError{StageExec, "/no/such", syscall.ENOENT}},
-		"permission beats no such file":  {func(p *Program) { p.Exec([]string{"/no/such", noexec, "/none"}, []string{"x"}) }, StartError{StageExec, noexec, syscall.EACCES}},
-		"missing interpreter":            {func(p *Program) { p.Exec([]string{badInterpreter}, []string{"x"}) }, StartError{StageExec, badInterpreter, syscall.ENOENT}},
-		"no such directory":              {func(p *Program) { p.Chdir("/no/such") }, StartError{StageChdir, "/no/such", syscall.ENOENT}},
-		"output cannot be made":          {func(p *Program) { p.OpenAppend(StageStdout, 1, "/proc/x", "/proc/x/y", nil, nil) }, StartError{StageStdout, "/proc/x", syscall.ENOENT}},
-		"fallback in directory fails":    {func(p *Program) { p.OpenAppend(StageStdout, 1, "/proc", "/proc/x", nil, nil) }, StartError{StageStdout, "/proc/x", syscall.ENOENT}},
-		"a fallback used is not a fault": {func(p *Program) { p.OpenAppend(StageStdout, 1, dir, dir+"/o", nil, nil); p.Chdir("/none") }, StartError{StageChdir, "/none", syscall.ENOENT}},
-		"input cannot be read":           {func(p *Program) { p.OpenRead(StageStdin, 0, "/none") }, StartError{StageStdin, "/none", syscall.ENOENT}},
-		"soft limit above hard":          {func(p *Program) { p.Rlimit(unix.RLIMIT_NOFILE, 10, 5, "RLIMIT_NOFILE") }, StartError{StageLimit, "RLIMIT_NOFILE", syscall.EINVAL}},
+		"no such program":                 {func(p *Program) { p.Exec([]string{"/no/such"}, []string{"x"}) }, StartError{Stage: StageExec, What: "/no/such", Errno: syscall.ENOENT}},
+		"permission beats no such file":   {func(p *Program) { p.Exec([]string{"/no/such", noexec, "/none"}, []string{"x"}) }, StartError{Stage: StageExec, What: noexec, Errno: syscall.EACCES}},
+		"output that cannot be looked at": {func(p *Program) { p.OpenAppend(StageStderr, 2, noexec+"/x", noexec+"/x/y", nil, nil) }, StartError{Stage: StageStderr, What: noexec + "/x", Errno: syscall.ENOTDIR, Look: true}},
+		"input that cannot be looked at":  {func(p *Program) { p.OpenRead(StageStdin, 0, noexec+"/x") }, StartError{Stage: StageStdin, What: noexec + "/x", Errno: syscall.ENOTDIR, Look: true}},
+		"program that is not there": {func(p *Program) {
+			p.Look(StageExec, "/no/such", false)
+			p.Exec([]string{"/no/such"}, []string{"x"})
+		}, StartError{Stage: StageExec, What: "/no/such", Errno: syscall.ENOENT, Look: true}},
+		"program that cannot be executed": {func(p *Program) {
+			p.Look(StageExec, noexec, false)
+			p.Exec([]string{noexec}, []string{"x"})
+		}, StartError{Stage: StageExec, What: noexec, Errno: syscall.EACCES}},
+		"missing interpreter":            {func(p *Program) { p.Exec([]string{badInterpreter}, []string{"x"}) }, StartError{Stage: StageExec, What: badInterpreter, Errno: syscall.ENOENT}},
+		"no such directory":              {func(p *Program) { p.Chdir("/no/such") }, StartError{Stage: StageChdir, What: "/no/such", Errno: syscall.ENOENT}},
+		"output cannot be made":          {func(p *Program) { p.OpenAppend(StageStdout, 1, "/proc/x", "/proc/x/y", nil, nil) }, StartError{Stage: StageStdout, What: "/proc/x", Errno: syscall.ENOENT}},
+		"fallback in directory fails":    {func(p *Program) { p.OpenAppend(StageStdout, 1, "/proc", "/proc/x", nil, nil) }, StartError{Stage: StageStdout, What: "/proc/x", Errno: syscall.ENOENT}},
+		"a fallback used is not a fault": {func(p *Program) { p.OpenAppend(StageStdout, 1, dir, dir+"/o", nil, nil); p.Chdir("/none") }, StartError{Stage: StageChdir, What: "/none", Errno: syscall.ENOENT}},
+		"input cannot be read":           {func(p *Program) { p.OpenRead(StageStdin, 0, "/none") }, StartError{Stage: StageStdin, What: "/none", Errno: syscall.ENOENT}},
+		"soft limit above hard":          {func(p *Program) { p.Rlimit(unix.RLIMIT_NOFILE, 10, 5, "RLIMIT_NOFILE") }, StartError{Stage: StageLimit, What: "RLIMIT_NOFILE", Errno: syscall.EINVAL}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &Program{}
@@ -136,7 +146,11 @@ func TestFailures(t *testing.T) {
 				p.Exec([]string{"/bin/true"}, []string{"true"})
 			}
 			_, f := run(t, p)
-			if f == nil || *f != c.want {
+			if f == nil || f.PID == 0 {
+				t.Fatalf("failure %+v, want %v of a process", f, &c.want)
+			}
+			f.PID = 0
+			if *f != c.want {
 				t.Errorf("failure %v, want %v", f, &c.want)
 			}
 		})

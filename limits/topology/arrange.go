@@ -40,7 +40,7 @@ func arrange(cpus []cpu, nodes []node, usable CPUSet) []Socket {
 			within[j] = within[j].Intersect(all)
 		}
 		// By insertion, since there are eight at most, and the supervisor would link
-		// slices.SortStableFunc once more for this type.
+		// slices.SortStableFunc for this type.
 		for j := range within {
 			for ; j > 0 && within[j-1].Len() < within[j].Len(); j-- {
 				within[j-1], within[j] = within[j], within[j-1]
@@ -53,7 +53,7 @@ func arrange(cpus []cpu, nodes []node, usable CPUSet) []Socket {
 		}
 		g.order = append(g.order, c.id)
 	}
-	slices.SortStableFunc(groups, func(a, b group) int { return slices.Compare(a.order, b.order) })
+	sortGroups(groups)
 
 	var sockets []Socket
 	number := map[int]int{} // of a package's first processor
@@ -72,6 +72,18 @@ func arrange(cpus []cpu, nodes []node, usable CPUSet) []Socket {
 		sockets[i].Cores = append(sockets[i].Cores, core)
 	}
 	return sockets
+}
+
+// sortGroups sorts groups by their order, in which no two are equal: its last number is that of the
+// first processor. It is Shell's method: slices.SortFunc would be 7 KiB of the supervisor.
+func sortGroups(groups []group) {
+	for gap := len(groups) / 2; gap > 0; gap /= 2 {
+		for i := gap; i < len(groups); i++ {
+			for j := i; j >= gap && slices.Compare(groups[j].order, groups[j-gap].order) < 0; j -= gap {
+				groups[j], groups[j-gap] = groups[j-gap], groups[j]
+			}
+		}
+	}
 }
 
 // cores joins the threads of each core. A list of siblings is not overruled by

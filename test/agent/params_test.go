@@ -41,7 +41,7 @@ func TestAdministratorMail(t *testing.T) {
 		as = n.owner.Username
 	}
 	for _, want := range []string{
-		"<-s><execd: Job 1 failed><ops@site><root>\n" + as + "\nJob 1 caused action: Queue \"all.q@node1\" set to ERROR\n",
+		"<-s><SGE 8.1.9: Job 1 failed><ops@site><root>\n" + as + "\nJob 1 caused action: Queue \"all.q@node1\" set to ERROR\n",
 		"failed in prolog: ", "Shepherd trace:\n", "Shepherd error:\n",
 	} {
 		if !strings.Contains(string(b), want) {

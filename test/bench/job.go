@@ -155,7 +155,7 @@ func (j *madeJob) check() error {
 	case !done:
 		return errors.New("the shepherd has not written an exit status")
 	case failed != 0:
-		reason, _ := j.dir.FirstError()
+		_, reason, _ := j.dir.FirstError()
 		return fmt.Errorf("the shepherd has failed with %d: %s", failed, reason)
 	}
 	u, err := j.dir.Usage()

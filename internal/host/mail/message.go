@@ -62,7 +62,7 @@ func AtEnd(d *job.Description, o *job.Outcome, scheduled bool) (m Message, ok bo
 	if o.Signal != 0 {
 		signal = job.SignalName(syscall.Signal(o.Signal))
 	}
-	text := fmt.Sprintf("failed %s because:\n%s\n", job.FailureOf(o.Failed).Text, clean(because(o)))
+	text := fmt.Sprintf("failed %s because:\n%s\n", job.FailureOf(o.Failed).Text, clean(o.Because()))
 	word := "Aborted"
 	if scheduled {
 		switch {
@@ -83,11 +83,16 @@ func AtEnd(d *job.Description, o *job.Outcome, scheduled bool) (m Message, ok bo
 	return newMessage(d, word, text, fields), d.MailOptions&(job.MailAtEnd|job.MailAtAbort) != 0
 }
 
-// AtFailure is the mail to the administrators for a job that has failed in such a way that
-// a master puts the job, its queue or all queues of the host into the error state
-// (administrator_mail of sge_conf(5)). trace and errors are the files of the job directory,
-// or the ends of them. ok says that there is such a failure, and somebody to be told.
-func AtFailure(d *job.Description, o *job.Outcome, to []string, trace, errors string) (m Message, ok bool) {
+// Files are the files of a job directory that a mail to administrators shows, or the ends of them.
+type Files struct{ Trace, Error, PEHosts string }
+
+// AtFailure returns the mail to the administrators for a job that has failed in such a way that a
+// master puts the job, its queue or all queues of the host into the error state, or since one of the
+// site's procedures after the job could not be run (administrator_mail of sge_conf(5)). ok reports
+// whether there is such a failure, and an address.
+//
+// 8.1.9 says "caused action: none" of all of them.
+func AtFailure(d *job.Description, o *job.Outcome, to []string, files Files) (m Message, ok bool) {
 	action := ""
 	switch o.Class {
 	case job.ClassJob:
@@ -96,14 +101,25 @@ func AtFailure(d *job.Description, o *job.Outcome, to []string, trace, errors st
 		action = `Queue "` + d.Queue + "@" + d.Host + `" set to ERROR`
 	case job.ClassHost:
 		action = `All Queues on host "` + d.Host + `" set to ERROR`
+	default:
+		if o.Failed == job.FailedBeforeEpilog || o.Failed == job.FailedBeforePEStop {
+			action = "none"
+		}
 	}
 	var text strings.Builder
-	printer.Fprintf(&text, "Job %s caused action: %s\n", d.ID, strings.TrimSpace(action))
-	for _, f := range place(d, o) {
+	printer.Fprintf(&text, "Job %d caused action: %s\n", d.ID.Job, strings.TrimSpace(action))
+	for _, f := range []field{
+		{"User       ", d.Owner},
+		{"Queue      ", d.Queue + "@" + d.Host},
+		{"Start Time ", date(o.Start)},
+		{"End Time   ", date(o.End)},
+	} {
 		printer.Fprintf(&text, " %s = %s\n", f.name, strings.TrimSpace(f.value))
 	}
-	printer.Fprintf(&text, "failed %s: %s\n", job.FailureOf(o.Failed).Text, strings.TrimSpace(because(o)))
-	for _, file := range []struct{ name, text string }{{"trace", trace}, {"error", errors}} {
+	printer.Fprintf(&text, "failed %s: %s\n", job.FailureOf(o.Failed).Text, strings.TrimSpace(o.Because()))
+	for _, file := range []struct{ name, text string }{
+		{"trace", files.Trace}, {"error", files.Error}, {"pe_hostfile", files.PEHosts},
+	} {
 		if file.text == "" {
 			continue
 		}
@@ -111,14 +127,23 @@ func AtFailure(d *job.Description, o *job.Outcome, to []string, trace, errors st
 		for line := range strings.Lines(file.text) {
 			text.WriteString(printable.Lines(strings.TrimSpace(line)) + "\n") // escaped already
 		}
+		text.WriteByte('\n')
 	}
 	for _, address := range to {
 		if address != "" && !strings.EqualFold(address, "none") {
 			m.To = append(m.To, address)
 		}
 	}
-	m.Subject, m.Text = fmt.Sprintf("execd: Job %s failed", d.ID), text.String()
+	m.Subject, m.Text = fmt.Sprintf("SGE 8.1.9: %s %s failed", kindOf(d), d.ID), text.String()
 	return m, o.Failed != job.FailedNone && action != "" && len(m.To) > 0
+}
+
+// kindOf returns what the subjects of mails call a job.
+func kindOf(d *job.Description) string {
+	if d.ID.Task != 0 {
+		return "Job-array task"
+	}
+	return "Job"
 }
 
 func complete(d *job.Description, o *job.Outcome) Message {
@@ -147,12 +172,8 @@ func place(d *job.Description, o *job.Outcome) []field {
 type field struct{ name, value string }
 
 func newMessage(d *job.Description, word, rest string, fields []field) Message {
-	kind := "Job"
-	if d.ID.Task != 0 {
-		kind = "Job-array task"
-	}
 	var b strings.Builder
-	subject := clean(fmt.Sprintf("%s %s (%s) %s", kind, d.ID, d.Name, word))
+	subject := clean(fmt.Sprintf("%s %s (%s) %s", kindOf(d), d.ID, d.Name, word))
 	b.WriteString(subject + "\n")
 	for _, f := range fields {
 		printer.Fprintf(&b, " %s = %s\n", f.name, strings.TrimSpace(f.value))
@@ -164,21 +185,6 @@ func newMessage(d *job.Description, word, rest string, fields []field) Message {
 		}
 	}
 	return m
-}
-
-func because(o *job.Outcome) string {
-	if o.Notice != "" {
-		ended := *o
-		ended.Notice = ""
-		return because(&ended) + "; " + o.Notice
-	}
-	switch {
-	case o.Reason == "":
-		return o.FailedText
-	case strings.HasPrefix(o.Reason, "died "), strings.HasPrefix(o.Reason, "was "):
-		return "job " + o.ID.String() + " " + o.Reason
-	}
-	return o.Reason
 }
 
 // clean is one line without control characters: a mailer could take some for its

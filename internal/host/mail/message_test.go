@@ -98,7 +98,7 @@ func TestTexts(t *testing.T) {
  CPU              = 00:00:00
  Max vmem         = 3.172M
 failed assumedly after job because:
-job 10 died through signal KILL
+job 10.1 died through signal KILL (9)
 `,
 		},
 		"a job goes into the error state": {
@@ -203,18 +203,23 @@ func TestUsersWriteNoHeaders(t *testing.T) {
 // Administrators are told what a master holds against queues and hosts, and why.
 func TestAtFailure(t *testing.T) {
 	d := description(2, 0)
-	o := &job.Outcome{ID: d.ID, Failed: job.FailedProlog, Class: job.ClassQueue, Reason: "exit_status of prolog\x1b= 1"}
-	m, ok := AtFailure(d, o, []string{"root", "", "none", "ops@site"}, "one\ntwo\r\n", "")
-	want := Message{To: []string{"root", "ops@site"}, Subject: "execd: Job 10.2 failed", Text: `Job 10.2 caused action: Queue "all.q@cellhost" set to ERROR
- User             = alice
- Queue            = all.q@cellhost
- Host             = cellhost
- Start Time       = <unknown>
- End Time         = <unknown>
-failed in prolog: exit_status of prolog\x1b= 1
+	o := &job.Outcome{ID: d.ID, Failed: job.FailedProlog, Class: job.ClassQueue,
+		Stamp: "11/23/2026 05:05:42 [103:6766]: ", FailedText: "exit_status of prolog\x1b= 1", Reason: "exit_status of prolog\x1b= 1",
+	}
+	m, ok := AtFailure(d, o, []string{"root", "", "none", "ops@site"}, Files{Trace: "one\ntwo\r\n", PEHosts: "cellhost 1 all.q@cellhost UNDEFINED\n"})
+	want := Message{To: []string{"root", "ops@site"}, Subject: "SGE 8.1.9: Job-array task 10.2 failed", Text: `Job 10 caused action: Queue "all.q@cellhost" set to ERROR
+ User        = alice
+ Queue       = all.q@cellhost
+ Start Time  = <unknown>
+ End Time    = <unknown>
+failed in prolog: 11/23/2026 05:05:42 [103:6766]: exit_status of prolog\x1b= 1
 Shepherd trace:
 one
 two
+
+Shepherd pe_hostfile:
+cellhost 1 all.q@cellhost UNDEFINED
+
 `}
 	if diff := cmp.Diff(want, m); diff != "" || !ok {
 		t.Error(ok, diff)
@@ -224,12 +229,17 @@ two
 		job.ClassQueueFinished: "caused action: Queue \"all.q@cellhost\" set to ERROR\n", job.ClassNone: "",
 	} {
 		o.Class = class
-		m, ok := AtFailure(d, o, []string{"root"}, "", "")
+		m, ok := AtFailure(d, o, []string{"root"}, Files{})
 		if ok != (want != "") || ok && !strings.Contains(m.Text, want) {
 			t.Errorf("%v: %v, %q", class, ok, m.Text)
 		}
 	}
-	if _, ok := AtFailure(d, o, []string{"none"}, "", ""); ok {
+	// A procedure after the job that cannot be run, although that job is finished.
+	o.Class, o.Failed = job.ClassNone, job.FailedBeforeEpilog
+	if _, ok := AtFailure(d, o, []string{"root"}, Files{}); !ok {
+		t.Error("no mail for an epilog that is missing")
+	}
+	if _, ok := AtFailure(d, o, []string{"none"}, Files{}); ok {
 		t.Error("there is nobody, and a mail")
 	}
 }

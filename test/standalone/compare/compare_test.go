@@ -28,6 +28,7 @@ const (
 	spool      = "/home/cell/standalone"
 	socket     = "/home/cell/run/agent.sock"
 	confDir    = "/home/cell/conf"
+	mailer     = "/home/cell/mailer"
 )
 
 // side is one of the two.
@@ -66,7 +67,7 @@ func compare(t *testing.T, pattern string) {
 	if err != nil || len(files) == 0 {
 		t.Fatal(err)
 	}
-	cell := gridengine.Start(t, gridengine.Config{Conf: map[string]string{"load_report_time": "00:00:01"}})
+	cell := gridengine.Start(t, gridengine.Config{Conf: map[string]string{"load_report_time": "00:00:01", "mailer": mailer}})
 	ready(t, cell)
 	counts := map[mark]int{}
 	for _, file := range files {
@@ -311,6 +312,16 @@ func ready(t *testing.T, cell *gridengine.Cell) {
 		t.Fatal(err)
 	}
 	must(`qconf -sss >/dev/null; qconf -ssconf | sed 's/^schedule_interval.*/schedule_interval 0:0:1/; s/^flush_submit_sec.*/flush_submit_sec 1/; s/^flush_finish_sec.*/flush_finish_sec 1/; s/^weight_waiting_time.*/weight_waiting_time 0/' >/tmp/sched && qconf -Msconf /tmp/sched`)
+	// A mail is a file with the name of its subject and its addresses, below a directory of the side:
+	// the original runs the mailer as root, and execd as another user.
+	if err := cell.AddFile(mailer, `#!/bin/sh
+if [ "$(id -u)" = 0 ]; then box=/tmp/mails.G; else box=/tmp/mails.e; fi
+subject=$2; shift 2
+f=$(mktemp $box/.new.XXXXXX) && cat >"$f" && chmod 644 "$f" && mv "$f" "$box/$subject to $*"
+`, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	must("mkdir -m 1777 /tmp/mails.G /tmp/mails.e")
 	must(`mkdir -p ` + commandDir + ` /home/cell/run ` + confDir + `
 cd ` + commandDir + ` && for c in qsub qstat qdel qalter qmod qhold qrls qrsh qlogin qconf qhost qquota qselect qresub qrsub qrstat qrdel sge_share_mon qacct; do ln -sf ` + gridengine.BinDir + `/execd $c; done
 cd ` + confDir + ` && mkdir -p queues hosts hostgroups pes conf usersets calendars
@@ -390,6 +401,12 @@ var replacements = []struct {
 	// Our lists of options are our own, and so is the option that was probably meant.
 	{regexp.MustCompile(`(?m)^((?:\[stderr\] )?)(?:SGE 8\.1\.9\n(?:\[stderr\] )?)?usage: .*\n(?:(?:\[stderr\] )?(?: .*|[a-z_0-9/]+  .*|complex_attributes.*)?\n)*`), "$1<usage>\n"},
 	{regexp.MustCompile(`(?m)^(?:\[stderr\] )?did you mean .*\n`), ""},
+	// The process that has recorded a failure: one of the user, or the shepherd.
+	{regexp.MustCompile(`\[(20\d\d):\d+\]: `), "[$1:<process>]: "},
+	{regexp.MustCompile(`\[\d{1,3}:\d+\]: `), "[<daemon>:<process>]: "},
+	{regexp.MustCompile(`(uid=20\d\d gid=20\d\d (?:\d{4} )+)\d{5}\b`), "$1<group of the job>"},
+	{regexp.MustCompile(`/var/spool/gridengine/execd/[^/ ]+/|` + spool + `/`), "<spool>/"},
+	{regexp.MustCompile(`(job_scripts/)\d+`), "$1<number>"},
 	{regexp.MustCompile(`0:00:00:00 \d\.\d{5} \d\.\d{5} |NA {9}NA {6}NA {6}`), "<usage> "},
 }
 

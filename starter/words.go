@@ -1,0 +1,173 @@
+package starter
+
+import (
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/internal/spawn"
+	"github.com/execd-project/execd/job"
+)
+
+// A reason begins with the words of the original, unchanged: scripts and administrators look
+// for them. What there is to add follows behind this.
+const addition = "; "
+
+// attempt is a program that a child was to become, as far as the original names it in the reason of
+// a failure.
+type attempt struct {
+	program string
+	argv    []string
+	// shown is how many words of argv anybody may read. The others are of the user, who may pass
+	// passwords there.
+	shown int
+	// kind is what the original calls the file that it looks for first, e.g. "shell" or "prolog
+	// file"; empty where it does not look.
+	kind string
+}
+
+// jobAttempt returns the attempt to start the job.
+func jobAttempt(c job.Command, inv invocation) attempt {
+	a := attempt{program: inv.program, argv: inv.argv, shown: len(inv.argv) - len(c.Args)}
+	if c.Binary && (len(c.Args) > 0 || indexBlank(c.File) >= 0) {
+		a.shown = 1
+		if len(inv.argv) > 1 && inv.argv[1] == "-c" {
+			a.shown++
+		}
+	}
+	if inv.program != c.File {
+		a.kind = shellFile
+	}
+	return a
+}
+
+// shellFile is the kind of what runs a script or a command.
+const shellFile = "shell"
+
+// procedureAttempt returns the attempt to start one of the site's procedures. The original looks for
+// its file only if the job is a script.
+func procedureAttempt(name string, argv []string, c job.Command) attempt {
+	a := attempt{program: argv[0], argv: argv, shown: len(argv)}
+	if !c.Binary {
+		a.kind = name + " file"
+	}
+	return a
+}
+
+// look has the child look for the program first, where the original does.
+func (a attempt) look(p *spawn.Program) {
+	if a.kind != "" && strings.Contains(a.program, "/") {
+		p.Look(spawn.StageExec, a.program, false)
+	}
+}
+
+// wordsOf returns what the original says of a child that did not become its program; empty where it
+// has no such failure.
+func (s *Shepherd) wordsOf(f *spawn.StartError, a attempt) string {
+	reason := capitalised(f.Errno)
+	switch f.Stage {
+	case spawn.StageStdin, spawn.StageStdout, spawn.StageStderr:
+		name := [...]string{"stdin_path", "stdout_path", "stderr_path"}[f.Stage-spawn.StageStdin]
+		switch {
+		case f.Errno == syscall.ETIMEDOUT:
+			return ""
+		case f.Look:
+			return `can't stat() "` + f.What + `" as ` + name + ": " + reason + s.identityWords(a)
+		case f.Stage != spawn.StageStdin:
+			return `error: can't open output file "` + f.What + `": ` + reason
+		case f.Errno == syscall.EISDIR:
+			return `"` + f.What + `" is a directory not a file`
+		}
+		return "error: can't open " + f.What + " as dummy input file"
+	case spawn.StageChdir:
+		return "error: can't chdir to " + f.What + ": " + reason
+	case spawn.StageExec:
+		missing := f.Look || f.Errno == syscall.ENOENT && !strings.Contains(a.program, "/")
+		switch {
+		case a.kind == shellFile && missing:
+			return `unable to find shell "` + f.What + `"`
+		case a.kind != "" && a.kind != shellFile && missing:
+			return "unable to find " + a.kind + ` "` + a.program + `"`
+		case a.kind != "" && a.kind != shellFile && f.Errno == syscall.EACCES:
+			return a.kind + ` "` + a.program + `" is not executable`
+		}
+		return a.words() + " failed: " + reason
+	}
+	return ""
+}
+
+// words returns the call by which the original executes a program.
+func (a attempt) words() string {
+	const withheld = " ..."
+	if i := indexBlank(a.program); i >= 0 { // it was meant as a line for a shell, see explain
+		return "execvlp(" + a.program[:i] + withheld + `, "` + a.program[:i] + withheld + `")`
+	}
+	text := "execvlp(" + a.program + ","
+	for i, word := range a.argv {
+		if i >= a.shown {
+			text += withheld
+			break
+		}
+		text += ` "` + word + `"`
+	}
+	return text + ")"
+}
+
+// identityWords returns what the original tells of a process that cannot look at a file. That its
+// list ends with a blank is as in the original.
+func (s *Shepherd) identityWords(a attempt) string {
+	text := " KRB5CCNAME=" + orWord(s.jobEnv.get("KRB5CCNAME"), "none") +
+		" uid=" + itoa(int(s.owner.UID)) + " gid=" + itoa(int(s.owner.GID)) + " "
+	for _, group := range s.owner.groups {
+		text += itoa(int(group)) + " "
+	}
+	if a.kind == "" || a.kind == shellFile { // the job, not a procedure
+		if group := s.additionalGroup(); group != 0 {
+			text += itoa(group) + " "
+		}
+	}
+	return text
+}
+
+// capitalised returns the text of an error as strerror(3) has it.
+func capitalised(errno syscall.Errno) string {
+	b := []byte(errno.Error())
+	if 'a' <= b[0] && b[0] <= 'z' {
+		b[0] -= 'a' - 'A'
+	}
+	return string(b)
+}
+
+// explained returns the reason of a failure: the words of the original, if there are any, and ours.
+func explained(words, ours string) string {
+	switch {
+	case words == "":
+		return ours
+	case ours == "":
+		return words
+	}
+	return words + addition + ours
+}
+
+// failStart records that a child of a step did not become its program, as user as. The record is
+// that of the child, as in the original.
+func (s *Shepherd) failStart(code job.Failed, step string, f *spawn.StartError, a attempt, as account) {
+	euid, pid := unix.Geteuid(), unix.Getpid()
+	if f.PID != 0 {
+		pid = f.PID
+		if s.privileged {
+			euid = int(s.owner.UID)
+			if f.Stage == spawn.StageExec {
+				euid = int(as.UID)
+			}
+		}
+	}
+	s.failBy(euid, pid, code, explained(s.wordsOf(f, a), step+": "+explain(f)))
+}
+
+// exitWords returns what the original says of a step that has ended with an exit status, and what
+// that leads to.
+func exitWords(step string, status int, what string) string {
+	return explained("exit_status of "+step+" = "+itoa(status), what)
+}
