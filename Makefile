@@ -15,7 +15,11 @@ FUZZCOUNT    ?= 0
 FUZZ         ?=
 # Further flags for go test, e.g. make test TESTFLAGS='-run Prolog'
 TESTFLAGS    ?=
-PKGS         ?= ./...
+# Long tests first: short ones fill the gaps.
+PKGS         ?= ./test/... ./cmd/... ./scheduler ./...
+# So many packages are built and tested at a time. Tests wait for processes more than they
+# compute: four at least.
+JOBS         ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1); test $$n -gt 4 && echo $$n || echo 4)
 # So many tests that fail among others may pass by themselves (test/summary).
 AGAIN        ?= 0
 
@@ -40,7 +44,7 @@ SHEPHERD_LDFLAGS := $(LDFLAGS) -X runtime.godebugDefault=disablethp=1
 
 TOOL := $(GO) tool -modfile=tools.mod
 SUMMARY := $(GO) run ./test/summary -again $(AGAIN) -count=1
-TEST := $(SUMMARY) -timeout $(TEST_TIMEOUT)
+TEST := $(SUMMARY) -timeout $(TEST_TIMEOUT) -p $(JOBS)
 
 .DEFAULT_GOAL := build
 

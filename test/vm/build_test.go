@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/execd-project/execd/internal/testenv"
@@ -13,10 +14,12 @@ import (
 // moduleRoot as seen from this package's tests.
 const moduleRoot = "../.."
 
-// builder builds what runs in guests, each once. It is static: a guest has no C
-// library, or another one.
+// builder builds the programs that run in guests, each once. They are static: a guest has
+// no C library, or another one. Several goroutines may use it.
 type builder struct {
-	dir  string
+	dir string
+
+	mu   sync.Mutex // held while a program is built
 	done map[string]string
 }
 
@@ -24,7 +27,7 @@ type builder struct {
 func (b *builder) test(t *testing.T, pkg string) string {
 	t.Helper()
 	out := filepath.Join(b.dir, strings.ReplaceAll(pkg, "/", "-")+".test")
-	return b.build(t, out, "test", "-c", "-o", out, "./"+pkg)
+	return b.build(t, out, "test", "-c", "-trimpath", "-o", out, "./"+pkg)
 }
 
 // programs builds the executables, and returns the folder in which they are.
@@ -43,6 +46,8 @@ func (b *builder) programs(t *testing.T) string {
 
 func (b *builder) build(t *testing.T, out string, args ...string) string {
 	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if b.done[out] != "" {
 		return out
 	}

@@ -10,6 +10,7 @@ import (
 type machine struct {
 	guest.Machine
 	soak  bool // takes long: for make soak only
+	waits bool // its tests wait more than they compute
 	steps []step
 }
 
@@ -124,6 +125,7 @@ var machines = map[string]machine{
 	},
 	// What may upset a machine while jobs run: its clock, its users.
 	"disorder": {
+		waits:   true,
 		Machine: guest.Machine{Cores: 2, Timeout: patience},
 		steps: []step{
 			{pkg: "test/agent", programs: true, run: "^Test(ClockIsSet|UserDatabaseHangs)$"},

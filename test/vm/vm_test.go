@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,8 +18,8 @@ import (
 	"github.com/execd-project/execd/test/vm/plan"
 )
 
-// TestVM starts the guests of the table one after another, and passes on what the
-// tests in them come to: TestVM/GUEST/PACKAGE/TEST.
+// TestVM starts the guests of the table, and passes on the results of the tests in them:
+// TestVM/GUEST/PACKAGE/TEST.
 func TestVM(t *testing.T) {
 	testenv.RequireGuests(t)
 	bootAll(t, func(m machine) bool { return !m.soak })
@@ -30,11 +31,24 @@ func TestSoakVM(t *testing.T) {
 	bootAll(t, func(m machine) bool { return m.soak })
 }
 
+// bootAll boots one guest after another: each takes all processors, and tests measure time.
+// Guests whose tests wait run beside them.
 func bootAll(t *testing.T, want func(machine) bool) {
 	b := &builder{dir: t.TempDir()}
-	for _, name := range slices.Sorted(maps.Keys(machines)) {
-		if m := machines[name]; want(m) {
-			t.Run(name, func(t *testing.T) { boot(t, b, m) })
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	for _, waits := range []bool{true, false} {
+		for _, name := range slices.Sorted(maps.Keys(machines)) {
+			m := machines[name]
+			if !want(m) || m.waits != waits {
+				continue
+			}
+			run := func() { t.Run(name, func(t *testing.T) { boot(t, b, m) }) }
+			if waits {
+				waiting.Go(run)
+			} else {
+				run()
+			}
 		}
 	}
 }
