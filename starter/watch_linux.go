@@ -86,13 +86,15 @@ func processors() int {
 
 // look measures what the job uses, and does what follows from it.
 func (s *Shepherd) look() {
+	before := ownCPU()
 	sample := s.meter.sample()
 	s.account.Add(sample)
 	warn, end := s.watch.Look(sample)
 	next := s.watch.Next()
-	// A look at thousands of processes takes its time; it may not take more
-	// than a part of ours.
-	if cost := time.Since(sample.At); sample.At.Add(lookPart * cost).After(next) {
+	// A look at thousands of processes costs processor time; it may not take more
+	// than a part of one. The time that passes is no measure: on a busy host a look
+	// takes long, and a job would be left alone for ten times as long.
+	if cost := ownCPU() - before; sample.At.Add(lookPart * cost).After(next) {
 		next = sample.At.Add(lookPart * cost)
 	}
 	s.tellOnline(&sample)
@@ -113,6 +115,15 @@ func (s *Shepherd) look() {
 	if end != nil {
 		s.exceed(end)
 	}
+}
+
+// ownCPU returns the CPU time that the supervisor has used.
+func ownCPU() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &t); err != nil {
+		return 0
+	}
+	return time.Duration(t.Nano())
 }
 
 // tellOnline writes down what the job has used so far, for whoever reports it. It
@@ -179,7 +190,7 @@ func later(a, b time.Time) time.Time {
 // afterLimit is the time between looks at a job that is being ended.
 const afterLimit = time.Second
 
-// lookPart is how many times longer than a look the time to the next one is.
+// lookPart is how many times longer than the CPU time of a look the time to the next one is.
 const lookPart = 10
 
 // groupEvents is what to poll for the sake of the job's group. A job that is

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"testing"
 	"time"
 
@@ -112,4 +113,18 @@ func (w *teller) online() *jobdir.Online {
 		w.Fatal(err)
 	}
 	return o
+}
+
+// TestOwnCPU: time in which this process does not run is none of a look's cost.
+func TestOwnCPU(t *testing.T) {
+	const wait = 500 * time.Millisecond
+	before := ownCPU()
+	if err := exec.CommandContext(t.Context(), "sleep", "0.5").Run(); err != nil {
+		t.Fatal(err)
+	}
+	if used := ownCPU() - before; used > wait/2 {
+		t.Errorf("the process has used %s while it waited for %s", used, wait)
+	}
+	for before := ownCPU(); ownCPU()-before < 10*time.Millisecond; { // ends only if the time that is used counts
+	}
 }
