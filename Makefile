@@ -5,8 +5,9 @@ GO      ?= go
 PREFIX  ?= /usr/local
 DESTDIR ?=
 
-# Limit for the tests of one package, and for one target of `make fuzz`.
-TEST_TIMEOUT ?= 10m
+# Limit for the tests of one package, and for one target of `make fuzz`: several times what
+# they take, for machines that have other work.
+TEST_TIMEOUT ?= 20m
 VM_TIMEOUT   ?= 30m
 SOAK_TIMEOUT ?= 4h
 FUZZTIME     ?= 30s

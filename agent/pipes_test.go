@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/execd-project/execd/job"
@@ -105,8 +107,15 @@ func TestPipesOutliveTheAgent(t *testing.T) {
 	for name, ended := range map[string]bool{"input goes on": false, "input has ended": true} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, shellOfOwner("/bin/sh"))
-			id := w.mustStart(w.interactive(1, Interactive{Pipes: true}, "-N", "x", "-shell", "y",
-				"cat; echo told >&2")).ID
+			start := w.interactive(1, Interactive{Pipes: true}, "-N", "x", "-shell", "y", "cat; read x < fifo; echo told >&2")
+			path := filepath.Join(start.Request.WorkingDir, "fifo")
+			makeFifo(t, path)
+			fifo, err := os.OpenFile(path, os.O_RDWR, 0) // without waiting for the job
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer fifo.Close()
+			id := w.mustStart(start).ID
 			p := w.attachPipes(id)
 			if _, err := io.WriteString(p, "first "); err != nil {
 				t.Error(err)
@@ -129,6 +138,10 @@ func TestPipesOutliveTheAgent(t *testing.T) {
 				}
 			}
 			if err := p.EndInput(); err != nil {
+				t.Error(err)
+			}
+			// Only now may the job end: a terminal whose job has ended goes with the agent.
+			if _, err := io.WriteString(fifo, "\n"); err != nil {
 				t.Error(err)
 			}
 			want := "first second"
