@@ -69,8 +69,8 @@ func (p *person) enter(text string) {
 	}
 }
 
-// see reads until something is to be seen.
-func (p *person) see(want string) {
+// expect reads until something is to be seen.
+func (p *person) expect(want string) {
 	p.Helper()
 	for b := make([]byte, 1); !strings.Contains(p.seen, want); {
 		if _, err := p.keys.Read(b); err != nil {
@@ -108,33 +108,33 @@ func TestAttach(t *testing.T) {
 	n.shell(ctx)
 	p := n.sitDown(ctx)
 	p.enter("stty -echo; PS1=; WORD=kept; echo size $(stty size)\n")
-	p.see("size 30 100")
+	p.expect("size 30 100")
 	p.resize(40, 120)
 	// The new size and what is typed after it go different ways.
 	p.enter("until test \"$(stty size)\" = '40 120'; do sleep 0.1; done; trap : INT; echo go; sleep 1000; echo interrupted\n")
-	p.see("go")
+	p.expect("go")
 	p.until(ctx, "\x03", "interrupted") // Ctrl-C is the job's
 
 	n.agent.Kill()
-	p.see("the agent is away, and the job goes on without it")
+	p.expect("the agent is away, and the job goes on without it")
 	n.start()
-	p.see("attached again")
+	p.expect("attached again")
 	p.enter("echo $WORD\n")
-	p.see("kept")
+	p.expect("kept")
 	p.enter("~.")
-	p.see("detached from job 1, which goes on")
+	p.expect("detached from job 1, which goes on")
 	p.leaves(0)
 
 	p = n.sitDown(ctx, "--escape", "none")
 	p.enter("echo ~. $WORD\n")
-	p.see("~. kept")
+	p.expect("~. kept")
 	other := exec.CommandContext(ctx, filepath.Join(n.bin, "execd"), "attach", "--socket", n.socket, "1")
 	other.Stdin = strings.NewReader("echo $WORD by another; exit 5\n")
 	out, err := other.CombinedOutput()
 	if other.ProcessState.ExitCode() != 5 || !strings.Contains(string(out), "kept by another") {
 		t.Errorf("%v, %q", err, out)
 	}
-	p.see("somebody else has attached")
+	p.expect("somebody else has attached")
 	p.leaves(125)
 	n.acknowledge(ctx)
 }
@@ -146,7 +146,7 @@ func (p *person) until(ctx context.Context, keys, want string) {
 	found := make(chan struct{})
 	go func() {
 		defer close(found)
-		p.see(want)
+		p.expect(want)
 	}()
 	for {
 		p.enter(keys)
@@ -176,7 +176,7 @@ func TestHangUp(t *testing.T) {
 	n.shell(ctx)
 	p := n.sitDown(ctx)
 	p.enter("echo ready $((1))\n")
-	p.see("ready 1")
+	p.expect("ready 1")
 	if err := p.cmd.Process.Signal(unix.SIGHUP); err != nil {
 		t.Fatal(err)
 	}

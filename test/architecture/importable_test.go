@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -93,10 +94,8 @@ func importablePackages(t *testing.T, root string) func(name string) bool {
 		}
 	}
 	return func(name string) bool {
-		for _, n := range names {
-			if n == name {
-				return true
-			}
+		if slices.Contains(names, name) {
+			return true
 		}
 		for _, b := range below {
 			if strings.HasPrefix(name, b) && !strings.Contains(name, "/internal") {
