@@ -266,7 +266,7 @@ func (a *Agent) Shutdown(endJobs bool) {
 		return
 	}
 	for _, e := range a.entries() {
-		if err := a.signal(e, Terminate, Turn{}); err != nil {
+		if err := a.signal(e, Terminate, Sequence{}); err != nil {
 			a.log.Warn("cannot end a job at the shutdown", "job", e.id.String(), "error", err)
 		}
 	}

@@ -77,9 +77,9 @@ func (p procedureEnds) began(d *job.Description) {
 	}
 }
 
-// judge notes how the procedures of a job have ended, and holds a failure against the job that
+// attributeFailure notes how the procedures of a job have ended, and holds a failure against the job that
 // says nothing of its queue.
-func (p procedureEnds) judge(d *job.Description, o *job.Outcome) {
+func (p procedureEnds) attributeFailure(d *job.Description, o *job.Outcome) {
 	for _, s := range ownSteps {
 		k, own := ownStep(d, s.attribute, s.command(d))
 		switch {

@@ -26,7 +26,7 @@ func TestOneOwnerStopsNoQueue(t *testing.T) {
 				other.Prolog, other.Epilog = "root@/site/p", "site@/site/e"
 				other.PE = &job.ParallelEnvironment{Start: "root@/site/start", Stop: "root@/site/stop"}
 				o := outcomeOf(failed)
-				if p.judge(&other, o); o.Failed != failed {
+				if p.attributeFailure(&other, o); o.Failed != failed {
 					t.Errorf("%d of a procedure of root's is %d", failed, o.Failed)
 				}
 			}
@@ -34,7 +34,7 @@ func TestOneOwnerStopsNoQueue(t *testing.T) {
 				p.began(d)
 			}
 			o := outcomeOf(failed)
-			p.judge(d, o)
+			p.attributeFailure(d, o)
 			return o
 		}
 		run("bob", 0)
@@ -72,7 +72,7 @@ func TestFirstFailureIsTheQueues(t *testing.T) {
 	other := &job.Description{Owner: "bob", Queue: "other", Prolog: "/site/p"}
 	p.began(other)
 	o := outcomeOf(job.FailedProlog)
-	if p.judge(d, o); o.Failed != job.FailedProlog || o.Class != job.ClassQueue {
+	if p.attributeFailure(d, o); o.Failed != job.FailedProlog || o.Class != job.ClassQueue {
 		t.Errorf("%+v", o)
 	}
 }

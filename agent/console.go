@@ -30,9 +30,9 @@ var (
 // for whoever comes.
 type console struct {
 	*launch.Terminal
-	reading       turn // of who reads Out
-	readingErrors turn // of who reads Err
-	writing       turn // of who writes to In
+	reading       cancelLock // of who reads Out
+	readingErrors cancelLock // of who reads Err
+	writing       cancelLock // of who writes to In
 
 	mu       sync.Mutex
 	attached *attachment   // who has it; nil for nobody
@@ -41,13 +41,13 @@ type console struct {
 	ended    bool
 }
 
-// turn is a lock that is not waited for by one who has lost the terminal.
-type turn chan struct{}
+// cancelLock is a lock that is not waited for by one who has lost the terminal.
+type cancelLock chan struct{}
 
-func (l turn) release() { <-l }
+func (l cancelLock) release() { <-l }
 
 // acquire returns false, without the lock, when gone is closed.
-func (l turn) acquire(gone <-chan struct{}) bool {
+func (l cancelLock) acquire(gone <-chan struct{}) bool {
 	select {
 	case l <- struct{}{}:
 	case <-gone:
@@ -84,7 +84,7 @@ func (a *Agent) openConsole(ctx context.Context, e *entry) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c := &console{
-		Terminal: t, reading: make(turn, 1), readingErrors: make(turn, 1), writing: make(turn, 1), expected: e.expected,
+		Terminal: t, reading: make(cancelLock, 1), readingErrors: make(cancelLock, 1), writing: make(cancelLock, 1), expected: e.expected,
 	}
 	e.terminal = c
 	if e.expected { // who has ordered the job; or of a former agent, with which his connection has gone
@@ -198,7 +198,7 @@ func (c *console) take(why error) {
 	c.attached = nil
 	// Whoever still waits for something to read, or to write, is woken.
 	c.SetDeadline(time.Unix(1, 0))
-	for _, l := range []turn{c.reading, c.readingErrors, c.writing} {
+	for _, l := range []cancelLock{c.reading, c.readingErrors, c.writing} {
 		l.acquire(nil)
 		defer l.release()
 	}
@@ -290,7 +290,7 @@ func (t *attachment) ReadErrors(p []byte) (int, error) {
 	return t.read(t.console.readingErrors, t.console.Err, p)
 }
 
-func (t *attachment) read(l turn, file *os.File, p []byte) (int, error) {
+func (t *attachment) read(l cancelLock, file *os.File, p []byte) (int, error) {
 	if !l.acquire(t.gone) {
 		return 0, t.why
 	}
@@ -408,7 +408,7 @@ func (a *Agent) hangUp(e *entry, alone <-chan struct{}, d time.Duration) {
 		default:
 		}
 		a.log.Info("nobody has attached again to a job whose client has gone: it is terminated", "job", e.id.String())
-		if err := a.signal(e, Terminate, Turn{}); err != nil {
+		if err := a.signal(e, Terminate, Sequence{}); err != nil {
 			a.log.Error("cannot terminate a job", "job", e.id.String(), "error", err)
 		}
 	})

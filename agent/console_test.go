@@ -55,8 +55,8 @@ func (w *world) attach(id job.ID) *screen {
 	return s
 }
 
-// see waits until something is to be seen behind what was seen before.
-func (s *screen) see(what string) {
+// expect waits until something is to be seen behind what was seen before.
+func (s *screen) expect(what string) {
 	s.Helper()
 	s.wait(func() bool {
 		_, rest, found := strings.Cut(s.text, what)
@@ -117,19 +117,19 @@ func TestLoginShell(t *testing.T) {
 	s := w.attach(id)
 	s.enter("PS1=\n")
 	s.enter("echo \"<$0|$TERM|$JOB_ID|$LOGNAME|$(stty size)|$(tty)|$(ps -o tty= $$)>\"\n")
-	s.see("<-sh|vt100|1|" + w.owner.Username + "|33 77|/dev/pts/")
-	s.see(">")
+	s.expect("<-sh|vt100|1|" + w.owner.Username + "|33 77|/dev/pts/")
+	s.expect(">")
 	s.enter("stty -echo; trap 'echo size $(stty size)' WINCH; echo ready\n")
-	s.see("\nready")
+	s.expect("\nready")
 	if err := s.Resize(40, 100); err != nil {
 		t.Error(err)
 	}
 	s.enter("\n")
-	s.see("size 40 100")
+	s.expect("size 40 100")
 
 	// Ctrl-C ends what runs in the foreground, and not the shell.
 	s.enter("echo go; sleep 1000; echo st$?\n")
-	s.see("go")
+	s.expect("go")
 	s.interrupt("echo alive\n", "alive")
 	s.enter("exit 7\n")
 	if err := s.over(); !errors.Is(err, io.EOF) {
@@ -171,7 +171,7 @@ func TestInteractiveCommand(t *testing.T) {
 	id := w.mustStart(w.interactive(2, Interactive{}, "-N", "x", "-shell", "y", "tty; kill -TERM $$")).ID
 	w.await(id, Ended, Reported)
 	s := w.attach(id)
-	s.see("/dev/pts/")
+	s.expect("/dev/pts/")
 	if err := s.over(); !errors.Is(err, io.EOF) {
 		t.Error(err)
 	}
@@ -200,7 +200,7 @@ func TestAttachAgain(t *testing.T) {
 	id := w.mustStart(w.interactive(5, Interactive{Login: true}, "ignored")).ID
 	s := w.attach(id)
 	s.enter("stty -echo; WORD=kept; echo o''k\n")
-	s.see("ok")
+	s.expect("ok")
 	next := w.attach(id)
 	if err := s.over(); !errors.Is(err, ErrTaken) {
 		t.Error(err)
@@ -210,7 +210,7 @@ func TestAttachAgain(t *testing.T) {
 	}
 	s.Close() // has nothing any more
 	next.enter("echo 1 $WORD\n")
-	next.see("1 kept")
+	next.expect("1 kept")
 
 	w.stop()
 	if err := next.over(); !errors.Is(err, ErrDetached) {
@@ -219,7 +219,7 @@ func TestAttachAgain(t *testing.T) {
 	w.start(shellOfOwner("/bin/sh"))
 	s = w.attach(id)
 	s.enter("echo 2 $WORD; exit 3\n")
-	s.see("2 kept")
+	s.expect("2 kept")
 	if o := w.ended(id); o.ExitStatus != 3 {
 		t.Errorf("%+v", o)
 	}

@@ -37,14 +37,14 @@ type journal struct {
 	ticketsUnkept bool // their file is not as they are; guarded by writing
 
 	mu          sync.Mutex
-	epoch, seen uint64            // the largest of a start, and of any other order
-	turns       map[string]Turn   // of orders for the whole agent, by what they are about
-	drains      map[string]string // source: reason
+	epoch, seen uint64              // the largest of a start, and of any other order
+	turns       map[string]Sequence // of orders for the whole agent, by what they are about
+	drains      map[string]string   // source: reason
 }
 
 // openJournal reads what former agents have left.
 func openJournal(root *jobdir.Dir, d *disk) (*journal, error) {
-	j := &journal{root: root, disk: d, turns: map[string]Turn{}, drains: map[string]string{}}
+	j := &journal{root: root, disk: d, turns: map[string]Sequence{}, drains: map[string]string{}}
 	read := func(name string, take func([]byte) error) error {
 		b, err := root.ReadFile(name)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -132,20 +132,20 @@ func (j *journal) saw(epoch uint64) error {
 	defer j.writing.Unlock()
 	j.mu.Lock()
 	j.seen = max(j.seen, epoch)
-	j.turns[ofMaster] = Turn{Epoch: j.seen}
+	j.turns[ofMaster] = Sequence{Epoch: j.seen}
 	j.mu.Unlock()
 	return j.keepTurns()
 }
 
 // lastTurn returns the turn of the last order about something.
-func (j *journal) lastTurn(what string) Turn {
+func (j *journal) lastTurn(what string) Sequence {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.turns[what]
 }
 
 // setTurn remembers the turn of an order that was carried out.
-func (j *journal) setTurn(what string, t Turn) error {
+func (j *journal) setTurn(what string, t Sequence) error {
 	j.writing.Lock()
 	defer j.writing.Unlock()
 	j.mu.Lock()

@@ -41,7 +41,7 @@ type Commands interface {
 	// InTurn carries out an order for the whole agent, unless it was carried out before;
 	// one that was overtaken by a newer one about the same is refused. What was carried out
 	// is remembered over restarts.
-	InTurn(t Turn, what string, do func() error) error
+	InTurn(t Sequence, what string, do func() error) error
 	// Signal delivers an order to a job, or with ID.Task < 0 to all its tasks. The context
 	// may have its turn, see WithTurn.
 	Signal(ctx context.Context, id job.ID, o Order) error
@@ -120,7 +120,7 @@ type Start struct {
 	// Order is set by a link whose master sends the settings of queue, parallel
 	// environment and host with the job. Without one the agent's own configuration
 	// says them, and whether the job fits is checked.
-	Order *launch.Order
+	Order *launch.Assignment
 }
 
 // Interactive says how an interactive job is.
@@ -202,9 +202,9 @@ const (
 
 // Tickets are what a job has got of the tickets of its cell.
 type Tickets struct {
-	ID      job.ID  `json:"-"`
-	Tickets float64 `json:"tickets"`
-	Turn    Turn    `json:"-"`
+	ID      job.ID   `json:"-"`
+	Tickets float64  `json:"tickets"`
+	Turn    Sequence `json:"-"`
 }
 
 // Batch is what Reports returns. A master that has taken all of it goes on with

@@ -73,8 +73,8 @@ func (a *Agent) recordOf(s *Start) (Record, error) {
 	return r, nil
 }
 
-// order is a start as package launch wants it.
-func (a *Agent) order(s *Start) (*launch.Order, error) {
+// assignment is a start as package launch wants it.
+func (a *Agent) assignment(s *Start) (*launch.Assignment, error) {
 	a.mu.Lock()
 	cluster, groups := a.cluster, a.groups
 	a.mu.Unlock()
@@ -108,7 +108,7 @@ func (a *Agent) order(s *Start) (*launch.Order, error) {
 
 // permit refuses a job with a procedure that this host does not run as its user: before anything
 // of the job runs, and not by a mistake of the job.
-func (a *Agent) permit(o *launch.Order) error {
+func (a *Agent) permit(o *launch.Assignment) error {
 	if a.options.Permit == nil {
 		return nil
 	}
@@ -152,7 +152,7 @@ func (a *Agent) shepherd(c *qconf.Configuration) (string, error) {
 }
 
 // orderFrom looks up what a start names in the configuration.
-func (a *Agent) orderFrom(s *Start, c *qconf.Cluster) (*launch.Order, error) {
+func (a *Agent) orderFrom(s *Start, c *qconf.Cluster) (*launch.Assignment, error) {
 	if s.Order != nil {
 		o := *s.Order
 		return &o, nil
@@ -165,7 +165,7 @@ func (a *Agent) orderFrom(s *Start, c *qconf.Cluster) (*launch.Order, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &launch.Order{
+	o := &launch.Assignment{
 		Request: s.Request, Host: a.options.Host, Queue: queue, Config: c.Config(a.options.Host), Complexes: c.Complexes(),
 		Submitted: s.Submitted, SubmitEnv: s.SubmitEnv, SubmitDir: s.SubmitDir, Restarted: s.Restarted, CheckpointPID: s.CheckpointPID,
 		SGERoot: a.options.SGERoot, SGECell: a.options.SGECell,

@@ -211,7 +211,7 @@ func (a *Agent) restate(e *entry, stage launch.Stage) error {
 
 // wasSuspended reports whether a job that has the file "suspended", and is not suspended,
 // was so before: the file may be there for other orders alone.
-func wasSuspended(turns map[string]Turn) bool {
+func wasSuspended(turns map[string]Sequence) bool {
 	for aspect := range turns {
 		if strings.HasPrefix(aspect, "suspend") {
 			return true
@@ -222,15 +222,15 @@ func wasSuspended(turns map[string]Turn) bool {
 
 // readSuspended reads what writeSuspended has written; turns are nil where there is
 // nothing.
-func readSuspended(d *jobdir.Dir) (by []Order, turns map[string]Turn, err error) {
+func readSuspended(d *jobdir.Dir) (by []Order, turns map[string]Sequence, err error) {
 	b, err := d.ReadFile(fileSuspended)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
 	}
-	turns = map[string]Turn{}
+	turns = map[string]Sequence{}
 	for line := range strings.Lines(string(b)) {
 		var aspect string
-		var t Turn
+		var t Sequence
 		switch line = strings.TrimSpace(line); {
 		case line == "":
 		case strings.HasPrefix(line, turnWord+" "):

@@ -5,25 +5,25 @@ import (
 	"fmt"
 )
 
-// Turn is the place of an order among all that the masters of a cell have given: masters
+// Sequence is the place of an order among all that the masters of a cell have given: masters
 // that take over from each other have larger and larger epochs, and each counts its orders.
-// The zero Turn is for orders that nobody has counted: they are always carried out.
+// The zero Sequence is for orders that nobody has counted: they are always carried out.
 //
 // An order that comes again is carried out once, and one that was overtaken by a newer one
 // for the same thing is refused: what it wants is not wanted any more.
-type Turn struct {
+type Sequence struct {
 	Epoch  uint64 `json:"epoch"`
 	Number uint64 `json:"number"`
 }
 
 // before reports whether the order t was given before u.
-func (t Turn) before(u Turn) bool {
+func (t Sequence) before(u Sequence) bool {
 	return t.Epoch < u.Epoch || t.Epoch == u.Epoch && t.Number < u.Number
 }
 
 // Comes says what to do with an order about something, where former is the last one about
 // it: again says that it has come before, and the error that it was overtaken.
-func (t Turn) Comes(what string, former Turn) (again bool, err error) {
+func (t Sequence) Comes(what string, former Sequence) (again bool, err error) {
 	switch {
 	case t.Number == 0 || former.before(t):
 		return false, nil
@@ -34,15 +34,15 @@ func (t Turn) Comes(what string, former Turn) (again bool, err error) {
 		what, t.Number, t.Epoch, former.Number, former.Epoch)}
 }
 
-type turnKey struct{}
+type sequenceKey struct{}
 
-// WithTurn gives Signal and SignalQueue the turn of their order.
-func WithTurn(ctx context.Context, t Turn) context.Context {
-	return context.WithValue(ctx, turnKey{}, t)
+// WithSequence gives Signal and SignalQueue the sequence number of their order.
+func WithSequence(ctx context.Context, t Sequence) context.Context {
+	return context.WithValue(ctx, sequenceKey{}, t)
 }
 
-func turnOf(ctx context.Context) Turn {
-	t, _ := ctx.Value(turnKey{}).(Turn)
+func turnOf(ctx context.Context) Sequence {
+	t, _ := ctx.Value(sequenceKey{}).(Sequence)
 	return t
 }
 
@@ -64,7 +64,7 @@ func (o Order) aspect() string {
 
 // InTurn carries out an order for the whole agent unless it came before, or was
 // overtaken. See Commands.
-func (a *Agent) InTurn(t Turn, what string, do func() error) error {
+func (a *Agent) InTurn(t Sequence, what string, do func() error) error {
 	if t.Number == 0 {
 		return do()
 	}

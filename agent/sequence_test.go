@@ -18,7 +18,7 @@ import (
 // replaced and over restarts of the agent, come to what the last ones say.
 func TestOrdersInAnyOrder(t *testing.T) {
 	type message struct {
-		turn  Turn
+		turn  Sequence
 		order Order
 	}
 	aspects := [][2]Order{{Suspend, Resume}, {SuspendThreshold, ResumeThreshold}, {SuspendQueue, ResumeQueue}}
@@ -32,7 +32,7 @@ func TestOrdersInAnyOrder(t *testing.T) {
 		last := map[int]message{}
 		for number := range uint64(20) {
 			aspect := random.IntN(len(aspects))
-			m := message{Turn{1 + number/10, 1 + number%10}, aspects[aspect][random.IntN(2)]}
+			m := message{Sequence{1 + number/10, 1 + number%10}, aspects[aspect][random.IntN(2)]}
 			last[aspect] = m
 			for range 1 + random.IntN(3) {
 				messages = append(messages, m)
@@ -49,7 +49,7 @@ func TestOrdersInAnyOrder(t *testing.T) {
 				w.stop()
 				w.start()
 			}
-			err := w.agent.Signal(WithTurn(t.Context(), m.turn), id, m.order)
+			err := w.agent.Signal(WithSequence(t.Context(), m.turn), id, m.order)
 			if err != nil && (code(err) != FailedPrecondition || !strings.Contains(err.Error(), "was overtaken by order")) {
 				t.Errorf("seed %d: %v", seed, err)
 			}
@@ -90,7 +90,7 @@ func TestTurns(t *testing.T) {
 	said("ready")
 	order := func(epoch, number uint64, o Order, want Code) {
 		t.Helper()
-		if err := w.agent.Signal(WithTurn(t.Context(), Turn{epoch, number}), id, o); code(err) != want {
+		if err := w.agent.Signal(WithSequence(t.Context(), Sequence{epoch, number}), id, o); code(err) != want {
 			t.Errorf("order %d of epoch %d: %v, expected %q", number, epoch, err, want)
 		}
 	}
@@ -127,9 +127,9 @@ func TestTurnsOfTickets(t *testing.T) {
 	w := newWorld(t)
 	id := w.mustStart(w.job(1, "sleep", "1000")).ID
 	for _, c := range []struct {
-		turn          Turn
+		turn          Sequence
 		tickets, want float64
-	}{{Turn{1, 2}, 20, 20}, {Turn{1, 1}, 10, 20}, {Turn{}, 5, 5}, {Turn{1, 2}, 20, 20}, {Turn{2, 1}, 7, 7}, {Turn{1, 9}, 9, 7}} {
+	}{{Sequence{1, 2}, 20, 20}, {Sequence{1, 1}, 10, 20}, {Sequence{}, 5, 5}, {Sequence{1, 2}, 20, 20}, {Sequence{2, 1}, 7, 7}, {Sequence{1, 9}, 9, 7}} {
 		if c.turn.Epoch == 2 {
 			w.stop()
 			w.start()
@@ -167,17 +167,17 @@ func TestTicketsOverARestart(t *testing.T) {
 		w.stop()
 		w.start()
 	}
-	set(Tickets{first.ID, 100, Turn{2, 8}})
+	set(Tickets{first.ID, 100, Sequence{2, 8}})
 	restart()
 	check(first.ID, 100)
 	check(second.ID, 3)
-	set(Tickets{first.ID, 50, Turn{2, 7}}, Tickets{second.ID, 60, Turn{2, 7}})
+	set(Tickets{first.ID, 50, Sequence{2, 7}}, Tickets{second.ID, 60, Sequence{2, 7}})
 	check(first.ID, 100)
 	check(second.ID, 60)
 	restart()
 	check(first.ID, 100)
 	check(second.ID, 60)
-	set(Tickets{first.ID, 40, Turn{2, 9}})
+	set(Tickets{first.ID, 40, Sequence{2, 9}})
 	check(first.ID, 40)
 
 	// What could not be written down is, with the next order, also if that changes nothing.
@@ -185,11 +185,11 @@ func TestTicketsOverARestart(t *testing.T) {
 	if err := errors.Join(os.Remove(file), os.Mkdir(file, 0o755)); err != nil {
 		t.Fatal(err)
 	}
-	set(Tickets{first.ID, 30, Turn{2, 10}})
+	set(Tickets{first.ID, 30, Sequence{2, 10}})
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	set(Tickets{first.ID, 30, Turn{2, 10}})
+	set(Tickets{first.ID, 30, Sequence{2, 10}})
 	restart()
 	check(first.ID, 30)
 
@@ -216,7 +216,7 @@ func TestInTurn(t *testing.T) {
 	done := []string{}
 	do := func(epoch, number uint64, what string, want Code, fails bool) {
 		t.Helper()
-		err := w.agent.InTurn(Turn{epoch, number}, what, func() error {
+		err := w.agent.InTurn(Sequence{epoch, number}, what, func() error {
 			if fails {
 				return &Error{Internal, errors.New("it fails")}
 			}

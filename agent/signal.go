@@ -77,7 +77,7 @@ func (o Order) valid() bool {
 // signal notes an order on the disk where it is one that lasts, and has the
 // goroutine of the job deliver it. An order that has no effect is none: the job may
 // have ended, or be suspended already. Tasks of a parallel job do as the job does.
-func (a *Agent) signal(e *entry, o Order, t Turn) error {
+func (a *Agent) signal(e *entry, o Order, t Sequence) error {
 	e.ordering.Lock()
 	defer e.ordering.Unlock()
 	a.mu.Lock()
@@ -103,14 +103,14 @@ func (a *Agent) signal(e *entry, o Order, t Turn) error {
 type change struct {
 	order     Order
 	suspended []Order
-	turns     map[string]Turn
+	turns     map[string]Sequence
 	ends      bool // the job is to end by the order
 	again     bool // nothing changes that the supervisor, or the master, is to be told
 }
 
 // change finds out what an order changes; nil is for nothing. mu of the agent is held, and
 // ordering.
-func (e *entry) change(o Order, t Turn) (*change, error) {
+func (e *entry) change(o Order, t Sequence) (*change, error) {
 	if !e.state.Live() || e.endBy != "" && o != Kill {
 		return nil, nil //nolint:nilnil // no change is no error
 	}
@@ -119,7 +119,7 @@ func (e *entry) change(o Order, t Turn) (*change, error) {
 		if again, err := t.Comes("job "+e.id.String()+": "+string(o), e.turns[aspect]); again || err != nil {
 			return nil, err
 		}
-		c.turns = map[string]Turn{}
+		c.turns = map[string]Sequence{}
 		maps.Copy(c.turns, e.turns)
 		c.turns[aspect] = t
 	}
@@ -196,7 +196,7 @@ func (a *Agent) apply(e *entry, c *change) {
 const turnWord = "turn"
 
 // writeSuspended writes down why a job is suspended, and with it which orders have come.
-func writeSuspended(d *jobdir.Dir, by []Order, turns map[string]Turn) error {
+func writeSuspended(d *jobdir.Dir, by []Order, turns map[string]Sequence) error {
 	var text []byte
 	for _, o := range by {
 		text = append(append(text, o...), '\n')

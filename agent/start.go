@@ -174,7 +174,7 @@ func (a *Agent) Admit(_ context.Context, s *Start) error {
 		return err
 	}
 	// What only shows when the job is described.
-	order, err := a.order(s)
+	order, err := a.assignment(s)
 	if err == nil {
 		_, err = order.Describe(s.ID, a.area(), "")
 	}
@@ -219,7 +219,7 @@ func (a *Agent) accept(e *entry, s *Start) {
 func (a *Agent) prepare(e *entry, s *Start) (*launch.Job, error) {
 	a.preparing <- struct{}{}
 	defer func() { <-a.preparing }()
-	order, err := a.order(s)
+	order, err := a.assignment(s)
 	if err == nil {
 		err = order.CheckOwner()
 	}

@@ -425,7 +425,7 @@ func TestJudge(t *testing.T) {
 	} {
 		e := newEntry(job.ID{Job: 1}, Record{Rerunnable: c.rerunnable})
 		e.run, e.endBy = &launch.Job{Description: &job.Description{}}, c.by
-		o := w.agent.judge(e, &job.Outcome{Failed: c.failed, Effect: c.effect})
+		o := w.agent.completeOutcome(e, &job.Outcome{Failed: c.failed, Effect: c.effect})
 		if o.Failed != c.want || o.Effect != c.wantEffect {
 			t.Errorf("%s: %d, %s, expected %d, %s", name, o.Failed, o.Effect, c.want, c.wantEffect)
 		}

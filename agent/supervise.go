@@ -19,9 +19,9 @@ import (
 func (a *Agent) supervise(e *entry) {
 	a.spawn(func(ctx context.Context) {
 		if e.record.hosted() {
-			a.host(ctx, e)
+			a.runUnsupervised(ctx, e)
 		} else {
-			a.see(ctx, e)
+			a.manage(ctx, e)
 		}
 	})
 }
@@ -53,10 +53,10 @@ func (g *goroutines) end() {
 	g.wait.Wait()
 }
 
-// see sees a job through: from its acceptance, or from where a former agent left
+// manage sees a job through: from its acceptance, or from where a former agent left
 // it, until nothing of it is left. It returns early when the agent ends.
-func (a *Agent) see(ctx context.Context, e *entry) {
-	e.unwatch = a.watcher.add(a.options.Spool.JobPath(e.id), e.see)
+func (a *Agent) manage(ctx context.Context, e *entry) {
+	e.unwatch = a.watcher.add(a.options.Spool.JobPath(e.id), e.noticeChange)
 	defer e.unwatch()
 
 	a.mu.Lock()
@@ -82,7 +82,7 @@ func (a *Agent) see(ctx context.Context, e *entry) {
 	}
 	// Before the job leaves the table: the next start may then watch the same directory.
 	e.unwatch()
-	a.bury(ctx, e)
+	a.removeWhenAcknowledged(ctx, e)
 }
 
 // launch starts the supervisor of a job. It returns false if the agent ends.
@@ -213,7 +213,7 @@ func (a *Agent) conclude(e *entry, status syscall.WaitStatus) {
 	}
 	e.do.Unlock()
 	a.mu.Lock()
-	outcome = a.judge(e, outcome)
+	outcome = a.completeOutcome(e, outcome)
 	number := a.numbers.promise()
 	a.mu.Unlock()
 
@@ -232,10 +232,10 @@ func (a *Agent) conclude(e *entry, status syscall.WaitStatus) {
 	a.changes()
 }
 
-// judge completes an outcome with what only the agent knows.
-func (a *Agent) judge(e *entry, o *job.Outcome) *job.Outcome {
+// completeOutcome completes an outcome with what only the agent knows.
+func (a *Agent) completeOutcome(e *entry, o *job.Outcome) *job.Outcome {
 	if !e.record.hosted() {
-		a.procedures.judge(e.run.Description, o)
+		a.procedures.attributeFailure(e.run.Description, o)
 	}
 	switch {
 	case e.endBy == Reschedule && o.Failed != job.FailedLimit:
@@ -313,8 +313,8 @@ const (
 	burialLast  = time.Minute
 )
 
-// bury waits until the end of a job was acknowledged, and removes what is left of it.
-func (a *Agent) bury(ctx context.Context, e *entry) {
+// removeWhenAcknowledged waits until the end of a job was acknowledged, and removes what is left of it.
+func (a *Agent) removeWhenAcknowledged(ctx context.Context, e *entry) {
 	for {
 		a.mu.Lock()
 		acked := e.acked && len(e.tasks) == 0
@@ -378,9 +378,9 @@ func (a *Agent) pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// host keeps a job that has no supervisor: a slave job, in which tasks are started until
+// runUnsupervised keeps a job that has no supervisor: a slave job, in which tasks are started until
 // it is told to end, or one that is simulated, until its time is over.
-func (a *Agent) host(ctx context.Context, e *entry) {
+func (a *Agent) runUnsupervised(ctx context.Context, e *entry) {
 	a.mu.Lock()
 	if e.state == Accepted {
 		e.began = a.clock.Now()
@@ -426,7 +426,7 @@ func (a *Agent) host(ctx context.Context, e *entry) {
 		a.mu.Unlock()
 		a.conclude(e, 0)
 	}
-	a.bury(ctx, e)
+	a.removeWhenAcknowledged(ctx, e)
 }
 
 // awaitTasks ends the tasks of a parallel job, and waits until they have: the report
@@ -441,7 +441,7 @@ func (a *Agent) awaitTasks(ctx context.Context, e *entry) bool {
 			return true
 		}
 		for _, t := range tasks {
-			if err := a.signal(t, Kill, Turn{}); err != nil {
+			if err := a.signal(t, Kill, Sequence{}); err != nil {
 				a.log.Warn("cannot end a task", "task", t.id.String(), "error", err)
 			}
 		}

@@ -43,8 +43,8 @@ type entry struct {
 	suspended []Order
 	endBy     Order // the order by which the job is to end; empty for none
 	orders    []Order
-	turns     map[string]Turn // the last ones, by the aspect of the order
-	tickets   Turn            // of record.Tickets
+	turns     map[string]Sequence // the last ones, by the aspect of the order
+	tickets   Sequence            // of record.Tickets
 	began     time.Time
 	usage     jobdir.Online
 	usageSeen time.Time      // when usage was read
@@ -65,9 +65,9 @@ func newEntry(id job.ID, r Record) *entry {
 	return &entry{id: id, record: r, ready: make(chan struct{}), wake: make(chan struct{}, 1), unwatch: func() {}}
 }
 
-// see takes note of what has changed in the job's directory. What the job uses wakes
+// noticeChange takes note of what has changed in the job's directory. What the job uses wakes
 // nobody.
-func (e *entry) see(name string) {
+func (e *entry) noticeChange(name string) {
 	if !strings.Contains(name, jobdir.FileOnline) { // or what is to become it
 		e.poke()
 	}

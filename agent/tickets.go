@@ -2,8 +2,8 @@ package agent
 
 // given are the tickets of a job, and the order that they came with.
 type given struct {
-	Tickets float64 `json:"tickets"`
-	Turn    Turn    `json:"turn,omitzero"`
+	Tickets float64  `json:"tickets"`
+	Turn    Sequence `json:"turn,omitzero"`
 }
 
 // SetTickets gives jobs their tickets. It is remembered over restarts, so that an order

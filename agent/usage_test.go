@@ -70,7 +70,7 @@ func TestUsageIsReadWhenItIsWritten(t *testing.T) {
 	for name, want := range map[string]bool{
 		"job_pid": true, jobdir.FileOnline: false, "." + jobdir.FileOnline + ".new": false, "": true,
 	} {
-		other.see(name)
+		other.noticeChange(name)
 		woken := len(other.wake) > 0
 		if woken != want {
 			t.Errorf("a change of %q wakes the job's goroutine: %v", name, woken)

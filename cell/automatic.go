@@ -39,7 +39,7 @@ func (c *Cell) AutomaticUsers() []AutomaticUser {
 func (c *Cell) RemoveAutomaticUser(now int64, name string) error {
 	c.tick(now)
 	switch {
-	case c.policy.users.of(name) == tickets.None || !c.policy.automatic[name]:
+	case c.policy.users.indexOf(name) == tickets.None || !c.policy.automatic[name]:
 		return fmt.Errorf("user %q does not exist", name)
 	case c.perUser[name] > 0:
 		return fmt.Errorf("user %q has jobs", name)

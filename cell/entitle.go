@@ -31,7 +31,7 @@ type names struct {
 
 func newNames() names { return names{index: map[string]int32{}} }
 
-func (n *names) of(name string) int32 {
+func (n *names) indexOf(name string) int32 {
 	if i, ok := n.index[name]; ok && name != "" {
 		return i
 	}
@@ -148,7 +148,7 @@ func grown[T any](list []T, i int32) []T {
 }
 
 func (e *entitlements) addUser(name string, entity tickets.Entity) {
-	known := e.users.of(name) != tickets.None
+	known := e.users.indexOf(name) != tickets.None
 	i := e.users.add(name)
 	e.Users, e.Ledger.Users = grown(e.Users, i), grown(e.Ledger.Users, i)
 	if !known {
@@ -158,7 +158,7 @@ func (e *entitlements) addUser(name string, entity tickets.Entity) {
 }
 
 func (e *entitlements) removeUser(name string) {
-	if i := e.users.of(name); i != tickets.None {
+	if i := e.users.indexOf(name); i != tickets.None {
 		e.Users[i], e.Ledger.Users[i] = tickets.Entity{}, tickets.UserUsage{}
 		e.users.remove(name)
 		delete(e.automatic, name)
@@ -168,7 +168,7 @@ func (e *entitlements) removeUser(name string) {
 }
 
 func (e *entitlements) removeProject(name string) {
-	i := e.projects.of(name)
+	i := e.projects.indexOf(name)
 	e.Projects[i], e.Ledger.Projects[i] = tickets.Entity{}, tickets.StampedUsage{}
 	for u := range e.Ledger.Users {
 		l := &e.Ledger.Users[u]
@@ -193,10 +193,10 @@ func (e *entitlements) plant(cluster *qconf.Cluster) {
 		case parent == tickets.None:
 		case n.Default():
 			node.Kind = tickets.DefaultNode
-		case n.Project && e.projects.of(n.Name) != tickets.None:
-			node.Kind, node.Index = tickets.ProjectNode, e.projects.of(n.Name)
-		case !n.Project && len(n.Children) == 0 && e.users.of(n.Name) != tickets.None:
-			node.Kind, node.Index = tickets.UserNode, e.users.of(n.Name)
+		case n.Project && e.projects.indexOf(n.Name) != tickets.None:
+			node.Kind, node.Index = tickets.ProjectNode, e.projects.indexOf(n.Name)
+		case !n.Project && len(n.Children) == 0 && e.users.indexOf(n.Name) != tickets.None:
+			node.Kind, node.Index = tickets.UserNode, e.users.indexOf(n.Name)
 		}
 		e.inTree[n.Name] = true
 		at := int32(len(nodes))
@@ -213,7 +213,7 @@ func (e *entitlements) plant(cluster *qconf.Cluster) {
 }
 
 // knowsUser reports whether a user has an object.
-func (c *Cell) knowsUser(name string) bool { return c.policy.users.of(name) != tickets.None }
+func (c *Cell) knowsUser(name string) bool { return c.policy.users.indexOf(name) != tickets.None }
 
 // defaultProject is that of a user's object (user(5)), empty if there is none.
 func (c *Cell) defaultProject(user string) string {
@@ -319,9 +319,9 @@ func (c *Cell) entitleAgain(is func(*Job) bool) {
 // entitle finds the numbers that the ticket policies need of a job.
 func (c *Cell) entitle(j *Job) {
 	s := &j.sched
-	user, project := c.policy.users.of(j.Owner()), c.policy.projects.of(j.Project)
+	user, project := c.policy.users.indexOf(j.Owner()), c.policy.projects.indexOf(j.Project)
 	s.User, s.Project = tickets.RefTo(user), tickets.RefTo(project)
-	s.Department = tickets.RefTo(c.policy.departments.of(c.Department(j.Owner(), j.Group)))
+	s.Department = tickets.RefTo(c.policy.departments.indexOf(c.Department(j.Owner(), j.Group)))
 	s.Leaf = 0
 	if c.policy.Tree != nil {
 		s.Leaf = c.policy.Tree.Leaf(user, project)

@@ -58,7 +58,7 @@ func (r *restoring) touchReplaced() {
 		}
 	}
 	for name := range r.users {
-		if c.policy.users.of(name) == tickets.None {
+		if c.policy.users.indexOf(name) == tickets.None {
 			c.touchUser(name)
 		}
 	}
@@ -68,7 +68,7 @@ func (r *restoring) touchReplaced() {
 		}
 	}
 	for name := range r.projects {
-		if c.policy.projects.of(name) == tickets.None {
+		if c.policy.projects.indexOf(name) == tickets.None {
 			c.touchProject(name)
 		}
 	}
@@ -360,7 +360,7 @@ func sparse(names int) int { return 4*names + 1024 }
 func (e *entitlements) usageOf(x *userRecord) tickets.UserUsage {
 	u := tickets.UserUsage{Usage: x.Usage.usage(), Stamp: x.Stamp}
 	for _, p := range x.ByProject {
-		if i := e.projects.of(p.Project); i != tickets.None {
+		if i := e.projects.indexOf(p.Project); i != tickets.None {
 			u.ByProject = append(u.ByProject, tickets.ProjectUsage{Project: i, Usage: p.usage()})
 		}
 	}

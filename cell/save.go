@@ -221,7 +221,7 @@ func recordOfGrants(m *scheduler.Model, grants []scheduler.Grant) []grantRecord 
 }
 
 func (c *Cell) userRecord(name string) record {
-	i := c.policy.users.of(name)
+	i := c.policy.users.indexOf(name)
 	if i == tickets.None {
 		return nil
 	}
@@ -240,7 +240,7 @@ func (c *Cell) userRecord(name string) record {
 }
 
 func (c *Cell) projectRecord(name string) record {
-	i := c.policy.projects.of(name)
+	i := c.policy.projects.indexOf(name)
 	if i == tickets.None {
 		return nil
 	}

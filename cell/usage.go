@@ -73,7 +73,7 @@ func (c *Cell) book(now int64) {
 // left are looked up by name, since numbers are given again.
 func (c *Cell) bookedFor(t *Task) (user, project int32) {
 	j := t.Job
-	user, project = c.policy.users.of(j.Owner()), c.policy.projects.of(j.Project)
+	user, project = c.policy.users.indexOf(j.Owner()), c.policy.projects.indexOf(j.Project)
 	if user != tickets.None {
 		c.touchUser(j.Owner())
 	}
@@ -157,7 +157,7 @@ func (c *Cell) LiveReport(job, task uint32, live Live) error {
 // SetUserUsage sets what a user has used, in a project or without one for "", as it is
 // known from before. stamp is until when it is decayed, 0 for never.
 func (c *Cell) SetUserUsage(user, project string, usage tickets.Usage, stamp int64) error {
-	u := c.policy.users.of(user)
+	u := c.policy.users.indexOf(user)
 	if u == tickets.None {
 		return fmt.Errorf("cannot set the usage of user %q: there is no such user object", user)
 	}
@@ -168,7 +168,7 @@ func (c *Cell) SetUserUsage(user, project string, usage tickets.Usage, stamp int
 		l.Usage = usage
 		return nil
 	}
-	p := c.policy.projects.of(project)
+	p := c.policy.projects.indexOf(project)
 	if p == tickets.None {
 		return fmt.Errorf("cannot set the usage of user %q in project %q: there is no such project", user, project)
 	}
@@ -182,7 +182,7 @@ func (c *Cell) SetUserUsage(user, project string, usage tickets.Usage, stamp int
 
 // SetProjectUsage is the same for a project.
 func (c *Cell) SetProjectUsage(project string, usage tickets.Usage, stamp int64) error {
-	p := c.policy.projects.of(project)
+	p := c.policy.projects.indexOf(project)
 	if p == tickets.None {
 		return fmt.Errorf("cannot set the usage of project %q: there is no such project", project)
 	}
@@ -193,7 +193,7 @@ func (c *Cell) SetProjectUsage(project string, usage tickets.Usage, stamp int64)
 
 // ClearUserUsage forgets what a user has used, if there is a user object of that name.
 func (c *Cell) ClearUserUsage(now int64, user string) {
-	if u := c.policy.users.of(user); u != tickets.None {
+	if u := c.policy.users.indexOf(user); u != tickets.None {
 		c.policy.Ledger.Users[u].Clear(now)
 		c.touchUser(user)
 	}

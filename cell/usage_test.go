@@ -19,7 +19,7 @@ var shared = small.with(files{
 })
 
 func (h *harness) used(user, project string) float64 {
-	u := h.policy.Ledger.Users[h.policy.users.of(user)].In(h.policy.projects.of(project))
+	u := h.policy.Ledger.Users[h.policy.users.indexOf(user)].In(h.policy.projects.indexOf(project))
 	if u == nil {
 		return 0
 	}
@@ -51,7 +51,7 @@ func TestUsage(t *testing.T) {
 	if a, b := h.used("alice", "p1"), h.used("bob", ""); !near(a, 200) || !near(b, 50) {
 		t.Errorf("alice %v, bob %v", a, b)
 	}
-	if p := h.policy.Ledger.Projects[h.policy.projects.of("p1")].Decayed[tickets.CPU]; !near(p, 200) {
+	if p := h.policy.Ledger.Projects[h.policy.projects.indexOf("p1")].Decayed[tickets.CPU]; !near(p, 200) {
 		t.Errorf("p1 %v", p)
 	}
 	h.wait(3600)
@@ -83,7 +83,7 @@ func TestUsage(t *testing.T) {
 	}
 	// What was never decayed stays, but for that of users in projects.
 	longTerm := func(user, project string) float64 {
-		if u := h.policy.Ledger.Users[h.policy.users.of(user)].In(h.policy.projects.of(project)); u != nil {
+		if u := h.policy.Ledger.Users[h.policy.users.indexOf(user)].In(h.policy.projects.indexOf(project)); u != nil {
 			return u.LongTerm[tickets.CPU]
 		}
 		return 0
@@ -94,7 +94,7 @@ func TestUsage(t *testing.T) {
 	if _, err := h.ClearUsage(h.now, caller("root")); err != nil || h.used("bob", "") != 0 {
 		t.Errorf("%v, bob %v", err, h.used("bob", ""))
 	}
-	p1 := &h.policy.Ledger.Projects[h.policy.projects.of("p1")]
+	p1 := &h.policy.Ledger.Projects[h.policy.projects.indexOf("p1")]
 	if !near(longTerm("bob", ""), 80) || longTerm("alice", "p1") != 0 || !near(p1.LongTerm[tickets.CPU], 200) || p1.Decayed[tickets.CPU] != 0 {
 		t.Errorf("never decayed: bob %v, alice %v, p1 %+v", longTerm("bob", ""), longTerm("alice", "p1"), p1)
 	}
@@ -138,7 +138,7 @@ func TestUsageFromBefore(t *testing.T) {
 func TestAutomaticUsers(t *testing.T) {
 	h := newHarness(t, shared)
 	h.sub("carol", "")
-	i := h.policy.users.of("carol")
+	i := h.policy.users.indexOf("carol")
 	if i == tickets.None || h.policy.Users[i] != (tickets.Entity{FunctionalShares: 7, OverrideTickets: 3}) {
 		t.Fatalf("carol is %d", i)
 	}
@@ -148,7 +148,7 @@ func TestAutomaticUsers(t *testing.T) {
 	h.run()
 	h.wait(4000)
 	h.Tick(h.now)
-	if h.policy.users.of("carol") != i {
+	if h.policy.users.indexOf("carol") != i {
 		t.Error("carol is gone and her job runs")
 	}
 	h.end(1, 1, End{Used: tickets.Amounts{tickets.CPU: 10}})
@@ -156,16 +156,16 @@ func TestAutomaticUsers(t *testing.T) {
 	h.wait(3599)
 	h.change(shared)
 	h.run()
-	if h.policy.users.of("carol") != i || h.used("carol", "") == 0 {
+	if h.policy.users.indexOf("carol") != i || h.used("carol", "") == 0 {
 		t.Error("carol is gone too early")
 	}
 	h.wait(2 * 3600)
 	h.Tick(h.now)
-	if h.policy.users.of("carol") != tickets.None {
+	if h.policy.users.indexOf("carol") != tickets.None {
 		t.Error("carol is still there")
 	}
 	h.sub("dave", "")
-	if h.policy.users.of("dave") != i || h.used("dave", "") != 0 {
+	if h.policy.users.indexOf("dave") != i || h.used("dave", "") != 0 {
 		t.Error("dave does not begin anew in the place of carol")
 	}
 	h.wait(100 * 3600)
@@ -174,7 +174,7 @@ func TestAutomaticUsers(t *testing.T) {
 		t.Error("dave is kept for ever")
 	}
 	h = newHarness(t, shared.with(files{"users/bob": ""}))
-	if h.policy.users.of("bob") != tickets.None {
+	if h.policy.users.indexOf("bob") != tickets.None {
 		t.Error("bob has no object")
 	}
 	// Somebody whom the tree does not name until he has an object.
@@ -205,7 +205,7 @@ func TestUsersAndProjectsThatGo(t *testing.T) {
 	h.change(noTree.with(files{"projects/p1": ""}))
 	h.change(shared)
 	h.run()
-	if h.used("alice", "") != 1000 || h.used("alice", "p1") != 0 || h.policy.Ledger.Projects[h.policy.projects.of("p1")].Decayed[tickets.CPU] != 0 {
+	if h.used("alice", "") != 1000 || h.used("alice", "p1") != 0 || h.policy.Ledger.Projects[h.policy.projects.indexOf("p1")].Decayed[tickets.CPU] != 0 {
 		t.Error("a project that has gone keeps its usage")
 	}
 	h.change(noTree.with(files{"users/alice": ""}))

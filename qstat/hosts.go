@@ -39,7 +39,7 @@ func (c *Cell) AppendHosts(dst []byte, o HostOptions) []byte {
 	p.end()
 	for i := range c.Hosts {
 		h := &c.Hosts[i]
-		p.host(h, o)
+		p.hostLine(h, o)
 		p.hostResources(h, o)
 		for _, q := range v.queues[h.Name] {
 			v.queue(q)
@@ -102,7 +102,7 @@ func (v *hostView) queue(q *QueueInstance) {
 	})
 }
 
-func (p *page) host(h *Host, o HostOptions) {
+func (p *page) hostLine(h *Host, o HostOptions) {
 	p.left(h.Name, 23)
 	p.space()
 	p.left(cmp.Or(h.Arch, "-"), 12)

@@ -44,10 +44,10 @@ type Mail struct {
 func (p *page) mail(m Mail) {
 	p.value(m.User)
 	p.put("@")
-	p.value(m.host())
+	p.value(m.hostName())
 }
 
-func (m Mail) host() string {
+func (m Mail) hostName() string {
 	if m.Host == "" {
 		return "NONE"
 	}

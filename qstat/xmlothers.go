@@ -224,7 +224,7 @@ func (e *elements) reservation(r *Reservation, details, explain bool) {
 	e.list("mail_list", len(r.MailList), func(i int) {
 		e.begin("mail ")
 		e.attribute("user", r.MailList[i].User)
-		e.attribute("host", r.MailList[i].host())
+		e.attribute("host", r.MailList[i].hostName())
 	})
 	e.users("acl_list", r.Users)
 	e.users("xacl_list", r.ExcludedUsers)

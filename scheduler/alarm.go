@@ -79,7 +79,7 @@ func (v *view) crossing(id InstanceID, t *threshold) Crossing {
 
 // Scaled reports whether load_scaling changes a load value of a host (host_conf(5)).
 func (m *Model) Scaled(h HostID, a AttributeID) bool {
-	for _, s := range m.host(h).scaling {
+	for _, s := range m.hostByID(h).scaling {
 		if s.attribute == a {
 			return true
 		}

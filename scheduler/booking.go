@@ -48,8 +48,8 @@ func (b *bookings) at(p Place, a AttributeID) booking {
 	return booking{}
 }
 
-// of is the booking of an attribute at a place, to be changed.
-func (b *bookings) of(p Place, a AttributeID) *booking {
+// mutable is the booking of an attribute at a place, to be changed.
+func (b *bookings) mutable(p Place, a AttributeID) *booking {
 	switch p.layer {
 	case atGlobal:
 		return &b.global[a]
@@ -237,7 +237,7 @@ func (s *State) bookAt(c *Category, p Place, part portion, sign, most int, done 
 		if n == 0 || *done == most {
 			return nil
 		}
-		b := s.used.of(p, u.attribute)
+		b := s.used.mutable(p, u.attribute)
 		if u.others {
 			b.others += int32(sign * n)
 		} else if err := b.amount.Add(sign*n, u.each); err != nil {

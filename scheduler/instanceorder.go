@@ -9,7 +9,7 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// order is the usable queue instances in the order in which they are tried:
+// instanceOrder is the usable queue instances in the order in which they are tried:
 // queue_sort_method of sched_conf(5), by the load of the host and by seq_no. Where both
 // are equal, those whose host became what it is now last, in this run, come first, and
 // before that those that were modified longest ago: the original sorts its list again
@@ -17,7 +17,7 @@ import (
 //
 // A job that starts makes its host worse, so that its instances move back. They move from
 // the sorted base to a second, short list; when that is long, both are merged.
-type order struct {
+type instanceOrder struct {
 	bySeqno bool
 	at      []position // by instance
 	base    []InstanceID
@@ -52,9 +52,9 @@ const room = 1 << 24
 
 // newOrder sorts usable instances. all are all instances, in the order of their last
 // modification.
-func newOrder(s *State, all, usable []InstanceID, load []float64) *order {
+func newOrder(s *State, all, usable []InstanceID, load []float64) *instanceOrder {
 	m := s.model
-	o := &order{
+	o := &instanceOrder{
 		bySeqno: m.scheduler.QueueSortMethod == qconf.SortBySeqNo,
 		at:      make([]position, len(m.instances)), base: usable, count: len(usable),
 	}
@@ -69,7 +69,7 @@ func newOrder(s *State, all, usable []InstanceID, load []float64) *order {
 	return o
 }
 
-func (o *order) compare(a, b InstanceID) int {
+func (o *instanceOrder) compare(a, b InstanceID) int {
 	x, y := &o.at[a], &o.at[b]
 	if x.tier != y.tier {
 		return cmp.Compare(x.tier, y.tier)
@@ -93,10 +93,10 @@ func (o *order) compare(a, b InstanceID) int {
 }
 
 // usable reports whether an instance is still there.
-func (o *order) usable(id InstanceID) bool { return o.at[id].where != out }
+func (o *instanceOrder) usable(id InstanceID) bool { return o.at[id].where != out }
 
 // drop takes an instance out for the rest of the run.
-func (o *order) drop(id InstanceID) {
+func (o *instanceOrder) drop(id InstanceID) {
 	o.count--
 	if o.at[id].where == inMoved {
 		i, _ := slices.BinarySearchFunc(o.moved, id, o.compare)
@@ -106,7 +106,7 @@ func (o *order) drop(id InstanceID) {
 }
 
 // restore takes an instance in again that has been dropped, behind its equals.
-func (o *order) restore(id InstanceID, load float64) {
+func (o *instanceOrder) restore(id InstanceID, load float64) {
 	o.count++
 	o.stamp++
 	p := &o.at[id]
@@ -121,7 +121,7 @@ func (o *order) restore(id InstanceID, load float64) {
 // move sorts instances in anew whose hosts have other loads since a task has started.
 // Among equals they come first if the load has risen, and last if it has fallen; those that
 // move at the same time keep their order.
-func (o *order) move(instances []InstanceID, load func(InstanceID) float64) {
+func (o *instanceOrder) move(instances []InstanceID, load func(InstanceID) float64) {
 	kept := make([]InstanceID, 0, 8)
 	for _, id := range instances {
 		if o.at[id].where != out && o.at[id].load != load(id) {
@@ -158,7 +158,7 @@ func (o *order) move(instances []InstanceID, load func(InstanceID) float64) {
 	}
 }
 
-func (o *order) merge() {
+func (o *instanceOrder) merge() {
 	merged := make([]InstanceID, 0, len(o.base)+len(o.moved))
 	for id := range o.all() {
 		merged = append(merged, id)
@@ -172,7 +172,7 @@ func (o *order) merge() {
 
 // arrange sorts all usable instances anew: by their tiers, or, for nil, without any. Among
 // equals they stay as they are.
-func (o *order) arrange(load func(InstanceID) float64, tier func(InstanceID) int32) {
+func (o *instanceOrder) arrange(load func(InstanceID) float64, tier func(InstanceID) int32) {
 	list := slices.AppendSeq(make([]InstanceID, 0, o.count), o.all())
 	for rank, id := range list {
 		p := &o.at[id]
@@ -188,7 +188,7 @@ func (o *order) arrange(load func(InstanceID) float64, tier func(InstanceID) int
 }
 
 // all are the instances in order. The order must not be changed meanwhile.
-func (o *order) all() iter.Seq[InstanceID] {
+func (o *instanceOrder) all() iter.Seq[InstanceID] {
 	return func(yield func(InstanceID) bool) {
 		j := 0
 		for _, id := range o.base {
@@ -225,7 +225,7 @@ func (s *search) is(id InstanceID) bool { return s.refused[id>>6]&(1<<(id&63)) !
 func (s *search) refuse(id InstanceID)  { s.refused[id>>6] |= 1 << (id & 63) }
 
 // next is the first instance that has not been refused, None for none.
-func (o *order) next(s *search) InstanceID {
+func (o *instanceOrder) next(s *search) InstanceID {
 	if s.merges != o.merges {
 		s.merges, s.cursor = o.merges, 0
 	}

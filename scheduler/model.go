@@ -369,7 +369,7 @@ func (b *builder) layer(at layerSet, place string, values []qconf.Setting) (l la
 
 func (b *builder) compileHosts() {
 	g := b.cluster.GlobalHost()
-	b.global = b.host(qconf.GlobalHost, g, atGlobal)
+	b.global = b.newHost(qconf.GlobalHost, g, atGlobal)
 	b.global.access = b.access(g.UserLists, g.XUserLists, g.Projects, g.XProjects)
 	conf := b.cluster.Global()
 	b.conf = b.access(conf.UserLists, conf.XUserLists, conf.Projects, conf.XProjects)
@@ -394,7 +394,7 @@ func (b *builder) addHost(name string) HostID {
 		return id
 	}
 	id := HostID(len(b.hosts))
-	h := b.host(object.Name, object, atHost)
+	h := b.newHost(object.Name, object, atHost)
 	h.access = b.access(object.UserLists, object.XUserLists, object.Projects, object.XProjects)
 	b.hosts = append(b.hosts, h)
 	b.hostOf[low] = id
@@ -402,7 +402,7 @@ func (b *builder) addHost(name string) HostID {
 	return id
 }
 
-func (b *builder) host(name string, object *qconf.ExecHost, at layerSet) hostModel {
+func (b *builder) newHost(name string, object *qconf.ExecHost, at layerSet) hostModel {
 	h := hostModel{name: name, layer: b.layer(at, "host "+name, object.ComplexValues)}
 	for _, s := range object.LoadScaling {
 		if id, ok := b.attributeOf[s.Name]; ok {
@@ -444,7 +444,7 @@ func (m *Model) Queues() int { return len(m.queues) }
 func (m *Model) Cluster() *qconf.Cluster { return m.cluster }
 
 // HostName is the name of a host, "global" for GlobalHost.
-func (m *Model) HostName(id HostID) string { return m.host(id).name }
+func (m *Model) HostName(id HostID) string { return m.hostByID(id).name }
 
 // QueueName is the name of a cluster queue.
 func (m *Model) QueueName(id QueueID) string { return m.queues[id].name }
@@ -522,7 +522,7 @@ func (m *Model) Attribute(name string) (AttributeID, bool) {
 // Attributes are the complexes, by name. The caller must not change them.
 func (m *Model) Attributes() []Attribute { return m.attributes }
 
-func (m *Model) host(id HostID) *hostModel {
+func (m *Model) hostByID(id HostID) *hostModel {
 	if id == GlobalHost {
 		return &m.global
 	}
@@ -532,7 +532,7 @@ func (m *Model) host(id HostID) *hostModel {
 // groupsOf is an expression.Groups.
 func (m *Model) groupsOf(host string) []string {
 	if id, ok := m.Host(host); ok {
-		return m.host(id).groups
+		return m.hostByID(id).groups
 	}
 	return nil
 }

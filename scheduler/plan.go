@@ -144,11 +144,11 @@ func (p *plan) inUse(r resource, at span) bool {
 	return !p.most(r, at).IsZero()
 }
 
-func (p *plan) of(r resource) *diagram.Diagram {
+func (p *plan) diagramOf(r resource) *diagram.Diagram {
 	return p.diagrams.made(r)
 }
 
-func (p *plan) ofQuota(c counter) *diagram.Diagram {
+func (p *plan) quotaDiagram(c counter) *diagram.Diagram {
 	d := p.quotas[c]
 	if d == nil {
 		d = &diagram.Diagram{}
@@ -258,7 +258,7 @@ func (r *run) planTask(c *Category, pe PEID, grants []Grant, away Away, at span)
 		r.planQuotas(c, pe, g, i == 0 && !away.Master, at)
 	}
 	if pe != None {
-		r.plan.add(r.plan.of(peResource(pe)), at.booking(total, 1))
+		r.plan.add(r.plan.diagramOf(peResource(pe)), at.booking(total, 1))
 	}
 }
 
@@ -276,7 +276,7 @@ func (r *run) planAt(c *Category, p Place, part portion, at span) {
 		if u.others {
 			each = 1
 		}
-		r.plan.add(r.plan.of(resource{p, u.attribute, u.others}), at.booking(n, each))
+		r.plan.add(r.plan.diagramOf(resource{p, u.attribute, u.others}), at.booking(n, each))
 		return nil
 	})
 }
@@ -298,7 +298,7 @@ func (r *run) planQuotas(c *Category, pe PEID, g Grant, master bool, at span) {
 		if key.others {
 			each = 1
 		}
-		r.plan.add(r.plan.ofQuota(key), at.booking(n, each))
+		r.plan.add(r.plan.quotaDiagram(key), at.booking(n, each))
 	}
 }
 
@@ -325,7 +325,7 @@ func (r *run) planCalendars() {
 		slots := r.model.instances[id].settings.Slots
 		if c.from < c.until && c.until > r.now && slots > 0 && r.model.slots != None {
 			at := span{max(c.from, r.now), c.until - max(c.from, r.now)}
-			r.plan.add(r.plan.of(resource{place: AtInstance(InstanceID(id)), attribute: r.model.slots}), at.booking(slots, 1))
+			r.plan.add(r.plan.diagramOf(resource{place: AtInstance(InstanceID(id)), attribute: r.model.slots}), at.booking(slots, 1))
 		}
 	}
 }
@@ -420,7 +420,7 @@ func (r *run) explainReserving(h *head) {
 	if !r.explaining || r.order.count == 0 && r.finder != h.job || c.Parallel() || c.requests.Reservation != 0 {
 		return
 	}
-	info := r.of(c)
+	info := r.categoryState(c)
 	at := span{start: r.now, duration: r.duration(c)}
 	if info.reservingSaid || !r.globally(c, at) {
 		return
@@ -442,7 +442,7 @@ func (r *run) explainReserving(h *head) {
 // later time for a parallel job: those of the last time, which it tries first, until it has
 // enough slots. Where there are never enough, it does not look.
 func (r *run) explainReservingParallel(j *Job, at span) {
-	info := r.of(j.Category)
+	info := r.categoryState(j.Category)
 	// Where nothing is left at all there is nothing to say about single places (tested).
 	if !r.explaining || r.order.count == 0 || info.reservingSaid {
 		return

@@ -42,13 +42,13 @@ func (r *run) rank() *heads {
 // rankedHeads adds a head for each job with its tickets.
 func (r *run) rankedHeads(h *heads, ranked *ranking) {
 	h.made = func(i int32) head {
-		x := head{rest: ranked.jobs[i : i+1], tickets: ranked.of(int(i))}
+		x := head{rest: ranked.jobs[i : i+1], tickets: ranked.ticketsOf(int(i))}
 		r.nextInLine(&x)
 		return x
 	}
 	all := r.pending.ids.all(&r.pending)
 	for i := range all {
-		if t := ranked.of(i); len(t) > 0 {
+		if t := ranked.ticketsOf(i); len(t) > 0 {
 			p := all[i].ranked(t[0].Total)
 			h.add(all[i].category, headKey{priority: r.model.weights.Number(&p, &r.decisions.bounds, r.now), submitted: p.Submitted, id: p.ID}, int32(i))
 		}
@@ -80,7 +80,7 @@ type ranking struct {
 	tasks []tickets.Tickets
 }
 
-func (r *ranking) of(i int) []tickets.Tickets { return r.tasks[r.first[i]:r.first[i+1]] }
+func (r *ranking) ticketsOf(i int) []tickets.Tickets { return r.tasks[r.first[i]:r.first[i+1]] }
 
 // next are the tickets of the first waiting task of a job behind those that have had their
 // turn.

@@ -133,7 +133,7 @@ func (s *State) bookInReservation(ar *Reservation, c *Category, grants []Grant, 
 	for _, g := range grants {
 		if s.model.slots != None {
 			// Whole numbers of this size can always be added.
-			_ = s.used.of(AtInstance(g.Instance), s.model.slots).amount.Add(sign*g.Slots, 1)
+			_ = s.used.mutable(AtInstance(g.Instance), s.model.slots).amount.Add(sign*g.Slots, 1)
 		}
 	}
 	return nil

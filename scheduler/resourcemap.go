@@ -21,7 +21,7 @@ func (m *Model) named(p Place, a AttributeID) []string {
 	return l.settings[i].ids
 }
 
-func (t things) of(m *Model, p Place, a AttributeID) []bool {
+func (t things) usedIDs(m *Model, p Place, a AttributeID) []bool {
 	key := resource{place: p, attribute: a}
 	used := t[key]
 	if n := len(m.named(p, a)); len(used) != n {
@@ -36,7 +36,7 @@ func (t things) of(m *Model, p Place, a AttributeID) []bool {
 func (s *State) bookThings(grants []Grant, sign int) {
 	for _, g := range grants {
 		for _, t := range g.Things {
-			used, names := s.things.of(s.model, t.At, t.Attribute), s.model.named(t.At, t.Attribute)
+			used, names := s.things.usedIDs(s.model, t.At, t.Attribute), s.model.named(t.At, t.Attribute)
 			for _, id := range t.IDs {
 				for i := range names {
 					if names[i] == id && used[i] == (sign < 0) {
@@ -70,7 +70,7 @@ func (s *State) giveAt(c *Category, g *Grant, p Place, part portion) {
 			return nil
 		}
 		want := int(math.Round(float64(n) * u.each))
-		used := s.things.of(s.model, p, u.attribute)
+		used := s.things.usedIDs(s.model, p, u.attribute)
 		given := Thing{Attribute: u.attribute, At: p}
 		for i := range names {
 			if len(given.IDs) == want {

@@ -14,7 +14,7 @@ import (
 type run struct {
 	matcher
 	decisions  *Decisions
-	order      *order
+	order      *instanceOrder
 	load       []float64 // by host: the load formula
 	categories []*categoryRun
 	explaining bool
@@ -175,12 +175,12 @@ func (r *run) refused(category int) bool {
 // done reports that nothing can come of a head any more: its category has been refused,
 // and no reservation is to be made for any of its jobs.
 func (r *run) done(h *head) bool {
-	c := r.of(h.job.Category)
+	c := r.categoryState(h.job.Category)
 	return c.rejected && !r.mayReserve(h.job)
 }
 
-// of is what is known about a category in this run.
-func (r *run) of(c *Category) *categoryRun {
+// categoryState is what is known about a category in this run.
+func (r *run) categoryState(c *Category) *categoryRun {
 	for len(r.categories) <= c.index {
 		r.categories = append(r.categories, nil)
 	}
@@ -192,7 +192,7 @@ func (r *run) of(c *Category) *categoryRun {
 
 // attempt starts the first task of a head if there is a place for it.
 func (r *run) attempt(h *head) bool {
-	c := r.of(h.job.Category)
+	c := r.categoryState(h.job.Category)
 	if h.job.Reserve && !c.unreservable && r.reserved < r.model.scheduler.MaxReservation {
 		r.readmit()
 	}
@@ -224,7 +224,7 @@ func (r *run) keepFree(h *head) bool {
 	}
 	r.sort()
 	if !r.reserve(h) {
-		r.of(h.job.Category).unreservable = len(h.job.Excluded) == 0
+		r.categoryState(h.job.Category).unreservable = len(h.job.Excluded) == 0
 		return false
 	}
 	return true
@@ -233,7 +233,7 @@ func (r *run) keepFree(h *head) bool {
 // mayReserve reports whether places may be reserved for a job: not in an empty cluster, in which
 // nothing is planned.
 func (r *run) mayReserve(j *Job) bool {
-	return j.Reserve && r.plan != nil && !r.of(j.Category).unreservable && r.reserved < r.model.scheduler.MaxReservation
+	return j.Reserve && r.plan != nil && !r.categoryState(j.Category).unreservable && r.reserved < r.model.scheduler.MaxReservation
 }
 
 // startAnywhere starts the first task of a head if there is a place for it. Where its amounts

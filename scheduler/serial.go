@@ -32,7 +32,7 @@ func (r *run) findSerial(j *Job, at span) InstanceID {
 	if !r.globally(c, at) {
 		return None
 	}
-	s := &r.of(c).search
+	s := &r.categoryState(c).search
 	if len(j.Excluded) > 0 || c.isSoft() {
 		return r.findBest(j, s, at)
 	}
@@ -179,7 +179,7 @@ func (r *run) explainSerial(j *Job, at span) {
 		return
 	}
 	skip := newSkips(r.model)
-	r.of(c).barred = skip.barred
+	r.categoryState(c).barred = skip.barred
 	for id := range r.order.all() {
 		r.explainInstance(j, id, at, skip)
 		if skip.all {

@@ -281,7 +281,7 @@ func (s *State) SetLoad(host string, values map[string]string) error {
 	}
 	slices.SortFunc(problems, func(a, b error) int { return cmp.Compare(a.Error(), b.Error()) })
 	s.problems[id] = problems
-	for _, i := range s.model.host(id).instances {
+	for _, i := range s.model.hostByID(id).instances {
 		s.touch(i)
 	}
 	return nil
@@ -291,7 +291,7 @@ func (s *State) scaled(host HostID, a AttributeID, v value.Value) value.Value {
 	if !v.Type().IsNumeric() {
 		return v
 	}
-	for _, scale := range s.model.host(host).scaling {
+	for _, scale := range s.model.hostByID(host).scaling {
 		if scale.attribute == a {
 			s.raw[rawKey{host, a}] = v
 			// The original keeps what it has multiplied as a text with three decimals.

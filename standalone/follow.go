@@ -234,30 +234,30 @@ func (m *Master) giveTickets(d *scheduler.Decisions) {
 	}
 }
 
-// orders are what the agent has to be told, for each start one after another. What belongs
+// agentCalls are what the agent has to be told, for each start one after another. What belongs
 // to one does not wait for another one.
-type orders struct {
-	queues  map[string][]order // the first of each is on its way
+type agentCalls struct {
+	queues  map[string][]agentCall // the first of each is on its way
 	workers sync.WaitGroup
 }
 
-type order struct {
+type agentCall struct {
 	call func(context.Context) error
 	then func(error) // in the goroutine of Run
 }
 
-func (o *orders) add(m *Master, key string, call func(context.Context) error, then func(error)) {
+func (o *agentCalls) add(m *Master, key string, call func(context.Context) error, then func(error)) {
 	if o.queues == nil {
-		o.queues = map[string][]order{}
+		o.queues = map[string][]agentCall{}
 	}
-	o.queues[key] = append(o.queues[key], order{call, then})
+	o.queues[key] = append(o.queues[key], agentCall{call, then})
 	if len(o.queues[key]) == 1 {
 		o.send(m, key)
 	}
 }
 
 // send gives the first order of a queue.
-func (o *orders) send(m *Master, key string) {
+func (o *agentCalls) send(m *Master, key string) {
 	first := o.queues[key][0]
 	o.workers.Go(func() {
 		err := first.call(m.context)
@@ -277,4 +277,4 @@ func (o *orders) send(m *Master, key string) {
 }
 
 // wait waits until nothing is on its way any more.
-func (o *orders) wait() { o.workers.Wait() }
+func (o *agentCalls) wait() { o.workers.Wait() }

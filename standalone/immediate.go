@@ -14,10 +14,10 @@ func (b *batch) await(x *answer) {
 	b.immediates[x.immediate] = x
 }
 
-// judge tells the command that waits for it what became of a job, once that is kept. Where
+// answerImmediate tells the command that waits for it what became of a job, once that is kept. Where
 // it cannot be kept the job is submitted and undecided again, and the command waits for the
 // next run; if its submission was not kept before either, it learns why.
-func (m *Master) judge(i cell.Immediate) {
+func (m *Master) answerImmediate(i cell.Immediate) {
 	x := m.batch.immediates[i.Job]
 	if x == nil {
 		return

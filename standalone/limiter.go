@@ -17,24 +17,26 @@ const (
 	waiting = 256
 )
 
-// turns has the calls of each user wait for each other.
-type turns struct {
+// callLimiter has the calls of each user wait for each other.
+type callLimiter struct {
 	most int
 
 	mu sync.Mutex
-	of map[uint32]*turn
+	of map[uint32]*userSlots
 }
 
-// turn is that of one user.
-type turn struct {
+// userSlots is that of one user.
+type userSlots struct {
 	slots chan struct{}
 	users int // of this turn, waiting ones too
 }
 
-func newTurns(most int) *turns { return &turns{most: most, of: map[uint32]*turn{}} }
+func newCallLimiter(most int) *callLimiter {
+	return &callLimiter{most: most, of: map[uint32]*userSlots{}}
+}
 
 // take waits for a turn; give ends it.
-func (t *turns) take(ctx context.Context, uid uint32) error {
+func (t *callLimiter) take(ctx context.Context, uid uint32) error {
 	own := t.enter(uid)
 	select {
 	case own.slots <- struct{}{}:
@@ -46,7 +48,7 @@ func (t *turns) take(ctx context.Context, uid uint32) error {
 }
 
 // try takes a turn if there is one.
-func (t *turns) try(uid uint32) bool {
+func (t *callLimiter) try(uid uint32) bool {
 	own := t.enter(uid)
 	select {
 	case own.slots <- struct{}{}:
@@ -57,7 +59,7 @@ func (t *turns) try(uid uint32) bool {
 	}
 }
 
-func (t *turns) give(uid uint32) {
+func (t *callLimiter) give(uid uint32) {
 	t.mu.Lock()
 	own := t.of[uid]
 	t.mu.Unlock()
@@ -65,19 +67,19 @@ func (t *turns) give(uid uint32) {
 	t.leave(uid, own)
 }
 
-func (t *turns) enter(uid uint32) *turn {
+func (t *callLimiter) enter(uid uint32) *userSlots {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	own := t.of[uid]
 	if own == nil {
-		own = &turn{slots: make(chan struct{}, t.most)}
+		own = &userSlots{slots: make(chan struct{}, t.most)}
 		t.of[uid] = own
 	}
 	own.users++
 	return own
 }
 
-func (t *turns) leave(uid uint32, own *turn) {
+func (t *callLimiter) leave(uid uint32, own *userSlots) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if own.users--; own.users == 0 {

@@ -7,7 +7,7 @@ import (
 )
 
 func TestTurns(t *testing.T) {
-	all := newTurns(2)
+	all := newCallLimiter(2)
 	take := func(uid uint32) {
 		t.Helper()
 		if err := all.take(t.Context(), uid); err != nil {

@@ -55,13 +55,13 @@ type Master struct {
 	refusing    bool                         // the cell knows why the host takes no jobs
 	loads       map[string]map[string]string // what hosts report, by host and name
 	runs        map[string]*run              // starts of tasks that have not ended, by key
-	changing    *turns                       // of commands, by user
-	showing     *turns                       // of those that only show
-	verifying   *turns                       // of jobs that the verifier of the site looks at
+	changing    *callLimiter                 // of commands, by user
+	showing     *callLimiter                 // of those that only show
+	verifying   *callLimiter                 // of jobs that the verifier of the site looks at
 	verifier    *verifier.Server             // jsv_url of sge_conf(5)
-	waiting     *turns                       // of connections that are kept for news
+	waiting     *callLimiter                 // of connections that are kept for news
 	foreign     map[string]bool              // jobs of other masters of which was told, by key
-	orders      orders
+	orders      agentCalls
 	ends        ends
 	checkpoints checkpoints
 	terminals   map[uint32]*launch.Interactive // of interactive jobs, by number
@@ -78,7 +78,7 @@ func newMaster(h *daemon.Host) (*Master, error) {
 	m := &Master{
 		host: h, log: h.Log, events: make(chan func()), stopped: make(chan struct{}),
 		loads: map[string]map[string]string{}, runs: map[string]*run{}, foreign: map[string]bool{},
-		changing: newTurns(changing), showing: newTurns(showing), waiting: newTurns(waiting), verifying: newTurns(1),
+		changing: newCallLimiter(changing), showing: newCallLimiter(showing), waiting: newCallLimiter(waiting), verifying: newCallLimiter(1),
 		ends: newEnds(), boot: rand.Text(),
 	}
 	m.verifier = verifier.NewServer(m.verifierSays)
@@ -283,7 +283,7 @@ func (m *Master) schedule() {
 		m.log.Warn("a task cannot be started", "error", p)
 	}
 	for _, i := range r.Immediate {
-		m.judge(i)
+		m.answerImmediate(i)
 	}
 	m.follow(r.Actions)
 	m.giveTickets(r.Decisions)

@@ -157,7 +157,7 @@ func (s *Shepherd) procedure(st step) result {
 		s.failStart(startFailure(failure, st.notStarted), st.name, failure, a, as)
 		return stepNotStarted
 	}
-	r := s.judge(st, as, end)
+	r := s.applyEnd(st, as, end)
 	if err := s.heedEnvironment(st.name); err != nil && r == stepDone {
 		s.fail(st.inStep, st.name+": "+err.Error())
 		return stepFailed
@@ -179,8 +179,8 @@ func (s *Shepherd) procedureUser(command string) (account, error) {
 	return as, err
 }
 
-// judge applies the end of a procedure.
-func (s *Shepherd) judge(st step, as account, end ending) result {
+// applyEnd applies the end of a procedure.
+func (s *Shepherd) applyEnd(st step, as account, end ending) result {
 	status := exitStatus(end.status)
 	// The owner of the job can send signals to what runs as the owner. Shells report so of
 	// a command that a signal has ended.

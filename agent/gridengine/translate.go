@@ -59,7 +59,7 @@ func startOf(j *message.Delivery, slave bool, s *surroundings) (*agent.Start, er
 		CheckpointPID: int(task.PID), PE: task.PEName, Slave: slave, Tickets: task.Tickets, Reservation: int(j.Reservation),
 	}
 	var here *message.Grant
-	order := &launch.Order{
+	order := &launch.Assignment{
 		Request: request, Host: s.host, Config: s.config, Restarted: start.Restarted, CheckpointPID: start.CheckpointPID,
 		Submitted: start.Submitted, SGERoot: s.sgeRoot, SGECell: s.sgeCell, AdminUser: s.adminUser, BinaryPath: s.binaryPath, Arch: s.arch,
 	}
@@ -106,7 +106,7 @@ func startOf(j *message.Delivery, slave bool, s *surroundings) (*agent.Start, er
 const submitPrefix = "__SGE_PREFIX__O_"
 
 // submitEnvironment finds what the client has passed on of where it was.
-func submitEnvironment(o *launch.Order, j *message.Delivery) {
+func submitEnvironment(o *launch.Assignment, j *message.Delivery) {
 	for _, v := range j.Environment {
 		name, ok := strings.CutPrefix(v.Name, submitPrefix)
 		switch {

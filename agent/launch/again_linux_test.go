@@ -16,7 +16,7 @@ import (
 // while the directory of its first run is kept.
 func TestMigration(t *testing.T) {
 	p := newPlace(t)
-	order := func(r job.Restart, pid int) *Order {
+	order := func(r job.Restart, pid int) *Assignment {
 		o := must(p.order("echo $RESTARTED > " + p.dir + "/out/first; exec sleep 1000"))
 		o.Ckpt = &qconf.Checkpoint{
 			Name: "c", Interface: "hibernator", When: "x", Dir: p.dir + "/out",

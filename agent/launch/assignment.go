@@ -15,9 +15,9 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// Order is a job that has been granted a queue instance on this host: what was
+// Assignment is a job that has been granted a queue instance on this host: what was
 // asked for, by whom, and the configuration that it meets.
-type Order struct {
+type Assignment struct {
 	Request *submit.Request
 	Owner   *userdb.User
 	Host    string // name of this host
@@ -110,12 +110,12 @@ const DefaultTerm = "dumb"
 // Resolve looks up what a request names in a cluster's configuration and
 // returns the order for a queue on a host. Errors say which name is unknown and
 // what there is.
-func Resolve(c *qconf.Cluster, r *submit.Request, queue, host string) (*Order, error) {
+func Resolve(c *qconf.Cluster, r *submit.Request, queue, host string) (*Assignment, error) {
 	instance, err := c.Instance(queue, host)
 	if err != nil {
 		return nil, err
 	}
-	o := &Order{Request: r, Host: host, Queue: instance, Config: c.Config(host), Slots: 1, Complexes: c.Complexes()}
+	o := &Assignment{Request: r, Host: host, Queue: instance, Config: c.Config(host), Slots: 1, Complexes: c.Complexes()}
 	if r.PE != nil {
 		if o.PE, o.Slots, err = grantPE(c, r.PE, instance); err != nil {
 			return nil, err
@@ -146,7 +146,7 @@ func Checkpoint(c *qconf.Cluster, q qconf.QueueInstance, name string) (*qconf.Ch
 
 // checkArray refuses array jobs with more tasks than a master would take
 // (sge_conf(5), max_aj_tasks).
-func (o *Order) checkArray() error {
+func (o *Assignment) checkArray() error {
 	a, most := o.Request.Array, o.Config.MaxAJTasks
 	if a != nil && most > 0 && a.Len() > most {
 		return fmt.Errorf("-t %s: the job has %d tasks, max_aj_tasks allows %d", a, a.Len(), most)
@@ -195,7 +195,7 @@ func listOrNone(list []string) string {
 // Describe returns the description of the job under a number. Nothing is
 // touched: an order that cannot be described is refused before anything of it
 // exists. tmpdir may be empty for the name that the TMPDIR usually has.
-func (o *Order) Describe(id job.ID, spool jobdir.Area, tmpdir string) (*job.Description, error) {
+func (o *Assignment) Describe(id job.ID, spool jobdir.Area, tmpdir string) (*job.Description, error) {
 	if err := o.CheckOwner(); err != nil {
 		return nil, err
 	}
@@ -282,7 +282,7 @@ func usageInterval(c *qconf.Configuration) time.Duration {
 
 // CheckOwner refuses whom jobs are not run for (sge_conf(5), min_uid, min_gid). Prepare does
 // so, too.
-func (o *Order) CheckOwner() error {
+func (o *Assignment) CheckOwner() error {
 	u := o.Owner
 	switch {
 	case u.UID == 0:
@@ -298,7 +298,7 @@ func (o *Order) CheckOwner() error {
 }
 
 // describePaths fills in everything that is a path.
-func (o *Order) describePaths(d *job.Description, spool jobdir.Area) error {
+func (o *Assignment) describePaths(d *job.Description, spool jobdir.Area) error {
 	r := o.Request
 	vars := submit.PathVars{
 		Home: o.Owner.Home, User: o.Owner.Name, JobID: d.ID.Job, JobName: d.Name,
@@ -364,7 +364,7 @@ func (o *Order) describePaths(d *job.Description, spool jobdir.Area) error {
 	return nil
 }
 
-func (o *Order) describeParallel(d *job.Description, spool jobdir.Area) {
+func (o *Assignment) describeParallel(d *job.Description, spool jobdir.Area) {
 	if o.PE == nil {
 		return
 	}
@@ -378,7 +378,7 @@ func (o *Order) describeParallel(d *job.Description, spool jobdir.Area) {
 // describeCheckpoint merges the checkpoint object with -c (sge_submit(1)): the
 // occasions of the job replace those of the object, and the interval is the
 // larger of the job's and the queue's min_cpu_interval.
-func (o *Order) describeCheckpoint(d *job.Description) {
+func (o *Assignment) describeCheckpoint(d *job.Description) {
 	if o.Ckpt == nil {
 		return
 	}
@@ -399,13 +399,15 @@ func (o *Order) describeCheckpoint(d *job.Description) {
 	}
 }
 
-func (o *Order) vmemLimit() job.VmemLimit { return o.Config.ExecdParams.VmemLimits.For(o.Queue.Queue) }
+func (o *Assignment) vmemLimit() job.VmemLimit {
+	return o.Config.ExecdParams.VmemLimits.For(o.Queue.Queue)
+}
 
 // allSlots is the number of slots of the job on all hosts.
-func (o *Order) allSlots() int { return cmp.Or(o.TotalSlots, o.Slots) }
+func (o *Assignment) allSlots() int { return cmp.Or(o.TotalSlots, o.Slots) }
 
 // granted counts the hosts and the queue instances of the job.
-func (o *Order) granted() (hosts, queues int) {
+func (o *Assignment) granted() (hosts, queues int) {
 	var names, instances []string
 	for _, h := range o.peHosts("") {
 		if !slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, h.Host) }) {
@@ -438,7 +440,7 @@ func procedureUsers(d *job.Description, lookup func(name string) (*userdb.User, 
 	return ids
 }
 
-func (o *Order) mailList() []string {
+func (o *Assignment) mailList() []string {
 	if len(o.Request.Mail) > 0 {
 		return o.Request.Mail
 	}

@@ -31,7 +31,7 @@ type bound struct {
 // the spool area is bound to (sge_submit(1), -binding), and else finds what its
 // queue has (queue_conf(5), processors). The caller holds Spool.LockJobs for as
 // long as the job has no directory, if the job asks for cores.
-func (o *Order) chooseProcessors(spool *jobdir.Spool) bound {
+func (o *Assignment) chooseProcessors(spool *jobdir.Spool) bound {
 	queue, err := binding.Processors(o.Queue.Processors)
 	if err != nil {
 		return bound{why: err.Error()}
@@ -57,11 +57,11 @@ func (o *Order) chooseProcessors(spool *jobdir.Spool) bound {
 }
 
 // wantsCores reports whether cores are to be chosen for the job.
-func (o *Order) wantsCores() bool {
+func (o *Assignment) wantsCores() bool {
 	return o.Request.Binding != nil && o.Config.ExecdParams.EnableBinding
 }
 
-func (o *Order) chooseCores(spool *jobdir.Spool, t topology.Topology, queue topology.CPUSet) (binding.Binding, error) {
+func (o *Assignment) chooseCores(spool *jobdir.Spool, t topology.Topology, queue topology.CPUSet) (binding.Binding, error) {
 	used, _, err := coresInUse(spool, o.Host, t, nil)
 	if err != nil {
 		// Two jobs on one core are worse off than one that is not bound.

@@ -24,7 +24,7 @@ import (
 
 // orderForCores is an order of a job with these options, in a queue with these
 // processors. Its files go below dir.
-func orderForCores(dir, processors string, options ...string) (*Order, error) {
+func orderForCores(dir, processors string, options ...string) (*Assignment, error) {
 	r, err := submit.Parse(submit.Input{
 		Args: append(options, "-b", "y", "/bin/true"), Cwd: dir,
 		ReadFile: os.ReadFile,
@@ -44,7 +44,7 @@ func orderForCores(dir, processors string, options ...string) (*Order, error) {
 	if owner.UID == 0 {
 		owner.UID, owner.GID = 20001, 20001
 	}
-	return &Order{
+	return &Assignment{
 		Request: r, Owner: owner, Host: "host", Queue: instance, Config: qconf.Builtin(1).Config("host"), Slots: 1,
 		Submitted: time.Now(), Terminal: true,
 		Lookup: func(string) (*userdb.User, error) { return owner, nil },

@@ -258,7 +258,7 @@ func TestOpen(t *testing.T) {
 	})
 }
 
-func must(o *Order, err error) *Order {
+func must(o *Assignment, err error) *Assignment {
 	if err != nil {
 		panic(err)
 	}

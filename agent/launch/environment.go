@@ -53,7 +53,7 @@ func (v *variables) say(name, value string) {
 // VARIABLES).
 //
 // A name that we do not say may have a value of the user's, whatever it is called.
-func (o *Order) environment(d *job.Description, spool jobdir.Area) *variables {
+func (o *Assignment) environment(d *job.Description, spool jobdir.Area) *variables {
 	const ours = 48 // more than are set below
 	v := newVariables(len(o.Request.Env) + ours)
 	if o.inheritsEnv() {
@@ -134,7 +134,7 @@ func (o *Order) environment(d *job.Description, spool jobdir.Area) *variables {
 }
 
 // sayParallel sets the variables of parallel jobs (sge_pe(5)).
-func (o *Order) sayParallel(v *variables, d *job.Description) {
+func (o *Assignment) sayParallel(v *variables, d *job.Description) {
 	if d.PE == nil {
 		return
 	}
@@ -163,7 +163,7 @@ func (o *Order) sayParallel(v *variables, d *job.Description) {
 //
 // The variables are put into the environment of the description: the shepherd
 // is not started with them, so that Description.InheritEnv stays false.
-func (o *Order) inheritsEnv() bool {
+func (o *Assignment) inheritsEnv() bool {
 	text, _ := o.Config.Value("execd_params")
 	named := slices.ContainsFunc(strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(",; \t", r) }),
 		func(item string) bool {
@@ -175,7 +175,7 @@ func (o *Order) inheritsEnv() bool {
 
 // sayTask sets the variables of array jobs; a job that is none has the word
 // "undefined" in them (sge_submit(1), -t).
-func (o *Order) sayTask(v *variables, d *job.Description) {
+func (o *Assignment) sayTask(v *variables, d *job.Description) {
 	values := [4]string{"undefined", "undefined", "undefined", "undefined"}
 	if a := o.Request.Array; a != nil && d.ID.Task != 0 {
 		values = [4]string{strconv.Itoa(d.ID.Task), strconv.Itoa(a.First), strconv.Itoa(a.Last), strconv.Itoa(a.Step)}

@@ -25,7 +25,7 @@ func TestTrustedVariablesAreNotTheUsers(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		yes := func(what string) bool { return rapid.Bool().Draw(t, what) }
-		o := &Order{
+		o := &Assignment{
 			Request: &submit.Request{Name: "n", Command: "/bin/true", Binary: yes("binary")},
 			Owner:   &userdb.User{Name: "alice", Home: "/home/alice"}, Host: "h", Config: &qconf.Configuration{}, Slots: 1,
 			Queue: qconf.QueueInstance{Queue: "q"}, Arch: "lx-amd64",
@@ -92,7 +92,7 @@ func TestLimitsOfProcedures(t *testing.T) {
 	merged[job.Fsize] = job.Limit{Soft: 1, Hard: 1}
 	params := job.Unlimited()
 	params[job.MemoryLocked] = job.Limit{Soft: 8192, Hard: 8192}
-	for name, o := range map[string]*Order{
+	for name, o := range map[string]*Assignment{
 		"a queue of ours":             {Queue: qconf.QueueInstance{Limits: queue}},
 		"a queue that qmaster lowers": {Queue: qconf.QueueInstance{Limits: merged}, ProcedureLimits: &queue},
 	} {

@@ -45,7 +45,7 @@ type Groups struct {
 //
 // Where systemd runs, jobs get a scope (package scope). That of an ordinary user
 // takes the calling process along, and is made for limits only.
-func OpenGroups(spool *jobdir.Spool, o *Order) (*Groups, error) {
+func OpenGroups(spool *jobdir.Spool, o *Assignment) (*Groups, error) {
 	return openGroups(spool, o.Config, o.needsGroup)
 }
 
@@ -93,7 +93,7 @@ func (g *Groups) useScope(config *cgroup.Config, needed func() bool) error {
 }
 
 // needsGroup reports whether a limit of the jobs can only be kept by a group.
-func (o *Order) needsGroup() bool {
+func (o *Assignment) needsGroup() bool {
 	w := limits.OfJob(&job.Description{Limits: o.limits(), HostSlots: o.Slots, VmemLimit: o.vmemLimit()})
 	p := o.Config.CgroupsParams
 	// The default of pids_limit is there to protect others from the user. Here it is the user's

@@ -31,7 +31,7 @@ const mb = 1 << 20
 
 // orderOf is an order for a command as whoever runs the tests, with options of
 // qsub, in a spool area of its own.
-func orderOf(t testing.TB, options ...string) (*jobdir.Spool, *Order) {
+func orderOf(t testing.TB, options ...string) (*jobdir.Spool, *Assignment) {
 	t.Helper()
 	testenv.Require(t, testenv.Cgroup)
 	request, err := submit.Parse(submit.Input{Args: append(options, "-b", "y", "-N", "n", "/bin/true"), Cwd: "/"})
@@ -65,7 +65,7 @@ func orderOf(t testing.TB, options ...string) (*jobdir.Spool, *Order) {
 	return spool, o
 }
 
-func prepared(t testing.TB, spool *jobdir.Spool, o *Order) *Job {
+func prepared(t testing.TB, spool *jobdir.Spool, o *Assignment) *Job {
 	t.Helper()
 	j, err := Prepare(spool, o, job.ID{Job: 7})
 	if err != nil {
@@ -98,7 +98,7 @@ func dirsOf(j *Job) []string {
 }
 
 // need skips the test where groups cannot do something.
-func need(t *testing.T, o *Order, f cgroup.Feature) {
+func need(t *testing.T, o *Assignment, f cgroup.Feature) {
 	t.Helper()
 	if err := o.Groups.manager.System().Check(f); err != nil {
 		t.Skip(err)

@@ -114,7 +114,7 @@ type Job struct {
 // StoreScript writes the script of a job, which all its tasks share, to the
 // spool area; that it is there already is fine. RemoveScript is for when the last
 // of them has ended.
-func StoreScript(spool *jobdir.Spool, o *Order, number int) error {
+func StoreScript(spool *jobdir.Spool, o *Assignment, number int) error {
 	if o.Request.Binary {
 		return nil
 	}
@@ -136,7 +136,7 @@ func StoreScript(spool *jobdir.Spool, o *Order, number int) error {
 }
 
 // RemoveScript undoes StoreScript. A script that is gone already is fine.
-func RemoveScript(spool *jobdir.Spool, o *Order, number int) error {
+func RemoveScript(spool *jobdir.Spool, o *Assignment, number int) error {
 	if o.Request.Binary {
 		return nil
 	}
@@ -151,11 +151,11 @@ func RemoveScript(spool *jobdir.Spool, o *Order, number int) error {
 //
 // Without Order.Terminal all of it is on the disk when Prepare returns, and
 // whoever is killed meanwhile leaves a directory that Open tells as unfinished.
-func Prepare(spool *jobdir.Spool, o *Order, id job.ID) (*Job, error) {
+func Prepare(spool *jobdir.Spool, o *Assignment, id job.ID) (*Job, error) {
 	return prepare(spool, o, id, false)
 }
 
-func prepare(spool *jobdir.Spool, o *Order, id job.ID, slave bool) (*Job, error) {
+func prepare(spool *jobdir.Spool, o *Assignment, id job.ID, slave bool) (*Job, error) {
 	d, err := o.Describe(id, jobdir.Area(spool.Path()), "")
 	if err != nil {
 		return nil, &OrderError{err}
@@ -222,7 +222,7 @@ func (j *Job) undo() error {
 	return errors.Join(err, j.Dir.Close())
 }
 
-func (j *Job) prepare(o *Order) error {
+func (j *Job) prepare(o *Assignment) error {
 	var err error
 	if j.tmpdir, err = j.Dir.MakeTmpdir(j.own.parent, j.own.name, j.own.aside, j.own.uid, j.own.gid); err != nil {
 		return err
@@ -244,7 +244,7 @@ func (j *Job) prepare(o *Order) error {
 
 // complete chooses processors for the job and completes its directory, in which
 // they stand, before another job can choose.
-func (j *Job) complete(o *Order) error {
+func (j *Job) complete(o *Assignment) error {
 	d := j.Description
 	if o.wantsCores() {
 		unlock, err := j.spool.LockJobs()
@@ -292,7 +292,7 @@ func (j *Job) finish(o jobdir.CreateOptions) error {
 
 // peHosts are the lines of pe_hostfile. column replaces what stands for the
 // processors, on all of them (sge_submit(1), -binding pe).
-func (o *Order) peHosts(column string) []jobdir.PEHost {
+func (o *Assignment) peHosts(column string) []jobdir.PEHost {
 	hosts, own := slices.Clone(o.Hosts), o.Queue.Queue+"@"+o.Host
 	if len(hosts) == 0 {
 		hosts = []jobdir.PEHost{{Host: o.Host, Slots: o.Slots, Queue: own}}

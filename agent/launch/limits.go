@@ -17,7 +17,7 @@ import (
 // "consumable JOB" is for the whole job, whatever its slots (complex(5)); what such
 // a complex takes for the default is used up by a job that does not request it, and
 // limits nothing.
-func (o *Order) limits() job.Limits {
+func (o *Assignment) limits() job.Limits {
 	l := o.withParams(o.Queue.Limits)
 	requests, _ := o.limitRequests() // Resolve has looked at the error
 	for _, want := range requests {
@@ -35,7 +35,7 @@ func (o *Order) limits() job.Limits {
 
 // procedureLimits returns the limits of the queue alone: with the requests of the job its user could
 // have a procedure of the site fail.
-func (o *Order) procedureLimits() *job.Limits {
+func (o *Assignment) procedureLimits() *job.Limits {
 	l := o.Queue.Limits
 	if o.ProcedureLimits != nil {
 		l = *o.ProcedureLimits
@@ -46,7 +46,7 @@ func (o *Order) procedureLimits() *job.Limits {
 }
 
 // withParams returns limits with those of execd_params, which no job can request.
-func (o *Order) withParams(l job.Limits) job.Limits {
+func (o *Assignment) withParams(l job.Limits) job.Limits {
 	for r, v := range o.Config.ExecdParams.Limits {
 		switch job.Resource(r) {
 		case job.Descriptors, job.MaxProc, job.MemoryLocked, job.Locks:
@@ -75,7 +75,7 @@ type limitRequest struct {
 
 // limitRequests are the hard requests for limits, by their names and by the
 // shortcuts that the complexes have for them.
-func (o *Order) limitRequests() ([]limitRequest, error) {
+func (o *Assignment) limitRequests() ([]limitRequest, error) {
 	var list []limitRequest
 	var errs []error
 	for _, r := range o.Request.LimitRequests() {
@@ -109,7 +109,7 @@ func (o *Order) limitRequests() ([]limitRequest, error) {
 // let such a job wait for another queue; run here, it would be ended at a limit
 // below the one that its user counts on. A request for the whole job is compared
 // with what the queue has for a slot, as the master does.
-func (o *Order) checkLimits() error {
+func (o *Assignment) checkLimits() error {
 	requests, err := o.limitRequests()
 	errs := []error{err}
 	for _, want := range requests {

@@ -153,7 +153,7 @@ func (p *place) open() error {
 }
 
 // order is an order for a shell command, with options of qsub.
-func (p *place) order(command string, options ...string) (*Order, error) {
+func (p *place) order(command string, options ...string) (*Assignment, error) {
 	args := append([]string{"-wd", "/", "-o", "/dev/null", "-j", "y", "-N", "n"}, options...)
 	request, err := submit.Parse(submit.Input{Args: append(args, "-b", "y", "-shell", "n", "/bin/sh", "-c", command), Cwd: "/"})
 	if err != nil {
@@ -295,7 +295,7 @@ func agent(order string) error {
 }
 
 // seeThrough is what an agent does behind a launch.
-func (p *place) seeThrough(j *Job, o *Order, tell func(said) error) error {
+func (p *place) seeThrough(j *Job, o *Assignment, tell func(said) error) error {
 	if ask := map[string]func() error{"asked": j.Terminate, "migrates": j.Migrate}[o.Request.Name]; ask != nil {
 		for !j.Running() && j.PID() != 0 {
 			_ = unix.Nanosleep(&unix.Timespec{Nsec: 1e6}, nil)
@@ -323,7 +323,7 @@ func (p *place) seeThrough(j *Job, o *Order, tell func(said) error) error {
 // agentsOrder changes the order of an agent: "all" has all that a job can have, in
 // "error" the epilog fails, in "asked" the end of the job is asked for, and in
 // "migrates" its migration.
-func (p *place) agentsOrder(o *Order, options string) error {
+func (p *place) agentsOrder(o *Assignment, options string) error {
 	if options == "" {
 		return nil
 	}

@@ -140,7 +140,7 @@ func testOrphans(t *testing.T, how string, another bool) {
 }
 
 // groups are those of a place.
-func (p *place) groups(t testing.TB, o *Order) *Groups {
+func (p *place) groups(t testing.TB, o *Assignment) *Groups {
 	t.Helper()
 	g, err := OpenGroupsFor(p.spool, o.Config)
 	if err != nil {
@@ -254,7 +254,7 @@ func TestEachJobHasAnIDOfItsOwn(t *testing.T) {
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 	given := map[int]bool{}
 	var jobs []*Job
-	order := func() *Order {
+	order := func() *Assignment {
 		o := must(p.order("true"))
 		o.Privileged, o.Config.GIDRange = true, ranges
 		return o

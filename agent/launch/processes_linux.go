@@ -32,7 +32,7 @@ func mostThreads(p qconf.CgroupsParams, slots int) uint64 {
 
 // mostOfUser is how many processes and threads the user of the job may have where those of the
 // job alone are not counted; 0 for any number.
-func (o *Order) mostOfUser(d *job.Description) int {
+func (o *Assignment) mostOfUser(d *job.Description) int {
 	if d.AddGroupKill && o.Groups.countsThreads() {
 		return 0
 	}

@@ -19,7 +19,7 @@ const taskName = "petask"
 // (sge_pe(5), control_slaves). It has a directory and a TMPDIR, for the tasks that
 // are started in it, and the cores that they run on, but no process of its own: it
 // cannot be launched.
-func PrepareSlave(spool *jobdir.Spool, o *Order, id job.ID) (*Job, error) {
+func PrepareSlave(spool *jobdir.Spool, o *Assignment, id job.ID) (*Job, error) {
 	if o.Terminal {
 		return nil, errors.New("cannot run a part of a job in the foreground")
 	}

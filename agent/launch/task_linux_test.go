@@ -16,7 +16,7 @@ import (
 )
 
 // parallel is an order for a parallel job of two slots.
-func (p *place) parallel(t testing.TB, command string) *Order {
+func (p *place) parallel(t testing.TB, command string) *Assignment {
 	t.Helper()
 	o := must(p.order(command, "-v", "OF_JOB=1,BOTH=job"))
 	o.PE, o.Slots = &qconf.ParallelEnvironment{Name: "mpi", Start: "/bin/false", Stop: "/bin/false", ControlSlaves: true}, 2

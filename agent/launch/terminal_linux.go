@@ -18,7 +18,7 @@ import (
 )
 
 // describeTerminal makes the job of the description an interactive one.
-func (o *Order) describeTerminal(d *job.Description) error {
+func (o *Assignment) describeTerminal(d *job.Description) error {
 	i := o.Interactive
 	if i == nil {
 		return nil

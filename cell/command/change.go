@@ -230,7 +230,7 @@ func (x *call) mayChange() bool {
 }
 
 // who is the user at his host, as messages have it.
-func (x *call) who() string { return x.in.By.User + "@" + x.host() }
+func (x *call) who() string { return x.in.By.User + "@" + x.hostName() }
 
 // changed says what was done to an object: to standard error, but for some kinds.
 func (x *call) changed(k *kind, format string, args ...any) {

@@ -294,7 +294,7 @@ func inDirectory(directory, name string) string {
 	return path.Join(directory, name)
 }
 
-func (x *call) host() string { return cmp.Or(x.in.Host, x.in.By.Host) }
+func (x *call) hostName() string { return cmp.Or(x.in.Host, x.in.By.Host) }
 
 // variable is a variable of the environment, "" if it is not set.
 func (in *Input) variable(name string) string {

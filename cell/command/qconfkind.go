@@ -302,7 +302,7 @@ func (x *call) hostsKnown(k *kind, o object) bool {
 	}
 	for _, host := range elements(o, "hostlist", " ") {
 		_, err := x.cluster().Host(host)
-		if err != nil && !strings.HasPrefix(host, "@") && !qconf.SameHost(host, x.host()) && !slices.Contains(before, host) {
+		if err != nil && !strings.HasPrefix(host, "@") && !qconf.SameHost(host, x.hostName()) && !slices.Contains(before, host) {
 			x.fail(1, "unable to resolve host %q", host)
 			return false
 		}

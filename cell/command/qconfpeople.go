@@ -21,13 +21,13 @@ var allPeople = []people{
 	}},
 	{"operators", "operator", "operator list", "o", false, func(x *call) []string { return x.cluster().Operators() }},
 	{"adminhosts", "adminhost", "administrative host list", "h", true, func(x *call) []string {
-		return distinct(append([]string{x.host()}, x.cluster().AdminHosts()...))
+		return distinct(append([]string{x.hostName()}, x.cluster().AdminHosts()...))
 	}},
 	{"submithosts", "submithost", "submit host list", "s", true, func(x *call) []string {
 		if hosts := x.cluster().SubmitHosts(); hosts != nil {
 			return hosts
 		}
-		return []string{x.host()}
+		return []string{x.hostName()}
 	}},
 }
 
@@ -60,7 +60,7 @@ func peopleActions() []action {
 
 // knownHost reports whether a host is one of the cluster, and says so if it is not.
 func (x *call) knownHost(name string) bool {
-	if qconf.SameHost(name, x.host()) {
+	if qconf.SameHost(name, x.hostName()) {
 		return true
 	}
 	if _, err := x.cluster().Host(name); err == nil {
@@ -109,7 +109,7 @@ func (x *call) deletePeople(p people, g *given) {
 		switch {
 		case p.file == "managers" && name == "root":
 			x.fail(1, "may not remove user %q from manager list", name)
-		case p.file == "adminhosts" && qconf.SameHost(name, x.host()):
+		case p.file == "adminhosts" && qconf.SameHost(name, x.hostName()):
 			x.fail(1, "denied: can't delete master host %q from admin host list", name)
 		case !slices.Contains(names, name):
 			x.fail(1, "denied: %s %q does not exist", what, name)

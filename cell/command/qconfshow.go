@@ -20,7 +20,7 @@ func showActions() []action {
 		{option: named("-shgrp_resolved", "show host group with resolved hostlist", group), run: (*call).showGroupHosts},
 		{option: option{name: "-sds", help: "show detached settings"}, run: (*call).showDetached},
 		{option: option{name: "-secl", help: "show event client list"}, run: (*call).showClients},
-		{option: option{name: "-sss", help: "show scheduler status"}, run: func(x *call, _ *given) { x.say("%s", x.host()) }},
+		{option: option{name: "-sss", help: "show scheduler status"}, run: func(x *call, _ *given) { x.say("%s", x.hostName()) }},
 		{
 			option: option{name: "-sobjl", args: "obj_nm2 attr_nm val", values: 3, help: "show objects which match the given value"},
 			run:    (*call).showMatching,
@@ -93,7 +93,7 @@ func (x *call) showDetached(*given) {
 func (x *call) showClients(*given) {
 	x.say("%8s %-15s %-25s", "ID", "NAME", "HOST")
 	x.say("%s", strings.Repeat("-", 50))
-	x.say("%8d %-15s %-25s", 1, "scheduler", x.host())
+	x.say("%8d %-15s %-25s", 1, "scheduler", x.hostName())
 }
 
 // showMatching is -sobjl: the names of the queues or hosts with a value of an attribute.

@@ -202,7 +202,7 @@ func (x *call) showConf(g *given) {
 
 // confHost reports whether a host may have a configuration, and says so if not.
 func (x *call) confHost(name string) bool {
-	if qconf.SameHost(name, x.host()) {
+	if qconf.SameHost(name, x.hostName()) {
 		return true
 	}
 	if _, err := x.cluster().Host(name); err == nil {

@@ -76,7 +76,7 @@ func (x *call) verifiedCopies(jobs []submit.JobRange) (map[uint32]cell.Verified,
 			if err != nil || j == nil {
 				break
 			}
-			x.judge(x.cell.TakeNumber(), j.ID(), j.Copied())
+			x.requestVerification(x.cell.TakeNumber(), j.ID(), j.Copied())
 		}
 		return nil, len(x.result.Judge) == 0
 	}

@@ -16,7 +16,7 @@ func (x *call) verified(r *submit.Request, programs []string) bool {
 	if x.in.Corrections == nil {
 		x.result.Verify = &Verify{
 			Programs: programs, Environment: r.Env,
-			Parameters: r.Parameters(submit.Submitter{Context: "client", Command: x.in.Name, User: x.in.By.User, Group: x.in.By.Group, Host: x.host()}),
+			Parameters: r.Parameters(submit.Submitter{Context: "client", Command: x.in.Name, User: x.in.By.User, Group: x.in.By.Group, Host: x.hostName()}),
 		}
 		return false
 	}
@@ -55,7 +55,7 @@ func (x *call) submit(r *submit.Request) (*cell.Answer, error) {
 			return a, err
 		}
 		x.result.Actions = append(x.result.Actions, a.Actions...)
-		x.judge(a.ID, 0, r)
+		x.requestVerification(a.ID, 0, r)
 		return nil, nil
 	}
 	v := x.in.Verdicts[0]
@@ -71,10 +71,10 @@ func (x *call) submit(r *submit.Request) (*cell.Answer, error) {
 // judging reports whether jobs are verified by the verifier of the site.
 func (x *call) judging() bool { return x.in.Judging && x.cell.Cluster().Global().JSVURL != "" }
 
-// judge has a job verified by the verifier of the site.
-func (x *call) judge(number, copied uint32, r *submit.Request) {
+// requestVerification has a job verified by the verifier of the site.
+func (x *call) requestVerification(number, copied uint32, r *submit.Request) {
 	x.result.Judge = append(x.result.Judge, Judge{
 		Number: number, Copied: copied, Environment: r.Env,
-		Parameters: r.Parameters(submit.Submitter{Context: "server", Command: "qmaster", User: x.in.By.User, Group: x.in.By.Group, Host: x.host(), Job: number}),
+		Parameters: r.Parameters(submit.Submitter{Context: "server", Command: "qmaster", User: x.in.By.User, Group: x.in.By.Group, Host: x.hostName(), Job: number}),
 	})
 }

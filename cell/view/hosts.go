@@ -12,15 +12,15 @@ import (
 // Hosts are the host global and the execution hosts, with resources as qhost -F shows
 // them.
 func (v *View) Hosts(s Selection) []qstat.Host {
-	list := []qstat.Host{v.host(scheduler.GlobalHost, qconf.GlobalHost, s)}
+	list := []qstat.Host{v.hostView(scheduler.GlobalHost, qconf.GlobalHost, s)}
 	for i := range v.model.Hosts() {
 		id := scheduler.HostID(i)
-		list = append(list, v.host(id, v.model.HostName(id), s))
+		list = append(list, v.hostView(id, v.model.HostName(id), s))
 	}
 	return list
 }
 
-func (v *View) host(id scheduler.HostID, name string, s Selection) qstat.Host {
+func (v *View) hostView(id scheduler.HostID, name string, s Selection) qstat.Host {
 	h := qstat.Host{Name: name}
 	if id != scheduler.GlobalHost {
 		if x, ok := v.load(id, "arch"); ok {

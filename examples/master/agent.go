@@ -18,12 +18,12 @@ type agent struct {
 	lost   bool                         // it is not reached
 	taken  uint64                       // number of the last report that was taken
 	loads  map[string]map[string]string // what it reports of its host and of others, by host and name
-	orders []order                      // in the order in which they are to be carried out
+	orders []agentCall                  // in the order in which they are to be carried out
 	busy   bool                         // one of them is on its way
 }
 
-// order is a call, and what is done with the answer.
-type order struct {
+// agentCall is a call, and what is done with the answer.
+type agentCall struct {
 	call func(context.Context) error
 	then func(error)
 }
@@ -62,7 +62,7 @@ func (m *master) addAgent(text string, tls *api.TLS) error {
 
 // tell has an order carried out after those that were given before.
 func (m *master) tell(a *agent, call func(context.Context) error, then func(error)) {
-	a.orders = append(a.orders, order{call, then})
+	a.orders = append(a.orders, agentCall{call, then})
 	m.nextOrder(a)
 }
 

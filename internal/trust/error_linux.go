@@ -78,8 +78,8 @@ func userName(uid uint32) string {
 // aclAttribute is where file systems show access control lists (acl(5), xattr(7)).
 const aclAttribute = "system.posix_acl_access"
 
-// judge decides about the next part of a path; last is what the path leads to.
-func (u Users) judge(w *walk, at string, st *unix.Stat_t, last bool) error {
+// checkPart decides about the next part of a path; last is what the path leads to.
+func (u Users) checkPart(w *walk, at string, st *unix.Stat_t, last bool) error {
 	const others, sticky = unix.S_IWOTH | unix.S_IWGRP, unix.S_ISVTX
 	link, directory := st.Mode&unix.S_IFMT == unix.S_IFLNK, st.Mode&unix.S_IFMT == unix.S_IFDIR
 	var problem problem

@@ -114,7 +114,7 @@ func (u Users) Open(path string) (fd int, err error) {
 	}
 	var stat unix.Stat_t
 	if err = unix.Fstat(fd, &stat); err == nil {
-		err = u.judge(w, w.at, &stat, true)
+		err = u.checkPart(w, w.at, &stat, true)
 	}
 	if err != nil {
 		unix.Close(fd)
@@ -224,7 +224,7 @@ func (u Users) follow(w *walk) error {
 		}
 		var stat unix.Stat_t
 		if err = unix.Fstat(fd, &stat); err == nil {
-			err = u.judge(w, at, &stat, isLast(rest))
+			err = u.checkPart(w, at, &stat, isLast(rest))
 		}
 		target := ""
 		if err == nil && stat.Mode&unix.S_IFMT == unix.S_IFLNK {

@@ -95,7 +95,7 @@ func (c *Collector) Left(queue, host int32, master bool) (slots int, failure Fai
 			if w.kind == perJob && !master {
 				continue
 			}
-			slots = min(slots, c.of(w, w.counter|place, host))
+			slots = min(slots, c.slotsLeft(w, w.counter|place, host))
 			if slots == 0 {
 				return 0, c.demand.failure(i, w, place, c.values, queue, host)
 			}
@@ -104,8 +104,8 @@ func (c *Collector) Left(queue, host int32, master bool) (slots int, failure Fai
 	return slots, Failure{}
 }
 
-// of is how many slots a counter has left.
-func (c *Collector) of(w *want, id Counter, host int32) int {
+// slotsLeft is how many slots a counter has left.
+func (c *Collector) slotsLeft(w *want, id Counter, host int32) int {
 	if w.kind != perSlot {
 		return w.room(c.usage.counter(id), c.values, host)
 	}
@@ -132,7 +132,7 @@ func (c *Collector) Take(queue, host int32, slots int) {
 				continue
 			}
 			id := w.counter | place
-			c.left[id] = c.of(w, id, host) - slots
+			c.left[id] = c.slotsLeft(w, id, host) - slots
 			c.taken = append(c.taken, taken{id, slots})
 		}
 	}

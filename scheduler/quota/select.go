@@ -53,7 +53,7 @@ func (s *selector) rule(r *rule) bool {
 		s.any(s.of.Projects, func(v string) bool { return admitsName(r.source.Projects, v) }) &&
 		s.any(s.of.PEs, func(v string) bool { return admitsName(r.source.PEs, v) }) &&
 		s.any(s.of.Queues, func(v string) bool { return admitsName(r.source.Queues, v) }) &&
-		s.any(s.of.Hosts, func(v string) bool { return s.host(r.source.Hosts, v) })
+		s.any(s.of.Hosts, func(v string) bool { return s.matchesHost(r.source.Hosts, v) })
 }
 
 func (s *selector) any(options []string, admits func(option string) bool) bool {
@@ -107,8 +107,8 @@ func (s *selector) members(list string) []string {
 	return found
 }
 
-// host does it for hosts and host groups.
-func (s *selector) host(f qconf.QuotaFilter, option string) bool {
+// matchesHost does it for hosts and host groups.
+func (s *selector) matchesHost(f qconf.QuotaFilter, option string) bool {
 	if isAll(option) {
 		return !slices.ContainsFunc(f.XScope, isAll)
 	}

@@ -54,7 +54,7 @@ func numberOf(r *http.Request, header string) (uint64, *api.Error) {
 }
 
 // turnOf reads the place of the call among those of masters.
-func turnOf(r *http.Request) (t agent.Turn, err *api.Error) {
+func turnOf(r *http.Request) (t agent.Sequence, err *api.Error) {
 	if t.Epoch, err = numberOf(r, api.EpochHeader); err != nil {
 		return t, err
 	}

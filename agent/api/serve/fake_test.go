@@ -31,7 +31,7 @@ type fake struct {
 	epoch    uint64
 	draining string
 	tickets  []agent.Tickets
-	turns    map[string]agent.Turn
+	turns    map[string]agent.Sequence
 	load     *agent.LoadReport
 	version  string
 	service  *agent.ServiceReport
@@ -147,7 +147,7 @@ func (f *fake) SignalQueue(_ context.Context, queue string, o agent.Order) error
 
 func (f *fake) SawEpoch(uint64) error { return nil }
 
-func (f *fake) InTurn(t agent.Turn, what string, do func() error) error {
+func (f *fake) InTurn(t agent.Sequence, what string, do func() error) error {
 	f.mu.Lock()
 	again, err := t.Comes(what, f.turns[what])
 	f.mu.Unlock()
@@ -158,7 +158,7 @@ func (f *fake) InTurn(t agent.Turn, what string, do func() error) error {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if f.turns == nil {
-			f.turns = map[string]agent.Turn{}
+			f.turns = map[string]agent.Sequence{}
 		}
 		f.turns[what] = t
 	}

@@ -49,7 +49,7 @@ type call struct {
 	r       *http.Request
 	control *http.ResponseController
 	peer    peer
-	turn    agent.Turn // of the call, among those of masters
+	turn    agent.Sequence // of the call, among those of masters
 	body    []byte
 	status  int           // of an error that has not the one of its code
 	record  *audit.Record // of a call that changes something; nil for the others
@@ -87,7 +87,7 @@ func (c *call) serve() *api.Error {
 		return err
 	}
 	if !c.mayBeMaster() {
-		c.turn = agent.Turn{} // users are no masters
+		c.turn = agent.Sequence{} // users are no masters
 	}
 	// Only who may be a master can be one that has taken over.
 	if c.mayBeMaster() && m.orders {

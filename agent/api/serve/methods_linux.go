@@ -194,7 +194,7 @@ func signal(ctx context.Context, c *call, q *api.SignalRequest) (any, *api.Error
 			return nil, err
 		}
 	}
-	return done(c.server.commands.Signal(agent.WithTurn(ctx, c.turn), id, o))
+	return done(c.server.commands.Signal(agent.WithSequence(ctx, c.turn), id, o))
 }
 
 // checkOwn refuses a user who is not the owner of a job, or of all its tasks.
@@ -231,7 +231,7 @@ func signalQueue(ctx context.Context, c *call, q *api.SignalQueueRequest) (any, 
 	if q.Queue == "" || strings.Contains(q.Queue, "@") {
 		return nil, refuse(api.InvalidArgument, "queue: %q, expected the name of a cluster queue", q.Queue)
 	}
-	return done(c.server.commands.SignalQueue(agent.WithTurn(ctx, c.turn), q.Queue, o))
+	return done(c.server.commands.SignalQueue(agent.WithSequence(ctx, c.turn), q.Queue, o))
 }
 
 func setTickets(_ context.Context, c *call, q *api.TicketsRequest) (any, *api.Error) {

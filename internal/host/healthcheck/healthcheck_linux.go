@@ -153,7 +153,7 @@ func (c *Check) Run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		c.judge(&result)
+		c.evaluate(&result)
 		if c.config.Ran != nil {
 			c.config.Ran(result)
 		}
@@ -184,8 +184,8 @@ func (c *Check) Status() Status {
 	return c.status
 }
 
-// judge decides what a run means for the host.
-func (c *Check) judge(r *Result) {
+// evaluate decides what a run means for the host.
+func (c *Check) evaluate(r *Result) {
 	c.mu.Lock()
 	first, before, row := c.status.Runs == 0, c.status.Reason, c.status.GoodInRow
 	c.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 )
 
 // resolve finds the queue and everything else that the request names.
-func (s *session) resolve(cwd string) (*launch.Order, error) {
+func (s *session) resolve(cwd string) (*launch.Assignment, error) {
 	cluster := qconf.Builtin(runtime.NumCPU())
 	if s.own.Conf != "" {
 		if _, err := os.ReadDir(s.own.Conf); err != nil {

@@ -68,7 +68,7 @@ type session struct {
 	owner    *userdb.User // whose job it is
 	reader   reader       // of what the command names
 	request  *submit.Request
-	order    *launch.Order
+	order    *launch.Assignment
 	spool    string // path of the spool area
 	shepherd string // path of its executable
 	warnings []*qconf.Error
