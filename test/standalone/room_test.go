@@ -289,3 +289,31 @@ func TestRoomOfRunningTasks(t *testing.T) {
 	}
 	m.until("all have ended", func() bool { return m.root("qstat", "-u", "*").stdout == "" })
 }
+
+// TestFullDiskWithoutReserve has a file system so small that the store sets nothing aside, and that is
+// filled to the last byte: jobs can still be deleted.
+func TestFullDiskWithoutReserve(t *testing.T) {
+	m := newMachine(t, 1)
+	spool := m.disk(6)
+	m.args = []string{"--spool", spool, "--spool-per-user", "none", "--spool-reserve", "none"}
+	m.start()
+	u := someUsers(t, 1)[0]
+	for range 20 {
+		if r := m.submits(u, 7<<10); r.status != 0 {
+			t.Fatalf("%+v", r)
+		}
+	}
+	fill(t, filepath.Join(spool, "filler"))
+	m.daemon.Kill()
+	m.start()
+	m.until("the daemon answers", func() bool { return m.root("qstat", "-u", "*").status == 0 })
+	fill(t, filepath.Join(spool, "filler2"))
+	for _, args := range [][]string{{"1"}, {"2"}, {"3"}, {"-u", u.Username}} {
+		if r := m.as(u, "qdel", args...); r.status != 0 {
+			t.Errorf("%q: %+v", args, r)
+		}
+	}
+	if list := m.root("qstat", "-u", "*").stdout; list != "" {
+		t.Errorf("they are still there:\n%s", list)
+	}
+}
