@@ -291,8 +291,11 @@ func (p *placing) spread(rule qconf.AllocationRule, offers []offer) {
 		}
 	default:
 		per := rule.PerHost
-		if rule.Name == qconf.PESlots {
+		switch {
+		case rule.Name == qconf.PESlots:
 			per = p.want
+		case per > 0 && p.want%per != 0: // only to say how many there are, see leastOnHost
+			per = 1
 		}
 		p.least = per
 		for k := range offers {

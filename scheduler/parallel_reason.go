@@ -29,6 +29,9 @@ func (r *run) explainPE(j *Job, pe PEID, at span) {
 	c, object := j.Category, r.model.pes[pe].object
 	least := fewestSlots(c, object)
 	offers := func(slots int) { r.because(Reason{kind: peSlots, place: int32(pe), number: max(slots, 0)}, c) }
+	if least == 0 && r.reserving && c.requests.Slots.First() <= object.Slots {
+		least = c.requests.Slots.First() // one on each host, see leastOnHost
+	}
 	if least == 0 {
 		offers(0)
 		return
@@ -237,9 +240,14 @@ func (r *run) mostOnHost(c *Category, id HostID) int {
 	return quiet.coresFor(c, id, at, n)
 }
 
-// leastOnHost is how many slots a parallel job needs on each host that it uses.
+// leastOnHost is how many slots a parallel job needs on each host that it uses. Where places
+// are reserved, the original looks for one slot on each host if the allocation rule allows none
+// of the numbers of slots that the job can have (tested).
 func (r *run) leastOnHost(c *Category, pe PEID) int {
 	object := r.model.pes[pe].object
+	if r.reserving && fewestSlots(c, object) == 0 {
+		return 1
+	}
 	if object.AllocationRule.Name == qconf.PESlots {
 		return fewestSlots(c, object)
 	}

@@ -599,6 +599,9 @@ func (p *plan) all() iter.Seq[*diagram.Diagram] {
 func (r *run) reservable() iter.Seq[InstanceID] {
 	list := slices.AppendSeq(slices.Clone(r.postponed), r.order.all())
 	if r.mixed {
+		for _, id := range r.postponed {
+			r.order.at[id].load = r.loadOf(id)
+		}
 		slices.SortFunc(list, r.order.compare)
 	} else {
 		list = append(list[len(r.postponed):], r.postponed...)

@@ -329,3 +329,28 @@ func TestSuspendedStayAway(t *testing.T) {
 		t.Errorf("starts %+v", d.Starts)
 	}
 }
+
+// TestReservationLooksAtLoadOfFullHosts is a reservation behind a job that has filled a host:
+// the host comes where its new load puts it, though it is full now.
+func TestReservationLooksAtLoadOfFullHosts(t *testing.T) {
+	s := scene{
+		files: merged(queueFile("slots 2\n"), map[string]string{
+			"pes/fill":   "pe_name fill\nslots 100\nallocation_rule $fill_up\n",
+			"sched_conf": "max_reservation 2\ndefault_duration 100\nweight_urgency 0\njob_load_adjustments np_load_avg=0.5\n",
+		}),
+		load:   map[string]map[string]string{"n1": {"np_load_avg": "0"}, "n2": {"np_load_avg": "0.1"}},
+		before: []scheduler.Requests{{Queues: "a.q@n2"}},
+	}.make(t)
+	for i, slots := range []string{"2", "3"} {
+		j := serialJob(t, s.Model(), uint32(i+1), &scheduler.Requests{PE: "fill", Slots: slotsOf(t, slots)})
+		j.Reserve = true
+		submit(t, s, j)
+	}
+	d := s.Run(1000)
+	if got := grantText(s.Model(), d); got != "fill a.q@n1=2" {
+		t.Fatalf("the first job starts in %q", got)
+	}
+	if len(d.Reservations) != 1 || granted(s, d.Reservations[0].Grants) != "a.q@n2=2, a.q@n1=1" {
+		t.Errorf("reserved: %+v", d.Reservations)
+	}
+}
