@@ -79,15 +79,13 @@ func (r *run) explainPE(j *Job, pe PEID, at span) {
 		found, enough = assignment{}, false
 	}
 	for _, host := range r.visited(skip, found, enough) {
-		switch {
-		case !skip.all:
-			for _, id := range host {
-				r.explainParallelInstance(j, id, pe, at, skip)
-			}
-			r.takeFound(host, found, skip)
-		case skip.quotas[len(skip.quotas)-1].Spares(int32(r.model.instances[host[0]].host)):
-			r.explainParallelHost(j, host[0], pe, at, skip)
+		if skip.sorted[r.model.instances[host[0]].host] {
+			continue
 		}
+		for _, id := range host {
+			r.explainParallelInstance(j, id, pe, at, skip)
+		}
+		r.takeFound(host, found, skip)
 	}
 	if !enough {
 		offers(found.slots)
@@ -204,7 +202,7 @@ func (r *run) explainParallelInstance(j *Job, id InstanceID, pe PEID, at span, s
 	said := r.said
 	r.explainParallelHost(j, id, pe, at, skip)
 	busy := r.said > said // with what will be free later: somebody has the host for himself
-	if skip.hosts[i.host] || skip.exhausted[i.host] || skip.queues[i.queue] || !r.instanceStatic(c, id, pe) || skip.quota(i) {
+	if skip.hosts[i.host] || skip.exhausted[i.host] || skip.queues[i.queue] || !r.instanceStatic(c, id, pe) {
 		return
 	}
 	if !r.explainQuota(c, pe, id, at, skip) && !busy {
@@ -282,8 +280,9 @@ func (r *run) explainQuota(c *Category, pe PEID, id InstanceID, at span, skip *s
 	if ok {
 		return false
 	}
-	skip.quotas = append(skip.quotas, failure)
-	skip.all = failure.Everywhere
+	if i := &r.model.instances[id]; failure.SortOut(int32(i.queue), int32(i.host), skip.queues, skip.sorted) {
+		failure.SortOutHosts(skip.sorted)
+	}
 	return !r.because(exceeded(&failure), c)
 }
 

@@ -119,9 +119,9 @@ func TestRecordedReasons(t *testing.T) {
 		},
 		{
 			name:  "a quota behind a rule for some hosts, though for another user, says nothing about other hosts",
-			files: map[string]string{"rqs": "{\n name one\n enabled TRUE\n limit hosts {n2} to slots=0\n}\n{\n name two\n enabled TRUE\n limit users bob hosts n1 to slots=9\n limit users {*} to slots=0\n}\n"},
+			files: map[string]string{"rqs": "{\n name one\n enabled TRUE\n limit hosts {n2} to slots=0\n}\n{\n name two\n enabled TRUE\n limit users carol to slots=9\n limit users bob hosts n1 to slots=9\n limit users {*} to slots=0\n}\n"},
 			want: []string{
-				`cannot run because it exceeds limit "alice/////" in rule "two/2"`,
+				`cannot run because it exceeds limit "alice/////" in rule "two/3"`,
 				`cannot run because it exceeds limit "////n2/" in rule "one/1"`,
 			},
 		},
@@ -133,6 +133,21 @@ func TestRecordedReasons(t *testing.T) {
 			},
 			before: []scheduler.Requests{{Queues: "a.q@n2"}, {User: "bob", Group: "users", Queues: onN1}},
 			want:   []string{`cannot run because it exceeds limit "/////" in rule "two/1"`},
+		},
+		{
+			name:  "a quota behind a rule for some hosts, and none for all, says nothing about the others",
+			files: map[string]string{"rqs": "{\n name one\n enabled TRUE\n limit hosts {n2} to slots=0\n}\n{\n name two\n enabled TRUE\n limit users bob hosts n1 to slots=9\n limit users {*} to slots=0\n}\n"},
+			want:  []string{`cannot run because it exceeds limit "alice/////" in rule "two/2"`},
+		},
+		{
+			name:   "a quota of several hosts is told on the first of them, and of the others nothing at all",
+			files:  merged(queueFile("slots 4\npe_list fill\n"), map[string]string{"hosts/n1": "hostname n1\ncomplex_values lic=0\n", "hosts/n2": "hostname n2\ncomplex_values lic=9\n", "hosts/n3": "hostname n3\n"}, quota("users {*} hosts n1,n2 to slots=1")),
+			before: []scheduler.Requests{{Queues: onN1}},
+			ask:    scheduler.Requests{PE: "fill", Slots: slotsOf(t, "2"), Hard: setting("lic", "1")},
+			want: []string{
+				`cannot run because it exceeds limit "alice/////" in rule "few/1"`,
+				`cannot run in PE "fill" because it only offers 0 slots`,
+			},
 		},
 		{
 			name: "an allocation rule that allows no number of slots of a job that gets a reservation: one on each host",

@@ -194,20 +194,15 @@ type skips struct {
 	queues []bool
 	hosts  []bool
 	barred []bool // hosts that are ruled out whatever is free there
-	quotas []quota.Failure
+	sorted []bool // hosts that a quota rules out
 	// exhausted are hosts that have nothing left for a parallel job.
 	exhausted map[HostID]bool
 	// collector is what quotas leave to a parallel job; nil until it is looked at.
 	collector *quota.Collector
 }
 
-// quota reports whether a quota that is exhausted is the cause at an instance, too.
-func (s *skips) quota(i *instanceModel) bool {
-	return slices.ContainsFunc(s.quotas, func(f quota.Failure) bool { return f.Covers(int32(i.queue), int32(i.host)) })
-}
-
 func newSkips(m *Model) *skips {
-	return &skips{queues: make([]bool, len(m.queues)), hosts: make([]bool, len(m.hosts)), barred: make([]bool, len(m.hosts)), exhausted: map[HostID]bool{}}
+	return &skips{queues: make([]bool, len(m.queues)), hosts: make([]bool, len(m.hosts)), barred: make([]bool, len(m.hosts)), sorted: make([]bool, len(m.hosts)), exhausted: map[HostID]bool{}}
 }
 
 // explainHost finds the reason against the host of an instance, whatever is free there,
@@ -224,15 +219,12 @@ func (r *run) explainHost(j *Job, id InstanceID, skip *skips) {
 
 func (r *run) explainInstance(j *Job, id InstanceID, at span, skip *skips) {
 	c, i := j.Category, &r.model.instances[id]
-	if skip.queues[i.queue] || skip.hosts[i.host] || skip.quota(i) {
+	if skip.queues[i.queue] || skip.hosts[i.host] || skip.sorted[i.host] {
 		return
 	}
 	if failure, ok := r.withinQuota(c, id, at); !ok {
 		r.because(exceeded(&failure), c)
-		if !failure.Shadowed() {
-			skip.quotas = append(skip.quotas, failure)
-			skip.all = failure.Everywhere
-		}
+		skip.all = failure.SortOut(int32(i.queue), int32(i.host), skip.queues, skip.sorted)
 		return
 	}
 	if !r.queueStatic(c, i.queue, 1) {

@@ -186,25 +186,30 @@ func TestScope(t *testing.T) {
 		rules                          string
 		everywhere, allQueues, allHost bool
 		covers                         string // places, by queue and host
-		spares                         string // hosts
+		sortedOut                      string // queues and hosts
 	}{
-		"the whole cluster":                  {"to slots=0", true, true, true, "00 01 02 10 11 12", ""},
-		"all hosts by name":                  {"hosts * to slots=0", true, true, true, "00 01 02 10 11 12", ""},
-		"all queues by a pattern":            {"queues *.q to slots=0", true, true, true, "00 01 02 10 11 12", ""},
-		"a queue":                            {"queues a.q to slots=0", false, false, true, "00 01 02", ""},
+		"the whole cluster":                  {"to slots=0", true, true, true, "00 01 02 10 11 12", "all hosts 012"},
+		"all hosts by name":                  {"hosts * to slots=0", true, true, true, "00 01 02 10 11 12", "all hosts 012"},
+		"all queues by a pattern":            {"queues *.q to slots=0", true, true, true, "00 01 02 10 11 12", "queues 01"},
+		"a queue":                            {"queues a.q to slots=0", false, false, true, "00 01 02", "queues 0"},
 		"each queue":                         {"queues {*} to slots=0", false, false, true, "00 01 02", ""},
-		"a host":                             {"hosts n1 to slots=0", false, true, false, "00 10", ""},
+		"a host":                             {"hosts n1 to slots=0", false, true, false, "00 10", "hosts 0"},
 		"each host":                          {"hosts {*} to slots=0", false, true, false, "00 10", ""},
-		"hosts in a list":                    {"hosts n1,n3 to slots=0", false, true, false, "00 02 10 12", ""},
-		"hosts in braces":                    {"hosts {n1,n3} to slots=0", false, true, false, "00 10", ""},
+		"hosts in a list":                    {"hosts n1,n3 to slots=0", false, true, false, "00 02 10 12", "hosts 02"},
+		"hosts in braces":                    {"hosts {n1,n3} to slots=0", false, true, false, "00 10", "hosts 0"},
 		"a queue and a host":                 {"queues a.q hosts n1 to slots=0", false, false, false, "00", ""},
-		"a rule for another queue before it": {"queues b.q to slots=9\nto slots=0", false, false, true, "00 01 02", "012"},
-		"a rule for another host before it":  {"hosts n3 to slots=9\nto slots=0", false, true, false, "00 01 10 11", "2"},
-		"a rule for another place before it": {"queues b.q hosts n3 to slots=9\nto slots=0", false, true, true, "00 01 02 10 11", "2"},
-		"a rule for another user before it":  {"users bob hosts n3 to slots=9\nto slots=0", true, true, true, "00 01 02 10 11 12", "2"},
-		"a rule for no place before it":      {"hosts n9 to slots=9\nto slots=0", true, true, true, "00 01 02 10 11 12", ""},
-		"a rule for no queue before it":      {"queues c.q to slots=9\nto slots=0", true, true, true, "00 01 02 10 11 12", ""},
-		"the same rule, but in another set":  {"hosts n3 to slots=9\nqueues a.q to slots=0", false, false, false, "00 01", "2"},
+		"a rule for another queue before it": {"queues b.q to slots=9\nto slots=0", false, false, true, "00 01 02", "queues 0"},
+		"a rule for another host before it":  {"hosts n3 to slots=9\nto slots=0", false, true, false, "00 01 10 11", "hosts 01"},
+		"a rule for another place before it": {"queues b.q hosts n3 to slots=9\nto slots=0", false, true, true, "00 01 02 10 11", "queues 0 hosts 01"},
+		"a rule for another user before it":  {"users bob hosts n3 to slots=9\nto slots=0", true, true, true, "00 01 02 10 11 12", "hosts 01"},
+		"a rule for no place before it":      {"hosts n9 to slots=9\nto slots=0", true, true, true, "00 01 02 10 11 12", "hosts 012"},
+		"a rule for no queue before it":      {"queues c.q to slots=9\nto slots=0", true, true, true, "00 01 02 10 11 12", "queues 01"},
+		"the same hosts before it":           {"hosts n2 to slots=9\nhosts * to slots=0", false, true, false, "00 02 10 12", "hosts 02"},
+		"a queue, and a host before it":      {"hosts n2 to slots=9\nqueues a.q to slots=0", false, false, false, "00 02", ""},
+		"for jobs in an environment":         {"hosts n2 to slots=9\npes !x to slots=0", false, true, false, "00 02 10 12", "hosts 02"},
+		"a host, and a queue before it":      {"queues b.q to slots=9\nhosts n1 to slots=0", false, false, false, "00", ""},
+		"hosts, and others before it":        {"users alice hosts n3 to slots=9\nhosts n1,n3 to slots=0", false, true, false, "00 10", "hosts 0"},
+		"the same rule, but in another set":  {"hosts n3 to slots=9\nqueues a.q to slots=0", false, false, false, "00 01", ""},
 	} {
 		s := newSite(t, oneSet("s", c.rules))
 		d := s.demand(who("alice"), "")
@@ -221,14 +226,8 @@ func TestScope(t *testing.T) {
 				}
 			}
 		}
-		spares := ""
-		for h := range int32(3) {
-			if f.Spares(h) {
-				spares += string([]byte{'0' + byte(h)})
-			}
-		}
-		if spares != c.spares {
-			t.Errorf("%s: hosts %q are spared, want %q", what, spares, c.spares)
+		if got := sortedOut(&f, 0, 0); got != c.sortedOut {
+			t.Errorf("%s: what is sorted out is %q, want %q", what, got, c.sortedOut)
 		}
 		if f.Everywhere != c.everywhere || f.AllQueues != c.allQueues || f.AllHosts != c.allHost || strings.Join(covers, " ") != c.covers {
 			t.Errorf("%s: everywhere %v, all queues %v, all hosts %v, %v", what, f.Everywhere, f.AllQueues, f.AllHosts, covers)
@@ -471,4 +470,26 @@ func TestRequestsAreOfTheComplexesType(t *testing.T) {
 	if _, ok := d.Check(nil, nil, 0, 0); ok {
 		t.Error("a word is at most 5")
 	}
+}
+
+// sortedOut is what a failure sorts out, of two queues and three hosts.
+func sortedOut(f *Failure, queue, host int32) string {
+	queues, hosts := make([]bool, 2), make([]bool, 3)
+	var all []string
+	if f.SortOut(queue, host, queues, hosts) {
+		all = append(all, "all")
+		f.SortOutHosts(hosts)
+	}
+	for i, list := range [][]bool{queues, hosts} {
+		text := ""
+		for k, out := range list {
+			if out {
+				text += string([]byte{'0' + byte(k)})
+			}
+		}
+		if text != "" {
+			all = append(all, []string{"queues", "hosts"}[i]+" "+text)
+		}
+	}
+	return strings.Join(all, " ")
 }

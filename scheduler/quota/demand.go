@@ -224,43 +224,6 @@ func (f *Failure) Covers(queue, host int32) bool {
 	return a.find(int32(r.set), queue, host) == f.candidate && Counter(a.sets.place(r, queue, host)) == f.place
 }
 
-// Spares reports whether a rule before it in the set, for whatever jobs that is, names some
-// queues or hosts only, and is for this host: the original goes on to look at it, although the
-// job fails everywhere (tested).
-func (f *Failure) Spares(host int32) bool {
-	if f.demand == nil {
-		return false
-	}
-	r := f.demand.applicable.candidates[f.candidate].rule
-	for _, before := range f.demand.applicable.sets.sets[r.set].rules {
-		if before == r {
-			break
-		}
-		if (!before.queues.isAll() || !before.hosts.isAll()) && !before.queues.isNone() && before.hosts.has(host) {
-			return true
-		}
-	}
-	return false
-}
-
-// Shadowed reports whether a rule before it in the set, for whatever jobs that is, names some
-// queues or hosts only.
-func (f *Failure) Shadowed() bool {
-	if f.demand == nil {
-		return false
-	}
-	r := f.demand.applicable.candidates[f.candidate].rule
-	for _, before := range f.demand.applicable.sets.sets[r.set].rules {
-		if before == r {
-			break
-		}
-		if !before.queues.isAll() || !before.hosts.isAll() {
-			return true
-		}
-	}
-	return false
-}
-
 // Text is the reason as qstat -j shows it.
 func (f *Failure) Text() string {
 	if f.demand == nil {

@@ -1,0 +1,94 @@
+package quota
+
+import (
+	"slices"
+
+	"github.com/execd-project/execd/qconf"
+)
+
+// SortOut marks the queues and the hosts at which the original does not look for places any
+// more once a job has failed in a queue on a host. It reports whether that goes for all
+// places. No manual has it (tested): it says which reasons are given beside this one. A rule
+// for some queues rules out these, and a rule for some hosts those, as far as no rule
+// before it in its set may be for other places; a rule for single queue instances nothing.
+func (f *Failure) SortOut(queue, host int32, queues, hosts []bool) (everywhere bool) {
+	if f.demand == nil {
+		return false
+	}
+	a := f.demand.applicable
+	r := a.candidates[f.candidate].rule
+	before := a.sets.sets[r.set].rules[:r.index]
+	allQueues, allHosts := isGlobal(r.source.Queues), isGlobal(r.source.Hosts)
+	switch {
+	case !allQueues && !allHosts, allQueues && allHosts && (r.eachQueue || r.eachHost):
+	case allQueues && allHosts:
+		return r.sortOutAll(a.consumer, before, queues, hosts)
+	case allHosts:
+		if slices.ContainsFunc(before, func(b *rule) bool { return b.mayBeFor(a.consumer) && !isGlobal(b.source.Hosts) }) {
+			return false
+		}
+		for q := range queues {
+			q := int32(q)
+			if r.eachQueue && q == queue || !r.eachQueue && r.queues.has(q) && !slices.ContainsFunc(before, func(b *rule) bool { return b.mayBeFor(a.consumer) && b.queues.has(q) }) {
+				queues[q] = true
+			}
+		}
+	default:
+		if slices.ContainsFunc(before, func(b *rule) bool { return b.mayBeFor(a.consumer) && !isGlobal(b.source.Queues) }) {
+			return false
+		}
+		for h := range hosts {
+			h := int32(h)
+			if r.eachHost && h == host || !r.eachHost && r.hosts.has(h) && !slices.ContainsFunc(before, func(b *rule) bool { return b.mayBeFor(a.consumer) && b.hosts.has(h) }) {
+				hosts[h] = true
+			}
+		}
+	}
+	return false
+}
+
+// sortOutAll is SortOut for a rule that is for all places. Rules before it count for whatever
+// jobs they are, unless this one names parallel environments.
+func (r *rule) sortOutAll(c Consumer, before []*rule, queues, hosts []bool) (everywhere bool) {
+	byQueue := slices.ContainsFunc(before, func(b *rule) bool { return !isGlobal(b.source.Queues) })
+	byHost := slices.ContainsFunc(before, func(b *rule) bool { return !isGlobal(b.source.Hosts) })
+	if !r.mayBeFor(c) || !byQueue && !byHost {
+		return true
+	}
+	for q := range queues {
+		if byQueue && !slices.ContainsFunc(before, func(b *rule) bool { return b.queues.has(int32(q)) }) {
+			queues[q] = true
+		}
+	}
+	for h := range hosts {
+		if byHost && !slices.ContainsFunc(before, func(b *rule) bool { return b.hosts.has(int32(h)) }) {
+			hosts[h] = true
+		}
+	}
+	return false
+}
+
+// SortOutHosts marks the hosts at which the original does not look for places of a parallel
+// job once it has failed for all places: those that no rule before it is for.
+func (f *Failure) SortOutHosts(hosts []bool) {
+	a := f.demand.applicable
+	r := a.candidates[f.candidate].rule
+	before := a.sets.sets[r.set].rules[:r.index]
+	for h := range hosts {
+		h := int32(h)
+		if r.hosts.has(h) && !slices.ContainsFunc(before, func(b *rule) bool { return b.mayBeFor(a.consumer) && b.hosts.has(h) }) {
+			hosts[h] = true
+		}
+	}
+}
+
+// mayBeFor reports whether a rule is for a consumer in no parallel environment: so the original
+// compares, also for parallel jobs.
+func (r *rule) mayBeFor(c Consumer) bool {
+	return r.users.admits(c.User, c.Group) && r.projects.admits(c.Project, "") && len(r.source.PEs.Scope) == 0
+}
+
+// isGlobal reports whether a filter lets all through, and says so.
+func isGlobal(f qconf.QuotaFilter) bool {
+	return !f.Set() || len(f.XScope) == 0 && slices.Contains(f.Scope, "*")
+}
