@@ -424,3 +424,48 @@ func TestQueuesOfAnotherJob(t *testing.T) {
 		t.Errorf("%d jobs start, in %q, want smp b.q@n1=2", len(d.Starts), got)
 	}
 }
+
+// TestRangeWithinHeadroom is a parallel job that takes a range of slots: it gets no more of them
+// than the load thresholds allow, and what has started counts against them at once.
+func TestRangeWithinHeadroom(t *testing.T) {
+	values := map[string]string{"np_load_avg": "0.4", "num_proc": "1"}
+	s := scene{
+		files: merged(queueFile("slots 4\nload_thresholds np_load_avg=1\n"), map[string]string{
+			"sched_conf": "job_load_adjustments np_load_avg=0.5\n",
+			"pes/fill":   "pe_name fill\nslots 100\nallocation_rule $fill_up\n",
+		}),
+		load: map[string]map[string]string{"n1": values, "n2": values},
+	}.make(t)
+	submit(t, s, serialJob(t, s.Model(), 1, &scheduler.Requests{PE: "fill", Slots: slotsOf(t, "1-8")}))
+	submit(t, s, serialJob(t, s.Model(), 2, &scheduler.Requests{}))
+	d := s.Run(1000)
+	if got := grantText(s.Model(), d); got != "fill a.q@n1=2 a.q@n2=2" || len(d.Starts) != 1 {
+		t.Errorf("%d jobs start, in %q", len(d.Starts), got)
+	}
+}
+
+// TestRuledOutForAnother is several parallel jobs of a kind on a host with a queue instance that does
+// not suit them, beside one that does: none of them gets any slot there.
+func TestRuledOutForAnother(t *testing.T) {
+	m := modelOf(t, directory(map[string]string{
+		"complexes":  "big big BOOL == YES NO 0 0\n",
+		"hosts/n1":   "hostname n1\n",
+		"hosts/n2":   "hostname n2\n",
+		"pes/smp":    "pe_name smp\nslots 100\nallocation_rule $pe_slots\n",
+		"queues/a.q": "qname a.q\nhostlist n1 n2\nslots 1\nseq_no 1\nload_thresholds NONE\npe_list smp\ncomplex_values big=TRUE,[n1=big=FALSE]\n",
+		"queues/b.q": "qname b.q\nhostlist n1\nslots 6\nseq_no 2\nload_thresholds NONE\npe_list smp\ncomplex_values big=TRUE\n",
+	}), "a.q", "b.q")
+	s := scheduler.NewState(m)
+	for id := range uint32(3) {
+		submit(t, s, serialJob(t, m, id+1, &scheduler.Requests{PE: "smp", Slots: slotsOf(t, "2"), Hard: request("big", "TRUE")}))
+	}
+	d := s.Run(1000)
+	for i := range d.Starts {
+		if g := d.Starts[i].Grants; len(g) != 1 || m.InstanceName(g[0].Instance) != "b.q@n1" {
+			t.Errorf("job %d gets %+v", d.Starts[i].Job.ID, g)
+		}
+	}
+	if len(d.Starts) != 3 {
+		t.Errorf("%d jobs start, want 3", len(d.Starts))
+	}
+}
