@@ -64,6 +64,9 @@ func TestMakefileBuildsTheVersion(t *testing.T) {
 		}
 	}
 	check("no repository", `1\.2\.3`)
+	if _, err := exec.LookPath("git"); err != nil {
+		return // a machine without git builds the release
+	}
 	run("git", "init", "-q")
 	run("git", "add", ".")
 	run("git", "commit", "-qm", "a")
