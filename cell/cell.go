@@ -192,9 +192,10 @@ func (c *Cell) Job(id uint32) *Job { return c.jobs[id] }
 
 // Jobs are the jobs that have not left, by their numbers.
 func (c *Cell) Jobs() []*Job {
-	var list []*Job
-	for _, id := range c.ids() {
-		list = append(list, c.jobs[id])
+	ids := c.ids()
+	list := make([]*Job, len(ids))
+	for i, id := range ids {
+		list[i] = c.jobs[id]
 	}
 	return list
 }

@@ -230,12 +230,10 @@ func (s *statSelection) jobs(v *view.View, queues []qstat.QueueInstance) []qstat
 	for i := range queues {
 		shown[queues[i].Name()] = true
 	}
-	var list []qstat.Job
 	p := s.call.placesOf(queues)
-	for _, j := range s.call.cell.Jobs() {
-		if !s.hasUser(j.Owner()) {
-			continue
-		}
+	all := slices.DeleteFunc(s.call.cell.Jobs(), func(j *cell.Job) bool { return !s.hasUser(j.Owner()) })
+	list := make([]qstat.Job, 0, len(all)) // rows are large: a list that grows moves them again and again
+	for _, j := range all {
 		row := v.Job(j)
 		row.Tasks = slices.DeleteFunc(row.Tasks, func(t qstat.Task) bool { return !s.hasTask(j, &t, shown, p) })
 		if len(row.Tasks) > 0 {

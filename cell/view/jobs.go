@@ -27,7 +27,7 @@ func (v *View) Jobs() []qstat.Job {
 func (v *View) Job(j *cell.Job) qstat.Job {
 	s := qstat.Job{
 		ID: int(j.ID()), Name: j.Name(), Owner: j.Owner(), Project: j.Project,
-		Department: v.cell.Department(j.Owner(), j.Group),
+		Department: v.department(j.Owner(), j.Group),
 		Submitted:  j.Submitted(), Deadline: j.Deadline(), POSIXPriority: j.Priority(),
 		OverrideTickets: int(j.OverrideTickets()), JobShare: int(j.Shares()),
 		Predecessors: numbers(j.Predecessors()), ArrayPredecessors: numbers(j.TaskPredecessors()),
@@ -42,7 +42,7 @@ func (v *View) Finished() []qstat.Job {
 	var jobs []qstat.Job
 	for _, f := range v.cell.Finished() {
 		s := qstat.Job{
-			ID: int(f.ID()), Name: f.Name(), Owner: f.Owner(), Project: f.Project, Department: v.cell.Department(f.Owner(), f.Group),
+			ID: int(f.ID()), Name: f.Name(), Owner: f.Owner(), Project: f.Project, Department: v.department(f.Owner(), f.Group),
 			Submitted: f.Submitted(), Deadline: f.Deadline(), POSIXPriority: f.Job.Priority(),
 			OverrideTickets: int(f.OverrideTickets()), JobShare: int(f.Shares()),
 		}

@@ -15,6 +15,25 @@ type View struct {
 	decisions *scheduler.Decisions
 	seen      *scheduler.Observation // nil until it is needed
 	started   map[taskKey]*scheduler.Start
+	// departments are those of users with a group, as far as they were looked up.
+	departments map[account]string
+}
+
+// account is a user and the primary group.
+type account struct{ user, group string }
+
+// department returns the department of a user, which is looked up once for all jobs.
+func (v *View) department(user, group string) string {
+	a := account{user, group}
+	d, ok := v.departments[a]
+	if !ok {
+		if v.departments == nil {
+			v.departments = map[account]string{}
+		}
+		d = v.cell.Department(user, group)
+		v.departments[a] = d
+	}
+	return d
 }
 
 type taskKey struct{ job, task uint32 }

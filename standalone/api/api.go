@@ -6,6 +6,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -33,10 +34,16 @@ type encoded struct {
 	Base64 []byte `json:"base64"`
 }
 
-// MarshalJSON writes a string, or {"base64": "..."}.
+// MarshalJSON writes a string, or {"base64": "..."}. What means something in HTML stays as it is:
+// the lists of qstat -xml would be twice as long.
 func (t Text) MarshalJSON() ([]byte, error) {
 	if utf8.ValidString(string(t)) {
-		return json.Marshal(string(t))
+		var b bytes.Buffer
+		b.Grow(len(t) + len(t)/16 + 16)
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(false)
+		err := e.Encode(string(t))
+		return b.Bytes(), err
 	}
 	return json.Marshal(encoded{[]byte(t)})
 }
