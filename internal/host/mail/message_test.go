@@ -203,7 +203,8 @@ func TestUsersWriteNoHeaders(t *testing.T) {
 // Administrators are told what a master holds against queues and hosts, and why.
 func TestAtFailure(t *testing.T) {
 	d := description(2, 0)
-	o := &job.Outcome{ID: d.ID, Failed: job.FailedProlog, Class: job.ClassQueue,
+	o := &job.Outcome{
+		ID: d.ID, Failed: job.FailedProlog, Class: job.ClassQueue,
 		Stamp: "11/23/2026 05:05:42 [103:6766]: ", FailedText: "exit_status of prolog\x1b= 1", Reason: "exit_status of prolog\x1b= 1",
 	}
 	m, ok := AtFailure(d, o, []string{"root", "", "none", "ops@site"}, Files{Trace: "one\ntwo\r\n", PEHosts: "cellhost 1 all.q@cellhost UNDEFINED\n"})
