@@ -103,31 +103,31 @@ func (a attempt) words() string {
 	if i := indexBlank(a.program); i >= 0 { // it was meant as a line for a shell, see explain
 		return "execvlp(" + a.program[:i] + withheld + `, "` + a.program[:i] + withheld + `")`
 	}
-	text := "execvlp(" + a.program + ","
+	text := []byte("execvlp(" + a.program + ",")
 	for i, word := range a.argv {
 		if i >= a.shown {
-			text += withheld
+			text = append(text, withheld...)
 			break
 		}
-		text += ` "` + word + `"`
+		text = append(append(append(text, ` "`...), word...), '"')
 	}
-	return text + ")"
+	return string(text) + ")"
 }
 
 // identityWords returns what the original tells of a process that cannot look at a file. That its
 // list ends with a blank is as in the original.
 func (s *Shepherd) identityWords(a attempt) string {
-	text := " KRB5CCNAME=" + orWord(s.jobEnv.get("KRB5CCNAME"), "none") +
-		" uid=" + itoa(int(s.owner.UID)) + " gid=" + itoa(int(s.owner.GID)) + " "
+	text := []byte(" KRB5CCNAME=" + orWord(s.jobEnv.get("KRB5CCNAME"), "none") +
+		" uid=" + itoa(int(s.owner.UID)) + " gid=" + itoa(int(s.owner.GID)) + " ")
 	for _, group := range s.owner.groups {
-		text += itoa(int(group)) + " "
+		text = append(append(text, itoa(int(group))...), ' ')
 	}
 	if a.kind == "" || a.kind == shellFile { // the job, not a procedure
 		if group := s.additionalGroup(); group != 0 {
-			text += itoa(group) + " "
+			text = append(append(text, itoa(group)...), ' ')
 		}
 	}
-	return text
+	return string(text)
 }
 
 // capitalised returns the text of an error as strerror(3) has it.
