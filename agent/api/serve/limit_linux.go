@@ -2,6 +2,7 @@ package serve
 
 import (
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -42,6 +43,13 @@ func (c *counter) add(key string) bool {
 	return true
 }
 
+// full reports whether there are as many as there may be of all peers together.
+func (c *counter) full() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.total >= c.all
+}
+
 func (c *counter) remove(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -69,6 +77,45 @@ type limited struct {
 	key    func(net.Conn) (key string, who unix.Ucred, err error)
 	token  *token
 	polite bool // it is said why, which takes HTTP without TLS
+	// strangers make room for others when there are too many connections; nil where it is
+	// known of each peer who it is.
+	strangers *strangers
+}
+
+// strangers are the connections of a listener whose peers have not shown who they are, the oldest
+// first. Who opens many of them, from many addresses, is to keep nobody out: a master needs
+// a few milliseconds to show its certificate.
+type strangers struct {
+	mu    sync.Mutex
+	conns []*peerConn
+}
+
+func (s *strangers) add(c *peerConn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.strangers = s
+	s.conns = append(s.conns, c)
+}
+
+func (s *strangers) remove(c *peerConn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.conns = slices.DeleteFunc(s.conns, func(o *peerConn) bool { return o == c })
+}
+
+// hangUpOldest reports whether there was one.
+func (s *strangers) hangUpOldest() bool {
+	s.mu.Lock()
+	var oldest *peerConn
+	if len(s.conns) > 0 {
+		oldest = s.conns[0]
+	}
+	s.mu.Unlock()
+	if oldest == nil {
+		return false
+	}
+	_ = oldest.Close() // which removes it
+	return true
 }
 
 // Accept returns connections of type *peerConn.
@@ -83,12 +130,26 @@ func (l *limited) Accept() (net.Conn, error) {
 			c.Close() // it has gone already
 			continue
 		}
-		if !l.count.add(key) {
+		if !l.add(key) {
 			l.refuse(c)
 			continue
 		}
-		return &peerConn{Conn: c, count: l.count, key: key, uid: who.Uid, pid: who.Pid, token: l.token}, nil
+		p := &peerConn{Conn: c, count: l.count, key: key, uid: who.Uid, pid: who.Pid, token: l.token}
+		if l.strangers != nil {
+			l.strangers.add(p)
+		}
+		return p, nil
 	}
+}
+
+// add counts a connection, and where there are too many of all peers makes room for it.
+func (l *limited) add(key string) bool {
+	for !l.count.add(key) {
+		if l.strangers == nil || !l.count.full() || !l.strangers.hangUpOldest() {
+			return false
+		}
+	}
+	return true
 }
 
 var tooMany = func() []byte {
@@ -136,11 +197,23 @@ type peerConn struct {
 	pid   int32  // likewise, of the process that has connected
 	token *token // on a loopback address
 	once  sync.Once
+
+	strangers *strangers // nil, or those to which it belongs until it is known who the peer is
+}
+
+// known says that the peer has shown who it is.
+func (c *peerConn) known() {
+	if c.strangers != nil {
+		c.strangers.remove(c)
+	}
 }
 
 // Close closes the connection, and gives back what it counted for.
 func (c *peerConn) Close() error {
 	err := c.Conn.Close()
-	c.once.Do(func() { c.count.remove(c.key) })
+	c.once.Do(func() {
+		c.known()
+		c.count.remove(c.key)
+	})
 	return err
 }

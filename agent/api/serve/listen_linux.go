@@ -124,17 +124,25 @@ func (s *Server) listenTLS(o *TLS) (net.Listener, error) {
 	}
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS13,
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 			m := files.Current()
+			conn, _ := hello.Conn.(*peerConn)
 			return &tls.Config{
 				MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{m.Certificate},
 				ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: m.Authorities,
 				// What a ticket stands for was verified with authorities of former times.
 				SessionTicketsDisabled: true,
+				VerifyConnection: func(state tls.ConnectionState) error {
+					// Others are answered, and make room all the same.
+					if _, err := s.master(&state); err == nil && conn != nil {
+						conn.known()
+					}
+					return nil
+				},
 			}, nil
 		},
 	}
-	return tls.NewListener(&limited{Listener: l, count: s.counter(), key: addressKey}, config), nil
+	return tls.NewListener(&limited{Listener: l, count: s.counter(), key: addressKey, strangers: &strangers{}}, config), nil
 }
 
 func (s *Server) listenLoopback(o *Loopback) (net.Listener, error) {

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"bufio"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -387,4 +388,70 @@ func TestTLSSlow(t *testing.T) {
 			t.Errorf("connection %d: %d bytes, %v", i, n, err)
 		}
 	}
+}
+
+// TestStrangersMakeRoom has strangers open all connections that there may be, without a word, and
+// masters connect all the same; and strangers end no connection of a master.
+func TestStrangersMakeRoom(t *testing.T) {
+	a := newAuthority(t, "a")
+	dir := t.TempDir()
+	files := write(t, dir, a.issue(t, certificate{names: []string{"n1"}, server: true}), a)
+	const all = 6
+	r := run(t, func(o *Options) {
+		o.TLS = &TLS{Address: "127.0.0.1:0", Files: files, Masters: []string{"m"}}
+		o.Limits.Header, o.Limits.AllConnections = patience, all
+	})
+	address := r.Addresses()[1].String()
+	own := write(t, t.TempDir(), a.issue(t, certificate{names: []string{"m"}}), a)
+	pair, err := tls.LoadX509KeyPair(own.Certificate, own.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(a.cert)
+	config := &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair}, RootCAs: roots, ServerName: "n1"}
+	strangers := func() {
+		t.Helper()
+		for range 2 * all {
+			conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { conn.Close() })
+		}
+	}
+	ask := func(conn net.Conn) {
+		t.Helper()
+		request := "POST /execd.v1.Agent/Health HTTP/1.1\r\nHost: n1\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+		_, err := io.WriteString(conn, request)
+		if err == nil {
+			err = conn.SetReadDeadline(time.Now().Add(patience))
+		}
+		var answer *http.Response
+		if err == nil {
+			answer, err = http.ReadResponse(bufio.NewReader(conn), nil)
+		}
+		if err == nil {
+			_, err = io.Copy(io.Discard, answer.Body)
+			answer.Body.Close()
+		}
+		if err != nil || answer.StatusCode != http.StatusOK {
+			t.Fatalf("a master among strangers: %v, %v", answer, err)
+		}
+	}
+	strangers()
+	master, err := (&tls.Dialer{Config: config}).DialContext(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer master.Close()
+	ask(master)
+	strangers()
+	second, err := (&tls.Dialer{Config: config}).DialContext(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	ask(second)
+	ask(master)
 }
