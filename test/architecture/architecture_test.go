@@ -1,7 +1,7 @@
 // Package architecture tests what no compiler checks: what the supervisor of a
-// job links and how large it is, the size of source files, and that each
-// dependency is accounted for. Which package may import which is a matter of the
-// linter (.golangci.yml).
+// job links and how large it is, the size of source files, that each dependency is
+// accounted for, and that the documents are right about packages and functions. Which
+// package may import which is a matter of the linter (.golangci.yml).
 package architecture
 
 import (
