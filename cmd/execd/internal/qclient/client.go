@@ -269,7 +269,7 @@ func (c *Command) sync(ctx context.Context, d *api.Client, a *api.CommandAnswer)
 		if err != nil {
 			done()
 			if ctx.Err() != nil {
-				return c.interrupted(d, job)
+				return c.shutDown(d, job)
 			}
 			return exitFailed, explain(err)
 		}
@@ -326,14 +326,35 @@ func ended(job uint32, e api.End) string {
 	return text + "\n"
 }
 
-// interrupted deletes the job of somebody who does not want to wait any more, as the
-// original does.
+// shutDown deletes the job that qsub waits for when a signal ends qsub. It prints what the
+// original prints (tested), before the deletion, which takes long if the daemon is away. A
+// deletion that succeeds prints nothing.
+func (c *Command) shutDown(d *api.Client, job uint32) (int, error) {
+	printer.Fprintf(c.Stderr, "\nInterrupted!\nPlease wait while %s shuts down.\n", c.Name)
+	a, err := remove(d, job)
+	if err != nil {
+		return exitFailed, explain(err)
+	}
+	if a.Exit == exitGood {
+		return exitFailed, nil
+	}
+	return exitFailed, show(c.Stderr, a.Stdout+a.Stderr)
+}
+
+// interrupted deletes the job of an interactive command that is interrupted, and prints what
+// qdel prints.
 func (c *Command) interrupted(d *api.Client, job uint32) (int, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	a, err := d.Command(ctx, &api.CommandRequest{Key: rand.Text(), Name: "qdel", Args: api.Texts([]string{fmt.Sprint(job)}), Directory: "/"})
+	a, err := remove(d, job)
 	if err != nil {
 		return exitFailed, explain(err)
 	}
 	return exitFailed, show(c.Stderr, a.Stdout+a.Stderr)
+}
+
+// remove deletes a job as qdel does. The context of the command is of no use for that: it is
+// canceled already.
+func remove(d *api.Client, job uint32) (*api.CommandAnswer, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return d.Command(ctx, &api.CommandRequest{Key: rand.Text(), Name: "qdel", Args: api.Texts([]string{fmt.Sprint(job)}), Directory: "/"})
 }
