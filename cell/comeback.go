@@ -2,16 +2,10 @@ package cell
 
 import "time"
 
-// comeback is what is known of the last runs of a task that have ended for it to be run again.
-type comeback struct {
-	count int   // of such runs, one after the other, none of which lasted long
-	until int64 // the task waits so long
-}
-
 const (
-	// mostComebackPause is how many seconds a task waits at most between two runs, unless
+	// longestComebackPause is how many seconds a task waits at most between two runs, unless
 	// schedule_interval is longer.
-	mostComebackPause = 300
+	longestComebackPause = 300
 	// longRun is how many seconds a run has to last for the next pause to be the shortest again.
 	longRun = 60
 )
@@ -22,23 +16,18 @@ const (
 // first time: its supervisor was killed, or it migrates.
 func (c *Cell) comeBack(t *Task, since int64, asked bool) {
 	if c.now-since >= longRun {
-		t.back.count = 0
+		t.comeback.count = 0
 	}
-	t.back.count++
-	doubled := t.back.count - 1
+	p := c.comebackPauses()
 	if !asked {
-		doubled--
+		p.free = 1
 	}
-	if doubled < 0 {
-		return
-	}
+	c.backOff(t, &t.comeback, p)
+}
+
+func (c *Cell) comebackPauses() pauses {
 	interval := c.scheduleInterval()
-	pause := c.mostComebackPause()
-	if doubled < 16 {
-		pause = min(pause, interval<<doubled)
-	}
-	t.back.until = c.now + pause
-	c.timers.add(timer{at: t.back.until, kind: comesBack, id: t.Job.ID()})
+	return pauses{first: interval, longest: max(longestComebackPause, interval)}
 }
 
 // scheduleInterval returns schedule_interval in seconds; one second where there are no runs of the
@@ -47,23 +36,11 @@ func (c *Cell) scheduleInterval() int64 {
 	return max(int64(c.cluster.Scheduler().ScheduleInterval/time.Second), 1)
 }
 
-func (c *Cell) mostComebackPause() int64 { return max(mostComebackPause, c.scheduleInterval()) }
-
 // Comeback returns how often in a row a waiting task has ended to be run again, and until when
 // it waits for that; ok is false for a task that does not.
 func (t *Task) Comeback(now int64) (runs int, until int64, ok bool) {
-	if t.run != nil || t.back.until <= now {
+	if t.run != nil || !t.comeback.waits(now) {
 		return 0, 0, false
 	}
-	return t.back.count, t.back.until, true
-}
-
-// comesBackAt reports whether a task of a job waits for its next run until a time.
-func (j *Job) comesBackAt(at int64) bool {
-	for _, t := range j.tasks {
-		if t.run == nil && t.back.until == at {
-			return true
-		}
-	}
-	return false
+	return t.comeback.count, t.comeback.until, true
 }

@@ -131,8 +131,8 @@ type Task struct {
 	Tickets tickets.Tickets
 
 	run                           *scheduler.Running
-	refused                       *refusal
-	back                          comeback
+	refused                       *refusal  // nil for a task whose last start was not refused
+	comeback                      backoff   // since it has ended to be run again
 	unclean                       []unclean // hosts where an earlier start has not been cleaned up
 	byUser, slotwise, byThreshold bool
 	resumed                       bool            // with one of its queue instances, whatever the others are

@@ -158,19 +158,18 @@ type taskRecord struct {
 	Reported   bool            `json:"reported,omitempty"` // something of what is used is not booked
 	Unclean    []uncleanRecord `json:"unclean,omitempty"`
 	Refused    *refusedRecord  `json:"refused,omitempty"`
-	Back       *backRecord     `json:"back,omitempty"`
+	Back       *backoffRecord  `json:"back,omitempty"`
 	Run        *runRecord      `json:"run,omitempty"`
 }
 
-// backRecord is of a task that has ended to be run again.
-type backRecord struct {
+// backoffRecord is how long a task waits, and after how many times in a row.
+type backoffRecord struct {
 	Count int   `json:"count"`
 	Until int64 `json:"until,omitempty"`
 }
 
 type refusedRecord struct {
-	Count  int    `json:"count"`
-	Until  int64  `json:"until,omitempty"`
+	backoffRecord
 	Host   string `json:"host"`
 	Reason string `json:"reason,omitempty"`
 }

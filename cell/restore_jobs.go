@@ -194,17 +194,14 @@ func (r *restoring) allTasks() {
 		if j == nil {
 			continue // that is a problem already
 		}
-		t, err := x.task(j, r.cell.now, r.cell.mostComebackPause())
+		t, err := x.task(j, r.cell.now, r.cell.comebackPauses())
 		if err != nil {
 			r.problem(taskKey(taskPrefix, x.job, x.number), err)
 			continue
 		}
 		j.tasks = append(j.tasks, t)
-		if t.refused != nil && t.refused.until > r.cell.now {
-			r.cell.timers.add(timer{at: t.refused.until, kind: refusedAgain, id: j.ID()})
-		}
-		if t.back.until > r.cell.now {
-			r.cell.timers.add(timer{at: t.back.until, kind: comesBack, id: j.ID()})
+		for _, b := range t.backoffs() {
+			r.cell.wakeAfter(t, b)
 		}
 		r.cell.keep(j.Owner(), &t.kept, x.kept)
 		j.Waiting = j.Waiting.Remove(int(t.Number))
@@ -248,9 +245,9 @@ func (r *restoring) allTasks() {
 	}
 }
 
-// task returns the task of a record, without its run. mostPause is how many seconds it may have to
-// wait between two runs.
-func (x *restoredTask) task(j *Job, now, mostPause int64) (*Task, error) {
+// task returns the task of a record, without its run. comeback is how long it may have to wait
+// between two runs.
+func (x *restoredTask) task(j *Job, now int64, comeback pauses) (*Task, error) {
 	holds, err := holdsOf(x.Holds)
 	if err != nil {
 		return nil, err
@@ -268,12 +265,11 @@ func (x *restoredTask) task(j *Job, now, mostPause int64) (*Task, error) {
 	for _, u := range x.Unclean {
 		t.unclean = append(t.unclean, unclean{attempt: u.Attempt, host: u.Host})
 	}
-	if b := x.Back; b != nil {
-		t.back = comeback{count: b.Count, until: min(b.Until, now+mostPause)}
+	if x.Back != nil {
+		t.comeback = x.Back.backoff(now, comeback)
 	}
 	if f := x.Refused; f != nil {
-		// Not longer, if somebody has set the clock back.
-		t.refused = &refusal{count: f.Count, until: min(f.Until, now+mostRefusalPause), host: f.Host, reason: f.Reason}
+		t.refused = &refusal{backoff: f.backoff(now, refusalPauses()), host: f.Host, reason: f.Reason}
 	}
 	return t, nil
 }

@@ -144,11 +144,12 @@ func (c *Cell) taskRecord(t *Task) record {
 	for _, u := range t.unclean {
 		r.Unclean = append(r.Unclean, uncleanRecord{Attempt: u.attempt, Host: u.host})
 	}
-	if t.back != (comeback{}) {
-		r.Back = &backRecord{Count: t.back.count, Until: t.back.until}
+	if t.comeback != (backoff{}) {
+		back := t.comeback.record()
+		r.Back = &back
 	}
 	if f := t.refused; f != nil {
-		r.Refused = &refusedRecord{Count: f.count, Until: f.until, Host: f.host, Reason: f.reason}
+		r.Refused = &refusedRecord{backoffRecord: f.record(), Host: f.host, Reason: f.reason}
 	}
 	if t.run != nil {
 		r.Run = c.runRecord(t)

@@ -338,7 +338,7 @@ func (c *Cell) startable(j *Job) rangelist.List {
 		list = j.Waiting
 	}
 	for _, t := range j.tasks {
-		if t.run == nil && t.Holds == 0 && t.Error == "" && t.back.until <= c.now && (t.refused == nil || t.refused.until <= c.now) {
+		if t.run == nil && t.Holds == 0 && t.Error == "" && !t.backsOff(c.now) {
 			list = list.Add(int(t.Number))
 		}
 	}

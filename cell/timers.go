@@ -10,8 +10,7 @@ const (
 	userExpires                     // an automatic user object
 	reservationDue                  // an advance reservation begins or ends
 	hostGivenUp                     // reschedule_unknown
-	refusedAgain                    // a task that its host has not taken is tried again
-	comesBack                       // a task that ended to be run again is
+	backoffOver                     // of a task
 )
 
 // timer is something that will happen, if it still applies then.
@@ -63,7 +62,7 @@ func (c *Cell) tick(now int64) {
 	for len(c.timers) > 0 && c.timers[0].at <= now {
 		t := heap.Pop(&c.timers).(timer)
 		switch t.kind {
-		case startTime, refusedAgain, comesBack:
+		case startTime, backoffOver:
 			if j := c.jobs[t.id]; j != nil {
 				c.refresh(j)
 			}
@@ -84,12 +83,9 @@ func (c *Cell) applies(t timer) bool {
 	case startTime:
 		j := c.jobs[t.id]
 		return j != nil && j.Start == t.at
-	case comesBack:
+	case backoffOver:
 		j := c.jobs[t.id]
-		return j != nil && j.comesBackAt(t.at)
-	case refusedAgain:
-		j := c.jobs[t.id]
-		return j != nil && j.refusedUntil(t.at)
+		return j != nil && j.backoffEnds(t.at)
 	case userExpires:
 		return c.policy.due[t.name] == t.at
 	case reservationDue:
