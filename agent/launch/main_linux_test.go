@@ -119,7 +119,21 @@ func newPlace(t testing.TB) *place {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.spool.Close)
+	p.sweep()
 	return p
+}
+
+// sweep removes control groups of an earlier directory with the same inode number, whose test was
+// killed. Where there can be no groups there are none to remove.
+func (p *place) sweep() {
+	o, err := p.order("true")
+	if err != nil {
+		return
+	}
+	if g, err := OpenGroupsFor(p.spool, o.Config); err == nil && g != nil {
+		_, _ = g.manager.Sweep(time.Minute, func(string) bool { return true })
+		g.Close()
+	}
 }
 
 // openDir is a new directory that all users may enter.
