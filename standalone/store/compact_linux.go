@@ -67,17 +67,20 @@ func (s *Store) sizes() (used, free int64) {
 	return used, free
 }
 
-// setAside has the file system set aside blocks behind the end of the file. Where it cannot
-// there are none; and there are none where that would take much of what is left.
+// setAside has the file system set aside blocks behind the end of the file, but at most an eighth
+// of what is left. Where it cannot, or where that is too little to be of use, there are none.
 func (s *Store) setAside(used, free int64) {
 	n := spare(used)
 	if free >= n || s.ahead >= used+n/2 {
 		return
 	}
-	const much = 8
+	const part, least = 8, 128 << 10
 	var left unix.Statfs_t
 	fd := int(s.file.Fd())
-	if unix.Fstatfs(fd, &left) != nil || int64(left.Bavail)*left.Frsize < much*n {
+	if unix.Fstatfs(fd, &left) != nil {
+		return
+	}
+	if n = min(n, int64(left.Bavail)*left.Frsize/part); n < least || s.ahead >= used+n/2 {
 		return
 	}
 	if unix.Fallocate(fd, unix.FALLOC_FL_KEEP_SIZE, used, n) == nil {

@@ -290,9 +290,9 @@ func TestRoomOfRunningTasks(t *testing.T) {
 	m.until("all have ended", func() bool { return m.root("qstat", "-u", "*").stdout == "" })
 }
 
-// TestFullDiskWithoutReserve has a file system so small that the store sets nothing aside, and that is
+// TestSmallFullDisk has a file system so small that the store sets less aside than usual, and that is
 // filled to the last byte: jobs can still be deleted.
-func TestFullDiskWithoutReserve(t *testing.T) {
+func TestSmallFullDisk(t *testing.T) {
 	m := newMachine(t, 1)
 	spool := m.disk(6)
 	m.args = []string{"--spool", spool, "--spool-per-user", "none", "--spool-reserve", "none"}
