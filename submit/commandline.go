@@ -149,6 +149,9 @@ func elsewhere(of Commands, words []string, at place) error {
 
 // optionFile reads a file of -@.
 func (p *parser) optionFile(name string, at place) ([]setting, error) {
+	if name == "" {
+		return nil, at.problem("-@", name, "expected the name of a file")
+	}
 	if at.depth >= maxNesting {
 		return nil, at.problem("-@", name, "files of options are nested more than "+strconv.Itoa(maxNesting)+" deep")
 	}

@@ -169,6 +169,7 @@ func FuzzSplitWords(f *testing.F) {
 func FuzzScript(f *testing.F) {
 	f.Add("#!/bin/sh\n#$ -N x -l h_rt=1\n#$ -pe smp 2- -binding set linear:1 # c\n#$ -v A,B=\"x y\" -t 1-2")
 	f.Add("#$ -@ x\n#$ -clear\r\n#$-cwd -M a@b -m be -o h:/x,y")
+	f.Add("-@ \"\"")
 	f.Add("#$ -ac a,b=c -dc a -sc d -c sx -a 12241200 -w v -S /bin/sh -q a@b")
 	f.Fuzz(func(t *testing.T, text string) {
 		in := Input{Args: []string{"-N", "n", "s"}, ReadFile: func(string) ([]byte, error) { return []byte(text), nil }, Cwd: "/"}
