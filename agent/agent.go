@@ -418,7 +418,7 @@ func (a *Agent) trouble(what string, err error) {
 	a.troubles[what] = text
 }
 
-// diskChanged has it reported, and logged, that the disk does not answer, or answers again.
+// diskChanged reports and logs that the disk does not answer, or answers again.
 func (a *Agent) diskChanged() {
 	if err := a.disk.hangs(); err != nil {
 		a.log.Error("the disk does not answer", "error", err)

@@ -26,7 +26,7 @@ const (
 // journal is what an agent keeps of itself over restarts: which master it obeys, the orders that
 // it has carried out, and why it takes no jobs. What it keeps of jobs is in their directories.
 //
-// It has locks of its own, so that nobody waits for the disk who only wants to know something.
+// It has locks of its own, so that a caller that only reads never waits for the disk.
 type journal struct {
 	root *jobdir.Dir
 	disk *disk
@@ -42,7 +42,7 @@ type journal struct {
 	drains      map[string]string   // source: reason
 }
 
-// openJournal reads what former agents have left.
+// openJournal reads the files that the previous agent wrote.
 func openJournal(root *jobdir.Dir, d *disk) (*journal, error) {
 	j := &journal{root: root, disk: d, turns: map[string]Sequence{}, drains: map[string]string{}}
 	read := func(name string, take func([]byte) error) error {
@@ -197,9 +197,9 @@ func (j *journal) drained() map[string]string {
 	return maps.Clone(j.drains)
 }
 
-// setTickets writes down the tickets that collect returns, unless that is nil. collect is told
-// whether the file is behind what it returned before. The file has the newest state last. It
-// is not synced: a master gives tickets again and again.
+// setTickets writes the tickets that collect returns to the file, unless they are nil. It passes
+// collect whether the last write failed. It does not sync the file: a master sends tickets
+// again and again.
 func (j *journal) setTickets(collect func(behind bool) map[string]given) error {
 	j.writing.Lock()
 	defer j.writing.Unlock()

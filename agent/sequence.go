@@ -7,7 +7,7 @@ import (
 
 // Sequence is the place of an order among all that the masters of a cell have given: masters
 // that take over from each other have larger and larger epochs, and each counts its orders.
-// The zero Sequence is for orders that nobody has counted: they are always carried out.
+// An order with the zero Sequence has no number: the agent always carries it out.
 //
 // An order that comes again is carried out once, and one that was overtaken by a newer one
 // for the same thing is refused: what it wants is not wanted any more.

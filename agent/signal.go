@@ -99,13 +99,13 @@ func (a *Agent) signal(e *entry, o Order, t Sequence) error {
 	return err
 }
 
-// change is what an order changes of a job, to be written down before it counts.
+// change describes what an order changes of a job. It is written to the disk before it takes effect.
 type change struct {
 	order     Order
 	suspended []Order
 	turns     map[string]Sequence
 	ends      bool // the job is to end by the order
-	again     bool // nothing changes that the supervisor, or the master, is to be told
+	again     bool // neither the supervisor nor the master needs to hear of it
 }
 
 // change finds out what an order changes; nil is for nothing. mu of the agent is held, and
@@ -159,7 +159,7 @@ func (a *Agent) writeChange(e *entry, c *change) error {
 	return writeSuspended(e.run.Dir, c.suspended, c.turns)
 }
 
-// apply has a change that was written down count. mu is held.
+// apply makes a change take effect after it was written to the disk. mu is held.
 func (a *Agent) apply(e *entry, c *change) {
 	before := len(e.suspended) > 0
 	e.suspended, e.turns = c.suspended, c.turns

@@ -53,8 +53,8 @@ func (g *goroutines) end() {
 	g.wait.Wait()
 }
 
-// manage sees a job through: from its acceptance, or from where a former agent left
-// it, until nothing of it is left. It returns early when the agent ends.
+// manage takes a job from its acceptance, or from where the previous agent left it, to its end,
+// and removes what is left of it. It returns early when the agent ends.
 func (a *Agent) manage(ctx context.Context, e *entry) {
 	e.unwatch = a.watcher.add(a.options.Spool.JobPath(e.id), e.noticeChange)
 	defer e.unwatch()

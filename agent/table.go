@@ -32,7 +32,7 @@ type entry struct {
 	ordering sync.Mutex
 	unwatch  func() // ends the watch on the job's directory; of the job's goroutine
 	untold   *ended // an end that could not be written down, or told; of the job's goroutine
-	told     bool   // the end was told, but for the mark that says so; of the job's goroutine
+	told     bool   // the end was reported, but not yet marked as reported; of the job's goroutine
 	watch    int32  // of onlineWatch, in its jobs
 
 	// What follows belongs to Agent.mu.

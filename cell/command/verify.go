@@ -71,7 +71,7 @@ func (x *call) submit(r *submit.Request) (*cell.Answer, error) {
 // judging reports whether jobs are verified by the verifier of the site.
 func (x *call) judging() bool { return x.in.Judging && x.cell.Cluster().Global().JSVURL != "" }
 
-// requestVerification has a job verified by the verifier of the site.
+// requestVerification asks for a job to be verified by the verifier of the site.
 func (x *call) requestVerification(number, copied uint32, r *submit.Request) {
 	x.result.Judge = append(x.result.Judge, Judge{
 		Number: number, Copied: copied, Environment: r.Env,

@@ -14,7 +14,7 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// tree is everything below a directory: files with their text, folders with a slash.
+// tree returns everything below a directory: files with their text, folders with a slash.
 func tree(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	found := map[string]string{}

@@ -156,7 +156,7 @@ func (d *Dir) complete(current *qconf.Cluster, changes []Change) ([]Change, erro
 // quotas is the name of the file or the folder of resource quota sets.
 const quotas = "rqs"
 
-// inQuotaFile is a change of one resource quota set as one of the file with all of them;
+// inQuotaFile returns a change of one resource quota set as one of the file with all of them;
 // nil if there is no such file.
 func (d *Dir) inQuotaFile(name string, c Change) (*Change, error) {
 	info, err := d.root.Stat(quotas)
@@ -187,7 +187,7 @@ func (d *Dir) inQuotaFile(name string, c Change) (*Change, error) {
 	return &Change{Path: quotas, Text: []byte(qconf.FormatResourceQuotas(sets, qconf.Wrapped))}, nil
 }
 
-// inQuotaFolder is a change of all resource quota sets as changes of the files in their
+// inQuotaFolder returns a change of all resource quota sets as changes of the files in their
 // folder; folder is false if there is none.
 func (d *Dir) inQuotaFolder(c Change) (each []Change, folder bool, err error) {
 	files, err := fs.ReadDir(d.root.FS(), quotas)
@@ -314,7 +314,7 @@ func sync(root *os.Root, folder string) error {
 // name is a file as messages name it.
 func (d *Dir) name(file string) string { return path.Join(d.path, file) }
 
-// cause is an error without the path, which is named already.
+// cause returns an error without the path, which is named already.
 func cause(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err

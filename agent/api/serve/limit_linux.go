@@ -83,8 +83,8 @@ type limited struct {
 }
 
 // strangers are the connections of a listener whose peers have not shown who they are, the oldest
-// first. Who opens many of them, from many addresses, is to keep nobody out: a master needs
-// a few milliseconds to show its certificate.
+// first. Closing these first lets masters connect while strangers take all connections: a master
+// shows its certificate within a few milliseconds.
 type strangers struct {
 	mu    sync.Mutex
 	conns []*peerConn
@@ -142,7 +142,7 @@ func (l *limited) Accept() (net.Conn, error) {
 	}
 }
 
-// add counts a connection, and where there are too many of all peers makes room for it.
+// add counts a connection. If there are too many of all peers, it closes strangers' first.
 func (l *limited) add(key string) bool {
 	for !l.count.add(key) {
 		if l.strangers == nil || !l.count.full() || !l.strangers.hangUpOldest() {

@@ -128,7 +128,7 @@ func (c *Command) configuration(dir string) (*qconf.Cluster, error) {
 	return nil, errors.Join(errs...)
 }
 
-// there is an error with the name of the file as seen from here.
+// there returns an error with the name of the file as seen from here.
 func there(dir string, e *qconf.Error) *qconf.Error {
 	moved := *e
 	if e.File != "" {

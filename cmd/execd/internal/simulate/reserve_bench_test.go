@@ -43,7 +43,7 @@ func BenchmarkReserve(b *testing.B) {
 	}
 }
 
-// processorTime is what this process has used so far.
+// processorTime returns what this process has used so far.
 func processorTime(b *testing.B) time.Duration {
 	b.Helper()
 	var u unix.Rusage

@@ -165,7 +165,7 @@ func prepare(t *testing.T, cell *gridengine.Cell) {
 	}
 }
 
-// directory is the configuration of the cell as one of ours.
+// directory returns the configuration of the cell as one of ours.
 func directory(t *testing.T) *qconf.Cluster {
 	t.Helper()
 	files := fstest.MapFS{

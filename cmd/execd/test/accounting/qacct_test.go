@@ -62,7 +62,7 @@ func made() []byte {
 	return text
 }
 
-// run has every command line carried out in the cell, and returns what came of it.
+// run carries out every command line in the cell, and returns what came of it.
 func run(t *testing.T, cell *gridengine.Cell, file string) (results []result) {
 	t.Helper()
 	const script = `cd /tmp; i=0; for line; do i=$((i+1)); set -f; qacct -f %s $line >$i.out 2>$i.err; echo $? >$i.status; done`
