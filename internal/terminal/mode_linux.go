@@ -4,12 +4,13 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 )
 
 // Is reports whether a file is a terminal.
 func Is(f *os.File) bool {
-	_, err := control(f, func(fd int) (*unix.Termios, error) { return unix.IoctlGetTermios(fd, unix.TCGETS) })
-	return err == nil
+	is, err := control(f, func(fd int) (bool, error) { return term.IsTerminal(fd), nil })
+	return err == nil && is
 }
 
 // Size returns the size of the window; an error where there is none.
@@ -23,69 +24,53 @@ func Size(f *os.File) (rows, cols uint16, err error) {
 
 // control does something with the descriptor of a file, and leaves the file as it is:
 // Fd makes it one that cannot be waited for.
-func control[T any](f *os.File, do func(fd int) (*T, error)) (*T, error) {
+func control[T any](f *os.File, do func(fd int) (T, error)) (v T, err error) {
 	raw, err := f.SyscallConn()
 	if err != nil {
-		return nil, err
+		return v, err
 	}
-	var v *T
 	var e error
 	if err := raw.Control(func(fd uintptr) { v, e = do(int(fd)) }); err != nil {
-		return nil, err
+		return v, err
 	}
 	return v, e
 }
 
-// mode is that of a terminal, which is changed and put back.
+// mode is that of a terminal, which is changed and restored.
 type mode struct {
 	file   *os.File
-	before *unix.Termios // nil while it is not changed
+	before *term.State // nil while it is not changed
 }
 
-// raw has the terminal pass on each key, and show each character, as it is (termios(3),
-// cfmakeraw). It may be called again, after a shell has changed the terminal meanwhile.
+// raw makes the terminal pass on each key, and show each character, unchanged. It may be
+// called again after a shell has changed the terminal in between.
 func (m *mode) raw() error {
-	now, err := control(m.file, func(fd int) (*unix.Termios, error) { return unix.IoctlGetTermios(fd, unix.TCGETS) })
+	before, err := control(m.file, term.MakeRaw)
 	if err != nil {
 		return err
 	}
-	t := *now
-	t.Iflag &^= unix.IGNBRK | unix.BRKINT | unix.PARMRK | unix.ISTRIP | unix.INLCR | unix.IGNCR | unix.ICRNL | unix.IXON
-	t.Oflag &^= unix.OPOST
-	t.Lflag &^= unix.ECHO | unix.ECHONL | unix.ICANON | unix.ISIG | unix.IEXTEN
-	t.Cflag &^= unix.CSIZE | unix.PARENB
-	t.Cflag |= unix.CS8
-	t.Cc[unix.VMIN], t.Cc[unix.VTIME] = 1, 0
-	if err := m.set(&t); err != nil {
-		return err
-	}
 	if m.before == nil {
-		m.before = now
+		m.before = before
 	}
 	return nil
 }
 
-// restore puts back what raw has changed.
+// restore undoes what raw has changed.
 func (m *mode) restore() {
 	if m.before == nil {
 		return
 	}
-	_ = m.set(m.before) // a terminal that is gone needs nothing
+	// A terminal that is gone needs nothing.
+	_, _ = control(m.file, func(fd int) (struct{}, error) { return struct{}{}, term.Restore(fd, m.before) })
 	m.before = nil
-}
-
-func (m *mode) set(t *unix.Termios) error {
-	_, err := control(m.file, func(fd int) (*struct{}, error) { return nil, unix.IoctlSetTermios(fd, unix.TCSETS, t) })
-	return err
 }
 
 // inForeground reports whether the terminal is ours at the moment: a job of a shell that
 // was stopped and goes on in the background must not touch it. One that is not the
 // terminal of our session is no shell's to give.
 func (m *mode) inForeground() bool {
-	group, err := control(m.file, func(fd int) (*int, error) {
-		n, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP)
-		return &n, err
+	group, err := control(m.file, func(fd int) (int, error) {
+		return unix.IoctlGetInt(fd, unix.TIOCGPGRP)
 	})
-	return err != nil || *group == unix.Getpgrp()
+	return err != nil || group == unix.Getpgrp()
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/internal/printable"
 	"github.com/execd-project/execd/internal/printer"
+	"github.com/execd-project/execd/internal/terminal"
 	"github.com/execd-project/execd/internal/userfile"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
@@ -74,7 +75,7 @@ type session struct {
 	warnings []*qconf.Error
 	noted    []string  // notes about jobs that have been said
 	began    time.Time // when the task was started
-	terminal *terminal
+	keyboard *keyboard
 	json     *jsonFile
 }
 
@@ -111,7 +112,7 @@ func (s *session) prepare() error {
 
 // understand reads options, request files and script.
 func (s *session) understand(cwd string) error {
-	if len(s.Args) == 0 && isTerminal(s.Stdin) {
+	if len(s.Args) == 0 && terminal.Is(s.Stdin) {
 		return &UsageError{errors.New("no job script: name one, or pipe it to standard input")}
 	}
 	// Our own options come first, so that the user is known when a file is read.
@@ -177,7 +178,7 @@ func (s *session) findOwner() error {
 
 // readStdin reads the script from standard input.
 func (s *session) readStdin() ([]byte, error) {
-	if isTerminal(s.Stdin) {
+	if terminal.Is(s.Stdin) {
 		s.say("reading the job script from the terminal; Ctrl-D ends it")
 	}
 	return readAll(s.Stdin, "standard input")
@@ -211,8 +212,8 @@ func (s *session) run() (int, error) {
 	if s.request.Terse {
 		printer.Fprintf(s.Stdout, "%s\n", terse(number, s.request.Array))
 	}
-	s.terminal = listen()
-	defer s.terminal.stop()
+	s.keyboard = listen()
+	defer s.keyboard.stop()
 
 	records, status, err := s.runTasks(spool, number)
 	return status, errors.Join(err, s.json.write(records, s.request.Array != nil))
@@ -255,7 +256,7 @@ func (s *session) runTasks(spool *jobdir.Spool, number int) (records []record, s
 	}()
 	for task := range array.Tasks() {
 		id := job.ID{Job: number, Task: task}
-		if s.terminal.endRequested() {
+		if s.keyboard.endRequested() {
 			break
 		}
 		r, code, err := s.runTask(spool, id)

@@ -15,9 +15,9 @@ import (
 	"github.com/execd-project/execd/jobdir"
 )
 
-// terminal is what a person does with the keyboard: Ctrl-C ends the job as qdel
+// keyboard is what a person does with the signals of a terminal: Ctrl-C ends the job as qdel
 // does, Ctrl-Z suspends it.
-type terminal struct {
+type keyboard struct {
 	signals   chan os.Signal
 	suspended bool // the job, by us
 	asked     int  // how often the end was asked for
@@ -27,8 +27,8 @@ type terminal struct {
 // listen begins to receive signals. Those of a terminal that were ignored when
 // we were started stay so: nohup(1), and shells without job control, do it for
 // what runs in the background.
-func listen() *terminal {
-	t := &terminal{signals: make(chan os.Signal, 8)}
+func listen() *keyboard {
+	t := &keyboard{signals: make(chan os.Signal, 8)}
 	for _, sig := range []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTSTP} {
 		if !signal.Ignored(sig) {
 			signal.Notify(t.signals, sig)
@@ -41,11 +41,11 @@ func listen() *terminal {
 	return t
 }
 
-func (t *terminal) stop() { signal.Stop(t.signals) }
+func (t *keyboard) stop() { signal.Stop(t.signals) }
 
 // endRequested reports whether the end was asked for, also while no job was
 // there to be ended.
-func (t *terminal) endRequested() bool {
+func (t *keyboard) endRequested() bool {
 	for {
 		select {
 		case sig := <-t.signals:
@@ -72,7 +72,7 @@ func (s *session) supervise(j *launch.Job) (*job.Outcome, error) {
 		out.finish(s)
 		return nil, err
 	}
-	t := s.terminal
+	t := s.keyboard
 	for {
 		select {
 		case sig := <-t.signals:
@@ -119,7 +119,7 @@ func begun(d *jobdir.Dir) bool {
 // pass translates a signal of the terminal into what a master would ask of the
 // shepherd.
 func (s *session) pass(j *launch.Job, sig os.Signal) {
-	t := s.terminal
+	t := s.keyboard
 	var err error
 	switch sig {
 	case unix.SIGTSTP:
@@ -142,7 +142,7 @@ func (s *session) pass(j *launch.Job, sig os.Signal) {
 // end ends the job: first as qdel does, at a second request at once, and what
 // then is left of the site's procedures at a third.
 func (s *session) end(j *launch.Job) error {
-	t, d := s.terminal, j.Description
+	t, d := s.keyboard, j.Description
 	if t.asked++; t.asked > 1 {
 		if !j.Kill() {
 			s.say("ending the procedures of the site, too")
@@ -176,7 +176,7 @@ func (s *session) suspend(j *launch.Job) error {
 	if err := j.Suspend(); err != nil {
 		return err
 	}
-	s.terminal.suspended = true
+	s.keyboard.suspended = true
 	s.say("the job is suspended; fg resumes it")
 	s.mail(mail.AtSuspension(j.Description, s.began, false))
 	return unix.Kill(unix.Getpid(), unix.SIGSTOP)
@@ -219,9 +219,4 @@ func statOf(pid int) (processStat, bool) {
 		n[i], _ = strconv.Atoi(string(f[i+1]))
 	}
 	return processStat{n[0], n[1], n[2]}, true
-}
-
-func isTerminal(f *os.File) bool {
-	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
-	return err == nil
 }
