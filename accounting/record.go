@@ -45,7 +45,7 @@ type Record struct {
 	CommandLine string // submit_cmd_line: the job as it was submitted; empty if not known
 	FailedText  string // failed_text: what Failed means, or the first line of the error file
 	Reason      string // one sentence for people; empty after a normal end
-	Notice      string // what the host has refused to the job while it ran; empty for nothing
+	Notice      string // that of job.Outcome
 	Signal      int    // that ended the job, 0 for none
 	CoreDumped  bool
 	Limit       *job.LimitExceeded // that ended the job

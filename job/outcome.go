@@ -26,7 +26,8 @@ type Outcome struct {
 	Reason     string // one sentence for people; empty after a normal end
 	Limit      *LimitExceeded
 	// Notice is one sentence about what the host has refused to the job while it ran, which
-	// may have ended well all the same; empty for nothing.
+	// may have ended well all the same, or about what shells do not understand in the script of
+	// a job that did not exit with 0; empty for nothing.
 	Notice     string    `json:",omitempty"`
 	Start, End time.Time // of the job itself
 	// Restart is how a job that migrates is to be run again, 0 for all others: with

@@ -351,7 +351,7 @@ func (e *ends) watch(job uint32, owner string) *ended {
 func (e *ends) add(r *run, o *job.Outcome) {
 	if j := e.jobs[r.job]; j != nil {
 		j.list = append(j.list, api.End{
-			Task: uint32(r.id.Task), Ran: o.Ran, ExitStatus: o.ExitStatus, Signal: o.Signal, Failed: int(o.Failed), Reason: o.Reason,
+			Task: uint32(r.id.Task), Ran: o.Ran, ExitStatus: o.ExitStatus, Signal: o.Signal, Failed: int(o.Failed), Reason: told(o.Reason, o.Notice),
 		})
 		j.wake()
 	}

@@ -92,3 +92,17 @@ func (p *parser) lines(f File, at place, options func(string) string) ([]setting
 	}
 	return settings, nil
 }
+
+// OddScript returns what Windows editors leave in a script and shells do not understand: a byte order mark,
+// line ends of CR LF, or both. The text is a sentence with the remedy for each; it is empty for other scripts.
+// script may be the beginning of a script, with its first line.
+func OddScript(script []byte) string {
+	var odd []string
+	if bytes.HasPrefix(script, []byte("\xef\xbb\xbf")) {
+		odd = append(odd, "the script begins with a byte order mark, so that its first line is not understood: save it as UTF-8 without one")
+	}
+	if line, _, found := bytes.Cut(script, []byte("\n")); found && bytes.HasSuffix(line, []byte("\r")) {
+		odd = append(odd, "the script has lines that end with CR LF, as on Windows, and shells do not understand them: run dos2unix on it")
+	}
+	return strings.Join(odd, "; ")
+}

@@ -3,6 +3,7 @@ package submit
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -224,6 +225,33 @@ func checkOutcome(t *testing.T, r *Request, err error) {
 	for _, n := range r.Noted {
 		if o := lookup(Qsub, n.Option); o == nil || o.Treatment != Noted {
 			t.Fatalf("noted %+v", n)
+		}
+	}
+}
+
+// TestOddScript: each thing that shells do not understand is named, and nothing else.
+func TestOddScript(t *testing.T) {
+	const mark, ends = "byte order mark", "CR LF"
+	for name, c := range map[string]struct {
+		script string
+		want   []string
+	}{
+		"nothing":                      {"#!/bin/sh\necho\n", nil},
+		"an empty script":              {"", nil},
+		"a byte order mark":            {"\xef\xbb\xbf#!/bin/sh\necho\n", []string{mark}},
+		"line ends of Windows":         {"#!/bin/sh\r\necho\r\n", []string{ends}},
+		"both":                         {"\xef\xbb\xbf#!/bin/sh\r\necho\r\n", []string{mark, ends}},
+		"a carriage return at the end": {"echo\r", nil},
+		"a carriage return in a line":  {"printf 'a\rb'\n", nil},
+	} {
+		got := OddScript([]byte(c.script))
+		for _, word := range []string{mark, ends} {
+			if strings.Contains(got, word) != slices.Contains(c.want, word) {
+				t.Errorf("%s: %q, want %q", name, got, c.want)
+			}
+		}
+		if (got == "") != (c.want == nil) {
+			t.Errorf("%s: %q", name, got)
 		}
 	}
 }

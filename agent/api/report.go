@@ -153,7 +153,8 @@ type Outcome struct {
 	Signal     int    `json:"signal,omitempty"` // that ended the job, 0 for none
 	CoreDumped bool   `json:"core_dumped,omitempty"`
 	Reason     string `json:"reason,omitempty"` // one sentence for people; empty after a normal end
-	// Notice is one sentence about what the host has refused to the job while it ran.
+	// Notice is one sentence about what the host has refused to the job while it ran, or about what
+	// shells do not understand in the script of a job that did not exit with 0.
 	Notice string         `json:"notice,omitempty"`
 	Limit  *LimitExceeded `json:"limit,omitempty"`
 	Start  time.Time      `json:"start,omitzero"` // of the job itself

@@ -45,6 +45,9 @@ func Collect(dir *jobdir.Dir, d *job.Description, shepherd syscall.WaitStatus) *
 			text = strings.TrimSuffix(text, " (or its interpreter is missing)") + "; " + more
 		}
 	}
+	if o.Ran && o.ExitStatus != 0 && o.Signal == 0 && o.Limit == nil && o.Notice == "" {
+		o.Notice = misread(d)
+	}
 	o.Stamp, o.FailedText = stamp, text
 	if text == "" {
 		o.FailedText = job.FailureOf(o.Failed).Text

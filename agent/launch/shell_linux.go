@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/submit"
 )
 
 // scriptShell returns the shell_start_mode with which a script runs by SCRIPT_SHELL of
@@ -60,6 +61,17 @@ func unfound(d *job.Description) string {
 		return fmt.Sprintf("its interpreter %s does not exist", name)
 	}
 	return ""
+}
+
+// misread returns what is odd about the script of a job that did not exit with 0, if the program that
+// has read the script does not understand it; "" for nothing. Python and others understand CR LF, but
+// no kernel understands it in a #! line, and no shell anywhere.
+func misread(d *job.Description) string {
+	c := d.Command
+	if c.Binary || c.StartMode != job.UnixBehavior && !strings.HasSuffix(c.Shell, "sh") {
+		return ""
+	}
+	return submit.OddScript(firstBytes(c.File))
 }
 
 // firstBytes returns the beginning of a spooled script, as much as the kernel looks at.

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bytes"
 	"slices"
 	"strconv"
 
@@ -19,19 +18,11 @@ func (x *call) warnOdd(id uint32) {
 	if !x.in.Terminal || j == nil {
 		return
 	}
-	x.warnScript(j.Request().Script)
+	if text := submit.OddScript(j.Request().Script); text != "" {
+		x.warn("warning: %s", text)
+	}
 	x.warnSmall(j.Request())
 	x.warnUnsuitable(j)
-}
-
-// warnScript warns of what editors of Windows leave in a script, and shells do not understand.
-func (x *call) warnScript(script []byte) {
-	if bytes.HasPrefix(script, []byte("\xef\xbb\xbf")) {
-		x.warn("warning: the script begins with a byte order mark, so that its first line is not understood: save it as UTF-8 without one")
-	}
-	if line, _, _ := bytes.Cut(script, []byte("\n")); bytes.HasSuffix(line, []byte("\r")) {
-		x.warn("warning: the script has lines that end with CR LF, as on Windows, and shells do not understand them: run dos2unix on it")
-	}
 }
 
 // warnSmall warns of memory that was requested without a unit, which is in bytes.

@@ -305,3 +305,39 @@ func TestOddScriptsOnATerminal(t *testing.T) {
 		}
 	}
 }
+
+// TestOddScriptsFail: if a script that shells do not understand does not exit with 0, the end of the job
+// names the cause wherever it is shown.
+func TestOddScriptsFail(t *testing.T) {
+	m := newMachine(t, 2)
+	m.write("crlf.sh", "echo a\r\nif true\r\nthen echo b\r\nfi\r\n")
+	m.write("mark.sh", "\xef\xbb\xbf#!/bin/sh\nexit 4\n")
+	m.write("good.sh", "\xef\xbb\xbf#!/bin/sh\nexit 0\n")
+	m.start()
+	u := someUsers(t, 1)[0]
+	home := m.open("home")
+	options := []string{"-wd", "/", "-o", "/dev/null", "-j", "y"}
+	for name, c := range map[string]struct{ script, want string }{
+		"line ends":               {"crlf.sh", "the script has lines that end with CR LF, as on Windows"},
+		"a byte order mark":       {"mark.sh", "the script begins with a byte order mark"},
+		"a script that ends well": {"good.sh", ""},
+	} {
+		r := m.as(u, "qsub", append(append([]string{"-sync", "y"}, options...), c.script)...)
+		if !strings.Contains(r.stderr, c.want) || c.want == "" && r.stderr != "" {
+			t.Errorf("%s: qsub -sync y: %+v", name, r)
+		}
+		id := regexp.MustCompile(`\d+`).FindString(r.stdout)
+		if r := m.as(u, "qstat", "-j", id); !strings.Contains(r.stderr, c.want) || strings.Contains(r.stderr, "the script") != (c.want != "") {
+			t.Errorf("%s: qstat -j: %+v", name, r)
+		}
+		if r := m.as(u, "qacct", "-json", "-j", id); !strings.Contains(r.stdout, c.want) || strings.Contains(r.stdout, "notice") != (c.want != "") {
+			t.Errorf("%s: qacct -json: %+v", name, r)
+		}
+		cmd := exec.CommandContext(t.Context(), filepath.Join(m.bin, "execd"), append(append([]string{"run"}, options...), filepath.Join(m.dir, c.script))...)
+		cmd.Dir, cmd.Env = "/", []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home}
+		cmd.SysProcAttr = credential(t, u)
+		if said, err := cmd.CombinedOutput(); !strings.Contains(string(said), c.want) || (err != nil) != (c.want != "") {
+			t.Errorf("%s: execd run: %v, %q", name, err, said)
+		}
+	}
+}

@@ -20,7 +20,7 @@ type record struct {
 	ExitStatus int          `json:"exit_status"`
 	Signal     int          `json:"signal"`
 	Reason     string       `json:"reason"`
-	Notice     string       `json:"notice,omitempty"` // what the host has refused to the job
+	Notice     string       `json:"notice,omitempty"` // that of job.Outcome
 	Limit      *limitRecord `json:"limit"`
 	Wallclock  float64      `json:"wallclock"`
 	Usage      usageRecord  `json:"usage"`
