@@ -9,20 +9,19 @@ import (
 	"github.com/execd-project/execd/limits/topology"
 )
 
-// bind restricts the shepherd, and with that everything that it starts, to the
-// cores that were chosen for the job (sge_submit(1), -binding), or else to the
-// processors of its queue (queue_conf(5)). Both are hints: a job that cannot be
-// bound runs unbound.
+// bind restricts the supervisor, and so everything that it starts, to the cores that were granted
+// to the job (sge_submit(1), -binding), otherwise to the processors of its queue (queue_conf(5)).
+// Both are hints: a job that cannot be bound runs unbound.
 //
-// A group of the job with a cpuset of the same processors changes nothing about
-// it. One without forgets it, see startJob.
+// A control group of the job whose cpuset has the same processors keeps this affinity. A cpuset
+// with other processors resets it, see startJob.
 func (s *Shepherd) bind() {
 	b, err := s.cores()
 	if err != nil {
 		s.trace("not bound to cores: " + err.Error())
 	}
 	if text := b.Environment(); text != "" {
-		s.jobEnv.set("SGE_BINDING", text) // a real execd leaves it to us
+		s.jobEnv.set("SGE_BINDING", text) // a real execd leaves this to the supervisor
 		s.trusted.set("SGE_BINDING", text)
 	}
 	cpus, what := b.CPUs, "processors "
@@ -35,7 +34,7 @@ func (s *Shepherd) bind() {
 	if cpus.IsEmpty() {
 		return
 	}
-	// Of this thread: children are started by it and inherit.
+	// The affinity is this thread's. Children are started by this thread and inherit it.
 	if err := limits.SetAffinity(cpus); err != nil {
 		s.trace("cannot bind to " + what + cpus.String() + ": " + err.Error())
 		return
@@ -44,9 +43,9 @@ func (s *Shepherd) bind() {
 	s.bound = cpus
 }
 
-// cores returns the cores that were chosen for the job. Our own agent says which
-// processors these are. A real execd does not: its numbers of cores are looked up
-// among the processors that we may use, as those of its container.
+// cores returns the cores that were granted to the job. The execd agent records which processors
+// these are. A real execd does not: its core numbers are resolved against the processors that this
+// process may use, that is, those of its container.
 func (s *Shepherd) cores() (binding.Binding, error) {
 	c, err := binding.ParseConfig(s.d.Binding)
 	if err != nil || c.Strategy == binding.None {
@@ -58,7 +57,7 @@ func (s *Shepherd) cores() (binding.Binding, error) {
 	}
 	b, err := s.coresOf(c, true)
 	if no, ok := errors.AsType[*binding.RefusedError](err); ok && no.Reason == binding.OtherHost {
-		// Its daemon may use more than what somebody has restricted us to.
+		// The daemon of a real execd may be allowed more processors than this process.
 		b, err = s.coresOf(c, false)
 	}
 	return b, err
@@ -67,7 +66,7 @@ func (s *Shepherd) cores() (binding.Binding, error) {
 func (s *Shepherd) coresOf(c binding.Config, own bool) (binding.Binding, error) {
 	var allowed topology.Allowed
 	if own {
-		allowed.CPUs, _ = limits.Affinity() // else all
+		allowed.CPUs, _ = limits.Affinity() // on an error: all processors
 	}
 	t, err := topology.Read(oslite.Read, allowed)
 	if err != nil {

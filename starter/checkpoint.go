@@ -10,15 +10,15 @@ import (
 	"github.com/execd-project/execd/jobdir"
 )
 
-// The names of checkpoint commands as methods.
+// The names under which checkpoint commands run as methods.
 const (
 	checkpointMethod = "ckpt_command"
 	migrationMethod  = "migr_command"
 	cleanMethod      = "clean_command"
 )
 
-// The interfaces of checkpoint(5) that act through commands of the site; the
-// others, transparent and userdefined, act through signals.
+// actsThroughCommands reports whether the interface of checkpoint(5) acts through commands of the
+// site. The other interfaces, transparent and userdefined, act through signals.
 func actsThroughCommands(c *job.Checkpoint) bool {
 	switch c.Interface {
 	case "hibernator", "cpr", "cray-ckpt", "application-level":
@@ -27,8 +27,8 @@ func actsThroughCommands(c *job.Checkpoint) bool {
 	return false
 }
 
-// isKernelLevel reports whether the interface restarts a saved process by a
-// command of its own, instead of running the job script again.
+// isKernelLevel reports whether the interface restarts a saved process with a command of its own
+// instead of running the job script again.
 func isKernelLevel(c *job.Checkpoint) bool {
 	switch c.Interface {
 	case "hibernator", "cpr", "cray-ckpt":
@@ -37,33 +37,33 @@ func isKernelLevel(c *job.Checkpoint) bool {
 	return false
 }
 
-// restartsFromCheckpoint reports whether the job goes on from a checkpoint.
+// restartsFromCheckpoint reports whether the job continues from a checkpoint.
 func (s *Shepherd) restartsFromCheckpoint() bool {
 	c := s.d.Ckpt
 	return c != nil && s.d.Restarted == job.RestartedFromCkpt && isKernelLevel(c) && c.RestartCommand != ""
 }
 
-// scheduleCheckpoint sets the time of the next periodic checkpoint: the larger
-// of min_cpu_interval and -c (queue_conf(5)), as the config file has it.
+// scheduleCheckpoint sets the time of the next periodic checkpoint: the larger of min_cpu_interval
+// and -c (queue_conf(5)), which the config file already contains as one value.
 func (s *Shepherd) scheduleCheckpoint(now time.Time) {
 	if c := s.d.Ckpt; c != nil && c.Interval > 0 {
 		s.set(dueCheckpoint, now.Add(c.Interval))
 	}
 }
 
-// checkpoint has the running job write a checkpoint.
+// checkpoint makes the running job write a checkpoint.
 func (s *Shepherd) checkpoint(now time.Time) {
 	c := s.d.Ckpt
 	s.scheduleCheckpoint(now)
 	switch a := s.active; {
-	case a.suspended: // nothing new to save, and a stopped process could not
+	case a.suspended: // nothing new to save, and a stopped process could not save it
 		return
-	case s.killed, a.migrating && !a.migrationFailed: // on its way out
+	case s.killed, a.migrating && !a.migrationFailed: // the job is being ended
 		return
 	}
 	if actsThroughCommands(c) && c.Command != "" {
 		s.command(checkpointMethod, c.Command)
-		return // which has the signal as $ckpt_signal, if it wants one
+		return // the command gets the signal as $ckpt_signal
 	}
 	if sig, ok := job.ParseSignal(c.Signal); ok {
 		s.trace("checkpoint signal " + job.SignalName(sig))
@@ -71,11 +71,10 @@ func (s *Shepherd) checkpoint(now time.Time) {
 	}
 }
 
-// migrate has the job write a last checkpoint and end, so that it can go on
-// elsewhere. The migration command has to end the job itself. Where there is
-// none the job is killed and begins again from whatever it has saved; where a
-// checkpoint is just being written, behind that. Neither a notification nor the
-// terminate_method has a part in it (checkpoint(5)).
+// migrate makes the job write a last checkpoint and end, so that it can continue on another host.
+// The migration command has to end the job itself. Without one the supervisor kills the job, which
+// then restarts from its last checkpoint; if a checkpoint is being written, the kill follows it.
+// Neither a notification nor the terminate_method takes part (checkpoint(5)).
 func (s *Shepherd) migrate() {
 	s.active.migrating = true
 	c := s.d.Ckpt
@@ -90,7 +89,7 @@ func (s *Shepherd) migrate() {
 	}
 }
 
-// checkpointEnded takes note of how a command of the checkpoint object ended.
+// checkpointEnded records the exit status of a command of the checkpoint object.
 func (s *Shepherd) checkpointEnded(name string, status int) {
 	a := s.active
 	if a == nil {
@@ -108,15 +107,15 @@ func (s *Shepherd) checkpointEnded(name string, status int) {
 	}
 }
 
-// decideMigration tells, by a file, whether the job is to migrate.
+// decideMigration decides whether the job migrates, and records it in a file.
 func (s *Shepherd) decideMigration() {
 	if s.d.Ckpt == nil {
 		return
 	}
-	s.waitMethods() // the verdict of a migration command is part of it
+	s.waitMethods() // the exit status of a migration command counts
 	a := s.active
 	if a.migrating && a.migrationFailed && !s.ended.status.Signaled() {
-		// It did not end the job, which has come to its own end then.
+		// The command did not end the job: the job finished by itself.
 		s.trace("migr_command has failed, and the job has ended by itself: it does not migrate")
 		a.migrating = false
 	}
@@ -125,7 +124,7 @@ func (s *Shepherd) decideMigration() {
 	}
 }
 
-// cleanCheckpoints cleans up behind the checkpoints of a job that does not migrate.
+// cleanCheckpoints removes the checkpoints of a job that does not migrate.
 func (s *Shepherd) cleanCheckpoints() {
 	c := s.d.Ckpt
 	if c == nil || s.active.migrating {
@@ -137,8 +136,8 @@ func (s *Shepherd) cleanCheckpoints() {
 	}
 }
 
-// reportMigration writes the file that has a real execd requeue the job, and
-// tells it whether there is a checkpoint to be restarted from.
+// reportMigration writes the file that makes a real execd requeue the job. Its content says whether
+// there is a checkpoint to restart from.
 func (s *Shepherd) reportMigration(inArena bool) {
 	failpoint.At("shepherd-before-checkpointed")
 	content := ""

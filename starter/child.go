@@ -15,29 +15,28 @@ import (
 	"github.com/execd-project/execd/limits/group"
 )
 
-// umask is that of every step, whatever the submitter's was.
+// umask applies to every step, whatever the submitter's umask was.
 const umask = 0o022
 
-// prepare is what all children begin with.
+// prepare returns a program with the settings that all children share.
 func (s *Shepherd) prepare(rlimits []limits.Rlimit) *spawn.Program {
 	p := &spawn.Program{}
 	s.becomeRoot(p)
 	p.Setsid()
 	p.Umask(umask)
-	p.Nice(s.d.Nice) // also 0: the daemon may run under another one
+	p.Nice(s.d.Nice) // also 0: the daemon may run under another value
 	for _, r := range rlimits {
 		p.Rlimit(r.Number, r.Soft, r.Hard, r.Name)
 	}
 	return p
 }
 
-// bindToUs has the kernel end the child when we end before it. A change of
-// identity undoes it. It comes before the files, for whose opening the child may
-// have to wait.
+// bindToUs makes the kernel kill the child if the supervisor ends first. A change of identity
+// resets that. It precedes the opening of files, because the child may have to wait there.
 func (s *Shepherd) bindToUs(p *spawn.Program) { p.ParentDeathSignal(unix.SIGKILL) }
 
-// procedureProgram runs one of the site's procedures. Its files are opened as
-// the owner of the job, who named them, even when it runs as somebody else.
+// procedureProgram returns the program that runs one of the site's procedures. The child opens its
+// files as the owner of the job, who chose their names, even if the procedure runs as another user.
 func (s *Shepherd) procedureProgram(f files, proc procedure, a attempt, as account) *spawn.Program {
 	env := procedureEnvironment(s.jobEnv, s.trusted, as.User, s.d)
 	p := s.prepare(s.rlimits)
@@ -52,7 +51,7 @@ func (s *Shepherd) procedureProgram(f files, proc procedure, a attempt, as accou
 	return p
 }
 
-// jobInvocation returns what is executed for the job.
+// jobInvocation returns the command that is executed for the job.
 func (s *Shepherd) jobInvocation() invocation {
 	if s.restartsFromCheckpoint() {
 		return s.shellCommand(s.d.Ckpt.RestartCommand, s.d.Ckpt.PID)
@@ -60,8 +59,8 @@ func (s *Shepherd) jobInvocation() invocation {
 	return jobInvocation(s.d)
 }
 
-// startJob starts the job itself. The additional group id is written down
-// before, since a real execd takes its file for the sign that the job is there.
+// startJob starts the job itself. It records the additional group ID first, because a real execd
+// takes this file as the sign that the job exists.
 func (s *Shepherd) startJob(inv invocation, a attempt) (*spawn.Child, time.Time, error) {
 	env := newEnvironment(s.jobEnv.list, inv.env)
 	f := jobFiles(s.d)
@@ -89,7 +88,7 @@ func (s *Shepherd) startJob(inv invocation, a attempt) (*spawn.Child, time.Time,
 				p.Write(d.FD, "0", d.Path)
 			}
 		}
-		// Before Linux 6.2, whoever enters a cpuset may use all of it.
+		// Before Linux 6.2, a process that enters a cpuset may use all processors of it.
 		p.Affinity(s.bound.Words())
 	}
 	if inv.scriptFromStdin {
@@ -106,7 +105,7 @@ func (s *Shepherd) startJob(inv invocation, a attempt) (*spawn.Child, time.Time,
 	f.open(p, env, s.d.Cwd)
 	path := searchPath(env)
 	if inv.program == s.d.Command.Shell {
-		path += ":" + s.d.Cwd // the only place where the original looks for a shell of -S without a slash
+		path += ":" + s.d.Cwd // only here the original searches for a shell of -S without a slash
 	}
 	a.look(p)
 	p.Exec(candidates(inv.program, path), inv.argv)
@@ -137,9 +136,8 @@ func (s *Shepherd) startJob(inv invocation, a attempt) (*spawn.Child, time.Time,
 	return child, start, nil
 }
 
-// openScript opens the script of script_from_stdin. It is opened by us: the
-// user need not be able to read it where it lies. Whatever else lies there does
-// not hold us up.
+// openScript opens the script of script_from_stdin as the supervisor's user: the owner of the job
+// need not have access to its directory. It does not block if the path is not a regular file.
 func openScript(path string) (int, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -159,7 +157,7 @@ func openScript(path string) (int, error) {
 	return fd, nil
 }
 
-// shellCommand runs a configured command line through sh(1) (sge_ckpt(1),
+// shellCommand returns the invocation of a configured command line through sh(1) (sge_ckpt(1),
 // queue_conf(5) suspend_method), with its pseudo variables expanded.
 func (s *Shepherd) shellCommand(command string, jobPID int) invocation {
 	v := variables{"job_pid": itoa(jobPID)}
@@ -170,8 +168,8 @@ func (s *Shepherd) shellCommand(command string, jobPID int) invocation {
 	return invocation{program: "/bin/sh", argv: []string{"sh", "-c", v.expand(command, shellQuote)}}
 }
 
-// startMethod runs a command that acts on the running job, as the owner of the
-// job and marked as one of its processes.
+// startMethod starts a command that acts on the running job. It runs as the owner of the job and
+// counts as one of the job's processes.
 func (s *Shepherd) startMethod(name, command string) (*spawn.Child, error) {
 	inv := s.shellCommand(command, s.commandPID())
 	env := methodEnvironment(s.jobEnv, s.trusted)

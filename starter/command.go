@@ -6,10 +6,10 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// invocation is what is executed and how: the program with the places where it
-// may be, its argument vector, and whether its standard input is the script.
+// invocation is a command to execute: the program and where to search for it, its argument vector,
+// and whether its standard input is the script.
 type invocation struct {
-	program         string // with a slash, or searched along PATH
+	program         string // with a slash, or searched for in PATH
 	argv            []string
 	scriptFromStdin bool
 	env             []string // added to the environment
@@ -63,14 +63,14 @@ func jobInvocation(d *job.Description) invocation {
 	}
 }
 
-// before is args with something in front.
+// before returns args with something in front.
 //
 //go:noinline
 func before(args []string, head ...string) []string { return append(head, args...) }
 
-// shellCommand joins command and arguments as the original does: one blank
-// behind each and no quoting, so that the shell splits and expands them again.
-// Job scripts rely on it (-b y 'cmd1 && cmd2').
+// shellCommand joins command and arguments as the original does, with one blank after each and
+// without quoting, so that the shell splits and expands them again. Job scripts rely on this (-b y
+// 'cmd1 && cmd2').
 func shellCommand(c job.Command) string {
 	var b strings.Builder
 	b.WriteString(c.File)
@@ -82,7 +82,7 @@ func shellCommand(c job.Command) string {
 	return b.String()
 }
 
-// baseName is the part behind the last slash.
+// baseName returns the part after the last slash.
 func baseName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
 func trueOrFalse(b bool) string {
@@ -92,11 +92,11 @@ func trueOrFalse(b bool) string {
 	return "false"
 }
 
-// defaultPath is where programs are looked for without a PATH: not in the
-// working directory, as with one that is empty (execvp(3)).
+// defaultPath is searched for programs if there is no PATH. Unlike with an empty PATH, the working
+// directory is not searched (execvp(3)).
 const defaultPath = "/bin:/usr/bin"
 
-// searchPath is where execvp(3) would look in an environment.
+// searchPath returns the directories that execvp(3) would search in an environment.
 func searchPath(e *environment) string {
 	if !e.has("PATH") {
 		return defaultPath
@@ -104,7 +104,7 @@ func searchPath(e *environment) string {
 	return e.get("PATH")
 }
 
-// candidates are the files that execvp(3) would try for a program.
+// candidates returns the files that execvp(3) would try for a program.
 func candidates(program, path string) []string {
 	if program == "" || strings.Contains(program, "/") {
 		return []string{program}

@@ -12,20 +12,20 @@ import (
 	"github.com/execd-project/execd/limits/process"
 )
 
-// killDeadline is how long the end of a step's last processes is waited for.
-// SIGKILL is certain; a process in uninterruptible sleep takes it later.
+// killDeadline is how long killAll waits for the last processes of a step. SIGKILL always succeeds
+// in the end, but a process in uninterruptible sleep delays it.
 const killDeadline = 10 * time.Second
 
-// childless reports whether we have no child, and with that no descendant at
-// all: whoever loses its parent below us becomes ours. The kernel knows it; to
-// find it out from /proc takes several files for each of our threads.
+// childless reports whether this process has no child, and so no descendant at all: as the
+// subreaper it inherits all orphans below it. The kernel answers this in one call; /proc would take
+// several files for each thread.
 func childless() bool {
 	return errors.Is(unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil), unix.ECHILD)
 }
 
-// strays are processes below us that are not of the step that runs: what the
-// steps before it have left running, by process id, with the time of their
-// start, since the number of one that has ended may be given to another.
+// strays are descendants that do not belong to the running step: processes that earlier steps have
+// left running. The key is the process ID; the value is the start time, because the kernel reuses
+// IDs.
 type strays map[int]uint64
 
 func (s strays) add(pid int) { s[pid] = process.Read(pid).Start }
@@ -35,11 +35,11 @@ func (s strays) has(pid int) bool {
 	return ok && start == process.Read(pid).Start
 }
 
-// beginStep takes note of what the steps before have left. It is not the new
-// step's, is not signalled, and lives on.
+// beginStep records which processes earlier steps have left running. They do not belong to the new
+// step, get no signals, and keep running.
 func (s *Shepherd) beginStep() {
 	if s.strays == nil {
-		s.strays = strays{} // the first step: there is nothing yet
+		s.strays = strays{} // the first step: there are none yet
 		return
 	}
 	clear(s.strays)
@@ -48,13 +48,12 @@ func (s *Shepherd) beginStep() {
 	}
 }
 
-// stepProcesses are all processes of the step that runs, its first process
-// first; with methods, those of method commands as well. As the subreaper
-// (prctl(2)) we are an ancestor of every one of them, whatever session, process
-// group or parent it has chosen.
+// stepProcesses returns all processes of the running step, the first process of the step first.
+// With methods it includes those of method commands. As the subreaper (prctl(2)) the supervisor is
+// an ancestor of each of them, whatever session, process group or parent a process has chosen.
 //
-// The additional group id decides nothing: a process of another job may have
-// it, and a process of this one may have lost it in a user namespace.
+// The additional group ID is not used: a process of another job may have it, and a process of this
+// job may have lost it in a user namespace.
 func (s *Shepherd) stepProcesses(methods bool) []int {
 	if childless() {
 		return nil
@@ -66,8 +65,8 @@ func (s *Shepherd) stepProcesses(methods bool) []int {
 	return list
 }
 
-// keepOrphansOfDead is for a list of processes that was just made: a stray that
-// died meanwhile may have left orphans among them.
+// keepOrphansOfDead is called with a fresh list of processes: a stray that has died since may have
+// left orphans in it.
 func (s *Shepherd) keepOrphansOfDead() bool {
 	found := false
 	for pid := range s.strays {
@@ -97,10 +96,9 @@ func (s *Shepherd) descendants(methods bool) []int {
 	return list
 }
 
-// keepOrphans makes strays of what a dead one leaves behind, as a daemon does on
-// its way into the background, and reports whether there is any. It is called
-// before the dead child is collected: as long as it has its number, so has its
-// session.
+// keepOrphans makes strays of the orphans of a dead stray, such as a daemon that puts itself into
+// the background, and reports whether there are any. It must be called before the dead child is
+// reaped: until then its ID, and so its session ID, cannot be reused.
 func (s *Shepherd) keepOrphans(dead int) bool {
 	if !s.strays.has(dead) {
 		return false
@@ -116,9 +114,8 @@ func (s *Shepherd) keepOrphans(dead int) bool {
 	return found
 }
 
-// targets are the processes that a signal to the job is for. With
-// ENABLE_ADDGRP_KILL=false the administrator lets daemons of jobs go their way:
-// then it is the process group alone.
+// targets returns the processes that a signal to the job is sent to. With ENABLE_ADDGRP_KILL=false
+// the administrator spares daemons that a job has started: then it is the process group alone.
 func (s *Shepherd) targets() []int {
 	list := s.stepProcesses(false)
 	if s.active == nil || s.d.AddGroupKill {
@@ -127,11 +124,11 @@ func (s *Shepherd) targets() []int {
 	return slices.DeleteFunc(list, func(pid int) bool { return process.Read(pid).Group != s.active.child.PID })
 }
 
-// signalJob delivers a signal to every process of the step, once to each.
+// signalJob sends a signal to every process of the step, once to each.
 //
-// Those of the first process's group get it from the kernel, all in one moment,
-// so that none is forked past it. The number of the group cannot have been given
-// to another: it is that of our child, whom we have not collected.
+// The process group of the first process gets it from the kernel at one moment, so that no fork
+// escapes it. The ID of the group cannot have been reused: it is that of a child that has not been
+// reaped.
 func (s *Shepherd) signalJob(sig syscall.Signal) {
 	if sig == unix.SIGKILL && s.killCommand() {
 		return
@@ -164,9 +161,9 @@ func (s *Shepherd) signalJob(sig syscall.Signal) {
 				process.SignalDescendant(pid, sig)
 			}
 		}
-		// What is forked meanwhile by those not yet reached is looked for again
-		// where a process that is missed defeats the purpose. Any other signal
-		// may be answered by starting a program, which must not get it as well.
+		// Processes may have forked before the signal reached them. For SIGKILL and SIGSTOP another
+		// search follows. Any other signal may be answered by starting a program, which must not
+		// get it as well.
 		if fresh == 0 || (sig != unix.SIGKILL && sig != unix.SIGSTOP) {
 			break
 		}
@@ -175,17 +172,17 @@ func (s *Shepherd) signalJob(sig syscall.Signal) {
 	s.trace("signal " + unix.SignalName(sig) + " delivered to " + itoa(len(done)) + " processes")
 }
 
-// groupAlone reports whether signals to the job are for its process group only.
+// groupAlone reports whether signals to the job go to its process group only.
 func (s *Shepherd) groupAlone() bool { return s.active != nil && !s.d.AddGroupKill }
 
-// killChildren kills our children of this step; with methods, method commands as
-// well. What a killed child leaves behind becomes ours: so descendants come to
-// their turn, without anyone having to look for them below processes that end or
-// fork meanwhile. It returns how many there were, dead ones included.
+// killChildren kills the supervisor's children of this step, with methods also those of method
+// commands. The orphans of a killed child become children of the supervisor, so that repeated calls
+// reach all descendants, even those that end or fork in between. It returns the number of children,
+// dead ones included.
 //
-// A child that does not end does not hand over its own, though: it may be stuck in
-// the kernel, or be held on its way out by a process below it that traces it
-// (ptrace(2), PTRACE_O_TRACEEXIT). That is what killDescendants is for.
+// A child that does not die keeps its own children: it may be stuck in the kernel, or a process
+// that traces it may hold it at its exit (ptrace(2), PTRACE_O_TRACEEXIT). For such cases there is
+// killDescendants.
 func (s *Shepherd) killChildren(methods bool) int {
 	n := 0
 	list := process.Children(unix.Getpid())
@@ -195,22 +192,20 @@ func (s *Shepherd) killChildren(methods bool) int {
 			continue
 		}
 		n++
-		_ = unix.Kill(pid, unix.SIGKILL) // the number is its own until we collect it
+		_ = unix.Kill(pid, unix.SIGKILL) // the ID is not reused before we reap it
 	}
 	return n
 }
 
-// killDescendants kills everything below us that is of this step, whoever its
-// parent is.
+// killDescendants kills all descendants that belong to this step, whatever their parent is.
 func (s *Shepherd) killDescendants(methods bool) {
 	for _, pid := range s.stepProcesses(methods) {
 		process.SignalDescendant(pid, unix.SIGKILL)
 	}
 }
 
-// killGroup kills all of the job's control group, in which no fork escapes. What
-// is found by ancestry is killed in any case: where the group is the user's own,
-// processes may have left it.
+// killGroup kills all processes in the job's control group, which no fork escapes. Descendants are
+// killed in any case: if the group is delegated to the user, processes may have left it.
 func (s *Shepherd) killGroup() {
 	if s.group == nil || s.active == nil || !s.d.AddGroupKill {
 		return
@@ -220,9 +215,9 @@ func (s *Shepherd) killGroup() {
 	}
 }
 
-// killAll ends all processes of the step, with methods those of method commands as
-// well, and does not return before there are none, or those left are known to be
-// stuck in the kernel. Requests that come meanwhile are heard.
+// killAll kills all processes of the step, with methods also those of method commands. It returns
+// when there are none left, or when those left are known to be stuck in the kernel. It handles
+// requests that arrive in between.
 func (s *Shepherd) killAll(methods bool) {
 	kill := func() int { return s.killChildren(methods) }
 	if s.groupAlone() {
@@ -251,11 +246,10 @@ func (s *Shepherd) killAll(methods bool) {
 	}
 }
 
-// undead is the pause after which a killed process should have ended, and is looked
-// behind.
+// undead is the pause after which a killed process should be dead, and is checked again.
 const undead = 8 * time.Millisecond
 
-// killTargets kills the processes that signals to the job are for.
+// killTargets kills the processes that signals to the job are sent to.
 func (s *Shepherd) killTargets() int {
 	list := s.targets()
 	for _, pid := range list {
@@ -264,7 +258,7 @@ func (s *Shepherd) killTargets() int {
 	return len(list)
 }
 
-// stuck names a process that does not end, and what it does.
+// stuck names a process that does not die, and its state.
 func (s *Shepherd) stuck() string {
 	for _, pid := range s.stepProcesses(true) {
 		switch process.Read(pid).State {
@@ -278,7 +272,7 @@ func (s *Shepherd) stuck() string {
 	return ""
 }
 
-// endStep ends whatever is left of a procedure, with what it has started.
+// endStep kills the processes that a procedure has left running.
 func (s *Shepherd) endStep() { s.killAll(false) }
 
 func itoa(n int) string { return strconv.Itoa(n) }

@@ -8,34 +8,34 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// procedurePath is the PATH of site procedures. It is no user's to choose: a
-// PATH given with -v would let a job replace what a prolog calls, as whoever
-// the prolog runs, or fail it and with it the queue.
+// procedurePath is the PATH of site procedures. A PATH given with -v could replace programs that a
+// prolog calls, with the rights of the prolog, or make the prolog fail, which would put the queue
+// into error state.
 const procedurePath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// userPrefix precedes the names of variables of the user in the environment of
-// a procedure that runs as somebody else. Under their own names they could
-// change what its programs do.
+// userPrefix precedes the names of the user's variables in the environment of a procedure that runs
+// as another user. Under their own names they could change what its programs do.
 const userPrefix = "SGE_JOB_ENV_"
 
-// userRoom is how many bytes of the user's variables, with the pointers to them, such a procedure
-// gets. A kernel has 128 KiB for arguments and environment whatever the limit of the stack is, and
-// for a single variable (execve(2)). The rest is room for what the site and we say: a program
-// that cannot be executed would be held against the queue, and an epilog would not be run.
+// userRoom is the number of bytes that such a procedure gets of the user's variables, including the
+// pointers to them. The kernel may allow no more than 128 KiB for arguments and environment, and
+// allows no more for a single variable (execve(2)). The remainder is reserved for variables of the
+// site and of execd: a program that cannot be executed would put the queue into error state, and an
+// epilog would not run.
 const userRoom = 64 << 10
 
-// exitStatusVariable tells the procedures after the job how it has ended. Where
-// the job has not run there is none.
+// exitStatusVariable holds the exit status of the job in procedures after it. It is absent if the
+// job did not run.
 const exitStatusVariable = "SGE_JOBEXIT_STAT"
 
-// environment is a list of NAME=value with each name once.
+// environment is a list of NAME=value that contains each name once.
 type environment struct {
 	list []string
 	at   map[string]int
 }
 
 func newEnvironment(lists ...[]string) *environment {
-	n := 8 // and some more
+	n := 8 // room for additions
 	for _, l := range lists {
 		n += len(l)
 	}
@@ -50,13 +50,13 @@ func newEnvironment(lists ...[]string) *environment {
 	return e
 }
 
-// set adds a variable or replaces its value, and returns its index. It is called
-// from everywhere: inlined it would be large.
+// set adds a variable or replaces its value, and returns its index. It has many callers: inlined,
+// it would be large.
 //
 //go:noinline
 func (e *environment) set(name, value string) int { return e.put(name, name+"="+value) }
 
-// put is set for a variable with its value, NAME=value.
+// put is like set, with the variable as NAME=value.
 func (e *environment) put(name, variable string) int {
 	i, ok := e.at[name]
 	if !ok {
@@ -90,9 +90,9 @@ func (e *environment) get(name string) string {
 	return ""
 }
 
-// gridEngineNames are the variables by which Grid Engine tells what a job is and where
-// it runs (sge_submit(1), sge_pe(5), queue_conf(5)). A procedure relies on them, so that it
-// gets them from us or not at all.
+// gridEngineNames are the variables in which Grid Engine describes a job and where it runs
+// (sge_submit(1), sge_pe(5), queue_conf(5)). Procedures rely on them, so they come from the daemon
+// or are absent.
 var gridEngineNames = []string{
 	"ARC", "ENVIRONMENT", "HOSTNAME", "JOB_ID", "JOB_NAME", "JOB_SCRIPT", "NHOSTS", "NQUEUES", "NSLOTS", "PE", "PE_HOSTFILE",
 	"QUEUE", "REQNAME", "REQUEST", "RESTARTED", "SGE_ACCOUNT", "SGE_ARCH", "SGE_BINARY_PATH", "SGE_BINDING", "SGE_CELL",
@@ -102,11 +102,10 @@ var gridEngineNames = []string{
 	"SGE_TASK_STEPSIZE", "TZ",
 }
 
-// startup are the variables, by name or by prefix with a star, that make the
-// loader, a shell or an interpreter run code or read files before the program
-// itself begins, or have a shell refuse what its script says. No site procedure
-// gets them from a user, not even one that runs as that user: its failure could
-// be held against the queue.
+// startup are the variables, as names or as prefixes with a star, that make the loader, a shell or
+// an interpreter run code or read files before the program begins, or that make a shell refuse
+// valid scripts. No site procedure gets them from a user, not even one that runs as that user: its
+// failure could put the queue into error state.
 var startup = []string{
 	"LD_*", "_RLD_*", "GCONV_PATH", "GETCONF_DIR", "GLIBC_TUNABLES", "HOSTALIASES", "LOCALDOMAIN", "LOCPATH",
 	"MALLOC_*", "NIS_PATH", "NLSPATH", "RESOLV_HOST_CONF", "RES_OPTIONS", "TZDIR", "IFS", "SHELLOPTS",
@@ -117,7 +116,7 @@ var startup = []string{
 
 func isStartup(name string) bool { return matchesAny(startup, name) }
 
-// matchesAny reports whether a list has a name, or the beginning of it with a star.
+// matchesAny reports whether a list contains a name, or a prefix of it that ends with a star.
 func matchesAny(list []string, name string) bool {
 	for _, s := range list {
 		if prefix, star := strings.CutSuffix(s, "*"); name == s || star && strings.HasPrefix(name, prefix) {
@@ -127,13 +126,14 @@ func matchesAny(list []string, name string) bool {
 	return false
 }
 
-// procedureEnvironment returns the environment of a site procedure. Grid Engine's variables
-// have the values of trusted, and are absent where that has none: a value of the job's own
-// could have the procedure execute files of the user.
+// procedureEnvironment returns the environment of a site procedure. Grid Engine's variables have
+// the values in trusted, and are absent if they are not in it: a value from the job's environment
+// could make the procedure execute files of the user.
 //
-// As the job's owner it has the rest of the job's environment, too (queue_conf(5), prolog),
-// but for PATH and what runs code early. As another user it has the user's variables under
-// SGE_JOB_ENV_ only, and of these no more than userRoom bytes: what has no room is left out.
+// A procedure that runs as the owner of the job also gets the rest of the job's environment
+// (queue_conf(5), prolog), except PATH and the variables in startup. One that runs as another user
+// gets the user's variables with the prefix SGE_JOB_ENV_ only, and at most userRoom bytes of them:
+// variables that do not fit are left out.
 func procedureEnvironment(jobEnv, trusted *environment, as *userdb.User, d *job.Description) *environment {
 	if as.Name == d.Owner {
 		own := jobEnv.without(func(name string) bool { return isStartup(name) || slices.Contains(gridEngineNames, name) })
@@ -145,7 +145,7 @@ func procedureEnvironment(jobEnv, trusted *environment, as *userdb.User, d *job.
 	e.set("PATH", procedurePath)
 	e.set("HOME", as.Home)
 	e.set("SHELL", as.Shell)
-	// The passwd entry says whose the job is, not a variable.
+	// The name comes from the password database, not from a variable.
 	e.set("USER", d.Owner)
 	e.set("LOGNAME", d.Owner)
 	room := userRoom
@@ -160,13 +160,13 @@ func procedureEnvironment(jobEnv, trusted *environment, as *userdb.User, d *job.
 }
 
 // methodEnvironment returns the environment of a command that acts on the job as its owner
-// (queue_conf(5), suspend_method; checkpoint(5)): that of the job, PATH included. Its end is
-// held against nobody, so that it may have what we do not know better.
+// (queue_conf(5), suspend_method; checkpoint(5)): that of the job, including PATH. Its failure has
+// no consequence for the queue, so the job's own values are allowed where trusted has none.
 func methodEnvironment(jobEnv, trusted *environment) *environment {
 	return newEnvironment(jobEnv.list, trusted.list)
 }
 
-// without returns the variables but those whose names drop selects.
+// without returns the environment without the variables whose names drop selects.
 func (e *environment) without(drop func(name string) bool) *environment {
 	kept := newEnvironment()
 	for _, s := range e.list {
@@ -177,8 +177,8 @@ func (e *environment) without(drop func(name string) bool) *environment {
 	return kept
 }
 
-// change applies what has become of a list of variables to an environment that was made of
-// the list and has been added to since. It returns how many variables it has changed.
+// change applies the differences between two versions of a list of variables to an environment that
+// was made from the first version and extended since. It returns how many variables it has changed.
 func (e *environment) change(before, after []string) (changed int) {
 	old, list := newEnvironment(before), newEnvironment(after)
 	for _, s := range list.list {

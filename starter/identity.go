@@ -9,7 +9,7 @@ import (
 	"github.com/execd-project/execd/internal/trust"
 )
 
-// account is a user with all groups, as the steps of a job run.
+// account is a user with all groups, the identity under which a step runs.
 type account struct {
 	*userdb.User
 	groups []uint32
@@ -24,10 +24,9 @@ func lookup(db userdb.Database, name string) (account, error) {
 	return account{u, groups}, err
 }
 
-// lookupOwner is lookup for the owner of the job, with the group that was the
-// primary one where it was submitted (USE_QSUB_GID of execd_params). It is the
-// submit client that tells which: only a group is taken that the user is in here
-// as well, and that jobs may have.
+// lookupOwner looks up the owner of the job, with the primary group that the owner had at
+// submission (USE_QSUB_GID of execd_params). The submit client reports that group, so it is used
+// only if the user is a member of it on this host and if it is not below min_gid.
 func (s *Shepherd) lookupOwner() (account, error) {
 	a, err := lookup(s.db, s.d.Owner)
 	gid := uint32(s.d.QsubGID)
@@ -45,12 +44,12 @@ func (s *Shepherd) lookupOwner() (account, error) {
 	return account{&user, groups}, err
 }
 
-// checkProgram refuses a procedure of another user whose program somebody else than root and that user
-// can choose or change: that one would have the user's rights. Users choose the name of a job and
-// the paths of its files, so these variables cannot be part of the program's path.
+// checkProgram refuses a procedure that runs as another user if anyone except root and that user
+// can choose or change its program: they would gain the rights of that user. Users choose the name
+// of a job and the paths of its files, so these variables cannot be part of the program's path.
 //
 // A real sge_execd names the admin user of its cell. That user decides what root runs on all hosts
-// of the cell, so its programs are trusted as root's are.
+// of the cell, so programs of that user are trusted as root's are.
 func (s *Shepherd) checkProgram(p procedure, as account) error {
 	if p.chosen != "" {
 		return &programError{p.argv[0], p.chosen}
@@ -66,7 +65,7 @@ func (s *Shepherd) checkProgram(p procedure, as account) error {
 	return asRoot(func() error { return users.Program(p.argv[0]) })
 }
 
-// programError is the refusal of a program whose path has a variable that users choose.
+// programError is the error for a program whose path contains a variable that users choose.
 type programError struct{ path, variable string }
 
 // Error names the program and the variable.
@@ -74,11 +73,11 @@ func (e *programError) Error() string {
 	return "the path of the program " + strconv.Quote(e.path) + " contains $" + e.variable + ", which the user of the job chooses"
 }
 
-// mostGroups is how many supplementary groups the kernel takes (NGROUPS_MAX).
+// mostGroups is the largest number of supplementary groups that the kernel allows (NGROUPS_MAX).
 const mostGroups = 65536
 
-// additionalGroup is the group id that marks the processes of the job; 0 where
-// the owner has no room for it and the administrator wants the job all the same.
+// additionalGroup returns the group ID that marks the processes of the job. It returns 0 if the
+// owner is in as many groups as the kernel allows and the administrator lets such jobs run.
 func (s *Shepherd) additionalGroup() int {
 	if s.d.SkipGroupLimit && len(s.owner.groups) >= mostGroups {
 		return 0
@@ -86,16 +85,16 @@ func (s *Shepherd) additionalGroup() int {
 	return s.d.AddGroupID
 }
 
-// becomeRoot undoes that a real execd starts us with the effective ids of its
-// admin user, so that the child may change into any user. Without root's
-// rights there is nothing to undo and nobody else to become.
+// becomeRoot gives the child root's effective IDs, which it needs to change to any user: a real
+// execd starts the supervisor with the effective IDs of its admin user. Without root's rights it
+// does nothing.
 func (s *Shepherd) becomeRoot(p *spawn.Program) {
 	if s.privileged {
 		p.Setresuid(0)
 	}
 }
 
-// become has the child become a user, for good.
+// become changes the identity of the child to a user, for good.
 func (s *Shepherd) become(p *spawn.Program, a account, extraGroup int) {
 	if !s.privileged {
 		return
@@ -109,7 +108,7 @@ func (s *Shepherd) become(p *spawn.Program, a account, extraGroup int) {
 	p.Setresuid(a.UID)
 }
 
-// borrow has the child act as a user and keep the way back.
+// borrow lets the child act as a user until giveBack.
 func (s *Shepherd) borrow(p *spawn.Program, a account) {
 	if !s.privileged {
 		return

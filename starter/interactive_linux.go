@@ -10,9 +10,9 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// handOver replaces this process by the original shepherd for a job of qrsh,
-// qlogin or qsh, or a task of a parallel job: these talk to their client over
-// the original's own protocol. It returns only if that is not possible.
+// handOver replaces this process with the original shepherd for a job of qrsh, qlogin or qsh, or
+// for a task of a parallel job: these use the original's own protocol to talk to their client. It
+// returns only if that is not possible.
 func handOver(d *job.Description) error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0); err != nil {
 		return err
@@ -30,8 +30,8 @@ func handOver(d *job.Description) error {
 	return errors.New("interactive jobs are left to the original shepherd, which was not found: " + strings.Join(tried, ", "))
 }
 
-// originalShepherds are the places where the original shepherd may be. SGE_BINARY_PATH of
-// the job would be one that its user may have chosen.
+// originalShepherds returns the paths where the original shepherd may be. It does not use the job's
+// SGE_BINARY_PATH, which the user may have chosen.
 func originalShepherds() []string {
 	var list []string
 	if dir := binaryPath(newEnvironment(syscall.Environ())); dir != "" {

@@ -12,34 +12,32 @@ import (
 	"github.com/execd-project/execd/limits/process"
 )
 
-// meter measures what the job has used. What the job's control group has counted
-// is taken before what can be found out from /proc:
+// meter measures what the job has used. Counters of the job's control group are preferred to sums
+// over /proc:
 //
-//	CPU time  the group's, which has that of every process that has ever been in
-//	          it; else that of the living, that of those which they have waited
-//	          for, and that of those which we have collected
-//	memory    the group's, where what processes share counts once; else a sum of
-//	          RSS and swap. If that is above a limit, then of what is shared each
-//	          process counts its part (Pss): a job is not ended for the memory that
-//	          its processes have in common
-//	transfer  what our own account has of those collected by us, which has theirs
-//	          of those collected by them
+//	CPU time  of the group, which includes all processes that were ever in it; otherwise the sum of
+//	          running processes, of the children that they have waited for, and of the children that
+//	          the supervisor has reaped
+//	memory    of the group, which counts shared pages once; otherwise the sum of RSS and swap. If that
+//	          exceeds a limit, each process counts for its share of shared pages (Pss), so that no
+//	          job is ended for memory that its processes share
+//	transfer  of the reaped children and their reaped descendants, from the supervisor's own counters
 type meter struct {
 	s *Shepherd
-	// confirm is the least of the limits of memory that we have to enforce.
+	// confirm is the smallest memory limit that the supervisor has to enforce.
 	confirm uint64
 
-	cpu       time.Duration // of the last look; it does not fall
+	cpu       time.Duration // at the last look; never decreases
 	measured  time.Duration // cpu when memory was last measured
-	moving    time.Time     // when that was
+	moving    time.Time     // the time of that measurement
 	rss, swap uint64
-	list      []int         // processes of the last look, without a group
-	stood     time.Duration // where their clocks stood
-	lost      time.Duration // CPU time of processes that nobody has waited for
+	list      []int         // processes of the last look, if there is no group
+	stood     time.Duration // sum of their CPU clocks
+	lost      time.Duration // CPU time of processes that no parent has waited for
 	moved     transfer      // before the job
 }
 
-// sample measures now.
+// sample returns the usage at this moment.
 func (m *meter) sample() limits.Sample {
 	now := time.Now()
 	g := m.s.group
@@ -50,15 +48,16 @@ func (m *meter) sample() limits.Sample {
 			return limits.Sample{At: now, CPU: m.cpu, RSS: m.rss, Swap: m.swap}
 		}
 	}
-	// If none of the processes has run since the last look, then none of them has
-	// ended, forked or written: that is what most looks at a job find that waits.
+	// If no process has used CPU time since the last look, then none has exited, forked or written.
+	// This is the usual case for a job that sleeps.
 	clocks := m.clocks()
 	if clocks == 0 || clocks != m.stood {
 		before := m.list
 		m.list = m.s.stepProcesses(false)
 		m.stood = 0
 		if slices.Equal(before, m.list) {
-			// As of before: who has forked while we were looking has run since.
+			// The value from before the measurement: a process that has forked since then has used
+			// CPU time.
 			m.stood = clocks
 		}
 		m.count()
@@ -67,12 +66,11 @@ func (m *meter) sample() limits.Sample {
 	return limits.Sample{At: now, CPU: m.cpu, RSS: m.rss, Swap: m.swap}
 }
 
-// count adds up the CPU time of the job. That of a process that ignores SIGCHLD, or
-// rather of its children, is nowhere once they have ended: what was seen of it is
-// kept.
+// count adds up the CPU time of the job. The kernel discards the CPU time of processes whose parent
+// ignores SIGCHLD, so what was seen of it before is kept.
 func (m *meter) count() {
-	// Who has been waited for first, who is running then: a process that ends
-	// meanwhile may be missed, which is looked into, but never counts twice.
+	// First the processes that were waited for, then the running ones: a process that exits in
+	// between may be missed, which is checked below, but never counts twice.
 	sum := func() time.Duration {
 		cpu := rusageTime(&m.s.reaped)
 		for _, pid := range m.list {
@@ -96,7 +94,7 @@ func (m *meter) count() {
 	m.cpu = cpu
 }
 
-// clocks is the CPU time of the processes of the last look, to the nanosecond.
+// clocks returns the CPU time of the processes of the last look, in nanoseconds.
 func (m *meter) clocks() (sum time.Duration) {
 	for _, pid := range m.list {
 		sum += process.CPU(pid)
@@ -104,12 +102,10 @@ func (m *meter) clocks() (sum time.Duration) {
 	return sum
 }
 
-// unmoved is the CPU time below which a job cannot have filled memory that is
-// worth a look.
+// unmoved is the CPU time below which a job cannot have filled a relevant amount of memory.
 const unmoved = 200 * time.Microsecond
 
-// statLag is how far memory.stat may be behind (two seconds since Linux 5.16), and
-// some more.
+// statLag is how far memory.stat may lag behind (two seconds since Linux 5.16), with a margin.
 const statLag = 3 * time.Second
 
 // measureGroup measures the memory of the group.
@@ -124,13 +120,13 @@ func (m *meter) measureGroup(now time.Time) {
 		m.rss, m.swap = used.RSS, used.Swap
 		return
 	}
-	// There is no memory controller, but the group knows whom to ask.
+	// There is no memory controller, but the group knows its processes.
 	if pids, err := m.s.group.PIDs(); err == nil {
 		m.measureProcesses(pids)
 	}
 }
 
-// measureProcesses sums up the memory of processes.
+// measureProcesses adds up the memory of processes.
 func (m *meter) measureProcesses(list []int) {
 	swapped := hasSwap()
 	m.rss, m.swap = 0, 0
@@ -160,17 +156,17 @@ func hasSwap() bool {
 	return unix.Sysinfo(&info) != nil || info.Totalswap > 0
 }
 
-// transfer is what went through read(2) and write(2), in bytes.
+// transfer counts the bytes of read(2) and write(2).
 type transfer struct{ all, own uint64 }
 
-// collected is what the processes that we have collected have read and written,
-// with those that they had collected. The kernel adds it to our own account, as
-// it does with CPU time.
+// collected returns how many bytes reaped processes, and the processes that those had reaped, have
+// read and written. The kernel adds these to the counters of this process, as it does with CPU
+// time.
 func (t transfer) collected() uint64 { return t.all - min(t.own, t.all) }
 
-// ioFiles are the accounts of this process and, in it, of the thread that does all
-// reading and writing. They stay open: a process that is closed to its user's
-// other processes (PR_SET_DUMPABLE) cannot open them itself.
+// ioFiles are the I/O counters of this process and of its thread that does all reading and writing.
+// They stay open: a process that other processes of its user may not inspect (PR_SET_DUMPABLE)
+// cannot open them itself.
 type ioFiles struct{ all, own int }
 
 func openIO() ioFiles {
@@ -202,7 +198,7 @@ func transferred(fd int) uint64 {
 	return process.TransferText(string(b))
 }
 
-// finalUsage completes the usage of a job whose processes have all ended.
+// finalUsage completes the usage of a job after all its processes have exited.
 func (s *Shepherd) finalUsage(u *jobdir.Usage) {
 	m := s.meter
 	m.cpu = max(m.cpu, rusageTime(&s.reaped))
@@ -220,11 +216,11 @@ func (s *Shepherd) finalUsage(u *jobdir.Usage) {
 	u.IO = m.transferred()
 }
 
-// mostMovers bounds the processes that are asked what they have moved.
+// mostMovers limits the number of processes whose I/O counters are read.
 const mostMovers = 256
 
-// transferring is what the job has read and written so far, in GiB: what was collected, and
-// then what those have that live. Who ends in between is missed, and never counts twice.
+// transferring returns how much the job has read and written so far, in GiB: reaped processes
+// first, then the running ones. A process that exits in between is missed, but never counts twice.
 func (m *meter) transferring() float64 {
 	const gib = 1 << 30
 	gone, list := m.transferred(), m.list
@@ -240,8 +236,7 @@ func (m *meter) transferring() float64 {
 	return gone + float64(sum)/gib
 }
 
-// transferred is what processes of the job that were collected have read and
-// written, in GiB.
+// transferred returns how much the reaped processes of the job have read and written, in GiB.
 func (m *meter) transferred() float64 {
 	const gib = 1 << 30
 	return float64(m.s.io.read().collected()-m.moved.collected()) / gib

@@ -11,46 +11,46 @@ import (
 	"github.com/execd-project/execd/limits"
 )
 
-// outlet carries what a procedure prints to the file that the job's user chose for it.
+// outlet copies the output of a procedure to the file that the user of the job has chosen for it.
 //
-// With that file as its standard output the procedure would end when the user wants it to:
-// a FIFO whose reader goes away kills it, one that nobody reads stops it, a full quota fails
-// it, and its end would be held against the queue. So it writes to a pipe, which we always
-// read. A writer, a child of ours with the user's identity and limits, opens the file and
-// copies to it what we hand on by a second pipe. Whatever becomes of the writer, the
-// procedure does not notice.
+// If that file were the procedure's standard output, the user could end the procedure: a FIFO kills
+// it when its reader closes, an unread FIFO blocks it, a full quota makes it fail, and its failure
+// would count against the queue. So the procedure writes to a pipe, which the supervisor always
+// reads. A child process with the user's identity and limits, the writer, opens the file and copies
+// to it what the supervisor passes through a second pipe. The procedure does not notice what
+// happens to the writer.
 type outlet struct {
-	file output // where the output goes; its path is the right one when the writer has begun
-	end  int    // of the procedure's pipe, for the procedure; -1 when it has it
-	from int    // where we read that pipe; -1 when it has ended
-	to   int    // where we write the writer's pipe; -1 when the writer is to have no more
+	file output // where the output goes; the path is resolved once the writer has begun
+	end  int    // the procedure's end of its pipe; -1 once the procedure has it
+	from int    // the reading end of that pipe; -1 after the end of file
+	to   int    // the writing end of the writer's pipe; -1 when nothing more is to be passed
 
 	writer  *spawn.Child
-	begun   bool // the writer has opened the file, or could not
-	ended   bool // the writer has ended, with status
+	begun   bool // the writer has opened the file, or has failed to
+	ended   bool // the writer has exited, with status
 	status  syscall.WaitStatus
-	pending []byte // read, and not yet taken by the writer
-	taken   int    // bytes that the writer took, in all
-	lost    int    // bytes that it did not take
+	pending []byte // read, and not yet passed to the writer
+	taken   int    // total bytes passed to the writer
+	lost    int    // bytes that the writer did not take
 
-	since    time.Time // when we began to wait for the writer; zero if we do not
-	expected int       // what taken is to be at writerPatience after since
+	since    time.Time // when waiting for the writer began; zero if it has not
+	expected int       // the least value of taken at writerPatience after since
 	killed   bool
 }
 
 const (
-	// mostPending is what is kept of the output for a writer that is slow.
+	// mostPending is the largest amount of output that is buffered for a slow writer.
 	mostPending = 1 << 20
-	// writerPatience is how long a writer has for that much when somebody waits for it, and
-	// how long for the end of what it was given.
+	// writerPatience is the time in which a writer has to take mostPending bytes if the procedure
+	// or the supervisor waits for it, and the time to finish after the last byte.
 	writerPatience = 5 * time.Second
-	// pipeSize is what one read from a pipe brings at most.
+	// pipeSize is the largest amount of data that one read returns.
 	pipeSize = 64 << 10
 )
 
-// openOutlets opens the output files of a procedure, as the owner of the job, and has f lead
-// to the pipes before them. closeOutlets undoes it, also after a failure.
-// as is the user as whom the procedure is to run.
+// openOutlets starts the writers that open the output files of a procedure as the owner of the job,
+// and makes f use the pipes. Call closeOutlets afterwards, also after a failure. as is the user
+// that runs the procedure.
 func (s *Shepherd) openOutlets(f *files, name string, as account) (*spawn.StartError, error) {
 	if s.d.ScriptTimeout > 0 {
 		s.set(dueTimeout, time.Now().Add(s.d.ScriptTimeout))
@@ -62,7 +62,7 @@ func (s *Shepherd) openOutlets(f *files, name string, as account) (*spawn.StartE
 		case f.inherit[fd], f.out[i].path == nullDevice, i == 1 && f.merge:
 			continue
 		case i == 1 && f.pipe[1] != 0 && f.out[1].path == f.out[0].path:
-			// One file: what is printed to it stays in its order.
+			// Both streams go to one file: one pipe preserves their order.
 			f.pipe[2], f.out[1] = f.pipe[1], f.out[0]
 			continue
 		}
@@ -72,7 +72,7 @@ func (s *Shepherd) openOutlets(f *files, name string, as account) (*spawn.StartE
 		}
 		if !s.awaitWriter(o) {
 			s.trace(name + " waits for its output: " + o.file.path + " (script_timeout)")
-			_ = unix.Kill(o.writer.PID, unix.SIGKILL) // we have not collected it
+			_ = unix.Kill(o.writer.PID, unix.SIGKILL) // the ID is still ours: the writer has not been reaped
 			return &spawn.StartError{Stage: spawn.StageStdout + spawn.Stage(i), What: o.file.path, Errno: syscall.ETIMEDOUT}, nil
 		}
 		if failure := o.writer.Failed(); failure != nil {
@@ -110,12 +110,12 @@ func (s *Shepherd) openOutlet(file output, stage spawn.Stage, as account) (*outl
 		closeAll([]int{o.end, o.from, o.to})
 		return nil, err
 	}
-	s.strays.add(o.writer.PID) // signals to the step are not for it
+	s.strays.add(o.writer.PID) // signals to the step do not go to it
 	s.outlets = append(s.outlets, o)
 	return o, nil
 }
 
-// pipeOf makes a pipe that belongs to a user, who may then open it by a name such as
+// pipeOf makes a pipe that belongs to a user, who can then open it through names such as
 // /dev/stderr.
 func (s *Shepherd) pipeOf(as account, p *[2]int) error {
 	if s.privileged {
@@ -132,7 +132,7 @@ func closeAll(fds []int) {
 	}
 }
 
-// limitOfFiles returns the job's limit for the size of files alone, which the writer has.
+// limitOfFiles returns only the job's limit for file sizes, which applies to the writer.
 func (s *Shepherd) limitOfFiles() []limits.Rlimit {
 	for _, r := range s.jobRlimits {
 		if r.Resource == job.Fsize {
@@ -142,8 +142,8 @@ func (s *Shepherd) limitOfFiles() []limits.Rlimit {
 	return nil
 }
 
-// awaitWriter waits until the writer has opened its file, or could not. It reports false if
-// that has taken longer than script_timeout.
+// awaitWriter waits until the writer has opened its file or has failed to. It returns false if that
+// takes longer than script_timeout.
 func (s *Shepherd) awaitWriter(o *outlet) bool {
 	for {
 		if o.begun = o.writer.Began(); o.begun {
@@ -160,10 +160,10 @@ func (s *Shepherd) awaitWriter(o *outlet) bool {
 	return true
 }
 
-// outletFDs is how many descriptors of an outlet are polled.
+// outletFDs is the number of descriptors that are polled per outlet.
 const outletFDs = 3
 
-// pollOutlets appends the descriptors of the outlets that outletNews is to be told of.
+// pollOutlets appends the descriptors that outletNews needs the state of.
 func (s *Shepherd) pollOutlets(fds []unix.PollFd) []unix.PollFd {
 	for _, o := range s.outlets {
 		report, from, to := -1, o.from, unix.PollFd{Fd: int32(o.to)}
@@ -181,7 +181,7 @@ func (s *Shepherd) pollOutlets(fds []unix.PollFd) []unix.PollFd {
 	return fds
 }
 
-// outletNews hands on what has arrived. fds are those of pollOutlets.
+// outletNews copies output that has arrived. fds are those of pollOutlets.
 func (s *Shepherd) outletNews(fds []unix.PollFd) {
 	for i, o := range s.outlets {
 		if len(fds) < (i+1)*outletFDs {
@@ -196,8 +196,8 @@ func (s *Shepherd) outletNews(fds []unix.PollFd) {
 	}
 }
 
-// takeOutput reads once from the procedure's pipe. It returns how many bytes there were, and
-// closes the pipe at its end.
+// takeOutput reads once from the procedure's pipe. It returns the number of bytes, and closes the
+// pipe at its end.
 func (s *Shepherd) takeOutput(o *outlet) int {
 	if o.from < 0 {
 		return 0
@@ -219,7 +219,7 @@ func (s *Shepherd) takeOutput(o *outlet) int {
 	return max(n, 0)
 }
 
-// push hands to the writer what it takes.
+// push writes as much pending output to the writer's pipe as fits.
 func (o *outlet) push() {
 	for o.to >= 0 {
 		n, err := unix.Write(o.to, o.pending)
@@ -237,7 +237,7 @@ func (o *outlet) push() {
 	}
 }
 
-// stop gives the writer no more than what it has, which may still be in its pipe.
+// stop closes the writer's pipe. The writer still gets what is in it.
 func (o *outlet) stop() {
 	if o.to >= 0 {
 		_ = unix.Close(o.to)
@@ -250,9 +250,9 @@ func (o *outlet) stop() {
 // isFull reports whether the procedure has to wait before it can print more.
 func (o *outlet) isFull() bool { return o.to >= 0 && len(o.pending) >= mostPending }
 
-// watchWriters sees to it that nobody waits for ever for a writer: the procedure, when much of
-// its output is pending, and we, when the procedure has ended. The time in which the procedure
-// waits is none of script_timeout: that a file is slow is the user's doing.
+// watchWriters ends waiting for writers that make no progress: if the procedure is blocked because
+// much of its output is pending, or if the supervisor waits after the procedure has finished. While
+// the procedure is blocked, script_timeout does not run: the user chose the slow file.
 func (s *Shepherd) watchWriters(now time.Time) {
 	if len(s.outlets) == 0 {
 		return
@@ -270,7 +270,7 @@ func (s *Shepherd) watchWriters(now time.Time) {
 		if now.Sub(o.since) >= writerPatience {
 			if o.since = now; o.to < 0 && !o.killed {
 				o.killed = true
-				_ = unix.Kill(o.writer.PID, unix.SIGKILL) // we have not collected it
+				_ = unix.Kill(o.writer.PID, unix.SIGKILL) // the ID is still ours: the writer has not been reaped
 			}
 			o.stop()
 		}
@@ -290,8 +290,8 @@ func (s *Shepherd) watchWriters(now time.Time) {
 	}
 }
 
-// started lets go of the procedure's ends of the pipes, which it has by now, so that their
-// end is seen.
+// started closes the supervisor's copies of the procedure's pipe ends, so that it sees the end of
+// file.
 func (s *Shepherd) started() {
 	for _, o := range s.outlets {
 		if o.end >= 0 {
@@ -301,7 +301,7 @@ func (s *Shepherd) started() {
 	}
 }
 
-// writerEnded takes note of the end of a process that may have been a writer.
+// writerEnded records the exit of a process if it is a writer.
 func (s *Shepherd) writerEnded(pid int, status syscall.WaitStatus) {
 	for _, o := range s.outlets {
 		if o.writer.PID == pid && !o.ended {
@@ -311,9 +311,9 @@ func (s *Shepherd) writerEnded(pid int, status syscall.WaitStatus) {
 	}
 }
 
-// closeOutlets brings what a procedure has printed to its files, and lets go of the outlets.
-// as is the user as whom the procedure ran. A writer that does nothing any more, as one whose
-// FIFO nobody reads, is not waited for.
+// closeOutlets flushes what a procedure has printed to its files, and closes the outlets. as is the
+// user that ran the procedure. It does not wait for a writer that makes no progress, such as one
+// whose FIFO has no reader.
 func (s *Shepherd) closeOutlets(name string, as account) {
 	s.started()
 	for _, o := range s.outlets {
@@ -322,7 +322,7 @@ func (s *Shepherd) closeOutlets(name string, as account) {
 	s.flush()
 	for _, o := range s.outlets {
 		if !o.begun {
-			_ = o.writer.Failed() // for its descriptor
+			_ = o.writer.Failed() // closes its descriptor
 		}
 		switch {
 		case !o.ended:
@@ -345,8 +345,9 @@ func lostText(n int) string {
 	return "; at least " + itoa(n) + " bytes are lost"
 }
 
-// drain reads what is in the pipe of a procedure that has ended. What it has left running may
-// go on printing, and is not to end by that: then somebody goes on reading.
+// drain reads what is in the pipe of a procedure that has finished. Background processes of the
+// procedure may continue to print, and must not be killed by a closed pipe: for them a child
+// continues to read.
 func (s *Shepherd) drain(o *outlet, as account) {
 	left, err := unix.IoctlGetInt(o.from, unix.TIOCINQ) // FIONREAD
 	for err == nil && o.from >= 0 && left > 0 {
@@ -369,13 +370,13 @@ func (s *Shepherd) drain(o *outlet, as account) {
 	p.Discard()
 	if child, err := p.Start(); err == nil {
 		s.strays.add(child.PID)
-		_ = child.Failed() // for its descriptor; it has nothing to say
+		_ = child.Failed() // closes its descriptor; there is nothing to report
 	}
 	_ = unix.Close(o.from)
 	o.from = -1
 }
 
-// flush waits until the writers have written all that they were given, or are given up.
+// flush waits until the writers have written everything, or until they are given up.
 func (s *Shepherd) flush() {
 	s.flushing = true
 	defer func() {
@@ -386,10 +387,10 @@ func (s *Shepherd) flush() {
 		busy := false
 		for _, o := range s.outlets {
 			if len(o.pending) == 0 && o.to >= 0 {
-				o.stop() // so that the writer sees the end
+				o.stop() // so that the writer sees the end of file
 				o.since = time.Time{}
 			}
-			// One that was killed and does not end is stuck in the kernel.
+			// A writer that was killed and does not exit is stuck in the kernel.
 			busy = busy || !o.ended && (!o.killed || time.Since(o.since) < writerPatience)
 		}
 		if !busy {

@@ -11,7 +11,7 @@ import (
 // variables are the pseudo variables of a kind of procedure, by name without $.
 type variables map[string]string
 
-// commonVariables are those of all procedures and methods.
+// commonVariables returns the pseudo variables of all procedures and methods.
 func commonVariables(d *job.Description, sgeRoot, sgeCell string) variables {
 	return variables{
 		"host":       d.Host,
@@ -26,8 +26,8 @@ func commonVariables(d *job.Description, sgeRoot, sgeCell string) variables {
 	}
 }
 
-// procedureVariables are those of prolog and epilog (sge_conf(5)), and with a
-// PE those of its procedures (sge_pe(5)).
+// procedureVariables returns those of prolog and epilog (sge_conf(5)), and with a PE those of its
+// procedures (sge_pe(5)).
 func procedureVariables(d *job.Description, common variables, paths [3]string) variables {
 	v := variables{}
 	maps.Copy(v, common)
@@ -65,8 +65,8 @@ func orWord(s, word string) string {
 	return s
 }
 
-// expand replaces $name by its value. What is no pseudo variable stays as it
-// is. quote, when not nil, is applied to each value.
+// expand replaces $name by its value. Names that are not pseudo variables stay unchanged. If quote
+// is not nil, it is applied to each value.
 func (v variables) expand(s string, quote func(string) string) string {
 	var b strings.Builder
 	for {
@@ -95,19 +95,19 @@ func isNameByte(c byte) bool {
 	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
-// procedure is a configured procedure, ready to be run.
+// procedure is a configured procedure, ready to run.
 type procedure struct {
 	user string // empty for the job's owner
 	argv []string
-	// chosen is the variable in the path of the program that has a value of the user's choice;
-	// empty for none.
+	// chosen is the variable in the path of the program whose value the user chooses; empty for
+	// none.
 	chosen string
 }
 
 // chosenByUsers are the variables whose values users choose when they submit a job.
 var chosenByUsers = []string{"job_name", "stdin_path", "stdout_path", "stderr_path", "fs_*"}
 
-// chosenIn returns the first of these in a word.
+// chosenIn returns the first of these variables in a word, or an empty string.
 func chosenIn(word string) string {
 	for i, part := range strings.Split(word, "$") {
 		n := 0
@@ -121,13 +121,12 @@ func chosenIn(word string) string {
 	return ""
 }
 
-// parseProcedure splits "[user@]path args" at blanks, without quoting
-// (sge_conf(5)), and expands pseudo variables in every word. Words are split
-// first, so that a value with a blank, such as a path that a user chose, stays
-// one argument.
+// parseProcedure splits "[user@]path args" at blanks, without quoting (sge_conf(5)), and expands
+// pseudo variables in every word. It splits first, so that a value with a blank, such as a path
+// that a user chose, stays one argument.
 func parseProcedure(s string, v variables) procedure {
 	var p procedure
-	user, words := job.Procedure(s) // an empty word is not found when it is to be executed
+	user, words := job.Procedure(s) // an empty word fails when it is executed
 	p.user = user
 	p.chosen = chosenIn(words[0])
 	for _, w := range words {
@@ -136,8 +135,8 @@ func parseProcedure(s string, v variables) procedure {
 	return p
 }
 
-// shellQuote makes a value safe inside a command line of sh(1). A value of
-// harmless characters stays bare, as administrators expect to see it.
+// shellQuote makes a value safe in a command line of sh(1). A value of harmless characters stays
+// unquoted, as administrators expect.
 func shellQuote(s string) string {
 	safe := s != ""
 	for i := range len(s) {

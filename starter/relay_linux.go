@@ -8,12 +8,12 @@ import (
 	"github.com/execd-project/execd/limits/process"
 )
 
-// relayPatience is how long the first process of a job (job.Description.Relayed) may go on
-// when all others of the job have been killed.
+// relayPatience is how long the first process of a job (job.Description.Relayed) may continue after
+// all other processes of the job were killed.
 const relayPatience = 12 * time.Second
 
-// commandPID is what methods know as the process of the job: also of one with a first
-// process that only connects it with its client, that of its command.
+// commandPID returns the process ID that methods get as the job's. If the first process only
+// connects the job with its client, it is that of the command.
 func (s *Shepherd) commandPID() int {
 	first := s.active.child.PID
 	if s.d.Relayed {
@@ -26,8 +26,8 @@ func (s *Shepherd) commandPID() int {
 	return first
 }
 
-// killCommand kills all of a job but the first process, which tells the client that its
-// command was killed, and ends likewise. It reports whether there is anything to be told.
+// killCommand kills all processes of a job except the first, which reports to the client that its
+// command was killed and exits likewise. It reports whether there is anything to report.
 func (s *Shepherd) killCommand() bool {
 	a, now := s.active, time.Now()
 	if !s.d.Relayed || a == nil || s.ended != nil {
@@ -46,10 +46,10 @@ func (s *Shepherd) killCommand() bool {
 	if due := s.due[dueForce]; due.IsZero() || due.After(a.relayUntil) {
 		s.set(dueForce, a.relayUntil)
 	}
-	// Who is stopped or stands still does not tell anybody anything.
+	// A stopped or frozen process cannot report anything.
 	s.thaw()
 	_ = unix.Kill(a.child.PID, unix.SIGCONT)
-	const rounds = 20 // what they fork meanwhile; who goes on and on has until relayUntil
+	const rounds = 20 // for processes that are forked in between; if they keep forking, relayUntil ends it
 	done := map[int]bool{a.child.PID: true}
 	for range rounds {
 		fresh := false

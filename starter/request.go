@@ -15,7 +15,7 @@ import (
 	"github.com/execd-project/execd/limits/group"
 )
 
-// request is what is to be done to the job.
+// request is an action on the job.
 type request int
 
 const (
@@ -27,11 +27,11 @@ const (
 	requestSignal // and above: requestSignal + the number of the signal
 )
 
-// killPause is how long repeated requests to end the job are ignored: a master
-// repeats them every few seconds, and a terminate method should run once.
+// killPause is how long repeated requests to end the job are ignored: a master repeats them every
+// few seconds, and a terminate method should run once.
 const killPause = 10 * time.Second
 
-// receiveAll takes the signals that have arrived.
+// receiveAll handles the signals that have arrived.
 func (s *Shepherd) receiveAll() {
 	for {
 		sig, ok := s.events.Take()
@@ -42,17 +42,16 @@ func (s *Shepherd) receiveAll() {
 	}
 }
 
-// receive translates a signal of whoever supervises us into a request. A
-// shepherd cannot be sent the very signals that it is to deliver, so that the
-// original's execd uses stand-ins, and a file for the rest.
+// receive translates a signal from the daemon into a request. The daemon cannot send the supervisor
+// the very signals that are meant for the job, so the original's execd uses stand-ins, and a file
+// for the others.
 func (s *Shepherd) receive(sig syscall.Signal) {
 	var r request
 	switch sig {
 	case unix.SIGTSTP:
 		r = requestKill
 	case unix.SIGTERM:
-		// Not used by execd. An administrator who ends the shepherd means the
-		// job.
+		// execd does not send it. An administrator who ends the supervisor wants the job to end.
 		r = requestKill
 	case unix.SIGTTIN:
 		n, err := s.dir.ReadNumber(jobdir.FileSignal)
@@ -74,18 +73,17 @@ func (s *Shepherd) receive(sig syscall.Signal) {
 	case unix.SIGWINCH:
 		r = requestStop
 	default:
-		return // SIGCHLD, and what a terminal sends
+		return // SIGCHLD, and signals of a terminal
 	}
 	if r == requestNone {
 		return
 	}
 	s.trace("asked to " + r.String())
 	if s.active == nil {
-		// Prolog and epilog are never disturbed; the job hears of it when it
-		// starts.
+		// Prolog and epilog are not disturbed; the job gets the request when it starts.
 		if r == requestKill || r == requestMigrate {
 			s.killed = true
-			s.elsewhere = r == requestMigrate // the last word counts
+			s.elsewhere = r == requestMigrate // the last request counts
 		}
 		s.pending = append(s.pending, r)
 		return
@@ -93,7 +91,7 @@ func (s *Shepherd) receive(sig syscall.Signal) {
 	s.apply(r)
 }
 
-// requestFor is what delivering a signal to a job means.
+// requestFor returns the request that delivering a signal to a job stands for.
 func requestFor(sig syscall.Signal) request {
 	switch {
 	case sig == unix.SIGKILL:
@@ -108,7 +106,7 @@ func requestFor(sig syscall.Signal) request {
 	return requestNone
 }
 
-// String is the request as an order.
+// String returns the name of the request.
 func (r request) String() string {
 	switch r {
 	case requestKill:
@@ -123,8 +121,8 @@ func (r request) String() string {
 	return "deliver signal " + job.SignalName(syscall.Signal(r-requestSignal))
 }
 
-// jobIsWanted looks at what was asked for while there was no job yet: one that
-// is to end is not started at all, and neither is what prepares it.
+// jobIsWanted reports whether the job is still to be started, given the requests that arrived
+// before it. A job that is to end is not started, and the steps before it are skipped.
 func (s *Shepherd) jobIsWanted() bool {
 	s.reap()
 	s.receiveAll()
@@ -138,7 +136,7 @@ func (s *Shepherd) jobIsWanted() bool {
 	return false
 }
 
-// deliverPending gives a job that has just started what was kept for it.
+// deliverPending applies the requests that arrived before the job started.
 func (s *Shepherd) deliverPending() {
 	pending := s.pending
 	s.pending = nil
@@ -147,14 +145,14 @@ func (s *Shepherd) deliverPending() {
 	}
 }
 
-// apply does what is asked for, after the notification that the job may have a
-// right to (sge_submit(1), -notify).
+// apply carries out a request, after the notification that the job may have asked for
+// (sge_submit(1), -notify).
 func (s *Shepherd) apply(r request) {
 	a := s.active
 	switch r {
 	case requestKill:
 		s.killed = true
-		a.migrating = false // it is wanted nowhere any more
+		a.migrating = false // the job no longer migrates
 		if time.Since(s.lastKill) < killPause && !s.lastKill.IsZero() {
 			return
 		}
@@ -165,7 +163,7 @@ func (s *Shepherd) apply(r request) {
 		}
 	}
 	if a.pending == r {
-		return // announced already; the time left stays
+		return // announced already; the deadline stays
 	}
 	if a.pending == requestKill && r == requestStop {
 		return
@@ -191,7 +189,7 @@ func (r request) verb() string {
 	return "end"
 }
 
-// notification is the signal that announces a request, 0 for none.
+// notification returns the signal that announces a request, 0 for none.
 func (s *Shepherd) notification(r request) syscall.Signal {
 	if s.d.Notify <= 0 {
 		return 0
@@ -215,7 +213,7 @@ func (s *Shepherd) notification(r request) syscall.Signal {
 	return sig
 }
 
-// carryOut does it now.
+// carryOut carries out a request at once.
 func (s *Shepherd) carryOut(r request) {
 	failpoint.At("shepherd-request")
 	a := s.active
@@ -224,7 +222,7 @@ func (s *Shepherd) carryOut(r request) {
 		s.lastKill = time.Now()
 		s.method("terminate_method", s.d.TerminateMethod, unix.SIGKILL)
 		if a.suspended && s.d.TerminateMethod != "" {
-			// A stopped process would hear of its end only when resumed.
+			// A stopped process would see the signal only after it is resumed.
 			s.thaw()
 			s.signalJob(unix.SIGCONT)
 		}
@@ -245,9 +243,9 @@ func (s *Shepherd) carryOut(r request) {
 	}
 }
 
-// freeze has the job's control group stand still, where the default signal is the
-// way of suspension: what a process of the job does about SIGSTOP and SIGCONT of
-// its own then makes no difference. Nobody waits for it.
+// freeze freezes the job's control group if suspension uses the default signal: then SIGSTOP and
+// SIGCONT that the job's processes send each other make no difference. It does not wait until all
+// processes are frozen.
 func (s *Shepherd) freeze() {
 	if s.group == nil || !s.d.AddGroupKill {
 		return
@@ -270,9 +268,8 @@ func (s *Shepherd) thaw() {
 	}
 }
 
-// method applies suspend_method, resume_method or terminate_method
-// (queue_conf(5)): a signal, a command line that begins with a slash, or the
-// default signal.
+// method applies suspend_method, resume_method or terminate_method (queue_conf(5)): a signal, a
+// command line that begins with a slash, or the default signal.
 func (s *Shepherd) method(name, value string, byDefault syscall.Signal) {
 	switch {
 	case value == "":
@@ -289,7 +286,7 @@ func (s *Shepherd) method(name, value string, byDefault syscall.Signal) {
 	}
 }
 
-// command starts a method command, unless the same is still running.
+// command starts a method command, unless the same one is still running.
 func (s *Shepherd) command(name, line string) {
 	if s.methodRuns(name) {
 		s.trace(name + " is still running: not started again")
@@ -313,12 +310,12 @@ func (s *Shepherd) methodRuns(name string) bool {
 	return false
 }
 
-// methodTimeout is how long a method command may go on when the job has ended,
-// where no script_timeout says otherwise.
+// methodTimeout is how long a method command may continue after the job has finished, if there is
+// no script_timeout.
 const methodTimeout = 2 * time.Minute
 
-// waitMethods waits for method commands that still run. One that hangs does not
-// keep the job from being reported.
+// waitMethods waits for method commands that are still running. A command that hangs does not keep
+// the job from being reported.
 func (s *Shepherd) waitMethods() {
 	if len(s.methods) == 0 {
 		return

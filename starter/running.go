@@ -13,30 +13,30 @@ import (
 	"github.com/execd-project/execd/quantity"
 )
 
-// running is the job while it runs.
+// running is the state of the job while it runs.
 type running struct {
 	child           *spawn.Child
 	start           time.Time
-	exceeded        *limits.Crossing // the limit that ends it
-	warned          *limits.Crossing // the last soft limit of which it was warned by SIGXCPU
-	warnedRT        *limits.Crossing // s_rt, of which it was warned by SIGUSR1
-	told            told             // what was written down of its usage
-	newsAgain       time.Duration    // when to look again for what the kernel has announced
+	exceeded        *limits.Crossing // the limit for which it is ended
+	warned          *limits.Crossing // the last soft limit announced to it by SIGXCPU
+	warnedRT        *limits.Crossing // s_rt, if announced to it by SIGUSR1
+	told            told             // the usage that was written last
+	newsAgain       time.Duration    // when to look again for an event that the kernel has announced
 	pending         request          // announced by a notification, not yet carried out
 	suspended       bool
-	relayUntil      time.Time // when who tells the client of the end is killed, too
+	relayUntil      time.Time // when the process that reports to the client is killed, too
 	migrating       bool
 	inArena         bool // a checkpoint was written
-	migrationFailed bool // migr_command did not end with 0
-	killAfter       bool // the job is to be killed behind the checkpoint that is written
+	migrationFailed bool // migr_command failed
+	killAfter       bool // kill the job after the checkpoint that is being written
 }
 
-// record is a crossing as the outcome has it.
+// record returns a crossing in the form that the outcome has.
 func record(x *limits.Crossing) *job.LimitExceeded {
 	return &job.LimitExceeded{Name: x.Limit, Value: x.Value, Measured: x.Measured}
 }
 
-// crossed says it to people: which limit, its value, what was measured, when.
+// crossed describes a crossing for people: which limit, its value, what was measured, and when.
 func crossed(x *limits.Crossing) string {
 	unit := " s"
 	if x.Unit == job.Bytes {
@@ -46,8 +46,8 @@ func crossed(x *limits.Crossing) string {
 		unit + " at " + clockText(x.At)
 }
 
-// clockText is a time of day as ISO 8601 writes it. Time.Format, which can do
-// everything, would be the largest function of the supervisor.
+// clockText returns a time of day in ISO 8601. Time.Format would be the largest function of the
+// supervisor.
 func clockText(t time.Time) string {
 	year, month, day := t.Date()
 	hour, minute, second := t.Clock()
@@ -61,7 +61,7 @@ func formatNumber(f float64) string {
 	return strconv.FormatFloat(f, 'f', min(3, decimals(f)), 64)
 }
 
-// decimals is the number of digits behind the point that f has.
+// decimals returns the number of digits after the decimal point of f.
 func decimals(f float64) int {
 	s := strconv.FormatFloat(f, 'f', -1, 64)
 	for i := range len(s) {
@@ -72,7 +72,7 @@ func decimals(f float64) int {
 	return 0
 }
 
-// waitJob supervises the running job until its first process has ended.
+// waitJob supervises the running job until its first process has exited.
 func (s *Shepherd) waitJob(c *spawn.Child, start time.Time) ending {
 	s.active = &running{child: c, start: start}
 	rt := s.d.Limits[job.RT]
@@ -91,8 +91,8 @@ func (s *Shepherd) waitJob(c *spawn.Child, start time.Time) ending {
 	return e
 }
 
-// tick acts on the deadlines of the running job. The wall clock runs on while
-// the job is suspended, as it does in the original.
+// tick handles the deadlines of the running job. The wall clock continues while the job is
+// suspended, as in the original.
 func (s *Shepherd) tick(now time.Time) {
 	rt := s.d.Limits[job.RT]
 	if s.take(dueHardRT, now) {
@@ -124,7 +124,7 @@ func (s *Shepherd) tick(now time.Time) {
 	if s.take(dueUndead, now) {
 		s.killGroup()
 		s.killDescendants(false)
-		s.set(dueUndead, now.Add(time.Second)) // for as long as it takes
+		s.set(dueUndead, now.Add(time.Second)) // repeated until the job is dead
 	}
 	if s.take(dueNews, now) {
 		s.takeNews(now)
@@ -140,8 +140,8 @@ func (s *Shepherd) reachedRT(name string, limit uint64, now time.Time) *limits.C
 	}
 }
 
-// exceed ends the job for a limit, through notification and terminate method
-// where there are any, and by SIGKILL at last (queue_conf(5), RESOURCE LIMITS).
+// exceed ends the job for a limit: through notification and terminate method if there are any, and
+// in the end by SIGKILL (queue_conf(5), RESOURCE LIMITS).
 func (s *Shepherd) exceed(x *limits.Crossing) {
 	if s.active.exceeded != nil {
 		return
@@ -157,9 +157,9 @@ func (s *Shepherd) exceed(x *limits.Crossing) {
 	s.apply(requestKill)
 }
 
-// limitBehind finds out whether a limit was behind the end of a job that has ended
-// before we did anything: the kernel ends a job that is out of memory, or a process at
-// its own limit of CPU time, and the signals that warn end who does not catch them.
+// limitBehind finds out whether a limit ended a job that ended before the supervisor acted: the
+// kernel kills processes that are out of memory or exceed their own limit of CPU time, and the
+// warning signals end a process that does not catch them.
 func (s *Shepherd) limitBehind(e ending) *limits.Crossing {
 	if c := s.outOfMemory(); c != nil {
 		return c
@@ -171,8 +171,8 @@ func (s *Shepherd) limitBehind(e ending) *limits.Crossing {
 	least := float64(hard)
 	switch {
 	case !e.status.Signaled():
-		// One of its processes, which the first one has survived: the fence is for
-		// somebody who has held us up. The kernel's clocks are not ours.
+		// The first process has survived another one. The fence matters only if the supervisor was
+		// delayed. The kernel's clocks differ from ours.
 		least += s.fence(hard) / 2
 	case e.status.Signal() == unix.SIGXCPU:
 		return s.active.warned
@@ -187,7 +187,7 @@ func (s *Shepherd) limitBehind(e ending) *limits.Crossing {
 	return nil
 }
 
-// fence is how many seconds of CPU time behind h_cpu the kernel ends a process.
+// fence returns how many seconds of CPU time above h_cpu the kernel kills a process.
 func (s *Shepherd) fence(hard uint64) float64 {
 	for _, r := range s.jobRlimits {
 		if r.Resource == job.CPU && r.Hard > hard {

@@ -25,81 +25,80 @@ import (
 	"github.com/execd-project/execd/starter/sigwait"
 )
 
-// Shepherd supervises one job. It is used by one goroutine.
+// Shepherd supervises one job. It must be used by one goroutine only.
 type Shepherd struct {
 	dir *jobdir.Dir
 	d   *job.Description
 	db  userdb.Database
 
-	privileged bool // may become any user
-	secure     bool // started with another effective than real user
+	privileged bool // can become any user
+	secure     bool // started with an effective user that is not the real user
 	owner      account
 	jobEnv     *environment
-	trusted    *environment // Grid Engine's variables, of which no user has chosen the value
+	trusted    *environment // Grid Engine's variables, with values that no user can choose
 	common     variables
-	rlimits    []limits.Rlimit // of the processes of procedures and methods
-	jobRlimits []limits.Rlimit // of those of the job
-	tmpdir     *jobdir.Tmpdir  // made by us in place of one that cannot be trusted
+	rlimits    []limits.Rlimit // for processes of procedures and methods
+	jobRlimits []limits.Rlimit // for processes of the job
+	tmpdir     *jobdir.Tmpdir  // made by the supervisor in place of one that cannot be trusted
 
-	failed job.Failed // the first failure: it is the one that counts
+	failed job.Failed // the first failure, which is the one that counts
 
 	events *sigwait.Listener
 	due    [numDue]time.Time
 
-	awaited        int            // the step that is running
-	ended          *ending        // and how it ended
+	awaited        int            // the running step
+	ended          *ending        // the end of that step
 	methods        map[int]string // running method commands, by process
 	methodChildren map[int]*spawn.Child
-	pending        []request // asked for while there was no job to deliver it to
+	pending        []request // requests that arrived before the job could get them
 	killed         bool      // the job is to be ended
-	elsewhere      bool      // to be started on another host, before it has begun here
+	elsewhere      bool      // to be started on another host, before it has begun on this one
 	strays         strays
-	outlets        []*outlet      // of the procedure that runs
-	scratch        []byte         // what is read of its output
-	flushing       bool           // it has ended, and its writers have not
+	outlets        []*outlet      // of the running procedure
+	scratch        []byte         // buffer for its output
+	flushing       bool           // it has finished, and its writers have not
 	held           time.Duration  // what is left of script_timeout while it waits for a writer
 	active         *running       // the job while it runs
-	reaped         syscall.Rusage // of everything that was reaped while the job ran
+	reaped         syscall.Rusage // usage of all processes that were reaped while the job ran
 	lastKill       time.Time
 
-	bound    topology.CPUSet // the processors that we are bound to; empty if we are not
-	group    *group.Group    // the job's control group, nil without
+	bound    topology.CPUSet // the processors that this process is bound to; empty for no binding
+	group    *group.Group    // the job's control group; nil without one
 	watch    *limits.Watch
 	meter    *meter
 	account  limits.Account
 	io       ioFiles
-	terminal *terminal // of the job; nil without
-	hostOOM  bool      // the host had no memory left for the job
+	terminal *terminal // of the job; nil without one
+	hostOOM  bool      // the host was out of memory for the job
 }
 
-// forwarded are the signals that say something to a shepherd (the original's
-// contract with its execd, see request.go), and the death of children.
+// forwarded are the signals by which a daemon gives orders to a supervisor (the original's contract
+// with its execd, see request.go), and SIGCHLD.
 var forwarded = []syscall.Signal{
 	unix.SIGCHLD, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU, unix.SIGCONT, unix.SIGUSR1, unix.SIGUSR2,
 	unix.SIGWINCH, unix.SIGTERM, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGPIPE,
 }
 
-// Self is the calling process, ready to be a shepherd.
+// Self is the calling process, prepared to be a supervisor by Listen.
 type Self struct {
 	events *sigwait.Listener
 	io     ioFiles
 }
 
-// Listen makes the calling process ready to be a shepherd: from here on it
-// loses no signal, inherits no descriptor but 0 to 2 to its children, is the
-// parent of all orphans among its descendants, and cannot be traced by another
-// process of its user.
+// Listen prepares the calling process to be a supervisor. From then on it loses no signal, passes
+// only descriptors 0 to 2 to its children, becomes the parent of all orphans among its descendants,
+// and cannot be traced by other processes of its user.
 //
-// Signals, credentials of files and the death signal of children belong to the
-// thread: the calling goroutine keeps its own from here on.
+// Signal masks, file credentials and the death signal of children belong to the thread: the calling
+// goroutine stays on its thread.
 func Listen() (*Self, error) {
 	runtime.LockOSThread()
 	events, err := sigwait.Listen(forwarded...)
 	if err != nil {
 		return nil, err
 	}
-	// Outside of the process group of whoever started us, whose terminal or
-	// daemon may signal that. A session leader cannot, and need not.
+	// Leave the process group of the caller, which may get signals from a terminal or daemon. A
+	// session leader cannot do this and does not need it.
 	if err := unix.Setpgid(0, 0); err != nil && !errors.Is(err, unix.EPERM) {
 		return nil, &oslite.CallError{Call: "setpgid", Err: err}
 	}
@@ -110,28 +109,28 @@ func Listen() (*Self, error) {
 		return nil, &oslite.CallError{Call: "prctl", Err: err}
 	}
 	self := &Self{events, openIO()}
-	giveUpProtection() // while the files of /proc are still ours
+	giveUpProtection() // while this process may still write to its files in /proc
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return nil, &oslite.CallError{Call: "prctl", Err: err}
 	}
 	return self, nil
 }
 
-// giveUpProtection makes the job as likely as others to be ended when the host has no
-// memory left. A daemon is protected from that (OOMScoreAdjust= of systemd.exec(5)), and
-// all that it starts inherits it. We do not need it: we are the smallest process there.
+// giveUpProtection sets the default probability of being killed when the host is out of memory. A
+// daemon may be protected (OOMScoreAdjust= of systemd.exec(5)), and its children inherit this. The
+// supervisor does not need it: it is the smallest process there.
 func giveUpProtection() {
 	const path = "/proc/self/oom_score_adj"
 	if b, err := oslite.Read(path); err != nil || len(b) == 0 || b[0] != '-' {
 		return
 	}
 	if fd, err := unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0); err == nil {
-		_, _ = unix.Write(fd, []byte("0")) // everybody may raise his own
+		_, _ = unix.Write(fd, []byte("0")) // any process may raise its own
 		unix.Close(fd)
 	}
 }
 
-// closeOnExec keeps every descriptor from 3 up from the programs that we start.
+// closeOnExec sets close-on-exec on every descriptor from 3 up.
 func closeOnExec() error {
 	err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
 	if err == nil {
@@ -150,9 +149,9 @@ func closeOnExec() error {
 	return nil
 }
 
-// Start reads what a job directory says and supervises its job. A description
-// that cannot be used is the job's error, not the host's: with a real execd it
-// is the job's own arguments that can spoil it.
+// Start reads a job directory and supervises its job. A description that cannot be used is the
+// job's failure, not the host's: under a real execd, arguments of the job itself can make it
+// unreadable.
 func Start(dir *jobdir.Dir, db userdb.Database, self *Self) job.Failed {
 	d, err := dir.Description()
 	if err == nil && d.Interactive != nil {
@@ -174,9 +173,9 @@ func Start(dir *jobdir.Dir, db userdb.Database, self *Self) job.Failed {
 	return code
 }
 
-// Supervise runs the job of a job directory from its first step to its last
-// and returns the failure code, which is also the exit code of the process:
-// the first number in the file exit_status. self is what Listen returned.
+// Supervise runs the job of a job directory from its first step to its last. It returns the failure
+// code, which is also the exit code of the process and the first number in the file exit_status.
+// self is the value that Listen returned.
 func Supervise(dir *jobdir.Dir, d *job.Description, db userdb.Database, self *Self) job.Failed {
 	s := &Shepherd{
 		dir: dir, d: d, db: db,
@@ -192,11 +191,10 @@ func Supervise(dir *jobdir.Dir, d *job.Description, db userdb.Database, self *Se
 	return s.finish()
 }
 
-// reserved is the room that is kept on the disk for the verdict, and for the
-// usage: what both need at most.
+// reserved is the disk space, in bytes, that is reserved for the files exit_status and usage.
 const reserved = 4096
 
-// begin records that the shepherd is there and prepares what all steps share.
+// begin records that the supervisor has started, and prepares what all steps share.
 func (s *Shepherd) begin() {
 	if err := s.takePrivileges(); err != nil {
 		s.fail(job.FailedBeforeProlog, "cannot become root again: "+err.Error())
@@ -205,8 +203,8 @@ func (s *Shepherd) begin() {
 	failpoint.At("shepherd-begin")
 	s.must(s.dir.WriteNumber(jobdir.FilePID, unix.Getpid()))
 	failpoint.At("shepherd-pid")
-	// Both exist, empty, while the job runs: a shepherd that dies now is told
-	// from one that never was.
+	// Both files exist, empty, while the job runs. They distinguish a supervisor that was killed
+	// from one that never ran.
 	s.must(s.dir.Append(jobdir.FileError, ""))
 	s.must(s.dir.ReserveAppend(jobdir.FileExitStatus, reserved))
 	failpoint.At("shepherd-files")
@@ -240,9 +238,9 @@ func (s *Shepherd) begin() {
 	failpoint.At("shepherd-ready")
 }
 
-// daemonEnvironment is the environment that we were started with. The Go runtime
-// adds GOTRACEBACK=none to that of a program whose real and effective user
-// differ, as under a real execd; it is nothing that a job should see.
+// daemonEnvironment returns the environment that this process was started with. The Go runtime adds
+// GOTRACEBACK=none for a program whose real and effective user differ, as under a real execd; jobs
+// should not see that.
 func (s *Shepherd) daemonEnvironment() []string {
 	env := syscall.Environ()
 	if !s.secure {
@@ -251,9 +249,8 @@ func (s *Shepherd) daemonEnvironment() []string {
 	return slices.DeleteFunc(env, func(v string) bool { return v == "GOTRACEBACK=none" })
 }
 
-// refuseOwner says why a job of this owner is not run at all. Root runs no
-// jobs: a batch system would be the way to become root for whoever can write
-// into it.
+// refuseOwner returns the reason why jobs of this owner never run, or an empty string. Root runs no
+// jobs: otherwise anyone who could write into the batch system would become root.
 func (s *Shepherd) refuseOwner() string {
 	switch {
 	case s.owner.UID == 0 && s.privileged:
@@ -268,16 +265,16 @@ func (s *Shepherd) refuseOwner() string {
 	return ""
 }
 
-// prepareLimits works out the limits of the procedures and methods, each process of which has
-// its own, and those of the processes of the job, which is watched as a whole.
+// prepareLimits computes two sets of rlimits: for each process of procedures and methods, and for
+// the processes of the job, which is also watched as a whole.
 func (s *Shepherd) prepareLimits() {
 	s.rlimits = s.attain(limits.Rlimits(s.procedureLimits(), s.d.HostSlots), false)
 	s.jobRlimits = s.attain(limits.OfProcess(s.d, processors()), true)
 }
 
-// procedureLimits returns the limits of the queue, which are those of its procedures. A real
-// execd tells only those that the job has requests in: of these we take what no job can
-// request.
+// procedureLimits returns the limits of the queue, which apply to its procedures. A real execd
+// passes only the job's limits, which include its requests: of these, only the limits that no job
+// can request are used.
 func (s *Shepherd) procedureLimits() job.Limits {
 	l := job.Unlimited()
 	if s.d.ProcedureLimits != nil {
@@ -287,12 +284,12 @@ func (s *Shepherd) procedureLimits() job.Limits {
 			l[r] = s.d.Limits[r]
 		}
 	}
-	// It is of the user, who may have as many processes elsewhere (setrlimit(2)).
+	// RLIMIT_NPROC counts all processes of the user on the host (setrlimit(2)).
 	l[job.MaxProc] = job.Unlimited()[job.MaxProc]
 	return l
 }
 
-// attain fits limits to what we may set.
+// attain reduces limits to values that this process is allowed to set.
 func (s *Shepherd) attain(list []limits.Rlimit, warn bool) []limits.Rlimit {
 	fitted := make([]limits.Rlimit, 0, len(list)+1)
 	for _, r := range list {
@@ -307,8 +304,8 @@ func (s *Shepherd) attain(list []limits.Rlimit, warn bool) []limits.Rlimit {
 		}
 		fitted = append(fitted, fit)
 	}
-	// What the configuration leaves alone is that of whoever started us, not
-	// what the Go runtime has made of it.
+	// If the configuration does not set the limit, it is the one that this process was started
+	// with, not the one that the Go runtime has made of it.
 	if soft, hard, ok := inherited.OpenFiles(); ok && s.d.Limits[job.Descriptors].Unset {
 		fitted = append(fitted, limits.Rlimit{
 			Resource: job.Descriptors, Number: unix.RLIMIT_NOFILE, Name: "RLIMIT_NOFILE", Soft: soft, Hard: hard,
@@ -317,9 +314,8 @@ func (s *Shepherd) attain(list []limits.Rlimit, warn bool) []limits.Rlimit {
 	return fitted
 }
 
-// attainable returns the largest hard limit up to that of r which may be set. Only
-// trying tells: root of a user namespace has CAP_SYS_RESOURCE, and may not raise
-// limits.
+// attainable returns the largest hard limit, up to that of r, that may be set. It has to try: root
+// in a user namespace has CAP_SYS_RESOURCE, and may not raise limits.
 func attainable(r limits.Rlimit, current unix.Rlimit) uint64 {
 	try := []uint64{r.Hard}
 	if r.Number == unix.RLIMIT_NOFILE {
@@ -339,10 +335,10 @@ func attainable(r limits.Rlimit, current unix.Rlimit) uint64 {
 	return min(r.Hard, current.Max)
 }
 
-// takePrivileges becomes root for everything but files, if we were started so
-// that we can: a real execd starts its shepherd with root as the real and the
-// admin user as the effective user. Files of the job directory stay the admin
-// user's work, who alone may write there where root is squashed (NFS).
+// takePrivileges becomes root, except for access to files, if this process was started in a way
+// that allows it: a real execd starts its shepherd with root as the real and the admin user as the
+// effective user. The admin user still accesses the files of the job directory, because only that
+// user may write there if the file server maps root to nobody (NFS root_squash).
 func (s *Shepherd) takePrivileges() error {
 	ruid, euid, suid := unix.Getresuid()
 	if ruid != 0 && euid != 0 && suid != 0 {
@@ -366,13 +362,13 @@ func (s *Shepherd) takePrivileges() error {
 	return nil
 }
 
-// fail records a failure. The first one is what the job is reported with; the
-// others are there to be read.
+// fail records a failure. The job is reported with the first one; the others are for readers of the
+// trace.
 func (s *Shepherd) fail(code job.Failed, text string) {
 	s.failBy(unix.Geteuid(), unix.Getpid(), code, text)
 }
 
-// failBy is fail for a record of another process, with its effective user id.
+// failBy is like fail, for a record of another process with its effective user ID.
 func (s *Shepherd) failBy(euid, pid int, code job.Failed, text string) {
 	s.trace("failed " + itoa(int(code)) + ": " + text)
 	if s.failed == 0 {
@@ -387,20 +383,20 @@ func (s *Shepherd) failBy(euid, pid int, code job.Failed, text string) {
 	}
 }
 
-// must turns an error on the job directory into a failure before the job: a
-// job whose end could not be recorded is not started.
+// must records an error on the job directory as a failure before the job: a job whose end could not
+// be recorded is not started.
 func (s *Shepherd) must(err error) {
 	if err != nil && s.failed == 0 {
 		s.fail(job.FailedBeforeProlog, err.Error())
 	}
 }
 
-// trace adds a line to the trace file. A full disk does not stop a job for it.
+// trace adds a line to the trace file. It ignores errors: a full disk does not stop a job here.
 func (s *Shepherd) trace(text string) {
 	_ = s.dir.Append(jobdir.FileTrace, jobdir.RecordLine(time.Now(), unix.Geteuid(), unix.Getpid(), text))
 }
 
-// finish waits for method commands that still run, and writes the verdict.
+// finish waits for method commands that are still running, and writes exit_status.
 func (s *Shepherd) finish() job.Failed {
 	s.waitMethods()
 	s.removeTmpdir()
@@ -417,8 +413,8 @@ func (s *Shepherd) finish() job.Failed {
 	return s.failed
 }
 
-// protectSubmission closes what came from the submitter to other users where a
-// real execd has left it open. Jobs of qrsh read it themselves as the user.
+// protectSubmission removes other users' access to files with data of the submitter that a real
+// execd has left readable. Jobs of qrsh read them as the user.
 func (s *Shepherd) protectSubmission() {
 	if s.d.Interactive != nil {
 		return

@@ -13,10 +13,10 @@ import (
 	"github.com/execd-project/execd/jobdir"
 )
 
-// step is one of the site's procedures around a job. The codes are those of
-// sge_status(5): one for a procedure that could not be started, one for a
-// procedure that failed, and one for a procedure that the user may have ended:
-// this is the job's failure, and leaves a job that has run as it is.
+// step is one of the site's procedures around a job. The codes are those of sge_status(5): one for
+// a procedure that could not be started, one for a procedure that failed, and one for a procedure
+// that the user may have ended. The last is the job's failure, and does not change the result of a
+// job that has already run.
 type step struct {
 	name       string
 	command    func(d *job.Description) string
@@ -24,13 +24,13 @@ type step struct {
 	inStep     job.Failed
 	signalled  job.Failed
 	pe         bool // output goes to the .po and .pe files
-	prepares   bool // it comes before the job, and is not needed without the job
+	prepares   bool // precedes the job, and is not needed without the job
 }
 
 var (
-	// The original has 7, "before prolog", for a prolog that cannot be started,
-	// and with that takes every queue of the host out of service. It is one
-	// queue's procedure, so it is that queue's error.
+	// The original has 7, "before prolog", for a prolog that cannot be started, which takes every
+	// queue of the host out of service. The prolog belongs to one queue, so it is an error of that
+	// queue here.
 	stepProlog = step{
 		"prolog", func(d *job.Description) string { return d.Prolog },
 		job.FailedProlog, job.FailedProlog, job.FailedAppError, false, true,
@@ -49,16 +49,16 @@ var (
 	}
 )
 
-// result is how a step went.
+// result is the result of a step.
 type result int
 
 const (
 	stepDone       result = iota // exit status 0, or nothing to do
-	stepFailed                   // it ran and did not end with 0
-	stepNotStarted               // it could not be run
+	stepFailed                   // ran, with another exit status than 0
+	stepNotStarted               // could not be started
 )
 
-// steps is the order of sge_shepherd(8): the picture in doc.go.
+// steps runs all steps in the order of sge_shepherd(8), as the picture in doc.go shows it.
 func (s *Shepherd) steps() {
 	prolog := s.procedure(stepProlog)
 	if prolog == stepNotStarted {
@@ -85,9 +85,9 @@ func (s *Shepherd) parallelSteps() {
 	s.procedure(stepPEStop)
 }
 
-// procedure runs one of the site's procedures and applies the meaning of its
-// exit status (queue_conf(5), prolog): 0 goes on, 99 reschedules the job, 100
-// puts it into the error state, everything else is the queue's error.
+// procedure runs one of the site's procedures and interprets its exit status (queue_conf(5),
+// prolog): 0 continues, 99 reschedules the job, 100 puts the job into error state, and any other
+// puts the queue into error state.
 func (s *Shepherd) procedure(st step) result {
 	command := st.command(s.d)
 	if command == "" {
@@ -131,13 +131,13 @@ func (s *Shepherd) procedure(st step) result {
 	}
 	s.started()
 	failpoint.AtOf("shepherd-during", st.name)
-	// The owner may end what runs as the owner. What another user's procedure has begun may need
-	// its end.
+	// A procedure that runs as the owner may be ended for the owner. One of another user may have
+	// begun something that it has to finish.
 	end := s.waitProcedure(child, st.name, st.prepares && as.UID == s.owner.UID)
 	failpoint.AtOf("shepherd-after", st.name)
 	if failure := child.Failed(); failure != nil {
 		otherwise := st.notStarted
-		if failure.Errno == syscall.E2BIG { // by the user's variables, which the owner's procedures all get
+		if failure.Errno == syscall.E2BIG { // caused by the user's variables, which procedures of the owner get
 			otherwise = st.signalled
 		}
 		s.failStart(startFailure(failure, otherwise), st.name, failure, a, as)
@@ -145,11 +145,11 @@ func (s *Shepherd) procedure(st step) result {
 	}
 	s.trace(st.name + " " + describeEnd(end.status))
 	if end.unwanted {
-		return stepDone // nothing has failed: the job is not started, as it was asked
+		return stepDone // not a failure: the job was deleted before its start
 	}
 	if end.timedOut && end.waiting != 0 {
-		// A file server: what the job has asked for, and not the procedure, has taken
-		// the time.
+		// The time went into opening the job's files, for example on a file server, not into the
+		// procedure.
 		failure := &spawn.StartError{Stage: end.waiting, What: p.argv[0], Errno: syscall.ETIMEDOUT}
 		if i := int(end.waiting - spawn.StageStdin); i < len(f.inherit) {
 			failure.What = f.path(i)
@@ -165,8 +165,8 @@ func (s *Shepherd) procedure(st step) result {
 	return r
 }
 
-// procedureUser returns the user as whom a procedure runs: the one before its @, or the owner
-// of the job.
+// procedureUser returns the user that a procedure runs as: the one before its @, or the owner of
+// the job.
 func (s *Shepherd) procedureUser(command string) (account, error) {
 	name, _ := job.Procedure(command)
 	if name == "" || name == s.owner.Name {
@@ -179,11 +179,11 @@ func (s *Shepherd) procedureUser(command string) (account, error) {
 	return as, err
 }
 
-// applyEnd applies the end of a procedure.
+// applyEnd evaluates the end of a procedure.
 func (s *Shepherd) applyEnd(st step, as account, end ending) result {
 	status := exitStatus(end.status)
-	// The owner of the job can send signals to what runs as the owner. Shells report so of
-	// a command that a signal has ended.
+	// The owner of the job can send signals to processes of the owner. Shells exit with these
+	// statuses if a signal has ended a command.
 	const firstSignal, lastSignal = 129, 128 + 64
 	if as.UID == s.owner.UID && (end.stopped || !end.timedOut && status >= firstSignal && status <= lastSignal) {
 		text := st.name + " " + describeEnd(end.status)
@@ -214,17 +214,17 @@ func (s *Shepherd) applyEnd(st step, as account, end ending) result {
 	return stepFailed
 }
 
-// What the exit statuses 99 and 100 lead to.
+// What the exit statuses 99 and 100 mean, as the reason of a failure says it.
 const (
 	rescheduled    = "the job is to be run again"
 	intoErrorState = "the job goes into the error state"
 )
 
-// heedEnvironment takes what a procedure has changed in the file environment: it counts from
-// the next step on, as in the original. Only the site's procedures can write there, those of
-// root and of the user whose file it is. What they write is for the job all the same, and
-// procedures of other users have it under SGE_JOB_ENV_: a line may be made of a value of the
-// user's, and a value may have lines.
+// heedEnvironment reads the changes that a procedure has made to the file environment. They apply
+// from the next step on, as in the original. Only procedures of root and of the file's owner can
+// write to the file. Their changes still apply to the job's environment only, and procedures of
+// other users get them with the prefix SGE_JOB_ENV_: a prolog may write a value that the user
+// chose, and such a value can contain newlines.
 func (s *Shepherd) heedEnvironment(name string) error {
 	b, err := s.dir.ReadFile(jobdir.FileEnvironment)
 	if err != nil {
@@ -242,9 +242,9 @@ func (s *Shepherd) heedEnvironment(name string) error {
 	return nil
 }
 
-// startFailure is the code for a child that did not become its program. What
-// the job asked for (files, directory, groups) is held against the job whatever
-// step met it first; the rest is for the caller to say.
+// startFailure returns the failure code for a child that could not execute its program. Requests of
+// the job (files, directory, groups) are the job's failure in every step; for other causes it
+// returns otherwise.
 func startFailure(f *spawn.StartError, otherwise job.Failed) job.Failed {
 	switch f.Stage {
 	case spawn.StageStdin, spawn.StageStdout, spawn.StageStderr:
@@ -271,8 +271,8 @@ func explain(f *spawn.StartError) string {
 		spawn.StageExec:     "cannot execute ",
 	}[f.Stage]
 	if i := indexBlank(f.What); f.Stage == spawn.StageExec && i >= 0 {
-		// Everybody reads the reason. What is one word here was meant as a line for a shell
-		// (qsub -shell n), and has arguments behind the program.
+		// All users can read the reason. A program name with blanks is a command line that was
+		// meant for a shell (qsub -shell n), and may contain arguments.
 		return what + f.What[:i] + " ... (the command has blanks, and no shell splits it): " + f.Errno.Error()
 	}
 	text := what + f.Error()
@@ -282,7 +282,7 @@ func explain(f *spawn.StartError) string {
 	return text
 }
 
-// indexBlank is where the first blank or control character is, -1 without one.
+// indexBlank returns the index of the first blank or control character, -1 without one.
 func indexBlank(s string) int {
 	for i := range len(s) {
 		if s[i] <= ' ' {
@@ -292,7 +292,7 @@ func indexBlank(s string) int {
 	return -1
 }
 
-// exitStatus is the exit status as shells have it: 128+n after signal n.
+// exitStatus returns the exit status as a shell reports it: 128+n after signal n.
 func exitStatus(ws syscall.WaitStatus) int {
 	if ws.Signaled() {
 		return 128 + int(ws.Signal())
@@ -311,7 +311,7 @@ func describeEnd(ws syscall.WaitStatus) string {
 	return "ended with exit status " + strconv.Itoa(ws.ExitStatus())
 }
 
-// jobStep is what the original calls the job where it tells its exit status.
+// jobStep is the original's name for the job in messages about exit statuses.
 const jobStep = "job start"
 
 // job runs the job itself, from its start to the end of its last process.
@@ -353,7 +353,7 @@ func (s *Shepherd) job() {
 	s.active = nil
 }
 
-// afterJob writes what the job used and how it ended.
+// afterJob records what the job used and how it ended.
 func (s *Shepherd) afterJob(end ending, start time.Time) {
 	u := jobdir.NewUsage(end.status, &s.reaped, start, end.at)
 	s.finalUsage(u)
@@ -367,8 +367,8 @@ func (s *Shepherd) afterJob(end ending, start time.Time) {
 	}
 	switch {
 	case limit != nil:
-		// A signal in the usage would make a real execd report 100, and hide
-		// that a limit was the reason; the exit status keeps it.
+		// With a signal in the usage file a real execd would report failure 100, and hide that a
+		// limit was the reason. The exit status still contains the signal.
 		u.Signal = 0
 		u.Limit, u.Reason = record(limit), crossed(limit)
 		s.fail(job.FailedLimit, u.Reason)
@@ -380,14 +380,14 @@ func (s *Shepherd) afterJob(end ending, start time.Time) {
 	case end.status.ExitStatus() == job.ExitAppError && !s.d.ForbidAppError:
 		s.fail(job.FailedAppError, exitWords(jobStep, job.ExitAppError, intoErrorState))
 	}
-	// Before the usage, after which the job would be one that has died.
+	// This precedes the usage file: with it a real execd takes the job as finished.
 	s.decideMigration()
 	failpoint.At("shepherd-before-usage")
 	if err := s.dir.WriteUsage(u); err != nil {
 		s.fail(job.FailedNoExitStatus, err.Error())
 	}
 	failpoint.At("shepherd-usage")
-	_ = s.dir.Remove(jobdir.FileOnline) // usage says it better
+	_ = s.dir.Remove(jobdir.FileOnline) // replaced by the usage file
 	s.trusted.set(exitStatusVariable, strconv.Itoa(u.ExitStatus))
 	s.cleanCheckpoints()
 	failpoint.At("shepherd-after-job")

@@ -9,8 +9,8 @@ import (
 
 const nullDevice = "/dev/null"
 
-// output is where one of standard output and error goes: to path, or when that
-// is a directory to fallback in it.
+// output is the destination of standard output or standard error: path, or fallback in that
+// directory if path is a directory.
 type output struct{ path, fallback string }
 
 // files are the standard streams of one step.
@@ -18,14 +18,14 @@ type files struct {
 	stdin   string
 	out     [2]output // standard output and error
 	inherit [3]bool
-	pipe    [3]int // in place of a file of out, see outlet; 0 for none
-	script  bool   // standard input is the script, whatever stdin says
-	merge   bool   // standard error goes where standard output goes
+	pipe    [3]int // replaces a file of out, see outlet; 0 for none
+	script  bool   // standard input is the script; stdin is ignored
+	merge   bool   // standard error goes to the same file as standard output
 }
 
-// jobFiles are those of the job, its prolog and its epilog. A path that is a
-// directory, and the working directory when there is none, takes a file
-// NAME.oJOB[.TASK] (sge_submit(1), -o and -e).
+// jobFiles returns the streams of the job, its prolog and its epilog. If a path is a directory, or
+// absent, which stands for the working directory, the file in it is NAME.oJOB[.TASK]
+// (sge_submit(1), -o and -e).
 func jobFiles(d *job.Description) files {
 	f := files{stdin: orWord(d.Streams[0].Path, nullDevice), merge: d.MergeError}
 	for i, letter := range []string{"o", "e"} {
@@ -37,10 +37,10 @@ func jobFiles(d *job.Description) files {
 	return f
 }
 
-// procedureFiles are those of the site's procedures. Prolog and epilog write to
-// the output of the job; those of a PE to NAME.poJOB and NAME.peJOB in its
-// directory, or to that output itself if it is a file. None of them reads the
-// job's input (sge_conf(5), prolog).
+// procedureFiles returns the streams of the site's procedures. Prolog and epilog write to the
+// output of the job. Those of a PE write to NAME.poJOB and NAME.peJOB in the directory of that
+// output, or to the output itself if it is a file. None of them reads the job's input (sge_conf(5),
+// prolog).
 func procedureFiles(d *job.Description, pe bool) files {
 	f := jobFiles(d)
 	if pe {
@@ -60,10 +60,10 @@ func outputAt(path, letter string, d *job.Description) output {
 	return output{path, path + "/" + name}
 }
 
-// open has the child open the streams and enter the working directory, as whom
-// it is by then, and adds the variables that name them to the environment. The
-// child finds out whether a path is a directory, with the rights of the user,
-// so that the variables of standard output and error are put right there, too.
+// open makes the child open the streams and enter the working directory, with the identity that it
+// has at that point, and adds the variables that name the streams to the environment. The child
+// finds out with the rights of the user whether a path is a directory, and corrects the variables
+// of standard output and error.
 func (f files) open(p *spawn.Program, e *environment, cwd string) {
 	e.set("SGE_CWD_PATH", cwd)
 	e.set("SGE_STDIN_PATH", f.path(0))
@@ -102,7 +102,7 @@ func (f files) openOutput(p *spawn.Program, stage spawn.Stage, fd int, index []i
 	p.OpenAppend(stage, fd, o.path, o.fallback, index, patched)
 }
 
-// path is the path of stream i as far as it is known before it is opened.
+// path returns the path of stream i as far as it is known before the child opens it.
 func (f files) path(i int) string {
 	if f.merge && i == 2 {
 		i = 1

@@ -9,31 +9,30 @@ import (
 	"github.com/execd-project/execd/jobdir"
 )
 
-// terminal is what an interactive job has as its standard streams: a pseudo terminal
-// (pty(7)), or a pipe for each of them (pipe(7)). It is ours and not the agent's, so that
-// the job keeps it when an agent ends: whoever attaches gets descriptors of its other side
-// from us.
+// terminal holds the standard streams of an interactive job: a pseudo terminal (pty(7)), or a pipe
+// for each stream (pipe(7)). The supervisor owns it, not the agent, so that the job keeps it when
+// an agent ends. A process that attaches gets descriptors of the other side from the supervisor.
 type terminal struct {
-	// other is that side: the master side of the pseudo terminal; or, of the pipes, where
-	// standard output and standard error are read, and where standard input is written,
-	// -1 when that has ended.
+	// other is that other side: the master side of the pseudo terminal; or the reading ends of
+	// standard output and standard error and the writing end of standard input, -1 when the job's
+	// input is closed.
 	other []int
 	job   [3]int // the standard streams of the job
-	// listener is a Unix socket in the job directory (jobdir.FileTerminal). Whoever
-	// connects, as root or as whom we run, gets the other side (unix(7), SCM_RIGHTS).
-	// holder is the last one who did, as long as it is there: a byte from it ends the
-	// standard input of the job.
+	// listener is a Unix socket in the job directory (jobdir.FileTerminal). A process of root, or
+	// of the user that the supervisor runs as, gets the other side when it connects (unix(7),
+	// SCM_RIGHTS). holder is the connection of the last such process until it closes: a byte from
+	// it ends the standard input of the job.
 	listener, holder int
 	taken            bool // at least once
 }
 
-// How long the output of a job that has ended waits for somebody to take it.
+// How long the supervisor keeps the output of a finished job for a process to take it.
 const (
-	firstPatience = 2 * time.Second  // an agent looks as soon as it sees the job begin
-	awayPatience  = 10 * time.Second // one that is being restarted takes a moment
+	firstPatience = 2 * time.Second  // an agent attaches as soon as it sees the job begin
+	awayPatience  = 10 * time.Second // an agent that is being restarted takes a moment
 )
 
-// openTerminal makes the terminal of the job, and begins to hand it out.
+// openTerminal makes the terminal of the job, and begins to offer it.
 func (s *Shepherd) openTerminal() (err error) {
 	t := &terminal{job: [3]int{-1, -1, -1}, listener: -1, holder: -1}
 	if s.d.Terminal.Pipes {
@@ -43,8 +42,8 @@ func (s *Shepherd) openTerminal() (err error) {
 	}
 	for _, fd := range t.job {
 		if err == nil && s.privileged {
-			// As of a person who logs in: mesg(1), and who opens it again by a name
-			// such as /dev/stderr.
+			// Owner and mode as for a login: for mesg(1), and for programs that open it again by a
+			// name such as /dev/stderr.
 			err = call("fchown", unix.Fchown(fd, int(s.owner.UID), -1))
 		}
 	}
@@ -59,7 +58,7 @@ func (s *Shepherd) openTerminal() (err error) {
 	return nil
 }
 
-// call is the error of a system call; nil for none.
+// call returns the error of a system call; nil for none.
 func call(name string, err error) error {
 	if err == nil {
 		return nil
@@ -68,7 +67,7 @@ func call(name string, err error) error {
 }
 
 func (t *terminal) open(rows, cols uint16) (err error) {
-	// Not blocking, for whoever gets it.
+	// Not blocking, for the process that gets it.
 	const flags = unix.O_RDWR | unix.O_NOCTTY | unix.O_CLOEXEC
 	master, err := unix.Open("/dev/ptmx", flags|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -78,7 +77,7 @@ func (t *terminal) open(rows, cols uint16) (err error) {
 	if err := unix.IoctlSetPointerInt(master, unix.TIOCSPTLCK, 0); err != nil {
 		return call("ioctl TIOCSPTLCK", err)
 	}
-	// Not by its name, under which something else may lie in this name space.
+	// Not by name: in this mount namespace the name may stand for another file.
 	fd, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(master), unix.TIOCGPTPEER, flags)
 	if errno != 0 {
 		return call("ioctl TIOCGPTPEER", errno)
@@ -99,7 +98,7 @@ func (t *terminal) openPipes() error {
 		} else {
 			t.other[other], t.job[stream] = p[0], p[1]
 		}
-		// Not blocking, for whoever gets it.
+		// Not blocking, for the process that gets it.
 		if err := unix.SetNonblock(t.other[other], true); err != nil {
 			return call("fcntl", err)
 		}
@@ -107,12 +106,12 @@ func (t *terminal) openPipes() error {
 	return nil
 }
 
-// inputEnd is the place in terminal.other of where standard input is written.
+// inputEnd is the index in terminal.other of the writing end of standard input.
 const inputEnd = 2
 
-// begun lets go of the job's side of pipes, which the job has by now: then its end, and that
-// it has closed one, is seen at the other side. Of a pseudo terminal the job itself may open
-// its side again.
+// begun closes the supervisor's copies of the job's pipe ends, which the job has inherited by now,
+// so that the other side sees when the job closes one. The side of a pseudo terminal stays open:
+// the job itself may open it again.
 func (t *terminal) begun() {
 	if len(t.other) > 1 {
 		t.closeJob()
@@ -128,8 +127,8 @@ func (t *terminal) closeJob() {
 	t.job = [3]int{-1, -1, -1}
 }
 
-// listen makes the socket. Its path goes through our descriptor of the directory: a
-// long one does not fit into an address (unix(7)).
+// listen makes the socket. Its path goes through the descriptor of the job directory: a long path
+// does not fit into an address (unix(7)).
 func (t *terminal) listen(dir *jobdir.Dir) (err error) {
 	if t.listener, err = unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0); err != nil {
 		return call("socket", err)
@@ -157,13 +156,14 @@ func (t *terminal) close() {
 	}
 }
 
-// poll is what terminalNews is to be told of: of a descriptor of -1 nothing is (poll(2)).
+// poll returns the descriptors that terminalNews needs the state of; poll(2) ignores a descriptor
+// of -1.
 func (t *terminal) poll() [2]unix.PollFd {
 	return [2]unix.PollFd{{Fd: int32(t.listener), Events: unix.POLLIN}, {Fd: int32(t.holder), Events: unix.POLLIN}}
 }
 
-// terminalNews hands the terminal to whoever has asked for it, and ends the standard input
-// of the job.
+// terminalNews hands the terminal to a process that has connected, and ends the standard input of
+// the job if the holder asks for it.
 func (s *Shepherd) terminalNews(fds []unix.PollFd) {
 	if s.terminal == nil || len(fds) < 2 {
 		return
@@ -179,8 +179,8 @@ func (s *Shepherd) terminalNews(fds []unix.PollFd) {
 	}
 }
 
-// hand gives one who has connected the other side, with a byte, which a message cannot be
-// without.
+// hand sends the other side to a process that has connected, with one byte, because a message
+// cannot be empty.
 func (t *terminal) hand() error {
 	fd, _, err := unix.Accept4(t.listener, unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
 	if err != nil {
@@ -208,7 +208,8 @@ func (t *terminal) hand() error {
 	return nil
 }
 
-// heed closes standard input for a holder who says so, and forgets one who has gone.
+// heed closes standard input if the holder asks for it, and forgets a holder that has closed its
+// connection.
 func (t *terminal) heed() {
 	var said [1]byte
 	n, err := unix.Read(t.holder, said[:])
@@ -228,8 +229,8 @@ func (t *terminal) leave() {
 	}
 }
 
-// closeTerminal lets go of the terminal of a job that has ended: then whoever has the
-// other side reads what is left, and the end.
+// closeTerminal closes the terminal of a finished job: the process that has the other side reads
+// what is left, and then the end of file.
 func (s *Shepherd) closeTerminal() {
 	t := s.terminal
 	t.closeJob()
@@ -238,7 +239,7 @@ func (s *Shepherd) closeTerminal() {
 		patience = awayPatience
 	}
 	if t.holder >= 0 {
-		t.heed() // it may have gone
+		t.heed() // the holder may have closed its connection
 	}
 	s.set(dueTerminal, time.Now().Add(patience))
 	for t.holder < 0 && !s.killed && !s.take(dueTerminal, time.Now()) {

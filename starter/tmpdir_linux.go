@@ -11,11 +11,10 @@ import (
 	"github.com/execd-project/execd/jobdir"
 )
 
-// checkTmpdir looks at the TMPDIR that a real execd has made. That takes
-// whatever is there under the name, which anybody can foresee: a directory of
-// somebody else, with files planted in it that would be found first along PATH,
-// or a link, behind which it deletes everything at the job's end. Where it
-// cannot be trusted the job gets a fresh one.
+// checkTmpdir checks the TMPDIR that a real execd has made. A real execd accepts whatever exists
+// under that name, which anyone can predict: a directory of another user, with files planted in it
+// that programs would find first, or a link to a directory that it would delete after the job. If
+// the directory cannot be trusted, the job gets a new one.
 func (s *Shepherd) checkTmpdir() {
 	if !s.privileged || s.d.Tmpdir == "" || s.d.ID.PETask != "" || s.failed != 0 {
 		return
@@ -41,8 +40,8 @@ func (s *Shepherd) checkTmpdir() {
 	}
 }
 
-// tmpdirProblem says what is wrong with the TMPDIR; empty for nothing. A link
-// in its place is removed, so that nobody follows it at the job's end.
+// tmpdirProblem returns what is wrong with the TMPDIR, or an empty string. It removes a link in its
+// place, so that a real execd does not follow it after the job.
 func (s *Shepherd) tmpdirProblem() string {
 	fd, err := unix.Open(s.d.Tmpdir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) {
@@ -71,7 +70,7 @@ func (s *Shepherd) tmpdirProblem() string {
 	return ""
 }
 
-// moveTmpdir has the job use another TMPDIR than the one it was described with.
+// moveTmpdir makes the job use another TMPDIR than the one in its description.
 func (s *Shepherd) moveTmpdir(t jobdir.Tmpdir) {
 	s.tmpdir = &t
 	s.jobEnv.set("TMPDIR", t.Path)
@@ -82,8 +81,8 @@ func (s *Shepherd) moveTmpdir(t jobdir.Tmpdir) {
 	s.trace("the job has TMPDIR " + t.Path + " instead")
 }
 
-// removeTmpdir removes a TMPDIR that we have made ourselves; that of the
-// description is removed by whoever made it.
+// removeTmpdir removes a TMPDIR that the supervisor has made. The daemon removes that of the
+// description.
 func (s *Shepherd) removeTmpdir() {
 	if s.tmpdir == nil {
 		return
@@ -96,8 +95,7 @@ func (s *Shepherd) removeTmpdir() {
 	}
 }
 
-// asRoot calls f with root's rights on files, which the thread otherwise gives
-// up in favour of the admin user's.
+// asRoot calls f with root's rights on files. Otherwise the thread has those of the admin user.
 func asRoot(f func() error) error {
 	uid, err := unix.SetfsuidRetUid(0)
 	if err != nil {

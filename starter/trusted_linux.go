@@ -13,10 +13,10 @@ import (
 	"github.com/execd-project/execd/jobdir"
 )
 
-// trustedEnvironment returns Grid Engine's variables as the daemon set them. Our own daemon
-// has recorded which ones it set. A real execd has not, and its environment file is no
-// answer: a user who passes -v __SGE_PREFIX2__BINARY_PATH=... chooses SGE_BINARY_PATH there
-// (seen with 8.1.9). Under that daemon they are deduced from what no user writes.
+// trustedEnvironment returns Grid Engine's variables as the daemon set them. The execd agent
+// records which variables it has set. A real execd does not, and its environment file cannot be
+// used: with -v __SGE_PREFIX2__BINARY_PATH=... a user of 8.1.9 chooses SGE_BINARY_PATH in it. Under
+// a real execd the variables are deduced from files that no user writes.
 func (s *Shepherd) trustedEnvironment() *environment {
 	if len(s.d.Trusted) == 0 {
 		return s.deducedEnvironment()
@@ -31,10 +31,9 @@ func (s *Shepherd) trustedEnvironment() *environment {
 	return e
 }
 
-// deducedEnvironment returns Grid Engine's variables as the config file, pe_hostfile, the
-// daemon's own environment and its bootstrap file have them. What none of these says is
-// taken from the job's environment where it is a number that fits; SGE_RSH_COMMAND and the
-// like are absent.
+// deducedEnvironment deduces Grid Engine's variables from the config file, pe_hostfile, and the
+// daemon's own environment and bootstrap file. Other variables are taken from the job's environment
+// if they are numbers in the valid range; SGE_RSH_COMMAND and the like are absent.
 func (s *Shepherd) deducedEnvironment() *environment {
 	d := s.d
 	e, daemons := newEnvironment(), newEnvironment(s.daemonEnvironment())
@@ -61,7 +60,7 @@ func (s *Shepherd) deducedEnvironment() *environment {
 		e.set("SGE_BINARY_PATH", path)
 	}
 	if cwd, err := unix.Getwd(); err == nil {
-		e.set("SGE_JOB_SPOOL_DIR", cwd) // where a real execd starts us
+		e.set("SGE_JOB_SPOOL_DIR", cwd) // the directory in which a real execd starts this process
 	}
 	setTask(e, d.ID.Task, ofJob)
 	e.set("NSLOTS", "1")
@@ -80,10 +79,10 @@ func (s *Shepherd) deducedEnvironment() *environment {
 	return e
 }
 
-// defaultCell is the cell where SGE_CELL does not name one (sge_intro(1)).
+// defaultCell is the cell if SGE_CELL is not set (sge_intro(1)).
 const defaultCell = "default"
 
-// restarted returns RESTARTED: the config file has it of checkpointing jobs only.
+// restarted returns RESTARTED, which the config file contains for checkpointing jobs only.
 func restarted(d *job.Description, ofJob *environment) string {
 	switch v := ofJob.get("RESTARTED"); v {
 	case "1", "2":
@@ -94,8 +93,8 @@ func restarted(d *job.Description, ofJob *environment) string {
 	return itoa(int(d.Restarted))
 }
 
-// setTask sets the variables of array jobs, which have the word "undefined" in them for a
-// job that is none (sge_submit(1), -t). The config file knows the number of the task alone.
+// setTask sets the variables of array jobs. For other jobs they contain the word "undefined"
+// (sge_submit(1), -t). The config file contains only the task ID.
 func setTask(e *environment, task int, ofJob *environment) {
 	names := [...]string{"SGE_TASK_FIRST", "SGE_TASK_LAST", "SGE_TASK_STEPSIZE"}
 	if task == 0 {
@@ -121,7 +120,7 @@ func setTask(e *environment, task int, ofJob *environment) {
 	}
 }
 
-// granted counts the hosts and queue instances of the job; 0 where that is not known.
+// granted counts the hosts and queue instances of the job; 0 if that is not known.
 func (s *Shepherd) granted() (hosts, queues int) {
 	b, err := s.dir.ReadFile(jobdir.FilePEHosts)
 	if err != nil {
@@ -139,9 +138,9 @@ func (s *Shepherd) granted() (hosts, queues int) {
 	return len(seen), len(list)
 }
 
-// binaryPath returns the directory of the executables of a real Grid Engine, as its execd
-// sets SGE_BINARY_PATH: binary_path of bootstrap(5), and the architecture. It is empty where
-// the environment of the daemon does not lead to that file.
+// binaryPath returns the directory of the executables of a real Grid Engine, as its execd sets
+// SGE_BINARY_PATH: binary_path of bootstrap(5) and the architecture. It is empty if the environment
+// of the daemon does not lead to that file.
 func binaryPath(daemons *environment) string {
 	root := daemons.get("SGE_ROOT")
 	if !strings.HasPrefix(root, "/") {

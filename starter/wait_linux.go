@@ -19,36 +19,36 @@ type ending struct {
 	rusage   syscall.Rusage
 	at       time.Time
 	timedOut bool
-	unwanted bool        // it was ended, as the job is to end
-	stopped  bool        // a process of it was, when it timed out
-	waiting  spawn.Stage // what it was at then, if its program had not begun
+	unwanted bool        // it was ended because the job is to end
+	stopped  bool        // one of its processes was stopped when it timed out
+	waiting  spawn.Stage // the stage that it was at then, if it had not executed its program
 }
 
-// The deadlines that a shepherd may have, one of each kind at a time.
+// The deadlines of a supervisor. There is at most one of each kind.
 type deadline int
 
 const (
 	dueTimeout     deadline = iota // script_timeout of a procedure: SIGTERM
 	dueTimeoutKill                 // and SIGKILL
-	dueUnwanted                    // a procedure that prepares a job that is to end: SIGTERM
-	dueNotified                    // the time given by a notification is over
+	dueUnwanted                    // a procedure before a job that is to end: SIGTERM
+	dueNotified                    // the time after a notification has passed
 	dueSoftRT
 	dueHardRT
 	dueSoftRTEnd // s_rt and the time granted after it
 	dueForce     // a job over a limit has not ended on its terminate method
 	dueCheckpoint
-	dueLook     // at what the job uses
-	dueNews     // of the job's group
-	dueTerminal // nobody has taken the terminal of a job that has ended
-	dueUndead   // the job has been killed and is still there
-	dueOutput   // a writer of output does nothing any more
+	dueLook     // measure the usage of the job
+	dueNews     // events of the job's control group
+	dueTerminal // no process has taken the terminal of a finished job
+	dueUndead   // the job was killed and still has processes
+	dueOutput   // a writer of output makes no progress
 	numDue
 )
 
-// timeoutGrace is what a procedure has between SIGTERM and SIGKILL.
+// timeoutGrace is the time that a procedure has between SIGTERM and SIGKILL.
 const timeoutGrace = 5 * time.Second
 
-// unwantedGrace is what a procedure may still take when the job that it prepares is to end.
+// unwantedGrace is how long a procedure before the job may continue if the job is to end.
 const unwantedGrace = 10 * time.Second
 
 func (s *Shepherd) set(k deadline, at time.Time) { s.due[k] = at }
@@ -58,7 +58,7 @@ func (s *Shepherd) clear(kinds ...deadline) {
 	}
 }
 
-// next is the earliest deadline; zero for none.
+// next returns the earliest deadline; zero for none.
 func (s *Shepherd) next() time.Time {
 	var first time.Time
 	for _, at := range s.due {
@@ -69,7 +69,7 @@ func (s *Shepherd) next() time.Time {
 	return first
 }
 
-// take returns the deadline of kind k if it has come, and clears it.
+// take returns the deadline of kind k if it has passed, and clears it.
 func (s *Shepherd) take(k deadline, now time.Time) bool {
 	if s.due[k].IsZero() || now.Before(s.due[k]) {
 		return false
@@ -78,9 +78,8 @@ func (s *Shepherd) take(k deadline, now time.Time) bool {
 	return true
 }
 
-// pause waits until something has happened: a signal, which it applies, the
-// end of a child, which it collects, or a deadline, which is left to the
-// caller.
+// pause waits for a signal, which it handles, for the end of a child, which it reaps, or for a
+// deadline, which the caller handles.
 func (s *Shepherd) pause() {
 	fds := s.groupEvents()
 	ofGroup := len(fds)
@@ -100,12 +99,12 @@ func (s *Shepherd) pause() {
 	s.watchWriters(time.Now())
 }
 
-// spoolPeriod is how often a job directory is looked at to which nothing can be written.
+// spoolPeriod is how often a read-only job directory is tried again.
 const spoolPeriod = time.Second
 
-// awaitSpool waits as long as the job directory is read-only, as all of a file system is in
-// which the kernel has found an error: how the job has ended would be lost with us. Room on a
-// full one has been taken before (reserved).
+// awaitSpool waits while the job directory is read-only: the kernel makes a file system read-only
+// after an error. The result of the job would be lost if the supervisor ended. Space on a full disk
+// was reserved before (reserved).
 func (s *Shepherd) awaitSpool() {
 	for s.dir.ReadOnly() {
 		s.events.Wait(time.Now().Add(spoolPeriod))
@@ -114,7 +113,7 @@ func (s *Shepherd) awaitSpool() {
 	}
 }
 
-// waitChild waits for a child; tick is called after each event.
+// waitChild waits for a child. It calls tick after each event.
 func (s *Shepherd) waitChild(pid int, tick func(now time.Time)) ending {
 	s.awaited, s.ended = pid, nil
 	s.reap()
@@ -123,15 +122,15 @@ func (s *Shepherd) waitChild(pid int, tick func(now time.Time)) ending {
 			return *s.ended
 		}
 		s.pause()
-		if s.ended == nil { // else what is due now came too late
+		if s.ended == nil { // otherwise the deadline came too late
 			tick(time.Now())
 		}
 	}
 }
 
-// waitProcedure waits for one of the site's procedures and ends it after
-// script_timeout (sge_conf(5), execd_params). One that is not needed any more when the job is to
-// end is ended soon after such a request.
+// waitProcedure waits for one of the site's procedures, and ends it after script_timeout
+// (sge_conf(5), execd_params). If the job is to end, unwanted procedures are ended shortly after
+// that request.
 func (s *Shepherd) waitProcedure(c *spawn.Child, name string, unneeded bool) ending {
 	timedOut, unwanted, stopped, waiting := false, false, false, spawn.Stage(0)
 	if s.d.ScriptTimeout > 0 {
@@ -168,7 +167,7 @@ func (s *Shepherd) waitProcedure(c *spawn.Child, name string, unneeded bool) end
 	return e
 }
 
-// isStopped reports whether a process of the step is stopped, by a signal or by who traces it.
+// isStopped reports whether a process of the step is stopped, by a signal or by a tracer.
 func (s *Shepherd) isStopped() bool {
 	return slices.ContainsFunc(s.stepProcesses(false), func(pid int) bool {
 		state := process.Read(pid).State
@@ -176,8 +175,8 @@ func (s *Shepherd) isStopped() bool {
 	})
 }
 
-// deadChild is a child that has ended and keeps its number until it is collected,
-// among those that waitid(2) selects; 0 if there is none.
+// deadChild returns the ID of a child that has exited and was not reaped yet, among those that
+// waitid(2) selects; 0 if there is none.
 func deadChild(idType, id int) int {
 	for {
 		var info unix.Siginfo
@@ -188,13 +187,13 @@ func deadChild(idType, id int) int {
 		if err != nil || info.Signo == 0 {
 			return 0
 		}
-		// The first member of the union behind three ints, aligned to a pointer.
+		// The first member of the union, after three ints and aligned to a pointer.
 		const at = 8 + unsafe.Sizeof(uintptr(0))
 		return int(*(*int32)(unsafe.Add(unsafe.Pointer(&info), at)))
 	}
 }
 
-// reap collects every child that has ended.
+// reap reaps every child that has exited.
 func (s *Shepherd) reap() {
 	for {
 		pid := deadChild(unix.P_ALL, 0)
@@ -202,7 +201,7 @@ func (s *Shepherd) reap() {
 			return
 		}
 		s.keepOrphans(pid)
-		stray := s.strays.has(pid) // while it has its number
+		stray := s.strays.has(pid) // before its ID can be reused
 		var e ending
 		for {
 			_, err := syscall.Wait4(pid, &e.status, 0, &e.rusage)
@@ -233,8 +232,8 @@ func (s *Shepherd) reap() {
 	}
 }
 
-// addRusage sums what a job's processes used. wait4(2) gives it for a process
-// and those that it has waited for itself; its orphans come to us.
+// addRusage adds up the usage of the job's processes. wait4(2) reports it for a process together
+// with the children that it has waited for itself; its orphans become children of the supervisor.
 func addRusage(sum, r *syscall.Rusage) {
 	sum.Utime = addTime(sum.Utime, r.Utime)
 	sum.Stime = addTime(sum.Stime, r.Stime)

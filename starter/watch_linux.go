@@ -18,9 +18,8 @@ import (
 	"github.com/execd-project/execd/quantity"
 )
 
-// openGroup opens the control group that was made for the job. There need not be
-// one; one that is there and cannot be used fails the job, which would run without
-// the limits that its owner counts on.
+// openGroup opens the control group that was made for the job, if there is one. If it cannot be
+// used, the job fails: it would run without the limits that it was promised.
 func (s *Shepherd) openGroup() {
 	text, err := s.dir.ReadFile(jobdir.FileCgroup)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -38,7 +37,7 @@ func (s *Shepherd) openGroup() {
 	}
 }
 
-// startWatch begins to watch what the job uses.
+// startWatch begins to watch the usage of the job.
 func (s *Shepherd) startWatch(start time.Time) {
 	wide := limits.OfJob(s.d)
 	host := limits.Host{Processors: processors(), UsageInterval: s.d.UsageInterval}
@@ -46,12 +45,11 @@ func (s *Shepherd) startWatch(start time.Time) {
 	s.meter = &meter{s: s, confirm: quantity.Infinity, moved: s.io.read()}
 	if s.group != nil {
 		p := s.group.Paths()
-		// RAM and swap together are bounded if the group's swap is, or if there
-		// is none.
+		// RAM and swap together have a limit if the group limits swap, or if the host has none.
 		swap := hasSwap()
 		counted := p.File[group.MemorySwapCurrent] != "" || p.File[group.MemoryMemswUsage] != ""
 		host.Vmem, host.RSS = p.VmemLimit > 0 && (counted || !swap), p.RSSLimit > 0
-		// On v2 the alarm is for RAM alone.
+		// On v2 the event is for RAM alone.
 		alarm = p.File[group.MemoryHigh] == "" || !swap
 	}
 	if !host.Vmem {
@@ -69,8 +67,8 @@ func (s *Shepherd) startWatch(start time.Time) {
 	s.set(dueLook, s.watch.Next())
 }
 
-// processors is the number of CPUs that the job may use at a time. The job was
-// bound as we are; it could unbind itself, but not from a cpuset.
+// processors returns the number of CPUs that the job can use at a time. The job inherited the
+// supervisor's affinity; it can change its affinity, but cannot leave a cpuset.
 func processors() int {
 	const many = 64
 	b, err := oslite.Read("/sys/devices/system/cpu/online")
@@ -84,22 +82,22 @@ func processors() int {
 	return set.Len()
 }
 
-// look measures what the job uses, and does what follows from it.
+// look measures the usage of the job, and acts on it.
 func (s *Shepherd) look() {
 	before := ownCPU()
 	sample := s.meter.sample()
 	s.account.Add(sample)
 	warn, end := s.watch.Look(sample)
 	next := s.watch.Next()
-	// A look at thousands of processes costs processor time; it may not take more
-	// than a part of one. The time that passes is no measure: on a busy host a look
-	// takes long, and a job would be left alone for ten times as long.
+	// With thousands of processes a look takes CPU time, of which it may use only a part of one
+	// processor. Elapsed time would be the wrong measure: on a busy host a look takes long, and the
+	// next would be delayed by ten times as much.
 	if cost := ownCPU() - before; sample.At.Add(lookPart * cost).After(next) {
 		next = sample.At.Add(lookPart * cost)
 	}
 	s.tellOnline(&sample)
 	if s.active.exceeded != nil {
-		// Nothing more follows from it; it is for the accounting alone.
+		// No limit depends on it: it is for accounting only.
 		next = sample.At.Add(afterLimit)
 	}
 	s.set(dueLook, next)
@@ -126,10 +124,9 @@ func ownCPU() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// tellOnline writes down what the job has used so far, for whoever reports it. It
-// is not written more often than anybody would read it, and not again for a job that
-// has done nothing worth mentioning: to write it costs more than all else in a look,
-// here and where it is read.
+// tellOnline writes the usage so far to a file, for the daemon to report. It writes no more often
+// than the daemon reads it, and not for a job that has used almost nothing since: the write and the
+// read cost more than the rest of a look.
 func (s *Shepherd) tellOnline(sample *limits.Sample) {
 	a := s.active
 	if sample.At.Sub(later(a.start, a.told.at)) < max(onlinePause, s.d.UsageInterval) {
@@ -140,7 +137,7 @@ func (s *Shepherd) tellOnline(sample *limits.Sample) {
 		return
 	}
 	a.told = now
-	// A full disk is no reason to disturb the job.
+	// A full disk must not disturb the job.
 	_ = s.dir.WriteOnline(&jobdir.Online{
 		At: sample.At, Wallclock: sample.At.Sub(a.start).Seconds(),
 		CPU: sample.CPU.Seconds(), Mem: s.account.Mem, IO: s.meter.transferring(), IOWait: now.wait.Seconds(),
@@ -148,7 +145,7 @@ func (s *Shepherd) tellOnline(sample *limits.Sample) {
 	})
 }
 
-// ioWait is how long the job has waited for I/O, as far as that is counted.
+// ioWait returns how long the job has waited for I/O, if the kernel counts it.
 func (s *Shepherd) ioWait() time.Duration {
 	if s.group == nil {
 		return 0
@@ -160,7 +157,7 @@ func (s *Shepherd) ioWait() time.Duration {
 	return wait
 }
 
-// told is what was written down last of what the job has used.
+// told is the usage that was written last.
 type told struct {
 	at            time.Time
 	cpu, wait     time.Duration
@@ -168,14 +165,14 @@ type told struct {
 	refused       uint64
 }
 
-// like reports whether somebody who knows other need not be told.
+// like reports whether the difference to other is too small to be written.
 func (t *told) like(other *told) bool {
 	return t.cpu-other.cpu < mentionable && t.wait-other.wait < mentionable &&
 		t.vmem == other.vmem && t.maxVmem == other.maxVmem && t.refused == other.refused
 }
 
-// mentionable is the least time that is told: a tick of the clock that classic
-// accounting counts by.
+// mentionable is the smallest difference that is written: a tick of the clock of classic
+// accounting.
 const mentionable = 10 * time.Millisecond
 
 const onlinePause = time.Second
@@ -190,11 +187,11 @@ func later(a, b time.Time) time.Time {
 // afterLimit is the time between looks at a job that is being ended.
 const afterLimit = time.Second
 
-// lookPart is how many times longer than the CPU time of a look the time to the next one is.
+// lookPart is the least ratio of the time between looks to the CPU time of a look.
 const lookPart = 10
 
-// groupEvents is what to poll for the sake of the job's group. A job that is
-// being ended for a limit is ended, whatever else happens to it.
+// groupEvents returns what to poll for events of the job's group. A job that is being ended for a
+// limit needs no further events.
 func (s *Shepherd) groupEvents() []unix.PollFd {
 	if s.group == nil || s.active == nil || s.active.exceeded != nil {
 		return nil
@@ -208,24 +205,24 @@ func (s *Shepherd) groupEvents() []unix.PollFd {
 	return list
 }
 
-// groupNews takes note of what the kernel has told about the job's group.
+// groupNews reads the events of the job's group.
 func (s *Shepherd) groupNews(fds []unix.PollFd) {
 	for _, fd := range fds {
 		if fd.Revents != 0 && s.active != nil {
 			s.active.newsAgain = mostNewsAgain
 			if s.group.Paths().File[group.MemoryEvents] == "" {
-				s.active.newsAgain = time.Millisecond // v1: before the kill
+				s.active.newsAgain = time.Millisecond // v1: the event precedes the kill
 			}
 			s.set(dueNews, time.Now())
 		}
 	}
 }
 
-// mostNewsAgain is how long the kernel may take from the event to the kill: v1
-// tells of an OOM before it has ended anybody.
+// mostNewsAgain is how long the kernel may take from the event to the kill: v1 reports an
+// out-of-memory event before it has killed a process.
 const mostNewsAgain = 100 * time.Millisecond
 
-// takeNews acts on it.
+// takeNews acts on the events.
 func (s *Shepherd) takeNews(now time.Time) {
 	a := s.active
 	if a.exceeded != nil {
@@ -248,8 +245,8 @@ func (s *Shepherd) takeNews(now time.Time) {
 	s.torn(c)
 }
 
-// torn ends a job of which the kernel has ended one process for lack of memory, or
-// (memory.oom.group) all of them: what is left had a piece torn out.
+// torn ends a job of which the kernel has killed one process for lack of memory, or
+// (memory.oom.group) all of them: the remaining processes cannot be expected to work.
 func (s *Shepherd) torn(c *limits.Crossing) {
 	if s.active.exceeded != nil {
 		return
@@ -261,7 +258,7 @@ func (s *Shepherd) torn(c *limits.Crossing) {
 	s.set(dueForce, c.At.Add(s.d.LimitGrace))
 }
 
-// refused returns what the control group refused to the job.
+// refused returns the numbers of requests that the control group refused to the job.
 func (s *Shepherd) refused() (r group.Refusals) {
 	if s.group != nil {
 		r = s.group.Refusals()
@@ -269,8 +266,7 @@ func (s *Shepherd) refused() (r group.Refusals) {
 	return r
 }
 
-// refusals says what the job has been refused until now: which limit, and how often; empty for
-// nothing.
+// refusals describes which limits the job has hit so far, and how often; empty for none.
 func (s *Shepherd) refusals(now time.Time) string {
 	r := s.refused()
 	if r.Forks == 0 {
@@ -283,16 +279,16 @@ func (s *Shepherd) refusals(now time.Time) string {
 	return "job reached " + limit + ": the kernel had refused it " + strconv.FormatUint(r.Forks, 10) + " more by " + clockText(now)
 }
 
-// outOfMemory says for which limit the kernel has ended a process of the job; nil
-// for none. The host's own lack of memory is none of the job's limits.
+// outOfMemory returns the limit for which the kernel has killed a process of the job; nil for none.
+// If the host itself was out of memory, that is no limit of the job.
 func (s *Shepherd) outOfMemory() *limits.Crossing {
 	if s.group == nil {
 		return nil
 	}
 	oom, err := s.group.OOM()
 	if errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENOENT) {
-		// Removed under us, as the owner of a delegated one can: what is left of
-		// the job is found by ancestry.
+		// The group was removed meanwhile, which the owner of a delegated group can do. The
+		// remaining processes are found as descendants.
 		s.trace("the job's control group is gone: " + err.Error())
 		s.group.Close()
 		s.group = nil

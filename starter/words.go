@@ -10,20 +10,20 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// A reason begins with the words of the original, unchanged: scripts and administrators look
-// for them. What there is to add follows behind this.
+// addition separates the two parts of a reason. It begins with the words of the original,
+// unchanged, because scripts and administrators search for them. execd's own words follow.
 const addition = "; "
 
-// attempt is a program that a child was to become, as far as the original names it in the reason of
-// a failure.
+// attempt describes the program that a child was to execute, as far as the original names it in the
+// reason of a failure.
 type attempt struct {
 	program string
 	argv    []string
-	// shown is how many words of argv anybody may read. The others are of the user, who may pass
-	// passwords there.
+	// shown is how many words of argv other users may read. The user may pass passwords in the
+	// others.
 	shown int
-	// kind is what the original calls the file that it looks for first, e.g. "shell" or "prolog
-	// file"; empty where it does not look.
+	// kind is the original's name for the file that it checks first, e.g. "shell" or "prolog file";
+	// empty if it does not check.
 	kind string
 }
 
@@ -42,10 +42,10 @@ func jobAttempt(c job.Command, inv invocation) attempt {
 	return a
 }
 
-// shellFile is the kind of what runs a script or a command.
+// shellFile is the kind of a program that runs a script or a command.
 const shellFile = "shell"
 
-// procedureAttempt returns the attempt to start one of the site's procedures. The original looks for
+// procedureAttempt returns the attempt to start one of the site's procedures. The original checks
 // its file only if the job is a script.
 func procedureAttempt(name string, argv []string, c job.Command) attempt {
 	a := attempt{program: argv[0], argv: argv, shown: len(argv)}
@@ -55,15 +55,15 @@ func procedureAttempt(name string, argv []string, c job.Command) attempt {
 	return a
 }
 
-// look has the child look for the program first, where the original does.
+// look makes the child check the program first, if the original does so.
 func (a attempt) look(p *spawn.Program) {
 	if a.kind != "" && strings.Contains(a.program, "/") {
 		p.Look(spawn.StageExec, a.program, false)
 	}
 }
 
-// wordsOf returns what the original says of a child that did not become its program; empty where it
-// has no such failure.
+// wordsOf returns the original's words for a child that could not execute its program; empty if the
+// original has no such failure.
 func (s *Shepherd) wordsOf(f *spawn.StartError, a attempt) string {
 	reason := capitalised(f.Errno)
 	switch f.Stage {
@@ -97,10 +97,10 @@ func (s *Shepherd) wordsOf(f *spawn.StartError, a attempt) string {
 	return ""
 }
 
-// words returns the call by which the original executes a program.
+// words returns the call with which the original executes a program.
 func (a attempt) words() string {
 	const withheld = " ..."
-	if i := indexBlank(a.program); i >= 0 { // it was meant as a line for a shell, see explain
+	if i := indexBlank(a.program); i >= 0 { // a command line that was meant for a shell, see explain
 		return "execvlp(" + a.program[:i] + withheld + `, "` + a.program[:i] + withheld + `")`
 	}
 	text := []byte("execvlp(" + a.program + ",")
@@ -114,8 +114,8 @@ func (a attempt) words() string {
 	return string(text) + ")"
 }
 
-// identityWords returns what the original tells of a process that cannot look at a file. That its
-// list ends with a blank is as in the original.
+// identityWords returns the original's words for a process that cannot access a file. The list of
+// groups ends with a blank, as in the original.
 func (s *Shepherd) identityWords(a attempt) string {
 	text := []byte(" KRB5CCNAME=" + orWord(s.jobEnv.get("KRB5CCNAME"), "none") +
 		" uid=" + itoa(int(s.owner.UID)) + " gid=" + itoa(int(s.owner.GID)) + " ")
@@ -139,7 +139,8 @@ func capitalised(errno syscall.Errno) string {
 	return string(b)
 }
 
-// explained returns the reason of a failure: the words of the original, if there are any, and ours.
+// explained returns the reason of a failure: the words of the original, if there are any, and
+// execd's.
 func explained(words, ours string) string {
 	switch {
 	case words == "":
@@ -150,8 +151,8 @@ func explained(words, ours string) string {
 	return words + addition + ours
 }
 
-// failStart records that a child of a step did not become its program, as user as. The record is
-// that of the child, as in the original.
+// failStart records that a child of a step could not execute its program as user as. As in the
+// original, the record has the child's process ID and user ID.
 func (s *Shepherd) failStart(code job.Failed, step string, f *spawn.StartError, a attempt, as account) {
 	euid, pid := unix.Geteuid(), unix.Getpid()
 	if f.PID != 0 {
@@ -166,8 +167,8 @@ func (s *Shepherd) failStart(code job.Failed, step string, f *spawn.StartError, 
 	s.failBy(euid, pid, code, explained(s.wordsOf(f, a), step+": "+explain(f)))
 }
 
-// exitWords returns what the original says of a step that has ended with an exit status, and what
-// that leads to.
+// exitWords returns the original's words for a step that exited with a status, and for what follows
+// from it.
 func exitWords(step string, status int, what string) string {
 	return explained("exit_status of "+step+" = "+itoa(status), what)
 }
