@@ -38,18 +38,20 @@ func (s *State) Admit(t *Running, now int64) ([]Reason, error) {
 	}
 	v := &view{State: s, now: now, reported: true, correction: make([]float64, len(s.model.hosts)+1)}
 	v.reduce()
-	a := &admission{run: &run{matcher: matcher{view: v}, decisions: &Decisions{model: s.model}}, task: t, category: t.Job.Category}
-	a.explain = func(r Reason) { a.reasons = append(a.reasons, r) }
+	a := &admission{
+		run: &run{matcher: matcher{view: v}, decisions: &Decisions{model: s.model}}, task: t,
+		// Nothing is planned ahead, so that it does not matter how long the task lasts.
+		query: query{job: t.Job, category: t.Job.Category, span: span{start: now}, trace: &trace{}},
+	}
 	a.look()
-	return a.reasons, nil
+	return a.trace.reasons, nil
 }
 
 // admission is a question to Admit.
 type admission struct {
 	*run
-	task     *Running
-	category *Category
-	reasons  []Reason
+	query
+	task *Running
 }
 
 func (a *admission) look() {
@@ -69,7 +71,7 @@ func (a *admission) look() {
 	default:
 		a.lookSerial()
 	}
-	if len(a.reasons) == 0 {
+	if len(a.trace.reasons) == 0 {
 		a.lookThings()
 		a.lookCores()
 	}
@@ -81,56 +83,51 @@ func (a *admission) usableNow(id InstanceID) bool {
 	for _, keep := range []func(InstanceID) (Reason, bool){a.notUnavailable, a.noSuspendAlarm, a.noLoadAlarm, a.notDisabled, suspended, a.notFull} {
 		if reason, ok := keep(id); !ok {
 			reason.place = int32(id)
-			return a.because(reason, a.category)
+			return a.because(reason)
 		}
 	}
 	return true
 }
-
-// span is the time for which places are asked. Nothing is planned ahead, so that it
-// does not matter how long.
-func (a *admission) span() span { return span{start: a.now} }
 
 // quotasCount reports whether quotas limit the task: neither a reservation nor what runs
 // in it (sge_resource_quota(5)).
 func (a *admission) quotasCount() bool { return a.category.requests.Reservation == 0 }
 
 func (a *admission) lookSerial() {
-	c, id := a.category, a.task.Grants[0].Instance
-	if !a.globalStatic(c) || !a.resources(c, AtGlobal(), a.span()) {
+	id := a.task.Grants[0].Instance
+	if !a.globalStatic(&a.query) || !a.resources(&a.query, AtGlobal()) {
 		return
 	}
 	if a.quotasCount() {
-		if failure, ok := a.withinQuota(c, id, a.span()); !ok {
-			a.because(exceeded(&failure), c)
+		if failure, ok := a.withinQuota(&a.query, id); !ok {
+			a.because(exceeded(&failure))
 			return
 		}
 	}
 	host := a.model.instances[id].host
-	if !a.fixed(id, None) || !a.hostFixed(host) || !a.instanceStatic(c, id, None) {
+	if !a.fixed(id, None) || !a.hostFixed(host) || !a.instanceStatic(&a.query, id, None) {
 		return
 	}
-	if a.resources(c, AtHost(host), a.span()) {
-		a.resources(c, AtInstance(id), a.span())
+	if a.resources(&a.query, AtHost(host)) {
+		a.resources(&a.query, AtInstance(id))
 	}
 }
 
 // fixed checks what the cluster queue of an instance says.
 func (a *admission) fixed(id InstanceID, pe PEID) bool {
 	queue := a.model.instances[id].queue
-	return a.queueStatic(a.category, queue, 1) && (pe == None || a.queueOffersPE(a.category, queue, a.model.PEName(pe)))
+	return a.queueStatic(&a.query, queue, 1) && (pe == None || a.queueOffersPE(&a.query, queue, a.model.PEName(pe)))
 }
 
 func (a *admission) hostFixed(host HostID) bool {
 	if slices.Contains(a.task.Job.Excluded, host) {
-		return a.because(Reason{kind: uncleanHost, place: int32(host)}, a.category)
+		return a.because(Reason{kind: uncleanHost, place: int32(host)})
 	}
-	return a.hostStatic(a.category, host)
+	return a.hostStatic(&a.query, host)
 }
 
 func (a *admission) lookParallel() {
-	c := a.category
-	if !a.lookPE() || !a.globalStatic(c) || !a.offered(AtGlobal(), a.task.Slots()+a.task.Away.Slots, !a.task.Away.Master) {
+	if !a.lookPE() || !a.globalStatic(&a.query) || !a.offered(AtGlobal(), a.task.Slots()+a.task.Away.Slots, !a.task.Away.Master) {
 		return
 	}
 	hosts := map[HostID]bool{}
@@ -141,11 +138,11 @@ func (a *admission) lookParallel() {
 			fits = a.hostFixed(host) && a.offered(AtHost(host), a.slotsOn(host), a.hasMaster(host))
 			hosts[host] = fits
 		}
-		if fits && a.fixed(g.Instance, a.task.PE) && a.instanceStatic(c, g.Instance, a.task.PE) && a.mayHave(i) {
+		if fits && a.fixed(g.Instance, a.task.PE) && a.instanceStatic(&a.query, g.Instance, a.task.PE) && a.mayHave(i) {
 			a.offered(AtInstance(g.Instance), g.Slots, i == 0 && !a.task.Away.Master)
 		}
 	}
-	if len(a.reasons) == 0 && a.quotasCount() {
+	if len(a.trace.reasons) == 0 && a.quotasCount() {
 		a.lookQuotas()
 	}
 }
@@ -157,13 +154,13 @@ func (a *admission) lookPE() bool {
 	slots := a.task.Slots() + a.task.Away.Slots
 	switch {
 	case !slices.Contains(c.pes, pe):
-		return a.because(Reason{kind: noMatchingPE}, c)
+		return a.because(Reason{kind: noMatchingPE})
 	case !c.allows(&a.model.pes[pe].access):
-		return a.because(Reason{kind: noPEAccess, place: int32(pe)}, c)
+		return a.because(Reason{kind: noPEAccess, place: int32(pe)})
 	case !c.requests.Slots.Contains(slots):
-		return a.because(Reason{kind: peTotal, place: int32(pe)}, c)
+		return a.because(Reason{kind: peTotal, place: int32(pe)})
 	case slots > object.Slots-a.peUsed[pe]:
-		return a.because(Reason{kind: peSlots, place: int32(pe), number: max(object.Slots-a.peUsed[pe], 0)}, c)
+		return a.because(Reason{kind: peSlots, place: int32(pe), number: max(object.Slots-a.peUsed[pe], 0)})
 	}
 	for _, g := range a.task.Grants {
 		host := a.model.instances[g.Instance].host
@@ -173,7 +170,7 @@ func (a *admission) lookPE() bool {
 			return a.because(Reason{
 				kind: peRule, place: int32(pe),
 				text: fmt.Sprintf("its allocation rule %s does not allow %d of %d slots on host %q", ruleText(rule), on, slots, a.model.HostName(host)),
-			}, c)
+			})
 		}
 	}
 	return true
@@ -208,10 +205,10 @@ func (a *admission) mayHave(grant int) bool {
 	}
 	master := grant == 0 && !a.task.Away.Master
 	if master && !a.mayBeMaster(c, g.Instance) {
-		return a.because(Reason{kind: instanceNotListed, place: int32(g.Instance)}, c)
+		return a.because(Reason{kind: instanceNotListed, place: int32(g.Instance)})
 	}
 	if len(c.queues) > 0 && g.Slots > 1 && !a.inList(c, g.Instance) {
-		return a.because(Reason{kind: fewSlots, layer: 'q', place: int32(g.Instance), number: 1}, c)
+		return a.because(Reason{kind: fewSlots, layer: 'q', place: int32(g.Instance), number: 1})
 	}
 	return true
 }
@@ -219,13 +216,13 @@ func (a *admission) mayHave(grant int) bool {
 // offered checks that a place has so many slots of a parallel task, and what the master
 // task takes once.
 func (a *admission) offered(p Place, slots int, master bool) bool {
-	before := len(a.reasons)
-	n, once := a.slotsAt(a.category, p, a.span())
+	before := len(a.trace.reasons)
+	n, once := a.slotsAt(&a.query, p)
 	switch {
-	case len(a.reasons) > before:
+	case len(a.trace.reasons) > before:
 		return false
 	case n < slots:
-		return a.because(Reason{kind: fewSlots, layer: p.letter(), place: p.index, number: n}, a.category)
+		return a.because(Reason{kind: fewSlots, layer: p.letter(), place: p.index, number: n})
 	case master && !once:
 		return a.offersOnce(p)
 	}
@@ -236,7 +233,7 @@ func (a *admission) offered(p Place, slots int, master bool) bool {
 func (a *admission) offersOnce(p Place) bool {
 	c := a.category
 	for u := range a.usesAt(p) {
-		if u.perJob && !a.consume(c, p, u.attribute, u.each, a.span(), c.hardRequest(u.attribute) == nil) {
+		if u.perJob && !a.consume(&a.query, p, u.attribute, u.each, c.hardRequest(u.attribute) == nil) {
 			return false
 		}
 	}
@@ -266,7 +263,7 @@ func (a *admission) lookQuotas() {
 				q.Take(int32(i.queue), int32(i.host), left)
 				_, failure = q.Left(int32(i.queue), int32(i.host), false)
 			}
-			a.because(exceeded(&failure), c)
+			a.because(exceeded(&failure))
 			return
 		}
 		q.Take(int32(i.queue), int32(i.host), g.Slots)
@@ -276,16 +273,15 @@ func (a *admission) lookQuotas() {
 // lookReserved checks that the places are those of an advance reservation that is in
 // force, and free in it.
 func (a *admission) lookReserved(ar *Reservation) {
-	c := a.category
 	if a.now < ar.Start || ar.Failed || a.now >= ar.End {
-		before := len(a.reasons)
-		if a.explainReserved(a.task.Job); len(a.reasons) == before {
-			a.because(Reason{kind: badReservation, text: fmt.Sprintf("cannot run because requested advance reservation %d is over", ar.ID)}, c)
+		before := len(a.trace.reasons)
+		if a.explainReserved(&a.query); len(a.trace.reasons) == before {
+			a.because(Reason{kind: badReservation, text: fmt.Sprintf("cannot run because requested advance reservation %d is over", ar.ID)})
 		}
 		return
 	}
 	if ar.PE != None && a.task.PE != None && a.task.PE != ar.PE {
-		a.because(Reason{kind: noMatchingPE}, c)
+		a.because(Reason{kind: noMatchingPE})
 		return
 	}
 	ids := make([]InstanceID, 0, len(a.task.Grants))
@@ -294,18 +290,18 @@ func (a *admission) lookReserved(ar *Reservation) {
 	}
 	a.order = newOrder(a.State, a.byNumber(), ids, make([]float64, len(a.model.hosts)))
 	if a.notReserved(ar); len(a.decisions.Dropped) > 0 {
-		a.reasons = append(a.reasons, a.decisions.Dropped...)
+		a.trace.reasons = append(a.trace.reasons, a.decisions.Dropped...)
 		return
 	}
 	offered := map[InstanceID]int{}
-	for _, o := range a.reservedOffers(a.task.Job, ar) {
+	for _, o := range a.reservedOffers(&a.query, ar) {
 		for _, q := range o.queues {
 			offered[q.id] = min(q.slots, o.slots)
 		}
 	}
 	for _, g := range a.task.Grants {
-		if n := offered[g.Instance]; n < g.Slots && len(a.reasons) == 0 {
-			a.because(Reason{kind: fewSlots, layer: 'q', place: int32(g.Instance), number: n}, c)
+		if n := offered[g.Instance]; n < g.Slots && len(a.trace.reasons) == 0 {
+			a.because(Reason{kind: fewSlots, layer: 'q', place: int32(g.Instance), number: n})
 		}
 	}
 }
@@ -332,7 +328,7 @@ func (a *admission) lookThings() {
 }
 
 func (a *admission) wrongThings(r resource, text string) {
-	a.because(Reason{kind: thingsGiven, layer: r.place.letter(), place: r.place.index, text: text}, a.category)
+	a.because(Reason{kind: thingsGiven, layer: r.place.letter(), place: r.place.index, text: text})
 }
 
 // thingsTaken is how many things of a resource map a task takes.
@@ -435,10 +431,10 @@ func (a *admission) lookCores() {
 		})
 		switch slots := a.slotsOn(host); {
 		case taken:
-			a.misfit(a.category, host, h.used)
+			a.misfit(&a.query, host, h.used)
 		case len(given) == 0:
-			if n := a.coresFor(a.category, host, a.span(), slots); n > 0 && n < slots {
-				a.misfit(a.category, host, h.used)
+			if n := a.coresFor(&a.query, host, slots); n > 0 && n < slots {
+				a.misfit(&a.query, host, h.used)
 			}
 		}
 	}

@@ -132,12 +132,13 @@ func (c *Category) binds() bool {
 // for. Each host has to have the amount of the request (sge_submit(1), -binding); linear
 // without an amount takes a core for each slot. A host that reports no topology binds
 // nobody, and is not asked.
-func (m *matcher) coresFor(c *Category, id HostID, at span, most int) int {
+func (m *matcher) coresFor(q *query, id HostID, most int) int {
+	c := q.category
 	if most <= 0 || !c.binds() || !m.cores[id].known() {
 		return most
 	}
 	h, request := &m.cores[id], &c.requests.Binding
-	used, free := m.coresInUse(id, at), m.cores[id].free
+	used, free := m.coresInUse(id, q.span), m.cores[id].free
 	if m.empty || m.plan != nil {
 		free = h.freeBeside(used)
 	}
@@ -155,7 +156,7 @@ func (m *matcher) coresFor(c *Category, id HostID, at span, most int) int {
 		n = 0
 	}
 	if n == 0 {
-		m.misfit(c, id, used)
+		m.misfit(q, id, used)
 	}
 	return n
 }
@@ -166,16 +167,16 @@ func (h *hostCores) fits(used binding.InUse, request *binding.Request, slots int
 }
 
 // misfit says that the cores of a host are no good for a job.
-func (m *matcher) misfit(c *Category, id HostID, used binding.InUse) {
-	if m.explain == nil {
+func (m *matcher) misfit(q *query, id HostID, used binding.InUse) {
+	if q.trace == nil {
 		return
 	}
 	h := &m.cores[id]
 	shape, _ := topology.ParseShape(h.text) // it has been read before
-	m.because(Reason{
+	q.because(Reason{
 		kind: noCores, place: int32(id), text: shape.With(used.Has).String(),
-		reserved: m.plan != nil && h.fits(h.used, &c.requests.Binding, 1),
-	}, c)
+		reserved: m.plan != nil && h.fits(h.used, &q.category.requests.Binding, 1),
+	})
 }
 
 // coresText tells which cores a job misses.

@@ -43,8 +43,8 @@ func (r *run) planReportedCores() {
 }
 
 // coresFrom is from when on a host has the cores for a serial job, for good.
-func (r *run) coresFrom(c *Category, id HostID) int64 {
-	if !c.binds() || !r.cores[id].known() {
+func (r *run) coresFrom(q *query, id HostID) int64 {
+	if !q.category.binds() || !r.cores[id].known() {
 		return r.now
 	}
 	times := []int64{r.now}
@@ -55,7 +55,8 @@ func (r *run) coresFrom(c *Category, id HostID) int64 {
 	}
 	slices.Sort(times)
 	for _, t := range times {
-		if r.coresFor(c, id, span{t, diagram.Forever}, 1) > 0 {
+		q := q.during(span{t, diagram.Forever})
+		if r.coresFor(&q, id, 1) > 0 {
 			return t
 		}
 	}

@@ -19,26 +19,21 @@ func (s *State) Numbered() []uint32 {
 // many free slots: to start a task, to reserve for it, and to say why it waits.
 func (s *State) TooFew(now int64, slots int) (start, reserve, explain bool) {
 	r := s.newRun(now)
-	r.prepareOrder()
-	r.starting = true
-	start = r.tooFew(slots)
-	r.reserving = true
-	reserve = r.tooFew(slots)
-	r.reserving, r.explain = false, func(Reason) {}
-	return start, reserve, r.tooFew(slots)
+	r.prepareOrder(append(r.conditions(), r.notFull)...)
+	tooFew := func(q query) bool { return r.tooFew(&q, slots) }
+	return tooFew(query{mode: starting}), tooFew(query{mode: later}), tooFew(query{mode: starting, trace: &trace{}})
 }
 
 // LookBack looks back in time for the places of a parallel job, once as reservations do, and
 // once anew at each time. It returns the times up to which either finds any, diagram.Forever
 // where it never does.
 func (s *State) LookBack(j *Job, now int64) (got, want int64) {
-	look := func(possible func(*run) func(int64) bool) int64 {
+	look := func(possible func(*run, *query) func(int64) bool) int64 {
 		r := s.newRun(now)
 		r.plan = newPlan()
 		r.planAhead()
-		r.prepareOrder()
-		r.reserving = true
-		earliest, at := diagram.Forever, possible(r)
+		r.prepareOrder(append(r.conditions(), r.notFull)...)
+		earliest, at := diagram.Forever, possible(r, r.ask(j, later))
 		for t := range diagram.Events(now, r.plan.all()) {
 			if t == diagram.Forever {
 				continue
@@ -50,10 +45,12 @@ func (s *State) LookBack(j *Job, now int64) (got, want int64) {
 		}
 		return earliest
 	}
-	got = look(func(r *run) func(int64) bool { return r.newLookBack(j).possible })
-	want = look(func(r *run) func(int64) bool {
+	got = look(func(r *run, q *query) func(int64) bool { return r.newLookBack(q).possible })
+	want = look(func(r *run, q *query) func(int64) bool {
 		return func(t int64) bool {
-			_, ok := r.bestAssignment(j, span{t, r.duration(j.Category)}, true)
+			few := q.in(later | fewest)
+			few.start = t
+			_, ok := r.bestAssignment(&few)
 			return ok
 		}
 	})

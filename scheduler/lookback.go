@@ -12,12 +12,11 @@ import (
 // changes, so that what hosts have for the job is kept for as long as it stays as it is.
 type lookBack struct {
 	*run
-	job      *Job
-	slots    int
-	duration int64
-	in       []*lookBackIn
-	simple   bool // see isSimple
-	plain    bool // the job takes nothing but slots of any place that has nothing else
+	query  query // for any time
+	slots  int
+	in     []*lookBackIn
+	simple bool // see isSimple
+	plain  bool // the job takes nothing but slots of any place that has nothing else
 }
 
 // lookBackIn is that in one parallel environment.
@@ -32,11 +31,12 @@ type lookBackIn struct {
 }
 
 // newLookBack is for jobs without soft requests.
-func (r *run) newLookBack(j *Job) *lookBack {
-	l := &lookBack{run: r, job: j, slots: j.Category.requests.Slots.First(), duration: r.duration(j.Category)}
-	for _, pe := range j.Category.pes {
+func (r *run) newLookBack(q *query) *lookBack {
+	c := q.category
+	l := &lookBack{run: r, query: q.in(q.mode | fewest), slots: c.requests.Slots.First()}
+	for _, pe := range c.pes {
 		per := r.model.pes[pe].object.AllocationRule.PerHost
-		if !j.Category.allows(&r.model.pes[pe].access) || per > 0 && l.slots%per != 0 {
+		if !c.allows(&r.model.pes[pe].access) || per > 0 && l.slots%per != 0 {
 			continue
 		}
 		// Those of the last search have the memory that is needed.
@@ -48,59 +48,59 @@ func (r *run) newLookBack(j *Job) *lookBack {
 		l.in = append(l.in, in)
 	}
 	l.simple = l.isSimple()
-	l.plain = l.simple && r.model.slots != None && !j.Category.binds() &&
-		!slices.ContainsFunc(j.Category.hard, func(q request) bool { return r.model.attributes[q.attribute].consumable() })
+	l.plain = l.simple && r.model.slots != None && !c.binds() &&
+		!slices.ContainsFunc(c.hard, func(q request) bool { return r.model.attributes[q.attribute].consumable() })
 	return l
 }
 
 // possible reports whether there are places from a time on.
 func (l *lookBack) possible(t int64) bool {
-	at := span{t, l.duration}
+	q := l.query.during(span{t, l.query.duration})
 	defer l.forgetSorting()
-	if !l.globally(l.job.Category, at) {
+	if !l.globally(&q) {
 		return false
 	}
 	for _, in := range l.in {
-		if l.possibleIn(in, at) {
+		if l.possibleIn(&q, in) {
 			return true
 		}
 	}
 	return false
 }
 
-func (l *lookBack) possibleIn(in *lookBackIn, at span) bool {
-	if l.freeInPE(in.pe, at) < l.slots {
+func (l *lookBack) possibleIn(q *query, in *lookBackIn) bool {
+	if l.freeInPE(q, in.pe) < l.slots {
 		return false
 	}
-	global, master := l.slotsAt(l.job.Category, AtGlobal(), at)
+	global, master := l.slotsAt(q, AtGlobal())
 	if !master || global < l.slots {
 		return false
 	}
 	if !in.looked {
 		l.sortHosts()
 		l.numbered = true
-		l.lookFirst(in)
+		l.lookFirst(q, in)
 	}
-	l.refreshOffers(in, at)
+	l.refreshOffers(q, in)
 	if in.all < l.slots {
 		return false
 	}
 	if l.simple {
 		return l.enough(in)
 	}
-	_, ok := l.place(l.job, in.pe, l.slots, in.offers, at)
+	_, ok := l.place(q, in.pe, l.slots, in.offers)
 	return ok
 }
 
 // lookFirst finds the hosts, in the order in which they are tried.
-func (l *lookBack) lookFirst(in *lookBackIn) {
+func (l *lookBack) lookFirst(q *query, in *lookBackIn) {
 	if l.hostOffer == nil {
 		l.hostOffer = make([]int32, len(l.model.hosts))
 	}
 	in.looked = true
 	n := 0
-	for id := range l.candidates() {
-		if !l.parallelStatic(l.job, id, in.pe) {
+	for id := range l.candidates(q) {
+		if !l.parallelStatic(q, id, in.pe) {
 			continue
 		}
 		host := l.model.instances[id].host
@@ -123,33 +123,32 @@ func (l *lookBack) lookFirst(in *lookBackIn) {
 }
 
 // refreshOffers looks again at the hosts that do not have what they had at a later time.
-func (l *lookBack) refreshOffers(in *lookBackIn, at span) {
-	c := l.job.Category
+func (l *lookBack) refreshOffers(q *query, in *lookBackIn) {
 	for k := range in.offers {
-		if in.since[k] <= at.start {
+		if in.since[k] <= q.start {
 			continue
 		}
 		o := &in.offers[k]
 		in.all -= o.slots
 		l.plan.since = 0
 		if in.plain[k] && in.since[k] != diagram.Forever {
-			in.all += l.countSlots(o, at)
+			in.all += l.countSlots(q, o)
 			in.since[k] = l.plan.since
 			continue
 		}
 		queues := o.queues[:0]
-		*o = l.offerOf(c, o.host, at)
+		*o = l.offerOf(q, o.host)
 		o.queues = queues
 		for _, id := range in.instances[k] {
-			l.extend(o, c, id, at)
+			l.extend(q, o, id)
 		}
-		in.all += l.limitOffer(o)
+		in.all += l.limitOffer(q, o)
 		in.since[k] = l.plan.since
-		if c.binds() {
-			in.since[k] = at.start
+		if q.category.binds() {
+			in.since[k] = q.start
 		}
 		if in.plain[k] = l.isPlain(o, in.instances[k]); in.plain[k] {
-			l.keepSuitable(o, in.instances[k], at)
+			l.keepSuitable(q, o, in.instances[k])
 		}
 	}
 }
@@ -166,11 +165,11 @@ func (l *lookBack) isPlain(o *offer, instances []InstanceID) bool {
 
 // keepSuitable has a plain host's offer list all instances that the job could use if they had
 // free slots.
-func (l *lookBack) keepSuitable(o *offer, instances []InstanceID, at span) {
-	c := l.job.Category
+func (l *lookBack) keepSuitable(q *query, o *offer, instances []InstanceID) {
+	c := q.category
 	suits := func(p Place) bool {
 		for i := range c.hard {
-			if !l.explicit(c, &c.hard[i], p, at) {
+			if !l.explicit(q, &c.hard[i], p) {
 				return false
 			}
 		}
@@ -184,16 +183,16 @@ func (l *lookBack) keepSuitable(o *offer, instances []InstanceID, at span) {
 			}
 		}
 	}
-	l.countSlots(o, at)
+	l.countSlots(q, o)
 }
 
 // countSlots counts the free slots of a plain host.
-func (l *lookBack) countSlots(o *offer, at span) int {
+func (l *lookBack) countSlots(q *query, o *offer) int {
 	o.slots = 0
 	for i := range o.queues {
-		q := &o.queues[i]
-		q.slots = l.wholeSlots(AtInstance(q.id), l.model.slots, 1, at)
-		o.slots += q.slots
+		in := &o.queues[i]
+		in.slots = l.wholeSlots(q, AtInstance(in.id), l.model.slots, 1)
+		o.slots += in.slots
 	}
 	return o.slots
 }
@@ -201,8 +200,8 @@ func (l *lookBack) countSlots(o *offer, at span) int {
 // isSimple reports whether the numbers of slots alone decide: no instance is without a place
 // for the master task, and no quota is to be looked at.
 func (l *lookBack) isSimple() bool {
-	c := l.job.Category
-	if len(c.masterQueues) > 0 || !l.exempt && !l.model.limits.sets.IsEmpty() {
+	c := l.query.category
+	if len(c.masterQueues) > 0 || !l.query.is(exempt) && !l.model.limits.sets.IsEmpty() {
 		return false
 	}
 	return !slices.ContainsFunc(c.hard, func(q request) bool { return l.model.attributes[q.attribute].perJob() }) &&

@@ -6,92 +6,85 @@ import (
 	"github.com/execd-project/execd/scheduler/value"
 )
 
-// matcher finds out where jobs of a category may run. It stops at the first cause
-// against a place, and keeps it if somebody asks for reasons.
+// matcher finds out where jobs of a category may run: each of its functions answers a query for one
+// place or one condition. It stops at the first cause against a place, and tells the trace of the
+// query.
 type matcher struct {
 	*view
 	plan *plan // what is in use when; nil where only the present counts
-	// explain is called with each cause; nil where nobody asks.
-	explain func(Reason)
-	said    int  // how often that was
-	leaving bool // who uses a place beside others does so no longer
-}
-
-func (m *matcher) because(r Reason, c *Category) bool {
-	if m.explain != nil {
-		r.model, r.category = m.model, c
-		m.said++
-		m.explain(r)
-	}
-	return false
 }
 
 // project applies lists of projects: how it fails is told by the kinds.
-func (m *matcher) project(c *Category, a *access, place int32, wrong, excluded reasonKind) bool {
+func (m *matcher) project(q *query, a *access, place int32, wrong, excluded reasonKind) bool {
+	c := q.category
 	p := c.requests.Project
 	if p != "" && slices.Contains(a.xprojects, p) {
-		return m.because(Reason{kind: excluded, place: place}, c)
+		return q.because(Reason{kind: excluded, place: place})
 	}
 	if len(a.projects) > 0 && (p == "" || !slices.Contains(a.projects, p)) {
-		return m.because(Reason{kind: wrong, place: place}, c)
+		return q.because(Reason{kind: wrong, place: place})
 	}
 	return true
 }
 
 // forced refuses a job that does not request what a place insists on.
-func (m *matcher) forced(c *Category, l *layer, place int32, kind reasonKind) bool {
+func (m *matcher) forced(q *query, l *layer, place int32, kind reasonKind) bool {
+	c := q.category
 	for i := range l.settings {
 		id := l.settings[i].attribute
 		if m.model.attributes[id].forced() && c.hardRequest(id) == nil {
-			return m.because(Reason{kind: kind, place: place, attribute: id}, c)
+			return q.because(Reason{kind: kind, place: place, attribute: id})
 		}
 	}
 	return true
 }
 
 // globally checks what does not depend on any host.
-func (m *matcher) globally(c *Category, at span) bool {
-	if !m.globalStatic(c) {
+func (m *matcher) globally(q *query) bool {
+	c := q.category
+	if !m.globalStatic(q) {
 		return false
 	}
-	return c.requests.Reservation != 0 || c.Parallel() || m.resources(c, AtGlobal(), at)
+	return c.requests.Reservation != 0 || c.Parallel() || m.resources(q, AtGlobal())
 }
 
 // globalStatic checks what is fixed about the cluster. What a parallel job takes of the
 // cluster is looked at for all its slots.
-func (m *matcher) globalStatic(c *Category) bool {
+func (m *matcher) globalStatic(q *query) bool {
+	c := q.category
 	g := &m.model.global
 	for _, a := range [...]*access{&m.model.conf, &g.access} {
 		if !c.allows(a) {
-			return m.because(Reason{kind: globalNoAccess}, c)
+			return q.because(Reason{kind: globalNoAccess})
 		}
-		if !m.project(c, a, int32(GlobalHost), globalWrongProject, globalExcludedProject) {
+		if !m.project(q, a, int32(GlobalHost), globalWrongProject, globalExcludedProject) {
 			return false
 		}
 	}
-	return m.forced(c, &g.layer, int32(GlobalHost), forcedByGlobal)
+	return m.forced(q, &g.layer, int32(GlobalHost), forcedByGlobal)
 }
 
 // queueStatic checks what all instances of a cluster queue have in common: a cause that
 // holds for every variant of its settings. slots is how many are looked for.
-func (m *matcher) queueStatic(c *Category, id QueueID, slots int) bool {
-	q := &m.model.queues[id]
-	if len(c.queues) > 0 && !c.queues.MatchQueue(q.name) && (len(c.masterQueues) == 0 || !c.masterQueues.MatchQueue(q.name)) {
-		return m.because(Reason{kind: queueNotListed, place: int32(id)}, c)
+func (m *matcher) queueStatic(q *query, id QueueID, slots int) bool {
+	c := q.category
+	queue := &m.model.queues[id]
+	if len(c.queues) > 0 && !c.queues.MatchQueue(queue.name) && (len(c.masterQueues) == 0 || !c.masterQueues.MatchQueue(queue.name)) {
+		return q.because(Reason{kind: queueNotListed, place: int32(id)})
 	}
-	if !m.queueRequests(c, id, slots) {
+	if !m.queueRequests(q, id, slots) {
 		return false
 	}
-	if !q.any(func(a *access) bool { return c.rightProject(&access{projects: a.projects}) }) ||
-		!q.any(func(a *access) bool { return c.rightProject(&access{xprojects: a.xprojects}) }) {
-		return m.because(Reason{kind: queueWrongProject, place: int32(id)}, c)
+	if !queue.any(func(a *access) bool { return c.rightProject(&access{projects: a.projects}) }) ||
+		!queue.any(func(a *access) bool { return c.rightProject(&access{xprojects: a.xprojects}) }) {
+		return q.because(Reason{kind: queueWrongProject, place: int32(id)})
 	}
-	if !q.any(func(a *access) bool { return c.allows(&access{users: a.users}) }) ||
-		!q.any(func(a *access) bool { return c.allows(&access{xusers: a.xusers}) }) {
-		return m.because(Reason{kind: queueNoAccess, place: int32(id)}, c)
+	if !queue.any(func(a *access) bool { return c.allows(&access{users: a.users}) }) ||
+		!queue.any(func(a *access) bool { return c.allows(&access{xusers: a.xusers}) }) {
+		return q.because(Reason{kind: queueNoAccess, place: int32(id)})
 	}
-	if c.requests.Immediate && !slices.ContainsFunc(q.variants, func(v variant) bool { return v.interactive }) {
-		return m.because(Reason{kind: notInteractive, place: int32(id)}, c)
+	if c.requests.Immediate && !slices.ContainsFunc(queue.variants, func(v variant) bool { return v.interactive }) {
+		return q.because(Reason{kind: notInteractive, place: int32(id)})
 	}
 	return true
 }
@@ -105,14 +98,15 @@ func (q *queueModel) any(allows func(*access) bool) bool {
 // queueRequests compares the requests of a job with what any variant of a cluster queue
 // has: what none of them offers, no instance does. For a number of slots other than 1 numbers are
 // left to the instances, which shows in the reasons only (tested).
-func (m *matcher) queueRequests(c *Category, id QueueID, slots int) bool {
+func (m *matcher) queueRequests(q *query, id QueueID, slots int) bool {
+	c := q.category
 	for i := range c.hard {
 		r := &c.hard[i]
 		if slots > 1 && r.value.Value().Type().IsNumeric() {
 			continue
 		}
 		if !slices.ContainsFunc(m.model.queues[id].variants, func(v variant) bool { return m.variantOffers(&v, r) }) {
-			return m.because(Reason{kind: queueRequest, place: int32(id), text: m.model.attributes[r.attribute].Name + "=" + r.value.String()}, c)
+			return q.because(Reason{kind: queueRequest, place: int32(id), text: m.model.attributes[r.attribute].Name + "=" + r.value.String()})
 		}
 	}
 	return true
@@ -140,17 +134,18 @@ func (c *Category) rightProject(a *access) bool {
 }
 
 // hostStatic checks what is fixed about a host.
-func (m *matcher) hostStatic(c *Category, id HostID) bool {
+func (m *matcher) hostStatic(q *query, id HostID) bool {
+	c := q.category
 	h := &m.model.hosts[id]
 	// For parallel jobs that is left to the instances, which shows in the reasons only.
 	if len(c.queues) > 0 && !c.Parallel() && !m.listsHost(c, h) {
-		return m.because(Reason{kind: hostNotListed, place: int32(id)}, c)
+		return q.because(Reason{kind: hostNotListed, place: int32(id)})
 	}
 	if !c.allows(&h.access) {
-		return m.because(Reason{kind: hostNoAccess, place: int32(id)}, c)
+		return q.because(Reason{kind: hostNoAccess, place: int32(id)})
 	}
-	return m.project(c, &h.access, int32(id), hostWrongProject, hostExcludedProject) &&
-		m.forced(c, &h.layer, int32(id), forcedByHost)
+	return m.project(q, &h.access, int32(id), hostWrongProject, hostExcludedProject) &&
+		m.forced(q, &h.layer, int32(id), forcedByHost)
 }
 
 // listsHost reports whether any queue reference of the job is about the host.
@@ -173,35 +168,36 @@ const anyPE PEID = None - 1
 
 // instanceStatic checks what is fixed about a queue instance. pe is the environment of
 // a parallel job, None for a serial one.
-func (m *matcher) instanceStatic(c *Category, id InstanceID, pe PEID) bool {
+func (m *matcher) instanceStatic(q *query, id InstanceID, pe PEID) bool {
+	c := q.category
 	i := &m.model.instances[id]
 	place := int32(id)
 	if !c.allows(&i.access) {
-		return m.because(Reason{kind: instanceNoAccess, place: place}, c)
+		return q.because(Reason{kind: instanceNoAccess, place: place})
 	}
-	if !m.project(c, &i.access, place, instanceWrongProject, instanceExcludedProject) {
+	if !m.project(q, &i.access, place, instanceWrongProject, instanceExcludedProject) {
 		return false
 	}
 	if len(c.queues) > 0 && !m.inList(c, id) && (pe == None || len(c.masterQueues) == 0 || !m.mayBeMaster(c, id)) {
-		return m.because(Reason{kind: instanceNotListed, place: place}, c)
+		return q.because(Reason{kind: instanceNotListed, place: place})
 	}
 	switch {
 	case pe == None && len(c.masterQueues) > 0 && !m.mayBeMaster(c, id):
-		return m.because(Reason{kind: instanceNotListed, place: place}, c)
+		return q.because(Reason{kind: instanceNotListed, place: place})
 	case pe != None && len(i.pes) == 0:
-		return m.because(Reason{kind: notParallel, place: place}, c)
+		return q.because(Reason{kind: notParallel, place: place})
 	case pe >= 0 && !slices.Contains(i.pes, m.model.pes[pe].object.Name):
-		return m.because(Reason{kind: instanceNotInPEList, place: place, text: m.model.pes[pe].object.Name}, c)
+		return q.because(Reason{kind: instanceNotInPEList, place: place, text: m.model.pes[pe].object.Name})
 	case c.requests.Checkpoint != "" && len(i.ckpts) == 0:
-		return m.because(Reason{kind: notCheckpointing, place: place}, c)
+		return q.because(Reason{kind: notCheckpointing, place: place})
 	case c.requests.Checkpoint != "" && !slices.Contains(i.ckpts, c.requests.Checkpoint):
-		return m.because(Reason{kind: notInCheckpointList, place: place, text: c.requests.Checkpoint}, c)
+		return q.because(Reason{kind: notInCheckpointList, place: place, text: c.requests.Checkpoint})
 	case c.requests.Immediate && !i.interactive:
-		return m.because(Reason{kind: notInteractive, place: int32(i.queue)}, c)
+		return q.because(Reason{kind: notInteractive, place: int32(i.queue)})
 	case !c.requests.Immediate && c.requests.Checkpoint == "" && pe == None && !i.batch:
-		return m.because(Reason{kind: notBatch, place: place}, c)
+		return q.because(Reason{kind: notBatch, place: place})
 	}
-	return m.forced(c, &i.layer, place, forcedByQueue)
+	return m.forced(q, &i.layer, place, forcedByQueue)
 }
 
 func (m *matcher) inList(c *Category, id InstanceID) bool {
@@ -220,17 +216,18 @@ func (m *matcher) mayBeMaster(c *Category, id InstanceID) bool {
 
 // resources compares all that a job requests, explicitly or not, with what a place
 // offers for one slot: its slots, the default requests of consumables, and -l.
-func (m *matcher) resources(c *Category, p Place, at span) bool {
+func (m *matcher) resources(q *query, p Place) bool {
+	c := q.category
 	if id := m.model.slots; id != None {
-		if _, ok := m.configuredAt(p, id); ok && !m.consume(c, p, id, 1, at, false) {
+		if _, ok := m.configuredAt(p, id); ok && !m.consume(q, p, id, 1, false) {
 			return false
 		}
 	}
-	if !m.defaults(c, p, at) {
+	if !m.defaults(q, p) {
 		return false
 	}
 	for i := range c.hard {
-		if !m.explicit(c, &c.hard[i], p, at) {
+		if !m.explicit(q, &c.hard[i], p) {
 			return false
 		}
 	}
@@ -238,7 +235,8 @@ func (m *matcher) resources(c *Category, p Place, at span) bool {
 }
 
 // defaults checks what a job uses that it does not request.
-func (m *matcher) defaults(c *Category, p Place, at span) bool {
+func (m *matcher) defaults(q *query, p Place) bool {
+	c := q.category
 	l := m.model.layerAt(p)
 	for i := range l.settings {
 		id := l.settings[i].attribute
@@ -247,12 +245,12 @@ func (m *matcher) defaults(c *Category, p Place, at span) bool {
 			continue
 		}
 		if a.exclusive() {
-			if !m.shared(c, p, id, at, true) {
+			if !m.shared(q, p, id, true) {
 				return false
 			}
 			continue
 		}
-		if amount := a.Default.Number(); amount != 0 && !m.consume(c, p, id, amount, at, true) {
+		if amount := a.Default.Number(); amount != 0 && !m.consume(q, p, id, amount, true) {
 			return false
 		}
 	}
@@ -261,17 +259,18 @@ func (m *matcher) defaults(c *Category, p Place, at span) bool {
 
 // explicit compares a request of -l with what the place offers. A place that does not
 // have the attribute allows it; that any has it is seen to at the queue.
-func (m *matcher) explicit(c *Category, r *request, p Place, at span) bool {
+func (m *matcher) explicit(q *query, r *request, p Place) bool {
+	c := q.category
 	a := &m.model.attributes[r.attribute]
 	_, configured := m.configuredAt(p, r.attribute)
 	if a.consumable() && configured {
 		if a.exclusive() {
 			if r.amount == 0 {
-				return m.shared(c, p, r.attribute, at, false)
+				return m.shared(q, p, r.attribute, false)
 			}
-			return m.alone(c, p, r.attribute, r.amount, at)
+			return m.alone(q, p, r.attribute, r.amount)
 		}
-		return m.consume(c, p, r.attribute, r.amount, at, false)
+		return m.consume(q, p, r.attribute, r.amount, false)
 	}
 	v, kind := m.at(p, r.attribute)
 	if !v.IsValid() {
@@ -279,12 +278,12 @@ func (m *matcher) explicit(c *Category, r *request, p Place, at span) bool {
 			if c.Parallel() {
 				return false // the original does not say so of parallel jobs (tested)
 			}
-			return m.because(Reason{kind: atPlace, layer: 'q', place: p.index, attribute: r.attribute, unknown: true}, c)
+			return q.because(Reason{kind: atPlace, layer: 'q', place: p.index, attribute: r.attribute, unknown: true})
 		}
 		return true
 	}
 	if !r.value.Match(a.Relop, v) {
-		return m.because(Reason{kind: atPlace, layer: p.letter(), place: p.index, attribute: r.attribute, value: v, from: kind}, c)
+		return q.because(Reason{kind: atPlace, layer: p.letter(), place: p.index, attribute: r.attribute, value: v, from: kind})
 	}
 	return true
 }
@@ -301,7 +300,8 @@ func (m *matcher) known(a AttributeID, instance Place) bool {
 }
 
 // consume checks that a place has so much left of a consumable.
-func (m *matcher) consume(c *Category, p Place, id AttributeID, amount float64, at span, implied bool) bool {
+func (m *matcher) consume(q *query, p Place, id AttributeID, amount float64, implied bool) bool {
+	c := q.category
 	capacity, _ := m.capacity(p, id)
 	used := m.used.at(p, id).amount
 	r := resource{place: p, attribute: id}
@@ -309,10 +309,10 @@ func (m *matcher) consume(c *Category, p Place, id AttributeID, amount float64, 
 	case !m.bearable(p, id, amount):
 	case m.empty && amount <= capacity, m.plan == nil && !m.empty && used.Fits(capacity, 1, amount):
 		return true
-	case m.plan != nil && m.plan.fits(r, capacity, 1, amount, at):
+	case m.plan != nil && m.plan.fits(r, capacity, 1, amount, q.span):
 		return true
 	}
-	if m.explain == nil {
+	if q.trace == nil {
 		return false
 	}
 	v, kind := m.at(p, id)
@@ -321,10 +321,10 @@ func (m *matcher) consume(c *Category, p Place, id AttributeID, amount float64, 
 		if c.Parallel() {
 			return false // the original says so only where there is never enough (tested)
 		}
-		reason.value = value.OfNumber(value.Double, m.plan.left(r, capacity, at)) // sizes, too, as the original
-		reason.reserved = m.plan.fits(r, capacity, 1, amount, span{m.now, 1})     // what is in use now is no reservation
+		reason.value = value.OfNumber(value.Double, m.plan.left(r, capacity, q.span)) // sizes, too, as the original
+		reason.reserved = m.plan.fits(r, capacity, 1, amount, span{m.now, 1})         // what is in use now is no reservation
 	}
-	return m.because(reason, c)
+	return q.because(reason)
 }
 
 // bearable compares an amount with the load value of a consumable, if there is one: it
@@ -342,34 +342,34 @@ func (m *matcher) bearable(p Place, id AttributeID, amount float64) bool {
 }
 
 // alone checks that nobody uses a place for which a job asks exclusively.
-func (m *matcher) alone(c *Category, p Place, id AttributeID, amount float64, at span) bool {
-	exclusive, others := m.occupied(p, id, at)
-	others = others && !m.leaving
+func (m *matcher) alone(q *query, p Place, id AttributeID, amount float64) bool {
+	exclusive, others := m.occupied(q, p, id)
+	others = others && !q.is(leaving)
 	switch capacity, _ := m.capacity(p, id); {
 	case capacity < amount, exclusive && m.plan == nil: // FALSE is configured, or left
-		return m.because(Reason{kind: atPlace, layer: p.letter(), place: p.index, attribute: id, from: Consumable, value: value.OfNumber(value.Bool, 0)}, c)
+		return q.because(Reason{kind: atPlace, layer: p.letter(), place: p.index, attribute: id, from: Consumable, value: value.OfNumber(value.Bool, 0)})
 	case exclusive || others:
-		return m.because(Reason{kind: atPlace, layer: p.letter(), place: p.index, attribute: id, exclusive: true}, c)
+		return q.because(Reason{kind: atPlace, layer: p.letter(), place: p.index, attribute: id, exclusive: true})
 	}
 	return true
 }
 
 // shared checks that nobody has a place for himself.
-func (m *matcher) shared(c *Category, p Place, id AttributeID, at span, implied bool) bool {
-	if exclusive, _ := m.occupied(p, id, at); exclusive {
-		return m.because(Reason{kind: atPlace, layer: p.letter(), place: p.index, attribute: id, exclusive: true, implied: implied}, c)
+func (m *matcher) shared(q *query, p Place, id AttributeID, implied bool) bool {
+	if exclusive, _ := m.occupied(q, p, id); exclusive {
+		return q.because(Reason{kind: atPlace, layer: p.letter(), place: p.index, attribute: id, exclusive: true, implied: implied})
 	}
 	return true
 }
 
 // occupied reports whether a place is used by a job that asks for it exclusively, and
 // whether by others.
-func (m *matcher) occupied(p Place, id AttributeID, at span) (exclusive, others bool) {
+func (m *matcher) occupied(q *query, p Place, id AttributeID) (exclusive, others bool) {
 	switch r := (resource{place: p, attribute: id}); {
 	case m.empty:
 		return false, false
 	case m.plan != nil:
-		return m.plan.exclusive(r, at), m.plan.inUse(r, at)
+		return m.plan.exclusive(r, q.span), m.plan.inUse(r, q.span)
 	}
 	b := m.used.at(p, id)
 	return !b.amount.IsZero(), b.others > 0

@@ -51,10 +51,11 @@ func (s *State) Offered(w *Wanted, id InstanceID) bool {
 		return false
 	}
 	m := &matcher{view: &view{State: s, empty: true}}
+	q := &query{category: w.category}
 	places := [...]Place{AtGlobal(), AtHost(s.model.instances[id].host), AtInstance(id)}
 	for i := range w.category.hard {
 		r := &w.category.hard[i]
-		if slices.ContainsFunc(places[:], func(p Place) bool { return !m.explicit(w.category, r, p, span{}) }) {
+		if slices.ContainsFunc(places[:], func(p Place) bool { return !m.explicit(q, r, p) }) {
 			return false
 		}
 	}

@@ -41,21 +41,20 @@ type queueOffer struct {
 // assignParallel finds the places of a parallel job that starts at a time: of all
 // environments that its pattern means the one with the most slots, and among these the one
 // with the fewest violations of soft requests.
-func (r *run) assignParallel(j *Job, at span) (Start, bool) {
-	best, ok := r.bestAssignment(j, at, false)
+func (r *run) assignParallel(q *query) (Start, bool) {
+	best, ok := r.bestAssignment(q)
 	if !ok {
 		return Start{}, false
 	}
-	return Start{PE: best.pe, Grants: best.grants, Duration: r.plannedDuration(j.Category)}, true
+	return Start{PE: best.pe, Grants: best.grants, Duration: r.plannedDuration(q.category)}, true
 }
 
-// bestAssignment tries the environments. With fewest set, the smallest number of slots
-// that the job takes is enough.
-func (r *run) bestAssignment(j *Job, at span, fewest bool) (assignment, bool) {
-	c := j.Category
+// bestAssignment tries the environments.
+func (r *run) bestAssignment(q *query) (assignment, bool) {
+	c := q.category
 	var best assignment
 	defer r.forgetSorting()
-	if !r.globally(c, at) {
+	if !r.globally(q) {
 		return best, false
 	}
 	found := false
@@ -63,7 +62,7 @@ func (r *run) bestAssignment(j *Job, at span, fewest bool) (assignment, bool) {
 		if !c.allows(&r.model.pes[pe].access) {
 			continue
 		}
-		a, ok := r.largest(j, pe, at, fewest)
+		a, ok := r.largest(q, pe)
 		if ok && (!found || a.slots > best.slots || a.slots == best.slots && a.soft < best.soft) {
 			best, found = a, true
 		}
@@ -74,8 +73,8 @@ func (r *run) bestAssignment(j *Job, at span, fewest bool) (assignment, bool) {
 // largest finds the largest number of slots of the job's range that an environment has
 // places for. The original searches the range in one of several ways (PE_RANGE_ALG) that
 // all end there.
-func (r *run) largest(j *Job, pe PEID, at span, fewest bool) (assignment, bool) {
-	slots := &j.Category.requests.Slots
+func (r *run) largest(q *query, pe PEID) (assignment, bool) {
+	slots := &q.category.requests.Slots
 	per := r.model.pes[pe].object.AllocationRule.PerHost
 	atMost := func(n int) int {
 		n = slots.AtMost(n)
@@ -84,26 +83,26 @@ func (r *run) largest(j *Job, pe PEID, at span, fewest bool) (assignment, bool) 
 		}
 		return n
 	}
-	most := r.freeInPE(pe, at)
-	if fewest {
+	most := r.freeInPE(q, pe)
+	if q.is(fewest) {
 		most = min(most, slots.First())
 	}
-	global, master := r.slotsAt(j.Category, AtGlobal(), at)
+	global, master := r.slotsAt(q, AtGlobal())
 	if !master || atMost(min(most, global)) == 0 {
 		return assignment{}, false
 	}
-	if j.Category.isSoft() && !r.empty {
-		r.sortForSoft(j.Category, pe)
+	if q.category.isSoft() && !r.empty {
+		r.sortForSoft(q, pe)
 	} else {
 		r.sortHosts()
 	}
 	r.numbered = true
-	if r.tooFew(slots.First()) {
+	if r.tooFew(q, slots.First()) {
 		return assignment{}, false
 	}
-	offers, all := r.offers(j, pe, at)
+	offers, all := r.offers(q, pe)
 	for n := atMost(min(most, all)); n > 0; {
-		a, ok := r.place(j, pe, n, offers, at)
+		a, ok := r.place(q, pe, n, offers)
 		if ok {
 			return a, true
 		}
@@ -114,85 +113,85 @@ func (r *run) largest(j *Job, pe PEID, at span, fewest bool) (assignment, bool) 
 }
 
 // freeInPE is how many slots an environment has left for a time.
-func (r *run) freeInPE(pe PEID, at span) int {
+func (r *run) freeInPE(q *query, pe PEID) int {
 	total := r.model.pes[pe].object.Slots
 	if r.empty {
 		return total
 	}
 	if r.plan != nil {
-		return int(r.plan.left(peResource(pe), float64(total), at))
+		return int(r.plan.left(peResource(pe), float64(total), q.span))
 	}
 	return total - r.peUsed[pe]
 }
 
 // offers finds what each host has for a job, in the order of the best instance of each.
 // all is the number of slots that there are at most.
-func (r *run) offers(j *Job, pe PEID, at span) (list []offer, all int) {
-	c := j.Category
+func (r *run) offers(q *query, pe PEID) (list []offer, all int) {
 	if r.hostOffer == nil {
 		r.hostOffer = make([]int32, len(r.model.hosts))
 	}
-	global, master := r.slotsAt(c, AtGlobal(), at)
-	if !master && !r.anyMaster {
+	global, master := r.slotsAt(q, AtGlobal())
+	if !master && !q.is(anyMaster) {
 		return nil, 0
 	}
-	for id := range r.byViolations(j) {
+	for id := range r.byViolations(q) {
 		i := &r.model.instances[id]
-		if !r.parallelStatic(j, id, pe) {
+		if !r.parallelStatic(q, id, pe) {
 			continue
 		}
 		k := r.hostOffer[i.host] - 1
 		if k < 0 {
-			list = append(list, r.offerOf(c, i.host, at))
+			list = append(list, r.offerOf(q, i.host))
 			k = int32(len(list) - 1)
 			r.hostOffer[i.host] = k + 1
 		}
-		r.extend(&list[k], c, id, at)
+		r.extend(q, &list[k], id)
 	}
 	for k := range list {
 		r.hostOffer[list[k].host] = 0
-		all += r.limitOffer(&list[k])
+		all += r.limitOffer(q, &list[k])
 	}
 	return list, min(all, global)
 }
 
 // offerOf is what a host has itself.
-func (r *run) offerOf(c *Category, host HostID, at span) offer {
-	slots, master := r.slotsAt(c, AtHost(host), at)
-	return offer{host: host, slots: r.coresFor(c, host, at, slots), master: master}
+func (r *run) offerOf(q *query, host HostID) offer {
+	slots, master := r.slotsAt(q, AtHost(host))
+	return offer{host: host, slots: r.coresFor(q, host, slots), master: master}
 }
 
 // extend adds what an instance has to the offer of its host.
-func (r *run) extend(o *offer, c *Category, id InstanceID, at span) {
+func (r *run) extend(q *query, o *offer, id InstanceID) {
 	if o.slots == 0 {
 		return
 	}
-	slots, master := r.slotsAt(c, AtInstance(id), at)
+	c := q.category
+	slots, master := r.slotsAt(q, AtInstance(id))
 	if slots == 0 {
 		if r.spoils(c, id) {
 			o.queues, o.spoils = append(o.queues, queueOffer{id: id}), true
 		}
 		return
 	}
-	q := queueOffer{id: id, slots: slots, master: master && o.master && r.mayBeMaster(c, id), soft: r.violations(c, id)}
+	in := queueOffer{id: id, slots: slots, master: master && o.master && r.mayBeMaster(c, id), soft: r.violations(c, id)}
 	if len(c.masterQueues) > 0 && len(c.queues) > 0 && !r.inList(c, id) {
-		q.slots = min(q.slots, 1) // it is there for the master task only
-		if !q.master {
+		in.slots = min(in.slots, 1) // it is there for the master task only
+		if !in.master {
 			return
 		}
 	}
-	o.queues = append(o.queues, q)
+	o.queues = append(o.queues, in)
 }
 
 // byViolations are the instances that a parallel job may use: those that meet most of its
 // soft requests first.
-func (r *run) byViolations(j *Job) iter.Seq[InstanceID] {
-	c := j.Category
-	if !c.isSoft() || !r.reserving && !r.empty { // they are in that order, see sortForSoft
-		return r.candidates()
+func (r *run) byViolations(q *query) iter.Seq[InstanceID] {
+	c := q.category
+	if !c.isSoft() || !q.is(later) && !r.empty { // they are in that order, see sortForSoft
+		return r.candidates(q)
 	}
 	n := make([]int, len(r.model.instances))
-	list := slices.Collect(r.candidates())
+	list := slices.Collect(r.candidates(q))
 	for _, id := range list {
 		n[id] = r.violations(c, id)
 	}
@@ -202,13 +201,13 @@ func (r *run) byViolations(j *Job) iter.Seq[InstanceID] {
 
 // limitOffer takes an offer down to what the instances have together, and to what the
 // load thresholds leave.
-func (r *run) limitOffer(o *offer) int {
+func (r *run) limitOffer(q *query, o *offer) int {
 	sum := 0
-	for _, q := range o.queues {
-		sum += q.slots
+	for _, in := range o.queues {
+		sum += in.slots
 	}
 	o.slots = min(o.slots, sum)
-	if len(r.model.adjustments) == 0 || r.empty || r.reserving {
+	if len(r.model.adjustments) == 0 || r.empty || q.is(later) {
 		return o.slots
 	}
 	// All queues of the host count, whether the job can use them or not (tested).
@@ -223,20 +222,20 @@ func (r *run) limitOffer(o *offer) int {
 }
 
 // parallelStatic is staticallyFits for a parallel job in an environment.
-func (r *run) parallelStatic(j *Job, id InstanceID, pe PEID) bool {
+func (r *run) parallelStatic(q *query, id InstanceID, pe PEID) bool {
 	return slices.Contains(r.model.instances[id].pes, r.model.pes[pe].object.Name) &&
-		!r.unclean(j, id) && !r.shuns(id) && r.staticallyFits(j.Category, id)
+		!r.unclean(q.job, id) && !r.shuns(id) && r.staticallyFits(q.category, id)
 }
 
 // place spreads so many slots over the hosts by the allocation rule (sge_pe(5)). Where
 // that fails, the assignment has the number of slots that could be collected.
-func (r *run) place(j *Job, pe PEID, want int, offers []offer, at span) (assignment, bool) {
-	p := placing{run: r, category: j.Category, want: want, a: assignment{pe: pe}, at: at, exempt: r.exempt}
+func (r *run) place(q *query, pe PEID, want int, offers []offer) (assignment, bool) {
+	p := placing{run: r, query: q, category: q.category, want: want, a: assignment{pe: pe}, exempt: q.is(exempt)}
 	usage := r.quotas.usage
 	if r.empty || r.plan != nil {
 		usage = nil
 	}
-	p.quotas.Reset(j.Category.demand(pe), usage, r.quotaValue)
+	p.quotas.Reset(q.category.demand(pe), usage, r.quotaValue)
 	if r.plan != nil {
 		p.taken = map[quota.Counter]float64{}
 	}
@@ -248,7 +247,7 @@ func (r *run) place(j *Job, pe PEID, want int, offers []offer, at span) (assignm
 		p.spoiling = p.spoiling || offers[k].spoils
 	}
 	p.spread(r.model.pes[pe].object.AllocationRule, offers)
-	if r.explain != nil && !p.full() && !p.exempt {
+	if q.trace != nil && !p.full() && !p.exempt {
 		p.explainExhausted(p.leftOver(r.model.pes[pe].object.AllocationRule, offers))
 	}
 	return p.a, p.a.slots == want && p.master
@@ -257,9 +256,9 @@ func (r *run) place(j *Job, pe PEID, want int, offers []offer, at span) (assignm
 // placing is the placing of a parallel job on hosts.
 type placing struct {
 	*run
+	query    *query
 	category *Category
 	quotas   quota.Collector
-	at       span
 	taken    map[quota.Counter]float64 // of quotas, where the run plans ahead
 	want     int
 	a        assignment
@@ -408,7 +407,7 @@ func (p *placing) plannedQuota(id InstanceID, master bool) int {
 		return n
 	}
 	for _, claim := range p.claims(p.category, p.a.pe, id) {
-		switch slots := p.claimSlots(&claim, p.at, p.taken[claim.Counter]); {
+		switch slots := p.claimSlots(&claim, p.query.span, p.taken[claim.Counter]); {
 		case !claim.Once:
 			n = min(n, slots)
 		case master && slots == 0:
@@ -443,16 +442,16 @@ func (p *placing) explainExhausted(offers []offer) {
 			i := &p.model.instances[q.id]
 			left, failure := p.quotas.Left(int32(i.queue), int32(i.host), false)
 			if left == 0 {
-				p.because(exceeded(&failure), p.category)
+				p.query.because(exceeded(&failure))
 				return
 			}
 			if p.plan == nil {
 				continue
 			}
 			for _, claim := range p.claims(p.category, p.a.pe, q.id) {
-				if !claim.Once && p.claimSlots(&claim, p.at, p.taken[claim.Counter]) == 0 {
+				if !claim.Once && p.claimSlots(&claim, p.query.span, p.taken[claim.Counter]) == 0 {
 					failure = p.category.demand(p.a.pe).Failure(&claim, p.quotaValue, int32(i.queue), int32(i.host))
-					p.because(exceeded(&failure), p.category)
+					p.query.because(exceeded(&failure))
 					return
 				}
 			}
@@ -511,13 +510,13 @@ func (p *placing) grant(q *queueOffer, n int, first bool) {
 
 // slotsAt is how many slots of a parallel job a place can have, and whether it has what
 // the master task needs in addition: consumables of the kind JOB.
-func (m *matcher) slotsAt(c *Category, p Place, at span) (slots int, master bool) {
+func (m *matcher) slotsAt(q *query, p Place) (slots int, master bool) {
+	c := q.category
 	slots, master = math.MaxInt32, true
 	limit := func(id AttributeID, amount float64, implied bool) bool {
 		a := &m.model.attributes[id]
 		if a.perJob() {
-			quiet := matcher{view: m.view, plan: m.plan}
-			if !quiet.consume(c, p, id, amount, at, implied) {
+			if quiet := q.silent(); !m.consume(&quiet, p, id, amount, implied) {
 				master = false
 			}
 			return true
@@ -528,10 +527,10 @@ func (m *matcher) slotsAt(c *Category, p Place, at span) (slots int, master bool
 		// At the cluster it is not known yet for how many hosts: there is to be enough for one
 		// on each.
 		if a.perHost() && p.layer != atGlobal {
-			return m.consume(c, p, id, amount, at, implied)
+			return m.consume(q, p, id, amount, implied)
 		}
-		slots = min(slots, m.wholeSlots(p, id, amount, at))
-		return slots > 0 || m.consume(c, p, id, amount, at, implied)
+		slots = min(slots, m.wholeSlots(q, p, id, amount))
+		return slots > 0 || m.consume(q, p, id, amount, implied)
 	}
 	if id := m.model.slots; id != None {
 		if _, ok := m.configuredAt(p, id); ok && !limit(id, 1, false) {
@@ -546,7 +545,7 @@ func (m *matcher) slotsAt(c *Category, p Place, at span) (slots int, master bool
 			continue
 		}
 		if a.exclusive() {
-			if !m.shared(c, p, id, at, true) {
+			if !m.shared(q, p, id, true) {
 				return 0, false
 			}
 		} else if amount := a.Default.Number(); amount != 0 && !limit(id, amount, true) {
@@ -562,7 +561,7 @@ func (m *matcher) slotsAt(c *Category, p Place, at span) (slots int, master bool
 			}
 		} else if a.perJob() && m.lacks(p, r.attribute) {
 			master = false // but other tasks need none of it (tested)
-		} else if !m.explicit(c, r, p, at) {
+		} else if !m.explicit(q, r, p) {
 			return 0, false
 		}
 	}
@@ -580,13 +579,13 @@ func (m *matcher) lacks(p Place, a AttributeID) bool {
 }
 
 // wholeSlots is for how many slots what is left of a consumable is enough.
-func (m *matcher) wholeSlots(p Place, id AttributeID, each float64, at span) int {
+func (m *matcher) wholeSlots(q *query, p Place, id AttributeID, each float64) int {
 	capacity, ok := m.capacity(p, id)
 	switch {
 	case !ok || !m.bearable(p, id, each):
 		return 0
 	case m.plan != nil:
-		return m.plan.most(resource{place: p, attribute: id}, at).Slots(capacity, each, math.MaxInt32)
+		return m.plan.most(resource{place: p, attribute: id}, q.span).Slots(capacity, each, math.MaxInt32)
 	case m.empty:
 		return value.Amount{}.Slots(capacity, each, math.MaxInt32)
 	}

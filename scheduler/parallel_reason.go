@@ -10,26 +10,29 @@ import (
 )
 
 // explainParallel finds the reasons why a parallel job has no place.
-func (r *run) explainParallel(j *Job, at span) {
-	c := j.Category
-	r.withFull = r.comesLater(j)
-	defer func() { r.withFull = false }()
+func (r *run) explainParallel(q *query) {
+	c := q.category
+	if r.comesLater(q) {
+		full := *q
+		full.mode |= withFull
+		q = &full
+	}
 	for _, pe := range c.pes {
-		r.explainPE(j, pe, at)
+		r.explainPE(q, pe)
 	}
 	if len(c.pes) == 0 {
-		r.because(Reason{kind: noMatchingPE}, c)
+		q.because(Reason{kind: noMatchingPE})
 	}
 }
 
 // explainPE finds the reasons why a parallel job has no place in an environment: what the
 // environment and the cluster leave, then what cluster queues refuse, then instance by
 // instance.
-func (r *run) explainPE(j *Job, pe PEID, at span) {
-	c, object := j.Category, r.model.pes[pe].object
+func (r *run) explainPE(q *query, pe PEID) {
+	c, object := q.category, r.model.pes[pe].object
 	least := fewestSlots(c, object)
-	offers := func(slots int) { r.because(Reason{kind: peSlots, place: int32(pe), number: max(slots, 0)}, c) }
-	if least == 0 && r.reserving && c.requests.Slots.First() <= object.Slots {
+	offers := func(slots int) { q.because(Reason{kind: peSlots, place: int32(pe), number: max(slots, 0)}) }
+	if least == 0 && q.is(later) && c.requests.Slots.First() <= object.Slots {
 		least = c.requests.Slots.First() // one on each host, see leastOnHost
 	}
 	if least == 0 {
@@ -37,53 +40,53 @@ func (r *run) explainPE(j *Job, pe PEID, at span) {
 		return
 	}
 	if !c.allows(&r.model.pes[pe].access) {
-		r.because(Reason{kind: noPEAccess, place: int32(pe)}, c)
+		q.because(Reason{kind: noPEAccess, place: int32(pe)})
 		offers(0)
 		return
 	}
-	if free := r.freeInPE(pe, at); free < least {
+	if free := r.freeInPE(q, pe); free < least {
 		offers(free)
 		return
 	}
-	if !r.globally(c, at) {
+	if !r.globally(q) {
 		offers(0)
 		return
 	}
-	quiet := matcher{view: r.view, plan: r.plan}
-	slots, master := quiet.slotsAt(c, AtGlobal(), at)
-	if most := r.atMost(c); !master && r.plan != nil && most > 0 {
+	quiet := q.silent()
+	slots, master := r.slotsAt(&quiet, AtGlobal())
+	if most := r.atMost(q); !master && r.plan != nil && most > 0 {
 		offers(most) // of what is counted once for each job there will be enough, for any number
 		return
 	}
 	if slots < least {
 		// What is said is how many there would be if nothing else ran, unless there is
 		// nothing at all (tested).
-		if most := r.atMost(c); slots > 0 || r.plan != nil && most > 0 {
+		if most := r.atMost(q); slots > 0 || r.plan != nil && most > 0 {
 			offers(most)
 			return
 		}
-		r.slotsAt(c, AtGlobal(), at)
+		r.slotsAt(q, AtGlobal())
 		offers(0)
 		return
 	}
 	skip := newSkips(r.model)
 	usable := make([]bool, len(r.model.queues))
-	for id := range r.lookedAt() {
+	for id := range r.lookedAt(q) {
 		usable[r.model.instances[id].queue] = true
 	}
 	for id := range r.model.queues {
-		skip.queues[id] = !usable[id] || !r.queueStatic(c, QueueID(id), least) || !r.queueOffersPE(c, QueueID(id), object.Name)
+		skip.queues[id] = !usable[id] || !r.queueStatic(q, QueueID(id), least) || !r.queueOffersPE(q, QueueID(id), object.Name)
 	}
-	found, enough := r.collected(j, pe, least, at)
+	found, enough := r.collected(q, pe, least)
 	if enough && !master {
 		found, enough = assignment{}, false
 	}
-	for _, host := range r.visited(skip, found, enough) {
+	for _, host := range r.visited(q, skip, found, enough) {
 		if skip.sorted[r.model.instances[host[0]].host] {
 			continue
 		}
 		for _, id := range host {
-			r.explainParallelInstance(j, id, pe, at, skip)
+			r.explainParallelInstance(q, id, pe, skip)
 		}
 		r.takeFound(host, found, skip)
 	}
@@ -110,25 +113,24 @@ func (r *run) takeFound(host []InstanceID, found assignment, skip *skips) {
 
 // lookedAt are the instances that a parallel job is compared with: for one that gets a
 // reservation those that are full, too (tested).
-func (r *run) lookedAt() iter.Seq[InstanceID] {
-	if r.withFull {
+func (r *run) lookedAt(q *query) iter.Seq[InstanceID] {
+	if q.is(withFull) {
 		return r.reservable()
 	}
-	return r.candidates()
+	return r.candidates(q)
 }
 
 // comesLater reports whether a parallel job gets a reservation: whether it has places when
 // all that is planned is over.
-func (r *run) comesLater(j *Job) bool {
-	if !r.mayReserve(j) {
+func (r *run) comesLater(q *query) bool {
+	if !r.mayReserve(q.job) {
 		return false
 	}
-	quiet, reserving := r.explain, r.reserving
-	r.explain, r.reserving = nil, true
-	defer func() { r.explain, r.reserving = quiet, reserving }()
+	last := q.in(later | fewest)
 	for t := range diagram.Events(r.now, r.plan.all()) {
 		if t != diagram.Forever {
-			_, ok := r.bestAssignment(j, span{t, r.duration(j.Category)}, true)
+			last.start = t
+			_, ok := r.bestAssignment(&last)
 			return ok
 		}
 	}
@@ -138,11 +140,11 @@ func (r *run) comesLater(j *Job) bool {
 // visited are the instances by host, in the order in which the hosts are looked at: all of
 // them or, where a job finds enough, those until that of the last grant. Hosts that have
 // only cluster queues that are ruled out come last.
-func (r *run) visited(skip *skips, found assignment, enough bool) [][]InstanceID {
+func (r *run) visited(q *query, skip *skips, found assignment, enough bool) [][]InstanceID {
 	var hosts [][]InstanceID
 	at := map[HostID]int{}
 	for _, skipped := range [...]bool{false, true} {
-		for id := range r.lookedAt() {
+		for id := range r.lookedAt(q) {
 			i := &r.model.instances[id]
 			if skip.queues[i.queue] != skipped {
 				continue
@@ -168,14 +170,12 @@ func (r *run) visited(skip *skips, found assignment, enough bool) [][]InstanceID
 
 // atMost is how many slots the cluster has for a job when all that is planned is over, or
 // if nothing is planned, when nothing else runs.
-func (r *run) atMost(c *Category) int {
-	quiet := matcher{view: r.view, plan: r.plan}
+func (r *run) atMost(q *query) int {
+	m, end := r.matcher, q.during(span{diagram.Forever - 1, 1})
 	if r.plan == nil {
-		empty := *r.view
-		empty.empty = true
-		quiet.view = &empty
+		m.view = r.whenEmpty()
 	}
-	n, master := quiet.slotsAt(c, AtGlobal(), span{diagram.Forever - 1, 1})
+	n, master := m.slotsAt(&end, AtGlobal())
 	if !master {
 		return 0
 	}
@@ -197,53 +197,52 @@ func fewestSlots(c *Category, pe *qconf.ParallelEnvironment) int {
 // explainParallelInstance finds the reason against an instance, and that against its host,
 // once for each host: first the host, then what is fixed about the instance, then the
 // quotas, then what the instance has left.
-func (r *run) explainParallelInstance(j *Job, id InstanceID, pe PEID, at span, skip *skips) {
-	c, i := j.Category, &r.model.instances[id]
-	said := r.said
-	r.explainParallelHost(j, id, pe, at, skip)
-	busy := r.said > said // with what will be free later: somebody has the host for himself
-	if skip.hosts[i.host] || skip.exhausted[i.host] || skip.queues[i.queue] || !r.instanceStatic(c, id, pe) {
+func (r *run) explainParallelInstance(q *query, id InstanceID, pe PEID, skip *skips) {
+	i := &r.model.instances[id]
+	said := len(q.trace.reasons)
+	r.explainParallelHost(q, id, pe, skip)
+	busy := len(q.trace.reasons) > said // with what will be free later: somebody has the host for himself
+	if skip.hosts[i.host] || skip.exhausted[i.host] || skip.queues[i.queue] || !r.instanceStatic(q, id, pe) {
 		return
 	}
-	if !r.explainQuota(c, pe, id, at, skip) && !busy {
-		r.slotsAt(c, AtInstance(id), at)
+	if !r.explainQuota(q, pe, id, skip) && !busy {
+		r.slotsAt(q, AtInstance(id))
 	}
 }
 
 // explainParallelHost finds the reason against the host of an instance, once.
-func (r *run) explainParallelHost(j *Job, id InstanceID, pe PEID, at span, skip *skips) {
-	c, host := j.Category, r.model.instances[id].host
+func (r *run) explainParallelHost(q *query, id InstanceID, pe PEID, skip *skips) {
+	host := r.model.instances[id].host
 	if skip.hosts[host] {
 		return
 	}
-	if r.explainHost(j, id, skip); skip.hosts[host] || skip.exhausted[host] {
+	if r.explainHost(q, id, skip); skip.hosts[host] || skip.exhausted[host] {
 		return
 	}
-	n, _ := r.slotsAt(c, AtHost(host), at)
-	least := r.leastOnHost(c, pe)
-	if n = r.coresFor(c, host, at, n); n > 0 && n < least && r.plan == nil {
+	n, _ := r.slotsAt(q, AtHost(host))
+	least := r.leastOnHost(q, pe)
+	if n = r.coresFor(q, host, n); n > 0 && n < least && r.plan == nil {
 		// Some are left: whether it would be enough if nothing else ran (tested).
-		skip.exhausted[host] = r.mostOnHost(c, host) < least
+		skip.exhausted[host] = r.mostOnHost(q, host) < least
 		return
 	}
-	skip.exhausted[host] = n < least && r.later(c, host, at) < least
+	skip.exhausted[host] = n < least && r.later(q, host) < least
 }
 
 // mostOnHost is how many slots a host has for a job when nothing else runs.
-func (r *run) mostOnHost(c *Category, id HostID) int {
-	empty := *r.view
-	empty.empty = true
-	quiet, at := matcher{view: &empty}, span{r.now, 1}
-	n, _ := quiet.slotsAt(c, AtHost(id), at)
-	return quiet.coresFor(c, id, at, n)
+func (r *run) mostOnHost(q *query, id HostID) int {
+	m, now := matcher{view: r.whenEmpty()}, q.during(span{r.now, 1})
+	n, _ := m.slotsAt(&now, AtHost(id))
+	return m.coresFor(&now, id, n)
 }
 
 // leastOnHost is how many slots a parallel job needs on each host that it uses. Where places
 // are reserved, the original looks for one slot on each host if the allocation rule allows none
 // of the numbers of slots that the job can have (tested).
-func (r *run) leastOnHost(c *Category, pe PEID) int {
+func (r *run) leastOnHost(q *query, pe PEID) int {
+	c := q.category
 	object := r.model.pes[pe].object
-	if r.reserving && fewestSlots(c, object) == 0 {
+	if q.is(later) && fewestSlots(c, object) == 0 {
 		return 1
 	}
 	if object.AllocationRule.Name == qconf.PESlots {
@@ -255,39 +254,41 @@ func (r *run) leastOnHost(c *Category, pe PEID) int {
 // later is how many slots a host will have when all that is planned is over. Where nothing is
 // planned, that is seen only of hosts that a job wants for itself, and that others use. One
 // that somebody has for himself is none for jobs that do not ask for that (tested).
-func (r *run) later(c *Category, id HostID, at span) int {
-	quiet := matcher{view: r.view, plan: r.plan, leaving: true}
+func (r *run) later(q *query, id HostID) int {
+	left := q.in(q.mode | leaving)
 	if r.plan == nil {
-		n, _ := quiet.slotsAt(c, AtHost(id), at)
-		return quiet.coresFor(c, id, at, n)
+		n, _ := r.slotsAt(&left, AtHost(id))
+		return r.coresFor(&left, id, n)
 	}
 	for _, s := range r.model.hosts[id].settings {
 		a := s.attribute
 		if !r.model.attributes[a].exclusive() {
 			continue
 		}
-		if q := c.hardRequest(a); (q == nil || q.amount == 0) && !quiet.shared(c, AtHost(id), a, at, true) {
+		if x := q.category.hardRequest(a); (x == nil || x.amount == 0) && !r.shared(&left, AtHost(id), a, true) {
 			return 0
 		}
 	}
-	n, _ := quiet.slotsAt(c, AtHost(id), span{diagram.Forever - 1, 1})
+	left.span = span{diagram.Forever - 1, 1}
+	n, _ := r.slotsAt(&left, AtHost(id))
 	return n
 }
 
 // explainQuota says so where the quotas leave no slot at an instance.
-func (r *run) explainQuota(c *Category, pe PEID, id InstanceID, at span, skip *skips) bool {
-	failure, ok := r.withinParallelQuota(c, pe, id, at, skip)
+func (r *run) explainQuota(q *query, pe PEID, id InstanceID, skip *skips) bool {
+	failure, ok := r.withinParallelQuota(q, pe, id, skip)
 	if ok {
 		return false
 	}
 	if i := &r.model.instances[id]; failure.SortOut(int32(i.queue), int32(i.host), skip.queues, skip.sorted) {
 		failure.SortOutHosts(skip.sorted)
 	}
-	return !r.because(exceeded(&failure), c)
+	return !q.because(exceeded(&failure))
 }
 
 // withinParallelQuota checks the quotas for one slot of a parallel job.
-func (r *run) withinParallelQuota(c *Category, pe PEID, id InstanceID, at span, skip *skips) (quota.Failure, bool) {
+func (r *run) withinParallelQuota(q *query, pe PEID, id InstanceID, skip *skips) (quota.Failure, bool) {
+	c := q.category
 	i := &r.model.instances[id]
 	if skip.collector == nil {
 		usage := r.quotas.usage
@@ -310,7 +311,7 @@ func (r *run) withinParallelQuota(c *Category, pe PEID, id InstanceID, at span, 
 		return quota.Failure{}, true
 	}
 	for _, claim := range r.claims(c, pe, id) {
-		if r.claimSlots(&claim, at, 0) < 1 {
+		if r.claimSlots(&claim, q.span, 0) < 1 {
 			return c.demand(pe).Failure(&claim, r.quotaValue, int32(i.queue), int32(i.host)), false
 		}
 	}
@@ -318,21 +319,19 @@ func (r *run) withinParallelQuota(c *Category, pe PEID, id InstanceID, at span, 
 }
 
 // queueOffersPE checks that any variant of a cluster queue offers the environment.
-func (r *run) queueOffersPE(c *Category, id QueueID, name string) bool {
+func (r *run) queueOffersPE(q *query, id QueueID, name string) bool {
 	for i := range r.model.queues[id].variants {
 		if slices.Contains(r.model.queues[id].variants[i].pes, name) {
 			return true
 		}
 	}
-	return r.because(Reason{kind: notInPEList, place: int32(id), text: name}, c)
+	return q.because(Reason{kind: notInPEList, place: int32(id), text: name})
 }
 
 // collected returns what the search found for a number of slots, and whether that is enough. What the
 // cluster lacks for the master task does not count: the slots are told that there are (tested).
-func (r *run) collected(j *Job, pe PEID, least int, at span) (assignment, bool) {
-	explain := r.explain
-	r.explain, r.anyMaster = nil, true
-	offers, _ := r.offers(j, pe, at)
-	r.explain, r.anyMaster = explain, false
-	return r.place(j, pe, least, offers, at)
+func (r *run) collected(q *query, pe PEID, least int) (assignment, bool) {
+	slots := q.in(q.mode | anyMaster)
+	offers, _ := r.offers(&slots, pe)
+	return r.place(q, pe, least, offers)
 }

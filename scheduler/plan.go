@@ -220,14 +220,11 @@ func (r *run) planAhead() {
 		}
 		r.monitor(state, t.Job, t.Task, t.PE, t.Grants, at)
 	}
-	exempt := r.exempt
-	r.exempt = true
 	for _, ar := range r.reservations {
 		if ar.End > r.now {
-			r.planTask(ar.Category, ar.PE, ar.Grants, Away{}, span{max(ar.Start, r.now), ar.End - max(ar.Start, r.now)})
+			r.planGrants(ar.Category, ar.PE, ar.Grants, Away{}, span{max(ar.Start, r.now), ar.End - max(ar.Start, r.now)})
 		}
 	}
-	r.exempt = exempt
 	r.planReportedCores()
 	r.planCalendars()
 	r.plan.flush()
@@ -249,13 +246,21 @@ func (r *run) expected(t *Running) span {
 
 // planTask books what a task uses everywhere for a time.
 func (r *run) planTask(c *Category, pe PEID, grants []Grant, away Away, at span) {
+	r.planGrants(c, pe, grants, away, at)
+	for i, g := range grants {
+		r.planQuotas(c, pe, g, i == 0 && !away.Master, at)
+	}
+}
+
+// planGrants is planTask without quotas: they limit neither an advance reservation nor what runs in
+// it (sge_resource_quota(5)).
+func (r *run) planGrants(c *Category, pe PEID, grants []Grant, away Away, at span) {
+	total := away.Slots
 	for p, part := range r.model.portions(grants, away) {
 		r.planAt(c, p, part, at)
 	}
-	total := away.Slots
-	for i, g := range grants {
+	for _, g := range grants {
 		total += g.Slots
-		r.planQuotas(c, pe, g, i == 0 && !away.Master, at)
 	}
 	if pe != None {
 		r.plan.add(r.plan.diagramOf(peResource(pe)), at.booking(total, 1))
@@ -282,9 +287,6 @@ func (r *run) planAt(c *Category, p Place, part portion, at span) {
 }
 
 func (r *run) planQuotas(c *Category, pe PEID, g Grant, master bool, at span) {
-	if r.exempt {
-		return
-	}
 	for _, claim := range r.claims(c, pe, g.Instance) {
 		n := g.Slots
 		if claim.Once {
@@ -358,14 +360,15 @@ func (r *run) planStart(s *Start) {
 }
 
 // withinPlannedQuota checks the quotas for a serial job that starts at a time.
-func (m *matcher) withinPlannedQuota(c *Category, id InstanceID, at span) (quota.Failure, bool) {
+func (m *matcher) withinPlannedQuota(q *query, id InstanceID) (quota.Failure, bool) {
+	c := q.category
 	i := &m.model.instances[id]
 	if failure, ok := c.demand(None).Check(nil, m.quotaValue, int32(i.queue), int32(i.host)); !ok {
 		return failure, false
 	}
 	claims := m.claims(c, None, id)
 	for k := range claims {
-		if m.claimSlots(&claims[k], at, 0) < 1 {
+		if m.claimSlots(&claims[k], q.span, 0) < 1 {
 			return c.demand(None).Failure(&claims[k], m.quotaValue, int32(i.queue), int32(i.host)), false
 		}
 	}
@@ -392,7 +395,7 @@ func (m *matcher) claimSlots(c *quota.Claim, at span, taken float64) int {
 // reserve finds the earliest time at which a task can start, and keeps its places free
 // from then on (sched_conf(5), max_reservation).
 func (r *run) reserve(h *head) bool {
-	res, ok := r.earliest(h.job)
+	res, ok := r.earliest(r.ask(h.job, later))
 	if !ok {
 		return false
 	}
@@ -420,67 +423,63 @@ func (r *run) explainReserving(h *head) {
 	if !r.explaining || r.order.count == 0 && r.finder != h.job || c.Parallel() || c.requests.Reservation != 0 {
 		return
 	}
-	info := r.categoryState(c)
-	at := span{start: r.now, duration: r.duration(c)}
-	if info.reservingSaid || !r.globally(c, at) {
+	info, q := r.categoryState(c), r.ask(h.job, later)
+	if info.reservingSaid || !r.globally(q) {
 		return
 	}
 	info.reservingSaid = true
-	r.explain = func(reason Reason) { info.reasons = append(info.reasons, reason) }
-	r.reserving = true
-	defer func() { r.explain, r.reserving = nil, false }()
+	q.trace = &trace{}
 	skip := newSkips(r.model)
 	copy(skip.hosts, info.barred)
-	for id := range r.candidates() {
+	for id := range r.candidates(q) {
 		if !r.order.usable(id) {
-			r.explainInstance(h.job, id, at, skip)
+			r.explainInstance(q, id, skip)
 		}
 	}
+	info.reasons = append(info.reasons, q.trace.reasons...)
 }
 
 // explainReservingParallel finds the reasons that the original finds while it looks for a
 // later time for a parallel job: those of the last time, which it tries first, until it has
 // enough slots. Where there are never enough, it does not look.
-func (r *run) explainReservingParallel(j *Job, at span) {
-	info := r.categoryState(j.Category)
+func (r *run) explainReservingParallel(q query) {
+	info := r.categoryState(q.category)
 	// Where nothing is left at all there is nothing to say about single places (tested).
 	if !r.explaining || r.order.count == 0 || info.reservingSaid {
 		return
 	}
 	info.reservingSaid = true
-	r.explain = func(reason Reason) { info.reasons = append(info.reasons, reason) }
-	defer func() { r.explain = nil }()
-	r.explainParallel(j, at)
+	q.trace = &trace{}
+	r.explainParallel(&q)
+	info.reasons = append(info.reasons, q.trace.reasons...)
 }
 
-func (r *run) earliest(j *Job) (Reserved, bool) {
-	if j.Category.requests.Reservation != 0 {
+func (r *run) earliest(q *query) (Reserved, bool) {
+	switch c := q.category; {
+	case c.requests.Reservation != 0:
 		return Reserved{}, false
+	case c.Parallel():
+		return r.earliestParallel(q)
 	}
-	r.reserving = true
-	defer func() { r.reserving = false }()
-	if j.Category.Parallel() {
-		return r.earliestParallel(j)
-	}
-	return r.earliestSerial(j)
+	return r.earliestSerial(q)
 }
 
 // earliestSerial takes the instance that is free first, and of those that are free at the
 // same time the one with the fewest violations of soft requests.
-func (r *run) earliestSerial(j *Job) (Reserved, bool) {
-	c := j.Category
+func (r *run) earliestSerial(q *query) (Reserved, bool) {
+	c := q.category
 	best := Reserved{At: diagram.Forever, PE: None}
 	fewest := 0
 	anywhere := r.freeFrom(c, AtGlobal())
-	if anywhere == diagram.Forever || !r.globalStatic(c) {
+	if anywhere == diagram.Forever || !r.globalStatic(q) {
 		return best, false
 	}
-	for id := range r.candidates() {
+	for id := range r.candidates(q) {
 		i := &r.model.instances[id]
-		if r.unclean(j, id) || !r.staticallyFits(c, id) {
+		if r.unclean(q.job, id) || !r.staticallyFits(c, id) {
 			continue
 		}
-		t := max(anywhere, r.freeFrom(c, AtHost(i.host)), r.freeFrom(c, AtInstance(id)), r.quotaFrom(c, id), r.coresFrom(c, i.host))
+		t := max(anywhere, r.freeFrom(c, AtHost(i.host)), r.freeFrom(c, AtInstance(id)), r.quotaFrom(c, id), r.coresFrom(q, i.host))
 		if t == diagram.Forever || t > best.At {
 			continue
 		}
@@ -547,14 +546,16 @@ func (r *run) quotaFrom(c *Category, id InstanceID) int64 {
 
 // earliestParallel goes back in time from the last event for as long as the job finds
 // places for its smallest number of slots, and takes as many as there are at that time.
-func (r *run) earliestParallel(j *Job) (Reserved, bool) {
-	at := span{diagram.Forever, r.duration(j.Category)}
+func (r *run) earliestParallel(q *query) (Reserved, bool) {
+	at := span{diagram.Forever, q.duration}
 	possible := func(t int64) bool {
-		_, ok := r.bestAssignment(j, span{t, at.duration}, true)
+		few := q.in(q.mode | fewest)
+		few.start = t
+		_, ok := r.bestAssignment(&few)
 		return ok
 	}
-	if !j.Category.isSoft() {
-		possible = r.newLookBack(j).possible
+	if !q.category.isSoft() {
+		possible = r.newLookBack(q).possible
 	}
 	for t := range diagram.Events(r.now, r.plan.all()) {
 		if t == diagram.Forever {
@@ -563,13 +564,14 @@ func (r *run) earliestParallel(j *Job) (Reserved, bool) {
 		if !possible(t) {
 			break
 		}
-		r.explainReservingParallel(j, span{t, at.duration})
 		at.start = t
+		r.explainReservingParallel(q.during(at))
 	}
 	if at.start == diagram.Forever {
 		return Reserved{}, false
 	}
-	a, ok := r.bestAssignment(j, at, false)
+	q = new(q.during(at))
+	a, ok := r.bestAssignment(q)
 	return Reserved{At: at.start, PE: a.pe, Grants: a.grants}, ok
 }
 

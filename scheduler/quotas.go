@@ -141,14 +141,14 @@ func (s *State) Exceeded(r *Reason, now int64) string {
 }
 
 // withinQuota checks the quotas for a serial job.
-func (m *matcher) withinQuota(c *Category, id InstanceID, at span) (quota.Failure, bool) {
+func (m *matcher) withinQuota(q *query, id InstanceID) (quota.Failure, bool) {
 	if m.plan != nil {
-		return m.withinPlannedQuota(c, id, at)
+		return m.withinPlannedQuota(q, id)
 	}
 	i := &m.model.instances[id]
 	usage := m.quotas.usage
 	if m.empty {
 		usage = nil
 	}
-	return c.demand(None).Check(usage, m.quotaValue, int32(i.queue), int32(i.host))
+	return q.category.demand(None).Check(usage, m.quotaValue, int32(i.queue), int32(i.host))
 }

@@ -34,21 +34,20 @@ func (s *State) FindReservation(c *Category, start, end, now int64) (pe PEID, gr
 	r := s.newRun(now)
 	r.plan = newPlan() // even where no job may reserve
 	r.planAhead()
-	r.prepareOrder()
+	r.prepareOrder(append(r.conditions(), r.notFull)...)
 	// Quotas limit jobs: neither a reservation nor what runs in it
 	// (sge_resource_quota(5)).
-	r.reserving, r.exempt, r.mixed = true, true, true
-	j := &Job{Category: c}
-	at := span{start, end - start}
+	q := &query{job: &Job{Category: c}, category: c, span: span{start, end - start}, mode: later | exempt}
+	r.mixed = true
 	if c.Parallel() {
-		a, ok := r.bestAssignment(j, at, false)
+		a, ok := r.bestAssignment(q)
 		return a.pe, a.grants, ok
 	}
-	if !r.globally(c, at) {
+	if !r.globally(q) {
 		return None, nil, false
 	}
 	for id := range r.reservable() {
-		if r.fits(c, id, at) {
+		if r.fits(q, id) {
 			return None, []Grant{{Instance: id, Slots: 1}}, true
 		}
 	}
@@ -140,7 +139,8 @@ func (s *State) bookInReservation(ar *Reservation, c *Category, grants []Grant, 
 }
 
 // assignReserved finds a place in an advance reservation.
-func (r *run) assignReserved(j *Job) (Start, bool) {
+func (r *run) assignReserved(q *query) (Start, bool) {
+	j := q.job
 	ar := r.reservation(j.Category.requests.Reservation)
 	switch {
 	case ar == nil:
@@ -153,7 +153,7 @@ func (r *run) assignReserved(j *Job) (Start, bool) {
 	default:
 		r.notReserved(ar)
 	}
-	offers := r.reservedOffers(j, ar)
+	offers := r.reservedOffers(q, ar)
 	start := Start{PE: None, Duration: min(r.plannedDuration(j.Category), ar.End-r.now)}
 	if !j.Category.Parallel() {
 		for _, o := range offers {
@@ -170,7 +170,7 @@ func (r *run) assignReserved(j *Job) (Start, bool) {
 			all += offers[k].slots
 		}
 		for n := j.Category.requests.Slots.AtMost(all); n > 0; n = j.Category.requests.Slots.AtMost(n - 1) {
-			p := placing{run: r, category: j.Category, want: n, a: assignment{pe: pe}, exempt: true}
+			p := placing{run: r, query: q, category: j.Category, want: n, a: assignment{pe: pe}, exempt: true}
 			for k := range offers {
 				offers[k].taken = 0
 			}
@@ -185,40 +185,40 @@ func (r *run) assignReserved(j *Job) (Start, bool) {
 }
 
 // reservedOffers are the free places of a reservation that a job can use.
-func (r *run) reservedOffers(j *Job, ar *Reservation) []offer {
+func (r *run) reservedOffers(q *query, ar *Reservation) []offer {
+	c := q.category
 	var list []offer
 	for id := range r.order.all() {
 		i := slices.IndexFunc(ar.Grants, func(g Grant) bool { return g.Instance == id })
-		if i < 0 || !r.staticallyFits(j.Category, id) || !r.matchesReserved(j.Category, id) {
+		if i < 0 || !r.staticallyFits(c, id) || !r.matchesReserved(c, id) {
 			continue
 		}
 		n := ar.Grants[i].Slots - ar.used[i].slots
-		for k := range j.Category.hard {
-			q := &j.Category.hard[k]
-			if !r.model.attributes[q.attribute].consumable() || q.amount <= 0 {
+		for k := range c.hard {
+			x := &c.hard[k]
+			if !r.model.attributes[x.attribute].consumable() || x.amount <= 0 {
 				continue
 			}
 			each := 0.0
-			if reserved := ar.Category.hardRequest(q.attribute); reserved != nil {
+			if reserved := ar.Category.hardRequest(x.attribute); reserved != nil {
 				each = reserved.amount
 			}
-			n = ar.used[i].amounts[q.attribute].Slots(each*float64(ar.Grants[i].Slots), q.amount, n)
+			n = ar.used[i].amounts[x.attribute].Slots(each*float64(ar.Grants[i].Slots), x.amount, n)
 		}
 		if n <= 0 {
 			continue
 		}
 		host := r.model.instances[id].host
-		q := queueOffer{id: id, slots: n, master: r.mayBeMaster(j.Category, id)}
+		in := queueOffer{id: id, slots: n, master: r.mayBeMaster(c, id)}
 		if k := slices.IndexFunc(list, func(o offer) bool { return o.host == host }); k >= 0 {
 			list[k].slots += n
-			list[k].queues = append(list[k].queues, q)
+			list[k].queues = append(list[k].queues, in)
 		} else {
-			list = append(list, offer{host: host, slots: n, queues: []queueOffer{q}})
+			list = append(list, offer{host: host, slots: n, queues: []queueOffer{in}})
 		}
 	}
-	at := span{r.now, r.duration(j.Category)}
 	for k := range list {
-		list[k].slots = r.coresFor(j.Category, list[k].host, at, list[k].slots)
+		list[k].slots = r.coresFor(q, list[k].host, list[k].slots)
 	}
 	return slices.DeleteFunc(list, func(o offer) bool { return o.slots == 0 })
 }
@@ -261,17 +261,18 @@ func (r *run) notReserved(ar *Reservation) {
 	}
 }
 
-func (r *run) explainReserved(j *Job) {
+func (r *run) explainReserved(q *query) {
+	j := q.job
 	switch ar := r.reservation(j.Category.requests.Reservation); {
 	case ar == nil:
 	case r.now < ar.Start:
-		r.because(Reason{kind: badReservation, text: "execution time not reached"}, j.Category)
+		q.because(Reason{kind: badReservation, text: "execution time not reached"})
 	case ar.Failed:
-		r.because(Reason{
+		q.because(Reason{
 			kind: badReservation,
 			text: fmt.Sprintf("cannot run because requested advance reservation %d is in error state", ar.ID),
-		}, j.Category)
+		})
 	case j.Category.binds() && r.now < ar.End:
-		r.reservedOffers(j, ar) // tells what it finds about cores
+		r.reservedOffers(q, ar) // tells what it finds about cores
 	}
 }

@@ -18,7 +18,6 @@ type run struct {
 	load       []float64 // by host: the load formula
 	categories []*categoryRun
 	explaining bool
-	poking     bool // for -w p, where full instances are told of like others that do not fit (tested)
 	started    []*Running
 	lookedBack []*lookBackIn
 	hostOffer  []int32        // by host, while offers are made: which one it is, from 1
@@ -28,8 +27,6 @@ type run struct {
 	idle       bool           // no instance is left, and a job has been told so
 	finder     *Job           // that job
 	separated  bool           // see separate
-	reserving  bool           // it is looked for a place in the future
-	exempt     bool           // quotas do not count
 	postponed  []InstanceID   // instances that were dropped and may be reserved: full, or closed by a calendar
 	overloaded []InstanceID   // instances that tasks of this run have put into load alarm
 	unsorted   []HostID       // hosts whose load has changed since the order was sorted
@@ -40,10 +37,7 @@ type run struct {
 	sorted     bool           // see reservable
 	free       int            // slots of usable instances at most, once counted: see tooFew
 	counted    bool
-	starting   bool // it is looked for places for tasks that start
 	mixed      bool
-	anyMaster  bool // see collected
-	withFull   bool // reasons are looked for at instances that are full, too
 }
 
 // categoryRun is what the run has found out about a category.
@@ -69,7 +63,7 @@ func (s *State) Run(now int64) *Decisions {
 	r := s.newRun(now)
 	r.planAhead()
 	r.suspendByThreshold()
-	r.prepareOrder()
+	r.prepareOrder(append(r.conditions(), r.notFull)...)
 	heads := r.rank()
 	if r.order.count == 0 && (r.plan == nil || len(r.postponed) == 0) {
 		r.decisions.Dropped = append(r.decisions.Dropped, Reason{kind: allDropped, model: s.model})
@@ -95,13 +89,13 @@ func (s *State) newRun(now int64) *run {
 }
 
 // prepareOrder finds the instances that can be used, and their order.
-func (r *run) prepareOrder() {
+func (r *run) prepareOrder(conditions ...condition) {
 	r.load = make([]float64, len(r.model.hosts))
 	for h := range r.load {
 		r.load[h] = r.sortValue(HostID(h))
 	}
 	all := r.byModification()
-	r.order = newOrder(r.State, all, r.usable(slices.Clone(all)), r.load)
+	r.order = newOrder(r.State, all, r.usable(slices.Clone(all), conditions), r.load)
 }
 
 // takeBack leaves the state as it was.
@@ -120,7 +114,6 @@ func (r *run) dispatch(h *heads) {
 			r.overLimit(l.key.owner)
 		}
 	}
-	r.starting = true
 	for !h.empty() {
 		if r.refused(h.category()) {
 			h.drop()
@@ -153,8 +146,8 @@ func (r *run) dispatch(h *heads) {
 // tooFew reports that there are not so many free slots now, in all instances together: no
 // place of theirs has to be looked at. It says nothing about places in the future, or where
 // reasons are wanted.
-func (r *run) tooFew(slots int) bool {
-	if !r.starting || r.reserving || r.explain != nil {
+func (r *run) tooFew(q *query, slots int) bool {
+	if !q.is(starting) || q.trace != nil {
 		return false
 	}
 	if !r.counted {
@@ -210,8 +203,7 @@ func (r *run) attempt(h *head) bool {
 		// Hosts that only this job may not use say nothing about the others.
 		c.rejected = len(h.job.Excluded) == 0
 		if len(c.reasons) == 0 {
-			r.explainRejection(h, c)
-			c.reasons = append(c.reasons, c.unbookable...)
+			c.reasons = append(r.explainRejection(*r.ask(h.job, 0)), c.unbookable...)
 		}
 	}
 	return false
@@ -236,12 +228,17 @@ func (r *run) mayReserve(j *Job) bool {
 	return j.Reserve && r.plan != nil && !r.categoryState(j.Category).unreservable && r.reserved < r.model.scheduler.MaxReservation
 }
 
+// ask returns the query for a place for a task of a job from now on.
+func (r *run) ask(j *Job, m mode) *query {
+	return &query{job: j, category: j.Category, span: span{r.now, r.duration(j.Category)}, mode: m}
+}
+
 // startAnywhere starts the first task of a head if there is a place for it. Where its amounts
 // cannot be added to what is in use without loss, there is none: that is told, and a
 // serial job is given the next best place.
 func (r *run) startAnywhere(h *head, c *categoryRun) bool {
 	for {
-		start, ok := r.assign(h)
+		start, ok := r.assign(r.ask(h.job, starting))
 		if !ok {
 			return false
 		}
@@ -425,8 +422,8 @@ func (m *Model) startable(j *Job) int {
 }
 
 // candidates returns the instances that the run tries, in order: the same for all jobs.
-func (r *run) candidates() iter.Seq[InstanceID] {
-	if r.reserving {
+func (r *run) candidates(q *query) iter.Seq[InstanceID] {
+	if q.is(later) {
 		return r.reservable()
 	}
 	return r.order.all()

@@ -7,18 +7,17 @@ import (
 )
 
 // assign finds a place for a task to start at now.
-func (r *run) assign(h *head) (Start, bool) {
-	c := h.job.Category
+func (r *run) assign(q *query) (Start, bool) {
+	c := q.category
 	if c.requests.Reservation != 0 {
 		r.sortSerial()
-		return r.assignReserved(h.job)
+		return r.assignReserved(q)
 	}
-	at := span{start: r.now, duration: r.duration(c)}
 	if c.Parallel() {
-		return r.assignParallel(h.job, at)
+		return r.assignParallel(q)
 	}
 	r.sortSerial()
-	id := r.findSerial(h.job, at)
+	id := r.findSerial(q)
 	if id == None {
 		return Start{}, false
 	}
@@ -27,22 +26,22 @@ func (r *run) assign(h *head) (Start, bool) {
 
 // findSerial finds the first instance in which a serial job can start, or, if it has
 // soft requests, the first of those that meet most of them.
-func (r *run) findSerial(j *Job, at span) InstanceID {
-	c := j.Category
-	if !r.globally(c, at) {
+func (r *run) findSerial(q *query) InstanceID {
+	j, c := q.job, q.category
+	if !r.globally(q) {
 		return None
 	}
 	s := &r.categoryState(c).search
 	if len(j.Excluded) > 0 || c.isSoft() {
-		return r.findBest(j, s, at)
+		return r.findBest(q, s)
 	}
 	for {
 		id := r.order.next(s)
 		if id == None {
 			return None
 		}
-		failure, ok := r.withinQuota(c, id, at)
-		if ok && r.fits(c, id, at) {
+		failure, ok := r.withinQuota(q, id)
+		if ok && r.fits(q, id) {
 			return id
 		}
 		s.refuse(id)
@@ -53,17 +52,17 @@ func (r *run) findSerial(j *Job, at span) InstanceID {
 }
 
 // findBest looks at all instances: the one with the fewest violations of soft requests.
-func (r *run) findBest(j *Job, s *search, at span) InstanceID {
+func (r *run) findBest(q *query, s *search) InstanceID {
 	best, fewest := InstanceID(None), 0
 	for id := range r.order.all() {
-		if s.is(id) || r.unclean(j, id) {
+		if s.is(id) || r.unclean(q.job, id) {
 			continue
 		}
-		if _, ok := r.withinQuota(j.Category, id, at); !ok || !r.fits(j.Category, id, at) {
+		if _, ok := r.withinQuota(q, id); !ok || !r.fits(q, id) {
 			s.refuse(id)
 			continue
 		}
-		n := r.violations(j.Category, id)
+		n := r.violations(q.category, id)
 		if best == None || n < fewest {
 			best, fewest = id, n
 		}
@@ -79,10 +78,10 @@ func (r *run) unclean(j *Job, id InstanceID) bool {
 }
 
 // fits checks an instance and its host for one slot, quotas apart.
-func (r *run) fits(c *Category, id InstanceID, at span) bool {
+func (r *run) fits(q *query, id InstanceID) bool {
 	host := r.model.instances[id].host
-	return r.staticallyFits(c, id) &&
-		r.resources(c, AtHost(host), at) && r.resources(c, AtInstance(id), at) && r.coresFor(c, host, at, 1) > 0
+	return r.staticallyFits(q.category, id) &&
+		r.resources(q, AtHost(host)) && r.resources(q, AtInstance(id)) && r.coresFor(q, host, 1) > 0
 }
 
 // staticallyFits is what can be said about an instance whatever runs. It is found out
@@ -93,13 +92,13 @@ func (r *run) staticallyFits(c *Category, id InstanceID) bool {
 	}
 	if c.static[id] == unknown {
 		i := &r.model.instances[id]
-		quiet := matcher{view: r.view}
+		q := &query{category: c}
 		pe := PEID(None)
 		if c.Parallel() {
 			pe = anyPE
 		}
 		c.static[id] = refused
-		if quiet.queueStatic(c, i.queue, c.minSlots()) && quiet.hostStatic(c, i.host) && quiet.instanceStatic(c, id, pe) {
+		if r.queueStatic(q, i.queue, c.minSlots()) && r.hostStatic(q, i.host) && r.instanceStatic(q, id, pe) {
 			c.static[id] = allowed
 		}
 	}
@@ -142,46 +141,33 @@ func (m *matcher) violations(c *Category, id InstanceID) int {
 	return n
 }
 
-// explainRejection finds the reasons why no place was found, place by place, in the order
+// explainRejection returns the reasons why no place was found, place by place, in the order
 // in which they were tried. Where a cluster queue, a host or a quota is the cause, it is
 // said once.
-func (r *run) explainRejection(h *head, c *categoryRun) {
+func (r *run) explainRejection(q query) []Reason {
 	if !r.explaining {
-		return
+		return nil
 	}
-	said := map[string]bool{}
-	r.explain = func(reason Reason) {
-		if len(said) > 0 || reason.kind == quotaExceeded {
-			if text := reason.Text(); reason.kind == quotaExceeded {
-				if said[text] {
-					return
-				}
-				said[text] = true
-			}
-		}
-		c.reasons = append(c.reasons, reason)
-	}
-	defer func() { r.explain = nil }()
-	at := span{start: r.now, duration: r.duration(h.job.Category)}
-	switch cat := h.job.Category; {
-	case cat.requests.Reservation != 0:
-		r.explainReserved(h.job)
-	case cat.Parallel():
-		r.explainParallel(h.job, at)
+	q.trace, q.mode = &trace{}, q.mode&^starting
+	switch c := q.category; {
+	case c.requests.Reservation != 0:
+		r.explainReserved(&q)
+	case c.Parallel():
+		r.explainParallel(&q)
 	default:
-		r.explainSerial(h.job, at)
+		r.explainSerial(&q)
 	}
+	return q.trace.quotasOnce()
 }
 
-func (r *run) explainSerial(j *Job, at span) {
-	c := j.Category
-	if !r.globally(c, at) {
+func (r *run) explainSerial(q *query) {
+	if !r.globally(q) {
 		return
 	}
 	skip := newSkips(r.model)
-	r.categoryState(c).barred = skip.barred
+	r.categoryState(q.category).barred = skip.barred
 	for id := range r.order.all() {
-		r.explainInstance(j, id, at, skip)
+		r.explainInstance(q, id, skip)
 		if skip.all {
 			return
 		}
@@ -207,39 +193,39 @@ func newSkips(m *Model) *skips {
 
 // explainHost finds the reason against the host of an instance, whatever is free there,
 // and then has it skipped.
-func (r *run) explainHost(j *Job, id InstanceID, skip *skips) {
-	c, host := j.Category, r.model.instances[id].host
-	if r.unclean(j, id) {
-		r.because(Reason{kind: uncleanHost, place: int32(host)}, c)
+func (r *run) explainHost(q *query, id InstanceID, skip *skips) {
+	host := r.model.instances[id].host
+	if r.unclean(q.job, id) {
+		q.because(Reason{kind: uncleanHost, place: int32(host)})
 		skip.hosts[host] = true
-	} else if !r.hostStatic(c, host) {
+	} else if !r.hostStatic(q, host) {
 		skip.hosts[host], skip.barred[host] = true, true
 	}
 }
 
-func (r *run) explainInstance(j *Job, id InstanceID, at span, skip *skips) {
-	c, i := j.Category, &r.model.instances[id]
+func (r *run) explainInstance(q *query, id InstanceID, skip *skips) {
+	i := &r.model.instances[id]
 	if skip.queues[i.queue] || skip.hosts[i.host] || skip.sorted[i.host] {
 		return
 	}
-	if failure, ok := r.withinQuota(c, id, at); !ok {
-		r.because(exceeded(&failure), c)
+	if failure, ok := r.withinQuota(q, id); !ok {
+		q.because(exceeded(&failure))
 		skip.all = failure.SortOut(int32(i.queue), int32(i.host), skip.queues, skip.sorted)
 		return
 	}
-	if !r.queueStatic(c, i.queue, 1) {
+	if !r.queueStatic(q, i.queue, 1) {
 		skip.queues[i.queue] = true
 		return
 	}
-	if r.explainHost(j, id, skip); skip.hosts[i.host] {
+	if r.explainHost(q, id, skip); skip.hosts[i.host] {
 		return
 	}
-	if !r.instanceStatic(c, id, None) {
+	if !r.instanceStatic(q, id, None) {
 		return
 	}
-	if !r.resources(c, AtHost(i.host), at) || r.coresFor(c, i.host, at, 1) == 0 {
+	if !r.resources(q, AtHost(i.host)) || r.coresFor(q, i.host, 1) == 0 {
 		skip.hosts[i.host] = true
 		return
 	}
-	r.resources(c, AtInstance(id), at)
+	r.resources(q, AtInstance(id))
 }

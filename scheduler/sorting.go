@@ -37,12 +37,12 @@ func (r *run) sortSerial() {
 // sortForSoft sorts the instances for a parallel job with soft requests in an environment:
 // those of cluster queues that are no good for it come last, and of the others those first
 // that meet most of its requests.
-func (r *run) sortForSoft(c *Category, pe PEID) {
+func (r *run) sortForSoft(q *query, pe PEID) {
 	const last = math.MaxInt32 - 1
 	out := make([]bool, len(r.model.queues))
-	quiet := run{matcher: matcher{view: r.view, plan: r.plan}}
+	c, quiet := q.category, q.silent()
 	for id := range out {
-		out[id] = !quiet.queueStatic(c, QueueID(id), fewestSlots(c, r.model.pes[pe].object)) || !quiet.queueOffersPE(c, QueueID(id), r.model.pes[pe].object.Name)
+		out[id] = !r.queueStatic(&quiet, QueueID(id), fewestSlots(c, r.model.pes[pe].object)) || !r.queueOffersPE(&quiet, QueueID(id), r.model.pes[pe].object.Name)
 	}
 	r.order.arrange(r.loadOf, func(id InstanceID) int32 {
 		if out[r.model.instances[id].queue] {

@@ -12,7 +12,7 @@ import (
 // usable are those of all instances that the run may use. The others are dropped, each
 // with a reason, in the order in which the original looks: unavailable ones, suspend
 // alarm, load alarm, calendar, disabled, full.
-func (r *run) usable(all []InstanceID) []InstanceID {
+func (r *run) usable(all []InstanceID, conditions []condition) []InstanceID {
 	// What was dropped because it is full may be reserved, and what a calendar closes.
 	defer func() {
 		for _, reason := range r.decisions.Dropped {
@@ -21,7 +21,7 @@ func (r *run) usable(all []InstanceID) []InstanceID {
 			}
 		}
 	}()
-	for _, keep := range []func(InstanceID) (Reason, bool){r.notUnavailable, r.noSuspendAlarm, r.noLoadAlarm, r.notDisabled, r.notFull} {
+	for _, keep := range conditions {
 		all = slices.DeleteFunc(all, func(id InstanceID) bool {
 			reason, ok := keep(id)
 			// Of what a calendar suspends and somebody has disabled nothing is said (tested).
@@ -33,6 +33,15 @@ func (r *run) usable(all []InstanceID) []InstanceID {
 		})
 	}
 	return all
+}
+
+// condition is one that an instance has to meet to be used at all. If it does not, there is a reason.
+type condition func(InstanceID) (Reason, bool)
+
+// conditions are those for every instance, in the order in which the original looks at them. That it
+// is not full comes last, where it is asked for.
+func (r *run) conditions() []condition {
+	return []condition{r.notUnavailable, r.noSuspendAlarm, r.noLoadAlarm, r.notDisabled}
 }
 
 // byCalendar reports whether an instance was dropped because of its calendar. Where somebody
@@ -70,7 +79,7 @@ func (r *run) notDisabled(id InstanceID) (Reason, bool) {
 }
 
 func (r *run) notFull(id InstanceID) (Reason, bool) {
-	return Reason{kind: droppedFull}, r.poking || r.UsedSlots(id) < r.model.instances[id].settings.Slots
+	return Reason{kind: droppedFull}, r.UsedSlots(id) < r.model.instances[id].settings.Slots
 }
 
 // stillUsable looks again at an instance on whose host a task has started.

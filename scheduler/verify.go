@@ -29,26 +29,22 @@ func (s *State) Verify(j *Job, how Verification, now int64) (reasons []Reason, o
 		r.order = newOrder(s, s.byNumber(), s.byNumber(), r.load)
 		r.order.base = s.byNumber() // nobody sorts here: seq_no has no meaning
 	} else {
-		r.poking = true
 		r.planAhead()
-		r.prepareOrder()
+		r.prepareOrder(r.conditions()...) // full ones are like others that do not fit (tested)
 	}
-	one := &head{job: j, tasks: j.Tasks, left: 1}
-	_, ok = r.assign(one)
-	c := &categoryRun{}
+	q := r.ask(j, 0)
+	_, ok = r.assign(q)
 	if how == AsItIs {
-		c.reasons = r.explainDropped(j.Category)
+		reasons = r.explainDropped(*q)
 	}
-	r.explainRejection(one, c)
-	return c.reasons, ok
+	return append(reasons, r.explainRejection(*q)...), ok
 }
 
 // explainDropped tells which instances cannot be used now. A cluster queue that the job
 // could not use in any case is told for all of its instances.
-func (r *run) explainDropped(c *Category) []Reason {
-	var dropped, refused []Reason
-	r.explain = func(reason Reason) { refused = append(refused, reason) }
-	defer func() { r.explain = nil }()
+func (r *run) explainDropped(q query) []Reason {
+	var dropped []Reason
+	q.trace = &trace{}
 	usable := map[QueueID]bool{}
 	for id := range r.order.all() {
 		usable[r.model.instances[id].queue] = true
@@ -60,7 +56,7 @@ func (r *run) explainDropped(c *Category) []Reason {
 			continue
 		}
 		// Where instances are left, the reason against the queue is found with them.
-		if !usable[queue] && !r.queueStatic(c, queue, c.minSlots()) {
+		if !usable[queue] && !r.queueStatic(&q, queue, q.category.minSlots()) {
 			told[queue] = true
 			continue
 		}
@@ -69,7 +65,7 @@ func (r *run) explainDropped(c *Category) []Reason {
 		}
 		dropped = append(dropped, reason)
 	}
-	return append(dropped, refused...)
+	return append(dropped, q.trace.reasons...)
 }
 
 // byNumber are all instances, in the order of their creation.

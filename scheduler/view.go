@@ -47,6 +47,13 @@ func newView(s *State, now int64) *view {
 	return v
 }
 
+// whenEmpty sees the cluster as it would be if nothing ran.
+func (v *view) whenEmpty() *view {
+	empty := *v
+	empty.empty = true
+	return &empty
+}
+
 // correct computes the load correction: each task that is not suspended adds its slots to
 // its hosts, less and less until load_adjustment_decay_time is over (sched_conf(5),
 // job_load_adjustments). With its queue a task is suspended where the instance of its
