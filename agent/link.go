@@ -30,7 +30,7 @@ type Commands interface {
 	// error, the job is on the disk and will run, and Start is not needed again. The
 	// same start again changes nothing and is answered with what became of the job.
 	Start(ctx context.Context, s *Start) (JobReport, error)
-	// Admit says whether a start would be accepted now, and changes nothing.
+	// Admit reports whether a start would be accepted now, and changes nothing.
 	Admit(ctx context.Context, s *Start) error
 	// StartTask starts a task of a parallel job that runs here (sge_pe(5),
 	// control_slaves), as qrsh -inherit does. It returns the id of the task.
@@ -222,7 +222,7 @@ type Batch struct {
 	Service             *ServiceReport // nil for no change
 }
 
-// ServiceReport says whether the host takes jobs.
+// ServiceReport reports whether the host takes jobs.
 type ServiceReport struct {
 	Number uint64
 	// Draining is why the host takes no jobs, whoever wants that; empty if it does. Unlike

@@ -157,7 +157,7 @@ func (a *Agent) receive(s *Start) (e *entry, first bool, report JobReport, err e
 	return e, true, report, nil
 }
 
-// Admit says whether a start would be accepted now.
+// Admit reports whether a start would be accepted now.
 func (a *Agent) Admit(_ context.Context, s *Start) error {
 	s = s.clone()
 	if err := s.check(); err != nil {

@@ -220,7 +220,7 @@ type Checkpoint struct {
 	PID, OSJobID int
 }
 
-// Restart says whether a job has run before: the RESTARTED variable.
+// Restart reports whether a job has run before: the RESTARTED variable.
 type Restart int
 
 // The values of RESTARTED (sge_submit(1)).

@@ -99,7 +99,7 @@ func (w walker) step(dirfd int, name string) (fd int, link string, err error) {
 	return fd, "", nil
 }
 
-// check says whether what st describes can be relied on to stay what it is. In
+// check reports whether what st describes can be relied on to stay what it is. In
 // a directory with the sticky bit others may write, but not exchange what is
 // not theirs.
 func (w walker) check(st *unix.Stat_t) error {

@@ -1,12 +1,12 @@
 package limits
 
-// Account sums up what accounting(5) has of memory from the samples of a job.
+// Account computes the memory fields of accounting(5) from the samples of a job.
 type Account struct {
-	// Mem is the integral of memory over CPU time, in GiB times seconds: what a
-	// job holds while it does nothing costs nothing, as in the original. The
-	// share tree counts with it (share_tree(5), usage_weight_list).
+	// Mem is the integral of memory over CPU time, in GiB times seconds: as in the original, memory
+	// that a sleeping job holds does not count. The share tree uses it (share_tree(5),
+	// usage_weight_list).
 	Mem float64
-	// MaxVmem is the most memory, RAM and swap, that was seen, in bytes.
+	// MaxVmem is the largest amount of memory, RAM and swap, that a sample had, in bytes.
 	MaxVmem uint64
 
 	last Sample
@@ -14,12 +14,12 @@ type Account struct {
 
 const gib = 1 << 30
 
-// Add takes the next sample.
+// Add adds the next sample.
 func (a *Account) Add(s Sample) {
 	if used := (s.CPU - a.last.CPU).Seconds(); used > 0 {
 		before := a.last.Vmem()
 		if a.last.At.IsZero() {
-			before = s.Vmem() // nothing is known of the time before the first look
+			before = s.Vmem() // the usage before the first sample is unknown
 		}
 		a.Mem += used * (float64(before) + float64(s.Vmem())) / 2 / gib
 	}
@@ -27,9 +27,9 @@ func (a *Account) Add(s Sample) {
 	a.last = s
 }
 
-// End takes what the job had used when its last process had ended. What memory it
-// held since the last sample is not known any more: as much as then, or, if there
-// was none, maxRSS, the largest that any one process had (getrusage(2)), in bytes.
+// End adds what the job had used when its last process exited. How much memory it held since the
+// last sample is unknown: as much as then, or, without a sample, maxRSS, the largest RSS of any
+// single process (getrusage(2)), in bytes.
 func (a *Account) End(s Sample, maxRSS uint64) {
 	s.RSS, s.Swap = a.last.RSS, a.last.Swap
 	if a.last.At.IsZero() {

@@ -9,12 +9,11 @@ import (
 	"github.com/execd-project/execd/limits/topology"
 )
 
-// wordBits is how many processors an element of a CPUSetDynamic has.
+// wordBits is the number of processors in an element of a CPUSetDynamic.
 const wordBits = int(8 * unsafe.Sizeof(unix.CPUSetDynamic{}[0]))
 
-// Affinity returns the processors that the calling thread may use, which is
-// less than what the host has in a container and below taskset(1). Hosts with
-// more processors than CPU_SETSIZE are served.
+// Affinity returns the processors that the calling thread may use. In a container and below
+// taskset(1) these are fewer than the host has. There may be more of them than CPU_SETSIZE.
 func Affinity() (topology.CPUSet, error) {
 	set := unix.NewCPUSet(topology.MaxCPU + 1)
 	if err := unix.SchedGetaffinityDynamic(0, set); err != nil {
@@ -22,7 +21,7 @@ func Affinity() (topology.CPUSet, error) {
 	}
 	var cpus []int
 	for first := 0; first <= topology.MaxCPU; first += wordBits {
-		// One at a time it would be 65,536 questions, most of them in vain.
+		// Bit by bit this would take 65,536 steps, most of them for nothing.
 		for w := uint(set[first/wordBits]); w != 0; w &= w - 1 {
 			cpus = append(cpus, first+bits.TrailingZeros(w))
 		}
@@ -30,9 +29,9 @@ func Affinity() (topology.CPUSet, error) {
 	return topology.Of(cpus...), nil
 }
 
-// SetAffinity restricts the calling thread, and what it starts, to the
-// processors. Those that the host or the thread's cpuset lacks are left out by
-// the kernel; where none is left it fails with EINVAL.
+// SetAffinity restricts the calling thread, and the processes that it starts, to the processors.
+// The kernel leaves out those that the host or the thread's cpuset lacks; if none is left,
+// SetAffinity fails with EINVAL.
 func SetAffinity(cpus topology.CPUSet) error {
 	set := unix.NewCPUSet(topology.MaxCPU + 1)
 	for cpu := range cpus.All {

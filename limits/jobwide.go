@@ -5,26 +5,25 @@ import (
 	"github.com/execd-project/execd/quantity"
 )
 
-// JobWide is what a whole job may use on a host, all its processes together and
-// those that have ended included: CPU time in seconds, memory in bytes.
-// quantity.Infinity is no limit.
+// JobWide holds the limits of a whole job on a host, for all its processes together, including
+// those that have exited: CPU time in seconds, memory in bytes. quantity.Infinity stands for no
+// limit.
 type JobWide struct {
 	CPU  Bounds // s_cpu, h_cpu
 	Vmem Bounds // s_vmem, h_vmem as memory: RAM and swap
 	RSS  Bounds // s_rss, h_rss: RAM
 }
 
-// Bounds is a soft and a hard limit. A soft one that is not below the hard one
-// does not exist: it would warn of an end that has come.
+// Bounds is a soft and a hard limit. A soft limit that is not below the hard limit is ignored: it
+// would announce an end that has already come.
 type Bounds struct{ Soft, Hard uint64 }
 
-// None reports whether there is neither of both.
+// None reports whether there is neither a soft nor a hard limit.
 func (b Bounds) None() bool { return b == Bounds{quantity.Infinity, quantity.Infinity} }
 
-// OfJob returns the limits of a whole job by its slots on this host
-// (queue_conf(5), RESOURCE LIMITS: they are per slot; 0 slots count as 1). What
-// was requested of a "consumable JOB" is that of the whole job already. Of memory
-// there are 10 MiB at least, as with Rlimits: with less nothing runs.
+// OfJob returns the limits of a whole job for its slots on this host (queue_conf(5), RESOURCE
+// LIMITS: they are per slot; 0 slots count as 1). A requested "consumable JOB" is already for the
+// whole job. Memory limits are at least 10 MiB, as in Rlimits: nothing runs with less.
 func OfJob(d *job.Description) JobWide {
 	w := JobWide{
 		CPU: bounds(d, job.CPU, 1), Vmem: bounds(d, job.Vmem, 10<<20), RSS: bounds(d, job.RSS, 10<<20),

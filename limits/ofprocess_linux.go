@@ -8,20 +8,19 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// OfProcess returns the resource limits of each process of a job whose CPU time
-// and memory are watched as a whole. They are those of Rlimits, but for three.
+// OfProcess returns the resource limits of each process of a job whose CPU time and memory are
+// watched as a whole. They are those of Rlimits, with three exceptions.
 //
-// RLIMIT_CPU is a fence behind h_cpu, for the case that nobody watches any more:
-// where the kernel's limit was the same, it would end the process first, without
-// terminate method or notification, and without a word about the reason. Its soft
-// limit is not used: the kernel repeats SIGXCPU every second, and each process of
-// the job has a count of its own.
+// RLIMIT_CPU is a fence above h_cpu, in case the supervisor was killed: if the kernel's limit were
+// the same, it would end the process first, without terminate method or notification, and without a
+// reason. There is no soft limit: the kernel would repeat SIGXCPU every second, and each process of
+// the job counts for itself.
 //
-// RLIMIT_AS has h_vmem for both: at a soft limit of the kernel's allocations
-// fail, where queue_conf(5) promises SIGXCPU for s_vmem. It is left out where
-// s_vmem and h_vmem are of memory alone.
+// RLIMIT_AS is h_vmem, both soft and hard: at a soft limit of the kernel allocations fail, while
+// queue_conf(5) promises SIGXCPU for s_vmem. It is left out if s_vmem and h_vmem limit memory, not
+// address space.
 //
-// RLIMIT_NPROC is not above Description.UserProcesses.
+// RLIMIT_NPROC is at most Description.UserProcesses.
 func OfProcess(d *job.Description, processors int) []Rlimit {
 	list := Rlimits(d.Limits, d.HostSlots)
 	kept := list[:0]
@@ -50,9 +49,9 @@ func OfProcess(d *job.Description, processors int) []Rlimit {
 	return kept
 }
 
-// fence is how far behind h_cpu, in seconds, that of each process is: as much as
-// the job can use on all processors in the time that it has for its end once it
-// has reached the limit, and a little for the kernel's clocks, which differ.
+// fence returns by how many seconds the limit of each process exceeds h_cpu: the CPU time that the
+// job can use on all processors while it is being ended, and a little more, because the kernel's
+// clocks differ.
 func fence(d *job.Description, limit uint64, processors int) uint64 {
 	const least = 2
 	seconds := max(least, limit/50)

@@ -10,7 +10,7 @@ import (
 	"github.com/execd-project/execd/quantity"
 )
 
-// Rlimit is one resource limit of setrlimit(2) with the job's limit behind it.
+// Rlimit is one resource limit of setrlimit(2), and the job's limit that it comes from.
 type Rlimit struct {
 	Resource   job.Resource
 	Number     int    // RLIMIT_…
@@ -18,16 +18,15 @@ type Rlimit struct {
 	Soft, Hard uint64 // unix.RLIM_INFINITY for none
 }
 
-// rules is how the limits of a job become resource limits, in the order in
-// which they are set (the original's; address space last, so that setting the
-// others cannot fail for want of it).
+// rules describes how the limits of a job become resource limits, in the order in which they are
+// set. It is the original's order; address space comes last, so that the other calls cannot fail
+// for lack of it.
 var rules = []struct {
 	resource job.Resource
 	number   int
 	name     string
 	perSlot  bool // multiplied by the slots on this host
-	// jobConsumable: the value of a complex "consumable JOB" is that of the
-	// whole job already.
+	// jobConsumable: the value of a complex "consumable JOB" is already for the whole job.
 	jobConsumable bool
 	least, most   uint64 // forced bounds; most 0 for none
 	// clampFirst applies the bounds before the multiplication.
@@ -46,16 +45,14 @@ var rules = []struct {
 	{job.RSS, unix.RLIMIT_RSS, "RLIMIT_RSS", false, false, 10 << 20, 0, false},
 }
 
-// mostCPU is the longest CPU time, in seconds, that is a limit. The kernel counts
-// in nanoseconds of 64 bits: what is beyond 584 years wraps around, and ends the
-// process at once.
+// mostCPU is the longest CPU time, in seconds, that counts as a limit. The kernel counts
+// nanoseconds in 64 bits: values above 584 years wrap around, and would end the process at once.
 const mostCPU = 1 << 33 // 272 years, for what OfProcess adds
 
-// Rlimits returns the resource limits of each process of a job that has slots
-// slots on this host (queue_conf(5), RESOURCE LIMITS; 0 counts as 1), in the
-// order in which to set them. A soft limit above the hard one is lowered to it;
-// of the four of execd_params (sge_conf(5)) a missing half is taken from the
-// other, and where both are missing there is no entry.
+// Rlimits returns the resource limits of each process of a job with this number of slots on this
+// host (queue_conf(5), RESOURCE LIMITS; 0 counts as 1), in the order in which to set them. A soft
+// limit above the hard one is lowered to it. For the four limits of execd_params (sge_conf(5)), a
+// missing half has the value of the other; if both are missing, there is no entry.
 func Rlimits(l job.Limits, slots int) []Rlimit {
 	list := make([]Rlimit, 0, len(rules))
 	for _, r := range rules {
@@ -92,7 +89,7 @@ func clamp(v, least, most uint64) uint64 {
 	return max(v, least)
 }
 
-// times multiplies by the number of slots; what does not fit is no limit.
+// times multiplies by the number of slots; an overflow means no limit.
 func times(v uint64, slots int) uint64 {
 	if v == quantity.Infinity || slots <= 1 {
 		return v
@@ -104,12 +101,11 @@ func times(v uint64, slots int) uint64 {
 	return lo
 }
 
-// Attain fits a limit to what this process may set: most is the largest hard
-// limit of that kind. Raising one takes CAP_SYS_RESOURCE, in the first user
-// namespace, and there is an end to RLIMIT_NOFILE for everybody (fs.nr_open). A
-// limit that cannot be raised comes as near as it can, and the warning says so: the
-// job then has less than it was promised, which is its host's matter and no reason
-// to fail it.
+// Attain reduces a limit to what this process may set: most is the largest possible hard limit of
+// that kind. Raising one requires CAP_SYS_RESOURCE in the initial user namespace, and RLIMIT_NOFILE
+// has an upper bound for all users (fs.nr_open). A limit that cannot be raised gets the nearest
+// possible value, and the warning says so: the job then has less than it was promised, which is a
+// matter of the host and no reason for the job to fail.
 func (r Rlimit) Attain(current unix.Rlimit, most uint64) (fit Rlimit, warning string) {
 	if r.Hard <= most {
 		return r, ""

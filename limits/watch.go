@@ -8,18 +8,18 @@ import (
 	"github.com/execd-project/execd/quantity"
 )
 
-// Sample is what a whole job has used at a moment.
+// Sample is the usage of a whole job at a moment.
 type Sample struct {
 	At        time.Time
 	CPU       time.Duration // of all its processes, ended ones included
 	RSS, Swap uint64        // bytes that its processes hold now
 }
 
-// Vmem is what s_vmem and h_vmem are compared with: memory, not address space.
+// Vmem returns what s_vmem and h_vmem are compared with: memory, not address space.
 func (s Sample) Vmem() uint64 { return s.RSS + s.Swap }
 
-// Crossing is a limit that a job has reached. Value and Measured are in the
-// limit's unit: seconds or bytes.
+// Crossing is a limit that a job has reached. Value and Measured have the limit's unit: seconds or
+// bytes.
 type Crossing struct {
 	Limit           string // "h_cpu"
 	Value, Measured float64
@@ -27,25 +27,25 @@ type Crossing struct {
 	At              time.Time
 }
 
-// Host is what a Watch has to know of where the job runs.
+// Host describes the host of a job for a Watch.
 type Host struct {
-	// Processors is the number of CPUs that the job may use at a time, at
-	// least 1: it bounds what can happen between two looks.
+	// Processors is the number of CPUs that the job can use at a time, at least 1. It bounds what
+	// can happen between two looks.
 	Processors int
-	// Vmem and RSS say that the kernel holds the job below h_vmem, below h_rss:
-	// nobody has to look in time.
+	// Vmem and RSS say that the kernel keeps the job below h_vmem and h_rss, so that no look has to
+	// be in time for that.
 	Vmem, RSS bool
-	// Alarm says that the kernel tells when the job comes above s_vmem for the
-	// first time: until then nobody has to look. See Alarmed.
+	// Alarm says that the kernel reports when the job exceeds s_vmem for the first time, so that no
+	// look is needed until then. See Alarmed.
 	Alarm bool
 	// UsageInterval is that of job.Description.
 	UsageInterval time.Duration
 }
 
-// Watch compares what a job uses with its limits (queue_conf(5), RESOURCE
-// LIMITS), and says when to look again: as late as the job, using all that it can,
-// needs to reach the next limit. So a limit far away costs nothing, and one that
-// is near is not missed. It is plain data, driven by samples.
+// Watch compares the usage of a job with its limits (queue_conf(5), RESOURCE LIMITS), and computes
+// when to look again: when the job, using all it can, may reach the next limit. So a distant limit
+// costs nothing, and a near one is not missed. Watch is plain data; its caller provides the
+// samples.
 type Watch struct {
 	limits JobWide
 	host   Host
@@ -58,7 +58,7 @@ type Watch struct {
 	next      time.Time
 }
 
-// NewWatch watches a job that starts now.
+// NewWatch returns a Watch for a job that starts now.
 func NewWatch(limits JobWide, host Host, start time.Time) *Watch {
 	host.Processors = max(host.Processors, 1)
 	w := &Watch{limits: limits, host: host, start: start, pause: firstPause}
@@ -68,8 +68,8 @@ func NewWatch(limits JobWide, host Host, start time.Time) *Watch {
 }
 
 const (
-	// fastest is how fast a processor can fill memory, in bytes per second; on
-	// some more of them it is the memory that is the bound.
+	// fastest is how fast a processor can fill memory, in bytes per second; with many processors
+	// the memory itself is the bound.
 	fastest         = 4 << 30
 	mostFilling     = 8
 	shortestMemory  = 10 * time.Millisecond
@@ -84,20 +84,20 @@ const (
 	longestShortest = time.Second
 )
 
-// Next is when to take the next Sample.
+// Next returns the time for the next Sample.
 func (w *Watch) Next() time.Time { return w.next }
 
-// Alarmed takes the kernel's word that the job may be above s_vmem. It reports
-// whether that is news: from here on it is looked at.
+// Alarmed records that the kernel has reported that the job may be above s_vmem. It reports whether
+// this is the first time; from then on looks are needed.
 func (w *Watch) Alarmed() bool {
 	was := w.host.Alarm
 	w.host.Alarm = false
 	return was
 }
 
-// Look compares a sample. Each soft limit that is warned of is one for which the
-// job is to get SIGXCPU now, once per crossing; end, if not nil, the hard limit
-// for which it is to be ended.
+// Look compares a sample with the limits. warn are the soft limits for which the job is to get
+// SIGXCPU now, once for each crossing; end, if not nil, is the hard limit for which it is to be
+// ended.
 func (w *Watch) Look(s Sample) (warn []Crossing, end *Crossing) {
 	if s.CPU-w.last.CPU < doesNothing {
 		w.pause = min(2*w.pause, longestIdle)
@@ -130,16 +130,15 @@ func (w *Watch) Look(s Sample) (warn []Crossing, end *Crossing) {
 	return warn, end
 }
 
-// rearm is how far below s_vmem, as a part of it, a job must have been for the
-// next time above it to be another crossing: one that hovers at its limit is
-// warned once.
+// rearm is the part of s_vmem below which the usage must fall before the next crossing counts: a
+// job that stays near its limit gets one warning.
 const rearm = 0.95
 
 func over(limit uint64, used float64) bool {
 	return limit != quantity.Infinity && used > float64(limit)
 }
 
-// plan sets the time of the next look.
+// plan computes the time of the next look.
 func (w *Watch) plan() {
 	in := w.usage()
 	if d, ok := w.cpu(); ok {
@@ -151,15 +150,15 @@ func (w *Watch) plan() {
 	w.next = w.last.At.Add(in)
 }
 
-// usage is the time to the next look for the sake of the accounting: by and by
-// less often, and hardly ever at a job that does nothing.
+// usage returns the time to the next look that accounting needs: less and less often, and very
+// rarely for a job that sleeps.
 func (w *Watch) usage() time.Duration {
 	age := w.last.At.Sub(w.start)
 	in := max(min(max(age/8, shortestUsage), longestUsage), min(100*w.pause, longestIdle))
 	return max(in, w.host.UsageInterval)
 }
 
-// cpu is the time in which all processors together can use what is left.
+// cpu returns the time in which all processors together can use what is left.
 func (w *Watch) cpu() (time.Duration, bool) {
 	b := w.limits.CPU
 	limit := b.Hard
@@ -171,12 +170,12 @@ func (w *Watch) cpu() (time.Duration, bool) {
 	}
 	n := time.Duration(w.host.Processors)
 	allowed := Seconds(limit)
-	// The last bit is not halved for ever: half a percent over is near enough.
+	// Do not halve the remainder forever: half a percent above the limit is accurate enough.
 	shortest := min(max(allowed/200/n, shortestCPU), longestShortest)
 	return max((allowed-w.last.CPU)/n, shortest), true
 }
 
-// memory is the time in which the job can fill what is left.
+// memory returns the time in which the job can fill what is left.
 func (w *Watch) memory() (time.Duration, bool) {
 	left, prompt := math.Inf(1), false
 	distance := func(limit uint64, used uint64, hard bool) {
@@ -211,8 +210,7 @@ func (w *Watch) memory() (time.Duration, bool) {
 	return max(in, min(w.pause, longest), shortestMemory), true
 }
 
-// Seconds is a limit of time. What does not fit, after 292 years, is the largest
-// that does.
+// Seconds converts a number of seconds. Values above 292 years become the largest duration.
 func Seconds(seconds uint64) time.Duration {
 	const most = uint64(math.MaxInt64 / time.Second)
 	return time.Duration(min(seconds, most)) * time.Second

@@ -37,7 +37,7 @@ const (
 	ComplexRSMap ComplexType = "RSMAP"
 )
 
-// Requestable says whether jobs may request a complex.
+// Requestable reports whether jobs may request a complex.
 type Requestable string
 
 // The values of requestable in complex(5).
@@ -47,7 +47,7 @@ const (
 	RequestableForced Requestable = "FORCED" // they must
 )
 
-// Consumable says whether jobs use a complex up, and what a request is for.
+// Consumable reports whether jobs use a complex up, and what a request is for.
 type Consumable string
 
 // The values of consumable in complex(5).
@@ -304,7 +304,7 @@ var complexRules = []complexRule{
 	}},
 }
 
-// clash says whether the names of an element mean another one already.
+// clash reports whether the names of an element mean another one already.
 func (c *Complexes) clash(l line, x Complex) error {
 	for _, name := range []string{x.Name, x.Shortcut} {
 		if i, taken := c.at[name]; taken {

@@ -180,7 +180,7 @@ func afterClear(settings []setting) ([]setting, bool) {
 	return settings, false
 }
 
-// isBinary says whether the command is not to be read as a script: by the last
+// isBinary reports whether the command is not to be read as a script: by the last
 // -b of the command line, else by the last one of the request files (tested;
 // one in the script itself comes too late to keep it from being read), else as the
 // command has it.

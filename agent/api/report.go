@@ -28,7 +28,7 @@ type Configuration struct {
 	Version string `json:"version"`
 }
 
-// Service says whether the host takes jobs.
+// Service reports whether the host takes jobs.
 type Service struct {
 	// Draining is why it does not; empty if it does. Unlike that of Health it says nothing of
 	// an agent that begins or ends.

@@ -38,7 +38,7 @@ type Assignment struct {
 	// Complexes say which limits are requested for the whole job; nil for none.
 	Complexes *qconf.Complexes
 
-	// Restarted says whether the job has run before. CheckpointPID is the number
+	// Restarted reports whether the job has run before. CheckpointPID is the number
 	// that its first process had then, for one that goes on from a checkpoint of
 	// that: both as the outcome of the former run has them.
 	Restarted     job.Restart

@@ -29,7 +29,7 @@ func bind(t topology.Topology, instance Instance, cores []topology.Pair) Binding
 	}
 }
 
-// Binds says whether we restrict the job to CPUs ourselves. For the instances
+// Binds reports whether we restrict the job to CPUs ourselves. For the instances
 // Env and PE the cores are only told to the job.
 func (b Binding) Binds() bool { return b.Instance == Set && len(b.Cores) > 0 }
 

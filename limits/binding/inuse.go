@@ -8,7 +8,7 @@ import "github.com/execd-project/execd/limits/topology"
 // until its last job has ended. Make one with make.
 type InUse map[topology.Pair]int
 
-// Has says whether some job has the core.
+// Has reports whether some job has the core.
 func (u InUse) Has(p topology.Pair) bool { return u[p] > 0 }
 
 // Add gives the cores to a job.

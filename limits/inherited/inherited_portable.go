@@ -2,5 +2,5 @@
 
 package inherited
 
-// OpenFiles does not know it on this processor.
+// OpenFiles returns false: the limit is unknown on this architecture.
 func OpenFiles() (soft, hard uint64, ok bool) { return 0, 0, false }

@@ -57,12 +57,12 @@ func (s CPUSet) trimmed() CPUSet {
 	return CPUSet{s.words[:n:n]}
 }
 
-// Contains says whether cpu is in the set.
+// Contains reports whether cpu is in the set.
 func (s CPUSet) Contains(cpu int) bool {
 	return cpu >= 0 && cpu/wordBits < len(s.words) && s.words[cpu/wordBits]&(1<<(cpu%wordBits)) != 0
 }
 
-// IsEmpty says whether nothing is in the set.
+// IsEmpty reports whether nothing is in the set.
 func (s CPUSet) IsEmpty() bool { return len(s.words) == 0 }
 
 // Len is the number of processors in the set.
@@ -108,7 +108,7 @@ func (s CPUSet) First() int {
 	return -1
 }
 
-// Equal says whether both sets have the same members.
+// Equal reports whether both sets have the same members.
 func (s CPUSet) Equal(o CPUSet) bool { return slices.Equal(s.words, o.words) }
 
 // Union returns what is in s or in o.
@@ -141,5 +141,5 @@ func (s CPUSet) Minus(o CPUSet) CPUSet {
 	return CPUSet{words}.trimmed()
 }
 
-// SubsetOf says whether everything in s is in o, too.
+// SubsetOf reports whether everything in s is in o, too.
 func (s CPUSet) SubsetOf(o CPUSet) bool { return s.Minus(o).IsEmpty() }

@@ -120,7 +120,7 @@ func (sh Shape) With(used func(Pair) bool) Shape {
 	return out
 }
 
-// SameHost says whether both shapes have the same sockets, cores and threads,
+// SameHost reports whether both shapes have the same sockets, cores and threads,
 // whatever is in use.
 func (sh Shape) SameHost(o Shape) bool {
 	return sh.With(nil).String() == o.With(nil).String()

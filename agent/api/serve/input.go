@@ -53,7 +53,7 @@ func (i *input) close() {
 }
 
 // take waits for something, and takes all that is there. Nothing is the end, of which
-// ended says whether the job is to be told.
+// ended reports whether the job is to be told.
 func (i *input) take() (p []byte, ended bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

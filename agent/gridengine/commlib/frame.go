@@ -22,7 +22,7 @@ const (
 	AcknowledgeMessage Format = "am"   // the receipt of a message that asked for one
 )
 
-// Acknowledge says whether the sender of a message wants a receipt for it.
+// Acknowledge reports whether the sender of a message wants a receipt for it.
 type Acknowledge string
 
 // The modes of acknowledgement.
