@@ -128,7 +128,7 @@ func (a *audited) done(answer *api.CommandAnswer, begun, changed bool) {
 		a.m.batch.audit = append(a.m.batch.audit, &r)
 	case r.Exit != 0:
 		r.Outcome = audit.Refused
-		a.m.host.Audit.Refuse(&r, time.Now())
+		a.m.host.Audit.Refuse(&r, a.m.clock.Now())
 	}
 }
 

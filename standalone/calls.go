@@ -49,7 +49,7 @@ func (m *Master) serveCommand(ctx context.Context, c *serve.Call) (any, *agentap
 	c.After(func() { turns.give(c.User.UID) })
 	found := make(chan *answer, 1)
 	err := m.do(ctx, func() {
-		x, first := newAnswer(key, time.Now()), true
+		x, first := newAnswer(key, m.clock.Now()), true
 		if !onlyShows(q) {
 			x, first = m.seen.enter(x)
 		}

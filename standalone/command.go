@@ -4,6 +4,7 @@ import (
 	"io"
 
 	"github.com/execd-project/execd/agent/daemon"
+	"github.com/execd-project/execd/internal/clock"
 )
 
 // Usage is what --help prints.
@@ -81,7 +82,7 @@ func (c *Command) Run() (int, error) {
 		Args: c.Args, Stdout: c.Stdout, Stderr: c.Stderr, Executable: c.Executable, Version: c.Version,
 		Name: "standalone", Usage: Usage,
 		Master: func(h *daemon.Host) (daemon.Master, error) {
-			m, err := newMaster(h)
+			m, err := New(h, clock.System())
 			if err != nil {
 				return nil, err // and no *Master that is nil
 			}

@@ -130,16 +130,14 @@ func (m *Master) push(r *run, s starting) {
 	}
 	r.counted = true
 	m.orders.add(m, r.key, func(ctx context.Context) error {
-		for end, pause := time.Now().Add(removing), removingPause; ; pause = min(2*pause, mostRemovingPause) {
+		for end, pause := m.clock.Now().Add(removing), removingPause; ; pause = min(2*pause, mostRemovingPause) {
 			// Whether a job was taken has to be known, also when this master ends.
 			err := m.scripts.start(context.WithoutCancel(ctx), m.commands, s)
 			refusal, ok := errors.AsType[*agent.Error](err)
-			if !ok || refusal.Code != agent.AlreadyExists || time.Now().After(end) {
+			if !ok || refusal.Code != agent.AlreadyExists || m.clock.Now().After(end) {
 				return err
 			}
-			select {
-			case <-time.After(pause):
-			case <-ctx.Done():
+			if !m.pause(ctx, pause) {
 				return err
 			}
 		}
@@ -175,7 +173,7 @@ func (m *Master) started(r *run, err error) {
 				m.ends.add(r, &job.Outcome{Reason: e.Reason})
 			}
 		}
-		m.pace.postpone(time.Now(), refusalPause)
+		m.pace.postpone(m.clock.Now(), refusalPause)
 		m.taskEnded(r, e)
 	}
 }

@@ -62,7 +62,7 @@ func (m *Master) commit() error {
 	if m.spoiled != nil {
 		err, m.spoiled = m.spoiled, nil
 	} else if len(changes) > 0 || len(m.batch.answered) > 0 {
-		changes = append(changes, m.seen.changes(m.batch.answered, time.Now())...)
+		changes = append(changes, m.seen.changes(m.batch.answered, m.clock.Now())...)
 		if err = m.scripts.write(m.batch.scripts); err == nil {
 			failpoint.At("standalone-commit")
 			err = m.store.Commit(changes)
@@ -110,7 +110,7 @@ func (m *Master) commit() error {
 	}
 	m.acknowledge(b.acks)
 	m.act(b.actions, b.starts)
-	m.ends.sweep(m.cell, time.Now())
+	m.ends.sweep(m.cell, m.clock.Now())
 	m.forgetTerminals()
 	return nil
 }
@@ -126,7 +126,11 @@ func (m *Master) acknowledge(list []ack) {
 	var now []ack
 	for _, a := range list {
 		if a.later {
-			time.AfterFunc(lastWords, func() { tell(a) })
+			m.orders.workers.Go(func() {
+				if m.pause(m.context, lastWords) {
+					tell(a)
+				}
+			})
 		} else {
 			now = append(now, a)
 		}
@@ -159,7 +163,7 @@ func (m *Master) back(err error, answers []func(error)) error {
 		}
 	}
 	clear(m.loads)
-	m.pace.postpone(time.Now(), refusalPause)
+	m.pace.postpone(m.clock.Now(), refusalPause)
 	m.resume()
 	m.commands.FullReport()
 	return nil

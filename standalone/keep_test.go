@@ -18,6 +18,7 @@ import (
 	"github.com/execd-project/execd/agent/daemon"
 	"github.com/execd-project/execd/cell"
 	"github.com/execd-project/execd/cell/command"
+	"github.com/execd-project/execd/internal/clock"
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/standalone/api"
 	"github.com/execd-project/execd/standalone/store"
@@ -36,7 +37,7 @@ func testMaster(t testing.TB) (m *Master, log *bytes.Buffer) {
 	}
 	t.Cleanup(func() { _ = s.Close() }) // some tests do so
 	log = &bytes.Buffer{}
-	m = &Master{host: &daemon.Host{}, scripts: newKept(t.TempDir()), log: hclog.New(&hclog.LoggerOptions{Output: log}), store: s, id: "cell", ends: newEnds()}
+	m = &Master{host: &daemon.Host{}, scripts: newKept(t.TempDir()), clock: clock.System(), log: hclog.New(&hclog.LoggerOptions{Output: log}), store: s, id: "cell", ends: newEnds()}
 	m.seen = newAnswers(m.read)
 	m.cell, _ = cell.Restore(1, cluster, cell.Options{Managers: []string{"alice"}}, s.All(""))
 	if err := m.commit(); err != nil { // of what a new cell has

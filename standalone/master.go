@@ -17,6 +17,7 @@ import (
 	"github.com/execd-project/execd/agent/daemon"
 	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/cell"
+	"github.com/execd-project/execd/internal/clock"
 	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/standalone/api"
@@ -39,6 +40,7 @@ const (
 type Master struct {
 	host  *daemon.Host
 	log   hclog.Logger
+	clock clock.Clock
 	store *store.Store
 	// scripts are beside the store.
 	scripts *kept
@@ -74,9 +76,11 @@ type Master struct {
 	spoiled     error              // why the cell cannot be gone on with as it is
 }
 
-func newMaster(h *daemon.Host) (*Master, error) {
+// New returns a master that goes on with what the spool area of its host has of a previous one. All
+// that it does at a time, and all that it waits for, goes by the clock.
+func New(h *daemon.Host, c clock.Clock) (*Master, error) {
 	m := &Master{
-		host: h, log: h.Log, events: make(chan func()), stopped: make(chan struct{}),
+		host: h, log: h.Log, clock: c, events: make(chan func()), stopped: make(chan struct{}),
 		loads: map[string]map[string]string{}, runs: map[string]*run{}, foreign: map[string]bool{},
 		changing: newCallLimiter(changing), showing: newCallLimiter(showing), waiting: newCallLimiter(waiting), verifying: newCallLimiter(1),
 		ends: newEnds(), boot: rand.Text(),
@@ -198,7 +202,20 @@ func (m *Master) Methods() map[string]serve.Method {
 // Close closes the store.
 func (m *Master) Close() error { return m.store.Close() }
 
-func (m *Master) now() int64 { return time.Now().Unix() }
+// now is the time in seconds since 1970.
+func (m *Master) now() int64 { return m.clock.Now().Unix() }
+
+// pause waits; it reports false if the context ends before.
+func (m *Master) pause(ctx context.Context, d time.Duration) bool {
+	timer := m.clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
 
 // errEnds is the answer to whoever comes too late.
 var errEnds = errors.New(api.Ending)
@@ -238,12 +255,12 @@ func (m *Master) Run(ctx context.Context, c agent.Commands) error {
 		if err := m.commit(); err != nil {
 			return err
 		}
-		timer := time.NewTimer(m.waitForTrail(m.pace.wait(m.cell, time.Now())))
+		timer := m.clock.NewTimer(m.waitForTrail(m.pace.wait(m.cell, m.clock.Now())))
 		select {
 		case event := <-m.events:
 			event()
 			m.further()
-		case <-timer.C:
+		case <-timer.C():
 			m.follow(m.cell.Tick(m.now()).Actions)
 		case <-ctx.Done():
 			timer.Stop()
@@ -257,7 +274,7 @@ func (m *Master) Run(ctx context.Context, c agent.Commands) error {
 
 // further takes the events that are there already.
 func (m *Master) further() {
-	for end := time.Now().Add(gathering); time.Now().Before(end); {
+	for end := m.clock.Now().Add(gathering); m.clock.Now().Before(end); {
 		select {
 		case event := <-m.events:
 			event()
@@ -269,7 +286,7 @@ func (m *Master) further() {
 
 // schedule is a scheduling run, if one is due.
 func (m *Master) schedule() {
-	now := time.Now()
+	now := m.clock.Now()
 	if !m.pace.due(m.cell, now) {
 		return
 	}
@@ -287,5 +304,5 @@ func (m *Master) schedule() {
 	}
 	m.follow(r.Actions)
 	m.giveTickets(r.Decisions)
-	m.pace.ran(now, time.Now())
+	m.pace.ran(now, m.clock.Now())
 }

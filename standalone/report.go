@@ -43,10 +43,8 @@ func (m *Master) resume() {
 		pause = refusalPause // what it reports can hardly be written now
 	}
 	m.orders.workers.Go(func() {
-		select {
-		case <-time.After(pause):
+		if m.pause(ctx, pause) {
 			m.takeReports(ctx)
-		case <-ctx.Done():
 		}
 	})
 }

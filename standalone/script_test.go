@@ -14,6 +14,7 @@ import (
 	"github.com/execd-project/execd/agent"
 	"github.com/execd-project/execd/agent/daemon"
 	"github.com/execd-project/execd/cell"
+	"github.com/execd-project/execd/internal/clock"
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/standalone/store"
 	"github.com/execd-project/execd/submit"
@@ -62,10 +63,10 @@ func TestScriptsOfAnOlderStore(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			m, err := newMaster(&daemon.Host{
+			m, err := New(&daemon.Host{
 				Name: "node1", Spool: dir, Log: hclog.NewNullLogger(),
 				Read: func() (*qconf.Cluster, error) { return cluster, nil },
-			})
+			}, clock.System())
 			if err != nil {
 				t.Fatal(err)
 			}
