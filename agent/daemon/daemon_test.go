@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/execd-project/execd/internal/options"
 	"github.com/execd-project/execd/internal/testenv"
 	"github.com/execd-project/execd/qconf"
 )
@@ -33,7 +34,7 @@ func TestOptionsThatDoNotGoTogether(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want an error with %q", args, err, want)
 		}
-		if _, usage := errors.AsType[*UsageError](err); usage != (status == ExitUsage) {
+		if _, usage := errors.AsType[*options.UsageError](err); usage != (status == options.ExitUsage) {
 			t.Errorf("%s: exit status %d for %v", args, status, err)
 		}
 	}
@@ -47,12 +48,12 @@ func TestOptionsOfAnAgentAlone(t *testing.T) {
 	} {
 		c := Command{Name: "standalone", Args: strings.Fields(args), Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}, Executable: "/nonexistent/execd"}
 		status, err := c.Run()
-		if _, usage := errors.AsType[*UsageError](err); !usage || status != ExitUsage || !strings.Contains(err.Error(), "is an option of execd agent") {
+		if _, usage := errors.AsType[*options.UsageError](err); !usage || status != options.ExitUsage || !strings.Contains(err.Error(), "is an option of execd agent") {
 			t.Errorf("%s: exit status %d, %v", args, status, err)
 		}
 	}
 	for args, want := range map[string]string{
-		"--metric :1": "unknown option --metric (did you mean --metrics?)", "--health-user": "flag needs an argument: -health-user", "--xyzzy": "unknown option --xyzzy",
+		"--metric :1": "unknown option --metric (did you mean --metrics?)", "--health-user": "--health-user needs a value: --health-user USER", "--xyzzy": "unknown option --xyzzy",
 		"--spool-per-usr 1": "unknown option --spool-per-usr (did you mean --spool-per-user?)", "--hang-up soon": `--hang-up "soon"`,
 	} {
 		c := Command{Name: "standalone", Args: strings.Fields(args), Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}, Executable: "/nonexistent/execd"}

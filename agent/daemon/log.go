@@ -13,6 +13,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/execd-project/execd/internal/options"
 	"github.com/execd-project/execd/internal/printable"
 )
 
@@ -35,11 +36,11 @@ func newLog(w io.Writer, s *settings) (log hclog.Logger, levels map[string]hclog
 		level := hclog.LevelFromString(word)
 		switch {
 		case level == hclog.NoLevel:
-			return nil, nil, &UsageError{fmt.Sprintf("--log-level %s: %q is no level, expected trace, debug, info, warn or error", text, word)}
+			return nil, nil, options.Usagef("--log-level %s: %q is no level, expected trace, debug, info, warn or error", text, word)
 		case part == "":
 			log.SetLevel(level)
 		case !slices.Contains(parts, part):
-			return nil, nil, &UsageError{fmt.Sprintf("--log-level %s: there is no part %q, expected one of %s", text, part, strings.Join(parts, ", "))}
+			return nil, nil, options.Usagef("--log-level %s: there is no part %q, expected one of %s", text, part, strings.Join(parts, ", "))
 		default:
 			levels[part] = level
 		}

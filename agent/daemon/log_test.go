@@ -18,7 +18,7 @@ import (
 )
 
 func TestLevels(t *testing.T) {
-	log, levels, err := newLog(&bytes.Buffer{}, &settings{logLevels: list{"warn", "api=debug"}})
+	log, levels, err := newLog(&bytes.Buffer{}, &settings{logLevels: []string{"warn", "api=debug"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,99 +2,31 @@ package daemon
 
 import (
 	"errors"
-	"flag"
 	"fmt"
-	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/execd-project/execd/agent/paths"
 	"github.com/execd-project/execd/internal/host/procedures"
-	"github.com/execd-project/execd/internal/nearest"
+	"github.com/execd-project/execd/internal/options"
 )
 
-// The exit statuses of the command.
+// The exit statuses of the command, besides options.ExitUsage.
 const (
 	ExitGood      = 0
 	ExitFailed    = 1   // it ran, and something ended it
-	ExitUsage     = 2   // wrong usage
 	ExitCannotRun = 125 // it could not begin
 )
-
-// Usage is what --help prints.
-const Usage = `Usage: execd agent [options]
-
-Runs the jobs that a master starts on this host, and reports the host's load. It stays in
-the foreground. SIGTERM stops it; jobs continue, and the next agent finds them. SIGHUP
-makes it read the configuration again.
-
-Files and names
-  --conf DIR           configuration directory (default: /etc/execd/conf if it exists,
-                       else built in)
-  --spool DIR          spool directory: the state of jobs (default:
-                       /var/spool/execd/agent, without root below XDG_STATE_HOME)
-  --host NAME          this host, as the master spells it (default: what hostname
-                       prints)
-  --accounting FILE    accounting file, see accounting(5) (default: accounting in the
-                       spool directory; none: no file)
-  --audit FILE         audit log: who changed what (default: audit in the spool
-                       directory, without root no file; none: no file)
-  --procedures FILE    programs that the master may run as users other than the owner
-                       of a job (default: /etc/execd/procedures; without it, all)
-  --audit-required     refuse changes while the audit log cannot be written
-
-Access
-  --socket PATH        Unix socket for callers on this host (default:
-                       /run/execd/agent.sock, without root below XDG_RUNTIME_DIR)
-  --manager USER       user with the rights of root on the socket; may be repeated
-  --listen ADDRESS     TCP address, host:port, for masters with a certificate
-  --tls-cert FILE      certificate of this agent
-  --tls-key FILE       key of this certificate
-  --tls-ca FILE        authorities that sign certificates of masters
-  --master NAME        DNS name in the certificate of a master; may be repeated. The
-                       name gridengine is for a real sge_qmaster: the agent joins the
-                       cell of SGE_ROOT and SGE_CELL in place of sge_execd
-  --listen-loopback ADDRESS
-                       TCP without certificates, on a loopback address
-  --token-file FILE    file with the token that callers there must send
-
-Operation
-  --metrics ADDRESS    Prometheus metrics and /healthz (default: none)
-  --sensor-user USER   user of load sensors (default: nobody, without root the
-                       user of the agent, in a cell of Grid Engine its admin_user)
-  --health-check FILE  script that can take this host out of service
-  --health-user USER   user of the health check (default: nobody)
-  --health-interval TIME
-                       interval of the health check (default: 5m)
-  --hang-up TIME       how long an interactive job waits for a client that was
-                       disconnected before it is terminated; none: forever
-                       (default: 5m)
-  --log-level LEVEL    trace, debug, info, warn or error (default: info); name=LEVEL
-                       for one part (agent, api, gridengine, health, load,
-                       mail, master); may be repeated
-  --log-json           log as JSON
-  --help               print this text
-
-Exit status: 0 after SIGTERM or an order to shut down, 1 after a failure, 2 for wrong
-usage, 125 if it could not start.
-`
-
-// UsageError is a command that was said wrongly.
-type UsageError struct{ Problem string }
-
-func (e *UsageError) Error() string { return e.Problem }
-
-var errHelp = errors.New("help was asked for")
 
 type settings struct {
 	conf, spool, host, accounting  string
 	socket                         string
-	managers                       list
+	managers                       []string
 	listen, tlsCert, tlsKey, tlsCA string
-	masters                        list
+	masters                        []string
 	loopback, tokenFile            string
 	metrics, sensorUser            string
 	healthCheck, healthUser        string
@@ -102,7 +34,7 @@ type settings struct {
 	healthInterval                 time.Duration // 0 for the default
 	hangUpText                     string
 	hangUp                         time.Duration
-	logLevels                      list
+	logLevels                      []string
 	logJSON                        bool
 	audit                          string           // file, empty for none
 	ownMaster                      bool             // it is in this process
@@ -114,16 +46,6 @@ type settings struct {
 	memory                         Share // of the memory of the host, for a user
 	perUser, reserve               Share // of the file system of the spool area, where there is a master for users
 	gridengine                     bool  // the master is an sge_qmaster
-}
-
-// list is an option that may be repeated.
-type list []string
-
-func (l *list) String() string { return strings.Join(*l, ",") }
-
-func (l *list) Set(s string) error {
-	*l = append(*l, s)
-	return nil
 }
 
 const none = "none"
@@ -150,56 +72,46 @@ func share(option, text string, otherwise Share) (Share, error) {
 	}
 	s, err := ParseShare(text)
 	if err != nil {
-		return s, &UsageError{fmt.Sprintf("--%s: %v; expected a percentage such as 10%%, a size such as 500M, or %s", option, err, none)}
+		return s, options.Usagef("--%s: %v; expected a percentage such as 10%%, a size such as 500M, or %s", option, err, none)
 	}
 	return s, nil
 }
 
+// usageOf is the help text of a command.
+func usageOf(name string) string {
+	if name == standalone {
+		return StandaloneUsage
+	}
+	return Usage
+}
+
 func parse(name string, args []string) (*settings, error) {
 	s := &settings{ownMaster: name == standalone}
-	flags := flag.NewFlagSet("execd "+name, flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	for name, to := range map[string]*string{
+	to := options.Values{
 		"conf": &s.conf, "spool": &s.spool, "host": &s.host, "accounting": &s.accounting, "audit": &s.audit, "socket": &s.socket,
-		"metrics":     &s.metrics,
-		"sensor-user": &s.sensorUser, "health-check": &s.healthCheck, "health-user": &s.healthUser, "health-interval": &s.healthIntervalText,
-		"hang-up": &s.hangUpText,
-	} {
-		flags.StringVar(to, name, "", "")
+		"metrics": &s.metrics, "sensor-user": &s.sensorUser, "health-check": &s.healthCheck, "health-user": &s.healthUser,
+		"health-interval": &s.healthIntervalText, "hang-up": &s.hangUpText, "manager": &s.managers, "log-level": &s.logLevels,
+		"log-json": &s.logJSON, "audit-required": &s.auditRequired,
 	}
 	// How other masters than the daemon itself get to it.
-	others := flag.NewFlagSet("", flag.ContinueOnError)
-	if name != standalone {
-		others = flags
-	} else {
-		flags.StringVar(&s.perUserText, "spool-per-user", "", "")
-		flags.StringVar(&s.reserveText, "spool-reserve", "", "")
-		flags.StringVar(&s.memoryText, "memory-per-user", "", "")
-	}
-	for name, to := range map[string]*string{
+	others := options.Values{
 		"listen": &s.listen, "tls-cert": &s.tlsCert, "tls-key": &s.tlsKey, "tls-ca": &s.tlsCA,
-		"listen-loopback": &s.loopback, "token-file": &s.tokenFile, "procedures": &s.procedures,
-	} {
-		others.StringVar(to, name, "", "")
+		"listen-loopback": &s.loopback, "token-file": &s.tokenFile, "procedures": &s.procedures, "master": &s.masters,
 	}
-	others.Var(&s.masters, "master", "")
-	flags.Var(&s.managers, "manager", "")
-	flags.Var(&s.logLevels, "log-level", "")
-	flags.BoolVar(&s.logJSON, "log-json", false, "")
-	flags.BoolVar(&s.auditRequired, "audit-required", false, "")
-	err := flags.Parse(args)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return nil, errHelp
-	case err != nil:
-		problem := nearest.Option(flags, err)
-		option, unknown := strings.CutPrefix(problem, "unknown option --")
-		if option, _, _ = strings.Cut(option, " "); unknown && others.Lookup(option) != nil {
-			problem = "--" + option + " is an option of execd agent: execd standalone is the only master of this host, and has commands come to its socket"
-		}
-		return nil, &UsageError{problem}
-	case flags.NArg() > 0:
-		return nil, &UsageError{fmt.Sprintf("unexpected argument %q", flags.Arg(0))}
+	if s.ownMaster {
+		to["spool-per-user"], to["spool-reserve"], to["memory-per-user"] = &s.perUserText, &s.reserveText, &s.memoryText
+	} else {
+		maps.Copy(to, others)
+	}
+	line, err := options.Parse(usageOf(name), args, to)
+	if e, ok := errors.AsType[*options.UsageError](err); ok && s.ownMaster && others[e.Unknown] != nil {
+		err = options.Usagef("--%s is an option of execd agent: execd standalone is the only master of this host, and has commands come to its socket", e.Unknown)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(line.Operands) > 0 {
+		return nil, options.Usagef("unexpected argument %q", line.Operands[0])
 	}
 	return s, s.complete()
 }
@@ -214,18 +126,18 @@ func (s *settings) complete() error {
 	s.gridengine = len(s.masters) < before
 	switch {
 	case s.gridengine && (len(s.masters) > 0 || s.listen != ""):
-		return &UsageError{"--master gridengine: the sge_qmaster is the only master, and takes no --listen"}
+		return options.Usagef("--master gridengine: the sge_qmaster is the only master, and takes no --listen")
 	case s.gridengine && s.accounting == "":
 		s.accounting = none // qmaster writes it
 	}
 	tls := s.tlsCert != "" || s.tlsKey != "" || s.tlsCA != "" || len(s.masters) > 0
 	switch {
 	case s.listen == "" && tls:
-		return &UsageError{"--tls-cert, --tls-key, --tls-ca and --master are for --listen, which is missing"}
+		return options.Usagef("--tls-cert, --tls-key, --tls-ca and --master are for --listen, which is missing")
 	case s.listen != "" && (s.tlsCert == "" || s.tlsKey == "" || s.tlsCA == "" || len(s.masters) == 0):
-		return &UsageError{"--listen needs --tls-cert, --tls-key, --tls-ca and --master; without certificates there is --listen-loopback"}
+		return options.Usagef("--listen needs --tls-cert, --tls-key, --tls-ca and --master; without certificates there is --listen-loopback")
 	case (s.loopback == "") != (s.tokenFile == ""):
-		return &UsageError{"--listen-loopback and --token-file need each other"}
+		return options.Usagef("--listen-loopback and --token-file need each other")
 	}
 	switch s.hangUpText {
 	case "":
@@ -234,7 +146,7 @@ func (s *settings) complete() error {
 	default:
 		var err error
 		if s.hangUp, err = time.ParseDuration(s.hangUpText); err != nil || s.hangUp <= 0 {
-			return &UsageError{fmt.Sprintf("--hang-up %q, expected a time such as 5m or 90s, or %s", s.hangUpText, none)}
+			return options.Usagef("--hang-up %q, expected a time such as 5m or 90s, or %s", s.hangUpText, none)
 		}
 	}
 	var err error
@@ -250,7 +162,7 @@ func (s *settings) complete() error {
 	if s.healthIntervalText != "" {
 		var err error
 		if s.healthInterval, err = time.ParseDuration(s.healthIntervalText); err != nil || s.healthInterval <= 0 {
-			return &UsageError{fmt.Sprintf("--health-interval %q, expected a time such as 5m or 90s", s.healthIntervalText)}
+			return options.Usagef("--health-interval %q, expected a time such as 5m or 90s", s.healthIntervalText)
 		}
 	}
 	root := os.Getuid() == 0
@@ -298,7 +210,7 @@ func (s *settings) complete() error {
 		}
 	}
 	if s.auditRequired && s.audit == "" {
-		return &UsageError{"--audit-required needs an audit log: give --audit FILE"}
+		return options.Usagef("--audit-required needs an audit log: give --audit FILE")
 	}
 	switch s.accounting {
 	case "":

@@ -24,6 +24,7 @@ import (
 	"github.com/execd-project/execd/internal/clock"
 	"github.com/execd-project/execd/internal/host/healthcheck"
 	"github.com/execd-project/execd/internal/host/servicemanager"
+	"github.com/execd-project/execd/internal/options"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/loadsensor"
@@ -31,15 +32,14 @@ import (
 )
 
 // Command is one call of execd agent, or of a command that has an agent in it. The zero
-// value of a field is not a default, but for Name, Usage and Master.
+// value of a field is not a default, but for Name and Master.
 type Command struct {
 	Args           []string // words after "execd agent"
 	Stdout, Stderr io.Writer
 	Executable     string // path of execd itself: the supervisor lies beside it
 	Version        string
 
-	Name  string // of the command; "agent" if it is empty
-	Usage string // what --help prints; Usage if it is empty
+	Name string // of the command, "agent" or "standalone"; "agent" if it is empty
 	// Master makes the master that drives the agent from within this process; nil for none.
 	Master func(*Host) (Master, error)
 }
@@ -87,21 +87,22 @@ type Host struct {
 // Run carries the command out and returns the exit status. The error, if there is
 // one, has not been shown yet.
 func (c *Command) Run() (int, error) {
-	s, err := parse(cmp.Or(c.Name, "agent"), c.Args)
+	name := cmp.Or(c.Name, "agent")
+	s, err := parse(name, c.Args)
 	switch {
-	case errors.Is(err, errHelp):
-		_, err := io.WriteString(c.Stdout, cmp.Or(c.Usage, Usage))
+	case errors.Is(err, options.ErrHelp):
+		_, err := io.WriteString(c.Stdout, usageOf(name))
 		return ExitGood, err
 	case err != nil:
-		if _, ok := errors.AsType[*UsageError](err); ok {
-			return ExitUsage, err
+		if _, ok := errors.AsType[*options.UsageError](err); ok {
+			return options.ExitUsage, err
 		}
 		return ExitCannotRun, err
 	}
 	out := &sink{stderr: c.Stderr}
 	log, levels, err := newLog(out, s)
 	if err != nil {
-		return ExitUsage, err
+		return options.ExitUsage, err
 	}
 	reserveThreads(spareThreads)
 	d := &daemon{Command: c, settings: s, log: log, levels: levels, sink: out}

@@ -16,6 +16,7 @@ import (
 	"github.com/execd-project/execd/agent/api"
 	"github.com/execd-project/execd/agent/paths"
 	"github.com/execd-project/execd/cmd/execd/internal/attach"
+	"github.com/execd-project/execd/internal/options"
 	"github.com/execd-project/execd/internal/printer"
 )
 
@@ -46,13 +47,13 @@ type Command struct {
 func (c *Command) Run() (int, error) {
 	s, err := parse(c.Name, c.Args)
 	switch {
-	case errors.Is(err, errHelp):
+	case errors.Is(err, options.ErrHelp):
 		_, err := io.WriteString(c.Stdout, Usages[c.Name])
 		return ExitGood, err
 	case err != nil && c.Name == "attach":
 		return ExitNoStatus, err
 	case err != nil:
-		return ExitUsage, err
+		return options.ExitUsage, err
 	}
 	client, err := api.Dial(api.Options{Socket: s.socket, Timeout: patience, RetryFor: -1})
 	if err != nil {

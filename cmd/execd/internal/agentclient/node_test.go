@@ -19,6 +19,7 @@ import (
 
 	"github.com/execd-project/execd/agent/api"
 	"github.com/execd-project/execd/cmd/execd/internal/attach"
+	"github.com/execd-project/execd/internal/options"
 )
 
 var began = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
@@ -210,11 +211,11 @@ func TestErrors(t *testing.T) {
 		"a socket of old":     {"jobs --socket " + dead, ExitRefused, "^no agent answers at .*\nstart it with: execd standalone, or execd agent$"},
 		"not for this caller": {"drain --socket " + refusing, ExitRefused, "^the agent refuses: Drain is for managers$"},
 		"another refusal":     {"jobs --socket " + refusing, ExitRefused, "^it ends$"},
-		"a mistyped option":   {"jobs --sokcet x", ExitUsage, `^unknown option --sokcet \(did you mean --socket\?\)$`},
-		"an unknown option":   {"status --frobnicate", ExitUsage, `^unknown option --frobnicate$`},
-		"no option of it":     {"status --reason x", ExitUsage, `^unknown option --reason$`},
-		"a mistyped state":    {"jobs --state runnig", ExitUsage, `^--state "runnig" is no state of a job \(did you mean running\?\), expected one of accepted, .*reported$`},
-		"a word too many":     {"resume now", ExitUsage, `^unexpected argument "now"$`},
+		"a mistyped option":   {"jobs --sokcet x", options.ExitUsage, `^unknown option --sokcet \(did you mean --socket\?\)$`},
+		"an unknown option":   {"status --frobnicate", options.ExitUsage, `^unknown option --frobnicate$`},
+		"no option of it":     {"status --reason x", options.ExitUsage, `^unknown option --reason$`},
+		"a mistyped state":    {"jobs --state runnig", options.ExitUsage, `^--state "runnig" is no state of a job \(did you mean running\?\), expected one of accepted, .*reported$`},
+		"a word too many":     {"resume now", options.ExitUsage, `^unexpected argument "now"$`},
 		"no job":              {"attach", ExitNoStatus, `^expected the number of one job, and there are 0 arguments$`},
 		"two jobs":            {"attach 7 8", ExitNoStatus, `^expected the number of one job, and there are 2 arguments$`},
 		"no number":           {"attach seven", ExitNoStatus, `^"seven" is no number of a job$`},
@@ -222,7 +223,7 @@ func TestErrors(t *testing.T) {
 		"a word as escape":    {"attach --escape . 7", ExitNoStatus, `^--escape "." has another meaning$`},
 		"Enter as escape":     {"attach --escape ^M 7", ExitNoStatus, `^--escape "\^M" has another meaning$`},
 		"nobody to attach to": {"attach --socket " + nowhere + " 7", ExitNoStatus, "^no agent is running here"},
-		"an option's value":   {"drain --reason", ExitUsage, `^flag needs an argument: -reason$`},
+		"an option's value":   {"drain --reason", options.ExitUsage, `^--reason needs a value: --reason TEXT$`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			words := strings.Fields(c.words)
@@ -263,37 +264,6 @@ func TestRestart(t *testing.T) {
 	gone := &api.Error{Code: api.Unavailable, Err: fmt.Errorf("read: %w", syscall.ECONNRESET)}
 	if err := advise(socket, gone); !strings.Contains(err.Error(), "is being restarted") {
 		t.Error(err)
-	}
-}
-
-// TestManualNamesEveryOption compares execd-status(8) with what --help prints.
-func TestManualNamesEveryOption(t *testing.T) {
-	text, err := os.ReadFile("../../../../docs/man/execd-status.8")
-	if err != nil {
-		t.Fatal(err)
-	}
-	explained := map[string]bool{}
-	for _, m := range regexp.MustCompile(`(?m)^\.It Fl -([a-z-]+)`).FindAllStringSubmatch(string(text), -1) {
-		explained[m[1]] = false
-	}
-	for command, usage := range Usages {
-		if !regexp.MustCompile(`(?m)^\.It Cm ` + command + `$`).Match(text) {
-			t.Errorf("execd %s is not explained", command)
-		}
-		for _, m := range regexp.MustCompile(`(?m)^  --([a-z-]+)`).FindAllStringSubmatch(usage, -1) {
-			if _, ok := explained[m[1]]; !ok {
-				t.Errorf("--%s of execd %s is not explained", m[1], command)
-			}
-			explained[m[1]] = true
-			if _, err := parse(command, []string{"--" + m[1]}); err != nil && strings.Contains(err.Error(), "unknown option") {
-				t.Errorf("execd %s: %v", command, err)
-			}
-		}
-	}
-	for name, ok := range explained {
-		if !ok {
-			t.Errorf("--%s is no option", name)
-		}
 	}
 }
 

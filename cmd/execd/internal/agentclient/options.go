@@ -1,10 +1,6 @@
 package agentclient
 
 import (
-	"errors"
-	"flag"
-	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -13,13 +9,13 @@ import (
 	"github.com/execd-project/execd/agent/api"
 	"github.com/execd-project/execd/agent/paths"
 	"github.com/execd-project/execd/internal/nearest"
+	"github.com/execd-project/execd/internal/options"
 )
 
-// The exit statuses of the commands.
+// The exit statuses of the commands, besides options.ExitUsage.
 const (
 	ExitGood    = 0
 	ExitTrouble = 1 // status: something does not work
-	ExitUsage   = 2 // wrong usage
 	ExitRefused = 3 // the agent does not answer, or refuses
 )
 
@@ -96,30 +92,13 @@ Exit status: 0 if done, 2 for wrong usage, 3 if no agent answers or the agent re
 `,
 }
 
-// UsageError is a command that was said wrongly.
-type UsageError struct{ Problem string }
-
-func (e *UsageError) Error() string { return e.Problem }
-
-var errHelp = errors.New("help was asked for")
-
 type settings struct {
 	socket, reason string
-	users, states  list
+	users, states  []string
 	json           bool
 	job            api.ID // attach
 	escapeText     string
 	escape         byte // 0 for none
-}
-
-// list is an option that may be repeated.
-type list []string
-
-func (l *list) String() string { return strings.Join(*l, ",") }
-
-func (l *list) Set(s string) error {
-	*l = append(*l, s)
-	return nil
 }
 
 // states are those in which a job can be seen.
@@ -129,39 +108,32 @@ var states = []string{
 }
 
 func parse(command string, args []string) (*settings, error) {
-	s := &settings{}
-	flags := flag.NewFlagSet("execd "+command, flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	flags.StringVar(&s.socket, "socket", "", "")
+	s := &settings{escapeText: "~"}
+	to := options.Values{"socket": &s.socket}
 	switch command {
 	case "status":
-		flags.BoolVar(&s.json, "json", false, "")
+		to["json"] = &s.json
 	case "jobs":
-		flags.BoolVar(&s.json, "json", false, "")
-		flags.Var(&s.users, "user", "")
-		flags.Var(&s.states, "state", "")
+		to["json"], to["user"], to["state"] = &s.json, &s.users, &s.states
 	case "attach":
-		flags.StringVar(&s.escapeText, "escape", "~", "")
+		to["escape"] = &s.escapeText
 	case "drain":
-		flags.StringVar(&s.reason, "reason", "", "")
+		to["reason"] = &s.reason
 	}
-	err := flags.Parse(args)
+	line, err := options.Parse(Usages[command], args, to)
 	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return nil, errHelp
 	case err != nil:
-		return nil, &UsageError{nearest.Option(flags, err)}
 	case command == "attach":
-		err = s.attachTo(flags.Args())
-	case flags.NArg() > 0:
-		err = &UsageError{fmt.Sprintf("unexpected argument %q", flags.Arg(0))}
+		err = s.attachTo(line.Operands)
+	case len(line.Operands) > 0:
+		err = options.Usagef("unexpected argument %q", line.Operands[0])
 	}
 	if err != nil {
 		return nil, err
 	}
 	for _, state := range s.states {
 		if !slices.Contains(states, state) {
-			return nil, &UsageError{fmt.Sprintf("--state %q is no state of a job%s, expected one of %s", state, nearest.Hint("", state, states), strings.Join(states, ", "))}
+			return nil, options.Usagef("--state %q is no state of a job%s, expected one of %s", state, nearest.Hint("", state, states), strings.Join(states, ", "))
 		}
 	}
 	if s.socket == "" {
@@ -173,11 +145,11 @@ func parse(command string, args []string) (*settings, error) {
 // attachTo reads what execd attach has of its own.
 func (s *settings) attachTo(args []string) error {
 	if len(args) != 1 {
-		return &UsageError{fmt.Sprintf("expected the number of one job, and there are %d arguments", len(args))}
+		return options.Usagef("expected the number of one job, and there are %d arguments", len(args))
 	}
 	var err error
 	if s.job.Job, err = strconv.Atoi(args[0]); err != nil || s.job.Job <= 0 {
-		return &UsageError{fmt.Sprintf("%q is no number of a job", args[0])}
+		return options.Usagef("%q is no number of a job", args[0])
 	}
 	switch e := s.escapeText; {
 	case e == "none":
@@ -186,10 +158,10 @@ func (s *settings) attachTo(args []string) error {
 	case len(e) == 2 && e[0] == '^' && e[1] >= 'A' && e[1] <= 'z':
 		s.escape = e[1] & 0x1f
 	default:
-		return &UsageError{fmt.Sprintf("--escape %q, expected one character, ^X for Ctrl-X, or none", e)}
+		return options.Usagef("--escape %q, expected one character, ^X for Ctrl-X, or none", e)
 	}
 	if s.escapeText != "none" && strings.IndexByte("\x00\r\n\x1a.?", s.escape) >= 0 {
-		return &UsageError{fmt.Sprintf("--escape %q has another meaning", s.escapeText)}
+		return options.Usagef("--escape %q has another meaning", s.escapeText)
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 	"strings"
 
 	"github.com/execd-project/execd/internal/configdir"
-	"github.com/execd-project/execd/internal/nearest"
+	"github.com/execd-project/execd/internal/options"
 	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/scheduler/calendar"
@@ -23,9 +23,9 @@ import (
 
 // The exit statuses of the command.
 const (
-	ExitValid   = 0
-	ExitInvalid = 1
-	ExitUsage   = 2 // wrong usage, or a directory that cannot be read
+	ExitValid      = 0
+	ExitInvalid    = 1
+	ExitUnreadable = 2 // a directory that cannot be read; also options.ExitUsage
 )
 
 // Usage is what --help prints.
@@ -43,11 +43,6 @@ Exit status: 0 if the configuration is valid, 1 if not, 2 if it could not be
 checked.
 `
 
-// UsageError is a command that was said wrongly.
-type UsageError struct{ Problem string }
-
-func (e *UsageError) Error() string { return e.Problem }
-
 // Command is one call of execd config.
 type Command struct {
 	Args           []string // words after "execd config"
@@ -57,30 +52,23 @@ type Command struct {
 // Run carries the command out and returns the exit status. The error, if there
 // is one, has not been shown yet; what is wrong with a configuration has.
 func (c *Command) Run() (int, error) {
-	var dirs []string
-	partial, options := false, true
-	for _, a := range c.Args {
-		switch {
-		case options && (a == "--help" || a == "-help" || a == "-h"):
-			_, err := io.WriteString(c.Stdout, Usage)
-			return ExitValid, err
-		case options && (a == "--partial" || a == "-partial"):
-			partial = true
-		case options && a == "--":
-			options = false
-		case options && strings.HasPrefix(a, "-"):
-			return ExitUsage, &UsageError{fmt.Sprintf("unknown option %q%s", a, nearest.Hint("--", strings.TrimLeft(a, "-"), []string{"partial", "help"}))}
-		default:
-			dirs = append(dirs, a)
-		}
+	partial := false
+	line, err := options.Parse(Usage, c.Args, options.Values{"partial": &partial})
+	if errors.Is(err, options.ErrHelp) {
+		_, err := io.WriteString(c.Stdout, Usage)
+		return ExitValid, err
 	}
+	if err != nil {
+		return options.ExitUsage, err
+	}
+	words := line.Operands
 	switch {
-	case len(dirs) == 0 || dirs[0] != "check":
-		return ExitUsage, &UsageError{"expected the command check"}
-	case len(dirs) != 2:
-		return ExitUsage, &UsageError{fmt.Sprintf("check takes one directory, not %d", len(dirs)-1)}
+	case len(words) == 0 || words[0] != "check":
+		return options.ExitUsage, options.Usagef("expected the command check")
+	case len(words) != 2:
+		return options.ExitUsage, options.Usagef("check takes one directory, not %d", len(words)-1)
 	}
-	return c.check(dirs[1], partial)
+	return c.check(words[1], partial)
 }
 
 // check prints what is wrong with a directory: on standard output, since it is
@@ -92,7 +80,7 @@ func (c *Command) check(dir string, partial bool) (int, error) {
 		if path, ok := errors.AsType[*os.PathError](err); ok {
 			err = path.Err
 		}
-		return ExitUsage, fmt.Errorf("cannot read the directory %q: %w", dir, err)
+		return ExitUnreadable, fmt.Errorf("cannot read the directory %q: %w", dir, err)
 	}
 	all := qconf.Check(os.DirFS(dir), qconf.Options{
 		Base: qconf.Builtin(runtime.NumCPU()),
@@ -102,13 +90,13 @@ func (c *Command) check(dir string, partial bool) (int, error) {
 	untrusted := configdir.Untrusted(dir)
 	for _, e := range untrusted {
 		if _, err := printer.Fprintf(c.Stdout, "%s: is not trusted: %s\n", e.At, e.Reason()); err != nil {
-			return ExitUsage, fmt.Errorf("cannot write to standard output: %w", err)
+			return ExitUnreadable, fmt.Errorf("cannot write to standard output: %w", err)
 		}
 	}
 	programs := configdir.UntrustedPrograms(all.Sound)
 	for _, p := range programs {
 		if _, err := printer.Fprintf(c.Stdout, "%s/%v\n", strings.TrimSuffix(dir, "/"), p); err != nil {
-			return ExitUsage, fmt.Errorf("cannot write to standard output: %w", err)
+			return ExitUnreadable, fmt.Errorf("cannot write to standard output: %w", err)
 		}
 	}
 	found, warnings := all.Errors, all.Warnings
@@ -118,12 +106,12 @@ func (c *Command) check(dir string, partial bool) (int, error) {
 	qconf.SortErrors(found)
 	for _, e := range found {
 		if err := c.print(dir, "", e); err != nil {
-			return ExitUsage, err
+			return ExitUnreadable, err
 		}
 	}
 	for _, e := range warnings {
 		if err := c.print(dir, "warning: ", e); err != nil {
-			return ExitUsage, err
+			return ExitUnreadable, err
 		}
 	}
 	errs := len(untrusted) + len(programs) + len(found)

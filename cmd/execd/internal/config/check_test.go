@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/execd-project/execd/internal/options"
 )
 
 // check runs execd config with these words in a directory with these files, and
@@ -120,16 +122,16 @@ func TestWhatCannotBeChecked(t *testing.T) {
 		"another command":     {[]string{"chek", "site"}, true, "expected the command check"},
 		"no directory":        {[]string{"check"}, true, "check takes one directory, not 0"},
 		"two directories":     {[]string{"check", "a", "b"}, true, "check takes one directory, not 2"},
-		"an unknown option":   {[]string{"check", "--fast", "a"}, true, `unknown option "--fast"`},
+		"an unknown option":   {[]string{"check", "--fast", "a"}, true, "unknown option --fast"},
 		"a missing directory": {[]string{"check", "nowhere"}, false, `cannot read the directory "nowhere": no such file or directory`},
 		"a file":              {[]string{"check", "file"}, false, `cannot read the directory "file": not a directory`},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			status, stdout, _, err := check(t, map[string]string{"file": ""}, c.args...)
-			if status != ExitUsage || err == nil || err.Error() != c.want || stdout != "" {
+			if status != options.ExitUsage || err == nil || err.Error() != c.want || stdout != "" {
 				t.Errorf("status %d, %v, %q", status, err, stdout)
 			}
-			if _, usage := errors.AsType[*UsageError](err); usage != c.usage {
+			if _, usage := errors.AsType[*options.UsageError](err); usage != c.usage {
 				t.Errorf("%T", err)
 			}
 		})

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -12,7 +11,7 @@ import (
 	"github.com/execd-project/execd/agent/paths"
 	"github.com/execd-project/execd/internal/configdir"
 	"github.com/execd-project/execd/internal/host/procedures"
-	"github.com/execd-project/execd/internal/nearest"
+	"github.com/execd-project/execd/internal/options"
 	"github.com/execd-project/execd/internal/trust"
 	"github.com/execd-project/execd/qconf"
 )
@@ -24,38 +23,33 @@ Shows which limits of jobs this host can enforce, by which means, and how to imp
 
   --json      write the report as JSON
   --conf DIR  configuration: see execd run --help (default: built-in)
+  --help      print this text
 `
-
-// ErrUsage is wrapped by errors about the words of the command.
-var ErrUsage = errors.New("see execd doctor --help")
 
 // Run carries out execd doctor with the words after that, and returns the exit
 // status: StatusBest, StatusMissing or StatusWorks.
 func Run(args []string, stdout io.Writer) (int, error) {
-	flags := flag.NewFlagSet("execd doctor", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	asJSON := flags.Bool("json", false, "")
-	conf := flags.String("conf", "", "")
-	err := flags.Parse(args)
+	asJSON, conf := false, ""
+	line, err := options.Parse(Usage, args, options.Values{"json": &asJSON, "conf": &conf})
 	switch {
-	case errors.Is(err, flag.ErrHelp):
+	case errors.Is(err, options.ErrHelp):
 		_, err := io.WriteString(stdout, Usage)
 		return StatusBest, err
 	case err != nil:
-		return 0, fmt.Errorf("%s; %w", nearest.Option(flags, err), ErrUsage)
-	case flags.NArg() > 0:
-		return 0, fmt.Errorf("unexpected word %q; %w", flags.Arg(0), ErrUsage)
+		return options.ExitUsage, err
+	case len(line.Operands) > 0:
+		return options.ExitUsage, options.Usagef("unexpected argument %q", line.Operands[0])
 	}
 	cluster := qconf.Builtin(runtime.NumCPU())
-	if *conf != "" {
-		if _, err := os.ReadDir(*conf); err != nil {
+	if conf != "" {
+		if _, err := os.ReadDir(conf); err != nil {
 			return 0, fmt.Errorf("cannot read the configuration: %w", err)
 		}
-		if cluster, err = qconf.Load(os.DirFS(*conf), cluster); err != nil {
-			return 0, fmt.Errorf("cannot read the configuration in %q: %w", *conf, err)
+		if cluster, err = qconf.Load(os.DirFS(conf), cluster); err != nil {
+			return 0, fmt.Errorf("cannot read the configuration in %q: %w", conf, err)
 		}
 	}
-	untrusted, err := untrustedFiles(*conf)
+	untrusted, err := untrustedFiles(conf)
 	if err != nil {
 		return 0, err
 	}
@@ -71,7 +65,7 @@ func Run(args []string, stdout io.Writer) (int, error) {
 	h.readProcedures(paths.Procedures)
 	r := New(h)
 	text := []byte(r.Text())
-	if *asJSON {
+	if asJSON {
 		if text, err = r.JSON(); err != nil {
 			return 0, err
 		}

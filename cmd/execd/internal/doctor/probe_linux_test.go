@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/execd-project/execd/internal/options"
 	"github.com/execd-project/execd/internal/testenv"
 	"github.com/execd-project/execd/limits/cgroup"
 )
@@ -72,14 +73,14 @@ func TestWordsOfTheCommand(t *testing.T) {
 		t.Errorf("%v\n%s", err, &out)
 	}
 	write("gid_range x\n")
-	if _, err := Run([]string{"--conf", dir}, &out); err == nil || errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), "conf/global:1") {
+	if _, err := Run([]string{"--conf", dir}, &out); err == nil || errors.As(err, new(*options.UsageError)) || !strings.Contains(err.Error(), "conf/global:1") {
 		t.Errorf("a bad configuration: %v", err)
 	}
-	if _, err := Run([]string{"--conf", dir + "/none"}, &out); err == nil || errors.Is(err, ErrUsage) {
+	if _, err := Run([]string{"--conf", dir + "/none"}, &out); err == nil || errors.As(err, new(*options.UsageError)) {
 		t.Errorf("no configuration: %v", err)
 	}
 	for _, args := range [][]string{{"--frob"}, {"now"}, {"--conf"}, {"--json=maybe"}} {
-		if _, err := Run(args, &out); !errors.Is(err, ErrUsage) {
+		if _, err := Run(args, &out); !errors.As(err, new(*options.UsageError)) {
 			t.Errorf("%v: %v", args, err)
 		}
 	}

@@ -2,21 +2,18 @@ package importer
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/execd-project/execd/internal/configdir"
-	"github.com/execd-project/execd/internal/nearest"
+	"github.com/execd-project/execd/internal/options"
 	"github.com/execd-project/execd/internal/printer"
 )
 
-// The exit statuses of the command.
+// The exit statuses of the command, besides options.ExitUsage.
 const (
 	ExitGood   = 0
 	ExitLeft   = 1 // written, but without something that could not be taken
-	ExitUsage  = 2 // wrong usage
 	ExitFailed = 3 // nothing was written
 )
 
@@ -45,11 +42,6 @@ Exit status: 0 if everything was imported, 1 if something was skipped, 2 for wro
 3 if nothing was written.
 `
 
-// UsageError is a command that was said wrongly.
-type UsageError struct{ Problem string }
-
-func (e *UsageError) Error() string { return e.Problem }
-
 // Command is one call of execd import.
 type Command struct {
 	Args           []string // words after "execd import"
@@ -58,46 +50,27 @@ type Command struct {
 
 type settings struct {
 	conf, qconf                  string
-	from                         list
+	from                         []string
 	live, partial, force, dryRun bool
-}
-
-// list is an option that may be repeated.
-type list []string
-
-func (l *list) String() string { return strings.Join(*l, ",") }
-
-func (l *list) Set(s string) error {
-	*l = append(*l, s)
-	return nil
 }
 
 func parse(args []string) (*settings, error) {
 	s := &settings{}
-	flags := flag.NewFlagSet("execd import", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	flags.StringVar(&s.conf, "conf", "", "")
-	flags.StringVar(&s.qconf, "qconf", "", "")
-	flags.Var(&s.from, "from", "")
-	flags.BoolVar(&s.live, "live", false, "")
-	flags.BoolVar(&s.partial, "partial", false, "")
-	flags.BoolVar(&s.force, "force", false, "")
-	flags.BoolVar(&s.dryRun, "dry-run", false, "")
-	if err := flags.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return nil, err
-		}
-		return nil, &UsageError{nearest.Option(flags, err)}
+	line, err := options.Parse(Usage, args, options.Values{
+		"conf": &s.conf, "qconf": &s.qconf, "from": &s.from, "live": &s.live, "partial": &s.partial, "force": &s.force, "dry-run": &s.dryRun,
+	})
+	if err != nil {
+		return nil, err
 	}
 	switch {
-	case flags.NArg() > 0:
-		return nil, &UsageError{fmt.Sprintf("unexpected argument %q", flags.Arg(0))}
+	case len(line.Operands) > 0:
+		return nil, options.Usagef("unexpected argument %q", line.Operands[0])
 	case s.conf == "" && !s.dryRun:
-		return nil, &UsageError{"--conf is missing: the directory to write"}
+		return nil, options.Usagef("--conf is missing: the directory to write")
 	case s.live == (len(s.from) > 0):
-		return nil, &UsageError{"expected either --from, with what to read, or --live"}
+		return nil, options.Usagef("expected either --from, with what to read, or --live")
 	case s.qconf != "" && !s.live:
-		return nil, &UsageError{"--qconf is for --live"}
+		return nil, options.Usagef("--qconf is for --live")
 	}
 	if s.qconf == "" {
 		s.qconf = "qconf"
@@ -110,11 +83,11 @@ func parse(args []string) (*settings, error) {
 func (c *Command) Run() (int, error) {
 	s, err := parse(c.Args)
 	switch {
-	case errors.Is(err, flag.ErrHelp):
+	case errors.Is(err, options.ErrHelp):
 		_, err := io.WriteString(c.Stdout, Usage)
 		return ExitGood, err
 	case err != nil:
-		return ExitUsage, err
+		return options.ExitUsage, err
 	}
 	found := newSource()
 	if s.live {

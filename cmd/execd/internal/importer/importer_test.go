@@ -9,8 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/execd-project/execd/internal/options"
 	"github.com/execd-project/execd/qconf"
 )
 
@@ -234,7 +233,7 @@ func TestUsage(t *testing.T) {
 		"--conf x --form y":           "unknown option --form (did you mean --from?)",
 	} {
 		c := Command{Args: strings.Fields(line), Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}}
-		if status, err := c.Run(); status != ExitUsage || err == nil || !strings.Contains(err.Error(), want) {
+		if status, err := c.Run(); status != options.ExitUsage || err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %d %v", line, status, err)
 		}
 	}
@@ -262,24 +261,6 @@ func TestDropItem(t *testing.T) {
 		if ok != (c.want != "") || ok && o.lines[0] != c.want {
 			t.Errorf("%q without %q: %v %q", c.line, c.item, ok, o.lines[0])
 		}
-	}
-}
-
-// TestManualNamesEveryOption compares execd-import(1) with what --help prints.
-func TestManualNamesEveryOption(t *testing.T) {
-	text, err := os.ReadFile("../../../../docs/man/execd-import.1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	names := func(pattern, text string) (found []string) {
-		for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
-			found = append(found, m[1])
-		}
-		slices.Sort(found)
-		return slices.Compact(found)
-	}
-	if diff := cmp.Diff(names(`(?m)^  --([a-z-]+)`, Usage), names(`(?m)^\.It Fl -([a-z-]+)`, string(text))); diff != "" {
-		t.Error(diff)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/internal/configdir"
 	"github.com/execd-project/execd/internal/host/userdb"
+	"github.com/execd-project/execd/internal/options"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/qconf"
 )
@@ -77,7 +78,7 @@ func (s *session) chooseQueue(names []string) (string, error) {
 	case queue == "" && len(names) == 1:
 		return names[0], nil
 	case queue == "":
-		return "", &UsageError{fmt.Errorf("there are %d queues: name one of %s with --queue", len(names), all)}
+		return "", options.Usagef("there are %d queues: name one of %s with --queue", len(names), all)
 	case !slices.Contains(names, queue):
 		return "", fmt.Errorf("--queue %s: there is no such queue; there are %s", queue, all)
 	}

@@ -1,11 +1,11 @@
 package run
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/execd-project/execd/internal/nearest"
+	"github.com/execd-project/execd/internal/options"
 	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/submit"
 )
@@ -47,7 +47,7 @@ func (o *Options) take(args []string) (int, error) {
 		}
 		switch {
 		case opt.set == nil:
-			return 0, errHelp
+			return 0, options.ErrHelp
 		case opt.value == "" && joined:
 			return 0, fmt.Errorf("%s takes no value, but was given %q", name, value)
 		case opt.value == "":
@@ -78,24 +78,13 @@ func (o *Options) take(args []string) (int, error) {
 	return 0, nil
 }
 
-// usage is the help text of the options.
-func usage() string {
+// Help returns what --help prints: the options of execd run, and those of qsub.
+func Help() string {
 	var b strings.Builder
 	b.WriteString("Usage: execd run [options] SCRIPT [ARGS]\n\n" +
 		"Run one job on this host as Grid Engine would, in the foreground, without a daemon.\n\nOptions of execd run:\n")
 	for _, o := range own {
 		printer.Fprintf(&b, "  %-18s %s\n", strings.TrimSpace(o.name+" "+o.value), o.help)
 	}
-	return b.String()
+	return b.String() + "\n" + submit.Usage()
 }
-
-// UsageError is a mistake in the words of the command.
-type UsageError struct{ Err error }
-
-func (e *UsageError) Error() string { return e.Err.Error() }
-
-// Unwrap returns the mistake.
-func (e *UsageError) Unwrap() error { return e.Err }
-
-// errHelp is returned in place of everything else when help is asked for.
-var errHelp = errors.New("help is asked for")

@@ -90,11 +90,8 @@ func formatJSON(records []record, array bool) ([]byte, error) {
 	return printer.JSON(v)
 }
 
-// Exit statuses of execd run that are not the job's own.
-const (
-	ExitUsage     = 2   // wrong usage
-	ExitCannotRun = 125 // the job could not be run
-)
+// ExitCannotRun is the exit status of execd run if the job could not be run.
+const ExitCannotRun = 125
 
 // exitStatus is what execd run ends with for a job: the job's own exit status,
 // 128+n when signal n ended it, ExitCannotRun when it did not run.

@@ -14,6 +14,7 @@ import (
 	"github.com/execd-project/execd/agent/paths"
 	"github.com/execd-project/execd/internal/host/mail"
 	"github.com/execd-project/execd/internal/host/userdb"
+	"github.com/execd-project/execd/internal/options"
 	"github.com/execd-project/execd/internal/printable"
 	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/internal/terminal"
@@ -32,12 +33,12 @@ type Command struct {
 }
 
 // Run carries the command out and returns the exit status. The error, if there
-// is one, has not been shown yet. With a *UsageError the status is ExitUsage.
+// is one, has not been shown yet. With a *options.UsageError the status is options.ExitUsage.
 func (c *Command) Run() (int, error) {
 	s := &session{Command: c}
 	err := s.prepare()
-	if errors.Is(err, errHelp) {
-		_, err := io.WriteString(c.Stdout, usage()+"\n"+submit.Usage())
+	if errors.Is(err, options.ErrHelp) {
+		_, err := io.WriteString(c.Stdout, Help())
 		return 0, err
 	}
 	if err != nil {
@@ -52,11 +53,11 @@ func (c *Command) Run() (int, error) {
 // statusOf is the exit status for a command that was not carried out: whether
 // it was said wrongly, or could not be done.
 func statusOf(err error) int {
-	var usageError *UsageError
+	var usageError *options.UsageError
 	var syntax *submit.Error
 	var unreadable *readError
 	if errors.As(err, &usageError) || errors.As(err, &syntax) && !errors.As(err, &unreadable) {
-		return ExitUsage
+		return options.ExitUsage
 	}
 	return ExitCannotRun
 }
@@ -80,7 +81,7 @@ type session struct {
 }
 
 // prepare reads everything that was said and checks it, before anything is
-// made. It returns errHelp when only that was asked for.
+// made. It returns options.ErrHelp when only that was asked for.
 func (s *session) prepare() error {
 	cwd, err := os.Getwd()
 	if err != nil {
@@ -113,15 +114,15 @@ func (s *session) prepare() error {
 // understand reads options, request files and script.
 func (s *session) understand(cwd string) error {
 	if len(s.Args) == 0 && terminal.Is(s.Stdin) {
-		return &UsageError{errors.New("no job script: name one, or pipe it to standard input")}
+		return options.Usagef("no job script: name one, or pipe it to standard input")
 	}
 	// Our own options come first, so that the user is known when a file is read.
 	args, err := submit.TakeOwn(submit.Qsub, s.Args, s.own.take)
 	switch {
-	case errors.Is(err, errHelp):
-		return errHelp
+	case errors.Is(err, options.ErrHelp):
+		return options.ErrHelp
 	case err != nil:
-		return &UsageError{err}
+		return options.Usagef("%s", err)
 	}
 	if err := s.findOwner(); err != nil {
 		return err
@@ -139,7 +140,7 @@ func (s *session) understand(cwd string) error {
 		Env: os.Environ(), TextEnv: textEnv, Cwd: cwd,
 	})
 	if err == nil && s.request.Help {
-		return errHelp
+		return options.ErrHelp
 	}
 	return err
 }
@@ -156,13 +157,13 @@ func (s *session) readOptions(path string, nested bool) ([]byte, error) {
 func (s *session) findOwner() error {
 	s.owner = s.caller
 	if len(s.own.Devices) > 0 && os.Getuid() != 0 {
-		return &UsageError{errors.New("--device: only root may grant devices")}
+		return options.Usagef("--device: only root may grant devices")
 	}
 	if s.own.As == "" || s.own.As == s.caller.Name {
 		return nil
 	}
 	if os.Getuid() != 0 {
-		return &UsageError{fmt.Errorf("--as %s: only root may run jobs of other users", s.own.As)}
+		return options.Usagef("--as %s: only root may run jobs of other users", s.own.As)
 	}
 	var err error
 	if s.owner, err = userdb.System().User(s.own.As); err != nil {

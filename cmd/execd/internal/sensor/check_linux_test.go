@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/internal/options"
 	"github.com/execd-project/execd/internal/testenv"
 )
 
@@ -240,7 +241,7 @@ func TestUsage(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		status, err := (&Command{Args: args, Stdout: &out}).Run()
-		if status != ExitUsage || err == nil || !strings.Contains(err.Error(), want) || out.Len() > 0 {
+		if status != options.ExitUsage || err == nil || !strings.Contains(err.Error(), want) || out.Len() > 0 {
 			t.Errorf("%v: status %d, %v, want %q", args, status, err, want)
 		}
 	}
@@ -249,7 +250,7 @@ func TestUsage(t *testing.T) {
 		t.Errorf("help: %d, %v", status, err)
 	}
 	if os.Getuid() == 0 {
-		if status, err := (&Command{Args: []string{"check", "a"}, Stdout: &out}).Run(); status != ExitUsage || err == nil {
+		if status, err := (&Command{Args: []string{"check", "a"}, Stdout: &out}).Run(); status != options.ExitUsage || err == nil {
 			t.Errorf("root without --user: %d, %v", status, err)
 		}
 	}

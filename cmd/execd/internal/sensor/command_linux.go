@@ -2,7 +2,6 @@ package sensor
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -10,7 +9,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/execd-project/execd/internal/nearest"
+	"github.com/execd-project/execd/internal/options"
 	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/loadsensor/external"
 	"github.com/execd-project/execd/qconf"
@@ -18,10 +17,10 @@ import (
 
 // The exit statuses of the command.
 const (
-	ExitGood      = 0   // no errors; there may be warnings
-	ExitErrors    = 1   // the sensor does something wrong
-	ExitUsage     = 2   // wrong usage, or a configuration that cannot be read
-	ExitCannotRun = 125 // the sensor could not be started
+	ExitGood       = 0   // no errors; there may be warnings
+	ExitErrors     = 1   // the sensor does something wrong
+	ExitUnreadable = 2   // a configuration that cannot be read; also options.ExitUsage
+	ExitCannotRun  = 125 // the sensor could not be started
 )
 
 // Usage is what --help prints.
@@ -42,11 +41,6 @@ Exit status: 0 without errors (there may be warnings), 1 with errors, 2 for wron
 usage, 125 if the sensor could not be started.
 `
 
-// UsageError is a command that was said wrongly.
-type UsageError struct{ Problem string }
-
-func (e *UsageError) Error() string { return e.Problem }
-
 // Command is one call of execd sensor.
 type Command struct {
 	Args   []string // words after "execd sensor"
@@ -58,63 +52,56 @@ type Command struct {
 // Run carries the command out and returns the exit status. The error, if there is one,
 // has not been shown yet; what is wrong with the sensor has.
 func (c *Command) Run() (int, error) {
-	flags := flag.NewFlagSet("execd sensor check", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	asJSON := flags.Bool("json", false, "")
-	conf := flags.String("conf", "", "")
-	user := flags.String("user", "", "")
-	host := flags.String("host", "", "")
-	timeout := flags.Duration("timeout", external.DefaultTimeout, "")
-	args := c.Args
-	if len(args) > 0 && args[0] == "check" {
-		args = args[1:]
-	} else if len(args) == 0 || args[0] != "--help" && args[0] != "-help" && args[0] != "-h" {
-		return ExitUsage, &UsageError{"expected the command check"}
+	var asJSON bool
+	var conf, user, host, timeoutText string
+	line, err := options.Parse(Usage, c.Args, options.Values{"json": &asJSON, "conf": &conf, "user": &user, "host": &host, "timeout": &timeoutText})
+	if errors.Is(err, options.ErrHelp) {
+		_, err := io.WriteString(c.Stdout, Usage)
+		return ExitGood, err
 	}
-	var words []string
-	for len(args) > 0 { // options may follow the script
-		err := flags.Parse(args)
-		if errors.Is(err, flag.ErrHelp) {
-			_, err := io.WriteString(c.Stdout, Usage)
-			return ExitGood, err
-		}
-		if err != nil {
-			return ExitUsage, &UsageError{nearest.Option(flags, err)}
-		}
-		if args = flags.Args(); len(args) > 0 {
-			words, args = append(words, args[0]), args[1:]
+	if err != nil {
+		return options.ExitUsage, err
+	}
+	if len(line.Operands) == 0 || line.Operands[0] != "check" {
+		return options.ExitUsage, options.Usagef("expected the command check")
+	}
+	words := line.Operands[1:]
+	timeout := external.DefaultTimeout
+	if timeoutText != "" {
+		if timeout, err = time.ParseDuration(timeoutText); err != nil {
+			return options.ExitUsage, options.Usagef("--timeout %q, expected a time such as 10s", timeoutText)
 		}
 	}
 	switch {
 	case len(words) != 1:
-		return ExitUsage, &UsageError{fmt.Sprintf("check takes one script, not %d", len(words))}
-	case *timeout <= 0:
-		return ExitUsage, &UsageError{fmt.Sprintf("--timeout: %v is too short", *timeout)}
-	case os.Geteuid() == 0 && *user == "":
-		return ExitUsage, &UsageError{"root must say as whom the sensor is to run: --user NAME"}
+		return options.ExitUsage, options.Usagef("check takes one script, not %d", len(words))
+	case timeout <= 0:
+		return options.ExitUsage, options.Usagef("--timeout: %v is too short", timeout)
+	case os.Geteuid() == 0 && user == "":
+		return options.ExitUsage, options.Usagef("root must say as whom the sensor is to run: --user NAME")
 	}
 	path, err := filepath.Abs(words[0])
 	if err != nil {
 		return ExitCannotRun, err
 	}
-	if *host == "" {
-		if *host, err = os.Hostname(); err != nil {
+	if host == "" {
+		if host, err = os.Hostname(); err != nil {
 			return ExitCannotRun, fmt.Errorf("cannot tell the name of this host: %w", err)
 		}
 	}
-	check := checker{path: path, user: *user, host: *host, timeout: *timeout, progress: c.Progress}
-	if *conf != "" {
-		if _, err := os.ReadDir(*conf); err != nil {
-			return ExitUsage, fmt.Errorf("cannot read the configuration: %w", err)
+	check := checker{path: path, user: user, host: host, timeout: timeout, progress: c.Progress}
+	if conf != "" {
+		if _, err := os.ReadDir(conf); err != nil {
+			return ExitUnreadable, fmt.Errorf("cannot read the configuration: %w", err)
 		}
 		// Nothing in it is run: whose files they are does not matter.
-		if check.cluster, err = qconf.Load(os.DirFS(*conf), qconf.Builtin(runtime.NumCPU())); err != nil {
-			return ExitUsage, fmt.Errorf("cannot read the configuration in %q: %w", *conf, err)
+		if check.cluster, err = qconf.Load(os.DirFS(conf), qconf.Builtin(runtime.NumCPU())); err != nil {
+			return ExitUnreadable, fmt.Errorf("cannot read the configuration in %q: %w", conf, err)
 		}
 	}
 	result := check.run()
 	text := []byte(result.Text())
-	if *asJSON {
+	if asJSON {
 		if text, err = printer.JSON(result); err != nil {
 			return ExitCannotRun, err
 		}

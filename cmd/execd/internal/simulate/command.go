@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/execd-project/execd/internal/options"
 	"github.com/execd-project/execd/internal/outfile"
 	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/simulate/replay"
@@ -24,13 +25,8 @@ import (
 const (
 	ExitDone    = 0
 	ExitInvalid = 1 // the configuration, the jobs or the case cannot be used
-	ExitUsage   = 2
+	ExitFiles   = 2 // files could not be read or written; also options.ExitUsage
 )
-
-// UsageError is a command that was said wrongly.
-type UsageError struct{ Problem string }
-
-func (e *UsageError) Error() string { return e.Problem }
 
 // Command is one call of execd simulate.
 type Command struct {
@@ -47,11 +43,11 @@ type Command struct {
 func (c *Command) Run() (int, error) {
 	o, err := parse(c.Args)
 	switch {
-	case err != nil:
-		return ExitUsage, err
-	case o.help:
+	case errors.Is(err, options.ErrHelp):
 		_, err := io.WriteString(c.Stdout, Usage)
 		return ExitDone, err
+	case err != nil:
+		return options.ExitUsage, err
 	case o.caseDir != "":
 		return c.replay(o)
 	}
@@ -59,14 +55,14 @@ func (c *Command) Run() (int, error) {
 }
 
 // replay plays a recorded case.
-func (c *Command) replay(o *options) (int, error) {
+func (c *Command) replay(o *settings) (int, error) {
 	if _, err := os.ReadDir(o.caseDir); err != nil {
-		return ExitUsage, fmt.Errorf("cannot read the case: %w", err)
+		return ExitFiles, fmt.Errorf("cannot read the case: %w", err)
 	}
 	files := map[string][]byte{}
 	dir, err := os.OpenRoot(o.caseDir)
 	if err != nil {
-		return ExitUsage, fmt.Errorf("cannot read the case: %w", err)
+		return ExitFiles, fmt.Errorf("cannot read the case: %w", err)
 	}
 	defer dir.Close()
 	// What is printed of a file goes into other files: no link leads out of the case.
@@ -84,7 +80,7 @@ func (c *Command) replay(o *options) (int, error) {
 	}
 	slices.Sort(names)
 	if err := writeFiles(o.out, names, files); err != nil {
-		return ExitUsage, fmt.Errorf("cannot write: %w", err)
+		return ExitFiles, fmt.Errorf("cannot write: %w", err)
 	}
 	for _, d := range result.Differences {
 		c.warn(d)

@@ -31,13 +31,13 @@ type unreadable struct{ error }
 func (u unreadable) Unwrap() error { return u.error }
 
 // simulate runs jobs on a configuration. Everything is read before anything is done.
-func (c *Command) simulate(o *options) (int, error) {
+func (c *Command) simulate(o *settings) (int, error) {
 	cluster, err := c.configuration(o.conf)
 	jobs, start, moreErr := c.work(o)
 	load, loadErr := c.readLoad(o.load, cluster)
 	if err := errors.Join(err, moreErr, loadErr); err != nil {
 		if _, ok := errors.AsType[unreadable](err); ok {
-			return ExitUsage, err
+			return ExitFiles, err
 		}
 		return ExitInvalid, err
 	}
@@ -71,7 +71,7 @@ func (c *Command) simulate(o *options) (int, error) {
 		_, err = c.Stdout.Write(text)
 	}
 	if err != nil {
-		return ExitUsage, fmt.Errorf("cannot write to standard output: %w", err)
+		return ExitFiles, fmt.Errorf("cannot write to standard output: %w", err)
 	}
 	return ExitDone, nil
 }
@@ -138,7 +138,7 @@ func there(dir string, e *qconf.Error) *qconf.Error {
 }
 
 // work reads the jobs, and when the first of them could have been submitted.
-func (c *Command) work(o *options) (jobs iter.Seq2[workload.Job, error], start int64, err error) {
+func (c *Command) work(o *settings) (jobs iter.Seq2[workload.Job, error], start int64, err error) {
 	if o.trace != "" {
 		return c.readTrace(o)
 	}
@@ -181,7 +181,7 @@ func tooLarge(what, name string, err error) error {
 }
 
 // readTrace reads a trace as a whole, so that nothing is done if anything is wrong with it.
-func (c *Command) readTrace(o *options) (jobs iter.Seq2[workload.Job, error], start int64, err error) {
+func (c *Command) readTrace(o *settings) (jobs iter.Seq2[workload.Job, error], start int64, err error) {
 	in, err := c.open(o.trace)
 	if err != nil {
 		return nil, 0, unreadable{fmt.Errorf("cannot read the jobs: %w", err)}

@@ -1,12 +1,10 @@
 package simulate
 
 import (
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
-	"github.com/execd-project/execd/internal/nearest"
+	"github.com/execd-project/execd/internal/options"
 	"github.com/execd-project/execd/quantity"
 	"github.com/execd-project/execd/submit"
 )
@@ -20,6 +18,9 @@ run jobs: those of a file of qsub lines, or those of a trace of a real machine i
 Standard Workload Format (.swf, .swf.gz). No job runs, and time jumps. It prints when
 and where each task started.
 
+  --conf DIR       configuration directory
+  --jobs FILE      jobs, as lines of qsub
+  --trace FILE     jobs, as a trace
   --until TIME     stop after TIME: seconds, or hours:minutes:seconds
   --start TIME     start time, [[CC]YY]MMDDhhmm[.SS] in UTC, for calendars and the
                    options -a and -dl of jobs (default: that of the trace, else
@@ -46,14 +47,16 @@ script in jobs.txt) and writes what qstat and the other commands would print at
 each capture of the script to files in the other DIR: STEP/qstat.txt and so on,
 and the answers of all commands to answers.txt.
 
+  --case DIR       recorded case to replay
+  --out DIR        directory to write
   --help           print this text
 
 Exit status: 0 if done, 1 if the input is invalid, 2 for wrong usage or if files could
 not be read or written.
 `
 
-// options are what the command line says.
-type options struct {
+// settings are what the command line says.
+type settings struct {
 	caseDir, out string
 
 	conf, jobs, trace string
@@ -63,81 +66,63 @@ type options struct {
 	wide              bool
 	pe, memory, queue string
 	reserve, progress bool
-	help              bool
 	untilTime         int64
 	startTime         submit.DateTime
 }
 
 // parse reads the command line.
-func parse(args []string) (*options, error) {
-	o := &options{}
-	values := map[string]*string{
+func parse(args []string) (*settings, error) {
+	o := &settings{}
+	texts := map[string]*string{
 		"case": &o.caseDir, "out": &o.out, "conf": &o.conf, "jobs": &o.jobs, "trace": &o.trace, "until": &o.until, "start": &o.start,
 		"format": &o.format, "load": &o.load, "pe": &o.pe, "memory": &o.memory, "queue": &o.queue,
 	}
-	switches := map[string]*bool{"summary": &o.summary, "no-tasks": &o.noTasks, "wide": &o.wide, "reserve": &o.reserve, "progress": &o.progress, "help": &o.help, "h": &o.help}
-	given := map[string]bool{}
-	for len(args) > 0 {
-		word := args[0]
-		args = args[1:]
-		name, isOption := strings.CutPrefix(word, "-")
-		name, value, hasValue := strings.Cut(strings.TrimPrefix(name, "-"), "=")
-		to, on := values[name], switches[name]
-		switch {
-		case !isOption:
-			return nil, &UsageError{fmt.Sprintf("expected an option, not %q", word)}
-		case to == nil && on == nil:
-			return nil, &UsageError{fmt.Sprintf("unknown option %q%s", word, nearest.Hint("--", name, slices.Concat(slices.Sorted(maps.Keys(values)), slices.Sorted(maps.Keys(switches)))))}
-		case given[name]:
-			return nil, &UsageError{fmt.Sprintf("--%s is given twice", name)}
-		case on != nil && hasValue:
-			return nil, &UsageError{fmt.Sprintf("--%s takes no value", name)}
-		}
-		given[name] = true
-		if on != nil {
-			if *on = true; o.help {
-				return o, nil
-			}
-			continue
-		}
-		if !hasValue {
-			if len(args) == 0 {
-				return nil, &UsageError{fmt.Sprintf("--%s needs a value", name)}
-			}
-			value, args = args[0], args[1:]
-		}
-		if value == "" {
-			return nil, &UsageError{fmt.Sprintf("--%s has an empty value", name)}
-		}
-		*to = value
+	to := options.Values{"summary": &o.summary, "no-tasks": &o.noTasks, "wide": &o.wide, "reserve": &o.reserve, "progress": &o.progress}
+	for name, text := range texts {
+		to[name] = text
 	}
-	return o, o.check(given)
+	line, err := options.Parse(Usage, args, to)
+	if err != nil {
+		return nil, err
+	}
+	if len(line.Operands) > 0 {
+		return nil, options.Usagef("expected an option, not %q", line.Operands[0])
+	}
+	for _, name := range slices.Sorted(maps.Keys(line.Given)) {
+		switch {
+		case line.Given[name] > 1:
+			return nil, options.Usagef("--%s is given twice", name)
+		case texts[name] != nil && *texts[name] == "":
+			return nil, options.Usagef("--%s has an empty value", name)
+		}
+	}
+	return o, o.check(line.Given)
 }
 
 // check refuses what does not go together, and reads the values.
-func (o *options) check(given map[string]bool) error {
+func (o *settings) check(given map[string]int) error {
 	if o.caseDir != "" {
 		for name := range given {
 			if name != "case" && name != "out" {
-				return &UsageError{fmt.Sprintf("--case and --%s do not go together", name)}
+				return options.Usagef("--case and --%s do not go together", name)
 			}
 		}
 		if o.out == "" {
-			return &UsageError{"--case needs --out DIR"}
+			return options.Usagef("--case needs --out DIR")
 		}
 		return nil
 	}
 	switch {
 	case o.conf == "":
-		return &UsageError{"expected --conf DIR or --case DIR"}
+		return options.Usagef("expected --conf DIR or --case DIR")
 	case o.out != "":
-		return &UsageError{"--out is for --case"}
+		return options.Usagef("--out is for --case")
 	case (o.jobs == "") == (o.trace == ""):
-		return &UsageError{"expected either --jobs FILE or --trace FILE"}
+		return options.Usagef("expected either --jobs FILE or --trace FILE")
 	}
 	for _, name := range []string{"pe", "memory", "queue", "reserve"} {
-		if o.trace == "" && given[name] {
-			return &UsageError{fmt.Sprintf("--%s is for --trace", name)}
+		if o.trace == "" && given[name] > 0 {
+			return options.Usagef("--%s is for --trace", name)
 		}
 	}
 	switch o.format {
@@ -145,22 +130,22 @@ func (o *options) check(given map[string]bool) error {
 		o.format = "text"
 	case "text", "json":
 	default:
-		return &UsageError{fmt.Sprintf("--format %q: expected text or json", o.format)}
+		return options.Usagef("--format %q: expected text or json", o.format)
 	}
 	if o.wide && (o.format == "json" || o.noTasks) {
-		return &UsageError{"--wide is for a table of tasks, without --no-tasks and --format json"}
+		return options.Usagef("--wide is for a table of tasks, without --no-tasks and --format json")
 	}
 	if o.until != "" {
 		v, err := quantity.Time(o.until)
 		if err != nil || v == 0 || v > 1<<40 {
-			return &UsageError{fmt.Sprintf("--until %q: expected seconds or hours:minutes:seconds, above 0", o.until)}
+			return options.Usagef("--until %q: expected seconds or hours:minutes:seconds, above 0", o.until)
 		}
 		o.untilTime = int64(v)
 	}
 	if o.start != "" {
 		var err error
 		if o.startTime, err = submit.ParseDateTime(o.start); err != nil {
-			return &UsageError{fmt.Sprintf("--start %q: %v", o.start, err)}
+			return options.Usagef("--start %q: %v", o.start, err)
 		}
 	}
 	return nil

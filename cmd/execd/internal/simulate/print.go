@@ -12,7 +12,7 @@ import (
 )
 
 // appendText appends a result as a table.
-func appendText(b []byte, r *runner.Result, o *options) []byte {
+func appendText(b []byte, r *runner.Result, o *settings) []byte {
 	if !o.noTasks {
 		b = o.appendTasks(b, r)
 		b = o.appendWaiting(b, r)
@@ -26,7 +26,7 @@ func appendText(b []byte, r *runner.Result, o *options) []byte {
 	return b
 }
 
-func (o *options) appendTasks(b []byte, r *runner.Result) []byte {
+func (o *settings) appendTasks(b []byte, r *runner.Result) []byte {
 	appendTask := appendNarrow
 	if o.wide {
 		b = fmt.Appendf(b, "%-12s %-10s %-12s %8s %8s %8s %8s %5s %-7s %-7s %-7s %-7s %10s %10s %10s %10s %s\n",
@@ -120,7 +120,7 @@ func appendWide(b []byte, t *runner.Task) []byte {
 }
 
 // appendWaiting appends the jobs of which tasks never started, and why.
-func (o *options) appendWaiting(b []byte, r *runner.Result) []byte {
+func (o *settings) appendWaiting(b []byte, r *runner.Result) []byte {
 	headed := false
 	for i := range r.Tasks {
 		t := &r.Tasks[i]
@@ -237,7 +237,7 @@ type jsonRefused struct {
 }
 
 // appendJSON appends a result as one object, a task in each line.
-func appendJSON(b []byte, r *runner.Result, o *options) ([]byte, error) {
+func appendJSON(b []byte, r *runner.Result, o *settings) ([]byte, error) {
 	b = append(b, '{')
 	if !o.noTasks {
 		b = append(b, "\"tasks\": ["...)

@@ -62,7 +62,7 @@ func TestWidth(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			b := string((&options{}).appendTasks(nil, &runner.Result{Tasks: []runner.Task{test.task}}))
+			b := string((&settings{}).appendTasks(nil, &runner.Result{Tasks: []runner.Task{test.task}}))
 			_, line, _ := strings.Cut(b, "\n")
 			for line := range strings.Lines(b) {
 				if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > maxColumns {
