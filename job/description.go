@@ -145,6 +145,16 @@ func (id ID) String() string {
 	return s
 }
 
+// OutputName returns the name of the file that takes standard output ("o") or error ("e") of a job in a
+// directory: NAME.oJOB, and a further .TASK for a task of an array job (sge_submit(1), -o and -e).
+func (id ID) OutputName(name, letter string) string {
+	name += "." + letter + strconv.Itoa(id.Job)
+	if id.Task != 0 {
+		name += "." + strconv.Itoa(id.Task)
+	}
+	return name
+}
+
 // Command is the program of a job and how it is started.
 type Command struct {
 	File       string   // script_file: the spooled script, or the command of a binary job

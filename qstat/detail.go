@@ -81,6 +81,8 @@ type JobDetail struct {
 	ExpectedStart int64     `json:"expectedStart,omitempty"`
 	Progress      *Progress `json:"progress,omitempty"`
 	LastEnding    *Ending   `json:"lastEnding,omitempty"`
+	// Files are where standard output and error go, in words; DetailOptions.Files shows them.
+	Files []string `json:"-"`
 }
 
 // Ending is the end of a task, or of an attempt of it, that was explained: a limit that was
@@ -133,6 +135,7 @@ type TaskDetail struct {
 // DetailOptions are options of qstat -j.
 type DetailOptions struct {
 	NoBinding bool // -ncb: no core binding
+	Files     bool // say where standard output and error go: ours
 	// Zone is the time zone of dates; nil is UTC. XML has seconds since the epoch.
 	Zone *time.Location
 }
@@ -206,6 +209,16 @@ func (d *details) outlook(j *JobDetail) {
 		d.line(text)
 	}
 	d.moment("expected start", j.ExpectedStart)
+	if d.Files {
+		for i, text := range j.Files {
+			if i == 0 {
+				d.title("output files")
+			} else {
+				d.blanks(detailWidth)
+			}
+			d.line(text)
+		}
+	}
 }
 
 // details is what qstat -j prints, a line for each field.

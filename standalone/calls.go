@@ -104,7 +104,7 @@ func (m *Master) input(c *serve.Call, q *api.CommandRequest) *command.Input {
 	in := &command.Input{
 		Name: q.Name, Args: api.Strings(q.Args), Dir: string(q.Directory), Home: string(q.Home), Environment: environment,
 		Restricted: os.Geteuid() == 0 && c.User.UID != 0,
-		Host:       m.host.Name, Stdin: q.Stdin, Files: map[string][]byte{}, Unreadable: map[string]string{}, Zone: zone(q.Zone), Judging: true, Terminal: q.Terminal,
+		Host:       m.host.Name, Stdin: q.Stdin, Files: map[string][]byte{}, Unreadable: map[string]string{}, Zone: zone(q.Zone), Judging: true, Terminal: q.Terminal, TerminalOut: q.TerminalOut,
 		By: cell.Caller{
 			User: c.User.Name, Group: userdb.System().GroupName(c.User.GID), Host: m.host.Name,
 			Origin: &cell.Origin{

@@ -1,8 +1,6 @@
 package starter
 
 import (
-	"strconv"
-
 	"github.com/execd-project/execd/internal/spawn"
 	"github.com/execd-project/execd/job"
 )
@@ -53,11 +51,7 @@ func procedureFiles(d *job.Description, pe bool) files {
 }
 
 func outputAt(path, letter string, d *job.Description) output {
-	name := d.Name + "." + letter + strconv.Itoa(d.ID.Job)
-	if d.ID.Task != 0 {
-		name += "." + strconv.Itoa(d.ID.Task)
-	}
-	return output{path, path + "/" + name}
+	return output{path, path + "/" + d.ID.OutputName(d.Name, letter)}
 }
 
 // open makes the child open the streams and enter the working directory, with the identity that it

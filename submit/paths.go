@@ -3,6 +3,7 @@ package submit
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 )
@@ -49,15 +50,59 @@ func ParsePaths(s string) ([]HostPath, error) {
 
 // PathVars is what the paths of a job can refer to when it starts.
 type PathVars struct {
-	Home    string // of the job's owner on this host, for ~ and $HOME
+	// Home is the home directory of the job's owner on this host, for ~ and $HOME. "~user" is one that
+	// nobody has looked up: paths below it count as absolute.
+	Home    string
 	User    string // login name of the owner, for $USER
 	JobID   int
 	JobName string
 	Host    string // this host's name, for $HOSTNAME and to choose from a list
-	TaskID  int    // for $TASK_ID; 0 for a job that is no array job (tested)
+	TaskID  int    // for $TASK_ID; 0 for a job that is no array job (tested), AnyTask to leave it as it is
 	Cwd     string // absolute; put in front of relative paths
 	// HomeOf finds the home directory of another user, for ~user.
 	HomeOf func(user string) (string, error)
+}
+
+// AnyTask as the number of a task stands for all of an array job.
+const AnyTask = -1
+
+// Files are the working directory of a job and the files of its standard input, output and error.
+type Files struct {
+	Dir     string
+	Streams [3]string // "" where the request names none
+}
+
+// Files returns where a job works, and the files that -i, -o and -e name. vars.Cwd is not used.
+func (r *Request) Files(vars PathVars) (Files, error) {
+	f := Files{Dir: vars.Home}
+	if r.WorkingDir != "" {
+		dir, err := vars.Expand(r.WorkingDir)
+		if err != nil {
+			return f, fmt.Errorf("-wd %s: %w", r.WorkingDir, err)
+		}
+		f.Dir = dir
+	}
+	if !vars.absolute(f.Dir) {
+		return f, fmt.Errorf("working directory %q is not an absolute path", f.Dir)
+	}
+	vars.Cwd = f.Dir
+	for i, s := range []struct {
+		option string
+		list   []HostPath
+	}{{"-i", r.Input}, {"-o", r.Output}, {"-e", r.Error}} {
+		path, err := ExpandPath(s.list, vars)
+		if err != nil {
+			return f, fmt.Errorf("%s: %w", s.option, err)
+		}
+		f.Streams[i] = path
+	}
+	return f, nil
+}
+
+// absolute reports whether a path begins at the root, or in the home directory of the owner.
+func (vars PathVars) absolute(path string) bool {
+	return strings.HasPrefix(path, "/") ||
+		strings.HasPrefix(vars.Home, "~") && (path == vars.Home || strings.HasPrefix(path, vars.Home+"/"))
 }
 
 // ExpandPath returns the path that a list gives for the host of vars: the entry
@@ -69,8 +114,8 @@ type PathVars struct {
 // path with a host counts only on that host.
 func ExpandPath(list []HostPath, vars PathVars) (string, error) {
 	path, err := vars.choose(list)
-	if err == nil && path != "" && path[0] != '/' {
-		if !strings.HasPrefix(vars.Cwd, "/") {
+	if err == nil && path != "" && !vars.absolute(path) {
+		if !vars.absolute(vars.Cwd) {
 			return "", errors.New("the path " + strconv.Quote(path) + " is relative to a working directory that is not absolute, " + strconv.Quote(vars.Cwd))
 		}
 		path = strings.TrimSuffix(vars.Cwd, "/") + "/" + path
@@ -166,7 +211,7 @@ func (vars PathVars) variable(s string) (value string, length int, err error) {
 	for _, v := range []struct{ name, value string }{
 		{"JOB_ID", strconv.Itoa(vars.JobID)},
 		{"JOB_NAME", vars.JobName},
-		{"TASK_ID", strconv.Itoa(vars.TaskID)},
+		{"TASK_ID", vars.task()},
 		{"USER", vars.User},
 		{"HOSTNAME", vars.Host},
 		{"$", "$"},
@@ -180,6 +225,13 @@ func (vars PathVars) variable(s string) (value string, length int, err error) {
 		return home, len("HOME"), err
 	}
 	return "$", 0, nil
+}
+
+func (vars PathVars) task() string {
+	if vars.TaskID == AnyTask {
+		return "$TASK_ID"
+	}
+	return strconv.Itoa(vars.TaskID)
 }
 
 // home is the home directory of user, or of the job's owner for "".

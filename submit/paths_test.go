@@ -136,3 +136,29 @@ func FuzzPaths(f *testing.F) {
 		}
 	})
 }
+
+// TestFiles: what a request says of directory and streams, with a home directory that is known or not.
+func TestFiles(t *testing.T) {
+	paths := func(s string) []HostPath { return []HostPath{{Path: s}} }
+	for name, c := range map[string]struct {
+		request Request
+		home    string
+		want    Files
+		fails   bool
+	}{
+		"nothing":                      {Request{}, "/home/a", Files{Dir: "/home/a"}, false},
+		"an unknown home directory":    {Request{}, "~a", Files{Dir: "~a"}, false},
+		"a relative path below it":     {Request{Output: paths("x")}, "~a", Files{Dir: "~a", Streams: [3]string{"", "~a/x", ""}}, false},
+		"$HOME that is unknown":        {Request{Error: paths("$HOME/x")}, "~a", Files{Dir: "~a", Streams: [3]string{"", "", "~a/x"}}, false},
+		"a name with a tilde":          {Request{Output: paths("$JOB_NAME")}, "/home/a", Files{Dir: "/home/a", Streams: [3]string{"", "/home/a/~n", ""}}, false},
+		"-wd":                          {Request{WorkingDir: "/w", Input: paths("in"), Output: paths("/o")}, "~a", Files{Dir: "/w", Streams: [3]string{"/w/in", "/o", ""}}, false},
+		"all tasks of an array":        {Request{Output: paths("$TASK_ID")}, "/h", Files{Dir: "/h", Streams: [3]string{"", "/h/$TASK_ID", ""}}, false},
+		"a relative working directory": {Request{WorkingDir: "w"}, "/h", Files{}, true},
+		"another one's home, unknown":  {Request{WorkingDir: "~ab/x"}, "~a", Files{}, true},
+	} {
+		got, err := c.request.Files(PathVars{Home: c.home, User: "a", JobName: "~n", TaskID: AnyTask})
+		if (err != nil) != c.fails || err == nil && got != c.want {
+			t.Errorf("%s: %+v, %v; want %+v", name, got, err, c.want)
+		}
+	}
+}

@@ -302,7 +302,7 @@ func (o *Assignment) describePaths(d *job.Description, spool jobdir.Area) error 
 	r := o.Request
 	vars := submit.PathVars{
 		Home: o.Owner.Home, User: o.Owner.Name, JobID: d.ID.Job, JobName: d.Name,
-		Host: o.Host, TaskID: d.ID.Task, Cwd: o.Owner.Home,
+		Host: o.Host, TaskID: d.ID.Task,
 		HomeOf: func(name string) (string, error) {
 			u, err := o.Lookup(name)
 			if err != nil {
@@ -311,27 +311,12 @@ func (o *Assignment) describePaths(d *job.Description, spool jobdir.Area) error 
 			return u.Home, nil
 		},
 	}
-	d.Cwd = o.Owner.Home
-	if r.WorkingDir != "" {
-		dir, err := vars.Expand(r.WorkingDir)
-		if err != nil {
-			return fmt.Errorf("-wd %s: %w", r.WorkingDir, err)
-		}
-		d.Cwd = dir
+	files, err := r.Files(vars)
+	if err != nil {
+		return err
 	}
-	if !strings.HasPrefix(d.Cwd, "/") {
-		return fmt.Errorf("working directory %q is not an absolute path", d.Cwd)
-	}
-	vars.Cwd = d.Cwd
-
-	for i, s := range []struct {
-		option string
-		list   []submit.HostPath
-	}{{"-i", r.Input}, {"-o", r.Output}, {"-e", r.Error}} {
-		path, err := submit.ExpandPath(s.list, vars)
-		if err != nil {
-			return fmt.Errorf("%s: %w", s.option, err)
-		}
+	d.Cwd, vars.Cwd = files.Dir, files.Dir
+	for i, path := range files.Streams {
 		d.Streams[i].Path = path
 		if path == "" && i > 0 {
 			d.Streams[i].Inherit = o.Terminal && (i == 1 || !r.Join)

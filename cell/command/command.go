@@ -52,6 +52,8 @@ type Input struct {
 	// Terminal says that people read what is printed to standard error, and no scripts: then
 	// there may be more than the original says.
 	Terminal bool
+	// TerminalOut says the same of standard output.
+	TerminalOut bool
 	// Zone is the time zone of dates that are typed and printed; UTC if it is nil.
 	Zone *time.Location
 }

@@ -21,7 +21,7 @@ func (x *call) jobDetails(l *line, names string) {
 		x.cell.Explain(x.now)
 	}
 	v := view.New(x.cell, x.now)
-	o := qstat.DetailOptions{NoBinding: l.has("-ncb"), Zone: x.zone}
+	o := qstat.DetailOptions{NoBinding: l.has("-ncb"), Files: x.in.TerminalOut, Zone: x.zone}
 	if names == "" {
 		x.reasons(l, v)
 		return

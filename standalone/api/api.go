@@ -100,6 +100,8 @@ type CommandRequest struct {
 	Interactive *Interactive `json:"interactive,omitempty"`
 	// Terminal says that standard error is a terminal: people read it, and no scripts.
 	Terminal bool `json:"terminal,omitempty"`
+	// TerminalOut says the same of standard output.
+	TerminalOut bool `json:"terminal_out,omitempty"`
 }
 
 // File is the text of a file, or why it cannot be read.

@@ -341,3 +341,30 @@ func TestOddScriptsFail(t *testing.T) {
 		}
 	}
 }
+
+// TestOutputFilesOnATerminal: on a terminal, qstat -j names the files to which a job writes.
+func TestOutputFilesOnATerminal(t *testing.T) {
+	m := newMachine(t, 2)
+	m.start()
+	u := someUsers(t, 1)[0]
+	for i, c := range []struct{ options, want []string }{
+		{[]string{"-wd", "/tmp", "-N", "x"}, []string{"/tmp/x.o1", "/tmp/x.e1"}},
+		{[]string{"-wd", "/tmp", "-N", "x", "-j", "y", "-t", "1-2"}, []string{"/tmp/x.o2.$TASK_ID"}},
+		{[]string{"-N", "x", "-o", "/tmp/$USER.$HOSTNAME", "-e", "/dev/null"}, []string{"/tmp/" + u.Username + ".node1, or x.o3 in it if it is a directory", "/dev/null"}},
+		{[]string{"-N", "x", "-o", "/tmp/", "-j", "y"}, []string{"/tmp/x.o4"}},
+		{[]string{"-N", "x", "-j", "y"}, []string{"~" + u.Username + "/x.o5"}},
+	} {
+		if r := m.as(u, "qsub", append(c.options, "-h", "-b", "y", "true")...); r.status != 0 {
+			t.Fatalf("%+v", r)
+		}
+		job := strconv.Itoa(i + 1)
+		s := m.at(u, "qstat", "-j", job)
+		s.See("output files:               " + strings.Join(c.want, "\r\n                            ") + "\r\n")
+		if status := s.Status(); status != 0 {
+			t.Errorf("exit status %d", status)
+		}
+		if r := m.as(u, "qstat", "-j", job); r.status != 0 || strings.Contains(r.stdout, "output files") {
+			t.Errorf("without a terminal: %+v", r)
+		}
+	}
+}

@@ -168,7 +168,7 @@ func (c *Command) request(ctx context.Context) (*api.CommandRequest, error) {
 	}
 	q := &api.CommandRequest{
 		Key: rand.Text(), Name: c.Name, Args: api.Texts(c.Args), Directory: api.Text(dir), Home: api.Text(home),
-		Environment: api.Texts(in.Environment), Zone: os.Getenv("TZ"), Terminal: onTerminal(c.Stderr),
+		Environment: api.Texts(in.Environment), Zone: os.Getenv("TZ"), Terminal: onTerminal(c.Stderr), TerminalOut: onTerminal(c.Stdout),
 	}
 	if c.Name == "qrsh" || c.Name == "qlogin" {
 		q.Interactive = window()
