@@ -14,6 +14,7 @@ import (
 	"github.com/execd-project/execd/agent/admission"
 	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/internal/clock"
+	"github.com/execd-project/execd/internal/host/gpu"
 	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
@@ -36,6 +37,8 @@ type Options struct {
 	// else depends on it, in the order of the calls: the next one waits for its return. It
 	// must not call Configure. Nil for nothing.
 	Configured func(*qconf.Cluster)
+	// GPUs returns the GPUs of this host as they are now, which is not changed; nil for none.
+	GPUs func() *gpu.Inventory
 	// Load makes the reports of load values; nil for none.
 	Load *loadsensor.Collector
 	// Users finds users of this host; nil is the name service switch.

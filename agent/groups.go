@@ -15,6 +15,7 @@ var errEnded = errors.New("the agent has ended")
 type groupsSettings struct {
 	params string // cgroups_params
 	use    bool   // USE_CGROUPS of execd_params
+	gpus   bool   // jobs are kept from GPUs
 }
 
 // openGroups are the control groups that were made, by what they were made by. None is closed
@@ -61,8 +62,9 @@ func (o *openGroups) close() {
 // groupsFor makes control groups as a configuration says, or returns those that it made before.
 func (a *Agent) groupsFor(config *qconf.Configuration) (*launch.Groups, error) {
 	params, _ := config.Value("cgroups_params")
-	return a.opened.get(groupsSettings{params, config.ExecdParams.UseCgroups}, func() (*launch.Groups, error) {
-		g, err := launch.OpenGroupsFor(a.options.Spool, config)
+	gpus := a.gpus().Numbered()
+	return a.opened.get(groupsSettings{params, config.ExecdParams.UseCgroups, gpus}, func() (*launch.Groups, error) {
+		g, err := launch.OpenGroupsFor(a.options.Spool, config, gpus)
 		if err == nil && g != nil && g.Warning != "" {
 			a.log.Warn(g.Warning)
 		}

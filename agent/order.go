@@ -10,6 +10,7 @@ import (
 
 	"github.com/execd-project/execd/accounting"
 	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/internal/host/gpu"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/qconf"
@@ -99,11 +100,45 @@ func (a *Agent) assignment(s *Start) (*launch.Assignment, error) {
 		r.Binary = true // there is no script
 		o.Request = &r
 	}
-	o.Groups, o.Lookup, o.Host = groups, a.users, a.options.Host
+	o.Groups, o.Lookup, o.Host, o.GPUs = groups, a.users, a.options.Host, a.gpusFor(cluster)
+	if err := o.CheckThings(); err != nil {
+		return nil, &Error{FailedPrecondition, err}
+	}
 	if !s.Slave { // the procedures run where the master task is
 		err = a.permit(o)
 	}
 	return o, err
+}
+
+// gpus are the GPUs of this host; nil for none.
+func (a *Agent) gpus() *gpu.Inventory {
+	if a.options.GPUs == nil {
+		return nil
+	}
+	return a.options.GPUs()
+}
+
+// gpusFor are the GPUs that jobs are given, and are kept from, under a configuration; nil where the
+// site does so itself: it has another complex of that name, or other ids in the map of this host.
+func (a *Agent) gpusFor(c *qconf.Cluster) *gpu.Inventory {
+	v := a.gpus()
+	x, ok := c.Complexes().Find(launch.GPUMap)
+	if !v.Numbered() || ok && x.Type != qconf.ComplexRSMap {
+		return nil
+	}
+	h, err := c.Host(a.options.Host)
+	if err != nil {
+		return v
+	}
+	for _, s := range c.Complexes().Canonical(h.ComplexValues) {
+		if s.Name != launch.GPUMap {
+			continue
+		}
+		if m, err := qconf.ParseResourceMap(s.Value); err == nil && slices.ContainsFunc(m.IDs, func(id string) bool { return !v.Known(id) }) {
+			return nil
+		}
+	}
+	return v
 }
 
 // permit refuses a job with a procedure that this host does not run as its user: before anything
@@ -176,6 +211,12 @@ func (a *Agent) orderFrom(s *Start, c *qconf.Cluster) (*launch.Assignment, error
 	}
 	for _, g := range here {
 		o.Slots += g.Slots
+		for name, ids := range g.Names {
+			if o.Things == nil {
+				o.Things = map[string][]string{}
+			}
+			o.Things[name] = append(o.Things[name], ids...)
+		}
 	}
 	for _, g := range s.Grants {
 		o.TotalSlots += g.Slots

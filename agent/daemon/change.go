@@ -17,6 +17,7 @@ import (
 func (c *configuration) change(files map[string][]byte, use func() error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	files = c.withoutFound(files)
 	dir := c.current()
 	made := dir == ""
 	if made {

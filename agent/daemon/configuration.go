@@ -39,6 +39,9 @@ type configuration struct {
 	dir   string         // --conf; empty for none
 	spool string         // spool area
 	base  *qconf.Cluster // what is not in files; nil is qconf.Builtin
+	host  string         // this host
+	// found is the resource map that the host has found on itself; nil for none.
+	found func() qconf.FoundMap
 
 	mu sync.Mutex // serialises installations
 	// Readers of the directory in use hold files for reading, and a change holds it for
@@ -78,9 +81,13 @@ func (c *configuration) read() (*qconf.Cluster, string, error) {
 	defer c.files.RUnlock()
 	dir, base := c.current(), c.basis()
 	if dir == "" {
-		return base, "builtin", nil
+		return c.withFound(base, "builtin")
 	}
-	return readDirectory(dir, base)
+	cluster, version, err := readDirectory(dir, base)
+	if err != nil {
+		return nil, "", err
+	}
+	return c.withFound(cluster, version)
 }
 
 // basis returns the part of the configuration that is not in files.

@@ -45,7 +45,8 @@ type settings struct {
 	memoryText                     string
 	memory                         Share // of the memory of the host, for a user
 	perUser, reserve               Share // of the file system of the spool area, where there is a master for users
-	gridengine                     bool  // the master is an sge_qmaster
+	gpuRoot                        string
+	gridengine                     bool // the master is an sge_qmaster
 }
 
 const none = "none"
@@ -195,6 +196,12 @@ func (s *settings) complete() error {
 		}
 	} else if _, err := os.ReadDir(s.conf); err != nil {
 		return fmt.Errorf("--conf: %w", err)
+	}
+	if s.gpuRoot == "" {
+		s.gpuRoot = "/"
+	}
+	if s.gpuRoot, err = filepath.Abs(s.gpuRoot); err != nil {
+		return err
 	}
 	if s.sensorUser == "" && root && !s.gridengine {
 		s.sensorUser = "nobody"

@@ -13,7 +13,8 @@ import (
 
 // trustPlaces refuses to let a daemon of root make its files in directories that others could
 // exchange: they would hide what jobs have used and who has changed what, and answer commands in
-// the place of the daemon. The spool directory is checked when it is opened (jobdir.OpenSpool).
+// the place of the daemon. Below a gpu-root that others could exchange they would choose which
+// devices jobs can open. The spool directory is checked when it is opened (jobdir.OpenSpool).
 func (s *settings) trustPlaces() error {
 	if os.Geteuid() != 0 {
 		return nil
@@ -23,7 +24,12 @@ func (s *settings) trustPlaces() error {
 		// exclusive says that the daemon refuses a file that others have made in a directory
 		// like /tmp.
 		exclusive bool
-	}{{"accounting", s.accounting, true}, {"audit", s.audit, false}, {"socket", filepath.Dir(s.socket), true}} {
+	}{
+		{"accounting", s.accounting, true},
+		{"audit", s.audit, false},
+		{"socket", filepath.Dir(s.socket), true},
+		{"gpu-root", filepath.Join(s.gpuRoot, "proc"), false},
+	} {
 		if place.path == "" {
 			continue
 		}

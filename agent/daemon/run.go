@@ -22,6 +22,7 @@ import (
 	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/internal/certfile"
 	"github.com/execd-project/execd/internal/clock"
+	"github.com/execd-project/execd/internal/host/gpu"
 	"github.com/execd-project/execd/internal/host/healthcheck"
 	"github.com/execd-project/execd/internal/host/servicemanager"
 	"github.com/execd-project/execd/internal/options"
@@ -130,6 +131,7 @@ type daemon struct {
 	levels        map[string]hclog.Level // of parts of the log
 	sink          *sink
 	configuration *configuration
+	gpus          *gpu.Register // nil where none are looked for
 	spool         *jobdir.Spool
 	agent         *agent.Agent
 	server        *serve.Server
@@ -179,7 +181,7 @@ func (d *daemon) open() (err error) {
 	if d.manager, err = servicemanager.New(clock.System()); err != nil {
 		d.log.Warn("service manager", "error", err)
 	}
-	d.configuration = &configuration{dir: d.conf, spool: d.settings.spool}
+	d.configuration = &configuration{dir: d.conf, spool: d.settings.spool, host: d.host}
 	if d.Master != nil {
 		if d.configuration.base, err = qconf.BuiltinOn(d.host, runtime.NumCPU()); err != nil {
 			return err
@@ -188,6 +190,7 @@ func (d *daemon) open() (err error) {
 	if err := d.configuration.restore(); err != nil {
 		return err
 	}
+	d.openGPUs(context.Background())
 	if err := d.makeMaster(); err != nil {
 		return err
 	}
@@ -210,6 +213,7 @@ func (d *daemon) open() (err error) {
 	d.agent, err = agent.New(agent.Options{
 		Host: d.host, Spool: d.spool, Shepherd: shepherd, Version: d.Version,
 		Configuration: d.configuration.read, Configured: d.configured, Load: d.load, Observer: d.observer, Account: account,
+		GPUs:   d.inventory,
 		Permit: d.permit, SGERoot: os.Getenv("SGE_ROOT"), SGECell: os.Getenv("SGE_CELL"), HangUp: d.hangUp,
 		Log: d.logOf("agent"),
 	})
@@ -354,6 +358,7 @@ func (d *daemon) close() {
 		}
 	}
 	d.topology.Close()
+	d.gpus.Close()
 	if err := d.books.close(); err != nil {
 		d.log.Error("accounting", "error", err)
 	}
@@ -379,6 +384,7 @@ func (d *daemon) begin(ctx context.Context) error {
 	}
 	d.announce(ctx)
 	d.beside.Go(func() { d.shrink(ctx) })
+	d.beside.Go(func() { d.lookForGPUs(ctx) })
 	return nil
 }
 
@@ -407,6 +413,7 @@ func (d *daemon) reloadOnHangup(ctx context.Context) {
 		for {
 			select {
 			case <-hangup:
+				d.refreshGPUs(ctx)
 				if err := d.books.reopen(); err != nil {
 					d.log.Error("accounting", "error", err)
 				}

@@ -48,6 +48,8 @@ Operation
   --hang-up TIME       how long an interactive job waits for a client that was
                        disconnected before it is terminated; none: forever
                        (default: 5m)
+  --gpu-root DIR       find GPUs in DIR/proc and DIR/sys, for tests without GPUs
+                       (default: /)
   --log-level LEVEL    trace, debug, info, warn or error (default: info); name=LEVEL
                        for one part (agent, api, gridengine, health, load,
                        mail, master); may be repeated
@@ -108,6 +110,8 @@ Operation
   --hang-up TIME       how long an interactive job waits for a client that was
                        disconnected before it is terminated; none: forever
                        (default: 5m)
+  --gpu-root DIR       find GPUs in DIR/proc and DIR/sys, for tests without GPUs
+                       (default: /)
   --log-level LEVEL    trace, debug, info, warn or error (default: info); name=LEVEL
                        for one part (agent, api, health, load, mail, master); may be
                        repeated

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/execd-project/execd/internal/host/gpu"
 	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
@@ -69,6 +70,10 @@ type Assignment struct {
 	// Devices are device files that the job may open although devices of
 	// cgroups_params keeps jobs from them.
 	Devices []string
+	// Things are the things of resource maps that the job has got on this host, by complex.
+	Things map[string][]string
+	// GPUs are those of this host; nil where it offers none.
+	GPUs *gpu.Inventory
 
 	// Record is the content of the file "start" of the job directory, which is there
 	// when the job is: for whoever wants to know later what it has started; nil for

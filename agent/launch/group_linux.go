@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -46,15 +47,16 @@ type Groups struct {
 // Where systemd runs, jobs get a scope (package scope). That of an ordinary user
 // takes the calling process along, and is made for limits only.
 func OpenGroups(spool *jobdir.Spool, o *Assignment) (*Groups, error) {
-	return openGroups(spool, o.Config, o.needsGroup)
+	return openGroups(spool, o.Config, false, o.needsGroup)
 }
 
-// OpenGroupsFor is OpenGroups for whoever runs many jobs and does not know them yet.
-func OpenGroupsFor(spool *jobdir.Spool, config *qconf.Configuration) (*Groups, error) {
-	return openGroups(spool, config, func() bool { return true })
+// OpenGroupsFor is OpenGroups for whoever runs many jobs and does not know them yet. gpus says
+// that jobs have to be kept from GPUs.
+func OpenGroupsFor(spool *jobdir.Spool, config *qconf.Configuration, gpus bool) (*Groups, error) {
+	return openGroups(spool, config, gpus, func() bool { return true })
 }
 
-func openGroups(spool *jobdir.Spool, c *qconf.Configuration, needed func() bool) (*Groups, error) {
+func openGroups(spool *jobdir.Spool, c *qconf.Configuration, gpus bool, needed func() bool) (*Groups, error) {
 	params := c.CgroupsParams
 	if params.Off || !c.ExecdParams.UseCgroups {
 		return nil, nil //nolint:nilnil // its methods take it
@@ -63,7 +65,7 @@ func openGroups(spool *jobdir.Spool, c *qconf.Configuration, needed func() bool)
 	if err != nil {
 		return nil, err
 	}
-	config := cgroup.Config{Name: name, Path: params.Path, Devices: len(params.Devices) > 0, MoveSelf: true}
+	config := cgroup.Config{Name: name, Path: params.Path, Devices: gpus || len(params.Devices) > 0, MoveSelf: true}
 	g := &Groups{params: params}
 	if params.Systemd && (params.Path == "" || strings.HasPrefix(scope.Mount+"/", strings.TrimSuffix(params.Path, "/")+"/")) {
 		if err := g.useScope(&config, needed); err != nil && !errors.Is(err, scope.ErrNoManager) {
@@ -143,6 +145,11 @@ func (j *Job) makeGroup(devices []string) error {
 	l, err := g.limits(j.Description, j.Affinity, devices)
 	if err != nil {
 		return err
+	}
+	for _, d := range j.own.deny {
+		if !slices.Contains(l.Deny, d) {
+			l.Deny = append(l.Deny, d)
+		}
 	}
 	j.Notes = append(j.Notes, g.unenforced(l)...)
 	if !g.manager.Wanted(l) {

@@ -261,6 +261,9 @@ func (j *Job) complete(o *Assignment) error {
 		d.Environment = append(d.Environment, "SGE_BINDING="+text)
 		d.Trusted = append(d.Trusted, "SGE_BINDING")
 	}
+	if err := j.giveThings(o); err != nil {
+		return err
+	}
 	return j.finish(jobdir.CreateOptions{
 		Hosts:  o.peHosts(b.cores.HostfileColumn()),
 		NoSync: o.Terminal,

@@ -130,7 +130,7 @@ func (p *place) sweep() {
 	if err != nil {
 		return
 	}
-	if g, err := OpenGroupsFor(p.spool, o.Config); err == nil && g != nil {
+	if g, err := OpenGroupsFor(p.spool, o.Config, false); err == nil && g != nil {
 		_, _ = g.manager.Sweep(time.Minute, func(string) bool { return true })
 		g.Close()
 	}
@@ -352,7 +352,7 @@ func (p *place) agentsOrder(o *Assignment, options string) error {
 	}
 	o.PE = &qconf.ParallelEnvironment{Name: "mpi", Start: "/bin/true", Stop: "/bin/true"}
 	var err error
-	o.Groups, err = OpenGroupsFor(p.spool, o.Config)
+	o.Groups, err = OpenGroupsFor(p.spool, o.Config, false)
 	return err
 }
 

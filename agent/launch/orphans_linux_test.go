@@ -142,7 +142,7 @@ func testOrphans(t *testing.T, how string, another bool) {
 // groups are those of a place.
 func (p *place) groups(t testing.TB, o *Assignment) *Groups {
 	t.Helper()
-	g, err := OpenGroupsFor(p.spool, o.Config)
+	g, err := OpenGroupsFor(p.spool, o.Config, false)
 	if err != nil {
 		t.Fatal(err)
 	}

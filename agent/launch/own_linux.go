@@ -9,6 +9,7 @@ import (
 
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/limits/cgroup"
 	"github.com/execd-project/execd/qconf"
 )
 
@@ -37,6 +38,8 @@ type own struct {
 	aside    string        // under which it is made, without root; empty for none
 	groupIDs []qconf.Range // gid_range, for those of tasks
 	devices  []string      // that the job may open
+	deny     []cgroup.Device
+	gpus     []string // that the job has, by their numbers
 	unbound  string
 	notes    []string
 }
@@ -68,6 +71,12 @@ func (o *own) format() []byte {
 	}
 	for _, d := range o.devices {
 		line("device", strconv.Quote(d))
+	}
+	for _, d := range o.deny {
+		line("deny", formatDevice(d))
+	}
+	for _, id := range o.gpus {
+		line("gpu", strconv.Quote(id))
 	}
 	if o.unbound != "" {
 		line("unbound", strconv.Quote(o.unbound))
@@ -133,6 +142,14 @@ func (o *own) set(key, value string) (err error) {
 		var d string
 		text(&d)
 		o.devices = append(o.devices, d)
+	case "deny":
+		var d cgroup.Device
+		d, err = parseDevice(value)
+		o.deny = append(o.deny, d)
+	case "gpu":
+		var id string
+		text(&id)
+		o.gpus = append(o.gpus, id)
 	case "unbound":
 		text(&o.unbound)
 	case "note":

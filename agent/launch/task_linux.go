@@ -44,7 +44,7 @@ func PrepareTask(parent *Job, id job.ID, command []string, dir string, env []str
 	t := &Job{spool: parent.spool, groups: parent.groups, Description: d, Affinity: parent.affinity()}
 	t.own = own{
 		boot: BootID(), uid: parent.own.uid, gid: parent.own.gid, users: parent.own.users,
-		shared: true, groupIDs: parent.own.groupIDs, devices: parent.own.devices,
+		shared: true, groupIDs: parent.own.groupIDs, devices: parent.own.devices, deny: parent.own.deny,
 	}
 	if err := t.begin(false); err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func (j *Job) describeTask(id job.ID, command []string, dir string, env []string
 	}
 	d.Streams[0].Path = ""
 	var err error
-	d.Environment, err = taskEnvironment(j.environment(), env, j.spool.JobPath(id))
+	d.Environment, err = taskEnvironment(j.environment(), env, j.spool.JobPath(id), thingsIn(of.Trusted))
 	if err == nil {
 		err = jobdir.Check(&d)
 	}
@@ -142,10 +142,11 @@ var granted = []string{
 }
 
 // taskEnvironment is that of the job with what was sent for the task, and without
-// PE_HOSTFILE, which is for the master task.
-func taskEnvironment(ofJob, sent []string, directory string) ([]string, error) {
+// PE_HOSTFILE, which is for the master task. things are the variables about what the job has got of
+// this host: those that were sent are of another one.
+func taskEnvironment(ofJob, sent []string, directory string, things []string) ([]string, error) {
 	fixed := map[string]string{"JOB_NAME": taskName, "SGE_JOB_SPOOL_DIR": directory}
-	for _, name := range granted {
+	for _, name := range slices.Concat(granted, things) {
 		fixed[name] = ""
 	}
 	var list []string

@@ -1,0 +1,147 @@
+package daemon
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/execd-project/execd/agent/audit"
+	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/internal/host/gpu"
+	"github.com/execd-project/execd/qconf"
+)
+
+// gpuFile is where in the spool area the numbers of GPUs are.
+const gpuFile = "gpus"
+
+// lookInterval is how often the daemon looks whether there are other GPUs. It reads some files of
+// the kernel.
+const lookInterval = time.Minute
+
+// openGPUs finds the GPUs of this host.
+func (d *daemon) openGPUs(ctx context.Context) {
+	if d.gridengine {
+		return
+	}
+	d.gpus = gpu.OpenRegister(d.gpuRoot, filepath.Join(d.settings.spool, gpuFile))
+	if d.gpus.Wants() {
+		// Of a host that has never been asked: what it has told once is in the file.
+		d.gpus.Ask(ctx)
+	}
+	d.configuration.found = d.foundGPUs
+	d.sayGPUs(nil)
+}
+
+// foundGPUs is the resource map that the host has found.
+func (d *daemon) foundGPUs() qconf.FoundMap {
+	v := d.gpus.Inventory()
+	f := qconf.FoundMap{Name: launch.GPUMap, IDs: v.IDs()}
+	for _, id := range d.gpus.Numbers() {
+		if !slices.Contains(f.IDs, id) {
+			f.Gone = append(f.Gone, id)
+		}
+	}
+	return f
+}
+
+// inventory are the GPUs of this host; nil for none.
+func (d *daemon) inventory() *gpu.Inventory { return d.gpus.Inventory() }
+
+// sayGPUs logs which GPUs there are, and what is wrong with them, as far as it is new.
+func (d *daemon) sayGPUs(before *gpu.Inventory) {
+	log, now := d.logOf("agent"), d.inventory()
+	for _, g := range now.GPUs {
+		known := before != nil && slices.ContainsFunc(before.GPUs, func(x gpu.GPU) bool {
+			return x.Address == g.Address && x.ID == g.ID && x.Problem == g.Problem
+		})
+		switch {
+		case known || g.Integrated:
+		case g.Broken:
+			log.Warn("A GPU is not offered", "gpu", g.String(), "reason", g.Problem)
+		default:
+			log.Info("A GPU is offered", "gpu", g.String(), "uuid", g.UUID, "problem", g.Problem)
+		}
+	}
+	for _, p := range now.Problems {
+		if before == nil || !slices.Contains(before.Problems, p) {
+			log.Warn("GPUs", "problem", p)
+		}
+	}
+}
+
+// lookForGPUs looks for the GPUs again and again, until the context ends.
+func (d *daemon) lookForGPUs(ctx context.Context) {
+	if d.gpus == nil {
+		return
+	}
+	timer := time.NewTicker(lookInterval)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+			d.refreshGPUs(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// refreshGPUs looks once, and has the configuration read again if other GPUs are offered.
+func (d *daemon) refreshGPUs(ctx context.Context) {
+	if d.gpus == nil {
+		return
+	}
+	before := d.inventory()
+	changed := d.gpus.Refresh()
+	if changed && d.gpus.Wants() {
+		d.gpus.Ask(ctx)
+	}
+	if !changed {
+		return
+	}
+	d.sayGPUs(before)
+	d.reload(reader{command: "gpus", caller: audit.Caller{Via: "host"}})
+}
+
+// withFound adds to a configuration, and to its version, what the host has found.
+func (c *configuration) withFound(cluster *qconf.Cluster, version string) (*qconf.Cluster, string, error) {
+	if c.found == nil {
+		return cluster, version, nil
+	}
+	found := c.found()
+	changed, err := cluster.WithFoundMap(c.host, found)
+	if err != nil || changed == cluster {
+		return cluster, version, err
+	}
+	sum := sha256.Sum256([]byte(strings.Join(found.IDs, " ") + ";" + strings.Join(found.Gone, " ")))
+	const digits = 6
+	return changed, version + "+gpu." + hex.EncodeToString(sum[:])[:digits], nil
+}
+
+// withoutFound removes from the text of this host, which somebody has changed, what the host has
+// found: it would stay when that has changed.
+func (c *configuration) withoutFound(files map[string][]byte) map[string][]byte {
+	if c.found == nil {
+		return files
+	}
+	changed := map[string][]byte{}
+	for path, text := range files {
+		changed[path] = text
+		name, ok := strings.CutPrefix(path, "hosts/")
+		if !ok || text == nil || !qconf.SameHost(name, c.host) {
+			continue
+		}
+		h, err := qconf.ParseHost(path, text)
+		if err != nil {
+			continue // it is refused as it is
+		}
+		if h, err = h.WithoutFoundMap(c.found()); err == nil {
+			changed[path] = []byte(h.Format(qconf.Wrapped))
+		}
+	}
+	return changed
+}

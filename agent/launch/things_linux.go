@@ -1,0 +1,95 @@
+package launch
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/execd-project/execd/internal/host/gpu"
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/limits/cgroup"
+)
+
+// GPUMap is the complex of the resource map of GPUs.
+const GPUMap = "gpu"
+
+// thingPrefix begins the names of the variables that have the things of resource maps.
+const thingPrefix = "SGE_HGR_"
+
+// CheckThings refuses a job that has been given a GPU that this host does not have, or has no
+// more. On a host without GPUs the map is the site's own.
+func (o *Assignment) CheckThings() error {
+	if !o.GPUs.Numbered() {
+		return nil
+	}
+	if lacking := o.GPUs.Lacking(o.Things[GPUMap]); len(lacking) > 0 {
+		return fmt.Errorf("this host does not offer GPU %s, which the job has been given", strings.Join(lacking, ", "))
+	}
+	return nil
+}
+
+// giveThings tells the job which things of resource maps it has got on this host, and has it
+// open no other GPUs than its own.
+func (j *Job) giveThings(o *Assignment) error {
+	ids := o.Things[GPUMap]
+	j.own.gpus = slices.Clone(ids)
+	for _, n := range o.GPUs.Denied(ids) {
+		j.own.deny = append(j.own.deny, cgroup.Device{Major: int64(n.Major), Minor: int64(n.Minor)})
+	}
+	d := j.Description
+	// Behind what the user may have called so: the last one counts.
+	say := func(name, value string) {
+		d.Environment = append(d.Environment, name+"="+value)
+		d.Trusted = append(d.Trusted, name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.Things)) {
+		say(thingPrefix+name, strings.Join(o.Things[name], " "))
+	}
+	if len(o.GPUs.Offered()) > 0 {
+		for _, v := range o.GPUs.Environment(ids, j.groups.filters(d)) {
+			name, value, _ := strings.Cut(v, "=")
+			say(name, value)
+		}
+	}
+	return nil
+}
+
+// filters reports whether the kernel keeps a job from devices.
+func (g *Groups) filters(d *job.Description) bool {
+	return g != nil && d.AddGroupKill && g.manager.System().Check(cgroup.Devices) == nil
+}
+
+// thingsIn are the names among some of the variables of giveThings.
+func thingsIn(names []string) []string {
+	var list []string
+	for _, name := range names {
+		if strings.HasPrefix(name, thingPrefix) || slices.Contains(gpu.Variables, name) {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// formatDevice is a device in the notation of devices.deny of cgroup v1.
+func formatDevice(d cgroup.Device) string {
+	kind := "c"
+	if d.Block {
+		kind = "b"
+	}
+	return kind + " " + strconv.FormatInt(d.Major, 10) + ":" + strconv.FormatInt(d.Minor, 10)
+}
+
+func parseDevice(s string) (d cgroup.Device, err error) {
+	kind, number, _ := strings.Cut(s, " ")
+	major, minor, _ := strings.Cut(number, ":")
+	d.Block = kind == "b"
+	if d.Major, err = strconv.ParseInt(major, 10, 64); err == nil {
+		d.Minor, err = strconv.ParseInt(minor, 10, 64)
+	}
+	if err != nil || kind != "b" && kind != "c" {
+		return d, fmt.Errorf("%q is no device, expected a kind and a number such as c 195:0", s)
+	}
+	return d, nil
+}

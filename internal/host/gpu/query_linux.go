@@ -1,0 +1,162 @@
+package gpu
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/internal/trust"
+)
+
+// Limits of nvidia-smi: on a host with eight GPUs that are not in use it takes some seconds, and
+// with a GPU that hangs it never ends.
+const (
+	QueryPatience  = 20 * time.Second
+	maxQueryOutput = 1 << 20
+)
+
+// queryProgram is nvidia-smi below the root.
+const queryProgram = "usr/bin/nvidia-smi"
+
+// ErrNoProgram is that the host has no nvidia-smi.
+var ErrNoProgram = errors.New("there is no nvidia-smi in /usr/bin")
+
+// Told is what nvidia-smi says of a GPU.
+type Told struct {
+	Address string
+	UUID    string // empty if it does not say
+	Memory  uint64 // in bytes; 0 if it does not say
+}
+
+// Query asks nvidia-smi for the UUIDs and the memory of all GPUs, which initialises those that
+// are not. It runs the program below the root only if nobody but root, or the user of this
+// process, can change it. What has not answered at the end of the context or within QueryPatience
+// is killed, and not waited for: a process that hangs in the kernel may never end.
+func Query(ctx context.Context, root string) ([]Told, error) {
+	program, err := filepath.Abs(filepath.Join(root, queryProgram))
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Access(program, unix.X_OK); err != nil {
+		return nil, ErrNoProgram
+	}
+	if err := trust.Own().Program(program); err != nil {
+		return nil, fmt.Errorf("cannot run nvidia-smi: %w", err)
+	}
+	text, err := output(ctx, program, "--query-gpu=pci.bus_id,uuid,memory.total", "--format=csv,noheader,nounits")
+	if err != nil {
+		return nil, fmt.Errorf("cannot ask nvidia-smi: %w", err)
+	}
+	told, err := ParseQuery(text)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use the answer of nvidia-smi: %w", err)
+	}
+	return told, nil
+}
+
+// output runs a program in a session of its own and returns what it writes.
+func output(ctx context.Context, program string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, QueryPatience)
+	defer cancel()
+	cmd := exec.Command(program, args...) //nolint:gosec,noctx // trusted before; its whole group is killed below
+	cmd.Env = []string{"PATH=/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL=C", "HOME=/"}
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	var out, wrong limited
+	cmd.Stdout, cmd.Stderr = &out, &wrong
+	// A process that it leaves behind may keep the pipe open.
+	cmd.WaitDelay = time.Second
+	if err := cmd.Start(); err != nil {
+		return "", err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case err := <-ended:
+		_ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL) // what it has left
+		switch {
+		case out.over:
+			return "", errTooMuch
+		case err != nil:
+			if line := firstLine(wrong.kept.String() + out.kept.String()); line != "" {
+				return "", fmt.Errorf("%w: %s", err, line)
+			}
+			return "", err
+		}
+		return out.kept.String(), nil
+	case <-ctx.Done():
+		_ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL)
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return "", fmt.Errorf("it has not answered within %s", QueryPatience)
+		}
+		return "", ctx.Err()
+	}
+}
+
+// limited takes the beginning of what is written to it and refuses what follows, which ends the
+// program: nobody reads its pipe any more. The buffer is read after its writer has ended.
+type limited struct {
+	kept bytes.Buffer // not embedded: its ReadFrom has no limit
+	over bool
+}
+
+func (l *limited) Write(p []byte) (int, error) {
+	n := min(len(p), maxQueryOutput-l.kept.Len())
+	l.over = l.over || n < len(p)
+	l.kept.Write(p[:n])
+	if l.over {
+		return n, errTooMuch
+	}
+	return n, nil
+}
+
+var errTooMuch = fmt.Errorf("it writes more than %d bytes", maxQueryOutput)
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	const longest = 200
+	return strings.ToValidUTF8(line[:min(len(line), longest)], "?")
+}
+
+// ParseQuery reads the answer of nvidia-smi: for each GPU a line with its address, UUID and
+// memory in MiB. A value that the driver does not know is in brackets: "[N/A]".
+func ParseQuery(text string) ([]Told, error) {
+	var list []Told
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		fields := strings.Split(line, ",")
+		for i := range fields {
+			fields[i] = strings.TrimSpace(fields[i])
+		}
+		if len(fields) != 3 {
+			return nil, fmt.Errorf("%q, expected a PCI address, a UUID and the memory in MiB", firstLine(line))
+		}
+		t := Told{}
+		var ok bool
+		if t.Address, ok = ParseAddress(fields[0]); !ok {
+			return nil, fmt.Errorf("%q, expected a PCI address such as 00000000:65:00.0", firstLine(fields[0]))
+		}
+		if validUUID(fields[1]) {
+			t.UUID = fields[1]
+		}
+		const most = 1 << 40 // MiB: what does not fit into 64 bits of bytes is nonsense
+		if n, err := strconv.ParseUint(fields[2], 10, 64); err == nil && n < most {
+			t.Memory = n << 20
+		} else if !strings.HasPrefix(fields[2], "[") {
+			return nil, fmt.Errorf("%q, expected the memory in MiB", firstLine(fields[2]))
+		}
+		list = append(list, t)
+	}
+	return list, nil
+}

@@ -1,0 +1,436 @@
+package gpu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/internal/outfile"
+	"github.com/execd-project/execd/internal/textfile"
+)
+
+// Register gives the GPUs of a host their numbers, and remembers them in a file.
+//
+// A GPU is known again by its UUID, or by its address on the PCI bus. It keeps its number when
+// others disappear or are added, and the number of one that has disappeared is given to no other.
+//
+// The GPUs below a root are those of one register at a time, which holds a lock: two daemons would
+// give the same GPU to two jobs. A register without the lock, or with a file that it cannot
+// read, offers no GPU, keeps jobs from all of them, and tries again with each Refresh.
+type Register struct {
+	root, file string
+
+	reading sync.Mutex // serialises Refresh; guards lock and read
+	lock    *os.File   // nil without
+	read    bool       // known is what the file has
+
+	mu    sync.Mutex
+	known []known
+	now   *Inventory
+	asked error // why nvidia-smi did not answer
+}
+
+// known is a line of the file.
+type known struct {
+	id, address, uuid string
+	memory            uint64
+}
+
+// maxRegister bounds the file and the numbers: no host has that many GPUs.
+const (
+	maxRegister = 1 << 20
+	maxID       = 4095
+)
+
+// lockFile is where the lock is, below the root.
+const lockFile = "run/execd/gpus.lock"
+
+// OpenRegister finds the GPUs below a root (see Detect) and gives them their numbers, those of the
+// file if there is one. What is wrong is among the problems of the inventory.
+func OpenRegister(root, file string) *Register {
+	r := &Register{root: root, file: file}
+	r.refresh(nil)
+	return r
+}
+
+// Close gives up the lock.
+func (r *Register) Close() {
+	if r == nil {
+		return
+	}
+	r.reading.Lock()
+	defer r.reading.Unlock()
+	if r.lock != nil {
+		r.lock.Close()
+		r.lock = nil
+	}
+}
+
+// open takes the lock and reads the file, unless it has done so.
+func (r *Register) open() error {
+	if r.lock == nil {
+		lock, err := lockGPUs(filepath.Join(r.root, lockFile))
+		if err != nil {
+			return err
+		}
+		r.lock = lock
+	}
+	if r.read {
+		return nil
+	}
+	text, err := readFile(r.file)
+	var list []known
+	if err == nil {
+		list, err = parseRegister(text)
+	}
+	if err != nil {
+		return fmt.Errorf("no GPUs are offered: cannot read their numbers in %s: %w", r.file, err)
+	}
+	r.mu.Lock()
+	r.known, r.read = list, true
+	r.mu.Unlock()
+	return nil
+}
+
+// lockGPUs takes the lock of all GPUs, for as long as the file is open. A daemon of a user who may
+// not make the file has none: it is nil, and so is the error. The file is root's alone, since
+// everybody who can open a file can lock it.
+func lockGPUs(path string) (*os.File, error) {
+	const directoryMode, fileMode = 0o755, 0o600
+	err := os.MkdirAll(filepath.Dir(path), directoryMode)
+	var f *os.File
+	if err == nil {
+		f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, fileMode)
+	}
+	switch {
+	case (errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS)) && os.Geteuid() != 0:
+		return nil, nil //nolint:nilnil // see above
+	case err != nil:
+		return nil, fmt.Errorf("no GPUs are offered: cannot make the lock of all GPUs of this host: %w", err)
+	}
+	if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, fmt.Errorf("no GPUs are offered: another daemon of this host has them (it holds the lock %s)", path)
+		}
+		return nil, fmt.Errorf("no GPUs are offered: cannot take the lock %s: %w", path, err)
+	}
+	return f, nil
+}
+
+func readFile(file string) (string, error) {
+	dir, name := filepath.Split(file)
+	text, err := textfile.ReadFS(os.DirFS(dir), name, maxRegister)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return string(text), err
+}
+
+// parseRegister reads lines such as "0 address=0000:65:00.0 uuid=GPU-... memory=85899345920".
+func parseRegister(text string) ([]known, error) {
+	var list []known
+	number := 0
+	for line := range strings.Lines(text) {
+		number++
+		words := strings.Fields(line)
+		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
+			continue
+		}
+		k := known{id: words[0]}
+		n, err := strconv.Atoi(k.id)
+		if err != nil || n < 0 || n > maxID || strconv.Itoa(n) != k.id {
+			return nil, fmt.Errorf("line %d: %q, expected the number of a GPU", number, k.id)
+		}
+		if slices.ContainsFunc(list, func(other known) bool { return other.id == k.id }) {
+			return nil, fmt.Errorf("line %d: the number %s is there twice", number, k.id)
+		}
+		for _, w := range words[1:] {
+			name, value, _ := strings.Cut(w, "=")
+			ok := true
+			switch name {
+			case "address":
+				k.address, ok = ParseAddress(value)
+			case "uuid":
+				k.uuid, ok = value, validUUID(value)
+			case "memory":
+				k.memory, err = strconv.ParseUint(value, 10, 64)
+				ok = err == nil
+			}
+			if !ok {
+				return nil, fmt.Errorf("line %d: %q is no %s", number, value, name)
+			}
+		}
+		if k.address == "" {
+			return nil, fmt.Errorf("line %d: GPU %s has no address", number, k.id)
+		}
+		list = append(list, k)
+	}
+	return list, nil
+}
+
+func formatRegister(list []known) string {
+	var b strings.Builder
+	b.WriteString("# Numbers of the GPUs of this host. Remove the line of a GPU that was taken out for good.\n")
+	for _, k := range list {
+		b.WriteString(k.id + " address=" + k.address)
+		if k.uuid != "" {
+			b.WriteString(" uuid=" + k.uuid)
+		}
+		if k.memory != 0 {
+			b.WriteString(" memory=" + strconv.FormatUint(k.memory, 10))
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// Inventory returns what was found last.
+func (r *Register) Inventory() *Inventory {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.now
+}
+
+// Numbers are those of all GPUs that the host has, or has had.
+func (r *Register) Numbers() []string {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return numbersOf(r.known)
+}
+
+func numbersOf(list []known) []string {
+	var ids []string
+	for _, k := range list {
+		ids = append(ids, k.id)
+	}
+	return ids
+}
+
+// Wants reports whether nvidia-smi could tell something that is not known: Ask then asks it.
+func (r *Register) Wants() bool {
+	if r == nil {
+		return false
+	}
+	return slices.ContainsFunc(r.Inventory().GPUs, func(g GPU) bool {
+		return g.Vendor == NVIDIA && g.offerable() && (g.UUID == "" || g.Memory == 0)
+	})
+}
+
+// Refresh finds the GPUs again, and reports whether anything is different from what was found
+// before. It runs no program.
+func (r *Register) Refresh() (changed bool) {
+	r.reading.Lock()
+	defer r.reading.Unlock()
+	return r.refresh(nil)
+}
+
+// Ask does the same and asks nvidia-smi (see Query).
+func (r *Register) Ask(ctx context.Context) (changed bool) {
+	told, err := Query(ctx, r.root)
+	if ctx.Err() != nil {
+		return false
+	}
+	r.reading.Lock()
+	defer r.reading.Unlock()
+	r.mu.Lock()
+	r.asked = err
+	r.mu.Unlock()
+	return r.refresh(told)
+}
+
+// refresh finds the GPUs, gives numbers to those that have none and brings them to the disk, before
+// anybody sees them.
+func (r *Register) refresh(told []Told) (changed bool) {
+	v := Detect(r.root)
+	for i := range v.GPUs {
+		g := &v.GPUs[i]
+		for _, t := range told {
+			if t.Address == g.Address && g.Vendor == NVIDIA {
+				g.Memory = t.Memory
+				if g.UUID == "" {
+					g.UUID = t.UUID
+				}
+			}
+		}
+	}
+	if len(v.GPUs) > 0 || r.wasUsed() {
+		if err := r.number(v); err != nil {
+			v.closed = true // jobs are kept from what is not offered
+			v.Problems = append(v.Problems, err.Error())
+			for i := range v.GPUs {
+				v.GPUs[i].ID = ""
+			}
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := r.now
+	r.now = v
+	return before == nil || !same(before, v)
+}
+
+// wasUsed reports whether the register has a file: the host has had GPUs.
+func (r *Register) wasUsed() bool {
+	_, err := os.Lstat(r.file)
+	return err == nil
+}
+
+func (r *Register) number(v *Inventory) error {
+	if err := r.open(); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	list, asked := slices.Clone(r.known), r.asked
+	r.mu.Unlock()
+	before := slices.Clone(list)
+	list = number(v, list)
+	complete(v, asked)
+	if slices.Equal(list, before) {
+		return nil
+	}
+	if err := writeFile(r.file, formatRegister(list)); err != nil {
+		return fmt.Errorf("no GPUs are offered: cannot write their numbers to %s: %w", r.file, err)
+	}
+	r.mu.Lock()
+	r.known = list
+	r.mu.Unlock()
+	return nil
+}
+
+// number gives the GPUs of an inventory the numbers that they had, and others to new ones. It
+// returns the lines for the file.
+func number(v *Inventory, list []known) []known {
+	taken := make([]bool, len(list))
+	find := func(match func(known) bool) int {
+		for i, k := range list {
+			if !taken[i] && match(k) {
+				taken[i] = true
+				return i
+			}
+		}
+		return -1
+	}
+	at := make([]int, len(v.GPUs))
+	for i := range v.GPUs {
+		g := &v.GPUs[i]
+		at[i] = find(func(k known) bool { return g.UUID != "" && k.uuid == g.UUID })
+	}
+	for i := range v.GPUs {
+		g := &v.GPUs[i]
+		if at[i] < 0 {
+			// One with another UUID has taken its place in the machine.
+			at[i] = find(func(k known) bool { return k.address == g.Address })
+		}
+	}
+	next := 0
+	for _, k := range list {
+		n, _ := strconv.Atoi(k.id) // checked by parseRegister
+		next = max(next, n+1)
+	}
+	for i := range v.GPUs {
+		g := &v.GPUs[i]
+		if at[i] < 0 {
+			if !g.offerable() || next > maxID {
+				continue
+			}
+			at[i] = len(list)
+			list = append(list, known{id: strconv.Itoa(next)})
+			next++
+		}
+		k := &list[at[i]]
+		if g.UUID != "" && k.uuid != "" && g.UUID != k.uuid {
+			k.memory = 0 // another GPU
+		}
+		k.address = g.Address
+		if g.UUID != "" {
+			k.uuid = g.UUID
+		} else if g.Vendor == NVIDIA {
+			g.UUID = k.uuid
+		}
+		if g.Memory != 0 {
+			k.memory = g.Memory
+		} else {
+			g.Memory = k.memory
+		}
+		if g.offerable() {
+			g.ID = k.id
+		}
+	}
+	for _, k := range list {
+		switch i := slices.IndexFunc(v.GPUs, func(g GPU) bool { return g.Address == k.address }); {
+		case i < 0:
+			v.Problems = append(v.Problems, fmt.Sprintf("GPU %s, which was at %s, has disappeared: it is no longer offered", k.id, k.address))
+		case !v.GPUs[i].offerable():
+			v.Problems = append(v.Problems, fmt.Sprintf("GPU %s at %s is no longer offered: %s", k.id, k.address, v.GPUs[i].Problem))
+		}
+	}
+	v.numbers = numbersOf(list)
+	return list
+}
+
+// complete says of each GPU what is not known of it.
+func complete(v *Inventory, asked error) {
+	unknown := false
+	for i := range v.GPUs {
+		g := &v.GPUs[i]
+		if g.ID == "" || g.Vendor != NVIDIA {
+			continue
+		}
+		switch {
+		case g.UUID == "" && g.Memory == 0:
+			g.Problem = "its UUID and its memory are not known"
+		case g.UUID == "":
+			g.Problem = "its UUID is not known: jobs find it by its number"
+		case g.Memory == 0:
+			g.Problem = "its memory is not known: no job that requests gpu_mem gets it"
+		}
+		unknown = unknown || g.Problem != ""
+	}
+	if asked != nil && unknown {
+		v.Problems = append(v.Problems, asked.Error())
+	}
+}
+
+// same reports whether two inventories say the same.
+func same(a, b *Inventory) bool {
+	if a.closed != b.closed || !slices.Equal(a.numbers, b.numbers) || !slices.Equal(a.Problems, b.Problems) || len(a.Shared) != len(b.Shared) {
+		return false
+	}
+	for vendor, nodes := range a.Shared {
+		if !slices.Equal(nodes, b.Shared[vendor]) {
+			return false
+		}
+	}
+	return slices.EqualFunc(a.GPUs, b.GPUs, func(x, y GPU) bool {
+		nodes := slices.Equal(x.Nodes, y.Nodes)
+		x.Nodes, y.Nodes = nil, nil
+		return nodes && x.ID == y.ID && x.Vendor == y.Vendor && x.Address == y.Address && x.NUMA == y.NUMA && x.Model == y.Model &&
+			x.UUID == y.UUID && x.Memory == y.Memory && x.Integrated == y.Integrated && x.Problem == y.Problem && x.Broken == y.Broken
+	})
+}
+
+// writeFile replaces a file, which is then on the disk.
+func writeFile(file, text string) error {
+	dir, name, err := outfile.Parent(file)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return outfile.Write(dir, name, []byte(text), 0o644)
+}

@@ -1,0 +1,121 @@
+package standalone
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/execd-project/execd/internal/testenv"
+)
+
+// twoNVIDIA are GPUs of a host, in the order of their numbers.
+var twoNVIDIA = []testenv.GPU{
+	{Vendor: "nvidia", Address: "0000:41:00.0", Model: "NVIDIA H100 80GB HBM3", UUID: "GPU-11111111-aaaa-bbbb-cccc-000000000001", Minor: 0},
+	{Vendor: "nvidia", Address: "0000:61:00.0", Model: "NVIDIA A40", UUID: "GPU-11111111-aaaa-bbbb-cccc-000000000002", Minor: 1},
+}
+
+// withGPUs is a host on which a daemon that has no configuration of its own finds GPUs.
+func withGPUs(t *testing.T, gpus ...testenv.GPU) *machine {
+	t.Helper()
+	m := newMachine(t, 4)
+	m.write("conf/conf/global", "gid_range 52100-54000\nmin_uid 1\nmin_gid 1\nload_report_time 0:0:1\n")
+	testenv.GPUs(t, m.gpuRoot(), gpus...)
+	testenv.Reply(t, m.gpuRoot(), "echo '00000000:41:00.0, GPU-11111111-aaaa-bbbb-cccc-000000000001, 81559'",
+		"echo '00000000:61:00.0, GPU-11111111-aaaa-bbbb-cccc-000000000002, 46068'")
+	m.args = []string{"--gpu-root", m.gpuRoot()}
+	return m
+}
+
+func (m *machine) gpuRoot() string { return filepath.Join(m.dir, "gpus") }
+
+// variables are what a job has seen of its GPUs.
+var variables = regexp.MustCompile(`(?m)^(SGE_HGR|CUDA|NVIDIA|ROCR|HIP|ZE)_?[A-Z_]*=.*$|^SGE_HGR_[a-z_]*=.*$`)
+
+func seen(text string) []string {
+	list := variables.FindAllString(text, -1)
+	slices.Sort(list)
+	return list
+}
+
+// TestGPU has a daemon offer the GPUs that it finds: a job gets as many as it asks for, finds them
+// in its environment, in its prolog, and opens no others.
+func TestGPU(t *testing.T) {
+	testenv.Require(t, testenv.Root)
+	testenv.Require(t, testenv.Cgroup)
+	m := withGPUs(t, twoNVIDIA...)
+	for _, node := range []struct {
+		name         string
+		major, minor int
+	}{{"nvidia0", 195, 0}, {"nvidia1", 195, 1}, {"nvidiactl", 195, 255}, {"nvidia-uvm", 511, 0}} {
+		testenv.Node(t, filepath.Join(m.gpuRoot(), "dev", node.name), node.major, node.minor)
+	}
+	alice := someUsers(t, 1)[0]
+	out := m.open("out")
+	m.write("prolog", "#!/bin/sh\nenv >"+out+"/prolog.$JOB_ID\n")
+	if err := os.Chmod(filepath.Join(m.dir, "prolog"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	m.write("conf/queues/all.q", "qname all.q\nhostlist "+hostName+"\nslots 4\nshell /bin/sh\nload_thresholds NONE\nprolog "+m.dir+"/prolog\ntmpdir "+m.open("tmp")+"\n")
+	m.start()
+	if text := m.root("qconf", "-se", hostName).stdout; !strings.Contains(text, "gpu=2(0 1)") {
+		t.Fatalf("the host does not offer its GPUs:\n%s", text)
+	}
+	// What a device without a driver answers is ENXIO, and what the filter answers is EPERM.
+	m.write("job.sh", "#!/bin/sh\nunset CUDA_VISIBLE_DEVICES\nenv >"+out+"/env.$JOB_ID\nfor d in nvidia0 nvidia1 nvidiactl nvidia-uvm; do\n"+
+		"  case $(LC_ALL=C cat "+m.gpuRoot()+"/dev/$d 2>&1) in *\"not permitted\"*) echo $d no;; *\"No such device\"*) echo $d yes;; *) echo $d odd;; esac\ndone >"+out+"/opened.$JOB_ID\nsleep ${1:-0}\n")
+	script := filepath.Join(m.dir, "job.sh")
+	for _, c := range []struct {
+		args   []string
+		vars   []string
+		opened string
+	}{
+		{
+			[]string{"-l", "gpu=1", "-v", "CUDA_VISIBLE_DEVICES=1,SGE_HGR_gpu=1"},
+			[]string{
+				"CUDA_DEVICE_ORDER=PCI_BUS_ID", "CUDA_VISIBLE_DEVICES=" + twoNVIDIA[0].UUID, "NVIDIA_VISIBLE_DEVICES=" + twoNVIDIA[0].UUID, "SGE_HGR_gpu=0",
+			},
+			"nvidia0 yes\nnvidia1 no\nnvidiactl yes\nnvidia-uvm yes\n",
+		},
+		{
+			[]string{"-l", "gpu=2"},
+			[]string{
+				"CUDA_DEVICE_ORDER=PCI_BUS_ID", "CUDA_VISIBLE_DEVICES=" + twoNVIDIA[0].UUID + "," + twoNVIDIA[1].UUID,
+				"NVIDIA_VISIBLE_DEVICES=" + twoNVIDIA[0].UUID + "," + twoNVIDIA[1].UUID, "SGE_HGR_gpu=0 1",
+			},
+			"nvidia0 yes\nnvidia1 yes\nnvidiactl yes\nnvidia-uvm yes\n",
+		},
+		{
+			nil,
+			[]string{"CUDA_DEVICE_ORDER=PCI_BUS_ID", "CUDA_VISIBLE_DEVICES=-1", "NVIDIA_VISIBLE_DEVICES=void"},
+			"nvidia0 no\nnvidia1 no\nnvidiactl no\nnvidia-uvm no\n",
+		},
+	} {
+		id := m.submitted(m.as(alice, "qsub", append(append([]string{"-terse", "-wd", "/", "-o", "/dev/null", "-e", "/dev/null"}, c.args...), script)...))
+		m.until("job "+id+" has left", func() bool { return m.root("qstat", "-u", "*").stdout == "" })
+		for _, from := range []string{"env.", "prolog."} {
+			text, err := os.ReadFile(filepath.Join(out, from+id))
+			want := c.vars
+			if from == "env." { // the script has unset it
+				want = slices.DeleteFunc(slices.Clone(want), func(s string) bool { return strings.HasPrefix(s, "CUDA_VISIBLE") })
+			}
+			if got := seen(string(text)); err != nil || !slices.Equal(got, want) {
+				t.Errorf("qsub %q: %s has %q, want %q (%v)", c.args, from, got, want, err)
+			}
+		}
+		if opened, err := os.ReadFile(filepath.Join(out, "opened."+id)); err != nil || string(opened) != c.opened {
+			t.Errorf("qsub %q opens\n%swant\n%s(%v)", c.args, opened, c.opened, err)
+		}
+	}
+}
+
+// submitted is the number of a job that qsub -terse has submitted.
+func (m *machine) submitted(r result) string {
+	m.Helper()
+	if r.status != 0 {
+		m.Fatalf("%+v", r)
+	}
+	return strings.TrimSpace(r.stdout)
+}
