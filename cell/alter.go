@@ -313,7 +313,14 @@ func (c *Cell) alterRequest(by Caller, j *Job, from *submit.Request, option stri
 	modified := func(what string) { a.say("modified %s of job %d", what, id) }
 	switch option {
 	case "-l":
-		alterResources(c.inSeconds(from), to, modified)
+		asked, err := c.peOfSlots(from)
+		if err != nil {
+			return err
+		}
+		alterResources(c.inSeconds(asked), to, modified)
+		if asked.PE != from.PE {
+			return alterSlots(asked.PE, to, modified)
+		}
 	case "-q":
 		alterQueues(from, to, modified)
 	case "-masterq":
@@ -342,6 +349,18 @@ func (c *Cell) alterRequest(by Caller, j *Job, from *submit.Request, option stri
 	default:
 		modified(alterRun(option, from, to))
 	}
+	return nil
+}
+
+// alterSlots changes the number of slots of a job that has the parallel environment of SLOTS_PE, or
+// none.
+func alterSlots(pe *submit.ParallelRequest, to *submit.Request, modified func(string)) error {
+	if to.PE != nil && to.PE.Name != pe.Name {
+		return denied("denied: -l slots means the parallel environment %q, and the job has %q: use -pe", pe.Name, to.PE.Name)
+	}
+	to.PE = pe
+	modified("parallel environment")
+	modified("slot range")
 	return nil
 }
 

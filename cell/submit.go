@@ -102,7 +102,11 @@ func yourJob(j *Job) string {
 
 // describe fills in what the request says, and checks it.
 func (c *Cell) describe(now int64, by Caller, j *Job) error {
-	r := j.asked
+	r, err := c.peOfSlots(j.asked)
+	if err != nil {
+		return err
+	}
+	j.asked = r
 	local := time.Unix(now, 0).In(c.zone)
 	if !r.Start.IsZero() {
 		j.Start = r.Start.Time(local).Unix()
@@ -144,6 +148,20 @@ func (c *Cell) describe(now int64, by Caller, j *Job) error {
 		return err
 	}
 	return c.resolveDependencies(j, r.PrecedingJobs, r.PrecedingTasks)
+}
+
+// peOfSlots is a request whose -l slots=n is one for the parallel environment that the site names
+// for it (SLOTS_PE in qmaster_params). Without such a name the scheduler refuses the request, as
+// the original does.
+func (c *Cell) peOfSlots(r *submit.Request) (*submit.Request, error) {
+	changed, err := r.PEOfSlots(c.cluster.Global().QmasterParams.SlotsPE, func(name string) bool {
+		x, ok := c.cluster.Complexes().Find(name)
+		return ok && x.Name == "slots"
+	})
+	if err != nil {
+		return nil, &DeniedError{Text: "job rejected: " + err.Error(), Err: err}
+	}
+	return changed, nil
 }
 
 // inSeconds is a request with times in seconds, as they are shown and accounted, whatever

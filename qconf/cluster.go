@@ -16,7 +16,7 @@ shell_start_mode posix_compliant
 pe_list          make smp
 load_thresholds  NONE
 `
-	builtinConfiguration = "execd_params SCRIPT_SHELL=true\n"
+	builtinConfiguration = "execd_params SCRIPT_SHELL=true\nqmaster_params SLOTS_PE=smp\n"
 	builtinMake          = `
 pe_name            make
 slots              9999999
@@ -34,8 +34,8 @@ job_is_first_task  TRUE
 )
 
 // Builtin is the configuration without any files: the defaults of sge_conf(5)
-// with SCRIPT_SHELL=true in execd_params, the parallel environments smp ($pe_slots)
-// and make ($round_robin), and the queue all.q with a slot for each of the
+// with SCRIPT_SHELL=true in execd_params and SLOTS_PE=smp in qmaster_params, the parallel
+// environments smp ($pe_slots) and make ($round_robin), and the queue all.q with a slot for each of the
 // processors, which offers both.
 //
 // all.q runs scripts with the shell of -S, else by their #! line, else with /bin/sh, not as

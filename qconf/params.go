@@ -90,6 +90,9 @@ type QmasterParams struct {
 	JSVTimeout                    int           // jsv_timeout, in seconds; 10
 	StreeSpoolInterval            time.Duration // STREE_SPOOL_INTERVAL; 4 min
 	MaxUSubmissions               Rate          // max_u_submissions, ours: of a user; none
+	// SlotsPE is SLOTS_PE, ours: the parallel environment of jobs that request slots by -l; ""
+	// refuses those jobs as the original does.
+	SlotsPE string
 
 	Unknown, Ineffective []string // see ExecdParams
 }
@@ -328,6 +331,7 @@ var qmasterParams = params[QmasterParams]{
 			q.MaxUSubmissions, err = parseRate(s)
 			return s, err
 		}}),
+		p("SLOTS_PE", optionalName(func(q *QmasterParams) *string { return &q.SlotsPE })),
 		idle("STREE_SPOOL_INTERVAL", duration(time.Second, func(q *QmasterParams) *time.Duration { return &q.StreeSpoolInterval })),
 	},
 }

@@ -2,6 +2,7 @@ package submit
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -83,6 +84,29 @@ func parseSlotRange(s string, master bool) (SlotRange, error) {
 		return r, errors.New("the range of slots " + strconv.Quote(s) + " ends before it begins")
 	}
 	return r, nil
+}
+
+// PEOfSlots returns a request whose hard request for slots (-l slots=4), if it has one, is the
+// request for that many slots of the parallel environment pe. Workflow engines send -l slots=4 to
+// sites for which they know no parallel environment. isSlots reports whether a name means the
+// complex slots: its shortcut does, too.
+//
+// Requests with a parallel environment of their own stay as they are, and the result is r itself
+// if nothing changes. The error names a number that is no integer of at least 1.
+func (r *Request) PEOfSlots(pe string, isSlots func(name string) bool) (*Request, error) {
+	i := slices.IndexFunc(r.Resources, func(q ResourceRequest) bool { return !q.Soft && isSlots(q.Name) })
+	if i < 0 || r.PE != nil || pe == "" {
+		return r, nil
+	}
+	text := r.Resources[i].Value
+	n, err := positive(text, MaxSlots)
+	if err != nil {
+		return nil, errors.New("-l slots=" + text + ": " + err.Error())
+	}
+	with := *r
+	with.PE = &ParallelRequest{Name: pe, Ranges: []SlotRange{{Min: n, Max: n}}}
+	with.Resources = slices.DeleteFunc(slices.Clone(r.Resources), func(q ResourceRequest) bool { return !q.Soft && isSlots(q.Name) })
+	return &with, nil
 }
 
 // Slots returns the largest number of slots that the request allows and that

@@ -43,6 +43,12 @@ func (s *session) resolve(cwd string) (*launch.Assignment, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.request, err = s.request.PEOfSlots(cluster.Global().QmasterParams.SlotsPE, func(name string) bool {
+		x, ok := cluster.Complexes().Find(name)
+		return ok && x.Name == "slots"
+	}); err != nil {
+		return nil, err
+	}
 	order, err := launch.Resolve(cluster, s.request, queue, host)
 	if err != nil {
 		return nil, qconf.Within(s.own.Conf, err)
