@@ -35,9 +35,7 @@ func (x *call) jobDetails(l *line, names string) {
 		x.print(qstat.AppendUnknownJobsXML(nil, missing))
 		return
 	case len(missing) > 0:
-		x.result.Exit = 1
-		x.stderr.view(qstat.AppendUnknownJobs(nil, missing))
-		x.ended(missing)
+		x.missing(l, missing)
 		return
 	}
 	var details []qstat.JobDetail
@@ -54,8 +52,36 @@ func (x *call) jobDetails(l *line, names string) {
 	}
 }
 
-// ended says of jobs that are not there any more what is known of their end.
-func (x *call) ended(names []string) {
+// missing answers for jobs of -j that are not in the queue. With -s z it prints how jobs have
+// finished, as far as they are known (finished_jobs of sge_conf(5)). Without it scripts get what
+// the original prints, since they take any other text for a job that is still there; people at a
+// terminal learn how the job finished.
+func (x *call) missing(l *line, names []string) {
+	states, _ := l.last("-s")
+	zombies, _ := parseJobStates(states)
+	ended := x.ended(names)
+	if zombies["z"] {
+		names = slices.DeleteFunc(names, func(name string) bool { return ended[name] != "" })
+	}
+	if len(names) > 0 {
+		x.result.Exit = 1
+		x.stderr.view(qstat.AppendUnknownJobs(nil, names))
+	}
+	for _, f := range x.cell.Finished() {
+		switch text := ended[number(f.ID())]; {
+		case text == "":
+		case zombies["z"]:
+			x.say("%s", text)
+		case x.in.Terminal:
+			x.warn("%s", text)
+		}
+	}
+}
+
+// ended returns, by their numbers, what is known of the ends of jobs that are not in the queue
+// any more.
+func (x *call) ended(names []string) map[string]string {
+	texts := map[string]string{}
 	for _, f := range x.cell.Finished() {
 		id := number(f.ID())
 		if !slices.Contains(names, id) {
@@ -71,8 +97,9 @@ func (x *call) ended(names []string) {
 		if f.Ran {
 			text += "; qacct -j " + id + " has its accounting"
 		}
-		x.warn("%s", text)
+		texts[id] = text
 	}
+	return texts
 }
 
 // reasons is qstat -j without a list.

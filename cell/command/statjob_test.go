@@ -196,12 +196,16 @@ func TestEndsAreExplained(t *testing.T) {
 	end(2, 1, cell.End{Reason: "job exceeded limit h_cpu"})
 	w.line("alice", "qsub -h -N never job.sh")
 	w.line("alice", "qdel 3")
-	w.says("bob", "qstat -j 1,2,3,4", "", `Following jobs do not exist: 
-1, 2, 3, 4
-job 1 (array) has ended at 11/14/2023 22:13:20, its task 2: job exceeded limit h_rt; qacct -j 1 has its accounting
+	unknown := "Following jobs do not exist: \n1, 2, 3, 4\n"
+	w.says("bob", "qstat -j 1,2,3,4", "", unknown, 1) // scripts see what the original prints
+	const ends = `job 1 (array) has ended at 11/14/2023 22:13:20, its task 2: job exceeded limit h_rt; qacct -j 1 has its accounting
 job 2 (single) has ended at 11/14/2023 22:13:20: job exceeded limit h_cpu; qacct -j 2 has its accounting
 job 3 (never) has ended at 11/14/2023 22:13:20
-`, 1)
+`
+	w.says("bob", "qstat -s z -j 1,2,3,4", ends, "Following jobs do not exist: \n4\n", 1)
+	w.says("bob", "qstat -j 1,2,3 -s z", ends, "", 0)
+	w.in.Terminal = true
+	w.says("bob", "qstat -j 1,2,3,4", "", unknown+ends, 1)
 }
 
 // Where runs do not find reasons, they are found when somebody asks.

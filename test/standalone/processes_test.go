@@ -69,7 +69,7 @@ func TestForkBomb(t *testing.T) {
 	if r := m.as(u, "qacct", "-f", filepath.Join(m.dir, "spool", "accounting.jsonl"), "-j", "1"); !strings.Contains(r.stdout, want) || !strings.Contains(r.stdout, "failed       0") {
 		t.Errorf("qacct: %+v", r)
 	}
-	if r := m.as(u, "qstat", "-j", "1"); !strings.Contains(r.stderr+r.stdout, want) {
+	if r := m.as(u, "qstat", "-s", "z", "-j", "1"); !strings.Contains(r.stdout, want) {
 		t.Errorf("qstat -j: %+v", r)
 	}
 }

@@ -219,17 +219,25 @@ func workingDirectory() (string, error) {
 
 // dial finds the daemon: where the environment says, that of the user, or that of the host.
 func (c *Command) dial(ctx context.Context) (*api.Client, error) {
-	path, err := socket(ctx, func() { printer.Fprintf(c.Stderr, "%s: no daemon is running yet, waiting for it\n", c.Name) })
+	path, err := socket(ctx, func() { c.tell("no daemon is running yet, waiting for it") })
 	if err != nil {
 		return nil, err
 	}
 	said := false
 	return api.Dial(path, patience, func(err error) {
 		if !said && !errors.Is(err, os.ErrNotExist) {
-			printer.Fprintf(c.Stderr, "%s: the daemon does not answer on %s, trying again\n", c.Name, path)
+			c.tell("the daemon does not answer on " + path + ", trying again")
 		}
 		said = true
 	})
+}
+
+// tell prints something of passing interest, on a terminal only: scripts take any text on standard
+// error for a failure.
+func (c *Command) tell(text string) {
+	if onTerminal(c.Stderr) {
+		printer.Fprintf(c.Stderr, "%s: %s\n", c.Name, text)
+	}
 }
 
 // edit has an editor change a text.
