@@ -28,7 +28,7 @@ func TestSlotsByResource(t *testing.T) {
 				cluster = slotted
 			}
 			h := newHarness(t, cluster)
-			got := ""
+			var got string
 			if a, err := h.try("alice", c.line); err != nil {
 				got = err.Error()
 			} else {

@@ -284,7 +284,10 @@ func runSimulation(args []string) (int, error) {
 }
 
 func account(args []string) (int, error) {
-	file, advice := qclient.AccountingFile(context.Background())
+	var file, advice string
+	if !slices.Contains(args, "-f") && !slices.Contains(args, "-help") { // which need no daemon
+		file, advice = qclient.AccountingFile(context.Background())
+	}
 	c := qacct.Command{
 		Args: args, Stdin: os.Stdin, Stdout: printer.NewWriter(os.Stdout), Stderr: printer.NewWriter(os.Stderr),
 		File: file, Advice: advice, Now: time.Now(), Group: userdb.System().GroupName, Select: selectQueues,

@@ -270,11 +270,10 @@ func (c *Client) Wait(ctx context.Context, q WaitRequest) (*WaitAnswer, error) {
 	}
 }
 
-// Places tells where files are that users read themselves. It asks once: who reads them can
-// do so without the daemon.
+// Places tells where files are that users read themselves.
 func (c *Client) Places(ctx context.Context) (*PlacesAnswer, error) {
 	a := &PlacesAnswer{}
-	if err := c.agent.Call(ctx, PathPlaces, struct{}{}, a); err != nil {
+	if err := c.call(ctx, PathPlaces, struct{}{}, a); err != nil {
 		return nil, err
 	}
 	return a, nil

@@ -2,17 +2,15 @@ package qclient
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
-	"time"
+	"slices"
 
 	"github.com/execd-project/execd/agent/paths"
 	"github.com/execd-project/execd/cmd/execd/internal/qacct"
 	"github.com/execd-project/execd/standalone/api"
 )
-
-// placesPatience is how long a daemon may take to say where its files are. Records can be
-// read without it.
-const placesPatience = 5 * time.Second
 
 // What is said where there are no records at the place where they are looked for.
 const (
@@ -20,31 +18,41 @@ const (
 	unanswered   = "where its records are the daemon knows, and it does not answer: name the file with -f FILE or EXECD_ACCOUNTING (it is accounting in the directory of --spool)"
 )
 
-// AccountingFile is the file that qacct reads by default: what EXECD_ACCOUNTING says, or
-// that of the daemon that runs, or where one that does not run would have it. advice is for
-// who finds no file there; it is empty where the daemon has named the file.
+// AccountingFile returns the file that qacct reads by default: that of EXECD_ACCOUNTING, that of
+// the daemon, or, if no daemon answers, the file of a daemon without options. advice is for a user
+// who finds no file there; it is empty if the daemon has named the file.
+//
+// It waits for a daemon that is being restarted, as the other commands do: another file would not
+// have the record of a job that has just finished.
 func AccountingFile(ctx context.Context) (file, advice string) {
 	if file := os.Getenv(qacct.FileVariable); file != "" {
 		return file, ""
 	}
-	ctx, cancel := context.WithTimeout(ctx, placesPatience)
-	defer cancel()
-	for _, path := range paths.Sockets(os.Getuid() == 0) {
-		if _, err := os.Stat(path); err != nil {
-			continue
-		}
-		d, err := api.Dial(path, -1, nil)
-		if err != nil {
-			break
-		}
-		switch a, err := d.Places(ctx); {
-		case err != nil: // other commands would ask this one, too
-			return qacct.DefaultFile(), unanswered
-		case a.Accounting == "":
-			return "", noAccounting
-		default:
-			return string(a.Accounting), ""
-		}
+	c := &Command{Name: "qacct", Stderr: os.Stderr}
+	a, err := c.places(ctx)
+	switch {
+	case err != nil:
+		return qacct.DefaultFile(), unanswered
+	case a.Accounting == "":
+		return "", noAccounting
+	default:
+		return string(a.Accounting), ""
 	}
-	return qacct.DefaultFile(), unanswered
+}
+
+// places asks the daemon where its files are. Without a socket, and without a variable that names
+// one, there is no daemon.
+func (c *Command) places(ctx context.Context) (*api.PlacesAnswer, error) {
+	there := func(path string) bool {
+		_, err := os.Stat(path)
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	if os.Getenv(paths.SocketVariable) == "" && !slices.ContainsFunc(paths.Sockets(os.Getuid() == 0), there) {
+		return nil, fs.ErrNotExist
+	}
+	d, err := c.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return d.Places(ctx)
 }

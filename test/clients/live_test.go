@@ -1,12 +1,8 @@
-package standalone
+package clients
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"os/exec"
-	"os/user"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -88,54 +84,32 @@ writeLines(as.character(unlist(reduceResultsList()))[1:3], "sum.txt")
 	},
 }
 
-// clientPatience is when a test gives such a program up: some ask every ten seconds only.
-const clientPatience = 5 * time.Minute
+// livePatience is when a test gives such a program up: some ask every ten seconds only.
+const livePatience = 5 * time.Minute
 
-// TestPublishedClients has workflows run by such programs, unchanged.
-func TestPublishedClients(t *testing.T) {
+// TestSoakLiveClients has workflows run by such programs, unchanged.
+func TestSoakLiveClients(t *testing.T) {
+	testenv.Soak(t)
 	for _, c := range clients {
 		t.Run(c.program, func(t *testing.T) {
 			if _, err := exec.LookPath(c.program); err != nil {
 				t.Skipf("%s is not installed (apt-get install --no-install-recommends %s)", c.program, c.packages)
 			}
-			testenv.Require(t, testenv.Root)
-			m := newMachine(t, 4)
-			m.start()
-			u, err := user.Lookup("man") // who has a home, which snakemake needs in jobs, too
-			if err != nil {
-				t.Fatal(err)
-			}
-			dir := m.open("work")
+			s := newSite(t, 4)
 			for name, text := range c.files {
-				m.write("work/"+name, text)
+				s.file(name, text)
 			}
-			m.open("home")
-			m.open("home/" + u.Username)
-			ctx, cancel := context.WithTimeout(t.Context(), clientPatience)
+			ctx, cancel := context.WithTimeout(t.Context(), livePatience)
 			defer cancel()
-			cmd := m.shell(ctx, u, dir, c.command)
-			if out, err := cmd.CombinedOutput(); err != nil {
+			if out, err := s.command(ctx, s.user, "/bin/sh", "-c", c.command).CombinedOutput(); err != nil {
 				t.Errorf("%v\n%s", err, out)
 			}
-			sum, err := os.ReadFile(filepath.Join(dir, "sum.txt"))
-			if err != nil || string(sum) != "0\n1\n2\n" {
-				t.Errorf("the result is %q, %v", sum, err)
+			if sum := s.read("sum.txt"); sum != "0\n1\n2\n" {
+				t.Errorf("the result is %q", sum)
 			}
-			if n := len(lines(t, filepath.Join(m.dir, "spool", "accounting"))); n < 4 {
+			if n := strings.Count(s.must(s.run("qacct", "-j")), "\njobnumber "); n < 4 {
 				t.Errorf("%d jobs ran, want 4", n)
 			}
 		})
 	}
-}
-
-// shell is a line of a shell in which the commands are those of the daemon.
-func (m *machine) shell(ctx context.Context, u *user.User, dir, line string) *exec.Cmd {
-	cmd := m.command(ctx, u, "qsub")
-	cmd.Path, cmd.Args, cmd.Dir = "/bin/sh", []string{"sh", "-c", line}, dir
-	for i, v := range cmd.Env {
-		if strings.HasPrefix(v, "PATH=") {
-			cmd.Env[i] = fmt.Sprintf("PATH=%s/commands:/usr/local/bin:/usr/bin:/bin", m.bin) // not that of root
-		}
-	}
-	return cmd
 }
