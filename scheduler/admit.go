@@ -41,7 +41,7 @@ func (s *State) Admit(t *Running, now int64) ([]Reason, error) {
 	a := &admission{
 		run: &run{matcher: matcher{view: v}, decisions: &Decisions{model: s.model}}, task: t,
 		// Nothing is planned ahead, so that it does not matter how long the task lasts.
-		query: query{job: t.Job, category: t.Job.Category, span: span{start: now}, trace: &trace{}},
+		query: query{job: t.Job, category: t.Job.Category, span: span{start: now}, trace: newTrace(s.model)},
 	}
 	a.look()
 	return a.trace.reasons, nil
@@ -273,9 +273,9 @@ func (a *admission) lookQuotas() {
 // lookReserved checks that the places are those of an advance reservation that is in
 // force, and free in it.
 func (a *admission) lookReserved(ar *Reservation) {
-	if a.now < ar.Start || ar.Failed || a.now >= ar.End {
-		before := len(a.trace.reasons)
-		if a.explainReserved(&a.query); len(a.trace.reasons) == before {
+	before := len(a.trace.reasons)
+	if !a.inForce(&a.query, ar) {
+		if len(a.trace.reasons) == before {
 			a.because(Reason{kind: badReservation, text: fmt.Sprintf("cannot run because requested advance reservation %d is over", ar.ID)})
 		}
 		return

@@ -224,7 +224,7 @@ func (r *run) limitOffer(q *query, o *offer) int {
 // parallelStatic is staticallyFits for a parallel job in an environment.
 func (r *run) parallelStatic(q *query, id InstanceID, pe PEID) bool {
 	return slices.Contains(r.model.instances[id].pes, r.model.pes[pe].object.Name) &&
-		!r.unclean(q.job, id) && !r.shuns(id) && r.staticallyFits(q.category, id)
+		!r.unclean(q.job, id) && !r.shuns(id) && r.staticallyFits(q, id)
 }
 
 // place spreads so many slots over the hosts by the allocation rule (sge_pe(5)). Where

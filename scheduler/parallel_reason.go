@@ -69,7 +69,8 @@ func (r *run) explainPE(q *query, pe PEID) {
 		offers(0)
 		return
 	}
-	skip := newSkips(r.model)
+	skip := q.trace
+	skip.lookAgain(r.model)
 	usable := make([]bool, len(r.model.queues))
 	for id := range r.lookedAt(q) {
 		usable[r.model.instances[id].queue] = true
@@ -97,7 +98,7 @@ func (r *run) explainPE(q *query, pe PEID) {
 
 // takeFound counts what was found on a host against quotas: it is gone where the next host is
 // looked at.
-func (r *run) takeFound(host []InstanceID, found assignment, skip *skips) {
+func (r *run) takeFound(host []InstanceID, found assignment, skip *trace) {
 	if skip.collector == nil || r.plan != nil {
 		return
 	}
@@ -140,7 +141,7 @@ func (r *run) comesLater(q *query) bool {
 // visited are the instances by host, in the order in which the hosts are looked at: all of
 // them or, where a job finds enough, those until that of the last grant. Hosts that have
 // only cluster queues that are ruled out come last.
-func (r *run) visited(q *query, skip *skips, found assignment, enough bool) [][]InstanceID {
+func (r *run) visited(q *query, skip *trace, found assignment, enough bool) [][]InstanceID {
 	var hosts [][]InstanceID
 	at := map[HostID]int{}
 	for _, skipped := range [...]bool{false, true} {
@@ -197,7 +198,7 @@ func fewestSlots(c *Category, pe *qconf.ParallelEnvironment) int {
 // explainParallelInstance finds the reason against an instance, and that against its host,
 // once for each host: first the host, then what is fixed about the instance, then the
 // quotas, then what the instance has left.
-func (r *run) explainParallelInstance(q *query, id InstanceID, pe PEID, skip *skips) {
+func (r *run) explainParallelInstance(q *query, id InstanceID, pe PEID, skip *trace) {
 	i := &r.model.instances[id]
 	said := len(q.trace.reasons)
 	r.explainParallelHost(q, id, pe, skip)
@@ -211,12 +212,12 @@ func (r *run) explainParallelInstance(q *query, id InstanceID, pe PEID, skip *sk
 }
 
 // explainParallelHost finds the reason against the host of an instance, once.
-func (r *run) explainParallelHost(q *query, id InstanceID, pe PEID, skip *skips) {
+func (r *run) explainParallelHost(q *query, id InstanceID, pe PEID, skip *trace) {
 	host := r.model.instances[id].host
 	if skip.hosts[host] {
 		return
 	}
-	if r.explainHost(q, id, skip); skip.hosts[host] || skip.exhausted[host] {
+	if !r.hostAllows(q, host) || skip.exhausted[host] {
 		return
 	}
 	n, _ := r.slotsAt(q, AtHost(host))
@@ -275,7 +276,7 @@ func (r *run) later(q *query, id HostID) int {
 }
 
 // explainQuota says so where the quotas leave no slot at an instance.
-func (r *run) explainQuota(q *query, pe PEID, id InstanceID, skip *skips) bool {
+func (r *run) explainQuota(q *query, pe PEID, id InstanceID, skip *trace) bool {
 	failure, ok := r.withinParallelQuota(q, pe, id, skip)
 	if ok {
 		return false
@@ -287,7 +288,7 @@ func (r *run) explainQuota(q *query, pe PEID, id InstanceID, skip *skips) bool {
 }
 
 // withinParallelQuota checks the quotas for one slot of a parallel job.
-func (r *run) withinParallelQuota(q *query, pe PEID, id InstanceID, skip *skips) (quota.Failure, bool) {
+func (r *run) withinParallelQuota(q *query, pe PEID, id InstanceID, skip *trace) (quota.Failure, bool) {
 	c := q.category
 	i := &r.model.instances[id]
 	if skip.collector == nil {

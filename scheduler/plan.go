@@ -428,12 +428,11 @@ func (r *run) explainReserving(h *head) {
 		return
 	}
 	info.reservingSaid = true
-	q.trace = &trace{}
-	skip := newSkips(r.model)
-	copy(skip.hosts, info.barred)
+	q.trace = newTrace(r.model)
+	copy(q.trace.hosts, info.barred)
 	for id := range r.candidates(q) {
 		if !r.order.usable(id) {
-			r.explainInstance(q, id, skip)
+			r.tryInstance(q, id)
 		}
 	}
 	info.reasons = append(info.reasons, q.trace.reasons...)
@@ -449,7 +448,7 @@ func (r *run) explainReservingParallel(q query) {
 		return
 	}
 	info.reservingSaid = true
-	q.trace = &trace{}
+	q.trace = newTrace(r.model)
 	r.explainParallel(&q)
 	info.reasons = append(info.reasons, q.trace.reasons...)
 }
@@ -476,7 +475,7 @@ func (r *run) earliestSerial(q *query) (Reserved, bool) {
 	}
 	for id := range r.candidates(q) {
 		i := &r.model.instances[id]
-		if r.unclean(q.job, id) || !r.staticallyFits(c, id) {
+		if r.unclean(q.job, id) || !r.staticallyFits(q, id) {
 			continue
 		}
 		t := max(anywhere, r.freeFrom(c, AtHost(i.host)), r.freeFrom(c, AtInstance(id)), r.quotaFrom(c, id), r.coresFrom(q, i.host))

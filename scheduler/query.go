@@ -1,7 +1,5 @@
 package scheduler
 
-import "slices"
-
 // query is a question that goes down the walk through quotas, the cluster, queues, hosts and queue
 // instances: where a job could run, when, and in which sense. Each function on the way answers it
 // for one place or one condition, and adds the cause of a refusal to the trace. No function changes
@@ -71,26 +69,4 @@ func (q *query) because(r Reason) bool {
 	r.model, r.category = q.category.model, q.category
 	q.trace.add(r)
 	return false
-}
-
-// trace is what a walk finds out beside its answer: why a job cannot run, place by place, in the
-// order in which it was found out.
-type trace struct {
-	reasons []Reason
-}
-
-func (t *trace) add(r Reason) { t.reasons = append(t.reasons, r) }
-
-// quotasOnce returns the reasons without repetitions of quotas: one refuses many places.
-func (t *trace) quotasOnce() []Reason {
-	said := map[string]bool{}
-	return slices.DeleteFunc(t.reasons, func(r Reason) bool {
-		if r.kind != quotaExceeded {
-			return false
-		}
-		text := r.Text()
-		again := said[text]
-		said[text] = true
-		return again
-	})
 }

@@ -46,8 +46,8 @@ func (s *State) FindReservation(c *Category, start, end, now int64) (pe PEID, gr
 	if !r.globally(q) {
 		return None, nil, false
 	}
-	for id := range r.reservable() {
-		if r.fits(q, id) {
+	for id := range r.candidates(q) {
+		if r.tryInstance(q, id) == fits {
 			return None, []Grant{{Instance: id, Slots: 1}}, true
 		}
 	}
@@ -142,13 +142,14 @@ func (s *State) bookInReservation(ar *Reservation, c *Category, grants []Grant, 
 func (r *run) assignReserved(q *query) (Start, bool) {
 	j := q.job
 	ar := r.reservation(j.Category.requests.Reservation)
-	switch {
-	case ar == nil:
+	if ar == nil {
 		return Start{}, false
+	}
+	switch now := r.inForce(q, ar); {
 	case r.empty:
 		// Could it ever run: in the whole of the reservation.
 		ar = &Reservation{Category: ar.Category, PE: ar.PE, Grants: ar.Grants, used: make([]reservedUse, len(ar.Grants)), Start: r.now}
-	case ar.Failed || r.now < ar.Start || r.now >= ar.End:
+	case !now:
 		return Start{}, false
 	default:
 		r.notReserved(ar)
@@ -186,11 +187,11 @@ func (r *run) assignReserved(q *query) (Start, bool) {
 
 // reservedOffers are the free places of a reservation that a job can use.
 func (r *run) reservedOffers(q *query, ar *Reservation) []offer {
-	c := q.category
+	c, quiet := q.category, q.silent() // only of cores there are reasons
 	var list []offer
 	for id := range r.order.all() {
 		i := slices.IndexFunc(ar.Grants, func(g Grant) bool { return g.Instance == id })
-		if i < 0 || !r.staticallyFits(c, id) || !r.matchesReserved(c, id) {
+		if i < 0 || !r.staticallyFits(&quiet, id) || !r.matchesReserved(c, id) {
 			continue
 		}
 		n := ar.Grants[i].Slots - ar.used[i].slots
@@ -261,18 +262,16 @@ func (r *run) notReserved(ar *Reservation) {
 	}
 }
 
-func (r *run) explainReserved(q *query) {
-	j := q.job
-	switch ar := r.reservation(j.Category.requests.Reservation); {
-	case ar == nil:
+// inForce reports whether jobs can run in an advance reservation now.
+func (r *run) inForce(q *query, ar *Reservation) bool {
+	switch {
 	case r.now < ar.Start:
-		q.because(Reason{kind: badReservation, text: "execution time not reached"})
+		return q.because(Reason{kind: badReservation, text: "execution time not reached"})
 	case ar.Failed:
-		q.because(Reason{
+		return q.because(Reason{
 			kind: badReservation,
 			text: fmt.Sprintf("cannot run because requested advance reservation %d is in error state", ar.ID),
 		})
-	case j.Category.binds() && r.now < ar.End:
-		r.reservedOffers(q, ar) // tells what it finds about cores
 	}
+	return r.now < ar.End
 }

@@ -203,7 +203,10 @@ func (r *run) attempt(h *head) bool {
 		// Hosts that only this job may not use say nothing about the others.
 		c.rejected = len(h.job.Excluded) == 0
 		if len(c.reasons) == 0 {
-			c.reasons = append(r.explainRejection(*r.ask(h.job, 0)), c.unbookable...)
+			if t := r.explain(*r.ask(h.job, 0)); t != nil {
+				c.reasons, c.barred = t.quotasOnce(), t.barred
+			}
+			c.reasons = append(c.reasons, c.unbookable...)
 		}
 	}
 	return false

@@ -1,22 +1,26 @@
 package scheduler
 
-import (
-	"slices"
-
-	"github.com/execd-project/execd/scheduler/quota"
-)
+import "slices"
 
 // assign finds a place for a task to start at now.
 func (r *run) assign(q *query) (Start, bool) {
-	c := q.category
-	if c.requests.Reservation != 0 {
+	if !q.category.Parallel() || q.category.requests.Reservation != 0 {
 		r.sortSerial()
-		return r.assignReserved(q)
 	}
-	if c.Parallel() {
+	return r.findPlace(q)
+}
+
+// findPlace is the walk from the cluster down to the queue instances. Without a trace it decides.
+// With one it also finds out why places are no good for the job: the same conditions in the same
+// order, but none is taken as known, and it goes on where a place has been found.
+func (r *run) findPlace(q *query) (Start, bool) {
+	c := q.category
+	switch {
+	case c.requests.Reservation != 0:
+		return r.assignReserved(q)
+	case c.Parallel():
 		return r.assignParallel(q)
 	}
-	r.sortSerial()
 	id := r.findSerial(q)
 	if id == None {
 		return Start{}, false
@@ -24,15 +28,29 @@ func (r *run) assign(q *query) (Start, bool) {
 	return Start{PE: None, Grants: []Grant{{Instance: id, Slots: 1}}, Duration: r.plannedDuration(c)}, true
 }
 
-// findSerial finds the first instance in which a serial job can start, or, if it has
-// soft requests, the first of those that meet most of them.
+// explain returns what is against the places of a job for which no place was found, place by place,
+// in the order in which they were tried; nil if nobody wants to know.
+func (r *run) explain(q query) *trace {
+	if !r.explaining {
+		return nil
+	}
+	q.trace = newTrace(r.model)
+	if c := q.category; c.Parallel() && c.requests.Reservation == 0 {
+		r.explainParallel(&q)
+	} else {
+		r.findPlace(&q)
+	}
+	return q.trace
+}
+
+// findSerial finds the first instance in which a serial job can run, or, if it has soft requests,
+// the first of those that meet most of them.
 func (r *run) findSerial(q *query) InstanceID {
-	j, c := q.job, q.category
 	if !r.globally(q) {
 		return None
 	}
-	s := &r.categoryState(c).search
-	if len(j.Excluded) > 0 || c.isSoft() {
+	s := &r.categoryState(q.category).search
+	if q.trace != nil || len(q.job.Excluded) > 0 || q.category.isSoft() {
 		return r.findBest(q, s)
 	}
 	for {
@@ -40,69 +58,129 @@ func (r *run) findSerial(q *query) InstanceID {
 		if id == None {
 			return None
 		}
-		failure, ok := r.withinQuota(q, id)
-		if ok && r.fits(q, id) {
+		switch r.tryInstance(q, id) {
+		case fits:
 			return id
-		}
-		s.refuse(id)
-		if failure.Everywhere {
+		case fitsNowhere:
 			return None
 		}
+		s.refuse(id)
 	}
 }
 
 // findBest looks at all instances: the one with the fewest violations of soft requests.
 func (r *run) findBest(q *query, s *search) InstanceID {
 	best, fewest := InstanceID(None), 0
-	for id := range r.order.all() {
-		if s.is(id) || r.unclean(q.job, id) {
+	for id := range r.candidates(q) {
+		if q.trace == nil && s.is(id) {
 			continue
 		}
-		if _, ok := r.withinQuota(q, id); !ok || !r.fits(q, id) {
-			s.refuse(id)
+		switch r.tryInstance(q, id) {
+		case fitsNowhere:
+			return best
+		case fitsOthers:
+			continue
+		case refusedThere:
+			if q.trace == nil { // with one it may be refused to this job only
+				s.refuse(id)
+			}
 			continue
 		}
 		n := r.violations(q.category, id)
 		if best == None || n < fewest {
 			best, fewest = id, n
 		}
-		if n == 0 {
+		if n == 0 && q.trace == nil {
 			break
 		}
 	}
 	return best
 }
 
+// answer is what is found out about an instance and a serial job.
+type answer uint8
+
+const (
+	fits         answer = iota
+	refusedThere        // to all jobs of the category, for the rest of the run
+	fitsOthers          // of the category, but not this job; or the trace says that it is not looked at
+	fitsNowhere         // nor does the job fit into any instance behind it
+)
+
+// tryInstance checks an instance and its host for one slot of a serial job.
+func (r *run) tryInstance(q *query, id InstanceID) answer {
+	i := &r.model.instances[id]
+	if q.trace.skips(i) {
+		return fitsOthers
+	}
+	if !q.is(exempt) {
+		if failure, ok := r.withinQuota(q, id); !ok {
+			return q.exceeds(&failure, i)
+		}
+	}
+	switch {
+	case q.trace == nil && r.unclean(q.job, id):
+		return fitsOthers
+	case !r.staticallyFits(q, id):
+		return refusedThere
+	case !r.resources(q, AtHost(i.host)) || r.coresFor(q, i.host, 1) == 0:
+		q.trace.skipHost(i.host)
+		return refusedThere
+	case !r.resources(q, AtInstance(id)):
+		return refusedThere
+	}
+	return fits
+}
+
 func (r *run) unclean(j *Job, id InstanceID) bool {
 	return slices.Contains(j.Excluded, r.model.instances[id].host)
 }
 
-// fits checks an instance and its host for one slot, quotas apart.
-func (r *run) fits(q *query, id InstanceID) bool {
-	host := r.model.instances[id].host
-	return r.staticallyFits(q.category, id) &&
-		r.resources(q, AtHost(host)) && r.resources(q, AtInstance(id)) && r.coresFor(q, host, 1) > 0
-}
-
 // staticallyFits is what can be said about an instance whatever runs. It is found out
-// once for each category.
-func (r *run) staticallyFits(c *Category, id InstanceID) bool {
+// once for each category, or anew for a trace.
+func (r *run) staticallyFits(q *query, id InstanceID) bool {
+	c := q.category
+	pe := PEID(None)
+	if c.Parallel() {
+		pe = anyPE
+	}
+	if q.trace != nil {
+		return r.instanceAllows(q, id, pe)
+	}
 	if c.static == nil {
 		c.static = make([]verdict, len(r.model.instances))
 	}
 	if c.static[id] == unknown {
-		i := &r.model.instances[id]
-		q := &query{category: c}
-		pe := PEID(None)
-		if c.Parallel() {
-			pe = anyPE
-		}
 		c.static[id] = refused
-		if r.queueStatic(q, i.queue, c.minSlots()) && r.hostStatic(q, i.host) && r.instanceStatic(q, id, pe) {
+		if r.instanceAllows(&query{category: c}, id, pe) {
 			c.static[id] = allowed
 		}
 	}
 	return c.static[id] == allowed
+}
+
+// instanceAllows checks what is fixed about a cluster queue, a host, and an instance.
+func (r *run) instanceAllows(q *query, id InstanceID, pe PEID) bool {
+	i := &r.model.instances[id]
+	if !r.queueStatic(q, i.queue, q.category.minSlots()) {
+		q.trace.skipQueue(i.queue)
+		return false
+	}
+	return r.hostAllows(q, i.host) && r.instanceStatic(q, id, pe)
+}
+
+// hostAllows checks what is fixed about a host, and for a job, whether an earlier run of it is still
+// to be cleaned up there.
+func (r *run) hostAllows(q *query, host HostID) bool {
+	if q.job != nil && slices.Contains(q.job.Excluded, host) {
+		q.trace.skipHost(host)
+		return q.because(Reason{kind: uncleanHost, place: int32(host)})
+	}
+	if !r.hostStatic(q, host) {
+		q.trace.bar(host)
+		return false
+	}
+	return true
 }
 
 type verdict uint8
@@ -139,93 +217,4 @@ func (m *matcher) violations(c *Category, id InstanceID) int {
 		}
 	}
 	return n
-}
-
-// explainRejection returns the reasons why no place was found, place by place, in the order
-// in which they were tried. Where a cluster queue, a host or a quota is the cause, it is
-// said once.
-func (r *run) explainRejection(q query) []Reason {
-	if !r.explaining {
-		return nil
-	}
-	q.trace, q.mode = &trace{}, q.mode&^starting
-	switch c := q.category; {
-	case c.requests.Reservation != 0:
-		r.explainReserved(&q)
-	case c.Parallel():
-		r.explainParallel(&q)
-	default:
-		r.explainSerial(&q)
-	}
-	return q.trace.quotasOnce()
-}
-
-func (r *run) explainSerial(q *query) {
-	if !r.globally(q) {
-		return
-	}
-	skip := newSkips(r.model)
-	r.categoryState(q.category).barred = skip.barred
-	for id := range r.order.all() {
-		r.explainInstance(q, id, skip)
-		if skip.all {
-			return
-		}
-	}
-}
-
-// skips are the places that need not be looked at again.
-type skips struct {
-	all    bool
-	queues []bool
-	hosts  []bool
-	barred []bool // hosts that are ruled out whatever is free there
-	sorted []bool // hosts that a quota rules out
-	// exhausted are hosts that have nothing left for a parallel job.
-	exhausted map[HostID]bool
-	// collector is what quotas leave to a parallel job; nil until it is looked at.
-	collector *quota.Collector
-}
-
-func newSkips(m *Model) *skips {
-	return &skips{queues: make([]bool, len(m.queues)), hosts: make([]bool, len(m.hosts)), barred: make([]bool, len(m.hosts)), sorted: make([]bool, len(m.hosts)), exhausted: map[HostID]bool{}}
-}
-
-// explainHost finds the reason against the host of an instance, whatever is free there,
-// and then has it skipped.
-func (r *run) explainHost(q *query, id InstanceID, skip *skips) {
-	host := r.model.instances[id].host
-	if r.unclean(q.job, id) {
-		q.because(Reason{kind: uncleanHost, place: int32(host)})
-		skip.hosts[host] = true
-	} else if !r.hostStatic(q, host) {
-		skip.hosts[host], skip.barred[host] = true, true
-	}
-}
-
-func (r *run) explainInstance(q *query, id InstanceID, skip *skips) {
-	i := &r.model.instances[id]
-	if skip.queues[i.queue] || skip.hosts[i.host] || skip.sorted[i.host] {
-		return
-	}
-	if failure, ok := r.withinQuota(q, id); !ok {
-		q.because(exceeded(&failure))
-		skip.all = failure.SortOut(int32(i.queue), int32(i.host), skip.queues, skip.sorted)
-		return
-	}
-	if !r.queueStatic(q, i.queue, 1) {
-		skip.queues[i.queue] = true
-		return
-	}
-	if r.explainHost(q, id, skip); skip.hosts[i.host] {
-		return
-	}
-	if !r.instanceStatic(q, id, None) {
-		return
-	}
-	if !r.resources(q, AtHost(i.host)) || r.coresFor(q, i.host, 1) == 0 {
-		skip.hosts[i.host] = true
-		return
-	}
-	r.resources(q, AtInstance(id))
 }

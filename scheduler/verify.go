@@ -37,14 +37,14 @@ func (s *State) Verify(j *Job, how Verification, now int64) (reasons []Reason, o
 	if how == AsItIs {
 		reasons = r.explainDropped(*q)
 	}
-	return append(reasons, r.explainRejection(*q)...), ok
+	return append(reasons, r.explain(*q).quotasOnce()...), ok
 }
 
 // explainDropped tells which instances cannot be used now. A cluster queue that the job
 // could not use in any case is told for all of its instances.
 func (r *run) explainDropped(q query) []Reason {
 	var dropped []Reason
-	q.trace = &trace{}
+	q.trace = newTrace(r.model)
 	usable := map[QueueID]bool{}
 	for id := range r.order.all() {
 		usable[r.model.instances[id].queue] = true

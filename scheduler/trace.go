@@ -1,0 +1,95 @@
+package scheduler
+
+import (
+	"slices"
+
+	"github.com/execd-project/execd/scheduler/quota"
+)
+
+// trace is what a walk finds out beside its answer: why a job cannot run, place by place, in the
+// order in which it was found out. Where a cluster queue, a host or a quota is the cause, that is
+// said once, and the places that it rules out are not looked at again. The methods that only note
+// something do nothing for nil, which is the trace of a query for the answer alone.
+type trace struct {
+	reasons []Reason
+
+	queues []bool
+	hosts  []bool
+	barred []bool // hosts that are ruled out whatever is free there
+	sorted []bool // hosts that a quota rules out
+	// exhausted are hosts that have nothing left for a parallel job.
+	exhausted []bool
+	// collector is what quotas leave to a parallel job; nil until it is looked at.
+	collector *quota.Collector
+}
+
+func newTrace(m *Model) *trace {
+	t := &trace{}
+	t.lookAgain(m)
+	return t
+}
+
+// lookAgain forgets which places are ruled out: those of another parallel environment may be others.
+func (t *trace) lookAgain(m *Model) {
+	n := len(m.hosts)
+	t.queues, t.hosts, t.barred, t.sorted, t.exhausted = make([]bool, len(m.queues)), make([]bool, n), make([]bool, n), make([]bool, n), make([]bool, n)
+	t.collector = nil
+}
+
+func (t *trace) add(r Reason) { t.reasons = append(t.reasons, r) }
+
+// skips reports whether an instance need not be looked at.
+func (t *trace) skips(i *instanceModel) bool {
+	return t != nil && (t.queues[i.queue] || t.hosts[i.host] || t.sorted[i.host])
+}
+
+func (t *trace) skipQueue(id QueueID) {
+	if t != nil {
+		t.queues[id] = true
+	}
+}
+
+func (t *trace) skipHost(id HostID) {
+	if t != nil {
+		t.hosts[id] = true
+	}
+}
+
+// bar rules a host out whatever is free there.
+func (t *trace) bar(id HostID) {
+	if t != nil {
+		t.hosts[id], t.barred[id] = true, true
+	}
+}
+
+// quotasOnce returns the reasons without repetitions of quotas: one refuses many places.
+func (t *trace) quotasOnce() []Reason {
+	if t == nil {
+		return nil
+	}
+	said := map[string]bool{}
+	return slices.DeleteFunc(t.reasons, func(r Reason) bool {
+		if r.kind != quotaExceeded {
+			return false
+		}
+		text := r.Text()
+		again := said[text]
+		said[text] = true
+		return again
+	})
+}
+
+// exceeds is the answer for an instance at which a serial job does not fit into a quota. The quota
+// may rule out more: for the decision wherever it does not fit either, and for the reasons the
+// places at which the original does not look any more.
+func (q *query) exceeds(f *quota.Failure, i *instanceModel) answer {
+	everywhere := f.Everywhere
+	if t := q.trace; t != nil {
+		q.because(exceeded(f))
+		everywhere = f.SortOut(int32(i.queue), int32(i.host), t.queues, t.sorted)
+	}
+	if everywhere {
+		return fitsNowhere
+	}
+	return refusedThere
+}
