@@ -138,6 +138,7 @@ man: ## write the options of Grid Engine's commands into their manual pages
 
 # What install writes below PREFIX, and uninstall removes.
 INSTALLED := bin/execd bin/sge_shepherd-go lib/execd lib/systemd/user/execd.service \
+	share/bash-completion/completions/execd share/zsh/site-functions/_execd share/fish/vendor_completions.d/execd.fish \
 	$(foreach page,$(notdir $(wildcard docs/man/*.[1-8])),share/man/man$(patsubst .%,%,$(suffix $(page)))/$(page)) \
 	$(patsubst %,share/man/man1/execd-%,$(notdir $(wildcard docs/man/commands/*.1)))
 
@@ -159,6 +160,10 @@ install: ## install what `make build` made, and the manual, below PREFIX (/usr/l
 		ln -sfn ../../../../../share/man/man1/execd-$$command.1 $(DESTDIR)$(PREFIX)/lib/execd/share/man/man1/$$command.1 || exit 1; \
 	done
 	for command in $(ABSENT); do ln -sfn ../../../bin/execd $(DESTDIR)$(PREFIX)/lib/execd/bin/$$command || exit 1; done
+	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+	bin/execd completion bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/execd
+	bin/execd completion zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_execd
+	bin/execd completion fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/execd.fish
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/user
 	sed 's,/usr/bin/,$(PREFIX)/bin/,' packaging/execd-user.service >$(DESTDIR)$(PREFIX)/lib/systemd/user/execd.service
 	chmod 644 $(DESTDIR)$(PREFIX)/lib/systemd/user/execd.service
@@ -183,7 +188,8 @@ PACKAGE_KEY  ?=
 .PHONY: package
 package: build ## make a .deb and an .rpm with their bills of materials, in PACKAGES (bin)
 	rm -rf bin/package
-	install -d bin/package/man '$(PACKAGES)'
+	install -d bin/package/man bin/package/completion '$(PACKAGES)'
+	for shell in bash zsh fish; do CGO_ENABLED=0 GOOS= GOARCH= $(GO) run ./cmd/execd completion $$shell >bin/package/completion/execd.$$shell || exit 1; done
 	for page in docs/man/*.[1-8]; do gzip -9nc $$page >bin/package/man/$${page##*/}.gz || exit 1; done
 	for page in docs/man/commands/*.1; do gzip -9nc $$page >bin/package/man/execd-$${page##*/}.gz || exit 1; done
 	sed -e '/^Environment=EXECD_COMMAND=/d' -e 's/ \$$EXECD_COMMAND / standalone /' -e 's/^Description=.*/Description=execd standalone, a batch system on this host/' \

@@ -53,8 +53,8 @@ func glob(t *testing.T, pattern string) []string {
 
 // Files that only one of the packages has, by the rules of its distributions.
 var (
-	onlyDeb = []string{"/usr/share/doc/execd/changelog.gz", "/usr/share/doc/execd/copyright", "/usr/share/lintian/overrides/execd"}
-	onlyRpm = []string{"/usr/share/licenses/execd/LICENSE"}
+	onlyDeb = []string{"/usr/share/doc/execd/changelog.gz", "/usr/share/doc/execd/copyright", "/usr/share/lintian/overrides/execd", "/usr/share/zsh/vendor-completions/_execd"}
+	onlyRpm = []string{"/usr/share/licenses/execd/LICENSE", "/usr/share/zsh/site-functions/_execd"}
 )
 
 // expected returns the files of a package, with their modes: those of both and some of its own.
@@ -74,6 +74,7 @@ func expected(t *testing.T, own []string) []string {
 		"-rw-r--r-- /usr/lib/systemd/system/execd-standalone.service",
 		"-rw-r--r-- /usr/lib/systemd/system/execd.service",
 		"-rw-r--r-- /usr/lib/systemd/user/execd.service",
+		"-rw-r--r-- /usr/share/bash-completion/completions/execd",
 		"drwxr-xr-x /usr/share/doc/execd",
 		"drwxr-xr-x /usr/share/doc/execd/docs",
 		"drwxr-xr-x /usr/share/doc/execd/docs/design",
@@ -83,6 +84,7 @@ func expected(t *testing.T, own []string) []string {
 		"-rw-r--r-- /usr/share/doc/execd/SECURITY.md",
 		"-rw-r--r-- /usr/share/doc/execd/execd.cdx.json",
 		"-rw-r--r-- /usr/share/doc/execd/sge_shepherd-go.cdx.json",
+		"-rw-r--r-- /usr/share/fish/vendor_completions.d/execd.fish",
 		"drwxr-xr-x /var/spool/execd",
 	}
 	for _, p := range slices.Concat(pages(t), own) {

@@ -17,6 +17,7 @@ import (
 	"github.com/execd-project/execd/agent/daemon"
 	"github.com/execd-project/execd/cell/command"
 	"github.com/execd-project/execd/cmd/execd/internal/agentclient"
+	"github.com/execd-project/execd/cmd/execd/internal/completion"
 	"github.com/execd-project/execd/cmd/execd/internal/config"
 	"github.com/execd-project/execd/cmd/execd/internal/doctor"
 	"github.com/execd-project/execd/cmd/execd/internal/importer"
@@ -79,6 +80,7 @@ func table() []row {
 		row{name: "sensor", summary: "check a load sensor", help: text(sensor.Usage), run: checkSensor},
 		row{name: "qacct", summary: "report resource usage of finished jobs", help: text(qacct.Usage), run: account, gridengine: true},
 		row{name: "doctor", summary: "show which limits this host can enforce, and how to improve it", help: text(doctor.Usage), run: examine},
+		row{name: "completion", summary: "print a script that completes command lines in a shell", help: text(completion.Usage), run: printCompletion},
 		row{name: "version", summary: "print the version", help: text(versionUsage), run: printVersion},
 		row{name: "help", summary: "print this list, or the help text of a command", help: text(helpUsage), run: printHelp},
 	)

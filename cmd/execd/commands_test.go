@@ -14,7 +14,7 @@ import (
 var pages = map[string]string{
 	"agent": "execd.8", "standalone": "execd-standalone.8", "sensor": "execd-loadsensor.7",
 	"status": "execd-status.8", "jobs": "execd-status.8", "attach": "execd-status.8", "drain": "execd-status.8", "resume": "execd-status.8",
-	"version": "execd.8", "help": "execd.8",
+	"version": "execd.8", "help": "execd.8", "completion": "execd.8",
 }
 
 // page returns the text of the manual page of a command, and its name.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/execd-project/execd/agent/gridengine/interactive"
 	"github.com/execd-project/execd/cell/command"
+	"github.com/execd-project/execd/cmd/execd/internal/completion"
 	"github.com/execd-project/execd/internal/nearest"
 	"github.com/execd-project/execd/internal/options"
 	"github.com/execd-project/execd/internal/printer"
@@ -32,6 +33,11 @@ func dispatch(program string, args []string) int {
 	switch name {
 	case interactive.Word: // for the agent alone
 		return interactiveJob(args)
+	case completion.Word: // for the scripts of execd completion
+		if completions().Answer(args, os.Stdout) != nil {
+			return options.ExitUsage
+		}
+		return 0
 	case "--version", "-version":
 		name = "version"
 	case "--help", "-help", "-h":

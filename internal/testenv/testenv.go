@@ -64,6 +64,8 @@ const (
 	Csh        Need = "csh"        // tcsh
 	Perl       Need = "perl"       // perl
 	Tcl        Need = "tcl"        // tclsh
+	Zsh        Need = "zsh"        // zsh
+	Fish       Need = "fish"       // fish
 	Loop       Need = "loop"       // loop devices, and mkfs.ext4 to make file systems for them
 	Lintian    Need = "lintian"    // lintian, which checks a .deb; no part of CI
 	XML        Need = "xml"        // xmllint, and the schemas of Debian's gridengine-common
@@ -95,6 +97,8 @@ var checks = map[Need]func() error{
 	Csh:        checkProgram("tcsh", "tcsh"),
 	Perl:       checkProgram("perl", "perl"),
 	Tcl:        checkProgram("tclsh", "tcl"),
+	Zsh:        checkProgram("zsh", "zsh"),
+	Fish:       checkProgram("fish", "fish"),
 	Loop:       checkLoop,
 	Lintian:    checkProgram("lintian", "lintian"),
 }

@@ -101,8 +101,8 @@ type settings struct {
 	escape         byte // 0 for none
 }
 
-// states are those in which a job can be seen.
-var states = []string{
+// States are the states in which a job can be seen.
+var States = []string{
 	string(api.Accepted), string(api.Starting), string(api.Running), string(api.Suspended),
 	string(api.Ending), string(api.Ended), string(api.Reported),
 }
@@ -132,12 +132,12 @@ func parse(command string, args []string) (*settings, error) {
 		return nil, err
 	}
 	for _, state := range s.states {
-		if !slices.Contains(states, state) {
-			return nil, options.Usagef("--state %q is no state of a job%s, expected one of %s", state, nearest.Hint("", state, states), strings.Join(states, ", "))
+		if !slices.Contains(States, state) {
+			return nil, options.Usagef("--state %q is no state of a job%s, expected one of %s", state, nearest.Hint("", state, States), strings.Join(States, ", "))
 		}
 	}
 	if s.socket == "" {
-		s.socket = defaultSocket()
+		s.socket = DefaultSocket()
 	}
 	return s, nil
 }
@@ -166,9 +166,9 @@ func (s *settings) attachTo(args []string) error {
 	return nil
 }
 
-// defaultSocket is where an agent of the caller's own listens, if there is one, and else
-// that of the host.
-func defaultSocket() string {
+// DefaultSocket returns the socket of an agent of the caller, if there is one, or else that of the
+// host.
+func DefaultSocket() string {
 	places := paths.Sockets(os.Getuid() == 0)
 	host := len(places) - 1
 	for _, path := range places[:host] {

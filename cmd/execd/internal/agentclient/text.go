@@ -115,7 +115,7 @@ func count(n int, what string) string {
 // counts are the numbers of jobs in the order of their states.
 func counts(jobs map[string]int) string {
 	var parts []string
-	for _, state := range slices.Concat(states, []string{string(api.Acknowledged)}) {
+	for _, state := range slices.Concat(States, []string{string(api.Acknowledged)}) {
 		if n := jobs[state]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, state))
 		}

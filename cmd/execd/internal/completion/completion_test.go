@@ -1,0 +1,118 @@
+package completion
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/execd-project/execd/internal/options"
+)
+
+var submission = []Option{
+	{"-q", "queue,...", "queues"},
+	{"-pe", "pe_name n[-[m]]|[-]m,...", "PE"},
+	{"-l", "resource=value,...", "resources"},
+	{"-j", "y[es]|n[o]", "join"},
+	{"-o", "[[host]:]path,...", "output"},
+	{"-ckpt", "name", "checkpoints"},
+	{"-N", "name", "name"},
+	{"-c", "n|s|m|x|r|interval", "when"},
+	{"-hold_jid", "job,...", "wait"},
+}
+
+var table = &Table{
+	Commands: []Command{
+		{Name: "config", Words: []string{"check"}, Options: []Option{{"--partial", "", "accept"}}},
+		{Name: "jobs", Options: []Option{{"--state", "STATE", "only"}, {"--socket", "PATH", "socket"}}},
+		{Name: "attach"},
+		{Name: "qsub", GridEngine: true, Options: submission},
+		{Name: "qdel", GridEngine: true},
+	},
+	Values: map[string][]string{"STATE": {"running", "reported"}},
+	Ask: func(k Kind) []Candidate {
+		return map[Kind][]Candidate{
+			Queues: {{Word: "all.q"}, {Word: "long.q"}}, PEs: {{Word: "smp"}}, Resources: {{Word: "h_vmem"}},
+			Jobs: {{"12", "sleep of alice, r"}, {"3", ""}}, Checkpoints: {{Word: "ck"}}, HostJobs: {{Word: "7"}},
+		}[k]
+	},
+}
+
+func TestComplete(t *testing.T) {
+	for line, want := range map[string]string{
+		"execd":                      "",
+		"execd ":                     "config jobs attach qsub qdel",
+		"/usr/bin/execd q":           "qsub qdel",
+		"execd config ":              "check",
+		"execd config check ":        "files",
+		"execd config check --":      "--partial",
+		"execd jobs --state re":      "reported",
+		"execd jobs --state=":        "--state=running --state=reported",
+		"execd jobs --socket /":      "files",
+		"execd jobs --socket=/":      "files",
+		"execd nosuch x":             "files",
+		"execd attach ":              "7",
+		"execd qsub -q a":            "all.q",
+		"/usr/lib/execd/bin/qsub -q": "-q",
+		"qsub -":                     "-q -pe -l -j -o -ckpt -N -c -hold_jid",
+		"qsub -q all.q,":             "all.q,all.q all.q,long.q",
+		"qsub -q all.q,l":            "all.q,long.q",
+		"qsub -pe s":                 "smp",
+		"qsub -l h_":                 "h_vmem",
+		"qsub -l h_vmem=1G,h_":       "h_vmem=1G,h_vmem",
+		"qsub -j ":                   "y n",
+		"qsub -c ":                   "n s m x r",
+		"qsub -o /tm":                "files",
+		"qsub -ckpt ":                "ck",
+		"qsub -N x":                  "",
+		"qsub -hold_jid 1":           "12",
+		"qsub jo":                    "files",
+		"qdel 3 ":                    "12 3",
+	} {
+		candidates, files := table.Complete(append(strings.Fields(line), map[bool][]string{true: {""}}[strings.HasSuffix(line, " ")]...))
+		var words []string
+		if files {
+			words = append(words, "files")
+		}
+		for _, c := range candidates {
+			words = append(words, c.Word)
+		}
+		if got := strings.Join(words, " "); got != want {
+			t.Errorf("%q: %q, expected %q", line, got, want)
+		}
+	}
+}
+
+// TestAnswer has descriptions of several lines, and names that a user chose for the terminal of
+// another one.
+func TestAnswer(t *testing.T) {
+	hostile := &Table{
+		Commands: []Command{{Name: "qdel", GridEngine: true}},
+		Ask: func(Kind) []Candidate {
+			return []Candidate{{"1", "a\x1b[31m\tb"}, {"2", "first\nsecond"}, {"3\n4", ""}, {"5\x1b", ""}, {"6", ""}}
+		},
+	}
+	var out bytes.Buffer
+	if err := hostile.Answer([]string{"qdel", ""}, &out); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff("words\n1\ta\\x1b[31m\\x09b\n2\tfirst\n6\n", out.String()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestScript(t *testing.T) {
+	for _, shell := range Shells {
+		var out bytes.Buffer
+		if err := table.Script([]string{shell}, &out); err != nil || !strings.Contains(out.String(), "execd qsub qdel") || strings.Contains(out.String(), "PROGRAMS") {
+			t.Errorf("%s: %v\n%s", shell, err, &out)
+		}
+	}
+	for _, args := range [][]string{nil, {"csh"}, {"bash", "zsh"}, {"--frob"}} {
+		if err := table.Script(args, &bytes.Buffer{}); !errors.As(err, new(*options.UsageError)) {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+}
