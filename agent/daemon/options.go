@@ -91,7 +91,7 @@ func parse(name string, args []string) (*settings, error) {
 	to := options.Values{
 		"conf": &s.conf, "spool": &s.spool, "host": &s.host, "accounting": &s.accounting, "audit": &s.audit, "socket": &s.socket,
 		"metrics": &s.metrics, "sensor-user": &s.sensorUser, "health-check": &s.healthCheck, "health-user": &s.healthUser,
-		"health-interval": &s.healthIntervalText, "hang-up": &s.hangUpText, "manager": &s.managers, "log-level": &s.logLevels,
+		"health-interval": &s.healthIntervalText, "hang-up": &s.hangUpText, "gpu-root": &s.gpuRoot, "manager": &s.managers, "log-level": &s.logLevels,
 		"log-json": &s.logJSON, "audit-required": &s.auditRequired,
 	}
 	// How other masters than the daemon itself get to it.
