@@ -79,6 +79,14 @@ race: ## run the tests of the packages with the race detector (needs gcc)
 lint: ## run the linters (the first time builds them: about two minutes)
 	$(TOOL) golangci-lint run $(PKGS)
 
+.PHONY: api-check
+api-check: ## compare the Go API of the packages for import with the files in test/api
+	@GO='$(GO)' test/api/run check
+
+.PHONY: api-update
+api-update: ## write these files, after a line under "Go API" in CHANGELOG.md
+	@GO='$(GO)' test/api/run update
+
 .PHONY: fmt
 fmt: ## format the Go files
 	$(TOOL) gofumpt -w .
