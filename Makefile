@@ -108,7 +108,7 @@ docs-check: ## run the commands of README and docs, check links and manual pages
 	@$(TEST) -run '^(TestGuides|TestReadme|TestReadmeExamples|TestDocumentation|TestCellDirectory)$$' $(TESTFLAGS) -- ./test/standalone ./test/master ./cmd/execd ./agent/api/serve
 
 .PHONY: check
-check: build tidy lint test race test-vm ## everything that CI asks of a change
+check: build tidy lint api-check test race test-vm ## everything that CI asks of a change
 
 .PHONY: bench
 bench: build ## measure what a job costs its host, and what a scheduling run takes beside the original
