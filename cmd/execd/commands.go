@@ -24,8 +24,10 @@ import (
 	"github.com/execd-project/execd/cmd/execd/internal/qacct"
 	"github.com/execd-project/execd/cmd/execd/internal/qclient"
 	"github.com/execd-project/execd/cmd/execd/internal/run"
+	"github.com/execd-project/execd/cmd/execd/internal/seff"
 	"github.com/execd-project/execd/cmd/execd/internal/sensor"
 	"github.com/execd-project/execd/cmd/execd/internal/simulate"
+	"github.com/execd-project/execd/cmd/execd/internal/wait"
 	"github.com/execd-project/execd/internal/clock"
 	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/internal/options"
@@ -79,6 +81,8 @@ func table() []row {
 		row{name: "simulate", summary: "predict when and where jobs would run", help: text(simulate.Usage), run: runSimulation},
 		row{name: "sensor", summary: "check a load sensor", help: text(sensor.Usage), run: checkSensor},
 		row{name: "qacct", summary: "report resource usage of finished jobs", help: text(qacct.Usage), run: account, gridengine: true},
+		row{name: "seff", summary: "show what finished jobs used of what they requested", help: text(seff.Usage), run: efficiency},
+		row{name: "wait", summary: "wait until jobs have finished, and exit with their status", help: text(wait.Usage), run: waitForJobs},
 		row{name: "doctor", summary: "show which limits this host can enforce, and how to improve it", help: text(doctor.Usage), run: examine},
 		row{name: "completion", summary: "print a script that completes command lines in a shell", help: text(completion.Usage), run: printCompletion},
 		row{name: "version", summary: "print the version", help: text(versionUsage), run: printVersion},
@@ -299,6 +303,23 @@ func account(args []string) (int, error) {
 		return qacct.ExitFailed, err
 	}
 	return status, nil
+}
+
+func efficiency(args []string) (int, error) {
+	file, _ := qclient.AccountingFile(context.Background())
+	c := seff.Command{Args: args, Stdin: os.Stdin, Stdout: printer.NewWriter(os.Stdout), Stderr: printer.NewWriter(os.Stderr), File: file}
+	return c.Run()
+}
+
+func waitForJobs(args []string) (int, error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
+	defer stop()
+	user := qclient.Command{Name: "execd wait", Stderr: os.Stderr}
+	c := wait.Command{
+		Args: args, Stdout: os.Stdout, Stderr: os.Stderr, AwaitEnd: user.AwaitEnd,
+		File: func() string { file, _ := qclient.AccountingFile(ctx); return file },
+	}
+	return c.Run(ctx)
 }
 
 // selectQueues returns the queue instances that qselect prints.

@@ -6,16 +6,15 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/execd-project/execd/accounting"
+	"github.com/execd-project/execd/cmd/execd/internal/records"
 	"github.com/execd-project/execd/internal/printable"
 	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/internal/textfile"
-	"github.com/execd-project/execd/internal/userfile"
 	"github.com/execd-project/execd/scheduler/expression"
 )
 
@@ -43,9 +42,6 @@ type Command struct {
 	// -l for that of qacct, -q for a host group. Nil where nobody can be asked.
 	Select func(options ...string) ([]string, error)
 }
-
-// jsonSuffix is what the file with records as JSON has behind the name of the other.
-const jsonSuffix = ".jsonl"
 
 // Run carries the command out and returns the exit status. An error is one of writing to
 // Stdout; all others have been shown.
@@ -102,44 +98,15 @@ func reason(err error) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// source is a file of records, or a pipe that brings them.
-type source struct {
-	io.ReadCloser
-	name string // for people
-}
-
-func (c *Command) open(s *settings) (*source, error) {
-	switch {
-	case s.file == "-":
-		return &source{io.NopCloser(c.Stdin), "the standard input"}, nil
-	case inherited(s.file): // a pipe is the caller's, as with qacct -f <(zcat accounting.1.gz)
-		return opened(os.Open(s.file))
-	case s.file != "":
-		return opened(userfile.Open(s.file, 0))
-	case c.File == "":
-		return nil, os.ErrNotExist
+func (c *Command) open(s *settings) (*records.File, error) {
+	if s.file != "" {
+		return records.OpenNamed(s.file, c.Stdin)
 	}
-	if f, err := userfile.Open(c.File+jsonSuffix, 0); err == nil {
-		return opened(f, nil)
-	}
-	return opened(userfile.Open(c.File, 0))
-}
-
-// inherited reports whether a name is that of a file that the caller has opened.
-func inherited(name string) bool {
-	name = filepath.Clean(name)
-	return name == "/dev/stdin" || filepath.Dir(name) == "/dev/fd" || filepath.Dir(name) == "/proc/self/fd"
-}
-
-func opened(f *os.File, err error) (*source, error) {
-	if err != nil {
-		return nil, err
-	}
-	return &source{f, f.Name()}, nil
+	return records.Open(c.File)
 }
 
 // report reads the file and prints what was asked for.
-func (c *Command) report(out *bufio.Writer, file *source, s *settings, chosen *selection) (int, error) {
+func (c *Command) report(out *bufio.Writer, file *records.File, s *settings, chosen *selection) (int, error) {
 	sum := newSummary(s)
 	found := false
 	var line []byte
@@ -150,15 +117,16 @@ func (c *Command) report(out *bufio.Writer, file *source, s *settings, chosen *s
 			return
 		}
 		status = ExitFailed // what the file is may be something else
-		printer.Fprintf(c.Stderr, "error: ignoring invalid entry in line %d of %s: %v\n", n, file.name, err)
+		printer.Fprintf(c.Stderr, "error: ignoring invalid entry in line %d of %s: %v\n", n, file.Name, err)
 	}
 	in := bufio.NewReader(file)
 	head, _ := in.Peek(6) // an error is returned again below
 	if format, command := textfile.Compression(head); format != "" {
-		printer.Fprintf(c.Stderr, "error: cannot read %s: it is compressed with %s; use %s FILE | qacct -f -\n", file.name, format, command)
+		printer.Fprintf(c.Stderr, "error: cannot read %s: it is compressed with %s; use %s FILE | qacct -f -\n", file.Name, format, command)
 		return ExitFailed, nil
 	}
-	err := records(in, s.jobs.id, func(r entry) error {
+	err := records.Each(in, s.jobs.id, func(record *accounting.Record) error {
+		r := entry{record, int64(record.Wallclock())}
 		if !chosen.has(r.Record) {
 			return nil
 		}
@@ -176,7 +144,7 @@ func (c *Command) report(out *bufio.Writer, file *source, s *settings, chosen *s
 		return nil
 	}, bad)
 	if err != nil {
-		printer.Fprintf(c.Stderr, "error: cannot read %s: %v\n", file.name, err)
+		printer.Fprintf(c.Stderr, "error: cannot read %s: %v\n", file.Name, err)
 		return ExitFailed, nil
 	}
 	switch {

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/execd-project/execd/accounting"
+	"github.com/execd-project/execd/cmd/execd/internal/records"
 	"github.com/execd-project/execd/job"
 )
 
@@ -113,7 +114,7 @@ func TestFilesOfBothKinds(t *testing.T) {
 func TestBadLines(t *testing.T) {
 	good := string(accounting.AppendClassic(nil, example(1)))
 	goodJSON := string(accounting.AppendJSON(nil, example(2)))
-	text := "# a comment\n" + good + "\n" + "nothing\n" + goodJSON + strings.Repeat("x", maxLine+10) + "\n" +
+	text := "# a comment\n" + good + "\n" + "nothing\n" + goodJSON + strings.Repeat("x", records.MaxLine+10) + "\n" +
 		good[:100] + "\n" + goodJSON[:100] + "\n" + strings.Replace(good, ":3600:", ":many:", 1) + good + good[:50]
 	_, out, errs := call(t, text, "", "-f", "-")
 	const want = `Total System Usage

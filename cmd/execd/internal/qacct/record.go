@@ -14,6 +14,12 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
+// entry is a record, with the wall-clock time in whole seconds, as the original counts it.
+type entry struct {
+	*accounting.Record
+	wallclock int64
+}
+
 const rule = "=============================================================="
 
 // printRecord prints a record as -j does, in the time zone of zone. What the original does

@@ -1,0 +1,162 @@
+package accounting
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/execd-project/execd/quantity"
+)
+
+// memoryRequests are the resources that request memory for each slot of a job. Where a job requests
+// several, the largest counts: it is the memory that was kept from other jobs.
+var memoryRequests = []string{"h_vmem", "h_rss", "s_vmem", "s_rss", "m_mem_free", "mem_free", "virtual_free", "vf"}
+
+// Efficiency compares what the records of one job used with what the job had. The zero value is for Add.
+type Efficiency struct {
+	Records int // runs and tasks that were added
+	Failed  int // those that failed, or exited with another status than 0
+
+	Slots     int     // of one task, the largest number
+	Wallclock float64 // seconds, the sum over tasks
+	Granted   float64 // CPU time that the slots could have used, in seconds: wall-clock time times slots
+	CPU       float64 // seconds
+
+	// Longest is the wall-clock time of the longest task, TimeLimit the h_rt that was requested, in
+	// seconds; 0 if none was.
+	Longest   float64
+	TimeLimit uint64
+
+	// Memory is the peak of the task that used most: RAM and swap, in bytes; 0 if it is not known.
+	Memory uint64
+	// Requested is the memory that the job requested for a task with all its slots, in bytes, and
+	// Request the resource with the value for one slot, such as "h_vmem=4G". Without a request
+	// Requested is 0.
+	Requested uint64
+	Request   string
+}
+
+// Add adds a record of the job. Records of tasks of a parallel job (pe_taskid) add their CPU time only:
+// their wall-clock time and slots are those of the job.
+func (e *Efficiency) Add(r *Record) {
+	e.CPU += finite(r.Usage.CPU)
+	e.Memory = max(e.Memory, peak(r))
+	if r.PETask != "" {
+		return
+	}
+	slots := max(r.Slots, 1)
+	wallclock := r.Wallclock()
+	e.Records++
+	if r.Failed != 0 || r.ExitStatus != 0 {
+		e.Failed++
+	}
+	e.Slots = max(e.Slots, slots)
+	e.Wallclock += wallclock
+	e.Granted += wallclock * float64(slots)
+	e.Longest = max(e.Longest, wallclock)
+	requests := hardRequests(r.Category)
+	for _, name := range memoryRequests {
+		perSlot, err := quantity.Memory(requests[name])
+		if err != nil || perSlot == quantity.Infinity || perSlot > math.MaxUint64/uint64(slots) {
+			continue
+		}
+		if all := perSlot * uint64(slots); all > e.Requested {
+			e.Requested, e.Request = all, name+"="+requests[name]
+		}
+	}
+	if limit, err := quantity.Time(requests["h_rt"]); err == nil && limit != quantity.Infinity {
+		e.TimeLimit = max(e.TimeLimit, limit)
+	}
+}
+
+// peak returns the largest amount of memory that a record has. Records of short jobs may have no sample;
+// then it is that of the largest process.
+func peak(r *Record) uint64 {
+	if r.Usage.MaxVmem > 0 {
+		return uint64(r.Usage.MaxVmem)
+	}
+	return uint64(max(r.Usage.MaxRSS, 0))
+}
+
+// CPUPart returns the CPU time as a part of what the slots could have used. It is 0 if nothing is known,
+// and above 1 if the job had more threads than slots.
+func (e *Efficiency) CPUPart() float64 {
+	if e.Granted <= 0 {
+		return 0
+	}
+	return e.CPU / e.Granted
+}
+
+// MemoryPart returns the peak of memory as a part of the request, 0 if there is no request.
+func (e *Efficiency) MemoryPart() float64 {
+	if e.Requested == 0 {
+		return 0
+	}
+	return float64(e.Memory) / float64(e.Requested)
+}
+
+// Parts of a request beyond which a smaller or larger one is worth proposing.
+const (
+	tooLittle = 0.9 // of memory or time: the next run may not fit
+	wasteful  = 0.5 // of slots, memory or time
+	spare     = 1.25
+	shortest  = 60 // seconds: shorter runs say nothing about CPU time
+)
+
+// Advice returns the requests that suit the job better next time, such as "-pe PE 2" or
+// "-l h_vmem=2G", with a quarter more than was used. It is empty if the requests suit the job.
+func (e *Efficiency) Advice() []string {
+	var advice []string
+	if e.Slots > 1 && e.Longest >= shortest && e.CPUPart() < wasteful && e.Wallclock > 0 {
+		if slots := int(math.Ceil(e.CPU / e.Wallclock)); slots < e.Slots {
+			advice = append(advice, "-pe PE "+strconv.Itoa(max(slots, 1)))
+		}
+	}
+	slots := uint64(max(e.Slots, 1))
+	if part := e.MemoryPart(); e.Memory > 0 && (part > tooLittle || part > 0 && part < wasteful) {
+		name, value, _ := strings.Cut(e.Request, "=")
+		if better := roundMemory(uint64(float64(e.Memory)*spare) / slots); quantity.FormatMemory(better) != value {
+			advice = append(advice, "-l "+name+"="+quantity.FormatMemory(better))
+		}
+	}
+	if e.TimeLimit > 0 && e.Longest >= shortest {
+		if part := e.Longest / float64(e.TimeLimit); part > tooLittle || part < wasteful {
+			minutes := uint64(math.Ceil(e.Longest * spare / 60))
+			advice = append(advice, "-l h_rt="+quantity.FormatTime(minutes*60))
+		}
+	}
+	return advice
+}
+
+// roundMemory rounds up to a value that people type: to 16M below 1G, to 256M below 16G, else to 1G.
+func roundMemory(bytes uint64) uint64 {
+	const mega = 1 << 20
+	step := uint64(1024 * mega)
+	switch {
+	case bytes < 1024*mega:
+		step = 16 * mega
+	case bytes < 16*1024*mega:
+		step = 256 * mega
+	}
+	return max((bytes+step-1)/step, 1) * step
+}
+
+// hardRequests returns the resources of -l in a category, by name. Soft requests are left out.
+func hardRequests(category string) map[string]string {
+	requests := map[string]string{}
+	words := strings.Fields(category)
+	for i := 0; i+1 < len(words); i++ {
+		switch words[i] {
+		case "-soft":
+			i += 2 // -soft -l LIST
+		case "-l":
+			i++
+			for request := range strings.SplitSeq(words[i], ",") {
+				if name, value, ok := strings.Cut(request, "="); ok {
+					requests[name] = value
+				}
+			}
+		}
+	}
+	return requests
+}

@@ -1,0 +1,38 @@
+package qclient
+
+import (
+	"context"
+	"errors"
+
+	agentapi "github.com/execd-project/execd/agent/api"
+	"github.com/execd-project/execd/standalone/api"
+)
+
+// AwaitEnd waits until a job of the caller has finished and left qstat; its accounting records are
+// complete then. On a terminal it prints what a pending job waits for. known is false if the daemon
+// does not know the job: it never was, or has finished some time ago. Only Name and Stderr of the
+// Command are used.
+func (c *Command) AwaitEnd(ctx context.Context, job uint32) (known bool, err error) {
+	d, err := c.dial(ctx)
+	if err != nil {
+		return false, err
+	}
+	done := c.watch(ctx, d, job)
+	defer done()
+	for q := (api.WaitRequest{Job: job}); ; {
+		w, err := d.Wait(ctx, q)
+		if e, ok := errors.AsType[*agentapi.Error](err); ok && e.Code == agentapi.NotFound {
+			return false, nil
+		}
+		if err != nil {
+			return false, explain(err)
+		}
+		if w.Gone {
+			return true, nil
+		}
+		if w.Boot != q.Boot {
+			q.After, q.Boot = 0, w.Boot
+		}
+		q.After += len(w.Ends)
+	}
+}

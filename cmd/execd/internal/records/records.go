@@ -1,0 +1,139 @@
+// Package records reads accounting files: each record in them, as classic lines or as JSON, and the
+// file that a daemon keeps. It writes nothing.
+//
+// Other projects should not import this package: it may change at any time.
+package records
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/execd-project/execd/accounting"
+	"github.com/execd-project/execd/internal/textfile"
+	"github.com/execd-project/execd/internal/userfile"
+)
+
+// MaxLine is the longest line, in bytes, that can be a record: a submission has no room for a job name
+// of a million bytes. Longer lines are skipped as invalid, so that no file needs more memory.
+const MaxLine = 1 << 22
+
+// jsonSuffix is the end of the name of a file with records as JSON. The name before it is that of the
+// file with the same records as classic lines.
+const jsonSuffix = ".jsonl"
+
+// File is an open accounting file, or a pipe that records come from.
+type File struct {
+	io.ReadCloser
+	Name string // for messages
+}
+
+// Open opens an accounting file of a daemon. If there is a file with records as JSON beside it, Open
+// opens that one: it has the same records, with more in them. An empty name is os.ErrNotExist.
+func Open(name string) (*File, error) {
+	if name == "" {
+		return nil, os.ErrNotExist
+	}
+	if f, err := userfile.Open(name+jsonSuffix, 0); err == nil {
+		return opened(f, nil)
+	}
+	return opened(userfile.Open(name, 0))
+}
+
+// OpenNamed opens the file that a user names with -f: "-" for standard input, a pipe of the shell such
+// as <(zcat accounting.1.gz), or a regular file.
+func OpenNamed(name string, stdin io.Reader) (*File, error) {
+	switch {
+	case name == "-":
+		return &File{io.NopCloser(stdin), "the standard input"}, nil
+	case inherited(name):
+		return opened(os.Open(name))
+	}
+	return opened(userfile.Open(name, 0))
+}
+
+// inherited reports whether a name is that of a file that the caller has opened.
+func inherited(name string) bool {
+	name = filepath.Clean(name)
+	return name == "/dev/stdin" || filepath.Dir(name) == "/dev/fd" || filepath.Dir(name) == "/proc/self/fd"
+}
+
+func opened(f *os.File, err error) (*File, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &File{f, f.Name()}, nil
+}
+
+// Each calls yield for each record of a file. It calls bad with the line number of each line that is not
+// a record, and with an error if the line is too long. If job is not 0, records of other jobs are left
+// out, which is faster. An error of yield ends Each, which returns it.
+func Each(file io.Reader, job int, yield func(*accounting.Record) error, bad func(line int, err error)) error {
+	lines := textfile.NewLines(file, MaxLine)
+	for {
+		line, err := lines.Next()
+		switch _, tooLong := errors.AsType[*textfile.SizeError](err); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case tooLong:
+			bad(lines.Number(), err)
+			continue
+		case err != nil:
+			return fmt.Errorf("line %d: %w", lines.Number(), err)
+		}
+		if !relevant(line, job) {
+			continue
+		}
+		r, problem := parseLine(line)
+		switch {
+		case problem == nil:
+			if job != 0 && r.Job != job {
+				continue
+			}
+			if err := yield(r); err != nil {
+				return err
+			}
+		case line[len(line)-1] == '\n' && !errors.Is(problem, accounting.ErrNoRecord):
+			bad(lines.Number(), nil) // a last line without a newline is being written
+		}
+	}
+}
+
+func parseLine(line []byte) (*accounting.Record, error) {
+	if line[0] == '{' {
+		return accounting.ParseJSON(line)
+	}
+	return accounting.ParseClassic(string(line))
+}
+
+// jobField is the index of the field job_number in a classic line. A classic line has at least
+// fewestColons colons.
+const (
+	jobField     = 5
+	fewestColons = 41
+)
+
+// relevant reports whether a line can be a record of the wanted job, or is not a record, which the caller
+// has to report. It is much faster than parsing all fields.
+func relevant(line []byte, wanted int) bool {
+	if wanted == 0 {
+		return true
+	}
+	if line[0] == '{' {
+		return bytes.Contains(line, strconv.AppendInt([]byte(`"job_number":`), int64(wanted), 10)) ||
+			bytes.Contains(line, []byte(`"job_number": `)) || !bytes.HasSuffix(line, []byte("}\n"))
+	}
+	if bytes.Count(line, []byte{':'}) < fewestColons {
+		return true
+	}
+	for range jobField {
+		_, line, _ = bytes.Cut(line, []byte{':'})
+	}
+	number, _, _ := bytes.Cut(line, []byte{':'})
+	n, err := strconv.Atoi(string(number))
+	return err != nil || n == wanted
+}
