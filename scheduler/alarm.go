@@ -135,6 +135,6 @@ func (m *Model) Subordinating() bool {
 	return false
 }
 
-// SetExplaining reports whether runs find out why jobs wait, as far as the configuration
+// SetExplaining says whether runs find out why jobs wait, as far as the configuration
 // asks for it (sched_conf(5), schedd_job_info). They do unless told otherwise.
 func (s *State) SetExplaining(on bool) { s.silent = !on }

@@ -51,29 +51,88 @@ func (r *run) assignParallel(q *query) (Start, bool) {
 
 // bestAssignment tries the environments.
 func (r *run) bestAssignment(q *query) (assignment, bool) {
-	c := q.category
 	var best assignment
 	defer r.forgetSorting()
-	if !r.globally(q) {
-		return best, false
-	}
 	found := false
-	for _, pe := range c.pes {
-		if !c.allows(&r.model.pes[pe].access) {
-			continue
-		}
-		a, ok := r.largest(q, pe)
+	for _, pe := range q.category.pes {
+		a, ok := r.tryPE(q, pe)
 		if ok && (!found || a.slots > best.slots || a.slots == best.slots && a.soft < best.soft) {
 			best, found = a, true
 		}
 	}
+	if len(q.category.pes) == 0 {
+		q.because(Reason{kind: noMatchingPE})
+	}
 	return best, found
+}
+
+// tryPE looks for the places of a parallel job in an environment: what the environment and the
+// cluster leave, then host by host. With a trace the smallest number of slots is looked for, and the
+// order of the instances stays as the search has left it.
+func (r *run) tryPE(q *query, pe PEID) (assignment, bool) {
+	in, ok := r.roomIn(q, pe)
+	switch {
+	case !ok:
+		return assignment{}, false
+	case q.trace != nil:
+		return r.explainHosts(q, pe, in)
+	}
+	return r.largest(q, pe, in)
+}
+
+// leftInPE is what an environment and the cluster leave to a parallel job.
+type leftInPE struct {
+	least  int  // the smallest number of slots that the job takes
+	free   int  // slots of the environment
+	slots  int  // that the cluster has resources for
+	master bool // the cluster has what the master task needs in addition
+}
+
+// roomIn checks an environment and the cluster for the smallest number of slots of a parallel job.
+func (r *run) roomIn(q *query, pe PEID) (in leftInPE, ok bool) {
+	c, object := q.category, r.model.pes[pe].object
+	offers := func(slots int) (leftInPE, bool) {
+		return in, q.because(Reason{kind: peSlots, place: int32(pe), number: max(slots, 0)})
+	}
+	if in.least = fewestSlots(c, object); in.least == 0 && q.trace != nil && q.is(later) && c.requests.Slots.First() <= object.Slots {
+		in.least = c.requests.Slots.First() // one on each host, see leastOnHost
+	}
+	if in.least == 0 {
+		return offers(0)
+	}
+	if !c.allows(&r.model.pes[pe].access) {
+		q.because(Reason{kind: noPEAccess, place: int32(pe)})
+		return offers(0)
+	}
+	if in.free = r.freeInPE(q, pe); in.free < in.least {
+		return offers(in.free)
+	}
+	if !r.globally(q) {
+		return offers(0)
+	}
+	quiet := q.silent()
+	in.slots, in.master = r.slotsAt(&quiet, AtGlobal())
+	if q.trace == nil {
+		return in, in.master && in.slots >= in.least
+	}
+	switch most := r.atMost(q); {
+	case !in.master && r.plan != nil && most > 0:
+		return offers(most) // of what is counted once for each job there will be enough, for any number
+	case in.slots >= in.least:
+		return in, true
+	case in.slots > 0 || r.plan != nil && most > 0:
+		// What is said is how many there would be if nothing else ran, unless there is
+		// nothing at all (tested).
+		return offers(most)
+	}
+	r.slotsAt(q, AtGlobal()) // for the reason
+	return offers(0)
 }
 
 // largest finds the largest number of slots of the job's range that an environment has
 // places for. The original searches the range in one of several ways (PE_RANGE_ALG) that
 // all end there.
-func (r *run) largest(q *query, pe PEID) (assignment, bool) {
+func (r *run) largest(q *query, pe PEID, in leftInPE) (assignment, bool) {
 	slots := &q.category.requests.Slots
 	per := r.model.pes[pe].object.AllocationRule.PerHost
 	atMost := func(n int) int {
@@ -83,12 +142,11 @@ func (r *run) largest(q *query, pe PEID) (assignment, bool) {
 		}
 		return n
 	}
-	most := r.freeInPE(q, pe)
+	most := min(in.free, in.slots)
 	if q.is(fewest) {
 		most = min(most, slots.First())
 	}
-	global, master := r.slotsAt(q, AtGlobal())
-	if !master || atMost(min(most, global)) == 0 {
+	if atMost(most) == 0 {
 		return assignment{}, false
 	}
 	if q.category.isSoft() && !r.empty {
@@ -130,10 +188,6 @@ func (r *run) offers(q *query, pe PEID) (list []offer, all int) {
 	if r.hostOffer == nil {
 		r.hostOffer = make([]int32, len(r.model.hosts))
 	}
-	global, master := r.slotsAt(q, AtGlobal())
-	if !master && !q.is(anyMaster) {
-		return nil, 0
-	}
 	for id := range r.byViolations(q) {
 		i := &r.model.instances[id]
 		if !r.parallelStatic(q, id, pe) {
@@ -151,7 +205,7 @@ func (r *run) offers(q *query, pe PEID) (list []offer, all int) {
 		r.hostOffer[list[k].host] = 0
 		all += r.limitOffer(q, &list[k])
 	}
-	return list, min(all, global)
+	return list, all
 }
 
 // offerOf is what a host has itself.

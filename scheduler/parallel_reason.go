@@ -9,104 +9,48 @@ import (
 	"github.com/execd-project/execd/scheduler/quota"
 )
 
-// explainParallel finds the reasons why a parallel job has no place.
-func (r *run) explainParallel(q *query) {
-	c := q.category
-	if r.comesLater(q) {
-		full := *q
-		full.mode |= withFull
-		q = &full
-	}
-	for _, pe := range c.pes {
-		r.explainPE(q, pe)
-	}
-	if len(c.pes) == 0 {
-		q.because(Reason{kind: noMatchingPE})
-	}
-}
-
-// explainPE finds the reasons why a parallel job has no place in an environment: what the
-// environment and the cluster leave, then what cluster queues refuse, then instance by
-// instance.
-func (r *run) explainPE(q *query, pe PEID) {
-	c, object := q.category, r.model.pes[pe].object
-	least := fewestSlots(c, object)
-	offers := func(slots int) { q.because(Reason{kind: peSlots, place: int32(pe), number: max(slots, 0)}) }
-	if least == 0 && q.is(later) && c.requests.Slots.First() <= object.Slots {
-		least = c.requests.Slots.First() // one on each host, see leastOnHost
-	}
-	if least == 0 {
-		offers(0)
-		return
-	}
-	if !c.allows(&r.model.pes[pe].access) {
-		q.because(Reason{kind: noPEAccess, place: int32(pe)})
-		offers(0)
-		return
-	}
-	if free := r.freeInPE(q, pe); free < least {
-		offers(free)
-		return
-	}
-	if !r.globally(q) {
-		offers(0)
-		return
-	}
-	quiet := q.silent()
-	slots, master := r.slotsAt(&quiet, AtGlobal())
-	if most := r.atMost(q); !master && r.plan != nil && most > 0 {
-		offers(most) // of what is counted once for each job there will be enough, for any number
-		return
-	}
-	if slots < least {
-		// What is said is how many there would be if nothing else ran, unless there is
-		// nothing at all (tested).
-		if most := r.atMost(q); slots > 0 || r.plan != nil && most > 0 {
-			offers(most)
-			return
-		}
-		r.slotsAt(q, AtGlobal())
-		offers(0)
-		return
-	}
-	skip := q.trace
-	skip.lookAgain(r.model)
+// explainHosts finds the reasons why a parallel job has no place in an environment that has room for
+// it: what cluster queues refuse, then host by host. It returns what the search found for the
+// smallest number of slots.
+func (r *run) explainHosts(q *query, pe PEID, in leftInPE) (assignment, bool) {
+	q.trace.lookAgain(r.model)
 	usable := make([]bool, len(r.model.queues))
 	for id := range r.lookedAt(q) {
 		usable[r.model.instances[id].queue] = true
 	}
 	for id := range r.model.queues {
-		skip.queues[id] = !usable[id] || !r.queueStatic(q, QueueID(id), least) || !r.queueOffersPE(q, QueueID(id), object.Name)
+		q.trace.queues[id] = !usable[id] || !r.queueStatic(q, QueueID(id), in.least) || !r.queueOffersPE(q, QueueID(id), r.model.PEName(pe))
 	}
-	found, enough := r.collected(q, pe, least)
-	if enough && !master {
+	found, enough := r.collected(q, pe, in.least)
+	if enough && !in.master {
 		found, enough = assignment{}, false
 	}
-	for _, host := range r.visited(q, skip, found, enough) {
-		if skip.sorted[r.model.instances[host[0]].host] {
+	for _, host := range r.visited(q, found, enough) {
+		if q.trace.sorted[r.model.instances[host[0]].host] {
 			continue
 		}
 		for _, id := range host {
-			r.explainParallelInstance(q, id, pe, skip)
+			r.explainParallelInstance(q, id, pe)
 		}
-		r.takeFound(host, found, skip)
+		r.takeFound(q, host, found)
 	}
 	if !enough {
-		offers(found.slots)
+		q.because(Reason{kind: peSlots, place: int32(pe), number: max(found.slots, 0)})
 	}
+	return found, enough
 }
 
 // takeFound counts what was found on a host against quotas: it is gone where the next host is
 // looked at.
-func (r *run) takeFound(host []InstanceID, found assignment, skip *trace) {
-	if skip.collector == nil || r.plan != nil {
+func (r *run) takeFound(q *query, host []InstanceID, found assignment) {
+	if q.trace.collector == nil || r.plan != nil {
 		return
 	}
 	for _, g := range found.grants {
 		if slices.Contains(host, g.Instance) {
 			i := &r.model.instances[g.Instance]
-			if left, _ := skip.collector.Left(int32(i.queue), int32(i.host), false); left >= g.Slots {
-				skip.collector.Take(int32(i.queue), int32(i.host), g.Slots)
+			if left, _ := q.trace.collector.Left(int32(i.queue), int32(i.host), false); left >= g.Slots {
+				q.trace.collector.Take(int32(i.queue), int32(i.host), g.Slots)
 			}
 		}
 	}
@@ -141,13 +85,13 @@ func (r *run) comesLater(q *query) bool {
 // visited are the instances by host, in the order in which the hosts are looked at: all of
 // them or, where a job finds enough, those until that of the last grant. Hosts that have
 // only cluster queues that are ruled out come last.
-func (r *run) visited(q *query, skip *trace, found assignment, enough bool) [][]InstanceID {
+func (r *run) visited(q *query, found assignment, enough bool) [][]InstanceID {
 	var hosts [][]InstanceID
 	at := map[HostID]int{}
 	for _, skipped := range [...]bool{false, true} {
 		for id := range r.lookedAt(q) {
 			i := &r.model.instances[id]
-			if skip.queues[i.queue] != skipped {
+			if q.trace.queues[i.queue] != skipped {
 				continue
 			}
 			k, ok := at[i.host]
@@ -198,36 +142,36 @@ func fewestSlots(c *Category, pe *qconf.ParallelEnvironment) int {
 // explainParallelInstance finds the reason against an instance, and that against its host,
 // once for each host: first the host, then what is fixed about the instance, then the
 // quotas, then what the instance has left.
-func (r *run) explainParallelInstance(q *query, id InstanceID, pe PEID, skip *trace) {
+func (r *run) explainParallelInstance(q *query, id InstanceID, pe PEID) {
 	i := &r.model.instances[id]
 	said := len(q.trace.reasons)
-	r.explainParallelHost(q, id, pe, skip)
+	r.explainParallelHost(q, id, pe)
 	busy := len(q.trace.reasons) > said // with what will be free later: somebody has the host for himself
-	if skip.hosts[i.host] || skip.exhausted[i.host] || skip.queues[i.queue] || !r.instanceStatic(q, id, pe) {
+	if q.trace.hosts[i.host] || q.trace.exhausted[i.host] || q.trace.queues[i.queue] || !r.instanceStatic(q, id, pe) {
 		return
 	}
-	if !r.explainQuota(q, pe, id, skip) && !busy {
+	if !r.explainQuota(q, pe, id) && !busy {
 		r.slotsAt(q, AtInstance(id))
 	}
 }
 
 // explainParallelHost finds the reason against the host of an instance, once.
-func (r *run) explainParallelHost(q *query, id InstanceID, pe PEID, skip *trace) {
+func (r *run) explainParallelHost(q *query, id InstanceID, pe PEID) {
 	host := r.model.instances[id].host
-	if skip.hosts[host] {
+	if q.trace.hosts[host] {
 		return
 	}
-	if !r.hostAllows(q, host) || skip.exhausted[host] {
+	if !r.hostAllows(q, host) || q.trace.exhausted[host] {
 		return
 	}
-	n, _ := r.slotsAt(q, AtHost(host))
+	n := r.offerOf(q, host).slots
 	least := r.leastOnHost(q, pe)
-	if n = r.coresFor(q, host, n); n > 0 && n < least && r.plan == nil {
+	if n > 0 && n < least && r.plan == nil {
 		// Some are left: whether it would be enough if nothing else ran (tested).
-		skip.exhausted[host] = r.mostOnHost(q, host) < least
+		q.trace.exhausted[host] = r.mostOnHost(q, host) < least
 		return
 	}
-	skip.exhausted[host] = n < least && r.later(q, host) < least
+	q.trace.exhausted[host] = n < least && r.later(q, host) < least
 }
 
 // mostOnHost is how many slots a host has for a job when nothing else runs.
@@ -276,36 +220,36 @@ func (r *run) later(q *query, id HostID) int {
 }
 
 // explainQuota says so where the quotas leave no slot at an instance.
-func (r *run) explainQuota(q *query, pe PEID, id InstanceID, skip *trace) bool {
-	failure, ok := r.withinParallelQuota(q, pe, id, skip)
+func (r *run) explainQuota(q *query, pe PEID, id InstanceID) bool {
+	failure, ok := r.withinParallelQuota(q, pe, id)
 	if ok {
 		return false
 	}
-	if i := &r.model.instances[id]; failure.SortOut(int32(i.queue), int32(i.host), skip.queues, skip.sorted) {
-		failure.SortOutHosts(skip.sorted)
+	if i := &r.model.instances[id]; failure.SortOut(int32(i.queue), int32(i.host), q.trace.queues, q.trace.sorted) {
+		failure.SortOutHosts(q.trace.sorted)
 	}
 	return !q.because(exceeded(&failure))
 }
 
 // withinParallelQuota checks the quotas for one slot of a parallel job.
-func (r *run) withinParallelQuota(q *query, pe PEID, id InstanceID, skip *trace) (quota.Failure, bool) {
+func (r *run) withinParallelQuota(q *query, pe PEID, id InstanceID) (quota.Failure, bool) {
 	c := q.category
 	i := &r.model.instances[id]
-	if skip.collector == nil {
+	if q.trace.collector == nil {
 		usage := r.quotas.usage
 		if r.empty || r.plan != nil {
 			usage = nil
 		}
-		skip.collector = &quota.Collector{}
-		skip.collector.Reset(c.demand(pe), usage, r.quotaValue)
+		q.trace.collector = &quota.Collector{}
+		q.trace.collector.Reset(c.demand(pe), usage, r.quotaValue)
 		if usage == nil && !r.empty {
-			skip.collector.AskLike(r.quotas.usage)
+			q.trace.collector.AskLike(r.quotas.usage)
 		}
 	}
 	if r.spoils(c, id) {
-		skip.collector.Spoil(int32(i.queue), int32(i.host))
+		q.trace.collector.Spoil(int32(i.queue), int32(i.host))
 	}
-	if left, failure := skip.collector.Left(int32(i.queue), int32(i.host), true); left <= 0 {
+	if left, failure := q.trace.collector.Left(int32(i.queue), int32(i.host), true); left <= 0 {
 		return failure, false
 	}
 	if r.plan == nil {
@@ -332,7 +276,7 @@ func (r *run) queueOffersPE(q *query, id QueueID, name string) bool {
 // collected returns what the search found for a number of slots, and whether that is enough. What the
 // cluster lacks for the master task does not count: the slots are told that there are (tested).
 func (r *run) collected(q *query, pe PEID, least int) (assignment, bool) {
-	slots := q.in(q.mode | anyMaster)
-	offers, _ := r.offers(&slots, pe)
+	quiet := q.silent()
+	offers, _ := r.offers(&quiet, pe)
 	return r.place(q, pe, least, offers)
 }

@@ -448,8 +448,11 @@ func (r *run) explainReservingParallel(q query) {
 		return
 	}
 	info.reservingSaid = true
+	if r.comesLater(&q) {
+		q.mode |= withFull
+	}
 	q.trace = newTrace(r.model)
-	r.explainParallel(&q)
+	r.bestAssignment(&q)
 	info.reasons = append(info.reasons, q.trace.reasons...)
 }
 

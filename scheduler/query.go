@@ -30,9 +30,6 @@ const (
 	exempt
 	// withFull is a query for reasons that compares instances that are full, too, see lookedAt.
 	withFull
-	// anyMaster is a query for slots, even if the cluster lacks what the master task needs, see
-	// collected.
-	anyMaster
 	// leaving is a query for what a place has once the jobs that share it have left.
 	leaving
 )

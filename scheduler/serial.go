@@ -34,12 +34,11 @@ func (r *run) explain(q query) *trace {
 	if !r.explaining {
 		return nil
 	}
-	q.trace = newTrace(r.model)
-	if c := q.category; c.Parallel() && c.requests.Reservation == 0 {
-		r.explainParallel(&q)
-	} else {
-		r.findPlace(&q)
+	if c := q.category; c.Parallel() && c.requests.Reservation == 0 && r.comesLater(&q) {
+		q.mode |= withFull
 	}
+	q.trace = newTrace(r.model)
+	r.findPlace(&q)
 	return q.trace
 }
 
