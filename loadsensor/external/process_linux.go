@@ -1,21 +1,16 @@
 package external
 
 import (
-	"errors"
 	"fmt"
-	"math"
 	"os"
-	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/internal/host/program"
 	"github.com/execd-project/execd/loadsensor/protocol"
 )
-
-// The path that sensors find programs in; nothing of ours.
-const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 const (
 	// leftOver is how long the output is read after the process has ended: what it
@@ -25,9 +20,6 @@ const (
 	leftOver = 2 * time.Second
 	// writeTime bounds the request, one byte into an empty pipe.
 	writeTime = time.Second
-
-	busyTries = 10
-	busyPause = 20 * time.Millisecond
 )
 
 // process is a sensor that runs.
@@ -39,8 +31,7 @@ type process struct {
 	exited chan *os.ProcessState
 	closed chan struct{} // nobody wants the pieces any more
 
-	mu     sync.Mutex
-	reaped bool // its number may be another process's
+	program *program.Process
 }
 
 // spawn starts the program. The error says what is wrong with it.
@@ -70,41 +61,20 @@ func spawn(c *Config) (*process, error) {
 			return nil, err
 		}
 	}
-	// What we were started with, by a shell or a service manager, is not for sensors.
-	// Everything that Go opens is marked already. Before Linux 5.11 it stays.
-	_ = unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
-	attr := &os.ProcAttr{
-		Dir: c.Dir, Env: c.environment(), Files: theirs[:],
-		Sys: &syscall.SysProcAttr{Setsid: true, Credential: c.As.Credential()},
-	}
-	proc, err := execute(c.Path, attr)
+	p.program, err = program.Start(&program.Command{
+		Path: c.Path, Dir: c.Dir, Env: c.environment(), As: c.As.Credential(), Stdin: theirs[0], Stdout: theirs[1], Stderr: theirs[2],
+	})
 	if err != nil {
 		p.close()
 		return nil, err
 	}
-	p.pid = proc.Pid
+	p.pid = p.program.PID
 	for i := range p.out {
 		p.pieces[i] = make(chan []byte)
 		go p.pump(p.out[i], p.pieces[i])
 	}
-	go p.wait(proc)
+	go p.wait()
 	return p, nil
-}
-
-// execute starts a program; one without a first line that says what runs it is a
-// shell script, as for sh(1), through which the original runs it.
-func execute(path string, attr *os.ProcAttr) (*os.Process, error) {
-	for try := 1; ; try++ {
-		proc, err := os.StartProcess(path, []string{path}, attr)
-		if errors.Is(err, unix.ENOEXEC) {
-			proc, err = os.StartProcess("/bin/sh", []string{"sh", path}, attr)
-		}
-		// Somebody is writing the file, or has forked while he was.
-		if !errors.Is(err, unix.ETXTBSY) || try == busyTries {
-			return proc, err
-		}
-		time.Sleep(busyPause)
-	}
 }
 
 // pump hands on what the process writes, piece by piece, and no faster than it is
@@ -127,20 +97,9 @@ func (p *process) pump(f *os.File, pieces chan<- []byte) {
 	}
 }
 
-// wait sees the end of the process. What is left of its group is killed while its
-// number cannot have been given to a stranger: before it is waited for.
-func (p *process) wait(proc *os.Process) {
-	for {
-		err := unix.Waitid(unix.P_PID, p.pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
-		if !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
-	p.mu.Lock()
-	_ = unix.Kill(-p.pid, unix.SIGKILL)
-	state, _ := proc.Wait() // nil where somebody else took the status
-	p.reaped = true
-	p.mu.Unlock()
+// wait sees the end of the process.
+func (p *process) wait() {
+	state := p.program.State() // nil where somebody else took the status
 	for _, f := range p.out {
 		_ = f.SetReadDeadline(time.Now().Add(leftOver))
 	}
@@ -148,13 +107,7 @@ func (p *process) wait(proc *os.Process) {
 }
 
 // kill ends the whole group.
-func (p *process) kill() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.reaped {
-		_ = unix.Kill(-p.pid, unix.SIGKILL)
-	}
-}
+func (p *process) kill() { p.program.Kill() }
 
 func (p *process) ask() error {
 	_ = p.stdin.SetWriteDeadline(time.Now().Add(writeTime))

@@ -87,7 +87,7 @@ func (c *Config) defaults() {
 // environment has nothing of ours: what we were started with is not the sensor's
 // business, and numbers are written with a point where no locale is set.
 func (c *Config) environment() []string {
-	env := []string{"PATH=" + searchPath, "SHELL=/bin/sh", "HOST=" + c.Host, "HOME=" + c.As.Home}
+	env := []string{"PATH=" + program.SearchPath, "SHELL=/bin/sh", "HOST=" + c.Host, "HOME=" + c.As.Home}
 	if c.As.Name != "" {
 		env = append(env, "USER="+c.As.Name, "LOGNAME="+c.As.Name)
 	}

@@ -70,7 +70,7 @@ func (c *conversation) quit(inWords bool) {
 	for range c.lines { // what else it says
 	}
 	select {
-	case <-c.gone:
+	case <-c.program.Done():
 	case <-time.After(2 * farewell): // it hangs in the kernel
 	}
 	stop.Stop()

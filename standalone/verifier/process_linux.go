@@ -1,26 +1,19 @@
 package verifier
 
 import (
-	"errors"
 	"fmt"
-	"math"
 	"os"
-	"os/exec"
-	"sync"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/internal/host/program"
 )
 
 // process is a verifier that runs, with what it has started: a session of its own.
 type process struct {
 	in, out, stderr *os.File // our ends
-	gone            chan struct{}
-
-	cmd    *exec.Cmd
-	mu     sync.Mutex
-	reaped bool // its number may be another process's
+	program         *program.Process
 }
 
 // whom is whose process it is, and in what it runs; the zero value is as we are.
@@ -30,16 +23,10 @@ type whom struct {
 	directory   string
 }
 
-const (
-	busyTries = 10
-	busyPause = 20 * time.Millisecond
-)
-
-// spawn starts a program; one without a first line that says what runs it is a shell
-// script, as for sh(1), through which the original runs it.
+// spawn starts a program.
 func spawn(path string, as whom) (*process, error) {
 	var theirs [3]*os.File
-	p := &process{gone: make(chan struct{})}
+	p := &process{}
 	defer func() {
 		for _, f := range theirs {
 			if f != nil {
@@ -54,52 +41,22 @@ func spawn(path string, as whom) (*process, error) {
 	if p.out, theirs[1], err = os.Pipe(); err == nil {
 		p.stderr, theirs[2], err = os.Pipe()
 	}
-	// What we were started with is not for it. Before Linux 5.11 it stays.
-	_ = unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
-	words := []string{path}
-	for try := 1; err == nil; try++ {
-		p.cmd = &exec.Cmd{
-			Path: words[0], Args: words, Dir: as.directory, Env: as.environment, Stdin: theirs[0], Stdout: theirs[1], Stderr: theirs[2],
-			SysProcAttr: &syscall.SysProcAttr{Setsid: true, Credential: as.credential},
-		}
-		e := p.cmd.Start()
-		switch {
-		case e == nil:
-			go p.wait()
-			return p, nil
-		case errors.Is(e, unix.ENOEXEC) && len(words) == 1:
-			words = []string{"/bin/sh", path}
-		case errors.Is(e, unix.ETXTBSY) && try < busyTries: // somebody is writing it
-			time.Sleep(busyPause)
-		default:
-			err = e
-		}
+	if err == nil {
+		p.program, err = program.Start(&program.Command{
+			Path: path, Dir: as.directory, Env: as.environment, As: as.credential, Stdin: theirs[0], Stdout: theirs[1], Stderr: theirs[2],
+		})
 	}
-	p.close()
-	return nil, fmt.Errorf("cannot start the JSV %q: %w", path, err)
-}
-
-// wait sees the end of it. What is left of its group is killed while its number cannot have
-// been given to a stranger: before it is waited for.
-func (p *process) wait() {
-	for errors.Is(unix.Waitid(unix.P_PID, p.cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
+	if err != nil {
+		p.close()
+		return nil, fmt.Errorf("cannot start the JSV %q: %w", path, err)
 	}
-	p.mu.Lock()
-	_ = unix.Kill(-p.cmd.Process.Pid, unix.SIGKILL)
-	p.reaped = true
-	p.mu.Unlock()
-	_ = p.cmd.Wait() // its verdict is what it said
-	close(p.gone)
+	return p, nil
 }
 
 // end kills it, and takes from it what it is told by and talks to. Not even a process that
 // has left the group, and holds the other ends, is waited for.
 func (p *process) end() {
-	p.mu.Lock()
-	if !p.reaped {
-		_ = unix.Kill(-p.cmd.Process.Pid, unix.SIGKILL)
-	}
-	p.mu.Unlock()
+	p.program.Kill()
 	p.close()
 }
 

@@ -236,7 +236,7 @@ func (c *Check) try(ctx context.Context) error {
 	timer := c.config.Clock.NewTimer(c.config.Deadline)
 	defer timer.Stop()
 	select {
-	case <-r.gone:
+	case <-r.Done():
 		return r.verdict()
 	case <-timer.C():
 	case <-ctx.Done():

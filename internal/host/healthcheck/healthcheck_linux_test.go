@@ -297,7 +297,7 @@ func TestUnkillable(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended(t, child)
-	<-hung.gone
+	<-hung.Done()
 	if r := h.check.once(t.Context()); !r.Good {
 		t.Errorf("after their end: %+v", r)
 	}
@@ -312,7 +312,7 @@ func TestChildThatHangs(t *testing.T) {
 	h.clock.Advance(time.Minute)
 	<-result
 	h.write(t, "true")
-	<-h.check.hung.gone
+	<-h.check.hung.Done()
 	if r := h.check.once(t.Context()); !strings.Contains(r.Reason, "cannot be killed") {
 		t.Errorf("%+v", r)
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
@@ -13,10 +12,9 @@ import (
 	"unicode"
 
 	"golang.org/x/sys/unix"
-)
 
-// systemPath is the PATH of the program.
-const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	"github.com/execd-project/execd/internal/host/program"
+)
 
 const (
 	// leftOver is how long the output is read after the program has ended. More than
@@ -31,14 +29,10 @@ const (
 
 // run is a program that runs.
 type run struct {
-	began time.Time
-	cmd   *exec.Cmd
-	out   tail
-	gone  chan struct{} // closed when it has been waited for
-	err   error         // of that
-
-	mu      sync.Mutex
-	reaped  bool  // its number may be another process's
+	*program.Process
+	path    string
+	began   time.Time
+	out     tail
 	members []int // pidfds, after kill: of those that may still run
 }
 
@@ -47,46 +41,27 @@ func (c *Check) start() (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{began: c.config.Clock.Now(), cmd: exec.Command(c.config.Path), gone: make(chan struct{})}
-	r.cmd.Dir, r.cmd.Env = "/", []string{"PATH=" + systemPath, "SHELL=/bin/sh", "HOST=" + c.config.Host}
-	r.cmd.Stdout, r.cmd.Stderr = &r.out, &r.out
-	r.cmd.WaitDelay = leftOver
-	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if id != nil {
-		r.cmd.Env = append(r.cmd.Env, "USER="+id.Name, "LOGNAME="+id.Name, "HOME="+id.Home)
-		r.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: id.UID, Gid: id.GID, Groups: id.Groups}
+	r := &run{path: c.config.Path, began: c.config.Clock.Now()}
+	command := program.Command{
+		Path: c.config.Path, Dir: "/", Env: []string{"PATH=" + program.SearchPath, "SHELL=/bin/sh", "HOST=" + c.config.Host},
+		Stdout: &r.out, Stderr: &r.out, WaitDelay: leftOver, Signal: c.signal,
 	}
-	if err := r.cmd.Start(); err != nil {
+	if id != nil {
+		command.Env = append(command.Env, "USER="+id.Name, "LOGNAME="+id.Name, "HOME="+id.Home)
+		command.As = &syscall.Credential{Uid: id.UID, Gid: id.GID, Groups: id.Groups}
+	}
+	if r.Process, err = program.Start(&command); err != nil {
 		return nil, err
 	}
-	go r.wait(c.signal)
 	return r, nil
-}
-
-// wait sees the end of the program. What is left of its group is killed while its
-// number cannot have been given to a stranger: before it is waited for.
-func (r *run) wait(signal func(int, unix.Signal) error) {
-	pid := r.cmd.Process.Pid
-	for errors.Is(unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
-	}
-	r.mu.Lock()
-	_ = signal(-pid, unix.SIGKILL)
-	r.reaped = true
-	r.mu.Unlock()
-	if r.err = r.cmd.Wait(); errors.Is(r.err, exec.ErrWaitDelay) {
-		r.err = nil
-	}
-	close(r.gone)
 }
 
 // kill kills the group, and reports whether all of it is gone.
 func (r *run) kill(c *Check) bool {
-	r.mu.Lock()
-	if !r.reaped {
-		r.members = membersOf(r.cmd.Process.Pid)
-		_ = c.signal(-r.cmd.Process.Pid, unix.SIGKILL)
-	}
-	r.mu.Unlock()
+	r.WithGroup(func(group int) {
+		r.members = membersOf(group)
+		_ = c.signal(-group, unix.SIGKILL)
+	})
 	timer := time.NewTimer(c.mercy)
 	defer timer.Stop()
 	for !r.over() {
@@ -113,7 +88,7 @@ func (r *run) over() bool {
 		r.members = r.members[1:]
 	}
 	select {
-	case <-r.gone:
+	case <-r.Done():
 		return true
 	default:
 		return false
@@ -145,13 +120,14 @@ func membersOf(group int) []int {
 
 // verdict is why the host is not well; r is gone.
 func (r *run) verdict() error {
-	if r.err == nil {
+	err := r.Err()
+	if err == nil {
 		return nil
 	}
 	if line := r.out.last(); line != "" {
 		return errors.New(line)
 	}
-	return errors.New(r.cmd.Path + ": " + r.err.Error())
+	return errors.New(r.path + ": " + err.Error())
 }
 
 // Bounds of what is kept of the output, and of the line in it.

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/internal/host/program"
 	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/internal/lazyregexp"
 	"github.com/execd-project/execd/internal/trust"
@@ -141,34 +141,28 @@ func checkAddress(address string, own bool) error {
 // run runs a mailer in a session of its own: out of reach of the signals of a
 // terminal, and a group that can be killed as a whole.
 func run(ctx context.Context, user *userdb.User, words []string, text string) error {
-	cmd := exec.Command(words[0], words[1:]...) //nolint:noctx // wait kills more than it
-	cmd.Dir = "/"
-	cmd.Env = []string{
-		"PATH=" + systemPath, "HOME=" + user.Home, "USER=" + user.Name, "LOGNAME=" + user.Name, "SHELL=/bin/sh",
+	out := program.Head{Most: maxOutput}
+	c := program.Command{
+		Path: words[0], Args: words[1:], Dir: "/",
+		Env: []string{
+			"PATH=" + systemPath, "HOME=" + user.Home, "USER=" + user.Name, "LOGNAME=" + user.Name, "SHELL=/bin/sh",
+		},
+		Stdin: strings.NewReader(text), Stdout: &out, Stderr: &out, WaitDelay: time.Second,
+		Leave:  true, // a process that delivers the mail
+		Signal: kill,
 	}
-	var out bounded
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(text), &out, &out
-	cmd.WaitDelay = time.Second
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if int(user.UID) != os.Geteuid() {
 		credential, err := credentialOf(user)
 		if err != nil {
 			return err
 		}
-		cmd.SysProcAttr.Credential = credential
+		c.As = credential
 	}
-	err := cmd.Start()
+	err := program.Run(ctx, &c)
 	if err == nil {
-		err = wait(ctx, cmd)
-	}
-	switch {
-	case err == nil, errors.Is(err, exec.ErrWaitDelay):
-		// The latter: it has taken the mail, and left somebody behind to deliver it.
 		return nil
-	case ctx.Err() != nil:
-		return fmt.Errorf("%s: %w", words[0], context.Cause(ctx))
 	}
-	if said := strings.TrimSpace(string(out.kept)); said != "" {
+	if said := strings.TrimSpace(string(out.Kept)); said != "" && ctx.Err() == nil {
 		return fmt.Errorf("%s: %w: %s", words[0], err, said)
 	}
 	return fmt.Errorf("%s: %w", words[0], err)
@@ -177,38 +171,10 @@ func run(ctx context.Context, user *userdb.User, words []string, text string) er
 // kill is kill(2); another one in a test.
 var kill = unix.Kill
 
-// wait waits for the end of a mailer, and kills its group when the context ends before. It
-// does so only while the mailer has not been reaped: afterwards its number may be that of a
-// stranger.
-func wait(ctx context.Context, cmd *exec.Cmd) error {
-	pid := cmd.Process.Pid
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		for errors.Is(unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
-		}
-	}()
-	select {
-	case <-ended:
-	case <-ctx.Done():
-		_ = kill(-pid, unix.SIGKILL)
-		<-ended
-	}
-	return cmd.Wait()
-}
-
 func credentialOf(u *userdb.User) (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, fmt.Errorf("only root can run the mailer as user %s", u.Name)
 	}
 	groups, err := userdb.System().Groups(u.Name, u.GID)
 	return &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: groups}, err
-}
-
-// bounded keeps the first maxOutput bytes that are written to it.
-type bounded struct{ kept []byte }
-
-func (b *bounded) Write(p []byte) (int, error) {
-	b.kept = append(b.kept, p[:min(maxOutput-len(b.kept), len(p))]...)
-	return len(p), nil
 }

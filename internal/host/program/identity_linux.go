@@ -1,6 +1,7 @@
-// Package program says as whom the programs of a site run: load sensors, health checks and
-// verifiers. It looks users up, and refuses a program that others than its user and root can
-// change. It starts nothing. All functions may be called from several goroutines.
+// Package program runs the programs of a site: mailers, health checks, load sensors and verifiers. It
+// looks up the user that a program runs as, refuses a program that others than this user and root
+// can change, and runs it in a session of its own, whose processes it kills as a whole and only
+// while their number is theirs. All functions may be called from several goroutines.
 package program
 
 import (
