@@ -399,7 +399,7 @@ func (o *Assignment) allSlots() int { return cmp.Or(o.TotalSlots, o.Slots) }
 // granted counts the hosts and the queue instances of the job.
 func (o *Assignment) granted() (hosts, queues int) {
 	var names, instances []string
-	for _, h := range o.peHosts("") {
+	for _, h := range o.peHosts() {
 		if !slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, h.Host) }) {
 			names = append(names, h.Host)
 		}

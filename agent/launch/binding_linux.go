@@ -31,12 +31,12 @@ type bound struct {
 // the spool area is bound to (sge_submit(1), -binding), and else finds what its
 // queue has (queue_conf(5), processors). The caller holds Spool.LockJobs for as
 // long as the job has no directory, if the job asks for cores.
-func (o *Assignment) chooseProcessors(spool *jobdir.Spool) bound {
-	queue, err := binding.Processors(o.Queue.Processors)
+func (p *Plan) chooseProcessors(spool *jobdir.Spool) bound {
+	queue, err := binding.Processors(p.Description.Processors)
 	if err != nil {
 		return bound{why: err.Error()}
 	}
-	if !o.wantsCores() && queue.IsEmpty() {
+	if p.Cores == nil && queue.IsEmpty() {
 		return bound{}
 	}
 	t, err := readTopology()
@@ -44,32 +44,27 @@ func (o *Assignment) chooseProcessors(spool *jobdir.Spool) bound {
 		return bound{why: err.Error()}
 	}
 	var b bound
-	if o.wantsCores() {
-		if b.cores, err = o.chooseCores(spool, t, queue); err != nil {
+	if p.Cores != nil {
+		if b.cores, err = p.chooseCores(spool, t, queue); err != nil {
 			b.why = err.Error()
 		}
 	}
 	b.affinity = b.cores.Affinity(t, queue)
 	if b.why == "" && b.affinity.CPUs.IsEmpty() && !queue.IsEmpty() {
-		b.why = fmt.Sprintf("cannot bind to the processors %s of queue %s: of this host only %s can be used", queue, o.Queue.Queue, t.Usable())
+		b.why = fmt.Sprintf("cannot bind to the processors %s of queue %s: of this host only %s can be used", queue, p.Description.Queue, t.Usable())
 	}
 	return b
 }
 
-// wantsCores reports whether cores are to be chosen for the job.
-func (o *Assignment) wantsCores() bool {
-	return o.Request.Binding != nil && o.Config.ExecdParams.EnableBinding
-}
-
-func (o *Assignment) chooseCores(spool *jobdir.Spool, t topology.Topology, queue topology.CPUSet) (binding.Binding, error) {
-	used, _, err := coresInUse(spool, o.Host, t, nil)
+func (p *Plan) chooseCores(spool *jobdir.Spool, t topology.Topology, queue topology.CPUSet) (binding.Binding, error) {
+	used, _, err := coresInUse(spool, p.Description.Host, t, nil)
 	if err != nil {
 		// Two jobs on one core are worse off than one that is not bound.
 		return binding.Binding{}, fmt.Errorf("cannot find out which cores are in use: %w", err)
 	}
-	r := bindingRequest(o.Request.Binding)
+	r := *p.Cores
 	r.Queue = queue
-	return binding.Choose(t, used, r, o.Slots)
+	return binding.Choose(t, used, r, p.Description.HostSlots)
 }
 
 // readTopology reads the processors of this host that we may use ourselves.

@@ -156,25 +156,33 @@ func Prepare(spool *jobdir.Spool, o *Assignment, id job.ID) (*Job, error) {
 }
 
 func prepare(spool *jobdir.Spool, o *Assignment, id job.ID, slave bool) (*Job, error) {
-	d, err := o.Describe(id, jobdir.Area(spool.Path()), "")
+	p, err := o.Plan(id, jobdir.Area(spool.Path()), slave)
 	if err != nil {
-		return nil, &OrderError{err}
+		return nil, err
 	}
-	j := &Job{spool: spool, groups: o.Groups, Description: d, terminal: o.Terminal}
+	return PreparePlan(spool, o.Groups, p)
+}
+
+// PreparePlan is Prepare, or PrepareSlave, for a job that was planned before, perhaps by another
+// process. It completes the description in the plan.
+func PreparePlan(spool *jobdir.Spool, groups *Groups, p *Plan) (*Job, error) {
+	d := p.Description
+	j := &Job{spool: spool, groups: groups, Description: d, terminal: p.Foreground}
 	j.own = own{
-		boot: BootID(), uid: int(o.Owner.UID), gid: int(o.Owner.GID), users: procedureUsers(d, o.Lookup),
-		ownShell: d.Command.OwnShell, slave: slave, devices: o.Devices,
-		parent: o.Queue.Tmpdir, name: jobdir.TmpdirName(id, o.Queue.Queue),
+		boot: BootID(), uid: p.UID, gid: p.GID, users: p.Users,
+		ownShell: d.Command.OwnShell, slave: p.Slave, devices: p.Devices, groupIDs: p.GroupIDs,
+		parent: d.QueueTmpdir, name: jobdir.TmpdirName(d.ID, d.Queue),
 	}
-	if o.Privileged {
-		j.own.groupIDs = o.Config.GIDRange
-	} else if j.own.aside, err = jobdir.AsideName(j.own.name); err != nil {
+	var err error
+	if p.Aside {
+		if j.own.aside, err = jobdir.AsideName(j.own.name); err != nil {
+			return nil, err
+		}
+	}
+	if err := j.begin(p.Foreground); err != nil {
 		return nil, err
 	}
-	if err := j.begin(o.Terminal); err != nil {
-		return nil, err
-	}
-	if err := j.prepare(o); err != nil {
+	if err := j.prepare(p); err != nil {
 		return nil, errors.Join(err, j.undo())
 	}
 	return j, nil
@@ -222,38 +230,36 @@ func (j *Job) undo() error {
 	return errors.Join(err, j.Dir.Close())
 }
 
-func (j *Job) prepare(o *Assignment) error {
+func (j *Job) prepare(p *Plan) error {
 	var err error
 	if j.tmpdir, err = j.Dir.MakeTmpdir(j.own.parent, j.own.name, j.own.aside, j.own.uid, j.own.gid); err != nil {
 		return err
 	}
 	if j.tmpdir.Path != j.Description.Tmpdir {
-		if j.Description, err = o.Describe(j.Description.ID, jobdir.Area(j.spool.Path()), j.tmpdir.Path); err != nil {
-			return &OrderError{err}
-		}
+		moveTmpdir(j.Description, j.tmpdir.Path)
 	}
 	failpoint.At("launch-tmpdir")
-	j.Description.UserProcesses = o.mostOfUser(j.Description)
+	j.Description.UserProcesses = p.mostOfUser(j.groups)
 	if !j.own.slave {
 		if j.Description.AddGroupID, err = jobGroupIDs.take(j.own.groupIDs, j); err != nil {
 			return err
 		}
 	}
-	return j.complete(o)
+	return j.complete(p)
 }
 
 // complete chooses processors for the job and completes its directory, in which
 // they stand, before another job can choose.
-func (j *Job) complete(o *Assignment) error {
+func (j *Job) complete(p *Plan) error {
 	d := j.Description
-	if o.wantsCores() {
+	if p.Cores != nil {
 		unlock, err := j.spool.LockJobs()
 		if err != nil {
 			return err
 		}
 		defer unlock()
 	}
-	b := o.chooseProcessors(j.spool)
+	b := p.chooseProcessors(j.spool)
 	j.Binding, j.Affinity, j.Unbound = b.cores, b.affinity, b.why
 	d.Binding, d.BindingCPUs = b.cores.Config(), b.cores.CPUs.String()
 	if text := b.cores.Environment(); text != "" {
@@ -265,9 +271,9 @@ func (j *Job) complete(o *Assignment) error {
 		return err
 	}
 	return j.finish(jobdir.CreateOptions{
-		Hosts:  o.peHosts(b.cores.HostfileColumn()),
-		NoSync: o.Terminal,
-		Record: o.Record,
+		Hosts:  p.hosts(b.cores.HostfileColumn()),
+		NoSync: p.Foreground,
+		Record: p.Record,
 	})
 }
 
@@ -293,9 +299,8 @@ func (j *Job) finish(o jobdir.CreateOptions) error {
 	return j.spool.Complete(j.Dir, j.Description, o)
 }
 
-// peHosts are the lines of pe_hostfile. column replaces what stands for the
-// processors, on all of them (sge_submit(1), -binding pe).
-func (o *Assignment) peHosts(column string) []jobdir.PEHost {
+// peHosts are the lines of pe_hostfile.
+func (o *Assignment) peHosts() []jobdir.PEHost {
 	hosts, own := slices.Clone(o.Hosts), o.Queue.Queue+"@"+o.Host
 	if len(hosts) == 0 {
 		hosts = []jobdir.PEHost{{Host: o.Host, Slots: o.Slots, Queue: own}}
@@ -303,11 +308,6 @@ func (o *Assignment) peHosts(column string) []jobdir.PEHost {
 	for i := range hosts {
 		if hosts[i].Queue == own && hosts[i].Processors == "" {
 			hosts[i].Processors = o.Queue.Processors
-		}
-	}
-	if column != "" {
-		for i := range hosts {
-			hosts[i].Processors = column
 		}
 	}
 	return hosts

@@ -3,11 +3,9 @@ package launch
 import (
 	"math"
 	"os"
-	"runtime"
 	"strconv"
 	"strings"
 
-	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/limits/cgroup"
 	"github.com/execd-project/execd/qconf"
 )
@@ -28,15 +26,6 @@ func mostThreads(p qconf.CgroupsParams, slots int) uint64 {
 		return 0
 	}
 	return max(uint64(p.Pids), min(uint64(p.Pids)*uint64(max(slots, 1)), threadsOfHost()/2))
-}
-
-// mostOfUser is how many processes and threads the user of the job may have where those of the
-// job alone are not counted; 0 for any number.
-func (o *Assignment) mostOfUser(d *job.Description) int {
-	if d.AddGroupKill && o.Groups.countsThreads() {
-		return 0
-	}
-	return int(mostThreads(o.Config.CgroupsParams, max(d.HostSlots, runtime.NumCPU())))
 }
 
 // threadsOfHost is how many processes and threads there can be on this host. What is not known

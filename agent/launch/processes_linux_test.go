@@ -53,9 +53,10 @@ func TestProcessesWithoutAGroup(t *testing.T) {
 		"a job that has none":               {o.Groups, false, without},
 		"a group that counts or not, as is": {o.Groups, true, map[bool]int{true: 0, false: without}[o.Groups.manager.System().Check(cgroup.PidsLimit) == nil]},
 	} {
-		o, d := *o, *d
-		o.Groups, d.AddGroupKill = c.groups, c.kill
-		if got := o.mostOfUser(&d); got != c.want {
+		d := *d
+		d.AddGroupKill = c.kill
+		p := Plan{Description: &d, Processes: without}
+		if got := p.mostOfUser(c.groups); got != c.want {
 			t.Errorf("%s: %d, expected %d", sentence, got, c.want)
 		}
 	}
