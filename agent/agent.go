@@ -26,8 +26,12 @@ import (
 // Options say where an agent works and what it uses.
 type Options struct {
 	Host     string        // this host, as the master spells it
-	Spool    *jobdir.Spool // of this agent alone
+	Spool    *jobdir.Spool // of this agent alone; not used with Launcher
 	Shepherd string        // path of the supervisor's executable; see launch.FindShepherd
+	// Launcher makes the jobs of the agent; nil is this process, in Spool. Own is the directory of
+	// the agent's own files; nil is that of Spool.
+	Launcher launch.Launcher
+	Own      *jobdir.Dir
 	Version  string
 
 	// Configuration reads the configuration and says its version. What is wrong with
@@ -91,13 +95,15 @@ func (nobody) Ended(*Record, *job.Description, *job.Outcome) {}
 
 // Agent is the daemon. Make one with New.
 type Agent struct {
-	options Options
-	log     hclog.Logger
-	clock   clock.Clock
-	users   func(name string) (*userdb.User, error)
-	groupID func(name string) (uint32, error)
-	guard   *userGuard // before users and groupID
-	started time.Time
+	options  Options
+	launcher launch.Launcher
+	own      *jobdir.Dir
+	log      hclog.Logger
+	clock    clock.Clock
+	users    func(name string) (*userdb.User, error)
+	groupID  func(name string) (uint32, error)
+	guard    *userGuard // before users and groupID
+	started  time.Time
 
 	// launching bounds how many supervisors are being started at the same time,
 	// preparing how many job directories are being written.
@@ -171,15 +177,18 @@ func New(options Options) (*Agent, error) {
 	a.started = a.clock.Now()
 	a.context, a.stop = context.WithCancel(context.Background())
 	a.guardUsers()
+	if a.launcher, a.own = options.Launcher, options.Own; a.launcher == nil {
+		a.launcher, a.own = launch.Local{Spool: options.Spool, Shepherd: options.Shepherd}, options.Spool.Dir()
+	}
 	var err error
-	if a.numbers, err = openNumbers(options.Spool); err != nil {
+	if a.numbers, err = openNumbers(a.own); err != nil {
 		return nil, err
 	}
-	a.disk = newDisk(options.Spool.Dir().Path(), diskPatience, a.diskChanged)
-	if a.journal, err = openJournal(options.Spool.Dir(), a.disk); err != nil {
+	a.disk = newDisk(a.own.Path(), diskPatience, a.diskChanged)
+	if a.journal, err = openJournal(a.own, a.disk); err != nil {
 		return nil, err
 	}
-	if a.finished, err = openFinished(options.Spool, a.disk); err != nil {
+	if a.finished, err = openFinished(a.own, a.disk); err != nil {
 		return nil, err
 	}
 	if err := a.configure(); err != nil {

@@ -24,7 +24,7 @@ func BenchmarkUsage(b *testing.B) {
 			}
 			defer spool.Close()
 			a := &Agent{
-				options: Options{Host: host, Spool: spool}, clock: clock.System(), cluster: cluster(b),
+				options: Options{Host: host}, launcher: launch.Local{Spool: spool}, clock: clock.System(), cluster: cluster(b),
 				log: hclog.NewNullLogger(), table: map[job.ID]*entry{}, changed: make(chan struct{}),
 				online: newOnlineWatch(),
 			}

@@ -112,9 +112,9 @@ func (a *Agent) noteClient(e *entry, c *console) {
 	defer a.disk.begin("writing whether job " + e.id.String() + " has a client")()
 	var err error
 	if expected {
-		err = e.run.Dir.WriteFile(fileClient, nil)
+		err = e.run.Files().WriteFile(fileClient, nil)
 	} else {
-		err = e.run.Dir.Remove(fileClient)
+		err = e.run.Files().Remove(fileClient)
 	}
 	if err != nil {
 		a.log.Warn("cannot write down whether a job has a client: the next agent will not know", "job", e.id.String(), "error", err)

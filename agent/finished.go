@@ -31,8 +31,8 @@ type finished struct {
 	order []string // as they came
 }
 
-func openFinished(spool *jobdir.Spool, d *disk) (*finished, error) {
-	f := &finished{root: spool.Dir(), disk: d, keys: map[string]bool{}}
+func openFinished(root *jobdir.Dir, d *disk) (*finished, error) {
+	f := &finished{root: root, disk: d, keys: map[string]bool{}}
 	b, err := f.root.ReadFile(fileFinished)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err

@@ -64,7 +64,7 @@ func (a *Agent) groupsFor(config *qconf.Configuration) (*launch.Groups, error) {
 	params, _ := config.Value("cgroups_params")
 	gpus := a.gpus().Numbered()
 	return a.opened.get(groupsSettings{params, config.ExecdParams.UseCgroups, gpus}, func() (*launch.Groups, error) {
-		g, err := launch.OpenGroupsFor(a.options.Spool, config, gpus)
+		g, err := a.launcher.Groups(config, gpus)
 		if err == nil && g != nil && g.Warning != "" {
 			a.log.Warn(g.Warning)
 		}

@@ -24,8 +24,7 @@ type numbers struct {
 // incarnationBits leaves numbers below 2^53, which JSON carries everywhere.
 const incarnationBits = 32
 
-func openNumbers(spool *jobdir.Spool) (numbers, error) {
-	root := spool.Dir()
+func openNumbers(root *jobdir.Dir) (numbers, error) {
 	former := 0
 	n, err := root.ReadNumber(fileNumbers)
 	switch {

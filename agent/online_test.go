@@ -25,7 +25,7 @@ func lookedAt(t *testing.T, jobs int) *Agent {
 	}
 	t.Cleanup(spool.Close)
 	a := &Agent{
-		options: Options{Host: host, Spool: spool}, clock: clock.System(), cluster: cluster(t), log: hclog.NewNullLogger(),
+		options: Options{Host: host}, launcher: launch.Local{Spool: spool}, clock: clock.System(), cluster: cluster(t), log: hclog.NewNullLogger(),
 		table: map[job.ID]*entry{}, keys: map[string]*entry{}, changed: make(chan struct{}), online: newOnlineWatch(),
 	}
 	for end := time.Now().Add(patience); a.online.fd < 0; a.online = newOnlineWatch() { // others of this user may have all

@@ -21,7 +21,7 @@ func marshal(v any) ([]byte, error) {
 	return append(b, '\n'), err
 }
 
-func (a *Agent) area() jobdir.Area { return jobdir.Area(a.options.Spool.Path()) }
+func (a *Agent) area() jobdir.Area { return a.launcher.Area() }
 
 // here are the grants of a start that are on this host.
 func (a *Agent) here(grants []Grant) []Grant {
@@ -86,8 +86,8 @@ func (a *Agent) assignment(s *Start) (*launch.Assignment, error) {
 	if o.Owner, err = a.users(s.Owner); err != nil {
 		return nil, err
 	}
-	o.Privileged = os.Getuid() == 0
-	if !mayRunAs(os.Getuid(), o.Owner) {
+	o.Privileged = a.launcher.Privileged()
+	if !o.Privileged && !mayRunAs(os.Getuid(), o.Owner) {
 		return nil, fmt.Errorf("job %s is of user %s: %w", s.ID, s.Owner, errOwner)
 	}
 	if s.Order == nil && o.Privileged {
@@ -178,12 +178,12 @@ func notPermitted(err error) error {
 
 // shepherd returns the executable that supervises jobs under a configuration.
 func (a *Agent) shepherd(c *qconf.Configuration) (string, error) {
-	if c.ShepherdCmd != "" && a.options.Permit != nil && os.Getuid() == 0 {
+	if c.ShepherdCmd != "" && a.options.Permit != nil && a.launcher.Privileged() {
 		if err := a.options.Permit("root", c.ShepherdCmd); err != nil {
 			return "", fmt.Errorf("shepherd_cmd: %w", err)
 		}
 	}
-	return launch.ShepherdFor(c, a.options.Shepherd)
+	return a.launcher.Supervisor(c)
 }
 
 // orderFrom looks up what a start names in the configuration.

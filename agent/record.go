@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/execd-project/execd/agent/admission"
+	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 )
@@ -68,7 +69,7 @@ type ended struct {
 
 // mark notes something about the end of a job, whose file "ended" gets a second name. Where
 // there are no such names, or no such file for want of room, it is a file of its own.
-func mark(d *jobdir.Dir, name string) error {
+func mark(d launch.Files, name string) error {
 	if d.Mark(fileEnded, name) == nil {
 		return nil
 	}
@@ -80,7 +81,7 @@ type ending struct {
 	By Order `json:"by"`
 }
 
-func writeJSON(d *jobdir.Dir, name string, v any) error {
+func writeJSON(d launch.Files, name string, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return err

@@ -19,7 +19,7 @@ const recoverers = 8
 // recover finds the jobs of a former agent in the spool area. Directories without
 // our file "start" are somebody else's, such as execd run's, and left alone.
 func (a *Agent) recover() error {
-	ids, err := a.options.Spool.Jobs()
+	ids, err := a.launcher.Jobs()
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (a *Agent) recover() error {
 		return err
 	}
 	// Before jobs are started: one with the number of a group that is left could not be.
-	if err := a.groups.Sweep(a.options.Spool); err != nil {
+	if err := a.launcher.Sweep(a.groups); err != nil {
 		a.log.Warn("control groups of jobs that are gone are left", "error", err)
 	}
 	a.mu.Lock()
@@ -61,7 +61,7 @@ func (a *Agent) recover() error {
 // sweepScripts removes the scripts of jobs that are not here: of those that were never
 // accepted, and of those that were removed when the agent was killed.
 func (a *Agent) sweepScripts() error {
-	numbers, err := a.options.Spool.Scripts()
+	numbers, err := a.launcher.Scripts()
 	for _, n := range numbers {
 		a.removeScript(newEntry(job.ID{Job: n}, Record{}))
 	}
@@ -96,19 +96,19 @@ func (a *Agent) recoverJob(id job.ID) {
 // reopen brings a job into the table, in the state in which it is.
 func (a *Agent) reopen(id job.ID, parent *entry) *entry {
 	log := a.log.With("job", id.String())
-	run, stage, err := launch.Open(a.options.Spool, a.groups, a.users, id)
+	run, stage, err := a.launcher.Open(a.groups, a.users, id)
 	if errors.Is(err, jobdir.ErrIncomplete) {
-		if err := launch.Discard(a.options.Spool, a.groups, id); err != nil {
+		if err := a.launcher.Discard(a.groups, id); err != nil {
 			log.Error("cannot remove the directory of a job that was never accepted", "error", err)
 		}
 		return nil
 	}
-	if errors.Is(err, launch.ErrForeground) {
+	if errors.Is(err, launch.ErrForeground) || errors.Is(err, launch.ErrKept) {
 		return nil
 	}
 	if err != nil {
 		log.Error("cannot use the directory of a job: it is left as it is", "error", err)
-		a.trouble("job directory "+a.options.Spool.JobPath(id), err)
+		a.trouble("job directory "+a.area().JobPath(id), err)
 		return nil
 	}
 	if stage == launch.Kept {
@@ -117,13 +117,13 @@ func (a *Agent) reopen(id job.ID, parent *entry) *entry {
 	}
 	e := newEntry(id, Record{})
 	e.run, e.parent = run, parent
-	record, _, err := run.Dir.Start()
+	record, err := run.Record()
 	if err == nil {
 		err = json.Unmarshal(record, &e.record)
 	}
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
-			a.trouble("job directory "+a.options.Spool.JobPath(id), err)
+			a.trouble("job directory "+a.area().JobPath(id), err)
 		}
 		_ = run.Close()
 		return nil

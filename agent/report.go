@@ -226,7 +226,7 @@ func (a *Agent) acknowledge(e *entry) {
 	// Not synced: where the power goes, the end is told again (see restate). Without
 	// room on the disk there will be some when the job is removed.
 	end := a.disk.begin("writing the acknowledgement of job " + e.id.String())
-	err := mark(e.run.Dir, fileAcked)
+	err := mark(e.run.Files(), fileAcked)
 	end()
 	if err != nil {
 		a.log.Warn("an acknowledgement was not noted", "job", e.id.String(), "error", err)

@@ -32,11 +32,11 @@ func TestBeginsOnFullDisk(t *testing.T) {
 	defer spool.Close()
 	begin := func() (numbers, *finished) {
 		t.Helper()
-		n, err := openNumbers(spool)
+		n, err := openNumbers(spool.Dir())
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := openFinished(spool, newDisk(spool.Dir().Path(), diskPatience, func() {}))
+		f, err := openFinished(spool.Dir(), newDisk(spool.Dir().Path(), diskPatience, func() {}))
 		if err != nil {
 			t.Fatal(err)
 		}

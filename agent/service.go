@@ -42,7 +42,7 @@ const troubleStarts = "starting supervisors"
 // error is one of the whole host, and takes it out of service. supervised is false for a job
 // without a supervisor.
 func (a *Agent) mayStart(supervised bool) error {
-	if err := a.options.Spool.Check(); err != nil {
+	if err := a.launcher.Check(); err != nil {
 		a.takeOut(err)
 		return err
 	}
@@ -70,7 +70,7 @@ func (a *Agent) try() error {
 	a.mu.Lock()
 	config, groups := a.cluster.Config(a.options.Host), a.groups
 	a.mu.Unlock()
-	return launch.Try(a.context, a.options.Spool, groups, config, a.options.Shepherd)
+	return a.launcher.Try(a.context, groups, config)
 }
 
 // doubtStarts has the next start tried before a job is taken: something of a host could not

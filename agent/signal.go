@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/internal/failpoint"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
@@ -143,7 +144,7 @@ func (e *entry) change(o Order, t Sequence) (*change, error) {
 func (a *Agent) writeChange(e *entry, c *change) error {
 	defer a.disk.begin("writing an order about job " + e.id.String())()
 	if c.ends {
-		err := writeJSON(e.run.Dir, fileEnding, &ending{c.order})
+		err := writeJSON(e.run.Files(), fileEnding, &ending{c.order})
 		switch {
 		case err == nil || c.order == Kill:
 		case c.order == Terminate && full(err):
@@ -156,7 +157,7 @@ func (a *Agent) writeChange(e *entry, c *change) error {
 	if slices.Equal(c.suspended, e.suspended) && maps.Equal(c.turns, e.turns) {
 		return nil
 	}
-	return writeSuspended(e.run.Dir, c.suspended, c.turns)
+	return writeSuspended(e.run.Files(), c.suspended, c.turns)
 }
 
 // apply makes a change take effect after it was written to the disk. mu is held.
@@ -196,7 +197,7 @@ func (a *Agent) apply(e *entry, c *change) {
 const turnWord = "turn"
 
 // writeSuspended writes down why a job is suspended, and with it which orders have come.
-func writeSuspended(d *jobdir.Dir, by []Order, turns map[string]Sequence) error {
+func writeSuspended(d launch.Files, by []Order, turns map[string]Sequence) error {
 	var text []byte
 	for _, o := range by {
 		text = append(append(text, o...), '\n')
@@ -204,11 +205,7 @@ func writeSuspended(d *jobdir.Dir, by []Order, turns map[string]Sequence) error 
 	for _, aspect := range sortedKeys(turns) {
 		text = fmt.Appendf(text, "%s %s %d %d\n", turnWord, aspect, turns[aspect].Epoch, turns[aspect].Number)
 	}
-	err := d.WriteFile(fileSuspended, text)
-	if err == nil {
-		err = d.Sync(fileSuspended)
-	}
-	return roomError(err)
+	return roomError(d.WriteDurably(fileSuspended, text))
 }
 
 // deliver passes orders on to the supervisor, as soon as that can take them.

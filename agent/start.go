@@ -240,18 +240,12 @@ func (a *Agent) prepare(e *entry, s *Start) (*launch.Job, error) {
 		return nil, roomError(err)
 	}
 	var run *launch.Job
-	if e.record.hosted() {
-		run, err = launch.PrepareSlave(a.options.Spool, order, e.id)
-	} else {
-		if err = launch.StoreScript(a.options.Spool, order, e.id.Job); err == nil {
-			run, err = launch.Prepare(a.options.Spool, order, e.id)
-		}
-		if err != nil {
-			a.removeScript(e)
-		}
+	run, err = a.launcher.Prepare(order, e.id, e.record.hosted())
+	if err != nil && !e.record.hosted() {
+		a.removeScript(e)
 	}
 	if err == nil && s.Interactive != nil && s.Interactive.Awaited {
-		if err = run.Dir.WriteFile(fileClient, nil); err != nil {
+		if err = run.Files().WriteFile(fileClient, nil); err != nil {
 			err = errors.Join(err, run.Dir.Close())
 			a.removeScript(e)
 		} else {
@@ -289,7 +283,7 @@ func (a *Agent) noteRoom(err error) {
 // noteRest notes what is left of a job that is refused: who has no descriptors or no room to
 // make a directory may have none to remove it.
 func (a *Agent) noteRest(e *entry) {
-	if _, err := os.Lstat(a.options.Spool.JobPath(e.id)); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(a.area().JobPath(e.id)); errors.Is(err, fs.ErrNotExist) {
 		return
 	}
 	a.mu.Lock()
@@ -305,7 +299,7 @@ func (a *Agent) discardRest(e *entry) error {
 	if !rest {
 		return nil
 	}
-	if err := launch.Discard(a.options.Spool, groups, e.id); err != nil {
+	if err := a.launcher.Discard(groups, e.id); err != nil {
 		return err
 	}
 	a.mu.Lock()
@@ -328,7 +322,7 @@ func (a *Agent) removeScript(e *entry) {
 		}
 	}
 	// Under mu, so that no other task stores it meanwhile.
-	if err := a.options.Spool.RemoveScript(e.id.Job); err != nil {
+	if err := a.launcher.RemoveScript(e.id.Job); err != nil {
 		a.log.Warn("cannot remove the script of a job", "job", e.id.String(), "error", err)
 	}
 }

@@ -284,7 +284,7 @@ func TestFinished(t *testing.T) {
 	defer spool.Close()
 	open := func() *finished {
 		t.Helper()
-		f, err := openFinished(spool, newDisk(spool.Dir().Path(), diskPatience, func() {}))
+		f, err := openFinished(spool.Dir(), newDisk(spool.Dir().Path(), diskPatience, func() {}))
 		if err != nil {
 			t.Fatal(err)
 		}

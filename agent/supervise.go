@@ -56,7 +56,7 @@ func (g *goroutines) end() {
 // manage takes a job from its acceptance, or from where the previous agent left it, to its end,
 // and removes what is left of it. It returns early when the agent ends.
 func (a *Agent) manage(ctx context.Context, e *entry) {
-	e.unwatch = a.watcher.add(a.options.Spool.JobPath(e.id), e.noticeChange)
+	e.unwatch = a.watcher.add(a.area().JobPath(e.id), e.noticeChange)
 	defer e.unwatch()
 
 	a.mu.Lock()
@@ -267,7 +267,7 @@ func (a *Agent) completeOutcome(e *entry, o *job.Outcome) *job.Outcome {
 // writeEnd writes an end down and tells it, or keeps it to be told later.
 func (a *Agent) writeEnd(e *entry, end *ended, again bool) {
 	defer a.disk.begin("writing the end of job " + e.id.String())()
-	err := writeJSON(e.run.Dir, fileEnded, end)
+	err := writeJSON(e.run.Files(), fileEnded, end)
 	failpoint.At("agent-ended")
 	if err == nil {
 		err = a.tell(e, end, again)
@@ -287,7 +287,7 @@ func (a *Agent) tell(e *entry, end *ended, again bool) error {
 		return err
 	}
 	// Not synced: where the power goes it is told again, and has no second record.
-	return mark(e.run.Dir, fileTold)
+	return mark(e.run.Files(), fileTold)
 }
 
 // tellNow tells of an end, but once only: the mark may fail many times on a full disk.

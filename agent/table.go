@@ -174,7 +174,7 @@ func (a *Agent) report(e *entry) JobReport {
 		Number: e.number, ID: e.id, Key: e.record.Key, State: e.state, Slave: e.record.Slave,
 		Owner: e.record.Owner, Name: e.record.Name, Queue: e.record.Queue, PE: e.record.PE, Slots: e.record.Slots,
 		SuspendedBy: slices.Clone(e.suspended), Received: e.record.Received, Started: e.began,
-		Usage: e.usage, Nice: e.priority.Nice, Outcome: e.outcome, Dir: a.options.Spool.JobPath(e.id),
+		Usage: e.usage, Nice: e.priority.Nice, Outcome: e.outcome, Dir: a.area().JobPath(e.id),
 	}
 	if (e.state == Running || e.state == Suspended) && !e.usage.At.IsZero() && e.record.Simulated == 0 {
 		// Of a job that does nothing the supervisor has nothing to write, and still the
@@ -208,9 +208,9 @@ func (a *Agent) Bound() map[string]string {
 		switch {
 		case e.run == nil:
 		case e.state.Live():
-			bound[a.options.Spool.JobPath(e.id)] = e.run.Description.BindingCPUs
+			bound[a.area().JobPath(e.id)] = e.run.Description.BindingCPUs
 		default:
-			bound[a.options.Spool.JobPath(e.id)] = ""
+			bound[a.area().JobPath(e.id)] = ""
 		}
 	}
 	return bound

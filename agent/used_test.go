@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"pgregory.net/rapid"
 
+	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/internal/clock"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
@@ -33,7 +34,7 @@ func TestUsageIsReportedByItself(t *testing.T) {
 	cluster := cluster(t)
 	rapid.Check(t, func(t *rapid.T) {
 		a := &Agent{
-			options: Options{Host: host, Spool: spool}, clock: clock.System(), cluster: cluster,
+			options: Options{Host: host}, launcher: launch.Local{Spool: spool}, clock: clock.System(), cluster: cluster,
 			log: hclog.NewNullLogger(), table: map[job.ID]*entry{}, changed: make(chan struct{}), numbers: numbers{last: 100},
 		}
 		const jobs = 5

@@ -57,6 +57,28 @@ func OpenDir(path string, trusted ...int) (*Dir, error) {
 	return openDirAt(unix.AT_FDCWD, path, path, trusted)
 }
 
+// AdoptDir takes over the descriptor of a directory that another process has opened. It refuses one
+// that OpenDir would refuse.
+func AdoptDir(fd int, path string) (*Dir, error) {
+	if err := checkDir(fd, nil); err != nil {
+		unix.Close(fd)
+		return nil, &Error{"use directory", path, err}
+	}
+	return &Dir{fd: fd, path: path}, nil
+}
+
+// Share lets a group list the directory: for a process that watches it and may not write.
+func (d *Dir) Share(gid int) error {
+	err := d.Use(func(fd int) error { return unix.Fchown(fd, -1, gid) })
+	if err == nil {
+		err = d.Use(func(fd int) error { return unix.Fchmod(fd, modeDir|0o040) })
+	}
+	if err != nil {
+		return &Error{"share directory", d.path, err}
+	}
+	return nil
+}
+
 func openDirAt(dirfd int, name, path string, trusted []int) (*Dir, error) {
 	fd, err := openat(dirfd, name, openDirFlags, 0)
 	if err != nil {

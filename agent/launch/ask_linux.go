@@ -13,8 +13,11 @@ import (
 	"github.com/execd-project/execd/limits/process"
 )
 
+// ErrNotRunning is returned for a job that does not run: it has not begun, or has finished.
+var ErrNotRunning = errors.New("the job does not run")
+
 // Terminate asks the shepherd to end the job, as qdel does.
-func (j *Job) Terminate() error { return j.ask(unix.SIGTSTP, 0) }
+func (j *Job) Terminate() error { return j.ask(SignalTerminate, unix.SIGTSTP, 0) }
 
 // Migrates reports whether the job is checkpointed and ended instead of being
 // suspended (checkpoint(5), when).
@@ -25,18 +28,18 @@ func (j *Job) Migrates() bool {
 
 // Migrate asks the shepherd to have the job checkpointed, and ended, so that it can
 // go on elsewhere.
-func (j *Job) Migrate() error { return j.ask(unix.SIGTTOU, 0) }
+func (j *Job) Migrate() error { return j.ask(SignalMigrate, unix.SIGTTOU, 0) }
 
 // Suspend asks the shepherd to suspend the job, as qmod -sj does.
 func (j *Job) Suspend() error {
 	if j.Migrates() {
 		return j.Migrate()
 	}
-	return j.ask(unix.SIGTTIN, unix.SIGSTOP)
+	return j.ask(SignalSuspend, unix.SIGTTIN, unix.SIGSTOP)
 }
 
 // Resume asks the shepherd to resume the job, as qmod -usj does.
-func (j *Job) Resume() error { return j.ask(unix.SIGCONT, 0) }
+func (j *Job) Resume() error { return j.ask(SignalResume, unix.SIGCONT, 0) }
 
 // Notify asks the shepherd to deliver a signal to the job, such as SIGUSR1 and
 // SIGUSR2, which announce a suspension and the end (sge_submit(1), -notify). A
@@ -45,16 +48,23 @@ func (j *Job) Resume() error { return j.ask(unix.SIGCONT, 0) }
 func (j *Job) Notify(sig syscall.Signal) error {
 	switch sig {
 	case unix.SIGUSR1:
-		return j.ask(unix.SIGUSR1, 0)
+		return j.ask(SignalUsr1, unix.SIGUSR1, 0)
 	case unix.SIGXCPU:
-		return j.ask(unix.SIGUSR2, 0)
+		return j.ask("", unix.SIGUSR2, 0)
 	}
-	return j.ask(unix.SIGTTIN, sig)
+	if sig == unix.SIGUSR2 {
+		return j.ask(SignalUsr2, unix.SIGTTIN, sig)
+	}
+	return j.ask("", unix.SIGTTIN, sig)
 }
 
 // ask sends the shepherd one of the signals that it takes for an order; deliver
-// is the signal that SIGTTIN stands for.
-func (j *Job) ask(order, deliver syscall.Signal) error {
+// is the signal that SIGTTIN stands for. name is for another process that has the shepherd; it
+// is empty where only a job of this process is asked.
+func (j *Job) ask(name Signal, order, deliver syscall.Signal) error {
+	if j.remote != nil {
+		return j.remote.Signal(j.Description.ID, name)
+	}
 	s, err := j.supervisor()
 	if err != nil || s == nil {
 		return err
@@ -93,6 +103,9 @@ func (j *Job) supervisor() (*supervisor, error) {
 // returns false while there is no job to be ended: before it has been started,
 // and after its end.
 func (j *Job) Kill() bool {
+	if j.remote != nil {
+		return j.remote.Signal(j.Description.ID, SignalKill) == nil
+	}
 	return j.withProcess(func(fd int) error { return unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) }) == nil
 }
 

@@ -102,7 +102,10 @@ type Job struct {
 	own       own // what Remove has to know
 	terminal  bool
 	removed   bool
-	strays    []int // children that we had before the shepherd
+	strays    []int  // children that we had before the shepherd
+	remote    Remote // has the supervisor; nil where this process has it
+	record    []byte // with remote: see Record
+	found     Stage  // with remote: see Stage
 
 	mu       sync.Mutex
 	shepherd *supervisor
@@ -119,11 +122,20 @@ func StoreScript(spool *jobdir.Spool, o *Assignment, number int) error {
 		return nil
 	}
 	uid, gid := int(o.Owner.UID), int(o.Owner.GID)
-	_, err := spool.WriteScript(number, o.Request.Script, uid, gid)
-	if !errors.Is(err, jobdir.ErrExists) || o.Terminal {
+	if o.Terminal {
+		_, err := spool.WriteScript(number, o.Request.Script, uid, gid)
 		return err
 	}
-	same, err := spool.HasScript(number, o.Request.Script, uid)
+	return ReplaceScript(spool, number, o.Request.Script, uid, gid)
+}
+
+// ReplaceScript writes the script of a job for a user, in place of one that is another one's.
+func ReplaceScript(spool *jobdir.Spool, number int, script []byte, uid, gid int) error {
+	_, err := spool.WriteScript(number, script, uid, gid)
+	if !errors.Is(err, jobdir.ErrExists) {
+		return err
+	}
+	same, err := spool.HasScript(number, script, uid)
 	if same || err != nil {
 		return err // of another task, or of this one before a restart
 	}
@@ -131,7 +143,7 @@ func StoreScript(spool *jobdir.Spool, o *Assignment, number int) error {
 	if err := spool.RemoveScript(number); err != nil {
 		return err
 	}
-	_, err = spool.WriteScript(number, o.Request.Script, uid, gid)
+	_, err = spool.WriteScript(number, script, uid, gid)
 	return err
 }
 
@@ -267,9 +279,7 @@ func (j *Job) complete(p *Plan) error {
 		d.Environment = append(d.Environment, "SGE_BINDING="+text)
 		d.Trusted = append(d.Trusted, "SGE_BINDING")
 	}
-	if err := j.giveThings(o); err != nil {
-		return err
-	}
+	j.giveGPUs(p)
 	return j.finish(jobdir.CreateOptions{
 		Hosts:  p.hosts(b.cores.HostfileColumn()),
 		NoSync: p.Foreground,

@@ -48,6 +48,9 @@ func (s Stage) String() string {
 // it is for Sweep.
 var ErrForeground = errors.New("the job is run in the foreground")
 
+// ErrKept is returned by a Launcher for a directory in which there is no job any more: see Kept.
+var ErrKept = errors.New("the directory is kept, and there is no job in it")
+
 // pidPatience bounds the time in which Open waits for the supervisor of a job to
 // write down its process number. It does so within milliseconds on a host that has
 // any time for it; Wait goes on waiting.

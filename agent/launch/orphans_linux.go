@@ -20,6 +20,9 @@ const orphansDeadline = 10 * time.Second
 // of the job. status is how the shepherd ended, as Wait has returned it; 0 where
 // that is not known.
 func (j *Job) Collect(status syscall.WaitStatus) *job.Outcome {
+	if j.remote != nil {
+		return j.collectRemotely(status)
+	}
 	// The group first, where one write ends them all.
 	j.endGroup()
 	failpoint.At("launch-group-ended")

@@ -8,6 +8,7 @@ import (
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/limits/binding"
+	"github.com/execd-project/execd/limits/cgroup"
 	"github.com/execd-project/execd/qconf"
 )
 
@@ -31,6 +32,13 @@ type Plan struct {
 	Users    []int         // IDs of users that procedures run as
 	GroupIDs []qconf.Range // gid_range, for the additional group ID
 	Devices  []string      // that the job may open
+
+	GPUs []string // that the job has, by their numbers
+	// Deny are devices of other GPUs. FilteredEnv is the environment of a job that the kernel keeps from
+	// them, and UnfilteredEnv of one that it does not.
+	Deny                       []cgroup.Device
+	FilteredEnv, UnfilteredEnv []string
+
 	// Aside says that TMPDIR is made under another name first: without root's rights.
 	Aside bool
 	// Foreground is Assignment.Terminal.
@@ -55,6 +63,7 @@ func (o *Assignment) Plan(id job.ID, spool jobdir.Area, slave bool) (*Plan, erro
 	if o.Privileged {
 		p.GroupIDs = o.Config.GIDRange
 	}
+	o.planThings(p)
 	return p, nil
 }
 

@@ -26,6 +26,13 @@ func (j *Job) Remove(keep bool) error {
 	if j.removed {
 		return nil
 	}
+	if j.remote != nil {
+		if err := j.remote.Remove(j.Description.ID, keep); err != nil {
+			return err
+		}
+		j.removed = true
+		return j.Close()
+	}
 	if !j.terminal {
 		lock, err := j.lock(removePatience)
 		if err != nil {

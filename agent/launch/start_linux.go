@@ -74,6 +74,9 @@ func (j *Job) Launch(shepherd string) error {
 	if j.own.slave {
 		return fmt.Errorf("cannot start the supervisor of job %s: its master task is on another host", j.Description.ID)
 	}
+	if j.remote != nil {
+		return j.launchRemotely()
+	}
 	lock, err := j.lockToLaunch()
 	if errors.Is(err, ErrSupervised) {
 		err = fmt.Errorf("cannot start the supervisor of job %s: %w", j.Description.ID, ErrLaunched)

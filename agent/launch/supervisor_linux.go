@@ -190,6 +190,9 @@ var errNotLaunched = errors.New("the job has not been launched")
 // A child is reaped by its number, and no other is touched. Any number of jobs can
 // be waited for: no thread does.
 func (j *Job) Wait(ctx context.Context) (syscall.WaitStatus, error) {
+	if j.remote != nil {
+		return j.waitRemotely(ctx)
+	}
 	// One at a time: a second one could not be interrupted.
 	select {
 	case j.turn() <- struct{}{}:

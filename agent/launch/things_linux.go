@@ -30,30 +30,39 @@ func (o *Assignment) CheckThings() error {
 	return nil
 }
 
-// giveThings tells the job which things of resource maps it has got on this host, and has it
-// open no other GPUs than its own.
-func (j *Job) giveThings(o *Assignment) error {
+// planThings tells the job which things of resource maps it has got on this host, and plans which
+// GPUs it may not open.
+func (o *Assignment) planThings(p *Plan) {
 	ids := o.Things[GPUMap]
-	j.own.gpus = slices.Clone(ids)
+	p.GPUs = slices.Clone(ids)
 	for _, n := range o.GPUs.Denied(ids) {
-		j.own.deny = append(j.own.deny, cgroup.Device{Major: int64(n.Major), Minor: int64(n.Minor)})
-	}
-	d := j.Description
-	// Behind what the user may have called so: the last one counts.
-	say := func(name, value string) {
-		d.Environment = append(d.Environment, name+"="+value)
-		d.Trusted = append(d.Trusted, name)
+		p.Deny = append(p.Deny, cgroup.Device{Major: int64(n.Major), Minor: int64(n.Minor)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Things)) {
-		say(thingPrefix+name, strings.Join(o.Things[name], " "))
+		sayTrusted(p.Description, thingPrefix+name+"="+strings.Join(o.Things[name], " "))
 	}
 	if len(o.GPUs.Offered()) > 0 {
-		for _, v := range o.GPUs.Environment(ids, j.groups.filters(d)) {
-			name, value, _ := strings.Cut(v, "=")
-			say(name, value)
-		}
+		p.FilteredEnv, p.UnfilteredEnv = o.GPUs.Environment(ids, true), o.GPUs.Environment(ids, false)
 	}
-	return nil
+}
+
+// sayTrusted sets variables of a job behind what the user may have called so: the last one counts.
+func sayTrusted(d *job.Description, variables ...string) {
+	for _, v := range variables {
+		name, _, _ := strings.Cut(v, "=")
+		d.Environment = append(d.Environment, v)
+		d.Trusted = append(d.Trusted, name)
+	}
+}
+
+// giveGPUs has the job open no other GPUs than its own.
+func (j *Job) giveGPUs(p *Plan) {
+	j.own.gpus, j.own.deny = p.GPUs, p.Deny
+	if j.groups.filters(j.Description) {
+		sayTrusted(j.Description, p.FilteredEnv...)
+	} else {
+		sayTrusted(j.Description, p.UnfilteredEnv...)
+	}
 }
 
 // filters reports whether the kernel keeps a job from devices.
@@ -61,7 +70,7 @@ func (g *Groups) filters(d *job.Description) bool {
 	return g != nil && d.AddGroupKill && g.manager.System().Check(cgroup.Devices) == nil
 }
 
-// thingsIn are the names among some of the variables of giveThings.
+// thingsIn are the names among some of the variables of planThings.
 func thingsIn(names []string) []string {
 	var list []string
 	for _, name := range names {

@@ -69,8 +69,12 @@ const settled = time.Second
 // caller knows, by their directories (Spool.JobPath, job.Description.BindingCPUs); InUse reads the
 // directories of all others. It does so only if the directory of all jobs or version has changed since
 // the last call, or if there are jobs that the caller does not know. version changes whenever known
-// may return something else.
+// may return something else. Without a spool, which may be nil, there are only jobs that the caller
+// knows.
 func (t *Topologies) InUse(spool *jobdir.Spool, host string, version uint64, known func() map[string]string) (string, error) {
+	if spool == nil {
+		return t.knownInUse(version, known)
+	}
 	jobs, changed, err := spool.JobsVersion()
 	if err != nil {
 		return "", err
@@ -89,5 +93,25 @@ func (t *Topologies) InUse(spool *jobdir.Spool, host string, version uint64, kno
 	if foreign == 0 && age > settled {
 		t.usedOf = of
 	}
+	return t.used, nil
+}
+
+// knownInUse is InUse without a spool.
+func (t *Topologies) knownInUse(version uint64, known func() map[string]string) (string, error) {
+	of := fmt.Sprintf("%s, %d", t.of, version)
+	if t.usedOf == of {
+		return t.used, nil
+	}
+	used := make(binding.InUse)
+	for path, text := range known() {
+		cpus, err := topology.ParseList(text)
+		if err != nil {
+			return "", fmt.Errorf("job directory %s: %w", path, err)
+		}
+		if !cpus.IsEmpty() {
+			used.Add(t.known.With(cpus))
+		}
+	}
+	t.used, t.usedOf = binding.TopologyInUse(t.known, used), of
 	return t.used, nil
 }

@@ -1,0 +1,215 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"syscall"
+
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/jobdir"
+)
+
+// Remote is a process with the rights of root that does what a Job of another process asks for.
+// The methods do what those of Job with the same names do.
+type Remote interface {
+	Launch(id job.ID) (pid int, err error)
+	Wait(ctx context.Context, id job.ID) (syscall.WaitStatus, error)
+	Signal(id job.ID, s Signal) error
+	Collect(id job.ID, status syscall.WaitStatus) (*job.Outcome, error)
+	Remove(id job.ID, keep bool) error
+	Note(id job.ID, n *Note) error
+}
+
+// Signal is what the supervisor of a job is told.
+type Signal string
+
+// The signals.
+const (
+	SignalTerminate Signal = "terminate"
+	SignalKill      Signal = "kill"
+	SignalSuspend   Signal = "suspend"
+	SignalResume    Signal = "resume"
+	SignalMigrate   Signal = "migrate"
+	SignalUsr1      Signal = "usr1"
+	SignalUsr2      Signal = "usr2"
+)
+
+// Send has the supervisor of the job told something.
+func (j *Job) Send(s Signal) error {
+	switch s {
+	case SignalKill:
+		if !j.Kill() {
+			return ErrNotRunning
+		}
+		return nil
+	case SignalSuspend:
+		return j.Suspend()
+	case SignalResume:
+		return j.Resume()
+	case SignalMigrate:
+		return j.Migrate()
+	case SignalUsr1:
+		return j.Notify(syscall.SIGUSR1)
+	case SignalUsr2:
+		return j.Notify(syscall.SIGUSR2)
+	}
+	return j.Terminate()
+}
+
+// Note is a change of a file of the agent's in a job directory.
+type Note struct {
+	File string
+	How  NoteKind
+	Data []byte // for NoteWrite and NoteDurably
+	Mark string // for NoteMark: the second name
+}
+
+// NoteKind says what is done to a file.
+type NoteKind string
+
+// The kinds of notes: methods of jobdir.Dir.
+const (
+	NoteWrite   NoteKind = "write"   // WriteFile
+	NoteDurably NoteKind = "durably" // WriteDurably
+	NoteMark    NoteKind = "mark"    // Mark
+	NoteRemove  NoteKind = "remove"  // Remove
+)
+
+// Apply changes the file in a directory.
+func (n *Note) Apply(d *jobdir.Dir) error {
+	switch n.How {
+	case NoteWrite:
+		return d.WriteFile(n.File, n.Data)
+	case NoteDurably:
+		return d.WriteDurably(n.File, n.Data)
+	case NoteMark:
+		return d.Mark(n.File, n.Mark)
+	}
+	return d.Remove(n.File)
+}
+
+// Files changes the agent's files in a job directory. A *jobdir.Dir is one.
+type Files interface {
+	WriteFile(name string, data []byte) error
+	WriteDurably(name string, data []byte) error
+	Mark(name, mark string) error
+	Remove(name string) error
+}
+
+// Files returns what changes the agent's files in the directory of the job. Dir is for reading.
+func (j *Job) Files() Files {
+	if j.remote != nil {
+		return remoteFiles{j.remote, j.Description.ID}
+	}
+	return j.Dir
+}
+
+type remoteFiles struct {
+	remote Remote
+	id     job.ID
+}
+
+func (f remoteFiles) WriteFile(name string, data []byte) error {
+	return f.remote.Note(f.id, &Note{File: name, How: NoteWrite, Data: data})
+}
+
+func (f remoteFiles) WriteDurably(name string, data []byte) error {
+	return f.remote.Note(f.id, &Note{File: name, How: NoteDurably, Data: data})
+}
+
+func (f remoteFiles) Mark(name, mark string) error {
+	return f.remote.Note(f.id, &Note{File: name, How: NoteMark, Mark: mark})
+}
+
+func (f remoteFiles) Remove(name string) error {
+	return f.remote.Note(f.id, &Note{File: name, How: NoteRemove})
+}
+
+// State is what a job of another process has that is not in its description.
+type State struct {
+	Stage   Stage
+	Boot    string
+	PID     int // of the supervisor; 0 while it is not known
+	Slave   bool
+	Unbound string
+	Notes   []string
+	Record  []byte // content of the file "start"; nil for none
+}
+
+// State returns what another process has to know for NewRemote.
+func (j *Job) State(stage Stage) (State, error) {
+	record, err := j.Record()
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return State{stage, j.own.boot, j.PID(), j.own.slave, j.Unbound, j.Notes, record}, err
+}
+
+// Record returns what Assignment.Record was when the job was prepared. errors.Is(err,
+// fs.ErrNotExist) for a job that has none.
+func (j *Job) Record() ([]byte, error) {
+	if j.remote == nil {
+		record, _, err := j.Dir.Start()
+		return record, err
+	}
+	if j.record == nil {
+		return nil, fs.ErrNotExist
+	}
+	return j.record, nil
+}
+
+// NewRemote returns a job that another process has prepared or opened. dir is its directory, for
+// reading.
+func NewRemote(r Remote, dir *jobdir.Dir, d *job.Description, s State) *Job {
+	j := &Job{
+		Dir: dir, Description: d, Unbound: s.Unbound, Notes: s.Notes, remote: r, over: s.Stage == Over, record: s.Record, found: s.Stage,
+		own: own{boot: s.Boot, slave: s.Slave},
+	}
+	if s.PID > 0 {
+		j.shepherd = &supervisor{pid: s.PID}
+	}
+	return j
+}
+
+// Stage is how far a job of another process had come when it was prepared or opened.
+func (j *Job) Stage() Stage { return j.found }
+
+// launchRemotely is Launch where another process has the supervisor.
+func (j *Job) launchRemotely() error {
+	pid, err := j.remote.Launch(j.Description.ID)
+	if err != nil {
+		return err
+	}
+	j.mu.Lock()
+	j.shepherd = &supervisor{pid: pid}
+	j.mu.Unlock()
+	return nil
+}
+
+// waitRemotely is Wait where another process has the supervisor.
+func (j *Job) waitRemotely(ctx context.Context) (syscall.WaitStatus, error) {
+	j.mu.Lock()
+	over, status := j.over, j.status
+	j.mu.Unlock()
+	if over {
+		return status, nil
+	}
+	status, err := j.remote.Wait(ctx, j.Description.ID)
+	if err == nil {
+		j.mu.Lock()
+		j.over, j.status = true, status
+		j.mu.Unlock()
+	}
+	return status, err
+}
+
+// collectRemotely is Collect where another process ends what is left.
+func (j *Job) collectRemotely(status syscall.WaitStatus) *job.Outcome {
+	o, err := j.remote.Collect(j.Description.ID, status)
+	if err == nil {
+		return o
+	}
+	// The directory says the same, but for what a killed supervisor has left.
+	return Collect(j.Dir, j.Description, status)
+}
