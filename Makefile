@@ -54,8 +54,9 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## build bin/execd and bin/sge_shepherd-go (static, stripped)
+build: ## build bin/execd, bin/execd-launcher and bin/sge_shepherd-go (static, stripped)
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='$(LDFLAGS)' -o bin/execd ./cmd/execd
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='$(SHEPHERD_LDFLAGS)' -o bin/execd-launcher ./cmd/launcher
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='$(SHEPHERD_LDFLAGS)' -o bin/sge_shepherd-go ./cmd/shepherd
 
 .PHONY: test
@@ -145,16 +146,16 @@ man: ## write the options of Grid Engine's commands into their manual pages
 	$(GO) run ./packaging/man docs/man/commands
 
 # What install writes below PREFIX, and uninstall removes.
-INSTALLED := bin/execd bin/sge_shepherd-go lib/execd lib/systemd/user/execd.service \
+INSTALLED := bin/execd bin/execd-launcher bin/sge_shepherd-go lib/execd lib/systemd/user/execd.service \
 	share/bash-completion/completions/execd share/zsh/site-functions/_execd share/fish/vendor_completions.d/execd.fish \
 	$(foreach page,$(notdir $(wildcard docs/man/*.[1-8])),share/man/man$(patsubst .%,%,$(suffix $(page)))/$(page)) \
 	$(patsubst %,share/man/man1/execd-%,$(notdir $(wildcard docs/man/commands/*.1)))
 
 .PHONY: install
 install: ## install what `make build` made, and the manual, below PREFIX (/usr/local)
-	@test -x bin/execd && test -x bin/sge_shepherd-go || { echo 'nothing to install yet: run make build first' >&2; exit 1; }
+	@test -x bin/execd && test -x bin/execd-launcher && test -x bin/sge_shepherd-go || { echo 'nothing to install yet: run make build first' >&2; exit 1; }
 	install -d $(DESTDIR)$(PREFIX)/bin
-	install -m 755 bin/execd bin/sge_shepherd-go $(DESTDIR)$(PREFIX)/bin/
+	install -m 755 bin/execd bin/execd-launcher bin/sge_shepherd-go $(DESTDIR)$(PREFIX)/bin/
 	install -d $(DESTDIR)$(PREFIX)/lib/execd/bin $(DESTDIR)$(PREFIX)/lib/execd/share/man/man1
 	for section in 1 5 7 8; do \
 		install -d $(DESTDIR)$(PREFIX)/share/man/man$$section && \
@@ -205,7 +206,7 @@ package: build ## make a .deb and an .rpm with their bills of materials, in PACK
 		packaging/execd.service >bin/package/execd-standalone.service
 	printf 'execd (%s) unstable; urgency=medium\n\n  * See CHANGELOG.md.\n\n -- %s  %s\n' '$(PACKAGE_VERSION)' '$(MAINTAINER)' \
 		"$$(git log -1 --format=%cD 2>/dev/null || date -R)" | gzip -9n >bin/package/changelog.gz
-	for program in execd sge_shepherd-go; do \
+	for program in execd execd-launcher sge_shepherd-go; do \
 		$(GO) run ./packaging/bom -version '$(PACKAGE_VERSION)' bin/$$program >bin/package/$$program.cdx.json && \
 		cp bin/package/$$program.cdx.json '$(PACKAGES)' || exit 1; \
 	done

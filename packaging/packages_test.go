@@ -67,6 +67,7 @@ func expected(t *testing.T, own []string) []string {
 		"drwxr-xr-x /usr/lib/execd",
 		"drwxr-xr-x /usr/lib/execd/bin",
 		"-rwxr-xr-x /usr/lib/execd/execd",
+		"-rwxr-xr-x /usr/lib/execd/execd-launcher",
 		"-rwxr-xr-x /usr/lib/execd/sge_shepherd-go",
 		"drwxr-xr-x /usr/lib/execd/share",
 		"drwxr-xr-x /usr/lib/execd/share/man",
@@ -83,6 +84,7 @@ func expected(t *testing.T, own []string) []string {
 		"-rw-r--r-- /usr/share/doc/execd/README.md",
 		"-rw-r--r-- /usr/share/doc/execd/SECURITY.md",
 		"-rw-r--r-- /usr/share/doc/execd/execd.cdx.json",
+		"-rw-r--r-- /usr/share/doc/execd/execd-launcher.cdx.json",
 		"-rw-r--r-- /usr/share/doc/execd/sge_shepherd-go.cdx.json",
 		"-rw-r--r-- /usr/share/fish/vendor_completions.d/execd.fish",
 		"drwxr-xr-x /var/spool/execd",
@@ -443,7 +445,7 @@ func built(t *testing.T) string {
 	if err := os.Mkdir(dir+"/bin", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"execd", "sge_shepherd-go"} {
+	for _, name := range []string{"execd", "execd-launcher", "sge_shepherd-go"} {
 		if err := os.WriteFile(dir+"/bin/"+name, []byte("#!/bin/sh\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}

@@ -39,7 +39,7 @@ func install(t *testing.T) *host {
 	h.check(os.Chmod(h.dir, 0o777))
 	h.check(os.MkdirAll("/usr/lib/execd", 0o755))
 	programs := os.Getenv(testenv.ProgramsEnv)
-	for _, name := range []string{"execd", "sge_shepherd-go"} {
+	for _, name := range []string{"execd", "execd-launcher", "sge_shepherd-go"} {
 		b, err := os.ReadFile(programs + "/" + name)
 		h.check(err)
 		h.check(os.WriteFile("/usr/lib/execd/"+name, b, 0o755))

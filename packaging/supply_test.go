@@ -22,7 +22,7 @@ func TestBillOfMaterials(t *testing.T) {
 	deb := one(t, "*.deb")
 	root := t.TempDir()
 	output(t, "dpkg-deb", "-x", deb, root)
-	for _, program := range []string{"execd", "sge_shepherd-go"} {
+	for _, program := range []string{"execd", "execd-launcher", "sge_shepherd-go"} {
 		info, err := buildinfo.ReadFile(root + "/usr/lib/execd/" + program)
 		if err != nil {
 			t.Fatal(err)
@@ -85,7 +85,7 @@ func TestSigned(t *testing.T) {
 		t.Fatal(err)
 	}
 	small := strings.ReplaceAll(string(config), "src: bin/", "src: "+dir+"/bin/")
-	for _, name := range []string{"execd", "sge_shepherd-go", "package/execd.cdx.json", "package/sge_shepherd-go.cdx.json", "package/execd-standalone.service", "package/changelog.gz", "package/man/x.1.gz", "package/man/x.5.gz", "package/man/x.7.gz", "package/man/x.8.gz"} {
+	for _, name := range []string{"execd", "execd-launcher", "sge_shepherd-go", "package/execd.cdx.json", "package/execd-launcher.cdx.json", "package/sge_shepherd-go.cdx.json", "package/execd-standalone.service", "package/changelog.gz", "package/man/x.1.gz", "package/man/x.5.gz", "package/man/x.7.gz", "package/man/x.8.gz"} {
 		path := filepath.Join(dir, "bin", name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)

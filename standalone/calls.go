@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -103,7 +102,7 @@ func (m *Master) input(c *serve.Call, q *api.CommandRequest) *command.Input {
 	environment := api.Strings(q.Environment)
 	in := &command.Input{
 		Name: q.Name, Args: api.Strings(q.Args), Dir: string(q.Directory), Home: string(q.Home), Environment: environment,
-		Restricted: os.Geteuid() == 0 && c.User.UID != 0,
+		Restricted: m.host.Users && c.User.UID != 0,
 		Host:       m.host.Name, Stdin: q.Stdin, Files: map[string][]byte{}, Unreadable: map[string]string{}, Zone: zone(q.Zone), Judging: true, Terminal: q.Terminal, TerminalOut: q.TerminalOut,
 		By: cell.Caller{
 			User: c.User.Name, Group: userdb.System().GroupName(c.User.GID), Host: m.host.Name,

@@ -176,7 +176,7 @@ func (m *Master) restore(cluster *qconf.Cluster) error {
 // cell is that user's.
 func (m *Master) options() cell.Options {
 	managers := m.host.Managers
-	if uid := os.Getuid(); uid != 0 {
+	if uid := os.Getuid(); !m.host.Users {
 		if me, err := userdb.System().UserID(uint32(uid)); err == nil {
 			managers = append(slices.Clone(managers), me.Name)
 		} else {

@@ -27,7 +27,7 @@ func (d *daemon) newLoad() (*loadsensor.Collector, error) {
 	return loadsensor.New(loadsensor.Options{
 		Settings: d.loadSettings(cluster), Host: d.host, SameHost: qconf.SameHost,
 		Builtin: builtin.Options{Processors: d.processors},
-		Sensor:  external.Config{Dir: d.spool.Path()},
+		Sensor:  external.Config{Dir: d.place()},
 		Notify:  newSensorLog(log).event,
 	})
 }

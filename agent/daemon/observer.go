@@ -111,7 +111,7 @@ func (o *observer) tellAdministrators(d *job.Description, outcome *job.Outcome) 
 	if outcome.Failed == job.FailedNone {
 		return
 	}
-	dir := o.daemon.spool.JobPath(d.ID)
+	dir := o.daemon.jobPath(d.ID)
 	to := o.daemon.agent.Cluster().Config(o.daemon.host).AdministratorMail
 	m, wanted := mail.AtFailure(d, outcome, to, mail.Files{
 		Trace: ending(dir, jobdir.FileTrace), Error: ending(dir, jobdir.FileError), PEHosts: ending(dir, jobdir.FilePEHosts),

@@ -46,7 +46,9 @@ type settings struct {
 	memory                         Share // of the memory of the host, for a user
 	perUser, reserve               Share // of the file system of the spool area, where there is a master for users
 	gpuRoot                        string
-	gridengine                     bool // the master is an sge_qmaster
+	gridengine                     bool   // the master is an sge_qmaster
+	frontUser                      string // of a front; empty for one process
+	launcher                       int    // the descriptor of the launcher of this front; -1 for none
 }
 
 const none = "none"
@@ -87,7 +89,7 @@ func usageOf(name string) string {
 }
 
 func parse(name string, args []string) (*settings, error) {
-	s := &settings{ownMaster: name == standalone}
+	s := &settings{ownMaster: name == standalone, launcher: launcherDescriptor()}
 	to := options.Values{
 		"conf": &s.conf, "spool": &s.spool, "host": &s.host, "accounting": &s.accounting, "audit": &s.audit, "socket": &s.socket,
 		"metrics": &s.metrics, "sensor-user": &s.sensorUser, "health-check": &s.healthCheck, "health-user": &s.healthUser,
@@ -101,6 +103,7 @@ func parse(name string, args []string) (*settings, error) {
 	}
 	if s.ownMaster {
 		to["spool-per-user"], to["spool-reserve"], to["memory-per-user"] = &s.perUserText, &s.reserveText, &s.memoryText
+		to["front-user"] = &s.frontUser
 	} else {
 		maps.Copy(to, others)
 	}
@@ -166,7 +169,7 @@ func (s *settings) complete() error {
 			return options.Usagef("--health-interval %q, expected a time such as 5m or 90s", s.healthIntervalText)
 		}
 	}
-	root := os.Getuid() == 0
+	root := os.Getuid() == 0 || s.isFront()
 	if s.host == "" && !s.gridengine {
 		var err error
 		if s.host, err = os.Hostname(); err != nil {
@@ -203,12 +206,12 @@ func (s *settings) complete() error {
 	if s.gpuRoot, err = filepath.Abs(s.gpuRoot); err != nil {
 		return err
 	}
-	if s.sensorUser == "" && root && !s.gridengine {
+	if s.sensorUser == "" && os.Getuid() == 0 && !s.gridengine {
 		s.sensorUser = "nobody"
 	}
 	switch {
 	case s.audit == "" && root:
-		s.audit = filepath.Join(s.spool, "audit")
+		s.audit = filepath.Join(s.place(), "audit")
 	case s.audit == none:
 		s.audit = ""
 	case s.audit != "":
@@ -221,7 +224,7 @@ func (s *settings) complete() error {
 	}
 	switch s.accounting {
 	case "":
-		s.accounting = filepath.Join(s.spool, "accounting")
+		s.accounting = filepath.Join(s.place(), "accounting")
 	case none:
 		s.accounting = ""
 	default:

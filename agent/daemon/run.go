@@ -20,6 +20,7 @@ import (
 	"github.com/execd-project/execd/agent/audit"
 	"github.com/execd-project/execd/agent/gridengine"
 	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/agent/launcher"
 	"github.com/execd-project/execd/internal/certfile"
 	"github.com/execd-project/execd/internal/clock"
 	"github.com/execd-project/execd/internal/host/gpu"
@@ -56,8 +57,11 @@ type Master interface {
 
 // Host is what a master finds in its process.
 type Host struct {
-	Name  string // of the host
-	Spool string // the spool area: files of the master may lie there, too
+	Name string // of the host
+	// Spool is the directory of the daemon's own files: those of the master may lie there, too.
+	Spool string
+	// Users says that the daemon serves all users of the host, whoever it runs as itself.
+	Users bool
 	// Socket is where commands find the daemon, and Executable is execd.
 	Socket, Executable string
 	// Accounting is the file of records of accounting(5), empty for none.
@@ -100,6 +104,13 @@ func (c *Command) Run() (int, error) {
 		}
 		return ExitCannotRun, err
 	}
+	if s.frontUser != "" && !s.isFront() {
+		err := c.becomeLauncher(s)
+		if _, ok := errors.AsType[*options.UsageError](err); ok {
+			return options.ExitUsage, err
+		}
+		return ExitCannotRun, err
+	}
 	out := &sink{stderr: c.Stderr}
 	log, levels, err := newLog(out, s)
 	if err != nil {
@@ -131,8 +142,10 @@ type daemon struct {
 	levels        map[string]hclog.Level // of parts of the log
 	sink          *sink
 	configuration *configuration
-	gpus          *gpu.Register // nil where none are looked for
-	spool         *jobdir.Spool
+	gpus          *gpu.Register    // nil where none are looked for
+	spool         *jobdir.Spool    // nil in a front
+	own           *jobdir.Dir      // of the daemon's own files
+	client        *launcher.Client // of a front; nil for one process
 	agent         *agent.Agent
 	server        *serve.Server
 	load          *loadsensor.Collector
@@ -159,14 +172,19 @@ func (d *daemon) open() (err error) {
 	if err != nil {
 		return err
 	}
-	if d.spool, err = jobdir.OpenSpool(d.settings.spool); err != nil {
-		return err
-	}
 	defer func() {
 		if err != nil {
 			d.close()
 		}
 	}()
+	if d.isFront() {
+		err = d.connectLauncher()
+	} else if d.spool, err = jobdir.OpenSpool(d.settings.spool); err == nil {
+		d.own = d.spool.Dir()
+	}
+	if err != nil {
+		return err
+	}
 	if err := d.alone(); err != nil {
 		return err
 	}
@@ -181,7 +199,7 @@ func (d *daemon) open() (err error) {
 	if d.manager, err = servicemanager.New(clock.System()); err != nil {
 		d.log.Warn("service manager", "error", err)
 	}
-	d.configuration = &configuration{dir: d.conf, spool: d.settings.spool, host: d.host}
+	d.configuration = &configuration{dir: d.conf, spool: d.place(), host: d.host}
 	if d.Master != nil {
 		if d.configuration.base, err = qconf.BuiltinOn(d.host, runtime.NumCPU()); err != nil {
 			return err
@@ -210,14 +228,17 @@ func (d *daemon) open() (err error) {
 		}
 		account = d.books.account
 	}
-	d.agent, err = agent.New(agent.Options{
+	agentOptions := agent.Options{
 		Host: d.host, Spool: d.spool, Shepherd: shepherd, Version: d.Version,
 		Configuration: d.configuration.read, Configured: d.configured, Load: d.load, Observer: d.observer, Account: account,
 		GPUs:   d.inventory,
 		Permit: d.permit, SGERoot: os.Getenv("SGE_ROOT"), SGECell: os.Getenv("SGE_CELL"), HangUp: d.hangUp,
 		Log: d.logOf("agent"),
-	})
-	if err != nil {
+	}
+	if d.client != nil {
+		agentOptions.Launcher, agentOptions.Own = d.client, d.own
+	}
+	if d.agent, err = agent.New(agentOptions); err != nil {
 		return err
 	}
 	d.noteConfiguration()
@@ -263,7 +284,7 @@ func (d *daemon) makeMaster() (err error) {
 		return nil
 	}
 	d.master, err = d.Master(&Host{
-		Name: d.host, Spool: d.settings.spool, Socket: d.socket, Executable: d.Executable, PerUser: d.perUser, Reserve: d.reserve, Memory: d.memory, Accounting: d.accounting, Managers: d.managers, Version: d.Version, Log: d.logOf("master"), Audit: d.audit,
+		Name: d.host, Spool: d.place(), Users: os.Geteuid() == 0 || d.isFront(), Socket: d.socket, Executable: d.Executable, PerUser: d.perUser, Reserve: d.reserve, Memory: d.memory, Accounting: d.accounting, Managers: d.managers, Version: d.Version, Log: d.logOf("master"), Audit: d.audit,
 		Cluster: func() *qconf.Cluster { return d.agent.Cluster() },
 		Read: func() (*qconf.Cluster, error) {
 			c, _, err := d.configuration.read()
@@ -283,8 +304,16 @@ const dying = 2 * time.Second
 // alone refuses to run beside another agent of the same spool area. The lock goes
 // with this process.
 func (d *daemon) alone() error {
+	if !d.isFront() && os.Geteuid() == 0 {
+		switch there, err := d.own.Exists(frontDir); {
+		case err != nil:
+			return err
+		case there:
+			return fmt.Errorf("the spool directory %s is that of a daemon with --front-user: give that option, or name another directory with --spool", d.settings.spool)
+		}
+	}
 	lock := func() error {
-		return d.spool.Dir().Use(func(fd int) error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
+		return d.own.Use(func(fd int) error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
 	}
 	err := lock()
 	// One that was killed a moment ago may take a while to go.
@@ -293,10 +322,10 @@ func (d *daemon) alone() error {
 		err = lock()
 	}
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		return fmt.Errorf("another agent uses the spool directory %s: end that one first, or name another directory with --spool", d.spool.Path())
+		return fmt.Errorf("another agent uses the spool directory %s: end that one first, or name another directory with --spool", d.settings.spool)
 	}
 	if err != nil {
-		return fmt.Errorf("cannot lock the spool directory %s: %w", d.spool.Path(), err)
+		return fmt.Errorf("cannot lock the spool directory %s: %w", d.settings.spool, err)
 	}
 	return nil
 }
@@ -367,6 +396,11 @@ func (d *daemon) close() {
 	}
 	if d.spool != nil {
 		d.spool.Close()
+	} else if d.own != nil {
+		_ = d.own.Close()
+	}
+	if d.client != nil {
+		d.client.Close()
 	}
 }
 

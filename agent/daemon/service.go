@@ -9,7 +9,7 @@ import (
 
 // announce tells the service manager that we work, and goes on telling it that we do.
 func (d *daemon) announce(ctx context.Context) {
-	d.log.Info("ready", "host", d.host, "spool", d.spool.Path(), "socket", d.socket, "version", d.Version)
+	d.log.Info("ready", "host", d.host, "spool", d.settings.spool, "socket", d.socket, "version", d.Version)
 	d.say(d.manager.Ready(d.status()))
 	d.beside.Go(func() {
 		d.manager.Watch(ctx, d.alive, func(err error) {

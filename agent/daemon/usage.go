@@ -100,6 +100,9 @@ Access
   --manager USER       manager of the cell (qconf(1), -am); may be repeated
 
 Operation
+  --front-user USER    run the daemon as this user, and only what starts jobs as root:
+                       see execd-standalone(8) for what does not work yet
+                       (default: none, one process)
   --metrics ADDRESS    Prometheus metrics and /healthz (default: none)
   --sensor-user USER   user of load sensors (default: nobody, without root the
                        user of the daemon)

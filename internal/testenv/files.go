@@ -8,9 +8,10 @@ import (
 	"testing"
 )
 
-// Build builds execd, and its supervisor as sge_shepherd-go, to a directory, with build tags.
+// Build builds execd, its launcher, and its supervisor as sge_shepherd-go, to a directory, with build
+// tags.
 func Build(dir, tags string) error {
-	for name, pkg := range map[string]string{"execd": "cmd/execd", "sge_shepherd-go": "cmd/shepherd"} {
+	for name, pkg := range map[string]string{"execd": "cmd/execd", "execd-launcher": "cmd/launcher", "sge_shepherd-go": "cmd/shepherd"} {
 		cmd := exec.Command("go", "build", "-buildvcs=false", "-trimpath", "-tags", tags, "-o", filepath.Join(dir, name), //nolint:noctx // it ends by itself
 			"github.com/execd-project/execd/"+pkg)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")

@@ -20,7 +20,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write cmd/shepherd/imports.txt")
+var update = flag.Bool("update", false, "write imports.txt of cmd/shepherd and cmd/launcher")
 
 // The supervisor is read from disk and mapped once per job start; this is what it
 // may cost. Its text is shared by all of them: what one costs in memory is measured
@@ -36,10 +36,22 @@ const importsHeader = `# Every package that is linked into the supervisor of a j
 # change: go test ./test/architecture -update
 `
 
-func TestShepherdImports(t *testing.T) {
+const launcherHeader = `# Every package that is linked into the launcher, without Go's own internal ones. The
+# launcher is root and takes orders from a process that may have been captured: what is
+# added here may become part of an attack. To accept a change:
+# go test ./test/architecture -update
+`
+
+func TestShepherdImports(t *testing.T) { checkImports(t, "shepherd", importsHeader) }
+
+func TestLauncherImports(t *testing.T) { checkImports(t, "launcher", launcherHeader) }
+
+// checkImports compares what a command links with the list next to it.
+func checkImports(t *testing.T, command, header string) {
+	t.Helper()
 	root := moduleRoot(t)
 	// The list depends on the platform; it is kept for the commonest one.
-	cmd := goCommand(t, root, "list", "-deps", "./cmd/shepherd")
+	cmd := goCommand(t, root, "list", "-deps", "./cmd/"+command)
 	cmd.Env = append(cmd.Env, "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
 	var got []string
 	for pkg := range strings.Lines(output(t, cmd)) {
@@ -49,9 +61,9 @@ func TestShepherdImports(t *testing.T) {
 	}
 	slices.Sort(got)
 
-	golden := filepath.Join(root, "cmd", "shepherd", "imports.txt")
+	golden := filepath.Join(root, "cmd", command, "imports.txt")
 	if *update {
-		text := importsHeader + "\n" + strings.Join(got, "\n") + "\n"
+		text := header + "\n" + strings.Join(got, "\n") + "\n"
 		if err := os.WriteFile(golden, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -79,9 +91,9 @@ func TestShepherdImports(t *testing.T) {
 		}
 	}
 	if diff.Len() > 0 {
-		t.Errorf("what the supervisor links has changed:\n%s"+
-			"who imports it: go list -deps -f '{{.ImportPath}}: {{.Imports}}' ./cmd/shepherd\n"+
-			"to accept it: go test ./test/architecture -update", &diff)
+		t.Errorf("what cmd/%s links has changed:\n%s"+
+			"who imports it: go list -deps -f '{{.ImportPath}}: {{.Imports}}' ./cmd/%[1]s\n"+
+			"to accept it: go test ./test/architecture -update", command, &diff)
 	}
 }
 

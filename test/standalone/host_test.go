@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -62,7 +63,7 @@ func build() (string, error) {
 		return dir, err
 	}
 	if there := os.Getenv(testenv.ProgramsEnv); there != "" {
-		for _, name := range []string{"execd", "sge_shepherd-go"} {
+		for _, name := range []string{"execd", "execd-launcher", "sge_shepherd-go"} {
 			if err := os.Symlink(filepath.Join(there, name), filepath.Join(dir, name)); err != nil {
 				return dir, err
 			}
@@ -131,6 +132,14 @@ func (m *machine) write(name, text string) {
 func (m *machine) open(name string) string {
 	m.Helper()
 	return testenv.Open(m, filepath.Join(m.dir, name))
+}
+
+// place is the directory of the daemon's own files.
+func (m *machine) place() string {
+	if slices.Contains(m.args, "--front-user") {
+		return filepath.Join(m.dir, "spool", "front")
+	}
+	return filepath.Join(m.dir, "spool")
 }
 
 func (m *machine) socket() string { return filepath.Join(m.dir, "run", "agent.sock") }

@@ -30,8 +30,16 @@ func TestSoakKilledDaemon(t *testing.T) {
 }
 
 func killed(t *testing.T, seed uint64) {
-	const clients, each, kills = 4, 15, 6
 	m := newMachine(t, 8)
+	killedMachine(t, m, seed, func(*rand.Rand) {
+		m.daemon.Kill()
+		m.start()
+	})
+}
+
+// killedMachine does so on a machine, with its own way to kill the daemon and start it again.
+func killedMachine(t *testing.T, m *machine, seed uint64, kill func(*rand.Rand)) {
+	const clients, each, kills = 4, 15, 6
 	out := m.open("out")
 	m.write("job.sh", "#!/bin/sh\necho run >> "+out+"/$JOB_ID\n")
 	m.start()
@@ -77,8 +85,7 @@ func killed(t *testing.T, seed uint64) {
 		case <-time.After(time.Duration(random.IntN(400)) * time.Millisecond):
 		case <-done:
 		}
-		m.daemon.Kill()
-		m.start()
+		kill(random)
 	}
 	<-done
 	if t.Failed() {
@@ -87,7 +94,7 @@ func killed(t *testing.T, seed uint64) {
 	m.until("all jobs have left", func() bool { r := m.root("qstat", "-u", "*"); return r.status == 0 && r.stdout == "" })
 
 	records := map[string]int{}
-	for _, line := range lines(t, filepath.Join(m.dir, "spool", "accounting")) {
+	for _, line := range lines(t, filepath.Join(m.place(), "accounting")) {
 		records[strings.Split(line, ":")[5]]++
 	}
 	for id, deleted := range jobs {

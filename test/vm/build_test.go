@@ -35,7 +35,7 @@ func (b *builder) programs(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(b.dir, "bin")
 	for name, pkg := range map[string]string{
-		"execd": "./cmd/execd", "sge_shepherd-go": "./cmd/shepherd",
+		"execd": "./cmd/execd", "execd-launcher": "./cmd/launcher", "sge_shepherd-go": "./cmd/shepherd",
 		"probe": "./test/shepherd/probe", "payload": "./test/payload",
 	} {
 		out := filepath.Join(dir, name)

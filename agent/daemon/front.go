@@ -1,0 +1,167 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/agent/launcher"
+	"github.com/execd-project/execd/agent/paths"
+	"github.com/execd-project/execd/internal/host/userdb"
+	"github.com/execd-project/execd/internal/options"
+	"github.com/execd-project/execd/internal/trust"
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/qconf"
+)
+
+// launcherName is the name of the launcher's executable, beside execd.
+const launcherName = "execd-launcher"
+
+// frontDir is the directory below the spool directory that belongs to the front.
+const frontDir = "front"
+
+// isFront reports whether this process is a front, whose launcher is another process.
+func (s *settings) isFront() bool { return s.launcher >= 0 }
+
+// launcherDescriptor is the descriptor of the launcher of this process; -1 for none. What this
+// process starts does not have the variable.
+func launcherDescriptor() int {
+	fd, err := strconv.Atoi(os.Getenv(launcher.Variable))
+	if err != nil {
+		return -1
+	}
+	_ = os.Unsetenv(launcher.Variable)
+	return fd
+}
+
+// place is the directory of the daemon's own files: the spool directory, or that of a front below it.
+func (s *settings) place() string {
+	if s.isFront() {
+		return filepath.Join(s.spool, frontDir)
+	}
+	return s.spool
+}
+
+// becomeLauncher replaces this process, which is root's, by the launcher, which starts a front with
+// the same options. It returns only with an error.
+func (c *Command) becomeLauncher(s *settings) error {
+	if os.Geteuid() != 0 {
+		return options.Usagef("--front-user is for a daemon of root: one of a user has no rights to separate")
+	}
+	user, err := userdb.System().User(s.frontUser)
+	if err != nil {
+		return fmt.Errorf("--front-user: %w", err)
+	}
+	if user.UID == 0 || user.GID == 0 {
+		return options.Usagef("--front-user %s: expected a user and a group without root's rights", s.frontUser)
+	}
+	path := filepath.Join(filepath.Dir(c.Executable), launcherName)
+	if err := (trust.Users{}).Program(path); err != nil {
+		return fmt.Errorf("cannot run the launcher as root: %w", err)
+	}
+	config, err := s.rootConfiguration()
+	if err != nil {
+		return err
+	}
+	if err := s.makePlaces(user); err != nil {
+		return err
+	}
+	groups, _ := config.Value("gid_range")
+	argv := []string{
+		launcherName, "--front-user", user.Name, "--spool", s.spool, "--execd", c.Executable, "--host", s.host,
+		"--min-uid", strconv.Itoa(config.MinUID), "--min-gid", strconv.Itoa(config.MinGID), "--gid-range", groups, "--", c.Name,
+	}
+	err = syscall.Exec(path, append(argv, c.Args...), os.Environ())
+	return fmt.Errorf("cannot run the launcher %q: %w", path, err)
+}
+
+// rootConfiguration is the configuration of this host as root has written it: what the front changes
+// with qconf does not count for the launcher.
+func (s *settings) rootConfiguration() (*qconf.Configuration, error) {
+	base, err := qconf.BuiltinOn(s.host, runtime.NumCPU())
+	if err != nil || s.conf == "" {
+		return base.Config(s.host), err
+	}
+	cluster, _, err := readDirectory(s.conf, base)
+	if err != nil {
+		return nil, err
+	}
+	return cluster.Config(s.host), nil
+}
+
+// makePlaces makes the directories of the front: for its files, and for its socket.
+func (s *settings) makePlaces(user *userdb.User) error {
+	spool, err := jobdir.OpenSpool(s.spool)
+	if err != nil {
+		return err
+	}
+	defer spool.Close()
+	switch found, err := spool.Dir().Exists("incarnation"); {
+	case err != nil:
+		return err
+	case found:
+		return fmt.Errorf("the spool directory %s is that of a daemon without --front-user: name another directory with --spool", s.spool)
+	}
+	own := func(dir string) error {
+		fd, err := unix.Open(dir, unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return &fs.PathError{Op: "open", Path: dir, Err: err}
+		}
+		defer unix.Close(fd)
+		return os.NewSyscallError("fchown", unix.Fchown(fd, int(user.UID), int(user.GID)))
+	}
+	dir := filepath.Join(s.spool, frontDir)
+	if err := os.Mkdir(dir, 0o711); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if err := own(dir); err != nil {
+		return err
+	}
+	// A directory for sockets that is there already is somebody's, but for ours.
+	sockets := filepath.Dir(s.socket)
+	err = os.MkdirAll(filepath.Dir(sockets), 0o755)
+	if err == nil {
+		err = os.Mkdir(sockets, 0o755)
+	}
+	if err == nil || errors.Is(err, fs.ErrExist) && sockets == filepath.Dir(paths.Socket(true, "")) {
+		return own(sockets)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
+}
+
+// connectLauncher makes this process a front: it gives away what a front does not need, and talks to
+// its launcher.
+func (d *daemon) connectLauncher() (err error) {
+	d.client, err = launcher.Connect(d.launcher, func(err error) {
+		d.log.Error("the launcher has gone: this process ends, and jobs go on", "error", err)
+		// Nothing may happen any more, see launcher.Connect. What was answered is on the disk.
+		syscall.Exit(ExitFailed)
+	})
+	if err != nil {
+		return err
+	}
+	if err := launcher.Restrict(); err != nil {
+		return err
+	}
+	d.own, err = jobdir.OpenDir(d.place())
+	return err
+}
+
+// jobPath is the directory of a job.
+func (d *daemon) jobPath(id job.ID) string {
+	if d.spool == nil {
+		return jobdir.Area(d.settings.spool).JobPath(id)
+	}
+	return d.spool.JobPath(id)
+}

@@ -1,0 +1,250 @@
+package launcher
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"path"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/internal/host/userdb"
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/qconf"
+)
+
+// Rules are what the launcher knows by itself, from root.
+type Rules struct {
+	MinUID, MinGID int           // jobs of users below are refused (sge_conf(5))
+	GroupIDs       []qconf.Range // gid_range of sge_conf(5)
+	// Tmpdirs are directories for the TMPDIRs of jobs, besides those in which every user may make
+	// directories.
+	Tmpdirs []string
+	Users   userdb.Database
+	// FrontUID is the user of the front, whose jobs could look into it.
+	FrontUID uint32
+}
+
+// checkID refuses numbers that no job has. Tasks of parallel jobs cannot be ordered yet.
+func checkID(id job.ID) error {
+	if id.Job < 1 || id.Job > math.MaxInt32 || id.Task < 0 || id.Task > math.MaxInt32 {
+		return fmt.Errorf("job %d, task %d: there are no such numbers", id.Job, id.Task)
+	}
+	if id.PETask != "" {
+		return fmt.Errorf("job %d, task %q of a parallel job: they cannot be started by two processes", id.Job, id.PETask)
+	}
+	return nil
+}
+
+// noteFiles are the files of a job directory that are the agent's, and those that are marks.
+var (
+	noteFiles = []string{"suspended", "client", "ending", "ended", "told", "acknowledged"}
+	noteMarks = []string{"told", "acknowledged"}
+)
+
+func checkNote(n *launch.Note) error {
+	switch {
+	case n == nil:
+		return errors.New("there is no note")
+	case !slices.Contains(noteFiles, n.File):
+		return fmt.Errorf("the file %q is not one of the agent's: %s", n.File, strings.Join(noteFiles, ", "))
+	case len(n.Data) > mostNote:
+		return fmt.Errorf("the file %s would have %d bytes, at most %d are possible", n.File, len(n.Data), mostNote)
+	}
+	switch n.How {
+	case launch.NoteWrite, launch.NoteDurably, launch.NoteRemove:
+		return nil
+	case launch.NoteMark:
+		if !slices.Contains(noteMarks, n.Mark) {
+			return fmt.Errorf("the name %q is no mark: %s", n.Mark, strings.Join(noteMarks, ", "))
+		}
+		return nil
+	}
+	return fmt.Errorf("%q is nothing that can be done to a file", n.How)
+}
+
+func checkSignal(s launch.Signal) error {
+	switch s {
+	case launch.SignalTerminate, launch.SignalKill, launch.SignalSuspend, launch.SignalResume, launch.SignalMigrate,
+		launch.SignalUsr1, launch.SignalUsr2:
+		return nil
+	}
+	return fmt.Errorf("a supervisor cannot be told %q", s)
+}
+
+// checkPlan refuses a job that may not be started, whoever asks for it, and puts into the plan what
+// is not for the front to say. script is nil for none.
+func (r *Rules) checkPlan(p *launch.Plan, area jobdir.Area, script []byte) error {
+	if p == nil || p.Description == nil {
+		return errors.New("there is no plan of a job")
+	}
+	d := p.Description
+	for _, check := range []func() error{
+		func() error { return checkID(d.ID) },
+		func() error { return r.checkOwner(p) },
+		func() error { return checkNames(d) },
+		func() error { return checkPaths(d, area, script) },
+		func() error { return r.checkTmpdir(d) },
+		func() error { return checkProcedures(d) },
+		func() error { return checkOurs(p) },
+	} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	d.MinUID, d.MinGID, p.GroupIDs = r.MinUID, r.MinGID, r.GroupIDs
+	if err := jobdir.Check(d); err != nil {
+		return err
+	}
+	return checkWritten(d)
+}
+
+// checkWritten checks what a supervisor will read, in case that is something else than what is
+// written.
+func checkWritten(d *job.Description) error {
+	text, err := jobdir.FormatConfig(d)
+	if err != nil {
+		return err
+	}
+	read, err := jobdir.ParseConfig(jobdir.FileConfig, text)
+	if err != nil {
+		return err
+	}
+	if read.ID.Job != d.ID.Job || read.Owner != d.Owner || read.MinUID != d.MinUID || read.MinGID != d.MinGID ||
+		read.AdminUser != "" || read.InheritEnv || read.Command.File != d.Command.File || read.Tmpdir != d.Tmpdir {
+		return errors.New("the description is another one when it is read again")
+	}
+	return checkProcedures(read)
+}
+
+// checkOwner looks the owner up: the supervisor does so, too, by the name.
+func (r *Rules) checkOwner(p *launch.Plan) error {
+	name := p.Description.Owner
+	u, err := r.Users.User(name)
+	if err != nil {
+		return err
+	}
+	switch {
+	case u.Name != name:
+		return fmt.Errorf("the owner %q is user %q", name, u.Name)
+	case u.UID == 0:
+		return errors.New("jobs of root are not run")
+	case u.UID == r.FrontUID:
+		return fmt.Errorf("user %s is that of the front, and runs no jobs", name)
+	case int64(u.UID) < int64(r.MinUID):
+		return fmt.Errorf("user %s has user id %d, below min_uid %d", name, u.UID, r.MinUID)
+	case u.GID == 0 || int64(u.GID) < int64(r.MinGID):
+		return fmt.Errorf("user %s has group id %d, below min_gid %d", name, u.GID, r.MinGID)
+	case p.UID != int(u.UID) || p.GID != int(u.GID):
+		return fmt.Errorf("user id %d and group id %d are not those of user %s: %d and %d", p.UID, p.GID, name, u.UID, u.GID)
+	}
+	return nil
+}
+
+// checkName refuses what can be no part of a path.
+func checkName(what, name string) error {
+	bad := strings.ContainsFunc(name, func(r rune) bool { return r == '/' || r < ' ' || r == 0x7f })
+	if name == "" || name == "." || name == ".." || len(name) > 255 || bad {
+		return fmt.Errorf("%s %q is no name", what, name)
+	}
+	return nil
+}
+
+func checkNames(d *job.Description) error {
+	return errors.Join(checkName("the queue", d.Queue), checkName("the host", d.Host), checkName("the owner", d.Owner))
+}
+
+// checkPath refuses what is no absolute path in its shortest form.
+func checkPath(what, name string) error {
+	if !strings.HasPrefix(name, "/") || path.Clean(name) != name || strings.ContainsRune(name, 0) {
+		return fmt.Errorf("%s %q is no absolute path in its shortest form", what, name)
+	}
+	return nil
+}
+
+// checkPaths compares what the front says of places with where they are. Paths that users chose are
+// opened by the supervisor as the user.
+func checkPaths(d *job.Description, area jobdir.Area, script []byte) error {
+	c := &d.Command
+	switch {
+	case c.Binary && script != nil:
+		return errors.New("a command has no script")
+	case !c.Binary && script == nil:
+		return errors.New("the script is missing")
+	case !c.Binary && c.File != area.ScriptPath(d.ID.Job):
+		return fmt.Errorf("the script %q is not at %s", c.File, area.ScriptPath(d.ID.Job))
+	case d.PE != nil && d.PE.HostFile != area.JobPath(d.ID)+"/"+jobdir.FilePEHosts:
+		return fmt.Errorf("pe_hostfile %q is not in the job's directory", d.PE.HostFile)
+	case !strings.HasPrefix(d.Cwd, "/"):
+		return fmt.Errorf("the working directory %q is no absolute path", d.Cwd)
+	}
+	return nil
+}
+
+// checkTmpdir refuses a TMPDIR in a place where its user could not have made one.
+func (r *Rules) checkTmpdir(d *job.Description) error {
+	if err := checkPath("tmpdir of the queue", d.QueueTmpdir); err != nil {
+		return err
+	}
+	if want := d.QueueTmpdir + "/" + jobdir.TmpdirName(d.ID, d.Queue); d.Tmpdir != want {
+		return fmt.Errorf("TMPDIR %q, expected %s", d.Tmpdir, want)
+	}
+	if slices.Contains(r.Tmpdirs, d.QueueTmpdir) {
+		return nil
+	}
+	var st unix.Stat_t
+	if err := unix.Lstat(d.QueueTmpdir, &st); err != nil {
+		return fmt.Errorf("tmpdir of the queue, %s: %w", d.QueueTmpdir, err)
+	}
+	const open = unix.S_IFDIR | unix.S_ISVTX | 0o002
+	if st.Uid != 0 || st.Mode&(unix.S_IFMT|unix.S_ISVTX|0o002) != open {
+		return fmt.Errorf("tmpdir of the queue, %s, is no directory like /tmp, where every user may make files: name it with --tmpdir", d.QueueTmpdir)
+	}
+	return nil
+}
+
+// checkProcedures refuses programs that run as another user than the owner.
+func checkProcedures(d *job.Description) error {
+	commands := map[string]string{"prolog": d.Prolog, "epilog": d.Epilog}
+	if d.PE != nil {
+		commands["start_proc_args"], commands["stop_proc_args"] = d.PE.Start, d.PE.Stop
+	}
+	for what, command := range commands {
+		if user, _ := job.Procedure(command); user != "" && user != d.Owner {
+			return fmt.Errorf("%s %q runs as user %s: with --front-user, all procedures run as the owner of the job", what, command, user)
+		}
+	}
+	return nil
+}
+
+// checkOurs refuses what the launcher chooses, and what is of other kinds of jobs.
+func checkOurs(p *launch.Plan) error {
+	d := p.Description
+	for what, there := range map[string]bool{
+		"a part of a parallel job":        p.Slave,
+		"a job in the foreground":         p.Foreground || p.Aside,
+		"an interactive job":              d.Terminal != nil || d.Interactive != nil || d.Relayed,
+		"the environment of the launcher": d.InheritEnv,
+		"an admin user":                   d.AdminUser != "",
+		"users of procedures":             len(p.Users) > 0,
+		"devices":                         len(p.Devices)+len(p.GPUs)+len(p.Deny) > 0,
+		"an additional group id":          d.AddGroupID != 0,
+		"cores that were chosen":          d.Binding != "" || d.BindingCPUs != "",
+		"a stream of the launcher":        d.Streams[0].Inherit || d.Streams[1].Inherit || d.Streams[2].Inherit,
+		"a nice value below 0":            d.Nice < 0,
+		"a number of processes below 0":   p.Processes < 0,
+		"a number of slots below 1":       d.HostSlots < 1,
+		"no start mode of shells":         !d.Command.StartMode.Valid(),
+		"a record that is too long":       len(p.Record) > mostRecord,
+		"too many lines of pe_hostfile":   len(p.Hosts) > 1<<16,
+	} {
+		if there {
+			return fmt.Errorf("the plan has %s, which the front may not ask for", what)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,344 @@
+package launcher
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/internal/host/userdb"
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/qconf"
+)
+
+// Client is the front's end: the launch.Launcher of an agent without rights.
+type Client struct {
+	conn *conn
+	area jobdir.Area
+	over chan struct{} // closed when there are no more answers
+
+	mu      sync.Mutex
+	number  uint64
+	waiting map[uint64]chan reply
+	closed  bool
+}
+
+var (
+	_ launch.Launcher = (*Client)(nil)
+	_ launch.Remote   = (*Client)(nil)
+)
+
+// reply is an answer with its descriptors.
+type reply struct {
+	answer *answer
+	fds    []int
+}
+
+// ErrClosed is returned after Close.
+var ErrClosed = errors.New("the connection with the launcher has been closed")
+
+// Connect talks to the launcher over a descriptor that this process was started with.
+//
+// It calls lost when the launcher has gone, and no order returns before lost has: what became of an
+// order that was not answered is not known, and somebody who was told that it has failed would
+// report a job that runs as one that could not be started. So lost has to end the process.
+func Connect(fd int, lost func(error)) (*Client, error) {
+	conn, err := newConn(fd)
+	if err != nil {
+		return nil, err
+	}
+	return connect(conn, lost)
+}
+
+func connect(conn *conn, lost func(error)) (*Client, error) {
+	c := &Client{conn: conn, over: make(chan struct{}), waiting: map[uint64]chan reply{}}
+	go c.receive(lost)
+	var hello helloAnswer
+	if err := c.ask(kindHello, empty{}, &hello); err != nil {
+		c.Close()
+		return nil, fmt.Errorf("cannot talk to the launcher: %w", err)
+	}
+	c.area = jobdir.Area(hello.Area)
+	return c, nil
+}
+
+// Close ends the connection.
+func (c *Client) Close() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.conn.close()
+}
+
+// errGone is that the launcher has closed its end.
+var errGone = errors.New("the launcher has gone")
+
+// receive passes answers to the orders that they belong to.
+func (c *Client) receive(lost func(error)) {
+	buffer := make([]byte, mostMessage+1)
+	var err error
+	for err == nil {
+		var text []byte
+		var fds []int
+		if text, fds, err = c.conn.read(buffer); err == nil && len(text) == 0 {
+			err = errGone
+		}
+		a := &answer{}
+		if err == nil {
+			err = decode(text, a)
+		}
+		c.mu.Lock()
+		to := c.waiting[a.Number]
+		delete(c.waiting, a.Number)
+		c.mu.Unlock()
+		if err != nil || to == nil { // nobody waits for it any more
+			closeAll(fds)
+			continue
+		}
+		to <- reply{a, fds}
+	}
+	c.mu.Lock()
+	closed := c.closed
+	c.mu.Unlock()
+	if !closed {
+		lost(err)
+	}
+	close(c.over)
+}
+
+// ask gives an order, and reads the body of the answer into result; nil for none.
+func (c *Client) ask(k kind, body, result any) error {
+	_, err := c.call(context.Background(), k, body, -1, result)
+	return err
+}
+
+// call gives an order, with the descriptor of a script, -1 for none. It returns the descriptor of a
+// directory, -1 for none, which is the caller's.
+func (c *Client) call(ctx context.Context, k kind, body any, script int, result any) (dir int, err error) {
+	to := make(chan reply, 1)
+	c.mu.Lock()
+	c.number++
+	e := &envelope{Version: Version, Number: c.number, Order: k}
+	c.waiting[e.Number] = to
+	c.mu.Unlock()
+	text, fds, err := pack(body, func(b json.RawMessage, memory bool) any {
+		e.Body, e.Memory = b, memory
+		return e
+	})
+	if err == nil {
+		all := slices.Clone(fds)
+		if script >= 0 {
+			all = append(all, script)
+		}
+		if err = c.conn.write(text, all...); errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
+			<-c.over
+		}
+	}
+	closeAll(fds)
+	if err != nil {
+		c.forget(e.Number)
+		return -1, fmt.Errorf("cannot give the launcher the order %s: %w", k, err)
+	}
+	select {
+	case r := <-to:
+		return open(r, result)
+	case <-c.over:
+		return -1, ErrClosed
+	case <-ctx.Done():
+		c.forget(e.Number)
+		select {
+		case r := <-to:
+			closeAll(r.fds)
+		default:
+		}
+		return -1, ctx.Err()
+	}
+}
+
+func (c *Client) forget(number uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.waiting, number)
+}
+
+// open reads an answer.
+func open(r reply, result any) (dir int, err error) {
+	rest := r.fds
+	body := []byte(r.answer.Body)
+	if r.answer.Memory && len(rest) > 0 {
+		body, err = contentOf(rest[0], mostContent)
+		unix.Close(rest[0])
+		rest = rest[1:]
+	}
+	if r.answer.Error != nil {
+		err = r.answer.Error
+		if r.answer.Error.Code == codeOrder || r.answer.Error.Code == codeRefused {
+			err = &launch.OrderError{Err: r.answer.Error}
+		}
+	}
+	if err == nil && result != nil {
+		err = decode(body, result)
+	}
+	if err != nil || len(rest) != 1 {
+		closeAll(rest)
+		return -1, err
+	}
+	return rest[0], nil
+}
+
+// Privileged reports true: the launcher is root.
+func (c *Client) Privileged() bool { return true }
+
+// Area is that of the launcher.
+func (c *Client) Area() jobdir.Area { return c.area }
+
+// Groups returns nil: the launcher has its own. The error says what of the configuration a front
+// cannot have done.
+func (c *Client) Groups(config *qconf.Configuration, gpus bool) (*launch.Groups, error) {
+	usual, _ := qconf.Builtin(1).Config("").Value("cgroups_params")
+	switch params, _ := config.Value("cgroups_params"); {
+	case params != usual || !config.ExecdParams.UseCgroups:
+		return nil, errors.New("cgroups_params and USE_CGROUPS cannot be changed with --front-user yet")
+	case gpus:
+		return nil, errors.New("GPUs cannot be given to jobs with --front-user yet: see --gpu-root")
+	case config.Reprioritize:
+		return nil, errors.New("reprioritize cannot be set with --front-user yet")
+	case config.ShepherdCmd != "":
+		return nil, errors.New("shepherd_cmd cannot be set with --front-user yet")
+	}
+	return nil, nil //nolint:nilnil // none here
+}
+
+// Check reports no error: the launcher uses descriptors, and looks before each start.
+func (c *Client) Check() error { return nil }
+
+// Jobs lists the jobs that have a directory.
+func (c *Client) Jobs() ([]job.ID, error) {
+	var a jobsAnswer
+	err := c.ask(kindJobs, empty{}, &a)
+	return a.Jobs, err
+}
+
+// Scripts lists the jobs that have a script.
+func (c *Client) Scripts() ([]int, error) {
+	var a jobsAnswer
+	err := c.ask(kindJobs, empty{}, &a)
+	return a.Scripts, err
+}
+
+// Prepare has a job prepared, with its script.
+func (c *Client) Prepare(o *launch.Assignment, id job.ID, slave bool) (*launch.Job, error) {
+	if o.Interactive != nil {
+		return nil, &launch.OrderError{Err: errors.New("interactive jobs cannot be run with --front-user yet")}
+	}
+	p, err := o.Plan(id, c.area, slave)
+	if err != nil {
+		return nil, err
+	}
+	script := -1
+	if !o.Request.Binary {
+		if script, err = memory("script", o.Request.Script); err != nil {
+			return nil, err
+		}
+		defer unix.Close(script)
+	}
+	p.GroupIDs, p.Users = nil, nil
+	return c.job(kindPrepare, &prepareBody{Plan: p, Script: script >= 0}, id, script)
+}
+
+// job gives an order that is answered with a job.
+func (c *Client) job(k kind, body any, id job.ID, script int) (*launch.Job, error) {
+	var a jobAnswer
+	fd, err := c.call(context.Background(), k, body, script, &a)
+	if err != nil {
+		return nil, err
+	}
+	if fd < 0 || a.Description == nil {
+		return nil, fmt.Errorf("the launcher has not answered the order %s with a job", k)
+	}
+	dir, err := jobdir.AdoptDir(fd, c.area.JobPath(id))
+	if err != nil {
+		return nil, err
+	}
+	return launch.NewRemote(c, dir, a.Description, a.State), nil
+}
+
+// Open finds a job.
+func (c *Client) Open(_ *launch.Groups, _ func(string) (*userdb.User, error), id job.ID) (*launch.Job, launch.Stage, error) {
+	if id.PETask != "" {
+		return nil, 0, fmt.Errorf("task %s of a parallel job: %w", id, launch.ErrForeground)
+	}
+	j, err := c.job(kindOpen, &ofJob{id}, id, -1)
+	if err != nil {
+		return nil, 0, err
+	}
+	return j, j.Stage(), nil
+}
+
+// Discard removes what there is of a job that was never finished.
+func (c *Client) Discard(_ *launch.Groups, id job.ID) error {
+	return c.ask(kindDiscard, &ofJob{id}, nil)
+}
+
+// RemoveScript removes the script of a job, unless a task of it is left.
+func (c *Client) RemoveScript(number int) error {
+	return c.ask(kindRemoveScript, &scriptBody{number}, nil)
+}
+
+// Supervisor returns no path: the launcher knows it.
+func (c *Client) Supervisor(*qconf.Configuration) (string, error) { return "", nil }
+
+// Try has a start tried.
+func (c *Client) Try(ctx context.Context, _ *launch.Groups, _ *qconf.Configuration) error {
+	_, err := c.call(ctx, kindTry, empty{}, -1, nil)
+	return err
+}
+
+// Sweep has control groups removed that no job has.
+func (c *Client) Sweep(*launch.Groups) error { return c.ask(kindSweep, empty{}, nil) }
+
+// Launch has the supervisor of a job started.
+func (c *Client) Launch(id job.ID) (pid int, err error) {
+	var a launchAnswer
+	err = c.ask(kindLaunch, &ofJob{id}, &a)
+	return a.PID, err
+}
+
+// Wait waits until the supervisor of a job has gone.
+func (c *Client) Wait(ctx context.Context, id job.ID) (syscall.WaitStatus, error) {
+	var a waitAnswer
+	_, err := c.call(ctx, kindWait, &ofJob{id}, -1, &a)
+	return syscall.WaitStatus(a.Status), err
+}
+
+// Signal has a supervisor told something.
+func (c *Client) Signal(id job.ID, s launch.Signal) error {
+	return c.ask(kindSignal, &signalBody{id, s}, nil)
+}
+
+// Collect has ended what a job has left, and returns what became of it.
+func (c *Client) Collect(id job.ID, status syscall.WaitStatus) (*job.Outcome, error) {
+	var a collectAnswer
+	err := c.ask(kindCollect, &collectBody{id, uint32(status)}, &a)
+	if err == nil && a.Outcome == nil {
+		err = errors.New("the launcher has not said what became of the job")
+	}
+	return a.Outcome, err
+}
+
+// Remove has removed what is left of a job.
+func (c *Client) Remove(id job.ID, keep bool) error {
+	return c.ask(kindRemove, &removeBody{id, keep}, nil)
+}
+
+// Note has a file of the agent's changed.
+func (c *Client) Note(id job.ID, n *launch.Note) error {
+	return c.ask(kindNote, &noteBody{id, n}, nil)
+}

@@ -1,0 +1,77 @@
+package launcher
+
+import (
+	"errors"
+	"io/fs"
+	"syscall"
+
+	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/jobdir"
+)
+
+// Error is why an order was not carried out.
+type Error struct {
+	Code  string `json:"code"`
+	Errno int    `json:"errno,omitempty"` // of the system call; 0 for none
+	Text  string `json:"text"`
+}
+
+// The codes. Those of known have an error of their own.
+const (
+	codeFailed  = "failed"
+	codeRefused = "refused" // the order may not be given
+	codeOrder   = "order"   // it describes no job that can run: a *launch.OrderError
+)
+
+// known are the errors by which callers decide.
+var known = map[string]error{
+	"exists": jobdir.ErrExists, "incomplete": jobdir.ErrIncomplete, "not-found": fs.ErrNotExist,
+	"foreground": launch.ErrForeground, "launched": launch.ErrLaunched, "supervised": launch.ErrSupervised,
+	"no-group-id": launch.ErrNoGroupID, "kept": launch.ErrKept, "not-running": launch.ErrNotRunning,
+}
+
+// Error returns the text.
+func (e *Error) Error() string { return e.Text }
+
+// Unwrap returns the errors that the error stands for.
+func (e *Error) Unwrap() []error {
+	var list []error
+	if err := known[e.Code]; err != nil {
+		list = append(list, err)
+	}
+	if e.Errno > 0 {
+		list = append(list, syscall.Errno(e.Errno))
+	}
+	return list
+}
+
+// errorOf describes an error for the other side.
+func errorOf(err error) *Error {
+	e := &Error{Code: codeFailed, Text: err.Error()}
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
+		e.Errno = int(errno)
+	}
+	if _, ok := errors.AsType[*refusal](err); ok {
+		e.Code = codeRefused
+		return e
+	}
+	if _, ok := errors.AsType[*launch.OrderError](err); ok {
+		e.Code = codeOrder
+		return e
+	}
+	for code, one := range known {
+		if errors.Is(err, one) {
+			e.Code = code
+		}
+	}
+	return e
+}
+
+// refusal is why an order may not be given.
+type refusal struct{ err error }
+
+// Error returns the text.
+func (r *refusal) Error() string { return "the launcher refuses the order: " + r.err.Error() }
+
+// Unwrap returns the cause.
+func (r *refusal) Unwrap() error { return r.err }

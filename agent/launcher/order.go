@@ -1,0 +1,178 @@
+package launcher
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/job"
+)
+
+// Version is that of the protocol. Front and launcher are of one package and have the same.
+const Version = 1
+
+// Limits of a message. A content that does not fit into a message goes as a file in memory.
+const (
+	mostMessage = 64 << 10 // of the message itself
+	mostContent = 16 << 20 // of a content in memory
+	mostScript  = 64 << 20
+	mostRecord  = 1 << 20
+	mostNote    = 1 << 20
+)
+
+// kind is what an order asks for.
+type kind string
+
+const (
+	kindHello        kind = "hello"
+	kindJobs         kind = "jobs"
+	kindPrepare      kind = "prepare"
+	kindOpen         kind = "open"
+	kindLaunch       kind = "launch"
+	kindWait         kind = "wait"
+	kindSignal       kind = "signal"
+	kindNote         kind = "note"
+	kindCollect      kind = "collect"
+	kindRemove       kind = "remove"
+	kindDiscard      kind = "discard"
+	kindRemoveScript kind = "remove-script"
+	kindTry          kind = "try"
+	kindSweep        kind = "sweep"
+)
+
+// envelope is a message of the front.
+type envelope struct {
+	Version int             `json:"version"`
+	Number  uint64          `json:"number"` // of the order; its answer has the same
+	Order   kind            `json:"order"`
+	Body    json.RawMessage `json:"body,omitempty"`
+	// Memory says that the body is in the first descriptor.
+	Memory bool `json:"memory,omitempty"`
+}
+
+// answer is a message of the launcher.
+type answer struct {
+	Version int             `json:"version"`
+	Number  uint64          `json:"number"`
+	Error   *Error          `json:"error,omitempty"`
+	Body    json.RawMessage `json:"body,omitempty"`
+	Memory  bool            `json:"memory,omitempty"`
+}
+
+// The bodies of orders. Those that are about a job have its ID.
+type (
+	empty struct{}
+	ofJob struct {
+		ID job.ID `json:"id"`
+	}
+	prepareBody struct {
+		Plan   *launch.Plan `json:"plan"`
+		Script bool         `json:"script"` // it is the last descriptor
+	}
+	signalBody struct {
+		ID     job.ID        `json:"id"`
+		Signal launch.Signal `json:"signal"`
+	}
+	noteBody struct {
+		ID   job.ID       `json:"id"`
+		Note *launch.Note `json:"note"`
+	}
+	collectBody struct {
+		ID     job.ID `json:"id"`
+		Status uint32 `json:"status"` // how the supervisor ended, as wait(2) has it
+	}
+	removeBody struct {
+		ID   job.ID `json:"id"`
+		Keep bool   `json:"keep"`
+	}
+	scriptBody struct {
+		Job int `json:"job"`
+	}
+)
+
+// The bodies of answers.
+type (
+	helloAnswer struct {
+		Area string `json:"area"`
+	}
+	jobsAnswer struct {
+		Jobs    []job.ID `json:"jobs"`
+		Scripts []int    `json:"scripts"`
+	}
+	// jobAnswer comes with the descriptor of the directory.
+	jobAnswer struct {
+		Description *job.Description `json:"description"`
+		State       launch.State     `json:"state"`
+	}
+	launchAnswer struct {
+		PID int `json:"pid"`
+	}
+	waitAnswer struct {
+		Status uint32 `json:"status"`
+	}
+	collectAnswer struct {
+		Outcome *job.Outcome `json:"outcome"`
+	}
+)
+
+// decode reads one JSON value. Fields that v does not have, and anything behind the value, are
+// errors.
+func decode(text []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("there is something behind it")
+	}
+	return nil
+}
+
+// decodeEnvelope reads a message of the front. With an error the number is that of the order, as far
+// as it could be read.
+func decodeEnvelope(text []byte) (*envelope, error) {
+	e := &envelope{}
+	if err := decode(text, e); err != nil {
+		return e, fmt.Errorf("it is no order: %w", err)
+	}
+	switch {
+	case e.Version != Version:
+		return e, fmt.Errorf("version %d, expected %d", e.Version, Version)
+	case e.Memory && len(e.Body) > 0:
+		return e, errors.New("it has two bodies")
+	}
+	return e, nil
+}
+
+// decodeBody reads the body of an order; nil for an order that there is not.
+func decodeBody(k kind, text []byte) (any, error) {
+	var body any
+	switch k {
+	case kindHello, kindJobs, kindTry, kindSweep:
+		body = &empty{}
+	case kindOpen, kindLaunch, kindWait, kindDiscard:
+		body = &ofJob{}
+	case kindPrepare:
+		body = &prepareBody{}
+	case kindSignal:
+		body = &signalBody{}
+	case kindNote:
+		body = &noteBody{}
+	case kindCollect:
+		body = &collectBody{}
+	case kindRemove:
+		body = &removeBody{}
+	case kindRemoveScript:
+		body = &scriptBody{}
+	default:
+		return nil, fmt.Errorf("there is no order %q", string(k))
+	}
+	if err := decode(text, body); err != nil {
+		return nil, fmt.Errorf("the body of %s: %w", k, err)
+	}
+	return body, nil
+}

@@ -1,0 +1,506 @@
+package launcher
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"sync"
+	"syscall"
+
+	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/qconf"
+)
+
+// Server carries out the orders of a front. Make one with its exported fields, and call Serve.
+type Server struct {
+	Spool    *jobdir.Spool
+	Groups   *launch.Groups // nil for none
+	Config   *qconf.Configuration
+	Shepherd string // path of the supervisor's executable
+	Rules    Rules
+	// FrontGID is the group that may list the directories of jobs.
+	FrontGID int
+	// Refused is told of each order that is refused, for the audit log.
+	Refused func(order string, err error)
+
+	trying sync.Mutex // there is one directory for trials
+
+	mu   sync.Mutex
+	jobs map[job.ID]*held
+}
+
+// held is a job that the front has prepared or opened.
+type held struct {
+	mu      sync.Mutex // serialises orders about the job, but for waiting
+	job     *launch.Job
+	waiting bool // guarded by Server.mu
+}
+
+// mostOrders is how many orders are carried out at the same time, besides those that wait.
+const mostOrders = 32
+
+// Serve carries out orders until the front has closed its end, and those that were begun are over.
+func (s *Server) Serve(c *conn) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wait sync.WaitGroup
+	defer func() {
+		cancel() // ends those that wait
+		wait.Wait()
+		s.forget()
+	}()
+	s.jobs = map[job.ID]*held{}
+	turn := make(chan struct{}, mostOrders)
+	buffer := make([]byte, mostMessage+1)
+	for {
+		text, fds, err := c.read(buffer)
+		if wrong, ok := errors.AsType[*messageError](err); ok {
+			closeAll(fds)
+			s.refused("message", wrong)
+			return wrong
+		}
+		if err != nil || len(text) == 0 {
+			closeAll(fds)
+			return err
+		}
+		o, err := receive(text, fds)
+		if err != nil {
+			closeAll(fds)
+			s.refuse(c, o, err)
+			continue
+		}
+		waits := o.envelope.Order == kindWait
+		if !waits {
+			turn <- struct{}{}
+		}
+		wait.Go(func() {
+			defer closeAll(o.fds)
+			s.answer(ctx, c, o)
+			if !waits {
+				<-turn
+			}
+		})
+	}
+}
+
+// forget closes the jobs of a front that has gone. The next one opens them again.
+func (s *Server) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range s.jobs {
+		if h.job != nil {
+			_ = h.job.Close()
+		}
+	}
+	s.jobs = nil
+}
+
+// received is an order with what has come with it.
+type received struct {
+	envelope *envelope
+	body     any
+	fds      []int // that are left: the script's
+}
+
+// receive reads an order. Its descriptors are the caller's to close; o has the number in any case.
+func receive(text []byte, fds []int) (o *received, err error) {
+	o = &received{fds: fds}
+	if o.envelope, err = decodeEnvelope(text); err != nil {
+		return o, err
+	}
+	body := []byte(o.envelope.Body)
+	rest := fds
+	if o.envelope.Memory {
+		if len(fds) == 0 {
+			return o, errors.New("the descriptor of its body is missing")
+		}
+		if body, err = contentOf(fds[0], mostContent); err != nil {
+			return o, err
+		}
+		rest = fds[1:]
+	}
+	if len(body) == 0 {
+		body = []byte("{}")
+	}
+	if o.body, err = decodeBody(o.envelope.Order, body); err != nil {
+		return o, err
+	}
+	expected := 0
+	if p, ok := o.body.(*prepareBody); ok && p.Script {
+		expected = 1
+	}
+	if len(rest) != expected {
+		return o, fmt.Errorf("%s has %d descriptors too many", o.envelope.Order, len(rest)-expected)
+	}
+	return o, nil
+}
+
+// refused tells the audit log.
+func (s *Server) refused(order string, err error) {
+	if s.Refused != nil {
+		s.Refused(order, err)
+	}
+}
+
+// refuse answers an order that could not be read.
+func (s *Server) refuse(c *conn, o *received, err error) {
+	err = &refusal{err}
+	s.refused(string(o.envelope.Order), err)
+	_ = s.reply(c, &answer{Number: o.envelope.Number, Error: errorOf(err)}, nil, -1)
+}
+
+// answer carries an order out and answers it.
+func (s *Server) answer(ctx context.Context, c *conn, o *received) {
+	a := &answer{Number: o.envelope.Number}
+	body, held, err := s.carryOut(ctx, o)
+	if err != nil {
+		if _, ok := errors.AsType[*refusal](err); ok {
+			s.refused(string(o.envelope.Order), err)
+		}
+		a.Error = errorOf(err)
+		_ = s.reply(c, a, nil, -1)
+		return
+	}
+	if held == nil {
+		_ = s.reply(c, a, body, -1)
+		return
+	}
+	err = held.job.Dir.Use(func(fd int) error { return s.reply(c, a, body, fd) })
+	if errors.Is(err, fs.ErrClosed) { // removed meanwhile
+		a.Error = errorOf(err)
+		_ = s.reply(c, a, nil, -1)
+	}
+}
+
+// reply sends an answer, with the descriptor of a directory; -1 for none. An error is one of the
+// connection, which ends with the front.
+func (s *Server) reply(c *conn, a *answer, body any, dir int) error {
+	a.Version = Version
+	text, fds, err := pack(body, func(b json.RawMessage, memory bool) any {
+		a.Body, a.Memory = b, memory
+		return a
+	})
+	defer closeAll(fds)
+	if err != nil {
+		a.Body, a.Memory, a.Error = nil, false, errorOf(err)
+		if text, err = json.Marshal(a); err != nil {
+			return err
+		}
+		dir = -1
+	}
+	all := slices.Clone(fds)
+	if dir >= 0 {
+		all = append(all, dir)
+	}
+	return c.write(text, all...)
+}
+
+// pack makes a message of a body, which goes into memory where it is long.
+func pack(body any, message func(body json.RawMessage, memory bool) any) (text []byte, fds []int, err error) {
+	var b []byte
+	if body != nil {
+		if b, err = json.Marshal(body); err != nil {
+			return nil, nil, err
+		}
+	}
+	const short = 32 << 10
+	if len(b) <= short {
+		text, err = json.Marshal(message(b, false))
+		return text, nil, err
+	}
+	if len(b) > mostContent {
+		return nil, nil, fmt.Errorf("a content has %d bytes, at most %d are possible", len(b), mostContent)
+	}
+	fd, err := memory("execd", b)
+	if err != nil {
+		return nil, nil, err
+	}
+	text, err = json.Marshal(message(nil, true))
+	return text, []int{fd}, err
+}
+
+// carryOut does what an order asks for. held is the job whose directory goes with the answer.
+func (s *Server) carryOut(ctx context.Context, o *received) (body any, h *held, err error) {
+	switch b := o.body.(type) {
+	case *prepareBody:
+		return s.prepare(b, o.fds[max(len(o.fds)-1, 0):])
+	case *ofJob:
+		if err := checkID(b.ID); err != nil {
+			return nil, nil, &refusal{err}
+		}
+		return s.ofJob(ctx, o.envelope.Order, b.ID)
+	case *signalBody:
+		if err := errors.Join(checkID(b.ID), checkSignal(b.Signal)); err != nil {
+			return nil, nil, &refusal{err}
+		}
+		return nil, nil, s.with(b.ID, func(j *launch.Job) error { return j.Send(b.Signal) })
+	case *noteBody:
+		if err := errors.Join(checkID(b.ID), checkNote(b.Note)); err != nil {
+			return nil, nil, &refusal{err}
+		}
+		return nil, nil, s.with(b.ID, func(j *launch.Job) error { return b.Note.Apply(j.Dir) })
+	case *collectBody:
+		if err := checkID(b.ID); err != nil {
+			return nil, nil, &refusal{err}
+		}
+		return s.collect(b)
+	case *removeBody:
+		if err := checkID(b.ID); err != nil {
+			return nil, nil, &refusal{err}
+		}
+		return nil, nil, s.remove(b)
+	case *scriptBody:
+		if err := checkID(job.ID{Job: b.Job}); err != nil {
+			return nil, nil, &refusal{err}
+		}
+		return nil, nil, s.removeScript(b.Job)
+	}
+	switch o.envelope.Order {
+	case kindHello:
+		return &helloAnswer{s.Spool.Path()}, nil, nil
+	case kindJobs:
+		a := &jobsAnswer{}
+		if a.Jobs, err = s.Spool.Jobs(); err == nil {
+			a.Scripts, err = s.Spool.Scripts()
+		}
+		return a, nil, err
+	case kindTry:
+		s.trying.Lock()
+		defer s.trying.Unlock()
+		return nil, nil, launch.Try(ctx, s.Spool, s.Groups, s.Config, s.Shepherd)
+	case kindSweep:
+		return nil, nil, s.Groups.Sweep(s.Spool)
+	}
+	return nil, nil, &refusal{errors.New("it has no effect")}
+}
+
+// ofJob carries out an order that has nothing but a job.
+func (s *Server) ofJob(ctx context.Context, k kind, id job.ID) (body any, h *held, err error) {
+	switch k {
+	case kindOpen:
+		return s.open(id)
+	case kindDiscard:
+		return nil, nil, launch.Discard(s.Spool, s.Groups, id)
+	case kindWait:
+		a, err := s.wait(ctx, id)
+		return a, nil, err
+	}
+	a := &launchAnswer{}
+	err = s.with(id, func(j *launch.Job) error {
+		err := j.Launch(s.Shepherd)
+		a.PID = j.PID()
+		return err
+	})
+	return a, nil, err
+}
+
+// key is what tells jobs apart: a job that is no array job has the directory of a task 1.
+func key(id job.ID) job.ID { return job.ID{Job: id.Job, Task: id.TaskDir()} }
+
+// find returns a job that was prepared or opened.
+func (s *Server) find(id job.ID) (*held, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h := s.jobs[key(id)]; h != nil {
+		return h, nil
+	}
+	return nil, notHere(id)
+}
+
+func notHere(id job.ID) error {
+	return &refusal{fmt.Errorf("job %s was neither prepared nor opened: %w", id, fs.ErrNotExist)}
+}
+
+// with calls f with a job, which no other order uses meanwhile.
+func (s *Server) with(id job.ID, f func(*launch.Job) error) error {
+	h, err := s.find(id)
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.job == nil {
+		return notHere(id) // it could not be prepared
+	}
+	return f(h.job)
+}
+
+// enter makes room for a job. The caller has the lock on it, and sets the job or drops it.
+func (s *Server) enter(id job.ID) (*held, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.jobs[key(id)] != nil {
+		return nil, fmt.Errorf("job %s is here already: %w", id, jobdir.ErrExists)
+	}
+	h := &held{}
+	h.mu.Lock()
+	s.jobs[key(id)] = h
+	return h, nil
+}
+
+func (s *Server) drop(id job.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.jobs, key(id))
+}
+
+// has reports whether a task of a job has a directory.
+func (s *Server) has(number int) (bool, error) {
+	ids, err := s.Spool.Jobs()
+	return slices.ContainsFunc(ids, func(id job.ID) bool { return id.Job == number }), err
+}
+
+func (s *Server) prepare(b *prepareBody, scripts []int) (any, *held, error) {
+	var script []byte
+	var err error
+	if b.Script {
+		if script, err = contentOf(scripts[0], mostScript); err != nil {
+			return nil, nil, &refusal{err}
+		}
+		if script == nil {
+			script = []byte{}
+		}
+	}
+	p := b.Plan
+	if err := s.Rules.checkPlan(p, jobdir.Area(s.Spool.Path()), script); err != nil {
+		return nil, nil, &refusal{err}
+	}
+	id := p.Description.ID
+	h, err := s.enter(id)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer h.mu.Unlock()
+	if script != nil {
+		err = s.storeScript(id.Job, script, p)
+	}
+	if err == nil {
+		h.job, err = launch.PreparePlan(s.Spool, s.Groups, p)
+	}
+	if err == nil {
+		if err = h.job.Dir.Share(s.FrontGID); err != nil {
+			err = errors.Join(err, h.job.Remove(false), h.job.Close())
+		}
+	}
+	if err != nil {
+		s.drop(id)
+		return nil, nil, err
+	}
+	a, err := describe(h.job, launch.Prepared)
+	return a, h, err
+}
+
+// storeScript writes a script, and replaces another one only where no task of the job is left.
+func (s *Server) storeScript(number int, script []byte, p *launch.Plan) error {
+	_, err := s.Spool.WriteScript(number, script, p.UID, p.GID)
+	if !errors.Is(err, jobdir.ErrExists) {
+		return err
+	}
+	same, err := s.Spool.HasScript(number, script, p.UID)
+	if same || err != nil {
+		return err
+	}
+	used, err := s.has(number)
+	if err != nil {
+		return err
+	}
+	if used {
+		return &refusal{fmt.Errorf("job %d has another script, and a task of it is here", number)}
+	}
+	return launch.ReplaceScript(s.Spool, number, script, p.UID, p.GID)
+}
+
+// describe is what the front is told of a job.
+func describe(j *launch.Job, stage launch.Stage) (*jobAnswer, error) {
+	state, err := j.State(stage)
+	return &jobAnswer{j.Description, state}, err
+}
+
+func (s *Server) open(id job.ID) (any, *held, error) {
+	h, err := s.enter(id)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer h.mu.Unlock()
+	j, stage, err := launch.Open(s.Spool, s.Groups, s.Rules.Users.User, id)
+	var a *jobAnswer
+	if err == nil {
+		if stage == launch.Kept {
+			err = launch.ErrKept
+		} else if err = j.Dir.Share(s.FrontGID); err == nil {
+			a, err = describe(j, stage)
+		}
+		if err != nil {
+			err = errors.Join(err, j.Close())
+		}
+	}
+	if err != nil {
+		s.drop(id)
+		return nil, nil, err
+	}
+	h.job = j
+	return a, h, nil
+}
+
+// wait waits for the end of a supervisor, for one order at a time.
+func (s *Server) wait(ctx context.Context, id job.ID) (*waitAnswer, error) {
+	h, err := s.find(id)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	again := h.waiting
+	h.waiting = true
+	s.mu.Unlock()
+	if again {
+		return nil, &refusal{fmt.Errorf("job %s is being waited for already", id)}
+	}
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		h.waiting = false
+	}()
+	h.mu.Lock()
+	j := h.job
+	h.mu.Unlock()
+	if j == nil {
+		return nil, notHere(id)
+	}
+	status, err := j.Wait(ctx)
+	return &waitAnswer{uint32(status)}, err
+}
+
+func (s *Server) collect(b *collectBody) (any, *held, error) {
+	a := &collectAnswer{}
+	err := s.with(b.ID, func(j *launch.Job) error {
+		if j.PID() > 0 {
+			return fmt.Errorf("cannot find out what became of job %s: %w", b.ID, launch.ErrSupervised)
+		}
+		a.Outcome = j.Collect(syscall.WaitStatus(b.Status))
+		return nil
+	})
+	return a, nil, err
+}
+
+func (s *Server) remove(b *removeBody) error {
+	err := s.with(b.ID, func(j *launch.Job) error { return j.Remove(b.Keep) })
+	if err == nil {
+		s.drop(b.ID)
+	}
+	return err
+}
+
+func (s *Server) removeScript(number int) error {
+	used, err := s.has(number)
+	if used {
+		return nil // its tasks share it
+	}
+	if err != nil {
+		return err
+	}
+	return s.Spool.RemoveScript(number)
+}

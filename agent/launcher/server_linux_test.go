@@ -1,0 +1,450 @@
+package launcher
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/internal/host/userdb"
+	"github.com/execd-project/execd/internal/testenv"
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/qconf"
+	"github.com/execd-project/execd/submit"
+)
+
+// world is a launcher with a front that a test plays.
+type world struct {
+	*testing.T
+	conn  *conn
+	spool *jobdir.Spool
+	owner *userdb.User
+	tmp   string // like /tmp
+
+	mu      sync.Mutex
+	refused []string // the audit log
+	number  uint64
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	testenv.Require(t, testenv.Root)
+	owner, err := userdb.System().User("nobody")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{T: t, owner: owner, tmp: testenv.Open(t, filepath.Join(t.TempDir(), "tmp"))}
+	testenv.LetIn(t, filepath.Dir(w.tmp))
+	if w.spool, err = jobdir.OpenSpool(t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.spool.Close)
+	config, err := qconf.ParseConfiguration("global", []byte("min_uid 1000\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{
+		Spool: w.spool, Config: config, Shepherd: "/nonexistent", FrontGID: 1,
+		Rules: Rules{MinUID: 1000, MinGID: 1000, Users: userdb.System(), FrontUID: 34},
+		Refused: func(order string, err error) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.refused = append(w.refused, order+": "+err.Error())
+		},
+	}
+	c, other, err := pair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd, err := unix.Dup(int(other.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.Close()
+	if w.conn, err = newConn(fd); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = s.Serve(c)
+		c.close()
+	}()
+	t.Cleanup(func() {
+		w.conn.close()
+		<-done
+	})
+	return w
+}
+
+// audits returns what the audit log has got since the last call.
+func (w *world) audits() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	list := w.refused
+	w.refused = nil
+	return list
+}
+
+// plan is that of a job as an honest front makes it, with a script.
+func (w *world) plan(id job.ID) *launch.Plan {
+	w.Helper()
+	r, err := submit.Parse(submit.Input{Args: []string{"-N", "n", "-wd", "/", "-b", "y", "true"}, Cwd: "/"})
+	if err != nil {
+		w.Fatal(err)
+	}
+	r.Binary, r.Command, r.Script = false, "", []byte("true\n")
+	o, err := launch.Resolve(qconf.Builtin(1), r, "all.q", "host")
+	if err != nil {
+		w.Fatal(err)
+	}
+	o.Owner, o.Privileged, o.Queue.Tmpdir, o.Lookup = w.owner, true, w.tmp, userdb.System().User
+	p, err := o.Plan(id, jobdir.Area(w.spool.Path()), false)
+	if err != nil {
+		w.Fatal(err)
+	}
+	p.GroupIDs = nil
+	return p
+}
+
+// ask sends an order, with descriptors, and returns the error of the answer.
+func (w *world) ask(order kind, body any, fds ...int) *Error {
+	w.Helper()
+	b, err := json.Marshal(body)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.number++
+	text, err := json.Marshal(&envelope{Version: Version, Number: w.number, Order: order, Body: b})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return w.send(string(text), fds...)
+}
+
+// send sends a message, and returns the error of the answer.
+func (w *world) send(text string, fds ...int) *Error {
+	w.Helper()
+	if err := w.conn.write([]byte(text), fds...); err != nil {
+		w.Fatal(err)
+	}
+	b, got, err := w.conn.read(make([]byte, mostMessage+1))
+	if err != nil || len(b) == 0 {
+		w.Fatalf("no answer: %v", err)
+	}
+	closeAll(got)
+	a := &answer{}
+	if err := decode(b, a); err != nil {
+		w.Fatal(err)
+	}
+	return a.Error
+}
+
+func (w *world) script() int {
+	w.Helper()
+	fd, err := memory("script", []byte("true\n"))
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { unix.Close(fd) })
+	return fd
+}
+
+// TestForgedOrders: a front that was captured can have nothing done that the launcher does not
+// allow by itself, whatever it sends.
+func TestForgedOrders(t *testing.T) {
+	w := newWorld(t)
+	link := filepath.Join(filepath.Dir(w.tmp), "link")
+	if err := os.Symlink(w.tmp, link); err != nil {
+		t.Fatal(err)
+	}
+	tmpdir := func(p *launch.Plan, parent string) {
+		p.Description.QueueTmpdir = parent
+		p.Description.Tmpdir = parent + "/" + jobdir.TmpdirName(p.Description.ID, p.Description.Queue)
+	}
+	for name, c := range map[string]struct {
+		forge func(p *launch.Plan)
+		want  string
+	}{
+		"a job of root":                        {func(p *launch.Plan) { p.Description.Owner, p.UID, p.GID = "root", 0, 0 }, "jobs of root"},
+		"root under the name of a user":        {func(p *launch.Plan) { p.UID, p.GID = 0, 0 }, "are not those of user nobody"},
+		"another user's number":                {func(p *launch.Plan) { p.UID = 1234 }, "are not those of user nobody"},
+		"a system account, below min_uid":      {func(p *launch.Plan) { p.Description.Owner, p.UID, p.GID = "daemon", 1, 1 }, "below min_uid 1000"},
+		"a job of the front":                   {func(p *launch.Plan) { p.Description.Owner, p.UID, p.GID = "backup", 34, 34 }, "is that of the front"},
+		"a user who does not exist":            {func(p *launch.Plan) { p.Description.Owner = "nosuchuser" }, "nosuchuser"},
+		"a user id as a name":                  {func(p *launch.Plan) { p.Description.Owner = "0" }, `"0"`},
+		"a queue that leads up":                {func(p *launch.Plan) { p.Description.Queue = ".." }, "is no name"},
+		"a queue in another directory":         {func(p *launch.Plan) { p.Description.Queue = "a/../../b" }, "is no name"},
+		"a host with a line break":             {func(p *launch.Plan) { p.Description.Host = "a\nb" }, "is no name"},
+		"a job number that there is not":       {func(p *launch.Plan) { p.Description.ID.Job = 0 }, "no such numbers"},
+		"a task number that there is not":      {func(p *launch.Plan) { p.Description.ID.Task = -1 }, "no such numbers"},
+		"a task whose name leads up":           {func(p *launch.Plan) { p.Description.ID.PETask = "../1.x" }, "cannot be started"},
+		"a script that is another file":        {func(p *launch.Plan) { p.Description.Command.File = "/etc/shadow" }, "is not at"},
+		"a script in the place of another one": {func(p *launch.Plan) { p.Description.Command.File += "/../8" }, "is not at"},
+		"a TMPDIR in /etc":                     {func(p *launch.Plan) { tmpdir(p, "/etc") }, "is no directory like /tmp"},
+		"a TMPDIR behind a link":               {func(p *launch.Plan) { tmpdir(p, link) }, "is no directory like /tmp"},
+		"a TMPDIR behind ..":                   {func(p *launch.Plan) { tmpdir(p, w.tmp+"/../../../etc") }, "shortest form"},
+		"a TMPDIR with another name":           {func(p *launch.Plan) { p.Description.Tmpdir = "/etc/cron.d" }, "expected"},
+		"a pe_hostfile somewhere else": {func(p *launch.Plan) {
+			p.Description.PE = &job.ParallelEnvironment{Name: "p", Slots: 1, HostFile: "/etc/hosts"}
+		}, "pe_hostfile"},
+		"a prolog of root":           {func(p *launch.Plan) { p.Description.Prolog = "root@/tmp/x" }, "runs as user root"},
+		"an epilog of somebody else": {func(p *launch.Plan) { p.Description.Epilog = "daemon@/tmp/x" }, "runs as user daemon"},
+		"start_proc_args of root": {func(p *launch.Plan) {
+			p.Description.PE = &job.ParallelEnvironment{
+				Name: "p", Slots: 1, HostFile: jobdir.Area(w.spool.Path()).JobPath(p.Description.ID) + "/pe_hostfile", Start: "root@/tmp/x",
+			}
+		}, "runs as user root"},
+		"an admin user of its own":      {func(p *launch.Plan) { p.Description.AdminUser = "nobody" }, "admin user"},
+		"the group id of another job":   {func(p *launch.Plan) { p.Description.AddGroupID = 4 }, "additional group id"},
+		"devices":                       {func(p *launch.Plan) { p.Devices = []string{"/dev/mem"} }, "devices"},
+		"users for TMPDIR's removal":    {func(p *launch.Plan) { p.Users = []int{0} }, "users of procedures"},
+		"the environment of root":       {func(p *launch.Plan) { p.Description.InheritEnv = true }, "environment of the launcher"},
+		"a stream of root":              {func(p *launch.Plan) { p.Description.Streams[1].Inherit = true }, "a stream"},
+		"an interactive job":            {func(p *launch.Plan) { p.Description.Terminal = &job.Terminal{} }, "interactive"},
+		"a port to connect to":          {func(p *launch.Plan) { p.Description.Interactive = &job.Interactive{} }, "interactive"},
+		"more processor than others":    {func(p *launch.Plan) { p.Description.Nice = -20 }, "nice value"},
+		"cores that others have":        {func(p *launch.Plan) { p.Description.BindingCPUs = "0" }, "cores"},
+		"a job in the foreground":       {func(p *launch.Plan) { p.Foreground = true }, "foreground"},
+		"a TMPDIR without an owner":     {func(p *launch.Plan) { p.Aside = true }, "foreground"},
+		"a record that fills the disk":  {func(p *launch.Plan) { p.Record = make([]byte, mostRecord+1) }, "too long"},
+		"a line too many in the config": {func(p *launch.Plan) { p.Description.Account = "a\nqueue=x" }, "account"},
+		"no description":                {func(p *launch.Plan) { p.Description = nil }, "no plan"},
+	} {
+		p := w.plan(job.ID{Job: 7})
+		c.forge(p)
+		body, fds := any(&prepareBody{Plan: p, Script: true}), []int{w.script()}
+		var got *Error
+		if name == "a record that fills the disk" {
+			b, err := json.Marshal(body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fd, err := memory("body", b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = w.send(`{"version":1,"number":1,"order":"prepare","memory":true}`, append([]int{fd}, fds...)...)
+			unix.Close(fd)
+		} else {
+			got = w.ask(kindPrepare, body, fds...)
+		}
+		w.refusedWith(name, got, c.want)
+	}
+	w.nothingIsHere()
+}
+
+// refusedWith expects a refusal, and its record.
+func (w *world) refusedWith(name string, got *Error, want string) {
+	w.Helper()
+	audits := w.audits()
+	if got == nil || got.Code != codeRefused || !strings.Contains(got.Text, want) {
+		w.Errorf("%s: %+v, expected a refusal with %q", name, got, want)
+	} else if len(audits) != 1 || !strings.Contains(audits[0], want) {
+		w.Errorf("%s: the audit log has %q, expected one record with %q", name, audits, want)
+	}
+}
+
+// nothingIsHere expects that nothing was made.
+func (w *world) nothingIsHere() {
+	w.Helper()
+	jobs, err := w.spool.Jobs()
+	scripts, e := w.spool.Scripts()
+	if err = errors.Join(err, e); err != nil || len(jobs)+len(scripts) > 0 {
+		w.Errorf("there are jobs %v and scripts %v (%v)", jobs, scripts, err)
+	}
+	if left, _ := os.ReadDir(w.tmp); len(left) > 0 {
+		w.Errorf("there is %v", left)
+	}
+}
+
+// TestForgedMessages: what is no order is refused.
+func TestForgedMessages(t *testing.T) {
+	w := newWorld(t)
+	note := func(n launch.Note) string {
+		b, _ := json.Marshal(&noteBody{job.ID{Job: 7}, &n})
+		return fmt.Sprintf(`{"version":1,"number":1,"order":"note","body":%s}`, b)
+	}
+	plan, err := json.Marshal(w.plan(job.ID{Job: 7}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ message, want string }{
+		"no JSON":                                  {"start root", "it is no order"},
+		"a list":                                   {"[]", "it is no order"},
+		"another version":                          {`{"version":2,"number":1,"order":"jobs"}`, "version 2, expected 1"},
+		"no version":                               {`{"number":1,"order":"jobs"}`, "version 0"},
+		"an unknown field":                         {`{"version":1,"number":1,"order":"jobs","as":"root"}`, "as"},
+		"two orders":                               {`{"version":1,"number":1,"order":"jobs"}{}`, "something behind it"},
+		"an unknown order":                         {`{"version":1,"number":1,"order":"exec"}`, `no order "exec"`},
+		"an unknown field of the body":             {`{"version":1,"number":1,"order":"launch","body":{"id":{"Job":7},"as":"root"}}`, "as"},
+		"an unknown field of the plan":             {`{"version":1,"number":1,"order":"prepare","body":{"plan":{"Root":true,` + string(plan[1:]) + `}}`, "Root"},
+		"a number out of range":                    {`{"version":1,"number":1,"order":"launch","body":{"id":{"Job":99999999999999999999}}}`, "launch"},
+		"a job number that there is not":           {`{"version":1,"number":1,"order":"launch","body":{"id":{"Job":-7}}}`, "no such numbers"},
+		"a job that nobody has opened":             {`{"version":1,"number":1,"order":"launch","body":{"id":{"Job":7}}}`, "neither prepared nor opened"},
+		"the wait for a job that is not here":      {`{"version":1,"number":1,"order":"wait","body":{"id":{"Job":7}}}`, "neither prepared nor opened"},
+		"the removal of such a job":                {`{"version":1,"number":1,"order":"remove","body":{"id":{"Job":7}}}`, "neither prepared nor opened"},
+		"a task whose name leads up":               {`{"version":1,"number":1,"order":"open","body":{"id":{"Job":7,"PETask":"../../x"}}}`, "cannot be started"},
+		"an unknown signal":                        {`{"version":1,"number":1,"order":"signal","body":{"id":{"Job":7},"signal":"9"}}`, `cannot be told "9"`},
+		"a script that leads up":                   {`{"version":1,"number":1,"order":"remove-script","body":{"job":"../x"}}`, "remove-script"},
+		"the config as a note":                     {note(launch.Note{File: "config", How: launch.NoteWrite}), `"config" is not one of the agent's`},
+		"the supervisor's pid as a note":           {note(launch.Note{File: "pid", How: launch.NoteRemove}), `"pid" is not one of the agent's`},
+		"a note that leads up":                     {note(launch.Note{File: "../../x", How: launch.NoteWrite}), "is not one of the agent's"},
+		"a mark over the config":                   {note(launch.Note{File: "ended", How: launch.NoteMark, Mark: "config"}), `"config" is no mark`},
+		"another way to write":                     {note(launch.Note{File: "ended", How: "link"}), `"link" is nothing`},
+		"no note":                                  {`{"version":1,"number":1,"order":"note","body":{"id":{"Job":7}}}`, "no note"},
+		"two bodies":                               {`{"version":1,"number":1,"order":"jobs","body":{},"memory":true}`, "two bodies"},
+		"a body in a descriptor that is not there": {`{"version":1,"number":1,"order":"jobs","memory":true}`, "missing"},
+	} {
+		w.refusedWith(name, w.send(c.message), c.want)
+	}
+	w.nothingIsHere()
+}
+
+// TestForgedDescriptors: a descriptor has to be a file in memory that nobody can change any more.
+func TestForgedDescriptors(t *testing.T) {
+	w := newWorld(t)
+	open := func(path string, flags int) int {
+		fd, err := unix.Open(path, flags|unix.O_CLOEXEC, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fd
+	}
+	var pipe, sockets [2]int
+	if err := errors.Join(unix.Pipe2(pipe[:], unix.O_CLOEXEC), func() (err error) {
+		sockets, err = unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		return err
+	}()); err != nil {
+		t.Fatal(err)
+	}
+	changing, err := unix.MemfdCreate("changing", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		t.Fatal(err)
+	}
+	large, err := unix.MemfdCreate("large", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err == nil {
+		err = unix.Ftruncate(large, mostScript+1)
+	}
+	if err == nil {
+		_, err = unix.FcntlInt(uintptr(large), unix.F_ADD_SEALS, seals)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		fds  []int
+		want string
+	}{
+		"a pipe":                    {[]int{pipe[0]}, "no file in memory"},
+		"a socket":                  {[]int{sockets[0]}, "no file in memory"},
+		"a directory":               {[]int{open("/etc", unix.O_RDONLY|unix.O_DIRECTORY)}, "no file in memory"},
+		"a device":                  {[]int{open("/dev/zero", unix.O_RDONLY)}, "no file in memory"},
+		"a file":                    {[]int{open("/etc/shadow", unix.O_RDONLY)}, "no file in memory"},
+		"a path":                    {[]int{open("/etc/shadow", unix.O_PATH)}, "no file in memory"},
+		"a memory that can change":  {[]int{changing}, "no file in memory that is sealed"},
+		"a script that is too long": {[]int{large}, "at most"},
+		"none":                      {nil, "-1 descriptors too many"},
+		"two":                       {[]int{w.script(), w.script()}, "1 descriptors too many"},
+	} {
+		got := w.ask(kindPrepare, &prepareBody{Plan: w.plan(job.ID{Job: 7}), Script: true}, c.fds...)
+		w.refusedWith(name, got, c.want)
+		closeAll(c.fds)
+	}
+	w.refusedWith("one where none is expected", w.ask(kindJobs, empty{}, w.script()), "1 descriptors too many")
+	w.nothingIsHere()
+}
+
+// TestTooLong: a front that sends messages longer than there are is of no use any more.
+func TestTooLong(t *testing.T) {
+	w := newWorld(t)
+	raw, err := w.conn.file.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := raw.Control(func(fd uintptr) { err = unix.Sendmsg(int(fd), make([]byte, mostMessage+1), nil, nil, 0) }); err != nil || e != nil {
+		t.Fatal(err, e)
+	}
+	if b, _, err := w.conn.read(make([]byte, 1)); err == nil && len(b) > 0 {
+		t.Errorf("it was answered with %q", b)
+	}
+	if audits := w.audits(); len(audits) != 1 || !strings.Contains(audits[0], "longer than") {
+		t.Errorf("the audit log has %q", audits)
+	}
+}
+
+// TestOrders: an honest front gets what it asks for, and a second job of the same number is refused.
+func TestOrders(t *testing.T) {
+	w := newWorld(t)
+	id := job.ID{Job: 7}
+	prepare := func(p *launch.Plan) *Error {
+		return w.ask(kindPrepare, &prepareBody{Plan: p, Script: true}, w.script())
+	}
+	if err := prepare(w.plan(id)); err != nil {
+		t.Fatal(err)
+	}
+	if err := prepare(w.plan(id)); err == nil || !errors.Is(err, jobdir.ErrExists) {
+		t.Errorf("%v, expected that there is one", err)
+	}
+	dir, err := w.spool.Open(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	d, err := dir.Description()
+	if err != nil || d.MinUID != 1000 || d.Owner != "nobody" {
+		t.Errorf("%+v, %v", d, err)
+	}
+	info, err := os.Stat(dir.Path())
+	if err != nil || info.Mode().Perm() != 0o751 {
+		t.Errorf("the directory has mode %v (%v), expected 0751", info.Mode(), err)
+	}
+	if err := w.ask(kindNote, &noteBody{id, &launch.Note{File: "ending", How: launch.NoteDurably, Data: []byte("x")}}); err != nil {
+		t.Error(err)
+	}
+	if b, err := dir.ReadFile("ending"); err != nil || string(b) != "x" {
+		t.Errorf("%q, %v", b, err)
+	}
+	if err := w.ask(kindRemove, &removeBody{ID: id}); err != nil {
+		t.Error(err)
+	}
+	if err := w.ask(kindRemoveScript, &scriptBody{7}); err != nil {
+		t.Error(err)
+	}
+	w.nothingIsHere()
+	if audits := w.audits(); len(audits) > 0 {
+		t.Errorf("the audit log has %q", audits)
+	}
+}
+
+// TestScriptOfAnotherTask: the script of a job that is here is not exchanged.
+func TestScriptOfAnotherTask(t *testing.T) {
+	w := newWorld(t)
+	if err := w.ask(kindPrepare, &prepareBody{Plan: w.plan(job.ID{Job: 7, Task: 1}), Script: true}, w.script()); err != nil {
+		t.Fatal(err)
+	}
+	other, err := memory("script", []byte("rm -rf ~\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(other)
+	got := w.ask(kindPrepare, &prepareBody{Plan: w.plan(job.ID{Job: 7, Task: 2}), Script: true}, other)
+	w.refusedWith("another script", got, "has another script")
+	if err := w.ask(kindRemoveScript, &scriptBody{7}); err != nil {
+		t.Error(err)
+	}
+	if same, err := w.spool.HasScript(7, []byte("true\n"), int(w.owner.UID)); err != nil || !same {
+		t.Errorf("the script of the task that is here: %v, %v", same, err)
+	}
+	if err := w.ask(kindRemove, &removeBody{ID: job.ID{Job: 7, Task: 1}}); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,169 @@
+// Execd-launcher is the part of a daemon of root that needs the rights of root: it starts execd as
+// another user, the front, and carries out that one's orders about jobs. execd starts it, see
+// execd-standalone(8), --front-user.
+package main
+
+import (
+	"cmp"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/agent/audit"
+	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/agent/launcher"
+	"github.com/execd-project/execd/internal/host/userdb"
+	"github.com/execd-project/execd/internal/printer"
+	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/qconf"
+)
+
+func main() {
+	// What the caller has open is not for the front.
+	_ = unix.CloseRange(firstOther, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
+	os.Exit(run(os.Args[1:]))
+}
+
+// firstOther is the first descriptor behind the standard streams.
+const firstOther = 3
+
+// The exit statuses besides those of the front.
+const (
+	exitUsage     = 2
+	exitCannotRun = 125
+)
+
+// say writes a line for the administrator.
+func say(text string) { printer.Fprintf(os.Stderr, "execd-launcher: %s\n", text) }
+
+func run(args []string) int {
+	o, err := parse(args)
+	if err != nil {
+		say(err.Error())
+		return exitUsage
+	}
+	status, err := o.serve()
+	if err != nil {
+		say(err.Error())
+		return exitCannotRun
+	}
+	return status
+}
+
+type options struct {
+	user, spool, execd, host string
+	rules                    launcher.Rules
+	config                   *qconf.Configuration
+	front                    []string
+}
+
+// list is an option that may be repeated.
+type list []string
+
+func (l *list) String() string { return strings.Join(*l, ",") }
+
+func (l *list) Set(s string) error {
+	*l = append(*l, s)
+	return nil
+}
+
+func parse(args []string) (*options, error) {
+	o := &options{}
+	var groups string
+	var tmpdirs list
+	flags := flag.NewFlagSet("execd-launcher", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.StringVar(&o.user, "front-user", "", "")
+	flags.StringVar(&o.spool, "spool", "", "")
+	flags.StringVar(&o.execd, "execd", "", "")
+	flags.StringVar(&o.host, "host", "", "")
+	flags.IntVar(&o.rules.MinUID, "min-uid", -1, "")
+	flags.IntVar(&o.rules.MinGID, "min-gid", -1, "")
+	flags.StringVar(&groups, "gid-range", "", "")
+	flags.Var(&tmpdirs, "tmpdir", "")
+	if err := flags.Parse(args); err != nil {
+		return nil, fmt.Errorf("%w; execd starts it, see execd standalone --help", err)
+	}
+	o.front, o.rules.Tmpdirs, o.rules.Users = flags.Args(), tmpdirs, userdb.System()
+	switch {
+	case o.user == "" || o.spool == "" || o.execd == "" || len(o.front) == 0 || o.rules.MinUID < 0 || o.rules.MinGID < 0:
+		return nil, errors.New("execd starts it, see execd standalone --help")
+	case os.Geteuid() != 0:
+		return nil, errors.New("it is a part of a daemon of root, and runs as root only")
+	}
+	var err error
+	if o.config, err = qconf.ParseConfiguration("global", []byte("gid_range "+cmp.Or(groups, "NONE")+"\n")); err == nil {
+		o.rules.GroupIDs = o.config.GIDRange
+	}
+	return o, err
+}
+
+// dying is how long a process that was killed may hold its lock.
+const dying = 2 * time.Second
+
+// lock refuses to run beside another daemon of the same spool area.
+func lock(spool *jobdir.Spool) error {
+	for end := time.Now().Add(dying); ; time.Sleep(20 * time.Millisecond) {
+		err := spool.Dir().Use(func(fd int) error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return err
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("another daemon uses the spool directory %s: end that one first, or name another directory with --spool", spool.Path())
+		}
+	}
+}
+
+func (o *options) serve() (int, error) {
+	user, err := o.rules.Users.User(o.user)
+	if err != nil {
+		return 0, fmt.Errorf("--front-user %s: %w", o.user, err)
+	}
+	shepherd, err := launch.FindShepherd(o.execd)
+	if err != nil {
+		return 0, err
+	}
+	spool, err := jobdir.OpenSpool(o.spool)
+	if err != nil {
+		return 0, err
+	}
+	defer spool.Close()
+	if err := lock(spool); err != nil {
+		return 0, err
+	}
+	log, err := audit.Open(audit.Options{Path: filepath.Join(o.spool, "launcher-audit"), Host: o.host, Daemon: "launcher", Journal: true})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = log.Close() }()
+	groups, err := launch.OpenGroupsFor(spool, o.config, false)
+	if err != nil {
+		return 0, err
+	}
+	defer groups.Close()
+	if groups != nil && groups.Warning != "" {
+		say(groups.Warning)
+	}
+	o.rules.FrontUID = user.UID
+	server := &launcher.Server{
+		Spool: spool, Groups: groups, Config: o.config, Shepherd: shepherd, Rules: o.rules, FrontGID: int(user.GID),
+		Refused: func(order string, err error) {
+			log.Refuse(&audit.Record{
+				Caller: audit.Caller{Via: "front", UID: &user.UID, User: user.Name}, Command: order, Outcome: audit.Refused, Error: err.Error(),
+			}, time.Now())
+		},
+	}
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
+	f := &launcher.Front{User: user, Path: o.execd, Args: o.front, Env: os.Environ()}
+	return server.Run(f, signals, say)
+}

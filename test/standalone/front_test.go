@@ -1,0 +1,232 @@
+package standalone
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/execd-project/execd/internal/testenv"
+)
+
+// frontUser is the user of fronts, which runs no jobs.
+const frontUser = "backup"
+
+// newFront makes a host whose daemon is two processes.
+func newFront(t *testing.T, slots int) *machine {
+	t.Helper()
+	testenv.Require(t, testenv.Root)
+	m := newMachine(t, slots)
+	m.args = []string{"--front-user", frontUser}
+	return m
+}
+
+// front waits for a front other than those before, and returns its process.
+func (m *machine) front(before ...int) (pid int) {
+	m.Helper()
+	m.until("there is a front", func() bool {
+		children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", m.daemon.Pid()))
+		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", m.daemon.Pid()))
+		for _, path := range tasks { // each thread has its own
+			more, _ := os.ReadFile(path)
+			children = append(append(children, ' '), more...)
+		}
+		for word := range strings.FieldsSeq(string(children)) {
+			n := number(m, word)
+			name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", n))
+			if strings.TrimSpace(string(name)) == "execd" && (len(before) == 0 || n != before[0]) {
+				pid = n
+			}
+		}
+		return pid > 0
+	})
+	return pid
+}
+
+// status returns a line of the status of a process.
+func status(t testing.TB, pid int, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if key, value, _ := strings.Cut(line, ":"); key == name {
+			return strings.Join(strings.Fields(value), " ")
+		}
+	}
+	return ""
+}
+
+// records are the accounting records of a job.
+func (m *machine) records(job string) (list []string) {
+	for _, line := range lines(m, filepath.Join(m.place(), "accounting")) {
+		if fields := strings.Split(line, ":"); len(fields) > 12 && fields[5] == job {
+			list = append(list, line)
+		}
+	}
+	return list
+}
+
+// TestFront: a daemon of two processes runs a job from qsub to its record, and its front has no
+// rights.
+func TestFront(t *testing.T) {
+	m := newFront(t, 1)
+	out := m.open("out")
+	m.write("job.sh", "#!/bin/sh\nid -un\necho $1 $GREETING\npwd\nexit 3\n")
+	m.start()
+	u := someUsers(t, 1)[0]
+	r := m.as(u, "qsub", "-terse", "-wd", out, "-o", out+"/said", "-j", "y", "-v", "GREETING=hello", "job.sh", "one argument")
+	id := strings.TrimSpace(r.stdout)
+	if r.status != 0 || id == "" {
+		t.Fatalf("qsub: %+v", r)
+	}
+	m.until("the job is in the accounting", func() bool { return len(m.records(id)) == 1 })
+	if fields := strings.Split(m.records(id)[0], ":"); fields[11] != "0" || fields[12] != "3" {
+		t.Errorf("failed %s, exit status %s, expected 0 and 3", fields[11], fields[12])
+	}
+	if said := strings.Join(lines(t, out+"/said"), "|"); said != u.Username+"|one argument hello|"+out {
+		t.Errorf("the job has said %q", said)
+	}
+
+	front, launcher := m.front(), m.daemon.Pid()
+	who, err := user.Lookup(frontUser)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same := func(id string) string { return strings.Join([]string{id, id, id, id}, " ") }
+	for name, want := range map[string]string{
+		"Uid": same(who.Uid), "Gid": same(who.Gid), "Groups": "", "NoNewPrivs": "1", "Seccomp": "2",
+		"CapInh": "0000000000000000", "CapPrm": "0000000000000000", "CapEff": "0000000000000000", "CapBnd": "0000000000000000", "CapAmb": "0000000000000000",
+	} {
+		if got := status(t, front, name); got != want {
+			t.Errorf("the front has %s %s, expected %s", name, got, want)
+		}
+	}
+	if got := status(t, launcher, "Uid"); got != same("0") {
+		t.Errorf("the launcher has Uid %s", got)
+	}
+	if list := lines(t, filepath.Join(m.dir, "spool", "launcher-audit")); len(list) > 0 {
+		t.Errorf("the launcher has refused:\n%s", strings.Join(list, "\n"))
+	}
+	m.until("the job's directory is gone", func() bool {
+		left, err := os.ReadDir(filepath.Join(m.dir, "spool", "active_jobs"))
+		return err == nil && len(left) == 0
+	})
+}
+
+// TestFrontOrders: what users order about jobs works with two processes, and what does not work yet
+// is refused with the reason.
+func TestFrontOrders(t *testing.T) {
+	m := newFront(t, 4)
+	out := m.open("out")
+	m.write("job.sh", "#!/bin/sh\necho begun > "+out+"/$JOB_ID\nsleep 1000\n")
+	m.start()
+	u := someUsers(t, 1)[0]
+	id := strings.TrimSpace(m.as(u, "qsub", "-terse", "-wd", "/", "-o", "/dev/null", "-j", "y", "job.sh").stdout)
+	state := func(want string) func() bool {
+		return func() bool {
+			fields := strings.Fields(lastLine(m.as(u, "qstat").stdout))
+			return len(fields) > 4 && fields[4] == want
+		}
+	}
+	m.until("the job has begun", func() bool { return len(lines(t, out+"/"+id)) == 1 })
+	m.as(u, "qmod", "-sj", id)
+	m.until("the job is suspended", state("s"))
+	m.as(u, "qmod", "-usj", id)
+	m.until("the job runs again", state("r"))
+	m.as(u, "qdel", id)
+	m.until("the job is in the accounting", func() bool { return len(m.records(id)) == 1 })
+	if fields := strings.Split(m.records(id)[0], ":"); fields[12] != "137" {
+		t.Errorf("exit status %s, expected 137", fields[12])
+	}
+	if r := m.as(u, "qrsh", "-now", "n", "true"); r.status == 0 || !strings.Contains(r.stdout+r.stderr, "--front-user") {
+		t.Errorf("qrsh: %+v", r)
+	}
+}
+
+func lastLine(text string) string {
+	list := strings.Split(strings.TrimSpace(text), "\n")
+	return list[len(list)-1]
+}
+
+// TestFrontOrLauncherKilled: whichever of the two processes is killed while a job runs, the job goes
+// on, and has one record in the end.
+func TestFrontOrLauncherKilled(t *testing.T) {
+	m := newFront(t, 4)
+	out := m.open("out")
+	m.write("job.sh", "#!/bin/sh\necho run >> "+out+"/$JOB_ID\nwhile ! test -e "+out+"/go$JOB_ID; do sleep 0.1; done\nexit 4\n")
+	m.start()
+	u := someUsers(t, 1)[0]
+	front := m.front()
+	for _, which := range []string{"front", "launcher", "both"} {
+		id := strings.TrimSpace(m.as(u, "qsub", "-terse", "-wd", "/", "-o", "/dev/null", "-j", "y", "job.sh").stdout)
+		m.until("the job has begun", func() bool { return len(lines(t, out+"/"+id)) == 1 })
+		if which != "launcher" {
+			if err := syscall.Kill(front, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if which != "front" {
+			m.daemon.Kill()
+			m.until("the front ends without a launcher", func() bool {
+				_, err := os.Stat("/proc/" + strconv.Itoa(front))
+				return err != nil
+			})
+			m.start()
+		}
+		front = m.front(front)
+		if r := m.as(u, "qstat"); !strings.Contains(r.stdout, id+" ") {
+			t.Errorf("%s killed: job %s is not here: %+v", which, id, r)
+		}
+		testenv.WriteFile(t, out+"/go"+id, "")
+		m.until("the job is in the accounting", func() bool { return len(m.records(id)) > 0 && m.as(u, "qstat").stdout == "" })
+		list := m.records(id)
+		if len(list) != 1 || strings.Split(list[0], ":")[12] != "4" {
+			t.Errorf("%s killed: job %s has the records %q", which, id, list)
+		}
+		if n := len(lines(t, out+"/"+id)); n != 1 {
+			t.Errorf("%s killed: job %s ran %d times", which, id, n)
+		}
+	}
+}
+
+// TestKilledFront does what TestKilledDaemon does, with a daemon of two processes, of which one or
+// the other is killed.
+func TestKilledFront(t *testing.T) {
+	m := newFront(t, 8)
+	killedMachine(t, m, 0, func(random *rand.Rand) {
+		if random.IntN(2) == 0 {
+			_ = syscall.Kill(m.front(), syscall.SIGKILL) // it is started again
+			return
+		}
+		m.daemon.Kill()
+		m.start()
+	})
+}
+
+// TestFrontRefused: what cannot be two processes says so.
+func TestFrontRefused(t *testing.T) {
+	m := newFront(t, 1)
+	m.start()
+	m.front()
+	m.until("the daemon answers", func() bool { return m.root("qstat").status == 0 })
+	p, gone := m.daemon.Process()
+	_ = p.Signal(syscall.SIGTERM)
+	<-gone
+	m.args = nil
+	m.start() // without --front-user
+	_, gone = m.daemon.Process()
+	<-gone
+	log, err := os.ReadFile(filepath.Join(m.dir, "log"))
+	if err != nil || !strings.Contains(string(log), "is that of a daemon with --front-user") {
+		t.Errorf("%s (%v)", log, err)
+	}
+	m.args = []string{"--front-user", frontUser}
+	m.start()
+}
