@@ -327,10 +327,10 @@ func TestInstallRpm(t *testing.T) {
 	output(t, "dpkg-deb", "-x", deb, same)
 	want, got := tree(t, same), tree(t, root)
 	maps.DeleteFunc(want, func(path, _ string) bool {
-		return slices.Contains(onlyDeb, path) || strings.HasPrefix(path, "/usr/share/lintian")
+		return slices.Contains(onlyDeb, path) || strings.HasPrefix(path, "/usr/share/lintian") || strings.HasPrefix(path, "/usr/share/zsh")
 	})
 	maps.DeleteFunc(got, func(path, _ string) bool {
-		return strings.HasPrefix(path, "/rpm") || strings.HasPrefix(path, "/usr/share/licenses")
+		return strings.HasPrefix(path, "/rpm") || strings.HasPrefix(path, "/usr/share/licenses") || strings.HasPrefix(path, "/usr/share/zsh")
 	})
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the .deb has (-), and the .rpm (+):\n%s", diff)
@@ -485,7 +485,10 @@ func TestPagesAreFound(t *testing.T) {
 // TestUninstall removes all that make install has installed, and nothing else.
 func TestUninstall(t *testing.T) {
 	root := t.TempDir()
-	for _, path := range []string{"/usr/local/bin", "/usr/local/share/man/man1", "/usr/local/lib/systemd/user", "/usr/local/share/man/man5", "/usr/local/share/man/man7", "/usr/local/share/man/man8"} {
+	for _, path := range []string{
+		"/usr/local/bin", "/usr/local/share/man/man1", "/usr/local/lib/systemd/user", "/usr/local/share/man/man5", "/usr/local/share/man/man7", "/usr/local/share/man/man8",
+		"/usr/local/share/bash-completion/completions", "/usr/local/share/zsh/site-functions", "/usr/local/share/fish/vendor_completions.d",
+	} {
 		if err := os.MkdirAll(root+path, 0o755); err != nil {
 			t.Fatal(err)
 		}
