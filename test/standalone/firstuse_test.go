@@ -327,8 +327,8 @@ func TestOddScriptsFail(t *testing.T) {
 			t.Errorf("%s: qsub -sync y: %+v", name, r)
 		}
 		id := regexp.MustCompile(`\d+`).FindString(r.stdout)
-		if r := m.as(u, "qstat", "-j", id); !strings.Contains(r.stderr, c.want) || strings.Contains(r.stderr, "the script") != (c.want != "") {
-			t.Errorf("%s: qstat -j: %+v", name, r)
+		if r := m.as(u, "qstat", "-s", "z", "-j", id); !strings.Contains(r.stdout, c.want) || strings.Contains(r.stdout, "the script") != (c.want != "") {
+			t.Errorf("%s: qstat -s z -j: %+v", name, r)
 		}
 		if r := m.as(u, "qacct", "-json", "-j", id); !strings.Contains(r.stdout, c.want) || strings.Contains(r.stdout, "notice") != (c.want != "") {
 			t.Errorf("%s: qacct -json: %+v", name, r)
