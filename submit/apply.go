@@ -24,6 +24,7 @@ type builder struct {
 	display    string // -display
 	hasDisplay bool
 
+	units     bindingUnits
 	context   variables
 	resources ordered[resourceKey, ResourceRequest]
 	mail      byHost[string]

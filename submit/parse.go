@@ -287,6 +287,9 @@ func (b *builder) finish(line commandLine) (*Request, error) {
 			return wrong("", "argument "+strconv.Itoa(i+1)+" of the job: "+err.Error())
 		}
 	}
+	if err := b.bindUnits(); err != nil {
+		return wrong("", err.Error())
+	}
 	b.collect()
 	req.DryRun = b.verify || req.Validation == ValidatePoke || req.Validation == ValidateVerify
 	alone := *req // it may be kept for long, and b has all that was typed and read

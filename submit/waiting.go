@@ -101,6 +101,13 @@ func setReserve(b *builder, s setting) (err error) {
 }
 
 func setSync(b *builder, s setting) (err error) {
+	switch s.value() { // the letters of Gridware Cluster Scheduler
+	case "x":
+		b.req.Sync = true
+		return nil
+	case "r", "l":
+		return errors.New(strconv.Quote(s.value()) + " is not supported, expected y, n or x; qstat -s r shows the jobs that run")
+	}
 	b.req.Sync, err = yesNo(s.value())
 	return err
 }

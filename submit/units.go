@@ -1,0 +1,95 @@
+package submit
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+)
+
+// bindingUnits is what the options -bamount, -bunit, -btype and -binstance ask for, with which
+// Gridware Cluster Scheduler 9.1 replaces -binding. Where -binding has the same, they are
+// accepted; otherwise they are refused.
+type bindingUnits struct {
+	amount   int             // of cores; 0 if no binding is asked for
+	perHost  bool            // the amount is for the host, not for each slot
+	instance BindingInstance // empty for BindSet
+}
+
+// instead ends an error of these options.
+const instead = "; use -binding linear:n, striding:n:step or explicit:socket,core"
+
+func setBindingAmount(b *builder, s setting) (err error) {
+	b.units.amount, err = digits(s.value(), maxBinding)
+	return err
+}
+
+func setBindingUnit(_ *builder, s setting) error {
+	if strings.EqualFold(s.value(), "C") {
+		return nil
+	}
+	return errors.New("the unit " + strconv.Quote(s.value()) + " is not supported, expected C, a core" + instead)
+}
+
+func setBindingType(b *builder, s setting) error {
+	switch s.value() {
+	case "slot", "host":
+		b.units.perHost = s.value() == "host"
+		return nil
+	}
+	return errors.New(strconv.Quote(s.value()) + " is neither slot nor host")
+}
+
+func setBindingInstance(b *builder, s setting) error {
+	switch i := BindingInstance(s.value()); i {
+	case BindSet, BindEnv, BindPE:
+		b.units.instance = i
+		return nil
+	}
+	return errors.New("unknown instance " + strconv.Quote(s.value()) + ", expected set, env or pe")
+}
+
+func setBindingStrategy(_ *builder, s setting) error {
+	if s.value() == "pack" {
+		return nil // as linear does
+	}
+	return errors.New("the strategy " + strconv.Quote(s.value()) + " is not supported, expected pack" + instead)
+}
+
+// refuseUnlessNone refuses an option that has no equivalent, unless it asks for nothing.
+func refuseUnlessNone(_ *builder, s setting) error {
+	if v := s.value(); v == "" || strings.EqualFold(v, "NONE") {
+		return nil
+	}
+	return errors.New("the option is not supported" + instead)
+}
+
+// setScope accepts the scope of all tasks, which requests have without the option.
+func setScope(_ *builder, s setting) error {
+	switch s.value() {
+	case "global":
+		return nil
+	case "master", "slave":
+		return errors.New("requests for " + s.value() + " tasks alone are not supported: -masterq names queues for the master task, and other requests are for all tasks")
+	}
+	return errors.New(strconv.Quote(s.value()) + " is no scope, expected global, master or slave")
+}
+
+// bindUnits makes these options a request for core binding, in the place of -binding.
+func (b *builder) bindUnits() error {
+	u := b.units
+	if u.amount == 0 {
+		return nil
+	}
+	binding := &Binding{Instance: BindSet, Strategy: Linear, Amount: u.amount}
+	if u.instance != "" {
+		binding.Instance = u.instance
+	}
+	if b.req.PE != nil && !u.perHost {
+		if u.amount > 1 {
+			return errors.New("-bamount " + strconv.Itoa(u.amount) + ": a parallel job cannot have several cores for each slot; use -btype host, or -binding linear:n")
+		}
+		binding.Amount = 0 // as many cores as slots
+	}
+	b.req.Binding = binding
+	return nil
+}

@@ -1,0 +1,45 @@
+package submit
+
+import "testing"
+
+// Options of Gridware Cluster Scheduler 9.1 are those of -binding where it has them.
+func TestBindingUnits(t *testing.T) {
+	for line, want := range map[string]string{
+		"-bunit C -bamount 4":                               "linear:4",
+		"-bamount 4 -bunit C -btype host":                   "linear:4",
+		"-bamount 1 -pe smp 4":                              "linear:slots",
+		"-bamount 4 -btype host -pe smp 4":                  "linear:4",
+		"-bamount 2 -binstance env -bstrategy pack":         "env linear:2",
+		"-bamount 2 -bsort NONE -bstart none -scope global": "linear:2",
+		"-binding linear:3 -bamount 2":                      "linear:2",
+		"-binding linear:3 -bamount 0":                      "linear:3",
+		"-bunit C":                                          "",
+		"-bamount 2 -pe smp 4":                              `refused: command line: -bamount 2: a parallel job cannot have several cores for each slot; use -btype host, or -binding linear:n`,
+		"-bamount x":                                        `refused: command line: "-bamount x": "x" is no number`,
+		"-bunit T":                                          `refused: command line: "-bunit T": the unit "T" is not supported, expected C, a core; use -binding linear:n, striding:n:step or explicit:socket,core`,
+		"-btype job":                                        `refused: command line: "-btype job": "job" is neither slot nor host`,
+		"-binstance any":                                    `refused: command line: "-binstance any": unknown instance "any", expected set, env or pe`,
+		"-bstrategy spread":                                 `refused: command line: "-bstrategy spread": the strategy "spread" is not supported, expected pack; use -binding linear:n, striding:n:step or explicit:socket,core`,
+		"-bfilter ScC":                                      `refused: command line: "-bfilter ScC": the option is not supported; use -binding linear:n, striding:n:step or explicit:socket,core`,
+		"-scope master -q all.q":                            `refused: command line: "-scope master": requests for master tasks alone are not supported: -masterq names queues for the master task, and other requests are for all tasks`,
+		"-scope all":                                        `refused: command line: "-scope all": "all" is no scope, expected global, master or slave`,
+		"-sync r":                                           `refused: command line: "-sync r": "r" is not supported, expected y, n or x; qstat -s r shows the jobs that run`,
+	} {
+		t.Run(line, func(t *testing.T) {
+			got := ""
+			r, err := Parse(Input{Args: append(splitList(line, " "), "-b", "y", "true"), Master: true})
+			switch {
+			case err != nil:
+				got = "refused: " + err.Error()
+			case r.Binding != nil:
+				got = r.Binding.String()
+			}
+			if got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+		})
+	}
+	if r, err := Parse(Input{Args: []string{"-sync", "x", "-b", "y", "true"}, Master: true}); err != nil || !r.Sync {
+		t.Errorf("-sync x: %+v, %v", r, err)
+	}
+}
