@@ -226,3 +226,13 @@ func (s *site) until(what string, is func() bool) {
 		}
 	}
 }
+
+// script writes a file of the user that can be run, and returns its path.
+func (s *site) script(name, text string) string {
+	s.Helper()
+	path := s.file(name, text)
+	if err := os.Chmod(path, 0o755); err != nil {
+		s.Fatal(err)
+	}
+	return path
+}
