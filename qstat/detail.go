@@ -81,8 +81,9 @@ type JobDetail struct {
 	ExpectedStart int64     `json:"expectedStart,omitempty"`
 	Progress      *Progress `json:"progress,omitempty"`
 	LastEnding    *Ending   `json:"lastEnding,omitempty"`
-	// Files are where standard output and error go, in words; DetailOptions.Files shows them.
-	Files []string `json:"-"`
+	// OutputFiles are the files for standard output and error, one if both go into the same;
+	// DetailOptions.Files shows them in text.
+	OutputFiles []OutputFile `json:"outputFiles,omitempty"`
 }
 
 // Ending is the end of a task, or of an attempt of it, that was explained: a limit that was
@@ -210,15 +211,32 @@ func (d *details) outlook(j *JobDetail) {
 	}
 	d.moment("expected start", j.ExpectedStart)
 	if d.Files {
-		for i, text := range j.Files {
+		for i, f := range j.OutputFiles {
 			if i == 0 {
 				d.title("output files")
 			} else {
 				d.blanks(detailWidth)
 			}
-			d.line(text)
+			d.line(f.text())
 		}
 	}
+}
+
+// OutputFile is a file for the output of a job. The home directory of the owner is written as
+// ~owner, and the number of an array job's task as $TASK_ID.
+type OutputFile struct {
+	Path string `json:"path"`
+	// Name is the name of the file in Path, if Path is a directory on the execution host. It is
+	// empty if Path is certainly the file itself.
+	Name string `json:"name,omitempty"`
+}
+
+// text returns the file in words.
+func (f OutputFile) text() string {
+	if f.Name == "" {
+		return f.Path
+	}
+	return f.Path + ", or " + f.Name + " in it if it is a directory"
 }
 
 // details is what qstat -j prints, a line for each field.

@@ -87,7 +87,7 @@ func TestJSONErrors(t *testing.T) {
 var documented = map[string]any{
 	"job": Job{}, "urgency": Urgency{}, "pe": PE{}, "request": Request{}, "range": Range{}, "task": Task{}, "tickets": Tickets{},
 	"usage": Usage{}, "grant": Grant{}, "queue": QueueInstance{}, "resource": Resource{}, "alarm": Alarm{}, "host": Host{},
-	"summary": QueueSummary{}, "states": SummaryStates{}, "detail": JobDetail{}, "ending": Ending{}, "started": TaskDetail{}, "mail": Mail{},
+	"summary": QueueSummary{}, "states": SummaryStates{}, "detail": JobDetail{}, "file": OutputFile{}, "ending": Ending{}, "started": TaskDetail{}, "mail": Mail{},
 	"group": ReasonGroup{}, "reason": Reason{}, "subtask": Subtask{}, "measure": Measure{}, "quota": QuotaRow{}, "reservation": Reservation{}, "share": ShareRow{}, "entry": ScheduleEntry{},
 	"progress": Progress{},
 }

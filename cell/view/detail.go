@@ -32,7 +32,7 @@ func (v *View) Detail(j *cell.Job, by cell.Caller) qstat.JobDetail {
 	if e, ok := j.LastEnding(); ok {
 		d.LastEnding = &qstat.Ending{Time: e.At, Task: int(e.Task), Text: e.Text}
 	}
-	d.Files = v.outputFiles(j)
+	d.OutputFiles = v.outputFiles(j)
 	v.typed(d.Hard)
 	v.typed(d.Soft)
 	for _, t := range j.Tasks() {

@@ -5,14 +5,15 @@ import (
 
 	"github.com/execd-project/execd/cell"
 	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/qstat"
 	"github.com/execd-project/execd/submit"
 )
 
-// outputFiles says where standard output and error of a batch job go, as far as that follows from
-// its request: the home directory of the owner is written as ~user, the number of an array's task as
+// outputFiles returns the files for standard output and error of a batch job, as far as that follows
+// from its request: the home directory of the owner is written as ~user, the number of an array's task as
 // $TASK_ID. Only the execution host knows whether a path of -o or -e is a directory. All of it
 // follows from what qstat -j shows to everybody: working directory, names, paths.
-func (v *View) outputFiles(j *cell.Job) []string {
+func (v *View) outputFiles(j *cell.Job) []qstat.OutputFile {
 	r := j.Request()
 	if r.Immediate { // interactive, as a rule
 		return nil
@@ -32,7 +33,7 @@ func (v *View) outputFiles(j *cell.Job) []string {
 	if err != nil {
 		return nil // the job cannot start, and its error reason says why
 	}
-	var texts []string
+	var list []qstat.OutputFile
 	for i, letter := range []string{"o", "e"} {
 		if letter == "e" && r.Join {
 			break
@@ -42,16 +43,16 @@ func (v *View) outputFiles(j *cell.Job) []string {
 			name += ".$TASK_ID"
 		}
 		path := files.Streams[i+1]
-		text := path
+		f := qstat.OutputFile{Path: path}
 		switch {
 		case path == "":
-			text = strings.TrimSuffix(files.Dir, "/") + "/" + name
+			f.Path = strings.TrimSuffix(files.Dir, "/") + "/" + name
 		case strings.HasSuffix(path, "/"):
-			text = path + name
+			f.Path = path + name
 		case path != "/dev/null":
-			text = path + ", or " + name + " in it if it is a directory"
+			f.Name = name
 		}
-		texts = append(texts, text)
+		list = append(list, f)
 	}
-	return texts
+	return list
 }
