@@ -85,8 +85,10 @@ func TestSigned(t *testing.T) {
 		t.Fatal(err)
 	}
 	small := strings.ReplaceAll(string(config), "src: bin/", "src: "+dir+"/bin/")
-	for _, name := range []string{"execd", "execd-launcher", "sge_shepherd-go", "package/execd.cdx.json", "package/execd-launcher.cdx.json", "package/sge_shepherd-go.cdx.json", "package/execd-standalone.service", "package/changelog.gz",
-		"package/completion/execd.bash", "package/completion/execd.zsh", "package/completion/execd.fish", "package/man/x.1.gz", "package/man/x.5.gz", "package/man/x.7.gz", "package/man/x.8.gz"} {
+	for _, name := range []string{
+		"execd", "execd-launcher", "sge_shepherd-go", "package/execd.cdx.json", "package/execd-launcher.cdx.json", "package/sge_shepherd-go.cdx.json", "package/execd-standalone.service", "package/changelog.gz",
+		"package/completion/execd.bash", "package/completion/execd.zsh", "package/completion/execd.fish", "package/man/x.1.gz", "package/man/x.5.gz", "package/man/x.7.gz", "package/man/x.8.gz",
+	} {
 		path := filepath.Join(dir, "bin", name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
