@@ -403,6 +403,7 @@ func (a *Agent) Health() Health {
 	if err := a.disk.hangs(); err != nil {
 		h.Troubles = append(h.Troubles, err.Error())
 	}
+	a.addGPUs(&h)
 	if why := a.guard.whyNot(); why != "" {
 		h.Troubles = append(h.Troubles, errNoUsers.Error()+": "+why)
 	}
@@ -410,6 +411,29 @@ func (a *Agent) Health() Health {
 		h.ConfigurationError = a.configError.Error()
 	}
 	return h
+}
+
+// addGPUs adds the GPUs of the host to its health, and what is wrong with them. mu is held.
+func (a *Agent) addGPUs(h *Health) {
+	v := a.gpus()
+	if v == nil {
+		return
+	}
+	h.Troubles = append(h.Troubles, v.Problems...)
+	jobs := map[string][]job.ID{}
+	for _, e := range a.table {
+		if e.run == nil || !e.state.Live() {
+			continue
+		}
+		for _, id := range e.run.GPUs() {
+			jobs[id] = append(jobs[id], e.id)
+		}
+	}
+	for _, g := range v.GPUs {
+		if !g.Integrated {
+			h.GPUs = append(h.GPUs, GPU{GPU: g, Jobs: jobs[g.ID]})
+		}
+	}
 }
 
 // trouble notes what does not work, or with a nil error that it works again.

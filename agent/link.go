@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/internal/host/gpu"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/loadsensor"
@@ -282,9 +283,17 @@ type Health struct {
 	Troubles []string // what does not work now, one sentence each
 	// Sensors are the load sensors, in the order of the configuration.
 	Sensors []external.Status
+	// GPUs are those of the host, in the order of their addresses.
+	GPUs []GPU
 	// Configuration is the version in use; ConfigurationError why a newer one is not.
 	Configuration      string
 	ConfigurationError string
+}
+
+// GPU is a GPU of the host, and the jobs that have it.
+type GPU struct {
+	gpu.GPU
+	Jobs []job.ID
 }
 
 // Code says what kind of an error it is: those of Connect that we use.

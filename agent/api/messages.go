@@ -264,6 +264,22 @@ type Health struct {
 	ConfigurationError string `json:"configuration_error,omitempty"`
 	// Sensors are the load sensors, in the order of load_sensor of sge_conf(5).
 	Sensors []Sensor `json:"sensors,omitempty"`
+	// GPUs are those of the host, in the order of their addresses on the PCI bus.
+	GPUs []GPU `json:"gpus,omitempty"`
+}
+
+// GPU is a GPU of the host.
+type GPU struct {
+	ID      string `json:"id,omitempty"` // its number in the resource map gpu; empty if it is not offered
+	Vendor  string `json:"vendor"`       // NVIDIA, AMD or Intel
+	Address string `json:"address"`      // on the PCI bus
+	Model   string `json:"model,omitempty"`
+	UUID    string `json:"uuid,omitempty"`
+	Memory  uint64 `json:"memory,omitempty"` // in bytes; 0 if it is not known
+	// Problem is why the host does not offer it, or what is not known of it.
+	Problem string `json:"problem,omitempty"`
+	// Jobs are those that have it.
+	Jobs []string `json:"jobs,omitempty"`
 }
 
 // Sensor is how a load sensor fares.

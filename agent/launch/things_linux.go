@@ -65,6 +65,9 @@ func (j *Job) giveGPUs(p *Plan) {
 	}
 }
 
+// GPUs are the numbers of the GPUs that the job has.
+func (j *Job) GPUs() []string { return j.own.gpus }
+
 // filters reports whether the kernel keeps a job from devices.
 func (g *Groups) filters(d *job.Description) bool {
 	return g != nil && d.AddGroupKill && g.manager.System().Check(cgroup.Devices) == nil

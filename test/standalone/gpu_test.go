@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/execd-project/execd/internal/testenv"
 )
 
@@ -118,4 +120,43 @@ func (m *machine) submitted(r result) string {
 		m.Fatalf("%+v", r)
 	}
 	return strings.TrimSpace(r.stdout)
+}
+
+// TestGPUDisappears takes a GPU out of a host: it is offered no more, the other one keeps its number,
+// and status and doctor say so, also after a restart.
+func TestGPUDisappears(t *testing.T) {
+	m := withGPUs(t, twoNVIDIA...)
+	m.start()
+	if text := m.root("../execd", "status").stdout; !strings.Contains(text, "gpu            0: NVIDIA H100 80GB HBM3, 0000:41:00.0, 79.6G\n") ||
+		!strings.Contains(text, "gpu            1: NVIDIA A40, 0000:61:00.0, 45.0G\n") {
+		t.Errorf("the status is\n%s", text)
+	}
+	me := m.root("qconf", "-se", hostName).stdout
+	for _, dir := range []string{"proc/driver/nvidia/gpus", "sys/bus/pci/devices"} {
+		if err := os.RemoveAll(filepath.Join(m.gpuRoot(), dir, twoNVIDIA[0].Address)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := unix.Kill(m.daemon.Pid(), unix.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	for _, restarted := range []bool{false, true} {
+		if restarted {
+			m.daemon.Kill()
+			m.start()
+		}
+		m.until("the host offers one", func() bool {
+			return strings.Contains(m.root("qconf", "-se", hostName).stdout, "gpu=1(1)")
+		})
+		text := m.root("../execd", "status")
+		if !strings.Contains(text.stdout, "trouble        GPU 0, which was at 0000:41:00.0, has disappeared: it is no longer offered\n") || text.status == 0 {
+			t.Errorf("restarted %t: the status is\n%+v\nbefore it was\n%s", restarted, text, me)
+		}
+		if r := m.root("qsub", "-w", "e", "-l", "gpu=2", "-b", "y", "true"); r.status == 0 {
+			t.Errorf("a job that needs both is taken: %+v", r)
+		}
+	}
+	if r := m.root("../execd", "doctor", "--gpu-root", m.gpuRoot()); !strings.Contains(r.stdout, "0000:61:00.0 NVIDIA A40") {
+		t.Errorf("the doctor says\n%s", r.stdout)
+	}
 }

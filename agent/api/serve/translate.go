@@ -111,6 +111,14 @@ func translateHealth(h *agent.Health) api.Health {
 	for i := range h.Sensors {
 		out.Sensors = append(out.Sensors, translateSensor(&h.Sensors[i]))
 	}
+	for i := range h.GPUs {
+		g := &h.GPUs[i]
+		x := api.GPU{ID: g.ID, Vendor: string(g.Vendor), Address: g.Address, Model: g.Model, UUID: g.UUID, Memory: g.Memory, Problem: g.Problem}
+		for _, id := range g.Jobs {
+			x.Jobs = append(x.Jobs, id.String())
+		}
+		out.GPUs = append(out.GPUs, x)
+	}
 	return out
 }
 

@@ -80,6 +80,14 @@ type Inventory struct {
 	closed  bool     // they are not known, so that none is offered
 }
 
+// Discrete are the GPUs that are not part of a processor.
+func (v *Inventory) Discrete() []GPU {
+	if v == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(v.GPUs), func(g GPU) bool { return g.Integrated })
+}
+
 // Offered are the GPUs that jobs can be given.
 func (v *Inventory) Offered() []GPU {
 	if v == nil {

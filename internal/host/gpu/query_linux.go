@@ -63,6 +63,11 @@ func Query(ctx context.Context, root string) ([]Told, error) {
 	return told, nil
 }
 
+// HasQuery reports whether there is an nvidia-smi below a root.
+func HasQuery(root string) bool {
+	return unix.Access(filepath.Join(root, queryProgram), unix.X_OK) == nil
+}
+
 // output runs a program in a session of its own and returns what it writes.
 func output(ctx context.Context, program string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, QueryPatience)

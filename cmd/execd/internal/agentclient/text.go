@@ -11,6 +11,7 @@ import (
 
 	"github.com/execd-project/execd/agent/api"
 	"github.com/execd-project/execd/internal/printer"
+	"github.com/execd-project/execd/quantity"
 )
 
 // statusText is what execd status prints.
@@ -43,6 +44,9 @@ func statusText(h *api.Health, now time.Time) string {
 			line(name, "%s", text)
 		}
 	}
+	for i := range h.GPUs {
+		line("gpu", "%s", gpuText(&h.GPUs[i]))
+	}
 	for _, t := range h.Troubles {
 		line("trouble", "%s", t)
 	}
@@ -52,6 +56,25 @@ func statusText(h *api.Health, now time.Time) string {
 		line("trouble", "a newer configuration is not used: %s", h.ConfigurationError)
 	}
 	return b.String()
+}
+
+// gpuText names a GPU, what is wrong with it, and the jobs that have it.
+func gpuText(g *api.GPU) string {
+	text := g.ID
+	if text == "" {
+		text = "not offered"
+	}
+	text += ": " + cmp.Or(g.Model, g.Vendor) + ", " + g.Address
+	if g.Memory > 0 {
+		text += ", " + quantity.FormatMemory(g.Memory)
+	}
+	if len(g.Jobs) > 0 {
+		text += ", job " + strings.Join(g.Jobs, " ")
+	}
+	if g.Problem != "" {
+		text += "; " + g.Problem
+	}
+	return text
 }
 
 // sensorText is how a load sensor fares, and below it what was wrong last.

@@ -17,20 +17,22 @@ import (
 )
 
 // Usage is what execd doctor --help prints.
-const Usage = `Usage: execd doctor [--json] [--conf DIR]
+const Usage = `Usage: execd doctor [--json] [--conf DIR] [--gpu-root DIR]
 
 Shows which limits of jobs this host can enforce, by which means, and how to improve it.
 
   --json      write the report as JSON
   --conf DIR  configuration: see execd run --help (default: built-in)
+  --gpu-root DIR
+              find GPUs in DIR/proc and DIR/sys, for tests without GPUs (default: /)
   --help      print this text
 `
 
 // Run carries out execd doctor with the words after that, and returns the exit
 // status: StatusBest, StatusMissing or StatusWorks.
 func Run(args []string, stdout io.Writer) (int, error) {
-	asJSON, conf := false, ""
-	line, err := options.Parse(Usage, args, options.Values{"json": &asJSON, "conf": &conf})
+	asJSON, conf, gpuRoot := false, "", "/"
+	line, err := options.Parse(Usage, args, options.Values{"json": &asJSON, "conf": &conf, "gpu-root": &gpuRoot})
 	switch {
 	case errors.Is(err, options.ErrHelp):
 		_, err := io.WriteString(stdout, Usage)
@@ -57,7 +59,7 @@ func Run(args []string, stdout io.Writer) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	h := Probe(cluster.Config(host))
+	h := Probe(cluster.Config(host), gpuRoot)
 	for _, p := range configdir.UntrustedPrograms(cluster) {
 		untrusted = append(untrusted, p.String())
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/execd-project/execd/internal/host/gpu"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/limits/cgroup"
 )
@@ -41,7 +42,39 @@ func Examine(h *Host) []Check {
 		c.Name = other.name
 		checks = append(checks, c)
 	}
+	if len(h.GPUs.Discrete()) > 0 {
+		c := gpus(h)
+		c.Name = "gpus"
+		checks = append(checks, c)
+	}
 	return checks
+}
+
+// gpus judges whether jobs are kept from GPUs that they have not been given, and what is wrong with
+// the GPUs. A host without one has nothing to be judged.
+func gpus(h *Host) Check {
+	f := h.feature(cgroup.Devices)
+	c := Check{State: Best, Means: "the device filter of the control group"}
+	if !f.Works {
+		c.State, c.Means = Missing, "environment variables alone, such as CUDA_VISIBLE_DEVICES"
+		c.Reason, c.Remedy = "a job can open the GPUs of others: "+f.Reason, remedyGroups(h)
+		return c
+	}
+	var wrong []string
+	nvidia := false
+	for _, g := range h.GPUs.Discrete() {
+		nvidia = nvidia || g.Vendor == gpu.NVIDIA
+		if g.Problem != "" {
+			wrong = append(wrong, g.String()+": "+g.Problem)
+		}
+	}
+	if nvidia && h.NoQuery {
+		wrong = append(wrong, "there is no nvidia-smi in /usr/bin: the memory of GPUs of NVIDIA is not known, and jobs that request gpu_mem do not get them")
+	}
+	if wrong = append(wrong, h.GPUs.Problems...); len(wrong) > 0 {
+		c.State, c.Reason = Works, strings.Join(wrong, "\n    ")
+	}
+	return c
 }
 
 var examine = [job.NumResources]func(*Host) Check{

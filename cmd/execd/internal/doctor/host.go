@@ -3,6 +3,7 @@ package doctor
 import (
 	"slices"
 
+	"github.com/execd-project/execd/internal/host/gpu"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/limits/cgroup"
 )
@@ -26,6 +27,9 @@ type Host struct {
 	Topology    string
 	TopologyErr string // why cores cannot be told apart
 	GroupIDs    GroupIDs
+	GPUs        *gpu.Inventory
+	// NoQuery is set if GPUs of NVIDIA are there and nvidia-smi is not.
+	NoQuery bool
 	// Untrusted says which files others than root and we can change, of those that a daemon
 	// reads and runs: the configuration, the supervisor, and the programs of other users than
 	// the owner of a job. A daemon does not start with such a configuration or supervisor, and

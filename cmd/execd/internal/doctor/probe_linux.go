@@ -12,6 +12,7 @@ import (
 
 	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/agent/scope"
+	"github.com/execd-project/execd/internal/host/gpu"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/limits/cgroup"
 	"github.com/execd-project/execd/limits/group"
@@ -20,8 +21,9 @@ import (
 )
 
 // Probe looks at this host, with the configuration that it has. An ordinary
-// user's process may be moved to another control group by it.
-func Probe(c *qconf.Configuration) *Host {
+// user's process may be moved to another control group by it. gpuRoot is where /proc and /sys are
+// looked for GPUs.
+func Probe(c *qconf.Configuration, gpuRoot string) *Host {
 	h := &Host{
 		Kernel: kernel(), UID: os.Geteuid(), Capabilities: capabilities(),
 		Proc: readable("/proc/self/stat") && (os.Geteuid() != 0 || readable("/proc/1/stat")), Children: readable("/proc/thread-self/children"),
@@ -35,6 +37,8 @@ func Probe(c *qconf.Configuration) *Host {
 	}
 	h.probeCgroups(c)
 	h.probeTopology()
+	h.GPUs = gpu.Detect(gpuRoot)
+	h.NoQuery = !gpu.HasQuery(gpuRoot)
 	h.GroupIDs.Range, _ = c.Value("gid_range")
 	switch total, free, err := launch.FreeGroupIDs(c.GIDRange); {
 	case err != nil:

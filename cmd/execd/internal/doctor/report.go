@@ -7,6 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/execd-project/execd/internal/host/gpu"
 	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/limits/cgroup"
 )
@@ -165,6 +166,13 @@ func (r *Report) facts() []fact {
 	if h.Topology != "" {
 		list = append(list, fact{"cores", fmt.Sprintf("%s, %d processors, %d memory nodes", h.Topology, h.CPUs, h.Nodes)})
 	}
+	for i, g := range h.GPUs.Discrete() {
+		name := "GPUs"
+		if i > 0 {
+			name = ""
+		}
+		list = append(list, fact{name, gpuFact(&g)})
+	}
 	var have, lack []string
 	for _, k := range r.kernelFeatures() {
 		if k.there {
@@ -178,6 +186,17 @@ func (r *Report) facts() []fact {
 		list = append(list, fact{"  missing", strings.Join(lack, " ")})
 	}
 	return list
+}
+
+func gpuFact(g *gpu.GPU) string {
+	text := g.Address + " " + cmp.Or(g.Model, string(g.Vendor))
+	if g.NUMA >= 0 {
+		text += fmt.Sprintf(", memory node %d", g.NUMA)
+	}
+	if g.UUID != "" {
+		text += ", " + g.UUID
+	}
+	return text
 }
 
 func systemdFact(s Systemd) string {
@@ -258,11 +277,30 @@ func (r *Report) JSON() ([]byte, error) {
 		GIDRange     string          `json:"gid_range"`
 		FreeGIDs     int             `json:"gid_range_free"`
 		Features     map[string]bool `json:"kernel_features"`
+		GPUs         []gpuJSON       `json:"gpus"`
 		Checks       []Check         `json:"checks"`
 	}{
 		r.Status(), h.Kernel, h.UID, h.Capabilities,
 		cgroups{string(h.Cgroups.Version), h.Cgroups.Off, h.Cgroups.Hierarchies, features},
 		systemd{h.Systemd.Booted, h.Systemd.Unified, h.Systemd.Scope, h.Systemd.Err, h.Systemd.Controllers},
-		h.GroupIDs.Range, h.GroupIDs.Free, kernel, r.Checks,
+		h.GroupIDs.Range, h.GroupIDs.Free, kernel, gpusJSON(h.GPUs), r.Checks,
 	})
+}
+
+type gpuJSON struct {
+	Vendor  gpu.Vendor `json:"vendor"`
+	Address string     `json:"address"`
+	Model   string     `json:"model"`
+	UUID    string     `json:"uuid"`
+	NUMA    int        `json:"memory_node"` // -1 if it is not known
+	Problem string     `json:"problem"`
+}
+
+// gpusJSON are the GPUs that jobs could be given, never nil.
+func gpusJSON(v *gpu.Inventory) []gpuJSON {
+	list := []gpuJSON{}
+	for _, g := range v.Discrete() {
+		list = append(list, gpuJSON{g.Vendor, g.Address, g.Model, g.UUID, g.NUMA, g.Problem})
+	}
+	return list
 }
