@@ -132,6 +132,8 @@ func decimal(s string) (float64, error) {
 // those that were given to it.
 type ResourceMap struct {
 	IDs []string // in the order in which they are given away; one that comes twice may be given to two jobs
+	// Attributes are those of each thing, by its position in IDs; nil if none has any.
+	Attributes [][]Setting
 }
 
 // maxMapped is the largest number of things in a resource map: a range is
@@ -139,7 +141,9 @@ type ResourceMap struct {
 const maxMapped = 65536
 
 // ParseResourceMap reads a value of the type RSMAP: "4(0 1 2 3)", "4(0-3)" or
-// "2(gpu0 gpu1)". A number alone is that many ids from 0.
+// "2(gpu0 gpu1)". A number alone is that many ids from 0. "4(0:2 1:2)" are two
+// things that may be given to two jobs each. "1(0[gpu_type=A40;gpu_mem=45G])" is
+// a thing with attributes, which jobs can request.
 func ParseResourceMap(s string) (ResourceMap, error) {
 	var m ResourceMap
 	head, tail, listed := strings.Cut(s, "(")
@@ -154,24 +158,82 @@ func ParseResourceMap(s string) (ResourceMap, error) {
 		return m, nil
 	}
 	for _, item := range words(strings.TrimSuffix(tail, ")")) {
-		if r, err := parseRange(item, 0, math.MaxInt32); err == nil && strings.Contains(item, "-") {
-			if r.Last-r.First >= maxMapped {
-				return ResourceMap{}, fmt.Errorf("%q has more than %d ids", item, maxMapped)
-			}
-			for i := r.First; i <= r.Last; i++ {
-				m.IDs = append(m.IDs, strconv.Itoa(i))
-			}
-			continue
-		}
-		if err := checkMapID(item); err != nil {
+		if err := m.addItem(item); err != nil {
 			return ResourceMap{}, err
 		}
-		m.IDs = append(m.IDs, item)
 	}
 	if len(m.IDs) != n {
 		return ResourceMap{}, fmt.Errorf("%q has %d ids, expected %d", s, len(m.IDs), n)
 	}
+	if !slices.ContainsFunc(m.Attributes, func(list []Setting) bool { return len(list) > 0 }) {
+		m.Attributes = nil
+	}
 	return m, nil
+}
+
+// addItem reads an id, or a range of them, with the number of jobs that may have it and its
+// attributes.
+func (m *ResourceMap) addItem(item string) error {
+	id, list, bracket := strings.Cut(item, "[")
+	attributes, err := parseMarks(item, list, bracket)
+	if err != nil {
+		return err
+	}
+	times := 1
+	if name, count, shared := strings.Cut(id, ":"); shared && isNumber(count) {
+		id = name
+		if times, err = parseNumber(count, 1, maxMapped); err != nil {
+			return fmt.Errorf("%q: %w", item, err)
+		}
+	}
+	ids := []string{id}
+	if r, err := parseRange(id, 0, math.MaxInt32); err == nil && strings.Contains(id, "-") {
+		if r.Last-r.First >= maxMapped {
+			return fmt.Errorf("%q has more than %d ids", item, maxMapped)
+		}
+		ids = nil
+		for i := r.First; i <= r.Last; i++ {
+			ids = append(ids, strconv.Itoa(i))
+		}
+	} else if err := checkMapID(id); err != nil {
+		return err
+	}
+	if len(ids)*times+len(m.IDs) > maxMapped {
+		return fmt.Errorf("%q makes the map larger than %d ids", item, maxMapped)
+	}
+	for _, id := range ids {
+		for range times {
+			m.IDs, m.Attributes = append(m.IDs, id), append(m.Attributes, attributes)
+		}
+	}
+	return nil
+}
+
+func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+
+// parseMarks reads the attributes of a thing, "a=b;c=d]".
+func parseMarks(item, list string, bracket bool) (all []Setting, err error) {
+	if !bracket {
+		return nil, nil
+	}
+	list, closed := strings.CutSuffix(list, "]")
+	if !closed {
+		return nil, fmt.Errorf("%q: a bracket is not closed", item)
+	}
+	for text := range strings.SplitSeq(list, ";") {
+		name, value, _ := strings.Cut(text, "=")
+		if err := CheckName(name); err != nil {
+			return nil, fmt.Errorf("%q: %w", item, err)
+		}
+		if value == "" || strings.ContainsAny(value, "[]()=,\"'\\") {
+			return nil, fmt.Errorf("%q: %q is no attribute, expected name=value", item, text)
+		}
+		if slices.ContainsFunc(all, func(s Setting) bool { return s.Name == name }) {
+			return nil, fmt.Errorf("%q: %q is set twice", item, name)
+		}
+		all = append(all, Setting{name, value})
+	}
+	return all, nil
 }
 
 func checkMapID(s string) error {
@@ -183,7 +245,17 @@ func checkMapID(s string) error {
 
 // String is the map in the notation of complex_values.
 func (m ResourceMap) String() string {
-	return strconv.Itoa(len(m.IDs)) + "(" + strings.Join(m.IDs, " ") + ")"
+	items := slices.Clone(m.IDs)
+	for i, list := range m.Attributes {
+		var texts []string
+		for _, s := range list {
+			texts = append(texts, s.Name+"="+s.Value)
+		}
+		if texts != nil {
+			items[i] += "[" + strings.Join(texts, ";") + "]"
+		}
+	}
+	return strconv.Itoa(len(m.IDs)) + "(" + strings.Join(items, " ") + ")"
 }
 
 // settingWords splits a list like words does, but not within the parentheses

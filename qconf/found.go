@@ -2,6 +2,7 @@ package qconf
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -10,7 +11,27 @@ import (
 type FoundMap struct {
 	Name string // of the complex, which has the type RSMAP
 	IDs  []string
-	Gone []string // ids of things that the host has had, and has no more
+	// Attributes are those of each thing, by its position in IDs.
+	Attributes [][]Setting
+	Gone       []string // ids of things that the host has had, and has no more
+}
+
+// attributeComplexes are the complexes for attributes of things that nobody has defined.
+var attributeComplexes = map[string]string{
+	"gpu_mem":  "gpu_mem gpu_mem MEMORY <= YES NO 0 0\n",
+	"gpu_type": "gpu_type gpu_type RESTRING == YES NO NONE 0\n",
+}
+
+// resourceMap is the map, with the attributes that the complexes have.
+func (f *FoundMap) resourceMap(complexes *Complexes) ResourceMap {
+	m := ResourceMap{IDs: f.IDs}
+	for _, list := range f.Attributes {
+		m.Attributes = append(m.Attributes, slices.DeleteFunc(slices.Clone(list), func(s Setting) bool {
+			x, ok := complexes.Find(s.Name)
+			return !ok || x.Consumable != ConsumableNo || x.Check(s.Value) != nil
+		}))
+	}
+	return m
 }
 
 // resourceMapComplex are the columns of a complex for a resource map that nobody has defined.
@@ -26,8 +47,17 @@ func (c *Cluster) WithFoundMap(host string, found FoundMap) (*Cluster, error) {
 		return c, nil
 	}
 	changed := c
+	text := ""
 	if !there {
-		complexes, err := ParseComplexes("", []byte(c.complexes.Format()+fmt.Sprintf(resourceMapComplex, found.Name)))
+		text = fmt.Sprintf(resourceMapComplex, found.Name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(attributeComplexes)) {
+		if _, ok := c.complexes.Find(name); !ok {
+			text += attributeComplexes[name]
+		}
+	}
+	if text != "" {
+		complexes, err := ParseComplexes("", []byte(c.complexes.Format()+text))
 		if err != nil {
 			return nil, err
 		}
@@ -45,13 +75,20 @@ func (c *Cluster) WithFoundMap(host string, found FoundMap) (*Cluster, error) {
 	i := slices.IndexFunc(values, func(s Setting) bool { return s.Name == found.Name || there && s.Name == x.Shortcut })
 	switch {
 	case i < 0:
-		values = append(values, Setting{Name: found.Name, Value: ResourceMap{IDs: found.IDs}.String()})
+		values = append(values, Setting{Name: found.Name, Value: found.resourceMap(changed.complexes).String()})
 	default:
 		m, err := ParseResourceMap(values[i].Value)
 		if err != nil {
 			return nil, err
 		}
-		m.IDs = slices.DeleteFunc(m.IDs, func(id string) bool { return slices.Contains(found.Gone, id) })
+		for at, id := range slices.Backward(m.IDs) {
+			if slices.Contains(found.Gone, id) {
+				m.IDs = slices.Delete(m.IDs, at, at+1)
+				if m.Attributes != nil {
+					m.Attributes = slices.Delete(m.Attributes, at, at+1)
+				}
+			}
+		}
 		values[i].Value = m.String()
 	}
 	if h, err = h.With("complex_values", formatSettings(values)); err != nil {
@@ -63,8 +100,10 @@ func (c *Cluster) WithFoundMap(host string, found FoundMap) (*Cluster, error) {
 // WithoutFoundMap is the way back for the text of a host that somebody has changed: it returns the
 // host without a resource map that is the one that was found.
 func (h *ExecHost) WithoutFoundMap(found FoundMap) (*ExecHost, error) {
-	own := ResourceMap{IDs: found.IDs}.String()
-	values := slices.DeleteFunc(slices.Clone(h.ComplexValues), func(s Setting) bool { return s.Name == found.Name && s.Value == own })
+	values := slices.DeleteFunc(slices.Clone(h.ComplexValues), func(s Setting) bool {
+		m, err := ParseResourceMap(s.Value)
+		return s.Name == found.Name && err == nil && slices.Equal(m.IDs, found.IDs)
+	})
 	if len(values) == len(h.ComplexValues) {
 		return h, nil
 	}

@@ -385,10 +385,15 @@ func (a *admission) lookGiven(x thingsTaken) string {
 	used := a.things[x.resource]
 	taken := make([]bool, len(names))
 	copy(taken, used)
+	l := a.model.layerAt(x.place)
+	of := &l.settings[slices.IndexFunc(l.settings, func(s setting) bool { return s.attribute == x.attribute })]
 	for _, id := range given {
 		there := false
 		free := -1
 		for i := range names {
+			if names[i] == id && !a.category.suits(l, of, i) {
+				return fmt.Sprintf("%q of resource (%s) is not as the job requests it", id, name)
+			}
 			if names[i] == id {
 				if there = true; !taken[i] {
 					free = i

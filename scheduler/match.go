@@ -272,6 +272,9 @@ func (m *matcher) explicit(q *query, r *request, p Place) bool {
 		}
 		return m.consume(q, p, r.attribute, r.amount, false)
 	}
+	if s := m.model.layerAt(p).marked(r.attribute); s != nil {
+		return m.anySuits(q, p, r, s)
+	}
 	v, kind := m.at(p, r.attribute)
 	if !v.IsValid() {
 		if p.layer == atQueue && !m.known(r.attribute, p) {
@@ -292,7 +295,7 @@ func (m *matcher) explicit(q *query, r *request, p Place) bool {
 func (m *matcher) known(a AttributeID, instance Place) bool {
 	host := AtHost(m.model.instances[instance.index].host)
 	for _, p := range [...]Place{host, AtGlobal()} {
-		if v, _ := m.at(p, a); v.IsValid() {
+		if v, _ := m.at(p, a); v.IsValid() || m.model.layerAt(p).marked(a) != nil {
 			return true
 		}
 	}
@@ -305,6 +308,11 @@ func (m *matcher) consume(q *query, p Place, id AttributeID, amount float64, imp
 	capacity, _ := m.capacity(p, id)
 	used := m.used.at(p, id).amount
 	r := resource{place: p, attribute: id}
+	if m.model.attributes[id].resourceMap {
+		if n := m.suitable(q, p, id); n < amount {
+			return q.because(Reason{kind: atPlace, layer: p.letter(), place: p.index, attribute: id, value: value.OfNumber(value.Int, n), from: Consumable, implied: implied})
+		}
+	}
 	switch {
 	case !m.bearable(p, id, amount):
 	case m.empty && amount <= capacity, m.plan == nil && !m.empty && used.Fits(capacity, 1, amount):

@@ -139,6 +139,7 @@ type setting struct {
 	attribute AttributeID
 	value     value.Value
 	ids       []string // of a resource map
+	marks     []marks  // of its things, by their position; nil if none has any
 }
 
 // layer is what is configured at a place: the cluster, a host, or a queue instance.
@@ -352,6 +353,7 @@ func (b *builder) layer(at layerSet, place string, values []qconf.Setting) (l la
 			if things, err = qconf.ParseResourceMap(v.Value); err == nil {
 				b.resourceMaps = true
 				s.ids, s.value = things.IDs, value.OfNumber(value.Int, float64(len(things.IDs)))
+				s.marks, err = b.compileMarks(things)
 			}
 		} else {
 			s.value, err = value.Parse(a.Type, v.Value)

@@ -635,13 +635,19 @@ func (m *matcher) lacks(p Place, a AttributeID) bool {
 // wholeSlots is for how many slots what is left of a consumable is enough.
 func (m *matcher) wholeSlots(q *query, p Place, id AttributeID, each float64) int {
 	capacity, ok := m.capacity(p, id)
+	most := math.MaxInt32
+	if m.model.attributes[id].resourceMap {
+		if n := math.Floor(m.suitable(q, p, id) / each); n < math.MaxInt32 {
+			most = int(n)
+		}
+	}
 	switch {
 	case !ok || !m.bearable(p, id, each):
 		return 0
 	case m.plan != nil:
-		return m.plan.most(resource{place: p, attribute: id}, q.span).Slots(capacity, each, math.MaxInt32)
+		return m.plan.most(resource{place: p, attribute: id}, q.span).Slots(capacity, each, most)
 	case m.empty:
-		return value.Amount{}.Slots(capacity, each, math.MaxInt32)
+		return value.Amount{}.Slots(capacity, each, most)
 	}
-	return m.used.at(p, id).amount.Slots(capacity, each, math.MaxInt32)
+	return m.used.at(p, id).amount.Slots(capacity, each, most)
 }

@@ -72,11 +72,13 @@ func (s *State) giveAt(c *Category, g *Grant, p Place, part portion) {
 		want := int(math.Round(float64(n) * u.each))
 		used := s.things.usedIDs(s.model, p, u.attribute)
 		given := Thing{Attribute: u.attribute, At: p}
+		l := s.model.layerAt(p)
+		of := &l.settings[slices.IndexFunc(l.settings, func(s setting) bool { return s.attribute == u.attribute })]
 		for i := range names {
 			if len(given.IDs) == want {
 				break
 			}
-			if !used[i] {
+			if !used[i] && c.suits(l, of, i) {
 				used[i] = true
 				given.IDs = append(given.IDs, names[i])
 			}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -40,6 +42,16 @@ func (d *daemon) openGPUs(ctx context.Context) {
 func (d *daemon) foundGPUs() qconf.FoundMap {
 	v := d.gpus.Inventory()
 	f := qconf.FoundMap{Name: launch.GPUMap, IDs: v.IDs()}
+	for _, g := range v.Offered() {
+		var of []qconf.Setting
+		if g.Type() != "" {
+			of = append(of, qconf.Setting{Name: "gpu_type", Value: g.Type()})
+		}
+		if g.Memory > 0 {
+			of = append(of, qconf.Setting{Name: "gpu_mem", Value: strconv.FormatUint(g.Memory>>20, 10) + "M"})
+		}
+		f.Attributes = append(f.Attributes, of)
+	}
 	for _, id := range d.gpus.Numbers() {
 		if !slices.Contains(f.IDs, id) {
 			f.Gone = append(f.Gone, id)
@@ -117,7 +129,7 @@ func (c *configuration) withFound(cluster *qconf.Cluster, version string) (*qcon
 	if err != nil || changed == cluster {
 		return cluster, version, err
 	}
-	sum := sha256.Sum256([]byte(strings.Join(found.IDs, " ") + ";" + strings.Join(found.Gone, " ")))
+	sum := sha256.Sum256(fmt.Append(nil, found))
 	const digits = 6
 	return changed, version + "+gpu." + hex.EncodeToString(sum[:])[:digits], nil
 }
