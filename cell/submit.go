@@ -294,6 +294,9 @@ func (c *Cell) categorize(j *Job) error {
 	if err != nil {
 		return requestDenied(err)
 	}
+	if there := c.model.LacksThings(category); there != "" {
+		return &DeniedError{Text: "no host can ever give the job the GPUs that it requests, or other things with such attributes; there are: " + there}
+	}
 	j.sched.Category = category
 	return nil
 }

@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/execd-project/execd/qconf"
@@ -104,4 +105,92 @@ func TestResourceMapRequest(t *testing.T) {
 			t.Errorf("gpu=%s is accepted", value)
 		}
 	}
+}
+
+// twoKinds is a host with GPUs of two kinds, and one with another kind.
+func twoKinds(t *testing.T) *scheduler.State {
+	t.Helper()
+	return scheduler.NewState(modelOf(t, directory(map[string]string{
+		"complexes": "gpu gpu RSMAP <= YES YES 0 0\ngpu_type gt RESTRING == YES NO NONE 0\ngpu_mem gm MEMORY <= YES NO 0 0\n",
+		"hosts/n1": "hostname n1\ncomplex_values gpu=4(0[gpu_type=A40;gpu_mem=45G] 1[gpu_type=H100;gpu_mem=80G] " +
+			"2[gpu_type=A40;gpu_mem=45G] 3[gpu_type=H100;gpu_mem=80G])\n",
+		"hosts/n2": "hostname n2\ncomplex_values gpu=1(x[gpu_type=T4;gpu_mem=16G])\n",
+		"queues/q": "qname q\nhostlist n1 n2\nslots 8\nload_thresholds NONE\npe_list fill\nseq_no 1,[n2=2]\n",
+		"pes/fill": "pe_name fill\nslots 100\nallocation_rule $fill_up\n",
+	})))
+}
+
+func requests(list ...string) (all []qconf.Setting) {
+	for i := 0; i < len(list); i += 2 {
+		all = append(all, qconf.Setting{Name: list[i], Value: list[i+1]})
+	}
+	return all
+}
+
+// TestAttributesOfThings gives jobs only things that have all that they request, of which each is given
+// once.
+func TestAttributesOfThings(t *testing.T) {
+	for name, c := range map[string]struct {
+		hard []qconf.Setting
+		want []string // nil for none
+	}{
+		"any":                      {requests("gpu", "1"), []string{"0"}},
+		"a type":                   {requests("gpu", "1", "gpu_type", "H*"), []string{"1"}},
+		"two of a type":            {requests("gpu", "2", "gpu_type", "H100"), []string{"1", "3"}},
+		"memory":                   {requests("gpu", "2", "gpu_mem", "64G"), []string{"1", "3"}},
+		"type and memory":          {requests("gpu", "1", "gt", "A*|H*", "gm", "45G"), []string{"0"}},
+		"on the other host":        {requests("gpu", "1", "gpu_type", "T4"), []string{"x"}},
+		"three of a type":          {requests("gpu", "3", "gpu_type", "H100"), nil},
+		"a type that there is not": {requests("gpu", "1", "gpu_type", "V100"), nil},
+		"more than one has":        {requests("gpu", "1", "gpu_mem", "81G"), nil},
+		"a type with too little":   {requests("gpu", "1", "gpu_type", "A40", "gpu_mem", "46G"), nil},
+	} {
+		s := twoKinds(t)
+		j := enqueue(t, s, 1, &scheduler.Requests{User: "u", Hard: c.hard})
+		r := run(t, s, 100)[1]
+		lacks := s.Model().LacksThings(j.Category)
+		if c.want == nil {
+			if r != nil || !strings.Contains(lacks, "gpu_type=A40") {
+				t.Errorf("%s: got %v, and what there is is %q", name, ids(r), lacks)
+			}
+			continue
+		}
+		if r == nil || lacks != "" {
+			t.Errorf("%s: it does not start, or cannot: %q", name, lacks)
+			continue
+		}
+		wantIDs(t, r, c.want)
+	}
+}
+
+// TestAttributesInUse has jobs wait for things of a kind while others are free.
+func TestAttributesInUse(t *testing.T) {
+	s := twoKinds(t)
+	for id := uint32(1); id <= 3; id++ {
+		enqueue(t, s, id, &scheduler.Requests{User: "u", Hard: requests("gpu", "1", "gpu_type", "H100")})
+	}
+	enqueue(t, s, 4, &scheduler.Requests{User: "u", Hard: requests("gpu", "2")})
+	first := run(t, s, 100)
+	wantIDs(t, first[1], []string{"1"})
+	wantIDs(t, first[2], []string{"3"})
+	wantIDs(t, first[4], []string{"0", "2"})
+	if first[3] != nil {
+		t.Errorf("the third one gets %v", ids(first[3]))
+	}
+	if err := s.End(first[2]); err != nil {
+		t.Fatal(err)
+	}
+	wantIDs(t, run(t, s, 110)[3], []string{"3"})
+}
+
+// TestAttributesOfParallelJob gives a parallel job as many slots as there are things for them.
+func TestAttributesOfParallelJob(t *testing.T) {
+	s := twoKinds(t)
+	slots, err := rangelist.Of(1, 8, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	enqueue(t, s, 1, &scheduler.Requests{User: "u", Hard: requests("gpu", "1", "gpu_type", "H100"), PE: "fill", Slots: slots})
+	r := run(t, s, 100)[1]
+	wantIDs(t, r, []string{"1", "3"})
 }

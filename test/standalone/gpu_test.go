@@ -62,7 +62,7 @@ func TestGPU(t *testing.T) {
 	}
 	m.write("conf/queues/all.q", "qname all.q\nhostlist "+hostName+"\nslots 4\nshell /bin/sh\nload_thresholds NONE\nprolog "+m.dir+"/prolog\ntmpdir "+m.open("tmp")+"\n")
 	m.start()
-	if text := m.root("qconf", "-se", hostName).stdout; !strings.Contains(text, "gpu=2(0 1)") {
+	if text := m.root("qconf", "-se", hostName).stdout; !strings.Contains(strings.Join(strings.Fields(strings.ReplaceAll(text, "\\", "")), " "), "gpu=2(0[gpu_type=NVIDIA-H100-80GB-HBM3;gpu_mem=81559M] 1[gpu_type=NVIDIA-A40;gpu_mem=46068M])") {
 		t.Fatalf("the host does not offer its GPUs:\n%s", text)
 	}
 	// What a device without a driver answers is ENXIO, and what the filter answers is EPERM.
@@ -111,6 +111,12 @@ func TestGPU(t *testing.T) {
 			t.Errorf("qsub %q opens\n%swant\n%s(%v)", c.args, opened, c.opened, err)
 		}
 	}
+	for _, request := range []string{"gpu=2,gpu_type=*H100*", "gpu=1,gpu_mem=100G", "gpu=1,gpu_type=*A40*,gpu_mem=64G"} {
+		r := m.as(alice, "qsub", "-wd", "/", "-l", request, "-b", "y", "true")
+		if r.status == 0 || !strings.Contains(r.stderr, "gpu_type=NVIDIA-A40") || !strings.Contains(r.stderr, "gpu_type=NVIDIA-H100-80GB-HBM3") {
+			t.Errorf("-l %s, which no GPU satisfies: %+v", request, r)
+		}
+	}
 }
 
 // submitted is the number of a job that qsub -terse has submitted.
@@ -146,7 +152,7 @@ func TestGPUDisappears(t *testing.T) {
 			m.start()
 		}
 		m.until("the host offers one", func() bool {
-			return strings.Contains(m.root("qconf", "-se", hostName).stdout, "gpu=1(1)")
+			return strings.Contains(m.root("qconf", "-se", hostName).stdout, "gpu=1(1[")
 		})
 		text := m.root("../execd", "status")
 		if !strings.Contains(text.stdout, "trouble        GPU 0, which was at 0000:41:00.0, has disappeared: it is no longer offered\n") || text.status == 0 {
