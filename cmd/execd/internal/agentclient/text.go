@@ -11,7 +11,6 @@ import (
 
 	"github.com/execd-project/execd/agent/api"
 	"github.com/execd-project/execd/internal/printer"
-	"github.com/execd-project/execd/quantity"
 )
 
 // statusText is what execd status prints.
@@ -66,7 +65,7 @@ func gpuText(g *api.GPU) string {
 	}
 	text += ": " + cmp.Or(g.Model, g.Vendor) + ", " + g.Address
 	if g.Memory > 0 {
-		text += ", " + quantity.FormatMemory(g.Memory)
+		text += fmt.Sprintf(", %d MiB", g.Memory>>20)
 	}
 	if len(g.Jobs) > 0 {
 		text += ", job " + strings.Join(g.Jobs, " ")
