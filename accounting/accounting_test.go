@@ -141,9 +141,9 @@ func TestBadClassicLines(t *testing.T) {
 	good := string(AppendClassic(nil, &full))
 	for name, c := range map[string]struct{ line, want string }{
 		"few fields":   {"all.q:h:g", `it has 3 fields, expected 45`},
-		"no number":    {strings.Replace(good, ":17:", ":x17:", 1), `field 6, job_number: "x17" is no whole number`},
-		"no time":      {strings.Replace(good, ":1010:", "::", 1), `field 10, start_time: "" is no time, expected seconds since 1970`},
-		"no decimal":   {strings.Replace(good, ":0.500000:", ":inf:", 1), `field 37, cpu: "inf" is no number`},
+		"no number":    {strings.Replace(good, ":17:", ":x17:", 1), `field 6, job_number: "x17" is not a whole number`},
+		"no time":      {strings.Replace(good, ":1010:", "::", 1), `field 10, start_time: "" is not a time, expected seconds since 1970`},
+		"no decimal":   {strings.Replace(good, ":0.500000:", ":inf:", 1), `field 37, cpu: "inf" is not a number`},
 		"a large size": {strings.Replace(good, ":5242880.000000:", ":1e30:", 1), `field 43, maxvmem: "1e30" is too large`},
 	} {
 		if _, err := ParseClassic(c.line); err == nil || !strings.Contains(err.Error(), c.want) {

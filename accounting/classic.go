@@ -100,7 +100,7 @@ func AppendClassic(b []byte, r *Record) []byte {
 }
 
 // ErrNoRecord is a line of an accounting file that is none: a comment, or an empty one.
-var ErrNoRecord = errors.New("the line is no record")
+var ErrNoRecord = errors.New("the line is not a record")
 
 // fewest is how many fields a line has to have: older versions write no maxvmem, arid and
 // ar_submission_time, and qacct reads what they wrote (tested).
@@ -182,7 +182,7 @@ func number[T ~int | ~int64](name string, of func(*Record) *T) field {
 		func(r *Record, s string) error {
 			n, err := strconv.ParseInt(s, 10, 64)
 			if err != nil {
-				return fmt.Errorf("%q is no whole number", s)
+				return fmt.Errorf("%q is not a whole number", s)
 			}
 			*of(r) = T(n)
 			return nil
@@ -202,7 +202,7 @@ func stamp(name string, of func(*Record) *time.Time) field {
 		func(r *Record, s string) error {
 			n, err := strconv.ParseInt(s, 10, 64)
 			if err != nil {
-				return fmt.Errorf("%q is no time, expected seconds since 1970", s)
+				return fmt.Errorf("%q is not a time, expected seconds since 1970", s)
 			}
 			if n != 0 {
 				*of(r) = time.Unix(n, 0).UTC()
@@ -242,7 +242,7 @@ func parseMaxRSS(r *Record, s string) error { return parseWhole(&r.Usage.MaxRSS,
 func parseFloat(to *float64, s string) error {
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil || finite(f) != f {
-		return fmt.Errorf("%q is no number", s)
+		return fmt.Errorf("%q is not a number", s)
 	}
 	*to = f
 	return nil

@@ -16,7 +16,7 @@ type Record struct {
 	Owner   string
 	JobName string // job_name
 	Job     int    // job_number
-	Task    int    // task_number; 0 when the job is no array job
+	Task    int    // task_number; 0 when the job is not an array job
 	PETask  string // pe_taskid; empty for the job itself
 	Account string // -A
 
@@ -113,7 +113,7 @@ func microseconds(t time.Time) int64 {
 	return t.UnixMicro()
 }
 
-// finite keeps what is no number out of a record.
+// finite keeps what is not a number out of a record.
 func finite(f float64) float64 {
 	if f-f != 0 {
 		return 0

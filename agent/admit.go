@@ -76,6 +76,6 @@ func (a *Agent) setLoad() {
 	problems := a.book.SetLoad(values)
 	problems = append(problems, a.book.SetTopology(values["m_topology"], "")...)
 	for _, p := range problems {
-		a.log.Debug("a load value does not count", "error", p)
+		a.log.Debug("a load value is ignored", "error", p)
 	}
 }

@@ -300,7 +300,7 @@ func (a *Agent) Shutdown(endJobs bool) {
 			select {
 			case <-changed:
 			case <-timer.C():
-				a.log.Warn("not all jobs have been told to end: the next agent does it")
+				a.log.Warn("could not order all jobs to end: the next agent will do it")
 				return
 			case <-ctx.Done():
 				return
@@ -337,7 +337,7 @@ func (a *Agent) configure() error {
 		if err == nil {
 			delete(a.troubles, "configuration")
 		} else {
-			a.troubles["configuration"] = "the configuration cannot be used, and the former one stays: " + err.Error()
+			a.troubles["configuration"] = "the configuration cannot be used, and the previous one stays in use: " + err.Error()
 		}
 	}()
 	if err != nil {
@@ -368,7 +368,7 @@ func (a *Agent) rebook(cluster *qconf.Cluster) error {
 		problems, err = a.book.Reconfigure(cluster)
 	}
 	for _, p := range problems {
-		a.log.Warn("a part of the configuration is not used", "error", p)
+		a.log.Warn("a part of the configuration is ignored", "error", p)
 	}
 	return err
 }

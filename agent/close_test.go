@@ -31,7 +31,7 @@ func TestConfigureWhileTheAgentEnds(t *testing.T) {
 				return
 			default:
 			}
-			if err := w.agent.Configure(t.Context()); err != nil && !strings.Contains(err.Error(), "the agent has ended") {
+			if err := w.agent.Configure(t.Context()); err != nil && !strings.Contains(err.Error(), "the agent has stopped") {
 				t.Error(err)
 				return
 			}

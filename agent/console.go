@@ -21,7 +21,7 @@ var (
 	// ErrDetached: it is nobody's, because its holder has left it, or the agent ends.
 	ErrDetached = errors.New("the agent ends")
 	// ErrTaken: it is another one's by now.
-	ErrTaken = errors.New("somebody else has attached to the job")
+	ErrTaken = errors.New("another client has attached to the job")
 )
 
 // console is the other side of the terminal of a job, of which the supervisor keeps
@@ -117,7 +117,7 @@ func (a *Agent) noteClient(e *entry, c *console) {
 		err = e.run.Files().Remove(fileClient)
 	}
 	if err != nil {
-		a.log.Warn("cannot write down whether a job has a client: the next agent will not know", "job", e.id.String(), "error", err)
+		a.log.Warn("cannot record whether a job has a client: the next agent will not know it", "job", e.id.String(), "error", err)
 		return
 	}
 	a.mu.Lock()
@@ -142,7 +142,7 @@ func (a *Agent) Attach(ctx context.Context, id job.ID) (Terminal, error) {
 		case console != nil:
 			return a.attach(e, console)
 		case state >= Ended:
-			return nil, &Error{FailedPrecondition, fmt.Errorf("job %s has ended, and its terminal is gone", id)}
+			return nil, &Error{FailedPrecondition, fmt.Errorf("job %s has finished, and its terminal is closed", id)}
 		case state == Running || state == Suspended:
 			e.poke() // the supervisor may answer now
 		}
@@ -160,7 +160,7 @@ func (a *Agent) Attach(ctx context.Context, id job.ID) (Terminal, error) {
 func (a *Agent) attach(e *entry, c *console) (Terminal, error) {
 	t := &attachment{agent: a, entry: e, console: c, gone: make(chan struct{})}
 	if !c.give(t) {
-		return nil, &Error{FailedPrecondition, fmt.Errorf("job %s has ended, and its terminal is gone", e.id)}
+		return nil, &Error{FailedPrecondition, fmt.Errorf("job %s has finished, and its terminal is closed", e.id)}
 	}
 	t.stop = context.AfterFunc(a.context, func() { c.leave(t, false, true) })
 	a.noteClient(e, c)
@@ -407,7 +407,7 @@ func (a *Agent) hangUp(e *entry, alone <-chan struct{}, d time.Duration) {
 			return
 		default:
 		}
-		a.log.Info("nobody has attached again to a job whose client has gone: it is terminated", "job", e.id.String())
+		a.log.Info("terminating a job: no client has attached again in time", "job", e.id.String())
 		if err := a.signal(e, Terminate, Sequence{}); err != nil {
 			a.log.Error("cannot terminate a job", "job", e.id.String(), "error", err)
 		}

@@ -9,7 +9,7 @@ import (
 )
 
 // errEnded is for what comes after Close.
-var errEnded = errors.New("the agent has ended")
+var errEnded = errors.New("the agent has stopped")
 
 // groupsSettings is what of a configuration the control groups are made by.
 type groupsSettings struct {

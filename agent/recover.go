@@ -42,7 +42,7 @@ func (a *Agent) recover() error {
 	}
 	// Before jobs are started: one with the number of a group that is left could not be.
 	if err := a.launcher.Sweep(a.groups); err != nil {
-		a.log.Warn("control groups of jobs that are gone are left", "error", err)
+		a.log.Warn("cannot remove stale control groups of jobs", "error", err)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -53,7 +53,7 @@ func (a *Agent) recover() error {
 	}
 	a.pokePriorities()
 	if n := len(a.table); n > 0 {
-		a.log.Info("jobs of a former agent are here", "jobs", n)
+		a.log.Info("found jobs of a previous agent", "jobs", n)
 	}
 	return nil
 }
@@ -128,7 +128,7 @@ func (a *Agent) reopen(id job.ID, parent *entry) *entry {
 		_ = run.Close()
 		return nil
 	}
-	// Directories do not tell a job that is no array job from task 1 of one.
+	// Directories do not tell a job that is not an array job from task 1 of one.
 	id = e.record.ID
 	e.id = id
 	close(e.ready)

@@ -131,7 +131,7 @@ func (a *Agent) takeOut(why error) {
 	}
 	s.out, s.doubt = why, true
 	s.pause = min(max(2*s.pause, firstPause), seldomest)
-	a.log.Error("the host is out of service: it takes no jobs until a start can be expected to work", "reason", why, "next trial in", s.pause.String())
+	a.log.Error("the host is out of service: it takes no jobs until a trial succeeds", "reason", why, "next trial in", s.pause.String())
 	a.noteService()
 	a.spawn(a.comeBack)
 }
@@ -156,7 +156,7 @@ func (a *Agent) comeBack(ctx context.Context) {
 		if s.out = err; err != nil {
 			s.pause = max(s.pause, min(2*s.pause, oftenest))
 		} else {
-			a.log.Info("the host is in service again: a trial was successful")
+			a.log.Info("the host is in service again: a trial succeeded")
 		}
 		a.noteService()
 		a.mu.Unlock()

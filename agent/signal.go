@@ -24,7 +24,7 @@ var resumeOf = map[Order]Order{
 // Signal delivers an order to a job. See Commands.
 func (a *Agent) Signal(ctx context.Context, id job.ID, o Order) error {
 	if !o.valid() {
-		return &Error{InvalidArgument, fmt.Errorf("%q is no order", o)}
+		return &Error{InvalidArgument, fmt.Errorf("%q is not an order", o)}
 	}
 	var found []*entry
 	for _, e := range a.entries() {
@@ -57,7 +57,7 @@ func (a *Agent) SignalQueue(ctx context.Context, queue string, o Order) error {
 	case Resume, ResumeQueue:
 		o = ResumeQueue
 	default:
-		return &Error{InvalidArgument, fmt.Errorf("queue %s: %q is no order for a queue, expected %q or %q", queue, o, Suspend, Resume)}
+		return &Error{InvalidArgument, fmt.Errorf("queue %s: %q is not an order for a queue, expected %q or %q", queue, o, Suspend, Resume)}
 	}
 	name, host, ok := strings.Cut(queue, "@")
 	if ok && !strings.EqualFold(host, a.options.Host) {
@@ -149,7 +149,7 @@ func (a *Agent) writeChange(e *entry, c *change) error {
 		case err == nil || c.order == Kill:
 		case c.order == Terminate && full(err):
 			// The end of the job may be what makes room.
-			a.log.Warn("a job is ended, and it cannot be noted that this was asked for", "job", e.id.String(), "error", err)
+			a.log.Warn("cannot record that a job was ordered to end", "job", e.id.String(), "error", err)
 		default:
 			return roomError(err)
 		}

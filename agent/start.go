@@ -87,11 +87,11 @@ func (s *Start) clone() *Start {
 func (s *Start) check() error {
 	switch {
 	case s.ID.Job < 1 || s.ID.Task < 0:
-		return fmt.Errorf("job %d, task %d: there are no such numbers", s.ID.Job, s.ID.Task)
+		return fmt.Errorf("invalid job ID %d.%d: the job number must be at least 1, and the task number at least 0", s.ID.Job, s.ID.Task)
 	case s.ID.PETask != "":
 		return fmt.Errorf("job %s: a task of a parallel job is started with StartTask", s.ID)
 	case s.Request == nil:
-		return fmt.Errorf("job %s: nothing says what to run", s.ID)
+		return fmt.Errorf("job %s: the job has no command and no script", s.ID)
 	case s.Owner == "":
 		return fmt.Errorf("job %s has no owner", s.ID)
 	case len(s.Grants) == 0:

@@ -28,7 +28,7 @@ func TestStartsThatMakeNoSense(t *testing.T) {
 	}{
 		"a number that there is not":        {func(s *Start) { s.ID.Job = 0 }, "job 0, task 0"},
 		"a task of a parallel job":          {func(s *Start) { s.ID.PETask = "1.node1" }, "StartTask"},
-		"no command":                        {func(s *Start) { s.Request = nil }, "what to run"},
+		"no command":                        {func(s *Start) { s.Request = nil }, "no command and no script"},
 		"no owner":                          {func(s *Start) { s.Owner = "" }, "no owner"},
 		"nothing granted":                   {func(s *Start) { s.Grants = nil }, "no queue instance"},
 		"no slots granted":                  {func(s *Start) { s.Grants[0].Slots = 0 }, "granted 0 slots"},

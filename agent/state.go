@@ -82,7 +82,7 @@ func (s *State) UnmarshalText(text []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%q is no state of a job, expected one of %q", text, stateNames)
+	return fmt.Errorf("%q is not a state of a job, expected one of %q", text, stateNames)
 }
 
 // next says which states may follow each one.

@@ -94,7 +94,7 @@ func (a *Agent) set(e *entry, to State) {
 	}
 	if !e.state.may(to) {
 		// A mistake of ours; what happened has happened all the same.
-		a.log.Error("a job has come from one state to another that does not follow it",
+		a.log.Error("internal error: a job changed to a state that cannot follow its state",
 			"job", e.id.String(), "from", e.state.String(), "to", to.String())
 	}
 	e.state = to

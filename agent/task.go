@@ -14,7 +14,7 @@ import (
 // StartTask starts a task of a parallel job. See Commands.
 func (a *Agent) StartTask(ctx context.Context, s *TaskStart) (JobReport, error) {
 	if len(s.Command) == 0 {
-		return JobReport{}, &Error{InvalidArgument, fmt.Errorf("job %s: nothing says what the task is to run", s.Job)}
+		return JobReport{}, &Error{InvalidArgument, fmt.Errorf("job %s: the task has no command", s.Job)}
 	}
 	if len(s.Key) > mostKey {
 		return JobReport{}, &Error{InvalidArgument, fmt.Errorf("job %s: the key has %d bytes, at most %d are possible", s.Job, len(s.Key), mostKey)}

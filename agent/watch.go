@@ -37,7 +37,7 @@ func newWatcher(log hclog.Logger) *watcher {
 	w := &watcher{log: log, dirs: map[string]*watch{}, polled: map[string]*watch{}, closed: make(chan struct{})}
 	var err error
 	if w.notify, err = fsnotify.NewBufferedWatcher(1024); err != nil {
-		log.Warn("job directories cannot be watched, and are looked at instead", "error", err)
+		log.Warn("job directories cannot be watched, and are polled instead", "error", err)
 	} else {
 		w.done.Go(w.pass)
 	}

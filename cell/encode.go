@@ -27,7 +27,7 @@ func (n number) MarshalJSON() ([]byte, error) {
 func (n *number) UnmarshalJSON(text []byte) error {
 	f, err := strconv.ParseFloat(strings.Trim(string(text), `"`), 64)
 	if err != nil {
-		return fmt.Errorf("%s is no number", text)
+		return fmt.Errorf("%s is not a number", text)
 	}
 	*n = number(f)
 	return nil

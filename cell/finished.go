@@ -15,7 +15,7 @@ type Finished struct {
 // limit that was exceeded, a failure, a signal.
 type Ending struct {
 	At   int64  // seconds since 1970
-	Task uint32 // 1 for a job that is no array
+	Task uint32 // 1 for a job that is not an array
 	Text string
 }
 

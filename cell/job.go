@@ -21,7 +21,7 @@ type Job struct {
 	// Holds keep the tasks from starting that have none of their own.
 	Holds submit.Holds
 	// Waiting are the tasks that have never been started, without those that have a Task.
-	// A job that is no array job has the task 1.
+	// A job that is not an array job has the task 1.
 	Waiting rangelist.List
 	// Version counts the alterations, holds among them.
 	Version int
@@ -106,7 +106,7 @@ const (
 // or in error by itself. Callers must not change it.
 type Task struct {
 	Job    *Job
-	Number uint32 // 1 for a job that is no array job
+	Number uint32 // 1 for a job that is not an array job
 	Phase  Phase
 	Holds  submit.Holds
 	// Error is why the task is in error state, empty if it is not.

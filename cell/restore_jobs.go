@@ -121,7 +121,7 @@ func (r *restoring) restoreJob(id uint32, x *restoredJob) (err error) {
 	}
 	switch {
 	case len(j.taskPredecessors) > 0 && !j.IsArray():
-		return errors.New("it waits for tasks and is no array job")
+		return errors.New("it waits for tasks and is not an array job")
 	case !slices.IsSorted(j.predecessors) || !slices.IsSorted(j.taskPredecessors):
 		return errors.New("the jobs that it waits for are not sorted")
 	}
@@ -223,7 +223,7 @@ func (r *restoring) allTasks() {
 	for _, x := range list {
 		if err := r.run(x.task, x.record); err != nil {
 			x.task.Started = 0
-			r.problem(taskKey(taskPrefix, x.task.Job.ID(), x.task.Number), fmt.Errorf("the task runs, and waits here: %w", err))
+			r.problem(taskKey(taskPrefix, x.task.Job.ID(), x.task.Number), fmt.Errorf("the task is running, but is pending here: %w", err))
 		}
 	}
 	r.cell.state.SetStarts(r.counters.Starts)

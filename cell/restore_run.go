@@ -140,7 +140,7 @@ func (r *restoring) book(run *scheduler.Running, t *Task, x *runRecord) error {
 		if err == nil {
 			run.Job.StartOrder = order
 			if i > 1 {
-				r.problem(taskKey(taskPrefix, t.Job.ID(), t.Number), fmt.Errorf("the task is booked without all that it has: %w", first))
+				r.problem(taskKey(taskPrefix, t.Job.ID(), t.Number), fmt.Errorf("cannot book all resources of a task: %w", first))
 			}
 			return nil
 		}

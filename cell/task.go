@@ -74,7 +74,7 @@ func (c *Cell) TaskStarted(now int64, id, task uint32, attempt int) error {
 		return err
 	}
 	if t.Restarts != attempt {
-		return fmt.Errorf("start %d of task %d.%d is over, it was started %d times since", attempt, id, task, t.Restarts-attempt)
+		return fmt.Errorf("start %d of task %d.%d is outdated, it was started %d times since", attempt, id, task, t.Restarts-attempt)
 	}
 	t.Phase, t.refused = Running, nil
 	c.touchTask(t)

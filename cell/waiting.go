@@ -11,7 +11,7 @@ import (
 
 // WaitingTasks are tasks of a job that wait for the same reasons: a line of qstat(1).
 type WaitingTasks struct {
-	Tasks rangelist.List // {1} for a job that is no array job
+	Tasks rangelist.List // {1} for a job that is not an array job
 	State string         // in the letters of qstat
 	// Again is set for tasks that have been started before.
 	Again bool

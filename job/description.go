@@ -121,11 +121,11 @@ const NoUsage = time.Duration(math.MaxInt32) * time.Second
 // ID names one job, one task of an array job, or one task of a parallel job.
 type ID struct {
 	Job    int
-	Task   int    // 0 when the job is no array job
+	Task   int    // 0 when the job is not an array job
 	PETask string // "N.host" for a task started by qrsh -inherit
 }
 
-// TaskDir is the task number that paths use: 1 for a job that is no array job.
+// TaskDir is the task number that paths use: 1 for a job that is not an array job.
 func (id ID) TaskDir() int {
 	if id.Task == 0 {
 		return 1
@@ -133,7 +133,7 @@ func (id ID) TaskDir() int {
 	return id.Task
 }
 
-// String is "job.task", or "job" when the job is no array job.
+// String is "job.task", or "job" when the job is not an array job.
 func (id ID) String() string {
 	s := strconv.Itoa(id.Job)
 	if id.Task != 0 {

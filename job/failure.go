@@ -166,13 +166,13 @@ type ShellRequest struct {
 	Binary      bool // -b y
 	NoShell     bool // -shell n
 	StartMode   ShellStartMode
-	FileMissing bool // Binary, and the command is no file
+	FileMissing bool // Binary, and the command is not a file
 }
 
 // ClassOf is FailureOf with the two codes resolved whose class depends on what
 // the job asked for: a shell that cannot be run is the job's fault where the
 // job chose it, and the queue's where the queue did; a failure in the job's
-// child is the job's where it named a command that is no file.
+// child is the job's where it named a command that is not a file.
 func ClassOf(code Failed, r ShellRequest) Failure {
 	f := FailureOf(code)
 	switch code {

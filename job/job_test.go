@@ -36,7 +36,7 @@ func TestClassDependsOnWhoChoseTheShell(t *testing.T) {
 		"the script's interpreter is missing": {FailedShell, ShellRequest{StartMode: UnixBehavior}, ClassJob},
 		"-b y -shell n of a missing file":     {FailedShell, ShellRequest{StartMode: PosixCompliant, Binary: true, NoShell: true}, ClassJob},
 		"-b y with the queue's missing shell": {FailedShell, ShellRequest{StartMode: PosixCompliant, Binary: true}, ClassQueue},
-		"child fails, command is no file":     {FailedInJobChild, ShellRequest{Binary: true, FileMissing: true}, ClassJob},
+		"child fails, command is not a file":  {FailedInJobChild, ShellRequest{Binary: true, FileMissing: true}, ClassJob},
 		"child fails otherwise":               {FailedInJobChild, ShellRequest{Binary: true}, ClassQueue},
 		"cwd does not depend on the shell":    {FailedCwd, ShellRequest{}, ClassJob},
 	} {

@@ -84,7 +84,7 @@ func ResourceNamed(name string) (r Resource, hard, ok bool) {
 }
 
 // Limit is the soft and the hard value of one resource, in its unit;
-// quantity.Infinity is no limit.
+// quantity.Infinity is not a limit.
 type Limit struct {
 	Soft, Hard uint64
 	// SoftPerJob and HardPerJob are set where the complex is "consumable JOB"

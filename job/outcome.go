@@ -43,7 +43,7 @@ const diedThrough = "died through signal "
 
 // Because returns why a job did not end well, as Grid Engine says so in mails, in the error reason of
 // qstat -j and to its master: with the stamp of the shepherd, or with the job, its task (1 for a job
-// that is no array) and the number of the signal. It is empty where neither is known.
+// that is not an array) and the number of the signal. It is empty where neither is known.
 func (o *Outcome) Because() string {
 	text := o.Reason
 	if text == "" {

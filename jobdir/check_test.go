@@ -26,7 +26,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// A trial is no job, and the next one begins with an empty directory.
+// A trial is not a job, and the next one begins with an empty directory.
 func TestTrial(t *testing.T) {
 	s := newSpool(t)
 	for range 2 {

@@ -14,7 +14,7 @@ import (
 func FormatConfig(d *job.Description) ([]byte, error) {
 	b := make([]byte, 0, usualConfig)
 	if d.Interactive != nil && !namedQsh(d) && !namedRemote(d) {
-		return nil, &ValueError{FileConfig, "script_file", quote(d.Command.File) + " is no kind of interactive job"}
+		return nil, &ValueError{FileConfig, "script_file", quote(d.Command.File) + " is not a kind of interactive job"}
 	}
 	for i := range configKeys {
 		k := &configKeys[i]

@@ -122,7 +122,7 @@ func (k *configKey) write(d *job.Description, v string) (problem string) {
 	case k.seconds != nil:
 		ns, ok := parseSeconds(v)
 		if !ok {
-			return quote(v) + " is no number of seconds"
+			return quote(v) + " is not a number of seconds"
 		}
 		*k.seconds(d) = time.Duration(ns)
 	case k.instant != nil:
@@ -195,7 +195,7 @@ func getInstant(t time.Time) (value, problem string) {
 func setInstant(to *time.Time, v string) (problem string) {
 	ns, ok := parseSeconds(v)
 	if !ok {
-		return quote(v) + " is no number of seconds since 1970"
+		return quote(v) + " is not a number of seconds since 1970"
 	}
 	*to = time.Time{}
 	if ns != 0 {
@@ -277,7 +277,7 @@ func setLimit(l *job.Limit, r job.Resource, part limitPart, v string) (problem s
 	case v == "UNDEFINED":
 		switch {
 		case !canBeUnset(r):
-			return "UNDEFINED is no limit"
+			return "UNDEFINED is not a limit"
 		case part == soft:
 			*l = job.Limit{Soft: quantity.Infinity, Hard: quantity.Infinity, Unset: true}
 		case !l.Unset:

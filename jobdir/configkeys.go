@@ -237,7 +237,7 @@ func setCkptJob(d *job.Description, v string) string {
 func getTrusted(d *job.Description) (value, problem string) {
 	for _, name := range d.Trusted {
 		if !isName(name) {
-			return "", quote(name) + " is no name of a variable"
+			return "", quote(name) + " is not a name of a variable"
 		}
 	}
 	return strings.Join(d.Trusted, ","), ""
@@ -247,7 +247,7 @@ func setTrusted(d *job.Description, v string) string {
 	d.Trusted = strings.Split(v, ",")
 	for _, name := range d.Trusted {
 		if !isName(name) {
-			return quote(name) + " is no name of a variable"
+			return quote(name) + " is not a name of a variable"
 		}
 	}
 	return ""
@@ -295,7 +295,7 @@ func setProcedureLimits(d *job.Description, v string) string {
 		name, value, _ := strings.Cut(item, "=")
 		r, isHard, ok := job.ResourceNamed(name)
 		if !ok || r == job.RT {
-			return quote(name) + " is no limit of a procedure"
+			return quote(name) + " is not a limit of a procedure"
 		}
 		part := soft
 		if isHard {
@@ -339,7 +339,7 @@ func getTerminal(d *job.Description) (value, problem string) {
 func setTerminal(d *job.Description, v string) string {
 	rows, cols, ok := strings.Cut(v, "x")
 	if !ok {
-		return quote(v) + " is no size of a terminal, such as 24x80"
+		return quote(v) + " is not a size of a terminal, such as 24x80"
 	}
 	d.Terminal = &job.Terminal{}
 	if problem := setNumber(&d.Terminal.Rows, rows, 0, mostLines); problem != "" {

@@ -230,7 +230,7 @@ func (d *Dir) open(name string, flags int, mode uint32) (fd int, st unix.Stat_t,
 	}
 	err = retry(func() error { return unix.Fstat(fd, &st) })
 	if err == nil && !isRegular(st.Mode) {
-		err = errors.New("it is no regular file")
+		err = errors.New("it is not a regular file")
 	}
 	if err != nil {
 		unix.Close(fd)

@@ -23,7 +23,7 @@ type walker struct {
 // absolute. The error says which component is the reason.
 func (w walker) open(path string) (int, error) {
 	if !strings.HasPrefix(path, "/") {
-		return -1, &Error{"use directory", path, errors.New("it is no absolute path")}
+		return -1, &Error{"use directory", path, errors.New("it is not an absolute path")}
 	}
 	fd, err := openat(unix.AT_FDCWD, "/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -32,7 +32,7 @@ func FormatPEHosts(hosts []PEHost) ([]byte, error) {
 			}
 		}
 		if h.Slots < 1 || h.Slots > mostNumber {
-			return nil, &ValueError{FilePEHosts, "slots", strconv.Itoa(h.Slots) + " is no number of slots"}
+			return nil, &ValueError{FilePEHosts, "slots", strconv.Itoa(h.Slots) + " is not a number of slots"}
 		}
 		b = append(b, h.Host+" "+strconv.Itoa(h.Slots)+" "+h.Queue+" "+p+"\n"...)
 	}
@@ -49,7 +49,7 @@ func ParsePEHosts(file string, data []byte) ([]PEHost, error) {
 		}
 		n, err := strconv.ParseInt(f[1], 10, 32)
 		if err != nil || n < 1 {
-			return &SyntaxError{file, line, "slots", quote(f[1]) + " is no number of slots"}
+			return &SyntaxError{file, line, "slots", quote(f[1]) + " is not a number of slots"}
 		}
 		h := PEHost{Host: f[0], Slots: int(n), Queue: f[2], Processors: f[3]}
 		if h.Processors == noProcessors || h.Processors == "<NULL>" {

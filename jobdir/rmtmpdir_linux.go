@@ -63,7 +63,7 @@ var ErrNotOurs = errors.New("it is not the directory that was made for the job")
 func RemoveTmpdir(t Tmpdir, o RemoveOptions) error {
 	i := strings.LastIndexByte(t.Path, '/')
 	if !strings.HasPrefix(t.Path, "/") || !plainName(t.Path[i+1:]) {
-		return &Error{"remove", t.Path, errors.New("it is no absolute path of a directory")}
+		return &Error{"remove", t.Path, errors.New("it is not an absolute path of a directory")}
 	}
 	parent, err := walker{trusted: o.Trusted}.open("/" + t.Path[:i])
 	if errors.Is(err, unix.ENOENT) {

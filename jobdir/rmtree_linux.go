@@ -15,7 +15,7 @@ import (
 // stopped and emptied there, so that no depth costs more descriptors or stack,
 // or needs a path that the kernel would not take. With a, b, c in each other:
 //
-//	dir/a/b/c   unlink what is no directory in a, move b to dir/.rm1, rmdir a
+//	dir/a/b/c   unlink what is not a directory in a, move b to dir/.rm1, rmdir a
 //	dir/.rm1/c  move c to dir/.rm2, rmdir .rm1
 //	dir/.rm2    rmdir
 //
@@ -62,7 +62,7 @@ const (
 	passPause  = 2 * time.Millisecond
 )
 
-var errDeadline = errors.New("it took too long: somebody keeps writing in it, or it is very large")
+var errDeadline = errors.New("it took too long: another process keeps writing in it, or it is very large")
 
 // emptyPath empties the directory of an O_PATH descriptor.
 func (r *remover) emptyPath(path int) error {

@@ -195,14 +195,14 @@ func (s *Spool) Open(id job.ID) (*Dir, error) {
 // parent returns the descriptor of the directory in which that of a job is.
 func (s *Spool) parent(id job.ID) (fd int, name string, err error) {
 	if id.Job < 1 || id.Task < 0 {
-		return -1, "", &Error{"use the directory of job", id.String(), errors.New("there are no such numbers")}
+		return -1, "", &Error{"use the directory of job", id.String(), errors.New("the job number must be at least 1, and the task number at least 0")}
 	}
 	task := itoa(id.Job) + "." + itoa(id.TaskDir())
 	if id.PETask == "" {
 		return s.active, task, nil
 	}
 	if !plainName(id.PETask) || !strings.Contains(id.PETask, ".") {
-		return -1, "", &Error{"use the directory of job", id.String(), errors.New(quote(id.PETask) + " is no id of a task")}
+		return -1, "", &Error{"use the directory of job", id.String(), errors.New(quote(id.PETask) + " is not an id of a task")}
 	}
 	fd, err = openat(s.active, task, openDirFlags, 0)
 	if err != nil {

@@ -87,7 +87,7 @@ func (d *Dir) MakeTmpdir(queueTmpdir, name, aside string, uid, gid int, trusted 
 func makeTmpdir(queueTmpdir, name, aside string, uid, gid int, trusted []int, made func(Tmpdir) error) (Tmpdir, error) {
 	path := strings.TrimRight(queueTmpdir, "/") + "/" + name
 	if !plainName(name) {
-		return Tmpdir{}, &Error{"create directory", path, errors.New(quote(name) + " is no name of a directory")}
+		return Tmpdir{}, &Error{"create directory", path, errors.New(quote(name) + " is not a name of a directory")}
 	}
 	parent, err := walker{trusted: trusted, create: 0o755}.open(queueTmpdir)
 	if err != nil {

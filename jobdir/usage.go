@@ -273,7 +273,7 @@ func ParseUsage(file string, data []byte) (*Usage, error) {
 				continue
 			}
 			if !k.write(u, value) {
-				return &SyntaxError{file, line, name, quote(value) + " is no value for it"}
+				return &SyntaxError{file, line, name, quote(value) + " is not a value for it"}
 			}
 			switch name {
 			case "start_time", "end_time", "ru_wallclock":

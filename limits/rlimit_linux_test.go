@@ -43,7 +43,7 @@ func TestRlimits(t *testing.T) {
 		"a consumable JOB is for the whole job":   {job.Vmem, job.Limit{Soft: quantity.Infinity, Hard: 2 << 30, HardPerJob: true}, 3, 2 << 30, 2 << 30},
 		"one half of a consumable JOB":            {job.CPU, job.Limit{Soft: 10, Hard: 100, HardPerJob: true}, 3, 30, 100},
 		"no limit stays none":                     {job.Vmem, job.Limit{Soft: quantity.Infinity, Hard: quantity.Infinity}, 64, inf, inf},
-		"an overflow is no limit":                 {job.Vmem, job.Limit{Soft: 1 << 62, Hard: 1 << 62}, 1000, inf, inf},
+		"an overflow is not a limit":              {job.Vmem, job.Limit{Soft: 1 << 62, Hard: 1 << 62}, 1000, inf, inf},
 		"no process lives that long":              {job.CPU, job.Limit{Soft: 60, Hard: 18446744074}, 1, 60, inf},
 		"nor do many slots":                       {job.CPU, job.Limit{Soft: 60, Hard: 1 << 32}, 4, 240, inf},
 		"no slots count as one":                   {job.Vmem, job.Limit{Soft: 1 << 30, Hard: 1 << 30}, 0, 1 << 30, 1 << 30},

@@ -138,7 +138,7 @@ func TestMerge(t *testing.T) {
 			map[string]string{"n1:load_avg": "6", "n1:np_load_avg": "9"},
 			0, 2,
 		},
-		"a load that is no number": {
+		"a load that is not a number": {
 			[][]protocol.Value{{{Host: "n1", Name: "load_avg", Text: "high"}}},
 			map[string]string{"n1:load_avg": "high", "n1:np_load_avg": ""},
 			1, 1,

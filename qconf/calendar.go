@@ -35,7 +35,7 @@ func calendarEntries(field func(*Calendar) *string) kind[Calendar] {
 		s = strings.Join(strings.Fields(s), " ")
 		s = strings.ReplaceAll(s, ", ", ",")
 		if strings.Trim(s, ", ") != s || strings.Contains(s, " ,") {
-			return s, fmt.Errorf("%q has a comma beside a blank, expected entries like mon-fri=8-18=off or 24.12.2030", s)
+			return s, fmt.Errorf("%q has a comma next to a blank, expected entries like mon-fri=8-18=off or 24.12.2030", s)
 		}
 		*field(c) = s
 		return s, nil

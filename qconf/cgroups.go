@@ -140,7 +140,7 @@ func readDevices(c *CgroupsParams, s string) (string, error) {
 	for pattern := range strings.SplitSeq(s, "|") {
 		_, err := ExpandRanges(pattern)
 		if !strings.HasPrefix(pattern, "/dev/") {
-			err = fmt.Errorf("%q is no device, expected none or patterns like /dev/nvidia[0-7] with | between them", pattern)
+			err = fmt.Errorf("%q is not a device, expected none or patterns like /dev/nvidia[0-7] with | between them", pattern)
 		}
 		if err != nil {
 			errs = addError(errs, err)
@@ -242,7 +242,7 @@ var vmemLimit = param[ExecdParams]{
 	override: func(e *ExecdParams, queue, s string) error {
 		limit, err := readVmemLimit(s)
 		if _, bad := pathpkg.Match(queue, ""); err == nil && (bad != nil || queue == "") {
-			err = fmt.Errorf("%q is no name of a queue", queue)
+			err = fmt.Errorf("%q is not a name of a queue", queue)
 		}
 		e.VmemLimits.Queues = append(e.VmemLimits.Queues, QueueVmemLimit{queue, limit})
 		return err

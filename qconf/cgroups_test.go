@@ -36,7 +36,7 @@ func TestCgroupsParamsAreTyped(t *testing.T) {
 		"no limit of processes":     {"pids_limit=0", func(c *CgroupsParams) { c.Pids = 0 }},
 		"nor by Grid Engine's word": {"pids_limit=infinity", func(c *CgroupsParams) { c.Pids = 0 }},
 		"unknown ones are kept":     {"frob=1,cpuset=false", func(c *CgroupsParams) { c.Cpuset, c.Unknown = false, []string{"frob=1"} }},
-		"none is no list":           {"NONE", func(*CgroupsParams) {}},
+		"none is not a list":        {"NONE", func(*CgroupsParams) {}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			got := conf(t, "cgroups_params "+c.text)
@@ -68,13 +68,13 @@ func TestCgroupsParamsOfAHost(t *testing.T) {
 
 func TestCgroupsParamsRefuse(t *testing.T) {
 	for text, want := range map[string]string{
-		"cgroup_path=cgroup":         `cgroup_path: "cgroup" is no absolute path, expected one that begins with /, or none`,
+		"cgroup_path=cgroup":         `cgroup_path: "cgroup" is not an absolute path, expected one that begins with /, or none`,
 		"cpuset=maybe":               `cpuset: "maybe" is neither true nor false, expected TRUE or FALSE`,
 		"cpu_weight=100":             `cpu_weight: "100" is unknown, expected true, false or auto`,
 		"pids_limit=-1":              `pids_limit: "-1" is out of range, expected a number from 0 to 2147483647, or INFINITY`,
 		"min_memory_limit=INFINITY":  `min_memory_limit: "INFINITY" is not possible here, expected a finite size`,
-		"devices=nvidia0":            `devices: "nvidia0" is no device, expected none or patterns like /dev/nvidia[0-7] with | between them`,
-		"devices=/dev/a|":            `devices: "" is no device, expected none or patterns like /dev/nvidia[0-7] with | between them`,
+		"devices=nvidia0":            `devices: "nvidia0" is not a device, expected none or patterns like /dev/nvidia[0-7] with | between them`,
+		"devices=/dev/a|":            `devices: "" is not a device, expected none or patterns like /dev/nvidia[0-7] with | between them`,
 		"devices=/dev/nvidia[7-0]":   `devices: "/dev/nvidia[7-0]" has no range of numbers, expected one like [0-7]`,
 		"devices=/dev/nvidia[0-7":    `devices: "/dev/nvidia[0-7" has no range of numbers, expected one like [0-7]`,
 		"devices=/dev/n0]":           `devices: "/dev/n0]" has no opening bracket`,
@@ -133,8 +133,8 @@ func TestVmemLimitRefuses(t *testing.T) {
 		"VMEM_LIMIT=both,[a.q=ram]": `VMEM_LIMIT: "ram" is unknown, expected one of both, memory, address_space`,
 		"VMEM_LIMIT=both,[a.q]":     `VMEM_LIMIT: "[a.q]" sets no value, expected [queue=value]`,
 		"VMEM_LIMIT=both,[a.q=both": `VMEM_LIMIT: "[a.q=both" sets no value, expected [queue=value]`,
-		"VMEM_LIMIT=both,[=both]":   `VMEM_LIMIT: "" is no name of a queue`,
-		`VMEM_LIMIT=both,[[=both]`:  `VMEM_LIMIT: "[" is no name of a queue`,
+		"VMEM_LIMIT=both,[=both]":   `VMEM_LIMIT: "" is not a name of a queue`,
+		`VMEM_LIMIT=both,[[=both]`:  `VMEM_LIMIT: "[" is not a name of a queue`,
 	} {
 		t.Run(text, func(t *testing.T) {
 			_, err := ParseConfiguration("conf/global", []byte("execd_params "+text+"\n"))

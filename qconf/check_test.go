@@ -106,9 +106,9 @@ func TestWhatIsSoundIsNotSuspectedForTheErrorsOfOthers(t *testing.T) {
 			[]string{
 				`calendars/c: calendar_name: is missing, a calendar needs it`,
 				`calendars/c:1: unknown attribute "foo" of a calendar, expected one of calendar_conf(5)`,
-				`complexes:1: lic: default: "x" is no value of the type INT, expected an integer`,
-				`hostgroups/@b:2: hostlist: "a/b" is no host name: it contains "/", expected letters, digits, - . _`,
-				`pes/mpi:2: slots: "x" is no number, expected one from 0 to 9999999`,
+				`complexes:1: lic: default: "x" is not a value of the type INT, expected an integer`,
+				`hostgroups/@b:2: hostlist: "a/b" is not a host name: it contains "/", expected letters, digits, - . _`,
+				`pes/mpi:2: slots: "x" is not a number, expected one from 0 to 9999999`,
 				`queues/b.q: qname: is missing, a queue needs it`,
 				`queues/b.q:1: unknown attribute "nothing" of a queue, expected one of queue_conf(5)`,
 				`usersets/s:2: unknown attribute "foo" of a user set, expected one of access_list(5)`,
@@ -117,7 +117,7 @@ func TestWhatIsSoundIsNotSuspectedForTheErrorsOfOthers(t *testing.T) {
 		"nodes of a share tree whose places are not known": {
 			map[string]string{"users/u": "name u\n", "sharetree": "id=0\nname=Root\ntype=0\nshares=1\nchildnodes=1,x\n" +
 				"id=1\nname=u\ntype=0\nshares=1\nchildnodes=NONE\nid=2\nname=v\ntype=0\nshares=1\nchildnodes=NONE\n"},
-			[]string{`sharetree:5: childnodes: "x" is no number, expected one from 0 to 4294967295`},
+			[]string{`sharetree:5: childnodes: "x" is not a number, expected one from 0 to 4294967295`},
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -75,7 +75,7 @@ func (c *Cluster) ShareTree() *ShareTree { return c.shareTree }
 func (c *Cluster) Missing() []*Error { return slices.Clone(c.missing) }
 
 // Canonical returns settings under the full names of their complexes: an
-// administrator may use the shortcuts. What is no complex stays as it is.
+// administrator may use the shortcuts. What is not a complex stays as it is.
 func (c *Complexes) Canonical(settings []Setting) []Setting {
 	named := slices.Clone(settings)
 	for i, s := range named {

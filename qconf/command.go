@@ -39,7 +39,7 @@ func optionalPath[T any](field func(*T) *string) kind[T] { return orNone(path(fi
 
 func checkAbsolute(s string) error {
 	if !strings.HasPrefix(s, "/") {
-		return fmt.Errorf("%q is no absolute path, expected one that begins with /", s)
+		return fmt.Errorf("%q is not an absolute path, expected one that begins with /", s)
 	}
 	return nil
 }
@@ -69,7 +69,7 @@ func userCommand[T any](variables []string, field func(*T) *string) kind[T] {
 			rest = s[at+1:]
 		}
 		if !strings.HasPrefix(rest, "/") {
-			return s, fmt.Errorf("%q is no command, expected NONE or [user@] and an absolute path with arguments", s)
+			return s, fmt.Errorf("%q is not a command, expected NONE or [user@] and an absolute path with arguments", s)
 		}
 		return s, checkVariables(rest, variables)
 	}}, field)
@@ -84,7 +84,7 @@ func method[T any](field func(*T) *string) kind[T] {
 			return s, checkVariables(s, methodVariables)
 		}
 		if _, ok := job.ParseSignal(s); !ok {
-			return s, fmt.Errorf("%q is no method, expected NONE, a signal name, a signal number from 1 to 64, or an absolute path with arguments", s)
+			return s, fmt.Errorf("%q is not a method, expected NONE, a signal name, a signal number from 1 to 64, or an absolute path with arguments", s)
 		}
 		return s, nil
 	}}, field)
@@ -95,7 +95,7 @@ func signal[T any](field func(*T) *string) kind[T] {
 	return orNone(kind[T]{read: func(dst *T, s string) (string, error) {
 		*field(dst) = s
 		if _, ok := job.ParseSignal(s); !ok {
-			return s, fmt.Errorf("%q is no signal, expected NONE, a name of kill -l or a number from 1 to 64", s)
+			return s, fmt.Errorf("%q is not a signal, expected NONE, a name of kill -l or a number from 1 to 64", s)
 		}
 		return s, nil
 	}}, field)

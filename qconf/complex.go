@@ -14,7 +14,7 @@ type Complex struct {
 	Relop          string      // relation between request and value: ==, !=, >=, >, <=, < or EXCL
 	Requestable    Requestable // whether -l may name it
 	Consumable     Consumable  // whether jobs use it up
-	Default        string      // what a job uses up that does not request it; it is no limit
+	Default        string      // what a job uses up that does not request it; it is not a limit
 	Urgency        float64     // what a request adds to the job's urgency
 }
 
@@ -32,7 +32,7 @@ const (
 	ComplexCString  ComplexType = "CSTRING"
 	ComplexRestring ComplexType = "RESTRING"
 	ComplexHost     ComplexType = "HOST"
-	// ComplexRSMap is no type of Grid Engine 8.1, but of its successors: see
+	// ComplexRSMap is not a type of Grid Engine 8.1, but of its successors: see
 	// ResourceMap.
 	ComplexRSMap ComplexType = "RSMAP"
 )

@@ -37,7 +37,7 @@ func (x Complex) Check(value string) error {
 		ComplexMemory: "a number of bytes with an optional letter of k K m M g G t T",
 		ComplexBool:   "TRUE or FALSE",
 	}
-	return fmt.Errorf("%q is no value of the type %s, expected %s", value, x.Type, expected[x.Type])
+	return fmt.Errorf("%q is not a value of the type %s, expected %s", value, x.Type, expected[x.Type])
 }
 
 // CheckCapacity refuses a value that complex_values cannot have: beside what
@@ -70,7 +70,7 @@ func (x Complex) zero(value string) bool {
 // with one letter. A number that begins with 0 and has no point is octal or
 // hexadecimal.
 func complexNumber(s string) (float64, error) {
-	bad := func() (float64, error) { return 0, fmt.Errorf("%q is no number", s) }
+	bad := func() (float64, error) { return 0, fmt.Errorf("%q is not a number", s) }
 	switch {
 	case isWord(s, "true"):
 		return 1, nil
@@ -149,7 +149,7 @@ func ParseResourceMap(s string) (ResourceMap, error) {
 	head, tail, listed := strings.Cut(s, "(")
 	n, err := parseNumber(strings.Trim(head, blanks), 0, maxMapped)
 	if err != nil || listed && !strings.HasSuffix(tail, ")") {
-		return m, fmt.Errorf("%q is no value of the type RSMAP, expected a number and as many ids, like 4(0 1 2 3)", s)
+		return m, fmt.Errorf("%q is not a value of the type RSMAP, expected a number and as many ids, like 4(0 1 2 3)", s)
 	}
 	if !listed {
 		for i := range n {
@@ -238,7 +238,7 @@ func parseMarks(item, list string, bracket bool) (all []Setting, err error) {
 
 func checkMapID(s string) error {
 	if i := strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`()[]=,"'\`, r) }); i >= 0 {
-		return fmt.Errorf("%q is no id of a resource map: it contains %q", s, s[i:i+1])
+		return fmt.Errorf("%q is not an id of a resource map: it contains %q", s, s[i:i+1])
 	}
 	return nil
 }

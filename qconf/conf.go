@@ -374,7 +374,7 @@ func startup[T any](field func(*T) *string) kind[T] {
 			return s, nil
 		}
 		if !strings.HasPrefix(s, "/") {
-			return s, fmt.Errorf("%q is no command, expected builtin, none, or an absolute path with arguments", s)
+			return s, fmt.Errorf("%q is not a command, expected builtin, none, or an absolute path with arguments", s)
 		}
 		return s, nil
 	}}, field)
@@ -397,7 +397,7 @@ func readJSVURL(c *Configuration, s string) (string, error) {
 	c.JSVURL = s
 	if rest := strings.TrimPrefix(s, "script:"); !strings.HasPrefix(rest, "/") {
 		if user, p, ok := strings.Cut(rest, "@"); !ok || CheckName(user) != nil || !strings.HasPrefix(p, "/") {
-			return s, fmt.Errorf("%q is no JSV, expected none or [script:][user@] and an absolute path", s)
+			return s, fmt.Errorf("%q is not a JSV, expected none or [script:][user@] and an absolute path", s)
 		}
 	}
 	return s, nil

@@ -107,10 +107,10 @@ mailer root@/bin/mail
 func TestAConfigurationRefuses(t *testing.T) {
 	for line, want := range map[string]string{
 		"frob 1":                           `unknown attribute "frob" of a configuration, expected one of sge_conf(5)`,
-		"gid_range 99":                     `gid_range: "99" is no range: "99" is out of range, expected a number from 100 to 2147483647`,
-		"gid_range 200-100":                `gid_range: "200-100" is no range: it ends before it begins`,
+		"gid_range 99":                     `gid_range: "99" is not a range: "99" is out of range, expected a number from 100 to 2147483647`,
+		"gid_range 200-100":                `gid_range: "200-100" is not a range: it ends before it begins`,
 		"gid_range 200-300,250":            `gid_range: "250" overlaps 200-300`,
-		"gid_range 200-":                   `gid_range: "200-" is no range: "" is no number, expected one from 100 to 2147483647`,
+		"gid_range 200-":                   `gid_range: "200-" is not a range: "" is not a number, expected one from 100 to 2147483647`,
 		"gid_range ,":                      `gid_range: "," is an empty list, expected NONE or ranges like 20000-20100`,
 		"min_uid -1":                       `min_uid: "-1" is out of range, expected a number from 0 to 2147483647`,
 		"load_report_time 0":               `load_report_time: "0" is too short, expected at least 00:00:01`,
@@ -118,18 +118,18 @@ func TestAConfigurationRefuses(t *testing.T) {
 		"loglevel loud":                    `loglevel: "loud" is unknown, expected one of log_crit, log_err, log_warning, log_notice, log_info, log_debug`,
 		"enforce_project maybe":            `enforce_project: "maybe" is neither true nor false, expected TRUE or FALSE`,
 		"enforce_user maybe":               `enforce_user: "maybe" is unknown, expected one of true, false, auto`,
-		"load_sensor /a,b":                 `load_sensor: "b" is no absolute path, expected one that begins with /`,
-		"execd_spool_dir spool":            `execd_spool_dir: "spool" is no absolute path, expected one that begins with /`,
-		"jsv_url x":                        `jsv_url: "x" is no JSV, expected none or [script:][user@] and an absolute path`,
-		"qlogin_daemon sshd":               `qlogin_daemon: "sshd" is no command, expected builtin, none, or an absolute path with arguments`,
-		"token_extend_time soon":           `token_extend_time: "soon" is no time, expected seconds, hours:minutes:seconds or INFINITY`,
+		"load_sensor /a,b":                 `load_sensor: "b" is not an absolute path, expected one that begins with /`,
+		"execd_spool_dir spool":            `execd_spool_dir: "spool" is not an absolute path, expected one that begins with /`,
+		"jsv_url x":                        `jsv_url: "x" is not a JSV, expected none or [script:][user@] and an absolute path`,
+		"qlogin_daemon sshd":               `qlogin_daemon: "sshd" is not a command, expected builtin, none, or an absolute path with arguments`,
+		"token_extend_time soon":           `token_extend_time: "soon" is not a time, expected seconds, hours:minutes:seconds or INFINITY`,
 		"execd_params KEEP_ACTIVE=2":       `execd_params: KEEP_ACTIVE: "2" is unknown, expected true, false or error`,
-		"execd_params NOTIFY_KILL=FOO":     `execd_params: NOTIFY_KILL: "FOO" is no signal, expected a name of kill -l, default or none`,
+		"execd_params NOTIFY_KILL=FOO":     `execd_params: NOTIFY_KILL: "FOO" is not a signal, expected a name of kill -l, default or none`,
 		"execd_params INHERIT_ENV=":        `execd_params: INHERIT_ENV: "" is neither true nor false, expected TRUE or FALSE`,
-		"execd_params S_DESCRIPTORS=x":     `execd_params: S_DESCRIPTORS: "x" is no size, expected a number with an optional letter of k K m M g G t T, or INFINITY`,
-		"execd_params PDC_INTERVAL=often":  `execd_params: PDC_INTERVAL: "often" is no time, expected seconds, hours:minutes:seconds or INFINITY, PER_LOAD_REPORT or NEVER`,
+		"execd_params S_DESCRIPTORS=x":     `execd_params: S_DESCRIPTORS: "x" is not a size, expected a number with an optional letter of k K m M g G t T, or INFINITY`,
+		"execd_params PDC_INTERVAL=often":  `execd_params: PDC_INTERVAL: "often" is not a time, expected seconds, hours:minutes:seconds or INFINITY, PER_LOAD_REPORT or NEVER`,
 		"execd_params PTF_MIN_PRIORITY=99": `execd_params: PTF_MIN_PRIORITY: "99" is out of range, expected a number from -999 to 20`,
-		"reporting_params flush_time=x":    `reporting_params: flush_time: "x" is no time, expected seconds, hours:minutes:seconds or INFINITY`,
+		"reporting_params flush_time=x":    `reporting_params: flush_time: "x" is not a time, expected seconds, hours:minutes:seconds or INFINITY`,
 		"slots 1,[n=2]":                    `unknown attribute "slots" of a configuration, expected one of sge_conf(5)`,
 	} {
 		t.Run(line, func(t *testing.T) {
@@ -144,10 +144,10 @@ func TestAHostHasOnlyLocalParameters(t *testing.T) {
 	refused(t, err,
 		"conf/n1:2: min_uid: is a global parameter, which the configuration of a host cannot have",
 		"conf/n1:4: max_jobs: is a global parameter, which the configuration of a host cannot have",
-		`conf/n1:3: prolog: "rel" is no command, expected NONE or [user@] and an absolute path with arguments`,
+		`conf/n1:3: prolog: "rel" is not a command, expected NONE or [user@] and an absolute path with arguments`,
 	)
 	_, err = ParseLocal("global", "conf/x", nil)
-	refused(t, err, `conf/x: "global" is no host name: the word is reserved`)
+	refused(t, err, `conf/x: "global" is not a host name: the word is reserved`)
 
 	var local []string
 	for _, r := range confTable.rows {

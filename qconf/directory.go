@@ -278,7 +278,7 @@ func (l *loader) read(path string) (data []byte, ok bool) {
 	}
 	switch {
 	case errors.Is(err, textfile.ErrKind):
-		l.refuse(path, "is no regular file, expected one with an object", nil)
+		l.refuse(path, "is not a regular file, expected one with an object", nil)
 	case err != nil:
 		if e, ok := errors.AsType[*textfile.SizeError](err); ok {
 			e.Name = "" // which the error has anyway

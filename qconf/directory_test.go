@@ -172,10 +172,10 @@ func TestADirectoryIsRefused(t *testing.T) {
 			"queues/a.q": "qname a.q\nslots x\n", "queues/b.q": "qname b.q\n\nh_rt 1:2:3:4\n", "conf/global": "min_uid x", "conf/n1": "mailer x", "pes/p": "pe_name p\nslots x", "ckpts/c": "ckpt_name c\nwhen z",
 		}, []string{
 			`ckpts/c:2: when: "z" contains "z", expected letters of s m x r, or NONE`,
-			`conf/global:1: min_uid: "x" is no number, expected one from 0 to 2147483647`,
-			`conf/n1:1: mailer: "x" is no command, expected NONE or [user@] and an absolute path with arguments`,
-			`pes/p:2: slots: "x" is no number, expected one from 0 to 9999999`,
-			`queues/a.q:2: slots: "x" is no number, expected one from 0 to 9999999`,
+			`conf/global:1: min_uid: "x" is not a number, expected one from 0 to 2147483647`,
+			`conf/n1:1: mailer: "x" is not a command, expected NONE or [user@] and an absolute path with arguments`,
+			`pes/p:2: slots: "x" is not a number, expected one from 0 to 9999999`,
+			`queues/a.q:2: slots: "x" is not a number, expected one from 0 to 9999999`,
 			`queues/b.q:3: h_rt: "1:2:3:4" has 4 parts, expected hours:minutes:seconds`,
 		}},
 		"names of objects that do not exist": {map[string]string{
@@ -197,7 +197,7 @@ func TestADirectoryIsRefused(t *testing.T) {
 			`queues/a.q:2: hostlist: host group "@x" does not exist`,
 		}},
 		"one error for a broken PE, not another for its queue": {map[string]string{"queues/a.q": "qname a.q\npe_list mpi", "pes/mpi": "pe_name mpi\nslots x"}, []string{
-			`pes/mpi:2: slots: "x" is no number, expected one from 0 to 9999999`,
+			`pes/mpi:2: slots: "x" is not a number, expected one from 0 to 9999999`,
 		}},
 		"a circle of groups": {map[string]string{"hostgroups/@a": "group_name @a\nhostlist @a", "queues/a.q": "qname a.q\nhostlist @a"}, []string{
 			`hostgroups/@a:2: hostlist: host groups form a circle: @a -> @a`,
@@ -206,10 +206,10 @@ func TestADirectoryIsRefused(t *testing.T) {
 			`conf/n1: is for the same host as "conf/N1"`,
 		}},
 		"a configuration for no host": {map[string]string{"conf/a b": "mailer /a"}, []string{
-			`conf/a b: "a b" is no host name: it contains " ", expected letters, digits, - . _`,
+			`conf/a b: "a b" is not a host name: it contains " ", expected letters, digits, - . _`,
 		}},
 		"a folder in a folder": {map[string]string{"queues/old/a.q": "qname a.q"}, []string{
-			`queues/old: is no regular file, expected one with an object`,
+			`queues/old: is not a regular file, expected one with an object`,
 		}},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -36,6 +36,6 @@ func ExampleErrors() {
 	}
 	// Output:
 	// pes/mpi: holds "smp", expected the file to be named like its object
-	// queues/all.q:2: slots: "many" is no number, expected one from 0 to 9999999
+	// queues/all.q:2: slots: "many" is not a number, expected one from 0 to 9999999
 	// queues/all.q:4: h_rt: "1:2:3:4" has 4 parts, expected hours:minutes:seconds
 }

@@ -66,7 +66,7 @@ func parseNumber(s string, lo, hi int) (int, error) {
 	}
 	v, err := strconv.ParseInt(digits, base, 64)
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
-		return 0, fmt.Errorf("%q is no number, expected one from %d to %d", s, lo, hi)
+		return 0, fmt.Errorf("%q is not a number, expected one from %d to %d", s, lo, hi)
 	}
 	if v < int64(lo) || v > int64(hi) {
 		return 0, fmt.Errorf("%q is out of range, expected a number from %d to %d", s, lo, hi)

@@ -18,13 +18,13 @@ func CheckName(s string) error {
 	case len(s) > maxName:
 		return fmt.Errorf("name of %d bytes, expected at most %d", len(s), maxName)
 	case s[0] == '.' || s[0] == '#':
-		return fmt.Errorf("%q is no name: it begins with %q", s, s[:1])
+		return fmt.Errorf("%q is not a name: it begins with %q", s, s[:1])
 	case isWord(s, "none", "all", "template"):
-		return fmt.Errorf("%q is no name: the word is reserved", s)
+		return fmt.Errorf("%q is not a name: the word is reserved", s)
 	}
 	for i := range len(s) {
 		if c := s[i]; c <= ' ' || c > '~' || strings.IndexByte(`/:'\[]{}|()@%,"`, c) >= 0 {
-			return fmt.Errorf("%q is no name: it contains %q, expected printing ASCII without blanks and / : ' \\ [ ] { } | ( ) @ %% , \"", s, s[i:i+1])
+			return fmt.Errorf("%q is not a name: it contains %q, expected printing ASCII without blanks and / : ' \\ [ ] { } | ( ) @ %% , \"", s, s[i:i+1])
 		}
 	}
 	return nil
@@ -34,16 +34,16 @@ func CheckName(s string) error {
 // that are reserved there.
 func CheckHostName(s string) error {
 	if s == "" || len(s) > 255 {
-		return fmt.Errorf("%q is no host name: it has %d bytes, expected 1 to 255", s, len(s))
+		return fmt.Errorf("%q is not a host name: it has %d bytes, expected 1 to 255", s, len(s))
 	}
 	if isWord(s, "global", "template", "all", "default", "unknown", "none") {
-		return fmt.Errorf("%q is no host name: the word is reserved", s)
+		return fmt.Errorf("%q is not a host name: the word is reserved", s)
 	}
 	for i := range len(s) {
 		c := s[i]
 		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 		if !letter && (i == 0 || c != '-' && c != '_' && c != '.') {
-			return fmt.Errorf("%q is no host name: it contains %q, expected letters, digits, - . _", s, s[i:i+1])
+			return fmt.Errorf("%q is not a host name: it contains %q, expected letters, digits, - . _", s, s[i:i+1])
 		}
 	}
 	return nil
@@ -53,7 +53,7 @@ func CheckHostName(s string) error {
 func checkGroupName(s string) error {
 	name, ok := strings.CutPrefix(s, "@")
 	if !ok {
-		return fmt.Errorf("%q is no host group name, expected @ and a name", s)
+		return fmt.Errorf("%q is not a host group name, expected @ and a name", s)
 	}
 	return CheckName(name)
 }

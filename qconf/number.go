@@ -14,7 +14,7 @@ func float[T any](field func(*T) *float64) kind[T] {
 	return kind[T]{read: func(dst *T, s string) (string, error) {
 		v, err := decimal(s)
 		if err != nil {
-			return s, fmt.Errorf("%q is no number, expected one like 0.25", s)
+			return s, fmt.Errorf("%q is not a number, expected one like 0.25", s)
 		}
 		*field(dst) = v
 		return formatReal(v), nil
@@ -42,7 +42,7 @@ func weights[T any](check func(string) error, field func(*T) *[]Weight) kind[T] 
 		for _, item := range list {
 			v, err := decimal(item.Value)
 			if err != nil {
-				err = fmt.Errorf("%q is no number in %s=%s, expected one like 0.25", item.Value, item.Name, item.Value)
+				err = fmt.Errorf("%q is not a number in %s=%s, expected one like 0.25", item.Value, item.Name, item.Value)
 			}
 			// The settings have looked at the name already.
 			if unfit := check(item.Name); unfit != nil {
@@ -60,10 +60,10 @@ func weights[T any](check func(string) error, field func(*T) *[]Weight) kind[T] 
 	}}
 }
 
-// usageName refuses what is no kind of usage (host_conf(5), usage_scaling).
+// usageName refuses what is not a kind of usage (host_conf(5), usage_scaling).
 func usageName(s string) error {
 	if s != "cpu" && s != "mem" && s != "io" {
-		return fmt.Errorf("%q is no kind of usage, expected cpu, mem or io", s)
+		return fmt.Errorf("%q is not a kind of usage, expected cpu, mem or io", s)
 	}
 	return nil
 }

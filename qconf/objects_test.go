@@ -37,15 +37,15 @@ qsort_args /lib/q.so fn a
 		}, nil},
 		"wrong values": {"pe_name a b\nslots -1\nallocation_rule 0\nurgency_slots -2\nstart_proc_args x\nallocation_ruel 3\nstop_proc_args /x $nope", ParallelEnvironment{}, []string{
 			`pes/x:6: unknown attribute "allocation_ruel" of a parallel environment, expected one of sge_pe(5), perhaps allocation_rule`,
-			`pes/x:1: pe_name: "a b" is no name: it contains " ", expected printing ASCII without blanks and / : ' \ [ ] { } | ( ) @ % , "`,
+			`pes/x:1: pe_name: "a b" is not a name: it contains " ", expected printing ASCII without blanks and / : ' \ [ ] { } | ( ) @ % , "`,
 			`pes/x:2: slots: "-1" is out of range, expected a number from 0 to 9999999`,
-			`pes/x:5: start_proc_args: "x" is no command, expected NONE or [user@] and an absolute path with arguments`,
+			`pes/x:5: start_proc_args: "x" is not a command, expected NONE or [user@] and an absolute path with arguments`,
 			`pes/x:7: stop_proc_args: "/x $nope" has the unknown variable $nope, expected one of $` + strings.Join(peVariables, " $"),
-			`pes/x:3: allocation_rule: "0" is no allocation rule, expected $pe_slots, $fill_up, $round_robin or slots per host from 1 to 9999999`,
+			`pes/x:3: allocation_rule: "0" is not an allocation rule, expected $pe_slots, $fill_up, $round_robin or slots per host from 1 to 9999999`,
 			`pes/x:4: urgency_slots: "-2" is unknown, expected min, max, avg or a number of slots`,
 		}},
 		"a host setting": {"pe_name x\nslots 1,[n1=2]", ParallelEnvironment{}, []string{
-			`pes/x:2: slots: "1,[n1=2]" is no number, expected one from 0 to 9999999`,
+			`pes/x:2: slots: "1,[n1=2]" is not a number, expected one from 0 to 9999999`,
 		}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -83,10 +83,10 @@ when rm
 		"never": {"ckpt_name c\nwhen n", Checkpoint{Name: "c", Interface: CkptUserDefined, Dir: "/tmp"}, nil},
 		"wrong values": {"ckpt_name c\ninterface foo\nckpt_command x\nckpt_dir rel\nsignal 99\nwhen sz\nclean_command /x $", Checkpoint{}, []string{
 			`c:2: interface: "foo" is unknown, expected one of userdefined, transparent, application-level, hibernator, cpr`,
-			`c:3: ckpt_command: "x" is no absolute path, expected one that begins with /`,
+			`c:3: ckpt_command: "x" is not an absolute path, expected one that begins with /`,
 			`c:7: clean_command: "/x $" has the unknown variable $, expected one of $` + strings.Join(ckptVariables, " $"),
-			`c:4: ckpt_dir: "rel" is no absolute path, expected one that begins with /`,
-			`c:5: signal: "99" is no signal, expected NONE, a name of kill -l or a number from 1 to 64`,
+			`c:4: ckpt_dir: "rel" is not an absolute path, expected one that begins with /`,
+			`c:5: signal: "99" is not a signal, expected NONE, a name of kill -l or a number from 1 to 64`,
 			`c:6: when: "sz" contains "z", expected letters of s m x r, or NONE`,
 		}},
 	} {
@@ -159,5 +159,5 @@ func TestHostGroupsAreRefused(t *testing.T) {
 		})
 	}
 	_, err := ParseHostGroup("g", []byte("group_name big\nhostlist n1,n2 all"))
-	refused(t, err, `g:1: group_name: "big" is no host group name, expected @ and a name`, `g:2: hostlist: "all" is no host name: the word is reserved`)
+	refused(t, err, `g:1: group_name: "big" is not a host group name, expected @ and a name`, `g:2: hostlist: "all" is not a host name: the word is reserved`)
 }

@@ -156,7 +156,7 @@ func (o overrides) on(host string, groups *HostGroups) (string, error) {
 	case 1:
 		return texts[0], nil
 	}
-	return "", fmt.Errorf("host %q is in %s, which set %s, and has no setting of its own", host, strings.Join(who, " and "), strings.Join(texts, " and "))
+	return "", fmt.Errorf("host %q is in %s, which set %s, and has no own setting", host, strings.Join(who, " and "), strings.Join(texts, " and "))
 }
 
 // settings are the settings of all hosts and groups, those of hosts first, by name.

@@ -97,7 +97,7 @@ type QmasterParams struct {
 	Unknown, Ineffective []string // see ExecdParams
 }
 
-// Rate is a number of times in a period. The zero value is no limit.
+// Rate is a number of times in a period. The zero value is not a limit.
 type Rate struct {
 	Most int
 	Per  time.Duration // at least a second
@@ -337,7 +337,7 @@ var qmasterParams = params[QmasterParams]{
 }
 
 // parseRate reads a number and, behind a slash, the time_specifier of a period, which is a second
-// where there is none; 0 is no limit.
+// where there is none; 0 is not a limit.
 func parseRate(s string) (Rate, error) {
 	number, period, given := strings.Cut(s, "/")
 	most, err := parseNumber(number, 0, math.MaxInt32)
@@ -350,7 +350,7 @@ func parseRate(s string) (Rate, error) {
 			return Rate{}, err
 		}
 		if r.Per < time.Second || r.Per == Forever {
-			return Rate{}, fmt.Errorf("%q is no period, expected at least a second and less than for ever", period)
+			return Rate{}, fmt.Errorf("%q is not a period, expected at least a second and less than for ever", period)
 		}
 	}
 	if most == 0 {
@@ -445,7 +445,7 @@ func notification[T any](field func(*T) *job.Notification) kind[T] {
 		default:
 			sig, ok := job.ParseSignal(s)
 			if !ok {
-				return s, fmt.Errorf("%q is no signal, expected a name of kill -l, default or none", s)
+				return s, fmt.Errorf("%q is not a signal, expected a name of kill -l, default or none", s)
 			}
 			*field(dst) = job.Notification{Kind: job.NotifySignal, Signal: job.SignalName(sig)}
 		}

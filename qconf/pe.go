@@ -102,7 +102,7 @@ func readAllocationRule(p *ParallelEnvironment, s string) (string, error) {
 	}
 	n, err := parseNumber(s, 1, maxSlots)
 	if err != nil {
-		return s, fmt.Errorf("%q is no allocation rule, expected $pe_slots, $fill_up, $round_robin or slots per host from 1 to %d", s, maxSlots)
+		return s, fmt.Errorf("%q is not an allocation rule, expected $pe_slots, $fill_up, $round_robin or slots per host from 1 to %d", s, maxSlots)
 	}
 	p.AllocationRule.PerHost = n
 	return fmt.Sprint(n), nil

@@ -16,7 +16,7 @@ var peopleFiles = map[string]func(string) error{
 // checkUserName refuses what no login name is.
 func checkUserName(s string) error {
 	if s == "" || strings.ContainsAny(s, ":/@ ,") || s[0] == '-' || strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) >= 0 {
-		return fmt.Errorf("%s is no login name", strconv.Quote(s))
+		return fmt.Errorf("%s is not a login name", strconv.Quote(s))
 	}
 	return nil
 }

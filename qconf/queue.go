@@ -266,9 +266,9 @@ func readQtype(q *queueParts, s string) (string, error) {
 		case isWord(item, "interactive"):
 			q.Interactive = true
 		case isWord(item, "parallel", "checkpointing"):
-			errs = addError(errs, fmt.Errorf("%q is no queue type any more, expected BATCH, INTERACTIVE or NONE: a queue with a pe_list or ckpt_list is one", item))
+			errs = addError(errs, fmt.Errorf("%q is not a queue type any more, expected BATCH, INTERACTIVE or NONE: a queue with a pe_list or ckpt_list is one", item))
 		default:
-			errs = addError(errs, fmt.Errorf("%q is no queue type, expected BATCH, INTERACTIVE or NONE", item))
+			errs = addError(errs, fmt.Errorf("%q is not a queue type, expected BATCH, INTERACTIVE or NONE", item))
 		}
 	}
 	if errs != nil {

@@ -300,7 +300,7 @@ func parseQuotaFilter(s string) (QuotaFilter, error) {
 		case strings.Trim(name, "@") == "" || strings.HasPrefix(name, "!"):
 			errs = addError(errs, fmt.Errorf("%q in %q names nothing, expected names, patterns and @lists with commas between them", item, short))
 		case strings.ContainsAny(name, `{}"'\`):
-			errs = addError(errs, fmt.Errorf("%q in %q is no name, pattern or @list", item, short))
+			errs = addError(errs, fmt.Errorf("%q in %q is not a name, pattern or @list", item, short))
 		case not:
 			f.XScope = append(f.XScope, name)
 		default:
@@ -345,7 +345,7 @@ func parseQuotaLimit(item string, perHost bool) (QuotaLimit, error) {
 	err := CheckName(name)
 	switch {
 	case !ok || value == "":
-		err = fmt.Errorf("%q is no limit, expected name=value", item)
+		err = fmt.Errorf("%q is not a limit, expected name=value", item)
 	case err != nil:
 	case l.Dynamic && !perHost:
 		err = fmt.Errorf("%q is a dynamic limit, which needs a filter hosts {...} in braces", item)

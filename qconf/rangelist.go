@@ -20,9 +20,9 @@ func parseRange(s string, lo, hi int) (Range, error) {
 	}
 	switch {
 	case err != nil:
-		return Range{}, fmt.Errorf("%q is no range: %w", s, err)
+		return Range{}, fmt.Errorf("%q is not a range: %w", s, err)
 	case n < m:
-		return Range{}, fmt.Errorf("%q is no range: it ends before it begins", s)
+		return Range{}, fmt.Errorf("%q is not a range: it ends before it begins", s)
 	}
 	return Range{First: m, Last: n}, nil
 }

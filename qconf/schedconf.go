@@ -176,7 +176,7 @@ func units(unit time.Duration, field func(*SchedulerConfig) *time.Duration) kind
 func readAlgorithm(c *SchedulerConfig, s string) (string, error) {
 	c.Algorithm = s
 	if s != "default" && s != "simple_sched" && !strings.HasPrefix(s, "ext_") {
-		return s, fmt.Errorf("%q is no algorithm, expected default", s)
+		return s, fmt.Errorf("%q is not an algorithm, expected default", s)
 	}
 	return s, nil
 }
@@ -188,7 +188,7 @@ func readLoadAdjustments(c *SchedulerConfig, s string) (string, error) {
 	errs := problems(err)
 	for _, a := range c.JobLoadAdjustments {
 		if _, bad := complexNumber(a.Value); bad != nil {
-			errs = addError(errs, fmt.Errorf("%q is no number in %s=%s, expected one like 0.5", a.Value, a.Name, a.Value))
+			errs = addError(errs, fmt.Errorf("%q is not a number in %s=%s, expected one like 0.5", a.Value, a.Name, a.Value))
 		}
 	}
 	return normal, errJoin(errs)
@@ -202,7 +202,7 @@ func readLoadFormula(c *SchedulerConfig, s string) (string, error) {
 	s = strings.Join(strings.Fields(s), "")
 	c.LoadFormula = s
 	if isWord(s, none) {
-		return s, fmt.Errorf("%q is no load formula, expected one like np_load_avg", s)
+		return s, fmt.Errorf("%q is not a load formula, expected one like np_load_avg", s)
 	}
 	return s, checkFormula(s)
 }
@@ -222,7 +222,7 @@ func checkFormula(s string) error {
 				return fmt.Errorf("%q has the weight %q, expected a number after the operator", s, factor)
 			default:
 				if err := CheckName(name); err != nil {
-					return fmt.Errorf("%q is no formula: %w", s, err)
+					return fmt.Errorf("%q is not a formula: %w", s, err)
 				}
 			}
 		}
@@ -339,7 +339,7 @@ func readHalflives(c *SchedulerConfig, s string) (string, error) {
 		usage, minutes, ok := strings.Cut(item, "=")
 		v, err := decimal(minutes)
 		if !ok || err != nil || math.Abs(v) > float64(Forever/time.Minute/2) {
-			errs = addError(errs, fmt.Errorf("%q is no element of the list, expected usage=minutes like cpu=60:mem=-1, or NONE", item))
+			errs = addError(errs, fmt.Errorf("%q is not an element of the list, expected usage=minutes like cpu=60:mem=-1, or NONE", item))
 			continue
 		}
 		if err := CheckName(usage); err != nil {
@@ -361,7 +361,7 @@ func readPolicyHierarchy(c *SchedulerConfig, s string) (string, error) {
 	}
 	for i := range len(s) {
 		if strings.IndexByte("OFS", s[i]) < 0 || strings.IndexByte(s[:i], s[i]) >= 0 {
-			return s, fmt.Errorf("%q is no policy hierarchy, expected the letters O, F, S, each once at most, or NONE", s)
+			return s, fmt.Errorf("%q is not a policy hierarchy, expected the letters O, F, S, each once at most, or NONE", s)
 		}
 	}
 	c.PolicyHierarchy = s

@@ -51,11 +51,11 @@ report_variables cpu np_load_avg
 		}, nil},
 		"wrong values": {"hostname template\nload_scaling a=x\ncomplex_values slots\nusage_scaling mem_free=1\nuser_lists a/b\nslots 3", ExecHost{}, []string{
 			`x:6: unknown attribute "slots" of a host, expected one of host_conf(5)`,
-			`x:1: hostname: "template" is no host name: the word is reserved`,
-			`x:2: load_scaling: "x" is no number in a=x, expected one like 0.25`,
+			`x:1: hostname: "template" is not a host name: the word is reserved`,
+			`x:2: load_scaling: "x" is not a number in a=x, expected one like 0.25`,
 			`x:3: complex_values: "slots" has no value, expected name=value`,
-			`x:5: user_lists: "a/b" is no name: it contains "/", expected printing ASCII without blanks and / : ' \ [ ] { } | ( ) @ % , "`,
-			`x:4: usage_scaling: "mem_free" is no kind of usage, expected cpu, mem or io`,
+			`x:5: user_lists: "a/b" is not a name: it contains "/", expected printing ASCII without blanks and / : ' \ [ ] { } | ( ) @ % , "`,
+			`x:4: usage_scaling: "mem_free" is not a kind of usage, expected cpu, mem or io`,
 		}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -70,11 +70,11 @@ func TestUsersProjectsAndUserSets(t *testing.T) {
 	parsed(t, User{Name: "alice", OverrideTicket: 16, FunctionShare: 10, DeleteTime: time.Unix(5, 0).UTC(), DefaultProject: "p"}, nil, u, err)
 	_, err = ParseUser("u", []byte("name default\noticket -1\nfshare 4294967296\ndelete_time soon\ndefault_project a b"))
 	refused(t, err,
-		`u:1: name: "default" is no name: it stands for all others in the share tree`,
+		`u:1: name: "default" is not a name: it stands for all others in the share tree`,
 		`u:2: oticket: "-1" is out of range, expected a number from 0 to 4294967295`,
 		`u:3: fshare: "4294967296" is out of range, expected a number from 0 to 4294967295`,
-		`u:4: delete_time: "soon" is no number, expected one from 0 to 4294967295`,
-		`u:5: default_project: "a b" is no name: it contains " ", expected printing ASCII without blanks and / : ' \ [ ] { } | ( ) @ % , "`)
+		`u:4: delete_time: "soon" is not a number, expected one from 0 to 4294967295`,
+		`u:5: default_project: "a b" is not a name: it contains " ", expected printing ASCII without blanks and / : ' \ [ ] { } | ( ) @ % , "`)
 
 	p, err := ParseProject("p", []byte("name p1\nacl a,b\nxacl c"))
 	parsed(t, Project{Name: "p1", ACL: []string{"a", "b"}, XACL: []string{"c"}}, nil, p, err)
@@ -95,7 +95,7 @@ func TestUsersProjectsAndUserSets(t *testing.T) {
 		}
 	}
 	_, err = ParseUserSet("s", []byte("name s\ntype ACL|DEPT\nentries @"))
-	refused(t, err, `s:2: type: "ACL|DEPT" is no type of a user set, expected ACL, DEPT or both`, `s:3: entries: empty name`)
+	refused(t, err, `s:2: type: "ACL|DEPT" is not a type of a user set, expected ACL, DEPT or both`, `s:3: entries: empty name`)
 	if s, err = s.With("type", "ACL"); err != nil || len(s.Warnings()) != 1 {
 		t.Error("no warning about shares of an access list", err)
 	}
@@ -106,7 +106,7 @@ func TestCalendars(t *testing.T) {
 	parsed(t, Calendar{Name: "c", Year: "1.1.2030,2.1.2030=on 3.1.2030"}, nil, c, err)
 	_, err = ParseCalendar("c", []byte("calendar_name c\nyear mon;tue\nweek mon ,tue\n"))
 	refused(t, err, `c:2: year: ";" is in no calendar, expected entries like mon-fri=8-18=off or 24.12.2030`,
-		`c:3: week: "mon ,tue" has a comma beside a blank, expected entries like mon-fri=8-18=off or 24.12.2030`)
+		`c:3: week: "mon ,tue" has a comma next to a blank, expected entries like mon-fri=8-18=off or 24.12.2030`)
 }
 
 func TestTheSchedulersDefaults(t *testing.T) {
@@ -144,28 +144,28 @@ func TestSchedulerParameters(t *testing.T) {
 		{"load_formula", "-load_avg-3", "-load_avg-3", nil, nil},
 		{"load_formula", "2*load_avg", `!"2*load_avg" has the weight "load_avg", expected a number after the operator`, nil, nil},
 		{"load_formula", "load_avg*2*3", `!"load_avg*2*3" has a term with more than one weight`, nil, nil},
-		{"load_formula", "load_avg+", `!"load_avg+" is no formula: empty name`, nil, nil},
-		{"load_formula", "none", `!"none" is no load formula, expected one like np_load_avg`, nil, nil},
+		{"load_formula", "load_avg+", `!"load_avg+" is not a formula: empty name`, nil, nil},
+		{"load_formula", "none", `!"none" is not a load formula, expected one like np_load_avg`, nil, nil},
 		{"queue_sort_method", "SEQNO", "seqno", func(c *SchedulerConfig) any { return c.QueueSortMethod }, SortBySeqNo},
 		{"queue_sort_method", "sequence", `!"sequence" is unknown, expected one of load, seqno`, nil, nil},
-		{"algorithm", "clever", `!"clever" is no algorithm, expected default`, nil, nil},
+		{"algorithm", "clever", `!"clever" is not an algorithm, expected default`, nil, nil},
 		{"schedule_interval", "INFINITY", `!"INFINITY" is not possible here, expected a finite time`, nil, nil},
-		{"maxujobs", "1.5", `!"1.5" is no number, expected one from 0 to 4294967295`, nil, nil},
+		{"maxujobs", "1.5", `!"1.5" is not a number, expected one from 0 to 4294967295`, nil, nil},
 		{"job_load_adjustments", "none", "NONE", func(c *SchedulerConfig) any { return c.JobLoadAdjustments }, []Setting(nil)},
 		{"job_load_adjustments", "la=1.0 , x=1G", "la=1.0,x=1G", func(c *SchedulerConfig) any { return c.JobLoadAdjustments }, []Setting{{"la", "1.0"}, {"x", "1G"}}},
-		{"job_load_adjustments", "la=x", `!"x" is no number in la=x, expected one like 0.5`, nil, nil},
+		{"job_load_adjustments", "la=x", `!"x" is not a number in la=x, expected one like 0.5`, nil, nil},
 		{"usage_weight_list", "cpu=.7,mem=2", "cpu=0.700000,mem=2.000000", func(c *SchedulerConfig) any { return c.UsageWeights }, []Weight{{"cpu", .7}, {"mem", 2}}},
 		{"usage_weight_list", "cpu", `!"cpu" has no value, expected name=value`, nil, nil},
 		{"halflife_decay_list", "cpu=60:mem=-1", "cpu=60:mem=-1", func(c *SchedulerConfig) any { return c.HalflifeDecayList }, []HalfLife{{"cpu", time.Hour}, {"mem", -time.Minute}}},
-		{"halflife_decay_list", "cpu", `!"cpu" is no element of the list, expected usage=minutes like cpu=60:mem=-1, or NONE`, nil, nil},
+		{"halflife_decay_list", "cpu", `!"cpu" is not an element of the list, expected usage=minutes like cpu=60:mem=-1, or NONE`, nil, nil},
 		{"halftime", "2", "2", func(c *SchedulerConfig) any { return c.Halftime }, 2 * time.Hour},
 		{"flush_submit_sec", "2", "2", func(c *SchedulerConfig) any { return c.FlushSubmit }, 2 * time.Second},
 		{"policy_hierarchy", "SF", "SF", func(c *SchedulerConfig) any { return c.PolicyHierarchy }, "SF"},
-		{"policy_hierarchy", "OO", `!"OO" is no policy hierarchy, expected the letters O, F, S, each once at most, or NONE`, nil, nil},
-		{"policy_hierarchy", "ofs", `!"ofs" is no policy hierarchy, expected the letters O, F, S, each once at most, or NONE`, nil, nil},
+		{"policy_hierarchy", "OO", `!"OO" is not a policy hierarchy, expected the letters O, F, S, each once at most, or NONE`, nil, nil},
+		{"policy_hierarchy", "ofs", `!"ofs" is not a policy hierarchy, expected the letters O, F, S, each once at most, or NONE`, nil, nil},
 		{"max_pending_tasks_per_job", "0", `!"0" is out of range, expected a number from 1 to 4294967295`, nil, nil},
 		{"weight_deadline", "1e3", "1000.000000", func(c *SchedulerConfig) any { return c.WeightDeadline }, 1000.0},
-		{"weight_user", "1k", `!"1k" is no number, expected one like 0.25`, nil, nil},
+		{"weight_user", "1k", `!"1k" is not a number, expected one like 0.25`, nil, nil},
 		{"share_override_tickets", "0", "FALSE", func(c *SchedulerConfig) any { return c.ShareOverrideTickets }, false},
 		{"default_duration", "0", "0", func(c *SchedulerConfig) any { return c.DefaultDuration }, time.Duration(0)},
 		{"default_duration", "600", "600", func(c *SchedulerConfig) any { return c.DefaultDuration }, 10 * time.Minute},
@@ -240,10 +240,10 @@ func TestShareTreesThatAreRefused(t *testing.T) {
 		"a line of no node":       {"name=a\n", []string{"t:1: name: belongs to no node, expected id=number first"}},
 		"words": {"id=0\nname=a b\ntype=2\nshares=-1\nchildnodes=x\nusage=3\n", []string{
 			`t:6: "usage=3" is no line of a share tree, expected one of id=, name=, type=, shares=, childnodes=value`,
-			`t:2: name: "a b" is no name: it contains " ", expected printing ASCII without blanks and / : ' \ [ ] { } | ( ) @ % , "`,
+			`t:2: name: "a b" is not a name: it contains " ", expected printing ASCII without blanks and / : ' \ [ ] { } | ( ) @ % , "`,
 			`t:3: type: "2" is unknown, expected 0 for a user or a group, or 1 for a project`,
 			`t:4: shares: "-1" is out of range, expected a number from 0 to 4294967295`,
-			`t:5: childnodes: "x" is no number, expected one from 0 to 4294967295`,
+			`t:5: childnodes: "x" is not a number, expected one from 0 to 4294967295`,
 		}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -265,9 +265,9 @@ func TestResourceMaps(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"2(a)":         `"2(a)" has 1 ids, expected 2`,
-		"a":            `"a" is no value of the type RSMAP, expected a number and as many ids, like 4(0 1 2 3)`,
-		"1(a":          `"1(a" is no value of the type RSMAP, expected a number and as many ids, like 4(0 1 2 3)`,
-		"1(a=b)":       `"a=b" is no id of a resource map: it contains "="`,
+		"a":            `"a" is not a value of the type RSMAP, expected a number and as many ids, like 4(0 1 2 3)`,
+		"1(a":          `"1(a" is not a value of the type RSMAP, expected a number and as many ids, like 4(0 1 2 3)`,
+		"1(a=b)":       `"a=b" is not an id of a resource map: it contains "="`,
 		"1(0-9999999)": `"0-9999999" has more than 65536 ids`,
 	} {
 		_, err := ParseResourceMap(text)
@@ -294,7 +294,7 @@ func TestValuesOfComplexes(t *testing.T) {
 	lic := Complex{Name: "lic", Type: ComplexInt, Relop: "<=", Consumable: ConsumableYes}
 	for value, want := range map[string]string{
 		"3": "", "-1": `"-1" is not possible for the consumable lic, expected a value that is not negative`,
-		"INFINITY": `"INFINITY" is not possible for the consumable lic, expected a finite value`, "x": `"x" is no value of the type INT, expected an integer`,
+		"INFINITY": `"INFINITY" is not possible for the consumable lic, expected a finite value`, "x": `"x" is not a value of the type INT, expected an integer`,
 	} {
 		if err := lic.CheckCapacity(value); (err == nil) != (want == "") || err != nil && err.Error() != want {
 			t.Error(value, err)

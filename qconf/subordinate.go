@@ -58,7 +58,7 @@ func parseSubordination(s string) (Subordination, error) {
 	if head, tail, ok := strings.Cut(s, "("); ok {
 		value, isSlots := strings.CutPrefix(strings.TrimRight(head, blanks), "slots=")
 		if !isSlots || !strings.HasSuffix(tail, ")") {
-			return sub, fmt.Errorf("%q is no subordinate list, expected queue=slots,... or slots=N(queue:seq_no:action,...)", s)
+			return sub, fmt.Errorf("%q is not a subordinate list, expected queue=slots,... or slots=N(queue:seq_no:action,...)", s)
 		}
 		n, err := parseNumber(value, 1, maxSlots)
 		if err != nil {

@@ -51,7 +51,7 @@ func ownName[T any](field func(*T) *string) kind[T] {
 	return kind[T]{read: func(dst *T, s string) (string, error) {
 		*field(dst) = s
 		if s == defaultNode {
-			return s, fmt.Errorf("%q is no name: it stands for all others in the share tree", s)
+			return s, fmt.Errorf("%q is not a name: it stands for all others in the share tree", s)
 		}
 		return s, CheckName(s)
 	}}
@@ -112,7 +112,7 @@ func readSetType(u *UserSet, s string) (string, error) {
 		case isWord(w, "DEPT"):
 			u.Department = true
 		default:
-			errs = addError(errs, fmt.Errorf("%q is no type of a user set, expected ACL, DEPT or both", w))
+			errs = addError(errs, fmt.Errorf("%q is not a type of a user set, expected ACL, DEPT or both", w))
 		}
 	}
 	if u.ACL {

@@ -90,7 +90,7 @@ type JobDetail struct {
 // exceeded, a failure, a signal.
 type Ending struct {
 	Time int64  `json:"time"` // seconds since the epoch
-	Task int    `json:"task"` // 1 for a job that is no array
+	Task int    `json:"task"` // 1 for a job that is not an array
 	Text string `json:"text"`
 }
 
@@ -106,7 +106,7 @@ type Progress struct {
 
 // TaskDetail is what qstat -j shows of a task that has been started.
 type TaskDetail struct {
-	Task int `json:"task"` // 1 for a job that is no array
+	Task int `json:"task"` // 1 for a job that is not an array
 	// Running says that usage and binding are shown. Transferring says of such a task that
 	// the execution host has not confirmed its start.
 	Running      bool  `json:"running"`

@@ -101,7 +101,7 @@ const (
 // then those without hold, with user hold, operator hold, system hold and array
 // dependency.
 type Task struct {
-	// IDs are the numbers of the tasks; none for a job that is no array.
+	// IDs are the numbers of the tasks; none for a job that is not an array.
 	IDs   []Range `json:"ids,omitempty"`
 	Phase Phase   `json:"phase"`
 	// State are the letters of the state (qstat(1)), e.g. "hqw".

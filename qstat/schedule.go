@@ -4,7 +4,7 @@ package qstat
 // a resource, and when.
 type ScheduleEntry struct {
 	Job    int    `json:"job"`
-	Task   int    `json:"task"`   // 1 for a job that is no array
+	Task   int    `json:"task"`   // 1 for a job that is not an array
 	Reason string `json:"reason"` // RUNNING, SUSPENDED, MIGRATING, STARTING or RESERVING
 	Start  int64  `json:"start"`  // seconds since the epoch
 	// Duration is in seconds. The manual page speaks of the end.

@@ -76,7 +76,7 @@ func timeError(s string, err error) error {
 	if errors.Is(err, strconv.ErrRange) {
 		return errors.New(strconv.Quote(s) + " is too large, expected a time below 2^62 seconds or INFINITY")
 	}
-	return errors.New(strconv.Quote(s) + " is no time, expected seconds, hours:minutes:seconds or INFINITY")
+	return errors.New(strconv.Quote(s) + " is not a time, expected seconds, hours:minutes:seconds or INFINITY")
 }
 
 // multipliers are the letters of a memory_specifier: small letters are powers
@@ -109,7 +109,7 @@ func Memory(s string) (uint64, error) {
 	}
 	whole, frac, dotted := strings.Cut(num, ".")
 	if !dotted || !digits(whole+frac) {
-		return 0, errors.New(strconv.Quote(s) + " is no size, expected a number with an optional letter of k K m M g G t T, or INFINITY")
+		return 0, errors.New(strconv.Quote(s) + " is not a size, expected a number with an optional letter of k K m M g G t T, or INFINITY")
 	}
 	f, err := strconv.ParseFloat(num, 64)
 	if err != nil || f*float64(mult) >= float64(maxSpecified) {

@@ -194,7 +194,7 @@ func (m *Model) readRequest(id AttributeID, text string) (request, error) {
 	if a.consumable() {
 		switch {
 		case a.resourceMap && v.Value().Number() != math.Trunc(v.Value().Number()):
-			return request{}, refuse("attribute %q is a resource map: %q is no whole number of its things", a.Name, text)
+			return request{}, refuse("attribute %q is a resource map: %q is not a whole number of its things", a.Name, text)
 		case v.Value().IsInfinite():
 			return request{}, refuse("attribute %q is not a value that can be set to infinity", a.Name)
 		case v.Value().Number() < 0:

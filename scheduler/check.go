@@ -29,9 +29,9 @@ func (s *State) checkJob(j *Job) error {
 	case j.Tasks.IsEmpty():
 		return fail("it has no tasks")
 	case j.Tasks.First() < 1 || j.Tasks.Last() > math.MaxUint32:
-		return fail("%s is no list of tasks", j.Tasks)
+		return fail("%s is not a list of tasks", j.Tasks)
 	case !j.Array && (j.Tasks.First() != 1 || j.Tasks.Len() != 1):
-		return fail("it is no array job, and has the tasks %s", j.Tasks)
+		return fail("it is not an array job, and has the tasks %s", j.Tasks)
 	case j.Priority < lowestPriority || j.Priority > highestPriority:
 		return fail("its priority %d is not between %d and %d", j.Priority, lowestPriority, highestPriority)
 	case j.TaskLimit < 0 || j.Active < 0:

@@ -219,7 +219,7 @@ type threshold struct {
 	text      string
 	limit     value.Value   // of a number
 	pattern   value.Request // of a text
-	err       error         // the limit is no value of the type
+	err       error         // the limit is not a value of the type
 }
 
 type peModel struct {

@@ -157,7 +157,7 @@ func (v *view) crossed(id InstanceID, t *threshold) (string, bool) {
 	case !ok:
 		return fmt.Sprintf("no value for complex attribute %q", a.Name), true
 	case t.err != nil:
-		return fmt.Sprintf("threshold %s=%s is no value of the type %s", a.Name, t.text, a.Type), true
+		return fmt.Sprintf("threshold %s=%s is not a value of the type %s", a.Name, t.text, a.Type), true
 	case a.Type.IsText():
 		if t.pattern.Match(value.Equal, x) {
 			return "", false

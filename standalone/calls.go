@@ -276,8 +276,8 @@ func commandAnswer(name string, r *command.Result) *api.CommandAnswer {
 func (m *Master) carryOut(in *command.Input) (r *command.Result, err error) {
 	defer func() {
 		if what := recover(); what != nil {
-			m.log.Error("a mistake of ours", "command", in.Name, "user", in.By.User, "what", what, "stack", string(debug.Stack()))
-			err = errors.New("a mistake of the daemon's, see its log")
+			m.log.Error("internal error", "command", in.Name, "user", in.By.User, "what", what, "stack", string(debug.Stack()))
+			err = errors.New("internal error of the daemon: see its log")
 		}
 	}()
 	return command.Run(m.cell, m.now(), in), nil

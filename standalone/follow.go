@@ -205,7 +205,7 @@ func (m *Master) signal(r *run, o agent.Order) {
 		return err
 	}, func(err error) {
 		if err != nil && m.context.Err() == nil {
-			m.log.Error("a job cannot be told what to do", "job", r.id.String(), "order", string(o), "error", err)
+			m.log.Error("cannot give an order to a job", "job", r.id.String(), "order", string(o), "error", err)
 		}
 	})
 }

@@ -105,7 +105,7 @@ func (m *Master) commit() error {
 	if written {
 		m.seen.committed(b.answered)
 		if err := m.scripts.committed(changes); err != nil {
-			m.log.Warn("scripts that nothing needs are left", "error", err)
+			m.log.Warn("cannot remove unused scripts", "error", err)
 		}
 	}
 	m.acknowledge(b.acks)

@@ -114,7 +114,7 @@ func (m *Master) open() error {
 	}
 	for key, value := range m.store.All(answerPrefix) {
 		if err := m.seen.restore(key, value); err != nil {
-			m.log.Warn("an answer is not known any more", "record", key, "error", err)
+			m.log.Warn("cannot restore an answer", "record", key, "error", err)
 		}
 	}
 	if err := m.restoreTrail(); err != nil {
@@ -164,10 +164,10 @@ func (m *Master) restore(cluster *qconf.Cluster) error {
 		return err // a part of it would be gone
 	}
 	if err := m.scripts.sweep(); err != nil {
-		m.log.Warn("scripts that nothing needs are left", "error", err)
+		m.log.Warn("cannot remove unused scripts", "error", err)
 	}
 	for _, p := range append(problems, m.cell.Problems()...) {
-		m.log.Warn("a part of the cell is not used", "error", p)
+		m.log.Warn("a part of the cell is ignored", "error", p)
 	}
 	return nil
 }

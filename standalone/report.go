@@ -128,11 +128,11 @@ func (m *Master) reconfigure() {
 	}()
 	a, err := m.cell.Reconfigure(m.now(), m.host.Cluster())
 	if err != nil {
-		m.log.Error("the cell goes on with its former configuration", "error", err)
+		m.log.Error("the configuration cannot be used, and the previous one stays in use", "error", err)
 		return
 	}
 	for _, p := range m.cell.Problems() {
-		m.log.Warn("a part of the configuration is not used", "error", p)
+		m.log.Warn("a part of the configuration is ignored", "error", p)
 	}
 	m.follow(a.Actions)
 	for host := range m.loads {
@@ -175,7 +175,7 @@ func (m *Master) loaded(host string) {
 	}
 	a, err := m.cell.HostReport(m.now(), host, maps.Clone(m.loads[host]))
 	if err != nil {
-		m.log.Warn("load values are not taken", "host", host, "error", err)
+		m.log.Warn("load values are rejected", "host", host, "error", err)
 		return
 	}
 	m.follow(a.Actions)
@@ -219,7 +219,7 @@ func (m *Master) jobReport(r *agent.JobReport) {
 			m.ends.add(known, r.Outcome)
 		}
 	case known == nil:
-		m.log.Warn("a job that is not in the queue any more is ended", "job", r.ID.String())
+		m.log.Warn("ending a job that is not in the queue any more", "job", r.ID.String())
 		m.signal(&run{key: r.Key, id: r.ID, job: number, task: task, attempt: attempt}, agent.Kill)
 	default:
 		if r.State >= agent.Accepted {
@@ -228,7 +228,7 @@ func (m *Master) jobReport(r *agent.JobReport) {
 		}
 		used := tickets.Amounts{tickets.CPU: r.Usage.CPU, tickets.Mem: r.Usage.Mem, tickets.IO: r.Usage.IO}
 		if err := m.cell.UsageReport(m.now(), number, task, used); err != nil {
-			m.log.Debug("usage is not taken", "error", err)
+			m.log.Debug("usage is rejected", "error", err)
 			return
 		}
 		// The task is there.
@@ -243,10 +243,10 @@ func (m *Master) foreignReport(r *agent.JobReport) {
 	ended := r.State >= agent.Ended && r.Outcome != nil
 	switch former := formerKey().MatchString(r.Key); {
 	case former && ended:
-		m.log.Warn("a job of a former queue has ended", "job", r.ID.String(), "owner", r.Owner)
+		m.log.Warn("a job of a previous queue has finished", "job", r.ID.String(), "owner", r.Owner)
 		m.batch.acknowledge(r, false)
 	case former && !m.foreign[r.Key]:
-		m.log.Warn("a job of a former queue is ended: this one does not know it", "job", r.ID.String(), "owner", r.Owner)
+		m.log.Warn("ending a job of a previous queue: it is not in the current queue", "job", r.ID.String(), "owner", r.Owner)
 		m.signal(&run{key: r.Key, id: r.ID}, agent.Kill)
 	case !former && !m.foreign[r.Key]:
 		m.log.Warn("a job of another master is here, and left alone", "job", r.ID.String(), "owner", r.Owner)
@@ -270,7 +270,7 @@ func (m *Master) taskEnded(r *run, e cell.End) {
 	delete(m.runs, r.key)
 	a, err := m.cell.TaskEnded(m.now(), r.job, r.task, r.attempt, e)
 	if err != nil {
-		m.log.Debug("a task has ended that is not in the queue any more", "job", r.id.String(), "error", err)
+		m.log.Debug("a task finished that is not in the queue any more", "job", r.id.String(), "error", err)
 	} else {
 		m.follow(a.Actions)
 	}
@@ -381,4 +381,4 @@ func (j *ended) wake() {
 	j.changed = make(chan struct{})
 }
 
-var errUnknownJob = errors.New("there is no such job, or nobody has asked for its end before it left")
+var errUnknownJob = errors.New("there is no such job, or no client asked for its end before it left")

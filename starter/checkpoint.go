@@ -80,7 +80,7 @@ func (s *Shepherd) migrate() {
 	c := s.d.Ckpt
 	switch {
 	case s.methodRuns(checkpointMethod):
-		s.trace("ckpt_command is still running: the job is killed behind it")
+		s.trace("ckpt_command is still running: the job is killed nevertheless")
 		s.active.killAfter = true
 	case c != nil && actsThroughCommands(c) && c.MigrationCommand != "":
 		s.command(migrationMethod, c.MigrationCommand)

@@ -145,7 +145,7 @@ func openScript(path string) (int, error) {
 	}
 	var st unix.Stat_t
 	if err = unix.Fstat(fd, &st); err == nil && st.Mode&unix.S_IFMT != unix.S_IFREG {
-		err = errors.New("it is no regular file")
+		err = errors.New("it is not a regular file")
 	}
 	if err == nil {
 		err = unix.SetNonblock(fd, false) // the job inherits the open file

@@ -28,7 +28,7 @@ func TestParseProcedure(t *testing.T) {
 		"an empty value stays an argument":   {"/p $empty x", "", []string{"/p", "", "x"}},
 		"a value in the path":                {"/opt/$host/p", "", []string{"/opt/node1/p"}},
 		"a user is not a value":              {"$host@/p", "$host", []string{"/p"}},
-		"what is no variable stays":          {"/p $nobody $ $$ ${host} $hosts", "", []string{"/p", "$nobody", "$", "$$", "${host}", "$hosts"}},
+		"what is not a variable stays":       {"/p $nobody $ $$ ${host} $hosts", "", []string{"/p", "$nobody", "$", "$$", "${host}", "$hosts"}},
 		"values are not expanded once more":  {"/p $cash", "", []string{"/p", "$host"}},
 		"nothing":                            {"", "", []string{""}},
 		"blanks":                             {" \t ", "", []string{""}},

@@ -46,7 +46,7 @@ func (s *Shepherd) tmpdirProblem() string {
 	fd, err := unix.Open(s.d.Tmpdir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) {
 		if err := unix.Unlink(s.d.Tmpdir); err != nil {
-			return "it is no directory, and cannot be removed: " + err.Error()
+			return "it is not a directory, and cannot be removed: " + err.Error()
 		}
 		return "it was a link or a file; removed"
 	}

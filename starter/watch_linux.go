@@ -280,7 +280,7 @@ func (s *Shepherd) refusals(now time.Time) string {
 }
 
 // outOfMemory returns the limit for which the kernel has killed a process of the job; nil for none.
-// If the host itself was out of memory, that is no limit of the job.
+// If the host itself was out of memory, that is not a limit of the job.
 func (s *Shepherd) outOfMemory() *limits.Crossing {
 	if s.group == nil {
 		return nil
@@ -289,7 +289,7 @@ func (s *Shepherd) outOfMemory() *limits.Crossing {
 	if errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENOENT) {
 		// The group was removed meanwhile, which the owner of a delegated group can do. The
 		// remaining processes are found as descendants.
-		s.trace("the job's control group is gone: " + err.Error())
+		s.trace("the job's control group was removed: " + err.Error())
 		s.group.Close()
 		s.group = nil
 		return nil

@@ -83,7 +83,7 @@ func ParseJobRanges(words []string) ([]JobRange, error) {
 	for i := 0; i < len(words); i++ {
 		if words[i] == "-t" {
 			if len(list) == 0 || i+1 == len(words) {
-				return nil, errors.New("-t needs a job before it and task ranges behind it")
+				return nil, errors.New("-t needs a job before it and task ranges after it")
 			}
 			i++
 			for _, item := range splitList(words[i], ", \t") {
@@ -97,7 +97,7 @@ func ParseJobRanges(words []string) ([]JobRange, error) {
 		}
 		for _, item := range splitList(words[i], ",") {
 			if item == "-t" {
-				return nil, fmt.Errorf("invalid list of jobs %q: -t must be a word of its own, after a job", words[i])
+				return nil, fmt.Errorf("invalid list of jobs %q: -t must be a separate word, after a job", words[i])
 			}
 			r, err := parseJobRange(item)
 			if err != nil {
@@ -192,7 +192,7 @@ func setUsers(b *builder, s setting) error {
 	users := splitList(s.value(), ",")
 	for _, u := range users {
 		if hasControl(u) || strings.ContainsAny(u, " :/") {
-			return errors.New(strconv.Quote(u) + " is no name of a user")
+			return errors.New(strconv.Quote(u) + " is not a name of a user")
 		}
 	}
 	switch {

@@ -356,7 +356,7 @@ func setMailOptions(b *builder, s setting) error {
 	for _, letter := range strings.ReplaceAll(s.value(), ",", "") {
 		bit, ok := bits[letter]
 		if !ok {
-			return errors.New(strconv.QuoteRune(letter) + " is none of b, e, a, s and n")
+			return errors.New(strconv.QuoteRune(letter) + " is not one of b, e, a, s and n")
 		}
 		set |= bit
 	}
@@ -382,7 +382,7 @@ func setMail(b *builder, s setting) error {
 		user, _, _ := strings.Cut(address, "@")
 		if user == "" || hasControl(address) || strings.Contains(address, " ") || address[0] == '-' {
 			// An address ends up as an argument of the mail program.
-			return errors.New(strconv.Quote(address) + " is no mail address")
+			return errors.New(strconv.Quote(address) + " is not a mail address")
 		}
 	}
 	b.mail.add(later, mailHost)

@@ -155,7 +155,7 @@ func (b *Binding) parseExplicit(parts []string) error {
 func parseCore(s string) (Core, error) {
 	socket, core, ok := strings.Cut(s, ",")
 	if !ok {
-		return Core{}, errors.New(strconv.Quote(s) + " is no socket,core pair")
+		return Core{}, errors.New(strconv.Quote(s) + " is not a socket,core pair")
 	}
 	var c Core
 	var err error

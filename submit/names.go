@@ -90,7 +90,7 @@ func hasControl(s string) bool {
 func digits(s string, limit int) (int, error) {
 	for _, r := range s {
 		if r < '0' || r > '9' {
-			return 0, errors.New(strconv.Quote(s) + " is no number")
+			return 0, errors.New(strconv.Quote(s) + " is not a number")
 		}
 	}
 	if s == "" {

@@ -36,7 +36,7 @@ func ParsePaths(s string) ([]HostPath, error) {
 		case p.Path == "":
 			return nil, errors.New(strconv.Quote(item) + " has no path")
 		case strings.ContainsAny(p.Host, "/$~ "):
-			return nil, errors.New(strconv.Quote(p.Host) + " is no host name; a path that contains a colon is written with a colon in front, \":" + item + "\"")
+			return nil, errors.New(strconv.Quote(p.Host) + " is not a host name; a path that contains a colon is written with a colon in front, \":" + item + "\"")
 		case len(p.Path) > maxPath:
 			return nil, errors.New("the path has " + strconv.Itoa(len(p.Path)) + " bytes, at most " + strconv.Itoa(maxPath) + " are possible")
 		}
@@ -57,7 +57,7 @@ type PathVars struct {
 	JobID   int
 	JobName string
 	Host    string // this host's name, for $HOSTNAME and to choose from a list
-	TaskID  int    // for $TASK_ID; 0 for a job that is no array job (tested), AnyTask to leave it as it is
+	TaskID  int    // for $TASK_ID; 0 for a job that is not an array job (tested), AnyTask to leave it as it is
 	Cwd     string // absolute; put in front of relative paths
 	// HomeOf finds the home directory of another user, for ~user.
 	HomeOf func(user string) (string, error)

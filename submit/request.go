@@ -47,7 +47,7 @@ type Request struct {
 	Env     []Variable
 	Context []Variable // -ac, -dc, -sc
 
-	Array   *Array           // -t; nil for a job that is no array job
+	Array   *Array           // -t; nil for a job that is not an array job
 	PE      *ParallelRequest // -pe; nil for a serial job
 	Binding *Binding         // -binding
 	Notify  bool             // -notify

@@ -73,7 +73,7 @@ func parseResources(s string, soft, master bool) ([]ResourceRequest, error) {
 // what is left of "h_rt>=5": -l has no operator but "=".
 func checkResourceName(name string) error {
 	if strings.ContainsAny(name, "<>!") {
-		return errors.New(strconv.Quote(name) + " is no resource name; requests have the form name=value")
+		return errors.New(strconv.Quote(name) + " is not a resource name; requests have the form name=value")
 	}
 	if err := checkObject(name); err != nil {
 		return errors.New("resource " + strconv.Quote(name) + ": " + err.Error())

@@ -53,7 +53,7 @@ func (p *parser) requestFile(f File, depth int) ([]setting, error) {
 	}
 	if i := bytes.IndexByte(f.Text, 0); i >= 0 {
 		at.line = 1 + bytes.Count(f.Text[:i], []byte("\n"))
-		return nil, at.problem("", "", "there is a zero byte: the file is no text")
+		return nil, at.problem("", "", "there is a zero byte: the file is not a text")
 	}
 	return p.lines(f, at, func(line string) string { return line })
 }

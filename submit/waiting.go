@@ -67,7 +67,7 @@ func ParseHolds(s string) (HoldChange, error) {
 		case letter == 'n':
 			c.Clear |= AllHolds
 		case i < 0:
-			return HoldChange{}, errors.New(strconv.QuoteRune(letter) + " is none of u, o, s, n, U, O and S")
+			return HoldChange{}, errors.New(strconv.QuoteRune(letter) + " is not one of u, o, s, n, U, O and S")
 		case i < 3:
 			c.Set |= 1 << i
 		default:

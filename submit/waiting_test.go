@@ -217,12 +217,12 @@ func TestAlteration(t *testing.T) {
 		"3":              "no option says what is to be changed",
 		"-t 1-5 3":       "it is an option of qsub",
 		"-b y 3":         "it is an option of qsub, qrsh",
-		"-h 3":           `'3' is none of u, o, s, n, U, O and S`,
+		"-h 3":           `'3' is not one of u, o, s, n, U, O and S`,
 		"-p 5 -t 1":      "it is an option of qsub",
 		"-p 5 3 -t":      "-t needs a job before it",
 		"-p 5 3.0":       "0 is an invalid task id",
 		"-p 5 3 -t x":    "no decimal number",
-		"-ot -5 3":       "is no number",
+		"-ot -5 3":       "is not a number",
 		"-hold_jid , -h": "a value is missing",
 	} {
 		if _, err := alter(line); err == nil || !strings.Contains(err.Error(), want) {
@@ -257,7 +257,7 @@ func TestReservation(t *testing.T) {
 	for line, want := range map[string]string{
 		"-d 0": "the duration is not a finite time above 0", "-d x": "x", "-e x": "expected [[CC]YY]MMDDhhmm[.SS]", "-t 1-5": "unknown option",
 		"-d 5 job": "a reservation has no command", "-w p": "expected one of e, v", "-he maybe": "neither y[es] nor n[o]", "-u ,": "no user is named",
-		"-u a:b": "is no name of a user", "-hold_jid 3": "unknown option",
+		"-u a:b": "is not a name of a user", "-hold_jid 3": "unknown option",
 	} {
 		if _, err := reserve(line); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", line, err, want)

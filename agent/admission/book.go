@@ -278,7 +278,7 @@ func (b *Book) SetQueueState(queue string, s scheduler.Status) error {
 	defer b.mu.Unlock()
 	id, ok := b.model.Instance(queue, b.host)
 	if !ok {
-		return fmt.Errorf("cannot set the state of queue %q: there is none on host %q", queue, b.host)
+		return fmt.Errorf("cannot set the state of queue %q: it has no instance on host %q", queue, b.host)
 	}
 	b.status[queue] = s
 	b.state.SetStatus(id, s|b.state.Status(id)&scheduler.Orphaned)

@@ -65,7 +65,7 @@ func checkFrame(t FrameType, size uint32) error {
 	case FrameExit:
 		least = 4
 	default:
-		return fmt.Errorf("a frame has the type %q, which there is not", byte(t))
+		return fmt.Errorf("a frame has the unknown type %q", byte(t))
 	}
 	if size < least || size > most {
 		return fmt.Errorf("a frame of type %q has %d bytes, expected %d to %d", byte(t), size, least, most)

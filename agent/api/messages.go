@@ -58,7 +58,7 @@ type Empty struct{}
 // ID names a job, a task of an array job, or a task of a parallel job.
 type ID struct {
 	Job    int    `json:"job"`
-	Task   int    `json:"task"`              // 0 for a job that is no array job
+	Task   int    `json:"task"`              // 0 for a job that is not an array job
 	PETask string `json:"pe_task,omitempty"` // of a task of a parallel job, else empty
 }
 
@@ -67,7 +67,7 @@ type ID struct {
 // the field of the same name with Base64 behind; a Client sees to that.
 type Start struct {
 	Job  int `json:"job"`
-	Task int `json:"task"` // 0 for a job that is no array job
+	Task int `json:"task"` // 0 for a job that is not an array job
 	// Key is the same for all repetitions of one start, and no other start has it: a
 	// job that is run again has another. Empty is "<job>.<task>", or "<job>".
 	Key        string `json:"key,omitempty"`

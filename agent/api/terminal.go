@@ -138,7 +138,7 @@ func (t *Terminal) next() error {
 		err = io.ErrUnexpectedEOF // io.EOF is the end of a job
 	}
 	if err != nil {
-		return &Error{Code: Unavailable, Message: "the connection to the terminal has ended: " + err.Error(), Err: err}
+		return &Error{Code: Unavailable, Message: "the connection to the terminal was closed: " + err.Error(), Err: err}
 	}
 	switch f.Type {
 	case FrameData, FrameStderr:

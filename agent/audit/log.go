@@ -116,7 +116,7 @@ func (l *Log) open() error {
 	if err = unix.Fstat(fd, &st); err == nil {
 		switch {
 		case st.Mode&unix.S_IFMT != unix.S_IFREG:
-			err = errors.New("it is no regular file")
+			err = errors.New("it is not a regular file")
 		case int(st.Uid) != os.Geteuid():
 			err = fmt.Errorf("it belongs to user id %d, expected %d", st.Uid, os.Geteuid())
 		case st.Nlink != 1:

@@ -328,7 +328,7 @@ func writeFiles(root *os.Root, dir string, files map[string]string) error {
 	for path, data := range files {
 		hidden := slices.ContainsFunc(strings.Split(path, "/"), func(s string) bool { return strings.HasPrefix(s, ".") })
 		if !fs.ValidPath(path) || hidden {
-			return fmt.Errorf("%q is no path of a file of a configuration directory", path)
+			return fmt.Errorf("%q is not a path of a file of a configuration directory", path)
 		}
 		name := filepath.Join(dir, path)
 		if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {

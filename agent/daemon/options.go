@@ -120,7 +120,7 @@ func parse(name string, args []string) (*settings, error) {
 	return s, s.complete()
 }
 
-// masterGridengine is the --master that is no name in a certificate.
+// masterGridengine is the --master that is not a name in a certificate.
 const masterGridengine = "gridengine"
 
 // complete fills in the defaults, and refuses what does not go together.
@@ -179,7 +179,7 @@ func (s *settings) complete() error {
 	if s.spool == "" {
 		var ok bool
 		if s.spool, ok = paths.Spool(root); !ok {
-			return errors.New("no place for what is kept of jobs: give --spool, or set XDG_STATE_HOME or HOME to an absolute path")
+			return errors.New("cannot determine the spool directory: give --spool, or set XDG_STATE_HOME or HOME to an absolute path")
 		}
 	}
 	if s.spool, err = filepath.Abs(s.spool); err != nil {

@@ -322,7 +322,7 @@ func (d *daemon) alone() error {
 		err = lock()
 	}
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		return fmt.Errorf("another agent uses the spool directory %s: end that one first, or name another directory with --spool", d.settings.spool)
+		return fmt.Errorf("another agent uses the spool directory %s: stop that agent first, or name another directory with --spool", d.settings.spool)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot lock the spool directory %s: %w", d.settings.spool, err)

@@ -55,10 +55,10 @@ func (d *daemon) status() string {
 	return text
 }
 
-// say logs what the service manager was not told.
+// say logs what cannot notify the service manager.
 func (d *daemon) say(err error) {
 	if err != nil {
-		d.log.Warn("the service manager was not told", "error", err)
+		d.log.Warn("cannot notify the service manager", "error", err)
 	}
 }
 
@@ -77,7 +77,7 @@ func (d *daemon) checkHealth(ctx context.Context) error {
 			case r.Err != nil:
 				log.Error("the state of the host was not changed", "error", r.Err)
 			case r.Changed && r.Good:
-				log.Info("the health check has found the host in order")
+				log.Info("the health check succeeded")
 			case r.Changed:
 				log.Warn("the health check has taken the host out of service", "reason", r.Reason)
 			}

@@ -37,7 +37,7 @@ func ParseShare(text string) (Share, error) {
 	if number, ok := strings.CutSuffix(text, "%"); ok {
 		percent, err := strconv.ParseFloat(number, 64)
 		if err != nil || !(percent >= 0 && percent <= 100) {
-			return Share{}, fmt.Errorf("%q is no percentage between 0%% and 100%%", text)
+			return Share{}, fmt.Errorf("%q is not a percentage between 0%% and 100%%", text)
 		}
 		return Share{percent: percent}, nil
 	}
@@ -46,7 +46,7 @@ func ParseShare(text string) (Share, error) {
 		return Share{}, err
 	}
 	if n == quantity.Infinity {
-		return Share{}, errors.New("INFINITY is no size")
+		return Share{}, errors.New("INFINITY is not a size")
 	}
 	return Share{bytes: int64(n)}, nil
 }

@@ -45,7 +45,7 @@ func (s *session) complain(text string, args ...any) {
 		s.log.Warn(text, args...)
 	}
 	if last {
-		s.log.Warn("more of others' mistakes are not logged for a minute")
+		s.log.Warn("further errors of other programs are not logged for a minute")
 	}
 }
 

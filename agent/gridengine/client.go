@@ -24,12 +24,12 @@ func (s *session) client(conn *commlib.Conn) {
 		m, err := conn.Receive()
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
-				s.log.Debug("a connection has ended", "endpoint", conn.Peer.String(), "error", err)
+				s.log.Debug("a connection was closed", "endpoint", conn.Peer.String(), "error", err)
 			}
 			return
 		}
 		if m.Tag != message.TagJobExecution || conn.Peer.Component != commlib.ExecdHandle {
-			s.log.Debug("a message that is not known", "tag", m.Tag, "from", conn.Peer.String())
+			s.log.Debug("an unknown message", "tag", m.Tag, "from", conn.Peer.String())
 			continue
 		}
 		id, err := s.startTask(m.Payload)
@@ -49,7 +49,7 @@ func (s *session) startTask(payload []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// The number of a task is 1 also for a job that is no array job.
+	// The number of a task is 1 also for a job that is not an array job.
 	found := make(chan job.ID, 1)
 	if !s.do(func() {
 		id := job.ID{Job: int(r.Job), Task: int(r.Task)}
@@ -67,7 +67,7 @@ func (s *session) startTask(payload []byte) (string, error) {
 	}
 	for _, v := range r.Environment {
 		if v.Name == "" || strings.ContainsAny(v.Name, "=\n") {
-			return "", fmt.Errorf("%q is no name of an environment variable", v.Name)
+			return "", fmt.Errorf("%q is not a name of an environment variable", v.Name)
 		}
 		if !strings.HasPrefix(v.Name, submitPrefix) {
 			t.Env = append(t.Env, v.Name+"="+v.Value)

@@ -40,8 +40,8 @@ func TestHostileDeliveries(t *testing.T) {
 		"the largest task":     {func(j *message.Delivery) { j.Type |= message.TypeArray; j.Tasks[0].Number = 1<<32 - 1 }, "task"},
 		"no task":              {func(j *message.Delivery) { j.Tasks = nil }, "0 tasks"},
 		"no queue":             {func(j *message.Delivery) { j.Tasks[0].Granted = nil }, "with a queue"},
-		"a queue elsewhere":    {queue("../../etc"), "is no name"},
-		"a queue with a slash": {queue("a/../../etc"), "is no name"},
+		"a queue elsewhere":    {queue("../../etc"), "is not a name"},
+		"a queue with a slash": {queue("a/../../etc"), "is not a name"},
 		"a queue of two lines": {queue("a\nprolog root@/tmp/x"), "expected one line"},
 		"a nameless queue":     {queue(""), "qname: is missing"},
 		"all slots":            {func(j *message.Delivery) { j.Tasks[0].Granted[0].Slots = 1<<32 - 1 }, "host_slots"},
@@ -50,7 +50,7 @@ func TestHostileDeliveries(t *testing.T) {
 		"an account of two":    {func(j *message.Delivery) { j.Account = "a\nb" }, "account"},
 		"a variable of two": {func(j *message.Delivery) {
 			j.Environment = append(slices.Clone(j.Environment), message.Variable{Name: "A\nSGE_ROOT", Value: "/x"})
-		}, "is no name of an environment variable"},
+		}, "is not a name of an environment variable"},
 		"a script elsewhere": {func(j *message.Delivery) { j.ScriptFile, j.ExecFile = "../../../etc/cron.d/x", "/etc/passwd" }, ""},
 		"the latest time":    {func(j *message.Delivery) { j.Submitted = 1<<32 - 1 }, ""},
 	} {

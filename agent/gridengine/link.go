@@ -90,7 +90,7 @@ func New(o Options) (*Link, error) {
 	var err error
 	l.listener, err = net.Listen("tcp", fmt.Sprintf(":%d", o.Cell.ExecdPort))
 	if err != nil {
-		return nil, fmt.Errorf("cannot listen on the port of execution daemons: %w; end the sge_execd of this host first (qconf -ke %s)", err, o.Host)
+		return nil, fmt.Errorf("cannot listen on the port of execution daemons: %w; stop the sge_execd of this host first (qconf -ke %s)", err, o.Host)
 	}
 	return l, nil
 }
@@ -400,7 +400,7 @@ func (s *session) lost(conn *commlib.Conn, err error) {
 	}
 	s.conn, s.registered, s.deadline = nil, false, time.Time{}
 	clear(s.pending)
-	s.log.Warn("the connection with sge_qmaster is gone; jobs go on", "reason", err)
+	s.log.Warn("the connection with sge_qmaster was lost; jobs continue", "reason", err)
 	s.again()
 }
 

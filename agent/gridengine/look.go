@@ -61,10 +61,10 @@ func (s *session) survey() {
 		unknown := s.unknown(list)
 		for i, u := range unknown {
 			if i == mostWarnings {
-				s.log.Warn("more jobs are not known to the agent", "jobs", len(unknown)-i)
+				s.log.Warn("the agent does not know further jobs", "jobs", len(unknown)-i)
 				break
 			}
-			s.log.Warn("sge_qmaster lists a job on this host that the agent does not know: another daemon has started it, and nobody reports its end; see docs/gridengine.md",
+			s.log.Warn("sge_qmaster lists a job on this host that the agent does not know: another daemon has started it, and no daemon reports its end; see docs/gridengine.md",
 				"job", u.job, "task", u.task, "owner", u.owner)
 		}
 	})

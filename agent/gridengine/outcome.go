@@ -11,7 +11,7 @@ import (
 
 // key is a job, or a task of a parallel one, as qmaster numbers it.
 type key struct {
-	job, task uint32 // task is 1 for a job that is no array job
+	job, task uint32 // task is 1 for a job that is not an array job
 	pe        string
 }
 

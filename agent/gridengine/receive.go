@@ -46,7 +46,7 @@ func (s *session) receive(m *commlib.Message) {
 	case message.TagFullLoadReport:
 		s.full()
 	default:
-		s.log.Debug("a message that is not known", "tag", m.Tag)
+		s.log.Debug("an unknown message", "tag", m.Tag)
 	}
 	if err != nil {
 		s.log.Error("a message of sge_qmaster cannot be read", "tag", m.Tag, "error", err)
@@ -197,7 +197,7 @@ func (s *session) signal(sig *message.JobSignal, queue bool) {
 	s.send(message.TagAcknowledge, message.EncodeAcknowledgements(ack))
 	o, ok := orders[sig.Signal]
 	if !ok {
-		s.log.Warn("a signal that is not known", "signal", sig.Signal)
+		s.log.Warn("an unknown signal", "signal", sig.Signal)
 		return
 	}
 	if queue {

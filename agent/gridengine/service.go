@@ -76,6 +76,6 @@ func (s *session) clearErrors() {
 			s.log.Error("queue instances stay in error state though the host takes jobs again: clear it with qmod -cq", "instances", list, "reason", f.Message())
 			return
 		}
-		s.log.Info("the error state of queue instances is cleared: the host takes jobs again", "instances", list)
+		s.log.Info("clearing the error state of queue instances: the host takes jobs again", "instances", list)
 	})
 }

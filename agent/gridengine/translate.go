@@ -34,7 +34,7 @@ type surroundings struct {
 	shellOf func(user string) string
 }
 
-// idOf is a job as package agent numbers it: the task of a job that is no array job is 0.
+// idOf is a job as package agent numbers it: the task of a job that is not an array job is 0.
 func idOf(j *message.Delivery) job.ID {
 	id := job.ID{Job: int(j.Job)}
 	if j.Type&message.TypeArray != 0 && len(j.Tasks) > 0 {
@@ -140,7 +140,7 @@ func requestOf(j *message.Delivery, s *surroundings) (*submit.Request, error) {
 	}
 	for _, v := range j.Environment {
 		if strings.ContainsAny(v.Name, "=\n") || v.Name == "" {
-			return nil, fmt.Errorf("%q is no name of an environment variable", v.Name)
+			return nil, fmt.Errorf("%q is not a name of an environment variable", v.Name)
 		}
 		if !strings.HasPrefix(v.Name, submitPrefix) {
 			r.Env = append(r.Env, submit.Variable{Name: v.Name, Value: v.Value})
@@ -438,7 +438,7 @@ func configurationFiles(list []message.Configuration, usable func(name, value st
 			return nil, fmt.Errorf("configuration %s: %w", c.Name, o.err)
 		}
 		if strings.ContainsAny(c.Name, "/\x00") || c.Name == "" || strings.HasPrefix(c.Name, ".") {
-			return nil, fmt.Errorf("%q is no name of a configuration", c.Name)
+			return nil, fmt.Errorf("%q is not a name of a configuration", c.Name)
 		}
 		files["conf/"+c.Name] = o.text.String()
 	}

@@ -133,7 +133,7 @@ func TestTranslations(t *testing.T) {
 		change func(*message.Delivery)
 		check  func(*agent.Start) (got, want any)
 	}{
-		"a job that is no array job has task 0": {
+		"a job that is not an array job has task 0": {
 			func(*message.Delivery) {}, func(s *agent.Start) (any, any) { return s.ID, job.ID{Job: 7} },
 		},
 		"a task of an array job has its number": {

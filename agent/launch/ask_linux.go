@@ -91,7 +91,7 @@ func (j *Job) supervisor() (*supervisor, error) {
 	case s == nil:
 		return nil, errNotLaunched
 	case s.pid == 0 && !j.findShepherd():
-		return nil, errors.New("cannot reach the supervisor of the job: it has not yet told its process number")
+		return nil, errors.New("cannot reach the supervisor of the job: it has not yet written its process ID")
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()

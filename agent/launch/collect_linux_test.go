@@ -102,7 +102,7 @@ func TestCollect(t *testing.T) {
 		"nothing at all": {
 			nil, exited(0), job.FailedBeforeProlog, false, 0, "",
 		},
-		"a verdict that is no number": {
+		"a verdict that is not a number": {
 			map[string]string{"exit_status": "x\n", "error": ""}, exited(0), job.FailedNoExitStatus, false, 0, "",
 		},
 		"a good end without a job: it was to end before it began": {

@@ -23,7 +23,7 @@ func denied(patterns, granted []string) ([]cgroup.Device, error) {
 	for _, path := range granted {
 		d, ok, err := device(path)
 		if err == nil && !ok {
-			err = errors.New("it is no device")
+			err = errors.New("it is not a device")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("cannot grant the device %q: %w", path, err)

@@ -18,7 +18,7 @@ import (
 )
 
 // complexes as a site may have changed them: h_vmem and s_vmem are for the whole
-// job, h_cpu is for each slot. Each has a default, which is no limit.
+// job, h_cpu is for each slot. Each has a default, which is not a limit.
 const complexes = `
 h_vmem  hv     MEMORY <= YES JOB 512M 0
 s_vmem  s_vmem MEMORY <= YES JOB 256M 0
@@ -73,7 +73,7 @@ func TestConsumables(t *testing.T) {
 		want             job.Limit
 	}{
 		"what is not requested is the queue's, per slot": {complexes, "h_vmem 2G\n", nil, job.Vmem, job.Limit{Soft: none, Hard: 2 << 30}},
-		"a default is no limit":                          {complexes, "", nil, job.Vmem, job.Limit{Soft: none, Hard: none}},
+		"a default is not a limit":                       {complexes, "", nil, job.Vmem, job.Limit{Soft: none, Hard: none}},
 		"nor is that of a consumable per slot":           {complexes, "", nil, job.CPU, job.Limit{Soft: none, Hard: none}},
 		"a request for a JOB is for all of it":           {complexes, "h_vmem 2G\n", []string{"-l", "h_vmem=1G"}, job.Vmem, job.Limit{Soft: none, Hard: 1 << 30, HardPerJob: true}},
 		"by its shortcut, too":                           {complexes, "h_vmem 2G\n", []string{"-l", "hv=1G"}, job.Vmem, job.Limit{Soft: none, Hard: 1 << 30, HardPerJob: true}},
@@ -102,7 +102,7 @@ func TestConsumables(t *testing.T) {
 	for options, want := range map[string]string{
 		"h_vmem=3G": "-l h_vmem=3G: queue q gives its jobs at most h_vmem=2G",
 		"hv=3G":     "-l h_vmem=3G: queue q gives its jobs at most h_vmem=2G",
-		"hv=lots":   `-l hv=lots, which is h_vmem: "lots" is no size`,
+		"hv=lots":   `-l hv=lots, which is h_vmem: "lots" is not a size`,
 	} {
 		_, err := limitsOf(t, complexes, "h_vmem 2G\n", "-l", options)
 		if err == nil || !strings.HasPrefix(err.Error(), want) {

@@ -29,7 +29,7 @@ func mostThreads(p qconf.CgroupsParams, slots int) uint64 {
 }
 
 // threadsOfHost is how many processes and threads there can be on this host. What is not known
-// is no limit.
+// is not a limit.
 func threadsOfHost() uint64 {
 	most := uint64(math.MaxInt64)
 	for _, name := range []string{"pid_max", "threads-max"} {

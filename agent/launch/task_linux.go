@@ -90,9 +90,9 @@ func (j *Job) describeTask(id job.ID, command []string, dir string, env []string
 	case j.terminal || of.ID.PETask != "":
 		return nil, errors.New("only jobs of an agent have tasks")
 	case of.PE == nil:
-		return nil, errors.New("it is no parallel job")
+		return nil, errors.New("it is not a parallel job")
 	case id.Job != of.ID.Job || id.Task != of.ID.Task || id.PETask == "":
-		return nil, fmt.Errorf("%s is no task of it", id)
+		return nil, fmt.Errorf("%s is not a task of it", id)
 	case len(command) == 0 || command[0] == "":
 		return nil, errors.New("there is no command")
 	case dir != "" && !strings.HasPrefix(dir, "/"):
@@ -168,7 +168,7 @@ func taskEnvironment(ofJob, sent []string, directory string, things []string) ([
 	for _, v := range sent {
 		name, _, ok := strings.Cut(v, "=")
 		if !ok || name == "" {
-			return nil, fmt.Errorf("%q is no variable of the form NAME=value", v)
+			return nil, fmt.Errorf("%q is not a variable of the form NAME=value", v)
 		}
 		if _, ours := fixed[name]; !ours && name != "PE_HOSTFILE" {
 			set(v)

@@ -52,7 +52,7 @@ func TestTask(t *testing.T) {
 	if b, _, err := slave.Dir.Start(); string(b) != "slave\n" {
 		t.Errorf("the record is %q, %v", b, err)
 	}
-	// As a prolog does. A line that is no variable is no reason to forget the job.
+	// As a prolog does. A line that is not a variable is no reason to forget the job.
 	edited, err := os.OpenFile(slave.Dir.Path()+"/"+jobdir.FileEnvironment, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -173,7 +173,7 @@ func TestTasksGoWithTheirJob(t *testing.T) {
 	p.nothingLeft(t)
 }
 
-// TestTaskRefused: what is no task.
+// TestTaskRefused: what is not a task.
 func TestTaskRefused(t *testing.T) {
 	p := newPlace(t)
 	serial := p.prepare(t, job.ID{Job: 8}, "true")
@@ -190,13 +190,13 @@ func TestTaskRefused(t *testing.T) {
 		env     []string
 		want    string
 	}{
-		"of a serial job":         {serial, job.ID{Job: 8, PETask: "1.host"}, []string{"true"}, "", nil, "it is no parallel job"},
-		"of another job":          {parent, job.ID{Job: 8, PETask: "1.host"}, []string{"true"}, "", nil, "8/1.host is no task of it"},
-		"without a name":          {parent, seven, []string{"true"}, "", nil, "7 is no task of it"},
-		"a name that leads away":  {parent, job.ID{Job: 7, PETask: "../x.y"}, []string{"true"}, "", nil, "is no id of a task"},
+		"of a serial job":         {serial, job.ID{Job: 8, PETask: "1.host"}, []string{"true"}, "", nil, "it is not a parallel job"},
+		"of another job":          {parent, job.ID{Job: 8, PETask: "1.host"}, []string{"true"}, "", nil, "8/1.host is not a task of it"},
+		"without a name":          {parent, seven, []string{"true"}, "", nil, "7 is not a task of it"},
+		"a name that leads away":  {parent, job.ID{Job: 7, PETask: "../x.y"}, []string{"true"}, "", nil, "is not an id of a task"},
 		"without a command":       {parent, job.ID{Job: 7, PETask: "1.host"}, nil, "", nil, "there is no command"},
 		"in a relative directory": {parent, job.ID{Job: 7, PETask: "1.host"}, []string{"true"}, "x", nil, `"x" is not an absolute path`},
-		"a variable without name": {parent, job.ID{Job: 7, PETask: "1.host"}, []string{"true"}, "", []string{"=x"}, `"=x" is no variable`},
+		"a variable without name": {parent, job.ID{Job: 7, PETask: "1.host"}, []string{"true"}, "", []string{"=x"}, `"=x" is not a variable`},
 		"a NUL in a variable":     {parent, job.ID{Job: 7, PETask: "1.host"}, []string{"true"}, "", []string{"A=\x00"}, "NUL"},
 		"a NUL in an argument":    {parent, job.ID{Job: 7, PETask: "1.host"}, []string{"true", "\x00"}, "", nil, "NUL"},
 	} {

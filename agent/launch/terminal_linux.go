@@ -74,7 +74,7 @@ func (t *Terminal) EndInput() error {
 	}
 	// The supervisor has one more of it.
 	if _, err := t.supervisor.Write([]byte{0}); err != nil {
-		return fmt.Errorf("cannot tell the supervisor of the end of standard input: %w", err)
+		return fmt.Errorf("cannot report the end of standard input to the supervisor: %w", err)
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ func (m *Metrics) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
 		Handler: m.Handler(), ReadHeaderTimeout: headerTimeout, ReadTimeout: headerTimeout,
 		WriteTimeout: 2 * answerTimeout, MaxHeaderBytes: maxHeader,
-		ErrorLog: log.New(io.Discard, "", 0), // what peers do wrong is no trouble of ours
+		ErrorLog: log.New(io.Discard, "", 0), // what peers do wrong is not a trouble of ours
 	}
 	server.SetKeepAlivesEnabled(false) // a connection that is idle keeps others out
 	closed := make(chan struct{})

@@ -94,7 +94,7 @@ func TestWeights(t *testing.T) {
 		"no tickets at all":      {[]float64{0, 0}, []uint64{100, 100}},
 		"one without":            {[]float64{100, 0}, []uint64{200, 1}},
 		"more than can be":       {append(slices.Repeat([]float64{1}, 199), 1e9), append(slices.Repeat([]uint64{1}, 199), 10000)},
-		"what is no number":      {[]float64{math.NaN(), 100, math.Inf(1), -5}, []uint64{1, 400, 1, 1}},
+		"what is not a number":   {[]float64{math.NaN(), 100, math.Inf(1), -5}, []uint64{1, 400, 1, 1}},
 		"the largest there are":  {[]float64{math.MaxFloat64, 100}, []uint64{1, 200}},
 		"small ones keep apart":  {[]float64{1, 2, 397}, []uint64{1, 2, 298}},
 		"nobody":                 {nil, []uint64{}},

@@ -19,7 +19,7 @@ const Mount = "/sys/fs/cgroup"
 
 // ErrNoManager is wrapped by errors that say that there is no systemd to ask, or
 // that it does not use cgroup v2.
-var ErrNoManager = errors.New("there is no manager of systemd to ask")
+var ErrNoManager = errors.New("no systemd manager is running")
 
 // Booted reports whether systemd is process 1 (sd_booted(3)).
 func Booted() bool {

@@ -80,7 +80,7 @@ func Open() (*Scope, error) {
 	}
 }
 
-var errVanished = errors.New("the scope has come to its end meanwhile")
+var errVanished = errors.New("the scope has ended in the meantime")
 
 // create makes the scope with a process to hold it.
 func create(ctx context.Context, start func(pid int) (group string, err error)) (*Scope, error) {

@@ -166,7 +166,7 @@ type complaint struct {
 	exit   int    // 1 if it is 0
 }
 
-// table is the row of a command, nil for one that is none. It is no variable: rows refer to
+// table is the row of a command, nil for one that is none. It is not a variable: rows refer to
 // functions that look there.
 func table(name string) *command {
 	for _, c := range []*command{

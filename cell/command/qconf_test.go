@@ -175,7 +175,7 @@ func TestEdit(t *testing.T) {
 		t.Error("the queue is as it was")
 	}
 	w.in.Edited = [][]byte{[]byte(strings.Replace(text, "slots                 4", "slots                 many", 1))}
-	w.says("root", "qconf -mq all.q", "", "error: line 15: slots: \"many\" is no number, expected one from 0 to 9999999\nerror reading in file\n", 1)
+	w.says("root", "qconf -mq all.q", "", "error: line 15: slots: \"many\" is not a number, expected one from 0 to 9999999\nerror reading in file\n", 1)
 	for line, want := range map[string]struct {
 		stdout, stderr string
 		exit           int

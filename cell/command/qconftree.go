@@ -207,7 +207,7 @@ func (x *call) showNodes(g *given, all bool) {
 	}
 }
 
-// wrongShares says that an element of a list is no path=shares.
+// wrongShares says that an element of a list is not a path=shares.
 func (x *call) wrongShares(item string) {
 	x.warn("%s is not a valid argument, see node_shares_list format", item)
 	x.fail(1, "no modifications to sharetree")

@@ -116,7 +116,7 @@ func (x *call) reasons(l *line, v *view.View) {
 }
 
 // named returns the jobs that numbers, names and patterns mean, each once and by their numbers,
-// and what means none. All jobs are looked through only for what is no number.
+// and what means none. All jobs are looked through only for what is not a number.
 func (x *call) named(names []string) (jobs []*cell.Job, missing []string) {
 	var byName map[string][]*cell.Job
 	wanted := map[*cell.Job]bool{}

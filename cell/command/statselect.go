@@ -43,7 +43,7 @@ func (x *call) statSelection(l *line) (*statSelection, bool) {
 		if s.jobStates, bad = parseJobStates(text); bad != "" {
 			x.stderr.lines(x.self.text())
 			x.fail(1, "ERROR! wrong argument to -s option")
-			x.warn("%q is no state; expected one or more of %s", bad, strings.Join(jobStates, " "))
+			x.warn("%q is not a state; expected one or more of %s", bad, strings.Join(jobStates, " "))
 			return nil, false
 		}
 	}
@@ -97,7 +97,7 @@ func compileQueue(x *call, text string) (*expression.QueueReference, error) {
 	return expression.CompileQueueReference(x.cell.HostNames(), text)
 }
 
-// parseJobStates reads -s. bad is what is no state.
+// parseJobStates reads -s. bad is what is not a state.
 func parseJobStates(text string) (states map[string]bool, bad string) {
 	states = map[string]bool{}
 	text = strings.TrimSuffix(text, "+")

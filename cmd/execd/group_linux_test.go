@@ -109,7 +109,7 @@ func TestGroupOfAUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	top := s.Where(cgroup.Kill)
-	mine, err := os.MkdirTemp(top.Mount, "execd-test-") //nolint:usetesting // it is no directory of a file system
+	mine, err := os.MkdirTemp(top.Mount, "execd-test-") //nolint:usetesting // it is not a directory of a file system
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -210,7 +210,7 @@ func TestBadInputIsRefusedBeforeAnythingIsMade(t *testing.T) {
 			asUser, job,
 			[]string{"-M", "-oQ/tmp", "job"},
 			2,
-			[]string{`command line: "-M -oQ/tmp": "-oQ/tmp" is no mail address`},
+			[]string{`command line: "-M -oQ/tmp": "-oQ/tmp" is not a mail address`},
 		},
 		"no slots": {
 			asUser, job,
@@ -262,11 +262,11 @@ func TestBadInputIsRefusedBeforeAnythingIsMade(t *testing.T) {
 		},
 		"relative path of a queue": {
 			asUser, queueFile("tmpdir tmp"), conf, 125,
-			[]string{`conf/queues/q:4: tmpdir: "tmp" is no absolute path, expected one that begins with /`},
+			[]string{`conf/queues/q:4: tmpdir: "tmp" is not an absolute path, expected one that begins with /`},
 		},
 		"relative prolog": {
 			asUser, queueFile("prolog root@bin/prolog"), conf, 125,
-			[]string{`conf/queues/q:4: prolog: "root@bin/prolog" is no command, expected NONE or \[user@\] and an absolute path with arguments`},
+			[]string{`conf/queues/q:4: prolog: "root@bin/prolog" is not a command, expected NONE or \[user@\] and an absolute path with arguments`},
 		},
 		"unknown variable of a prolog": {
 			asUser, queueFile("prolog /bin/true $nonsense"), conf, 125,
@@ -301,7 +301,7 @@ func TestBadInputIsRefusedBeforeAnythingIsMade(t *testing.T) {
 				"conf/hostgroups/@b": "group_name @b\nhostlist " + hostname() + "\n",
 			},
 			conf, 125,
-			[]string{`conf/queues/q:5: seq_no: host ".*" is in @a and @b, which set 1 and 2, and has no setting of its own`},
+			[]string{`conf/queues/q:5: seq_no: host ".*" is in @a and @b, which set 1 and 2, and has no own setting`},
 		},
 		"a file that does not belong there": {
 			asUser,

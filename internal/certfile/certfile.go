@@ -87,7 +87,7 @@ func (f *Files) Current() Material {
 	f.tried = stamps
 	m, err := read(f.paths)
 	if err != nil {
-		f.notify(fmt.Errorf("the certificates have changed and cannot be used, the former ones stay: %w", err))
+		f.notify(fmt.Errorf("the new certificates cannot be used, and the previous ones stay in use: %w", err))
 		return f.current
 	}
 	f.current = m

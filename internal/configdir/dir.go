@@ -262,7 +262,7 @@ func (d *Dir) stage(c Change) (staged, error) {
 	info, err := d.root.Stat(c.Path)
 	switch {
 	case err == nil && info.IsDir():
-		return staged{}, errors.New("it is a folder")
+		return staged{}, errors.New("it is a directory")
 	case err == nil:
 		mode = info.Mode().Perm()
 	}

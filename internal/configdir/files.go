@@ -21,20 +21,20 @@ var (
 // Folders are the names of the folders of a configuration directory.
 func Folders() []string { return slices.Clone(folders) }
 
-// check refuses what is no name of a file of the directory, or one that readers would skip.
+// check refuses what is not a name of a file of the directory, or one that readers would skip.
 func check(file string) error {
 	kind, name, inFolder := strings.Cut(file, "/")
 	switch {
 	case !inFolder && slices.Contains(single, kind):
 		return nil
 	case !inFolder:
-		return fmt.Errorf("%q is no file of a configuration directory, expected one of %s, or one in a folder", kind, strings.Join(single, ", "))
+		return fmt.Errorf("%q is not a file of a configuration directory, expected one of %s, or one in a folder", kind, strings.Join(single, ", "))
 	case !slices.Contains(folders, kind):
-		return fmt.Errorf("%q is no folder of a configuration directory, expected one of %s", kind, strings.Join(folders, ", "))
+		return fmt.Errorf("%q is not a folder of a configuration directory, expected one of %s", kind, strings.Join(folders, ", "))
 	case name == "":
 		return errors.New("the name of the object is empty")
 	case strings.ContainsAny(name, "/\x00\n"):
-		return fmt.Errorf("%q is no name of a file", name)
+		return fmt.Errorf("%q is not a name of a file", name)
 	case strings.HasPrefix(name, "."), strings.HasSuffix(name, "~"):
 		return fmt.Errorf("a file with the name %q would be skipped: it begins with a dot or ends with ~", name)
 	}

@@ -214,7 +214,7 @@ func TestExchangedMeanwhile(t *testing.T) {
 	}
 }
 
-// What is no file is written to where nobody else can have put it.
+// What is not a file is written to where nobody else can have put it.
 func TestDevices(t *testing.T) {
 	dir := place(t)
 	r, w, err := os.Pipe()

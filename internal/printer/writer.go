@@ -10,7 +10,7 @@ import (
 
 // Writer passes text on with what is special escaped, but for line breaks and tabs, and without
 // doubling backslashes: text that is escaped already passes unchanged. It stands between a command
-// and the terminal, so that what a printer has forgotten is no order to the terminal. A character
+// and the terminal, so that what a printer has forgotten is not an order to the terminal. A character
 // may come in several parts; Flush writes one whose end has not come.
 //
 // A Writer is for one goroutine.

@@ -22,7 +22,7 @@ type Stream interface {
 
 // Options say which is the terminal of the caller.
 type Options struct {
-	// In is where is typed. If it is no terminal, what it has is typed, and at its end
+	// In is where is typed. If it is not a terminal, what it has is typed, and at its end
 	// Ctrl-D, which ends shells.
 	In *os.File
 	// Out gets what the other side writes.
@@ -207,7 +207,7 @@ func (r *running) typing() error {
 			_, _ = r.stream.Write(end)
 			return nil
 		case err != nil:
-			return fmt.Errorf("cannot read what is typed: %w", err)
+			return fmt.Errorf("cannot read the terminal: %w", err)
 		}
 		last = buffer[n-1]
 		if err := r.pass(buffer[:n]); err != nil {

@@ -172,7 +172,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// What is no terminal is typed, to its end, with nothing in it for this side.
+// What is not a terminal is typed, to its end, with nothing in it for this side.
 func TestRunWithoutTerminal(t *testing.T) {
 	for typed, want := range map[string]string{
 		"~.\necho x\n": "~.\necho x\n\x04",

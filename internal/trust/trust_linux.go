@@ -173,7 +173,7 @@ func interpreter(fd int) string {
 var (
 	errType        = errors.New("expected a regular file or a directory")
 	errRelative    = errors.New("expected an absolute path")
-	errInterpreter = errors.New("the interpreter in its first line is no absolute path")
+	errInterpreter = errors.New("the interpreter in its first line is not an absolute path")
 )
 
 // walk is the way of a path, as far as it was followed.

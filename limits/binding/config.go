@@ -89,7 +89,7 @@ func ParseConfig(text string) (Config, error) {
 	for i, f := range fields[:numbers] {
 		n, err := strconv.ParseUint(f, 10, 31)
 		if err != nil || n < 1 {
-			return fail(strconv.Quote(f) + " is no number of cores")
+			return fail(strconv.Quote(f) + " is not a number of cores")
 		}
 		if i == 0 {
 			c.Amount = int(n)

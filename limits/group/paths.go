@@ -133,7 +133,7 @@ func Parse(text string) (*Paths, error) {
 		case keyRSSLimit, keyVmemLimit:
 			v, err := strconv.ParseUint(value, 10, 64)
 			if err != nil {
-				return nil, &SyntaxError{n + 1, key + " is no number of bytes: " + strconv.Quote(value)}
+				return nil, &SyntaxError{n + 1, key + " is not a number of bytes: " + strconv.Quote(value)}
 			}
 			if key == keyRSSLimit {
 				p.RSSLimit = v
@@ -147,7 +147,7 @@ func Parse(text string) (*Paths, error) {
 			continue
 		}
 		if !strings.HasPrefix(value, "/") {
-			return nil, &SyntaxError{n + 1, key + " is no absolute path: " + strconv.Quote(value)}
+			return nil, &SyntaxError{n + 1, key + " is not an absolute path: " + strconv.Quote(value)}
 		}
 		if into == nil {
 			p.Dirs = append(p.Dirs, value)

@@ -39,7 +39,7 @@ func TestParseRefuses(t *testing.T) {
 		"a line without a value":       "dir=/a\nunified\n",
 		"a relative path":              "cgroup.kill=sys/fs/cgroup\n",
 		"an empty directory":           "dir=\n",
-		"a limit that is no number":    "h_rss=64M\n",
+		"a limit that is not a number": "h_rss=64M\n",
 		"a limit that is out of range": "h_vmem=99999999999999999999999\n",
 	}
 	for name, text := range tests {

@@ -24,7 +24,7 @@ func ParseList(text string) (CPUSet, error) {
 		}
 		if !ok || last > MaxCPU || first > last {
 			return CPUSet{}, errors.New("cannot read CPU list " + strconv.Quote(text) + ": " +
-				strconv.Quote(item) + " is no number from 0 to " + strconv.Itoa(MaxCPU) + " and no ascending range of such")
+				strconv.Quote(item) + " is not a number from 0 to " + strconv.Itoa(MaxCPU) + " and no ascending range of such")
 		}
 		s.add(first, last)
 	}

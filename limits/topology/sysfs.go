@@ -67,7 +67,7 @@ func Read(read Reader, allowed Allowed) (Topology, error) {
 		}
 	}
 	if usable.IsEmpty() {
-		return Topology{}, errors.New("cannot read the CPU topology: no " + cpuDir + "online, and nothing is said to be allowed")
+		return Topology{}, errors.New("cannot read the CPU topology: no " + cpuDir + "online, and no allowed processors are known")
 	}
 
 	known := slices.ContainsFunc(cpus, func(c cpu) bool { return c.known && usable.Contains(c.id) })

@@ -266,7 +266,7 @@ func pressure(text, kind string) (float64, error) {
 			if number, ok := strings.CutPrefix(field, "avg60="); ok {
 				v, err := strconv.ParseFloat(number, 64)
 				if err != nil || !(v >= 0 && v <= 100) { // NaN is neither
-					return 0, fmt.Errorf("cannot read pressure stall information: %q is no percentage", field)
+					return 0, fmt.Errorf("cannot read pressure stall information: %q is not a percentage", field)
 				}
 				return v, nil
 			}

@@ -41,7 +41,7 @@ func spawn(c *Config) (*process, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%q is no regular file", c.Path)
+		return nil, fmt.Errorf("%q is not a regular file", c.Path)
 	}
 	var theirs [3]*os.File
 	p := &process{exited: make(chan *os.ProcessState, 1), closed: make(chan struct{})}

@@ -566,7 +566,7 @@ func TestWhatCannotBeStarted(t *testing.T) {
 	}{
 		"missing":           {os.Remove, "no such file or directory"},
 		"not executable":    {func(p string) error { return os.Chmod(p, 0o644) }, "permission denied"},
-		"a folder":          {func(p string) error { return errors.Join(os.Remove(p), os.Mkdir(p, 0o755)) }, "is no regular file"},
+		"a folder":          {func(p string) error { return errors.Join(os.Remove(p), os.Mkdir(p, 0o755)) }, "is not a regular file"},
 		"a bad interpreter": {func(p string) error { return os.WriteFile(p, []byte("#!/no/such/thing\n"), 0o755) }, "no such file or directory"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -70,7 +70,7 @@ func withOptions(page []byte) ([]byte, error) {
 	name := string(page[m[2]:m[3]])
 	options := command.Options(name)
 	if options == nil {
-		return nil, fmt.Errorf("%q is no command", name)
+		return nil, fmt.Errorf("%q is not a command", name)
 	}
 	var b bytes.Buffer
 	b.Write(page[:m[0]])

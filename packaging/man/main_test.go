@@ -52,7 +52,7 @@ func TestPagesThatCannotBeWritten(t *testing.T) {
 	for page, want := range map[string]string{
 		"":                        `no lines '.\" options of NAME'`,
 		".\\\" options of qsub\n": "no lines",
-		".\\\" options of qnone\n.\\\" end of options\n": `"qnone" is no command`,
+		".\\\" options of qnone\n.\\\" end of options\n": `"qnone" is not a command`,
 	} {
 		if _, err := withOptions([]byte(page)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", page, err, want)

@@ -62,12 +62,12 @@ func parseEntry(item string, week bool, days func(*entry, string) error) (entry,
 	if len(parts) > 0 {
 		var ok bool
 		if e.state, ok = parseState(parts[0]); !ok {
-			return entry{}, fmt.Errorf("%q is no state, expected on, off or suspended", parts[0])
+			return entry{}, fmt.Errorf("%q is not a state, expected on, off or suspended", parts[0])
 		}
 		parts = parts[1:]
 	}
 	if len(parts) > 0 {
-		return entry{}, fmt.Errorf("%q comes behind the state, expected nothing", strings.Join(parts, "="))
+		return entry{}, fmt.Errorf("%q follows the state, expected nothing", strings.Join(parts, "="))
 	}
 	return e, nil
 }
@@ -97,7 +97,7 @@ func parseTimes(text string) ([]span, error) {
 	for item := range strings.SplitSeq(text, ",") {
 		from, to, ok := strings.Cut(item, "-")
 		if !ok {
-			return nil, fmt.Errorf("%q is no range of times, expected one like 8-17:30", item)
+			return nil, fmt.Errorf("%q is not a range of times, expected one like 8-17:30", item)
 		}
 		first, err := parseTime(from)
 		if err != nil {
@@ -122,7 +122,7 @@ func parseTimes(text string) ([]span, error) {
 func parseTime(text string) (int, error) {
 	parts := strings.Split(text, ":")
 	if len(parts) > 3 {
-		return 0, fmt.Errorf("%q is no time, expected hour:minute:second", text)
+		return 0, fmt.Errorf("%q is not a time, expected hour:minute:second", text)
 	}
 	seconds := 0
 	for i, unit := range []struct {
@@ -141,7 +141,7 @@ func parseTime(text string) (int, error) {
 	return seconds, nil
 }
 
-// number reads decimal digits. What is too long for any day or year is no number.
+// number reads decimal digits. What is too long for any day or year is not a number.
 func number(s string) (int, bool) {
 	if s == "" {
 		return 0, false
@@ -172,7 +172,7 @@ func parseWeekdays(e *entry, text string) error {
 		case err != nil:
 			return err
 		case isRange && first == last:
-			return fmt.Errorf("%q is no range, expected a single day, or different ones", item)
+			return fmt.Errorf("%q is not a range, expected a single day, or different ones", item)
 		}
 		for d := first; ; d = (d + 1) % 7 { // fri-mon is over the weekend
 			e.weekdays |= 1 << d
@@ -190,7 +190,7 @@ func parseWeekday(s string) (time.Weekday, error) {
 			return d, nil
 		}
 	}
-	return 0, fmt.Errorf("%q is no weekday, expected mon to sun, or a time of the day", s)
+	return 0, fmt.Errorf("%q is not a weekday, expected mon to sun, or a time of the day", s)
 }
 
 func parseYearDays(e *entry, text string) error {
@@ -211,7 +211,7 @@ func parseYearDays(e *entry, text string) error {
 			return fmt.Errorf("%q ends before it begins", item)
 		}
 		// A day that does not exist, as in 1.2.2026-31.2.2026, ends the range with
-		// the last one that does. Alone, it is no day.
+		// the last one that does. Alone, it is not a day.
 		e.days = append(e.days, span{first.number(false), last.number(true)})
 	}
 	return nil
@@ -242,12 +242,12 @@ func dayNumber(year, month, day int) int {
 func parseDate(s string) (date, error) {
 	parts := strings.Split(s, ".")
 	if len(parts) != 3 {
-		return date{}, fmt.Errorf("%q is no date, expected day.month.year", s)
+		return date{}, fmt.Errorf("%q is not a date, expected day.month.year", s)
 	}
 	var d date
 	var ok bool
 	if d.day, ok = number(parts[0]); !ok || d.day < 1 || d.day > 31 {
-		return date{}, fmt.Errorf("%q is no day of a month, expected 1 to 31", parts[0])
+		return date{}, fmt.Errorf("%q is not a day of a month, expected 1 to 31", parts[0])
 	}
 	if d.month, ok = number(parts[1]); !ok {
 		for m := time.January; m <= time.December; m++ {
@@ -257,10 +257,10 @@ func parseDate(s string) (date, error) {
 		}
 	}
 	if d.month < 1 || d.month > 12 {
-		return date{}, fmt.Errorf("%q is no month, expected 1 to 12 or jan to dec", parts[1])
+		return date{}, fmt.Errorf("%q is not a month, expected 1 to 12 or jan to dec", parts[1])
 	}
 	if d.year, ok = number(parts[2]); !ok || d.year < 1970 || d.year > 2037 {
-		return date{}, fmt.Errorf("%q is no year, expected 1970 to 2037", parts[2])
+		return date{}, fmt.Errorf("%q is not a year, expected 1970 to 2037", parts[2])
 	}
 	return d, nil
 }

@@ -96,7 +96,7 @@ func (f *Formula) term(item string) (term, error) {
 	if weighted {
 		var ok bool
 		if t.weight, ok = number(weight); !ok {
-			return term{}, fmt.Errorf("%q is no weight, expected one number behind %q", weight, factor+"*")
+			return term{}, fmt.Errorf("%q is not a weight, expected one number after %q", weight, factor+"*")
 		}
 	}
 	if v, ok := number(factor); ok {
@@ -137,7 +137,7 @@ func (f Formula) Attributes() []string { return f.attributes }
 // Eval computes the formula from left to right. value is asked for attributes by
 // their position in Attributes, so that names need to be looked up only once. If an
 // attribute has no value the result is Missing, whatever the others are; so it is if
-// the result is no number.
+// the result is not a number.
 func (f Formula) Eval(value func(attribute int) (v float64, ok bool)) float64 {
 	sum := 0.0
 	for _, t := range f.terms {

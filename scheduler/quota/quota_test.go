@@ -158,7 +158,7 @@ func TestWhomARuleIsFor(t *testing.T) {
 		"excluded by the group":                   {"users !@stuff", "dave - - wheel", 0, 0, false},
 		"not in the excluded list":                {"users !@staff", "carol", 0, 0, true},
 		"in braces all is the same":               {"users {!@staff}", "carol", 0, 0, true},
-		"a name of a list is no user":             {"users staff", "alice", 0, 0, false},
+		"a name of a list is not a user":          {"users staff", "alice", 0, 0, false},
 		"a project":                               {"projects p1", "alice p1", 0, 0, true},
 		"another project":                         {"projects p1", "alice p2", 0, 0, false},
 		"no project is not in a list":             {"projects p1", "alice", 0, 0, false},

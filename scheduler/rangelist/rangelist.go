@@ -126,7 +126,7 @@ func parseRange(item string) (Range, error) {
 	var err error
 	if stepped {
 		if !isRange {
-			return Range{}, fmt.Errorf("%q is a step, expected one behind a range of tasks only", ":"+stepText)
+			return Range{}, fmt.Errorf("%q is a step, expected one only after a range of tasks", ":"+stepText)
 		}
 		if step, err = number("step", stepText); err != nil {
 			return Range{}, err
@@ -152,7 +152,7 @@ func parseRange(item string) (Range, error) {
 func number(what, s string) (int, error) {
 	v, err := strconv.ParseUint(s, 10, 31)
 	if err != nil || v == 0 || int(v) > maxNumber {
-		return 0, fmt.Errorf("the %s number %q is none, expected 1 to %d", what, s, maxNumber)
+		return 0, fmt.Errorf("the %s number %q is invalid, expected 1 to %d", what, s, maxNumber)
 	}
 	return int(v), nil
 }

@@ -76,7 +76,7 @@ func NewTree(nodes []Node, users, projects int) (*Tree, error) {
 		case i == 0 && n.Parent != None:
 			return nil, fmt.Errorf("cannot make a share tree: its root %q has the parent %d", n.Name, n.Parent)
 		case i > 0 && (n.Parent < 0 || n.Parent >= int32(i)):
-			return nil, fmt.Errorf("cannot make a share tree: the node %q has the parent %d, which is none of the nodes before it", n.Name, n.Parent)
+			return nil, fmt.Errorf("cannot make a share tree: the node %q has the parent %d, which is not a node before it", n.Name, n.Parent)
 		case n.Index != None && (n.Index < 0 || n.Index >= limit):
 			return nil, fmt.Errorf("cannot make a share tree: the node %q has the index %d of %d", n.Name, n.Index, limit)
 		case n.Shares < 0:

@@ -151,7 +151,7 @@ func TestKeywords(t *testing.T) {
 		}
 	}
 	if Type(0).String()+Relop(0).String()+Type(99).String()+Relop(99).String() != "" {
-		t.Error("what is no type or operator has a name")
+		t.Error("what is not a type or operator has a name")
 	}
 }
 

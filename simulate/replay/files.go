@@ -87,7 +87,7 @@ func (e entry) Name() string { return e.name }
 // Size is the length of a file, in bytes.
 func (e entry) Size() int64 { return int64(e.size) }
 
-// IsDir reports whether it is a folder.
+// IsDir reports whether it is a directory.
 func (e entry) IsDir() bool { return e.folder }
 
 // ModTime is not known.

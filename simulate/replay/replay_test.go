@@ -95,7 +95,7 @@ func TestRunRefuses(t *testing.T) {
 		"a host":                 {[]string{"jobs.txt", "# n9:load_avg changed to 1\n"}, `jobs.txt:1: "n9": there is no such host`},
 		"load values":            {[]string{"jobs.txt", "", "input/load_values", "n1:x\nn9:a:b\n"}, "input/load_values:1: \"n1:x\": expected HOST:ATTRIBUTE:VALUE\ninput/load_values:2: \"n9\": there is no such host"},
 		"usage":                  {[]string{"jobs.txt", "", "input/initial_usage", "usage:\nalice cpu=lots\n"}, `input/initial_usage: line 2: "alice cpu=lots": expected [user|project|in project] NAME cpu=N mem=N io=N, or stamp N s ago`},
-		"a configuration":        {[]string{"jobs.txt", "", "input/pes/p", "pe_name p\nslots many\n"}, `input/pes/p:2: slots: "many" is no number, expected one from 0 to 9999999`},
+		"a configuration":        {[]string{"jobs.txt", "", "input/pes/p", "pe_name p\nslots many\n"}, `input/pes/p:2: slots: "many" is not a number, expected one from 0 to 9999999`},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			printed, _, err := run(t, files2(append(queue, c.files...)...))

@@ -70,7 +70,7 @@ func readUsage(text string) ([]pastUsage, error) {
 				name, value, _ := strings.Cut(f, "=")
 				n, err := strconv.ParseFloat(value, 64)
 				if err != nil {
-					return nil, fmt.Errorf("line %d: %q is no number", number, value)
+					return nil, fmt.Errorf("line %d: %q is not a number", number, value)
 				}
 				u.amounts[map[string]tickets.UsageType{"cpu": tickets.CPU, "mem": tickets.Mem, "io": tickets.IO}[name]] = n
 			}

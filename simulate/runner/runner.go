@@ -41,7 +41,7 @@ type Progress struct {
 // seconds after the start of the simulation.
 type Task struct {
 	Job    uint32
-	Number uint32 // of the task; 0 for a job that is no array job
+	Number uint32 // of the task; 0 for a job that is not an array job
 	Line   int    // of the file that the job comes from
 	Trace  int64  // the number that the job has in a trace; 0 in a file of jobs
 	Name   string

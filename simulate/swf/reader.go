@@ -203,7 +203,7 @@ func parseSlowly(word []byte, fraction bool) (int64, string) {
 	case errors.Is(err, strconv.ErrRange):
 		return 0, "is too large, expected a number below 2^63"
 	case !fraction:
-		return 0, "is no whole number"
+		return 0, "is not a whole number"
 	}
 	f, problem := parseFloat(word)
 	if problem == "" && math.Abs(f) >= 1<<53 {
@@ -219,7 +219,7 @@ func parseSlowly(word []byte, fraction bool) (int64, string) {
 func parseFloat(word []byte) (float64, string) {
 	for _, c := range word {
 		if (c < '0' || c > '9') && c != '.' && c != '-' && c != '+' && c|0x20 != 'e' {
-			return 0, "is no number"
+			return 0, "is not a number"
 		}
 	}
 	f, err := strconv.ParseFloat(string(word), 64)
@@ -227,7 +227,7 @@ func parseFloat(word []byte) (float64, string) {
 		return 0, "is too large"
 	}
 	if err != nil {
-		return 0, "is no number"
+		return 0, "is not a number"
 	}
 	return f, ""
 }

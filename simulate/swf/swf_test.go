@@ -145,17 +145,17 @@ func TestWhatIsWrong(t *testing.T) {
 	for what, c := range map[string]struct{ line, want string }{
 		"too few fields":        {"1 2 3", "trace:2: the line has 3 fields, expected 18"},
 		"too many fields":       {good + " 19 20", "trace:2: the line has 20 fields, expected 18"},
-		"a word":                {with(4, "long"), `trace:2: field 4 (run time): "long": is no number`},
-		"a word for an integer": {with(8, "4x"), `trace:2: field 8 (requested number of processors): "4x": is no whole number`},
-		"a fraction of a user":  {with(12, "1.5"), `trace:2: field 12 (user ID): "1.5": is no whole number`},
+		"a word":                {with(4, "long"), `trace:2: field 4 (run time): "long": is not a number`},
+		"a word for an integer": {with(8, "4x"), `trace:2: field 8 (requested number of processors): "4x": is not a whole number`},
+		"a fraction of a user":  {with(12, "1.5"), `trace:2: field 12 (user ID): "1.5": is not a whole number`},
 		"a large number":        {with(1, "9223372036854775808"), `trace:2: field 1 (job number): "9223372036854775808": is too large, expected a number below 2^63`},
 		"a large time":          {with(2, "1e16"), `trace:2: field 2 (submit time): "1e16": is too large, expected a number below 2^53`},
 		"too large a time":      {with(6, "1e400"), `trace:2: field 6 (average CPU time): "1e400": is too large`},
-		"infinity":              {with(9, "inf"), `trace:2: field 9 (requested time): "inf": is no number`},
-		"not a number":          {with(6, "NaN"), `trace:2: field 6 (average CPU time): "NaN": is no number`},
-		"hexadecimal":           {with(9, "0x10"), `trace:2: field 9 (requested time): "0x10": is no number`},
-		"a lone sign":           {with(18, "-"), `trace:2: field 18 (think time): "-": is no number`},
-		"two, the first counts": {strings.Replace(with(5, "?"), " 6 ", " ? ", 1) + " 19", `trace:2: field 5 (number of allocated processors): "?": is no whole number`},
+		"infinity":              {with(9, "inf"), `trace:2: field 9 (requested time): "inf": is not a number`},
+		"not a number":          {with(6, "NaN"), `trace:2: field 6 (average CPU time): "NaN": is not a number`},
+		"hexadecimal":           {with(9, "0x10"), `trace:2: field 9 (requested time): "0x10": is not a number`},
+		"a lone sign":           {with(18, "-"), `trace:2: field 18 (think time): "-": is not a number`},
+		"two, the first counts": {strings.Replace(with(5, "?"), " 6 ", " ? ", 1) + " 19", `trace:2: field 5 (number of allocated processors): "?": is not a whole number`},
 	} {
 		records, problems := collect(open(t, strings.NewReader("; Version: 2.2\n"+c.line+"\n"+good+"\n")).Records())
 		if len(problems) != 1 || problems[0] != c.want || len(records) != 1 || records[0].String() != good {

@@ -209,16 +209,16 @@ qsub bad.sh
 qsub -q a|b
 `
 	want := []string{
-		`jobs:2: "@x": "x" is no time, expected seconds, hours:minutes:seconds or INFINITY`,
+		`jobs:2: "@x": "x" is not a time, expected seconds, hours:minutes:seconds or INFINITY`,
 		`jobs:3: "@": empty, expected seconds or hours:minutes:seconds`,
-		`jobs:3: "run=-1": "-1" is no time, expected seconds, hours:minutes:seconds or INFINITY`,
-		`jobs:3: "-l h_rt=no": h_rt: "no" is no time, expected seconds, hours:minutes:seconds or INFINITY`,
+		`jobs:3: "run=-1": "-1" is not a time, expected seconds, hours:minutes:seconds or INFINITY`,
+		`jobs:3: "-l h_rt=no": h_rt: "no" is not a time, expected seconds, hours:minutes:seconds or INFINITY`,
 		`jobs:4: "@infinity": nothing is submitted at that time, expected seconds or hours:minutes:seconds`,
 		`jobs:5: "@+2000000000000": 2000000000000 seconds are more than the 1099511627776 that are possible`,
 		`jobs:6: "@2": there is one already in this line`,
 		`jobs:7: "user=": the user: empty name`,
-		`jobs:8: "user=a:b:c": the group: "b:c" is no name: it contains ":", expected printing ASCII without blanks and / : ' \ [ ] { } | ( ) @ % , "`,
-		`jobs:9: "user=a b": the user: "a b" is no name: it contains " ", expected printing ASCII without blanks and / : ' \ [ ] { } | ( ) @ % , "`,
+		`jobs:8: "user=a:b:c": the group: "b:c" is not a name: it contains ":", expected printing ASCII without blanks and / : ' \ [ ] { } | ( ) @ % , "`,
+		`jobs:9: "user=a b": the user: "a b" is not a name: it contains " ", expected printing ASCII without blanks and / : ' \ [ ] { } | ( ) @ % , "`,
 		`jobs:10: the line has no qsub, expected it behind @TIME, run=TIME and user=NAME`,
 		`jobs:11: "then": expected @TIME, run=TIME, user=NAME[:GROUP] or qsub`,
 		`jobs:12: "-pee": unknown option; did you mean "-pe"?`,

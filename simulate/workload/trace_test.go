@@ -97,7 +97,7 @@ func TestRecordsWithoutJobs(t *testing.T) {
 func TestTraceWithErrors(t *testing.T) {
 	jobs, _, err := FromTrace(trace(t, "1 2 3\nx\n"), Mapping{})
 	if want := "trace:1: the line has 3 fields, expected 18\n" +
-		`trace:2: field 1 (job number): "x": is no whole number`; jobs != nil || err == nil || err.Error() != want {
+		`trace:2: field 1 (job number): "x": is not a whole number`; jobs != nil || err == nil || err.Error() != want {
 		t.Errorf("%v, %v", jobs, err)
 	}
 	_, _, err = FromTrace(trace(t, strings.Repeat("x\n", 1000)), Mapping{})

@@ -189,7 +189,7 @@ type PlacesAnswer struct {
 
 // End is how a task has ended.
 type End struct {
-	Task       uint32 `json:"task,omitempty"` // 0 for a job that is no array job
+	Task       uint32 `json:"task,omitempty"` // 0 for a job that is not an array job
 	Ran        bool   `json:"ran"`
 	ExitStatus int    `json:"exit_status"`
 	Signal     int    `json:"signal,omitempty"`

@@ -33,7 +33,7 @@ const (
 const newSuffix = ".new"
 
 // ErrLost says that a text is not there, or is another one.
-var ErrLost = errors.New("it is not what was submitted")
+var ErrLost = errors.New("it is not the submitted text")
 
 // Folder is the folder. It is made with the first text.
 type Folder struct {
@@ -155,7 +155,7 @@ func (f *Folder) Sweep(needed func(sum string) bool) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("cannot tidy the scripts in %q: %w", f.path, cause(err))
+		return fmt.Errorf("cannot clean up the scripts in %q: %w", f.path, cause(err))
 	}
 	var all error
 	for _, e := range entries {

@@ -101,7 +101,7 @@ func (s *Store) shrink() {
 		again := s.shrinking
 		s.commits.Unlock()
 		if err != nil && !errors.Is(err, errEnds) {
-			s.say(fmt.Errorf("cannot make the store %q smaller: %w", s.path, cause(err)))
+			s.say(fmt.Errorf("cannot shrink the store %q: %w", s.path, cause(err)))
 		}
 		if wait = restAfterFailure; !again {
 			return
@@ -132,7 +132,7 @@ func (s *Store) ends() bool {
 
 var (
 	errEnds    = errors.New("the store is being closed")
-	errSpoiled = errors.New("a commit has failed meanwhile")
+	errSpoiled = errors.New("a commit has failed in the meantime")
 )
 
 // Report has told what goes wrong with what the store does by itself. It is called from
@@ -301,7 +301,7 @@ func (s *Store) finish(next *Store, log []Change) error {
 	s.setAside(used, free)
 	s.background.Go(func() { // when the loops over it have ended
 		if err := former.closeFile(); err != nil {
-			s.say(fmt.Errorf("cannot close the former store %q: %w", s.path, err))
+			s.say(fmt.Errorf("cannot close the previous store %q: %w", s.path, err))
 		}
 	})
 	return nil

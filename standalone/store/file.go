@@ -147,7 +147,7 @@ func lookAt(f *os.File) error {
 	case err != nil:
 		return err
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("it is no file")
+		return fmt.Errorf("it is not a file")
 	case info.Size() == 0:
 		return damaged("it is empty")
 	case info.Mode().Perm() != mode:

@@ -253,7 +253,7 @@ func TestUserDatabaseHangs(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = n.client.Start(ctx, job(6, "exit 0\n"))
-	if e, ok := errors.AsType[*api.Error](err); !ok || e.Code != api.Unavailable || !strings.Contains(e.Message, "it is no regular file") {
+	if e, ok := errors.AsType[*api.Error](err); !ok || e.Code != api.Unavailable || !strings.Contains(e.Message, "it is not a regular file") {
 		t.Errorf("%v", err)
 	}
 	replace(passwd, string(former), 0o644)

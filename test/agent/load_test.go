@@ -345,7 +345,7 @@ func TestNoDescriptorsLeft(t *testing.T) {
 // The one job for which there was no process is lost, and runs elsewhere; no other one.
 func TestNoProcessesLeft(t *testing.T) {
 	testenv.Require(t, testenv.Root, testenv.Pids)
-	dir, err := os.MkdirTemp(testenv.PidsHierarchy, "execd-test-") //nolint:usetesting // it is no directory of files
+	dir, err := os.MkdirTemp(testenv.PidsHierarchy, "execd-test-") //nolint:usetesting // it is not a directory of files
 	if err != nil {
 		t.Fatal(err)
 	}

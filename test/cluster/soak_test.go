@@ -99,7 +99,7 @@ func TestSoakNetworkCut(t *testing.T) {
 	}
 	c.release(ends)
 	if err := c.Poll(5*time.Minute, "the agent has noticed", func() (bool, error) {
-		return strings.Contains(c.file("/home/cell/agent.node1.log"), "the connection with sge_qmaster is gone"), nil
+		return strings.Contains(c.file("/home/cell/agent.node1.log"), "the connection with sge_qmaster was lost"), nil
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func environmentCases() []jobCase {
 		{name: "-R, -r, -p and -js", opts: []string{"-R", "y", "-r", "y", "-p", "-5", "-js", "3"}, script: probeScript},
 		{name: "a queue with processors", queue: attrs("processors", "0-1"), script: probeScript},
 		{name: "a queue with a tmpdir that does not exist", queue: attrs("tmpdir", "/tmp/made/by/execd"), script: probeScript},
-		{name: "-l with a request that is no limit", opts: []string{"-l", "arch=lx-amd64"}, script: probeScript},
+		{name: "-l with a request that is not a limit", opts: []string{"-l", "arch=lx-amd64"}, script: probeScript},
 	}
 }
 

@@ -20,7 +20,7 @@ func shellCases() []jobCase {
 		add(jobCase{name: "a script with arguments", script: probeScript, cmd: []string{"one", "two words"}})
 		add(jobCase{name: "a script without an interpreter line", script: "PROBE job \"$@\"\n", cmd: []string{"x"}})
 		add(jobCase{name: "a script with -S bash", opts: []string{"-S", "/bin/bash"}, script: "#!/bin/bash\nPROBE job \"$BASH_VERSION\" \"$@\"\n"})
-		add(jobCase{name: "a script with -S to a shell that is no login shell", opts: []string{"-S", "/bin/dash"}, script: probeScript})
+		add(jobCase{name: "a script with -S to a shell that is not a login shell", opts: []string{"-S", "/bin/dash"}, script: probeScript})
 		add(jobCase{name: "a csh script with -S csh", opts: []string{"-S", "/bin/csh"}, script: "#!/bin/csh\nPROBE job $argv:q\nexit 4\n", cmd: []string{"c d"}})
 		add(jobCase{name: "a script in a queue whose shell is csh", script: "PROBE job\n"}, "shell", "/bin/csh")
 		add(jobCase{name: "a script whose interpreter is missing", script: "#!/no/such/interpreter\nPROBE job\n"})

@@ -18,7 +18,7 @@ func TestCompareFindsEveryDifference(t *testing.T) {
 		"a great measurement, by its ratio":   {observation{"acct/0.1/maxvmem": "100000000"}, observation{"acct/0.1/maxvmem": "120000000"}, 0},
 		"a measurement in the file usage":     {observation{"active/1/usage/ru_maxrss": "4000"}, observation{"active/1/usage/ru_maxrss": "9000"}, 0},
 		"a measurement that is missing":       {observation{"acct/0.1/cpu": "0.1"}, observation{}, 1},
-		"a measurement that is no number":     {observation{"acct/0.1/cpu": "0.1"}, observation{"acct/0.1/cpu": "x"}, 1},
+		"a measurement that is not a number":  {observation{"acct/0.1/cpu": "0.1"}, observation{"acct/0.1/cpu": "x"}, 1},
 		"a report that one side lacks is one": {observation{"seen/1.job.1/a": "1", "seen/1.job.1/b": "2", "seen/1.job.2/a": "1"}, observation{"seen/1.job.2/a": "1"}, 1},
 		"a record that one side has twice":    {observation{"acct/0.1/a": "1"}, observation{"acct/0.1/a": "1", "acct/0.2/a": "1", "acct/0.2/b": "1"}, 1},
 		"a file that one side lacks is one":   {observation{"home/x/y.o1": "-rw", "home/x/y.o1/content": ""}, observation{"home/x/y.o2": "-rw"}, 2},

@@ -268,7 +268,7 @@ var expectedFromStdin = []expectation{
 	{
 		field: `seen/[^/]+/(Std/0|Processes/\d+/FDs/(0|16|19))`, cases: commandFromStdin,
 		original: `.*/probe|-rwxr-xr-x 0:0`, ours: `.* /dev/null|Dcrw-rw-rw- 0:0`,
-		why: "robustness: a command is no script; the original opens it as standard input all the same",
+		why: "robustness: a command is not a script; the original opens it as standard input all the same",
 	},
 	{
 		field: `acct/0\.1/failed`, cases: commandFromStdin,

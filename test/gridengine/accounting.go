@@ -26,7 +26,7 @@ var recordFields = []string{
 // Job is the job number.
 func (r Record) Job() int { return r.int("jobnumber") }
 
-// Task is the task number, 0 for a job that is no array.
+// Task is the task number, 0 for a job that is not an array.
 func (r Record) Task() int { return r.int("taskid") }
 
 func (r Record) int(name string) int {
@@ -92,7 +92,7 @@ func (c *Cell) Records() ([]Record, error) {
 }
 
 // Accounting returns the records of a job's task, in the order in which they
-// were written. task is 0 for a job that is no array.
+// were written. task is 0 for a job that is not an array.
 func (c *Cell) Accounting(job, task int) ([]Record, error) {
 	all, err := c.Records()
 	var records []Record

@@ -132,7 +132,7 @@ func (c *Cell) pidFile() string { return filepath.Join(c.SpoolDir(), "execd.pid"
 func (c *Cell) SpoolDir() string { return filepath.Join(c.dir, "spool/execd", c.Host) }
 
 // ActiveDir is where the test finds the folder that sge_execd, or the agent, and the
-// shepherd share for a job. task is 0 for a job that is no array. It goes when the job
+// shepherd share for a job. task is 0 for a job that is not an array. It goes when the job
 // ends, but for execd_params KEEP_ACTIVE=true.
 func (c *Cell) ActiveDir(job, task int) string {
 	spool := c.SpoolDir()

@@ -46,7 +46,7 @@ func TestMethodsAsSignals(t *testing.T) {
 				j.quit()
 			},
 		},
-		"a word that is no signal counts as none": {func(d *job.Description) { d.SuspendMethod = "FOO" }, func(j *counted) {
+		"a word that is not a signal counts as none": {func(d *job.Description) { d.SuspendMethod = "FOO" }, func(j *counted) {
 			j.order(unix.SIGSTOP)
 			j.awaitStopped(true)
 			j.signal(unix.SIGCONT)

@@ -402,7 +402,7 @@ func TestUserPrefixes(t *testing.T) {
 	}{
 		"a user that does not exist":                   {"nosuchuser@%", asRoot, 8, `"nosuchuser"`, ""},
 		"another user without root":                    {"root@%", asUser, 8, "not root", ""},
-		"a name that is a number is no user id":        {"20002@%", asRoot, 8, `"20002"`, ""},
+		"a name that is a number is not a user id":     {"20002@%", asRoot, 8, `"20002"`, ""},
 		"an @ further back is part of the path":        {"%-at@home", asRoot, 0, "", "prolog 20001"},
 		"nothing in front of the @":                    {"@%", asRoot, 8, "", ""},
 		"a user below min_uid may run procedures":      {"low@%", asRoot, 0, "", "prolog 500"},

@@ -189,7 +189,7 @@ func TestFilesThatCannotBe(t *testing.T) {
 			}, 28, "permission denied",
 		},
 		"a working directory that is a file": {func(j *testJob) { j.d.Cwd = j.log }, 28, "not a directory"},
-		"a device that is no file":           {func(j *testJob) { j.d.Streams[1].Path = "/proc/self/none" }, 26, "/proc/self/none"},
+		"a device that is not a file":        {func(j *testJob) { j.d.Streams[1].Path = "/proc/self/none" }, 26, "/proc/self/none"},
 		"a path that is too long":            {func(j *testJob) { j.d.Streams[1].Path = "/" + strings.Repeat("x", 300) }, 26, "too long"},
 		"a link that leads nowhere":          {func(j *testJob) { j.loop(); j.d.Streams[1].Path = j.top + "/loop" }, 26, "loop"},
 	} {

@@ -192,7 +192,7 @@ func parseSeeds(text string) ([]uint64, error) {
 		}
 		const most = 100000
 		if high < low || high-low >= most {
-			return nil, fmt.Errorf("%q is no range of at most %d seeds", part, most)
+			return nil, fmt.Errorf("%q is not a range of at most %d seeds", part, most)
 		}
 		for seed := low; seed <= high; seed++ {
 			seeds = append(seeds, seed)

@@ -123,7 +123,7 @@ func TestDaemonThatCannotBegin(t *testing.T) {
 	}
 	refused("a second daemon", `another agent uses the spool directory .*spool`)
 	refused("a second daemon with another socket", `another agent uses the spool directory .*spool`, "--socket", filepath.Join(m.dir, "run", "other"))
-	refused("the socket of another daemon", `agent\.sock": somebody listens there already`, "--spool", filepath.Join(m.dir, "other"))
+	refused("the socket of another daemon", `agent\.sock": another process listens there already`, "--spool", filepath.Join(m.dir, "other"))
 	m.daemon.Kill()
 
 	db := filepath.Join(m.dir, "spool", "cell.db")

@@ -172,7 +172,7 @@ func TestMessages(t *testing.T) {
 		"no script and no name of it":       {"Start", start(func(s *api.Start) { s.Script, s.Command = "", nil }), "the field script is empty"},
 		"a script for a binary":             {"Start", command("-b", "y", "/bin/true"), "would not be used"},
 		"a task without -t":                 {"Start", start(func(s *api.Start) { s.Task = 1 }), "there is no -t"},
-		"no task with -t":                   {"Start", command("-t", "1-3", "job.sh"), "-t 1-3:1: 5 is none of its tasks"},
+		"no task with -t":                   {"Start", command("-t", "1-3", "job.sh"), "-t 1-3:1: 5 is not one of its tasks"},
 		"a task between those of -t":        {"Start", start(func(s *api.Start) { s.Task, s.Command = 2, []string{"-t", "1-3:2", "job.sh"} }), "5.2 is none"},
 		"a task behind those of -t":         {"Start", start(func(s *api.Start) { s.Task, s.Command = 5, []string{"-t", "1-3:2", "job.sh"} }), "5.5 is none"},
 		"the same is asked for":             {"Admit", start(func(s *api.Start) { s.Task = 1 }), "there is no -t"},

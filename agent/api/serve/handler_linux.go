@@ -28,7 +28,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = c.control.SetWriteDeadline(time.Now().Add(s.options.Limits.Read)) // else the connection is broken
 	defer func() {
 		if what := recover(); what != nil {
-			s.options.Notify(fmt.Errorf("%s: a mistake of ours: %v", r.URL.Path, what))
+			s.options.Notify(fmt.Errorf("%s: internal error: %v", r.URL.Path, what))
 			c.fail(refuse(api.Internal, "a mistake of the agent's, see its log"))
 		}
 		for _, do := range c.after {

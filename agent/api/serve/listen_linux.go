@@ -27,9 +27,9 @@ func (s *Server) listenUnix(path string) (net.Listener, error) {
 	}
 	if conn, err := net.Dial("unix", path); err == nil {
 		conn.Close()
-		return nil, errors.New("somebody listens there already")
+		return nil, errors.New("another process listens there already")
 	} else if info, err := os.Lstat(path); err == nil && info.Mode().Type() != fs.ModeSocket {
-		return nil, errors.New("there is something that is no socket")
+		return nil, errors.New("it exists and is not a socket")
 	}
 	fresh := fmt.Sprintf("%s.%d", path, os.Getpid())
 	if len(fresh) > mostOfPath {
@@ -111,7 +111,7 @@ func credentials(c *net.UnixConn) (*unix.Ucred, error) {
 
 func (s *Server) listenTLS(o *TLS) (net.Listener, error) {
 	if len(o.Masters) == 0 {
-		return nil, errors.New("no names of masters are given: nobody could connect")
+		return nil, errors.New("no names of masters are given: no master could connect")
 	}
 	s.masters = set(o.Masters)
 	files, err := certfile.Open(o.Files, s.options.Notify)
@@ -157,7 +157,7 @@ func (s *Server) listenLoopback(o *Loopback) (net.Listener, error) {
 	// What a name stands for may be another the next time: that is why it is resolved
 	// here, and not by whoever listens.
 	if !address.IP.IsLoopback() {
-		return nil, fmt.Errorf("%s is no loopback address: without certificates only those such as 127.0.0.1 and ::1 are possible", address)
+		return nil, fmt.Errorf("%s is not a loopback address: without certificates only those such as 127.0.0.1 and ::1 are possible", address)
 	}
 	l, err := net.ListenTCP("tcp", address)
 	if err != nil {

@@ -132,7 +132,7 @@ func startBatch(ctx context.Context, c *call, q *api.BatchRequest) (any, *api.Er
 func startOne(ctx context.Context, c *call, q *api.Start) (result api.StartResult) {
 	defer func() {
 		if what := recover(); what != nil { // net/http looks after its own goroutine only
-			c.server.options.Notify(fmt.Errorf("start of job %d: a mistake of ours: %v", q.Job, what))
+			c.server.options.Notify(fmt.Errorf("start of job %d: internal error: %v", q.Job, what))
 			result = api.StartResult{Error: refuse(api.Internal, "a mistake of the agent's, see its log")}
 		}
 	}()

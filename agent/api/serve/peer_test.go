@@ -344,7 +344,7 @@ func TestSocket(t *testing.T) {
 	t.Run("one of somebody else is left alone", func(t *testing.T) {
 		r := run(t, nil)
 		_, err := New(Options{Socket: r.socket})
-		if err == nil || !strings.Contains(err.Error(), "somebody listens there already") {
+		if err == nil || !strings.Contains(err.Error(), "another process listens there already") {
 			t.Error(err)
 		}
 		if _, err := r.client().Version(t.Context()); err != nil {
@@ -368,7 +368,7 @@ func TestSocket(t *testing.T) {
 	}{
 		"a directory that others can write to": {func(dir string) error { return os.Chmod(dir, 0o775) }, "has mode 0775: others could put a socket"},
 		"a directory of somebody else":         {func(dir string) error { return os.Chown(dir, alice, alice) }, "belongs to user id 12001"},
-		"a file":                               {func(dir string) error { return os.WriteFile(filepath.Join(dir, "s"), nil, 0o600) }, "something that is no socket"},
+		"a file":                               {func(dir string) error { return os.WriteFile(filepath.Join(dir, "s"), nil, 0o600) }, "something that is not a socket"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			testenv.Require(t, testenv.Root)
@@ -460,20 +460,20 @@ func TestLoopbackRefused(t *testing.T) {
 	for name, test := range map[string]struct {
 		address, token, want string
 	}{
-		"all addresses":              {":0", good, "is no loopback address"},
-		"all addresses of IPv4":      {"0.0.0.0:0", good, "is no loopback address: without certificates only"},
-		"all addresses of IPv6":      {"[::]:0", good, "is no loopback address"},
-		"another address":            {"192.0.2.1:0", good, "192.0.2.1:0 is no loopback address"},
-		"no port":                    {"127.0.0.1", good, "missing port"},
-		"no token":                   {"127.0.0.1:0", "", "every user of this host can connect"},
-		"no token file":              {"127.0.0.1:0", good + ".not", "no such file"},
-		"a token that all can read":  {"127.0.0.1:0", tokenFile(t, secret, 0o644), "has mode 0644, expected 0600"},
-		"a token of the group":       {"127.0.0.1:0", tokenFile(t, secret, 0o640), "has mode 0640"},
-		"a short token":              {"127.0.0.1:0", tokenFile(t, "short", 0o600), "at least 32 characters"},
-		"a token of several words":   {"127.0.0.1:0", tokenFile(t, secret+" "+secret, 0o600), "without blanks"},
-		"a directory":                {"127.0.0.1:0", t.TempDir(), "no regular file"},
-		"a link":                     {"127.0.0.1:0", link, "too many levels of symbolic links"},
-		"an address that is no name": {"no.such.host.invalid:0", good, "no.such.host.invalid"},
+		"all addresses":                 {":0", good, "is not a loopback address"},
+		"all addresses of IPv4":         {"0.0.0.0:0", good, "is not a loopback address: without certificates only"},
+		"all addresses of IPv6":         {"[::]:0", good, "is not a loopback address"},
+		"another address":               {"192.0.2.1:0", good, "192.0.2.1:0 is not a loopback address"},
+		"no port":                       {"127.0.0.1", good, "missing port"},
+		"no token":                      {"127.0.0.1:0", "", "every user of this host can connect"},
+		"no token file":                 {"127.0.0.1:0", good + ".not", "no such file"},
+		"a token that all can read":     {"127.0.0.1:0", tokenFile(t, secret, 0o644), "has mode 0644, expected 0600"},
+		"a token of the group":          {"127.0.0.1:0", tokenFile(t, secret, 0o640), "has mode 0640"},
+		"a short token":                 {"127.0.0.1:0", tokenFile(t, "short", 0o600), "at least 32 characters"},
+		"a token of several words":      {"127.0.0.1:0", tokenFile(t, secret+" "+secret, 0o600), "without blanks"},
+		"a directory":                   {"127.0.0.1:0", t.TempDir(), "no regular file"},
+		"a link":                        {"127.0.0.1:0", link, "too many levels of symbolic links"},
+		"an address that is not a name": {"no.such.host.invalid:0", good, "no.such.host.invalid"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := New(Options{Loopback: &Loopback{Address: test.address, TokenFile: test.token}})

@@ -249,7 +249,7 @@ func (s *Server) Run(ctx context.Context, c agent.Commands) error {
 	for _, listener := range s.listeners {
 		wait.Go(func() {
 			if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-				failed <- fmt.Errorf("cannot go on listening on %s: %w", listener.Addr(), err)
+				failed <- fmt.Errorf("cannot continue to listen on %s: %w", listener.Addr(), err)
 			}
 		})
 	}

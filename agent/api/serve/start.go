@@ -89,7 +89,7 @@ func request(command []string, script string, s *agent.Start) (*submit.Request, 
 	case r.Binary && script != "":
 		return nil, errors.New("-b y: the field script is not empty, and would not be used")
 	case s.Interactive != nil && s.Interactive.Login && (r.Command != loginName || len(r.Args) > 0):
-		return nil, errors.New("there is a command, and a login shell is to be run")
+		return nil, errors.New("a login shell takes no command")
 	}
 	return r, checkTask(s.ID, r.Array)
 }
@@ -100,7 +100,7 @@ func checkTask(id job.ID, a *submit.Array) error {
 	case a == nil && id.Task != 0:
 		return errors.New("there is no -t, and the job is task " + id.String())
 	case a != nil && (id.Task < a.First || id.Task > a.Last || (id.Task-a.First)%a.Step != 0):
-		return errors.New("-t " + a.String() + ": " + id.String() + " is none of its tasks")
+		return errors.New("-t " + a.String() + ": " + id.String() + " is not one of its tasks")
 	}
 	return nil
 }
@@ -120,7 +120,7 @@ func translateTask(q *api.TaskStart) (*agent.TaskStart, *api.Error) {
 	switch {
 	case f.err != nil:
 	case t.Key == "":
-		f.err = errors.New("key is empty: a repetition could not be told from another task")
+		f.err = errors.New("key is empty: it is needed to tell a repeated call from a new task")
 	case len(t.Command) == 0 || t.Command[0] == "":
 		f.err = errors.New("command is empty")
 	}

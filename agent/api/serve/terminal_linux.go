@@ -231,7 +231,7 @@ func (s *terminalStream) lost(err error) {
 }
 
 // errGone is the end of a peer who reads no more.
-var errGone = errors.New("the client has gone")
+var errGone = errors.New("the client has disconnected")
 
 // copy passes on what read returns, until that fails, or the peer has gone.
 func (s *terminalStream) copy(read func([]byte) (int, error), as api.FrameType) error {

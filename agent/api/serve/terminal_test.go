@@ -36,7 +36,7 @@ func TestTerminal(t *testing.T) {
 	see(t, former, "$ ", "stty -echo; stty size; tty; echo $TERM\n", "24 80\r\n/dev/pts/")
 	terminal := mustAttach(t, m.Client, 7)
 	_, err := io.ReadAll(former)
-	wantCode(t, "the former client", err, api.Aborted, "somebody else")
+	wantCode(t, "the former client", err, api.Aborted, "another client")
 	if err := terminal.Resize(50, 132); err != nil {
 		t.Error(err)
 	}

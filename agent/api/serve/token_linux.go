@@ -48,7 +48,7 @@ func (t *token) read() error {
 	owner := info.Sys().(*syscall.Stat_t).Uid
 	switch {
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("the token file %q is no regular file", t.path)
+		return fmt.Errorf("the token file %q is not a regular file", t.path)
 	case info.Mode().Perm()&0o077 != 0:
 		return fmt.Errorf("the token file %q has mode %#o, expected 0600", t.path, info.Mode().Perm())
 	case owner != 0 && owner != uint32(os.Geteuid()):

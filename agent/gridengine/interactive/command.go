@@ -26,7 +26,7 @@ func Command(execd, host, shell string, pty, login bool) []string {
 func Main(args []string) (int, error) {
 	const words = 3
 	if len(args) != words || strings.HasPrefix(args[0], "-") {
-		return ExitStatus, errors.New("execd " + Word + " is started by the agent for jobs of qrsh, and by nobody else")
+		return ExitStatus, errors.New("execd " + Word + " is internal: only the agent starts it, for jobs of qrsh")
 	}
 	return Run(Options{Host: args[0], Shell: args[1], PTY: args[2] != "pipe", Login: args[2] == "login", Env: os.Environ()})
 }

@@ -122,7 +122,7 @@ func (r *relay) run() (int, error) {
 	for !r.started {
 		k, data, err := r.receive()
 		if err != nil {
-			return ExitStatus, fmt.Errorf("the client of this job has gone before it began: %w", err)
+			return ExitStatus, fmt.Errorf("the client of this job disconnected before the job started: %w", err)
 		}
 		switch k {
 		case windowSize:

@@ -156,7 +156,7 @@ type Binding struct {
 // Task is the array task of a Delivery.
 type Task struct {
 	_           struct{} `cull:"JAT"`
-	Number      uint32   `cull:"task_number"` // 1 for a job that is no array job
+	Number      uint32   `cull:"task_number"` // 1 for a job that is not an array job
 	PEName      string   `cull:"granted_pe"`
 	Restarted   uint32   `cull:"job_restarted"`
 	Granted     []Grant  `cull:"granted_destin_identifier_list"`

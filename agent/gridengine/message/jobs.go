@@ -38,7 +38,7 @@ type Listed struct {
 // ListedTask is a task of such a job.
 type ListedTask struct {
 	_       struct{}      `cull:"JAT"`
-	Number  uint32        `cull:"task_number"` // 1 for a job that is no array job
+	Number  uint32        `cull:"task_number"` // 1 for a job that is not an array job
 	Status  uint32        `cull:"status"`
 	Granted []ListedGrant `cull:"granted_destin_identifier_list"`
 }

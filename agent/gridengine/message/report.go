@@ -48,7 +48,7 @@ type Licence struct {
 type JobReport struct {
 	_              struct{} `cull:"JR"`
 	Job            uint32   `cull:"job_number"`
-	Task           uint32   `cull:"ja_task_number"` // 1 for a job that is no array job
+	Task           uint32   `cull:"ja_task_number"` // 1 for a job that is not an array job
 	PETask         string   `cull:"pe_task_id_str"`
 	Queue          string   `cull:"queue_name"` // queue instance
 	State          uint32   `cull:"state"`

@@ -7,7 +7,7 @@ import "github.com/execd-project/execd/agent/gridengine/cull"
 type TaskRequest struct {
 	_           struct{}   `cull:"PETR"`
 	Job         uint32     `cull:"jobid"`
-	Task        uint32     `cull:"jataskid"` // 1 for a job that is no array job
+	Task        uint32     `cull:"jataskid"` // 1 for a job that is not an array job
 	Queue       string     `cull:"queuename"`
 	Owner       string     `cull:"owner"`
 	Cwd         string     `cull:"cwd"`

@@ -95,7 +95,7 @@ type Check struct {
 // New checks a configuration and fills in its defaults.
 func New(c Config) (*Check, error) {
 	if !filepath.IsAbs(c.Path) {
-		return nil, fmt.Errorf("the health check %q is no absolute path", c.Path)
+		return nil, fmt.Errorf("the health check %q is not an absolute path", c.Path)
 	}
 	if c.Interval < 0 || c.Deadline < 0 || c.Good < 0 {
 		return nil, fmt.Errorf("the health check %s: interval %s, deadline %s and number of good runs %d cannot be negative", c.Path, c.Interval, c.Deadline, c.Good)

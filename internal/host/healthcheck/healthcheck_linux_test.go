@@ -388,9 +388,9 @@ func TestWhoRunsIt(t *testing.T) {
 
 func TestConfiguration(t *testing.T) {
 	for want, c := range map[string]Config{
-		`the health check "x/y" is no absolute path`: {Path: "x/y"},
-		"cannot be negative":                         {Path: "/x", Interval: -1},
-		"unknown":                                    {Path: "/x", User: "nobody-here"},
+		`the health check "x/y" is not an absolute path`: {Path: "x/y"},
+		"cannot be negative":                             {Path: "/x", Interval: -1},
+		"unknown":                                        {Path: "/x", User: "nobody-here"},
 	} {
 		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: the error is %v, want %s", c, err, want)

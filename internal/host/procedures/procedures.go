@@ -121,11 +121,11 @@ func Parse(file, text string) (*List, error) {
 		user, words := words[0], words[1:]
 		switch {
 		case strings.ContainsAny(user, "@/*?[\\"):
-			return nil, fail(fmt.Sprintf("%q is no name of a user, expected a line USER PATH [ARGUMENT]...", user))
+			return nil, fail(fmt.Sprintf("%q is not a name of a user, expected a line USER PATH [ARGUMENT]...", user))
 		case len(words) == 0:
 			return nil, fail(fmt.Sprintf("user %s has no program, expected a line USER PATH [ARGUMENT]...", user))
 		case !path.IsAbs(words[0]):
-			return nil, fail(fmt.Sprintf("%q is no absolute path of a program", words[0]))
+			return nil, fail(fmt.Sprintf("%q is not an absolute path of a program", words[0]))
 		}
 		for _, w := range words {
 			if _, err := match(w, strings.Repeat("/", strings.Count(w, "/"))); err != nil {

@@ -93,10 +93,10 @@ func TestPermit(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	for line, problem := range map[string]string{
 		"root":        "file:2: user root has no program",
-		"root@ /x":    `file:2: "root@" is no name of a user`,
-		"* /x":        `file:2: "*" is no name of a user`,
-		"/opt/x":      `file:2: "/opt/x" is no name of a user`,
-		"root x":      `file:2: "x" is no absolute path`,
+		"root@ /x":    `file:2: "root@" is not a name of a user`,
+		"* /x":        `file:2: "*" is not a name of a user`,
+		"/opt/x":      `file:2: "/opt/x" is not a name of a user`,
+		"root x":      `file:2: "x" is not an absolute path`,
 		"root /x[":    `file:2: "/x[" is no pattern`,
 		"root /x a[b": `file:2: "a[b" is no pattern`,
 		"root /x[/]y": `file:2: "/x[/]y" is no pattern`,

@@ -177,7 +177,7 @@ func (db Database) GroupName(gid uint32) string {
 	return id
 }
 
-// readFile reads a file of the database. What is no file, such as a pipe, could be waited
+// readFile reads a file of the database. What is not a file, such as a pipe, could be waited
 // for for ever.
 func readFile(path string) ([]byte, error) {
 	var st unix.Stat_t
@@ -187,7 +187,7 @@ func readFile(path string) ([]byte, error) {
 	return oslite.Read(path)
 }
 
-var errNoFile = errors.New("it is no regular file")
+var errNoFile = errors.New("it is not a regular file")
 
 // services are those that the switch names for the first of the databases that
 // it knows, nil for none.

@@ -81,7 +81,7 @@ func (m Machine) complete() (Machine, error) {
 	}
 	for to := range m.Files {
 		if !path.IsAbs(to) || path.Clean(to) != to || to == "/" {
-			return m, fmt.Errorf("cannot copy a file to %q in the guest: it is no absolute path in its shortest form", to)
+			return m, fmt.Errorf("cannot copy a file to %q in the guest: it is not an absolute path in its shortest form", to)
 		}
 	}
 	return m, nil

@@ -69,7 +69,7 @@ type direction struct {
 func streams(session string, data []byte) ([]*Stream, error) {
 	const fileHeader, recordHeader = 24, 16
 	if len(data) < fileHeader || binary.LittleEndian.Uint32(data) != 0xa1b2c3d4 {
-		return nil, fmt.Errorf("it is no pcap file of little-endian order")
+		return nil, fmt.Errorf("it is not a pcap file of little-endian order")
 	}
 	var list []*Stream
 	open := map[string]*direction{}

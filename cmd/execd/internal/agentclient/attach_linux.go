@@ -21,7 +21,7 @@ const ExitNoStatus = 125
 const signalBase = 128
 
 // errGone is for a client who has gone without a word to the agent.
-var errGone = errors.New("the job is terminated if nobody attaches to it in time (execd agent --hang-up)")
+var errGone = errors.New("the job is terminated if no client attaches to it in time (execd agent --hang-up)")
 
 // errPipesGone is that of a job without a pseudo terminal.
 var errPipesGone = errors.New("the job, which has no terminal, is terminated")

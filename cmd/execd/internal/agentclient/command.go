@@ -173,9 +173,9 @@ func advise(socket string, err error) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return errors.Join(fmt.Errorf("no agent is running here: there is no socket %q", socket), errors.New(start(socket)+"; or say with --socket where it listens"))
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return errors.Join(fmt.Errorf("no agent answers at %q: it has ended, and jobs go on without it", socket), errors.New(start(socket)))
+		return errors.Join(fmt.Errorf("no agent answers at %q: it has stopped; jobs continue without it", socket), errors.New(start(socket)))
 	case attach.Away(err) && hungUp(err):
-		return errors.Join(fmt.Errorf("the agent at %q has hung up before it has answered: it ends, or is being restarted; jobs go on without it", socket), errors.New("try again; "+log(socket)))
+		return errors.Join(fmt.Errorf("the agent at %q closed the connection before it answered: it is stopping or restarting; jobs continue without it", socket), errors.New("try again; "+log(socket)))
 	case errors.Is(err, fs.ErrPermission):
 		return paths.Forbidden(socket)
 	}

@@ -214,11 +214,11 @@ func TestErrors(t *testing.T) {
 		"a mistyped option":   {"jobs --sokcet x", options.ExitUsage, `^unknown option --sokcet \(did you mean --socket\?\)$`},
 		"an unknown option":   {"status --frobnicate", options.ExitUsage, `^unknown option --frobnicate$`},
 		"no option of it":     {"status --reason x", options.ExitUsage, `^unknown option --reason$`},
-		"a mistyped state":    {"jobs --state runnig", options.ExitUsage, `^--state "runnig" is no state of a job \(did you mean running\?\), expected one of accepted, .*reported$`},
+		"a mistyped state":    {"jobs --state runnig", options.ExitUsage, `^--state "runnig" is not a state of a job \(did you mean running\?\), expected one of accepted, .*reported$`},
 		"a word too many":     {"resume now", options.ExitUsage, `^unexpected argument "now"$`},
 		"no job":              {"attach", ExitNoStatus, `^expected the number of one job, and there are 0 arguments$`},
 		"two jobs":            {"attach 7 8", ExitNoStatus, `^expected the number of one job, and there are 2 arguments$`},
-		"no number":           {"attach seven", ExitNoStatus, `^"seven" is no number of a job$`},
+		"no number":           {"attach seven", ExitNoStatus, `^"seven" is not a number of a job$`},
 		"no escape":           {"attach --escape ab 7", ExitNoStatus, `^--escape "ab", expected one character, \^X for Ctrl-X, or none$`},
 		"a word as escape":    {"attach --escape . 7", ExitNoStatus, `^--escape "." has another meaning$`},
 		"Enter as escape":     {"attach --escape ^M 7", ExitNoStatus, `^--escape "\^M" has another meaning$`},
@@ -262,7 +262,7 @@ func TestRestart(t *testing.T) {
 		t.Errorf("exit status %d, %q, %v", status, out, err)
 	}
 	gone := &api.Error{Code: api.Unavailable, Err: fmt.Errorf("read: %w", syscall.ECONNRESET)}
-	if err := advise(socket, gone); !strings.Contains(err.Error(), "is being restarted") {
+	if err := advise(socket, gone); !strings.Contains(err.Error(), "is stopping or restarting") {
 		t.Error(err)
 	}
 }

@@ -133,7 +133,7 @@ func parse(command string, args []string) (*settings, error) {
 	}
 	for _, state := range s.states {
 		if !slices.Contains(States, state) {
-			return nil, options.Usagef("--state %q is no state of a job%s, expected one of %s", state, nearest.Hint("", state, States), strings.Join(States, ", "))
+			return nil, options.Usagef("--state %q is not a state of a job%s, expected one of %s", state, nearest.Hint("", state, States), strings.Join(States, ", "))
 		}
 	}
 	if s.socket == "" {
@@ -149,7 +149,7 @@ func (s *settings) attachTo(args []string) error {
 	}
 	var err error
 	if s.job.Job, err = strconv.Atoi(args[0]); err != nil || s.job.Job <= 0 {
-		return options.Usagef("%q is no number of a job", args[0])
+		return options.Usagef("%q is not a number of a job", args[0])
 	}
 	switch e := s.escapeText; {
 	case e == "none":

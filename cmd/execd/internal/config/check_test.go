@@ -66,19 +66,19 @@ func TestCheck(t *testing.T) {
 		"what is valid needs no words": {map[string]string{"site/queues/a.q": "qname a.q\n"}, []string{"check", "site"}, ExitValid, "", ""},
 		"an empty directory is valid":  {map[string]string{"site/.x": ""}, []string{"check", "site"}, ExitValid, "", "site: holds no configuration, so that the built-in one counts: expected folders like queues and conf, see execd-conf(5)\n"},
 		"everything that is wrong, in order": {broken, []string{"check", "site"}, ExitInvalid, `site/calendars/c1: holds "c2", expected the file to be named like its object
-site/calendars/c3:3: week: cannot read the week entry "mon-fry=6-20": "fry" is no weekday, expected mon to sun, or a time of the day
+site/calendars/c3:3: week: cannot read the week entry "mon-fry=6-20": "fry" is not a weekday, expected mon to sun, or a time of the day
 site/hosts/n1:2: complex_values: complex "lic" does not exist
 site/projects/p:2: acl: user set "nobody" does not exist
 site/queue: unknown entry of a configuration directory, expected one of adminhosts, calendars, ckpts, complexes, conf, hostgroups, hosts, managers, operators, pes, projects, queues, rqs, sched_conf, sharetree, submithosts, users, usersets
-site/queues/a.q:2: slots: "many" is no number, expected one from 0 to 9999999
+site/queues/a.q:2: slots: "many" is not a number, expected one from 0 to 9999999
 site/queues/a.q:3: h_rt: "1:2" has 2 parts, expected hours:minutes:seconds (1:2:0 or 0:1:2)
-site/usersets/s:2: type: "DEPTH" is no type of a user set, expected ACL, DEPT or both
+site/usersets/s:2: type: "DEPTH" is not a type of a user set, expected ACL, DEPT or both
 `, "site: 8 errors, 0 warnings\n"},
 		"a folder that is not there": {partly, []string{"check", "site"}, ExitInvalid, `site/queues/a.q:2: calendar: calendar "night" does not exist: there is no calendars
 `, "site: 1 error, 0 warnings\n"},
 		"nor needs to be": {partly, []string{"--partial", "check", "site"}, ExitValid, "", ""},
 		"warnings": {doubtful, []string{"check", "--partial", "--", "site"}, ExitValid, `site/usersets/s:2: warning: type: fshare and oticket have no effect: the user set is no department
-site/queues/a.q:3: warning: slots: host "n2" is in @a and @b, which set 2 and 3, and has no setting of its own
+site/queues/a.q:3: warning: slots: host "n2" is in @a and @b, which set 2 and 3, and has no own setting
 `, "site: 0 errors, 2 warnings\n"},
 		"what is set without effect": {idle, []string{"check", "--partial", "site"}, ExitValid, `site/conf/global:7: warning: shell_start_mode: "unix_behavior" has no effect: each queue has its own
 site/conf/global:1: warning: set_token_cmd: "/bin/tok" has no effect: jobs get no AFS token

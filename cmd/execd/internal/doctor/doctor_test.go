@@ -58,7 +58,7 @@ func hosts() map[string]*Host {
 		}),
 		"root with v1, swap and an old kernel": with(func(h *Host) {
 			h.Kernel, h.Swap, h.Pidfd, h.IntoGroup, h.PSI = "4.18.0", true, false, false, false
-			h.Systemd = Systemd{Booted: true, Err: "there is no manager of systemd to ask"}
+			h.Systemd = Systemd{Booted: true, Err: "no systemd manager is running"}
 			h.Cgroups = Cgroups{
 				Version: cgroup.V1, Hierarchies: []Hierarchy{{"/sys/fs/cgroup/memory", false, []string{"memory"}, "/sys/fs/cgroup/memory", ""}},
 				Features: all(false, "it needs something", cgroup.Kill, cgroup.Emptied, cgroup.OOMGroup, cgroup.SwapLimit),
@@ -79,7 +79,7 @@ func hosts() map[string]*Host {
 			h.UID, h.Capabilities, h.Confined = 1000, nil, confined
 			h.GroupIDs = GroupIDs{Err: "cannot read /proc: permission denied"}
 			h.Cgroups = Cgroups{Version: cgroup.V2, Features: denied, Hierarchies: unified("", "enter groups in /sys/fs/cgroup: processes cannot be moved there from our own group")}
-			h.Systemd = Systemd{Booted: true, Unified: true, Err: "there is no manager of systemd to ask: stat /run/user/1000/systemd/private: no such file or directory"}
+			h.Systemd = Systemd{Booted: true, Unified: true, Err: "no systemd manager is running: stat /run/user/1000/systemd/private: no such file or directory"}
 		}),
 		"a user with a manager": with(func(h *Host) {
 			h.UID, h.Capabilities = 1000, nil

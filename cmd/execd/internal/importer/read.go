@@ -124,7 +124,7 @@ func (s *source) readDir(dir string) error {
 		case !other && !isDir(file):
 			err = s.readOther(file)
 		case !other:
-			s.leave(file, "", "it is no folder of a configuration, a backup or a master's spool directory")
+			s.leave(file, "", "it is not a folder of a configuration, a backup or a master's spool directory")
 		}
 		if err != nil {
 			return err
@@ -138,7 +138,7 @@ func (s *source) readOther(file string) error {
 	text, err := s.read(file)
 	switch {
 	case errors.As(err, new(*userfile.KindError)):
-		s.leave(file, "", "it is no regular file")
+		s.leave(file, "", "it is not a regular file")
 		return nil
 	case errors.As(err, new(*textfile.SizeError)):
 		s.leave(file, "", reason(err).Error())
@@ -315,7 +315,7 @@ func (s *source) readKind(k *kind, file string) error {
 func (s *source) readObject(k *kind, at, file string) error {
 	text, err := s.read(file)
 	if errors.As(err, new(*userfile.KindError)) {
-		s.leave(file, "", "it is no regular file")
+		s.leave(file, "", "it is not a regular file")
 		return nil
 	}
 	if err != nil {

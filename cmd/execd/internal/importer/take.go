@@ -124,7 +124,7 @@ func (s *source) result(options qconf.Options, warnings []*qconf.Error) (*Result
 	options.Dangling = true
 	cluster, err := qconf.LoadWith(s.fs(), options)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read what is left: %w", err)
+		return nil, fmt.Errorf("cannot read the remaining configuration: %w", err)
 	}
 	if len(s.objects) == 0 {
 		return nil, errors.New("there is nothing to import")

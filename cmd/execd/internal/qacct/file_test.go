@@ -99,7 +99,7 @@ func TestCompressedFile(t *testing.T) {
 	}
 }
 
-// A line that is no record because of its length is named, and fails the command.
+// A line that is not a record because of its length is named, and fails the command.
 func TestLongLine(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "accounting")
 	text := append(bytes.Repeat([]byte("x"), 150<<20), '\n')

@@ -87,7 +87,7 @@ func (e *defaultsError) Error() string {
 // Unwrap returns the cause.
 func (e *defaultsError) Unwrap() error { return e.err }
 
-var errNoText = errors.New("there is a zero byte: the file is no text")
+var errNoText = errors.New("there is a zero byte: the file is not a text")
 
 // isDefaults reports whether a file has the default options of a directory. In one like
 // /tmp anybody could leave a file, and with it decide what runs in everybody else's jobs, and

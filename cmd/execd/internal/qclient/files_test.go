@@ -79,7 +79,7 @@ func TestDefaultsThatAreNone(t *testing.T) {
 		want string
 	}{
 		"100 MB of zeros": {size: 100 << 20, want: "it has more than 4 MiB, which is the limit"},
-		"a zero byte":     {text: "-N x\n-o \x00\n", want: "there is a zero byte: the file is no text"},
+		"a zero byte":     {text: "-N x\n-o \x00\n", want: "there is a zero byte: the file is not a text"},
 		"much text":       {text: strings.Repeat("# a comment\n", 400_000), want: "it has more than 4 MiB, which is the limit"},
 	} {
 		for _, file := range []string{".sge_request", ".sge_qstat", ".sge_ar_request"} {

@@ -72,5 +72,5 @@ func noDaemon(places []string) error {
 	if path := os.Getenv(paths.SocketVariable); path != "" {
 		return errors.New("no daemon is running there: " + paths.SocketVariable + " says that its socket is " + path + ", and there is none")
 	}
-	return errors.New("no daemon is running here: begin with execd standalone, or set " + paths.SocketVariable + " to its socket; there is no " + places[len(places)-1])
+	return errors.New("no daemon is running here: start execd standalone, or set " + paths.SocketVariable + " to its socket; there is no " + places[len(places)-1])
 }

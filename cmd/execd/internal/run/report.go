@@ -13,7 +13,7 @@ import (
 // seconds, sizes in bytes.
 type record struct {
 	JobID      int          `json:"job_id"`
-	TaskID     int          `json:"task_id"` // 0 for a job that is no array job
+	TaskID     int          `json:"task_id"` // 0 for a job that is not an array job
 	Failed     int          `json:"failed"`
 	FailedText string       `json:"failed_text"`
 	Class      string       `json:"class"`

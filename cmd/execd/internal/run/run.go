@@ -98,7 +98,7 @@ func (s *session) prepare() error {
 	}
 	var ok bool
 	if s.spool, ok = paths.State(os.Getuid() == 0, s.caller.Home); !ok {
-		return errors.New("no place for the job: set XDG_STATE_HOME or HOME to an absolute path")
+		return errors.New("cannot determine the job directory: set XDG_STATE_HOME or HOME to an absolute path")
 	}
 	if s.shepherd, err = launch.FindShepherd(s.Executable); err != nil {
 		return err

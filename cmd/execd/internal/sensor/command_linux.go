@@ -86,7 +86,7 @@ func (c *Command) Run() (int, error) {
 	}
 	if host == "" {
 		if host, err = os.Hostname(); err != nil {
-			return ExitCannotRun, fmt.Errorf("cannot tell the name of this host: %w", err)
+			return ExitCannotRun, fmt.Errorf("cannot determine the name of this host: %w", err)
 		}
 	}
 	check := checker{path: path, user: user, host: host, timeout: timeout, progress: c.Progress}
