@@ -181,7 +181,7 @@ func (a *Agent) restate(e *entry, stage launch.Stage) error {
 	case stage == launch.Over && beganError != nil && e.run.Rebooted():
 		// Whether it ran is not known, but nothing of the job itself was written.
 		e.state = Starting
-		e.outcome = never(e.id, job.FailedBeforeJob, "the host was started anew before the job was known to run")
+		e.outcome = never(e.id, job.FailedBeforeJob, "the host was restarted before the job was known to run")
 	case stage == launch.Prepared:
 		e.state = Accepted
 	case beganError != nil && !e.record.hosted():

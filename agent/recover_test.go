@@ -55,7 +55,7 @@ func TestReboot(t *testing.T) {
 		w.stop()
 		w.reboot(s.ID)
 		w.start()
-		if o := w.ended(s.ID); o.Effect != want || o.Reason != "the host was started anew while the job ran" {
+		if o := w.ended(s.ID); o.Effect != want || o.Reason != "the host was restarted while the job ran" {
 			t.Errorf("%s: %+v", words, o)
 		}
 		w.gone(s.ID)

@@ -254,7 +254,7 @@ func (a *Agent) completeOutcome(e *entry, o *job.Outcome) *job.Outcome {
 			o.Effect = job.Finished // its end was ordered: it is not to run again
 		}
 	case e.run.Rebooted() && o.Failed == job.FailedNoExitStatus:
-		o.Reason = "the host was started anew while the job ran"
+		o.Reason = "the host was restarted while the job ran"
 	}
 	if o.Effect == job.IfRerunnable {
 		if o.Effect = job.Finished; e.record.Rerunnable {

@@ -23,7 +23,7 @@ const (
 	ResourceExhausted  Code = "resource_exhausted"  // too large, too many, or no room on the host now
 	FailedPrecondition Code = "failed_precondition" // the job does not fit, or another master has taken over; asking again does not help
 	Unimplemented      Code = "unimplemented"       // this agent has no such method
-	Internal           Code = "internal"            // a mistake of the agent's
+	Internal           Code = "internal"            // an internal error of the agent
 	Unavailable        Code = "unavailable"         // the agent takes no jobs, or cannot be reached
 	Unauthenticated    Code = "unauthenticated"     // the token is missing or wrong
 )

@@ -155,7 +155,7 @@ func (s *session) decide(nc *accepted, r *commlib.ConnectRequest) commlib.Connec
 	case r.To.Component != self.Component || r.To.ID != self.ID:
 		return denied("local endpoint \"" + self.String() + "\" doesn't match requested endpoint \"" + r.To.String() + "\"")
 	case !s.options.Cell.comesFrom(nc.ctx, nc.RemoteAddr(), from.Host):
-		return denied("the address of the client is none of host \"" + from.Host + "\"")
+		return denied("the address of the client is not an address of host \"" + from.Host + "\"")
 	}
 	switch from.Component {
 	case commlib.Qmaster:

@@ -219,7 +219,7 @@ func TestAJobThatIsRefused(t *testing.T) {
 		"for what it is":            {&agent.Error{Code: agent.InvalidArgument, Err: errors.New("there is no user alice")}, message.FailureJob},
 		"for want of room":          {&agent.Error{Code: agent.ResourceExhausted, Err: errors.New("the disk is full")}, message.FailureQueue},
 		"because none are taken":    {&agent.Error{Code: agent.Unavailable, Err: errors.New("draining")}, message.FailureQueue},
-		"for a mistake of the host": {&agent.Error{Code: agent.Internal, Err: errors.New("oops")}, message.FailureQueue},
+		"for an internal error": {&agent.Error{Code: agent.Internal, Err: errors.New("oops")}, message.FailureQueue},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := registered(t)
@@ -305,7 +305,7 @@ func TestWhoMayConnect(t *testing.T) {
 	}{
 		"qmaster, which is connected": {commlib.Endpoint{Host: "localhost", Component: commlib.Qmaster, ID: 1}, "already connected"},
 		"a qmaster with another id":   {commlib.Endpoint{Host: "localhost", Component: commlib.Qmaster, ID: 2}, "only the host of act_qmaster"},
-		"who is somewhere else":       {commlib.Endpoint{Host: "elsewhere.invalid", Component: commlib.Qmaster, ID: 1}, "the address of the client is none of"},
+		"who is somewhere else":       {commlib.Endpoint{Host: "elsewhere.invalid", Component: commlib.Qmaster, ID: 1}, "the address of the client is not an address of"},
 		"a component without a right": {commlib.Endpoint{Host: "localhost", Component: "qstat", ID: 0}, "has nothing to ask here"},
 	} {
 		t.Run(name, func(t *testing.T) {

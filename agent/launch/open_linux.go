@@ -83,7 +83,7 @@ func Open(spool *jobdir.Spool, groups *Groups, lookup func(name string) (*userdb
 	return j, stage, nil
 }
 
-// restore makes the files of a job again that was accepted before the host was started anew:
+// restore makes the files of a job again that was accepted before the host was restarted:
 // of all that Prepare has made only the file "start" is certain to have outlived a power loss.
 // Without that, or with one that does not have them, all of it was brought to the disk.
 func restore(dir *jobdir.Dir) error {

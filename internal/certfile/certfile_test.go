@@ -84,7 +84,7 @@ func TestFiles(t *testing.T) {
 			t.Errorf("certificate %d without its key", got)
 		}
 	}
-	if len(told) != 1 || !strings.Contains(told[0], "the former ones stay: "+p.Certificate+" and "+p.Key) {
+	if len(told) != 1 || !strings.Contains(told[0], "the previous ones stay in use: "+p.Certificate+" and "+p.Key) {
 		t.Errorf("told: %q", told)
 	}
 	replace(t, p.Key, right)

@@ -175,11 +175,11 @@ func TestHostilePeers(t *testing.T) {
 			want            string
 		}{
 			"qmaster on another host":     {there, "node1", commlib.Qmaster, 1, "only the host of act_qmaster"},
-			"under the name of its host":  {there, c.Host, commlib.Qmaster, 1, "the address of the client is none of host"},
+			"under the name of its host":  {there, c.Host, commlib.Qmaster, 1, "the address of the client is not an address of host"},
 			"a second one":                {here, c.Host, commlib.Qmaster, 1, "already connected"},
 			"a qmaster of another number": {here, c.Host, commlib.Qmaster, 2, "only the host of act_qmaster"},
 			"an execution daemon":         {there, "node1", commlib.Execd, 1, "has nothing to ask here"},
-			"a task of another host":      {there, c.Host, commlib.ExecdHandle, 0, "the address of the client is none of host"},
+			"a task of another host":      {there, c.Host, commlib.ExecdHandle, 0, "the address of the client is not an address of host"},
 		} {
 			_, err := refused.who.introduce(refused.host, refused.component, refused.id)
 			if e, ok := errors.AsType[*commlib.RefusedError](err); !ok || !strings.Contains(e.Text, refused.want) {

@@ -230,7 +230,7 @@ func TestQueueThatIsGone(t *testing.T) {
 		return err == nil && len(left) == 0
 	})
 	log, err := os.ReadFile(filepath.Join(m.dir, "log"))
-	if n := strings.Count(string(log), "a job of a former queue is ended"); err != nil || n != 2 {
+	if n := strings.Count(string(log), "ending a job of a previous queue"); err != nil || n != 2 {
 		t.Errorf("%d jobs of the former queue in the log (%v)", n, err)
 	}
 }

@@ -29,7 +29,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer func() {
 		if what := recover(); what != nil {
 			s.options.Notify(fmt.Errorf("%s: internal error: %v", r.URL.Path, what))
-			c.fail(refuse(api.Internal, "a mistake of the agent's, see its log"))
+			c.fail(refuse(api.Internal, "internal error of the agent: see its log"))
 		}
 		for _, do := range c.after {
 			do()

@@ -133,7 +133,7 @@ func startOne(ctx context.Context, c *call, q *api.Start) (result api.StartResul
 	defer func() {
 		if what := recover(); what != nil { // net/http looks after its own goroutine only
 			c.server.options.Notify(fmt.Errorf("start of job %d: internal error: %v", q.Job, what))
-			result = api.StartResult{Error: refuse(api.Internal, "a mistake of the agent's, see its log")}
+			result = api.StartResult{Error: refuse(api.Internal, "internal error of the agent: see its log")}
 		}
 	}()
 	result.Job, result.Error = c.start(ctx, q)

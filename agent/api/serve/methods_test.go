@@ -143,7 +143,7 @@ func TestPanic(t *testing.T) {
 	wantCode(t, "in a batch", results[0].Error, api.Internal, "a mistake")
 	_, err = r.client().Start(t.Context(), s)
 	wantCode(t, "alone", err, api.Internal, "a mistake")
-	if !strings.Contains(told, "job 1: a mistake of ours: runtime error") || !strings.Contains(told, "Agent/Start: a mistake of ours: runtime error") {
+	if !strings.Contains(told, "job 1: internal error: runtime error") || !strings.Contains(told, "Agent/Start: internal error: runtime error") {
 		t.Errorf("told: %s", told)
 	}
 }

@@ -107,7 +107,7 @@ trouble        a newer configuration is not used: queues/a.q:2: slots
 	if diff := cmp.Diff(want, statusText(&h, began.Add(time.Hour))); diff != "" {
 		t.Error(diff)
 	}
-	h.Troubles[0] = "the former configuration stays: queues/a.q:2: slots"
+	h.Troubles[0] = "the previous configuration stays in use: queues/a.q:2: slots"
 	if got := statusText(&h, began.Add(time.Hour)); strings.Count(got, "queues/a.q:2: slots") != 1 {
 		t.Errorf("what is wrong with the configuration is not said once:\n%s", got)
 	}
