@@ -51,7 +51,7 @@ type Options struct {
 	Groups func(name string) (uint32, error)
 	// Account is told of each job that has ended, once, after its end is on the disk,
 	// and has it there as well when it returns; nil for no accounting. again says that a
-	// former agent may have told the same.
+	// previous agent may have told the same.
 	Account func(r *Record, d *job.Description, o *job.Outcome, again bool) error
 	// Permit says why this host does not run a command of its master as a user, who is another
 	// one than the owner of the job (execd-procedures(5)); nil permits all.
@@ -61,7 +61,7 @@ type Options struct {
 
 	// HangUp is how long an interactive job goes on whose client has gone without a
 	// word, until it is terminated; 0 is DefaultHangUp, less than 0 is for ever. An agent
-	// that is started again waits as long for the clients of the former one.
+	// that is started again waits as long for the clients of the previous one.
 	HangUp time.Duration
 
 	SGERoot, SGECell string
@@ -113,7 +113,7 @@ type Agent struct {
 	online               *onlineWatch  // of whoever reports
 	priorities           chan struct{} // wakes prioritise
 	goroutines           goroutines    // those of spawn: of jobs, and others that last
-	found                []*entry      // jobs of a former agent, until Run goes on with them
+	found                []*entry      // jobs of a previous agent, until Run goes on with them
 
 	configuring sync.Mutex // serialises the reading of the configuration, and its use
 
@@ -155,7 +155,7 @@ type Agent struct {
 	closing       sync.Once
 }
 
-// New makes an agent, and finds again the jobs that a former one has left in the
+// New makes an agent, and finds again the jobs that a previous one has left in the
 // spool area. They are reported; nothing is started before Run.
 func New(options Options) (*Agent, error) {
 	a := &Agent{
@@ -200,7 +200,7 @@ func New(options Options) (*Agent, error) {
 		return nil, err
 	}
 	a.mu.Lock()
-	a.noteService() // also that the host is in service: a former agent may have said otherwise
+	a.noteService() // also that the host is in service: a previous agent may have said otherwise
 	a.mu.Unlock()
 	return a, nil
 }

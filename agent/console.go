@@ -87,7 +87,7 @@ func (a *Agent) openConsole(ctx context.Context, e *entry) {
 		Terminal: t, reading: make(cancelLock, 1), readingErrors: make(cancelLock, 1), writing: make(cancelLock, 1), expected: e.expected,
 	}
 	e.terminal = c
-	if e.expected { // who has ordered the job; or of a former agent, with which his connection has gone
+	if e.expected { // who has ordered the job; or of a previous agent, with which his connection has gone
 		c.alone = make(chan struct{})
 		a.hangUp(e, c.alone, cmp.Or(a.options.HangUp, DefaultHangUp))
 	}

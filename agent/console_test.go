@@ -280,7 +280,7 @@ func TestHangUp(t *testing.T) {
 	}
 }
 
-// An agent that is started again waits for those who were attached to the former one, but
+// An agent that is started again waits for those who were attached to the previous one, but
 // neither for who has detached nor for a job that nobody has attached to.
 func TestHangUpAfterRestart(t *testing.T) {
 	manual := clock.NewManual(clock.System().Now())

@@ -102,7 +102,7 @@ type Start struct {
 	SubmitEnv  []string
 	SubmitDir  string
 	Restarted  job.Restart
-	// CheckpointPID is that of the outcome of the former run, for a job that goes on
+	// CheckpointPID is that of the outcome of the previous run, for a job that goes on
 	// from a checkpoint.
 	CheckpointPID int
 

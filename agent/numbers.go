@@ -10,7 +10,7 @@ import (
 )
 
 // numbers gives out the numbers of reports. Each is larger than all before, those
-// of former agents included, without a write to the disk for each: the upper bits
+// of previous agents included, without a write to the disk for each: the upper bits
 // count the agents.
 //
 // A number that stands on the disk before the report can be seen is promised first:

@@ -12,7 +12,7 @@ import (
 // on that: as often as the original does it.
 const reprioritise = 2 * time.Second
 
-// pokePriorities has priorities computed anew.
+// pokePriorities has priorities computed again.
 func (a *Agent) pokePriorities() {
 	select {
 	case a.priorities <- struct{}{}:

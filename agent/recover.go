@@ -16,7 +16,7 @@ import (
 // recoverers is how many job directories are read at the same time.
 const recoverers = 8
 
-// recover finds the jobs of a former agent in the spool area. Directories without
+// recover finds the jobs of a previous agent in the spool area. Directories without
 // our file "start" are somebody else's, such as execd run's, and left alone.
 func (a *Agent) recover() error {
 	ids, err := a.launcher.Jobs()

@@ -221,7 +221,7 @@ func TestLoadReports(t *testing.T) {
 	take(loadsensor.Report{Values: []loadsensor.Value{value("c", "1")}})
 	ask(false, "b", "c")
 	is("a=2", "b=3", "c=1")
-	// A collector that begins anew has other values.
+	// A collector that begins again has other values.
 	take(loadsensor.Report{Full: true, Values: []loadsensor.Value{value("c", "1"), value("d", "1")}})
 	ask(false, "c", "d")
 	is("c=1", "d=1")

@@ -13,7 +13,7 @@ import (
 	"github.com/execd-project/execd/loadsensor"
 )
 
-// loadBook is what is known of load values, each with the number of the report that
+// loadBook is what is known about load values, each with the number of the report that
 // was first to have it.
 type loadBook struct {
 	values  map[loadsensor.Key]numbered

@@ -21,17 +21,17 @@ func (t Sequence) before(u Sequence) bool {
 	return t.Epoch < u.Epoch || t.Epoch == u.Epoch && t.Number < u.Number
 }
 
-// Comes says what to do with an order about something, where former is the last one about
-// it: again says that it has come before, and the error that it was overtaken.
-func (t Sequence) Comes(what string, former Sequence) (again bool, err error) {
+// Check compares an order with previous, the last order about the same thing. repeated reports
+// whether both are the same order. The error says that a later order has overtaken this one.
+func (t Sequence) Check(what string, previous Sequence) (repeated bool, err error) {
 	switch {
-	case t.Number == 0 || former.before(t):
+	case t.Number == 0 || previous.before(t):
 		return false, nil
-	case t == former:
+	case t == previous:
 		return true, nil
 	}
 	return false, &Error{FailedPrecondition, fmt.Errorf("%s: order %d of epoch %d was overtaken by order %d of epoch %d",
-		what, t.Number, t.Epoch, former.Number, former.Epoch)}
+		what, t.Number, t.Epoch, previous.Number, previous.Epoch)}
 }
 
 type sequenceKey struct{}
@@ -70,7 +70,7 @@ func (a *Agent) InTurn(t Sequence, what string, do func() error) error {
 	}
 	a.turning.Lock()
 	defer a.turning.Unlock()
-	if again, err := t.Comes(what, a.journal.lastTurn(what)); again || err != nil {
+	if again, err := t.Check(what, a.journal.lastTurn(what)); again || err != nil {
 		return err
 	}
 	if err := do(); err != nil {

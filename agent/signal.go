@@ -117,7 +117,7 @@ func (e *entry) change(o Order, t Sequence) (*change, error) {
 	}
 	c := &change{order: o, suspended: e.suspended, turns: e.turns}
 	if aspect := o.aspect(); t.Number > 0 && aspect != "" {
-		if again, err := t.Comes("job "+e.id.String()+": "+string(o), e.turns[aspect]); again || err != nil {
+		if again, err := t.Check("job "+e.id.String()+": "+string(o), e.turns[aspect]); again || err != nil {
 			return nil, err
 		}
 		c.turns = map[string]Sequence{}

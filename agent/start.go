@@ -118,7 +118,7 @@ func (s *Start) check() error {
 
 // receive puts a new start into the table, with its slots booked, or finds the job
 // of one that came before; first tells which. Without an entry and an error the
-// report has what is known of a job that is no longer here.
+// report has what is known about a job that is no longer here.
 func (a *Agent) receive(s *Start) (e *entry, first bool, report JobReport, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -23,7 +23,7 @@ type entry struct {
 	record Record
 	ready  chan struct{} // closed when the start has been accepted or refused
 	failed error         // why it was refused
-	found  bool          // a former agent left it
+	found  bool          // a previous agent left it
 	wake   chan struct{} // of the job's goroutine: orders, files that have come
 	// do serialises what is done to the job by agent/launch.
 	do sync.Mutex
@@ -93,7 +93,7 @@ func (a *Agent) set(e *entry, to State) {
 		return
 	}
 	if !e.state.may(to) {
-		// A mistake of ours; what happened has happened all the same.
+		// An internal error; what happened has happened all the same.
 		a.log.Error("internal error: a job changed to a state that cannot follow its state",
 			"job", e.id.String(), "from", e.state.String(), "to", to.String())
 	}

@@ -21,7 +21,7 @@ const (
 	mostQuestions = 16
 )
 
-// errNoUsers is wrapped by what is known of no user because the database does not answer.
+// errNoUsers is wrapped by what is known about no user because the database does not answer.
 var errNoUsers = errors.New("the user database does not work")
 
 // userGuard stands before the user database of the host, which may be a directory

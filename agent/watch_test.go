@@ -33,7 +33,7 @@ func TestWatcher(t *testing.T) {
 			case <-time.After(patience):
 				t.Fatal("nobody was told of a new file")
 			}
-			// The next job in that directory is not concerned by what ends the former watch.
+			// The next job in that directory is not concerned by what ends the previous watch.
 			again := make(chan bool, 1)
 			next := w.add(dir, func(name string) {
 				if name != "job_pid" && watched { // of the first one

@@ -90,7 +90,7 @@ func newWorld(t *testing.T, change ...func(*Options)) *world {
 	return w
 }
 
-// start starts an agent on the spool area, as after the death of the former one.
+// start starts an agent on the spool area, as after the death of the previous one.
 func (w *world) start(change ...func(*Options)) {
 	w.Helper()
 	o := Options{

@@ -74,7 +74,7 @@ type Cell struct {
 	finishedCommons *commons
 }
 
-// world is what is made anew when the configuration changes.
+// world is what is made again when the configuration changes.
 type world struct {
 	cluster   *qconf.Cluster
 	model     *scheduler.Model

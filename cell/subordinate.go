@@ -83,7 +83,7 @@ func (c *Cell) countSubordination(id scheduler.InstanceID, up bool) {
 	c.setStatus(id, status)
 }
 
-// resubordinate counts subordinations of a host anew, after the configuration has
+// resubordinate counts subordinations of a host again, after the configuration has
 // changed.
 func (c *Cell) resubordinate(h scheduler.HostID) {
 	before := map[scheduler.InstanceID]int{}

@@ -144,7 +144,7 @@ func (c *Cell) UsageReport(now int64, job, task uint32, used tickets.Amounts) er
 	return nil
 }
 
-// LiveReport is what else is known of a running task.
+// LiveReport is what else is known about a running task.
 func (c *Cell) LiveReport(job, task uint32, live Live) error {
 	t, err := c.runningTask(job, task)
 	if err != nil {

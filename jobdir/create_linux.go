@@ -16,7 +16,7 @@ type CreateOptions struct {
 	// Hosts is the content of pe_hostfile. The original writes one for serial
 	// jobs, too, but none for the tasks of a parallel job.
 	Hosts []PEHost
-	// KeepFormer moves the directory of a former run of the job aside, to the
+	// KeepFormer moves the directory of a previous run of the job aside, to the
 	// first free name of "<name>.0" to "<name>.9", instead of refusing the
 	// start: KEEP_ACTIVE with a job that was restarted.
 	KeepFormer bool

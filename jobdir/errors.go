@@ -6,7 +6,7 @@ import (
 )
 
 // ErrExists is returned when a job has a directory already: its start has been
-// ordered twice, or a former run left it behind.
+// ordered twice, or a previous run left it behind.
 var ErrExists = errors.New("the job directory exists already")
 
 // ErrIncomplete is returned for a job directory without a config file: its

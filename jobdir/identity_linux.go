@@ -33,7 +33,7 @@ func withIdentity(uid, gid int, f func()) error {
 }
 
 // setFSIdentity sets the group first while we may, and the other way round the
-// user first. The system calls return the former id and no error: only a second
+// user first. The system calls return the previous id and no error: only a second
 // call tells what has become of the first.
 func setFSIdentity(uid, gid int) error {
 	set := func(call func(int) (int, error), id int) error {

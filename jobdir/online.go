@@ -49,7 +49,7 @@ func (o *Online) floats() [5]namedFloat {
 }
 
 // ParseOnline reads what FormatOnline has printed. Keys that it does not know are
-// of a newer version and passed over.
+// of a newer version and skipped.
 func ParseOnline(file string, data []byte) (*Online, error) {
 	o := &Online{}
 	err := eachLine(file, data, func(line int, text string) error {

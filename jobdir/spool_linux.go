@@ -219,7 +219,7 @@ func (s *Spool) release(fd int) {
 
 // Jobs lists the jobs that have a directory, in the order of their numbers; a
 // job of a parallel job's task is not among them (see PETasks). Directories of
-// former runs that have been kept, and foreign names, are left out.
+// previous runs that have been kept, and foreign names, are left out.
 func (s *Spool) Jobs() ([]job.ID, error) {
 	names, err := list(s.active)
 	if err != nil {
@@ -273,7 +273,7 @@ func positive(s string) int {
 	return n
 }
 
-// list returns the names in a directory. It opens it anew, for a position of
+// list returns the names in a directory. It opens it again, for a position of
 // its own.
 func list(fd int) ([]string, error) {
 	fd, err := reopen(fd)

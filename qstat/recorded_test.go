@@ -384,7 +384,7 @@ func TestWideValues(t *testing.T) {
 				c.Queues = parseList(t, read(t, "testdata/wide/qstat-f.txt"), Options{Full: true}).Queues
 			}
 			for i := range c.Queues {
-				// Only the order is known of these.
+				// Only the order is known about these.
 				c.Queues[i].SequenceNumber = i
 			}
 			if o.SkipEmpty {

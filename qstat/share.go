@@ -38,7 +38,7 @@ type ShareOptions struct {
 	Names  bool // -n: name=value
 	Dates  bool // -t: times as dates
 	// Fields are the columns in their order, by the names of Header; nil are all of them.
-	// A name that is none is passed over, and without any column nothing is shown (-f).
+	// A name that is none is skipped, and without any column nothing is shown (-f).
 	Fields []string
 	// Text is how names are shown, a format of printf(3) with one %s; "" is "%s" (-s).
 	Text string

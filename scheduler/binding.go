@@ -15,7 +15,7 @@ import (
 // sched_conf(5), which is ours), a job with a binding waits until a host has cores for it,
 // and is told which ones it got.
 
-// hostCores is what is known of the cores of a host.
+// hostCores is what is known about the cores of a host.
 type hostCores struct {
 	topology topology.Topology // of m_topology; without sockets where nothing is known
 	text     string            // m_topology
@@ -236,7 +236,7 @@ func (m *matcher) coresInUse(id HostID, at span) binding.InUse {
 }
 
 // FreeCores is the topology of a host with the cores in small letters that cannot be had
-// now. ok is false where bindings are left to the hosts, or where nothing is known of the
+// now. ok is false where bindings are left to the hosts, or where nothing is known about the
 // cores of the host.
 func (s *State) FreeCores(id HostID) (shape topology.Shape, ok bool) {
 	if id == GlobalHost || s.cores == nil || !s.cores[id].known() {

@@ -25,7 +25,7 @@ func (s *State) TooFew(now int64, slots int) (start, reserve, explain bool) {
 }
 
 // LookBack looks back in time for the places of a parallel job, once as reservations do, and
-// once anew at each time. It returns the times up to which either finds any, diagram.Forever
+// once again at each time. It returns the times up to which either finds any, diagram.Forever
 // where it never does.
 func (s *State) LookBack(j *Job, now int64) (got, want int64) {
 	look := func(possible func(*run, *query) func(int64) bool) int64 {

@@ -97,7 +97,7 @@ func (h *heads) top() *head {
 	return &h.list[k.index]
 }
 
-// fix sorts the top in anew, after it has changed.
+// fix moves the top to its new place after it has changed.
 func (h *heads) fix() {
 	k := &h.categories[h.heap[0]][0]
 	x := &h.list[k.index]
@@ -129,7 +129,7 @@ func (h *heads) drop() {
 	h.down(0)
 }
 
-// sink sorts the top in anew: in its category, and that among the others.
+// sink moves the top to its new place: within its category, and the category among the others.
 func (h *heads) sink() {
 	sinkKey(h.categories[h.heap[0]], 0)
 	h.down(0)

@@ -23,7 +23,7 @@ type instanceOrder struct {
 	base    []InstanceID
 	moved   []InstanceID
 	count   int // of usable instances
-	merges  int // how often the base was made anew; cursors into it are of no use then
+	merges  int // how often the base was made again; cursors into it are of no use then
 	stamp   int64
 	tiers   bool // some instances have a tier
 }
@@ -118,7 +118,7 @@ func (o *instanceOrder) restore(id InstanceID, load float64) {
 	o.moved = slices.Insert(o.moved, j, id)
 }
 
-// move sorts instances in anew whose hosts have other loads since a task has started.
+// move moves instances to their new places after a task has changed the loads of their hosts.
 // Among equals they come first if the load has risen, and last if it has fallen; those that
 // move at the same time keep their order.
 func (o *instanceOrder) move(instances []InstanceID, load func(InstanceID) float64) {
@@ -170,7 +170,7 @@ func (o *instanceOrder) merge() {
 	o.merges++
 }
 
-// arrange sorts all usable instances anew: by their tiers, or, for nil, without any. Among
+// arrange sorts all usable instances again: by their tiers, or, for nil, without any. Among
 // equals they stay as they are.
 func (o *instanceOrder) arrange(load func(InstanceID) float64, tier func(InstanceID) int32) {
 	list := slices.AppendSeq(make([]InstanceID, 0, o.count), o.all())

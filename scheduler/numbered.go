@@ -49,7 +49,7 @@ func (n *numberedJob) ranked(total float64) priority.Job {
 
 func compareNumbered(a, b numberedJob) int { return cmp.Compare(a.task.Job, b.task.Job) }
 
-// manyMore is how many jobs may come before all of them are sorted anew.
+// manyMore is how many jobs may come before all of them are sorted again.
 const manyMore = 1000
 
 func (n *numbered) add(j *Job) {
@@ -57,7 +57,7 @@ func (n *numbered) add(j *Job) {
 		return
 	}
 	if n.more = append(n.more, j); len(n.more) > len(n.list)+manyMore {
-		*n = numbered{} // it is as well made anew
+		*n = numbered{} // making it again is as fast
 	}
 }
 

@@ -524,7 +524,7 @@ func (p *placing) takePlanned(id InstanceID, slots float64) {
 	}
 }
 
-// takenBack counts anew what the grants take that are left.
+// takenBack counts again what the grants take that are left.
 func (p *placing) takenBack(grants []Grant) {
 	clear(p.taken)
 	for _, g := range grants {

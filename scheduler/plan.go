@@ -200,7 +200,7 @@ func (v *view) withOffset(d int64) int64 {
 	return d + int64(v.model.scheduler.Params.DurationOffset.Seconds())
 }
 
-// planAhead books everything that is known of the future: what runs, for as long as it is
+// planAhead books everything that is known about the future: what runs, for as long as it is
 // expected to, advance reservations, and the times at which calendars close queues.
 func (r *run) planAhead() {
 	if r.plan == nil && r.model.scheduler.MaxReservation == 0 && len(r.reservations) == 0 {

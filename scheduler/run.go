@@ -71,7 +71,7 @@ func (s *State) Run(now int64) *Decisions {
 		r.dispatch(heads)
 	}
 	r.decisions.reasons = r.categories
-	r.takeBack()
+	r.undo()
 	return r.decisions
 }
 
@@ -98,8 +98,8 @@ func (r *run) prepareOrder(conditions ...condition) {
 	r.order = newOrder(r.State, all, r.usable(slices.Clone(all), conditions), r.load)
 }
 
-// takeBack leaves the state as it was.
-func (r *run) takeBack() {
+// undo restores the state to that before the run.
+func (r *run) undo() {
 	for _, task := range slices.Backward(r.started) {
 		// What could be added can be taken away.
 		_ = r.bookTask(task, -1)
@@ -289,7 +289,7 @@ func (r *run) begin(h *head, start Start) error {
 	return nil
 }
 
-// refresh looks again at the hosts of a task that starts. Other hosts are not sorted anew
+// refresh looks again at the hosts of a task that starts. Other hosts are not sorted again
 // even where the task changes what the whole cluster has; that it drops instances there is
 // seen to only for load values.
 func (r *run) refresh(grants []Grant) {

@@ -46,7 +46,7 @@ const (
 	ByThreshold                          // T
 )
 
-// Job is what is known of a job that has tasks to start.
+// Job is what is known about a job that has tasks to start.
 type Job struct {
 	ID        uint32
 	Category  *Category

@@ -240,7 +240,7 @@ func (u *ofUser) resize(key string, size int) {
 	}
 }
 
-// restore takes in what a former daemon has answered.
+// restore takes in what a previous daemon has answered.
 func (a *answers) restore(key string, value []byte) error {
 	var r answerRecord
 	if err := json.Unmarshal(value, &r); err != nil {

@@ -27,7 +27,7 @@ import (
 // auditPrefix begins the keys of lines that may not be in the file yet.
 const auditPrefix = ownPrefix + "audit/"
 
-// trail is what is known of the audit log in this process.
+// trail is what is known about the audit log in this process.
 type trail struct {
 	next uint64 // number of the next key
 	kept []line

@@ -61,7 +61,7 @@ func immediate(a *api.CommandAnswer, i cell.Immediate) {
 	}
 }
 
-// awaitAgain has the answers of a former daemon wait that do not know yet what became of
+// awaitAgain has the answers of a previous daemon wait that do not know yet what became of
 // their jobs.
 func (m *Master) awaitAgain() {
 	for _, x := range m.seen.of {

@@ -100,7 +100,7 @@ func New(h *daemon.Host, c clock.Clock) (*Master, error) {
 	return m, nil
 }
 
-// open reads what a former master has kept.
+// open reads what a previous master has kept.
 func (m *Master) open() error {
 	id, err := m.read(keyID)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/execd-project/execd/scheduler"
 )
 
-// Book is what is known of a host: its configuration, its load, and what its jobs have.
+// Book is what is known about a host: its configuration, its load, and what its jobs have.
 // Make one with New.
 type Book struct {
 	mu sync.Mutex
@@ -221,7 +221,7 @@ func (b *Book) End(id job.ID) bool {
 	}
 	delete(b.jobs, id)
 	if err := b.state.End(e.run); err != nil {
-		// What was booked can be taken back; if not, all is counted anew.
+		// What was booked can be taken back; if not, all is counted again.
 		_, _ = b.rebuild(b.cluster)
 	}
 	return true

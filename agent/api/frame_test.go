@@ -50,7 +50,7 @@ func TestFrames(t *testing.T) {
 		t.Error(err)
 	}
 	for text, want := range map[string]string{
-		"Z\x00\x00\x00\x00":      "there is not",
+		"Z\x00\x00\x00\x00":      "unknown type",
 		"z\x00\x00\x00\x01x":     "expected 0 to 0",
 		"a\x00\x00\x00\x05abcde": "expected 4 to 4",
 		"d\xff\xff\xff\xff":      "bytes",

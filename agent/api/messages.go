@@ -90,7 +90,7 @@ type Start struct {
 	// Restarted is 1 for a job that is run again, and 2 if it goes on from a checkpoint
 	// (RESTARTED in qsub(1)).
 	Restarted int `json:"restarted,omitempty"`
-	// CheckpointPID is that of the outcome of the former run, for a job that goes on from
+	// CheckpointPID is that of the outcome of the previous run, for a job that goes on from
 	// a checkpoint.
 	CheckpointPID int `json:"checkpoint_pid,omitempty"`
 	// Grants are all queue instances that the job has got, that of its master task first.

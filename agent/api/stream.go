@@ -109,7 +109,7 @@ func (s *stream) read(ctx context.Context) error {
 }
 
 // line takes one line. What was taken before the connection broke comes again only if
-// the agent counts otherwise than it should; it is passed over.
+// the agent counts otherwise than it should; it is skipped.
 func (s *stream) line(text []byte) error {
 	var r Report
 	if err := json.Unmarshal(text, &r); err != nil {

@@ -34,13 +34,13 @@ func (c *configuration) change(files map[string][]byte, use func() error) error 
 		return err
 	}
 	defer d.Close()
-	former := map[string][]byte{}
+	previous := map[string][]byte{}
 	added := []string{pushedDir} // what is to go again if the change is refused
 	if !made {
 		added = lacking(d, files)
 	}
 	for path := range files {
-		if former[path], err = d.Read(path); err != nil {
+		if previous[path], err = d.Read(path); err != nil {
 			return err
 		}
 	}
@@ -51,14 +51,14 @@ func (c *configuration) change(files map[string][]byte, use func() error) error 
 		return nil
 	}
 	err = errors.New(strings.ReplaceAll(err.Error(), dir+"/", ""))
-	return errors.Join(err, c.write(func() error { return c.takeBack(d, former, added, made) }), use())
+	return errors.Join(err, c.write(func() error { return c.undo(d, previous, added, made) }), use())
 }
 
-// takeBack undoes a change that was refused.
-func (c *configuration) takeBack(d *configdir.Dir, former map[string][]byte, added []string, made bool) error {
+// undo undoes a change that was refused.
+func (c *configuration) undo(d *configdir.Dir, previous map[string][]byte, added []string, made bool) error {
 	dir := c.spool
 	if !made {
-		if err := d.Apply(nil, changes(former)...); err != nil {
+		if err := d.Apply(nil, changes(previous)...); err != nil {
 			return err
 		}
 		dir = c.current()

@@ -178,7 +178,7 @@ func (c *configuration) install(files map[string]string, use func() error) error
 	failpoint.At("configuration-replaced")
 	if err := use(); err != nil {
 		err = c.unnamed(err, c.pushed())
-		if e := c.write(func() error { return takeBack(root) }); e != nil {
+		if e := c.write(func() error { return undoReplace(root) }); e != nil {
 			return errors.Join(err, e)
 		}
 		return errors.Join(err, use())
@@ -224,8 +224,8 @@ func replace(root *os.Root, next bool) error {
 	return errors.Join(err, syncDir(root))
 }
 
-// takeBack undoes replace.
-func takeBack(root *os.Root) error {
+// undoReplace undoes replace.
+func undoReplace(root *os.Root) error {
 	_, err := root.Stat(formerDir)
 	former := err == nil
 	_, err = root.Stat(pushedDir)

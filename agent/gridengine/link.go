@@ -140,7 +140,7 @@ type session struct {
 	lastAll        time.Time // when everything was reported
 }
 
-// load is what is known of load values here, and there.
+// load is what is known about load values here, and there.
 type load struct {
 	values map[loadsensor.Key]loadsensor.Value // nil before the first report
 	base   map[loadsensor.Key]loadsensor.Value // acknowledged; nil for nothing
@@ -490,7 +490,7 @@ func (s *session) fetch(then func()) {
 		if err == nil {
 			err = s.configure(list)
 		}
-		if err != nil { // the former one goes on
+		if err != nil { // the previous one goes on
 			s.log.Error("the configuration of sge_qmaster cannot be used", "error", err)
 		}
 		then()
@@ -600,7 +600,7 @@ type jobState struct {
 	next      *nextRun
 }
 
-// nextRun is a run of a job that waits for the end of the former one.
+// nextRun is a run of a job that waits for the end of the previous one.
 type nextRun struct {
 	delivery *message.Delivery
 	slave    bool          // of a parallel job whose master is elsewhere

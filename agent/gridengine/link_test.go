@@ -98,7 +98,7 @@ func TestTheLifeOfAJob(t *testing.T) {
 	w.quiet()
 }
 
-// A job that is to run again may come again before its former run has ended.
+// A job that is to run again may come again before its previous run has ended.
 func TestTheNextRunOfAJobThatRuns(t *testing.T) {
 	w := registered(t)
 	w.deliver(5, 1)
@@ -120,7 +120,7 @@ func TestTheNextRunOfAJobThatRuns(t *testing.T) {
 	w.quiet()
 }
 
-// What is said of a job while its former run ends is for its next run.
+// What is said of a job while its previous run ends is for its next run.
 func TestOrdersForTheNextRun(t *testing.T) {
 	w := registered(t)
 	w.send(message.TagSlaveAllow, delivery(5, 1).Encode())
@@ -130,7 +130,7 @@ func TestOrdersForTheNextRun(t *testing.T) {
 	again.Tasks[0].Restarted = 1
 	w.send(message.TagSlaveAllow, again.Encode())
 	w.told("kill 5")
-	w.acknowledge(message.AckSignalSlave, 5, 1) // of the former run
+	w.acknowledge(message.AckSignalSlave, 5, 1) // of the previous run
 	w.send(message.TagSignalJob, (&message.JobSignal{Job: 5, Task: 1, Signal: message.SignalKill}).Encode())
 	w.acknowledged(message.AckSigJob, 5)
 	w.commands.put(agent.JobReport{ID: job.ID{Job: 5}, Slave: true, State: agent.Ended, Outcome: &job.Outcome{}})
@@ -145,7 +145,7 @@ func TestOrdersForTheNextRun(t *testing.T) {
 	w.quiet()
 }
 
-// A former run that was not accepted is not held against the next one.
+// A previous run that was not accepted is not held against the next one.
 func TestTheNextRunOfAJobThatWasRefused(t *testing.T) {
 	w := registered(t)
 	w.commands.refuse = &agent.Error{Code: agent.InvalidArgument, Err: errors.New("there is no user alice")}
@@ -216,10 +216,10 @@ func TestAJobThatIsRefused(t *testing.T) {
 		err  error
 		want uint32
 	}{
-		"for what it is":            {&agent.Error{Code: agent.InvalidArgument, Err: errors.New("there is no user alice")}, message.FailureJob},
-		"for want of room":          {&agent.Error{Code: agent.ResourceExhausted, Err: errors.New("the disk is full")}, message.FailureQueue},
-		"because none are taken":    {&agent.Error{Code: agent.Unavailable, Err: errors.New("draining")}, message.FailureQueue},
-		"for an internal error": {&agent.Error{Code: agent.Internal, Err: errors.New("oops")}, message.FailureQueue},
+		"for what it is":         {&agent.Error{Code: agent.InvalidArgument, Err: errors.New("there is no user alice")}, message.FailureJob},
+		"for want of room":       {&agent.Error{Code: agent.ResourceExhausted, Err: errors.New("the disk is full")}, message.FailureQueue},
+		"because none are taken": {&agent.Error{Code: agent.Unavailable, Err: errors.New("draining")}, message.FailureQueue},
+		"for an internal error":  {&agent.Error{Code: agent.Internal, Err: errors.New("oops")}, message.FailureQueue},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := registered(t)
@@ -277,7 +277,7 @@ func TestOrdersOfTheDaemon(t *testing.T) {
 	w.told("shutdown true")
 }
 
-// What makes no sense is passed over, and what comes after it is not.
+// What makes no sense is skipped, and what comes after it is not.
 func TestHostileMessages(t *testing.T) {
 	w := registered(t)
 	for _, tag := range []message.Tag{2, 3, 6, 7, 8, 9, 10, 11, 13, 18, 4711} {

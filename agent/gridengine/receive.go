@@ -144,7 +144,7 @@ func (s *session) order(k key, o agent.Order) {
 	switch {
 	case j == nil || j.ghost || j.ended:
 		s.log.Debug("an order for a job that does not run", "job", k.job, "task", k.task, "order", string(o))
-	case j.next != nil: // the former run ends already
+	case j.next != nil: // the previous run ends already
 		j.next.then = append(j.next.then, o)
 	case j.starting:
 		j.then = append(j.then, o)
@@ -164,7 +164,7 @@ func (s *session) tell(j *jobState, o agent.Order) {
 // ended: of a slave job all, of the job itself its tasks.
 func (s *session) endSlave(k key) {
 	j := s.jobs[k]
-	if j == nil || j.next != nil { // of the former run, which ends already
+	if j == nil || j.next != nil { // of the previous run, which ends already
 		return
 	}
 	if j.slave {
@@ -291,7 +291,7 @@ func (s *session) deliver(d *message.Delivery, slave bool) {
 
 // deliverAgain is for a job that is here: it is a repetition, since what became of it has
 // not arrived, or a later run of it. qmaster may send that before it knows that the former
-// one has ended (qmod -rj); then nobody wants to know of the former one any more.
+// one has ended (qmod -rj); then nobody wants to know of the previous one any more.
 func (s *session) deliverAgain(k key, j *jobState, next *nextRun) {
 	switch {
 	case j.next != nil:
@@ -308,7 +308,7 @@ func (s *session) deliverAgain(k key, j *jobState, next *nextRun) {
 	}
 }
 
-// succeed starts the next run of a job, whose former one has ended.
+// succeed starts the next run of a job, whose previous one has ended.
 func (s *session) succeed(k key, j *jobState) {
 	if err := s.commands.AcknowledgeJob(s.ctx, j.id, j.number); err != nil {
 		s.log.Error("the end of a job was not acknowledged", "job", j.id.String(), "error", err)
@@ -316,7 +316,7 @@ func (s *session) succeed(k key, j *jobState) {
 	s.deliverNext(k, j.next)
 }
 
-// deliverNext starts the next run of a job, of whose former one nothing is left.
+// deliverNext starts the next run of a job, of whose previous one nothing is left.
 func (s *session) deliverNext(k key, next *nextRun) {
 	delete(s.jobs, k)
 	s.deliver(next.delivery, next.slave)
@@ -325,11 +325,11 @@ func (s *session) deliverNext(k key, next *nextRun) {
 	}
 }
 
-// freePatience is how long a job waits for a former run of it to be removed, and for the
+// freePatience is how long a job waits for a previous run of it to be removed, and for the
 // agent to take jobs at all.
 const freePatience = 30 * time.Second
 
-// startWhenFree starts a job. A former run of it may not be removed yet.
+// startWhenFree starts a job. A previous run of it may not be removed yet.
 func (s *session) startWhenFree(start *agent.Start) (agent.JobReport, error) {
 	const first, most = 50 * time.Millisecond, 2 * time.Second
 	end := s.clock.Now().Add(freePatience)

@@ -37,7 +37,7 @@ func (s *session) takeLoad(r *agent.LoadReport) {
 	if r.Full || first {
 		s.load.values = map[loadsensor.Key]loadsensor.Value{}
 	} else {
-		s.load.values = maps.Clone(s.load.values) // the former one may have been sent
+		s.load.values = maps.Clone(s.load.values) // the previous one may have been sent
 	}
 	for _, v := range r.Values {
 		s.load.values[v.Key] = v

@@ -41,7 +41,7 @@ type Assignment struct {
 
 	// Restarted reports whether the job has run before. CheckpointPID is the number
 	// that its first process had then, for one that goes on from a checkpoint of
-	// that: both as the outcome of the former run has them.
+	// that: both as the outcome of the previous run has them.
 	Restarted     job.Restart
 	CheckpointPID int
 
@@ -109,7 +109,7 @@ type Interactive struct {
 	Awaited bool
 }
 
-// DefaultTerm is TERM where nothing is known of the terminal of who attaches.
+// DefaultTerm is TERM where nothing is known about the terminal of who attaches.
 const DefaultTerm = "dumb"
 
 // Resolve looks up what a request names in a cluster's configuration and

@@ -88,7 +88,7 @@ func (o *own) format() []byte {
 }
 
 // parseOwn reads what format has written. Keys that it does not know are of a newer
-// version and passed over.
+// version and skipped.
 func parseOwn(file string, text []byte) (*own, error) {
 	o := &own{}
 	number := 0

@@ -15,7 +15,7 @@ import (
 const fileOnline = "/sys/devices/system/cpu/online"
 
 // Topologies is the topology of this host, of which it has what this process may use, for
-// whoever asks again and again, as load reports do: what has not changed is not read anew.
+// whoever asks again and again, as load reports do: what has not changed is not read again.
 // The zero value is ready to be used, by one goroutine at a time. Close gives back the
 // descriptor that it keeps.
 type Topologies struct {
@@ -27,7 +27,7 @@ type Topologies struct {
 	used   string
 }
 
-// Read returns the topology as it is now. A dozen files for each processor are read anew
+// Read returns the topology as it is now. A dozen files for each processor are read again
 // only when others are online, or others may be used.
 func (t *Topologies) Read() (topology.Topology, error) {
 	t.online.Path = fileOnline

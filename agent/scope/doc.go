@@ -6,7 +6,7 @@
 // delegated may be used. It must not be that of the service or of the session which
 // starts the jobs: systemd ends what is in there when the service is restarted or
 // the user has gone, and with processes in groups below it cannot even start the
-// service anew (cgroup v2 has no groups with both processes and groups in them). So
+// service again (cgroup v2 has no groups with both processes and groups in them). So
 // jobs get a transient scope (systemd.scope(5)) of their own, with Delegate=yes.
 // Such a scope keeps its groups and their limits through restarts of services,
 // through daemon-reload and daemon-reexec.

@@ -183,7 +183,7 @@ func forEver() error {
 	return nil
 }
 
-// TestManyComeAndGo: the scope comes to its end and is made anew all the time, and
+// TestManyComeAndGo: the scope comes to its end and is made again all the time, and
 // nobody is left without.
 func TestManyComeAndGo(t *testing.T) {
 	testenv.Require(t, testenv.Root, testenv.Systemd)

@@ -78,7 +78,7 @@ func (x *call) missing(l *line, names []string) {
 	}
 }
 
-// ended returns, by their numbers, what is known of the ends of jobs that are not in the queue
+// ended returns, by their numbers, what is known about the ends of jobs that are not in the queue
 // any more.
 func (x *call) ended(names []string) map[string]string {
 	texts := map[string]string{}

@@ -7,7 +7,7 @@ import (
 )
 
 // A command line may have thousands of queues and of ranges of slots: what is made of them
-// must not be made anew for each.
+// must not be made again for each.
 func TestMany(t *testing.T) {
 	const many, most = 1000, 100
 	r := &submit.Request{PE: &submit.ParallelRequest{Name: "make"}}

@@ -126,7 +126,7 @@ func exchange(parent *os.Root, next, base string, occupied bool) error {
 	if err := unix.Renameat2(fd, next, fd, base, unix.RENAME_EXCHANGE); err != nil {
 		return err
 	}
-	// next is the former one now.
+	// next is the previous one now.
 	old := base + ".old"
 	return errors.Join(parent.RemoveAll(old), parent.Rename(next, old), handle.Sync())
 }

@@ -128,7 +128,7 @@ func (r *Rights) entries(path string, open func() (*os.File, error)) ([]fs.DirEn
 	return entries, err
 }
 
-// open opens a file: anew by its path from the root directory if reachable is set.
+// open opens a file: by its path again from the root directory if reachable is set.
 func open(path string, flags int, reachable bool) (*os.File, error) {
 	fail := func(err error) (*os.File, error) {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}

@@ -118,7 +118,7 @@ func (p *Paths) Format() string {
 }
 
 // Parse reads what Format has printed. Keys that it does not know are of a
-// newer version and passed over.
+// newer version and skipped.
 func Parse(text string) (*Paths, error) {
 	p := &Paths{}
 	for n, line := range strings.Split(text, "\n") {

@@ -54,7 +54,7 @@ const (
 	fieldsWeNeed  = 22
 )
 
-// Read returns what is known of a process.
+// Read returns what is known about a process.
 func Read(pid int) Stat {
 	var room [1024]byte // the line has at most about 500
 	return parse(file(pid, "/stat", room[:]))

@@ -65,7 +65,7 @@ type Missing struct {
 	Reason string `json:"reason"`
 }
 
-// Processors is what is known of the sockets, cores and threads of the host; who
+// Processors is what is known about the sockets, cores and threads of the host; who
 // knows it hands it in (Options.Processors).
 type Processors struct {
 	Sockets, Cores, Threads int

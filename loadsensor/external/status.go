@@ -19,7 +19,7 @@ const (
 	Ended   State = "ended"   // for good
 )
 
-// Status is what is known of a sensor.
+// Status is what is known about a sensor.
 type Status struct {
 	Path  string    `json:"path"`
 	User  string    `json:"user,omitempty"`

@@ -4,7 +4,7 @@
 // Other projects should not import this package: it may change at any time.
 //
 // A report is a line "begin" or "start", lines "host:name:value", and a line "end".
-// Only whole reports count: what a sensor wrote before it stopped or began anew is
+// Only whole reports count: what a sensor wrote before it stopped or began again is
 // dropped. A line that cannot be read is told as a Violation and costs nothing but
 // itself.
 //

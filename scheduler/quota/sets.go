@@ -70,7 +70,7 @@ type rule struct {
 	limits      []limit
 }
 
-// limit is a limit of a rule, for what is known of its complex.
+// limit is a limit of a rule, for what is known about its complex.
 type limit struct {
 	attribute  string
 	shortcut   string

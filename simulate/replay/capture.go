@@ -88,7 +88,7 @@ func (p *player) print(step string) error {
 }
 
 // printTime writes when a step begins, in seconds since 1970: to the file that the case has
-// for it, or where nothing is known of the step.
+// for it, or where nothing is known about the step.
 func (p *player) printTime(step string) error {
 	names := p.known.files[step]
 	if len(names) == 0 {

@@ -17,7 +17,7 @@
 //
 // # The clock
 //
-// A recording does not say when each line was typed. What is known of it is taken from
+// A recording does not say when each line was typed. What is known about it is taken from
 // where it stands: comments of the script, and dates in output, which say when jobs were
 // submitted and when scheduling runs started them. The other lines come in between, as
 // fast as a person's shell would type them. Without any of these the case begins at

@@ -29,7 +29,7 @@ const runsAt = 500
 // timetable says when what happens, in milliseconds since 1970.
 type timetable struct {
 	at       []int64 // when each line begins
-	runs     []int64 // scheduling runs that are known of, ascending
+	runs     []int64 // scheduling runs that are known about, ascending
 	interval int64
 }
 

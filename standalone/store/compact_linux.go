@@ -292,7 +292,7 @@ func (s *Store) finish(next *Store, log []Change) error {
 	s.db, s.file, s.ahead = next.db, next.file, 0
 	s.swap.Unlock()
 	if err := syncDirectory(filepath.Dir(s.path)); err != nil {
-		// After a loss of power the former file may be there, without what is committed now.
+		// After a loss of power the previous file may be there, without what is committed now.
 		s.die(fmt.Errorf("cannot replace the file by a smaller one: %w", cause(err)))
 		return nil
 	}

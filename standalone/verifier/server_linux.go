@@ -41,7 +41,7 @@ type served struct {
 	from origin
 }
 
-// origin is what a verifier was started of: with another one it is started anew.
+// origin is what a verifier was started of: with another one it is started again.
 type origin struct {
 	url      string
 	dev, ino uint64

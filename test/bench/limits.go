@@ -43,7 +43,7 @@ type measurement struct {
 	of               func(e *end) (float64, error)
 }
 
-// end is what is known of a job that has ended.
+// end is what is known about a job that has ended.
 type end struct {
 	usage *jobdir.Usage
 	asked time.Time // when its end was requested

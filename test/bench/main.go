@@ -187,7 +187,7 @@ func goBuild(ctx context.Context, path, pkg string) error {
 	return nil
 }
 
-// reinstall writes an executable anew, in one piece as an installer does. What
+// reinstall writes an executable again, in one piece as an installer does. What
 // a linker has written piecemeal lies in small pages in the kernel's cache, and
 // each start from there takes some percent longer.
 func reinstall(path string) error {

@@ -22,7 +22,7 @@ type driver struct {
 	agent    bool // the cell has the agent in place of sge_execd
 	cases    []jobCase
 	jobs     []int         // job numbers, by case
-	seen     []observation // what is known of the jobs, by case
+	seen     []observation // what is known about the jobs, by case
 
 	took []time.Duration // by phase
 

@@ -200,7 +200,7 @@ func TestReadOnlySpool(t *testing.T) {
 }
 
 // TestQueueThatIsGone moves the queue away while jobs run: the next daemon ends them, and
-// begins anew.
+// begins again.
 func TestQueueThatIsGone(t *testing.T) {
 	m := newMachine(t, 4)
 	m.start()

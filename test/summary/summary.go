@@ -21,14 +21,14 @@ type event struct {
 	Key, Value string
 }
 
-// test is what is known of a test that is not over.
+// test is what is known about a test that is not over.
 type test struct {
 	output      strings.Builder
 	children    bool
 	childFailed bool
 }
 
-// pkg is what is known of a package that is not over.
+// pkg is what is known about a package that is not over.
 type pkg struct {
 	tests    map[string]*test
 	output   strings.Builder

@@ -149,7 +149,7 @@ func (f *fake) SawEpoch(uint64) error { return nil }
 
 func (f *fake) InTurn(t agent.Sequence, what string, do func() error) error {
 	f.mu.Lock()
-	again, err := t.Comes(what, f.turns[what])
+	again, err := t.Check(what, f.turns[what])
 	f.mu.Unlock()
 	if again || err != nil {
 		return err

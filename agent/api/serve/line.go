@@ -10,7 +10,7 @@ import (
 )
 
 // appendLine appends a report as encode prints it. A report of a job that has not ended,
-// of which there is one for each job of the host whenever a master comes anew, and those of
+// of which there is one for each job of the host whenever a master comes again, and those of
 // what jobs have used and of load values are printed here, in a tenth of the time that
 // package encoding/json takes for it.
 func appendLine(b []byte, r *api.Report) ([]byte, error) {

@@ -130,7 +130,7 @@ func (s *Server) listenTLS(o *TLS) (net.Listener, error) {
 			return &tls.Config{
 				MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{m.Certificate},
 				ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: m.Authorities,
-				// What a ticket stands for was verified with authorities of former times.
+				// What a ticket stands for was verified with authorities of previous times.
 				SessionTicketsDisabled: true,
 				VerifyConnection: func(state tls.ConnectionState) error {
 					// Others are answered, and make room all the same.

@@ -27,7 +27,7 @@ type peer struct {
 
 type peerKey struct{}
 
-// connection is what is known of a peer before it says anything.
+// connection is what is known about a peer before it says anything.
 type connection struct {
 	*peerConn
 	// Who a user is, is found out once per connection, and not before it matters: the

@@ -199,7 +199,7 @@ func TestHeartbeat(t *testing.T) {
 	}
 }
 
-// The time in which something must be read begins anew with each thing that is written.
+// The time in which something must be read begins again with each thing that is written.
 func TestStreamGoesOn(t *testing.T) {
 	r := run(t, func(o *Options) { o.Limits.Write = time.Second })
 	lines := r.stream(t.Context(), `{"after":1,"heartbeat":0.4}`)
@@ -229,7 +229,7 @@ func TestReplacedMaster(t *testing.T) {
 	wantCode(t, "a stream of a former master", err, api.FailedPrecondition, "4 has taken over")
 }
 
-// All methods that change something refuse a former master, those that only look do not,
+// All methods that change something refuse a previous master, those that only look do not,
 // and one that does not count is not refused here.
 func TestEpochs(t *testing.T) {
 	r := run(t, nil)
@@ -257,7 +257,7 @@ func TestEpochs(t *testing.T) {
 	}
 }
 
-// What former agents have seen counts, too.
+// What previous agents have seen counts, too.
 func TestEpochOfTheAgent(t *testing.T) {
 	r := run(t, nil)
 	r.stop()

@@ -18,7 +18,7 @@ import (
 // An ulong is a uint32, a bool a bool, a double a float64, a string or host a string, a
 // list a slice of such structs and an object a pointer to one. A tag "usage,usagelist"
 // also has the name that a list gets. Attributes without a field are zero when they are
-// sent, and passed over when they are received.
+// sent, and skipped when they are received.
 
 // kind is what the tags of a struct say.
 type kind struct {

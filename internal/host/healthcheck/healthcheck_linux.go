@@ -65,7 +65,7 @@ type Result struct {
 	Err     error
 }
 
-// Status is what is known of the host.
+// Status is what is known about the host.
 type Status struct {
 	Path string `json:"path"`
 	User string `json:"user"`

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 )
 
-// report reads all that an agent has to report, as a master does that comes anew, and
+// report reads all that an agent has to report, as a master does that comes again, and
 // returns how many bytes of it have come: compressed or as they are.
 func (b *bench) report(ctx context.Context, compressed bool) (int, error) {
 	s, err := b.open(ctx, compressed)

@@ -156,7 +156,7 @@ func (r *recorder) play(l *script.Line) error {
 
 // settle waits until the scheduler has seen all that was typed: the run that was
 // under way at that time may not have, the next one has, and that after it knows of
-// what the former has started.
+// what the previous has started.
 func (r *recorder) settle() error {
 	const enough = 3
 	return r.cell.Poll(deadline, "the scheduler has run", func() (bool, error) {

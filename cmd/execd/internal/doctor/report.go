@@ -12,7 +12,7 @@ import (
 	"github.com/execd-project/execd/limits/cgroup"
 )
 
-// Report is what is known of a host, and what follows from it.
+// Report is what is known about a host, and what follows from it.
 type Report struct {
 	Host   *Host
 	Checks []Check

@@ -60,7 +60,7 @@ func (s *session) newRelay(to *os.File) (*relay, error) {
 	// Our end takes deadlines; that of the job has to block, as files do.
 	err := unix.SetNonblock(fds[0], true)
 	if err == nil {
-		// Jobs write to /dev/stderr, which opens the pipe anew.
+		// Jobs write to /dev/stderr, which opens the pipe again.
 		err = unix.Fchown(fds[1], int(s.owner.UID), int(s.owner.GID))
 	}
 	if err != nil {
