@@ -16,7 +16,7 @@ func TestSlotsByResource(t *testing.T) {
 		"the last of two":                  {line: "-l slots=1 -l slots=2", want: "fill 2"},
 		"a queue for the master task":      {line: "-l slots=2 -masterq all.q", want: "fill 2"},
 		"no slots":                         {line: "-l slots=0", want: "job rejected: -l slots=0: 0 is not possible, numbers begin at 1"},
-		"a part of a slot":                 {line: "-l slots=1.5", want: `job rejected: -l slots=1.5: "1.5" is no number`},
+		"a part of a slot":                 {line: "-l slots=1.5", want: `job rejected: -l slots=1.5: "1.5" is not a number`},
 		"an environment of its own":        {line: "-pe fill 1 -l slots=2", want: `"job" denied: use parallel environments instead of requesting slots explicitly`},
 		"nice to have":                     {line: "-soft -l slots=2", want: `"job" denied: use parallel environments instead of requesting slots explicitly`},
 		"an environment that is not there": {cluster: small.with(files{"conf/global": "qmaster_params SLOTS_PE=nosuch\n"}), line: "-l slots=2", want: `job rejected: the requested parallel environment "nosuch" does not exist`},
@@ -60,7 +60,7 @@ func TestSlotsByResourceAltered(t *testing.T) {
 		{"-l slots=2 a", "modified hard resource list of job 1\nmodified parallel environment of job 1\nmodified slot range of job 1", "fill 2"},
 		{"-l lic=2 a", "modified hard resource list of job 1", "fill 2 lic=2"},
 		{"-l slots=3,lic=1 a", "modified hard resource list of job 1\nmodified parallel environment of job 1\nmodified slot range of job 1", "fill 3 lic=1"},
-		{"-l slots=x a", `job rejected: -l slots=x: "x" is no number`, "fill 3 lic=1"},
+		{"-l slots=x a", `job rejected: -l slots=x: "x" is not a number`, "fill 3 lic=1"},
 		{"-pe rr 2 a", "modified parallel environment of job 1\nmodified slot range of job 1", "rr 2 lic=1"},
 		{"-l slots=2 a", `denied: -l slots means the parallel environment "fill", and the job has "rr": use -pe`, "rr 2 lic=1"},
 	} {

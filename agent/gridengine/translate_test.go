@@ -248,8 +248,8 @@ func TestRefusedJobs(t *testing.T) {
 		"a prolog of two lines":          {func(j *message.Delivery) { j.Tasks[0].Granted[0].Settings.Prolog = "/a\nshell /evil" }, "expected one line"},
 		"a value that goes on":           {func(j *message.Delivery) { j.Tasks[0].Granted[0].Settings.Tmpdir = "/a\\" }, "expected one line"},
 		"a limit that is none":           {func(j *message.Delivery) { j.Tasks[0].Granted[0].Settings.HardRT = "soon" }, "soon"},
-		"a variable without a name":      {func(j *message.Delivery) { j.Environment = []message.Variable{{Value: "x"}} }, "no name of an environment variable"},
-		"a variable of two lines":        {func(j *message.Delivery) { j.Environment = []message.Variable{{Name: "A\nB"}} }, "no name of an environment variable"},
+		"a variable without a name":      {func(j *message.Delivery) { j.Environment = []message.Variable{{Value: "x"}} }, "not a name of an environment variable"},
+		"a variable of two lines":        {func(j *message.Delivery) { j.Environment = []message.Variable{{Name: "A\nB"}} }, "not a name of an environment variable"},
 		"qsh, which needs an X terminal": {func(j *message.Delivery) { j.Type = message.TypeQsh }, "use qrsh or qlogin"},
 		"a parallel environment that is none": {func(j *message.Delivery) {
 			j.Tasks[0].PE = &message.PE{Name: "p", AllocationRule: "whatever"}

@@ -202,7 +202,7 @@ func TestTaskRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := PrepareTask(c.parent, c.id, c.command, c.dir, c.env, nil)
-			if _, ok := errors.AsType[*TaskError](err); !ok && !strings.Contains(c.want, "no id of a task") {
+			if _, ok := errors.AsType[*TaskError](err); !ok && !strings.Contains(c.want, "not an id of a task") {
 				t.Errorf("%T", err)
 			}
 			if err == nil || !strings.Contains(err.Error(), c.want) {

@@ -101,7 +101,7 @@ func parseDevice(s string) (d cgroup.Device, err error) {
 		d.Minor, err = strconv.ParseInt(minor, 10, 64)
 	}
 	if err != nil || kind != "b" && kind != "c" {
-		return d, fmt.Errorf("%q is no device, expected a kind and a number such as c 195:0", s)
+		return d, fmt.Errorf("%q is not a device, expected a kind and a number such as c 195:0", s)
 	}
 	return d, nil
 }

@@ -252,7 +252,7 @@ func TestProgram(t *testing.T) {
 		"a script without an interpreter":       {first: func(string) string { return "exit 0" }},
 		"an interpreter of somebody else":       {first: func(d string) string { return "#! " + d + "/home/python -u" }, problem: "belongs to 54321"},
 		"an interpreter that is such a script":  {first: func(d string) string { return "#!" + d + "/second" }, problem: "belongs to 54321"},
-		"an interpreter in the job's directory": {first: func(string) string { return "#!python" }, problem: "no absolute path"},
+		"an interpreter in the job's directory": {first: func(string) string { return "#!python" }, problem: "not an absolute path"},
 		"an interpreter that is not there":      {first: func(d string) string { return "#!" + d + "/none" }, problem: "no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {

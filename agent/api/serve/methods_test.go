@@ -140,9 +140,9 @@ func TestPanic(t *testing.T) {
 	if err != nil || results[1].Job == nil {
 		t.Fatal(results, err)
 	}
-	wantCode(t, "in a batch", results[0].Error, api.Internal, "a mistake")
+	wantCode(t, "in a batch", results[0].Error, api.Internal, "internal error")
 	_, err = r.client().Start(t.Context(), s)
-	wantCode(t, "alone", err, api.Internal, "a mistake")
+	wantCode(t, "alone", err, api.Internal, "internal error")
 	if !strings.Contains(told, "job 1: internal error: runtime error") || !strings.Contains(told, "Agent/Start: internal error: runtime error") {
 		t.Errorf("told: %s", told)
 	}

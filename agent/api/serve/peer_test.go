@@ -368,7 +368,7 @@ func TestSocket(t *testing.T) {
 	}{
 		"a directory that others can write to": {func(dir string) error { return os.Chmod(dir, 0o775) }, "has mode 0775: others could put a socket"},
 		"a directory of somebody else":         {func(dir string) error { return os.Chown(dir, alice, alice) }, "belongs to user id 12001"},
-		"a file":                               {func(dir string) error { return os.WriteFile(filepath.Join(dir, "s"), nil, 0o600) }, "something that is not a socket"},
+		"a file":                               {func(dir string) error { return os.WriteFile(filepath.Join(dir, "s"), nil, 0o600) }, "it exists and is not a socket"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			testenv.Require(t, testenv.Root)
@@ -471,7 +471,7 @@ func TestLoopbackRefused(t *testing.T) {
 		"a token of the group":          {"127.0.0.1:0", tokenFile(t, secret, 0o640), "has mode 0640"},
 		"a short token":                 {"127.0.0.1:0", tokenFile(t, "short", 0o600), "at least 32 characters"},
 		"a token of several words":      {"127.0.0.1:0", tokenFile(t, secret+" "+secret, 0o600), "without blanks"},
-		"a directory":                   {"127.0.0.1:0", t.TempDir(), "no regular file"},
+		"a directory":                   {"127.0.0.1:0", t.TempDir(), "not a regular file"},
 		"a link":                        {"127.0.0.1:0", link, "too many levels of symbolic links"},
 		"an address that is not a name": {"no.such.host.invalid:0", good, "no.such.host.invalid"},
 	} {

@@ -71,7 +71,7 @@ func TestTerminal(t *testing.T) {
 
 	start.Job, start.Interactive.Login = 9, true
 	_, err = m.Start(ctx, start)
-	wantCode(t, "a command and a login shell", err, api.InvalidArgument, "a login shell is to be run")
+	wantCode(t, "a command and a login shell", err, api.InvalidArgument, "a login shell takes no command")
 }
 
 // silent is the terminal of a job that does nothing. It says how its holder has gone.

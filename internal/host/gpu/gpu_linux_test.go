@@ -305,7 +305,7 @@ func FuzzParseQuery(f *testing.F) {
 				t.Errorf("%q gives %+v (%v)", text, x, err)
 			}
 			if strings.ContainsAny(x.UUID, ", \n=") {
-				t.Errorf("the UUID %q is no word", x.UUID)
+				t.Errorf("the UUID %q is not a word", x.UUID)
 			}
 		}
 	})
