@@ -90,7 +90,7 @@ func TestStream(t *testing.T) {
 		"a proxy, garbage and an empty stream": {
 			[]string{"status <html>", "garbage\n", "", `{"number":3,"load":{}}` + "\n"}, "3", []uint64{2, 2, 2, 2, 3},
 		},
-		"fields of the future are passed over": {
+		"fields of the future are skipped": {
 			[]string{`{"number":3,"load":{"new":1},"newer":{}}` + "\n" + `{"number":4,"newest":{}}` + "\n"}, "3 4", []uint64{2, 4},
 		},
 	} {

@@ -61,7 +61,7 @@ func TestGolden(t *testing.T) {
 }
 
 // TestGoldenCasesAgreeWithThemselves tests that every file of every case can be
-// read, so that a case is never passed over.
+// read, so that a case is never skipped.
 func TestGoldenCasesAgreeWithThemselves(t *testing.T) {
 	for _, dir := range goldenCases(t) {
 		diffs, err := compare.Dir(dir, filepath.Join(dir, "output"))

@@ -156,7 +156,7 @@ func TestDaemonThatCannotBegin(t *testing.T) {
 	m.args = []string{"--socket", filepath.Join(m.dir, "run", "new", "folder", "s")}
 	t.Setenv("EXECD_SOCKET", m.args[1])
 	m.start()
-	m.until("the daemon says how it fares", func() bool {
+	m.until("the daemon reports its status", func() bool {
 		out, err := exec.CommandContext(t.Context(), filepath.Join(m.bin, "execd"), "status").CombinedOutput()
 		return err == nil && strings.Contains(string(out), "takes jobs")
 	})

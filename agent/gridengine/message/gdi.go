@@ -71,7 +71,7 @@ const (
 // What chooses attributes of elements.
 type What struct {
 	Kind uint32 // WhatAll, 1 for none, 2 for Attributes
-	// Attributes are only passed over when they are read.
+	// Attributes is the number of attributes. Decoding skips their contents.
 	Attributes int
 }
 

@@ -1,0 +1,72 @@
+package docs
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// unwanted matches words from the list in docs/STYLE.md that are never right in pages and manual pages.
+var unwanted = regexp.MustCompile(`(?i)\b(whoever|anew|former|passed over|how it fares|mistakes? of (?:ours|the daemon's|the agent's)|no such numbers|(?:is|are|was) known of|(?:is|are|was) told)\b`)
+
+// unwantedInCode matches the words that are never right in Go files either. It is shorter than unwanted
+// because Go files also contain texts of Grid Engine and names of variables.
+var unwantedInCode = regexp.MustCompile(`(?i)\b(passed over|how it fares|mistakes? of (?:ours|the daemon's|the agent's)|there are no such numbers)\b`)
+
+// TestWords reports words that docs/STYLE.md tells writers to avoid, in pages, manual pages and Go files.
+func TestWords(t *testing.T) {
+	for text, want := range map[string]string{
+		"The former agent.":      "former",
+		"It is made anew.":       "anew",
+		"Reformers renew plans.": "",
+		"Who is told of it?":     "is told",
+	} {
+		if got := unwanted.FindString(text); got != want {
+			t.Errorf("%q: found %q, want %q", text, got, want)
+		}
+	}
+	seen := 0
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		file, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && (file == ".git" || file == "bin") {
+			return filepath.SkipDir
+		}
+		var words *regexp.Regexp
+		switch {
+		case !entry.Type().IsRegular(), file == "docs/STYLE.md", file == "test/docs/words_test.go": // the two name the words
+			return nil
+		case strings.HasSuffix(file, ".go"):
+			words = unwantedInCode
+		case strings.HasSuffix(file, ".md"), strings.HasPrefix(file, "docs/man/"):
+			words = unwanted
+		default:
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		seen++
+		for i, line := range strings.Split(string(text), "\n") {
+			if found := words.FindString(line); found != "" {
+				t.Errorf("%s:%d: %q, see the list of words in docs/STYLE.md", file, i+1, found)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seen < 500 {
+		t.Errorf("only %d files were read: the walk misses most of the tree", seen)
+	}
+}
