@@ -26,7 +26,7 @@ func TestStartsThatMakeNoSense(t *testing.T) {
 		change func(s *Start)
 		says   string
 	}{
-		"a number that there is not":        {func(s *Start) { s.ID.Job = 0 }, "job 0, task 0"},
+		"a number that there is not":        {func(s *Start) { s.ID.Job = 0 }, "invalid job ID 0.0"},
 		"a task of a parallel job":          {func(s *Start) { s.ID.PETask = "1.node1" }, "StartTask"},
 		"no command":                        {func(s *Start) { s.Request = nil }, "no command and no script"},
 		"no owner":                          {func(s *Start) { s.Owner = "" }, "no owner"},

@@ -32,7 +32,7 @@ type Rules struct {
 // checkID refuses numbers that no job has. Tasks of parallel jobs cannot be ordered yet.
 func checkID(id job.ID) error {
 	if id.Job < 1 || id.Job > math.MaxInt32 || id.Task < 0 || id.Task > math.MaxInt32 {
-		return fmt.Errorf("invalid job ID %d, task %d: both must be between 0 and %d, the job at least 1", id.Job, id.Task, math.MaxInt32)
+		return fmt.Errorf("invalid job ID %d.%d: the job number must be from 1 to %d, and the task number from 0 to %[3]d", id.Job, id.Task, math.MaxInt32)
 	}
 	if id.PETask != "" {
 		return fmt.Errorf("job %d, task %q of a parallel job: they cannot be started by two processes", id.Job, id.PETask)

@@ -118,7 +118,7 @@ func lock(spool *jobdir.Spool) error {
 			return err
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("another daemon uses the spool directory %s: end that one first, or name another directory with --spool", spool.Path())
+			return fmt.Errorf("another daemon uses the spool directory %s: stop that daemon first, or name another directory with --spool", spool.Path())
 		}
 	}
 }

@@ -300,7 +300,7 @@ func TestRefusedRegistration(t *testing.T) {
 		if err := c.LaunchAgent(); err != nil {
 			t.Fatal(err)
 		}
-		says(&cell{c.Cell, t}, "end the sge_execd of this host first (qconf -ke "+c.Host+")")
+		says(&cell{c.Cell, t}, "stop the sge_execd of this host first (qconf -ke "+c.Host+")")
 		if err := c.StopExecd(); err != nil {
 			t.Fatal(err)
 		}
