@@ -67,7 +67,7 @@ func TestErrors(t *testing.T) {
 		"NONE":                 "there is always a formula",
 		"":                     "it is empty",
 		" ":                    "it is empty",
-		"2*np_load_avg":        `"np_load_avg" is not a weight, expected one number behind "2*"`,
+		"2*np_load_avg":        `"np_load_avg" is not a weight, expected one number after "2*"`,
 		"np_load_avg*mem_used": `"mem_used" is not a weight`,
 		"np_load_avg*2*3":      `"2*3" is not a weight`,
 		"np_load_avg/2":        `"np_load_avg/2" is neither an attribute nor a number`,

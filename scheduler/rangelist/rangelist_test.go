@@ -23,7 +23,7 @@ func TestParse(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		"": "it is empty", ",": "it is empty", "0": `the first number "0" is none, expected 1 to 2147483647`, "0-3": "the first number", "a": "the first number",
+		"": "it is empty", ",": "it is empty", "0": `the first number "0" is invalid, expected 1 to 2147483647`, "0-3": "the first number", "a": "the first number",
 		"-3": "the first number", "3-": `the last number ""`, "-": "the first number", "3-1": "it ends before it begins", "1-3:0": `the step number "0"`, "1-3:-1": "the step number",
 		"1-3:": "the step number", "3:1": `":1" is a step`, "1-2147483648": "the last number", "1-2-3": "the last number", "1-3,x": `cannot read the range "x"`, "+1": "the first number",
 		"1-9:2,2-8:2": "1-9:2 and 2-8:2 overlap", "10-20,1-30:3": "overlap", "1-2147483647:2,2-2147483646": "overlap",
