@@ -182,3 +182,26 @@ func (p *parser) read(name string) ([]byte, error) {
 	}
 	return p.in.ReadFile(name)
 }
+
+// SplitOptions splits a line of options of qsub, as a request file has them, and returns each option
+// with its values. A word that belongs to no option is an error, because qsub would take it for the command.
+func SplitOptions(line string) ([][]string, error) {
+	var list [][]string
+	for words := splitWords(line); len(words) > 0; {
+		o := lookup(Qsub, words[0])
+		if o == nil || o.Commands&Qsub == 0 {
+			problem := "unknown option"
+			if !strings.HasPrefix(words[0], "-") {
+				problem = "not an option: expected options only"
+			}
+			return nil, &Error{Where: "options", Value: words[0], Problem: problem, Kind: UnknownOption}
+		}
+		n := o.words(words)
+		if len(words) < n {
+			return nil, &Error{Where: "options", Option: words[0], Problem: "a value is missing, expected " + words[0] + " " + o.Args, Kind: MissingValue}
+		}
+		list = append(list, words[:n])
+		words = words[n:]
+	}
+	return list, nil
+}
