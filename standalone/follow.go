@@ -175,6 +175,10 @@ func (m *Master) started(r *run, err error) {
 		}
 		m.pace.postpone(m.clock.Now(), refusalPause)
 		m.taskEnded(r, e)
+		if m.inError(r.job, r.task) {
+			submitted := time.Unix(m.cell.Job(r.job).Submitted(), 0)
+			m.feeds.ended(r.owner, r, submitted, true, &job.Outcome{Reason: err.Error()})
+		}
 	}
 }
 

@@ -111,6 +111,7 @@ func (m *Master) commit() error {
 	m.acknowledge(b.acks)
 	m.act(b.actions, b.starts)
 	m.ends.sweep(m.cell, m.clock.Now())
+	m.feeds.left(changes, m.clock.Now())
 	m.forgetTerminals()
 	return nil
 }

@@ -65,6 +65,7 @@ type Master struct {
 	foreign     map[string]bool              // jobs of other masters of which was told, by key
 	orders      agentCalls
 	ends        ends
+	feeds       feeds
 	checkpoints checkpoints
 	terminals   map[uint32]*launch.Interactive // of interactive jobs, by number
 	seen        answers                        // of commands that may be repeated
@@ -83,7 +84,7 @@ func New(h *daemon.Host, c clock.Clock) (*Master, error) {
 		host: h, log: h.Log, clock: c, events: make(chan func()), stopped: make(chan struct{}),
 		loads: map[string]map[string]string{}, runs: map[string]*run{}, foreign: map[string]bool{},
 		changing: newCallLimiter(changing), showing: newCallLimiter(showing), waiting: newCallLimiter(waiting), verifying: newCallLimiter(1),
-		ends: newEnds(), boot: rand.Text(),
+		ends: newEnds(), feeds: feeds{}, boot: rand.Text(),
 	}
 	m.verifier = verifier.NewServer(m.verifierSays)
 	var err error
@@ -196,6 +197,8 @@ func (m *Master) Methods() map[string]serve.Method {
 		api.PathCommand: {Body: most, Do: m.serveCommand},
 		api.PathWait:    {Do: m.serveWait},
 		api.PathPlaces:  {Do: m.servePlaces},
+		api.PathEnds:    {Do: m.serveEnds},
+		api.PathStates:  {Body: most, Do: m.serveStates},
 	}
 }
 

@@ -215,8 +215,12 @@ func (m *Master) jobReport(r *agent.JobReport) {
 		}
 		m.keepCheckpoint(known, r.Outcome)
 		m.taskEnded(known, m.end(known, r.Outcome))
-		if !m.there(number, task) { // else it is run again, or waits in the error state
+		gone := !m.there(number, task) // else it is run again, or waits in the error state
+		if gone {
 			m.ends.add(known, r.Outcome)
+		}
+		if gone || m.inError(number, task) {
+			m.feeds.ended(r.Owner, known, r.Submitted, !gone, r.Outcome)
 		}
 	case known == nil:
 		m.log.Warn("ending a job that is not in the queue any more", "job", r.ID.String())
@@ -263,6 +267,11 @@ var formerKey = lazyregexp.New(`^[a-z2-7]{8}-[0-9]+\.[0-9]+\.[0-9]+$`)
 func (m *Master) there(job, task uint32) bool {
 	j := m.cell.Job(job)
 	return j != nil && j.Task(task) != nil
+}
+
+// inError reports whether the cell has a task in error state.
+func (m *Master) inError(job, task uint32) bool {
+	return m.there(job, task) && m.cell.Job(job).Task(task).Error != ""
 }
 
 // taskEnded tells the cell that a start is over.

@@ -48,7 +48,7 @@ func translateJob(r *agent.JobReport) api.Job {
 		}
 	}
 	if r.Outcome != nil {
-		j.Outcome = translateOutcome(r.Outcome)
+		j.Outcome = Outcome(r.Outcome)
 	}
 	return j
 }
@@ -66,7 +66,8 @@ func translateUsage(r *agent.JobReport) api.JobUsage {
 // rounded rounds to a part of 1.
 func rounded(f, part float64) float64 { return math.Round(f*part) / part }
 
-func translateOutcome(o *job.Outcome) *api.Outcome {
+// Outcome translates the outcome of a job.
+func Outcome(o *job.Outcome) *api.Outcome {
 	u := o.Usage
 	out := &api.Outcome{
 		Failed: int(o.Failed), FailedText: o.FailedText, Class: o.Class.String(), Effect: o.Effect.String(),
