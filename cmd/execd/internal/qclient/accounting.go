@@ -50,7 +50,7 @@ func (c *Command) places(ctx context.Context) (*api.PlacesAnswer, error) {
 	if os.Getenv(paths.SocketVariable) == "" && !slices.ContainsFunc(paths.Sockets(os.Getuid() == 0), there) {
 		return nil, fs.ErrNotExist
 	}
-	d, err := c.dial(ctx)
+	d, err := c.Dial(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -49,7 +49,7 @@ func (c *Command) attach(ctx context.Context, d *api.Client, a *api.CommandAnswe
 		case err != nil && ctx.Err() != nil:
 			return c.interrupted(d, job)
 		case err != nil:
-			return exitFailed, explain(err)
+			return exitFailed, Explain(err)
 		case w.Gone && len(w.Ends) == 0:
 			return exitFailed, fmt.Errorf("job %d was deleted before it ran", job)
 		case !w.Running && !w.Gone:
@@ -123,7 +123,7 @@ func (c *Command) exited(e *agentapi.Exit) int {
 func (c *Command) over(ctx context.Context, d *api.Client, job uint32, cause error) (int, error) {
 	w, err := d.Wait(ctx, api.WaitRequest{Job: job})
 	if err != nil || len(w.Ends) == 0 {
-		return exitFailed, explain(cause)
+		return exitFailed, Explain(cause)
 	}
 	e := w.Ends[len(w.Ends)-1]
 	if e.Reason != "" {

@@ -42,6 +42,10 @@ type Command struct {
 	Args           []string
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
+	// Directory and Environment are those of the program on whose behalf the command runs. Empty
+	// and nil stand for those of this process.
+	Directory   string
+	Environment []string
 }
 
 // Exit statuses of our own; all others are those of Grid Engine's commands.
@@ -73,51 +77,75 @@ func (c *Command) run(ctx context.Context) (int, error) {
 	if err != nil {
 		return exitFailed, err
 	}
-	d, err := c.dial(ctx)
+	d, err := c.Dial(ctx)
 	if err != nil {
 		return exitFailed, err
 	}
 	if c.Name == "sge_share_mon" {
 		return c.collect(ctx, q, d)
 	}
+	a, err := c.ask(ctx, d, q)
+	if e, ok := errors.AsType[*unverifiedError](err); ok {
+		return c.unverified(e.error)
+	}
+	if err != nil {
+		return exitFailed, Explain(err)
+	}
+	for _, o := range []struct {
+		to   io.Writer
+		text api.Text
+	}{{c.Stdout, a.Stdout}, {c.Stderr, a.Stderr}} {
+		if len(o.text) == 0 { // which would fail, too, where nothing can be written
+			continue
+		}
+		if err := show(o.to, o.text); err != nil {
+			return exitFailed, err
+		}
+	}
+	if a.Interactive && a.Exit == 0 {
+		return c.attach(ctx, d, a)
+	}
+	if a.Sync && a.Job != 0 && a.Exit == 0 {
+		return c.sync(ctx, d, a)
+	}
+	return a.Exit, nil
+}
+
+// Ask reads the files that the command line names, runs verifiers, has the daemon execute the command, and
+// returns the answer without printing it. If the call of the daemon fails, it returns the error of package
+// agent/api; Explain makes a sentence of it.
+func (c *Command) Ask(ctx context.Context, d *api.Client) (*api.CommandAnswer, error) {
+	q, err := c.request(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.ask(ctx, d, q)
+}
+
+// unverifiedError is the reason for which a verifier has refused a job.
+type unverifiedError struct{ error }
+
+// ask sends a request, and sends it again after each text that the daemon asks to be edited or verified.
+func (c *Command) ask(ctx context.Context, d *api.Client, q *api.CommandRequest) (*api.CommandAnswer, error) {
 	for {
 		a, err := d.Command(ctx, q)
-		if err != nil {
-			return exitFailed, explain(err)
-		}
-		if a.Edit != nil {
+		switch {
+		case err != nil:
+			return nil, err
+		case a.Edit != nil:
 			text, err := c.edit(ctx, a.Edit)
 			if err != nil {
-				return exitFailed, err
+				return nil, err
 			}
 			q.Key, q.Edited = rand.Text(), append(q.Edited, text)
-			continue
-		}
-		if a.Verify != nil {
+		case a.Verify != nil:
 			if q.Corrections, err = c.verify(ctx, a.Verify); err != nil {
-				return c.unverified(err)
+				return nil, &unverifiedError{err}
 			}
 			q.Key, q.Verified = rand.Text(), true
-			continue
+		default:
+			return a, nil
 		}
-		for _, o := range []struct {
-			to   io.Writer
-			text api.Text
-		}{{c.Stdout, a.Stdout}, {c.Stderr, a.Stderr}} {
-			if len(o.text) == 0 { // which would fail, too, where nothing can be written
-				continue
-			}
-			if err := show(o.to, o.text); err != nil {
-				return exitFailed, err
-			}
-		}
-		if a.Interactive && a.Exit == 0 {
-			return c.attach(ctx, d, a)
-		}
-		if a.Sync && a.Job != 0 && a.Exit == 0 {
-			return c.sync(ctx, d, a)
-		}
-		return a.Exit, nil
 	}
 }
 
@@ -140,8 +168,8 @@ func (c *Command) help() (text string, ok bool) {
 	return command.Help(c.Name)
 }
 
-// explain says what to do where the daemon cannot be reached.
-func explain(err error) error {
+// Explain adds advice to an error of a call if the daemon cannot be reached.
+func Explain(err error) error {
 	if e, ok := errors.AsType[*net.OpError](err); ok && e.Addr != nil && errors.Is(err, fs.ErrPermission) {
 		return paths.Forbidden(e.Addr.String())
 	}
@@ -157,18 +185,24 @@ func explain(err error) error {
 
 // request puts together what the daemon needs.
 func (c *Command) request(ctx context.Context) (*api.CommandRequest, error) {
-	dir, err := workingDirectory()
-	if err != nil {
-		return nil, err
+	dir, home, zone, environment := c.Directory, variable(c.Environment, "HOME"), variable(c.Environment, "TZ"), c.Environment
+	if environment == nil {
+		home, _ = os.UserHomeDir() // without one there are no request files in it
+		zone, environment = os.Getenv("TZ"), os.Environ()
 	}
-	home, _ := os.UserHomeDir() // without one there are no request files in it
+	if dir == "" {
+		var err error
+		if dir, err = workingDirectory(); err != nil {
+			return nil, err
+		}
+	}
 	in := &command.Input{
-		Name: c.Name, Args: c.Args, Dir: dir, Home: home, Environment: os.Environ(),
+		Name: c.Name, Args: c.Args, Dir: dir, Home: home, Environment: environment,
 		Files: map[string][]byte{}, Unreadable: map[string]string{},
 	}
 	q := &api.CommandRequest{
 		Key: rand.Text(), Name: c.Name, Args: api.Texts(c.Args), Directory: api.Text(dir), Home: api.Text(home),
-		Environment: api.Texts(in.Environment), Zone: os.Getenv("TZ"), Terminal: onTerminal(c.Stderr), TerminalOut: onTerminal(c.Stdout),
+		Environment: api.Texts(in.Environment), Zone: zone, Terminal: onTerminal(c.Stderr), TerminalOut: onTerminal(c.Stdout),
 	}
 	if c.Name == "qrsh" || c.Name == "qlogin" {
 		q.Interactive = window()
@@ -176,6 +210,7 @@ func (c *Command) request(ctx context.Context) (*api.CommandRequest, error) {
 	for {
 		names, stdin := command.Needs(in)
 		if stdin && in.Stdin == nil {
+			var err error
 			if in.Stdin, err = interruptible(ctx, func() ([]byte, error) { return textfile.ReadAll(c.Stdin, textfile.MaxScript) }); err != nil {
 				return nil, fmt.Errorf("cannot read standard input: %w", err)
 			}
@@ -208,6 +243,16 @@ func (c *Command) request(ctx context.Context) (*api.CommandRequest, error) {
 	}
 }
 
+// variable returns the value of a variable of an environment.
+func variable(environment []string, name string) string {
+	for _, e := range environment {
+		if value, ok := strings.CutPrefix(e, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
 // workingDirectory is the directory by the name that the shell has for it.
 func workingDirectory() (string, error) {
 	dir, err := os.Getwd()
@@ -217,8 +262,8 @@ func workingDirectory() (string, error) {
 	return dir, nil
 }
 
-// dial finds the daemon: where the environment says, that of the user, or that of the host.
-func (c *Command) dial(ctx context.Context) (*api.Client, error) {
+// Dial connects to the daemon that the environment names, or to that of the user, or to that of the host.
+func (c *Command) Dial(ctx context.Context) (*api.Client, error) {
 	path, err := socket(ctx, func() { c.tell("no daemon is running yet, waiting for it") })
 	if err != nil {
 		return nil, err
@@ -279,7 +324,7 @@ func (c *Command) sync(ctx context.Context, d *api.Client, a *api.CommandAnswer)
 			if ctx.Err() != nil {
 				return c.shutDown(d, job)
 			}
-			return exitFailed, explain(err)
+			return exitFailed, Explain(err)
 		}
 		if w.Boot != q.Boot {
 			q.After, q.Boot = 0, w.Boot
@@ -341,7 +386,7 @@ func (c *Command) shutDown(d *api.Client, job uint32) (int, error) {
 	printer.Fprintf(c.Stderr, "\nInterrupted!\nPlease wait while %s shuts down.\n", c.Name)
 	a, err := remove(d, job)
 	if err != nil {
-		return exitFailed, explain(err)
+		return exitFailed, Explain(err)
 	}
 	if a.Exit == exitGood {
 		return exitFailed, nil
@@ -354,7 +399,7 @@ func (c *Command) shutDown(d *api.Client, job uint32) (int, error) {
 func (c *Command) interrupted(d *api.Client, job uint32) (int, error) {
 	a, err := remove(d, job)
 	if err != nil {
-		return exitFailed, explain(err)
+		return exitFailed, Explain(err)
 	}
 	return exitFailed, show(c.Stderr, a.Stdout+a.Stderr)
 }

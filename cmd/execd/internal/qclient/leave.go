@@ -13,7 +13,7 @@ import (
 // does not know the job: it never was, or has finished some time ago. Only Name and Stderr of the
 // Command are used.
 func (c *Command) AwaitEnd(ctx context.Context, job uint32) (known bool, err error) {
-	d, err := c.dial(ctx)
+	d, err := c.Dial(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -25,7 +25,7 @@ func (c *Command) AwaitEnd(ctx context.Context, job uint32) (known bool, err err
 			return false, nil
 		}
 		if err != nil {
-			return false, explain(err)
+			return false, Explain(err)
 		}
 		if w.Gone {
 			return true, nil

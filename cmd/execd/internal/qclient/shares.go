@@ -33,7 +33,7 @@ func (c *Command) collect(ctx context.Context, q *api.CommandRequest, d *api.Cli
 			return exitFailed, nil
 		}
 		if err != nil {
-			return exitFailed, explain(err)
+			return exitFailed, Explain(err)
 		}
 		if err := show(c.Stderr, a.Stderr); err != nil || a.Exit != 0 {
 			return a.Exit, err
