@@ -9,6 +9,7 @@ import (
 	"github.com/execd-project/execd/agent/gridengine/interactive"
 	"github.com/execd-project/execd/cell/command"
 	"github.com/execd-project/execd/cmd/execd/internal/completion"
+	"github.com/execd-project/execd/cmd/execd/internal/drmaa"
 	"github.com/execd-project/execd/internal/nearest"
 	"github.com/execd-project/execd/internal/options"
 	"github.com/execd-project/execd/internal/printer"
@@ -38,6 +39,8 @@ func dispatch(program string, args []string) int {
 			return options.ExitUsage
 		}
 		return 0
+	case drmaa.Word: // for the DRMAA library alone
+		return drmaaHelper(args)
 	case "--version", "-version":
 		name = "version"
 	case "--help", "-help", "-h":
@@ -64,6 +67,19 @@ func complain(prefix string, err error) {
 	for _, line := range printer.ErrorLines(err) {
 		printer.Fprintf(os.Stderr, "%s %s\n", prefix, printer.Trusted(line))
 	}
+}
+
+// drmaaHelper serves a session of the DRMAA library.
+func drmaaHelper(args []string) int {
+	if len(args) == 1 && args[0] == "--help" {
+		printer.Fprintf(os.Stdout, "%s", printer.Trusted(drmaa.Usage))
+		return 0
+	}
+	if err := drmaa.Run(args); err != nil {
+		complain("execd drmaa-helper:", err)
+		return options.ExitUsage
+	}
+	return 0
 }
 
 // interactiveJob is an interactive job of Grid Engine.

@@ -1,0 +1,242 @@
+package drmaa
+
+import (
+	"context"
+	"crypto/rand"
+	"os/user"
+	"slices"
+
+	"github.com/execd-project/execd/standalone/api"
+)
+
+// The actions of drmaa_control.
+const (
+	suspend = iota
+	resume
+	hold
+	release
+	terminate
+)
+
+// actions lists the command for each action of drmaa_control, and the states in which it is possible.
+var actions = []struct {
+	name, option string
+	code         code // if the state of the job does not allow the action
+	possible     func(t *api.TaskState) bool
+}{
+	suspend:   {"qmod", "-sj", suspendInconsistent, func(t *api.TaskState) bool { return t.Running && !t.UserSuspended }},
+	resume:    {"qmod", "-usj", resumeInconsistent, func(t *api.TaskState) bool { return t.UserSuspended }},
+	hold:      {"qhold", "", holdInconsistent, func(t *api.TaskState) bool { return !t.Running && !t.UserHold }},
+	release:   {"qrls", "", releaseInconsistent, func(t *api.TaskState) bool { return t.UserHold }},
+	terminate: {"qdel", "", invalidJob, func(*api.TaskState) bool { return true }},
+}
+
+// mostOfCommand is the number of jobs that one command line may name.
+const mostOfCommand = 1000
+
+// control acts on a job, or on all jobs of the session that have not finished. In the latter case it skips
+// jobs whose state does not allow the action; it fails if it would have to skip all of them.
+func (s *session) control(ctx context.Context, name string, action int) *callError {
+	if action < 0 || action >= len(actions) {
+		return failure(invalidArgument, "unknown action %d", action)
+	}
+	a := &actions[action]
+	var ids []jobID
+	all := name == sessionAll
+	if all {
+		s.mu.Lock()
+		ids = s.pending()
+		s.mu.Unlock()
+		if len(ids) == 0 {
+			return nil
+		}
+	} else {
+		id, e := parseID(name)
+		if e != nil {
+			return e
+		}
+		s.mu.Lock()
+		x := s.jobs[id]
+		finished := x != nil && x.finished
+		s.mu.Unlock()
+		if finished {
+			return failure(a.code, "job %s has finished", name)
+		}
+		ids = []jobID{id}
+	}
+	states, e := s.states(ctx, ids)
+	if e != nil {
+		return e
+	}
+	var targets []string
+	foreign := ""
+	for _, id := range ids {
+		switch t, ok := states[id]; {
+		case !ok && !all:
+			return failure(invalidJob, "there is no job %s", id)
+		case !ok:
+		case !a.possible(&t.TaskState):
+			if !all {
+				return &callError{code: a.code}
+			}
+		default:
+			targets = append(targets, id.String())
+			foreign = t.owner
+		}
+	}
+	if len(targets) == 0 {
+		if len(states) == 0 { // they have just finished
+			return nil
+		}
+		return &callError{code: a.code}
+	}
+	for chunk := range slices.Chunk(targets, mostOfCommand) {
+		if a.option != "" {
+			chunk = append([]string{a.option}, chunk...)
+		}
+		answer, e := s.command(ctx, a.name, chunk...)
+		if e != nil {
+			return e
+		}
+		if answer.Exit != 0 {
+			text := sentence(string(answer.Stderr) + string(answer.Stdout))
+			if me, err := user.Current(); err == nil && me.Username != foreign {
+				return failure(authFailure, "%s", text)
+			}
+			if !all {
+				return failure(internalError, "%s", text)
+			}
+		}
+	}
+	if action == terminate {
+		// A pending task of an array job leaves without an end.
+		s.background.Go(func() { s.look(false) })
+	}
+	return nil
+}
+
+// command has the daemon execute a command of Grid Engine.
+func (s *session) command(ctx context.Context, name string, args ...string) (*api.CommandAnswer, *callError) {
+	if s.daemon == nil {
+		return nil, failure(internalError, "the session is not open")
+	}
+	a, err := s.daemon.Command(ctx, &api.CommandRequest{Key: rand.Text(), Name: name, Args: api.Texts(args), Directory: "/"})
+	if err != nil {
+		return nil, ofDaemon(err)
+	}
+	return a, nil
+}
+
+// taskState is the state of a task, with the owner of the job.
+type taskState struct {
+	api.TaskState
+	owner string
+}
+
+// states asks for the states of jobs. Jobs that the daemon does not know are not in the map.
+func (s *session) states(ctx context.Context, ids []jobID) (map[jobID]taskState, *callError) {
+	if s.daemon == nil {
+		return nil, failure(internalError, "the session is not open")
+	}
+	wanted := map[jobID]bool{}
+	var q api.StatesRequest
+	for _, id := range ids {
+		if wanted[id] = true; len(q.Jobs) == 0 || q.Jobs[len(q.Jobs)-1] != id.job {
+			q.Jobs = append(q.Jobs, id.job)
+		}
+	}
+	slices.Sort(q.Jobs)
+	q.Jobs = slices.Compact(q.Jobs)
+	a, err := s.daemon.States(ctx, q)
+	if err != nil {
+		return nil, ofDaemon(err)
+	}
+	found := map[jobID]taskState{}
+	for _, j := range a.Jobs {
+		for _, t := range j.Tasks {
+			for n := t.First; n <= t.Last; n += max(t.Step, 1) {
+				id := jobID{job: j.Job}
+				if j.Array {
+					id.task = uint32(n) //nolint:gosec // as the daemon has it
+				}
+				if wanted[id] {
+					found[id] = taskState{t, j.Owner}
+				}
+			}
+		}
+	}
+	return found, nil
+}
+
+// The states of drmaa_job_ps.
+const (
+	undetermined   = 0x00
+	queuedActive   = 0x10
+	systemOnHold   = 0x01 // these are added up
+	userOnHold     = 0x02
+	running        = 0x20
+	done           = 0x30
+	failedState    = 0x40
+	finishPatience = 5 // seconds until the session knows the result of a job that has left
+)
+
+// ps returns the state of a job.
+func (s *session) ps(ctx context.Context, name string) (int, *callError) {
+	id, e := parseID(name)
+	if e != nil {
+		return undetermined, e
+	}
+	s.mu.Lock()
+	x := s.jobs[id]
+	finished := x != nil && x.finished
+	s.mu.Unlock()
+	if !finished {
+		states, e := s.states(ctx, []jobID{id})
+		if e != nil {
+			return undetermined, e
+		}
+		if t, ok := states[id]; ok {
+			return stateOf(&t.TaskState), nil
+		}
+	}
+	if x == nil {
+		return undetermined, failure(invalidJob, "there is no job %s", name)
+	}
+	// It has left, and its result is on the way.
+	var r result
+	e = s.until(ctx, finishPatience, func() (bool, *callError) {
+		r = x.result
+		return x.finished, nil
+	})
+	switch {
+	case e != nil && e.code == exitTimeout, e == nil && !r.known:
+		return undetermined, nil
+	case e != nil:
+		return undetermined, e
+	case r.stat&statExited != 0:
+		return done, nil
+	default:
+		return failedState, nil
+	}
+}
+
+// stateOf returns the state of a task that has not finished.
+func stateOf(t *api.TaskState) int {
+	flags := func(user, system bool) (n int) {
+		if user {
+			n |= userOnHold
+		}
+		if system {
+			n |= systemOnHold
+		}
+		return n
+	}
+	switch {
+	case t.Error:
+		return failedState
+	case t.Running:
+		return running | flags(t.UserSuspended, t.SystemSuspended)
+	default:
+		return queuedActive | flags(t.UserHold, t.SystemHold)
+	}
+}
