@@ -59,6 +59,22 @@ build: ## build bin/execd, bin/execd-launcher and bin/sge_shepherd-go (static, s
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='$(SHEPHERD_LDFLAGS)' -o bin/execd-launcher ./cmd/launcher
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='$(SHEPHERD_LDFLAGS)' -o bin/sge_shepherd-go ./cmd/shepherd
 
+# Where the library goes, and its compiler flags.
+DRMAA        ?= bin
+DRMAA_CFLAGS ?= -O2 -g -Wall -Wextra
+DRMAA_SOURCE := $(wildcard clients/drmaa/*.[ch] clients/drmaa/*.map)
+
+.PHONY: drmaa
+drmaa: $(DRMAA)/libdrmaa.so.1.0 ## build bin/libdrmaa.so.1.0, the DRMAA library (needs a C compiler)
+
+# It may depend on libc alone: programs of all kinds load it.
+$(DRMAA)/libdrmaa.so.1.0: $(DRMAA_SOURCE)
+	install -d $(DRMAA)
+	$(CC) -std=c11 $(DRMAA_CFLAGS) -fPIC -shared -pthread -Wl,-soname,libdrmaa.so.1.0 -Wl,-z,relro,-z,now,-z,defs \
+		-Wl,--version-script=clients/drmaa/libdrmaa.map -o $@.new $(filter %.c,$(DRMAA_SOURCE)) -ldl
+	mv $@.new $@
+	ln -sf libdrmaa.so.1.0 $(DRMAA)/libdrmaa.so
+
 .PHONY: test
 test: ## run all tests; what the machine lacks is skipped with the reason
 	@$(TEST) $(TESTFLAGS) -- $(PKGS)

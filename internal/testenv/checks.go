@@ -35,6 +35,18 @@ func checkPython() error {
 	return err
 }
 
+func checkDRMAA() error {
+	if _, err := exec.LookPath("cc"); err != nil {
+		return fmt.Errorf("install gcc and libc6-dev: %w", err)
+	}
+	for _, path := range []string{"/usr/bin/python3", "/usr/lib/python3/dist-packages/drmaa"} {
+		if _, err := os.Stat(path); err != nil {
+			return fmt.Errorf("install python3-drmaa: %w", err)
+		}
+	}
+	return nil
+}
+
 // checkProgram returns a check for a program of a Debian package.
 func checkProgram(name, pkg string) func() error {
 	return func() error {

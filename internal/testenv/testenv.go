@@ -68,6 +68,7 @@ const (
 	Fish       Need = "fish"       // fish
 	Loop       Need = "loop"       // loop devices, and mkfs.ext4 to make file systems for them
 	Lintian    Need = "lintian"    // lintian, which checks a .deb; no part of CI
+	DRMAA      Need = "drmaa"      // a C compiler, and Debian's python3-drmaa
 	XML        Need = "xml"        // xmllint, and the schemas of Debian's gridengine-common
 )
 
@@ -91,6 +92,7 @@ var checks = map[Need]func() error{
 	Packages:   checkPackages,
 	Network:    checkNetwork,
 	Curl:       checkCurl,
+	DRMAA:      checkDRMAA,
 	XML:        checkXML,
 	Getent:     checkGetent,
 	Man:        checkProgram("man", "man-db"),

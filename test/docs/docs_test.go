@@ -193,7 +193,7 @@ func TestManualPagesExist(t *testing.T) {
 	}
 }
 
-var mention = regexp.MustCompile("`(?:sudo )?execd ([a-z_]+)([^`\n]*)`")
+var mention = regexp.MustCompile("`(?:sudo )?execd ([a-z_-]+)([^`\n]*)`")
 
 // TestMentionedCommandsExist asks execd for the help of each command that a sentence names, and looks
 // for the long options there.

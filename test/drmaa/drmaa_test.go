@@ -1,0 +1,359 @@
+// Package drmaa has tests of the DRMAA library (clients/drmaa) with programs in C and in Python, and
+// with execd standalone.
+package drmaa
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/execd-project/execd/internal/testenv"
+)
+
+// patience is when a test gives a program up.
+const patience = 5 * time.Minute
+
+// python is Debian's, which has python3-drmaa.
+const python = "/usr/bin/python3"
+
+var programs struct {
+	sync.Once
+	dir string
+	err error
+}
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	if programs.dir != "" {
+		_ = os.RemoveAll(programs.dir)
+	}
+	os.Exit(status)
+}
+
+// built returns a folder with execd, sge_shepherd-go, libdrmaa.so.1.0 and conformance.
+func built(t *testing.T) string {
+	t.Helper()
+	programs.Do(func() { programs.dir, programs.err = build() })
+	if programs.err != nil {
+		t.Fatal(programs.err)
+	}
+	return programs.dir
+}
+
+func build() (string, error) {
+	dir, err := os.MkdirTemp("", "execd-test-drmaa-")
+	if err != nil {
+		return "", err
+	}
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // other users run what is in it
+		return dir, err
+	}
+	if there := os.Getenv(testenv.ProgramsEnv); there != "" {
+		for _, name := range []string{"execd", "execd-launcher", "sge_shepherd-go"} {
+			if err := os.Symlink(filepath.Join(there, name), filepath.Join(dir, name)); err != nil {
+				return dir, err
+			}
+		}
+	} else if err := testenv.Build(dir, ""); err != nil {
+		return dir, err
+	}
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		return dir, err
+	}
+	for _, args := range [][]string{
+		{"make", "-s", "-C", root, "drmaa", "DRMAA=" + dir, "DRMAA_CFLAGS=-O1 -g -Wall -Wextra -Werror"},
+		{
+			"cc", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-I", filepath.Join(root, "clients/drmaa"), "testdata/conformance.c",
+			"-o", filepath.Join(dir, "conformance"), "-L", dir, "-ldrmaa", "-pthread",
+		},
+	} {
+		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil { //nolint:gosec,noctx // a build
+			return dir, fmt.Errorf("%q: %w\n%s", args, err, out)
+		}
+	}
+	return dir, nil
+}
+
+// machine is a host with execd standalone, and a user on it.
+type machine struct {
+	*testing.T
+	bin, dir string
+	user     *user.User
+	daemon   testenv.Daemon
+}
+
+// newMachine starts a daemon of the user who runs the test. Jobs of root are not run: where the test
+// is root's, the programs are those of another user.
+func newMachine(t *testing.T) *machine {
+	t.Helper()
+	testenv.Require(t, testenv.DRMAA)
+	m := &machine{T: t, bin: built(t), dir: t.TempDir()}
+	testenv.LetIn(t, m.dir)
+	var err error
+	if m.user, err = user.Current(); err == nil && m.user.Uid == "0" {
+		m.user, err = user.Lookup("man")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	tmp := testenv.Open(t, filepath.Join(m.dir, "tmp"))
+	for name, text := range map[string]string{
+		"queues/all.q": "qname all.q\nhostlist node1\nslots 8\nshell /bin/sh\nload_thresholds NONE\npe_list smp\ntmpdir " + tmp + "\n",
+		"hosts/node1":  "hostname node1\n",
+		"conf/global":  "gid_range 52100-54000\nmin_uid 1\nmin_gid 1\n",
+	} {
+		testenv.WriteFile(t, filepath.Join(m.dir, "conf", name), text)
+	}
+	testenv.Open(t, filepath.Join(m.dir, "home"))
+	for _, name := range []string{"wd1", "wd2"} {
+		testenv.Open(t, filepath.Join(m.dir, "home", name))
+	}
+	testenv.WriteFile(t, filepath.Join(m.dir, "home/input"), "the input\n")
+	t.Cleanup(m.end)
+	m.start()
+	_, gone := m.daemon.Process()
+	ended := false
+	until(m, "the daemon listens", func() bool {
+		select {
+		case <-gone:
+			ended = true
+		default:
+		}
+		_, err := os.Stat(m.socket())
+		return ended || err == nil
+	})
+	if ended || t.Failed() {
+		t.Fatal("the daemon does not start")
+	}
+	return m
+}
+
+func (m *machine) start() {
+	m.Helper()
+	cmd := exec.Command(filepath.Join(m.bin, "execd"), "standalone", "--host", "node1", "--spool", filepath.Join(m.dir, "spool"), //nolint:gosec,noctx // it is ended by the test
+		"--socket", m.socket(), "--conf", filepath.Join(m.dir, "conf"))
+	m.daemon.Start(m, cmd, filepath.Join(m.dir, "log"))
+}
+
+func (m *machine) socket() string { return filepath.Join(m.dir, "run", "agent.sock") }
+
+// end deletes all jobs and ends the daemon.
+func (m *machine) end() {
+	if p, _ := m.daemon.Process(); p == nil {
+		return
+	}
+	defer m.daemon.Kill()
+	if m.Failed() {
+		out, _ := m.command(context.Background(), "execd", "qstat", "-u", "*").CombinedOutput()
+		log, _ := os.ReadFile(filepath.Join(m.dir, "log"))
+		m.Logf("the jobs:\n%s\nthe log of the daemon:\n%s", out, log[max(0, len(log)-4000):])
+	}
+	cmd := m.command(context.Background(), "execd", "qdel", "-u", m.user.Username)
+	_ = cmd.Run() // there may be none
+	until(m, "all jobs have left", func() bool {
+		out, err := m.command(context.Background(), "execd", "qstat", "-u", "*").Output()
+		return err == nil && len(out) == 0
+	})
+}
+
+// until waits for something.
+func until(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	over := time.After(patience)
+	for !done() {
+		select {
+		case <-again.C:
+		case <-over:
+			t.Errorf("in vain: %s", what)
+			return
+		}
+	}
+}
+
+// command is a program in the folder of the built ones, or with a path, as the user.
+func (m *machine) command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	if !strings.Contains(name, "/") {
+		name = filepath.Join(m.bin, name)
+	}
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = filepath.Join(m.dir, "home")
+	cmd.Env = []string{
+		"EXECD_SOCKET=" + m.socket(), "PATH=" + os.Getenv("PATH"), "HOME=" + cmd.Dir, "USER=" + m.user.Username, "LOGNAME=" + m.user.Username,
+		"LD_LIBRARY_PATH=" + m.bin, "DRMAA_LIBRARY_PATH=" + filepath.Join(m.bin, "libdrmaa.so.1.0"), "LANG=C.UTF-8",
+	}
+	if uid, _ := strconv.Atoi(m.user.Uid); uid != os.Getuid() {
+		gid, _ := strconv.Atoi(m.user.Gid)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}} //nolint:gosec // they are ids
+	}
+	return cmd
+}
+
+// run runs a program, which prints what is wrong. Its helper must end with it.
+func (m *machine) run(name string, args ...string) {
+	m.Helper()
+	ctx, cancel := context.WithTimeout(m.Context(), patience)
+	defer cancel()
+	cmd := m.command(ctx, name, args...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		m.Errorf("%s %q: %v\n%s", name, args, err, out.String())
+	}
+	m.noHelper(cmd.Process.Pid)
+}
+
+// noHelper waits until the helper of a process that has exited is there no more.
+func (m *machine) noHelper(pid int) {
+	m.Helper()
+	until(m, fmt.Sprintf("the helper of process %d has exited", pid), func() bool { return len(helpers(pid)) == 0 })
+}
+
+// helpers are the helpers of a process.
+func helpers(pid int) (list []int) {
+	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range all {
+		text, _ := os.ReadFile(path)
+		if string(text) == "execd\x00drmaa-helper\x00"+strconv.Itoa(pid)+"\x00" {
+			n, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// TestConformance has a C program check what DRMAA 1.0 says.
+func TestConformance(t *testing.T) {
+	m := newMachine(t)
+	for _, group := range []string{
+		"without session", "sessions", "attributes", "empty session", "wait", "bulk jobs", "control", "failing jobs",
+		"surroundings", "signals", "threads", "killed helper",
+	} {
+		t.Run(group, func(t *testing.T) {
+			outer := m.T
+			defer func() { m.T = outer }()
+			m.T = t
+			m.run("conformance", group)
+		})
+	}
+}
+
+// TestPython has python3-drmaa use the library from threads and from children of a fork.
+func TestPython(t *testing.T) {
+	m := newMachine(t)
+	script, err := filepath.Abs("testdata/threads.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.run(python, "-c", string(text)) // the tree may be one that the user cannot read
+}
+
+// TestKilledProgram kills programs in the middle of a call: their helpers end.
+func TestKilledProgram(t *testing.T) {
+	m := newMachine(t)
+	cmd := m.command(t.Context(), python, "-c", `
+import drmaa, os, time
+s = drmaa.Session()
+s.initialize()
+jt = s.createJobTemplate()
+jt.remoteCommand = "/bin/sleep"
+jt.args = ["100"]
+jt.joinFiles = True
+jt.outputPath = ":/dev/null"
+job = s.runJob(jt)
+parent = os.getpid()
+if os.fork() == 0:  # it inherits everything of its parent, and outlives it
+    os.closerange(0, 3)
+    while os.getppid() == parent:
+        time.sleep(0.1)
+    time.sleep(5)
+    os._exit(0)
+print("runs", flush=True)
+s.wait(job)
+`)
+	cmd.WaitDelay = time.Second
+	ready, end := testenv.Begin(t, cmd)
+	if strings.TrimSpace(ready) != "runs" {
+		t.Errorf("the program prints %q", ready)
+	}
+	pid := cmd.Process.Pid
+	if len(helpers(pid)) != 1 {
+		t.Errorf("the program has %d helpers", len(helpers(pid)))
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	if _, ok := errors.AsType[*exec.ExitError](end()); !ok {
+		t.Error("the program was not killed")
+	}
+	m.noHelper(pid)
+}
+
+// TestRestart ends the daemon, by SIGTERM and by SIGKILL, while a program submits and waits.
+func TestRestart(t *testing.T) {
+	m := newMachine(t)
+	const jobs = 120
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd := m.command(ctx, "conformance", "many", strconv.Itoa(jobs))
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	for i := 0; ; i++ {
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Errorf("%v\n%s", err, out.String())
+			}
+			if i < 2 {
+				t.Errorf("the program ended after %d restarts", i)
+			}
+			return
+		case <-time.After(500 * time.Millisecond):
+		}
+		p, gone := m.daemon.Process()
+		signal := syscall.SIGTERM
+		if i%2 == 1 {
+			signal = syscall.SIGKILL
+		}
+		if err := p.Signal(signal); err != nil {
+			t.Fatal(err)
+		}
+		<-gone
+		m.start()
+	}
+}
+
+// TestManyJobs has a program submit hundreds of jobs and wait for any of them.
+func TestManyJobs(t *testing.T) { newMachine(t).run("conformance", "many", "300") }
+
+// TestSoakManyJobs is the same with ten thousand.
+func TestSoakManyJobs(t *testing.T) {
+	testenv.Soak(t)
+	m := newMachine(t)
+	cmd := m.command(t.Context(), "conformance", "many", "10000")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
