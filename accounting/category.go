@@ -13,7 +13,7 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// Category is the category of a job as accounting(5) has it: what tells jobs apart for the
+// Category returns the category of a job as accounting(5) has it: what tells jobs apart for the
 // scheduler, as options. The order is that of the original (tested), which is not that of
 // the manual page:
 //
@@ -128,7 +128,7 @@ func inQuota(c *qconf.Cluster, owner, group string) bool {
 	return false
 }
 
-// resources are requests by the names of their complexes, sorted. Times with colons are
+// resources returns requests by the names of their complexes, sorted. Times with colons are
 // in seconds (tested).
 func resources(c *qconf.Cluster, list []submit.ResourceRequest, soft bool) string {
 	var requests []submit.ResourceRequest
@@ -154,7 +154,7 @@ func resources(c *qconf.Cluster, list []submit.ResourceRequest, soft bool) strin
 	return strings.Join(words, ",")
 }
 
-// slots are the numbers of slots of -pe.
+// slots returns the numbers of slots of -pe.
 func slots(p *submit.ParallelRequest) string {
 	var all rangelist.List
 	for _, r := range p.Ranges {

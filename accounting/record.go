@@ -62,7 +62,7 @@ type Facts struct {
 	CommandLine          string
 }
 
-// FromOutcome is the record of a job that has ended. A job that was not started has neither
+// FromOutcome returns the record of a job that has ended. A job that was not started has neither
 // times nor usage, as in the original.
 func FromOutcome(d *job.Description, o *job.Outcome, f Facts) *Record {
 	r := &Record{

@@ -24,7 +24,7 @@ func Reserve(d *job.Description, u *job.Usage) {
 // mostMemory is more than there is, and fits into an int64.
 const mostMemory = 1 << 62
 
-// vmem is the memory in bytes that a job may have; 0 without a limit.
+// vmem returns the memory in bytes that a job may have; 0 without a limit.
 func vmem(d *job.Description) float64 {
 	l, least := d.Limits[job.Vmem], 0.0
 	for _, limit := range []struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// booking is what a start takes of this host. What it does not need of the request is
+// booking returns what a start takes of this host. What it does not need of the request is
 // left out, so that it can be stored.
 func (a *Agent) booking(s *Start) *admission.Booking {
 	request := *s.Request

@@ -373,14 +373,14 @@ func (a *Agent) rebook(cluster *qconf.Cluster) error {
 	return err
 }
 
-// Cluster is the configuration in use. It is not changed by anyone.
+// Cluster returns the configuration in use. It is not changed by anyone.
 func (a *Agent) Cluster() *qconf.Cluster {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.cluster
 }
 
-// Health says how the agent fares.
+// Health returns how the agent fares.
 func (a *Agent) Health() Health {
 	var sensors []external.Status
 	if a.options.Load != nil {

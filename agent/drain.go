@@ -45,7 +45,7 @@ func (a *Agent) DrainFor(source, reason string) error {
 	return nil
 }
 
-// whyNoJobs is the reason for which no jobs are taken; empty if they are. mu is held.
+// whyNoJobs returns the reason for which no jobs are taken; empty if they are. mu is held.
 func (a *Agent) whyNoJobs() string {
 	if a.stopping {
 		return "the agent is being shut down"
@@ -56,7 +56,7 @@ func (a *Agent) whyNoJobs() string {
 	return a.outOfService()
 }
 
-// outOfService is the reason for which this host takes no jobs though the agent could; empty
+// outOfService returns the reason for which this host takes no jobs though the agent could; empty
 // if it does. mu is held.
 func (a *Agent) outOfService() string {
 	var reasons []string

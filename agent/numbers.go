@@ -61,7 +61,7 @@ func (n *numbers) keep(number uint64) {
 	n.promised = slices.DeleteFunc(n.promised, func(p uint64) bool { return p == number })
 }
 
-// limit is the largest number of reports that may be given out.
+// limit returns the largest number of reports that may be given out.
 func (n *numbers) limit() uint64 {
 	if len(n.promised) > 0 {
 		return n.promised[0] - 1

@@ -32,7 +32,7 @@ func (a *Agent) executionParams() *qconf.ExecdParams {
 // accounts reports whether records of jobs are wanted (sge_conf(5), reporting_params).
 func (a *Agent) accounts() bool { return a.Cluster().Config(a.options.Host).ReportingParams.Accounting }
 
-// accounted is an outcome as it is accounted: with what was reserved instead of what was
+// accounted returns an outcome as it is accounted: with what was reserved instead of what was
 // used, where that is wanted.
 func (a *Agent) accounted(d *job.Description, o *job.Outcome) *job.Outcome {
 	a.mu.Lock()
@@ -65,7 +65,7 @@ func (a *Agent) reserve(e *entry, r *JobReport) {
 	}
 }
 
-// submitGroup is the primary group of the submission; 0 where it does not count
+// submitGroup returns the primary group of the submission; 0 where it does not count
 // (USE_QSUB_GID).
 func (a *Agent) submitGroup(s *Start, c *qconf.Configuration) (int, error) {
 	if !c.ExecdParams.UseQsubGID || s.Group == "" {

@@ -78,7 +78,7 @@ func (a *Agent) prioritise(ctx context.Context) {
 	}
 }
 
-// sharers are the jobs that share the processors.
+// sharers returns the jobs that share the processors.
 func (a *Agent) sharers() (jobs []ptf.Job, targets []ptf.Target, entries []*entry) {
 	a.mu.Lock()
 	a.noteWritten()

@@ -85,7 +85,7 @@ func (a *Agent) FullReport() {
 	}
 }
 
-// since is what has changed since a report; nil for nothing.
+// since returns what has changed since a report; nil for nothing.
 func (b *loadBook) since(after uint64) *LoadReport {
 	if b.values == nil || b.number <= after { // nothing, or nothing new
 		return nil
@@ -130,7 +130,7 @@ func (a *Agent) Reports(ctx context.Context, after uint64) (Batch, error) {
 	}
 }
 
-// batch is what there is to report. mu is held.
+// batch returns what there is to report. mu is held.
 func (a *Agent) batch(after uint64) Batch {
 	b := Batch{Number: after}
 	limit := a.numbers.limit()
@@ -286,7 +286,7 @@ func (e *entry) supervised() bool {
 	return (e.state == Running || e.state == Suspended) && !e.record.hosted()
 }
 
-// unread are the running jobs whose usage has been written since it was read, and those of
+// unread returns the running jobs whose usage has been written since it was read, and those of
 // which that is not known.
 func (a *Agent) unread() (written, doubtful []*entry) {
 	a.mu.Lock()

@@ -177,5 +177,5 @@ func (a *Agent) noteService() {
 	a.changes()
 }
 
-// errOut is the error of an order that a host out of service does not carry out.
+// errOut returns the error of an order that a host out of service does not carry out.
 func errOut(why string) error { return &Error{Unavailable, errors.New("no jobs are taken: " + why)} }

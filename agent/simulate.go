@@ -18,7 +18,7 @@ const simulatedDefault = time.Minute
 // simulatedPart is the part of its time that a simulated job computes.
 const simulatedPart = 0.5
 
-// simulated is how long a job runs of which no process is ever started (SIMULATE_JOBS of
+// simulated returns how long a job runs of which no process is ever started (SIMULATE_JOBS of
 // sge_conf(5)): so many seconds as its first argument says; 0 for one that is not
 // simulated.
 func simulated(s *Start, c *qconf.Configuration) time.Duration {
@@ -37,7 +37,7 @@ func simulated(s *Start, c *qconf.Configuration) time.Duration {
 // hosted reports whether the job has no supervisor: it is one of slaves, or simulated.
 func (r *Record) hosted() bool { return r.Slave || r.Simulated > 0 }
 
-// simulation is the end of a simulated job; nil for a job that is none, which never
+// simulation returns the end of a simulated job; nil for a job that is none, which never
 // comes. mu is held.
 func (a *Agent) simulation(e *entry) clock.Timer {
 	if e.record.Simulated == 0 {
@@ -46,13 +46,13 @@ func (a *Agent) simulation(e *entry) clock.Timer {
 	return a.clock.NewTimer(e.began.Add(e.record.Simulated).Sub(a.clock.Now()))
 }
 
-// simulatedUsage is what a simulated job pretends to have used until a time.
+// simulatedUsage returns what a simulated job pretends to have used until a time.
 func (e *entry) simulatedUsage(now time.Time) jobdir.Online {
 	wallclock := max(now.Sub(e.began), 0).Seconds()
 	return jobdir.Online{At: now, Wallclock: wallclock, CPU: simulatedPart * wallclock}
 }
 
-// hostedOutcome is what became of a job that has no supervisor and ends now. mu is held.
+// hostedOutcome returns what became of a job that has no supervisor and ends now. mu is held.
 func (a *Agent) hostedOutcome(e *entry) *job.Outcome {
 	o := &job.Outcome{ID: e.id, Ran: true, Start: e.began, End: a.clock.Now()}
 	if e.record.Simulated == 0 {

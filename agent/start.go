@@ -76,7 +76,7 @@ func (a *Agent) accepted(ctx context.Context, e *entry) (JobReport, error) {
 	return a.report(e), nil
 }
 
-// clone is a start in which something can be filled in: the caller's is not changed.
+// clone returns a start in which something can be filled in: the caller's is not changed.
 func (s *Start) clone() *Start {
 	c := *s
 	return &c
@@ -332,7 +332,7 @@ var errOwner = errors.New("only root can run jobs of other users")
 // mayRunAs reports whether an agent of a user can run jobs of another one.
 func mayRunAs(uid int, owner *userdb.User) bool { return uid == 0 || uid == int(owner.UID) }
 
-// never is what became of a job that was ended before it began.
+// never returns what became of a job that was ended before it began.
 func never(id job.ID, failed job.Failed, reason string) *job.Outcome {
 	f := job.FailureOf(failed)
 	return &job.Outcome{ID: id, Failed: failed, FailedText: f.Text, Class: f.Class, Effect: f.Effect, Reason: reason}

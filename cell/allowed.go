@@ -78,7 +78,7 @@ func (c *Cell) mayAlter(r *submit.Alteration, a *Answer) bool {
 	return false
 }
 
-// unallowed are the parameters that an alteration changes and that are not allowed.
+// unallowed returns the parameters that an alteration changes and that are not allowed.
 func unallowed(r *submit.Alteration, allowed []string) (list []string) {
 	for _, m := range modifications {
 		changed := r.Has(m.option)

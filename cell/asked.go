@@ -11,7 +11,7 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// Request is what was asked for, with what was altered since.
+// Request returns what was asked for, with what was altered since.
 func (j *Job) Request() *submit.Request {
 	if j.own == nil {
 		return j.asked
@@ -33,7 +33,7 @@ func (j *Job) script() []byte {
 // Sync reports whether qsub(1) waits for the job (-sync y).
 func (j *Job) Sync() bool { return j.asked.Sync }
 
-// Draft is a job that is not in a cell, to be shown.
+// Draft returns a job that is not in a cell, to be shown.
 func Draft(by Caller, r *submit.Request) *Job {
 	return &Job{asked: r, Group: by.Group, Host: by.Host, Origin: by.Origin}
 }
@@ -47,7 +47,7 @@ type own struct {
 	environment              []submit.Variable
 }
 
-// ownOf is what of a request is not the same in common; nil for nothing. Its texts are
+// ownOf returns what of a request is not the same in common; nil for nothing. Its texts are
 // copies: they may be parts of longer ones.
 func ownOf(r, common *submit.Request) *own {
 	o := &own{
@@ -86,7 +86,7 @@ func sameVariable(v, common submit.Variable) submit.Variable {
 	return submit.Variable{Name: sameText(v.Name, common.Name), Value: sameText(v.Value, common.Value)}
 }
 
-// sameList is a list, or common where that is the same. same does so for what is in it.
+// sameList returns a list, or common where that is the same. same does so for what is in it.
 func sameList[T comparable](list, common []T, same func(T, T) T) []T {
 	if slices.Equal(list, common) && (list == nil) == (common == nil) {
 		return common

@@ -17,7 +17,7 @@ type AutomaticUser struct {
 	DefaultProject  string
 }
 
-// AutomaticUsers are the user objects that were made for jobs, by their names.
+// AutomaticUsers returns the user objects that were made for jobs, by their names.
 func (c *Cell) AutomaticUsers() []AutomaticUser {
 	var list []AutomaticUser
 	for i, name := range c.policy.users.list {

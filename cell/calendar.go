@@ -73,7 +73,7 @@ func (cal *calendarState) look(now int64, zone *time.Location) {
 	}
 }
 
-// reopening is when a calendar opens again that does not at a time.
+// reopening returns when a calendar opens again that does not at a time.
 func (cal *calendarState) reopening(t time.Time, zone *time.Location) int64 {
 	// Some calendars suspend and disable in turn, and never open.
 	for range 60 {
@@ -105,7 +105,7 @@ func (cal *calendarState) closes(from, until int64, zone *time.Location) bool {
 	return false
 }
 
-// closedFor is what qrsub(1) says, before all else, of the queue instances that a
+// closedFor returns what qrsub(1) says, before all else, of the queue instances that a
 // reservation may be looked for in and that a calendar closes meanwhile (tested).
 func (c *Cell) closedFor(category *scheduler.Category, r *Reservation) []string {
 	var closed []scheduler.InstanceID
@@ -134,7 +134,7 @@ func (cal *calendarState) tell(state *scheduler.State, id scheduler.InstanceID) 
 
 const byCalendar = scheduler.DisabledByCalendar | scheduler.SuspendedByCalendar
 
-// status is what the calendar does to its instances (queue_conf(5), calendar).
+// status returns what the calendar does to its instances (queue_conf(5), calendar).
 func (cal *calendarState) status() scheduler.Status {
 	switch cal.state {
 	case calendar.Off:
@@ -159,7 +159,7 @@ func (c *Cell) turnCalendars(now int64) {
 	}
 }
 
-// Opens is when a queue instance that its calendar keeps closed opens again. ok is false
+// Opens returns when a queue instance that its calendar keeps closed opens again. ok is false
 // for one that it does not close, or never opens.
 func (c *Cell) Opens(id scheduler.InstanceID) (at int64, ok bool) {
 	for _, cal := range c.calendars {

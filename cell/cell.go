@@ -86,7 +86,7 @@ type world struct {
 	stale bool
 }
 
-// New is an empty cell: nothing is submitted, and no host has reported. Until a host does,
+// New returns an empty cell: nothing is submitted, and no host has reported. Until a host does,
 // its queue instances are unknown.
 func New(now int64, cluster *qconf.Cluster, o Options) *Cell {
 	c := &Cell{
@@ -157,10 +157,10 @@ func (w *world) instance(queue, host string) (scheduler.InstanceID, bool) {
 	return w.model.Instance(queue, host)
 }
 
-// Problems are contradictions of the configuration: what they concern is not used.
+// Problems returns contradictions of the configuration: what they concern is not used.
 func (c *Cell) Problems() []error { return c.problems }
 
-// ids are the numbers of the jobs, ascending.
+// ids returns the numbers of the jobs, ascending.
 func (c *Cell) ids() []uint32 {
 	if len(c.order) > 2*len(c.jobs)+16 {
 		c.order = slices.DeleteFunc(c.order, func(id uint32) bool { return c.jobs[id] == nil })
@@ -174,23 +174,23 @@ func (c *Cell) ids() []uint32 {
 	return live
 }
 
-// Model is the configuration as the scheduler knows it.
+// Model returns the configuration as the scheduler knows it.
 func (c *Cell) Model() *scheduler.Model { return c.model }
 
-// State is what the scheduler knows at the moment. Callers must not change it.
+// State returns what the scheduler knows at the moment. Callers must not change it.
 func (c *Cell) State() *scheduler.State { return c.state }
 
-// Cluster is the configuration.
+// Cluster returns the configuration.
 func (c *Cell) Cluster() *qconf.Cluster { return c.cluster }
 
-// Decisions are those of the last scheduling run, nil before the first one and after a
+// Decisions returns those of the last scheduling run, nil before the first one and after a
 // change of the configuration.
 func (c *Cell) Decisions() *scheduler.Decisions { return c.decisions }
 
 // Job returns a job that has not left, nil if there is none with the number.
 func (c *Cell) Job(id uint32) *Job { return c.jobs[id] }
 
-// Jobs are the jobs that have not left, by their numbers.
+// Jobs returns the jobs that have not left, by their numbers.
 func (c *Cell) Jobs() []*Job {
 	ids := c.ids()
 	list := make([]*Job, len(ids))

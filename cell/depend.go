@@ -82,11 +82,11 @@ func (c *Cell) independ(j *Job) {
 	forget(c.taskSuccessors, j.taskPredecessors)
 }
 
-// Successors are the jobs that wait for a job to leave (-hold_jid), ascending. Callers must
+// Successors returns the jobs that wait for a job to leave (-hold_jid), ascending. Callers must
 // not change the list.
 func (c *Cell) Successors(j *Job) []uint32 { return c.successors[j.ID()] }
 
-// TaskSuccessors are the jobs whose tasks wait for those of a job (-hold_jid_ad).
+// TaskSuccessors returns the jobs whose tasks wait for those of a job (-hold_jid_ad).
 func (c *Cell) TaskSuccessors(j *Job) []uint32 { return c.taskSuccessors[j.ID()] }
 
 // release lets go the jobs that have waited for one that leaves.

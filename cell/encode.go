@@ -37,7 +37,7 @@ func (n *number) UnmarshalJSON(text []byte) error {
 // character itself is never written so.
 var notUnicode = []byte(`\ufffd`)
 
-// encode is a record as it is kept. Texts that are not Unicode, as an environment may have
+// encode returns a record as it is kept. Texts that are not Unicode, as an environment may have
 // them, come back as they are.
 func encode(r record) []byte {
 	h := r.header()
@@ -79,7 +79,7 @@ func charactersOf(text string) string {
 	return string(list)
 }
 
-// bytesOf is the way back.
+// bytesOf returns the way back.
 func bytesOf(text string) string {
 	var b strings.Builder
 	for _, c := range text {
@@ -88,7 +88,7 @@ func bytesOf(text string) string {
 	return b.String()
 }
 
-// mapTexts is a copy of a value with its texts changed.
+// mapTexts returns a copy of a value with its texts changed.
 func mapTexts(v reflect.Value, change func(string) string) reflect.Value {
 	to := reflect.New(v.Type()).Elem()
 	to.Set(v)

@@ -78,7 +78,7 @@ func (e *entitlements) init(cluster *qconf.Cluster) {
 	e.read(cluster)
 }
 
-// renew is the entitlements for another configuration: who is gone has lost what he has
+// renew returns the entitlements for another configuration: who is gone has lost what he has
 // used.
 func (e *entitlements) renew(cluster *qconf.Cluster) entitlements {
 	next := entitlements{
@@ -138,7 +138,7 @@ func (e *entitlements) read(cluster *qconf.Cluster) {
 	e.plant(cluster)
 }
 
-// grown is the list, long enough for an index.
+// grown returns the list, long enough for an index.
 func grown[T any](list []T, i int32) []T {
 	for int(i) >= len(list) {
 		var zero T
@@ -357,16 +357,16 @@ func (c *Cell) Department(user, group string) string {
 	return qconf.DefaultDepartment
 }
 
-// Departments are the names of the departments in the order of the Entitlements, as
+// Departments returns the names of the departments in the order of the Entitlements, as
 // Users and Projects are; names of users and projects that are gone are empty.
 func (c *Cell) Departments() []string { return c.policy.departments.list }
 
-// Users are the names of the users that have an object, by their numbers.
+// Users returns the names of the users that have an object, by their numbers.
 func (c *Cell) Users() []string { return c.policy.users.list }
 
-// Projects are the names of the projects, by their numbers.
+// Projects returns the names of the projects, by their numbers.
 func (c *Cell) Projects() []string { return c.policy.projects.list }
 
-// Entitled is what users, projects and departments are entitled to and have used. Callers
+// Entitled returns what users, projects and departments are entitled to and have used. Callers
 // must not change it.
 func (c *Cell) Entitled() *scheduler.Entitlements { return &c.policy.Entitlements }

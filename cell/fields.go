@@ -164,7 +164,7 @@ func recordOfRequests(q *scheduler.Requests) *requestsRecord {
 	return r
 }
 
-// rangesRecord is a list of ranges, range by range: that 7,9 is one of two is shown.
+// rangesRecord returns a list of ranges, range by range: that 7,9 is one of two is shown.
 func rangesRecord(l rangelist.List) string {
 	var b []byte
 	for r := range l.Ranges() {

@@ -19,7 +19,7 @@ type Ending struct {
 	Text string
 }
 
-// LastEnding is the last end of a task of the job that was explained.
+// LastEnding returns the last end of a task of the job that was explained.
 func (j *Job) LastEnding() (Ending, bool) {
 	if j.ending == nil {
 		return Ending{}, false
@@ -42,7 +42,7 @@ func (c *Cell) noteEnd(t *Task, e End) {
 	c.touchJob(j, jobState)
 }
 
-// Finished are the jobs that have left last, as many as finished_jobs of sge_conf(5) says, in
+// Finished returns the jobs that have left last, as many as finished_jobs of sge_conf(5) says, in
 // the order in which they left.
 func (c *Cell) Finished() []Finished {
 	n := c.cluster.Global().FinishedJobs

@@ -5,7 +5,7 @@ import (
 	"github.com/execd-project/execd/scheduler/expression"
 )
 
-// Reported are the load values that a host has reported last, as it reported them; nil
+// Reported returns the load values that a host has reported last, as it reported them; nil
 // for a host that has not. "global" stands for the cluster. Callers must not change
 // them.
 func (c *Cell) Reported(host string) map[string]string { return c.loads[host] }
@@ -27,7 +27,7 @@ func (c *Cell) Explain(now int64) *scheduler.Decisions {
 // (Options.Unexplained): Explain does.
 func (c *Cell) Unexplained() bool { return c.options.Unexplained }
 
-// HostNames is how names of hosts are compared (Options.Hosts).
+// HostNames returns how names of hosts are compared (Options.Hosts).
 func (c *Cell) HostNames() expression.HostNames { return c.options.Hosts }
 
 // Rerunnable reports whether a task that runs may be started again: as qsub -r says, or

@@ -16,7 +16,7 @@ type place struct {
 	checked        int64    // when suspend thresholds have led to something the last time
 }
 
-// TasksIn are the tasks that have slots of a queue instance, in the order in which they
+// TasksIn returns the tasks that have slots of a queue instance, in the order in which they
 // were started.
 func (c *Cell) TasksIn(id scheduler.InstanceID) []*Task { return c.places[id].tasks }
 
@@ -100,7 +100,7 @@ func (c *Cell) resuspend(t *Task) {
 	}
 }
 
-// suspensions are why a task that runs is suspended.
+// suspensions returns why a task that runs is suspended.
 func (c *Cell) suspensions(t *Task) (why scheduler.Suspension) {
 	if t.byUser {
 		why |= scheduler.ByUser

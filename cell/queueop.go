@@ -37,7 +37,7 @@ func (c *Cell) ModifyQueues(now int64, by Caller, op QueueOperation, references 
 	return c.done(a)
 }
 
-// matchInstances are the queue instances that a wc_queue of sge_types(5) means.
+// matchInstances returns the queue instances that a wc_queue of sge_types(5) means.
 func (c *Cell) matchInstances(text string) []scheduler.InstanceID {
 	r, err := expression.CompileQueueReference(c.options.Hosts, text)
 	if err != nil {
@@ -63,7 +63,7 @@ func (c *Cell) matchInstances(text string) []scheduler.InstanceID {
 	return ids
 }
 
-// hostGroups are the host groups with a host, as references need them.
+// hostGroups returns the host groups with a host, as references need them.
 func (c *Cell) hostGroups(host string) []string {
 	groups := c.cluster.HostGroups()
 	return slices.DeleteFunc(groups.Names(), func(g string) bool { return !groups.Contains(g, host) })

@@ -24,7 +24,7 @@ func (c *Cell) rated(user string) bool {
 	return c.cluster.Global().QmasterParams.MaxUSubmissions.Most > 0 && !c.isManager(user)
 }
 
-// fill is the bucket of a user now.
+// fill returns the bucket of a user now.
 func (c *Cell) fill(now int64, user string) bucket {
 	most := c.cluster.Global().QmasterParams.MaxUSubmissions.Per
 	b, known := c.buckets[user]
@@ -36,7 +36,7 @@ func (c *Cell) fill(now int64, user string) bucket {
 	return bucket{min(most, b.credit+passed), now}
 }
 
-// part is what one submission takes.
+// part returns what one submission takes.
 func (c *Cell) part() time.Duration {
 	limit := c.cluster.Global().QmasterParams.MaxUSubmissions
 	return max(limit.Per/time.Duration(limit.Most), 1)

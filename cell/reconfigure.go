@@ -62,7 +62,7 @@ type movedTask struct {
 	own  bool // it goes on having what its job has
 }
 
-// orphans are the queue instances that are in use and that the next world does not have.
+// orphans returns the queue instances that are in use and that the next world does not have.
 func (m *move) orphans() []scheduler.Orphan {
 	seen := map[scheduler.InstanceID]bool{}
 	var list []scheduler.Orphan
@@ -138,7 +138,7 @@ func compareStarted(a, b, orderOfA, orderOfB int64) int {
 	return cmp.Or(cmp.Compare(a, b), cmp.Compare(orderOfA, orderOfB))
 }
 
-// requests are what a running task was started with.
+// requests returns what a running task was started with.
 func (t *Task) requests() *scheduler.Requests {
 	r := *t.run.Job.Category.Requests()
 	// Jobs of a category may have different owners, as far as that has made no difference.

@@ -33,10 +33,10 @@ type Reservation struct {
 	kept  int64    // bytes
 }
 
-// Scheduled is the reservation as the scheduler knows it.
+// Scheduled returns the reservation as the scheduler knows it.
 func (r *Reservation) Scheduled() *scheduler.Reservation { return r.sched }
 
-// State is the state in the letter of qrstat(1): waiting, running, with a warning while it
+// State returns the state in the letter of qrstat(1): waiting, running, with a warning while it
 // waits or an error while it runs, or deleted.
 func (r *Reservation) State(now int64) string {
 	switch {
@@ -65,7 +65,7 @@ func (r *reservations) find(id uint32) *Reservation {
 	return nil
 }
 
-// Reservations are the advance reservations, by their numbers.
+// Reservations returns the advance reservations, by their numbers.
 func (c *Cell) Reservations() []*Reservation { return slices.Clone(c.reservations.list) }
 
 // Reserve is qrsub(1): it grants an advance reservation, or refuses it with a *DeniedError.

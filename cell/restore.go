@@ -253,7 +253,7 @@ func parseNumber(text string) (uint32, error) {
 	return uint32(n), nil
 }
 
-// job is where the records of a job are put together.
+// job returns where the records of a job are put together.
 func (r *restoring) job(id uint32) *restoredJob {
 	j := r.jobs[id]
 	if j == nil {
@@ -354,7 +354,7 @@ func (n *names) put(name string, i int32, limit int) int32 {
 	return i
 }
 
-// sparse is how large numbers may be of so many names: names come and go.
+// sparse returns how large numbers may be of so many names: names come and go.
 func sparse(names int) int { return 4*names + 1024 }
 
 func (e *entitlements) usageOf(x *userRecord) tickets.UserUsage {

@@ -11,7 +11,7 @@ import (
 	"github.com/execd-project/execd/scheduler/rangelist"
 )
 
-// grants are those of records. What a task had of complexes that are not there any more it
+// grants returns those of records. What a task had of complexes that are not there any more it
 // has no more.
 func (w *world) grants(list []grantRecord) ([]scheduler.Grant, error) {
 	grants := make([]scheduler.Grant, 0, len(list))
@@ -46,7 +46,7 @@ func (w *world) grants(list []grantRecord) ([]scheduler.Grant, error) {
 	return grants, nil
 }
 
-// orphans are the queue instances of records that the configuration does not have. Of a
+// orphans returns the queue instances of records that the configuration does not have. Of a
 // queue that it has without the instance the settings are those that it has now; of one
 // that is gone those that it had, where the cell was there to see it go.
 func (r *restoring) orphans() []scheduler.Orphan {
@@ -168,7 +168,7 @@ func (r *restoring) bookAs(run *scheduler.Running, t *Task, x *runRecord, reques
 	return r.cell.state.Start(run)
 }
 
-// startedAs is what a task was started as: its job, or what that was before it was altered.
+// startedAs returns what a task was started as: its job, or what that was before it was altered.
 func (r *restoring) startedAs(j *Job, frozen *frozenRecord, category *scheduler.Category) *scheduler.Job {
 	if frozen == nil && category == j.sched.Category {
 		return &j.sched

@@ -14,7 +14,7 @@ type Verified struct {
 	Err     error
 }
 
-// Copied is the request of a copy of a job, without holds.
+// Copied returns the request of a copy of a job, without holds.
 func (j *Job) Copied() *submit.Request {
 	r := *j.Request()
 	r.Hold = false

@@ -170,7 +170,7 @@ func sum(sizes jobSizes) (all int64) {
 	return all
 }
 
-// newSizes are those of a job that admitSize has seen.
+// newSizes returns those of a job that admitSize has seen.
 func (c *Cell) newSizes(j *Job) jobSizes {
 	sizes := jobSizes{stateRoom, int64(len(j.encoded)) + recordRoom}
 	if n := len(j.script()); j.beside != nil {

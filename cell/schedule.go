@@ -28,7 +28,7 @@ type Immediate struct {
 	Texts   []string // what qsub prints
 }
 
-// Schedule is one scheduling run: it decides which of the waiting tasks start now, and
+// Schedule returns one scheduling run: it decides which of the waiting tasks start now, and
 // begins to follow the decisions. Tasks that start are in transfer until TaskStarted
 // reports them.
 func (c *Cell) Schedule(now int64) *Run {
@@ -79,7 +79,7 @@ func (c *Cell) start(now int64, s *scheduler.Start) error {
 	return nil
 }
 
-// grantedLimit is how long a task may run: the smallest of what its job requests and its
+// grantedLimit returns how long a task may run: the smallest of what its job requests and its
 // queue instances allow (queue_conf(5), s_rt and h_rt), 0 for no limit.
 func (c *Cell) grantedLimit(s *scheduler.Start) int64 {
 	limit := quantity.Infinity

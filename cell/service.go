@@ -30,7 +30,7 @@ func (c *Cell) HostService(now int64, host, why string) (*Answer, error) {
 	return c.done(&Answer{}), nil
 }
 
-// failedBy is the error state, if there are reasons for it.
+// failedBy returns the error state, if there are reasons for it.
 func failedBy(reasons []string) scheduler.Status {
 	if len(reasons) == 0 {
 		return 0
@@ -38,7 +38,7 @@ func failedBy(reasons []string) scheduler.Status {
 	return scheduler.Failed
 }
 
-// ErrorsOf are why a queue instance is in error state, as qstat -explain E shows them.
+// ErrorsOf returns why a queue instance is in error state, as qstat -explain E shows them.
 func (c *Cell) ErrorsOf(id scheduler.InstanceID) []string {
 	errors := c.places[id].errors
 	if host := c.model.HostName(c.model.HostOf(id)); c.refusing[host] != "" {

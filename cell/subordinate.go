@@ -29,7 +29,7 @@ func (c *Cell) hostsOf(grants []scheduler.Grant) []scheduler.HostID {
 	return hosts
 }
 
-// subordinates are the instances that queue-wise subordination suspends.
+// subordinates returns the instances that queue-wise subordination suspends.
 func (c *Cell) subordinates(id scheduler.InstanceID) qconf.Subordination {
 	s := c.model.Settings(id).Subordinates
 	if s.Slots > 0 {
@@ -128,7 +128,7 @@ type branch struct {
 	longest  bool // the one that runs longest is suspended first (lr)
 }
 
-// slotTree are the levels of a tree, the root alone at the top.
+// slotTree returns the levels of a tree, the root alone at the top.
 func (c *Cell) slotTree(root scheduler.InstanceID) [][]branch {
 	host := c.model.HostName(c.model.HostOf(root))
 	seen := map[scheduler.InstanceID]bool{root: true}

@@ -156,7 +156,7 @@ func (c *Cell) TaskEnded(now int64, id, task uint32, attempt int, e End) (*Answe
 	return c.done(&Answer{}), nil
 }
 
-// shortReason is the beginning of a reason: a part of it, such as a path, may be the user's.
+// shortReason returns the beginning of a reason: a part of it, such as a path, may be the user's.
 func shortReason(text string) string {
 	const most = 4 << 10
 	if len(text) <= most {
@@ -315,7 +315,7 @@ func (c *Cell) waitingGone(j *Job, gone rangelist.List) {
 	}
 }
 
-// HostReport is what a host says of itself: all its load values, by the names of their
+// HostReport returns what a host says of itself: all its load values, by the names of their
 // complexes. The first one, and the first after the host was lost, makes its queue instances
 // usable (queue_conf(5), initial_state). "global" stands for the cluster.
 func (c *Cell) HostReport(now int64, host string, values map[string]string) (*Answer, error) {

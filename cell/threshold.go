@@ -28,7 +28,7 @@ func (c *Cell) followThresholds(now int64, list []scheduler.ThresholdAction) {
 	}
 }
 
-// thresholdDue is when the suspend thresholds of an instance may do something again.
+// thresholdDue returns when the suspend thresholds of an instance may do something again.
 func (c *Cell) thresholdDue(place int) (int64, bool) {
 	p := &c.places[place]
 	if p.checked == 0 || len(p.tasks) == 0 {

@@ -42,7 +42,7 @@ func (t timers) Swap(i, j int) { t[i], t[j] = t[j], t[i] }
 // Push and Pop are for package heap.
 func (t *timers) Push(x any) { *t = append(*t, x.(timer)) }
 
-// Pop is the opposite of Push.
+// Pop returns the opposite of Push.
 func (t *timers) Pop() any {
 	old := *t
 	x := old[len(old)-1]
@@ -105,7 +105,7 @@ func (c *Cell) Tick(now int64) *Answer {
 	return c.done(&Answer{})
 }
 
-// NextEvent is when something happens next by itself: a job's start time is reached, a
+// NextEvent returns when something happens next by itself: a job's start time is reached, a
 // calendar turns, an advance reservation begins or ends, a suspend threshold is looked at
 // again. ok is false where nothing will. A cell with waiting jobs may decide otherwise as
 // time goes by, so a scheduling run is due at each schedule_interval regardless.

@@ -24,7 +24,7 @@ func (h halftimes) equal(o halftimes) bool {
 	return h.hours == o.hours && slices.Equal(h.exceptions, o.exceptions)
 }
 
-// configuredHalftimes are those that the configuration says.
+// configuredHalftimes returns those that the configuration says.
 func (c *Cell) configuredHalftimes() halftimes {
 	conf := c.cluster.Scheduler()
 	h := halftimes{hours: conf.Halftime.Hours()}
@@ -69,7 +69,7 @@ func (c *Cell) book(now int64) {
 	c.unbooked = c.unbooked[:0]
 }
 
-// bookedFor is whose usage that of a task is, None for who has no object. Jobs that have
+// bookedFor returns whose usage that of a task is, None for who has no object. Jobs that have
 // left are looked up by name, since numbers are given again.
 func (c *Cell) bookedFor(t *Task) (user, project int32) {
 	j := t.Job
@@ -132,7 +132,7 @@ func (c *Cell) scaledUsage(t *Task, used tickets.Amounts) tickets.Amounts {
 	return used
 }
 
-// UsageReport is what a running task has used up to now. Amounts grow; what is lower than
+// UsageReport returns what a running task has used up to now. Amounts grow; what is lower than
 // the report before is ignored.
 func (c *Cell) UsageReport(now int64, job, task uint32, used tickets.Amounts) error {
 	c.tick(now)
@@ -144,7 +144,7 @@ func (c *Cell) UsageReport(now int64, job, task uint32, used tickets.Amounts) er
 	return nil
 }
 
-// LiveReport is what else is known about a running task.
+// LiveReport returns what else is known about a running task.
 func (c *Cell) LiveReport(job, task uint32, live Live) error {
 	t, err := c.runningTask(job, task)
 	if err != nil {
@@ -180,7 +180,7 @@ func (c *Cell) SetUserUsage(user, project string, usage tickets.Usage, stamp int
 	return nil
 }
 
-// SetProjectUsage is the same for a project.
+// SetProjectUsage returns the same for a project.
 func (c *Cell) SetProjectUsage(project string, usage tickets.Usage, stamp int64) error {
 	p := c.policy.projects.indexOf(project)
 	if p == tickets.None {

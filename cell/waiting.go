@@ -58,7 +58,7 @@ func (k waitingKind) compare(o waitingKind) int {
 		cmp.Compare(o.kept.priority, k.kept.priority), cmp.Compare(o.kept.normalizedTickets, k.kept.normalizedTickets))
 }
 
-// WaitingTasks are the tasks of a job that wait, as qstat lists them.
+// WaitingTasks returns the tasks of a job that wait, as qstat lists them.
 func (c *Cell) WaitingTasks(j *Job) []WaitingTasks {
 	kinds := map[waitingKind]rangelist.List{}
 	reasons := map[waitingKind]string{}
@@ -110,7 +110,7 @@ func (c *Cell) WaitingTasks(j *Job) []WaitingTasks {
 	return list
 }
 
-// state is the state in the letters of qstat, in their order.
+// state returns the state in the letters of qstat, in their order.
 func (k waitingKind) state(dependent bool) string {
 	var b strings.Builder
 	for _, x := range []struct {

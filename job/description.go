@@ -125,7 +125,7 @@ type ID struct {
 	PETask string // "N.host" for a task started by qrsh -inherit
 }
 
-// TaskDir is the task number that paths use: 1 for a job that is not an array job.
+// TaskDir returns the task number that paths use: 1 for a job that is not an array job.
 func (id ID) TaskDir() int {
 	if id.Task == 0 {
 		return 1

@@ -73,7 +73,7 @@ const (
 
 var classNames = [...]string{"none", "job error", "queue error", "queue error, job finished", "host error"}
 
-// String is the class in words.
+// String returns the class in words.
 func (c Class) String() string { return classNames[c] }
 
 // Effect is what becomes of a batch job that ended with a failure code.
@@ -92,7 +92,7 @@ const (
 
 var effectNames = [...]string{"finished", "requeued", "restarts", "error state", "requeued if rerunnable"}
 
-// String is the effect in words.
+// String returns the effect in words.
 func (e Effect) String() string { return effectNames[e] }
 
 // Failure is one row of the table of failure codes.

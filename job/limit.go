@@ -28,7 +28,7 @@ var resourceNames = [NumResources]string{
 	"descriptors", "maxproc", "memorylocked", "locks",
 }
 
-// String is the name without s_ or h_.
+// String returns the name without s_ or h_.
 func (r Resource) String() string { return resourceNames[r] }
 
 // Unit is how values of a resource are noted.
@@ -98,7 +98,7 @@ type Limit struct {
 // Limits are all limits of a job, indexed by Resource.
 type Limits [NumResources]Limit
 
-// Unlimited are the limits of a job that asked for none, in a queue that sets
+// Unlimited returns the limits of a job that asked for none, in a queue that sets
 // none (the template of queue_conf(5)).
 func Unlimited() Limits {
 	var l Limits

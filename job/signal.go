@@ -70,7 +70,7 @@ func ParseSignal(s string) (syscall.Signal, bool) {
 	return 0, false
 }
 
-// SignalName is the name of a signal without SIG, or its number.
+// SignalName returns the name of a signal without SIG, or its number.
 func SignalName(sig syscall.Signal) string {
 	for _, e := range signals {
 		if e.sig == sig {

@@ -6,10 +6,10 @@ import "github.com/execd-project/execd/job"
 // where everything of a job will be.
 type Area string
 
-// JobPath is the path of the directory of a job: SGE_JOB_SPOOL_DIR.
+// JobPath returns the path of the directory of a job: SGE_JOB_SPOOL_DIR.
 func (a Area) JobPath(id job.ID) string { return string(a) + "/" + dirActiveJobs + "/" + DirName(id) }
 
-// ScriptPath is the path of the script of a job.
+// ScriptPath returns the path of the script of a job.
 func (a Area) ScriptPath(job int) string { return string(a) + "/" + dirJobScripts + "/" + itoa(job) }
 
 // Check reports what of a description cannot be written to a job directory,

@@ -7,7 +7,7 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// displayArgument is what people see of an argument in the config file, where
+// displayArgument returns what people see of an argument in the config file, where
 // a newline would end the line.
 func displayArgument(a string) string { return strings.ReplaceAll(a, "\n", `\n`) }
 

@@ -52,7 +52,7 @@ func openSameMount(dir int, name string) (int, error) {
 	return fd, nil
 }
 
-// mountID is the number of the mount that a descriptor is in (proc(5), Linux
+// mountID returns the number of the mount that a descriptor is in (proc(5), Linux
 // 3.15). The device would not do: a bind mount has that of its source.
 func mountID(fd int) (string, error) {
 	info, err := openat(unix.AT_FDCWD, "/proc/self/fdinfo/"+itoa(fd), unix.O_RDONLY|unix.O_CLOEXEC, 0)

@@ -79,7 +79,7 @@ func (s *Spool) Complete(dir *Dir, d *job.Description, o CreateOptions) error {
 	return s.fillDir(dir, parent, files, o)
 }
 
-// contents are the files of a new directory, in the order in which they are
+// contents returns the files of a new directory, in the order in which they are
 // written.
 func contents(d *job.Description, hosts []PEHost) ([]File, error) {
 	config, err := FormatConfig(d)

@@ -108,7 +108,7 @@ func checkDir(fd int, trusted []int) error {
 	return nil
 }
 
-// Path is the path under which the directory was opened or made.
+// Path returns the path under which the directory was opened or made.
 func (d *Dir) Path() string { return d.path }
 
 // Use calls f with the descriptor of the directory, which stays open meanwhile. f must not
@@ -345,7 +345,7 @@ func (d *Dir) writeTemp(name string, data []byte, sync bool) error {
 	return err
 }
 
-// tempOf is the name under which the next content of a file is written.
+// tempOf returns the name under which the next content of a file is written.
 func tempOf(name string) string { return "." + name + ".new" }
 
 // Reserve takes room on the disk for a file that WriteFile will write later, so
@@ -452,7 +452,7 @@ func (d *Dir) Exists(name string) (bool, error) {
 	return false, &Error{"look at", d.file(name), err}
 }
 
-// ModTime is when a file was written. errors.Is(err, fs.ErrNotExist) tells that
+// ModTime returns when a file was written. errors.Is(err, fs.ErrNotExist) tells that
 // there is none.
 func (d *Dir) ModTime(name string) (time.Time, error) {
 	st, err := d.stat(name)

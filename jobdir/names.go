@@ -30,7 +30,7 @@ const (
 	FileStart       = "start"    // ours: what whoever ordered the start wants to know of it later
 )
 
-// DirName is the name of the directory of a job below active_jobs:
+// DirName returns the name of the directory of a job below active_jobs:
 // "job.task", and for a task of a parallel job its own directory in that.
 func DirName(id job.ID) string {
 	name := strconv.Itoa(id.Job) + "." + strconv.Itoa(id.TaskDir())
@@ -40,7 +40,7 @@ func DirName(id job.ID) string {
 	return name
 }
 
-// TmpdirName is the name of the TMPDIR of a job below the tmpdir of its queue.
+// TmpdirName returns the name of the TMPDIR of a job below the tmpdir of its queue.
 func TmpdirName(id job.ID, queue string) string {
 	return strconv.Itoa(id.Job) + "." + strconv.Itoa(id.TaskDir()) + "." + queue
 }

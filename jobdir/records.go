@@ -8,7 +8,7 @@ import (
 	"github.com/execd-project/execd/internal/printable"
 )
 
-// RecordLine is a line of the files trace and error, in the original's form:
+// RecordLine returns a line of the files trace and error, in the original's form:
 // "MM/DD/YYYY HH:MM:SS [euid:pid]: text". In the text are paths that users choose: it is
 // escaped (package printable), so that it is one line, and no order to a terminal.
 func RecordLine(t time.Time, euid, pid int, text string) string {
@@ -48,8 +48,8 @@ func FirstStamp(data []byte) string {
 	return stamp + "]: "
 }
 
-// FirstRecord is the text of the first line of a file error, without its time, as it was before it
-// was escaped; empty if there is none. Only this line is reported.
+// FirstRecord returns the text of the first line of a file error, without its time, as it was
+// before it was escaped; empty if there is none. Only this line is reported.
 func FirstRecord(data []byte) string {
 	line, _, _ := strings.Cut(string(data), "\n")
 	if _, text, ok := strings.Cut(line, "]: "); ok {
@@ -58,7 +58,7 @@ func FirstRecord(data []byte) string {
 	return printable.Original(line)
 }
 
-// FirstNumber is the first number of a file exit_status, the one that counts.
+// FirstNumber returns the first number of a file exit_status, the one that counts.
 // ok is false when there is none: then the shepherd has not come to an end.
 func FirstNumber(data []byte) (n int, ok bool) {
 	f := strings.Fields(string(data))

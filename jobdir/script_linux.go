@@ -15,9 +15,9 @@ const modeScript = 0o500
 // aclAttribute is the access control list of a file (acl(5)).
 const aclAttribute = "system.posix_acl_access"
 
-// scriptACL is the list of a script: besides its owner, one user reads and executes it. The format is
-// that of the kernel (linux/posix_acl_xattr.h): a version, and a tag, permissions and an id for each
-// entry, as little endian.
+// scriptACL returns the list of a script: besides its owner, one user reads and executes it. The
+// format is that of the kernel (linux/posix_acl_xattr.h): a version, and a tag, permissions and an
+// id for each entry, as little endian.
 func scriptACL(uid int) []byte {
 	const owner, user, group, mask, other = 0x01, 0x02, 0x04, 0x10, 0x20
 	const nothing, nobody = 0, 1<<32 - 1

@@ -15,7 +15,7 @@ type File struct {
 // mostSealed is the size of files above which they are brought to the disk one by one.
 const mostSealed = 1 << 20
 
-// seal is the content of the file "start": a record of one line, and behind that what other
+// seal returns the content of the file "start": a record of one line, and behind that what other
 // files of the directory have, and a checksum. It is the only one of them that is brought to
 // the disk before a start is acknowledged, at the cost of one: with the power the others may
 // go, and are then made of it again.

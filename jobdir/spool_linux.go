@@ -168,18 +168,18 @@ func (s *Spool) Close() {
 	}
 }
 
-// Dir is the directory of the area itself, for files of whoever runs it. It is
+// Dir returns the directory of the area itself, for files of whoever runs it. It is
 // closed with the area, and not by itself.
 func (s *Spool) Dir() *Dir { return s.dir }
 
-// Path is the absolute path of the area.
+// Path returns the absolute path of the area.
 func (s *Spool) Path() string { return s.path }
 
-// JobPath is the absolute path of the directory of a job, whether it exists or
+// JobPath returns the absolute path of the directory of a job, whether it exists or
 // not: SGE_JOB_SPOOL_DIR.
 func (s *Spool) JobPath(id job.ID) string { return s.path + "/" + dirActiveJobs + "/" + DirName(id) }
 
-// ScriptPath is the absolute path of the script of a job.
+// ScriptPath returns the absolute path of the script of a job.
 func (s *Spool) ScriptPath(job int) string { return s.path + "/" + dirJobScripts + "/" + itoa(job) }
 
 // Open opens the directory of a job.
@@ -300,7 +300,7 @@ func readDirent(fd int, buf []byte) (n int, err error) {
 	return n, err
 }
 
-// step is a place at which a test may interrupt.
+// step returns a place at which a test may interrupt.
 func (s *Spool) step(name string) error {
 	failpoint.AtOf("jobdir", name)
 	if s.fault == nil {

@@ -76,7 +76,7 @@ func (d *Dir) ReadNumber(name string) (int, error) {
 // the shepherd reports as "failed".
 func (d *Dir) AddExitStatus(n int) error { return d.Append(FileExitStatus, itoa(n)+"\n") }
 
-// ExitStatus is the first number of exit_status. done is false while there is
+// ExitStatus returns the first number of exit_status. done is false while there is
 // none, be it that the file is missing or that it is empty.
 func (d *Dir) ExitStatus() (n int, done bool, err error) {
 	b, err := d.ReadFile(FileExitStatus)

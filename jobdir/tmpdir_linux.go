@@ -57,7 +57,7 @@ func MakeTmpdir(queueTmpdir, name string, uid, gid int, trusted ...int) (Tmpdir,
 	return makeTmpdir(queueTmpdir, name, "", uid, gid, trusted, func(Tmpdir) error { return nil })
 }
 
-// AsideName is a name next to that of a TMPDIR that nobody else has, for Dir.MakeTmpdir;
+// AsideName returns a name next to that of a TMPDIR that nobody else has, for Dir.MakeTmpdir;
 // empty where there is none.
 func AsideName(name string) (string, error) {
 	suffix, err := randomSuffix()
@@ -70,7 +70,7 @@ func AsideName(name string) (string, error) {
 // mostName is NAME_MAX.
 const mostName = 255
 
-// MakeTmpdir is the function MakeTmpdir for the job of the directory, which has
+// MakeTmpdir returns the function MakeTmpdir for the job of the directory, which has
 // recorded the TMPDIR, as by WriteTmpdir, before its user can get at it. What a
 // process that was killed before that has left as root is empty and still root's:
 // see SweepTmpdir. Without root it would be the user's at once: so it is made under the
@@ -184,7 +184,7 @@ const FileTmpdir = "tmpdir"
 // WriteTmpdir records the TMPDIR of a job.
 func (d *Dir) WriteTmpdir(t Tmpdir) error { return d.WriteFile(FileTmpdir, t.Format()) }
 
-// Format is what WriteTmpdir records.
+// Format returns what WriteTmpdir records.
 func (t Tmpdir) Format() []byte {
 	return []byte(strconv.FormatUint(t.Dev, 10) + " " + strconv.FormatUint(t.Ino, 10) + " " + escape(t.Path) + "\n")
 }

@@ -185,7 +185,7 @@ const kib = 1024
 
 func getWaitStatus(u *Usage) string { return strconv.FormatUint(uint64(u.WaitStatus), 10) }
 
-// wholeWallclock is the original's: the difference of its two times.
+// wholeWallclock returns the original's: the difference of its two times.
 func wholeWallclock(u *Usage) string { return strconv.FormatInt(wholeDifference(&u.Start, &u.End), 10) }
 
 func exactWallclock(u *Usage) string {

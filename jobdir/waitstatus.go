@@ -27,12 +27,12 @@ const (
 // NeverRan is the status of a job that was not started.
 const NeverRan = wNeverRan
 
-// Exited is the status of a job that ended with an exit status of 0 to 255.
+// Exited returns the status of a job that ended with an exit status of 0 to 255.
 func Exited(status int) WaitStatus {
 	return wExited | WaitStatus(status&wExitMask)<<wExitShift
 }
 
-// Signaled is the status of a job that a signal has ended.
+// Signaled returns the status of a job that a signal has ended.
 func Signaled(sig syscall.Signal, coreDumped bool) WaitStatus {
 	w := wSignaled | WaitStatus(portableSignal(sig))<<wSignalShift
 	if coreDumped {
@@ -41,7 +41,7 @@ func Signaled(sig syscall.Signal, coreDumped bool) WaitStatus {
 	return w
 }
 
-// FromWait is the status of a process as wait4(2) has reported it.
+// FromWait returns the status of a process as wait4(2) has reported it.
 func FromWait(status syscall.WaitStatus) WaitStatus {
 	if status.Signaled() {
 		return Signaled(status.Signal(), status.CoreDump())

@@ -137,7 +137,7 @@ func (s Settings) check() (Settings, error) {
 	return s, nil
 }
 
-// Reports is where the reports come. It holds one: who is late gets the newest. It is
+// Reports returns where the reports come. It holds one: who is late gets the newest. It is
 // closed when Run returns.
 func (c *Collector) Reports() <-chan Report { return c.reports }
 
@@ -179,7 +179,7 @@ func (c *Collector) Configure(s Settings) error {
 	return nil
 }
 
-// Status is how things are.
+// Status returns how things are.
 func (c *Collector) Status() Status {
 	c.mu.Lock()
 	st, sensors, values := c.status, c.sensors, c.values

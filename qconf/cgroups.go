@@ -206,7 +206,7 @@ type QueueVmemLimit struct {
 	Limit job.VmemLimit
 }
 
-// For is the setting for a queue.
+// For returns the setting for a queue.
 func (v VmemLimits) For(queue string) job.VmemLimit {
 	limit := v.Default
 	for _, q := range v.Queues {

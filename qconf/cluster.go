@@ -33,7 +33,7 @@ job_is_first_task  TRUE
 `
 )
 
-// Builtin is the configuration without any files: the defaults of sge_conf(5)
+// Builtin returns the configuration without any files: the defaults of sge_conf(5)
 // with SCRIPT_SHELL=true in execd_params and SLOTS_PE=smp in qmaster_params, the parallel
 // environments smp ($pe_slots) and make ($round_robin), and the queue all.q with a slot for each of the
 // processors, which offers both.
@@ -81,7 +81,7 @@ func BuiltinOn(host string, processors int) (*Cluster, error) {
 	return c, nil
 }
 
-// clone is a copy whose maps can be changed; that of nil has the default
+// clone returns a copy whose maps can be changed; that of nil has the default
 // configuration and nothing else.
 func (c *Cluster) clone() *Cluster {
 	if c == nil {
@@ -115,7 +115,7 @@ func cloneMap[V any](m map[string]V) map[string]V {
 // Queue returns a cluster queue by its name. The error wraps ErrNotFound.
 func (c *Cluster) Queue(name string) (*Queue, error) { return find(c.queues, "queue", name) }
 
-// QueueNames are the names of the queues, sorted.
+// QueueNames returns the names of the queues, sorted.
 func (c *Cluster) QueueNames() []string { return sortedKeys(c.queues) }
 
 // PE returns a parallel environment by its name. The error wraps ErrNotFound.
@@ -123,7 +123,7 @@ func (c *Cluster) PE(name string) (*ParallelEnvironment, error) {
 	return find(c.pes, "parallel environment", name)
 }
 
-// PENames are the names of the parallel environments, sorted.
+// PENames returns the names of the parallel environments, sorted.
 func (c *Cluster) PENames() []string { return sortedKeys(c.pes) }
 
 // Checkpoint returns a checkpointing environment by its name. The error wraps
@@ -132,7 +132,7 @@ func (c *Cluster) Checkpoint(name string) (*Checkpoint, error) {
 	return find(c.ckpts, "checkpointing environment", name)
 }
 
-// CheckpointNames are the names of the checkpointing environments, sorted.
+// CheckpointNames returns the names of the checkpointing environments, sorted.
 func (c *Cluster) CheckpointNames() []string { return sortedKeys(c.ckpts) }
 
 // HostGroups returns the host groups. It is never nil.
@@ -174,11 +174,11 @@ func (c *Cluster) Local(host string) (*Local, error) {
 	return find[Local](nil, "local configuration of host", host)
 }
 
-// LocalNames are the hosts that have a local configuration, sorted, in small
+// LocalNames returns the hosts that have a local configuration, sorted, in small
 // letters.
 func (c *Cluster) LocalNames() []string { return sortedKeys(c.locals) }
 
-// localName is the key under which the configuration of a host is kept.
+// localName returns the key under which the configuration of a host is kept.
 func (c *Cluster) localName(host string) string {
 	low := strings.ToLower(host)
 	if c.locals[low] != nil {
@@ -199,7 +199,7 @@ func (c *Cluster) WithoutShareTree() *Cluster {
 	return changed
 }
 
-// Warnings are the places in all files that can be read but are probably not
+// Warnings returns the places in all files that can be read but are probably not
 // meant, in the order of the files.
 func (c *Cluster) Warnings() []*Error {
 	warnings := append([]*Error(nil), c.global.warnings...)

@@ -21,7 +21,7 @@ func (c *Cluster) Host(name string) (*ExecHost, error) {
 	return find[ExecHost](nil, "host", name)
 }
 
-// HostNames are the names of the execution hosts, sorted, without the global
+// HostNames returns the names of the execution hosts, sorted, without the global
 // one, in small letters.
 func (c *Cluster) HostNames() []string { return sortedKeys(c.hosts) }
 
@@ -37,7 +37,7 @@ func (c *Cluster) Calendar(name string) (*Calendar, error) {
 	return find(c.calendars, "calendar", name)
 }
 
-// CalendarNames are the names of the calendars, sorted.
+// CalendarNames returns the names of the calendars, sorted.
 func (c *Cluster) CalendarNames() []string { return sortedKeys(c.calendars) }
 
 // UserSet returns an access list or department by its name. The error wraps
@@ -46,13 +46,13 @@ func (c *Cluster) UserSet(name string) (*UserSet, error) {
 	return find(c.userSets, "user set", name)
 }
 
-// UserSetNames are the names of the user sets, sorted.
+// UserSetNames returns the names of the user sets, sorted.
 func (c *Cluster) UserSetNames() []string { return sortedKeys(c.userSets) }
 
 // User returns a user object by its name. The error wraps ErrNotFound.
 func (c *Cluster) User(name string) (*User, error) { return find(c.users, "user", name) }
 
-// UserNames are the names of the user objects, sorted.
+// UserNames returns the names of the user objects, sorted.
 func (c *Cluster) UserNames() []string { return sortedKeys(c.users) }
 
 // Project returns a project by its name. The error wraps ErrNotFound.
@@ -60,10 +60,10 @@ func (c *Cluster) Project(name string) (*Project, error) {
 	return find(c.projects, "project", name)
 }
 
-// ProjectNames are the names of the projects, sorted.
+// ProjectNames returns the names of the projects, sorted.
 func (c *Cluster) ProjectNames() []string { return sortedKeys(c.projects) }
 
-// ResourceQuotas are the resource quota sets: those of a file in its order,
+// ResourceQuotas returns the resource quota sets: those of a file in its order,
 // those of a folder by their names.
 func (c *Cluster) ResourceQuotas() []*ResourceQuotaSet { return slices.Clone(c.quotas) }
 

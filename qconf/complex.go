@@ -159,7 +159,7 @@ func complexesOf(file string, data []byte) (*Complexes, error) {
 	return c, errJoin(errs)
 }
 
-// DefaultComplexes is the complex configuration of a new cluster, the template.
+// DefaultComplexes returns the complex configuration of a new cluster, the template.
 func DefaultComplexes() *Complexes { return static(ParseComplexes("", nil)) }
 
 // readComplexes reads the elements of a file, and nothing else.
@@ -319,7 +319,7 @@ func (c *Complexes) append(x Complex, printed []string, line int) {
 	c.list, c.printed, c.lines = append(c.list, x), append(c.printed, printed), append(c.lines, line)
 }
 
-// All are the elements, sorted by their names.
+// All returns the elements, sorted by their names.
 func (c *Complexes) All() []Complex {
 	if c == nil {
 		return nil

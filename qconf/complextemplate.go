@@ -61,7 +61,7 @@ virtual_total vt MEMORY <= YES NO 0 0
 virtual_used vu MEMORY >= YES NO 0 0
 `
 
-// builtinType is the type that a complex of the template has.
+// builtinType returns the type that a complex of the template has.
 func builtinType(name string) (ComplexType, bool) {
 	_, rest, ok := strings.Cut(complexTemplate, "\n"+name+" ")
 	if !ok {

@@ -114,7 +114,7 @@ func complexNumber(s string) (float64, error) {
 	return v * factor, nil
 }
 
-// decimal is a number in decimal or scientific notation, and nothing else that
+// decimal returns a number in decimal or scientific notation, and nothing else that
 // Go takes for one.
 func decimal(s string) (float64, error) {
 	if strings.Trim(s, "0123456789.eE+-") != "" {
@@ -243,7 +243,7 @@ func checkMapID(s string) error {
 	return nil
 }
 
-// String is the map in the notation of complex_values.
+// String returns the map in the notation of complex_values.
 func (m ResourceMap) String() string {
 	items := slices.Clone(m.IDs)
 	for i, list := range m.Attributes {

@@ -323,15 +323,15 @@ func (c *Configuration) merge(local *Local) (*Configuration, error) {
 	return whole(newConfiguration(local.Host)(confTable.build(local.file, lines)))
 }
 
-// PrologFor is the prolog of jobs in a queue instance: that of the queue, or
+// PrologFor returns the prolog of jobs in a queue instance: that of the queue, or
 // else that of the host, or else the global one (queue_conf(5),
 // prolog). Empty for none. c is the configuration of the host.
 func (c *Configuration) PrologFor(q QueueInstance) string { return firstOf(q.Prolog, c.Prolog) }
 
-// EpilogFor is the same for the epilog.
+// EpilogFor returns the same for the epilog.
 func (c *Configuration) EpilogFor(q QueueInstance) string { return firstOf(q.Epilog, c.Epilog) }
 
-// LimitsFor are the limits of a slot in a queue instance: those of the queue,
+// LimitsFor returns the limits of a slot in a queue instance: those of the queue,
 // and those that execd_params sets for every job of the host.
 func (c *Configuration) LimitsFor(q QueueInstance) job.Limits {
 	limits := q.Limits

@@ -163,7 +163,7 @@ func load(fsys fs.FS, options Options) (*Cluster, error) {
 	return c, inOrder(Errors(errors.Join(l.errs...)))
 }
 
-// ambiguous are the queues that have no definite settings on some host. Grid
+// ambiguous returns the queues that have no definite settings on some host. Grid
 // Engine takes such a configuration, and then uses none of these instances.
 func (c *Cluster) ambiguous() []*Error {
 	var found []*Error
@@ -393,5 +393,5 @@ func (l *loader) offer(c *Cluster) {
 	}
 }
 
-// sortedKeys are the keys of a map in order.
+// sortedKeys returns the keys of a map in order.
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -67,7 +67,7 @@ func Errors(err error) []*Error {
 	return found
 }
 
-// Within is the error as seen from outside of the directory in which its file is.
+// Within returns the error as seen from outside of the directory in which its file is.
 func (e *Error) Within(dir string) *Error {
 	if dir == "" || e.File == "" {
 		return e

@@ -22,7 +22,7 @@ var attributeComplexes = map[string]string{
 	"gpu_type": "gpu_type gpu_type RESTRING == YES NO NONE 0\n",
 }
 
-// resourceMap is the map, with the attributes that the complexes have.
+// resourceMap returns the map, with the attributes that the complexes have.
 func (f *FoundMap) resourceMap(complexes *Complexes) ResourceMap {
 	m := ResourceMap{IDs: f.IDs}
 	for _, list := range f.Attributes {
@@ -97,8 +97,8 @@ func (c *Cluster) WithFoundMap(host string, found FoundMap) (*Cluster, error) {
 	return changed.withHost(h), nil
 }
 
-// WithoutFoundMap is the way back for the text of a host that somebody has changed: it returns the
-// host without a resource map that is the one that was found.
+// WithoutFoundMap returns the way back for the text of a host that somebody has changed: it returns
+// the host without a resource map that is the one that was found.
 func (h *ExecHost) WithoutFoundMap(found FoundMap) (*ExecHost, error) {
 	values := slices.DeleteFunc(slices.Clone(h.ComplexValues), func(s Setting) bool {
 		m, err := ParseResourceMap(s.Value)
@@ -110,7 +110,7 @@ func (h *ExecHost) WithoutFoundMap(found FoundMap) (*ExecHost, error) {
 	return h.With("complex_values", formatSettings(values))
 }
 
-// formatSettings is a list of settings as complex_values has it.
+// formatSettings returns a list of settings as complex_values has it.
 func formatSettings(list []Setting) string {
 	if len(list) == 0 {
 		return none

@@ -145,7 +145,7 @@ func (r *resolver) resolve(name string) {
 	r.state[name] = 2
 }
 
-// Names are the names of the groups, sorted.
+// Names returns the names of the groups, sorted.
 func (g *HostGroups) Names() []string {
 	if g == nil {
 		return nil
@@ -181,7 +181,7 @@ func (g *HostGroups) Contains(name, host string) bool {
 // it, where the instances of a queue are made in this order (tested).
 func (g *HostGroups) Resolve(list []string) []string { return g.set(list).inOrder }
 
-// set is the hosts of a list, of whose groups the hosts are known.
+// set returns the hosts of a list, of whose groups the hosts are known.
 func (g *HostGroups) set(list []string) *hostSet {
 	set := newHostSet()
 	for _, item := range list {

@@ -29,7 +29,7 @@ var idleAttributes = []struct{ name, instead string }{
 	{"rsh_daemon", "interactive jobs are connected by execd itself"},
 }
 
-// idle is the finding about one parameter.
+// idle returns the finding about one parameter.
 func (t Text) idle(attribute, value, instead string) *Error {
 	problem := fmt.Sprintf("%q has no effect", value)
 	if instead != "" {
@@ -38,7 +38,7 @@ func (t Text) idle(attribute, value, instead string) *Error {
 	return t.errorAt(attribute, value, problem, nil)
 }
 
-// idleIn is what is set in a configuration and has no effect. c has the parameters that t
+// idleIn returns what is set in a configuration and has no effect. c has the parameters that t
 // sets.
 func (t Text) idleIn(c *Configuration) []*Error {
 	var found []*Error
@@ -66,7 +66,7 @@ func (t Text) idleIn(c *Configuration) []*Error {
 	return found
 }
 
-// idle is what is set in sched_conf(5) and has no effect.
+// idle returns what is set in sched_conf(5) and has no effect.
 func (c *SchedulerConfig) idle() []*Error {
 	var found []*Error
 	say := func(set bool, attribute, value, instead string) {
@@ -86,7 +86,7 @@ func (c *SchedulerConfig) idle() []*Error {
 	return found
 }
 
-// Ineffective is what is set in any file, and what nothing acts on, be it in an agent, in
+// Ineffective returns what is set in any file, and what nothing acts on, be it in an agent, in
 // a master or in execd run, in the order of the files. It is sound, and may be meant for
 // another Grid Engine.
 func (c *Cluster) Ineffective() []*Error {

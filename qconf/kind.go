@@ -198,7 +198,7 @@ func list[T any](sep string, check func(string) error, field func(*T) *[]string)
 	}}
 }
 
-// joined is a list as it is printed.
+// joined returns a list as it is printed.
 func joined(items []string, sep string) string {
 	if len(items) == 0 {
 		return none

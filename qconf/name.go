@@ -77,7 +77,7 @@ func SameHost(a, b string) bool {
 	return a == ShortName(b) || b == ShortName(a)
 }
 
-// ShortName is a host name without its domain. Names that are SameHost have the same one,
+// ShortName returns a host name without its domain. Names that are SameHost have the same one,
 // but for letter case.
 func ShortName(host string) string {
 	name, _, _ := strings.Cut(host, ".")

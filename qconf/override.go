@@ -88,7 +88,7 @@ func readPart(s string, seen map[string]bool) (part, error) {
 	return part{who: who, text: text}, nil
 }
 
-// partner is the index of the bracket that closes the one at the beginning of
+// partner returns the index of the bracket that closes the one at the beginning of
 // s, or -1.
 func partner(s string) int {
 	depth := 0
@@ -130,7 +130,7 @@ func newOverrides(e entry) overrides {
 	return o
 }
 
-// on is the setting on a host, empty for the default.
+// on returns the setting on a host, empty for the default.
 func (o overrides) on(host string, groups *HostGroups) (string, error) {
 	low := strings.ToLower(host)
 	if text, ok := o.hosts[low]; ok {
@@ -159,7 +159,7 @@ func (o overrides) on(host string, groups *HostGroups) (string, error) {
 	return "", fmt.Errorf("host %q is in %s, which set %s, and has no own setting", host, strings.Join(who, " and "), strings.Join(texts, " and "))
 }
 
-// settings are the settings of all hosts and groups, those of hosts first, by name.
+// settings returns the settings of all hosts and groups, those of hosts first, by name.
 func (o overrides) settings() []string {
 	var texts []string
 	for _, host := range sortedKeys(o.hosts) {

@@ -54,15 +54,15 @@ func (l *loader) readPeople(c *Cluster) {
 	}
 }
 
-// Managers are the users who may do everything beside root (qconf(1), -sm), sorted.
+// Managers returns the users who may do everything beside root (qconf(1), -sm), sorted.
 func (c *Cluster) Managers() []string { return c.people["managers"] }
 
-// Operators are the users who may do what managers may, but for the configuration
+// Operators returns the users who may do what managers may, but for the configuration
 // (qconf(1), -so), sorted.
 func (c *Cluster) Operators() []string { return c.people["operators"] }
 
-// AdminHosts are the administrative hosts (qconf(1), -sh), sorted.
+// AdminHosts returns the administrative hosts (qconf(1), -sh), sorted.
 func (c *Cluster) AdminHosts() []string { return c.people["adminhosts"] }
 
-// SubmitHosts are the submit hosts (qconf(1), -ss), sorted.
+// SubmitHosts returns the submit hosts (qconf(1), -ss), sorted.
 func (c *Cluster) SubmitHosts() []string { return c.people["submithosts"] }

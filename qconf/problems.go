@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// problems are the things that are wrong with one value: the errors that err
+// problems returns the things that are wrong with one value: the errors that err
 // joins, in order. A list says of each of its items what is wrong with it.
 func problems(err error) []error {
 	if err == nil {
@@ -31,7 +31,7 @@ func within(where string, err error) error {
 	return errors.Join(all...)
 }
 
-// whole is an object without errors, or none: what is sound of one that has
+// whole returns an object without errors, or none: what is sound of one that has
 // errors is for finding more of them.
 func whole[O any](o *O, err error) (*O, error) {
 	if err != nil {

@@ -285,7 +285,7 @@ func readQtype(q *queueParts, s string) (string, error) {
 	return s, fmt.Errorf("%q names no queue type, expected BATCH, INTERACTIVE or NONE", s)
 }
 
-// Variants are the settings that hosts of the queue can have, one at a time: the
+// Variants returns the settings that hosts of the queue can have, one at a time: the
 // default ones, and these with each setting of a host or host group in the place of
 // the default. What none of them allows, no instance does, whatever its host.
 func (q *Queue) Variants() []QueueInstance {
@@ -302,7 +302,7 @@ func (q *Queue) Variants() []QueueInstance {
 	return variants
 }
 
-// InstanceText is what qconf -sq QUEUE@HOST prints: the queue with the settings of one
+// InstanceText returns what qconf -sq QUEUE@HOST prints: the queue with the settings of one
 // host. What is ambiguous has the default.
 func (q *Queue) InstanceText(host string, groups *HostGroups) Text {
 	t := q.Text

@@ -52,13 +52,13 @@ type QuotaLimit struct {
 	Dynamic bool
 }
 
-// Line is the line of the file that has the rule, from 1.
+// Line returns the line of the file that has the rule, from 1.
 func (r QuotaRule) Line() int { return r.line }
 
-// File is the name of the file that the set was read from.
+// File returns the name of the file that the set was read from.
 func (q *ResourceQuotaSet) File() string { return q.file }
 
-// Warnings are the places that can be read but are probably not meant.
+// Warnings returns the places that can be read but are probably not meant.
 func (q *ResourceQuotaSet) Warnings() []*Error { return q.warnings }
 
 // quotaFilters are the filters in the order in which qconf prints them.
@@ -261,7 +261,7 @@ func ruleWord(s string) bool {
 	return s == "name" || s == "to"
 }
 
-// quotaTokens are the words of a rule. A blank after a comma or within braces
+// quotaTokens returns the words of a rule. A blank after a comma or within braces
 // ends no word: the manual writes {a, b}, and qconf breaks lines after commas.
 func quotaTokens(s string) []string {
 	var tokens []string
@@ -355,7 +355,7 @@ func parseQuotaLimit(item string, perHost bool) (QuotaLimit, error) {
 	return l, err
 }
 
-// String is the filter in the notation of qconf, which prints what is excluded
+// String returns the filter in the notation of qconf, which prints what is excluded
 // last.
 func (f QuotaFilter) String() string {
 	items := slices.Clone(f.Scope)
@@ -369,7 +369,7 @@ func (f QuotaFilter) String() string {
 	return list
 }
 
-// String is the rule in the notation of qconf.
+// String returns the rule in the notation of qconf.
 func (r QuotaRule) String() string {
 	var b strings.Builder
 	if r.Name != "" {

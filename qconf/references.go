@@ -85,7 +85,7 @@ func (r *references) list(t Text, attribute string, names []string, to target) {
 func (r *references) userSets() target { return target{"usersets", "user set", has(r.c.userSets)} }
 func (r *references) projects() target { return target{"projects", "project", has(r.c.projects)} }
 
-// lists are the attributes of which the value is a list of names.
+// lists returns the attributes of which the value is a list of names.
 func (r *references) lists() map[string]target {
 	return map[string]target{
 		"pe_list":     {"pes", "parallel environment", has(r.c.pes)},

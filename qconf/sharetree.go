@@ -274,7 +274,7 @@ func (t *ShareTree) Walk(each func(n, parent *ShareNode)) {
 	walk(t.Root, nil)
 }
 
-// resolved is the tree with what its names mean in a cluster: a node with the name of a
+// resolved returns the tree with what its names mean in a cluster: a node with the name of a
 // project is one, whatever its type, and the root and the node for all others are none, and
 // neither is a user (tested; users and projects have no names in common).
 func (t *ShareTree) resolved(c *Cluster) *ShareTree {

@@ -125,7 +125,7 @@ func parseSlotWise(item string) (Subordinate, error) {
 	return q, nil
 }
 
-// String is the list in the notation of qconf.
+// String returns the list in the notation of qconf.
 func (s Subordination) String() string {
 	if len(s.Queues) == 0 {
 		return none

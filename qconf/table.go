@@ -54,7 +54,7 @@ type entry struct {
 	breaks breaks
 }
 
-// text is the value as it is printed, on one line.
+// text returns the value as it is printed, on one line.
 func (e entry) text() string {
 	var b strings.Builder
 	for i, p := range e.parts {
@@ -233,7 +233,7 @@ func (r attribute[T]) readParts(dst *T, l line) (parts []part, errs []error) {
 	return parts, errs
 }
 
-// fallback is the template's default in the place of what has errors, none where
+// fallback returns the template's default in the place of what has errors, none where
 // there is no default.
 func (r attribute[T]) fallback(dst *T) []part {
 	if r.def == "" {

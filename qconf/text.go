@@ -13,11 +13,11 @@ type Text struct {
 	warnings []*Error
 }
 
-// File is the name of the file that the object was read from, as it was given
+// File returns the name of the file that the object was read from, as it was given
 // to the reader; empty for an object that has none.
 func (t Text) File() string { return t.file }
 
-// Attributes are the names of the attributes that the object has, in the order
+// Attributes returns the names of the attributes that the object has, in the order
 // in which they are printed.
 func (t Text) Attributes() []string {
 	names := make([]string, len(t.entries))
@@ -27,21 +27,21 @@ func (t Text) Attributes() []string {
 	return names
 }
 
-// Value is the value of an attribute as it is printed on one line. ok is false
+// Value returns the value of an attribute as it is printed on one line. ok is false
 // for an attribute that the object does not have.
 func (t Text) Value(attribute string) (value string, ok bool) {
 	e, ok := t.entry(attribute)
 	return e.text(), ok
 }
 
-// Line is the line of the file that sets an attribute, from 1; 0 when the value
+// Line returns the line of the file that sets an attribute, from 1; 0 when the value
 // is the template's default.
 func (t Text) Line(attribute string) int {
 	e, _ := t.entry(attribute)
 	return e.line
 }
 
-// Warnings are the places that can be read but are probably not meant.
+// Warnings returns the places that can be read but are probably not meant.
 func (t Text) Warnings() []*Error { return t.warnings }
 
 func (t Text) entry(name string) (entry, bool) {
@@ -52,7 +52,7 @@ func (t Text) entry(name string) (entry, bool) {
 	return t.entries[i], true
 }
 
-// lines are the attributes as a file would give them.
+// lines returns the attributes as a file would give them.
 func (t Text) lines() []line {
 	lines := make([]line, len(t.entries))
 	for i, e := range t.entries {
@@ -61,7 +61,7 @@ func (t Text) lines() []line {
 	return lines
 }
 
-// errorAt is an error about the value of an attribute of the object.
+// errorAt returns an error about the value of an attribute of the object.
 func (t Text) errorAt(attribute, value, problem string, cause error) *Error {
 	return &Error{File: t.file, Line: t.Line(attribute), Attribute: attribute, Value: value, Problem: problem, Err: cause}
 }

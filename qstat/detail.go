@@ -527,7 +527,7 @@ func (d *details) tasks(j *JobDetail) {
 	}
 }
 
-// total is what a task has used with its subtasks, and their virtual memory.
+// total returns what a task has used with its subtasks, and their virtual memory.
 func (t *TaskDetail) total() (u Usage, memory, most float64) {
 	past := Usage{CPU: amount(t.PastUsage, "cpu"), Memory: amount(t.PastUsage, "mem"), IO: amount(t.PastUsage, "io")}
 	sum := past.add(t.Usage)

@@ -35,7 +35,7 @@ func (d *detailElements) tasks(j *JobDetail) {
 	})
 }
 
-// measures are usage with the names of accounting(5).
+// measures returns usage with the names of accounting(5).
 func measures(u *Usage, wait, memory, most float64) []Measure {
 	if u == nil {
 		return nil

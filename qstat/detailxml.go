@@ -30,7 +30,7 @@ func AppendDetailsXML(dst []byte, jobs []JobDetail, o DetailOptions) []byte {
 	return append(d.dst, "</detailed_job_info>\n"...)
 }
 
-// reasonsOfAll are the reasons of jobs: those that all share, and the others, together
+// reasonsOfAll returns the reasons of jobs: those that all share, and the others, together
 // for jobs that have the same ones.
 func reasonsOfAll(jobs []JobDetail) (shared []Reason, groups []ReasonGroup) {
 	type own struct {
@@ -126,7 +126,7 @@ func (d *detailElements) requests(j *JobDetail) {
 	d.optional("JB_script_file", j.Script)
 }
 
-// environment is what the job gets, with where it was submitted in front. The first
+// environment returns what the job gets, with where it was submitted in front. The first
 // variable, TERM, stands among that.
 func (j *JobDetail) environment() []string {
 	origin := func(name, value string) []string {
@@ -239,7 +239,7 @@ func (d *detailElements) scheduling(j *JobDetail) {
 	d.int("JB_hard_wallclock_gmt", 0)
 }
 
-// flags is the sum of what letters stand for.
+// flags returns the sum of what letters stand for.
 func flags(letters string, of map[rune]int) int {
 	sum := 0
 	for _, l := range letters {
@@ -248,7 +248,7 @@ func flags(letters string, of map[rune]int) int {
 	return sum
 }
 
-// verification is the number of -w.
+// verification returns the number of -w.
 func verification(letter string) int { return flags(letter, map[rune]int{'w': 1, 'e': 2}) }
 
 func (d *detailElements) numbers(list, name string, ranges []Range) {
@@ -275,7 +275,7 @@ func (d *detailElements) rest(j *JobDetail) {
 	d.precise("JB_nurg", j.NormalizedUrgency)
 }
 
-// kind is the type of the job as a number.
+// kind returns the type of the job as a number.
 func (j *JobDetail) kind() int {
 	sum := 0
 	if len(j.TaskIDs) > 0 {

@@ -104,7 +104,7 @@ func (l *lister) instance(q *QueueInstance, name string) {
 	}
 }
 
-// kind is the type of the queue instance.
+// kind returns the type of the queue instance.
 func (q *QueueInstance) kind() string {
 	if q.Type == "" {
 		return "N"

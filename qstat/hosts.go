@@ -141,7 +141,7 @@ func number(n *int) string {
 	return strconv.Itoa(*n)
 }
 
-// size is bytes with one decimal and the largest letter that leaves at least 1.
+// size returns bytes with one decimal and the largest letter that leaves at least 1.
 func size(bytes *float64) string {
 	if bytes == nil {
 		return "-"

@@ -154,7 +154,7 @@ type Grant struct {
 	Tickets *Tickets `json:"tickets,omitempty"`
 }
 
-// slots is the number that qstat shows when it shows one line per task.
+// slots returns the number that qstat shows when it shows one line per task.
 func (t *Task) slots() int {
 	if t.Phase != Running {
 		return t.Slots

@@ -27,7 +27,7 @@ type Document struct {
 	Schedule     []ScheduleEntry `json:"schedule,omitzero"`
 }
 
-// Document is the cell's jobs, queue instances and hosts in the order of qstat: jobs
+// Document returns the cell's jobs, queue instances and hosts in the order of qstat: jobs
 // with running tasks, then jobs that wait, then those that have ended. Unlike in text
 // a job is there once.
 func (c *Cell) Document() *Document {

@@ -195,7 +195,7 @@ func (p *page) share(v float64) {
 	p.space()
 }
 
-// headWidth is the number of blanks that stand for what appendHead appends: its width
+// headWidth returns the number of blanks that stand for what appendHead appends: its width
 // where nothing overflows, but for -pri, which leaves too much room.
 func (l *lister) headWidth() int {
 	n := 8 + 8 + 11 + 13 + 6

@@ -67,7 +67,7 @@ var generalReasons = map[int]string{
 	51: "Jobs can not run because queue instance was not reserved by advance reservation",
 }
 
-// GeneralReason is the text for the reason of several jobs: what all reasons with its
+// GeneralReason returns the text for the reason of several jobs: what all reasons with its
 // number have in common, or else its own text.
 func GeneralReason(r Reason) string {
 	if text, ok := generalReasons[r.Number]; ok {
@@ -110,7 +110,7 @@ const jobsPerLine = 8
 // noReasons stands where there are none at all.
 var noReasons = Reason{Number: 90, Text: "There are no messages available", Shared: true}
 
-// merged are groups with different numbers, each job once in each.
+// merged returns groups with different numbers, each job once in each.
 func merged(groups []ReasonGroup) []ReasonGroup {
 	var list []ReasonGroup
 	at := map[int]int{}

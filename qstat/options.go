@@ -61,7 +61,7 @@ const (
 	minQueueWidth     = 10
 )
 
-// queueWidth is the width of names; longest is called if it depends on them.
+// queueWidth returns the width of names; longest is called if it depends on them.
 func (o Options) queueWidth(longest func() int) int {
 	switch {
 	case o.QueueWidth == 0:

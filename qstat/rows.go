@@ -82,7 +82,7 @@ func (c *Cell) sections(o Options) *sections {
 	return s
 }
 
-// firstIn is the job's first task in a phase, or nil.
+// firstIn returns the job's first task in a phase, or nil.
 func (j *Job) firstIn(p Phase) *Task {
 	for i := range j.Tasks {
 		if j.Tasks[i].Phase == p {
@@ -92,7 +92,7 @@ func (j *Job) firstIn(p Phase) *Task {
 	return nil
 }
 
-// SortedQueues are queue instances in the order in which all commands show them.
+// SortedQueues returns queue instances in the order in which all commands show them.
 func SortedQueues(queues []QueueInstance) []*QueueInstance { return sortQueues(queues) }
 
 func sortQueues(queues []QueueInstance) []*QueueInstance {

@@ -84,7 +84,7 @@ func (o *ShareOptions) time(p *page, at int64) {
 	p.date(at, o.Zone, time.ANSIC)
 }
 
-// columns are those that are asked for.
+// columns returns those that are asked for.
 func (o *ShareOptions) columns() []shareColumn {
 	if o.Fields == nil {
 		return shareColumns

@@ -35,7 +35,7 @@ func amount(list []Measure, name string) float64 {
 	return 0
 }
 
-// add is the sum; nil stands for nothing.
+// add returns the sum; nil stands for nothing.
 func (u *Usage) add(o *Usage) *Usage {
 	if u == nil || o == nil {
 		if u == nil {
@@ -46,7 +46,7 @@ func (u *Usage) add(o *Usage) *Usage {
 	return &Usage{CPU: u.CPU + o.CPU, Memory: u.Memory + o.Memory, IO: u.IO + o.IO}
 }
 
-// subtaskState is the state of a task in the columns of its subtasks: there it still runs
+// subtaskState returns the state of a task in the columns of its subtasks: there it still runs
 // when it is suspended.
 func subtaskState(state string) string {
 	const before = "dESThRq" // letters in front of the r, in the order of qstat
@@ -57,7 +57,7 @@ func subtaskState(state string) string {
 	return state[:i] + "r" + state[i:]
 }
 
-// in are the subtasks that belong to a queue instance.
+// in returns the subtasks that belong to a queue instance.
 func (t *Task) in(queue string) []Subtask {
 	var list []Subtask
 	for i := range t.Subtasks {
@@ -68,7 +68,7 @@ func (t *Task) in(queue string) []Subtask {
 	return list
 }
 
-// usageAt is what a task has used at one of its grants, or with grant -1 everywhere.
+// usageAt returns what a task has used at one of its grants, or with grant -1 everywhere.
 func (t *Task) usageAt(grant int32) *Usage {
 	var sum *Usage
 	if grant <= 0 {

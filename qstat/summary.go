@@ -35,7 +35,7 @@ type SummaryStates struct {
 	Error                  int `json:"error"`                  // E
 }
 
-// inOrder are the numbers in the order of their columns.
+// inOrder returns the numbers in the order of their columns.
 func (s *SummaryStates) inOrder() [11]int {
 	return [...]int{
 		s.SuspendedManually, s.SuspendAlarm, s.SuspendedBySubordinate, s.SuspendedByCalendar, s.Unknown, s.LoadAlarm,

@@ -11,7 +11,7 @@ import (
 	"github.com/execd-project/execd/scheduler/quota"
 )
 
-// Admit tells what is against a task that is to start now in exactly these places: with
+// Admit returns what is against a task that is to start now in exactly these places: with
 // these slots, things of resource maps and cores. Without a reason it fits. The state is
 // as before, and the task is not changed; Start books it.
 //
@@ -183,7 +183,7 @@ func ruleText(r qconf.AllocationRule) string {
 	return string(r.Name)
 }
 
-// slotsOn are those on a host, of all of its instances.
+// slotsOn returns those on a host, of all of its instances.
 func (a *admission) slotsOn(host HostID) (n int) {
 	for _, g := range a.task.Grants {
 		if a.model.instances[g.Instance].host == host {
@@ -337,7 +337,7 @@ type thingsTaken struct {
 	number int
 }
 
-// thingsTaken are what the task takes of each map, in the order of its places. Of a host
+// thingsTaken returns what the task takes of each map, in the order of its places. Of a host
 // with several instances it takes something for each of them. Those of the whole cluster
 // the master task has.
 func (a *admission) thingsTaken() (list []thingsTaken) {
@@ -361,7 +361,7 @@ func (a *admission) thingsTaken() (list []thingsTaken) {
 	return list
 }
 
-// given are the things of a map that the task has.
+// given returns the things of a map that the task has.
 func (a *admission) given(p Place, id AttributeID) (ids []string) {
 	for _, g := range a.task.Grants {
 		for _, t := range g.Things {
@@ -373,7 +373,7 @@ func (a *admission) given(p Place, id AttributeID) (ids []string) {
 	return ids
 }
 
-// lookGiven says what is wrong with the things that a task has been given of a map, ""
+// lookGiven returns what is wrong with the things that a task has been given of a map, ""
 // for nothing.
 func (a *admission) lookGiven(x thingsTaken) string {
 	name := a.model.attributes[x.attribute].Name

@@ -19,7 +19,7 @@ type Crossing struct {
 	Kind  Kind // Load, Consumable or Fixed
 }
 
-// Crossed are the load thresholds of a queue instance if one of them is crossed, and its
+// Crossed returns the load thresholds of a queue instance if one of them is crossed, and its
 // suspend thresholds likewise (queue_conf(5)): all of them, those that are not crossed, too
 // (tested).
 func (o *Observation) Crossed(id InstanceID) (load, suspend []Crossing) {
@@ -61,7 +61,7 @@ func (o *Observation) Alarmed(id InstanceID) (load, suspend bool) {
 	return alarmed(i.load), alarmed(i.suspend)
 }
 
-// crossing says where the value of a threshold comes from.
+// crossing returns where the value of a threshold comes from.
 func (v *view) crossing(id InstanceID, t *threshold) Crossing {
 	c := Crossing{Name: t.name, Threshold: t.text, Layer: 'q', Kind: Fixed}
 	if t.attribute == None {
@@ -87,7 +87,7 @@ func (m *Model) Scaled(h HostID, a AttributeID) bool {
 	return false
 }
 
-// AssumedSlots is the number of slots that the urgency of a job counts with, and that
+// AssumedSlots returns the number of slots that the urgency of a job counts with, and that
 // qstat shows while it waits (sge_pe(5), urgency_slots).
 func (c *Category) AssumedSlots() int {
 	if len(c.pes) == 0 {
@@ -96,7 +96,7 @@ func (c *Category) AssumedSlots() int {
 	return c.assumedSlots(c.pes[0])
 }
 
-// UrgencyOf is what the hard request of an attribute adds to the urgency of a job
+// UrgencyOf returns what the hard request of an attribute adds to the urgency of a job
 // (sge_priority(5)); 0 where there is none.
 func (c *Category) UrgencyOf(attribute string) float64 {
 	id, ok := c.model.attributeOf[attribute]

@@ -121,5 +121,5 @@ func (s *State) SetChanged(j *Job, count int64) {
 	}
 }
 
-// Pending is the number of jobs that have tasks to start.
+// Pending returns the number of jobs that have tasks to start.
 func (s *State) Pending() int { return s.pending.jobs }

@@ -30,7 +30,7 @@ func (h *hostCores) known() bool { return len(h.topology.Sockets) > 0 }
 
 func (h *hostCores) recount() { h.free = h.freeBeside(h.used) }
 
-// freeBeside is how many cores are left.
+// freeBeside returns how many cores are left.
 func (h *hostCores) freeBeside(used binding.InUse) int {
 	n := h.topology.NumCores()
 	for p := range used {
@@ -95,7 +95,7 @@ func (s *State) setTopology(id HostID, values map[string]string) (problems []err
 	return problems
 }
 
-// topologyOf is a host with these cores. Their processors are not known.
+// topologyOf returns a host with these cores. Their processors are not known.
 func topologyOf(shape topology.Shape) topology.Topology {
 	var t topology.Topology
 	for id, cores := range shape {
@@ -179,7 +179,7 @@ func (m *matcher) misfit(q *query, id HostID, used binding.InUse) {
 	})
 }
 
-// coresText tells which cores a job misses.
+// coresText returns which cores a job misses.
 func (r *Reason) coresText() string {
 	request := strings.TrimPrefix(r.category.requests.Binding.String(), binding.Set.String()+" ")
 	text := fmt.Sprintf("cannot run at host %q because its binding %s does not fit the free cores %s", r.model.HostName(HostID(r.place)), request, r.text)
@@ -213,7 +213,7 @@ func (m *matcher) giveCores(c *Category, grants []Grant, at span) {
 	}
 }
 
-// coresInUse are the cores of a host that a job cannot have that runs at a time.
+// coresInUse returns the cores of a host that a job cannot have that runs at a time.
 func (m *matcher) coresInUse(id HostID, at span) binding.InUse {
 	switch {
 	case m.empty:
@@ -235,7 +235,7 @@ func (m *matcher) coresInUse(id HostID, at span) binding.InUse {
 	return used
 }
 
-// FreeCores is the topology of a host with the cores in small letters that cannot be had
+// FreeCores returns the topology of a host with the cores in small letters that cannot be had
 // now. ok is false where bindings are left to the hosts, or where nothing is known about the
 // cores of the host.
 func (s *State) FreeCores(id HostID) (shape topology.Shape, ok bool) {

@@ -42,7 +42,7 @@ func (r *run) planReportedCores() {
 	}
 }
 
-// coresFrom is from when on a host has the cores for a serial job, for good.
+// coresFrom returns from when on a host has the cores for a serial job, for good.
 func (r *run) coresFrom(q *query, id HostID) int64 {
 	if !q.category.binds() || !r.cores[id].known() {
 		return r.now

@@ -31,7 +31,7 @@ func (b *bookings) init(m *Model) {
 	b.global, b.hosts, b.queues = make([]booking, n), make([][]booking, n), make([][]booking, n)
 }
 
-// at is the booking of an attribute at a place, to be read.
+// at returns the booking of an attribute at a place, to be read.
 func (b *bookings) at(p Place, a AttributeID) booking {
 	switch p.layer {
 	case atGlobal:
@@ -48,7 +48,7 @@ func (b *bookings) at(p Place, a AttributeID) booking {
 	return booking{}
 }
 
-// mutable is the booking of an attribute at a place, to be changed.
+// mutable returns the booking of an attribute at a place, to be changed.
 func (b *bookings) mutable(p Place, a AttributeID) *booking {
 	switch p.layer {
 	case atGlobal:
@@ -66,7 +66,7 @@ func (b *bookings) mutable(p Place, a AttributeID) *booking {
 	}
 }
 
-// layerAt is what is configured at a place.
+// layerAt returns what is configured at a place.
 func (m *Model) layerAt(p Place) *layer {
 	switch p.layer {
 	case atGlobal:
@@ -96,7 +96,7 @@ type portion struct {
 	master bool
 }
 
-// times is how many times a task takes what it uses.
+// times returns how many times a task takes what it uses.
 func (u *use) times(p portion) int {
 	switch {
 	case !u.perJob && !u.perHost:
@@ -109,7 +109,7 @@ func (u *use) times(p portion) int {
 	return 0
 }
 
-// portions are the places where a task uses something: for each grant the instance and its
+// portions returns the places where a task uses something: for each grant the instance and its
 // host, and at the end the cluster.
 func (m *Model) portions(grants []Grant, away Away) iter.Seq2[Place, portion] {
 	return func(yield func(Place, portion) bool) {
@@ -248,7 +248,7 @@ func (s *State) bookAt(c *Category, p Place, part portion, sign, most int, done 
 	})
 }
 
-// UsedSlots is the number of slots of a queue instance that are in use.
+// UsedSlots returns the number of slots of a queue instance that are in use.
 func (s *State) UsedSlots(id InstanceID) int {
 	if s.model.slots == None {
 		return 0

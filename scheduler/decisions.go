@@ -64,7 +64,7 @@ type ThresholdAction struct {
 	Resume   bool
 }
 
-// Of is the priority of a waiting job, its next task that is, and its tickets, as qstat
+// Of returns the priority of a waiting job, its next task that is, and its tickets, as qstat
 // shows them. They are all 0 for a job that did not take part: one that is not enqueued or
 // whose owner runs as many jobs as maxujobs of sched_conf(5) allows.
 func (d *Decisions) Of(j *Job) (priority.Priority, tickets.Tickets) {
@@ -76,7 +76,7 @@ func (d *Decisions) Of(j *Job) (priority.Priority, tickets.Tickets) {
 	return d.model.weights.One(&p, &d.bounds, d.now), t
 }
 
-// OfRunning is the same for a running task.
+// OfRunning returns the same for a running task.
 func (d *Decisions) OfRunning(r *Running) (priority.Priority, tickets.Tickets) {
 	t := d.running[r]
 	j := priorityJob(r.Job, t.Total)
@@ -89,11 +89,11 @@ func (d *Decisions) OfRunning(r *Running) (priority.Priority, tickets.Tickets) {
 	return p, t
 }
 
-// ActiveOverride is the sum of the override tickets of running tasks
+// ActiveOverride returns the sum of the override tickets of running tasks
 // (weight_tickets_override).
 func (d *Decisions) ActiveOverride() float64 { return d.override }
 
-// Reasons are why a waiting job was not started, as far as its own requests are the
+// Reasons returns why a waiting job was not started, as far as its own requests are the
 // cause. Those of Dropped come before them.
 func (d *Decisions) Reasons(j *Job) []Reason {
 	var reasons []Reason

@@ -16,7 +16,7 @@ type head struct {
 	rest     []*Job // of the line
 }
 
-// current are the tickets of the first task. Tasks beyond max_pending_tasks_per_job have
+// current returns the tickets of the first task. Tasks beyond max_pending_tasks_per_job have
 // those of the last one that was computed.
 func (h *head) current() tickets.Tickets {
 	if len(h.tickets) == 0 {
@@ -78,10 +78,10 @@ func (h *heads) init() {
 
 func (h *heads) empty() bool { return len(h.heap) == 0 }
 
-// category is the index of that of the first head.
+// category returns the index of that of the first head.
 func (h *heads) category() int { return int(h.heap[0]) }
 
-// top is the first head. It is valid until top is called again.
+// top returns the first head. It is valid until top is called again.
 func (h *heads) top() *head {
 	k := &h.categories[h.heap[0]][0]
 	if k.index < 0 {

@@ -187,7 +187,7 @@ func (o *instanceOrder) arrange(load func(InstanceID) float64, tier func(Instanc
 	o.merges++
 }
 
-// all are the instances in order. The order must not be changed meanwhile.
+// all returns the instances in order. The order must not be changed meanwhile.
 func (o *instanceOrder) all() iter.Seq[InstanceID] {
 	return func(yield func(InstanceID) bool) {
 		j := 0
@@ -224,7 +224,7 @@ type search struct {
 func (s *search) is(id InstanceID) bool { return s.refused[id>>6]&(1<<(id&63)) != 0 }
 func (s *search) refuse(id InstanceID)  { s.refused[id>>6] |= 1 << (id & 63) }
 
-// next is the first instance that has not been refused, None for none.
+// next returns the first instance that has not been refused, None for none.
 func (o *instanceOrder) next(s *search) InstanceID {
 	if s.merges != o.merges {
 		s.merges, s.cursor = o.merges, 0

@@ -34,8 +34,8 @@ func (b *builder) compileMarks(things qconf.ResourceMap) (list []marks, err erro
 	return list, nil
 }
 
-// marked is the first setting of a place whose things have an attribute that the place itself does
-// not have; nil if there is none.
+// marked returns the first setting of a place whose things have an attribute that the place itself
+// does not have; nil if there is none.
 func (l *layer) marked(a AttributeID) *setting {
 	if _, ok := l.configured(a); ok {
 		return nil
@@ -82,8 +82,8 @@ func (m *matcher) anySuits(q *query, p Place, r *request, s *setting) bool {
 	return false
 }
 
-// suitable is how many things of a map a job can get: those that are as it requests them, and free
-// if it is to start now. It is without bound if all things of the map are the same, since then
+// suitable returns how many things of a map a job can get: those that are as it requests them, and
+// free if it is to start now. It is without bound if all things of the map are the same, since then
 // counting them is enough.
 func (m *matcher) suitable(q *query, p Place, id AttributeID) float64 {
 	l := m.model.layerAt(p)
@@ -110,7 +110,7 @@ func (c *Category) restricts(l *layer, s *setting) bool {
 	return slices.ContainsFunc(c.hard, func(r request) bool { return l.marked(r.attribute) == s })
 }
 
-// LacksThings says why no host of the cluster can ever give a job the things that it requests of
+// LacksThings returns why no host of the cluster can ever give a job the things that it requests of
 // one, because of their attributes: which there are. It is empty if one can.
 func (m *Model) LacksThings(c *Category) string {
 	kinds := map[string]bool{}

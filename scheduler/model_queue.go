@@ -105,7 +105,7 @@ func (b *builder) variant(place string, settings *qconf.QueueInstance) variant {
 	return v
 }
 
-// builtin are the resources that every queue instance has (complex(5), queue
+// builtin returns the resources that every queue instance has (complex(5), queue
 // resources), with the values of its settings.
 func (b *builder) builtin(q *qconf.QueueInstance) []value.Value {
 	var list []value.Value
@@ -145,7 +145,7 @@ func limitNumber(v uint64) float64 {
 	return float64(v)
 }
 
-// seconds is a duration of a configuration as a number; qconf.Forever is INFINITY.
+// seconds returns a duration of a configuration as a number; qconf.Forever is INFINITY.
 func seconds(d time.Duration) float64 {
 	if d == qconf.Forever {
 		return value.Infinity
@@ -251,7 +251,7 @@ func usageWeights(list []qconf.Weight) tickets.UsageWeights {
 	return w
 }
 
-// PELimit is how many slots a parallel environment has in all.
+// PELimit returns how many slots a parallel environment has in all.
 func (m *Model) PELimit(id PEID) int { return m.pes[id].object.Slots }
 
 // fixedUrgencySlots says how the slots of a job in an environment count for its

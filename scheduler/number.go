@@ -17,7 +17,7 @@ var numbers = map[reasonKind]int{
 	userLimit: 34, arrayLimit: 45, quotaExceeded: 50,
 }
 
-// Number is the number that sge_schedd gives a message of this kind: qstat -j -xml shows
+// Number returns the number that sge_schedd gives a message of this kind: qstat -j -xml shows
 // it, and qstat -j without a list of jobs groups by it.
 func (r *Reason) Number() int {
 	switch r.kind {

@@ -39,7 +39,7 @@ func newNumbered(j *Job) numberedJob {
 	}
 }
 
-// ranked is the job as the priority sees it, with its tickets.
+// ranked returns the job as the priority sees it, with its tickets.
 func (n *numberedJob) ranked(total float64) priority.Job {
 	return priority.Job{
 		ID: n.task.Job, Submitted: n.submitted, Deadline: n.deadline, Priority: n.priority,
@@ -85,7 +85,7 @@ func (n *numbered) find(j *Job) (int, bool) {
 	return i, ok && n.list[i].job == j
 }
 
-// all are the jobs of the backlog. The list is valid until a job comes or leaves.
+// all returns the jobs of the backlog. The list is valid until a job comes or leaves.
 func (n *numbered) all(b *backlog) []numberedJob {
 	if !n.kept {
 		*n = numbered{kept: true, list: make([]numberedJob, 0, b.jobs)}

@@ -38,7 +38,7 @@ func (m *Model) Wanted(list []qconf.Setting) *Wanted {
 	return w
 }
 
-// Resources are the hard requests of the jobs of a category, as the Wanted of a single slot.
+// Resources returns the hard requests of the jobs of a category, as the Wanted of a single slot.
 func (c *Category) Resources() *Wanted {
 	return &Wanted{category: &Category{model: c.model, hard: c.hard}}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/execd-project/execd/scheduler/value"
 )
 
-// Plain is the reason for people who do not know the words of Text: the place that it is
+// Plain returns the reason for people who do not know the words of Text: the place that it is
 // about, empty for none, and what is the matter there. elsewhere says that the job has not
 // asked for the place at all, or could not use it in any case: there is nothing to wait for.
 func (r *Reason) Plain() (place, text string, elsewhere bool) {
@@ -63,7 +63,7 @@ func (r *Reason) Plain() (place, text string, elsewhere bool) {
 	return "", r.Text(), false
 }
 
-// unfit is why a place is not for the job whatever runs there, empty where it may be.
+// unfit returns why a place is not for the job whatever runs there, empty where it may be.
 func (r *Reason) unfit() string {
 	switch r.kind {
 	case queueNotListed, hostNotListed, instanceNotListed:
@@ -96,7 +96,7 @@ func (r *Reason) unfit() string {
 	return ""
 }
 
-// unfitPlace is the place that unfit speaks of.
+// unfitPlace returns the place that unfit speaks of.
 func (r *Reason) unfitPlace() string {
 	switch r.kind {
 	case queueNotListed, queueRequest, queueNoAccess, queueWrongProject, notInPEList, notInteractive:
@@ -111,7 +111,7 @@ func (r *Reason) unfitPlace() string {
 	return r.model.instances[r.place].name
 }
 
-// plainResource tells what a place does not have, or not enough of.
+// plainResource returns what a place does not have, or not enough of.
 func (r *Reason) plainResource() (place, text string, elsewhere bool) {
 	name := r.model.attributes[r.attribute].Name
 	switch r.layer {

@@ -42,7 +42,7 @@ func (b *builder) compileQuotas() {
 	b.limits = q
 }
 
-// demand is what jobs of a category ask of the quotas in a parallel environment, or
+// demand returns what jobs of a category ask of the quotas in a parallel environment, or
 // without one.
 func (c *Category) demand(pe PEID) *quota.Demand {
 	if d := c.demands[pe]; d != nil {
@@ -105,17 +105,17 @@ func (v *view) quotaValue(host int32, attribute string) (float64, bool) {
 	return r.Value.Number(), ok
 }
 
-// Quotas are the rows of qquota(1) at a time.
+// Quotas returns the rows of qquota(1) at a time.
 func (s *State) Quotas(selection quota.Selection, now int64) []quota.Row {
 	return s.quotas.usage.List(selection, newView(s, now).quotaValue)
 }
 
-// exceeded is the reason of a job that does not fit into a quota.
+// exceeded returns the reason of a job that does not fit into a quota.
 func exceeded(f *quota.Failure) Reason {
 	return Reason{kind: quotaExceeded, text: f.Text(), quota: f.Counter, never: f.Never}
 }
 
-// Exceeded is what is the matter with the quota of a reason for people: who uses how much of
+// Exceeded returns what is the matter with the quota of a reason for people: who uses how much of
 // what, at a time. It is empty for other reasons.
 func (s *State) Exceeded(r *Reason, now int64) string {
 	if r.kind != quotaExceeded || r.model != s.model {

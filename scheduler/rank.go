@@ -82,7 +82,7 @@ type ranking struct {
 
 func (r *ranking) ticketsOf(i int) []tickets.Tickets { return r.tasks[r.first[i]:r.first[i+1]] }
 
-// next are the tickets of the first waiting task of a job behind those that have had their
+// next returns the tickets of the first waiting task of a job behind those that have had their
 // turn.
 func (r *ranking) next(j *Job, passed int) (t tickets.Tickets) {
 	if r == nil {
@@ -204,7 +204,7 @@ func ticketTask(j *Job, task uint32, running bool) tickets.Task {
 	return t
 }
 
-// freeSlots is the number of free slots of all usable instances.
+// freeSlots returns the number of free slots of all usable instances.
 func (r *run) freeSlots() int {
 	n := 0
 	for id := range r.order.all() {

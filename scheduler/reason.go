@@ -84,7 +84,7 @@ const (
 	notBookable
 )
 
-// Text is the reason as qstat(1) -j shows it.
+// Text returns the reason as qstat(1) -j shows it.
 func (r *Reason) Text() string {
 	m := r.model
 	switch r.kind {
@@ -165,7 +165,7 @@ func (r *Reason) Text() string {
 	return ""
 }
 
-// placeName is the place of a resource. It is called a queue whatever it is, as in what
+// placeName returns the place of a resource. It is called a queue whatever it is, as in what
 // is said of the resources of parallel jobs.
 func (r *Reason) placeName() string {
 	switch r.layer {
@@ -207,7 +207,7 @@ func (r *Reason) projectText() string {
 	return who + ` is not allowed to run in host "global" based on the excluded project list`
 }
 
-// resourceText tells what a place does not offer.
+// resourceText returns what a place does not offer.
 func (r *Reason) resourceText() string {
 	var b strings.Builder
 	requests := r.category.text

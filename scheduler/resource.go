@@ -21,14 +21,14 @@ func (s *State) Observe(now int64) *Observation {
 	return &Observation{view: v}
 }
 
-// Instance are the resources of a queue instance as qstat -F shows them: for each
+// Instance returns the resources of a queue instance as qstat -F shows them: for each
 // attribute that the cluster, the host or the queue has, the value that restricts most,
 // by the names of the attributes.
 func (o *Observation) Instance(id InstanceID) []Resource {
 	return o.view.list(AtGlobal(), AtHost(o.view.model.instances[id].host), AtInstance(id))
 }
 
-// Host are the resources of a host as qhost -F shows them. Those of the whole cluster
+// Host returns the resources of a host as qhost -F shows them. Those of the whole cluster
 // that the host does not restrict further are among them. Other than in qstat, loads are
 // not scaled, and do not take capacity from consumables (tested).
 func (o *Observation) Host(id HostID) []Resource {
@@ -56,7 +56,7 @@ func (v *view) list(places ...Place) []Resource {
 	return all
 }
 
-// Load is what a host reports of an attribute, as it reports it: neither scaled nor
+// Load returns what a host reports of an attribute, as it reports it: neither scaled nor
 // corrected.
 func (o *Observation) Load(h HostID, a AttributeID) (value.Value, bool) {
 	v := o.view.raw[rawKey{h, a}]
@@ -73,11 +73,11 @@ type rawKey struct {
 	attribute AttributeID
 }
 
-// SlotsOf are the used slots of a queue instance, those that advance reservations have, and
+// SlotsOf returns the used slots of a queue instance, those that advance reservations have, and
 // all.
 func (o *Observation) SlotsOf(id InstanceID) (reserved, used, total int) {
 	return o.view.ReservedSlots(id, o.view.now), o.view.UsedSlots(id), o.view.model.instances[id].settings.Slots
 }
 
-// Instances are all queue instances, in the order in which they were modified last.
+// Instances returns all queue instances, in the order in which they were modified last.
 func (o *Observation) Instances() []InstanceID { return slices.Clone(o.view.byModification()) }

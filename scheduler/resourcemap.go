@@ -10,7 +10,7 @@ import (
 // then by their position in the map.
 type things map[resource][]bool
 
-// named are the things of a resource map of a place (complex(5), RSMAP), nil where the
+// named returns the things of a resource map of a place (complex(5), RSMAP), nil where the
 // attribute is none there.
 func (m *Model) named(p Place, a AttributeID) []string {
 	l := m.layerAt(p)
@@ -90,7 +90,7 @@ func (s *State) giveAt(c *Category, g *Grant, p Place, part portion) {
 	})
 }
 
-// Names are the things of a grant by the names of their complexes, nil for none: those of
+// Names returns the things of a grant by the names of their complexes, nil for none: those of
 // the queue instance first, then those of the host and of the cluster.
 func (m *Model) Names(g *Grant) map[string][]string {
 	var names map[string][]string
@@ -104,7 +104,7 @@ func (m *Model) Names(g *Grant) map[string][]string {
 	return names
 }
 
-// SetNames is the way back: it gives a task things by the names of their complexes, or by
+// SetNames returns the way back: it gives a task things by the names of their complexes, or by
 // the shortcuts, grant by grant. Of a complex that is a resource map at several places,
 // each place gets as many of its things as the task takes there. What is too much is given
 // at the host, which Admit does not allow. Names of complexes that do not exist are

@@ -17,7 +17,7 @@ type ScheduleLine struct {
 	Amount          float64
 }
 
-// Schedule are the lines of the schedule file for a run. It is empty where the
+// Schedule returns the lines of the schedule file for a run. It is empty where the
 // configuration does not ask for them, or nothing is planned ahead.
 func (d *Decisions) Schedule() []ScheduleLine { return d.schedule }
 
@@ -65,7 +65,7 @@ func (m *Model) placeName(p Place) string {
 	return m.global.name
 }
 
-// runningByID are the running tasks by the numbers of their jobs.
+// runningByID returns the running tasks by the numbers of their jobs.
 func (s *State) runningByID() []*Running {
 	list := slices.Clone(s.running)
 	slices.SortFunc(list, func(a, b *Running) int {

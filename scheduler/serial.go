@@ -10,9 +10,9 @@ func (r *run) assign(q *query) (Start, bool) {
 	return r.findPlace(q)
 }
 
-// findPlace is the walk from the cluster down to the queue instances. Without a trace it decides.
-// With one it also finds out why places are no good for the job: the same conditions in the same
-// order, but none is taken as known, and it goes on where a place has been found.
+// findPlace returns the walk from the cluster down to the queue instances. Without a trace it
+// decides. With one it also finds out why places are no good for the job: the same conditions in
+// the same order, but none is taken as known, and it goes on where a place has been found.
 func (r *run) findPlace(q *query) (Start, bool) {
 	c := q.category
 	switch {

@@ -133,7 +133,7 @@ type Away struct {
 // counts as running in all else: for tickets and for the load of its host (tested).
 func (r *Running) Idle() bool { return r.Suspended&(ByUser|ByThreshold) != 0 }
 
-// Slots is the number of slots of all grants, without those of Away.
+// Slots returns the number of slots of all grants, without those of Away.
 func (r *Running) Slots() int {
 	n := 0
 	for _, g := range r.Grants {
@@ -155,13 +155,13 @@ type Place struct {
 	index int32
 }
 
-// AtGlobal is the cluster as a whole.
+// AtGlobal returns the cluster as a whole.
 func AtGlobal() Place { return Place{layer: atGlobal} }
 
-// AtInstance is a queue instance.
+// AtInstance returns a queue instance.
 func AtInstance(id InstanceID) Place { return Place{layer: atQueue, index: int32(id)} }
 
-// AtHost is a host, or the cluster for GlobalHost.
+// AtHost returns a host, or the cluster for GlobalHost.
 func AtHost(h HostID) Place {
 	if h == GlobalHost {
 		return AtGlobal()
@@ -212,7 +212,7 @@ type instanceState struct {
 	checked int64
 }
 
-// NewState is an empty cluster: no host has reported, nothing runs, and all queue
+// NewState returns an empty cluster: no host has reported, nothing runs, and all queue
 // instances are usable.
 func NewState(m *Model) *State {
 	s := &State{
@@ -241,7 +241,7 @@ var staticLoadValues = []string{
 	"arch", "num_proc", "m_core", "m_socket", "m_thread", "m_topology", "mem_total", "swap_total", "virtual_total",
 }
 
-// Model is the configuration that the state belongs to.
+// Model returns the configuration that the state belongs to.
 func (s *State) Model() *Model { return s.model }
 
 // SetLoad replaces all load values of a host ("global" for those of the cluster), by
@@ -309,7 +309,7 @@ func (s *State) scaled(host HostID, a AttributeID, v value.Value) value.Value {
 	return v
 }
 
-// Problems are the load values of a host that could not be read.
+// Problems returns the load values of a host that could not be read.
 func (s *State) Problems(host HostID) []error { return s.problems[host] }
 
 func (s *State) loadIndex(h HostID) int {
@@ -319,7 +319,7 @@ func (s *State) loadIndex(h HostID) int {
 	return int(h)
 }
 
-// loadValue is the scaled load value of a host, invalid if there is none.
+// loadValue returns the scaled load value of a host, invalid if there is none.
 func (s *State) loadValue(h HostID, a AttributeID) value.Value {
 	if s.load[a] == nil {
 		return value.Value{}
@@ -333,7 +333,7 @@ func (s *State) touch(id InstanceID) {
 	s.instances[id].order = s.order
 }
 
-// Status is the state of a queue instance.
+// Status returns the state of a queue instance.
 func (s *State) Status(id InstanceID) Status { return s.instances[id].status }
 
 // SetStatus sets the state of a queue instance.
@@ -344,7 +344,7 @@ func (s *State) SetStatus(id InstanceID, status Status) {
 	}
 }
 
-// Running are the tasks that have been started and have not ended, in no particular
+// Running returns the tasks that have been started and have not ended, in no particular
 // order. The caller must not change the list.
 func (s *State) Running() []*Running { return s.running }
 
@@ -375,14 +375,14 @@ func (s *State) runs(r *Running) bool {
 	return r != nil && r.position < len(s.running) && s.running[r.position] == r
 }
 
-// Starts is how many tasks have been started so far.
+// Starts returns how many tasks have been started so far.
 func (s *State) Starts() int64 { return s.starts }
 
 // SetStarts has a state count on from where another one was. Its Starts have numbered jobs
 // that were started there: whoever books these keeps their StartOrder.
 func (s *State) SetStarts(n int64) { s.starts = n }
 
-// sinceStart is where those begin of the recent tasks that were started at a time or later.
+// sinceStart returns where those begin of the recent tasks that were started at a time or later.
 func (s *State) sinceStart(t int64) int {
 	i, _ := slices.BinarySearchFunc(s.recent, t, func(x *Running, t int64) int { return cmp.Compare(x.Started, t) })
 	return i

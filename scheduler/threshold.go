@@ -9,7 +9,7 @@ import (
 	"github.com/execd-project/execd/scheduler/value"
 )
 
-// usable are those of all instances that the run may use. The others are dropped, each
+// usable returns those of all instances that the run may use. The others are dropped, each
 // with a reason, in the order in which the original looks: unavailable ones, suspend
 // alarm, load alarm, calendar, disabled, full.
 func (r *run) usable(all []InstanceID, conditions []condition) []InstanceID {
@@ -38,8 +38,8 @@ func (r *run) usable(all []InstanceID, conditions []condition) []InstanceID {
 // condition is one that an instance has to meet to be used at all. If it does not, there is a reason.
 type condition func(InstanceID) (Reason, bool)
 
-// conditions are those for every instance, in the order in which the original looks at them. That it
-// is not full comes last, where it is asked for.
+// conditions returns those for every instance, in the order in which the original looks at them.
+// That it is not full comes last, where it is asked for.
 func (r *run) conditions() []condition {
 	return []condition{r.notUnavailable, r.noSuspendAlarm, r.noLoadAlarm, r.notDisabled}
 }
@@ -123,13 +123,13 @@ func (s *State) Subordinates(superordinate InstanceID, threshold int) bool {
 	return used > 0 && used >= threshold
 }
 
-// LoadAlarm is why a queue instance is in load alarm at a time (queue_conf(5),
+// LoadAlarm returns why a queue instance is in load alarm at a time (queue_conf(5),
 // load_thresholds): the first threshold that is crossed, as qstat shows it.
 func (s *State) LoadAlarm(id InstanceID, now int64) (text string, alarm bool) {
 	return newView(s, now).alarm(id, s.model.instances[id].load)
 }
 
-// SuspendAlarm is the same for suspend_thresholds.
+// SuspendAlarm returns the same for suspend_thresholds.
 func (s *State) SuspendAlarm(id InstanceID, now int64) (text string, alarm bool) {
 	return newView(s, now).alarm(id, s.model.instances[id].suspend)
 }
@@ -178,7 +178,7 @@ func (v *view) crossed(id InstanceID, t *threshold) (string, bool) {
 	return fmt.Sprintf("%s=%s %s %s %s", a.Name, shown, v.explainLoad(from, t.attribute, a), relop, t.text), true
 }
 
-// thresholdValue is the value that a threshold is compared with: that of the host, else
+// thresholdValue returns the value that a threshold is compared with: that of the host, else
 // that of the cluster, else that of the queue; what is left of a consumable.
 func (v *view) thresholdValue(id InstanceID, host HostID, a AttributeID) (value.Value, HostID, bool) {
 	consumable := v.model.attributes[a].consumable()
@@ -200,7 +200,7 @@ func (v *view) thresholdValue(id InstanceID, host HostID, a AttributeID) (value.
 	return x, None - 1, ok
 }
 
-// explainLoad tells how a load value was corrected.
+// explainLoad returns how a load value was corrected.
 func (v *view) explainLoad(h HostID, a AttributeID, attribute *Attribute) string {
 	if h < GlobalHost {
 		return "(no load value)"
@@ -220,7 +220,7 @@ func (v *view) explainLoad(h HostID, a AttributeID, attribute *Attribute) string
 	return text + ")"
 }
 
-// headroom is how many slots one job can take on a host before its load, as job load
+// headroom returns how many slots one job can take on a host before its load, as job load
 // adjustments have it, crosses a threshold of the instance (queue_conf(5),
 // load_thresholds). Adjustments for jobs that have just started do not count (tested).
 func (v *view) headroom(id InstanceID) int {
@@ -320,7 +320,7 @@ func (s *State) suspendedItself(t *Running) bool {
 // a task, so that the next one waits for suspend_interval.
 func (s *State) ThresholdChecked(id InstanceID, now int64) { s.instances[id].checked = now }
 
-// tasksByInstance are the running tasks of each instance, by the numbers of the jobs.
+// tasksByInstance returns the running tasks of each instance, by the numbers of the jobs.
 func (r *run) tasksByInstance() map[InstanceID][]*Running {
 	by := map[InstanceID][]*Running{}
 	for _, t := range r.runningByID() {

@@ -99,7 +99,7 @@ func (v *view) hasStarted(grants []Grant) {
 	}
 }
 
-// loadAt is the load value of a host with its correction.
+// loadAt returns the load value of a host with its correction.
 func (v *view) loadAt(h HostID, a AttributeID) (value.Value, Kind) {
 	if v.empty && !v.static[a] {
 		return value.Value{}, Load
@@ -119,7 +119,7 @@ func (v *view) loadAt(h HostID, a AttributeID) (value.Value, Kind) {
 	return l, Load
 }
 
-// shift is what is added to a load value for the jobs that have just started: it makes
+// shift returns what is added to a load value for the jobs that have just started: it makes
 // the host worse.
 func (v *view) shift(h HostID, a AttributeID) float64 {
 	adj := v.model.adjusted[a]
@@ -155,7 +155,7 @@ func (v *view) processors(h HostID) float64 {
 	return max(v.loadValue(h, a).Number(), 1)
 }
 
-// capacity is how much a place has of a consumable.
+// capacity returns how much a place has of a consumable.
 func (v *view) capacity(p Place, a AttributeID) (float64, bool) {
 	configured, ok := v.configuredAt(p, a)
 	if !ok {
@@ -168,7 +168,7 @@ func (v *view) capacity(p Place, a AttributeID) (float64, bool) {
 	return c, true
 }
 
-// configuredAt is the value of an attribute in complex_values of a place. The slots of
+// configuredAt returns the value of an attribute in complex_values of a place. The slots of
 // a queue instance count among them.
 func (v *view) configuredAt(p Place, a AttributeID) (value.Value, bool) {
 	if p.layer == atQueue && a == v.model.slots {
@@ -180,7 +180,7 @@ func (v *view) configuredAt(p Place, a AttributeID) (value.Value, bool) {
 	return v.model.layerAt(p).configured(a)
 }
 
-// builtin is the value of a resource that every queue has.
+// builtin returns the value of a resource that every queue has.
 func (m *Model) builtin(q *variant, a AttributeID) (value.Value, bool) {
 	if at := m.builtAt[a]; at >= 0 {
 		return q.built[at], true
@@ -219,7 +219,7 @@ func (v *view) reduce() {
 	}
 }
 
-// at is the value of an attribute at a place: what is configured there, what is left
+// at returns the value of an attribute at a place: what is configured there, what is left
 // of it, or what is reported, whichever is the most restrictive (complex(5), overriding
 // attributes). It is invalid where the place does not have the attribute.
 func (v *view) at(p Place, a AttributeID) (value.Value, Kind) {
@@ -250,7 +250,7 @@ func (v *view) at(p Place, a AttributeID) (value.Value, Kind) {
 	return result, found
 }
 
-// left is what is left of a consumable.
+// left returns what is left of a consumable.
 func (v *view) left(p Place, a AttributeID) value.Value {
 	attribute := &v.model.attributes[a]
 	c, _ := v.capacity(p, a)
@@ -309,7 +309,7 @@ func (p Place) letter() byte {
 	return 'q'
 }
 
-// sortValue is the load formula for a host, by which hosts are sorted: the smallest
+// sortValue returns the load formula for a host, by which hosts are sorted: the smallest
 // first. Where a value is missing it is loadformula.Missing.
 func (v *view) sortValue(h HostID) float64 {
 	return v.model.formula.Eval(func(i int) (float64, bool) {

@@ -128,7 +128,7 @@ func (x *answer) finish(err error) {
 	close(x.ready)
 }
 
-// given is one that is ready.
+// given returns one that is ready.
 func (x *answer) given() (any, *agentapi.Error) {
 	if x.err != nil {
 		return nil, x.err
@@ -139,7 +139,7 @@ func (x *answer) given() (any, *agentapi.Error) {
 // mostOfAnswer bounds what is kept of a text for whoever asks again.
 const mostOfAnswer = 64 << 10
 
-// short is an answer as it is kept.
+// short returns an answer as it is kept.
 func short(a *api.CommandAnswer) *api.CommandAnswer {
 	s := *a
 	s.Stdout = s.Stdout[:min(len(s.Stdout), mostOfAnswer)]
@@ -198,7 +198,7 @@ func (a *answers) committed(answered []*answer) {
 	}
 }
 
-// changes are the records of new answers, and the removal of those that are old.
+// changes returns the records of new answers, and the removal of those that are old.
 func (a *answers) changes(answered []*answer, now time.Time) (list []store.Change) {
 	for _, x := range answered {
 		// Texts and numbers can be encoded.

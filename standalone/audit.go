@@ -72,7 +72,7 @@ func (m *Master) audit(caller audit.Caller, q *api.CommandRequest, in *command.I
 	}}
 }
 
-// callerOf is who types a command.
+// callerOf returns who types a command.
 func callerOf(c *serve.Call) audit.Caller {
 	uid := c.User.UID
 	return audit.Caller{Via: "socket", UID: &uid, User: c.User.Name, PID: c.PID}
@@ -224,7 +224,7 @@ func prefixOf(key string) string {
 	return prefix
 }
 
-// nameOf is the name of the object that a record is about: numbers without zeros in front, and
+// nameOf returns the name of the object that a record is about: numbers without zeros in front, and
 // those of a task with a point in between.
 func nameOf(key string) string {
 	prefix, name, _ := strings.Cut(key, "/")
@@ -318,8 +318,8 @@ func withoutEnvironment(v any) any {
 	return shown
 }
 
-// auditChanges are the lines of the batch as a record of the store, and the removal of those that
-// the file has. The key is empty if there is no room for them.
+// auditChanges returns the lines of the batch as a record of the store, and the removal of those
+// that the file has. The key is empty if there is no room for them.
 func (m *Master) auditChanges() (list []store.Change, lines []byte, key string) {
 	m.writeTrail()
 	for _, r := range m.batch.audit {

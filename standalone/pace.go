@@ -53,7 +53,7 @@ func (p *pace) due(c *cell.Cell, now time.Time) bool {
 	return p.wanted || !c.Empty() && !now.Before(p.last.Add(p.interval(c)))
 }
 
-// wait is how long nothing happens by itself.
+// wait returns how long nothing happens by itself.
 func (p *pace) wait(c *cell.Cell, now time.Time) time.Duration {
 	d := time.Hour
 	consider := func(t time.Time) { d = min(d, max(t.Sub(now), 0)) }

@@ -10,7 +10,7 @@ import (
 	"github.com/execd-project/execd/cell/command"
 )
 
-// room is how much room there is for what users submit: none of it is reserved where that
+// room returns how much room there is for what users submit: none of it is reserved where that
 // cannot be found out.
 func (m *Master) room() *cell.Room {
 	if m.host.Spool == "" {
@@ -65,7 +65,7 @@ func (m *Master) noRoomToStart(r *run) error {
 	return nil
 }
 
-// tooMuch is the refusal of a start. It has no numbers that change: it is logged once.
+// tooMuch returns the refusal of a start. It has no numbers that change: it is logged once.
 func tooMuch(why string, size int64, args ...any) error {
 	return &agent.Error{
 		Code: agent.ResourceExhausted,

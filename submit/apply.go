@@ -180,7 +180,7 @@ func (b *builder) collectByHost() {
 	}
 }
 
-// pathLists are the path lists by their options.
+// pathLists returns the path lists by their options.
 func (r *Request) pathLists() map[string]*[]HostPath {
 	return map[string]*[]HostPath{"-i": &r.Input, "-o": &r.Output, "-e": &r.Error, "-S": &r.Shell}
 }

@@ -74,12 +74,12 @@ func taskID(number, whole string) (int, error) {
 	return n, nil
 }
 
-// String is the range in the notation that ParseArray reads, with all parts.
+// String returns the range in the notation that ParseArray reads, with all parts.
 func (a Array) String() string {
 	return strconv.Itoa(a.First) + "-" + strconv.Itoa(a.Last) + ":" + strconv.Itoa(a.Step)
 }
 
-// Len is the number of tasks.
+// Len returns the number of tasks.
 func (a Array) Len() int {
 	if a.Step < 1 || a.Last < a.First {
 		return 0

@@ -171,7 +171,7 @@ func parseCore(s string) (Core, error) {
 // String is "socket,core".
 func (c Core) String() string { return strconv.Itoa(c.Socket) + "," + strconv.Itoa(c.Core) }
 
-// String is the request as ParseBinding reads it, with the instance only where
+// String returns the request as ParseBinding reads it, with the instance only where
 // it is not the usual one.
 func (b Binding) String() string {
 	var s strings.Builder

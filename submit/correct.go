@@ -275,7 +275,7 @@ func (b *builder) correctTogether(was *Request, changes []Parameter) error {
 	return nil
 }
 
-// bindingText is the strategy of -binding that parameters stand for.
+// bindingText returns the strategy of -binding that parameters stand for.
 func bindingText(parts map[string]string) string {
 	text := parts["binding_strategy"]
 	if text == string(Explicit) {

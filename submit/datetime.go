@@ -62,7 +62,7 @@ func ParseDateTime(s string) (DateTime, error) {
 // IsZero reports whether there is no date_time.
 func (d DateTime) IsZero() bool { return d == DateTime{} }
 
-// Time is the time that is meant at the time now, in the time zone of now. A day
+// Time returns the time that is meant at the time now, in the time zone of now. A day
 // that its month does not have is as many days later, as with mktime(3).
 func (d DateTime) Time(now time.Time) time.Time {
 	year := d.Year
@@ -72,7 +72,7 @@ func (d DateTime) Time(now time.Time) time.Time {
 	return time.Date(year, time.Month(d.Month), d.Day, d.Hour, d.Minute, d.Second, 0, now.Location())
 }
 
-// String is the date_time in the notation that ParseDateTime reads.
+// String returns the date_time in the notation that ParseDateTime reads.
 func (d DateTime) String() string {
 	var b strings.Builder
 	pad := func(n, width int) {

@@ -70,7 +70,7 @@ func lookupEnv(env []string, name string) (string, bool) {
 	return "", false
 }
 
-// wholeEnvironment is what -V takes over: every variable that has a usable
+// wholeEnvironment returns what -V takes over: every variable that has a usable
 // name.
 func wholeEnvironment(env []string) []Variable {
 	vars := make([]Variable, 0, len(env))
@@ -91,7 +91,7 @@ func wholeEnvironment(env []string) []Variable {
 // TERM; 8.1.9 does not pass it on (tested).
 var submitVariables = []string{"HOME", "LOGNAME", "PATH", "SHELL", "TZ", "MAIL"}
 
-// Origin is what SubmitEnvironment looks at of an environment: what has to be kept of that
+// Origin returns what SubmitEnvironment looks at of an environment: what has to be kept of that
 // of a submission.
 func Origin(env []string) []string {
 	var kept []string

@@ -24,7 +24,7 @@ type resourceKey struct {
 	soft bool
 }
 
-// variablesOf is a list to go on with.
+// variablesOf returns a list to go on with.
 func variablesOf(list []Variable) *variables {
 	l := &variables{}
 	for _, v := range list {
@@ -54,7 +54,7 @@ func (l *ordered[K, V]) remove(key K) {
 	}
 }
 
-// all is the list as it is now; nil where there never was anything in it.
+// all returns the list as it is now; nil where there never was anything in it.
 func (l *ordered[K, V]) all() []V {
 	if l.entries == nil {
 		return nil
@@ -95,7 +95,7 @@ func (l *byHost[V]) add(list []V, host func(V) string) {
 	}
 }
 
-// all is the list as it is now; nil where there is nothing.
+// all returns the list as it is now; nil where there is nothing.
 func (l *byHost[V]) all() (list []V) {
 	for _, e := range l.entries {
 		if l.last[e.host] == e.option {

@@ -23,7 +23,7 @@ type Submitter struct {
 	Job               uint32 // its number, 0 where it has none yet
 }
 
-// Parameters are the parameters of a job, in the order in which the original has them.
+// Parameters returns the parameters of a job, in the order in which the original has them.
 // Times are what they are; the original has the month before that in a and dl.
 func (r *Request) Parameters(by Submitter) []Parameter {
 	p := &parameters{}
@@ -174,7 +174,7 @@ func (r *Request) queues(soft bool) []QueueRequest {
 	return slices.DeleteFunc(slices.Clone(r.Queues), func(x QueueRequest) bool { return x.Soft != soft })
 }
 
-// mailLetters are the letters of -m, in the order of the manual.
+// mailLetters returns the letters of -m, in the order of the manual.
 func mailLetters(o job.MailOptions) string {
 	var text strings.Builder
 	for _, x := range []struct {

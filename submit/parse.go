@@ -155,7 +155,7 @@ func Parse(in Input) (*Request, error) {
 	return b.finish(line)
 }
 
-// firstWord is what the original names a job of qrsh after, whose command is a line for a
+// firstWord returns what the original names a job of qrsh after, whose command is a line for a
 // shell (tested).
 func firstWord(command string) string {
 	words := strings.FieldsFunc(command, func(r rune) bool { return r == ' ' || r == '\t' || r == ';' })
@@ -199,7 +199,7 @@ func isBinary(unless bool, fromFiles, fromArgs []setting) (binary bool, err erro
 	return binary, nil
 }
 
-// scanPrefix is the prefix of embedded options. In files -C is ignored
+// scanPrefix returns the prefix of embedded options. In files -C is ignored
 // (sge_submit(1); tested for request files and -@, too).
 func scanPrefix(fromArgs []setting) string {
 	prefix := "#$"

@@ -14,7 +14,7 @@ type HostPath struct {
 	Path string // as given, before Expand
 }
 
-// String is the entry in the notation that ParsePaths reads.
+// String returns the entry in the notation that ParsePaths reads.
 func (p HostPath) String() string {
 	if p.Host == "" && !strings.Contains(p.Path, ":") {
 		return p.Path
@@ -234,7 +234,7 @@ func (vars PathVars) task() string {
 	return strconv.Itoa(vars.TaskID)
 }
 
-// home is the home directory of user, or of the job's owner for "".
+// home returns the home directory of user, or of the job's owner for "".
 func (vars PathVars) home(user string) (string, error) {
 	if user == "" || user == vars.User {
 		if vars.Home == "" {

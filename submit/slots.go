@@ -121,7 +121,7 @@ func (p ParallelRequest) Slots(available int) (n int, ok bool) {
 	return n, n > 0
 }
 
-// String is the request as it is written after -pe.
+// String returns the request as it is written after -pe.
 func (p ParallelRequest) String() string {
 	parts := make([]string, len(p.Ranges))
 	for i, r := range p.Ranges {
@@ -130,7 +130,7 @@ func (p ParallelRequest) String() string {
 	return p.Name + " " + strings.Join(parts, ",")
 }
 
-// String is the range in the notation that ParseSlots reads.
+// String returns the range in the notation that ParseSlots reads.
 func (r SlotRange) String() string {
 	switch {
 	case r.Min == r.Max:

@@ -22,7 +22,7 @@ const (
 	ForCaller
 )
 
-// String is the treatment as a heading of the help text.
+// String returns the treatment as a heading of the help text.
 func (t Treatment) String() string {
 	switch t {
 	case Executed:
@@ -62,7 +62,7 @@ const (
 	submitting = everywhere &^ Qalter
 )
 
-// String is the names of the commands.
+// String returns the names of the commands.
 func (c Commands) String() string {
 	var names []string
 	for i, name := range []string{"qsub", "qsh", "qlogin", "qrsh", "qalter", "qrsub"} {

@@ -44,7 +44,7 @@ type world struct {
 	state   *scheduler.State
 }
 
-// New is the book of a host on which nothing runs. Where the configuration contradicts
+// New returns the book of a host on which nothing runs. Where the configuration contradicts
 // itself, problems say it, and what they concern is not used; with a configuration that
 // names no host at all, each queue is on this host.
 //
@@ -72,7 +72,7 @@ func newWorld(cluster *qconf.Cluster, host string, orphans []scheduler.Orphan) (
 	return w, problems
 }
 
-// nameIn is how a configuration calls a host, which may be without a domain or with one.
+// nameIn returns how a configuration calls a host, which may be without a domain or with one.
 func nameIn(m *scheduler.Model, host string) string {
 	if id, ok := m.Host(host); ok {
 		return m.HostName(id)
@@ -241,7 +241,7 @@ func (b *Book) SetLoad(values map[string]string) (problems []error) {
 	return b.reportLoad(&b.world)
 }
 
-// SetTopology says which cores the host has (m_topology), and in small letters which of
+// SetTopology returns which cores the host has (m_topology), and in small letters which of
 // them others than booked jobs use; the latter may be empty for none.
 func (b *Book) SetTopology(all, inUse string) (problems []error) {
 	b.mu.Lock()
@@ -285,7 +285,7 @@ func (b *Book) SetQueueState(queue string, s scheduler.Status) error {
 	return nil
 }
 
-// Usage is the number of slots of all queue instances of the host, and of those in use.
+// Usage returns the number of slots of all queue instances of the host, and of those in use.
 // What orphaned instances have left does not count.
 func (b *Book) Usage() (slots, used int) {
 	b.mu.Lock()
@@ -351,14 +351,14 @@ func (b *Book) rebuild(cluster *qconf.Cluster) (problems []error, err error) {
 	return problems, nil
 }
 
-// ids are those of the jobs, in order.
+// ids returns those of the jobs, in order.
 func (b *Book) ids() []job.ID {
 	return slices.SortedFunc(maps.Keys(b.jobs), func(x, y job.ID) int {
 		return cmp.Or(cmp.Compare(x.Job, y.Job), cmp.Compare(x.Task, y.Task), cmp.Compare(x.PETask, y.PETask))
 	})
 }
 
-// orphans are the queue instances that are in use and that the next world does not have.
+// orphans returns the queue instances that are in use and that the next world does not have.
 func (b *Book) orphans(next *world) (list []scheduler.Orphan) {
 	slots := map[string]int{}
 	for _, e := range b.jobs {

@@ -58,7 +58,7 @@ func refused(format string, args ...any) error {
 	return &RefusedError{Reasons: []string{fmt.Sprintf(format, args...)}}
 }
 
-// requests are what the scheduler matches. Soft requests are for who chooses a place.
+// requests returns what the scheduler matches. Soft requests are for who chooses a place.
 func (b *Booking) requests() *scheduler.Requests {
 	project := b.Project
 	if project == "" {
@@ -84,7 +84,7 @@ func (b *Booking) check() error {
 	return nil
 }
 
-// running is a job as the scheduler sees it.
+// running returns a job as the scheduler sees it.
 func (w *world) running(b *Booking, c *scheduler.Category, pe scheduler.PEID) (*scheduler.Running, error) {
 	r := &scheduler.Running{
 		Job:  &scheduler.Job{ID: uint32(b.ID.Job), Category: c, Owner: b.Owner},
@@ -106,7 +106,7 @@ func (w *world) running(b *Booking, c *scheduler.Category, pe scheduler.PEID) (*
 	return r, nil
 }
 
-// asked is the category of a job and its parallel environment, as the configuration has
+// asked returns the category of a job and its parallel environment, as the configuration has
 // them.
 func (w *world) asked(b *Booking) (*scheduler.Category, scheduler.PEID, error) {
 	c, err := w.model.Category(b.requests())
@@ -120,7 +120,7 @@ func (w *world) asked(b *Booking) (*scheduler.Category, scheduler.PEID, error) {
 	return c, pe, nil
 }
 
-// environment is the parallel environment of a job, None for a serial one.
+// environment returns the parallel environment of a job, None for a serial one.
 func (w *world) environment(b *Booking) (scheduler.PEID, bool) {
 	if b.PE == "" {
 		return scheduler.None, true
@@ -131,7 +131,7 @@ func (w *world) environment(b *Booking) (scheduler.PEID, bool) {
 	return scheduler.None, false
 }
 
-// kept is what can be booked of a job that has its place already. Queues that it has asked
+// kept returns what can be booked of a job that has its place already. Queues that it has asked
 // for need not be there any more. Where something else is gone, the error says so, and all
 // but that is left; without a category nothing is.
 func (w *world) kept(b *Booking) (c *scheduler.Category, pe scheduler.PEID, gone error) {

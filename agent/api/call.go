@@ -119,7 +119,7 @@ func (c *Client) send(ctx context.Context, path string, number uint64, body []by
 	return c.http.Do(request)
 }
 
-// refused is what an answer says that is no success. An agent that names a time to come
+// refused returns what an answer says that is no success. An agent that names a time to come
 // back has not looked at the call.
 func refused(response *http.Response, body []byte) (lost bool, err error) {
 	e, known := parseError(response.StatusCode, body)

@@ -115,7 +115,7 @@ func (c *Client) Shutdown(ctx context.Context, endJobs bool) error {
 	return c.call(ctx, MethodShutdown, ShutdownRequest{endJobs}, &Empty{}, true)
 }
 
-// Health says how the agent fares.
+// Health returns how the agent fares.
 func (c *Client) Health(ctx context.Context) (Health, error) {
 	var answer Health
 	err := c.call(ctx, MethodHealth, Empty{}, &answer, true)

@@ -45,7 +45,7 @@ func packMap(values map[string]string, encoded map[string][]byte) (map[string]st
 	return values, encoded
 }
 
-// packed is the start as it can be written in JSON.
+// packed returns the start as it can be written in JSON.
 func (s Start) packed() Start {
 	s.Command, s.CommandBase64 = packWords(s.Command, s.CommandBase64)
 	s.Script, s.ScriptBase64 = packText(s.Script, s.ScriptBase64)

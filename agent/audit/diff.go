@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Compare is an object that was and is what two maps of attributes say, nil for one that was or
-// is not there; ok is false where nothing has changed. secret names attributes of which only the
+// Compare returns an object that was and is what two maps of attributes say, nil for one that was
+// or is not there; ok is false where nothing has changed. secret names attributes of which only the
 // names of variables are said (list of "NAME=value" or of objects with a Name).
 func Compare(kind, name string, was, is map[string]any) (o Object, ok bool) {
 	o = Object{Kind: kind, Name: name, Change: Changed, Attributes: map[string]Attribute{}}
@@ -31,9 +31,9 @@ func Compare(kind, name string, was, is map[string]any) (o Object, ok bool) {
 	return o, len(o.Attributes) > 0 || o.Change != Changed
 }
 
-// Text are the attributes of an object in a format of Grid Engine: a line for each, with the name
-// in front, and continued where it ends with a backslash. A line that stands there twice, as in a
-// table of complexes, is one more attribute. nil stays nil.
+// Text returns the attributes of an object in a format of Grid Engine: a line for each, with the
+// name in front, and continued where it ends with a backslash. A line that stands there twice, as
+// in a table of complexes, is one more attribute. nil stays nil.
 func Text(text []byte) map[string]any {
 	if text == nil {
 		return nil

@@ -22,7 +22,7 @@ type journal struct {
 	done    sync.WaitGroup
 }
 
-// openJournal is the journal of this host, nil where there is none.
+// openJournal returns the journal of this host, nil where there is none.
 func openJournal() *journal {
 	if !systemd.Enabled() {
 		return nil
@@ -62,7 +62,7 @@ func (j *journal) close() {
 	}
 }
 
-// entry is a line as an entry of the journal: its fields, and the line as a whole.
+// entry returns a line as an entry of the journal: its fields, and the line as a whole.
 func entry(line []byte) (message string, fields map[string]string) {
 	fields = map[string]string{"SYSLOG_IDENTIFIER": "execd-audit", "EXECD_AUDIT_RECORD": string(line)}
 	var r Record

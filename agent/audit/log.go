@@ -143,7 +143,7 @@ func (l *Log) open() error {
 	return nil
 }
 
-// NewID is the identity of a call.
+// NewID returns the identity of a call.
 func (l *Log) NewID() string {
 	if l == nil {
 		return ""

@@ -97,7 +97,7 @@ const (
 	mostObjects = 200
 )
 
-// Lines are the lines of a record, each with its line break.
+// Lines returns the lines of a record, each with its line break.
 func (r *Record) Lines() []byte {
 	var b []byte
 	part := *r
@@ -119,7 +119,7 @@ func (r *Record) Lines() []byte {
 	}
 }
 
-// encode is one line. A character that means something to a terminal, or has a line read
+// encode returns one line. A character that means something to a terminal, or has a line read
 // otherwise than it is, is escaped as JSON has it, so that no text can forge anything.
 func encode(r *Record) []byte {
 	var b bytes.Buffer
@@ -133,7 +133,7 @@ func encode(r *Record) []byte {
 	return append(printable.AppendJSON(nil, bytes.TrimRight(b.Bytes(), "\n")), '\n')
 }
 
-// short is a text as it is kept.
+// short returns a text as it is kept.
 func short(s string) string {
 	s = printableBytes(s)
 	if len(s) <= mostText {
@@ -226,7 +226,7 @@ func (o Object) short() Object {
 	return o
 }
 
-// shortValue is a value as it is kept: one that is too long is a text with its beginning.
+// shortValue returns a value as it is kept: one that is too long is a text with its beginning.
 func shortValue(v any) any {
 	switch v := v.(type) {
 	case nil, bool, float64, json.Number:

@@ -76,7 +76,7 @@ func (c *configuration) undo(d *configdir.Dir, previous map[string][]byte, added
 	return nil
 }
 
-// lacking are the folders that the directory does not have of those that files lie in: a
+// lacking returns the folders that the directory does not have of those that files lie in: a
 // change puts more into them than what it names (configdir.Dir.Apply).
 func lacking(d *configdir.Dir, files map[string][]byte) []string {
 	var list []string

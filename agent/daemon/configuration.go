@@ -49,10 +49,10 @@ type configuration struct {
 	files sync.RWMutex
 }
 
-// pushed is the directory of what a master has pushed.
+// pushed returns the directory of what a master has pushed.
 func (c *configuration) pushed() string { return filepath.Join(c.spool, pushedDir) }
 
-// current is the directory in use; empty for what is built in.
+// current returns the directory in use; empty for what is built in.
 func (c *configuration) current() string {
 	if _, err := os.Stat(c.pushed()); err == nil {
 		return c.pushed()
@@ -121,7 +121,7 @@ func readDirectory(dir string, base *qconf.Cluster) (*qconf.Cluster, string, err
 	return cluster, version, nil
 }
 
-// versionOf is a short name for the content of all files.
+// versionOf returns a short name for the content of all files.
 func versionOf(files fs.FS) (string, error) {
 	sum := sha256.New()
 	err := fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {

@@ -38,7 +38,7 @@ func (d *daemon) openGPUs(ctx context.Context) {
 	d.sayGPUs(nil)
 }
 
-// foundGPUs is the resource map that the host has found.
+// foundGPUs returns the resource map that the host has found.
 func (d *daemon) foundGPUs() qconf.FoundMap {
 	v := d.gpus.Inventory()
 	f := qconf.FoundMap{Name: launch.GPUMap, IDs: v.IDs()}
@@ -60,7 +60,7 @@ func (d *daemon) foundGPUs() qconf.FoundMap {
 	return f
 }
 
-// inventory are the GPUs of this host; nil for none.
+// inventory returns the GPUs of this host; nil for none.
 func (d *daemon) inventory() *gpu.Inventory { return d.gpus.Inventory() }
 
 // sayGPUs logs which GPUs there are, and what is wrong with them, as far as it is new.

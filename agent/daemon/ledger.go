@@ -58,7 +58,7 @@ func (l *ledger) reopen() error {
 // that may have been added and not been marked as such.
 const tailSize = 1 << 20
 
-// tail is the end of a file.
+// tail returns the end of a file.
 func tail(f *os.File) (text []byte, size int64, err error) {
 	info, err := f.Stat()
 	if err != nil {

@@ -32,7 +32,7 @@ func (d *daemon) newLoad() (*loadsensor.Collector, error) {
 	})
 }
 
-// loadSettings are those of sge_conf(5) for this host.
+// loadSettings returns those of sge_conf(5) for this host.
 func (d *daemon) loadSettings(cluster *qconf.Cluster) loadsensor.Settings {
 	c := cluster.Config(d.host)
 	s := loadsensor.Settings{Interval: c.LoadReportTime, Sensors: c.LoadSensors, User: d.sensorUser, Ahead: !c.ExecdParams.DemandLS}
@@ -54,7 +54,7 @@ func (d *daemon) loadSettings(cluster *qconf.Cluster) loadsensor.Settings {
 	return s
 }
 
-// qidle is the load sensor that USE_QIDLE of sge_conf(5) adds, where the programs are:
+// qidle returns the load sensor that USE_QIDLE of sge_conf(5) adds, where the programs are:
 // beside execd, or in the installation of Grid Engine.
 func (d *daemon) qidle() (string, error) {
 	places := []string{filepath.Dir(d.Executable)}
@@ -70,7 +70,7 @@ func (d *daemon) qidle() (string, error) {
 	return "", fmt.Errorf("there is no program qidle in %s", strings.Join(places, " or "))
 }
 
-// processors are those of this host, with the cores of jobs in lower case.
+// processors returns those of this host, with the cores of jobs in lower case.
 func (d *daemon) processors() (builtin.Processors, error) {
 	t, err := d.topology.Read()
 	if err != nil {

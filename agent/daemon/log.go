@@ -77,7 +77,7 @@ func (e *entries) LevelWrite(level hclog.Level, p []byte) (n int, err error) {
 	return len(p), nil
 }
 
-// safe is an entry as it is written.
+// safe returns an entry as it is written.
 func (e *entries) safe(p []byte) []byte {
 	if e.json { // one line
 		return printable.AppendJSON(nil, p)
@@ -104,7 +104,7 @@ func (e *entries) safe(p []byte) []byte {
 // logTime is how times of day are written in the log.
 const logTime = "2006-01-02T15:04:05.000Z0700"
 
-// logOf is the log of a part.
+// logOf returns the log of a part.
 func (d *daemon) logOf(part string) hclog.Logger {
 	log := d.log.Named(part)
 	if level, ok := d.levels[part]; ok {

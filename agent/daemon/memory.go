@@ -102,7 +102,7 @@ func release() {
 
 type area struct{ start, end uintptr }
 
-// unchanged are the areas of a process that are exactly what their file has, and cannot
+// unchanged returns the areas of a process that are exactly what their file has, and cannot
 // be written: to take them away changes nothing (proc_pid_smaps(5)). What is shared is left
 // out: it is a file that somebody maps elsewhere in a moment, and the area may then be memory
 // of another kind. Executables stay where they are.

@@ -126,7 +126,7 @@ func (o *observer) tellAdministrators(d *job.Description, outcome *job.Outcome) 
 // mostEnding is how much of a file of a job is sent to administrators.
 const mostEnding = 8 << 10
 
-// ending is the end of a file of a job directory, whole lines of it; what cannot be read
+// ending returns the end of a file of a job directory, whole lines of it; what cannot be read
 // is empty.
 func ending(dir, name string) string {
 	f, err := os.Open(filepath.Join(dir, name))

@@ -80,7 +80,7 @@ func share(option, text string, otherwise Share) (Share, error) {
 	return s, nil
 }
 
-// usageOf is the help text of a command.
+// usageOf returns the help text of a command.
 func usageOf(name string) string {
 	if name == standalone {
 		return StandaloneUsage

@@ -30,7 +30,7 @@ func (l *sensorLog) event(e external.Event) {
 	l.log.Log(l.level(&e), "load sensor", "sensor", e.Path, "event", e.Text)
 }
 
-// level is how much an event matters. What comes with each report says something the
+// level returns how much an event matters. What comes with each report says something the
 // first time.
 func (l *sensorLog) level(e *external.Event) hclog.Level {
 	switch e.Kind {

@@ -45,7 +45,7 @@ func (d *daemon) alive(ctx context.Context) error {
 	}
 }
 
-// status is the line that systemctl status shows.
+// status returns the line that systemctl status shows.
 func (d *daemon) status() string {
 	h := d.agent.Health()
 	text := fmt.Sprintf("%d of %d slots in use", h.Used, h.Slots)

@@ -59,7 +59,7 @@ func (g *guests) add(nc net.Conn, spared []netip.Addr) (instead net.Conn) {
 	return instead
 }
 
-// least is the index of the one that goes when next comes. mu is held.
+// least returns the index of the one that goes when next comes. mu is held.
 func (g *guests) least(next guest, spared []netip.Addr) int {
 	count := map[netip.Prefix]int{next.from: 1}
 	for _, c := range g.list {
@@ -88,7 +88,7 @@ type spared struct {
 	addresses []netip.Addr
 }
 
-// masterAddresses are the addresses of the host of act_qmaster. They are looked up rarely:
+// masterAddresses returns the addresses of the host of act_qmaster. They are looked up rarely:
 // whoever wants to connect waits meanwhile.
 func (s *session) masterAddresses(now time.Time) []netip.Addr {
 	const fresh, patience = time.Minute, 2 * time.Second

@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// OwnName is the name of this host as it is announced to qmaster: the first name of its
+// OwnName returns the name of this host as it is announced to qmaster: the first name of its
 // address, and of that what host_aliases(5) makes of it. Without one it is what hostname
 // prints.
 func (c *Cell) OwnName(ctx context.Context) (string, error) {
@@ -41,7 +41,7 @@ func addressesOf(ctx context.Context, host string) ([]netip.Addr, error) {
 	return list, err
 }
 
-// addressesOfAll are the addresses of a host under all of its names.
+// addressesOfAll returns the addresses of a host under all of its names.
 func (c *Cell) addressesOfAll(ctx context.Context, host string) []netip.Addr {
 	var all []netip.Addr
 	for _, name := range append([]string{host}, c.Names.aliasesOf(host)...) {
@@ -52,7 +52,7 @@ func (c *Cell) addressesOfAll(ctx context.Context, host string) []netip.Addr {
 	return all
 }
 
-// aliasesOf are the names that stand for a main name.
+// aliasesOf returns the names that stand for a main name.
 func (n *Names) aliasesOf(main string) []string {
 	var list []string
 	for alias, m := range n.aliases {
@@ -70,7 +70,7 @@ func (c *Cell) comesFrom(ctx context.Context, address net.Addr, host string) boo
 	return ok && slices.Contains(c.addressesOfAll(ctx, host), ip)
 }
 
-// ipOf is the address of a host without the port.
+// ipOf returns the address of a host without the port.
 func ipOf(address net.Addr) (netip.Addr, bool) {
 	tcp, ok := address.(*net.TCPAddr)
 	if !ok {

@@ -17,7 +17,7 @@ type key struct {
 
 func keyOf(id job.ID) key { return key{uint32(id.Job), uint32(id.TaskDir()), id.PETask} }
 
-// reportOf is what qmaster is told of a job.
+// reportOf returns what qmaster is told of a job.
 func reportOf(r *agent.JobReport, host string) message.JobReport {
 	k := keyOf(r.ID)
 	m := message.JobReport{Job: k.job, Task: k.task, PETask: k.pe, Queue: r.Queue + "@" + host, State: message.StateWritten}
@@ -74,7 +74,7 @@ func failureOf(c job.Class) uint32 {
 	}
 }
 
-// usageOf is the usage of a job that has ended, in the order of the original. Of one that
+// usageOf returns the usage of a job that has ended, in the order of the original. Of one that
 // never began there are but two values (accounting(5)).
 func usageOf(r *agent.JobReport, signal uint32) []message.Usage {
 	o := r.Outcome

@@ -76,7 +76,7 @@ func readTopology() (topology.Topology, error) {
 	return topology.Read(os.ReadFile, allowed)
 }
 
-// allowed is what of this host we may use ourselves.
+// allowed returns what of this host we may use ourselves.
 func allowed() (topology.Allowed, error) {
 	cpus, err := limits.Affinity()
 	if err != nil {
@@ -85,7 +85,7 @@ func allowed() (topology.Allowed, error) {
 	return topology.Allowed{CPUs: cpus, Mems: allowedMems()}, nil
 }
 
-// allowedMems are the NUMA nodes of which we may use the memory; empty for all, or where
+// allowedMems returns the NUMA nodes of which we may use the memory; empty for all, or where
 // nobody knows.
 func allowedMems() (mems topology.CPUSet) {
 	if status, err := os.ReadFile("/proc/self/status"); err == nil {
@@ -99,7 +99,7 @@ func allowedMems() (mems topology.CPUSet) {
 	return mems
 }
 
-// coresInUse are the cores of which a processor belongs to a job on this host
+// coresInUse returns the cores of which a processor belongs to a job on this host
 // that has not ended. Processors count and not the numbers of cores: those are
 // other ones for somebody who may use other processors. Of some jobs, foreign ones, the
 // caller did not know them.

@@ -58,7 +58,7 @@ func Collect(dir *jobdir.Dir, d *job.Description, shepherd syscall.WaitStatus) *
 	return o
 }
 
-// verdict is the failure code that the shepherd has left: the first number of
+// verdict returns the failure code that the shepherd has left: the first number of
 // exit_status. Without one its own end says how far it came.
 func verdict(dir *jobdir.Dir, shepherd syscall.WaitStatus) job.Failed {
 	code, done, err := dir.ExitStatus()

@@ -13,7 +13,7 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// denied are the devices that patterns stand for and that have not been granted.
+// denied returns the devices that patterns stand for and that have not been granted.
 // Devices count, not names: a further name of one does not open it.
 func denied(patterns, granted []string) ([]cgroup.Device, error) {
 	if len(patterns) == 0 {

@@ -104,7 +104,7 @@ func (o *Assignment) needsGroup() bool {
 	return !w.Vmem.None() || !w.RSS.None() || pids || len(p.Devices) > 0 || p.Weight == qconf.Yes
 }
 
-// groupsName is the group that holds those of the jobs of a spool area. Numbers of
+// groupsName returns the group that holds those of the jobs of a spool area. Numbers of
 // jobs are unique in that only, and containers may share a hierarchy without
 // sharing the area. The device and the inode number tell areas apart for as long as
 // they exist, and nothing has to be stored.
@@ -181,7 +181,7 @@ func (j *Job) makeGroup(devices []string) error {
 	return j.Dir.WriteFile(jobdir.FileCgroup, []byte(told.Format()))
 }
 
-// limits are the limits of a job that its group is to enforce. granted are the
+// limits returns the limits of a job that its group is to enforce. granted are the
 // devices that it may open.
 func (g *Groups) limits(d *job.Description, a binding.Affinity, granted []string) (cgroup.Limits, error) {
 	w, slots := limits.OfJob(d), uint64(max(d.HostSlots, 1))
@@ -210,7 +210,7 @@ func (g *Groups) limits(d *job.Description, a binding.Affinity, granted []string
 	return l, err
 }
 
-// memory is a limit of memory as package cgroup has it, where 0 is none.
+// memory returns a limit of memory as package cgroup has it, where 0 is none.
 func (g *Groups) memory(v uint64) uint64 {
 	if v == quantity.Infinity {
 		return 0
@@ -218,7 +218,7 @@ func (g *Groups) memory(v uint64) uint64 {
 	return max(v, g.params.MinMemory)
 }
 
-// unenforced says which limits the kernel will not keep, and why.
+// unenforced returns which limits the kernel will not keep, and why.
 func (g *Groups) unenforced(l cgroup.Limits) []string {
 	var notes []string
 	check := func(wanted bool, f cgroup.Feature, what string) bool {
@@ -327,7 +327,7 @@ func (g *Groups) Sweep(spool *jobdir.Spool) error {
 	return err
 }
 
-// ofJob is the name of the group of the job to whose task a group belongs.
+// ofJob returns the name of the group of the job to whose task a group belongs.
 func ofJob(name string) string {
 	number, rest, _ := strings.Cut(name, ".")
 	task, _, _ := strings.Cut(rest, ".")

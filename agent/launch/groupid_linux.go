@@ -139,7 +139,7 @@ func nth(ranges []qconf.Range, n int) int {
 	return 0
 }
 
-// groupsInUse are the supplementary groups of all processes.
+// groupsInUse returns the supplementary groups of all processes.
 func groupsInUse() (map[int]bool, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

@@ -309,7 +309,7 @@ func (j *Job) finish(o jobdir.CreateOptions) error {
 	return j.spool.Complete(j.Dir, j.Description, o)
 }
 
-// peHosts are the lines of pe_hostfile.
+// peHosts returns the lines of pe_hostfile.
 func (o *Assignment) peHosts() []jobdir.PEHost {
 	hosts, own := slices.Clone(o.Hosts), o.Queue.Queue+"@"+o.Host
 	if len(hosts) == 0 {
@@ -335,7 +335,7 @@ var bootID = sync.OnceValue(func() string {
 	return strings.TrimSpace(string(b))
 })
 
-// Group is the control group of the job; nil without. It is not changed.
+// Group returns the control group of the job; nil without. It is not changed.
 func (j *Job) Group() *group.Paths { return j.group }
 
 // Rebooted reports whether the host was started again since the job was prepared.

@@ -78,7 +78,7 @@ func (p seen) kill() {
 	_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
 }
 
-// marked are the processes of the job.
+// marked returns the processes of the job.
 func (j *Job) marked() []seen {
 	pids, err := oslite.Numbers("/proc")
 	if err != nil {
@@ -142,7 +142,7 @@ func (j *Job) hasMark(pid int, environment []byte) bool {
 	return false
 }
 
-// numbersOf are the numbers behind a key of /proc/PID/status.
+// numbersOf returns the numbers behind a key of /proc/PID/status.
 func numbersOf(status []byte, key string) []int {
 	_, rest, _ := bytes.Cut(status, []byte("\n"+key))
 	line, _, _ := bytes.Cut(rest, []byte("\n"))

@@ -35,7 +35,7 @@ const (
 	Kept
 )
 
-// String is the name of the stage.
+// String returns the name of the stage.
 func (s Stage) String() string {
 	names := [...]string{Prepared: "prepared", Supervised: "supervised", Over: "over", Slave: "slave", Kept: "kept"}
 	if s > 0 && int(s) < len(names) {
@@ -164,7 +164,7 @@ func ownOf(d *job.Description, lookup func(name string) (*userdb.User, error)) (
 	}, nil
 }
 
-// recordedGroup is the control group that a directory names; nil for none.
+// recordedGroup returns the control group that a directory names; nil for none.
 func recordedGroup(dir *jobdir.Dir) (*group.Paths, error) {
 	text, err := dir.ReadFile(jobdir.FileCgroup)
 	if errors.Is(err, fs.ErrNotExist) {

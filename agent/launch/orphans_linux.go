@@ -93,7 +93,7 @@ func reap() {
 	}
 }
 
-// descendants are all processes below this one, without those that it was
+// descendants returns all processes below this one, without those that it was
 // started with: whoever executes us may have had children before.
 func (j *Job) descendants() []int {
 	var list []int

@@ -88,7 +88,7 @@ func moveTmpdir(d *job.Description, path string) {
 	}
 }
 
-// mostOfUser is how many processes and threads the user of the job may have where those of the
+// mostOfUser returns how many processes and threads the user of the job may have where those of the
 // job alone are not counted; 0 for any number.
 func (p *Plan) mostOfUser(g *Groups) int {
 	if p.Description.AddGroupKill && g.countsThreads() {
@@ -97,7 +97,7 @@ func (p *Plan) mostOfUser(g *Groups) int {
 	return p.Processes
 }
 
-// hosts are the lines of pe_hostfile. column replaces what stands for the processors, on all of
+// hosts returns the lines of pe_hostfile. column replaces what stands for the processors, on all of
 // them (sge_submit(1), -binding pe).
 func (p *Plan) hosts(column string) []jobdir.PEHost {
 	if column == "" {

@@ -20,7 +20,7 @@ import (
 // that fill the processors of the host, half of what the kernel has at most. That keeps a user
 // from taking all of it, and no job from taking what the user's others need.
 
-// mostThreads is how many processes and threads a job may have; 0 for any number.
+// mostThreads returns how many processes and threads a job may have; 0 for any number.
 func mostThreads(p qconf.CgroupsParams, slots int) uint64 {
 	if p.Pids <= 0 {
 		return 0
@@ -28,7 +28,7 @@ func mostThreads(p qconf.CgroupsParams, slots int) uint64 {
 	return max(uint64(p.Pids), min(uint64(p.Pids)*uint64(max(slots, 1)), threadsOfHost()/2))
 }
 
-// threadsOfHost is how many processes and threads there can be on this host. What is not known
+// threadsOfHost returns how many processes and threads there can be on this host. What is not known
 // is not a limit.
 func threadsOfHost() uint64 {
 	most := uint64(math.MaxInt64)

@@ -172,7 +172,7 @@ func NewRemote(r Remote, dir *jobdir.Dir, d *job.Description, s State) *Job {
 	return j
 }
 
-// Stage is how far a job of another process had come when it was prepared or opened.
+// Stage returns how far a job of another process had come when it was prepared or opened.
 func (j *Job) Stage() Stage { return j.found }
 
 // launchRemotely is Launch where another process has the supervisor.

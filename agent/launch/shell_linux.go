@@ -40,7 +40,7 @@ func interpreter(script []byte) string {
 	return string(line)
 }
 
-// unfound says what was not found when the program of a job could not be executed, and what to
+// unfound returns what was not found when the program of a job could not be executed, and what to
 // do: the supervisor names the file alone. Empty where there is nothing to add.
 func unfound(d *job.Description) string {
 	c := d.Command

@@ -167,7 +167,7 @@ func (s *supervisor) look(ctx context.Context) (syscall.WaitStatus, error) {
 	}
 }
 
-// PID is the number of the process of the supervisor; 0 while it is not known, and
+// PID returns the number of the process of the supervisor; 0 while it is not known, and
 // when it is gone.
 func (j *Job) PID() int {
 	j.mu.Lock()

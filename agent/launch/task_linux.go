@@ -71,7 +71,7 @@ func (e *TaskError) Error() string {
 // Unwrap returns the cause.
 func (e *TaskError) Unwrap() error { return e.Err }
 
-// affinity is what the processes of the job are restricted to.
+// affinity returns what the processes of the job are restricted to.
 func (j *Job) affinity() binding.Affinity {
 	a := j.Affinity
 	if a.CPUs.IsEmpty() {

@@ -49,7 +49,7 @@ func Restrict() error {
 	return nil
 }
 
-// filter is a program for seccomp(2) that refuses some system calls, and all of another
+// filter returns a program for seccomp(2) that refuses some system calls, and all of another
 // architecture, which have other numbers.
 func filter(arch uint32, refused []uint32) []unix.SockFilter {
 	const (

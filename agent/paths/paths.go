@@ -13,7 +13,7 @@ import (
 	"github.com/execd-project/execd/agent/api"
 )
 
-// State is the directory of what is kept of jobs. home is the home directory where HOME
+// State returns the directory of what is kept of jobs. home is the home directory where HOME
 // says none; without one either, ok is false.
 func State(root bool, home string) (dir string, ok bool) {
 	if root {
@@ -28,13 +28,13 @@ func State(root bool, home string) (dir string, ok bool) {
 	return filepath.Join(home, ".local", "state", "execd"), filepath.IsAbs(home)
 }
 
-// Spool is the spool area of an agent, in the directory State.
+// Spool returns the spool area of an agent, in the directory State.
 func Spool(root bool) (dir string, ok bool) {
 	dir, ok = State(root, "")
 	return filepath.Join(dir, "agent"), ok
 }
 
-// Socket is where an agent with a spool area listens on its own host.
+// Socket returns where an agent with a spool area listens on its own host.
 func Socket(root bool, spool string) string {
 	if root {
 		return api.DefaultSocket
@@ -54,7 +54,7 @@ const Procedures = "/etc/execd/procedures"
 // SocketVariable names the socket of the agent in the environment of who looks for it.
 const SocketVariable = "EXECD_SOCKET"
 
-// Sockets are where to look for an agent, the first that is there: where SocketVariable
+// Sockets returns where to look for an agent, the first that is there: where SocketVariable
 // says and nowhere else, or one of the caller's own, which may have been started with other
 // variables than these, and that of the host.
 func Sockets(root bool) []string {
@@ -81,7 +81,7 @@ func runtimeDir() (string, bool) {
 	return filepath.Join(dir, "execd"), ok
 }
 
-// variable is what a variable says, which counts where it is absolute.
+// variable returns what a variable says, which counts where it is absolute.
 func variable(name string) (string, bool) {
 	dir := os.Getenv(name)
 	return dir, filepath.IsAbs(dir)

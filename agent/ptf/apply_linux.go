@@ -102,7 +102,7 @@ func processesOf(byID map[int]int) map[int][]int {
 	return found
 }
 
-// numbers are the names in a directory that are numbers, in order.
+// numbers returns the names in a directory that are numbers, in order.
 func numbers(dir string) (list []int) {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -19,7 +19,7 @@ const (
 	mostNice  = 19
 )
 
-// RangeOf is the range of a configuration: PTF_MAX_PRIORITY and PTF_MIN_PRIORITY of
+// RangeOf returns the range of a configuration: PTF_MAX_PRIORITY and PTF_MIN_PRIORITY of
 // execd_params (sge_conf(5)), 0 and 19 where they are not set. If the best is worse than
 // the worst, both are the worst, as in the original.
 func RangeOf(p *qconf.ExecdParams) Range {
@@ -56,7 +56,7 @@ type Table struct {
 	counters map[job.ID]float64
 }
 
-// Off are the priorities without tickets: those of the queues. What was remembered is
+// Off returns the priorities without tickets: those of the queues. What was remembered is
 // forgotten.
 func (t *Table) Off(jobs []Job) []Priority {
 	t.counters = nil
@@ -74,7 +74,7 @@ func defaultWeight(w uint64) uint64 {
 	return min(w, cgroup.MostWeight)
 }
 
-// Compute are the priorities of all running jobs, in their order. It is to be called again
+// Compute returns the priorities of all running jobs, in their order. It is to be called again
 // from time to time, every 2 seconds in the original: each call makes those nicer that have
 // used much. Jobs that are not among them any more are forgotten.
 func (t *Table) Compute(r Range, jobs []Job) []Priority {
@@ -92,7 +92,7 @@ func (t *Table) Compute(r Range, jobs []Job) []Priority {
 	return list
 }
 
-// tickets are those of a job as numbers that can be added up.
+// tickets returns those of a job as numbers that can be added up.
 func tickets(j *Job) float64 {
 	if j.Tickets > 0 && j.Tickets < math.MaxFloat64/(1<<32) {
 		return j.Tickets
@@ -147,7 +147,7 @@ func (t *Table) count(jobs []Job, total float64) []float64 {
 	return spread(jobs, next)
 }
 
-// spread is how far each counter is from the smallest, in parts of the largest.
+// spread returns how far each counter is from the smallest, in parts of the largest.
 func spread(jobs []Job, counters map[job.ID]float64) []float64 {
 	list := make([]float64, len(jobs))
 	if len(counters) == 0 {
@@ -169,7 +169,7 @@ func spread(jobs []Job, counters map[job.ID]float64) []float64 {
 	return list
 }
 
-// usage is what a job has used, a second at least.
+// usage returns what a job has used, a second at least.
 func usage(j *Job) float64 {
 	if j.CPU > 1 && j.CPU < math.MaxInt64 {
 		return j.CPU

@@ -12,7 +12,7 @@ import (
 	"github.com/execd-project/execd/scheduler/calendar"
 )
 
-// cluster is the configuration with what the command line has changed so far.
+// cluster returns the configuration with what the command line has changed so far.
 func (x *call) cluster() *qconf.Cluster {
 	if x.result.Cluster != nil {
 		return x.result.Cluster
@@ -108,7 +108,7 @@ func load(fsys fstest.MapFS, base *qconf.Cluster) (*qconf.Cluster, error) {
 	})
 }
 
-// problemsOf are what is wrong with a configuration as it is: no change makes it so.
+// problemsOf returns what is wrong with a configuration as it is: no change makes it so.
 func problemsOf(c *qconf.Cluster, err error) map[string]bool {
 	known := map[string]bool{}
 	for _, e := range qconf.Errors(err) {
@@ -169,7 +169,7 @@ func (x *call) noteOld() {
 	}
 }
 
-// texts are the files of a configuration, by their names. Of single files those are left
+// texts returns the files of a configuration, by their names. Of single files those are left
 // out that nobody has written.
 func texts(c *qconf.Cluster) map[string]text {
 	all := map[string]text{}
@@ -229,7 +229,7 @@ func (x *call) mayChange() bool {
 	return false
 }
 
-// who is the user at his host, as messages have it.
+// who returns the user at his host, as messages have it.
 func (x *call) who() string { return x.in.By.User + "@" + x.hostName() }
 
 // changed says what was done to an object: to standard error, but for some kinds.
@@ -284,7 +284,7 @@ func (x *call) refuseChange(k *kind, name string, err error) {
 	}
 }
 
-// problem is an error without the file, which is ours.
+// problem returns an error without the file, which is ours.
 func problem(e *qconf.Error) string {
 	if e.Attribute == "" {
 		return e.Problem
@@ -292,7 +292,7 @@ func problem(e *qconf.Error) string {
 	return e.Attribute + ": " + e.Problem
 }
 
-// style is how values are laid out: on one line with SGE_SINGLE_LINE (qconf(1)).
+// style returns how values are laid out: on one line with SGE_SINGLE_LINE (qconf(1)).
 func (x *call) style() qconf.Style {
 	for _, v := range x.in.Environment {
 		if strings.HasPrefix(v, "SGE_SINGLE_LINE=") {

@@ -47,7 +47,7 @@ type kind struct {
 	template string
 }
 
-// access are the attributes with access lists and projects.
+// access returns the attributes with access lists and projects.
 func access(more map[string]string) map[string]string {
 	for _, name := range []string{"user_lists", "xuser_lists", "projects", "xprojects"} {
 		more[name] = " "
@@ -172,7 +172,7 @@ func findHost(c *qconf.Cluster, name string) (*qconf.ExecHost, error) {
 	return c.Host(name)
 }
 
-// find is an object of a kind; a user may be one that was made for a job.
+// find returns an object of a kind; a user may be one that was made for a job.
 func (x *call) find(k *kind, name string) (object, bool) {
 	o, ok := k.find(x.cluster(), name)
 	if ok || k != userKind {
@@ -188,7 +188,7 @@ func (x *call) find(k *kind, name string) (object, bool) {
 	return nil, false
 }
 
-// allNames are the names of the objects of a kind, with those of users that were made for jobs.
+// allNames returns the names of the objects of a kind, with those of users that were made for jobs.
 func (x *call) allNames(k *kind) []string {
 	names := k.names(x.cluster())
 	if k != userKind {
@@ -201,13 +201,13 @@ func (x *call) allNames(k *kind) []string {
 	return distinct(names)
 }
 
-// name is the name of an object.
+// name returns the name of an object.
 func (k *kind) name(o object) string {
 	name, _ := o.Value(k.key)
 	return name
 }
 
-// path is the file of an object.
+// path returns the file of an object.
 func (k *kind) path(name string) string {
 	if k == hostKind {
 		name = strings.ToLower(name)
@@ -215,7 +215,7 @@ func (k *kind) path(name string) string {
 	return k.folder + "/" + name
 }
 
-// newText is what is edited for a new object: the template with its name, "" for one that
+// newText returns what is edited for a new object: the template with its name, "" for one that
 // is to be found.
 func (k *kind) newText(name string, style qconf.Style) string {
 	o, err := k.sample()
@@ -231,12 +231,12 @@ func (k *kind) newText(name string, style qconf.Style) string {
 // sampleName is the name of samples.
 const sampleName = "objectname"
 
-// sample is an object as the template has it, whose own name may be that of none.
+// sample returns an object as the template has it, whose own name may be that of none.
 func (k *kind) sample() (object, error) {
 	return k.parse("", []byte(strings.Replace(k.template, "template", sampleName, 1)))
 }
 
-// ofSpec is the kind that -mattr and its like name.
+// ofSpec returns the kind that -mattr and its like name.
 func ofSpec(spec string) *kind {
 	if i := slices.IndexFunc(kinds, func(k *kind) bool { return k.spec == spec }); i >= 0 {
 		return kinds[i]

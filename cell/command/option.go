@@ -33,7 +33,7 @@ type given struct {
 	values []string
 }
 
-// value is the only value of an option, "" if it has none.
+// value returns the only value of an option, "" if it has none.
 func (g *given) value() string {
 	if len(g.values) == 0 {
 		return ""
@@ -52,7 +52,7 @@ func (l *line) has(name string) bool {
 	return slices.ContainsFunc(l.given, func(g given) bool { return g.name == name })
 }
 
-// last is the value of an option where it was given last.
+// last returns the value of an option where it was given last.
 func (l *line) last(name string) (string, bool) {
 	for _, g := range slices.Backward(l.given) {
 		if g.name == name {
@@ -62,7 +62,7 @@ func (l *line) last(name string) (string, bool) {
 	return "", false
 }
 
-// all are the values of an option, as often as it was given.
+// all returns the values of an option, as often as it was given.
 func (l *line) all(name string) []string {
 	var all []string
 	for _, g := range l.given {
@@ -73,7 +73,7 @@ func (l *line) all(name string) []string {
 	return all
 }
 
-// lists are the elements of all lists that an option has, which are separated by commas.
+// lists returns the elements of all lists that an option has, which are separated by commas.
 func (l *line) lists(name string) []string {
 	var all []string
 	for _, g := range l.given {
@@ -86,7 +86,7 @@ func (l *line) lists(name string) []string {
 	return all
 }
 
-// list is a list separated by commas. Empty elements are left out.
+// list returns a list separated by commas. Empty elements are left out.
 func list(text string) []string {
 	return slices.DeleteFunc(strings.Split(text, ","), func(s string) bool { return s == "" })
 }
@@ -100,7 +100,7 @@ type optionError struct {
 	meant   string // the option that was probably meant, "" if none is near
 }
 
-// Error is the error without a command's way of saying it.
+// Error returns the error without a command's way of saying it.
 func (e *optionError) Error() string {
 	if e.missing || e.empty {
 		return "option " + e.word + " needs a value"
@@ -117,7 +117,7 @@ func find(options []option, word string) *option {
 	return nil
 }
 
-// meant is the option that a mistyped one is nearest to, "" if none is near.
+// meant returns the option that a mistyped one is nearest to, "" if none is near.
 func meant(options []option, word string) string {
 	var names []string
 	for i := range options {
@@ -178,7 +178,7 @@ func parse(options []option, args []string) (*line, error) {
 	return l, nil
 }
 
-// text is what -help prints: what the command line is like, and the options.
+// text returns what -help prints: what the command line is like, and the options.
 func (c *command) text() string {
 	var b strings.Builder
 	b.WriteString(version + "\nusage: " + strings.TrimSpace(c.name+" "+c.usage) + "\n")

@@ -53,5 +53,5 @@ func (x *call) answer(a *cell.Answer) {
 	}
 }
 
-// number is a number as it is printed.
+// number returns a number as it is printed.
 func number(n uint32) string { return strconv.FormatUint(uint64(n), 10) }

@@ -24,7 +24,7 @@ var qconfCommand = command{
 	derived: actionOptions,
 }
 
-// actions are the options in the order of their names, small letters after capitals.
+// actions returns the options in the order of their names, small letters after capitals.
 func actions() []action {
 	all := slices.Concat(showActions(), singleActions(), peopleActions(), treeActions(), attributeActions(), otherActions())
 	for _, k := range kinds {
@@ -139,7 +139,7 @@ func (x *call) wrongWord(word, meant string) {
 	}
 }
 
-// configured is the text of a file that an option names. ok is false, and it is said,
+// configured returns the text of a file that an option names. ok is false, and it is said,
 // where it cannot be read.
 func (x *call) configured(name string) (data []byte, ok bool) {
 	data, err := x.in.read(name)

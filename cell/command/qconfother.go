@@ -7,7 +7,7 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// otherActions are the options that change no object.
+// otherActions returns the options that change no object.
 func otherActions() []action {
 	refused := func(name, args, help, reason string) action {
 		return action{option: option{name: name, args: args, optional: 1, help: help}, changes: true, run: func(x *call, g *given) {

@@ -31,13 +31,13 @@ var allPeople = []people{
 	}},
 }
 
-// fixedManagers are the managers that no list has: root, and whom the daemon was told.
+// fixedManagers returns the managers that no list has: root, and whom the daemon was told.
 func (x *call) fixedManagers() []string {
 	listed := x.cell.Cluster().Managers()
 	return slices.DeleteFunc(slices.Clone(x.cell.Managers()), func(m string) bool { return slices.Contains(listed, m) })
 }
 
-// peopleActions are the options for managers, operators, hosts and the members of access
+// peopleActions returns the options for managers, operators, hosts and the members of access
 // lists.
 func peopleActions() []action {
 	var all []action
@@ -222,7 +222,7 @@ func (x *call) writeMembers(o object, set string, entries []string) bool {
 // none is a list without elements, as objects have it.
 const none = "NONE"
 
-// elements are those of an attribute that is a list.
+// elements returns those of an attribute that is a list.
 func elements(o object, attribute, separator string) []string {
 	v, _ := o.Value(attribute)
 	return splitElements(v, separator)

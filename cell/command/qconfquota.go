@@ -30,7 +30,7 @@ func (x *call) showQuotas(g *given) {
 	x.stdout.lines(qconf.FormatResourceQuotas(sets, x.style()))
 }
 
-// chosenQuotas are the sets that names or patterns mean, in the order of the list.
+// chosenQuotas returns the sets that names or patterns mean, in the order of the list.
 func (x *call) chosenQuotas(names []string) []*quotaSet {
 	var chosen []*quotaSet
 	for _, s := range x.cluster().ResourceQuotas() {

@@ -8,7 +8,7 @@ import (
 	"github.com/execd-project/execd/scheduler/expression"
 )
 
-// showActions are the options that show more than one object, or an object in another way.
+// showActions returns the options that show more than one object, or an object in another way.
 func showActions() []action {
 	group := option{args: "group", values: 1}
 	named := func(name, help string, o option) option {
@@ -28,7 +28,7 @@ func showActions() []action {
 	}
 }
 
-// group is a host group that an option names; nil, and it is said, for none.
+// group returns a host group that an option names; nil, and it is said, for none.
 func (x *call) group(name string) *qconf.HostGroup {
 	g := x.cluster().HostGroups().Group(name)
 	if g == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// singleActions are the options for what there is one of: complexes, the configuration of
+// singleActions returns the options for what there is one of: complexes, the configuration of
 // the scheduler, the global configuration with those of hosts, and the list of resource
 // quota sets.
 func singleActions() []action {
@@ -112,7 +112,7 @@ func (x *call) putComplexes(file string, data []byte) {
 	}
 }
 
-// complexUsed is a host or queue that has a value for a complex, "" for none.
+// complexUsed returns a host or queue that has a value for a complex, "" for none.
 func (x *call) complexUsed(name string) string {
 	has := func(o object) bool {
 		return slices.ContainsFunc(elements(o, "complex_values", ","), func(e string) bool {
@@ -171,7 +171,7 @@ func (x *call) putScheduler(file string, data []byte) {
 	x.warn("changed scheduler configuration")
 }
 
-// conf is the global configuration, or that of a host.
+// conf returns the global configuration, or that of a host.
 func (x *call) conf(host string) (object, bool) {
 	if host == qconf.GlobalName {
 		return x.cluster().Global(), true

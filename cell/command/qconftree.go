@@ -8,7 +8,7 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// treeActions are the options for the share tree.
+// treeActions returns the options for the share tree.
 func treeActions() []action {
 	show := func(name, args, help string, values int, run func(*call, *given)) action {
 		return action{option: option{name: name, args: args, values: values, help: help}, run: run}
@@ -126,7 +126,7 @@ func (x *call) deleteTree(*given) {
 	x.warn("%s removed sharetree list", x.who())
 }
 
-// tree is a copy of the share tree that can be changed; nil, and it is said, for none.
+// tree returns a copy of the share tree that can be changed; nil, and it is said, for none.
 func (x *call) tree() *qconf.ShareTree {
 	tree := x.cluster().ShareTree()
 	if tree == nil || tree.Root == nil {
@@ -145,7 +145,7 @@ func (x *call) tree() *qconf.ShareTree {
 	return &qconf.ShareTree{Root: clone(tree.Root)}
 }
 
-// node is the node at a path, and the one above it; nil for none. The root is "/".
+// node returns the node at a path, and the one above it; nil for none. The root is "/".
 func node(root *qconf.ShareNode, path string) (n, parent *qconf.ShareNode) {
 	n = root
 	names := strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
@@ -263,7 +263,7 @@ func (x *call) addNode(root *qconf.ShareNode, path string) *qconf.ShareNode {
 	return n
 }
 
-// nodeAt is the node at a path, in which names may be separated by points, too.
+// nodeAt returns the node at a path, in which names may be separated by points, too.
 func (x *call) nodeAt(root *qconf.ShareNode, path string) (n, parent *qconf.ShareNode) {
 	if n, parent = node(root, path); n == nil {
 		n, parent = node(root, strings.ReplaceAll(path, ".", "/"))
@@ -271,7 +271,7 @@ func (x *call) nodeAt(root *qconf.ShareNode, path string) (n, parent *qconf.Shar
 	return n, parent
 }
 
-// absolute is a path as it is said what was done to it.
+// absolute returns a path as it is said what was done to it.
 func absolute(path string) string {
 	return "/" + strings.Join(strings.FieldsFunc(path, func(r rune) bool { return r == '/' || r == '.' }), "/")
 }
@@ -294,7 +294,7 @@ func (x *call) nodesDone(tree *qconf.ShareTree, done []string) {
 	}
 }
 
-// splitUser is a user with nodes below, "" for none.
+// splitUser returns a user with nodes below, "" for none.
 func (x *call) splitUser(tree *qconf.ShareTree) (name string) {
 	tree.Walk(func(n, parent *qconf.ShareNode) {
 		if _, isUser := x.find(userKind, n.Name); isUser && parent != nil && len(n.Children) > 0 && !n.Project {

@@ -60,7 +60,7 @@ func (x *call) nothing() {
 	x.fail(1, "ERROR! no option argument")
 }
 
-// jobs are the jobs that operands name, with ranges of tasks.
+// jobs returns the jobs that operands name, with ranges of tasks.
 func (x *call) jobs(operands []string) ([]submit.JobRange, bool) {
 	asQalter := x.self.complaint == submitComplaint
 	if i := slices.IndexFunc(operands, func(o string) bool { return len(list(o)) == 0 }); asQalter && i >= 0 {

@@ -55,7 +55,7 @@ func (x *call) interactive(command submit.Commands) {
 	x.result.Actions = append(x.result.Actions, a.Actions...)
 }
 
-// wrapped is a request whose command is run by the program that QRSH_WRAPPER names, with the
+// wrapped returns a request whose command is run by the program that QRSH_WRAPPER names, with the
 // words of the command as its arguments (sge_submit(1), qrsh).
 func (x *call) wrapped(r *submit.Request) *submit.Request {
 	wrapper := x.in.variable("QRSH_WRAPPER")
@@ -98,7 +98,7 @@ func (x *call) interactiveError(err error) {
 	}
 }
 
-// Unscheduled is what qrsh and qlogin print of a job that could not start at once.
+// Unscheduled returns what qrsh and qlogin print of a job that could not start at once.
 func Unscheduled(name string) string {
 	return "Your \"" + name + "\" request could not be scheduled, try again later.\n"
 }

@@ -71,7 +71,7 @@ func (x *call) withDefaults(name string) (*line, error) {
 	return l, nil
 }
 
-// oneByOne are options with one value each: "-u alice bob" is "-u alice -u bob" (tested).
+// oneByOne returns options with one value each: "-u alice bob" is "-u alice -u bob" (tested).
 func oneByOne(all []given) []given {
 	var list []given
 	for _, g := range all {
@@ -84,7 +84,7 @@ func oneByOne(all []given) []given {
 	return list
 }
 
-// queueWidth is how wide names of queue instances are, by SGE_LONG_QNAMES (qstat(1)). What is
+// queueWidth returns how wide names of queue instances are, by SGE_LONG_QNAMES (qstat(1)). What is
 // no number counts as 0 (tested).
 func (x *call) queueWidth() int {
 	text, ok := x.in.lookup("SGE_LONG_QNAMES")
@@ -174,7 +174,7 @@ func (x *call) qstat() {
 	}
 }
 
-// resources are those that -F names, by their names or shortcuts; all without any.
+// resources returns those that -F names, by their names or shortcuts; all without any.
 func (x *call) resources(names []string) view.Selection {
 	if len(names) == 0 {
 		return nil

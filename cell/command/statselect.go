@@ -75,7 +75,7 @@ func (x *call) statSelection(l *line) (*statSelection, bool) {
 	return s, true
 }
 
-// usersOf are the users of -u, where $user is who calls.
+// usersOf returns the users of -u, where $user is who calls.
 func (x *call) usersOf(l *line) []string {
 	users := l.lists("-u")
 	for i, u := range users {
@@ -128,7 +128,7 @@ func (s *statSelection) selecting() bool {
 	return s.states || s.references != nil || s.pes != nil || s.accessible != nil || s.wanted != nil
 }
 
-// queues are the queue instances that are shown.
+// queues returns the queue instances that are shown.
 func (s *statSelection) queues(v *view.View, resources view.Selection) []qstat.QueueInstance {
 	all := v.Queues(resources)
 	if s.selecting() {
@@ -203,7 +203,7 @@ func (s *statSelection) hasQueue(q *qstat.QueueInstance) bool {
 	return s.accessible == nil || s.call.allAccess(s.accessible, &instance)
 }
 
-// hostGroups are the host groups with a host, as references need them.
+// hostGroups returns the host groups with a host, as references need them.
 func (x *call) hostGroups(host string) []string {
 	groups := x.cell.Cluster().HostGroups()
 	return slices.DeleteFunc(groups.Names(), func(g string) bool { return !groups.Contains(g, host) })
@@ -224,7 +224,7 @@ func (s *statSelection) hasUser(user string) bool {
 	return has
 }
 
-// jobs are the jobs that are shown, with those of their tasks that are.
+// jobs returns the jobs that are shown, with those of their tasks that are.
 func (s *statSelection) jobs(v *view.View, queues []qstat.QueueInstance) []qstat.Job {
 	shown := map[string]bool{}
 	for i := range queues {

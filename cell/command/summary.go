@@ -8,7 +8,8 @@ import (
 	"github.com/execd-project/execd/qstat"
 )
 
-// summaries are the rows of qstat -g c for queue instances, by the names of the queues (tested).
+// summaries returns the rows of qstat -g c for queue instances, by the names of the queues
+// (tested).
 func summaries(v *view.View, queues []qstat.QueueInstance) []qstat.QueueSummary {
 	var list []qstat.QueueSummary
 	index := map[string]int{}

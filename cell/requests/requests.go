@@ -19,7 +19,7 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// Of are the requests of a job. project is that of the job, which may have one by default
+// Of returns the requests of a job. project is that of the job, which may have one by default
 // (user(5)); that of the request does not count.
 func Of(owner, group, project string, r *submit.Request) *scheduler.Requests {
 	q := &scheduler.Requests{
@@ -55,7 +55,7 @@ func joinQueues(list []submit.QueueRequest) (hard, soft string) {
 	return strings.Join(references[0], ","), strings.Join(references[1], ",")
 }
 
-// Slots are the numbers of slots of -pe, none if 0 is among them.
+// Slots returns the numbers of slots of -pe, none if 0 is among them.
 func Slots(ranges []submit.SlotRange) rangelist.List {
 	stretches := make([]rangelist.Stretch, len(ranges))
 	for i, r := range ranges {

@@ -44,7 +44,7 @@ func (v *View) Detail(j *cell.Job, by cell.Caller) qstat.JobDetail {
 	return d
 }
 
-// requested is what the request of a job says beyond what Job shows, and where it was
+// requested returns what the request of a job says beyond what Job shows, and where it was
 // submitted.
 func (v *View) requested(j *cell.Job) qstat.JobDetail {
 	r := j.Request()
@@ -82,7 +82,7 @@ func (v *View) requested(j *cell.Job) qstat.JobDetail {
 	return d
 }
 
-// mailList is who gets mail: those of -M, or else the owner.
+// mailList returns who gets mail: those of -M, or else the owner.
 func mailList(r *submit.Request, owner, host string) (list []qstat.Mail) {
 	for _, m := range r.Mail {
 		user, host, _ := strings.Cut(m, "@")
@@ -94,7 +94,7 @@ func mailList(r *submit.Request, owner, host string) (list []qstat.Mail) {
 	return list
 }
 
-// Request is what has been asked for, as a job that has not been submitted (qsub(1),
+// Request returns what has been asked for, as a job that has not been submitted (qsub(1),
 // -verify).
 func (v *View) Request(r *submit.Request, by cell.Caller) qstat.JobDetail {
 	j := cell.Draft(by, r)
@@ -136,7 +136,7 @@ func (v *View) addOrigin(d *qstat.JobDetail, j *cell.Job) {
 	}
 }
 
-// inOrder are letters of -c in the order of qstat.
+// inOrder returns letters of -c in the order of qstat.
 func inOrder(when string) string {
 	var text strings.Builder
 	for _, letter := range "nmsxr" {
@@ -147,7 +147,7 @@ func inOrder(when string) string {
 	return text.String()
 }
 
-// kind is the type of a job in the words of qstat.
+// kind returns the type of a job in the words of qstat.
 func kind(r *submit.Request) string {
 	var words []string
 	for _, k := range []struct {
@@ -186,7 +186,7 @@ func variables(list []submit.Variable) (texts []string) {
 	return texts
 }
 
-// detailLetters are the letters of -m in the order of qstat -j.
+// detailLetters returns the letters of -m in the order of qstat -j.
 func detailLetters(o job.MailOptions) string {
 	var text strings.Builder
 	for _, x := range [...]struct {
@@ -252,7 +252,7 @@ func (v *View) taskDetail(t *cell.Task) qstat.TaskDetail {
 	return d
 }
 
-// reason is a message of the scheduler.
+// reason returns a message of the scheduler.
 func reason(r *scheduler.Reason, shared bool) qstat.Reason {
 	return qstat.Reason{Text: r.Text(), Number: r.Number(), Shared: shared}
 }
@@ -266,7 +266,7 @@ const (
 	dependent  = 35
 )
 
-// Reasons are why jobs did not start in the last scheduling run, as qstat -j shows it
+// Reasons returns why jobs did not start in the last scheduling run, as qstat -j shows it
 // without a list of jobs: what concerns all of them, and the rest, for jobs together that
 // have the same reasons, by their numbers.
 func (v *View) Reasons() (shared []qstat.Reason, groups []qstat.ReasonGroup) {

@@ -9,7 +9,7 @@ import (
 	"github.com/execd-project/execd/scheduler/value"
 )
 
-// Hosts are the host global and the execution hosts, with resources as qhost -F shows
+// Hosts returns the host global and the execution hosts, with resources as qhost -F shows
 // them.
 func (v *View) Hosts(s Selection) []qstat.Host {
 	list := []qstat.Host{v.hostView(scheduler.GlobalHost, qconf.GlobalHost, s)}
@@ -46,7 +46,7 @@ func (v *View) hostView(id scheduler.HostID, name string, s Selection) qstat.Hos
 	return h
 }
 
-// whole is a load value that is a whole number, nil if it is not reported.
+// whole returns a load value that is a whole number, nil if it is not reported.
 func (v *View) whole(id scheduler.HostID, name string) *int {
 	x, ok := v.load(id, name)
 	if !ok || math.Abs(x.Number()) > math.MaxInt32 {

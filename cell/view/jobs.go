@@ -14,7 +14,7 @@ import (
 	"github.com/execd-project/execd/scheduler/tickets"
 )
 
-// Jobs are all jobs that have not left, by their numbers.
+// Jobs returns all jobs that have not left, by their numbers.
 func (v *View) Jobs() []qstat.Job {
 	var jobs []qstat.Job
 	for _, j := range v.cell.Jobs() {
@@ -23,7 +23,7 @@ func (v *View) Jobs() []qstat.Job {
 	return jobs
 }
 
-// Job is one of the jobs.
+// Job returns one of the jobs.
 func (v *View) Job(j *cell.Job) qstat.Job {
 	s := qstat.Job{
 		ID: int(j.ID()), Name: j.Name(), Owner: j.Owner(), Project: j.Project,
@@ -37,7 +37,7 @@ func (v *View) Job(j *cell.Job) qstat.Job {
 	return s
 }
 
-// Finished are the jobs that have left last, in the order in which they did (qstat(1), -s z).
+// Finished returns the jobs that have left last, in the order in which they did (qstat(1), -s z).
 func (v *View) Finished() []qstat.Job {
 	var jobs []qstat.Job
 	for _, f := range v.cell.Finished() {
@@ -165,7 +165,7 @@ func shown(t tickets.Tickets) qstat.Tickets {
 	return qstat.Tickets{Total: t.Total, Override: t.Override, Functional: t.Functional, Share: t.Share}
 }
 
-// ofRunning is the priority of a running task: that of the last run, or, if it was that
+// ofRunning returns the priority of a running task: that of the last run, or, if it was that
 // one which started it, what it was started with.
 func (v *View) ofRunning(t *cell.Task) (priority.Priority, tickets.Tickets) {
 	if v.decisions == nil {
@@ -177,7 +177,7 @@ func (v *View) ofRunning(t *cell.Task) (priority.Priority, tickets.Tickets) {
 	return v.decisions.OfRunning(t.Running())
 }
 
-// running is the row of a task that runs.
+// running returns the row of a task that runs.
 func (v *View) running(t *cell.Task, p *priority.Priority, k *tickets.Tickets) qstat.Task {
 	run := t.Running()
 	row := qstat.Task{
@@ -208,7 +208,7 @@ func (v *View) running(t *cell.Task, p *priority.Priority, k *tickets.Tickets) q
 	return row
 }
 
-// part is a part of tickets. What is next to a whole number is that number: the sum of
+// part returns a part of tickets. What is next to a whole number is that number: the sum of
 // parts is what was divided.
 func part(t qstat.Tickets, f float64) qstat.Tickets {
 	times := func(x float64) float64 {
@@ -221,7 +221,7 @@ func part(t qstat.Tickets, f float64) qstat.Tickets {
 	return qstat.Tickets{Total: times(t.Total), Override: times(t.Override), Functional: times(t.Functional), Share: times(t.Share)}
 }
 
-// SchedulingInfo is why a job did not start in the last scheduling run, in the order of
+// SchedulingInfo returns why a job did not start in the last scheduling run, in the order of
 // qstat -j: what concerns all jobs, then what concerns this one.
 func (v *View) SchedulingInfo(j *cell.Job) []qstat.Reason {
 	if v.decisions == nil {

@@ -23,7 +23,7 @@ func (s Selection) has(name string) bool {
 	return s == nil || slices.Contains(s, name)
 }
 
-// Queues are the queue instances, with resources as qstat -F shows them.
+// Queues returns the queue instances, with resources as qstat -F shows them.
 func (v *View) Queues(s Selection) []qstat.QueueInstance {
 	var list []qstat.QueueInstance
 	for i := range v.model.Instances() {
@@ -68,7 +68,7 @@ func (v *View) resource(r *scheduler.Resource, f value.Form) qstat.Resource {
 	}
 }
 
-// queueType is the letters of the types of a queue instance.
+// queueType returns the letters of the types of a queue instance.
 func (v *View) queueType(s *qconf.QueueInstance) string {
 	var b strings.Builder
 	for _, t := range [...]struct {
@@ -120,7 +120,7 @@ func (v *View) state(id scheduler.InstanceID) string {
 	return b.String()
 }
 
-// alarms are the thresholds of an alarm. A load value is shown as it was reported.
+// alarms returns the thresholds of an alarm. A load value is shown as it was reported.
 func (v *View) alarms(host scheduler.HostID, crossed []scheduler.Crossing) []qstat.Alarm {
 	var list []qstat.Alarm
 	for _, c := range crossed {
@@ -153,7 +153,7 @@ func (v *View) alarms(host scheduler.HostID, crossed []scheduler.Crossing) []qst
 	return list
 }
 
-// load is a load value of a host.
+// load returns a load value of a host.
 func (v *View) load(host scheduler.HostID, name string) (value.Value, bool) {
 	id, ok := v.model.Attribute(name)
 	if !ok {
@@ -181,7 +181,7 @@ func (v *View) ShowLoad(queues []qstat.QueueInstance, name string) {
 	}
 }
 
-// Load is a load value of a host that is a number, as it was reported.
+// Load returns a load value of a host that is a number, as it was reported.
 func (v *View) Load(host, name string) (x float64, ok bool) {
 	id, ok := v.model.Host(host)
 	if !ok {

@@ -10,7 +10,7 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// Reservations are the advance reservations, by their numbers.
+// Reservations returns the advance reservations, by their numbers.
 func (v *View) Reservations() []qstat.Reservation {
 	var list []qstat.Reservation
 	for _, r := range v.cell.Reservations() {
@@ -58,7 +58,7 @@ func (v *View) reservation(r *cell.Reservation) qstat.Reservation {
 	return s
 }
 
-// unusable says why jobs of a reservation cannot use a queue instance (qrstat(1), -explain).
+// unusable returns why jobs of a reservation cannot use a queue instance (qrstat(1), -explain).
 // The original has the reasons in the order in which they came up.
 func (v *View) unusable(id scheduler.InstanceID) []string {
 	var reasons []string
@@ -79,7 +79,7 @@ func (v *View) unusable(id scheduler.InstanceID) []string {
 	return reasons
 }
 
-// mailLetters are the letters of -m.
+// mailLetters returns the letters of -m.
 func mailLetters(o job.MailOptions) string {
 	var letters strings.Builder
 	for _, x := range [...]struct {
@@ -93,7 +93,7 @@ func mailLetters(o job.MailOptions) string {
 	return letters.String()
 }
 
-// reservedMax is the most slots of a queue instance that advance reservations have at
+// reservedMax returns the most slots of a queue instance that advance reservations have at
 // any time from now on.
 func (v *View) reservedMax(id scheduler.InstanceID) int {
 	most := 0

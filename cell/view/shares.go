@@ -5,7 +5,7 @@ import (
 	"github.com/execd-project/execd/scheduler/tickets"
 )
 
-// Shares are the nodes of the share tree as sge_share_mon(1) shows them, depth first:
+// Shares returns the nodes of the share tree as sge_share_mon(1) shows them, depth first:
 // nil without a tree.
 func (v *View) Shares() []qstat.ShareRow {
 	e := v.cell.Entitled()

@@ -59,7 +59,7 @@ func (v *View) observe() *scheduler.Observation {
 	return v.seen
 }
 
-// Quotas are the rows of qquota(1).
+// Quotas returns the rows of qquota(1).
 func (v *View) Quotas(s quota.Selection) []qstat.QuotaRow {
 	var rows []qstat.QuotaRow
 	for _, r := range v.cell.State().Quotas(s, v.now) {
@@ -68,7 +68,7 @@ func (v *View) Quotas(s quota.Selection) []qstat.QuotaRow {
 	return rows
 }
 
-// Schedule is what the last scheduling run adds to the file schedule (sge_schedule(5)).
+// Schedule returns what the last scheduling run adds to the file schedule (sge_schedule(5)).
 func (v *View) Schedule() []qstat.ScheduleEntry {
 	if v.decisions == nil {
 		return nil

@@ -47,7 +47,7 @@ func (v *View) waiting(j *cell.Job) (lines []string, start int64) {
 	return append(lines, places...), at
 }
 
-// failed are tasks in error state.
+// failed returns tasks in error state.
 func (v *View) failed(j *cell.Job) (lines []string) {
 	for _, w := range v.cell.WaitingTasks(j) {
 		if w.Error == "" {
@@ -130,7 +130,7 @@ func (v *View) comebacks(j *cell.Job) (lines []string, next int64) {
 
 func number(id uint32) string { return fmt.Sprint(id) }
 
-// ownReasons are those that lie with the job and not with the cluster.
+// ownReasons returns those that lie with the job and not with the cluster.
 func (v *View) ownReasons(j *cell.Job) (lines []string, start int64) {
 	if held(j) {
 		for _, h := range [...]struct {
@@ -197,7 +197,7 @@ func (v *View) jobsText(ids []uint32) string {
 	return strings.Join(texts, ", ")
 }
 
-// places says what is the matter with the places where the job could run.
+// places returns what is the matter with the places where the job could run.
 func (v *View) places(j *cell.Job) (lines []string, start int64) {
 	if v.decisions == nil {
 		return []string{"the next scheduling run"}, 0
@@ -294,7 +294,7 @@ func (b *placeList) lines() (lines []string) {
 	return lines
 }
 
-// opens is when the calendar of a queue instance opens it.
+// opens returns when the calendar of a queue instance opens it.
 func (v *View) opens(instance string) (int64, bool) {
 	queue, host, ok := strings.Cut(instance, "@")
 	if !ok {
@@ -316,7 +316,7 @@ func duration(seconds int64) string {
 	return text
 }
 
-// progress is how far an array job has come; nil for other jobs.
+// progress returns how far an array job has come; nil for other jobs.
 func progress(j *cell.Job) *qstat.Progress {
 	a := j.Request().Array
 	if a == nil {

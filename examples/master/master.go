@@ -362,7 +362,7 @@ func (m *master) ended(t *attempt, e cell.End, others []*agent) {
 	m.follow(m.cell.TaskEnded(m.now(), t.Task.Job.ID(), t.Task.Number, t.Attempt, e))
 }
 
-// end is an outcome as the cell wants it: whose fault a failure is, and whether the task
+// end returns an outcome as the cell wants it: whose fault a failure is, and whether the task
 // is to run again (sge_status(5)).
 func (m *master) end(t *attempt, o *api.Outcome) cell.End {
 	e := cell.End{
@@ -382,7 +382,7 @@ func (m *master) end(t *attempt, o *api.Outcome) cell.End {
 	return e
 }
 
-// text is an outcome in words.
+// text returns an outcome in words.
 func text(o *api.Outcome) string {
 	switch {
 	case o.Reason != "":
@@ -393,7 +393,7 @@ func text(o *api.Outcome) string {
 	return fmt.Sprintf("exit status %d", o.ExitStatus)
 }
 
-// name is the number of a job, or of a task of an array job, as in 7 or 7.3.
+// name returns the number of a job, or of a task of an array job, as in 7 or 7.3.
 func name(id api.ID) string {
 	if id.Task > 0 {
 		return fmt.Sprintf("%d.%d", id.Job, id.Task)

@@ -15,7 +15,7 @@ import (
 // is to run in each slot of a parallel job.
 const tasksVariable = "tasks"
 
-// tasksOf is the program that a request names; empty for none.
+// tasksOf returns the program that a request names; empty for none.
 func tasksOf(r *submit.Request) string {
 	for _, v := range r.Context {
 		if v.Name == tasksVariable {
@@ -106,7 +106,7 @@ func (m *master) startTasks(t *attempt, program string) {
 	}
 }
 
-// free is the number of slots that a task has on a host, without that of the job itself.
+// free returns the number of slots that a task has on a host, without that of the job itself.
 func (t *attempt) free(on *agent, pe *qconf.ParallelEnvironment) int {
 	n := t.slots[on]
 	if on == t.hosts[0] && pe.JobIsFirstTask {

@@ -24,7 +24,7 @@ type Timer interface {
 	Stop()
 }
 
-// System is the clock of the machine.
+// System returns the clock of the machine.
 func System() Clock { return system{} }
 
 type system struct{}

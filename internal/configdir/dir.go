@@ -37,7 +37,7 @@ func Open(dir string) (*Dir, error) {
 // Close closes it.
 func (d *Dir) Close() error { return d.root.Close() }
 
-// FS is the directory, as qconf.Load reads it.
+// FS returns the directory, as qconf.Load reads it.
 func (d *Dir) FS() fs.FS { return d.root.FS() }
 
 // The modes of what is made. A file that is there keeps its own.
@@ -311,7 +311,7 @@ func sync(root *os.Root, folder string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// name is a file as messages name it.
+// name returns a file as messages name it.
 func (d *Dir) name(file string) string { return path.Join(d.path, file) }
 
 // cause returns an error without the path, which is named already.

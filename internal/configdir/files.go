@@ -18,7 +18,7 @@ var (
 	single = []string{"adminhosts", "complexes", "managers", "operators", quotas, "sched_conf", "sharetree", "submithosts"}
 )
 
-// Folders are the names of the folders of a configuration directory.
+// Folders returns the names of the folders of a configuration directory.
 func Folders() []string { return slices.Clone(folders) }
 
 // check refuses what is not a name of a file of the directory, or one that readers would skip.
@@ -41,7 +41,7 @@ func check(file string) error {
 	return nil
 }
 
-// Files are all objects of a cluster as files, by their path: what qconf prints of each.
+// Files returns all objects of a cluster as files, by their path: what qconf prints of each.
 // All resource quota sets are in one file, since they have an order. Reading the files
 // gives an equal cluster, provided that there is a folder of each kind.
 func Files(c *qconf.Cluster) map[string][]byte {

@@ -59,7 +59,7 @@ func WriteCluster(dir string, c *qconf.Cluster, replace bool) error {
 	return Write(dir, files, missing(files), replace)
 }
 
-// missing are the folders of which there is no file: none of a kind is not the same as
+// missing returns the folders of which there is no file: none of a kind is not the same as
 // those of the base.
 func missing(files map[string][]byte) []string {
 	have := map[string]bool{}

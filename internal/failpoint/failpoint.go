@@ -9,5 +9,5 @@ func At(string) {}
 // built.
 func AtOf(_, _ string) {}
 
-// Environment is what processes have in their environment that are to be killed, too.
+// Environment returns what processes have in their environment that are to be killed, too.
 func Environment() []string { return nil }

@@ -28,8 +28,8 @@ func Word(typed string, words []string) (word string, ok bool) {
 	return word, ok
 }
 
-// Option says what is wrong with an option that a FlagSet has refused with an error, and which of
-// its options is near to an unknown one.
+// Option returns what is wrong with an option that a FlagSet has refused with an error, and which
+// of its options is near to an unknown one.
 func Option(flags *flag.FlagSet, err error) string {
 	name, ok := strings.CutPrefix(err.Error(), unknownFlag)
 	if !ok {
@@ -52,7 +52,7 @@ func Hint(prefix, typed string, words []string) string {
 	return ""
 }
 
-// distance is the number of single mistakes between two words (optimal string
+// distance returns the number of single mistakes between two words (optimal string
 // alignment: no part is mistaken twice).
 func distance(a, b []rune) int {
 	// The rows of the table before the last, the last, and the one that is made.

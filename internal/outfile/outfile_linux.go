@@ -41,7 +41,7 @@ func openDir(path string, makes bool) (*os.Root, error) {
 	return w.root()
 }
 
-// root is the directory that has been reached.
+// root returns the directory that has been reached.
 func (w *walker) root() (*os.Root, error) {
 	return os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", w.dir))
 }

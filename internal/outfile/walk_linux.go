@@ -152,7 +152,7 @@ func (w *walker) look(name string) (*unix.Stat_t, error) {
 
 func isLink(st *unix.Stat_t) bool { return st.Mode&unix.S_IFMT == unix.S_IFLNK }
 
-// refusal is the error for an entry that others can have put there; nil if they cannot.
+// refusal returns the error for an entry that others can have put there; nil if they cannot.
 func (w *walker) refusal(name string, st *unix.Stat_t) error {
 	e := &Error{Path: filepath.Join(w.at, name), Kind: kind(st), In: w.in, Why: w.why}
 	switch {
@@ -238,7 +238,7 @@ func (w *walker) file(path string) (name string, st *unix.Stat_t, err error) {
 	}
 }
 
-// components are the names in a path. ".." stays: what it leads to is known only when the names
+// components returns the names in a path. ".." stays: what it leads to is known only when the names
 // before it have been followed.
 func components(path string) []string {
 	return slices.DeleteFunc(strings.Split(path, "/"), func(s string) bool { return s == "" || s == "." })
@@ -264,7 +264,7 @@ func kind(st *unix.Stat_t) string {
 	return "a device"
 }
 
-// exchangeable says why others can exchange what is in a directory; "" if they cannot.
+// exchangeable returns why others can exchange what is in a directory; "" if they cannot.
 func exchangeable(st *unix.Stat_t) string {
 	mode := fmt.Sprintf(" (mode %04o)", st.Mode&0o7777)
 	switch {

@@ -46,7 +46,7 @@ func String(s string) string {
 	return string(appendEscaped(nil, s, func(r rune) bool { return r == '\\' || Special(r) }))
 }
 
-// Original is the opposite of String.
+// Original returns the opposite of String.
 func Original(s string) string {
 	if !mustParse(s) {
 		return s
@@ -112,8 +112,8 @@ func Cut(s string, width int) string {
 	return s[:width]
 }
 
-// firstSuspect is the place of the first byte that may have to be escaped, -1 without one: most
-// texts have none.
+// firstSuspect returns the place of the first byte that may have to be escaped, -1 without one:
+// most texts have none.
 func firstSuspect(s string) int {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c >= 0x7f || c == '\\' {

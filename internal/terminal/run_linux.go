@@ -39,7 +39,7 @@ var ErrDetached = errors.New("detached")
 // SignalError is what Run returns after a signal that asks the caller to end.
 type SignalError struct{ Signal unix.Signal }
 
-// Error says which one it was.
+// Error returns which one it was.
 func (e *SignalError) Error() string { return "ended by signal " + unix.SignalName(e.Signal) }
 
 // OutputError is what Run returns when Out takes nothing any more.

@@ -33,7 +33,7 @@ func bind(t topology.Topology, instance Instance, cores []topology.Pair) Binding
 // Env and PE the cores are only told to the job.
 func (b Binding) Binds() bool { return b.Instance == Set && len(b.Cores) > 0 }
 
-// Config is the value of "binding" in the config file of the job directory:
+// Config returns the value of "binding" in the config file of the job directory:
 // the cores in explicit form and the topology string, as in
 // "explicit:0,0:0,1:Scc"; with "env_" or "pe_" before it for those instances;
 // "NULL" for none. The explicit form is used for all strategies, since the
@@ -45,11 +45,11 @@ func (b Binding) Config() string {
 	return Config{Instance: b.Instance, Strategy: Explicit, Pairs: b.Cores, Shape: b.Shape}.String()
 }
 
-// Environment is the value of SGE_BINDING: the processor numbers in ascending
+// Environment returns the value of SGE_BINDING: the processor numbers in ascending
 // order, separated by spaces, for every instance; "" for no binding.
 func (b Binding) Environment() string { return b.CPUs.Fields() }
 
-// HostfileColumn is the fourth column of the pe_hostfile, "0,0:0,1", for the
+// HostfileColumn returns the fourth column of the pe_hostfile, "0,0:0,1", for the
 // instance PE (sge_pe(5)). It is "" for the others: then the column is the
 // queue's processors.
 func (b Binding) HostfileColumn() string {
@@ -59,7 +59,7 @@ func (b Binding) HostfileColumn() string {
 	return topology.FormatPairs(b.Cores)
 }
 
-// TopologyInUse is the load value m_topology_inuse: the topology string with
+// TopologyInUse returns the load value m_topology_inuse: the topology string with
 // the cores of all jobs in lower case.
 func TopologyInUse(t topology.Topology, used InUse) string {
 	return t.Shape().With(used.Has).String()

@@ -50,7 +50,7 @@ type chooser struct {
 	request Request
 }
 
-// unavailable says why a core cannot be had; 0 if it can.
+// unavailable returns why a core cannot be had; 0 if it can.
 func (c chooser) unavailable(p topology.Pair) Reason {
 	core, _ := c.top.Core(p)
 	switch {
@@ -62,7 +62,7 @@ func (c chooser) unavailable(p topology.Pair) Reason {
 	return 0
 }
 
-// tooFew is the refusal of a search that found too few cores.
+// tooFew returns the refusal of a search that found too few cores.
 func (c chooser) tooFew(detail string) error {
 	if !c.request.Queue.IsEmpty() {
 		if detail != "" {

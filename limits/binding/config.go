@@ -27,7 +27,7 @@ type Config struct {
 	Shape        topology.Shape  // nil where the text has none
 }
 
-// String is the value as the config file has it.
+// String returns the value as the config file has it.
 func (c Config) String() string {
 	s := c.Instance.prefix() + c.Strategy.String()
 	switch c.Strategy {

@@ -25,7 +25,7 @@ const (
 	OtherHost
 )
 
-// String is the reason in words.
+// String returns the reason in words.
 func (r Reason) String() string {
 	switch r {
 	case Malformed:
@@ -56,7 +56,7 @@ type RefusedError struct {
 	Detail  string        // numbers, for people
 }
 
-// Error says what was asked for and why it cannot be done.
+// Error returns what was asked for and why it cannot be done.
 func (e *RefusedError) Error() string {
 	s := "cannot bind to cores " + e.Request + ": " + e.Reason.String()
 	if e.Reason == NoSuchCore || e.Reason == CoreInUse || e.Reason == NotOfQueue {

@@ -16,7 +16,7 @@ const (
 	PE                  // the parallel environment does, by the pe_hostfile
 )
 
-// String is the instance as -binding has it.
+// String returns the instance as -binding has it.
 func (i Instance) String() string {
 	switch i {
 	case Env:
@@ -28,7 +28,7 @@ func (i Instance) String() string {
 	}
 }
 
-// prefix is the instance as the config file has it.
+// prefix returns the instance as the config file has it.
 func (i Instance) prefix() string {
 	switch i {
 	case Env:
@@ -51,7 +51,7 @@ const (
 	Explicit
 )
 
-// String is the strategy as -binding has it.
+// String returns the strategy as -binding has it.
 func (s Strategy) String() string {
 	switch s {
 	case Linear:
@@ -85,7 +85,7 @@ type Request struct {
 	Queue topology.CPUSet
 }
 
-// String is the request in the notation of -binding.
+// String returns the request in the notation of -binding.
 func (r Request) String() string {
 	s := r.Instance.String() + " " + r.Strategy.String()
 	switch r.Strategy {

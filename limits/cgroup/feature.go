@@ -117,7 +117,7 @@ var features = [NumFeatures]struct {
 	},
 }
 
-// String is what the feature allows to do.
+// String returns what the feature allows to do.
 func (f Feature) String() string { return features[f].name }
 
 // controllers are those that we use, by version.

@@ -23,22 +23,22 @@ type Group struct {
 	unmet        []*group.NotSupportedError
 }
 
-// Name is the name of the group.
+// Name returns the name of the group.
 func (g *Group) Name() string { return g.name }
 
-// Paths is what the supervisor of the job has to know: its Format belongs into a
+// Paths returns what the supervisor of the job has to know: its Format belongs into a
 // file of the job directory.
 func (g *Group) Paths() *group.Paths { return g.paths }
 
-// Unmet says which limits the group does not enforce, because the host cannot.
+// Unmet returns which limits the group does not enforce, because the host cannot.
 func (g *Group) Unmet() []*group.NotSupportedError { return g.unmet }
 
-// dir is the directory of the group in a hierarchy.
+// dir returns the directory of the group in a hierarchy.
 func (g *Group) dir(i int) string {
 	return filepath.Join(g.system.Hierarchies[i].Parent, g.within, g.name)
 }
 
-// in is the directory of the group where a feature is; empty if it has none there.
+// in returns the directory of the group where a feature is; empty if it has none there.
 func (g *Group) in(f Feature) string {
 	p := g.system.places[f]
 	if p.err != nil || !slices.Contains(g.used, p.hierarchy) {
@@ -185,7 +185,7 @@ func killIn(dir string) {
 	_ = g.KillOnce() // whether it worked is seen by removing the directory
 }
 
-// dirs are the directories of the group.
+// dirs returns the directories of the group.
 func (g *Group) dirs() []string {
 	var list []string
 	for _, i := range g.used {

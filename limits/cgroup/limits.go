@@ -33,7 +33,7 @@ type Device struct {
 	Major, Minor int64 // -1 for all
 }
 
-// ram is the limit of RAM alone; both together may not be above Vmem.
+// ram returns the limit of RAM alone; both together may not be above Vmem.
 func (l *Limits) ram() uint64 {
 	switch {
 	case l.RSS == 0:
@@ -44,7 +44,7 @@ func (l *Limits) ram() uint64 {
 	return min(l.RSS, l.Vmem)
 }
 
-// Name is the name of a job's group: "job.task", which is also that of its
+// Name returns the name of a job's group: "job.task", which is also that of its
 // directory below active_jobs. A task of a parallel job has one beside that of the
 // job, since a group with processes can have no groups in it.
 func Name(id job.ID) string {

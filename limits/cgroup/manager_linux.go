@@ -46,7 +46,7 @@ func (m *Manager) prepare() error {
 	return nil
 }
 
-// System is what can be done here.
+// System returns what can be done here.
 func (m *Manager) System() *System {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -37,13 +37,13 @@ func (g *Group) set(l *Limits) error {
 	return err
 }
 
-// relative is the path of the group from the mount.
+// relative returns the path of the group from the mount.
 func (g *Group) relative(i int) string {
 	h := &g.system.Hierarchies[i]
 	return "/" + strings.TrimPrefix(strings.TrimPrefix(g.dir(i), h.Mount), "/")
 }
 
-// resources2 are the limits that v2 enforces.
+// resources2 returns the limits that v2 enforces.
 func (g *Group) resources2(l *Limits) *cgroup2.Resources {
 	r := &cgroup2.Resources{}
 	if g.system.v2(MemoryLimit) {
@@ -79,7 +79,7 @@ func (g *Group) resources2(l *Limits) *cgroup2.Resources {
 	return r
 }
 
-// resources1 are the limits that v1 enforces.
+// resources1 returns the limits that v1 enforces.
 func (g *Group) resources1(l *Limits) *specs.LinuxResources {
 	r := &specs.LinuxResources{}
 	if g.system.v1(MemoryLimit) && l.ram() > 0 {
@@ -115,7 +115,7 @@ func (g *Group) resources1(l *Limits) *specs.LinuxResources {
 // take so much for none.
 func clamp(n uint64) int64 { return int64(min(n, math.MaxInt64)) }
 
-// rules is the device filter: everything, except what is denied. The last rule
+// rules returns the device filter: everything, except what is denied. The last rule
 // that matches counts. It does not end with a full denial, for which the library
 // would take no error seriously.
 func rules(deny []Device) []specs.LinuxDeviceCgroup {
@@ -134,7 +134,7 @@ func rules(deny []Device) []specs.LinuxDeviceCgroup {
 	return list
 }
 
-// subsystems are the library's handlers for the v1 hierarchies of the group.
+// subsystems returns the library's handlers for the v1 hierarchies of the group.
 func (g *Group) subsystems() ([]cgroup1.Subsystem, cgroup1.Path) {
 	var list []cgroup1.Subsystem
 	where := map[cgroup1.Name]string{}

@@ -85,7 +85,7 @@ func survey(mountinfo, self string) []Hierarchy {
 	return list
 }
 
-// inMount is the directory of a group in a mount of the part of its hierarchy
+// inMount returns the directory of a group in a mount of the part of its hierarchy
 // that is below root; empty if it is outside of that.
 func inMount(mount, root, group string) string {
 	// A group outside of our cgroup namespace is "/..", a mount from outside of

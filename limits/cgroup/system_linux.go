@@ -248,7 +248,7 @@ func (s *System) find(c Config, f Feature, probes []string, refused map[string]e
 	return place{err: e}
 }
 
-// why is the reason for which a feature is missing, as far as it is known.
+// why returns the reason for which a feature is missing, as far as it is known.
 func (s *System) why(f Feature, refused map[string]error) error {
 	if len(s.Hierarchies) == 0 {
 		return errNotMounted

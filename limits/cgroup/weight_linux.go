@@ -52,6 +52,6 @@ func SetWeight(p *group.Paths, weight uint64) error {
 	return &group.NotSupportedError{What: "weigh the CPUs of the group", Needs: "the controller cpu in the hierarchy of the group"}
 }
 
-// shares is a weight as v1 has it. The defaults, 100 and 1024, correspond, and it is
+// shares returns a weight as v1 has it. The defaults, 100 and 1024, correspond, and it is
 // linear.
 func shares(weight uint64) uint64 { return max(weight*1024/DefaultWeight, 2) }

@@ -23,7 +23,7 @@ type Event struct {
 	Events int16 // what to wait for: POLLPRI or POLLIN
 }
 
-// Events are the descriptors that become ready when something happens in the
+// Events returns the descriptors that become ready when something happens in the
 // group. After each wake-up the state has to be read, which rearms them. They are
 // the group's: Close closes them.
 //

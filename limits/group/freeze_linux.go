@@ -81,7 +81,7 @@ func (g *Group) awaitFrozen(patience time.Duration) error {
 	}
 }
 
-// busy is the error about those who are still there.
+// busy returns the error about those who are still there.
 func (g *Group) busy() error {
 	left, err := g.Left()
 	if err != nil {

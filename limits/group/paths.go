@@ -46,7 +46,7 @@ var fileNames = [NumFiles]string{
 	"pids.max", "pids.events", "io.pressure", "memory.high",
 }
 
-// String is the kernel's name of a file.
+// String returns the kernel's name of a file.
 func (f File) String() string { return fileNames[f] }
 
 // V1 reports whether a file is one of cgroup v1 only.
@@ -158,7 +158,7 @@ func Parse(text string) (*Paths, error) {
 	return p, nil
 }
 
-// place is where the path of a key belongs, nil if there is no single one.
+// place returns where the path of a key belongs, nil if there is no single one.
 func (p *Paths) place(key string) *string {
 	if key == keyUnified {
 		return &p.Unified

@@ -17,7 +17,7 @@ func (g *Group) PIDs() ([]int, error) {
 	return pidsBelow(g.listDir(), nil, 0)
 }
 
-// listDir is the directory that is asked for processes. In all of them there are
+// listDir returns the directory that is asked for processes. In all of them there are
 // the same, unless a delegated v1 hierarchy has let some out.
 func (g *Group) listDir() string {
 	if g.paths.Unified != "" {

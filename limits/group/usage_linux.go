@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CPU is the CPU time that the group has used, processes that have ended
+// CPU returns the CPU time that the group has used, processes that have ended
 // included. A process that runs right now is accounted up to its last tick.
 func (g *Group) CPU() (time.Duration, error) {
 	switch {
@@ -37,7 +37,7 @@ type Memory struct {
 	Swap uint64
 }
 
-// MemoryUsed is the memory that the group's processes hold, without page cache.
+// MemoryUsed returns the memory that the group's processes hold, without page cache.
 // It costs several times as much to find out as MemoryCharged: the kernel sums up
 // its counters of all CPUs.
 func (g *Group) MemoryUsed() (Memory, error) {
@@ -148,7 +148,7 @@ func (g *Group) reached(failcnt, most File, limit uint64) (bool, error) {
 	return used > 0 && used+slack >= limit, err
 }
 
-// ram is the limit of RAM that was set, as both together are not above h_vmem.
+// ram returns the limit of RAM that was set, as both together are not above h_vmem.
 func (p *Paths) ram() uint64 {
 	if p.RSSLimit > 0 && (p.VmemLimit == 0 || p.RSSLimit < p.VmemLimit) {
 		return p.RSSLimit
@@ -176,7 +176,7 @@ func (g *Group) optional(f File) (uint64, error) {
 	return g.number(f)
 }
 
-// IOWait is the time in which at least one process of the group could not go on
+// IOWait returns the time in which at least one process of the group could not go on
 // since it waited for I/O (Documentation/accounting/psi.rst).
 func (g *Group) IOWait() (time.Duration, error) {
 	if !g.has(IOPressure) {

@@ -129,7 +129,7 @@ func parse(line []byte) Stat {
 	return s
 }
 
-// CPU is the CPU time that a process has used itself, with all its threads, those
+// CPU returns the CPU time that a process has used itself, with all its threads, those
 // that have ended included, to the nanosecond; 0 for one that is gone. It opens
 // nothing, so that it costs far less than a look into /proc.
 func CPU(pid int) time.Duration {
@@ -143,14 +143,14 @@ func CPU(pid int) time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// Swap is what a process has in swap, in bytes.
+// Swap returns what a process has in swap, in bytes.
 func Swap(pid int) uint64 {
 	var room [4096]byte
 	n, _ := size(file(pid, "/status", room[:]), "VmSwap:")
 	return n
 }
 
-// Share is what a process has in RAM and in swap, where of what it shares with
+// Share returns what a process has in RAM and in swap, where of what it shares with
 // others only its part counts. It takes the kernel milliseconds for gigabytes. ok
 // is false where we may not know, and for a process that is gone.
 func Share(pid int) (rss, swap uint64, ok bool) {
@@ -161,7 +161,7 @@ func Share(pid int) (rss, swap uint64, ok bool) {
 	return rss, swap, ok
 }
 
-// Transferred is what a process, and those that it has waited for, have put through read(2)
+// Transferred returns what a process, and those that it has waited for, have put through read(2)
 // and write(2), in bytes; 0 where we may not know.
 func Transferred(pid int) uint64 {
 	var room [512]byte

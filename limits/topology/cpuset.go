@@ -65,7 +65,7 @@ func (s CPUSet) Contains(cpu int) bool {
 // IsEmpty reports whether nothing is in the set.
 func (s CPUSet) IsEmpty() bool { return len(s.words) == 0 }
 
-// Len is the number of processors in the set.
+// Len returns the number of processors in the set.
 func (s CPUSet) Len() int {
 	n := 0
 	for _, w := range s.words {
@@ -96,11 +96,11 @@ func (s CPUSet) Slice() []int {
 	return cpus
 }
 
-// Words is the set as sched_setaffinity(2) takes it: the number n is bit n%64 of
+// Words returns the set as sched_setaffinity(2) takes it: the number n is bit n%64 of
 // the word n/64.
 func (s CPUSet) Words() []uint64 { return slices.Clone(s.words) }
 
-// First is the smallest number in the set, -1 when it is empty.
+// First returns the smallest number in the set, -1 when it is empty.
 func (s CPUSet) First() int {
 	for c := range s.All {
 		return c

@@ -31,7 +31,7 @@ func ParseList(text string) (CPUSet, error) {
 	return s, nil
 }
 
-// String is the list form, "" for the empty set.
+// String returns the list form, "" for the empty set.
 func (s CPUSet) String() string {
 	var b strings.Builder
 	first, last := -1, -1
@@ -60,7 +60,7 @@ func (s CPUSet) String() string {
 	return b.String()
 }
 
-// Fields is the form of the variable SGE_BINDING (sge_submit(1), -binding):
+// Fields returns the form of the variable SGE_BINDING (sge_submit(1), -binding):
 // every number by itself, separated by spaces.
 func (s CPUSet) Fields() string {
 	var b strings.Builder
@@ -75,7 +75,7 @@ func (s CPUSet) Fields() string {
 
 const maskDigits = 8 // hexadecimal digits of one 32-bit group of a mask
 
-// Mask is the mask form of the kernel with all groups in full,
+// Mask returns the mask form of the kernel with all groups in full,
 // "000000ff,00000000"; "00000000" for the empty set.
 func (s CPUSet) Mask() string {
 	const hex = "0123456789abcdef"

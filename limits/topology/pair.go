@@ -36,7 +36,7 @@ func ParsePair(text string) (Pair, error) {
 	return Pair{socket, core}, nil
 }
 
-// FormatPairs is the list form "0,0:0,1" that the config file and the fourth
+// FormatPairs returns the list form "0,0:0,1" that the config file and the fourth
 // column of the pe_hostfile use (sge_pe(5)).
 func FormatPairs(pairs []Pair) string {
 	var b strings.Builder

@@ -68,7 +68,7 @@ func ParseShape(text string) (Shape, error) {
 	return sh, nil
 }
 
-// String is the topology string. Like the original, it leaves the S in upper
+// String returns the topology string. Like the original, it leaves the S in upper
 // case however busy the socket is. The empty shape is "NONE".
 func (sh Shape) String() string {
 	if len(sh) == 0 {

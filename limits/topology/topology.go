@@ -63,10 +63,10 @@ func (t Topology) Pairs() []Pair {
 	return pairs
 }
 
-// NumSockets is the load value m_socket.
+// NumSockets returns the load value m_socket.
 func (t Topology) NumSockets() int { return len(t.Sockets) }
 
-// NumCores is the load value m_core: the cores of all sockets.
+// NumCores returns the load value m_core: the cores of all sockets.
 func (t Topology) NumCores() int {
 	n := 0
 	for _, s := range t.Sockets {
@@ -75,7 +75,7 @@ func (t Topology) NumCores() int {
 	return n
 }
 
-// NumThreads is the load value m_thread: the threads of all cores.
+// NumThreads returns the load value m_thread: the threads of all cores.
 func (t Topology) NumThreads() int { return t.Usable().Len() }
 
 // Usable returns the processors of all cores.

@@ -38,7 +38,7 @@ func (h *host) load() (short, medium, long float64, err error) {
 	return avg.Load1, avg.Load5, avg.Load15, nil
 }
 
-// processors is how many are online. They are counted when there are others: for that the
+// processors returns how many are online. They are counted when there are others: for that the
 // kernel writes a page about each, a seventh of what a report took.
 func (h *host) processors() (int, error) {
 	of := ""

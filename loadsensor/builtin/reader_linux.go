@@ -314,7 +314,7 @@ func (r *Reader) readTmpDir() {
 	}
 }
 
-// Architecture is the name that Grid Engine has for this platform, e.g. lx-amd64.
+// Architecture returns the name that Grid Engine has for this platform, e.g. lx-amd64.
 func Architecture() string {
 	if runtime.GOARCH == "386" {
 		return "lx-x86"

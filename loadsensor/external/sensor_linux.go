@@ -162,7 +162,7 @@ func (s *Sensor) Ask() <-chan struct{} {
 // FileChanged says that the file may have changed. A Watcher calls it.
 func (s *Sensor) FileChanged() { poke(s.changed) }
 
-// Latest is the last whole report and when it came; the zero time if there was none.
+// Latest returns the last whole report and when it came; the zero time if there was none.
 // The values must not be written to.
 func (s *Sensor) Latest() ([]protocol.Value, time.Time) {
 	s.mu.Lock()
@@ -170,7 +170,7 @@ func (s *Sensor) Latest() ([]protocol.Value, time.Time) {
 	return s.values, s.status.LastReport
 }
 
-// Status is how the sensor is.
+// Status returns how the sensor is.
 func (s *Sensor) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -115,7 +115,7 @@ func (v *service) broken() reason {
 	}
 }
 
-// wanted is whether somebody waits for an answer.
+// wanted reports whether somebody waits for an answer.
 func (v *service) wanted() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -341,7 +341,7 @@ func stopTimer(t clock.Timer) {
 	}
 }
 
-// timerC is the channel of a timer that may not be set.
+// timerC returns the channel of a timer that may not be set.
 func timerC(t clock.Timer) <-chan time.Time {
 	if t == nil {
 		return nil

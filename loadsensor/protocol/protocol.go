@@ -56,7 +56,7 @@ type Violation struct {
 	Harmless bool `json:"harmless,omitempty"`
 }
 
-// String is the violation in one line.
+// String returns the violation in one line.
 func (v Violation) String() string {
 	var b strings.Builder
 	if v.Line > 0 {
@@ -97,7 +97,7 @@ type Decoder struct {
 	seen     map[[2]string]int
 }
 
-// Lines is how many lines were read.
+// Lines returns how many lines were read.
 func (d *Decoder) Lines() int { return d.lines }
 
 // Feed takes the next piece of output.

@@ -18,7 +18,7 @@ const (
 	Suspended       // and those that run are suspended
 )
 
-// String is the keyword of the state.
+// String returns the keyword of the state.
 func (s State) String() string {
 	switch s {
 	case Off:
@@ -91,13 +91,13 @@ func sorted(list []int) []int {
 	return slices.Compact(list)
 }
 
-// Year is the attribute year as it was written, with single blanks: what qconf prints.
+// Year returns the attribute year as it was written, with single blanks: what qconf prints.
 func (c *Calendar) Year() string { return c.yearText }
 
-// Week is the attribute week as it was written, with single blanks.
+// Week returns the attribute week as it was written, with single blanks.
 func (c *Calendar) Week() string { return c.weekText }
 
-// State is the state at a time, which is looked up in a time zone.
+// State returns the state at a time, which is looked up in a time zone.
 //
 // Entries of the year that contain the time decide; if there is none, entries of the
 // week that contain it; if there is none either, it is On. Of several, on has
@@ -114,7 +114,7 @@ func (c *Calendar) State(t time.Time, zone *time.Location) State {
 	return c.at(t.Unix() + int64(offset))
 }
 
-// at is the state at a local time, in seconds since 1970 without regard to zones.
+// at returns the state at a local time, in seconds since 1970 without regard to zones.
 func (c *Calendar) at(local int64) State {
 	day, second := split(local)
 	return c.on(day, second)

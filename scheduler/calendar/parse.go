@@ -223,7 +223,7 @@ func (d date) before(o date) bool {
 	return d.year < o.year || d.year == o.year && (d.month < o.month || d.month == o.month && d.day < o.day)
 }
 
-// number is the day as a number. For one that does not exist it is the number of the
+// number returns the day as a number. For one that does not exist it is the number of the
 // one before or behind it.
 func (d date) number(before bool) int {
 	if next := dayNumber(d.year, d.month+1, 1); dayNumber(d.year, d.month, d.day) >= next {

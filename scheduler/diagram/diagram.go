@@ -15,7 +15,7 @@ import (
 // reserved for it.
 const Forever int64 = math.MaxInt64
 
-// End is the time at which something ends that lasts for so many seconds. It is
+// End returns the time at which something ends that lasts for so many seconds. It is
 // Forever if there is no such time.
 func End(start, seconds int64) int64 {
 	if seconds > Forever-max(start, 0) {
@@ -82,7 +82,7 @@ func (d *Diagram) Remove(b Booking) error {
 	return d.Add(b)
 }
 
-// covering is the index of the step that holds at a time, or -1 before the first.
+// covering returns the index of the step that holds at a time, or -1 before the first.
 func (d *Diagram) covering(at int64) int {
 	if d == nil {
 		return -1
@@ -130,7 +130,7 @@ func (d *Diagram) merge(i int) {
 	}
 }
 
-// Max is the most that is in use at a time and from then on until another one. Of
+// Max returns the most that is in use at a time and from then on until another one. Of
 // an empty period it is what is in use when it begins.
 func (d *Diagram) Max(from, until int64) value.Amount {
 	var most value.Amount
@@ -178,7 +178,7 @@ func (d *Diagram) Fits(capacity float64, b Booking) bool {
 	return d.Max(b.From, b.Until).Fits(capacity, b.Slots, b.Each)
 }
 
-// Earliest is the time from which on so many slots can have as much each out of a
+// Earliest returns the time from which on so many slots can have as much each out of a
 // capacity, for as long as they like: the last time at which what is in use falls
 // low enough, or now if it falls no more. It is Forever if there is none.
 //
@@ -199,7 +199,7 @@ func (d *Diagram) Earliest(capacity float64, now int64, slots int, each float64)
 	return now
 }
 
-// after are the steps behind an index.
+// after returns the steps behind an index.
 func (d *Diagram) after(i int) []step {
 	if d == nil {
 		return nil
@@ -226,7 +226,7 @@ func (d *Diagram) Forget(before int64) {
 // IsEmpty reports whether nothing is ever in use.
 func (d *Diagram) IsEmpty() bool { return d == nil || len(d.steps) == 0 }
 
-// Clone is a diagram that can be changed without this one.
+// Clone returns a diagram that can be changed without this one.
 func (d *Diagram) Clone() *Diagram {
 	if d == nil {
 		return &Diagram{}
@@ -234,7 +234,7 @@ func (d *Diagram) Clone() *Diagram {
 	return &Diagram{steps: slices.Clone(d.steps), since: d.since}
 }
 
-// Steps are the times at which what is in use changes, in their order, and what is
+// Steps returns the times at which what is in use changes, in their order, and what is
 // in use from then on. Before the first nothing is.
 func (d *Diagram) Steps() iter.Seq2[int64, value.Amount] {
 	return func(yield func(int64, value.Amount) bool) {

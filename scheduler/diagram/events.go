@@ -2,7 +2,7 @@ package diagram
 
 import "iter"
 
-// Events are the times behind a given one at which anything changes in any of the
+// Events returns the times behind a given one at which anything changes in any of the
 // diagrams, the last one first and each once. The diagrams may not be changed
 // meanwhile.
 //

@@ -93,7 +93,7 @@ func compile(kind Kind, hosts HostNames, text string) (*Expression, error) {
 // an expression.
 func Plain(text string) bool { return !strings.ContainsAny(text, "!|&()*?[]") }
 
-// word is the node of a single pattern or name.
+// word returns the node of a single pattern or name.
 func (e *Expression) word(s string) node {
 	if strings.ContainsAny(s, "*?[]") {
 		return node{op: opPattern, pattern: CompilePattern(e.kind != String, s)}
@@ -151,7 +151,7 @@ func (e *Expression) Name() (name string, ok bool) {
 	return e.nodes[0].name, true
 }
 
-// String is the expression as it was written.
+// String returns the expression as it was written.
 func (e *Expression) String() string {
 	if e == nil {
 		return ""
@@ -159,7 +159,7 @@ func (e *Expression) String() string {
 	return e.text
 }
 
-// Format is the expression with all its structure in parentheses, for tests and
+// Format returns the expression with all its structure in parentheses, for tests and
 // explanations. It reads back to an expression that matches the same.
 func (e *Expression) Format() string {
 	if e == nil {

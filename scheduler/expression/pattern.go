@@ -193,5 +193,5 @@ func (e *element) match(c byte) bool {
 	return false
 }
 
-// String is the pattern as it was written.
+// String returns the pattern as it was written.
 func (p *Pattern) String() string { return p.text }

@@ -53,7 +53,7 @@ func (r *HostReference) Match(host string, groups Groups) bool {
 // IsGroup reports whether the reference is about host groups.
 func (r *HostReference) IsGroup() bool { return r != nil && r.group }
 
-// Expression is what the reference compares names with.
+// Expression returns what the reference compares names with.
 func (r *HostReference) Expression() *Expression {
 	if r == nil {
 		return nil
@@ -61,7 +61,7 @@ func (r *HostReference) Expression() *Expression {
 	return r.expression
 }
 
-// String is the reference as it was written.
+// String returns the reference as it was written.
 func (r *HostReference) String() string { return r.Expression().String() }
 
 // QueueReference is a wc_queue of sge_types(5): an expression on cluster queues,
@@ -104,13 +104,13 @@ func (r *QueueReference) Match(queue, host string, groups Groups) bool {
 	return r.MatchQueue(queue) && (r.at == nil || r.at.Match(host, groups))
 }
 
-// Queue is the part before the "@".
+// Queue returns the part before the "@".
 func (r *QueueReference) Queue() *Expression { return r.queue }
 
-// Host is the part behind the "@", nil if there is none.
+// Host returns the part behind the "@", nil if there is none.
 func (r *QueueReference) Host() *HostReference { return r.at }
 
-// String is the reference as it was written.
+// String returns the reference as it was written.
 func (r *QueueReference) String() string {
 	if r == nil {
 		return ""

@@ -129,7 +129,7 @@ func number(s string) (float64, bool) {
 	return v, err == nil
 }
 
-// Attributes are the names of the attributes in the formula, each once, in the
+// Attributes returns the names of the attributes in the formula, each once, in the
 // order in which they come first. They must not be changed. A complex with such a
 // name or shortcut has to exist, and its type has to be numeric.
 func (f Formula) Attributes() []string { return f.attributes }
@@ -160,6 +160,6 @@ func (f Formula) Eval(value func(attribute int) (v float64, ok bool)) float64 {
 	return sum
 }
 
-// String is the formula as qconf -ssconf prints it: as it was written, without
+// String returns the formula as qconf -ssconf prints it: as it was written, without
 // blanks.
 func (f Formula) String() string { return f.text }

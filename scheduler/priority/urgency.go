@@ -40,7 +40,7 @@ const (
 	Fixed             // a number of the parallel environment
 )
 
-// AssumedSlots is how many slots a job counts as in the urgency policy
+// AssumedSlots returns how many slots a job counts as in the urgency policy
 // (sge_priority(5), assumed_slot_allocation; sge_pe(5), urgency_slots). ranges are
 // those of -pe in ascending order, without overlaps; none for a serial job. fixed
 // is the number of the rule Fixed, and limit are the slots of the parallel
@@ -78,7 +78,7 @@ func AssumedSlots(rule Rule, fixed, limit int, ranges []Slots) int {
 	return first
 }
 
-// closed is where a range ends that starts at low. With an end of its own it may
+// closed returns where a range ends that starts at low. With an end of its own it may
 // exceed the slots of the parallel environment; the original counts it as it is.
 func closed(high, low, limit int) int {
 	if high != Unbounded {

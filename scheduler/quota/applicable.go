@@ -60,7 +60,7 @@ func (r *rule) isFor(c Consumer) bool {
 // Consumer is whom the rules are for.
 func (a *Applicable) Consumer() Consumer { return a.consumer }
 
-// find is the candidate of a set that counts at a place, or -1.
+// find returns the candidate of a set that counts at a place, or -1.
 func (a *Applicable) find(set, queue, host int32) int32 {
 	chain := a.chains[set]
 	for i := chain[0]; i < chain[1]; i++ {
@@ -133,7 +133,7 @@ func (s *Sets) group(r *rule, c Consumer) uint64 {
 	return first
 }
 
-// place is the part of a counter that says where.
+// place returns the part of a counter that says where.
 func (s *Sets) place(r *rule, queue, host int32) uint64 {
 	switch {
 	case r.eachQueue && r.eachHost:
@@ -161,7 +161,7 @@ func (s *Sets) placeNames(r *rule, place uint64) (queue, host string) {
 	return "", s.hosts[place]
 }
 
-// key is the key in the notation of the original.
+// key returns the key in the notation of the original.
 func (s *Sets) key(r *rule, c Consumer, place uint64) string {
 	var b strings.Builder
 	queue, host := s.placeNames(r, place)
@@ -177,13 +177,13 @@ func (s *Sets) key(r *rule, c Consumer, place uint64) string {
 	return b.String()
 }
 
-// counted is what a counter stands for.
+// counted returns what a counter stands for.
 func (s *Sets) counted(c Counter) (r *rule, limit int, who Consumer, place uint64) {
 	n := s.counters[c>>placeBits]
 	return s.sets[n.set].rules[n.rule], n.limit, Consumer{User: n.user, Project: n.project, PE: n.peOf}, uint64(c) & placeMask
 }
 
-// Describe says what a counter stands for: SET/RULE, the key, and the complex that is
+// Describe returns what a counter stands for: SET/RULE, the key, and the complex that is
 // limited.
 func (s *Sets) Describe(c Counter) (rule, key, attribute string) {
 	if uint64(c>>placeBits) >= uint64(len(s.counters)) {

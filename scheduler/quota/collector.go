@@ -42,7 +42,7 @@ func (c *Collector) AskLike(u *Usage) {
 	}
 }
 
-// set is the nth set to ask.
+// set returns the nth set to ask.
 func (c *Collector) set(n int) int32 {
 	if c.order != nil {
 		return c.order[n]
@@ -71,7 +71,7 @@ func (c *Collector) Spoil(queue, host int32) {
 	}
 }
 
-// Left is how many more slots there are at a place, Unlimited where no rule limits
+// Left returns how many more slots there are at a place, Unlimited where no rule limits
 // them. If there are none, failure says why.
 //
 // What a job takes once, of consumables of the kind JOB, is needed where its master
@@ -104,7 +104,7 @@ func (c *Collector) Left(queue, host int32, master bool) (slots int, failure Fai
 	return slots, Failure{}
 }
 
-// slotsLeft is how many slots a counter has left.
+// slotsLeft returns how many slots a counter has left.
 func (c *Collector) slotsLeft(w *want, id Counter, host int32) int {
 	if w.kind != perSlot {
 		return w.room(c.usage.counter(id), c.values, host)
@@ -138,7 +138,7 @@ func (c *Collector) Take(queue, host int32, slots int) {
 	}
 }
 
-// Mark is a moment to which Undo goes back.
+// Mark returns a moment to which Undo goes back.
 func (c *Collector) Mark() int { return len(c.taken) }
 
 // Undo gives back what was taken since a mark.

@@ -96,7 +96,7 @@ func (w *want) ask(requests Requests, parallel bool) {
 	}
 }
 
-// Applicable are the rules that are asked.
+// Applicable returns the rules that are asked.
 func (d *Demand) Applicable() *Applicable { return d.applicable }
 
 // Check reports whether a slot of the job fits at a place, beside what is used: of a
@@ -191,7 +191,7 @@ func (d *Demand) failure(candidate int32, w *want, place Counter, v Values, queu
 	return f
 }
 
-// spoiled is the failure of a rule for a job that could not be compared with it.
+// spoiled returns the failure of a rule for a job that could not be compared with it.
 func (d *Demand) spoiled(candidate int32, key Counter, queue, host int32) Failure {
 	f := Failure{Counter: key, place: key & placeMask}
 	d.scope(&f, candidate, queue, host)
@@ -224,7 +224,7 @@ func (f *Failure) Covers(queue, host int32) bool {
 	return a.find(int32(r.set), queue, host) == f.candidate && Counter(a.sets.place(r, queue, host)) == f.place
 }
 
-// Text is the reason as qstat -j shows it.
+// Text returns the reason as qstat -j shows it.
 func (f *Failure) Text() string {
 	if f.demand == nil {
 		return ""
@@ -279,7 +279,7 @@ func (d *Demand) Claims(dst []Claim, u *Usage, v Values, queue, host int32) []Cl
 	return dst
 }
 
-// Failure is why the job does not fit at the place for which the claim was made, if
+// Failure returns why the job does not fit at the place for which the claim was made, if
 // it is that the claim cannot be granted.
 func (d *Demand) Failure(c *Claim, v Values, queue, host int32) Failure {
 	if int(c.index) >= len(d.wants) || int(c.want) >= len(d.wants[c.index]) {

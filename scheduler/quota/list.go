@@ -39,7 +39,7 @@ type Row struct {
 	Filter string
 }
 
-// LimitText is the limit as qquota shows it: slots=3/5, or rank=5.
+// LimitText returns the limit as qquota shows it: slots=3/5, or rank=5.
 func (r *Row) LimitText() string {
 	if r.Used == "" {
 		return r.Attribute + "=" + r.Limit
@@ -85,7 +85,7 @@ func (u *Usage) List(s Selection, v Values) []Row {
 	return rows
 }
 
-// Row is the row of one limit, for the consumers and the place of a counter, also where
+// Row returns the row of one limit, for the consumers and the place of a counter, also where
 // nothing is used of it. ok is false where there is no such counter.
 func (u *Usage) Row(id Counter, v Values) (row Row, ok bool) {
 	if uint64(id>>placeBits) >= uint64(len(u.sets.counters)) {
@@ -102,7 +102,7 @@ func (u *Usage) Row(id Counter, v Values) (row Row, ok bool) {
 	return row, true
 }
 
-// rows are the rows of the counters of a limit.
+// rows returns the rows of the counters of a limit.
 func (u *Usage) rows(sel *selector, used []*counter, v Values) []Row {
 	type ranked struct {
 		rank rank
@@ -126,7 +126,7 @@ func (u *Usage) rows(sel *selector, used []*counter, v Values) []Row {
 	return rows
 }
 
-// row is the row of a counter.
+// row returns the row of a counter.
 func (u *Usage) row(c *counter, v Values) Row {
 	r, limit, who, place := u.sets.counted(c.id)
 	queue, host := u.sets.placeNames(r, place)
@@ -147,7 +147,7 @@ func (u *Usage) row(c *counter, v Values) Row {
 	}
 }
 
-// filterText are the filters, with the actual consumer for those in braces. who is nil
+// filterText returns the filters, with the actual consumer for those in braces. who is nil
 // if there is none, as for what is not consumed.
 func (r *rule) filterText(who *Consumer, queue, host string) string {
 	actual := Consumer{}

@@ -92,7 +92,7 @@ func (s *selector) user(f qconf.QuotaFilter, option string) bool {
 		func(item string) bool { return match(item, option) || match(option, item) || inSet(item) })
 }
 
-// members are the entries of the user sets that a name or pattern means.
+// members returns the entries of the user sets that a name or pattern means.
 func (s *selector) members(list string) []string {
 	var found []string
 	for _, u := range s.sets.userSets {

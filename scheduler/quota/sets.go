@@ -85,7 +85,7 @@ type limit struct {
 	operands   []string // of the formula, by the names of the complexes
 }
 
-// at is the limit at a host.
+// at returns the limit at a host.
 func (l *limit) at(v Values, host int32) value.Value {
 	if l.formula == nil {
 		return l.value
@@ -93,7 +93,7 @@ func (l *limit) at(v Values, host int32) value.Value {
 	return value.OfNumber(l.typ, l.number(v, host))
 }
 
-// number is the limit at a host as a number.
+// number returns the limit at a host as a number.
 func (l *limit) number(v Values, host int32) float64 {
 	if l.formula == nil {
 		return l.value.Number()

@@ -34,7 +34,7 @@ type counter struct {
 // nothing is what is used where nothing is.
 var nothing counter
 
-// NewUsage is the usage of no jobs.
+// NewUsage returns the usage of no jobs.
 func (s *Sets) NewUsage() *Usage {
 	u := &Usage{sets: s, at: map[Counter]int32{}, changed: make([]uint64, len(s.sets)), order: make([]int32, len(s.sets))}
 	for i := range u.order {
@@ -43,7 +43,7 @@ func (s *Sets) NewUsage() *Usage {
 	return u
 }
 
-// Clone is a copy for what-if.
+// Clone returns a copy for what-if.
 func (u *Usage) Clone() *Usage {
 	c := *u
 	c.at, c.counters, c.free = maps.Clone(u.at), slices.Clone(u.counters), slices.Clone(u.free)
@@ -80,7 +80,7 @@ func (u *Usage) counter(id Counter) *counter {
 // IsEmpty reports whether nothing is used at all.
 func (u *Usage) IsEmpty() bool { return len(u.at) == 0 }
 
-// Used is how much is used under a counter. Of a complex with the relation EXCL it is
+// Used returns how much is used under a counter. Of a complex with the relation EXCL it is
 // the number of slots of the jobs that requested it, and shared that of the others.
 func (u *Usage) Used(id Counter) (used float64, shared int64) {
 	c := u.counter(id)

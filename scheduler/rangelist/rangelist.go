@@ -52,7 +52,7 @@ type List struct {
 	ranges []Range // ascending; none begins before the one in front of it has ended
 }
 
-// Of is the list of the numbers first, first+step, ... that are not above last.
+// Of returns the list of the numbers first, first+step, ... that are not above last.
 func Of(first, last, step int) (List, error) {
 	if err := check(first, last, step); err != nil {
 		return List{}, err
@@ -70,7 +70,7 @@ func check(first, last, step int) error {
 // Stretch is the numbers from First to Last.
 type Stretch struct{ First, Last int }
 
-// OfStretches is what is in any of some stretches, which may overlap, and stand in any order:
+// OfStretches returns what is in any of some stretches, which may overlap, and stand in any order:
 // their union, in a time that does not grow with the square of how many there are.
 func OfStretches(stretches []Stretch) (List, error) {
 	sorted := slices.Clone(stretches)
@@ -172,7 +172,7 @@ func (l List) Contains(n int) bool {
 // IsEmpty reports whether there is no number.
 func (l List) IsEmpty() bool { return len(l.ranges) == 0 }
 
-// Len is how many numbers there are.
+// Len returns how many numbers there are.
 func (l List) Len() int {
 	n := 0
 	for _, r := range l.ranges {
@@ -181,7 +181,7 @@ func (l List) Len() int {
 	return n
 }
 
-// First is the smallest number, 0 if there is none.
+// First returns the smallest number, 0 if there is none.
 func (l List) First() int {
 	if l.IsEmpty() {
 		return 0
@@ -189,7 +189,7 @@ func (l List) First() int {
 	return l.ranges[0].First
 }
 
-// Last is the largest number, 0 if there is none.
+// Last returns the largest number, 0 if there is none.
 func (l List) Last() int {
 	if l.IsEmpty() {
 		return 0
@@ -197,7 +197,7 @@ func (l List) Last() int {
 	return l.ranges[len(l.ranges)-1].Last
 }
 
-// AtMost is the largest number that is not above n, 0 if there is none.
+// AtMost returns the largest number that is not above n, 0 if there is none.
 func (l List) AtMost(n int) int {
 	i := l.find(n)
 	if i < len(l.ranges) && l.ranges[i].First <= n {
@@ -210,7 +210,7 @@ func (l List) AtMost(n int) int {
 	return l.ranges[i-1].Last
 }
 
-// Average is the average of all numbers, 0 if there are none (sge_pe(5),
+// Average returns the average of all numbers, 0 if there are none (sge_pe(5),
 // urgency_slots).
 func (l List) Average() float64 {
 	sum, n := 0.0, 0
@@ -240,7 +240,7 @@ func (l List) All() iter.Seq[int] {
 	}
 }
 
-// Remove is the list without a number.
+// Remove returns the list without a number.
 func (l List) Remove(n int) List {
 	i := l.find(n)
 	if i == len(l.ranges) || !l.ranges[i].has(n) {
@@ -257,7 +257,7 @@ func (l List) Remove(n int) List {
 	return List{ranges: slices.Concat(l.ranges[:i], left, l.ranges[i+1:])}
 }
 
-// Add is the list with a number above 0; any other is not added.
+// Add returns the list with a number above 0; any other is not added.
 func (l List) Add(n int) List {
 	if n < 1 || n > maxNumber || l.Contains(n) {
 		return l
@@ -274,7 +274,7 @@ func (l List) Add(n int) List {
 	return List{ranges: join(slices.Concat(l.ranges[:i], pieces, rest))}
 }
 
-// Union is what is in either list. Where ranges with steps overlap others it takes
+// Union returns what is in either list. Where ranges with steps overlap others it takes
 // their numbers one by one.
 func (l List) Union(o List) List {
 	for _, r := range o.ranges {
@@ -318,7 +318,7 @@ func join(ranges []Range) []Range {
 	return kept
 }
 
-// String is the list as qstat shows it: a range of two numbers as the two, others with
+// String returns the list as qstat shows it: a range of two numbers as the two, others with
 // their step unless it is 1.
 func (l List) String() string {
 	var b []byte

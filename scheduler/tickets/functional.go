@@ -3,7 +3,7 @@ package tickets
 // functionalSums are the sums of the functional shares of running tasks.
 type functionalSums struct{ user, project, department, job float64 }
 
-// weights is how much of the tickets goes by which shares (sched_conf(5),
+// weights returns how much of the tickets goes by which shares (sched_conf(5),
 // weight_user, weight_project, weight_department and weight_job), in parts of 1.
 func (c *Config) weights() functionalSums {
 	w := functionalSums{c.WeightUser, c.WeightProject, c.WeightDepartment, c.WeightJob}
@@ -23,7 +23,7 @@ func (w *functionalSums) divide() {
 	w.job /= sum
 }
 
-// part is what a share is of a sum of shares.
+// part returns what a share is of a sum of shares.
 func part(share, sum float64) float64 {
 	if sum == 0 {
 		return 0
@@ -31,7 +31,7 @@ func part(share, sum float64) float64 {
 	return share / sum
 }
 
-// portion is what a task has of the shares of an object: all of them, or its part
+// portion returns what a task has of the shares of an object: all of them, or its part
 // where all tasks of the object share them (sched_conf(5),
 // share_functional_shares).
 func (c *calculation) portion(entities []Entity, i int32, tasks []int32, more int32) float64 {
@@ -140,7 +140,7 @@ func (r *functionalRanking) before(i, j int32) bool {
 	return byID(r.queue.first(a), r.queue.first(b)) < 0
 }
 
-// worth is what the first task of a category would get if it were started.
+// worth returns what the first task of a category would get if it were started.
 func (r *functionalRanking) worth(k *category) float64 {
 	s := functionalSums{
 		user:       r.portion(r.Users, k.user, r.running.users, 1),
@@ -173,7 +173,7 @@ func (r *functionalRanking) lookAtAll() {
 	r.heap.order()
 }
 
-// best is the category whose first task is worth most: the first that is still worth what
+// best returns the category whose first task is worth most: the first that is still worth what
 // it was when it was looked at last.
 func (r *functionalRanking) best() *category {
 	for {
@@ -213,7 +213,7 @@ func (r *functionalRanking) start(k *category) {
 	}
 }
 
-// grow is what a task has of the shares of an object when it has been started, and
+// grow returns what a task has of the shares of an object when it has been started, and
 // adds it to the sum: shares that tasks share are there once.
 func (c *calculation) grow(sum *float64, entities []Entity, i int32, tasks []int32) float64 {
 	s := c.portion(entities, i, tasks, 0)

@@ -154,7 +154,7 @@ func byID(a, b *Task) int {
 	return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Task, b.Task))
 }
 
-// first is the first task of a category.
+// first returns the first task of a category.
 func (q *queue) first(k *category) *Task { return &q.c.Input.Tasks[q.tasks[k.first]] }
 
 // take takes the first task out of a category.

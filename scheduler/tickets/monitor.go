@@ -34,7 +34,7 @@ type Monitoring struct {
 	Tasks map[Ref]int
 }
 
-// Monitor is what sge_share_mon(1) prints of the tree, from top to bottom. All users
+// Monitor returns what sge_share_mon(1) prints of the tree, from top to bottom. All users
 // that fall to a default node stand below it by their names, each with its shares, whether or
 // not they have jobs; below that of a project, all who may use the project.
 //
@@ -67,7 +67,7 @@ type monitor struct {
 	rows  []Row
 }
 
-// withAllUsers is the tree of the configuration with all users below the default
+// withAllUsers returns the tree of the configuration with all users below the default
 // nodes that they fall to, and how many tasks each node has itself.
 func (t *Tree) withAllUsers(m *Monitoring) (*Tree, []int) {
 	shown := &Tree{}

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// overrides is what an object gives to one of n tasks, or to each of them where
+// overrides returns what an object gives to one of n tasks, or to each of them where
 // they do not share it (sched_conf(5), share_override_tickets).
 func (c *calculation) overrides(entities []Entity, i int32, tasks []int32, more int32) float64 {
 	if i == None {

@@ -51,7 +51,7 @@ func Divide(parent Portion, children []Portion, factor float64) {
 	}
 }
 
-// counted is the usage that a node counts with.
+// counted returns the usage that a node counts with.
 func (p *Portion) counted() float64 { return max(p.Usage, least*p.Long) }
 
 // settle gives children their parts by their rights.

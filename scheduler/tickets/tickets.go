@@ -13,7 +13,7 @@ const None int32 = -1
 // that who says nothing about a task gives it no shares.
 type Ref int32
 
-// RefTo is the Ref to the element with an index, and to none for None.
+// RefTo returns the Ref to the element with an index, and to none for None.
 func RefTo(index int32) Ref { return Ref(index + 1) }
 
 // Index is that of the element, None where there is none.
@@ -72,7 +72,7 @@ type Config struct {
 	PolicyHierarchy             string // letters O, F and S; empty for NONE
 }
 
-// PendingTasks is how many tasks of a pending array job have tickets of their own
+// PendingTasks returns how many tasks of a pending array job have tickets of their own
 // (sched_conf(5), max_pending_tasks_per_job): no more than can start in the free
 // slots of usable queues, and the next one. Further tasks have the tickets of the
 // last of these.
@@ -133,7 +133,7 @@ func Calculate(in *Input) *Result {
 	return result
 }
 
-// known is the input without references to what its lists do not have, and the tasks that
+// known returns the input without references to what its lists do not have, and the tasks that
 // had any.
 func (in *Input) known() (*Input, []int) {
 	all := in

@@ -179,7 +179,7 @@ func (t *Tree) leaf(user, project int32) int32 {
 	return i
 }
 
-// usages are the combined usages of all nodes: of a user, in the project that the
+// usages returns the combined usages of all nodes: of a user, in the project that the
 // node is below of, and of a project, whatever is below it. A group has the sum of
 // its children. Of the leaves that were made for users whom the tree does not name only those
 // count that are present (nil for all): who has no tasks any more is as if never seen.
@@ -201,7 +201,7 @@ func (t *Tree) usages(l *Ledger, w *UsageWeights, present []bool) []float64 {
 	return usage
 }
 
-// usage is what the user or the project of a node has used.
+// usage returns what the user or the project of a node has used.
 func (n *treeNode) usage(l *Ledger) *Usage {
 	switch {
 	case l == nil:

@@ -74,7 +74,7 @@ type ProjectUsage struct {
 	Usage
 }
 
-// In is what the user has used in a project, or without one for None; nil for
+// In returns what the user has used in a project, or without one for None; nil for
 // nothing yet.
 func (u *UserUsage) In(project int32) *Usage {
 	if project == None {
@@ -161,7 +161,7 @@ type Decay struct {
 	perMinute Amounts // what is left of a usage after a minute
 }
 
-// NewDecay is the decay for a halftime in hours, 0 for none, with the exceptions of
+// NewDecay returns the decay for a halftime in hours, 0 for none, with the exceptions of
 // halflife_decay_list. Without exceptions finished jobs do not count; with some,
 // they do, unless the list says otherwise.
 //
@@ -219,7 +219,7 @@ func (a *Amounts) scale(factor *Amounts) {
 	}
 }
 
-// since is what is left since a stamp, which it moves. A clock that was set back
+// since returns what is left since a stamp, which it moves. A clock that was set back
 // leaves the stamp where it is, so that no time counts twice.
 func (d *Decay) since(stamp *int64, now int64) (factor Amounts, ok bool) {
 	if *stamp == 0 {

@@ -45,7 +45,7 @@ func (a *Amount) Add(slots int, each float64) error {
 // Sub takes away what Add added.
 func (a *Amount) Sub(slots int, each float64) error { return a.Add(slots, -each) }
 
-// Plus is the sum of two amounts. It is an error if the sum is not exact or not finite.
+// Plus returns the sum of two amounts. It is an error if the sum is not exact or not finite.
 func (a Amount) Plus(b Amount) (Amount, error) {
 	sum, err := a.plus(b.high, b.low)
 	if err != nil {
@@ -61,13 +61,13 @@ func (a Amount) Compare(b Amount) int {
 	return cmp.Or(cmp.Compare(a.high, b.high), cmp.Compare(a.low, b.low))
 }
 
-// Float is the number to compare with.
+// Float returns the number to compare with.
 func (a Amount) Float() float64 { return a.high }
 
 // IsZero reports whether nothing is in use.
 func (a Amount) IsZero() bool { return a.high == 0 }
 
-// Left is what is left of a capacity.
+// Left returns what is left of a capacity.
 func (a Amount) Left(capacity float64) float64 {
 	d, lost := twoSum(capacity, -a.high)
 	return d + (lost - a.low)
@@ -113,7 +113,7 @@ func (a Amount) plus(high, low float64) (Amount, error) {
 	return Amount{high: s, low: e}, nil
 }
 
-// twoSum is the sum of two numbers and what rounding took from it.
+// twoSum returns the sum of two numbers and what rounding took from it.
 func twoSum(a, b float64) (sum, lost float64) {
 	sum = a + b
 	part := sum - a

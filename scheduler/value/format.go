@@ -15,7 +15,7 @@ const (
 	QStat              // qstat -F: 5, 1.000000
 )
 
-// Format is the value in a form.
+// Format returns the value in a form.
 func (v Value) Format(f Form) string { return string(v.Append(nil, f)) }
 
 // Append appends the value in a form. Sizes have three decimals and the largest
@@ -40,7 +40,7 @@ func (v Value) Append(dst []byte, f Form) []byte {
 	return appendFixed(dst, v.number, 6)
 }
 
-// String is the value in a notation that Parse reads back to the same value.
+// String returns the value in a notation that Parse reads back to the same value.
 func (v Value) String() string {
 	switch t := v.Type(); {
 	case t == 0:

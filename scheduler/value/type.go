@@ -37,7 +37,7 @@ func ParseType(s string) (Type, error) {
 	return 0, fmt.Errorf("cannot read the type %q: expected one of %s", s, strings.Join(typeNames[1:], ", "))
 }
 
-// String is the keyword of the type.
+// String returns the keyword of the type.
 func (t Type) String() string {
 	if t < types {
 		return typeNames[t]
@@ -80,7 +80,7 @@ func ParseRelop(s string) (Relop, error) {
 	return 0, fmt.Errorf("cannot read the relational operator %q: expected one of %s", s, strings.Join(relopNames[1:], ", "))
 }
 
-// String is the operator as it is written.
+// String returns the operator as it is written.
 func (r Relop) String() string {
 	if r < relops {
 		return relopNames[r]

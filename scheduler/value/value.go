@@ -72,7 +72,7 @@ func Parse(t Type, s string) (Value, error) {
 // IsValid reports whether there is a value.
 func (v Value) IsValid() bool { return v.text != nil }
 
-// Type is the type of the value, 0 if there is none.
+// Type returns the type of the value, 0 if there is none.
 func (v Value) Type() Type {
 	if v.text == nil {
 		return 0
@@ -80,7 +80,7 @@ func (v Value) Type() Type {
 	return v.text.typ
 }
 
-// Number is the number of a numeric value: seconds, bytes, 1 or 0 for true and
+// Number returns the number of a numeric value: seconds, bytes, 1 or 0 for true and
 // false. For names it is 0.
 func (v Value) Number() float64 { return v.number }
 
@@ -90,7 +90,7 @@ func (v Value) Same(o Value) bool {
 	return v.number == o.number && v.Type() == o.Type() && v.Text() == o.Text()
 }
 
-// Text is the text of a value of string type. For numbers it is "".
+// Text returns the text of a value of string type. For numbers it is "".
 func (v Value) Text() string {
 	if v.text == nil {
 		return ""
@@ -171,11 +171,11 @@ func (r *Request) Match(relop Relop, offer Value) bool {
 	return false
 }
 
-// Value is what is requested; of a string type, the text of the expression.
+// Value returns what is requested; of a string type, the text of the expression.
 func (r *Request) Value() Value { return r.value }
 
-// Expression is what a request of a string type matches, nil for others.
+// Expression returns what a request of a string type matches, nil for others.
 func (r *Request) Expression() *expression.Expression { return r.expression }
 
-// String is the request as it is shown: as typed, but times in seconds.
+// String returns the request as it is shown: as typed, but times in seconds.
 func (r *Request) String() string { return r.text }

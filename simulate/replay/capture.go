@@ -107,7 +107,7 @@ func (p *player) printTime(step string) error {
 
 const epochFile = "epoch-at-capture.txt"
 
-// quotaFiles are the views of quotas that may have been asked for.
+// quotaFiles returns the views of quotas that may have been asked for.
 func (p *player) quotaFiles() []string {
 	c := p.cell.Cluster()
 	if len(c.ResourceQuotas()) == 0 {
@@ -127,7 +127,7 @@ func (p *player) quotaFiles() []string {
 	return names
 }
 
-// rank is the place of a file in the order in which they are printed.
+// rank returns the place of a file in the order in which they are printed.
 func rank(name string) int {
 	if i := slices.Index(inOrder, name); i >= 0 {
 		return i
@@ -143,7 +143,7 @@ func (p *player) typed(step, name string) bool {
 	return slices.Contains(inOrder, name)
 }
 
-// special are the files whose names say how the command was called.
+// special returns the files whose names say how the command was called.
 func (p *player) special(name string) (printer, bool) {
 	base := strings.TrimSuffix(name, ".txt")
 	if strings.HasSuffix(base, "-before") {
@@ -200,7 +200,7 @@ func (p *player) hosts(v *view.View, step string) []byte {
 	return c.AppendHosts(nil, qstat.HostOptions{Resources: true, Selected: true, Zone: p.options.Zone})
 }
 
-// resources are those that -F named: those that were printed, or where that is not known
+// resources returns those that -F named: those that were printed, or where that is not known
 // those that the configuration sets anywhere and that hosts report, but for what hosts are.
 func (p *player) resources(step string) view.Selection {
 	if names := p.known.resources[step]; len(names) > 0 {
@@ -242,7 +242,7 @@ func (p *player) reservationDetails(v *view.View, _ string) []byte {
 	return qstat.AppendReservationDetails(nil, v.Reservations(), p.options.Zone)
 }
 
-// shares is what sge_share_mon prints, as often as it was called.
+// shares returns what sge_share_mon prints, as often as it was called.
 func (p *player) shares(v *view.View, step string) []byte {
 	o := qstat.ShareOptions{Header: true, Zone: p.options.Zone}
 	if len(p.known.samples[step]) == 0 {
@@ -261,7 +261,7 @@ func (p *player) shares(v *view.View, step string) []byte {
 	return b
 }
 
-// instances is what qconf -sq prints of the queue instances that were asked for.
+// instances returns what qconf -sq prints of the queue instances that were asked for.
 func (p *player) instances(_ *view.View, step string) []byte {
 	var b []byte
 	for _, name := range p.known.instances[step] {
@@ -273,7 +273,7 @@ func (p *player) instances(_ *view.View, step string) []byte {
 	return b
 }
 
-// instanceSlots are those lines of it which say what hosts may have of their own.
+// instanceSlots returns those lines of it which say what hosts may have of their own.
 func (p *player) instanceSlots(v *view.View, step string) []byte {
 	var b []byte
 	for line := range strings.Lines(string(p.instances(v, step))) {
@@ -286,7 +286,7 @@ func (p *player) instanceSlots(v *view.View, step string) []byte {
 	return b
 }
 
-// schedulingInfo is the end of qstat -j of all jobs that wait, which is typed for one
+// schedulingInfo returns the end of qstat -j of all jobs that wait, which is typed for one
 // after the other.
 func (p *player) schedulingInfo(_ *view.View, step string) []byte {
 	var b []byte
@@ -328,7 +328,7 @@ func (p *player) quotasPerUser(v *view.View, _ string) []byte {
 	return b
 }
 
-// lastSchedule is what the last scheduling run wrote to the file schedule (sge_schedule(5)).
+// lastSchedule returns what the last scheduling run wrote to the file schedule (sge_schedule(5)).
 func (p *player) lastSchedule(v *view.View, _ string) []byte {
 	if !p.cell.Cluster().Scheduler().Params.Monitor {
 		return nil
@@ -336,6 +336,6 @@ func (p *player) lastSchedule(v *view.View, _ string) []byte {
 	return qstat.AppendSchedule(nil, v.Schedule())
 }
 
-// schedules is what the first scheduling run wrote to the file schedule after queues had
+// schedules returns what the first scheduling run wrote to the file schedule after queues had
 // been enabled.
 func (p *player) schedules(*view.View, string) []byte { return p.schedule1 }

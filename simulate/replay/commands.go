@@ -90,7 +90,7 @@ func (p *player) run(by cell.Caller, name string, args []string) []string {
 	return lines
 }
 
-// file is a file of the case. There are no default options.
+// file returns a file of the case. There are no default options.
 func (p *player) file(name string) []byte {
 	if strings.HasPrefix(path.Base(name), ".sge_") {
 		return nil
@@ -155,7 +155,7 @@ func addQuota(remark string) ([]string, error) {
 	return nil, errors.New("a set that is valid belongs into input/rqs")
 }
 
-// jobName is the name that a command gives its job.
+// jobName returns the name that a command gives its job.
 func jobName(command string) string {
 	words, err := workload.Words(command)
 	if err != nil {

@@ -47,7 +47,7 @@ func (f files) Open(name string) (fs.File, error) {
 	return &file{entry: entry{path.Base(name), 0, true}, entries: entries}, nil
 }
 
-// list is what is in a folder, by name.
+// list returns what is in a folder, by name.
 func (f files) list(folder string) []fs.DirEntry {
 	prefix := folder + "/"
 	if folder == "." {
@@ -81,10 +81,10 @@ type entry struct {
 
 // The methods of fs.FileInfo and fs.DirEntry.
 
-// Name is the last part of the path.
+// Name returns the last part of the path.
 func (e entry) Name() string { return e.name }
 
-// Size is the length of a file, in bytes.
+// Size returns the length of a file, in bytes.
 func (e entry) Size() int64 { return int64(e.size) }
 
 // IsDir reports whether it is a directory.
@@ -96,10 +96,10 @@ func (e entry) ModTime() time.Time { return time.Time{} }
 // Sys is nil.
 func (e entry) Sys() any { return nil }
 
-// Info is the entry itself.
+// Info returns the entry itself.
 func (e entry) Info() (fs.FileInfo, error) { return e, nil }
 
-// Type is the type of the mode.
+// Type returns the type of the mode.
 func (e entry) Type() fs.FileMode { return e.Mode().Type() }
 
 // Mode says that it can be read.
@@ -117,7 +117,7 @@ type file struct {
 	entries []fs.DirEntry
 }
 
-// Stat is what is seen from outside.
+// Stat returns what is seen from outside.
 func (f *file) Stat() (fs.FileInfo, error) { return f.entry, nil }
 
 // Close does nothing.

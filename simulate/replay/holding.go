@@ -61,7 +61,7 @@ func looksBefore(lines []script.Line) bool {
 	return captures == 1
 }
 
-// firstHeld is the first submission of those that were let go together.
+// firstHeld returns the first submission of those that were let go together.
 func firstHeld(lines []script.Line) int {
 	first := -1
 	for i := range lines {

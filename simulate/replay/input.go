@@ -99,7 +99,7 @@ func inFolder(err error) error {
 	return errors.Join(all...)
 }
 
-// environments are the parallel environments in the order in which queues name them:
+// environments returns the parallel environments in the order in which queues name them:
 // whoever made them had them in mind in that order.
 func environments(c *qconf.Cluster) []string {
 	var names []string
@@ -119,7 +119,7 @@ func environments(c *qconf.Cluster) []string {
 	return names
 }
 
-// hostsOf are the hosts that queues may be on, in the order of their names.
+// hostsOf returns the hosts that queues may be on, in the order of their names.
 func hostsOf(c *qconf.Cluster) []string {
 	seen := map[string]bool{}
 	hosts := slices.Clone(c.HostNames())
@@ -234,7 +234,7 @@ func parameters(remark string) ([]qconf.Setting, error) {
 	return all, nil
 }
 
-// defaultOf is the default of a parameter of the scheduler; empty if there is none of
+// defaultOf returns the default of a parameter of the scheduler; empty if there is none of
 // that name.
 func defaultOf(name string) string {
 	c, err := qconf.ParseSchedulerConfig("", nil)

@@ -114,7 +114,7 @@ func Run(fsys fs.FS, o Options) (*Result, error) {
 	return &p.result, nil
 }
 
-// patience is how long each command of a capture may take, in milliseconds, so that the
+// patience returns how long each command of a capture may take, in milliseconds, so that the
 // next line comes in time.
 func (p *player) patience(i int) int64 {
 	if p.lines[i].Kind != script.Capture || i+1 == len(p.lines) {
@@ -233,7 +233,7 @@ func (p *player) disableAsRecorded() {
 	}
 }
 
-// at0 is when the first line is typed.
+// at0 returns when the first line is typed.
 func (t *timetable) at0() int64 {
 	if len(t.at) == 0 {
 		return epoch * 1000
@@ -387,7 +387,7 @@ func (p *player) advance(to int64) {
 // off reports whether there are no scheduling runs at all (sched_conf(5), schedule_interval).
 func (p *player) off() bool { return p.cell.Cluster().Scheduler().ScheduleInterval == 0 }
 
-// schedule is a scheduling run.
+// schedule returns a scheduling run.
 func (p *player) schedule() []cell.Immediate {
 	p.lastRun, p.unseen = p.now, max(p.unseen-1, 0)
 	r := p.cell.Schedule(p.seconds())
@@ -427,7 +427,7 @@ func (p *player) follow(actions []cell.Action) {
 	}
 }
 
-// runTime is how long a job runs, in seconds: as its first argument says.
+// runTime returns how long a job runs, in seconds: as its first argument says.
 func runTime(args []string) int64 {
 	if len(args) > 0 {
 		if n, err := strconv.ParseInt(args[0], 10, 64); err == nil && n >= 0 {
@@ -437,7 +437,7 @@ func runTime(args []string) int64 {
 	return math.MaxInt32
 }
 
-// usedBy is what a job has used when it ends, as its arguments say behind the first one:
+// usedBy returns what a job has used when it ends, as its arguments say behind the first one:
 // cpu=SECONDS.
 func usedBy(args []string) tickets.Amounts {
 	var used tickets.Amounts
@@ -521,7 +521,7 @@ func (e *events) Swap(i, j int) { e.list[i], e.list[j] = e.list[j], e.list[i] }
 // Push and Pop are for package heap.
 func (e *events) Push(x any) { e.list = append(e.list, x.(event)) }
 
-// Pop is the opposite of Push.
+// Pop returns the opposite of Push.
 func (e *events) Pop() any {
 	x := e.list[len(e.list)-1]
 	e.list = e.list[:len(e.list)-1]

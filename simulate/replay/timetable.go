@@ -40,7 +40,7 @@ var always = span{math.MinInt64 / 4, math.MaxInt64 / 4}
 
 func (s span) and(o span) span { return span{max(s.from, o.from), min(s.to, o.to)} }
 
-// within is a second, in milliseconds.
+// within returns a second, in milliseconds.
 func within(second int64) span { return span{second * 1000, second*1000 + 999} }
 
 // epoch is the time at which a case begins of which nothing is known.
@@ -91,7 +91,7 @@ func makeTimetable(lines []script.Line, e *evidence, held []bool, interval int64
 	return t
 }
 
-// takes is how long a line takes to be carried out, when so many jobs have been submitted.
+// takes returns how long a line takes to be carried out, when so many jobs have been submitted.
 func takes(l *script.Line, jobs int) int64 {
 	switch l.Kind {
 	case script.Command:
@@ -104,7 +104,7 @@ func takes(l *script.Line, jobs int) int64 {
 	return 0
 }
 
-// beginning is when the first line may have been typed.
+// beginning returns when the first line may have been typed.
 func (t *timetable) beginning(lines []script.Line, known []span, latest []int64, zone *time.Location) int64 {
 	at, passed, jobs := always.to, int64(0), 0
 	for i := range lines {
@@ -143,7 +143,7 @@ func (t *timetable) beginning(lines []script.Line, known []span, latest []int64,
 	return epoch * 1000
 }
 
-// before is when the scheduling run was that came before one.
+// before returns when the scheduling run was that came before one.
 func (t *timetable) before(run int64) int64 {
 	i, _ := slices.BinarySearch(t.runs, run)
 	if i > 0 && t.runs[i-1] > run-t.interval {
@@ -152,7 +152,7 @@ func (t *timetable) before(run int64) int64 {
 	return run - t.interval
 }
 
-// known is when a line may have been typed.
+// known returns when a line may have been typed.
 func (t *timetable) known(lines []script.Line, i int, e *evidence, held []bool, zone *time.Location) span {
 	l := &lines[i]
 	s := always
@@ -189,7 +189,7 @@ func (t *timetable) known(lines []script.Line, i int, e *evidence, held []bool, 
 	return s
 }
 
-// firstStart is when the first of the jobs was started that an enabling of queues has
+// firstStart returns when the first of the jobs was started that an enabling of queues has
 // let go.
 func firstStart(lines []script.Line, enable int, e *evidence, held []bool) (at int64, ok bool) {
 	for i := enable - 1; i >= 0 && !isEnable(&lines[i]); i-- {
@@ -200,7 +200,7 @@ func firstStart(lines []script.Line, enable int, e *evidence, held []bool) (at i
 	return at, ok
 }
 
-// nextRun is the first scheduling run after a time. last is when the last one was.
+// nextRun returns the first scheduling run after a time. last is when the last one was.
 func (t *timetable) nextRun(after, last int64) int64 {
 	i, _ := slices.BinarySearch(t.runs, after+1)
 	next := always.to
@@ -226,7 +226,7 @@ func (t *timetable) nextRun(after, last int64) int64 {
 
 var submittedID = lazyregexp.New(`^Your (?:immediate )?job(?:-array)? (\d+)`)
 
-// jobOf is the number of the job that a line has submitted, as was answered; 0 for none.
+// jobOf returns the number of the job that a line has submitted, as was answered; 0 for none.
 func jobOf(l *script.Line) int {
 	for _, a := range l.Answer {
 		if m := submittedID().FindStringSubmatch(a); m != nil {
@@ -244,7 +244,7 @@ func isEnable(l *script.Line) bool {
 
 var startOption = lazyregexp.New(` -(?:a|dl) (\d{12}(?:\.\d\d)?)(?: |$)`)
 
-// dateOption is the first date with a century in a command.
+// dateOption returns the first date with a century in a command.
 func dateOption(command string, zone *time.Location) (int64, bool) {
 	m := startOption().FindStringSubmatch(command)
 	if m == nil {

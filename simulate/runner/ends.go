@@ -26,7 +26,7 @@ func (e ends) next() int64 {
 	return e[0].at
 }
 
-// find is the place of a task, -1 if it does not run.
+// find returns the place of a task, -1 if it does not run.
 func (e ends) find(t *cell.Task) int {
 	for i := range e {
 		if e[i].job == t.Job.ID() && e[i].task == t.Number && e[i].attempt == t.Restarts {
@@ -45,7 +45,7 @@ func (e ends) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
 // Push and Pop are for package heap.
 func (e *ends) Push(x any) { *e = append(*e, x.(end)) }
 
-// Pop is the opposite of Push.
+// Pop returns the opposite of Push.
 func (e *ends) Pop() any {
 	old := *e
 	x := old[len(old)-1]

@@ -390,7 +390,7 @@ func (s *simulation) started(t *cell.Task, start *scheduler.Start) {
 	heap.Push(&s.ends, e)
 }
 
-// record is what is known about a job before it starts.
+// record returns what is known about a job before it starts.
 func (s *simulation) record(j *cell.Job) Task {
 	w := s.known[j.ID()]
 	return Task{

@@ -24,7 +24,7 @@ const (
 	MaxRecords    = "MaxRecords"    // number of records, parts of jobs among them
 )
 
-// Values are the values that a name has, which is the same in any case.
+// Values returns the values that a name has, which is the same in any case.
 func (h Header) Values(name string) []string {
 	var values []string
 	for _, f := range h {
@@ -35,7 +35,7 @@ func (h Header) Values(name string) []string {
 	return values
 }
 
-// Number is the number that the first value of a name begins with: explanations
+// Number returns the number that the first value of a name begins with: explanations
 // follow it at times. ok is false if there is none, or if it is negative, which
 // means that it is not known.
 func (h Header) Number(name string) (n int64, ok bool) {

@@ -89,7 +89,7 @@ func NewReader(name string, r io.Reader) (*Reader, error) {
 	return s, nil
 }
 
-// Header is what the comments in front of the first record say.
+// Header returns what the comments in front of the first record say.
 func (r *Reader) Header() Header { return r.header }
 
 // next goes to the next line.
@@ -113,7 +113,7 @@ func (r *Reader) next() bool {
 	return false
 }
 
-// Records are the records that have not yet been read, in their order. A line that
+// Records returns the records that have not yet been read, in their order. A line that
 // is none yields an *Error with what could be read of it, and reading goes on behind
 // it; after other errors it does not.
 func (r *Reader) Records() iter.Seq2[Record, error] {
@@ -134,7 +134,7 @@ func (r *Reader) Records() iter.Seq2[Record, error] {
 // Name returns the name of the trace, for errors.
 func (r *Reader) Name() string { return r.name }
 
-// Line is the line of the record that was read last, from 1.
+// Line returns the line of the record that was read last, from 1.
 func (r *Reader) Line() int { return r.line }
 
 // parse reads a line. found is false for one without anything.

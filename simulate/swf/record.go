@@ -72,7 +72,7 @@ var fields = [18]struct {
 	{"think time", true},
 }
 
-// integers are the fields of a record that are integers; CPU, in the sixth place, is
+// integers returns the fields of a record that are integers; CPU, in the sixth place, is
 // none.
 func (r *Record) integers() [18]*int64 {
 	return [18]*int64{
@@ -97,5 +97,5 @@ func (r Record) Append(b []byte) []byte {
 	return b
 }
 
-// String is the line of the record.
+// String returns the line of the record.
 func (r Record) String() string { return string(r.Append(nil)) }

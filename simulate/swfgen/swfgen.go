@@ -116,7 +116,7 @@ func job(r *rand.Rand, processors int) swf.Record {
 	return rec
 }
 
-// Text is a trace as a file.
+// Text returns a trace as a file.
 func Text(h swf.Header, records []swf.Record) []byte {
 	b := h.Append(nil)
 	for _, r := range records {

@@ -142,7 +142,7 @@ func (t *tracer) check() error {
 	return err
 }
 
-// job is the job of a record, or the reason why there is none.
+// job returns the job of a record, or the reason why there is none.
 func (t *tracer) job(r swf.Record) (Job, Reason, error) {
 	slots := r.RequestedProcessors
 	if slots <= 0 {
@@ -179,7 +179,7 @@ func (t *tracer) job(r swf.Record) (Job, Reason, error) {
 	return j, Kept, err
 }
 
-// request is what qsub would have asked for. Most jobs ask for what others have asked
+// request returns what qsub would have asked for. Most jobs ask for what others have asked
 // for before.
 func (t *tracer) request(a asked) (*submit.Request, error) {
 	if t.mapping.Memory == "" {

@@ -31,7 +31,7 @@ const (
 	copySuffix = ".new"
 )
 
-// spare is how much of the disk is set aside in the file, in bytes: on a full disk records can
+// spare returns how much of the disk is set aside in the file, in bytes: on a full disk records can
 // still be removed and written over, which takes new pages before it gives back the old ones.
 func spare(used int64) int64 {
 	const least, part = 1 << 20, 8
@@ -51,7 +51,7 @@ func (s *Store) settle() {
 
 func wasteful(used, free int64) bool { return free > wasted && free > used/2 }
 
-// sizes are what the file takes of the disk, and what of that is free, in bytes. commits is
+// sizes returns what the file takes of the disk, and what of that is free, in bytes. commits is
 // held.
 func (s *Store) sizes() (used, free int64) {
 	err := s.guarded(func() error {

@@ -88,7 +88,7 @@ type DamagedError struct {
 	Err  error
 }
 
-// Error says which file it is, and what to do.
+// Error returns which file it is, and what to do.
 func (e *DamagedError) Error() string {
 	return fmt.Sprintf("cannot use the store %q: it is damaged: %v; put a copy from a backup in its place, or, to begin with nothing, move it away", e.Path, e.Err)
 }
@@ -103,7 +103,7 @@ type LockedError struct {
 	Name string // of the program; empty if it cannot be found out
 }
 
-// Error says who has which file.
+// Error returns who has which file.
 func (e *LockedError) Error() string {
 	who := "another process"
 	if e.PID != 0 {
@@ -255,7 +255,7 @@ func checksum(key string, value []byte) uint32 {
 	return crc32.Update(crc32.Checksum([]byte(key), castagnoli()), castagnoli(), value)
 }
 
-// content is a value without its checksum.
+// content returns a value without its checksum.
 func content(key, stored []byte) ([]byte, error) {
 	if len(stored) < 4 || binary.BigEndian.Uint32(stored) != checksum(string(key), stored[4:]) {
 		return nil, damaged("the record %q is not what was written", key)
@@ -329,7 +329,7 @@ func apply(records *bbolt.Bucket, c Change) error {
 	return nil
 }
 
-// All are the records whose keys begin with a prefix, sorted, as they were when the loop
+// All returns the records whose keys begin with a prefix, sorted, as they were when the loop
 // began. What cannot be read ends it, and Err tells why.
 func (s *Store) All(prefix string) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
@@ -381,7 +381,7 @@ func (s *Store) begin() (tx *bbolt.Tx, err error) {
 	return tx, err
 }
 
-// record is a copy of a record that a cursor has found.
+// record returns a copy of a record that a cursor has found.
 func record(key, stored []byte) (string, []byte, bool, error) {
 	if key == nil {
 		return "", nil, false, nil
@@ -390,7 +390,7 @@ func record(key, stored []byte) (string, []byte, bool, error) {
 	return string(key), append([]byte{}, value...), true, err
 }
 
-// Err is why a loop over All has ended early, nil if none has.
+// Err returns why a loop over All has ended early, nil if none has.
 func (s *Store) Err() error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

@@ -86,7 +86,7 @@ func (c *conversation) say(line string) error {
 	return nil
 }
 
-// silent is the end of one that does not go on.
+// silent returns the end of one that does not go on.
 func (c *conversation) silent() error {
 	if err := c.complained(); err != nil {
 		return err
@@ -94,7 +94,7 @@ func (c *conversation) silent() error {
 	return errors.New("got no response from JSV script " + strconv.Quote(c.path))
 }
 
-// complained is the refusal of a job because of what its verifier has written to its
+// complained returns the refusal of a job because of what its verifier has written to its
 // standard error, in the words of the original (tested).
 func (c *conversation) complained() error {
 	line, _, _ := strings.Cut(strings.TrimSpace(c.complaint()), "\n")
@@ -109,13 +109,13 @@ type ComplaintError struct {
 	line string
 }
 
-// Error are the lines that the original prints.
+// Error returns the lines that the original prints.
 func (e *ComplaintError) Error() string { return e.Line() + "\nJSV stderr is - " + e.line }
 
-// Line is the first of them.
+// Line returns the first of them.
 func (e *ComplaintError) Line() string { return "JSV stderr: " + e.line }
 
-// next is the next line that is not empty.
+// next returns the next line that is not empty.
 func (c *conversation) next() (word, rest string, err error) {
 	timer := time.NewTimer(c.patience)
 	defer timer.Stop()

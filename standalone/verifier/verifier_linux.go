@@ -28,10 +28,10 @@ const farewell = time.Second
 // URLError is a jsv_url (sge_types(5)) that names no verifier.
 type URLError struct{ problem string }
 
-// Error is what is wrong with it, in the words of the original.
+// Error returns what is wrong with it, in the words of the original.
 func (e *URLError) Error() string { return e.problem }
 
-// Path is the program that a jsv_url of a client names.
+// Path returns the program that a jsv_url of a client names.
 func Path(url string) (string, error) {
 	user, path, err := split(url)
 	if err != nil {
@@ -68,7 +68,7 @@ func executable(path string) error {
 // RejectedError is the refusal of a job.
 type RejectedError struct{ text string }
 
-// Error is the reason.
+// Error returns the reason.
 func (r *RejectedError) Error() string { return r.text }
 
 // Run has a program verify a job, which may take so long for each answer. The error is a *RejectedError, or what went wrong with the

@@ -83,7 +83,7 @@ func askFloor(in io.Writer, answers *bufio.Reader) (c cost, err error) {
 	return c, err
 }
 
-// goFloor is the floor in Go.
+// goFloor returns the floor in Go.
 func goFloor(user *userdb.User) (took cost, err error) {
 	start := time.Now()
 	p := &spawn.Program{}

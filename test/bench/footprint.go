@@ -174,7 +174,7 @@ func proc(pid int, file string) string { return "/proc/" + strconv.Itoa(pid) + "
 
 func kib(text []byte, key string) int64 { return value(text, key) << 10 }
 
-// value is the number behind a key at the beginning of a line.
+// value returns the number behind a key at the beginning of a line.
 func value(text []byte, key string) int64 {
 	for line := range strings.Lines(string(text)) {
 		if rest, ok := strings.CutPrefix(line, key); ok {

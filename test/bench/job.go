@@ -14,7 +14,7 @@ import (
 	"github.com/execd-project/execd/limits/cgroup"
 )
 
-// benchUser is who the jobs run as: as root nobody, who is everywhere and needs
+// benchUser returns who the jobs run as: as root nobody, who is everywhere and needs
 // no account made for the purpose.
 func benchUser() (*userdb.User, error) {
 	if uid := os.Getuid(); uid != 0 {
@@ -93,7 +93,7 @@ func (m *maker) make(c command) (j *madeJob, err error) {
 	return j, j.dir.WriteTmpdir(j.tmpdir)
 }
 
-// describe is a job of the default queue, submitted with
+// describe returns a job of the default queue, submitted with
 // qsub -b y -shell n -o /dev/null -e /dev/null.
 func (m *maker) describe(c command) *job.Description {
 	const queue, host = "all.q", "localhost"
@@ -146,7 +146,7 @@ func (m *maker) environment(d *job.Description) []string {
 	}
 }
 
-// check tells whether the job has run and ended well.
+// check returns whether the job has run and ended well.
 func (j *madeJob) check() error {
 	failed, done, err := j.dir.ExitStatus()
 	switch {

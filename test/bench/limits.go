@@ -57,7 +57,7 @@ func hard(r job.Resource, v uint64) func(d *job.Description) {
 
 const mib = 1 << 20
 
-// measurements is the table of docs/performance.md.
+// measurements returns the table of docs/performance.md.
 func measurements(runs int) []measurement {
 	few := max(runs/10, 3)
 	return []measurement{
@@ -321,7 +321,7 @@ func allLimits(d *job.Description) {
 	d.Limits[job.RSS] = job.Limit{Soft: 900 * mib, Hard: 1000 * mib}
 }
 
-// groupLimits are those that the kernel enforces.
+// groupLimits returns those that the kernel enforces.
 func groupLimits(d *job.Description) cgroup.Limits {
 	value := func(v uint64) uint64 {
 		if v == quantity.Infinity {

@@ -159,7 +159,7 @@ func run(o options) (err error) {
 	return os.WriteFile(o.json, append(text, '\n'), 0o644)
 }
 
-// diskDir is a temporary directory on a disk, as a spool area is. /tmp may be in
+// diskDir returns a temporary directory on a disk, as a spool area is. /tmp may be in
 // memory, where files cost next to nothing.
 func diskDir() string {
 	const dir = "/var/tmp"

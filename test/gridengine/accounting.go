@@ -23,10 +23,10 @@ var recordFields = []string{
 	"taskid", "cpu", "mem", "io", "category", "iow", "pe_taskid", "maxvmem", "arid", "ar_sub_time",
 }
 
-// Job is the job number.
+// Job returns the job number.
 func (r Record) Job() int { return r.int("jobnumber") }
 
-// Task is the task number, 0 for a job that is not an array.
+// Task returns the task number, 0 for a job that is not an array.
 func (r Record) Task() int { return r.int("taskid") }
 
 func (r Record) int(name string) int {
@@ -74,7 +74,7 @@ func parseRecords(text string) ([]Record, error) {
 	return records, nil
 }
 
-// AccountingFile is where the test finds the accounting file. It is made with the first
+// AccountingFile returns where the test finds the accounting file. It is made with the first
 // record, and has no lines but records and comments.
 func (c *Cell) AccountingFile() string { return filepath.Join(c.dir, "root/default/common/accounting") }
 

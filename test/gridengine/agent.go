@@ -47,7 +47,7 @@ func (c *Cell) LaunchAgentWith(options []string, env ...string) error {
 	return err
 }
 
-// AgentFile is a file of the job directory of a job, as the cell sees it.
+// AgentFile returns a file of the job directory of a job, as the cell sees it.
 func (c *Cell) AgentFile(job int, name string) string {
 	return AgentSpool + "/active_jobs/" + strconv.Itoa(job) + ".1/" + name
 }
@@ -90,7 +90,7 @@ setsid ` + BinDir + `/execd agent --master gridengine --spool ` + path + ` --soc
 echo $! >` + path + `.pid`
 }
 
-// AgentPID is the process id of the agent as the cell knows it.
+// AgentPID returns the process id of the agent as the cell knows it.
 func (c *Cell) AgentPID() (int, error) {
 	text, err := os.ReadFile(c.Path(agentPID))
 	if err != nil {
@@ -114,7 +114,7 @@ func (c *Cell) KillAgent(sig syscall.Signal) error {
 	})
 }
 
-// AgentLog is what the agent has logged.
+// AgentLog returns what the agent has logged.
 func (c *Cell) AgentLog() string {
 	text, err := os.ReadFile(c.Path(agentLog))
 	if err != nil {
@@ -123,7 +123,7 @@ func (c *Cell) AgentLog() string {
 	return string(text)
 }
 
-// AgentJobs are the names of the job directories that the agent has.
+// AgentJobs returns the names of the job directories that the agent has.
 func (c *Cell) AgentJobs() ([]string, error) {
 	entries, err := os.ReadDir(c.Path(AgentSpool + "/active_jobs"))
 	if errors.Is(err, os.ErrNotExist) {

@@ -148,7 +148,7 @@ func (c *Cell) enter() error {
 	return nil
 }
 
-// Path is where the test finds what the cell's processes see as path. Only
+// Path returns where the test finds what the cell's processes see as path. Only
 // paths below /home, /tmp, the spool folder and SGE_ROOT are the cell's own.
 func (c *Cell) Path(path string) string {
 	for from, to := range map[string]string{"/home": "home", "/tmp": "tmp", spoolDir: "spool", sgeRoot: "root"} {
@@ -159,7 +159,7 @@ func (c *Cell) Path(path string) string {
 	return path
 }
 
-// Proc is the folder of /proc for a process that the cell knows as pid.
+// Proc returns the folder of /proc for a process that the cell knows as pid.
 func (c *Cell) Proc(pid int) string {
 	return filepath.Join("/proc", strconv.Itoa(c.pid), "root/proc", strconv.Itoa(pid))
 }

@@ -117,7 +117,7 @@ func (c *Cell) StopExecd() error {
 	})
 }
 
-// ExecdPID is the process id of sge_execd as the cell knows it.
+// ExecdPID returns the process id of sge_execd as the cell knows it.
 func (c *Cell) ExecdPID() (int, error) {
 	text, err := os.ReadFile(c.pidFile())
 	if err != nil {
@@ -128,10 +128,10 @@ func (c *Cell) ExecdPID() (int, error) {
 
 func (c *Cell) pidFile() string { return filepath.Join(c.SpoolDir(), "execd.pid") }
 
-// SpoolDir is where the test finds sge_execd's spool folder.
+// SpoolDir returns where the test finds sge_execd's spool folder.
 func (c *Cell) SpoolDir() string { return filepath.Join(c.dir, "spool/execd", c.Host) }
 
-// ActiveDir is where the test finds the folder that sge_execd, or the agent, and the
+// ActiveDir returns where the test finds the folder that sge_execd, or the agent, and the
 // shepherd share for a job. task is 0 for a job that is not an array. It goes when the job
 // ends, but for execd_params KEEP_ACTIVE=true.
 func (c *Cell) ActiveDir(job, task int) string {

@@ -30,7 +30,7 @@ const (
 	LabGID   = 2100
 )
 
-// userID is the number of the cell's i-th user and of the group of that name.
+// userID returns the number of the cell's i-th user and of the group of that name.
 func userID(i int) int { return AliceUID + i }
 
 // prepare lays out everything that init.sh mounts over the machine's own.
@@ -238,7 +238,7 @@ func chown(path string, uid, gid int) error {
 	})
 }
 
-// Owner tells who owns a file and with which mode, for comparisons.
+// Owner returns who owns a file and with which mode, for comparisons.
 func Owner(info os.FileInfo) string {
 	st := info.Sys().(*syscall.Stat_t)
 	return fmt.Sprintf("%v %d:%d", info.Mode(), st.Uid, st.Gid)

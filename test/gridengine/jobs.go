@@ -102,7 +102,7 @@ func (c *Cell) QueueStates() (map[string]string, error) {
 	return states, nil
 }
 
-// JobPID is the process id of a running job's first process as the cell knows
+// JobPID returns the process id of a running job's first process as the cell knows
 // it; it waits for the shepherd to write it.
 func (c *Cell) JobPID(job, task int, deadline time.Duration) (int, error) {
 	pid := 0
@@ -117,7 +117,7 @@ func (c *Cell) JobPID(job, task int, deadline time.Duration) (int, error) {
 	return pid, err
 }
 
-// ProcessState is the letter of proc_pid_stat(5) for a process that the cell
+// ProcessState returns the letter of proc_pid_stat(5) for a process that the cell
 // knows as pid, or "" when there is none.
 func (c *Cell) ProcessState(pid int) string {
 	stat, err := os.ReadFile(c.Proc(pid) + "/stat")
@@ -149,7 +149,7 @@ func (c *Cell) frozen(pid int) bool {
 	return false
 }
 
-// Weight is how the processors weigh the control group of a process (cpu.weight, cpu.shares);
+// Weight returns how the processors weigh the control group of a process (cpu.weight, cpu.shares);
 // ok says that it is in a group that has a weight.
 func (c *Cell) Weight(pid int) (weight int, ok bool) {
 	for _, file := range []string{"cpu.weight", "cpu.shares"} {
@@ -160,7 +160,7 @@ func (c *Cell) Weight(pid int) (weight int, ok bool) {
 	return 0, false
 }
 
-// Nice is the nice value of a process.
+// Nice returns the nice value of a process.
 func (c *Cell) Nice(pid int) int {
 	stat, _ := os.ReadFile(c.Proc(pid) + "/stat")
 	_, rest, _ := strings.Cut(string(stat), ") ")
@@ -172,7 +172,7 @@ func (c *Cell) Nice(pid int) int {
 	return 0
 }
 
-// groupFile is what a file of the control group of a process has, that of the first version
+// groupFile returns what a file of the control group of a process has, that of the first version
 // with this controller, or that of the second; empty if it is in none but the root.
 func (c *Cell) groupFile(pid int, controller, file string) string {
 	groups, _ := os.ReadFile(c.Proc(pid) + "/cgroup")

@@ -18,7 +18,7 @@ import (
 // firstNode is the last part of the address of the first node.
 const firstNode = 11
 
-// nodeAddresses are the lines of /etc/hosts for nodes.
+// nodeAddresses returns the lines of /etc/hosts for nodes.
 func nodeAddresses(nodes []string) string {
 	var b strings.Builder
 	for i, name := range nodes {
@@ -55,7 +55,7 @@ qconf -ah %[1]s; qconf -as %[1]s`, name, pid, firstNode+i)
 	return nil
 }
 
-// onNode is a command line that runs another one on a node.
+// onNode returns a command line that runs another one on a node.
 func (c *Cell) onNode(node string, args ...string) ([]string, error) {
 	pid, err := os.ReadFile(c.Path("/home/cell/node." + node))
 	return append([]string{"nsenter", "-t", strings.TrimSpace(string(pid)), "-n", "-u", "--"}, args...), err
@@ -117,7 +117,7 @@ func (c *Cell) KillNode(node string, sig syscall.Signal) error {
 	})
 }
 
-// NodeJobs are the names of the job directories that the agent of a node has.
+// NodeJobs returns the names of the job directories that the agent of a node has.
 func (c *Cell) NodeJobs(node string) []string {
 	list, _ := filepath.Glob(c.Path("/home/cell/agent."+node) + "/active_jobs/*")
 	return list

@@ -18,7 +18,7 @@ const rootPath = testenv.GridEngineDir + ":/usr/sbin:/usr/bin:/sbin:/bin"
 // commandDeadline bounds every command that a test runs in a cell.
 const commandDeadline = 3 * time.Minute
 
-// environment is what root's and the daemons' programs get: nothing of the
+// environment returns what root's and the daemons' programs get: nothing of the
 // machine's, so that jobs, which inherit the daemon's, see the same everywhere.
 func environment(extra ...string) []string {
 	return append([]string{
@@ -40,7 +40,7 @@ func (c *Cell) User(name string, args ...string) (string, error) {
 	return c.run("", env, args)
 }
 
-// UserCommand is a command as User runs it, for who has something to do with its streams. It
+// UserCommand returns a command as User runs it, for who has something to do with its streams. It
 // ends with the test.
 func (c *Cell) UserCommand(name string, args ...string) *exec.Cmd {
 	env, args := login(name, args)
@@ -49,7 +49,7 @@ func (c *Cell) UserCommand(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// login is what one of the users runs a command by, and in which environment.
+// login returns what one of the users runs a command by, and in which environment.
 func login(name string, args []string) (env, line []string) {
 	home, shell := "/home/"+name, "/bin/sh"
 	if name == "alice" {
@@ -65,7 +65,7 @@ func login(name string, args []string) (env, line []string) {
 	return env, append(become, args...)
 }
 
-// entrance is what nsenter is told to enter the namespaces of the cell.
+// entrance returns what nsenter is told to enter the namespaces of the cell.
 func (c *Cell) entrance() []string {
 	return []string{"-t", strconv.Itoa(c.pid), "-m", "-u", "-n", "-p", "--"}
 }

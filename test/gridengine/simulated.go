@@ -47,7 +47,7 @@ func (c *Cell) prepareSimulation() error {
 	return errors.Join(c.SetLoad(nil), c.AddFile(loadSensor, loadSensorScript, 0o755))
 }
 
-// simulatedAddresses are the lines of /etc/hosts for the simulated hosts; nobody
+// simulatedAddresses returns the lines of /etc/hosts for the simulated hosts; nobody
 // has these addresses.
 func simulatedAddresses(hosts []string) string {
 	var b strings.Builder

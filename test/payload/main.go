@@ -77,7 +77,7 @@ func usage() {
 	os.Exit(2)
 }
 
-// number is an argument; 0 for none.
+// number returns an argument; 0 for none.
 func number(i int) int {
 	if i >= len(os.Args) {
 		return 0

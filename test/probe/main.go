@@ -142,7 +142,7 @@ func write(label string, r report) error {
 	}
 }
 
-// status is the exit status that the arguments ask for.
+// status returns the exit status that the arguments ask for.
 func status(args []string, restarted string) int {
 	for _, arg := range args {
 		key, value, _ := strings.Cut(arg, "=")

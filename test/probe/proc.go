@@ -198,7 +198,7 @@ func link(path string) string {
 	return filepath.Clean(target)
 }
 
-// problem is an error without the file name, which may hold a process id.
+// problem returns an error without the file name, which may hold a process id.
 func problem(err error) string {
 	if perr, ok := errors.AsType[*fs.PathError](err); ok {
 		err = perr.Err

@@ -12,7 +12,7 @@ type failure struct {
 	race      bool // the race detector has found something in it
 }
 
-// pattern is what go test -run selects just this test by.
+// pattern returns what go test -run selects just this test by.
 func (f failure) pattern() string {
 	names := strings.Split(f.test, "/")
 	for i, name := range names {

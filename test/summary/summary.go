@@ -178,7 +178,7 @@ func (p *pkg) parent(name string) *test {
 	return nil
 }
 
-// isMark tells whether a line of output is go test's own and says nothing new.
+// isMark reports whether a line of output is go test's own and says nothing new.
 func isMark(line string) bool {
 	return strings.HasPrefix(line, "=== ")
 }

@@ -46,7 +46,7 @@ func (c *connection) local() bool {
 	return local
 }
 
-// user is who calls on the socket.
+// user returns who calls on the socket.
 func (c *call) user() (*userdb.User, *api.Error) {
 	on, _ := c.r.Context().Value(peerKey{}).(*connection)
 	if on == nil || on.peerConn == nil {
@@ -62,7 +62,7 @@ func (c *call) user() (*userdb.User, *api.Error) {
 	return on.user, nil
 }
 
-// pid is the process that has connected to the socket; 0 for a peer elsewhere.
+// pid returns the process that has connected to the socket; 0 for a peer elsewhere.
 func (c *call) pid() int32 {
 	on, _ := c.r.Context().Value(peerKey{}).(*connection)
 	if on == nil || on.peerConn == nil {

@@ -175,7 +175,7 @@ func userKey(c net.Conn) (string, unix.Ucred, error) {
 	return "uid " + strconv.FormatUint(uint64(cred.Uid), 10), *cred, nil
 }
 
-// addressKey is the address of the peer without its port; of IPv6 the network that one
+// addressKey returns the address of the peer without its port; of IPv6 the network that one
 // host can have for itself.
 func addressKey(c net.Conn) (string, unix.Ucred, error) {
 	a, ok := c.RemoteAddr().(*net.TCPAddr)

@@ -85,7 +85,7 @@ type unixListener struct {
 	file fs.FileInfo
 }
 
-// Addr is the name under which the socket is found.
+// Addr returns the name under which the socket is found.
 func (l *unixListener) Addr() net.Addr { return &net.UnixAddr{Name: l.path, Net: "unix"} }
 
 // Close removes the socket, unless it is another one's by now.
@@ -97,7 +97,7 @@ func (l *unixListener) Close() error {
 	return err
 }
 
-// credentials are those of the process that has connected, at that time.
+// credentials returns those of the process that has connected, at that time.
 func credentials(c *net.UnixConn) (*unix.Ucred, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {

@@ -46,7 +46,7 @@ func peerContext(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, peerKey{}, &connection{peerConn: p})
 }
 
-// identify says who asks, or why it cannot be anybody who may.
+// identify returns who asks, or why it cannot be anybody who may.
 func (s *Server) identify(r *http.Request) (peer, *api.Error) {
 	c, _ := r.Context().Value(peerKey{}).(*connection)
 	switch {
@@ -60,7 +60,7 @@ func (s *Server) identify(r *http.Request) (peer, *api.Error) {
 	return s.local(c)
 }
 
-// local is a user of this host.
+// local returns a user of this host.
 func (s *Server) local(c *connection) (peer, *api.Error) {
 	switch c.uid {
 	case 0:
@@ -76,7 +76,7 @@ func (s *Server) local(c *connection) (peer, *api.Error) {
 	return peer{manager: s.managers[name], user: name, from: "user " + name}, nil
 }
 
-// master is who has a certificate of a master. That it comes from an authority and was
+// master returns who has a certificate of a master. That it comes from an authority and was
 // valid was verified when the connection was made, which may be long ago.
 func (s *Server) master(state *tls.ConnectionState) (peer, *api.Error) {
 	if len(state.VerifiedChains) == 0 {

@@ -22,7 +22,7 @@ const (
 	mostHeartbeat    = 3600
 )
 
-// reports is the stream. Nothing is kept for it: what a reader has not taken stays with
+// reports returns the stream. Nothing is kept for it: what a reader has not taken stays with
 // the agent, so that a slow one costs no memory, and one that comes back misses nothing.
 func reports(ctx context.Context, c *call, q *api.ReportsRequest) (any, *api.Error) {
 	if q.Heartbeat == 0 {
@@ -142,7 +142,7 @@ func (s *stream) next(ctx context.Context) error {
 	return nil
 }
 
-// inOrder are the reports of a batch by their numbers: wherever the stream is cut, the
+// inOrder returns the reports of a batch by their numbers: wherever the stream is cut, the
 // number of the last line that has arrived says what has.
 func inOrder(b *agent.Batch, now time.Time) []api.Report {
 	list := make([]api.Report, 0, len(b.Jobs)+3)

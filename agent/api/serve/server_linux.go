@@ -200,7 +200,7 @@ func (s *Server) listen() error {
 	return nil
 }
 
-// Addresses are those of the listeners, in the order socket, TLS, loopback.
+// Addresses returns those of the listeners, in the order socket, TLS, loopback.
 func (s *Server) Addresses() []net.Addr {
 	var list []net.Addr
 	for _, l := range s.listeners {

@@ -150,7 +150,7 @@ func (e *fieldError) Error() string {
 	return e.name + ": " + strconv.Quote(e.value) + ", expected " + e.expected
 }
 
-// line is a text that has to fit into lines of files.
+// line returns a text that has to fit into lines of files.
 func (f *fields) line(name, value string) string {
 	if strings.ContainsAny(value, "\x00\n\r") {
 		f.wrong(name, value, "one line")
@@ -158,7 +158,7 @@ func (f *fields) line(name, value string) string {
 	return value
 }
 
-// text is a text that is in one of two fields.
+// text returns a text that is in one of two fields.
 func (f *fields) text(name, plain string, encoded []byte) string {
 	if plain != "" && encoded != nil {
 		f.wrong(name, plain, "either that or "+name+"_base64")

@@ -177,7 +177,7 @@ func (c *Conn) send(m *Message) (uint32, error) {
 	return m.ID, err
 }
 
-// patience is how long a message of a length may take.
+// patience returns how long a message of a length may take.
 func (c *Conn) patience(length int) time.Duration {
 	return or(c.options.Message, defaultMessage) + time.Duration(length>>20)*time.Second
 }
@@ -332,5 +332,5 @@ func (c *Conn) Abort() {
 // Done is closed when the connection is.
 func (c *Conn) Done() <-chan struct{} { return c.closed }
 
-// RemoteAddr is the address of the other side.
+// RemoteAddr returns the address of the other side.
 func (c *Conn) RemoteAddr() net.Addr { return c.nc.RemoteAddr() }

@@ -24,7 +24,7 @@ const (
 	Qping       = "qping"
 )
 
-// String is the endpoint as messages of Grid Engine have it: host/component/id.
+// String returns the endpoint as messages of Grid Engine have it: host/component/id.
 func (e Endpoint) String() string { return e.Host + "/" + e.Component + "/" + strconv.Itoa(e.ID) }
 
 // check refuses what would not survive as a part of the texts of this protocol.

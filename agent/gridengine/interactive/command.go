@@ -9,7 +9,7 @@ import (
 // Word is the command of execd that runs as an interactive job. It is not for people.
 const Word = "interactive-job"
 
-// Command is the command line by which an interactive job is run: execd is the path of
+// Command returns the command line by which an interactive job is run: execd is the path of
 // our executable.
 func Command(execd, host, shell string, pty, login bool) []string {
 	mode := "pipe"

@@ -60,7 +60,7 @@ func parseSize(data []byte) (size, bool) {
 	return size{n[0], n[1], n[2], n[3]}, true
 }
 
-// noShell is whether settings have the command executed without a shell.
+// noShell reports whether settings have the command executed without a shell.
 func noShell(data []byte) bool {
 	name, value, ok := bytes.Cut(bytes.TrimRight(data, "\x00"), []byte("="))
 	return ok && string(bytes.TrimSpace(name)) == "noshell" && string(bytes.TrimSpace(value)) == "1"

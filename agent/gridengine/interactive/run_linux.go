@@ -327,7 +327,7 @@ func (r *relay) resize(data []byte) {
 	}
 }
 
-// command is what is run, and what it is called.
+// command returns what is run, and what it is called.
 func (r *relay) command(direct bool) (*exec.Cmd, error) {
 	shell := cmp.Or(r.Shell, "/bin/sh")
 	words := strings.Split(lookup(r.Env, commandVariable), separator)
@@ -504,7 +504,7 @@ func openTerminal() (master, slave *os.File, err error) {
 	return master, slave, nil
 }
 
-// lookup is the value of a variable; empty where it is not there.
+// lookup returns the value of a variable; empty where it is not there.
 func lookup(env []string, name string) string {
 	for _, v := range slices.Backward(env) {
 		if n, value, _ := strings.Cut(v, "="); n == name {

@@ -61,7 +61,7 @@ func (d *detector) read(name string) (string, error) {
 	return strings.TrimSpace(string(b)), err
 }
 
-// list are the names in a directory; none if there is no such directory.
+// list returns the names in a directory; none if there is no such directory.
 func (d *detector) list(dir string) []string {
 	entries, err := fs.ReadDir(d.files, dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -137,8 +137,8 @@ func (d *detector) readHex(name string) (uint64, error) {
 	return strconv.ParseUint(strings.TrimPrefix(text, "0x"), 16, 32)
 }
 
-// drmNodes are the nodes that the direct rendering manager has for a device of the PCI bus: those
-// of /sys/class/drm that are links to it.
+// drmNodes returns the nodes that the direct rendering manager has for a device of the PCI bus:
+// those of /sys/class/drm that are links to it.
 func (d *detector) drmNodes(dir string) []Node {
 	var list []Node
 	for _, name := range d.list(path.Join(dir, "drm")) {

@@ -51,7 +51,7 @@ func (v *Inventory) Environment(ids []string, filtered bool) []string {
 	return list
 }
 
-// counted are the numbers that a driver gives some GPUs of a vendor.
+// counted returns the numbers that a driver gives some GPUs of a vendor.
 func (v *Inventory) counted(vendor Vendor, granted []GPU, filtered bool) []string {
 	if filtered {
 		return upTo(len(granted))
@@ -78,7 +78,7 @@ func upTo(n int) []string {
 	return list
 }
 
-// named are the UUIDs of GPUs, or how they are counted if one has none.
+// named returns the UUIDs of GPUs, or how they are counted if one has none.
 func named(granted []GPU, counted []string, none string) string {
 	if slices.ContainsFunc(granted, func(g GPU) bool { return g.UUID == "" }) {
 		return orNothing(counted, none)

@@ -41,7 +41,7 @@ type GPU struct {
 	Broken bool
 }
 
-// Type is the model in the form in which jobs request it (gpu_type): without blanks, and in
+// Type returns the model in the form in which jobs request it (gpu_type): without blanks, and in
 // characters that values of complexes may have. Empty if the model is not known.
 func (g *GPU) Type() string {
 	name := g.Model
@@ -80,7 +80,7 @@ type Inventory struct {
 	closed  bool     // they are not known, so that none is offered
 }
 
-// Discrete are the GPUs that are not part of a processor.
+// Discrete returns the GPUs that are not part of a processor.
 func (v *Inventory) Discrete() []GPU {
 	if v == nil {
 		return nil
@@ -88,7 +88,7 @@ func (v *Inventory) Discrete() []GPU {
 	return slices.DeleteFunc(slices.Clone(v.GPUs), func(g GPU) bool { return g.Integrated })
 }
 
-// Offered are the GPUs that jobs can be given.
+// Offered returns the GPUs that jobs can be given.
 func (v *Inventory) Offered() []GPU {
 	if v == nil {
 		return nil
@@ -112,7 +112,7 @@ func (v *Inventory) Known(id string) bool {
 	return v != nil && (v.closed || slices.Contains(v.numbers, id))
 }
 
-// IDs are the numbers of the GPUs that the host offers.
+// IDs returns the numbers of the GPUs that the host offers.
 func (v *Inventory) IDs() []string {
 	var list []string
 	for _, g := range v.Offered() {
@@ -130,7 +130,7 @@ func (v *Inventory) find(id string) (GPU, bool) {
 	return v.GPUs[i], true
 }
 
-// Lacking are those of some numbers of which the host has no GPU.
+// Lacking returns those of some numbers of which the host has no GPU.
 func (v *Inventory) Lacking(ids []string) []string {
 	if v == nil {
 		return ids
@@ -141,7 +141,7 @@ func (v *Inventory) Lacking(ids []string) []string {
 	})
 }
 
-// granted are the GPUs with some numbers, each once, in the order of their addresses: what
+// granted returns the GPUs with some numbers, each once, in the order of their addresses: what
 // counts them from 0 counts in that order.
 func (v *Inventory) granted(ids []string) []GPU {
 	var list []GPU
@@ -153,9 +153,9 @@ func (v *Inventory) granted(ids []string) []GPU {
 	return list
 }
 
-// Denied are the nodes that a job with some GPUs may not open: those of all other GPUs, and those
-// that all GPUs of a vendor share if it has none of that vendor. A host that has never offered a
-// GPU keeps jobs from nothing: a display is no GPU for jobs.
+// Denied returns the nodes that a job with some GPUs may not open: those of all other GPUs, and
+// those that all GPUs of a vendor share if it has none of that vendor. A host that has never
+// offered a GPU keeps jobs from nothing: a display is no GPU for jobs.
 func (v *Inventory) Denied(ids []string) []Node {
 	if !v.Numbered() {
 		return nil

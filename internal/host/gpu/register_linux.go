@@ -204,7 +204,7 @@ func (r *Register) Inventory() *Inventory {
 	return r.now
 }
 
-// Numbers are those of all GPUs that the host has, or has had.
+// Numbers returns those of all GPUs that the host has, or has had.
 func (r *Register) Numbers() []string {
 	if r == nil {
 		return nil

@@ -177,7 +177,7 @@ func (c *Check) Now() {
 	}
 }
 
-// Status says how the host is.
+// Status returns how the host is.
 func (c *Check) Status() Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()

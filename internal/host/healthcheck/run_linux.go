@@ -118,7 +118,7 @@ func membersOf(group int) []int {
 	return members
 }
 
-// verdict is why the host is not well; r is gone.
+// verdict returns why the host is not well; r is gone.
 func (r *run) verdict() error {
 	err := r.Err()
 	if err == nil {
@@ -153,7 +153,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// last is the last line that is not blank, without control characters.
+// last returns the last line that is not blank, without control characters.
 func (t *tail) last() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -173,7 +173,7 @@ func (t *tail) last() string {
 	return strings.TrimSpace(line)
 }
 
-// after is the last line with something in front of it; empty if there is none.
+// after returns the last line with something in front of it; empty if there is none.
 func (t *tail) after(before string) string {
 	if line := t.last(); line != "" {
 		return before + line

@@ -110,9 +110,9 @@ func (m *Mailer) Send(ctx context.Context, owner *userdb.User, message Message) 
 	return run(ctx, user, append(words, append([]string{"-s", message.Subject}, message.To...)...), unescaped(message.Text))
 }
 
-// unescaped is a text in which no line is an order to the mailer: some versions of mail(1) take a
-// tilde at the beginning of a line for one, "~!" for a command of the shell, also where the text
-// does not come from a terminal, and a single dot for the end.
+// unescaped returns a text in which no line is an order to the mailer: some versions of mail(1)
+// take a tilde at the beginning of a line for one, "~!" for a command of the shell, also where the
+// text does not come from a terminal, and a single dot for the end.
 func unescaped(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {

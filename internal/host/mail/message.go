@@ -21,14 +21,14 @@ type Message struct {
 // unknown stands for a time that there was not.
 const unknown = "<unknown>"
 
-// AtBegin is the mail for the start of a job, at a time. ok says that -m asks for it.
+// AtBegin returns the mail for the start of a job, at a time. ok says that -m asks for it.
 func AtBegin(d *job.Description, at time.Time) (m Message, ok bool) {
 	return newMessage(d, "Started", "", []field{
 		{"User      ", d.Owner}, {"Queue     ", d.Queue}, {"Host      ", d.Host}, {"Start Time", date(at)},
 	}), d.MailOptions&job.MailAtBegin != 0
 }
 
-// AtSuspension is the mail for a suspension, or with resumed for the end of it, of a
+// AtSuspension returns the mail for a suspension, or with resumed for the end of it, of a
 // job that has begun at a time. ok says that -m asks for it.
 //
 // 8.1.9 means to say the same, and sends two empty lines.
@@ -45,7 +45,7 @@ func AtSuspension(d *job.Description, began time.Time, resumed bool) (m Message,
 	}), d.MailOptions&job.MailAtSuspend != 0
 }
 
-// AtEnd is the mail for the end of a job, whichever it was. ok says that -m asks for
+// AtEnd returns the mail for the end of a job, whichever it was. ok says that -m asks for
 // it: one mail for the end and for the abortion.
 //
 // scheduled says that somebody waits for the outcome who runs the job again, or
@@ -187,7 +187,7 @@ func newMessage(d *job.Description, word, rest string, fields []field) Message {
 	return m
 }
 
-// clean is one line without control characters: a mailer could take some for its
+// clean returns one line without control characters: a mailer could take some for its
 // orders, and a line break for the end of a header.
 func clean(s string) string { return printable.String(strings.TrimSpace(s)) }
 
@@ -205,7 +205,7 @@ func cpu(o *job.Outcome) string {
 	return clock(o.Usage.CPU)
 }
 
-// clock is a time as hh:mm:ss, with days in front where there are any.
+// clock returns a time as hh:mm:ss, with days in front where there are any.
 func clock(seconds float64) string {
 	n := int(seconds)
 	text := fmt.Sprintf("%02d:%02d:%02d", n/3600%24, n/60%60, n%60)
@@ -215,7 +215,7 @@ func clock(seconds float64) string {
 	return text
 }
 
-// size is a number of bytes in the largest unit in which it is at least 1; NA for
+// size returns a number of bytes in the largest unit in which it is at least 1; NA for
 // one that was not measured.
 func size(bytes int64) string {
 	if bytes == 0 {

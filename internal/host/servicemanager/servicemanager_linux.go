@@ -144,7 +144,7 @@ func (n *Notifier) send(state string) error {
 	return nil
 }
 
-// line is a text in which no other assignment can begin.
+// line returns a text in which no other assignment can begin.
 func line(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

@@ -47,7 +47,7 @@ type Database struct {
 // of its own.
 const DefaultPatience = 30 * time.Second
 
-// System is the database of this host.
+// System returns the database of this host.
 func System() Database {
 	return Database{Passwd: "/etc/passwd", Group: "/etc/group", Switch: "/etc/nsswitch.conf", Getent: "/usr/bin/getent"}
 }
@@ -189,7 +189,7 @@ func readFile(path string) ([]byte, error) {
 
 var errNoFile = errors.New("it is not a regular file")
 
-// services are those that the switch names for the first of the databases that
+// services returns those that the switch names for the first of the databases that
 // it knows, nil for none.
 func (db Database) services(databases ...string) []string {
 	b, err := readFile(db.Switch)

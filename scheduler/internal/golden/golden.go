@@ -34,7 +34,7 @@ type Case struct {
 // Object is what qconf printed of an object: its attributes.
 type Object map[string]string
 
-// Number is a numeric attribute.
+// Number returns a numeric attribute.
 func (o Object) Number(name string) float64 {
 	v, err := strconv.ParseFloat(o[name], 64)
 	if err != nil {
@@ -43,7 +43,7 @@ func (o Object) Number(name string) float64 {
 	return v
 }
 
-// Find is the index of the object with the name, or -1.
+// Find returns the index of the object with the name, or -1.
 func Find(objects []Object, name string) int {
 	if name == "" {
 		return -1

@@ -39,7 +39,7 @@ func (c *Case) AssumedSlots(j *Job) int {
 	return priority.AssumedSlots(rule, fixed, int(pe.Number("slots")), ranges)
 }
 
-// Resources is the resource contribution of a job; NaN where a request is not
+// Resources returns the resource contribution of a job; NaN where a request is not
 // understood.
 func (c *Case) Resources(j *Job) float64 {
 	requests := []priority.Request{{Urgency: priority.SlotsUrgency, Amount: 1}}

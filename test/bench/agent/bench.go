@@ -144,7 +144,7 @@ func (b *bench) end() error {
 	return b.agent.Wait()
 }
 
-// job is the start of a command.
+// job returns the start of a command.
 func (b *bench) job(output string, command ...string) api.Start {
 	b.next++
 	return api.Start{
@@ -247,7 +247,7 @@ func pssOf(pid int) (int64, error) {
 	return number(string(b), "\nPss:")
 }
 
-// cpuOf is the processor time of a process, in nanoseconds and not in ticks.
+// cpuOf returns the processor time of a process, in nanoseconds and not in ticks.
 func cpuOf(pid int) (time.Duration, error) {
 	tasks, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/schedstat")
 	var sum time.Duration

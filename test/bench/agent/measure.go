@@ -179,7 +179,7 @@ func reports(ctx context.Context, b *bench) (string, error) {
 	return strings.Join(text, "; "), nil
 }
 
-// reportCost is how many bytes a full report has, and the processor time that the agent
+// reportCost returns how many bytes a full report has, and the processor time that the agent
 // needs for one.
 func (b *bench) reportCost(ctx context.Context, compressed bool) (size int, cost time.Duration, err error) {
 	const runs = 50
@@ -296,7 +296,7 @@ func round(d time.Duration) time.Duration {
 	return d.Round(10 * time.Microsecond)
 }
 
-// number is the first number behind a word, in kB if that follows, as bytes.
+// number returns the first number behind a word, in kB if that follows, as bytes.
 func number(text, word string) (int64, error) {
 	_, rest, ok := strings.Cut(text, word)
 	fields := strings.Fields(rest)

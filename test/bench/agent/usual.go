@@ -12,7 +12,7 @@ import (
 	"github.com/execd-project/execd/jobdir"
 )
 
-// usualReports are those that a master gets which has all that came before: of load values
+// usualReports returns those that a master gets which has all that came before: of load values
 // what has changed, and what jobs have used. There is one each second.
 func usualReports(ctx context.Context, b *bench) (string, error) {
 	path := filepath.Join(b.spool, "conf", "conf", "global")

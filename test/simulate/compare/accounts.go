@@ -77,7 +77,7 @@ type scheduleRun struct {
 	starts map[string]float64
 }
 
-// stripStart is a line without its fourth field, the start.
+// stripStart returns a line without its fourth field, the start.
 func stripStart(line string) string {
 	f := strings.Split(line, ":")
 	return strings.Join(append(slices.Clone(f[:min(3, len(f))]), f[min(4, len(f)):]...), ":")

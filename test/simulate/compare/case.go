@@ -133,7 +133,7 @@ func (c *Case) class(instance string) string {
 	return c.load[host] + " / " + c.seqNo(queue, host)
 }
 
-// seqNo is the seq_no of a queue on a host.
+// seqNo returns the seq_no of a queue on a host.
 func (c *Case) seqNo(queue, host string) string {
 	def, rest, _ := strings.Cut(c.seq[queue], ",[")
 	for part := range strings.SplitSeq(rest, ",[") {
@@ -145,7 +145,7 @@ func (c *Case) seqNo(queue, host string) string {
 	return def
 }
 
-// inGroup tells whether a host is in a group. Groups are nested at most as deep as
+// inGroup reports whether a host is in a group. Groups are nested at most as deep as
 // there are groups.
 func (c *Case) inGroup(group, host string, depth int) bool {
 	if depth > len(c.groups) {

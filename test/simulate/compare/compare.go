@@ -198,7 +198,7 @@ func (s *step) sets(about string, want, got []string, same func(a, b string) boo
 // words replaces runs of blanks by one.
 func words(line string) string { return strings.Join(strings.Fields(line), " ") }
 
-// sortedKeys are the keys of a map, or of two.
+// sortedKeys returns the keys of a map, or of two.
 func sortedKeys[K cmp.Ordered, V any](maps ...map[K]V) []K {
 	var keys []K
 	for _, m := range maps {

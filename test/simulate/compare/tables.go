@@ -102,7 +102,7 @@ const rounding = 1.01
 // slack is what the clocks of two recordings may differ by.
 const slack = 5.0 // seconds
 
-// sameValue tells whether a column has the same value in both recordings.
+// sameValue reports whether a column has the same value in both recordings.
 func (s *step) sameValue(column, want, got string) bool {
 	switch column {
 	case "submit/start_at":
@@ -143,7 +143,7 @@ func (s *step) sameValue(column, want, got string) bool {
 	return false
 }
 
-// sameDeadline tells whether two contributions of a deadline (sge_priority(5)) are
+// sameDeadline reports whether two contributions of a deadline (sge_priority(5)) are
 // of about the same time.
 func sameDeadline(want, got, weight float64) bool {
 	return want > 0 && got > 0 && math.Abs(weight/want-weight/got) <= slack+rounding
@@ -227,7 +227,7 @@ func (s *step) slots(want, got string) error {
 	return nil
 }
 
-// slotText is what a task has on which instances.
+// slotText returns what a task has on which instances.
 func slotText(slots map[string]int, rename map[string]string) string {
 	if slots == nil {
 		return Absent

@@ -11,7 +11,7 @@ import (
 
 var numeral = regexp.MustCompile(`-?\d+(\.\d+)?`)
 
-// nearly tells whether two lines about a load with a correction are the same but
+// nearly reports whether two lines about a load with a correction are the same but
 // for how much the correction has decayed (load_adjustment_decay_time of
 // sched_conf(5)): by a tenth, which are 45 seconds of the usual 7:30 minutes.
 func nearly(want, got string) bool {

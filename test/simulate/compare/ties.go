@@ -44,7 +44,7 @@ func (c *Case) tieBijection(want, got fs.FS) (map[string]string, error) {
 	return rename, nil
 }
 
-// contents tells what is on each queue instance, from what qstat -g t printed.
+// contents returns what is on each queue instance, from what qstat -g t printed.
 func contents(fsys fs.FS) (map[string]string, error) {
 	text, err := fs.ReadFile(fsys, "qstat-gt.txt")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -68,7 +68,7 @@ func contents(fsys fs.FS) (map[string]string, error) {
 	return on, nil
 }
 
-// renamed is an instance of got under the name that it has in want.
+// renamed returns an instance of got under the name that it has in want.
 func (s *step) renamed(instance string) string {
 	if to, ok := s.rename[instance]; ok {
 		return to

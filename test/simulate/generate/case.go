@@ -84,7 +84,7 @@ func (g *generator) topic(percent int, name string) bool {
 	return true
 }
 
-// between is a number from low to high.
+// between returns a number from low to high.
 func (g *generator) between(low, high int) int { return low + g.IntN(high-low+1) }
 
 func pick[T any](g *generator, all ...T) T { return all[g.IntN(len(all))] }

@@ -159,7 +159,7 @@ func (g *generator) resources() []string {
 	return queueValues
 }
 
-// levels are the places where an attribute may be.
+// levels returns the places where an attribute may be.
 func levels(a attribute) []string {
 	var all []string
 	for _, l := range []struct{ name, values string }{{"global", a.global}, {"host", a.host}, {"queue", a.queue}, {"load", a.load}} {

@@ -68,7 +68,7 @@ func (q *queue) text(name string) string {
 	return b.String()
 }
 
-// overridden is a value, with other ones for some hosts or a group in that many of
+// overridden returns a value, with other ones for some hosts or a group in that many of
 // a hundred cases.
 func (q *queue) overridden(percent int, value func() string) string {
 	text := value()

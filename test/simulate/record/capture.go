@@ -37,7 +37,7 @@ for user; do
 	qquota -u "$user"
 done >qquota-per-user.txt`
 
-// flag is what a script tests with [ -z ].
+// flag returns what a script tests with [ -z ].
 func flag(set bool) string {
 	if set {
 		return "yes"

@@ -95,13 +95,13 @@ func Run(t testing.TB, dir, out string) ([]script.Line, error) {
 	return played, nil
 }
 
-// clockLine says what time it is.
+// clockLine returns what time it is.
 func clockLine() script.Line {
 	now := time.Now().Unix()
 	return script.Line{Kind: script.Clock, Epoch: now, Comment: fmt.Sprintf("known to the master (epoch %d)", now)}
 }
 
-// disabledAtFirst tells whether the queues were disabled before the first
+// disabledAtFirst reports whether the queues were disabled before the first
 // submission without a line that says so.
 func disabledAtFirst(lines []script.Line) bool {
 	for _, l := range lines {
@@ -115,7 +115,7 @@ func disabledAtFirst(lines []script.Line) bool {
 	return false
 }
 
-// hostNames are the simulated hosts of a case.
+// hostNames returns the simulated hosts of a case.
 func hostNames(dir string) ([]string, error) {
 	names, err := filepath.Glob(filepath.Join(dir, "input/hosts/*"))
 	if err != nil {

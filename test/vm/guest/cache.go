@@ -53,7 +53,7 @@ func cached(name string, fill func(dir string) error) (string, error) {
 	return dir, nil
 }
 
-// debian is the release of the host, by its code name.
+// debian returns the release of the host, by its code name.
 func debian() (string, error) {
 	text, err := os.ReadFile("/etc/os-release")
 	if err != nil {

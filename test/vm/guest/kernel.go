@@ -86,7 +86,7 @@ func (k *kernel) modules(a *archive, names []string, parameters map[string]strin
 	return modules, nil
 }
 
-// moduleName is a module's name in the one of two spellings that the kernel uses.
+// moduleName returns a module's name in the one of two spellings that the kernel uses.
 func moduleName(name string) string { return strings.ReplaceAll(name, "-", "_") }
 
 // moduleNeeds reads which modules one depends on out of the module itself: the

@@ -12,7 +12,7 @@ const (
 	qemuPackage = "qemu-system-x86"
 )
 
-// qemuArgs is the command line of QEMU, without its name. The console goes to
+// qemuArgs returns the command line of QEMU, without its name. The console goes to
 // descriptor 3, the frames to standard output.
 func (m *Machine) qemuArgs(kernel, initramfs string, kvm bool) []string {
 	// As an emulated CPU of AMD the guest would see no threads of a core. Emulated
@@ -67,7 +67,7 @@ func (m *Machine) kernelArgs() []string {
 	return args
 }
 
-// canUseKVM tells whether the CPU's virtualisation can be used. The device alone
+// canUseKVM reports whether the CPU's virtualisation can be used. The device alone
 // says little: in a container of a virtual machine it can be there, and opened,
 // and still no machine can be made.
 func canUseKVM() bool {

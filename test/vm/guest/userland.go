@@ -88,7 +88,7 @@ func makeUserland(ctx context.Context, release, dir string) error {
 	return err
 }
 
-// packageSources is the file that says where the host has its Debian from.
+// packageSources returns the file that says where the host has its Debian from.
 func packageSources() (string, error) {
 	for _, name := range []string{"/etc/apt/sources.list.d/debian.sources", "/etc/apt/sources.list"} {
 		if info, err := os.Stat(name); err == nil && info.Size() > 0 {

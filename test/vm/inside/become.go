@@ -87,7 +87,7 @@ func (i *identity) assume() error {
 	return nil
 }
 
-// groupName is the control group of step n. No two steps have the same one, since a
+// groupName returns the control group of step n. No two steps have the same one, since a
 // step may leave it so that nothing can enter it any more.
 func groupName(n int) string { return "step" + strconv.Itoa(n) }
 

@@ -18,7 +18,7 @@ import (
 // systemPath is where programs are looked for, as on Debian.
 const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// environment is what a step is started with. EXECD_VM tells a test that it may do
+// environment returns what a step is started with. EXECD_VM tells a test that it may do
 // with the machine what it likes.
 func environment(s plan.Step) []string {
 	name, home := "root", "/root"
@@ -174,7 +174,7 @@ func unitCommand(n int, s plan.Step) *exec.Cmd {
 	return exec.Command("systemd-run", args...)
 }
 
-// unitStatus is how the program of a step has ended. systemd-run says it only of
+// unitStatus returns how the program of a step has ended. systemd-run says it only of
 // programs that were not killed.
 func unitStatus(n, status int) (int, error) {
 	if status == 0 {

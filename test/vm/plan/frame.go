@@ -71,7 +71,7 @@ func unexpected(err error) error {
 	return err
 }
 
-// EndFrame is the frame of a step that is over.
+// EndFrame returns the frame of a step that is over.
 func EndFrame(step int, e End) (Frame, error) {
 	b, err := json.Marshal(e)
 	return Frame{Ended, step, b}, err

@@ -60,7 +60,7 @@ func (c *Command) attach(client *api.Client, s *settings) (int, error) {
 	return ExitNoStatus, err
 }
 
-// exited says why a job has no exit status of its own.
+// exited returns why a job has no exit status of its own.
 func (c *Command) exited(id api.ID, x *api.Exit) int {
 	if x.Reason != "" {
 		c.say("job %d %s", id.Job, x.Reason)

@@ -13,7 +13,7 @@ import (
 	"github.com/execd-project/execd/internal/printer"
 )
 
-// statusText is what execd status prints.
+// statusText returns what execd status prints.
 func statusText(h *api.Health, now time.Time) string {
 	var b strings.Builder
 	line := func(name, format string, args ...any) {
@@ -76,7 +76,7 @@ func gpuText(g *api.GPU) string {
 	return text
 }
 
-// sensorText is how a load sensor fares, and below it what was wrong last.
+// sensorText returns how a load sensor fares, and below it what was wrong last.
 func sensorText(s *api.Sensor, now time.Time) []string {
 	first := s.Path + ": " + sensorState(s, now)
 	switch {
@@ -109,7 +109,7 @@ func sensorText(s *api.Sensor, now time.Time) []string {
 	return lines
 }
 
-// sensorState says what a sensor does. One that has to answer runs as well.
+// sensorState returns what a sensor does. One that has to answer runs as well.
 func sensorState(s *api.Sensor, now time.Time) string {
 	switch {
 	case s.State == "asked" && s.Fault == "":
@@ -126,7 +126,7 @@ func sensorState(s *api.Sensor, now time.Time) string {
 
 func ago(now, then time.Time) string { return now.Sub(then).Round(time.Second).String() }
 
-// count is a number of things.
+// count returns a number of things.
 func count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -134,7 +134,7 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// counts are the numbers of jobs in the order of their states.
+// counts returns the numbers of jobs in the order of their states.
 func counts(jobs map[string]int) string {
 	var parts []string
 	for _, state := range slices.Concat(States, []string{string(api.Acknowledged)}) {
@@ -145,7 +145,7 @@ func counts(jobs map[string]int) string {
 	return cmp.Or(strings.Join(parts, ", "), "none")
 }
 
-// jobsText is the table that execd jobs prints.
+// jobsText returns the table that execd jobs prints.
 func jobsText(jobs []api.Job) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -166,7 +166,7 @@ func jobsText(jobs []api.Job) string {
 	return strings.Join(lines, "")
 }
 
-// task is the number of the task of an array job, and the id of that of a parallel one.
+// task returns the number of the task of an array job, and the id of that of a parallel one.
 func task(id api.ID) string {
 	switch {
 	case id.Task > 0 && id.PETask != "":
@@ -177,7 +177,7 @@ func task(id api.ID) string {
 	return cmp.Or(id.PETask, "-")
 }
 
-// used are CPU time and the most memory that a job has used, so far or in all.
+// used returns CPU time and the most memory that a job has used, so far or in all.
 func used(j *api.Job) (cpu, mem string) {
 	switch {
 	case j.Outcome != nil && j.Outcome.Ran:
@@ -193,7 +193,7 @@ var suspenders = map[api.Order]string{
 	api.Suspend: "user", api.SuspendQueue: "queue", api.SuspendThreshold: "threshold",
 }
 
-// note is why a job is suspended, or what became of it.
+// note returns why a job is suspended, or what became of it.
 func note(j *api.Job) string {
 	o := j.Outcome
 	if o != nil && o.Notice != "" {
@@ -228,7 +228,7 @@ func when(t time.Time) string {
 	return t.Local().Format(time.DateTime)
 }
 
-// seconds is a time as qstat shows it, with days where there are any.
+// seconds returns a time as qstat shows it, with days where there are any.
 func seconds(s float64) string {
 	n := int64(s)
 	if days := n / 86400; days > 0 {
@@ -237,7 +237,7 @@ func seconds(s float64) string {
 	return fmt.Sprintf("%02d:%02d:%02d", n/3600, n/60%60, n%60)
 }
 
-// size is a number of bytes with three digits, as qstat shows it.
+// size returns a number of bytes with three digits, as qstat shows it.
 func size(n int64) string {
 	const units = "KMGTP"
 	if n < 1024 {

@@ -76,7 +76,7 @@ func Run(args []string, stdout io.Writer) (int, error) {
 	return r.Status(), err
 }
 
-// untrustedFiles says which files of a daemon others can change. Without a configuration
+// untrustedFiles returns which files of a daemon others can change. Without a configuration
 // directory it is that of the host that counts, if root asks.
 func untrustedFiles(conf string) ([]string, error) {
 	if _, err := os.Stat(paths.Conf); conf == "" && err == nil && os.Geteuid() == 0 {

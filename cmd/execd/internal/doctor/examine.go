@@ -191,7 +191,7 @@ func remedyMemory(h *Host) string {
 	return remedyGroups(h)
 }
 
-// remedyGroups is what to do so that groups can be made with all controllers.
+// remedyGroups returns what to do so that groups can be made with all controllers.
 func remedyGroups(h *Host) string {
 	switch c := h.Cgroups; {
 	case c.Off:
@@ -281,7 +281,7 @@ func remedyPeak(h *Host) string {
 	return remedyMemory(h)
 }
 
-// inScope is whether jobs go on when the service or session that has started
+// inScope returns whether jobs go on when the service or session that has started
 // them is ended.
 func inScope(h *Host) Check {
 	s := h.Systemd

@@ -236,7 +236,7 @@ func (h *Host) describe(system *cgroup.System) {
 	}
 }
 
-// disabled are the controllers that were switched off at boot: /proc/cgroups,
+// disabled returns the controllers that were switched off at boot: /proc/cgroups,
 // cgroups(7).
 func disabled() []string {
 	text, err := os.ReadFile("/proc/cgroups")

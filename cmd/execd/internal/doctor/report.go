@@ -42,7 +42,7 @@ func (r *Report) Status() int {
 	return status
 }
 
-// Text is the report for people.
+// Text returns the report for people.
 func (r *Report) Text() string {
 	var b strings.Builder
 	printer.Fprintf(&b, "%s\n\n", r.verdict())
@@ -132,7 +132,7 @@ func (r *Report) gaps() []*gap {
 
 type fact struct{ name, value string }
 
-// facts are what the checks rest on.
+// facts returns what the checks rest on.
 func (r *Report) facts() []fact {
 	h := r.Host
 	list := []fact{{"kernel", h.Kernel}, {"user id", fmt.Sprint(h.UID)}, {"capabilities", listOr(h.Capabilities, "none")}}
@@ -238,7 +238,7 @@ func listOr(list []string, none string) string {
 	return strings.Join(list, " ")
 }
 
-// JSON is the report for programs.
+// JSON returns the report for programs.
 func (r *Report) JSON() ([]byte, error) {
 	h := r.Host
 	features, kernel := map[string]string{}, map[string]bool{}
@@ -296,7 +296,7 @@ type gpuJSON struct {
 	Problem string     `json:"problem"`
 }
 
-// gpusJSON are the GPUs that jobs could be given, never nil.
+// gpusJSON returns the GPUs that jobs could be given, never nil.
 func gpusJSON(v *gpu.Inventory) []gpuJSON {
 	list := []gpuJSON{}
 	for _, g := range v.Discrete() {

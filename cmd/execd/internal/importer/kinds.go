@@ -69,7 +69,7 @@ var elsewhere = map[string]string{
 	"hadoop": "", "sgeexecd": "", "sgemaster": "", "sge_qstat": "", "sge_qquota": "", "sge_qrstat": "", "sge_ar_request": "", "lock": "", "shutdown": "",
 }
 
-// find is the kind that an entry is of.
+// find returns the kind that an entry is of.
 func find(entry string) (*kind, bool) {
 	for i := range kinds {
 		k := &kinds[i]
@@ -80,7 +80,7 @@ func find(entry string) (*kind, bool) {
 	return nil, false
 }
 
-// identify is the path of a file with something that qconf printed, by what is in it.
+// identify returns the path of a file with something that qconf printed, by what is in it.
 func identify(text string) (string, bool) {
 	if name, ok := strings.CutPrefix(firstLine(text, ""), "#"); ok && strings.HasSuffix(name, ":") {
 		return "conf/" + strings.TrimSuffix(name, ":"), true
@@ -111,7 +111,7 @@ func identify(text string) (string, bool) {
 	return "", false
 }
 
-// firstLine is the first one that is not empty, nor a comment, if it has a mark.
+// firstLine returns the first one that is not empty, nor a comment, if it has a mark.
 func firstLine(text, comment string) string {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)

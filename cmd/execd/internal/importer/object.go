@@ -38,10 +38,10 @@ func newObject(path, from, text string) *object {
 	return &object{path: path, lines: strings.Split(strings.TrimSuffix(text, "\n"), "\n"), from: []place{{name: from}}}
 }
 
-// text is what is left.
+// text returns what is left.
 func (o *object) text() []byte { return []byte(strings.Join(o.lines, "\n") + "\n") }
 
-// origin is where a line, from 1, or with 0 the object comes from.
+// origin returns where a line, from 1, or with 0 the object comes from.
 func (o *object) origin(line int) place {
 	if len(o.from) > 1 {
 		if 0 < line && line <= len(o.from) {
@@ -52,7 +52,7 @@ func (o *object) origin(line int) place {
 	return place{o.from[0].name, max(line-o.added, 0)}
 }
 
-// end is the line behind the one that begins at a line, both from 1, which may be continued.
+// end returns the line behind the one that begins at a line, both from 1, which may be continued.
 func (o *object) end(line int) int {
 	for line < len(o.lines) && strings.HasSuffix(strings.TrimRight(o.lines[line-1], " \t\r"), `\`) {
 		line++
@@ -60,7 +60,7 @@ func (o *object) end(line int) int {
 	return line + 1
 }
 
-// value is the text of the attribute that begins at a line.
+// value returns the text of the attribute that begins at a line.
 func (o *object) value(line int) string {
 	var words []string
 	for _, l := range o.lines[line-1 : o.end(line)-1] {

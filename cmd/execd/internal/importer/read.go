@@ -210,7 +210,7 @@ func (s *source) counted(text []byte, err error) ([]byte, error) {
 	return text, err
 }
 
-// contents are the names that a folder has, or the words of a file.
+// contents returns the names that a folder has, or the words of a file.
 func (s *source) contents(file string) string {
 	if entries, err := s.entries(file); err == nil {
 		var names []string
@@ -371,7 +371,7 @@ func complexes(parts []*object) *object {
 	return whole
 }
 
-// reason is an error without the path, which is named already.
+// reason returns an error without the path, which is named already.
 func reason(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err

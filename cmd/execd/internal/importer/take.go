@@ -94,7 +94,7 @@ func (s *source) leaveWhole(o *object, e *qconf.Error) {
 	s.left = append(s.left, finding{o.origin(e.Line), "", why})
 }
 
-// fs is what is left as a directory.
+// fs returns what is left as a directory.
 func (s *source) fs() fstest.MapFS {
 	files := fstest.MapFS{}
 	for path, o := range s.objects {
@@ -106,7 +106,7 @@ func (s *source) fs() fstest.MapFS {
 	return files
 }
 
-// empty are the folders that are there without objects: of a kind that was looked for, and
+// empty returns the folders that are there without objects: of a kind that was looked for, and
 // not found, there are none, and not those that are built in.
 func (s *source) empty() []string {
 	have := map[string]bool{}
@@ -163,7 +163,7 @@ func (s *source) result(options qconf.Options, warnings []*qconf.Error) (*Result
 	return r, nil
 }
 
-// count says how many there are of what.
+// count returns how many there are of what.
 func (r *Result) count() string {
 	numbers := map[string]int{}
 	for path, text := range r.Files {

@@ -88,7 +88,7 @@ func (c *Command) noFile(s *settings, err error) (int, error) {
 	return ExitFailed, err
 }
 
-// reason is the text of strerror(3), which begins with a capital.
+// reason returns the text of strerror(3), which begins with a capital.
 func reason(err error) string {
 	errno, ok := errors.AsType[syscall.Errno](err)
 	if !ok {
@@ -239,7 +239,7 @@ func (c *Command) ask(option, value string) (instances, error) {
 	return members, err
 }
 
-// instance is the name of a queue instance as it is compared.
+// instance returns the name of a queue instance as it is compared.
 func instance(name string) string {
 	queue, host, _ := strings.Cut(name, "@")
 	return queue + "@" + strings.ToLower(host)

@@ -202,7 +202,7 @@ func (p *parser) option(word string) error {
 	return nil
 }
 
-// unknown says which option was meant by a mistyped one. The original says nothing.
+// unknown returns which option was meant by a mistyped one. The original says nothing.
 func unknown(word, name string) string {
 	n, ok := nearest.Word(name, names)
 	if !ok {

@@ -13,7 +13,7 @@ const systemFile = "/var/spool/execd/agent/accounting"
 // FileVariable names the file in the environment.
 const FileVariable = "EXECD_ACCOUNTING"
 
-// DefaultFile is the accounting file that the environment names, or else that of a daemon
+// DefaultFile returns the accounting file that the environment names, or else that of a daemon
 // of the caller's own, if there is one, or else that of the host. The places are those of
 // execd agent and execd standalone where they are told no others.
 func DefaultFile() string {

@@ -120,7 +120,7 @@ func orNone(s string) string {
 	return s
 }
 
-// clock is a time as ctime(3) has it.
+// clock returns a time as ctime(3) has it.
 func clock(t time.Time, zone *time.Location) string {
 	if t.IsZero() {
 		return "-/-"
@@ -182,7 +182,7 @@ func signalText(n int) string {
 	return fmt.Sprintf("Unknown signal %d", n)
 }
 
-// amount is a number of bytes in the largest unit of which there is one, times what
+// amount returns a number of bytes in the largest unit of which there is one, times what
 // follows.
 func amount(bytes float64, times string) string {
 	units := []string{"B", "KB", "MB", "GB", "TB"}

@@ -157,7 +157,7 @@ func (m *summary) add(r entry) {
 	at.add(r)
 }
 
-// all are the rows in the order in which they are printed: by column, but for the account;
+// all returns the rows in the order in which they are printed: by column, but for the account;
 // of those that differ in that alone, the last that came up is the first (tested).
 func (m *summary) all() []*row {
 	if !m.lists {

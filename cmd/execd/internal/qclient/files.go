@@ -157,7 +157,7 @@ func interruptible(ctx context.Context, read func() ([]byte, error)) ([]byte, er
 	}
 }
 
-// reason is an error without the operation and the path.
+// reason returns an error without the operation and the path.
 func reason(err error) string {
 	text := err.Error()
 	if e, ok := errors.AsType[*os.PathError](err); ok {

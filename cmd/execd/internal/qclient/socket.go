@@ -20,7 +20,7 @@ const (
 	socketPeriod = 10 * time.Millisecond
 )
 
-// socket is where the daemon listens: the first that is there of the places in which one
+// socket returns where the daemon listens: the first that is there of the places in which one
 // can be. It is waited for; waiting is told when that takes longer.
 func socket(ctx context.Context, waiting func()) (string, error) {
 	again := time.NewTicker(socketPeriod)

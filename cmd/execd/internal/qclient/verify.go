@@ -68,7 +68,7 @@ func (c *Command) verify(ctx context.Context, v *api.Verify) ([]api.Correction, 
 	return all, nil
 }
 
-// verifierPatience is how long a verifier may take for each answer, by SGE_JSV_TIMEOUT in
+// verifierPatience returns how long a verifier may take for each answer, by SGE_JSV_TIMEOUT in
 // seconds (sge_submit(1), ENVIRONMENT VARIABLES). A value that is none is ignored.
 func verifierPatience() time.Duration {
 	const most = 24 * 60 * 60
@@ -79,7 +79,7 @@ func verifierPatience() time.Duration {
 	return time.Duration(n) * time.Second
 }
 
-// unverified says why a job is not submitted.
+// unverified returns why a job is not submitted.
 func (c *Command) unverified(err error) (int, error) {
 	if _, ok := errors.AsType[*verifier.URLError](err); ok {
 		return exitVerifier, err

@@ -81,7 +81,7 @@ func newRecord(o *job.Outcome, dir string, notes ...string) record {
 	return r
 }
 
-// formatJSON is the object of a job, or the array of an array job's tasks.
+// formatJSON returns the object of a job, or the array of an array job's tasks.
 func formatJSON(records []record, array bool) ([]byte, error) {
 	var v any = records
 	if !array && len(records) == 1 {
@@ -93,7 +93,7 @@ func formatJSON(records []record, array bool) ([]byte, error) {
 // ExitCannotRun is the exit status of execd run if the job could not be run.
 const ExitCannotRun = 125
 
-// exitStatus is what execd run ends with for a job: the job's own exit status,
+// exitStatus returns what execd run ends with for a job: the job's own exit status,
 // 128+n when signal n ended it, ExitCannotRun when it did not run.
 func exitStatus(o *job.Outcome) int {
 	if o.Ran {
@@ -102,7 +102,7 @@ func exitStatus(o *job.Outcome) int {
 	return ExitCannotRun
 }
 
-// notStarted is the outcome of a job that could not even be prepared.
+// notStarted returns the outcome of a job that could not even be prepared.
 func notStarted(id job.ID, err error) *job.Outcome {
 	f := job.FailureOf(job.FailedBeforeJob)
 	return &job.Outcome{ID: id, Failed: f.Code, FailedText: f.Text, Class: f.Class, Effect: f.Effect, Reason: err.Error()}
@@ -170,7 +170,7 @@ func arraySummary(number int, name string, tasks int, records []record) string {
 	return text
 }
 
-// aftermath is what a master would do with the job and its queue now.
+// aftermath returns what a master would do with the job and its queue now.
 func aftermath(o *job.Outcome, rerunnable bool) string {
 	var list []string
 	switch {

@@ -50,7 +50,7 @@ func (c *Command) Run() (int, error) {
 	return s.run()
 }
 
-// statusOf is the exit status for a command that was not carried out: whether
+// statusOf returns the exit status for a command that was not carried out: whether
 // it was said wrongly, or could not be done.
 func statusOf(err error) int {
 	var usageError *options.UsageError
@@ -360,7 +360,7 @@ func (s *session) notices() {
 	}
 }
 
-// terse is what -terse prints (sge_submit(1)).
+// terse returns what -terse prints (sge_submit(1)).
 func terse(number int, a *submit.Array) string {
 	if a == nil {
 		return fmt.Sprint(number)

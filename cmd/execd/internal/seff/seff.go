@@ -200,7 +200,7 @@ func (r *result) show(w io.Writer) {
 	}
 }
 
-// outcome is one phrase about how the job ended.
+// outcome returns one phrase about how the job ended.
 func (r *result) outcome() string {
 	switch {
 	case r.Records > 1 && r.Failed > 0:

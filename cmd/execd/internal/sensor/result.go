@@ -28,7 +28,7 @@ type Finding struct {
 	Expected string   `json:"expected,omitempty"`
 }
 
-// String is the finding in one line.
+// String returns the finding in one line.
 func (f Finding) String() string {
 	var b strings.Builder
 	b.WriteString(string(f.Severity) + ": ")
@@ -70,7 +70,7 @@ func (r *Result) count(s Severity) int {
 	return n
 }
 
-// Text is the result for people.
+// Text returns the result for people.
 func (r *Result) Text() string {
 	var b strings.Builder
 	printer.Fprintf(&b, "%s: as user %s, host %s\n", r.Path, r.User, r.Host)

@@ -76,7 +76,7 @@ func (c *Command) simulate(o *settings) (int, error) {
 	return ExitDone, nil
 }
 
-// progress says how far a simulation has come: on a terminal in a line that changes, else
+// progress returns how far a simulation has come: on a terminal in a line that changes, else
 // in lines of their own, few enough for a log.
 func (c *Command) progress() func(runner.Progress) {
 	interval := 10 * time.Second
@@ -207,7 +207,7 @@ func (c *Command) readTrace(o *settings) (jobs iter.Seq2[workload.Job, error], s
 	return sequence(list), start, nil
 }
 
-// sequence is a list of jobs of which all can be used.
+// sequence returns a list of jobs of which all can be used.
 func sequence(list []workload.Job) iter.Seq2[workload.Job, error] {
 	return func(yield func(workload.Job, error) bool) {
 		for _, j := range list {
@@ -269,7 +269,7 @@ func (c *Command) readLoad(name string, cluster *qconf.Cluster) (map[string]map[
 	return load, errors.Join(errs...)
 }
 
-// hosts are the hosts of a cluster and the global one, by their short names.
+// hosts returns the hosts of a cluster and the global one, by their short names.
 func hosts(cluster *qconf.Cluster) map[string]bool {
 	known := map[string]bool{qconf.GlobalHost: true}
 	if cluster == nil {
