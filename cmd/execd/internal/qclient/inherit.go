@@ -3,11 +3,15 @@ package qclient
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"github.com/execd-project/execd/internal/printer"
+	"github.com/execd-project/execd/internal/textfile"
+	"github.com/execd-project/execd/internal/userfile"
 	"github.com/execd-project/execd/submit"
 )
 
@@ -22,17 +26,17 @@ func (c *Command) inherit(ctx context.Context) (status int, ok bool) {
 		printer.Fprintf(c.Stderr, "error: "+format+"\n", args...)
 		return exitFailed, true
 	}
-	host, err := os.Hostname()
+	hosts, err := hostsOfJob()
 	if err != nil {
-		return fail("cannot find out the name of this host: %v", err)
+		return fail("%v", err)
 	}
 	switch {
 	case os.Getenv("JOB_ID") == "":
 		return fail(`"qrsh" called with option "-inherit", but "JOB_ID" not set in environment`)
 	case len(task.Args) == 0:
 		return fail("expected a host and a command behind -inherit")
-	case !onThisHost(task.Host, host):
-		return fail("the job runs on %s, and not on %s", host, task.Host)
+	case !slices.ContainsFunc(hosts, func(host string) bool { return sameHost(task.Host, host) }):
+		return fail("the job runs on %s, and not on %s", hosts[0], task.Host)
 	}
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", strings.Join(task.Args, " ")) // as rsh(1) has it
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, c.Stdout, c.Stderr
@@ -53,8 +57,34 @@ func (c *Command) inherit(ctx context.Context) (status int, ok bool) {
 	return exitGood, true
 }
 
-// onThisHost reports whether a name is that of this host, with or without its domain.
-func onThisHost(name, host string) bool {
+// hostsOfJob returns the names of this host. The first is the one that the daemon uses
+// (execd standalone --host), which the job has in HOSTNAME and in the file that PE_HOSTFILE names:
+// mpirun takes names from there. The job may change both, as all its tasks run here.
+func hostsOfJob() ([]string, error) {
+	own, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("cannot determine the name of this host: %w", err)
+	}
+	var hosts []string
+	if path := os.Getenv("PE_HOSTFILE"); path != "" {
+		text, err := userfile.Read(path, textfile.MaxConfig)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the hosts of the job: %w", err)
+		}
+		for line := range strings.Lines(string(text)) {
+			if words := strings.Fields(line); len(words) > 0 {
+				hosts = append(hosts, words[0])
+			}
+		}
+	}
+	if name := os.Getenv("HOSTNAME"); name != "" {
+		hosts = append(hosts, name)
+	}
+	return append(hosts, own, "localhost"), nil
+}
+
+// sameHost reports whether two names are of the same host, with or without its domain.
+func sameHost(a, b string) bool {
 	short := func(s string) string { s, _, _ = strings.Cut(s, "."); return s }
-	return name == "localhost" || strings.EqualFold(short(name), short(host))
+	return strings.EqualFold(short(a), short(b))
 }
