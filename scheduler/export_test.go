@@ -33,7 +33,7 @@ func (s *State) LookBack(j *Job, now int64) (got, want int64) {
 		r.plan = newPlan()
 		r.planAhead()
 		r.prepareOrder(append(r.conditions(), r.notFull)...)
-		earliest, at := diagram.Forever, possible(r, r.ask(j, later))
+		earliest, at := diagram.Forever, possible(r, new(r.ask(j, later)))
 		for t := range diagram.Events(now, r.plan.all()) {
 			if t == diagram.Forever {
 				continue

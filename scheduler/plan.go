@@ -395,7 +395,7 @@ func (m *matcher) claimSlots(c *quota.Claim, at span, taken float64) int {
 // reserve finds the earliest time at which a task can start, and keeps its places free
 // from then on (sched_conf(5), max_reservation).
 func (r *run) reserve(h *head) bool {
-	res, ok := r.earliest(r.ask(h.job, later))
+	res, ok := r.earliest(new(r.ask(h.job, later)))
 	if !ok {
 		return false
 	}
@@ -423,7 +423,7 @@ func (r *run) explainReserving(h *head) {
 	if !r.explaining || r.order.count == 0 && r.finder != h.job || c.Parallel() || c.requests.Reservation != 0 {
 		return
 	}
-	info, q := r.categoryState(c), r.ask(h.job, later)
+	info, q := r.categoryState(c), new(r.ask(h.job, later))
 	if info.reservingSaid || !r.globally(q) {
 		return
 	}

@@ -26,6 +26,7 @@ type run struct {
 	shunned    []bool         // by host, see shun
 	idle       bool           // no instance is left, and a job has been told so
 	finder     *Job           // that job
+	asked      query          // about the task whose turn it is; here as it would need memory for each
 	separated  bool           // see separate
 	postponed  []InstanceID   // instances that were dropped and may be reserved: full, or closed by a calendar
 	overloaded []InstanceID   // instances that tasks of this run have put into load alarm
@@ -203,7 +204,7 @@ func (r *run) attempt(h *head) bool {
 		// Hosts that only this job may not use say nothing about the others.
 		c.rejected = len(h.job.Excluded) == 0
 		if len(c.reasons) == 0 {
-			if t := r.explain(*r.ask(h.job, 0)); t != nil {
+			if t := r.explain(r.ask(h.job, 0)); t != nil {
 				c.reasons, c.barred = t.quotasOnce(), t.barred
 			}
 			c.reasons = append(c.reasons, c.unbookable...)
@@ -232,16 +233,17 @@ func (r *run) mayReserve(j *Job) bool {
 }
 
 // ask returns the query for a place for a task of a job from now on.
-func (r *run) ask(j *Job, m mode) *query {
-	return &query{job: j, category: j.Category, span: span{r.now, r.duration(j.Category)}, mode: m}
+func (r *run) ask(j *Job, m mode) query {
+	return query{job: j, category: j.Category, span: span{r.now, r.duration(j.Category)}, mode: m}
 }
 
 // startAnywhere starts the first task of a head if there is a place for it. Where its amounts
 // cannot be added to what is in use without loss, there is none: that is told, and a
 // serial job is given the next best place.
 func (r *run) startAnywhere(h *head, c *categoryRun) bool {
+	r.asked = r.ask(h.job, starting)
 	for {
-		start, ok := r.assign(r.ask(h.job, starting))
+		start, ok := r.assign(&r.asked)
 		if !ok {
 			return false
 		}

@@ -33,11 +33,11 @@ func (s *State) Verify(j *Job, how Verification, now int64) (reasons []Reason, o
 		r.prepareOrder(r.conditions()...) // full ones are like others that do not fit (tested)
 	}
 	q := r.ask(j, 0)
-	_, ok = r.assign(q)
+	_, ok = r.assign(&q)
 	if how == AsItIs {
-		reasons = r.explainDropped(*q)
+		reasons = r.explainDropped(q)
 	}
-	return append(reasons, r.explain(*q).quotasOnce()...), ok
+	return append(reasons, r.explain(q).quotasOnce()...), ok
 }
 
 // explainDropped tells which instances cannot be used now. A cluster queue that the job
