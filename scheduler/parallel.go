@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/execd-project/execd/qconf"
-	"github.com/execd-project/execd/scheduler/quota"
 	"github.com/execd-project/execd/scheduler/value"
 )
 
@@ -284,24 +283,14 @@ func (r *run) parallelStatic(q *query, id InstanceID, pe PEID) bool {
 // place spreads so many slots over the hosts by the allocation rule (sge_pe(5)). Where
 // that fails, the assignment has the number of slots that could be collected.
 func (r *run) place(q *query, pe PEID, want int, offers []offer) (assignment, bool) {
-	p := placing{run: r, query: q, category: q.category, want: want, a: assignment{pe: pe}, exempt: q.is(exempt)}
-	usage := r.quotas.usage
-	if r.empty || r.plan != nil {
-		usage = nil
-	}
-	p.quotas.Reset(q.category.demand(pe), usage, r.quotaValue)
-	if r.plan != nil {
-		p.taken = map[quota.Counter]float64{}
-	}
-	if usage == nil && !r.empty {
-		p.quotas.AskLike(r.quotas.usage)
-	}
+	p := placing{run: r, query: q, category: q.category, want: want, a: assignment{pe: pe}}
+	p.quotas.begin(r, q, pe)
 	for k := range offers {
 		offers[k].taken, offers[k].looked = 0, false
 		p.spoiling = p.spoiling || offers[k].spoils
 	}
 	p.spread(r.model.pes[pe].object.AllocationRule, offers)
-	if q.trace != nil && !p.full() && !p.exempt {
+	if q.trace != nil && !p.full() {
 		p.explainExhausted(p.leftOver(r.model.pes[pe].object.AllocationRule, offers))
 	}
 	return p.a, p.a.slots == want && p.master
@@ -312,11 +301,9 @@ type placing struct {
 	*run
 	query    *query
 	category *Category
-	quotas   quota.Collector
-	taken    map[quota.Counter]float64 // of quotas, where the run plans ahead
+	quotas   slotQuotas
 	want     int
 	a        assignment
-	exempt   bool // from quotas
 	master   bool // there is a place for the master task
 	least    int
 	visited  bool // the first host has been visited
@@ -371,14 +358,13 @@ func (p *placing) take(o *offer, least, most int) bool {
 		return false
 	}
 	most = min(most, o.slots-o.taken, p.want-p.a.slots)
-	mark, soft := p.quotas.Mark(), p.a.soft
+	mark, soft := p.quotas.mark(), p.a.soft
 	var before []Grant // what may have to be brought back
 	if least > 1 {
 		before = slices.Clone(p.a.grants)
 	}
 	hadMaster, got := p.master, 0
 	first := !p.visited
-	host := int32(o.host)
 	for k := range o.queues {
 		if got == most {
 			break
@@ -389,26 +375,20 @@ func (p *placing) take(o *offer, least, most int) bool {
 			// The last slot is kept for the master task.
 			n = min(n, p.want-p.a.slots-got-1)
 		}
-		if n > 0 && !p.exempt {
-			left, _ := p.quotas.Left(int32(p.model.instances[q.id].queue), host, q.master && !p.master)
-			n = min(n, left, p.plannedQuota(q.id, q.master && !p.master))
+		if n > 0 {
+			left, _ := p.quotas.left(q.id, q.master && !p.master)
+			n = min(n, left)
 		}
 		if n <= 0 {
 			continue
 		}
-		if !p.exempt {
-			p.quotas.Take(int32(p.model.instances[q.id].queue), host, n)
-			p.takePlanned(q.id, float64(n))
-		}
+		p.quotas.take(q.id, n)
 		p.grant(q, n, first)
 		got += n
 	}
 	if got < least {
-		if got > 0 && !p.exempt {
-			p.quotas.Undo(mark)
-			p.takenBack(before)
-		}
 		if got > 0 {
+			p.quotas.undo(mark, before)
 			p.a.grants, p.a.soft, p.master = before, soft, hadMaster
 		}
 		p.a.most = max(p.a.most, got)
@@ -423,17 +403,12 @@ func (p *placing) take(o *offer, least, most int) bool {
 // lookAtQuotas looks at the quotas of all queues of a host, the first time that the host
 // is looked at: see quota.Collector.Spoil.
 func (p *placing) lookAtQuotas(o *offer) {
-	if !p.spoiling || o.looked || p.exempt {
+	if !p.spoiling || o.looked {
 		return
 	}
 	o.looked = true
 	for k := range o.queues {
-		i := &p.model.instances[o.queues[k].id]
-		if o.queues[k].slots == 0 {
-			p.quotas.Spoil(int32(i.queue), int32(i.host))
-		} else {
-			p.quotas.Left(int32(i.queue), int32(i.host), false)
-		}
+		p.quotas.meet(o.queues[k].id, o.queues[k].slots == 0)
 	}
 }
 
@@ -451,24 +426,6 @@ func (m *matcher) spoils(c *Category, id InstanceID) bool {
 		}
 	}
 	return false
-}
-
-// plannedQuota is how many slots the quotas leave at an instance for the time of the job.
-// What the job takes once is looked at where its master task is to run.
-func (p *placing) plannedQuota(id InstanceID, master bool) int {
-	n := math.MaxInt32
-	if p.plan == nil {
-		return n
-	}
-	for _, claim := range p.claims(p.category, p.a.pe, id) {
-		switch slots := p.claimSlots(&claim, p.query.span, p.taken[claim.Counter]); {
-		case !claim.Once:
-			n = min(n, slots)
-		case master && slots == 0:
-			return 0
-		}
-	}
-	return n
 }
 
 // leftOver are the offers that were looked at after the last slot was collected: those behind
@@ -493,42 +450,11 @@ func (p *placing) explainExhausted(offers []offer) {
 			continue
 		}
 		for _, q := range offers[k].queues {
-			i := &p.model.instances[q.id]
-			left, failure := p.quotas.Left(int32(i.queue), int32(i.host), false)
-			if left == 0 {
+			if left, failure := p.quotas.left(q.id, false); left == 0 {
 				p.query.because(exceeded(&failure))
 				return
 			}
-			if p.plan == nil {
-				continue
-			}
-			for _, claim := range p.claims(p.category, p.a.pe, q.id) {
-				if !claim.Once && p.claimSlots(&claim, p.query.span, p.taken[claim.Counter]) == 0 {
-					failure = p.category.demand(p.a.pe).Failure(&claim, p.quotaValue, int32(i.queue), int32(i.host))
-					p.query.because(exceeded(&failure))
-					return
-				}
-			}
 		}
-	}
-}
-
-func (p *placing) takePlanned(id InstanceID, slots float64) {
-	if p.plan == nil {
-		return
-	}
-	for _, claim := range p.claims(p.category, p.a.pe, id) {
-		if !claim.Once && !claim.Exclusive {
-			p.taken[claim.Counter] += slots * claim.Each
-		}
-	}
-}
-
-// takenBack counts again what the grants take that are left.
-func (p *placing) takenBack(grants []Grant) {
-	clear(p.taken)
-	for _, g := range grants {
-		p.takePlanned(g.Instance, float64(g.Slots))
 	}
 }
 

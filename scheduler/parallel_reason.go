@@ -6,7 +6,6 @@ import (
 
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/scheduler/diagram"
-	"github.com/execd-project/execd/scheduler/quota"
 )
 
 // explainHosts finds the reasons why a parallel job has no place in an environment that has room for
@@ -43,14 +42,13 @@ func (r *run) explainHosts(q *query, pe PEID, in leftInPE) (assignment, bool) {
 // takeFound counts what was found on a host against quotas: it is gone where the next host is
 // looked at.
 func (r *run) takeFound(q *query, host []InstanceID, found assignment) {
-	if q.trace.collector == nil || r.plan != nil {
+	if q.trace.quotas == nil || r.plan != nil {
 		return
 	}
 	for _, g := range found.grants {
 		if slices.Contains(host, g.Instance) {
-			i := &r.model.instances[g.Instance]
-			if left, _ := q.trace.collector.Left(int32(i.queue), int32(i.host), false); left >= g.Slots {
-				q.trace.collector.Take(int32(i.queue), int32(i.host), g.Slots)
+			if left, _ := q.trace.quotas.left(g.Instance, false); left >= g.Slots {
+				q.trace.quotas.take(g.Instance, g.Slots)
 			}
 		}
 	}
@@ -221,46 +219,21 @@ func (r *run) later(q *query, id HostID) int {
 
 // explainQuota says so where the quotas leave no slot at an instance.
 func (r *run) explainQuota(q *query, pe PEID, id InstanceID) bool {
-	failure, ok := r.withinParallelQuota(q, pe, id)
-	if ok {
+	if q.trace.quotas == nil {
+		q.trace.quotas = &slotQuotas{}
+		q.trace.quotas.begin(r, q, pe)
+	}
+	if r.spoils(q.category, id) {
+		q.trace.quotas.meet(id, true)
+	}
+	left, failure := q.trace.quotas.left(id, true)
+	if left > 0 {
 		return false
 	}
 	if i := &r.model.instances[id]; failure.SortOut(int32(i.queue), int32(i.host), q.trace.queues, q.trace.sorted) {
 		failure.SortOutHosts(q.trace.sorted)
 	}
 	return !q.because(exceeded(&failure))
-}
-
-// withinParallelQuota checks the quotas for one slot of a parallel job.
-func (r *run) withinParallelQuota(q *query, pe PEID, id InstanceID) (quota.Failure, bool) {
-	c := q.category
-	i := &r.model.instances[id]
-	if q.trace.collector == nil {
-		usage := r.quotas.usage
-		if r.empty || r.plan != nil {
-			usage = nil
-		}
-		q.trace.collector = &quota.Collector{}
-		q.trace.collector.Reset(c.demand(pe), usage, r.quotaValue)
-		if usage == nil && !r.empty {
-			q.trace.collector.AskLike(r.quotas.usage)
-		}
-	}
-	if r.spoils(c, id) {
-		q.trace.collector.Spoil(int32(i.queue), int32(i.host))
-	}
-	if left, failure := q.trace.collector.Left(int32(i.queue), int32(i.host), true); left <= 0 {
-		return failure, false
-	}
-	if r.plan == nil {
-		return quota.Failure{}, true
-	}
-	for _, claim := range r.claims(c, pe, id) {
-		if r.claimSlots(&claim, q.span, 0) < 1 {
-			return c.demand(pe).Failure(&claim, r.quotaValue, int32(i.queue), int32(i.host)), false
-		}
-	}
-	return quota.Failure{}, true
 }
 
 // queueOffersPE checks that any variant of a cluster queue offers the environment.

@@ -162,6 +162,7 @@ func (r *run) assignReserved(q *query) (Start, bool) {
 		}
 		return Start{}, false
 	}
+	free := q.in(q.mode | exempt)
 	for _, pe := range j.Category.pes {
 		if ar.PE != None && pe != ar.PE {
 			continue
@@ -171,7 +172,8 @@ func (r *run) assignReserved(q *query) (Start, bool) {
 			all += offers[k].slots
 		}
 		for n := j.Category.requests.Slots.AtMost(all); n > 0; n = j.Category.requests.Slots.AtMost(n - 1) {
-			p := placing{run: r, query: q, category: j.Category, want: n, a: assignment{pe: pe}, exempt: true}
+			p := placing{run: r, query: &free, category: j.Category, want: n, a: assignment{pe: pe}}
+			p.quotas.begin(r, &free, pe)
 			for k := range offers {
 				offers[k].taken = 0
 			}

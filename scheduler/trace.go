@@ -19,8 +19,8 @@ type trace struct {
 	sorted []bool // hosts that a quota rules out
 	// exhausted are hosts that have nothing left for a parallel job.
 	exhausted []bool
-	// collector is what quotas leave to a parallel job; nil until it is looked at.
-	collector *quota.Collector
+	// quotas is what quotas leave to a parallel job; nil until it is looked at.
+	quotas *slotQuotas
 }
 
 func newTrace(m *Model) *trace {
@@ -33,7 +33,7 @@ func newTrace(m *Model) *trace {
 func (t *trace) lookAgain(m *Model) {
 	n := len(m.hosts)
 	t.queues, t.hosts, t.barred, t.sorted, t.exhausted = make([]bool, len(m.queues)), make([]bool, n), make([]bool, n), make([]bool, n), make([]bool, n)
-	t.collector = nil
+	t.quotas = nil
 }
 
 func (t *trace) add(r Reason) { t.reasons = append(t.reasons, r) }
