@@ -140,7 +140,7 @@ func (l *lookBack) refreshOffers(q *query, in *lookBackIn) {
 		*o = l.offerOf(q, o.host)
 		o.queues = queues
 		for _, id := range in.instances[k] {
-			l.extend(q, o, id)
+			l.extend(q, in.pe, o, id)
 		}
 		in.all += l.limitOffer(q, o)
 		in.since[k] = l.plan.since

@@ -28,6 +28,8 @@ type offer struct {
 	taken  int
 	spoils bool // some of the queues have no slots, but spoil quotas
 	looked bool // at the quotas of all queues
+	shut   bool // to the job, as the trace says
+	told   bool // the trace says what the host lacks
 }
 
 type queueOffer struct {
@@ -94,7 +96,7 @@ func (r *run) roomIn(q *query, pe PEID) (in leftInPE, ok bool) {
 		return in, q.because(Reason{kind: peSlots, place: int32(pe), number: max(slots, 0)})
 	}
 	if in.least = fewestSlots(c, object); in.least == 0 && q.trace != nil && q.is(later) && c.requests.Slots.First() <= object.Slots {
-		in.least = c.requests.Slots.First() // one on each host, see leastOnHost
+		in.least = c.requests.Slots.First() // one on each host, see slotsPerHost
 	}
 	if in.least == 0 {
 		return offers(0)
@@ -198,7 +200,7 @@ func (r *run) offers(q *query, pe PEID) (list []offer, all int) {
 			k = int32(len(list) - 1)
 			r.hostOffer[i.host] = k + 1
 		}
-		r.extend(q, &list[k], id)
+		r.extend(q, pe, &list[k], id)
 	}
 	for k := range list {
 		r.hostOffer[list[k].host] = 0
@@ -209,13 +211,28 @@ func (r *run) offers(q *query, pe PEID) (list []offer, all int) {
 
 // offerOf is what a host has itself.
 func (r *run) offerOf(q *query, host HostID) offer {
+	if q.trace != nil && !r.hostAllows(q, host) { // else it is known of its instances, see parallelStatic
+		return offer{host: host, shut: true}
+	}
+	said := q.trace.said()
 	slots, master := r.slotsAt(q, AtHost(host))
-	return offer{host: host, slots: r.coresFor(q, host, slots), master: master}
+	o := offer{host: host, slots: r.coresFor(q, host, slots), master: master}
+	if q.trace != nil {
+		o.shut, o.told = r.exhaustedFor(q, &o), q.trace.said() > said
+	}
+	return o
 }
 
-// extend adds what an instance has to the offer of its host.
-func (r *run) extend(q *query, o *offer, id InstanceID) {
-	if o.slots == 0 {
+// extend adds what an instance has to the offer of its host. It looks at what is fixed about the
+// instance, at quotas if they are to be explained (else they are looked at when slots are taken, see
+// take), and at what the instance has left.
+func (r *run) extend(q *query, pe PEID, o *offer, id InstanceID) {
+	switch {
+	case q.trace == nil:
+		if o.slots == 0 {
+			return
+		}
+	case o.shut || !r.parallelStatic(q, id, pe) || r.explainQuota(q, pe, id) || o.told:
 		return
 	}
 	c := q.category
@@ -274,8 +291,12 @@ func (r *run) limitOffer(q *query, o *offer) int {
 	return o.slots
 }
 
-// parallelStatic is staticallyFits for a parallel job in an environment.
+// parallelStatic is staticallyFits for a parallel job in an environment. With a trace cluster queues
+// and hosts have been looked at before.
 func (r *run) parallelStatic(q *query, id InstanceID, pe PEID) bool {
+	if q.trace != nil {
+		return !q.trace.queues[r.model.instances[id].queue] && r.instanceStatic(q, id, pe)
+	}
 	return slices.Contains(r.model.instances[id].pes, r.model.pes[pe].object.Name) &&
 		!r.unclean(q.job, id) && !r.shuns(id) && r.staticallyFits(q, id)
 }
@@ -330,13 +351,7 @@ func (p *placing) spread(rule qconf.AllocationRule, offers []offer) {
 			}
 		}
 	default:
-		per := rule.PerHost
-		switch {
-		case rule.Name == qconf.PESlots:
-			per = p.want
-		case per > 0 && p.want%per != 0: // only to say how many there are, see leastOnHost
-			per = 1
-		}
+		per := slotsPerHost(rule, p.want)
 		p.least = per
 		for k := range offers {
 			if p.full() {
@@ -345,6 +360,19 @@ func (p *placing) spread(rule qconf.AllocationRule, offers []offer) {
 			p.take(&offers[k], per, per)
 		}
 	}
+}
+
+// slotsPerHost is how many slots of a number a parallel job needs on each host that it uses, at
+// least. Where places are reserved, the original looks for one slot on each host if the allocation
+// rule allows none of the numbers of slots that the job can have (tested).
+func slotsPerHost(rule qconf.AllocationRule, slots int) int {
+	switch per := rule.PerHost; {
+	case rule.Name == qconf.PESlots:
+		return slots
+	case per > 0 && slots%per == 0:
+		return per
+	}
+	return 1
 }
 
 func (p *placing) full() bool { return p.a.slots >= p.want }

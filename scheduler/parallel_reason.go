@@ -13,25 +13,31 @@ import (
 // smallest number of slots.
 func (r *run) explainHosts(q *query, pe PEID, in leftInPE) (assignment, bool) {
 	q.trace.lookAgain(r.model)
+	q.trace.perHost = slotsPerHost(r.model.pes[pe].object.AllocationRule, in.least)
 	usable := make([]bool, len(r.model.queues))
 	for id := range r.lookedAt(q) {
 		usable[r.model.instances[id].queue] = true
 	}
 	for id := range r.model.queues {
-		q.trace.queues[id] = !usable[id] || !r.queueStatic(q, QueueID(id), in.least) || !r.queueOffersPE(q, QueueID(id), r.model.PEName(pe))
+		q.trace.queues[id] = !usable[id] || !r.queueOffers(q, QueueID(id), pe, in.least)
 	}
 	found, enough := r.collected(q, pe, in.least)
 	if enough && !in.master {
 		found, enough = assignment{}, false
 	}
-	for _, host := range r.visited(q, found, enough) {
-		if q.trace.sorted[r.model.instances[host[0]].host] {
+	for _, instances := range r.visited(q, found, enough) {
+		host := r.model.instances[instances[0]].host
+		if q.trace.sorted[host] {
 			continue
 		}
-		for _, id := range host {
-			r.explainParallelInstance(q, id, pe)
+		o := r.offerOf(q, host)
+		for k, id := range instances {
+			if k > 0 && o.told && !o.shut {
+				o = r.offerOf(q, host) // that somebody has the host for himself is said of each instance (tested)
+			}
+			r.extend(q, pe, &o, id)
 		}
-		r.takeFound(q, host, found)
+		r.takeFound(q, instances, found)
 	}
 	if !enough {
 		q.because(Reason{kind: peSlots, place: int32(pe), number: max(found.slots, 0)})
@@ -137,39 +143,18 @@ func fewestSlots(c *Category, pe *qconf.ParallelEnvironment) int {
 	return 0
 }
 
-// explainParallelInstance finds the reason against an instance, and that against its host,
-// once for each host: first the host, then what is fixed about the instance, then the
-// quotas, then what the instance has left.
-func (r *run) explainParallelInstance(q *query, id InstanceID, pe PEID) {
-	i := &r.model.instances[id]
-	said := len(q.trace.reasons)
-	r.explainParallelHost(q, id, pe)
-	busy := len(q.trace.reasons) > said // with what will be free later: somebody has the host for himself
-	if q.trace.hosts[i.host] || q.trace.exhausted[i.host] || q.trace.queues[i.queue] || !r.instanceStatic(q, id, pe) {
-		return
-	}
-	if !r.explainQuota(q, pe, id) && !busy {
-		r.slotsAt(q, AtInstance(id))
-	}
-}
-
-// explainParallelHost finds the reason against the host of an instance, once.
-func (r *run) explainParallelHost(q *query, id InstanceID, pe PEID) {
-	host := r.model.instances[id].host
-	if q.trace.hosts[host] {
-		return
-	}
-	if !r.hostAllows(q, host) || q.trace.exhausted[host] {
-		return
-	}
-	n := r.offerOf(q, host).slots
-	least := r.leastOnHost(q, pe)
-	if n > 0 && n < least && r.plan == nil {
+// exhaustedFor reports whether a host has so little left for a parallel job that its instances are not
+// looked at.
+func (r *run) exhaustedFor(q *query, o *offer) bool {
+	switch least := q.trace.perHost; {
+	case o.slots >= least:
+		return false
+	case o.slots > 0 && r.plan == nil:
 		// Some are left: whether it would be enough if nothing else ran (tested).
-		q.trace.exhausted[host] = r.mostOnHost(q, host) < least
-		return
+		return r.mostOnHost(q, o.host) < least
+	default:
+		return r.later(q, o.host) < least
 	}
-	q.trace.exhausted[host] = n < least && r.later(q, host) < least
 }
 
 // mostOnHost is how many slots a host has for a job when nothing else runs.
@@ -177,21 +162,6 @@ func (r *run) mostOnHost(q *query, id HostID) int {
 	m, now := matcher{view: r.whenEmpty()}, q.during(span{r.now, 1})
 	n, _ := m.slotsAt(&now, AtHost(id))
 	return m.coresFor(&now, id, n)
-}
-
-// leastOnHost is how many slots a parallel job needs on each host that it uses. Where places
-// are reserved, the original looks for one slot on each host if the allocation rule allows none
-// of the numbers of slots that the job can have (tested).
-func (r *run) leastOnHost(q *query, pe PEID) int {
-	c := q.category
-	object := r.model.pes[pe].object
-	if q.is(later) && fewestSlots(c, object) == 0 {
-		return 1
-	}
-	if object.AllocationRule.Name == qconf.PESlots {
-		return fewestSlots(c, object)
-	}
-	return max(object.AllocationRule.PerHost, 1)
 }
 
 // later is how many slots a host will have when all that is planned is over. Where nothing is
@@ -234,6 +204,11 @@ func (r *run) explainQuota(q *query, pe PEID, id InstanceID) bool {
 		failure.SortOutHosts(q.trace.sorted)
 	}
 	return !q.because(exceeded(&failure))
+}
+
+// queueOffers checks a cluster queue for a number of slots of a parallel job in an environment.
+func (r *run) queueOffers(q *query, id QueueID, pe PEID, slots int) bool {
+	return r.queueStatic(q, id, slots) && r.queueOffersPE(q, id, r.model.PEName(pe))
 }
 
 // queueOffersPE checks that any variant of a cluster queue offers the environment.

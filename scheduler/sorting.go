@@ -42,7 +42,7 @@ func (r *run) sortForSoft(q *query, pe PEID) {
 	out := make([]bool, len(r.model.queues))
 	c, quiet := q.category, q.silent()
 	for id := range out {
-		out[id] = !r.queueStatic(&quiet, QueueID(id), fewestSlots(c, r.model.pes[pe].object)) || !r.queueOffersPE(&quiet, QueueID(id), r.model.pes[pe].object.Name)
+		out[id] = !r.queueOffers(&quiet, QueueID(id), pe, fewestSlots(c, r.model.pes[pe].object))
 	}
 	r.order.arrange(r.loadOf, func(id InstanceID) int32 {
 		if out[r.model.instances[id].queue] {

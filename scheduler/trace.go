@@ -13,12 +13,11 @@ import (
 type trace struct {
 	reasons []Reason
 
-	queues []bool
-	hosts  []bool
-	barred []bool // hosts that are ruled out whatever is free there
-	sorted []bool // hosts that a quota rules out
-	// exhausted are hosts that have nothing left for a parallel job.
-	exhausted []bool
+	queues  []bool
+	hosts   []bool
+	barred  []bool // hosts that are ruled out whatever is free there
+	sorted  []bool // hosts that a quota rules out
+	perHost int    // slots that a parallel job needs on each host that it uses
 	// quotas is what quotas leave to a parallel job; nil until it is looked at.
 	quotas *slotQuotas
 }
@@ -32,8 +31,16 @@ func newTrace(m *Model) *trace {
 // lookAgain forgets which places are ruled out: those of another parallel environment may be others.
 func (t *trace) lookAgain(m *Model) {
 	n := len(m.hosts)
-	t.queues, t.hosts, t.barred, t.sorted, t.exhausted = make([]bool, len(m.queues)), make([]bool, n), make([]bool, n), make([]bool, n), make([]bool, n)
+	t.queues, t.hosts, t.barred, t.sorted = make([]bool, len(m.queues)), make([]bool, n), make([]bool, n), make([]bool, n)
 	t.quotas = nil
+}
+
+// said is how many reasons there are.
+func (t *trace) said() int {
+	if t == nil {
+		return 0
+	}
+	return len(t.reasons)
 }
 
 func (t *trace) add(r Reason) { t.reasons = append(t.reasons, r) }
