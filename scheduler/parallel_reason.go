@@ -33,7 +33,7 @@ func (r *run) explainHosts(q *query, pe PEID, in leftInPE) (assignment, bool) {
 		o := r.offerOf(q, host)
 		for k, id := range instances {
 			if k > 0 && o.told && !o.shut {
-				o = r.offerOf(q, host) // that somebody has the host for himself is said of each instance (tested)
+				o = r.offerOf(q, host) // that somebody has the host for himself is said of each of its instances
 			}
 			r.extend(q, pe, &o, id)
 		}
