@@ -13,18 +13,18 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// Category returns the category of a job as accounting(5) has it: what tells jobs apart for the
-// scheduler, as options. The order is that of the original (tested), which is not that of
-// the manual page:
+// Category returns the category of a job as field category of accounting(5) has it: the options by
+// which the scheduler distinguishes jobs. The order is that of the original (tested), which differs
+// from the manual page:
 //
-//	-U  access lists that the owner is in, of those that hosts, parallel environments and
+//	-U  access lists that contain the owner, of those that hosts, parallel environments and
 //	    queues name
-//	-u  the owner, if a resource quota set is about him
+//	-u  the owner, if a resource quota set names the owner
 //	-q, -masterq, -l, -soft -l, -pe, -ckpt, -I y
 //	-P  the project, if a host or a queue names it
 //	-ar
 //
-// group is that of the owner, project that of the job.
+// group is the owner's group, project the job's project.
 func Category(c *qconf.Cluster, owner, group, project string, r *submit.Request) string {
 	var words []string
 	add := func(option, value string) {
@@ -66,7 +66,8 @@ func Category(c *qconf.Cluster, owner, group, project string, r *submit.Request)
 	return strings.Join(words, " ")
 }
 
-// names are the access lists and projects that places name, each once.
+// names holds the access lists and projects that hosts, queues and parallel environments name, each
+// once.
 type names struct{ sets, projects []string }
 
 func references(c *qconf.Cluster) (n names) {
@@ -105,8 +106,8 @@ func references(c *qconf.Cluster) (n names) {
 	return n
 }
 
-// inQuota reports whether any rule of a resource quota set names a user, other than as one
-// of all.
+// inQuota reports whether a rule of an enabled resource quota set has the owner in its user scope, by
+// name, by pattern or by access list.
 func inQuota(c *qconf.Cluster, owner, group string) bool {
 	names := func(list []string) bool {
 		return slices.ContainsFunc(list, func(name string) bool {

@@ -13,17 +13,17 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// none is what an empty field is shown as.
+// none is the text of an empty field.
 const none = "NONE"
 
-// field is one of the 45 of a classic line.
+// field is one of the 45 fields of a classic line.
 type field struct {
 	name   string
 	format func(b []byte, r *Record) []byte
 	parse  func(r *Record, s string) error
 }
 
-// fields are those of accounting(5), in their order.
+// fields lists the fields of accounting(5), in their order.
 var fields = [...]field{
 	text("qname", func(r *Record) *string { return &r.Queue }),
 	text("hostname", func(r *Record) *string { return &r.Host }),
@@ -80,15 +80,15 @@ var fields = [...]field{
 	stamp("ar_submission_time", func(r *Record) *time.Time { return &r.ReservationSubmitted }),
 }
 
-// category is the index of the field that may have colons.
+// category is the index of the only field that may contain colons.
 const category = 39
 
-// AppendClassic appends the line of a record, with its end.
+// AppendClassic appends the line of a record, with its newline.
 //
-// No field but the category can have a colon: names with one are refused at submission
-// (tested). Where there is one all the same it is shown as an underscore, and so is what
-// cannot stand in a line. The category, which may request a=b:c, has its colons, as in the
-// original (tested).
+// Only the category, which may request a=b:c, keeps its colons, as in the original (tested). In
+// every other field AppendClassic replaces a colon, and each character that a line cannot contain,
+// by an underscore. Such fields are rare, since names with a colon are refused at submission
+// (tested).
 func AppendClassic(b []byte, r *Record) []byte {
 	for i := range fields {
 		if i > 0 {
@@ -99,16 +99,16 @@ func AppendClassic(b []byte, r *Record) []byte {
 	return append(b, '\n')
 }
 
-// ErrNoRecord is a line of an accounting file that is none: a comment, or an empty one.
+// ErrNoRecord is the error for a comment or an empty line in an accounting file.
 var ErrNoRecord = errors.New("the line is not a record")
 
-// fewest is how many fields a line has to have: older versions write no maxvmem, arid and
-// ar_submission_time, and qacct reads what they wrote (tested).
+// fewest is the number of fields that a line must have: older versions write neither maxvmem nor
+// arid nor ar_submission_time, and qacct reads their lines (tested).
 const fewest = 42
 
-// ParseClassic reads a line, with its end or without. The fields behind the category are
-// counted from the end, unless fields are missing there. The error is ErrNoRecord for lines
-// that qacct ignores.
+// ParseClassic reads a line, with or without its newline. The category may contain colons, so the
+// fields after it are counted from the end of the line. Lines of older versions may lack the last
+// fields. The error is ErrNoRecord for lines that qacct ignores.
 func ParseClassic(line string) (*Record, error) {
 	line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
 	if len(line) <= 1 || line[0] == '#' {
@@ -144,7 +144,7 @@ func text(name string, of func(*Record) *string) field {
 	}
 }
 
-// optional is a text that may be missing.
+// optional describes a text that may be missing.
 func optional(name string, of func(*Record) *string) field {
 	return field{
 		name,
@@ -190,7 +190,7 @@ func number[T ~int | ~int64](name string, of func(*Record) *T) field {
 	}
 }
 
-// count is a whole number of the usage.
+// count describes a field of the usage that is a whole number.
 func count(name string, of func(*job.Usage) *int64) field {
 	return number(name, func(r *Record) *int64 { return of(&r.Usage) })
 }
@@ -212,7 +212,7 @@ func stamp(name string, of func(*Record) *time.Time) field {
 	}
 }
 
-// decimal is a number with six decimals.
+// decimal describes a field of the usage with six decimals.
 func decimal(name string, of func(*job.Usage) *float64) field {
 	return field{
 		name,
@@ -221,7 +221,7 @@ func decimal(name string, of func(*job.Usage) *float64) field {
 	}
 }
 
-// whole is a whole number that the original shows with six decimals.
+// whole describes a whole number that the original prints with six decimals.
 func whole(name string, of func(*job.Usage) *int64) field {
 	return field{
 		name,

@@ -1,12 +1,11 @@
-// Package accounting has the records of jobs that have ended: accounting(5) of Grid Engine,
-// as its classic lines of 45 fields and as the lines of JSON of Open Cluster Scheduler, with
-// what we know beyond that: why a job was ended, and by which limit.
+// Package accounting reads and prints records of finished jobs: the classic lines of accounting(5)
+// with 45 fields, and the lines of JSON of Open Cluster Scheduler. Besides the original's fields a
+// record says why a job was ended, and by which limit.
 //
 // Other projects may import this package: docs/compatibility.md says what may change.
 //
-// It prints and reads records, and makes one from what became of a job. It does not write
-// files, and knows neither hosts nor a clock; all functions may be called from any
-// goroutine.
+// The package also makes a record from the outcome of a job. It writes no files and needs neither a
+// host nor a clock. All functions may be called from any goroutine.
 //
-// "Tested" in a comment means: seen on Grid Engine 8.1.9.
+// "Tested" in a comment means: observed on Grid Engine 8.1.9.
 package accounting

@@ -8,29 +8,29 @@ import (
 	"github.com/execd-project/execd/quantity"
 )
 
-// memoryRequests are the resources that request memory for each slot of a job. Where a job requests
-// several, the largest counts: it is the memory that was kept from other jobs.
+// memoryRequests are the resources that request memory for each slot of a job. If a job requests
+// several of them, the largest value counts, since other jobs could not use that much memory.
 var memoryRequests = []string{"h_vmem", "h_rss", "s_vmem", "s_rss", "m_mem_free", "mem_free", "virtual_free", "vf"}
 
 // Efficiency compares what the records of one job used with what the job had. The zero value is for Add.
 type Efficiency struct {
 	Records int // runs and tasks that were added
-	Failed  int // those that failed, or exited with another status than 0
+	Failed  int // runs and tasks that failed, or exited with a status other than 0
 
 	Slots     int     // of one task, the largest number
-	Wallclock float64 // seconds, the sum over tasks
-	Granted   float64 // CPU time that the slots could have used, in seconds: wall-clock time times slots
+	Wallclock float64 // seconds, summed over tasks
+	Granted   float64 // CPU time available to the slots, in seconds: wall-clock time times slots
 	CPU       float64 // seconds
 
-	// Longest is the wall-clock time of the longest task, TimeLimit the h_rt that was requested, in
-	// seconds; 0 if none was.
+	// Longest is the wall-clock time of the longest task in seconds. TimeLimit is the requested
+	// h_rt in seconds, 0 without a request.
 	Longest   float64
 	TimeLimit uint64
 
-	// Memory is the peak of the task that used most: RAM and swap, in bytes; 0 if it is not known.
+	// Memory is the largest peak of RAM and swap of any task in bytes, 0 if it is unknown.
 	Memory uint64
-	// Requested is the memory that the job requested for a task with all its slots, in bytes, and
-	// Request the resource with the value for one slot, such as "h_vmem=4G". Without a request
+	// Requested is the memory in bytes that the job requested for one task with all its slots.
+	// Request is the resource with its value for one slot, such as "h_vmem=4G". Without a request
 	// Requested is 0.
 	Requested uint64
 	Request   string
@@ -69,8 +69,8 @@ func (e *Efficiency) Add(r *Record) {
 	}
 }
 
-// peak returns the largest amount of memory that a record has. Records of short jobs may have no sample;
-// then it is that of the largest process.
+// peak returns the peak memory of a record. A record of a short job may contain no sample of its
+// memory; peak then returns the memory of the largest process.
 func peak(r *Record) uint64 {
 	if r.Usage.MaxVmem > 0 {
 		return uint64(r.Usage.MaxVmem)
@@ -95,12 +95,12 @@ func (e *Efficiency) MemoryPart() float64 {
 	return float64(e.Memory) / float64(e.Requested)
 }
 
-// Parts of a request beyond which a smaller or larger one is worth proposing.
+// Advice compares usage with a request by these factors.
 const (
-	tooLittle = 0.9 // of memory or time: the next run may not fit
+	tooLittle = 0.9 // of memory or time: the next run may need more than the request
 	wasteful  = 0.5 // of slots, memory or time
 	spare     = 1.25
-	shortest  = 60 // seconds: shorter runs say nothing about CPU time
+	shortest  = 60 // seconds: in shorter runs CPU time is not meaningful
 )
 
 // Advice returns the requests that suit the job better next time, such as "-pe PE 2" or
@@ -128,7 +128,8 @@ func (e *Efficiency) Advice() []string {
 	return advice
 }
 
-// roundMemory rounds up to a value that people type: to 16M below 1G, to 256M below 16G, else to 1G.
+// roundMemory rounds up to a value that is easy to type: a multiple of 16M below 1G, of 256M below
+// 16G, of 1G above.
 func roundMemory(bytes uint64) uint64 {
 	const mega = 1 << 20
 	step := uint64(1024 * mega)

@@ -9,8 +9,8 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// jsonRecord is a line of accounting.jsonl as Open Cluster Scheduler 9 writes it. What is
-// not there for every job stands at the end, ours last.
+// jsonRecord is a line of accounting.jsonl as Open Cluster Scheduler 9 writes it. Optional fields
+// come last, and after them the fields that only this project writes.
 type jsonRecord struct {
 	Job         int       `json:"job_number"`
 	Task        int       `json:"task_number"`
@@ -72,7 +72,8 @@ type jsonRusage struct {
 	InvoluntaryCS int64   `json:"ru_nivcsw"`
 }
 
-// jsonMeasured is the usage of the whole job, which is not that of getrusage(2).
+// jsonMeasured is the usage of the whole job; that of getrusage(2) covers only processes that were
+// waited for.
 type jsonMeasured struct {
 	Wallclock float64 `json:"wallclock"`
 	CPU       float64 `json:"cpu"`
@@ -89,7 +90,7 @@ type jsonLimit struct {
 	Measured float64 `json:"measured"`
 }
 
-// AppendJSON appends the line of a record in JSON, with its end.
+// AppendJSON appends the line of a record in JSON, with its newline.
 func AppendJSON(b []byte, r *Record) []byte {
 	u := &r.Usage
 	x := jsonRecord{
@@ -115,12 +116,12 @@ func AppendJSON(b []byte, r *Record) []byte {
 	if l := r.Limit; l != nil {
 		x.Limit = &jsonLimit{l.Name, finite(l.Value), finite(l.Measured)}
 	}
-	// Nothing in it can fail: there are no maps, and numbers are finite.
+	// Marshal cannot fail here: the record contains no maps, and all its numbers are finite.
 	line, _ := json.Marshal(&x)
 	return append(printable.AppendJSON(b, line), '\n')
 }
 
-// ParseJSON reads a line of JSON. Fields that it does not know are skipped.
+// ParseJSON reads a line of JSON. It skips unknown fields.
 func ParseJSON(line []byte) (*Record, error) {
 	var x jsonRecord
 	if err := json.Unmarshal(line, &x); err != nil {
@@ -143,7 +144,7 @@ func ParseJSON(line []byte) (*Record, error) {
 		Reservation: x.Reservation, ReservationSubmitted: fromMicroseconds(x.ReservationSubmitted),
 		CommandLine: x.CommandLine, FailedText: x.FailedText, Reason: x.Reason, Notice: x.Notice, Signal: x.Signal, CoreDumped: x.CoreDumped,
 	}
-	if x.Usage.Usage == (jsonMeasured{}) { // of somebody who has rusage only
+	if x.Usage.Usage == (jsonMeasured{}) { // from a program that records only the resource usage
 		r.Usage.Wallclock, r.Usage.MaxRSS = u.Wallclock, int64(clamp(u.MaxRSS*kibi))
 	}
 	if l := x.Limit; l != nil {
@@ -152,7 +153,7 @@ func ParseJSON(line []byte) (*Record, error) {
 	return r, nil
 }
 
-// clamp keeps a number of bytes in what an int64 holds.
+// clamp limits a number of bytes to a range that an int64 can hold.
 func clamp(f float64) float64 { return max(-1<<62, min(f, 1<<62)) }
 
 func fromMicroseconds(n int64) time.Time {

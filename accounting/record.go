@@ -6,9 +6,9 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// Record is what is accounted of one end of a job, of one task of an array job, or of one
-// task of a parallel job. A job that is run again has a record for each of its runs. The
-// names of accounting(5) are in the comments.
+// Record is the accounting record of one run of a job, of a task of an array job, or of a task of a
+// parallel job. A job that runs again has a record for each run. The comments give the field names
+// of accounting(5).
 type Record struct {
 	Queue   string // qname, without a host
 	Host    string // hostname
@@ -22,14 +22,14 @@ type Record struct {
 
 	// Priority is the nice value of the queue, not -p.
 	Priority int
-	// Submitted, Start and End are zero for what has never been. Classic lines have
-	// seconds, JSON has microseconds.
+	// Submitted, Start and End are zero if the event never happened. Classic lines store seconds,
+	// JSON stores microseconds.
 	Submitted, Start, End time.Time
 
 	Failed     job.Failed
 	ExitStatus int
 	Usage      job.Usage // in its own units: ru_maxrss is in bytes
-	IsmRSS     int64     // ru_ismrss, which Linux does not have
+	IsmRSS     int64     // ru_ismrss, which Linux does not measure
 
 	Project    string // empty for NONE
 	Department string
@@ -40,30 +40,30 @@ type Record struct {
 	Reservation          int       // arid; 0 for none
 	ReservationSubmitted time.Time // ar_submission_time
 
-	// What follows is in JSON only.
+	// The following fields are written in JSON only.
 
-	CommandLine string // submit_cmd_line: the job as it was submitted; empty if not known
-	FailedText  string // failed_text: what Failed means, or the first line of the error file
-	Reason      string // one sentence for people; empty after a normal end
-	Notice      string // that of job.Outcome
-	Signal      int    // that ended the job, 0 for none
+	CommandLine string // submit_cmd_line: the command line of the submission; empty if unknown
+	FailedText  string // failed_text: the meaning of Failed, or the first line of the error file
+	Reason      string // one sentence for people; empty after a normal exit
+	Notice      string // see job.Outcome
+	Signal      int    // that terminated the job, 0 for none
 	CoreDumped  bool
-	Limit       *job.LimitExceeded // that ended the job
+	Limit       *job.LimitExceeded // that terminated the job
 }
 
-// Facts are what a record has beyond the description of a job and its outcome.
+// Facts holds the values of a record that neither the job's description nor its outcome contains.
 type Facts struct {
 	Group, Department    string
 	Category             string // see Category
-	PE                   string // of a job without a description of it, as on the host of a slave
-	Slots                int    // of the job on all hosts; 0 for those of the description
+	PE                   string // of a job without a description, as on the host of a slave task
+	Slots                int    // of the job on all hosts; 0 takes those of the description
 	Reservation          int
 	ReservationSubmitted time.Time
 	CommandLine          string
 }
 
-// FromOutcome returns the record of a job that has ended. A job that was not started has neither
-// times nor usage, as in the original.
+// FromOutcome returns the record of a finished job. The record of a job that was never started has
+// neither times nor usage, as in the original.
 func FromOutcome(d *job.Description, o *job.Outcome, f Facts) *Record {
 	r := &Record{
 		Queue: d.Queue, Host: d.Host, Group: f.Group, Owner: d.Owner, JobName: d.Name,
@@ -89,8 +89,8 @@ func FromOutcome(d *job.Description, o *job.Outcome, f Facts) *Record {
 	return r
 }
 
-// Wallclock is ru_wallclock, in seconds: the difference of the seconds of start and end, as
-// the original has it (tested), unless the usage says something else.
+// Wallclock returns ru_wallclock in seconds: the end minus the start, both in whole seconds, as the
+// original computes it (tested), unless the usage contains another value.
 func (r *Record) Wallclock() float64 {
 	between := float64(seconds(r.End) - seconds(r.Start))
 	if d := finite(r.Usage.Wallclock) - between; d <= -1 || d >= 1 {
@@ -113,7 +113,7 @@ func microseconds(t time.Time) int64 {
 	return t.UnixMicro()
 }
 
-// finite keeps what is not a number out of a record.
+// finite replaces infinities and NaN, which a record cannot contain.
 func finite(f float64) float64 {
 	if f-f != 0 {
 		return 0

@@ -5,13 +5,12 @@ import (
 	"github.com/execd-project/execd/quantity"
 )
 
-// Reserve puts into a usage what a job has reserved on its host in place of what it has
-// used (sge_conf(5), ACCT_RESERVED_USAGE and SHARETREE_RESERVED_USAGE): as CPU time the
-// time that it has run times its slots, as memory s_vmem or h_vmem, the lower one, over
-// that time. Both are for each slot, unless they were requested of a complex that is
-// "consumable JOB". Without them the memory is 0.
+// Reserve replaces the measured usage of a job by its reserved usage on this host (sge_conf(5),
+// ACCT_RESERVED_USAGE and SHARETREE_RESERVED_USAGE). The CPU time becomes the wall-clock time times
+// the slots. The memory becomes s_vmem or h_vmem, whichever is lower, times the wall-clock time;
+// without either it becomes 0. Both limits are per slot unless the complex is "consumable JOB".
 //
-// Slots and memory are the job's on this host: its tasks have none of their own.
+// Slots and memory belong to the job on this host: its tasks have none of their own.
 func Reserve(d *job.Description, u *job.Usage) {
 	const gib = 1 << 30
 	cpu, memory := u.Wallclock*float64(max(d.HostSlots, 1)), vmem(d)
@@ -21,10 +20,10 @@ func Reserve(d *job.Description, u *job.Usage) {
 	u.CPU, u.Mem, u.MaxVmem = cpu, memory/gib*u.Wallclock, int64(min(memory, mostMemory))
 }
 
-// mostMemory is more than there is, and fits into an int64.
+// mostMemory exceeds any real memory, and fits into an int64.
 const mostMemory = 1 << 62
 
-// vmem returns the memory in bytes that a job may have; 0 without a limit.
+// vmem returns the memory limit of a job in bytes, 0 without a limit.
 func vmem(d *job.Description) float64 {
 	l, least := d.Limits[job.Vmem], 0.0
 	for _, limit := range []struct {

@@ -15,11 +15,11 @@ import (
 	"time"
 )
 
-// maxAnswer bounds what is read of an answer.
+// maxAnswer is the largest answer in bytes that a client reads.
 const maxAnswer = 256 << 20
 
-// Call makes a call of what an agent is a part of, by its path (serve.Options.Methods):
-// one that may be made twice, because the answer to the first got lost.
+// Call calls a method of the program that contains the agent, by its path (serve.Options.Methods).
+// The method must be idempotent: Call repeats a call whose answer got lost.
 func (c *Client) Call(ctx context.Context, path string, in, out any) error {
 	return c.request(ctx, path, in, out, true)
 }
@@ -29,12 +29,11 @@ func (c *Client) call(ctx context.Context, method Method, in, out any, again boo
 	return c.request(ctx, Path+string(method), in, out, again)
 }
 
-// request makes a call, again and again where the agent is not reached. What was answered
-// is final, except by an agent that had no connection to spare.
+// request makes a call and retries it while the agent cannot be reached. An answer is final, unless
+// the agent refused the call for lack of a free connection.
 //
-// That a call is made twice because the answer to the first got lost does no harm: all
-// methods are idempotent but the orders usr1 and usr2, for which again is false unless calls
-// are numbered.
+// A call may be made twice, if the answer to the first got lost. All methods are idempotent but the
+// orders usr1 and usr2: for these again is false unless calls are numbered.
 func (c *Client) request(ctx context.Context, path string, in, out any, again bool) error {
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -57,8 +56,8 @@ func (c *Client) request(ctx context.Context, path string, in, out any, again bo
 	}
 }
 
-// number is that of a new call, see SequenceHeader; 0 for a master that does not count. It
-// follows the clock, so that another client of the same epoch goes on with larger numbers.
+// number returns the number of a new call, see SequenceHeader; 0 for a master without an epoch.
+// Numbers follow the clock, so that another client of the same epoch continues with larger ones.
 func (c *Client) number() uint64 {
 	if c.options.Epoch == 0 {
 		return 0
@@ -80,14 +79,14 @@ func (c *Client) lost(err error) {
 	}
 }
 
-// try makes a call once; lost says that the agent may not have been reached.
+// try makes a call once. lost is true if the agent may not have been reached.
 func (c *Client) try(ctx context.Context, path string, number uint64, body []byte, out any) (lost bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
 	defer cancel()
 	response, err := c.send(ctx, path, number, body)
 	if err != nil {
 		e := c.unreached(ctx, err)
-		// A socket that is not for the caller stays so.
+		// A socket without permission for the caller does not become accessible by retrying.
 		return e.Code != Unauthenticated && (c.options.Socket == "" || !errors.Is(err, fs.ErrPermission)), e
 	}
 	defer response.Body.Close()
@@ -119,8 +118,8 @@ func (c *Client) send(ctx context.Context, path string, number uint64, body []by
 	return c.http.Do(request)
 }
 
-// refused returns what an answer says that is no success. An agent that names a time to come
-// back has not looked at the call.
+// refused returns the error of an answer without success. lost is true if the agent asks for a
+// retry at a later time: it has not processed the call then.
 func refused(response *http.Response, body []byte) (lost bool, err error) {
 	e, known := parseError(response.StatusCode, body)
 	lost = response.Header.Get("Retry-After") != "" || !known && e.Code == Unavailable
@@ -140,18 +139,18 @@ func (c *Client) unreached(ctx context.Context, err error) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf("cannot reach the agent %s: %v", c.where, err), Err: err}
 }
 
-// distrusted reports whether one of the two does not take the other for what it should
-// be. With other certificates they may, but those have to be brought by somebody.
+// distrusted reports whether one side rejects the other's certificate. Retrying does not help until
+// the administrator installs other certificates.
 func distrusted(err error) bool {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return true
 	}
-	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok { // no TLS over there
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok { // the other side does not speak TLS
 		return true
 	}
 	if errors.Is(err, errNotHere) {
 		return true
 	}
 	e, ok := errors.AsType[*net.OpError](err)
-	return ok && e.Op == "remote error" // how crypto/tls marks what the peer said
+	return ok && e.Op == "remote error" // crypto/tls marks errors that the peer reported this way
 }

@@ -5,18 +5,18 @@ import (
 	"crypto/rand"
 )
 
-// Start has the agent take a job. When it returns without an error the job is on the
-// disk of the host and will run. The same start again changes nothing and is answered
-// with what became of the job.
+// Start gives the agent a job. If Start returns without an error, the job is on the disk of the
+// host and will run. Repeating the same start changes nothing and returns the current state of the
+// job.
 func (c *Client) Start(ctx context.Context, s Start) (Job, error) {
 	var answer JobAnswer
 	err := c.call(ctx, MethodStart, s.packed(), &answer, true)
 	return answer.Job, err
 }
 
-// StartBatch is Start for several jobs. Results are in the order of starts; the error is
-// one of the call as a whole, after which it is unknown which jobs were taken, and the
-// same batch can be sent again.
+// StartBatch is Start for several jobs. Results are in the order of starts. An error applies to the
+// call as a whole: it is then unknown which jobs the agent accepted, and the caller can send the
+// same batch again.
 func (c *Client) StartBatch(ctx context.Context, starts []Start) ([]StartResult, error) {
 	request := BatchRequest{Starts: make([]Start, len(starts))}
 	for i := range starts {
@@ -27,14 +27,14 @@ func (c *Client) StartBatch(ctx context.Context, starts []Start) ([]StartResult,
 	return answer.Results, err
 }
 
-// Admit asks whether a start would be accepted now, and changes nothing: nil if it
-// would.
+// Admit asks whether the agent would accept a start now, and changes nothing. It returns nil if the
+// agent would.
 func (c *Client) Admit(ctx context.Context, s Start) error {
 	return c.call(ctx, MethodAdmit, s.packed(), &Empty{}, true)
 }
 
-// StartTask starts a task of a parallel job that runs on the host. Without a key the
-// task gets a random one, so that repetitions are known.
+// StartTask starts a task of a parallel job that runs on the host. A task without a key gets a
+// random one, by which the agent recognizes repetitions of the call.
 func (c *Client) StartTask(ctx context.Context, s TaskStart) (Job, error) {
 	if s.Key == "" {
 		s.Key = "task-" + rand.Text()
@@ -44,9 +44,8 @@ func (c *Client) StartTask(ctx context.Context, s TaskStart) (Job, error) {
 	return answer.Job, err
 }
 
-// Signal delivers an order to a job, or with Task -1 to all its tasks. Usr1 and Usr2
-// are sent once by a master without an epoch: if no answer comes, they may have arrived or
-// not.
+// Signal gives an order to a job, or with Task -1 to all its tasks. A master without an epoch sends
+// Usr1 and Usr2 only once: if no answer comes, it is unknown whether they arrived.
 func (c *Client) Signal(ctx context.Context, id ID, o Order) error {
 	return c.call(ctx, MethodSignal, SignalRequest{id, o}, &Empty{}, c.options.Epoch > 0 || o != Usr1 && o != Usr2)
 }
@@ -56,32 +55,31 @@ func (c *Client) SignalQueue(ctx context.Context, queue string, o Order) error {
 	return c.call(ctx, MethodSignalQueue, SignalQueueRequest{queue, o}, &Empty{}, true)
 }
 
-// SetTickets gives running jobs their tickets.
+// SetTickets sets the tickets of running jobs.
 func (c *Client) SetTickets(ctx context.Context, tickets []Tickets) error {
 	return c.call(ctx, MethodSetTickets, TicketsRequest{tickets}, &Empty{}, true)
 }
 
-// Configure has the agent read its configuration again, with files after they have
-// taken the place of all that there are, and returns the version in use. After an error
-// nothing has changed.
+// Configure makes the agent read its configuration again and returns the version in use. If files
+// is not nil, the files first replace the whole configuration. After an error nothing has changed.
 func (c *Client) Configure(ctx context.Context, files map[string]string) (version string, err error) {
 	var answer ConfigureAnswer
 	err = c.call(ctx, MethodConfigure, ConfigureRequest{files}, &answer, true)
 	return answer.Version, err
 }
 
-// FullReport makes the next report of load values one of all of them.
+// FullReport makes the agent include all load values in its next report of load values.
 func (c *Client) FullReport(ctx context.Context) error {
 	return c.call(ctx, MethodFullReport, Empty{}, &Empty{}, true)
 }
 
-// Acknowledge says that all reports up to a number have arrived, and will not be asked
-// for again: ended jobs among them are removed.
+// Acknowledge confirms that all reports up to a number have arrived and will not be requested
+// again. The agent then removes the finished jobs among them.
 func (c *Client) Acknowledge(ctx context.Context, number uint64) error {
 	return c.call(ctx, MethodAcknowledge, AcknowledgeRequest{Number: number}, &Empty{}, true)
 }
 
-// AcknowledgeJob does so for the end of one job, of which the report had this number.
+// AcknowledgeJob confirms the report of the end of one job. number is the number of that report.
 func (c *Client) AcknowledgeJob(ctx context.Context, id ID, number uint64) error {
 	return c.call(ctx, MethodAcknowledge, AcknowledgeRequest{Number: number, Job: &id}, &Empty{}, true)
 }
@@ -93,36 +91,36 @@ func (c *Client) Jobs(ctx context.Context) ([]Job, error) {
 	return answer.Jobs, err
 }
 
-// Job returns one job; the error has the code NotFound if it is not there.
+// Job returns one job. The error has the code NotFound if the host does not have the job.
 func (c *Client) Job(ctx context.Context, id ID) (Job, error) {
 	var answer JobAnswer
 	err := c.call(ctx, MethodJob, JobRequest{id}, &answer, true)
 	return answer.Job, err
 }
 
-// Drain has the agent refuse new jobs until ResumeHost.
+// Drain makes the agent refuse new jobs until ResumeHost.
 func (c *Client) Drain(ctx context.Context, reason string) error {
 	return c.call(ctx, MethodDrain, DrainRequest{reason}, &Empty{}, true)
 }
 
-// ResumeHost takes back Drain.
+// ResumeHost reverts Drain.
 func (c *Client) ResumeHost(ctx context.Context) error {
 	return c.call(ctx, MethodResume, Empty{}, &Empty{}, true)
 }
 
-// Shutdown ends the agent; jobs go on, unless they are to be ended, too.
+// Shutdown stops the agent. Its jobs continue unless endJobs is true.
 func (c *Client) Shutdown(ctx context.Context, endJobs bool) error {
 	return c.call(ctx, MethodShutdown, ShutdownRequest{endJobs}, &Empty{}, true)
 }
 
-// Health returns how the agent fares.
+// Health returns the agent's status.
 func (c *Client) Health(ctx context.Context) (Health, error) {
 	var answer Health
 	err := c.call(ctx, MethodHealth, Empty{}, &answer, true)
 	return answer, err
 }
 
-// Version says with what one talks, and what this caller may do.
+// Version returns the version of the agent and the methods that the caller may use.
 func (c *Client) Version(ctx context.Context) (VersionAnswer, error) {
 	var answer VersionAnswer
 	err := c.call(ctx, MethodVersion, Empty{}, &answer, true)

@@ -16,51 +16,53 @@ import (
 	"github.com/execd-project/execd/internal/certfile"
 )
 
-// Options say where an agent is, and who asks. One of Address and Socket is needed.
+// Options describe the address of an agent and the credentials of the caller. Set Address or
+// Socket.
 type Options struct {
 	Address string // host:port
 	Socket  string // path of a Unix socket on this host
 
-	// TLS are files for an Address. Without them the address must be a loopback one,
-	// and the agent wants a token.
+	// TLS names the files for an Address with TLS. Without TLS the address must be a loopback
+	// address, and the agent requires a token.
 	TLS *TLS
-	// Token is what the agent's token file has, for an Address without TLS. TokenFile
-	// names such a file instead; it is read once.
+	// Token is the content of the agent's token file, for an Address without TLS. TokenFile names
+	// that file instead; Dial reads it once.
 	Token, TokenFile string
 
-	// Epoch is that of the master, see EpochHeader; 0 for a master that does not count. With
-	// one the calls are numbered, see SequenceHeader, by the microseconds since 1970 or more.
+	// Epoch is the epoch of the master, see EpochHeader; 0 for a master without one. Calls of a
+	// master with an epoch are numbered, see SequenceHeader. The numbers are at least the
+	// microseconds since 1970.
 	Epoch uint64
 
-	// Timeout is how long one try of a call may take; 0 is 30 seconds.
+	// Timeout is the time limit of one attempt of a call; 0 means 30 seconds.
 	Timeout time.Duration
-	// RetryFor is how long a call is tried again when the agent is not reached; 0 is 30
-	// seconds, less than 0 is never. The context of a call can end it earlier.
+	// RetryFor is how long a call is retried while the agent cannot be reached. 0 means 30 seconds,
+	// and a negative value disables retries. The context of a call can end the retries earlier.
 	RetryFor time.Duration
-	// PauseMin is how long is waited before the second try, PauseMax how long it becomes
-	// with further ones, each with up to half as much added at random; 0 is 50 ms and 5 s.
+	// PauseMin is the pause before the second attempt, and PauseMax the longest pause before
+	// further attempts. Up to half as much is added at random. 0 means 50 ms and 5 s.
 	PauseMin, PauseMax time.Duration
-	// Heartbeat is how often the agent says in a stream of reports that it is alive; 0
-	// is 10 seconds. After three of them without a word the stream is given up, and
-	// another one opened.
+	// Heartbeat is the interval at which the agent sends a sign of life in a stream of reports; 0
+	// means 10 seconds. If three heartbeats are missing, the client closes the stream and opens
+	// another one.
 	Heartbeat time.Duration
-	// Lost, where it is set, is told each time that an agent is not reached or a stream
-	// breaks, before it is tried again.
+	// Lost, if it is set, is called before each retry, when an agent cannot be reached or a stream
+	// breaks.
 	Lost func(error)
 }
 
-// TLS are files in PEM. They are read again when they have changed; connections that
-// stand are kept.
+// TLS names files in PEM. The client reads them again when they change; established connections
+// continue.
 type TLS struct {
-	CA          string // certificates of the authorities that agents' certificates are signed by
+	CA          string // certificates of the authorities that sign the certificates of agents
 	Certificate string // of this master
-	Key         string // of that
-	// ServerName is the name that the agent's certificate must have; empty is the host
-	// of Address.
+	Key         string // of Certificate
+	// ServerName is the name that the agent's certificate must contain. Empty means the host of
+	// Address.
 	ServerName string
 }
 
-// The defaults of Options.
+// The default values of Options.
 const (
 	DefaultTimeout   = 30 * time.Second
 	DefaultRetryFor  = 30 * time.Second
@@ -72,26 +74,28 @@ const (
 // Client talks to one agent. Make one with Dial.
 type Client struct {
 	options Options
-	where   string // the agent, for errors
-	url     string // up to the path
+	where   string // names the agent in errors
+	url     string // base URL, without the path
 	header  http.Header
 	http    *http.Client
 
 	sequence atomic.Uint64 // number of the last call
 }
 
-// Dial makes a client. It checks the options; the agent is reached with the first call.
+// Dial makes a client and checks its options. It does not connect; the first call does.
 func Dial(options Options) (*Client, error) {
 	c := &Client{options: options, header: http.Header{}}
 	setDefaults(&c.options)
 	if options.Epoch > 0 {
 		c.header.Set(EpochHeader, fmt.Sprint(options.Epoch))
 	}
-	// Fewer connections than an agent grants to one peer, so that a burst waits here.
+	// Use fewer connections than an agent grants to one peer, so that a burst of calls waits in the
+	// client.
 	transport := &http.Transport{
 		MaxConnsPerHost: 32, MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute,
 		MaxResponseHeaderBytes: 64 << 10,
-		// Reports become a tenth as long; on this host that is not worth the processor.
+		// Compression makes reports ten times shorter. On the same host it is not worth the CPU
+		// time.
 		DisableCompression: options.TLS == nil,
 	}
 	var err error
@@ -131,7 +135,7 @@ func setDefaults(o *Options) {
 	}
 }
 
-// useTLS has connections made with what the files have at that time.
+// useTLS makes each new connection use the current content of the certificate files.
 func (c *Client) useTLS(transport *http.Transport) error {
 	o := c.options.TLS
 	if c.options.Token != "" || c.options.TokenFile != "" {
@@ -153,8 +157,8 @@ func (c *Client) useTLS(transport *http.Transport) error {
 		m := files.Current()
 		d := tls.Dialer{Config: &tls.Config{
 			MinVersion: tls.VersionTLS13, ServerName: name, RootCAs: m.Authorities,
-			// Certificates would only be sent where the agent knows their authority, and
-			// it could not say that it does not.
+			// Go sends a certificate by default only if the agent knows the certificate's
+			// authority. The agent could then not report that it does not know the authority.
 			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &m.Certificate, nil },
 		}}
 		return d.DialContext(ctx, network, address)
@@ -162,8 +166,8 @@ func (c *Client) useTLS(transport *http.Transport) error {
 	return nil
 }
 
-// useToken has connections made without TLS, to this host alone: a token that crosses
-// a network belongs to all who can see it.
+// useToken makes connections without TLS, to this host only: everyone on the path of a network
+// connection could read the token.
 func (c *Client) useToken(transport *http.Transport) error {
 	token := c.options.Token
 	if token == "" {
@@ -194,7 +198,7 @@ func (c *Client) useToken(transport *http.Transport) error {
 	return nil
 }
 
-// errNotHere keeps a token on this host.
+// errNotHere is the error for a token with an address of another host.
 var errNotHere = errors.New("the address is not of this host: certificates are needed")
 
 func checkHere(peer net.Addr) error {
@@ -204,11 +208,11 @@ func checkHere(peer net.Addr) error {
 	return nil
 }
 
-// Close closes connections that are not in use.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// pause waits between two tries. The random part keeps a thousand clients of an agent
-// that comes back from asking at the same moment.
+// pause waits between two attempts. Its random part prevents a thousand clients from calling a
+// restarted agent at the same moment.
 func pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d + time.Duration(rand.Int64N(int64(d)/2+1)))
 	defer t.Stop()

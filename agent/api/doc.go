@@ -1,16 +1,15 @@
-// Package api is how a master talks to an agent: the messages of its HTTP interface,
-// and a client for masters that are written in Go. docs/api.md describes the interface
-// itself, for all others.
+// Package api is the interface between a master and an agent: the messages of the agent's HTTP
+// interface, and a client for masters written in Go. docs/api.md describes the interface for other
+// languages.
 //
 // Other projects may import this package: docs/compatibility.md says what may change.
 //
-// A call is POST /execd.v1.Agent/Method with JSON in both directions, errors being
-// {"code": ..., "message": ...} with the codes and HTTP statuses of Connect's unary
-// protocol. Reports is a stream of lines of JSON. Field names do not change, and none
-// goes; new ones may come, so whoever reads an answer passes over what it does not know.
+// A call is POST /execd.v1.Agent/Method with JSON in both directions. Errors are {"code": ...,
+// "message": ...} with the codes and HTTP statuses of Connect's unary protocol. Reports is a stream
+// of lines of JSON. Fields are never renamed or removed. New fields may be added, so a reader must
+// ignore unknown fields.
 //
-// Times are UTC, durations seconds, sizes bytes. The package imports nothing of the
-// project but how files of certificates are read: a master that links it gets neither a
-// scheduler nor what runs jobs. A Client may be used from any goroutine; messages are
-// plain data.
+// Times are UTC, durations seconds, sizes bytes. Within the project the package imports only the
+// reader of certificate files: a master that links it gets neither the scheduler nor the code that
+// runs jobs. A Client may be used from any goroutine. Messages are plain data.
 package api

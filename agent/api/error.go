@@ -7,28 +7,28 @@ import (
 	"net/http"
 )
 
-// Code says what kind of an error it is. The codes are Connect's.
+// Code is the kind of an error. The codes are those of Connect.
 type Code string
 
 // The codes that agents and clients use.
 const (
-	Canceled           Code = "canceled"            // the caller has gone
-	Unknown            Code = "unknown"             // the answer is none of an agent
-	InvalidArgument    Code = "invalid_argument"    // the message makes no sense
-	DeadlineExceeded   Code = "deadline_exceeded"   // the caller's time is over
+	Canceled           Code = "canceled"            // the caller has closed the connection
+	Unknown            Code = "unknown"             // the answer is not one of an agent
+	InvalidArgument    Code = "invalid_argument"    // the message is invalid
+	DeadlineExceeded   Code = "deadline_exceeded"   // the caller's deadline has passed
 	NotFound           Code = "not_found"           // no such job
 	AlreadyExists      Code = "already_exists"      // another job has the number or the key
-	Aborted            Code = "aborted"             // somebody else has attached to the terminal
+	Aborted            Code = "aborted"             // another client has attached to the terminal
 	PermissionDenied   Code = "permission_denied"   // not for this caller
 	ResourceExhausted  Code = "resource_exhausted"  // too large, too many, or no room on the host now
-	FailedPrecondition Code = "failed_precondition" // the job does not fit, or another master has taken over; asking again does not help
+	FailedPrecondition Code = "failed_precondition" // the job does not fit, or another master has taken over; a retry does not help
 	Unimplemented      Code = "unimplemented"       // this agent has no such method
 	Internal           Code = "internal"            // an internal error of the agent
-	Unavailable        Code = "unavailable"         // the agent takes no jobs, or cannot be reached
+	Unavailable        Code = "unavailable"         // the agent accepts no jobs, or cannot be reached
 	Unauthenticated    Code = "unauthenticated"     // the token is missing or wrong
 )
 
-// statuses are the HTTP statuses of codes in Connect's unary protocol.
+// statuses maps codes to the HTTP statuses of Connect's unary protocol.
 var statuses = map[Code]int{
 	Canceled:           499,
 	Unknown:            http.StatusInternalServerError,
@@ -46,11 +46,11 @@ var statuses = map[Code]int{
 	Unauthenticated:    http.StatusUnauthorized,
 }
 
-// Status is the HTTP status that answers with this code have.
+// Status returns the HTTP status of answers with this code.
 func (c Code) Status() int { return cmp.Or(statuses[c], http.StatusInternalServerError) }
 
-// codeOf is the code that Connect has for an answer without one: it came from
-// something between client and agent.
+// codeOf returns the code that Connect assigns to an answer without one, as a proxy between client
+// and agent may send.
 func codeOf(status int) Code {
 	switch status {
 	case http.StatusBadRequest:
@@ -67,20 +67,20 @@ func codeOf(status int) Code {
 	return Unknown
 }
 
-// Error is a call that failed: what the agent answered, or why it was not reached.
+// Error is the error of a failed call: the agent's answer, or the reason why it was not reached.
 type Error struct {
 	Code    Code   `json:"code"`
 	Message string `json:"message"`
-	Err     error  `json:"-"` // the cause, where the agent was not reached
+	Err     error  `json:"-"` // the cause, if the agent was not reached
 }
 
-// Error is "code: message".
+// Error returns "code: message".
 func (e *Error) Error() string { return string(e.Code) + ": " + e.Message }
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// parseError reads the body of an answer that is no success.
+// parseError reads the body of an answer without success.
 func parseError(status int, body []byte) (e *Error, known bool) {
 	e = &Error{}
 	if err := json.Unmarshal(body, e); err == nil && e.Code != "" {

@@ -7,53 +7,53 @@ import (
 	"io"
 )
 
-// TerminalProtocol is what a connection becomes with MethodAttach: a stream of frames in
-// both directions.
+// TerminalProtocol is the protocol to which MethodAttach upgrades its connection: a stream of
+// frames in both directions.
 const TerminalProtocol = "execd-terminal/1"
 
-// FrameType says what a frame has.
+// FrameType is the type of a frame.
 type FrameType byte
 
 // The types of frames.
 const (
-	FrameData   FrameType = 'd' // what was typed, or what the job has written
+	FrameData   FrameType = 'd' // to the agent: input; to the client: output of the job
 	FrameResize FrameType = 'r' // to the agent: rows and columns of the window, two bytes each
-	FrameDetach FrameType = 'q' // to the agent: the job goes on without the client; no payload
-	FrameStderr FrameType = 's' // of a job with pipes: what it has written to its standard error
+	FrameDetach FrameType = 'q' // to the agent: the job continues without the client; no payload
+	FrameStderr FrameType = 's' // to the client, of a job with pipes: output on standard error
 	FrameEnd    FrameType = 'z' // to the agent, of a job with pipes: the end of its standard input; no payload
-	// FrameTaken is to the client of a job with pipes: so many bytes of FrameData, in four
-	// bytes, are in the pipe of the job. There may be InputWindow that are not yet.
+	// FrameTaken tells the client of a job with pipes how many bytes of FrameData have reached the
+	// job's pipe, as four bytes. Up to InputWindow bytes may be on their way.
 	FrameTaken FrameType = 'a'
-	// FrameExit is the last frame of a job that has ended: the exit status in four bytes,
-	// 128 and the signal for one that was ended by a signal, and then why there is none,
-	// or why it was ended, as text.
+	// FrameExit is the last frame of a finished job. Its first four bytes are the exit status, or
+	// 128 plus the signal that ended the job. The text after them explains a missing exit status or
+	// a termination.
 	FrameExit FrameType = 'x'
-	// FrameError is the last frame of a connection that ends before the job: an Error as
-	// JSON.
+	// FrameError is the last frame of a connection that ends before the job. It contains an Error
+	// as JSON.
 	FrameError FrameType = 'e'
 )
 
-// MaxFrame is the largest payload in bytes.
+// MaxFrame is the largest payload of a frame in bytes.
 const MaxFrame = 32 << 10
 
-// InputWindow is how many bytes of the standard input of a job with pipes may be on their
-// way to it.
+// InputWindow is the largest number of bytes of standard input that may be on their way to a job
+// with pipes.
 const InputWindow = 256 << 10
 
-// PipesHeader is a header of the answer to MethodAttach, "1" for a job that has pipes.
+// PipesHeader is a header in the answer to MethodAttach. It is "1" for a job with pipes.
 const PipesHeader = "Execd-Pipes"
 
-// frameHeader is a type, and the length of the payload in four bytes, the most
-// significant first, as all numbers in frames are.
+// frameHeader is the length of a frame's header: one byte for the type and four for the length of
+// the payload. All numbers in frames are big-endian.
 const frameHeader = 5
 
-// Frame is a piece of the stream.
+// Frame is one message of the stream.
 type Frame struct {
 	Type    FrameType
 	Payload []byte
 }
 
-// check says what is wrong with the form of a frame.
+// checkFrame returns an error for a frame with an unknown type or a wrong size.
 func checkFrame(t FrameType, size uint32) error {
 	least, most := uint32(0), uint32(MaxFrame)
 	switch t {
@@ -73,8 +73,8 @@ func checkFrame(t FrameType, size uint32) error {
 	return nil
 }
 
-// ReadFrame reads a frame. buffer is used for its payload if it is large enough. io.EOF
-// is for a stream that ends between two frames.
+// ReadFrame reads a frame. It uses buffer for the payload if buffer is large enough. It returns
+// io.EOF if the stream ends between two frames.
 func ReadFrame(r io.Reader, buffer []byte) (Frame, error) {
 	var header [frameHeader]byte
 	if _, err := io.ReadFull(r, header[:]); err != nil {
@@ -98,7 +98,7 @@ func ReadFrame(r io.Reader, buffer []byte) (Frame, error) {
 	return f, nil
 }
 
-// WriteFrame writes a frame at once.
+// WriteFrame writes a frame with a single write.
 func WriteFrame(w io.Writer, t FrameType, payload []byte) error {
 	if err := checkFrame(t, uint32(min(len(payload), MaxFrame+1))); err != nil {
 		return err
@@ -110,29 +110,29 @@ func WriteFrame(w io.Writer, t FrameType, payload []byte) error {
 	return err
 }
 
-// ResizePayload is that of FrameResize.
+// ResizePayload returns the payload of a FrameResize.
 func ResizePayload(rows, cols uint16) []byte {
 	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, rows), cols)
 }
 
-// Size returns what a FrameResize has.
+// Size returns the rows and columns of a FrameResize.
 func (f Frame) Size() (rows, cols uint16) {
 	return binary.BigEndian.Uint16(f.Payload), binary.BigEndian.Uint16(f.Payload[2:])
 }
 
-// TakenPayload is that of FrameTaken.
+// TakenPayload returns the payload of a FrameTaken.
 func TakenPayload(n int) []byte { return binary.BigEndian.AppendUint32(nil, uint32(n)) }
 
-// Taken returns what a FrameTaken has.
+// Taken returns the number of bytes in a FrameTaken.
 func (f Frame) Taken() int { return int(binary.BigEndian.Uint32(f.Payload)) }
 
-// ExitPayload is that of FrameExit.
+// ExitPayload returns the payload of a FrameExit.
 func ExitPayload(status int, reason string) []byte {
 	b := append(binary.BigEndian.AppendUint32(nil, uint32(status)), reason...)
 	return b[:min(len(b), MaxFrame)]
 }
 
-// Exit returns what a FrameExit has.
+// Exit returns the exit status and the reason in a FrameExit.
 func (f Frame) Exit() (status int, reason string) {
 	return int(int32(binary.BigEndian.Uint32(f.Payload))), string(f.Payload[4:])
 }

@@ -2,8 +2,8 @@ package api
 
 import "time"
 
-// Report is one line of the stream of reports: one of its parts. Who has taken all
-// lines up to some number goes on with that number.
+// Report is one line of the stream of reports. It has exactly one of these parts. A reader that has
+// processed all lines up to a number continues with that number.
 type Report struct {
 	Number        uint64         `json:"number"`
 	Job           *Job           `json:"job,omitempty"`
@@ -11,39 +11,39 @@ type Report struct {
 	Load          *Load          `json:"load,omitempty"`
 	Configuration *Configuration `json:"configuration,omitempty"`
 	Service       *Service       `json:"service,omitempty"`
-	// Heartbeat says that there is nothing to say. Number is that of the last report.
+	// Heartbeat means that there is no news. Its Number is the number of the last report.
 	Heartbeat *Heartbeat `json:"heartbeat,omitempty"`
-	// Error is the last line of a stream that the agent ends. A Client returns it, or
-	// connects again.
+	// Error is the last line of a stream that the agent closes. A Client returns it, or connects
+	// again.
 	Error *Error `json:"error,omitempty"`
 }
 
-// Heartbeat says that the agent is alive.
+// Heartbeat is a sign of life of the agent.
 type Heartbeat struct {
 	Time time.Time `json:"time"`
 }
 
-// Configuration says that the agent uses another configuration.
+// Configuration reports that the agent has changed to another configuration.
 type Configuration struct {
 	Version string `json:"version"`
 }
 
-// Service reports whether the host takes jobs.
+// Service reports whether the host accepts jobs.
 type Service struct {
-	// Draining is why it does not; empty if it does. Unlike that of Health it says nothing of
-	// an agent that begins or ends.
+	// Draining is the reason why the host accepts no jobs; empty if it does. Unlike Draining of
+	// Health it is not set while the agent starts or stops.
 	Draining string `json:"draining"`
 }
 
-// Load are load values of a host, and of others that its load sensors know.
+// Load contains load values of a host, and of other hosts that its load sensors report.
 type Load struct {
-	Full    bool      `json:"full"` // Values are all there are: what one knows besides is gone
+	Full    bool      `json:"full"` // Values are complete: the reader discards all other values
 	Time    time.Time `json:"time"`
 	Values  []Value   `json:"values"`
 	Removed []ValueID `json:"removed,omitempty"`
 }
 
-// ValueID says what a load value is of.
+// ValueID identifies a load value.
 type ValueID struct {
 	Host string `json:"host"` // "global" for the whole cluster
 	Name string `json:"name"`
@@ -53,19 +53,19 @@ type ValueID struct {
 type Value struct {
 	ValueID
 	Text   string    `json:"value"`
-	Static bool      `json:"static,omitempty"` // see load_parameters(5); it is shown for hosts that are down
-	At     time.Time `json:"at"`               // when it was measured
-	Source string    `json:"source,omitempty"` // path of the load sensor; empty for what is built in
+	Static bool      `json:"static,omitempty"` // see load_parameters(5); shown for hosts that are down as well
+	At     time.Time `json:"at"`               // when the value was measured
+	Source string    `json:"source,omitempty"` // path of the load sensor; empty for built-in values
 }
 
-// UsageReport is what jobs have used of which nothing else has changed: all that were
-// looked at together.
+// UsageReport contains the usage of running jobs of which nothing else has changed. The values were
+// measured together.
 type UsageReport struct {
 	Time time.Time  `json:"time"` // of the report
 	Jobs []JobUsage `json:"jobs"`
 }
 
-// JobUsage is what a job that runs has used so far, as in Online. What is 0 is left out.
+// JobUsage is the usage of a running job so far, as in Online. Zero values are omitted.
 type JobUsage struct {
 	Job     int     `json:"job"`
 	Task    int     `json:"task,omitempty"`
@@ -78,30 +78,29 @@ type JobUsage struct {
 	MaxVmem int64   `json:"maxvmem,omitempty"`
 }
 
-// ID is that of the job.
+// ID returns the ID of the job.
 func (u *JobUsage) ID() ID { return ID{Job: u.Job, Task: u.Task, PETask: u.PETask} }
 
-// State is where a job stands on its host.
+// State is the state of a job on its host.
 type State string
 
 // The states, in their order.
 const (
-	Accepted     State = "accepted"     // it is on the disk and will run
+	Accepted     State = "accepted"     // the job is on disk and will run
 	Starting     State = "starting"     // its supervisor has been started
 	Running      State = "running"      //
-	Suspended    State = "suspended"    // SuspendedBy says by whom
-	Ending       State = "ending"       // its end was ordered
-	Ended        State = "ended"        // Outcome says what became of it
-	Reported     State = "reported"     // a master was told
-	Acknowledged State = "acknowledged" // and knows: nothing of the job is kept
+	Suspended    State = "suspended"    // SuspendedBy contains the reasons
+	Ending       State = "ending"       // the job was ordered to end
+	Ended        State = "ended"        // Outcome contains the result
+	Reported     State = "reported"     // the agent has sent the report to a master
+	Acknowledged State = "acknowledged" // the master has confirmed the report; the agent keeps nothing of the job
 )
 
-// Over reports whether the job has ended.
+// Over reports whether the job has finished.
 func (s State) Over() bool { return s == Ended || s == Reported || s == Acknowledged }
 
-// Job is what there is to say of one job at one time. To a user who is neither its
-// owner nor a manager, what could have been named by the owner is left out: Directory,
-// PID, Notes, and the texts of Outcome.
+// Job is the state of one job at one time. Directory, PID, Notes and the texts of Outcome may
+// contain names that the owner chose. Only the owner and managers get them.
 type Job struct {
 	ID
 	Number uint64 `json:"number"` // of the report
@@ -114,67 +113,67 @@ type Job struct {
 	PE     string `json:"pe,omitempty"`
 	Slots  int    `json:"slots"` // on this host
 
-	SuspendedBy []Order   `json:"suspended_by,omitempty"` // those of the orders to suspend that hold
+	SuspendedBy []Order   `json:"suspended_by,omitempty"` // the orders to suspend that are in effect
 	Submitted   time.Time `json:"submitted,omitzero"`
-	// QueuePriority is the priority of queue_conf(5) that the job has got.
+	// QueuePriority is the priority of queue_conf(5) that applies to the job.
 	QueuePriority int       `json:"queue_priority,omitempty"`
 	Received      time.Time `json:"received,omitzero"`
-	Started       time.Time `json:"started,omitzero"` // when the job itself began
+	Started       time.Time `json:"started,omitzero"` // when the job itself began, after the prolog
 	PID           int       `json:"pid,omitempty"`    // of the supervisor
-	Usage         *Online   `json:"usage,omitempty"`  // so far; after the end Outcome has it
+	Usage         *Online   `json:"usage,omitempty"`  // so far; after the end see Outcome
 	Nice          int       `json:"nice,omitempty"`
-	Notes         []string  `json:"notes,omitempty"` // what of its limits and binding is not kept, and why
+	Notes         []string  `json:"notes,omitempty"` // limits and bindings that cannot be enforced, with reasons
 	Outcome       *Outcome  `json:"outcome,omitempty"`
-	Directory     string    `json:"directory,omitempty"` // of the job, in the agent's spool area
+	Directory     string    `json:"directory,omitempty"` // of the job, in the agent's spool directory
 }
 
-// Online is what a job that runs has used so far.
+// Online is the usage of a running job so far.
 type Online struct {
-	At        time.Time `json:"at"`        // when it was measured to have changed
+	At        time.Time `json:"at"`        // when the last change was measured
 	Wallclock float64   `json:"wallclock"` // seconds until the report
 	CPU       float64   `json:"cpu"`       // seconds of the whole job
 	Mem       float64   `json:"mem"`       // GiB times seconds of CPU, as in accounting(5)
 	IO        float64   `json:"io"`        // GiB, as in accounting(5)
 	IOWait    float64   `json:"iow"`       // seconds
 	Vmem      int64     `json:"vmem"`      // bytes of RAM and swap now
-	MaxVmem   int64     `json:"maxvmem"`   // and at most
+	MaxVmem   int64     `json:"maxvmem"`   // the largest Vmem so far
 }
 
-// Outcome is what became of a job.
+// Outcome is the result of a job.
 type Outcome struct {
-	Failed     int    `json:"failed"` // the code of sge_status(5); 0 for none
+	Failed     int    `json:"failed"` // the code of sge_status(5); 0 for success
 	FailedText string `json:"failed_text,omitempty"`
-	Class      string `json:"class"`  // whom the failure is held against: none, job, queue, ...
-	Effect     string `json:"effect"` // what is to become of the job: finished, requeued, ...
-	// Ran is set when the job itself was started; without it there is neither an exit
-	// status nor usage.
+	Class      string `json:"class"`  // the object that the failure is attributed to: none, job, queue, ...
+	Effect     string `json:"effect"` // what happens to the job next: finished, requeued, ...
+	// Ran is true if the job itself was started. Otherwise there is neither an exit status nor
+	// usage.
 	Ran        bool   `json:"ran"`
 	ExitStatus int    `json:"exit_status"`      // of the job: 0-255, 128+n after signal n
-	Signal     int    `json:"signal,omitempty"` // that ended the job, 0 for none
+	Signal     int    `json:"signal,omitempty"` // that terminated the job, 0 for none
 	CoreDumped bool   `json:"core_dumped,omitempty"`
-	Reason     string `json:"reason,omitempty"` // one sentence for people; empty after a normal end
-	// Notice is one sentence about what the host has refused to the job while it ran, or about what
-	// shells do not understand in the script of a job that did not exit with 0.
+	Reason     string `json:"reason,omitempty"` // one sentence for people; empty after a normal exit
+	// Notice is one sentence about a request that the host refused while the job ran, or about a
+	// part of a script that shells do not understand if the job did not exit with 0.
 	Notice string         `json:"notice,omitempty"`
 	Limit  *LimitExceeded `json:"limit,omitempty"`
 	Start  time.Time      `json:"start,omitzero"` // of the job itself
 	End    time.Time      `json:"end,omitzero"`
-	// Restart is how a job that migrates is to be run again, and CheckpointPID what its
-	// start is to be given then: restarted and checkpoint_pid of Start.
+	// Restart and CheckpointPID are the values for the fields Restarted and CheckpointPID of the
+	// next Start of a job that migrates.
 	Restart       int   `json:"restart,omitempty"`
 	CheckpointPID int   `json:"checkpoint_pid,omitempty"`
 	Usage         Usage `json:"usage"`
 }
 
-// LimitExceeded says which limit ended a job. Values are seconds, bytes or a count, as
-// the limit has it.
+// LimitExceeded says which limit ended a job. Values are seconds, bytes or a count, depending on
+// the limit.
 type LimitExceeded struct {
 	Name     string  `json:"name"` // "h_rt"
 	Value    float64 `json:"value"`
 	Measured float64 `json:"measured"`
 }
 
-// Usage is what a job used, under the names of accounting(5).
+// Usage is the usage of a job, under the names of accounting(5).
 type Usage struct {
 	Wallclock float64 `json:"ru_wallclock"` // seconds
 	Utime     float64 `json:"ru_utime"`     // seconds
@@ -195,7 +194,7 @@ type Usage struct {
 	Nivcsw    int64   `json:"ru_nivcsw"`
 	CPU       float64 `json:"cpu"`     // seconds of the whole job
 	Mem       float64 `json:"mem"`     // GiB times seconds of CPU
-	IO        float64 `json:"io"`      // GiB moved
+	IO        float64 `json:"io"`      // GiB transferred
 	IOW       float64 `json:"iow"`     // seconds
 	MaxVmem   int64   `json:"maxvmem"` // bytes
 }

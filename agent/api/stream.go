@@ -13,18 +13,19 @@ import (
 	"time"
 )
 
-// maxLine bounds a line of a stream: the load values of a host, the longest there is.
+// maxLine is the largest line of a stream in bytes. The longest lines contain the load values of a
+// host.
 const maxLine = 64 << 20
 
-// Reports calls take for each report with a number above after, in their order and each
-// once, however often the connection breaks: it is opened again, with pauses, until the
-// context ends. Heartbeats are passed on, too.
+// Reports calls take for each report with a number above after, in order and once each. If the
+// connection breaks, Reports opens it again, with pauses, until the context ends. It passes
+// heartbeats on as well.
 //
-// It returns the error of take as it is, the agent's where asking again does not help,
-// such as FailedPrecondition when another master has taken over and InvalidArgument when
-// the agent has lost its spool area, so that what the master knows is void, and the
-// context's at the end. The reports are not acknowledged by being taken: that is for Acknowledge,
-// once the master has stored them.
+// Reports returns the error of take unchanged, the error of the context, or an error of the agent
+// that a retry cannot fix. FailedPrecondition means that another master has taken over.
+// InvalidArgument means that the agent has lost its spool directory: the master's knowledge about
+// the host is void. Reports does not acknowledge any report: the master calls Acknowledge once it
+// has stored them.
 func (c *Client) Reports(ctx context.Context, after uint64, take func(Report) error) error {
 	s := stream{client: c, after: after, take: take}
 	wait := c.options.PauseMin
@@ -51,25 +52,25 @@ func (c *Client) Reports(ctx context.Context, after uint64, take func(Report) er
 	}
 }
 
-// finals are the codes of errors that another try would meet, too.
+// finals are the codes of errors that a retry cannot fix.
 var finals = []Code{InvalidArgument, PermissionDenied, Unauthenticated, FailedPrecondition, Unimplemented, NotFound}
 
-// takeError is an error of take.
+// takeError marks an error of take.
 type takeError struct{ err error }
 
 func (e *takeError) Error() string { return e.err.Error() }
 
-// stream is what is known over several connections.
+// stream is the state that outlives single connections.
 type stream struct {
 	client *Client
 	after  uint64 // all reports up to it were taken
 	take   func(Report) error
-	lines  int // that have come
-	// version is the last one of the configuration; of a version is only told once.
+	lines  int // received so far
+	// version is the last reported version of the configuration; each version is passed on once.
 	version string
 }
 
-// read opens the stream and reads it to its end, which is never a good one.
+// read opens the stream and reads it until it breaks. It always returns an error.
 func (s *stream) read(ctx context.Context) error {
 	c := s.client
 	body, err := json.Marshal(ReportsRequest{After: s.after, Heartbeat: c.options.Heartbeat.Seconds()})
@@ -78,7 +79,7 @@ func (s *stream) read(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// Whoever neither answers nor hangs up is given up.
+	// A connection without any data for that long is closed.
 	silence := max(3*c.options.Heartbeat, c.options.Heartbeat+time.Second)
 	watch := time.AfterFunc(silence, cancel)
 	defer watch.Stop()
@@ -89,7 +90,7 @@ func (s *stream) read(ctx context.Context) error {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(response.Body, 1<<20)) // half an error is one as well
+		text, _ := io.ReadAll(io.LimitReader(response.Body, 1<<20)) // a part of an error is still useful
 		if lost, err := refused(response, text); !lost {
 			return err
 		}
@@ -108,8 +109,8 @@ func (s *stream) read(ctx context.Context) error {
 	}
 }
 
-// line takes one line. What was taken before the connection broke comes again only if
-// the agent counts otherwise than it should; it is skipped.
+// line processes one line. A report that was already processed can come again only if the agent
+// miscounts; line skips it.
 func (s *stream) line(text []byte) error {
 	var r Report
 	if err := json.Unmarshal(text, &r); err != nil {
@@ -135,8 +136,8 @@ func (s *stream) line(text []byte) error {
 	return nil
 }
 
-// readLine returns a line without its end. The last one may have been cut, so that it is
-// none without an end.
+// readLine returns a line without its newline. A last line without a newline may be truncated, and
+// is dropped.
 func readLine(r *bufio.Reader) ([]byte, error) {
 	var line []byte
 	for {

@@ -11,34 +11,34 @@ import (
 	"sync"
 )
 
-// Exit is how an interactive job has ended.
+// Exit is the result of an interactive job.
 type Exit struct {
-	Status int    // exit status; 128 and the signal for a job that was ended by a signal
-	Reason string // why the job has none, or was ended; empty for an end of its own
+	Status int    // exit status; 128 plus the signal for a job that a signal ended
+	Reason string // why the job has no exit status, or why it was terminated; empty after a normal exit
 }
 
-// Terminal is the terminal of a job that the caller is attached to: a pseudo terminal, or
-// pipes. One goroutine may read while others use the other methods.
+// Terminal is a connection with the terminal of a job: a pseudo terminal, or pipes. One goroutine
+// may read while others use the other methods.
 type Terminal struct {
 	conn   io.ReadWriteCloser
 	pipes  bool
-	rest   []byte // of the last frame, not yet read
-	errors bool   // it is of standard error
+	rest   []byte // of the last frame, not read yet
+	errors bool   // rest is standard error
 	buffer []byte
-	err    error // of all further reads
+	err    error // returned by all further reads
 	exit   *Exit
 
 	writing sync.Mutex
 
-	window chan struct{} // has one when there may be room; closed at the end of all reads
-	mu     sync.Mutex    // guards what follows
-	room   int           // so much more may be on its way to a job with pipes
-	failed bool          // something could not be sent
+	window chan struct{} // has an element if there may be room; closed after the last read
+	mu     sync.Mutex    // guards the following fields
+	room   int           // number of bytes that may still be sent to a job with pipes
+	failed bool          // a frame could not be sent
 }
 
-// Attach connects the caller with the terminal of an interactive job, as soon as that
-// has begun. Whoever was attached is so no more. The context is for the call alone; the
-// connection is ended with Close or Detach.
+// Attach connects the caller with the terminal of an interactive job, as soon as the job has
+// started. The agent disconnects a client that was attached before. ctx applies to the call only:
+// end the connection with Close or Detach.
 func (c *Client) Attach(ctx context.Context, id ID) (*Terminal, error) {
 	body, err := json.Marshal(JobRequest{id})
 	if err != nil {
@@ -76,13 +76,13 @@ func (c *Client) Attach(ctx context.Context, id ID) (*Terminal, error) {
 	}, nil
 }
 
-// Pipes reports whether the job has pipes in place of a pseudo terminal.
+// Pipes reports whether the job has pipes instead of a pseudo terminal.
 func (t *Terminal) Pipes() bool { return t.pipes }
 
-// Read reads what the job writes. io.EOF is the end of the job, which Exit then returns;
-// an *Error with the code Aborted says that somebody else has attached, and one with
-// Unavailable that the agent ends or is not reached any more; the job goes on. What a job
-// with pipes writes to its standard error comes between the rest; Copy tells them apart.
+// Read reads the output of the job. It returns io.EOF at the end of the job; Exit then returns the
+// result. An *Error with the code Aborted means that another client has attached. Unavailable means
+// that the agent stops or cannot be reached; the job continues. Read does not separate standard
+// output and standard error of a job with pipes; Copy does.
 func (t *Terminal) Read(p []byte) (int, error) {
 	if err := t.fill(); err != nil {
 		return 0, err
@@ -92,8 +92,8 @@ func (t *Terminal) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Copy writes what the job writes to its standard output and standard error, to the end
-// of the job. It returns the errors of Read but for io.EOF, and those of the writers.
+// Copy writes the standard output and standard error of the job until the job ends. It returns
+// errors of Read other than io.EOF, and errors of the writers.
 func (t *Terminal) Copy(stdout, stderr io.Writer) error {
 	for {
 		err := t.fill()
@@ -115,7 +115,7 @@ func (t *Terminal) Copy(stdout, stderr io.Writer) error {
 	}
 }
 
-// fill waits for something that has not been read.
+// fill waits for unread data.
 func (t *Terminal) fill() error {
 	for len(t.rest) == 0 && t.err == nil {
 		if t.err = t.next(); t.err != nil {
@@ -128,14 +128,14 @@ func (t *Terminal) fill() error {
 	return t.err
 }
 
-// next takes a frame.
+// next reads a frame and processes it.
 func (t *Terminal) next() error {
 	if t.buffer == nil {
 		t.buffer = make([]byte, MaxFrame)
 	}
 	f, err := ReadFrame(t.conn, t.buffer)
 	if errors.Is(err, io.EOF) {
-		err = io.ErrUnexpectedEOF // io.EOF is the end of a job
+		err = io.ErrUnexpectedEOF // io.EOF means the end of a job
 	}
 	if err != nil {
 		return &Error{Code: Unavailable, Message: "the connection to the terminal was closed: " + err.Error(), Err: err}
@@ -161,11 +161,11 @@ func (t *Terminal) next() error {
 	return &Error{Code: Unknown, Message: fmt.Sprintf("the agent has sent a frame of type %q, which is for agents", byte(f.Type))}
 }
 
-// Exit returns how the job has ended, after Read has returned io.EOF; nil before.
+// Exit returns the result of the job after Read has returned io.EOF, and nil before.
 func (t *Terminal) Exit() *Exit { return t.exit }
 
-// Write types something. For a job with pipes it waits while there is InputWindow on its
-// way, as long as somebody reads, with whose reads it fails.
+// Write sends input. For a job with pipes it waits while InputWindow bytes are on their way. It
+// needs a concurrent Read, which receives the confirmations, and fails if that Read fails.
 func (t *Terminal) Write(p []byte) (int, error) {
 	for n := 0; n < len(p); {
 		size, err := t.claim(min(len(p)-n, MaxFrame))
@@ -183,7 +183,7 @@ func (t *Terminal) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// claim takes room for up to size bytes.
+// claim reserves up to size bytes of the window.
 func (t *Terminal) claim(size int) (int, error) {
 	if !t.pipes {
 		return size, nil
@@ -202,7 +202,7 @@ func (t *Terminal) claim(size int) (int, error) {
 	}
 }
 
-// widen gives room back.
+// widen returns bytes to the window.
 func (t *Terminal) widen(n int) {
 	t.mu.Lock()
 	t.room = min(t.room+n, InputWindow)
@@ -213,18 +213,18 @@ func (t *Terminal) widen(n int) {
 	}
 }
 
-// Arrived reports whether all that Write was given is in the pipe of a job with pipes, where
-// it stays whatever becomes of the agent.
+// Arrived reports whether all data given to Write is in the pipe of a job with pipes. There it
+// remains even if the agent stops.
 func (t *Terminal) Arrived() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.room == InputWindow && !t.failed
 }
 
-// EndInput ends the standard input of a job with pipes, once and for all.
+// EndInput closes the standard input of a job with pipes. It cannot be opened again.
 func (t *Terminal) EndInput() error { return t.send(FrameEnd, nil) }
 
-// Resize says that the window has another size.
+// Resize tells the job the size of the window.
 func (t *Terminal) Resize(rows, cols uint16) error {
 	return t.send(FrameResize, ResizePayload(rows, cols))
 }
@@ -235,7 +235,7 @@ func (t *Terminal) send(kind FrameType, payload []byte) error {
 	return WriteFrame(t.conn, kind, payload)
 }
 
-// Detach ends the connection, and the job goes on.
+// Detach closes the connection. The job continues.
 func (t *Terminal) Detach() error {
 	err := t.send(FrameDetach, nil)
 	if e := t.conn.Close(); err == nil {
@@ -244,6 +244,6 @@ func (t *Terminal) Detach() error {
 	return err
 }
 
-// Close ends the connection without a word: the agent terminates the job when nobody
+// Close closes the connection without a message: the agent terminates the job unless a client
 // attaches again in time.
 func (t *Terminal) Close() error { return t.conn.Close() }

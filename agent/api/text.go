@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// JSON is UTF-8, and Unix is not: what is none travels as base64, in a field of its
-// own. Of a list all of it does, of a map only those values.
+// JSON is UTF-8, while Unix texts are arbitrary bytes. Texts that are not UTF-8 travel as base64 in
+// a field of their own: of a list the whole list, of a map only the values concerned.
 
 func packText(text string, encoded []byte) (string, []byte) {
 	if utf8.ValidString(text) {
@@ -45,7 +45,7 @@ func packMap(values map[string]string, encoded map[string][]byte) (map[string]st
 	return values, encoded
 }
 
-// packed returns the start as it can be written in JSON.
+// packed returns the start in the form for JSON.
 func (s Start) packed() Start {
 	s.Command, s.CommandBase64 = packWords(s.Command, s.CommandBase64)
 	s.Script, s.ScriptBase64 = packText(s.Script, s.ScriptBase64)
