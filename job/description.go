@@ -25,7 +25,7 @@ type Description struct {
 	Tmpdir      string // the job's TMPDIR, absolute
 
 	Command    Command
-	Cwd        string // absolute; the owner's home when nothing was asked
+	Cwd        string // absolute; by default the owner's home directory
 	Streams    [3]Stream
 	MergeError bool // -j y: standard error goes where standard output goes
 
@@ -35,43 +35,42 @@ type Description struct {
 	SuspendMethod   string        // signal name, command line, or empty for SIGSTOP
 	ResumeMethod    string        // the same, SIGCONT
 	TerminateMethod string        // the same, SIGKILL
-	ScriptTimeout   time.Duration // prolog, epilog and PE procedures are ended after it; 0 for never
+	ScriptTimeout   time.Duration // time limit of prolog, epilog and PE procedures; 0 for none
 
 	PE   *ParallelEnvironment // nil for a serial job
 	Ckpt *Checkpoint          // nil for a job without checkpointing
 
-	// HostSlots is the number of slots that the job has on this host; limits
-	// that are per slot are multiplied by it. 0 counts as 1.
+	// HostSlots is the number of slots that the job has on this host. Limits per slot are
+	// multiplied by it. 0 counts as 1.
 	HostSlots int
 	Limits    Limits
-	// ProcedureLimits are those of the queue without the requests of the job, for procedures
-	// and methods. nil where whoever made the directory did not say, as a real execd.
+	// ProcedureLimits are the limits of the queue without the requests of the job. They apply to
+	// procedures and methods. nil if the writer of the job directory did not record them, as a real
+	// execd.
 	ProcedureLimits *Limits
 	VmemLimit       VmemLimit // what s_vmem and h_vmem limit
 	Nice            int       // queue_conf(5) priority
 	Binding         string    // core binding as the config file has it; empty for none
-	// BindingCPUs are the processors of the cores in Binding, as a list such as
-	// 0-3,8; empty where whoever wrote Binding did not say, as a real execd.
+	// BindingCPUs are the processors of the cores in Binding, as a list such as 0-3,8; empty if the
+	// writer of Binding did not record them, as a real execd.
 	BindingCPUs string
 
 	Notify time.Duration // delay between notification and signal; 0 without -notify
-	// LimitGrace is queue_conf(5) notify, whether or not the job has -notify:
-	// what a job has between s_rt and its end, and a terminate method between
-	// a limit and SIGKILL.
+	// LimitGrace is notify of queue_conf(5), with or without -notify: the time between s_rt and the
+	// end of a job, and the time that a terminate method gets before a limit leads to SIGKILL.
 	LimitGrace time.Duration
-	// SoftRTWarns makes s_rt a warning only (S_RT_KILL=false of execd_params):
-	// the original's behaviour, where queue_conf(5) promises the end.
+	// SoftRTWarns makes s_rt only a warning (S_RT_KILL=false of execd_params), as the original
+	// does. queue_conf(5) says that s_rt ends the job.
 	SoftRTWarns bool
 	NotifyKill  Notification
 	NotifySusp  Notification
-	// UsageInterval is how often at most usage is measured for the accounting alone
-	// (PDC_INTERVAL): 0 is as often as the supervisor thinks right, NoUsage never before
-	// the end. What limits need is measured in any case.
+	// UsageInterval is the shortest interval at which the usage is measured for accounting
+	// (PDC_INTERVAL). With 0 the supervisor chooses the interval, with NoUsage it measures only at
+	// the end. It always measures the usage that limits need.
 	UsageInterval time.Duration
-	// UserProcesses is how many processes and threads the owner of the job may have on the
-	// host, whatever they belong to, for the job to be allowed a further one (RLIMIT_NPROC); 0
-	// for any number. It stands in for a limit of those of the job (pids_limit of
-	// cgroups_params) on a host that cannot count them.
+	// UserProcesses limits the processes and threads of the job's owner on the host, inside and
+	// outside the job (RLIMIT_NPROC): above it the job cannot create another one. 0 is no limit. It
+	// replaces pids_limit of cgroups_params on a host that cannot count the processes of a job.
 	UserProcesses int
 
 	MailList    string
@@ -80,42 +79,41 @@ type Description struct {
 	// AddGroupID is the additional group id that marks the processes of the
 	// job; 0 for none.
 	AddGroupID int
-	// SkipGroupLimit runs the job without its additional group id, instead of
-	// failing it, where the owner is already in as many groups as the kernel
-	// takes (IGNORE_NGROUPS_MAX_LIMIT).
+	// SkipGroupLimit makes a job run without its additional group ID if the owner is already in as
+	// many groups as the kernel allows. Otherwise such a job fails (IGNORE_NGROUPS_MAX_LIMIT).
 	SkipGroupLimit bool
 	MinUID, MinGID int
 	QsubGID        int    // primary group of the submitter (USE_QSUB_GID); 0 for the passwd entry's
-	AdminUser      string // owner of the spool files; empty for the user that we run as
+	AdminUser      string // owner of the spool files; empty for the user of this process
 
 	InheritEnv       bool // the job's environment starts from the daemon's
 	ForbidReschedule bool // exit status 99 has no meaning
 	ForbidAppError   bool // exit status 100 has no meaning
 	AddGroupKill     bool // ENABLE_ADDGRP_KILL
 
-	// Environment is what the job finds in its environment, as NAME=value,
-	// without what the shepherd adds for each procedure.
+	// Environment is the environment of the job as NAME=value, without the variables that the
+	// shepherd adds for each procedure.
 	Environment []string
-	// Trusted names the variables of Environment whose values the daemon chose: those on
-	// which a procedure may rely that runs as another user than the owner. It is empty in
-	// the directory of a real execd, which does not record them.
+	// Trusted names the variables of Environment whose values the daemon chose. A procedure that
+	// runs as another user than the owner may rely on these. It is empty in the directory of a real
+	// execd, which does not record them.
 	Trusted []string
 
 	// PTY is -pty; Interactive is set for jobs of qrsh, qlogin and qsh.
 	PTY         Tristate
 	Interactive *Interactive
 
-	// Terminal is set for a job whose standard streams are a pseudo terminal, or pipes,
-	// that its supervisor keeps, for whoever attaches to it.
+	// Terminal is set for a job whose supervisor keeps its standard streams, as a pseudo terminal
+	// or as pipes, and connects them with clients that attach.
 	Terminal *Terminal
 
-	// Relayed is set for a job whose first process connects the command, which is a child
-	// of that one and leads a process group, with a client of the original: it has to live
-	// a little longer than the command, to tell the client how that has ended.
+	// Relayed is set for a job whose first process connects the command with a client of the
+	// original. The command is a child of that process and leads a process group. The process
+	// outlives the command a little, to tell the client the exit status.
 	Relayed bool
 }
 
-// NoUsage is the UsageInterval of a job whose usage is measured at its end only.
+// NoUsage is a UsageInterval: usage is measured only at the end of the job.
 const NoUsage = time.Duration(math.MaxInt32) * time.Second
 
 // ID names one job, one task of an array job, or one task of a parallel job.
@@ -133,7 +131,7 @@ func (id ID) TaskDir() int {
 	return id.Task
 }
 
-// String is "job.task", or "job" when the job is not an array job.
+// String returns "job.task", or "job" if the job is not an array job.
 func (id ID) String() string {
 	s := strconv.Itoa(id.Job)
 	if id.Task != 0 {
@@ -164,8 +162,8 @@ type Command struct {
 	Shell      string   // shell_path: -S, else the queue's shell
 	StartMode  ShellStartMode
 	LoginShell bool // the shell is one of login_shells: argv[0] begins with "-"
-	// OwnShell says that Shell is the job's choice (-S): then it is the job's
-	// error when it cannot be run. Who starts the job knows; it is in no file.
+	// OwnShell says that the job chose Shell (-S). If the shell cannot be run, the failure is then
+	// attributed to the job. The agent sets it; no file contains it.
 	OwnShell bool
 }
 
@@ -188,14 +186,14 @@ func (m ShellStartMode) Valid() bool {
 
 // Stream is one of the three standard streams of a job.
 type Stream struct {
-	// Path is absolute. For standard output and error it may be a directory:
-	// then the file in it has the default name. Empty is /dev/null for
-	// standard input and the working directory for the others.
+	// Path is absolute. For standard output and error it may be a directory, which gets a file with
+	// the default name. Empty is /dev/null for standard input, and the working directory for the
+	// others.
 	Path string
-	// Inherit leaves the stream as the shepherd has it: a job in the
-	// foreground writes to the terminal.
+	// Inherit makes the job use the shepherd's own stream: a job in the foreground writes to the
+	// terminal.
 	Inherit bool
-	// Staging is DRMAA's delegated file staging, done by prolog and epilog.
+	// Staging is the delegated file staging of DRMAA, which prolog and epilog carry out.
 	Staging Staging
 }
 
@@ -206,18 +204,18 @@ type Staging struct {
 	Enabled             bool
 }
 
-// ParallelEnvironment is what a job of sge_pe(5) needs on its host.
+// ParallelEnvironment holds the settings of sge_pe(5) that a job needs on its host.
 type ParallelEnvironment struct {
 	Name                   string
 	Slots                  int    // of the job on all hosts
 	HostFile               string // absolute path of pe_hostfile
 	Start                  string // start_proc_args, "[user@]path args", empty for none
 	Stop                   string // stop_proc_args
-	Qsort                  string // qsort_args, not used on the host
+	Qsort                  string // qsort_args, unused on the host
 	StdoutPath, StderrPath string
 }
 
-// Checkpoint is what a job submitted with -ckpt needs (checkpoint(5)).
+// Checkpoint holds the settings of checkpoint(5) for a job with -ckpt.
 type Checkpoint struct {
 	Name                                                    string // of the checkpoint object, for SGE_CKPT_ENV
 	Interface                                               string // userdefined, hibernator, transparent, application-level, cpr, cray-ckpt
@@ -226,11 +224,11 @@ type Checkpoint struct {
 	Signal                                                  string        // signal name, empty for none
 	Interval                                                time.Duration // 0: no periodic checkpoint
 	When                                                    string        // of the object, letters of s m x r
-	// PID and OSJobID are those of the previous run, for a kernel-level restart.
+	// PID and OSJobID are those of the previous run, for a restart by the kernel.
 	PID, OSJobID int
 }
 
-// Restart reports whether a job has run before: the RESTARTED variable.
+// Restart says whether a job has run before, and how it continues: the variable RESTARTED.
 type Restart int
 
 // The values of RESTARTED (sge_submit(1)).
@@ -269,7 +267,7 @@ const (
 	MailAtSuspend MailOptions = 1 << 22
 )
 
-// Tristate is yes, no, or what the situation makes of it.
+// Tristate is yes, no, or a default that depends on the job.
 type Tristate int
 
 // The values of a Tristate, with the numbers of the config file.
@@ -279,17 +277,17 @@ const (
 	Default Tristate = 2
 )
 
-// Terminal is what an interactive job has for whoever attaches to it.
+// Terminal describes the standard streams of an interactive job.
 type Terminal struct {
-	Rows, Cols int // 0 where it is not known
-	// Pipes are in place of a pseudo terminal, one for each standard stream: what goes
-	// through them is not changed, and has an end (submit(1), -pty n).
+	Rows, Cols int // 0 if unknown
+	// Pipes replaces the pseudo terminal by a pipe for each standard stream. Pipes do not change
+	// the data, and pass the end of file on (submit(1), -pty n).
 	Pipes bool
-	// Login runs the shell of the job as a login shell, in place of a command.
+	// Login runs the shell of the job as a login shell instead of a command.
 	Login bool
 }
 
-// Interactive is what the config file says about a job of qrsh, qlogin or qsh.
+// Interactive holds the entries of the config file for a job of qrsh, qlogin or qsh.
 type Interactive struct {
 	ControlPort string // qrsh_control_port, "host:port"
 	Daemon      string // the configured daemon for the kind of job

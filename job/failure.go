@@ -2,9 +2,8 @@ package job
 
 import "strconv"
 
-// Failed is a failure code: the field "failed" of accounting(5), listed in
-// sge_status(5). It says in which phase of a job something went wrong; the
-// exit status of the job is another number.
+// Failed is a failure code: the field "failed" of accounting(5), listed in sge_status(5). It says
+// in which phase of a job the failure happened, and is independent of the exit status of the job.
 type Failed int
 
 // The failure codes of sge_status(5).
@@ -50,23 +49,23 @@ const (
 	FailedAfterJob        Failed = 100 // died through a signal
 )
 
-// Class says whom a failure is held against, and with that what a master does
-// with the job and the queue (sge_status(5), sge_shepherd(8)).
+// Class says which object a failure is attributed to. It determines what a master does with the job
+// and the queue (sge_status(5), sge_shepherd(8)).
 type Class int
 
 // The classes of failures.
 const (
-	// ClassNone: nobody; the job is finished (or requeued, see Effect).
+	// ClassNone is no failure of an object: the job is finished, or requeued, see Effect.
 	ClassNone Class = iota
-	// ClassJob: the job itself. It goes into the error state Eqw.
+	// ClassJob is a failure of the job. The job enters the error state Eqw.
 	ClassJob
-	// ClassQueue: the queue instance goes into the error state, the job is
+	// ClassQueue is a failure of the queue instance. It enters the error state, and the job is
 	// requeued.
 	ClassQueue
-	// ClassQueueFinished: the queue instance goes into the error state, but
-	// the job has run and is finished.
+	// ClassQueueFinished is a failure of the queue instance after the job has run. The queue
+	// instance enters the error state, and the job is finished.
 	ClassQueueFinished
-	// ClassHost: all queue instances of the host go into the error state, the
+	// ClassHost is a failure of the host. All its queue instances enter the error state, and the
 	// job is requeued.
 	ClassHost
 )
@@ -76,17 +75,17 @@ var classNames = [...]string{"none", "job error", "queue error", "queue error, j
 // String returns the class in words.
 func (c Class) String() string { return classNames[c] }
 
-// Effect is what becomes of a batch job that ended with a failure code.
+// Effect is the next state of a batch job that ended with a failure code.
 type Effect int
 
 // The effects of failures on a batch job.
 const (
-	Finished   Effect = iota // it leaves the system
-	Requeued                 // it becomes pending again, as if it had never run
-	Restarts                 // it becomes pending again and then runs with RESTARTED=1 (Rq)
-	ErrorState               // it stays, in error state (Eqw)
-	// IfRerunnable is Requeued for a job submitted with -r y, or in a queue
-	// with rerun TRUE; Finished for every other.
+	Finished   Effect = iota // the job leaves the system
+	Requeued                 // the job is pending again, as if it had never run
+	Restarts                 // the job is pending again and then runs with RESTARTED=1 (Rq)
+	ErrorState               // the job stays, in the error state (Eqw)
+	// IfRerunnable is Requeued for a job with -r y or in a queue with rerun TRUE, and Finished for
+	// all others.
 	IfRerunnable
 )
 
@@ -103,9 +102,9 @@ type Failure struct {
 	Effect Effect
 }
 
-// failures is the table of sge_status(5), with the classes and effects that
-// the original master gives them. FailedInJobChild and FailedShell have the
-// class of their usual cause here; ClassOf knows the rest.
+// failures is the table of sge_status(5), with the classes and effects of the original master. Here
+// FailedInJobChild and FailedShell have the class of their most frequent cause; ClassOf
+// distinguishes the others.
 var failures = []Failure{
 	{FailedNone, "", ClassNone, Finished},
 	{FailedBeforeJob, "assumedly before job", ClassNone, Requeued},
@@ -148,8 +147,8 @@ var failures = []Failure{
 	{FailedAfterJob, "assumedly after job", ClassNone, Finished},
 }
 
-// FailureOf returns the row of a code. Codes outside of the table finish the
-// job, as they do in the original.
+// FailureOf returns the row of a code. A code that is not in the table finishes the job, as in the
+// original.
 func FailureOf(code Failed) Failure {
 	for _, f := range failures {
 		if f.Code == code {
@@ -159,8 +158,8 @@ func FailureOf(code Failed) Failure {
 	return Failure{code, "invalid execution state " + strconv.Itoa(int(code)), ClassNone, Finished}
 }
 
-// ShellRequest says what a job asked for about its start; two failure codes
-// are held against the job or the queue depending on it.
+// ShellRequest holds the options of a job about its shell and command. The class of two failure
+// codes depends on them.
 type ShellRequest struct {
 	OwnShell    bool // -S
 	Binary      bool // -b y
@@ -169,10 +168,9 @@ type ShellRequest struct {
 	FileMissing bool // Binary, and the command is not a file
 }
 
-// ClassOf is FailureOf with the two codes resolved whose class depends on what
-// the job asked for: a shell that cannot be run is the job's fault where the
-// job chose it, and the queue's where the queue did; a failure in the job's
-// child is the job's where it named a command that is not a file.
+// ClassOf is FailureOf with the right class for the two codes that depend on the job's options. A
+// shell that cannot be run is a failure of the job if the job chose the shell, and of the queue
+// otherwise. A failure before exec is a failure of the job if its command is not a file.
 func ClassOf(code Failed, r ShellRequest) Failure {
 	f := FailureOf(code)
 	switch code {
@@ -189,8 +187,8 @@ func ClassOf(code Failed, r ShellRequest) Failure {
 	return f
 }
 
-// The exit codes that have a meaning of their own when a job, a prolog, an
-// epilog or a PE procedure ends with them (queue_conf(5), sge_shepherd(8)).
+// The exit codes with a special meaning for a job, a prolog, an epilog or a PE procedure
+// (queue_conf(5), sge_shepherd(8)).
 const (
 	ExitReschedule = 99
 	ExitAppError   = 100

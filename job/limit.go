@@ -31,7 +31,7 @@ var resourceNames = [NumResources]string{
 // String returns the name without s_ or h_.
 func (r Resource) String() string { return resourceNames[r] }
 
-// Unit is how values of a resource are noted.
+// Unit is the notation of a resource's values.
 type Unit int
 
 // The units of limits.
@@ -41,7 +41,7 @@ const (
 	Count
 )
 
-// Unit returns the unit in which the values of r are.
+// Unit returns the unit of the values of r.
 func (r Resource) Unit() Unit {
 	switch r {
 	case RT, CPU:
@@ -69,8 +69,8 @@ func (r Resource) Format(v uint64) string {
 	return quantity.FormatMemory(v)
 }
 
-// ResourceNamed returns the resource of a limit named "s_cpu" or "h_cpu", and
-// whether it is the hard one. ok is false for every other name.
+// ResourceNamed returns the resource of a limit with a name such as "s_cpu" or "h_cpu", and whether
+// it is the hard limit. ok is false for all other names.
 func ResourceNamed(name string) (r Resource, hard, ok bool) {
 	if len(name) < 3 || name[1] != '_' || (name[0] != 's' && name[0] != 'h') {
 		return 0, false, false
@@ -83,23 +83,23 @@ func ResourceNamed(name string) (r Resource, hard, ok bool) {
 	return 0, false, false
 }
 
-// Limit is the soft and the hard value of one resource, in its unit;
-// quantity.Infinity is not a limit.
+// Limit is the soft and the hard limit of one resource, in its unit. quantity.Infinity means no
+// limit.
 type Limit struct {
 	Soft, Hard uint64
-	// SoftPerJob and HardPerJob are set where the complex is "consumable JOB"
-	// and was requested: then the value is not multiplied by slots.
+	// SoftPerJob and HardPerJob are set if the limit was requested and its complex is "consumable
+	// JOB". The value is then not multiplied by slots.
 	SoftPerJob, HardPerJob bool
-	// Unset leaves the limit as the daemon has it. Only the four of
-	// execd_params can be unset (UNDEFINED).
+	// Unset leaves the limit as the daemon inherited it. Only the four limits of execd_params can
+	// be unset (UNDEFINED).
 	Unset bool
 }
 
 // Limits are all limits of a job, indexed by Resource.
 type Limits [NumResources]Limit
 
-// Unlimited returns the limits of a job that asked for none, in a queue that sets
-// none (the template of queue_conf(5)).
+// Unlimited returns the limits of a job without requests in a queue without limits (the template of
+// queue_conf(5)).
 func Unlimited() Limits {
 	var l Limits
 	for r := range l {
@@ -112,18 +112,17 @@ func Unlimited() Limits {
 	return l
 }
 
-// VmemLimit says what s_vmem and h_vmem limit. queue_conf(5) speaks of virtual
-// memory; what a host runs out of is memory.
+// VmemLimit selects the effect of s_vmem and h_vmem. queue_conf(5) limits virtual memory, but a
+// host runs out of physical memory and swap.
 type VmemLimit string
 
-// The means of s_vmem and h_vmem.
+// The values of VmemLimit.
 const (
 	// VmemBoth limits the address space of each process and the memory, RAM and
 	// swap, of the whole job.
 	VmemBoth VmemLimit = ""
-	// VmemMemory limits the memory alone: for programs that map more than they
-	// use.
+	// VmemMemory limits only the memory of the whole job: for programs that map more than they use.
 	VmemMemory VmemLimit = "memory"
-	// VmemAddressSpace limits the address space of each process alone.
+	// VmemAddressSpace limits only the address space of each process.
 	VmemAddressSpace VmemLimit = "address_space"
 )

@@ -6,44 +6,43 @@ import (
 	"time"
 )
 
-// Outcome is what became of a job: what the accounting record and the user are
-// told.
+// Outcome is the result of a job, for the accounting record and for the user.
 type Outcome struct {
 	ID         ID
 	Failed     Failed
 	FailedText string // the first line of the error file, or of the table
-	// Stamp is what stands before FailedText in the error file: when and by which process it was
-	// written, "MM/DD/YYYY HH:MM:SS [uid:pid]: ". It is empty where no shepherd has.
+	// Stamp is the prefix of FailedText in the error file: "MM/DD/YYYY HH:MM:SS [uid:pid]: " with
+	// the time and the process of the entry. It is empty if no shepherd wrote one.
 	Stamp  string `json:",omitempty"`
 	Class  Class
 	Effect Effect
-	// Ran is set when the job itself was started; without it there is neither
-	// an exit status nor usage.
+	// Ran is true if the job itself was started. Otherwise there is neither an exit status nor
+	// usage.
 	Ran        bool
 	ExitStatus int // of the job: 0-255, 128+n after signal n
-	Signal     int // that ended the job, 0 for none
+	Signal     int // that terminated the job, 0 for none
 	CoreDumped bool
-	Reason     string // one sentence for people; empty after a normal end
+	Reason     string // one sentence for people; empty after a normal exit
 	Limit      *LimitExceeded
-	// Notice is one sentence about what the host has refused to the job while it ran, which
-	// may have ended well all the same, or about what shells do not understand in the script of
-	// a job that did not exit with 0; empty for nothing.
+	// Notice is one sentence about a request that the host refused while the job ran, even if the
+	// job succeeded, or about a part of a script that shells do not understand if the job did not
+	// exit with 0. It is empty if there is neither.
 	Notice     string    `json:",omitempty"`
 	Start, End time.Time // of the job itself
-	// Restart is how a job that migrates is to be run again, 0 for all others: with
-	// RestartedFromCkpt there is a checkpoint, of the process with the number
-	// CheckpointPID.
+	// Restart says how a job that migrates runs again; 0 for other jobs. With RestartedFromCkpt the
+	// job continues from a checkpoint of the process CheckpointPID.
 	Restart       Restart `json:",omitempty"`
 	CheckpointPID int     `json:",omitempty"`
 	Usage         Usage
 }
 
-// diedThrough is how Reason begins after a signal.
+// diedThrough is the beginning of Reason after a signal.
 const diedThrough = "died through signal "
 
-// Because returns why a job did not end well, as Grid Engine says so in mails, in the error reason of
-// qstat -j and to its master: with the stamp of the shepherd, or with the job, its task (1 for a job
-// that is not an array) and the number of the signal. It is empty where neither is known.
+// Because returns the reason of a failure in the words of Grid Engine's mails, of the error reason
+// in qstat -j and of messages to its master. It contains either the shepherd's stamp and text, or
+// the job, its task (1 for a job that is not an array) and the signal. It is empty if neither is
+// known.
 func (o *Outcome) Because() string {
 	text := o.Reason
 	if text == "" {
@@ -74,7 +73,7 @@ type LimitExceeded struct {
 	Value, Measured float64
 }
 
-// Usage is what a job used, under the names of accounting(5) in the comments.
+// Usage is the resource usage of a job. The comments give the names of accounting(5).
 type Usage struct {
 	Wallclock     float64 // ru_wallclock, seconds
 	UserTime      float64 // ru_utime, seconds
@@ -95,7 +94,7 @@ type Usage struct {
 	InvoluntaryCS int64   // ru_nivcsw
 	CPU           float64 // cpu, seconds of the whole job
 	Mem           float64 // mem, GiB times seconds of CPU
-	IO            float64 // io, GiB moved
+	IO            float64 // io, GiB transferred
 	IOWait        float64 // iow, seconds
 	MaxVmem       int64   // maxvmem, bytes
 }

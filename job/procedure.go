@@ -2,9 +2,9 @@ package job
 
 import "strings"
 
-// Procedure takes a command of the configuration apart: "[user@]path arguments" (sge_conf(5),
-// prolog). Words are separated by blanks and tabs, without quoting. user is empty where the
-// command runs as the owner of the job. There is always one word at least, which may be empty.
+// Procedure splits a command of the configuration, "[user@]path arguments" (sge_conf(5), prolog).
+// Blanks and tabs separate words; there are no quotes. user is empty if the command runs as the
+// owner of the job. There is always at least one word, which may be empty.
 func Procedure(command string) (user string, words []string) {
 	words = strings.FieldsFunc(command, func(c rune) bool { return c == ' ' || c == '\t' })
 	if len(words) == 0 {

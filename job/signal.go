@@ -43,7 +43,7 @@ var signals = []struct {
 	{"IO", syscall.SIGIO},
 	{"PWR", syscall.SIGPWR},
 	{"SYS", syscall.SIGSYS},
-	// Names that other systems use for the same.
+	// Names that other systems use for the same signals.
 	{"IOT", syscall.SIGIOT},
 	{"CLD", syscall.SIGCLD},
 	{"POLL", syscall.SIGPOLL},
@@ -52,8 +52,8 @@ var signals = []struct {
 // maxSignal is the largest signal number of Linux (SIGRTMAX).
 const maxSignal = 64
 
-// ParseSignal reads a signal as queue_conf(5) notes it: a positive number, or
-// a name of kill -l with or without SIG, in any case.
+// ParseSignal reads a signal in the notation of queue_conf(5): a positive number, or a name of kill
+// -l with or without SIG. It ignores case.
 func ParseSignal(s string) (syscall.Signal, bool) {
 	if n, err := strconv.Atoi(s); err == nil {
 		return syscall.Signal(n), n > 0 && n <= maxSignal

@@ -10,22 +10,22 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// Alteration is what a qalter command asks for (sge_submit(1)): each option that it
-// has replaces what the jobs had.
+// Alteration is a qalter command (sge_submit(1)). Each of its options replaces the jobs' values of
+// that option.
 type Alteration struct {
-	Jobs  []JobRange // whose jobs they are is for the master to say
+	Jobs  []JobRange // the master determines their owners
 	Users []string   // -u: all jobs of these users, "*" for everybody's
 
-	Options  []string // the options that were given but -u, with their dash, each once
-	Request  Request  // their values; fields of options that were not given mean nothing
+	Options  []string // the given options but -u, with their dash, each once
+	Request  Request  // their values; fields of other options are meaningless
 	Holds    HoldChange
 	Override int // -ot
 
 	contexts []contextChange // -ac, -dc and -sc, in their order
-	Help     bool            // -help: nothing else is filled in
+	Help     bool            // -help: no other field is set
 }
 
-// Has reports whether an option was given, named with its dash.
+// Has reports whether an option was given. The option is named with its dash.
 func (a *Alteration) Has(option string) bool { return slices.Contains(a.Options, option) }
 
 // contextChange is one of -ac, -dc and -sc.
@@ -34,8 +34,8 @@ type contextChange struct {
 	variables []Variable
 }
 
-// ChangeContext is the context of a job after -ac (add), -dc (delete) and -sc (set), in the
-// order in which they were given.
+// ChangeContext returns the context of a job after -ac (add), -dc (delete) and -sc (set) in the
+// order of the command line.
 func (a *Alteration) ChangeContext(was []Variable) []Variable {
 	now := variablesOf(was)
 	for _, c := range a.contexts {
@@ -63,7 +63,7 @@ type JobRange struct {
 	Tasks []Array // of the array job; nil for all
 }
 
-// String is the range as commands take it.
+// String returns the range in the notation of commands.
 func (r JobRange) String() string {
 	var tasks []string
 	for _, a := range r.Tasks {
@@ -75,9 +75,9 @@ func (r JobRange) String() string {
 	return r.Job + " -t " + strings.Join(tasks, ",")
 }
 
-// ParseJobRanges reads the wc_job_range_list that qalter, qdel, qhold, qrls and qmod
-// end with: jobs separated by commas or as words of their own, each with task ranges
-// after "-t" or, behind its number, after a dot.
+// ParseJobRanges reads the wc_job_range_list at the end of a qalter, qdel, qhold, qrls or qmod
+// command: jobs separated by commas or as separate words. Task ranges follow after "-t" or,
+// directly after a job number, after a dot.
 func ParseJobRanges(words []string) ([]JobRange, error) {
 	var list []JobRange
 	for i := 0; i < len(words); i++ {
@@ -109,8 +109,8 @@ func ParseJobRanges(words []string) ([]JobRange, error) {
 	return list, nil
 }
 
-// parseJobRange reads a job of a list. What begins with a digit is a number, possibly with
-// tasks: no name begins so.
+// parseJobRange reads a job of a list. A word that begins with a digit is a job number, possibly
+// with tasks, because no name begins with a digit.
 func parseJobRange(item string) (JobRange, error) {
 	if item[0] < '0' || item[0] > '9' {
 		return JobRange{Job: item}, nil
@@ -131,9 +131,8 @@ func parseJobRange(item string) (JobRange, error) {
 	return r, nil
 }
 
-// ParseAlteration reads the command line of qalter: options, the jobs, and, behind
-// "--", new arguments for them. Of in it takes Args, Env and Cwd. The error is an
-// *Error.
+// ParseAlteration reads the command line of qalter: options, the jobs, and, after "--", their new
+// arguments. It uses Args, Env and Cwd of in. The error is an *Error.
 func ParseAlteration(in Input) (*Alteration, error) {
 	in.Master = true
 	p := parser{in: &in, command: Qalter}
@@ -186,8 +185,8 @@ func ParseAlteration(in Input) (*Alteration, error) {
 	return a, nil
 }
 
-// setUsers reads -u of qalter, whose jobs are changed, and of qrsub, who may use the
-// reservation: names of users, and @lists for the latter.
+// setUsers reads -u. For qalter it names the owners of the jobs to change, for qrsub the users and
+// @lists that may use the reservation.
 func setUsers(b *builder, s setting) error {
 	users := splitList(s.value(), ",")
 	for _, u := range users {

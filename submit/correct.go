@@ -9,40 +9,39 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// Correction is a change that a job submission verifier makes: of a parameter, which goes
-// with an empty value, or of a variable of the job's environment.
+// Correction is a change that a job submission verifier makes to a parameter or to a variable of
+// the job's environment. An empty value removes a parameter.
 type Correction struct {
 	Parameter
-	Variable bool // Name is that of a variable
-	Remove   bool // the variable goes
+	Variable bool // Name is the name of a variable
+	Remove   bool // removes the variable
 }
 
-// readOnly are the parameters that tell about the submission (jsv(1)).
+// readOnly are the parameters that describe the submission (jsv(1)).
 var readOnly = map[string]bool{
 	"VERSION": true, "CONTEXT": true, "CLIENT": true, "USER": true, "GROUP": true, "JOB_ID": true,
 	"CMDNAME": true, "b": true,
 }
 
-// mostArguments bounds the arguments that a verifier gives a command.
+// mostArguments is the largest number of arguments that a verifier can give a command.
 const mostArguments = 1 << 17
 
-// byOption are the options whose values parameters are, and by which they are read.
+// byOption maps parameters to the options whose notation their values have.
 var byOption = map[string]string{
 	"a": "-a", "A": "-A", "ar": "-ar", "ckpt": "-ckpt", "c_interval": "-c", "c_occasion": "-c", "cwd": "-wd", "dl": "-dl", "e": "-e",
 	"hold_jid": "-hold_jid", "hold_jid_ad": "-hold_jid_ad", "i": "-i", "j": "-j", "js": "-js", "m": "-m", "M": "-M", "masterq": "-masterq",
 	"N": "-N", "o": "-o", "P": "-P", "p": "-p", "R": "-R", "r": "-r", "S": "-S", "shell": "-shell", "tc": "-tc", "w": "-w",
 }
 
-// Correct makes the changes of a verifier. unknown are the names of parameters that there
-// are none of: the original takes no notice of them. After an error the request is not to be
-// used any more.
+// Correct makes the changes of a verifier. unknown are the names of unknown parameters, which the
+// original ignores. After an error the request must not be used.
 func (r *Request) Correct(changes []Correction) (unknown []string, err error) {
 	b := builder{in: &Input{Master: true, Cwd: "/"}, req: *r}
 	b.mail.add(r.Mail, mailHost)
 	for option, list := range r.pathLists() {
 		b.addPaths(option, *list)
 	}
-	var env *variables       // nil while they are as they were
+	var env *variables       // nil until a variable changes
 	var together []Parameter // parts of -pe, -t and -binding
 	for _, c := range changes {
 		if c.Variable && env == nil {
@@ -87,8 +86,8 @@ func (r *Request) Correct(changes []Correction) (unknown []string, err error) {
 	return unknown, nil
 }
 
-// correctArguments changes CMDARGS, how many arguments there are, or CMDARG and a number from
-// 0 on, one of them. Those that there were not are empty.
+// correctArguments changes CMDARGS, the number of arguments, or one argument, CMDARG and a number
+// from 0 on. New arguments are empty.
 func (b *builder) correctArguments(name, value string) error {
 	text := strings.TrimPrefix(name, "CMDARG")
 	isNumber := text != "S"
@@ -115,7 +114,7 @@ func (b *builder) correctArguments(name, value string) error {
 	return nil
 }
 
-// correct changes a parameter. An empty value takes away what was asked for.
+// correct changes a parameter. An empty value removes the request.
 func (b *builder) correct(p Parameter) (known bool, err error) {
 	r := &b.req
 	empty := p.Value == ""
@@ -171,7 +170,7 @@ func (b *builder) correct(p Parameter) (known bool, err error) {
 	return true, o.apply(b, setting{option: o, values: []string{p.Value}, where: "JSV"})
 }
 
-// forget takes back what a parameter stands for.
+// forget removes the request of a parameter.
 func (b *builder) forget(name string) {
 	r := &b.req
 	switch name {
@@ -224,8 +223,8 @@ func (b *builder) forget(name string) {
 	}
 }
 
-// correctTogether changes what several parameters are the parts of, by the notation of the
-// option.
+// correctTogether changes parameters that are parts of one option, by means of the option's
+// notation.
 func (b *builder) correctTogether(was *Request, changes []Parameter) error {
 	if len(changes) == 0 {
 		return nil
@@ -275,7 +274,7 @@ func (b *builder) correctTogether(was *Request, changes []Parameter) error {
 	return nil
 }
 
-// bindingText returns the strategy of -binding that parameters stand for.
+// bindingText returns the value of -binding that the parameters describe.
 func bindingText(parts map[string]string) string {
 	text := parts["binding_strategy"]
 	if text == string(Explicit) {

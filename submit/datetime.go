@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// DateTime is a date_time of sge_types(5), [[CC]YY]MMDDhhmm[.SS]. Which time it is
-// depends on the current date where it has no year, and on the time zone always.
-// The zero DateTime is none.
+// DateTime is a date_time of sge_types(5), [[CC]YY]MMDDhhmm[.SS]. Without a year the time that it
+// denotes depends on the current date, and always on the time zone. The zero DateTime means none.
 type DateTime struct {
-	Year                             int // 0 for that of the current date
+	Year                             int // 0 for the current year
 	Month, Day, Hour, Minute, Second int // from 1, from 1, from 0
 }
 
@@ -29,7 +28,7 @@ func ParseDateTime(s string) (DateTime, error) {
 	var d DateTime
 	first := 0
 	if n == 12 {
-		first = 1970 // time begins
+		first = 1970 // the first second of Unix time
 	}
 	fields := []struct {
 		name      string
@@ -62,8 +61,8 @@ func ParseDateTime(s string) (DateTime, error) {
 // IsZero reports whether there is no date_time.
 func (d DateTime) IsZero() bool { return d == DateTime{} }
 
-// Time returns the time that is meant at the time now, in the time zone of now. A day
-// that its month does not have is as many days later, as with mktime(3).
+// Time returns the time in the time zone of now, with the year of now if there is none. A day
+// beyond the end of its month counts into the next month, as with mktime(3).
 func (d DateTime) Time(now time.Time) time.Time {
 	year := d.Year
 	if year == 0 {

@@ -11,13 +11,12 @@ type Variable struct {
 	Name, Value string
 }
 
-// String is NAME=value.
+// String returns NAME=value.
 func (v Variable) String() string { return v.Name + "=" + v.Value }
 
-// ParseVariables reads the value of -v: NAME[=value] separated by commas. A
-// value may contain "="; quotes protect commas and stay part of the value. A
-// name without "=" takes its value from env, a list of NAME=value, and is
-// empty where env does not have it. Where a name comes twice, the later one
+// ParseVariables reads the value of -v: NAME[=value] separated by commas. A value may contain "=";
+// quotes protect commas and stay part of the value. A name without "=" takes its value from env, a
+// list of NAME=value, and is empty if env does not contain it. The last occurrence of a name
 // counts.
 func ParseVariables(s string, env []string) ([]Variable, error) {
 	return parseVariables(s, &environment{list: env})
@@ -50,17 +49,16 @@ func checkVariable(name string) error {
 	if name == "" {
 		return errors.New("a variable has no name")
 	}
-	// Shells export functions under names with % and (); a line break or
-	// another control character is only ever an attempt to forge a line
-	// in a file that has one variable per line.
+	// Shells export functions under names with % and (). A line break or another control character
+	// is always an attempt to forge a line in a file with one variable per line.
 	if hasControl(name) {
 		return errors.New("the name " + strconv.Quote(name) + " has a control character")
 	}
 	return nil
 }
 
-// lookupEnv finds a variable in a list of NAME=value. As for getenv(3), the
-// first one counts.
+// lookupEnv finds a variable in a list of NAME=value. As with getenv(3), the first occurrence
+// counts.
 func lookupEnv(env []string, name string) (string, bool) {
 	for _, e := range env {
 		if n, v, ok := strings.Cut(e, "="); ok && n == name {
@@ -70,8 +68,7 @@ func lookupEnv(env []string, name string) (string, bool) {
 	return "", false
 }
 
-// wholeEnvironment returns what -V takes over: every variable that has a usable
-// name.
+// wholeEnvironment returns the variables that -V passes on: every variable with a valid name.
 func wholeEnvironment(env []string) []Variable {
 	vars := make([]Variable, 0, len(env))
 	seen := make(map[string]bool, len(env))
@@ -91,8 +88,7 @@ func wholeEnvironment(env []string) []Variable {
 // TERM; 8.1.9 does not pass it on (tested).
 var submitVariables = []string{"HOME", "LOGNAME", "PATH", "SHELL", "TZ", "MAIL"}
 
-// Origin returns what SubmitEnvironment looks at of an environment: what has to be kept of that
-// of a submission.
+// Origin returns the variables of env that SubmitEnvironment uses, to be stored with a submission.
 func Origin(env []string) []string {
 	var kept []string
 	for _, name := range append([]string{"HOST"}, submitVariables...) {
@@ -103,11 +99,10 @@ func Origin(env []string) []string {
 	return kept
 }
 
-// SubmitEnvironment returns the variables that tell a job where it was
-// submitted: SGE_O_HOME, SGE_O_LOGNAME, SGE_O_PATH, SGE_O_SHELL, SGE_O_TZ and
-// SGE_O_MAIL, each only where env has its source, SGE_O_HOST, which is HOST of
-// env or else host, and SGE_O_WORKDIR. They replace variables of the same
-// names that -v or -V gave (tested).
+// SubmitEnvironment returns the variables that describe the submission: SGE_O_HOME, SGE_O_LOGNAME,
+// SGE_O_PATH, SGE_O_SHELL, SGE_O_TZ and SGE_O_MAIL, each only if env contains its source,
+// SGE_O_HOST, which is HOST of env or else host, and SGE_O_WORKDIR. They replace variables of the
+// same names that -v or -V gave (tested).
 func SubmitEnvironment(env []string, host, workdir string) []Variable {
 	var vars []Variable
 	for _, name := range submitVariables {

@@ -5,22 +5,22 @@ import (
 	"strings"
 )
 
-// CommandLine is the Where of an error in the arguments of the command itself.
+// CommandLine is the value of Error.Where for the arguments of the command itself.
 const CommandLine = "command line"
 
-// Error is something in a source of options that cannot be used.
+// Error is an error in a source of options.
 type Error struct {
 	Where   string // CommandLine, or the name of the file
-	Line    int    // of the file, from 1; 0 where there are no lines
-	Option  string // with its dash; empty when it isn't about one
-	Value   string // its values as they were read, or the word itself
+	Line    int    // of the file, from 1; 0 if the source has no lines
+	Option  string // with its dash; empty if the error is not about an option
+	Value   string // the option's values as they were read, or the word itself
 	Problem string
-	Err     error // the cause, where there is one
+	Err     error // the cause, if there is one
 	Kind    ErrorKind
 	Meant   string // of an unknown option: the one that was probably meant, "" if none is near
 }
 
-// ErrorKind says what is wrong, for commands that have a text of their own for it.
+// ErrorKind is the kind of an error, for commands with a text of their own for it.
 type ErrorKind uint8
 
 // The kinds of errors.
@@ -31,14 +31,14 @@ const (
 	MissingCommand // with -b y
 	NoScript       // it cannot be read: Value, or standard input
 	NoOptionFile   // the file of -@ cannot be read
-	NoChange       // jobs are named, and no option that changes them
-	OtherCommand   // the option, Value with its values, is one of another command
-	BadJob         // Value begins like the number of a job, and is neither that nor JOB_ID.TASKS
+	NoChange       // jobs are named, but no option changes them
+	OtherCommand   // the option, in Value with its values, belongs to another command
+	BadJob         // Value begins like a job number, but is neither one nor JOB_ID.TASKS
 	NoJobs         // Value, a list of jobs, is empty
-	BadName        // the job would be named after its command, Value, and cannot be
+	BadName        // the job would be named after its command, Value, which is not a valid name
 )
 
-// Error is "where:line: "option value": problem".
+// Error returns "where:line: "option value": problem".
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Where)
