@@ -110,8 +110,8 @@ func (vars PathVars) absolute(path string) bool {
 // absolute with vars.Cwd. It returns "" where no entry applies: then the stream
 // or shell has its default.
 //
-// 8.1.9 takes the last entry where none applies. We follow sge_submit(1): a
-// path with a host counts only on that host.
+// If no entry applies, 8.1.9 takes the last one. Here, as in sge_submit(1), a path with a host
+// applies to that host only.
 func ExpandPath(list []HostPath, vars PathVars) (string, error) {
 	path, err := vars.choose(list)
 	if err == nil && path != "" && !vars.absolute(path) {
@@ -123,8 +123,8 @@ func ExpandPath(list []HostPath, vars PathVars) (string, error) {
 	return path, cmp.Or(err, checkLength(path))
 }
 
-// ExpandShell expands the paths of -S as ExpandPath does, except that a name without a slash stays one: the program
-// is found in the PATH of the job, as its user.
+// ExpandShell expands the paths of -S as ExpandPath does, but leaves a name without a slash as it
+// is: the job finds that program in its PATH, as its user.
 func ExpandShell(list []HostPath, vars PathVars) (string, error) {
 	name, err := vars.choose(list)
 	if err != nil || strings.Contains(name, "/") {
@@ -140,7 +140,7 @@ func checkLength(path string) error {
 	return nil
 }
 
-// choose returns the expanded path of the entry for the host; empty for none.
+// choose returns the expanded path of the entry for the host, or "" if there is none.
 func (vars PathVars) choose(list []HostPath) (string, error) {
 	path := ""
 	for _, p := range list {
@@ -158,8 +158,7 @@ func (vars PathVars) choose(list []HostPath) (string, error) {
 	return vars.Expand(path)
 }
 
-// sameHost compares host names without regard to case, and without their
-// domains where one of them has none.
+// sameHost compares host names. It ignores case, and the domains if one of the names has none.
 func sameHost(a, b string) bool {
 	shortA, _, longA := strings.Cut(a, ".")
 	shortB, _, longB := strings.Cut(b, ".")
@@ -169,11 +168,10 @@ func sameHost(a, b string) bool {
 	return strings.EqualFold(shortA, shortB)
 }
 
-// Expand replaces a leading ~ or ~user and the pseudo variables $HOME $USER
-// $JOB_ID $JOB_NAME $HOSTNAME $TASK_ID, wherever they stand: "$JOB_IDx" is the
-// job number and an x. "$$" is one dollar, every other "$" stays
-// (sge_submit(1), -e). What is put in is not expanded again. Used on its own it
-// expands a working directory.
+// Expand replaces a leading ~ or ~user and the pseudo variables $HOME $USER $JOB_ID $JOB_NAME
+// $HOSTNAME $TASK_ID, wherever they stand: "$JOB_IDx" is the job number and an x. "$$" becomes one
+// dollar, and every other "$" stays (sge_submit(1), -e). Expand does not expand inserted values
+// again. For a working directory call it directly.
 func (vars PathVars) Expand(path string) (string, error) {
 	var b strings.Builder
 	if strings.HasPrefix(path, "~") {

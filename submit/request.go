@@ -7,18 +7,17 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// DefaultAccount is the account of a job that asks for none (sge_submit(1),
-// -A).
+// DefaultAccount is the account of a job without -A (sge_submit(1)).
 const DefaultAccount = "sge"
 
 // StdinName is the name of a job whose script came from standard input.
 const StdinName = "STDIN"
 
-// Request is everything that was asked for one job, after all sources were
-// read in their order. A field with its zero value was not asked for.
+// Request holds all options of one job, from all sources. The zero value of a field means that the
+// option was not given.
 type Request struct {
-	// Help and DryRun are for the caller: -help (nothing else is filled in),
-	// and -verify, -w v or -w p, by which the job is described and not run.
+	// Help means -help: no other field is set. DryRun means -verify, -w v or -w p: the job is
+	// described but not run.
 	Help, DryRun bool
 	Terse        bool // -terse
 
@@ -26,9 +25,9 @@ type Request struct {
 	Script    []byte   // its text; nil with Binary
 	FromStdin bool     // the script came from standard input
 	Args      []string // of the job
-	Binary    bool     // -b y: Command is run, not a copy of it
-	NoShell   bool     // -shell n; means something only with Binary
-	Login     bool     // qlogin, or qrsh without a command: a login shell. Command is the name of such jobs
+	Binary    bool     // -b y: Command is run directly, not a copy of it
+	NoShell   bool     // -shell n; meaningful only with Binary
+	Login     bool     // qlogin, or qrsh without a command: a login shell. Command is then the name that the original gives such jobs
 	Shell     []HostPath
 
 	Name     string // of the job; never empty
@@ -37,13 +36,13 @@ type Request struct {
 	Priority int    // -p, -1023 to 1024
 
 	Input, Output, Error []HostPath // -i, -o, -e
-	Join                 bool       // -j y: errors go where the output goes
-	// WorkingDir is for PathVars.Expand: -wd as given, or the directory of the
-	// submission for -cwd. Empty is the home directory.
+	Join                 bool       // -j y: standard error goes to the file of standard output
+	// WorkingDir has to be expanded by PathVars.Expand: the value of -wd, or the directory of the
+	// submission for -cwd. Empty means the home directory.
 	WorkingDir string
 
-	// Env is what -V and -v pass on, in this order of rank, whatever their
-	// order was. TERM is always there, and empty unless passed on (tested).
+	// Env holds the variables of -v and -V. -v always has precedence. Env always contains TERM,
+	// which is empty unless passed on (tested).
 	Env     []Variable
 	Context []Variable // -ac, -dc, -sc
 
@@ -71,7 +70,7 @@ type Request struct {
 	Sync         bool           // -sync y
 
 	Hold           bool     // -h: the job begins with a user hold
-	Start          DateTime // -a: not to be started before
+	Start          DateTime // -a: the earliest start
 	Deadline       DateTime // -dl
 	PrecedingJobs  []string // -hold_jid: numbers, names and patterns of jobs
 	PrecedingTasks []string // -hold_jid_ad, likewise, task by task
@@ -79,25 +78,25 @@ type Request struct {
 	JobShare       int      // -js
 	Reservation    int      // -ar, the number of an advance reservation; 0 for none
 
-	// Noted are the options that concern waiting, placing and accounting. They
-	// change nothing on one host; see Notice.
+	// Noted are the options that concern scheduling and accounting. They have no effect on a single
+	// host; see Notice.
 	Noted []Note
 }
 
-// Manner is what a command line asks of the command, and not of the job.
+// Manner holds the options that concern the command rather than the job.
 type Manner struct {
-	NoStdin bool // -nostdin: nothing is typed
-	Verbose bool // -verbose, and qlogin: it is said how the session comes about
-	// Unread are the files of options that other such files, or the script, name and that
-	// cannot be read. The original drops what follows -@ in the line, without a word (tested).
+	NoStdin bool // -nostdin: the command has no input
+	Verbose bool // -verbose, and qlogin: the command reports how the session is established
+	// Unread are files of options that the script or another file of options names and that cannot
+	// be read. The original silently ignores the words after such a -@ in its line (tested).
 	Unread []Unread
 }
 
 // Unread is a file of options (-@) that cannot be read.
 type Unread struct {
-	Name  string // as it is given
+	Name  string // as given
 	Where string // the file that names it
-	Line  int    // in that
+	Line  int    // line in that file
 	Err   error
 }
 
@@ -108,9 +107,9 @@ type Note struct {
 	Soft   bool   // for -q: after -soft
 }
 
-// Notice returns what was asked for and has no effect on one host, each once
-// and in the order in which it was met: options by their names, requests for
-// resources that are no limits as "-l name".
+// Notice returns the requests that have no effect on a single host, each once and in the order in
+// which they were read: options by their names, requests for resources other than limits as "-l
+// name".
 func (r *Request) Notice() []string {
 	var words []string
 	seen := map[string]bool{}
@@ -129,7 +128,8 @@ func (r *Request) Notice() []string {
 	return words
 }
 
-// note records an option. Of one that does not accumulate only the last stays.
+// note records an option. If the option does not accumulate, its last occurrence replaces earlier
+// ones.
 func (r *Request) note(s setting) {
 	n := Note{Option: s.option.Name, Value: strings.Join(s.values, " ")}
 	if s.option.Name == "-q" {
@@ -139,8 +139,7 @@ func (r *Request) note(s setting) {
 	r.Noted = append(r.Noted, n)
 }
 
-// unnote takes back what an earlier option of the same name recorded, unless
-// it accumulates.
+// unnote removes the record of an earlier option of the same name, unless the option accumulates.
 func (r *Request) unnote(s setting) {
 	if s.option.Repeat == Accumulates {
 		return

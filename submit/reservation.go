@@ -8,11 +8,11 @@ import (
 	"github.com/execd-project/execd/quantity"
 )
 
-// Reservation is what a qrsub command asks for: an advance reservation (qrsub(1)).
+// Reservation is a qrsub command: a request for an advance reservation (qrsub(1)).
 type Reservation struct {
-	Start, End DateTime      // -a, -e; zero for not given
-	Duration   time.Duration // -d, whole seconds; 0 for not given
-	HardError  bool          // -he y: in error state no job is started
+	Start, End DateTime      // -a, -e; zero if not given
+	Duration   time.Duration // -d, whole seconds; 0 if not given
+	HardError  bool          // -he y: no job starts while the reservation is in error state
 	Users      []string      // -u: users and @lists; none for the owner alone
 
 	Name    string // -N; empty for none
@@ -28,12 +28,12 @@ type Reservation struct {
 	Mail        []string
 	MailOptions job.MailOptions
 
-	Help bool // -help: nothing else is filled in
+	Help bool // -help: no other field is set
 }
 
-// ParseReservation reads the command line of qrsub. Of in it takes Args,
-// RequestFiles (sge_ar_request). The error is an *Error. That an end or a duration is
-// missing, or that they contradict each other, is found by who knows the time.
+// ParseReservation reads the command line of qrsub. It uses Args and RequestFiles (sge_ar_request)
+// of in. The error is an *Error. The caller, which knows the time, checks that start, end and
+// duration are complete and consistent.
 func ParseReservation(in Input) (*Reservation, error) {
 	in.Master = true
 	p := parser{in: &in, command: Qrsub}

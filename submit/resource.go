@@ -12,10 +12,10 @@ import (
 type ResourceRequest struct {
 	Name  string
 	Value string // "TRUE" where none was given
-	Soft  bool   // after -soft: nice to have
+	Soft  bool   // after -soft: preferred, not required
 }
 
-// String is name=value.
+// String returns name=value.
 func (r ResourceRequest) String() string { return r.Name + "=" + r.Value }
 
 // LimitRequest is a request for a limit on what the job may use.
@@ -25,14 +25,13 @@ type LimitRequest struct {
 	Value    uint64 // in the unit of the resource; quantity.Infinity for none
 }
 
-// ParseResources reads the value of -l: name[=value] separated by commas or
-// blanks (sge_submit(1)). The values of limits are checked; what other
-// resources there are, and what their values mean, the package does not know.
+// ParseResources reads the value of -l: name[=value] separated by commas or blanks (sge_submit(1)).
+// It checks the values of limits. The package does not know other resources and their types.
 func ParseResources(s string, soft bool) ([]ResourceRequest, error) {
 	return parseResources(s, soft, false)
 }
 
-// parseResources is ParseResources, and leaves what values mean to a master.
+// parseResources is ParseResources. For a master it does not check values.
 func parseResources(s string, soft, master bool) ([]ResourceRequest, error) {
 	var requests ordered[resourceKey, ResourceRequest]
 	for _, item := range splitList(s, ", \t") {
@@ -69,8 +68,8 @@ func parseResources(s string, soft, master bool) ([]ResourceRequest, error) {
 	return list, nil
 }
 
-// checkResourceName refuses what can't be the name of a resource. "h_rt>" is
-// what is left of "h_rt>=5": -l has no operator but "=".
+// checkResourceName refuses an invalid name of a resource. "h_rt>" is the beginning of "h_rt>=5":
+// -l has no operator but "=".
 func checkResourceName(name string) error {
 	if strings.ContainsAny(name, "<>!") {
 		return errors.New(strconv.Quote(name) + " is not a resource name; requests have the form name=value")
@@ -81,17 +80,16 @@ func checkResourceName(name string) error {
 	return nil
 }
 
-// addResource appends a request and takes away an earlier one for the same
-// resource and of the same kind (tested: hard and soft requests for one
-// resource stand side by side).
+// addResource appends a request and removes an earlier request for the same resource of the same
+// kind. A hard and a soft request for one resource can exist together (tested).
 func addResource(list *ordered[resourceKey, ResourceRequest], r ResourceRequest) {
 	key := resourceKey{r.Name, r.Soft}
 	list.remove(key)
 	list.set(key, r)
 }
 
-// limitNamed is job.ResourceNamed for the limits that a job can request. Those
-// of execd_params (descriptors, maxproc, memorylocked, locks) can't be.
+// limitNamed is job.ResourceNamed for the limits that a job can request. A job cannot request those
+// of execd_params (descriptors, maxproc, memorylocked, locks).
 func limitNamed(name string) (r job.Resource, hard, ok bool) {
 	r, hard, ok = job.ResourceNamed(name)
 	switch r {
@@ -101,8 +99,8 @@ func limitNamed(name string) (r job.Resource, hard, ok bool) {
 	return r, hard, ok
 }
 
-// LimitRequests returns the hard requests that are limits: s_ and h_ of rt,
-// cpu, fsize, data, stack, core, rss and vmem. Soft requests limit nothing.
+// LimitRequests returns the hard requests for limits: s_ and h_ of rt, cpu, fsize, data, stack,
+// core, rss and vmem. Soft requests do not limit a job.
 func (r *Request) LimitRequests() []LimitRequest {
 	var limits []LimitRequest
 	for _, q := range r.Resources {
@@ -118,7 +116,7 @@ func (r *Request) LimitRequests() []LimitRequest {
 	return limits
 }
 
-// OtherRequests returns the requests that LimitRequests leaves out.
+// OtherRequests returns the requests that are not in LimitRequests.
 func (r *Request) OtherRequests() []ResourceRequest {
 	var others []ResourceRequest
 	for _, q := range r.Resources {

@@ -33,8 +33,8 @@ func (p *parser) script(line commandLine) ([]byte, error) {
 	return text, nil
 }
 
-// directives reads the options embedded in a script: the rest of each line that
-// begins with the prefix, anywhere in the script (sge_submit(1)).
+// directives reads the options in a script: the text after the prefix in each line that begins with
+// the prefix, anywhere in the script (sge_submit(1)).
 func (p *parser) directives(script File, prefix string) ([]setting, error) {
 	return p.lines(script, place{where: script.Name, text: true}, func(line string) string {
 		if rest, ok := strings.CutPrefix(line, prefix); ok {
@@ -58,12 +58,11 @@ func (p *parser) requestFile(f File, depth int) ([]setting, error) {
 	return p.lines(f, at, func(line string) string { return line })
 }
 
-// lines reads the options of those parts of the lines of f that options
-// returns.
+// lines reads options from the lines of f. The function options returns the part of a line that
+// contains options.
 //
-// Each line begins hard: -soft holds until -hard or the end of its line. The
-// manual does not say so, but 8.1.9 does it (tested), and whether a limit is
-// enforced depends on it.
+// Requests in each line are hard until -soft, which holds until -hard or the end of the line. The
+// manual does not say so, but 8.1.9 does it (tested), and it decides whether a limit is enforced.
 func (p *parser) lines(f File, at place, options func(string) string) ([]setting, error) {
 	var settings []setting
 	for line := range strings.SplitSeq(string(f.Text), "\n") {

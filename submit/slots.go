@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// MaxSlots stands for "infinity" in an open range of slots, as in the
-// original's pe_max (sge_submit(1), -pe).
+// MaxSlots stands for "infinity" in an open range of slots, as pe_max in the original
+// (sge_submit(1), -pe).
 const MaxSlots = 9999999
 
 // ParallelRequest is a request for a parallel environment (parallel_env in
@@ -18,17 +18,16 @@ type ParallelRequest struct {
 	Ranges []SlotRange // at least one, in the order given
 }
 
-// SlotRange is one range of slot numbers, both included.
+// SlotRange is a range of slot numbers, including both ends.
 type SlotRange struct {
-	Min, Max int // 1 <= Min <= Max <= MaxSlots; MaxSlots is an open end; both 0 see Input.Master
+	Min, Max int // 1 <= Min <= Max <= MaxSlots; Max = MaxSlots is an open end; both are 0 as in Input.Master
 }
 
 // ParseSlots reads the ranges of -pe: n[-[m]]|[-]m separated by commas or
 // blanks (sge_types(5), range and parallel_env).
 func ParseSlots(s string) ([]SlotRange, error) { return parseSlots(s, false) }
 
-// parseSlots is ParseSlots. For a master it lets 0 pass: that is refused when the job
-// is submitted.
+// parseSlots is ParseSlots. For a master it accepts 0, which the master refuses at submission.
 func parseSlots(s string, master bool) ([]SlotRange, error) {
 	var ranges []SlotRange
 	for _, item := range strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(", \t", r) }) {
@@ -109,9 +108,9 @@ func (r *Request) PEOfSlots(pe string, isSlots func(name string) bool) (*Request
 	return &with, nil
 }
 
-// Slots returns the largest number of slots that the request allows and that
-// is not above available. As sge_types(5) has it, the largest number is tried
-// first. ok is false when even the smallest is too many.
+// Slots returns the largest number of slots that the request allows and that is at most available.
+// The order follows sge_types(5): the largest number first. ok is false if even the smallest number
+// is more than available.
 func (p ParallelRequest) Slots(available int) (n int, ok bool) {
 	for _, r := range p.Ranges {
 		if r.Min <= available {
@@ -121,7 +120,7 @@ func (p ParallelRequest) Slots(available int) (n int, ok bool) {
 	return n, n > 0
 }
 
-// String returns the request as it is written after -pe.
+// String returns the value of -pe.
 func (p ParallelRequest) String() string {
 	parts := make([]string, len(p.Ranges))
 	for i, r := range p.Ranges {

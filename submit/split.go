@@ -2,18 +2,17 @@ package submit
 
 import "strings"
 
-// The quoting rules here are those of #$ lines, request files and the comma
-// lists of several options. sge_submit(1) is silent about them; the original
-// has quotes of both kinds that group and vanish. Where its reader stumbles we
-// do what a shell would: a word ends at the next blank after a closing quote
-// (8.1.9 swallows the rest of the line), a quote within quotes of the other
-// kind stays, and a # within quotes is no comment. A quote that is never
-// closed is an ordinary character. There is no escape character.
+// The quoting rules here apply to #$ lines, request files and the comma lists of several options.
+// sge_submit(1) does not describe them. In the original, quotes of both kinds group and are
+// removed. Where the original's reader fails, this package follows the shell: a word ends at the
+// next blank after a closing quote (8.1.9 drops the remaining line), a quote within quotes of the
+// other kind stays, and a # within quotes does not begin a comment. A quote without a closing quote
+// is an ordinary character. There is no escape character.
 
 const blanks = " \t\r\n\v\f"
 
-// closing returns the index of the quote that closes the one at s[i], or -1
-// when s[i] is no quote or nothing closes it.
+// closing returns the index of the quote that closes the one at s[i], or -1 if s[i] is no quote or
+// has no closing quote.
 func closing(s string, i int) int {
 	if s[i] != '"' && s[i] != '\'' {
 		return -1
@@ -25,8 +24,7 @@ func closing(s string, i int) int {
 	return i + 1 + n
 }
 
-// cutComment returns line without the comment that begins at its first
-// unquoted #.
+// cutComment returns line without the comment that begins at the first unquoted #.
 func cutComment(line string) string {
 	for i := 0; i < len(line); i++ {
 		if end := closing(line, i); end > 0 {

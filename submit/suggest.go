@@ -6,7 +6,7 @@ import (
 	"github.com/execd-project/execd/internal/nearest"
 )
 
-// suggest returns the option that was probably meant by an unknown one, or "".
+// suggest returns the most similar known option, or "".
 func suggest(name string) string {
 	if len(name) > 64 {
 		return ""
@@ -14,7 +14,7 @@ func suggest(name string) string {
 	if o := lookup(Qsub, "-"+strings.TrimLeft(name, "-")); o != nil {
 		return o.Name
 	}
-	// -N=name, for the friends of other programs.
+	// -N=name, as other programs write options.
 	if before, _, ok := strings.Cut(name, "="); ok && lookup(Qsub, before) != nil {
 		return before
 	}
@@ -33,7 +33,7 @@ func suggest(name string) string {
 			prefix = option
 		}
 	}
-	// The dash is right in any case, and no reason to be near.
+	// The dash is always right, so it does not count for the similarity.
 	if near, ok := nearest.Word(strings.TrimPrefix(name, "-"), known); ok {
 		return "-" + near
 	}

@@ -5,20 +5,19 @@ import (
 	"strings"
 )
 
-// Treatment is what becomes of an option when a job is run in the foreground
-// on one host.
+// Treatment is the treatment of an option when a job runs in the foreground on one host.
 type Treatment int
 
 // The treatments of options.
 const (
-	// Executed: it is carried out.
+	// Executed options take effect.
 	Executed Treatment = iota
-	// Noted: it concerns waiting, placing or accounting, of which there is
-	// none on one host. It is checked, kept, and named once in a notice.
+	// Noted options concern scheduling or accounting, which do not exist on a single host. They are
+	// checked, stored, and named once in a notice.
 	Noted
-	// Refused: it would change how the job runs and can't be honoured.
+	// Refused options would change how the job runs, and cannot be honoured.
 	Refused
-	// ForCaller: it asks for something else than running a job.
+	// ForCaller options request something other than running a job.
 	ForCaller
 )
 
@@ -36,13 +35,13 @@ func (t Treatment) String() string {
 	}
 }
 
-// Repeat says what a second occurrence of an option does to the first.
+// Repeat is the rule for a second occurrence of an option.
 type Repeat int
 
 // The rules for repeated options.
 const (
-	Replaces    Repeat = iota // the last one counts
-	Accumulates               // both count; equal parts of the earlier one are replaced
+	Replaces    Repeat = iota // the last occurrence counts
+	Accumulates               // all occurrences count; equal parts of earlier ones are replaced
 )
 
 // Commands is a set of Grid Engine's submit commands.
@@ -58,7 +57,7 @@ const (
 	Qrsub // qrsub(1): advance reservations
 
 	everywhere = Qsub | Qsh | Qlogin | Qrsh | Qalter
-	// submitting are those that submit a job.
+	// submitting are the commands that submit a job.
 	submitting = everywhere &^ Qalter
 )
 
@@ -73,25 +72,23 @@ func (c Commands) String() string {
 	return strings.Join(names, ", ")
 }
 
-// Option is a row of the table of options: what sge_submit(1) says about it,
-// and what we do with it.
+// Option is a row of the table of options: its description in sge_submit(1), and its treatment
+// here.
 type Option struct {
 	Name string // with its dash
 	Args string // names of the values, separated by blanks; empty for none
-	// Values is the number of values. Where the first value is one of Leading,
-	// one more follows.
+	// Values is the number of values. If the first value is one of Leading, another value follows.
 	Values    int
 	Leading   []string
-	Commands  Commands // that know it
+	Commands  Commands // the commands that accept it
 	Treatment Treatment
 	Repeat    Repeat
 	Help      string // one line
 
-	// apply checks the values and puts them into the request. An option with
-	// another treatment than Executed needs none.
+	// apply checks the values and puts them into the request. Only Executed options need it.
 	apply func(*builder, setting) error
-	// harmless says of a Refused option that its values ask for nothing, and of
-	// a Noted one that there is nothing to be noted.
+	// harmless reports whether the values of a Refused option ask for nothing, or whether a Noted
+	// option need not be noted.
 	harmless func(values []string) bool
 }
 
@@ -104,13 +101,13 @@ func (o *Option) words(args []string) int {
 	return n
 }
 
-// Options returns the table, in the order of sge_submit(1). A name that means
-// something else for another command has a row for each meaning.
+// Options returns the table, in the order of sge_submit(1). If a name has different meanings for
+// different commands, it has a row for each.
 func Options() []Option { return append([]Option(nil), table[:]...) }
 
-// Lookup returns the row of an option, named with its dash. An option that only
-// other submit commands know is found, too: default request files have them for
-// all. Those that only qrsub knows are not.
+// Lookup returns the row of an option, named with its dash. It also finds options of other submit
+// commands, because default request files contain options for all commands. It does not find
+// options that only qrsub has.
 func Lookup(name string) (Option, bool) {
 	if o := lookup(Qsub, name); o != nil {
 		return *o, true
@@ -134,7 +131,7 @@ func lookup(command Commands, name string) *Option {
 	return other
 }
 
-// table is not changed by anything. Its rows follow sge_submit(1), OPTIONS.
+// table is constant. Its rows follow sge_submit(1), OPTIONS.
 var table = [...]Option{
 	{Name: "-@", Args: "file", Values: 1, Commands: everywhere &^ Qalter, Repeat: Accumulates, Help: "read options from a file"},
 	{Name: "-a", Args: "date_time", Values: 1, Commands: Qsub | Qalter | Qrsub, Treatment: Noted, Help: "not to be started before [[CC]YY]MMDDhhmm[.SS]", apply: setStart},

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// bindingUnits is what the options -bamount, -bunit, -btype and -binstance ask for, with which
-// Gridware Cluster Scheduler 9.1 replaces -binding. Where -binding has the same, they are
-// accepted; otherwise they are refused.
+// bindingUnits holds the values of -bamount, -bunit, -btype and -binstance, the options that
+// replace -binding in Gridware Cluster Scheduler 9.1. They are accepted if -binding has an
+// equivalent, and refused otherwise.
 type bindingUnits struct {
-	amount   int             // of cores; 0 if no binding is asked for
-	perHost  bool            // the amount is for the host, not for each slot
+	amount   int             // of cores; 0 without a request for binding
+	perHost  bool            // the amount is per host, not per slot
 	instance BindingInstance // empty for BindSet
 }
 
-// instead ends an error of these options.
+// instead is the end of errors of these options.
 const instead = "; use -binding linear:n, striding:n:step or explicit:socket,core"
 
 func setBindingAmount(b *builder, s setting) (err error) {
@@ -50,12 +50,12 @@ func setBindingInstance(b *builder, s setting) error {
 
 func setBindingStrategy(_ *builder, s setting) error {
 	if s.value() == "pack" {
-		return nil // as linear does
+		return nil // the default of linear
 	}
 	return errors.New("the strategy " + strconv.Quote(s.value()) + " is not supported, expected pack" + instead)
 }
 
-// refuseUnlessNone refuses an option that has no equivalent, unless it asks for nothing.
+// refuseUnlessNone refuses an option without an equivalent, unless its value is none.
 func refuseUnlessNone(_ *builder, s setting) error {
 	if v := s.value(); v == "" || strings.EqualFold(v, "NONE") {
 		return nil
@@ -63,7 +63,7 @@ func refuseUnlessNone(_ *builder, s setting) error {
 	return errors.New("the option is not supported" + instead)
 }
 
-// setScope accepts the scope of all tasks, which requests have without the option.
+// setScope accepts the scope of all tasks, which is the default.
 func setScope(_ *builder, s setting) error {
 	switch s.value() {
 	case "global":
@@ -74,7 +74,7 @@ func setScope(_ *builder, s setting) error {
 	return errors.New(strconv.Quote(s.value()) + " is no scope, expected global, master or slave")
 }
 
-// bindUnits makes these options a request for core binding, in the place of -binding.
+// bindUnits converts these options into a request as of -binding.
 func (b *builder) bindUnits() error {
 	u := b.units
 	if u.amount == 0 {

@@ -12,25 +12,25 @@ import (
 // QueueRequest is one reference of -q.
 type QueueRequest struct {
 	Reference string // wc_queue of sge_types(5): wc_cqueue, wc_cqueue@wc_host, wc_cqueue@@wc_hostgroup
-	Soft      bool   // after -soft: nice to have
+	Soft      bool   // after -soft: preferred, not required
 }
 
 // Validation is a level of -w (sge_submit(1)).
 type Validation byte
 
-// The levels of validation. With the last two the job is not submitted.
+// The levels of validation. With the last two the command does not submit the job.
 const (
 	ValidateNone   Validation = 0
-	ValidateError  Validation = 'e' // refuse what could never run
-	ValidateWarn   Validation = 'w' // say so
-	ValidateVerify Validation = 'v' // report on an empty cluster
-	ValidatePoke   Validation = 'p' // report on the cluster as it is
+	ValidateError  Validation = 'e' // refuse a job that can never run
+	ValidateWarn   Validation = 'w' // warn about it
+	ValidateVerify Validation = 'v' // report whether the job could run on an empty cluster
+	ValidatePoke   Validation = 'p' // report whether the job could run on the cluster now
 )
 
-// Holds is a set of the holds that a person can put on a job (sge_submit(1), -h).
+// Holds is a set of the holds that users can put on a job (sge_submit(1), -h).
 type Holds byte
 
-// The holds, each of which keeps a job from starting.
+// The holds. Each of them keeps a job from starting.
 const (
 	HoldUser Holds = 1 << iota
 	HoldOperator
@@ -39,7 +39,7 @@ const (
 	AllHolds = HoldUser | HoldOperator | HoldSystem
 )
 
-// String is the letters of the holds, in the order u o s; "n" for none.
+// String returns the letters of the holds, in the order u o s; "n" for none.
 func (h Holds) String() string {
 	var b strings.Builder
 	for i, letter := range []byte("uos") {
@@ -53,12 +53,11 @@ func (h Holds) String() string {
 	return b.String()
 }
 
-// HoldChange is what -h of qalter, qhold and qrls asks for.
+// HoldChange is the value of -h of qalter, qhold and qrls.
 type HoldChange struct{ Set, Clear Holds }
 
-// ParseHolds reads the value of -h for qalter and qhold: letters of u, o and s put
-// holds on, those of U, O and S take them off, n takes off all (sge_submit(1)).
-// Both at once make no sense, and are refused.
+// ParseHolds reads the value of -h for qalter and qhold: the letters u, o and s set holds, U, O and
+// S remove them, n removes all (sge_submit(1)). It refuses a value that does both.
 func ParseHolds(s string) (HoldChange, error) {
 	var c HoldChange
 	for _, letter := range s {
@@ -145,8 +144,7 @@ func setDeadline(b *builder, s setting) (err error) {
 	return err
 }
 
-// setQueues reads -q and -masterq. Whether a reference is well-formed and what it
-// matches is for who knows the queues.
+// setQueues reads -q and -masterq. The master, which knows the queues, checks the references.
 func setQueues(b *builder, s setting) error {
 	if err := checkList(b, s); err != nil {
 		return err
@@ -161,8 +159,8 @@ func setQueues(b *builder, s setting) error {
 	return nil
 }
 
-// setPredecessors reads -hold_jid and -hold_jid_ad. For qalter an empty list takes
-// the dependencies away (sge_submit(1)).
+// setPredecessors reads -hold_jid and -hold_jid_ad. For qalter an empty list removes the
+// dependencies (sge_submit(1)).
 func setPredecessors(b *builder, s setting) error {
 	if err := checkList(b, s); err != nil && b.alteration == nil {
 		return err
@@ -175,8 +173,8 @@ func setPredecessors(b *builder, s setting) error {
 	return nil
 }
 
-// setValidation reads -w. With p and v the original does not submit the job; qrsub
-// has e and v only.
+// setValidation reads -w. With p and v the original does not submit the job. qrsub accepts only e
+// and v.
 func setValidation(b *builder, s setting) error {
 	allowed := "ewnpv"
 	if b.reservation != nil {
