@@ -105,13 +105,10 @@ func (vars PathVars) absolute(path string) bool {
 		strings.HasPrefix(vars.Home, "~") && (path == vars.Home || strings.HasPrefix(path, vars.Home+"/"))
 }
 
-// ExpandPath returns the path that a list gives for the host of vars: the entry
-// for the host, else the first without a host, expanded (Expand) and made
-// absolute with vars.Cwd. It returns "" where no entry applies: then the stream
-// or shell has its default.
-//
-// If no entry applies, 8.1.9 takes the last one. Here, as in sge_submit(1), a path with a host
-// applies to that host only.
+// ExpandPath returns the path that a list gives for the host of vars: the entry for the host, or else
+// the first entry without a host. The path is expanded (Expand) and made absolute with vars.Cwd. If no
+// entry applies, ExpandPath returns "", and the stream or shell has its default; 8.1.9 takes the last
+// entry then. As in sge_submit(1), a path with a host applies to that host only.
 func ExpandPath(list []HostPath, vars PathVars) (string, error) {
 	path, err := vars.choose(list)
 	if err == nil && path != "" && !vars.absolute(path) {
