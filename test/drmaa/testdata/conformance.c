@@ -43,7 +43,11 @@ static void same(int line, const char *what, const char *got, const char *want) 
 static drmaa_job_template_t *template(const char *script) {
 	drmaa_job_template_t *jt = NULL;
 	const char *argv[] = {"-c", script, NULL};
+	char dir[1024];
+	if (!getcwd(dir, sizeof dir))
+		abort();
 	OK(drmaa_allocate_job_template(&jt, D));
+	OK(drmaa_set_attribute(jt, DRMAA_WD, dir, D)); /* the user may have no home directory */
 	OK(drmaa_set_attribute(jt, DRMAA_REMOTE_COMMAND, "/bin/sh", D));
 	OK(drmaa_set_vector_attribute(jt, DRMAA_V_ARGV, argv, D));
 	OK(drmaa_set_attribute(jt, DRMAA_OUTPUT_PATH, ":/dev/null", D));

@@ -13,6 +13,7 @@ def template(session, script):
     jt = session.createJobTemplate()
     jt.remoteCommand = "/bin/sh"
     jt.args = ["-c", script]
+    jt.workingDirectory = os.getcwd()  # the user may have no home directory
     jt.joinFiles = True
     jt.outputPath = ":/dev/null"
     return jt
