@@ -22,7 +22,7 @@ func (m *Master) cellDir() string { return filepath.Join(m.host.Spool, "sge") }
 func (m *Master) makeCellDir() {
 	err := celldir.Make(m.cellDir(), celldir.Contents{
 		Host: m.host.Name, Socket: m.host.Socket, Accounting: m.host.Accounting, Executable: m.host.Executable,
-		Arch: job.Arch(runtime.GOARCH), Commands: slices.Concat(command.Names(), []string{"qacct"}, slices.Sorted(maps.Keys(command.Absent))),
+		Library: drmaaLibrary(m.host.Executable), Arch: job.Arch(runtime.GOARCH), Commands: slices.Concat(command.Names(), []string{"qacct"}, slices.Sorted(maps.Keys(command.Absent))),
 	})
 	if err != nil {
 		m.log.Warn("scripts may not find the files of a Grid Engine", "error", err)
@@ -35,4 +35,17 @@ func (m *Master) makeCellDir() {
 			m.log.Warn("jobs do not get a variable", "name", name, "error", err)
 		}
 	}
+}
+
+// drmaaLibrary returns the path of the DRMAA library that belongs to an executable, or "" if there is none.
+func drmaaLibrary(executable string) string {
+	dir := filepath.Dir(executable)
+	// In a build, in the packages, and below the prefix of make install.
+	for _, place := range []string{".", "lib", "../lib/execd/lib"} {
+		path := filepath.Join(dir, place, "libdrmaa.so.1.0")
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			return path
+		}
+	}
+	return ""
 }

@@ -9,6 +9,7 @@
 //	default/common/accounting     a link to the records of accounting(5)
 //	default/common/sge_request    default options of all users (sge_request(5))
 //	bin/ARCH                      links to execd with the names of the commands
+//	lib/ARCH                      links to the DRMAA library, if it is installed
 //	util/arch                     prints ARCH
 //	util/resources/jsv            functions for JSV scripts in sh, Perl, Python and Tcl
 //	                              (jsv_script_interface(3))
@@ -38,6 +39,7 @@ type Contents struct {
 	Socket     string   // the socket of the daemon, absolute
 	Accounting string   // the file of records, absolute; empty for none
 	Executable string   // execd, absolute
+	Library    string   // libdrmaa.so.1.0, absolute; empty if it is not installed
 	Arch       string   // such as lx-amd64
 	Commands   []string // names of execd in bin/ARCH
 }
@@ -54,7 +56,7 @@ func ReadRequest(dir, name string) ([]byte, error) {
 
 // Make makes the directory, or renews it.
 func Make(dir string, c Contents) error {
-	for _, path := range []string{dir, c.Socket, c.Accounting, c.Executable} {
+	for _, path := range []string{dir, c.Socket, c.Accounting, c.Executable, c.Library} {
 		if strings.ContainsAny(path, "\n\r\x00") {
 			return fmt.Errorf("cannot make the directory of the cell %q: the path %q has a line break", dir, path)
 		}
@@ -74,8 +76,8 @@ func (c *Contents) make(dir string) error {
 		return err
 	}
 	defer root.Close()
-	common, bin, jsv := filepath.Join(Cell, "common"), filepath.Join("bin", c.Arch), filepath.Join("util", "resources", "jsv")
-	for _, sub := range []string{".", Cell, common, "bin", bin, "util", filepath.Dir(jsv), jsv} {
+	common, bin, lib, jsv := filepath.Join(Cell, "common"), filepath.Join("bin", c.Arch), filepath.Join("lib", c.Arch), filepath.Join("util", "resources", "jsv")
+	for _, sub := range []string{".", Cell, common, "bin", bin, "lib", lib, "util", filepath.Dir(jsv), jsv} {
 		// All users read it, whatever the umask.
 		if err := errors.Join(root.MkdirAll(sub, 0o755), root.Chmod(sub, 0o755)); err != nil {
 			return err
@@ -85,6 +87,13 @@ func (c *Contents) make(dir string) error {
 	add := func(err error) { errs = append(errs, err) }
 	for _, name := range c.Commands {
 		add(link(root, c.Executable, filepath.Join(bin, name)))
+	}
+	for _, name := range []string{"libdrmaa.so.1.0", "libdrmaa.so"} { // for dlopen(3), and for ld(1)
+		if path := filepath.Join(lib, name); c.Library != "" {
+			add(link(root, c.Library, path))
+		} else if err := root.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			add(err)
+		}
 	}
 	if c.Accounting != "" {
 		add(link(root, c.Accounting, filepath.Join(common, "accounting")))

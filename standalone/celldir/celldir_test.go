@@ -112,11 +112,39 @@ func TestUmask(t *testing.T) {
 	}
 	for path, want := range map[string]fs.FileMode{
 		"": 0o755, "/default": 0o755, "/default/common": 0o755, "/default/common/settings.sh": 0o644, "/bin": 0o755,
-		"/bin/lx-amd64": 0o755, "/util": 0o755, "/util/arch": 0o755, "/util/resources": 0o755, "/util/resources/jsv": 0o755,
+		"/bin/lx-amd64": 0o755, "/lib/lx-amd64": 0o755, "/util": 0o755, "/util/arch": 0o755, "/util/resources": 0o755, "/util/resources/jsv": 0o755,
 	} {
 		if info, err := os.Stat(dir + "/sge" + path); err != nil || info.Mode().Perm() != want {
 			t.Errorf("%s: %v (%v), want %v", path, info.Mode(), err, want)
 		}
+	}
+}
+
+// TestLibrary links the DRMAA library, and removes the links when the library is removed.
+func TestLibrary(t *testing.T) {
+	dir := t.TempDir()
+	c := contents(dir)
+	c.Library = filepath.Join(dir, "libdrmaa.so.1.0")
+	for range 2 {
+		if err := Make(dir+"/sge", c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	links, err := filepath.Glob(dir + "/sge/lib/lx-amd64/*")
+	if err != nil || len(links) != 2 {
+		t.Errorf("links: %q (%v)", links, err)
+	}
+	for _, path := range links {
+		if to, err := os.Readlink(path); err != nil || to != c.Library {
+			t.Errorf("%s is a link to %q (%v)", path, to, err)
+		}
+	}
+	c.Library = ""
+	if err := Make(dir+"/sge", c); err != nil {
+		t.Fatal(err)
+	}
+	if links, err := filepath.Glob(dir + "/sge/lib/lx-amd64/*"); err != nil || len(links) != 0 {
+		t.Errorf("without the library there are %q (%v)", links, err)
 	}
 }
 

@@ -213,7 +213,9 @@ func (m *machine) run(name string, args ...string) {
 	if err := cmd.Run(); err != nil {
 		m.Errorf("%s %q: %v\n%s", name, args, err, out.String())
 	}
-	m.noHelper(cmd.Process.Pid)
+	if cmd.Process != nil {
+		m.noHelper(cmd.Process.Pid)
+	}
 }
 
 // noHelper waits until the helper of a process that has exited is there no more.
@@ -263,6 +265,23 @@ func TestPython(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.run(python, "-c", string(text)) // the tree may be one that the user cannot read
+}
+
+// TestCellDirectory has python3-drmaa load the library from the cell directory of the daemon.
+func TestCellDirectory(t *testing.T) {
+	m := newMachine(t)
+	if os.Getenv(testenv.ProgramsEnv) != "" {
+		return // there is no library next to these programs
+	}
+	paths, err := filepath.Glob(filepath.Join(m.dir, "spool", "sge", "lib", "*", "libdrmaa.so"))
+	if err != nil || len(paths) != 1 {
+		t.Fatalf("the cell directory has the libraries %q (%v)", paths, err)
+	}
+	cmd := m.command(t.Context(), python, "-c", "import drmaa; drmaa.Session().initialize(); print(drmaa.Session.drmsInfo)")
+	cmd.Env = append(cmd.Env, "DRMAA_LIBRARY_PATH="+paths[0])
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "execd") {
+		t.Errorf("%v: %s", err, out)
+	}
 }
 
 // TestKilledProgram kills programs in the middle of a call: their helpers end.
