@@ -190,6 +190,13 @@ install: ## install what `make build` made, and the manual, below PREFIX (/usr/l
 	bin/execd completion zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_execd
 	bin/execd completion fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/execd.fish
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/user
+	@# The DRMAA library, if `make drmaa` has built it.
+	if test -f bin/libdrmaa.so.1.0; then \
+		install -d $(DESTDIR)$(PREFIX)/lib/execd/lib $(DESTDIR)$(PREFIX)/lib/execd/include && \
+		install -m 644 bin/libdrmaa.so.1.0 $(DESTDIR)$(PREFIX)/lib/execd/lib/ && \
+		ln -sfn libdrmaa.so.1.0 $(DESTDIR)$(PREFIX)/lib/execd/lib/libdrmaa.so && \
+		install -m 644 clients/drmaa/drmaa.h $(DESTDIR)$(PREFIX)/lib/execd/include/; \
+	fi
 	sed 's,/usr/bin/,$(PREFIX)/bin/,' packaging/execd-user.service >$(DESTDIR)$(PREFIX)/lib/systemd/user/execd.service
 	chmod 644 $(DESTDIR)$(PREFIX)/lib/systemd/user/execd.service
 
@@ -210,6 +217,17 @@ MAINTAINER   := The execd project <execd-project@users.noreply.github.com>
 # NFPM_PASSPHRASE.
 PACKAGE_KEY  ?=
 
+# changelog prints the compressed changelog of a .deb.
+changelog = printf '$(1) (%s) unstable; urgency=medium\n\n  * See CHANGELOG.md.\n\n -- %s  %s\n' '$(PACKAGE_VERSION)' '$(MAINTAINER)' \
+	"$$(git log -1 --format=%cD 2>/dev/null || date -R)" | gzip -9n
+
+# nfpm makes both packages of a description.
+nfpm = for format in deb rpm; do \
+	PACKAGE_VERSION='$(PACKAGE_VERSION)' PACKAGE_ARCH='$(PACKAGE_ARCH)' PACKAGE_KEY='$(PACKAGE_KEY)' \
+	SOURCE_DATE_EPOCH="$$(git log -1 --format=%ct 2>/dev/null || echo 0)" \
+	$(GO) tool -modfile=packaging/tools.mod nfpm package -f $(1) -p $$format -t '$(PACKAGES)' || exit 1; \
+done
+
 .PHONY: package
 package: build ## make a .deb and an .rpm with their bills of materials, in PACKAGES (bin)
 	rm -rf bin/package
@@ -220,17 +238,20 @@ package: build ## make a .deb and an .rpm with their bills of materials, in PACK
 	sed -e '/^Environment=EXECD_COMMAND=/d' -e 's/ \$$EXECD_COMMAND / standalone /' -e 's/^Description=.*/Description=execd standalone, a batch system on this host/' \
 		-e 's/^Documentation=.*/Documentation=man:execd-standalone(8) man:execd-conf(5)\nConflicts=execd.service/' \
 		packaging/execd.service >bin/package/execd-standalone.service
-	printf 'execd (%s) unstable; urgency=medium\n\n  * See CHANGELOG.md.\n\n -- %s  %s\n' '$(PACKAGE_VERSION)' '$(MAINTAINER)' \
-		"$$(git log -1 --format=%cD 2>/dev/null || date -R)" | gzip -9n >bin/package/changelog.gz
+	$(call changelog,execd) >bin/package/changelog.gz
 	for program in execd execd-launcher sge_shepherd-go; do \
 		$(GO) run ./packaging/bom -version '$(PACKAGE_VERSION)' bin/$$program >bin/package/$$program.cdx.json && \
 		cp bin/package/$$program.cdx.json '$(PACKAGES)' || exit 1; \
 	done
-	for format in deb rpm; do \
-		PACKAGE_VERSION='$(PACKAGE_VERSION)' PACKAGE_ARCH='$(PACKAGE_ARCH)' PACKAGE_KEY='$(PACKAGE_KEY)' \
-		SOURCE_DATE_EPOCH="$$(git log -1 --format=%ct 2>/dev/null || echo 0)" \
-		$(GO) tool -modfile=packaging/tools.mod nfpm package -f packaging/nfpm.yaml -p $$format -t '$(PACKAGES)' || exit 1; \
-	done
+	$(call nfpm,packaging/nfpm.yaml)
+
+.PHONY: package-drmaa
+package-drmaa: ## make a .deb and an .rpm of the DRMAA library, in PACKAGES (needs a C compiler for PACKAGE_ARCH)
+	rm -rf bin/package-drmaa
+	install -d bin/package-drmaa '$(PACKAGES)'
+	$(MAKE) drmaa DRMAA=bin/package-drmaa DRMAA_CFLAGS='-O2 -Wall -Wextra -fstack-protector-strong -D_FORTIFY_SOURCE=2 -s'
+	$(call changelog,execd-drmaa) >bin/package-drmaa/changelog.gz
+	$(call nfpm,packaging/nfpm-drmaa.yaml)
 
 .PHONY: version
 version: ## print the version of this tree

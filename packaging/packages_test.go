@@ -146,7 +146,7 @@ func output(t *testing.T, name string, args ...string) string {
 var version = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+[A-Za-z0-9.+~]*$`)
 
 func TestDeb(t *testing.T) {
-	deb, want := one(t, "*.deb"), expected(t, onlyDeb)
+	deb, want := one(t, "execd_*.deb"), expected(t, onlyDeb)
 	var got []string
 	for line := range strings.Lines(output(t, "dpkg-deb", "-c", deb)) {
 		f := strings.Fields(line)
@@ -175,7 +175,7 @@ func TestDeb(t *testing.T) {
 }
 
 func TestRpm(t *testing.T) {
-	rpm, want := one(t, "*.rpm"), expected(t, onlyRpm)
+	rpm, want := one(t, "execd-[0-9]*.rpm"), expected(t, onlyRpm)
 	var got []string
 	const format = `[%{FILEMODES:perms} %{FILENAMES} %{FILEUSERNAME} %{FILEGROUPNAME} <%{FILEFLAGS:fflags}>\n]`
 	for line := range strings.Lines(output(t, "rpm", "-qp", "--qf", format, rpm)) {
@@ -206,7 +206,7 @@ func TestRpm(t *testing.T) {
 // TestInstall installs the package below a scratch directory, upgrades it, and
 // removes it again.
 func TestInstall(t *testing.T) {
-	deb := one(t, "*.deb")
+	deb := one(t, "execd_*.deb")
 	testenv.Require(t, testenv.Root)
 	root := t.TempDir()
 	for _, dir := range []string{"updates", "info"} {
@@ -307,7 +307,7 @@ func tree(t *testing.T, root string) map[string]string {
 // TestInstallRpm installs the other package below a scratch directory, upgrades it and
 // removes it; what it installs is what the first one does.
 func TestInstallRpm(t *testing.T) {
-	deb, rpm := one(t, "*.deb"), one(t, "*.rpm")
+	deb, rpm := one(t, "execd_*.deb"), one(t, "execd-[0-9]*.rpm")
 	testenv.Require(t, testenv.Root)
 	root, same := t.TempDir(), t.TempDir()
 	// The scripts need a shell below root, and have a test of their own.
@@ -365,7 +365,7 @@ func TestInstallRpm(t *testing.T) {
 // TestRpmScripts runs the scripts of the .rpm with a systemctl that writes down what it is
 // told.
 func TestRpmScripts(t *testing.T) {
-	rpm := one(t, "*.rpm")
+	rpm := one(t, "execd-[0-9]*.rpm")
 	dir := t.TempDir()
 	const systemd = "/run/systemd/system"
 	if err := os.WriteFile(dir+"/systemctl", []byte("#!/bin/sh\necho \"$*\" >>"+dir+"/said\nexit 1\n"), 0o755); err != nil {
@@ -407,7 +407,7 @@ func TestRpmScripts(t *testing.T) {
 
 // TestUnit has systemd read the units of the package.
 func TestUnit(t *testing.T) {
-	deb := one(t, "*.deb")
+	deb := one(t, "execd_*.deb")
 	root := t.TempDir()
 	output(t, "dpkg-deb", "-x", deb, root)
 	text, err := os.ReadFile(root + "/usr/lib/systemd/system/execd.service")
@@ -458,7 +458,7 @@ func built(t *testing.T) string {
 func TestPagesAreFound(t *testing.T) {
 	testenv.Require(t, testenv.Man)
 	unpacked, installed := t.TempDir(), t.TempDir()
-	output(t, "dpkg-deb", "-x", one(t, "*.deb"), unpacked)
+	output(t, "dpkg-deb", "-x", one(t, "execd_*.deb"), unpacked)
 	output(t, "make", "-C", built(t), "-s", "install", "DESTDIR="+installed)
 	for prefix, suffix := range map[string]string{unpacked + "/usr": ".1.gz", installed + "/usr/local": ".1"} {
 		if err := os.Chmod(filepath.Dir(prefix), 0o755); err != nil {
@@ -514,7 +514,7 @@ func TestUninstall(t *testing.T) {
 func TestSoakLintian(t *testing.T) {
 	testenv.Soak(t)
 	testenv.Require(t, testenv.Lintian)
-	deb := one(t, "*.deb")
+	deb := one(t, "execd_*.deb")
 	cmd := exec.Command("lintian", "--allow-root", "--fail-on", "error", deb)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)

@@ -19,7 +19,7 @@ import (
 // TestBillOfMaterials compares the bills in the package with what the executables in
 // the package were linked from.
 func TestBillOfMaterials(t *testing.T) {
-	deb := one(t, "*.deb")
+	deb := one(t, "execd_*.deb")
 	root := t.TempDir()
 	output(t, "dpkg-deb", "-x", deb, root)
 	for _, program := range []string{"execd", "execd-launcher", "sge_shepherd-go"} {
