@@ -134,7 +134,7 @@ func TestAttach(t *testing.T) {
 	if other.ProcessState.ExitCode() != 5 || !strings.Contains(string(out), "kept by another") {
 		t.Errorf("%v, %q", err, out)
 	}
-	p.expect("somebody else has attached")
+	p.expect("another client has attached")
 	p.leaves(125)
 	n.acknowledge(ctx)
 }
@@ -182,7 +182,7 @@ func TestHangUp(t *testing.T) {
 	}
 	p.leaves(128 + int(unix.SIGHUP))
 	n.acknowledge(ctx)
-	if log := n.log(); !strings.Contains(log, "nobody has attached again") {
+	if log := n.log(); !strings.Contains(log, "no client has attached again") {
 		t.Error(log)
 	}
 }

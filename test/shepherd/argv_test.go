@@ -244,7 +244,7 @@ func TestPrograms(t *testing.T) {
 				j.d.Command.StartMode = job.ScriptFromStdin
 				j.d.Command.File = j.fifo("script-fifo").path
 			},
-			failed: job.FailedInJobChild, says: "no regular file",
+			failed: job.FailedInJobChild, says: "not a regular file",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -66,7 +66,7 @@ func TestUntrustedProcedures(t *testing.T) {
 		"an interpreter in the working directory": {
 			func(dir, _ string) (string, error) {
 				return dir + "/script", os.WriteFile(dir+"/script", []byte("#!sh\necho procedure $(/usr/bin/id -u) >>"+dir+"/../log\n"), 0o755)
-			}, "root", "no absolute path",
+			}, "root", "not an absolute path",
 		},
 		"a name without a path": {
 			func(_, _ string) (string, error) { return "true", nil }, "root", "absolute path",

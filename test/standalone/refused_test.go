@@ -29,6 +29,10 @@ func TestRefusedStart(t *testing.T) {
 		_, err := client.Start(t.Context(), first)
 		return err == nil
 	})
+	m.until("the job of the other master runs", func() bool { // the reason names its state, and is logged again when that changes
+		j, err := client.Job(t.Context(), api.ID{Job: 1})
+		return err == nil && j.State == api.Running
+	})
 	if r := m.as(alice, "qsub", "-b", "y", "-N", "hers", "-wd", "/", "-o", "/dev/null", "-j", "y", "/bin/true"); r.status != 0 || !strings.Contains(r.stdout, "Your job 1 ") {
 		t.Fatalf("qsub: %+v", r)
 	}
