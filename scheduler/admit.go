@@ -11,27 +11,31 @@ import (
 	"github.com/execd-project/execd/scheduler/quota"
 )
 
-// Admit returns what is against a task that is to start now in exactly these places: with
-// these slots, things of resource maps and cores. Without a reason it fits. The state is
-// as before, and the task is not changed; Start books it.
+// Admit returns the reasons why a task cannot start now in exactly these places: with these slots,
+// elements of resource maps and cores. Without a reason the task fits. Admit changes neither the
+// state nor the task; Start books it.
 //
-// It is for who did not decide where the task starts: an agent, of which a master demands
-// it. What a run decides on the state, Admit admits, one start after the other. So it
-// looks at what a run looks at, with these exceptions:
+// An agent uses it to check a start that a master requests. Admit accepts each start that a run
+// decides on the same state, one after the other. So it checks what a run checks, with these
+// exceptions:
 //
-//   - Nothing is said about other tasks: priorities, limits on the number of tasks of a
-//     user or an array job, soft requests, reservations that have not begun.
-//   - Load values count as they are reported. Load adjustments spread what one run
-//     starts, and so does an alarm for what is left of a consumable.
+//   - It ignores other tasks: priorities, limits on the number of tasks of a user or an array job,
+//     soft
 //
-// Where a state has only a part of the cluster, quotas, the slots of parallel environments,
-// and what the whole cluster has count for what is known to be used. That is never more
-// than what the master knows, so that nothing is refused which is right; but only a master
-// can keep what is for several hosts. Of the allocation rule, what is here is checked.
+// requests, reservations that have not begun.
+//   - It uses load values as they are reported. Load adjustments spread the starts of a single run,
+//     and so
 //
-// There is one reason for each place at most, with the texts that qstat -j shows. The
-// error is for a task that is none: without grants, with a queue instance that does not
-// exist or comes twice, or a serial one with several slots.
+// does an alarm on the remaining amount of a consumable.
+//
+// If a state holds only a part of the cluster, quotas, the slots of parallel environments and
+// resources of the whole cluster count only the usage that the state knows. That is never more than
+// the master knows, so Admit refuses no valid start; but only a master can enforce limits that span
+// hosts. Of the allocation rule, Admit checks the part on the hosts of the state.
+//
+// Each place has at most one reason, with the texts of qstat -j. The error is for an invalid task:
+// without grants, with a queue instance that does not exist or occurs twice, or a serial task with
+// several slots.
 func (s *State) Admit(t *Running, now int64) ([]Reason, error) {
 	if err := s.model.checkTask(t); err != nil {
 		return nil, err
@@ -40,14 +44,14 @@ func (s *State) Admit(t *Running, now int64) ([]Reason, error) {
 	v.reduce()
 	a := &admission{
 		run: &run{matcher: matcher{view: v}, decisions: &Decisions{model: s.model}}, task: t,
-		// Nothing is planned ahead, so that it does not matter how long the task lasts.
+		// Admit plans nothing ahead, so the duration of the task does not matter.
 		query: query{job: t.Job, category: t.Job.Category, span: span{start: now}, trace: newTrace(s.model)},
 	}
 	a.look()
 	return a.trace.reasons, nil
 }
 
-// admission is a question to Admit.
+// admission is the state of one call of Admit.
 type admission struct {
 	*run
 	query
@@ -77,7 +81,7 @@ func (a *admission) look() {
 	}
 }
 
-// usableNow looks at an instance as a run does before it looks at any job.
+// usableNow makes the checks of an instance that a run makes before it looks at any job.
 func (a *admission) usableNow(id InstanceID) bool {
 	suspended := func(id InstanceID) (Reason, bool) { return Reason{kind: droppedSuspended}, !a.subordinated(id) }
 	for _, keep := range []func(InstanceID) (Reason, bool){a.notUnavailable, a.noSuspendAlarm, a.noLoadAlarm, a.notDisabled, suspended, a.notFull} {
@@ -89,8 +93,8 @@ func (a *admission) usableNow(id InstanceID) bool {
 	return true
 }
 
-// quotasCount reports whether quotas limit the task: neither a reservation nor what runs
-// in it (sge_resource_quota(5)).
+// quotasCount reports whether quotas limit the task: they apply neither to a reservation nor to
+// tasks in one (sge_resource_quota(5)).
 func (a *admission) quotasCount() bool { return a.category.requests.Reservation == 0 }
 
 func (a *admission) lookSerial() {
@@ -113,7 +117,7 @@ func (a *admission) lookSerial() {
 	}
 }
 
-// fixed checks what the cluster queue of an instance says.
+// fixed checks the settings of an instance's cluster queue.
 func (a *admission) fixed(id InstanceID, pe PEID) bool {
 	queue := a.model.instances[id].queue
 	return a.queueStatic(&a.query, queue, 1) && (pe == None || a.queueOffersPE(&a.query, queue, a.model.PEName(pe)))
@@ -147,7 +151,7 @@ func (a *admission) lookParallel() {
 	}
 }
 
-// lookPE checks what the parallel environment says: access, slots, allocation rule.
+// lookPE checks the parallel environment: access, slots, allocation rule.
 func (a *admission) lookPE() bool {
 	c, pe := a.category, a.task.PE
 	object := a.model.pes[pe].object
@@ -183,7 +187,7 @@ func ruleText(r qconf.AllocationRule) string {
 	return string(r.Name)
 }
 
-// slotsOn returns those on a host, of all of its instances.
+// slotsOn returns the task's slots on a host, in all of the host's instances.
 func (a *admission) slotsOn(host HostID) (n int) {
 	for _, g := range a.task.Grants {
 		if a.model.instances[g.Instance].host == host {
@@ -213,8 +217,8 @@ func (a *admission) mayHave(grant int) bool {
 	return true
 }
 
-// offered checks that a place has so many slots of a parallel task, and what the master
-// task takes once.
+// offered checks that a place has enough slots for a parallel task, and the resources that the
+// master task takes once.
 func (a *admission) offered(p Place, slots int, master bool) bool {
 	before := len(a.trace.reasons)
 	n, once := a.slotsAt(&a.query, p)
@@ -229,7 +233,7 @@ func (a *admission) offered(p Place, slots int, master bool) bool {
 	return true
 }
 
-// offersOnce says what a master task misses at a place.
+// offersOnce adds the reason if a place lacks a resource that the master task needs.
 func (a *admission) offersOnce(p Place) bool {
 	c := a.category
 	for u := range a.usesAt(p) {
@@ -250,7 +254,7 @@ func (a *admission) usesAt(p Place) func(func(use) bool) {
 	}
 }
 
-// lookQuotas takes the slots from what the quotas leave, one grant after the other.
+// lookQuotas takes the slots from the remaining amounts of the quotas, one grant after the other.
 func (a *admission) lookQuotas() {
 	c := a.category
 	var q quota.Collector
@@ -270,8 +274,8 @@ func (a *admission) lookQuotas() {
 	}
 }
 
-// lookReserved checks that the places are those of an advance reservation that is in
-// force, and free in it.
+// lookReserved checks that the places belong to an advance reservation in force, and are free in
+// it.
 func (a *admission) lookReserved(ar *Reservation) {
 	before := len(a.trace.reasons)
 	if !a.inForce(&a.query, ar) {
@@ -306,8 +310,8 @@ func (a *admission) lookReserved(ar *Reservation) {
 	}
 }
 
-// lookThings checks that the task has got as many things of resource maps as it takes, and
-// that they are there and free.
+// lookThings checks that the task has as many elements of resource maps as it takes, and that they
+// exist and are free.
 func (a *admission) lookThings() {
 	takes := a.thingsTaken()
 	for _, g := range a.task.Grants {
@@ -331,15 +335,15 @@ func (a *admission) wrongThings(r resource, text string) {
 	a.because(Reason{kind: thingsGiven, layer: r.place.letter(), place: r.place.index, text: text})
 }
 
-// thingsTaken is how many things of a resource map a task takes.
+// thingsTaken is the number of elements that a task takes of a resource map.
 type thingsTaken struct {
 	resource
 	number int
 }
 
-// thingsTaken returns what the task takes of each map, in the order of its places. Of a host
-// with several instances it takes something for each of them. Those of the whole cluster
-// the master task has.
+// thingsTaken returns how many elements the task takes of each map, in the order of its places. On
+// a host with several of its instances the task takes elements for each instance. The master task
+// gets the elements of maps of the whole cluster.
 func (a *admission) thingsTaken() (list []thingsTaken) {
 	for p, part := range a.model.portions(a.task.Grants, a.task.Away) {
 		if p.layer == atGlobal && a.task.Away.Master {
@@ -361,7 +365,7 @@ func (a *admission) thingsTaken() (list []thingsTaken) {
 	return list
 }
 
-// given returns the things of a map that the task has.
+// given returns the elements of a map that the task has.
 func (a *admission) given(p Place, id AttributeID) (ids []string) {
 	for _, g := range a.task.Grants {
 		for _, t := range g.Things {
@@ -373,8 +377,8 @@ func (a *admission) given(p Place, id AttributeID) (ids []string) {
 	return ids
 }
 
-// lookGiven returns what is wrong with the things that a task has been given of a map, ""
-// for nothing.
+// lookGiven returns the error in the elements of a map that a task has been given, "" if there is
+// none.
 func (a *admission) lookGiven(x thingsTaken) string {
 	name := a.model.attributes[x.attribute].Name
 	given := a.given(x.place, x.attribute)
@@ -412,8 +416,8 @@ func (a *admission) lookGiven(x thingsTaken) string {
 	return ""
 }
 
-// lookCores checks that each host has cores for the task, and that those that it has been
-// given are free. Cores that nobody has chosen the host chooses by itself.
+// lookCores checks that each host has cores for the task, and that the cores given to the task are
+// free. If no cores are given, the host chooses them.
 func (a *admission) lookCores() {
 	if a.cores == nil {
 		return

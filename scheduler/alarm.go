@@ -6,21 +6,20 @@ import (
 	"github.com/execd-project/execd/scheduler/value"
 )
 
-// Crossing is a threshold of a queue instance in alarm, as qstat -explain shows it. The
-// master compares load values as they are reported: those who look see alarms for what is,
-// and not for what the scheduler expects of jobs that have just started.
+// Crossing is a threshold of a queue instance in alarm, as qstat -explain shows it. The original's
+// master compares load values as they are reported: the user sees alarms about the present, not
+// about the load that the scheduler expects of jobs that have just started.
 type Crossing struct {
-	// Name is that of the complex attribute, Threshold what the value is compared
-	// with, as it is configured.
+	// Name is the name of the complex attribute. Threshold is the limit as it is configured.
 	Name, Threshold string
-	// Value is invalid where the attribute has no value, which counts as an alarm.
+	// Value is invalid if the attribute has no value, which counts as an alarm.
 	Value value.Value
 	Layer byte // g, h or q
 	Kind  Kind // Load, Consumable or Fixed
 }
 
-// Crossed returns the load thresholds of a queue instance if one of them is crossed, and its
-// suspend thresholds likewise (queue_conf(5)): all of them, those that are not crossed, too
+// Crossed returns the load thresholds of a queue instance if one of them is crossed, and the same
+// for its suspend thresholds (queue_conf(5)). Each list includes thresholds that are not crossed
 // (tested).
 func (o *Observation) Crossed(id InstanceID) (load, suspend []Crossing) {
 	all := func(thresholds []threshold) []Crossing {
@@ -40,10 +39,10 @@ func (o *Observation) Crossed(id InstanceID) (load, suspend []Crossing) {
 	return all(i.load), all(i.suspend)
 }
 
-// Alarmed reports whether a queue instance is in load alarm and in suspend alarm, as the
-// letters a and A of qstat say it. The original looks twice, at loads as they are reported
-// and as load_scaling (host_conf(5)) has them, and either is enough; what Crossed says is
-// about the latter only (tested).
+// Alarmed reports whether a queue instance is in load alarm and in suspend alarm, as the letters a
+// and A of qstat show it. The original compares both the reported loads and the loads after
+// load_scaling (host_conf(5)), and one crossed threshold is enough; Crossed covers only the latter
+// (tested).
 func (o *Observation) Alarmed(id InstanceID) (load, suspend bool) {
 	alarmed := func(thresholds []threshold) bool {
 		return slices.ContainsFunc(thresholds, func(t threshold) bool {
@@ -61,7 +60,7 @@ func (o *Observation) Alarmed(id InstanceID) (load, suspend bool) {
 	return alarmed(i.load), alarmed(i.suspend)
 }
 
-// crossing returns where the value of a threshold comes from.
+// crossing returns a threshold with the current value and its source.
 func (v *view) crossing(id InstanceID, t *threshold) Crossing {
 	c := Crossing{Name: t.name, Threshold: t.text, Layer: 'q', Kind: Fixed}
 	if t.attribute == None {
@@ -69,8 +68,8 @@ func (v *view) crossing(id InstanceID, t *threshold) Crossing {
 	}
 	c.Name = v.model.attributes[t.attribute].Name
 	host := v.model.instances[id].host
-	// What is shown is the value that holds at the instance, even where the threshold was
-	// compared with another one, or with none (tested).
+	// qstat shows the value that holds at the instance, even if the threshold was compared with
+	// another value, or with none (tested).
 	if r, ok := v.over(t.attribute, AtGlobal(), AtHost(host), AtInstance(id)); ok {
 		c.Value, c.Layer, c.Kind = r.Value, r.Layer, r.Kind
 	}
@@ -87,8 +86,8 @@ func (m *Model) Scaled(h HostID, a AttributeID) bool {
 	return false
 }
 
-// AssumedSlots returns the number of slots that the urgency of a job counts with, and that
-// qstat shows while it waits (sge_pe(5), urgency_slots).
+// AssumedSlots returns the number of slots that the job's urgency is based on, and that qstat shows
+// while the job is pending (sge_pe(5), urgency_slots).
 func (c *Category) AssumedSlots() int {
 	if len(c.pes) == 0 {
 		return 1
@@ -96,8 +95,8 @@ func (c *Category) AssumedSlots() int {
 	return c.assumedSlots(c.pes[0])
 }
 
-// UrgencyOf returns what the hard request of an attribute adds to the urgency of a job
-// (sge_priority(5)); 0 where there is none.
+// UrgencyOf returns the contribution of the hard request for an attribute to the urgency of a job
+// (sge_priority(5)); 0 without a request.
 func (c *Category) UrgencyOf(attribute string) float64 {
 	id, ok := c.model.attributeOf[attribute]
 	if !ok {
@@ -114,8 +113,8 @@ func (c *Category) UrgencyOf(attribute string) float64 {
 	return a.Urgency * r.amount * float64(c.AssumedSlots())
 }
 
-// Overloaded reports whether queue instances were dropped because of their load or of
-// suspend thresholds: with load adjustments they can be used again when time has passed.
+// Overloaded reports whether queue instances were dropped because of their load or of suspend
+// thresholds. With load adjustments they become usable again as time passes.
 func (d *Decisions) Overloaded() bool {
 	for i := range d.Dropped {
 		if k := d.Dropped[i].kind; k == droppedOverload || k == suspendAlarm {
@@ -135,6 +134,6 @@ func (m *Model) Subordinating() bool {
 	return false
 }
 
-// SetExplaining says whether runs find out why jobs wait, as far as the configuration
-// asks for it (sched_conf(5), schedd_job_info). They do unless told otherwise.
+// SetExplaining sets whether runs find the reasons why jobs are pending, as far as the
+// configuration requests it (sched_conf(5), schedd_job_info). By default they do.
 func (s *State) SetExplaining(on bool) { s.silent = !on }

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// backlog is the jobs that have tasks to start. Jobs that only their submission tells
-// apart stand in one line: the first one of each line is all that a run has to compare,
-// unless tickets make jobs of a line different.
+// backlog holds the jobs that have tasks to start. Jobs that differ only in their submission form a
+// line. A run compares only the first job of each line, unless tickets make jobs of a line
+// different.
 type backlog struct {
 	lines map[lineKey]*line
 	list  []*line // in no particular order
@@ -23,7 +23,7 @@ type lineKey struct {
 	reserve  bool
 }
 
-// line is jobs in the order of their submission.
+// line is a list of jobs in the order of their submission.
 type line struct {
 	key  lineKey
 	jobs []*Job
@@ -63,7 +63,7 @@ func (b *backlog) remove(j *Job) {
 	b.ids.remove(j)
 	i, _ := slices.BinarySearchFunc(l.jobs[l.gone:], j, compareJobs)
 	if i += l.gone; i == l.gone {
-		// Most leave at the beginning.
+		// Most jobs leave at the beginning of their line.
 		l.jobs[i] = nil
 		l.gone++
 		if l.gone > 64 && l.gone > len(l.jobs)/2 {
@@ -83,10 +83,9 @@ func (b *backlog) remove(j *Job) {
 
 func (l *line) waiting() []*Job { return l.jobs[l.gone:] }
 
-// Enqueue adds a job that has tasks to start: one that is not held, whose time has
-// come, that depends on nothing, and that is in no error. Adding it twice is adding it
-// once. The error is for a job that cannot be scheduled, whatever the cluster does: it is
-// not added.
+// Enqueue adds a job that has tasks to start: a job without holds, unmet dependencies or an error,
+// whose start time (-a) has come. Adding a job twice has no further effect. If the job can never be
+// scheduled, Enqueue returns an error and does not add it.
 func (s *State) Enqueue(j *Job) error {
 	if err := s.checkJob(j); err != nil {
 		return err
@@ -100,8 +99,8 @@ func (s *State) Enqueue(j *Job) error {
 	return nil
 }
 
-// Dequeue takes a job out, if it is in. A job must not be changed while it is in, but for
-// its Tasks and Active.
+// Dequeue removes a job, if it is enqueued. An enqueued job must not be changed, except for its
+// Tasks and Active.
 func (s *State) Dequeue(j *Job) {
 	if j.line != nil {
 		s.pending.remove(j)
@@ -111,9 +110,9 @@ func (s *State) Dequeue(j *Job) {
 	}
 }
 
-// SetChanged gives a job, which may be in, its place among those that ticket policies find
-// equal: the one that changed first comes first. Masters count the changes of all jobs, which
-// are their submission, alterations, holds that come and go, and tasks that start (tested).
+// SetChanged sets the rank of a job among jobs with equal tickets: the job that changed first comes
+// first. The job may be enqueued. Masters count the changes of all jobs: submission, alterations,
+// holds that are set or removed, and starts of tasks (tested).
 func (s *State) SetChanged(j *Job, count int64) {
 	j.Changed = count
 	if j.line != nil {

@@ -10,27 +10,26 @@ import (
 	"github.com/execd-project/execd/limits/topology"
 )
 
-// Core binding (qsub(1), -binding). The original leaves it to the hosts: a job whose cores
-// are not free runs unbound. Where the cluster asks for it (BINDING_AWARE in params of
-// sched_conf(5), which is ours), a job with a binding waits until a host has cores for it,
-// and is told which ones it got.
+// Core binding (qsub(1), -binding). The original leaves it to the hosts: a job whose cores are not
+// free runs unbound. If the cluster sets BINDING_AWARE, an extension in params of sched_conf(5), a
+// job with a binding is pending until a host has cores for it, and the scheduler chooses the cores.
 
-// hostCores is what is known about the cores of a host.
+// hostCores is the state of the cores of a host.
 type hostCores struct {
-	topology topology.Topology // of m_topology; without sockets where nothing is known
+	topology topology.Topology // of m_topology; without sockets if it is unknown
 	text     string            // m_topology
 	inUse    string            // m_topology_inuse
-	reported []topology.Pair   // in use, as the host says
-	// used counts for each core how many say that it is in use: the host, and each task.
+	reported []topology.Pair   // in use, as the host reports
+	// used counts for each core how many users it has: the host's report, and each task.
 	used binding.InUse
-	free int // cores that nobody uses
+	free int // unused cores
 }
 
 func (h *hostCores) known() bool { return len(h.topology.Sockets) > 0 }
 
 func (h *hostCores) recount() { h.free = h.freeBeside(h.used) }
 
-// freeBeside returns how many cores are left.
+// freeBeside returns the number of cores that used does not contain.
 func (h *hostCores) freeBeside(used binding.InUse) int {
 	n := h.topology.NumCores()
 	for p := range used {
@@ -41,7 +40,7 @@ func (h *hostCores) freeBeside(used binding.InUse) int {
 	return n
 }
 
-// newHostCores is nil where bindings are left to the hosts.
+// newHostCores returns nil if bindings are left to the hosts.
 func newHostCores(m *Model) []hostCores {
 	if !m.bindingAware {
 		return nil
@@ -59,8 +58,7 @@ const (
 	loadTopologyInUse = "m_topology_inuse"
 )
 
-// setTopology takes the cores of a host from its load values. Those that cannot be read
-// count as not reported.
+// setTopology reads the cores of a host from its load values. Invalid values count as not reported.
 func (s *State) setTopology(id HostID, values map[string]string) (problems []error) {
 	if s.cores == nil || id == GlobalHost {
 		return nil
@@ -95,7 +93,8 @@ func (s *State) setTopology(id HostID, values map[string]string) (problems []err
 	return problems
 }
 
-// topologyOf returns a host with these cores. Their processors are not known.
+// topologyOf returns the topology of a host with these cores, without the numbers of their
+// processors.
 func topologyOf(shape topology.Shape) topology.Topology {
 	var t topology.Topology
 	for id, cores := range shape {
@@ -123,15 +122,14 @@ func (s *State) bookCores(grants []Grant, sign int) {
 	}
 }
 
-// binds reports whether the cores of a host decide about the jobs of a category.
+// binds reports whether the scheduler must find cores for jobs of a category.
 func (c *Category) binds() bool {
 	return c.model.bindingAware && c.requests.Binding.Strategy != binding.None
 }
 
-// coresFor is for how many slots, most at the most, a host has the cores that a job asks
-// for. Each host has to have the amount of the request (sge_submit(1), -binding); linear
-// without an amount takes a core for each slot. A host that reports no topology binds
-// nobody, and is not asked.
+// coresFor returns for how many slots, up to most, a host has the cores that a job requests. Each
+// host must have the amount of the request (sge_submit(1), -binding); linear without an amount
+// takes a core for each slot. A host that reports no topology cannot bind, and is not limited.
 func (m *matcher) coresFor(q *query, id HostID, most int) int {
 	c := q.category
 	if most <= 0 || !c.binds() || !m.cores[id].known() {
@@ -166,20 +164,20 @@ func (h *hostCores) fits(used binding.InUse, request *binding.Request, slots int
 	return err == nil
 }
 
-// misfit says that the cores of a host are no good for a job.
+// misfit adds the reason that the cores of a host do not suit a job.
 func (m *matcher) misfit(q *query, id HostID, used binding.InUse) {
 	if q.trace == nil {
 		return
 	}
 	h := &m.cores[id]
-	shape, _ := topology.ParseShape(h.text) // it has been read before
+	shape, _ := topology.ParseShape(h.text) // valid: setTopology has parsed it
 	q.because(Reason{
 		kind: noCores, place: int32(id), text: shape.With(used.Has).String(),
 		reserved: m.plan != nil && h.fits(h.used, &q.category.requests.Binding, 1),
 	})
 }
 
-// coresText returns which cores a job misses.
+// coresText returns the text about the cores that a job lacks.
 func (r *Reason) coresText() string {
 	request := strings.TrimPrefix(r.category.requests.Binding.String(), binding.Set.String()+" ")
 	text := fmt.Sprintf("cannot run at host %q because its binding %s does not fit the free cores %s", r.model.HostName(HostID(r.place)), request, r.text)
@@ -189,8 +187,8 @@ func (r *Reason) coresText() string {
 	return text
 }
 
-// giveCores chooses the cores of a task on each of its hosts. The first grant of a host
-// has all of them.
+// giveCores chooses the cores of a task on each of its hosts. The first grant of a host gets all
+// cores of that host.
 func (m *matcher) giveCores(c *Category, grants []Grant, at span) {
 	if !c.binds() {
 		return
@@ -207,13 +205,13 @@ func (m *matcher) giveCores(c *Category, grants []Grant, at span) {
 				slots += g.Slots
 			}
 		}
-		// The host was asked before, so that this is no error.
+		// The search has checked that the host has these cores, so there can be no error.
 		b, _ := binding.Choose(m.cores[host].topology, m.coresInUse(host, at), c.requests.Binding, slots)
 		grants[i].Cores = b.Cores
 	}
 }
 
-// coresInUse returns the cores of a host that a job cannot have that runs at a time.
+// coresInUse returns the cores of a host that are in use during a time span.
 func (m *matcher) coresInUse(id HostID, at span) binding.InUse {
 	switch {
 	case m.empty:
@@ -235,9 +233,8 @@ func (m *matcher) coresInUse(id HostID, at span) binding.InUse {
 	return used
 }
 
-// FreeCores returns the topology of a host with the cores in small letters that cannot be had
-// now. ok is false where bindings are left to the hosts, or where nothing is known about the
-// cores of the host.
+// FreeCores returns the topology of a host with the cores in use in lower case. ok is false if
+// bindings are left to the hosts, or if the cores of the host are unknown.
 func (s *State) FreeCores(id HostID) (shape topology.Shape, ok bool) {
 	if id == GlobalHost || s.cores == nil || !s.cores[id].known() {
 		return nil, false

@@ -31,8 +31,8 @@ func (r *run) planCoresOf(id HostID, cores []topology.Pair, at span) {
 	r.plan.add(&r.plan.coreTimes, at.booking(1, 1))
 }
 
-// planReportedCores books the cores that hosts report as in use until the next run, when
-// there may be a newer report. Those of tasks that run are booked for longer.
+// planReportedCores books the cores that hosts report as in use until the next run, when a newer
+// report may exist. The cores of running tasks are booked for longer.
 func (r *run) planReportedCores() {
 	interval := int64(math.Ceil(r.model.scheduler.ScheduleInterval.Seconds()))
 	for id := range r.cores {
@@ -42,7 +42,7 @@ func (r *run) planReportedCores() {
 	}
 }
 
-// coresFrom returns from when on a host has the cores for a serial job, for good.
+// coresFrom returns the time from which on a host has the cores for a serial job.
 func (r *run) coresFrom(q *query, id HostID) int64 {
 	if !q.category.binds() || !r.cores[id].known() {
 		return r.now

@@ -11,13 +11,13 @@ import (
 // booking is how much of a consumable is in use at a place.
 type booking struct {
 	amount value.Amount
-	// others are the slots of jobs that do not ask for an exclusive attribute. The
-	// amount counts those that do.
+	// others is the number of slots of jobs that do not request an exclusive attribute. amount
+	// counts the jobs that do.
 	others int32
 }
 
-// bookings is what is in use, by layer and attribute, then by place. Lists are made
-// when the first job uses something.
+// bookings holds the usage by layer and attribute, then by place. Lists are allocated when the
+// first job uses a resource.
 type bookings struct {
 	model  *Model
 	global []booking
@@ -31,7 +31,7 @@ func (b *bookings) init(m *Model) {
 	b.global, b.hosts, b.queues = make([]booking, n), make([][]booking, n), make([][]booking, n)
 }
 
-// at returns the booking of an attribute at a place, to be read.
+// at returns the booking of an attribute at a place. The caller must not change it.
 func (b *bookings) at(p Place, a AttributeID) booking {
 	switch p.layer {
 	case atGlobal:
@@ -48,7 +48,7 @@ func (b *bookings) at(p Place, a AttributeID) booking {
 	return booking{}
 }
 
-// mutable returns the booking of an attribute at a place, to be changed.
+// mutable returns the booking of an attribute at a place for a change.
 func (b *bookings) mutable(p Place, a AttributeID) *booking {
 	switch p.layer {
 	case atGlobal:
@@ -66,7 +66,7 @@ func (b *bookings) mutable(p Place, a AttributeID) *booking {
 	}
 }
 
-// layerAt returns what is configured at a place.
+// layerAt returns the configuration of a place.
 func (m *Model) layerAt(p Place) *layer {
 	switch p.layer {
 	case atGlobal:
@@ -82,17 +82,17 @@ func (m *Model) layerAt(p Place) *layer {
 type use struct {
 	attribute AttributeID
 	each      float64
-	perJob    bool // once, from the master's place
+	perJob    bool // once, at the place of the master task
 	perHost   bool // once for each host
 	exclusive bool
-	others    bool // of an exclusive attribute: the job does not ask for it
+	others    bool // for an exclusive attribute: the job does not request it
 }
 
-// portion is the part that a place has in the grants of a task.
+// portion is the part of a task's grants at one place.
 type portion struct {
-	grant  int // the first of them
+	grant  int // index of the first one
 	slots  int
-	hosts  int // hosts that come with it: 0 for a further instance on the same host
+	hosts  int // hosts that this grant adds: 0 for a further instance on the same host
 	master bool
 }
 
@@ -109,8 +109,8 @@ func (u *use) times(p portion) int {
 	return 0
 }
 
-// portions returns the places where a task uses something: for each grant the instance and its
-// host, and at the end the cluster.
+// portions yields the places where a task uses resources: the instance and its host for each grant,
+// and at the end the cluster.
 func (m *Model) portions(grants []Grant, away Away) iter.Seq2[Place, portion] {
 	return func(yield func(Place, portion) bool) {
 		all := portion{master: true, slots: away.Slots}
@@ -136,9 +136,9 @@ func (m *Model) portions(grants []Grant, away Away) iter.Seq2[Place, portion] {
 	}
 }
 
-// uses calls each for what a job takes of the consumables that are configured at a
-// place: the requested amount or else the default one (complex(5), consumable). Slots
-// are a consumable that every job takes one of for each of its slots.
+// uses calls each for the amount that a job takes of each consumable configured at a place: the
+// requested amount, or else the default (complex(5), consumable). Each job takes one of the
+// consumable slots for each of its slots.
 func (c *Category) uses(p Place, each func(use) error) error {
 	m := c.model
 	l := m.layerAt(p)
@@ -176,7 +176,7 @@ func (c *Category) uses(p Place, each func(use) error) error {
 	return nil
 }
 
-// book books or takes back a task for good: its instances have been modified.
+// book books or releases a task and marks its instances as modified.
 func (s *State) book(r *Running, sign int) error {
 	if err := s.bookTask(r, sign); err != nil {
 		return err
@@ -187,8 +187,8 @@ func (s *State) book(r *Running, sign int) error {
 	return nil
 }
 
-// bookTask adds (sign 1) or takes away (-1) what a task uses everywhere. A task in an
-// advance reservation uses what the reservation has booked already.
+// bookTask adds (sign 1) or removes (-1) the usage of a task everywhere. A task in an advance
+// reservation uses resources that the reservation has already booked.
 func (s *State) bookTask(r *Running, sign int) error {
 	if err := s.bookAmounts(r, sign); err != nil {
 		return err
@@ -205,12 +205,12 @@ func (s *State) bookAmounts(r *Running, sign int) error {
 		}
 	}
 	done, err := s.bookGrants(r, sign, math.MaxInt)
-	// Quotas limit neither a reservation nor what runs in it (sge_resource_quota(5)).
+	// Quotas apply neither to a reservation nor to tasks in one (sge_resource_quota(5)).
 	if err == nil && r.Job.Category.requests.Reservation == 0 {
 		err = s.quotas.book(r, sign)
 	}
 	if err != nil {
-		// What could be added can be taken away.
+		// Removing amounts that were just added cannot fail.
 		_, _ = s.bookGrants(r, -sign, done)
 		return fmt.Errorf("task %d.%d: %w", r.Job.ID, r.Task, err)
 	}

@@ -5,15 +5,15 @@ import (
 	"weak"
 )
 
-// categories are the categories of a model by their keys. They go when nothing has one
-// any more, no job and no decision: a master that is up for months would else keep each
-// kind of requests that a user has ever made. What decides is never seen by the one that
-// comes in its place, so that it makes no difference when it went.
+// categories holds the categories of a model by key. A category that neither a job nor a decision
+// uses is garbage collected; otherwise a master that runs for months would keep every kind of
+// request that users have ever made. A category never influences decisions about a later one with
+// the same key, so the time of its collection does not matter.
 type categories struct {
 	known map[string]knownCategory
-	free  []int // indexes of those that are gone
-	next  int   // the index after all that were given
-	sweep int   // how many there may be before it is looked for those that are gone
+	free  []int // indexes of collected categories
+	next  int   // the smallest index never used
+	sweep int   // number of categories that triggers a search for collected ones
 }
 
 type knownCategory struct {
@@ -21,7 +21,7 @@ type knownCategory struct {
 	index int
 }
 
-// fewCategories are not worth a look.
+// fewCategories is a number below which a search is not worthwhile.
 const fewCategories = 64
 
 func newCategories() categories {
@@ -31,8 +31,8 @@ func newCategories() categories {
 // find returns the category with a key, nil if there is none.
 func (c *categories) find(key string) *Category { return c.known[key].Value() }
 
-// add gives a new category its index. It looks at all others once in so many times as
-// there are.
+// add gives a new category its index. Whenever the number of categories has doubled, it searches
+// for collected ones.
 func (c *categories) add(key string, x *Category) {
 	if len(c.known) >= c.sweep {
 		for k, known := range c.known {
@@ -42,11 +42,11 @@ func (c *categories) add(key string, x *Category) {
 			}
 		}
 		c.sweep = max(2*len(c.known), fewCategories)
-		// The small ones first: lists by index are to be short.
+		// Small indexes are used first, to keep lists by index short.
 		slices.SortFunc(c.free, func(a, b int) int { return b - a })
 	}
 	switch last := len(c.free) - 1; {
-	case c.known[key] != knownCategory{}: // gone, and back before anybody looked
+	case c.known[key] != knownCategory{}: // collected, and made again before this search
 		x.index = c.known[key].index
 	case last >= 0:
 		x.index, c.free = c.free[last], c.free[:last]

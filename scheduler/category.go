@@ -18,17 +18,16 @@ import (
 	"github.com/execd-project/execd/scheduler/value"
 )
 
-// Requests is what a job asks for, as far as it decides where and when the job can
-// run (qsub(1)).
+// Requests are the requests of a job that determine where and when the job can run (qsub(1)).
 type Requests struct {
 	User, Group string // login name and primary group of the owner
 	Project     string // -P; empty for none
-	// Audience are users and, with an @ in front, access lists that all must have access
-	// where the request is placed, instead of the owner (qrsub(1), -u). Empty for the
-	// owner alone.
+	// Audience are users and, with a leading @, access lists. All of them must have access to the
+	// places of the request, instead of the owner (qrsub(1), -u). If it is empty, only the owner
+	// must.
 	Audience []string
 
-	Hard, Soft []qconf.Setting // -l, in the order given; of a name that comes twice the last counts
+	Hard, Soft []qconf.Setting // -l, in the order given; the last value of a name counts
 
 	// Queues, SoftQueues and MasterQueues are lists of wc_queue (sge_types(1)) joined by
 	// commas: -q, -q after -soft, and -masterq. Empty for none.
@@ -41,41 +40,40 @@ type Requests struct {
 	Immediate   bool   // -now y: the job runs in interactive queues only
 	Reservation uint32 // -ar: the advance reservation that the job runs in; 0 for none
 
-	// Binding is -binding. It decides only where BINDING_AWARE is set in params of
-	// sched_conf(5). Its Queue has no meaning: which processors a core has, hosts do not
-	// report.
+	// Binding is -binding. It has an effect only if params of sched_conf(5) contain BINDING_AWARE.
+	// Its Queue is ignored: hosts do not report which processors a core has.
 	Binding binding.Request
 }
 
-// Category is what all jobs with equal requests have in common. There is one for
-// each kind of requests, see Model.Category.
+// Category represents all jobs with equal requests. Model.Category returns the same Category for
+// equal requests.
 type Category struct {
 	model    *Model
-	index    int // no other category has it at the same time
+	index    int // unique among existing categories
 	requests Requests
 	hard     []request // by attribute
 	soft     []request
-	text     string // of the hard requests in reasons
+	text     string // of the hard requests, for reasons
 
 	queues, softQueues, masterQueues expression.QueueList
 
-	in        []bool   // by user set: whether it contains the owner
-	audience  [][]bool // the same for each of those that must have access; nil for the owner
-	pes       []PEID   // that the pattern of -pe means and that exist, in the order of names
+	in        []bool   // by user set: whether the set contains the owner
+	audience  [][]bool // the same for each member of the audience; nil for the owner alone
+	pes       []PEID   // the existing environments that match the pattern of -pe, by name
 	resources float64
-	duration  int64 // that the hard requests allow a task; 0 where they say nothing
+	duration  int64 // time limit of a task from the hard requests; 0 without one
 	demands   map[PEID]*quota.Demand
-	static    []verdict // by instance: what its settings alone say
+	static    []verdict // by instance: the result of the checks that depend on settings only
 }
 
 // request is an element of -l.
 type request struct {
 	attribute AttributeID
 	value     value.Request
-	amount    float64 // of a number
+	amount    float64 // for a numeric attribute
 }
 
-// RequestError is why a job cannot be accepted. Text is what qsub(1) says.
+// RequestError says why a job cannot be accepted. Text is the message of qsub(1).
 type RequestError struct {
 	Text string
 	Err  error
@@ -88,10 +86,9 @@ func refuse(format string, args ...any) error {
 	return &RequestError{Text: fmt.Sprintf(format, args...)}
 }
 
-// Category returns the category of jobs with these requests: the same one for
-// requests that are the same for every decision, as long as anything has it: the model
-// forgets those that nobody has. The error is a *RequestError: what a
-// master answers to a job that it cannot accept.
+// Category returns the category of jobs with these requests. Requests that are equal for every
+// decision have the same category as long as it is in use; the model forgets unused categories. The
+// error is a *RequestError: the master's answer to a job that it cannot accept.
 func (m *Model) Category(r *Requests) (*Category, error) {
 	c := &Category{model: m, requests: *r}
 	var err error
@@ -127,8 +124,8 @@ func (m *Model) Category(r *Requests) (*Category, error) {
 	return c, nil
 }
 
-// Requests are those of the job that the category was made for. Other jobs of the
-// category may have another owner.
+// Requests returns the requests that the category was made for. Other jobs of the category may have
+// another owner.
 func (c *Category) Requests() *Requests { return &c.requests }
 
 // Parallel reports whether the jobs run in a parallel environment.
@@ -137,8 +134,8 @@ func (c *Category) Parallel() bool { return c.requests.PE != "" }
 // isSoft reports whether the jobs have soft requests (qsub(1), -soft).
 func (c *Category) isSoft() bool { return len(c.soft) > 0 || len(c.softQueues) > 0 }
 
-// ResourceContribution is rrcontr of sge_priority(5): what the requests of such a job
-// add to its urgency.
+// ResourceContribution returns rrcontr of sge_priority(5): the contribution of the job's requests
+// to its urgency.
 func (c *Category) ResourceContribution() float64 { return c.resources }
 
 func (m *Model) compileRequests(list []qconf.Setting, soft bool) ([]request, error) {
@@ -211,8 +208,7 @@ func kindOf(t value.Type) string {
 	return map[value.Type]string{value.Double: "double", value.Time: "time", value.Memory: "memory", value.Bool: "boolean"}[t]
 }
 
-// compileQueueList reads a list of queue references, each of which must mean a queue
-// instance that exists.
+// compileQueueList reads a list of queue references. Each must match an existing queue instance.
 func (m *Model) compileQueueList(text string, to *expression.QueueList) error {
 	if text == "" {
 		return nil
@@ -221,7 +217,7 @@ func (m *Model) compileQueueList(text string, to *expression.QueueList) error {
 	for item := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' }) {
 		r, err := expression.CompileQueueReference(m.options.Hosts, item)
 		if err != nil {
-			// What cannot be read means no queue: so says the original.
+			// As in the original, an invalid reference gets the message for an unknown queue.
 			return &RequestError{Text: fmt.Sprintf("Job was rejected because job requests unknown queue \"%s\"", item), Err: err}
 		}
 		list = append(list, r)
@@ -258,7 +254,7 @@ func (c *Category) compilePE() error {
 	if r.PE == "" {
 		return nil
 	}
-	// A pattern: the operators of expressions have no meaning in names (tested).
+	// This is a pattern rather than an expression: operators have no meaning in names (tested).
 	e := expression.CompilePattern(false, r.PE)
 	for id := range c.model.pes {
 		if e.Match(c.model.pes[id].object.Name) {
@@ -279,7 +275,7 @@ func (c *Category) compilePE() error {
 	return nil
 }
 
-// assumedSlots is the number of slots that the urgency counts with.
+// assumedSlots returns the number of slots that the urgency is based on.
 func (c *Category) assumedSlots(pe PEID) int {
 	p := &c.model.pes[pe]
 	rule, fixed := p.urgencyRule()
@@ -311,8 +307,8 @@ func (c *Category) resourceContribution() float64 {
 	return priority.ResourceContribution(requests, slots)
 }
 
-// requestedDuration is the smaller of h_rt and s_rt: the manual has the larger one,
-// the original the smaller one.
+// requestedDuration returns the smaller of h_rt and s_rt, as the original does; the manual names
+// the larger.
 func (c *Category) requestedDuration() int64 {
 	limit := math.Inf(1)
 	for i := range c.hard {
@@ -327,7 +323,7 @@ func (c *Category) requestedDuration() int64 {
 	return int64(limit)
 }
 
-// membership says which user sets contain a user.
+// membership returns for each user set whether it contains a user.
 func (m *Model) membership(user, group string) []bool {
 	in := make([]bool, len(m.userSets))
 	for i, set := range m.userSets {
@@ -336,8 +332,8 @@ func (m *Model) membership(user, group string) []bool {
 	return in
 }
 
-// allows applies access lists: who is in one of xusers is refused, who is in none of
-// users, if there are any, too (access_list(5)).
+// allows applies access lists (access_list(5)): it refuses a user who is in one of xusers, and, if
+// users is not empty, a user who is in none of users.
 func (c *Category) allows(a *access) bool {
 	if c.audience == nil {
 		return a.allows(c.in)
@@ -350,7 +346,7 @@ func (c *Category) allows(a *access) bool {
 	return true
 }
 
-// allows looks at the user sets that somebody is in.
+// allows applies access lists to a user who belongs to the given user sets.
 func (a *access) allows(in []bool) bool {
 	for _, set := range a.xusers {
 		if set >= 0 && in[set] {
@@ -368,7 +364,8 @@ func (a *access) allows(in []bool) bool {
 	return false
 }
 
-// membershipOf is the user sets of one of an audience: an access list is in itself only.
+// membershipOf returns the user sets of a member of an audience. An access list is only a member of
+// itself.
 func (m *Model) membershipOf(who string) []bool {
 	list, isList := strings.CutPrefix(who, "@")
 	if !isList {
@@ -381,7 +378,7 @@ func (m *Model) membershipOf(who string) []bool {
 	return in
 }
 
-// key is equal for requests that no decision can tell apart.
+// key returns a text that is equal for requests that no decision can distinguish.
 func (c *Category) key() string {
 	m, r := c.model, &c.requests
 	b := make([]byte, 0, 128)
@@ -440,7 +437,7 @@ func (c *Category) key() string {
 	return string(b)
 }
 
-// requestText is how reasons show the hard requests: by name, NONE for none.
+// requestText returns the hard requests as reasons show them: by name, or NONE.
 func (c *Category) requestText() string {
 	if len(c.hard) == 0 {
 		return "NONE"
@@ -462,7 +459,7 @@ func (c *Category) hardRequest(a AttributeID) *request {
 	return nil
 }
 
-// slotsPerJob returns the smallest and the largest number of slots.
+// minSlots returns the smallest number of slots.
 func (c *Category) minSlots() int {
 	if !c.Parallel() {
 		return 1

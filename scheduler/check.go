@@ -13,7 +13,7 @@ const (
 	highestPriority = 1024
 )
 
-// checkJob tells what is wrong with a job that is to be scheduled.
+// checkJob returns an error if a job cannot be scheduled.
 func (s *State) checkJob(j *Job) error {
 	if j == nil {
 		return errors.New("cannot schedule a job that is nil")
@@ -49,7 +49,7 @@ func (s *State) checkJob(j *Job) error {
 	return nil
 }
 
-// checkRunning tells what is wrong with a task that has been started.
+// checkRunning returns an error if a started task is invalid.
 func (s *State) checkRunning(r *Running) error {
 	if err := s.model.checkPlaces(r); err != nil {
 		return err
@@ -60,7 +60,7 @@ func (s *State) checkRunning(r *Running) error {
 	return nil
 }
 
-// checkReservation tells what is wrong with an advance reservation.
+// checkReservation returns an error if an advance reservation is invalid.
 func (s *State) checkReservation(ar *Reservation) error {
 	if ar == nil {
 		return errors.New("cannot add an advance reservation that is nil")
@@ -89,7 +89,7 @@ func (s *State) checkReservation(ar *Reservation) error {
 	return nil
 }
 
-// checkTask tells what is wrong with a task that is to start in exactly some places.
+// checkTask returns an error if a task with given places is invalid.
 func (m *Model) checkTask(t *Running) error {
 	if err := m.checkPlaces(t); err != nil {
 		return err
@@ -103,7 +103,7 @@ func (m *Model) checkTask(t *Running) error {
 	return nil
 }
 
-// checkPlaces tells what is wrong with the places of a task.
+// checkPlaces returns an error if the places of a task are invalid.
 func (m *Model) checkPlaces(t *Running) error {
 	if t == nil || t.Job == nil {
 		return errors.New("cannot look at a task without a job")
@@ -126,7 +126,7 @@ func (m *Model) checkPlaces(t *Running) error {
 	return nil
 }
 
-// checkPE tells what is wrong with a parallel environment that was granted.
+// checkPE returns an error if a parallel environment was granted that does not suit the job.
 func (m *Model) checkPE(c *Category, pe PEID) error {
 	switch {
 	case pe != None && (pe < 0 || int(pe) >= len(m.pes)):

@@ -7,34 +7,34 @@ import (
 
 // Decisions are the result of a scheduling run.
 type Decisions struct {
-	// Starts are the tasks that start, in the order in which it was decided.
+	// Starts are the tasks that start, in the order of the decisions.
 	Starts []Start
 	// Reservations are the places that were reserved for jobs with -R y.
 	Reservations []Reserved
 	// Suspensions are the tasks that suspend thresholds suspend and resume.
 	Suspensions []ThresholdAction
-	// Dropped are the queue instances that could not be used, and why, in the order in
-	// which they were dropped: all jobs share these reasons.
+	// Dropped are the reasons why queue instances could not be used, in the order in which they
+	// were dropped. They apply to all jobs.
 	Dropped []Reason
-	// Problems are tasks for which there is a place, and whose amounts are so different in
-	// size from those in use there that they cannot be counted together: one for each
-	// category of jobs, and Reasons has all the places. Jobs whose entitlements are not among
-	// those of the State are among the Problems, too: they count as jobs without any.
+	// Problems are errors that affect decisions. One kind is a task for which there is a place, but
+	// whose amounts differ so much in size from the amounts in use that the sum cannot be computed
+	// exactly: Problems has one error per category of jobs, and Reasons has all places. Another is
+	// a job whose entitlements do not belong to the State: it is treated as a job without any.
 	Problems []error
 
 	now      int64
 	model    *Model
 	bounds   priority.Bounds
-	waiting  *ranking // nil where all have the same tickets
+	waiting  *ranking // nil if all have the same tickets
 	running  map[*Running]tickets.Tickets
 	reasons  []*categoryRun  // by category
-	limited  map[string]bool // owners at maxujobs
-	passed   map[*Job]int    // tasks with tickets of their own that have had their turn, and others behind them
+	limited  map[string]bool // owners with maxujobs active jobs
+	passed   map[*Job]int    // tasks with tickets of their own that this run has already considered
 	override float64
 	schedule []ScheduleLine
 }
 
-// Start is a task that is to be started.
+// Start is a task that the master should start.
 type Start struct {
 	Job      *Job
 	Task     uint32
@@ -42,12 +42,11 @@ type Start struct {
 	Grants   []Grant // the master first
 	Priority priority.Priority
 	Tickets  tickets.Tickets
-	// Duration is how long the task was planned to last, in seconds, without
-	// DURATION_OFFSET.
+	// Duration is the planned duration of the task in seconds, without DURATION_OFFSET.
 	Duration int64
 }
 
-// Reserved is a place that is kept free for a job from a time on.
+// Reserved is a place that is reserved for a job from a time on.
 type Reserved struct {
 	Job    *Job
 	Task   uint32
@@ -57,16 +56,16 @@ type Reserved struct {
 	Grants []Grant
 }
 
-// ThresholdAction is what a suspend threshold does to a task.
+// ThresholdAction is the suspension or resumption of a task by a suspend threshold.
 type ThresholdAction struct {
 	Task     *Running
 	Instance InstanceID
 	Resume   bool
 }
 
-// Of returns the priority of a waiting job, its next task that is, and its tickets, as qstat
-// shows them. They are all 0 for a job that did not take part: one that is not enqueued or
-// whose owner runs as many jobs as maxujobs of sched_conf(5) allows.
+// Of returns the priority and the tickets of a pending job's next task, as qstat shows them. They
+// are 0 for a job that did not take part: one that is not enqueued, or whose owner has as many
+// active jobs as maxujobs of sched_conf(5) allows.
 func (d *Decisions) Of(j *Job) (priority.Priority, tickets.Tickets) {
 	if j.line == nil || d.limited[j.Owner] || d.model.startable(j) == 0 {
 		return priority.Priority{}, tickets.Tickets{}
@@ -82,7 +81,7 @@ func (d *Decisions) OfRunning(r *Running) (priority.Priority, tickets.Tickets) {
 	j := priorityJob(r.Job, t.Total)
 	p := d.model.weights.One(&j, &d.bounds, d.now)
 	if r.Idle() {
-		// It has no part in the scale of the others.
+		// A suspended task is not scaled with the others.
 		p.Priority += d.model.weights.Urgency * (r.Urgency - p.NormalizedUrgency)
 		p.NormalizedUrgency = r.Urgency
 	}
@@ -93,8 +92,8 @@ func (d *Decisions) OfRunning(r *Running) (priority.Priority, tickets.Tickets) {
 // (weight_tickets_override).
 func (d *Decisions) ActiveOverride() float64 { return d.override }
 
-// Reasons returns why a waiting job was not started, as far as its own requests are the
-// cause. Those of Dropped come before them.
+// Reasons returns why a pending job was not started, as far as its own requests are the cause. The
+// reasons of Dropped come before them.
 func (d *Decisions) Reasons(j *Job) []Reason {
 	var reasons []Reason
 	left := d.model.startable(j)

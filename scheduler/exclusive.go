@@ -2,9 +2,9 @@ package scheduler
 
 import "github.com/execd-project/execd/qconf"
 
-// shun keeps parallel jobs, for the rest of the run, off the hosts that jobs share when a
-// parallel job with $round_robin got hosts of its own. No manual has it; the original does
-// so (tested), and it does not matter to serial jobs.
+// shun bars parallel jobs for the rest of the run from the hosts that jobs share, after a parallel
+// job with $round_robin got exclusive hosts. No manual describes it; the original does so (tested).
+// It does not affect serial jobs.
 func (r *run) shun(s *Start) {
 	if s.PE == None || r.model.pes[s.PE].object.AllocationRule.Name != qconf.RoundRobin {
 		return

@@ -9,24 +9,23 @@ import (
 	"github.com/execd-project/execd/scheduler/value"
 )
 
-// Reason is one cause for which a job does not start, at one place. Text is what
-// qstat -j shows.
+// Reason is a cause at one place why a job does not start. Text returns the text of qstat -j.
 type Reason struct {
 	kind      reasonKind
-	exclusive bool // resource: an exclusive one is in use
-	implied   bool // resource: it is a default request, or none that the job made
-	unknown   bool // resource: no layer has it
-	reserved  bool // resource, cores: it would be free but for a reservation
+	exclusive bool // resource: an exclusive resource is in use
+	implied   bool // resource: a default request, or one that the job did not make explicitly
+	unknown   bool // resource: no layer has the attribute
+	reserved  bool // resource, cores: free but for a reservation
 	layer     byte
 	from      Kind
 	attribute AttributeID
 	value     value.Value
-	place     int32 // of a queue, an instance, a host or a parallel environment
+	place     int32 // index of a queue, an instance, a host or a parallel environment
 	number    int   // slots of a parallel environment; number of an advance reservation
 	category  *Category
 	text      string // of a quota or an alarm; the free cores of a host
 	quota     quota.Counter
-	never     bool // quota: the job would exceed it in an empty cluster, too
+	never     bool // quota: the job would exceed it even in an empty cluster
 	model     *Model
 }
 
@@ -165,8 +164,8 @@ func (r *Reason) Text() string {
 	return ""
 }
 
-// placeName returns the place of a resource. It is called a queue whatever it is, as in what
-// is said of the resources of parallel jobs.
+// placeName returns the name of the place of a resource. As in the original's messages about
+// parallel jobs, every place is called a queue.
 func (r *Reason) placeName() string {
 	switch r.layer {
 	case 'g':
@@ -181,8 +180,8 @@ var droppedText = map[reasonKind]string{
 	droppedFull: "full", droppedDisabled: "disabled", droppedSuspended: "suspended", droppedUnavailable: "temporarily not available",
 }
 
-// projectText tells projects. What a cluster queue refuses is always said as if the
-// job had no project where it has one that is excluded; so the original has it.
+// projectText returns the text about projects. Like the original, it says that the job has no
+// project if a cluster queue refuses a job because of an excluded project.
 func (r *Reason) projectText() string {
 	m := r.model
 	project := r.category.requests.Project
@@ -207,7 +206,7 @@ func (r *Reason) projectText() string {
 	return who + ` is not allowed to run in host "global" based on the excluded project list`
 }
 
-// resourceText returns what a place does not offer.
+// resourceText returns the text about a resource that a place does not offer.
 func (r *Reason) resourceText() string {
 	var b strings.Builder
 	requests := r.category.text

@@ -9,15 +9,15 @@ import (
 	"github.com/execd-project/execd/scheduler/value"
 )
 
-// Reservation is an advance reservation (qrsub(1)): places that are kept for the jobs
-// of some users for a time.
+// Reservation is an advance reservation (qrsub(1)): places that are kept for a time for the jobs of
+// certain users.
 type Reservation struct {
 	ID         uint32
 	Start, End int64
-	Category   *Category // what was requested for it
+	Category   *Category // the requests of the reservation
 	PE         PEID      // None for serial slots
 	Grants     []Grant
-	Failed     bool // it is in error: a queue instance of it cannot be used
+	Failed     bool // in error: one of its queue instances cannot be used
 
 	used []reservedUse // by grant
 }
@@ -28,15 +28,14 @@ type reservedUse struct {
 	amounts map[AttributeID]value.Amount
 }
 
-// FindReservation finds places for an advance reservation from a time until another
-// one. ok is false where there are none: "advance_reservation: no suitable queues".
+// FindReservation finds places for an advance reservation from start to end. ok is false if there
+// are none: "advance_reservation: no suitable queues".
 func (s *State) FindReservation(c *Category, start, end, now int64) (pe PEID, grants []Grant, ok bool) {
 	r := s.newRun(now)
-	r.plan = newPlan() // even where no job may reserve
+	r.plan = newPlan() // even if jobs may not reserve
 	r.planAhead()
 	r.prepareOrder(append(r.conditions(), r.notFull)...)
-	// Quotas limit jobs: neither a reservation nor what runs in it
-	// (sge_resource_quota(5)).
+	// Quotas apply neither to a reservation nor to tasks in one (sge_resource_quota(5)).
 	q := &query{job: &Job{Category: c}, category: c, span: span{start, end - start}, mode: later | exempt}
 	r.mixed = true
 	if c.Parallel() {
@@ -54,8 +53,7 @@ func (s *State) FindReservation(c *Category, start, end, now int64) (pe PEID, gr
 	return None, nil, false
 }
 
-// Considered reports whether an advance reservation may be looked for in an instance, as far
-// as -q and -pe of qrsub(1) say.
+// Considered reports whether -q and -pe of qrsub(1) allow an instance for an advance reservation.
 func (s *State) Considered(c *Category, id InstanceID) bool {
 	i := &s.model.instances[id]
 	if len(c.queues) > 0 && !c.queues.Match(s.model.queues[i.queue].name, s.model.hosts[i.host].name, s.model.groupsOf) {
@@ -64,8 +62,8 @@ func (s *State) Considered(c *Category, id InstanceID) bool {
 	return !c.Parallel() || slices.ContainsFunc(c.pes, func(pe PEID) bool { return slices.Contains(i.pes, s.model.pes[pe].object.Name) })
 }
 
-// AddReservation keeps the places of a reservation from now on. The error is for a
-// reservation that is none, or whose number another one has; nothing is kept then.
+// AddReservation books the places of a reservation. It returns an error and books nothing if the
+// reservation is invalid or its number is in use.
 func (s *State) AddReservation(ar *Reservation) error {
 	if err := s.checkReservation(ar); err != nil {
 		return err
@@ -79,13 +77,13 @@ func (s *State) AddReservation(ar *Reservation) error {
 	return nil
 }
 
-// RemoveReservation gives the places of a reservation free. Its tasks must have ended.
+// RemoveReservation releases the places of a reservation. Its tasks must have finished.
 func (s *State) RemoveReservation(ar *Reservation) {
 	s.reservations = slices.DeleteFunc(s.reservations, func(x *Reservation) bool { return x == ar })
 }
 
-// ReservedSlots is the number of slots of a queue instance that advance reservations have
-// at a time.
+// ReservedSlots returns the number of slots of a queue instance that advance reservations hold at a
+// time.
 func (s *State) ReservedSlots(id InstanceID, now int64) int {
 	n := 0
 	for _, ar := range s.reservations {
@@ -107,10 +105,10 @@ func (s *State) reservation(id uint32) *Reservation {
 	return nil
 }
 
-// bookInReservation books a task that runs in a reservation: its slots are in use, and
-// all else was taken when the reservation was made.
+// bookInReservation books a task that runs in a reservation. Only its slots are booked: the
+// reservation has booked all other resources.
 func (s *State) bookInReservation(ar *Reservation, c *Category, grants []Grant, sign int) error {
-	used := slices.Clone(ar.used) // so that nothing is booked if anything cannot be
+	used := slices.Clone(ar.used) // so that an error leaves nothing booked
 	for _, g := range grants {
 		i := slices.IndexFunc(ar.Grants, func(o Grant) bool { return o.Instance == g.Instance })
 		if i < 0 {
@@ -147,7 +145,7 @@ func (r *run) assignReserved(q *query) (Start, bool) {
 	}
 	switch now := r.inForce(q, ar); {
 	case r.empty:
-		// Could it ever run: in the whole of the reservation.
+		// Check whether the job could ever run, in an unused reservation.
 		ar = &Reservation{Category: ar.Category, PE: ar.PE, Grants: ar.Grants, used: make([]reservedUse, len(ar.Grants)), Start: r.now}
 	case !now:
 		return Start{}, false
@@ -187,9 +185,9 @@ func (r *run) assignReserved(q *query) (Start, bool) {
 	return Start{}, false
 }
 
-// reservedOffers are the free places of a reservation that a job can use.
+// reservedOffers returns the free places of a reservation that a job can use.
 func (r *run) reservedOffers(q *query, ar *Reservation) []offer {
-	c, quiet := q.category, q.silent() // only of cores there are reasons
+	c, quiet := q.category, q.silent() // only cores give reasons
 	var list []offer
 	for id := range r.order.all() {
 		i := slices.IndexFunc(ar.Grants, func(g Grant) bool { return g.Instance == id })
@@ -226,8 +224,8 @@ func (r *run) reservedOffers(q *query, ar *Reservation) []offer {
 	return slices.DeleteFunc(list, func(o offer) bool { return o.slots == 0 })
 }
 
-// matchesReserved compares what is fixed about a host and a queue instance with what a job
-// requests. What is consumed was reserved.
+// matchesReserved compares the fixed settings of a host and a queue instance with the requests of a
+// job. Consumables need no check: they are reserved.
 func (r *run) matchesReserved(c *Category, id InstanceID) bool {
 	places := [...]Place{AtHost(r.model.instances[id].host), AtInstance(id)}
 	for k := range c.hard {
@@ -245,8 +243,8 @@ func (r *run) matchesReserved(c *Category, id InstanceID) bool {
 	return true
 }
 
-// notReserved says of which usable instances a job in a reservation sees nothing. The
-// original says it to all jobs.
+// notReserved adds the reasons why a job in a reservation cannot use other instances. The original
+// adds them to all jobs.
 func (r *run) notReserved(ar *Reservation) {
 	for id := range r.order.all() {
 		if slices.ContainsFunc(ar.Grants, func(g Grant) bool { return g.Instance == id }) {

@@ -6,31 +6,30 @@ import (
 	"github.com/execd-project/execd/scheduler/value"
 )
 
-// Observation is a state as it is shown at a time: load values as they are reported,
-// and what is left of consumables. What the scheduler expects of jobs that have just
-// started is not shown (tested).
+// Observation is a state as commands show it at a time: load values as they are reported, and the
+// remaining amounts of consumables. It excludes the load that the scheduler expects of jobs that
+// have just started (tested).
 type Observation struct {
 	view  *view
-	hosts *view // as qhost has it; nil until it is asked
+	hosts *view // as qhost shows it; nil until it is needed
 }
 
-// Observe makes an observation. It is good until the state changes.
+// Observe makes an observation. It is valid until the state changes.
 func (s *State) Observe(now int64) *Observation {
 	v := &view{State: s, now: now, correction: make([]float64, len(s.model.hosts)+1)}
 	v.reduce()
 	return &Observation{view: v}
 }
 
-// Instance returns the resources of a queue instance as qstat -F shows them: for each
-// attribute that the cluster, the host or the queue has, the value that restricts most,
-// by the names of the attributes.
+// Instance returns the resources of a queue instance as qstat -F shows them, by name: for each
+// attribute of the cluster, the host or the queue, the most restrictive value.
 func (o *Observation) Instance(id InstanceID) []Resource {
 	return o.view.list(AtGlobal(), AtHost(o.view.model.instances[id].host), AtInstance(id))
 }
 
-// Host returns the resources of a host as qhost -F shows them. Those of the whole cluster
-// that the host does not restrict further are among them. Other than in qstat, loads are
-// not scaled, and do not take capacity from consumables (tested).
+// Host returns the resources of a host as qhost -F shows them. They include those of the whole
+// cluster that the host does not restrict further. Unlike in qstat, loads are not scaled and do not
+// reduce the remaining amounts of consumables (tested).
 func (o *Observation) Host(id HostID) []Resource {
 	if id == GlobalHost {
 		return o.asReported().list(AtGlobal())
@@ -56,8 +55,7 @@ func (v *view) list(places ...Place) []Resource {
 	return all
 }
 
-// Load returns what a host reports of an attribute, as it reports it: neither scaled nor
-// corrected.
+// Load returns the load value of an attribute as a host reports it: neither scaled nor corrected.
 func (o *Observation) Load(h HostID, a AttributeID) (value.Value, bool) {
 	v := o.view.raw[rawKey{h, a}]
 	if v.IsValid() {
@@ -73,11 +71,11 @@ type rawKey struct {
 	attribute AttributeID
 }
 
-// SlotsOf returns the used slots of a queue instance, those that advance reservations have, and
-// all.
+// SlotsOf returns the used slots of a queue instance, the slots of advance reservations, and the
+// total.
 func (o *Observation) SlotsOf(id InstanceID) (reserved, used, total int) {
 	return o.view.ReservedSlots(id, o.view.now), o.view.UsedSlots(id), o.view.model.instances[id].settings.Slots
 }
 
-// Instances returns all queue instances, in the order in which they were modified last.
+// Instances returns all queue instances, the most recently modified last.
 func (o *Observation) Instances() []InstanceID { return slices.Clone(o.view.byModification()) }

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// ScheduleLine is a line of the schedule file (sched_conf(5), params, MONITOR): what a
-// task uses, or will use, of a resource.
+// ScheduleLine is a line of the schedule file (sched_conf(5), params, MONITOR): the present or
+// planned use of a resource by a task.
 type ScheduleLine struct {
 	Job, Task       uint32 // for an array job its task, else 1
 	State           string // RUNNING, SUSPENDED, STARTING or RESERVING
@@ -17,8 +17,8 @@ type ScheduleLine struct {
 	Amount          float64
 }
 
-// Schedule returns the lines of the schedule file for a run. It is empty where the
-// configuration does not ask for them, or nothing is planned ahead.
+// Schedule returns the lines of the schedule file for a run. It is empty if the configuration does
+// not request them, or if nothing is planned ahead.
 func (d *Decisions) Schedule() []ScheduleLine { return d.schedule }
 
 // monitor adds the lines of a task: the environment, the cluster, and then host and

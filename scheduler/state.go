@@ -13,20 +13,20 @@ import (
 	"github.com/execd-project/execd/scheduler/value"
 )
 
-// Status is the state of a queue instance: independent reasons not to use it (qstat(1),
+// Status is the state of a queue instance: a set of independent reasons not to use it (qstat(1),
 // states).
 type Status uint16
 
-// The states. Alarms are not among them: they follow from load values.
+// The states. Alarms are not included: they follow from load values.
 const (
-	Unknown             Status = 1 << iota // u: nothing is heard of the host
+	Unknown             Status = 1 << iota // u: the host does not report
 	Failed                                 // E: jobs could not be started
 	DisabledByUser                         // d
 	DisabledByCalendar                     // D
 	SuspendedByUser                        // s
 	SuspendedByCalendar                    // C
 	Subordinated                           // S: suspended by a superordinate queue
-	Orphaned                               // o: deleted, but still with jobs
+	Orphaned                               // o: deleted, but jobs still run there
 )
 
 // Suspended are the states in which the jobs of an instance are suspended.
@@ -35,18 +35,18 @@ const Suspended = SuspendedByUser | SuspendedByCalendar | Subordinated
 // unavailable are the states in which an instance is "temporarily not available".
 const unavailable = SuspendedByUser | SuspendedByCalendar | Subordinated | Failed | Unknown | Orphaned
 
-// Suspension is why a task is suspended.
+// Suspension is a set of reasons why a task is suspended.
 type Suspension uint8
 
-// The reasons; all may hold at the same time.
+// The reasons. All of them may apply at the same time.
 const (
-	ByUser        Suspension = 1 << iota // s: by qmod(1), or with its queue
+	ByUser        Suspension = 1 << iota // s: by qmod(1) on the job
 	ByQueue                              // s: with its queue, by a user or a calendar
-	BySubordinate                        // S: with its queue, by a superordinate one, or slot-wise
+	BySubordinate                        // S: with its queue, by a superordinate queue, or slot-wise
 	ByThreshold                          // T
 )
 
-// Job is what is known about a job that has tasks to start.
+// Job is a job that has tasks to start.
 type Job struct {
 	ID        uint32
 	Category  *Category
@@ -56,84 +56,83 @@ type Job struct {
 	Changed   int64 // counts changes of jobs, see SetChanged
 	Priority  int   // POSIX priority, -1023 to 1024
 	Reserve   bool  // -R y
-	Rerun     bool  // may be started again
+	Rerun     bool  // may run again
 
-	// Array is set for an array job. Its Tasks are the numbers of the tasks that
-	// have not been started; those of another job are {1} or, once it runs, empty.
+	// Array is set for an array job. Tasks contains the numbers of the tasks that have not been
+	// started. For other jobs it is {1} or, after the start, empty.
 	Array     bool
 	Tasks     rangelist.List
-	TaskLimit int // tasks that may be active at the same time (-tc); 0 for no limit
-	Active    int // tasks that have been started and have not ended
+	TaskLimit int // active tasks at the same time (-tc); 0 for no limit
+	Active    int // started and unfinished tasks
 
-	// Excluded are hosts that may not be used, since an earlier run of the job has not
-	// been cleaned up there. Usually empty.
+	// Excluded are hosts that the job must not use because an earlier run of the job has not been
+	// cleaned up there. Usually empty.
 	Excluded []HostID
 
-	// What the ticket policies need: whose the job is, in the lists of Entitlements, and what
-	// leaf of its share tree; the zero Ref where that is nobody's. Then -js and qalter -ot.
+	// The input of the ticket policies: the job's user, project and department in the lists of
+	// Entitlements (the zero Ref if there is none), the leaf of the share tree, then -js and qalter
+	// -ot.
 	User, Project, Department tickets.Ref
 	Leaf                      tickets.Ref
 	Shares, Override          float64
 
-	// StartOrder is when a task was started last, counted in starts (State.Starts); 0 for
-	// never. Start sets it.
+	// StartOrder is the value of State.Starts when a task was last started; 0 if none was. Start
+	// sets it.
 	StartOrder int64
 
-	line *line // where it is enqueued
+	line *line // the line that contains it
 }
 
-// Grant is a part of what a task got: slots of a queue instance.
+// Grant is a part of a task's allocation: slots of a queue instance.
 type Grant struct {
 	Instance InstanceID
 	Slots    int
-	// Things are the names that a task got of resource maps, by attribute. Usually nil.
+	// Things are the elements of resource maps given to the task, by attribute. Usually nil.
 	Things []Thing
-	// Cores are what a task got of a host where bindings are looked at (qsub(1), -binding),
-	// in the order of choice. The first grant of a host has all of them. Usually nil.
+	// Cores are the cores given to the task on a host, if the scheduler chooses cores (qsub(1),
+	// -binding), in the order of choice. The first grant of a host contains all of them. Usually
+	// nil.
 	Cores []topology.Pair
 }
 
-// Thing is what a task got of a resource map (complex(5), RSMAP).
+// Thing is the elements that a task got from a resource map (complex(5), RSMAP).
 type Thing struct {
 	Attribute AttributeID
 	At        Place
 	IDs       []string
 }
 
-// Running is a task that has been started and has not ended.
+// Running is a started and unfinished task.
 type Running struct {
 	Job     *Job
 	Task    uint32
 	Started int64
 	PE      PEID    // None for a serial task
-	Grants  []Grant // the master first
-	// Away is the part of the task on hosts that the state does not look at. The Grants do
-	// not have it.
+	Grants  []Grant // the master task's first
+	// Away is the part of the task on hosts outside of the state. It is not in Grants.
 	Away Away
-	// Limit is how long the task may run, in seconds, as the smallest of the granted run
-	// time limits says; 0 for no limit.
+	// Limit is the smallest granted run time limit in seconds; 0 for no limit.
 	Limit     int64
 	Suspended Suspension
-	// Urgency is the normalized urgency (nurg of sge_priority(5)) of the last run before a
-	// user or a threshold suspended the task, which it keeps since then.
+	// Urgency is the normalized urgency (nurg of sge_priority(5)) of the last run before a user or
+	// a threshold suspended the task. The task keeps it while it is suspended.
 	Urgency float64
 
 	position int // in State.running
 }
 
-// Away is the part of a parallel task that is on other hosts than those that a State is
-// for: an agent knows what runs on its own host. It is the zero Away where a State has
-// all of the cluster.
+// Away is the part of a parallel task on hosts outside of a State: an agent's State contains only
+// the agent's own host. It is zero if a State contains the whole cluster.
 type Away struct {
 	Slots  int
-	Master bool // the master task is there: what a job takes once, it does not take here
+	Master bool // the master task runs there, so resources counted once per job are not used here
 }
 
-// Idle reports whether a task is suspended by itself. One that is suspended with its queue
-// counts as running in all else: for tickets and for the load of its host (tested).
+// Idle reports whether a task itself is suspended. A task that is suspended with its queue counts
+// as running for tickets and for the load of its host (tested).
 func (r *Running) Idle() bool { return r.Suspended&(ByUser|ByThreshold) != 0 }
 
-// Slots returns the number of slots of all grants, without those of Away.
+// Slots returns the number of slots of all grants, without Away.
 func (r *Running) Slots() int {
 	n := 0
 	for _, g := range r.Grants {
@@ -142,26 +141,26 @@ func (r *Running) Slots() int {
 	return n
 }
 
-// Entitlements are what users, projects and departments are entitled to.
+// Entitlements are the entitlements of users, projects and departments.
 type Entitlements struct {
 	Users, Projects, Departments []tickets.Entity
 	Tree                         *tickets.Tree   // nil without a share tree
-	Ledger                       *tickets.Ledger // decayed until the time of the run; nil for none
+	Ledger                       *tickets.Ledger // decayed to the time of the run; nil for none
 }
 
-// Place is a layer of complex(5) at one place: the cluster, a host, or a queue instance.
+// Place is a place of a layer of complex(5): the cluster, a host, or a queue instance.
 type Place struct {
 	layer layerSet
 	index int32
 }
 
-// AtGlobal returns the cluster as a whole.
+// AtGlobal returns the place of the whole cluster.
 func AtGlobal() Place { return Place{layer: atGlobal} }
 
-// AtInstance returns a queue instance.
+// AtInstance returns the place of a queue instance.
 func AtInstance(id InstanceID) Place { return Place{layer: atQueue, index: int32(id)} }
 
-// AtHost returns a host, or the cluster for GlobalHost.
+// AtHost returns the place of a host, or of the cluster for GlobalHost.
 func AtHost(h HostID) Place {
 	if h == GlobalHost {
 		return AtGlobal()
@@ -169,17 +168,18 @@ func AtHost(h HostID) Place {
 	return Place{layer: atHost, index: int32(h)}
 }
 
-// State is what a master knows at a moment. The zero State is of no use, see NewState.
+// State is a master's current knowledge of the cluster. Make it with NewState; the zero State is
+// invalid.
 type State struct {
-	silent bool // runs give no reasons
+	silent bool // runs find no reasons
 	model  *Model
 
 	Entitlements Entitlements
 
-	load     [][]value.Value        // by attribute, then by host and the global host at the end; nil where nobody reports it
-	static   []bool                 // by attribute: its load values hold for an empty cluster
-	raw      map[rawKey]value.Value // the load values that load_scaling changes, as they were reported
-	texts    map[rawKey]string      // of the load values that are adjusted, as they were reported
+	load     [][]value.Value        // by attribute, then by host with the global host last; nil if no host reports the attribute
+	static   []bool                 // by attribute: its load values apply to an empty cluster as well
+	raw      map[rawKey]value.Value // the reported values of load values that load_scaling changes
+	texts    map[rawKey]string      // the reported values of load values that are adjusted
 	problems map[HostID][]error
 
 	instances []instanceState
@@ -188,32 +188,32 @@ type State struct {
 
 	used     bookings
 	things   things
-	cores    []hostCores // by host; nil where bindings are left to the hosts
+	cores    []hostCores // by host; nil if bindings are left to the hosts
 	peUsed   []int
 	running  []*Running
 	perOwner map[string]int // active tasks
-	recent   []*Running     // by their start, those that may still count for load adjustments
+	recent   []*Running     // by start time, tasks that may still count for load adjustments
 	pending  backlog
 
 	reservations []*Reservation
 	closings     map[InstanceID]closing
 	quotas       *quotaUsage
-	overridden   int            // waiting jobs with override tickets of their own
-	ranked       []tickets.Task // of the last run: memory for the next
+	overridden   int            // pending jobs with override tickets of their own
+	ranked       []tickets.Task // of the last run: its memory is reused
 	keys         [][]headKey    // likewise
 }
 
 type instanceState struct {
 	status Status
-	// order is when the instance was changed last: the original looks at those that
-	// were changed last, last.
+	// order is the time of the last change: the original considers the most recently changed
+	// instances last.
 	order int64
-	// checked is when suspend thresholds led to something the last time.
+	// checked is the time at which suspend thresholds last suspended or resumed a task.
 	checked int64
 }
 
-// NewState returns an empty cluster: no host has reported, nothing runs, and all queue
-// instances are usable.
+// NewState returns an empty cluster: no host has reported, nothing runs, and all queue instances
+// are usable.
 func NewState(m *Model) *State {
 	s := &State{
 		model: m, load: make([][]value.Value, len(m.attributes)), static: make([]bool, len(m.attributes)),
@@ -241,13 +241,13 @@ var staticLoadValues = []string{
 	"arch", "num_proc", "m_core", "m_socket", "m_thread", "m_topology", "mem_total", "swap_total", "virtual_total",
 }
 
-// Model returns the configuration that the state belongs to.
+// Model returns the configuration of the state.
 func (s *State) Model() *Model { return s.model }
 
-// SetLoad replaces all load values of a host ("global" for those of the cluster), by
-// the names of their complexes (sge_execd(8), load sensors). Values without a complex
-// are ignored. A value that is none of its type counts as not reported, and Problems
-// has it. Numbers are multiplied by load_scaling of the host.
+// SetLoad replaces all load values of a host ("global" for the cluster), by the names of their
+// complexes (sge_execd(8), load sensors). It ignores values without a complex. A value that is
+// invalid for its type counts as not reported, and Problems returns it. Numbers are multiplied by
+// load_scaling of the host.
 func (s *State) SetLoad(host string, values map[string]string) error {
 	id, ok := s.model.Host(host)
 	if !ok {
@@ -294,7 +294,7 @@ func (s *State) scaled(host HostID, a AttributeID, v value.Value) value.Value {
 	for _, scale := range s.model.hostByID(host).scaling {
 		if scale.attribute == a {
 			s.raw[rawKey{host, a}] = v
-			// The original keeps what it has multiplied as a text with three decimals.
+			// The original stores the product as a text with three decimals.
 			text := strconv.FormatFloat(v.Number()*scale.factor, 'f', 3, 64)
 			if s.model.adjusted[a] != 0 {
 				s.texts[rawKey{host, a}] = text
@@ -319,7 +319,7 @@ func (s *State) loadIndex(h HostID) int {
 	return int(h)
 }
 
-// loadValue returns the scaled load value of a host, invalid if there is none.
+// loadValue returns the scaled load value of a host; it is invalid if there is none.
 func (s *State) loadValue(h HostID, a AttributeID) value.Value {
 	if s.load[a] == nil {
 		return value.Value{}
@@ -327,7 +327,7 @@ func (s *State) loadValue(h HostID, a AttributeID) value.Value {
 	return s.load[a][s.loadIndex(h)]
 }
 
-// touch makes an instance the one that was changed last.
+// touch marks an instance as the most recently changed one.
 func (s *State) touch(id InstanceID) {
 	s.order++
 	s.instances[id].order = s.order
@@ -344,14 +344,13 @@ func (s *State) SetStatus(id InstanceID, status Status) {
 	}
 }
 
-// Running returns the tasks that have been started and have not ended, in no particular
-// order. The caller must not change the list.
+// Running returns the started and unfinished tasks in no particular order. The caller must not
+// change the list.
 func (s *State) Running() []*Running { return s.running }
 
-// Start books a task that has been started. It is for every decision to start that a
-// master follows, and for tasks that it finds running: what they use, they use, even where
-// that is more than there is. The error is for a task that is none, that is booked already,
-// or whose amounts cannot be counted; nothing is booked then.
+// Start books a started task: after a decision that a master follows, or for a task that it finds
+// running. The usage counts even if it exceeds the capacity. Start returns an error and books
+// nothing if the task is invalid, if it is booked already, or if its amounts cannot be added.
 func (s *State) Start(r *Running) error {
 	if err := s.checkRunning(r); err != nil {
 		return err
@@ -370,7 +369,7 @@ func (s *State) Start(r *Running) error {
 	return nil
 }
 
-// runs reports whether a task has been started and has not ended.
+// runs reports whether a task is booked.
 func (s *State) runs(r *Running) bool {
 	return r != nil && r.position < len(s.running) && s.running[r.position] == r
 }
@@ -378,17 +377,17 @@ func (s *State) runs(r *Running) bool {
 // Starts returns how many tasks have been started so far.
 func (s *State) Starts() int64 { return s.starts }
 
-// SetStarts has a state count on from where another one was. Its Starts have numbered jobs
-// that were started there: whoever books these keeps their StartOrder.
+// SetStarts sets the count of starts, to continue the count of another state. Tasks that were
+// started there keep their StartOrder.
 func (s *State) SetStarts(n int64) { s.starts = n }
 
-// sinceStart returns where those begin of the recent tasks that were started at a time or later.
+// sinceStart returns the index of the first recent task that was started at t or later.
 func (s *State) sinceStart(t int64) int {
 	i, _ := slices.BinarySearchFunc(s.recent, t, func(x *Running, t int64) int { return cmp.Compare(x.Started, t) })
 	return i
 }
 
-// End takes back what Start booked.
+// End reverts Start.
 func (s *State) End(r *Running) error {
 	if !s.runs(r) {
 		return errors.New("cannot end a task that has not been started")

@@ -9,11 +9,10 @@ import (
 	"github.com/execd-project/execd/scheduler/value"
 )
 
-// usable returns those of all instances that the run may use. The others are dropped, each
-// with a reason, in the order in which the original looks: unavailable ones, suspend
-// alarm, load alarm, calendar, disabled, full.
+// usable returns the instances that the run may use. It drops the others with a reason, in the
+// order of the original's checks: unavailable, suspend alarm, load alarm, calendar, disabled, full.
 func (r *run) usable(all []InstanceID, conditions []condition) []InstanceID {
-	// What was dropped because it is full may be reserved, and what a calendar closes.
+	// Instances that are full or closed by a calendar may still be reserved.
 	defer func() {
 		for _, reason := range r.decisions.Dropped {
 			if reason.kind == droppedFull || r.byCalendar(reason) {
@@ -24,7 +23,7 @@ func (r *run) usable(all []InstanceID, conditions []condition) []InstanceID {
 	for _, keep := range conditions {
 		all = slices.DeleteFunc(all, func(id InstanceID) bool {
 			reason, ok := keep(id)
-			// Of what a calendar suspends and somebody has disabled nothing is said (tested).
+			// An instance that a calendar suspends and a user has disabled has no reason (tested).
 			if !ok && r.instances[id].status&(unavailable|DisabledByUser) != SuspendedByCalendar|DisabledByUser {
 				reason.place, reason.model = int32(id), r.model
 				r.decisions.Dropped = append(r.decisions.Dropped, reason)
@@ -35,18 +34,18 @@ func (r *run) usable(all []InstanceID, conditions []condition) []InstanceID {
 	return all
 }
 
-// condition is one that an instance has to meet to be used at all. If it does not, there is a reason.
+// condition is a condition of an instance. If the instance does not meet it, there is a reason.
 type condition func(InstanceID) (Reason, bool)
 
-// conditions returns those for every instance, in the order in which the original looks at them.
-// That it is not full comes last, where it is asked for.
+// conditions returns the conditions of every instance, in the order of the original's checks. The
+// condition that the instance is not full comes last, if it is requested.
 func (r *run) conditions() []condition {
 	return []condition{r.notUnavailable, r.noSuspendAlarm, r.noLoadAlarm, r.notDisabled}
 }
 
-// byCalendar reports whether an instance was dropped because of its calendar. Where somebody
-// has disabled it, too, that goes for one that the calendar disables, and not for one that it
-// suspends (tested): that is dropped without a word.
+// byCalendar reports whether an instance was dropped because of its calendar. If a user has
+// disabled it as well, the answer is true if the calendar disables it. If the calendar suspends it,
+// it is dropped without a reason (tested).
 func (r *run) byCalendar(dropped Reason) bool {
 	switch status := r.instances[dropped.place].status; dropped.kind {
 	case droppedUnavailable:
@@ -82,7 +81,7 @@ func (r *run) notFull(id InstanceID) (Reason, bool) {
 	return Reason{kind: droppedFull}, r.UsedSlots(id) < r.model.instances[id].settings.Slots
 }
 
-// stillUsable looks again at an instance on whose host a task has started.
+// stillUsable checks an instance again after a task has started on its host.
 func (r *run) stillUsable(id InstanceID) bool {
 	keep := func(reason Reason, ok bool) bool {
 		if !ok {
@@ -100,8 +99,8 @@ func (r *run) stillUsable(id InstanceID) bool {
 	return keep(r.notFull(id))
 }
 
-// subordinated reports whether queue-wise subordination suspends an instance as soon as
-// the tasks of this run have started (queue_conf(5), subordinate_list).
+// subordinated reports whether queue-wise subordination suspends an instance once the tasks of this
+// run have started (queue_conf(5), subordinate_list).
 func (r *run) subordinated(id InstanceID) bool {
 	for _, over := range r.model.hosts[r.model.instances[id].host].instances {
 		for _, sub := range r.model.instances[over].subordinates {
@@ -113,8 +112,8 @@ func (r *run) subordinated(id InstanceID) bool {
 	return false
 }
 
-// Subordinates reports whether so many slots of a superordinate instance are in use that
-// an instance is suspended which has the threshold: that many slots, or, for 0, all.
+// Subordinates reports whether a superordinate instance uses enough slots to suspend an instance
+// with this threshold. Threshold 0 means all slots.
 func (s *State) Subordinates(superordinate InstanceID, threshold int) bool {
 	if threshold == 0 {
 		threshold = s.model.instances[superordinate].settings.Slots
@@ -124,17 +123,17 @@ func (s *State) Subordinates(superordinate InstanceID, threshold int) bool {
 }
 
 // LoadAlarm returns why a queue instance is in load alarm at a time (queue_conf(5),
-// load_thresholds): the first threshold that is crossed, as qstat shows it.
+// load_thresholds): the first crossed threshold, as qstat shows it.
 func (s *State) LoadAlarm(id InstanceID, now int64) (text string, alarm bool) {
 	return newView(s, now).alarm(id, s.model.instances[id].load)
 }
 
-// SuspendAlarm returns the same for suspend_thresholds.
+// SuspendAlarm is LoadAlarm for suspend_thresholds.
 func (s *State) SuspendAlarm(id InstanceID, now int64) (text string, alarm bool) {
 	return newView(s, now).alarm(id, s.model.instances[id].suspend)
 }
 
-// alarm finds the first threshold that is crossed.
+// alarm finds the first crossed threshold.
 func (v *view) alarm(id InstanceID, thresholds []threshold) (string, bool) {
 	for i := range thresholds {
 		if text, crossed := v.crossed(id, &thresholds[i]); crossed {
@@ -178,8 +177,8 @@ func (v *view) crossed(id InstanceID, t *threshold) (string, bool) {
 	return fmt.Sprintf("%s=%s %s %s %s", a.Name, shown, v.explainLoad(from, t.attribute, a), relop, t.text), true
 }
 
-// thresholdValue returns the value that a threshold is compared with: that of the host, else
-// that of the cluster, else that of the queue; what is left of a consumable.
+// thresholdValue returns the value that a threshold is compared with: the host's, else the
+// cluster's, else the queue's. For a consumable it is the remaining amount.
 func (v *view) thresholdValue(id InstanceID, host HostID, a AttributeID) (value.Value, HostID, bool) {
 	consumable := v.model.attributes[a].consumable()
 	if consumable && !v.reported {
@@ -200,7 +199,7 @@ func (v *view) thresholdValue(id InstanceID, host HostID, a AttributeID) (value.
 	return x, None - 1, ok
 }
 
-// explainLoad returns how a load value was corrected.
+// explainLoad returns the text about the correction of a load value.
 func (v *view) explainLoad(h HostID, a AttributeID, attribute *Attribute) string {
 	if h < GlobalHost {
 		return "(no load value)"
@@ -220,9 +219,9 @@ func (v *view) explainLoad(h HostID, a AttributeID, attribute *Attribute) string
 	return text + ")"
 }
 
-// headroom returns how many slots one job can take on a host before its load, as job load
-// adjustments have it, crosses a threshold of the instance (queue_conf(5),
-// load_thresholds). Adjustments for jobs that have just started do not count (tested).
+// headroom returns how many slots one job can take on a host before its load, increased by the job
+// load adjustments, crosses a load threshold of the instance (queue_conf(5)). Adjustments for jobs
+// that have just started do not count (tested).
 func (v *view) headroom(id InstanceID) int {
 	room := math.MaxInt
 	host := v.model.instances[id].host
@@ -254,10 +253,10 @@ func (v *view) headroom(id InstanceID) int {
 	return room
 }
 
-// suspendByThreshold decides which tasks suspend thresholds suspend and resume
-// (queue_conf(5), suspend_thresholds): in an alarm nsuspend of those that run, the one
-// that started last first, and without it nsuspend of those that were suspended so, the
-// one that started first, in each suspend_interval.
+// suspendByThreshold decides which tasks suspend thresholds suspend and resume (queue_conf(5),
+// suspend_thresholds). In each suspend_interval an alarm suspends nsuspend running tasks, the most
+// recently started first. Without an alarm, nsuspend of the tasks suspended this way resume, the
+// one that started earliest first.
 func (r *run) suspendByThreshold() {
 	var (
 		byInstance map[InstanceID][]*Running
@@ -284,8 +283,8 @@ func (r *run) suspendByThreshold() {
 			return t.Suspended&ByThreshold == 0 || t.Grants[0].Instance != InstanceID(id)
 		})
 		slices.SortStableFunc(tasks, func(a, b *Running) int {
-			// Of those that were started in the same second the original has the jobs in the
-			// order in which it changed them last (tested).
+			// Tasks that were started in the same second are ordered by the last change of their
+			// jobs (tested).
 			since := cmp.Compare(a.Started, b.Started)
 			if alarm {
 				since = -since
@@ -299,9 +298,9 @@ func (r *run) suspendByThreshold() {
 	}
 }
 
-// suspendedItself reports whether a task is suspended other than with an instance in which
-// it has slots. A parallel task that is suspended only because one of its slaves' instances
-// is can be suspended by a threshold of another one (tested).
+// suspendedItself reports whether a task is suspended other than with an instance in which it has
+// slots. If a parallel task is suspended only with the instance of one of its slaves, a threshold
+// of another instance can suspend it as well (tested).
 func (s *State) suspendedItself(t *Running) bool {
 	with := Suspension(0)
 	for _, g := range t.Grants {
@@ -316,8 +315,8 @@ func (s *State) suspendedItself(t *Running) bool {
 	return t.Suspended&^with != 0
 }
 
-// ThresholdChecked notes that a suspend threshold of an instance has suspended or resumed
-// a task, so that the next one waits for suspend_interval.
+// ThresholdChecked records that a suspend threshold of an instance has suspended or resumed a task.
+// The next action follows after suspend_interval.
 func (s *State) ThresholdChecked(id InstanceID, now int64) { s.instances[id].checked = now }
 
 // tasksByInstance returns the running tasks of each instance, by the numbers of the jobs.
