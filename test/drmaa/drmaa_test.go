@@ -284,6 +284,46 @@ func TestCellDirectory(t *testing.T) {
 	}
 }
 
+// TestSoakSnakemake has Snakemake run workflows with --drmaa, unchanged: one that succeeds, and one with a
+// rule that fails.
+func TestSoakSnakemake(t *testing.T) {
+	testenv.Soak(t)
+	if _, err := exec.LookPath("/usr/bin/snakemake"); err != nil {
+		t.Skip("snakemake is not installed (apt-get install --no-install-recommends snakemake python3-drmaa)")
+	}
+	m := newMachine(t)
+	const workflow = `
+rule sum:
+    input: expand("part{i}.txt", i=range(3))
+    output: "sum.txt"
+    shell: "cat {input} > {output}"
+rule part:
+    output: "part{i}.txt"
+    shell: "echo {wildcards.i} > {output}"
+rule failing:
+    output: "none.txt"
+    shell: "exit 3"
+`
+	work := testenv.Open(t, filepath.Join(m.dir, "work"))
+	testenv.WriteFile(t, filepath.Join(work, "Snakefile"), workflow)
+	run := func(target string) (string, error) {
+		cmd := m.command(t.Context(), "/usr/bin/snakemake", "--latency-wait", "5", "--drmaa", " -V", "--drmaa-log-dir", "logs", "-j", "4", target)
+		cmd.Dir = work
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	if out, err := run("sum.txt"); err != nil || strings.Count(out, "Submitted DRMAA job") != 4 {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if sum, err := os.ReadFile(filepath.Join(work, "sum.txt")); err != nil || string(sum) != "0\n1\n2\n" {
+		t.Errorf("the result is %q (%v)", sum, err)
+	}
+	// A job with an exit status is done for DRMAA, whatever the status is. Snakemake then misses the file.
+	if out, err := run("none.txt"); err == nil || !strings.Contains(out, "MissingOutputException in rule failing") {
+		t.Errorf("the failing workflow: %v\n%s", err, out)
+	}
+}
+
 // TestKilledProgram kills programs in the middle of a call: their helpers end.
 func TestKilledProgram(t *testing.T) {
 	m := newMachine(t)

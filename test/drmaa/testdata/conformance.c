@@ -262,6 +262,7 @@ static void waiting(void) {
 	int stat, v;
 	drmaa_attr_values_t *usage = NULL;
 	submit("exit 7", id, sizeof id);
+	UNTIL(id, DRMAA_PS_DONE); /* whatever its exit status, as in Grid Engine */
 	OK(drmaa_wait(id, out, sizeof out, &stat, FOREVER, &usage, D));
 	TEXT(out, id);
 	OK(drmaa_wifexited(&v, stat, D));
@@ -282,6 +283,7 @@ static void waiting(void) {
 	IS(drmaa_job_ps(id, &v, D), DRMAA_ERRNO_INVALID_JOB);
 
 	submit("kill -9 $$", id, sizeof id);
+	UNTIL(id, DRMAA_PS_FAILED);
 	OK(drmaa_wait(DRMAA_JOB_IDS_SESSION_ANY, out, sizeof out, &stat, FOREVER, NULL, D));
 	TEXT(out, id);
 	OK(drmaa_wifsignaled(&v, stat, D));
