@@ -27,7 +27,7 @@ func codeOf(err error) Code {
 func TestJobRunsAndIsForgotten(t *testing.T) {
 	w := newWorld(t)
 	s := w.job(1, "/bin/sh", "-c", "exit 3")
-	if r := w.mustStart(s); r.State < Accepted || r.ID != s.ID || r.Key != "1" {
+	if r := w.mustStart(s); !r.State.Live() && !r.State.Over() || r.ID != s.ID || r.Key != "1" {
 		t.Errorf("the start was answered with %+v", r)
 	}
 	o := w.ended(s.ID)

@@ -101,7 +101,7 @@ func (a *Agent) noteClient(e *entry, c *console) {
 	e.ordering.Lock()
 	defer e.ordering.Unlock()
 	a.mu.Lock()
-	was, over := e.expected, e.state >= Ended
+	was, over := e.expected, e.state.Over()
 	a.mu.Unlock()
 	c.mu.Lock()
 	expected := c.expected
@@ -141,7 +141,7 @@ func (a *Agent) Attach(ctx context.Context, id job.ID) (Terminal, error) {
 			return nil, &Error{FailedPrecondition, fmt.Errorf("job %s is not interactive: it has no terminal", id)}
 		case console != nil:
 			return a.attach(e, console)
-		case state >= Ended:
+		case state.Over():
 			return nil, &Error{FailedPrecondition, fmt.Errorf("job %s has finished, and its terminal is closed", id)}
 		case state == Running || state == Suspended:
 			e.poke() // the supervisor may answer now
@@ -349,7 +349,7 @@ func (t *attachment) Exit(ctx context.Context) (*job.Outcome, error) {
 		a.mu.Lock()
 		state, outcome, changed := e.state, e.outcome, a.changed
 		a.mu.Unlock()
-		if state >= Ended {
+		if state.Over() {
 			return outcome, nil
 		}
 		select {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/agent/protocol"
 	"github.com/execd-project/execd/internal/host/gpu"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
@@ -160,13 +161,7 @@ type Terminal interface {
 }
 
 // Grant is a queue instance of which a job has got slots.
-type Grant struct {
-	Queue string `json:"queue"`
-	Host  string `json:"host"`
-	Slots int    `json:"slots"`
-	// Names are the things of resource maps that the job has got, by complex.
-	Names map[string][]string `json:"names,omitempty"`
-}
+type Grant = protocol.Grant
 
 // TaskStart is a task of a parallel job: a command that runs in the job's slots.
 type TaskStart struct {
@@ -178,27 +173,23 @@ type TaskStart struct {
 	Env     []string // NAME=value, beside that of the job
 }
 
-// Order is what a job is told. The comments have the command of Grid Engine. The words
-// are those of the protocol, api.Order: masters link agent/api, which therefore imports
-// nothing of the project, and this package knows no protocol. agent/api/serve, which
-// knows both, holds them together.
-type Order string
+// Order is what a job is told.
+type Order = protocol.Order
 
-// The orders. A job can be suspended for several reasons at once, and goes on
-// when the last of them is gone.
+// The orders.
 const (
-	Terminate        Order = "terminate"         // qdel: with notification and terminate method
-	Kill             Order = "kill"              // at once
-	Suspend          Order = "suspend"           // qmod -sj
-	Resume           Order = "resume"            // qmod -usj
-	SuspendThreshold Order = "suspend_threshold" // suspend_thresholds of queue_conf(5)
-	ResumeThreshold  Order = "resume_threshold"  //
-	SuspendQueue     Order = "suspend_queue"     // qmod -sq, subordination, calendar
-	ResumeQueue      Order = "resume_queue"      // qmod -usq
-	Migrate          Order = "migrate"           // checkpoint and end, to run again
-	Reschedule       Order = "reschedule"        // qmod -rj: end, to run again
-	Usr1             Order = "usr1"              // the notification before a suspension
-	Usr2             Order = "usr2"              // the notification before the end
+	Terminate        = protocol.Terminate
+	Kill             = protocol.Kill
+	Suspend          = protocol.Suspend
+	Resume           = protocol.Resume
+	SuspendThreshold = protocol.SuspendThreshold
+	ResumeThreshold  = protocol.ResumeThreshold
+	SuspendQueue     = protocol.SuspendQueue
+	ResumeQueue      = protocol.ResumeQueue
+	Migrate          = protocol.Migrate
+	Reschedule       = protocol.Reschedule
+	Usr1             = protocol.Usr1
+	Usr2             = protocol.Usr2
 )
 
 // Tickets are what a job has got of the tickets of its cell.
@@ -296,19 +287,19 @@ type GPU struct {
 	Jobs []job.ID
 }
 
-// Code says what kind of an error it is: those of Connect that we use.
-type Code string
+// Code says what kind of an error it is.
+type Code = protocol.Code
 
-// The codes.
+// The codes of the errors of an agent.
 const (
-	InvalidArgument    Code = "invalid_argument"    // the order makes no sense
-	NotFound           Code = "not_found"           // no such job
-	AlreadyExists      Code = "already_exists"      // another job has the id or the key
-	PermissionDenied   Code = "permission_denied"   //
-	FailedPrecondition Code = "failed_precondition" // the job does not fit; asking again does not help by itself
-	ResourceExhausted  Code = "resource_exhausted"  // the host has no room for it now: disk, descriptors, processes
-	Unavailable        Code = "unavailable"         // the agent takes no jobs: draining, shutting down
-	Internal           Code = "internal"
+	InvalidArgument    = protocol.InvalidArgument
+	NotFound           = protocol.NotFound
+	AlreadyExists      = protocol.AlreadyExists
+	PermissionDenied   = protocol.PermissionDenied
+	FailedPrecondition = protocol.FailedPrecondition
+	ResourceExhausted  = protocol.ResourceExhausted
+	Unavailable        = protocol.Unavailable
+	Internal           = protocol.Internal
 )
 
 // Error is an order that was not carried out.

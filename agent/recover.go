@@ -252,7 +252,7 @@ func (a *Agent) resumeJobs() {
 	a.found = nil
 	for _, e := range found {
 		a.mu.Lock()
-		over := e.state >= Ended // somebody may have had it reported already
+		over := e.state.Over() // somebody may have had it reported already
 		a.mu.Unlock()
 		if over {
 			var end ended

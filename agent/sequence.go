@@ -46,9 +46,9 @@ func turnOf(ctx context.Context) Sequence {
 	return t
 }
 
-// aspect is what of a job an order is about: of two orders about different things neither
+// aspectOf is what of a job an order is about: of two orders about different things neither
 // overtakes the other. Ends of a job are in no order, as there is no way back.
-func (o Order) aspect() string {
+func aspectOf(o Order) string {
 	switch o {
 	case Suspend, Resume:
 		return "suspend"

@@ -23,7 +23,7 @@ var resumeOf = map[Order]Order{
 
 // Signal delivers an order to a job. See Commands.
 func (a *Agent) Signal(ctx context.Context, id job.ID, o Order) error {
-	if !o.valid() {
+	if !valid(o) {
 		return &Error{InvalidArgument, fmt.Errorf("%q is not an order", o)}
 	}
 	var found []*entry
@@ -67,7 +67,7 @@ func (a *Agent) SignalQueue(ctx context.Context, queue string, o Order) error {
 	return a.signalAll(ctx, jobs, o)
 }
 
-func (o Order) valid() bool {
+func valid(o Order) bool {
 	switch o {
 	case Terminate, Kill, Suspend, Resume, SuspendThreshold, ResumeThreshold, SuspendQueue, ResumeQueue, Migrate, Reschedule, Usr1, Usr2:
 		return true
@@ -116,7 +116,7 @@ func (e *entry) change(o Order, t Sequence) (*change, error) {
 		return nil, nil //nolint:nilnil // no change is no error
 	}
 	c := &change{order: o, suspended: e.suspended, turns: e.turns}
-	if aspect := o.aspect(); t.Number > 0 && aspect != "" {
+	if aspect := aspectOf(o); t.Number > 0 && aspect != "" {
 		if again, err := t.Check("job "+e.id.String()+": "+string(o), e.turns[aspect]); again || err != nil {
 			return nil, err
 		}

@@ -382,7 +382,7 @@ func TestRecord(t *testing.T) {
 	}
 	r := record(func(s *Start) {
 		s.PE, s.Tickets, s.Epoch, s.Reservation = "mpi", 7, 3, 5
-		s.Grants = []Grant{{"all.q", host, 2, nil}, {"other.q", host, 1, nil}, {"all.q", "node2", 4, nil}}
+		s.Grants = []Grant{{Queue: "all.q", Host: host, Slots: 2}, {Queue: "other.q", Host: host, Slots: 1}, {Queue: "all.q", Host: "node2", Slots: 4}}
 	}, "-pe", "mpi", "7", "-p", "-5", "/bin/true")
 	if r.Slots != 3 || r.Queue != "all.q" || !r.Control || r.MasterIsTask || r.PE != "mpi" || r.Tickets != 7 || r.Epoch != 3 || r.Reservation != 5 || r.Priority != -5 || len(r.Grants) != 3 {
 		t.Errorf("%+v", r)

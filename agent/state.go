@@ -1,8 +1,9 @@
 package agent
 
 import (
-	"fmt"
 	"slices"
+
+	"github.com/execd-project/execd/agent/protocol"
 )
 
 // State is where a job stands on this host.
@@ -44,49 +45,23 @@ import (
 // A slave job (Start.Slave) has no supervisor: it is running from its acceptance on,
 // for the tasks that are started in it, and ends when it is told to. Nor has one that is
 // simulated (Record.Simulated), which ends by itself.
-type State int
+type State = protocol.State
 
 // The states of a job, in their order.
 const (
-	Received State = iota
-	Accepted
-	Starting
-	Running
-	Suspended
-	Ending
-	Ended
-	Reported
-	Acknowledged
+	Received     = protocol.Received
+	Accepted     = protocol.Accepted
+	Starting     = protocol.Starting
+	Running      = protocol.Running
+	Suspended    = protocol.Suspended
+	Ending       = protocol.Ending
+	Ended        = protocol.Ended
+	Reported     = protocol.Reported
+	Acknowledged = protocol.Acknowledged
 )
 
-var stateNames = [...]string{
-	"received", "accepted", "starting", "running", "suspended", "ending", "ended", "reported", "acknowledged",
-}
-
-// String is the name of the state.
-func (s State) String() string {
-	if s < 0 || int(s) >= len(stateNames) {
-		return fmt.Sprintf("State(%d)", int(s))
-	}
-	return stateNames[s]
-}
-
-// MarshalText and UnmarshalText are the name of the state.
-func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// UnmarshalText reads what MarshalText writes.
-func (s *State) UnmarshalText(text []byte) error {
-	for i, n := range stateNames {
-		if n == string(text) {
-			*s = State(i)
-			return nil
-		}
-	}
-	return fmt.Errorf("%q is not a state of a job, expected one of %q", text, stateNames)
-}
-
 // next says which states may follow each one.
-var next = [...][]State{
+var next = map[State][]State{
 	Received:  {Accepted},
 	Accepted:  {Starting, Running, Ending, Ended},
 	Starting:  {Running, Ending, Ended},
@@ -97,11 +72,5 @@ var next = [...][]State{
 	Reported:  {Acknowledged},
 }
 
-// may reports whether a job in state s can come to state to.
-func (s State) may(to State) bool {
-	return int(s) < len(next) && slices.Contains(next[s], to)
-}
-
-// Live reports whether the job holds its slots: it has been accepted and its
-// supervisor has not ended.
-func (s State) Live() bool { return s >= Accepted && s < Ended }
+// mayFollow reports whether a job can come from one state to another.
+func mayFollow(from, to State) bool { return slices.Contains(next[from], to) }

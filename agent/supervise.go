@@ -67,7 +67,7 @@ func (a *Agent) manage(ctx context.Context, e *entry) {
 			return
 		}
 	}
-	if state < Ended {
+	if !state.Over() {
 		status, ok := a.attend(ctx, e)
 		if !ok {
 			return
@@ -386,7 +386,7 @@ func (a *Agent) runUnsupervised(ctx context.Context, e *entry) {
 		e.began = a.clock.Now()
 		a.set(e, Running)
 	}
-	live := e.state < Ended
+	live := !e.state.Over()
 	var over <-chan time.Time
 	if timer := a.simulation(e); timer != nil && live {
 		over = timer.C()
@@ -415,7 +415,7 @@ func (a *Agent) runUnsupervised(ctx context.Context, e *entry) {
 		}
 	}
 	a.mu.Lock()
-	live = e.state < Ended
+	live = !e.state.Over()
 	a.mu.Unlock()
 	if live {
 		if !a.awaitTasks(ctx, e) {
@@ -434,7 +434,7 @@ func (a *Agent) runUnsupervised(ctx context.Context, e *entry) {
 func (a *Agent) awaitTasks(ctx context.Context, e *entry) bool {
 	for {
 		a.mu.Lock()
-		tasks := slices.DeleteFunc(slices.Clone(e.tasks), func(t *entry) bool { return t.state >= Ended })
+		tasks := slices.DeleteFunc(slices.Clone(e.tasks), func(t *entry) bool { return t.state.Over() })
 		changed := a.changed // from now on: they may end while they are being signalled
 		a.mu.Unlock()
 		if len(tasks) == 0 {

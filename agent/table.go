@@ -62,7 +62,7 @@ type entry struct {
 }
 
 func newEntry(id job.ID, r Record) *entry {
-	return &entry{id: id, record: r, ready: make(chan struct{}), wake: make(chan struct{}, 1), unwatch: func() {}}
+	return &entry{id: id, record: r, state: Received, ready: make(chan struct{}), wake: make(chan struct{}, 1), unwatch: func() {}}
 }
 
 // noticeChange takes note of what has changed in the job's directory. What the job uses wakes
@@ -92,10 +92,10 @@ func (a *Agent) set(e *entry, to State) {
 	if e.state == to {
 		return
 	}
-	if !e.state.may(to) {
+	if !mayFollow(e.state, to) {
 		// An internal error; what happened has happened all the same.
 		a.log.Error("internal error: a job changed to a state that cannot follow its state",
-			"job", e.id.String(), "from", e.state.String(), "to", to.String())
+			"job", e.id.String(), "from", string(e.state), "to", string(to))
 	}
 	e.state = to
 	a.bound++
@@ -103,7 +103,7 @@ func (a *Agent) set(e *entry, to State) {
 		e.number = a.numbers.next()
 		a.changes()
 	}
-	a.log.Debug("job", "job", e.id.String(), "state", to.String())
+	a.log.Debug("job", "job", e.id.String(), "state", string(to))
 }
 
 // touch has a job reported again in the state in which it is. mu is held.
@@ -189,7 +189,7 @@ func (a *Agent) report(e *entry) JobReport {
 		if d := e.run.Description; d != nil {
 			r.Submitted, r.QueuePriority = d.SubmissionTime, d.Nice
 		}
-		if e.state >= Starting && e.state < Ended {
+		if e.state.Live() && e.state != Accepted {
 			r.PID = e.run.PID()
 		}
 	}

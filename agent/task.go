@@ -74,7 +74,7 @@ func (a *Agent) receiveTask(s *TaskStart) (e *entry, first bool, report JobRepor
 		return nil, false, JobReport{ID: s.Job, Key: s.Key, State: Acknowledged, Owner: s.Owner}, nil
 	}
 	// A slave job is ready for them as soon as it was accepted.
-	if parent == nil || !parent.state.Live() || parent.state < Starting && (!parent.record.Slave || parent.run == nil) {
+	if parent == nil || !parent.state.Live() || parent.state == Accepted && (!parent.record.Slave || parent.run == nil) {
 		return nil, false, report, &Error{NotFound, fmt.Errorf("job %s does not run on this host", s.Job)}
 	}
 	r := &parent.record
@@ -96,7 +96,7 @@ func (a *Agent) receiveTask(s *TaskStart) (e *entry, first bool, report JobRepor
 		used = 1
 	}
 	for _, t := range parent.tasks {
-		if t.state < Ended {
+		if !t.state.Over() {
 			used++
 		}
 	}

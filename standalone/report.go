@@ -198,7 +198,7 @@ func (m *Master) jobReport(r *agent.JobReport) {
 	number, task, attempt, ours := m.parseKey(r.Key)
 	switch {
 	case r.ID.PETask != "": // the job counts; but the agent keeps tasks until their ends have arrived
-		if r.State >= agent.Ended && r.Outcome != nil {
+		if r.State.Over() && r.Outcome != nil {
 			m.batch.acknowledge(r, false)
 		}
 		return
@@ -208,7 +208,7 @@ func (m *Master) jobReport(r *agent.JobReport) {
 	}
 	known := m.runs[r.Key]
 	switch {
-	case r.State >= agent.Ended && r.Outcome != nil:
+	case r.State.Over() && r.Outcome != nil:
 		m.batch.acknowledge(r, m.terminals[number] != nil)
 		if known == nil {
 			known = &run{key: r.Key, id: r.ID, job: number, task: task, attempt: attempt}
@@ -226,7 +226,7 @@ func (m *Master) jobReport(r *agent.JobReport) {
 		m.log.Warn("ending a job that is not in the queue any more", "job", r.ID.String())
 		m.signal(&run{key: r.Key, id: r.ID, job: number, task: task, attempt: attempt}, agent.Kill)
 	default:
-		if r.State >= agent.Accepted {
+		if r.State != agent.Received {
 			// One that was reported as started already is no news.
 			_ = m.cell.TaskStarted(m.now(), number, task, attempt)
 		}
@@ -244,7 +244,7 @@ func (m *Master) jobReport(r *agent.JobReport) {
 // of a queue that was in this spool area before, and whose store is not there any more,
 // nobody can ask for: it is ended. What else is here is none of our business.
 func (m *Master) foreignReport(r *agent.JobReport) {
-	ended := r.State >= agent.Ended && r.Outcome != nil
+	ended := r.State.Over() && r.Outcome != nil
 	switch former := formerKey().MatchString(r.Key); {
 	case former && ended:
 		m.log.Warn("a job of a previous queue has finished", "job", r.ID.String(), "owner", r.Owner)

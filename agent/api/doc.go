@@ -9,7 +9,7 @@
 // of lines of JSON. Fields are never renamed or removed. New fields may be added, so a reader must
 // ignore unknown fields.
 //
-// Times are UTC, durations seconds, sizes bytes. Within the project the package imports only the
-// reader of certificate files: a master that links it gets neither the scheduler nor the code that
+// Times are UTC, durations seconds, sizes bytes. Within the project the package imports only
+// agent/protocol and the reader of certificate files: a master that links it gets neither the scheduler nor the code that
 // runs jobs. A Client may be used from any goroutine. Messages are plain data.
 package api

@@ -1,53 +1,33 @@
 package api
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
+
+	"github.com/execd-project/execd/agent/protocol"
 )
 
 // Code is the kind of an error. The codes are those of Connect.
-type Code string
+type Code = protocol.Code
 
 // The codes that agents and clients use.
 const (
-	Canceled           Code = "canceled"            // the caller has closed the connection
-	Unknown            Code = "unknown"             // the answer is not one of an agent
-	InvalidArgument    Code = "invalid_argument"    // the message is invalid
-	DeadlineExceeded   Code = "deadline_exceeded"   // the caller's deadline has passed
-	NotFound           Code = "not_found"           // no such job
-	AlreadyExists      Code = "already_exists"      // another job has the number or the key
-	Aborted            Code = "aborted"             // another client has attached to the terminal
-	PermissionDenied   Code = "permission_denied"   // not for this caller
-	ResourceExhausted  Code = "resource_exhausted"  // too large, too many, or no room on the host now
-	FailedPrecondition Code = "failed_precondition" // the job does not fit, or another master has taken over; a retry does not help
-	Unimplemented      Code = "unimplemented"       // this agent has no such method
-	Internal           Code = "internal"            // an internal error of the agent
-	Unavailable        Code = "unavailable"         // the agent accepts no jobs, or cannot be reached
-	Unauthenticated    Code = "unauthenticated"     // the token is missing or wrong
+	Canceled           = protocol.Canceled           // the caller has closed the connection
+	Unknown            = protocol.Unknown            // the answer is not one of an agent
+	InvalidArgument    = protocol.InvalidArgument    // the message is invalid
+	DeadlineExceeded   = protocol.DeadlineExceeded   // the caller's deadline has passed
+	NotFound           = protocol.NotFound           // no such job
+	AlreadyExists      = protocol.AlreadyExists      // another job has the number or the key
+	Aborted            = protocol.Aborted            // another client has attached to the terminal
+	PermissionDenied   = protocol.PermissionDenied   // not for this caller
+	ResourceExhausted  = protocol.ResourceExhausted  // too large, too many, or no room on the host now
+	FailedPrecondition = protocol.FailedPrecondition // the job does not fit, or another master has taken over; a retry does not help
+	Unimplemented      = protocol.Unimplemented      // this agent has no such method
+	Internal           = protocol.Internal           // an internal error of the agent
+	Unavailable        = protocol.Unavailable        // the agent accepts no jobs, or cannot be reached
+	Unauthenticated    = protocol.Unauthenticated    // the token is missing or wrong
 )
-
-// statuses maps codes to the HTTP statuses of Connect's unary protocol.
-var statuses = map[Code]int{
-	Canceled:           499,
-	Unknown:            http.StatusInternalServerError,
-	InvalidArgument:    http.StatusBadRequest,
-	DeadlineExceeded:   http.StatusGatewayTimeout,
-	NotFound:           http.StatusNotFound,
-	AlreadyExists:      http.StatusConflict,
-	Aborted:            http.StatusConflict,
-	PermissionDenied:   http.StatusForbidden,
-	ResourceExhausted:  http.StatusTooManyRequests,
-	FailedPrecondition: http.StatusBadRequest,
-	Unimplemented:      http.StatusNotImplemented,
-	Internal:           http.StatusInternalServerError,
-	Unavailable:        http.StatusServiceUnavailable,
-	Unauthenticated:    http.StatusUnauthorized,
-}
-
-// Status returns the HTTP status of answers with this code.
-func (c Code) Status() int { return cmp.Or(statuses[c], http.StatusInternalServerError) }
 
 // codeOf returns the code that Connect assigns to an answer without one, as a proxy between client
 // and agent may send.

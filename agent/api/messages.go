@@ -1,6 +1,10 @@
 package api
 
-import "time"
+import (
+	"time"
+
+	"github.com/execd-project/execd/agent/protocol"
+)
 
 // The address and the version of the interface, and the HTTP headers of calls.
 const (
@@ -116,13 +120,7 @@ type Interactive struct {
 }
 
 // Grant is the slots that a job has in a queue instance.
-type Grant struct {
-	Queue string `json:"queue"`
-	Host  string `json:"host"`
-	Slots int    `json:"slots"`
-	// Names are the elements of resource maps that the job has been given, by complex.
-	Names map[string][]string `json:"names,omitempty"`
-}
+type Grant = protocol.Grant
 
 // BatchRequest contains several starts. The agent accepts or refuses each one separately.
 type BatchRequest struct {
@@ -163,23 +161,23 @@ type TaskStart struct {
 }
 
 // Order is an order to a job.
-type Order string
+type Order = protocol.Order
 
 // The orders. A job can be suspended for several reasons at once. It continues when the last reason
 // ends.
 const (
-	Terminate        Order = "terminate"         // qdel: with notification and terminate method
-	Kill             Order = "kill"              // at once
-	Suspend          Order = "suspend"           // qmod -sj
-	Resume           Order = "resume"            // qmod -usj
-	SuspendThreshold Order = "suspend_threshold" // suspend_thresholds of queue_conf(5)
-	ResumeThreshold  Order = "resume_threshold"  //
-	SuspendQueue     Order = "suspend_queue"     // qmod -sq, subordination, calendar
-	ResumeQueue      Order = "resume_queue"      // qmod -usq
-	Migrate          Order = "migrate"           // checkpoint and end the job, which then runs again
-	Reschedule       Order = "reschedule"        // qmod -rj: end the job, which then runs again
-	Usr1             Order = "usr1"              // the notification before a suspension
-	Usr2             Order = "usr2"              // the notification before the end
+	Terminate        = protocol.Terminate        // qdel: with notification and terminate method
+	Kill             = protocol.Kill             // at once
+	Suspend          = protocol.Suspend          // qmod -sj
+	Resume           = protocol.Resume           // qmod -usj
+	SuspendThreshold = protocol.SuspendThreshold // suspend_thresholds of queue_conf(5)
+	ResumeThreshold  = protocol.ResumeThreshold  //
+	SuspendQueue     = protocol.SuspendQueue     // qmod -sq, subordination, calendar
+	ResumeQueue      = protocol.ResumeQueue      // qmod -usq
+	Migrate          = protocol.Migrate          // checkpoint and end the job, which then runs again
+	Reschedule       = protocol.Reschedule       // qmod -rj: end the job, which then runs again
+	Usr1             = protocol.Usr1             // the notification before a suspension
+	Usr2             = protocol.Usr2             // the notification before the end
 )
 
 // SignalRequest is an order to a job. Task -1 means all tasks of the job.

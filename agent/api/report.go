@@ -1,6 +1,10 @@
 package api
 
-import "time"
+import (
+	"time"
+
+	"github.com/execd-project/execd/agent/protocol"
+)
 
 // Report is one line of the stream of reports. It has exactly one of these parts. A reader that has
 // processed all lines up to a number continues with that number.
@@ -82,22 +86,19 @@ type JobUsage struct {
 func (u *JobUsage) ID() ID { return ID{Job: u.Job, Task: u.Task, PETask: u.PETask} }
 
 // State is the state of a job on its host.
-type State string
+type State = protocol.State
 
 // The states, in their order.
 const (
-	Accepted     State = "accepted"     // the job is on disk and will run
-	Starting     State = "starting"     // its supervisor has been started
-	Running      State = "running"      //
-	Suspended    State = "suspended"    // SuspendedBy contains the reasons
-	Ending       State = "ending"       // the job was ordered to end
-	Ended        State = "ended"        // Outcome contains the result
-	Reported     State = "reported"     // the agent has sent the report to a master
-	Acknowledged State = "acknowledged" // the master has confirmed the report; the agent keeps nothing of the job
+	Accepted     = protocol.Accepted     // the job is on disk and will run
+	Starting     = protocol.Starting     // its supervisor has been started
+	Running      = protocol.Running      //
+	Suspended    = protocol.Suspended    // SuspendedBy contains the reasons
+	Ending       = protocol.Ending       // the job was ordered to end
+	Ended        = protocol.Ended        // Outcome contains the result
+	Reported     = protocol.Reported     // the agent has sent the report to a master
+	Acknowledged = protocol.Acknowledged // the master has confirmed the report; the agent keeps nothing of the job
 )
-
-// Over reports whether the job has finished.
-func (s State) Over() bool { return s == Ended || s == Reported || s == Acknowledged }
 
 // Job is the state of one job at one time. Directory, PID, Notes and the texts of Outcome may
 // contain names that the owner chose. Only the owner and managers get them.

@@ -87,7 +87,7 @@ func (a auditedCommands) Signal(ctx context.Context, id job.ID, o agent.Order) e
 	r := audit.Record{Command: "Signal", Args: []string{string(o), id.String()}}
 	if j, ok := a.Job(id); ok {
 		r.Objects = []audit.Object{{Kind: "job", Name: id.String(), Change: audit.Changed, Attributes: map[string]audit.Attribute{
-			"order": {Is: string(o)}, "state": {Was: j.State.String()}, "owner": {Was: j.Owner, Is: j.Owner},
+			"order": {Is: string(o)}, "state": {Was: string(j.State)}, "owner": {Was: j.Owner, Is: j.Owner},
 		}}}
 	}
 	return a.order(r, func() error { return a.Commands.Signal(ctx, id, o) })

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/execd-project/execd/agent"
+	"github.com/execd-project/execd/agent/protocol"
 )
 
 // desc describes a metric without constant labels.
@@ -74,8 +75,8 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	h := c.Agent.Health()
 	s.gauge(buildInfo, 1, h.Version, runtime.Version())
 	s.gauge(startTime, seconds(h.Started.UnixNano()))
-	for state := agent.Received; state <= agent.Acknowledged; state++ {
-		s.gauge(jobs, float64(h.Jobs[state]), state.String())
+	for _, state := range protocol.States() {
+		s.gauge(jobs, float64(h.Jobs[state]), string(state))
 	}
 	s.gauge(slots, float64(h.Slots))
 	s.gauge(slotsUsed, float64(h.Used))

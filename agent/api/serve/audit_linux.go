@@ -134,7 +134,7 @@ func (c *call) describe(q any) {
 		r.Args = []string{string(q.Order), idText(q.Job, q.Task, q.PETask)}
 		for _, j := range c.server.jobsOf(job.ID{Job: q.Job, Task: q.Task, PETask: q.PETask}) {
 			change("job", j.ID.String(), audit.Changed, map[string]audit.Attribute{
-				"order": is(string(q.Order)), "state": {Was: j.State.String()}, "suspended_by": {Was: orderTexts(j.SuspendedBy)}, "owner": {Was: j.Owner, Is: j.Owner},
+				"order": is(string(q.Order)), "state": {Was: string(j.State)}, "suspended_by": {Was: orderTexts(j.SuspendedBy)}, "owner": {Was: j.Owner, Is: j.Owner},
 			})
 		}
 	case *api.SignalQueueRequest:

@@ -275,7 +275,7 @@ func failure(err error) *api.Error {
 		return nil
 	}
 	if e, ok := errors.AsType[*agent.Error](err); ok {
-		return &api.Error{Code: api.Code(e.Code), Message: e.Error()}
+		return &api.Error{Code: e.Code, Message: e.Error()}
 	}
 	switch {
 	case errors.Is(err, context.Canceled):

@@ -181,7 +181,7 @@ func signal(ctx context.Context, c *call, q *api.SignalRequest) (any, *api.Error
 	if err != nil {
 		return nil, err
 	}
-	o := agent.Order(q.Order)
+	o := q.Order
 	owners, known := orders[o]
 	switch {
 	case !known:
@@ -224,7 +224,7 @@ func (s *Server) jobsOf(id job.ID) []agent.JobReport {
 }
 
 func signalQueue(ctx context.Context, c *call, q *api.SignalQueueRequest) (any, *api.Error) {
-	o := agent.Order(q.Order)
+	o := q.Order
 	if o != agent.SuspendQueue && o != agent.ResumeQueue {
 		return nil, refuse(api.InvalidArgument, "order: %q is none for a queue, expected %q or %q", q.Order, agent.SuspendQueue, agent.ResumeQueue)
 	}

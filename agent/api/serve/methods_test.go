@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"errors"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	gotoken "go/token"
@@ -190,7 +191,7 @@ func TestMethods(t *testing.T) {
 				agent.ResourceExhausted, agent.Unavailable, agent.Internal,
 			} {
 				r.agent.err = &agent.Error{Code: code, Err: errors.New("no room")}
-				wantCode(t, string(code), test.call(c), api.Code(code), "no room")
+				wantCode(t, string(code), test.call(c), code, "no room")
 			}
 			r.agent.err = errors.New("no code")
 			wantCode(t, "an error without a code", test.call(c), api.Internal, "no code")
@@ -272,63 +273,86 @@ func TestJobs(t *testing.T) {
 	wantCode(t, "another job", err, api.NotFound, "job 7 is not")
 }
 
-// The names of states and orders are those of the agent.
+// All orders are taken, and agent/api and agent have the words of agent/protocol under the same names.
 func TestNames(t *testing.T) {
-	for s := agent.Accepted; s <= agent.Acknowledged; s++ {
-		if over := s > agent.Ending; api.State(s.String()).Over() != over {
-			t.Errorf("%v is over: %v", s, !over)
-		}
-	}
+	const shared = "../../protocol"
 	var words []string
 	for o := range orders {
 		words = append(words, string(o))
 	}
 	slices.Sort(words)
-	for dir, list := range map[string]map[string]string{"../..": constants(t, "../..", "Order"), "..": constants(t, "..", "Order")} {
-		if got := slices.Sorted(maps.Values(list)); !slices.Equal(got, words) {
-			t.Errorf("the orders of %s are %q, and those that are taken %q", dir, got, words)
+	if got := slices.Sorted(maps.Values(constants(t, shared, "Order"))); !slices.Equal(got, words) {
+		t.Errorf("the orders are %q, and those that are taken %q", got, words)
+	}
+	for dir, kinds := range map[string][]string{"..": {"Order", "Code", "State"}, "../..": {"Order", "State"}} {
+		names := renamed(t, dir)
+		for name, former := range names {
+			if name != former {
+				t.Errorf("%s calls %s of agent/protocol %s", dir, former, name)
+			}
+		}
+		for _, kind := range kinds {
+			for name := range constants(t, shared, kind) {
+				if names[name] == "" && (dir != ".." || name != "Received") { // a job is in no message then
+					t.Errorf("%s does not have %s of agent/protocol", dir, name)
+				}
+			}
 		}
 	}
-	if diff := cmp.Diff(constants(t, "../..", "Order"), constants(t, "..", "Order")); diff != "" {
-		t.Errorf("orders of agent and agent/api: %s", diff)
-	}
-	ours, theirs := constants(t, "../..", "Code"), constants(t, "..", "Code")
-	for name, text := range ours {
-		if theirs[name] != text {
-			t.Errorf("the code %s is %q in agent, and %q in agent/api", name, text, theirs[name])
+}
+
+// renamed are the constants of the package of a directory that are those of agent/protocol, with
+// their names there.
+func renamed(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	list := map[string]string{}
+	inspect(t, dir, func(n ast.Node) bool {
+		if s, ok := n.(*ast.ValueSpec); ok && len(s.Values) == 1 {
+			if x, ok := s.Values[0].(*ast.SelectorExpr); ok && fmt.Sprint(x.X) == "protocol" {
+				list[s.Names[0].Name] = x.Sel.Name
+			}
 		}
+		return true
+	})
+	return list
+}
+
+// inspect walks through the files of the package of a directory.
+func inspect(t *testing.T, dir string, see func(ast.Node) bool) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		f, err := parser.ParseFile(gotoken.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, see)
 	}
 }
 
 // constants are those of a type in the package of a directory, by their names.
 func constants(t *testing.T, dir, kind string) map[string]string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	list := map[string]string{}
-	for _, file := range files {
-		f, err := parser.ParseFile(gotoken.NewFileSet(), file, nil, 0)
-		if err != nil {
-			t.Fatal(err)
+	inspect(t, dir, func(n ast.Node) bool {
+		s, ok := n.(*ast.ValueSpec)
+		if !ok || len(s.Values) != 1 {
+			return true
 		}
-		ast.Inspect(f, func(n ast.Node) bool {
-			s, ok := n.(*ast.ValueSpec)
-			if !ok {
-				return true
-			}
-			if name, ok := s.Type.(*ast.Ident); ok && name.Name == kind && len(s.Values) == 1 {
-				if text, ok := s.Values[0].(*ast.BasicLit); ok {
-					list[s.Names[0].Name], err = strconv.Unquote(text.Value)
+		if name, ok := s.Type.(*ast.Ident); ok && name.Name == kind {
+			if text, ok := s.Values[0].(*ast.BasicLit); ok {
+				value, err := strconv.Unquote(text.Value)
+				if err != nil {
+					t.Fatalf("%s: %v", s.Names[0].Name, err)
 				}
+				list[s.Names[0].Name] = value
 			}
-			return err == nil
-		})
-		if err != nil {
-			t.Fatalf("%s: %v", file, err)
 		}
-	}
+		return true
+	})
 	if len(list) == 0 {
 		t.Fatalf("%s has no constants of type %s", dir, kind)
 	}

@@ -35,12 +35,10 @@ func showID(id job.ID) api.ID { return api.ID{Job: id.Job, Task: id.Task, PETask
 
 func translateJob(r *agent.JobReport) api.Job {
 	j := api.Job{
-		ID: showID(r.ID), Number: r.Number, Key: r.StartKey(), State: api.State(r.State.String()), Slave: r.Slave,
+		ID: showID(r.ID), Number: r.Number, Key: r.StartKey(), State: r.State, Slave: r.Slave,
 		Owner: r.Owner, Name: r.Name, Queue: r.Queue, PE: r.PE, Slots: r.Slots,
 		Submitted: r.Submitted.UTC(), QueuePriority: r.QueuePriority, Received: r.Received.UTC(), Started: r.Started.UTC(), PID: r.PID, Nice: r.Nice, Notes: r.Notes, Directory: r.Dir,
-	}
-	for _, o := range r.SuspendedBy {
-		j.SuspendedBy = append(j.SuspendedBy, api.Order(o))
+		SuspendedBy: r.SuspendedBy,
 	}
 	if u := r.Usage; u != (jobdir.Online{}) {
 		j.Usage = &api.Online{
@@ -107,7 +105,7 @@ func translateHealth(h *agent.Health) api.Health {
 		Configuration: h.Configuration, ConfigurationError: h.ConfigurationError,
 	}
 	for state, n := range h.Jobs {
-		out.Jobs[state.String()] = n
+		out.Jobs[string(state)] = n
 	}
 	for i := range h.Sensors {
 		out.Sensors = append(out.Sensors, translateSensor(&h.Sensors[i]))
