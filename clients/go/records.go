@@ -1,9 +1,11 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,7 +28,7 @@ type Record struct {
 	Fields map[string]string
 }
 
-// Records returns the accounting records of a job, one per task and run (qacct -j). The error wraps
+// Records returns the accounting records of a job, one per task and run, in the order of the tasks (qacct -j). The error wraps
 // ErrUnknownJob if there is none after AccountingDelay.
 func (c *Client) Records(ctx context.Context, job int) ([]Record, error) {
 	const pause = 500 * time.Millisecond
@@ -66,6 +68,7 @@ func parseRecords(text string) []Record {
 	for i := range list {
 		list[i].read()
 	}
+	slices.SortStableFunc(list, func(a, b Record) int { return cmp.Compare(a.Task, b.Task) })
 	return list
 }
 
