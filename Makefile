@@ -221,8 +221,8 @@ PACKAGE_KEY  ?=
 changelog = printf '$(1) (%s) unstable; urgency=medium\n\n  * See CHANGELOG.md.\n\n -- %s  %s\n' '$(PACKAGE_VERSION)' '$(MAINTAINER)' \
 	"$$(git log -1 --format=%cD 2>/dev/null || date -R)" | gzip -9n
 
-# nfpm makes both packages of a description.
-nfpm = for format in deb rpm; do \
+# nfpm makes the packages of a description: both, or those of the formats in the second argument.
+nfpm = for format in $(or $(2),deb rpm); do \
 	PACKAGE_VERSION='$(PACKAGE_VERSION)' PACKAGE_ARCH='$(PACKAGE_ARCH)' PACKAGE_KEY='$(PACKAGE_KEY)' \
 	SOURCE_DATE_EPOCH="$$(git log -1 --format=%ct 2>/dev/null || echo 0)" \
 	$(GO) tool -modfile=packaging/tools.mod nfpm package -f $(1) -p $$format -t '$(PACKAGES)' || exit 1; \
@@ -252,6 +252,14 @@ package-drmaa: ## make a .deb and an .rpm of the DRMAA library, in PACKAGES (nee
 	$(MAKE) drmaa DRMAA=bin/package-drmaa DRMAA_CFLAGS='-O2 -Wall -Wextra -fstack-protector-strong -D_FORTIFY_SOURCE=2 -s'
 	$(call changelog,execd-drmaa) >bin/package-drmaa/changelog.gz
 	$(call nfpm,packaging/nfpm-drmaa.yaml)
+
+.PHONY: package-python
+package-python: ## make a wheel and a .deb of the Python module, in PACKAGES (needs python3)
+	rm -rf bin/package-python
+	install -d bin/package-python '$(PACKAGES)'
+	python3 packaging/wheel.py '$(PACKAGE_VERSION)' '$(PACKAGES)'
+	$(call changelog,python3-execd-client) >bin/package-python/changelog.gz
+	$(call nfpm,packaging/nfpm-python.yaml,deb)
 
 .PHONY: version
 version: ## print the version of this tree

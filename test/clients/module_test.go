@@ -1,10 +1,13 @@
 package clients
 
 import (
+	"bufio"
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -145,5 +148,50 @@ func TestModuleGo(t *testing.T) {
 		if _, err := c.Submit(ctx, j); err == nil || errors.As(err, new(*module.CommandError)) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestModulePython does the same with the Python module.
+func TestModulePython(t *testing.T) {
+	testenv.Require(t, testenv.Python)
+	s := newSite(t, 8)
+	script, err := os.ReadFile("testdata/module.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	module, err := filepath.Abs("../../clients/python")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "python3", "-B", "-W", "error", s.file("module.py", string(script)), s.commandsOf(), s.work)
+	cmd.Env = append(s.environment(), "PATH="+os.Getenv("PATH"), "PYTHONPATH="+module)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(stdout)
+	if lines.Scan() && lines.Text() == "submitted" {
+		s.restart()
+	}
+	if _, err := stdin.Write([]byte("\n")); err != nil {
+		t.Error(err)
+	}
+	var said []string
+	for lines.Scan() {
+		said = append(said, lines.Text())
+	}
+	err = cmd.Wait()
+	want := "error " + strings.ReplaceAll(strings.TrimSpace(s.run("qsub", "-q", "nosuch.q", "-b", "y", "true").stderr), "\n", "|")
+	if err != nil || !slices.Equal(said, []string{want, "good"}) {
+		t.Errorf("%v\n%s\n%s, want %q", err, strings.Join(said, "\n"), stderr.String(), want)
 	}
 }
