@@ -141,7 +141,7 @@ func ParseAlteration(in Input) (*Alteration, error) {
 		words, rest = words[:i], words[i+1:]
 	}
 	in.Args = words
-	line, err := p.commandLine()
+	line, words, err := p.alterationLine()
 	if err != nil {
 		return nil, err
 	}
@@ -159,8 +159,7 @@ func ParseAlteration(in Input) (*Alteration, error) {
 			a.Options = append(a.Options, s.option.Name)
 		}
 	}
-	if line.hasCommand {
-		words = append([]string{line.command}, line.args...)
+	if len(words) > 0 {
 		if i := slices.IndexFunc(words, func(w string) bool { return len(splitList(w, ",")) == 0 }); i >= 0 {
 			return nil, &Error{Where: CommandLine, Value: words[i], Problem: "the list of jobs is empty", Kind: NoJobs}
 		}
@@ -183,6 +182,31 @@ func ParseAlteration(in Input) (*Alteration, error) {
 	b.req.DryRun = b.verify
 	a.Request = b.req
 	return a, nil
+}
+
+// alterationLine reads options and jobs of qalter, whose options may follow the jobs (tested). -t behind a
+// job belongs to the job.
+func (p *parser) alterationLine() (line commandLine, jobs []string, err error) {
+	for {
+		next, err := p.commandLine()
+		line.settings = append(line.settings, next.settings...)
+		if err != nil || !next.hasCommand {
+			return line, jobs, err
+		}
+		words := append([]string{next.command}, next.args...)
+		i := 0
+		for i < len(words) && (!strings.HasPrefix(words[i], "-") || words[i] == "-t") {
+			if words[i] == "-t" {
+				i++
+			}
+			i++
+		}
+		i = min(i, len(words))
+		jobs, p.in.Args = append(jobs, words[:i]...), words[i:]
+		if len(p.in.Args) == 0 {
+			return line, jobs, nil
+		}
+	}
 }
 
 // setUsers reads -u. For qalter it names the owners of the jobs to change, for qrsub the users and

@@ -92,7 +92,11 @@ func (p *parser) option(words []string, soft *bool, at place) ([]setting, int, e
 	o := lookup(p.command, name)
 	if o == nil || p.in.Master && !at.requestFile && o.Commands&p.command == 0 {
 		if of := commandsOf(name); p.in.Master && p.command != Qrsub && of != 0 {
-			return nil, 0, elsewhere(of, words, at)
+			err := elsewhere(of, words, at)
+			if name == "-b" || name == "-shell" { // which the original does not know here at all (tested)
+				err.Value, err.Kind = name, UnknownOption
+			}
+			return nil, 0, err
 		}
 		problem, meant := "unknown option", suggest(name)
 		if meant != "" {
@@ -136,7 +140,7 @@ func commandsOf(name string) (of Commands) {
 }
 
 // elsewhere is the error of an option that only other commands know.
-func elsewhere(of Commands, words []string, at place) error {
+func elsewhere(of Commands, words []string, at place) *Error {
 	n := 1
 	for i := range table {
 		if o := &table[i]; o.Name == words[0] && o.Commands&of != 0 {

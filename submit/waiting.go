@@ -58,6 +58,7 @@ type HoldChange struct{ Set, Clear Holds }
 
 // ParseHolds reads the value of -h for qalter and qhold: the letters u, o and s set holds, U, O and
 // S remove them, n removes all (sge_submit(1)). It refuses a value that does both.
+// Without a letter nothing changes (tested).
 func ParseHolds(s string) (HoldChange, error) {
 	var c HoldChange
 	for _, letter := range s {
@@ -72,9 +73,6 @@ func ParseHolds(s string) (HoldChange, error) {
 		default:
 			c.Clear |= 1 << (i - 3)
 		}
-	}
-	if s == "" {
-		return HoldChange{}, errors.New("expected letters of u, o, s, n, U, O and S")
 	}
 	if c.Set != 0 && c.Clear != 0 {
 		return HoldChange{}, errors.New(strconv.Quote(s) + " puts holds on and takes some off, expected either")

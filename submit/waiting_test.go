@@ -150,13 +150,13 @@ func FuzzDateTime(f *testing.F) {
 func TestHolds(t *testing.T) {
 	for in, want := range map[string]HoldChange{
 		"u": {Set: HoldUser}, "uo": {Set: HoldUser | HoldOperator}, "s": {Set: HoldSystem},
-		"U": {Clear: HoldUser}, "OS": {Clear: HoldOperator | HoldSystem}, "n": {Clear: AllHolds},
+		"U": {Clear: HoldUser}, "": {}, "OS": {Clear: HoldOperator | HoldSystem}, "n": {Clear: AllHolds},
 	} {
 		if got, err := ParseHolds(in); err != nil || got != want {
 			t.Errorf("%s: %+v, %v", in, got, err)
 		}
 	}
-	for _, in := range []string{"", "x", "uU", "nu", "u,s"} {
+	for _, in := range []string{"x", "uU", "nu", "u,s"} {
 		if got, err := ParseHolds(in); err == nil {
 			t.Errorf("%q: %+v", in, got)
 		}
