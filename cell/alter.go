@@ -61,8 +61,9 @@ func (c *Cell) alterJob(now int64, by Caller, t target, r *submit.Alteration, mo
 		next.sched.Category, next.Project, next.Problem = j.sched.Category, j.Project, j.Problem
 	}
 	if err == nil && r.Has("-l") {
-		err = c.checkConsumables(j, next)
+		err = cmp.Or(c.checkHosts(r.Request.Resources), c.checkConsumables(j, next))
 	}
+	err = cmp.Or(err, checkFiles(&r.Request))
 	if err == nil {
 		err = c.admitAltered(j, next, more)
 	}
@@ -383,6 +384,9 @@ func (c *Cell) alterDependencies(j *Job, from *submit.Request, option string, a 
 		}
 		said("job id hold list", jobs)
 	} else {
+		if !j.IsArray() {
+			return denied("Can only specify \"-hold_jid_ad\" option with an array job (using \"-t\" option)")
+		}
 		if err := c.resolveDependencies(j, nil, from.PrecedingTasks); err != nil {
 			return err
 		}

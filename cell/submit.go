@@ -76,6 +76,10 @@ func (c *Cell) prepare(now int64, by Caller, r *submit.Request, number uint32) (
 	j.sched.ID, j.sched.Owner, j.sched.Submitted = number, by.User, now
 	c.changed(j)
 	if err := c.describe(now, by, j); err != nil {
+		d, ok := errors.AsType[*DeniedError](err)
+		if below, is := errors.AsType[*DeniedError](c.admitIDs(by)); ok && is {
+			d.Report = append(d.Report, below.Text) // which does not keep the original from going on (tested)
+		}
 		return nil, nil, err
 	}
 	if err := c.admit(now, by, j); err != nil {
@@ -107,6 +111,9 @@ func (c *Cell) describe(now int64, by Caller, j *Job) error {
 		return err
 	}
 	j.asked = r
+	if err := cmp.Or(c.checkHosts(r.Resources), checkFiles(r)); err != nil {
+		return err
+	}
 	local := time.Unix(now, 0).In(c.zone)
 	if !r.Start.IsZero() {
 		j.Start = r.Start.Time(local).Unix()
@@ -212,6 +219,41 @@ func (c *Cell) describeTasks(j *Job) (err error) {
 	return err
 }
 
+// checkHosts refuses requests for hosts that are not there. The original asks its name service.
+func (c *Cell) checkHosts(requests []submit.ResourceRequest) error {
+	for _, r := range requests {
+		if x, ok := c.cluster.Complexes().Find(r.Name); ok && x.Name == "hostname" && r.Value != "" && !c.MayBeHost(r.Value) {
+			return denied("can't resolve hostname %q", r.Value)
+		}
+	}
+	return nil
+}
+
+// checkFiles refuses a list of paths that has two for the same host.
+func checkFiles(r *submit.Request) error {
+	for _, list := range [][]submit.HostPath{r.Shell, r.Output, r.Error, r.Input} {
+		for i, p := range list {
+			if slices.ContainsFunc(list[:i], func(q submit.HostPath) bool { return q.Host == "" && p.Host == "" || qconf.SameHost(q.Host, p.Host) }) {
+				return denied("ERROR! two files are specified for the same host")
+			}
+		}
+	}
+	return nil
+}
+
+// MayBeHost reports whether the value of a request is the name of a host of the cell, or an expression.
+func (c *Cell) MayBeHost(text string) bool {
+	if strings.ContainsAny(text, `*?[]|&!()`) {
+		return true
+	}
+	for i := range c.model.Hosts() {
+		if qconf.SameHost(c.model.HostName(scheduler.HostID(i)), text) {
+			return true
+		}
+	}
+	return false
+}
+
 // describeProject finds the project of a job: that of -P, or else the default of the
 // user (user(5)).
 func (c *Cell) describeProject(by Caller, j *Job) error {
@@ -256,15 +298,26 @@ func (c *Cell) hasAccess(by Caller, acl, xacl []string) bool {
 	return !in(xacl) && (len(acl) == 0 || in(acl))
 }
 
-// admit applies the limits of the cluster on users and jobs (sge_conf(5)).
-func (c *Cell) admit(now int64, by Caller, j *Job) error {
-	conf := c.cluster.Global()
-	if o := by.Origin; o != nil && o.UID < conf.MinUID {
+// admitIDs refuses users and groups with low numbers (sge_conf(5), min_uid and min_gid).
+func (c *Cell) admitIDs(by Caller) error {
+	conf, o := c.cluster.Global(), by.Origin
+	switch {
+	case o == nil:
+		return nil
+	case o.UID < conf.MinUID:
 		return denied("job rejected: your user id %d is lower than minimum user id %d of cluster configuration", o.UID, conf.MinUID)
-	}
-	if o := by.Origin; o != nil && o.GID < conf.MinGID {
+	case o.GID < conf.MinGID:
 		return denied("job rejected: your group id %d is lower than minimum group id %d of cluster configuration", o.GID, conf.MinGID)
 	}
+	return nil
+}
+
+// admit applies the limits of the cluster on users and jobs (sge_conf(5)).
+func (c *Cell) admit(now int64, by Caller, j *Job) error {
+	if err := c.admitIDs(by); err != nil {
+		return err
+	}
+	conf := c.cluster.Global()
 	if conf.EnforceUser == qconf.EnforceUserTrue && !c.knowsUser(j.Owner()) {
 		return denied("job rejected: the user %q does not exist", by.User)
 	}

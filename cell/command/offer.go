@@ -39,27 +39,13 @@ func (x *call) wanted(texts []string) (w *scheduler.Wanted, problem string, ok b
 			if err != nil && typeWords[kind] != "" {
 				return nil, printer.Message("attribute %q is not a %s value", c.Name, typeWords[kind]), false
 			}
-			if c.Name == "hostname" && !x.mayBeHost(text) {
+			if c.Name == "hostname" && !x.cell.MayBeHost(text) {
 				return nil, printer.Message("can't resolve hostname %q", text), false
 			}
 			settings = append(settings, qconf.Setting{Name: c.Name, Value: text})
 		}
 	}
 	return m.Wanted(settings), "", true
-}
-
-// mayBeHost reports whether a value is the name of a host of the cell, or an expression.
-func (x *call) mayBeHost(text string) bool {
-	if strings.ContainsAny(text, `*?[]|&!()`) {
-		return true
-	}
-	m := x.cell.Model()
-	for i := range m.Hosts() {
-		if qconf.SameHost(m.HostName(scheduler.HostID(i)), text) {
-			return true
-		}
-	}
-	return false
 }
 
 // places are queue instances that jobs which wait are shown for.
