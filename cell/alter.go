@@ -22,6 +22,10 @@ func (c *Cell) Alter(now int64, by Caller, r *submit.Alteration) *Answer {
 	fields := requestFields(r.Request)
 	more := int64(len(encode(&requestRecord{Request: &fields})))
 	for _, t := range c.targets(by, forChange, r.Jobs, r.Users, a) {
+		if t.absent != "" {
+			a.deny("%s", t.absent)
+			continue
+		}
 		if !c.mayChange(by, t.job) {
 			a.deny("%s", notOwner(by, t.job).Error())
 			continue

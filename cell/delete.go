@@ -27,6 +27,8 @@ func (c *Cell) Delete(now int64, by Caller, r DeleteRequest) *Answer {
 	force := r.Force && (c.isOperator(by.User) || c.cluster.Global().QmasterParams.EnableForcedQdel)
 	for _, t := range c.targets(by, forDeletion, r.Jobs, r.Users, a) {
 		switch j := t.job; {
+		case t.absent != "":
+			a.deny("%s", t.absent)
 		case c.jobs[j.ID()] != j: // named twice
 			if _, numbered := jobNumber(t.job.Name()); !numbered {
 				a.deny("The job %s of user(s) %s does not exist", j.Name(), by.User)

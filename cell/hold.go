@@ -12,6 +12,10 @@ func (c *Cell) Hold(now int64, by Caller, jobs []submit.JobRange, users []string
 		return c.done(a)
 	}
 	for _, t := range c.targets(by, forChange, jobs, users, a) {
+		if t.absent != "" {
+			a.deny("%s", t.absent)
+			continue
+		}
 		c.holdJob(by, t, change, a)
 	}
 	return c.done(a)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/scheduler/expression"
 	"github.com/execd-project/execd/submit"
 )
@@ -13,6 +14,7 @@ type target struct {
 	job    *Job
 	ranges []submit.Array // nil for the whole job
 	name   string         // by which it is meant, "" for a number
+	absent string         // what is said in place of all that, if there is no such job
 }
 
 // references says how the jobs of a command are found, and what is said of those that are
@@ -22,18 +24,20 @@ type references struct {
 	// (tested).
 	everybody bool
 	missing   string // takes the reference
+	// early is set where jobs that are not there are named before anything is done, as in qmod (tested).
+	early bool
 	noJobs    string // takes the users
 }
 
 var (
 	forChange   = references{everybody: true, missing: "denied: job %q does not exist", noJobs: "The job * of user(s) %s does not exist"}
 	forDeletion = references{missing: "denied: job %q does not exist", noJobs: "There is no job registered for the following users: %s"}
-	forQmod     = references{everybody: true, missing: "invalid queue or job %q", noJobs: "invalid queue or job of user(s) %q"}
+	forQmod     = references{everybody: true, early: true, missing: "invalid queue or job %q", noJobs: "invalid queue or job of user(s) %q"}
 )
 
 // targets finds the jobs of a command: those of references, or with users, those of the
 // references that belong to these ("*" for everybody), or all jobs of these where there
-// is no reference. What is not there is denied, line by line.
+// is no reference. What is not there is denied, line by line: by the caller if it is absent.
 func (c *Cell) targets(by Caller, how references, jobs []submit.JobRange, users []string, a *Answer) []target {
 	owners := users
 	switch {
@@ -75,13 +79,17 @@ func (c *Cell) targets(by Caller, how references, jobs []submit.JobRange, users 
 		if n < len(list) {
 			continue
 		}
+		absent := printer.Message(how.missing, r.Job)
 		switch _, numbered := jobNumber(r.Job); {
 		case all:
-			a.deny(how.noJobs, who)
+			absent = printer.Message(how.noJobs, who)
 		case len(users) > 0 || !how.everybody && !numbered:
-			a.deny("The job %s of user(s) %s does not exist", r.Job, who)
-		default:
-			a.deny(how.missing, r.Job)
+			absent = printer.Message("The job %s of user(s) %s does not exist", r.Job, who)
+		}
+		if how.early {
+			a.deny("%s", absent)
+		} else {
+			list = append(list, target{absent: absent})
 		}
 	}
 	return list
