@@ -167,11 +167,17 @@ func (x *call) changedValue(w way, k *kind, s setting, name, who, current string
 			return "", false
 		}
 		i := slices.IndexFunc(parts, func(p override) bool { return p.who == g.who || g.who != "" && strings.EqualFold(p.who, g.who) })
+		if i < 0 && w == 'd' && !isList {
+			continue
+		}
 		if i < 0 {
 			parts = append(parts, override{g.who, none})
 			i = len(parts) - 1
 		}
 		if isList && w != 'r' {
+			if w == 'd' && k == queueKind && x.withoutValue(s, g.text) {
+				return "", false
+			}
 			parts[i].text = x.combine(w, splitElements(parts[i].text, separator), splitElements(g.text, separator), s.name, x.listOf(k, name), separator)
 		} else if w != 'd' {
 			parts[i].text = g.text
@@ -181,6 +187,24 @@ func (x *call) changedValue(w way, k *kind, s setting, name, who, current string
 		return joinValue(parts), true
 	}
 	return parts[0].text, true
+}
+
+// withoutValue complains of an element of a list of name=value without a value. A queue's elements are
+// deleted by name and value, with any value; those of a host by their names alone (tested).
+func (x *call) withoutValue(s setting, text string) bool {
+	switch s.name {
+	case "complex_values", "load_thresholds", "suspend_thresholds":
+	default:
+		return false
+	}
+	for _, e := range splitElements(text, ",") {
+		if !strings.Contains(e, "=") && !strings.EqualFold(e, none) && !strings.Contains(e, " ") {
+			x.warn("error parsing value %q", e)
+			x.fail(1, "Error during parsing of attribute value %q", s.value)
+			return true
+		}
+	}
+	return false
 }
 
 // isAttribute reports whether objects of a kind may have an attribute that this one does

@@ -22,7 +22,7 @@ func (k *kind) actions() []action {
 	one := option{args: name, values: 1}
 	show := option{args: name + "_list", values: 1, help: "show " + k.what}
 	if k == queueKind {
-		show = option{args: "[wc_queue_list]", optional: 1, help: "show cluster queues, queue instances, or the template"}
+		show = option{args: "[wc_queue_list]", optional: anyNumber, help: "show cluster queues, queue instances, or the template"}
 	}
 	put(k.show, show, false, 0, func(x *call, g *given) { x.show(k, g) })
 	put(k.showAll, option{help: "show a list of all: " + k.what}, false, 0, func(x *call, _ *given) { x.showNames(x.allNames(k), k.none) })
@@ -59,7 +59,11 @@ func (x *call) show(k *kind, g *given) {
 		return
 	}
 	shown := 0
-	for i, name := range list(g.value()) {
+	names := list(g.value())
+	if k == hostKind { // one name: a list is none in the original
+		names = []string{g.value()}
+	}
+	for i, name := range names {
 		if i > 0 && k == userKind { // (tested)
 			x.say("")
 		}
@@ -119,7 +123,7 @@ func (x *call) showQueues(g *given) {
 		}
 		x.stdout.lines(o.Format(x.style()))
 	}
-	for _, name := range list(g.value()) {
+	for _, name := range list(strings.Join(g.values, ",")) {
 		before := shown
 		r, err := compileQueue(x, name)
 		for _, q := range x.cell.InListOrder(x.cluster().QueueNames()) {

@@ -2,10 +2,12 @@ package command
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/execd-project/execd/cell/view"
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/qstat"
+	"github.com/execd-project/execd/scheduler/expression"
 )
 
 // qhost is qhost(1).
@@ -81,11 +83,23 @@ func (x *call) qhost() {
 	}
 }
 
+// sameHost reports whether a name of -h, which may be a pattern (tested), means a host.
+func sameHost(name, host string) bool {
+	if !strings.ContainsAny(name, "*?[") {
+		return qconf.SameHost(name, host)
+	}
+	e, err := expression.Compile(expression.String, name)
+	return err == nil && e.Match(host)
+}
+
 // chosenHosts says which hosts -h and -l choose.
 func (x *call) chosenHosts(l *line) (has func(string) bool, ok bool) {
 	names := l.lists("-h")
 	model := x.cell.Model()
 	for _, n := range names {
+		if strings.ContainsAny(n, "*?[") {
+			continue
+		}
 		if _, ok := model.Host(n); !ok || n == qconf.GlobalHost {
 			x.stderr.lines(x.self.text())
 			x.fail(1, "error: can't resolve hostname %q", n)
@@ -101,7 +115,7 @@ func (x *call) chosenHosts(l *line) (has func(string) bool, ok bool) {
 	}
 	o := x.cell.State().Observe(x.now)
 	return func(host string) bool {
-		if names != nil && host != qconf.GlobalHost && !slices.ContainsFunc(names, func(n string) bool { return qconf.SameHost(n, host) }) {
+		if names != nil && host != qconf.GlobalHost && !slices.ContainsFunc(names, func(n string) bool { return sameHost(n, host) }) {
 			return false
 		}
 		if texts == nil {
