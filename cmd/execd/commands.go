@@ -241,9 +241,14 @@ func runAgent(args []string) (int, error) {
 
 // userCommand is one of Grid Engine's commands. It prints its errors itself.
 func userCommand(name string, args []string) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends what does not heed the first
+	ctx := context.Background()
+	// A shell without job control ignores SIGINT for what it starts with &, and so does the original then.
+	if heeded := slices.DeleteFunc([]os.Signal{os.Interrupt, unix.SIGTERM}, signal.Ignored); len(heeded) > 0 {
+		var stop context.CancelFunc
+		ctx, stop = signal.NotifyContext(ctx, heeded...)
+		defer stop()
+		context.AfterFunc(ctx, stop) // a second signal ends what does not heed the first
+	}
 	c := qclient.Command{Name: name, Args: args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 	return c.Run(ctx)
 }
@@ -326,7 +331,19 @@ func waitForJobs(args []string) (int, error) {
 func selectQueues(options ...string) ([]string, error) {
 	var out, errs bytes.Buffer
 	c := qclient.Command{Name: "qselect", Args: options, Stdin: os.Stdin, Stdout: &out, Stderr: &errs}
-	if status := c.Run(context.Background()); status != 0 || errs.Len() > 0 {
+	status := c.Run(context.Background())
+	if status != 0 && errs.Len() == 0 { // no queue, or an unknown resource, which qhost names
+		if options[0] != "-l" {
+			return []string{}, nil
+		}
+		c.Name = "qhost"
+		if status = c.Run(context.Background()); status == 0 && errs.Len() == 0 {
+			return []string{}, nil
+		}
+		lines := strings.Split(strings.TrimSpace(errs.String()), "\n")
+		return nil, errors.New(strings.TrimPrefix(lines[len(lines)-1], "error: "))
+	}
+	if status != 0 || errs.Len() > 0 {
 		return nil, errors.New(strings.TrimPrefix(strings.TrimPrefix(strings.TrimSpace(errs.String()), "qselect: "), "error: "))
 	}
 	return strings.Fields(out.String()), nil
