@@ -1,6 +1,7 @@
 package agentclient
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,10 @@ const patience = 10 * time.Second
 // restartPatience is how long an agent is waited for whose socket is there and which does
 // not answer there: one that is being restarted does so in a moment.
 const restartPatience = 2 * time.Second
+
+// beginning is how long a socket is waited for that is not there: the daemon may have been started on the
+// line before.
+const beginning = 3 * time.Second
 
 // restartPause is how long after a try it is tried again.
 const restartPause = 50 * time.Millisecond
@@ -55,6 +60,7 @@ func (c *Command) Run() (int, error) {
 	case err != nil:
 		return options.ExitUsage, err
 	}
+	s.socket = c.awaitSocket(s.socket)
 	client, err := api.Dial(api.Options{Socket: s.socket, Timeout: patience, RetryFor: -1})
 	if err != nil {
 		return ExitRefused, err
@@ -76,6 +82,17 @@ func (c *Command) Run() (int, error) {
 		return ExitRefused, advise(s.socket, err)
 	}
 	return status, nil
+}
+
+// awaitSocket returns the path of the socket of an agent, which is the default one where none is
+// chosen, as soon as there is something, and else after a few seconds.
+func (c *Command) awaitSocket(chosen string) string {
+	for end := time.Now().Add(beginning); ; time.Sleep(restartPause) {
+		path := cmp.Or(chosen, DefaultSocket()) // a daemon of the user's may come
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) || time.Now().After(end) {
+			return path
+		}
+	}
 }
 
 // hungUp reports whether an agent was not there for a call or went before it had answered:

@@ -235,6 +235,20 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// TestBeginning has the socket of an agent come after the command has begun.
+func TestBeginning(t *testing.T) {
+	socket, _ := listen(t, answers{api.MethodHealth: api.Health{Host: "n1"}})
+	late := socket + ".late"
+	time.AfterFunc(200*time.Millisecond, func() {
+		if err := os.Rename(socket, late); err != nil {
+			t.Error(err)
+		}
+	})
+	if status, _, err := run(t, "status", "--socket", late); status != ExitGood || err != nil {
+		t.Errorf("exit status %d, error: %v", status, err)
+	}
+}
+
 // TestRestart has an agent end with a call in its queue when the next one is there.
 func TestRestart(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")

@@ -136,9 +136,6 @@ func parse(command string, args []string) (*settings, error) {
 			return nil, options.Usagef("--state %q is not a state of a job%s, expected one of %s", state, nearest.Hint("", state, States), strings.Join(States, ", "))
 		}
 	}
-	if s.socket == "" {
-		s.socket = DefaultSocket()
-	}
 	return s, nil
 }
 
