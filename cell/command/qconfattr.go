@@ -81,20 +81,19 @@ func (x *call) changeAttributes(w way, spec string, settings []setting, names []
 		x.fail(1, "qconf: missing object list")
 		return
 	}
-	var all []string
 	for _, name := range names {
-		all = append(all, list(name)...)
-	}
-	for _, name := range all {
-		if !x.changeObject(w, k, settings, name) {
-			return
+		for _, name := range list(name) {
+			if !x.changeObject(w, k, settings, name) {
+				return
+			}
 		}
 	}
 }
 
-// changeObject changes attributes of an object, or of a queue instance or domain. ok is
-// false where that is refused.
-func (x *call) changeObject(w way, k *kind, settings []setting, name string) (ok bool) {
+// changeObject changes attributes of an object, or of a queue instance or domain. more is
+// false after an attribute or a value that no object takes: the original does not look at further
+// objects then. It does so after an object that is not there, or that refuses the change (tested).
+func (x *call) changeObject(w way, k *kind, settings []setting, name string) (more bool) {
 	who := ""
 	if k == queueKind {
 		name, who, _ = strings.Cut(name, "@")
@@ -106,7 +105,7 @@ func (x *call) changeObject(w way, k *kind, settings []setting, name string) (ok
 		} else {
 			x.fail(1, "denied: %s %q does not exist", k.what, name)
 		}
-		return false
+		return true
 	}
 	name = k.name(o)
 	said := x.stdout.String()
@@ -131,7 +130,7 @@ func (x *call) changeObject(w way, k *kind, settings []setting, name string) (ok
 		o = next
 	}
 	if !x.hostsKnown(k, o) {
-		return false
+		return true
 	}
 	if err := x.write(Write{Path: k.path(name), Text: []byte(o.Format(qconf.Wrapped))}); err != nil {
 		if k == hostKind || isDangling(err) { // (tested)
@@ -139,7 +138,7 @@ func (x *call) changeObject(w way, k *kind, settings []setting, name string) (ok
 			x.stdout.lines(said)
 		}
 		x.refuseChange(k, name, err)
-		return false
+		return true
 	}
 	x.say("%s modified %q in %s", x.who(), name, k.list)
 	return true
