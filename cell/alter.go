@@ -67,7 +67,7 @@ func (c *Cell) alterJob(now int64, by Caller, t target, r *submit.Alteration, mo
 	if err == nil && r.Has("-l") {
 		err = cmp.Or(c.checkHosts(r.Request.Resources), c.checkConsumables(j, next))
 	}
-	err = cmp.Or(err, checkFiles(&r.Request))
+	err = cmp.Or(err, c.checkFiles(&r.Request))
 	if err == nil {
 		err = c.admitAltered(j, next, more)
 	}
@@ -102,7 +102,7 @@ func alterOrder(r *submit.Alteration) []string {
 	// Priorities and shares come first, and of the same letter the small one.
 	rank := func(o string) string {
 		if i := slices.Index([]string{"-p", "-ot", "-js", "-ar"}, o); i >= 0 {
-			return itoa(i)
+			return "!" + itoa(i) // before the "-" of the others
 		}
 		if o == "-M" {
 			return "-m1"

@@ -19,7 +19,7 @@ func TestSharedRequests(t *testing.T) {
 		{"b.sh"},
 		{"-N", "x", "a.sh", "1", "2"},
 		{"-o", "/out/1", "a.sh"},
-		{"-o", "/out/1,h:/out/2", "-e", "/err", "a.sh"},
+		{"-o", "/out/1,n1:/out/2", "-e", "/err", "a.sh"},
 		{"-wd", "/work", "a.sh"},
 		{"-v", "A=1,B=2", "a.sh"},
 		{"-v", "A=1,B=3", "a.sh"},

@@ -111,7 +111,7 @@ func (c *Cell) describe(now int64, by Caller, j *Job) error {
 		return err
 	}
 	j.asked = r
-	if err := cmp.Or(c.checkHosts(r.Resources), checkFiles(r)); err != nil {
+	if err := cmp.Or(c.checkHosts(r.Resources), c.checkFiles(r)); err != nil {
 		return err
 	}
 	local := time.Unix(now, 0).In(c.zone)
@@ -229,10 +229,13 @@ func (c *Cell) checkHosts(requests []submit.ResourceRequest) error {
 	return nil
 }
 
-// checkFiles refuses a list of paths that has two for the same host.
-func checkFiles(r *submit.Request) error {
+// checkFiles refuses a list of paths that has one for a host that is not there, or two for the same host.
+func (c *Cell) checkFiles(r *submit.Request) error {
 	for _, list := range [][]submit.HostPath{r.Shell, r.Output, r.Error, r.Input} {
 		for i, p := range list {
+			if p.Host != "" && !c.isHost(p.Host) {
+				return denied("can't resolve hostname %q", p.Host)
+			}
 			if slices.ContainsFunc(list[:i], func(q submit.HostPath) bool { return q.Host == "" && p.Host == "" || qconf.SameHost(q.Host, p.Host) }) {
 				return denied("ERROR! two files are specified for the same host")
 			}
@@ -243,11 +246,12 @@ func checkFiles(r *submit.Request) error {
 
 // MayBeHost reports whether the value of a request is the name of a host of the cell, or an expression.
 func (c *Cell) MayBeHost(text string) bool {
-	if strings.ContainsAny(text, `*?[]|&!()`) {
-		return true
-	}
+	return strings.ContainsAny(text, `*?[]|&!()`) || c.isHost(text)
+}
+
+func (c *Cell) isHost(name string) bool {
 	for i := range c.model.Hosts() {
-		if qconf.SameHost(c.model.HostName(scheduler.HostID(i)), text) {
+		if qconf.SameHost(c.model.HostName(scheduler.HostID(i)), name) {
 			return true
 		}
 	}

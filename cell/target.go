@@ -25,8 +25,8 @@ type references struct {
 	everybody bool
 	missing   string // takes the reference
 	// early is set where jobs that are not there are named before anything is done, as in qmod (tested).
-	early bool
-	noJobs    string // takes the users
+	early  bool
+	noJobs string // takes the users
 }
 
 var (

@@ -32,7 +32,7 @@ func (x *call) qalter() {
 	}
 	inTasks := slices.ContainsFunc(r.Jobs, func(j submit.JobRange) bool { return j.Tasks != nil })
 	if inTasks && slices.ContainsFunc(r.Options, func(o string) bool { return o != "-h" }) {
-		x.fail(exitStdin, "denied: the selected option works only on jobs and not on tasks")
+		x.fail(exitStdin, notOfTasks)
 		return
 	}
 	if r.Request.DryRun {
@@ -42,9 +42,15 @@ func (x *call) qalter() {
 	x.answer(x.cell.Alter(x.now, x.in.By, r))
 }
 
+const notOfTasks = "denied: the selected option works only on jobs and not on tasks"
+
 // unchanged is qalter with jobs and no option: those that are not there are named (tested).
 func (x *call) unchanged() {
 	jobs, _ := submit.ParseJobRanges(x.in.Args)
+	if slices.ContainsFunc(jobs, func(j submit.JobRange) bool { return j.Tasks != nil }) {
+		x.fail(exitStdin, notOfTasks)
+		return
+	}
 	for _, j := range jobs {
 		if found, _ := x.named([]string{j.Job}); len(found) == 0 && j.Job != "-u" {
 			x.say("denied: job %q does not exist", j.Job)

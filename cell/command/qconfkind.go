@@ -123,8 +123,9 @@ func (x *call) showQueues(g *given) {
 		}
 		x.stdout.lines(o.Format(x.style()))
 	}
+	whole := map[string]bool{} // cluster queues are shown once
 	for _, name := range list(strings.Join(g.values, ",")) {
-		before := shown
+		found := false
 		r, err := compileQueue(x, name)
 		for _, q := range x.cell.InListOrder(x.cluster().QueueNames()) {
 			queue, findErr := x.cluster().Queue(q)
@@ -132,17 +133,22 @@ func (x *call) showQueues(g *given) {
 			case findErr != nil:
 			case !strings.Contains(name, "@"):
 				if q == name || err == nil && r.MatchQueue(q) {
-					put(queue)
+					found = true
+					if !whole[q] {
+						put(queue)
+					}
+					whole[q] = true
 				}
 			case err == nil:
 				for _, host := range x.hostsOf(q) {
 					if r.Match(q, host, x.hostGroups) {
+						found = true
 						put(queue.InstanceText(host, x.cluster().HostGroups()))
 					}
 				}
 			}
 		}
-		if shown == before {
+		if !found {
 			x.fail(1, queueKind.unknown, name)
 		}
 	}

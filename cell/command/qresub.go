@@ -33,7 +33,7 @@ func (x *call) qresub() {
 		return
 	}
 	if slices.ContainsFunc(jobs, func(j submit.JobRange) bool { return j.Tasks != nil }) {
-		x.fail(exitStdin, "denied: the selected option works only on jobs and not on tasks")
+		x.fail(exitStdin, notOfTasks)
 		return
 	}
 	if len(jobs) == 0 {
