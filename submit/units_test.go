@@ -15,7 +15,7 @@ func TestBindingUnits(t *testing.T) {
 		"-binding linear:3 -bamount 0":                      "linear:3",
 		"-bunit C":                                          "",
 		"-bamount 2 -pe smp 4":                              `refused: command line: -bamount 2: a parallel job cannot have several cores for each slot; use -btype host, or -binding linear:n`,
-		"-bamount x":                                        `refused: command line: "-bamount x": "x" is no number`,
+		"-bamount x":                                        `refused: command line: "-bamount x": "x" is not a number`,
 		"-bunit T":                                          `refused: command line: "-bunit T": the unit "T" is not supported, expected C, a core; use -binding linear:n, striding:n:step or explicit:socket,core`,
 		"-btype job":                                        `refused: command line: "-btype job": "job" is neither slot nor host`,
 		"-binstance any":                                    `refused: command line: "-binstance any": unknown instance "any", expected set, env or pe`,
