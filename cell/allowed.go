@@ -7,8 +7,8 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// modifications are the options of qalter by the parameters of a verifier that they change,
-// in the order in which those are named (tested).
+// modifications maps options of qalter to the parameters of a verifier that they change, in the
+// order in which the original names them (tested).
 var modifications = []struct{ option, parameter string }{
 	{"-N", "N"},
 	{"-a", "a"},
@@ -52,9 +52,9 @@ var modifications = []struct{ option, parameter string }{
 	{"-sc", "ac"},
 }
 
-// mayAlter says why jobs may not be altered where a verifier has to see all jobs: once for
-// each job that is named, whether there is one or not (sge_conf(5), jsv_allowed_mod).
-// -w, -t and -ot are always allowed, unless nothing is.
+// mayAlter adds the reason if jobs must not be altered because a verifier has to see all jobs, once
+// for each named job, whether it exists or not (sge_conf(5), jsv_allowed_mod). -w, -t and -ot are
+// always allowed, unless no option is.
 func (c *Cell) mayAlter(r *submit.Alteration, a *Answer) bool {
 	conf := c.cluster.Global()
 	if conf.JSVURL == "" {
@@ -78,7 +78,7 @@ func (c *Cell) mayAlter(r *submit.Alteration, a *Answer) bool {
 	return false
 }
 
-// unallowed returns the parameters that an alteration changes and that are not allowed.
+// unallowed returns the parameters that an alteration changes without permission.
 func unallowed(r *submit.Alteration, allowed []string) (list []string) {
 	for _, m := range modifications {
 		changed := r.Has(m.option)

@@ -12,7 +12,7 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// Alter is qalter(1). Each job is altered as a whole, or, with the reason, not at all.
+// Alter executes qalter(1). Each job is either altered completely or, with a reason, not at all.
 func (c *Cell) Alter(now int64, by Caller, r *submit.Alteration) *Answer {
 	c.tick(now)
 	a := &Answer{}
@@ -35,8 +35,8 @@ func (c *Cell) Alter(now int64, by Caller, r *submit.Alteration) *Answer {
 	return c.done(a)
 }
 
-// alterJob changes a copy of the job's request, checks it like that of a new job, and then
-// puts it in the place of the old one. more is what the request can take more then.
+// alterJob changes a copy of the job's request, checks it like the request of a new job, and then
+// replaces the old request. more is the size by which the request may grow.
 func (c *Cell) alterJob(now int64, by Caller, t target, r *submit.Alteration, more int64, a *Answer) {
 	j := t.job
 	said := &Answer{}
@@ -87,19 +87,19 @@ func (c *Cell) alterJob(now int64, by Caller, t target, r *submit.Alteration, mo
 	a.Lines = append(append(a.Lines, said.Lines...), verdict.Lines...)
 }
 
-// alterOrder are the options in the order in which they are said to have been changed.
+// alterOrder returns the options in the order in which the answer reports the changes.
 func alterOrder(r *submit.Alteration) []string {
 	context := false
 	options := slices.DeleteFunc(slices.Clone(r.Options), func(o string) bool {
 		switch o {
-		case "-ac", "-dc", "-sc": // what they do together is one change
+		case "-ac", "-dc", "-sc": // together they make one change
 			again := context
 			context = true
 			return again
 		}
 		return o == "-h" || o == "-soft" || o == "-hard" || o == "-w"
 	})
-	// Priorities and shares come first, and of the same letter the small one.
+	// Priorities and shares come first; of two options with the same letter, the lower-case one.
 	rank := func(o string) string {
 		if i := slices.Index([]string{"-p", "-ot", "-js", "-ar"}, o); i >= 0 {
 			return "!" + itoa(i) // before the "-" of the others
@@ -113,13 +113,13 @@ func alterOrder(r *submit.Alteration) []string {
 	return options
 }
 
-// isVersioned reports whether the use of an option counts as an alteration of the job. What
-// only moves it among the others does not (tested).
+// isVersioned reports whether an option counts as an alteration of the job. An option that only
+// changes the job's rank does not (tested).
 func isVersioned(option string) bool {
 	return option != "-p" && option != "-js" && option != "-w" && option != "-h"
 }
 
-// isRequest reports whether an option says where a job may run.
+// isRequest reports whether an option restricts the places where a job may run.
 func isRequest(option string) bool {
 	switch option {
 	case "-l", "-q", "-masterq", "-pe", "-P", "-ckpt", "-ar", "-binding":
@@ -128,7 +128,7 @@ func isRequest(option string) bool {
 	return false
 }
 
-// describeAltered checks what an altered job asks for.
+// describeAltered checks the request of an altered job.
 func (c *Cell) describeAltered(by Caller, j, next *Job) error {
 	owner := Caller{User: j.Owner(), Group: j.Group, Host: by.Host}
 	if err := c.describeProject(owner, next); err != nil {
@@ -140,7 +140,7 @@ func (c *Cell) describeAltered(by Caller, j, next *Job) error {
 	return c.checkReservation(owner, next)
 }
 
-// checkConsumables refuses to change what a running job uses up (qalter(1), -l).
+// checkConsumables refuses to change the consumables of a running job (qalter(1), -l).
 func (c *Cell) checkConsumables(j, next *Job) error {
 	if !j.runs() {
 		return nil
@@ -165,7 +165,7 @@ func (c *Cell) checkConsumables(j, next *Job) error {
 	return nil
 }
 
-// consumed are the consumables that a job requests, under their full names.
+// consumed returns the consumables that a job requests, under their full names.
 func (c *Cell) consumed(j *Job) (list []qconf.Setting) {
 	for _, r := range j.asked.Resources {
 		if x, ok := c.cluster.Complexes().Find(r.Name); ok && x.Consumable != qconf.ConsumableNo && !r.Soft {
@@ -179,8 +179,8 @@ func (j *Job) runs() bool {
 	return slices.ContainsFunc(j.tasks, func(t *Task) bool { return t.run != nil })
 }
 
-// freeze has the running tasks of a job keep what they were started with: that is what is
-// booked for them. What is altered holds when they are started again.
+// freeze stores with the running tasks of a job the requests that they were started with, because
+// these are booked. Alterations apply when the tasks are started again.
 func (c *Cell) freeze(j *Job) {
 	var frozen *scheduler.Job
 	for _, t := range j.tasks {
@@ -196,20 +196,20 @@ func (c *Cell) freeze(j *Job) {
 	}
 }
 
-// replace gives a job what an altered copy of it has.
+// replace gives a job the values of an altered copy.
 func (c *Cell) replace(now int64, j, next *Job) {
 	c.state.Dequeue(&j.sched)
 	if j.sched.Category != next.sched.Category {
 		c.freeze(j)
 	}
 	c.touchJob(j, jobState|jobRequest)
-	for _, t := range c.unbooked { // it counts for the project that the job has then
+	for _, t := range c.unbooked { // it counts for the job's current project
 		if t.Job == j {
 			c.touchTask(t)
 		}
 	}
 	c.independ(j)
-	// A reservation that has ended is gone when its last job leaves it.
+	// A finished reservation is removed when its last job leaves it.
 	moves := j.asked.Reservation != next.asked.Reservation
 	if moves {
 		c.leaveReservation(j)
@@ -235,7 +235,7 @@ func (c *Cell) replace(now int64, j, next *Job) {
 	c.refresh(j)
 }
 
-// alterOption changes what an option stands for.
+// alterOption applies one option to the job's request.
 func (c *Cell) alterOption(by Caller, j *Job, r *submit.Alteration, option string, now time.Time, a *Answer) error {
 	switch option {
 	case "-p", "-ot", "-js":
@@ -274,7 +274,7 @@ func (c *Cell) alterOption(by Caller, j *Job, r *submit.Alteration, option strin
 	return nil
 }
 
-// alterRank changes what decides when it is a job's turn.
+// alterRank applies an option that changes the job's rank in the dispatch order.
 func (c *Cell) alterRank(by Caller, j *Job, r *submit.Alteration, option string, a *Answer) error {
 	from, to, id := &r.Request, j.asked, j.ID()
 	switch option {
@@ -297,7 +297,7 @@ func (c *Cell) alterRank(by Caller, j *Job, r *submit.Alteration, option string,
 	return nil
 }
 
-// alterTime changes when a job may start, or has to.
+// alterTime applies an option that changes the start time or the deadline of a job.
 func (c *Cell) alterTime(by Caller, j *Job, from *submit.Request, option string, now time.Time, a *Answer) error {
 	if option == "-a" {
 		j.asked.Start, j.Start = from.Start, from.Start.Time(now).Unix()
@@ -312,7 +312,7 @@ func (c *Cell) alterTime(by Caller, j *Job, from *submit.Request, option string,
 	return nil
 }
 
-// alterRequest changes where a job may run, see isRequest.
+// alterRequest applies an option that restricts where a job may run, see isRequest.
 func (c *Cell) alterRequest(by Caller, j *Job, from *submit.Request, option string, a *Answer) error {
 	to, id := j.asked, j.ID()
 	modified := func(what string) { a.say("modified %s of job %d", what, id) }
@@ -357,8 +357,8 @@ func (c *Cell) alterRequest(by Caller, j *Job, from *submit.Request, option stri
 	return nil
 }
 
-// alterSlots changes the number of slots of a job that has the parallel environment of SLOTS_PE, or
-// none.
+// alterSlots changes the number of slots of a job whose parallel environment is that of SLOTS_PE,
+// or that has none.
 func alterSlots(pe *submit.ParallelRequest, to *submit.Request, modified func(string)) error {
 	if to.PE != nil && to.PE.Name != pe.Name {
 		return denied("denied: -l slots means the parallel environment %q, and the job has %q: use -pe", pe.Name, to.PE.Name)
@@ -407,7 +407,7 @@ func (c *Cell) alterDependencies(j *Job, from *submit.Request, option string, a 
 	return nil
 }
 
-// waitsForItself reports whether a job that waits for others would wait for itself.
+// waitsForItself reports whether a job with these predecessors would wait for itself.
 func (c *Cell) waitsForItself(id uint32, predecessors []uint32) bool {
 	seen := map[uint32]bool{}
 	for len(predecessors) > 0 {
@@ -424,8 +424,8 @@ func (c *Cell) waitsForItself(id uint32, predecessors []uint32) bool {
 	return false
 }
 
-// dependencyTexts are the jobs of -hold_jid that are there, and the numbers of those that
-// are not.
+// dependencyTexts returns the existing jobs of -hold_jid, and the numbers of those that do not
+// exist.
 func (c *Cell) dependencyTexts(j *Job, references []string) (blocking, exited string) {
 	var there, gone []string
 	for _, ref := range references {
@@ -447,7 +447,7 @@ func (c *Cell) peExists(pattern string) bool {
 	return err == nil && slices.ContainsFunc(c.cluster.PENames(), e.Match)
 }
 
-// alterResources replaces the hard and the soft requests, each where there are new ones.
+// alterResources replaces the hard and the soft requests, each only if there are new ones.
 func alterResources(from, to *submit.Request, modified func(string)) {
 	if len(from.Resources) == 0 { // -l ''
 		to.Resources = slices.DeleteFunc(slices.Clone(to.Resources), func(r submit.ResourceRequest) bool { return !r.Soft })
@@ -492,8 +492,8 @@ func hardness(soft bool) string {
 	return "hard"
 }
 
-// alterRun changes what concerns the run of a job only. It returns what the original calls
-// that.
+// alterRun applies an option that concerns only the run of a job. It returns the original's name of
+// the change.
 func alterRun(option string, from, to *submit.Request) string {
 	switch option {
 	case "-A":

@@ -7,36 +7,36 @@ import (
 	"github.com/execd-project/execd/internal/printer"
 )
 
-// Caller is who gives a command, and from which host.
+// Caller is the user who gives a command, and the host.
 type Caller struct {
 	User  string
-	Group string // the primary one
+	Group string // the primary group
 	Host  string
-	// Origin stays with the jobs that the caller submits; nil where nothing is known.
+	// Origin is stored with the jobs that the caller submits; nil if nothing is known.
 	Origin *Origin
 }
 
-// Origin is what the execution side and qstat -j want to know of the place where a job was
-// submitted. The cell keeps it and does not look at it.
+// Origin describes the place of a submission for the execution side and qstat -j. The cell stores
+// it without interpreting it.
 type Origin struct {
 	UID, GID    int
 	Directory   string   // working directory
-	Environment []string // that of qsub, as far as SGE_O_ variables are made of it (submit.SubmitEnvironment)
+	Environment []string // the variables from which submit.SubmitEnvironment makes SGE_O_ variables
 }
 
-// Answer is what a command prints, and what follows from it.
+// Answer is the output of a command and its consequences.
 type Answer struct {
-	// ID is the number of the job or advance reservation that was made.
+	// ID is the number of the new job or advance reservation.
 	ID    uint32
 	Lines []Line
-	// Actions are for the execution side, in their order.
+	// Actions are the actions for the execution side, in order.
 	Actions []Action
 }
 
-// Line is a line that a command prints.
+// Line is a line of output.
 type Line struct {
 	Text string
-	// Denied says that what was asked for was not done.
+	// Denied says that the command did not do what the line is about.
 	Denied bool
 }
 
@@ -48,7 +48,7 @@ func (a *Answer) deny(format string, args ...any) {
 	a.Lines = append(a.Lines, Line{Text: printer.Message(format, args...), Denied: true})
 }
 
-// Denied reports whether any of what was asked for was not done.
+// Denied reports whether the command refused any part of the request.
 func (a *Answer) Denied() bool {
 	for _, l := range a.Lines {
 		if l.Denied {
@@ -58,21 +58,21 @@ func (a *Answer) Denied() bool {
 	return false
 }
 
-// DeniedError is the refusal of a command as a whole: nothing has changed.
+// DeniedError is the refusal of a whole command: nothing has changed.
 type DeniedError struct {
 	Text string
-	// Report are lines that are printed before Text, as for -w v.
+	// Report are lines to print before Text, as for -w v.
 	Report []string
-	Err    error // the cause, where there is one
+	Err    error // the cause, if there is one
 }
 
-// Error is the text of the refusal, without what the command puts around it.
+// Error returns the text of the refusal, without the command's prefix.
 func (e *DeniedError) Error() string { return e.Text }
 
 // Unwrap returns the cause.
 func (e *DeniedError) Unwrap() error { return e.Err }
 
-// Output is what qsub prints of the refusal.
+// Output returns the refusal as qsub prints it.
 func (e *DeniedError) Output() []string {
 	lines := append(append([]string(nil), e.Report...), e.Text)
 	lines[0] = "Unable to run job: " + lines[0]
@@ -83,7 +83,7 @@ func denied(format string, args ...any) *DeniedError {
 	return &DeniedError{Text: printer.Message(format, args...)}
 }
 
-// ActionKind is what an execution host is to do.
+// ActionKind is the kind of an action of an execution host.
 type ActionKind uint8
 
 // The kinds of actions.
@@ -91,17 +91,17 @@ const (
 	StartTask ActionKind = iota
 	SuspendTask
 	ResumeTask
-	KillTask       // and report its end
-	RescheduleTask // the same: the cell runs it again, and its record says so
+	KillTask       // and report the end
+	RescheduleTask // like KillTask; the cell runs the task again, and its accounting record says so
 )
 
-// Action is something that the execution side has to do.
+// Action is an action for the execution side.
 type Action struct {
 	Kind ActionKind
-	// Task is the task that it is about. A StartTask finds in its Running what was granted:
-	// slots, the names of things of resource maps, and cores.
+	// Task is the task of the action. For StartTask its Running contains the granted slots,
+	// elements of resource maps, and cores.
 	Task *Task
-	// Attempt is which start of the task it is about, from 0: reports about it name it.
+	// Attempt is the number of the task's start, from 0. Reports about this start contain it.
 	Attempt int
 }
 
@@ -109,7 +109,7 @@ func (c *Cell) act(kind ActionKind, t *Task) {
 	c.actions = append(c.actions, Action{Kind: kind, Task: t, Attempt: t.Restarts})
 }
 
-// take hands over the actions that have come up.
+// take returns the pending actions and clears them.
 func (c *Cell) take() []Action {
 	actions := c.actions
 	c.actions = nil
@@ -121,12 +121,12 @@ func (c *Cell) done(a *Answer) *Answer {
 	return a
 }
 
-// isManager reports whether a user may do everything.
+// isManager reports whether a user is a manager, who may do everything.
 func (c *Cell) isManager(user string) bool {
 	return user == "root" || c.managers[user] || slices.Contains(c.cluster.Managers(), user)
 }
 
-// Managers are the names of all managers (qconf(1), -sm), sorted: root, those of the
+// Managers returns the names of all managers (qconf(1), -sm), sorted: root, the managers of the
 // configuration, and Options.Managers.
 func (c *Cell) Managers() []string {
 	names := append(slices.Collect(maps.Keys(c.managers)), c.cluster.Managers()...)
@@ -139,10 +139,10 @@ func (c *Cell) Managers() []string {
 // configuration, one of Options.Managers, or root.
 func (c *Cell) IsManager(user string) bool { return c.isManager(user) }
 
-// IsOperator reports whether a user is an operator (qconf(1), -so), as managers are.
+// IsOperator reports whether a user is an operator (qconf(1), -so). Managers are operators.
 func (c *Cell) IsOperator(user string) bool { return c.isOperator(user) }
 
-// isOperator reports whether a user may change what belongs to others, but for the
+// isOperator reports whether a user may change objects of other users, except for the
 // configuration.
 func (c *Cell) isOperator(user string) bool {
 	return c.isManager(user) || c.operators[user] || slices.Contains(c.cluster.Operators(), user)

@@ -11,7 +11,7 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// Request returns what was asked for, with what was altered since.
+// Request returns the job's request, with all alterations.
 func (j *Job) Request() *submit.Request {
 	if j.own == nil {
 		return j.asked
@@ -33,12 +33,12 @@ func (j *Job) script() []byte {
 // Sync reports whether qsub(1) waits for the job (-sync y).
 func (j *Job) Sync() bool { return j.asked.Sync }
 
-// Draft returns a job that is not in a cell, to be shown.
+// Draft returns a job that is not in a cell, for display.
 func Draft(by Caller, r *submit.Request) *Job {
 	return &Job{asked: r, Group: by.Group, Host: by.Host, Origin: by.Origin}
 }
 
-// own is what is different in each of many jobs that are submitted alike.
+// own holds the values that differ among jobs with an otherwise equal request.
 type own struct {
 	command, name, directory string
 	args, preceding          []string
@@ -47,8 +47,8 @@ type own struct {
 	environment              []submit.Variable
 }
 
-// ownOf returns what of a request is not the same in common; nil for nothing. Its texts are
-// copies: they may be parts of longer ones.
+// ownOf returns the values of a request that differ from common; nil if there are none. Its texts
+// are copies, because the originals may be parts of longer texts.
 func ownOf(r, common *submit.Request) *own {
 	o := &own{
 		command: sameText(r.Command, common.Command), name: sameText(r.Name, common.Name), directory: sameText(r.WorkingDir, common.WorkingDir),
@@ -86,7 +86,8 @@ func sameVariable(v, common submit.Variable) submit.Variable {
 	return submit.Variable{Name: sameText(v.Name, common.Name), Value: sameText(v.Value, common.Value)}
 }
 
-// sameList returns a list, or common where that is the same. same does so for what is in it.
+// sameList returns common if it is equal to list, and list otherwise. same does the same for
+// elements.
 func sameList[T comparable](list, common []T, same func(T, T) T) []T {
 	if slices.Equal(list, common) && (list == nil) == (common == nil) {
 		return common
@@ -106,24 +107,24 @@ func sameList[T comparable](list, common []T, same func(T, T) T) []T {
 	return copied
 }
 
-// requestSum stands for a request.
+// requestSum is a checksum of a request.
 type requestSum [sha256.Size]byte
 
-// commons are what jobs have in common, as long as one of them is there.
+// commons holds the requests that jobs share, as long as one of the jobs exists.
 type commons struct {
 	known map[requestSum]weak.Pointer[common]
-	most  int // of known, before it is looked which of them are gone
+	most  int // length of known that triggers a search for unused requests
 }
 
 func newCommons() *commons { return &commons{known: map[requestSum]weak.Pointer[common]{}} }
 
-// common is a request of which jobs have something of their own, and where it was made.
+// common is a request that jobs share, with its origin.
 type common struct {
 	request submit.Request
 	origin  *Origin
 }
 
-// share has a job share with others what is the same in their requests.
+// share makes a job share the equal parts of its request with other jobs.
 func (c *Cell) share(j *Job) { c.shareAmong(c.commons, j) }
 
 func (c *Cell) shareAmong(s *commons, j *Job) {
@@ -136,7 +137,7 @@ func (c *Cell) shareAmong(s *commons, j *Job) {
 	j.asked, j.own, j.Origin = &x.request, ownOf(r, &x.request), x.origin
 }
 
-// like finds a request that is the same but for what jobs have for themselves.
+// like finds a request that is equal except for values that belong to single jobs.
 func (s *commons) like(r *submit.Request, origin *Origin) *common {
 	fields := requestFields(*r)
 	fields.Command, fields.Name, fields.WorkingDir = "", "", ""

@@ -8,16 +8,16 @@ import (
 	"github.com/execd-project/execd/scheduler/tickets"
 )
 
-// AutomaticUser is a user object that was made for a job (sge_conf(5), enforce_user auto).
+// AutomaticUser is a user object that the cell made for a job (sge_conf(5), enforce_user auto).
 type AutomaticUser struct {
 	Name            string
 	OverrideTickets int
 	FunctionalShare int
-	Expires         int64 // when it goes, in seconds since 1970; 0 for never
+	Expires         int64 // when it is removed, in seconds since 1970; 0 for never
 	DefaultProject  string
 }
 
-// AutomaticUsers returns the user objects that were made for jobs, by their names.
+// AutomaticUsers returns the automatic user objects, by name.
 func (c *Cell) AutomaticUsers() []AutomaticUser {
 	var list []AutomaticUser
 	for i, name := range c.policy.users.list {
@@ -34,8 +34,8 @@ func (c *Cell) AutomaticUsers() []AutomaticUser {
 	return list
 }
 
-// RemoveAutomaticUser forgets a user object that was made for a job, and what the user has
-// used. One who has jobs keeps it: it would be made again.
+// RemoveAutomaticUser removes an automatic user object and the usage of the user. It keeps the
+// object of a user who has jobs, since it would be made again.
 func (c *Cell) RemoveAutomaticUser(now int64, name string) error {
 	c.tick(now)
 	switch {

@@ -10,20 +10,20 @@ import (
 	"github.com/execd-project/execd/scheduler/diagram"
 )
 
-// calendarState is a calendar that queue instances have, and the state that it is in.
+// calendarState is a calendar of queue instances with its current state.
 type calendarState struct {
 	name      string
 	calendar  *calendar.Calendar
 	instances []scheduler.InstanceID
 	state     calendar.State
-	turns     bool  // it changes again
+	turns     bool  // it will change again
 	next      int64 // when
-	// closing is when it closes the instances next, or since when it does, and closed until
-	// when.
+	// closing is the time when it closes the instances next, or since when they are closed, and
+	// closed is the time when that ends.
 	closing, closed int64
 }
 
-// compileCalendars reads the calendars of all instances, and puts these into their states.
+// compileCalendars reads the calendars of all instances and applies their states.
 func (w *world) compileCalendars(now int64, zone *time.Location) {
 	byName := map[string]*calendarState{}
 	for i := range w.places {
@@ -56,7 +56,7 @@ func (w *world) compileCalendars(now int64, zone *time.Location) {
 	}
 }
 
-// look finds the state at a time, and when it changes next.
+// look finds the state at a time, and the time of its next change.
 func (cal *calendarState) look(now int64, zone *time.Location) {
 	t := time.Unix(now, 0)
 	cal.state = cal.calendar.State(t, zone)
@@ -73,9 +73,9 @@ func (cal *calendarState) look(now int64, zone *time.Location) {
 	}
 }
 
-// reopening returns when a calendar opens again that does not at a time.
+// reopening returns when a calendar that is closed at t opens again.
 func (cal *calendarState) reopening(t time.Time, zone *time.Location) int64 {
-	// Some calendars suspend and disable in turn, and never open.
+	// Some calendars alternately suspend and disable, and never open.
 	for range 60 {
 		if cal.calendar.State(t, zone) == calendar.On {
 			return t.Unix()
@@ -105,8 +105,8 @@ func (cal *calendarState) closes(from, until int64, zone *time.Location) bool {
 	return false
 }
 
-// closedFor returns what qrsub(1) says, before all else, of the queue instances that a
-// reservation may be looked for in and that a calendar closes meanwhile (tested).
+// closedFor returns the first lines of qrsub(1)'s answer: queue instances that the reservation
+// could use but that a calendar closes during its time (tested).
 func (c *Cell) closedFor(category *scheduler.Category, r *Reservation) []string {
 	var closed []scheduler.InstanceID
 	for _, cal := range c.calendars {
@@ -127,14 +127,14 @@ func (c *Cell) closedFor(category *scheduler.Category, r *Reservation) []string 
 	return texts
 }
 
-// tell tells a scheduler the state of the instances, and when they close.
+// tell gives a scheduler the state of the instances, and the time when they close.
 func (cal *calendarState) tell(state *scheduler.State, id scheduler.InstanceID) {
 	state.SetClosing(id, cal.closing, cal.closed)
 }
 
 const byCalendar = scheduler.DisabledByCalendar | scheduler.SuspendedByCalendar
 
-// status returns what the calendar does to its instances (queue_conf(5), calendar).
+// status returns the state that the calendar gives its instances (queue_conf(5), calendar).
 func (cal *calendarState) status() scheduler.Status {
 	switch cal.state {
 	case calendar.Off:
@@ -145,7 +145,7 @@ func (cal *calendarState) status() scheduler.Status {
 	return 0
 }
 
-// turnCalendars looks at the calendars that have turned.
+// turnCalendars updates the calendars whose state has changed.
 func (c *Cell) turnCalendars(now int64) {
 	for _, cal := range c.calendars {
 		if !cal.turns || cal.next > now {
@@ -159,8 +159,8 @@ func (c *Cell) turnCalendars(now int64) {
 	}
 }
 
-// Opens returns when a queue instance that its calendar keeps closed opens again. ok is false
-// for one that it does not close, or never opens.
+// Opens returns when a queue instance that is closed by its calendar opens again. ok is false if
+// the calendar does not close the instance, or never opens it.
 func (c *Cell) Opens(id scheduler.InstanceID) (at int64, ok bool) {
 	for _, cal := range c.calendars {
 		if slices.Contains(cal.instances, id) {

@@ -10,25 +10,25 @@ import (
 	"github.com/execd-project/execd/scheduler/expression"
 )
 
-// Options are what a configuration directory does not say.
+// Options are settings that a configuration directory does not contain.
 type Options struct {
 	// Queues is the order in which the cluster queues were created, see
 	// scheduler.Options.
 	Queues []string
-	// PEs is the same for parallel environments.
+	// PEs is the order in which the parallel environments were created.
 	PEs   []string
 	Hosts expression.HostNames
-	// Zone is the time zone of calendars and of what people type; UTC if it is nil.
+	// Zone is the time zone of calendars and of times on command lines; UTC if it is nil.
 	Zone *time.Location
-	// Up are hosts that are known to be up before they have reported anything.
+	// Up are hosts that count as up before their first report.
 	Up []string
-	// Unexplained scheduling runs do not find out why jobs wait, and are faster.
+	// Unexplained makes scheduling runs faster: they do not find out why jobs are pending.
 	Unexplained bool
-	// Managers and Operators are such beside those of the configuration (qconf(1), -sm and
-	// -so). root is always a manager.
+	// Managers and Operators are managers and operators in addition to those of the configuration
+	// (qconf(1), -sm and -so). root is always a manager.
 	Managers, Operators []string
-	// ScriptsBeside says that the caller of Changes keeps the texts of large scripts beside
-	// the records (Change.Script). The cell forgets them.
+	// ScriptsBeside means that the caller of Changes stores the texts of large scripts outside of
+	// the records (Change.Script). The cell then does not keep them.
 	ScriptsBeside bool
 }
 
@@ -39,42 +39,42 @@ type Cell struct {
 	managers, operators map[string]bool
 	options             Options
 
-	modified     map[string]int // cluster queues: when they were modified, see InListOrder
+	modified     map[string]int // cluster queues: the order of their modification, see InListOrder
 	lastModified int
 
 	lastJob uint32
 	changes int64 // of jobs, so far
 	jobs    map[uint32]*Job
-	order   []uint32 // the numbers of jobs ascending, with some that have left
+	order   []uint32 // job numbers, ascending, including some jobs that have left
 	perUser map[string]int
-	buckets map[string]bucket    // of users who submit, where there is a limit
+	buckets map[string]bucket    // by submitting user, if there is a limit
 	named   map[ownName][]uint32 // ascending
 
 	successors     map[uint32][]uint32 // by predecessor (-hold_jid), ascending
 	taskSuccessors map[uint32][]uint32 // likewise (-hold_jid_ad)
 	timers         timers
 	immediate      []*Job
-	finished       []Finished // in the order in which they left, more than are shown
+	finished       []Finished // in the order in which they left; more than Finished returns
 
-	loads        map[string]map[string]string // what hosts have reported last
+	loads        map[string]map[string]string // the last reports of hosts
 	wasUp        map[string]bool              // hosts that were up before Restore and have not reported since
-	lost         map[string]int64             // hosts that nothing is heard of: when they are given up
-	refusing     map[string]string            // hosts that take no jobs: why (HostService)
+	lost         map[string]int64             // hosts without reports: when the cell gives them up
+	refusing     map[string]string            // hosts that accept no jobs: the reason (HostService)
 	policy       entitlements
 	reservations reservations
 
 	decisions *scheduler.Decisions // of the last run
 	actions   []Action
-	unbooked  []*Task // with usage that is not in the ledger
+	unbooked  []*Task // with usage that is not in the ledger yet
 	now       int64
 	unsaved   unsaved
 	keeping   keeping
-	commons   *commons // nil before Restore: a cell of which nothing is kept is left as it is
-	// Those of the jobs that have left, likewise.
+	commons   *commons // nil during Restore, and in a cell that is not stored
+	// The same for jobs that have left.
 	finishedCommons *commons
 }
 
-// world is what is made again when the configuration changes.
+// world holds the state that is rebuilt when the configuration changes.
 type world struct {
 	cluster   *qconf.Cluster
 	model     *scheduler.Model
@@ -82,12 +82,13 @@ type world struct {
 	places    []place // by queue instance
 	calendars []*calendarState
 	problems  []error
-	// stale is set when the last task has left an orphaned instance: it goes, too.
+	// stale is set when the last task has left an orphaned instance, so that the instance must be
+	// removed.
 	stale bool
 }
 
-// New returns an empty cell: nothing is submitted, and no host has reported. Until a host does,
-// its queue instances are unknown.
+// New returns an empty cell without jobs. The queue instances of a host are in state unknown until
+// the host reports.
 func New(now int64, cluster *qconf.Cluster, o Options) *Cell {
 	c := &Cell{
 		zone: cmp.Or(o.Zone, time.UTC), options: o, managers: set(o.Managers), operators: set(o.Operators),
@@ -112,8 +113,7 @@ func set(names []string) map[string]bool {
 	return m
 }
 
-// newWorld compiles a configuration, and gives its queue instances the states that those
-// of the world before have.
+// newWorld compiles a configuration and gives its queue instances the states of the previous world.
 func (c *Cell) newWorld(now int64, cluster *qconf.Cluster, old *world, orphans []scheduler.Orphan) world {
 	w := world{cluster: cluster}
 	w.model, w.problems = scheduler.NewModel(cluster, scheduler.Options{
@@ -157,7 +157,7 @@ func (w *world) instance(queue, host string) (scheduler.InstanceID, bool) {
 	return w.model.Instance(queue, host)
 }
 
-// Problems returns contradictions of the configuration: what they concern is not used.
+// Problems returns contradictions in the configuration. The cell ignores the settings concerned.
 func (c *Cell) Problems() []error { return c.problems }
 
 // ids returns the numbers of the jobs, ascending.
@@ -174,23 +174,23 @@ func (c *Cell) ids() []uint32 {
 	return live
 }
 
-// Model returns the configuration as the scheduler knows it.
+// Model returns the compiled configuration for the scheduler.
 func (c *Cell) Model() *scheduler.Model { return c.model }
 
-// State returns what the scheduler knows at the moment. Callers must not change it.
+// State returns the scheduler's current state. Callers must not change it.
 func (c *Cell) State() *scheduler.State { return c.state }
 
 // Cluster returns the configuration.
 func (c *Cell) Cluster() *qconf.Cluster { return c.cluster }
 
-// Decisions returns those of the last scheduling run, nil before the first one and after a
-// change of the configuration.
+// Decisions returns the result of the last scheduling run. It is nil before the first run and after
+// a change of the configuration.
 func (c *Cell) Decisions() *scheduler.Decisions { return c.decisions }
 
-// Job returns a job that has not left, nil if there is none with the number.
+// Job returns a job that has not left the cell, or nil if there is none with the number.
 func (c *Cell) Job(id uint32) *Job { return c.jobs[id] }
 
-// Jobs returns the jobs that have not left, by their numbers.
+// Jobs returns the jobs that have not left the cell, by number.
 func (c *Cell) Jobs() []*Job {
 	ids := c.ids()
 	list := make([]*Job, len(ids))

@@ -6,7 +6,7 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// JobOperation is what qmod(1) does to jobs.
+// JobOperation is an operation of qmod(1) on jobs.
 type JobOperation uint8
 
 // The operations.
@@ -17,9 +17,9 @@ const (
 	RescheduleJob                     // -rj
 )
 
-// ModifyJobs is qmod(1) -sj, -usj, -cj and -rj. Force reschedules jobs that may not be
-// run again, too. The manual has it that -rj is for managers; in the original it is for the
-// owner, too (tested).
+// ModifyJobs executes qmod(1) -sj, -usj, -cj and -rj. With force it also reschedules jobs that are
+// not rerunnable. The manual reserves -rj for managers; the original also allows it for the owner
+// (tested).
 func (c *Cell) ModifyJobs(now int64, by Caller, op JobOperation, jobs []submit.JobRange, force bool) *Answer {
 	c.tick(now)
 	a := &Answer{}
@@ -86,8 +86,8 @@ func (c *Cell) modifyTask(by Caller, op JobOperation, t *Task, force bool, a *An
 			return
 		}
 		t.Error = ""
-		// Its next start is another one, which hosts know by its number. To the job it is the
-		// first, as in the original.
+		// The next start is a new one, which hosts recognize by its number. For the job it counts
+		// as the first, as in the original.
 		t.Restarts++
 		t.Refusals++
 		c.touchTask(t)
@@ -98,7 +98,7 @@ func (c *Cell) modifyTask(by Caller, op JobOperation, t *Task, force bool, a *An
 	}
 }
 
-// resuspendOn suspends or resumes a task, and lets slot-wise subordination follow.
+// resuspendOn suspends or resumes a task, and updates slot-wise subordination.
 func (c *Cell) resuspendOn(t *Task) {
 	c.resuspend(t)
 	for _, h := range c.hostsOf(t.run.Grants) {
@@ -114,7 +114,7 @@ func (c *Cell) rescheduleByHand(t *Task, force bool, a *Answer) {
 	case c.rerunnable(t):
 		a.say("Pushed rescheduling of %s on host %s", label, host)
 	default:
-		// No other queue than "none" is ever named (tested).
+		// The original always names the queue "none" (tested).
 		a.deny("The %s is running in queue none where jobs are not rerunable.", label)
 		return
 	}

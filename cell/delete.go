@@ -8,15 +8,15 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// DeleteRequest is what qdel(1) asks for.
+// DeleteRequest is a qdel(1) command.
 type DeleteRequest struct {
 	Jobs  []submit.JobRange
 	Users []string // -u
 	Force bool     // -f: without waiting for the execution host
 }
 
-// Delete is qdel(1). What runs is killed, and is gone when its end is reported; where a
-// manager forces it, or a user who may (ENABLE_FORCED_QDEL), at once.
+// Delete executes qdel(1). A running task is killed, and leaves when its end is reported. With
+// Force a manager, or a user with permission (ENABLE_FORCED_QDEL), removes it at once.
 func (c *Cell) Delete(now int64, by Caller, r DeleteRequest) *Answer {
 	c.tick(now)
 	a := &Answer{}
@@ -91,7 +91,7 @@ func (c *Cell) deleteJob(now int64, by Caller, t target, force bool, a *Answer) 
 	}
 }
 
-// sayMissing denies the tasks of a command that are not there.
+// sayMissing denies the tasks of a command that do not exist.
 func (c *Cell) sayMissing(t target, a *Answer) {
 	for _, r := range t.ranges {
 		waiting, tasks := t.job.selected([]submit.Array{r})
@@ -114,7 +114,7 @@ func (c *Cell) sayMissing(t target, a *Answer) {
 	}
 }
 
-// rangesText is a list of tasks as commands print it: with the step of each range.
+// rangesText returns a list of tasks as commands print it: with the step of each range.
 func rangesText(l rangelist.List) string {
 	text := ""
 	for r := range l.Ranges() {

@@ -10,8 +10,8 @@ import (
 
 func itoa[T uint32 | int | int64](n T) string { return strconv.FormatInt(int64(n), 10) }
 
-// resolveDependencies finds the jobs that -hold_jid and -hold_jid_ad name. Names mean
-// the owner's jobs only, and what is not there counts as finished (tested).
+// resolveDependencies finds the jobs that -hold_jid and -hold_jid_ad name. A name only matches jobs
+// of the owner, and jobs that do not exist count as finished (tested).
 func (c *Cell) resolveDependencies(j *Job, jobs, tasks []string) error {
 	searches := 0
 	for _, ref := range slices.Concat(jobs, tasks) {
@@ -44,7 +44,7 @@ func (c *Cell) resolveDependencies(j *Job, jobs, tasks []string) error {
 
 func (c *Cell) resolve(j *Job, references []string) []uint32 {
 	var ids []uint32
-	seen := map[string]bool{} // a name that is repeated may mean thousands of jobs
+	seen := map[string]bool{} // a repeated name may match thousands of jobs
 	for _, ref := range references {
 		if seen[ref] {
 			continue
@@ -59,7 +59,7 @@ func (c *Cell) resolve(j *Job, references []string) []uint32 {
 	return ids
 }
 
-// depend enters a job with those that it waits for.
+// depend registers a job with its predecessors.
 func (c *Cell) depend(j *Job) {
 	for _, id := range j.predecessors {
 		c.successors[id] = sortedInsert(c.successors[id], j.ID())
@@ -69,7 +69,7 @@ func (c *Cell) depend(j *Job) {
 	}
 }
 
-// independ is the opposite of depend.
+// independ reverts depend.
 func (c *Cell) independ(j *Job) {
 	forget := func(of map[uint32][]uint32, ids []uint32) {
 		for _, id := range ids {
@@ -89,7 +89,7 @@ func (c *Cell) Successors(j *Job) []uint32 { return c.successors[j.ID()] }
 // TaskSuccessors returns the jobs whose tasks wait for those of a job (-hold_jid_ad).
 func (c *Cell) TaskSuccessors(j *Job) []uint32 { return c.taskSuccessors[j.ID()] }
 
-// release lets go the jobs that have waited for one that leaves.
+// release frees the jobs that have waited for a job that leaves.
 func (c *Cell) release(j *Job) {
 	c.independ(j)
 	id := j.ID()
@@ -113,14 +113,14 @@ func (c *Cell) release(j *Job) {
 	delete(c.taskSuccessors, id)
 }
 
-// taskEnded lets go the tasks that have waited for a task of an array job.
+// taskEnded frees the tasks that have waited for a task of an array job.
 func (c *Cell) taskEnded(j *Job, number int) {
 	for _, s := range c.taskSuccessors[j.ID()] {
 		next := c.jobs[s]
 		if next == nil || next.Problem != "" || len(next.predecessors) > 0 || next.Start > c.now {
 			continue
 		}
-		// Only the tasks that cover the number can be concerned.
+		// Only tasks whose step covers the number can be affected.
 		a, b := *j.asked.Array, *next.asked.Array
 		for n := number - b.Step + 1; n < number+a.Step; n++ {
 			if n < b.First || !contains(b, n) || next.sched.Tasks.Contains(n) || !c.waits(next, n) || c.blocked(next, n) {
@@ -132,7 +132,7 @@ func (c *Cell) taskEnded(j *Job, number int) {
 	}
 }
 
-// waits reports whether a task of a job waits, and is neither held nor in error.
+// waits reports whether a task of a job is pending, and neither held nor in error.
 func (c *Cell) waits(j *Job, number int) bool {
 	if t := j.task(uint32(number)); t != nil {
 		return t.run == nil && t.Holds == 0 && t.Error == ""
@@ -140,9 +140,8 @@ func (c *Cell) waits(j *Job, number int) bool {
 	return j.Holds == 0 && j.Waiting.Contains(number) && c.reservationUsable(j)
 }
 
-// blocked reports whether tasks of preceding arrays that belong to a task have not
-// ended (qsub(1), -hold_jid_ad): where the steps differ a task stands for the
-// numbers up to the next one.
+// blocked reports whether a task has unfinished predecessors in preceding arrays (qsub(1),
+// -hold_jid_ad). If the steps differ, a task represents the numbers up to the next task.
 func (c *Cell) blocked(j *Job, number int) bool {
 	b := *j.asked.Array
 	return slices.ContainsFunc(j.taskPredecessors, func(id uint32) bool {
@@ -151,14 +150,14 @@ func (c *Cell) blocked(j *Job, number int) bool {
 	})
 }
 
-// unblocked leaves out the tasks that wait for tasks of other arrays.
+// unblocked removes the tasks that wait for tasks of other arrays.
 func (c *Cell) unblocked(j *Job, list rangelist.List) rangelist.List {
 	if len(j.taskPredecessors) == 0 {
 		return list
 	}
 	var free rangelist.List
 	for r := range list.Ranges() {
-		// A stretch is free or not as a whole as long as nothing has ended.
+		// As long as no task has finished, a range is free or blocked as a whole.
 		if !slices.ContainsFunc(j.taskPredecessors, func(id uint32) bool {
 			p := c.jobs[id]
 			return p != nil && p.unfinished(r.First-p.asked.Array.Step+1, r.Last+j.asked.Array.Step-1)
@@ -180,8 +179,8 @@ func (c *Cell) unblocked(j *Job, list rangelist.List) rangelist.List {
 	return free
 }
 
-// untouched reports whether a preceding array waits as a whole for a range of tasks:
-// then none of these can start, however many they are.
+// untouched reports whether a whole preceding array is unfinished for a range of tasks: then no
+// task of the range can start.
 func (c *Cell) untouched(j *Job, r rangelist.Range) bool {
 	return slices.ContainsFunc(j.taskPredecessors, func(id uint32) bool {
 		p := c.jobs[id]

@@ -1,25 +1,25 @@
 package cell
 
-// Finished is a job that has left (qstat(1), -s z). It is told by nobody after a restart.
+// Finished is a job that has left (qstat(1), -s z). A restart of the master forgets finished jobs.
 type Finished struct {
 	*Job
 	Left   int64  // when it left
-	Ran    bool   // a part of it at least
-	Ending Ending // the last of its tasks that was explained; the zero Ending for none
-	// Priority and NormalizedTickets are those that it waited with in the last scheduling
-	// run before it left; 0 for one that did not wait.
+	Ran    bool   // at least one task ran
+	Ending Ending // the end of a task that was explained last; the zero Ending for none
+	// Priority and NormalizedTickets are those of the pending job in the last scheduling run before
+	// it left; 0 for a job that was not pending.
 	Priority, NormalizedTickets float64
 }
 
-// Ending is the end of a task, or of an attempt of it, for which there is an explanation: a
-// limit that was exceeded, a failure, a signal.
+// Ending is the end of a task, or of an attempt, with an explanation: an exceeded limit, a failure,
+// a signal.
 type Ending struct {
 	At   int64  // seconds since 1970
 	Task uint32 // 1 for a job that is not an array
 	Text string
 }
 
-// LastEnding returns the last end of a task of the job that was explained.
+// LastEnding returns the most recent end of a task of the job that has an explanation.
 func (j *Job) LastEnding() (Ending, bool) {
 	if j.ending == nil {
 		return Ending{}, false
@@ -27,7 +27,7 @@ func (j *Job) LastEnding() (Ending, bool) {
 	return *j.ending, true
 }
 
-// noteEnd notes that a task has ended, and why.
+// noteEnd records the end of a task and its explanation.
 func (c *Cell) noteEnd(t *Task, e End) {
 	j, text := t.Job, e.Reason
 	if t.Deleted {
@@ -42,14 +42,14 @@ func (c *Cell) noteEnd(t *Task, e End) {
 	c.touchJob(j, jobState)
 }
 
-// Finished returns the jobs that have left last, as many as finished_jobs of sge_conf(5) says, in
-// the order in which they left.
+// Finished returns the last finished jobs, up to finished_jobs of sge_conf(5), in the order in
+// which they left.
 func (c *Cell) Finished() []Finished {
 	n := c.cluster.Global().FinishedJobs
 	return c.finished[max(0, len(c.finished)-n):]
 }
 
-// keepFinished keeps a job that leaves, for Finished.
+// keepFinished stores a job that leaves for Finished.
 func (c *Cell) keepFinished(now int64, j *Job) {
 	most := c.cluster.Global().FinishedJobs
 	if most <= 0 {
@@ -63,11 +63,11 @@ func (c *Cell) keepFinished(now int64, j *Job) {
 		f.Priority, f.NormalizedTickets = p.Priority, p.NormalizedTickets
 	}
 	r := *j.Request()
-	// The most of it, and nothing that is told of a job that has left.
+	// These fields are the largest, and no command shows them for a finished job.
 	r.Script, r.Env, r.Args, r.Context = nil, nil, nil, nil
 	j.asked, j.own = &r, nil
 	c.shareAmong(c.finishedCommons, j) // those of the others may have an environment
-	// Moved only now and then: what is in front is forgotten in one go.
+	// The oldest entries are removed in batches.
 	if c.finished = append(c.finished, f); len(c.finished) > 2*most {
 		c.finished = append([]Finished(nil), c.finished[len(c.finished)-most:]...)
 	}

@@ -4,7 +4,7 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// Hold is qhold(1), qrls(1) and qalter -h.
+// Hold executes qhold(1), qrls(1) and qalter -h.
 func (c *Cell) Hold(now int64, by Caller, jobs []submit.JobRange, users []string, change submit.HoldChange) *Answer {
 	c.tick(now)
 	a := &Answer{}
@@ -21,8 +21,8 @@ func (c *Cell) Hold(now int64, by Caller, jobs []submit.JobRange, users []string
 	return c.done(a)
 }
 
-// mayHold checks that a user may put these holds on, or take them off: users their own,
-// operators those of operators, managers all (qsub(1), -h).
+// mayHold checks that a user may set or remove these holds: owners user holds, operators operator
+// holds, managers all holds (qsub(1), -h).
 func (c *Cell) mayHold(by Caller, j *Job, change submit.HoldChange) error {
 	if !c.mayChange(by, j) {
 		return notOwner(by, j)
@@ -48,7 +48,7 @@ func notOwner(by Caller, j *Job) error {
 func (c *Cell) holdJob(by Caller, t target, change submit.HoldChange, a *Answer) {
 	j := t.job
 	waiting, tasks := j.selected(t.ranges)
-	// To take off what is not there is for everybody (tested).
+	// Every user may remove a hold that is not set (tested).
 	there := submit.Holds(0)
 	if !waiting.IsEmpty() {
 		there = j.Holds
@@ -56,7 +56,7 @@ func (c *Cell) holdJob(by Caller, t target, change submit.HoldChange, a *Answer)
 	for _, x := range tasks {
 		there |= x.Holds
 	}
-	// n takes all holds off, and so also those of managers, whether there is one or not.
+	// n removes all holds, which includes those of managers whether they are set or not.
 	if change.Clear == submit.AllHolds && there != 0 && c.mayChange(by, j) && !c.isManager(by.User) {
 		a.deny("denied: %q must be manager to remove manager hold", by.User)
 		return
@@ -67,7 +67,7 @@ func (c *Cell) holdJob(by Caller, t target, change submit.HoldChange, a *Answer)
 		return
 	}
 	next := j.Holds&^change.Clear | change.Set
-	alone := next != j.Holds && !waiting.IsEmpty() && waiting.Len() < j.Waiting.Len() // the tasks get holds of their own
+	alone := next != j.Holds && !waiting.IsEmpty() && waiting.Len() < j.Waiting.Len() // tasks get holds of their own
 	if alone {
 		if err := c.checkRoom("denied", "holding tasks by themselves", j.Owner(), ofRecords(taskRoom*int64(waiting.Len()))); err != nil {
 			a.deny("%s", err.Error())
@@ -103,8 +103,8 @@ func (c *Cell) holdJob(by Caller, t target, change submit.HoldChange, a *Answer)
 			modified(x.Number)
 		}
 	}
-	// Also where all holds are as they were before (tested). Holds and version are in the
-	// same record.
+	// The original also counts a change that leaves all holds as they were (tested). Holds and
+	// version are in the same record.
 	c.changed(j)
 	c.refresh(j)
 }

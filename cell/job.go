@@ -14,22 +14,22 @@ import (
 // Job is a job that has not left the cell. Callers must not change it.
 type Job struct {
 	Group   string
-	Host    string // where it was submitted
+	Host    string // the submit host
 	Origin  *Origin
 	Project string // empty for none
-	Start   int64  // not to be started before (qsub(1), -a); 0 for none
-	// Holds keep the tasks from starting that have none of their own.
+	Start   int64  // the earliest start (qsub(1), -a); 0 for none
+	// Holds apply to tasks that have no holds of their own.
 	Holds submit.Holds
-	// Waiting are the tasks that have never been started, without those that have a Task.
-	// A job that is not an array job has the task 1.
+	// Waiting are the tasks that were never started and have no Task. A job that is not an array
+	// job has task 1.
 	Waiting rangelist.List
-	// Version counts the alterations, holds among them.
+	// Version counts alterations and holds.
 	Version int
-	// Problem is why the job cannot be scheduled since the configuration has changed.
+	// Problem is the reason why the job cannot be scheduled since the configuration has changed.
 	Problem string
 
-	asked *submit.Request // all of what was asked for, or what others have asked for, too; then
-	own   *own            // is what this job has instead
+	asked *submit.Request // the request, which may be shared with other jobs; then
+	own   *own            // own holds the values of this job
 
 	sched scheduler.Job
 	tasks []*Task // by their numbers
@@ -37,20 +37,20 @@ type Job struct {
 	predecessors     []uint32 // jobs that must leave first, ascending
 	taskPredecessors []uint32 // jobs whose tasks must end first (-hold_jid_ad), ascending
 
-	ran    bool    // a task of it has ended
+	ran    bool    // a task of the job has finished
 	ending *Ending // see LastEnding
 
-	unsaved, saved jobParts // what has changed since Changes was called, and what it has returned
-	kept           jobSizes // what is kept of the job
-	beside         *beside  // its script, where that is not in asked
-	countedBeside  bool     // for its owner
-	encoded        []byte   // its request as it is going to be kept, nil where that is not known yet
+	unsaved, saved jobParts // changes since the last call of Changes, and the parts that it has returned
+	kept           jobSizes // size of the stored records
+	beside         *beside  // its script, if that is not in asked
+	countedBeside  bool     // in the owner's total
+	encoded        []byte   // the request as it will be stored, nil until it is encoded
 }
 
-// ID is the number of the job.
+// ID returns the number of the job.
 func (j *Job) ID() uint32 { return j.sched.ID }
 
-// Name is the name of the job (qsub(1), -N).
+// Name returns the name of the job (qsub(1), -N).
 func (j *Job) Name() string {
 	if j.own != nil {
 		return j.own.name
@@ -58,116 +58,114 @@ func (j *Job) Name() string {
 	return j.asked.Name
 }
 
-// Owner is the user whose job it is.
+// Owner returns the owner of the job.
 func (j *Job) Owner() string { return j.sched.Owner }
 
-// Submitted is when the job was submitted.
+// Submitted returns the time of the submission.
 func (j *Job) Submitted() int64 { return j.sched.Submitted }
 
-// Deadline is that of -dl, 0 for none.
+// Deadline returns the deadline of -dl, 0 for none.
 func (j *Job) Deadline() int64 { return j.sched.Deadline }
 
-// Priority is the POSIX priority (qsub(1), -p).
+// Priority returns the POSIX priority (qsub(1), -p).
 func (j *Job) Priority() int { return j.sched.Priority }
 
-// OverrideTickets are those of qalter -ot.
+// OverrideTickets returns the tickets of qalter -ot.
 func (j *Job) OverrideTickets() float64 { return j.sched.Override }
 
-// Shares are those of -js.
+// Shares returns the shares of -js.
 func (j *Job) Shares() float64 { return j.sched.Shares }
 
 // IsArray reports whether it is an array job.
 func (j *Job) IsArray() bool { return j.asked.Array != nil }
 
-// Scheduled is the job as the scheduler knows it.
+// Scheduled returns the scheduler's object of the job.
 func (j *Job) Scheduled() *scheduler.Job { return &j.sched }
 
-// Tasks are the tasks that run, have run, or differ from the waiting ones, by their
-// numbers.
+// Tasks returns the tasks that run, have run, or differ from the other pending tasks, by number.
 func (j *Job) Tasks() []*Task { return j.tasks }
 
-// Predecessors are the jobs that must leave first (-hold_jid).
+// Predecessors returns the jobs that must leave first (-hold_jid).
 func (j *Job) Predecessors() []uint32 { return j.predecessors }
 
-// TaskPredecessors are the jobs whose tasks must end first (-hold_jid_ad).
+// TaskPredecessors returns the jobs whose tasks must finish first (-hold_jid_ad).
 func (j *Job) TaskPredecessors() []uint32 { return j.taskPredecessors }
 
-// Phase is how far a task has come.
+// Phase is the progress of a task.
 type Phase uint8
 
 // The phases.
 const (
 	Pending      Phase = iota
-	Transferring       // was told to an execution host, which has not confirmed it
+	Transferring       // ordered from an execution host, which has not confirmed it
 	Running
 )
 
-// Task is a task of a job that has something of its own: it runs, has run, is held
-// or in error by itself. Callers must not change it.
+// Task is a task with a state of its own: it runs, has run, or is itself held or in error. Callers
+// must not change it.
 type Task struct {
 	Job    *Job
 	Number uint32 // 1 for a job that is not an array job
 	Phase  Phase
 	Holds  submit.Holds
-	// Error is why the task is in error state, empty if it is not.
+	// Error is the reason for the task's error state, empty if the task is not in error.
 	Error string
-	// Message is why an earlier start failed that was not the fault of the job, and what
-	// qstat -j shows as error reason although the task waits or runs (tested).
+	// Message is the reason why an earlier start failed without a fault of the job. qstat -j shows
+	// it as error reason although the task is pending or running (tested).
 	Message string
-	// Deleted is set when the execution side was told to end the task for good.
+	// Deleted is set when the execution side has been ordered to end the task for good.
 	Deleted bool
-	// Restarts is how often it was started again, or is to be, which tells its starts apart;
-	// Refusals how many of the starts before its host has not taken, or have led to an error
-	// state that was cleared.
+	// Restarts is the number of further starts, done or due; it distinguishes the task's starts.
+	// Refusals is the number of starts that the host refused, or that led to an error state that
+	// was cleared.
 	Restarts, Refusals int
 
-	Started int64 // since when it runs; 0 for a task that does not
+	Started int64 // start time of a running task; 0 for others
 	Used    tickets.Amounts
 	Live    Live
-	// Priority and NormalizedTickets are those that it was started with.
+	// Priority and NormalizedTickets are the values at the start.
 	Priority, NormalizedTickets float64
-	// Tickets are those that it was started with. What is shown of a parallel task whose
-	// environment controls its slaves stays so.
+	// Tickets are the tickets at the start. qstat always shows these for a parallel task whose
+	// environment controls its slaves.
 	Tickets tickets.Tickets
 
 	run                           *scheduler.Running
-	refused                       *refusal  // nil for a task whose last start was not refused
-	comeback                      backoff   // since it has ended to be run again
+	refused                       *refusal  // nil if the last start was not refused
+	comeback                      backoff   // after an end with a request to run again
 	unclean                       []unclean // hosts where an earlier start has not been cleaned up
 	byUser, slotwise, byThreshold bool
-	resumed                       bool            // with one of its queue instances, whatever the others are
-	booked                        tickets.Amounts // of Used, in the ledger
+	resumed                       bool            // with one of its queue instances, regardless of the others
+	booked                        tickets.Amounts // the part of Used that is in the ledger
 	dirty                         bool
-	unsaved                       bool // it has changed since Changes was called
+	unsaved                       bool // changed since the last call of Changes
 	saved                         savedTask
 	kept                          int64 // bytes
 }
 
-// Live is what was reported of a running task and nothing but shown: it is not kept.
+// Live is reported usage of a running task that is only displayed: it is not stored.
 type Live struct {
-	Vmem, MaxVmem int64   // bytes, now and at most
+	Vmem, MaxVmem int64   // bytes, now and at peak
 	IOWait        float64 // seconds
-	Refused       int64   // how often the task was refused a process or thread
+	Refused       int64   // how often the kernel refused the task a process or thread
 }
 
-// unclean is a host where a start of a task may still have something running.
+// unclean is a host where processes of an earlier start may still run.
 type unclean struct {
 	attempt int
 	host    string
 }
 
-// Running is the task as the scheduler knows it, nil for one that waits.
+// Running returns the scheduler's object of a running task, nil for a pending task.
 func (t *Task) Running() *scheduler.Running { return t.run }
 
-// Suspended reports whether anything suspends the task.
+// Suspended reports whether the task is suspended for any reason.
 func (t *Task) Suspended() bool { return t.run != nil && t.run.Suspended != 0 }
 
-// Again reports whether the task has been begun before, and so runs again (RESTARTED,
-// qsub(1)). What a host has not taken was never begun, and an error that was cleared is
-// forgotten.
+// Again reports whether the task has been started before and so runs again (RESTARTED, qsub(1)). A
+// start that the host refused, or whose error was cleared, does not count.
 func (t *Task) Again() bool { return t.Restarts > t.Refusals }
 
-// State is the state of the task in the letters of qstat(1), in their order.
+// State returns the state of the task in the letters of qstat(1), in their order.
 func (t *Task) State() string {
 	var b strings.Builder
 	put := func(letter byte, on bool) {
@@ -181,7 +179,7 @@ func (t *Task) State() string {
 	}
 	put('d', t.Deleted)
 	put('E', t.Error != "")
-	// A suspended queue is an S whoever suspended it (tested).
+	// A suspended queue always gives S, whatever suspended it (tested).
 	put('S', suspended&(scheduler.BySubordinate|scheduler.ByQueue) != 0)
 	put('T', suspended&scheduler.ByThreshold != 0)
 	put('h', t.Holds != 0 || t.run == nil && len(t.Job.predecessors) > 0)
@@ -198,10 +196,10 @@ func (j *Job) find(number uint32) (int, bool) {
 	return slices.BinarySearchFunc(j.tasks, number, func(t *Task, n uint32) int { return cmp.Compare(t.Number, n) })
 }
 
-// Task returns the task with a number, nil if there is none that has something of its own.
+// Task returns the task with a number, nil if the task has no state of its own.
 func (j *Job) Task(number uint32) *Task { return j.task(number) }
 
-// task returns the task with a number, nil if it has nothing of its own.
+// task returns the task with a number, nil if the task has no state of its own.
 func (j *Job) task(number uint32) *Task {
 	if i, ok := j.find(number); ok {
 		return j.tasks[i]
@@ -209,7 +207,7 @@ func (j *Job) task(number uint32) *Task {
 	return nil
 }
 
-// enrol gives a waiting task something of its own.
+// enrol gives a pending task a state of its own.
 func (c *Cell) enrol(j *Job, number uint32) *Task {
 	i, ok := j.find(number)
 	if ok {
@@ -226,22 +224,22 @@ func (c *Cell) enrol(j *Job, number uint32) *Task {
 	return t
 }
 
-// drop takes a task away that has ended.
+// drop removes a finished task.
 func (c *Cell) drop(t *Task) {
 	j := t.Job
 	if i, ok := j.find(t.Number); ok {
 		j.tasks = slices.Delete(j.tasks, i, i+1)
 	}
-	if len(t.unclean) > 0 { // its hosts are no concern of the others
+	if len(t.unclean) > 0 { // other tasks may use its hosts
 		c.exclude(j)
 	}
 	c.touchTask(t)
 }
 
-// gone reports whether all tasks have ended.
+// gone reports whether all tasks have finished.
 func (j *Job) gone() bool { return j.Waiting.IsEmpty() && len(j.tasks) == 0 }
 
-// unfinished reports whether a task of a range has not ended.
+// unfinished reports whether any task of a range has not finished.
 func (j *Job) unfinished(first, last int) bool {
 	if n := j.Waiting.AtMost(last); n >= first && n > 0 {
 		return true
@@ -250,8 +248,7 @@ func (j *Job) unfinished(first, last int) bool {
 	return i < len(j.tasks) && int(j.tasks[i].Number) <= last
 }
 
-// selected are the tasks of a job that a command means: all that have not ended, or
-// those of the ranges.
+// selected returns the tasks that a command selects: all unfinished ones, or those in the ranges.
 func (j *Job) selected(ranges []submit.Array) (waiting rangelist.List, tasks []*Task) {
 	if ranges == nil {
 		return j.Waiting, slices.Clone(j.tasks)
@@ -280,7 +277,7 @@ func contains(a submit.Array, n int) bool {
 	return a.First <= n && n <= a.Last && (n-a.First)%a.Step == 0
 }
 
-// label is how the original's commands call a task, or a job.
+// label returns the name of a task or job in the messages of the original's commands.
 func (t *Task) label() string {
 	if t.Job.IsArray() {
 		return taskLabel(t.Job, t.Number)

@@ -5,16 +5,15 @@ import (
 	"github.com/execd-project/execd/scheduler/expression"
 )
 
-// Reported returns the load values that a host has reported last, as it reported them; nil
-// for a host that has not. "global" stands for the cluster. Callers must not change
-// them.
+// Reported returns the load values of a host's last report, unchanged; nil if the host has not
+// reported. "global" means the cluster. Callers must not change them.
 func (c *Cell) Reported(host string) map[string]string { return c.loads[host] }
 
 // Empty reports whether all jobs have left.
 func (c *Cell) Empty() bool { return len(c.jobs) == 0 }
 
-// Explain finds out why jobs wait, where scheduling runs do not (Options.Unexplained):
-// what a run would decide now. Nothing of it is done.
+// Explain finds out why jobs are pending if scheduling runs do not (Options.Unexplained). It
+// returns the decisions that a run would make now, without applying them.
 func (c *Cell) Explain(now int64) *scheduler.Decisions {
 	c.tick(now)
 	c.state.SetExplaining(true)
@@ -23,15 +22,14 @@ func (c *Cell) Explain(now int64) *scheduler.Decisions {
 	return c.decisions
 }
 
-// Unexplained reports whether scheduling runs do not find out why jobs wait
-// (Options.Unexplained): Explain does.
+// Unexplained reports whether only Explain finds out why jobs are pending (Options.Unexplained).
 func (c *Cell) Unexplained() bool { return c.options.Unexplained }
 
 // HostNames returns how names of hosts are compared (Options.Hosts).
 func (c *Cell) HostNames() expression.HostNames { return c.options.Hosts }
 
-// Rerunnable reports whether a task that runs may be started again: as qsub -r says, or
-// else the queue that it runs in (queue_conf(5), rerun).
+// Rerunnable reports whether a running task may be started again: by qsub -r, or else by the
+// setting of its queue (queue_conf(5), rerun).
 func (c *Cell) Rerunnable(job, task uint32) bool {
 	t, err := c.runningTask(job, task)
 	return err == nil && c.rerunnable(t)

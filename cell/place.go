@@ -7,20 +7,20 @@ import (
 	"github.com/execd-project/execd/scheduler"
 )
 
-// place is what the cell knows of a queue instance beside its status.
+// place is the cell's state of a queue instance, besides its status.
 type place struct {
 	tasks []*Task // that have slots there, in the order in which they were started
-	// subordinations are how many superordinate instances suspend it.
+	// subordinations is the number of superordinate instances that suspend it.
 	subordinations int
-	errors         []string // of jobs: why it is in error state; see also Cell.refusing
-	checked        int64    // when suspend thresholds have led to something the last time
+	errors         []string // of jobs: the reasons of its error state; see also Cell.refusing
+	checked        int64    // when suspend thresholds last suspended or resumed a task
 }
 
 // TasksIn returns the tasks that have slots of a queue instance, in the order in which they
 // were started.
 func (c *Cell) TasksIn(id scheduler.InstanceID) []*Task { return c.places[id].tasks }
 
-// occupy enters a task where it has slots.
+// occupy registers a task with the instances where it has slots.
 func (c *Cell) occupy(t *Task) {
 	for _, g := range t.run.Grants {
 		p := &c.places[g.Instance]
@@ -43,17 +43,17 @@ func (c *Cell) vacate(t *Task) {
 	}
 }
 
-// leftBehind looks whether orphaned instances have been left by all that was in them.
+// leftBehind checks whether orphaned instances have become unused.
 func (c *Cell) leftBehind(grants []scheduler.Grant) {
 	for _, g := range grants {
 		c.stale = c.stale || c.state.Status(g.Instance)&scheduler.Orphaned != 0 && len(c.places[g.Instance].tasks) == 0
 	}
 }
 
-// keptStatus are the states that do not follow from anything else.
+// keptStatus are the states that are stored, since they do not follow from other state.
 const keptStatus = scheduler.Failed | scheduler.DisabledByUser | scheduler.SuspendedByUser
 
-// setStatus changes the state of a queue instance, and with it that of its tasks.
+// setStatus changes the state of a queue instance and of its tasks.
 func (c *Cell) setStatus(id scheduler.InstanceID, status scheduler.Status) {
 	before := c.state.Status(id)
 	if before == status {
@@ -79,8 +79,7 @@ func (c *Cell) setStatus(id scheduler.InstanceID, status scheduler.Status) {
 	c.balanceSlots(c.model.HostOf(id), true, true)
 }
 
-// resuspend finds why a task is suspended, and has it suspended or resumed if that has
-// changed.
+// resuspend updates the reasons why a task is suspended, and suspends or resumes it if needed.
 func (c *Cell) resuspend(t *Task) {
 	if t.run == nil {
 		return
@@ -100,7 +99,7 @@ func (c *Cell) resuspend(t *Task) {
 	}
 }
 
-// suspensions returns why a task that runs is suspended.
+// suspensions returns the reasons why a running task is suspended.
 func (c *Cell) suspensions(t *Task) (why scheduler.Suspension) {
 	if t.byUser {
 		why |= scheduler.ByUser
@@ -112,8 +111,8 @@ func (c *Cell) suspensions(t *Task) (why scheduler.Suspension) {
 		why |= scheduler.BySubordinate
 	}
 	if t.resumed {
-		// A parallel task is suspended with any of its instances, and resumed with any of
-		// them, too, even if others are suspended still (tested).
+		// A parallel task is suspended with any of its instances. It also resumes with any of them,
+		// even if others are still suspended (tested).
 		return why
 	}
 	for _, g := range t.run.Grants {

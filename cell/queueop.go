@@ -7,7 +7,7 @@ import (
 	"github.com/execd-project/execd/scheduler/expression"
 )
 
-// QueueOperation is what qmod(1) does to queue instances.
+// QueueOperation is an operation of qmod(1) on queue instances.
 type QueueOperation uint8
 
 // The operations.
@@ -20,8 +20,8 @@ const (
 	RescheduleQueue                       // -rq
 )
 
-// ModifyQueues is qmod(1) for queue instances, which are given as in -q of qsub(1). With
-// Force what may not be run again is rescheduled, too.
+// ModifyQueues executes qmod(1) for queue instances. References have the form of -q in qsub(1).
+// With force it also reschedules jobs that are not rerunnable.
 func (c *Cell) ModifyQueues(now int64, by Caller, op QueueOperation, references []string, force bool) *Answer {
 	c.tick(now)
 	a := &Answer{}
@@ -37,7 +37,7 @@ func (c *Cell) ModifyQueues(now int64, by Caller, op QueueOperation, references 
 	return c.done(a)
 }
 
-// matchInstances returns the queue instances that a wc_queue of sge_types(5) means.
+// matchInstances returns the queue instances that match a wc_queue of sge_types(5).
 func (c *Cell) matchInstances(text string) []scheduler.InstanceID {
 	r, err := expression.CompileQueueReference(c.options.Hosts, text)
 	if err != nil {
@@ -63,15 +63,14 @@ func (c *Cell) matchInstances(text string) []scheduler.InstanceID {
 	return ids
 }
 
-// hostGroups returns the host groups with a host, as references need them.
+// hostGroups returns the host groups that contain a host, for references.
 func (c *Cell) hostGroups(host string) []string {
 	groups := c.cluster.HostGroups()
 	return slices.DeleteFunc(groups.Names(), func(g string) bool { return !groups.Contains(g, host) })
 }
 
-// mayModify reports whether a user may change the state of a queue: its owners may
-// (queue_conf(5), owner_list), but for running all its jobs again, which is for managers
-// (qmod(1), -rq).
+// mayModify reports whether a user may change the state of a queue. Its owners may (queue_conf(5),
+// owner_list); only managers may reschedule all its jobs (qmod(1), -rq).
 func (c *Cell) mayModify(by Caller, op QueueOperation, id scheduler.InstanceID) bool {
 	if op == RescheduleQueue {
 		return c.isManager(by.User)
@@ -79,7 +78,7 @@ func (c *Cell) mayModify(by Caller, op QueueOperation, id scheduler.InstanceID) 
 	return c.isOperator(by.User) || slices.Contains(c.model.Settings(id).OwnerList, by.User)
 }
 
-// queueChange is what an operation does to the status of an instance.
+// queueChange maps operations to changes of an instance's status.
 var queueChange = map[QueueOperation]struct {
 	set, clear scheduler.Status
 	word       string
@@ -115,7 +114,7 @@ func (c *Cell) modifyQueue(by Caller, op QueueOperation, id scheduler.InstanceID
 		return
 	}
 	if (change.set|change.clear)&scheduler.SuspendedByUser != 0 && before&scheduler.SuspendedByCalendar != 0 && !force {
-		return // without a word (tested)
+		return // without a message (tested)
 	}
 	if op == ClearQueueError {
 		c.places[id].errors = nil

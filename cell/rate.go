@@ -4,45 +4,44 @@ import (
 	"time"
 )
 
-// How often users may submit (max_u_submissions of qmaster_params): each user has a bucket that
-// holds a whole period and fills up as time passes. A job that is taken in takes its part of the
-// period: with 100 jobs a minute that is 0.6 s. An array job is one submission; max_aj_tasks bounds
-// its tasks. Managers may submit as often as they like. Buckets are not kept: after a restart they
-// are full.
+// The limit on submissions per user (max_u_submissions of qmaster_params). Each user has a bucket
+// that holds one period and fills as time passes. An accepted job takes its part of the period: 0.6
+// s at 100 jobs a minute. An array job is one submission; max_aj_tasks limits its tasks. Managers
+// have no limit. Buckets are not stored: after a restart they are full.
 
-// bucket is what a user may take.
+// bucket is the remaining allowance of a user.
 type bucket struct {
 	credit time.Duration
-	at     int64 // when it was that much
+	at     int64 // time of that value
 }
 
-// manyBuckets is how many buckets there are before those that are full are thrown away.
+// manyBuckets is the number of buckets above which full ones are removed.
 const manyBuckets = 1000
 
-// rated reports whether the rate of submissions concerns a user.
+// rated reports whether the limit applies to a user.
 func (c *Cell) rated(user string) bool {
 	return c.cluster.Global().QmasterParams.MaxUSubmissions.Most > 0 && !c.isManager(user)
 }
 
-// fill returns the bucket of a user now.
+// fill returns the current bucket of a user.
 func (c *Cell) fill(now int64, user string) bucket {
 	most := c.cluster.Global().QmasterParams.MaxUSubmissions.Per
 	b, known := c.buckets[user]
 	if !known {
 		return bucket{most, now}
 	}
-	// The clock may be set back, and the limit may be another one by now.
+	// The clock may have been set back, and the limit may have changed.
 	passed := time.Duration(min(max(now-b.at, 0), int64(most/time.Second))) * time.Second
 	return bucket{min(most, b.credit+passed), now}
 }
 
-// part returns what one submission takes.
+// part returns the part of the period that one submission takes.
 func (c *Cell) part() time.Duration {
 	limit := c.cluster.Global().QmasterParams.MaxUSubmissions
 	return max(limit.Per/time.Duration(limit.Most), 1)
 }
 
-// admitRate refuses a job of a user who has submitted too many of late.
+// admitRate refuses a job of a user who has submitted too many jobs recently.
 func (c *Cell) admitRate(now int64, user string) error {
 	if !c.rated(user) {
 		return nil
@@ -58,7 +57,7 @@ func (c *Cell) admitRate(now int64, user string) error {
 		jobRejected, limit.Most, secondsText(int64(limit.Per/time.Second)), secondsText(wait), at)
 }
 
-// countSubmission notes that a user has submitted a job.
+// countSubmission records a submission of a user.
 func (c *Cell) countSubmission(now int64, user string) {
 	if !c.rated(user) {
 		return

@@ -10,12 +10,12 @@ import (
 	"github.com/execd-project/execd/scheduler"
 )
 
-// Reconfigure replaces the configuration. What jobs have, use and wait for stays. A queue
-// instance that is no longer there stays, orphaned, until its tasks and reservations have
-// ended. A job that requests what is no longer there waits, with the Problem, until it is
-// there again or the job is altered.
+// Reconfigure replaces the configuration. Jobs keep their resources, usage and dependencies. A
+// removed queue instance remains as orphaned until its tasks and reservations have finished. A job
+// whose request names a removed object is pending, with a Problem, until the object exists again or
+// the job is altered.
 //
-// If the error is not nil, nothing has changed: what runs could not be kept.
+// After an error nothing has changed: the new configuration could not keep the running tasks.
 func (c *Cell) Reconfigure(now int64, cluster *qconf.Cluster) (*Answer, error) {
 	c.tick(now)
 	if err := c.reconfigure(now, cluster); err != nil {
@@ -33,7 +33,7 @@ func (c *Cell) reconfigure(now int64, cluster *qconf.Cluster) error {
 	if err := m.prepare(); err != nil {
 		return err
 	}
-	c.touchLedger() // of those, too, who go
+	c.touchLedger() // of removed ones as well
 	c.world = m.next
 	c.policy = c.policy.renew(cluster)
 	c.state.Entitlements = c.policy.Entitlements
@@ -46,11 +46,11 @@ func (c *Cell) reconfigure(now int64, cluster *qconf.Cluster) error {
 	return nil
 }
 
-// move is the way from one world to the next.
+// move is a transition from one world to the next.
 type move struct {
 	cell         *Cell
 	old, next    world
-	categories   map[uint32]*scheduler.Category // of the jobs in the next world
+	categories   map[uint32]*scheduler.Category // of the jobs, in the next world
 	frozen       map[*scheduler.Job]*scheduler.Job
 	tasks        []movedTask
 	reservations []*scheduler.Reservation
@@ -62,7 +62,7 @@ type movedTask struct {
 	own  bool // it goes on having what its job has
 }
 
-// orphans returns the queue instances that are in use and that the next world does not have.
+// orphans returns the instances in use that do not exist in the next world.
 func (m *move) orphans() []scheduler.Orphan {
 	seen := map[scheduler.InstanceID]bool{}
 	var list []scheduler.Orphan
@@ -94,7 +94,7 @@ func compareOrphans(a, b scheduler.Orphan) int {
 	return cmp.Or(cmp.Compare(a.Queue.Name, b.Queue.Name), cmp.Compare(a.Host, b.Host))
 }
 
-// prepare makes the next world ready. Jobs and tasks are not changed.
+// prepare builds the next world. It does not change jobs and tasks.
 func (m *move) prepare() error {
 	c := m.cell
 	for _, host := range slices.Sorted(maps.Keys(c.loads)) {
@@ -129,7 +129,7 @@ func (m *move) prepare() error {
 	return nil
 }
 
-// compareOrder puts tasks into the order in which they were started, as far as it counts.
+// compareOrder sorts tasks by their start.
 func compareOrder(a, b *Task) int {
 	return compareStarted(a.Started, b.Started, a.run.Job.StartOrder, b.run.Job.StartOrder)
 }
@@ -138,15 +138,15 @@ func compareStarted(a, b, orderOfA, orderOfB int64) int {
 	return cmp.Or(cmp.Compare(a, b), cmp.Compare(orderOfA, orderOfB))
 }
 
-// requests returns what a running task was started with.
+// requests returns the requests that a running task was started with.
 func (t *Task) requests() *scheduler.Requests {
 	r := *t.run.Job.Category.Requests()
-	// Jobs of a category may have different owners, as far as that has made no difference.
+	// Jobs of a category may have different owners if no decision depends on the owner.
 	r.User, r.Group, r.Project = t.Job.Owner(), t.Job.Group, t.Job.Project
 	return &r
 }
 
-// task books a running task in the next world. It keeps what it was started with, see
+// task books a running task in the next world. It keeps the requests that it was started with, see
 // Cell.freeze.
 func (m *move) task(t *Task) error {
 	x := movedTask{task: t, own: t.run.Job == &t.Job.sched && m.categories[t.Job.ID()] != nil}
@@ -180,8 +180,8 @@ func (m *move) task(t *Task) error {
 	return nil
 }
 
-// category is that of something that has its place already. Queues that it has asked for
-// need not be there any more.
+// category returns the category of requests that have a place already. The queues that they name
+// need not exist any more.
 func (m *move) category(r *scheduler.Requests) (*scheduler.Category, error) {
 	category, err := m.next.model.Category(r)
 	if err == nil {
@@ -207,7 +207,7 @@ func (m *move) grants(old []scheduler.Grant) ([]scheduler.Grant, error) {
 	return m.next.grants(recordOfGrants(m.old.model, old))
 }
 
-// reservation enters an advance reservation in the next world.
+// reservation books an advance reservation in the next world.
 func (m *move) reservation(r *Reservation) error {
 	next := &scheduler.Reservation{ID: r.ID, Start: r.Start, End: r.End, Failed: r.sched.Failed}
 	var err error
@@ -227,7 +227,7 @@ func (m *move) reservation(r *Reservation) error {
 	return nil
 }
 
-// commit has jobs, tasks and reservations be in the next world.
+// commit moves jobs, tasks and reservations to the next world.
 func (m *move) commit() {
 	c := m.cell
 	c.state.SetStarts(m.old.state.Starts())
@@ -264,11 +264,11 @@ func (m *move) commit() {
 	}
 }
 
-// tidy lets orphaned instances go that nothing is left in.
+// tidy removes orphaned instances that are no longer in use.
 func (c *Cell) tidy() {
 	if c.stale {
 		c.stale = false
-		// If it is refused, they stay.
+		// After an error they remain.
 		_ = c.reconfigure(c.now, c.cluster)
 	}
 }

@@ -1,17 +1,17 @@
 package cell
 
-// refusal is the last start of a task, which its host has refused.
+// refusal is the refusal of a task's last start by its host.
 type refusal struct {
 	backoff
 	host   string
 	reason string
 }
 
-// refusalPauses makes a task that its host refuses wait for the next scheduling run the first
-// time, as most reasons pass at once, and then 2, 4, 8 seconds and so on.
+// refusalPauses returns the pauses of a task that its host refuses: at first until the next
+// scheduling run, because most reasons are transient, and then 2, 4, 8 seconds and so on.
 func refusalPauses() pauses { return pauses{free: 1, first: 2, longest: 60} }
 
-// refuse makes a task wait that its host refused.
+// refuse delays a task that its host refused.
 func (c *Cell) refuse(t *Task, host, reason string) {
 	if t.refused == nil {
 		t.refused = &refusal{}
@@ -20,8 +20,8 @@ func (c *Cell) refuse(t *Task, host, reason string) {
 	c.backOff(t, &t.refused.backoff, refusalPauses())
 }
 
-// Refusal returns which host has refused the last start of a waiting task, why, and when the
-// task is tried again; ok is false for a task that was not refused.
+// Refusal returns the host that refused the last start of a pending task, the reason, and the time
+// of the next attempt; ok is false if the last start was not refused.
 func (t *Task) Refusal() (host, reason string, again int64, ok bool) {
 	if t.refused == nil || t.run != nil {
 		return "", "", 0, false
@@ -29,7 +29,7 @@ func (t *Task) Refusal() (host, reason string, again int64, ok bool) {
 	return t.refused.host, t.refused.reason, t.refused.until, true
 }
 
-// RefusedFor reports whether the start of the task before this one was refused for a reason.
+// RefusedFor reports whether the previous start of the task was refused for this reason.
 func (t *Task) RefusedFor(reason string) bool {
 	return t.refused != nil && t.refused.reason == shortReason(reason)
 }

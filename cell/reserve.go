@@ -23,21 +23,22 @@ type Reservation struct {
 	Owner, Group string
 	Submitted    int64
 	Start, End   int64
-	// Deleted is set when its time is over, or it was deleted, and its jobs have not ended.
+	// Deleted is set when the reservation's time has ended, or it was deleted, while jobs of it are
+	// left.
 	Deleted bool
-	// Broken is set while a queue instance of it cannot be used.
+	// Broken is set while one of its queue instances cannot be used.
 	Broken bool
 
 	sched *scheduler.Reservation
-	jobs  []uint32 // that ask for it, ascending
-	kept  int64    // bytes
+	jobs  []uint32 // that request it, ascending
+	kept  int64    // size of the record in bytes
 }
 
-// Scheduled returns the reservation as the scheduler knows it.
+// Scheduled returns the scheduler's object of the reservation.
 func (r *Reservation) Scheduled() *scheduler.Reservation { return r.sched }
 
-// State returns the state in the letter of qrstat(1): waiting, running, with a warning while it
-// waits or an error while it runs, or deleted.
+// State returns the letter of qrstat(1): waiting, running, a warning while it waits or an error
+// while it runs, or deleted.
 func (r *Reservation) State(now int64) string {
 	switch {
 	case r.Deleted:
@@ -55,7 +56,7 @@ func (r *Reservation) State(now int64) string {
 // reservations are the advance reservations of the cell.
 type reservations struct {
 	last uint32
-	list []*Reservation // by their numbers
+	list []*Reservation // by number
 }
 
 func (r *reservations) find(id uint32) *Reservation {
@@ -68,7 +69,7 @@ func (r *reservations) find(id uint32) *Reservation {
 // Reservations returns the advance reservations, by their numbers.
 func (c *Cell) Reservations() []*Reservation { return slices.Clone(c.reservations.list) }
 
-// Reserve is qrsub(1): it grants an advance reservation, or refuses it with a *DeniedError.
+// Reserve executes qrsub(1): it grants an advance reservation, or refuses it with a *DeniedError.
 func (c *Cell) Reserve(now int64, by Caller, r *submit.Reservation) (*Answer, error) {
 	c.tick(now)
 	if set, err := c.cluster.UserSet(qconf.ARUsers); !c.isManager(by.User) && (err != nil || !set.Contains(by.User, by.Group)) {
@@ -99,7 +100,7 @@ func (c *Cell) Reserve(now int64, by Caller, r *submit.Reservation) (*Answer, er
 		}
 		return nil, err
 	}
-	c.reservations.last++ // the number is used up in any case
+	c.reservations.last++ // a refused request uses the number as well
 	c.touchCounters()
 	closed := c.closedFor(category, x)
 	pe, grants, ok := c.state.FindReservation(category, x.Start, x.End, now)
@@ -146,7 +147,7 @@ func (c *Cell) Reserve(now int64, by Caller, r *submit.Reservation) (*Answer, er
 	return c.done(a), nil
 }
 
-// times finds out from when until when a reservation lasts (qrsub(1), -a, -d, -e).
+// times determines the start and the end of a reservation (qrsub(1), -a, -d, -e).
 func (r *Reservation) times(now int64, zone *time.Location) error {
 	local := time.Unix(now, 0).In(zone)
 	q := r.Request
@@ -196,16 +197,17 @@ func requestsOf(by Caller, r *submit.Reservation) *scheduler.Requests {
 	return q
 }
 
-// DeleteReservationsRequest is what qrdel(1) asks for.
+// DeleteReservationsRequest is a qrdel(1) command.
 type DeleteReservationsRequest struct {
-	// References are numbers, or names and patterns, whoever owns them (tested); with
-	// Users those of these users. None with Users are all that these have.
+	// References are numbers, names and patterns. They select reservations of all users (tested),
+	// or with Users only those of these users. Users without References selects all their
+	// reservations.
 	References []string
-	Users      []string // -u, with wildcards, which are for operators
+	Users      []string // -u, with wildcards, which only operators may use
 	Force      bool     // -f: without waiting for the execution hosts of jobs
 }
 
-// DeleteReservations is qrdel(1). Jobs that ask for a reservation are deleted first.
+// DeleteReservations executes qrdel(1). It deletes the jobs of a reservation first.
 func (c *Cell) DeleteReservations(now int64, by Caller, q DeleteReservationsRequest) *Answer {
 	c.tick(now)
 	a := &Answer{}
@@ -253,7 +255,7 @@ func (c *Cell) deleteReservations(by Caller, list []*Reservation, force bool, a 
 	}
 }
 
-// dropJobs deletes the jobs of a reservation as qdel -f does: they are gone at once.
+// dropJobs deletes the jobs of a reservation as qdel -f does: they leave at once.
 func (c *Cell) dropJobs(r *Reservation) {
 	for _, id := range slices.Clone(r.jobs) {
 		j := c.jobs[id]
@@ -288,7 +290,7 @@ func (c *Cell) matchReservations(reference string) []*Reservation {
 	return list
 }
 
-// reservationDue begins or ends a reservation whose time has come.
+// reservationDue starts or ends a reservation at its time.
 func (c *Cell) reservationDue(id uint32) {
 	switch r := c.reservations.find(id); {
 	case r == nil:
@@ -311,7 +313,7 @@ func (c *Cell) endReservation(r *Reservation) {
 	c.forgetReservation(r)
 }
 
-// forgetReservation takes a reservation away when the last of its jobs has left.
+// forgetReservation removes a reservation when the last of its jobs has left.
 func (c *Cell) forgetReservation(r *Reservation) {
 	if r.Deleted && len(r.jobs) == 0 {
 		c.keep(r.Owner, &r.kept, 0)
@@ -330,7 +332,7 @@ func (c *Cell) refreshReservation(r *Reservation) {
 	}
 }
 
-// enterReservation and leaveReservation keep the jobs of a reservation.
+// enterReservation and leaveReservation maintain the list of a reservation's jobs.
 func (c *Cell) enterReservation(j *Job) {
 	if r := c.reservations.find(uint32(j.asked.Reservation)); r != nil {
 		r.jobs = sortedInsert(r.jobs, j.ID())
@@ -344,9 +346,9 @@ func (c *Cell) leaveReservation(j *Job) {
 	}
 }
 
-// reservationUsable reports whether a job may take part in scheduling as far as the
-// reservation that it asks for goes. That its time has come, and that it is not in error,
-// is looked at by the scheduler: such jobs have priorities (tested).
+// reservationUsable reports whether the reservation of a job allows the job to take part in
+// scheduling. The scheduler itself checks the reservation's time and error state: such jobs have
+// priorities (tested).
 func (c *Cell) reservationUsable(j *Job) bool {
 	id := uint32(j.asked.Reservation)
 	if id == 0 {
@@ -356,8 +358,8 @@ func (c *Cell) reservationUsable(j *Job) bool {
 	return r != nil && !r.Deleted
 }
 
-// checkReservation checks that a user may use the reservation of -ar: its owner, or whom
-// it names (qrsub(1), -u).
+// checkReservation checks that a user may use the reservation of -ar: the owner and the users of -u
+// may (qrsub(1)).
 func (c *Cell) checkReservation(by Caller, j *Job) error {
 	id := j.asked.Reservation
 	if id == 0 {
@@ -373,8 +375,8 @@ func (c *Cell) checkReservation(by Caller, j *Job) error {
 	return nil
 }
 
-// invited reports whether a user may submit jobs to a reservation: the owner, or, with -u,
-// whom that names; where it only excludes, everybody else (tested).
+// invited reports whether a user may submit jobs to a reservation: the owner, or with -u the users
+// that it names. If -u only excludes users, all others may (tested).
 func (c *Cell) invited(r *Reservation, by Caller) bool {
 	if len(r.Request.Users) == 0 {
 		return r.Owner == by.User
@@ -400,11 +402,10 @@ func (c *Cell) invited(r *Reservation, by Caller) bool {
 	return included || !named
 }
 
-// unusable are the states of a queue instance in which a reservation cannot use it
-// (qrsub(1), -he).
+// unusable are the states of a queue instance in which a reservation cannot use it (qrsub(1), -he).
 const unusable = scheduler.Unknown | scheduler.Failed | scheduler.DisabledByUser | scheduler.DisabledByCalendar | scheduler.Suspended
 
-// statusChanged looks again at the reservations of a queue instance.
+// statusChanged checks the reservations of a queue instance after a change of its state.
 func (r *reservations) statusChanged(c *Cell, id scheduler.InstanceID) {
 	for _, x := range r.list {
 		if slices.ContainsFunc(x.sched.Grants, func(g scheduler.Grant) bool { return g.Instance == id }) {
@@ -413,7 +414,7 @@ func (r *reservations) statusChanged(c *Cell, id scheduler.InstanceID) {
 	}
 }
 
-// lookAtReservation finds out whether a reservation is broken.
+// lookAtReservation determines whether a reservation is broken.
 func (c *Cell) lookAtReservation(r *Reservation) {
 	broken := slices.ContainsFunc(r.sched.Grants, func(g scheduler.Grant) bool { return c.state.Status(g.Instance)&unusable != 0 })
 	if broken == r.Broken {

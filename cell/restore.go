@@ -14,20 +14,19 @@ import (
 	"github.com/execd-project/execd/scheduler/tickets"
 )
 
-// Restore makes a cell of the records that Changes has given over time, those that have
-// been replaced or removed left out. The cell is as the other one was, but that no host has
-// reported yet, and that there are no decisions before the next scheduling run. Its next
-// Changes are those since.
+// Restore makes a cell of the records that Changes has returned over time, without records that
+// were replaced or removed. The cell equals the original one, except that no host has reported yet
+// and that there are no decisions before the next scheduling run. Its next Changes contain only new
+// changes.
 //
-// What does not fit the configuration any more is kept as Reconfigure would: tasks run on in
-// queue instances that are gone, jobs wait that request what is not there. Problems are
-// records that cannot be read or used, each named, with the reason; they are not removed.
-// What they were about is not in the cell, and its numbers are not given again.
+// Restore treats records that do not fit the configuration as Reconfigure would: tasks continue in
+// removed queue instances, and jobs that request removed objects are pending. problems names the
+// records that cannot be read or used, with the reasons. These records are not removed; their jobs
+// are not in the cell, and their numbers are not assigned again.
 //
-// Timers that have passed meanwhile go off with the first event. What the execution side
-// has still to do, because nobody knows whether it was told, follows from the tasks:
-// those that are Transferring may have to be started, those that are Deleted to be killed,
-// and those that are Suspended to be so.
+// Timers that have expired meanwhile fire with the first event. It is unknown which actions reached
+// the execution side, so the caller derives pending actions from the tasks: Transferring tasks may
+// have to be started, Deleted tasks killed, and Suspended tasks suspended.
 func Restore(now int64, cluster *qconf.Cluster, o Options, records iter.Seq2[string, []byte]) (c *Cell, problems []error) {
 	r := &restoring{
 		cell: New(now, cluster, o), jobs: map[uint32]*restoredJob{}, queues: map[string]string{}, users: map[string]*userRecord{},
@@ -48,8 +47,8 @@ func Restore(now int64, cluster *qconf.Cluster, o Options, records iter.Seq2[str
 	return c, r.problems
 }
 
-// touchReplaced notes what the configuration has made of records. So no number is that of
-// two users.
+// touchReplaced marks records that the configuration has changed, so that no number belongs to two
+// users.
 func (r *restoring) touchReplaced() {
 	c := r.cell
 	for name, i := range c.policy.users.index {
@@ -87,7 +86,7 @@ func (r *restoring) touchReplaced() {
 	}
 }
 
-// restoring is the way from records to a cell.
+// restoring is the state of one call of Restore.
 type restoring struct {
 	cell     *Cell
 	problems []error
@@ -102,14 +101,14 @@ type restoring struct {
 	projects     map[string]*projectRecord
 	hosts        map[string]*hostRecord
 	instances    map[string]*instanceRecord
-	queues       map[string]string // the texts of those of orphans
+	queues       map[string]string // the texts of orphaned queues
 	reservations []*restoredReservation
 	started      map[startedKey]*scheduler.Job
 }
 
 type restoredJob struct {
 	jobRecord
-	state   bool // there is a record of it
+	state   bool // its record exists
 	request *asked
 	sum     requestSum
 	script  *scriptRecord
@@ -138,7 +137,7 @@ func (r *restoring) problem(key string, err error) {
 	r.problems = append(r.problems, fmt.Errorf("record %q: %w", key, err))
 }
 
-// read takes in a record.
+// read processes a record.
 func (r *restoring) read(key string, value []byte) error {
 	prefix, rest, found := strings.Cut(key, "/")
 	if found {
@@ -188,7 +187,7 @@ func readNamed[T any, R recordOf[T]](to map[string]R, name string, value []byte)
 	return nil
 }
 
-// readNumbered takes in a record of a job, a task or a reservation.
+// readNumbered processes a record of a job, a task or a reservation.
 func (r *restoring) readNumbered(prefix, rest string, value []byte) error {
 	first, second, _ := strings.Cut(rest, "/")
 	id, err := parseNumber(first)
@@ -253,7 +252,7 @@ func parseNumber(text string) (uint32, error) {
 	return uint32(n), nil
 }
 
-// job returns where the records of a job are put together.
+// job returns the object that collects the records of a job.
 func (r *restoring) job(id uint32) *restoredJob {
 	j := r.jobs[id]
 	if j == nil {
@@ -263,7 +262,7 @@ func (r *restoring) job(id uint32) *restoredJob {
 	return j
 }
 
-// all puts the cell together.
+// all builds the cell from the collected records.
 func (r *restoring) all() {
 	c := r.cell
 	slices.SortFunc(r.tasks, func(a, b *restoredTask) int {
@@ -303,7 +302,7 @@ func (r *restoring) all() {
 	}
 }
 
-// policies restores users and projects with what they have used, under their numbers.
+// policies restores users and projects with their usage, under their numbers.
 func (r *restoring) policies() {
 	c := r.cell
 	old := entitlements{
