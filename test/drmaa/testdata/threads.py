@@ -108,8 +108,8 @@ def helpers():
     n = 0
     for path in glob.glob("/proc/[0-9]*/cmdline"):
         try:
-            with open(path) as f:
-                n += f.read() == "execd\0drmaa-helper\0%d\0" % os.getpid()
+            with open(path, "rb") as f:  # others may have any bytes in their names
+                n += f.read() == b"execd\0drmaa-helper\0%d\0" % os.getpid()
         except OSError:
             pass
     return n
