@@ -256,15 +256,13 @@ func TestConformance(t *testing.T) {
 // TestPython has python3-drmaa use the library from threads and from children of a fork.
 func TestPython(t *testing.T) {
 	m := newMachine(t)
-	script, err := filepath.Abs("testdata/threads.py")
+	text, err := os.ReadFile("testdata/threads.py")
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(script)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.run(python, "-c", string(text)) // the tree may be one that the user cannot read
+	script := filepath.Join(m.dir, "threads.py") // the user may not be able to read the tree
+	testenv.WriteFile(t, script, string(text))
+	m.run(python, script)
 }
 
 // TestCellDirectory has python3-drmaa load the library from the cell directory of the daemon.
