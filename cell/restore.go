@@ -342,8 +342,8 @@ func (r *restoring) policies() {
 	c.policy = old.renew(c.cluster)
 }
 
-// put gives a name the number that it had, if that is free and not out of all proportion:
-// lists are as long as the greatest.
+// put gives a name its previous number, if that is free and not too large: lists are as long as the
+// largest number.
 func (n *names) put(name string, i int32, limit int) int32 {
 	if i < 0 || int(i) > limit || int(i) < len(n.list) && n.list[i] != "" {
 		return n.add(name)
@@ -353,7 +353,7 @@ func (n *names) put(name string, i int32, limit int) int32 {
 	return i
 }
 
-// sparse returns how large numbers may be of so many names: names come and go.
+// sparse returns the largest allowed number for so many names, because names are removed over time.
 func sparse(names int) int { return 4*names + 1024 }
 
 func (e *entitlements) usageOf(x *userRecord) tickets.UserUsage {
@@ -367,7 +367,7 @@ func (e *entitlements) usageOf(x *userRecord) tickets.UserUsage {
 	return u
 }
 
-// instanceStates restores the states of queue instances. Those that are gone have none.
+// instanceStates restores the states of existing queue instances.
 func (r *restoring) instanceStates() {
 	c := r.cell
 	for name, x := range r.instances {

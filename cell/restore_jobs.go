@@ -14,12 +14,12 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// requestPool has jobs share what they have asked for, where that is the same.
+// requestPool makes restored jobs share equal requests.
 type requestPool struct {
 	known map[requestSum]*asked
 }
 
-// asked is what was asked for, and where.
+// asked is a request and its origin.
 type asked struct {
 	*submit.Request
 	origin *Origin
@@ -81,7 +81,7 @@ func (r *restoring) allJobs() {
 	}
 }
 
-// leaveDependencies leaves out tasks that are waited for where there are none.
+// leaveDependencies removes dependencies on tasks that do not exist.
 func (r *restoring) leaveDependencies() {
 	c := r.cell
 	for _, j := range c.Jobs() {
@@ -96,7 +96,7 @@ func (r *restoring) leaveDependencies() {
 	}
 }
 
-// restoreJob enters a job. Its tasks follow.
+// restoreJob restores a job without its tasks.
 func (r *restoring) restoreJob(id uint32, x *restoredJob) (err error) {
 	c := r.cell
 	j := &Job{
@@ -180,8 +180,8 @@ func (r *restoring) restoreJob(id uint32, x *restoredJob) (err error) {
 	return nil
 }
 
-// allTasks restores the tasks that have something of their own; those that run in the
-// order in which they were started.
+// allTasks restores the tasks with a state of their own; running tasks in the order of their
+// starts.
 func (r *restoring) allTasks() {
 	type running struct {
 		task   *Task
@@ -192,7 +192,7 @@ func (r *restoring) allTasks() {
 	for _, x := range r.tasks {
 		j := r.jobs[x.job].job
 		if j == nil {
-			continue // that is a problem already
+			continue // reported as a problem already
 		}
 		t, err := x.task(j, r.cell.now, r.cell.comebackPauses())
 		if err != nil {
@@ -230,13 +230,13 @@ func (r *restoring) allTasks() {
 	for _, j := range r.cell.Jobs() {
 		if j.gone() {
 			r.problem(jobKey(jobPrefix, j.ID()), errors.New("it has no tasks, or they cannot be read"))
-			j.saved = 0 // nothing is removed
+			j.saved = 0 // nothing is stored, so nothing is to be removed
 			r.cell.leave(r.cell.now, j)
 		}
 	}
 	for _, x := range r.ended {
 		j := r.job(x.job).job
-		if j == nil { // it has left
+		if j == nil { // the job has left
 			j = &Job{Project: x.Project}
 			j.sched.ID, j.sched.Owner = x.job, x.User
 		}
@@ -274,8 +274,8 @@ func (x *restoredTask) task(j *Job, now int64, comeback pauses) (*Task, error) {
 	return t, nil
 }
 
-// allReservations restores the advance reservations. They keep their places before tasks
-// that run in them take these.
+// allReservations restores the advance reservations. They book their places before the tasks that
+// run in them.
 func (r *restoring) allReservations() {
 	c := r.cell
 	for _, x := range r.reservations {

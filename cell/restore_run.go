@@ -11,8 +11,7 @@ import (
 	"github.com/execd-project/execd/scheduler/rangelist"
 )
 
-// grants returns those of records. What a task had of complexes that are not there any more it
-// has no more.
+// grants returns the grants of records. It drops the parts that belong to removed complexes.
 func (w *world) grants(list []grantRecord) ([]scheduler.Grant, error) {
 	grants := make([]scheduler.Grant, 0, len(list))
 	for _, r := range list {
@@ -46,9 +45,9 @@ func (w *world) grants(list []grantRecord) ([]scheduler.Grant, error) {
 	return grants, nil
 }
 
-// orphans returns the queue instances of records that the configuration does not have. Of a
-// queue that it has without the instance the settings are those that it has now; of one
-// that is gone those that it had, where the cell was there to see it go.
+// orphans returns the queue instances of records that the configuration does not have. The settings
+// of an orphan are those of its queue, or, if the queue was removed while the cell knew it, those
+// that the queue had.
 func (r *restoring) orphans() []scheduler.Orphan {
 	var list []scheduler.Orphan
 	seen := map[string]bool{}
@@ -85,7 +84,7 @@ func (r *restoring) orphans() []scheduler.Orphan {
 	return list
 }
 
-// run has a task run that did. Nothing is told to anybody: it runs already.
+// run restores a running task. It gives no order to the execution side.
 func (r *restoring) run(t *Task, x *runRecord) error {
 	c := r.cell
 	grants, err := c.grants(x.Grants)
@@ -112,8 +111,7 @@ func (r *restoring) run(t *Task, x *runRecord) error {
 	return nil
 }
 
-// lessAndLess is what requests are tried without, one after the other, of what the
-// configuration does not have any more.
+// lessAndLess removes requests for removed objects, step by step.
 var lessAndLess = []func(*scheduler.Requests){
 	func(*scheduler.Requests) {},
 	func(q *scheduler.Requests) { q.Queues, q.SoftQueues, q.MasterQueues = "", "", "" },
@@ -121,9 +119,8 @@ var lessAndLess = []func(*scheduler.Requests){
 	func(q *scheduler.Requests) { q.Hard, q.Soft, q.Reservation = nil, nil, 0 },
 }
 
-// book books a task that runs. Where it cannot be booked with all that it was started with,
-// that is a problem; the task runs nevertheless. That queues are gone is none: so it is
-// after Reconfigure.
+// book books a running task. If the cell cannot book all its resources, that is a problem, but the
+// task continues. Removed queues are not a problem, as with Reconfigure.
 func (r *restoring) book(run *scheduler.Running, t *Task, x *runRecord) error {
 	requests, order := t.Job.requests(), t.Job.sched.StartOrder
 	if x.Frozen != nil {
@@ -168,7 +165,7 @@ func (r *restoring) bookAs(run *scheduler.Running, t *Task, x *runRecord, reques
 	return r.cell.state.Start(run)
 }
 
-// startedAs returns what a task was started as: its job, or what that was before it was altered.
+// startedAs returns the job that a task was started as: its job, or the job before it was altered.
 func (r *restoring) startedAs(j *Job, frozen *frozenRecord, category *scheduler.Category) *scheduler.Job {
 	if frozen == nil && category == j.sched.Category {
 		return &j.sched
@@ -177,7 +174,7 @@ func (r *restoring) startedAs(j *Job, frozen *frozenRecord, category *scheduler.
 	if frozen != nil {
 		key.frozen = string(encode(&frozenJobRecord{Frozen: frozen}))
 	}
-	if s := r.started[key]; s != nil { // tasks that were started as the same share it
+	if s := r.started[key]; s != nil { // tasks with an equal start share it
 		return s
 	}
 	s := new(scheduler.Job)
@@ -191,7 +188,7 @@ func (r *restoring) startedAs(j *Job, frozen *frozenRecord, category *scheduler.
 	return s
 }
 
-// startedKey tells apart what tasks of a job were started as.
+// startedKey distinguishes the starts of a job's tasks.
 type startedKey struct {
 	job      uint32
 	frozen   string

@@ -6,8 +6,8 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// Verified is what has become of the copy of a job when somebody has verified it: a number of
-// TakeNumber, and another request, or why there is to be none.
+// Verified is the result of verifying a copy of a job: a number of TakeNumber with the changed
+// request, or the reason of the refusal.
 type Verified struct {
 	Number  uint32
 	Request *submit.Request
@@ -21,11 +21,10 @@ func (j *Job) Copied() *submit.Request {
 	return &r
 }
 
-// Resubmit is qresub(1): it submits copies of jobs, by their numbers, for whom it is
-// called by; the answer has the number of the last one. The copy is without the holds of
-// the job, and has those of -h. As in the original the last job named is copied first, and
-// the numbers of copies that are refused are used up. verified has what was verified, by the
-// numbers of the jobs; nil has them copied as they are.
+// Resubmit executes qresub(1): it submits copies of jobs for the caller. The answer has the number
+// of the last copy. A copy has the holds of -h, not those of the job. As in the original, the last
+// named job is copied first, and a refused copy uses up its number. verified holds the results of a
+// verifier, by job number; if it is nil, jobs are copied unchanged.
 func (c *Cell) Resubmit(now int64, by Caller, jobs []submit.JobRange, holds submit.HoldChange, verified map[uint32]Verified) *Answer {
 	c.tick(now)
 	a := &Answer{}
@@ -38,7 +37,7 @@ func (c *Cell) Resubmit(now int64, by Caller, jobs []submit.JobRange, holds subm
 		j := c.jobs[id]
 		v, isVerified := verified[id]
 		switch {
-		case j == nil || verified != nil && !isVerified: // it has come only now
+		case j == nil || verified != nil && !isVerified: // the job has arrived after the verification
 			a.deny("job \"%d\" does not exist", id)
 		case j.Owner() != by.User && !c.isManager(by.User):
 			a.deny("job rejected: %s@%s is not allowed to resubmit jobs of user %s", by.User, by.Host, j.Owner())
@@ -54,13 +53,13 @@ func (c *Cell) Resubmit(now int64, by Caller, jobs []submit.JobRange, holds subm
 			}
 		}
 		if a.Denied() {
-			break // the original stops there, too
+			break // the original also stops here
 		}
 	}
 	return c.done(a)
 }
 
-// resubmit takes in a copy of a job.
+// resubmit adds a copy of a job.
 func (c *Cell) resubmit(now int64, by Caller, j *Job, v Verified, holds submit.HoldChange, a *Answer) error {
 	next := &Job{asked: v.Request, Group: by.Group, Host: by.Host, Origin: by.Origin, Version: j.Version}
 	next.sched.ID, next.sched.Owner, next.sched.Submitted = c.numbered(v.Number), by.User, now
@@ -69,7 +68,7 @@ func (c *Cell) resubmit(now int64, by Caller, j *Job, v Verified, holds submit.H
 	if err := c.describe(now, by, next); err != nil {
 		return err
 	}
-	// What was a time once stays that.
+	// Times are not relative: the copy has the same ones.
 	next.Start, next.sched.Deadline, next.sched.Override = j.Start, j.sched.Deadline, j.sched.Override
 	if holds.Clear == 0 && holds.Set != 0 {
 		if err := c.mayHold(by, next, holds); err != nil {
@@ -92,8 +91,8 @@ func (c *Cell) resubmit(now int64, by Caller, j *Job, v Verified, holds submit.H
 	return nil
 }
 
-// sayHeld tells of the holds of a copy. The original names the job that was copied, with
-// all tasks that it was submitted with.
+// sayHeld reports the holds of a copy. The original names the copied job, with all tasks of its
+// submission.
 func sayHeld(j *Job, a *Answer) {
 	array := j.asked.Array
 	if array == nil {

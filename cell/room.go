@@ -2,80 +2,80 @@ package cell
 
 import "fmt"
 
-// Room says how much the caller of Changes keeps of what users ask for. A job counts
-// with its script, its request and what is kept of its tasks, an advance reservation with its
-// request, each as long as it is in the cell.
+// Room limits the data that the caller of Changes stores for users. The size of a job includes its
+// script, its request and the records of its tasks; that of an advance reservation its request.
+// They count while they are in the cell.
 type Room struct {
-	// PerUser is the limit for the jobs and reservations of one user, in bytes; 0 is none.
+	// PerUser is the limit in bytes for the jobs and reservations of one user; 0 is no limit.
 	PerUser int64
-	// MemoryPerUser is that of what is kept in memory, too: all but the scripts beside the
-	// records; 0 is none.
+	// MemoryPerUser is the limit for the part that is also kept in memory: everything but the
+	// scripts beside the records; 0 is no limit.
 	MemoryPerUser int64
-	// FilesPerUser is how many scripts of one user are kept beside the records, each in a file;
-	// 0 is any number.
+	// FilesPerUser limits the scripts of one user that are stored beside the records, each in a
+	// file; 0 is no limit.
 	FilesPerUser int64
-	// Free is what the file system has left, and Reserved is how much of that is not for what
-	// is new, in bytes.
+	// Free is the free space of the file system in bytes. Reserved is the part of it that new data
+	// must not use.
 	Free, Reserved int64
-	// FreeFiles and ReservedFiles are the same in files (inodes); with ReservedFiles 0 none
-	// are counted.
+	// FreeFiles and ReservedFiles are the same in files (inodes). With ReservedFiles 0 they do not
+	// count.
 	FreeFiles, ReservedFiles int64
 }
 
-// need is what something new takes.
+// need is the space that something new needs.
 type need struct {
 	bytes  int64
 	memory int64 // in bytes
 	files  int64
 }
 
-// ofRecords returns the need of so many bytes of records.
+// ofRecords returns the need of records of this size.
 func ofRecords(bytes int64) need { return need{bytes: bytes, memory: bytes} }
 
-// The limits of a single job where there is a Room, in bytes.
+// The limits of a single job in bytes. They apply if there is a Room.
 const (
 	// MaxScript is the largest script.
 	MaxScript = 32 << 20
-	// MaxRequest is the largest request as it is kept, without the script. The kernel starts
-	// no program with more than 6 MiB of arguments and environment (execve(2)).
+	// MaxRequest is the largest stored request without the script. The kernel starts no program
+	// with more than 6 MiB of arguments and environment (execve(2)).
 	MaxRequest = 16 << 20
 )
 
-// What a record takes that is not there yet, in bytes: where it stands, its key and what is
-// in it of a job without peculiarities.
+// The sizes of records that do not exist yet, in bytes: the place, the key, and the content for an
+// ordinary job.
 const (
 	recordRoom = 64
 	stateRoom  = 256
 	taskRoom   = 256
 )
 
-// keeping counts what is kept.
+// keeping counts the stored data.
 type keeping struct {
 	room  *Room            // nil for no limits
 	users map[string]int64 // in bytes, by owner
-	// aside is what is beside the records of users: bytes are also in users.
+	// aside counts the data beside the records, by user; the bytes are also in users.
 	aside map[string]aside
-	// scripts are how many jobs have a script that is kept beside the records: it counts once.
+	// scripts counts the jobs with a script beside the records. Each text counts once.
 	scripts map[ownScript]int
-	// unwritten is what Changes has not given out yet: Room.Free does not know of it.
+	// unwritten is the size of the data that Changes has not returned yet and Room.Free does not
+	// include.
 	unwritten int64
 }
 
-// aside is what scripts of a user take beside the records.
+// aside is the space of a user's scripts beside the records.
 type aside struct{ files, bytes int64 }
 
-// SetRoom sets the limits for what comes next; nil is none. They hold for a cell of which
-// Changes is asked.
+// SetRoom sets the limits for new data; nil is no limits. They apply once Changes has been called.
 func (c *Cell) SetRoom(r *Room) { c.keeping.room = r }
 
-// Kept returns how many bytes are kept of the jobs and reservations of a user.
+// Kept returns the number of bytes stored for the jobs and reservations of a user.
 func (c *Cell) Kept(user string) int64 { return c.keeping.users[user] }
 
 // limited reports whether there are limits.
 func (c *Cell) limited() bool { return c.keeping.room != nil && c.unsaved.on }
 
-// keep notes that something of a user takes a number of bytes from now on. was is what it has
-// taken so far.
+// keep records that something of a user now needs size bytes. was holds the previous size and is
+// updated.
 func (c *Cell) keep(owner string, was *int64, size int64) {
 	more := size - *was
 	*was = size
@@ -89,8 +89,7 @@ func (c *Cell) keep(owner string, was *int64, size int64) {
 	k.unwritten += max(more, 0)
 }
 
-// checkRoom refuses what there is no room for: what is the thing that takes so much more of a
-// user.
+// checkRoom refuses something new for a user if there is no room for it. what names it.
 func (c *Cell) checkRoom(prefix, what, owner string, more need) error {
 	if !c.limited() || more.bytes <= 0 {
 		return nil
@@ -112,7 +111,7 @@ func (c *Cell) checkRoom(prefix, what, owner string, more need) error {
 		return denied("%s: %s needs %s, and the file system of the spool directory has %s left, of which %s are reserved",
 			prefix, what, sizeText(more.bytes), sizeText(max(free, 0)), sizeText(r.Reserved))
 	}
-	// What is not written yet is little: it may come from the reserve.
+	// Data that is not written yet is small: it may use the reserve.
 	if r.ReservedFiles > 0 && more.files > r.FreeFiles-r.ReservedFiles {
 		return denied("%s: the script of %s needs a file, and the file system of the spool directory has %d files (inodes) left, of which %d are reserved",
 			prefix, what, r.FreeFiles, r.ReservedFiles)
@@ -122,7 +121,7 @@ func (c *Cell) checkRoom(prefix, what, owner string, more need) error {
 
 const jobRejected = "job rejected"
 
-// CheckReserve returns an error if what is reserved is not there any more.
+// CheckReserve returns an error if the reserved space is no longer free.
 func (c *Cell) CheckReserve() error {
 	if !c.limited() {
 		return nil
@@ -134,7 +133,7 @@ func (c *Cell) CheckReserve() error {
 	return nil
 }
 
-// admitSize refuses a new job that is too large, or that there is no room for.
+// admitSize refuses a new job that is too large, or for which there is no room.
 func (c *Cell) admitSize(j *Job) error {
 	if !c.limited() {
 		return nil
@@ -160,7 +159,7 @@ func tooLarge(prefix string, size int64) error {
 	return denied("%s: environment, arguments and other requests take %s, and at most %s are allowed", prefix, sizeText(size), sizeText(MaxRequest))
 }
 
-// jobSizes are what the records of a job take, in bytes and in their order in jobRecords.
+// jobSizes are the sizes of a job's records in bytes, in the order of jobRecords.
 type jobSizes [3]int64
 
 func sum(sizes jobSizes) (all int64) {
@@ -181,11 +180,11 @@ func (c *Cell) newSizes(j *Job) jobSizes {
 	return sizes
 }
 
-// RequestSize returns how many bytes are kept of what the job asks for, environment and arguments
-// included, without the script.
+// RequestSize returns the stored size of the job's request in bytes, including environment and
+// arguments and without the script.
 func (j *Job) RequestSize() int64 { return j.kept[1] }
 
-// keepNew counts a job that is taken in.
+// keepNew counts an accepted job.
 func (c *Cell) keepNew(j *Job) {
 	if !c.unsaved.on {
 		return
@@ -196,8 +195,8 @@ func (c *Cell) keepNew(j *Job) {
 	c.keepBeside(j)
 }
 
-// admitAltered refuses an alteration that makes a job too large, or that there is no room
-// for. more is the most that it can add to what is kept of the job.
+// admitAltered refuses an alteration that makes a job too large, or for which there is no room.
+// more is the largest size that the alteration can add.
 func (c *Cell) admitAltered(j, next *Job, more int64) error {
 	if !c.limited() {
 		return nil
@@ -221,8 +220,8 @@ func (c *Cell) admitAltered(j, next *Job, more int64) error {
 	return nil
 }
 
-// admitReservation refuses an advance reservation that is too large, or that there is no room
-// for, and counts it.
+// admitReservation counts an advance reservation, or refuses it if it is too large or if there is
+// no room for it.
 func (c *Cell) admitReservation(r *Reservation) error {
 	if !c.limited() {
 		return nil

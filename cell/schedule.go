@@ -10,27 +10,25 @@ import (
 	"github.com/execd-project/execd/scheduler/value"
 )
 
-// Run is what a scheduling run has led to.
+// Run is the result of a scheduling run.
 type Run struct {
 	Decisions *scheduler.Decisions
 	Actions   []Action
-	// Immediate is what became of the jobs that were submitted with -now y.
+	// Immediate are the results of jobs with -now y.
 	Immediate []Immediate
-	// Problems are decisions that could not be taken (scheduler.Decisions, Problems) or
-	// followed.
+	// Problems are decisions that could not be made (scheduler.Decisions, Problems) or carried out.
 	Problems []error
 }
 
-// Immediate is what became of a job that was submitted with -now y.
+// Immediate is the result of a job with -now y.
 type Immediate struct {
 	Job     uint32
 	Started bool
 	Texts   []string // what qsub prints
 }
 
-// Schedule returns one scheduling run: it decides which of the waiting tasks start now, and
-// begins to follow the decisions. Tasks that start are in transfer until TaskStarted
-// reports them.
+// Schedule executes a scheduling run: it decides which pending tasks start now, and books them. The
+// tasks are Transferring until TaskStarted reports their start.
 func (c *Cell) Schedule(now int64) *Run {
 	c.tick(now)
 	c.book(now)
@@ -48,7 +46,7 @@ func (c *Cell) Schedule(now int64) *Run {
 	return r
 }
 
-// start books a task that is to start.
+// start books a task for its start.
 func (c *Cell) start(now int64, s *scheduler.Start) error {
 	j := c.jobs[s.Job.ID]
 	if j == nil {
@@ -79,8 +77,8 @@ func (c *Cell) start(now int64, s *scheduler.Start) error {
 	return nil
 }
 
-// grantedLimit returns how long a task may run: the smallest of what its job requests and its
-// queue instances allow (queue_conf(5), s_rt and h_rt), 0 for no limit.
+// grantedLimit returns the time limit of a task: the smallest limit of its request and its queue
+// instances (queue_conf(5), s_rt and h_rt), 0 for no limit.
 func (c *Cell) grantedLimit(s *scheduler.Start) int64 {
 	limit := quantity.Infinity
 	for _, r := range c.jobs[s.Job.ID].asked.Resources {
@@ -101,7 +99,7 @@ func (c *Cell) grantedLimit(s *scheduler.Start) int64 {
 	return int64(limit)
 }
 
-// settleImmediate lets jobs with -now y that could not start as a whole leave.
+// settleImmediate removes jobs with -now y of which not all tasks could start.
 func (c *Cell) settleImmediate(now int64, r *Run) {
 	for _, j := range c.immediate {
 		deleted := c.jobs[j.ID()] != j
@@ -116,7 +114,7 @@ func (c *Cell) settleImmediate(now int64, r *Run) {
 			}
 			i.Texts = []string{"", "Your immediate job " + number + " has been successfully scheduled.", yourJob(j) + " has been submitted"}
 		} else {
-			// The original says this, too, although the job is gone (tested).
+			// The original prints this as well, although the job has left (tested).
 			i.Texts = []string{"", "Your qsub request could not be scheduled; try again later.", yourJob(j) + " has been submitted"}
 			if !deleted {
 				c.remove(now, j, nil)

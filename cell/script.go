@@ -7,12 +7,13 @@ import (
 	"strings"
 )
 
-// besideFrom is the size from which scripts are kept beside their records, in bytes
-// (Options.ScriptsBeside). Small ones take less of the disk, and less time, in the records.
+// besideFrom is the size in bytes from which scripts are stored beside their records
+// (Options.ScriptsBeside). Smaller scripts need less space and time in the records.
 const besideFrom = 8 << 10
 
-// ScriptOf reports whether a key is that of the record of a script. sum is the name of the
-// text that the record refers to, empty where the text is in it, or value is nil or no record.
+// ScriptOf reports whether a key belongs to the record of a script. sum is the name of the text
+// that the record refers to. It is empty if the record contains the text, or if value is nil or not
+// a record.
 func ScriptOf(key string, value []byte) (sum string, is bool) {
 	if !strings.HasPrefix(key, scriptPrefix) {
 		return "", false
@@ -24,21 +25,21 @@ func ScriptOf(key string, value []byte) (sum string, is bool) {
 	return x.Sum, true
 }
 
-// ScriptSum returns the name of a text: its SHA-256, in hexadecimal digits.
+// ScriptSum returns the name of a text: its SHA-256 in hexadecimal.
 func ScriptSum(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }
 
-// beside is a script that is kept beside its record.
+// beside is a script that is stored beside its record.
 type beside struct {
 	sum  string
 	size int64
-	text []byte // until Changes has given it out
+	text []byte // until Changes has returned it
 }
 
-// ScriptBeside returns the name of the text of the job's script where that is kept beside its
-// record: then it is not in the request.
+// ScriptBeside returns the name of the job's script if it is stored beside its record. The script
+// is then not in the request.
 func (j *Job) ScriptBeside() (sum string, is bool) {
 	if j.beside == nil {
 		return "", false
@@ -46,7 +47,7 @@ func (j *Job) ScriptBeside() (sum string, is bool) {
 	return j.beside.sum, true
 }
 
-// putBeside keeps a large script of a job beside its record.
+// putBeside stores a large script of a job beside its record.
 func (c *Cell) putBeside(j *Job) {
 	text := j.asked.Script
 	if !c.options.ScriptsBeside || len(text) < besideFrom {
@@ -56,7 +57,7 @@ func (c *Cell) putBeside(j *Job) {
 		j.beside = &beside{ScriptSum(text), int64(len(text)), text}
 	}
 	r := *j.asked
-	r.Script = nil // many jobs may have the rest of it in common
+	r.Script = nil // many jobs may share the request without it
 	j.asked = &r
 }
 
@@ -68,9 +69,9 @@ func (j *Job) copyBeside(from *Job) {
 	}
 }
 
-// MoveScripts has the large scripts kept beside their records that are in them: those of jobs
-// that were taken in before scripts were kept so, of about so many bytes at a time. The next
-// Changes has them. It returns how many there are.
+// MoveScripts moves large scripts out of records, for jobs that were submitted before scripts were
+// stored beside them. It moves about the given number of bytes per call. The next Changes returns
+// the new records. n is the number of moved scripts.
 func (c *Cell) MoveScripts(bytes int) (n int) {
 	for _, j := range c.Jobs() {
 		size := len(j.script())
@@ -90,11 +91,11 @@ func (c *Cell) MoveScripts(bytes int) (n int) {
 	return n
 }
 
-// ownScript is a text that jobs of a user have as their script.
+// ownScript is a text that jobs of one user have as their script.
 type ownScript struct{ owner, sum string }
 
-// besideRoom returns what a script beside its record takes more of a user: nothing where another
-// job has it already.
+// besideRoom returns the additional bytes for a script beside its record: 0 if another job of the
+// user has the same script.
 func (c *Cell) besideRoom(j *Job) int64 {
 	if j.beside == nil || c.keeping.scripts[ownScript{j.Owner(), j.beside.sum}] > 0 {
 		return 0
@@ -102,7 +103,8 @@ func (c *Cell) besideRoom(j *Job) int64 {
 	return j.beside.size
 }
 
-// keepBeside counts the script of a job that has come, forgetBeside that of one that has left.
+// keepBeside counts the script of a new job, and forgetBeside subtracts that of a job that has
+// left.
 func (c *Cell) keepBeside(j *Job) {
 	if j.beside == nil {
 		return

@@ -7,10 +7,10 @@ import (
 	"github.com/execd-project/execd/scheduler"
 )
 
-// HostService notes why a host takes no jobs; an empty text says that it does. The queue
-// instances of a host that takes none are in error state, with that reason. Unlike an error
-// that a job has caused it goes by itself, and qmod(1) -c does not clear it. It is not kept:
-// after Restore the host has to say it again.
+// HostService records why a host accepts no jobs; an empty text means that it does. The queue
+// instances of a host that accepts no jobs are in error state with that reason. Unlike an error
+// caused by a job, it ends with the reason, and qmod(1) -c does not clear it. It is not stored: the
+// host has to report it again after Restore.
 func (c *Cell) HostService(now int64, host, why string) (*Answer, error) {
 	c.tick(now)
 	id, ok := c.model.Host(host)
@@ -30,7 +30,7 @@ func (c *Cell) HostService(now int64, host, why string) (*Answer, error) {
 	return c.done(&Answer{}), nil
 }
 
-// failedBy returns the error state, if there are reasons for it.
+// failedBy returns the error state if there are reasons for it.
 func failedBy(reasons []string) scheduler.Status {
 	if len(reasons) == 0 {
 		return 0
@@ -38,7 +38,8 @@ func failedBy(reasons []string) scheduler.Status {
 	return scheduler.Failed
 }
 
-// ErrorsOf returns why a queue instance is in error state, as qstat -explain E shows them.
+// ErrorsOf returns the reasons for the error state of a queue instance, as qstat -explain E shows
+// them.
 func (c *Cell) ErrorsOf(id scheduler.InstanceID) []string {
 	errors := c.places[id].errors
 	if host := c.model.HostName(c.model.HostOf(id)); c.refusing[host] != "" {

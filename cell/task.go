@@ -13,47 +13,48 @@ import (
 	"github.com/execd-project/execd/scheduler/tickets"
 )
 
-// Failure is whose fault it was that a task could not be run (sge_status(5)).
+// Failure says which object caused a task's failure (sge_status(5)).
 type Failure uint8
 
 // The kinds of failures.
 const (
 	NoFailure      Failure = iota
-	JobFailure             // the job's own: it is put into the error state
-	QueueFailure           // the queue instance is put into the error state, the task waits again
+	JobFailure             // the job enters the error state
+	QueueFailure           // the queue instance enters the error state, the task is pending again
 	HostFailure            // the same for all instances of the host
-	NobodysFailure         // the task waits again: its host says so
-	Refused                // the same, and it has not been begun: its host has not taken it
-	QueueFinished          // the queue instance is put into the error state, the task has finished
+	NobodysFailure         // the task is pending again; the host reports why
+	Refused                // the same, but the host has refused the start, so the task did not begin
+	QueueFinished          // the queue instance enters the error state, the task has finished
 )
 
-// End is how a task ended.
+// End is the end of a task.
 type End struct {
 	ExitStatus int
 	Failure    Failure
 	Reason     string // of a failure
-	// Record is the reason with the stamp of the record that it is from, as qstat -j shows it; empty
-	// where it is Reason.
+	// Record is the reason with the stamp of its record, as qstat -j shows it; empty if it equals
+	// Reason.
 	Record string
-	// Once says that the task leaves whatever has become of it, without being run again or
-	// waiting in error state: somebody sits before it, or did.
+	// Once means that the task leaves after any end: it neither runs again nor stays in error
+	// state. It is set for interactive jobs.
 	Once bool
-	// Unbegun says that the run does not count, as the job itself was not started, or the failure is
-	// held against its queue or host: the next start is the first one (RESTARTED, qsub(1)).
+	// Unbegun means that the run does not count, because the job itself was not started or the
+	// failure is attributed to its queue or host: the next start is the first one (RESTARTED,
+	// qsub(1)).
 	Unbegun bool
-	// Requeued says of NobodysFailure that the job has asked for it, by exit status 99 of
-	// itself or of one of its procedures.
+	// Requeued means for NobodysFailure that the job requested it, by exit status 99 of itself or
+	// of one of its procedures.
 	Requeued bool
 	Used     tickets.Amounts
 }
 
-// The exit statuses of a job that mean something (qsub(1)).
+// The exit statuses of a job with a special meaning (qsub(1)).
 const (
 	exitReschedule = 99  // run it again
 	exitError      = 100 // put it into the error state
 )
 
-// runningTask finds a task that runs.
+// runningTask finds a running task.
 func (c *Cell) runningTask(id, number uint32) (*Task, error) {
 	j := c.jobs[id]
 	if j == nil {
@@ -81,9 +82,8 @@ func (c *Cell) TaskStarted(now int64, id, task uint32, attempt int) error {
 	return nil
 }
 
-// TaskEnded reports that a task has ended, or could not be started. attempt is that of
-// the StartTask. A report about an earlier attempt says that nothing of it is left on its
-// hosts.
+// TaskEnded reports that a task has ended, or could not be started. attempt is the Attempt of the
+// StartTask. A report about an earlier attempt means that nothing of it is left on its hosts.
 func (c *Cell) TaskEnded(now int64, id, task uint32, attempt int, e End) (*Answer, error) {
 	c.tick(now)
 	j := c.jobs[id]
@@ -114,7 +114,7 @@ func (c *Cell) TaskEnded(now int64, id, task uint32, attempt int, e End) (*Answe
 		e.Used[tickets.FinishedJobs] = 0
 	}
 	c.reportUsage(t, e.Used)
-	if e.Failure != Refused || t.Deleted { // what was not begun has not ended
+	if e.Failure != Refused || t.Deleted { // a start that was refused has no end
 		c.noteEnd(t, e)
 	}
 	c.stop(t)
@@ -156,7 +156,8 @@ func (c *Cell) TaskEnded(now int64, id, task uint32, attempt int, e End) (*Answe
 	return c.done(&Answer{}), nil
 }
 
-// shortReason returns the beginning of a reason: a part of it, such as a path, may be the user's.
+// shortReason returns the beginning of a reason. A part of it, such as a path, may be chosen by the
+// user.
 func shortReason(text string) string {
 	const most = 4 << 10
 	if len(text) <= most {
@@ -165,7 +166,7 @@ func shortReason(text string) string {
 	return strings.ToValidUTF8(text[:most], "") + " ..."
 }
 
-// blame puts the queue instances into the error state whose fault it was.
+// blame puts the queue instances that caused a failure into the error state.
 func (c *Cell) blame(t *Task, grants []scheduler.Grant, e End) {
 	var ids []scheduler.InstanceID
 	switch e.Failure {
@@ -182,7 +183,7 @@ func (c *Cell) blame(t *Task, grants []scheduler.Grant, e End) {
 	}
 }
 
-// stop takes back what a task has.
+// stop releases the resources of a task.
 func (c *Cell) stop(t *Task) {
 	if t.run == nil {
 		return
@@ -193,7 +194,7 @@ func (c *Cell) stop(t *Task) {
 	hosts := c.hostsOf(run.Grants)
 	before := c.usedSlots(hosts)
 	c.vacate(t)
-	// It was booked, so it can be taken back.
+	// A booked task can always be released.
 	_ = c.state.End(run)
 	t.clear()
 	c.leftBehind(run.Grants)
@@ -205,8 +206,8 @@ func (t *Task) clear() {
 	t.byUser, t.byThreshold, t.slotwise, t.resumed = false, false, false, false
 }
 
-// reschedule has a running task wait again at once. Its hosts are not used for the job
-// until nothing of it is left there.
+// reschedule makes a running task pending again at once. The job does not use its hosts until
+// nothing of the task is left there.
 func (c *Cell) reschedule(t *Task, kill bool) {
 	for _, g := range t.run.Grants {
 		u := unclean{attempt: t.Restarts, host: c.model.HostName(c.model.HostOf(g.Instance))}
@@ -224,9 +225,9 @@ func (c *Cell) reschedule(t *Task, kill bool) {
 	c.refresh(t.Job)
 }
 
-// toTheEnd has a job that was rescheduled wait behind those that wait: it counts as
-// submitted now (sge_conf(5), OLD_RESCHEDULE_BEHAVIOR). Jobs whose queue or host has failed,
-// and those that migrate, keep their place (tested).
+// toTheEnd moves a rescheduled job behind all pending jobs, as if it had been submitted now
+// (sge_conf(5), OLD_RESCHEDULE_BEHAVIOR). Jobs whose queue or host failed, and migrating jobs, keep
+// their place (tested).
 func (c *Cell) toTheEnd(j *Job) {
 	switch p := &c.cluster.Global().QmasterParams; {
 	case c.jobs[j.ID()] != j:
@@ -239,7 +240,7 @@ func (c *Cell) toTheEnd(j *Job) {
 	c.touchJob(j, jobState)
 }
 
-// cleaned forgets hosts that are clean again.
+// cleaned removes hosts that are clean again.
 func (t *Task) cleaned(is func(unclean) bool) bool {
 	n := len(t.unclean)
 	t.unclean = slices.DeleteFunc(t.unclean, is)
@@ -258,8 +259,8 @@ func (c *Cell) exclude(j *Job) {
 	}
 }
 
-// rerunnable reports whether a task may be started again: as -r says, or else the queue
-// (queue_conf(5), rerun), and with a checkpointing environment.
+// rerunnable reports whether a task may be started again: by -r, or else by its queue
+// (queue_conf(5), rerun), and always with a checkpointing environment.
 func (c *Cell) rerunnable(t *Task) bool {
 	switch r := t.Job.asked; {
 	case r.Checkpoint != "":
@@ -270,8 +271,7 @@ func (c *Cell) rerunnable(t *Task) bool {
 	return t.run != nil && c.model.Settings(master(t)).Rerun
 }
 
-// remove takes tasks of a job away for good: those of the ranges, or all. Tasks that run
-// are killed. It reports which.
+// remove removes the given tasks of a job, or all. It kills running tasks and returns them.
 func (c *Cell) remove(now int64, j *Job, tasks []*Task) (killed []*Task) {
 	all := tasks == nil
 	if all {
@@ -302,8 +302,7 @@ func (c *Cell) remove(now int64, j *Job, tasks []*Task) (killed []*Task) {
 	return killed
 }
 
-// waitingGone lets go the tasks of other arrays that have waited for tasks that are not
-// there any more.
+// waitingGone frees tasks of other arrays that have waited for removed tasks.
 func (c *Cell) waitingGone(j *Job, gone rangelist.List) {
 	if gone.IsEmpty() {
 		return
@@ -315,9 +314,9 @@ func (c *Cell) waitingGone(j *Job, gone rangelist.List) {
 	}
 }
 
-// HostReport returns what a host says of itself: all its load values, by the names of their
-// complexes. The first one, and the first after the host was lost, makes its queue instances
-// usable (queue_conf(5), initial_state). "global" stands for the cluster.
+// HostReport sets all load values of a host, by the names of their complexes. The first report, and
+// the first one after the host was lost, makes the host's queue instances usable (queue_conf(5),
+// initial_state). "global" stands for the cluster.
 func (c *Cell) HostReport(now int64, host string, values map[string]string) (*Answer, error) {
 	c.tick(now)
 	id, ok := c.model.Host(host)
@@ -340,7 +339,7 @@ func (c *Cell) HostReport(now int64, host string, values map[string]string) (*An
 	for _, i := range c.model.InstancesOn(id) {
 		status := c.state.Status(i) &^ scheduler.Unknown
 		switch initial := c.model.Settings(i).InitialState; {
-		case was: // it was up all the time
+		case was: // the host was up before
 		case initial == qconf.InitialEnabled:
 			status &^= scheduler.DisabledByUser
 		case initial == qconf.InitialDisabled:
@@ -351,8 +350,7 @@ func (c *Cell) HostReport(now int64, host string, values map[string]string) (*An
 	return c.done(&Answer{}), nil
 }
 
-// HostClean reports that a host that was lost has nothing running that the cell does not
-// know of.
+// HostClean reports that a previously lost host runs nothing that the cell does not know.
 func (c *Cell) HostClean(now int64, host string) {
 	c.tick(now)
 	for _, j := range c.Jobs() {
@@ -369,9 +367,8 @@ func (c *Cell) HostClean(now int64, host string) {
 	}
 }
 
-// HostLost reports that nothing has been heard of a host for max_unheard (sge_conf(5)).
-// Its instances are unknown. After reschedule_unknown its tasks that may be run again wait
-// again.
+// HostLost reports that a host has sent no report for max_unheard (sge_conf(5)). Its instances
+// become unknown. After reschedule_unknown its rerunnable tasks are pending again.
 func (c *Cell) HostLost(now int64, host string) (*Answer, error) {
 	c.tick(now)
 	id, ok := c.model.Host(host)
@@ -395,17 +392,17 @@ func (c *Cell) HostLost(now int64, host string) (*Answer, error) {
 	return c.done(&Answer{}), nil
 }
 
-// giveUpAt sets when a lost host is given up.
+// giveUpAt sets the time at which a lost host is given up.
 func (c *Cell) giveUpAt(host string, at int64) {
 	c.lost[host] = at
 	c.timers.add(timer{at: at, kind: hostGivenUp, name: host})
 	c.touchHost(host)
 }
 
-// giveUpHost reschedules the tasks of a host that has not come back.
+// giveUpHost reschedules the tasks of a host that did not return.
 func (c *Cell) giveUpHost(host string) {
 	if at, lost := c.lost[host]; !lost || at > c.now {
-		return // it has come back since, and may have been lost again
+		return // it has returned since, and may have been lost again
 	}
 	delete(c.lost, host)
 	c.touchHost(host)

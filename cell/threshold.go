@@ -5,7 +5,7 @@ import (
 	"github.com/execd-project/execd/scheduler"
 )
 
-// followThresholds suspends and resumes what suspend thresholds do (queue_conf(5),
+// followThresholds carries out the actions of suspend thresholds (queue_conf(5),
 // suspend_thresholds).
 func (c *Cell) followThresholds(now int64, list []scheduler.ThresholdAction) {
 	for _, a := range list {
@@ -20,7 +20,7 @@ func (c *Cell) followThresholds(now int64, list []scheduler.ThresholdAction) {
 		t.byThreshold = !a.Resume
 		c.touchTask(t)
 		c.resuspendOn(t)
-		// The interval of the queue of the master task begins, whichever queue had the alarm.
+		// The interval of the master task's queue begins, whichever queue had the alarm.
 		master := t.run.Grants[0].Instance
 		c.places[master].checked = now
 		c.touchInstance(master)
@@ -28,7 +28,7 @@ func (c *Cell) followThresholds(now int64, list []scheduler.ThresholdAction) {
 	}
 }
 
-// thresholdDue returns when the suspend thresholds of an instance may do something again.
+// thresholdDue returns the time of the next action of an instance's suspend thresholds.
 func (c *Cell) thresholdDue(place int) (int64, bool) {
 	p := &c.places[place]
 	if p.checked == 0 || len(p.tasks) == 0 {
@@ -38,7 +38,7 @@ func (c *Cell) thresholdDue(place int) (int64, bool) {
 	if len(settings.SuspendThresholds) == 0 || settings.SuspendInterval == qconf.Forever {
 		return 0, false
 	}
-	// Once it has been looked at then, only a report can change anything.
+	// After a check at that time only a report can change the result.
 	at := p.checked + int64(settings.SuspendInterval.Seconds())
 	return at, at > c.now
 }

@@ -2,7 +2,7 @@ package cell
 
 import "container/heap"
 
-// timerKind is what happens by itself at a time.
+// timerKind is the kind of a timed event.
 type timerKind uint8
 
 const (
@@ -13,7 +13,7 @@ const (
 	backoffOver                     // of a task
 )
 
-// timer is something that will happen, if it still applies then.
+// timer is a timed event. It fires only if it still applies.
 type timer struct {
 	at   int64
 	kind timerKind
@@ -21,7 +21,7 @@ type timer struct {
 	name string
 }
 
-// timers is a heap, what is due first at the top.
+// timers is a heap with the earliest timer at the top.
 type timers []timer
 
 func (t timers) Len() int { return len(t) }
@@ -39,10 +39,10 @@ func (t timers) Less(i, j int) bool {
 }
 func (t timers) Swap(i, j int) { t[i], t[j] = t[j], t[i] }
 
-// Push and Pop are for package heap.
+// Push implements heap.Interface.
 func (t *timers) Push(x any) { *t = append(*t, x.(timer)) }
 
-// Pop returns the opposite of Push.
+// Pop implements heap.Interface.
 func (t *timers) Pop() any {
 	old := *t
 	x := old[len(old)-1]
@@ -52,7 +52,7 @@ func (t *timers) Pop() any {
 
 func (t *timers) add(x timer) { heap.Push(t, x) }
 
-// tick lets happen what has become due.
+// tick fires the timers that are due.
 func (c *Cell) tick(now int64) {
 	if now < c.now {
 		now = c.now
@@ -77,7 +77,7 @@ func (c *Cell) tick(now int64) {
 	c.turnCalendars(now)
 }
 
-// applies reports whether a timer is not about what is gone or comes at another time now.
+// applies reports whether the object of a timer still exists and has not moved its time.
 func (c *Cell) applies(t timer) bool {
 	switch t.kind {
 	case startTime:
@@ -98,17 +98,17 @@ func (c *Cell) applies(t timer) bool {
 	return true
 }
 
-// Tick lets happen what happens by itself until a time: start times, calendars, advance
-// reservations. All other methods do so, too.
+// Tick fires all timed events up to now: start times, calendars, advance reservations. All other
+// methods that take a time do so, too.
 func (c *Cell) Tick(now int64) *Answer {
 	c.tick(now)
 	return c.done(&Answer{})
 }
 
-// NextEvent returns when something happens next by itself: a job's start time is reached, a
-// calendar turns, an advance reservation begins or ends, a suspend threshold is looked at
-// again. ok is false where nothing will. A cell with waiting jobs may decide otherwise as
-// time goes by, so a scheduling run is due at each schedule_interval regardless.
+// NextEvent returns the time of the next timed event: a start time of a job, a change of a
+// calendar, the start or end of an advance reservation, a check of a suspend threshold. ok is false
+// if there is none. Decisions about pending jobs depend on time as well, so a scheduling run is due
+// at each schedule_interval regardless.
 func (c *Cell) NextEvent(now int64) (at int64, ok bool) {
 	consider := func(t int64) {
 		if t > now && (!ok || t < at) {

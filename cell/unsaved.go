@@ -9,26 +9,26 @@ import (
 	"github.com/execd-project/execd/scheduler"
 )
 
-// Change is a record that has to be kept, or with a nil Value one that is to be removed.
-// Keys sort as strings; values are JSON.
+// Change is a record to be stored, or, with a nil Value, a record to be removed. Keys sort as
+// strings; values are JSON.
 type Change struct {
 	Key   string
 	Value []byte
-	// Script is a text that the record refers to by its ScriptSum, for Options.ScriptsBeside;
-	// nil where it has been given out before. It has to be kept before the record is, and as
-	// long as a record refers to it (ScriptOf).
+	// Script is a text that the record refers to by its ScriptSum, for Options.ScriptsBeside; nil
+	// if it was returned before. The caller must store it before the record, and keep it as long as
+	// a record refers to it (ScriptOf).
 	Script []byte
 }
 
-// Changes returns what has to be kept of what has changed since the last call, sorted by
-// key, at a cost that grows with it and not with the size of the cell. The first call
-// returns all that there is; a cell of which it is never asked notes nothing.
+// Changes returns the records that have changed since the last call, sorted by key. Its cost
+// depends on the number of changes, not on the size of the cell. The first call returns all
+// records; before it the cell does not track changes.
 //
-// What was returned and could not be stored is not returned again: the caller keeps it,
-// and puts what the next call returns after it.
+// A record that the caller could not store is not returned again: the caller keeps it, and stores
+// the records of the next call after it.
 //
-// Not kept are load values, which hosts report again, decisions, and what actions the
-// execution side has not carried out: that follows from the states of tasks.
+// Three things are not stored: load values, since hosts report them again, decisions, and pending
+// actions, since they follow from the states of tasks.
 func (c *Cell) Changes() []Change {
 	if !c.unsaved.on {
 		c.unsaved.on = true
@@ -72,10 +72,10 @@ func (c *Cell) Changes() []Change {
 	return list
 }
 
-// changes is a list that is being made.
+// changes is a list under construction.
 type changes []Change
 
-// put adds a record, nil for one that is to be removed.
+// put adds a record. nil removes the record.
 func (l *changes) put(key string, r record) {
 	if r == nil {
 		*l = append(*l, Change{Key: key})
@@ -88,9 +88,9 @@ func (l *changes) putEncoded(key string, value []byte) {
 	*l = append(*l, Change{Key: key, Value: value})
 }
 
-// unsaved is what has changed since Changes was called last.
+// unsaved is the set of changes since the last call of Changes.
 type unsaved struct {
-	on              bool // before the first call nothing is noted
+	on              bool // nothing is tracked before the first call
 	counters, decay bool
 	jobs            []*Job
 	tasks           []*Task
@@ -101,7 +101,7 @@ type unsaved struct {
 	reservations    map[uint32]bool
 }
 
-// jobParts are the records of a job.
+// jobParts is a set of records of a job.
 type jobParts uint8
 
 const (
@@ -111,7 +111,7 @@ const (
 	allParts   = jobState | jobRequest | jobScript
 )
 
-// touchJob notes that a job has changed, has come or has left.
+// touchJob marks a job as changed, added or removed.
 func (c *Cell) touchJob(j *Job, parts jobParts) {
 	if !c.unsaved.on {
 		return
@@ -122,7 +122,7 @@ func (c *Cell) touchJob(j *Job, parts jobParts) {
 	j.unsaved |= parts
 }
 
-// touchTask does the same for a task.
+// touchTask marks a task as changed, added or removed.
 func (c *Cell) touchTask(t *Task) {
 	if c.unsaved.on && !t.unsaved {
 		t.unsaved = true
@@ -149,7 +149,7 @@ func (c *Cell) touchReservation(id uint32) {
 }
 
 func (c *Cell) touchHost(name string) {
-	if name != qconf.GlobalHost { // is always there
+	if name != qconf.GlobalHost { // always exists
 		touch(c, &c.unsaved.hosts, name)
 	}
 }
@@ -160,7 +160,7 @@ func (c *Cell) touchInstance(id scheduler.InstanceID) {
 	}
 }
 
-// touchAll notes everything.
+// touchAll marks everything as changed.
 func (c *Cell) touchAll() {
 	c.touchCounters()
 	c.unsaved.decay = true
@@ -188,8 +188,8 @@ func (c *Cell) touchAll() {
 	}
 }
 
-// touchConfiguration notes what may come and go with a configuration, old being the one
-// before.
+// touchConfiguration marks the objects that a change of the configuration adds or removes. old is
+// the previous configuration.
 func (c *Cell) touchConfiguration(old *world) {
 	if !c.unsaved.on {
 		return
@@ -209,7 +209,7 @@ func (c *Cell) touchConfiguration(old *world) {
 	}
 }
 
-// touchLedger notes all users and projects.
+// touchLedger marks all users and projects as changed.
 func (c *Cell) touchLedger() {
 	for name := range maps.Keys(c.policy.users.index) {
 		c.touchUser(name)

@@ -8,13 +8,13 @@ import (
 	"github.com/execd-project/execd/scheduler/tickets"
 )
 
-// UsageTypes are the names of usage in configurations (sched_conf(5),
-// usage_weight_list), by tickets.UsageType.
+// usageTypes maps the names of usage in configurations (sched_conf(5), usage_weight_list) to
+// tickets.UsageType.
 var usageTypes = map[string]tickets.UsageType{
 	"cpu": tickets.CPU, "mem": tickets.Mem, "io": tickets.IO, "finished_jobs": tickets.FinishedJobs,
 }
 
-// halftimes are how usage decays (sched_conf(5), halftime and halflife_decay_list).
+// halftimes are the half-lives of usage (sched_conf(5), halftime and halflife_decay_list).
 type halftimes struct {
 	hours      float64
 	exceptions []tickets.HalfLife
@@ -24,7 +24,7 @@ func (h halftimes) equal(o halftimes) bool {
 	return h.hours == o.hours && slices.Equal(h.exceptions, o.exceptions)
 }
 
-// configuredHalftimes returns those that the configuration says.
+// configuredHalftimes returns the half-lives of the configuration.
 func (c *Cell) configuredHalftimes() halftimes {
 	conf := c.cluster.Scheduler()
 	h := halftimes{hours: conf.Halftime.Hours()}
@@ -36,14 +36,13 @@ func (c *Cell) configuredHalftimes() halftimes {
 	return h
 }
 
-// setHalftimes changes how usage decays from now on.
+// setHalftimes changes the half-lives from now on.
 func (e *entitlements) setHalftimes(h halftimes) {
 	e.halftimes, e.decay = h, tickets.NewDecay(h.hours, h.exceptions)
 }
 
-// book decays what has been used, and adds what has been reported since the last
-// scheduling run. When the halftime has changed, usage is decayed once more with the old
-// one.
+// book decays the stored usage, and adds the usage that was reported since the last scheduling run.
+// If the half-life has changed, the usage so far is decayed with the previous one.
 func (c *Cell) book(now int64) {
 	next := c.configuredHalftimes()
 	if c.policy.decay == nil {
@@ -69,8 +68,8 @@ func (c *Cell) book(now int64) {
 	c.unbooked = c.unbooked[:0]
 }
 
-// bookedFor returns whose usage that of a task is, None for who has no object. Jobs that have
-// left are looked up by name, since numbers are given again.
+// bookedFor returns the user and the project whose usage includes that of a task; None for those
+// without an object. Jobs that have left are looked up by name, because numbers are reused.
 func (c *Cell) bookedFor(t *Task) (user, project int32) {
 	j := t.Job
 	user, project = c.policy.users.indexOf(j.Owner()), c.policy.projects.indexOf(j.Project)
@@ -83,8 +82,8 @@ func (c *Cell) bookedFor(t *Task) (user, project int32) {
 	return user, project
 }
 
-// touchUnstamped notes whose usage begins to decay. That it decays need not be noted: it
-// follows from the stamp.
+// touchUnstamped marks usage that begins to decay. Later decay need not be stored: it follows from
+// the stamp.
 func (c *Cell) touchUnstamped() {
 	if !c.unsaved.on {
 		return
@@ -101,7 +100,7 @@ func (c *Cell) touchUnstamped() {
 	}
 }
 
-// reportUsage keeps what a task has used until the next scheduling run books it.
+// reportUsage stores the usage of a task until the next scheduling run books it.
 func (c *Cell) reportUsage(t *Task, used tickets.Amounts) {
 	if t.run == nil {
 		return
@@ -109,7 +108,7 @@ func (c *Cell) reportUsage(t *Task, used tickets.Amounts) {
 	c.touchTask(t)
 	used = c.scaledUsage(t, used)
 	for i, v := range used {
-		// A report that is lower than the last one is an older one.
+		// A report with a lower value is out of date.
 		t.Used[i] = max(t.Used[i], v)
 	}
 	if !t.dirty {
@@ -132,8 +131,8 @@ func (c *Cell) scaledUsage(t *Task, used tickets.Amounts) tickets.Amounts {
 	return used
 }
 
-// UsageReport returns what a running task has used up to now. Amounts grow; what is lower than
-// the report before is ignored.
+// UsageReport sets the usage of a running task so far. Values that are lower than in the previous
+// report are ignored.
 func (c *Cell) UsageReport(now int64, job, task uint32, used tickets.Amounts) error {
 	c.tick(now)
 	t, err := c.runningTask(job, task)
@@ -144,7 +143,7 @@ func (c *Cell) UsageReport(now int64, job, task uint32, used tickets.Amounts) er
 	return nil
 }
 
-// LiveReport returns what else is known about a running task.
+// LiveReport sets the displayed usage of a running task.
 func (c *Cell) LiveReport(job, task uint32, live Live) error {
 	t, err := c.runningTask(job, task)
 	if err != nil {
@@ -154,8 +153,8 @@ func (c *Cell) LiveReport(job, task uint32, live Live) error {
 	return nil
 }
 
-// SetUserUsage sets what a user has used, in a project or without one for "", as it is
-// known from before. stamp is until when it is decayed, 0 for never.
+// SetUserUsage sets the previous usage of a user, in a project or, with "", outside of projects.
+// stamp is the time to which the usage is decayed, 0 for never.
 func (c *Cell) SetUserUsage(user, project string, usage tickets.Usage, stamp int64) error {
 	u := c.policy.users.indexOf(user)
 	if u == tickets.None {
@@ -173,14 +172,14 @@ func (c *Cell) SetUserUsage(user, project string, usage tickets.Usage, stamp int
 		return fmt.Errorf("cannot set the usage of user %q in project %q: there is no such project", user, project)
 	}
 	if l.In(p) == nil {
-		// Booking nothing makes the entry; the project itself gets nothing by it.
+		// Booking zero makes the entry and does not change the project's usage.
 		c.policy.Ledger.Book(u, p, &tickets.Amounts{}, &tickets.Amounts{})
 	}
 	*l.In(p) = usage
 	return nil
 }
 
-// SetProjectUsage returns the same for a project.
+// SetProjectUsage is SetUserUsage for a project.
 func (c *Cell) SetProjectUsage(project string, usage tickets.Usage, stamp int64) error {
 	p := c.policy.projects.indexOf(project)
 	if p == tickets.None {
@@ -191,7 +190,7 @@ func (c *Cell) SetProjectUsage(project string, usage tickets.Usage, stamp int64)
 	return nil
 }
 
-// ClearUserUsage forgets what a user has used, if there is a user object of that name.
+// ClearUserUsage clears the usage of a user, if there is a user object of that name.
 func (c *Cell) ClearUserUsage(now int64, user string) {
 	if u := c.policy.users.indexOf(user); u != tickets.None {
 		c.policy.Ledger.Users[u].Clear(now)
@@ -199,7 +198,7 @@ func (c *Cell) ClearUserUsage(now int64, user string) {
 	}
 }
 
-// ClearUsage forgets what all users and projects have used (qconf(1), -clearusage).
+// ClearUsage clears the usage of all users and projects (qconf(1), -clearusage).
 func (c *Cell) ClearUsage(now int64, by Caller) (*Answer, error) {
 	c.tick(now)
 	if !c.isManager(by.User) {

@@ -9,22 +9,22 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// WaitingTasks are tasks of a job that wait for the same reasons: a line of qstat(1).
+// WaitingTasks are tasks of a job that are pending for the same reasons: a line of qstat(1).
 type WaitingTasks struct {
 	Tasks rangelist.List // {1} for a job that is not an array job
 	State string         // in the letters of qstat
 	// Again is set for tasks that have been started before.
 	Again bool
-	// Error is why the first of the tasks is in error state, empty if they are not. The reasons of the
-	// others can be different ones: in each stands at least when it was recorded.
+	// Error is the reason for the error state of the first of the tasks, empty if they are not in
+	// error. The other tasks may have other reasons: each contains at least its own time.
 	Error string
-	// Kept is set for tasks that have been started before, and now take no part in scheduling
-	// runs: they keep the Priority and NormalizedTickets of the last start (tested).
+	// Kept is set for tasks that were started before and now take no part in scheduling runs: they
+	// keep the Priority and NormalizedTickets of the last start (tested).
 	Kept                        bool
 	Priority, NormalizedTickets float64
 }
 
-// waitingKind is what tells tasks that wait apart.
+// waitingKind distinguishes groups of pending tasks.
 type waitingKind struct {
 	again, blocked, failed bool
 	holds                  submit.Holds
@@ -58,7 +58,7 @@ func (k waitingKind) compare(o waitingKind) int {
 		cmp.Compare(o.kept.priority, k.kept.priority), cmp.Compare(o.kept.normalizedTickets, k.kept.normalizedTickets))
 }
 
-// WaitingTasks returns the tasks of a job that wait, as qstat lists them.
+// WaitingTasks returns the pending tasks of a job, as qstat lists them.
 func (c *Cell) WaitingTasks(j *Job) []WaitingTasks {
 	kinds := map[waitingKind]rangelist.List{}
 	reasons := map[waitingKind]string{}
