@@ -171,7 +171,7 @@ func (r *run) largest(q *query, pe PEID, in leftInPE) (assignment, bool) {
 	return assignment{}, false
 }
 
-// freeInPE is how many slots an environment has left for a time.
+// freeInPE returns how many slots an environment has left for a time.
 func (r *run) freeInPE(q *query, pe PEID) int {
 	total := r.model.pes[pe].object.Slots
 	if r.empty {
@@ -209,7 +209,7 @@ func (r *run) offers(q *query, pe PEID) (list []offer, all int) {
 	return list, all
 }
 
-// offerOf is what a host has itself.
+// offerOf returns what a host has itself.
 func (r *run) offerOf(q *query, host HostID) offer {
 	if q.trace != nil && !r.hostAllows(q, host) { // else it is known of its instances, see parallelStatic
 		return offer{host: host, shut: true}
@@ -253,7 +253,7 @@ func (r *run) extend(q *query, pe PEID, o *offer, id InstanceID) {
 	o.queues = append(o.queues, in)
 }
 
-// byViolations are the instances that a parallel job may use: those that meet most of its
+// byViolations returns the instances that a parallel job may use: those that meet most of its
 // soft requests first.
 func (r *run) byViolations(q *query) iter.Seq[InstanceID] {
 	c := q.category
@@ -362,9 +362,9 @@ func (p *placing) spread(rule qconf.AllocationRule, offers []offer) {
 	}
 }
 
-// slotsPerHost is how many slots of a number a parallel job needs on each host that it uses, at
-// least. Where places are reserved, the original looks for one slot on each host if the allocation
-// rule allows none of the numbers of slots that the job can have (tested).
+// slotsPerHost returns how many slots of a number a parallel job needs on each host that it uses,
+// at least. Where places are reserved, the original looks for one slot on each host if the
+// allocation rule allows none of the numbers of slots that the job can have (tested).
 func slotsPerHost(rule qconf.AllocationRule, slots int) int {
 	switch per := rule.PerHost; {
 	case rule.Name == qconf.PESlots:
@@ -456,7 +456,7 @@ func (m *matcher) spoils(c *Category, id InstanceID) bool {
 	return false
 }
 
-// leftOver are the offers that were looked at after the last slot was collected: those behind
+// leftOver returns the offers that were looked at after the last slot was collected: those behind
 // it, and if hosts are taken in turns, all.
 func (p *placing) leftOver(rule qconf.AllocationRule, offers []offer) []offer {
 	if rule.Name == qconf.RoundRobin {
@@ -516,7 +516,7 @@ func (p *placing) grant(q *queueOffer, n int, first bool) {
 	p.master = p.master || q.master
 }
 
-// slotsAt is how many slots of a parallel job a place can have, and whether it has what
+// slotsAt returns how many slots of a parallel job a place can have, and whether it has what
 // the master task needs in addition: consumables of the kind JOB.
 func (m *matcher) slotsAt(q *query, p Place) (slots int, master bool) {
 	c := q.category

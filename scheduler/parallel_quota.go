@@ -35,7 +35,7 @@ func (l *slotQuotas) begin(r *run, q *query, pe PEID) {
 	}
 }
 
-// left is how many more slots there are at an instance for the time of the query. If there are
+// left returns how many more slots there are at an instance for the time of the query. If there are
 // none, failure says why. What the job takes once is looked at where its master task is to run.
 func (l *slotQuotas) left(id InstanceID, master bool) (slots int, failure quota.Failure) {
 	if l.query.is(exempt) {
@@ -96,7 +96,7 @@ func (l *slotQuotas) plan(id InstanceID, slots float64) {
 	}
 }
 
-// mark is a moment to which undo goes back.
+// mark returns a moment to which undo goes back.
 func (l *slotQuotas) mark() int { return l.collector.Mark() }
 
 // undo gives back what was taken since a mark, at which there were these grants.

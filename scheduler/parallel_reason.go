@@ -60,7 +60,7 @@ func (r *run) takeFound(q *query, host []InstanceID, found assignment) {
 	}
 }
 
-// lookedAt are the instances that a parallel job is compared with: for one that gets a
+// lookedAt returns the instances that a parallel job is compared with: for one that gets a
 // reservation those that are full, too (tested).
 func (r *run) lookedAt(q *query) iter.Seq[InstanceID] {
 	if q.is(withFull) {
@@ -86,7 +86,7 @@ func (r *run) comesLater(q *query) bool {
 	return false
 }
 
-// visited are the instances by host, in the order in which the hosts are looked at: all of
+// visited returns the instances by host, in the order in which the hosts are looked at: all of
 // them or, where a job finds enough, those until that of the last grant. Hosts that have
 // only cluster queues that are ruled out come last.
 func (r *run) visited(q *query, found assignment, enough bool) [][]InstanceID {
@@ -117,7 +117,7 @@ func (r *run) visited(q *query, found assignment, enough bool) [][]InstanceID {
 	return hosts[:last+1]
 }
 
-// atMost is how many slots the cluster has for a job when all that is planned is over, or
+// atMost returns how many slots the cluster has for a job when all that is planned is over, or
 // if nothing is planned, when nothing else runs.
 func (r *run) atMost(q *query) int {
 	m, end := r.matcher, q.during(span{diagram.Forever - 1, 1})
@@ -131,7 +131,7 @@ func (r *run) atMost(q *query) int {
 	return n
 }
 
-// fewestSlots is the smallest number of slots that a job takes, an environment has and its
+// fewestSlots returns the smallest number of slots that a job takes, an environment has and its
 // allocation rule allows; 0 for none.
 func fewestSlots(c *Category, pe *qconf.ParallelEnvironment) int {
 	for i := range c.requests.Slots.Ranges() {
@@ -157,14 +157,14 @@ func (r *run) exhaustedFor(q *query, o *offer) bool {
 	}
 }
 
-// mostOnHost is how many slots a host has for a job when nothing else runs.
+// mostOnHost returns how many slots a host has for a job when nothing else runs.
 func (r *run) mostOnHost(q *query, id HostID) int {
 	m, now := matcher{view: r.whenEmpty()}, q.during(span{r.now, 1})
 	n, _ := m.slotsAt(&now, AtHost(id))
 	return m.coresFor(&now, id, n)
 }
 
-// later is how many slots a host will have when all that is planned is over. Where nothing is
+// later returns how many slots a host will have when all that is planned is over. Where nothing is
 // planned, that is seen only of hosts that a job wants for itself, and that others use. One
 // that somebody has for himself is none for jobs that do not ask for that (tested).
 func (r *run) later(q *query, id HostID) int {

@@ -36,7 +36,7 @@ type timelines struct {
 	list []*diagram.Diagram
 }
 
-// at is the diagram of a resource, nil where nothing is in use.
+// at returns the diagram of a resource, nil where nothing is in use.
 func (t *timelines) at(r resource) *diagram.Diagram {
 	byPlace := t.byPlace(r)
 	if i := int(r.place.index); i < len(byPlace) {
@@ -53,7 +53,7 @@ func (t *timelines) byPlace(r resource) []*diagram.Diagram {
 	return nil
 }
 
-// made is the diagram of a resource, to be changed.
+// made returns the diagram of a resource, to be changed.
 func (t *timelines) made(r resource) *diagram.Diagram {
 	byAttribute := &t.of[r.kind()][r.place.layer.index()]
 	a, i := int(r.attribute)+1, int(r.place.index)
@@ -67,7 +67,7 @@ func (t *timelines) made(r resource) *diagram.Diagram {
 	return *d
 }
 
-// grown is a list with so many elements at least.
+// grown returns a list with so many elements at least.
 func grown[T any](list []T, n int) []T {
 	if n <= len(list) {
 		return list
@@ -92,7 +92,7 @@ type resource struct {
 	others    bool // of an exclusive attribute: the jobs that do not ask for it
 }
 
-// kind is an index: 1 for others.
+// kind returns an index: 1 for others.
 func (r *resource) kind() int {
 	if r.others {
 		return 1
@@ -118,7 +118,7 @@ func (s span) booking(slots int, each float64) diagram.Booking {
 	return diagram.Booking{From: s.start, Until: s.until(), Slots: slots, Each: each}
 }
 
-// most is the most that is in use of a resource in a time.
+// most returns the most that is in use of a resource in a time.
 func (p *plan) most(r resource, at span) value.Amount {
 	most, since := p.diagrams.at(r).MaxSince(at.start, at.until())
 	p.since = max(p.since, since)
@@ -174,7 +174,7 @@ func (p *plan) flush() {
 	p.bulk = nil
 }
 
-// plannedDuration is how long a job lasts as far as its requests say, or else as
+// plannedDuration returns how long a job lasts as far as its requests say, or else as
 // default_duration of sched_conf(5) does.
 func (v *view) plannedDuration(c *Category) int64 {
 	if c.duration > 0 {
@@ -230,7 +230,7 @@ func (r *run) planAhead() {
 	r.plan.flush()
 }
 
-// expected is when a running task started and how long it is expected to last: until the
+// expected returns when a running task started and how long it is expected to last: until the
 // next run at least.
 func (r *run) expected(t *Running) span {
 	limit := t.Limit
@@ -304,7 +304,7 @@ func (r *run) planQuotas(c *Category, pe PEID, g Grant, master bool, at span) {
 	}
 }
 
-// claims are what a job takes of resource quotas at an instance. The list is good until
+// claims returns what a job takes of resource quotas at an instance. The list is good until
 // the next call.
 func (m *matcher) claims(c *Category, pe PEID, id InstanceID) []quota.Claim {
 	if c.requests.Reservation != 0 {
@@ -375,7 +375,7 @@ func (m *matcher) withinPlannedQuota(q *query, id InstanceID) (quota.Failure, bo
 	return quota.Failure{}, true
 }
 
-// claimSlots is how many slots a claim leaves for a time, beside an amount that has been
+// claimSlots returns how many slots a claim leaves for a time, beside an amount that has been
 // taken.
 func (m *matcher) claimSlots(c *quota.Claim, at span, taken float64) int {
 	used := m.plan.quotas[counter{Counter: c.Counter}].Max(at.start, at.until())
@@ -493,7 +493,7 @@ func (r *run) earliestSerial(q *query) (Reserved, bool) {
 	return best, best.At < diagram.Forever
 }
 
-// freeFrom is from when on a place has all that a job requests, for good.
+// freeFrom returns from when on a place has all that a job requests, for good.
 func (r *run) freeFrom(c *Category, p Place) int64 {
 	from := r.now
 	_ = c.uses(p, func(u use) error {
@@ -577,7 +577,7 @@ func (r *run) earliestParallel(q *query) (Reserved, bool) {
 	return Reserved{At: at.start, PE: a.pe, Grants: a.grants}, ok
 }
 
-// all are the diagrams. Their order does not matter.
+// all returns the diagrams. Their order does not matter.
 func (p *plan) all() iter.Seq[*diagram.Diagram] {
 	return func(yield func(*diagram.Diagram) bool) {
 		if !yield(&p.coreTimes) {
@@ -596,7 +596,7 @@ func (p *plan) all() iter.Seq[*diagram.Diagram] {
 	}
 }
 
-// reservable are the instances that a reservation can be made in: those that are full
+// reservable returns the instances that a reservation can be made in: those that are full
 // now, or closed by a calendar, too. The original sorts its list in a run for the first serial job and the first
 // reservation, whichever comes first: for that job those that are full are at their
 // places, and for others at the end (tested).

@@ -56,7 +56,7 @@ type categoryRun struct {
 	category   *Category // which so keeps its index while reasons are asked for
 }
 
-// Run is one scheduling run: it decides which of the waiting tasks start, and where.
+// Run returns one scheduling run: it decides which of the waiting tasks start, and where.
 // The state is as before when it returns; what is decided is for the caller to do and
 // to tell the state (Start, SetSuspended).
 func (s *State) Run(now int64) *Decisions {
@@ -173,7 +173,7 @@ func (r *run) done(h *head) bool {
 	return c.rejected && !r.mayReserve(h.job)
 }
 
-// categoryState is what is known about a category in this run.
+// categoryState returns what is known about a category in this run.
 func (r *run) categoryState(c *Category) *categoryRun {
 	for len(r.categories) <= c.index {
 		r.categories = append(r.categories, nil)
@@ -412,7 +412,7 @@ func (r *run) setPriority(h *head) {
 	h.priority = r.model.weights.One(&j, &r.decisions.bounds, r.now)
 }
 
-// startable is how many tasks of a job may start: as many as the limit on active tasks
+// startable returns how many tasks of a job may start: as many as the limit on active tasks
 // allows (sge_conf(5), max_aj_instances; qsub(1), -tc).
 func (m *Model) startable(j *Job) int {
 	waiting := j.Tasks.Len()

@@ -35,7 +35,7 @@ func (t *trace) lookAgain(m *Model) {
 	t.quotas = nil
 }
 
-// said is how many reasons there are.
+// said returns how many reasons there are.
 func (t *trace) said() int {
 	if t == nil {
 		return 0
@@ -86,9 +86,9 @@ func (t *trace) quotasOnce() []Reason {
 	})
 }
 
-// exceeds is the answer for an instance at which a serial job does not fit into a quota. The quota
-// may rule out more: for the decision wherever it does not fit either, and for the reasons the
-// places at which the original does not look any more.
+// exceeds returns the answer for an instance at which a serial job does not fit into a quota. The
+// quota may rule out more: for the decision wherever it does not fit either, and for the reasons
+// the places at which the original does not look any more.
 func (q *query) exceeds(f *quota.Failure, i *instanceModel) answer {
 	everywhere := f.Everywhere
 	if t := q.trace; t != nil {

@@ -40,7 +40,7 @@ func (s *State) Verify(j *Job, how Verification, now int64) (reasons []Reason, o
 	return append(reasons, r.explain(q).quotasOnce()...), ok
 }
 
-// explainDropped tells which instances cannot be used now. A cluster queue that the job
+// explainDropped returns which instances cannot be used now. A cluster queue that the job
 // could not use in any case is told for all of its instances.
 func (r *run) explainDropped(q query) []Reason {
 	var dropped []Reason
@@ -68,7 +68,7 @@ func (r *run) explainDropped(q query) []Reason {
 	return append(dropped, q.trace.reasons...)
 }
 
-// byNumber are all instances, in the order of their creation.
+// byNumber returns all instances, in the order of their creation.
 func (s *State) byNumber() []InstanceID {
 	all := make([]InstanceID, len(s.instances))
 	for i := range all {
@@ -77,7 +77,7 @@ func (s *State) byNumber() []InstanceID {
 	return all
 }
 
-// byModification are all instances, those that were modified longest ago first.
+// byModification returns all instances, those that were modified longest ago first.
 func (s *State) byModification() []InstanceID {
 	all := s.byNumber()
 	slices.SortFunc(all, func(a, b InstanceID) int { return int(s.instances[a].order - s.instances[b].order) })

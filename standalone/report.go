@@ -289,7 +289,7 @@ func (m *Master) taskEnded(r *run, e cell.End) {
 	m.pace.demand()
 }
 
-// end is an outcome as the cell wants it: whose fault a failure is, and whether the task
+// end returns an outcome as the cell wants it: whose fault a failure is, and whether the task
 // is to run again (sge_status(5)).
 func (m *Master) end(r *run, o *job.Outcome) cell.End {
 	e := cell.End{
@@ -321,7 +321,7 @@ func (m *Master) end(r *run, o *job.Outcome) cell.End {
 	return e
 }
 
-// told is a reason and a notice in one text.
+// told returns a reason and a notice in one text.
 func told(reason, notice string) string {
 	if reason == "" || notice == "" {
 		return reason + notice

@@ -129,7 +129,7 @@ func (p *parser) option(words []string, soft *bool, at place) ([]setting, int, e
 	return []setting{s}, n, nil
 }
 
-// commandsOf are the submit commands that know an option.
+// commandsOf returns the submit commands that know an option.
 func commandsOf(name string) (of Commands) {
 	for i := range table {
 		if table[i].Name == name {
@@ -139,7 +139,7 @@ func commandsOf(name string) (of Commands) {
 	return of
 }
 
-// elsewhere is the error of an option that only other commands know.
+// elsewhere returns the error of an option that only other commands know.
 func elsewhere(of Commands, words []string, at place) *Error {
 	n := 1
 	for i := range table {
@@ -177,7 +177,7 @@ func (p *parser) optionFile(name string, at place) ([]setting, error) {
 // missingError is that a file of options names one that cannot be read.
 type missingError struct{ Unread }
 
-// Error is the reason.
+// Error returns the reason.
 func (e *missingError) Error() string { return e.Err.Error() }
 
 func (p *parser) read(name string) ([]byte, error) {

@@ -55,7 +55,7 @@ type places struct {
 	known     map[*scheduler.Category]bool
 }
 
-// placesOf are the queue instances that are shown.
+// placesOf returns the queue instances that are shown.
 func (x *call) placesOf(queues []qstat.QueueInstance) *places {
 	p := &places{call: x, known: map[*scheduler.Category]bool{}}
 	for i := range queues {

@@ -11,7 +11,7 @@ import (
 // way is how an attribute is changed: the letter of -aattr, -mattr, -rattr and -dattr.
 type way byte
 
-// attributeActions are the options that change attributes of many objects at once.
+// attributeActions returns the options that change attributes of many objects at once.
 func attributeActions() []action {
 	var all []action
 	for _, w := range []struct {
@@ -144,7 +144,7 @@ func (x *call) changeObject(w way, k *kind, settings []setting, name string) (mo
 	return true
 }
 
-// changedValue is what becomes of the current value of an attribute. For a queue, and for what
+// changedValue returns what becomes of the current value of an attribute. For a queue, and for what
 // it has for hosts and groups, each for itself: [host=value] leaves all others as they are.
 // ok is false where it is refused.
 func (x *call) changedValue(w way, k *kind, s setting, name, who, current string) (value string, ok bool) {
@@ -225,7 +225,7 @@ func (x *call) wrongValue(s setting, err error) {
 	x.fail(1, "Error during parsing of attribute value %q", s.value)
 }
 
-// listOf is what messages call the owner of a list: a queue by its name, others by what they
+// listOf returns what messages call the owner of a list: a queue by its name, others by what they
 // are (tested).
 func (x *call) listOf(k *kind, name string) string {
 	if k == queueKind {

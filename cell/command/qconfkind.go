@@ -9,7 +9,7 @@ import (
 	"github.com/execd-project/execd/scheduler"
 )
 
-// actions are the options for the objects of a kind.
+// actions returns the options for the objects of a kind.
 func (k *kind) actions() []action {
 	name := k.spec + "_name"
 	var all []action
@@ -85,7 +85,7 @@ func (x *call) show(k *kind, g *given) {
 	}
 }
 
-// reported is a host with what it has reported, which qconf -se shows, too.
+// reported returns a host with what it has reported, which qconf -se shows, too.
 func (x *call) reported(h *qconf.ExecHost) *qconf.ExecHost {
 	values := x.cell.Reported(h.Name)
 	if len(values) == 0 {
@@ -154,7 +154,7 @@ func (x *call) showQueues(g *given) {
 	}
 }
 
-// hostsOf are the hosts on which a queue is.
+// hostsOf returns the hosts on which a queue is.
 func (x *call) hostsOf(queue string) []string {
 	m := x.cell.Model()
 	id, ok := m.Queue(queue)
@@ -361,7 +361,7 @@ func (x *call) removeAutomatic(name string) {
 	x.warn("%s removed %q from %s", x.who(), name, userKind.removed)
 }
 
-// usedBy says who needs an object that is to be deleted, "" for nobody (tested).
+// usedBy returns who needs an object that is to be deleted, "" for nobody (tested).
 func (x *call) usedBy(k *kind, name string) string {
 	switch k {
 	case queueKind:
@@ -441,7 +441,7 @@ func (x *call) inTree(k *kind, name string) (text string) {
 	return text
 }
 
-// jobWithPE is a job that runs in a parallel environment, 0 for none: it could not go on.
+// jobWithPE returns a job that runs in a parallel environment, 0 for none: it could not go on.
 func (x *call) jobWithPE(name string) uint32 {
 	for _, j := range x.cell.Jobs() {
 		for _, t := range j.Tasks() {

@@ -92,7 +92,7 @@ func sameHost(name, host string) bool {
 	return err == nil && e.Match(host)
 }
 
-// chosenHosts says which hosts -h and -l choose.
+// chosenHosts returns which hosts -h and -l choose.
 func (x *call) chosenHosts(l *line) (has func(string) bool, ok bool) {
 	names := l.lists("-h")
 	model := x.cell.Model()

@@ -82,7 +82,7 @@ func drmaaHelper(args []string) int {
 	return 0
 }
 
-// interactiveJob is an interactive job of Grid Engine.
+// interactiveJob returns an interactive job of Grid Engine.
 func interactiveJob(args []string) int {
 	status, err := interactive.Main(args)
 	if err != nil {
@@ -91,7 +91,7 @@ func interactiveJob(args []string) int {
 	return status
 }
 
-// absent says what to type instead of a command of Grid Engine that execd does not have.
+// absent returns what to type instead of a command of Grid Engine that execd does not have.
 func absent(name string) int {
 	printer.Fprintf(os.Stderr, "%s: execd does not have this command: %s\n", name, command.Absent[name])
 	return options.ExitUsage

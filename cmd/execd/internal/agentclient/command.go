@@ -136,7 +136,7 @@ func (c *Command) ask(ctx context.Context, client *api.Client, s *settings) (int
 	return status, c.print(statusText(&h, time.Now()))
 }
 
-// resume says what keeps the host from taking jobs nevertheless.
+// resume returns what keeps the host from taking jobs nevertheless.
 func (c *Command) resume(ctx context.Context, client *api.Client) (int, error) {
 	if err := client.ResumeHost(ctx); err != nil {
 		return 0, err
@@ -208,7 +208,7 @@ func advise(socket string, err error) error {
 	return err
 }
 
-// start says how the daemon of a socket is started: by the service manager, where it is that of
+// start returns how the daemon of a socket is started: by the service manager, where it is that of
 // the host, else by its user.
 func start(socket string) string {
 	if socket == api.DefaultSocket {
@@ -217,7 +217,7 @@ func start(socket string) string {
 	return "start it with: execd standalone, or execd agent"
 }
 
-// log says where the log of the daemon of a socket is.
+// log returns where the log of the daemon of a socket is.
 func log(socket string) string {
 	if socket == api.DefaultSocket {
 		return "its log says more: journalctl -u execd"

@@ -14,7 +14,7 @@ import (
 	"github.com/execd-project/execd/standalone/api"
 )
 
-// window is the terminal of who types.
+// window returns the terminal of who types.
 func window() *api.Interactive {
 	t := &api.Interactive{Term: os.Getenv("TERM")}
 	for _, f := range []*os.File{os.Stdin, os.Stdout} {
@@ -86,7 +86,7 @@ func (c *Command) attach(ctx context.Context, d *api.Client, a *api.CommandAnswe
 // signalBase is added to the number of a signal that has ended something, as shells do.
 const signalBase = 128
 
-// left says why a session has ended before its job. One without a terminal has ended with
+// left returns why a session has ended before its job. One without a terminal has ended with
 // its client, as a program does of which nothing is seen any more.
 func (c *Command) left(d *api.Client, job uint32, pipes bool, err error) (int, error) {
 	if errors.Is(err, terminal.ErrDetached) {
@@ -108,7 +108,7 @@ func (c *Command) left(d *api.Client, job uint32, pipes bool, err error) (int, e
 	return exitFailed, err
 }
 
-// exited is the exit status of a job, 1 for one that has none. Why it has none, or which
+// exited returns the exit status of a job, 1 for one that has none. Why it has none, or which
 // signal or limit has ended it, is said: it looks as if the session had broken off.
 func (c *Command) exited(e *agentapi.Exit) int {
 	status := e.Status & 0xff
@@ -119,7 +119,7 @@ func (c *Command) exited(e *agentapi.Exit) int {
 	return max(status, exitFailed)
 }
 
-// over is the end of a job to which nobody could attach, such as one whose prolog failed.
+// over returns the end of a job to which nobody could attach, such as one whose prolog failed.
 func (c *Command) over(ctx context.Context, d *api.Client, job uint32, cause error) (int, error) {
 	w, err := d.Wait(ctx, api.WaitRequest{Job: job})
 	if err != nil || len(w.Ends) == 0 {
