@@ -102,6 +102,8 @@ type Start struct {
 	Submitted  time.Time
 	SubmitEnv  []string
 	SubmitDir  string
+	// Submission is that of launch.Assignment.
+	Submission string
 	Restarted  job.Restart
 	// CheckpointPID is that of the outcome of the previous run, for a job that goes on
 	// from a checkpoint.

@@ -202,7 +202,7 @@ func (a *Agent) orderFrom(s *Start, c *qconf.Cluster) (*launch.Assignment, error
 	}
 	o := &launch.Assignment{
 		Request: s.Request, Host: a.options.Host, Queue: queue, Config: c.Config(a.options.Host), Complexes: c.Complexes(),
-		Submitted: s.Submitted, SubmitEnv: s.SubmitEnv, SubmitDir: s.SubmitDir, Restarted: s.Restarted, CheckpointPID: s.CheckpointPID,
+		Submitted: s.Submitted, SubmitEnv: s.SubmitEnv, SubmitDir: s.SubmitDir, Submission: s.Submission, Restarted: s.Restarted, CheckpointPID: s.CheckpointPID,
 		SGERoot: a.options.SGERoot, SGECell: a.options.SGECell,
 		BinaryPath: a.binaryPath(), Arch: job.Arch(runtime.GOARCH),
 	}

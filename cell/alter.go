@@ -53,6 +53,12 @@ func (c *Cell) alterJob(now int64, by Caller, t target, r *submit.Alteration, mo
 			return
 		}
 	}
+	if by.Alters != nil {
+		if err := by.Alters(j.Request(), &request); err != nil {
+			a.deny("%s", err.Error())
+			return
+		}
+	}
 	verdict := &Answer{}
 	if r.Has("-w") && !c.validateAltered(now, j, r.Request.Validation, verdict) {
 		a.Lines = append(a.Lines, verdict.Lines...)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/execd-project/execd/internal/printer"
+	"github.com/execd-project/execd/submit"
 )
 
 // Caller is the user who gives a command, and the host.
@@ -14,6 +15,11 @@ type Caller struct {
 	Host  string
 	// Origin is stored with the jobs that the caller submits; nil if nothing is known.
 	Origin *Origin
+	// Submission stays with the job that the caller submits: a name of the submission that the execution side
+	// knows. The cell does not look at it.
+	Submission string
+	// Alters, if it is not nil, may refuse what the caller changes of a job.
+	Alters func(was, is *submit.Request) error
 }
 
 // Origin describes the place of a submission for the execution side and qstat -j. The cell stores

@@ -13,9 +13,12 @@ import (
 
 // Job is a job that has not left the cell. Callers must not change it.
 type Job struct {
-	Group   string
-	Host    string // the submit host
-	Origin  *Origin
+	Group  string
+	Host   string // the submit host
+	Origin *Origin
+	// Submission is that of the Caller who submitted the job.
+	Submission string
+
 	Project string // empty for none
 	Start   int64  // the earliest start (qsub(1), -a); 0 for none
 	// Holds apply to tasks that have no holds of their own.

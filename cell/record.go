@@ -93,6 +93,7 @@ type jobRecord struct {
 	Owner      string `json:"owner"`
 	Group      string `json:"group,omitempty"`
 	Host       string `json:"host,omitempty"`
+	Submission string `json:"submission,omitempty"`
 	Project    string `json:"project,omitempty"`
 	Submitted  int64  `json:"submitted"`
 	Start      int64  `json:"start,omitempty"`

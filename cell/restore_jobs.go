@@ -100,7 +100,7 @@ func (r *restoring) leaveDependencies() {
 func (r *restoring) restoreJob(id uint32, x *restoredJob) (err error) {
 	c := r.cell
 	j := &Job{
-		asked: x.request.Request, Origin: x.request.origin, Group: x.Group, Host: x.Host, Project: x.Project, Start: x.Start, Version: x.Alteration,
+		asked: x.request.Request, Origin: x.request.origin, Group: x.Group, Host: x.Host, Submission: x.Submission, Project: x.Project, Start: x.Start, Version: x.Alteration,
 		predecessors: x.Predecessors, taskPredecessors: x.TaskPredecessors, saved: jobState | jobRequest,
 		ran: x.Ran, ending: (*Ending)(x.Ending),
 	}

@@ -72,7 +72,7 @@ func (c *Cell) numbered(number uint32) uint32 {
 
 // prepare makes a job and checks it. It is nil where it is not to be submitted.
 func (c *Cell) prepare(now int64, by Caller, r *submit.Request, number uint32) (*Job, *Answer, error) {
-	j := &Job{asked: r, Group: by.Group, Host: by.Host, Origin: by.Origin}
+	j := &Job{asked: r, Group: by.Group, Host: by.Host, Origin: by.Origin, Submission: by.Submission}
 	j.sched.ID, j.sched.Owner, j.sched.Submitted = number, by.User, now
 	c.changed(j)
 	if err := c.describe(now, by, j); err != nil {

@@ -118,6 +118,9 @@ func (m *Master) input(c *serve.Call, q *api.CommandRequest) *command.Input {
 			in.Files[string(f.Name)] = f.Text
 		}
 	}
+	if in.Confirming = m.host.Submissions != ""; in.Confirming && q.Confirmed != "" {
+		in.Confirmation = &command.Confirmation{Key: q.Confirmed, Digest: q.Digest}
+	}
 	in.Edited, in.Defaults = q.Edited, m.defaults(q.Name)
 	if q.Verified {
 		in.Corrections = []submit.Correction{}
@@ -219,14 +222,17 @@ func (m *Master) command(q *api.CommandRequest, in *command.Input, x *answer, ca
 	}
 	x.result = commandAnswer(q.Name, r)
 	changed := len(r.Writes) > 0 && m.change(r, x, a)
-	if r.Edit == nil && r.Verify == nil {
+	if r.Confirm {
+		x.result.Confirm = api.Text(m.host.Submissions)
+	}
+	if r.Edit == nil && r.Verify == nil && !r.Confirm {
 		a.done(x.result, len(r.Writes) > 0, changed)
 	}
 	m.collect()
 	idle := len(r.Writes) == 0 && len(r.Actions) == 0 && r.Job == 0 && !concern(m.batch.changes[before:])
 	switch {
 	case onlyShows(q):
-	case r.Edit != nil || r.Verify != nil || idle: // nothing has been done that must not be done twice
+	case r.Edit != nil || r.Verify != nil || r.Confirm || idle: // nothing has been done that must not be done twice
 		m.seen.forget(x)
 	default:
 		m.batch.answered = append(m.batch.answered, x)

@@ -1,30 +1,41 @@
 package standalone
 
 import (
+	"cmp"
 	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 
+	"github.com/execd-project/execd/agent/daemon"
 	"github.com/execd-project/execd/cell/command"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/standalone/celldir"
 )
 
 // cellDir returns the directory that jobs find as SGE_ROOT, in the spool area.
-func (m *Master) cellDir() string { return filepath.Join(m.host.Spool, "sge") }
+func (m *Master) cellDir() string {
+	return cmp.Or(m.host.CellDir, filepath.Join(m.host.Spool, "sge"))
+}
+
+// MakeCellDir makes the directory that jobs find as SGE_ROOT, and returns SGE_CELL.
+func MakeCellDir(dir string, h *daemon.Host) (string, error) {
+	return celldir.Cell, celldir.Make(dir, celldir.Contents{
+		Host: h.Name, Socket: h.Socket, Accounting: h.Accounting, Executable: h.Executable,
+		Library: drmaaLibrary(h.Executable), Arch: job.Arch(runtime.GOARCH), Commands: slices.Concat(command.Names(), []string{"qacct"}, slices.Sorted(maps.Keys(command.Absent))),
+	})
+}
 
 // makeCellDir makes it. Unless the site has a Grid Engine, and says where, SGE_ROOT and SGE_CELL
 // name it to everything that the daemon starts: jobs, load sensors, verifiers. All of these
 // take the variables from the environment of this process. Without the directory, on a full
 // disk, jobs still run.
 func (m *Master) makeCellDir() {
-	err := celldir.Make(m.cellDir(), celldir.Contents{
-		Host: m.host.Name, Socket: m.host.Socket, Accounting: m.host.Accounting, Executable: m.host.Executable,
-		Library: drmaaLibrary(m.host.Executable), Arch: job.Arch(runtime.GOARCH), Commands: slices.Concat(command.Names(), []string{"qacct"}, slices.Sorted(maps.Keys(command.Absent))),
-	})
-	if err != nil {
+	if m.host.CellDir != "" {
+		return // root has made it
+	}
+	if _, err := MakeCellDir(m.cellDir(), m.host); err != nil {
 		m.log.Warn("scripts may not find the files of a Grid Engine", "error", err)
 	}
 	if os.Getenv("SGE_ROOT") != "" {

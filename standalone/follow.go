@@ -97,7 +97,7 @@ func (m *Master) start(r *run, t *cell.Task) starting {
 	s := &agent.Start{
 		ID: r.id, Key: r.key, Owner: j.Owner(), Group: j.Group, Department: m.cell.Department(j.Owner(), j.Group),
 		Request: request, Submitted: time.Unix(j.Submitted(), 0), Tickets: t.Tickets.Total, Reservation: request.Reservation,
-		Interactive: m.terminals[j.ID()],
+		Interactive: m.terminals[j.ID()], Submission: j.Submission,
 	}
 	if o := j.Origin; o != nil {
 		s.SubmitEnv, s.SubmitDir = o.Environment, o.Directory

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -243,13 +244,18 @@ const gathering = 50 * time.Millisecond
 func (m *Master) Run(ctx context.Context, c agent.Commands) error {
 	defer close(m.stopped)
 	ctx, cancel := context.WithCancel(ctx)
+	var beside sync.WaitGroup
 	defer func() {
 		cancel()
+		beside.Wait()
 		m.orders.wait()
 		m.verifier.Close()
 	}()
 	m.context, m.commands = ctx, c
 	m.version = c.Health().Configuration
+	if m.host.Keep != nil {
+		beside.Go(func() { m.keepSubmissions(ctx) })
+	}
 	m.resume()
 	m.follow(m.cell.Tick(m.now()).Actions)
 	m.pace.demand()

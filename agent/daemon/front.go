@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"syscall"
 
@@ -67,34 +68,96 @@ func (c *Command) becomeLauncher(s *settings) error {
 	if err := (trust.Users{}).Program(path); err != nil {
 		return fmt.Errorf("cannot run the launcher as root: %w", err)
 	}
-	config, err := s.rootConfiguration()
+	cluster, err := s.rootConfiguration()
 	if err != nil {
 		return err
 	}
+	config := cluster.Config(s.host)
 	if err := s.makePlaces(user); err != nil {
 		return err
 	}
+	cell, err := c.makeCellDir(s)
+	if err != nil {
+		return err
+	}
 	groups, _ := config.Value("gid_range")
+	params, _ := config.Value("execd_params")
 	argv := []string{
 		launcherName, "--front-user", user.Name, "--spool", s.spool, "--execd", c.Executable, "--host", s.host,
-		"--min-uid", strconv.Itoa(config.MinUID), "--min-gid", strconv.Itoa(config.MinGID), "--gid-range", groups, "--", c.Name,
+		"--min-uid", strconv.Itoa(config.MinUID), "--min-gid", strconv.Itoa(config.MinGID), "--gid-range", groups, "--execd-params", params,
+		"--requests", filepath.Join(s.spool, cellDir, cell, "common", "sge_request"),
 	}
+	argv = append(append(argv, siteOptions(cluster, s.host)...), "--", c.Name)
 	err = syscall.Exec(path, append(argv, c.Args...), os.Environ())
 	return fmt.Errorf("cannot run the launcher %q: %w", path, err)
 }
 
 // rootConfiguration is the configuration of this host as root has written it: what the front changes
 // with qconf does not count for the launcher.
-func (s *settings) rootConfiguration() (*qconf.Configuration, error) {
+func (s *settings) rootConfiguration() (*qconf.Cluster, error) {
 	base, err := qconf.BuiltinOn(s.host, runtime.NumCPU())
 	if err != nil || s.conf == "" {
-		return base.Config(s.host), err
+		return base, err
 	}
 	cluster, _, err := readDirectory(s.conf, base)
-	if err != nil {
-		return nil, err
+	return cluster, err
+}
+
+// siteOptions tell the launcher which programs of the site jobs may run, and where their TMPDIRs may be.
+func siteOptions(c *qconf.Cluster, host string) (argv []string) {
+	values := map[string][]string{}
+	add := func(option string, list ...string) {
+		for _, v := range list {
+			if v != "" && !slices.Contains(values[option], v) {
+				values[option] = append(values[option], v)
+				argv = append(argv, option, v)
+			}
+		}
 	}
-	return cluster.Config(s.host), nil
+	const command, shell, tmpdir = "--command", "--shell", "--tmpdir"
+	config := c.Config(host)
+	add(command, config.Prolog, config.Epilog)
+	for _, name := range c.QueueNames() {
+		q, err := c.Instance(name, host)
+		if err != nil {
+			continue // it is not on this host
+		}
+		add(command, q.Prolog, q.Epilog, q.StarterMethod, q.SuspendMethod, q.ResumeMethod, q.TerminateMethod)
+		add(shell, q.Shell)
+		add(tmpdir, q.Tmpdir)
+	}
+	for _, name := range c.PENames() {
+		if pe, err := c.PE(name); err == nil {
+			add(command, pe.Start, pe.Stop)
+		}
+	}
+	for _, name := range c.CheckpointNames() {
+		if k, err := c.Checkpoint(name); err == nil {
+			add(command, k.Command, k.MigrationCommand, k.RestartCommand, k.CleanCommand)
+		}
+	}
+	return argv
+}
+
+// cellDir is the directory that jobs find as SGE_ROOT, below the spool directory.
+const cellDir = "sge"
+
+// makeCellDir makes that directory, which belongs to root, and names it to the launcher and the front. A site
+// that has a Grid Engine says where that is. cell is SGE_CELL.
+func (c *Command) makeCellDir(s *settings) (cell string, err error) {
+	if c.CellDir == nil {
+		return "", nil
+	}
+	dir := filepath.Join(s.spool, cellDir)
+	h := &Host{Name: s.host, Socket: s.socket, Executable: c.Executable, Accounting: s.accounting}
+	if s.accounting == filepath.Join(s.spool, "accounting") {
+		h.Accounting = filepath.Join(s.spool, frontDir, "accounting") // the default of a front
+	}
+	cell, err = c.CellDir(dir, h)
+	if err != nil || os.Getenv("SGE_ROOT") != "" {
+		return cell, err
+	}
+	return cell, errors.Join(os.Setenv("SGE_ROOT", dir), os.Setenv("SGE_CELL", cell))
 }
 
 // makePlaces makes the directories of the front: for its files, and for its socket.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"time"
@@ -27,6 +28,7 @@ import (
 	"github.com/execd-project/execd/internal/host/healthcheck"
 	"github.com/execd-project/execd/internal/host/servicemanager"
 	"github.com/execd-project/execd/internal/options"
+	"github.com/execd-project/execd/internal/submission/claim"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/loadsensor"
@@ -44,6 +46,9 @@ type Command struct {
 	Name string // of the command, "agent" or "standalone"; "agent" if it is empty
 	// Master makes the master that drives the agent from within this process; nil for none.
 	Master func(*Host) (Master, error)
+	// CellDir makes the directory that jobs find as SGE_ROOT, and returns SGE_CELL. A daemon of two processes
+	// has it made by root: jobs execute what it contains. nil for no such directory.
+	CellDir func(dir string, h *Host) (cell string, err error)
 }
 
 // Master is a master in the process of the agent.
@@ -60,6 +65,12 @@ type Host struct {
 	Name string // of the host
 	// Spool is the directory of the daemon's own files: those of the master may lie there, too.
 	Spool string
+	// CellDir is the directory that Command.CellDir has made; empty for none.
+	CellDir string
+	// Submissions is the socket on which users tell the launcher what they submit; empty for one process. Keep
+	// has it forget all submissions but those with some keys and new ones.
+	Submissions string
+	Keep        func(keys []string) error
 	// Users says that the daemon serves all users of the host, whoever it runs as itself.
 	Users bool
 	// Socket is where commands find the daemon, and Executable is execd.
@@ -283,7 +294,7 @@ func (d *daemon) makeMaster() (err error) {
 	if d.Master == nil {
 		return nil
 	}
-	d.master, err = d.Master(&Host{
+	h := &Host{
 		Name: d.host, Spool: d.place(), Users: os.Geteuid() == 0 || d.isFront(), Socket: d.socket, Executable: d.Executable, PerUser: d.perUser, Reserve: d.reserve, Memory: d.memory, Accounting: d.accounting, Managers: d.managers, Version: d.Version, Log: d.logOf("master"), Audit: d.audit,
 		Cluster: func() *qconf.Cluster { return d.agent.Cluster() },
 		Read: func() (*qconf.Cluster, error) {
@@ -294,7 +305,11 @@ func (d *daemon) makeMaster() (err error) {
 		Change: func(files map[string][]byte) error {
 			return d.configuration.change(files, func() error { return d.useFor(reader{told: files}) })
 		},
-	})
+	}
+	if d.isFront() {
+		h.CellDir, h.Submissions, h.Keep = filepath.Join(d.settings.spool, cellDir), filepath.Join(d.settings.spool, claim.SocketName), d.client.Keep
+	}
+	d.master, err = d.Master(h)
 	return err
 }
 

@@ -50,6 +50,9 @@ type Assignment struct {
 	// submission, for the SGE_O_ variables.
 	SubmitEnv []string
 	SubmitDir string
+	// Submission is the key under which the user has told the launcher of the job; empty where a master that is
+	// trusted orders it. See package internal/submission.
+	Submission string
 	// SubmitGID is the primary group of the submission, with which the job runs if its
 	// owner is in it here, too (USE_QSUB_GID of sge_conf(5)); 0 for that of the owner.
 	SubmitGID int

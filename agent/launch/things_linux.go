@@ -73,6 +73,9 @@ func (g *Groups) filters(d *job.Description) bool {
 	return g != nil && d.AddGroupKill && g.manager.System().Check(cgroup.Devices) == nil
 }
 
+// IsThing reports whether a variable is one of a resource map, which names what a job has got of it.
+func IsThing(name string) bool { return strings.HasPrefix(name, thingPrefix) }
+
 // thingsIn are the names among some of the variables of planThings.
 func thingsIn(names []string) []string {
 	var list []string

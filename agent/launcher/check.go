@@ -27,6 +27,10 @@ type Rules struct {
 	Users   userdb.Database
 	// FrontUID is the user of the front, whose jobs could look into it.
 	FrontUID uint32
+	// Submissions are what users have submitted, and nothing else is started; nil where a master that is
+	// trusted says so. Site is needed with them.
+	Submissions *Submissions
+	Site        Site
 }
 
 // checkID refuses numbers that no job has. Tasks of parallel jobs cannot be ordered yet.
@@ -78,7 +82,7 @@ func checkSignal(s launch.Signal) error {
 
 // checkPlan refuses a job that may not be started, whoever asks for it, and puts into the plan what
 // is not for the front to say. script is nil for none.
-func (r *Rules) checkPlan(p *launch.Plan, area jobdir.Area, script []byte) error {
+func (r *Rules) checkPlan(p *launch.Plan, s *submitted, area jobdir.Area, script []byte) error {
 	if p == nil || p.Description == nil {
 		return errors.New("there is no plan of a job")
 	}
@@ -91,6 +95,12 @@ func (r *Rules) checkPlan(p *launch.Plan, area jobdir.Area, script []byte) error
 		func() error { return r.checkTmpdir(d) },
 		func() error { return checkProcedures(d) },
 		func() error { return checkOurs(p) },
+		func() error {
+			if r.Submissions == nil {
+				return nil
+			}
+			return r.checkSubmitted(p, s, area, script)
+		},
 	} {
 		if err := check(); err != nil {
 			return err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/internal/host/userdb"
+	"github.com/execd-project/execd/internal/submission"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/qconf"
@@ -250,7 +251,8 @@ func (c *Client) Prepare(o *launch.Assignment, id job.ID, slave bool) (*launch.J
 		defer unix.Close(script)
 	}
 	p.GroupIDs, p.Users = nil, nil
-	return c.job(kindPrepare, &prepareBody{Plan: p, Script: script >= 0}, id, script)
+	s := &submitted{Key: o.Submission, Submission: submission.Of(o.Request, o.SubmitDir, o.SubmitEnv)}
+	return c.job(kindPrepare, &prepareBody{Plan: p, Script: script >= 0, Submitted: s}, id, script)
 }
 
 // job gives an order that is answered with a job.
@@ -303,6 +305,9 @@ func (c *Client) Try(ctx context.Context, _ *launch.Groups, _ *qconf.Configurati
 
 // Sweep has control groups removed that no job has.
 func (c *Client) Sweep(*launch.Groups) error { return c.ask(kindSweep, empty{}, nil) }
+
+// Keep has all submissions of users removed but those with some keys and new ones.
+func (c *Client) Keep(keys []string) error { return c.ask(kindKeep, &keepBody{keys}, nil) }
 
 // Launch has the supervisor of a job started.
 func (c *Client) Launch(id job.ID) (pid int, err error) {

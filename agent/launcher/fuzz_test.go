@@ -61,7 +61,7 @@ func FuzzOrder(f *testing.F) {
 				t.Errorf("the note %+v may be written", b.Note)
 			}
 		case *prepareBody:
-			if rules.checkPlan(b.Plan, "/spool", nil) == nil {
+			if rules.checkPlan(b.Plan, b.Submitted, "/spool", nil) == nil {
 				t.Errorf("a job of a user whom nobody knows may be started: %s", first)
 			}
 			if b.Plan != nil && b.Plan.Description != nil {

@@ -41,6 +41,7 @@ const (
 	kindRemoveScript kind = "remove-script"
 	kindTry          kind = "try"
 	kindSweep        kind = "sweep"
+	kindKeep         kind = "keep"
 )
 
 // envelope is a message of the front.
@@ -71,6 +72,8 @@ type (
 	prepareBody struct {
 		Plan   *launch.Plan `json:"plan"`
 		Script bool         `json:"script"` // it is the last descriptor
+		// Submitted is what the owner has submitted; nil where a master orders the job.
+		Submitted *submitted `json:"submitted,omitempty"`
 	}
 	signalBody struct {
 		ID     job.ID        `json:"id"`
@@ -90,6 +93,10 @@ type (
 	}
 	scriptBody struct {
 		Job int `json:"job"`
+	}
+	// keepBody has the keys of all submissions that are still of use.
+	keepBody struct {
+		Keys []string `json:"keys"`
 	}
 )
 
@@ -168,6 +175,8 @@ func decodeBody(k kind, text []byte) (any, error) {
 		body = &removeBody{}
 	case kindRemoveScript:
 		body = &scriptBody{}
+	case kindKeep:
+		body = &keepBody{}
 	default:
 		return nil, fmt.Errorf("there is no order %q", string(k))
 	}

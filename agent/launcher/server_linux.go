@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/job"
@@ -253,6 +254,11 @@ func (s *Server) carryOut(ctx context.Context, o *received) (body any, h *held, 
 			return nil, nil, &refusal{err}
 		}
 		return nil, nil, s.remove(b)
+	case *keepBody:
+		if s.Rules.Submissions == nil {
+			return nil, nil, nil
+		}
+		return nil, nil, s.Rules.Submissions.Keep(b.Keys, time.Now())
 	case *scriptBody:
 		if err := checkID(job.ID{Job: b.Job}); err != nil {
 			return nil, nil, &refusal{err}
@@ -366,7 +372,10 @@ func (s *Server) prepare(b *prepareBody, scripts []int) (any, *held, error) {
 		}
 	}
 	p := b.Plan
-	if err := s.Rules.checkPlan(p, jobdir.Area(s.Spool.Path()), script); err != nil {
+	if err := s.Rules.checkPlan(p, b.Submitted, jobdir.Area(s.Spool.Path()), script); err != nil {
+		if f, ok := errors.AsType[*failure](err); ok {
+			return nil, nil, f
+		}
 		return nil, nil, &refusal{err}
 	}
 	id := p.Description.ID

@@ -36,6 +36,14 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	w, s := makeWorld(t)
+	w.serve(s)
+	return w
+}
+
+// makeWorld makes a launcher that does not serve yet.
+func makeWorld(t *testing.T) (*world, *Server) {
+	t.Helper()
 	testenv.Require(t, testenv.Root)
 	owner, err := userdb.System().User("nobody")
 	if err != nil {
@@ -60,6 +68,12 @@ func newWorld(t *testing.T) *world {
 			w.refused = append(w.refused, order+": "+err.Error())
 		},
 	}
+	return w, s
+}
+
+// serve has the launcher serve the front of the test.
+func (w *world) serve(s *Server) {
+	t := w.T
 	c, other, err := pair()
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +96,6 @@ func newWorld(t *testing.T) *world {
 		w.conn.close()
 		<-done
 	})
-	return w
 }
 
 // audits returns what the audit log has got since the last call.

@@ -49,6 +49,10 @@ type Input struct {
 	// (sge_conf(5), jsv_url); Verdicts are what came of it, nil where nobody has been asked.
 	Judging  bool
 	Verdicts []Verdict
+	// Confirming says that users confirm what they submit to the launcher of a daemon of two processes.
+	// Confirmation is what was confirmed; nil where the client has not been asked.
+	Confirming   bool
+	Confirmation *Confirmation
 	// Terminal says that people read what is printed to standard error, and no scripts: then
 	// there may be more than the original says.
 	Terminal bool
@@ -88,6 +92,9 @@ type Result struct {
 	// one is refused: the same command is to be run again with Input.Verdicts. Nothing has
 	// been printed, and no job been taken in before.
 	Judge []Judge
+	// Confirm asks for the job to be confirmed: the same command is to be run again with Input.Confirmation.
+	// Nothing has been done or printed before.
+	Confirm bool
 	// Writes are changes of the configuration directory, as qconf.Load reads it. The caller
 	// makes them durable, and has the cell take in Cluster, which is what they lead to
 	// (cell.Cell, Reconfigure). nil for no change.

@@ -39,7 +39,11 @@ func (x *call) qalter() {
 		x.describeAlteration(r)
 		return
 	}
-	x.answer(x.cell.Alter(x.now, x.in.By, r))
+	by := x.in.By
+	if x.in.Confirming {
+		by.Alters = alters
+	}
+	x.answer(x.cell.Alter(x.now, by, r))
 }
 
 const notOfTasks = "denied: the selected option works only on jobs and not on tasks"

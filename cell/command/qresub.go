@@ -20,6 +20,10 @@ func (x *call) qresub() {
 	if !ok {
 		return
 	}
+	if x.in.Confirming {
+		x.fail(exitRefused, "qresub cannot be used with --front-user yet: submit the job again")
+		return
+	}
 	var holds submit.HoldChange
 	if letters, ok := l.last("-h"); ok {
 		var err error

@@ -212,6 +212,9 @@ func terse(j *cell.Job) string {
 // caller is who submits, and from where.
 func (x *call) caller() cell.Caller {
 	by := x.in.By
+	if c := x.in.Confirmation; c != nil {
+		by.Submission = c.Key
+	}
 	origin := cell.Origin{}
 	switch {
 	case by.Origin != nil:

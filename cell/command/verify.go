@@ -46,7 +46,14 @@ func (x *call) correct(r *submit.Request, corrections []submit.Correction) error
 // answer is nil where it is to be asked first. As in the original it is not told of jobs that
 // would be refused in any case, or that are only tried (-w v).
 func (x *call) submit(r *submit.Request) (*cell.Answer, error) {
+	if x.in.Confirming && x.in.Confirmation == nil {
+		x.result.Confirm = true
+		return nil, nil
+	}
 	if !x.judging() {
+		if err := x.confirmed(r); err != nil {
+			return nil, err
+		}
 		return x.cell.Submit(x.now, x.caller(), r)
 	}
 	if x.in.Verdicts == nil {
@@ -61,6 +68,9 @@ func (x *call) submit(r *submit.Request) (*cell.Answer, error) {
 	v := x.in.Verdicts[0]
 	if v.Err == nil {
 		v.Err = x.correct(r, v.Corrections)
+	}
+	if v.Err == nil {
+		v.Err = x.confirmed(r)
 	}
 	if v.Err != nil {
 		return nil, v.Err

@@ -5,6 +5,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -13,7 +14,9 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -23,6 +26,7 @@ import (
 	"github.com/execd-project/execd/agent/launcher"
 	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/internal/printer"
+	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/qconf"
 )
@@ -61,6 +65,7 @@ func run(args []string) int {
 
 type options struct {
 	user, spool, execd, host string
+	requests                 list // places of the file sge_request of root's configuration
 	rules                    launcher.Rules
 	config                   *qconf.Configuration
 	front                    []string
@@ -78,8 +83,8 @@ func (l *list) Set(s string) error {
 
 func parse(args []string) (*options, error) {
 	o := &options{}
-	var groups string
-	var tmpdirs list
+	var groups, params string
+	var tmpdirs, commands, shells list
 	flags := flag.NewFlagSet("execd-launcher", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&o.user, "front-user", "", "")
@@ -90,6 +95,10 @@ func parse(args []string) (*options, error) {
 	flags.IntVar(&o.rules.MinGID, "min-gid", -1, "")
 	flags.StringVar(&groups, "gid-range", "", "")
 	flags.Var(&tmpdirs, "tmpdir", "")
+	flags.Var(&commands, "command", "")
+	flags.Var(&shells, "shell", "")
+	flags.Var(&o.requests, "requests", "")
+	flags.StringVar(&params, "execd-params", "", "")
 	if err := flags.Parse(args); err != nil {
 		return nil, fmt.Errorf("%w; execd starts it, see execd standalone --help", err)
 	}
@@ -101,8 +110,12 @@ func parse(args []string) (*options, error) {
 		return nil, errors.New("it is a part of a daemon of root, and runs as root only")
 	}
 	var err error
-	if o.config, err = qconf.ParseConfiguration("global", []byte("gid_range "+cmp.Or(groups, "NONE")+"\n")); err == nil {
+	if o.config, err = qconf.ParseConfiguration("global", []byte("gid_range "+cmp.Or(groups, "NONE")+"\nexecd_params "+cmp.Or(params, "none")+"\n")); err == nil {
 		o.rules.GroupIDs = o.config.GIDRange
+		o.rules.Site = launcher.Site{
+			Host: o.host, Config: o.config, Commands: commands, Shells: shells, BinaryPath: filepath.Dir(o.execd), Arch: job.Arch(runtime.GOARCH),
+			SGERoot: os.Getenv("SGE_ROOT"), SGECell: os.Getenv("SGE_CELL"),
+		}
 	}
 	return o, err
 }
@@ -153,6 +166,21 @@ func (o *options) serve() (int, error) {
 	if groups != nil && groups.Warning != "" {
 		say(groups.Warning)
 	}
+	desk, err := o.openDesk(spool)
+	if err != nil {
+		return 0, err
+	}
+	defer o.rules.Submissions.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	var wait sync.WaitGroup
+	defer wait.Wait()
+	defer desk.Close()
+	defer cancel()
+	wait.Go(func() {
+		if err := desk.Serve(ctx); err != nil {
+			say(err.Error())
+		}
+	})
 	o.rules.FrontUID = user.UID
 	server := &launcher.Server{
 		Spool: spool, Groups: groups, Config: o.config, Shepherd: shepherd, Rules: o.rules, FrontGID: int(user.GID),
@@ -166,4 +194,17 @@ func (o *options) serve() (int, error) {
 	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
 	f := &launcher.Front{User: user, Path: o.execd, Args: o.front, Env: os.Environ()}
 	return server.Run(f, signals, say)
+}
+
+// openDesk opens the socket on which users say what they submit.
+func (o *options) openDesk(spool *jobdir.Spool) (*launcher.Desk, error) {
+	var err error
+	if o.rules.Submissions, err = launcher.OpenSubmissions(spool); err != nil {
+		return nil, err
+	}
+	desk, err := launcher.OpenDesk(spool, o.rules.Submissions, o.requests)
+	if err != nil {
+		o.rules.Submissions.Close()
+	}
+	return desk, err
 }

@@ -96,6 +96,10 @@ type CommandRequest struct {
 	// it.
 	Verified    bool         `json:"verified,omitempty"`
 	Corrections []Correction `json:"corrections,omitempty"`
+	// Confirmed and Digest are the key and the digest of the submission of which the launcher was told, where
+	// CommandAnswer.Confirm has asked for that.
+	Confirmed   string       `json:"confirmed,omitempty"`
+	Digest      string       `json:"digest,omitempty"`
 	Zone        string       `json:"zone,omitempty"` // time zone of who types, as of TZ
 	Interactive *Interactive `json:"interactive,omitempty"`
 	// Terminal says that standard error is a terminal: people read it, and no scripts.
@@ -155,6 +159,9 @@ type CommandAnswer struct {
 	Edit        *File `json:"edit,omitempty"` // to be edited: then the same command again, with Edited
 	// Verify is a job to be verified; nothing has been done yet.
 	Verify *Verify `json:"verify,omitempty"`
+	// Confirm is the socket of the launcher, which is to be told of the job: then the same command again, with
+	// Confirmed; nothing has been done yet.
+	Confirm Text `json:"confirm,omitempty"`
 }
 
 // WaitRequest asks how the tasks of a job of the caller have ended: those behind the first

@@ -230,3 +230,68 @@ func TestFrontRefused(t *testing.T) {
 	m.args = []string{"--front-user", frontUser}
 	m.start()
 }
+
+// TestFrontSubmissions: with two processes the launcher starts what users have submitted, with all that their
+// commands read, and nothing else.
+func TestFrontSubmissions(t *testing.T) {
+	m := newFront(t, 4)
+	out := m.open("out")
+	m.write("job.sh", "#!/bin/sh\n#$ -N said -v OF=script\nprintf '%s|' \"$@\" $OF $MINE $SGE_ROOT ${SGE_TASK_ID}\n")
+	m.start()
+	root := filepath.Join(m.dir, "spool", "sge")
+	requests := filepath.Join(root, "default", "common", "sge_request")
+	m.until("there is a directory of the cell", func() bool { _, err := os.Stat(requests); return err == nil })
+	testenv.WriteFile(t, requests, "-j y -o "+out+"/$JOB_NAME\n")
+	u := someUsers(t, 1)[0]
+	submitted := func(args ...string) string {
+		t.Helper()
+		r := m.as(u, "qsub", append([]string{"-terse", "-wd", "/"}, args...)...)
+		id, _, _ := strings.Cut(strings.TrimSpace(r.stdout), ".")
+		if r.status != 0 || id == "" {
+			t.Fatalf("qsub %q: %+v", args, r)
+		}
+		return id
+	}
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"said":   {[]string{"-v", "MINE=\xff", "job.sh", "an argument", "\xfe"}, "an argument|\xfe|script|\xff|" + root + "|undefined|"},
+		"array":  {[]string{"-N", "array", "-t", "2", "job.sh"}, "script|" + root + "|2|"},
+		"pe":     {[]string{"-N", "pe", "-pe", "smp", "2", "-l", "h_rt=60", "-notify", "-p", "-1", "job.sh"}, "script|" + root + "|undefined|"},
+		"binary": {[]string{"-N", "binary", "-b", "y", "-V", "echo", "$HOME"}, u.HomeDir},
+	} {
+		id := submitted(c.args...)
+		m.until("job "+name+" is in the accounting", func() bool { return len(m.records(id)) == 1 })
+		if said := strings.Join(lines(t, filepath.Join(out, name)), "\n"); said != c.want {
+			t.Errorf("%s: the job has said %q, expected %q", name, said, c.want)
+		}
+	}
+
+	id := submitted("-h", "job.sh")
+	if r := m.as(u, "qalter", "-p", "-5", "-l", "arch=*", id); r.status != 0 {
+		t.Errorf("qalter -p: %+v", r)
+	}
+	for _, args := range [][]string{{"-o", "/tmp/x"}, {"-v", "A=1"}, {"-l", "h_rt=10"}, {"-S", "/bin/bash"}, {"-N", "x"}} {
+		if r := m.as(u, "qalter", append(args, id)...); r.status == 0 || !strings.Contains(r.stdout+r.stderr, "--front-user") {
+			t.Errorf("qalter %q: %+v", args, r)
+		}
+	}
+	if r := m.as(u, "qresub", id); r.status == 0 || !strings.Contains(r.stdout+r.stderr, "--front-user") {
+		t.Errorf("qresub: %+v", r)
+	}
+	m.as(u, "qdel", id)
+	if r := m.as(u, "qsub", "-o", "x:y:z", "nosuchscript"); r.status == 0 || strings.Contains(r.stderr, "launcher") {
+		t.Errorf("qsub of nothing: %+v", r)
+	}
+	info, err := os.Stat(filepath.Join(root, "default", "common", "settings.sh"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); !ok || st.Uid != 0 || info.Mode()&0o022 != 0 {
+		t.Errorf("what jobs source is %+v, expected a file of root", info)
+	}
+	if list := lines(t, filepath.Join(m.dir, "spool", "launcher-audit")); len(list) > 0 {
+		t.Errorf("the launcher has refused:\n%s", strings.Join(list, "\n"))
+	}
+}

@@ -73,7 +73,7 @@ func (c *Command) run(ctx context.Context) (int, error) {
 			return status, nil
 		}
 	}
-	q, err := c.request(ctx)
+	q, in, err := c.request(ctx)
 	if err != nil {
 		return exitFailed, err
 	}
@@ -84,7 +84,7 @@ func (c *Command) run(ctx context.Context) (int, error) {
 	if c.Name == "sge_share_mon" {
 		return c.collect(ctx, q, d)
 	}
-	a, err := c.ask(ctx, d, q)
+	a, err := c.ask(ctx, d, q, in)
 	if e, ok := errors.AsType[*unverifiedError](err); ok {
 		return c.unverified(e.error)
 	}
@@ -115,18 +115,19 @@ func (c *Command) run(ctx context.Context) (int, error) {
 // returns the answer without printing it. If the call of the daemon fails, it returns the error of package
 // agent/api; Explain makes a sentence of it.
 func (c *Command) Ask(ctx context.Context, d *api.Client) (*api.CommandAnswer, error) {
-	q, err := c.request(ctx)
+	q, in, err := c.request(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return c.ask(ctx, d, q)
+	return c.ask(ctx, d, q, in)
 }
 
 // unverifiedError is the reason for which a verifier has refused a job.
 type unverifiedError struct{ error }
 
-// ask sends a request, and sends it again after each text that the daemon asks to be edited or verified.
-func (c *Command) ask(ctx context.Context, d *api.Client, q *api.CommandRequest) (*api.CommandAnswer, error) {
+// ask sends a request, and sends it again after each text that the daemon asks to be edited, verified or confirmed.
+// in is the command line of the request.
+func (c *Command) ask(ctx context.Context, d *api.Client, q *api.CommandRequest, in *command.Input) (*api.CommandAnswer, error) {
 	for {
 		a, err := d.Command(ctx, q)
 		switch {
@@ -143,6 +144,10 @@ func (c *Command) ask(ctx context.Context, d *api.Client, q *api.CommandRequest)
 				return nil, &unverifiedError{err}
 			}
 			q.Key, q.Verified = rand.Text(), true
+		case a.Confirm != "":
+			if err := confirm(ctx, q, in, string(a.Confirm)); err != nil {
+				return nil, err
+			}
 		default:
 			return a, nil
 		}
@@ -184,7 +189,7 @@ func Explain(err error) error {
 }
 
 // request puts together what the daemon needs.
-func (c *Command) request(ctx context.Context) (*api.CommandRequest, error) {
+func (c *Command) request(ctx context.Context) (*api.CommandRequest, *command.Input, error) {
 	dir, home, zone, environment := c.Directory, variable(c.Environment, "HOME"), variable(c.Environment, "TZ"), c.Environment
 	if environment == nil {
 		home, _ = os.UserHomeDir() // without one there are no request files in it
@@ -193,7 +198,7 @@ func (c *Command) request(ctx context.Context) (*api.CommandRequest, error) {
 	if dir == "" {
 		var err error
 		if dir, err = workingDirectory(); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	in := &command.Input{
@@ -212,7 +217,7 @@ func (c *Command) request(ctx context.Context) (*api.CommandRequest, error) {
 		if stdin && in.Stdin == nil {
 			var err error
 			if in.Stdin, err = interruptible(ctx, func() ([]byte, error) { return textfile.ReadAll(c.Stdin, textfile.MaxScript) }); err != nil {
-				return nil, fmt.Errorf("cannot read standard input: %w", err)
+				return nil, nil, fmt.Errorf("cannot read standard input: %w", err)
 			}
 			if in.Stdin == nil {
 				in.Stdin = []byte{}
@@ -220,7 +225,7 @@ func (c *Command) request(ctx context.Context) (*api.CommandRequest, error) {
 			q.Stdin = in.Stdin
 		}
 		if len(names) == 0 {
-			return q, nil
+			return q, in, nil
 		}
 		for _, needed := range names {
 			name := needed.Name
@@ -228,9 +233,9 @@ func (c *Command) request(ctx context.Context) (*api.CommandRequest, error) {
 			text, err := c.read(ctx, needed, dir, home)
 			switch {
 			case ctx.Err() != nil:
-				return nil, errInterrupted
+				return nil, nil, errInterrupted
 			case errors.As(err, new(*defaultsError)):
-				return nil, err
+				return nil, nil, err
 			case err != nil:
 				f.Error = reason(err)
 				in.Unreadable[name] = f.Error

@@ -1,0 +1,271 @@
+package launcher
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/internal/host/userdb"
+	"github.com/execd-project/execd/internal/submission"
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/qconf"
+)
+
+// Site is what root's configuration says about the programs and variables of jobs.
+type Site struct {
+	Host   string // the name of this host
+	Config *qconf.Configuration
+	// Commands are the procedures, methods and commands of queues, hosts, parallel and checkpointing
+	// environments, as the configuration has them. Shells are the shells of queues.
+	Commands, Shells []string
+	// SGERoot, SGECell and BinaryPath are those of launch.Assignment.
+	SGERoot, SGECell, BinaryPath string
+	Arch                         string
+}
+
+// submitted is what the front says that the owner of a job has submitted.
+type submitted struct {
+	Key        string                 `json:"key"`
+	Submission *submission.Submission `json:"submission"`
+}
+
+// checkSubmitted refuses a job that its owner has not submitted. It describes the job again from what the owner
+// has submitted, and compares. What cannot travel in JSON, it puts into the plan.
+func (r *Rules) checkSubmitted(p *launch.Plan, s *submitted, area jobdir.Area, script []byte) error {
+	d := p.Description
+	if s == nil || s.Submission == nil || !submission.ValidKey(s.Key) {
+		return errors.New("there is no submission of the job")
+	}
+	owner, err := r.Users.User(d.Owner)
+	if err != nil {
+		return err
+	}
+	digest, err := r.Submissions.Find(owner.UID, s.Key)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("user %s has not submitted job %d", d.Owner, d.ID.Job)
+	case err != nil:
+		return &failure{err}
+	case s.Submission.Digest(s.Key) != digest:
+		return fmt.Errorf("user %s has submitted something else than the front says of job %d", d.Owner, d.ID.Job)
+	case !s.Submission.Binary && submission.ScriptSum(script) != s.Submission.Script:
+		return fmt.Errorf("the script of job %d is not the one that user %s has submitted", d.ID.Job, d.Owner)
+	}
+	for _, check := range []func() error{
+		func() error { return checkTask(d, s.Submission) },
+		func() error { return r.checkDescribed(p, s.Submission, owner, area, script) },
+		func() error { return r.checkCommands(d) },
+		func() error { return checkLimits(d, s.Submission) },
+	} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	if err := r.Submissions.Bind(owner.UID, s.Key, d.ID.Job); errors.Is(err, errBound) {
+		return fmt.Errorf("job %d: %w", d.ID.Job, err)
+	} else if err != nil {
+		return &failure{err}
+	}
+	return nil
+}
+
+// failure is why the launcher cannot find out whether an order may be given: a disk that is full.
+type failure struct{ err error }
+
+// Error returns the text.
+func (f *failure) Error() string { return "cannot check what users have submitted: " + f.err.Error() }
+
+// Unwrap returns the cause.
+func (f *failure) Unwrap() error { return f.err }
+
+// checkTask refuses tasks that the job does not have.
+func checkTask(d *job.Description, s *submission.Submission) error {
+	a, task := s.Array, d.ID.Task
+	switch {
+	case a == nil && task != 0:
+		return fmt.Errorf("job %d has no task %d: it is no array job", d.ID.Job, task)
+	case a != nil && (a.Step < 1 || task < a.First || task > a.Last || (task-a.First)%a.Step != 0):
+		return fmt.Errorf("job %d has no task %d", d.ID.Job, task)
+	}
+	return nil
+}
+
+// asSent is a value as the other process has it, where JSON has replaced bytes that are no UTF-8. A list that is
+// empty is the same as none.
+func asSent(v any) ([]byte, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	var read any
+	if err := json.Unmarshal(b, &read); err != nil {
+		return nil, err
+	}
+	return json.Marshal(withoutEmpty(read))
+}
+
+func withoutEmpty(v any) any {
+	switch v := v.(type) {
+	case []any:
+		if len(v) == 0 {
+			return nil
+		}
+		for i := range v {
+			v[i] = withoutEmpty(v[i])
+		}
+	case map[string]any:
+		for name := range v {
+			v[name] = withoutEmpty(v[name])
+		}
+	}
+	return v
+}
+
+// same reports whether two values are the same as they are sent.
+func same(a, b any) (bool, error) {
+	x, err := asSent(a)
+	if err != nil {
+		return false, err
+	}
+	y, err := asSent(b)
+	return bytes.Equal(x, y), err
+}
+
+// checkDescribed compares the description with the one that a submission leads to.
+func (r *Rules) checkDescribed(p *launch.Plan, s *submission.Submission, owner *userdb.User, area jobdir.Area, script []byte) error {
+	d := p.Description
+	if d.Host != r.Site.Host {
+		return fmt.Errorf("the host %q is not this one, %s", d.Host, r.Site.Host)
+	}
+	o := &launch.Assignment{
+		Request: s.Request(script), Owner: owner, Host: d.Host, Config: r.Site.Config,
+		Queue: qconf.QueueInstance{
+			Queue: d.Queue, Tmpdir: d.QueueTmpdir, Shell: d.Command.Shell, ShellStartMode: d.Command.StartMode, StarterMethod: d.StarterMethod,
+		},
+		Slots: d.HostSlots, Hosts: p.Hosts, Restarted: d.Restarted,
+		SubmitEnv: s.Environment(), SubmitDir: string(s.Directory), Lookup: r.Users.User, Privileged: true,
+		SGERoot: r.Site.SGERoot, SGECell: r.Site.SGECell, BinaryPath: r.Site.BinaryPath, Arch: r.Site.Arch,
+	}
+	if d.PE != nil {
+		control := slices.ContainsFunc(d.Environment, func(v string) bool { return strings.HasPrefix(v, "SGE_RSH_COMMAND=") })
+		o.PE, o.TotalSlots = &qconf.ParallelEnvironment{Name: d.PE.Name, ControlSlaves: control}, d.PE.Slots
+	}
+	if d.Ckpt != nil {
+		o.Ckpt = &qconf.Checkpoint{Name: d.Ckpt.Name, Dir: d.Ckpt.Dir}
+	}
+	want, err := o.Describe(d.ID, area, d.Tmpdir)
+	if err != nil {
+		return err
+	}
+	if !want.Command.OwnShell && !slices.Contains(r.Site.Shells, d.Command.Shell) {
+		return fmt.Errorf("the shell %q is not one of the queues in root's configuration: %s", d.Command.Shell, strings.Join(r.Site.Shells, ", "))
+	}
+	if d.Command.StartMode == job.RawExec {
+		return fmt.Errorf("shell_start_mode %s is not possible with --front-user", d.Command.StartMode)
+	}
+	want.Command.StartMode, want.Command.LoginShell = d.Command.StartMode, d.Command.LoginShell // of the queue and the host
+	for _, c := range []struct {
+		what     string
+		is, want any
+	}{
+		{"name", d.Name, want.Name},
+		{"account", d.Account, want.Account},
+		{"command", d.Command, want.Command},
+		{"working directory", d.Cwd, want.Cwd},
+		{"input and output", d.Streams, want.Streams},
+		{"merged error", d.MergeError, want.MergeError},
+	} {
+		equal, err := same(c.is, c.want)
+		if err != nil {
+			return err
+		}
+		if !equal {
+			return fmt.Errorf("the %s of job %d is not the one that user %s has submitted: %+v, expected %+v", c.what, d.ID.Job, d.Owner, c.is, c.want)
+		}
+	}
+	if d.PE != nil {
+		if p := d.PE; p.StdoutPath != want.PE.StdoutPath || p.StderrPath != want.PE.StderrPath {
+			return fmt.Errorf("the files of the parallel environment of job %d are not those that user %s has submitted", d.ID.Job, d.Owner)
+		}
+		d.PE.StdoutPath, d.PE.StderrPath = want.PE.StdoutPath, want.PE.StderrPath
+	}
+	d.Name, d.Account, d.Command, d.Cwd, d.Streams = want.Name, want.Account, want.Command, want.Cwd, want.Streams
+	return checkVariables(d, want)
+}
+
+// checkVariables compares the environment with the one that a submission leads to. Things of resource maps come
+// behind it.
+func checkVariables(d, want *job.Description) error {
+	if len(d.Environment) < len(want.Environment) {
+		return fmt.Errorf("the environment of job %d lacks variables that user %s has submitted", d.ID.Job, d.Owner)
+	}
+	for i, v := range want.Environment {
+		equal, err := same(d.Environment[i], v)
+		if err != nil {
+			return err
+		}
+		if !equal {
+			return fmt.Errorf("the environment of job %d is not the one that user %s has submitted: %.200q, expected %.200q", d.ID.Job, d.Owner, d.Environment[i], v)
+		}
+	}
+	more := d.Environment[len(want.Environment):]
+	trusted := slices.Clone(want.Trusted)
+	for _, v := range more {
+		name, _, _ := strings.Cut(v, "=")
+		if !launch.IsThing(name) {
+			return fmt.Errorf("the environment of job %d has %.200q, which user %s has not submitted", d.ID.Job, v, d.Owner)
+		}
+		trusted = append(trusted, name)
+	}
+	d.Environment, d.Trusted = append(want.Environment, more...), trusted
+	return nil
+}
+
+// checkCommands refuses programs of the site that root's configuration does not have: they run with the rights
+// of the owner.
+func (r *Rules) checkCommands(d *job.Description) error {
+	type command struct{ what, text string }
+	list := []command{{"prolog", d.Prolog}, {"epilog", d.Epilog}, {"starter_method", d.StarterMethod}}
+	for _, c := range []command{{"suspend_method", d.SuspendMethod}, {"resume_method", d.ResumeMethod}, {"terminate_method", d.TerminateMethod}} {
+		if strings.Contains(c.text, "/") { // else it is the name of a signal
+			list = append(list, c)
+		}
+	}
+	if d.PE != nil {
+		list = append(list, command{"start_proc_args", d.PE.Start}, command{"stop_proc_args", d.PE.Stop})
+	}
+	if c := d.Ckpt; c != nil {
+		list = append(list, command{"ckpt_command", c.Command}, command{"migr_command", c.MigrationCommand},
+			command{"restart_command", c.RestartCommand}, command{"clean_command", c.CleanCommand})
+	}
+	for _, c := range list {
+		if c.text != "" && !slices.Contains(r.Site.Commands, c.text) {
+			return fmt.Errorf("%s %q is not in root's configuration: with --front-user, write it into the directory of --conf and start the daemon again", c.what, c.text)
+		}
+	}
+	return nil
+}
+
+// checkLimits refuses limits above those that the user has asked for.
+func checkLimits(d *job.Description, s *submission.Submission) error {
+	for i, l := range d.Limits {
+		resource := job.Resource(i)
+		for _, c := range []struct {
+			prefix string
+			hard   bool
+			value  uint64
+		}{{"s_", false, l.Soft}, {"h_", true, l.Hard}} {
+			if most, ok := s.Ceiling(resource, c.hard); ok && c.value > most {
+				return fmt.Errorf("the limit %s of job %d is %s, above the %s that user %s has asked for",
+					c.prefix+resource.String(), d.ID.Job, resource.Format(c.value), resource.Format(most), d.Owner)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,355 @@
+package launcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/internal/host/userdb"
+	"github.com/execd-project/execd/internal/submission"
+	"github.com/execd-project/execd/internal/submission/claim"
+	"github.com/execd-project/execd/internal/testenv"
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/qconf"
+	"github.com/execd-project/execd/submit"
+)
+
+// newStrictWorld is a world whose launcher starts only what users have submitted.
+func newStrictWorld(t *testing.T) (*world, *Server) {
+	t.Helper()
+	w, s := makeWorld(t)
+	var err error
+	if s.Rules.Submissions, err = OpenSubmissions(w.spool); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Rules.Submissions.Close)
+	s.Rules.Site = Site{
+		Host: "host", Config: s.Config, Shells: []string{"/bin/sh"}, Commands: []string{"/site/prolog $job_id"},
+		BinaryPath: "/usr/sbin", Arch: job.Arch(runtime.GOARCH),
+	}
+	w.serve(s)
+	return w, s
+}
+
+// order is a job as a user has typed it, and as an honest front makes it.
+type order struct {
+	plan   *launch.Plan
+	claim  submission.Submission
+	key    string
+	script []byte
+}
+
+// order has a user submit a job. Its limit h_rt is 100 s.
+func (w *world) order(s *Server, key string, id job.ID, options ...string) *order {
+	w.Helper()
+	args := append([]string{"-N", "n", "-wd", "/", "-v", "A=1,B=\xff", "-l", "h_rt=100", "-o", "/dev/null"}, options...)
+	r, err := submit.Parse(submit.Input{Args: append(args, "-b", "y", "true", "an argument"), Cwd: "/", Env: []string{"PATH=/bin"}})
+	if err != nil {
+		w.Fatal(err)
+	}
+	r.Binary, r.Command, r.Script = false, "true", []byte("true\n")
+	origin := submit.Origin([]string{"HOME=/home", "PATH=/bin"})
+	claim := submission.Of(r, "/", origin)
+	if err := s.Rules.Submissions.Add(w.owner.UID, key, claim.Digest(key)); err != nil {
+		w.Fatal(err)
+	}
+	o, err := launch.Resolve(qconf.Builtin(1), r, "all.q", "host")
+	if err != nil {
+		w.Fatal(err)
+	}
+	o.Owner, o.Privileged, o.Queue.Tmpdir, o.Lookup = w.owner, true, w.tmp, userdb.System().User
+	o.SubmitEnv, o.SubmitDir, o.BinaryPath, o.Arch = origin, "/", "/usr/sbin", s.Rules.Site.Arch
+	p, err := o.Plan(id, jobdir.Area(w.spool.Path()), false)
+	if err != nil {
+		w.Fatal(err)
+	}
+	p.GroupIDs = nil
+	return &order{plan: p, claim: *claim, key: key, script: r.Script}
+}
+
+// prepare orders a job.
+func (w *world) prepare(o *order) *Error {
+	w.Helper()
+	fd, err := memory("script", o.script)
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer unix.Close(fd)
+	return w.ask(kindPrepare, &prepareBody{Plan: o.plan, Script: true, Submitted: &submitted{o.key, &o.claim}}, fd)
+}
+
+// TestForgedSubmissions: a front that was captured can start nothing but what the owner of the job has submitted.
+func TestForgedSubmissions(t *testing.T) {
+	w, s := newStrictWorld(t)
+	environment := func(d *job.Description, v string) {
+		name, _, _ := strings.Cut(v, "=")
+		for i, old := range d.Environment {
+			if strings.HasPrefix(old, name+"=") {
+				d.Environment[i] = v
+				return
+			}
+		}
+		d.Environment = append(d.Environment, v)
+	}
+	n := 0
+	for name, c := range map[string]struct {
+		forge func(o *order)
+		want  string
+	}{
+		"another script":                      {func(o *order) { o.script = []byte("rm -rf ~\n") }, "is not the one"},
+		"a script that the front says it is":  {func(o *order) { o.script, o.claim.Script = []byte("x\n"), submission.ScriptSum([]byte("x\n")) }, "something else"},
+		"a job that nobody has submitted":     {func(o *order) { o.key = "nosuchkey" }, "has not submitted"},
+		"no key":                              {func(o *order) { o.key = "" }, "no submission"},
+		"a key that leads up":                 {func(o *order) { o.key = "../65534.k" }, "no submission"},
+		"a job of another user":               {func(o *order) { w.stranger(o) }, "has not submitted"},
+		"another command":                     {func(o *order) { o.plan.Description.Command.Args = []string{"-c", "id"} }, "the command of job"},
+		"another command in both places":      {func(o *order) { o.plan.Description.Command.Args, o.claim.Args = []string{"x"}, []submission.Text{"x"} }, "something else"},
+		"no shell":                            {func(o *order) { o.plan.Description.Command.NoShell = true }, "the command of job"},
+		"another shell":                       {func(o *order) { o.plan.Description.Command.Shell = "/tmp/shell" }, "the shell"},
+		"a shell of the user":                 {func(o *order) { o.plan.Description.Command.OwnShell = true }, "the command of job"},
+		"raw_exec":                            {func(o *order) { o.plan.Description.Command.StartMode = job.RawExec }, "raw_exec"},
+		"another working directory":           {func(o *order) { o.plan.Description.Cwd = "/tmp" }, "working directory"},
+		"another output file":                 {func(o *order) { o.plan.Description.Streams[1].Path = "/home/user/.bashrc" }, "input and output"},
+		"another input file":                  {func(o *order) { o.plan.Description.Streams[0].Path = "/home/user/.ssh/id_rsa" }, "input and output"},
+		"another error file":                  {func(o *order) { o.plan.Description.Streams[2].Path = "/home/user/.ssh/authorized_keys" }, "input and output"},
+		"a merged error":                      {func(o *order) { o.plan.Description.MergeError = true }, "merged error"},
+		"a file to be staged":                 {func(o *order) { o.plan.Description.Streams[1].Staging.Enabled = true }, "input and output"},
+		"a variable that is loaded":           {func(o *order) { environment(o.plan.Description, "LD_PRELOAD=/tmp/x.so") }, "LD_PRELOAD"},
+		"a variable that the shell executes":  {func(o *order) { environment(o.plan.Description, "BASH_ENV=/tmp/x") }, "BASH_ENV"},
+		"another PATH":                        {func(o *order) { environment(o.plan.Description, "PATH=/tmp/x") }, "/tmp/x"},
+		"another HOME":                        {func(o *order) { environment(o.plan.Description, "HOME=/tmp/x") }, "/tmp/x"},
+		"another value of a variable":         {func(o *order) { environment(o.plan.Description, "A=2") }, "A=2"},
+		"a variable less":                     {func(o *order) { o.plan.Description.Environment = o.plan.Description.Environment[1:] }, "environment"},
+		"another SGE_ROOT":                    {func(o *order) { environment(o.plan.Description, "SGE_ROOT=/tmp/x") }, "SGE_ROOT"},
+		"another SGE_BINARY_PATH":             {func(o *order) { environment(o.plan.Description, "SGE_BINARY_PATH=/tmp/x") }, "SGE_BINARY_PATH"},
+		"another directory of the submission": {func(o *order) { environment(o.plan.Description, "SGE_O_WORKDIR=/tmp/x") }, "SGE_O_WORKDIR"},
+		"another name":                        {func(o *order) { o.plan.Description.Name = "m" }, "name"},
+		"another account":                     {func(o *order) { o.plan.Description.Account = "m" }, "account"},
+		"another host":                        {func(o *order) { o.plan.Description.Host = "other" }, "is not this one"},
+		"a prolog":                            {func(o *order) { o.plan.Description.Prolog = "/tmp/x" }, "prolog"},
+		"a prolog with other arguments":       {func(o *order) { o.plan.Description.Prolog = "/site/prolog -c id" }, "prolog"},
+		"an epilog":                           {func(o *order) { o.plan.Description.Epilog = "/tmp/x" }, "epilog"},
+		"a starter_method":                    {func(o *order) { o.plan.Description.StarterMethod = "/tmp/x" }, "starter_method"},
+		"a suspend_method":                    {func(o *order) { o.plan.Description.SuspendMethod = "/tmp/x" }, "suspend_method"},
+		"a resume_method":                     {func(o *order) { o.plan.Description.ResumeMethod = "/tmp/x" }, "resume_method"},
+		"a terminate_method":                  {func(o *order) { o.plan.Description.TerminateMethod = "/tmp/x" }, "terminate_method"},
+		"a checkpointing command": {func(o *order) {
+			w.says(o, "SGE_CKPT_ENV=c")
+			o.plan.Description.Ckpt = &job.Checkpoint{Name: "c", Interface: "userdefined", Command: "/tmp/x"}
+		}, "ckpt_command"},
+		"a higher limit":                {func(o *order) { o.plan.Description.Limits[job.RT].Hard = 1000 }, "h_rt"},
+		"a task of a job without tasks": {func(o *order) { w.task(o, 3) }, "no array job"},
+		"start_proc_args":               {func(o *order) { w.parallel(o, func(p *job.ParallelEnvironment) { p.Start = "/tmp/x" }) }, "start_proc_args"},
+		"output of start_proc_args":     {func(o *order) { w.parallel(o, func(p *job.ParallelEnvironment) { p.StdoutPath = "/tmp/x" }) }, "parallel environment"},
+	} {
+		n++
+		o := w.order(s, fmt.Sprintf("key%d", n), job.ID{Job: 7})
+		c.forge(o)
+		w.refusedWith(name, w.prepare(o), c.want)
+	}
+	w.nothingIsHere()
+}
+
+// stranger makes a job one of another user, who has submitted nothing.
+func (w *world) stranger(o *order) {
+	for uid := uint32(1000); uid < 70000; uid++ {
+		u, err := userdb.System().UserID(uid)
+		if err == nil && uid != w.owner.UID && u.GID >= 1000 {
+			o.plan.Description.Owner, o.plan.UID, o.plan.GID = u.Name, int(u.UID), int(u.GID)
+			return
+		}
+	}
+	o.key = "nosuchkey" // this host has no other user
+}
+
+// task makes a job a task of one.
+func (w *world) task(o *order, number int) {
+	d := o.plan.Description
+	d.ID.Task = number
+	d.Tmpdir = d.QueueTmpdir + "/" + jobdir.TmpdirName(d.ID, d.Queue)
+}
+
+// parallel makes a job a parallel one.
+func (w *world) parallel(o *order, f func(*job.ParallelEnvironment)) {
+	d := o.plan.Description
+	hosts := jobdir.Area(w.spool.Path()).JobPath(d.ID) + "/" + jobdir.FilePEHosts
+	d.PE = &job.ParallelEnvironment{Name: "p", Slots: 1, HostFile: hosts, StdoutPath: d.Streams[1].Path, StderrPath: d.Streams[2].Path}
+	w.says(o, "PE=p", "PE_HOSTFILE="+hosts)
+	f(d.PE)
+}
+
+// says puts variables into the environment of a job where package launch does.
+func (w *world) says(o *order, variables ...string) {
+	d := o.plan.Description
+	for i, v := range d.Environment {
+		if strings.HasPrefix(v, "SGE_TASK_STEPSIZE=") {
+			d.Environment = slices.Insert(d.Environment, i+1, variables...)
+			return
+		}
+	}
+}
+
+// TestSubmitted: what a user has submitted is started, byte by byte, and its submission is good for one job.
+func TestSubmitted(t *testing.T) {
+	w, s := newStrictWorld(t)
+	o := w.order(s, "one", job.ID{Job: 7})
+	o.plan.Description.Prolog = "/site/prolog $job_id" // of root's configuration
+	if err := w.prepare(o); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := w.spool.Open(job.ID{Job: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	d, err := dir.Description()
+	if err != nil || !strings.Contains(strings.Join(d.Environment, "\n")+"\n", "\nB=\xff\n") {
+		t.Errorf("%q (%v)", d.Environment, err)
+	}
+	again := w.order(s, "one", job.ID{Job: 8})
+	w.refusedWith("a second job", w.prepare(again), "that of another job")
+	if err := w.ask(kindRemove, &removeBody{ID: job.ID{Job: 7}}); err != nil {
+		t.Error(err)
+	}
+	if err := w.prepare(w.order(s, "one", job.ID{Job: 7})); err != nil { // it is run again
+		t.Error(err)
+	}
+	for _, task := range []int{1, 3} {
+		o := w.order(s, "array", job.ID{Job: 9, Task: task}, "-t", "1-3:2")
+		if err := w.prepare(o); err != nil {
+			t.Errorf("task %d: %v", task, err)
+		}
+	}
+	w.refusedWith("a task between", w.prepare(w.order(s, "array", job.ID{Job: 9, Task: 2}, "-t", "1-3:2")), "no task 2")
+}
+
+// TestSubmissions: submissions stay until nobody needs them, and a key is one user's.
+func TestSubmissions(t *testing.T) {
+	testenv.Require(t, testenv.Root)
+	spool, err := jobdir.OpenSpool(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer spool.Close()
+	digest := (&submission.Submission{}).Digest("a")
+	open := func() *Submissions {
+		s, err := OpenSubmissions(spool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	s := open()
+	for _, key := range []string{"a", "b"} {
+		if err := errors.Join(s.Add(1000, key, digest), s.Bind(1000, key, 3)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Close()
+	s = open()
+	defer s.Close()
+	if s.count[1000] != 2 {
+		t.Errorf("user 1000 has %d submissions, expected 2", s.count[1000])
+	}
+	other := (&submission.Submission{Name: "x"}).Digest("a")
+	if err := s.Add(1000, "a", other); err == nil {
+		t.Error("another submission has the key")
+	}
+	if err := s.Add(1000, "../a", digest); err == nil {
+		t.Error("a key that leads up")
+	}
+	if err := s.Add(1000, "c", "/etc/passwd"); err == nil {
+		t.Error("a digest that is none")
+	}
+	if _, err := s.Find(1001, "a"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("of another user: %v", err)
+	}
+	if err := s.Bind(1000, "a", 4); !errors.Is(err, errBound) {
+		t.Errorf("a second job: %v", err)
+	}
+	if err := s.Keep([]string{"b"}, time.Now()); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.Find(1000, "a"); err != nil {
+		t.Errorf("a new one: %v", err)
+	}
+	if err := s.Keep([]string{"b"}, time.Now().Add(2*forgettable)); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.Find(1000, "a"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("one that nobody needs: %v", err)
+	}
+	if got, err := s.Find(1000, "b"); err != nil || got != digest {
+		t.Errorf("one that is needed: %q, %v", got, err)
+	}
+	left, err := os.ReadDir(filepath.Join(spool.Path(), dirSubmissions))
+	if err != nil || len(left) != 2 {
+		t.Errorf("there is %v (%v)", left, err)
+	}
+}
+
+// TestDesk: the launcher takes claims from any user, over a long path too, and nothing but claims.
+func TestDesk(t *testing.T) {
+	testenv.Require(t, testenv.Root)
+	spool, err := jobdir.OpenSpool(filepath.Join(t.TempDir(), strings.Repeat("a", 100)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer spool.Close()
+	s, err := OpenSubmissions(spool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	requests := filepath.Join(spool.Path(), "sge_request")
+	testenv.WriteFile(t, requests, "-j y\n")
+	d, err := OpenDesk(spool, s, []string{"/nonexistent/sge_request", requests})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() { done <- d.Serve(context.Background()) }()
+	defer func() {
+		d.Close()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
+	dial := func() *claim.Conn {
+		c, err := claim.Dial(t.Context(), filepath.Join(spool.Path(), claim.SocketName))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		return c
+	}
+	c := dial()
+	if string(c.Greeting.Requests) != "-j y\n" {
+		t.Errorf("the default options are %q", c.Greeting.Requests)
+	}
+	digest := (&submission.Submission{}).Digest("a")
+	if err := c.Claim("a", digest); err != nil {
+		t.Error(err)
+	}
+	if got, err := s.Find(0, "a"); err != nil || got != digest {
+		t.Errorf("%q, %v", got, err)
+	}
+	if err := dial().Claim("a/b", digest); err == nil || !strings.Contains(err.Error(), "invalid claim") {
+		t.Errorf("a key that is none: %v", err)
+	}
+	if err := dial().Claim("b", strings.Repeat("x", 2000)); err == nil {
+		t.Error("a claim that is too long was accepted")
+	}
+}

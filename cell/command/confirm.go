@@ -1,0 +1,62 @@
+package command
+
+import (
+	"errors"
+
+	"github.com/execd-project/execd/internal/submission"
+	"github.com/execd-project/execd/submit"
+)
+
+// Confirmation is what the user has told the launcher about a job.
+type Confirmation struct {
+	Key, Digest string // see package internal/submission
+}
+
+// Submission returns what the user submits with a command line, as Run reads it, and the digest of it under a
+// key. Without such a job the digest is empty: what is wrong with the line is for Run to say.
+func Submission(in *Input, key string) string {
+	x := &call{in: in, self: table(in.Name)}
+	var request *submit.Request
+	kind, ok := map[string]submit.Commands{"qsub": submit.Qsub, "qrsh": submit.Qrsh, "qlogin": submit.Qlogin}[in.Name]
+	if !ok {
+		return ""
+	}
+	s := in.submission(submitRequest)
+	var verifiers []string
+	s.Command, s.Verifiers, s.Manner = kind, &verifiers, &x.manner
+	request, err := submit.Parse(s)
+	if err == nil && in.Corrections != nil {
+		err = x.correct(request, in.Corrections)
+	}
+	if err != nil {
+		return ""
+	}
+	if kind != submit.Qsub {
+		request = x.wrapped(request)
+	}
+	return submission.Of(request, in.Dir, submit.Origin(in.Environment)).Digest(key)
+}
+
+// confirmed refuses a job that is not the one that the user has confirmed.
+func (x *call) confirmed(r *submit.Request) error {
+	if !x.in.Confirming {
+		return nil
+	}
+	c, by := x.in.Confirmation, x.caller()
+	if c == nil || submission.Of(r, by.Origin.Directory, by.Origin.Environment).Digest(c.Key) != c.Digest {
+		return errors.New("job rejected: it is not the job that the command has told the launcher of; if the site has a jsv_url that changes jobs, remove it, and if the default options were just changed, submit the job again")
+	}
+	return nil
+}
+
+// errConfirmed is why a job is not altered.
+var errConfirmed = errors.New("denied: with --front-user, qalter cannot change what the job runs, its environment, files or limits; delete the job and submit it again")
+
+// alters refuses alterations of what users confirm to the launcher.
+func alters(was, is *submit.Request) error {
+	const key = "0" // any
+	if submission.Of(was, "", nil).Digest(key) != submission.Of(is, "", nil).Digest(key) {
+		return errConfirmed
+	}
+	return nil
+}

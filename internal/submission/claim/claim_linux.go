@@ -1,0 +1,180 @@
+// Package claim is how a command tells the launcher of a daemon of two processes what its user submits: three
+// messages over the launcher's own socket. See docs/design/front-and-launcher.md.
+//
+// Other projects should not import this package: it may change at any time.
+//
+// A Conn is for one goroutine at a time.
+package claim
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// SocketName is the name of the launcher's socket in the spool directory. A connection carries three messages
+// of type SOCK_SEQPACKET: the launcher's Greeting, a Claim, and the launcher's Reply.
+const SocketName = "submissions.sock"
+
+// MostMessage is the size of the longest message in bytes.
+const MostMessage = 96 << 10
+
+// Version is the version of the messages.
+const Version = 1
+
+// Greeting is the first message of the launcher.
+type Greeting struct {
+	Version int `json:"version"`
+	// Requests is the file sge_request of root's configuration (sge_request(5)); nil for none. Commands take
+	// it from here, because the front could change what it says.
+	Requests []byte `json:"requests,omitempty"`
+	Error    string `json:"error,omitempty"` // why there is no such file
+}
+
+// Claim says that the user who sends it has submitted a job.
+type Claim struct {
+	Version int    `json:"version"`
+	Key     string `json:"key"`
+	Digest  string `json:"digest"`
+}
+
+// Reply is the answer to a claim: an error, or nothing.
+type Reply struct {
+	Error string `json:"error,omitempty"`
+}
+
+// patience is how long a command waits for a launcher that is being started again.
+const patience = 30 * time.Second
+
+// Conn is a connection with the launcher.
+type Conn struct {
+	fd       int
+	Greeting Greeting
+}
+
+// Dial connects to the launcher and reads its greeting. The socket must be one of a process of root: the path
+// comes from the front, which could name a socket of its own.
+func Dial(ctx context.Context, path string) (*Conn, error) {
+	const pause = 100 * time.Millisecond
+	for end := time.Now().Add(patience); ; {
+		c, err := dial(path)
+		away := errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, errEnd)
+		if err == nil || !away || time.Now().After(end) {
+			return c, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func dial(path string) (c *Conn, err error) {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("socket", err)
+	}
+	c = &Conn{fd: fd}
+	defer func() {
+		if err != nil {
+			_ = unix.Close(fd)
+			err = fmt.Errorf("cannot ask the launcher on %q: %w", path, err)
+		}
+	}()
+	limit := unix.NsecToTimeval(int64(patience))
+	if err := errors.Join(unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit),
+		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &limit)); err != nil {
+		return nil, err
+	}
+	if err := At(path, func(short string) error {
+		return os.NewSyscallError("connect", unix.Connect(fd, &unix.SockaddrUnix{Name: short}))
+	}); err != nil {
+		return nil, err
+	}
+	peer, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err != nil {
+		return nil, os.NewSyscallError("getsockopt", err)
+	}
+	if peer.Uid != 0 {
+		return nil, fmt.Errorf("the socket belongs to a process of user ID %d, expected root", peer.Uid)
+	}
+	if err := c.read(&c.Greeting); err != nil {
+		return nil, err
+	}
+	if c.Greeting.Error != "" {
+		return nil, errors.New(c.Greeting.Error)
+	}
+	return c, nil
+}
+
+// errEnd is that the launcher has closed the connection.
+var errEnd = errors.New("the launcher has closed the connection")
+
+// At calls f with a path of a socket that is short enough for the kernel (unix(7)).
+func At(path string, f func(short string) error) error {
+	const most = 107
+	if len(path) <= most {
+		return f(path)
+	}
+	dir, err := unix.Open(filepath.Dir(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return os.NewSyscallError("open", err)
+	}
+	defer unix.Close(dir)
+	return f("/proc/self/fd/" + strconv.Itoa(dir) + "/" + filepath.Base(path))
+}
+
+// Close ends the connection.
+func (c *Conn) Close() { _ = unix.Close(c.fd) }
+
+func (c *Conn) read(v any) error {
+	buffer := make([]byte, MostMessage+1)
+	for {
+		n, err := unix.Read(c.fd, buffer)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.ECONNRESET) || err == nil && n == 0:
+			return errEnd
+		case err != nil:
+			return os.NewSyscallError("read", err)
+		case n > MostMessage:
+			return fmt.Errorf("its message is longer than %d bytes", MostMessage)
+		}
+		return json.Unmarshal(buffer[:n], v)
+	}
+}
+
+// Claim hands the launcher the digest of a submission. When it returns nil the launcher has it on the disk.
+func (c *Conn) Claim(key, digest string) error {
+	text, err := json.Marshal(&Claim{Version, key, digest})
+	if err != nil {
+		return err
+	}
+	for {
+		err := unix.Sendto(c.fd, text, unix.MSG_NOSIGNAL, nil)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("cannot tell the launcher of the job: %w", os.NewSyscallError("sendto", err))
+		}
+		break
+	}
+	var reply Reply
+	if err := c.read(&reply); err != nil {
+		return fmt.Errorf("cannot tell the launcher of the job: %w", err)
+	}
+	if reply.Error != "" {
+		return errors.New(reply.Error)
+	}
+	return nil
+}

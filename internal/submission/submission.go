@@ -1,0 +1,202 @@
+// Package submission describes what a user has asked for in a job, as far as it decides what runs with the
+// user's rights: the program, its arguments, environment, directory, files and limits. With a daemon of two
+// processes the command computes a digest of it and hands that to the launcher over the launcher's own socket.
+// The launcher then starts nothing else for this user. See docs/design/front-and-launcher.md.
+//
+// Other projects should not import this package: it may change at any time.
+//
+// All functions are safe for concurrent use.
+package submission
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/submit"
+)
+
+// Text is a string of any bytes. In JSON a string that is not UTF-8 is an object with its base64, because JSON
+// would replace the other bytes, and different texts would have the same digest.
+type Text string
+
+type encoded struct {
+	Base64 []byte `json:"base64"`
+}
+
+// MarshalJSON writes a string, or {"base64": "..."}.
+func (t Text) MarshalJSON() ([]byte, error) {
+	if utf8.ValidString(string(t)) {
+		return json.Marshal(string(t))
+	}
+	return json.Marshal(encoded{[]byte(t)})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (t *Text) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && b[0] == '{' {
+		var e encoded
+		if err := json.Unmarshal(b, &e); err != nil {
+			return err
+		}
+		*t = Text(e.Base64)
+		return nil
+	}
+	return json.Unmarshal(b, (*string)(t))
+}
+
+// Pair is a name with a value: a variable, or a host with its path.
+type Pair [2]Text
+
+// Limit is a hard request for a limit of the job (submit.LimitRequest).
+type Limit struct {
+	Resource int    `json:"resource"`
+	Hard     bool   `json:"hard,omitempty"`
+	Value    uint64 `json:"value"`
+}
+
+// Submission is what a user has asked for in a job. What the scheduler decides, and what concerns only the
+// order of jobs, is not in it: the queue, the number of slots, resources that are no limits, priorities, holds
+// and dates.
+type Submission struct {
+	Command    Text          `json:"command"`
+	Script     string        `json:"script,omitempty"` // SHA-256 of the script in hexadecimal; empty with Binary
+	Args       []Text        `json:"args,omitempty"`
+	Binary     bool          `json:"binary,omitempty"`
+	NoShell    bool          `json:"no_shell,omitempty"`
+	Login      bool          `json:"login,omitempty"`
+	Shell      []Pair        `json:"shell,omitempty"` // hosts and paths, as all paths
+	Name       Text          `json:"name"`
+	Account    Text          `json:"account,omitempty"`
+	Input      []Pair        `json:"input,omitempty"`
+	Output     []Pair        `json:"output,omitempty"`
+	Error      []Pair        `json:"error,omitempty"`
+	Join       bool          `json:"join,omitempty"`
+	WorkingDir Text          `json:"working_dir,omitempty"`
+	Env        []Pair        `json:"env,omitempty"` // variables, in their order
+	Array      *submit.Array `json:"array,omitempty"`
+	Limits     []Limit       `json:"limits,omitempty"`
+	// Directory and Origin are the directory of the command, and what the SGE_O_ variables of the job are made of
+	// (submit.Origin).
+	Directory Text   `json:"directory"`
+	Origin    []Text `json:"origin,omitempty"`
+}
+
+// Of describes a request, which has its script. dir and origin are the directory of the command and
+// submit.Origin of its environment.
+func Of(r *submit.Request, dir string, origin []string) *Submission {
+	s := &Submission{
+		Command: Text(r.Command), Binary: r.Binary, NoShell: r.NoShell, Login: r.Login, Name: Text(r.Name), Account: Text(r.Account),
+		Join: r.Join, WorkingDir: Text(r.WorkingDir), Array: r.Array, Directory: Text(dir),
+		Args: texts(r.Args), Origin: texts(origin),
+		Shell: paths(r.Shell), Input: paths(r.Input), Output: paths(r.Output), Error: paths(r.Error),
+	}
+	if !r.Binary {
+		s.Script = ScriptSum(r.Script)
+	}
+	for _, v := range r.Env {
+		s.Env = append(s.Env, Pair{Text(v.Name), Text(v.Value)})
+	}
+	for _, l := range r.LimitRequests() {
+		s.Limits = append(s.Limits, Limit{int(l.Resource), l.Hard, l.Value})
+	}
+	return s
+}
+
+// ScriptSum is Submission.Script of a script.
+func ScriptSum(script []byte) string {
+	sum := sha256.Sum256(script)
+	return hex.EncodeToString(sum[:])
+}
+
+func texts(list []string) (to []Text) {
+	for _, s := range list {
+		to = append(to, Text(s))
+	}
+	return to
+}
+
+func stringsOf(list []Text) (to []string) {
+	for _, s := range list {
+		to = append(to, string(s))
+	}
+	return to
+}
+
+func paths(list []submit.HostPath) (to []Pair) {
+	for _, p := range list {
+		to = append(to, Pair{Text(p.Host), Text(p.Path)})
+	}
+	return to
+}
+
+func hostPaths(list []Pair) (to []submit.HostPath) {
+	for _, p := range list {
+		to = append(to, submit.HostPath{Host: string(p[0]), Path: string(p[1])})
+	}
+	return to
+}
+
+// Request is a request with the fields that a submission has. The script is the caller's, who compares it with
+// Submission.Script.
+func (s *Submission) Request(script []byte) *submit.Request {
+	r := &submit.Request{
+		Command: string(s.Command), Script: script, Args: stringsOf(s.Args), Binary: s.Binary, NoShell: s.NoShell, Login: s.Login,
+		Shell: hostPaths(s.Shell), Name: string(s.Name), Account: string(s.Account),
+		Input: hostPaths(s.Input), Output: hostPaths(s.Output), Error: hostPaths(s.Error),
+		Join: s.Join, WorkingDir: string(s.WorkingDir), Array: s.Array,
+	}
+	for _, v := range s.Env {
+		r.Env = append(r.Env, submit.Variable{Name: string(v[0]), Value: string(v[1])})
+	}
+	return r
+}
+
+// Environment is Submission.Origin as strings.
+func (s *Submission) Environment() []string { return stringsOf(s.Origin) }
+
+// Ceiling returns the largest value of a limit that the user has asked for; ok is false where the user has not
+// asked for any.
+func (s *Submission) Ceiling(r job.Resource, hard bool) (value uint64, ok bool) {
+	for _, l := range s.Limits {
+		if l.Resource == int(r) && l.Hard == hard && (!ok || l.Value < value) {
+			value, ok = l.Value, true
+		}
+	}
+	return value, ok
+}
+
+// Digest is the digest of a submission under its key, in 43 characters.
+func (s *Submission) Digest(key string) string {
+	text, err := json.Marshal(s)
+	if err != nil {
+		return "" // which is no digest, and matches none
+	}
+	sum := sha256.New()
+	sum.Write([]byte("execd submission 1\n" + key + "\n"))
+	sum.Write(text)
+	return base64.RawURLEncoding.EncodeToString(sum.Sum(nil))
+}
+
+// Lengths of keys and digests.
+const (
+	mostKey      = 64
+	lengthDigest = 43
+)
+
+// ValidKey reports whether a key has 1 to 64 letters and digits.
+func ValidKey(key string) bool {
+	return key != "" && len(key) <= mostKey && !strings.ContainsFunc(key, func(r rune) bool {
+		return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	})
+}
+
+// ValidDigest reports whether a text could be a digest.
+func ValidDigest(digest string) bool {
+	b, err := base64.RawURLEncoding.Strict().DecodeString(digest)
+	return err == nil && len(b) == sha256.Size && len(digest) == lengthDigest
+}
