@@ -67,12 +67,7 @@ func (a *Agent) release(e *entry) {
 // setLoad has the load values that were reported last count for what is admitted: a
 // master judges by the same. mu is held.
 func (a *Agent) setLoad() {
-	values := map[string]string{}
-	for k, v := range a.load.values {
-		if qconf.SameHost(k.Host, a.options.Host) {
-			values[k.Name] = v.value.Text
-		}
-	}
+	values := a.load.of(a.options.Host)
 	problems := a.book.SetLoad(values)
 	problems = append(problems, a.book.SetTopology(values["m_topology"], "")...)
 	for _, p := range problems {

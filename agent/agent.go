@@ -126,6 +126,7 @@ type Agent struct {
 	disk     *disk
 	journal  *journal
 	finished *finished
+	load     loadBook
 	opened   openGroups
 
 	// mu guards what follows. Nothing is read from the disk or written to it by who holds it: an
@@ -147,8 +148,7 @@ type Agent struct {
 	said          map[string]bool   // parameters that have been said to have no effect
 	troubles      map[string]string // what: sentence
 	starting      starting
-	service       ServiceReport // the last one
-	load          loadBook
+	service       ServiceReport   // the last one
 	context       context.Context // of Run; jobs are watched until it ends
 	stop          context.CancelFunc
 	stopping      bool

@@ -41,6 +41,49 @@ type console struct {
 	ended    bool
 }
 
+// seat holds the terminal of a job, and whether a client is expected to attach again. Its lock may be
+// taken while Agent.mu is held. While it is held, only the lock of the console may be taken.
+type seat struct {
+	mu       sync.Mutex
+	console  *console // nil until the agent has the terminal of an interactive job
+	expected bool     // fileClient exists
+}
+
+// terminal returns the terminal, or nil if the agent does not have it.
+func (s *seat) terminal() *console {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.console
+}
+
+// open stores a terminal. If a client is expected, it returns a channel that is closed when one
+// attaches; otherwise nil.
+func (s *seat) open(c *console) (alone <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.console = c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.expected = s.expected; c.expected {
+		c.alone = make(chan struct{})
+	}
+	return c.alone
+}
+
+// expects reports whether fileClient exists: a client is expected to attach again.
+func (s *seat) expects() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.expected
+}
+
+// expect records whether fileClient exists.
+func (s *seat) expect(client bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expected = client
+}
+
 // cancelLock is a lock that is not waited for by one who has lost the terminal.
 type cancelLock chan struct{}
 
@@ -69,7 +112,7 @@ const consolePatience = 5 * time.Second
 // openConsole gets the terminal of an interactive job that runs, if it is not here yet.
 func (a *Agent) openConsole(ctx context.Context, e *entry) {
 	a.mu.Lock()
-	wanted := e.run.Description.Terminal != nil && e.terminal == nil && (e.state == Running || e.state == Suspended || e.state == Ending)
+	wanted := e.run.Description.Terminal != nil && e.seat.terminal() == nil && (e.state == Running || e.state == Suspended || e.state == Ending)
 	a.mu.Unlock()
 	if !wanted {
 		return
@@ -81,16 +124,14 @@ func (a *Agent) openConsole(ctx context.Context, e *entry) {
 		a.log.Warn("cannot get the terminal of a job", "job", e.id.String(), "error", err)
 		return
 	}
+	alone := e.seat.open(&console{
+		Terminal: t, reading: make(cancelLock, 1), readingErrors: make(cancelLock, 1), writing: make(cancelLock, 1),
+	})
+	if alone != nil { // who has ordered the job; or of a previous agent, with which his connection has gone
+		a.hangUp(e, alone, cmp.Or(a.options.HangUp, DefaultHangUp))
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	c := &console{
-		Terminal: t, reading: make(cancelLock, 1), readingErrors: make(cancelLock, 1), writing: make(cancelLock, 1), expected: e.expected,
-	}
-	e.terminal = c
-	if e.expected { // who has ordered the job; or of a previous agent, with which his connection has gone
-		c.alone = make(chan struct{})
-		a.hangUp(e, c.alone, cmp.Or(a.options.HangUp, DefaultHangUp))
-	}
 	a.changes()
 }
 
@@ -101,12 +142,12 @@ func (a *Agent) noteClient(e *entry, c *console) {
 	e.ordering.Lock()
 	defer e.ordering.Unlock()
 	a.mu.Lock()
-	was, over := e.expected, e.state.Over()
+	over := e.state.Over()
 	a.mu.Unlock()
 	c.mu.Lock()
 	expected := c.expected
 	c.mu.Unlock()
-	if expected == was || over {
+	if expected == e.seat.expects() || over {
 		return
 	}
 	defer a.disk.begin("writing whether job " + e.id.String() + " has a client")()
@@ -120,9 +161,7 @@ func (a *Agent) noteClient(e *entry, c *console) {
 		a.log.Warn("cannot record whether a job has a client: the next agent will not know it", "job", e.id.String(), "error", err)
 		return
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	e.expected = expected
+	e.seat.expect(expected)
 }
 
 // Attach connects the caller with a job. See Commands.
@@ -134,8 +173,9 @@ func (a *Agent) Attach(ctx context.Context, id job.ID) (Terminal, error) {
 			a.mu.Unlock()
 			return nil, notFound(id)
 		}
-		state, console, run := e.state, e.terminal, e.run
+		state, run := e.state, e.run
 		a.mu.Unlock()
+		console := e.seat.terminal() // read after changed, which is closed when a terminal is stored later
 		switch {
 		case run != nil && (run.Description.Terminal == nil || e.record.Simulated > 0):
 			return nil, &Error{FailedPrecondition, fmt.Errorf("job %s is not interactive: it has no terminal", id)}
@@ -249,10 +289,7 @@ func (c *console) end() {
 // closeConsoles closes all terminals, when no job is watched any more.
 func (a *Agent) closeConsoles() {
 	for _, e := range a.entries() {
-		a.mu.Lock()
-		c := e.terminal
-		a.mu.Unlock()
-		if c != nil {
+		if c := e.seat.terminal(); c != nil {
 			c.end()
 		}
 	}

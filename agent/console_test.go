@@ -323,7 +323,7 @@ func TestHangUpAfterRestart(t *testing.T) {
 			w.agent.mu.Lock()
 			defer w.agent.mu.Unlock()
 			for id := range jobs {
-				if w.agent.table[job.ID{Job: id + 1}].terminal == nil {
+				if w.agent.table[job.ID{Job: id + 1}].seat.terminal() == nil {
 					return false
 				}
 			}
@@ -364,7 +364,7 @@ func TestHangUpWhenNobodyComes(t *testing.T) {
 		w.until("the terminal is here", func() bool {
 			w.agent.mu.Lock()
 			defer w.agent.mu.Unlock()
-			return w.agent.table[job.ID{Job: number}].terminal != nil
+			return w.agent.table[job.ID{Job: number}].seat.terminal() != nil
 		})
 	}
 	start := func(number int) {

@@ -50,7 +50,7 @@ func (a *Agent) whyNoJobs() string {
 	if a.stopping {
 		return "the agent is being shut down"
 	}
-	if a.options.Load != nil && a.load.values == nil {
+	if a.options.Load != nil && !a.load.known() {
 		return "the load of this host is not known yet"
 	}
 	return a.outOfService()

@@ -46,7 +46,7 @@ func (a *Agent) recover() error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.load.full = a.numbers.last
+	a.load.reportAll(a.numbers.last)
 	if err := a.readTickets(); err != nil {
 		// After the power was gone, say. The master gives them again.
 		a.log.Warn("jobs have the tickets of their starts", "error", err)
@@ -159,7 +159,8 @@ func (a *Agent) restate(e *entry, stage launch.Stage) error {
 
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	e.endBy, e.suspended, e.turns, e.expected = by.By, suspended, turns, expected
+	e.endBy, e.suspended, e.turns = by.By, suspended, turns
+	e.seat.expect(expected)
 	if beganError == nil {
 		e.began = began
 	}

@@ -5,108 +5,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/execd-project/execd/internal/failpoint"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/loadsensor"
 )
-
-// loadBook is what is known about load values, each with the number of the report that
-// was first to have it.
-type loadBook struct {
-	values  map[loadsensor.Key]numbered
-	removed map[loadsensor.Key]uint64
-	time    time.Time
-	number  uint64 // of the last change
-	full    uint64 // reports up to this number are forgotten: the next is a full one
-}
-
-type numbered struct {
-	value  loadsensor.Value
-	number uint64
-}
-
-// collect takes the reports of load values.
-func (a *Agent) collect(ctx context.Context) {
-	for {
-		select {
-		case r, ok := <-a.options.Load.Reports():
-			if !ok {
-				return
-			}
-			a.takeLoad(r)
-			a.options.Load.Ack(r.Number)
-			a.lookAtUsage()
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-func (a *Agent) takeLoad(r loadsensor.Report) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	b := &a.load
-	if b.values == nil {
-		b.values, b.removed = map[loadsensor.Key]numbered{}, map[loadsensor.Key]uint64{}
-	}
-	b.time, b.number = r.Time, a.numbers.next()
-	if r.Full {
-		for k := range b.values {
-			b.removed[k] = b.number
-		}
-		clear(b.values)
-	}
-	for _, k := range r.Removed {
-		delete(b.values, k)
-		b.removed[k] = b.number
-	}
-	for _, v := range r.Values {
-		b.values[v.Key] = numbered{v, b.number}
-		delete(b.removed, v.Key)
-	}
-	a.setLoad()
-	a.changes()
-}
-
-// FullReport makes the next report of load values one of all of them.
-func (a *Agent) FullReport() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.load.full = a.load.number
-	if a.load.values != nil {
-		a.load.number = a.numbers.next()
-		a.changes()
-	}
-	if a.options.Load != nil {
-		a.options.Load.Now()
-	}
-}
-
-// since returns what has changed since a report; nil for nothing.
-func (b *loadBook) since(after uint64) *LoadReport {
-	if b.values == nil || b.number <= after { // nothing, or nothing new
-		return nil
-	}
-	r := &LoadReport{Number: b.number, Time: b.time, Full: after <= b.full}
-	for _, v := range b.values {
-		if r.Full || v.number > after {
-			r.Values = append(r.Values, v.value)
-		}
-	}
-	if !r.Full {
-		for k, n := range b.removed {
-			if n > after {
-				r.Removed = append(r.Removed, k)
-			}
-		}
-	}
-	slices.SortFunc(r.Values, func(x, y loadsensor.Value) int { return loadsensor.CompareKeys(x.Key, y.Key) })
-	slices.SortFunc(r.Removed, loadsensor.CompareKeys)
-	return r
-}
 
 // Reports waits for reports with a number above after. See Commands.
 func (a *Agent) Reports(ctx context.Context, after uint64) (Batch, error) {
@@ -158,10 +62,7 @@ func (a *Agent) batch(after uint64) Batch {
 	slices.SortFunc(b.Jobs, func(x, y JobReport) int {
 		return cmp.Or(cmp.Compare(x.Number, y.Number), compareIDs(x.ID, y.ID))
 	})
-	if a.load.number <= limit {
-		b.Load = a.load.since(after)
-	}
-	if b.Load != nil {
+	if b.Load = a.load.since(after, limit); b.Load != nil {
 		b.Number = max(b.Number, b.Load.Number)
 	}
 	if n := a.service.Number; n > after && n <= limit {

@@ -249,7 +249,7 @@ func (a *Agent) prepare(e *entry, s *Start) (*launch.Job, error) {
 			err = errors.Join(err, run.Dir.Close())
 			a.removeScript(e)
 		} else {
-			e.expected = true // of which nobody else asks before the job is accepted
+			e.seat.expect(true)
 		}
 	}
 	if err != nil && !errors.Is(err, jobdir.ErrExists) {

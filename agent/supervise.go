@@ -195,7 +195,7 @@ func (a *Agent) noticeBeginning(e *entry) {
 func (a *Agent) stopWatching(e *entry) {
 	a.mu.Lock()
 	begun := e.state == Running || e.state == Suspended
-	waits := e.run.Description.Terminal != nil && e.terminal == nil
+	waits := e.run.Description.Terminal != nil && e.seat.terminal() == nil
 	a.mu.Unlock()
 	if begun && !waits {
 		e.unwatch()
@@ -336,11 +336,9 @@ func (a *Agent) removeWhenAcknowledged(ctx context.Context, e *entry) {
 		}
 		a.writeEnd(e, e.untold, true)
 	}
-	a.mu.Lock()
-	if e.terminal != nil {
-		e.terminal.retire()
+	if c := e.seat.terminal(); c != nil {
+		c.retire()
 	}
-	a.mu.Unlock()
 	a.trouble("remembering finished jobs", a.finished.add(e.finishedKey()))
 	failpoint.At("agent-finished")
 	for wait := burialFirst; ; wait = min(2*wait, burialLast) {

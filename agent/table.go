@@ -34,6 +34,7 @@ type entry struct {
 	untold   *ended // an end that could not be written down, or told; of the job's goroutine
 	told     bool   // the end was reported, but not yet marked as reported; of the job's goroutine
 	watch    int32  // of onlineWatch, in its jobs
+	seat     seat   // for the terminal of an interactive job
 
 	// What follows belongs to Agent.mu.
 	run       *launch.Job
@@ -56,8 +57,6 @@ type entry struct {
 	acked     bool // the end was acknowledged; what is left is to be removed
 	parent    *entry
 	tasks     []*entry // of a parallel job, those that have not been removed
-	terminal  *console // of an interactive job, once the agent has it
-	expected  bool     // fileClient is there
 	lastTask  int      // number of the last task that was started
 }
 
