@@ -46,8 +46,8 @@ func (d *daemon) openLink(shepherd string) error {
 	}
 	d.link, err = gridengine.New(gridengine.Options{
 		Cell: d.cell, Host: d.host, Cluster: d.agent.Cluster, Install: d.installFromMaster,
-		BinaryPath: filepath.Dir(shepherd), Auth: message.Auth(os.Getuid(), os.Getgid(), me.Username, group),
-		Limited: d.limited, Executable: d.Executable, ShellOf: loginShell, Log: d.logOf("gridengine"),
+		BinaryPath: filepath.Dir(shepherd), Identity: message.Identity{UID: os.Getuid(), GID: os.Getgid(), User: me.Username, Group: group},
+		Protocol: d.protocol, Limited: d.limited, Executable: d.Executable, ShellOf: loginShell, Log: d.logOf("gridengine"),
 	})
 	return err
 }

@@ -7,8 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/execd-project/execd/agent/gridengine/message"
 	"github.com/execd-project/execd/agent/paths"
 	"github.com/execd-project/execd/internal/host/procedures"
 	"github.com/execd-project/execd/internal/options"
@@ -47,6 +49,8 @@ type settings struct {
 	perUser, reserve               Share // of the file system of the spool area, where there is a master for users
 	gpuRoot                        string
 	gridengine                     bool   // the master is an sge_qmaster
+	masterVersion                  string // of the sge_qmaster; empty to find it out
+	protocol                       *message.Protocol
 	frontUser                      string // of a front; empty for one process
 	launcher                       int    // the descriptor of the launcher of this front; -1 for none
 }
@@ -99,7 +103,7 @@ func parse(name string, args []string) (*settings, error) {
 	// How other masters than the daemon itself get to it.
 	others := options.Values{
 		"listen": &s.listen, "tls-cert": &s.tlsCert, "tls-key": &s.tlsKey, "tls-ca": &s.tlsCA,
-		"listen-loopback": &s.loopback, "token-file": &s.tokenFile, "procedures": &s.procedures, "master": &s.masters,
+		"listen-loopback": &s.loopback, "token-file": &s.tokenFile, "procedures": &s.procedures, "master": &s.masters, "master-version": &s.masterVersion,
 	}
 	if s.ownMaster {
 		to["spool-per-user"], to["spool-reserve"], to["memory-per-user"] = &s.perUserText, &s.reserveText, &s.memoryText
@@ -120,6 +124,9 @@ func parse(name string, args []string) (*settings, error) {
 	return s, s.complete()
 }
 
+// auto is the --master-version that has the agent find out which it is.
+const auto = "auto"
+
 // masterGridengine is the --master that is not a name in a certificate.
 const masterGridengine = "gridengine"
 
@@ -133,6 +140,14 @@ func (s *settings) complete() error {
 		return options.Usagef("--master gridengine: the sge_qmaster is the only master, and takes no --listen")
 	case s.gridengine && s.accounting == "":
 		s.accounting = none // qmaster writes it
+	}
+	if s.masterVersion != "" && s.masterVersion != auto {
+		if s.protocol = message.ProtocolNamed(s.masterVersion); s.protocol == nil {
+			return options.Usagef("--master-version %q, expected %s, or %s", s.masterVersion, auto, strings.Join(message.ProtocolNames(), ", "))
+		}
+	}
+	if s.masterVersion != "" && !s.gridengine {
+		return options.Usagef("--master-version is for --master gridengine, which is missing")
 	}
 	tls := s.tlsCert != "" || s.tlsKey != "" || s.tlsCA != "" || len(s.masters) > 0
 	switch {

@@ -33,6 +33,9 @@ Access
   --master NAME        DNS name in the certificate of a master; may be repeated. The
                        name gridengine is for a real sge_qmaster: the agent joins the
                        cell of SGE_ROOT and SGE_CELL in place of sge_execd
+  --master-version VERSION
+                       release of the sge_qmaster: 8.1.9, 9.0, 9.1 (default: auto,
+                       which tries them)
   --listen-loopback ADDRESS
                        TCP without certificates, on a loopback address
   --token-file FILE    file with the token that callers there must send

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/execd-project/execd/agent/gridengine/commlib"
+	"github.com/execd-project/execd/agent/gridengine/message"
 	"github.com/execd-project/execd/internal/textfile"
 	"github.com/execd-project/execd/internal/userfile"
 )
@@ -65,6 +66,21 @@ func OpenCell(env func(string) string) (*Cell, error) {
 	}
 	c.ExecdPort, err = port(env, "SGE_EXECD_PORT", "sge_execd", string(services), defaultExecdPort)
 	return c, err
+}
+
+// Protocol returns the protocol of the release that the cell was installed with; nil where it does not
+// tell. It is a hint: a cell may have been taken over from another release.
+func (c *Cell) Protocol() *message.Protocol {
+	text, err := userfile.Read(c.path("bootstrap"), textfile.MaxConfig)
+	if err != nil {
+		return nil
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	version, ok := strings.CutPrefix(strings.TrimSpace(first), "# Version: ")
+	if !ok {
+		return nil
+	}
+	return message.ProtocolNamed(version)
 }
 
 func (c *Cell) path(name string) string { return filepath.Join(c.Root, c.Name, "common", name) }

@@ -28,24 +28,25 @@ func (s *session) client(conn *commlib.Conn) {
 			}
 			return
 		}
-		if m.Tag != message.TagJobExecution || conn.Peer.Component != commlib.ExecdHandle {
+		codec := s.codec()
+		if tag, _ := codec.Tag(m.Tag); tag != message.TagJobExecution || conn.Peer.Component != commlib.ExecdHandle {
 			s.log.Debug("an unknown message", "tag", m.Tag, "from", conn.Peer.String())
 			continue
 		}
-		id, err := s.startTask(m.Payload)
+		id, err := s.startTask(codec, m.Payload)
 		if err != nil {
 			s.complain("a task was not started", "from", conn.Peer.String(), "error", err)
 			id = message.TaskRefused
 		}
-		if _, err := conn.Send(message.TagJobExecution, 0, message.EncodeTaskID(id)); err != nil {
+		if _, err := conn.Send(m.Tag, 0, codec.EncodeTaskID(id)); err != nil {
 			return
 		}
 	}
 }
 
 // startTask starts a task of a parallel job, and returns its id.
-func (s *session) startTask(payload []byte) (string, error) {
-	r, err := message.DecodeTaskRequest(payload)
+func (s *session) startTask(codec *message.Codec, payload []byte) (string, error) {
+	r, err := codec.DecodeTaskRequest(payload)
 	if err != nil {
 		return "", err
 	}

@@ -1,5 +1,6 @@
 // Package gridengine is the link of the agent to a master that is an unmodified
-// sge_qmaster of Grid Engine 8.1.9: to it, the agent is the sge_execd of this host.
+// sge_qmaster of Grid Engine 8.1.9, or of Open Cluster Scheduler 9.0 or 9.1: to it, the agent is
+// the sge_execd of this host.
 //
 // Other projects should not import this package: it may change at any time.
 //

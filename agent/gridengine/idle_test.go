@@ -23,8 +23,8 @@ func (w *world) configured() (*commlib.Message, *message.Request) {
 	w.Helper()
 	for {
 		m := w.receive()
-		r, err := message.DecodeRequest(m.Payload)
-		if err != nil || m.Tag != message.TagGDIRequest {
+		r, err := w.codec.DecodeRequest(m.Payload)
+		if err != nil || w.tag(m) != message.TagGDIRequest {
 			w.Fatalf("a message with the tag %d came before the registration: %v", m.Tag, err)
 		}
 		if r.Command != 1 {
@@ -47,7 +47,7 @@ func TestTurnsWithoutARegistration(t *testing.T) {
 			w.accept()
 			m, r := w.configured()
 			r.Answers = []message.Answer{{Status: 8, Text: "denied"}}
-			if _, err := w.conn.Send(message.TagGDIRequest, m.ID, r.Encode()); err != nil {
+			if _, err := w.conn.Send(w.codec.Number(message.TagGDIRequest), m.ID, w.codec.EncodeRequest(r)); err != nil {
 				w.Fatal(err)
 			}
 		},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -35,13 +36,19 @@ type Options struct {
 	Executable string // path of execd, which users can run
 	// ShellOf is the login shell of a user; empty where it is not known.
 	ShellOf func(user string) string
-	Auth    string // who we are: message.Auth
-	Log     hclog.Logger
+	// Identity is who we are for sge_qmaster.
+	Identity message.Identity
+	// Protocol is that of sge_qmaster; nil to find out which it is.
+	Protocol *message.Protocol
+	Log      hclog.Logger
 	// Limited reports whether the host limits the procedures of its master; nil for never. If it
 	// does not, those of the admin user of the cell are trusted as root's are.
 	Limited func() bool
 	// Retry is the longest pause between two attempts to connect; 0 is 30 s.
 	Retry time.Duration
+	// FirstAnswer is how long sge_qmaster may take for its first answer in each form, before the next
+	// one is tried; 0 is 3 s.
+	FirstAnswer time.Duration
 	// ClientPause is for how long the end of an interactive job is not told; 0 is 2 s. Its
 	// client asks qmaster for the job when its command has ended, and takes one that is
 	// not there any more for one that never ran. The original needs as long to notice.
@@ -115,15 +122,16 @@ type session struct {
 	starts     chan struct{} // bounds jobs that are being accepted
 	clients    atomic.Int64
 
-	conn       *commlib.Conn
-	dialing    bool
-	retry      time.Duration                     // the next pause before dialling or registering again
-	pending    map[uint32]func(*message.Request) // answers that are awaited, by the id of the request
-	deadline   time.Time                         // of the first of them
-	packet     uint32
-	registered bool // on this connection
-	before     bool // in this process
-	troubled   string
+	conn        *commlib.Conn
+	dialing     bool
+	retry       time.Duration       // the next pause before dialling or registering again
+	pending     map[uint32]question // whose answers are awaited, by the id of the request
+	recognition                     // of the release of sge_qmaster
+	deadline    time.Time           // of the first of them
+	packet      uint32
+	registered  bool // on this connection
+	before      bool // in this process
+	troubled    string
 
 	configurations []message.Configuration // in use, without entries
 	interval       time.Duration           // load_report_time
@@ -163,9 +171,10 @@ const silence = 150 * time.Second
 func (l *Link) Run(ctx context.Context, c agent.Commands) error {
 	s := &session{
 		Link: l, ctx: ctx, commands: c, events: make(chan func(), 16), starts: make(chan struct{}, 16),
-		pending: map[uint32]func(*message.Request){}, jobs: map[key]*jobState{}, interval: loadsensor.DefaultInterval,
+		pending: map[uint32]question{}, jobs: map[key]*jobState{}, interval: loadsensor.DefaultInterval,
 		retry: firstRetry,
 	}
+	s.expect()
 	stop := context.AfterFunc(ctx, func() { l.listener.Close() })
 	defer stop()
 	s.interval = s.loadInterval()
@@ -260,9 +269,7 @@ func (s *session) reportDue() time.Time {
 // it was due at.
 func (s *session) tick(now time.Time) {
 	if !s.deadline.IsZero() && !now.Before(s.deadline) {
-		s.trouble("sge_qmaster has not answered a request within " + answerPatience.String())
-		s.conn.Abort() // its reader says that it is gone
-		s.deadline = time.Time{}
+		s.unanswered(now)
 	}
 	if due := s.reportDue(); !due.IsZero() && !now.Before(due) {
 		s.report(now)
@@ -390,7 +397,7 @@ func (s *session) use(conn *commlib.Conn) {
 			})
 		}
 	})
-	s.fetch(s.register)
+	s.recognise()
 }
 
 // lost is what happens when a connection is gone.
@@ -409,7 +416,7 @@ func (s *session) send(tag message.Tag, payload []byte) uint32 {
 	if s.conn == nil {
 		return 0
 	}
-	id, err := s.conn.Send(tag, 0, payload)
+	id, err := s.conn.Send(s.codec().Number(tag), 0, payload)
 	if err != nil {
 		s.log.Debug("a message was not sent", "tag", tag, "error", err)
 		return 0
@@ -419,14 +426,21 @@ func (s *session) send(tag message.Tag, payload []byte) uint32 {
 
 // ask sends a request and has its answer handled.
 func (s *session) ask(r *message.Request, answer func(*message.Request)) {
-	id := s.send(message.TagGDIRequest, r.Encode())
+	codec := s.codec()
+	id := s.send(message.TagGDIRequest, codec.EncodeRequest(r))
 	if id == 0 {
 		return
 	}
-	s.pending[id] = answer
+	s.pending[id] = question{codec, answer}
 	if s.deadline.IsZero() {
 		s.deadline = s.clock.Now().Add(answerPatience)
 	}
+}
+
+// question is a request whose answer is awaited.
+type question struct {
+	codec  *message.Codec // in which it was asked
+	answer func(*message.Request)
 }
 
 func (s *session) number() uint32 {
@@ -436,7 +450,7 @@ func (s *session) number() uint32 {
 
 // register makes us known to qmaster, and then tells it everything.
 func (s *session) register() {
-	s.ask(message.RegistrationRequest(s.options.Auth, s.number(), s.before), func(r *message.Request) {
+	s.ask(s.codec().RegistrationRequest(s.number(), s.before), func(r *message.Request) {
 		if f := r.Failure(); f != nil {
 			s.refused("registration", f)
 			return
@@ -481,20 +495,29 @@ func (s *session) refused(what string, a *message.Answer) {
 
 // fetch gets the configuration, and goes on with what comes then.
 func (s *session) fetch(then func()) {
-	s.ask(message.ConfigurationRequest(s.options.Host, s.options.Auth, s.number()), func(r *message.Request) {
+	s.ask(s.codec().ConfigurationRequest(s.options.Host, s.number()), s.configured(false, then))
+}
+
+// configured uses the answer with the configuration, and goes on. everybody says that it may have the
+// configurations of all hosts.
+func (s *session) configured(everybody bool, then func()) func(*message.Request) {
+	return func(r *message.Request) {
 		if f := r.Failure(); f != nil {
 			s.refused("the configuration was", f)
 			return
 		}
-		list, err := r.Configurations()
+		list, err := s.codec().Configurations(r)
 		if err == nil {
-			err = s.configure(list)
+			others := func(c message.Configuration) bool {
+				return everybody && c.Name != globalName && !s.options.Cell.Names.Same(c.Name, s.options.Host)
+			}
+			err = s.configure(slices.DeleteFunc(list, others))
 		}
 		if err != nil { // the previous one goes on
 			s.log.Error("the configuration of sge_qmaster cannot be used", "error", err)
 		}
 		then()
-	})
+	}
 }
 
 // configure uses a configuration that has come.

@@ -14,7 +14,9 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-func configurationList(list ...message.Configuration) *cull.List { return cull.MarshalList("", list) }
+func configurationList(c *message.Codec, list ...message.Configuration) *cull.List {
+	return message.ListOf(c, list)
+}
 
 // delivery is a job for the host of the test.
 func delivery(number, task uint32) *message.Delivery {
@@ -27,12 +29,12 @@ func delivery(number, task uint32) *message.Delivery {
 
 func (w *world) deliver(number, task uint32) {
 	w.Helper()
-	w.send(message.TagJobExecution, delivery(number, task).Encode())
+	w.send(message.TagJobExecution, w.codec.EncodeDelivery(delivery(number, task)))
 }
 
 func (w *world) acknowledge(kind message.AckType, number, task uint32) {
 	w.Helper()
-	w.send(message.TagAcknowledge, message.EncodeAcknowledgements(message.Acknowledgement{Type: uint32(kind), ID: number, ID2: task}))
+	w.send(message.TagAcknowledge, w.codec.EncodeAcknowledgements(message.Acknowledgement{Type: uint32(kind), ID: number, ID2: task}))
 }
 
 func TestRegistration(t *testing.T) {
@@ -42,14 +44,14 @@ func TestRegistration(t *testing.T) {
 		t.Error("the first registration is one after a break")
 	}
 	r := w.full()
-	if len(r.Load.Values) != 2 || r.Sequence != 0 || r.Version != message.GDIVersion || r.Licence == nil || len(r.Configurations) != 1 || r.Configurations[0].Version != 3 {
+	if len(r.Load.Values) != 2 || r.Sequence != 0 || r.Version != 0x10003001 || r.Licence == nil || len(r.Configurations) != 1 || r.Configurations[0].Version != 3 {
 		t.Errorf("the first report is %+v", r)
 	}
 	w.commands.measure("0.7")
 	if r := w.report(); r.Load == nil || r.Load.Full || len(r.Load.Values) != 1 || r.Load.Values[0].Value != "0.7" || r.Licence != nil || r.Sequence != 1 {
 		t.Errorf("the second one is %+v", r)
 	}
-	w.send(message.TagFullLoadReport, message.EncodeNumber(0))
+	w.send(message.TagFullLoadReport, w.codec.EncodeNumber(0))
 	if r := w.full(); len(r.Load.Values) != 2 {
 		t.Errorf("when all is asked for it is %+v", r)
 	}
@@ -68,11 +70,11 @@ func TestTheLifeOfAJob(t *testing.T) {
 	w.jobReport(5, message.StateWritten)
 	w.deliver(5, 1) // again: it is reported again, and not started
 	w.jobReport(5, message.StateWritten)
-	w.send(message.TagSignalJob, (&message.JobSignal{Job: 5, Task: 1, Signal: message.SignalStop}).Encode())
+	w.send(message.TagSignalJob, w.codec.EncodeJobSignal(&message.JobSignal{Job: 5, Task: 1, Signal: message.SignalStop}))
 	w.told("suspend 5")
-	w.send(message.TagSignalQueue, (&message.JobSignal{Queue: "all.q@localhost", Signal: message.SignalCont}).Encode())
+	w.send(message.TagSignalQueue, w.codec.EncodeJobSignal(&message.JobSignal{Queue: "all.q@localhost", Signal: message.SignalCont}))
 	w.told("resume queue all.q")
-	w.send(message.TagSignalJob, (&message.JobSignal{Job: 5, Task: 1, Signal: message.SignalKill}).Encode())
+	w.send(message.TagSignalJob, w.codec.EncodeJobSignal(&message.JobSignal{Job: 5, Task: 1, Signal: message.SignalKill}))
 	w.told("terminate 5")
 	w.commands.end(job.ID{Job: 5}, 9)
 	if r := w.jobReport(5, message.StateExiting); r.WaitStatus != 0x91 || len(r.Usage) != 35 {
@@ -106,15 +108,15 @@ func TestTheNextRunOfAJobThatRuns(t *testing.T) {
 	w.jobReport(5, message.StateWritten)
 	again := delivery(5, 1)
 	again.Tasks[0].Restarted = 1
-	w.send(message.TagJobExecution, again.Encode())
+	w.send(message.TagJobExecution, w.codec.EncodeDelivery(again))
 	w.told("kill 5")
-	w.send(message.TagJobExecution, again.Encode())
+	w.send(message.TagJobExecution, w.codec.EncodeDelivery(again))
 	w.commands.end(job.ID{Job: 5}, 0)
 	w.told("acknowledge 5")
 	w.told("start 5")
 	for _, j := range w.report().Jobs {
 		if j.State == message.StateExiting {
-			t.Errorf("the end of the former run is told: %+v", j)
+			t.Errorf("the end of the previous run is told: %+v", j)
 		}
 	}
 	w.quiet()
@@ -123,15 +125,15 @@ func TestTheNextRunOfAJobThatRuns(t *testing.T) {
 // What is said of a job while its previous run ends is for its next run.
 func TestOrdersForTheNextRun(t *testing.T) {
 	w := registered(t)
-	w.send(message.TagSlaveAllow, delivery(5, 1).Encode())
+	w.send(message.TagSlaveAllow, w.codec.EncodeDelivery(delivery(5, 1)))
 	w.told("start 5")
 	w.jobReport(5, message.StateSlave)
 	again := delivery(5, 1)
 	again.Tasks[0].Restarted = 1
-	w.send(message.TagSlaveAllow, again.Encode())
+	w.send(message.TagSlaveAllow, w.codec.EncodeDelivery(again))
 	w.told("kill 5")
 	w.acknowledge(message.AckSignalSlave, 5, 1) // of the previous run
-	w.send(message.TagSignalJob, (&message.JobSignal{Job: 5, Task: 1, Signal: message.SignalKill}).Encode())
+	w.send(message.TagSignalJob, w.codec.EncodeJobSignal(&message.JobSignal{Job: 5, Task: 1, Signal: message.SignalKill}))
 	w.acknowledged(message.AckSigJob, 5)
 	w.commands.put(agent.JobReport{ID: job.ID{Job: 5}, Slave: true, State: agent.Ended, Outcome: &job.Outcome{}})
 	w.told("acknowledge 5")
@@ -154,8 +156,8 @@ func TestTheNextRunOfAJobThatWasRefused(t *testing.T) {
 	w.told("start 5")
 	again := delivery(5, 1)
 	again.Tasks[0].Restarted = 1
-	w.send(message.TagJobExecution, again.Encode())
-	w.send(message.TagSignalQueue, (&message.JobSignal{Queue: "all.q@localhost", Signal: message.SignalCont}).Encode())
+	w.send(message.TagJobExecution, w.codec.EncodeDelivery(again))
+	w.send(message.TagSignalQueue, w.codec.EncodeJobSignal(&message.JobSignal{Queue: "all.q@localhost", Signal: message.SignalCont}))
 	w.told("resume queue all.q") // so that the other one has come
 	w.commands.mu.Lock()
 	w.commands.refuse = nil
@@ -172,7 +174,7 @@ func TestTheEndOfAnInteractiveJob(t *testing.T) {
 		w := registered(t, func(o *Options) { o.ClientPause = pause })
 		j := delivery(5, 1)
 		j.Type, j.ScriptFile = message.TypeQrsh|message.TypeBinary, "true"
-		w.send(message.TagJobExecution, j.Encode())
+		w.send(message.TagJobExecution, w.codec.EncodeDelivery(j))
 		w.told("start 5")
 		w.jobReport(5, message.StateWritten)
 		w.commands.end(job.ID{Job: 5}, 0)
@@ -202,7 +204,7 @@ func TestAnEndIsToldAgainAfterABreak(t *testing.T) {
 
 func TestASignalForAnUnknownJob(t *testing.T) {
 	w := registered(t)
-	w.send(message.TagSignalJob, (&message.JobSignal{Job: 77, Task: 1, Signal: message.SignalKill}).Encode())
+	w.send(message.TagSignalJob, w.codec.EncodeJobSignal(&message.JobSignal{Job: 77, Task: 1, Signal: message.SignalKill}))
 	w.acknowledged(message.AckSigJob, 77) // that it has arrived
 	if r := w.jobReport(77, message.StateExiting); r.Failed != uint32(job.FailedUnknownJob) {
 		t.Errorf("it is reported as %+v", r)
@@ -237,7 +239,7 @@ func TestAJobThatIsRefused(t *testing.T) {
 // A slave job ends after its tasks, and says so with a usage.
 func TestTheEndOfASlaveJob(t *testing.T) {
 	w := registered(t)
-	w.send(message.TagSlaveAllow, delivery(9, 1).Encode())
+	w.send(message.TagSlaveAllow, w.codec.EncodeDelivery(delivery(9, 1)))
 	w.told("start 9")
 	w.jobReport(9, message.StateSlave)
 	task := job.ID{Job: 9, PETask: "1.localhost"}
@@ -260,7 +262,7 @@ func TestTheEndOfASlaveJob(t *testing.T) {
 			break
 		}
 	}
-	w.send(message.TagAcknowledge, message.EncodeAcknowledgements(message.Acknowledgement{Type: uint32(message.AckJobExit), ID: 9, ID2: 1, Str: "1.localhost"}))
+	w.send(message.TagAcknowledge, w.codec.EncodeAcknowledgements(message.Acknowledgement{Type: uint32(message.AckJobExit), ID: 9, ID2: 1, Str: "1.localhost"}))
 	w.told("acknowledge 9/1.localhost")
 	for len(w.jobReport(9, message.StateSlave).Usage) == 0 {
 	}
@@ -271,9 +273,9 @@ func TestOrdersOfTheDaemon(t *testing.T) {
 	w.deliver(5, 1)
 	w.told("start 5")
 	w.jobReport(5, message.StateWritten)
-	w.send(message.TagChangeTicket, message.EncodeTickets([]message.Tickets{{Job: 5, Task: 1, Tickets: 12}, {Job: 99, Task: 1, Tickets: 3}}))
+	w.send(message.TagChangeTicket, w.codec.EncodeTickets([]message.Tickets{{Job: 5, Task: 1, Tickets: 12}, {Job: 99, Task: 1, Tickets: 3}}))
 	w.told("tickets 5=12")
-	w.send(message.TagKillExecd, message.EncodeNumber(1))
+	w.send(message.TagKillExecd, w.codec.EncodeNumber(1))
 	w.told("shutdown true")
 }
 
@@ -281,7 +283,7 @@ func TestOrdersOfTheDaemon(t *testing.T) {
 func TestHostileMessages(t *testing.T) {
 	w := registered(t)
 	for _, tag := range []message.Tag{2, 3, 6, 7, 8, 9, 10, 11, 13, 18, 4711} {
-		for _, payload := range [][]byte{nil, {1}, []byte(strings.Repeat("\xff", 100)), append(message.EncodeNumber(1), 1, 2, 3)} {
+		for _, payload := range [][]byte{nil, {1}, []byte(strings.Repeat("\xff", 100)), append(w.codec.EncodeNumber(1), 1, 2, 3)} {
 			if tag == message.TagGetNewConf || tag == message.TagFullLoadReport {
 				continue // they have no content that counts
 			}
@@ -290,7 +292,7 @@ func TestHostileMessages(t *testing.T) {
 	}
 	j := delivery(4, 1)
 	j.Tasks = nil
-	w.send(message.TagJobExecution, j.Encode())
+	w.send(message.TagJobExecution, w.codec.EncodeDelivery(j))
 	w.deliver(5, 1)
 	w.told("start 5")
 	w.quiet()
@@ -320,7 +322,7 @@ func TestWhoMayConnect(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := conn.Send(message.TagJobExecution, 0, delivery(66, 1).Encode()); err != nil {
+		if _, err := conn.Send(w.codec.Number(message.TagJobExecution), 0, w.codec.EncodeDelivery(delivery(66, 1))); err != nil {
 			t.Fatal(err)
 		}
 		go func() { _, _ = conn.Receive() }()

@@ -25,8 +25,8 @@ func (s *session) lookPause() time.Duration { return cmp.Or(s.options.Look, s.in
 // and takes a missing one for version 0, which a new one has.
 func (s *session) look(now time.Time) {
 	s.lookAt = now.Add(s.lookPause())
-	s.ask(message.LocalConfigurationRequest(s.options.Host, s.options.Auth, s.number()), func(r *message.Request) {
-		list, err := r.Configurations()
+	s.ask(s.codec().LocalConfigurationRequest(s.options.Host, s.number()), func(r *message.Request) {
+		list, err := s.codec().Configurations(r)
 		if f := r.Failure(); f != nil || err != nil {
 			s.log.Debug("cannot look for the configuration of this host", "answer", r.Answers, "error", err)
 			return
@@ -52,8 +52,8 @@ func (s *session) survey() {
 		return
 	}
 	s.surveyed = true
-	s.ask(message.JobsRequest(s.options.Host, s.options.Auth, s.number()), func(r *message.Request) {
-		list, err := r.Jobs()
+	s.ask(s.codec().JobsRequest(s.options.Host, s.number()), func(r *message.Request) {
+		list, err := s.codec().Jobs(r)
 		if f := r.Failure(); f != nil || err != nil {
 			s.log.Debug("cannot ask which jobs this host has", "answer", r.Answers, "error", err)
 			return

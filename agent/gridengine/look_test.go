@@ -18,15 +18,15 @@ func (w *world) reports(want string) {
 	w.Helper()
 	for {
 		m := w.receive()
-		if m.Tag != message.TagReport {
-			r, err := message.DecodeRequest(m.Payload)
+		if w.tag(m) != message.TagReport {
+			r, err := w.codec.DecodeRequest(m.Payload)
 			if err != nil {
 				w.Fatal(err)
 			}
 			w.reply(m, r)
 			continue
 		}
-		r, err := message.DecodeReport(m.Payload)
+		r, err := w.codec.DecodeReport(m.Payload)
 		if err != nil {
 			w.Fatal(err)
 		}
@@ -53,7 +53,7 @@ func TestLocalConfiguration(t *testing.T) {
 		<-w.installed
 		// That nothing has changed is no reason to fetch all.
 		for looks := w.looks; w.looks < looks+5; {
-			if m := w.next(); !w.besides(m) && m.Tag == message.TagGDIRequest {
+			if m := w.next(); !w.besides(m) && w.tag(m) == message.TagGDIRequest {
 				t.Fatalf("with %q all is fetched again", step.want)
 			}
 		}
@@ -64,7 +64,7 @@ func TestLocalConfiguration(t *testing.T) {
 func TestConfigurationThatCannotBeUsed(t *testing.T) {
 	w := registered(t)
 	w.local = &message.Configuration{Name: "../localhost", Version: 9}
-	w.send(message.TagGetNewConf, message.EncodeNumber(0))
+	w.send(message.TagGetNewConf, w.codec.EncodeNumber(0))
 	w.reports("global 3, ../localhost 9")
 }
 

@@ -1,7 +1,9 @@
 package gridengine
 
 import (
+	"cmp"
 	"syscall"
+	"time"
 
 	"github.com/execd-project/execd/accounting"
 	"github.com/execd-project/execd/agent"
@@ -27,23 +29,25 @@ func reportOf(r *agent.JobReport, host string) message.JobReport {
 	case r.Slave:
 		m.State = message.StateSlave
 	case r.Outcome != nil:
-		ended(&m, r)
+		ended(&m, r, host)
 	case !r.Started.IsZero():
 		u := r.Usage
 		m.Usage = []message.Usage{
 			{Name: "cpu", Value: u.CPU},
 			{Name: "mem", Value: u.Mem},
 			{Name: "io", Value: u.IO},
+			{Name: "ioops"},
 			{Name: "iow", Value: u.IOWait},
 			{Name: "vmem", Value: float64(u.Vmem)},
 			{Name: "maxvmem", Value: float64(u.MaxVmem)},
+			{Name: "wallclock", Value: time.Since(r.Started).Seconds()},
 		}
 	}
 	return m
 }
 
 // ended fills in how a job has ended.
-func ended(m *message.JobReport, r *agent.JobReport) {
+func ended(m *message.JobReport, r *agent.JobReport, host string) {
 	o := r.Outcome
 	signal := message.SignalNumber(syscall.Signal(o.Signal))
 	m.State, m.Failed, m.GeneralFailure = message.StateExiting, uint32(o.Failed), failureOf(o.Class)
@@ -56,6 +60,9 @@ func ended(m *message.JobReport, r *agent.JobReport) {
 	}
 	m.WaitStatus = message.WaitStatus(o.ExitStatus, signal, o.CoreDumped, o.Ran)
 	m.Usage = usageOf(r, signal)
+	if o.Limit != nil {
+		m.DeletedBy = "execd@" + host
+	}
 }
 
 // failureOf is whom a failure is held against.
@@ -74,8 +81,9 @@ func failureOf(c job.Class) uint32 {
 	}
 }
 
-// usageOf returns the usage of a job that has ended, in the order of the original. Of one that
-// never began there are but two values (accounting(5)).
+// usageOf is the usage of a job that has ended. Of one that never began there are but two values
+// (accounting(5)). Which of them are sent, and in which order, is a matter of the protocol:
+// message.Protocol.Usage.
 func usageOf(r *agent.JobReport, signal uint32) []message.Usage {
 	o := r.Outcome
 	u := &o.Usage
@@ -84,11 +92,14 @@ func usageOf(r *agent.JobReport, signal uint32) []message.Usage {
 	add := func(name string, value float64) { list = append(list, message.Usage{Name: name, Value: value}) }
 	if o.Ran {
 		add("io", u.IO)
+		add("ioops", 0)
 		add("iow", u.IOWait)
 		add("mem", u.Mem)
 		add("cpu", u.CPU)
 		add("vmem", 0)
 		add("maxvmem", float64(u.MaxVmem))
+		add("rss", 0)
+		add("maxrss", float64(u.MaxRSS))
 	}
 	add("submission_time", float64(r.Submitted.Unix()))
 	add("priority", float64(r.QueuePriority))
@@ -105,6 +116,7 @@ func usageOf(r *agent.JobReport, signal uint32) []message.Usage {
 		wallclock = record.Wallclock()
 	}
 	add("ru_wallclock", wallclock)
+	add("wallclock", cmp.Or(u.Wallclock, wallclock))
 	add("ru_utime", u.UserTime)
 	add("ru_stime", u.SystemTime)
 	add("ru_maxrss", float64(u.MaxRSS>>10))
@@ -132,7 +144,9 @@ func usageOf(r *agent.JobReport, signal uint32) []message.Usage {
 	add("acct_cpu", max(u.CPU, u.UserTime+u.SystemTime))
 	add("acct_mem", u.Mem)
 	add("acct_io", u.IO)
+	add("acct_ioops", 0)
 	add("acct_iow", u.IOWait)
 	add("acct_maxvmem", float64(u.MaxVmem))
+	add("acct_maxrss", float64(u.MaxRSS))
 	return list
 }

@@ -13,31 +13,44 @@ import (
 
 // receive does what a message of qmaster says.
 func (s *session) receive(m *commlib.Message) {
+	codec := s.codec()
+	if q, ok := s.pending[m.ResponseTo]; ok && m.ResponseTo != 0 {
+		codec = q.codec
+	}
+	if others := codec.OtherRelease(m.Payload); others != nil {
+		s.otherRelease(m, others)
+		return
+	}
+	tag, ok := codec.Tag(m.Tag)
+	if !ok {
+		s.log.Debug("an unknown message", "tag", m.Tag)
+		return
+	}
 	var err error
-	switch m.Tag {
+	switch tag {
 	case message.TagGDIRequest:
 		err = s.answered(m)
 	case message.TagAcknowledge:
 		var list []message.Acknowledgement
-		list, err = message.DecodeAcknowledgements(m.Payload)
+		list, err = codec.DecodeAcknowledgements(m.Payload)
 		for _, a := range list {
 			s.acknowledged(a)
 		}
 	case message.TagJobExecution, message.TagSlaveAllow:
 		var d *message.Delivery
-		if d, err = message.DecodeDelivery(m.Payload); err == nil {
-			s.deliver(d, m.Tag == message.TagSlaveAllow)
+		if d, err = codec.DecodeDelivery(m.Payload, tag == message.TagSlaveAllow); err == nil {
+			s.deliver(d, tag == message.TagSlaveAllow)
 		}
 	case message.TagChangeTicket:
 		err = s.tickets(m.Payload)
 	case message.TagSignalJob, message.TagSignalQueue:
 		var sig *message.JobSignal
-		if sig, err = message.DecodeJobSignal(m.Payload); err == nil {
-			s.signal(sig, m.Tag == message.TagSignalQueue)
+		if sig, err = codec.DecodeJobSignal(m.Payload); err == nil {
+			s.signal(sig, tag == message.TagSignalQueue)
 		}
 	case message.TagKillExecd:
 		var n uint32
-		if n, err = message.DecodeNumber(m.Payload); err == nil {
+		if n, err = codec.DecodeNumber(m.Payload); err == nil {
 			s.log.Info("sge_qmaster ends this daemon", "with its jobs", n != 0)
 			s.commands.Shutdown(n != 0)
 		}
@@ -62,19 +75,23 @@ func (s *session) soonAll() {
 
 // answered handles the answer to a request.
 func (s *session) answered(m *commlib.Message) error {
-	answer := s.pending[m.ResponseTo]
-	if answer == nil {
+	q, ok := s.pending[m.ResponseTo]
+	if !ok {
 		return fmt.Errorf("an answer to the message %d, which was no request", m.ResponseTo)
 	}
 	delete(s.pending, m.ResponseTo)
 	if s.deadline = (time.Time{}); len(s.pending) > 0 {
 		s.deadline = s.clock.Now().Add(answerPatience)
 	}
-	r, err := message.DecodeRequest(m.Payload)
+	r, err := q.codec.DecodeRequest(m.Payload)
 	if err != nil {
+		if s.readOtherwise(q.codec, m.Payload) {
+			return nil
+		}
 		return err
 	}
-	answer(r)
+	s.recognised(q.codec)
+	q.answer(r)
 	return nil
 }
 
@@ -194,7 +211,7 @@ func (s *session) signal(sig *message.JobSignal, queue bool) {
 	if queue {
 		ack.Type = uint32(message.AckSigQueue)
 	}
-	s.send(message.TagAcknowledge, message.EncodeAcknowledgements(ack))
+	s.send(message.TagAcknowledge, s.codec().EncodeAcknowledgements(ack))
 	o, ok := orders[sig.Signal]
 	if !ok {
 		s.log.Warn("an unknown signal", "signal", sig.Signal)
@@ -241,7 +258,7 @@ func (s *session) ghost(k key, queue string, failed job.Failed, general uint32, 
 }
 
 func (s *session) tickets(payload []byte) error {
-	list, err := message.DecodeTickets(payload)
+	list, err := s.codec().DecodeTickets(payload)
 	if err != nil {
 		return err
 	}

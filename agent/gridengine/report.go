@@ -92,7 +92,7 @@ const maxSequence = 9999
 // report sends what is to be told: of jobs what is urgent, or with load values all.
 func (s *session) report(now time.Time) {
 	s.next = now.Add(s.interval + s.interval/2) // unless load values come before
-	r := &message.Report{Host: s.options.Host, Version: message.GDIVersion, Sequence: s.sequence}
+	r := &message.Report{Host: s.options.Host, Sequence: s.sequence}
 	all := s.load.due || s.load.base == nil || s.overdue(now)
 	if all && s.load.values == nil {
 		return // before the first load values there is nothing else
@@ -116,10 +116,13 @@ func (s *session) report(now time.Time) {
 		return
 	}
 	slices.SortFunc(urgent, compareStates)
+	codec := s.codec()
 	for _, j := range urgent {
-		r.Jobs = append(r.Jobs, j.report)
+		report := j.report
+		report.Usage = codec.Usage(report.Usage, j.ended)
+		r.Jobs = append(r.Jobs, report)
 	}
-	if s.send(message.TagReport, r.Encode()) == 0 {
+	if s.send(message.TagReport, codec.EncodeReport(r)) == 0 {
 		return
 	}
 	for _, j := range urgent {

@@ -68,7 +68,7 @@ func (s *session) clearErrors() {
 		list = append(list, instance)
 	}
 	slices.Sort(list)
-	s.ask(message.ClearErrorRequest(list, s.options.Auth, s.number()), func(r *message.Request) {
+	s.ask(s.codec().ClearErrorRequest(list, s.number()), func(r *message.Request) {
 		for _, instance := range list {
 			delete(s.service.failed, instance)
 		}

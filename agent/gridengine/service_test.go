@@ -15,10 +15,10 @@ func (w *world) cleared(status uint32) (instances []string) {
 	w.Helper()
 	for {
 		m := w.receive()
-		if m.Tag != message.TagGDIRequest {
+		if w.tag(m) != message.TagGDIRequest {
 			continue
 		}
-		r, err := message.DecodeRequest(m.Payload)
+		r, err := w.codec.DecodeRequest(m.Payload)
 		if err != nil {
 			w.Fatal(err)
 		}
@@ -26,7 +26,7 @@ func (w *world) cleared(status uint32) (instances []string) {
 			instances = append(instances, e.Values[0].(string))
 		}
 		r.Answers = []message.Answer{{Status: status, Text: "answer", Quality: 1}}
-		if _, err := w.conn.Send(message.TagGDIRequest, m.ID, r.Encode()); err != nil {
+		if _, err := w.conn.Send(w.codec.Number(message.TagGDIRequest), m.ID, w.codec.EncodeRequest(r)); err != nil {
 			w.Fatal(err)
 		}
 		return instances
@@ -72,7 +72,7 @@ func TestErrorStateOfAHostOutOfService(t *testing.T) {
 	w.deliver(11, 1)
 	w.told("start 11")
 	for r := range w.reportsUntil(11) {
-		if r.Tag == message.TagGDIRequest {
+		if w.tag(r) == message.TagGDIRequest {
 			t.Error("the error state that a job has caused is cleared")
 		}
 	}
@@ -114,7 +114,7 @@ func TestErrorStateForOtherReasons(t *testing.T) {
 	w.deliver(11, 1)
 	w.told("start 11")
 	for m := range w.reportsUntil(11) {
-		if m.Tag == message.TagGDIRequest {
+		if w.tag(m) == message.TagGDIRequest {
 			t.Error("it is cleared")
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/execd-project/execd/agent"
+	"github.com/execd-project/execd/agent/gridengine/cull"
 	"github.com/execd-project/execd/agent/gridengine/interactive"
 	"github.com/execd-project/execd/agent/gridengine/message"
 	"github.com/execd-project/execd/agent/launch"
@@ -55,7 +56,7 @@ func startOf(j *message.Delivery, slave bool, s *surroundings) (*agent.Start, er
 	}
 	start := &agent.Start{
 		ID: idOf(j), Owner: j.Owner, Group: j.Group, Department: j.Department, Request: request,
-		Submitted: time.Unix(int64(j.Submitted), 0), Restarted: job.Restart(min(task.Restarted, uint32(job.RestartedFromCkpt))),
+		Submitted: time.Unix(j.Submitted.Seconds(), 0), Restarted: job.Restart(min(task.Restarted, uint32(job.RestartedFromCkpt))),
 		CheckpointPID: int(task.PID), PE: task.PEName, Slave: slave, Tickets: task.Tickets, Reservation: int(j.Reservation),
 	}
 	var here *message.Grant
@@ -375,8 +376,8 @@ func limitsOf(q *qconf.QueueInstance, j *message.Delivery, task *message.Task) {
 			q.Limits[resource].SoftPerJob = true
 		}
 	}
-	if w := task.Wallclock; w != 0 && w != 1<<32-1 {
-		q.Limits[job.RT].Hard = min(q.Limits[job.RT].Hard, uint64(w))
+	if w := task.Wallclock; w != 0 && w != cull.Unlimited {
+		q.Limits[job.RT].Hard = min(q.Limits[job.RT].Hard, uint64(w.Seconds()))
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/execd-project/execd/agent"
 	"github.com/execd-project/execd/agent/gridengine/commlib"
+	"github.com/execd-project/execd/agent/gridengine/cull"
 	"github.com/execd-project/execd/agent/gridengine/internal/capture"
 	"github.com/execd-project/execd/agent/gridengine/message"
 	"github.com/execd-project/execd/job"
@@ -60,12 +61,15 @@ func deliveries(t testing.TB, each func(s *capture.Stream, j *message.Delivery, 
 			if err != nil {
 				t.Fatal(err)
 			}
-			if m.Tag == message.TagJobExecution || m.Tag == message.TagSlaveAllow {
-				j, err := message.DecodeDelivery(m.Payload)
+			codec := &message.Codec{Protocol: message.ProtocolNamed(s.Release())}
+			tag, _ := codec.Tag(m.Tag)
+			if tag == message.TagJobExecution || tag == message.TagSlaveAllow {
+				slave := tag == message.TagSlaveAllow
+				j, err := codec.DecodeDelivery(m.Payload, slave)
 				if err != nil {
 					t.Fatal(err)
 				}
-				each(s, j, m.Tag == message.TagSlaveAllow)
+				each(s, j, slave)
 			}
 		}
 	}
@@ -78,6 +82,9 @@ func TestCapturedJobs(t *testing.T) {
 		host := "ge-exec1"
 		if strings.HasSuffix(s.To, "12:6445") || strings.HasPrefix(s.To, "10.77.0.12") {
 			host = "ge-exec2"
+		}
+		if s.Release() != "8.1.9" {
+			host = strings.Replace(host, "ge-", "ocs-", 1)
 		}
 		start, err := startOf(j, slave, around(host))
 		if err != nil {
@@ -144,11 +151,11 @@ func TestTranslations(t *testing.T) {
 			},
 		},
 		"the end of a reservation is a limit": {
-			func(j *message.Delivery) { j.Tasks[0].Wallclock = 60 },
+			func(j *message.Delivery) { j.Tasks[0].Wallclock = cull.InSeconds(60) },
 			func(s *agent.Start) (any, any) { return s.Order.Queue.Limits[job.RT].Hard, uint64(60) },
 		},
 		"no end of a reservation is none": {
-			func(j *message.Delivery) { j.Tasks[0].Wallclock = 1<<32 - 1 },
+			func(j *message.Delivery) { j.Tasks[0].Wallclock = cull.Unlimited },
 			func(s *agent.Start) (any, any) { return s.Order.Queue.Limits[job.RT].Hard, uint64(100) },
 		},
 		"a limit that is not there is none": {
@@ -293,7 +300,7 @@ func TestReports(t *testing.T) {
 	at := time.Unix(1000, 5e8)
 	running := agent.JobReport{ID: job.ID{Job: 3}, Queue: "all.q", Started: at, Submitted: time.Unix(900, 0), QueuePriority: 5}
 	m := reportOf(&running, "h")
-	if m.State != message.StateWritten || m.Task != 1 || m.Queue != "all.q@h" || len(m.Usage) != 6 {
+	if m.State != message.StateWritten || m.Task != 1 || m.Queue != "all.q@h" || len(message.GridEngine81.Usage(m.Usage, false)) != 6 || m.DeletedBy != "" {
 		t.Errorf("running: %+v", m)
 	}
 	over := running
@@ -303,10 +310,19 @@ func TestReports(t *testing.T) {
 	for _, u := range m.Usage {
 		usage[u.Name] = u.Value
 	}
-	if m.State != message.StateExiting || m.WaitStatus != 0x31 || m.CkptArena != 1 || len(m.Usage) != 35 || usage["exit_status"] != 3 ||
+	if m.State != message.StateExiting || m.WaitStatus != 0x31 || m.CkptArena != 1 || usage["exit_status"] != 3 ||
 		usage["start_time"] != 1000 || usage["end_time"] != 1010 || usage["ru_wallclock"] != 10 || usage["acct_cpu"] != 3 || usage["ru_maxrss"] != 4 ||
 		usage["submission_time"] != 900 || usage["priority"] != 5 {
 		t.Errorf("ended: %+v", m)
+	}
+	for p, n := range map[*message.Protocol]int{message.GridEngine81: 35, message.OCS90: 39, message.OCS91: 41} {
+		if list := p.Usage(m.Usage, true); len(list) != n {
+			t.Errorf("%s has %d values: %+v", p.Name, len(list), list)
+		}
+	}
+	over.Outcome.Limit = &job.LimitExceeded{Name: "h_rt"}
+	if m := reportOf(&over, "h"); m.DeletedBy != "execd@h" {
+		t.Errorf("ended for a limit: %+v", m)
 	}
 	failed := running
 	failed.Outcome = &job.Outcome{Failed: job.FailedProlog, FailedText: "text", Class: job.ClassQueue, Reason: "the prolog ended with 1"}

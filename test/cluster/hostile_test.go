@@ -130,9 +130,12 @@ func requests() map[string][]byte {
 		"4294967295 elements":   append(append(append(bytes.Clone(head), 0), words(1, 1<<32-1)...), 0),
 		"4294967295 attributes": words(0, version, features, 1, 1<<32-1),
 		"ones":                  bytes.Repeat([]byte{0xff}, 1<<20),
-		"a job":                 (&message.Delivery{Job: 1}).Encode(),
+		"a job":                 codec.EncodeDelivery(&message.Delivery{Job: 1}),
 	}
 }
+
+// codec is for messages of Grid Engine 8.1.9.
+var codec = &message.Codec{Protocol: message.GridEngine81, Identity: message.Identity{User: "root", Group: "root"}}
 
 // Who is not sge_qmaster can neither have anything done, nor keep the agent from its work,
 // nor have it take much memory.
@@ -195,10 +198,10 @@ func TestHostilePeers(t *testing.T) {
 			}
 			kill := &message.JobSignal{Job: uint32(victim), Task: 1, Signal: message.SignalKill}
 			for tag, payload := range map[message.Tag][]byte{
-				message.TagSignalJob: kill.Encode(), message.TagSignalQueue: kill.Encode(), message.TagKillExecd: message.EncodeNumber(1),
-				message.TagGetNewConf: message.EncodeNumber(0), message.TagAcknowledge: message.EncodeAcknowledgements(),
+				message.TagSignalJob: codec.EncodeJobSignal(kill), message.TagSignalQueue: codec.EncodeJobSignal(kill), message.TagKillExecd: codec.EncodeNumber(1),
+				message.TagGetNewConf: codec.EncodeNumber(0), message.TagAcknowledge: codec.EncodeAcknowledgements(),
 			} {
-				if _, err := conn.Send(tag, 0, payload); err != nil {
+				if _, err := conn.Send(uint32(tag), 0, payload); err != nil {
 					c.Errorf("message %d: %v", tag, err)
 				}
 			}
@@ -211,14 +214,14 @@ func TestHostilePeers(t *testing.T) {
 			c.Fatal(err)
 		}
 		for what, payload := range requests() {
-			if _, err := conn.Send(message.TagJobExecution, 0, payload); err != nil {
+			if _, err := conn.Send(uint32(message.TagJobExecution), 0, payload); err != nil {
 				c.Fatalf("%s: %v", what, err)
 			}
 			answer, err := conn.Receive()
 			if err != nil {
 				c.Fatalf("%s: %v", what, err)
 			}
-			if id, err := message.DecodeTaskID(answer.Payload); err != nil || id != message.TaskRefused {
+			if id, err := codec.DecodeTaskID(answer.Payload); err != nil || id != message.TaskRefused {
 				c.Errorf("%s: the answer is %q, %v", what, id, err)
 			}
 		}
@@ -299,7 +302,7 @@ func TestHostilePeers(t *testing.T) {
 				c.Fatal(err)
 			}
 			defer conn.Abort()
-			if _, err := conn.Send(message.TagJobExecution, 0, bytes.Repeat([]byte{0xff}, 2<<20)); err != nil {
+			if _, err := conn.Send(uint32(message.TagJobExecution), 0, bytes.Repeat([]byte{0xff}, 2<<20)); err != nil {
 				c.Error(err)
 			}
 		}

@@ -278,6 +278,30 @@ func migrate(c *cell) {
 	}
 }
 
+// A request in the form of another release does sge_qmaster no harm.
+func TestOtherReleases(t *testing.T) {
+	c := start(t, gridengine.Config{Nodes: []string{"node1"}})
+	for _, release := range []string{"9.1", "9.0"} {
+		t.Run(release, func(t *testing.T) {
+			c := &cell{c.Cell, t}
+			if err := c.KillAgent(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.LaunchAgentWith([]string{"--master-version", release}); err != nil {
+				t.Fatal(err)
+			}
+			c.until("sge_qmaster has got the request", func() bool {
+				return strings.Contains(c.Messages(), map[string]string{"9.1": "read 0x10021000", "9.0": "uses newer GDI version 268472320"}[release])
+			})
+			c.root("qhost")
+			if strings.Contains(c.AgentLog(), "the connection with sge_qmaster is gone") {
+				t.Error("sge_qmaster has ended")
+			}
+		})
+	}
+	c.anotherAgent()
+}
+
 // A host that is not wanted says what is to be done.
 func TestRefusedRegistration(t *testing.T) {
 	c := start(t, gridengine.Config{Nodes: []string{"node1"}})

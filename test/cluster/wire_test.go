@@ -153,10 +153,10 @@ func (w *wire) messages(at time.Time) {
 			return // the rest has not come yet
 		}
 		w.stream = w.stream[len(w.stream)-r.Len():]
-		if m.Tag != message.TagJobExecution {
+		if message.Tag(m.Tag) != message.TagJobExecution {
 			continue
 		}
-		d, err := message.DecodeDelivery(m.Payload)
+		d, err := codec.DecodeDelivery(m.Payload, false)
 		if err != nil || len(d.Tasks) == 0 {
 			continue
 		}

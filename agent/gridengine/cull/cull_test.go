@@ -3,6 +3,7 @@ package cull_test
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"strings"
 	"testing"
 
@@ -27,36 +28,129 @@ type report struct {
 }
 
 func TestStructs(t *testing.T) {
-	want := report{Job: 7, Queue: "all.q@a", Usage: []usage{{Name: "cpu", Value: 1.5}, {Name: "mem"}}, Flush: true}
-	e := &cull.Encoder{}
-	e.Element(cull.Marshal(&want))
-	d := cull.NewDecoder(e.Bytes(), cull.Limits{})
-	element := d.Element()
-	if err := d.End(); err != nil {
-		t.Fatal(err)
-	}
-	if len(element.Values) != len(cull.DescriptorOf("JR")) {
-		t.Errorf("%d attributes were sent, want all %d", len(element.Values), len(cull.DescriptorOf("JR")))
-	}
-	var got report
-	if err := cull.Unmarshal(element, &got); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+	for _, f := range formats {
+		t.Run(f.Name, func(t *testing.T) {
+			want := report{Job: 7, Queue: "all.q@a", Usage: []usage{{Name: "cpu", Value: 1.5}, {Name: "mem"}}, Flush: true}
+			e := f.NewEncoder()
+			e.Element(f.Marshal(&want))
+			d := f.NewDecoder(e.Bytes(), cull.Limits{})
+			element := d.Element()
+			if err := d.End(); err != nil {
+				t.Fatal(err)
+			}
+			if len(element.Values) != len(f.DescriptorOf("JR")) {
+				t.Errorf("%d attributes were sent, want all %d", len(element.Values), len(f.DescriptorOf("JR")))
+			}
+			var got report
+			if err := f.Unmarshal(element, &got); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
 
-// What lacks attributes, or has others, is read; what has other types is not.
+var formats = []*cull.Format{cull.GridEngine81, cull.OCS90, cull.OCS91}
+
+type submission struct {
+	_         struct{}    `cull:"JB"`
+	Submitted cull.Micros `cull:"submission_time"`
+	Binding   []binding   `cull:"binding"`
+	Hard      []request   `cull:"hard_resource_list"` // of 8.1 alone
+}
+
+type binding struct {
+	_    struct{} `cull:"BN"`
+	Type uint32   `cull:"type"`
+}
+
+type request struct {
+	_    struct{} `cull:"CE"`
+	Name string   `cull:"name"`
+}
+
+// Times are seconds or microseconds, what is a list in one format is an object in another, and
+// what a format does not have is left out.
+func TestFormatsDiffer(t *testing.T) {
+	for _, f := range formats {
+		t.Run(f.Name, func(t *testing.T) {
+			in := submission{Submitted: cull.InSeconds(1_700_000_000), Hard: []request{{Name: "h_rt"}}}
+			if f != cull.OCS91 { // whose BN has no such attribute
+				in.Binding = []binding{{Type: 2}}
+			}
+			e := f.NewEncoder()
+			e.Element(f.Marshal(&in))
+			var got submission
+			if err := f.Unmarshal(f.NewDecoder(e.Bytes(), cull.Limits{}).Element(), &got); err != nil {
+				t.Fatal(err)
+			}
+			if f != cull.GridEngine81 {
+				in.Hard = nil
+			}
+			if diff := cmp.Diff(in, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// What lacks attributes is read. What has other attributes is not: their ids may mean something else.
 func TestForeignDescriptors(t *testing.T) {
-	few := &cull.Element{Descriptor: cull.Descriptor{{ID: cull.ID("JR", "queue_name"), Word: 8}, {ID: 1, Word: 3}}, Values: []any{"q", uint32(1)}}
+	f := cull.GridEngine81
+	few := &cull.Element{Descriptor: cull.Descriptor{{ID: f.ID("JR", "queue_name"), Word: 8}}, Values: []any{"q"}}
 	got := report{}
-	if err := cull.Unmarshal(few, &got); err != nil || got.Queue != "q" || got.Job != 0 {
+	if err := f.Unmarshal(few, &got); err != nil || got.Queue != "q" || got.Job != 0 {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	few.Descriptor[0].Word, few.Values[0] = 3, uint32(5)
-	if err := cull.Unmarshal(few, &got); err == nil || !strings.Contains(err.Error(), "JR_queue_name is a uint32") {
-		t.Errorf("a number in place of a text: %v", err)
+	for name, d := range map[string]cull.Descriptor{
+		"an attribute that is not known": {{ID: f.ID("JR", "queue_name"), Word: 8}, {ID: 1, Word: 3}},
+		"another order":                  {{ID: f.ID("JR", "queue_name"), Word: 8}, {ID: f.ID("JR", "job_number"), Word: 3}},
+		"another type":                   {{ID: f.ID("JR", "queue_name"), Word: 3}},
+	} {
+		e := &cull.Element{Descriptor: d, Values: make([]any, len(d))}
+		if err := f.Unmarshal(e, &got); !errors.As(err, new(*cull.DescriptorError)) || !strings.Contains(err.Error(), "of JR is") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+type queue struct {
+	_        struct{} `cull:"QU"`
+	Name     string   `cull:"qname"`
+	Notify   string   `cull:"notify"`
+	HardVmem string   `cull:"h_vmem"`
+}
+
+// A fork has put an attribute between those of a queue, without another version number. Its
+// attributes are found by the descriptor that travels with them.
+func TestForkIsNotMisread(t *testing.T) {
+	f := cull.GridEngine81
+	behind := f.ID("QU", "h_vmem")
+	e := &cull.Element{}
+	for _, a := range f.DescriptorOf("QU") {
+		name := "other"
+		switch a.ID {
+		case f.ID("QU", "qname"):
+			name = "all.q"
+		case f.ID("QU", "notify"):
+			name = "00:01:00"
+		case behind:
+			name = "4G"
+		}
+		shifted := a
+		if a.ID > behind {
+			shifted.ID++
+		}
+		e.Descriptor, e.Values = append(e.Descriptor, shifted), append(e.Values, any(name))
+		if a.ID == behind {
+			e.Descriptor, e.Values = append(e.Descriptor, cull.Attribute{ID: behind + 1, Word: uint32(cull.String)}), append(e.Values, any("INFINITY"))
+		}
+	}
+	var got queue
+	if err := f.Unmarshal(e, &got); err != nil || got.Name != "all.q" || got.Notify != "00:01:00" || got.HardVmem != "4G" {
+		t.Errorf("got %+v, %v", got, err)
 	}
 }
 
@@ -103,7 +197,7 @@ func TestHostileBuffers(t *testing.T) {
 		"something after the end of list": {append(append(words(1, 0), 0), words(1, 0, 5)...), cull.Limits{}, "4 bytes are left over"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := cull.NewDecoder(c.data, c.limits)
+			d := cull.GridEngine81.NewDecoder(c.data, c.limits)
 			d.List()
 			if err := d.End(); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want an error with %q", err, c.want)
@@ -113,26 +207,34 @@ func TestHostileBuffers(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	payloads(f, func(_ *capture.Stream, _ uint32, payload []byte) { f.Add(payload) })
-	f.Fuzz(func(t *testing.T, data []byte) {
-		d := cull.NewDecoder(data, cull.Limits{Values: 1 << 16})
+	payloads(f, func(_ *capture.Stream, _ uint32, payload []byte) {
+		for i := range formats {
+			f.Add(i, payload)
+		}
+	})
+	f.Fuzz(func(t *testing.T, number int, data []byte) {
+		if number < 0 || number >= len(formats) {
+			return
+		}
+		format := formats[number]
+		d := format.NewDecoder(data, cull.Limits{Values: 1 << 16})
 		if l := d.List(); d.Err() == nil {
-			e := &cull.Encoder{}
+			e := format.NewEncoder()
 			e.List(l)
 			// Bit fields may be set, and one state has two numbers.
-			again := cull.NewDecoder(e.Bytes(), cull.Limits{})
-			b := &cull.Encoder{}
+			again := format.NewDecoder(e.Bytes(), cull.Limits{})
+			b := format.NewEncoder()
 			if b.List(again.List()); again.End() != nil || !bytes.Equal(b.Bytes(), e.Bytes()) {
 				t.Fatalf("a list is not the same again: %v", again.Err())
 			}
 		}
-		d = cull.NewDecoder(data, cull.Limits{Values: 1 << 16})
+		d = format.NewDecoder(data, cull.Limits{Values: 1 << 16})
 		if x := d.Element(); d.Err() == nil {
 			var r report
-			_ = cull.Unmarshal(x, &r)
-			e := &cull.Encoder{}
+			_ = format.Unmarshal(x, &r)
+			e := format.NewEncoder()
 			e.Element(x)
-			again := cull.NewDecoder(e.Bytes(), cull.Limits{})
+			again := format.NewDecoder(e.Bytes(), cull.Limits{})
 			if again.Element(); again.End() != nil {
 				t.Fatal(again.Err())
 			}

@@ -36,6 +36,7 @@ func (e *DecodeError) Error() string {
 // Decoder unpacks a buffer from its begin to its end. After the first error every
 // value is zero, and Err says what is wrong.
 type Decoder struct {
+	format *Format
 	data   []byte
 	offset int
 	limits Limits
@@ -44,14 +45,14 @@ type Decoder struct {
 }
 
 // NewDecoder returns a decoder for a buffer.
-func NewDecoder(data []byte, l Limits) *Decoder {
+func (f *Format) NewDecoder(data []byte, l Limits) *Decoder {
 	if l.Depth <= 0 {
 		l.Depth = DefaultDepth
 	}
 	if l.Values <= 0 {
 		l.Values = DefaultValues
 	}
-	return &Decoder{data: data, limits: l}
+	return &Decoder{format: f, data: data, limits: l}
 }
 
 // Err is the first error.
@@ -100,6 +101,15 @@ func (d *Decoder) Ulong() uint32 {
 		return 0
 	}
 	return binary.BigEndian.Uint32(b)
+}
+
+// Ulong64 unpacks a large number, as 9.0 and later pack it.
+func (d *Decoder) Ulong64() uint64 {
+	b := d.take(8, "a large number")
+	if b == nil {
+		return 0
+	}
+	return binary.BigEndian.Uint64(b)
 }
 
 // Bool unpacks a truth value.
@@ -185,21 +195,24 @@ func (d *Decoder) list(depth int) *List {
 		return nil
 	}
 	depth = d.deeper(depth)
-	n := d.Ulong()
-	l := &List{Name: d.String(), Changed: d.Bool(), Descriptor: d.Descriptor()}
-	const smallest = 8 // status, number of bits
+	var n uint32
+	if d.format.counted {
+		n = d.Ulong()
+	}
+	l := &List{Name: d.String()}
+	if d.format.changes {
+		l.Changed = d.Bool()
+	}
+	l.Descriptor = d.Descriptor()
+	const smallest = 4 // status
 	if int64(n)*smallest > int64(d.Len()) {
 		d.Fail("a list of %d elements does not fit into %d bytes", n, d.Len())
 	}
+	for i := uint32(0); d.err == nil && (d.format.counted && i < n || !d.format.counted && d.Bool()); i++ {
+		l.Elements = append(l.Elements, d.element(l.Descriptor, depth))
+	}
 	if d.err != nil {
 		return nil
-	}
-	for range n {
-		e := d.element(l.Descriptor, depth)
-		if d.err != nil {
-			return nil
-		}
-		l.Elements = append(l.Elements, e)
 	}
 	return l
 }
@@ -218,11 +231,13 @@ func (d *Decoder) element(descriptor Descriptor, depth int) *Element {
 		d.Fail("%d is no status of an element", e.Status)
 	}
 	n := len(e.Descriptor)
-	if bits := d.Ulong(); d.err == nil && int64(bits) != int64(n) {
-		d.Fail("%d bits for %d attributes", bits, n)
+	if d.format.changes {
+		if bits := d.Ulong(); d.err == nil && int64(bits) != int64(n) {
+			d.Fail("%d bits for %d attributes", bits, n)
+		}
+		d.take((n+7)/8, "a bit field")
 	}
-	d.take((n+7)/8, "a bit field")
-	d.spend(n)
+	d.spend(1 + n)
 	if d.err != nil {
 		return nil
 	}
@@ -239,6 +254,8 @@ func (d *Decoder) value(t Type, depth int) any {
 	switch t {
 	case Ulong:
 		return d.Ulong()
+	case Ulong64:
+		return d.Ulong64()
 	case Bool:
 		return d.Bool()
 	case Double:

@@ -7,7 +7,13 @@ import (
 )
 
 // Encoder packs values into a buffer.
-type Encoder struct{ data []byte }
+type Encoder struct {
+	format *Format
+	data   []byte
+}
+
+// NewEncoder returns an encoder with an empty buffer.
+func (f *Format) NewEncoder() *Encoder { return &Encoder{format: f} }
 
 // Bytes is what was packed.
 func (e *Encoder) Bytes() []byte { return e.data }
@@ -50,12 +56,22 @@ func (e *Encoder) List(l *List) {
 	if l == nil {
 		return
 	}
-	e.Ulong(uint32(len(l.Elements)))
+	if e.format.counted {
+		e.Ulong(uint32(len(l.Elements)))
+	}
 	e.String(l.Name)
-	e.Bool(l.Changed)
+	if e.format.changes {
+		e.Bool(l.Changed)
+	}
 	e.Descriptor(l.Descriptor)
 	for _, x := range l.Elements {
+		if !e.format.counted {
+			e.Bool(true)
+		}
 		e.element(x, l.Descriptor)
+	}
+	if !e.format.counted {
+		e.Bool(false)
 	}
 }
 
@@ -68,8 +84,10 @@ func (e *Encoder) element(x *Element, descriptor Descriptor) {
 		descriptor = x.Descriptor
 		e.Descriptor(descriptor)
 	}
-	e.Ulong(uint32(len(descriptor)))
-	e.data = append(e.data, make([]byte, (len(descriptor)+7)/8)...)
+	if e.format.changes {
+		e.Ulong(uint32(len(descriptor)))
+		e.data = append(e.data, make([]byte, (len(descriptor)+7)/8)...)
+	}
 	for i, a := range descriptor {
 		e.value(a, x.Values[i])
 	}
@@ -79,6 +97,8 @@ func (e *Encoder) value(a Attribute, v any) {
 	switch a.Type() {
 	case Ulong:
 		e.Ulong(v.(uint32))
+	case Ulong64:
+		e.data = binary.BigEndian.AppendUint64(e.data, v.(uint64))
 	case Bool:
 		e.Bool(v.(bool))
 	case Double:

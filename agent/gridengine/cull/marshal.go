@@ -16,75 +16,83 @@ import (
 //	}
 //
 // An ulong is a uint32, a bool a bool, a double a float64, a string or host a string, a
-// list a slice of such structs and an object a pointer to one. A tag "usage,usagelist"
-// also has the name that a list gets. Attributes without a field are zero when they are
-// sent, and skipped when they are received.
+// list a slice of such structs and an object a pointer to one. Micros is an ulong or an
+// ulong64, and a slice may also be an object, which is its first element: whichever the format
+// has. A tag "usage,usagelist" also has the name that a list gets. Attributes without a field
+// are zero when they are sent, and skipped when they are received; so are fields whose
+// attribute the format does not have.
 
 // kind is what the tags of a struct say.
 type kind struct {
+	format *Format
 	object string
-	table  *table
+	table  *table // nil where the format has no such kind
 	fields []field
 }
 
 type field struct {
-	index int
-	id    uint32
-	list  string // name of a list
-	name  string
+	index     int
+	attribute string // without the prefix
+	list      string // name of a list
+	name      string
 }
 
-func kindOf(t reflect.Type) kind {
-	var k kind
+// kindOf reads the tags of a struct.
+func (f *Format) kindOf(t reflect.Type) *kind {
+	k := &kind{format: f}
 	for i := range t.NumField() {
-		f := t.Field(i)
-		tag, ok := f.Tag.Lookup("cull")
+		member := t.Field(i)
+		tag, ok := member.Tag.Lookup("cull")
 		switch {
 		case !ok:
-		case f.Name == "_":
-			k.object, k.table = tag, tableOf(tag)
+		case member.Name == "_":
+			k.object, k.table = tag, f.table(tag)
 		default:
 			name, list, _ := strings.Cut(tag, ",")
-			k.fields = append(k.fields, field{i, k.table.id(k.object, name), list, k.object + "_" + name})
+			if !known(k.object, name) {
+				mistake("%v: no format has %s_%s", t, k.object, name)
+			}
+			k.fields = append(k.fields, field{i, name, list, k.object + "_" + name})
 		}
 	}
-	if k.table == nil {
+	if k.object == "" {
 		mistake("%v has no blank field with the name of a kind of elements", t)
 	}
 	return k
 }
 
 // Marshal makes an element that stands by itself of a struct.
-func Marshal(v any) *Element {
+func (f *Format) Marshal(v any) *Element {
 	r := reflect.Indirect(reflect.ValueOf(v))
-	return marshal(r, kindOf(r.Type()), Free)
+	return marshal(r, f.kindOf(r.Type()), Free)
 }
 
 // MarshalList makes a list of a slice of structs. nil is the list NULL, and an empty
 // slice one without elements.
-func MarshalList[T any](name string, v []T) *List {
-	return marshalList(reflect.ValueOf(v), name)
+func MarshalList[T any](f *Format, name string, v []T) *List {
+	return f.marshalList(reflect.ValueOf(v), name)
 }
 
-func marshalList(r reflect.Value, name string) *List {
+func (f *Format) marshalList(r reflect.Value, name string) *List {
 	if r.IsNil() {
 		return nil
 	}
-	k := kindOf(r.Type().Elem())
-	l := &List{Name: name, Changed: true, Descriptor: k.table.descriptor}
+	k := f.kindOf(r.Type().Elem())
+	l := &List{Name: name, Changed: f.changes, Descriptor: f.DescriptorOf(k.object)}
 	for i := range r.Len() {
 		l.Elements = append(l.Elements, marshal(r.Index(i), k, InList))
 	}
 	return l
 }
 
-func marshal(r reflect.Value, k kind, s Status) *Element {
-	e := &Element{Status: s, Descriptor: k.table.descriptor, Values: make([]any, len(k.table.descriptor))}
+func marshal(r reflect.Value, k *kind, s Status) *Element {
+	t := k.format.need(k.object)
+	e := &Element{Status: s, Descriptor: t.descriptor, Values: make([]any, len(t.descriptor))}
 	for i, a := range e.Descriptor {
 		e.Values[i] = zero(a.Type())
 		for _, f := range k.fields {
-			if f.id == a.ID {
-				e.Values[i] = marshalValue(r.Field(f.index), f)
+			if id, ok := t.ids[f.attribute]; ok && id == a.ID {
+				e.Values[i] = k.format.marshalValue(r.Field(f.index), f, a.Type())
 			}
 		}
 	}
@@ -95,6 +103,8 @@ func zero(t Type) any {
 	switch t {
 	case Ulong:
 		return uint32(0)
+	case Ulong64:
+		return uint64(0)
 	case Bool:
 		return false
 	case Double:
@@ -110,8 +120,14 @@ func zero(t Type) any {
 	}
 }
 
-func marshalValue(r reflect.Value, f field) any {
+func (f *Format) marshalValue(r reflect.Value, member field, t Type) any {
 	switch r.Kind() {
+	case reflect.Uint64:
+		m := Micros(r.Uint())
+		if t == Ulong {
+			return m.ulong()
+		}
+		return uint64(m)
 	case reflect.Uint32:
 		return uint32(r.Uint())
 	case reflect.Bool:
@@ -121,14 +137,20 @@ func marshalValue(r reflect.Value, f field) any {
 	case reflect.String:
 		return r.String()
 	case reflect.Slice:
-		return marshalList(r, f.list)
+		if t != Object {
+			return f.marshalList(r, member.list)
+		}
+		if r.Len() == 0 {
+			return (*Element)(nil)
+		}
+		return marshal(r.Index(0), f.kindOf(r.Type().Elem()), SubObject)
 	case reflect.Pointer:
 		if r.IsNil() {
 			return (*Element)(nil)
 		}
-		return marshal(r.Elem(), kindOf(r.Type().Elem()), SubObject)
+		return marshal(r.Elem(), f.kindOf(r.Type().Elem()), SubObject)
 	default:
-		mistake("%s cannot be a %v", f.name, r.Type())
+		mistake("%s cannot be a %v", member.name, r.Type())
 		return nil
 	}
 }
@@ -144,38 +166,50 @@ func (e *AttributeError) Error() string {
 	return fmt.Sprintf("%s is a %T, expected %s", e.Attribute, e.Got, e.Want)
 }
 
-// Unmarshal fills a struct in from an element. Attributes that it lacks are zero.
-func Unmarshal(e *Element, v any) error {
+// Unmarshal fills a struct in from an element. Attributes that it lacks are zero. The error is a
+// *DescriptorError where it has others.
+func (f *Format) Unmarshal(e *Element, v any) error {
 	r := reflect.ValueOf(v).Elem()
-	return unmarshal(e, r, kindOf(r.Type()))
+	return unmarshal(e, r, f.kindOf(r.Type()))
 }
 
 // UnmarshalList makes a slice of structs of a list.
-func UnmarshalList[T any](l *List) ([]T, error) {
+func UnmarshalList[T any](f *Format, l *List) ([]T, error) {
 	var v []T
-	err := unmarshalList(l, reflect.ValueOf(&v).Elem())
+	err := f.unmarshalList(l, reflect.ValueOf(&v).Elem())
 	return v, err
 }
 
-func unmarshal(e *Element, r reflect.Value, k kind) error {
+func unmarshal(e *Element, r reflect.Value, k *kind) error {
+	if k.table == nil {
+		return &DescriptorError{Kind: k.object, Format: k.format.Name}
+	}
+	t, err := k.tableFor(e.Descriptor)
+	if err != nil {
+		return err
+	}
 	for _, f := range k.fields {
-		at := e.Descriptor.index(f.id)
+		id, ok := t.ids[f.attribute]
+		if !ok {
+			continue
+		}
+		at := e.Descriptor.index(id)
 		if at < 0 {
 			continue
 		}
-		if err := unmarshalValue(e.Values[at], r.Field(f.index), f); err != nil {
+		if err := k.format.unmarshalValue(e.Values[at], r.Field(f.index), f); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func unmarshalList(l *List, r reflect.Value) error {
+func (f *Format) unmarshalList(l *List, r reflect.Value) error {
 	if l == nil {
 		r.SetZero()
 		return nil
 	}
-	k := kindOf(r.Type().Elem())
+	k := f.kindOf(r.Type().Elem())
 	r.Set(reflect.MakeSlice(r.Type(), len(l.Elements), len(l.Elements)))
 	for i, e := range l.Elements {
 		if err := unmarshal(e, r.Index(i), k); err != nil {
@@ -185,9 +219,18 @@ func unmarshalList(l *List, r reflect.Value) error {
 	return nil
 }
 
-func unmarshalValue(v any, r reflect.Value, f field) error {
-	wrong := func(want string) error { return &AttributeError{f.name, v, want} }
+func (f *Format) unmarshalValue(v any, r reflect.Value, member field) error {
+	wrong := func(want string) error { return &AttributeError{member.name, v, want} }
 	switch r.Kind() {
+	case reflect.Uint64:
+		switch n := v.(type) {
+		case uint32:
+			r.SetUint(uint64(microsOf(n)))
+		case uint64:
+			r.SetUint(n)
+		default:
+			return wrong("a time")
+		}
 	case reflect.Uint32:
 		n, ok := v.(uint32)
 		if !ok {
@@ -213,11 +256,19 @@ func unmarshalValue(v any, r reflect.Value, f field) error {
 		}
 		r.SetString(s)
 	case reflect.Slice:
-		l, ok := v.(*List)
-		if !ok {
+		switch v := v.(type) {
+		case *List:
+			return f.unmarshalList(v, r)
+		case *Element:
+			r.SetZero()
+			if v == nil {
+				return nil
+			}
+			r.Set(reflect.MakeSlice(r.Type(), 1, 1))
+			return unmarshal(v, r.Index(0), f.kindOf(r.Type().Elem()))
+		default:
 			return wrong("a list")
 		}
-		return unmarshalList(l, r)
 	case reflect.Pointer:
 		x, ok := v.(*Element)
 		if !ok {
@@ -228,9 +279,9 @@ func unmarshalValue(v any, r reflect.Value, f field) error {
 			return nil
 		}
 		r.Set(reflect.New(r.Type().Elem()))
-		return unmarshal(x, r.Elem(), kindOf(r.Type().Elem()))
+		return unmarshal(x, r.Elem(), f.kindOf(r.Type().Elem()))
 	default:
-		mistake("%s cannot be a %v", f.name, r.Type())
+		mistake("%s cannot be a %v", member.name, r.Type())
 	}
 	return nil
 }

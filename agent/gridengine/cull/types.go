@@ -7,18 +7,19 @@ type Type uint8
 
 // The types, with their numbers on the wire.
 const (
-	Double Type = 2  // float64
-	Ulong  Type = 3  // uint32
-	Bool   Type = 6  // bool
-	String Type = 8  // string, without NUL; NULL and empty are the same
-	ListOf Type = 9  // *List, nil for NULL
-	Object Type = 10 // *Element, nil for NULL
-	Ref    Type = 11 // nothing: it has no value on the wire
-	Host   Type = 12 // string, the name of a host
+	Double  Type = 2  // float64
+	Ulong   Type = 3  // uint32
+	Bool    Type = 6  // bool
+	String  Type = 8  // string, without NUL; NULL and empty are the same
+	ListOf  Type = 9  // *List, nil for NULL
+	Object  Type = 10 // *Element, nil for NULL
+	Ref     Type = 11 // nothing: it has no value on the wire
+	Host    Type = 12 // string, the name of a host
+	Ulong64 Type = 13 // uint64
 )
 
 var typeNames = map[Type]string{
-	Double: "double", Ulong: "ulong", Bool: "bool", String: "string", ListOf: "list", Object: "object", Ref: "ref", Host: "host",
+	Double: "double", Ulong: "ulong", Bool: "bool", String: "string", ListOf: "list", Object: "object", Ref: "ref", Host: "host", Ulong64: "ulong64",
 }
 
 // String is the name of the type.

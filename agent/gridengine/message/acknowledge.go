@@ -1,7 +1,5 @@
 package message
 
-import "github.com/execd-project/execd/agent/gridengine/cull"
-
 // AckType says what is acknowledged, or in the direction of the daemon what it is to do.
 type AckType uint32
 
@@ -26,17 +24,17 @@ type Acknowledgement struct {
 }
 
 // EncodeAcknowledgements packs acknowledgements into one message.
-func EncodeAcknowledgements(list ...Acknowledgement) []byte {
-	e := begin()
+func (c *Codec) EncodeAcknowledgements(list ...Acknowledgement) []byte {
+	e := c.begin()
 	for i := range list {
-		e.Element(cull.Marshal(&list[i]))
+		e.Element(c.format.Marshal(&list[i]))
 	}
 	return e.Bytes()
 }
 
 // DecodeAcknowledgements reads a message with TagAcknowledge.
-func DecodeAcknowledgements(payload []byte) ([]Acknowledgement, error) {
-	d := open(payload)
+func (c *Codec) DecodeAcknowledgements(payload []byte) ([]Acknowledgement, error) {
+	d := c.open(payload)
 	var list []Acknowledgement
 	for d.Len() > 0 {
 		x := d.Element()
@@ -44,7 +42,7 @@ func DecodeAcknowledgements(payload []byte) ([]Acknowledgement, error) {
 			break
 		}
 		var a Acknowledgement
-		if err := cull.Unmarshal(x, &a); err != nil {
+		if err := c.format.Unmarshal(x, &a); err != nil {
 			return nil, within("acknowledgements", err)
 		}
 		list = append(list, a)

@@ -1,7 +1,8 @@
-// Package message has the messages between an execution daemon and an sge_qmaster of
-// Grid Engine 8.1.9: a Go type for each, which Encode makes the payload of a message of
-// package commlib and Decode reads. Some are only sent by one side; both directions are
-// there for all but jobs, so that tests can be the other side.
+// Package message has the messages between an execution daemon and an sge_qmaster: a Go
+// type for each, and a Codec, which makes the payload of a message of package commlib of
+// them and reads it, in the form of one series of releases, its Protocol. Some messages are
+// only sent by one side; both directions are there for all, so that tests can be the other
+// side.
 //
 // Other projects should not import this package: it may change at any time.
 //

@@ -1,7 +1,7 @@
 package message
 
 import (
-	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/execd-project/execd/agent/gridengine/cull"
@@ -22,13 +22,13 @@ const (
 // Request is a message with TagGDIRequest, or its answer: one task of the Grid Engine
 // database interface.
 type Request struct {
-	Command, Target, Version uint32
-	Data                     *cull.List
-	Answers                  []Answer
-	Condition                *Condition
-	What                     *What
-	Auth                     string // see Auth
-	Task, Packet             uint32
+	Command, Target uint32
+	Version         uint32 // of the GDI, which EncodeRequest sets
+	Data            *cull.List
+	Answers         []Answer
+	Condition       *Condition
+	What            *What
+	Task, Packet    uint32 // which 9.1 does not have
 }
 
 // Answer is what became of a Request.
@@ -42,12 +42,6 @@ type Answer struct {
 // StatusOK is the status of an Answer to a Request that was carried out.
 const StatusOK = 1
 
-// Auth says who sends a Request: for a daemon a user who is root or admin_user of
-// bootstrap(5).
-func Auth(uid, gid int, user, group string) string {
-	return fmt.Sprintf("none:%d %d %s %s", uid, gid, user, group)
-}
-
 // Condition chooses elements of a list: a comparison with one attribute, or others
 // joined by and, or, not.
 type Condition struct {
@@ -58,7 +52,7 @@ type Condition struct {
 	Parts     []*Condition // of and, or: two; of not and of a comparison with a list: one
 }
 
-// The operators of a Condition that are used here.
+// The operators of a Condition that are used here, as 8.1 numbers them.
 const (
 	operatorWithin = 3  // an element of the list meets a condition
 	OperatorText   = 26 // without regard to case
@@ -79,10 +73,10 @@ type What struct {
 const WhatAll = 0
 
 // ConfigurationRequest asks for the global configuration and that of a host.
-func ConfigurationRequest(host, auth string, packet uint32) *Request {
-	name := cull.DescriptorOf("CONF")[0]
+func (c *Codec) ConfigurationRequest(host string, packet uint32) *Request {
+	name := c.format.DescriptorOf("CONF")[0]
 	return &Request{
-		Command: commandGet, Target: targetConf, Version: GDIVersion, Auth: auth, Task: 1, Packet: packet, What: &What{Kind: WhatAll},
+		Command: commandGet, Target: targetConf, Task: 1, Packet: packet, What: &What{Kind: WhatAll},
 		Condition: &Condition{Operator: OperatorOr, Parts: []*Condition{
 			{Operator: OperatorText, Attribute: name, Value: "global"},
 			{Operator: OperatorHost, Attribute: name, Value: host},
@@ -90,10 +84,27 @@ func ConfigurationRequest(host, auth string, packet uint32) *Request {
 	}
 }
 
+// FirstRequest asks for the configuration while it is not known for certain that sge_qmaster speaks the
+// protocol. Up to 9.0 it asks for all configurations, since a condition of another release ends an
+// sge_qmaster of 8.1.9 (tested).
+func (c *Codec) FirstRequest(host string, packet uint32) *Request {
+	r := c.ConfigurationRequest(host, packet)
+	if c.conditionHarms() {
+		r.Condition = nil
+	}
+	return r
+}
+
+// conditionHarms reports whether a master of another release reads a request as far as its condition,
+// and finds other comparisons there.
+func (c *Codec) conditionHarms() bool {
+	return slices.ContainsFunc(Protocols, func(p *Protocol) bool { return p.format.Version == c.format.Version && p.operators < c.operators })
+}
+
 // LocalConfigurationRequest asks for the configuration of a host alone. The answer has none
 // where there is none.
-func LocalConfigurationRequest(host, auth string, packet uint32) *Request {
-	r := ConfigurationRequest(host, auth, packet)
+func (c *Codec) LocalConfigurationRequest(host string, packet uint32) *Request {
+	r := c.ConfigurationRequest(host, packet)
 	r.Condition = r.Condition.Parts[1]
 	return r
 }
@@ -106,10 +117,10 @@ type execHost struct {
 // RegistrationRequest makes the daemon of the connection known to qmaster. Again says
 // that it was before, in the life of the same process: then the states of the queues
 // stay as they are.
-func RegistrationRequest(auth string, packet uint32, again bool) *Request {
+func (c *Codec) RegistrationRequest(packet uint32, again bool) *Request {
 	r := &Request{
-		Command: commandAdd, Target: targetExecHosts, Version: GDIVersion, Auth: auth, Task: 1, Packet: packet,
-		Data: cull.MarshalList("", []execHost{{FeatureSet: 1}}),
+		Command: commandAdd, Target: targetExecHosts, Task: 1, Packet: packet,
+		Data: cull.MarshalList(c.format, "", []execHost{{FeatureSet: 1}}),
 	}
 	if again {
 		r.Command |= commandRestarted
@@ -129,14 +140,14 @@ const clearError = 0x40004000
 
 // ClearErrorRequest takes queue instances out of error state, as qmod -cq does. Each of them
 // has an answer of its own.
-func ClearErrorRequest(instances []string, auth string, packet uint32) *Request {
+func (c *Codec) ClearErrorRequest(instances []string, packet uint32) *Request {
 	list := make([]reference, len(instances))
 	for i, name := range instances {
 		list[i] = reference{Text: name, Action: clearError}
 	}
 	return &Request{
-		Command: commandTrigger, Target: targetQueues, Version: GDIVersion, Auth: auth, Task: 1, Packet: packet,
-		Data: cull.MarshalList("", list),
+		Command: commandTrigger, Target: targetQueues, Task: 1, Packet: packet,
+		Data: cull.MarshalList(c.format, "", list),
 	}
 }
 
@@ -156,8 +167,8 @@ type ConfigurationEntry struct {
 }
 
 // Configurations are the data of the answer to a ConfigurationRequest.
-func (r *Request) Configurations() ([]Configuration, error) {
-	return cull.UnmarshalList[Configuration](r.Data)
+func (c *Codec) Configurations(r *Request) ([]Configuration, error) {
+	return cull.UnmarshalList[Configuration](c.format, r.Data)
 }
 
 // Failure is the first answer that says that something is wrong; nil for none.
@@ -179,37 +190,46 @@ func (a *Answer) Remark() bool {
 // Message is the text of the answer without its end of line.
 func (a *Answer) Message() string { return strings.TrimSpace(a.Text) }
 
-// Encode packs a request.
-func (r *Request) Encode() []byte {
-	e := begin()
-	e.Ulong(r.Command)
-	e.Ulong(r.Target)
-	e.Ulong(r.Version)
+// EncodeRequest packs a request.
+func (c *Codec) EncodeRequest(r *Request) []byte {
+	e := c.begin()
+	if c.envelope {
+		e.Ulong(c.gdi)
+		e.Ulong(r.Command &^ commandRestarted)
+		e.Ulong(r.Command & commandRestarted)
+		e.Ulong(r.Target)
+	} else {
+		e.Ulong(r.Command)
+		e.Ulong(r.Target)
+		e.Ulong(c.gdi)
+	}
 	e.List(r.Data)
-	e.List(cull.MarshalList("", r.Answers))
-	encodeCondition(e, r.Condition)
+	e.List(cull.MarshalList(c.format, "", r.Answers))
+	c.encodeCondition(e, r.Condition)
 	e.Bool(r.What != nil)
 	if r.What != nil {
 		e.Ulong(r.What.Kind)
 	}
-	e.String(r.Auth)
-	e.Ulong(r.Task)
-	e.Ulong(r.Packet)
+	if !c.envelope {
+		e.String(c.auth())
+		e.Ulong(r.Task)
+		e.Ulong(r.Packet)
+	}
 	e.Ulong(0) // no further task
 	return e.Bytes()
 }
 
-func encodeCondition(e *cull.Encoder, c *Condition) {
-	e.Bool(c != nil)
-	if c == nil {
+func (c *Codec) encodeCondition(e *cull.Encoder, x *Condition) {
+	e.Bool(x != nil)
+	if x == nil {
 		return
 	}
-	e.Ulong(c.Operator)
-	if c.Operator < OperatorAnd {
-		e.Ulong(c.Position)
-		e.Ulong(c.Attribute.Word)
-		e.Ulong(c.Attribute.ID)
-		switch v := c.Value.(type) {
+	e.Ulong(c.operatorNumber(x.Operator))
+	if x.Operator < OperatorAnd {
+		e.Ulong(x.Position)
+		e.Ulong(x.Attribute.Word)
+		e.Ulong(x.Attribute.ID)
+		switch v := x.Value.(type) {
 		case uint32:
 			e.Ulong(v)
 		case bool:
@@ -220,19 +240,30 @@ func encodeCondition(e *cull.Encoder, c *Condition) {
 			e.String(v)
 		}
 	}
-	for _, p := range c.Parts {
-		encodeCondition(e, p)
+	for _, p := range x.Parts {
+		c.encodeCondition(e, p)
 	}
 }
 
 // DecodeRequest reads a request or its answer, of one task.
-func DecodeRequest(payload []byte) (*Request, error) {
-	d := open(payload)
-	r := &Request{Command: d.Ulong(), Target: d.Ulong(), Version: d.Ulong(), Data: d.List()}
+func (c *Codec) DecodeRequest(payload []byte) (*Request, error) {
+	d := c.open(payload)
+	r := &Request{}
+	if c.envelope {
+		r.Version, r.Command = d.Ulong(), d.Ulong()
+		r.Command |= d.Ulong() & commandRestarted
+		r.Target = d.Ulong()
+	} else {
+		r.Command, r.Target, r.Version = d.Ulong(), d.Ulong(), d.Ulong()
+	}
+	r.Data = d.List()
 	answers := d.List()
-	r.Condition = decodeCondition(d, 0)
+	r.Condition = c.decodeCondition(d, 0)
 	r.What = decodeWhat(d, 0)
-	r.Auth, r.Task, r.Packet = d.String(), d.Ulong(), d.Ulong()
+	if !c.envelope {
+		_ = d.String() // who sends it
+		r.Task, r.Packet = d.Ulong(), d.Ulong()
+	}
 	if more := d.Bool(); more {
 		d.Fail("a request of several tasks")
 	}
@@ -240,14 +271,14 @@ func DecodeRequest(payload []byte) (*Request, error) {
 		return nil, within("GDI request", err)
 	}
 	var err error
-	r.Answers, err = cull.UnmarshalList[Answer](answers)
+	r.Answers, err = cull.UnmarshalList[Answer](c.format, answers)
 	return r, within("GDI request", err)
 }
 
 // maxConditions bounds how deep conditions and choices are within each other.
 const maxConditions = 16
 
-func decodeCondition(d *cull.Decoder, depth int) *Condition {
+func (c *Codec) decodeCondition(d *cull.Decoder, depth int) *Condition {
 	if !d.Bool() {
 		return nil
 	}
@@ -255,34 +286,34 @@ func decodeCondition(d *cull.Decoder, depth int) *Condition {
 		d.Fail("conditions are more than %d deep", maxConditions)
 		return nil
 	}
-	c := &Condition{Operator: d.Ulong()}
-	switch c.Operator {
+	x := &Condition{Operator: c.operatorOf(d.Ulong())}
+	switch x.Operator {
 	case OperatorAnd, OperatorOr:
-		c.Parts = []*Condition{decodeCondition(d, depth+1), decodeCondition(d, depth+1)}
+		x.Parts = []*Condition{c.decodeCondition(d, depth+1), c.decodeCondition(d, depth+1)}
 	case OperatorNot:
-		c.Parts = []*Condition{decodeCondition(d, depth+1)}
+		x.Parts = []*Condition{c.decodeCondition(d, depth+1)}
 	default:
-		c.Position = d.Ulong()
-		c.Attribute.Word, c.Attribute.ID = d.Ulong(), d.Ulong()
-		switch c.Attribute.Type() {
+		x.Position = d.Ulong()
+		x.Attribute.Word, x.Attribute.ID = d.Ulong(), d.Ulong()
+		switch x.Attribute.Type() {
 		case cull.Ulong:
-			c.Value = d.Ulong()
+			x.Value = d.Ulong()
 		case cull.Bool:
-			c.Value = d.Bool()
+			x.Value = d.Bool()
 		case cull.Double:
-			c.Value = d.Double()
+			x.Value = d.Double()
 		case cull.String, cull.Host:
-			c.Value = d.String()
+			x.Value = d.String()
 		case cull.ListOf:
-			c.Parts = []*Condition{decodeCondition(d, depth+1)}
+			x.Parts = []*Condition{c.decodeCondition(d, depth+1)}
 		default:
-			d.Fail("a comparison with %v", c.Attribute.Type())
+			d.Fail("a comparison with %v", x.Attribute.Type())
 		}
 	}
 	if d.Err() != nil {
 		return nil
 	}
-	return c
+	return x
 }
 
 func decodeWhat(d *cull.Decoder, depth int) *What {
@@ -305,4 +336,9 @@ func decodeWhat(d *cull.Decoder, depth int) *What {
 		}
 	}
 	return w
+}
+
+// ListOf packs elements as the data of a Request: []Configuration, for instance.
+func ListOf[T any](c *Codec, elements []T) *cull.List {
+	return cull.MarshalList(c.format, "", elements)
 }

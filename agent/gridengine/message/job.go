@@ -5,41 +5,44 @@ import "github.com/execd-project/execd/agent/gridengine/cull"
 // Delivery is a job for this host: a message with TagJobExecution from qmaster, or with
 // TagSlaveAllow. It has one array task. What its scheduling alone needs is left out.
 type Delivery struct {
-	_           struct{}   `cull:"JB"`
-	Job         uint32     `cull:"job_number"`
-	Name        string     `cull:"job_name"`
-	Session     string     `cull:"session"`
-	Project     string     `cull:"project"`
-	Department  string     `cull:"department"`
-	ExecFile    string     `cull:"exec_file"`
-	ScriptFile  string     `cull:"script_file"` // path at the submission, or a command
-	ScriptSize  uint32     `cull:"script_size"`
-	Script      string     `cull:"script_ptr"`
-	Submitted   uint32     `cull:"submission_time"` // Unix time
-	Owner       string     `cull:"owner"`           // login name on this host
-	UID         uint32     `cull:"uid"`             // on the submit host
-	Group       string     `cull:"group"`
-	GID         uint32     `cull:"gid"`
-	Account     string     `cull:"account"`
-	Cwd         string     `cull:"cwd"`
-	Notify      bool       `cull:"notify"`
-	Type        uint32     `cull:"type"`     // bits
-	Priority    uint32     `cull:"priority"` // PriorityZero and more or less
-	Shell       []Path     `cull:"shell_list"`
-	Environment []Variable `cull:"env_list"`
-	Context     []Variable `cull:"context"`
-	Args        []Text     `cull:"job_args"`
-	Ckpt        *Ckpt      `cull:"checkpoint_object"`
-	CkptAttr    uint32     `cull:"checkpoint_attr"` // bits
-	CkptName    string     `cull:"checkpoint_name"`
-	CkptSeconds uint32     `cull:"checkpoint_interval"`
-	Restart     uint32     `cull:"restart"` // 0 for the queue's, 1 yes, 2 no
-	Stdout      []Path     `cull:"stdout_path_list"`
-	Stderr      []Path     `cull:"stderr_path_list"`
-	Stdin       []Path     `cull:"stdin_path_list"`
-	MergeStderr bool       `cull:"merge_stderr"`
-	Hard        []Resource `cull:"hard_resource_list"`
-	Soft        []Resource `cull:"soft_resource_list"`
+	_           struct{}    `cull:"JB"`
+	Job         uint32      `cull:"job_number"`
+	Name        string      `cull:"job_name"`
+	Session     string      `cull:"session"`
+	Project     string      `cull:"project"`
+	Department  string      `cull:"department"`
+	ExecFile    string      `cull:"exec_file"`
+	ScriptFile  string      `cull:"script_file"` // path at the submission, or a command
+	ScriptSize  uint32      `cull:"script_size"`
+	Script      string      `cull:"script_ptr"`
+	Submitted   cull.Micros `cull:"submission_time"` // since 1970
+	Owner       string      `cull:"owner"`           // login name on this host
+	UID         uint32      `cull:"uid"`             // on the submit host
+	Group       string      `cull:"group"`
+	GID         uint32      `cull:"gid"`
+	Account     string      `cull:"account"`
+	Cwd         string      `cull:"cwd"`
+	Notify      bool        `cull:"notify"`
+	Type        uint32      `cull:"type"`     // bits
+	Priority    uint32      `cull:"priority"` // PriorityZero and more or less
+	Shell       []Path      `cull:"shell_list"`
+	Environment []Variable  `cull:"env_list"`
+	Context     []Variable  `cull:"context"`
+	Args        []Text      `cull:"job_args"`
+	Ckpt        *Ckpt       `cull:"checkpoint_object"`
+	CkptAttr    uint32      `cull:"checkpoint_attr"` // bits
+	CkptName    string      `cull:"checkpoint_name"`
+	CkptSeconds uint32      `cull:"checkpoint_interval"`
+	Restart     uint32      `cull:"restart"` // 0 for the queue's, 1 yes, 2 no
+	Stdout      []Path      `cull:"stdout_path_list"`
+	Stderr      []Path      `cull:"stderr_path_list"`
+	Stdin       []Path      `cull:"stdin_path_list"`
+	MergeStderr bool        `cull:"merge_stderr"`
+	Hard        []Resource  `cull:"hard_resource_list"`
+	Soft        []Resource  `cull:"soft_resource_list"`
+	// Requests are the requests by their scopes, where the protocol has these. DecodeDelivery
+	// puts those for this host into Hard and Soft.
+	Requests    []Requests `cull:"request_set_list"`
 	MailOptions uint32     `cull:"mail_options"`
 	Mail        []Mail     `cull:"mail_list"`
 	PERange     []Range    `cull:"pe_range"`
@@ -155,17 +158,17 @@ type Binding struct {
 
 // Task is the array task of a Delivery.
 type Task struct {
-	_           struct{} `cull:"JAT"`
-	Number      uint32   `cull:"task_number"` // 1 for a job that is not an array job
-	PEName      string   `cull:"granted_pe"`
-	Restarted   uint32   `cull:"job_restarted"`
-	Granted     []Grant  `cull:"granted_destin_identifier_list"`
-	MasterQueue string   `cull:"master_queue"` // queue instance
-	PID         uint32   `cull:"pvm_ckpt_pid"`
-	OSJobID     string   `cull:"osjobid"`
-	Tickets     float64  `cull:"tix"`
-	PE          *PE      `cull:"pe_object"`
-	Wallclock   uint32   `cull:"wallclock_limit"` // seconds; 0 or 4294967295 for none
+	_           struct{}    `cull:"JAT"`
+	Number      uint32      `cull:"task_number"` // 1 for a job that is not an array job
+	PEName      string      `cull:"granted_pe"`
+	Restarted   uint32      `cull:"job_restarted"`
+	Granted     []Grant     `cull:"granted_destin_identifier_list"`
+	MasterQueue string      `cull:"master_queue"` // queue instance
+	PID         uint32      `cull:"pvm_ckpt_pid"`
+	OSJobID     string      `cull:"osjobid"`
+	Tickets     float64     `cull:"tix"`
+	PE          *PE         `cull:"pe_object"`
+	Wallclock   cull.Micros `cull:"wallclock_limit"` // 0 or cull.Unlimited for none
 }
 
 // Grant is a queue instance of which a job has slots.
@@ -231,16 +234,34 @@ type PE struct {
 	QsortArgs      string   `cull:"qsort_args"`
 }
 
-// DecodeDelivery reads a job.
-func DecodeDelivery(payload []byte) (*Delivery, error) {
-	j := &Delivery{}
-	return j, decodeWithFeatures(payload, "job", j)
+// Requests are the requests of a job for all of it, for its master task, or for its slave tasks.
+type Requests struct {
+	_     struct{}   `cull:"JRS"`
+	Scope uint32     `cull:"scope"` // ScopeGlobal and the like
+	Hard  []Resource `cull:"hard_resource_list"`
+	Soft  []Resource `cull:"soft_resource_list"`
 }
 
-// Encode packs a job.
-func (j *Delivery) Encode() []byte {
-	e := begin()
-	e.Ulong(featureSet)
-	e.Element(cull.Marshal(j))
-	return e.Bytes()
+// The values of Requests.Scope (-scope of sge_submit(1) of 9.0 and later).
+const (
+	ScopeGlobal uint32 = iota
+	ScopeMaster
+	ScopeSlave
+)
+
+// DecodeDelivery reads a job; slave says that its master task is on another host.
+func (c *Codec) DecodeDelivery(payload []byte, slave bool) (*Delivery, error) {
+	j := &Delivery{}
+	if err := c.decodeElement(payload, "job", j); err != nil {
+		return j, err
+	}
+	for _, r := range j.Requests {
+		if r.Scope == ScopeGlobal || slave == (r.Scope == ScopeSlave) {
+			j.Hard, j.Soft = append(j.Hard, r.Hard...), append(j.Soft, r.Soft...)
+		}
+	}
+	return j, nil
 }
+
+// EncodeDelivery packs a job.
+func (c *Codec) EncodeDelivery(j *Delivery) []byte { return c.encodeElement(j) }

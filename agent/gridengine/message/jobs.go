@@ -7,24 +7,23 @@ import (
 )
 
 // JobsRequest asks for the jobs of which a host has slots, as qmaster lists them.
-func JobsRequest(host, auth string, packet uint32) *Request {
+func (c *Codec) JobsRequest(host string, packet uint32) *Request {
 	here := &Condition{Operator: OperatorHost, Value: host}
-	here.Position, here.Attribute = attribute("JG", "qhostname")
+	here.Position, here.Attribute = c.attribute("JG", "qhostname")
 	granted := &Condition{Operator: operatorWithin, Parts: []*Condition{here}}
-	granted.Position, granted.Attribute = attribute("JAT", "granted_destin_identifier_list")
+	granted.Position, granted.Attribute = c.attribute("JAT", "granted_destin_identifier_list")
 	tasks := &Condition{Operator: operatorWithin, Parts: []*Condition{granted}}
-	tasks.Position, tasks.Attribute = attribute("JB", "ja_tasks")
+	tasks.Position, tasks.Attribute = c.attribute("JB", "ja_tasks")
 	return &Request{
-		Command: commandGet, Target: targetJobs, Version: GDIVersion, Auth: auth, Task: 1, Packet: packet,
+		Command: commandGet, Target: targetJobs, Task: 1, Packet: packet,
 		What: &What{Kind: WhatAll}, Condition: tasks,
 	}
 }
 
 // attribute returns the place of an attribute among those of a kind of elements, and the attribute.
-func attribute(kind, name string) (uint32, cull.Attribute) {
-	id, all := cull.ID(kind, name), cull.DescriptorOf(kind)
-	i := slices.IndexFunc(all, func(a cull.Attribute) bool { return a.ID == id })
-	return uint32(i), all[i]
+func (c *Codec) attribute(kind, name string) (uint32, cull.Attribute) {
+	i, a := c.format.Attribute(kind, name)
+	return uint32(i), a
 }
 
 // Listed is a job as the answer to a JobsRequest has it.
@@ -59,4 +58,6 @@ func (t *ListedTask) RunsOn(same func(host string) bool) bool {
 }
 
 // Jobs decodes the data of the answer to a JobsRequest.
-func (r *Request) Jobs() ([]Listed, error) { return cull.UnmarshalList[Listed](r.Data) }
+func (c *Codec) Jobs(r *Request) ([]Listed, error) {
+	return cull.UnmarshalList[Listed](c.format, r.Data)
+}

@@ -2,6 +2,7 @@ package message_test
 
 import (
 	"encoding/hex"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -29,11 +30,11 @@ func TestWaitStatus(t *testing.T) {
 func TestAJobWithAllThatItsMasterSends(t *testing.T) {
 	found := false
 	captured(t, func(s *capture.Stream, from commlib.Endpoint, m *commlib.Message) {
-		if s.Session != "job-options" || m.Tag != message.TagJobExecution {
+		if s.Session != "job-options" || message.Tag(m.Tag) != message.TagJobExecution {
 			return
 		}
 		found = true
-		j, err := message.DecodeDelivery(m.Payload)
+		j, err := codecOf(s, m.Payload).DecodeDelivery(m.Payload, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,18 +53,24 @@ func TestAJobWithAllThatItsMasterSends(t *testing.T) {
 }
 
 func TestAnotherVersionIsNamed(t *testing.T) {
-	_, err := message.DecodeNumber([]byte{0, 0, 0, 0, 0x10, 1, 0, 0, 0, 0, 0, 1})
+	_, err := (&message.Codec{Protocol: message.GridEngine81}).DecodeNumber([]byte{0, 0, 0, 0, 0x10, 1, 0, 0, 0, 0, 0, 1})
 	if err == nil || !strings.Contains(err.Error(), "0x10010000, expected 0x10020000") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func FuzzMessages(f *testing.F) {
-	captured(f, func(_ *capture.Stream, from commlib.Endpoint, m *commlib.Message) {
-		f.Add(m.Tag, from.Component == commlib.Qmaster, m.Payload)
+	captured(f, func(s *capture.Stream, from commlib.Endpoint, m *commlib.Message) {
+		c := codecOf(s, m.Payload)
+		tag, _ := c.Tag(m.Tag)
+		f.Add(slices.Index(message.Protocols, c.Protocol), uint32(tag), from.Component == commlib.Qmaster, m.Payload)
 	})
-	f.Fuzz(func(t *testing.T, tag uint32, fromQmaster bool, payload []byte) {
-		_, _, _ = decode(tag, fromQmaster, payload) // errors are fine, panics are not
+	f.Fuzz(func(t *testing.T, protocol int, tag uint32, fromQmaster bool, payload []byte) {
+		if protocol < 0 || protocol >= len(message.Protocols) {
+			return
+		}
+		c := &message.Codec{Protocol: message.Protocols[protocol]}
+		_, _, _ = decode(c, message.Tag(tag), fromQmaster, payload) // errors are fine, panics are not
 	})
 }
 
@@ -73,7 +80,8 @@ const clearErrorHex = "000000001002000000000005000000041000300100000001000000010
 	"00000000000000000000000000000000006e6f6e653a30203020726f6f7420726f6f7400000000010000000100000000"
 
 func TestClearErrorRequest(t *testing.T) {
-	got := hex.EncodeToString(message.ClearErrorRequest([]string{"all.q@cellhost"}, message.Auth(0, 0, "root", "root"), 1).Encode())
+	c := &message.Codec{Protocol: message.GridEngine81, Identity: message.Identity{User: "root", Group: "root"}}
+	got := hex.EncodeToString(c.EncodeRequest(c.ClearErrorRequest([]string{"all.q@cellhost"}, 1)))
 	if got != clearErrorHex {
 		t.Errorf("it is\n%s, want\n%s", got, clearErrorHex)
 	}

@@ -7,7 +7,7 @@ import (
 // Report is what a daemon tells: a message with TagReport.
 type Report struct {
 	Host    string
-	Version uint32 // GDIVersion; anything else has qmaster ignore all of it
+	Version uint32 // of the GDI, which EncodeReport sets; anything else has qmaster ignore all of it
 	// Sequence is one more with each report, 0 to 9999 and 0 again. qmaster passes over
 	// reports that are older than the last.
 	Sequence uint32
@@ -63,6 +63,8 @@ type JobReport struct {
 	Flush          bool     `cull:"flush"`       // bookkeeping of the original, of no effect, as the following
 	NoSend         bool     `cull:"no_send"`
 	Delay          bool     `cull:"delay_report"`
+	// DeletedBy is the daemon, if it has ended the job for a limit; of 9.1 and later.
+	DeletedBy string `cull:"deleted_by"`
 }
 
 // The states of a JobReport.
@@ -107,17 +109,14 @@ type reportPart struct {
 	Sequence uint32   `cull:"seqno"`
 }
 
-// Encode packs a report. The lists are named as the original names them.
-func (r *Report) Encode() []byte {
-	report := &cull.List{Name: "report list", Changed: true, Descriptor: cull.DescriptorOf("REP")}
+// EncodeReport packs a report. The lists are named as the original names them.
+func (c *Codec) EncodeReport(r *Report) []byte {
+	report := &cull.List{Name: "report list", Changed: true, Descriptor: c.format.DescriptorOf("REP")}
+	at, _ := c.format.Attribute("REP", "list")
 	add := func(kind uint32, list *cull.List) {
-		part := cull.Marshal(&reportPart{Type: kind, Host: r.Host, Version: r.Version, Sequence: r.Sequence})
+		part := c.format.Marshal(&reportPart{Type: kind, Host: r.Host, Version: c.gdi, Sequence: r.Sequence})
 		part.Status = cull.InList
-		for i, a := range part.Descriptor {
-			if a.ID == cull.ID("REP", "list") {
-				part.Values[i] = list
-			}
-		}
+		part.Values[at] = list
 		report.Elements = append(report.Elements, part)
 	}
 	if l := r.Load; l != nil {
@@ -125,34 +124,47 @@ func (r *Report) Encode() []byte {
 		if l.Full {
 			kind = partFullLoad
 		}
-		add(kind, cull.MarshalList("", l.Values))
+		add(kind, cull.MarshalList(c.format, "", l.Values))
 	}
 	if r.Configurations != nil {
-		add(partConfiguration, cull.MarshalList("execd config list copy", r.Configurations))
+		add(partConfiguration, cull.MarshalList(c.format, "execd config list copy", r.Configurations))
 	}
 	if r.Licence != nil {
-		add(partLicence, cull.MarshalList("license report list", []Licence{*r.Licence}))
+		add(partLicence, cull.MarshalList(c.format, "license report list", []Licence{*r.Licence}))
 	}
 	if r.Jobs != nil {
-		jobs := cull.MarshalList("jr", r.Jobs)
-		usage := cull.ID("JR", "usage")
+		jobs := cull.MarshalList(c.format, "jr", r.Jobs)
+		usage := c.format.ID("JR", "usage")
 		for _, j := range jobs.Elements {
-			// As the original does, whose list begins with what it has measured.
+			// As the original does for a job that has ended, whose list has io before cpu.
 			l, _ := j.Value(usage).(*cull.List)
-			if l != nil && len(l.Elements) > 0 && l.Elements[0].Value(cull.ID("UA", "name")) == "io" {
+			if l != nil && c.begins(l, "io", "cpu") {
 				l.Name = "usagelist"
 			}
 		}
 		add(partJobs, jobs)
 	}
-	e := begin()
+	e := c.begin()
 	e.List(report)
 	return e.Bytes()
 }
 
+// begins reports whether a list of usage has one value before another.
+func (c *Codec) begins(l *cull.List, first, second string) bool {
+	for _, e := range l.Elements {
+		switch e.Value(c.format.ID("UA", "name")) {
+		case first:
+			return true
+		case second:
+			return false
+		}
+	}
+	return false
+}
+
 // DecodeReport reads a report.
-func DecodeReport(payload []byte) (*Report, error) {
-	d := open(payload)
+func (c *Codec) DecodeReport(payload []byte) (*Report, error) {
+	d := c.open(payload)
 	l := d.List()
 	if err := d.End(); err != nil {
 		return nil, within("report", err)
@@ -163,33 +175,33 @@ func DecodeReport(payload []byte) (*Report, error) {
 	}
 	for _, x := range l.Elements {
 		var part reportPart
-		if err := cull.Unmarshal(x, &part); err != nil {
+		if err := c.format.Unmarshal(x, &part); err != nil {
 			return nil, within("report", err)
 		}
-		list, _ := x.Value(cull.ID("REP", "list")).(*cull.List)
+		list, _ := x.Value(c.format.ID("REP", "list")).(*cull.List)
 		r.Host, r.Version, r.Sequence = part.Host, part.Version, part.Sequence
-		if err := r.take(part.Type, list); err != nil {
+		if err := r.take(c.format, part.Type, list); err != nil {
 			return nil, within("report", err)
 		}
 	}
 	return r, nil
 }
 
-func (r *Report) take(kind uint32, list *cull.List) error {
+func (r *Report) take(f *cull.Format, kind uint32, list *cull.List) error {
 	var err error
 	switch kind {
 	case partLoad, partFullLoad:
 		r.Load = &LoadReport{Full: kind == partFullLoad}
-		r.Load.Values, err = cull.UnmarshalList[LoadValue](list)
+		r.Load.Values, err = cull.UnmarshalList[LoadValue](f, list)
 	case partConfiguration:
-		r.Configurations, err = cull.UnmarshalList[Configuration](list)
+		r.Configurations, err = cull.UnmarshalList[Configuration](f, list)
 	case partLicence:
 		var all []Licence
-		if all, err = cull.UnmarshalList[Licence](list); len(all) > 0 {
+		if all, err = cull.UnmarshalList[Licence](f, list); len(all) > 0 {
 			r.Licence = &all[0]
 		}
 	case partJobs:
-		r.Jobs, err = cull.UnmarshalList[JobReport](list)
+		r.Jobs, err = cull.UnmarshalList[JobReport](f, list)
 	}
 	return err
 }

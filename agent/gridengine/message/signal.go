@@ -43,9 +43,9 @@ func SignalNumber(s syscall.Signal) uint32 {
 	return unknownSignal
 }
 
-// Encode packs a signal.
-func (s *JobSignal) Encode() []byte {
-	e := begin()
+// EncodeJobSignal packs a signal.
+func (c *Codec) EncodeJobSignal(s *JobSignal) []byte {
+	e := c.begin()
 	e.Ulong(s.Job)
 	e.Ulong(s.Task)
 	e.String(s.Queue)
@@ -54,8 +54,8 @@ func (s *JobSignal) Encode() []byte {
 }
 
 // DecodeJobSignal reads a signal.
-func DecodeJobSignal(payload []byte) (*JobSignal, error) {
-	d := open(payload)
+func (c *Codec) DecodeJobSignal(payload []byte) (*JobSignal, error) {
+	d := c.open(payload)
 	s := &JobSignal{d.Ulong(), d.Ulong(), d.String(), d.Ulong()}
 	return s, within("signal", d.End())
 }
@@ -67,8 +67,8 @@ type Tickets struct {
 }
 
 // EncodeTickets packs the tickets of jobs.
-func EncodeTickets(list []Tickets) []byte {
-	e := begin()
+func (c *Codec) EncodeTickets(list []Tickets) []byte {
+	e := c.begin()
 	for _, t := range list {
 		e.Ulong(t.Job)
 		e.Ulong(t.Task)
@@ -78,8 +78,8 @@ func EncodeTickets(list []Tickets) []byte {
 }
 
 // DecodeTickets reads the tickets of jobs.
-func DecodeTickets(payload []byte) ([]Tickets, error) {
-	d := open(payload)
+func (c *Codec) DecodeTickets(payload []byte) ([]Tickets, error) {
+	d := c.open(payload)
 	var list []Tickets
 	for d.Len() > 0 {
 		list = append(list, Tickets{d.Ulong(), d.Ulong(), d.Double()})

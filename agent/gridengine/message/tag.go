@@ -1,13 +1,10 @@
 package message
 
-import (
-	"fmt"
+import "fmt"
 
-	"github.com/execd-project/execd/agent/gridengine/cull"
-)
-
-// Tag says which message of an application a message of commlib is.
-type Tag = uint32
+// Tag says which message of an application a message of commlib is. The numbers are those of 8.1;
+// Codec.Tag and Codec.Number go between them and those of the protocol.
+type Tag uint32
 
 // The tags of messages that an execution daemon sends or gets.
 const (
@@ -24,41 +21,17 @@ const (
 	TagFullLoadReport Tag = 18 // Number
 )
 
-// GDIVersion is the version of the messages: that of Grid Engine 8.1.9.
-const GDIVersion = 0x10003001
-
-// cullVersion is the version of packed lists, with which each payload begins.
-const cullVersion = 0x10020000
-
-// begin begins a payload.
-func begin() *cull.Encoder {
-	e := &cull.Encoder{}
-	e.Ulong(0)
-	e.Ulong(cullVersion)
-	return e
-}
-
-// open reads the begin of a payload.
-func open(payload []byte) *cull.Decoder {
-	d := cull.NewDecoder(payload, cull.Limits{})
-	d.Ulong()
-	if v := d.Ulong(); d.Err() == nil && v != cullVersion {
-		d.Fail("the version of the packed lists is 0x%x, expected 0x%x: the other side is no Grid Engine 8.1", v, cullVersion)
-	}
-	return d
-}
-
 // EncodeNumber is a message that is nothing but a number: TagKillExecd, TagGetNewConf,
 // TagFullLoadReport.
-func EncodeNumber(n uint32) []byte {
-	e := begin()
+func (c *Codec) EncodeNumber(n uint32) []byte {
+	e := c.begin()
 	e.Ulong(n)
 	return e.Bytes()
 }
 
 // DecodeNumber reads a message that is nothing but a number.
-func DecodeNumber(payload []byte) (uint32, error) {
-	d := open(payload)
+func (c *Codec) DecodeNumber(payload []byte) (uint32, error) {
+	d := c.open(payload)
 	n := d.Ulong()
 	return n, within("a message with a number", d.End())
 }

@@ -1,4 +1,5 @@
-// Package capture has sessions between unmodified Grid Engine 8.1.9 daemons as they
+// Package capture has sessions between unmodified daemons of Grid Engine 8.1.9 and of Open
+// Cluster Scheduler 9.0.13 and 9.1.4 as they
 // were recorded on the network, for tests: the bytes of each direction of each TCP
 // connection.
 package capture
@@ -28,6 +29,15 @@ type Stream struct {
 
 // String names the stream.
 func (s *Stream) String() string { return s.Session + " " + s.From + ">" + s.To }
+
+// Release is the series of releases of the daemons: "8.1.9", "9.0" or "9.1".
+func (s *Stream) Release() string {
+	release, ok := strings.CutPrefix(s.Session, "ocs-")
+	if !ok {
+		return "8.1.9"
+	}
+	return release[:len("9.0")]
+}
 
 // Streams returns the streams of all sessions in the order of their begin.
 func Streams() ([]*Stream, error) {

@@ -1,0 +1,235 @@
+package message
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/execd-project/execd/agent/gridengine/cull"
+)
+
+// Protocol is the form of the messages of a series of releases: all that differs between these is
+// said here and in its cull.Format. What is above this package knows none of it.
+type Protocol struct {
+	// Name is the series, as --master-version of execd agent has it: "8.1.9".
+	Name string
+
+	format *cull.Format
+	// gdi is the version of the Grid Engine database interface, of requests and reports.
+	gdi uint32
+	// tags are the numbers of messages that are not those of 8.1; nil for none.
+	tags map[Tag]uint32
+	// operators is how much lower the numbers of comparisons are than in 8.1.
+	operators uint32
+	// features says that a number of a set of features stands before a job.
+	features bool
+	// envelope says that each message has its sender in front, and requests have neither sender nor
+	// numbers of their own.
+	envelope bool
+	// scrambled says that the sender is written in the letters of 9.0 and later.
+	scrambled bool
+	// micros says that times in usage are microseconds.
+	micros bool
+	// running and ended are the names of usage values in their order.
+	running, ended []string
+}
+
+// The protocols, of Grid Engine 8.1.9 and of Open Cluster Scheduler 9.0 and 9.1.
+var (
+	GridEngine81 = &Protocol{
+		Name: "8.1.9", format: cull.GridEngine81, gdi: 0x10003001, features: true,
+		running: []string{"cpu", "mem", "io", "iow", "vmem", "maxvmem"},
+		ended: slices.Concat([]string{"io", "iow", "mem", "cpu", "vmem", "maxvmem"}, resourceUsage,
+			[]string{"acct_cpu", "acct_mem", "acct_io", "acct_iow", "acct_maxvmem"}),
+	}
+	OCS90 = &Protocol{
+		Name: "9.0", format: cull.OCS90, gdi: 0x10009000, operators: 1, features: true, scrambled: true, micros: true,
+		running: []string{"wallclock", "cpu", "mem", "io", "iow", "vmem", "maxvmem", "rss", "maxrss"},
+		ended: slices.Concat([]string{"io", "iow", "mem", "cpu", "vmem", "maxvmem", "rss", "maxrss"}, resourceUsage,
+			[]string{"wallclock", "acct_cpu", "acct_mem", "acct_io", "acct_iow", "acct_maxvmem", "acct_maxrss"}),
+	}
+	OCS91 = &Protocol{
+		Name: "9.1", format: cull.OCS91, gdi: 0x10009100, operators: 1, envelope: true, scrambled: true, micros: true,
+		tags: map[Tag]uint32{
+			TagGDIRequest: 1, TagAcknowledge: 2, TagReport: 3, TagJobExecution: 4, TagSlaveAllow: 5, TagChangeTicket: 6,
+			TagSignalJob: 7, TagSignalQueue: 8, TagKillExecd: 9, TagGetNewConf: 10, TagFullLoadReport: 13,
+		},
+		running: []string{"wallclock", "cpu", "mem", "io", "ioops", "iow", "vmem", "maxvmem", "rss", "maxrss"},
+		ended: slices.Concat([]string{"wallclock", "io", "ioops", "iow", "mem", "cpu", "vmem", "maxvmem", "rss", "maxrss"}, resourceUsage,
+			[]string{"acct_cpu", "acct_mem", "acct_io", "acct_ioops", "acct_iow", "acct_maxvmem", "acct_maxrss"}),
+	}
+)
+
+// Protocols are all that are known, the most common first.
+var Protocols = []*Protocol{GridEngine81, OCS91, OCS90}
+
+// ProtocolNames are the names of Protocols.
+func ProtocolNames() []string {
+	var names []string
+	for _, p := range Protocols {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// ProtocolNamed returns the protocol of a release: "9.1", or "9.1.4"; nil for one that is not known.
+func ProtocolNamed(release string) *Protocol {
+	for _, p := range Protocols {
+		if release == p.Name || strings.HasPrefix(release, p.Name+".") {
+			return p
+		}
+	}
+	return nil
+}
+
+// resourceUsage are the names of usage values of a job that has ended which are in all protocols.
+var resourceUsage = []string{
+	"submission_time", "priority", "exit_status", "signal", "start_time", "end_time", "ru_wallclock", "ru_utime", "ru_stime", "ru_maxrss",
+	"ru_ixrss", "ru_ismrss", "ru_idrss", "ru_isrss", "ru_minflt", "ru_majflt", "ru_nswap", "ru_inblock", "ru_oublock", "ru_msgsnd",
+	"ru_msgrcv", "ru_nsignals", "ru_nvcsw", "ru_nivcsw",
+}
+
+// Identity is who sends messages: for a daemon a user who is root or admin_user of bootstrap(5).
+type Identity struct {
+	UID, GID    int
+	User, Group string
+}
+
+// Codec writes and reads the messages of a protocol in the name of a user.
+type Codec struct {
+	*Protocol
+	Identity Identity
+}
+
+// begin begins a payload.
+func (c *Codec) begin() *cull.Encoder {
+	e := c.format.NewEncoder()
+	e.Ulong(0)
+	e.Ulong(c.format.Version)
+	if c.envelope {
+		e.String(c.auth())
+	}
+	return e
+}
+
+// open reads the begin of a payload.
+func (c *Codec) open(payload []byte) *cull.Decoder {
+	d := c.format.NewDecoder(payload, cull.Limits{})
+	d.Ulong()
+	if v := d.Ulong(); d.Err() == nil && v != c.format.Version {
+		d.Fail("the version of the packed lists is 0x%x, expected 0x%x: the other side is no Grid Engine %s", v, c.format.Version, c.Name)
+	}
+	if c.envelope {
+		_ = d.String() // who sends it; the connection says so, too
+	}
+	return d
+}
+
+// OtherRelease returns the protocols that a message may be of which is not of this one; nil for none.
+func (c *Codec) OtherRelease(payload []byte) []*Protocol {
+	const head = 8
+	if len(payload) < head {
+		return nil
+	}
+	version := binary.BigEndian.Uint32(payload[4:])
+	if version == c.format.Version {
+		return nil
+	}
+	var others []*Protocol
+	for _, p := range Protocols {
+		if p.format.Version == version {
+			others = append(others, p)
+		}
+	}
+	return others
+}
+
+// auth says who sends a message.
+func (c *Codec) auth() string {
+	i := c.Identity
+	if !c.scrambled {
+		return fmt.Sprintf("none:%d %d %s %s", i.UID, i.GID, i.User, i.Group)
+	}
+	const noGroups = 0 // supplementary ones; they count for users of qrsh alone
+	return scramble(fmt.Sprintf("%d\xff%d\xff%s\xff%s\xff%d", i.UID, i.GID, i.User, i.Group, noGroups))
+}
+
+// letters stand for half a byte each.
+const letters = "*b~de,gh&jklrn=p"
+
+// scramble writes a text as letters, the upper half of each byte first.
+func scramble(text string) string {
+	var b strings.Builder
+	for i := range len(text) {
+		b.WriteByte(letters[text[i]>>4])
+		b.WriteByte(letters[text[i]&15])
+	}
+	return b.String()
+}
+
+// Number is the number of a tag in this protocol.
+func (p *Protocol) Number(t Tag) uint32 {
+	if p.tags == nil {
+		return uint32(t)
+	}
+	return p.tags[t]
+}
+
+// Tag is the tag of a number in this protocol; false for a number that is not known.
+func (p *Protocol) Tag(number uint32) (Tag, bool) {
+	if p.tags == nil {
+		return Tag(number), true
+	}
+	for t, n := range p.tags {
+		if n == number {
+			return t, true
+		}
+	}
+	return 0, false
+}
+
+// firstOperator is the first comparison of 8.1; those before it are the same in all protocols.
+const firstOperator = 19
+
+func (p *Protocol) operatorNumber(operator uint32) uint32 {
+	if operator >= firstOperator {
+		return operator - p.operators
+	}
+	return operator
+}
+
+func (p *Protocol) operatorOf(number uint32) uint32 {
+	if number+p.operators >= firstOperator {
+		return number + p.operators
+	}
+	return number
+}
+
+// Usage chooses from usage values those that the protocol has, in its order: of a job that runs, or
+// of one that has ended. Times are given in seconds since 1970.
+func (p *Protocol) Usage(values []Usage, ended bool) []Usage {
+	if values == nil {
+		return nil
+	}
+	names := p.running
+	if ended {
+		names = p.ended
+	}
+	list := make([]Usage, 0, len(names))
+	for _, name := range names {
+		i := slices.IndexFunc(values, func(u Usage) bool { return u.Name == name })
+		if i < 0 {
+			continue
+		}
+		u := values[i]
+		switch name {
+		case "submission_time", "start_time", "end_time":
+			if p.micros {
+				u.Value *= 1e6
+			}
+		}
+		list = append(list, u)
+	}
+	return list
+}
