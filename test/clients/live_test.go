@@ -82,6 +82,43 @@ stopifnot(waitForJobs(sleep = 1, timeout = 100))
 writeLines(as.character(unlist(reduceResultsList()))[1:3], "sum.txt")
 `}, "Rscript -e 'library(batchtools)' && Rscript sum.R",
 	},
+	{
+		"nipypecli", "python3-nipype", map[string]string{"sum.py": `
+from nipype import Function, MapNode, Node, Workflow
+
+def part(i):
+    return i
+
+def total(parts, path):
+    with open(path, "w") as f:
+        for i in parts:
+            print(i, file=f)
+
+import os
+if __name__ == "__main__":
+    parts = MapNode(Function(["i"], ["out"], part), "i", name="parts")
+    parts.inputs.i = [0, 1, 2]
+    end = Node(Function(["parts", "path"], [], total), name="total")
+    end.inputs.path = os.path.abspath("sum.txt")
+    flow = Workflow("flow", base_dir=os.getcwd())
+    flow.connect(parts, "out", end, "parts")
+    flow.run(plugin="SGE", plugin_args={"qsub_args": "-q all.q"})
+`}, "/usr/bin/python3 sum.py",
+	},
+	{
+		"ipcluster", "python3-ipyparallel", map[string]string{"sum.py": `
+import ipyparallel
+
+def identity(i):
+    return i
+
+with ipyparallel.Cluster(engine_launcher_class="sge", n=4, profile_dir="profile", cluster_id="sum") as client:
+    parts = client[:].map_sync(identity, range(3))
+    with open("sum.txt", "w") as f:
+        for i in parts:
+            print(i, file=f)
+`}, "/usr/bin/python3 sum.py && until test -z \"$(qstat)\"; do sleep 0.1; done",
+	},
 }
 
 // livePatience is when a test gives such a program up: some ask every ten seconds only.
