@@ -37,7 +37,7 @@ func simulated(s *Start, c *qconf.Configuration) time.Duration {
 // hosted reports whether the job has no supervisor: it is one of slaves, or simulated.
 func (r *Record) hosted() bool { return r.Slave || r.Simulated > 0 }
 
-// simulation returns the end of a simulated job; nil for a job that is none, which never
+// simulation returns the timer that ends a simulated job; nil for a job that is none, which never
 // comes. mu is held.
 func (a *Agent) simulation(e *entry) clock.Timer {
 	if e.record.Simulated == 0 {

@@ -70,7 +70,7 @@ func decode(value []byte, r record) error {
 	return nil
 }
 
-// charactersOf has a character for each byte.
+// charactersOf returns a text with a character for each byte.
 func charactersOf(text string) string {
 	list := make([]rune, len(text))
 	for i := range len(text) {
@@ -79,7 +79,7 @@ func charactersOf(text string) string {
 	return string(list)
 }
 
-// bytesOf returns the way back.
+// bytesOf reverts charactersOf.
 func bytesOf(text string) string {
 	var b strings.Builder
 	for _, c := range text {

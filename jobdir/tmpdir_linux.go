@@ -70,7 +70,7 @@ func AsideName(name string) (string, error) {
 // mostName is NAME_MAX.
 const mostName = 255
 
-// MakeTmpdir returns the function MakeTmpdir for the job of the directory, which has
+// MakeTmpdir calls the function MakeTmpdir for the job of the directory, which has
 // recorded the TMPDIR, as by WriteTmpdir, before its user can get at it. What a
 // process that was killed before that has left as root is empty and still root's:
 // see SweepTmpdir. Without root it would be the user's at once: so it is made under the

@@ -328,7 +328,7 @@ func (c *Configuration) merge(local *Local) (*Configuration, error) {
 // prolog). Empty for none. c is the configuration of the host.
 func (c *Configuration) PrologFor(q QueueInstance) string { return firstOf(q.Prolog, c.Prolog) }
 
-// EpilogFor returns the same for the epilog.
+// EpilogFor returns the epilog of jobs in a queue instance, with the rule of PrologFor.
 func (c *Configuration) EpilogFor(q QueueInstance) string { return firstOf(q.Epilog, c.Epilog) }
 
 // LimitsFor returns the limits of a slot in a queue instance: those of the queue,

@@ -75,7 +75,7 @@ func (d *Decisions) Of(j *Job) (priority.Priority, tickets.Tickets) {
 	return d.model.weights.One(&p, &d.bounds, d.now), t
 }
 
-// OfRunning returns the same for a running task.
+// OfRunning returns the priority and the tickets of a running task.
 func (d *Decisions) OfRunning(r *Running) (priority.Priority, tickets.Tickets) {
 	t := d.running[r]
 	j := priorityJob(r.Job, t.Total)

@@ -104,7 +104,7 @@ func (m *Model) Names(g *Grant) map[string][]string {
 	return names
 }
 
-// SetNames returns the way back: it gives a task things by the names of their complexes, or by
+// SetNames reverts Names: it gives a task things by the names of their complexes, or by
 // the shortcuts, grant by grant. Of a complex that is a resource map at several places,
 // each place gets as many of its things as the task takes there. What is too much is given
 // at the host, which Admit does not allow. Names of complexes that do not exist are

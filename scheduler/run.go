@@ -56,7 +56,7 @@ type categoryRun struct {
 	category   *Category // which so keeps its index while reasons are asked for
 }
 
-// Run returns one scheduling run: it decides which of the waiting tasks start, and where.
+// Run executes one scheduling run: it decides which of the pending tasks start, and where.
 // The state is as before when it returns; what is decided is for the caller to do and
 // to tell the state (Start, SetSuspended).
 func (s *State) Run(now int64) *Decisions {

@@ -128,7 +128,7 @@ func (x *answer) finish(err error) {
 	close(x.ready)
 }
 
-// given returns one that is ready.
+// given returns an answer that is ready.
 func (x *answer) given() (any, *agentapi.Error) {
 	if x.err != nil {
 		return nil, x.err

@@ -79,12 +79,12 @@ func (l Local) Prepare(o *Assignment, id job.ID, slave bool) (*Job, error) {
 	return Prepare(l.Spool, o, id)
 }
 
-// Open returns the function Open.
+// Open calls the function Open.
 func (l Local) Open(groups *Groups, lookup func(name string) (*userdb.User, error), id job.ID) (*Job, Stage, error) {
 	return Open(l.Spool, groups, lookup, id)
 }
 
-// Discard returns the function Discard.
+// Discard calls the function Discard.
 func (l Local) Discard(groups *Groups, id job.ID) error { return Discard(l.Spool, groups, id) }
 
 // RemoveScript is jobdir.Spool.RemoveScript.
@@ -95,7 +95,7 @@ func (l Local) Supervisor(config *qconf.Configuration) (string, error) {
 	return ShepherdFor(config, l.Shepherd)
 }
 
-// Try returns the function Try.
+// Try calls the function Try.
 func (l Local) Try(ctx context.Context, groups *Groups, config *qconf.Configuration) error {
 	return Try(ctx, l.Spool, groups, config, l.Shepherd)
 }

@@ -46,7 +46,7 @@ func String(s string) string {
 	return string(appendEscaped(nil, s, func(r rune) bool { return r == '\\' || Special(r) }))
 }
 
-// Original returns the opposite of String.
+// Original reverts String.
 func Original(s string) string {
 	if !mustParse(s) {
 		return s

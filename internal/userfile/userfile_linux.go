@@ -55,7 +55,7 @@ type Rights struct {
 	Groups   []uint32 // supplementary ones
 }
 
-// Open returns the function Open with the rights of a user: only root may call it. The user must be
+// Open calls the function Open with the rights of a user: only root may call it. The user must be
 // able to get to the file by its path from the root directory. The kernel itself asks for less:
 // a relative path does not lead through the directories above the working directory, and a
 // link such as /proc/self/fd/0 or /dev/stdin leads through none (proc_pid_fd(5)). Both are the

@@ -521,7 +521,7 @@ func (e *events) Swap(i, j int) { e.list[i], e.list[j] = e.list[j], e.list[i] }
 // Push and Pop are for package heap.
 func (e *events) Push(x any) { e.list = append(e.list, x.(event)) }
 
-// Pop returns the opposite of Push.
+// Pop implements heap.Interface.
 func (e *events) Pop() any {
 	x := e.list[len(e.list)-1]
 	e.list = e.list[:len(e.list)-1]

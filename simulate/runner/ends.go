@@ -45,7 +45,7 @@ func (e ends) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
 // Push and Pop are for package heap.
 func (e *ends) Push(x any) { *e = append(*e, x.(end)) }
 
-// Pop returns the opposite of Push.
+// Pop implements heap.Interface.
 func (e *ends) Pop() any {
 	old := *e
 	x := old[len(old)-1]

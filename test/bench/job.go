@@ -146,7 +146,7 @@ func (m *maker) environment(d *job.Description) []string {
 	}
 }
 
-// check returns whether the job has run and ended well.
+// check returns an error unless the job has run and ended well.
 func (j *madeJob) check() error {
 	failed, done, err := j.dir.ExitStatus()
 	switch {

@@ -49,7 +49,7 @@ func NewFile(path string, required bool) *File {
 	return f
 }
 
-// Read returns the function Read for this file. It returns an error for a file that does not exist
+// Read calls the function Read for this file. It returns an error for a file that does not exist
 // if the file is required, or if it was there before.
 func (f *File) Read() (*List, error) {
 	l, err := Read(f.path)

@@ -113,7 +113,7 @@ func (m *Machine) fill(ctx context.Context, a *archive, tmp, release string, k *
 	return nil
 }
 
-// busyboxTree returns a root file system in which busybox is every tool.
+// busyboxTree adds a root file system in which busybox is every tool.
 func busyboxTree(ctx context.Context, a *archive, release string) error {
 	busybox, err := getBusybox(ctx, release)
 	if err != nil {
