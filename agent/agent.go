@@ -380,7 +380,7 @@ func (a *Agent) Cluster() *qconf.Cluster {
 	return a.cluster
 }
 
-// Health returns how the agent fares.
+// Health returns the status of the agent.
 func (a *Agent) Health() Health {
 	var sensors []external.Status
 	if a.options.Load != nil {

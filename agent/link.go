@@ -81,7 +81,7 @@ type Commands interface {
 	Resume(ctx context.Context) error
 	// Shutdown ends the agent. Jobs go on unless they are to be ended, too.
 	Shutdown(endJobs bool)
-	// Health says how the agent fares.
+	// Health returns the status of the agent.
 	Health() Health
 }
 
@@ -263,7 +263,7 @@ type JobReport struct {
 	Dir           string // the job directory
 }
 
-// Health is how the agent fares.
+// Health is the status of the agent.
 type Health struct {
 	Host     string
 	Version  string

@@ -52,7 +52,7 @@ func (e *entry) simulatedUsage(now time.Time) jobdir.Online {
 	return jobdir.Online{At: now, Wallclock: wallclock, CPU: simulatedPart * wallclock}
 }
 
-// hostedOutcome returns what became of a job that has no supervisor and ends now. mu is held.
+// hostedOutcome returns the outcome of a job without a supervisor that ends now. mu is held.
 func (a *Agent) hostedOutcome(e *entry) *job.Outcome {
 	o := &job.Outcome{ID: e.id, Ran: true, Start: e.began, End: a.clock.Now()}
 	if e.record.Simulated == 0 {

@@ -332,7 +332,7 @@ var errOwner = errors.New("only root can run jobs of other users")
 // mayRunAs reports whether an agent of a user can run jobs of another one.
 func mayRunAs(uid int, owner *userdb.User) bool { return uid == 0 || uid == int(owner.UID) }
 
-// never returns what became of a job that was ended before it began.
+// never returns the outcome of a job that was ended before it began.
 func never(id job.ID, failed job.Failed, reason string) *job.Outcome {
 	f := job.FailureOf(failed)
 	return &job.Outcome{ID: id, Failed: failed, FailedText: f.Text, Class: f.Class, Effect: f.Effect, Reason: reason}

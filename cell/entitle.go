@@ -215,7 +215,7 @@ func (e *entitlements) plant(cluster *qconf.Cluster) {
 // knowsUser reports whether a user has an object.
 func (c *Cell) knowsUser(name string) bool { return c.policy.users.indexOf(name) != tickets.None }
 
-// defaultProject is that of a user's object (user(5)), empty if there is none.
+// defaultProject returns the default project of a user object (user(5)), empty if there is none.
 func (c *Cell) defaultProject(user string) string {
 	if u, err := c.cluster.User(user); err == nil {
 		return u.DefaultProject
@@ -335,7 +335,7 @@ func (c *Cell) entitle(j *Job) {
 	}
 }
 
-// Department is that of a user: the first user set of that type with the user, or else
+// Department returns the department of a user: the first user set of that type with the user, or else
 // with the group, or else defaultdepartment (access_list(5)).
 func (c *Cell) Department(user, group string) string {
 	byGroup := ""

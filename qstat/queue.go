@@ -30,7 +30,7 @@ type QueueInstance struct {
 	Errors      []string `json:"errors,omitempty"`
 }
 
-// Name is queue@host.
+// Name returns queue@host.
 func (q *QueueInstance) Name() string { return q.Queue + "@" + q.Host }
 
 // Resource is the value of a complex attribute at a queue instance or a host.

@@ -586,7 +586,7 @@ func (m *matcher) lacks(p Place, a AttributeID) bool {
 	return !v.IsValid() && !m.known(a, p)
 }
 
-// wholeSlots is for how many slots what is left of a consumable is enough.
+// wholeSlots returns the number of slots for which the remaining amount of a consumable is enough.
 func (m *matcher) wholeSlots(q *query, p Place, id AttributeID, each float64) int {
 	capacity, ok := m.capacity(p, id)
 	most := math.MaxInt32

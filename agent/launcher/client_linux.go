@@ -328,7 +328,7 @@ func (c *Client) Signal(id job.ID, s launch.Signal) error {
 	return c.ask(kindSignal, &signalBody{id, s}, nil)
 }
 
-// Collect has ended what a job has left, and returns what became of it.
+// Collect ends the remaining processes of a job and returns the outcome.
 func (c *Client) Collect(id job.ID, status syscall.WaitStatus) (*job.Outcome, error) {
 	var a collectAnswer
 	err := c.ask(kindCollect, &collectBody{id, uint32(status)}, &a)

@@ -1,4 +1,4 @@
-// Package metrics shows how an agent fares: as metrics for Prometheus at /metrics, and
+// Package metrics shows the status of an agent: as metrics for Prometheus at /metrics, and
 // at /healthz as a status for whatever asks only whether it works.
 //
 // Other projects should not import this package: it may change at any time.

@@ -54,7 +54,7 @@ func (d *Daemon) Process() (*os.Process, <-chan struct{}) {
 	return d.cmd.Process, d.gone
 }
 
-// Pid is that of the process that was started last.
+// Pid returns the ID of the process that was started last.
 func (d *Daemon) Pid() int {
 	p, _ := d.Process()
 	return p.Pid

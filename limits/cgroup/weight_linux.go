@@ -24,7 +24,7 @@ const (
 // elsewhere already.
 func (g *Group) SetWeight(weight uint64) error { return SetWeight(g.paths, weight) }
 
-// SetWeight is that for a group of which only the paths are known.
+// SetWeight sets the weight of a group of which only the paths are known.
 func SetWeight(p *group.Paths, weight uint64) error {
 	if weight < LeastWeight || weight > MostWeight {
 		return fmt.Errorf("cannot give a group the weight %d: expected a number from %d to %d", weight, LeastWeight, MostWeight)

@@ -14,7 +14,7 @@ type Pair struct {
 	Socket, Core int
 }
 
-// String is "socket,core".
+// String returns "socket,core".
 func (p Pair) String() string { return strconv.Itoa(p.Socket) + "," + strconv.Itoa(p.Core) }
 
 // Compare orders pairs by socket, then by core.

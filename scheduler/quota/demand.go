@@ -141,7 +141,7 @@ func (w *want) fits(used *counter, v Values, host int32) bool {
 	return false
 }
 
-// room is for how many slots there is room beside what is used.
+// room returns the number of slots for which there is room besides the usage.
 func (w *want) room(used *counter, v Values, host int32) int {
 	if w.kind != perSlot {
 		if w.fits(used, v, host) {

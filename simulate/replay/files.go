@@ -93,7 +93,7 @@ func (e entry) IsDir() bool { return e.folder }
 // ModTime is not known.
 func (e entry) ModTime() time.Time { return time.Time{} }
 
-// Sys is nil.
+// Sys returns nil.
 func (e entry) Sys() any { return nil }
 
 // Info returns the entry itself.

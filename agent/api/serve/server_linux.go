@@ -200,7 +200,7 @@ func (s *Server) listen() error {
 	return nil
 }
 
-// Addresses returns those of the listeners, in the order socket, TLS, loopback.
+// Addresses returns the addresses of the listeners, in the order socket, TLS, loopback.
 func (s *Server) Addresses() []net.Addr {
 	var list []net.Addr
 	for _, l := range s.listeners {
@@ -224,7 +224,7 @@ func (s *Server) Close() {
 	}
 }
 
-// Name is "api".
+// Name returns "api".
 func (s *Server) Name() string { return "api" }
 
 // Run serves until the context ends. Streams end at once then; calls that have begun

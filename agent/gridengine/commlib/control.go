@@ -14,7 +14,7 @@ type Status struct {
 	Info        string
 }
 
-// StatusLevel says how an endpoint fares.
+// StatusLevel is the status of an endpoint.
 type StatusLevel int
 
 // The levels of Status.

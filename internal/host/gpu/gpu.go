@@ -130,7 +130,7 @@ func (v *Inventory) find(id string) (GPU, bool) {
 	return v.GPUs[i], true
 }
 
-// Lacking returns those of some numbers of which the host has no GPU.
+// Lacking returns the numbers in a list for which the host has no GPU.
 func (v *Inventory) Lacking(ids []string) []string {
 	if v == nil {
 		return ids

@@ -204,7 +204,7 @@ func (r *Register) Inventory() *Inventory {
 	return r.now
 }
 
-// Numbers returns those of all GPUs that the host has, or has had.
+// Numbers returns the numbers of all GPUs that the host has or has had.
 func (r *Register) Numbers() []string {
 	if r == nil {
 		return nil

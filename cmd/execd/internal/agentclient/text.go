@@ -76,7 +76,7 @@ func gpuText(g *api.GPU) string {
 	return text
 }
 
-// sensorText returns how a load sensor fares, and below it what was wrong last.
+// sensorText returns the status of a load sensor, and below it the last violation.
 func sensorText(s *api.Sensor, now time.Time) []string {
 	first := s.Path + ": " + sensorState(s, now)
 	switch {
