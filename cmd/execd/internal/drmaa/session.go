@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -112,8 +113,7 @@ func (s *session) open(ctx context.Context, contact string) ([]string, *callErro
 		}
 		os.Setenv(paths.SocketVariable, path)
 	}
-	var said strings.Builder
-	c := qclient.Command{Name: "drmaa", Stdout: &said, Stderr: &said}
+	c := qclient.Command{Name: "drmaa", Stdout: io.Discard, Stderr: io.Discard}
 	d, err := c.Dial(ctx)
 	if err != nil {
 		return nil, failure(communicationFailure, "%v", err)

@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -273,12 +274,11 @@ func (c *Command) Dial(ctx context.Context) (*api.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	said := false
+	var said atomic.Bool // calls may be made at the same time
 	return api.Dial(path, patience, func(err error) {
-		if !said && !errors.Is(err, os.ErrNotExist) {
+		if first := !said.Swap(true); first && !errors.Is(err, os.ErrNotExist) {
 			c.tell("the daemon does not answer on " + path + ", trying again")
 		}
-		said = true
 	})
 }
 
