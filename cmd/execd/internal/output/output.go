@@ -1,0 +1,69 @@
+// Package output finds and reads the output files of the caller's jobs, with the caller's rights.
+//
+// Other projects should not import this package: it may change at any time.
+package output
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/execd-project/execd/internal/userfile"
+	"github.com/execd-project/execd/qstat"
+)
+
+// Path returns the path of an output file on this host. The file of an array job is that of a task. It
+// fails if the home directory in the path is unknown.
+func Path(f qstat.OutputFile, task int) (string, error) {
+	name := f.Path
+	if rest, ok := strings.CutPrefix(name, "~"); ok {
+		who, below, _ := strings.Cut(rest, "/")
+		u, err := user.Lookup(who)
+		if err != nil {
+			return "", fmt.Errorf("cannot find the home directory of %q: %w", who, err)
+		}
+		name = path.Join(u.HomeDir, below)
+	}
+	if info, err := os.Stat(name); f.Name != "" && err == nil && info.IsDir() {
+		name = path.Join(name, f.Name)
+	}
+	return strings.ReplaceAll(name, "$TASK_ID", strconv.Itoa(task)), nil
+}
+
+// Tail returns the last lines of a file: at most as many bytes and lines as given. earlier reports whether
+// the file has more before them. The error is that of userfile.Open, or one of reading.
+func Tail(name string, bytesMost int64, linesMost int) (text []byte, earlier bool, err error) {
+	f, err := userfile.Open(name, 0)
+	if err != nil {
+		return nil, false, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, false, err
+	}
+	from := max(info.Size()-bytesMost, 0)
+	text, err = io.ReadAll(io.NewSectionReader(f, from, bytesMost))
+	if err != nil {
+		return nil, false, err
+	}
+	if from > 0 { // the first line is not whole, unless it is the only one
+		if i := bytes.IndexByte(text, '\n'); i >= 0 && i < len(text)-1 {
+			text = text[i+1:]
+		}
+	}
+	at := len(bytes.TrimSuffix(text, []byte("\n")))
+	for range linesMost {
+		i := bytes.LastIndexByte(text[:at], '\n')
+		if i < 0 {
+			return text, from > 0, nil
+		}
+		at = i
+	}
+	return text[at+1:], true, nil
+}

@@ -1,0 +1,104 @@
+package qclient
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/execd-project/execd/qstat"
+	"github.com/execd-project/execd/standalone/api"
+)
+
+// Session asks the daemon of the caller for many commands over one connection, for programs that show
+// what the daemon knows. It may be used by several goroutines.
+type Session struct{ client *api.Client }
+
+// Dial returns a Session with the daemon that the commands of the caller would use. It waits for a
+// daemon that has just been started, as they do, and says so on stderr if that is a terminal. The calls of
+// a Session do not wait for a daemon that is away.
+func Dial(ctx context.Context, name string, stderr io.Writer) (*Session, error) {
+	c := &Command{Name: name, Stderr: stderr}
+	path, err := socket(ctx, func() { c.tell("no daemon is running yet, waiting for it") })
+	if err != nil {
+		return nil, err
+	}
+	client, err := api.Dial(path, -1, func(error) {})
+	if err != nil {
+		return nil, err
+	}
+	return &Session{client}, nil
+}
+
+// Close closes the connections.
+func (s *Session) Close() { s.client.Agent().Close() }
+
+// Answer is what a command of Grid Engine prints, and its exit status.
+type Answer struct {
+	Stdout, Stderr string
+	Status         int
+}
+
+// Message returns what the command said, without a final line break: its errors, else its output.
+func (a *Answer) Message() string {
+	if text := strings.TrimSpace(a.Stderr); text != "" {
+		return text
+	}
+	return strings.TrimSpace(a.Stdout)
+}
+
+// Run has the daemon carry out a command of Grid Engine that reads no files, such as qdel. An error
+// means that the daemon could not be asked; a command that fails is an Answer with a status.
+func (s *Session) Run(ctx context.Context, name string, args ...string) (*Answer, error) {
+	a, err := s.client.Command(ctx, &api.CommandRequest{
+		Key: rand.Text(), Name: name, Args: api.Texts(args), Directory: "/", Zone: os.Getenv("TZ"),
+	})
+	if err != nil {
+		return nil, Explain(err)
+	}
+	return &Answer{Stdout: string(a.Stdout), Stderr: string(a.Stderr), Status: a.Exit}, nil
+}
+
+// View returns what a command shows as JSON, such as qstat or qhost. A command that shows nothing and
+// fails is a *RefusedError.
+func (s *Session) View(ctx context.Context, name string, args ...string) (*qstat.Document, error) {
+	a, err := s.Run(ctx, name, append([]string{"-json"}, args...)...)
+	if err != nil {
+		return nil, err
+	}
+	if strings.TrimSpace(a.Stdout) == "" {
+		return nil, &RefusedError{a.Message()}
+	}
+	d := &qstat.Document{}
+	if err := json.Unmarshal([]byte(a.Stdout), d); err != nil {
+		if a.Status != 0 {
+			return nil, &RefusedError{a.Message()}
+		}
+		return nil, fmt.Errorf("cannot read the answer to %s: %w", name, err)
+	}
+	return d, nil
+}
+
+// Places returns where the daemon keeps accounting records; the name is empty if it keeps none.
+func (s *Session) Places(ctx context.Context) (accounting string, err error) {
+	a, err := s.client.Places(ctx)
+	if err != nil {
+		return "", Explain(err)
+	}
+	return string(a.Accounting), nil
+}
+
+// RefusedError is the message of a command that fails.
+type RefusedError struct{ Message string }
+
+func (e *RefusedError) Error() string { return e.Message }
+
+// Refused reports whether an error is a command's, and not that of a daemon that could not be asked.
+func Refused(err error) bool {
+	_, ok := errors.AsType[*RefusedError](err)
+	return ok
+}

@@ -1,0 +1,151 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// period is the pause between two looks at the same page, at least; a look that takes long makes
+	// it longer (share), so that open pages never need more than a part of the daemon's time.
+	period = 2 * time.Second
+	share  = 10
+	// sendTime is the longest time that a browser may take for an event. After it, the stream ends.
+	sendTime = 20 * time.Second
+	// silence is the longest time without an event; then a comment shows that the stream is alive.
+	silence = 15 * time.Second
+	// maxStreams is the largest number of open streams. Browsers ask again later.
+	maxStreams = 2048
+)
+
+// hub sends pages to browsers whenever they change (server-sent events). Each page is rendered once,
+// however many browsers show it, and only while one does.
+type hub struct {
+	ctx     context.Context
+	render  func(ctx context.Context, of string) []byte
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	streams int
+	topics  map[string]*topic
+}
+
+// topic is one page that is shown.
+type topic struct {
+	readers map[chan []byte]bool
+	last    []byte
+	stop    context.CancelFunc
+}
+
+func newHub(ctx context.Context, render func(ctx context.Context, of string) []byte) *hub {
+	return &hub{ctx: ctx, render: render, topics: map[string]*topic{}}
+}
+
+// wait returns when no page is rendered any more, after the context has ended.
+func (h *hub) wait() { h.running.Wait() }
+
+// join adds a reader of a page; ok is false if there are too many.
+func (h *hub) join(of string) (news chan []byte, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.streams >= maxStreams || h.ctx.Err() != nil {
+		return nil, false
+	}
+	h.streams++
+	news = make(chan []byte, 1)
+	t := h.topics[of]
+	if t == nil {
+		ctx, stop := context.WithCancel(h.ctx)
+		t = &topic{readers: map[chan []byte]bool{}, stop: stop}
+		h.topics[of] = t
+		h.running.Go(func() { h.follow(ctx, of, t) })
+	}
+	t.readers[news] = true
+	if t.last != nil {
+		news <- t.last
+	}
+	return news, true
+}
+
+func (h *hub) leave(of string, news chan []byte) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.streams--
+	t := h.topics[of]
+	delete(t.readers, news)
+	if len(t.readers) == 0 {
+		t.stop()
+		delete(h.topics, of)
+	}
+}
+
+// follow looks at a page until nobody shows it.
+func (h *hub) follow(ctx context.Context, of string, t *topic) {
+	for ctx.Err() == nil {
+		begin := time.Now()
+		text := h.render(ctx, of)
+		pause := max(period, share*time.Since(begin))
+		h.mu.Lock()
+		if ctx.Err() == nil && !bytes.Equal(text, t.last) {
+			t.last = text
+			for news := range t.readers {
+				select { // a reader that is behind gets the newest
+				case <-news:
+				default:
+				}
+				news <- text
+			}
+		}
+		h.mu.Unlock()
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+}
+
+// serve sends the content of the page in the parameter of as events, until the browser leaves.
+func (h *hub) serve(w http.ResponseWriter, r *http.Request) {
+	of := r.URL.Query().Get("of")
+	if !strings.HasPrefix(of, "/") || len(of) > 1000 {
+		http.Error(w, "the parameter of is not a path", http.StatusBadRequest)
+		return
+	}
+	news, ok := h.join(of)
+	if !ok {
+		http.Error(w, "there are too many open pages", http.StatusServiceUnavailable)
+		return
+	}
+	defer h.leave(of, news)
+	control := http.NewResponseController(w)
+	w.Header().Set("Content-Type", "text/event-stream")
+	alive := time.NewTicker(silence)
+	defer alive.Stop()
+	for {
+		var event []byte
+		select {
+		case <-r.Context().Done():
+			return
+		case <-h.ctx.Done():
+			return
+		case <-alive.C:
+			event = []byte(": alive\n\n")
+		case text := <-news:
+			event = append([]byte("event: content\ndata: "), bytes.ReplaceAll(text, []byte("\n"), []byte("\ndata: "))...)
+			event = append(event, "\n\n"...)
+		}
+		if control.SetWriteDeadline(time.Now().Add(sendTime)) != nil {
+			return
+		}
+		if _, err := w.Write(event); err != nil {
+			return
+		}
+		if control.Flush() != nil {
+			return
+		}
+	}
+}

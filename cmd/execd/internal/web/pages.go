@@ -1,0 +1,365 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/execd-project/execd/cmd/execd/internal/qclient"
+	"github.com/execd-project/execd/qstat"
+)
+
+// overview is the first page.
+type overview struct {
+	Hosts            []host
+	Queues           []qstat.QueueInstance
+	Running, Pending int // tasks
+	Held, Failed     int // pending tasks that are on hold or in error state
+	Used, Slots      int
+}
+
+// host is an execution host.
+type host struct {
+	qstat.Host
+	Used, Slots int    // of the instance that uses most, as instances share the host
+	GPUs        string // free ones; empty for a host without
+}
+
+func (s *source) overview(ctx context.Context) (*overview, error) {
+	all, err := s.ask(ctx, "qhost", "-F", "-q")
+	if err != nil {
+		return nil, err
+	}
+	list, err := s.ask(ctx, "qstat", "-u", "*")
+	if err != nil {
+		return nil, err
+	}
+	o := &overview{Queues: all.Queues}
+	for _, h := range all.Hosts {
+		if h.Name == "global" {
+			continue
+		}
+		row := host{Host: h}
+		for _, r := range h.Resources {
+			if r.Name == "gpu" {
+				row.GPUs = strings.TrimSuffix(strings.TrimRight(r.Value, "0"), ".")
+				row.GPUs = cmp.Or(row.GPUs, "0")
+			}
+		}
+		for _, q := range all.Queues {
+			if q.Host == h.Name {
+				row.Used += q.Used
+				row.Slots += q.Total
+			}
+		}
+		o.Used += row.Used
+		o.Slots += row.Slots
+		o.Hosts = append(o.Hosts, row)
+	}
+	for _, j := range list.Jobs {
+		for _, t := range j.Tasks {
+			n := count(t.IDs)
+			switch {
+			case t.Phase == qstat.Running:
+				o.Running += n
+			case strings.Contains(t.State, "E"):
+				o.Failed += n
+				o.Pending += n
+			case strings.Contains(t.State, "h"):
+				o.Held += n
+				o.Pending += n
+			default:
+				o.Pending += n
+			}
+		}
+	}
+	return o, nil
+}
+
+// count returns the number of tasks in ranges; no range is a job that is not an array job.
+func count(ranges []qstat.Range) (n int) {
+	for _, r := range ranges {
+		n += (r.Last-r.First)/max(r.Step, 1) + 1
+	}
+	return max(n, 1)
+}
+
+// jobs is the list of jobs.
+type jobs struct {
+	Show           string // running, pending, finished, or empty for running and pending
+	Mine           bool
+	Rows           []row
+	Total          int
+	First          int // number of the first row, from 1
+	Previous, Next string
+	All, OnlyMine  string // links
+	Tabs           []tab
+}
+
+type tab struct {
+	Name, Link string
+	Here       bool
+}
+
+// row is a job in the list.
+type row struct {
+	qstat.Job
+	States   []string // in words, with numbers of tasks for an array
+	Where    string
+	Slots    int
+	Started  int64
+	Why      []string
+	Expected int64
+	Progress *qstat.Progress
+}
+
+// pageSize is the number of jobs on a page.
+const pageSize = 100
+
+func (s *source) jobs(ctx context.Context, user string, query url.Values) (*jobs, error) {
+	l := &jobs{Show: query.Get("show"), Mine: query.Get("mine") != ""}
+	command := []string{"qstat", "-u", "*"}
+	if l.Mine {
+		command[2] = user
+	}
+	switch l.Show {
+	case "running":
+		command = append(command, "-s", "r")
+	case "pending":
+		command = append(command, "-s", "p")
+	case "finished":
+		command = append(command, "-s", "z")
+	case "":
+	default:
+		return nil, &qclient.RefusedError{Message: "There is no such list of jobs."}
+	}
+	list, err := s.ask(ctx, command...)
+	if err != nil {
+		return nil, err
+	}
+	link := func(show string, mine bool, page int) string {
+		q := url.Values{}
+		if show != "" {
+			q.Set("show", show)
+		}
+		if mine {
+			q.Set("mine", "1")
+		}
+		if page > 1 {
+			q.Set("page", strconv.Itoa(page))
+		}
+		if len(q) == 0 {
+			return "/jobs"
+		}
+		return "/jobs?" + q.Encode()
+	}
+	for _, name := range []string{"", "running", "pending", "finished"} {
+		l.Tabs = append(l.Tabs, tab{cmp.Or(name, "all"), link(name, l.Mine, 1), name == l.Show})
+	}
+	l.All, l.OnlyMine = link(l.Show, false, 1), link(l.Show, true, 1)
+	l.Total = len(list.Jobs)
+	n, _ := strconv.Atoi(query.Get("page"))
+	n = min(max(n, 1), (l.Total+pageSize-1)/pageSize)
+	n = max(n, 1)
+	from := (n - 1) * pageSize
+	l.First = from + 1
+	if n > 1 {
+		l.Previous = link(l.Show, l.Mine, n-1)
+	}
+	if from+pageSize < l.Total {
+		l.Next = link(l.Show, l.Mine, n+1)
+	}
+	shown := list.Jobs[min(from, l.Total):min(from+pageSize, l.Total)]
+	var waiting []string
+	for _, j := range shown {
+		r := newRow(j)
+		if slices.ContainsFunc(j.Tasks, func(t qstat.Task) bool { return t.Phase == qstat.Pending }) {
+			waiting = append(waiting, strconv.Itoa(j.ID))
+		}
+		l.Rows = append(l.Rows, r)
+	}
+	if len(waiting) == 0 {
+		return l, nil
+	}
+	// A job that has left since then is missing from the answer.
+	details, err := s.ask(ctx, "qstat", "-j", strings.Join(waiting, ","))
+	if err != nil && !qclient.Refused(err) {
+		return nil, err
+	}
+	if details == nil {
+		return l, nil
+	}
+	why := map[int]*qstat.JobDetail{}
+	for i := range details.Details {
+		why[details.Details[i].ID] = &details.Details[i]
+	}
+	for i := range l.Rows {
+		if d := why[l.Rows[i].ID]; d != nil {
+			l.Rows[i].Why, l.Rows[i].Expected, l.Rows[i].Progress = d.WaitingFor, d.ExpectedStart, d.Progress
+		}
+	}
+	return l, nil
+}
+
+func newRow(j qstat.Job) row {
+	r := row{Job: j}
+	tasks := map[string]int{}
+	var order []string
+	places := map[string]bool{}
+	for _, t := range j.Tasks {
+		words := stateWords(t)
+		if tasks[words] == 0 {
+			order = append(order, words)
+		}
+		tasks[words] += count(t.IDs)
+		slots := t.Slots
+		for _, g := range t.Grants {
+			slots += g.Slots
+			places[g.Queue] = true
+		}
+		r.Slots = max(r.Slots, slots)
+		if t.Started > 0 && (r.Started == 0 || t.Started < r.Started) {
+			r.Started = t.Started
+		}
+	}
+	for _, words := range order {
+		if isArray(j) {
+			words = fmt.Sprintf("%d %s", tasks[words], words)
+		}
+		r.States = append(r.States, words)
+	}
+	var list []string
+	for p := range places {
+		list = append(list, p)
+	}
+	slices.Sort(list)
+	if r.Where = strings.Join(list[:min(len(list), 2)], ", "); len(list) > 2 {
+		r.Where += fmt.Sprintf(" and %d more", len(list)-2)
+	}
+	return r
+}
+
+func isArray(j qstat.Job) bool {
+	return slices.ContainsFunc(j.Tasks, func(t qstat.Task) bool { return len(t.IDs) > 0 })
+}
+
+// stateWords returns the letters of qstat(1) in words.
+func stateWords(t qstat.Task) string {
+	has := func(letters string) bool { return strings.ContainsAny(t.State, letters) }
+	switch {
+	case has("d"):
+		return "being deleted"
+	case has("E"):
+		return "in error state"
+	case t.Phase == qstat.Finished:
+		return "finished"
+	case has("sST"):
+		return "suspended"
+	case has("t"):
+		return "starting"
+	case t.Phase == qstat.Running && has("R"):
+		return "running again"
+	case t.Phase == qstat.Running:
+		return "running"
+	case has("h"):
+		return "on hold"
+	}
+	return "pending"
+}
+
+// hostPage is the page of a host.
+type hostPage struct {
+	Host   qstat.Host
+	Values []sensor
+}
+
+// sensor is a value of a complex attribute of a host.
+type sensor struct{ Name, Value, Kind string }
+
+func (s *source) host(ctx context.Context, name string) (*hostPage, error) {
+	all, err := s.ask(ctx, "qhost", "-F", "-q")
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(all.Hosts, func(h qstat.Host) bool { return h.Name == name })
+	if i < 0 {
+		return nil, &qclient.RefusedError{Message: "There is no such host."}
+	}
+	p := &hostPage{Host: all.Hosts[i]}
+	for _, r := range p.Host.Resources {
+		kind := "load value"
+		switch {
+		case strings.HasSuffix(r.Dominance, "c"):
+			kind = "free"
+		case strings.HasSuffix(r.Dominance, "f"):
+			kind = "configured"
+		}
+		p.Values = append(p.Values, sensor{r.Name, r.Value, kind})
+	}
+	return p, nil
+}
+
+// shares is the share tree.
+type shares struct {
+	None  string // why there is none
+	Nodes []node
+}
+
+// node is a node of the share tree.
+type node struct {
+	qstat.ShareRow
+	Name  string
+	Depth int
+}
+
+func (s *source) shares(ctx context.Context) (*shares, error) {
+	d, err := s.ask(ctx, "sge_share_mon", "-c", "1")
+	if err != nil {
+		if qclient.Refused(err) {
+			return &shares{None: err.Error()}, nil
+		}
+		return nil, err
+	}
+	p := &shares{}
+	for _, row := range d.Shares {
+		path := strings.Trim(row.Node, "/")
+		n := node{ShareRow: row, Name: path[strings.LastIndexByte(path, '/')+1:]}
+		if path == "" {
+			n.Name = "(root)"
+		} else {
+			n.Depth = strings.Count(path, "/") + 1
+		}
+		p.Nodes = append(p.Nodes, n)
+	}
+	return p, nil
+}
+
+// quotas are the resource quotas that apply to the caller.
+type quotas struct{ Rows []quotaRow }
+
+type quotaRow struct {
+	qstat.QuotaRow
+	Part float64 // used, of the limit; less than 0 if that is not a number
+}
+
+func (s *source) quotas(ctx context.Context) (*quotas, error) {
+	d, err := s.ask(ctx, "qquota")
+	if err != nil {
+		return nil, err
+	}
+	p := &quotas{}
+	for _, row := range d.Quotas {
+		part := -1.0
+		used, err := strconv.ParseFloat(row.Used, 64)
+		limit, err2 := strconv.ParseFloat(row.Limit, 64)
+		if err == nil && err2 == nil && limit > 0 {
+			part = used / limit
+		}
+		p.Rows = append(p.Rows, quotaRow{row, part})
+	}
+	return p, nil
+}

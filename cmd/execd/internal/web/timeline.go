@@ -1,0 +1,76 @@
+package web
+
+import (
+	"time"
+
+	"github.com/execd-project/execd/accounting"
+)
+
+// timeLine is a picture of when a job was pending and when it ran.
+type timeLine struct {
+	From, To int64 // seconds since 1970
+	Bars     []bar
+	Label    string // the picture in words
+}
+
+// bar is a part of the picture, in thousandths of its width.
+type bar struct {
+	X, Width, Y int
+	Kind        string // pending, running, done or failed
+}
+
+const (
+	lineWidth = 1000
+	lineRows  = 12 // runs in the picture, at most
+	rowHeight = 14
+)
+
+// newTimeLine returns the picture of a job; nil if it has neither started nor been submitted.
+func newTimeLine(p *jobPage, runs []*accounting.Record, now time.Time) *timeLine {
+	l := &timeLine{To: now.Unix()}
+	switch {
+	case p.Known:
+		l.From = p.Detail.Submitted
+	case len(runs) > 0 && !runs[0].Submitted.IsZero():
+		l.From = runs[0].Submitted.Unix()
+	default:
+		return nil
+	}
+	if !p.Known {
+		l.To = l.From
+		for _, s := range p.Steps {
+			l.To = max(l.To, s.Ended)
+		}
+	}
+	span := max(l.To-l.From, 1)
+	at := func(t int64) int { return int(min(max(t-l.From, 0), span) * lineWidth / span) }
+	steps := p.Steps[max(len(p.Steps)-lineRows, 0):]
+	for i, s := range steps {
+		y := i * rowHeight
+		if s.Started == 0 {
+			continue
+		}
+		end, kind := l.To, "running"
+		if s.Ended > 0 {
+			end, kind = s.Ended, "done"
+		}
+		if s.Bad {
+			kind = "failed"
+		}
+		l.Bars = append(l.Bars, bar{0, max(at(s.Started), 1), y, "pending"}, bar{at(s.Started), max(at(end)-at(s.Started), 3), y, kind})
+	}
+	if len(l.Bars) == 0 {
+		l.Bars = append(l.Bars, bar{0, lineWidth, 0, "pending"})
+	}
+	l.Label = "Submitted " + clock(l.From, now)
+	if len(steps) > 0 && steps[0].Started > 0 {
+		l.Label += ", started " + clock(steps[0].Started, now)
+	}
+	if !p.Known {
+		l.Label += ", ended " + clock(l.To, now)
+	}
+	return l
+}
+
+// Height returns the height of the picture.
+func (l *timeLine) Height() int { return l.Bars[len(l.Bars)-1].Y + rowHeight }

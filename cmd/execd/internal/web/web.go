@@ -1,0 +1,124 @@
+// Package web is the command execd web: pages for a browser that show and change what the caller may see
+// and change with the commands of Grid Engine. It is a client of the daemon, as the caller; the daemon
+// gives it no rights of its own.
+//
+// The pages are on a port of the loopback interface, which all users of the host can reach. The file
+// guard.go says what keeps other users and other web sites out.
+//
+// Other projects should not import this package: it may change at any time.
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"math"
+	"net"
+	"net/http"
+	"os/user"
+	"strconv"
+	"time"
+
+	"github.com/execd-project/execd/cmd/execd/internal/qclient"
+	"github.com/execd-project/execd/internal/options"
+	"github.com/execd-project/execd/internal/printer"
+)
+
+// Usage is what --help prints.
+const Usage = `Usage: execd web [options]
+
+Shows the hosts, the queue and your jobs in a browser on this machine, until it is interrupted.
+It prints a link that works once: open it in a browser.
+
+  --port PORT  TCP port on the loopback interface (default: a free one)
+  --help       print this text
+
+Exit status: 0 after an interrupt; 1 if it cannot listen or finds no daemon; 2 for wrong usage.
+`
+
+// The exit statuses of the command, besides options.ExitUsage.
+const (
+	ExitGood   = 0
+	ExitFailed = 1
+)
+
+// Command is one call of execd web.
+type Command struct {
+	Args   []string // words after "execd web"
+	Stdout io.Writer
+	Stderr io.Writer
+}
+
+const (
+	headerTimeout = 10 * time.Second
+	idleTimeout   = 2 * time.Minute
+	maxHeader     = 16 << 10
+	shutdownTime  = 2 * time.Second
+)
+
+// Run carries the command out and returns the exit status once ctx is done. An error has not been
+// printed yet.
+func (c *Command) Run(ctx context.Context) (int, error) {
+	var port string
+	line, err := options.Parse(Usage, c.Args, options.Values{"port": &port})
+	switch {
+	case errors.Is(err, options.ErrHelp):
+		_, err := io.WriteString(c.Stdout, Usage)
+		return ExitGood, err
+	case err != nil:
+		return options.ExitUsage, err
+	case len(line.Operands) > 0:
+		return options.ExitUsage, options.Usagef("unexpected argument %q", line.Operands[0])
+	}
+	number := 0
+	if port != "" {
+		if number, err = strconv.Atoi(port); err != nil || number < 1 || number > math.MaxUint16 {
+			return options.ExitUsage, options.Usagef("invalid port %q: expected a number from 1 to 65535", port)
+		}
+	}
+	me, err := user.Current()
+	if err != nil {
+		return ExitFailed, fmt.Errorf("cannot find out your user name: %w", err)
+	}
+	session, err := qclient.Dial(ctx, "execd web", c.Stderr)
+	if err != nil {
+		return ExitFailed, err
+	}
+	defer session.Close()
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(number)))
+	if err != nil {
+		return ExitFailed, err
+	}
+	g := newGuard(listener.Addr().(*net.TCPAddr).Port)
+	g.opened = func(link string) { c.printLink("Link for another browser", link) }
+	s := newServer(ctx, session, g, me.Username)
+	server := &http.Server{
+		Handler: s.handler(), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		ErrorLog:    log.New(io.Discard, "", 0), // of clients alone
+	}
+	c.printLink("Open in a browser", g.link())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	select {
+	case err := <-ended:
+		return ExitFailed, err
+	case <-ctx.Done():
+	}
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
+	defer cancel()
+	if server.Shutdown(late) != nil {
+		_ = server.Close()
+	}
+	<-ended //nolint:errcheck // the server was closed
+	s.live.wait()
+	return ExitGood, nil
+}
+
+// printLink prints a link with its one-time token.
+func (c *Command) printLink(what, link string) {
+	printer.Fprintf(c.Stdout, "%s: %s\nThe link works once. Interrupt the command to end it.\n", what, link)
+}

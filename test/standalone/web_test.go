@@ -1,0 +1,319 @@
+package standalone
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"os/user"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/execd-project/execd/internal/testenv"
+)
+
+// site is a running execd web.
+type site struct {
+	*machine
+	link    string // the first one
+	base    string // scheme, host and port
+	address string // host and port of the listener
+	links   *bufio.Scanner
+}
+
+// web starts execd web as a user.
+func (m *machine) web(u *user.User) *site {
+	m.Helper()
+	cmd := m.command(context.Background(), u, "../execd", "web")
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		m.Fatal(err)
+	}
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		m.Fatal(err)
+	}
+	m.Cleanup(func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		_, _ = io.Copy(io.Discard, stdout)
+		if err := cmd.Wait(); err != nil {
+			m.Errorf("execd web after an interrupt: %v", err)
+		}
+	})
+	s := &site{machine: m, links: bufio.NewScanner(stdout)}
+	s.link = s.next()
+	at, err := url.Parse(s.link)
+	if err != nil {
+		m.Fatal(err)
+	}
+	s.base, s.address = "http://"+at.Host, net.JoinHostPort("127.0.0.1", at.Port())
+	return s
+}
+
+// next returns the next link that the command prints.
+func (s *site) next() string {
+	s.Helper()
+	for s.links.Scan() {
+		if i := strings.Index(s.links.Text(), "http://"); i >= 0 {
+			return s.links.Text()[i:]
+		}
+	}
+	s.Fatal("execd web printed no link")
+	return ""
+}
+
+// browser returns a client that keeps cookies.
+func (s *site) browser() *http.Client {
+	s.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		s.Fatal(err)
+	}
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "tcp", s.address)
+	}
+	return &http.Client{Jar: jar, Timeout: patience, Transport: &http.Transport{DialContext: dial}}
+}
+
+// answer is what the server answers.
+type webAnswer struct {
+	status int
+	header http.Header
+	text   string
+}
+
+// do sends a request. Each change is called with it first.
+func (s *site) do(c *http.Client, method, path string, form url.Values, changes ...func(*http.Request)) webAnswer {
+	s.Helper()
+	if strings.HasPrefix(path, "/") {
+		path = s.base + path
+	}
+	r, err := http.NewRequestWithContext(s.Context(), method, path, strings.NewReader(form.Encode()))
+	if err != nil {
+		s.Fatal(err)
+	}
+	if form != nil {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	for _, change := range changes {
+		change(r)
+	}
+	response, err := c.Do(r)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return webAnswer{response.StatusCode, response.Header, string(text)}
+}
+
+// formToken returns the token of the forms on a page.
+func (a webAnswer) formToken() string {
+	if m := regexp.MustCompile(`name="csrf" value="([^"]+)"`).FindStringSubmatch(a.text); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// TestWebGuard knocks at the pages as all but the browser of the user may.
+func TestWebGuard(t *testing.T) {
+	m := newMachine(t, 2)
+	u := someUsers(t, 1)[0]
+	m.start()
+	if r := m.as(u, "qsub", "-h", "-b", "y", "-wd", "/tmp", "sleep", "1000"); r.status != 0 {
+		t.Fatalf("%+v", r)
+	}
+	s := m.web(u)
+	stranger := s.browser()
+	for _, path := range []string{"/", "/jobs", "/jobs/1", "/hosts/" + hostName, "/shares", "/quotas", "/events?of=/", "/open", "/open?token=", "/open?token=x", "/nothing"} {
+		if a := s.do(stranger, "GET", path, nil); a.status != http.StatusUnauthorized && a.status != http.StatusForbidden {
+			t.Errorf("a stranger gets %s: %d", path, a.status)
+		}
+	}
+	if a := s.do(stranger, "POST", "/jobs/1/delete", url.Values{}); a.status != http.StatusUnauthorized {
+		t.Errorf("a stranger may delete a job: %d", a.status)
+	}
+
+	mine := s.browser()
+	a := s.do(mine, "GET", s.link, nil)
+	cookie := a.header.Get("Set-Cookie")
+	if a.status != http.StatusOK || !strings.Contains(cookie, "; HttpOnly; SameSite=Strict") || a.header.Get("Refresh") != "0; url=/" {
+		t.Errorf("the link: %d %v", a.status, a.header)
+	}
+	if a := s.do(stranger, "GET", s.link, nil); a.status != http.StatusForbidden || a.header.Get("Set-Cookie") != "" {
+		t.Errorf("a link works twice: %d %v", a.status, a.header)
+	}
+	if a := s.do(s.browser(), "GET", s.next(), nil); a.status != http.StatusOK {
+		t.Errorf("the next link: %d %s", a.status, a.text)
+	}
+	for _, path := range []string{"/", "/jobs", "/jobs/1", "/hosts/" + hostName, "/shares", "/quotas"} {
+		a := s.do(mine, "GET", path, nil)
+		if a.status != http.StatusOK {
+			t.Errorf("%s: %d\n%s", path, a.status, a.text)
+		}
+		if policy := a.header.Get("Content-Security-Policy"); !strings.HasPrefix(policy, "default-src 'none'; ") || strings.Contains(policy, "unsafe") {
+			t.Errorf("%s: policy %q", path, policy)
+		}
+		if strings.Contains(a.text, "style=") || strings.Contains(a.text, "<script>") || strings.Contains(a.text, " onclick") {
+			t.Errorf("%s has what the policy forbids", path)
+		}
+	}
+	for _, host := range []string{"attacker.example", "127.0.0.1", "127.0.0.1:1", "localhost.attacker.example", ""} {
+		to := func(r *http.Request) { r.Host = host }
+		if host == "" {
+			to = func(r *http.Request) { r.Host = "execd-x.localhost" }
+		}
+		if a := s.do(mine, "GET", "/jobs", nil, to); a.status != http.StatusMisdirectedRequest {
+			t.Errorf("Host %q: %d", host, a.status)
+		}
+	}
+	token := s.do(mine, "GET", "/jobs/1", nil).formToken()
+	if token == "" {
+		t.Fatal("the page of a job has no form")
+	}
+	for name, attack := range map[string]func() webAnswer{
+		"no token":    func() webAnswer { return s.do(mine, "POST", "/jobs/1/delete", url.Values{}) },
+		"wrong token": func() webAnswer { return s.do(mine, "POST", "/jobs/1/delete", url.Values{"csrf": {"x"}}) },
+		"token in the address": func() webAnswer {
+			return s.do(mine, "POST", "/jobs/1/delete?csrf="+token, url.Values{})
+		},
+		"another origin": func() webAnswer {
+			return s.do(mine, "POST", "/jobs/1/delete", url.Values{"csrf": {token}}, func(r *http.Request) { r.Header.Set("Origin", "http://attacker.example") })
+		},
+		"another port": func() webAnswer {
+			return s.do(mine, "POST", "/jobs/1/delete", url.Values{"csrf": {token}}, func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-site") })
+		},
+		"a large form": func() webAnswer {
+			return s.do(mine, "POST", "/jobs/1/delete", url.Values{"a": {strings.Repeat("x", 1<<20)}, "csrf": {token}})
+		},
+	} {
+		if a := attack(); a.status != http.StatusForbidden {
+			t.Errorf("%s: %d", name, a.status)
+		}
+	}
+	if a := s.do(mine, "GET", "/jobs/1/delete", nil); a.status < 400 {
+		t.Errorf("a link deletes a job: %d", a.status)
+	}
+	if r := m.as(u, "qstat", "-j", "1"); r.status != 0 {
+		t.Fatalf("one of the attacks has deleted the job: %+v", r)
+	}
+	a = s.do(mine, "POST", "/jobs/1/delete", url.Values{"csrf": {token}})
+	if a.status != http.StatusNotFound || !strings.Contains(a.text, "has deleted job 1") { // the job is gone
+		t.Errorf("the owner cannot delete the job: %d\n%s", a.status, a.text)
+	}
+}
+
+// TestWebHostile shows what hostile users choose: names, output, and their own jobs.
+func TestWebHostile(t *testing.T) {
+	testenv.Require(t, testenv.Root)
+	m := newMachine(t, 2)
+	users := someUsers(t, 2)
+	me, other := users[0], users[1]
+	m.start()
+	dir := m.open("out")
+	for _, u := range users {
+		if r := m.as(u, "qsub", "-h", "-b", "y", "-wd", dir, "-N", "<b>"+u.Username, "-ac", "a=<img src=x onerror=alert(1)>", "-v", "SECRET=<i>hunter2", "sleep", "1000"); r.status != 0 {
+			t.Fatalf("%+v", r)
+		}
+	}
+	m.write("out/job.sh", "#!/bin/sh\nprintf '\\033]0;<script>alert(2)</script>\\007 \\377 line\\n'\nexec sleep 1000\n")
+	if r := m.as(me, "qsub", "-wd", dir, "-j", "y", filepath.Join(dir, "job.sh")); r.status != 0 {
+		t.Fatalf("%+v", r)
+	}
+	m.until("the job has written", func() bool {
+		text, _ := os.ReadFile(filepath.Join(dir, "job.sh.o3"))
+		return strings.Contains(string(text), "line")
+	})
+	s := m.web(me)
+	c := s.browser()
+	s.do(c, "GET", s.link, nil)
+	page := s.do(c, "GET", "/jobs/3", nil)
+	if !strings.Contains(page.text, `\x1b]0;&lt;script&gt;alert(2)&lt;/script&gt;\x07 \xff line`) {
+		t.Errorf("the output of the job is missing or dangerous:\n%s", page.text)
+	}
+	for _, path := range []string{"/", "/jobs", "/jobs/1", "/jobs/2", "/jobs/3", "/jobs?show=%3Cscript%3E", "/hosts/%3Cscript%3Ealert(1)", "/jobs/%3Cscript%3E"} {
+		a := s.do(c, "GET", path, nil)
+		for _, bad := range []string{"<script>", "<b>" + me.Username, "<b>" + other.Username, "<img", "<i>", "\x1b", "\u202e"} {
+			if strings.Contains(a.text, bad) {
+				t.Errorf("%s: the page has %q", path, bad)
+			}
+		}
+	}
+	theirs := s.do(c, "GET", "/jobs/2", nil)
+	if theirs.status != http.StatusOK || strings.Contains(theirs.text, "hunter2") || theirs.formToken() != "" {
+		t.Errorf("the job of another user shows secrets or buttons: %d\n%s", theirs.status, theirs.text)
+	}
+	a := s.do(c, "POST", "/jobs/2/delete", url.Values{"csrf": {page.formToken()}})
+	if r := m.as(other, "qstat", "-j", "2"); r.status != 0 || !strings.Contains(a.text, "you do not have the necessary privileges") {
+		t.Errorf("deletion of another user's job: %d\n%s\n%+v", a.status, a.text, r)
+	}
+	// Actions on my own job, with what the command said.
+	for _, step := range []struct{ action, said, button string }{
+		{"suspend", "suspended job 3", "/jobs/3/resume"},
+		{"resume", "unsuspended job 3", "/jobs/3/suspend"},
+	} {
+		a := s.do(c, "POST", "/jobs/3/"+step.action, url.Values{"csrf": {page.formToken()}})
+		if !strings.Contains(a.text, step.said) || !strings.Contains(a.text, step.button) {
+			t.Errorf("%s: %d\n%s", step.action, a.status, a.text)
+		}
+	}
+	if a := s.do(c, "POST", "/jobs/1/release", url.Values{"csrf": {page.formToken()}}); !strings.Contains(a.text, "modified hold of job 1") {
+		t.Errorf("release: %d\n%s", a.status, a.text)
+	}
+}
+
+// TestWebLive follows a page over events, while jobs come and go and while the daemon is restarted.
+func TestWebLive(t *testing.T) {
+	m := newMachine(t, 2)
+	u := someUsers(t, 1)[0]
+	m.start()
+	s := m.web(u)
+	c := s.browser()
+	s.do(c, "GET", s.link, nil)
+	c.Timeout = 0
+	r, err := http.NewRequestWithContext(t.Context(), "GET", s.base+"/events?of=/jobs", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := c.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Body.Close()
+	events := bufio.NewScanner(stream.Body)
+	events.Buffer(nil, 1<<20)
+	// until reads events until one has the text.
+	until := func(text string) {
+		t.Helper()
+		event := ""
+		for events.Scan() {
+			if event += events.Text() + "\n"; events.Text() != "" {
+				continue
+			}
+			if strings.Contains(event, text) {
+				return
+			}
+			event = ""
+		}
+		t.Fatalf("no event has %q: %v", text, events.Err())
+	}
+	until("There are no such jobs")
+	if r := m.as(u, "qsub", "-h", "-b", "y", "-wd", "/tmp", "-N", "newcomer", "sleep", "1000"); r.status != 0 {
+		t.Fatalf("%+v", r)
+	}
+	until("newcomer")
+	m.daemon.Kill()
+	until("cannot reach the daemon")
+	m.start()
+	until("newcomer")
+}
