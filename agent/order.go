@@ -206,6 +206,7 @@ func (a *Agent) orderFrom(s *Start, c *qconf.Cluster) (*launch.Assignment, error
 		SGERoot: a.options.SGERoot, SGECell: a.options.SGECell,
 		BinaryPath: a.binaryPath(), Arch: job.Arch(runtime.GOARCH),
 	}
+	o.BookMemory(c)
 	if o.Submitted.IsZero() {
 		o.Submitted = a.clock.Now()
 	}

@@ -93,6 +93,9 @@ type QmasterParams struct {
 	// SlotsPE is SLOTS_PE, ours: the parallel environment of jobs that request slots by -l; ""
 	// refuses those jobs as the original does.
 	SlotsPE string
+	// MemoryPool is MEMORY_POOL, ours: the consumable of which a job books the largest of its
+	// requests in MemoryRequests; "" has each request be for itself, as in the original.
+	MemoryPool string
 
 	Unknown, Ineffective []string // see ExecdParams
 }
@@ -331,6 +334,7 @@ var qmasterParams = params[QmasterParams]{
 			q.MaxUSubmissions, err = parseRate(s)
 			return s, err
 		}}),
+		p("MEMORY_POOL", optionalName(func(q *QmasterParams) *string { return &q.MemoryPool })),
 		p("SLOTS_PE", optionalName(func(q *QmasterParams) *string { return &q.SlotsPE })),
 		idle("STREE_SPOOL_INTERVAL", duration(time.Second, func(q *QmasterParams) *time.Duration { return &q.StreeSpoolInterval })),
 	},

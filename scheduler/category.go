@@ -98,6 +98,7 @@ func (m *Model) Category(r *Requests) (*Category, error) {
 	if c.soft, err = m.compileRequests(r.Soft, true); err != nil {
 		return nil, err
 	}
+	c.hard = m.fromMemoryPool(c.hard)
 	for _, list := range []struct {
 		text string
 		to   *expression.QueueList
@@ -157,6 +158,32 @@ func (m *Model) compileRequests(list []qconf.Setting, soft bool) ([]request, err
 	}
 	slices.SortFunc(all, func(a, b request) int { return cmp.Compare(a.attribute, b.attribute) })
 	return all, nil
+}
+
+// fromMemoryPool returns hard requests in which that of the memory pool is the largest of all
+// requests for memory (MEMORY_POOL of qmaster_params), so that the job books it once. INFINITY is no
+// amount, and requests nothing. Without any of them the job books the default of the pool.
+func (m *Model) fromMemoryPool(hard []request) []request {
+	if m.pool == None || m.configured[m.pool] == 0 {
+		return hard
+	}
+	largest := None
+	for i, r := range hard {
+		if m.requestsMemory[r.attribute] && r.amount < value.Infinity && (largest == None || r.amount > hard[largest].amount) {
+			largest = i
+		}
+	}
+	if largest == None {
+		return hard
+	}
+	of := hard[largest]
+	of.attribute = m.pool
+	i, found := slices.BinarySearchFunc(hard, m.pool, func(r request, id AttributeID) int { return cmp.Compare(r.attribute, id) })
+	if found {
+		hard[i] = of
+		return hard
+	}
+	return slices.Insert(hard, i, of)
 }
 
 func (m *Model) compileRequest(id AttributeID, text string, soft bool) (request, error) {

@@ -104,6 +104,10 @@ type Model struct {
 	projectsMatter bool
 	resourceMaps   bool // any place has named things
 	bindingAware   bool // jobs with a binding wait for cores
+	// pool is the consumable of the memory pool, None without one; requestsMemory says by attribute
+	// whether a request is one for it.
+	pool           AttributeID
+	requestsMemory []bool
 	limits         *quotas
 
 	categories categories
@@ -301,6 +305,13 @@ func (b *builder) compileAttributes() {
 		if x.Name == "slots" {
 			b.slots = id
 		}
+	}
+	b.pool = None
+	if x, ok := b.cluster.MemoryPool(); ok {
+		b.pool = b.attributeOf[x.Name]
+	}
+	for _, a := range b.attributes {
+		b.requestsMemory = append(b.requestsMemory, b.cluster.RequestsMemory(a.Complex))
 	}
 	b.adjusted = make([]float64, len(b.attributes))
 	b.configured = make([]layerSet, len(b.attributes))

@@ -22,7 +22,7 @@ func (c *configuration) change(files map[string][]byte, use func() error) error 
 	made := dir == ""
 	if made {
 		dir = c.pushed()
-		if err := configdir.WriteCluster(dir, c.base, false); err != nil {
+		if err := configdir.WriteCluster(dir, c.whole(), false); err != nil {
 			return err
 		}
 	}

@@ -39,7 +39,9 @@ type configuration struct {
 	dir   string         // --conf; empty for none
 	spool string         // spool area
 	base  *qconf.Cluster // what is not in files; nil is qconf.Builtin
-	host  string         // this host
+	// builtin is the configuration where there are no files at all; nil is base.
+	builtin *qconf.Cluster
+	host    string // this host
 	// found is the resource map that the host has found on itself; nil for none.
 	found func() qconf.FoundMap
 
@@ -81,7 +83,7 @@ func (c *configuration) read() (*qconf.Cluster, string, error) {
 	defer c.files.RUnlock()
 	dir, base := c.current(), c.basis()
 	if dir == "" {
-		return c.withFound(base, "builtin")
+		return c.withFound(c.whole(), "builtin")
 	}
 	cluster, version, err := readDirectory(dir, base)
 	if err != nil {
@@ -96,6 +98,14 @@ func (c *configuration) basis() *qconf.Cluster {
 		return c.base
 	}
 	return qconf.Builtin(runtime.NumCPU())
+}
+
+// whole returns the configuration where there are no files.
+func (c *configuration) whole() *qconf.Cluster {
+	if c.builtin != nil {
+		return c.builtin
+	}
+	return c.basis()
 }
 
 // write calls f, which changes the directory in use, and keeps readers out meanwhile.

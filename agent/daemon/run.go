@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"time"
 
@@ -212,7 +211,7 @@ func (d *daemon) open() (err error) {
 	}
 	d.configuration = &configuration{dir: d.conf, spool: d.place(), host: d.host}
 	if d.Master != nil {
-		if d.configuration.base, err = qconf.BuiltinOn(d.host, runtime.NumCPU()); err != nil {
+		if err := d.configuration.buildIn(); err != nil {
 			return err
 		}
 	}

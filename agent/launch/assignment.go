@@ -78,6 +78,10 @@ type Assignment struct {
 	// GPUs are those of this host; nil where it offers none.
 	GPUs *gpu.Inventory
 
+	// BookedMemory is what the job has booked of the memory pool of this host for each slot, in
+	// bytes; 0 without a pool. The job is limited to it.
+	BookedMemory uint64
+
 	// Record is the content of the file "start" of the job directory, which is there
 	// when the job is: for whoever wants to know later what it has started; nil for
 	// none.
@@ -132,7 +136,19 @@ func Resolve(c *qconf.Cluster, r *submit.Request, queue, host string) (*Assignme
 	if o.Ckpt, err = Checkpoint(c, instance, r.Checkpoint); err != nil {
 		return nil, err
 	}
+	o.BookMemory(c)
 	return o, errors.Join(o.checkLimits(), o.checkArray())
+}
+
+// BookMemory sets BookedMemory according to the configuration, as the scheduler books it.
+func (o *Assignment) BookMemory(c *qconf.Cluster) {
+	var hard []qconf.Setting
+	for _, r := range o.Request.Resources {
+		if !r.Soft {
+			hard = append(hard, qconf.Setting{Name: r.Name, Value: r.Value})
+		}
+	}
+	o.BookedMemory = c.BookedMemory(o.Host, hard)
 }
 
 // Checkpoint looks up the checkpointing environment that a job in a queue asks for;

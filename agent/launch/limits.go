@@ -23,6 +23,9 @@ func (o *Assignment) limits() job.Limits {
 	for _, want := range requests {
 		merge(&l[want.Resource], want)
 	}
+	if v := o.BookedMemory; v > 0 && v < l[job.Vmem].Hard {
+		l[job.Vmem].Hard, l[job.Vmem].HardPerJob = v, false
+	}
 	// The supervisor's clock is of 64 bits in nanoseconds: nobody waits that long.
 	const forever = uint64(math.MaxInt64 / time.Second)
 	for _, v := range []*uint64{&l[job.RT].Soft, &l[job.RT].Hard} {

@@ -139,7 +139,7 @@ func TestShellOfAScriptElsewhere(t *testing.T) {
 	if got := wrote(); got != "#!/bin/cat\necho sh" {
 		t.Errorf("built-in and changed: %q", got)
 	}
-	if r := m.as(u, "qconf", "-sconf"); !strings.Contains(r.stdout, " SCRIPT_SHELL=true\n") {
+	if r := m.as(u, "qconf", "-sconf"); !strings.Contains(r.stdout, " SCRIPT_SHELL=true ") {
 		t.Errorf("%+v", r)
 	}
 }

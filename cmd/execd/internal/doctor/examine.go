@@ -177,7 +177,7 @@ func memory(h *Host, further string) Check {
 	case h.Proc:
 		return Check{
 			State: Works, Means: "sums of /proc" + further,
-			Reason: "a job that takes memory fast can be above its limit before it is seen: " + ram.Reason, Remedy: remedyMemory(h),
+			Reason: "a job that takes memory fast can be above its limit before it is seen, and use memory that others have booked: " + ram.Reason, Remedy: remedyMemory(h),
 		}
 	default:
 		return Check{State: Missing, Means: strings.TrimPrefix(further, ", and "), Reason: "the memory of the job cannot be counted: " + ram.Reason, Remedy: remedyProc}

@@ -1,0 +1,102 @@
+package qconf
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/quantity"
+)
+
+// builtinPool is the consumable of the built-in memory pool. Some of Grid Engine's successors
+// have it under this name.
+const builtinPool = "m_mem_free"
+
+// memoryRequests are the complexes with which users and workflow engines request memory.
+var memoryRequests = []string{"h_vmem", "h_rss", "mem_free", "m_mem_free", "virtual_free"}
+
+// MemoryPool returns the consumable of MEMORY_POOL in qmaster_params. It reports false if there is
+// none: the parameter is not set, or does not name a consumable of type MEMORY that counts per slot.
+func (c *Cluster) MemoryPool() (Complex, bool) {
+	name := c.global.QmasterParams.MemoryPool
+	if name == "" {
+		return Complex{}, false
+	}
+	x, ok := c.complexes.Find(name)
+	return x, ok && x.Type == ComplexMemory && x.Consumable == ConsumableYes && x.Relop != relopExclusive
+}
+
+// RequestsMemory reports whether a request of this complex is one for the memory pool.
+// Complexes whose type a site has changed are not.
+func (c *Cluster) RequestsMemory(x Complex) bool {
+	pool, ok := c.MemoryPool()
+	if !ok || x.Type != ComplexMemory {
+		return false
+	}
+	return x.Name == pool.Name || slices.Contains(memoryRequests, x.Name)
+}
+
+// BookedMemory returns how many bytes of the memory pool of a host a job with these hard requests
+// books for each of its slots; 0 if the host has no memory pool.
+func (c *Cluster) BookedMemory(host string, requests []Setting) uint64 {
+	pool, ok := c.MemoryPool()
+	if !ok {
+		return 0
+	}
+	h, err := c.Host(host)
+	if err != nil || !slices.ContainsFunc(c.complexes.Canonical(h.ComplexValues), func(s Setting) bool { return s.Name == pool.Name }) {
+		return 0
+	}
+	largest, found := uint64(0), false
+	for _, s := range requests {
+		x, ok := c.complexes.Find(s.Name)
+		if !ok || !c.RequestsMemory(x) {
+			continue
+		}
+		if v, err := job.Vmem.Parse(s.Value); err == nil && v != quantity.Infinity {
+			largest, found = max(largest, v), true
+		}
+	}
+	if !found {
+		largest, _ = job.Vmem.Parse(pool.Default) // complexes are checked
+	}
+	return largest
+}
+
+// WithMemoryPool returns the cluster with so many bytes of memory of a host as one pool: the
+// consumable m_mem_free, of which a job that requests no memory books an equal share for each of its
+// slots, MEMORY_POOL=m_mem_free in qmaster_params, and VMEM_LIMIT=memory in execd_params. The host
+// has to exist. It is for the built-in configuration: a site's own remains as it is.
+func (c *Cluster) WithMemoryPool(host string, memory uint64, slots int) (*Cluster, error) {
+	const mib = 1 << 20
+	share := max(memory/uint64(max(slots, 1))/mib, 1) // all shares together are no more than the pool
+	text := fmt.Sprintf("%[1]s %[1]s MEMORY <= YES YES %[2]dM 0\n", builtinPool, share)
+	complexes, err := ParseComplexes("", []byte(c.complexes.Format()+text))
+	if err != nil {
+		return nil, err
+	}
+	changed, err := c.WithComplexes(complexes)
+	if err != nil {
+		return nil, err
+	}
+	for list, param := range map[string]string{"qmaster_params": "MEMORY_POOL=" + builtinPool, "execd_params": "VMEM_LIMIT=memory"} {
+		value, _ := changed.global.Value(list)
+		if isWord(value, none) {
+			value = ""
+		}
+		if changed.global, err = changed.global.With(list, strings.TrimSpace(value+" "+param)); err != nil {
+			return nil, err
+		}
+	}
+	h, err := changed.Host(host)
+	if err != nil {
+		return nil, err
+	}
+	size := strconv.FormatUint(memory/mib, 10) + "M"
+	if h, err = h.With("complex_values", formatSettings(append(h.ComplexValues, Setting{Name: builtinPool, Value: size}))); err != nil {
+		return nil, err
+	}
+	return changed.withHost(h), nil
+}
