@@ -319,11 +319,29 @@ func (w *world) register() (again bool) {
 			w.unread++
 			continue
 		}
+		if r.Version != versions[w.codec.Name] {
+			w.unread++
+			w.deny(m, r)
+			continue
+		}
 		w.reply(m, r)
 		if r.Command != 1 {
 			return r.Command == 0x8002
 		}
 		<-w.installed
+	}
+}
+
+// versions are those of the GDI.
+var versions = map[string]uint32{"8.1.9": 0x10003001, "9.0": 0x10009000, "9.1": 0x10009100}
+
+// deny answers a request of another version of the GDI, which can be read.
+func (w *world) deny(m *commlib.Message, r *message.Request) {
+	w.Helper()
+	const denied = 21
+	r.Answers = []message.Answer{{Status: denied, Text: "denied: client uses newer GDI version"}}
+	if _, err := w.conn.Send(w.codec.Number(message.TagGDIRequest), m.ID, w.codec.EncodeRequest(r)); err != nil {
+		w.Fatal(err)
 	}
 }
 

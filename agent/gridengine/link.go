@@ -75,6 +75,7 @@ type Link struct {
 	clock    clock.Clock
 	listener net.Listener
 	turns    atomic.Int64 // of session.loop, for tests
+	expected *message.Protocol
 }
 
 var _ agent.Link = (*Link)(nil)
@@ -94,6 +95,7 @@ func New(o Options) (*Link, error) {
 	if l.options.ClientPause == 0 {
 		l.options.ClientPause = 2 * time.Second
 	}
+	l.expected = l.options.expected() // here: the cell may be on a file system that hangs later
 	var err error
 	l.listener, err = net.Listen("tcp", fmt.Sprintf(":%d", o.Cell.ExecdPort))
 	if err != nil {
@@ -174,7 +176,7 @@ func (l *Link) Run(ctx context.Context, c agent.Commands) error {
 		pending: map[uint32]question{}, jobs: map[key]*jobState{}, interval: loadsensor.DefaultInterval,
 		retry: firstRetry,
 	}
-	s.expect()
+	s.current.Store(s.in(l.expected))
 	stop := context.AfterFunc(ctx, func() { l.listener.Close() })
 	defer stop()
 	s.interval = s.loadInterval()
@@ -413,10 +415,15 @@ func (s *session) lost(conn *commlib.Conn, err error) {
 
 // send sends a message. What does not arrive is said again after the next registration.
 func (s *session) send(tag message.Tag, payload []byte) uint32 {
+	return s.sendIn(s.codec(), tag, payload)
+}
+
+// sendIn sends a message in a form.
+func (s *session) sendIn(codec *message.Codec, tag message.Tag, payload []byte) uint32 {
 	if s.conn == nil {
 		return 0
 	}
-	id, err := s.conn.Send(s.codec().Number(tag), 0, payload)
+	id, err := s.conn.Send(codec.Number(tag), 0, payload)
 	if err != nil {
 		s.log.Debug("a message was not sent", "tag", tag, "error", err)
 		return 0
@@ -426,8 +433,12 @@ func (s *session) send(tag message.Tag, payload []byte) uint32 {
 
 // ask sends a request and has its answer handled.
 func (s *session) ask(r *message.Request, answer func(*message.Request)) {
-	codec := s.codec()
-	id := s.send(message.TagGDIRequest, codec.EncodeRequest(r))
+	s.askIn(s.codec(), r, answer)
+}
+
+// askIn sends a request in a form.
+func (s *session) askIn(codec *message.Codec, r *message.Request, answer func(*message.Request)) {
+	id := s.sendIn(codec, message.TagGDIRequest, codec.EncodeRequest(r))
 	if id == 0 {
 		return
 	}

@@ -13,12 +13,29 @@ import (
 
 // receive does what a message of qmaster says.
 func (s *session) receive(m *commlib.Message) {
-	codec := s.codec()
-	if q, ok := s.pending[m.ResponseTo]; ok && m.ResponseTo != 0 {
-		codec = q.codec
+	q, isAnswer := s.pending[m.ResponseTo]
+	isAnswer = isAnswer && m.ResponseTo != 0
+	if m.ResponseTo != 0 && s.abandoned[m.ResponseTo] {
+		s.log.Debug("an answer to a first request in another form", "tag", m.Tag)
+		return
 	}
+	if isAnswer {
+		known := s.known
+		if err := s.answered(m, q); err != nil {
+			s.log.Error("an answer of sge_qmaster cannot be read", "tag", m.Tag, "error", err)
+		}
+		if s.known && !known {
+			s.release()
+		}
+		return
+	}
+	if !s.known {
+		s.hold(m)
+		return
+	}
+	codec := s.codec()
 	if others := codec.OtherRelease(m.Payload); others != nil {
-		s.otherRelease(m, others)
+		s.log.Error("a message of sge_qmaster cannot be read: it is in the form of another release", "tag", m.Tag, "known", codec.Name, "release", others[0].Name)
 		return
 	}
 	tag, ok := codec.Tag(m.Tag)
@@ -29,7 +46,7 @@ func (s *session) receive(m *commlib.Message) {
 	var err error
 	switch tag {
 	case message.TagGDIRequest:
-		err = s.answered(m)
+		err = fmt.Errorf("an answer to the message %d, which was not a request", m.ResponseTo)
 	case message.TagAcknowledge:
 		var list []message.Acknowledgement
 		list, err = codec.DecodeAcknowledgements(m.Payload)
@@ -73,15 +90,14 @@ func (s *session) soonAll() {
 	s.soon()
 }
 
-// answered handles the answer to a request.
-func (s *session) answered(m *commlib.Message) error {
-	q, ok := s.pending[m.ResponseTo]
-	if !ok {
-		return fmt.Errorf("an answer to the message %d, which was no request", m.ResponseTo)
-	}
+// answered handles the answer to a request. Until the release is known, only a good answer moves the
+// time at which the request is sent in another form.
+func (s *session) answered(m *commlib.Message, q question) error {
 	delete(s.pending, m.ResponseTo)
-	if s.deadline = (time.Time{}); len(s.pending) > 0 {
-		s.deadline = s.clock.Now().Add(answerPatience)
+	if s.known {
+		if s.deadline = (time.Time{}); len(s.pending) > 0 {
+			s.deadline = s.clock.Now().Add(answerPatience)
+		}
 	}
 	r, err := q.codec.DecodeRequest(m.Payload)
 	if err != nil {

@@ -11,142 +11,162 @@ import (
 	"github.com/execd-project/execd/agent/gridengine/message"
 )
 
-// recognition finds out of which series of releases sge_qmaster is. Nothing in the connection tells
-// it, and to a request in the form of another series sge_qmaster does not answer. So the first
-// request is sent in one form after the other, until there is an answer.
+// recognition finds the release of sge_qmaster. Nothing in the connection tells it, and to a request in
+// the form of another release sge_qmaster does not answer. So the first request is sent in one form after
+// the other, until there is an answer. Nothing else is sent until then: some messages in the form of
+// another release end an sge_qmaster.
 type recognition struct {
-	current atomic.Pointer[message.Codec] // in which is sent
-	known   bool                          // sge_qmaster has answered in it, on this connection
-	round   []*message.Protocol           // not yet tried in this round
-	rest    time.Duration                 // that an answer may take in this round
-	until   time.Time                     // when to give up with this connection
+	current   atomic.Pointer[message.Codec] // recognised last, or at first expected
+	known     bool                          // sge_qmaster has answered in the current form, on this connection
+	trial     *message.Codec                // in which the first request was sent last
+	round     []*message.Protocol           // not yet tried in this round
+	rest      time.Duration                 // how long an answer may take in this round
+	until     time.Time                     // when to give up with this connection
+	held      []*commlib.Message            // that have come before the answer
+	abandoned map[uint32]bool               // first requests in other forms
 }
 
 // firstPatience is how long the first answer in each form may take in the first round. A sge_qmaster
 // that has much to do answers later, and is asked again.
 const firstPatience = 3 * time.Second
 
-// codec is for messages with sge_qmaster.
+// mostHeld is how many messages may come before the first answer. sge_qmaster repeats what is lost.
+const mostHeld = 256
+
+// codec is for all messages but the first request. Others than loop may call it.
 func (r *recognition) codec() *message.Codec { return r.current.Load() }
 
-// expect begins with the protocol that is most likely.
-func (s *session) expect() {
-	p := s.options.Protocol
-	if p == nil {
-		p = s.options.Cell.Protocol()
-	}
-	if p == nil {
-		p = message.Protocols[0]
-	}
-	s.speak(p)
+// expected returns the protocol that is most likely: that which the administrator or the cell names.
+func (o *Options) expected() *message.Protocol {
+	return cmp.Or(o.Protocol, o.Cell.Protocol(), message.Protocols[0])
 }
 
-// speak has all further messages in the form of a protocol.
-func (s *session) speak(p *message.Protocol) {
-	s.current.Store(&message.Codec{Protocol: p, Identity: s.options.Identity})
+// in returns a codec of a protocol.
+func (s *session) in(p *message.Protocol) *message.Codec {
+	return &message.Codec{Protocol: p, Identity: s.options.Identity}
 }
 
 // recognise asks for the configuration, and goes on with the registration in the form in which there
 // is an answer.
 func (s *session) recognise() {
-	s.known = false
-	s.rest, s.round = cmp.Or(s.options.FirstAnswer, firstPatience)/2, nil
+	s.known, s.held, s.abandoned = false, nil, map[uint32]bool{}
+	s.rest = cmp.Or(s.options.FirstAnswer, firstPatience)
 	s.until = s.clock.Now().Add(answerPatience)
+	s.newRound()
+}
+
+// newRound begins with the form that was recognised last.
+func (s *session) newRound() {
+	s.round = nil
 	if s.options.Protocol == nil {
-		s.round = s.others()
+		s.round = without(message.Protocols, s.codec().Protocol)
 	}
-	s.tryProtocol()
+	s.try(s.codec().Protocol)
 }
 
-// others are the protocols that are not spoken now.
-func (s *session) others() []*message.Protocol {
-	return slices.DeleteFunc(slices.Clone(message.Protocols), func(p *message.Protocol) bool { return p == s.codec().Protocol })
+// without returns a list without one protocol.
+func without(list []*message.Protocol, p *message.Protocol) []*message.Protocol {
+	return slices.DeleteFunc(slices.Clone(list), func(other *message.Protocol) bool { return other == p })
 }
 
-// tryProtocol asks in the form that is spoken now.
-func (s *session) tryProtocol() {
-	if len(s.round) == len(message.Protocols)-1 {
-		s.rest *= 2
+// try sends the first request in the form of a protocol.
+func (s *session) try(p *message.Protocol) {
+	s.trial = s.in(p)
+	s.deadline = s.until
+	if at := s.clock.Now().Add(s.rest); s.options.Protocol == nil && at.Before(s.until) {
+		s.deadline = at
 	}
-	s.deadline = s.clock.Now().Add(s.rest)
-	if s.options.Protocol != nil {
-		s.deadline = s.until
-	}
-	r := s.codec().FirstRequest(s.options.Host, s.number())
-	s.ask(r, s.configured(r.Condition == nil, s.register))
+	r := s.trial.FirstRequest(s.options.Host, s.number())
+	s.askIn(s.trial, r, s.configured(r.Condition == nil, s.register))
 }
 
-// unanswered goes on where an answer has not come in time.
+// unanswered goes on if an answer has not come in time.
 func (s *session) unanswered(now time.Time) {
 	s.deadline = time.Time{}
-	if !s.known && s.options.Protocol == nil && now.Before(s.until) {
+	if !s.known && now.Before(s.until) {
 		if len(s.round) > 0 {
-			s.speak(s.round[0])
+			next := s.round[0]
 			s.round = s.round[1:]
-		} else { // the most likely one again
-			s.expect()
-			s.round = s.others()
+			s.try(next)
+			return
 		}
-		s.tryProtocol()
+		s.rest *= 2
+		s.newRound()
 		return
 	}
 	text := "sge_qmaster has not answered a request within " + answerPatience.String()
 	switch {
-	case !s.known && s.options.Protocol == nil:
-		text += ", in the forms of Grid Engine " + strings.Join(message.ProtocolNames(), ", ") + ": it has too much to do, or is of another release"
-	case !s.known:
-		text += ", in the form of Grid Engine " + s.options.Protocol.Name + " (--master-version): it has too much to do, or is of another release, which its log says"
+	case s.known:
+	case s.options.Protocol != nil:
+		text += ", in the form of Grid Engine " + s.options.Protocol.Name + " (--master-version): it has too much to do, or has another version, which its own log names"
+	default:
+		text += ", in the forms of Grid Engine " + strings.Join(message.ProtocolNames(), ", ") + ": it has too much to do, or has another version, which its own log names"
 	}
 	s.trouble(text)
 	s.conn.Abort() // its reader says that it is gone
 }
 
-// recognised notes that sge_qmaster has answered.
+// recognised notes that sge_qmaster has answered in a form.
 func (s *session) recognised(c *message.Codec) {
 	if s.known {
 		return
 	}
 	s.known = true
 	s.current.Store(c)
-	// The others were asked in vain.
-	for id, q := range s.pending {
+	for id, q := range s.pending { // the same in other forms, and earlier
+		delete(s.pending, id)
 		if q.codec != c {
-			delete(s.pending, id)
+			s.abandoned[id] = true
 		}
 	}
-	if len(s.pending) == 0 {
-		s.deadline = time.Time{}
-	}
+	s.deadline = time.Time{}
 	s.log.Info("sge_qmaster is recognised", "release", c.Name)
 }
 
-// readOtherwise reads an answer in the form of another release, which cannot be read in that of its
-// request. Then the release is known, and the request is made again. It reports whether it could.
-func (s *session) readOtherwise(c *message.Codec, payload []byte) bool {
-	if s.known || s.options.Protocol != nil {
-		return false
+// release handles what has come before the first answer.
+func (s *session) release() {
+	held := s.held
+	s.held = nil
+	for _, m := range held {
+		s.receive(m)
 	}
-	for _, p := range message.Protocols {
-		other := &message.Codec{Protocol: p, Identity: c.Identity}
-		if p == c.Protocol || other.OtherRelease(payload) != nil {
-			continue
-		}
-		if _, err := other.DecodeRequest(payload); err == nil {
-			s.speak(p)
-			s.round = s.others()
-			s.tryProtocol()
-			return true
-		}
-	}
-	return false
 }
 
-// otherRelease is for a message in the form of another release than that which is spoken.
-func (s *session) otherRelease(m *commlib.Message, others []*message.Protocol) {
-	if s.known {
-		s.log.Error("a message of sge_qmaster cannot be read: it is in the form of another release", "tag", m.Tag, "spoken", s.codec().Name, "release", others[0].Name)
-		return
+// hold keeps a message for the time when the release is known.
+func (s *session) hold(m *commlib.Message) {
+	if len(s.held) < mostHeld {
+		s.held = append(s.held, m)
 	}
-	// It tells what to try next.
-	s.round = append(others, slices.DeleteFunc(s.round, func(p *message.Protocol) bool { return slices.Contains(others, p) })...)
+	// Its head may tell what to try next.
+	if s.options.Protocol == nil {
+		if others := s.trial.OtherRelease(m.Payload); others != nil {
+			rest := slices.DeleteFunc(s.round, func(p *message.Protocol) bool { return slices.Contains(others, p) })
+			s.round = append(others, rest...)
+		}
+	}
+}
+
+// readOtherwise reads a first answer in the form of another release, which cannot be read in that of its
+// request. Then the request is made again in this form. It reports whether it could.
+func (s *session) readOtherwise(c *message.Codec, payload []byte) bool {
+	if s.known {
+		return false
+	}
+	for _, p := range without(message.Protocols, c.Protocol) {
+		other := s.in(p)
+		if other.OtherRelease(payload) != nil {
+			continue
+		}
+		if _, err := other.DecodeRequest(payload); err != nil {
+			continue
+		}
+		if s.options.Protocol != nil {
+			s.trouble("sge_qmaster answers in the form of Grid Engine " + p.Name + ", and --master-version says " + s.options.Protocol.Name)
+			return true
+		}
+		s.round = without(message.Protocols, p)
+		s.try(p)
+		return true
+	}
+	return false
 }

@@ -1,11 +1,16 @@
 package gridengine
 
 import (
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/execd-project/execd/agent/gridengine/cull"
 	"github.com/execd-project/execd/agent/gridengine/message"
+	"github.com/execd-project/execd/internal/clock"
 	"github.com/execd-project/execd/job"
 )
 
@@ -87,5 +92,77 @@ func TestReleaseIsKnown(t *testing.T) {
 	w.register()
 	if w.unread != again {
 		t.Errorf("after the loss of a connection the form that was known was not tried first")
+	}
+}
+
+// A sge_qmaster that has much to do gets the first request in several forms, and nothing else in
+// another form than its own: of what it has sent meanwhile nothing is lost.
+func TestBusyMaster(t *testing.T) {
+	w := speaking(t, message.GridEngine81)
+	other := &message.Codec{Protocol: message.OCS90}
+	kill := &message.JobSignal{Queue: "all.q@localhost", Signal: message.SignalStop}
+	for seen := 0; seen < 8; seen++ {
+		if seen == 3 {
+			w.send(message.TagGetNewConf, w.codec.EncodeNumber(0))
+			w.send(message.TagSignalQueue, w.codec.EncodeJobSignal(kill))
+		}
+		m := w.next()
+		r, err := w.codec.DecodeRequest(m.Payload)
+		if err != nil {
+			r, err = other.DecodeRequest(m.Payload)
+		}
+		switch {
+		case w.codec.OtherRelease(m.Payload) != nil: // 9.1: it does not read that
+		case err != nil:
+			t.Fatalf("message %d is no request: %v", seen, err)
+		case r.Version == 0x10009000 && r.Condition != nil:
+			t.Fatal("a condition in the form of 9.0 ends an sge_qmaster of 8.1.9")
+		}
+	}
+	w.register()
+	w.told("suspend queue all.q")
+	w.full()
+}
+
+// said is a log that tells when a text has been written.
+type said struct {
+	text string
+	once sync.Once
+	c    chan struct{}
+}
+
+func (s *said) Write(line []byte) (int, error) {
+	if strings.Contains(string(line), s.text) {
+		s.once.Do(func() { close(s.c) })
+	}
+	return len(line), nil
+}
+
+// After an answer that cannot be read the other forms are tried, and if there are none, the connection
+// is given up.
+func TestUnreadableAnswer(t *testing.T) {
+	answer := func(w *world) {
+		t.Helper()
+		m := w.next()
+		if _, err := w.conn.Send(m.Tag, m.ID, append(m.Payload[:8:8], 0xff, 0xff)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := speaking(t, message.GridEngine81)
+	answer(w)
+	w.register()
+
+	now, log := clock.NewManual(time.Now()), &said{text: "cannot be read", c: make(chan struct{})}
+	w = speaking(t, message.GridEngine81, func(o *Options) {
+		o.Protocol, o.Clock, o.Log = message.GridEngine81, now, hclog.New(&hclog.LoggerOptions{Output: log})
+	})
+	answer(w)
+	<-log.c
+	if err := now.WaitFor(t.Context(), answerPatience); err != nil {
+		t.Fatal(err)
+	}
+	now.Advance(answerPatience)
+	if _, err := w.conn.Receive(); err == nil {
+		t.Error("the connection is kept")
 	}
 }
