@@ -54,6 +54,7 @@ type Command struct {
 const (
 	headerTimeout = 10 * time.Second
 	idleTimeout   = 2 * time.Minute
+	bodyTime      = 10 * time.Second
 	maxHeader     = 16 << 10
 	shutdownTime  = 2 * time.Second
 )
@@ -96,7 +97,7 @@ func (c *Command) Run(ctx context.Context) (int, error) {
 	g.opened = func(link string) { c.printLink("Link for another browser", link) }
 	s := newServer(ctx, session, g, me.Username)
 	server := &http.Server{
-		Handler: s.handler(), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		Handler: bounded(s.handler(), bodyTime, sendTime), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ErrorLog:    log.New(io.Discard, "", 0), // of clients alone
 	}
@@ -116,6 +117,21 @@ func (c *Command) Run(ctx context.Context) (int, error) {
 	<-ended //nolint:errcheck // the server was closed
 	s.live.wait()
 	return ExitGood, nil
+}
+
+// bounded gives each request a time for its body and for its answer, so that strangers, who can connect
+// to the port, cannot hold connections until there are no more. The server's own ReadTimeout would end
+// event streams, which set their deadlines themselves.
+func bounded(next http.Handler, body, answer time.Duration) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		control := http.NewResponseController(w)
+		if r.ContentLength != 0 && control.SetReadDeadline(time.Now().Add(body)) != nil ||
+			control.SetWriteDeadline(time.Now().Add(answer)) != nil {
+			http.Error(w, "the connection cannot be bounded", http.StatusInternalServerError)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // printLink prints a link with its one-time token.
