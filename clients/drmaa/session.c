@@ -289,7 +289,7 @@ static void drop(void) {
 		shutdown(c->socket, SHUT_RDWR);
 }
 
-int open_session(const char *contact, char *diag, size_t diag_len) {
+static int opened(const char *contact, char *diag, size_t diag_len) {
 	int pair[2];
 	lock_session();
 	if (session.state != closed && session.pid != getpid())
@@ -341,12 +341,24 @@ int open_session(const char *contact, char *diag, size_t diag_len) {
 	return code;
 }
 
+int open_session(const char *contact, char *diag, size_t diag_len) {
+	/* A thread that is cancelled here would keep the lock, or unwind its stack in the process that starts the helper. */
+	int cancel;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	int code = opened(contact, diag, diag_len);
+	pthread_setcancelstate(cancel, NULL);
+	return code;
+}
+
 int close_session(char *diag, size_t diag_len) {
+	int cancel;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	lock_session();
 	int there = session_active();
 	if (there)
 		drop();
 	unlock_session();
+	pthread_setcancelstate(cancel, NULL);
 	return there ? DRMAA_ERRNO_SUCCESS : fail(DRMAA_ERRNO_NO_ACTIVE_SESSION, NULL, diag, diag_len);
 }
 

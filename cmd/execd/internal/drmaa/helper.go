@@ -99,6 +99,9 @@ func serve(ctx context.Context, socket *net.UnixConn) error {
 	defer cancel()
 	for {
 		fd, err := receive(socket)
+		if errors.Is(err, errNoDescriptor) {
+			continue // this process has no room for it: the call ends, and the session goes on
+		}
 		if err != nil {
 			return nil // the library has closed the socket, or the program has exited
 		}
@@ -109,6 +112,9 @@ func serve(ctx context.Context, socket *net.UnixConn) error {
 		calls.Go(func() { s.answer(ctx, c) })
 	}
 }
+
+// errNoDescriptor is a message that has lost its descriptor, as the kernel has it if a process can open no more.
+var errNoDescriptor = errors.New("a message without a descriptor")
 
 // receive receives a descriptor.
 func receive(socket *net.UnixConn) (int, error) {
@@ -123,11 +129,11 @@ func receive(socket *net.UnixConn) (int, error) {
 	}
 	list, err := unix.ParseSocketControlMessage(rights[:size])
 	if err != nil || len(list) != 1 {
-		return 0, errors.Join(errors.New("a message without a descriptor"), err)
+		return 0, errors.Join(errNoDescriptor, err)
 	}
 	fds, err := unix.ParseUnixRights(&list[0])
 	if err != nil || len(fds) != 1 {
-		return 0, errors.Join(errors.New("a message without one descriptor"), err)
+		return 0, errors.Join(errNoDescriptor, err)
 	}
 	return fds[0], nil
 }
