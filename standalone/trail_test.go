@@ -69,7 +69,7 @@ func TestAuditOnAFullFileSystem(t *testing.T) {
 	}
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(time.Minute); a.trail.unwritten > 0; <-tick.C {
+	for end := time.Now().Add(10 * time.Minute); a.trail.unwritten > 0; <-tick.C {
 		if time.Now().After(end) {
 			t.Fatalf("%d bytes still wait: %v", a.trail.unwritten, a.host.Audit.Err())
 		}
