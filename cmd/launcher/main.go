@@ -110,7 +110,9 @@ func parse(args []string) (*options, error) {
 		return nil, errors.New("it is a part of a daemon of root, and runs as root only")
 	}
 	var err error
-	if o.config, err = qconf.ParseConfiguration("global", []byte("gid_range "+cmp.Or(groups, "NONE")+"\nexecd_params "+cmp.Or(params, "none")+"\n")); err == nil {
+	text := fmt.Sprintf("min_uid %d\nmin_gid %d\ngid_range %s\nexecd_params %s\n",
+		o.rules.MinUID, o.rules.MinGID, cmp.Or(groups, "NONE"), cmp.Or(params, "none"))
+	if o.config, err = qconf.ParseConfiguration("global", []byte(text)); err == nil {
 		o.rules.GroupIDs = o.config.GIDRange
 		o.rules.Site = launcher.Site{
 			Host: o.host, Config: o.config, Commands: commands, Shells: shells, BinaryPath: filepath.Dir(o.execd), Arch: job.Arch(runtime.GOARCH),

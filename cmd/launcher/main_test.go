@@ -1,0 +1,22 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/execd-project/execd/internal/testenv"
+)
+
+// TestParse: the launcher describes jobs again with the bounds of user and group IDs that it checks owners with.
+func TestParse(t *testing.T) {
+	testenv.Require(t, testenv.Root)
+	o, err := parse([]string{
+		"--front-user", "backup", "--spool", "/nonexistent", "--execd", "/nonexistent/execd", "--host", "host",
+		"--min-uid", "3", "--min-gid", "4", "--gid-range", "1000-1001", "--", "standalone",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := o.rules.Site.Config; c.MinUID != 3 || c.MinGID != 4 {
+		t.Errorf("the configuration has min_uid %d and min_gid %d, expected 3 and 4", c.MinUID, c.MinGID)
+	}
+}
