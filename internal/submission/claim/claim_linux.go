@@ -50,8 +50,8 @@ type Reply struct {
 	Error string `json:"error,omitempty"`
 }
 
-// patience is how long a command waits for a launcher that is being started again.
-const patience = 30 * time.Second
+// Patience is how long a command waits for a launcher that is being started again.
+const Patience = 30 * time.Second
 
 // Conn is a connection with the launcher.
 type Conn struct {
@@ -63,9 +63,9 @@ type Conn struct {
 // comes from the front, which could name a socket of its own.
 func Dial(ctx context.Context, path string) (*Conn, error) {
 	const pause = 100 * time.Millisecond
-	for end := time.Now().Add(patience); ; {
+	for end := time.Now().Add(Patience); ; {
 		c, err := dial(path)
-		away := errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, errEnd)
+		away := errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, ErrEnd)
 		if err == nil || !away || time.Now().After(end) {
 			return c, err
 		}
@@ -89,7 +89,7 @@ func dial(path string) (c *Conn, err error) {
 			err = fmt.Errorf("cannot ask the launcher on %q: %w", path, err)
 		}
 	}()
-	limit := unix.NsecToTimeval(int64(patience))
+	limit := unix.NsecToTimeval(int64(Patience))
 	if err := errors.Join(unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit),
 		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &limit)); err != nil {
 		return nil, err
@@ -115,8 +115,9 @@ func dial(path string) (c *Conn, err error) {
 	return c, nil
 }
 
-// errEnd is that the launcher has closed the connection.
-var errEnd = errors.New("the launcher has closed the connection")
+// ErrEnd is that the launcher has closed the connection: it has no room for another one, or has ended. Whether it
+// has noted a claim is not known then.
+var ErrEnd = errors.New("the launcher has closed the connection")
 
 // At calls f with a path of a socket that is short enough for the kernel (unix(7)).
 func At(path string, f func(short string) error) error {
@@ -143,7 +144,7 @@ func (c *Conn) read(v any) error {
 		case errors.Is(err, unix.EINTR):
 			continue
 		case errors.Is(err, unix.ECONNRESET) || err == nil && n == 0:
-			return errEnd
+			return ErrEnd
 		case err != nil:
 			return os.NewSyscallError("read", err)
 		case n > MostMessage:
@@ -163,6 +164,9 @@ func (c *Conn) Claim(key, digest string) error {
 		err := unix.Sendto(c.fd, text, unix.MSG_NOSIGNAL, nil)
 		if errors.Is(err, unix.EINTR) {
 			continue
+		}
+		if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
+			return fmt.Errorf("cannot tell the launcher of the job: %w", ErrEnd)
 		}
 		if err != nil {
 			return fmt.Errorf("cannot tell the launcher of the job: %w", os.NewSyscallError("sendto", err))

@@ -3,6 +3,8 @@ package qclient
 import (
 	"context"
 	"crypto/rand"
+	"errors"
+	"time"
 
 	"github.com/execd-project/execd/cell/command"
 	"github.com/execd-project/execd/internal/submission/claim"
@@ -11,8 +13,24 @@ import (
 )
 
 // confirm tells the launcher of a daemon of two processes what the user submits, and notes that in the request.
-// The digest is that of what this process reads of the command line: the daemon's word does not count.
+// The digest is that of what this process reads of the command line: the daemon's word does not count. A launcher
+// that ends meanwhile is told again when it has been started again, under another key.
 func confirm(ctx context.Context, q *api.CommandRequest, in *command.Input, socket string) error {
+	const pause = 100 * time.Millisecond
+	for end := time.Now().Add(claim.Patience); ; {
+		err := confirmOnce(ctx, q, in, socket)
+		if !errors.Is(err, claim.ErrEnd) || time.Now().After(end) {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func confirmOnce(ctx context.Context, q *api.CommandRequest, in *command.Input, socket string) error {
 	launcher, err := claim.Dial(ctx, socket)
 	if err != nil {
 		return err
