@@ -219,6 +219,8 @@ func TestForgedOrders(t *testing.T) {
 		"an admin user of its own":      {func(p *launch.Plan) { p.Description.AdminUser = "nobody" }, "admin user"},
 		"the group id of another job":   {func(p *launch.Plan) { p.Description.AddGroupID = 4 }, "additional group id"},
 		"devices":                       {func(p *launch.Plan) { p.Devices = []string{"/dev/mem"} }, "devices"},
+		"what is loaded, as of a GPU":   {func(p *launch.Plan) { p.UnfilteredEnv = []string{"LD_PRELOAD=/tmp/x.so"} }, "variables of GPUs"},
+		"what is loaded, beside a GPU":  {func(p *launch.Plan) { p.FilteredEnv = []string{"LD_PRELOAD=/tmp/x.so"} }, "variables of GPUs"},
 		"users for TMPDIR's removal":    {func(p *launch.Plan) { p.Users = []int{0} }, "users of procedures"},
 		"the environment of root":       {func(p *launch.Plan) { p.Description.InheritEnv = true }, "environment of the launcher"},
 		"a stream of root":              {func(p *launch.Plan) { p.Description.Streams[1].Inherit = true }, "a stream"},

@@ -143,6 +143,14 @@ func (r *Rules) checkDescribed(p *launch.Plan, s *submission.Submission, owner *
 	if d.Host != r.Site.Host {
 		return fmt.Errorf("the host %q is not this one, %s", d.Host, r.Site.Host)
 	}
+	if len(p.Hosts) == 0 {
+		return errors.New("the plan has no host in pe_hostfile")
+	}
+	for _, h := range p.Hosts {
+		if h.Host != r.Site.Host {
+			return fmt.Errorf("the host %q in pe_hostfile is not this one, %s", h.Host, r.Site.Host)
+		}
+	}
 	o := &launch.Assignment{
 		Request: s.Request(script), Owner: owner, Host: d.Host, Config: r.Site.Config,
 		Queue: qconf.QueueInstance{
@@ -195,6 +203,8 @@ func (r *Rules) checkDescribed(p *launch.Plan, s *submission.Submission, owner *
 		}
 		d.PE.StdoutPath, d.PE.StderrPath = want.PE.StdoutPath, want.PE.StderrPath
 	}
+	// Whether a job is marked, and can be found again, is root's decision.
+	d.AddGroupKill, d.SkipGroupLimit = want.AddGroupKill, want.SkipGroupLimit
 	d.Name, d.Account, d.Command, d.Cwd, d.Streams = want.Name, want.Account, want.Command, want.Cwd, want.Streams
 	return checkVariables(d, want)
 }

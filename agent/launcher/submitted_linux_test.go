@@ -138,6 +138,9 @@ func TestForgedSubmissions(t *testing.T) {
 		"another name":                        {func(o *order) { o.plan.Description.Name = "m" }, "name"},
 		"another account":                     {func(o *order) { o.plan.Description.Account = "m" }, "account"},
 		"another host":                        {func(o *order) { o.plan.Description.Host = "other" }, "is not this one"},
+		"a variable of a GPU":                 {func(o *order) { o.plan.UnfilteredEnv = []string{"LD_PRELOAD=/tmp/x.so"} }, "variables of GPUs"},
+		"another host of a parallel job":      {func(o *order) { o.plan.Hosts[0].Host = "other" }, "is not this one"},
+		"no host of a parallel job":           {func(o *order) { o.plan.Hosts = nil }, "no host"},
 		"a prolog":                            {func(o *order) { o.plan.Description.Prolog = "/tmp/x" }, "prolog"},
 		"a prolog with other arguments":       {func(o *order) { o.plan.Description.Prolog = "/site/prolog -c id" }, "prolog"},
 		"an epilog":                           {func(o *order) { o.plan.Description.Epilog = "/tmp/x" }, "epilog"},
@@ -206,6 +209,7 @@ func TestSubmitted(t *testing.T) {
 	w, s := newStrictWorld(t)
 	o := w.order(s, "one", job.ID{Job: 7})
 	o.plan.Description.Prolog = "/site/prolog $job_id" // of root's configuration
+	o.plan.Description.AddGroupKill, o.plan.Description.SkipGroupLimit = false, true
 	if err := w.prepare(o); err != nil {
 		t.Fatal(err)
 	}
@@ -217,6 +221,9 @@ func TestSubmitted(t *testing.T) {
 	d, err := dir.Description()
 	if err != nil || !strings.Contains(strings.Join(d.Environment, "\n")+"\n", "\nB=\xff\n") {
 		t.Errorf("%q (%v)", d.Environment, err)
+	}
+	if err == nil && (!d.AddGroupKill || d.SkipGroupLimit) {
+		t.Error("the front has chosen that the processes of the job are not marked")
 	}
 	again := w.order(s, "one", job.ID{Job: 8})
 	w.refusedWith("a second job", w.prepare(again), "that of another job")
