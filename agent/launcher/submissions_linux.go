@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/internal/submission"
 	"github.com/execd-project/execd/internal/submission/claim"
 	"github.com/execd-project/execd/internal/textfile"
@@ -28,15 +30,19 @@ import (
 type Submissions struct {
 	dir *os.File
 
-	mu    sync.Mutex
+	keeping sync.Mutex // held by Keep
+
+	mu    sync.Mutex     // held while entries are made and removed
 	count map[uint32]int // entries of a user
+	all   int            // entries of all users
 }
 
 const (
 	dirSubmissions = "submissions"
 	suffixBound    = ".job"
-	// mostSubmissions is how many entries a user may have.
-	mostSubmissions = 250_000
+	// mostSubmissions is how many entries there may be, mostSubmissionsEach how many of them a user may have.
+	// The keys of all have to fit into an order of the front, see mostContent.
+	mostSubmissions, mostSubmissionsEach = 450_000, 250_000
 	// forgettable is the age of entries that Keep removes: a younger one may be of a job that the front is
 	// about to accept.
 	forgettable = 10 * time.Minute
@@ -61,7 +67,13 @@ func OpenSubmissions(spool *jobdir.Spool) (*Submissions, error) {
 		if st.Uid != uint32(os.Geteuid()) || st.Mode&0o077 != 0 {
 			return errors.New("the directory has another owner than this process, or is open to others")
 		}
-		return s.each(func(uid uint32, _ string) { s.count[uid]++ })
+		return s.eachName(func(uid uint32, _ string, bound bool) error {
+			if !bound {
+				s.count[uid]++
+				s.all++
+			}
+			return nil
+		})
 	})
 	if err != nil {
 		if s.dir != nil {
@@ -77,23 +89,34 @@ func (s *Submissions) Close() { _ = s.dir.Close() }
 
 func (s *Submissions) fd() int { return int(s.dir.Fd()) }
 
-// each calls f for each entry.
-func (s *Submissions) each(f func(uid uint32, key string)) error {
-	if _, err := s.dir.Seek(0, 0); err != nil {
-		return err
+// eachName calls f for each entry, and for each link that binds one to a job, until it returns an error. Names that
+// come and go meanwhile may be left out.
+func (s *Submissions) eachName(f func(uid uint32, key string, bound bool) error) error {
+	fd, err := unix.Openat(s.fd(), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return os.NewSyscallError("openat", err)
 	}
+	dir := os.NewFile(uintptr(fd), dirSubmissions)
+	defer dir.Close()
 	const some = 1024
 	for {
-		names, err := s.dir.Readdirnames(some)
+		names, err := dir.Readdirnames(some)
 		for _, name := range names {
-			number, key, _ := strings.Cut(name, ".")
+			number, rest, _ := strings.Cut(name, ".")
+			key, bound := strings.CutSuffix(rest, suffixBound)
 			uid, err := strconv.ParseUint(number, 10, 32)
-			if err == nil && submission.ValidKey(key) {
-				f(uint32(uid), key)
+			if err != nil || !submission.ValidKey(key) {
+				continue
+			}
+			if err := f(uint32(uid), key, bound); err != nil {
+				return err
 			}
 		}
-		if err != nil || len(names) == 0 {
-			return nil //nolint:nilerr // the end of the directory is an error, too
+		if errors.Is(err, io.EOF) || err == nil && len(names) == 0 {
+			return nil
+		}
+		if err != nil {
+			return err
 		}
 	}
 }
@@ -113,14 +136,23 @@ func (s *Submissions) read(name string) (string, error) {
 // Add notes that a user has submitted something, on the disk. It may be repeated.
 func (s *Submissions) Add(uid uint32, key, digest string) error {
 	if !submission.ValidKey(key) || !submission.ValidDigest(digest) {
-		return errors.New("invalid claim of a submission: expected a key of 1 to 64 letters and digits, and a digest of 43 characters")
+		return errors.New("invalid claim of a submission: expected a key of 1 to 32 letters and digits, and a digest of 43 characters")
 	}
+	if err := s.add(uid, entryName(uid, key), digest); err != nil {
+		return err
+	}
+	return os.NewSyscallError("fsync", unix.Fsync(s.fd()))
+}
+
+func (s *Submissions) add(uid uint32, name, digest string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.count[uid] >= mostSubmissions {
-		return fmt.Errorf("user ID %d has %d jobs already, and cannot submit more", uid, mostSubmissions)
+	if s.count[uid] >= mostSubmissionsEach {
+		return fmt.Errorf("user ID %d has %d jobs already, and cannot submit more", uid, mostSubmissionsEach)
 	}
-	name := entryName(uid, key)
+	if s.all >= mostSubmissions {
+		return fmt.Errorf("all users together have %d jobs already, and cannot submit more", mostSubmissions)
+	}
 	switch err := unix.Symlinkat(digest, s.fd(), name); {
 	case errors.Is(err, unix.EEXIST):
 		old, err := s.read(name)
@@ -130,12 +162,18 @@ func (s *Submissions) Add(uid uint32, key, digest string) error {
 		if err != nil {
 			return err
 		}
+		// As new as it would be: Keep must not remove it before the front has accepted the job.
+		now := []unix.Timespec{{Nsec: unix.UTIME_NOW}, {Nsec: unix.UTIME_NOW}}
+		if err := unix.UtimesNanoAt(s.fd(), name, now, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+			return fmt.Errorf("cannot note a submission again: %w", err)
+		}
 	case err != nil:
 		return fmt.Errorf("cannot note a submission: %w", err)
 	default:
 		s.count[uid]++
+		s.all++
 	}
-	return os.NewSyscallError("fsync", unix.Fsync(s.fd()))
+	return nil
 }
 
 // Find returns the digest of what a user has submitted under a key; fs.ErrNotExist where there is none.
@@ -146,7 +184,8 @@ func (s *Submissions) Find(uid uint32, key string) (string, error) {
 // errBound is that a submission has become another job already.
 var errBound = errors.New("its submission is that of another job")
 
-// Bind notes that a submission has become a job: no other job can be started by it.
+// Bind notes that a submission has become a job: no other job can be started by it. It does not wait for the disk:
+// after a failure of the power a captured front could start the job once more under another number.
 func (s *Submissions) Bind(uid uint32, key string, number int) error {
 	name, text := entryName(uid, key)+suffixBound, strconv.Itoa(number)
 	err := unix.Symlinkat(text, s.fd(), name)
@@ -160,39 +199,67 @@ func (s *Submissions) Bind(uid uint32, key string, number int) error {
 	return err
 }
 
-// Keep removes all entries but those of some keys and new ones.
+// Keep removes all entries but those of some keys and new ones. Others can be made meanwhile.
 func (s *Submissions) Keep(keys []string, now time.Time) error {
 	kept := make(map[string]bool, len(keys))
 	for _, k := range keys {
 		kept[k] = true
 	}
+	s.keeping.Lock()
+	defer s.keeping.Unlock()
+	return s.eachName(func(uid uint32, key string, bound bool) error {
+		switch name := entryName(uid, key); {
+		case bound && s.gone(name):
+			return s.removeBound(name)
+		case !bound && !kept[key] && s.old(name, now):
+			return s.remove(uid, name, now)
+		}
+		return nil
+	})
+}
+
+// gone reports whether there is no such entry.
+func (s *Submissions) gone(name string) bool {
+	var st unix.Stat_t
+	return errors.Is(unix.Fstatat(s.fd(), name, &st, unix.AT_SYMLINK_NOFOLLOW), unix.ENOENT)
+}
+
+// old reports whether there is an entry that Keep may remove.
+func (s *Submissions) old(name string, now time.Time) bool {
+	var st unix.Stat_t
+	err := unix.Fstatat(s.fd(), name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	return err == nil && now.Sub(time.Unix(st.Mtim.Unix())) > forgettable
+}
+
+// remove removes an entry, and what binds it to a job, unless a user has claimed it again meanwhile.
+func (s *Submissions) remove(uid uint32, name string, now time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	type entry struct {
-		uid uint32
-		key string
+	if !s.old(name, now) {
+		return nil
 	}
-	var old []entry
-	err := s.each(func(uid uint32, key string) {
-		if kept[key] {
-			return
-		}
-		var st unix.Stat_t
-		if err := unix.Fstatat(s.fd(), entryName(uid, key), &st, unix.AT_SYMLINK_NOFOLLOW); err == nil && now.Sub(time.Unix(st.Mtim.Unix())) > forgettable {
-			old = append(old, entry{uid, key})
-		}
-	})
-	for _, e := range old {
-		name := entryName(e.uid, e.key)
-		if err := unix.Unlinkat(s.fd(), name, 0); err != nil {
-			return os.NewSyscallError("unlinkat", err)
-		}
-		_ = unix.Unlinkat(s.fd(), name+suffixBound, 0) // there is none before the job starts
-		if s.count[e.uid]--; s.count[e.uid] <= 0 {
-			delete(s.count, e.uid)
-		}
+	if err := unix.Unlinkat(s.fd(), name, 0); err != nil {
+		return os.NewSyscallError("unlinkat", err)
 	}
-	return err
+	s.all--
+	if s.count[uid]--; s.count[uid] <= 0 {
+		delete(s.count, uid)
+	}
+	_ = unix.Unlinkat(s.fd(), name+suffixBound, 0) // there is none before the job starts
+	return nil
+}
+
+// removeBound removes what binds an entry to a job where the entry was removed, and the launcher ended in between.
+func (s *Submissions) removeBound(name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.gone(name) {
+		return nil
+	}
+	if err := unix.Unlinkat(s.fd(), name+suffixBound, 0); err != nil && !errors.Is(err, unix.ENOENT) {
+		return os.NewSyscallError("unlinkat", err)
+	}
+	return nil
 }
 
 // Desk is the launcher's own socket, where users say what they submit.
@@ -200,23 +267,32 @@ type Desk struct {
 	listener    *os.File
 	submissions *Submissions
 	requests    []string
+	users       userdb.Database
+	minUID      int
 
-	mu    sync.Mutex
-	all   int
-	users map[uint32]int
+	mu        sync.Mutex
+	all       int             // connections
+	strangers int             // connections of user IDs that were not looked up yet
+	each      map[uint32]int  // connections of a user ID
+	known     map[uint32]bool // user IDs that are those of users
 }
 
-// Limits of the desk: of connections, and of the time that a claim may take.
+// Limits of the desk: of connections, and of the time that a claim may take. A user may have thousands of user IDs
+// that are nobody's (newuidmap(1)): those get few places.
 const (
 	mostClaims     = 256
 	mostClaimsEach = 32
+	mostStrangers  = 32
 	claimTime      = 10 * time.Second
 )
 
-// OpenDesk opens the socket in a spool area. requests are the places of the file sge_request of root's
-// configuration: the first one that is there counts.
-func OpenDesk(spool *jobdir.Spool, s *Submissions, requests []string) (*Desk, error) {
-	d := &Desk{submissions: s, requests: requests, users: map[uint32]int{}}
+// OpenDesk opens the socket in a spool area, for the users and submissions of some rules. requests are the places of
+// the file sge_request of root's configuration: the first one that is there counts.
+func OpenDesk(spool *jobdir.Spool, r *Rules, requests []string) (*Desk, error) {
+	d := &Desk{
+		submissions: r.Submissions, requests: requests, users: r.Users, minUID: r.MinUID,
+		each: map[uint32]int{}, known: map[uint32]bool{},
+	}
 	path := spool.Path() + "/" + claim.SocketName
 	// The directory belongs to root: nothing else can take the place of the socket.
 	if err := unix.Unlink(path); err != nil && !errors.Is(err, unix.ENOENT) {
@@ -276,49 +352,86 @@ func (d *Desk) Serve(ctx context.Context) error {
 			continue // the caller has gone
 		}
 		peer, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
-		if err != nil || !d.enter(peer.Uid) {
+		if err != nil {
+			unix.Close(fd)
+			continue
+		}
+		stranger, ok := d.enter(peer.Uid)
+		if !ok {
 			unix.Close(fd)
 			continue
 		}
 		c := &conn{file: os.NewFile(uintptr(fd), "claim")}
 		wait.Go(func() {
-			defer d.leave(peer.Uid)
 			defer c.close()
-			d.take(c, peer.Uid)
+			err := d.admit(peer.Uid, stranger)
+			defer d.leave(peer.Uid, stranger && err != nil)
+			d.take(c, peer.Uid, err)
 		})
 	}
 }
 
 // enter makes room for a connection. One more than there may be is closed, and the command tries again.
-func (d *Desk) enter(uid uint32) bool {
+func (d *Desk) enter(uid uint32) (stranger, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.all >= mostClaims || d.users[uid] >= mostClaimsEach {
-		return false
+	stranger = !d.known[uid]
+	if d.all >= mostClaims || d.each[uid] >= mostClaimsEach || stranger && d.strangers >= mostStrangers {
+		return stranger, false
 	}
 	d.all++
-	d.users[uid]++
-	return true
+	d.each[uid]++
+	if stranger {
+		d.strangers++
+	}
+	return stranger, true
 }
 
-func (d *Desk) leave(uid uint32) {
+func (d *Desk) leave(uid uint32, stranger bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.all--
-	if d.users[uid]--; d.users[uid] == 0 {
-		delete(d.users, uid)
+	if d.each[uid]--; d.each[uid] == 0 {
+		delete(d.each, uid)
+	}
+	if stranger {
+		d.strangers--
 	}
 }
 
-// take takes one claim. A caller that sends anything else is told nothing.
-func (d *Desk) take(c *conn, uid uint32) {
+// admit refuses user IDs that no jobs are run for. One that is admitted is no stranger any more.
+func (d *Desk) admit(uid uint32, stranger bool) error {
+	if !stranger {
+		return nil
+	}
+	if int64(uid) < int64(d.minUID) {
+		return fmt.Errorf("user ID %d is below min_uid %d: jobs of system accounts are not run", uid, d.minUID)
+	}
+	switch _, err := d.users.UserID(uid); {
+	case errors.Is(err, userdb.ErrUnknown):
+		return fmt.Errorf("user ID %d is no user's on this host", uid)
+	case err != nil:
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.strangers--
+	d.known[uid] = true
+	return nil
+}
+
+// take takes one claim, or says why not. A caller that sends anything else is told nothing.
+func (d *Desk) take(c *conn, uid uint32, refused error) {
 	greeting := claim.Greeting{Version: claim.Version}
-	var err error
-	if greeting.Requests, err = d.request(); err != nil {
+	err := refused
+	if err == nil {
+		greeting.Requests, err = d.request()
+	}
+	if err != nil {
 		greeting.Error = err.Error()
 	}
 	hello, err := json.Marshal(&greeting)
-	if err != nil || c.file.SetDeadline(time.Now().Add(claimTime)) != nil || c.write(hello) != nil {
+	if err != nil || c.file.SetDeadline(time.Now().Add(claimTime)) != nil || c.write(hello) != nil || refused != nil {
 		return
 	}
 	const most = 1 << 10

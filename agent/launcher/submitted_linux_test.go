@@ -301,9 +301,66 @@ func TestSubmissions(t *testing.T) {
 	if got, err := s.Find(1000, "b"); err != nil || got != digest {
 		t.Errorf("one that is needed: %q, %v", got, err)
 	}
+	if err := s.Bind(1000, "a", 5); err != nil { // of one that was removed meanwhile
+		t.Error(err)
+	}
+	if err := s.Keep([]string{"b"}, time.Now()); err != nil {
+		t.Error(err)
+	}
 	left, err := os.ReadDir(filepath.Join(spool.Path(), dirSubmissions))
 	if err != nil || len(left) != 2 {
 		t.Errorf("there is %v (%v)", left, err)
+	}
+	if s.count[1000] != 1 || s.all != 1 {
+		t.Errorf("user 1000 has %d of %d submissions, expected 1 of 1", s.count[1000], s.all)
+	}
+	s.all = mostSubmissions
+	if err := s.Add(1001, "a", digest); err == nil || !strings.Contains(err.Error(), "all users") {
+		t.Errorf("one too many of all users: %v", err)
+	}
+}
+
+// TestKeep: looking for old submissions keeps no user waiting, and one that is claimed again is not old.
+func TestKeep(t *testing.T) {
+	testenv.Require(t, testenv.Root)
+	spool, err := jobdir.OpenSpool(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer spool.Close()
+	s, err := OpenSubmissions(spool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	digest := (&submission.Submission{}).Digest("a")
+	long := time.Now().Add(-2 * forgettable)
+	for _, key := range []string{"a", "b", "c"} {
+		if err := s.Add(1000, key, digest); err != nil {
+			t.Fatal(err)
+		}
+		at := []unix.Timespec{unix.NsecToTimespec(long.UnixNano()), unix.NsecToTimespec(long.UnixNano())}
+		if err := unix.UtimesNanoAt(s.fd(), entryName(1000, key), at, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Add(1000, "a", digest); err != nil {
+		t.Fatal(err)
+	}
+	func() {
+		s.mu.Lock() // as a claim that lasts
+		defer s.mu.Unlock()
+		if err := s.Keep([]string{"b", "c"}, time.Now()); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := s.Keep([]string{"b"}, time.Now()); err != nil {
+		t.Error(err)
+	}
+	for key, want := range map[string]bool{"a": true, "b": true, "c": false} {
+		if _, err := s.Find(1000, key); (err == nil) != want {
+			t.Errorf("submission %s: %v", key, err)
+		}
 	}
 }
 
@@ -322,7 +379,10 @@ func TestDesk(t *testing.T) {
 	defer s.Close()
 	requests := filepath.Join(spool.Path(), "sge_request")
 	testenv.WriteFile(t, requests, "-j y\n")
-	d, err := OpenDesk(spool, s, []string{"/nonexistent/sge_request", requests})
+	passwd := filepath.Join(t.TempDir(), "passwd")
+	testenv.WriteFile(t, passwd, "root:x:0:0::/:/bin/sh\n")
+	users := userdb.Database{Passwd: passwd}
+	d, err := OpenDesk(spool, &Rules{Submissions: s, Users: users}, []string{"/nonexistent/sge_request", requests})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -358,5 +418,58 @@ func TestDesk(t *testing.T) {
 	}
 	if err := dial().Claim("b", strings.Repeat("x", 2000)); err == nil {
 		t.Error("a claim that is too long was accepted")
+	}
+}
+
+// TestStrangersAtTheDesk: user IDs that are nobody's, of which each user may have thousands (newuidmap(1)), can claim
+// nothing and leave room for users.
+func TestStrangersAtTheDesk(t *testing.T) {
+	testenv.Require(t, testenv.Root)
+	for _, c := range []struct {
+		passwd string
+		minUID int
+		want   string
+	}{
+		{"alice:x:1000:1000::/:/bin/sh\n", 0, "user ID 0 is no user's"},
+		{"root:x:0:0::/:/bin/sh\n", 1, "below min_uid 1"},
+	} {
+		spool, err := jobdir.OpenSpool(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer spool.Close()
+		passwd := filepath.Join(t.TempDir(), "passwd")
+		testenv.WriteFile(t, passwd, c.passwd)
+		d, err := OpenDesk(spool, &Rules{Users: userdb.Database{Passwd: passwd}, MinUID: c.minUID}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error)
+		go func() { done <- d.Serve(context.Background()) }()
+		conn, err := claim.Dial(t.Context(), filepath.Join(spool.Path(), claim.SocketName))
+		if err == nil {
+			conn.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, expected %q", err, c.want)
+		}
+		d.Close()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+
+	d := &Desk{each: map[uint32]int{}, known: map[uint32]bool{1000: true}}
+	var entered int
+	for uid := range uint32(mostClaims) {
+		if _, ok := d.enter(100_000 + uid); ok {
+			entered++
+		}
+	}
+	if entered != mostStrangers {
+		t.Errorf("%d strangers have places, expected %d", entered, mostStrangers)
+	}
+	if stranger, ok := d.enter(1000); !ok || stranger {
+		t.Error("there is no room for a user")
 	}
 }

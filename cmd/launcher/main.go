@@ -204,7 +204,7 @@ func (o *options) openDesk(spool *jobdir.Spool) (*launcher.Desk, error) {
 	if o.rules.Submissions, err = launcher.OpenSubmissions(spool); err != nil {
 		return nil, err
 	}
-	desk, err := launcher.OpenDesk(spool, o.rules.Submissions, o.requests)
+	desk, err := launcher.OpenDesk(spool, &o.rules, o.requests)
 	if err != nil {
 		o.rules.Submissions.Close()
 	}

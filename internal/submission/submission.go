@@ -184,11 +184,11 @@ func (s *Submission) Digest(key string) string {
 
 // Lengths of keys and digests.
 const (
-	mostKey      = 64
+	mostKey      = 32
 	lengthDigest = 43
 )
 
-// ValidKey reports whether a key has 1 to 64 letters and digits.
+// ValidKey reports whether a key has 1 to 32 letters and digits.
 func ValidKey(key string) bool {
 	return key != "" && len(key) <= mostKey && !strings.ContainsFunc(key, func(r rune) bool {
 		return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
