@@ -42,8 +42,12 @@ type held struct {
 	waiting bool // guarded by Server.mu
 }
 
-// mostOrders is how many orders are carried out at the same time, besides those that wait.
-const mostOrders = 32
+// Limits of the orders that are carried out at the same time: of those that wait for the end of a job, and of all
+// others.
+const (
+	mostOrders = 32
+	mostWaits  = 16 << 10
+)
 
 // Serve carries out orders until the front has closed its end, and those that were begun are over.
 func (s *Server) Serve(c *conn) error {
@@ -55,7 +59,7 @@ func (s *Server) Serve(c *conn) error {
 		s.forget()
 	}()
 	s.jobs = map[job.ID]*held{}
-	turn := make(chan struct{}, mostOrders)
+	turn, waits := make(chan struct{}, mostOrders), make(chan struct{}, mostWaits)
 	buffer := make([]byte, mostMessage+1)
 	for {
 		text, fds, err := c.read(buffer)
@@ -74,16 +78,23 @@ func (s *Server) Serve(c *conn) error {
 			s.refuse(c, o, err)
 			continue
 		}
-		waits := o.envelope.Order == kindWait
-		if !waits {
-			turn <- struct{}{}
+		if o.envelope.Order != kindPrepare {
+			closeAll(o.fds) // the body has been read
+			o.fds = nil
 		}
+		room := turn
+		if o.envelope.Order == kindWait {
+			room = waits
+			if len(waits) == cap(waits) { // nobody else adds any
+				s.refuse(c, o, fmt.Errorf("the front waits for %d jobs already", mostWaits))
+				continue
+			}
+		}
+		room <- struct{}{}
 		wait.Go(func() {
 			defer closeAll(o.fds)
 			s.answer(ctx, c, o)
-			if !waits {
-				<-turn
-			}
+			<-room
 		})
 	}
 }

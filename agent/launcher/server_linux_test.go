@@ -440,6 +440,55 @@ func TestOrders(t *testing.T) {
 	}
 }
 
+// TestManyWaits: orders that wait for the end of a job keep no descriptors open, and there is an end of their number.
+func TestManyWaits(t *testing.T) {
+	w, s := makeWorld(t)
+	w.serve(s)
+	if err := w.ask(kindHello, empty{}); err != nil { // so the launcher serves
+		t.Fatal(err)
+	}
+	const name = "a wait"
+	body, err := memory(name, []byte(`{"id":{"Job":7}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.mu.Lock() // as jobs that do not end
+	for range mostWaits {
+		if err := w.conn.write([]byte(`{"version":1,"number":1,"order":"wait","memory":true}`), body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unix.Close(body)
+	if got := w.ask(kindWait, &ofJob{job.ID{Job: 7}}); got == nil || got.Code != codeRefused || !strings.Contains(got.Text, "waits for") {
+		t.Errorf("one more: %+v, expected a refusal", got)
+	}
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := 0
+	for _, fd := range fds {
+		if to, _ := os.Readlink("/proc/self/fd/" + fd.Name()); strings.Contains(to, "memfd:"+name) {
+			open++
+		}
+	}
+	if open > 0 {
+		t.Errorf("%d descriptors of orders that wait are open", open)
+	}
+	s.mu.Unlock()
+	for range mostWaits {
+		b, _, err := w.conn.read(make([]byte, mostMessage+1))
+		if err != nil || !strings.Contains(string(b), "neither prepared nor opened") {
+			t.Fatalf("%s (%v)", b, err)
+		}
+	}
+	for { // those that were answered leave room, if not at once
+		if err := w.ask(kindWait, &ofJob{job.ID{Job: 7}}); err == nil || !strings.Contains(err.Text, "waits for") {
+			break
+		}
+	}
+}
+
 // TestScriptOfAnotherTask: the script of a job that is here is not exchanged.
 func TestScriptOfAnotherTask(t *testing.T) {
 	w := newWorld(t)

@@ -43,7 +43,7 @@ func (x *call) confirmed(r *submit.Request) error {
 		return nil
 	}
 	c, by := x.in.Confirmation, x.caller()
-	if c == nil || submission.Of(r, by.Origin.Directory, by.Origin.Environment).Digest(c.Key) != c.Digest {
+	if c == nil || !submission.ValidKey(c.Key) || submission.Of(r, by.Origin.Directory, by.Origin.Environment).Digest(c.Key) != c.Digest {
 		return errors.New("job rejected: it is not the job that the command has told the launcher of; if the site has a jsv_url that changes jobs, remove it, and if the default options were just changed, submit the job again")
 	}
 	return nil
