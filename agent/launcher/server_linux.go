@@ -1,6 +1,7 @@
 package launcher
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,6 +29,8 @@ type Server struct {
 	FrontGID int
 	// Refused is told of each order that is refused, for the audit log.
 	Refused func(order string, err error)
+
+	mostWaits int // see the constant; another number in tests
 
 	trying sync.Mutex // there is one directory for trials
 
@@ -59,7 +62,7 @@ func (s *Server) Serve(c *conn) error {
 		s.forget()
 	}()
 	s.jobs = map[job.ID]*held{}
-	turn, waits := make(chan struct{}, mostOrders), make(chan struct{}, mostWaits)
+	turn, waits := make(chan struct{}, mostOrders), make(chan struct{}, cmp.Or(s.mostWaits, mostWaits))
 	buffer := make([]byte, mostMessage+1)
 	for {
 		text, fds, err := c.read(buffer)
@@ -86,7 +89,7 @@ func (s *Server) Serve(c *conn) error {
 		if o.envelope.Order == kindWait {
 			room = waits
 			if len(waits) == cap(waits) { // nobody else adds any
-				s.refuse(c, o, fmt.Errorf("the front waits for %d jobs already", mostWaits))
+				s.refuse(c, o, fmt.Errorf("the front waits for %d jobs already", cap(waits)))
 				continue
 			}
 		}

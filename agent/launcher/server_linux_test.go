@@ -443,6 +443,8 @@ func TestOrders(t *testing.T) {
 // TestManyWaits: orders that wait for the end of a job keep no descriptors open, and there is an end of their number.
 func TestManyWaits(t *testing.T) {
 	w, s := makeWorld(t)
+	const most = 100
+	s.mostWaits = most
 	w.serve(s)
 	if err := w.ask(kindHello, empty{}); err != nil { // so the launcher serves
 		t.Fatal(err)
@@ -453,7 +455,7 @@ func TestManyWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.mu.Lock() // as jobs that do not end
-	for range mostWaits {
+	for range most {
 		if err := w.conn.write([]byte(`{"version":1,"number":1,"order":"wait","memory":true}`), body); err != nil {
 			t.Fatal(err)
 		}
@@ -476,7 +478,7 @@ func TestManyWaits(t *testing.T) {
 		t.Errorf("%d descriptors of orders that wait are open", open)
 	}
 	s.mu.Unlock()
-	for range mostWaits {
+	for range most {
 		b, _, err := w.conn.read(make([]byte, mostMessage+1))
 		if err != nil || !strings.Contains(string(b), "neither prepared nor opened") {
 			t.Fatalf("%s (%v)", b, err)
