@@ -207,7 +207,7 @@ func TestManyRecords(t *testing.T) {
 	if got.status != 0 || !strings.Contains(got.stdout, "\nalice ") || !strings.Contains(got.stderr, "ignoring invalid entry in line 1001\n") {
 		t.Errorf("exit status %d, %.1000s%.1000s", got.status, got.stdout, got.stderr)
 	}
-	if used > 64<<20 {
+	if used > 64<<20 && !raceEnabled { // the detector takes more than that
 		t.Errorf("it took %d MiB", used>>20)
 	}
 }
