@@ -23,6 +23,23 @@ func (j *Job) Request() *submit.Request {
 	return &r
 }
 
+// StartRequest returns the request to start a task of a job with: Request, and where the job runs in
+// an advance reservation and requests no memory, a request for the memory that the reservation has for
+// a slot (MEMORY_POOL in qmaster_params), so that its host limits the job to that.
+func (c *Cell) StartRequest(j *Job) *submit.Request {
+	r := j.Request()
+	lacks := c.state.MemoryFromReservation(j.sched.Category)
+	if len(lacks) == 0 {
+		return r
+	}
+	with := *r
+	with.Resources = slices.Clone(r.Resources)
+	for _, l := range lacks {
+		with.Resources = append(with.Resources, submit.ResourceRequest{Name: l.Name, Value: l.Value})
+	}
+	return &with
+}
+
 func (j *Job) script() []byte {
 	if j.own != nil {
 		return j.own.script

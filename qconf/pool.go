@@ -2,12 +2,11 @@ package qconf
 
 import (
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/execd-project/execd/job"
-	"github.com/execd-project/execd/quantity"
 )
 
 // builtinPool is the consumable of the built-in memory pool. Some of Grid Engine's successors
@@ -17,15 +16,30 @@ const builtinPool = "m_mem_free"
 // memoryRequests are the complexes with which users and workflow engines request memory.
 var memoryRequests = []string{"h_vmem", "h_rss", "mem_free", "m_mem_free", "virtual_free"}
 
+// maxBooked is the most that a request books, in bytes. No host has as much.
+const maxBooked = 1 << 62
+
 // MemoryPool returns the consumable of MEMORY_POOL in qmaster_params. It reports false if there is
-// none: the parameter is not set, or does not name a consumable of type MEMORY that counts per slot.
+// none: the parameter is not set, or does not name a requestable consumable of type MEMORY that counts
+// per slot.
 func (c *Cluster) MemoryPool() (Complex, bool) {
 	name := c.global.QmasterParams.MemoryPool
 	if name == "" {
 		return Complex{}, false
 	}
 	x, ok := c.complexes.Find(name)
-	return x, ok && x.Type == ComplexMemory && x.Consumable == ConsumableYes && x.Relop != relopExclusive
+	return x, ok && x.Type == ComplexMemory && x.Consumable == ConsumableYes && x.Relop != relopExclusive && x.Requestable != RequestableNo
+}
+
+// MemoryPoolDefault returns how many bytes of the memory pool a job without a request books for each
+// slot; 0 without a pool.
+func (c *Cluster) MemoryPoolDefault() uint64 {
+	pool, ok := c.MemoryPool()
+	if !ok {
+		return 0
+	}
+	v, _ := complexNumber(pool.Default) // complexes are checked
+	return uint64(min(v, maxBooked))
 }
 
 // RequestsMemory reports whether a request of this complex is one for the memory pool.
@@ -38,8 +52,36 @@ func (c *Cluster) RequestsMemory(x Complex) bool {
 	return x.Name == pool.Name || slices.Contains(memoryRequests, x.Name)
 }
 
+// RequestedMemory returns how many bytes of the memory pool a job with these hard requests books for
+// each of its slots. Of a complex that is requested several times, by its name or its shortcut, the
+// last value counts, and of several complexes the largest. INFINITY and less than one byte count as no
+// request. It returns 0 if no request counts: the job books MemoryPoolDefault. Values that cannot be
+// read, and negative ones, are an error.
+func (c *Cluster) RequestedMemory(requests []Setting) (uint64, error) {
+	values := map[string]string{}
+	for _, s := range requests {
+		if x, ok := c.complexes.Find(s.Name); ok && c.RequestsMemory(x) {
+			values[x.Name] = s.Value
+		}
+	}
+	largest := uint64(0)
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		v, err := complexNumber(values[name])
+		switch {
+		case err != nil:
+			return 0, fmt.Errorf("attribute %q is a request for memory and has the value %q, expected a number with an optional letter of k K m M g G t T", name, values[name])
+		case v < 0:
+			return 0, fmt.Errorf("attribute %q is a request for memory but has a negative value", name)
+		case !math.IsInf(v, 0):
+			largest = max(largest, uint64(min(v, maxBooked)))
+		}
+	}
+	return largest, nil
+}
+
 // BookedMemory returns how many bytes of the memory pool of a host a job with these hard requests
-// books for each of its slots; 0 if the host has no memory pool.
+// books for each of its slots; 0 if the host has no memory pool. For requests that RequestedMemory
+// refuses it is the default.
 func (c *Cluster) BookedMemory(host string, requests []Setting) uint64 {
 	pool, ok := c.MemoryPool()
 	if !ok {
@@ -49,20 +91,10 @@ func (c *Cluster) BookedMemory(host string, requests []Setting) uint64 {
 	if err != nil || !slices.ContainsFunc(c.complexes.Canonical(h.ComplexValues), func(s Setting) bool { return s.Name == pool.Name }) {
 		return 0
 	}
-	largest, found := uint64(0), false
-	for _, s := range requests {
-		x, ok := c.complexes.Find(s.Name)
-		if !ok || !c.RequestsMemory(x) {
-			continue
-		}
-		if v, err := job.Vmem.Parse(s.Value); err == nil && v != quantity.Infinity {
-			largest, found = max(largest, v), true
-		}
+	if v, err := c.RequestedMemory(requests); err == nil && v > 0 {
+		return v
 	}
-	if !found {
-		largest, _ = job.Vmem.Parse(pool.Default) // complexes are checked
-	}
-	return largest
+	return c.MemoryPoolDefault()
 }
 
 // WithMemoryPool returns the cluster with so many bytes of memory of a host as one pool: the

@@ -98,7 +98,9 @@ func (m *Model) Category(r *Requests) (*Category, error) {
 	if c.soft, err = m.compileRequests(r.Soft, true); err != nil {
 		return nil, err
 	}
-	c.hard = m.fromMemoryPool(c.hard)
+	if c.hard, err = m.fromMemoryPool(c.hard, r.Hard); err != nil {
+		return nil, err
+	}
 	for _, list := range []struct {
 		text string
 		to   *expression.QueueList
@@ -161,29 +163,36 @@ func (m *Model) compileRequests(list []qconf.Setting, soft bool) ([]request, err
 }
 
 // fromMemoryPool returns hard requests in which that of the memory pool is the largest of all
-// requests for memory (MEMORY_POOL of qmaster_params), so that the job books it once. INFINITY is no
-// amount, and requests nothing. Without any of them the job books the default of the pool.
-func (m *Model) fromMemoryPool(hard []request) []request {
+// requests for memory (MEMORY_POOL of qmaster_params), so that the job books it once, and as much as
+// the agent limits it to: qconf.Cluster.RequestedMemory says how much. If that is nothing, the result
+// has no request for the pool, and the job books the default.
+func (m *Model) fromMemoryPool(hard []request, asked []qconf.Setting) ([]request, error) {
 	if m.pool == None || m.configured[m.pool] == 0 {
-		return hard
+		return hard, nil
 	}
-	largest := None
-	for i, r := range hard {
-		if m.requestsMemory[r.attribute] && r.amount < value.Infinity && (largest == None || r.amount > hard[largest].amount) {
-			largest = i
+	bytes, err := m.cluster.RequestedMemory(asked)
+	if err != nil {
+		return nil, &RequestError{Text: err.Error(), Err: err}
+	}
+	i, found := slices.BinarySearchFunc(hard, m.pool, func(r request, id AttributeID) int { return cmp.Compare(r.attribute, id) })
+	if bytes == 0 {
+		if found {
+			hard = slices.Delete(hard, i, i+1)
+		}
+		return hard, nil
+	}
+	var of request
+	for _, r := range hard {
+		if m.requestsMemory[r.attribute] && r.amount < value.Infinity && r.amount >= of.amount {
+			of = r
 		}
 	}
-	if largest == None {
-		return hard
-	}
-	of := hard[largest]
-	of.attribute = m.pool
-	i, found := slices.BinarySearchFunc(hard, m.pool, func(r request, id AttributeID) int { return cmp.Compare(r.attribute, id) })
+	of.attribute, of.amount = m.pool, float64(bytes)
 	if found {
 		hard[i] = of
-		return hard
+		return hard, nil
 	}
-	return slices.Insert(hard, i, of)
+	return slices.Insert(hard, i, of), nil
 }
 
 func (m *Model) compileRequest(id AttributeID, text string, soft bool) (request, error) {

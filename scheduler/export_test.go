@@ -56,3 +56,14 @@ func (s *State) LookBack(j *Job, now int64) (got, want int64) {
 	})
 	return got, want
 }
+
+// BookedAt is how much of a consumable a job of a category books for each slot on a host.
+func BookedAt(c *Category, h HostID, name string) (each float64) {
+	_ = c.uses(AtHost(h), func(u use) error {
+		if c.model.attributes[u.attribute].Name == name {
+			each = u.each
+		}
+		return nil
+	})
+	return each
+}

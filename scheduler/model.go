@@ -309,6 +309,7 @@ func (b *builder) compileAttributes() {
 	b.pool = None
 	if x, ok := b.cluster.MemoryPool(); ok {
 		b.pool = b.attributeOf[x.Name]
+		b.attributes[b.pool].Default = value.OfNumber(value.Memory, float64(b.cluster.MemoryPoolDefault()))
 	}
 	for _, a := range b.attributes {
 		b.requestsMemory = append(b.requestsMemory, b.cluster.RequestsMemory(a.Complex))

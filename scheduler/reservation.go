@@ -3,9 +3,12 @@ package scheduler
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
+	"strconv"
 
+	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/scheduler/value"
 )
 
@@ -116,14 +119,12 @@ func (s *State) bookInReservation(ar *Reservation, c *Category, grants []Grant, 
 		}
 		used[i].slots += sign * g.Slots
 		used[i].amounts = maps.Clone(used[i].amounts)
-		for k := range c.hard {
-			if q := &c.hard[k]; s.model.attributes[q.attribute].consumable() {
-				amount := used[i].amounts[q.attribute]
-				if err := amount.Add(sign*g.Slots, q.amount); err != nil {
-					return fmt.Errorf("%s: %w", s.model.attributes[q.attribute].Name, err)
-				}
-				used[i].amounts[q.attribute] = amount
+		for id, each := range ar.taken(c) {
+			amount := used[i].amounts[id]
+			if err := amount.Add(sign*g.Slots, each); err != nil {
+				return fmt.Errorf("%s: %w", s.model.attributes[id].Name, err)
 			}
+			used[i].amounts[id] = amount
 		}
 	}
 	ar.used = used
@@ -134,6 +135,53 @@ func (s *State) bookInReservation(ar *Reservation, c *Category, grants []Grant, 
 		}
 	}
 	return nil
+}
+
+// perSlot returns how much of a consumable a reservation has for each of its slots: what it requests,
+// and of the memory pool what jobs without a request book, too.
+func (ar *Reservation) perSlot(id AttributeID) float64 {
+	if q := ar.Category.hardRequest(id); q != nil {
+		return q.amount
+	}
+	if m := ar.Category.model; id == m.pool {
+		return m.attributes[id].Default.Number()
+	}
+	return 0
+}
+
+// taken yields how much of each consumable a job takes from a reservation for each slot: what it
+// requests. A job that requests no memory takes of the memory pool what the reservation has for a
+// slot.
+func (ar *Reservation) taken(c *Category) iter.Seq2[AttributeID, float64] {
+	m := c.model
+	return func(yield func(AttributeID, float64) bool) {
+		for k := range c.hard {
+			if q := &c.hard[k]; m.attributes[q.attribute].consumable() && q.amount > 0 && !yield(q.attribute, q.amount) {
+				return
+			}
+		}
+		if m.pool != None && m.configured[m.pool] != 0 && c.hardRequest(m.pool) == nil {
+			if each := ar.perSlot(m.pool); each > 0 {
+				yield(m.pool, each)
+			}
+		}
+	}
+}
+
+// MemoryFromReservation returns the request that a job in an advance reservation lacks, so that the
+// job is limited to what it takes of the memory pool: what the reservation requests for a slot, if the
+// job itself requests no memory. It returns nil if nothing is lacking.
+func (s *State) MemoryFromReservation(c *Category) []qconf.Setting {
+	m := s.model
+	ar := s.reservation(c.requests.Reservation)
+	if ar == nil || m.pool == None || c.hardRequest(m.pool) != nil {
+		return nil
+	}
+	q := ar.Category.hardRequest(m.pool)
+	if q == nil {
+		return nil
+	}
+	return []qconf.Setting{{Name: m.attributes[m.pool].Name, Value: strconv.FormatUint(uint64(q.amount), 10)}}
 }
 
 // assignReserved finds a place in an advance reservation.
@@ -195,16 +243,8 @@ func (r *run) reservedOffers(q *query, ar *Reservation) []offer {
 			continue
 		}
 		n := ar.Grants[i].Slots - ar.used[i].slots
-		for k := range c.hard {
-			x := &c.hard[k]
-			if !r.model.attributes[x.attribute].consumable() || x.amount <= 0 {
-				continue
-			}
-			each := 0.0
-			if reserved := ar.Category.hardRequest(x.attribute); reserved != nil {
-				each = reserved.amount
-			}
-			n = ar.used[i].amounts[x.attribute].Slots(each*float64(ar.Grants[i].Slots), x.amount, n)
+		for x, each := range ar.taken(c) {
+			n = ar.used[i].amounts[x].Slots(ar.perSlot(x)*float64(ar.Grants[i].Slots), each, n)
 		}
 		if n <= 0 {
 			continue

@@ -93,7 +93,7 @@ func (m *Master) act(actions []cell.Action, starts []starting) {
 // start is what the agent is told of a task that starts.
 func (m *Master) start(r *run, t *cell.Task) starting {
 	j, model := t.Job, m.cell.Model()
-	request := j.Request()
+	request := m.cell.StartRequest(j)
 	s := &agent.Start{
 		ID: r.id, Key: r.key, Owner: j.Owner(), Group: j.Group, Department: m.cell.Department(j.Owner(), j.Group),
 		Request: request, Submitted: time.Unix(j.Submitted(), 0), Tickets: t.Tickets.Total, Reservation: request.Reservation,
