@@ -101,7 +101,7 @@ func TestBusyMaster(t *testing.T) {
 	w := speaking(t, message.GridEngine81)
 	other := &message.Codec{Protocol: message.OCS90}
 	kill := &message.JobSignal{Queue: "all.q@localhost", Signal: message.SignalStop}
-	for seen := 0; seen < 8; seen++ {
+	for seen := range 8 {
 		if seen == 3 {
 			w.send(message.TagGetNewConf, w.codec.EncodeNumber(0))
 			w.send(message.TagSignalQueue, w.codec.EncodeJobSignal(kill))
