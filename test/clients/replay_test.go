@@ -3,6 +3,7 @@ package clients
 import (
 	"encoding/xml"
 	"fmt"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -167,7 +168,11 @@ func (c *conversation) fill(line string) []string {
 // submitted submits a job that does something, and returns its number.
 func (c *conversation) submitted(kind, directives, does string) string {
 	c.Helper()
-	header := strings.ReplaceAll(strings.ReplaceAll(c.directives, "%s", kind), "WORK", c.site.work)
+	header := c.directives
+	if _, err := os.Stat(c.site.user.HomeDir); err != nil && !strings.Contains(c.directives+c.submit, "wd") {
+		header += "#$ -wd WORK\n" // the directory of its jobs would be the home of the user, which some users lack
+	}
+	header = strings.ReplaceAll(strings.ReplaceAll(header, "%s", kind), "WORK", c.site.work)
 	text := "#!/bin/sh\n" + header + directives + "echo run >> " + c.site.work + "/" + c.name + "." + kind + "\n" + does + "\n"
 	words := c.fill(c.submit)
 	stdin := text
