@@ -27,7 +27,7 @@ type openGroups struct {
 	ended bool
 }
 
-// get returns those of some settings, which open makes the first time.
+// get returns the control groups for some settings. The first call for these settings opens them.
 func (o *openGroups) get(s groupsSettings, open func() (*launch.Groups, error)) (*launch.Groups, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -190,7 +190,7 @@ func (j *journal) drain(source, reason string) (changed bool, err error) {
 	return true, nil
 }
 
-// drained returns why which sources want no jobs to be taken.
+// drained returns the sources that have drained the host, each with its reason.
 func (j *journal) drained() map[string]string {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -145,8 +145,8 @@ type Terminal interface {
 	// EndInput closes the standard input of a job with pipes, once and for all who attach
 	// later. For a pseudo terminal it does nothing.
 	EndInput() error
-	// Exit returns how the job has ended, after Read has returned io.EOF, as soon as that
-	// is known, and the errors of Read: a job may close its output and go on.
+	// Exit returns the exit status of the job. Call it after Read has returned io.EOF. It waits for
+	// the end of the job, which may close its output earlier, and returns the errors of Read.
 	Exit(ctx context.Context) (*job.Outcome, error)
 	// Resize tells the job the size of the window: SIGWINCH.
 	Resize(rows, cols uint16) error

@@ -34,7 +34,7 @@ func (a *Agent) Reports(ctx context.Context, after uint64) (Batch, error) {
 	}
 }
 
-// batch returns what there is to report. mu is held.
+// batch returns the reports after a sequence number. The caller holds mu.
 func (a *Agent) batch(after uint64) Batch {
 	b := Batch{Number: after}
 	limit := a.numbers.limit()

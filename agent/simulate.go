@@ -18,9 +18,8 @@ const simulatedDefault = time.Minute
 // simulatedPart is the part of its time that a simulated job computes.
 const simulatedPart = 0.5
 
-// simulated returns how long a job runs of which no process is ever started (SIMULATE_JOBS of
-// sge_conf(5)): so many seconds as its first argument says; 0 for one that is not
-// simulated.
+// simulated returns the run time of a job that is only simulated (SIMULATE_JOBS of sge_conf(5)):
+// its first argument in seconds, and 0 for a job that is not simulated.
 func simulated(s *Start, c *qconf.Configuration) time.Duration {
 	if !c.ExecdParams.SimulateJobs || s.Slave {
 		return 0
@@ -46,7 +45,7 @@ func (a *Agent) simulation(e *entry) clock.Timer {
 	return a.clock.NewTimer(e.began.Add(e.record.Simulated).Sub(a.clock.Now()))
 }
 
-// simulatedUsage returns what a simulated job pretends to have used until a time.
+// simulatedUsage returns the usage that a simulated job reports until the given time.
 func (e *entry) simulatedUsage(now time.Time) jobdir.Online {
 	wallclock := max(now.Sub(e.began), 0).Seconds()
 	return jobdir.Online{At: now, Wallclock: wallclock, CPU: simulatedPart * wallclock}

@@ -40,7 +40,7 @@ type userGuard struct {
 	open int    // questions without an answer
 }
 
-// whyNot returns why nobody can be looked up; empty where that can be done.
+// whyNot returns the reason why no user can be looked up, or "".
 func (g *userGuard) whyNot() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -77,7 +77,7 @@ func (j *Job) backoffEnds(at int64) bool {
 	return false
 }
 
-// record returns what is kept of a backoff.
+// record returns the stored form of a backoff.
 func (b backoff) record() backoffRecord { return backoffRecord{Count: b.count, Until: b.until} }
 
 // backoff returns the backoff of a record. The task waits no longer than for the longest pause, if

@@ -36,8 +36,9 @@ func (c *Cell) scheduleInterval() int64 {
 	return max(int64(c.cluster.Scheduler().ScheduleInterval/time.Second), 1)
 }
 
-// Comeback returns how often in a row a waiting task has ended to be run again, and until when
-// it waits for that; ok is false for a task that does not.
+// Comeback returns the number of consecutive runs that a pending task ended in order to be run
+// again, and the time (Unix seconds) until which it waits. ok is false for a task that does not
+// wait for that.
 func (t *Task) Comeback(now int64) (runs int, until int64, ok bool) {
 	if t.run != nil || !t.comeback.waits(now) {
 		return 0, 0, false

@@ -367,6 +367,6 @@ func (c *Cell) Users() []string { return c.policy.users.list }
 // Projects returns the names of the projects, by their numbers.
 func (c *Cell) Projects() []string { return c.policy.projects.list }
 
-// Entitled returns what users, projects and departments are entitled to and have used. Callers
-// must not change it.
+// Entitled returns the shares and tickets of users, projects and departments, and their past usage.
+// Callers must not change it.
 func (c *Cell) Entitled() *scheduler.Entitlements { return &c.policy.Entitlements }

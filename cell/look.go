@@ -25,7 +25,7 @@ func (c *Cell) Explain(now int64) *scheduler.Decisions {
 // Unexplained reports whether only Explain finds out why jobs are pending (Options.Unexplained).
 func (c *Cell) Unexplained() bool { return c.options.Unexplained }
 
-// HostNames returns how names of hosts are compared (Options.Hosts).
+// HostNames returns the rule for comparing names of hosts (Options.Hosts).
 func (c *Cell) HostNames() expression.HostNames { return c.options.Hosts }
 
 // Rerunnable reports whether a running task may be started again: by qsub -r, or else by the

@@ -169,7 +169,7 @@ func sum(sizes jobSizes) (all int64) {
 	return all
 }
 
-// newSizes returns those of a job that admitSize has seen.
+// newSizes returns the sizes of a job's records, for a job that admitSize has checked.
 func (c *Cell) newSizes(j *Job) jobSizes {
 	sizes := jobSizes{stateRoom, int64(len(j.encoded)) + recordRoom}
 	if n := len(j.script()); j.beside != nil {

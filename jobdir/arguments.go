@@ -7,8 +7,8 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// displayArgument returns what people see of an argument in the config file, where
-// a newline would end the line.
+// displayArgument returns an argument as the config file shows it to people: a newline, which would
+// end the line, is escaped.
 func displayArgument(a string) string { return strings.ReplaceAll(a, "\n", `\n`) }
 
 // FormatArguments prints the arguments of a job as the file of that name: each

@@ -150,7 +150,7 @@ func (r *configReader) missing(i int, got string) error {
 	return nil
 }
 
-// misplaced returns what is wrong with a key that cannot come any more.
+// misplaced returns the error for a key that is not allowed at this place any more.
 func (r *configReader) misplaced(key string) string {
 	for i := range configKeys[:r.next] {
 		if configKeys[i].named(key) {

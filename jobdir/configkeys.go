@@ -256,8 +256,8 @@ func setTrusted(d *job.Description, v string) string {
 // noLimits is the value of procedure_limits where there are none.
 const noLimits = "none"
 
-// getProcedureLimits returns those that there are, such as h_cpu=20,s_fsize=1M. A wall clock
-// is none: procedures have script_timeout.
+// getProcedureLimits returns the limits that are set for procedures, such as h_cpu=20,s_fsize=1M.
+// The wall clock is not among them: procedures have script_timeout.
 func getProcedureLimits(d *job.Description) (value, problem string) {
 	if d.ProcedureLimits == nil {
 		return "", ""

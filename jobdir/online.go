@@ -90,8 +90,8 @@ func ParseOnline(file string, data []byte) (*Online, error) {
 // WriteOnline writes what the running job has used so far.
 func (d *Dir) WriteOnline(o *Online) error { return d.WriteFile(FileOnline, FormatOnline(o)) }
 
-// Online returns what the job had used when its supervisor looked last; nil before
-// the first look.
+// Online returns the usage of the job as of its supervisor's last measurement; nil before the first
+// one.
 func (d *Dir) Online() (*Online, error) {
 	data, err := d.readSmall(FileOnline)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -37,8 +37,8 @@ func appendTime(b []byte, t time.Time) []byte {
 
 func appendTwoDigits(b []byte, n int) []byte { return append(b, '0'+byte(n/10), '0'+byte(n%10)) }
 
-// FirstStamp returns what stands before the text of the first line of a file error,
-// "MM/DD/YYYY HH:MM:SS [euid:pid]: "; empty if nothing of that kind does.
+// FirstStamp returns the prefix of the first line of a file error, "MM/DD/YYYY HH:MM:SS [euid:pid]:
+// "; it is empty if the line has no such prefix.
 func FirstStamp(data []byte) string {
 	line, _, _ := strings.Cut(string(data), "\n")
 	stamp, _, ok := strings.Cut(line, "]: ")

@@ -184,7 +184,7 @@ const FileTmpdir = "tmpdir"
 // WriteTmpdir records the TMPDIR of a job.
 func (d *Dir) WriteTmpdir(t Tmpdir) error { return d.WriteFile(FileTmpdir, t.Format()) }
 
-// Format returns what WriteTmpdir records.
+// Format returns the record of a TMPDIR as WriteTmpdir writes it.
 func (t Tmpdir) Format() []byte {
 	return []byte(strconv.FormatUint(t.Dev, 10) + " " + strconv.FormatUint(t.Ino, 10) + " " + escape(t.Path) + "\n")
 }

@@ -65,8 +65,7 @@ type usageKey struct {
 	other func(u *Usage) string     // like no other; writeOther reads it
 }
 
-// read returns what a usage has for the key; "" for a key of ours that has
-// nothing to say.
+// read returns the value of the key in u; "" if one of this project's own keys has no value.
 func (k *usageKey) read(u *Usage) string {
 	switch {
 	case k.whole != nil:

@@ -15,7 +15,8 @@ type Sample struct {
 	RSS, Swap uint64        // bytes that its processes hold now
 }
 
-// Vmem returns what s_vmem and h_vmem are compared with: memory, not address space.
+// Vmem returns the value that is compared with s_vmem and h_vmem, in bytes: memory, not address
+// space.
 func (s Sample) Vmem() uint64 { return s.RSS + s.Swap }
 
 // Crossing is a limit that a job has reached. Value and Measured have the limit's unit: seconds or

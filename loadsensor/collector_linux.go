@@ -137,8 +137,8 @@ func (s Settings) check() (Settings, error) {
 	return s, nil
 }
 
-// Reports returns where the reports come. It holds one: who is late gets the newest. It is
-// closed when Run returns.
+// Reports returns the channel of the reports. It holds one report: a slow reader gets the newest.
+// Run closes the channel when it returns.
 func (c *Collector) Reports() <-chan Report { return c.reports }
 
 // Ack says that a report has arrived; the next ones have what is other than in it. Only
@@ -179,7 +179,7 @@ func (c *Collector) Configure(s Settings) error {
 	return nil
 }
 
-// Status returns how things are.
+// Status returns the status of the collector and of its sensors.
 func (c *Collector) Status() Status {
 	c.mu.Lock()
 	st, sensors, values := c.status, c.sensors, c.values

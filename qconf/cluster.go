@@ -102,8 +102,8 @@ func (c *Cluster) clone() *Cluster {
 	return &cp
 }
 
-// static returns what was made of a text of this file. The error is for the
-// tests: they make the same.
+// static returns the object made of a text of this file. It ignores the error: tests check the same
+// texts.
 func static[T any](v *T, _ error) *T { return v }
 
 func cloneMap[V any](m map[string]V) map[string]V {

@@ -132,7 +132,7 @@ func ParseComplexes(file string, data []byte) (*Complexes, error) {
 	return whole(complexesOf(file, data))
 }
 
-// complexesOf returns what is sound beside the errors.
+// complexesOf returns the valid complexes together with the errors in the others.
 func complexesOf(file string, data []byte) (*Complexes, error) {
 	c, errs := readComplexes(file, string(data))
 	builtin, _ := readComplexes("", complexTemplate)

@@ -270,7 +270,7 @@ func ParseLocal(host, file string, data []byte) (*Local, error) {
 	return whole(readLocal(host, file, data))
 }
 
-// readLocal returns what is sound beside the errors.
+// readLocal returns the valid settings together with the errors in the others.
 func readLocal(host, file string, data []byte) (*Local, error) {
 	lines, errs := readLines(file, string(data))
 	lines, more := confTable.match(lines)

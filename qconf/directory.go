@@ -132,7 +132,7 @@ func Check(fsys fs.FS, options Options) Findings {
 	return Findings{Errors: Errors(err), Missing: c.Missing(), Warnings: slices.Concat(c.Warnings(), c.Ineffective(), c.ambiguous()), Sound: c}
 }
 
-// load returns what is sound of a directory beside all errors.
+// load returns the valid objects of a directory together with all errors.
 func load(fsys fs.FS, options Options) (*Cluster, error) {
 	l := &loader{fsys: fsys, options: options, present: map[string]bool{}, refused: refusals{}}
 	l.readTop()

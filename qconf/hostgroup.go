@@ -87,8 +87,8 @@ func NewHostGroups(groups ...*HostGroup) (*HostGroups, error) {
 	return whole(newHostGroups(groups, func(string) bool { return false }))
 }
 
-// newHostGroups returns what is sound beside the errors. Of the groups that
-// refused names it is not known whether they exist.
+// newHostGroups returns the valid host groups together with the errors in the others. refused names
+// groups that could not be read, and whose existence is therefore unknown.
 func newHostGroups(groups []*HostGroup, refused func(name string) bool) (*HostGroups, error) {
 	all := &HostGroups{groups: map[string]*HostGroup{}, hosts: map[string]*hostSet{}}
 	var errs []error

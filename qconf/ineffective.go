@@ -38,8 +38,8 @@ func (t Text) idle(attribute, value, instead string) *Error {
 	return t.errorAt(attribute, value, problem, nil)
 }
 
-// idleIn returns what is set in a configuration and has no effect. c has the parameters that t
-// sets.
+// idleIn returns an error for each setting of a configuration that has no effect. c has the
+// parameters that t sets.
 func (t Text) idleIn(c *Configuration) []*Error {
 	var found []*Error
 	for _, a := range idleAttributes {
@@ -66,7 +66,7 @@ func (t Text) idleIn(c *Configuration) []*Error {
 	return found
 }
 
-// idle returns what is set in sched_conf(5) and has no effect.
+// idle returns an error for each setting of sched_conf(5) that has no effect.
 func (c *SchedulerConfig) idle() []*Error {
 	var found []*Error
 	say := func(set bool, attribute, value, instead string) {
@@ -86,8 +86,8 @@ func (c *SchedulerConfig) idle() []*Error {
 	return found
 }
 
-// Ineffective returns what is set in any file, and what nothing acts on, be it in an agent, in
-// a master or in execd run, in the order of the files. It is sound, and may be meant for
+// Ineffective returns an error for each setting of any file that has no effect in an agent, a
+// master or execd run, in the order of the files. The settings are valid, and may be meant for
 // another Grid Engine.
 func (c *Cluster) Ineffective() []*Error {
 	found := c.global.idleIn(c.global)

@@ -31,8 +31,8 @@ func (c *Cluster) MemoryPool() (Complex, bool) {
 	return x, ok && x.Type == ComplexMemory && x.Consumable == ConsumableYes && x.Relop != relopExclusive && x.Requestable != RequestableNo
 }
 
-// MemoryPoolDefault returns how many bytes of the memory pool a job without a request books for each
-// slot; 0 without a pool.
+// MemoryPoolDefault returns the memory, in bytes, that a job without a request books from the
+// memory pool for each slot; 0 without a pool.
 func (c *Cluster) MemoryPoolDefault() uint64 {
 	pool, ok := c.MemoryPool()
 	if !ok {
@@ -52,11 +52,11 @@ func (c *Cluster) RequestsMemory(x Complex) bool {
 	return x.Name == pool.Name || slices.Contains(memoryRequests, x.Name)
 }
 
-// RequestedMemory returns how many bytes of the memory pool a job with these hard requests books for
-// each of its slots. Of a complex that is requested several times, by its name or its shortcut, the
-// last value counts, and of several complexes the largest. INFINITY and less than one byte count as no
-// request. It returns 0 if no request counts: the job books MemoryPoolDefault. Values that cannot be
-// read, and negative ones, are an error.
+// RequestedMemory returns the memory, in bytes, that a job with these hard requests books from the
+// memory pool for each of its slots. If a complex is requested several times, by its name or its
+// shortcut, the last value counts; of several complexes, the largest value counts. INFINITY and
+// less than one byte count as no request. RequestedMemory returns 0 if no request counts: the job
+// then books MemoryPoolDefault. Values that cannot be read, and negative ones, are an error.
 func (c *Cluster) RequestedMemory(requests []Setting) (uint64, error) {
 	values := map[string]string{}
 	for _, s := range requests {
@@ -79,9 +79,9 @@ func (c *Cluster) RequestedMemory(requests []Setting) (uint64, error) {
 	return largest, nil
 }
 
-// BookedMemory returns how many bytes of the memory pool of a host a job with these hard requests
-// books for each of its slots; 0 if the host has no memory pool. For requests that RequestedMemory
-// refuses it is the default.
+// BookedMemory returns the memory, in bytes, that a job with these hard requests books from the
+// memory pool of a host for each of its slots; 0 if the host has no memory pool. For requests that
+// RequestedMemory refuses it is the default.
 func (c *Cluster) BookedMemory(host string, requests []Setting) uint64 {
 	pool, ok := c.MemoryPool()
 	if !ok {

@@ -302,8 +302,8 @@ func (q *Queue) Variants() []QueueInstance {
 	return variants
 }
 
-// InstanceText returns what qconf -sq QUEUE@HOST prints: the queue with the settings of one
-// host. What is ambiguous has the default.
+// InstanceText returns the output of qconf -sq QUEUE@HOST: the queue with the settings of one host.
+// An ambiguous attribute has its default.
 func (q *Queue) InstanceText(host string, groups *HostGroups) Text {
 	t := q.Text
 	t.entries = slices.Clone(q.entries)

@@ -84,7 +84,7 @@ func ParseResourceQuotas(file string, data []byte) ([]*ResourceQuotaSet, error) 
 	return sets, nil
 }
 
-// readQuotas returns what is sound beside the errors.
+// readQuotas returns the valid resource quota sets together with the errors in the others.
 func readQuotas(file string, data []byte) ([]*ResourceQuotaSet, error) {
 	lines, errs := readLines(file, string(data))
 	r := quotaReader{file: file, errs: errs}

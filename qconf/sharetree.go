@@ -55,7 +55,8 @@ func ParseShareTree(file string, data []byte) (*ShareTree, error) {
 	return whole(readShareTree(file, data))
 }
 
-// readShareTree returns what is sound beside the errors.
+// readShareTree returns the valid part of a share tree together with the errors in the remaining
+// part.
 func readShareTree(file string, data []byte) (*ShareTree, error) {
 	r := shareReader{file: file}
 	r.read(string(data))

@@ -48,7 +48,8 @@ func subordinates[T any](field func(*T) *Subordination) kind[T] {
 	}}
 }
 
-// parseSubordination returns what is sound of a list beside its errors, joined.
+// parseSubordination returns the valid elements of a list together with the joined errors of the
+// others.
 func parseSubordination(s string) (Subordination, error) {
 	var sub Subordination
 	if isWord(s, none) {

@@ -527,7 +527,8 @@ func (d *details) tasks(j *JobDetail) {
 	}
 }
 
-// total returns what a task has used with its subtasks, and their virtual memory.
+// total returns the usage of a task with its subtasks, and their current and maximum virtual memory
+// in bytes.
 func (t *TaskDetail) total() (u Usage, memory, most float64) {
 	past := Usage{CPU: amount(t.PastUsage, "cpu"), Memory: amount(t.PastUsage, "mem"), IO: amount(t.PastUsage, "io")}
 	sum := past.add(t.Usage)

@@ -126,8 +126,8 @@ func (d *detailElements) requests(j *JobDetail) {
 	d.optional("JB_script_file", j.Script)
 }
 
-// environment returns what the job gets, with where it was submitted in front. The first
-// variable, TERM, stands among that.
+// environment returns the environment of the job, preceded by the variables that describe where it
+// was submitted. The first variable, TERM, stands among those.
 func (j *JobDetail) environment() []string {
 	origin := func(name, value string) []string {
 		if value == "" {

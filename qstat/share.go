@@ -84,7 +84,7 @@ func (o *ShareOptions) time(p *page, at int64) {
 	p.date(at, o.Zone, time.ANSIC)
 }
 
-// columns returns those that are asked for.
+// columns returns the requested columns.
 func (o *ShareOptions) columns() []shareColumn {
 	if o.Fields == nil {
 		return shareColumns

@@ -68,7 +68,7 @@ func (t *Task) in(queue string) []Subtask {
 	return list
 }
 
-// usageAt returns what a task has used at one of its grants, or with grant -1 everywhere.
+// usageAt returns the usage of a task at one of its grants, or at all of them if grant is -1.
 func (t *Task) usageAt(grant int32) *Usage {
 	var sum *Usage
 	if grant <= 0 {

@@ -42,7 +42,7 @@ func inNoPath(r rune) bool {
 	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("/._-+~@%,:", r)
 }
 
-// names returns those of variables.
+// names returns the names of variables of the form NAME=VALUE.
 func names(variables []string) []string {
 	list := slices.Clone(variables)
 	for i, v := range list {

@@ -341,9 +341,9 @@ type thingsTaken struct {
 	number int
 }
 
-// thingsTaken returns how many elements the task takes of each map, in the order of its places. On
-// a host with several of its instances the task takes elements for each instance. The master task
-// gets the elements of maps of the whole cluster.
+// thingsTaken returns the number of elements that the task takes of each map, in the order of its
+// places. On a host with several of its instances the task takes elements for each instance. The
+// master task gets the elements of maps of the whole cluster.
 func (a *admission) thingsTaken() (list []thingsTaken) {
 	for p, part := range a.model.portions(a.task.Grants, a.task.Away) {
 		if p.layer == atGlobal && a.task.Away.Master {

@@ -96,7 +96,8 @@ type portion struct {
 	master bool
 }
 
-// times returns how many times a task takes what it uses.
+// times returns the factor by which a task multiplies the amount of a use: its slots, its hosts, or
+// 1 at the master task's place.
 func (u *use) times(p portion) int {
 	switch {
 	case !u.perJob && !u.perHost:

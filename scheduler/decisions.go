@@ -92,8 +92,8 @@ func (d *Decisions) OfRunning(r *Running) (priority.Priority, tickets.Tickets) {
 // (weight_tickets_override).
 func (d *Decisions) ActiveOverride() float64 { return d.override }
 
-// Reasons returns why a pending job was not started, as far as its own requests are the cause. The
-// reasons of Dropped come before them.
+// Reasons returns the reasons why a pending job was not started, as far as they are due to its own
+// requests. The reasons of Dropped precede them.
 func (d *Decisions) Reasons(j *Job) []Reason {
 	var reasons []Reason
 	left := d.model.startable(j)

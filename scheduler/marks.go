@@ -82,9 +82,9 @@ func (m *matcher) anySuits(q *query, p Place, r *request, s *setting) bool {
 	return false
 }
 
-// suitable returns how many things of a map a job can get: those that are as it requests them, and
-// free if it is to start now. It is without bound if all things of the map are the same, since then
-// counting them is enough.
+// suitable returns the number of elements of a map that a job can get: those with the requested
+// attributes, and for a start now the free ones among them. The number is unlimited if all elements
+// of the map are the same, because then it suffices to count them.
 func (m *matcher) suitable(q *query, p Place, id AttributeID) float64 {
 	l := m.model.layerAt(p)
 	i := slices.IndexFunc(l.settings, func(s setting) bool { return s.attribute == id })
@@ -110,8 +110,8 @@ func (c *Category) restricts(l *layer, s *setting) bool {
 	return slices.ContainsFunc(c.hard, func(r request) bool { return l.marked(r.attribute) == s })
 }
 
-// LacksThings returns why no host of the cluster can ever give a job the things that it requests of
-// one, because of their attributes: which there are. It is empty if one can.
+// LacksThings explains why no host of the cluster can ever give a job the elements that it requests
+// of a map, and lists the attributes that exist. It is empty if a host can.
 func (m *Model) LacksThings(c *Category) string {
 	kinds := map[string]bool{}
 	asked := false

@@ -251,7 +251,7 @@ func usageWeights(list []qconf.Weight) tickets.UsageWeights {
 	return w
 }
 
-// PELimit returns how many slots a parallel environment has in all.
+// PELimit returns the total number of slots of a parallel environment.
 func (m *Model) PELimit(id PEID) int { return m.pes[id].object.Slots }
 
 // fixedUrgencySlots says how the slots of a job in an environment count for its

@@ -171,7 +171,7 @@ func (r *run) largest(q *query, pe PEID, in leftInPE) (assignment, bool) {
 	return assignment{}, false
 }
 
-// freeInPE returns how many slots an environment has left for a time.
+// freeInPE returns the number of free slots of a parallel environment during the time of the query.
 func (r *run) freeInPE(q *query, pe PEID) int {
 	total := r.model.pes[pe].object.Slots
 	if r.empty {
@@ -209,7 +209,7 @@ func (r *run) offers(q *query, pe PEID) (list []offer, all int) {
 	return list, all
 }
 
-// offerOf returns what a host has itself.
+// offerOf returns the slots that a host itself offers, without its queue instances.
 func (r *run) offerOf(q *query, host HostID) offer {
 	if q.trace != nil && !r.hostAllows(q, host) { // else it is known of its instances, see parallelStatic
 		return offer{host: host, shut: true}
@@ -362,9 +362,9 @@ func (p *placing) spread(rule qconf.AllocationRule, offers []offer) {
 	}
 }
 
-// slotsPerHost returns how many slots of a number a parallel job needs on each host that it uses,
-// at least. Where places are reserved, the original looks for one slot on each host if the
-// allocation rule allows none of the numbers of slots that the job can have (tested).
+// slotsPerHost returns the minimum number of slots that a parallel job with this number of slots
+// needs on each of its hosts. For reservations, Grid Engine looks for one slot per host if the
+// allocation rule fits none of the numbers of slots that the job may have (tested).
 func slotsPerHost(rule qconf.AllocationRule, slots int) int {
 	switch per := rule.PerHost; {
 	case rule.Name == qconf.PESlots:
@@ -516,8 +516,8 @@ func (p *placing) grant(q *queueOffer, n int, first bool) {
 	p.master = p.master || q.master
 }
 
-// slotsAt returns how many slots of a parallel job a place can have, and whether it has what
-// the master task needs in addition: consumables of the kind JOB.
+// slotsAt returns the number of slots that a parallel job can have at a place, and whether the
+// place has the additional consumables of the master task (kind JOB).
 func (m *matcher) slotsAt(q *query, p Place) (slots int, master bool) {
 	c := q.category
 	slots, master = math.MaxInt32, true

@@ -35,8 +35,9 @@ func (l *slotQuotas) begin(r *run, q *query, pe PEID) {
 	}
 }
 
-// left returns how many more slots there are at an instance for the time of the query. If there are
-// none, failure says why. What the job takes once is looked at where its master task is to run.
+// left returns the number of further slots at an instance during the time of the query. If it is 0,
+// failure says why. Amounts that the job takes once are checked at the place of its master task
+// only.
 func (l *slotQuotas) left(id InstanceID, master bool) (slots int, failure quota.Failure) {
 	if l.query.is(exempt) {
 		return math.MaxInt32, quota.Failure{}

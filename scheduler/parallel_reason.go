@@ -117,8 +117,8 @@ func (r *run) visited(q *query, found assignment, enough bool) [][]InstanceID {
 	return hosts[:last+1]
 }
 
-// atMost returns how many slots the cluster has for a job when all that is planned is over, or
-// if nothing is planned, when nothing else runs.
+// atMost returns the number of slots that the cluster has for a job after the end of everything in
+// the plan, or if there is no plan, when nothing else runs.
 func (r *run) atMost(q *query) int {
 	m, end := r.matcher, q.during(span{diagram.Forever - 1, 1})
 	if r.plan == nil {
@@ -157,16 +157,17 @@ func (r *run) exhaustedFor(q *query, o *offer) bool {
 	}
 }
 
-// mostOnHost returns how many slots a host has for a job when nothing else runs.
+// mostOnHost returns the number of slots that a host has for a job when nothing else runs.
 func (r *run) mostOnHost(q *query, id HostID) int {
 	m, now := matcher{view: r.whenEmpty()}, q.during(span{r.now, 1})
 	n, _ := m.slotsAt(&now, AtHost(id))
 	return m.coresFor(&now, id, n)
 }
 
-// later returns how many slots a host will have when all that is planned is over. Where nothing is
-// planned, that is seen only of hosts that a job wants for itself, and that others use. One
-// that somebody has for himself is none for jobs that do not ask for that (tested).
+// later returns the number of slots that a host will have after the end of everything in the plan.
+// If there is no plan, only exclusive use counts: a host that a job requests exclusively while
+// others use it has none, and neither does a host that another job uses exclusively, for jobs that
+// do not request it so (tested).
 func (r *run) later(q *query, id HostID) int {
 	left := q.in(q.mode | leaving)
 	if r.plan == nil {
@@ -221,8 +222,8 @@ func (r *run) queueOffersPE(q *query, id QueueID, name string) bool {
 	return q.because(Reason{kind: notInPEList, place: int32(id), text: name})
 }
 
-// collected returns what the search found for a number of slots, and whether that is enough. What the
-// cluster lacks for the master task does not count: the slots are told that there are (tested).
+// collected returns the assignment found for a number of slots, and whether it suffices. Lacking
+// consumables of the master task are ignored: the message reports the slots as available (tested).
 func (r *run) collected(q *query, pe PEID, least int) (assignment, bool) {
 	quiet := q.silent()
 	offers, _ := r.offers(&quiet, pe)

@@ -63,7 +63,7 @@ func (r *Reason) Plain() (place, text string, elsewhere bool) {
 	return "", r.Text(), false
 }
 
-// unfit returns why a place is not for the job whatever runs there, empty where it may be.
+// unfit explains why a job can never use a place, whatever runs there; "" if it can.
 func (r *Reason) unfit() string {
 	switch r.kind {
 	case queueNotListed, hostNotListed, instanceNotListed:
@@ -111,7 +111,7 @@ func (r *Reason) unfitPlace() string {
 	return r.model.instances[r.place].name
 }
 
-// plainResource returns what a place does not have, or not enough of.
+// plainResource explains which resource a place lacks.
 func (r *Reason) plainResource() (place, text string, elsewhere bool) {
 	name := r.model.attributes[r.attribute].Name
 	switch r.layer {

@@ -174,8 +174,8 @@ func (p *plan) flush() {
 	p.bulk = nil
 }
 
-// plannedDuration returns how long a job lasts as far as its requests say, or else as
-// default_duration of sched_conf(5) does.
+// plannedDuration returns the duration of a job in seconds: from its requests, or otherwise from
+// default_duration of sched_conf(5).
 func (v *view) plannedDuration(c *Category) int64 {
 	if c.duration > 0 {
 		return c.duration
@@ -304,8 +304,8 @@ func (r *run) planQuotas(c *Category, pe PEID, g Grant, master bool, at span) {
 	}
 }
 
-// claims returns what a job takes of resource quotas at an instance. The list is good until
-// the next call.
+// claims returns the amounts of resource quotas that a job takes at an instance. The list is good
+// until the next call.
 func (m *matcher) claims(c *Category, pe PEID, id InstanceID) []quota.Claim {
 	if c.requests.Reservation != 0 {
 		return nil
@@ -375,8 +375,8 @@ func (m *matcher) withinPlannedQuota(q *query, id InstanceID) (quota.Failure, bo
 	return quota.Failure{}, true
 }
 
-// claimSlots returns how many slots a claim leaves for a time, beside an amount that has been
-// taken.
+// claimSlots returns the number of slots that a claim still allows during the given time, when the
+// amount taken has already been used.
 func (m *matcher) claimSlots(c *quota.Claim, at span, taken float64) int {
 	used := m.plan.quotas[counter{Counter: c.Counter}].Max(at.start, at.until())
 	if c.Exclusive {

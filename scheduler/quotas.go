@@ -42,8 +42,7 @@ func (b *builder) compileQuotas() {
 	b.limits = q
 }
 
-// demand returns what jobs of a category ask of the quotas in a parallel environment, or
-// without one.
+// demand returns the demand of a category for quotas in a parallel environment, or without one.
 func (c *Category) demand(pe PEID) *quota.Demand {
 	if d := c.demands[pe]; d != nil {
 		return d
@@ -115,8 +114,8 @@ func exceeded(f *quota.Failure) Reason {
 	return Reason{kind: quotaExceeded, text: f.Text(), quota: f.Counter, never: f.Never}
 }
 
-// Exceeded returns what is the matter with the quota of a reason for people: who uses how much of
-// what, at a time. It is empty for other reasons.
+// Exceeded explains the exceeded quota of a reason to people: who uses how much of which resource,
+// as of now (Unix seconds). It is empty for other reasons.
 func (s *State) Exceeded(r *Reason, now int64) string {
 	if r.kind != quotaExceeded || r.model != s.model {
 		return ""

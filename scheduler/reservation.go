@@ -137,8 +137,8 @@ func (s *State) bookInReservation(ar *Reservation, c *Category, grants []Grant, 
 	return nil
 }
 
-// perSlot returns how much of a consumable a reservation has for each of its slots: what it requests,
-// and of the memory pool what jobs without a request book, too.
+// perSlot returns the amount of a consumable that a reservation has for each of its slots: the
+// requested amount, and of the memory pool also the amount that jobs without a request book.
 func (ar *Reservation) perSlot(id AttributeID) float64 {
 	if q := ar.Category.hardRequest(id); q != nil {
 		return q.amount

@@ -173,7 +173,7 @@ func (r *run) done(h *head) bool {
 	return c.rejected && !r.mayReserve(h.job)
 }
 
-// categoryState returns what is known about a category in this run.
+// categoryState returns the run's state of a category. It creates the state on first use.
 func (r *run) categoryState(c *Category) *categoryRun {
 	for len(r.categories) <= c.index {
 		r.categories = append(r.categories, nil)
@@ -412,8 +412,8 @@ func (r *run) setPriority(h *head) {
 	h.priority = r.model.weights.One(&j, &r.decisions.bounds, r.now)
 }
 
-// startable returns how many tasks of a job may start: as many as the limit on active tasks
-// allows (sge_conf(5), max_aj_instances; qsub(1), -tc).
+// startable returns the number of tasks of a job that may start under the limits on active tasks
+// (sge_conf(5), max_aj_instances; qsub(1), -tc).
 func (m *Model) startable(j *Job) int {
 	waiting := j.Tasks.Len()
 	limit := m.cluster.Global().MaxAJInstances

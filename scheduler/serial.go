@@ -28,8 +28,8 @@ func (r *run) findPlace(q *query) (Start, bool) {
 	return Start{PE: None, Grants: []Grant{{Instance: id, Slots: 1}}, Duration: r.plannedDuration(c)}, true
 }
 
-// explain returns what is against the places of a job for which no place was found, place by place,
-// in the order in which they were tried; nil if nobody wants to know.
+// explain returns the reasons against each place of a job, in the order in which the places were
+// tried; nil if the query does not ask for reasons.
 func (r *run) explain(q query) *trace {
 	if !r.explaining {
 		return nil

@@ -374,7 +374,7 @@ func (s *State) runs(r *Running) bool {
 	return r != nil && r.position < len(s.running) && s.running[r.position] == r
 }
 
-// Starts returns how many tasks have been started so far.
+// Starts returns the number of tasks started so far.
 func (s *State) Starts() int64 { return s.starts }
 
 // SetStarts sets the count of starts, to continue the count of another state. Tasks that were

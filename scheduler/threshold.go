@@ -122,8 +122,8 @@ func (s *State) Subordinates(superordinate InstanceID, threshold int) bool {
 	return used > 0 && used >= threshold
 }
 
-// LoadAlarm returns why a queue instance is in load alarm at a time (queue_conf(5),
-// load_thresholds): the first crossed threshold, as qstat shows it.
+// LoadAlarm reports whether a queue instance is in load alarm at a time (queue_conf(5),
+// load_thresholds), and returns the first crossed threshold, as qstat shows it.
 func (s *State) LoadAlarm(id InstanceID, now int64) (text string, alarm bool) {
 	return newView(s, now).alarm(id, s.model.instances[id].load)
 }
@@ -219,9 +219,9 @@ func (v *view) explainLoad(h HostID, a AttributeID, attribute *Attribute) string
 	return text + ")"
 }
 
-// headroom returns how many slots one job can take on a host before its load, increased by the job
-// load adjustments, crosses a load threshold of the instance (queue_conf(5)). Adjustments for jobs
-// that have just started do not count (tested).
+// headroom returns the number of slots that one job can take on a host before the load, increased
+// by the job load adjustments, crosses a load threshold of the instance (queue_conf(5)).
+// Adjustments for other jobs that have just started do not count (tested).
 func (v *view) headroom(id InstanceID) int {
 	room := math.MaxInt
 	host := v.model.instances[id].host

@@ -35,7 +35,7 @@ func (t *trace) lookAgain(m *Model) {
 	t.quotas = nil
 }
 
-// said returns how many reasons there are.
+// said returns the number of reasons so far.
 func (t *trace) said() int {
 	if t == nil {
 		return 0

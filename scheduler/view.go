@@ -119,8 +119,8 @@ func (v *view) loadAt(h HostID, a AttributeID) (value.Value, Kind) {
 	return l, Load
 }
 
-// shift returns what is added to a load value for the jobs that have just started: it makes
-// the host worse.
+// shift returns the amount that is added to a load value for jobs that have just started. It always
+// makes the host look more loaded.
 func (v *view) shift(h HostID, a AttributeID) float64 {
 	adj := v.model.adjusted[a]
 	if adj == 0 || v.empty {
@@ -155,7 +155,7 @@ func (v *view) processors(h HostID) float64 {
 	return max(v.loadValue(h, a).Number(), 1)
 }
 
-// capacity returns how much a place has of a consumable.
+// capacity returns the capacity of a place for a consumable.
 func (v *view) capacity(p Place, a AttributeID) (float64, bool) {
 	configured, ok := v.configuredAt(p, a)
 	if !ok {
@@ -250,7 +250,7 @@ func (v *view) at(p Place, a AttributeID) (value.Value, Kind) {
 	return result, found
 }
 
-// left returns what is left of a consumable.
+// left returns the amount of a consumable that is not in use.
 func (v *view) left(p Place, a AttributeID) value.Value {
 	attribute := &v.model.attributes[a]
 	c, _ := v.capacity(p, a)

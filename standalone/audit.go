@@ -72,7 +72,7 @@ func (m *Master) audit(caller audit.Caller, q *api.CommandRequest, in *command.I
 	}}
 }
 
-// callerOf returns who types a command.
+// callerOf returns the audit log's description of the user of a command.
 func callerOf(c *serve.Call) audit.Caller {
 	uid := c.User.UID
 	return audit.Caller{Via: "socket", UID: &uid, User: c.User.Name, PID: c.PID}

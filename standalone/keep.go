@@ -190,7 +190,7 @@ func (m *Master) mended() {
 	}
 }
 
-// taken returns what has changed in the cell since it was asked last. The texts of scripts are in
+// taken returns the changes of the cell since its previous call. It puts the texts of scripts into
 // the batch.
 func (m *Master) taken() []store.Change {
 	changes := m.cell.Changes()

@@ -53,7 +53,8 @@ func (p *pace) due(c *cell.Cell, now time.Time) bool {
 	return p.wanted || !c.Empty() && !now.Before(p.last.Add(p.interval(c)))
 }
 
-// wait returns how long nothing happens by itself.
+// wait returns the time until the next event of the cell or the next scheduling run, at most an
+// hour.
 func (p *pace) wait(c *cell.Cell, now time.Time) time.Duration {
 	d := time.Hour
 	consider := func(t time.Time) { d = min(d, max(t.Sub(now), 0)) }

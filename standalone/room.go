@@ -10,8 +10,8 @@ import (
 	"github.com/execd-project/execd/cell/command"
 )
 
-// room returns how much room there is for what users submit: none of it is reserved where that
-// cannot be found out.
+// room returns the disk space for submissions of users. If it cannot be determined, none of it is
+// reserved.
 func (m *Master) room() *cell.Room {
 	if m.host.Spool == "" {
 		return nil
@@ -32,10 +32,10 @@ func (m *Master) room() *cell.Room {
 // as the other files take that the agent has of each job.
 const smallRequest = 64 << 10
 
-// noRoomToStart returns why a task cannot start now, or nil if it can. The agent has environment and
-// arguments of each task that runs in the spool directory: an array job would have them there once
-// for each slot of the host. What the tasks of a user take by that is limited as what is kept of
-// the user's jobs, and leaves the reserve free.
+// noRoomToStart returns the reason why a task cannot start now, or nil. The agent has the
+// environment and the arguments of each running task in the spool directory: an array job could
+// have a copy of them for each slot of the host. Therefore they count towards the limit on the
+// space of a user's jobs, and cannot take the reserve.
 func (m *Master) noRoomToStart(r *run) error {
 	if r.size < smallRequest {
 		return nil
@@ -77,8 +77,8 @@ func tooMuch(why string, size int64, args ...any) error {
 // them and the audit log keep something each time.
 var alters = map[string]bool{"qalter": true, "qhold": true, "qmod": true}
 
-// noRoom returns why a user may not alter jobs now, or nothing if he may: what is reserved is for
-// the jobs that were accepted, for users who release or delete theirs, and for operators.
+// noRoom returns the reason why a user may not alter jobs now, or "". The reserve is for jobs that
+// were accepted, for users who release or delete their jobs, and for operators.
 func (m *Master) noRoom(in *command.Input) string {
 	if !alters[in.Name] || m.cell.IsOperator(in.By.User) {
 		return ""

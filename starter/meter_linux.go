@@ -159,9 +159,8 @@ func hasSwap() bool {
 // transfer counts the bytes of read(2) and write(2).
 type transfer struct{ all, own uint64 }
 
-// collected returns how many bytes reaped processes, and the processes that those had reaped, have
-// read and written. The kernel adds these to the counters of this process, as it does with CPU
-// time.
+// collected returns the number of bytes that reaped processes and their reaped children have read
+// and written. The kernel adds these to the counters of this process, as it does with CPU time.
 func (t transfer) collected() uint64 { return t.all - min(t.own, t.all) }
 
 // ioFiles are the I/O counters of this process and of its thread that does all reading and writing.
@@ -219,8 +218,9 @@ func (s *Shepherd) finalUsage(u *jobdir.Usage) {
 // mostMovers limits the number of processes whose I/O counters are read.
 const mostMovers = 256
 
-// transferring returns how much the job has read and written so far, in GiB: reaped processes
-// first, then the running ones. A process that exits in between is missed, but never counts twice.
+// transferring returns the amount that the job has read and written so far, in GiB. It reads the
+// counters of reaped processes first and then those of running ones. So it may miss a process that
+// exits in between, but never counts one twice.
 func (m *meter) transferring() float64 {
 	const gib = 1 << 30
 	gone, list := m.transferred(), m.list
@@ -236,7 +236,8 @@ func (m *meter) transferring() float64 {
 	return gone + float64(sum)/gib
 }
 
-// transferred returns how much the reaped processes of the job have read and written, in GiB.
+// transferred returns the amount that the reaped processes of the job have read and written, in
+// GiB.
 func (m *meter) transferred() float64 {
 	const gib = 1 << 30
 	return float64(m.s.io.read().collected()-m.moved.collected()) / gib

@@ -26,8 +26,8 @@ func commonVariables(d *job.Description, sgeRoot, sgeCell string) variables {
 	}
 }
 
-// procedureVariables returns those of prolog and epilog (sge_conf(5)), and with a PE those of its
-// procedures (sge_pe(5)).
+// procedureVariables returns the variables for prolog and epilog (sge_conf(5)), and with a PE also
+// those for its procedures (sge_pe(5)).
 func procedureVariables(d *job.Description, common variables, paths [3]string) variables {
 	v := variables{}
 	maps.Copy(v, common)

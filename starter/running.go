@@ -187,7 +187,8 @@ func (s *Shepherd) limitBehind(e ending) *limits.Crossing {
 	return nil
 }
 
-// fence returns how many seconds of CPU time above h_cpu the kernel kills a process.
+// fence returns the distance, in seconds of CPU time, between h_cpu and the limit at which the
+// kernel kills a process.
 func (s *Shepherd) fence(hard uint64) float64 {
 	for _, r := range s.jobRlimits {
 		if r.Resource == job.CPU && r.Hard > hard {

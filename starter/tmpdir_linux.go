@@ -40,8 +40,8 @@ func (s *Shepherd) checkTmpdir() {
 	}
 }
 
-// tmpdirProblem returns what is wrong with the TMPDIR, or an empty string. It removes a link in its
-// place, so that a real execd does not follow it after the job.
+// tmpdirProblem describes the error of the TMPDIR, or returns "". It removes a link in its place,
+// so that a real execd does not follow it after the job.
 func (s *Shepherd) tmpdirProblem() string {
 	fd, err := unix.Open(s.d.Tmpdir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) {

@@ -145,7 +145,7 @@ func (s *Shepherd) tellOnline(sample *limits.Sample) {
 	})
 }
 
-// ioWait returns how long the job has waited for I/O, if the kernel counts it.
+// ioWait returns the time that the job has waited for I/O, if the kernel counts it.
 func (s *Shepherd) ioWait() time.Duration {
 	if s.group == nil {
 		return 0
@@ -190,8 +190,8 @@ const afterLimit = time.Second
 // lookPart is the least ratio of the time between looks to the CPU time of a look.
 const lookPart = 10
 
-// groupEvents returns what to poll for events of the job's group. A job that is being ended for a
-// limit needs no further events.
+// groupEvents returns the descriptors to poll for events of the job's group. A job that is being
+// ended for a limit needs no further events.
 func (s *Shepherd) groupEvents() []unix.PollFd {
 	if s.group == nil || s.active == nil || s.active.exceeded != nil {
 		return nil

@@ -155,8 +155,8 @@ func Parse(in Input) (*Request, error) {
 	return b.finish(line)
 }
 
-// firstWord returns what the original names a job of qrsh after, whose command is a line for a
-// shell (tested).
+// firstWord returns the word after which Grid Engine names a qrsh job whose command is a shell
+// command line (tested).
 func firstWord(command string) string {
 	words := strings.FieldsFunc(command, func(r rune) bool { return r == ' ' || r == '\t' || r == ';' })
 	if len(words) == 0 {

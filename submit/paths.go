@@ -72,7 +72,8 @@ type Files struct {
 	Streams [3]string // "" where the request names none
 }
 
-// Files returns where a job works, and the files that -i, -o and -e name. vars.Cwd is not used.
+// Files returns the working directory of a job and the paths of -i, -o and -e. vars.Cwd is not
+// used.
 func (r *Request) Files(vars PathVars) (Files, error) {
 	f := Files{Dir: vars.Home}
 	if r.WorkingDir != "" {

@@ -92,9 +92,10 @@ func (p *parser) lines(f File, at place, options func(string) string) ([]setting
 	return settings, nil
 }
 
-// OddScript returns what Windows editors leave in a script and shells do not understand: a byte order mark,
-// line ends of CR LF, or both. The text is a sentence with the remedy for each; it is empty for other scripts.
-// script may be the beginning of a script, with its first line.
+// OddScript describes the leftovers of Windows editors in a script that shells do not understand: a
+// byte order mark, line ends of CR LF, or both. The text is a sentence with the remedy for each; it
+// is empty for other scripts. script may be the beginning of a script, as long as it has the whole
+// first line.
 func OddScript(script []byte) string {
 	var odd []string
 	if bytes.HasPrefix(script, []byte("\xef\xbb\xbf")) {

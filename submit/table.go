@@ -92,7 +92,8 @@ type Option struct {
 	harmless func(values []string) bool
 }
 
-// words returns how many of args the option takes: its name, which is the first, and its values.
+// words returns the number of elements of args that belong to the option: its name, which comes
+// first, and its values.
 func (o *Option) words(args []string) int {
 	n := 1 + o.Values
 	if len(args) > 1 && slices.Contains(o.Leading, args[1]) {

@@ -72,7 +72,7 @@ func newWorld(cluster *qconf.Cluster, host string, orphans []scheduler.Orphan) (
 	return w, problems
 }
 
-// nameIn returns how a configuration calls a host, which may be without a domain or with one.
+// nameIn returns the name that a configuration uses for a host, with or without a domain.
 func nameIn(m *scheduler.Model, host string) string {
 	if id, ok := m.Host(host); ok {
 		return m.HostName(id)
@@ -351,7 +351,7 @@ func (b *Book) rebuild(cluster *qconf.Cluster) (problems []error, err error) {
 	return problems, nil
 }
 
-// ids returns those of the jobs, in order.
+// ids returns the IDs of the booked jobs, sorted.
 func (b *Book) ids() []job.ID {
 	return slices.SortedFunc(maps.Keys(b.jobs), func(x, y job.ID) int {
 		return cmp.Or(cmp.Compare(x.Job, y.Job), cmp.Compare(x.Task, y.Task), cmp.Compare(x.PETask, y.PETask))

@@ -58,7 +58,8 @@ func refused(format string, args ...any) error {
 	return &RefusedError{Reasons: []string{fmt.Sprintf(format, args...)}}
 }
 
-// requests returns what the scheduler matches. Soft requests are for who chooses a place.
+// requests returns the requests that the scheduler matches on this host. Soft requests are left
+// out: they only matter for the choice of a host.
 func (b *Booking) requests() *scheduler.Requests {
 	project := b.Project
 	if project == "" {
@@ -131,9 +132,9 @@ func (w *world) environment(b *Booking) (scheduler.PEID, bool) {
 	return scheduler.None, false
 }
 
-// kept returns what can be booked of a job that has its place already. Queues that it has asked
-// for need not be there any more. Where something else is gone, the error says so, and all
-// but that is left; without a category nothing is.
+// kept returns what can be booked of a job that already has its place. Requested queues may have
+// been removed since. If something else was removed, kept returns an error that says so and books
+// the remaining requests. c is nil if no category can be made of them.
 func (w *world) kept(b *Booking) (c *scheduler.Category, pe scheduler.PEID, gone error) {
 	c, pe, gone = w.asked(b)
 	if gone == nil {

@@ -372,7 +372,8 @@ func (l *Log) Synced() uint64 {
 	return l.synced
 }
 
-// Check returns why no change may be made: that the log cannot be written, where it has to be.
+// Check returns the reason why no change may be made: the configuration requires the log, and it
+// cannot be written.
 func (l *Log) Check() error {
 	if l == nil || !l.options.Required {
 		return nil
@@ -385,7 +386,7 @@ func (l *Log) Check() error {
 	return nil
 }
 
-// Err returns why the log cannot be written; nil where it can.
+// Err returns the reason why the log cannot be written, or nil.
 func (l *Log) Err() error {
 	if l == nil {
 		return nil
@@ -395,8 +396,7 @@ func (l *Log) Err() error {
 	return l.failed
 }
 
-// Counts returns how often a write failed, and how many records were lost, since the log was
-// opened.
+// Counts returns the number of failed writes and of lost records since the log was opened.
 func (l *Log) Counts() (failures, lost uint64) {
 	if l == nil {
 		return 0, 0

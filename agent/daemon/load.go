@@ -32,7 +32,7 @@ func (d *daemon) newLoad() (*loadsensor.Collector, error) {
 	})
 }
 
-// loadSettings returns those of sge_conf(5) for this host.
+// loadSettings returns the settings of load reports for this host (sge_conf(5)).
 func (d *daemon) loadSettings(cluster *qconf.Cluster) loadsensor.Settings {
 	c := cluster.Config(d.host)
 	s := loadsensor.Settings{Interval: c.LoadReportTime, Sensors: c.LoadSensors, User: d.sensorUser, Ahead: !c.ExecdParams.DemandLS}
@@ -70,7 +70,8 @@ func (d *daemon) qidle() (string, error) {
 	return "", fmt.Errorf("there is no program qidle in %s", strings.Join(places, " or "))
 }
 
-// processors returns those of this host, with the cores of jobs in lower case.
+// processors returns the processors of this host; in the topology string, the cores that jobs are
+// bound to are in lower case.
 func (d *daemon) processors() (builtin.Processors, error) {
 	t, err := d.topology.Read()
 	if err != nil {

@@ -60,7 +60,7 @@ func (d *daemon) shrink(ctx context.Context) {
 	}
 }
 
-// processorTime returns what this process has used (getrusage(2)).
+// processorTime returns the processor time of this process so far (getrusage(2)).
 func processorTime() time.Duration {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {

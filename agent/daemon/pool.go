@@ -25,7 +25,7 @@ func (c *configuration) buildIn() (err error) {
 	return err
 }
 
-// memoryOfJobs returns how many bytes of this host's memory jobs can have.
+// memoryOfJobs returns the amount of memory of this host that jobs can have, in bytes.
 func memoryOfJobs() (uint64, error) {
 	var info unix.Sysinfo_t
 	if err := unix.Sysinfo(&info); err != nil {
@@ -34,9 +34,9 @@ func memoryOfJobs() (uint64, error) {
 	return withoutReserve(min(uint64(info.Totalram)*uint64(info.Unit), cgroup.MemoryBound())), nil //nolint:unconvert // 32 bits on some architectures
 }
 
-// withoutReserve returns what is left of a host's memory without what the host keeps for the kernel,
-// the daemons and the supervisors: a sixteenth, at least 512 MiB and at most 8 GiB, but no more than
-// a quarter of small hosts.
+// withoutReserve returns a host's memory, in bytes, without the reserve for the kernel, the daemons
+// and the supervisors: a sixteenth, at least 512 MiB and at most 8 GiB, but no more than a quarter
+// of small hosts.
 func withoutReserve(memory uint64) uint64 {
 	const mib = 1 << 20
 	reserve := min(max(memory/16, 512*mib), 8192*mib, memory/4) //nolint:mnd // see above

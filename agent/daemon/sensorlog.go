@@ -30,8 +30,8 @@ func (l *sensorLog) event(e external.Event) {
 	l.log.Log(l.level(&e), "load sensor", "sensor", e.Path, "event", e.Text)
 }
 
-// level returns how much an event matters. What comes with each report says something the
-// first time.
+// level returns the log level of an event. An event that repeats with each report is logged at its
+// full level only once.
 func (l *sensorLog) level(e *external.Event) hclog.Level {
 	switch e.Kind {
 	case external.Reported:

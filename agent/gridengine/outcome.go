@@ -19,7 +19,7 @@ type key struct {
 
 func keyOf(id job.ID) key { return key{uint32(id.Job), uint32(id.TaskDir()), id.PETask} }
 
-// reportOf returns what qmaster is told of a job.
+// reportOf returns the report of a job as qmaster gets it.
 func reportOf(r *agent.JobReport, host string) message.JobReport {
 	k := keyOf(r.ID)
 	m := message.JobReport{Job: k.job, Task: k.task, PETask: k.pe, Queue: r.Queue + "@" + host, State: message.StateWritten}

@@ -80,7 +80,7 @@ func (j *Job) ask(name Signal, order, deliver syscall.Signal) error {
 	return nil
 }
 
-// supervisor returns that of the job; nil when it is gone.
+// supervisor returns the supervisor of the job, or nil if it no longer runs.
 func (j *Job) supervisor() (*supervisor, error) {
 	j.mu.Lock()
 	s, over := j.shepherd, j.over

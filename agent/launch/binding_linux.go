@@ -76,7 +76,7 @@ func readTopology() (topology.Topology, error) {
 	return topology.Read(os.ReadFile, allowed)
 }
 
-// allowed returns what of this host we may use ourselves.
+// allowed returns the processors and memory nodes that this process may use.
 func allowed() (topology.Allowed, error) {
 	cpus, err := limits.Affinity()
 	if err != nil {

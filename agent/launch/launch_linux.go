@@ -25,8 +25,8 @@ import (
 // process for a living shepherd only if its name begins with "sge_shep".
 const ShepherdName = "sge_shepherd-go"
 
-// FindShepherd returns where the shepherd lies that belongs to an execd
-// executable: beside it. The error says what to do where it does not.
+// FindShepherd returns the path of the shepherd that belongs to an execd executable: it is in the
+// same directory. If it is missing, the error names the remedy.
 func FindShepherd(execd string) (string, error) {
 	dir, err := filepath.Abs(filepath.Dir(execd))
 	if err != nil {

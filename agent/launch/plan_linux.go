@@ -88,8 +88,8 @@ func moveTmpdir(d *job.Description, path string) {
 	}
 }
 
-// mostOfUser returns how many processes and threads the user of the job may have where those of the
-// job alone are not counted; 0 for any number.
+// mostOfUser returns the maximum number of processes and threads of the job's user, on hosts that
+// cannot count those of the job alone; 0 means no limit.
 func (p *Plan) mostOfUser(g *Groups) int {
 	if p.Description.AddGroupKill && g.countsThreads() {
 		return 0

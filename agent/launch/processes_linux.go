@@ -20,7 +20,7 @@ import (
 // that fill the processors of the host, half of what the kernel has at most. That keeps a user
 // from taking all of it, and no job from taking what the user's others need.
 
-// mostThreads returns how many processes and threads a job may have; 0 for any number.
+// mostThreads returns the maximum number of processes and threads of a job; 0 means no limit.
 func mostThreads(p qconf.CgroupsParams, slots int) uint64 {
 	if p.Pids <= 0 {
 		return 0
@@ -28,8 +28,8 @@ func mostThreads(p qconf.CgroupsParams, slots int) uint64 {
 	return max(uint64(p.Pids), min(uint64(p.Pids)*uint64(max(slots, 1)), threadsOfHost()/2))
 }
 
-// threadsOfHost returns how many processes and threads there can be on this host. What is not known
-// is not a limit.
+// threadsOfHost returns the maximum number of processes and threads on this host. A limit that
+// cannot be read is ignored.
 func threadsOfHost() uint64 {
 	most := uint64(math.MaxInt64)
 	for _, name := range []string{"pid_max", "threads-max"} {

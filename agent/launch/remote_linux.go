@@ -97,7 +97,7 @@ type Files interface {
 	Remove(name string) error
 }
 
-// Files returns what changes the agent's files in the directory of the job. Dir is for reading.
+// Files returns the writer for the agent's files in the job directory. Dir is for reading only.
 func (j *Job) Files() Files {
 	if j.remote != nil {
 		return remoteFiles{j.remote, j.Description.ID}
@@ -137,7 +137,7 @@ type State struct {
 	Record  []byte // content of the file "start"; nil for none
 }
 
-// State returns what another process has to know for NewRemote.
+// State returns the state that another process needs for NewRemote.
 func (j *Job) State(stage Stage) (State, error) {
 	record, err := j.Record()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -146,8 +146,8 @@ func (j *Job) State(stage Stage) (State, error) {
 	return State{stage, j.own.boot, j.PID(), j.own.slave, j.Unbound, j.Notes, record}, err
 }
 
-// Record returns what Assignment.Record was when the job was prepared. errors.Is(err,
-// fs.ErrNotExist) for a job that has none.
+// Record returns the value that Assignment.Record had when the job was prepared. For a job without
+// one, the error satisfies errors.Is(err, fs.ErrNotExist).
 func (j *Job) Record() ([]byte, error) {
 	if j.remote == nil {
 		record, _, err := j.Dir.Start()
@@ -172,7 +172,7 @@ func NewRemote(r Remote, dir *jobdir.Dir, d *job.Description, s State) *Job {
 	return j
 }
 
-// Stage returns how far a job of another process had come when it was prepared or opened.
+// Stage returns the stage of a job of another process at the time when it was prepared or opened.
 func (j *Job) Stage() Stage { return j.found }
 
 // launchRemotely is Launch where another process has the supervisor.

@@ -40,8 +40,8 @@ func interpreter(script []byte) string {
 	return string(line)
 }
 
-// unfound returns what was not found when the program of a job could not be executed, and what to
-// do: the supervisor names the file alone. Empty where there is nothing to add.
+// unfound explains which file was not found when the program of a job could not be executed, and
+// names the remedy: the supervisor only names the file. It is empty if there is nothing to add.
 func unfound(d *job.Description) string {
 	c := d.Command
 	if !strings.Contains(c.Shell, "/") && (c.Binary && !c.NoShell || !c.Binary && c.StartMode != job.UnixBehavior) {
@@ -63,9 +63,9 @@ func unfound(d *job.Description) string {
 	return ""
 }
 
-// misread returns what is odd about the script of a job that did not exit with 0, if the program that
-// has read the script does not understand it; "" for nothing. Python and others understand CR LF, but
-// no kernel understands it in a #! line, and no shell anywhere.
+// misread describes a fault of the script of a job that failed, if the interpreter does not
+// understand the script; otherwise it is empty. Python and others understand CR LF, but no kernel
+// understands it in a #! line, and no shell does anywhere.
 func misread(d *job.Description) string {
 	c := d.Command
 	if c.Binary || c.StartMode != job.UnixBehavior && !strings.HasSuffix(c.Shell, "sh") {

@@ -71,7 +71,7 @@ func (e *TaskError) Error() string {
 // Unwrap returns the cause.
 func (e *TaskError) Unwrap() error { return e.Err }
 
-// affinity returns what the processes of the job are restricted to.
+// affinity returns the processors and memory nodes that the job is restricted to.
 func (j *Job) affinity() binding.Affinity {
 	a := j.Affinity
 	if a.CPUs.IsEmpty() {
@@ -123,7 +123,7 @@ func (j *Job) describeTask(id job.ID, command []string, dir string, env []string
 	return &d, err
 }
 
-// environment returns that of the job as it is now: procedures of the site may have edited it.
+// environment returns the current environment of the job: the site's procedures may have edited it.
 func (j *Job) environment() []string {
 	b, err := j.Dir.ReadFile(jobdir.FileEnvironment)
 	if err != nil {

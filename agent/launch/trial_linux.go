@@ -99,7 +99,7 @@ func trySupervisor(ctx context.Context, dir *jobdir.Dir, groups *Groups, shepher
 	return err
 }
 
-// Ended returns how a supervisor has ended, as Job.Wait returns it, e.g. "died through signal 9".
+// Ended describes the end of a supervisor as Job.Wait does, e.g. "died through signal 9".
 func Ended(status syscall.WaitStatus) string {
 	if status.Signaled() {
 		return fmt.Sprintf("died through signal %d", int(status.Signal()))

@@ -98,7 +98,7 @@ func (w *world) serve(s *Server) {
 	})
 }
 
-// audits returns what the audit log has got since the last call.
+// audits returns the records that the audit log has received since the previous call.
 func (w *world) audits() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

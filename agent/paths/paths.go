@@ -34,7 +34,7 @@ func Spool(root bool) (dir string, ok bool) {
 	return filepath.Join(dir, "agent"), ok
 }
 
-// Socket returns where an agent with a spool area listens on its own host.
+// Socket returns the path of the socket of an agent with the given spool area.
 func Socket(root bool, spool string) string {
 	if root {
 		return api.DefaultSocket
@@ -54,9 +54,9 @@ const Procedures = "/etc/execd/procedures"
 // SocketVariable names the socket of the agent in the environment of who looks for it.
 const SocketVariable = "EXECD_SOCKET"
 
-// Sockets returns where to look for an agent, the first that is there: where SocketVariable
-// says and nowhere else, or one of the caller's own, which may have been started with other
-// variables than these, and that of the host.
+// Sockets returns the paths at which an agent may listen; the first that exists counts. If
+// SocketVariable is set, it is the only one. Otherwise they are the sockets of the caller's own
+// agent, which may have been started with other variables than these, and the host's socket.
 func Sockets(root bool) []string {
 	if path := os.Getenv(SocketVariable); path != "" {
 		return []string{path}
@@ -81,7 +81,7 @@ func runtimeDir() (string, bool) {
 	return filepath.Join(dir, "execd"), ok
 }
 
-// variable returns what a variable says, which counts where it is absolute.
+// variable returns the value of an environment variable if it is an absolute path.
 func variable(name string) (string, bool) {
 	dir := os.Getenv(name)
 	return dir, filepath.IsAbs(dir)

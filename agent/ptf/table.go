@@ -92,7 +92,7 @@ func (t *Table) Compute(r Range, jobs []Job) []Priority {
 	return list
 }
 
-// tickets returns those of a job as numbers that can be added up.
+// tickets returns the tickets of a job as numbers that can be added up.
 func tickets(j *Job) float64 {
 	if j.Tickets > 0 && j.Tickets < math.MaxFloat64/(1<<32) {
 		return j.Tickets
@@ -147,7 +147,7 @@ func (t *Table) count(jobs []Job, total float64) []float64 {
 	return spread(jobs, next)
 }
 
-// spread returns how far each counter is from the smallest, in parts of the largest.
+// spread returns the distance of each counter from the smallest one, as a fraction of the largest.
 func spread(jobs []Job, counters map[job.ID]float64) []float64 {
 	list := make([]float64, len(jobs))
 	if len(counters) == 0 {
@@ -169,7 +169,7 @@ func spread(jobs []Job, counters map[job.ID]float64) []float64 {
 	return list
 }
 
-// usage returns what a job has used, a second at least.
+// usage returns the usage of a job in seconds, at least 1.
 func usage(j *Job) float64 {
 	if j.CPU > 1 && j.CPU < math.MaxInt64 {
 		return j.CPU

@@ -33,7 +33,7 @@ func Unified() bool {
 	return unix.Statfs(Mount, &st) == nil && st.Type == unix.CGROUP2_SUPER_MAGIC
 }
 
-// socket returns where the manager listens that we may ask: the system's, or the
+// socket returns the address of the service manager that this process may ask: the system's or the
 // user's own.
 func socket() (string, error) {
 	if !Booted() || !Unified() {

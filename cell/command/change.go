@@ -108,7 +108,8 @@ func load(fsys fstest.MapFS, base *qconf.Cluster) (*qconf.Cluster, error) {
 	})
 }
 
-// problemsOf returns what is wrong with a configuration as it is: no change makes it so.
+// problemsOf returns the problems that a configuration has before a change, so that the change is
+// not blamed for them.
 func problemsOf(c *qconf.Cluster, err error) map[string]bool {
 	known := map[string]bool{}
 	for _, e := range qconf.Errors(err) {
@@ -292,7 +293,7 @@ func problem(e *qconf.Error) string {
 	return e.Attribute + ": " + e.Problem
 }
 
-// style returns how values are laid out: on one line with SGE_SINGLE_LINE (qconf(1)).
+// style returns the layout of values: on one line with SGE_SINGLE_LINE (qconf(1)).
 func (x *call) style() qconf.Style {
 	for _, v := range x.in.Environment {
 		if strings.HasPrefix(v, "SGE_SINGLE_LINE=") {

@@ -12,8 +12,8 @@ type Confirmation struct {
 	Key, Digest string // see package internal/submission
 }
 
-// Submission returns what the user submits with a command line, as Run reads it, and the digest of it under a
-// key. Without such a job the digest is empty: what is wrong with the line is for Run to say.
+// Submission returns the job that a command line submits, as Run reads the line, and the digest of
+// the job under a key. If the line submits no job, the digest is empty, and Run reports the error.
 func Submission(in *Input, key string) string {
 	x := &call{in: in, self: table(in.Name)}
 	var request *submit.Request

@@ -215,8 +215,8 @@ func (k *kind) path(name string) string {
 	return k.folder + "/" + name
 }
 
-// newText returns what is edited for a new object: the template with its name, "" for one that
-// is to be found.
+// newText returns the text to edit for a new object: the template with its name. It is empty if the
+// object must exist already.
 func (k *kind) newText(name string, style qconf.Style) string {
 	o, err := k.sample()
 	if err != nil {

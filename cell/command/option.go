@@ -178,7 +178,7 @@ func parse(options []option, args []string) (*line, error) {
 	return l, nil
 }
 
-// text returns what -help prints: what the command line is like, and the options.
+// text returns the output of -help: the synopsis of the command and its options.
 func (c *command) text() string {
 	var b strings.Builder
 	b.WriteString(version + "\nusage: " + strings.TrimSpace(c.name+" "+c.usage) + "\n")

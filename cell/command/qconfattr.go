@@ -144,9 +144,8 @@ func (x *call) changeObject(w way, k *kind, settings []setting, name string) (mo
 	return true
 }
 
-// changedValue returns what becomes of the current value of an attribute. For a queue, and for what
-// it has for hosts and groups, each for itself: [host=value] leaves all others as they are.
-// ok is false where it is refused.
+// changedValue returns the new value of an attribute. For a queue, the value for each host and host
+// group is separate: [host=value] does not change the others. ok is false if the change is refused.
 func (x *call) changedValue(w way, k *kind, s setting, name, who, current string) (value string, ok bool) {
 	parts, given := []override{{text: current}}, []override{{who, s.value}}
 	if k == queueKind {
@@ -225,8 +224,8 @@ func (x *call) wrongValue(s setting, err error) {
 	x.fail(1, "Error during parsing of attribute value %q", s.value)
 }
 
-// listOf returns what messages call the owner of a list: a queue by its name, others by what they
-// are (tested).
+// listOf returns the name of the owner of a list in messages: the name of a queue, or the kind of
+// any other object (tested).
 func (x *call) listOf(k *kind, name string) string {
 	if k == queueKind {
 		return name

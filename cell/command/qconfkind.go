@@ -361,7 +361,8 @@ func (x *call) removeAutomatic(name string) {
 	x.warn("%s removed %q from %s", x.who(), name, userKind.removed)
 }
 
-// usedBy returns who needs an object that is to be deleted, "" for nobody (tested).
+// usedBy returns the error message if another object still uses an object which is to be deleted,
+// or "" (tested).
 func (x *call) usedBy(k *kind, name string) string {
 	switch k {
 	case queueKind:

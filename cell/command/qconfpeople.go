@@ -222,7 +222,7 @@ func (x *call) writeMembers(o object, set string, entries []string) bool {
 // none is a list without elements, as objects have it.
 const none = "NONE"
 
-// elements returns those of an attribute that is a list.
+// elements returns the elements of an attribute that is a list.
 func elements(o object, attribute, separator string) []string {
 	v, _ := o.Value(attribute)
 	return splitElements(v, separator)

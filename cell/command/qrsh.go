@@ -98,7 +98,7 @@ func (x *call) interactiveError(err error) {
 	}
 }
 
-// Unscheduled returns what qrsh and qlogin print of a job that could not start at once.
+// Unscheduled returns the message of qrsh and qlogin for a job that could not start at once.
 func Unscheduled(name string) string {
 	return "Your \"" + name + "\" request could not be scheduled, try again later.\n"
 }

@@ -79,7 +79,8 @@ func (x *call) qrstat() {
 	}
 }
 
-// chosenReservations returns those with the given numbers, and the numbers without one.
+// chosenReservations returns the reservations with the given numbers, and the numbers that no
+// reservation has.
 func chosenReservations(all []qstat.Reservation, numbers []string) (chosen []qstat.Reservation, missing []string) {
 	for _, n := range numbers {
 		i := slices.IndexFunc(all, func(r qstat.Reservation) bool { return strconv.Itoa(r.ID) == n })

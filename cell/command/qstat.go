@@ -84,8 +84,8 @@ func oneByOne(all []given) []given {
 	return list
 }
 
-// queueWidth returns how wide names of queue instances are, by SGE_LONG_QNAMES (qstat(1)). What is
-// no number counts as 0 (tested).
+// queueWidth returns the width of the column of queue instances (SGE_LONG_QNAMES, qstat(1)), in
+// characters. Text that is not a number counts as 0 (tested).
 func (x *call) queueWidth() int {
 	text, ok := x.in.lookup("SGE_LONG_QNAMES")
 	if !ok {
@@ -174,7 +174,8 @@ func (x *call) qstat() {
 	}
 }
 
-// resources returns those that -F names, by their names or shortcuts; all without any.
+// resources returns the resources that -F names by name or shortcut, and all resources if it names
+// none.
 func (x *call) resources(names []string) view.Selection {
 	if len(names) == 0 {
 		return nil

@@ -127,7 +127,7 @@ func ShareCollections(args []string) Collections {
 // maxInterval bounds -i.
 const maxInterval = 1 << 31
 
-// wrongNumber returns what is wrong with -c or -i, "" for nothing.
+// wrongNumber returns the error message for an invalid -c or -i, or "".
 func wrongNumber(l *line) string {
 	if text, ok := l.last("-c"); ok {
 		if _, err := strconv.ParseInt(text, 10, 32); err != nil {

@@ -44,7 +44,7 @@ func (v *View) Detail(j *cell.Job, by cell.Caller) qstat.JobDetail {
 	return d
 }
 
-// requested returns what the request of a job says beyond what Job shows, and where it was
+// requested returns the parts of a job's request that Job does not show, and where the job was
 // submitted.
 func (v *View) requested(j *cell.Job) qstat.JobDetail {
 	r := j.Request()
@@ -82,7 +82,7 @@ func (v *View) requested(j *cell.Job) qstat.JobDetail {
 	return d
 }
 
-// mailList returns who gets mail: those of -M, or else the owner.
+// mailList returns the recipients of mail: the addresses of -M, or otherwise the owner.
 func mailList(r *submit.Request, owner, host string) (list []qstat.Mail) {
 	for _, m := range r.Mail {
 		user, host, _ := strings.Cut(m, "@")
@@ -94,8 +94,7 @@ func mailList(r *submit.Request, owner, host string) (list []qstat.Mail) {
 	return list
 }
 
-// Request returns what has been asked for, as a job that has not been submitted (qsub(1),
-// -verify).
+// Request returns a request in the form of a job that has not been submitted (qsub(1), -verify).
 func (v *View) Request(r *submit.Request, by cell.Caller) qstat.JobDetail {
 	j := cell.Draft(by, r)
 	d := v.requested(j)
@@ -266,9 +265,9 @@ const (
 	dependent  = 35
 )
 
-// Reasons returns why jobs did not start in the last scheduling run, as qstat -j shows it
-// without a list of jobs: what concerns all of them, and the rest, for jobs together that
-// have the same reasons, by their numbers.
+// Reasons returns the reasons why jobs did not start in the last scheduling run, as qstat -j
+// without a list of jobs prints them: shared holds the reasons that concern all jobs, and groups
+// holds the others, one group for the jobs with the same reasons, in the order of the job numbers.
 func (v *View) Reasons() (shared []qstat.Reason, groups []qstat.ReasonGroup) {
 	if v.decisions == nil {
 		return nil, nil

@@ -221,8 +221,8 @@ func part(t qstat.Tickets, f float64) qstat.Tickets {
 	return qstat.Tickets{Total: times(t.Total), Override: times(t.Override), Functional: times(t.Functional), Share: times(t.Share)}
 }
 
-// SchedulingInfo returns why a job did not start in the last scheduling run, in the order of
-// qstat -j: what concerns all jobs, then what concerns this one.
+// SchedulingInfo returns the reasons why a job did not start in the last scheduling run, in the
+// order of qstat -j: first the reasons that concern all jobs, then the job's own.
 func (v *View) SchedulingInfo(j *cell.Job) []qstat.Reason {
 	if v.decisions == nil {
 		return nil

@@ -58,8 +58,8 @@ func (v *View) reservation(r *cell.Reservation) qstat.Reservation {
 	return s
 }
 
-// unusable returns why jobs of a reservation cannot use a queue instance (qrstat(1), -explain).
-// The original has the reasons in the order in which they came up.
+// unusable returns the reasons why jobs of a reservation cannot use a queue instance (qrstat(1),
+// -explain). Grid Engine orders them by the time at which they came up.
 func (v *View) unusable(id scheduler.InstanceID) []string {
 	var reasons []string
 	status := v.cell.State().Status(id)

@@ -68,7 +68,8 @@ func (v *View) Quotas(s quota.Selection) []qstat.QuotaRow {
 	return rows
 }
 
-// Schedule returns what the last scheduling run adds to the file schedule (sge_schedule(5)).
+// Schedule returns the entries that the last scheduling run adds to the file schedule
+// (sge_schedule(5)).
 func (v *View) Schedule() []qstat.ScheduleEntry {
 	if v.decisions == nil {
 		return nil

@@ -130,7 +130,8 @@ func (v *View) comebacks(j *cell.Job) (lines []string, next int64) {
 
 func number(id uint32) string { return fmt.Sprint(id) }
 
-// ownReasons returns those that lie with the job and not with the cluster.
+// ownReasons returns the reasons that are due to the job and not to the cluster, and the time (Unix
+// seconds) at which it can start, if known.
 func (v *View) ownReasons(j *cell.Job) (lines []string, start int64) {
 	if held(j) {
 		for _, h := range [...]struct {
@@ -197,7 +198,8 @@ func (v *View) jobsText(ids []uint32) string {
 	return strings.Join(texts, ", ")
 }
 
-// places returns what is the matter with the places where the job could run.
+// places returns the reasons why the job cannot run at its possible places, and the start of its
+// reservation in Unix seconds (0 for none).
 func (v *View) places(j *cell.Job) (lines []string, start int64) {
 	if v.decisions == nil {
 		return []string{"the next scheduling run"}, 0
@@ -316,7 +318,8 @@ func duration(seconds int64) string {
 	return text
 }
 
-// progress returns how far an array job has come; nil for other jobs.
+// progress returns the numbers of pending, running and finished tasks of an array job, or nil for
+// other jobs.
 func progress(j *cell.Job) *qstat.Progress {
 	a := j.Request().Array
 	if a == nil {

@@ -182,8 +182,8 @@ type Usage struct {
 // usageLine is a line of qstat -j.
 var usageLine = regexp.MustCompile(`(?m)^usage +([0-9]+): +(.*)$`)
 
-// Usage returns what the tasks of a job use (qstat -j) or have used (qacct -j). Running tasks come without
-// those that have finished. The error wraps ErrUnknownJob if there is no such job.
+// Usage returns the usage of the tasks of a job: of its unfinished tasks (qstat -j) while it has
+// any, otherwise of all tasks (qacct -j). The error wraps ErrUnknownJob if there is no such job.
 func (c *Client) Usage(ctx context.Context, job int) ([]Usage, error) {
 	status, err := c.Status(ctx, job)
 	if err != nil {

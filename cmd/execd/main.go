@@ -91,7 +91,8 @@ func interactiveJob(args []string) int {
 	return status
 }
 
-// absent returns what to type instead of a command of Grid Engine that execd does not have.
+// absent prints what to type instead of a command of Grid Engine that execd does not have, and
+// returns the exit status.
 func absent(name string) int {
 	printer.Fprintf(os.Stderr, "%s: execd does not have this command: %s\n", name, command.Absent[name])
 	return options.ExitUsage

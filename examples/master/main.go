@@ -94,7 +94,7 @@ func run() error {
 	return m.run(cluster.Scheduler().ScheduleInterval)
 }
 
-// caller returns who submits. The cell has to know the group, too: access lists name both.
+// caller returns the submitting user with the name of the group: access lists name both.
 func caller(name string) (cell.Caller, error) {
 	if name == "" && os.Getuid() == 0 {
 		name = "nobody"

@@ -72,7 +72,8 @@ func Open(paths Paths, notify func(error)) (*Files, error) {
 	return f, nil
 }
 
-// Current returns what the files have now, or had when they could be used last.
+// Current returns the current contents of the files, or if these cannot be used, the last usable
+// ones.
 func (f *Files) Current() Material {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -214,8 +214,8 @@ func (d *Dir) inQuotaFolder(c Change) (each []Change, folder bool, err error) {
 	return each, true, nil
 }
 
-// Read returns what a file has, nil where it is not there. Of a folder of resource quota
-// sets it returns all of them, so that Apply can be given the same again.
+// Read returns the contents of a file, or nil if the file does not exist. For a folder of resource
+// quota sets it returns all of them, in a form that Apply accepts.
 func (d *Dir) Read(name string) ([]byte, error) {
 	entries, err := fs.ReadDir(d.root.FS(), name)
 	if name == quotas && err == nil {

@@ -9,5 +9,5 @@ func At(string) {}
 // built.
 func AtOf(_, _ string) {}
 
-// Environment returns what processes have in their environment that are to be killed, too.
+// Environment returns the variables that pass the failpoint on to child processes.
 func Environment() []string { return nil }

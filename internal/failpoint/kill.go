@@ -38,7 +38,7 @@ func At(place string) {
 // built.
 func AtOf(kind, name string) { At(kind + "-" + name) }
 
-// Environment returns what processes have in their environment that are to be killed, too.
+// Environment returns the variables that pass the failpoint on to child processes.
 func Environment() []string {
 	text, ok := syscall.Getenv("EXECD_FAILPOINT")
 	if !ok {

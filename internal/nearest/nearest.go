@@ -28,8 +28,8 @@ func Word(typed string, words []string) (word string, ok bool) {
 	return word, ok
 }
 
-// Option returns what is wrong with an option that a FlagSet has refused with an error, and which
-// of its options is near to an unknown one.
+// Option returns the error message for an option that a FlagSet has refused; for an unknown option
+// it suggests the most similar one.
 func Option(flags *flag.FlagSet, err error) string {
 	name, ok := strings.CutPrefix(err.Error(), unknownFlag)
 	if !ok {

@@ -69,7 +69,7 @@ type Kept struct {
 	b    [512]byte
 }
 
-// Read returns what the file has now, until the next call.
+// Read returns the current contents of the file. They are valid until the next call.
 func (k *Kept) Read() ([]byte, error) {
 	if k.file == 0 {
 		fd, err := open(k.Path, 0)

@@ -141,7 +141,7 @@ func (w *walker) directory(path string) error {
 	return nil
 }
 
-// look returns what an entry of the directory is.
+// look returns the status of an entry of the directory (fstatat(2)), without following links.
 func (w *walker) look(name string) (*unix.Stat_t, error) {
 	var st unix.Stat_t
 	if err := unix.Fstatat(w.dir, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
@@ -180,7 +180,8 @@ func (w *walker) follow(name string, st *unix.Stat_t) error {
 	return w.directory(to)
 }
 
-// readlink returns what a link names, and goes to where the name begins.
+// readlink returns the target of a link. If the target is absolute, the walk starts again at the
+// root.
 func (w *walker) readlink(name string) (string, error) {
 	at := filepath.Join(w.at, name)
 	if w.links++; w.links > mostLinks {
@@ -264,7 +265,7 @@ func kind(st *unix.Stat_t) string {
 	return "a device"
 }
 
-// exchangeable returns why others can exchange what is in a directory; "" if they cannot.
+// exchangeable explains why other users can replace entries of a directory; "" if they cannot.
 func exchangeable(st *unix.Stat_t) string {
 	mode := fmt.Sprintf(" (mode %04o)", st.Mode&0o7777)
 	switch {

@@ -98,10 +98,11 @@ func Lines(s string) string {
 	return string(appendEscaped(nil, s, specialInLines))
 }
 
-// Clip returns what of s, escaped, fits into a number of bytes. It does not cut characters.
+// Clip returns the longest prefix of s whose escaped form fits into width bytes. It does not cut
+// characters.
 func Clip(s string, width int) string { return Cut(String(s), width) }
 
-// Cut returns what of s fits into a number of bytes. It does not cut characters.
+// Cut returns the longest prefix of s that fits into width bytes. It does not cut characters.
 func Cut(s string, width int) string {
 	if len(s) <= width {
 		return s

@@ -519,9 +519,8 @@ func (c *Child) Began() bool {
 // UsesFallback reports whether OpenAppend has opened its fallback, of a child that has begun.
 func (c *Child) UsesFallback() bool { return c.usesFallback }
 
-// Failed returns why the child ended before it became the program, or nil when
-// it did become the program. It is to be called once, after the child has been
-// reaped, or has begun.
+// Failed returns the error of a child that ended before it became the program, or nil if it became
+// the program. Call it once, after the child has been reaped or has begun.
 func (c *Child) Failed() *StartError {
 	_ = c.Began()
 	_ = unix.Close(c.report)

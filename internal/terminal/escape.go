@@ -29,8 +29,8 @@ const (
 	afterChar // char has been typed where a word can begin, and was not passed on
 )
 
-// next returns what of p is to be passed on, up to the first word, what that is, and
-// what comes behind it.
+// next returns the part of p to pass on, up to the first escape sequence, the action of that
+// sequence, and the part of p after it.
 func (e *escapes) next(p []byte) (pass []byte, do action, rest []byte) {
 	if e.char == 0 {
 		return p, goOn, nil

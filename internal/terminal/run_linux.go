@@ -104,7 +104,7 @@ type running struct {
 	ended bool
 }
 
-// wait returns what has ended the connection.
+// wait returns the error that ended the connection, or nil for its regular end.
 func (r *running) wait(ctx context.Context, signals <-chan os.Signal, shown, typed <-chan error) error {
 	for {
 		select {

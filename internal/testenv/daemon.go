@@ -80,7 +80,7 @@ func (s *Transcript) Write(b []byte) (int, error) {
 	return s.said.Write(b)
 }
 
-// String returns what was printed until now.
+// String returns the text that has been printed so far.
 func (s *Transcript) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

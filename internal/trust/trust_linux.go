@@ -283,7 +283,7 @@ func open(dir int, name string, flags int) (int, error) {
 	}
 }
 
-// readlink returns what a link names, of the link's own descriptor.
+// readlink returns the target of a link that is open as fd.
 func readlink(fd int) (string, error) {
 	buf := make([]byte, unix.PathMax)
 	n, err := unix.Readlinkat(fd, "", buf)

@@ -50,7 +50,7 @@ type chooser struct {
 	request Request
 }
 
-// unavailable returns why a core cannot be had; 0 if it can.
+// unavailable returns the reason why a core is not available, or 0.
 func (c chooser) unavailable(p topology.Pair) Reason {
 	core, _ := c.top.Core(p)
 	switch {

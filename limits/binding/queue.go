@@ -31,10 +31,10 @@ type Affinity struct {
 	Mems topology.CPUSet
 }
 
-// Affinity returns what a job with this binding is restricted to in a queue that
-// has these processors (empty for all): its own cores, or else, where it has none
-// or the job binds itself, the processors of the queue. Where none of these can
-// be used on the host, there is no restriction.
+// Affinity returns the processors and memory nodes to which a job with this binding is restricted
+// in a queue with these processors (empty for all): the job's own cores, or the processors of the
+// queue if the job has no cores or binds itself. If none of these can be used on the host, there is
+// no restriction.
 func (b Binding) Affinity(t topology.Topology, queue topology.CPUSet) Affinity {
 	if b.Binds() {
 		return Affinity{b.CPUs, b.Mems}

@@ -56,7 +56,7 @@ type RefusedError struct {
 	Detail  string        // numbers, for people
 }
 
-// Error returns what was asked for and why it cannot be done.
+// Error describes the requested binding and the reason why it is impossible.
 func (e *RefusedError) Error() string {
 	s := "cannot bind to cores " + e.Request + ": " + e.Reason.String()
 	if e.Reason == NoSuchCore || e.Reason == CoreInUse || e.Reason == NotOfQueue {

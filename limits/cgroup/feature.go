@@ -117,7 +117,7 @@ var features = [NumFeatures]struct {
 	},
 }
 
-// String returns what the feature allows to do.
+// String returns the name of the feature.
 func (f Feature) String() string { return features[f].name }
 
 // controllers are those that we use, by version.

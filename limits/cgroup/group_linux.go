@@ -26,8 +26,8 @@ type Group struct {
 // Name returns the name of the group.
 func (g *Group) Name() string { return g.name }
 
-// Paths returns what the supervisor of the job has to know: its Format belongs into a
-// file of the job directory.
+// Paths returns the paths that the supervisor of the job needs: write their Format into a file of
+// the job directory.
 func (g *Group) Paths() *group.Paths { return g.paths }
 
 // Unmet returns which limits the group does not enforce, because the host cannot.

@@ -46,7 +46,7 @@ func (m *Manager) prepare() error {
 	return nil
 }
 
-// System returns what can be done here.
+// System returns the control groups of this host and their abilities.
 func (m *Manager) System() *System {
 	m.mu.Lock()
 	defer m.mu.Unlock()

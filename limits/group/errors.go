@@ -18,7 +18,7 @@ func (e *NotSupportedError) Error() string {
 	return s
 }
 
-// Unwrap returns what the kernel said.
+// Unwrap returns the kernel's error.
 func (e *NotSupportedError) Unwrap() error { return e.Err }
 
 // A Process is one that outlived its kill.

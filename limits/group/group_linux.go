@@ -49,7 +49,7 @@ func Open(p *Paths) (*Group, error) {
 	return g, nil
 }
 
-// Paths returns what the group was opened with.
+// Paths returns the paths with which the group was opened.
 func (g *Group) Paths() *Paths { return g.paths }
 
 // Close closes what the group holds open. The group itself stays.

@@ -158,7 +158,7 @@ func Parse(text string) (*Paths, error) {
 	return p, nil
 }
 
-// place returns where the path of a key belongs, nil if there is no single one.
+// place returns a pointer to the path of a key, or nil if the key has no single path.
 func (p *Paths) place(key string) *string {
 	if key == keyUnified {
 		return &p.Unified

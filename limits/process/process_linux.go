@@ -54,7 +54,7 @@ const (
 	fieldsWeNeed  = 22
 )
 
-// Read returns what is known about a process.
+// Read returns the status of a process. It is zero if the process no longer exists.
 func Read(pid int) Stat {
 	var room [1024]byte // the line has at most about 500
 	return parse(file(pid, "/stat", room[:]))
@@ -143,16 +143,16 @@ func CPU(pid int) time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// Swap returns what a process has in swap, in bytes.
+// Swap returns the memory of a process in swap, in bytes.
 func Swap(pid int) uint64 {
 	var room [4096]byte
 	n, _ := size(file(pid, "/status", room[:]), "VmSwap:")
 	return n
 }
 
-// Share returns what a process has in RAM and in swap, where of what it shares with
-// others only its part counts. It takes the kernel milliseconds for gigabytes. ok
-// is false where we may not know, and for a process that is gone.
+// Share returns the memory of a process in RAM and in swap, in bytes; of memory that it shares with
+// other processes only its share counts. The kernel needs milliseconds for gigabytes. ok is false
+// if this process may not read it, or if the process no longer exists.
 func Share(pid int) (rss, swap uint64, ok bool) {
 	var room [2048]byte
 	b := file(pid, "/smaps_rollup", room[:])
@@ -161,8 +161,8 @@ func Share(pid int) (rss, swap uint64, ok bool) {
 	return rss, swap, ok
 }
 
-// Transferred returns what a process, and those that it has waited for, have put through read(2)
-// and write(2), in bytes; 0 where we may not know.
+// Transferred returns the number of bytes that a process and its reaped children have read with
+// read(2) and written with write(2); 0 if this process may not read it.
 func Transferred(pid int) uint64 {
 	var room [512]byte
 	b := file(pid, "/io", room[:])

@@ -111,7 +111,7 @@ func (s CPUSet) First() int {
 // Equal reports whether both sets have the same members.
 func (s CPUSet) Equal(o CPUSet) bool { return slices.Equal(s.words, o.words) }
 
-// Union returns what is in s or in o.
+// Union returns the processors that are in s, in o, or in both.
 func (s CPUSet) Union(o CPUSet) CPUSet {
 	if len(s.words) < len(o.words) {
 		s, o = o, s
@@ -123,7 +123,7 @@ func (s CPUSet) Union(o CPUSet) CPUSet {
 	return CPUSet{words}
 }
 
-// Intersect returns what is in both s and o.
+// Intersect returns the processors that are in both s and o.
 func (s CPUSet) Intersect(o CPUSet) CPUSet {
 	words := make([]uint64, min(len(s.words), len(o.words)))
 	for i := range words {
@@ -132,7 +132,7 @@ func (s CPUSet) Intersect(o CPUSet) CPUSet {
 	return CPUSet{words}.trimmed()
 }
 
-// Minus returns what is in s and not in o.
+// Minus returns the processors that are in s and not in o.
 func (s CPUSet) Minus(o CPUSet) CPUSet {
 	words := slices.Clone(s.words)
 	for i := range min(len(words), len(o.words)) {

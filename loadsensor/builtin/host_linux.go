@@ -38,8 +38,9 @@ func (h *host) load() (short, medium, long float64, err error) {
 	return avg.Load1, avg.Load5, avg.Load15, nil
 }
 
-// processors returns how many are online. They are counted when there are others: for that the
-// kernel writes a page about each, a seventh of what a report took.
+// processors returns the number of processors that are online. It counts them again only after a
+// change, because the kernel writes a page about each of them, which took a seventh of the time of
+// a report.
 func (h *host) processors() (int, error) {
 	of := ""
 	if h.online.Path != "" {

@@ -73,8 +73,8 @@ type Processors struct {
 	InUse                   string // the same with the cores of bound jobs in lower case
 }
 
-// FormatNumber returns how load averages and percentages are printed: %f of C.
+// FormatNumber formats load averages and percentages as C's %f does.
 func FormatNumber(v float64) string { return strconv.FormatFloat(v, 'f', 6, 64) }
 
-// FormatMemory returns how amounts of bytes are printed: %fM, in units of 2^20 bytes.
+// FormatMemory formats amounts of bytes as %fM, in units of 2^20 bytes.
 func FormatMemory(bytes float64) string { return FormatNumber(bytes/(1<<20)) + "M" }

@@ -170,7 +170,7 @@ func (s *Sensor) Latest() ([]protocol.Value, time.Time) {
 	return s.values, s.status.LastReport
 }
 
-// Status returns how the sensor is.
+// Status returns the status of the sensor.
 func (s *Sensor) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -97,7 +97,7 @@ type Decoder struct {
 	seen     map[[2]string]int
 }
 
-// Lines returns how many lines were read.
+// Lines returns the number of lines read so far.
 func (d *Decoder) Lines() int { return d.lines }
 
 // Feed takes the next piece of output.

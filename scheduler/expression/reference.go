@@ -53,7 +53,7 @@ func (r *HostReference) Match(host string, groups Groups) bool {
 // IsGroup reports whether the reference is about host groups.
 func (r *HostReference) IsGroup() bool { return r != nil && r.group }
 
-// Expression returns what the reference compares names with.
+// Expression returns the expression with which the reference compares names.
 func (r *HostReference) Expression() *Expression {
 	if r == nil {
 		return nil

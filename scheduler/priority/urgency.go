@@ -40,12 +40,11 @@ const (
 	Fixed             // a number of the parallel environment
 )
 
-// AssumedSlots returns how many slots a job counts as in the urgency policy
-// (sge_priority(5), assumed_slot_allocation; sge_pe(5), urgency_slots). ranges are
-// those of -pe in ascending order, without overlaps; none for a serial job. fixed
-// is the number of the rule Fixed, and limit are the slots of the parallel
-// environment, at which open ranges end. The average looks at no number above them, and is
-// 0 where that leaves none (tested).
+// AssumedSlots returns the number of slots with which a job counts in the urgency policy
+// (sge_priority(5), assumed_slot_allocation; sge_pe(5), urgency_slots). ranges are those of -pe in
+// ascending order, without overlaps; none for a serial job. fixed is the number of the rule Fixed.
+// limit is the number of slots of the parallel environment, at which open ranges end. The average
+// ignores numbers above limit, and is 0 if no others remain (tested).
 //
 // A job that asks for one number counts as that number, whatever the rule is.
 func AssumedSlots(rule Rule, fixed, limit int, ranges []Slots) int {
@@ -78,8 +77,8 @@ func AssumedSlots(rule Rule, fixed, limit int, ranges []Slots) int {
 	return first
 }
 
-// closed returns where a range ends that starts at low. With an end of its own it may
-// exceed the slots of the parallel environment; the original counts it as it is.
+// closed returns the end of a range that starts at low. An explicit end may exceed the slots of the
+// parallel environment; Grid Engine does not cut it.
 func closed(high, low, limit int) int {
 	if high != Unbounded {
 		return high

@@ -177,14 +177,13 @@ func (s *Sets) key(r *rule, c Consumer, place uint64) string {
 	return b.String()
 }
 
-// counted returns what a counter stands for.
+// counted returns the rule, the limit, the consumer and the place of a counter.
 func (s *Sets) counted(c Counter) (r *rule, limit int, who Consumer, place uint64) {
 	n := s.counters[c>>placeBits]
 	return s.sets[n.set].rules[n.rule], n.limit, Consumer{User: n.user, Project: n.project, PE: n.peOf}, uint64(c) & placeMask
 }
 
-// Describe returns what a counter stands for: SET/RULE, the key, and the complex that is
-// limited.
+// Describe describes a counter: its rule as SET/RULE, its key, and the limited complex.
 func (s *Sets) Describe(c Counter) (rule, key, attribute string) {
 	if uint64(c>>placeBits) >= uint64(len(s.counters)) {
 		return "", "", ""

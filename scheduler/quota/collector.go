@@ -71,8 +71,8 @@ func (c *Collector) Spoil(queue, host int32) {
 	}
 }
 
-// Left returns how many more slots there are at a place, Unlimited where no rule limits
-// them. If there are none, failure says why.
+// Left returns the number of further slots at a place, or Unlimited if no rule limits them. If it
+// is 0, failure says why.
 //
 // What a job takes once, of consumables of the kind JOB, is needed where its master
 // task is to run. It is looked at if master is set.
@@ -104,7 +104,7 @@ func (c *Collector) Left(queue, host int32, master bool) (slots int, failure Fai
 	return slots, Failure{}
 }
 
-// slotsLeft returns how many slots a counter has left.
+// slotsLeft returns the number of slots that a counter still allows.
 func (c *Collector) slotsLeft(w *want, id Counter, host int32) int {
 	if w.kind != perSlot {
 		return w.room(c.usage.counter(id), c.values, host)

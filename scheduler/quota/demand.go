@@ -279,8 +279,8 @@ func (d *Demand) Claims(dst []Claim, u *Usage, v Values, queue, host int32) []Cl
 	return dst
 }
 
-// Failure returns why the job does not fit at the place for which the claim was made, if
-// it is that the claim cannot be granted.
+// Failure returns the reason why the job does not fit at the place of a claim, if the claim cannot
+// be granted.
 func (d *Demand) Failure(c *Claim, v Values, queue, host int32) Failure {
 	if int(c.index) >= len(d.wants) || int(c.want) >= len(d.wants[c.index]) {
 		return Failure{}

@@ -80,8 +80,8 @@ func (u *Usage) counter(id Counter) *counter {
 // IsEmpty reports whether nothing is used at all.
 func (u *Usage) IsEmpty() bool { return len(u.at) == 0 }
 
-// Used returns how much is used under a counter. Of a complex with the relation EXCL it is
-// the number of slots of the jobs that requested it, and shared that of the others.
+// Used returns the usage of a counter. For a complex with the relation EXCL, used is the number of
+// slots of the jobs that requested it, and shared that of all other jobs.
 func (u *Usage) Used(id Counter) (used float64, shared int64) {
 	c := u.counter(id)
 	if c.exclusive != 0 || c.shared != 0 {

@@ -70,8 +70,8 @@ func check(first, last, step int) error {
 // Stretch is the numbers from First to Last.
 type Stretch struct{ First, Last int }
 
-// OfStretches returns what is in any of some stretches, which may overlap, and stand in any order:
-// their union, in a time that does not grow with the square of how many there are.
+// OfStretches returns the union of some stretches, which may overlap and come in any order. Its
+// time does not grow with the square of their number.
 func OfStretches(stretches []Stretch) (List, error) {
 	sorted := slices.Clone(stretches)
 	slices.SortFunc(sorted, func(a, b Stretch) int { return cmp.Compare(a.First, b.First) })
@@ -172,7 +172,7 @@ func (l List) Contains(n int) bool {
 // IsEmpty reports whether there is no number.
 func (l List) IsEmpty() bool { return len(l.ranges) == 0 }
 
-// Len returns how many numbers there are.
+// Len returns the number of elements.
 func (l List) Len() int {
 	n := 0
 	for _, r := range l.ranges {
@@ -274,8 +274,8 @@ func (l List) Add(n int) List {
 	return List{ranges: join(slices.Concat(l.ranges[:i], pieces, rest))}
 }
 
-// Union returns what is in either list. Where ranges with steps overlap others it takes
-// their numbers one by one.
+// Union returns the numbers that are in either list. It takes the numbers of ranges with steps that
+// overlap others one by one.
 func (l List) Union(o List) List {
 	for _, r := range o.ranges {
 		l = l.union(r)

@@ -3,8 +3,8 @@ package tickets
 // functionalSums are the sums of the functional shares of running tasks.
 type functionalSums struct{ user, project, department, job float64 }
 
-// weights returns how much of the tickets goes by which shares (sched_conf(5),
-// weight_user, weight_project, weight_department and weight_job), in parts of 1.
+// weights returns the fraction of the tickets that goes by each kind of share (sched_conf(5),
+// weight_user, weight_project, weight_department and weight_job). The fractions add up to 1.
 func (c *Config) weights() functionalSums {
 	w := functionalSums{c.WeightUser, c.WeightProject, c.WeightDepartment, c.WeightJob}
 	w.divide()
@@ -23,7 +23,7 @@ func (w *functionalSums) divide() {
 	w.job /= sum
 }
 
-// part returns what a share is of a sum of shares.
+// part returns share divided by sum, or 0 if sum is 0.
 func part(share, sum float64) float64 {
 	if sum == 0 {
 		return 0
@@ -31,9 +31,9 @@ func part(share, sum float64) float64 {
 	return share / sum
 }
 
-// portion returns what a task has of the shares of an object: all of them, or its part
-// where all tasks of the object share them (sched_conf(5),
-// share_functional_shares).
+// portion returns the shares that a task has of an object: all of them, or if the tasks of the
+// object divide them among themselves, its part (sched_conf(5), share_functional_shares). more is
+// added to the number of tasks.
 func (c *calculation) portion(entities []Entity, i int32, tasks []int32, more int32) float64 {
 	if i == None {
 		return 0
@@ -140,7 +140,7 @@ func (r *functionalRanking) before(i, j int32) bool {
 	return byID(r.queue.first(a), r.queue.first(b)) < 0
 }
 
-// worth returns what the first task of a category would get if it were started.
+// worth returns the tickets that the first task of a category would get if it were started.
 func (r *functionalRanking) worth(k *category) float64 {
 	s := functionalSums{
 		user:       r.portion(r.Users, k.user, r.running.users, 1),
@@ -213,8 +213,8 @@ func (r *functionalRanking) start(k *category) {
 	}
 }
 
-// grow returns what a task has of the shares of an object when it has been started, and
-// adds it to the sum: shares that tasks share are there once.
+// grow returns the shares that a task has of an object after its start, and adds them to sum.
+// Shares that tasks divide among themselves are added once.
 func (c *calculation) grow(sum *float64, entities []Entity, i int32, tasks []int32) float64 {
 	s := c.portion(entities, i, tasks, 0)
 	if i != None && (!c.Config.ShareFunctionalShares || tasks[i] <= 1) {

@@ -34,9 +34,9 @@ type Monitoring struct {
 	Tasks map[Ref]int
 }
 
-// Monitor returns what sge_share_mon(1) prints of the tree, from top to bottom. All users
-// that fall to a default node stand below it by their names, each with its shares, whether or
-// not they have jobs; below that of a project, all who may use the project.
+// Monitor returns the rows of sge_share_mon(1), from top to bottom of the tree. The users of a
+// default node follow it in the order of their names, each with its shares, whether or not they
+// have jobs. Below the default node of a project they are all users with access to the project.
 //
 // What a project has used and no user of it that the tree names is added to its
 // default node. The tasks and the target shares are 0 in the original, whatever runs.

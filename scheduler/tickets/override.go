@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// overrides returns what an object gives to one of n tasks, or to each of them where
-// they do not share it (sched_conf(5), share_override_tickets).
+// overrides returns the override tickets that each of n tasks gets from an object: a part of them,
+// or all of them if the tasks do not share them (sched_conf(5), share_override_tickets).
 func (c *calculation) overrides(entities []Entity, i int32, tasks []int32, more int32) float64 {
 	if i == None {
 		return 0

@@ -72,10 +72,9 @@ type Config struct {
 	PolicyHierarchy             string // letters O, F and S; empty for NONE
 }
 
-// PendingTasks returns how many tasks of a pending array job have tickets of their own
-// (sched_conf(5), max_pending_tasks_per_job): no more than can start in the free
-// slots of usable queues, and the next one. Further tasks have the tickets of the
-// last of these.
+// PendingTasks returns the number of tasks of a pending array job that have tickets of their own
+// (sched_conf(5), max_pending_tasks_per_job): at most as many as can start in the free slots of
+// usable queues, and one more. Further tasks have the tickets of the last of these.
 func PendingTasks(maxPendingTasksPerJob, freeSlots int) int {
 	return min(maxPendingTasksPerJob, freeSlots+1)
 }

@@ -201,7 +201,7 @@ func (t *Tree) usages(l *Ledger, w *UsageWeights, present []bool) []float64 {
 	return usage
 }
 
-// usage returns what the user or the project of a node has used.
+// usage returns the usage of the user or the project of a node.
 func (n *treeNode) usage(l *Ledger) *Usage {
 	switch {
 	case l == nil:

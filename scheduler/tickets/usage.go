@@ -74,8 +74,8 @@ type ProjectUsage struct {
 	Usage
 }
 
-// In returns what the user has used in a project, or without one for None; nil for
-// nothing yet.
+// In returns the user's usage in a project, or without a project for None; nil if there is none
+// yet.
 func (u *UserUsage) In(project int32) *Usage {
 	if project == None {
 		return &u.Usage
@@ -219,8 +219,8 @@ func (a *Amounts) scale(factor *Amounts) {
 	}
 }
 
-// since returns what is left since a stamp, which it moves. A clock that was set back
-// leaves the stamp where it is, so that no time counts twice.
+// since returns the factor by which usage has decayed since a stamp, and moves the stamp to now.
+// After the clock was set back it leaves the stamp unchanged, so that no time counts twice.
 func (d *Decay) since(stamp *int64, now int64) (factor Amounts, ok bool) {
 	if *stamp == 0 {
 		*stamp = now

@@ -67,7 +67,7 @@ func (a Amount) Float() float64 { return a.high }
 // IsZero reports whether nothing is in use.
 func (a Amount) IsZero() bool { return a.high == 0 }
 
-// Left returns what is left of a capacity.
+// Left returns the capacity minus a.
 func (a Amount) Left(capacity float64) float64 {
 	d, lost := twoSum(capacity, -a.high)
 	return d + (lost - a.low)

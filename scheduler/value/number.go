@@ -58,7 +58,7 @@ var (
 	errTooLarge = errors.New("is too large")
 )
 
-// multiplier returns what a letter behind a number means (sge_types(5), memory_specifier).
+// multiplier returns the factor of a letter behind a number (sge_types(5), memory_specifier).
 func multiplier(letter string) (factor float64, ok bool) {
 	switch letter {
 	case "":

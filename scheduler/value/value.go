@@ -171,10 +171,10 @@ func (r *Request) Match(relop Relop, offer Value) bool {
 	return false
 }
 
-// Value returns what is requested; of a string type, the text of the expression.
+// Value returns the requested value; for a string type it is the text of the expression.
 func (r *Request) Value() Value { return r.value }
 
-// Expression returns what a request of a string type matches, nil for others.
+// Expression returns the expression of a request of a string type, or nil for other types.
 func (r *Request) Expression() *expression.Expression { return r.expression }
 
 // String returns the request as it is shown: as typed, but times in seconds.

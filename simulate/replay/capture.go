@@ -200,8 +200,9 @@ func (p *player) hosts(v *view.View, step string) []byte {
 	return c.AppendHosts(nil, qstat.HostOptions{Resources: true, Selected: true, Zone: p.options.Zone})
 }
 
-// resources returns those that -F named: those that were printed, or where that is not known
-// those that the configuration sets anywhere and that hosts report, but for what hosts are.
+// resources returns the resources that -F named: those that the recorded output shows, or if there
+// is none, all that the configuration sets or hosts report, except for the fixed properties of
+// hosts.
 func (p *player) resources(step string) view.Selection {
 	if names := p.known.resources[step]; len(names) > 0 {
 		return names
@@ -242,7 +243,7 @@ func (p *player) reservationDetails(v *view.View, _ string) []byte {
 	return qstat.AppendReservationDetails(nil, v.Reservations(), p.options.Zone)
 }
 
-// shares returns what sge_share_mon prints, as often as it was called.
+// shares returns the output of sge_share_mon, once for each recorded call.
 func (p *player) shares(v *view.View, step string) []byte {
 	o := qstat.ShareOptions{Header: true, Zone: p.options.Zone}
 	if len(p.known.samples[step]) == 0 {
@@ -261,7 +262,7 @@ func (p *player) shares(v *view.View, step string) []byte {
 	return b
 }
 
-// instances returns what qconf -sq prints of the queue instances that were asked for.
+// instances returns the output of qconf -sq for the recorded queue instances.
 func (p *player) instances(_ *view.View, step string) []byte {
 	var b []byte
 	for _, name := range p.known.instances[step] {
@@ -273,7 +274,7 @@ func (p *player) instances(_ *view.View, step string) []byte {
 	return b
 }
 
-// instanceSlots returns those lines of it which say what hosts may have of their own.
+// instanceSlots returns the lines of instances with attributes that hosts may set for themselves.
 func (p *player) instanceSlots(v *view.View, step string) []byte {
 	var b []byte
 	for line := range strings.Lines(string(p.instances(v, step))) {
@@ -328,7 +329,8 @@ func (p *player) quotasPerUser(v *view.View, _ string) []byte {
 	return b
 }
 
-// lastSchedule returns what the last scheduling run wrote to the file schedule (sge_schedule(5)).
+// lastSchedule returns the entries that the last scheduling run wrote to the file schedule
+// (sge_schedule(5)).
 func (p *player) lastSchedule(v *view.View, _ string) []byte {
 	if !p.cell.Cluster().Scheduler().Params.Monitor {
 		return nil
@@ -336,6 +338,6 @@ func (p *player) lastSchedule(v *view.View, _ string) []byte {
 	return qstat.AppendSchedule(nil, v.Schedule())
 }
 
-// schedules returns what the first scheduling run wrote to the file schedule after queues had
-// been enabled.
+// schedules returns the entries that the first scheduling run after queues were enabled wrote to
+// the file schedule.
 func (p *player) schedules(*view.View, string) []byte { return p.schedule1 }

@@ -47,7 +47,7 @@ func (f files) Open(name string) (fs.File, error) {
 	return &file{entry: entry{path.Base(name), 0, true}, entries: entries}, nil
 }
 
-// list returns what is in a folder, by name.
+// list returns the entries of a folder, sorted by name.
 func (f files) list(folder string) []fs.DirEntry {
 	prefix := folder + "/"
 	if folder == "." {
@@ -117,7 +117,7 @@ type file struct {
 	entries []fs.DirEntry
 }
 
-// Stat returns what is seen from outside.
+// Stat returns the status of the file.
 func (f *file) Stat() (fs.FileInfo, error) { return f.entry, nil }
 
 // Close does nothing.

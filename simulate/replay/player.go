@@ -114,8 +114,8 @@ func Run(fsys fs.FS, o Options) (*Result, error) {
 	return &p.result, nil
 }
 
-// patience returns how long each command of a capture may take, in milliseconds, so that the
-// next line comes in time.
+// patience returns the time that each command of a capture may take, in milliseconds, so that the
+// next line is on time.
 func (p *player) patience(i int) int64 {
 	if p.lines[i].Kind != script.Capture || i+1 == len(p.lines) {
 		return jobTakes
@@ -427,7 +427,7 @@ func (p *player) follow(actions []cell.Action) {
 	}
 }
 
-// runTime returns how long a job runs, in seconds: as its first argument says.
+// runTime returns the run time of a job in seconds: its first argument.
 func runTime(args []string) int64 {
 	if len(args) > 0 {
 		if n, err := strconv.ParseInt(args[0], 10, 64); err == nil && n >= 0 {
@@ -437,7 +437,7 @@ func runTime(args []string) int64 {
 	return math.MaxInt32
 }
 
-// usedBy returns what a job has used when it ends, as its arguments say behind the first one:
+// usedBy returns the usage of a job at its end. The arguments after the first one give it as
 // cpu=SECONDS.
 func usedBy(args []string) tickets.Amounts {
 	var used tickets.Amounts

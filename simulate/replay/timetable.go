@@ -91,7 +91,8 @@ func makeTimetable(lines []script.Line, e *evidence, held []bool, interval int64
 	return t
 }
 
-// takes returns how long a line takes to be carried out, when so many jobs have been submitted.
+// takes returns the time, in milliseconds, that a line takes after the given number of jobs was
+// submitted.
 func takes(l *script.Line, jobs int) int64 {
 	switch l.Kind {
 	case script.Command:

@@ -390,7 +390,7 @@ func (s *simulation) started(t *cell.Task, start *scheduler.Start) {
 	heap.Push(&s.ends, e)
 }
 
-// record returns what is known about a job before it starts.
+// record returns the record of a job that has not started.
 func (s *simulation) record(j *cell.Job) Task {
 	w := s.known[j.ID()]
 	return Task{

@@ -200,7 +200,7 @@ func Format(lines []Line) string {
 	return b.String()
 }
 
-// Duration returns how long a line lasts, in milliseconds, as far as the script says.
+// Duration returns the duration of a line in milliseconds, as far as the script determines it.
 func (l *Line) Duration() int64 {
 	if l.Kind == Wait {
 		return l.Wait.Milliseconds()

@@ -89,7 +89,7 @@ func NewReader(name string, r io.Reader) (*Reader, error) {
 	return s, nil
 }
 
-// Header returns what the comments in front of the first record say.
+// Header returns the header of the trace: the comments before the first record.
 func (r *Reader) Header() Header { return r.header }
 
 // next goes to the next line.

@@ -179,8 +179,8 @@ func (t *tracer) job(r swf.Record) (Job, Reason, error) {
 	return j, Kept, err
 }
 
-// request returns what qsub would have asked for. Most jobs ask for what others have asked
-// for before.
+// request returns the request that qsub would have submitted. It is shared, because most jobs
+// request the same as earlier ones.
 func (t *tracer) request(a asked) (*submit.Request, error) {
 	if t.mapping.Memory == "" {
 		a.memory = 0

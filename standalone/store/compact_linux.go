@@ -31,8 +31,8 @@ const (
 	copySuffix = ".new"
 )
 
-// spare returns how much of the disk is set aside in the file, in bytes: on a full disk records can
-// still be removed and written over, which takes new pages before it gives back the old ones.
+// spare returns the disk space, in bytes, that the file sets aside. With it, records can still be
+// removed and overwritten on a full disk: this takes new pages before it frees the old ones.
 func spare(used int64) int64 {
 	const least, part = 1 << 20, 8
 	return max(least, used/part)
@@ -51,8 +51,7 @@ func (s *Store) settle() {
 
 func wasteful(used, free int64) bool { return free > wasted && free > used/2 }
 
-// sizes returns what the file takes of the disk, and what of that is free, in bytes. commits is
-// held.
+// sizes returns the file's size and its free space, both in bytes. The caller holds commits.
 func (s *Store) sizes() (used, free int64) {
 	err := s.guarded(func() error {
 		return s.db.View(func(tx *bbolt.Tx) error {

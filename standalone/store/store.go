@@ -103,7 +103,7 @@ type LockedError struct {
 	Name string // of the program; empty if it cannot be found out
 }
 
-// Error returns who has which file.
+// Error names the file and the process that has it open.
 func (e *LockedError) Error() string {
 	who := "another process"
 	if e.PID != 0 {
@@ -390,7 +390,7 @@ func record(key, stored []byte) (string, []byte, bool, error) {
 	return string(key), append([]byte{}, value...), true, err
 }
 
-// Err returns why a loop over All has ended early, nil if none has.
+// Err returns the reason why a loop over All ended early, or nil.
 func (s *Store) Err() error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

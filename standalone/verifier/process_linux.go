@@ -68,7 +68,7 @@ func (p *process) close() {
 	}
 }
 
-// complaint returns what has been written to its standard error and was not read yet.
+// complaint returns the unread standard error of the verifier.
 func (p *process) complaint() string {
 	const most = 4096
 	buf := make([]byte, most)

@@ -28,7 +28,7 @@ const farewell = time.Second
 // URLError is a jsv_url (sge_types(5)) that names no verifier.
 type URLError struct{ problem string }
 
-// Error returns what is wrong with it, in the words of the original.
+// Error returns the error in the words of Grid Engine.
 func (e *URLError) Error() string { return e.problem }
 
 // Path returns the program that a jsv_url of a client names.

@@ -69,7 +69,8 @@ func outOfReach(name string) bool {
 	return strings.Contains("/"+name+"/", "/internal/")
 }
 
-// importablePackages returns what the table in docs/compatibility.md says.
+// importablePackages returns a function that reports whether the table in docs/compatibility.md
+// lists a package.
 func importablePackages(t *testing.T, root string) func(name string) bool {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(root, "docs", "compatibility.md"))

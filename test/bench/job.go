@@ -14,8 +14,8 @@ import (
 	"github.com/execd-project/execd/limits/cgroup"
 )
 
-// benchUser returns who the jobs run as: as root nobody, who is everywhere and needs
-// no account made for the purpose.
+// benchUser returns the user of the jobs. If the caller is root, it is nobody, because this account
+// exists everywhere.
 func benchUser() (*userdb.User, error) {
 	if uid := os.Getuid(); uid != 0 {
 		return userdb.System().UserID(uint32(uid))

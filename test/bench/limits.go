@@ -321,7 +321,7 @@ func allLimits(d *job.Description) {
 	d.Limits[job.RSS] = job.Limit{Soft: 900 * mib, Hard: 1000 * mib}
 }
 
-// groupLimits returns those that the kernel enforces.
+// groupLimits returns the limits that the kernel enforces for a group.
 func groupLimits(d *job.Description) cgroup.Limits {
 	value := func(v uint64) uint64 {
 		if v == quantity.Infinity {

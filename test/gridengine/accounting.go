@@ -74,8 +74,8 @@ func parseRecords(text string) ([]Record, error) {
 	return records, nil
 }
 
-// AccountingFile returns where the test finds the accounting file. It is made with the first
-// record, and has no lines but records and comments.
+// AccountingFile returns the path of the accounting file, as the test sees it. The first record
+// creates the file. It contains only records and comments.
 func (c *Cell) AccountingFile() string { return filepath.Join(c.dir, "root/default/common/accounting") }
 
 // Records returns the whole accounting file. There is a record for each end of

@@ -114,7 +114,7 @@ func (c *Cell) KillAgent(sig syscall.Signal) error {
 	})
 }
 
-// AgentLog returns what the agent has logged.
+// AgentLog returns the log of the agent.
 func (c *Cell) AgentLog() string {
 	text, err := os.ReadFile(c.Path(agentLog))
 	if err != nil {

@@ -148,7 +148,7 @@ func (c *Cell) enter() error {
 	return nil
 }
 
-// Path returns where the test finds what the cell's processes see as path. Only
+// Path converts a path that the cell's processes use into the test's path of the same file. Only
 // paths below /home, /tmp, the spool folder and SGE_ROOT are the cell's own.
 func (c *Cell) Path(path string) string {
 	for from, to := range map[string]string{"/home": "home", "/tmp": "tmp", spoolDir: "spool", sgeRoot: "root"} {
@@ -164,7 +164,7 @@ func (c *Cell) Proc(pid int) string {
 	return filepath.Join("/proc", strconv.Itoa(c.pid), "root/proc", strconv.Itoa(pid))
 }
 
-// Messages returns what the daemons logged, for failure messages.
+// Messages returns the logs of the daemons, for failure messages.
 func (c *Cell) Messages() string {
 	var b strings.Builder
 	for _, pattern := range []string{"spool/qmaster/messages", "spool/execd/*/messages", "tmp/*messages*", "home/cell/agent*.log"} {

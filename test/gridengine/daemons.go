@@ -128,12 +128,12 @@ func (c *Cell) ExecdPID() (int, error) {
 
 func (c *Cell) pidFile() string { return filepath.Join(c.SpoolDir(), "execd.pid") }
 
-// SpoolDir returns where the test finds sge_execd's spool folder.
+// SpoolDir returns the test's path of sge_execd's spool folder.
 func (c *Cell) SpoolDir() string { return filepath.Join(c.dir, "spool/execd", c.Host) }
 
-// ActiveDir returns where the test finds the folder that sge_execd, or the agent, and the
-// shepherd share for a job. task is 0 for a job that is not an array. It goes when the job
-// ends, but for execd_params KEEP_ACTIVE=true.
+// ActiveDir returns the test's path of the folder that sge_execd, or the agent, and the shepherd
+// share for a job. task is 0 for a job that is not an array. The folder is removed when the job
+// ends, unless execd_params has KEEP_ACTIVE=true.
 func (c *Cell) ActiveDir(job, task int) string {
 	spool := c.SpoolDir()
 	if c.agent {

@@ -238,7 +238,7 @@ func chown(path string, uid, gid int) error {
 	})
 }
 
-// Owner returns who owns a file and with which mode, for comparisons.
+// Owner returns the owner and the mode of a file as text, for comparisons.
 func Owner(info os.FileInfo) string {
 	st := info.Sys().(*syscall.Stat_t)
 	return fmt.Sprintf("%v %d:%d", info.Mode(), st.Uid, st.Gid)

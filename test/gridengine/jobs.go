@@ -149,8 +149,8 @@ func (c *Cell) frozen(pid int) bool {
 	return false
 }
 
-// Weight returns how the processors weigh the control group of a process (cpu.weight, cpu.shares);
-// ok says that it is in a group that has a weight.
+// Weight returns the processor weight of a process's control group (cpu.weight, cpu.shares). ok
+// reports whether the group has a weight.
 func (c *Cell) Weight(pid int) (weight int, ok bool) {
 	for _, file := range []string{"cpu.weight", "cpu.shares"} {
 		if n, err := strconv.Atoi(strings.TrimSpace(c.groupFile(pid, "cpu", file))); err == nil {
@@ -172,8 +172,9 @@ func (c *Cell) Nice(pid int) int {
 	return 0
 }
 
-// groupFile returns what a file of the control group of a process has, that of the first version
-// with this controller, or that of the second; empty if it is in none but the root.
+// groupFile returns the contents of a file in a process's control group: of the hierarchy of
+// version 1 with this controller, or else of version 2. It is empty if the process is in no group
+// but the root.
 func (c *Cell) groupFile(pid int, controller, file string) string {
 	groups, _ := os.ReadFile(c.Proc(pid) + "/cgroup")
 	mounts, _ := os.ReadFile("/proc/mounts")

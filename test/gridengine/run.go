@@ -18,8 +18,8 @@ const rootPath = testenv.GridEngineDir + ":/usr/sbin:/usr/bin:/sbin:/bin"
 // commandDeadline bounds every command that a test runs in a cell.
 const commandDeadline = 3 * time.Minute
 
-// environment returns what root's and the daemons' programs get: nothing of the
-// machine's, so that jobs, which inherit the daemon's, see the same everywhere.
+// environment returns the environment of root's programs and of the daemons. It has no variables of
+// the machine: jobs inherit it from the daemon, and so they see the same on all machines.
 func environment(extra ...string) []string {
 	return append([]string{
 		"PATH=" + rootPath, "SGE_ROOT=" + sgeRoot, "SGE_CELL=default", "SGE_ARCH=lx-amd64",
@@ -49,7 +49,7 @@ func (c *Cell) UserCommand(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// login returns what one of the users runs a command by, and in which environment.
+// login returns the command line that runs a command as one of the users, and its environment.
 func login(name string, args []string) (env, line []string) {
 	home, shell := "/home/"+name, "/bin/sh"
 	if name == "alice" {
@@ -65,7 +65,7 @@ func login(name string, args []string) (env, line []string) {
 	return env, append(become, args...)
 }
 
-// entrance returns what nsenter is told to enter the namespaces of the cell.
+// entrance returns the arguments with which nsenter enters the namespaces of the cell.
 func (c *Cell) entrance() []string {
 	return []string{"-t", strconv.Itoa(c.pid), "-m", "-u", "-n", "-p", "--"}
 }

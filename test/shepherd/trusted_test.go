@@ -48,7 +48,7 @@ func (j *testJob) dumper() (command, dir string) {
 	return j.script("dump", `f=`+dir+`/$1.$$; { echo "args=$*"; /usr/bin/env; } >$f && /bin/mv $f ${f%.*}`), dir
 }
 
-// seen returns what dumper has noted under a label.
+// seen returns the environment that dumper has written under a label.
 func (j *testJob) seen(dir, label string) map[string]string {
 	j.t.Helper()
 	b, err := os.ReadFile(filepath.Join(dir, label))

@@ -148,8 +148,8 @@ func recorded(t *testing.T, dir string, seed uint64, made *generate.Case) string
 	return dir
 }
 
-// reproducible returns those differences that a second run on Grid Engine shows,
-// too: a machine that was too busy at the wrong moment is no news.
+// reproducible returns the differences that a second run on Grid Engine shows as well. This
+// excludes differences because the machine was busy at the wrong moment.
 func reproducible(t *testing.T, diffs []compare.Difference, dir, again, ours string) []compare.Difference {
 	t.Helper()
 	if _, err := record.Run(t, dir, again); err != nil {

@@ -34,7 +34,7 @@ func (m *machine) audited() (list []audit.Record) {
 	return list
 }
 
-// count returns how many records there are of a command with an outcome.
+// count returns the number of records of a command with an outcome.
 func count(list []audit.Record, command string, outcome audit.Outcome) (n int) {
 	for _, r := range list {
 		if r.Command == command && r.Outcome == outcome {

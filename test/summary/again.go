@@ -12,7 +12,7 @@ type failure struct {
 	race      bool // the race detector has found something in it
 }
 
-// pattern returns what go test -run selects just this test by.
+// pattern returns the argument of go test -run that selects only this test.
 func (f failure) pattern() string {
 	names := strings.Split(f.test, "/")
 	for i, name := range names {

@@ -19,7 +19,7 @@ import (
 // or not. A further record says that it was refused, or has failed. What users order who are no
 // managers is noted when it is done, as they can be refused as often as they like.
 
-// caller returns what the server knows about a peer before it has identified the peer's user.
+// caller returns the audit log's description of a peer whose user has not been identified yet.
 func (c *call) caller() audit.Caller {
 	on, _ := c.r.Context().Value(peerKey{}).(*connection)
 	switch {

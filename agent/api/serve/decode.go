@@ -33,7 +33,7 @@ func decode[T any](body []byte) (*T, *api.Error) {
 	return m, nil
 }
 
-// describe returns what is wrong with a message, and where.
+// describe returns the place and the cause of the error in a message.
 func describe(err error, body []byte) string {
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return fmt.Sprintf("at byte %d: %v", e.Offset, e)
@@ -51,7 +51,7 @@ func describe(err error, body []byte) string {
 	return strings.TrimPrefix(err.Error(), "json: ")
 }
 
-// expected returns what would have been right, in the words of JSON.
+// expected returns the type that a field should have had, in the words of JSON.
 func expected(e *json.UnmarshalTypeError) string {
 	switch kind := e.Type.Kind().String(); {
 	case strings.HasPrefix(kind, "int"):

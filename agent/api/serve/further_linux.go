@@ -46,7 +46,7 @@ func (c *connection) local() bool {
 	return local
 }
 
-// user returns who calls on the socket.
+// user returns the user who calls on the socket.
 func (c *call) user() (*userdb.User, *api.Error) {
 	on, _ := c.r.Context().Value(peerKey{}).(*connection)
 	if on == nil || on.peerConn == nil {

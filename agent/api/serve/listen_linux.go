@@ -97,7 +97,7 @@ func (l *unixListener) Close() error {
 	return err
 }
 
-// credentials returns those of the process that has connected, at that time.
+// credentials returns the credentials of the connected process, as they were when it connected.
 func credentials(c *net.UnixConn) (*unix.Ucred, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {

@@ -46,7 +46,7 @@ func peerContext(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, peerKey{}, &connection{peerConn: p})
 }
 
-// identify returns who asks, or why it cannot be anybody who may.
+// identify returns the peer that sent the request, or the error for a peer without permission.
 func (s *Server) identify(r *http.Request) (peer, *api.Error) {
 	c, _ := r.Context().Value(peerKey{}).(*connection)
 	switch {
@@ -76,8 +76,8 @@ func (s *Server) local(c *connection) (peer, *api.Error) {
 	return peer{manager: s.managers[name], user: name, from: "user " + name}, nil
 }
 
-// master returns who has a certificate of a master. That it comes from an authority and was
-// valid was verified when the connection was made, which may be long ago.
+// master returns the peer of a master's certificate. The TLS handshake has verified the issuer and
+// the dates, but it may have happened long ago.
 func (s *Server) master(state *tls.ConnectionState) (peer, *api.Error) {
 	if len(state.VerifiedChains) == 0 {
 		return peer{}, refuse(api.Unauthenticated, "no certificate was verified")

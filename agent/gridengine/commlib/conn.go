@@ -177,7 +177,7 @@ func (c *Conn) send(m *Message) (uint32, error) {
 	return m.ID, err
 }
 
-// patience returns how long a message of a length may take.
+// patience returns the timeout for a message of the given length in bytes.
 func (c *Conn) patience(length int) time.Duration {
 	return or(c.options.Message, defaultMessage) + time.Duration(length>>20)*time.Second
 }

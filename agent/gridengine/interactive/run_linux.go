@@ -327,7 +327,7 @@ func (r *relay) resize(data []byte) {
 	}
 }
 
-// command returns what is run, and what it is called.
+// command returns the program to run, with its arguments and its environment.
 func (r *relay) command(direct bool) (*exec.Cmd, error) {
 	shell := cmp.Or(r.Shell, "/bin/sh")
 	words := strings.Split(lookup(r.Env, commandVariable), separator)

@@ -194,7 +194,7 @@ func formatRegister(list []known) string {
 	return b.String()
 }
 
-// Inventory returns what was found last.
+// Inventory returns the devices that the last search found.
 func (r *Register) Inventory() *Inventory {
 	if r == nil {
 		return nil

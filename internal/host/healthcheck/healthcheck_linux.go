@@ -177,7 +177,7 @@ func (c *Check) Now() {
 	}
 }
 
-// Status returns how the host is.
+// Status returns the health of the host as of the last check.
 func (c *Check) Status() Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -118,7 +118,7 @@ func membersOf(group int) []int {
 	return members
 }
 
-// verdict returns why the host is not well; r is gone.
+// verdict returns the reason why the host is unhealthy, or nil. The program of r has finished.
 func (r *run) verdict() error {
 	err := r.Err()
 	if err == nil {

@@ -138,7 +138,7 @@ func AtFailure(d *job.Description, o *job.Outcome, to []string, files Files) (m 
 	return m, o.Failed != job.FailedNone && action != "" && len(m.To) > 0
 }
 
-// kindOf returns what the subjects of mails call a job.
+// kindOf returns the word for a job in the subjects of mails.
 func kindOf(d *job.Description) string {
 	if d.ID.Task != 0 {
 		return "Job-array task"

@@ -34,8 +34,8 @@ func Lookup(name string) (Identity, error) {
 	return Identity{Name: u.Name, Home: u.Home, UID: u.UID, GID: u.GID, Groups: groups}, nil
 }
 
-// Credential returns what a process of the user is started with; nil without root's rights, since
-// then there is nothing to change.
+// Credential returns the credentials with which to start a process of the user; nil without root's
+// rights, because then they cannot be changed.
 func (id Identity) Credential() *syscall.Credential {
 	if os.Geteuid() != 0 {
 		return nil

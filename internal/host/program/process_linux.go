@@ -128,14 +128,14 @@ func (p *Process) WithGroup(do func(group int)) {
 // Done returns a channel that is closed when the program has ended and its output was copied.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err returns how the program ended, as exec.Cmd.Wait does, once Done is closed.
+// Err returns the result of the program, as exec.Cmd.Wait does, once Done is closed.
 func (p *Process) Err() error {
 	<-p.done
 	return p.err
 }
 
-// State returns how the program ended, once Done is closed; nil if another part of this process has
-// reaped it.
+// State returns the state of the finished program once Done is closed; nil if another part of this
+// process has reaped it.
 func (p *Process) State() *os.ProcessState {
 	<-p.done
 	return p.cmd.ProcessState

@@ -13,7 +13,7 @@ import (
 // getentNotFound is getent's exit status for a key that is not there.
 const getentNotFound = 2
 
-// getent returns what getent(1) prints for a key; nothing when it has none.
+// getent returns the output of getent(1) for a key; it is empty if the database has no such key.
 func (db Database) getent(database, key string) ([]byte, error) {
 	path, patience := db.Getent, db.Patience
 	if patience == 0 {

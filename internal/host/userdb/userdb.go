@@ -189,8 +189,8 @@ func readFile(path string) ([]byte, error) {
 
 var errNoFile = errors.New("it is not a regular file")
 
-// services returns those that the switch names for the first of the databases that
-// it knows, nil for none.
+// services returns the services that the name service switch lists for the first database that it
+// knows, or nil.
 func (db Database) services(databases ...string) []string {
 	b, err := readFile(db.Switch)
 	if err != nil {

@@ -179,7 +179,7 @@ func reports(ctx context.Context, b *bench) (string, error) {
 	return strings.Join(text, "; "), nil
 }
 
-// reportCost returns how many bytes a full report has, and the processor time that the agent
+// reportCost returns the size of a full report in bytes, and the processor time that the agent
 // needs for one.
 func (b *bench) reportCost(ctx context.Context, compressed bool) (size int, cost time.Duration, err error) {
 	const runs = 50

@@ -12,8 +12,8 @@ import (
 	"github.com/execd-project/execd/jobdir"
 )
 
-// usualReports returns those that a master gets which has all that came before: of load values
-// what has changed, and what jobs have used. There is one each second.
+// usualReports measures the reports for a master that has received all previous ones: they contain
+// the changed load values and the usage of jobs. There is one report each second.
 func usualReports(ctx context.Context, b *bench) (string, error) {
 	path := filepath.Join(b.spool, "conf", "conf", "global")
 	if err := os.WriteFile(path, []byte(global+"load_report_time 00:00:01\n"), 0o644); err != nil { //nolint:gosec // as all of the configuration

@@ -227,7 +227,7 @@ func (s *step) slots(want, got string) error {
 	return nil
 }
 
-// slotText returns what a task has on which instances.
+// slotText describes the slots of a task on each instance.
 func slotText(slots map[string]int, rename map[string]string) string {
 	if slots == nil {
 		return Absent

@@ -44,7 +44,7 @@ func (c *Case) tieBijection(want, got fs.FS) (map[string]string, error) {
 	return rename, nil
 }
 
-// contents returns what is on each queue instance, from what qstat -g t printed.
+// contents returns the tasks on each queue instance, from the output of qstat -g t.
 func contents(fsys fs.FS) (map[string]string, error) {
 	text, err := fs.ReadFile(fsys, "qstat-gt.txt")
 	if errors.Is(err, fs.ErrNotExist) {

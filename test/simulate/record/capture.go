@@ -37,7 +37,7 @@ for user; do
 	qquota -u "$user"
 done >qquota-per-user.txt`
 
-// flag returns what a script tests with [ -z ].
+// flag returns a word that the shell script tests with [ -z ]: empty for false.
 func flag(set bool) string {
 	if set {
 		return "yes"

@@ -95,7 +95,7 @@ func Run(t testing.TB, dir, out string) ([]script.Line, error) {
 	return played, nil
 }
 
-// clockLine returns what time it is.
+// clockLine returns a line with the current time.
 func clockLine() script.Line {
 	now := time.Now().Unix()
 	return script.Line{Kind: script.Clock, Epoch: now, Comment: fmt.Sprintf("known to the master (epoch %d)", now)}

@@ -63,7 +63,7 @@ func (a *archive) write(b []byte) {
 // pad fills up to a multiple of four, where the next part begins.
 func (a *archive) pad() { a.write(make([]byte, -a.size&3)) }
 
-// resolve returns where something named really is, after the links.
+// resolve returns the path of a file after all links were followed.
 func (a *archive) resolve(name string) string {
 	name = path.Clean("/" + name)
 	first, rest, _ := strings.Cut(name[1:], "/")

@@ -89,7 +89,7 @@ func (m Machine) complete() (Machine, error) {
 
 func (m *Machine) cpus() int { return m.Sockets * m.Cores * m.Threads }
 
-// plan returns what the guest is told.
+// plan returns the plan that the guest carries out.
 func (m *Machine) plan(steps []Step, modules []plan.Module) (*plan.Plan, error) {
 	p := &plan.Plan{Cgroup: m.Cgroup, Systemd: m.Systemd, Swap: m.Swap, Modules: modules}
 	if len(steps) == 0 {

@@ -97,7 +97,7 @@ func need(program, pkg string) (string, error) {
 	return path, nil
 }
 
-// Check returns what the host lacks for a guest, with the name of the package.
+// Check reports which program or device the host lacks for a guest, with the name of the package.
 func Check(systemd bool) error {
 	needs := [][2]string{{qemuProgram, qemuPackage}, {"apt-get", "apt"}, {"dpkg-deb", "dpkg"}, {"go", "golang"}}
 	if systemd {

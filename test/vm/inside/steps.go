@@ -18,8 +18,8 @@ import (
 // systemPath is where programs are looked for, as on Debian.
 const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// environment returns what a step is started with. EXECD_VM tells a test that it may do
-// with the machine what it likes.
+// environment returns the environment of a step. EXECD_VM tells a test that it may change the whole
+// machine.
 func environment(s plan.Step) []string {
 	name, home := "root", "/root"
 	if s.User != "" {
@@ -174,8 +174,8 @@ func unitCommand(n int, s plan.Step) *exec.Cmd {
 	return exec.Command("systemd-run", args...)
 }
 
-// unitStatus returns how the program of a step has ended. systemd-run says it only of
-// programs that were not killed.
+// unitStatus returns the exit status of a step's program. systemd-run reports it only for programs
+// that were not killed.
 func unitStatus(n, status int) (int, error) {
 	if status == 0 {
 		return 0, nil

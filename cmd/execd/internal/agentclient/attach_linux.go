@@ -60,7 +60,8 @@ func (c *Command) attach(client *api.Client, s *settings) (int, error) {
 	return ExitNoStatus, err
 }
 
-// exited returns why a job has no exit status of its own.
+// exited prints the reason why a job has no exit status of its own, if there is one, and returns
+// the exit status of the command.
 func (c *Command) exited(id api.ID, x *api.Exit) int {
 	if x.Reason != "" {
 		c.say("job %d %s", id.Job, x.Reason)

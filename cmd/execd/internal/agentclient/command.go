@@ -136,7 +136,7 @@ func (c *Command) ask(ctx context.Context, client *api.Client, s *settings) (int
 	return status, c.print(statusText(&h, time.Now()))
 }
 
-// resume returns what keeps the host from taking jobs nevertheless.
+// resume ends the drain and prints the reason if the host still takes no jobs.
 func (c *Command) resume(ctx context.Context, client *api.Client) (int, error) {
 	if err := client.ResumeHost(ctx); err != nil {
 		return 0, err
@@ -208,8 +208,8 @@ func advise(socket string, err error) error {
 	return err
 }
 
-// start returns how the daemon of a socket is started: by the service manager, where it is that of
-// the host, else by its user.
+// start describes how to start the daemon of a socket: through the service manager if that runs the
+// host's daemon, otherwise by the user.
 func start(socket string) string {
 	if socket == api.DefaultSocket {
 		return "start it with: systemctl start execd; or start a daemon of your own with: execd standalone; why it has ended, says: journalctl -u execd"
@@ -217,7 +217,7 @@ func start(socket string) string {
 	return "start it with: execd standalone, or execd agent"
 }
 
-// log returns where the log of the daemon of a socket is.
+// log describes where to find the log of the daemon of a socket.
 func log(socket string) string {
 	if socket == api.DefaultSocket {
 		return "its log says more: journalctl -u execd"

@@ -13,7 +13,7 @@ import (
 	"github.com/execd-project/execd/internal/printer"
 )
 
-// statusText returns what execd status prints.
+// statusText returns the output of execd status.
 func statusText(h *api.Health, now time.Time) string {
 	var b strings.Builder
 	line := func(name, format string, args ...any) {
@@ -109,7 +109,8 @@ func sensorText(s *api.Sensor, now time.Time) []string {
 	return lines
 }
 
-// sensorState returns what a sensor does. One that has to answer runs as well.
+// sensorState describes the state of a sensor. A sensor that has been asked for values counts as
+// running.
 func sensorState(s *api.Sensor, now time.Time) string {
 	switch {
 	case s.State == "asked" && s.Fault == "":
@@ -193,7 +194,7 @@ var suspenders = map[api.Order]string{
 	api.Suspend: "user", api.SuspendQueue: "queue", api.SuspendThreshold: "threshold",
 }
 
-// note returns why a job is suspended, or what became of it.
+// note explains why a job is suspended, or how it ended.
 func note(j *api.Job) string {
 	o := j.Outcome
 	if o != nil && o.Notice != "" {

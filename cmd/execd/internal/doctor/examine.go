@@ -191,7 +191,7 @@ func remedyMemory(h *Host) string {
 	return remedyGroups(h)
 }
 
-// remedyGroups returns what to do so that groups can be made with all controllers.
+// remedyGroups tells how to let the agent create control groups with all controllers.
 func remedyGroups(h *Host) string {
 	switch c := h.Cgroups; {
 	case c.Off:

@@ -132,7 +132,7 @@ func (r *Report) gaps() []*gap {
 
 type fact struct{ name, value string }
 
-// facts returns what the checks rest on.
+// facts returns the facts on which the checks are based.
 func (r *Report) facts() []fact {
 	h := r.Host
 	list := []fact{{"kernel", h.Kernel}, {"user id", fmt.Sprint(h.UID)}, {"capabilities", listOr(h.Capabilities, "none")}}

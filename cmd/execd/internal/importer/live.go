@@ -18,7 +18,7 @@ const patience = time.Minute
 // asker calls qconf of a running cell.
 type asker struct{ program string }
 
-// ask returns what qconf prints; nothing where it says that there is none.
+// ask returns the output of qconf, or "" if qconf says that there is no such object.
 func (a *asker) ask(args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

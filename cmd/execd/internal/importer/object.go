@@ -38,10 +38,11 @@ func newObject(path, from, text string) *object {
 	return &object{path: path, lines: strings.Split(strings.TrimSuffix(text, "\n"), "\n"), from: []place{{name: from}}}
 }
 
-// text returns what is left.
+// text returns the remaining lines.
 func (o *object) text() []byte { return []byte(strings.Join(o.lines, "\n") + "\n") }
 
-// origin returns where a line, from 1, or with 0 the object comes from.
+// origin returns the file and line from which a line of the object comes. Lines count from 1; line
+// 0 stands for the whole object.
 func (o *object) origin(line int) place {
 	if len(o.from) > 1 {
 		if 0 < line && line <= len(o.from) {

@@ -94,7 +94,7 @@ func (s *source) leaveWhole(o *object, e *qconf.Error) {
 	s.left = append(s.left, finding{o.origin(e.Line), "", why})
 }
 
-// fs returns what is left as a directory.
+// fs returns the remaining objects as a directory.
 func (s *source) fs() fstest.MapFS {
 	files := fstest.MapFS{}
 	for path, o := range s.objects {
@@ -163,7 +163,7 @@ func (s *source) result(options qconf.Options, warnings []*qconf.Error) (*Result
 	return r, nil
 }
 
-// count returns how many there are of what.
+// count returns the number of imported files per folder, as text.
 func (r *Result) count() string {
 	numbers := map[string]int{}
 	for path, text := range r.Files {

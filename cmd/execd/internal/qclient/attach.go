@@ -86,8 +86,8 @@ func (c *Command) attach(ctx context.Context, d *api.Client, a *api.CommandAnswe
 // signalBase is added to the number of a signal that has ended something, as shells do.
 const signalBase = 128
 
-// left returns why a session has ended before its job. One without a terminal has ended with
-// its client, as a program does of which nothing is seen any more.
+// left reports that a session ended before its job, and returns the exit status. The job of a
+// session without a terminal ends with its client.
 func (c *Command) left(d *api.Client, job uint32, pipes bool, err error) (int, error) {
 	if errors.Is(err, terminal.ErrDetached) {
 		printer.Fprintf(c.Stderr, "%s: detached; job %d goes on, and execd attach %d attaches to it again\n", c.Name, job, job)

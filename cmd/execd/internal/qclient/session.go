@@ -43,7 +43,8 @@ type Answer struct {
 	Status         int
 }
 
-// Message returns what the command said, without a final line break: its errors, else its output.
+// Message returns the errors that the command printed, or otherwise its output, without the final
+// line break.
 func (a *Answer) Message() string {
 	if text := strings.TrimSpace(a.Stderr); text != "" {
 		return text
@@ -63,8 +64,8 @@ func (s *Session) Run(ctx context.Context, name string, args ...string) (*Answer
 	return &Answer{Stdout: string(a.Stdout), Stderr: string(a.Stderr), Status: a.Exit}, nil
 }
 
-// View returns what a command shows as JSON, such as qstat or qhost. A command that shows nothing and
-// fails is a *RefusedError.
+// View returns the output of a command such as qstat or qhost as JSON. A command that shows nothing
+// and fails is a *RefusedError.
 func (s *Session) View(ctx context.Context, name string, args ...string) (*qstat.Document, error) {
 	a, err := s.Run(ctx, name, append([]string{"-json"}, args...)...)
 	if err != nil {
@@ -83,7 +84,7 @@ func (s *Session) View(ctx context.Context, name string, args ...string) (*qstat
 	return d, nil
 }
 
-// Places returns where the daemon keeps accounting records; the name is empty if it keeps none.
+// Places returns the path of the daemon's accounting file; it is empty if the daemon writes none.
 func (s *Session) Places(ctx context.Context) (accounting string, err error) {
 	a, err := s.client.Places(ctx)
 	if err != nil {

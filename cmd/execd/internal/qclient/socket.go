@@ -20,8 +20,8 @@ const (
 	socketPeriod = 10 * time.Millisecond
 )
 
-// socket returns where the daemon listens: the first that is there of the places in which one
-// can be. It is waited for; waiting is told when that takes longer.
+// socket returns the path of the daemon's socket: the first one that exists among the possible
+// paths. It waits until one exists, and calls waiting when that takes long.
 func socket(ctx context.Context, waiting func()) (string, error) {
 	again := time.NewTicker(socketPeriod)
 	defer again.Stop()

@@ -68,8 +68,8 @@ func (c *Command) verify(ctx context.Context, v *api.Verify) ([]api.Correction, 
 	return all, nil
 }
 
-// verifierPatience returns how long a verifier may take for each answer, by SGE_JSV_TIMEOUT in
-// seconds (sge_submit(1), ENVIRONMENT VARIABLES). A value that is none is ignored.
+// verifierPatience returns the timeout for each answer of a verifier: SGE_JSV_TIMEOUT in seconds
+// (sge_submit(1), ENVIRONMENT VARIABLES). An invalid value is ignored.
 func verifierPatience() time.Duration {
 	const most = 24 * 60 * 60
 	n, err := strconv.Atoi(os.Getenv("SGE_JSV_TIMEOUT"))
@@ -79,7 +79,7 @@ func verifierPatience() time.Duration {
 	return time.Duration(n) * time.Second
 }
 
-// unverified returns why a job is not submitted.
+// unverified prints why a job is not submitted, and returns the exit status.
 func (c *Command) unverified(err error) (int, error) {
 	if _, ok := errors.AsType[*verifier.URLError](err); ok {
 		return exitVerifier, err

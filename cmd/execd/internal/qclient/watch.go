@@ -69,7 +69,8 @@ func (c *Command) watch(ctx context.Context, d *api.Client, job uint32) (done fu
 	}
 }
 
-// waitingFor returns what a job waits for, as qstat -j shows it; ok is false if that is unknown.
+// waitingFor returns the reasons why a job is pending, as qstat -j shows them; ok is false if they
+// are unknown.
 func waitingFor(ctx context.Context, d *api.Client, job uint32) (texts []string, ok bool) {
 	a, err := d.Command(ctx, &api.CommandRequest{
 		Key: rand.Text(), Name: "qstat", Args: api.Texts([]string{"-json", "-j", fmt.Sprint(job)}), Directory: "/",

@@ -78,7 +78,7 @@ func (o *Options) take(args []string) (int, error) {
 	return 0, nil
 }
 
-// Help returns what --help prints: the options of execd run, and those of qsub.
+// Help returns the output of --help: the options of execd run and of qsub.
 func Help() string {
 	var b strings.Builder
 	b.WriteString("Usage: execd run [options] SCRIPT [ARGS]\n\n" +

@@ -93,8 +93,8 @@ func formatJSON(records []record, array bool) ([]byte, error) {
 // ExitCannotRun is the exit status of execd run if the job could not be run.
 const ExitCannotRun = 125
 
-// exitStatus returns what execd run ends with for a job: the job's own exit status,
-// 128+n when signal n ended it, ExitCannotRun when it did not run.
+// exitStatus returns the exit status of execd run for a job: the job's own exit status, 128+n if
+// signal n ended the job, or ExitCannotRun if the job did not run.
 func exitStatus(o *job.Outcome) int {
 	if o.Ran {
 		return o.ExitStatus
@@ -170,7 +170,7 @@ func arraySummary(number int, name string, tasks int, records []record) string {
 	return text
 }
 
-// aftermath returns what a master would do with the job and its queue now.
+// aftermath describes what a master would do with the job and its queue now.
 func aftermath(o *job.Outcome, rerunnable bool) string {
 	var list []string
 	switch {

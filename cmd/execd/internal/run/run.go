@@ -360,7 +360,7 @@ func (s *session) notices() {
 	}
 }
 
-// terse returns what -terse prints (sge_submit(1)).
+// terse returns the output of -terse (sge_submit(1)).
 func terse(number int, a *submit.Array) string {
 	if a == nil {
 		return fmt.Sprint(number)

@@ -186,7 +186,7 @@ func (c *checker) once(f Finding) {
 	}
 }
 
-// complex returns what is wrong with a value as one of the complex of its name.
+// complex describes the error if a value does not fit the complex of its name.
 func (c *checker) complex(v protocol.Value) (problem, expected string) {
 	x, ok := c.cluster.Complexes().Find(v.Name)
 	switch {
@@ -205,7 +205,7 @@ func (c *checker) complex(v protocol.Value) (problem, expected string) {
 	return "", ""
 }
 
-// hostOf returns what is wrong with the host of a value.
+// hostOf describes the error if the configuration does not know the host of a value.
 func (c *checker) hostOf(v protocol.Value) (problem, expected string) {
 	known := c.cluster.HostNames()
 	if len(known) == 0 || v.Host == protocol.GlobalHost || qconf.SameHost(v.Host, c.host) ||

@@ -76,8 +76,8 @@ func (c *Command) simulate(o *settings) (int, error) {
 	return ExitDone, nil
 }
 
-// progress returns how far a simulation has come: on a terminal in a line that changes, else
-// in lines of their own, few enough for a log.
+// progress returns a function that prints the progress of a simulation: on a terminal in one line
+// that changes, otherwise in separate lines, few enough for a log.
 func (c *Command) progress() func(runner.Progress) {
 	interval := 10 * time.Second
 	if c.Terminal {

@@ -43,7 +43,7 @@ func BenchmarkReserve(b *testing.B) {
 	}
 }
 
-// processorTime returns what this process has used so far.
+// processorTime returns the processor time of this process so far.
 func processorTime(b *testing.B) time.Duration {
 	b.Helper()
 	var u unix.Rusage

@@ -130,7 +130,7 @@ func (c *Command) ends(job int) ([]*accounting.Record, error) {
 	return ends, nil
 }
 
-// verdict returns how a job ended, as a phrase and as an exit status.
+// verdict describes the end of a job as a phrase and as an exit status.
 func verdict(ends []*accounting.Record, known bool) (string, int) {
 	if len(ends) == 0 {
 		if known {
@@ -160,7 +160,7 @@ func verdict(ends []*accounting.Record, known bool) (string, int) {
 	return phrase(ends[0]), status
 }
 
-// phrase returns how a run ended.
+// phrase describes the end of a run.
 func phrase(r *accounting.Record) string {
 	switch {
 	case r.Reason != "":

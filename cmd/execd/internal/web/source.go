@@ -35,7 +35,7 @@ func newSource(session *qclient.Session) *source {
 	return &source{session: session, views: map[string]*view{}, recorded: map[int]recorded{}}
 }
 
-// ask returns what a command shows as JSON. The document is shared: it must not be changed.
+// ask returns the output of a command as JSON. The document is shared: callers must not change it.
 func (s *source) ask(ctx context.Context, command ...string) (*qstat.Document, error) {
 	key := strings.Join(command, "\x00")
 	s.mu.Lock()
