@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// Calendar is an object of calendar_conf(5). What year and week mean at a time
-// is not known here: they are kept as text, in which nothing stands that no
-// calendar has.
+// Calendar is an object of calendar_conf(5). The package does not interpret year and week: it
+// stores them as text, after a check for characters that no calendar contains.
 type Calendar struct {
 	Text
 	Name       string
@@ -25,8 +24,8 @@ var calendarTable = table[Calendar]{
 	},
 }
 
-// calendarEntries is a list of entries with blanks between them, or NONE. A
-// blank after a comma is none of them: qconf breaks long lines there.
+// calendarEntries is a list of entries with blanks between them, or NONE. A blank after a comma
+// does not separate entries: qconf breaks long lines there.
 func calendarEntries(field func(*Calendar) *string) kind[Calendar] {
 	return orNone(kind[Calendar]{breaks: betweenItems, read: func(c *Calendar, s string) (string, error) {
 		if bad := strings.Trim(strings.ToLower(s), "abcdefghijklmnopqrstuvwxyz0123456789.,:=- \t"); bad != "" {

@@ -12,14 +12,15 @@ import (
 	"github.com/execd-project/execd/quantity"
 )
 
-// CgroupsParams is cgroups_params: what control groups do for jobs. 8.1.9 has no
-// such attribute. The name and the parameters in small letters with a remark are
-// those of Univa Grid Engine; what a list does not name is on here, and off there.
+// CgroupsParams is cgroups_params: the uses of control groups for jobs. Grid Engine 8.1.9 has no
+// such attribute. The name and the parameters in lower case come from Univa Grid Engine. A
+// parameter that the list does not name is on in execd, and off in Univa Grid Engine.
 type CgroupsParams struct {
 	// Off is cgroup_path=none: no control groups.
 	Off bool
-	// Path is cgroup_path, absolute: the hierarchies that are mounted there or
-	// below, or the group in which those of the jobs are made. Empty for all.
+	// Path is cgroup_path, an absolute path: either the mount point of the hierarchies to use, or a
+	// directory above their mount points, or the group below which the groups of jobs are created.
+	// If it is empty, all hierarchies are used.
 	Path       string
 	Cpuset     bool   // cpuset: jobs with -binding cannot leave their cores; true
 	Freezer    bool   // freezer: jobs are suspended by freezing them; true
@@ -27,24 +28,24 @@ type CgroupsParams struct {
 	HVmemLimit bool   // h_vmem_limit: the kernel keeps the job below h_vmem; true
 	MinMemory  uint64 // min_memory_limit: lower limits of memory are raised to it; bytes
 
-	HRSSLimit bool // h_rss_limit, ours: the kernel keeps the job below h_rss; true
-	// Weight is cpu_weight, ours: jobs get CPU time by their number of slots.
+	HRSSLimit bool // h_rss_limit, only in execd: the kernel keeps the job below h_rss; true
+	// Weight is cpu_weight, only in execd: jobs get CPU time in proportion to their slots.
 	Weight Choice
-	// Pids is pids_limit, ours: processes and threads of a job, for each slot; 0, which
-	// may be written as INFINITY, for no limit. DefaultPids is the default.
+	// Pids is pids_limit, only in execd: the maximum number of processes and threads of a job for
+	// each of its slots. 0, which may be written as INFINITY, means no limit. DefaultPids is the
+	// default.
 	Pids int
 	// Devices is devices: patterns of device files that a job may not open unless
 	// it has been granted them (see ExpandDevices).
 	Devices []string
-	// Systemd is systemd, ours: where systemd runs, jobs are in a scope; true.
+	// Systemd is systemd, only in execd: on hosts with systemd, jobs run in a scope; true.
 	Systemd bool
 
 	Unknown, Ineffective []string // see ExecdParams
 }
 
-// DefaultPids is the default of pids_limit: more than jobs need that mean well, and a quarter
-// of the process numbers of a small host (kernel.pid_max is 32768 there). Grid Engine has no
-// such limit.
+// DefaultPids is the default of pids_limit: more than well-behaved jobs need, and a quarter of the
+// process IDs of a small host (where kernel.pid_max is 32768). Grid Engine has no such limit.
 const DefaultPids = 8192
 
 // Choice is true, false, or left to the host.
@@ -151,12 +152,11 @@ func readDevices(c *CgroupsParams, s string) (string, error) {
 	return s, errJoin(errs)
 }
 
-// mostInRange bounds what one pattern stands for.
+// mostInRange is the maximum number of names that one pattern expands to.
 const mostInRange = 4096
 
-// ExpandRanges writes ranges of numbers out: /dev/nvidia[0-2] is /dev/nvidia0,
-// /dev/nvidia1 and /dev/nvidia2. What else there is of * and ? is left to
-// glob(7).
+// ExpandRanges expands ranges of numbers: /dev/nvidia[0-2] becomes /dev/nvidia0, /dev/nvidia1 and
+// /dev/nvidia2. It leaves * and ? in the names, for glob(7).
 func ExpandRanges(pattern string) ([]string, error) {
 	before, rest, found := strings.Cut(pattern, "[")
 	if !found {
@@ -191,12 +191,12 @@ func ExpandRanges(pattern string) ([]string, error) {
 	return list, nil
 }
 
-// VmemLimits is VMEM_LIMIT of execd_params, which is ours: what s_vmem and h_vmem
-// limit.
+// VmemLimits is VMEM_LIMIT of execd_params, which only execd has. It selects the quantity that
+// s_vmem and h_vmem limit: address space, memory, or both.
 type VmemLimits struct {
 	Default job.VmemLimit
-	// Queues have a setting of their own, by a name or a pattern; the last one
-	// that fits counts.
+	// Queues are the settings for single queues, by name or pattern. The last one that matches
+	// counts.
 	Queues []QueueVmemLimit
 }
 
@@ -217,7 +217,7 @@ func (v VmemLimits) For(queue string) job.VmemLimit {
 	return limit
 }
 
-// vmemWords are the values, with job.VmemBoth as it is written.
+// vmemWords are the words for the values.
 var vmemWords = map[string]job.VmemLimit{
 	"both": job.VmemBoth, string(job.VmemMemory): job.VmemMemory, string(job.VmemAddressSpace): job.VmemAddressSpace,
 }

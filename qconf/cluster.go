@@ -38,10 +38,10 @@ job_is_first_task  TRUE
 // environments smp ($pe_slots) and make ($round_robin), and the queue all.q with a slot for each of the
 // processors, which offers both.
 //
-// all.q runs scripts with the shell of -S, else by their #! line, else with /bin/sh, not as
-// the template of queue_conf(5) does, so that a newcomer's script runs; and whatever else the
-// host is busy with, for the slots are as many as its processors. Its host list is
-// empty: use Queue.Instance for any host.
+// all.q differs from the template of queue_conf(5) in two ways. It runs a script with the shell of
+// -S, otherwise by the script's #! line, otherwise with /bin/sh, so that scripts written without
+// Grid Engine run. And it has no load thresholds, because it has one slot for each processor. Its
+// host list is empty: use Queue.Instance for any host.
 func Builtin(processors int) *Cluster {
 	slots := strconv.Itoa(min(max(processors, 0), maxSlots))
 	c := (*Cluster)(nil).clone()
@@ -81,8 +81,7 @@ func BuiltinOn(host string, processors int) (*Cluster, error) {
 	return c, nil
 }
 
-// clone returns a copy whose maps can be changed; that of nil has the default
-// configuration and nothing else.
+// clone returns a copy whose maps can be changed; A copy of nil has only the default configuration.
 func (c *Cluster) clone() *Cluster {
 	if c == nil {
 		c = &Cluster{
@@ -138,8 +137,8 @@ func (c *Cluster) CheckpointNames() []string { return sortedKeys(c.ckpts) }
 // HostGroups returns the host groups. It is never nil.
 func (c *Cluster) HostGroups() *HostGroups { return c.groups }
 
-// Complexes returns the complex configuration: the template's where the cluster
-// has none. It is never nil.
+// Complexes returns the complex configuration: If the cluster has none, it is the template. It is
+// never nil.
 func (c *Cluster) Complexes() *Complexes { return c.complexes }
 
 // Instance returns a queue on a host: Queue and Queue.Instance in one, with
@@ -152,9 +151,9 @@ func (c *Cluster) Instance(queue, host string) (QueueInstance, error) {
 	return q.Instance(host, c.groups)
 }
 
-// Config returns the configuration of a host: its local one over the global
-// one, or the global one where it has none. A host matches a local
-// configuration by its whole name first, and then in the sense of SameHost.
+// Config returns the configuration of a host: the global one, overridden by the host's local one if
+// there is one. The local configuration with exactly the host's name comes first, then the first
+// one whose name SameHost accepts.
 func (c *Cluster) Config(host string) *Configuration {
 	if conf := c.merged[c.localName(host)]; conf != nil {
 		return conf
@@ -178,7 +177,7 @@ func (c *Cluster) Local(host string) (*Local, error) {
 // letters.
 func (c *Cluster) LocalNames() []string { return sortedKeys(c.locals) }
 
-// localName returns the key under which the configuration of a host is kept.
+// localName returns the key of a host's local configuration.
 func (c *Cluster) localName(host string) string {
 	low := strings.ToLower(host)
 	if c.locals[low] != nil {

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Host returns an execution host: the one with exactly this name, in any case,
-// or else the same in the sense of SameHost. The error wraps ErrNotFound; a host
-// without an object is an ordinary one.
+// Host returns an execution host: the one with exactly this name, ignoring case, or otherwise one
+// whose name SameHost accepts. The error wraps ErrNotFound. A host without an object has the
+// default values.
 func (c *Cluster) Host(name string) (*ExecHost, error) {
 	low := strings.ToLower(name)
 	if h := c.hosts[low]; h != nil {
@@ -63,19 +63,19 @@ func (c *Cluster) Project(name string) (*Project, error) {
 // ProjectNames returns the names of the projects, sorted.
 func (c *Cluster) ProjectNames() []string { return sortedKeys(c.projects) }
 
-// ResourceQuotas returns the resource quota sets: those of a file in its order,
-// those of a folder by their names.
+// ResourceQuotas returns the resource quota sets: in the order of the file, or if they come from a
+// folder, sorted by name.
 func (c *Cluster) ResourceQuotas() []*ResourceQuotaSet { return slices.Clone(c.quotas) }
 
-// ShareTree returns the share tree, nil where there is none.
+// ShareTree returns the share tree, or nil if there is none.
 func (c *Cluster) ShareTree() *ShareTree { return c.shareTree }
 
-// Missing are references to objects of which the directory has no folder or
-// file at all. An execution host can do without; a scheduler cannot.
+// Missing returns the references to objects whose kind has no folder or file in the directory. An
+// execution host does not need these objects; a scheduler does.
 func (c *Cluster) Missing() []*Error { return slices.Clone(c.missing) }
 
-// Canonical returns settings under the full names of their complexes: an
-// administrator may use the shortcuts. What is not a complex stays as it is.
+// Canonical returns settings under the full names of their complexes: an administrator may use the
+// shortcuts. Names that are not complexes stay unchanged.
 func (c *Complexes) Canonical(settings []Setting) []Setting {
 	named := slices.Clone(settings)
 	for i, s := range named {

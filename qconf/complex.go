@@ -14,8 +14,8 @@ type Complex struct {
 	Relop          string      // relation between request and value: ==, !=, >=, >, <=, < or EXCL
 	Requestable    Requestable // whether -l may name it
 	Consumable     Consumable  // whether jobs use it up
-	Default        string      // what a job uses up that does not request it; it is not a limit
-	Urgency        float64     // what a request adds to the job's urgency
+	Default        string      // the amount that a job without a request uses up; it is not a limit
+	Urgency        float64     // added to the urgency of a job for each requested unit
 }
 
 // ComplexType is how values of a complex are noted and compared.
@@ -47,7 +47,7 @@ const (
 	RequestableForced Requestable = "FORCED" // they must
 )
 
-// Consumable reports whether jobs use a complex up, and what a request is for.
+// Consumable says whether jobs use a complex up, and whether a request is per slot, job or host.
 type Consumable string
 
 // The values of consumable in complex(5).
@@ -55,8 +55,8 @@ const (
 	ConsumableNo  Consumable = "NO"
 	ConsumableYes Consumable = "YES" // a request is for each slot
 	ConsumableJob Consumable = "JOB" // a request is for the whole job
-	// ConsumableHost is for each host that a job uses, however many slots it has there.
-	// It is ours, and that of Grid Engine's successors.
+	// ConsumableHost is per host that a job uses, regardless of the number of its slots there. Grid
+	// Engine 8.1.9 does not have it; its successors do.
 	ConsumableHost Consumable = "HOST"
 )
 
@@ -87,14 +87,14 @@ var complexTable = []attribute[Complex]{
 	column("urgency", kind[Complex]{read: readUrgency}),
 }
 
-// relopExclusive is the relation of complexes that a job has for itself.
+// relopExclusive is the relation of complexes that a job can request for exclusive use.
 const relopExclusive = "EXCL"
 
 func column(name string, k kind[Complex]) attribute[Complex] {
 	return attribute[Complex]{name: name, kind: k, required: true}
 }
 
-// abbreviated is keyword for words of which the first letter suffices.
+// abbreviated is like keyword, but also accepts the first letter of each word.
 func abbreviated[T any, W ~string](field func(*T) *W, words ...W) kind[T] {
 	whole := keyword(field, words...)
 	return kind[T]{read: func(dst *T, s string) (string, error) {
@@ -107,9 +107,9 @@ func abbreviated[T any, W ~string](field func(*T) *W, words ...W) kind[T] {
 	}}
 }
 
-// readUrgency reads a number in the notation of all numeric complexes; it is
-// printed as it was written. INFINITY, which the original takes, would make the
-// urgencies of all other complexes vanish beside it.
+// readUrgency reads a number in the notation of all numeric complexes; it is printed as it was
+// written. It refuses INFINITY, which Grid Engine accepts, because all other urgencies would be
+// negligible next to it.
 func readUrgency(c *Complex, s string) (string, error) {
 	v, err := complexNumber(s)
 	switch {
@@ -122,12 +122,11 @@ func readUrgency(c *Complex, s string) (string, error) {
 	return s, err
 }
 
-// ParseComplexes reads what qconf -sc prints: a line of eight columns for each
-// element (complex(5), FORMAT). file is only used in errors, which are all
-// *Error, joined.
+// ParseComplexes reads the format of qconf -sc: a line of eight columns for each element
+// (complex(5), FORMAT). file is only used in errors, which are all *Error, joined.
 //
-// The elements of the template are built in: they may be changed, but for their
-// type, and one that is missing is as in the template.
+// The elements of the template are built in: a file may change everything except their types. An
+// element that the file does not contain is taken from the template.
 func ParseComplexes(file string, data []byte) (*Complexes, error) {
 	return whole(complexesOf(file, data))
 }
@@ -162,7 +161,7 @@ func complexesOf(file string, data []byte) (*Complexes, error) {
 // DefaultComplexes returns the complex configuration of a new cluster, the template.
 func DefaultComplexes() *Complexes { return static(ParseComplexes("", nil)) }
 
-// readComplexes reads the elements of a file, and nothing else.
+// readComplexes reads the elements of a file, without the built-in ones.
 func readComplexes(file, data string) (*Complexes, []error) {
 	lines, errs := readLines(file, data)
 	c := &Complexes{file: file, at: map[string]int{}, refused: map[string]bool{}}
@@ -224,14 +223,14 @@ func readComplex(l line) (x Complex, printed []string, errs []error) {
 	return x, fields, errs
 }
 
-// complexRule says what is wrong with columns that are right by themselves, and
-// with which value; "" for nothing.
+// complexRule checks a combination of columns whose values are valid alone. It returns the problem,
+// or "", and the value at fault.
 type complexRule struct {
-	columns []string // those that it looks at; the first is the one that it refuses
+	columns []string // the columns that it checks; the error names the first
 	check   func(Complex) (problem, value string)
 }
 
-// complexRules are asked in order.
+// complexRules are applied in this order.
 var complexRules = []complexRule{
 	{[]string{"relop", "type"}, func(x Complex) (problem, value string) {
 		switch {
@@ -262,7 +261,7 @@ var complexRules = []complexRule{
 	}},
 	{[]string{"default", "type", "consumable", "requestable"}, func(x Complex) (problem, value string) {
 		if x.Type == ComplexRSMap {
-			// What a job gets without asking is a number, not a map.
+			// The default amount of a job is a number, not a map.
 			if _, err := parseNumber(x.Default, 0, maxMapped); err != nil {
 				return "default: " + err.Error(), x.Default
 			}
@@ -304,7 +303,7 @@ var complexRules = []complexRule{
 	}},
 }
 
-// clash reports whether the names of an element mean another one already.
+// clash returns an error if another element already has the name or the shortcut of x.
 func (c *Complexes) clash(l line, x Complex) error {
 	for _, name := range []string{x.Name, x.Shortcut} {
 		if i, taken := c.at[name]; taken {

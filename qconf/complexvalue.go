@@ -40,9 +40,9 @@ func (x Complex) Check(value string) error {
 	return fmt.Errorf("%q is not a value of the type %s, expected %s", value, x.Type, expected[x.Type])
 }
 
-// CheckCapacity refuses a value that complex_values cannot have: beside what
-// Check refuses, an infinite or negative amount of what is used up. Jobs would
-// subtract from infinity, or make more of it by using it.
+// CheckCapacity refuses a value that complex_values cannot have: everything that Check refuses, and
+// for consumables also an infinite or negative amount. Jobs could not reduce the first, and would
+// increase the second.
 func (x Complex) CheckCapacity(value string) error {
 	if err := x.Check(value); err != nil || x.Consumable == ConsumableNo || x.Type == ComplexRSMap {
 		return err
@@ -114,8 +114,7 @@ func complexNumber(s string) (float64, error) {
 	return v * factor, nil
 }
 
-// decimal returns a number in decimal or scientific notation, and nothing else that
-// Go takes for one.
+// decimal parses a number in decimal or scientific notation. It refuses the other notations of Go.
 func decimal(s string) (float64, error) {
 	if strings.Trim(s, "0123456789.eE+-") != "" {
 		return 0, strconv.ErrSyntax
@@ -127,12 +126,12 @@ func decimal(s string) (float64, error) {
 	return v, nil
 }
 
-// ResourceMap is the value of a complex of the type RSMAP: things that are
-// told from each other, such as the GPUs of a host. A job gets the names of
-// those that were given to it.
+// ResourceMap is the value of a complex of the type RSMAP: distinct elements with an id each, such
+// as the GPUs of a host. A job is told the ids of its elements.
 type ResourceMap struct {
-	IDs []string // in the order in which they are given away; one that comes twice may be given to two jobs
-	// Attributes are those of each thing, by its position in IDs; nil if none has any.
+	IDs []string // in the order in which jobs get them; an id that is listed twice can be given to two jobs
+	// Attributes are the attributes of each element, at its index in IDs; nil if no element has
+	// any.
 	Attributes [][]Setting
 }
 
@@ -288,8 +287,8 @@ func settingWords(s string) []string {
 		items = append(items, s[from:])
 	}
 	for i, item := range items {
-		// One blank between the ids, whatever was there: so it is printed, and
-		// so it is found again when the line was broken there.
+		// Ids are separated by exactly one blank in print, so that a line broken between them reads
+		// back the same.
 		if open := strings.IndexByte(item, '('); open >= 0 {
 			items[i] = item[:open] + strings.Join(words(item[open:]), " ")
 		}

@@ -11,11 +11,10 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// Configuration is a configuration of sge_conf(5): the global one, or what it
-// becomes on a host with the local one on top. The defaults are those of the
-// configuration that Debian's packages install, which is the template of a new
-// cell; they differ from the original's built-in ones in min_uid and min_gid
-// (1000 for 0) and have a gid_range.
+// Configuration is a configuration of sge_conf(5): the global one, or the global one with a host's
+// local one applied. The defaults are those of the configuration that Debian's packages install,
+// which is the template of a new cell. They differ from Grid Engine's built-in ones in min_uid and
+// min_gid (1000 instead of 0), and they have a gid_range.
 type Configuration struct {
 	Text
 	Host string // "global", or the host that it is for
@@ -28,7 +27,7 @@ type Configuration struct {
 	ShellStartMode        job.ShellStartMode
 	LoginShells           []string // names of shells, see IsLoginShell
 	MinUID, MinGID        int      // jobs of users below are refused
-	UserLists, XUserLists []string // access lists; those of a host come on top of the global ones
+	UserLists, XUserLists []string // access lists; a host's lists are added to the global ones
 	Projects, XProjects   []string
 	EnforceProject        bool
 	EnforceUser           EnforceUser
@@ -43,7 +42,7 @@ type Configuration struct {
 	QmasterParams         QmasterParams
 	ExecdParams           ExecdParams
 	ReportingParams       ReportingParams
-	FinishedJobs          int     // ended jobs that are kept for qstat
+	FinishedJobs          int     // the number of finished jobs that qstat -s z can show
 	GIDRange              []Range // additional group ids, from 100; none if empty
 
 	// How interactive jobs are started: "builtin", "path args", or empty for
@@ -63,7 +62,7 @@ type Configuration struct {
 	Reprioritize                  bool
 	JSVURL                        string // "[script:][user@]path", empty for none
 	JSVAllowedMod                 []string
-	LibJVMPath, AdditionalJVMArgs string // not used; kept for printing
+	LibJVMPath, AdditionalJVMArgs string // not used, but printed
 	CgroupsParams                 CgroupsParams
 }
 
@@ -80,7 +79,7 @@ const (
 // LogLevel is loglevel of sge_conf(5).
 type LogLevel string
 
-// The log levels: the three of sge_conf(5), and those that the original takes beside them.
+// The log levels: the three of sge_conf(5), and the others that Grid Engine accepts.
 const (
 	LogCritical LogLevel = "log_crit"
 	LogError    LogLevel = "log_err"
@@ -103,10 +102,9 @@ var confTable = table[Configuration]{
 	rows:   confRows(),
 }
 
-// confRows are the parameters of sge_conf(5), in the order of qconf -sconf.
-// Local ones are those that the original reads from the configuration of a
-// host. shell_start_mode and login_shells are among them, although sge_conf(5)
-// says otherwise, as are user_lists and xuser_lists, as it says.
+// confRows are the parameters of sge_conf(5), in the order of qconf -sconf. A row is local if Grid
+// Engine reads the parameter from the configuration of a host. These include user_lists and
+// xuser_lists, and also shell_start_mode and login_shells, although sge_conf(5) says otherwise.
 func confRows() []attribute[Configuration] {
 	type cfg = *Configuration
 	global, local := asWritten[Configuration], func(name, def string, k kind[Configuration]) attribute[Configuration] {
@@ -173,8 +171,8 @@ func confRows() []attribute[Configuration] {
 	}
 }
 
-// asWritten is a row whose values are printed as they were given but for the
-// blanks of lists: the original keeps configurations as text.
+// asWritten is a row whose values are printed as they were given, except for blanks in lists,
+// because Grid Engine stores configurations as text.
 func asWritten[T any](name, def string, k kind[T]) attribute[T] {
 	return row(name, def, kind[T]{breaks: k.breaks, keeps: k.keeps, read: func(dst *T, s string) (string, error) {
 		sound, err := k.read(dst, s)
@@ -227,7 +225,7 @@ func (c *Configuration) With(attribute, value string) (*Configuration, error) {
 	return whole(newConfiguration(c.Host)(confTable.with(c.Text, attribute, value)))
 }
 
-// newConfiguration completes what confTable has read.
+// newConfiguration completes a configuration that confTable has read.
 func newConfiguration(host string) func(Text, Configuration, error) (*Configuration, error) {
 	return func(text Text, c Configuration, err error) (*Configuration, error) {
 		text.title = host
@@ -307,7 +305,7 @@ func newLocal(host, file string, lines []line, errs []error) (*Local, error) {
 	text, c, err := confTable.build(file, lines)
 	made, err := newConfiguration(host)(text, c, errJoin(errs, err))
 	local := &Local{Text: made.Text, Host: host}
-	// What stands for a default is not in the file of a host.
+	// A value that stands for a default is not in the file of a host.
 	local.entries = slices.DeleteFunc(local.entries, func(e entry) bool {
 		return !slices.ContainsFunc(lines, func(l line) bool { return l.name == e.name })
 	})
@@ -323,9 +321,9 @@ func (c *Configuration) merge(local *Local) (*Configuration, error) {
 	return whole(newConfiguration(local.Host)(confTable.build(local.file, lines)))
 }
 
-// PrologFor returns the prolog of jobs in a queue instance: that of the queue, or
-// else that of the host, or else the global one (queue_conf(5),
-// prolog). Empty for none. c is the configuration of the host.
+// PrologFor returns the prolog of jobs in a queue instance: the queue's, otherwise the host's,
+// otherwise the global one (queue_conf(5), prolog). It is empty if there is none. c is the
+// configuration of the host.
 func (c *Configuration) PrologFor(q QueueInstance) string { return firstOf(q.Prolog, c.Prolog) }
 
 // EpilogFor returns the epilog of jobs in a queue instance, with the rule of PrologFor.
@@ -341,9 +339,9 @@ func (c *Configuration) LimitsFor(q QueueInstance) job.Limits {
 	return limits
 }
 
-// ScriptShellFor returns SCRIPT_SHELL of execd_params for jobs in a queue instance. Where the
-// configuration does not say, only the built-in queue has it: queues of sites do what
-// queue_conf(5) says of shell_start_mode.
+// ScriptShellFor returns SCRIPT_SHELL of execd_params for jobs in a queue instance. If the
+// configuration does not set it, it is true only for the built-in queue: the queues of a site
+// follow shell_start_mode as queue_conf(5) describes.
 func (c *Configuration) ScriptShellFor(q QueueInstance) bool {
 	return c.ExecdParams.ScriptShell == job.Yes || c.ExecdParams.ScriptShell == job.Default && q.Builtin
 }

@@ -41,7 +41,7 @@ type Cluster struct {
 	merged map[string]*Configuration // the same with global below
 }
 
-// folderOrFile says what an entry of the directory is.
+// folderOrFile is the kind of an entry of the directory.
 type folderOrFile int
 
 const (
@@ -60,14 +60,14 @@ var layoutOf = map[string]folderOrFile{
 
 // Options say how a configuration directory is read.
 type Options struct {
-	// Base has what the directory lacks; nil is an empty base.
+	// Base provides the objects that the directory lacks. Nil is an empty base.
 	Base *Cluster
-	// Year and Week check what a calendar says (calendar_conf(5)), whose
-	// grammar is not known here. They may be nil.
+	// Year and Week check the two attributes of a calendar (calendar_conf(5)), whose grammar this
+	// package does not know. They may be nil.
 	Year, Week func(text string) error
-	// Dangling takes references to objects that do not exist, such as a quota on an
-	// unknown complex, for Missing ones instead of errors: whoever makes decisions with a
-	// cluster in contradiction goes by all that is sound.
+	// Dangling takes references to objects that do not exist, such as a quota on an unknown
+	// complex, for Missing ones instead of errors: a scheduler can then use the valid part of a
+	// contradictory configuration.
 	Dangling bool
 }
 
@@ -96,15 +96,14 @@ type Options struct {
 //	adminhosts       qconf -sh
 //	submithosts      qconf -ss
 //
-// What the directory lacks (a folder as a whole, conf/global or hosts/global) is
-// taken from base, usually Builtin; nil is an empty base. A queue of base offers
-// the parallel environments that there are. Entries whose name begins with a dot
-// or ends with ~ are skipped; every other entry that is not known is an error.
+// Load takes a missing folder, and a missing conf/global or hosts/global, from base, usually
+// Builtin; nil is an empty base. A queue of base offers the parallel environments of the directory,
+// if it has any. Entries whose name begins with a dot or ends with ~ are skipped; every other
+// unknown entry is an error.
 //
-// Load is all or nothing: it returns every *Error that it found, by file and
-// line, joined, or a cluster in which each object is valid by itself and names
-// only objects that exist. Objects are not looked for when there is no folder
-// of their kind, see Cluster.Missing.
+// Load returns either a cluster in which each object is valid and refers only to existing objects,
+// or every *Error that it found, joined, in the order of files and lines. References to kinds of
+// objects without a folder are not checked, see Cluster.Missing.
 func Load(fsys fs.FS, base *Cluster) (*Cluster, error) {
 	return LoadWith(fsys, Options{Base: base})
 }
@@ -114,19 +113,17 @@ func LoadWith(fsys fs.FS, options Options) (*Cluster, error) {
 	return whole(load(fsys, options))
 }
 
-// Findings is what there is to say about a configuration directory.
+// Findings holds the results of checking a configuration directory.
 type Findings struct {
-	// Errors are those of Load; with them, the others are as far as they can be
-	// told.
+	// Errors are the errors of Load. If there are any, the other fields may be incomplete.
 	Errors   []*Error
 	Missing  []*Error // see Cluster.Missing
 	Warnings []*Error // see Cluster.Warnings, Cluster.Ineffective; and each ambiguous queue instance, see Queue.Instance
-	Sound    *Cluster // what is without errors
+	Sound    *Cluster // the objects without errors
 }
 
-// Check says at once all that is wrong with a configuration directory. An object
-// that has errors is checked for others, and what it contradicts as far as it is
-// sound.
+// Check finds all errors of a configuration directory in one pass. It continues to check an object
+// after its first error, and checks the valid part of it against the other objects.
 func Check(fsys fs.FS, options Options) Findings {
 	c, err := load(fsys, options)
 	return Findings{Errors: Errors(err), Missing: c.Missing(), Warnings: slices.Concat(c.Warnings(), c.Ineffective(), c.ambiguous()), Sound: c}
@@ -163,8 +160,8 @@ func load(fsys fs.FS, options Options) (*Cluster, error) {
 	return c, inOrder(Errors(errors.Join(l.errs...)))
 }
 
-// ambiguous returns the queues that have no definite settings on some host. Grid
-// Engine takes such a configuration, and then uses none of these instances.
+// ambiguous returns the queues that have no definite settings on some host. Grid Engine accepts
+// such a configuration, but does not use these instances.
 func (c *Cluster) ambiguous() []*Error {
 	var found []*Error
 	for _, name := range c.QueueNames() {
@@ -187,8 +184,8 @@ type loader struct {
 	errs    []error
 }
 
-// refusals are the objects that have errors, by folder or file: to name one is
-// no second error. The name "" stands for all of them.
+// refusals are the objects that have errors, by folder or file: a reference to one of them is not
+// another error. The name "" stands for all objects.
 type refusals map[string]map[string]bool
 
 func (r refusals) add(folder, name string) {
@@ -207,7 +204,7 @@ func (l *loader) fail(err error) {
 	}
 }
 
-// refuse records what is wrong with a file or folder as a whole.
+// refuse records an error of a file or folder as a whole.
 func (l *loader) refuse(file, problem string, cause error) {
 	dir, name, _ := strings.Cut(file, "/")
 	l.refused.add(dir, name)
@@ -219,7 +216,8 @@ func (l *loader) cannot(file string, cause error) {
 	l.refuse(file, "cannot read: "+cause.Error(), cause)
 }
 
-// readWith reads an object of a table. Beside errors it returns what is sound.
+// readWith reads an object of a table. It returns the valid part of the object together with the
+// errors.
 func readWith[T, O any](t *table[T], complete func(Text, T, error) (*O, error)) func(file string, data []byte) (*O, error) {
 	return func(file string, data []byte) (*O, error) { return complete(t.parse(file, data)) }
 }
@@ -246,7 +244,7 @@ func (l *loader) readTop() {
 			l.refuse(name, "unknown entry of a configuration directory, expected one of "+strings.Join(sortedKeys(layoutOf), ", "), nil)
 			continue
 		}
-		// Through a link, too: sites keep parts of it elsewhere.
+		// Links are followed, because sites store parts of the configuration elsewhere.
 		info, err := fs.Stat(l.fsys, name)
 		switch {
 		case err != nil:
@@ -261,7 +259,7 @@ func (l *loader) readTop() {
 	}
 }
 
-// Limits beside those of package textfile.
+// Limits in addition to those of package textfile.
 const (
 	maxDirectory = 64 << 20 // bytes of all files of a directory
 	maxLines     = 500_000  // of a file: a share tree of 100,000 nodes
@@ -306,8 +304,8 @@ func (l *loader) files(dir string, each func(name, path string, data []byte)) {
 	}
 }
 
-// objects reads a folder in which each file is named like its object. read
-// returns what is sound beside errors, so that it can be checked with the rest.
+// objects reads a folder in which each file has the name of its object. read returns the valid part
+// of an object together with the errors, so that references from and to it can be checked.
 func objects[O any](l *loader, dir string, read func(string, []byte) (*O, error), nameOf func(*O) *string) map[string]*O {
 	all := map[string]*O{}
 	l.files(dir, func(name, path string, data []byte) {
@@ -350,7 +348,7 @@ func (l *loader) readConf(c *Cluster) {
 		}
 		c.locals[strings.ToLower(name)] = local
 	})
-	// After the loop: the global configuration may come after a host's.
+	// This is done after the loop, because the global configuration may follow a host's.
 	for _, host := range sortedKeys(c.locals) {
 		merged, err := c.global.merge(c.locals[host])
 		if err != nil {
@@ -361,8 +359,8 @@ func (l *loader) readConf(c *Cluster) {
 	}
 }
 
-// unlike gives queues of the directory the configuration of sge_conf(5) where the directory
-// has none: that of Builtin is made for the queue of Builtin.
+// unlike sets the defaults of sge_conf(5) for the queues of a directory without a configuration:
+// the configuration of Builtin only suits the queue of Builtin.
 func (l *loader) unlike(c *Cluster) {
 	if l.present["conf"] || c.global.ExecdParams.ScriptShell != job.Yes {
 		return
@@ -375,8 +373,8 @@ func (l *loader) unlike(c *Cluster) {
 	c.global = global
 }
 
-// offer lets the queues of the base offer the parallel environments of the
-// directory, instead of those that came with them.
+// offer lets the queues of the base offer the parallel environments of the directory instead of the
+// base's.
 func (l *loader) offer(c *Cluster) {
 	list := none
 	if len(c.pes) > 0 {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// readForScheduler reads what only a scheduler needs.
+// readForScheduler reads the objects that only a scheduler needs.
 func (l *loader) readForScheduler(c *Cluster) {
 	single(l, "complexes", complexesOf, func(v *Complexes) {
 		c.complexes = v
@@ -42,8 +42,8 @@ func (c *Cluster) addDefaultUserSets() {
 	}
 }
 
-// single reads a file that is one object. read returns what is sound beside
-// errors.
+// single reads a file that is one object. read returns the valid part of the object together with
+// the errors.
 func single[O any](l *loader, file string, read func(string, []byte) (O, error), set func(O)) {
 	if !l.present[file] {
 		return

@@ -6,20 +6,18 @@
 //
 // Other projects may import this package: docs/compatibility.md says what may change.
 //
-// It is pure: it opens nothing by itself and starts nothing, the caller hands
-// it bytes or an fs.FS. It does not decide anything about jobs, either; it
-// says what an administrator wrote, in types, and refuses what cannot be meant.
-// Load formulas, calendars, patterns and expressions are kept as text: what they
-// mean is the scheduler's business.
+// It is pure: it opens no files and starts no processes; the caller passes bytes or an fs.FS. It
+// makes no decisions about jobs. It converts the text of administrators into types and refuses
+// invalid text. Load formulas, calendars, patterns and expressions stay text, which the scheduler
+// interprets.
 //
-// Each object is a table with one row per attribute: its name, the template's
-// default, and its kind, which checks a value and stores it in a typed field.
-// The text of a value is kept beside its meaning, so that an object is printed
-// as it was written ("00:00:60" stays "00:00:60"). Objects are not changed in
-// place: With returns a changed copy, checked like a file. Complexes, share
-// trees and resource quota sets, which are no lists of attributes, have readers
-// and printers of their own.
+// Each object is a table with one row per attribute: its name, the template's default, and its
+// kind, which checks a value and stores it in a typed field. The object also stores the text of
+// each value, so that it is printed as it was written ("00:00:60" stays "00:00:60"). Objects are
+// not changed in place: With returns a changed copy and checks it like a file. Complexes, share
+// trees and resource quota sets are not lists of attributes, so they have separate readers and
+// printers.
 //
-// What is read is immutable and may be used from any goroutine. Slices of a
-// returned value are shared with it and must not be written to.
+// All objects are immutable and may be used by several goroutines. Returned slices are shared with
+// the object: do not write to them.
 package qconf

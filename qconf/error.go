@@ -23,10 +23,10 @@ var ErrAmbiguous = errors.New("configuration ambiguous")
 // them apart again.
 type Error struct {
 	File      string // as it was given to the reader, empty for a value from elsewhere
-	Line      int    // from 1; 0 where the whole file is meant
-	Attribute string // empty where no attribute is concerned
+	Line      int    // from 1; 0 for the whole file
+	Attribute string // empty if the error does not concern an attribute
 	Value     string // the value that was refused, as written
-	Problem   string // what is wrong, and what was expected
+	Problem   string // the error, and the value that was expected
 	Err       error  // ErrNotFound, ErrAmbiguous or the cause; may be nil
 }
 
@@ -77,9 +77,8 @@ func (e *Error) Within(dir string) *Error {
 	return &there
 }
 
-// Within is err as seen from outside of the directory that was read: every *Error that
-// it holds, in the order of SortErrors, with the directory before the name of the file.
-// An err that holds none is returned as it is.
+// Within returns the *Errors in err with dir prepended to the names of their files, joined, in the
+// order of SortErrors. It returns an err without any *Error unchanged.
 func Within(dir string, err error) error {
 	found := Errors(err)
 	if dir == "" || len(found) == 0 {
@@ -91,7 +90,7 @@ func Within(dir string, err error) error {
 	return inOrder(found)
 }
 
-// SortErrors sorts by file and line. Those of one line stay as they are.
+// SortErrors sorts by file and line. Errors of the same line keep their order.
 func SortErrors(found []*Error) {
 	slices.SortStableFunc(found, func(a, b *Error) int {
 		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line)

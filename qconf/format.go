@@ -17,7 +17,7 @@ const (
 // width is the longest line that qconf prints.
 const width = 80
 
-// layout is what differs between the objects in print.
+// layout holds the differences between the printed forms of objects.
 type layout struct {
 	column int  // where values begin; 0 for one blank after the name
 	framed bool // "#name:" before and an empty line after, like qconf -sconf
@@ -27,9 +27,9 @@ type layout struct {
 type breaks int
 
 const (
-	// betweenWords breaks at single blanks: for commands and paths, in which a
-	// comma is a byte like any other. The original breaks those at commas, too,
-	// and then reads another command.
+	// betweenWords breaks at single blanks. It is for commands and paths, in which a comma has no
+	// special meaning. Grid Engine also breaks these at commas, and then reads back a different
+	// command.
 	betweenWords breaks = iota
 	// betweenItems breaks at blanks and commas: for lists.
 	betweenItems
@@ -68,9 +68,9 @@ func (t Text) Format(style Style) string {
 	return b.String()
 }
 
-// wrap writes a line, broken like the original breaks it: at the last place
-// that leaves room for " \", or else at the first one after that. A broken
-// line is indented to where its value begins.
+// wrap writes a line and breaks it as Grid Engine does: at the last possible place that leaves room
+// for " \", or if there is none, at the next possible place. Continuation lines are indented to the
+// column of the value.
 func wrap(b *strings.Builder, rest string, indent int, br breaks) {
 	room, from := width, indent+1 // of the first line: no break before the value
 	for len(rest) > room {
@@ -101,10 +101,10 @@ func wrap(b *strings.Builder, rest string, indent int, br breaks) {
 	b.WriteString(rest)
 }
 
-// at reports whether s may be broken at the blank, or after the comma, at i.
-// No break stands at an end or beside a second blank: it would not be read
-// back. None follows the comma of a command: what reads it could not tell
-// whether a blank was there, see line.gap.
+// at reports whether s may be broken at the blank, or after the comma, at i. It may not be broken
+// at an end or next to a second blank, because that would read back differently. After the comma of
+// a command it may not either, because a reader could not tell whether a blank was there, see
+// line.gap.
 func (br breaks) at(s string, i int) bool {
 	if i == 0 || i == len(s)-1 {
 		return false

@@ -11,12 +11,13 @@ import (
 type FoundMap struct {
 	Name string // of the complex, which has the type RSMAP
 	IDs  []string
-	// Attributes are those of each thing, by its position in IDs.
+	// Attributes are the attributes of each element, at its index in IDs.
 	Attributes [][]Setting
 	Gone       []string // ids of things that the host has had, and has no more
 }
 
-// attributeComplexes are the complexes for attributes of things that nobody has defined.
+// attributeComplexes are the complexes for attributes of elements, for sites that have not defined
+// them.
 var attributeComplexes = map[string]string{
 	"gpu_mem":  "gpu_mem gpu_mem MEMORY <= YES NO 0 0\n",
 	"gpu_type": "gpu_type gpu_type RESTRING == YES NO NONE 0\n",
@@ -34,13 +35,14 @@ func (f *FoundMap) resourceMap(complexes *Complexes) ResourceMap {
 	return m
 }
 
-// resourceMapComplex are the columns of a complex for a resource map that nobody has defined.
+// resourceMapComplex holds the columns of a resource map's complex, for sites that have not defined
+// it.
 const resourceMapComplex = "%[1]s %[1]s RSMAP <= YES YES 0 0\n"
 
-// WithFoundMap returns the cluster with a resource map of a host: the complex, unless there is one,
-// and in complex_values of the host the ids, unless there are others. What the files of the cluster
-// say stays, but for ids of things that are gone. A complex of another type is the site's own, and
-// nothing is added.
+// WithFoundMap returns the cluster with a resource map that was found on a host. It adds the
+// complex, unless it exists, and adds the ids to complex_values of the host, unless that already
+// has ids. Settings of the site stay, except for ids of elements that no longer exist. If the site
+// has a complex of this name with another type, nothing is added.
 func (c *Cluster) WithFoundMap(host string, found FoundMap) (*Cluster, error) {
 	x, there := c.complexes.Find(found.Name)
 	if there && (x.Type != ComplexRSMap || x.Name != found.Name) || len(found.IDs)+len(found.Gone) == 0 {
@@ -97,8 +99,8 @@ func (c *Cluster) WithFoundMap(host string, found FoundMap) (*Cluster, error) {
 	return changed.withHost(h), nil
 }
 
-// WithoutFoundMap returns the way back for the text of a host that somebody has changed: it returns
-// the host without a resource map that is the one that was found.
+// WithoutFoundMap undoes WithFoundMap for a host whose text an administrator has edited: it removes
+// the resource map if it equals the one that was found.
 func (h *ExecHost) WithoutFoundMap(found FoundMap) (*ExecHost, error) {
 	values := slices.DeleteFunc(slices.Clone(h.ComplexValues), func(s Setting) bool {
 		m, err := ParseResourceMap(s.Value)

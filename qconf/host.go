@@ -32,8 +32,8 @@ var hostTable = table[ExecHost]{
 		}}},
 		row("load_scaling", none, weights(CheckName, func(h *ExecHost) *[]Weight { return &h.LoadScaling })),
 		row("complex_values", none, settings(func(h *ExecHost) *[]Setting { return &h.ComplexValues })),
-		// qconf -se prints these two, which nobody configures: what the host
-		// had reported when it was asked.
+		// qconf -se prints these two, but they cannot be configured: they are the latest values
+		// that the host has reported.
 		{name: "load_values", optional: true, kind: kind[ExecHost]{breaks: betweenItems, read: ignored[ExecHost]}},
 		{name: "processors", optional: true, kind: kind[ExecHost]{read: ignored[ExecHost]}},
 		row("user_lists", none, names(func(h *ExecHost) *[]string { return &h.UserLists })),
@@ -45,7 +45,7 @@ var hostTable = table[ExecHost]{
 	},
 }
 
-// ignored keeps the text of a value that means nothing here.
+// ignored stores the text of a value that this package does not use.
 func ignored[T any](_ *T, s string) (string, error) { return s, nil }
 
 // ParseHost reads an execution host in the notation of host_conf(5). file is

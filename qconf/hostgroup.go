@@ -49,7 +49,7 @@ type HostGroups struct {
 	hosts  map[string]*hostSet // of each group, with its subgroups resolved
 }
 
-// hostSet is a set of hosts that is asked with SameHost's meaning.
+// hostSet is a set of hosts whose names are compared as SameHost does.
 type hostSet struct {
 	inOrder []string
 	names   map[string]bool // in small letters
@@ -161,8 +161,8 @@ func (g *HostGroups) Group(name string) *HostGroup {
 	return g.groups[name]
 }
 
-// Hosts returns the hosts of a group and of its subgroups, each once: those that the
-// group names come first.
+// Hosts returns the hosts of a group and of its subgroups, each once. Hosts that the group names
+// itself come first.
 func (g *HostGroups) Hosts(name string) []string {
 	if g == nil || g.hosts[name] == nil {
 		return nil
@@ -176,9 +176,9 @@ func (g *HostGroups) Contains(name, host string) bool {
 	return g != nil && g.hosts[name].contains(host)
 }
 
-// Resolve returns the hosts that a list of host names and @groups stands for, each
-// once: first those that the list names, then those of its groups. So the original has
-// it, where the instances of a queue are made in this order (tested).
+// Resolve returns the hosts of a list of host names and @groups, each once: first the hosts that
+// the list names, then the hosts of its groups. Grid Engine creates the instances of a queue in
+// this order (tested).
 func (g *HostGroups) Resolve(list []string) []string { return g.set(list).inOrder }
 
 // set returns the hosts of a list, of whose groups the hosts are known.

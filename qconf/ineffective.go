@@ -12,10 +12,9 @@ func isUnset(value string) bool {
 	return isWord(value, "", none, "false") || strings.Trim(value, "0:") == ""
 }
 
-// idleAttributes are those of sge_conf(5) that a configuration can set and nothing here
-// acts on, with what there is instead. The paths and words that are only told to programs
-// of the original (execd_spool_dir, xterm, loglevel, libjvm_path) are not among them:
-// they have another value than the template's in any cluster.
+// idleAttributes are the attributes of sge_conf(5) that have no effect in execd, each with its
+// replacement. Attributes that only concern programs of Grid Engine (execd_spool_dir, xterm,
+// loglevel, libjvm_path) are not listed, because in every cluster they differ from the template.
 var idleAttributes = []struct{ name, instead string }{
 	{"shell_start_mode", "each queue has its own"},
 	{"set_token_cmd", "jobs get no AFS token"},

@@ -12,7 +12,7 @@ import (
 	"github.com/execd-project/execd/quantity"
 )
 
-// Forever is the value of a time that is INFINITY where one may be.
+// Forever is the value of INFINITY for times that allow it.
 const Forever = time.Duration(math.MaxInt64)
 
 // none is how an empty value is written.
@@ -31,7 +31,8 @@ func optionalName[T any](field func(*T) *string) kind[T] {
 	return orNone(name(field), field)
 }
 
-// orNone takes NONE in any case beside what k takes, and stores "" for it.
+// orNone accepts NONE, in upper or lower case, in addition to the values of k, and stores "" for
+// it.
 func orNone[T any](k kind[T], field func(*T) *string) kind[T] {
 	return kind[T]{breaks: k.breaks, keeps: k.keeps, read: func(dst *T, s string) (string, error) {
 		if isWord(s, none) {
@@ -161,14 +162,13 @@ func keyword[T any, W ~string](field func(*T) *W, words ...W) kind[T] {
 	}}
 }
 
-// words splits a list at blanks and commas, either of which all of Grid
-// Engine's lists take.
+// words splits a list at blanks and commas; all lists of Grid Engine accept both.
 func words(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return r == ' ' || r == '\t' || r == ',' })
 }
 
-// list is a list of items that check takes, or NONE. It is printed with sep
-// between the items; an item that comes twice counts once, as in the original.
+// list is a list of items that check accepts, or NONE. It is printed with sep between the items. A
+// repeated item counts once, as in Grid Engine.
 func list[T any](sep string, check func(string) error, field func(*T) *[]string) kind[T] {
 	return kind[T]{breaks: betweenItems, keeps: true, read: func(dst *T, s string) (string, error) {
 		*field(dst) = nil
@@ -198,7 +198,7 @@ func list[T any](sep string, check func(string) error, field func(*T) *[]string)
 	}}
 }
 
-// joined returns a list as it is printed.
+// joined returns the printed form of a list.
 func joined(items []string, sep string) string {
 	if len(items) == 0 {
 		return none
@@ -212,9 +212,8 @@ func names[T any](field func(*T) *[]string) kind[T] { return list(" ", CheckName
 // hosts is a blank separated list of host names and @groups.
 func hosts[T any](field func(*T) *[]string) kind[T] { return list(" ", checkHostIdentifier, field) }
 
-// Setting is an element of a list of complex_name=value (queue_conf(5),
-// load_thresholds, complex_values). Whether there is such a complex and what
-// its values are is not known here.
+// Setting is an element of a list of complex_name=value (queue_conf(5), load_thresholds,
+// complex_values). This package checks neither the name nor the value against the complexes.
 type Setting struct {
 	Name, Value string
 }

@@ -18,12 +18,10 @@ type line struct {
 	gap bool
 }
 
-// readLines splits a file into its attributes: "name value", where a backslash
-// before the newline stands for a blank, "before any interpretation"
-// (queue_conf(5), DESCRIPTION). Blank lines and lines that begin with # are
-// skipped; a comment is not continued. What the original's reader does beyond
-// its manual is done here, too: blanks may follow the backslash, and a blank
-// line may come after it.
+// readLines splits a file into its attributes: "name value", where a backslash before the newline
+// stands for a blank, "before any interpretation" (queue_conf(5), DESCRIPTION). Blank lines and
+// lines that begin with # are skipped; a comment is not continued. As in Grid Engine, but not in
+// its manual, blanks and then a blank line may follow the backslash.
 func readLines(file, data string) (lines []line, errs []error) {
 	physical := strings.Split(data, "\n")
 	for i := 0; i < len(physical); {
@@ -37,8 +35,8 @@ func readLines(file, data string) (lines []line, errs []error) {
 		for i++; more && i < len(physical); i++ {
 			var next string
 			next, more = physicalLine(physical[i])
-			// The blanks around the break are layout: qconf breaks at a blank
-			// and indents what follows.
+			// The blanks around the break are layout: qconf breaks at a blank and indents the next
+			// line.
 			last := &parts[len(parts)-1]
 			*last, next = strings.TrimRight(*last, blanks), strings.TrimLeft(next, blanks)
 			if strings.HasSuffix(*last, ",") && !strings.HasPrefix(next, "[") {

@@ -8,9 +8,8 @@ import (
 // maxName is the longest object_name of sge_types(5), in bytes.
 const maxName = 512
 
-// CheckName refuses what is no object_name of sge_types(5), OBJECT TYPES. As
-// the original does, it also refuses a leading "." or "#", and the words NONE,
-// ALL and TEMPLATE in any case.
+// CheckName refuses text that is not an object_name of sge_types(5), OBJECT TYPES. As Grid Engine
+// does, it also refuses a leading "." or "#", and the words NONE, ALL and TEMPLATE in any case.
 func CheckName(s string) error {
 	switch {
 	case s == "":
@@ -30,8 +29,7 @@ func CheckName(s string) error {
 	return nil
 }
 
-// CheckHostName refuses what is no host_name of sge_types(5), and the names
-// that are reserved there.
+// CheckHostName refuses text that is not a host_name of sge_types(5), and the names reserved there.
 func CheckHostName(s string) error {
 	if s == "" || len(s) > 255 {
 		return fmt.Errorf("%q is not a host name: it has %d bytes, expected 1 to 255", s, len(s))
@@ -49,7 +47,7 @@ func CheckHostName(s string) error {
 	return nil
 }
 
-// checkGroupName refuses what is no hostgroup_name of sge_types(5).
+// checkGroupName refuses text that is not a hostgroup_name of sge_types(5).
 func checkGroupName(s string) error {
 	name, ok := strings.CutPrefix(s, "@")
 	if !ok {
@@ -58,7 +56,7 @@ func checkGroupName(s string) error {
 	return CheckName(name)
 }
 
-// checkHostIdentifier refuses what is no host_identifier of sge_types(5).
+// checkHostIdentifier refuses text that is not a host_identifier of sge_types(5).
 func checkHostIdentifier(s string) error {
 	if strings.HasPrefix(s, "@") {
 		return checkGroupName(s)

@@ -44,7 +44,7 @@ func weights[T any](check func(string) error, field func(*T) *[]Weight) kind[T] 
 			if err != nil {
 				err = fmt.Errorf("%q is not a number in %s=%s, expected one like 0.25", item.Value, item.Name, item.Value)
 			}
-			// The settings have looked at the name already.
+			// The reader of settings has already checked the name.
 			if unfit := check(item.Name); unfit != nil {
 				err = errJoin(problems(err), unfit)
 			}
@@ -60,7 +60,7 @@ func weights[T any](check func(string) error, field func(*T) *[]Weight) kind[T] 
 	}}
 }
 
-// usageName refuses what is not a kind of usage (host_conf(5), usage_scaling).
+// usageName refuses names that are not a kind of usage (host_conf(5), usage_scaling).
 func usageName(s string) error {
 	if s != "cpu" && s != "mem" && s != "io" {
 		return fmt.Errorf("%q is not a kind of usage, expected cpu, mem or io", s)

@@ -11,11 +11,9 @@ type part struct {
 	text string
 }
 
-// splitParts reads "default,[host=value],[@group=value]" (queue_conf(5),
-// hostlist). What begins with a bracket at the beginning or after a comma is
-// the setting of a host or a group; it ends with the bracket's partner. With an
-// error it returns the parts that are sound, the default setting among them, or
-// none.
+// splitParts reads "default,[host=value],[@group=value]" (queue_conf(5), hostlist). A bracket at
+// the beginning or after a comma opens the setting of a host or a group, which ends at the matching
+// bracket. On an error it returns the valid parts, including the default setting, or no parts.
 func splitParts(s string) ([]part, error) {
 	at := strings.IndexByte(s, '[')
 	for at > 0 && !strings.HasSuffix(strings.TrimRight(s[:at], blanks), ",") {
@@ -63,8 +61,8 @@ func splitParts(s string) ([]part, error) {
 	return parts, errJoin(errs)
 }
 
-// readPart reads [host=value] or [@group=value]. seen has those who were set
-// before.
+// readPart reads [host=value] or [@group=value]. seen holds the hosts and groups of the earlier
+// settings.
 func readPart(s string, seen map[string]bool) (part, error) {
 	who, text, ok := strings.Cut(s[1:len(s)-1], "=")
 	who, text = strings.Trim(who, blanks), strings.Trim(text, blanks)
@@ -105,8 +103,7 @@ func partner(s string) int {
 	return -1
 }
 
-// overrides are the settings of one attribute of a queue, ready to be asked
-// for many hosts.
+// overrides are the settings of one attribute of a queue, prepared for queries about many hosts.
 type overrides struct {
 	name, text string
 	groups     []part
@@ -136,7 +133,7 @@ func (o overrides) on(host string, groups *HostGroups) (string, error) {
 	if text, ok := o.hosts[low]; ok {
 		return text, nil
 	}
-	// What SameHost takes for the same beside that.
+	// Other names that SameHost accepts.
 	if short := ShortName(low); short != low {
 		if text, ok := o.hosts[short]; ok {
 			return text, nil
@@ -159,7 +156,7 @@ func (o overrides) on(host string, groups *HostGroups) (string, error) {
 	return "", fmt.Errorf("host %q is in %s, which set %s, and has no own setting", host, strings.Join(who, " and "), strings.Join(texts, " and "))
 }
 
-// settings returns the settings of all hosts and groups, those of hosts first, by name.
+// settings returns the settings of all hosts and groups, sorted by name, hosts first.
 func (o overrides) settings() []string {
 	var texts []string
 	for _, host := range sortedKeys(o.hosts) {

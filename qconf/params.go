@@ -10,8 +10,8 @@ import (
 	"github.com/execd-project/execd/quantity"
 )
 
-// ExecdParams is execd_params of sge_conf(5). The comments give the default
-// where it is not the zero value.
+// ExecdParams is execd_params of sge_conf(5). The comments give each default that is not the zero
+// value.
 type ExecdParams struct {
 	KeepActive            KeepActive       // KEEP_ACTIVE
 	NotifyKill            job.Notification // NOTIFY_KILL, before SIGKILL; NotifyDefault
@@ -28,7 +28,7 @@ type ExecdParams struct {
 	// resources of queues are unlimited.
 	Limits job.Limits
 
-	VmemLimits    VmemLimits    // VMEM_LIMIT, which is ours
+	VmemLimits    VmemLimits    // VMEM_LIMIT, only in execd
 	ScriptTimeout time.Duration // SCRIPT_TIMEOUT of prolog, epilog and PE procedures; 120 s; 0 for never
 	SRTKill       bool          // S_RT_KILL: jobs are killed the notify time after s_rt; true
 
@@ -38,18 +38,18 @@ type ExecdParams struct {
 	AcctReservedUsage              bool
 	SharetreeReservedUsage         bool
 	SimulateJobs                   bool // SIMULATE_JOBS
-	UseCgroups                     bool // USE_CGROUPS; true, which is ours
+	UseCgroups                     bool // USE_CGROUPS; true, unlike in Grid Engine
 	UseSmaps                       bool // USE_SMAPS
 	UseQidle                       bool // USE_QIDLE
-	// ScriptShell is SCRIPT_SHELL, which is ours: a script runs with the shell of -S, else by
-	// its #! line, else with the shell of the queue, whatever shell_start_mode is, but for
-	// script_from_stdin. Default, where it is not given, is what ScriptShellFor says.
+	// ScriptShell is SCRIPT_SHELL, which only execd has: a script runs with the shell of -S,
+	// otherwise by its #! line, otherwise with the shell of the queue, with any shell_start_mode
+	// except script_from_stdin. If it is not set, ScriptShellFor gives the default.
 	ScriptShell job.Tristate
 	DemandLS    bool // DEMAND_LS; true
 	UseSyslog   bool // USE_SYSLOG
 
 	Unknown     []string // parameters that are not known here, as written
-	Ineffective []string // those that are known to have no effect and are set, as written
+	Ineffective []string // parameters that are set and have no effect, as written
 }
 
 // KeepActive says which job directories stay when their job has ended.
@@ -59,10 +59,10 @@ type KeepActive string
 const (
 	KeepNone   KeepActive = ""      // false
 	KeepAll    KeepActive = "true"  // all
-	KeepFailed KeepActive = "error" // those of jobs that failed
+	KeepFailed KeepActive = "error" // only the directories of jobs that failed
 )
 
-// The values of PDC_INTERVAL that are no times.
+// The values of PDC_INTERVAL that are not times.
 const (
 	PDCNever         time.Duration = -1
 	PDCPerLoadReport time.Duration = -2
@@ -72,9 +72,9 @@ const (
 // (PTF_MIN_PRIORITY and PTF_MAX_PRIORITY).
 const PlatformPriority = -999
 
-// QmasterParams is qmaster_params of sge_conf(5): those that mean something to
-// an agent or to the keeper of a cell. The original's switches for debugging,
-// profiling and its own protocols are accepted, and noted as ineffective.
+// QmasterParams holds the parameters of qmaster_params (sge_conf(5)) that have an effect in an
+// agent or a master. Grid Engine's switches for debugging, profiling and its protocols are accepted
+// and listed in Ineffective.
 type QmasterParams struct {
 	ForbidReschedule              bool          // FORBID_RESCHEDULE: exit status 99 has no meaning
 	ForbidAppError                bool          // FORBID_APPERROR: exit status 100 has no meaning
@@ -89,12 +89,13 @@ type QmasterParams struct {
 	MaxDynEC                      int           // MAX_DYN_EC; 1000
 	JSVTimeout                    int           // jsv_timeout, in seconds; 10
 	StreeSpoolInterval            time.Duration // STREE_SPOOL_INTERVAL; 4 min
-	MaxUSubmissions               Rate          // max_u_submissions, ours: of a user; none
-	// SlotsPE is SLOTS_PE, ours: the parallel environment of jobs that request slots by -l; ""
-	// refuses those jobs as the original does.
+	MaxUSubmissions               Rate          // max_u_submissions, only in execd: submissions of a user; no limit
+	// SlotsPE is SLOTS_PE, only in execd: the parallel environment of jobs that request slots with
+	// -l; if it is "", these jobs are refused as in Grid Engine.
 	SlotsPE string
-	// MemoryPool is MEMORY_POOL, ours: the consumable of which a job books the largest of its
-	// requests in MemoryRequests; "" has each request be for itself, as in the original.
+	// MemoryPool is MEMORY_POOL, only in execd: the consumable of which a job books the largest of
+	// its requests in MemoryRequests; if it is "", each request is booked separately, as in Grid
+	// Engine.
 	MemoryPool string
 
 	Unknown, Ineffective []string // see ExecdParams
@@ -106,8 +107,7 @@ type Rate struct {
 	Per  time.Duration // at least a second
 }
 
-// ReportingParams is reporting_params of sge_conf(5). Accounting is true where it is not
-// given.
+// ReportingParams is reporting_params of sge_conf(5). Accounting is true if it is not set.
 type ReportingParams struct {
 	Accounting, Reporting, Joblog bool
 	LogConsumables                bool
@@ -124,7 +124,7 @@ type params[P any] struct {
 	rows    []param[P]
 	ignored []string // known, without a meaning here
 	unknown func(*P) *[]string
-	// ineffective is where those of ignored and those that are idle are noted that are set.
+	// ineffective is the list that receives the parameters of ignored and idle that are set.
 	ineffective func(*P) *[]string
 	finish      func(*P) // sees to defaults that depend on each other; may be nil
 }
@@ -134,8 +134,8 @@ type param[P any] struct {
 	name string
 	kind[P]
 	idle bool // read and checked, and without effect
-	// override reads a setting for some, [who=value] after that for all; nil
-	// where there are none.
+	// override reads a setting [who=value], which follows the setting for all; nil if the parameter
+	// has no such settings.
 	override func(dst *P, who, value string) error
 }
 
@@ -143,9 +143,8 @@ func p[P any](name string, k kind[P]) param[P] { return param[P]{name: name, kin
 
 func idle[P any](name string, k kind[P]) param[P] { return param[P]{name: name, kind: k, idle: true} }
 
-// paramsKind reads a list of parameters, or none. Names have no case; the
-// separators are comma, semicolon and blank. Of a parameter that comes twice
-// the last counts, as in the original.
+// paramsKind reads a list of parameters, or none. Case does not matter in names; the separators are
+// comma, semicolon and blank. If a parameter is repeated, the last value counts, as in Grid Engine.
 func paramsKind[T, P any](t params[P], field func(*T) *P) kind[T] {
 	return kind[T]{breaks: betweenItems, read: func(dst *T, s string) (string, error) {
 		v, err := t.read(s)
@@ -340,8 +339,8 @@ var qmasterParams = params[QmasterParams]{
 	},
 }
 
-// parseRate reads a number and, behind a slash, the time_specifier of a period, which is a second
-// where there is none; 0 is not a limit.
+// parseRate reads a number, optionally followed by a slash and the time_specifier of a period; the
+// default period is a second. 0 means no limit.
 func parseRate(s string) (Rate, error) {
 	number, period, given := strings.Cut(s, "/")
 	most, err := parseNumber(number, 0, math.MaxInt32)

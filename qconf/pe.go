@@ -14,13 +14,13 @@ type ParallelEnvironment struct {
 	Text
 	Name           string         // pe_name
 	Slots          int            // of all jobs together, 0 to 9999999
-	UserLists      []string       // access lists of those who may use it; none for everybody
-	XUserLists     []string       // access lists of those who may not
+	UserLists      []string       // access lists of its users; nil admits all users
+	XUserLists     []string       // access lists of users without access
 	Start, Stop    string         // start_proc_args and stop_proc_args, "[user@]path args", empty for none
 	AllocationRule AllocationRule // how slots are spread over hosts
 	ControlSlaves  bool           // tight integration: the agents start the tasks
 	JobIsFirstTask bool           // the job script is one of the tasks
-	UrgencySlots   UrgencySlots   // what a range of slots counts as for the urgency
+	UrgencySlots   UrgencySlots   // the number of slots that a range counts as for the urgency
 	AcctSummary    bool           // accounting_summary: one record for all tasks
 	QsortArgs      string         // qsort_args, empty for none
 }

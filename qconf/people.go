@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// peopleFiles are the files that list users and hosts, one to a line, and what a name in
-// them has to be.
+// peopleFiles are the files that list users and hosts, one per line, with the check for their
+// names.
 var peopleFiles = map[string]func(string) error{
 	"managers": checkUserName, "operators": checkUserName, "adminhosts": CheckHostName, "submithosts": CheckHostName,
 }
 
-// checkUserName refuses what no login name is.
+// checkUserName refuses text that cannot be a login name.
 func checkUserName(s string) error {
 	if s == "" || strings.ContainsAny(s, ":/@ ,") || s[0] == '-' || strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) >= 0 {
 		return fmt.Errorf("%s is not a login name", strconv.Quote(s))
@@ -54,10 +54,10 @@ func (l *loader) readPeople(c *Cluster) {
 	}
 }
 
-// Managers returns the users who may do everything beside root (qconf(1), -sm), sorted.
+// Managers returns the users who, besides root, may do everything (qconf(1), -sm), sorted.
 func (c *Cluster) Managers() []string { return c.people["managers"] }
 
-// Operators returns the users who may do what managers may, but for the configuration
+// Operators returns the users with the rights of managers except changes of the configuration
 // (qconf(1), -so), sorted.
 func (c *Cluster) Operators() []string { return c.people["operators"] }
 

@@ -97,13 +97,13 @@ func (c *Cluster) BookedMemory(host string, requests []Setting) uint64 {
 	return c.MemoryPoolDefault()
 }
 
-// WithMemoryPool returns the cluster with so many bytes of memory of a host as one pool: the
-// consumable m_mem_free, of which a job that requests no memory books an equal share for each of its
-// slots, MEMORY_POOL=m_mem_free in qmaster_params, and VMEM_LIMIT=memory in execd_params. The host
-// has to exist. It is for the built-in configuration: a site's own remains as it is.
+// WithMemoryPool returns the cluster with memory bytes of a host as one pool: it sets the
+// consumable m_mem_free, of which a job without a request for memory books an equal share for each
+// of its slots, MEMORY_POOL=m_mem_free in qmaster_params, and VMEM_LIMIT=memory in execd_params.
+// The host must exist. Use it for the built-in configuration only, not for that of a site.
 func (c *Cluster) WithMemoryPool(host string, memory uint64, slots int) (*Cluster, error) {
 	const mib = 1 << 20
-	share := max(memory/uint64(max(slots, 1))/mib, 1) // all shares together are no more than the pool
+	share := max(memory/uint64(max(slots, 1))/mib, 1) // the sum of all shares does not exceed the pool
 	text := fmt.Sprintf("%[1]s %[1]s MEMORY <= YES YES %[2]dM 0\n", builtinPool, share)
 	complexes, err := ParseComplexes("", []byte(c.complexes.Format()+text))
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// problems returns the things that are wrong with one value: the errors that err
-// joins, in order. A list says of each of its items what is wrong with it.
+// problems returns the errors of one value: the errors that err joins, in order. A list has an
+// error for each invalid item.
 func problems(err error) []error {
 	if err == nil {
 		return nil
@@ -22,7 +22,7 @@ func problems(err error) []error {
 	return all
 }
 
-// within says of each problem where it is.
+// within adds the place to each problem.
 func within(where string, err error) error {
 	all := problems(err)
 	for i, e := range all {
@@ -31,8 +31,8 @@ func within(where string, err error) error {
 	return errors.Join(all...)
 }
 
-// whole returns an object without errors, or none: what is sound of one that has
-// errors is for finding more of them.
+// whole returns an object without errors, or nil: the valid part of an object with errors only
+// serves to find further errors.
 func whole[O any](o *O, err error) (*O, error) {
 	if err != nil {
 		return nil, err

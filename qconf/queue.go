@@ -43,13 +43,13 @@ type QueueInstance struct {
 	Interactive       bool          // qtype has INTERACTIVE
 	CkptList          []string      // names of checkpointing environments
 	PEList            []string      // names of parallel environments
-	Rerun             bool          // jobs are restarted unless they ask not to be
+	Rerun             bool          // jobs are restarted unless they request otherwise (-r n)
 	Slots             int           // 0 to 9999999
 
 	Tmpdir         string             // parent of the jobs' TMPDIR, absolute
 	Shell          string             // absolute
 	Prolog, Epilog string             // "[user@]path args", empty for NONE: see Configuration.PrologFor
-	ShellStartMode job.ShellStartMode // one that qconf takes, never RawExec
+	ShellStartMode job.ShellStartMode // never RawExec, which qconf refuses
 	StarterMethod  string             // "path args", empty for NONE
 
 	// The methods are signal names or numbers (job.ParseSignal), or "path args";
@@ -79,8 +79,8 @@ const (
 	InitialDisabled InitialState = "disabled"
 )
 
-// queueParts is what the table of a queue fills: what all instances share, and
-// the settings of one.
+// queueParts holds the values that the table of a queue fills: those that all instances share, and
+// those of one instance.
 type queueParts struct {
 	hosts []string
 	QueueInstance
@@ -193,15 +193,13 @@ func (q *Queue) HasHost(host string, groups *HostGroups) bool {
 	return false
 }
 
-// Instance returns the settings of the queue on a host, whether or not the
-// host is in its host list. For each parameter, the setting of the host goes
-// before that of a host group that holds it, and that before the default
-// (queue_conf(5), hostlist).
+// Instance returns the settings of the queue on a host, whether or not the host is in its host
+// list. For each parameter, the setting of the host takes precedence over the setting of a host
+// group that contains it, and that over the default (queue_conf(5), hostlist).
 //
-// Where no setting names the host and more than one of its groups is set, the
-// configuration is ambiguous, even if the values agree; so the original has
-// it. Instance then returns one *Error per parameter that wraps ErrAmbiguous,
-// joined, and an instance with the default of these parameters.
+// If no setting names the host, and more than one of its groups has a setting, the configuration is
+// ambiguous, even if the values agree, as in Grid Engine. Instance then returns one *Error per
+// parameter that wraps ErrAmbiguous, joined, and an instance with the default of these parameters.
 func (q *Queue) Instance(host string, groups *HostGroups) (QueueInstance, error) {
 	parts := queueParts{QueueInstance: q.defaults}
 	parts.Host = host
@@ -285,9 +283,9 @@ func readQtype(q *queueParts, s string) (string, error) {
 	return s, fmt.Errorf("%q names no queue type, expected BATCH, INTERACTIVE or NONE", s)
 }
 
-// Variants returns the settings that hosts of the queue can have, one at a time: the
-// default ones, and these with each setting of a host or host group in the place of
-// the default. What none of them allows, no instance does, whatever its host.
+// Variants returns the default settings of the queue and, for each setting of a host or host group,
+// a copy of them with this one setting. A value that no variant allows is not allowed in any
+// instance.
 func (q *Queue) Variants() []QueueInstance {
 	variants := []QueueInstance{q.defaults}
 	for _, o := range q.special {

@@ -29,14 +29,14 @@ type QuotaRule struct {
 	line                                int
 }
 
-// QuotaFilter says for whom a rule is. The zero value is a filter that is not
-// there, and lets everybody through.
+// QuotaFilter selects the users, projects, parallel environments, queues or hosts of a rule. The
+// zero value selects all.
 type QuotaFilter struct {
 	// Expanded filters are written in braces: the limit is for each that
 	// matches. Otherwise all that match share it.
 	Expanded bool
-	// Scope are the names that the filter is for, XScope (with ! in the file)
-	// those that it is not for: "*", names, patterns and @lists.
+	// Scope are the selected names, XScope (with ! in the file) the excluded ones: "*", names,
+	// patterns and @lists.
 	Scope, XScope []string
 }
 
@@ -47,8 +47,8 @@ func (f QuotaFilter) Set() bool { return len(f.Scope)+len(f.XScope) > 0 }
 type QuotaLimit struct {
 	Name  string // of a complex, or its shortcut
 	Value string // a value, or a formula
-	// Dynamic limits are formulas in which complexes of the host stand with a
-	// $, such as $num_proc*2.
+	// Dynamic limits are formulas with complexes of the host, which are written with a $, such as
+	// $num_proc*2.
 	Dynamic bool
 }
 
@@ -73,9 +73,8 @@ var quotaFilters = []struct {
 	{"hosts", func(r *QuotaRule) *QuotaFilter { return &r.Hosts }},
 }
 
-// ParseResourceQuotas reads what qconf -srqs prints: any number of sets, each
-// in braces on lines of their own. file is only used in errors, which are all
-// *Error, joined.
+// ParseResourceQuotas reads the format of qconf -srqs: any number of sets, each enclosed in braces
+// on separate lines. file is only used in errors, which are all *Error, joined.
 func ParseResourceQuotas(file string, data []byte) ([]*ResourceQuotaSet, error) {
 	sets, err := readQuotas(file, data)
 	if err != nil {
@@ -102,7 +101,7 @@ func readQuotas(file string, data []byte) ([]*ResourceQuotaSet, error) {
 	return r.sets, errJoin(r.errs)
 }
 
-// quotaReader reads sets and collects what is wrong with them.
+// quotaReader reads sets and collects their errors.
 type quotaReader struct {
 	file string
 	sets []*ResourceQuotaSet
@@ -177,8 +176,7 @@ func (r *quotaReader) attribute(l line) {
 	}
 }
 
-// describe reads a description. How many blanks there are between its words is
-// not kept, by qconf either.
+// describe reads a description. It reduces blanks between words to one, as qconf does.
 func describe(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	if isWord(s, none) {
@@ -197,9 +195,8 @@ func (r *quotaReader) close() {
 	r.set = nil
 }
 
-// parseRule reads a rule: [name NAME] {users|projects|pes|queues|hosts FILTER}
-// to LIMITS, the filters in any order. It returns what is sound of it beside all
-// errors, joined.
+// parseRule reads a rule: [name NAME] {users|projects|pes|queues|hosts FILTER} to LIMITS, the
+// filters in any order. It returns the valid part of the rule together with all errors, joined.
 func parseRule(s string) (QuotaRule, error) {
 	var rule QuotaRule
 	var errs []error
@@ -236,7 +233,7 @@ func parseRule(s string) (QuotaRule, error) {
 		})
 		if i < 0 {
 			errs = addError(errs, fmt.Errorf("%q is unknown in a rule, expected name, users, projects, pes, queues, hosts or to", word))
-			// Whatever belongs to it, too.
+			// The lines that belong to it are skipped, too.
 			tokens = append([]string{value}, tokens...)
 			for len(tokens) > 0 && !ruleWord(tokens[0]) {
 				tokens = tokens[1:]
@@ -326,7 +323,7 @@ func parseQuotaLimits(s string, perHost bool) ([]QuotaLimit, error) {
 		if err != nil {
 			errs = addError(errs, err)
 			if !strings.Contains(item, "=") || strings.HasPrefix(item, "=") {
-				break // what follows may belong to it
+				break // the next lines may belong to it
 			}
 			continue
 		}
@@ -355,8 +352,7 @@ func parseQuotaLimit(item string, perHost bool) (QuotaLimit, error) {
 	return l, err
 }
 
-// String returns the filter in the notation of qconf, which prints what is excluded
-// last.
+// String returns the filter in the notation of qconf, which prints excluded names last.
 func (f QuotaFilter) String() string {
 	items := slices.Clone(f.Scope)
 	for _, x := range f.XScope {

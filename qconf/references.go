@@ -27,8 +27,7 @@ func has[V any](m map[string]*V) func(string) bool {
 	return func(name string) bool { return m[name] != nil }
 }
 
-// check refuses references to what does not exist, and what contradicts each
-// other.
+// check refuses references to objects that do not exist, and contradictions between objects.
 func (l *loader) check(c *Cluster) {
 	r := references{present: l.present, refused: l.refused, dangling: l.options.Dangling, c: c}
 	r.check()
@@ -37,8 +36,8 @@ func (l *loader) check(c *Cluster) {
 	c.checkDepartments()
 }
 
-// WithComplexes returns the cluster with other complexes, or every place that
-// does not go with them: what is still used cannot be removed.
+// WithComplexes returns the cluster with other complexes, or an error for every place that
+// contradicts them: a complex in use cannot be removed.
 func (c *Cluster) WithComplexes(complexes *Complexes) (*Cluster, error) {
 	changed := c.clone()
 	changed.complexes = complexes
@@ -58,8 +57,7 @@ func (r *references) check() {
 	r.checkShareTree()
 }
 
-// look refuses a name that no object has. It says nothing of an object that has
-// errors of its own.
+// look refuses a name that no object has. It accepts the name of an object with errors.
 func (r *references) look(t Text, attribute, name string, to target) {
 	if to.exists(name) || r.refused.has(to.folder, name) {
 		return
@@ -98,11 +96,10 @@ func (r *references) lists() map[string]target {
 	}
 }
 
-// checkQueues looks for what queues name, also for single hosts.
+// checkQueues checks the references of queues, including their settings for single hosts.
 func (r *references) checkQueues() {
 	lists := r.lists()
-	// Without a folder there are no groups: nothing else could tell which hosts
-	// are meant.
+	// Without the folder there are no groups, and no other source could tell their hosts.
 	groups := target{"hostgroups", "host group", func(name string) bool { return r.c.groups.Group(name) != nil }}
 	group := func(q *Queue, attribute, who string) {
 		if strings.HasPrefix(who, "@") && !r.refused.has(groups.folder, who) && !groups.exists(who) {
@@ -183,8 +180,8 @@ func (r *references) checkAccess() {
 	}
 }
 
-// checkShareTree looks for the users and projects that the share tree names.
-// The name of a group is anybody's.
+// checkShareTree looks for the users and projects that the share tree names. A group may have any
+// name.
 func (r *references) checkShareTree() {
 	r.c.shareTree = r.c.shareTree.resolved(r.c)
 	tree := r.c.shareTree
@@ -206,8 +203,8 @@ func (r *references) checkShareTree() {
 	})
 }
 
-// checkDepartments warns of users and groups in several departments: who
-// belongs to which is not defined then (access_list(5), entries).
+// checkDepartments warns of users and groups in several departments: their department is then
+// undefined (access_list(5), entries).
 func (c *Cluster) checkDepartments() {
 	first := map[string]*UserSet{}
 	for _, name := range sortedKeys(c.userSets) {
@@ -318,8 +315,8 @@ func (r *references) formula(t Text, attribute, text string) {
 	}
 }
 
-// quotas checks the limits of a resource quota set. Whom a rule is for is not
-// looked for: rules are written before those who will come.
+// quotas checks the limits of a resource quota set. It does not check the names in filters:
+// administrators write rules for users and projects that do not exist yet.
 func (r *references) quotas(q *ResourceQuotaSet) {
 	for _, rule := range q.Rules {
 		t := Text{file: q.file, entries: []entry{{name: "limit", line: rule.line}}}

@@ -10,11 +10,11 @@ import (
 // SchedulerConfig is sched_conf(5).
 type SchedulerConfig struct {
 	Text
-	Algorithm               string // "default"; nothing else has a meaning
+	Algorithm               string // always "default"
 	ScheduleInterval        time.Duration
 	MaxUJobs                int // running jobs of each user; 0 for any number
 	QueueSortMethod         QueueSortMethod
-	JobLoadAdjustments      []Setting     // what a job adds to a load value when it starts
+	JobLoadAdjustments      []Setting     // amounts added to load values when a job starts
 	LoadAdjustmentDecayTime time.Duration // until nothing is left of that; 0 switches it off
 	LoadFormula             string        // without blanks
 	ScheddJobInfo           JobInfo
@@ -34,7 +34,7 @@ type SchedulerConfig struct {
 	MaxFunctionalJobsToSchedule                            int
 	ReportPJobTickets                                      bool
 	MaxPendingTasksPerJob                                  int        // at least 1
-	HalflifeDecayList                                      []HalfLife // in the place of Halftime, where it names the usage
+	HalflifeDecayList                                      []HalfLife // overrides Halftime for the listed kinds of usage
 	PolicyHierarchy                                        string     // letters O, F and S; empty for NONE
 
 	WeightTicket, WeightWaitingTime, WeightDeadline, WeightUrgency, WeightPriority float64
@@ -52,8 +52,8 @@ const (
 	SortBySeqNo QueueSortMethod = "seqno"
 )
 
-// JobInfo is schedd_job_info of sched_conf(5): of which jobs it is collected
-// why they do not start.
+// JobInfo is schedd_job_info of sched_conf(5): the jobs for which the scheduler records why they do
+// not start.
 type JobInfo struct {
 	All  bool
 	Jobs []Range // with All false, these only
@@ -67,8 +67,8 @@ type HalfLife struct {
 	Time time.Duration
 }
 
-// PERangeAlgorithm is PE_RANGE_ALG of params: how the number of slots is found
-// for a parallel job that asks for a range.
+// PERangeAlgorithm is PE_RANGE_ALG of params: the search for the number of slots of a parallel job
+// that requests a range.
 type PERangeAlgorithm string
 
 // The values of PE_RANGE_ALG.
@@ -82,9 +82,9 @@ const (
 // SchedulerParams is params of sched_conf(5).
 type SchedulerParams struct {
 	Profile, Monitor, JCFilter bool
-	DurationOffset             time.Duration // planned beside the run time of each job
+	DurationOffset             time.Duration // planned in addition to the run time of each job
 	PERangeAlg                 PERangeAlgorithm
-	// BindingAware, which is ours, has jobs with -binding wait for hosts with free cores.
+	// BindingAware, which only execd has, makes jobs with -binding wait for hosts with free cores.
 	BindingAware bool
 }
 
@@ -207,8 +207,8 @@ func readLoadFormula(c *SchedulerConfig, s string) (string, error) {
 	return s, checkFormula(s)
 }
 
-// checkFormula refuses what is no sum of terms like np_load_avg*2, as far as
-// that can be told without knowing the complexes.
+// checkFormula refuses text that is not a sum of terms like np_load_avg*2, as far as possible
+// without the complexes.
 func checkFormula(s string) error {
 	for _, t := range formulaTerms(s) {
 		if len(t) > 2 {
@@ -323,8 +323,8 @@ func readSchedulerParams(c *SchedulerConfig, s string) (string, error) {
 			errs = addError(errs, fmt.Errorf("%q is unknown, expected NONE or PROFILE, MONITOR, JC_FILTER, DURATION_OFFSET, PE_RANGE_ALG, BINDING_AWARE, each with =value", item))
 		}
 	}
-	// qconf prints them as they were written, also what stands between them. A
-	// blank after a comma is where it broke the line.
+	// qconf prints them as they were written, including the separators. A blank after a comma comes
+	// from a line break.
 	return strings.ReplaceAll(strings.Join(strings.Fields(s), " "), ", ", ","), errJoin(errs)
 }
 

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// ShareTree is share_tree(5): who is entitled to which part of the cluster.
+// ShareTree is the share tree of share_tree(5): the shares of users and projects in the cluster.
 type ShareTree struct {
 	Root *ShareNode
 	file string
 }
 
-// ShareNode is a node of the share tree. A leaf is a user or a project; what
-// has children is a group, or a project.
+// ShareNode is a node of the share tree. A leaf is a user or a project; a node with children is a
+// group or a project.
 type ShareNode struct {
 	Name     string
 	Project  bool // type=1
@@ -23,12 +23,11 @@ type ShareNode struct {
 	Children []*ShareNode
 
 	line int // of name
-	// refused is set where it is not known what the node stands for.
+	// refused is set if the kind of the node is unknown because of an error.
 	refused bool
 }
 
-// Default reports whether the node is for the users that have no node of their
-// own beside it.
+// Default reports whether the node stands for all users without a node next to it.
 func (n *ShareNode) Default() bool { return !n.Project && n.Name == defaultNode }
 
 // shareLine is a line of a node, shareSpec the lines of one.
@@ -46,11 +45,11 @@ type (
 	}
 )
 
-// ParseShareTree reads what qconf -sstree prints. file is only used in errors,
-// which are all *Error, joined.
+// ParseShareTree reads the format of qconf -sstree. file is only used in errors, which are all
+// *Error, joined.
 //
-// The first node is the root. What the original guesses is refused: a number
-// that two nodes have, a node that has two parents or none, and so each circle.
+// The first node is the root. It refuses cases in which Grid Engine guesses: a number of two nodes,
+// and a node with two parents or none, which includes every cycle.
 func ParseShareTree(file string, data []byte) (*ShareTree, error) {
 	return whole(readShareTree(file, data))
 }
@@ -67,12 +66,12 @@ func readShareTree(file string, data []byte) (*ShareTree, error) {
 	return tree, errJoin(r.errs)
 }
 
-// shareReader reads a share tree and collects what is wrong with it.
+// shareReader reads a share tree and collects its errors.
 type shareReader struct {
 	file  string
 	specs []*shareSpec
 	errs  []error
-	// loose is set where it is not known which node is below which.
+	// loose is set if an error makes it unknown which node is below which.
 	loose bool
 }
 
@@ -161,7 +160,7 @@ func (r *shareReader) node(lines []shareLine) {
 	r.specs = append(r.specs, spec)
 }
 
-// unsure records what cannot be said of a node without one of its lines.
+// unsure records which property of a node is unknown because one of its lines is invalid.
 func (r *shareReader) unsure(spec *shareSpec, key string) {
 	spec.node.refused = spec.node.refused || key != "shares"
 	r.loose = r.loose || key == "id" || key == "childnodes"
@@ -170,7 +169,7 @@ func (r *shareReader) unsure(spec *shareSpec, key string) {
 	}
 }
 
-// unknownNode is the id of a node that has none.
+// unknownNode is the id of a node without an id line.
 const unknownNode = -1
 
 func shareChildren(s string) ([]int, error) {
@@ -193,8 +192,8 @@ func shareChildren(s string) ([]int, error) {
 	return ids, errJoin(errs)
 }
 
-// link makes a tree of the nodes. Each node but the first must have exactly one
-// parent that comes from the first, so that there is no circle.
+// link makes a tree of the nodes. Each node except the first must have exactly one parent and
+// descend from the first, so that there is no cycle.
 func (r *shareReader) link() *ShareNode {
 	byID := map[int]*shareSpec{}
 	for _, s := range r.specs {
@@ -234,7 +233,7 @@ func (r *shareReader) link() *ShareNode {
 			s.node.Children = append(s.node.Children, child.node)
 		}
 	}
-	tops := map[*shareSpec]*shareSpec{} // the highest node above each, or one of the circle
+	tops := map[*shareSpec]*shareSpec{} // the highest node above each, or a node of its cycle
 	for _, s := range r.specs[1:] {
 		top, way := s, []*shareSpec(nil)
 		for steps := 0; parents[top] != nil && steps <= len(r.specs); steps++ {
@@ -275,9 +274,9 @@ func (t *ShareTree) Walk(each func(n, parent *ShareNode)) {
 	walk(t.Root, nil)
 }
 
-// resolved returns the tree with what its names mean in a cluster: a node with the name of a
-// project is one, whatever its type, and the root and the node for all others are none, and
-// neither is a user (tested; users and projects have no names in common).
+// resolved returns the tree with its names resolved in a cluster: a node with the name of a project
+// is a project, whatever its type; the root, the default node and users are not (tested; no user
+// has the name of a project).
 func (t *ShareTree) resolved(c *Cluster) *ShareTree {
 	if t == nil || t.Root == nil {
 		return t

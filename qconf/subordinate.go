@@ -78,7 +78,7 @@ func parseSubordination(s string) (Subordination, error) {
 			err = CheckName(q.Queue)
 		}
 		for _, other := range sub.Queues {
-			// The original takes it; nobody can mean both.
+			// Grid Engine accepts both, but they contradict each other.
 			if err == nil && other.Queue == q.Queue {
 				err = fmt.Errorf("%q comes twice", q.Queue)
 			}

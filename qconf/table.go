@@ -33,11 +33,11 @@ type attribute[T any] struct {
 // kind is a notation: how a value is read, and how its text may be broken.
 type kind[T any] struct {
 	breaks breaks
-	// keeps says that read stores and returns what is sound when it has errors
-	// about the rest, joined.
+	// keeps says that read stores and returns the valid part of a value together with the joined
+	// errors of the other parts.
 	keeps bool
-	// read stores the value in dst, all of it, and returns its normal text.
-	// What it returns reads back to the same value and the same text.
+	// read stores the whole value in dst and returns its normal text, which reads back to the same
+	// value and the same text.
 	read func(dst *T, text string) (normal string, err error)
 }
 
@@ -49,12 +49,12 @@ func row[T any](name, def string, k kind[T]) attribute[T] {
 // entry is the text of one attribute of an object.
 type entry struct {
 	name   string
-	parts  []part // the default setting first, then those of hosts and groups
+	parts  []part // the default setting first, then the settings of hosts and groups
 	line   int    // 0 for a default
 	breaks breaks
 }
 
-// text returns the value as it is printed, on one line.
+// text returns the printed value, on one line.
 func (e entry) text() string {
 	var b strings.Builder
 	for i, p := range e.parts {
@@ -67,9 +67,9 @@ func (e entry) text() string {
 	return b.String()
 }
 
-// parse reads a whole file: defaults stand in for what is missing. With an
-// error, text and object are what is sound of them, with defaults for the rest:
-// further errors can be looked for in them.
+// parse reads a whole file. Missing attributes get their defaults. On an error it returns the valid
+// part of the text and of the object, with defaults for the other attributes, so that the caller
+// can look for further errors.
 func (t *table[T]) parse(file string, data []byte) (Text, T, error) {
 	lines, errs := readLines(file, string(data))
 	lines, more := t.match(lines)
@@ -77,8 +77,8 @@ func (t *table[T]) parse(file string, data []byte) (Text, T, error) {
 	return text, obj, errJoin(append(errs, more...), err)
 }
 
-// match refuses the lines that are no attributes of the object, and those that
-// come twice. It returns the others.
+// match refuses lines that are not attributes of the object, and repeated ones. It returns the
+// others.
 func (t *table[T]) match(lines []line) (known []line, errs []error) {
 	first := map[string]int{}
 	var many bool
@@ -102,11 +102,11 @@ func (t *table[T]) match(lines []line) (known []line, errs []error) {
 	return known, errs
 }
 
-// maxErrors is how many lines of a file that are no part of it are errors of their own. One that
-// has more is not what it was taken for.
+// maxErrors is the maximum number of reported invalid lines of a file. A file with more probably is
+// of another kind.
 const maxErrors = 100
 
-// enough reports whether a file is not read on behind a line, and adds that to its errors.
+// enough reports whether to stop reading a file after a line, and if so, adds that to its errors.
 func enough(errs []error, l line) ([]error, bool) {
 	if len(errs) < maxErrors {
 		return errs, false
@@ -114,8 +114,7 @@ func enough(errs []error, l line) ([]error, bool) {
 	return append(errs, &Error{File: l.file, Line: l.number, Problem: manyErrors}), true
 }
 
-// addError adds an error about an item of a value to those of the items before, unless there are
-// many.
+// addError appends an error about an item of a value, unless there are too many already.
 func addError(errs []error, err error) []error {
 	switch {
 	case len(errs) < maxErrors:
@@ -128,7 +127,7 @@ func addError(errs []error, err error) []error {
 
 var manyErrors = "there are " + strconv.Itoa(maxErrors) + " errors, what follows has not been read"
 
-// unknown says that there is no such attribute, and which may be meant.
+// unknown returns the message for an unknown attribute, with a similar name if there is one.
 func (t *table[T]) unknown(name string) string {
 	names := make([]string, len(t.rows))
 	for i, r := range t.rows {
@@ -145,7 +144,7 @@ func (t *table[T]) index(name string) int {
 	return slices.IndexFunc(t.rows, func(r attribute[T]) bool { return r.name == name })
 }
 
-// build makes an object of known attributes, each of which comes once.
+// build makes an object of known attributes, each of which occurs once.
 func (t *table[T]) build(file string, lines []line) (Text, T, error) {
 	var obj T
 	var errs []error
@@ -192,10 +191,9 @@ func (t *table[T]) build(file string, lines []line) (Text, T, error) {
 	return text, obj, errors.Join(errs...)
 }
 
-// readParts reads the value of a line into dst: the default setting, while the
-// settings of hosts and groups are only checked. What has errors is left out of
-// the parts, and the template's default takes the place of the default setting;
-// there are no parts where there is no such default.
+// readParts reads the value of a line into dst: the default setting; it only checks the settings of
+// hosts and groups. Settings with errors are not in the returned parts. The template's default
+// replaces an invalid default setting; if the template has none, readParts returns no parts.
 func (r attribute[T]) readParts(dst *T, l line) (parts []part, errs []error) {
 	refuse := func(value string, err error) {
 		for _, e := range problems(err) {
@@ -233,8 +231,7 @@ func (r attribute[T]) readParts(dst *T, l line) (parts []part, errs []error) {
 	return parts, errs
 }
 
-// fallback returns the template's default in the place of what has errors, none where
-// there is no default.
+// fallback returns the template's default for a value with errors, or nil if there is no default.
 func (r attribute[T]) fallback(dst *T) []part {
 	if r.def == "" {
 		return nil
@@ -244,7 +241,7 @@ func (r attribute[T]) fallback(dst *T) []part {
 	return []part{{text: normal}}
 }
 
-// replaced puts a line in the place of the one for the same attribute, or last.
+// replaced replaces the line of the same attribute, or appends l.
 func replaced(lines []line, l line) []line {
 	i := slices.IndexFunc(lines, func(old line) bool { return old.name == l.name })
 	if i < 0 {

@@ -2,9 +2,8 @@ package qconf
 
 import "slices"
 
-// Text is an object as it is written: the attributes that it has, in qconf's
-// order, each with its value in normal form. Every object embeds one. The zero
-// Text is that of an object that was not made by this package, and is empty.
+// Text is the text of an object: its attributes in qconf's order, each with its value in normal
+// form. Every object embeds one. It is empty in objects that this package has not made.
 type Text struct {
 	file     string
 	title    string // of the frame, see layout

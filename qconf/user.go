@@ -23,7 +23,7 @@ type Project struct {
 	Name           string
 	OverrideTicket int      // oticket
 	FunctionShare  int      // fshare
-	ACL, XACL      []string // access lists of those who may use it, empty for everybody, and of those who may not
+	ACL, XACL      []string // access lists of its users (empty admits all users), and of users without access
 }
 
 // UserSet is an access list, a department, or both (access_list(5)).
@@ -40,10 +40,10 @@ type UserSet struct {
 const (
 	ARUsers           = "arusers"           // may make advance reservations
 	DeadlineUsers     = "deadlineusers"     // may submit with -dl
-	DefaultDepartment = "defaultdepartment" // of everybody who is in no other
+	DefaultDepartment = "defaultdepartment" // of all users who are in no other department
 )
 
-// defaultNode is a name in the share tree and nobody's.
+// defaultNode is a reserved name in the share tree: no user or project may have it.
 const defaultNode = "default"
 
 // ownName is the name of a user or a project.
