@@ -7,7 +7,8 @@ import (
 	"github.com/execd-project/execd/scheduler/expression"
 )
 
-// accessLists are who may use an object, and who may not, of their own or by their projects.
+// accessLists are the access lists of an object: the users with and without access, and the
+// projects with and without access.
 type accessLists struct{ users, xusers, projects, xprojects []string }
 
 // allAccess reports whether all users of -U (qstat(1)) have access to a queue instance: to the
@@ -43,7 +44,7 @@ func (x *call) access(user string, l *accessLists) bool {
 	return !slices.ContainsFunc(l.projects, func(p string) bool { return !mayUse(p) }) && !slices.ContainsFunc(l.xprojects, mayUse)
 }
 
-// inSets reports whether a name or a pattern means an entry of one of some user sets. Those of
+// inSets reports whether a name or a pattern matches an entry of any of the user sets. Entries for
 // groups begin with an @.
 func (x *call) inSets(name string, sets []string) bool {
 	is := func(entry string) bool { return entry == name }

@@ -12,7 +12,7 @@ import (
 	"github.com/execd-project/execd/scheduler/calendar"
 )
 
-// cluster returns the configuration with what the command line has changed so far.
+// cluster returns the configuration with the changes of the command line so far.
 func (x *call) cluster() *qconf.Cluster {
 	if x.result.Cluster != nil {
 		return x.result.Cluster
@@ -20,9 +20,10 @@ func (x *call) cluster() *qconf.Cluster {
 	return x.cell.Cluster()
 }
 
-// write takes changes of files into the configuration, all or none of them. Where a file
-// is the first of a folder that came with the base of the configuration (qconf.Load), the
-// others of the folder are written, too: from then on the directory has it.
+// write applies changes of files to the configuration, either all or none of them. If a file is the
+// first in a folder that the directory did not have, so that its objects came from the base
+// (qconf.Load), write also writes the other objects of the folder: from then on the directory
+// provides them.
 func (x *call) write(writes ...Write) error {
 	current := x.cluster()
 	base := current
@@ -87,7 +88,7 @@ func (x *call) write(writes ...Write) error {
 	return nil
 }
 
-// keep adds files to those that the caller is to write. The last text of a file counts.
+// keep adds files to the ones that the caller has to write. The last text of a file counts.
 func (x *call) keep(writes []Write) {
 	byPath := map[string]Write{}
 	for _, w := range append(x.result.Writes, writes...) {
@@ -99,7 +100,7 @@ func (x *call) keep(writes []Write) {
 	}
 }
 
-// load is qconf.Load. References to what does not exist are told by Missing.
+// load is qconf.Load. Missing reports references to objects that do not exist.
 func load(fsys fstest.MapFS, base *qconf.Cluster) (*qconf.Cluster, error) {
 	return qconf.LoadWith(fsys, qconf.Options{
 		Base: base, Dangling: true,
@@ -126,7 +127,7 @@ func problemsOf(c *qconf.Cluster, err error) map[string]bool {
 // text is a file of the configuration directory.
 type text struct {
 	text []byte
-	// stored says that the directory has it: else it is of the base.
+	// stored says that the file is in the directory; otherwise it comes from the base.
 	stored bool
 }
 
@@ -149,7 +150,7 @@ var isFolder = func() map[string]bool {
 	return folders
 }()
 
-// noteOld notes with each write what the file says until then.
+// noteOld records in each write the previous contents of the file.
 func (x *call) noteOld() {
 	now := x.cell.Cluster()
 	all := texts(now)
@@ -170,8 +171,8 @@ func (x *call) noteOld() {
 	}
 }
 
-// texts returns the files of a configuration, by their names. Of single files those are left
-// out that nobody has written.
+// texts returns the files of a configuration, by their names. Single files that have never been
+// written are left out.
 func texts(c *qconf.Cluster) map[string]text {
 	all := map[string]text{}
 	put := func(path string, o object) {
@@ -230,10 +231,10 @@ func (x *call) mayChange() bool {
 	return false
 }
 
-// who returns the user at his host, as messages have it.
+// who returns user@host for messages.
 func (x *call) who() string { return x.in.By.User + "@" + x.hostName() }
 
-// changed says what was done to an object: to standard error, but for some kinds.
+// changed prints the change of an object: to standard error, or for some kinds to standard output.
 func (x *call) changed(k *kind, format string, args ...any) {
 	text := x.who() + " " + fmt.Sprintf(format, args...)
 	if k != nil && k.stdout {
@@ -243,7 +244,7 @@ func (x *call) changed(k *kind, format string, args ...any) {
 	}
 }
 
-// dangling are what is said of names in attributes that nobody has (tested).
+// dangling holds the messages for attributes that name objects which do not exist (tested).
 var dangling = map[string]string{
 	"pe_list": "Parallel environment %q does not exist", "ckpt_list": "Ckpt %q does not exist", "calendar": "Calendar %q does not exist",
 	"user_lists": "Userset %q does not exist", "xuser_lists": "Userset %q does not exist", "acl": "Userset %q does not exist", "xacl": "Userset %q does not exist",
@@ -251,7 +252,7 @@ var dangling = map[string]string{
 	"hostlist": "denied: host group %q does not exist",
 }
 
-// isDangling reports whether a change was refused since it names what does not exist.
+// isDangling reports whether a change was refused because it names an object that does not exist.
 func isDangling(err error) bool {
 	found := qconf.Errors(err)
 	return len(found) > 0 && dangling[found[0].Attribute] != "" && found[0].Err != nil && strings.Contains(found[0].Err.Error(), qconf.ErrNotFound.Error())
@@ -285,7 +286,8 @@ func (x *call) refuseChange(k *kind, name string, err error) {
 	}
 }
 
-// problem returns an error without the file, which is ours.
+// problem returns an error without the name of the file, because users of qconf do not see the
+// files.
 func problem(e *qconf.Error) string {
 	if e.Attribute == "" {
 		return e.Problem

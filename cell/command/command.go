@@ -13,48 +13,50 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// Input is a command line, and what it is typed in.
+// Input is a command line with the user's environment, directory, host and files.
 type Input struct {
 	Name string // of the command, as qsub
 	Args []string
 	By   cell.Caller
-	// Restricted says that By may not set what runs with the rights of root or of other
-	// users, although By may be a manager: the daemon is root's and By is not root.
+	// Restricted says that By may not set programs that run with the rights of root or of other
+	// users, even if By is a manager: the daemon runs as root, and By is not root.
 	Restricted bool
 	// Dir is the working directory and Home that of the user, both absolute.
 	Dir, Home string
 	// Environment is that of the command, NAME=value.
 	Environment []string
-	// Host is where it is typed; By.Host if it is empty. Where By.Origin is nil, or lacks
-	// the directory or the environment, those here count.
+	// Host is the host of the client; if it is empty, By.Host is. If By.Origin is nil or lacks the
+	// directory or the environment, these fields count.
 	Host string
-	// Files are the contents of files by their names, as the command line, a request
-	// file or -@ has them, and of RequestFiles. One that is absent cannot be read.
+	// Files holds the contents of files: of RequestFiles, and of the files that the command line, a
+	// request file or -@ names, under these names. A file that is not in the map cannot be read.
 	Files map[string][]byte
 	// Unreadable says why files that are absent cannot be read, by their names.
 	Unreadable map[string]string
-	// Stdin is what is read from standard input, where NeedsStdin says so.
+	// Stdin is the standard input of the command, if NeedsStdin asks for it.
 	Stdin []byte
 	// Defaults are the files of options of the whole cluster, by their names: sge_request,
 	// sge_ar_request, sge_qstat, sge_qhost, sge_qselect, sge_qquota, sge_qrstat
 	// (sge_request(5), sge_qstat(5), qrstat(1)).
 	Defaults map[string][]byte
-	// Edited is what the texts of Result.Edit have become, in the order in which they were
-	// asked for: each time the command is run again with one more.
+	// Edited holds the edited texts of the previous Result.Edit, in order: the caller runs the
+	// command again with one more each time.
 	Edited [][]byte
-	// Corrections are what the verifiers of Result.Verify want to have changed, nil where they
-	// have not been asked.
+	// Corrections are the changes that the verifiers of Result.Verify requested; nil if they have
+	// not run yet.
 	Corrections []submit.Correction
-	// Judging says that Result.Judge is followed where the configuration has all jobs verified
-	// (sge_conf(5), jsv_url); Verdicts are what came of it, nil where nobody has been asked.
+	// Judging says that the caller carries out Result.Judge if the configuration has a verifier for
+	// all jobs (sge_conf(5), jsv_url). Verdicts are the verifier's answers; nil if it has not run
+	// yet.
 	Judging  bool
 	Verdicts []Verdict
-	// Confirming says that users confirm what they submit to the launcher of a daemon of two processes.
-	// Confirmation is what was confirmed; nil where the client has not been asked.
+	// Confirming says that users confirm their submissions to the launcher (see
+	// docs/design/front-and-launcher.md). Confirmation is the confirmed submission; nil if the
+	// client has not been asked yet.
 	Confirming   bool
 	Confirmation *Confirmation
-	// Terminal says that people read what is printed to standard error, and no scripts: then
-	// there may be more than the original says.
+	// Terminal says that standard error is a terminal. Messages may then contain more than Grid
+	// Engine prints.
 	Terminal bool
 	// TerminalOut says the same of standard output.
 	TerminalOut bool
@@ -62,42 +64,42 @@ type Input struct {
 	Zone *time.Location
 }
 
-// Result is what came of a command line.
+// Result is the result of a command line.
 type Result struct {
 	Stdout, Stderr string
 	Exit           int // exit status
-	// Hint is a line that follows Stderr, and that the original has nothing like: what was
-	// probably meant.
+	// Hint is a line to print after Stderr: a suggestion for a mistyped word. Grid Engine prints no
+	// such line.
 	Hint string
 	// Actions are for the execution side, in their order.
 	Actions []cell.Action
 	// Job is the number of the job that was submitted, 0 for none.
 	Job uint32
-	// Sync says that the client waits for the end of the job (qsub(1), -sync y), Immediate
-	// that it waits for the next scheduling run (-now y) and prints what that says of the
-	// job (cell.Run, Immediate).
+	// Sync says that the client waits for the end of the job (qsub(1), -sync y), Immediate that it
+	// waits for the next scheduling run (-now y) and prints its decision about the job (cell.Run,
+	// Immediate).
 	Sync, Immediate bool
 	// Terse says that nothing but its number is printed of the job (-terse).
 	Terse bool
 	// Interactive says that the client attaches itself to the job when it runs (qrsh(1));
 	// Verbose, that it says so, and NoStdin, that nothing is typed.
 	Interactive, Verbose, NoStdin bool
-	// Edit is a text to be edited: the same command is to be run again with it in
-	// Input.Edited. Nothing has been done or printed before.
+	// Edit is a text for the user's editor. The caller runs the same command again with the edited
+	// text in Input.Edited. Until then the command has neither printed nor changed anything.
 	Edit *Edit
-	// Verify asks for a job to be verified: the same command is to be run again with
-	// Input.Corrections. Nothing has been done or printed before.
+	// Verify asks the caller to verify a job and to run the same command again with
+	// Input.Corrections. Until then the command has neither printed nor changed anything.
 	Verify *Verify
-	// Judge asks for jobs to be verified by the verifier of the site, one after another until
-	// one is refused: the same command is to be run again with Input.Verdicts. Nothing has
-	// been printed, and no job been taken in before.
+	// Judge asks the caller to have the site's verifier check jobs, one after another until it
+	// refuses one, and to run the same command again with Input.Verdicts. Until then the command
+	// has neither printed anything nor submitted a job.
 	Judge []Judge
-	// Confirm asks for the job to be confirmed: the same command is to be run again with Input.Confirmation.
-	// Nothing has been done or printed before.
+	// Confirm asks the caller to have the job confirmed and to run the same command again with
+	// Input.Confirmation. Until then the command has neither printed nor changed anything.
 	Confirm bool
-	// Writes are changes of the configuration directory, as qconf.Load reads it. The caller
-	// makes them durable, and has the cell take in Cluster, which is what they lead to
-	// (cell.Cell, Reconfigure). nil for no change.
+	// Writes are changes of the configuration directory, as qconf.Load reads it. The caller makes
+	// them durable and passes Cluster, the configuration after these changes, to the cell
+	// (cell.Cell, Reconfigure). Nil means no change.
 	Writes  []Write
 	Cluster *qconf.Cluster
 }
@@ -118,14 +120,14 @@ type Judge struct {
 	Environment []submit.Variable // of the job
 }
 
-// Verdict is what the verifier of the site says of a job.
+// Verdict is the answer of the site's verifier about a job.
 type Verdict struct {
-	Number, Copied uint32 // those of Judge
+	Number, Copied uint32 // as in Judge
 	Corrections    []submit.Correction
 	Err            error // why the job is refused
 }
 
-// Edit is a text that somebody is to change.
+// Edit is a text for the user's editor.
 type Edit struct {
 	Name string // of the file that the editor opens, without a folder
 	Text []byte
@@ -136,24 +138,24 @@ type Write struct {
 	Path   string // below the directory, with slashes
 	Text   []byte
 	Remove bool
-	Old    []byte // what the file says until then, also if it is built in; nil if it says nothing
+	Old    []byte // the previous contents of the file or of the built-in object; nil if there were none
 }
 
 // command is a row of the table of commands.
 type command struct {
 	name    string
 	options []option
-	// derived are the options of a command that has them from elsewhere; nil for the others.
-	// They are put together when they are first asked for: each call of execd would pay.
+	// derived returns the options of a command that derives them from another table; nil for other
+	// commands. They are built on first use, because otherwise each call of execd would build them.
 	derived func() []option
 	run     func(*call)
-	// needs are the files that are wanted; nil for none.
+	// needs returns the files that the command needs; nil for none.
 	needs func(*Input, *wanted)
-	// usage is what -help prints behind the name, before the options: one to a line,
-	// indented, with explanations from a column on.
+	// usage is the output of -help between the name of the command and the options: one form per
+	// line, indented, with aligned explanations.
 	usage          string
 	indent, column int
-	// complaint is what is said of a command line that cannot be used.
+	// complaint selects the messages for invalid command lines.
 	complaint complaint
 }
 
@@ -165,16 +167,16 @@ func (c *command) all() []option {
 	return c.options
 }
 
-// complaint is the way of a command to say what is wrong with its command line. They
-// differ (tested).
+// complaint describes the messages of a command about an invalid command line. The commands differ
+// (tested).
 type complaint struct {
 	prefix string // of the line
-	usage  bool   // the options come before an option that is none
+	usage  bool   // the options are printed before the message about an unknown option
 	exit   int    // 1 if it is 0
 }
 
-// table is the row of a command, nil for one that is none. It is not a variable: rows refer to
-// functions that look there.
+// table returns the row of a command, or nil for an unknown one. It is not a variable, because rows
+// refer to functions that call it.
 func table(name string) *command {
 	for _, c := range []*command{
 		&qalter, &qconfCommand, &qdel, &qhold, &qhost, &qlogin, &qmod, &qquota, &qrdel, &qresub, &qrls, &qrsh, &qrstat, &qrsub, &qselect, &qstatCommand, &qsub,
@@ -187,11 +189,11 @@ func table(name string) *command {
 	return nil
 }
 
-// Option is an option of one of Grid Engine's commands: a row of what -help prints.
+// Option is an option of one of Grid Engine's commands: a row in the output of -help.
 type Option struct {
 	Name string // with its dash
 	Args string // its values, as -help names them; "" for none
-	Help string // what it does; several lines are separated by newlines
+	Help string // its effect; lines are separated by newlines
 }
 
 // Options returns the options of a command that Names has, in the order in which -help prints
@@ -216,7 +218,7 @@ func Names() []string {
 	}
 }
 
-// Help is what a command prints for -help; ok is false for one that is none.
+// Help returns the output of a command for -help; ok is false for an unknown command.
 func Help(name string) (text string, ok bool) {
 	if c := table(name); c != nil {
 		return c.text(), true
@@ -234,7 +236,7 @@ type call struct {
 	stdout output
 	stderr output
 	result Result
-	edits  int // texts that were edited, or are to be
+	edits  int // the number of texts edited so far, or waiting for an editor
 	manner submit.Manner
 }
 
@@ -253,17 +255,17 @@ func Run(c *cell.Cell, now int64, in *Input) *Result {
 	return &x.result
 }
 
-// wanted are the files that a command line names and that are not there.
+// wanted collects the files that a command line names and that Input.Files lacks.
 type wanted struct {
-	files map[string]bool // by their names; true for those that are nested
+	files map[string]bool // by their names; true for nested ones
 	stdin bool
 }
 
 // NeededFile is a file that a command line needs.
 type NeededFile struct {
 	Name string
-	// Nested says that the name stands in a script or in a file of options, and not on the
-	// command line: their author has chosen it.
+	// Nested says that the name comes from a script or a file of options and not from the command
+	// line, so that the author of that file has chosen it.
 	Nested bool
 }
 
@@ -281,7 +283,7 @@ func Needs(in *Input) (files []NeededFile, stdin bool) {
 	return files, w.stdin
 }
 
-// want notes a file that is needed. What the command line names as well is not nested.
+// want records a needed file. A file that the command line names, too, is not nested.
 func (w *wanted) want(in *Input, name string, nested bool) {
 	if _, ok := in.Files[name]; ok {
 		return

@@ -7,8 +7,8 @@ import (
 	"github.com/execd-project/execd/scheduler/expression"
 )
 
-// usageError says what is wrong with the options of a command line, in the command's way,
-// and which option was probably meant.
+// usageError prints the error in the options of a command line, in the form of this command, and
+// suggests a similar option.
 func (x *call) usageError(err error) {
 	how := x.self.complaint
 	x.result.Exit = max(how.exit, 1)
@@ -32,8 +32,8 @@ func (x *call) usageError(err error) {
 	}
 }
 
-// usable reports whether a command line that was taken apart is to be followed. If it is not,
-// what is wrong with it is said, or the help that it asks for.
+// usable reports whether to carry out a parsed command line. If not, it prints the error, or the
+// requested help.
 func (x *call) usable(l *line, err error) bool {
 	switch {
 	case err != nil:
@@ -46,15 +46,15 @@ func (x *call) usable(l *line, err error) bool {
 	return false
 }
 
-// mostExpressions is how many expressions for names a command line may have, each of which is
-// compared with all names, and mostListed how many names the lists of its options may: for
-// longer ones everybody else would wait.
+// mostExpressions is the maximum number of name expressions on a command line, each of which is
+// compared with all names. mostListed is the maximum number of names in the lists of its options.
+// Longer command lines would delay all other users.
 const (
 	mostExpressions = 256
 	mostListed      = 1 << 14
 )
 
-// brief reports whether a command line asks for no more than that, and says so if not.
+// brief reports whether a command line stays within these limits, and prints an error if not.
 func (x *call) brief(l *line) bool {
 	listed, expressions := len(l.given), 0
 	count := func(text string) {
@@ -84,7 +84,7 @@ func (x *call) brief(l *line) bool {
 	return false
 }
 
-// hint names the option that was probably meant, which is ours.
+// hint suggests a similar option. Grid Engine does not.
 func (x *call) hint(e *optionError) {
 	if e.meant != "" {
 		x.warn("did you mean %s?", e.meant)

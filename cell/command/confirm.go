@@ -7,7 +7,7 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// Confirmation is what the user has told the launcher about a job.
+// Confirmation is the user's statement about a job to the launcher.
 type Confirmation struct {
 	Key, Digest string // see package internal/submission
 }
@@ -52,7 +52,7 @@ func (x *call) confirmed(r *submit.Request) error {
 // errConfirmed is why a job is not altered.
 var errConfirmed = errors.New("denied: with --front-user, qalter cannot change what the job runs, its environment, files or limits; delete the job and submit it again")
 
-// alters refuses alterations of what users confirm to the launcher.
+// alters refuses changes of values that users confirm to the launcher.
 func alters(was, is *submit.Request) error {
 	const key = "0" // any
 	if submission.Of(was, "", nil).Digest(key) != submission.Of(is, "", nil).Digest(key) {

@@ -17,24 +17,24 @@ type object interface {
 	File() string
 }
 
-// kind is a kind of objects, each of which is a file of the configuration directory.
+// kind is a kind of object. Each object is a file of the configuration directory.
 type kind struct {
 	folder string // of the directory
 	spec   string // as -mattr and its like name it
 	key    string // the attribute that is its name
-	// what and list are the words of messages: what "x" already exists, added "x" to list;
-	// gone and removed are those where it is deleted, or is to be changed and is not there,
-	// if they are others.
+	// what and list are words for messages: what "x" already exists, added "x" to list. gone and
+	// removed replace them in messages about deleting an object, or about changing one that does
+	// not exist, if these messages use other words.
 	what, list    string
 	gone, removed string
-	// unknown is what is said of one that is to be shown and is not there, a format with
-	// its name; none of a list without any.
+	// unknown is the message for showing an object that does not exist, a format for its name. none
+	// is the message for an empty list.
 	unknown, none string
-	stdout        bool // what is said of changes goes to standard output (tested)
-	// The options: to show one and the list, to add by an editor and from a file, to
-	// modify likewise, to delete.
+	stdout        bool // messages about changes go to standard output (tested)
+	// The options: show an object, show the list, add with an editor, add from a file, modify with
+	// an editor, modify from a file, delete.
 	show, showAll, add, addFile, modify, modifyFile, remove string
-	// lists are the attributes that are lists, and what separates their elements.
+	// lists are the attributes that are lists, each with the separator of its elements.
 	lists map[string]string
 	// replaced is the list that -mattr replaces as a whole (tested).
 	replaced string
@@ -55,7 +55,7 @@ func access(more map[string]string) map[string]string {
 	return more
 }
 
-// typed fills in what depends on the type of the objects.
+// typed fills in the functions that depend on the type of the objects.
 func typed[O object](
 	k kind, names func(*qconf.Cluster) []string, find func(*qconf.Cluster, string) (O, error), parse func(string, []byte) (O, error),
 	with func(O, string, string) (O, error),
@@ -172,7 +172,7 @@ func findHost(c *qconf.Cluster, name string) (*qconf.ExecHost, error) {
 	return c.Host(name)
 }
 
-// find returns an object of a kind; a user may be one that was made for a job.
+// find returns an object of a kind. It also finds users that a job created (enforce_user auto).
 func (x *call) find(k *kind, name string) (object, bool) {
 	o, ok := k.find(x.cluster(), name)
 	if ok || k != userKind {
@@ -188,7 +188,7 @@ func (x *call) find(k *kind, name string) (object, bool) {
 	return nil, false
 }
 
-// allNames returns the names of the objects of a kind, with those of users that were made for jobs.
+// allNames returns the names of the objects of a kind, including users that jobs created.
 func (x *call) allNames(k *kind) []string {
 	names := k.names(x.cluster())
 	if k != userKind {

@@ -11,8 +11,8 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// warnOdd tells somebody at a terminal what is odd about a job that was submitted. Scripts see
-// what the original prints.
+// warnOdd warns a user at a terminal about oddities of a submitted job. Scripts get the same output
+// as from Grid Engine.
 func (x *call) warnOdd(id uint32) {
 	j := x.cell.Job(id)
 	if !x.in.Terminal || j == nil {
@@ -39,8 +39,9 @@ func (x *call) warnSmall(r *submit.Request) {
 	}
 }
 
-// warnUnsuitable tells somebody at a terminal that a job can start nowhere, whatever is in use,
-// with the configuration as it is (as -w v does). What cannot start now but later is no news.
+// warnUnsuitable warns a user at a terminal if a job cannot start anywhere with the current
+// configuration, even on an empty cluster (as -w v does). It does not warn about jobs that can
+// start later.
 func (x *call) warnUnsuitable(j *cell.Job) {
 	if j.Problem != "" || j.Request().Validation != submit.ValidateNone || slices.Contains(x.in.Args, "-w") {
 		return

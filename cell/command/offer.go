@@ -15,8 +15,8 @@ import (
 // typeWords are the types of values in the words of messages.
 var typeWords = map[value.Type]string{value.Int: "integer", value.Double: "double", value.Memory: "memory", value.Time: "time", value.Bool: "boolean"}
 
-// wanted reads the values of -l of qstat, qselect and qhost. ok is false, and problem says
-// why, where a resource or a host is unknown, or a value is none of its type.
+// wanted reads the values of -l of qstat, qselect and qhost. If a resource or a host is unknown, or
+// a value does not fit its type, ok is false, and problem says why.
 func (x *call) wanted(texts []string) (w *scheduler.Wanted, problem string, ok bool) {
 	var settings []qconf.Setting
 	m := x.cell.Model()
@@ -66,9 +66,10 @@ func (x *call) placesOf(queues []qstat.QueueInstance) *places {
 	return p
 }
 
-// mayHave reports whether a job that waits is shown with any of the queue instances: one has
-// what the job requests by -l, lists its project, and is named by it. Patterns name none, and
-// neither access lists nor parallel environments count: so does the original (tested).
+// mayHave reports whether a pending job is shown with any of the queue instances: the instance has
+// the resources that the job requests with -l, admits its project, and is named by the job's -q. As
+// in Grid Engine, patterns in -q match nothing here, and access lists and parallel environments do
+// not count (tested).
 func (p *places) mayHave(j *cell.Job) bool {
 	category := j.Scheduled().Category
 	may, ok := p.known[category]

@@ -14,8 +14,8 @@ type option struct {
 	name string // with its dash
 	long string // another spelling, with its dashes; "" for none
 	args string // its values in the usage text
-	// values is how many words must follow, optional how many more may, where they do not
-	// begin with a dash.
+	// values is the number of words that must follow, optional the number of further words that may
+	// follow unless they begin with a dash.
 	values, optional int
 	// rest says that all words up to the next option are its values.
 	rest bool
@@ -52,7 +52,7 @@ func (l *line) has(name string) bool {
 	return slices.ContainsFunc(l.given, func(g given) bool { return g.name == name })
 }
 
-// last returns the value of an option where it was given last.
+// last returns the value of the last occurrence of an option.
 func (l *line) last(name string) (string, bool) {
 	for _, g := range slices.Backward(l.given) {
 		if g.name == name {
@@ -95,9 +95,9 @@ func list(text string) []string {
 type optionError struct {
 	word    string
 	missing bool   // it is an option, whose values are missing
-	last    string // the word behind which something is missing
-	empty   bool   // likewise, and there is an empty word
-	meant   string // the option that was probably meant, "" if none is near
+	last    string // the word after which a value is missing
+	empty   bool   // a value is missing, and the word is empty
+	meant   string // a similar option, "" if there is none
 }
 
 // Error returns the error without a command's way of saying it.
@@ -117,7 +117,7 @@ func find(options []option, word string) *option {
 	return nil
 }
 
-// meant returns the option that a mistyped one is nearest to, "" if none is near.
+// meant returns the option that is most similar to a mistyped one, or "".
 func meant(options []option, word string) string {
 	var names []string
 	for i := range options {
@@ -138,8 +138,7 @@ func meant(options []option, word string) string {
 	return ""
 }
 
-// parse takes a command line apart. Options and operands may stand in any order; "--"
-// ends the options.
+// parse parses a command line. Options and operands may stand in any order; "--" ends the options.
 func parse(options []option, args []string) (*line, error) {
 	l := &line{}
 	for len(args) > 0 {
@@ -201,6 +200,6 @@ func (c *command) text() string {
 	return b.String()
 }
 
-// version is the first line of what -help prints. Scripts find out from it with which
-// Grid Engine they have to do.
+// version is the first line of the output of -help. Scripts read the version of Grid Engine from
+// it.
 const version = "SGE 8.1.9"

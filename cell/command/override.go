@@ -3,7 +3,8 @@ package command
 import "strings"
 
 // override is the value of an attribute of a queue for some hosts: value,[host=value],
-// [@group=value] (queue_conf(5), hostlist). That for all others, the first, has no who.
+// [@group=value] (queue_conf(5), hostlist). The first element, for all other hosts, has an empty
+// who.
 type override struct{ who, text string }
 
 // splitValue takes a value apart. There is always a first.
@@ -46,8 +47,8 @@ func splitValue(v string) []override {
 	return all
 }
 
-// givenValue takes a value apart that may be for some hosts only: [host=value],[@group=value].
-// It is nil for one that cannot be read.
+// givenValue parses a value that may be for some hosts only: [host=value],[@group=value]. It
+// returns nil for an invalid value.
 func givenValue(v string) []override {
 	if strings.HasPrefix(v, "[") {
 		v = "," + v

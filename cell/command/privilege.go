@@ -17,8 +17,8 @@ const (
 	// switched attributes name a program, "[user@]path args": it runs as the job's owner
 	// unless the value names another user.
 	switched privilege = iota
-	// always attributes name a program that the daemon runs with its own rights, or bound
-	// what the daemon does for jobs with them.
+	// always attributes name a program that the daemon runs with its own rights, or restrict the
+	// use of these rights for jobs.
 	always
 )
 
@@ -34,22 +34,22 @@ var privileged = map[string]map[string]privilege{
 		"qlogin_daemon": always, "rlogin_daemon": always, "rsh_daemon": always, "libjvm_path": always, "additional_jvm_args": always,
 		// Which users and groups jobs may have, and where root makes directories.
 		"min_uid": always, "min_gid": always, "gid_range": always, "execd_spool_dir": always,
-		// INHERIT_ENV, SET_LIB_PATH and others change what root starts jobs with;
-		// cgroups_params bounds what they can take of the host.
+		// INHERIT_ENV, SET_LIB_PATH and others change the environment with which root starts jobs;
+		// cgroups_params limits the jobs' use of the host.
 		"execd_params": always, "cgroups_params": always,
 	},
 }
 
-// needsRoot reports whether a value of the attribute has the daemon act as another user than
-// the owner of a job. qconf refuses a user before a path that is not absolute, so that each
-// such value has "@/" in it, also for single hosts: "[node1=root@/opt/prolog]".
+// needsRoot reports whether a value of the attribute makes the daemon act as a user other than the
+// owner of a job. qconf refuses a user before a path that is not absolute, so each such value
+// contains "@/", including values for single hosts: "[node1=root@/opt/prolog]".
 func (p privilege) needsRoot(value string) bool {
 	return p == always || strings.Contains(value, "@/")
 }
 
-// checkPrivileges returns an error if a configuration has a privileged value that the
-// current one has not. Unchanged values pass, and so does a value that root gave another
-// object of the kind, or NONE.
+// checkPrivileges returns an error if a configuration has a privileged value that the current one
+// does not have. It allows unchanged values, values that another object of the same kind already
+// has, and NONE.
 func checkPrivileges(current, next *qconf.Cluster) error {
 	approved := map[privilegedValue]bool{}
 	for _, v := range privilegedValues(current) {

@@ -48,7 +48,7 @@ func (x *call) qalter() {
 
 const notOfTasks = "denied: the selected option works only on jobs and not on tasks"
 
-// unchanged is qalter with jobs and no option: those that are not there are named (tested).
+// unchanged is qalter with jobs and no option: it prints the jobs that do not exist (tested).
 func (x *call) unchanged() {
 	jobs, _ := submit.ParseJobRanges(x.in.Args)
 	if slices.ContainsFunc(jobs, func(j submit.JobRange) bool { return j.Tasks != nil }) {
@@ -63,8 +63,7 @@ func (x *call) unchanged() {
 	}
 }
 
-// describeAlteration is qalter -verify: what would be changed of which jobs. Nothing is
-// changed.
+// describeAlteration is qalter -verify: it prints the changes for each job and applies none.
 func (x *call) describeAlteration(r *submit.Alteration) {
 	jobs := make([]string, len(r.Jobs))
 	for i, j := range r.Jobs {
@@ -89,7 +88,7 @@ func (x *call) describeAlteration(r *submit.Alteration) {
 	x.say("")
 }
 
-// shownFor are the lines of qstat -j that show what an option of qalter changes.
+// shownFor are the lines of qstat -j that show the changes of each option of qalter.
 var shownFor = map[string][]string{
 	"-a": {"execution_time"}, "-ac": {"context"}, "-dc": {"context"}, "-sc": {"context"}, "-A": {"account"}, "-ar": {"ar_id"},
 	"-binding": {"binding"}, "-c": {"checkpoint_attr", "checkpoint_interval"}, "-ckpt": {"checkpoint_object"}, "-cwd": {"cwd"}, "-wd": {"cwd"},

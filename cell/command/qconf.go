@@ -8,7 +8,7 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// action is an option of qconf, and what it does.
+// action is an option of qconf with the function that carries it out.
 type action struct {
 	option
 	run func(x *call, g *given)
@@ -139,8 +139,8 @@ func (x *call) wrongWord(word, meant string) {
 	}
 }
 
-// configured returns the text of a file that an option names. ok is false, and it is said,
-// where it cannot be read.
+// configured returns the text of a file that an option names. If the file cannot be read,
+// configured prints an error, and ok is false.
 func (x *call) configured(name string) (data []byte, ok bool) {
 	data, err := x.in.read(name)
 	if err != nil {
@@ -150,8 +150,7 @@ func (x *call) configured(name string) (data []byte, ok bool) {
 	return data, true
 }
 
-// notRead complains about a text that cannot be read: of a file, or without a name of one
-// that was edited.
+// notRead prints an error about an invalid text: of a file, or if file is empty, of an editor.
 func (x *call) notRead(file string, err error) { x.notReadOf(nil, file, err) }
 
 // notReadOf is the same for an object of a kind.
@@ -169,7 +168,7 @@ func (x *call) notReadOf(k *kind, file string, err error) {
 	x.notTaken(k, file)
 }
 
-// notTaken ends what is said of a file that cannot be used.
+// notTaken prints the last line of the message about an invalid file.
 func (x *call) notTaken(k *kind, file string) {
 	if k == queueKind && file != "" {
 		x.fail(1, "Cluster queue file %q is not correct", file)
@@ -181,10 +180,9 @@ func (x *call) notTaken(k *kind, file string) {
 // reported are attributes that only hosts themselves have (host_conf(5)).
 var reported = []string{"load_values", "processors"}
 
-// incomplete reports whether an attribute is missing in the text of an object like another
-// one, and says so: all are required (tested), for a text that names one of them only would
-// set all others to what they are by default. err is what else is wrong with the text: that
-// comes first.
+// incomplete reports whether the text of an object lacks an attribute that like has, and prints an
+// error. All attributes are required (tested), because a text with only some of them would reset
+// the others to their defaults. err holds the other errors of the text, which are printed first.
 func (x *call) incomplete(k *kind, like object, file string, data []byte, err error) bool {
 	has := map[string]bool{}
 	for l := range strings.Lines(string(data)) {
@@ -212,7 +210,7 @@ func (x *call) incomplete(k *kind, like object, file string, data []byte, err er
 	return false
 }
 
-// edited has a text be edited. ok is false where that is still to come.
+// edited returns the text after the user has edited it. ok is false if the editor has not run yet.
 func (x *call) edited(name string, text string) (next []byte, ok bool) {
 	n := x.edits
 	x.edits++

@@ -154,7 +154,7 @@ func (x *call) changedValue(w way, k *kind, s setting, name, who, current string
 			given = givenValue(s.value)
 		}
 		if given == nil {
-			return s.value, true // and what is wrong with it is said where it is read
+			return s.value, true // the reader of the value prints the error
 		}
 	}
 	separator, isList := k.lists[s.name]
@@ -187,8 +187,9 @@ func (x *call) changedValue(w way, k *kind, s setting, name, who, current string
 	return parts[0].text, true
 }
 
-// withoutValue complains of an element of a list of name=value without a value. A queue's elements are
-// deleted by name and value, with any value; those of a host by their names alone (tested).
+// withoutValue prints an error about an element of a list of name=value that has no value. To
+// delete elements, queues require a value, which may be any, and hosts require the name only
+// (tested).
 func (x *call) withoutValue(s setting, text string) bool {
 	switch s.name {
 	case "complex_values", "load_thresholds", "suspend_thresholds":
@@ -233,8 +234,8 @@ func (x *call) listOf(k *kind, name string) string {
 	return k.spec
 }
 
-// combine adds elements to a list, replaces or deletes them. What has a value is the same
-// as what has the same name.
+// combine adds elements to a list, or replaces or deletes them. Elements with values are compared
+// by name only.
 func (x *call) combine(w way, have, given []string, attribute, name, separator string) string {
 	key := func(e string) string {
 		k, _, _ := strings.Cut(e, "=")
@@ -268,7 +269,7 @@ func (x *call) combine(w way, have, given []string, attribute, name, separator s
 	return strings.Join(have, separator)
 }
 
-// purge removes what a queue has for a host or group.
+// purge removes the settings of a queue for a host or host group.
 func (x *call) purge(g *given) {
 	spec, attribute, instance := g.values[0], g.values[1], g.values[2]
 	if spec != "queue" {

@@ -85,7 +85,7 @@ func (x *call) show(k *kind, g *given) {
 	}
 }
 
-// reported returns a host with what it has reported, which qconf -se shows, too.
+// reported returns a host with its reported values, which qconf -se also shows.
 func (x *call) reported(h *qconf.ExecHost) *qconf.ExecHost {
 	values := x.cell.Reported(h.Name)
 	if len(values) == 0 {
@@ -187,7 +187,7 @@ func (x *call) addEdited(k *kind, name string) {
 	x.addText(k, name, k.newText(name, x.style()))
 }
 
-// addHost is -ae: the template is that of a host, where one is named.
+// addHost is -ae: the template is the text of a host, if one is named.
 func (x *call) addHost(template string) {
 	text := hostKind.newText("", x.style())
 	if template != "" {
@@ -201,13 +201,13 @@ func (x *call) addHost(template string) {
 	x.addText(hostKind, "", text)
 }
 
-// addText has a text be edited, of which a new object is made.
+// addText has the user edit a text, and makes a new object of it.
 func (x *call) addText(k *kind, name, text string) {
 	next, ok := x.edited(k.spec, text)
 	if !ok {
 		return
 	}
-	// A host group, or a queue that has a name, may be what the template is (tested).
+	// A host group, or a queue with a name, may stay as in the template (tested).
 	if string(next) == text && k != groupKind && (k != queueKind || name == "") {
 		x.fail(1, "file unchanged")
 		return
@@ -261,8 +261,7 @@ func (x *call) fromFile(k *kind, file string, isNew bool) {
 	x.put(k, file, data, isNew)
 }
 
-// put adds or changes an object of a kind. file is where its text comes from, "" for an
-// editor.
+// put adds or changes an object of a kind. file is the source of its text, or "" for an editor.
 func (x *call) put(k *kind, file string, data []byte, isNew bool) {
 	o, err := k.parse("", data)
 	if sample, sampleErr := k.sample(); sampleErr == nil && x.incomplete(k, sample, file, data, err) {
@@ -300,8 +299,8 @@ func (x *call) put(k *kind, file string, data []byte, isNew bool) {
 	}
 }
 
-// hostsKnown reports whether the hosts that a queue or a host group names are of the cluster,
-// and says so if not. Those that it has named before may be others.
+// hostsKnown reports whether the hosts that a queue or a host group names belong to the cluster,
+// and prints an error if not. It does not check hosts that the object already named before.
 func (x *call) hostsKnown(k *kind, o object) bool {
 	if k != queueKind && k != groupKind {
 		return true

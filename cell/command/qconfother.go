@@ -63,7 +63,7 @@ func (x *call) clearUsage(g *given) {
 	}
 }
 
-// cleanQueue is -cq: jobs that are left in queue instances are run again, or are gone.
+// cleanQueue is -cq: it restarts or removes the jobs that are left in queue instances.
 func (x *call) cleanQueue(g *given) {
 	for _, name := range list(g.value()) {
 		r, err := compileQueue(x, name)

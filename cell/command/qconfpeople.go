@@ -31,7 +31,8 @@ var allPeople = []people{
 	}},
 }
 
-// fixedManagers returns the managers that no list has: root, and whom the daemon was told.
+// fixedManagers returns the managers who are not on the list: root, and the managers from the
+// daemon's options.
 func (x *call) fixedManagers() []string {
 	listed := x.cell.Cluster().Managers()
 	return slices.DeleteFunc(slices.Clone(x.cell.Managers()), func(m string) bool { return slices.Contains(listed, m) })

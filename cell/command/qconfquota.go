@@ -30,7 +30,7 @@ func (x *call) showQuotas(g *given) {
 	x.stdout.lines(qconf.FormatResourceQuotas(sets, x.style()))
 }
 
-// chosenQuotas returns the sets that names or patterns mean, in the order of the list.
+// chosenQuotas returns the sets that match names or patterns, in the order of the list.
 func (x *call) chosenQuotas(names []string) []*quotaSet {
 	var chosen []*quotaSet
 	for _, s := range x.cluster().ResourceQuotas() {
@@ -75,7 +75,7 @@ func (x *call) quotasFromFile(g *given) {
 	x.addSets(g.value(), data)
 }
 
-// readSets reads sets. ok is false, and it is said, if they cannot be read.
+// readSets reads resource quota sets. If they are invalid, it prints an error, and ok is false.
 func (x *call) readSets(file string, data []byte) (sets []*quotaSet, ok bool) {
 	sets, err := qconf.ParseResourceQuotas("", data)
 	if err != nil {

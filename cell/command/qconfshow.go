@@ -8,7 +8,7 @@ import (
 	"github.com/execd-project/execd/scheduler/expression"
 )
 
-// showActions returns the options that show more than one object, or an object in another way.
+// showActions returns the options that show several objects, or one object in a special form.
 func showActions() []action {
 	group := option{args: "group", values: 1}
 	named := func(name, help string, o option) option {
@@ -28,7 +28,8 @@ func showActions() []action {
 	}
 }
 
-// group returns a host group that an option names; nil, and it is said, for none.
+// group returns the host group that an option names. If there is none, it prints an error and
+// returns nil.
 func (x *call) group(name string) *qconf.HostGroup {
 	g := x.cluster().HostGroups().Group(name)
 	if g == nil {
@@ -104,7 +105,7 @@ func (x *call) showMatching(g *given) {
 		x.fail(1, "error: %s", err)
 		return
 	}
-	// Of a list each element is looked at.
+	// Each element of a list is checked.
 	matches := func(value string) bool {
 		if e.Match(value) {
 			return true
@@ -131,14 +132,14 @@ func (x *call) showMatching(g *given) {
 		return
 	case "queue", "queue_domain", "queue_instance":
 	default:
-		return // and nothing is said (tested)
+		return // without a message (tested)
 	}
 	for _, name := range x.cell.InListOrder(c.QueueNames()) {
 		q, err := c.Queue(name)
 		if err != nil {
 			continue
 		}
-		said := map[string]bool{} // each once, whatever of it matches
+		said := map[string]bool{} // prints each once, even if several parts of it match
 		say := func(what string) {
 			if !said[what] {
 				said[what] = true

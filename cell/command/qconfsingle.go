@@ -9,8 +9,8 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// singleActions returns the options for what there is one of: complexes, the configuration of
-// the scheduler, the global configuration with those of hosts, and the list of resource
+// singleActions returns the options for configurations that a cell has once: the complexes, the
+// scheduler's configuration, the global configuration with the local ones, and the list of resource
 // quota sets.
 func singleActions() []action {
 	file := option{args: "fname", values: 1}
@@ -66,7 +66,7 @@ func (x *call) complexesFromFile(g *given) {
 	x.putComplexes(g.value(), data)
 }
 
-// putComplexes takes other complexes, and says what is new of them, other and gone.
+// putComplexes replaces the complexes, and prints the added, changed and removed ones.
 func (x *call) putComplexes(file string, data []byte) {
 	next, err := qconf.ParseComplexes("", data)
 	if err != nil {

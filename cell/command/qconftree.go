@@ -57,7 +57,7 @@ func (x *call) showOutline(*given) {
 	})
 }
 
-// editTree is -mstree, and with another template -astree.
+// editTree is -mstree, and for a cell without a share tree -astree.
 func (x *call) editTree(g *given) {
 	text := "id=0\nname=template\ntype=0\nshares=0\nchildnodes=NONE\n"
 	if tree := x.cluster().ShareTree(); tree != nil {
@@ -99,7 +99,7 @@ func (x *call) putTree(file string, data []byte) {
 
 func (x *call) writeTree(tree *qconf.ShareTree) bool {
 	writes := []Write{{Path: shareTreeFile, Text: []byte(tree.Format())}}
-	// A user who was made for a job, and is in the tree now, stays.
+	// A user object that a job created stays once it is in the tree.
 	for _, u := range x.cell.AutomaticUsers() {
 		named := false
 		tree.Walk(func(n, _ *qconf.ShareNode) { named = named || n.Name == u.Name && !n.Project })
@@ -126,7 +126,8 @@ func (x *call) deleteTree(*given) {
 	x.warn("%s removed sharetree list", x.who())
 }
 
-// tree returns a copy of the share tree that can be changed; nil, and it is said, for none.
+// tree returns a copy of the share tree that may be changed. If there is none, it prints an error
+// and returns nil.
 func (x *call) tree() *qconf.ShareTree {
 	tree := x.cluster().ShareTree()
 	if tree == nil || tree.Root == nil {
@@ -247,7 +248,7 @@ func (x *call) setNodes(g *given, isNew bool) {
 	x.nodesDone(tree, done)
 }
 
-// addNode makes a node at a path, nil, and it is said, where there is none above it.
+// addNode makes a node at a path. If the parent does not exist, it prints an error and returns nil.
 func (x *call) addNode(root *qconf.ShareNode, path string) *qconf.ShareNode {
 	i := strings.LastIndexAny(path, "/.")
 	above, name := path[:i], path[i+1:]
@@ -271,12 +272,12 @@ func (x *call) nodeAt(root *qconf.ShareNode, path string) (n, parent *qconf.Shar
 	return n, parent
 }
 
-// absolute returns a path as it is said what was done to it.
+// absolute returns the form of a path in messages about changes.
 func absolute(path string) string {
 	return "/" + strings.Join(strings.FieldsFunc(path, func(r rune) bool { return r == '/' || r == '.' }), "/")
 }
 
-// nodesDone says what was done to nodes, and has it done.
+// nodesDone prints the changes of nodes and applies them.
 func (x *call) nodesDone(tree *qconf.ShareTree, done []string) {
 	if done == nil {
 		x.fail(1, "no modifications to sharetree")

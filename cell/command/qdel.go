@@ -47,14 +47,14 @@ func (x *call) qdel() {
 	x.answer(x.cell.Delete(x.now, x.in.By, r))
 }
 
-// jobLine takes a command line apart that ends with jobs, in whose list -t stays where it
-// is. ok is false where that is all: after -help, or an error.
+// jobLine parses a command line that ends with a list of jobs; -t keeps its position in the list.
+// ok is false after -help or an error.
 func (x *call) jobLine() (l *line, ok bool) {
 	l, err := parse(x.self.all(), x.in.Args)
 	return l, x.usable(l, err)
 }
 
-// nothing says that a command line names nothing to do something with.
+// nothing prints an error about a command line that names no object.
 func (x *call) nothing() {
 	x.stderr.lines(x.self.text())
 	x.fail(1, "ERROR! no option argument")

@@ -25,8 +25,8 @@ var (
 func (x *call) qhold() { x.hold("u") }
 func (x *call) qrls()  { x.hold("U") }
 
-// hold is qhold, or with a capital letter as default, qrls: which means letters of either
-// case as capitals.
+// hold is qhold, or if the default letter is a capital, qrls, which treats small letters as
+// capitals.
 func (x *call) hold(letters string) {
 	l, ok := x.jobLine()
 	if !ok {

@@ -28,7 +28,7 @@ var qmod = command{name: "qmod", usage: "[options]", column: 28, complaint: comp
 	tasksOption,
 }}
 
-// What qmod does, by its options. Some are for queues and for jobs.
+// The effects of qmod's options. Some options apply to queues and to jobs.
 var (
 	queueOperations = map[string]cell.QueueOperation{
 		"-d": cell.DisableQueue, "-e": cell.EnableQueue, "-s": cell.SuspendQueue, "-sq": cell.SuspendQueue,
@@ -72,7 +72,7 @@ func (x *call) qmod() {
 	}
 }
 
-// modify does what one option of qmod says, to jobs before queues (tested).
+// modify carries out one option of qmod, first for jobs and then for queues (tested).
 func (x *call) modify(option string, operands []string, force bool) {
 	queueOperation, forQueues := queueOperations[option]
 	jobOperation, forJobs := jobOperations[option]
@@ -110,7 +110,7 @@ func (x *call) modify(option string, operands []string, force bool) {
 	}
 }
 
-// isJobs reports whether an operand of qmod means jobs: it is a list of their numbers.
+// isJobs reports whether an operand of qmod is a list of job numbers.
 func isJobs(o string) bool {
 	jobs, err := submit.ParseJobRanges([]string{o})
 	for _, j := range jobs {
@@ -121,8 +121,8 @@ func isJobs(o string) bool {
 	return err == nil
 }
 
-// modified prints an answer. What was so already, or cannot be done to a task in its
-// state, is no failure (tested).
+// modified prints an answer. It is not a failure if the object already has the state, or if the
+// state of a task does not allow the change (tested).
 func (x *call) modified(a *cell.Answer) {
 	exit := x.result.Exit
 	x.answer(a)

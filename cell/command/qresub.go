@@ -67,8 +67,8 @@ func (x *call) qresub() {
 // exitVerifier is for a copy that the verifier of the site refuses (tested).
 const exitVerifier = 20
 
-// verifiedCopies are the copies as the verifier of the site wants to have them. It reports
-// whether to go on: it may have to be asked first.
+// verifiedCopies returns the copies with the changes of the site's verifier. It reports whether to
+// continue: the verifier may have to run first.
 func (x *call) verifiedCopies(jobs []submit.JobRange) (map[uint32]cell.Verified, bool) {
 	if !x.judging() {
 		return nil, true

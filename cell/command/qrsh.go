@@ -21,8 +21,8 @@ func needsInteractive(command submit.Commands) func(*Input, *wanted) {
 	return func(in *Input, w *wanted) { needsRequest(in, w, command) }
 }
 
-// interactive submits a job with a terminal. Nothing is said of one that is taken, unless
-// that is asked for.
+// interactive submits a job with a terminal. It prints nothing about an accepted job unless
+// -verbose asks for that.
 func (x *call) interactive(command submit.Commands) {
 	request, ok := x.request(command, x.interactiveError, x.isJob)
 	if !ok {
@@ -67,7 +67,8 @@ func (x *call) wrapped(r *submit.Request) *submit.Request {
 	return &w
 }
 
-// isJob reports whether a job is asked for, and not a task of one, and says so if not.
+// isJob reports whether the command requests a job and not a task of a job, and prints an error if
+// not.
 func (x *call) isJob(*submit.Request) bool {
 	_, isTask, err := submit.ParseTask(x.in.Args, nil)
 	if isTask = isTask && err == nil; isTask {
@@ -79,8 +80,8 @@ func (x *call) isJob(*submit.Request) bool {
 // isInteractive reports whether the command is one with a terminal.
 func (x *call) isInteractive() bool { return x.in.Name == "qrsh" || x.in.Name == "qlogin" }
 
-// interactiveError says what is wrong with the command line: in other words than qsub, and
-// with another exit status (tested).
+// interactiveError prints the error in the command line; the words and the exit status differ from
+// qsub's (tested).
 func (x *call) interactiveError(err error) {
 	e, ok := errors.AsType[*submit.Error](err)
 	u, isFile := errors.AsType[*unreadable](err)

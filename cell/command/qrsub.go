@@ -18,7 +18,8 @@ var (
 	}}
 )
 
-// reservationOptions are what options mean to qrsub, where jobs have others of the name.
+// reservationOptions are the options of qrsub whose meaning differs from the options of jobs with
+// the same name.
 var reservationOptions = map[string]option{
 	"-a":       {args: "date_time", help: "start of the reservation, [[CC]YY]MMDDhhmm[.SS]; now without it"},
 	"-l":       {args: "resource=value,...", help: "reserve these resources"},

@@ -32,8 +32,8 @@ func submitOptions(c submit.Commands) func() []option {
 	}
 }
 
-// Names of files of default options: of the whole cluster, and with a dot in front those
-// of a user (sge_request(5), qrsub(1)).
+// Names of files of default options: for the whole cluster, and with a leading dot for one user
+// (sge_request(5), qrsub(1)).
 const (
 	submitRequest      = "sge_request"
 	reservationRequest = "sge_ar_request"
@@ -58,7 +58,8 @@ func (in *Input) read(name string) ([]byte, error) {
 	return nil, &unreadable{name, reason}
 }
 
-// submission is what package submit reads. Files of options that are not there are none.
+// submission returns the input for package submit. Files of options that do not exist count as
+// empty.
 func (in *Input) submission(requests string) submit.Input {
 	s := submit.Input{
 		Args: in.Args, Master: true, Env: in.Environment, Cwd: in.Dir,
@@ -99,7 +100,7 @@ func needsSubmit(requests string) func(*Input, *wanted) {
 			needsRequest(in, w, submit.Qsub)
 			return
 		}
-		// What is wrong with it is for Run to say.
+		// Run reports the error.
 		_, _ = submit.ParseReservation(in.collecting(requests, w))
 	}
 }
@@ -111,7 +112,7 @@ func needsRequest(in *Input, w *wanted, command submit.Commands) {
 	_, _ = submit.Parse(s)
 }
 
-// collecting is what package submit reads, where what it asks for is noted.
+// collecting returns input for package submit that records the files it asks for.
 func (in *Input) collecting(requests string, w *wanted) submit.Input {
 	for _, name := range in.requestFiles(requests) {
 		w.want(in, name, false)
@@ -129,9 +130,9 @@ func (in *Input) collecting(requests string, w *wanted) submit.Input {
 	return s
 }
 
-// request is what is to be submitted, verified by what -jsv names. ok is false where that is
-// all: after an error, which wrong says, after -help and -verify, and where takes, which
-// looks at what only this command does, has refused it.
+// request returns the request to submit, after the verifiers of -jsv have checked it. ok is false
+// if there is nothing to submit: after an error, which wrong prints, after -help and -verify, and
+// if takes refuses the request. takes holds the checks of one command.
 func (x *call) request(command submit.Commands, wrong func(error), takes func(*submit.Request) bool) (r *submit.Request, ok bool) {
 	s := x.in.submission(submitRequest)
 	s.Command = command
@@ -155,7 +156,7 @@ func (x *call) request(command submit.Commands, wrong func(error), takes func(*s
 	return nil, false
 }
 
-// hasScript reports whether there is a script, where there has to be one, and says so if not.
+// hasScript reports whether a request that needs a script has one, and prints an error if not.
 func (x *call) hasScript(r *submit.Request) bool {
 	switch {
 	case r.FromStdin && strings.TrimSpace(string(r.Script)) == "":
@@ -201,7 +202,7 @@ func (x *call) qsub() {
 	}
 }
 
-// terse is what -terse prints of a job.
+// terse returns the output of -terse for a job.
 func terse(j *cell.Job) string {
 	if a := j.Request().Array; a != nil {
 		return number(j.ID()) + "." + a.String()
@@ -209,7 +210,7 @@ func terse(j *cell.Job) string {
 	return number(j.ID())
 }
 
-// caller is who submits, and from where.
+// caller returns the submitting user and host.
 func (x *call) caller() cell.Caller {
 	by := x.in.By
 	if c := x.in.Confirmation; c != nil {
@@ -232,7 +233,8 @@ func (x *call) caller() cell.Caller {
 	return by
 }
 
-// refusal is the exit status for what the master has refused (qsub(1), EXIT STATUS).
+// refusal returns the exit status for a submission that the master has refused (qsub(1), EXIT
+// STATUS).
 func refusal(text string) int {
 	if strings.Contains(text, " jobs are allowed per ") {
 		return exitLimit
@@ -257,7 +259,8 @@ func (x *call) refused(err error) {
 // help prints the options, to standard output.
 func (x *call) help() { x.stdout.lines(x.self.text()) }
 
-// describe is qsub -verify: what the job would be. Who it is for is not known yet (tested).
+// describe is qsub -verify: it prints the job as it would be submitted. Its owner is not set yet
+// (tested).
 func (x *call) describe(r *submit.Request) {
 	d := x.requested(r)
 	text := string(qstat.AppendDetails(nil, []qstat.JobDetail{d}, qstat.DetailOptions{Zone: x.zone}))

@@ -10,8 +10,8 @@ import (
 	"github.com/execd-project/execd/qstat"
 )
 
-// shareMonitor is sge_share_mon(1). It is asked once: how often, and for how long it is
-// waited in between, is for who runs it (Collections).
+// shareMonitor is sge_share_mon(1). It prints one collection; the caller repeats it with pauses
+// (Collections).
 var shareMonitor = command{
 	name: "sge_share_mon", usage: "[-cdfhilmnorsux] [node_names ...]", column: 22, complaint: complaint{prefix: "sge_share_mon: ", usage: true},
 	run: (*call).shareMonitor, options: []option{
@@ -37,8 +37,8 @@ var shareMonitor = command{
 // mostTogether is how many letters a word may have that are options.
 const mostTogether = 64
 
-// letters takes options of one letter apart that stand together, or with their value: -xc1 is
-// -x -c 1. What cannot be taken apart stays as it is.
+// letters separates combined one-letter options and their values: -xc1 becomes -x -c 1. Other words
+// stay unchanged.
 func letters(options []option, args []string) []string {
 	var words []string
 	for i := 0; i < len(args); i++ {
@@ -73,14 +73,14 @@ func letters(options []option, args []string) []string {
 	return words
 }
 
-// Collections is how often sge_share_mon is to be run, and where what it prints goes.
+// Collections says how often to run sge_share_mon, and where its output goes.
 type Collections struct {
 	Count    int   // negative for without end
 	Interval int64 // between two, in seconds
-	// File is where it goes, "" for standard output, opened in a mode of fopen(3).
+	// File is the output file, opened in a mode of fopen(3); "" means standard output.
 	File, Mode string
-	// Again are the arguments for all but the first one, before each of which stands
-	// Delimiter.
+	// Again are the arguments for every collection after the first. Delimiter precedes each of
+	// these.
 	Again     []string
 	Delimiter string
 }
@@ -88,8 +88,8 @@ type Collections struct {
 // defaultInterval is that of sge_share_mon(1), in seconds.
 const defaultInterval = 15
 
-// ShareCollections reads the command line of sge_share_mon as far as it says how often it is
-// to be run. One that cannot be used, or that wants help, is to be run once, and says it.
+// ShareCollections reads the options of sge_share_mon about repetitions. An invalid command line,
+// or one with -help, runs once and prints its error or its help.
 func ShareCollections(args []string) Collections {
 	once := Collections{Count: 1}
 	words := letters(shareMonitor.options, args)
@@ -142,7 +142,7 @@ func wrongNumber(l *line) string {
 	return ""
 }
 
-// wrongLetter says what is wrong with the options, in the words of getopt(3).
+// wrongLetter prints the error in the options, in the words of getopt(3).
 func (x *call) wrongLetter(err error) {
 	text := err.Error()
 	if e, ok := err.(*optionError); ok { //nolint:errorlint // parse returns no other

@@ -27,8 +27,8 @@ func (x *call) jobDetails(l *line, names string) {
 		return
 	}
 	jobs, missing := x.named(list(names))
-	// Where some of the jobs are there, nothing is said of the others; and it is no failure
-	// with -xml (tested).
+	// If some of the jobs exist, the others are ignored; with -xml missing jobs are not a failure
+	// (tested).
 	switch {
 	case len(jobs) > 0:
 	case l.has("-xml"):
@@ -52,10 +52,10 @@ func (x *call) jobDetails(l *line, names string) {
 	}
 }
 
-// missing answers for jobs of -j that are not in the queue. With -s z it prints how jobs have
-// finished, as far as they are known (finished_jobs of sge_conf(5)). Without it scripts get what
-// the original prints, since they take any other text for a job that is still there; people at a
-// terminal learn how the job finished.
+// missing answers for jobs of -j that are not in the queue. With -s z it prints how jobs finished,
+// if the cell still knows them (finished_jobs of sge_conf(5)). Without -s z scripts get Grid
+// Engine's message, because they would take any other text for an existing job; users at a terminal
+// are told how the job finished.
 func (x *call) missing(l *line, names []string) {
 	states, _ := l.last("-s")
 	zombies, _ := parseJobStates(states)
@@ -78,8 +78,7 @@ func (x *call) missing(l *line, names []string) {
 	}
 }
 
-// ended returns, by their numbers, what is known about the ends of jobs that are not in the queue
-// any more.
+// ended returns a description of how jobs that left the queue ended, by job number.
 func (x *call) ended(names []string) map[string]string {
 	texts := map[string]string{}
 	for _, f := range x.cell.Finished() {
@@ -115,8 +114,8 @@ func (x *call) reasons(l *line, v *view.View) {
 	}
 }
 
-// named returns the jobs that numbers, names and patterns mean, each once and by their numbers,
-// and what means none. All jobs are looked through only for what is not a number.
+// named returns the jobs that match numbers, names and patterns, each once and sorted by number,
+// and the words that match none. It searches through all jobs only for words that are not numbers.
 func (x *call) named(names []string) (jobs []*cell.Job, missing []string) {
 	var byName map[string][]*cell.Job
 	wanted := map[*cell.Job]bool{}
@@ -127,8 +126,8 @@ func (x *call) named(names []string) (jobs []*cell.Job, missing []string) {
 		}
 		var found []*cell.Job
 		if digits := name[:len(name)-len(strings.TrimLeft(name, "0123456789"))]; digits != "" {
-			// What begins with a digit is a number, whatever comes behind it (tested): names
-			// of jobs do not.
+			// A word that begins with a digit is a number, whatever follows the digits (tested):
+			// names of jobs do not begin with one.
 			if id, err := strconv.ParseUint(digits, 10, 32); err == nil && x.cell.Job(uint32(id)) != nil {
 				found = []*cell.Job{x.cell.Job(uint32(id))}
 			}

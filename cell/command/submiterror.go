@@ -21,8 +21,8 @@ const (
 	needsArgument     = "option must have argument"
 )
 
-// submitError prints what is wrong with the options of qsub, qalter or qrsub. What it is
-// that is expected, and where it is in a file, is ours, on lines of their own.
+// submitError prints the error in the options of qsub, qalter or qrsub. The expected value and the
+// position in a file follow on separate lines, which Grid Engine does not print.
 func (x *call) submitError(err error) {
 	e, ok := errors.AsType[*submit.Error](err)
 	if !ok {
@@ -73,8 +73,7 @@ func (x *call) submitError(err error) {
 	}
 }
 
-// otherCommand says that an option is one of other commands. -t of qalter stands behind a
-// job.
+// otherCommand prints an error about an option of another command. -t of qalter follows a job.
 func (x *call) otherCommand(e *submit.Error) {
 	option, _, _ := strings.Cut(e.Value, " ")
 	switch {
@@ -203,7 +202,8 @@ func (x *call) wrongDate(e *submit.Error, prefix string) {
 	x.fail(exitValue, "%sWrong date/time format %q specified to %s option", prefix, e.Value, e.Option)
 }
 
-// wrongRange is about ranges of tasks and slots. Some refusals come from the master.
+// wrongRange prints the error about a range of tasks or slots. For some errors it is the master's
+// message.
 func (x *call) wrongRange(e *submit.Error, prefix string) {
 	switch {
 	case strings.HasPrefix(e.Problem, "The initial portion"):
@@ -225,7 +225,7 @@ var forbidden = map[rune]string{
 	'{': "Braces", '}': "Braces", '|': "Pipe", '(': "Parenthesis", ')': "Parenthesis", '%': "Percent", ',': "Comma", '"': "Double quote", '\'': "Quote",
 }
 
-// badName says that something cannot have a name: as the master does, which finds that out.
+// badName prints the master's error about an invalid name.
 func (x *call) badName(e *submit.Error, name string) {
 	text := "denied: \"" + name + "\" is not a valid object name: " + e.Problem
 	switch upper := strings.ToUpper(name); {

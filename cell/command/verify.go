@@ -7,8 +7,8 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// verified has the verifiers of a job asked, or corrects the job as they want to have it. It
-// reports whether to go on.
+// verified asks for the verifiers of a job to run, or applies their corrections to the job. It
+// reports whether to continue.
 func (x *call) verified(r *submit.Request, programs []string) bool {
 	if len(programs) == 0 {
 		return true
@@ -42,8 +42,8 @@ func (x *call) correct(r *submit.Request, corrections []submit.Correction) error
 	return nil
 }
 
-// submit submits a job, once the verifier of the site has seen it where there is one. The
-// answer is nil where it is to be asked first. As in the original it is not told of jobs that
+// submit submits a job after the site's verifier, if there is one, has checked it. The answer is
+// nil if the verifier has to run first. As in Grid Engine, the verifier does not get jobs that
 // would be refused in any case, or that are only tried (-w v).
 func (x *call) submit(r *submit.Request) (*cell.Answer, error) {
 	if x.in.Confirming && x.in.Confirmation == nil {
@@ -81,7 +81,7 @@ func (x *call) submit(r *submit.Request) (*cell.Answer, error) {
 // judging reports whether jobs are verified by the verifier of the site.
 func (x *call) judging() bool { return x.in.Judging && x.cell.Cluster().Global().JSVURL != "" }
 
-// requestVerification asks for a job to be verified by the verifier of the site.
+// requestVerification asks the caller to have the site's verifier check a job.
 func (x *call) requestVerification(number, copied uint32, r *submit.Request) {
 	x.result.Judge = append(x.result.Judge, Judge{
 		Number: number, Copied: copied, Environment: r.Env,

@@ -1,7 +1,6 @@
-// Package requests translates what was submitted into what the scheduler matches. It is
-// for all who have the one and need the other: a master, and an agent that checks what a
-// master sends. It does not know a cluster: whether what is requested exists is for
-// scheduler.Model.Category to say.
+// Package requests translates submitted requests into the form that the scheduler matches. Masters
+// use it, and agents to check the jobs that a master sends. It does not use the configuration:
+// scheduler.Model.Category reports requested objects that do not exist.
 //
 // Other projects may import this package: docs/compatibility.md says what may change.
 //

@@ -17,10 +17,10 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// Detail returns one of the jobs as qstat -j shows it to a user. The fields that a cell does not
-// know of the place where the job was submitted (cell.Origin) are empty: numbers of user and
-// group, the home directory and the like. A user who is neither the owner nor a manager gets the
-// names of variables without their values, and no arguments.
+// Detail returns one of the jobs as qstat -j shows it to a user. Details of the submission that the
+// cell does not know (cell.Origin) are empty: the user and group ID, the home directory and others.
+// A user who is neither the owner nor a manager gets the names of variables without their values,
+// and no arguments.
 func (v *View) Detail(j *cell.Job, by cell.Caller) qstat.JobDetail {
 	d := v.requested(j)
 	d.Job, d.ExecFile = v.Job(j), "job_scripts/"+strconv.Itoa(int(j.ID()))
@@ -207,7 +207,7 @@ var typeNumbers = map[value.Type]int{
 // consumables are the numbers for consumable in complex(5).
 var consumables = map[qconf.Consumable]int{qconf.ConsumableYes: 1, qconf.ConsumableJob: 2, qconf.ConsumableHost: 3}
 
-// typed fills in what the attributes of requests are.
+// typed fills in the types of requested attributes.
 func (v *View) typed(requests []qstat.Request) {
 	for i := range requests {
 		r := &requests[i]
@@ -258,7 +258,7 @@ func reason(r *scheduler.Reason, shared bool) qstat.Reason {
 
 // Numbers of messages that concern a job as a whole, as sge_schedd has them.
 const (
-	unnumbered = -1 // it has none
+	unnumbered = -1 // the reason has no number
 	notYet     = 31 // its execution time
 	inErrors   = 32
 	inHold     = 33

@@ -1,10 +1,10 @@
-// Package view makes of a cell what package qstat shows: the jobs, queue instances,
-// hosts, quotas, advance reservations and the share tree, at a time.
+// Package view converts the state of a cell at a time into the types that package qstat prints:
+// jobs, queue instances, hosts, quotas, advance reservations and the share tree.
 //
 // Other projects may import this package: docs/compatibility.md says what may change.
 //
-// Numbers of priorities and tickets are those of the last scheduling run, as in the
-// original; loads and what is left of consumables are those of the moment.
+// Priorities and tickets are those of the last scheduling run, as in Grid Engine; loads and free
+// consumables are current.
 //
 // The package is pure. A View reads a cell, which must not change meanwhile.
 package view

@@ -9,10 +9,10 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// outputFiles returns the files for standard output and error of a batch job, as far as that follows
-// from its request: the home directory of the owner is written as ~user, the number of an array's task as
-// $TASK_ID. Only the execution host knows whether a path of -o or -e is a directory. All of it
-// follows from what qstat -j shows to everybody: working directory, names, paths.
+// outputFiles returns the files for standard output and error of a batch job, as far as that
+// follows from its request: the home directory of the owner is written as ~user, the number of an
+// array's task as $TASK_ID. Only the execution host knows whether a path of -o or -e is a
+// directory. The result contains nothing that qstat -j does not show to every user.
 func (v *View) outputFiles(j *cell.Job) []qstat.OutputFile {
 	r := j.Request()
 	if r.Immediate { // interactive, as a rule

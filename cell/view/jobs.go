@@ -68,7 +68,7 @@ func numbers(ids []uint32) []int {
 	return list
 }
 
-// addRequest fills in what was asked for.
+// addRequest fills in the requests of the job.
 func (v *View) addRequest(s *qstat.Job, j *cell.Job) {
 	r := j.Request()
 	s.Checkpoint, s.MasterQueues = r.Checkpoint, r.MasterQueues
@@ -110,15 +110,16 @@ func (v *View) addTasks(s *qstat.Job, j *cell.Job) {
 	if v.decisions != nil {
 		pri, tick = v.decisions.Of(j.Scheduled())
 	}
-	// Of a job whose waiting tasks take no part in a run the original forgets what
-	// its running tasks are ranked by (tested).
+	// If the pending tasks of a job do not take part in a run, Grid Engine clears the values by
+	// which its running tasks are ranked (tested).
 	ranked, idle := Pending(j), false
 	for _, t := range j.Tasks() {
 		if t.Running() == nil {
 			continue
 		}
 		p, k := v.ofRunning(t)
-		// A task that is suspended by itself keeps its own only while no other one runs (tested).
+		// A task that was suspended individually keeps its own values only while no other task runs
+		// (tested).
 		if !ranked || idle && !t.Running().Idle() {
 			setUrgency(s, &p)
 			ranked, idle = true, t.Running().Idle()
@@ -165,8 +166,8 @@ func shown(t tickets.Tickets) qstat.Tickets {
 	return qstat.Tickets{Total: t.Total, Override: t.Override, Functional: t.Functional, Share: t.Share}
 }
 
-// ofRunning returns the priority of a running task: that of the last run, or, if it was that
-// one which started it, what it was started with.
+// ofRunning returns the priority of a running task: as of the last scheduling run, or if that run
+// started the task, as of the task's start.
 func (v *View) ofRunning(t *cell.Task) (priority.Priority, tickets.Tickets) {
 	if v.decisions == nil {
 		return priority.Priority{Priority: t.Priority}, tickets.Tickets{}
@@ -208,8 +209,8 @@ func (v *View) running(t *cell.Task, p *priority.Priority, k *tickets.Tickets) q
 	return row
 }
 
-// part returns a part of tickets. What is next to a whole number is that number: the sum of
-// parts is what was divided.
+// part returns a fraction of tickets. It rounds values next to a whole number, so that the parts
+// add up to the whole.
 func part(t qstat.Tickets, f float64) qstat.Tickets {
 	times := func(x float64) float64 {
 		x *= f

@@ -12,8 +12,7 @@ import (
 	"github.com/execd-project/execd/scheduler/value"
 )
 
-// Selection says which resources are shown: all of them for nil, else those with one
-// of the names.
+// Selection lists the names of the resources to show. Nil selects all of them.
 type Selection []string
 
 // None selects no resource.
@@ -140,7 +139,7 @@ func (v *View) alarms(host scheduler.HostID, crossed []scheduler.Crossing) []qst
 		case c.Kind == scheduler.Load && !v.model.Scaled(at, id):
 			a.Value = v.cell.Reported(v.model.HostName(at))[c.Name]
 		case c.Kind == scheduler.Load || c.Kind == scheduler.Consumable:
-			// What is computed the original shows as a plain number.
+			// Grid Engine shows computed values as plain numbers.
 			a.Value = fmt.Sprintf("%8.3f", c.Value.Number())
 		default:
 			a.Value = strconv.FormatFloat(c.Value.Number(), 'f', -1, 64)
@@ -162,9 +161,9 @@ func (v *View) load(host scheduler.HostID, name string) (value.Value, bool) {
 	return v.observe().Load(host, id)
 }
 
-// ShowLoad makes the load of queue instances the value of a resource that is a number, as
-// qstat -F shows it (qstat(1), SGE_LOAD_AVG); nil is what has none. For load_avg it is as it
-// was.
+// ShowLoad replaces the load of queue instances by the value of a numeric resource, as qstat -F
+// shows it (qstat(1), SGE_LOAD_AVG); the load of an instance without a value becomes nil. For
+// load_avg nothing changes.
 func (v *View) ShowLoad(queues []qstat.QueueInstance, name string) {
 	for i := range queues {
 		q := &queues[i]

@@ -99,7 +99,7 @@ func (v *View) reservedMax(id scheduler.InstanceID) int {
 	most := 0
 	all := v.cell.Reservations()
 	for _, at := range all {
-		// The sum can only be largest where one of them begins.
+		// The sum reaches its maximum at the beginning of one of them.
 		sum := 0
 		for _, r := range all {
 			if r.Scheduled() == nil || r.Start > at.Start || at.Start >= r.End {

@@ -15,7 +15,7 @@ type View struct {
 	decisions *scheduler.Decisions
 	seen      *scheduler.Observation // nil until it is needed
 	started   map[taskKey]*scheduler.Start
-	// departments are those of users with a group, as far as they were looked up.
+	// departments caches the departments of pairs of user and group.
 	departments map[account]string
 }
 

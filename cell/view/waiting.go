@@ -13,15 +13,15 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// maxWaiting is how many reasons are told in plain words, and maxPlaces how many places
-// for each of them.
+// maxWaiting is the maximum number of reasons in plain words, and maxPlaces the maximum number of
+// places for each.
 const (
 	maxWaiting = 12
 	maxPlaces  = 4
 )
 
-// waiting says in plain words what a job waits for, and from when on it may start as far as
-// that can be known, 0 for not at all.
+// waiting explains in plain words why a job is pending. start is the time (Unix seconds) from which
+// it may start, or 0 if that is unknown.
 func (v *View) waiting(j *cell.Job) (lines []string, start int64) {
 	if !Pending(j) {
 		return nil, 0
@@ -244,7 +244,7 @@ func (v *View) places(j *cell.Job) (lines []string, start int64) {
 	return lines, start
 }
 
-// placeList puts places together at which the same is the matter.
+// placeList groups places that have the same problem.
 type placeList struct {
 	view  *View
 	texts []string
@@ -259,7 +259,7 @@ func (b *placeList) add(place, text string) {
 			b.opens = at
 		}
 	} else if strings.HasPrefix(text, "all slots") || strings.HasPrefix(text, "no slot") {
-		b.opens = math.MinInt64 // who knows
+		b.opens = math.MinInt64 // unknown
 	}
 	if b.at == nil {
 		b.at = map[string][]string{}
@@ -309,7 +309,7 @@ func (v *View) opens(instance string) (int64, bool) {
 	return v.cell.Opens(id)
 }
 
-// duration is hours:minutes:seconds, with days in front where there are any.
+// duration formats seconds as hours:minutes:seconds, preceded by days if there are any.
 func duration(seconds int64) string {
 	text := fmt.Sprintf("%d:%02d:%02d", seconds/3600%24, seconds/60%60, seconds%60)
 	if days := seconds / (24 * 3600); days > 0 {
