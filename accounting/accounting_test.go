@@ -63,7 +63,7 @@ var full = Record{
 	},
 	IsmRSS: 14, Project: "p", Department: "d", PE: "smp", Slots: 4, Category: "-l a=b:c", Reservation: 2, ReservationSubmitted: at(900, 0),
 	CommandLine: "qsub x", FailedText: "enforced a limit", Reason: "h_vmem was exceeded", Signal: 9, CoreDumped: true,
-	Limit: &job.LimitExceeded{Name: "h_vmem", Value: 4 << 20, Measured: 5 << 20},
+	Limit: &job.LimitExceeded{Name: "h_vmem", Value: 4 << 20, Measured: 5 << 20}, Stdout: "/home/alice", Stderr: "/home/alice/e",
 }
 
 func at(seconds, milliseconds int64) time.Time {
@@ -83,7 +83,7 @@ func TestFullRecord(t *testing.T) {
 		`"ru_ismrss":14,"ru_idrss":2,"ru_isrss":3,"ru_minflt":4,"ru_majflt":5,"ru_nswap":6,"ru_inblock":7,"ru_oublock":8,"ru_msgsnd":9,"ru_msgrcv":10,` +
 		`"ru_nsignals":11,"ru_nvcsw":12,"ru_nivcsw":13},"usage":{"wallclock":1.5,"cpu":0.5,"mem":0.75,"io":0.0625,"iow":0.03125,"maxvmem":5242880,"maxrss":3072}},` +
 		`"project":"p","granted_pe":"smp","pe_taskid":"1.n1","arid":2,"ar_submission_time":900000000,"failed_text":"enforced a limit","reason":"h_vmem was exceeded",` +
-		`"signal":9,"core_dumped":true,"limit":{"name":"h_vmem","value":4194304,"measured":5242880}}` + "\n"
+		`"signal":9,"core_dumped":true,"limit":{"name":"h_vmem","value":4194304,"measured":5242880},"stdout_path":"/home/alice","stderr_path":"/home/alice/e"}` + "\n"
 	if diff := cmp.Diff(line, string(AppendJSON(nil, &full))); diff != "" {
 		t.Error(diff)
 	}
@@ -169,7 +169,7 @@ func TestFromOutcome(t *testing.T) {
 	}
 	f := Facts{Group: "users", Department: "d", Category: full.Category, Reservation: 2, ReservationSubmitted: full.ReservationSubmitted, CommandLine: "qsub x"}
 	want := full
-	want.IsmRSS = 0
+	want.IsmRSS, want.Stdout, want.Stderr = 0, "", "" // the slave task has no files of its own
 	if diff := cmp.Diff(&want, FromOutcome(d, o, f)); diff != "" {
 		t.Error(diff)
 	}
@@ -185,8 +185,17 @@ func TestFromOutcome(t *testing.T) {
 	if got := FromOutcome(d, o, Facts{PE: "mpi", Slots: 8}); got.PE != "mpi" || got.Slots != 8 {
 		t.Errorf("a slave has %d slots of %q", got.Slots, got.PE)
 	}
-	if got := FromOutcome(d, o, Facts{}); got.PE != "" || got.Slots != 1 {
-		t.Errorf("a serial job has %d slots of %q", got.Slots, got.PE)
+	d.ID.PETask, d.Cwd, d.Streams[2].Path = "", "/work", "/tmp/e"
+	if got := FromOutcome(d, o, Facts{}); got.PE != "" || got.Slots != 1 || got.Stdout != "/work" || got.Stderr != "/tmp/e" {
+		t.Errorf("a serial job has %d slots of %q, and the output files %q and %q", got.Slots, got.PE, got.Stdout, got.Stderr)
+	}
+	d.MergeError = true
+	if got := FromOutcome(d, o, Facts{}); got.Stdout != "/work" || got.Stderr != "" {
+		t.Errorf("a job with -j y has the output files %q and %q", got.Stdout, got.Stderr)
+	}
+	d.Terminal = &job.Terminal{}
+	if got := FromOutcome(d, o, Facts{}); got.Stdout != "" {
+		t.Errorf("an interactive job has the output file %q", got.Stdout)
 	}
 }
 

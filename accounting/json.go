@@ -44,6 +44,8 @@ type jsonRecord struct {
 	Signal     int        `json:"signal,omitempty"`
 	CoreDumped bool       `json:"core_dumped,omitempty"`
 	Limit      *jsonLimit `json:"limit,omitempty"`
+	Stdout     string     `json:"stdout_path,omitempty"`
+	Stderr     string     `json:"stderr_path,omitempty"`
 }
 
 type jsonUsage struct {
@@ -112,6 +114,7 @@ func AppendJSON(b []byte, r *Record) []byte {
 		},
 		Project: r.Project, PE: r.PE, PETask: r.PETask, Reservation: r.Reservation, ReservationSubmitted: microseconds(r.ReservationSubmitted),
 		FailedText: r.FailedText, Reason: r.Reason, Notice: r.Notice, Signal: r.Signal, CoreDumped: r.CoreDumped,
+		Stdout: r.Stdout, Stderr: r.Stderr,
 	}
 	if l := r.Limit; l != nil {
 		x.Limit = &jsonLimit{l.Name, finite(l.Value), finite(l.Measured)}
@@ -143,6 +146,7 @@ func ParseJSON(line []byte) (*Record, error) {
 		Project: x.Project, Department: x.Department, PE: x.PE, Slots: x.Slots, Category: x.Category,
 		Reservation: x.Reservation, ReservationSubmitted: fromMicroseconds(x.ReservationSubmitted),
 		CommandLine: x.CommandLine, FailedText: x.FailedText, Reason: x.Reason, Notice: x.Notice, Signal: x.Signal, CoreDumped: x.CoreDumped,
+		Stdout: x.Stdout, Stderr: x.Stderr,
 	}
 	if x.Usage.Usage == (jsonMeasured{}) { // from a program that records only the resource usage
 		r.Usage.Wallclock, r.Usage.MaxRSS = u.Wallclock, int64(clamp(u.MaxRSS*kibi))

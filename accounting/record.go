@@ -1,6 +1,7 @@
 package accounting
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/execd-project/execd/job"
@@ -49,6 +50,9 @@ type Record struct {
 	Signal      int    // that terminated the job, 0 for none
 	CoreDumped  bool
 	Limit       *job.LimitExceeded // that terminated the job
+	// Stdout and Stderr (stdout_path, stderr_path) are the files of a batch job on its host, or
+	// directories with a file of job.ID.OutputName. Stderr is empty if both streams go to Stdout.
+	Stdout, Stderr string
 }
 
 // Facts holds the values of a record that neither the job's description nor its outcome contains.
@@ -81,6 +85,12 @@ func FromOutcome(d *job.Description, o *job.Outcome, f Facts) *Record {
 	}
 	if r.Slots == 0 {
 		r.Slots = max(d.HostSlots, 1)
+	}
+	if d.Terminal == nil && !d.Streams[1].Inherit && d.ID.PETask == "" {
+		r.Stdout = cmp.Or(d.Streams[1].Path, d.Cwd)
+		if !d.MergeError {
+			r.Stderr = cmp.Or(d.Streams[2].Path, d.Cwd)
+		}
 	}
 	if o.Ran {
 		r.Start, r.End, r.ExitStatus, r.Usage = o.Start, o.End, o.ExitStatus, o.Usage

@@ -270,6 +270,13 @@ func TestWebHostile(t *testing.T) {
 	if a := s.do(c, "POST", "/jobs/1/release", url.Values{"csrf": {page.formToken()}}); !strings.Contains(a.text, "modified hold of job 1") {
 		t.Errorf("release: %d\n%s", a.status, a.text)
 	}
+	// The output of a finished job: its record names the file.
+	m.as(me, "qdel", "3")
+	m.until("the job has left", func() bool { return m.as(me, "qstat", "-j", "3").status != 0 })
+	page = s.do(c, "GET", "/jobs/3", nil)
+	if !strings.Contains(page.text, "finished") || !strings.Contains(page.text, dir+"/job.sh.o3") || !strings.Contains(page.text, `\x1b]0;&lt;script&gt;`) {
+		t.Errorf("the page of a finished job lacks its output:\n%s", page.text)
+	}
 }
 
 // TestWebLive follows a page over events, while jobs come and go and while the daemon is restarted.

@@ -13,7 +13,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/execd-project/execd/accounting"
 	"github.com/execd-project/execd/internal/userfile"
+	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/qstat"
 )
 
@@ -33,6 +35,18 @@ func Path(f qstat.OutputFile, task int) (string, error) {
 		name = path.Join(name, f.Name)
 	}
 	return strings.ReplaceAll(name, "$TASK_ID", strconv.Itoa(task)), nil
+}
+
+// Files returns the output files of a run from its accounting record: standard output and, unless both are
+// one, standard error. It returns none for an interactive job, or for a record that does not name them.
+func Files(r *accounting.Record) (files []qstat.OutputFile) {
+	id := job.ID{Job: r.Job, Task: r.Task}
+	for i, path := range []string{r.Stdout, r.Stderr} {
+		if path != "" {
+			files = append(files, qstat.OutputFile{Path: path, Name: id.OutputName(r.JobName, []string{"o", "e"}[i])})
+		}
+	}
+	return files
 }
 
 // Tail returns the last lines of a file: at most as many bytes and lines as given. earlier reports whether

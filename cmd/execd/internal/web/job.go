@@ -87,7 +87,7 @@ func (s *source) job(ctx context.Context, user string, number int, query url.Val
 		p.Known, p.Detail = true, &d.Details[0]
 		p.Name, p.Owner = p.Detail.Name, p.Detail.Owner
 	}
-	runs, err := s.records(ctx, number)
+	past, err := s.history(ctx, number)
 	if err != nil {
 		return nil, err
 	}
@@ -103,24 +103,21 @@ func (s *source) job(ctx context.Context, user string, number int, query url.Val
 			p.States = newRow(*tasks).States
 		}
 	}
-	if !p.Known && len(runs) == 0 {
+	if !p.Known && past.runs == 0 {
 		return nil, &qclient.RefusedError{Message: "The daemon does not know job " + strconv.Itoa(number) + ", and there is no accounting record of it."}
 	}
-	if len(runs) > 0 {
-		last := runs[len(runs)-1]
+	if past.runs > 0 {
+		last := past.last[len(past.last)-1]
 		p.Name, p.Owner = cmp.Or(p.Name, last.JobName), cmp.Or(p.Owner, last.Owner)
-		p.Used = &accounting.Efficiency{}
-		for _, r := range runs {
-			p.Used.Add(r)
-		}
+		p.Used = &past.used
 		p.Advice = strings.Join(p.Used.Advice(), " ")
 		if !p.Known {
 			p.States = []string{"finished"}
 		}
 	}
 	p.Mine = p.Owner == user
-	p.steps(tasks, runs)
-	p.Line = newTimeLine(p, runs, now)
+	p.steps(tasks, past)
+	p.Line = newTimeLine(p, past.submitted, now)
 	if p.Known {
 		p.Meters = meters(p.Detail, tasks, now)
 		manager := false
@@ -130,61 +127,80 @@ func (s *source) job(ctx context.Context, user string, number int, query url.Val
 		if p.Mine || manager {
 			p.Actions = possible(tasks)
 		}
-		if p.Mine {
-			p.Output = readOutput(p.Detail, query)
-		}
+	}
+	if p.Mine {
+		p.Output = readOutput(p, past, query)
 	}
 	return p, nil
 }
 
-// recorded are the accounting records of a job in a file of this size.
-type recorded struct {
-	size int64
-	runs []*accounting.Record
+// history is what the accounting records of a job say. An array job may have 75,000 of them: only the last
+// ones are kept.
+type history struct {
+	size      int64 // of the file that was read
+	runs      int   // number of records, without those of tasks of a parallel job
+	used      accounting.Efficiency
+	submitted time.Time            // of the first record; zero if unknown
+	last      []*accounting.Record // at most stepsMost, the oldest first
 }
 
-// recordedMost is the number of jobs whose records are kept in memory.
-const recordedMost = 32
+// add adds a record. Records must come in the order of the file.
+func (h *history) add(r *accounting.Record) {
+	h.used.Add(r)
+	if r.PETask != "" {
+		return
+	}
+	if h.runs++; h.runs == 1 {
+		h.submitted = r.Submitted
+	}
+	if len(h.last) == stepsMost {
+		copy(h.last, h.last[1:])
+		h.last = h.last[:stepsMost-1]
+	}
+	h.last = append(h.last, r)
+}
 
-// records returns the accounting records of a job. It reads the file again only if the file has changed.
-func (s *source) records(ctx context.Context, number int) (runs []*accounting.Record, err error) {
+// historiesMost is the number of jobs whose history is kept in memory.
+const historiesMost = 32
+
+// history returns the history of a job, which must not be changed. It reads the file again only if the
+// file has changed.
+func (s *source) history(ctx context.Context, number int) (*history, error) {
 	name, err := s.session.Places(ctx)
 	if err != nil {
 		return nil, err
 	}
 	file, err := records.Open(name)
 	if err != nil {
-		return nil, nil // the daemon keeps no records, or not for everybody
+		return &history{}, nil // the daemon keeps no records, or not for everybody
 	}
 	defer file.Close()
-	length := int64(-1)
+	h := &history{size: -1}
 	if f, ok := file.ReadCloser.(*os.File); ok {
 		if info, err := f.Stat(); err == nil {
-			length = info.Size()
+			h.size = info.Size()
 		}
 	}
 	s.mu.Lock()
-	known, ok := s.recorded[number]
+	known := s.histories[number]
 	s.mu.Unlock()
-	if ok && known.size == length {
-		return known.runs, nil
+	if known != nil && known.size == h.size {
+		return known, nil
 	}
 	err = records.Each(file, number, func(r *accounting.Record) error {
-		if r.PETask == "" {
-			runs = append(runs, r)
-		}
+		h.add(r)
 		return ctx.Err()
 	}, func(int, error) {}) // qacct reports invalid lines
 	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
-	if len(s.recorded) >= recordedMost {
-		clear(s.recorded)
+	if len(s.histories) >= historiesMost {
+		clear(s.histories)
 	}
-	s.recorded[number] = recorded{length, runs}
+	s.histories[number] = h
 	s.mu.Unlock()
-	return runs, nil
+	return h, nil
 }
 
 // manager reports whether the user is a manager.
@@ -194,9 +210,9 @@ func (s *source) manager(ctx context.Context, user string) bool {
 }
 
 // steps lists the finished runs and the tasks that are running.
-func (p *jobPage) steps(tasks *qstat.Job, runs []*accounting.Record) {
+func (p *jobPage) steps(tasks *qstat.Job, past *history) {
 	var list []step
-	for _, r := range runs {
+	for _, r := range past.last {
 		s := step{Task: r.Task, State: "finished", Where: r.Queue + "@" + r.Host, How: "exit status " + strconv.Itoa(r.ExitStatus)}
 		if !r.Start.IsZero() {
 			s.Started = r.Start.Unix()
@@ -227,10 +243,8 @@ func (p *jobPage) steps(tasks *qstat.Job, runs []*accounting.Record) {
 			list = append(list, s)
 		}
 	}
-	if p.More = len(list) - stepsMost; p.More > 0 {
-		list = list[p.More:]
-	}
-	p.Steps = list
+	p.Steps = list[max(len(list)-stepsMost, 0):]
+	p.More = past.runs - len(past.last) + len(list) - len(p.Steps)
 }
 
 // meters compares the usage of a running job with its limits, for the task that is nearest to each.
@@ -334,15 +348,32 @@ func possible(tasks *qstat.Job) []action {
 	return append(list, action{"delete", "Delete", true})
 }
 
-// readOutput reads the end of an output file of the caller's job, with the rights of the caller.
-func readOutput(d *qstat.JobDetail, query url.Values) *jobOutput {
-	if len(d.OutputFiles) == 0 {
+// readOutput reads the end of an output file of the caller's job, with the rights of the caller: of a job that
+// the daemon knows as its request says, otherwise as its records say.
+func readOutput(p *jobPage, past *history, query url.Values) *jobOutput {
+	number := func(name string) int {
+		n, _ := strconv.Atoi(query.Get(name))
+		return max(n, 0)
+	}
+	stream, task := number("stream"), number("task")
+	tasks := outputTasks(p, past)
+	if task == 0 && len(tasks) > 0 {
+		task = tasks[0]
+	}
+	var files []qstat.OutputFile
+	switch {
+	case p.Known:
+		files = p.Detail.OutputFiles
+	default:
+		i := slices.IndexFunc(past.last, func(r *accounting.Record) bool { return task == 0 || r.Task == task })
+		if i >= 0 {
+			files = output.Files(past.last[i])
+		}
+	}
+	if len(files) == 0 {
 		return nil
 	}
-	o := &jobOutput{}
-	stream, _ := strconv.Atoi(query.Get("stream"))
-	stream = min(max(stream, 0), len(d.OutputFiles)-1)
-	task, _ := strconv.Atoi(query.Get("task"))
+	stream = min(stream, len(files)-1)
 	link := func(stream, task int) string {
 		q := url.Values{}
 		if stream > 0 {
@@ -351,36 +382,51 @@ func readOutput(d *qstat.JobDetail, query url.Values) *jobOutput {
 		if task > 0 {
 			q.Set("task", strconv.Itoa(task))
 		}
-		return "/jobs/" + strconv.Itoa(d.ID) + "?" + q.Encode() + "#output"
+		return "/jobs/" + strconv.Itoa(p.ID) + "?" + q.Encode() + "#output"
 	}
-	if len(d.TaskIDs) > 0 {
-		for _, t := range d.Details {
-			if task == 0 {
-				task = t.Task
-			}
-			if len(o.Tasks) < stepsMost {
-				o.Tasks = append(o.Tasks, tab{"task " + strconv.Itoa(t.Task), link(stream, t.Task), t.Task == task})
-			}
-		}
+	o := &jobOutput{}
+	for _, t := range tasks {
+		o.Tasks = append(o.Tasks, tab{"task " + strconv.Itoa(t), link(stream, t), t == task})
 	}
-	if len(d.OutputFiles) > 1 {
+	if len(files) > 1 {
 		for i, name := range []string{"standard output", "standard error"} {
 			o.Streams = append(o.Streams, tab{name, link(i, task), i == stream})
 		}
 	}
 	var err error
-	if o.Path, err = output.Path(d.OutputFiles[stream], task); err != nil {
+	if o.Path, err = output.Path(files[stream], task); err != nil {
 		o.Problem = err.Error()
 		return o
 	}
 	text, earlier, err := output.Tail(o.Path, outputBytes, outputLines)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist) && p.Known:
 		o.Problem = "There is no output yet."
+	case errors.Is(err, fs.ErrNotExist):
+		o.Problem = "The file does not exist any more."
 	case err != nil:
 		o.Problem = err.Error()
 	default:
 		o.Text, o.Earlier = printable.Lines(string(text)), earlier
 	}
 	return o
+}
+
+// outputTasks returns the tasks of an array job whose output the page offers: those that have started, or the
+// last ones of a finished job.
+func outputTasks(p *jobPage, past *history) (tasks []int) {
+	if p.Known {
+		if len(p.Detail.TaskIDs) > 0 {
+			for _, t := range p.Detail.Details[:min(len(p.Detail.Details), stepsMost)] {
+				tasks = append(tasks, t.Task)
+			}
+		}
+		return tasks
+	}
+	for _, r := range past.last {
+		if r.Task > 0 && !slices.Contains(tasks, r.Task) {
+			tasks = append(tasks, r.Task)
+		}
+	}
+	return tasks
 }

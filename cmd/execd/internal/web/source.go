@@ -15,9 +15,9 @@ import (
 type source struct {
 	session *qclient.Session
 
-	mu       sync.Mutex
-	views    map[string]*view
-	recorded map[int]recorded // by job
+	mu        sync.Mutex
+	views     map[string]*view
+	histories map[int]*history // by job
 }
 
 // view is what a command shows; it may still be on its way.
@@ -32,7 +32,7 @@ type view struct {
 const fresh = time.Second
 
 func newSource(session *qclient.Session) *source {
-	return &source{session: session, views: map[string]*view{}, recorded: map[int]recorded{}}
+	return &source{session: session, views: map[string]*view{}, histories: map[int]*history{}}
 }
 
 // ask returns the output of a command as JSON. The document is shared: callers must not change it.

@@ -1,10 +1,6 @@
 package web
 
-import (
-	"time"
-
-	"github.com/execd-project/execd/accounting"
-)
+import "time"
 
 // timeLine is a picture of when a job was pending and when it ran.
 type timeLine struct {
@@ -25,14 +21,15 @@ const (
 	rowHeight = 14
 )
 
-// newTimeLine returns the picture of a job; nil if it has neither started nor been submitted.
-func newTimeLine(p *jobPage, runs []*accounting.Record, now time.Time) *timeLine {
+// newTimeLine returns the picture of a job; nil if the time of its submission is unknown. submitted is that
+// of its records, for a job that the daemon does not know.
+func newTimeLine(p *jobPage, submitted, now time.Time) *timeLine {
 	l := &timeLine{To: now.Unix()}
 	switch {
 	case p.Known:
 		l.From = p.Detail.Submitted
-	case len(runs) > 0 && !runs[0].Submitted.IsZero():
-		l.From = runs[0].Submitted.Unix()
+	case !submitted.IsZero():
+		l.From = submitted.Unix()
 	default:
 		return nil
 	}
