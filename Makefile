@@ -17,7 +17,7 @@ FUZZ         ?=
 # Further flags for go test, e.g. make test TESTFLAGS='-run Prolog'
 TESTFLAGS    ?=
 # Long tests first: short ones fill the gaps.
-PKGS         ?= ./test/... ./cmd/... ./scheduler ./...
+PKGS         ?= ./test/standalone/... ./test/... ./cmd/... ./scheduler ./...
 # So many packages are built and tested at a time. Tests wait for processes more than they
 # compute: four at least.
 JOBS         ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1); test $$n -gt 4 && echo $$n || echo 4)
