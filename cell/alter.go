@@ -40,7 +40,7 @@ func (c *Cell) Alter(now int64, by Caller, r *submit.Alteration) *Answer {
 func (c *Cell) alterJob(now int64, by Caller, t target, r *submit.Alteration, more int64, a *Answer) {
 	j := t.job
 	said := &Answer{}
-	next := &Job{Group: j.Group, Holds: j.Holds, predecessors: j.predecessors, taskPredecessors: j.taskPredecessors}
+	next := &Job{Group: j.Group, Holds: j.Holds, predecessors: j.predecessors}
 	next.sched.ID, next.sched.Owner = j.ID(), j.Owner()
 	next.sched.Override = j.sched.Override
 	next.Start, next.sched.Deadline, next.sched.Priority = j.Start, j.sched.Deadline, j.sched.Priority
@@ -214,7 +214,7 @@ func (c *Cell) replace(now int64, j, next *Job) {
 			c.touchTask(t)
 		}
 	}
-	c.independ(j)
+	c.dependencies.remove(j.ID(), j.predecessors)
 	// A finished reservation is removed when its last job leaves it.
 	moves := j.asked.Reservation != next.asked.Reservation
 	if moves {
@@ -224,14 +224,14 @@ func (c *Cell) replace(now int64, j, next *Job) {
 	j.encoded = nil
 	j.asked, j.own, j.Project, j.Start, j.Problem = next.asked, nil, next.Project, next.Start, next.Problem
 	c.share(j)
-	j.predecessors, j.taskPredecessors = next.predecessors, next.taskPredecessors
+	j.predecessors = next.predecessors
 	j.sched.Category, j.sched.Deadline, j.sched.Priority = next.sched.Category, next.sched.Deadline, next.sched.Priority
 	j.sched.Override = next.sched.Override
 	j.sched.Shares, j.sched.Reserve = float64(j.asked.JobShare), j.asked.Reserve && !j.asked.Immediate
 	j.sched.TaskLimit = j.asked.TaskLimit
 	c.name(j)
 	c.entitle(j)
-	c.depend(j)
+	c.dependencies.add(j.ID(), j.predecessors)
 	if moves {
 		c.enterReservation(j)
 	}
@@ -377,7 +377,7 @@ func alterSlots(pe *submit.ParallelRequest, to *submit.Request, modified func(st
 
 func (c *Cell) alterDependencies(j *Job, from *submit.Request, option string, a *Answer) error {
 	jobs, tasks := j.asked.PrecedingJobs, j.asked.PrecedingTasks
-	was, wasTasks := j.predecessors, j.taskPredecessors
+	next := j.predecessors
 	said := func(list string, references []string) {
 		blocking, exited := c.dependencyTexts(j, references)
 		a.say("modified %s of job %d", list, j.ID())
@@ -388,7 +388,7 @@ func (c *Cell) alterDependencies(j *Job, from *submit.Request, option string, a 
 		if err := c.resolveDependencies(j, from.PrecedingJobs, nil); err != nil {
 			return err
 		}
-		jobs, was = from.PrecedingJobs, j.predecessors
+		jobs, next.jobs = from.PrecedingJobs, j.predecessors.jobs
 		if slices.Contains(jobs, itoa(j.ID())) {
 			return denied("denied: job \"%d\" may not be its own jobnet predecessor", j.ID())
 		}
@@ -400,15 +400,15 @@ func (c *Cell) alterDependencies(j *Job, from *submit.Request, option string, a 
 		if err := c.resolveDependencies(j, nil, from.PrecedingTasks); err != nil {
 			return err
 		}
-		tasks, wasTasks = from.PrecedingTasks, j.taskPredecessors
+		tasks, next.tasks = from.PrecedingTasks, j.predecessors.tasks
 		said("job id hold array list", tasks)
 	}
-	for _, id := range slices.Concat(was, wasTasks) {
+	for _, id := range slices.Concat(next.jobs, next.tasks) {
 		if c.waitsForItself(j.ID(), []uint32{id}) {
 			return denied("job %d dependency change would generate a dependency cycle with job %d", j.ID(), id)
 		}
 	}
-	j.predecessors, j.taskPredecessors = was, wasTasks
+	j.predecessors = next
 	j.asked.PrecedingJobs, j.asked.PrecedingTasks = jobs, tasks
 	return nil
 }
@@ -424,7 +424,7 @@ func (c *Cell) waitsForItself(id uint32, predecessors []uint32) bool {
 		}
 		if j := c.jobs[p]; j != nil && !seen[p] {
 			seen[p] = true
-			predecessors = append(append(predecessors, j.predecessors...), j.taskPredecessors...)
+			predecessors = append(append(predecessors, j.predecessors.jobs...), j.predecessors.tasks...)
 		}
 	}
 	return false

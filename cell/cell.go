@@ -50,11 +50,10 @@ type Cell struct {
 	buckets map[string]bucket    // by submitting user, if there is a limit
 	named   map[ownName][]uint32 // ascending
 
-	successors     map[uint32][]uint32 // by predecessor (-hold_jid), ascending
-	taskSuccessors map[uint32][]uint32 // likewise (-hold_jid_ad)
-	timers         timers
-	immediate      []*Job
-	finished       []Finished // in the order in which they left; more than Finished returns
+	dependencies dependencies
+	timers       timers
+	immediate    []*Job
+	finished     []Finished // in the order in which they left; more than Finished returns
 
 	loads        map[string]map[string]string // the last reports of hosts
 	wasUp        map[string]bool              // hosts that were up before Restore and have not reported since
@@ -76,12 +75,13 @@ type Cell struct {
 
 // world holds the state that is rebuilt when the configuration changes.
 type world struct {
-	cluster   *qconf.Cluster
-	model     *scheduler.Model
-	state     *scheduler.State
-	places    []place // by queue instance
-	calendars []*calendarState
-	problems  []error
+	cluster       *qconf.Cluster
+	model         *scheduler.Model
+	state         *scheduler.State
+	places        []place // by queue instance
+	subordination subordination
+	calendars     []*calendarState
+	problems      []error
 	// stale is set when the last task has left an orphaned instance, so that the instance must be
 	// removed.
 	stale bool
@@ -93,8 +93,8 @@ func New(now int64, cluster *qconf.Cluster, o Options) *Cell {
 	c := &Cell{
 		zone: cmp.Or(o.Zone, time.UTC), options: o, managers: set(o.Managers), operators: set(o.Operators),
 		jobs: map[uint32]*Job{}, perUser: map[string]int{}, buckets: map[string]bucket{}, named: map[ownName][]uint32{},
-		successors: map[uint32][]uint32{}, taskSuccessors: map[uint32][]uint32{},
-		loads: map[string]map[string]string{}, lost: map[string]int64{}, wasUp: map[string]bool{},
+		dependencies: newDependencies(),
+		loads:        map[string]map[string]string{}, lost: map[string]int64{}, wasUp: map[string]bool{},
 	}
 	for _, host := range o.Up {
 		c.loads[host] = map[string]string{}
@@ -122,6 +122,7 @@ func (c *Cell) newWorld(now int64, cluster *qconf.Cluster, old *world, orphans [
 	w.state = scheduler.NewState(w.model)
 	w.state.SetExplaining(!c.options.Unexplained)
 	w.places = make([]place, w.model.Instances())
+	w.subordination = newSubordination(w.model, w.state, w.places)
 	for i := range w.places {
 		id := scheduler.InstanceID(i)
 		settings := w.model.Settings(id)

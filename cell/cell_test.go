@@ -38,8 +38,8 @@ func (h *harness) idle() {
 			h.t.Errorf("%s has %d tasks", h.model.InstanceName(id), n)
 		}
 	}
-	if n := len(h.state.Running()) + h.state.Pending() + len(h.successors) + len(h.taskSuccessors) + len(h.perUser) + len(h.named); n != 0 {
-		h.t.Errorf("something is left: %d running, %d pending, %v, %v, %v, %v", len(h.state.Running()), h.state.Pending(), h.successors, h.taskSuccessors, h.perUser, h.named)
+	if n := len(h.state.Running()) + h.state.Pending() + h.dependencies.size() + len(h.perUser) + len(h.named); n != 0 {
+		h.t.Errorf("something is left: %d running, %d pending, %v, %v, %v", len(h.state.Running()), h.state.Pending(), h.dependencies, h.perUser, h.named)
 	}
 }
 

@@ -27,9 +27,8 @@ func (c *Cell) resolveDependencies(j *Job, jobs, tasks []string) error {
 			return denied("denied: job %q may not be its own jobnet predecessor", ref)
 		}
 	}
-	predecessors := c.resolve(j, jobs)
-	taskPredecessors := c.resolve(j, tasks)
-	for _, id := range taskPredecessors {
+	found := predecessors{jobs: c.resolve(j, jobs), tasks: c.resolve(j, tasks)}
+	for _, id := range found.tasks {
 		a, b := j.asked.Array, c.jobs[id].asked.Array
 		switch {
 		case a == nil || b == nil:
@@ -38,7 +37,7 @@ func (c *Cell) resolveDependencies(j *Job, jobs, tasks []string) error {
 			return denied("This array job must have the same range of sub-tasks as the dependent array job specified with -hold_jid_ad")
 		}
 	}
-	j.predecessors, j.taskPredecessors = predecessors, taskPredecessors
+	j.predecessors = found
 	return nil
 }
 
@@ -59,65 +58,40 @@ func (c *Cell) resolve(j *Job, references []string) []uint32 {
 	return ids
 }
 
-// depend registers a job with its predecessors.
-func (c *Cell) depend(j *Job) {
-	for _, id := range j.predecessors {
-		c.successors[id] = sortedInsert(c.successors[id], j.ID())
-	}
-	for _, id := range j.taskPredecessors {
-		c.taskSuccessors[id] = sortedInsert(c.taskSuccessors[id], j.ID())
-	}
-}
-
-// independ reverts depend.
-func (c *Cell) independ(j *Job) {
-	forget := func(of map[uint32][]uint32, ids []uint32) {
-		for _, id := range ids {
-			if of[id] = sortedRemove(of[id], j.ID()); len(of[id]) == 0 {
-				delete(of, id)
-			}
-		}
-	}
-	forget(c.successors, j.predecessors)
-	forget(c.taskSuccessors, j.taskPredecessors)
-}
-
 // Successors returns the jobs that wait for a job to leave (-hold_jid), ascending. Callers must
 // not change the list.
-func (c *Cell) Successors(j *Job) []uint32 { return c.successors[j.ID()] }
+func (c *Cell) Successors(j *Job) []uint32 { return c.dependencies.jobs[j.ID()] }
 
 // TaskSuccessors returns the jobs whose tasks wait for those of a job (-hold_jid_ad).
-func (c *Cell) TaskSuccessors(j *Job) []uint32 { return c.taskSuccessors[j.ID()] }
+func (c *Cell) TaskSuccessors(j *Job) []uint32 { return c.dependencies.tasks[j.ID()] }
 
-// release frees the jobs that have waited for a job that leaves.
+// release frees the jobs that depended on a job that leaves.
 func (c *Cell) release(j *Job) {
-	c.independ(j)
 	id := j.ID()
-	for _, s := range c.successors[id] {
+	jobs, tasks := c.dependencies.leave(id, j.predecessors)
+	for _, s := range jobs {
 		if next := c.jobs[s]; next != nil {
 			c.touchJob(next, jobState)
-			if next.predecessors = sortedRemove(next.predecessors, id); len(next.predecessors) == 0 {
+			if next.predecessors.jobs = sortedRemove(next.predecessors.jobs, id); len(next.predecessors.jobs) == 0 {
 				c.changed(next)
 				c.refresh(next)
 			}
 		}
 	}
-	delete(c.successors, id)
-	for _, s := range c.taskSuccessors[id] {
+	for _, s := range tasks {
 		if next := c.jobs[s]; next != nil {
 			c.touchJob(next, jobState)
-			next.taskPredecessors = sortedRemove(next.taskPredecessors, id)
+			next.predecessors.tasks = sortedRemove(next.predecessors.tasks, id)
 			c.refresh(next)
 		}
 	}
-	delete(c.taskSuccessors, id)
 }
 
 // taskEnded frees the tasks that have waited for a task of an array job.
 func (c *Cell) taskEnded(j *Job, number int) {
-	for _, s := range c.taskSuccessors[j.ID()] {
+	for _, s := range c.dependencies.tasks[j.ID()] {
 		next := c.jobs[s]
-		if next == nil || next.Problem != "" || len(next.predecessors) > 0 || next.Start > c.now {
+		if next == nil || next.Problem != "" || len(next.predecessors.jobs) > 0 || next.Start > c.now {
 			continue
 		}
 		// Only tasks whose step covers the number can be affected.
@@ -144,7 +118,7 @@ func (c *Cell) waits(j *Job, number int) bool {
 // -hold_jid_ad). If the steps differ, a task represents the numbers up to the next task.
 func (c *Cell) blocked(j *Job, number int) bool {
 	b := *j.asked.Array
-	return slices.ContainsFunc(j.taskPredecessors, func(id uint32) bool {
+	return slices.ContainsFunc(j.predecessors.tasks, func(id uint32) bool {
 		p := c.jobs[id]
 		return p != nil && p.unfinished(number-p.asked.Array.Step+1, number+b.Step-1)
 	})
@@ -152,13 +126,13 @@ func (c *Cell) blocked(j *Job, number int) bool {
 
 // unblocked removes the tasks that wait for tasks of other arrays.
 func (c *Cell) unblocked(j *Job, list rangelist.List) rangelist.List {
-	if len(j.taskPredecessors) == 0 {
+	if len(j.predecessors.tasks) == 0 {
 		return list
 	}
 	var free rangelist.List
 	for r := range list.Ranges() {
 		// As long as no task has finished, a range is free or blocked as a whole.
-		if !slices.ContainsFunc(j.taskPredecessors, func(id uint32) bool {
+		if !slices.ContainsFunc(j.predecessors.tasks, func(id uint32) bool {
 			p := c.jobs[id]
 			return p != nil && p.unfinished(r.First-p.asked.Array.Step+1, r.Last+j.asked.Array.Step-1)
 		}) {
@@ -182,7 +156,7 @@ func (c *Cell) unblocked(j *Job, list rangelist.List) rangelist.List {
 // untouched reports whether a whole preceding array is unfinished for a range of tasks: then no
 // task of the range can start.
 func (c *Cell) untouched(j *Job, r rangelist.Range) bool {
-	return slices.ContainsFunc(j.taskPredecessors, func(id uint32) bool {
+	return slices.ContainsFunc(j.predecessors.tasks, func(id uint32) bool {
 		p := c.jobs[id]
 		if p == nil || p.asked.Array.Step > r.Step {
 			return false

@@ -37,8 +37,7 @@ type Job struct {
 	sched scheduler.Job
 	tasks []*Task // by their numbers
 
-	predecessors     []uint32 // jobs that must leave first, ascending
-	taskPredecessors []uint32 // jobs whose tasks must end first (-hold_jid_ad), ascending
+	predecessors predecessors
 
 	ran    bool    // a task of the job has finished
 	ending *Ending // see LastEnding
@@ -89,10 +88,10 @@ func (j *Job) Scheduled() *scheduler.Job { return &j.sched }
 func (j *Job) Tasks() []*Task { return j.tasks }
 
 // Predecessors returns the jobs that must leave first (-hold_jid).
-func (j *Job) Predecessors() []uint32 { return j.predecessors }
+func (j *Job) Predecessors() []uint32 { return j.predecessors.jobs }
 
 // TaskPredecessors returns the jobs whose tasks must finish first (-hold_jid_ad).
-func (j *Job) TaskPredecessors() []uint32 { return j.taskPredecessors }
+func (j *Job) TaskPredecessors() []uint32 { return j.predecessors.tasks }
 
 // Phase is the progress of a task.
 type Phase uint8
@@ -185,7 +184,7 @@ func (t *Task) State() string {
 	// A suspended queue always gives S, whatever suspended it (tested).
 	put('S', suspended&(scheduler.BySubordinate|scheduler.ByQueue) != 0)
 	put('T', suspended&scheduler.ByThreshold != 0)
-	put('h', t.Holds != 0 || t.run == nil && len(t.Job.predecessors) > 0)
+	put('h', t.Holds != 0 || t.run == nil && len(t.Job.predecessors.jobs) > 0)
 	put('R', t.Again())
 	put('q', t.run == nil)
 	put('r', t.Phase == Running && suspended == 0)

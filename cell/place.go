@@ -9,11 +9,9 @@ import (
 
 // place is the cell's state of a queue instance, besides its status.
 type place struct {
-	tasks []*Task // that have slots there, in the order in which they were started
-	// subordinations is the number of superordinate instances that suspend it.
-	subordinations int
-	errors         []string // of jobs: the reasons of its error state; see also Cell.refusing
-	checked        int64    // when suspend thresholds last suspended or resumed a task
+	tasks   []*Task  // that have slots there, in the order in which they were started
+	errors  []string // of jobs: the reasons of its error state; see also Cell.refusing
+	checked int64    // when suspend thresholds last suspended or resumed a task
 }
 
 // TasksIn returns the tasks that have slots of a queue instance, in the order in which they

@@ -85,12 +85,12 @@ func (r *restoring) allJobs() {
 func (r *restoring) leaveDependencies() {
 	c := r.cell
 	for _, j := range c.Jobs() {
-		for _, id := range slices.Clone(j.taskPredecessors) {
+		for _, id := range slices.Clone(j.predecessors.tasks) {
 			if p := c.jobs[id]; p != nil && (!p.IsArray() || p == j) {
 				r.problem(jobKey(jobPrefix, j.ID()), fmt.Errorf("it waits for the tasks of job %d, which is no other array job", id))
-				c.independ(j)
-				j.taskPredecessors = sortedRemove(slices.Clone(j.taskPredecessors), id)
-				c.depend(j)
+				c.dependencies.remove(j.ID(), j.predecessors)
+				j.predecessors.tasks = sortedRemove(slices.Clone(j.predecessors.tasks), id)
+				c.dependencies.add(j.ID(), j.predecessors)
 			}
 		}
 	}
@@ -101,7 +101,7 @@ func (r *restoring) restoreJob(id uint32, x *restoredJob) (err error) {
 	c := r.cell
 	j := &Job{
 		asked: x.request.Request, Origin: x.request.origin, Group: x.Group, Host: x.Host, Submission: x.Submission, Project: x.Project, Start: x.Start, Version: x.Alteration,
-		predecessors: x.Predecessors, taskPredecessors: x.TaskPredecessors, saved: jobState | jobRequest,
+		predecessors: predecessors{jobs: x.Predecessors, tasks: x.TaskPredecessors}, saved: jobState | jobRequest,
 		ran: x.Ran, ending: (*Ending)(x.Ending),
 	}
 	switch s := x.script; {
@@ -120,9 +120,9 @@ func (r *restoring) restoreJob(id uint32, x *restoredJob) (err error) {
 		return err
 	}
 	switch {
-	case len(j.taskPredecessors) > 0 && !j.IsArray():
+	case len(j.predecessors.tasks) > 0 && !j.IsArray():
 		return errors.New("it waits for tasks and is not an array job")
-	case !slices.IsSorted(j.predecessors) || !slices.IsSorted(j.taskPredecessors):
+	case !slices.IsSorted(j.predecessors.jobs) || !slices.IsSorted(j.predecessors.tasks):
 		return errors.New("the jobs that it waits for are not sorted")
 	}
 	tasks := submit.Array{First: 1, Last: 1, Step: 1}
@@ -165,7 +165,7 @@ func (r *restoring) restoreJob(id uint32, x *restoredJob) (err error) {
 	c.perUser[j.Owner()]++
 	c.name(j)
 	c.entitle(j)
-	c.depend(j)
+	c.dependencies.add(j.ID(), j.predecessors)
 	c.enterReservation(j)
 	c.changes = max(c.changes, x.Changed)
 	c.state.SetChanged(s, x.Changed)

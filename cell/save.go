@@ -71,7 +71,7 @@ func (c *Cell) jobRecord(j *Job) []byte {
 		Owner: j.Owner(), Group: j.Group, Host: j.Host, Submission: j.Submission, Project: j.Project, Submitted: j.Submitted(), Start: j.Start, Deadline: j.Deadline(),
 		Holds: holdLetters(j.Holds), Waiting: rangesRecord(j.Waiting), Alteration: j.Version, Override: number(j.sched.Override),
 		Changed: j.sched.Changed, Started: j.sched.StartOrder, Immediate: slices.Contains(c.immediate, j),
-		Ran: j.ran, Ending: (*endingRecord)(j.ending), Predecessors: j.predecessors, TaskPredecessors: j.taskPredecessors,
+		Ran: j.ran, Ending: (*endingRecord)(j.ending), Predecessors: j.predecessors.jobs, TaskPredecessors: j.predecessors.tasks,
 	})
 }
 

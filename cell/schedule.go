@@ -56,7 +56,7 @@ func (c *Cell) start(now int64, s *scheduler.Start) error {
 		Job: s.Job, Task: s.Task, Started: now, PE: s.PE, Grants: s.Grants, Limit: c.grantedLimit(s),
 	}
 	hosts := c.hostsOf(s.Grants)
-	before := c.usedSlots(hosts)
+	before := c.subordination.usedSlots(hosts)
 	if err := c.state.Start(run); err != nil {
 		return fmt.Errorf("cannot start task %d.%d: %w", s.Job.ID, s.Task, err)
 	}

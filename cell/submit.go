@@ -387,7 +387,7 @@ func (c *Cell) add(now int64, j *Job) {
 	c.name(j)
 	c.enrolUser(now, j.Owner())
 	c.entitle(j)
-	c.depend(j)
+	c.dependencies.add(j.ID(), j.predecessors)
 	c.enterReservation(j)
 	c.touchJob(j, allParts)
 	c.keepNew(j)
@@ -408,7 +408,7 @@ func (c *Cell) enqueue(id uint32) {
 
 // startable are the tasks of a job that may start now.
 func (c *Cell) startable(j *Job) rangelist.List {
-	if j.Problem != "" || len(j.predecessors) > 0 || j.Start > c.now || !c.reservationUsable(j) {
+	if j.Problem != "" || len(j.predecessors.jobs) > 0 || j.Start > c.now || !c.reservationUsable(j) {
 		return rangelist.List{}
 	}
 	var list rangelist.List

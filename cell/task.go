@@ -192,7 +192,7 @@ func (c *Cell) stop(t *Task) {
 	c.touchTask(t)
 	t.Job.sched.Active--
 	hosts := c.hostsOf(run.Grants)
-	before := c.usedSlots(hosts)
+	before := c.subordination.usedSlots(hosts)
 	c.vacate(t)
 	// A booked task can always be released.
 	_ = c.state.End(run)
@@ -307,7 +307,7 @@ func (c *Cell) waitingGone(j *Job, gone rangelist.List) {
 	if gone.IsEmpty() {
 		return
 	}
-	for _, id := range c.taskSuccessors[j.ID()] {
+	for _, id := range c.dependencies.tasks[j.ID()] {
 		if next := c.jobs[id]; next != nil {
 			c.refresh(next)
 		}

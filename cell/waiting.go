@@ -88,8 +88,8 @@ func (c *Cell) WaitingTasks(j *Job) []WaitingTasks {
 			continue
 		}
 		k := waitingKind{again: t.Again(), holds: t.Holds, failed: t.Error != ""}
-		k.blocked = !k.again && !k.failed && len(j.taskPredecessors) > 0 && c.blocked(j, int(t.Number))
-		if k.failed || t.Restarts > 0 && (k.holds != 0 || len(j.predecessors) > 0) {
+		k.blocked = !k.again && !k.failed && len(j.predecessors.tasks) > 0 && c.blocked(j, int(t.Number))
+		if k.failed || t.Restarts > 0 && (k.holds != 0 || len(j.predecessors.jobs) > 0) {
 			k.kept = keptPriority{true, t.Priority, t.NormalizedTickets}
 		}
 		kinds[k] = kinds[k].Add(int(t.Number))
@@ -103,7 +103,7 @@ func (c *Cell) WaitingTasks(j *Job) []WaitingTasks {
 	var list []WaitingTasks
 	for _, k := range order {
 		list = append(list, WaitingTasks{
-			Tasks: kinds[k], State: k.state(len(j.predecessors) > 0), Again: k.again, Error: reasons[k],
+			Tasks: kinds[k], State: k.state(len(j.predecessors.jobs) > 0), Again: k.again, Error: reasons[k],
 			Kept: k.kept.is, Priority: k.kept.priority, NormalizedTickets: k.kept.normalizedTickets,
 		})
 	}
