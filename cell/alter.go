@@ -233,7 +233,7 @@ func (c *Cell) replace(now int64, j, next *Job) {
 	c.entitle(j)
 	c.dependencies.add(j.ID(), j.predecessors)
 	if moves {
-		c.enterReservation(j)
+		c.reservations.enter(j)
 	}
 	if j.Start > now {
 		c.timers.add(timer{at: j.Start, kind: startTime, id: j.ID()})

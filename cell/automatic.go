@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/execd-project/execd/scheduler/tickets"
 )
 
 // AutomaticUser is a user object that the cell made for a job (sge_conf(5), enforce_user auto).
@@ -21,13 +19,14 @@ type AutomaticUser struct {
 func (c *Cell) AutomaticUsers() []AutomaticUser {
 	var list []AutomaticUser
 	for i, name := range c.policy.users.list {
-		if name == "" || !c.policy.automatic[name] {
+		expiry, automatic := c.policy.automatic[name]
+		if !automatic {
 			continue
 		}
 		e := c.policy.Users[i]
 		list = append(list, AutomaticUser{
 			Name: name, OverrideTickets: int(e.OverrideTickets), FunctionalShare: int(e.FunctionalShares),
-			Expires: c.policy.expires[name], DefaultProject: c.cluster.Global().AutoUserDefaultProject,
+			Expires: expiry.at, DefaultProject: c.cluster.Global().AutoUserDefaultProject,
 		})
 	}
 	slices.SortFunc(list, func(a, b AutomaticUser) int { return strings.Compare(a.Name, b.Name) })
@@ -39,7 +38,7 @@ func (c *Cell) AutomaticUsers() []AutomaticUser {
 func (c *Cell) RemoveAutomaticUser(now int64, name string) error {
 	c.tick(now)
 	switch {
-	case c.policy.users.indexOf(name) == tickets.None || !c.policy.automatic[name]:
+	case !c.policy.isAutomatic(name):
 		return fmt.Errorf("user %q does not exist", name)
 	case c.perUser[name] > 0:
 		return fmt.Errorf("user %q has jobs", name)

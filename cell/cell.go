@@ -99,7 +99,8 @@ func New(now int64, cluster *qconf.Cluster, o Options) *Cell {
 	for _, host := range o.Up {
 		c.loads[host] = map[string]string{}
 	}
-	c.policy.init(cluster)
+	c.policy = newEntitlements()
+	c.policy.read(cluster)
 	c.world = c.newWorld(now, cluster, nil, nil)
 	c.state.Entitlements = c.policy.Entitlements
 	return c

@@ -111,7 +111,7 @@ func (c *Cell) waits(j *Job, number int) bool {
 	if t := j.task(uint32(number)); t != nil {
 		return t.run == nil && t.Holds == 0 && t.Error == ""
 	}
-	return j.Holds == 0 && j.Waiting.Contains(number) && c.reservationUsable(j)
+	return j.Holds == 0 && j.Waiting.Contains(number) && c.reservations.usable(j)
 }
 
 // blocked reports whether a task has unfinished predecessors in preceding arrays (qsub(1),

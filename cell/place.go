@@ -62,7 +62,7 @@ func (c *Cell) setStatus(id scheduler.InstanceID, status scheduler.Status) {
 		c.touchInstance(id)
 	}
 	if (before^status)&scheduler.Suspended == 0 {
-		c.reservations.statusChanged(c, id)
+		c.lookAtReservationsOf(id)
 		return
 	}
 	resumed := status&scheduler.Suspended == 0
@@ -73,7 +73,7 @@ func (c *Cell) setStatus(id scheduler.InstanceID, status scheduler.Status) {
 		}
 		c.resuspend(t)
 	}
-	c.reservations.statusChanged(c, id)
+	c.lookAtReservationsOf(id)
 	c.balanceSlots(c.model.HostOf(id), true, true)
 }
 

@@ -1,70 +1,16 @@
 package cell
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/execd-project/execd/cell/requests"
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/scheduler"
 	"github.com/execd-project/execd/scheduler/expression"
 	"github.com/execd-project/execd/submit"
 )
-
-// Reservation is an advance reservation that has been granted (qrsub(1)). Callers must
-// not change it.
-type Reservation struct {
-	ID           uint32
-	Request      *submit.Reservation
-	Owner, Group string
-	Submitted    int64
-	Start, End   int64
-	// Deleted is set when the reservation's time has ended, or it was deleted, while jobs of it are
-	// left.
-	Deleted bool
-	// Broken is set while one of its queue instances cannot be used.
-	Broken bool
-
-	sched *scheduler.Reservation
-	jobs  []uint32 // that request it, ascending
-	kept  int64    // size of the record in bytes
-}
-
-// Scheduled returns the scheduler's object of the reservation.
-func (r *Reservation) Scheduled() *scheduler.Reservation { return r.sched }
-
-// State returns the letter of qrstat(1): waiting, running, a warning while it waits or an error
-// while it runs, or deleted.
-func (r *Reservation) State(now int64) string {
-	switch {
-	case r.Deleted:
-		return "d"
-	case now < r.Start && r.Broken:
-		return "W"
-	case now < r.Start:
-		return "w"
-	case r.Broken:
-		return "E"
-	}
-	return "r"
-}
-
-// reservations are the advance reservations of the cell.
-type reservations struct {
-	last uint32
-	list []*Reservation // by number
-}
-
-func (r *reservations) find(id uint32) *Reservation {
-	if i, ok := slices.BinarySearchFunc(r.list, id, func(x *Reservation, id uint32) int { return cmp.Compare(x.ID, id) }); ok {
-		return r.list[i]
-	}
-	return nil
-}
 
 // Reservations returns the advance reservations, by their numbers.
 func (c *Cell) Reservations() []*Reservation { return slices.Clone(c.reservations.list) }
@@ -100,7 +46,7 @@ func (c *Cell) Reserve(now int64, by Caller, r *submit.Reservation) (*Answer, er
 		}
 		return nil, err
 	}
-	c.reservations.last++ // a refused request uses the number as well
+	x.ID = c.reservations.number()
 	c.touchCounters()
 	closed := c.closedFor(category, x)
 	pe, grants, ok := c.state.FindReservation(category, x.Start, x.End, now)
@@ -132,12 +78,11 @@ func (c *Cell) Reserve(now int64, by Caller, r *submit.Reservation) (*Answer, er
 	if err := c.admitReservation(x); err != nil {
 		return nil, err
 	}
-	x.ID = c.reservations.last
 	x.sched = &scheduler.Reservation{ID: x.ID, Start: x.Start, End: x.End, Category: category, PE: pe, Grants: grants}
 	if err := c.state.AddReservation(x.sched); err != nil {
 		return nil, err
 	}
-	c.reservations.list = append(c.reservations.list, x)
+	c.reservations.add(x)
 	c.timers.add(timer{at: x.Start, kind: reservationDue, id: x.ID})
 	c.timers.add(timer{at: x.End, kind: reservationDue, id: x.ID})
 	c.touchReservation(x.ID)
@@ -145,56 +90,6 @@ func (c *Cell) Reserve(now int64, by Caller, r *submit.Reservation) (*Answer, er
 	a.ID = x.ID
 	a.say("Your advance reservation %d has been granted", x.ID)
 	return c.done(a), nil
-}
-
-// times determines the start and the end of a reservation (qrsub(1), -a, -d, -e).
-func (r *Reservation) times(now int64, zone *time.Location) error {
-	local := time.Unix(now, 0).In(zone)
-	q := r.Request
-	r.Start = now
-	if !q.Start.IsZero() {
-		r.Start = q.Start.Time(local).Unix()
-	}
-	duration := int64(q.Duration.Seconds())
-	switch {
-	case q.End.IsZero() && duration == 0:
-		return denied("missing value for \"end time or duration\" in advance reservation request")
-	case q.End.IsZero():
-		r.End = r.Start + duration
-	default:
-		r.End = q.End.Time(local).Unix()
-		if q.Start.IsZero() && duration > 0 {
-			r.Start = r.End - duration
-		}
-	}
-	switch {
-	case duration > 0 && r.End-r.Start != duration:
-		return denied("difference between end and start time does not correspond to duration")
-	case r.End <= r.Start:
-		return denied("start time is later than end time")
-	case r.Start < now:
-		return denied("start time is in the past")
-	}
-	return nil
-}
-
-func requestsOf(by Caller, r *submit.Reservation) *scheduler.Requests {
-	q := &scheduler.Requests{
-		User: by.User, Group: by.Group, Checkpoint: r.Checkpoint, Immediate: r.Immediate,
-		Queues: strings.Join(r.Queues, ","), MasterQueues: strings.Join(r.MasterQueues, ","),
-	}
-	for _, u := range r.Users {
-		if !strings.HasPrefix(u, "!") {
-			q.Audience = append(q.Audience, u)
-		}
-	}
-	for _, l := range r.Resources {
-		q.Hard = append(q.Hard, qconf.Setting{Name: l.Name, Value: l.Value})
-	}
-	if r.PE != nil {
-		q.PE, q.Slots = r.PE.Name, requests.Slots(r.PE.Ranges)
-	}
-	return q
 }
 
 // DeleteReservationsRequest is a qrdel(1) command.
@@ -221,14 +116,14 @@ func (c *Cell) DeleteReservations(now int64, by Caller, q DeleteReservationsRequ
 		})
 	}
 	if len(q.References) == 0 && len(q.Users) > 0 {
-		found := slices.DeleteFunc(slices.Clone(c.reservations.list), func(r *Reservation) bool { return !owned(r) })
+		found := c.reservations.which(owned)
 		if len(found) == 0 {
 			a.deny("There is no advance_reservation registered for the following users: %s", strings.Join(q.Users, ", "))
 		}
 		c.deleteReservations(by, found, q.Force, a)
 	}
 	for _, ref := range q.References {
-		found := slices.DeleteFunc(c.matchReservations(ref), func(r *Reservation) bool { return !owned(r) })
+		found := slices.DeleteFunc(c.reservations.match(ref), func(r *Reservation) bool { return !owned(r) })
 		if len(found) == 0 {
 			a.deny("denied: advance_reservation %q does not exist", ref)
 		}
@@ -273,23 +168,6 @@ func (c *Cell) dropJobs(r *Reservation) {
 	}
 }
 
-func (c *Cell) matchReservations(reference string) []*Reservation {
-	if id, ok := jobNumber(reference); ok {
-		if r := c.reservations.find(id); r != nil {
-			return []*Reservation{r}
-		}
-		return nil
-	}
-	pattern := expression.CompilePattern(false, reference)
-	var list []*Reservation
-	for _, r := range c.reservations.list {
-		if r.Request.Name != "" && pattern.Match(r.Request.Name) {
-			list = append(list, r)
-		}
-	}
-	return list
-}
-
 // reservationDue starts or ends a reservation at its time.
 func (c *Cell) reservationDue(id uint32) {
 	switch r := c.reservations.find(id); {
@@ -320,7 +198,7 @@ func (c *Cell) forgetReservation(r *Reservation) {
 		c.state.RemoveReservation(r.sched)
 		c.touchReservation(r.ID)
 		c.leftBehind(r.sched.Grants)
-		c.reservations.list = slices.DeleteFunc(c.reservations.list, func(x *Reservation) bool { return x == r })
+		c.reservations.remove(r)
 	}
 }
 
@@ -330,32 +208,6 @@ func (c *Cell) refreshReservation(r *Reservation) {
 			c.refresh(j)
 		}
 	}
-}
-
-// enterReservation and leaveReservation maintain the list of a reservation's jobs.
-func (c *Cell) enterReservation(j *Job) {
-	if r := c.reservations.find(uint32(j.asked.Reservation)); r != nil {
-		r.jobs = sortedInsert(r.jobs, j.ID())
-	}
-}
-
-func (c *Cell) leaveReservation(j *Job) {
-	if r := c.reservations.find(uint32(j.asked.Reservation)); r != nil {
-		r.jobs = sortedRemove(r.jobs, j.ID())
-		c.forgetReservation(r)
-	}
-}
-
-// reservationUsable reports whether the reservation of a job allows the job to take part in
-// scheduling. The scheduler itself checks the reservation's time and error state: such jobs have
-// priorities (tested).
-func (c *Cell) reservationUsable(j *Job) bool {
-	id := uint32(j.asked.Reservation)
-	if id == 0 {
-		return true
-	}
-	r := c.reservations.find(id)
-	return r != nil && !r.Deleted
 }
 
 // checkReservation checks that a user may use the reservation of -ar: the owner and the users of -u
@@ -402,24 +254,28 @@ func (c *Cell) invited(r *Reservation, by Caller) bool {
 	return included || !named
 }
 
-// unusable are the states of a queue instance in which a reservation cannot use it (qrsub(1), -he).
-const unusable = scheduler.Unknown | scheduler.Failed | scheduler.DisabledByUser | scheduler.DisabledByCalendar | scheduler.Suspended
-
-// statusChanged checks the reservations of a queue instance after a change of its state.
-func (r *reservations) statusChanged(c *Cell, id scheduler.InstanceID) {
-	for _, x := range r.list {
-		if slices.ContainsFunc(x.sched.Grants, func(g scheduler.Grant) bool { return g.Instance == id }) {
-			c.lookAtReservation(x)
-		}
-	}
-}
-
 // lookAtReservation determines whether a reservation is broken.
 func (c *Cell) lookAtReservation(r *Reservation) {
-	broken := slices.ContainsFunc(r.sched.Grants, func(g scheduler.Grant) bool { return c.state.Status(g.Instance)&unusable != 0 })
+	broken := r.broken(c.state)
 	if broken == r.Broken {
 		return
 	}
 	r.Broken, r.sched.Failed = broken, broken && r.Request.HardError
 	c.refreshReservation(r)
+}
+
+// lookAtReservationsOf determines whether the reservations of a queue instance are broken, after a
+// change of its state.
+func (c *Cell) lookAtReservationsOf(id scheduler.InstanceID) {
+	for _, r := range c.reservations.with(id) {
+		c.lookAtReservation(r)
+	}
+}
+
+// leaveReservation removes a job from its reservation. The reservation leaves with the last of its
+// jobs if it was deleted.
+func (c *Cell) leaveReservation(j *Job) {
+	if r := c.reservations.leave(j); r != nil {
+		c.forgetReservation(r)
+	}
 }

@@ -305,10 +305,7 @@ func (r *restoring) all() {
 // policies restores users and projects with their usage, under their numbers.
 func (r *restoring) policies() {
 	c := r.cell
-	old := entitlements{
-		users: newNames(), projects: newNames(), departments: newNames(), automatic: map[string]bool{}, expires: map[string]int64{}, due: map[string]int64{},
-	}
-	old.Ledger = &tickets.Ledger{}
+	old := newEntitlements()
 	for _, name := range slices.Sorted(maps.Keys(r.projects)) {
 		x := r.projects[name]
 		i := old.projects.put(name, x.Number, sparse(len(r.projects)))
@@ -323,10 +320,10 @@ func (r *restoring) policies() {
 		if !x.Automatic {
 			continue
 		}
-		old.automatic[name] = true
+		old.automatic[name] = expiry{}
 		old.Users[i] = tickets.Entity{FunctionalShares: float64(x.Shares), OverrideTickets: float64(x.Override)}
 		if x.Expires != 0 {
-			old.expires[name], old.due[name] = x.Expires, x.Due
+			old.automatic[name] = expiry{at: x.Expires, due: x.Due}
 			c.timers.add(timer{at: x.Due, kind: userExpires, name: name})
 		}
 	}
@@ -340,17 +337,6 @@ func (r *restoring) policies() {
 		old.setHalftimes(h)
 	}
 	c.policy = old.renew(c.cluster)
-}
-
-// put gives a name its previous number, if that is free and not too large: lists are as long as the
-// largest number.
-func (n *names) put(name string, i int32, limit int) int32 {
-	if i < 0 || int(i) > limit || int(i) < len(n.list) && n.list[i] != "" {
-		return n.add(name)
-	}
-	n.list = grown(n.list, i)
-	n.list[i], n.index[name] = name, i
-	return i
 }
 
 // sparse returns the largest allowed number for so many names, because names are removed over time.

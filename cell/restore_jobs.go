@@ -166,7 +166,7 @@ func (r *restoring) restoreJob(id uint32, x *restoredJob) (err error) {
 	c.name(j)
 	c.entitle(j)
 	c.dependencies.add(j.ID(), j.predecessors)
-	c.enterReservation(j)
+	c.reservations.enter(j)
 	c.changes = max(c.changes, x.Changed)
 	c.state.SetChanged(s, x.Changed)
 	s.StartOrder = x.Started
@@ -324,7 +324,7 @@ func (r *restoring) restoreReservation(x *restoredReservation) error {
 	if err := c.state.AddReservation(s); err != nil {
 		return err
 	}
-	c.reservations.list = append(c.reservations.list, a)
+	c.reservations.add(a)
 	c.keep(a.Owner, &a.kept, x.kept)
 	return nil
 }

@@ -228,7 +228,7 @@ func (c *Cell) userRecord(name string) record {
 	}
 	u := &c.policy.Ledger.Users[i]
 	r := &userRecord{
-		Number: i, Automatic: c.policy.automatic[name], Expires: c.policy.expires[name], Due: c.policy.due[name], Stamp: u.Stamp, Usage: ledgerOf(&u.Usage),
+		Number: i, Automatic: c.policy.isAutomatic(name), Expires: c.policy.automatic[name].at, Due: c.policy.automatic[name].due, Stamp: u.Stamp, Usage: ledgerOf(&u.Usage),
 	}
 	if r.Automatic {
 		r.Shares, r.Override = number(c.policy.Users[i].FunctionalShares), number(c.policy.Users[i].OverrideTickets)
@@ -303,11 +303,4 @@ func (c *Cell) reservationRecord(r *Reservation) record {
 		x.PE = c.model.PEName(r.sched.PE)
 	}
 	return x
-}
-
-func (n *names) name(i int32) string {
-	if i < 0 || int(i) >= len(n.list) {
-		return ""
-	}
-	return n.list[i]
 }

@@ -322,7 +322,7 @@ func (c *Cell) admit(now int64, by Caller, j *Job) error {
 		return err
 	}
 	conf := c.cluster.Global()
-	if conf.EnforceUser == qconf.EnforceUserTrue && !c.knowsUser(j.Owner()) {
+	if conf.EnforceUser == qconf.EnforceUserTrue && !c.policy.knowsUser(j.Owner()) {
 		return denied("job rejected: the user %q does not exist", by.User)
 	}
 	if !c.hasAccess(by, conf.UserLists, conf.XUserLists) {
@@ -388,7 +388,7 @@ func (c *Cell) add(now int64, j *Job) {
 	c.enrolUser(now, j.Owner())
 	c.entitle(j)
 	c.dependencies.add(j.ID(), j.predecessors)
-	c.enterReservation(j)
+	c.reservations.enter(j)
 	c.touchJob(j, allParts)
 	c.keepNew(j)
 	if j.Start > now {
@@ -408,7 +408,7 @@ func (c *Cell) enqueue(id uint32) {
 
 // startable are the tasks of a job that may start now.
 func (c *Cell) startable(j *Job) rangelist.List {
-	if j.Problem != "" || len(j.predecessors.jobs) > 0 || j.Start > c.now || !c.reservationUsable(j) {
+	if j.Problem != "" || len(j.predecessors.jobs) > 0 || j.Start > c.now || !c.reservations.usable(j) {
 		return rangelist.List{}
 	}
 	var list rangelist.List

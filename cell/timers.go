@@ -87,7 +87,7 @@ func (c *Cell) applies(t timer) bool {
 		j := c.jobs[t.id]
 		return j != nil && j.backoffEnds(t.at)
 	case userExpires:
-		return c.policy.due[t.name] == t.at
+		return c.policy.automatic[t.name].due == t.at
 	case reservationDue:
 		r := c.reservations.find(t.id)
 		return r != nil && (r.Start == t.at || r.End == t.at && !r.Deleted)

@@ -1,59 +1,20 @@
 package cell
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/execd-project/execd/scheduler/tickets"
 )
 
-// usageTypes maps the names of usage in configurations (sched_conf(5), usage_weight_list) to
-// tickets.UsageType.
-var usageTypes = map[string]tickets.UsageType{
-	"cpu": tickets.CPU, "mem": tickets.Mem, "io": tickets.IO, "finished_jobs": tickets.FinishedJobs,
-}
-
-// halftimes are the half-lives of usage (sched_conf(5), halftime and halflife_decay_list).
-type halftimes struct {
-	hours      float64
-	exceptions []tickets.HalfLife
-}
-
-func (h halftimes) equal(o halftimes) bool {
-	return h.hours == o.hours && slices.Equal(h.exceptions, o.exceptions)
-}
-
-// configuredHalftimes returns the half-lives of the configuration.
-func (c *Cell) configuredHalftimes() halftimes {
-	conf := c.cluster.Scheduler()
-	h := halftimes{hours: conf.Halftime.Hours()}
-	for _, e := range conf.HalflifeDecayList {
-		if t, ok := usageTypes[e.Usage]; ok {
-			h.exceptions = append(h.exceptions, tickets.HalfLife{Type: t, Minutes: e.Time.Minutes()})
-		}
-	}
-	return h
-}
-
-// setHalftimes changes the half-lives from now on.
-func (e *entitlements) setHalftimes(h halftimes) {
-	e.halftimes, e.decay = h, tickets.NewDecay(h.hours, h.exceptions)
-}
-
 // book decays the stored usage, and adds the usage that was reported since the last scheduling run.
-// If the half-life has changed, the usage so far is decayed with the previous one.
 func (c *Cell) book(now int64) {
-	next := c.configuredHalftimes()
-	if c.policy.decay == nil {
-		c.policy.setHalftimes(next)
+	c.touchUnstamped()
+	begins, changed := c.policy.decayUntil(now, halftimesOf(c.cluster.Scheduler()))
+	if begins || changed {
 		c.unsaved.decay = c.unsaved.on
 	}
-	c.touchUnstamped()
-	c.policy.Ledger.Decay(c.policy.decay, now)
-	if !c.policy.halftimes.equal(next) {
-		c.policy.setHalftimes(next)
-		c.unsaved.decay = c.unsaved.on
+	if changed {
 		c.touchLedger()
 	}
 	for _, t := range c.unbooked {
@@ -88,15 +49,12 @@ func (c *Cell) touchUnstamped() {
 	if !c.unsaved.on {
 		return
 	}
-	for i := range c.policy.Ledger.Users {
-		if name := c.policy.users.name(int32(i)); name != "" && c.policy.Ledger.Users[i].Stamp == 0 {
-			c.touchUser(name)
-		}
+	users, projects := c.policy.unstamped()
+	for _, name := range users {
+		c.touchUser(name)
 	}
-	for i := range c.policy.Ledger.Projects {
-		if name := c.policy.projects.name(int32(i)); name != "" && c.policy.Ledger.Projects[i].Stamp == 0 {
-			c.touchProject(name)
-		}
+	for _, name := range projects {
+		c.touchProject(name)
 	}
 }
 
@@ -156,36 +114,18 @@ func (c *Cell) LiveReport(job, task uint32, live Live) error {
 // SetUserUsage sets the previous usage of a user, in a project or, with "", outside of projects.
 // stamp is the time to which the usage is decayed, 0 for never.
 func (c *Cell) SetUserUsage(user, project string, usage tickets.Usage, stamp int64) error {
-	u := c.policy.users.indexOf(user)
-	if u == tickets.None {
-		return fmt.Errorf("cannot set the usage of user %q: there is no such user object", user)
+	if err := c.policy.setUserUsage(user, project, usage, stamp); err != nil {
+		return err
 	}
-	l := &c.policy.Ledger.Users[u]
-	l.Stamp = stamp
 	c.touchUser(user)
-	if project == "" {
-		l.Usage = usage
-		return nil
-	}
-	p := c.policy.projects.indexOf(project)
-	if p == tickets.None {
-		return fmt.Errorf("cannot set the usage of user %q in project %q: there is no such project", user, project)
-	}
-	if l.In(p) == nil {
-		// Booking zero makes the entry and does not change the project's usage.
-		c.policy.Ledger.Book(u, p, &tickets.Amounts{}, &tickets.Amounts{})
-	}
-	*l.In(p) = usage
 	return nil
 }
 
 // SetProjectUsage is SetUserUsage for a project.
 func (c *Cell) SetProjectUsage(project string, usage tickets.Usage, stamp int64) error {
-	p := c.policy.projects.indexOf(project)
-	if p == tickets.None {
-		return fmt.Errorf("cannot set the usage of project %q: there is no such project", project)
+	if err := c.policy.setProjectUsage(project, usage, stamp); err != nil {
+		return err
 	}
-	c.policy.Ledger.Projects[p] = tickets.StampedUsage{Usage: usage, Stamp: stamp}
 	c.touchProject(project)
 	return nil
 }
@@ -204,12 +144,7 @@ func (c *Cell) ClearUsage(now int64, by Caller) (*Answer, error) {
 	if !c.isManager(by.User) {
 		return nil, denied("denied: %q must be manager for this operation", by.User)
 	}
-	for i := range c.policy.Ledger.Users {
-		c.policy.Ledger.Users[i].Clear(now)
-	}
-	for i := range c.policy.Ledger.Projects {
-		c.policy.Ledger.Projects[i].Clear(now)
-	}
+	c.policy.clearUsage(now)
 	for _, j := range c.Jobs() {
 		for _, t := range j.tasks {
 			t.booked = t.Used
