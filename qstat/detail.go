@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// JobDetail is what qstat -j shows of a job beyond what Job has. Of Job, the tasks, the
-// urgency and the normalised priorities are not shown.
+// JobDetail holds the fields of a job that qstat -j shows in addition to Job. qstat -j does not
+// show the tasks, the urgency and the normalised priorities of Job.
 type JobDetail struct {
 	Job
 	ExecFile string `json:"execFile,omitempty"` // job_scripts/1
@@ -38,7 +38,7 @@ type JobDetail struct {
 	// Verification is how the request was to be verified, the letter of -w: e or w; "" if
 	// it was not.
 	Verification string `json:"verification,omitempty"`
-	// Output, Error and Input are those of -o, -e and -i, each as name:host:path.
+	// Output, Error and Input are the paths of -o, -e and -i, each as name:host:path.
 	Output []string `json:"output,omitempty"`
 	Error  []string `json:"error,omitempty"`
 	Input  []string `json:"input,omitempty"`
@@ -49,7 +49,7 @@ type JobDetail struct {
 	Restart     string `json:"restart,omitempty"`     // -r: y or n; "" if it was not said
 	MailOptions string `json:"mailOptions,omitempty"` // letters of -m, as abe
 	MailList    []Mail `json:"mailList,omitempty"`
-	// Shells are those of -S, each as host:path.
+	// Shells are the shells of -S, each as host:path.
 	Shells      []string `json:"shells,omitempty"`
 	Environment []string `json:"environment,omitempty"` // -v: NAME=value, or NAME without one
 	Arguments   []string `json:"arguments,omitempty"`
@@ -66,17 +66,17 @@ type JobDetail struct {
 	// as NONE.
 	Type    string       `json:"type,omitempty"`
 	Details []TaskDetail `json:"details,omitempty"`
-	// Reasons say why the job could not be started, in the order of their discovery, those
-	// that all jobs share first.
+	// Reasons say why the job could not be started, in the order of their discovery; reasons that
+	// all jobs share come first.
 	Reasons []Reason `json:"reasons,omitempty"`
 
-	// Withheld names the fields above of which the values, or all of them, were left out because
-	// they are for the owner and for managers: see Withhold.
+	// Withheld names the fields above that were removed, in whole or in part, because only the
+	// owner and managers may see them: see Withhold.
 	Withheld []string `json:"withheld,omitempty"`
 
-	// What follows is ours, and in none of the original's formats: what the job waits for in
-	// plain words, from when on it may start as far as that is known, in seconds since the
-	// epoch, how far an array has come, and why a task of it has ended.
+	// Only execd has the following fields; Grid Engine's formats do not show them: the reasons why
+	// the job is pending in plain words, the time from which it may start (Unix seconds, 0 for
+	// unknown), the progress of an array job, and the reason why one of its tasks ended.
 	WaitingFor    []string  `json:"waitingFor,omitempty"`
 	ExpectedStart int64     `json:"expectedStart,omitempty"`
 	Progress      *Progress `json:"progress,omitempty"`
@@ -94,9 +94,8 @@ type Ending struct {
 	Text string `json:"text"`
 }
 
-// Progress is how far an array job has come, in tasks. Those that are neither done nor
-// running wait; Failed are those of them that are in error state. Tasks that were deleted
-// are done.
+// Progress holds numbers of tasks of an array job. Tasks that are neither done nor running are
+// pending; Failed counts the pending ones in error state. Deleted tasks count as done.
 type Progress struct {
 	Total   int `json:"total"`
 	Done    int `json:"done"`
@@ -104,7 +103,7 @@ type Progress struct {
 	Failed  int `json:"failed,omitempty"`
 }
 
-// TaskDetail is what qstat -j shows of a task that has been started.
+// TaskDetail holds the fields that qstat -j shows of a started task.
 type TaskDetail struct {
 	Task int `json:"task"` // 1 for a job that is not an array
 	// Running says that usage and binding are shown. Transferring says of such a task that
@@ -112,16 +111,16 @@ type TaskDetail struct {
 	Running      bool  `json:"running"`
 	Transferring bool  `json:"transferring,omitempty"`
 	Started      int64 `json:"started,omitempty"` // seconds since the epoch
-	// NormalizedTickets are those of sge_priority(5).
+	// NormalizedTickets are the normalised tickets of sge_priority(5).
 	NormalizedTickets float64 `json:"normalizedTickets"`
-	// Usage is nil until a report of it has come. It is without that of the Subtasks, and
-	// the memory below as well; text shows the sum.
+	// Usage is nil until the first report. Usage and the memory below do not include the Subtasks;
+	// the text shows the sum.
 	Usage  *Usage  `json:"usage,omitempty"`
 	IOWait float64 `json:"ioWait,omitempty"` // seconds
 	// VirtualMemory and MaxVirtualMemory are in bytes; 0 if they are not known.
 	VirtualMemory    float64 `json:"virtualMemory"`
 	MaxVirtualMemory float64 `json:"maxVirtualMemory"`
-	// Notice is what the execution host has refused to a running task; "" for nothing.
+	// Notice describes a request that the execution host has refused to a running task, or is "".
 	Notice   string    `json:"notice,omitempty"`
 	Subtasks []Subtask `json:"subtasks,omitempty"`
 	// PastUsage is that of subtasks that have ended.
@@ -136,7 +135,7 @@ type TaskDetail struct {
 // DetailOptions are options of qstat -j.
 type DetailOptions struct {
 	NoBinding bool // -ncb: no core binding
-	Files     bool // say where standard output and error go: ours
+	Files     bool // show the files of standard output and error; only in execd
 	// Zone is the time zone of dates; nil is UTC. XML has seconds since the epoch.
 	Zone *time.Location
 }
@@ -144,7 +143,7 @@ type DetailOptions struct {
 // detailWidth is the width of the titles of qstat -j.
 const detailWidth = 28
 
-// AppendDetails appends what qstat -j prints of jobs.
+// AppendDetails appends the output of qstat -j for jobs.
 func AppendDetails(dst []byte, jobs []JobDetail, o DetailOptions) []byte {
 	if o.Zone == nil {
 		o.Zone = time.UTC
@@ -163,7 +162,7 @@ func AppendDetails(dst []byte, jobs []JobDetail, o DetailOptions) []byte {
 	return d.text
 }
 
-// outlook adds what is ours, behind all else.
+// outlook appends the lines that only execd prints, after all others.
 func (d *details) outlook(j *JobDetail) {
 	if len(j.Withheld) > 0 {
 		d.title("withheld")
@@ -239,7 +238,7 @@ func (f OutputFile) text() string {
 	return f.Path + ", or " + f.Name + " in it if it is a directory"
 }
 
-// details is what qstat -j prints, a line for each field.
+// details is the output of qstat -j, one line for each field.
 type details struct {
 	DetailOptions
 	page
@@ -256,7 +255,7 @@ func (d *details) field(name label, value string) {
 	d.line(value)
 }
 
-// optional is a line that is there only if there is something in it.
+// optional adds a line unless its value is empty.
 func (d *details) optional(name label, value string) {
 	if value != "" {
 		d.field(name, value)
@@ -296,8 +295,8 @@ func (d *details) first(name label, items []string) {
 	d.items(name, items[:min(len(items), 1)])
 }
 
-// assigned has NONE where nothing is assigned, and nothing where values are withheld: programs
-// split the words at the equals sign.
+// assigned replaces missing values by NONE, and withheld values by nothing: programs split the
+// words at the equals sign.
 func (j *JobDetail) assigned(field string, variables []string) []string {
 	value := "=NONE"
 	if slices.Contains(j.Withheld, field) {
@@ -312,7 +311,7 @@ func (j *JobDetail) assigned(field string, variables []string) []string {
 	return list
 }
 
-// given has NONE where nothing is given.
+// given returns words, or NONE if there are none.
 func given(words []string) []string {
 	list := slices.Clone(words)
 	for i, w := range list {
@@ -350,7 +349,7 @@ func (p *page) request(r Request) {
 	p.value(r.Value)
 }
 
-// submission adds who submitted the job where.
+// submission adds the user and the environment of the submission.
 func (d *details) submission(j *JobDetail) {
 	d.count("job_number", j.ID)
 	d.optional("exec_file", j.ExecFile)
@@ -371,7 +370,7 @@ func (d *details) submission(j *JobDetail) {
 	d.field("account", j.Account)
 }
 
-// requests adds what was asked for.
+// requests adds the requests of the job.
 func (d *details) requests(j *JobDetail) {
 	d.optional("checkpoint_object", j.Checkpoint)
 	if j.CheckpointWhen != "" {
@@ -427,7 +426,7 @@ func (d *details) requests(j *JobDetail) {
 	}
 }
 
-// relations adds what the job has to do with others, and what it is.
+// relations adds the dependencies on other jobs, the type of the job and its restrictions.
 func (d *details) relations(j *JobDetail) {
 	d.items("jid_predecessor_list (req)", j.PredecessorsAsked)
 	d.jobs("jid_predecessor_list", j.Predecessors)

@@ -9,7 +9,7 @@ const (
 	statusTransferring = 512
 )
 
-// tasks appends the tasks that have something of their own.
+// tasks appends the tasks that have been started or changed individually.
 func (d *detailElements) tasks(j *JobDetail) {
 	d.each("JB_ja_tasks", "ulong_sublist", len(j.Details), func(i int) {
 		t := &j.Details[i]

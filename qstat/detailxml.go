@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// AppendDetailsXML appends what qstat -j -xml prints of jobs: their fields in the
-// master's own names and numbers (schema qstat/detailed_job_info.xsd of Grid Engine, which
-// the original does not follow in every element; this does what it does, but for what it
-// names the entries of lists that were altered).
+// AppendDetailsXML appends the output of qstat -j -xml for jobs: their fields with the master's
+// internal names and numbers. Grid Engine does not follow its own schema
+// (qstat/detailed_job_info.xsd) in every element; AppendDetailsXML prints the same as Grid Engine,
+// except for the names of entries in altered lists.
 func AppendDetailsXML(dst []byte, jobs []JobDetail, o DetailOptions) []byte {
 	d := detailElements{elements{dst: append(append(dst, xmlHeader...), detailDocument...), indent: 2}, o}
 	d.open("djob_info")
@@ -30,8 +30,8 @@ func AppendDetailsXML(dst []byte, jobs []JobDetail, o DetailOptions) []byte {
 	return append(d.dst, "</detailed_job_info>\n"...)
 }
 
-// reasonsOfAll returns the reasons of jobs: those that all share, and the others, together
-// for jobs that have the same ones.
+// reasonsOfAll returns the reasons of jobs: shared holds the ones that concern all jobs, and groups
+// the others, one group for the jobs with the same reasons.
 func reasonsOfAll(jobs []JobDetail) (shared []Reason, groups []ReasonGroup) {
 	type own struct {
 		reasons []Reason
@@ -102,7 +102,7 @@ func (d *detailElements) submission(j *JobDetail) {
 	d.truth("JB_merge_stderr", j.Merge)
 	name := "mail_list"
 	if len(j.MailList) == 1 && j.MailList[0] == (Mail{User: j.Owner, Host: j.Host}) {
-		name = "element" // nobody asked for it
+		name = "element" // not requested
 	}
 	d.each("JB_mail_list", name, len(j.MailList), func(i int) {
 		d.text("MR_user", j.MailList[i].User)
@@ -205,7 +205,7 @@ func (d *detailElements) jobs(list, name string, ids []int) {
 	d.each(list, name, len(ids), func(i int) { d.int("JRE_job_number", ids[i]) })
 }
 
-// asked is what was typed with -hold_jid. The original prints it twice.
+// asked adds the argument of -hold_jid. Grid Engine prints it twice.
 func (d *detailElements) asked(j *JobDetail) {
 	d.each("JB_jid_request_list", "element", len(j.PredecessorsAsked), func(i int) {
 		d.int("JRE_job_number", 0)
@@ -213,7 +213,7 @@ func (d *detailElements) asked(j *JobDetail) {
 	})
 }
 
-// scheduling appends what concerns when and how the job is started.
+// scheduling appends the fields about the time and the manner of the job's start.
 func (d *detailElements) scheduling(j *JobDetail) {
 	d.int("JB_deadline", int(j.Deadline))
 	d.int("JB_execution_time", int(j.ExecutionTime))
@@ -239,7 +239,7 @@ func (d *detailElements) scheduling(j *JobDetail) {
 	d.int("JB_hard_wallclock_gmt", 0)
 }
 
-// flags returns the sum of what letters stand for.
+// flags returns the sum of the values of letters.
 func flags(letters string, of map[rune]int) int {
 	sum := 0
 	for _, l := range letters {

@@ -15,7 +15,7 @@ const (
 	titleExtendedRule = 110
 )
 
-// queues adds what qstat -f prints (qstat(1), Full Format).
+// queues adds the output of qstat -f (qstat(1), Full Format).
 func (l *lister) queues(s *sections) {
 	rule := fullRule + max(l.width-defaultQueueWidth, 0)
 	if l.Extended {
@@ -112,7 +112,7 @@ func (q *QueueInstance) kind() string {
 	return q.Type
 }
 
-// slots adds reserved/used/total, cut where it is longer than its column.
+// slots adds reserved/used/total, cut to the width of the column.
 func (p *page) slots(q *QueueInstance, reserved int) {
 	const width = 14
 	var buf [64]byte

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// HostOptions are what qhost is asked for (qhost(1)).
+// HostOptions are the options of qhost (qhost(1)).
 type HostOptions struct {
 	Resources bool // -F: the Resources of the hosts
-	// Selected says that -F named the resources that are wanted.
+	// Selected says that -F named the resources to show.
 	Selected bool
 	Queues   bool // -q
 	Jobs     bool // -j
@@ -18,8 +18,8 @@ type HostOptions struct {
 	Zone       *time.Location // of dates; nil is UTC
 }
 
-// AppendHosts appends what qhost prints: the hosts, each with its queue instances and
-// the jobs there, in the order in which they are given.
+// AppendHosts appends the output of qhost: the hosts, each with its queue instances and their jobs,
+// in the given order.
 func (c *Cell) AppendHosts(dst []byte, o HostOptions) []byte {
 	if len(c.Hosts) == 0 {
 		return dst
@@ -48,7 +48,7 @@ func (c *Cell) AppendHosts(dst []byte, o HostOptions) []byte {
 	return p.text
 }
 
-// hostView is what qhost needs to find.
+// hostView is an index of the data for qhost.
 type hostView struct {
 	HostOptions
 	list   lister

@@ -1,14 +1,13 @@
 package qstat
 
-// Cell is what qstat and qhost show. Its JSON is that of Document.
+// Cell holds the data for qstat and qhost. Its JSON form is Document.
 type Cell struct {
 	Jobs   []Job
 	Queues []QueueInstance
 	Hosts  []Host
 }
 
-// Job is a job with those of its tasks that are to be shown. Times are seconds since
-// the epoch.
+// Job is a job with the tasks to show. Times are Unix seconds.
 type Job struct {
 	ID         int    `json:"id"`
 	Name       string `json:"name"`
@@ -18,7 +17,7 @@ type Job struct {
 	Submitted  int64  `json:"submitted"`
 	Deadline   int64  `json:"deadline,omitempty"` // -dl; 0 for none
 
-	// POSIXPriority is the priority that was asked for with -p, -1023 to 1024.
+	// POSIXPriority is the priority of -p, -1023 to 1024.
 	POSIXPriority int `json:"posixPriority"`
 	// Normalized are urgency and POSIX priority between 0 and 1 (sge_priority(5)).
 	NormalizedUrgency  float64 `json:"normalizedUrgency"`
@@ -31,24 +30,24 @@ type Job struct {
 	PE         *PE       `json:"pe,omitempty"`
 	Hard       []Request `json:"hard,omitempty"` // -l, in the order that was typed
 	Soft       []Request `json:"soft,omitempty"`
-	// HardQueues, SoftQueues and MasterQueues are what was asked for with -q and
-	// -masterq, one reference each.
+	// HardQueues, SoftQueues and MasterQueues are the arguments of -q and -masterq; each element is
+	// one queue reference.
 	HardQueues   []string `json:"hardQueues,omitempty"`
 	SoftQueues   []string `json:"softQueues,omitempty"`
 	MasterQueues []string `json:"masterQueues,omitempty"`
-	// PredecessorsAsked is what was typed with -hold_jid, Predecessors are those of
-	// the jobs that have not ended; likewise for -hold_jid_ad.
+	// PredecessorsAsked is the argument of -hold_jid, and Predecessors are the unfinished jobs
+	// among them; the fields for -hold_jid_ad are similar.
 	PredecessorsAsked      []string `json:"predecessorsAsked,omitempty"`
 	Predecessors           []int    `json:"predecessors,omitempty"`
 	ArrayPredecessorsAsked []string `json:"arrayPredecessorsAsked,omitempty"`
 	ArrayPredecessors      []int    `json:"arrayPredecessors,omitempty"`
-	// Binding is the binding that was asked for, e.g. "set linear:2"; "" for none.
+	// Binding is the requested binding, e.g. "set linear:2"; "" for none.
 	Binding string `json:"binding,omitempty"`
 
 	Tasks []Task `json:"tasks,omitempty"`
 }
 
-// Urgency is a job's urgency and what it is made of (sge_priority(5)).
+// Urgency is a job's urgency and its parts (sge_priority(5)).
 type Urgency struct {
 	Total    float64 `json:"total"`
 	Resource float64 `json:"resource"` // rrcontr
@@ -62,17 +61,16 @@ type PE struct {
 	Slots []Range `json:"slots,omitempty"`
 }
 
-// Request is a resource that was asked for with -l.
+// Request is a resource request (-l).
 type Request struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 	// Urgency is the addend of the request to the job's urgency; soft requests have
 	// none.
 	Urgency float64 `json:"urgency,omitempty"`
-	// Type is the number of the type of the attribute: INT 1, STRING 2, TIME 3, MEMORY 4,
-	// BOOL 5, CSTRING 6, HOST 7, DOUBLE 8, RESTRING 9. Number is the value where it is a
-	// number. Consumable is 1 if it is one per slot, 2 if per job. They are needed for
-	// AppendDetailsXML only.
+	// Type is the number of the type of the attribute: INT 1, STRING 2, TIME 3, MEMORY 4, BOOL 5,
+	// CSTRING 6, HOST 7, DOUBLE 8, RESTRING 9. Number is the value of a numeric type. Consumable is
+	// 1 for a consumable per slot, 2 for one per job. Only AppendDetailsXML uses them.
 	Type       int     `json:"-"`
 	Number     float64 `json:"-"`
 	Consumable int     `json:"-"`
@@ -90,16 +88,15 @@ type Phase uint8
 
 // The phases.
 const (
-	Pending  Phase = iota // it waits, also for another try
+	Pending  Phase = iota // pending, also if it is to be restarted
 	Running               // it has been given queue instances, also when it is suspended
 	Finished              // it has ended (qstat -s z)
 )
 
-// Task is a row of qstat: a task that has been given queue instances, or waiting or
-// finished tasks that are alike, in as many ranges as it takes. The tasks of one job
-// that wait are given as qstat shows them: first those that have been tried before,
-// then those without hold, with user hold, operator hold, system hold and array
-// dependency.
+// Task is a row of qstat: either a task with queue instances, or several pending or finished tasks
+// with the same state, as ranges of task numbers. The pending tasks of a job are in the order of
+// qstat: first tasks that were started before, then tasks without hold, with user hold, operator
+// hold, system hold and array dependency.
 type Task struct {
 	// IDs are the numbers of the tasks; none for a job that is not an array.
 	IDs   []Range `json:"ids,omitempty"`
@@ -112,20 +109,20 @@ type Task struct {
 	NormalizedTickets float64 `json:"normalizedTickets"`
 	Tickets           Tickets `json:"tickets"`
 	Share             float64 `json:"share"` // of the whole system, 0 to 1
-	// Usage is nil until a report of it has come. It is without that of the Subtasks.
+	// Usage is nil until the first report. It does not include the Subtasks.
 	Usage    *Usage    `json:"usage,omitempty"`
 	Subtasks []Subtask `json:"subtasks,omitempty"` // in the order of qstat
 	// PastUsage is that of subtasks that have ended.
 	PastUsage *Usage `json:"pastUsage,omitempty"`
 
-	// Slots is the number of slots that a waiting task asks for, or had. That of a
-	// running task is the sum of its Grants.
+	// Slots is the number of slots that a pending task requests, or that a finished task had. The
+	// slots of a running task are the sum of its Grants.
 	Slots  int     `json:"slots,omitempty"`
 	Grants []Grant `json:"grants,omitempty"` // the first one has the master task
 	// GrantedPE is the parallel environment that the task runs in.
 	GrantedPE string `json:"grantedPE,omitempty"`
-	// ExtraMaster says that the master task is none of the slots: job_is_first_task
-	// of sge_pe(5) is FALSE.
+	// ExtraMaster says that the master task does not occupy one of the slots: job_is_first_task of
+	// sge_pe(5) is FALSE.
 	ExtraMaster bool `json:"extraMaster,omitempty"`
 }
 
@@ -138,7 +135,7 @@ type Tickets struct {
 	Share      float64 `json:"share"`
 }
 
-// Usage is what a running task has used.
+// Usage is the usage of a running task.
 type Usage struct {
 	CPU    float64 `json:"cpu"`    // seconds
 	Memory float64 `json:"memory"` // gigabyte seconds
@@ -149,8 +146,8 @@ type Usage struct {
 type Grant struct {
 	Queue string `json:"queue"` // name of the instance: queue@host
 	Slots int    `json:"slots"`
-	// Tickets are the part of the tickets that belongs to these slots, if the parallel
-	// environment controls its slaves (control_slaves of sge_pe(5)); else nil.
+	// Tickets are the part of the task's tickets for these slots, if the parallel environment
+	// controls its slaves (control_slaves of sge_pe(5)); otherwise nil.
 	Tickets *Tickets `json:"tickets,omitempty"`
 }
 

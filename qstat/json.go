@@ -10,9 +10,8 @@ import (
 	"github.com/execd-project/execd/internal/printable"
 )
 
-// Document is a view as JSON: an object with the lists that the view has. A list that
-// is nil is left out, one that is empty is there. docs/json.md describes all names;
-// they do not change.
+// Document is the JSON form of an output: an object with its lists. A nil list is left out, an
+// empty list is not. docs/json.md describes all names, which do not change.
 type Document struct {
 	Jobs         []Job           `json:"jobs,omitzero"`
 	Queues       []QueueInstance `json:"queues,omitzero"`
@@ -27,9 +26,8 @@ type Document struct {
 	Schedule     []ScheduleEntry `json:"schedule,omitzero"`
 }
 
-// Document returns the cell's jobs, queue instances and hosts in the order of qstat: jobs
-// with running tasks, then jobs that wait, then those that have ended. Unlike in text
-// a job is there once.
+// Document returns the cell's jobs, queue instances and hosts in the order of qstat: jobs with
+// running tasks, then pending jobs, then finished jobs. Unlike the text, it lists each job once.
 func (c *Cell) Document() *Document {
 	s := c.sections(Options{})
 	d := &Document{Jobs: make([]Job, 0, len(c.Jobs)), Queues: make([]QueueInstance, 0, len(c.Queues)), Hosts: slices.Clone(c.Hosts)}

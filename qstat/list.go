@@ -4,8 +4,7 @@ import (
 	"time"
 )
 
-// AppendText appends what qstat prints. Without a queue instance or a job to show that
-// is nothing.
+// AppendText appends the output of qstat. It is empty without queue instances and jobs.
 func (c *Cell) AppendText(dst []byte, o Options) []byte {
 	s := c.sections(o)
 	l := lister{Options: o, page: page{dst}, zone: o.zone(), width: c.queueWidth(o)}
@@ -37,8 +36,8 @@ type lister struct {
 
 const subtaskTitle = "task-ID state cpu        mem     io      stat failed "
 
-// Widths of the columns that options add, as the rule below the header has them: not
-// those of the columns.
+// Widths of the columns that options add, in the rule below the header; the columns themselves have
+// other widths.
 const (
 	plainRule    = 83 // and the name of the queue instance
 	extendedRule = 79
@@ -133,7 +132,7 @@ func (l *lister) row(r *row) {
 	}
 }
 
-// head adds what the lines of one task do not repeat.
+// head adds the columns that only the first line of a task has.
 func (l *lister) head(r *row) {
 	l.int(r.job.ID, 7)
 	l.space()
@@ -195,8 +194,8 @@ func (p *page) share(v float64) {
 	p.space()
 }
 
-// headWidth returns the number of blanks that stand for what appendHead appends: its width
-// where nothing overflows, but for -pri, which leaves too much room.
+// headWidth returns the number of blanks in the further lines of a task: the width of appendHead's
+// columns without overflow, except for -pri, which has more.
 func (l *lister) headWidth() int {
 	n := 8 + 8 + 11 + 13 + 6
 	for _, c := range []struct {
@@ -262,8 +261,8 @@ func (p *page) amounts(u *Usage) {
 	p.space()
 }
 
-// subtask adds the columns of -t: those of a subtask, or of the task that has them. What
-// has ended is not there any more, and so nothing has an exit status.
+// subtask adds the columns of -t: of a subtask, or of the task with subtasks. Finished subtasks are
+// not listed, so no row has an exit status.
 func (p *page) subtask(r *row) {
 	var id, state string
 	u := r.usage
@@ -317,7 +316,7 @@ func (p *page) requestLine(title, value string) {
 	p.line(value)
 }
 
-// requests adds what -r adds to a row (qstat(1), Expanded Format).
+// requests adds the lines of -r to a row (qstat(1), Expanded Format).
 func (l *lister) requests(r *row) {
 	j := r.job
 	l.requestLine("Full jobname:", j.Name)

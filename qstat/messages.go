@@ -5,15 +5,14 @@ import "slices"
 // Reason is why a job could not be started: a message of the scheduler.
 type Reason struct {
 	Text string `json:"text"`
-	// Number is the one that sge_schedd gives to messages of the kind.
+	// Number is the number of sge_schedd's messages of this kind.
 	Number int `json:"number"`
 	// Shared says that it is a reason for all jobs.
 	Shared bool `json:"shared,omitempty"`
 }
 
-// AppendSchedulingInfo appends the last part of what qstat -j prints of a job: why it
-// could not be started, a line for each reason, in their order. It is nothing without
-// reasons.
+// AppendSchedulingInfo appends the last part of the output of qstat -j for a job: why it could not
+// be started, one line for each reason, in their order. It appends nothing without reasons.
 func AppendSchedulingInfo(dst []byte, reasons []Reason) []byte {
 	p := page{dst}
 	p.schedulingInfo(reasons)
@@ -38,7 +37,7 @@ type ReasonGroup struct {
 	Jobs   []int  `json:"jobs"`
 }
 
-// generalReasons are what all reasons with a number have in common.
+// generalReasons are the texts for all reasons with the same number.
 var generalReasons = map[int]string{
 	0:  "Jobs can not run because no host can satisfy the resource requirements",
 	1:  "No queue instance with suitable access permissions could be found",
@@ -67,8 +66,8 @@ var generalReasons = map[int]string{
 	51: "Jobs can not run because queue instance was not reserved by advance reservation",
 }
 
-// GeneralReason returns the text for the reason of several jobs: what all reasons with its
-// number have in common, or else its own text.
+// GeneralReason returns the text of a reason that several jobs have: the general text for its
+// number, or otherwise its own text.
 func GeneralReason(r Reason) string {
 	if text, ok := generalReasons[r.Number]; ok {
 		return text
@@ -76,9 +75,8 @@ func GeneralReason(r Reason) string {
 	return r.Text
 }
 
-// AppendReasons appends what qstat -j prints without a list of jobs: the reasons that
-// concern all of them, and the others with the jobs that have them, those with one number
-// together.
+// AppendReasons appends the output of qstat -j without a list of jobs: the reasons that concern all
+// jobs, and the other reasons grouped by number, each with its jobs.
 func AppendReasons(dst []byte, shared []Reason, groups []ReasonGroup) []byte {
 	if len(shared) == 0 && len(groups) == 0 {
 		shared = []Reason{noReasons}
@@ -107,7 +105,7 @@ func AppendReasons(dst []byte, shared []Reason, groups []ReasonGroup) []byte {
 
 const jobsPerLine = 8
 
-// noReasons stands where there are none at all.
+// noReasons is printed if there are no reasons.
 var noReasons = Reason{Number: 90, Text: "There are no messages available", Shared: true}
 
 // merged returns groups with different numbers, each job once in each.
@@ -132,8 +130,8 @@ func merged(groups []ReasonGroup) []ReasonGroup {
 	return list
 }
 
-// AppendReasonsXML appends what qstat -j -xml prints without a list of jobs. There each
-// group is for itself.
+// AppendReasonsXML appends the output of qstat -j -xml without a list of jobs. It prints each group
+// separately.
 func AppendReasonsXML(dst []byte, shared []Reason, groups []ReasonGroup) []byte {
 	e := elements{dst: append(append(dst, xmlHeader...), messageDocument...), indent: 2}
 	if len(shared) == 0 && len(groups) == 0 {
@@ -185,8 +183,8 @@ func (e *elements) message(number int, text string) {
 	e.text("MES_message", text)
 }
 
-// AppendUnknownJobs appends what qstat -j prints, on its standard error, where none of the
-// jobs that were named is there.
+// AppendUnknownJobs appends the output of qstat -j on standard error if none of the named jobs
+// exists.
 func AppendUnknownJobs(dst []byte, names []string) []byte {
 	p := page{dst}
 	p.put("Following jobs do not exist: \n")
@@ -195,7 +193,7 @@ func AppendUnknownJobs(dst []byte, names []string) []byte {
 	return p.text
 }
 
-// AppendUnknownJobsXML appends the same with -xml, which goes to standard output.
+// AppendUnknownJobsXML appends the same for -xml, which is printed on standard output.
 func AppendUnknownJobsXML(dst []byte, names []string) []byte {
 	e := elements{dst: append(append(dst, xmlHeader...), "<unknown_jobs >\n"...), indent: 4}
 	e.texts("ST_name", names)

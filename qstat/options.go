@@ -6,21 +6,21 @@ import (
 	"github.com/execd-project/execd/internal/printable"
 )
 
-// Options are what qstat is asked for (qstat(1)). Options that select jobs or queue
-// instances are not among them: what is given is shown.
+// Options are the options of qstat (qstat(1)) except for those that select jobs or queue instances:
+// the caller makes the selection.
 type Options struct {
 	Full      bool // -f: the queue instances, each with its jobs
 	Resources bool // -F: -f, with the Resources of the queue instances
-	// Explain shows why a queue instance is in a state: a for load alarms, A for
-	// suspend alarms, c for an ambiguous configuration, E for errors; any of these
-	// letters, and what -f shows (-explain).
+	// Explain shows why a queue instance is in a state: a for load alarms, A for suspend alarms, c
+	// for an ambiguous configuration, E for errors; any of these letters. It also shows the output
+	// of -f (-explain).
 	Explain    string
-	SkipEmpty  bool // -ne: with -f, no queue instances of which no slot is used
+	SkipEmpty  bool // -ne: with -f, hide queue instances without used slots
 	Extended   bool // -ext: usage and tickets
 	Urgency    bool // -urg
 	Priorities bool // -pri
-	// Subtasks is -t: what EachSlot does, and columns for the sub-tasks of tightly
-	// integrated jobs.
+	// Subtasks is -t: the effect of EachSlot, and columns for the sub-tasks of tightly integrated
+	// jobs.
 	Subtasks  bool
 	EachTask  bool // -g d: a line for each task of an array that waits
 	EachSlot  bool // -g t: a line for each slot of a parallel job
@@ -52,8 +52,8 @@ func (o Options) eachSlot() bool { return o.EachSlot || o.Subtasks }
 // byQueue says that running jobs are listed queue instance by queue instance.
 func (o Options) byQueue() bool { return o.full() || o.Urgency || o.EachTask || o.EachSlot }
 
-// dates says that there is a column for the time of submission or start: -ext has
-// none unless another option brings it back.
+// dates reports whether there is a column for the time of submission or start: -ext removes it
+// unless another option restores it.
 func (o Options) dates() bool { return !o.Extended || o.Urgency || o.Priorities || o.Subtasks }
 
 const (

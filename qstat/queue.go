@@ -5,11 +5,11 @@ type QueueInstance struct {
 	Queue          string `json:"queue"`
 	Host           string `json:"host"`
 	SequenceNumber int    `json:"sequenceNumber"` // seq_no of queue_conf(5)
-	// Type are letters: B(atch), I(nteractive), P(arallel), C(heckpointing); none of
-	// them is shown as N.
+	// Type consists of letters: B(atch), I(nteractive), P(arallel), C(heckpointing); an empty Type
+	// is shown as N.
 	Type string `json:"type"`
-	// Reserved slots are those of advance reservations that are running; ReservedMax
-	// is the most of them at any time from now on, which qhost shows instead.
+	// Reserved is the number of slots of running advance reservations. ReservedMax is the maximum
+	// of this number from now on, which qhost shows instead.
 	Reserved    int `json:"reserved"`
 	ReservedMax int `json:"reservedMax"`
 	Used        int `json:"used"`
@@ -35,8 +35,8 @@ func (q *QueueInstance) Name() string { return q.Queue + "@" + q.Host }
 
 // Resource is the value of a complex attribute at a queue instance or a host.
 type Resource struct {
-	// Dominance are two letters: g(lobal), h(ost) or q(ueue), and where the value
-	// comes from: l(oad), L(oad, corrected), c(onsumable) or f(ixed).
+	// Dominance consists of two letters: g(lobal), h(ost) or q(ueue), and the source of the value:
+	// l(oad), L(oad, corrected), c(onsumable) or f(ixed).
 	Dominance string `json:"dominance"`
 	Name      string `json:"name"`
 	// Value is formatted; qstat and qhost differ in how.
@@ -47,13 +47,13 @@ type Resource struct {
 type Alarm struct {
 	Resource
 	Threshold string `json:"threshold"`
-	// Message is shown instead of the values where there are none to compare, e.g.
-	// error: no value for "load" because execd is in unknown state.
+	// Message is shown instead of the values if there are none to compare, e.g. error: no value for
+	// "load" because execd is in unknown state.
 	Message string `json:"message,omitempty"`
 }
 
-// Host is an execution host, or the host "global". What has not been reported is nil
-// or empty.
+// Host is an execution host, or the host "global". Values that have not been reported are nil or
+// empty.
 type Host struct {
 	Name       string   `json:"name"`
 	Arch       string   `json:"arch,omitempty"`

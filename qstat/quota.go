@@ -1,18 +1,18 @@
 package qstat
 
-// QuotaRow is a row of qquota(1): a limit, and what is used of it under one key.
+// QuotaRow is a row of qquota(1): a limit, and its usage under one key.
 type QuotaRow struct {
 	Rule     string `json:"rule"`     // SET/RULE
 	Resource string `json:"resource"` // name of the complex attribute
 	// Used is empty for an attribute that is not consumed. Both are formatted.
 	Used  string `json:"used,omitempty"`
 	Limit string `json:"limit"`
-	// Filter are kinds and names in turn, with an exclamation mark in front of what is
-	// excluded: "users alice,!bob hosts n1".
+	// Filter alternates kinds and names; an exclamation mark precedes excluded names: "users
+	// alice,!bob hosts n1".
 	Filter string `json:"filter,omitempty"`
 }
 
-// AppendQuotas appends what qquota prints: nothing without rows.
+// AppendQuotas appends the output of qquota. It is empty without rows.
 func AppendQuotas(dst []byte, rows []QuotaRow) []byte {
 	p := page{dst}
 	if len(rows) > 0 {

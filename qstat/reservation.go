@@ -21,7 +21,7 @@ type Reservation struct {
 	ErrorHandling bool      `json:"errorHandling,omitempty"` // -he
 	Requests      []Request `json:"requests,omitempty"`
 	Grants        []Grant   `json:"grants,omitempty"`
-	// PE is the granted parallel environment, if any; its slots are those of Grants.
+	// PE is the granted parallel environment, if any; Grants holds its slots.
 	PE           string   `json:"pe,omitempty"`
 	MasterQueues []string `json:"masterQueues,omitempty"` // -masterq
 	Checkpoint   string   `json:"checkpoint,omitempty"`
@@ -62,8 +62,8 @@ func (r *Reservation) slots() int {
 	return sum
 }
 
-// AppendReservations appends what qrstat prints, with or without -explain: nothing
-// without reservations.
+// AppendReservations appends the output of qrstat, with or without -explain. It is empty without
+// reservations.
 func AppendReservations(dst []byte, all []Reservation, explain bool, zone *time.Location) []byte {
 	if zone == nil {
 		zone = time.UTC
@@ -117,7 +117,7 @@ func (p *page) duration(seconds int64) {
 // twoDigits adds a number below 100.
 func (p *page) twoDigits(n int64) { p.text = append(p.text, byte('0'+n/10), byte('0'+n%10)) }
 
-// AppendReservationDetails appends what qrstat -ar prints. -explain changes nothing.
+// AppendReservationDetails appends the output of qrstat -ar, on which -explain has no effect.
 func AppendReservationDetails(dst []byte, all []Reservation, zone *time.Location) []byte {
 	if zone == nil {
 		zone = time.UTC
@@ -131,7 +131,7 @@ func AppendReservationDetails(dst []byte, all []Reservation, zone *time.Location
 	return p.text
 }
 
-// reservationPage is what qrstat -ar prints, a line for each field.
+// reservationPage is the output of qrstat -ar, one line for each field.
 type reservationPage struct {
 	page
 	zone *time.Location
@@ -171,7 +171,7 @@ func (p *reservationPage) details(r *Reservation) {
 	p.names("xacl_list", r.ExcludedUsers)
 }
 
-// granted adds what was granted, and the queues for the master task.
+// granted adds the granted slots and the queues for the master task.
 func (p *reservationPage) granted(r *Reservation) {
 	p.items("granted_slots_list", len(r.Grants), func(i int) {
 		p.value(r.Grants[i].Queue)
@@ -224,7 +224,7 @@ func (p *reservationPage) names(name string, list []string) {
 	p.items(name, len(list), func(i int) { p.value(list[i]) })
 }
 
-// AppendUnknownReservationsXML appends what qrstat -ar -xml prints for numbers that no advance
+// AppendUnknownReservationsXML appends the output of qrstat -ar -xml for numbers that no advance
 // reservation has.
 func AppendUnknownReservationsXML(dst []byte, ids []string) []byte {
 	dst = append(append(dst, xmlHeader...), qrstatDocument...)

@@ -12,17 +12,17 @@ type row struct {
 	job  *Job
 	task *Task
 	ids  []Range
-	// queue is the instance that the row is about, "" for a task that has none.
+	// queue is the queue instance of the row, "" for a task without one.
 	queue string
 	slots int
-	// role is what a slot of a running task is for, if there is a line for each of
-	// them; with it, first marks the line that begins the task at the instance.
+	// role is MASTER or SLAVE if each slot of a running task has a line; first then marks the first
+	// line of the task at the instance.
 	role  string
 	first bool
-	// tickets and usage are those of the row.
+	// tickets and usage belong to the row, not to the whole task.
 	tickets Tickets
 	usage   *Usage
-	// subtask is the one that the slot is taken by, nil for none.
+	// subtask is the subtask that occupies the slot, or nil.
 	subtask *Subtask
 }
 
@@ -40,13 +40,13 @@ type sections struct {
 	pending []int32          // by priority
 	ended   []int32          // as given
 	at      map[string][]place
-	row     row // the one that is shown: one of them for all saves a lot of memory
+	row     row // the current row; reusing one row saves a lot of memory
 }
 
 // place is a grant of a running task at a queue instance.
 type place struct{ job, task, grant int32 }
 
-// sections sorts what is to be shown.
+// sections sorts the rows of the output.
 func (c *Cell) sections(o Options) *sections {
 	s := &sections{jobs: c.Jobs, options: o}
 	type waiting struct {

@@ -1,7 +1,7 @@
 package qstat
 
-// ScheduleEntry is a line of the file schedule (sge_schedule(5)): what a task uses of
-// a resource, and when.
+// ScheduleEntry is a line of the file schedule (sge_schedule(5)): the amount of a resource that a
+// task uses, and the time.
 type ScheduleEntry struct {
 	Job    int    `json:"job"`
 	Task   int    `json:"task"`   // 1 for a job that is not an array
@@ -15,7 +15,7 @@ type ScheduleEntry struct {
 	Amount   float64 `json:"amount"`
 }
 
-// AppendSchedule appends what one scheduling run writes to the file.
+// AppendSchedule appends the lines of one scheduling run.
 func AppendSchedule(dst []byte, entries []ScheduleEntry) []byte {
 	p := page{dst}
 	p.put("::::::::\n")

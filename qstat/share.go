@@ -27,12 +27,13 @@ type ShareRow struct {
 	ShortTarget float64 `json:"shortTarget"`
 	Actual      float64 `json:"actual"`
 	Usage       float64 `json:"usage"` // combined by the weights of usage
-	// Decayed are the usages that count, LongTerm those that do not decay.
+	// Decayed holds the decayed usage, which counts for the share, and LongTerm the usage without
+	// decay.
 	Decayed  Usage `json:"decayed"`
 	LongTerm Usage `json:"longTerm"`
 }
 
-// ShareOptions are those of sge_share_mon(1). The zero value is the command's default.
+// ShareOptions are the options of sge_share_mon(1). The zero value is the command's default.
 type ShareOptions struct {
 	Header bool // -h
 	Names  bool // -n: name=value
@@ -98,11 +99,11 @@ func (o *ShareOptions) columns() []shareColumn {
 	return list
 }
 
-// textFormat is a format with one %s: what is in front of it, the minus, the width, the
-// precision, and what is behind it.
+// textFormat matches a format with one %s: the text before it, the minus, the width, the precision,
+// and the text after it.
 var textFormat = regexp.MustCompile(`^([^%]*)%(-?)(\d{0,4})(?:\.(\d{0,4}))?s([^%]*)$`)
 
-// name adds a name in the format, or as it is where that is none.
+// name adds a name in the format, or unchanged if the format is invalid.
 func (o *ShareOptions) name(p *page, s string) {
 	m := textFormat.FindStringSubmatch(o.Text)
 	if m == nil {
@@ -126,7 +127,8 @@ func (o *ShareOptions) name(p *page, s string) {
 	p.delimiter(m[5])
 }
 
-// delimiter adds what the caller of sge_share_mon, who reads it, wants to have in between.
+// delimiter adds the separator that the user of sge_share_mon chose. It is not escaped, because the
+// same user reads it.
 func (p *page) delimiter(s string) { p.text = append(p.text, s...) }
 
 // AppendShares appends collections as sge_share_mon prints them, the nodes in the order

@@ -11,7 +11,7 @@ type Subtask struct {
 	State     string `json:"state,omitempty"`
 	Submitted int64  `json:"submitted,omitempty"` // of the job, seconds since the epoch
 	Started   int64  `json:"started,omitempty"`
-	// Usage is nil until a report of it has come.
+	// Usage is nil until the first report.
 	Usage  *Usage  `json:"usage,omitempty"`
 	IOWait float64 `json:"ioWait,omitempty"` // seconds
 	// VirtualMemory and MaxVirtualMemory are in bytes.
@@ -35,7 +35,7 @@ func amount(list []Measure, name string) float64 {
 	return 0
 }
 
-// add returns the sum; nil stands for nothing.
+// add returns the sum; nil counts as no usage.
 func (u *Usage) add(o *Usage) *Usage {
 	if u == nil || o == nil {
 		if u == nil {
@@ -49,7 +49,7 @@ func (u *Usage) add(o *Usage) *Usage {
 // subtaskState returns the state of a task in the columns of its subtasks: there it still runs
 // when it is suspended.
 func subtaskState(state string) string {
-	const before = "dESThRq" // letters in front of the r, in the order of qstat
+	const before = "dESThRq" // letters before the r, in the order of qstat
 	if strings.ContainsAny(state, "rt") {
 		return state
 	}

@@ -5,14 +5,14 @@ import "github.com/execd-project/execd/internal/printable"
 // QueueSummary is a cluster queue in the view of qstat -g c: numbers of slots.
 type QueueSummary struct {
 	Name string `json:"name"`
-	// Load is the average normalized load of the hosts, weighted by slots; nil if
-	// none of them reports it.
+	// Load is the average normalized load of the hosts, weighted by slots; nil if no host reports
+	// it.
 	Load      *float64 `json:"load,omitempty"`
 	Used      int      `json:"used"`
 	Reserved  int      `json:"reserved"` // by advance reservations
 	Available int      `json:"available"`
 	Total     int      `json:"total"`
-	// TemporarilyDisabled slots are in one of the states aoACDS and in none of cdsuE.
+	// TemporarilyDisabled is the number of slots in one of the states aoACDS and not in cdsuE.
 	TemporarilyDisabled int `json:"temporarilyDisabled"`
 	// ManualIntervention are slots in one of the states cdsuE.
 	ManualIntervention int `json:"manualIntervention"`
@@ -43,8 +43,8 @@ func (s *SummaryStates) inOrder() [11]int {
 	}
 }
 
-// AppendSummary appends what qstat -g c prints: nothing without queues. Of the options
-// Extended and QueueWidth count.
+// AppendSummary appends the output of qstat -g c. It is empty without queues. It uses the options
+// Extended and QueueWidth.
 func AppendSummary(dst []byte, queues []QueueSummary, o Options) []byte {
 	width := o.queueWidth(func() int {
 		n := 0

@@ -7,13 +7,13 @@ import (
 	"github.com/execd-project/execd/internal/printable"
 )
 
-// page is text that is being put together for a terminal. Names, paths and reasons are chosen by
-// users: each is escaped as it is added (package printable), so that it is neither an order to the
-// terminal nor a line of its own. Only constants are added as they are, and the compiler sees to
-// that: no variable of type string is a label.
+// page builds a text for a terminal. Users choose names, paths and reasons, so page escapes each of
+// them (package printable): they can neither control the terminal nor forge lines. Only constants
+// are not escaped, and the compiler checks this: a variable of type string cannot be used as a
+// label.
 type page struct{ text []byte }
 
-// label is text of ours: constants.
+// label is constant text of this package.
 type label string
 
 // put adds constants.
@@ -28,7 +28,7 @@ func (p *page) end() { p.text = append(p.text, '\n') }
 // space adds a blank between two columns.
 func (p *page) space() { p.text = append(p.text, ' ') }
 
-// line adds text of others as the rest of a line.
+// line adds text from outside as the remainder of a line.
 func (p *page) line(s string) {
 	p.value(s)
 	p.end()
@@ -44,7 +44,8 @@ func (p *page) left(s string, width int) {
 // fill adds blanks until a column that began somewhere has its width.
 func (p *page) fill(begin, width int) { p.blanks(width - (len(p.text) - begin)) }
 
-// clipped is C's %-*.*s: what is longer is cut, in bytes, but not within a character.
+// clipped works like C's %-*.*s: it cuts longer text to a number of bytes, but not within a
+// character.
 func (p *page) clipped(s string, width int) {
 	begin := len(p.text)
 	p.text = append(p.text, printable.Clip(s, width)...)
@@ -88,7 +89,7 @@ func (p *page) date(at int64, zone *time.Location, format label) {
 	p.text = time.Unix(at, 0).In(zone).AppendFormat(p.text, string(format))
 }
 
-// ranges are those of appendRanges.
+// ranges adds ranges in the form of appendRanges.
 func (p *page) ranges(ranges []Range, step bool) { p.text = appendRanges(p.text, ranges, step) }
 
 // list adds items with a separator in between.
@@ -141,11 +142,11 @@ func appendShort(dst []byte, v float64, width, digits int) []byte {
 	return append(appendBlanks(dst, width-len(text)), text...)
 }
 
-// timeWidth is the width of what page.time adds.
+// timeWidth is the width of page.time's text.
 const timeWidth = len("01/02/2006 15:04:05")
 
-// appendRanges prints numbers of tasks or slots as Grid Engine does: 1,2,5-9:2. The
-// step is left out where it is not wanted, and of ranges of up to two numbers.
+// appendRanges prints numbers of tasks or slots as Grid Engine does: 1,2,5-9:2. The step is omitted
+// if step is false, and in ranges of up to two numbers.
 func appendRanges(dst []byte, ranges []Range, step bool) []byte {
 	for i, r := range ranges {
 		if i > 0 {

@@ -12,9 +12,9 @@ var withheldTitles = map[string]label{
 	"context": "values of context",
 }
 
-// Withhold removes what is for the owner of the job and for managers only: the values of
-// variables and of the context, of which the names stay, the arguments, and what follows the
-// first word of a command. Withheld names the fields that had any.
+// Withhold removes the values that only the owner of the job and managers may see: the values of
+// variables and of the context (their names stay), the arguments, and the words of a command after
+// the first one. It lists the changed fields in Withheld.
 func (j *JobDetail) Withhold() {
 	withheld := func(field string, is bool) {
 		if is {

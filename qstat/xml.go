@@ -9,8 +9,8 @@ import (
 	"github.com/execd-project/execd/internal/printable"
 )
 
-// The schemas that the documents name. Grid Engine's own documents have them in
-// attributes of other names than schemas stand in, and so have these.
+// The schemas that the documents name. Like Grid Engine, the documents name them in attributes
+// other than the standard ones for schemas.
 const (
 	xmlHeader      = "<?xml version='1.0'?>\n"
 	schemas        = "http://arc.liv.ac.uk/repos/darcs/sge/source/dist/util/resources/schemas/"
@@ -24,9 +24,8 @@ const (
 )
 
 // appendEscaped appends text for XML. Control characters and bidirectional controls become
-// character references, which mean the same. No XML document can hold C0, but for tabs and line
-// breaks, and what is not UTF-8, not even so: text with any of that is in the form of package
-// printable.
+// character references. XML cannot represent other C0 characters than tabs and line breaks, nor
+// bytes that are not UTF-8: text with any of these is escaped as package printable does.
 func appendEscaped(dst []byte, s string) []byte {
 	if !inXML(s) {
 		s = printable.String(s)
@@ -86,7 +85,7 @@ func (e *elements) open(name string) {
 	e.indent += 2
 }
 
-// close ends what open began.
+// close closes the element that open opened.
 func (e *elements) close(name string) {
 	e.indent -= 2
 	e.dst = appendBlanks(e.dst, e.indent)

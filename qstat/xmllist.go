@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// AppendXML appends what qstat -xml prints for the options (schema
-// qstat/qstat.xsd of Grid Engine, which the original does not follow in every element;
-// this does what it does).
+// AppendXML appends the output of qstat -xml for the options. Grid Engine does not follow its own
+// schema (qstat/qstat.xsd) in every element; AppendXML prints the same as Grid Engine.
 func (c *Cell) AppendXML(dst []byte, o Options) []byte {
 	s := c.sections(o)
 	e := elements{dst: append(append(dst, xmlHeader...), qstatDocument...), indent: 2, zone: o.zone()}
@@ -236,7 +235,7 @@ func (e *elements) requests(r *row) {
 	}
 }
 
-// AppendSummaryXML appends what qstat -g c -xml prints.
+// AppendSummaryXML appends the output of qstat -g c -xml.
 func AppendSummaryXML(dst []byte, queues []QueueSummary, o Options) []byte {
 	e := elements{dst: append(append(dst, xmlHeader...), qstatDocument...), indent: 2}
 	for i := range queues {

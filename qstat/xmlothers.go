@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// AppendHostsXML appends what qhost -xml prints.
+// AppendHostsXML appends the output of qhost -xml.
 func (c *Cell) AppendHostsXML(dst []byte, o HostOptions) []byte {
 	v := c.hostView(o)
 	dst = append(append(dst, xmlHeader...), qhostDocument...)
@@ -101,7 +101,7 @@ func appendJobValues(dst []byte, r *row, queue bool) []byte {
 	return append(dst, " </job>\n"...)
 }
 
-// AppendQuotasXML appends what qquota -xml prints.
+// AppendQuotasXML appends the output of qquota -xml.
 func AppendQuotasXML(dst []byte, rows []QuotaRow) []byte {
 	dst = append(append(dst, xmlHeader...), quotaDocument...)
 	attribute := func(name, v string) {
@@ -132,9 +132,9 @@ func AppendQuotasXML(dst []byte, rows []QuotaRow) []byte {
 // filterKinds are the kinds of names that a filter has (sge_resource_quota(5)).
 var filterKinds = []string{"users", "projects", "pes", "queues", "hosts"}
 
-// eachFilter calls f with the kind, which has an x in front for what is excluded, and
-// the name of each item of the filter. The kind becomes the name of an element, and a name with
-// blanks must not be taken for one.
+// eachFilter calls f with the kind and the name of each item of the filter; an x precedes the kind
+// of excluded items. The kind becomes the name of an XML element, so a name with blanks must not be
+// passed as a kind.
 func (r *QuotaRow) eachFilter(f func(kind, name string)) {
 	words := strings.Fields(r.Filter)
 	for i := 0; i+1 < len(words); i += 2 {
@@ -151,8 +151,8 @@ func (r *QuotaRow) eachFilter(f func(kind, name string)) {
 	}
 }
 
-// AppendReservationsXML appends what qrstat -xml prints, with or without -explain; with
-// details what qrstat -ar -xml prints.
+// AppendReservationsXML appends the output of qrstat -xml, with or without -explain; if details is
+// true, that of qrstat -ar -xml.
 func AppendReservationsXML(dst []byte, all []Reservation, details, explain bool, zone *time.Location) []byte {
 	if zone == nil {
 		zone = time.UTC

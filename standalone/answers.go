@@ -12,28 +12,28 @@ import (
 	"github.com/execd-project/execd/standalone/store"
 )
 
-// answers are those of commands of late, by user and key: who has not heard an answer asks
-// again, also when the daemon was killed meanwhile. Those of commands that change something
-// are in the store, in the commit that has what they changed.
+// answers holds the answers of recent commands, by user and key. A client that has not received its
+// answer repeats the request, also after a restart of the daemon. The answers of commands that
+// change something are in the store, in the same commit as the change.
 type answers struct {
 	of     map[string]*answer  // that are not in the store yet
-	stored map[string]struct{} // the others, of which only the keys are here
+	stored map[string]struct{} // stored answers, of which only the keys are in memory
 	users  map[string]*ofUser
 	read   func(key string) ([]byte, error)
 }
 
 // ofUser are the answers to one user.
 type ofUser struct {
-	order []given // as they came
+	order []given // in the order of arrival
 	size  int     // of all of them, in bytes
 	old   int     // how many of order changes has given out for removal
 }
 
-// given is when a command came.
+// given records the arrival of a command.
 type given struct {
 	key  string
 	at   int64 // in seconds
-	size int   // of its record, and of what is here
+	size int   // of its record and of the entry in memory
 }
 
 // user returns the answers to the user of a key, and makes an empty set if there are none.
@@ -52,8 +52,8 @@ func (u *ofUser) add(key string, at int64, size int) {
 	u.size += size
 }
 
-// over reports whether that is longer ago than answers are kept. Of the future are those that
-// were given before the clock was set back, maybe by years.
+// over reports whether the answer has expired. A time in the future, from before the clock was set
+// back, counts as expired, too.
 func (g given) over(now time.Time) bool {
 	age := now.Sub(time.Unix(g.at, 0))
 	return age > keepAnswers || age < -keepAnswers
@@ -63,34 +63,35 @@ func (g given) over(now time.Time) bool {
 type answer struct {
 	key    string
 	at     time.Time
-	ready  chan struct{} // closed when the rest is there
+	ready  chan struct{} // closed when the other fields are set
 	result *api.CommandAnswer
 	err    *agentapi.Error
 	// durable says that a record of it is in the store.
 	durable bool
-	// immediate is a job with -now y that was submitted, 0 once it is known what became of
-	// it. What the answer is then, if that can be kept, is judged.
+	// immediate is a submitted job with -now y, or 0 once the scheduler has decided about it.
+	// judged is then the final answer, if it could be stored.
 	immediate uint32
 	judged    *api.CommandAnswer
 }
 
 const (
-	// keepAnswers is how long answers are kept: longer than clients ask again.
+	// keepAnswers is the time for which answers are stored. Clients repeat requests for a shorter
+	// time.
 	keepAnswers = 10 * time.Minute
-	// mostOfUser bounds what the answers to one user take, in bytes. The oldest ones go first:
-	// a user who types that much has waited for none of them.
+	// mostOfUser is the maximum size of all answers to one user, in bytes. The oldest are removed
+	// first: a user with so many commands no longer waits for them.
 	mostOfUser = 4 << 20
-	// answerRoom is what an answer takes beside its record.
+	// answerRoom is the size of an answer in memory, without its record.
 	answerRoom = 256
 	// answerPrefix begins the keys of their records.
 	answerPrefix = "standalone/answer/"
 )
 
-// answerRecord is what is kept of one.
+// answerRecord is the stored form of an answer.
 type answerRecord struct {
 	At     time.Time          `json:"at"`
 	Answer *api.CommandAnswer `json:"answer"`
-	// Immediate is the job with -now y of which it is not known yet what became of it.
+	// Immediate is the job with -now y about which the scheduler has not decided yet.
 	Immediate uint32 `json:"immediate,omitempty"`
 }
 
@@ -136,10 +137,10 @@ func (x *answer) given() (any, *agentapi.Error) {
 	return x.result, nil
 }
 
-// mostOfAnswer bounds what is kept of a text for whoever asks again.
+// mostOfAnswer is the maximum size of a stored text, in bytes.
 const mostOfAnswer = 64 << 10
 
-// short returns an answer as it is kept.
+// short returns an answer with its texts cut for the store.
 func short(a *api.CommandAnswer) *api.CommandAnswer {
 	s := *a
 	s.Stdout = s.Stdout[:min(len(s.Stdout), mostOfAnswer)]
@@ -151,7 +152,7 @@ func newAnswers(read func(key string) ([]byte, error)) answers {
 	return answers{of: map[string]*answer{}, stored: map[string]struct{}{}, users: map[string]*ofUser{}, read: read}
 }
 
-// forget takes away one that was not given: the command is carried out when it comes again.
+// forget removes an answer that was not given: if the request is repeated, the command runs again.
 func (a *answers) forget(x *answer) {
 	if a.of[x.key] != x {
 		return
@@ -171,8 +172,8 @@ func (a *answers) forget(x *answer) {
 	}
 }
 
-// committed notes that answers are in the store, and that the old ones are not any more.
-// Those that wait for a scheduling run are there as they are now.
+// committed records that new answers are in the store, and that expired ones have been removed.
+// Answers that wait for a scheduling run are stored in their current form.
 func (a *answers) committed(answered []*answer) {
 	for uid, u := range a.users {
 		for _, x := range u.order[:u.old] {
@@ -198,7 +199,7 @@ func (a *answers) committed(answered []*answer) {
 	}
 }
 
-// changes returns the records of new answers, and the removal of those that are old.
+// changes returns the records of new answers and the removals of expired ones.
 func (a *answers) changes(answered []*answer, now time.Time) (list []store.Change) {
 	for _, x := range answered {
 		// Texts and numbers can be encoded.
@@ -240,7 +241,7 @@ func (u *ofUser) resize(key string, size int) {
 	}
 }
 
-// restore takes in what a previous daemon has answered.
+// restore loads an answer of a previous daemon.
 func (a *answers) restore(key string, value []byte) error {
 	var r answerRecord
 	if err := json.Unmarshal(value, &r); err != nil {

@@ -18,49 +18,50 @@ import (
 	"github.com/execd-project/execd/standalone/store"
 )
 
-// The audit log says what commands have changed. What that is, is not told by each command: it
-// is what differs in the records of the cell, so that no change can be forgotten. The lines are
-// in the commit that has the changes, and are removed from the store when the file has them on
-// the disk: a daemon that is killed in between writes them when it starts again. Files of the
-// configuration are changed outside of the store: there the record is in the file before.
+// The audit log records the changes that commands make. The commands do not report their changes:
+// the log compares the records of the cell before and after a command, so that it cannot miss a
+// change. Its lines are in the same commit as the changes, and are removed from the store once they
+// are in the file and on the disk. If the daemon is killed in between, the next daemon writes them
+// to the file. Configuration files are not in the store, so their record is written to the file
+// before the change.
 
 // auditPrefix begins the keys of lines that may not be in the file yet.
 const auditPrefix = ownPrefix + "audit/"
 
-// trail is what is known about the audit log in this process.
+// trail is the state of the audit log in this process.
 type trail struct {
 	next uint64 // number of the next key
 	kept []line
-	// unwritten is how many bytes of kept the log has not taken: too much waits for the file
-	// already. They come from the store when there is room.
+	// unwritten is the number of bytes of kept that the log has not accepted, because too much
+	// already waits for the file. They are read from the store again when there is room.
 	unwritten int
-	lost      uint64 // records that were not kept, and that the log does not speak of yet
+	lost      uint64 // lost records that the log does not mention yet
 }
 
-// line is what was committed and may not be on the disk in the file.
+// line is a committed line that may not be on the disk yet.
 type line struct {
 	key    string
-	number uint64 // of Log.Write; 0 for one that is on the disk, if size is 0
-	size   int    // of one that the log has not taken
+	number uint64 // from Log.Write; if size is 0, 0 means that the line is on the disk
+	size   int    // of a line that the log has not accepted
 }
 
 const (
-	// mostUnwritten is how many bytes of lines the store keeps for a file that cannot be
-	// written, and unwrittenPause how often the log is asked whether it can be.
+	// mostUnwritten is the maximum number of bytes of lines in the store while the file cannot be
+	// written, and unwrittenPause the time between attempts.
 	mostUnwritten  = 64 << 20
 	unwrittenPause = time.Second
 	// keyLost has the number of records that there was no room for.
 	keyLost = ownPrefix + "audit-lost"
 )
 
-// audited is a command on its way to the audit log; a nil one is not kept.
+// audited is a command whose record goes to the audit log; nil for a command without one.
 type audited struct {
 	m      *Master
 	record audit.Record
 }
 
-// audit begins the record of a command. What has changed until then, by time or otherwise, is
-// not the command's doing.
+// audit begins the record of a command. It first collects earlier changes, for example by time,
+// which are not due to the command.
 func (m *Master) audit(caller audit.Caller, q *api.CommandRequest, in *command.Input) *audited {
 	if m.host.Audit == nil || onlyShows(q) {
 		return nil
@@ -105,8 +106,9 @@ func (a *audited) writes(list []command.Write) error {
 	return nil
 }
 
-// done notes what a command has changed, with the next commit, or that it was refused. begun says
-// that there is a record already of files that were to be changed, and changed that they were.
+// done adds a record of the command's changes, or of its refusal, to the next commit. begun says
+// that there already is a record of files that the command was about to change, and changed that it
+// has changed them.
 func (a *audited) done(answer *api.CommandAnswer, begun, changed bool) {
 	if a == nil {
 		return
@@ -123,7 +125,7 @@ func (a *audited) done(answer *api.CommandAnswer, begun, changed bool) {
 	switch {
 	case begun && !changed && len(r.Objects) == 0:
 		r.Outcome = audit.Failed
-		_ = a.m.host.Audit.Add(&r, false) // the record before it says what was tried
+		_ = a.m.host.Audit.Add(&r, false) // the previous record names the attempt
 	case len(r.Objects) > 0 || begun && r.Exit != 0:
 		a.m.batch.audit = append(a.m.batch.audit, &r)
 	case r.Exit != 0:
@@ -141,7 +143,7 @@ func (a *audited) failed(err error) {
 	_ = a.m.host.Audit.Add(&a.record, false) // the answer is an error already
 }
 
-// collect takes what has changed in the cell into the batch.
+// collect adds the changes of the cell to the batch.
 func (m *Master) collect() {
 	list := m.taken()
 	if len(list) > 0 && m.batch.latest == nil {
@@ -154,7 +156,8 @@ func (m *Master) collect() {
 	m.batch.changes = append(m.batch.changes, list...)
 }
 
-// objects takes what has changed in the cell into the batch, and says what it was and is.
+// objects adds the changes of the cell to the batch, and returns the old and new state of the
+// changed objects.
 func (m *Master) objects() []audit.Object {
 	before := map[string][]byte{}
 	list := m.taken()
@@ -164,7 +167,7 @@ func (m *Master) objects() []audit.Object {
 		}
 		value, ok := m.batch.latest[c.Key]
 		if !ok {
-			value, _ = m.read(c.Key) // what cannot be read is not said
+			value, _ = m.read(c.Key) // unreadable values are left out
 		}
 		before[c.Key] = value
 	}
@@ -195,7 +198,7 @@ func (m *Master) objects() []audit.Object {
 	var objects []audit.Object
 	for _, name := range order {
 		o := found[name]
-		if x, changed := audit.Compare(name[0], name[1], o.was, o.is); changed && len(x.Attributes) > 0 { // else only marks
+		if x, changed := audit.Compare(name[0], name[1], o.was, o.is); changed && len(x.Attributes) > 0 { // otherwise only internal marks changed
 			for key, hide := range hidden {
 				if a, ok := x.Attributes[key]; ok {
 					x.Attributes[key] = audit.Attribute{Was: hide(a.Was), Is: hide(a.Is)}
@@ -207,14 +210,14 @@ func (m *Master) objects() []audit.Object {
 	return objects
 }
 
-// kinds are what records are about, by the beginning of their keys. What is missing says nothing
-// that a command has changed: numbers that were given, and usage.
+// kinds maps the prefix of a record's key to the kind of its object. Missing prefixes belong to
+// values that commands do not change: assigned numbers, and usage.
 var kinds = map[string]string{
 	"job": "job", "request": "job", "script": "job", "task": "task", "user": "user", "project": "project",
 	"host": "host", "queue": "queue_instance", "orphan": "orphan", "reservation": "reservation",
 }
 
-// concern reports whether changes concern anything beyond numbers that were given, and usage.
+// concern reports whether the changes contain more than assigned numbers and usage.
 func concern(changes []store.Change) bool {
 	return slices.ContainsFunc(changes, func(c store.Change) bool { return kinds[prefixOf(c.Key)] != "" })
 }
@@ -224,8 +227,8 @@ func prefixOf(key string) string {
 	return prefix
 }
 
-// nameOf returns the name of the object that a record is about: numbers without zeros in front, and
-// those of a task with a point in between.
+// nameOf returns the name of a record's object: numbers without leading zeros, and for a task the
+// two numbers with a point between them.
 func nameOf(key string) string {
 	prefix, name, _ := strings.Cut(key, "/")
 	switch prefix {
@@ -244,7 +247,7 @@ func nameOf(key string) string {
 // marks are attributes of records that order and date them, and say nothing of their own.
 var marks = []string{"v", "changed", "started", "stamp"}
 
-// addTo adds the attributes of a record to those of an object.
+// addTo adds the attributes of a record to the attributes of an object.
 func addTo(to *map[string]any, key string, value []byte) {
 	if value == nil {
 		return
@@ -280,7 +283,7 @@ func addTo(to *map[string]any, key string, value []byte) {
 	}
 }
 
-// hidden are attributes with values of variables, of which only the names are kept.
+// hidden are the attributes that contain variables; the log contains only the names of these.
 var hidden = map[string]func(any) any{"env": variableNames, "origin": withoutEnvironment, "request": withoutEnvironment}
 
 func variableNames(v any) any {
@@ -318,8 +321,8 @@ func withoutEnvironment(v any) any {
 	return shown
 }
 
-// auditChanges returns the lines of the batch as a record of the store, and the removal of those
-// that the file has. The key is empty if there is no room for them.
+// auditChanges returns the lines of the batch as a record of the store, and the removals of lines
+// that are in the file. The key is empty if the store has no room for the lines.
 func (m *Master) auditChanges() (list []store.Change, lines []byte, key string) {
 	m.writeTrail()
 	for _, r := range m.batch.audit {
@@ -343,8 +346,7 @@ func (m *Master) auditChanges() (list []store.Change, lines []byte, key string) 
 	return list, lines, key
 }
 
-// auditCommitted writes to the file what is in the store now: those of records, which are number
-// many.
+// auditCommitted writes committed lines to the file; number is the number of their records.
 func (m *Master) auditCommitted(lines []byte, key string, number int, removed []store.Change) {
 	gone := map[string]bool{}
 	for _, c := range removed {
@@ -357,7 +359,7 @@ func (m *Master) auditCommitted(lines []byte, key string, number int, removed []
 	case len(lines) == 0:
 	case key == "":
 		m.trail.lost += uint64(number)
-	case m.trail.unwritten > 0: // what is older comes first
+	case m.trail.unwritten > 0: // older lines come first
 		m.keepLine(line{key: key, size: len(lines)})
 	default:
 		m.writeLine(key, lines)
@@ -415,7 +417,7 @@ func (m *Master) waitForTrail(d time.Duration) time.Duration {
 	return d
 }
 
-// auditFailed notes that nothing came of commands.
+// auditFailed records that the changes of commands were not committed.
 func (m *Master) auditFailed(list []*audit.Record, err error) {
 	for _, r := range list {
 		r.Outcome, r.Error, r.Objects = audit.Failed, err.Error(), nil

@@ -66,7 +66,7 @@ func (m *Master) serveCommand(ctx context.Context, c *serve.Call) (any, *agentap
 		case <-x.ready:
 			return x.given()
 		case <-m.stopped:
-			select { // what is answered counts
+			select { // an answer takes precedence
 			case <-x.ready:
 				return x.given()
 			default:
@@ -78,11 +78,11 @@ func (m *Master) serveCommand(ctx context.Context, c *serve.Call) (any, *agentap
 	return nil, ending()
 }
 
-// mostWords is how many words and files a message may have: less than a command line of
-// Linux, and what they take in memory is bounded by it.
+// mostWords is the maximum number of words and files in a message. It is lower than Linux's limit
+// for command lines, and bounds the memory for a message.
 const mostWords = 1 << 20
 
-// decode reads a message. Numbers, texts and whatever else are apart by commas.
+// decode reads a message. It counts its values by their commas.
 func decode(body []byte, q any) *agentapi.Error {
 	if bytes.Count(body, []byte(",")) > mostWords {
 		return refuse(agentapi.InvalidArgument, fmt.Sprintf("the message has more than %d words", mostWords))
@@ -93,11 +93,11 @@ func decode(body []byte, q any) *agentapi.Error {
 	return nil
 }
 
-// ending is the answer to whoever asks while the daemon ends.
+// ending is the answer to calls while the daemon is stopping.
 func ending() *agentapi.Error { return refuse(agentapi.Unavailable, api.Ending) }
 
-// input is a command line as package command reads it. Who types it the kernel says, and
-// nothing else is believed that matters to others.
+// input converts a request into the input of package command. The user comes from the kernel; of
+// the other fields it trusts only those that affect nobody else.
 func (m *Master) input(c *serve.Call, q *api.CommandRequest) *command.Input {
 	environment := api.Strings(q.Environment)
 	in := &command.Input{
@@ -159,7 +159,7 @@ func (m *Master) defaults(name string) map[string][]byte {
 	return nil
 }
 
-// verification is what is to be verified, as it travels.
+// verification returns a verification in the form of the API.
 func verification(v *command.Verify) *api.Verify {
 	if v == nil {
 		return nil
@@ -174,7 +174,7 @@ func verification(v *command.Verify) *api.Verify {
 	return a
 }
 
-// zone is the time zone of who types a command: TZ, or else that of the host.
+// zone returns the time zone of the user: TZ, or otherwise the host's.
 func zone(name string) *time.Location {
 	if name != "" {
 		if z, err := time.LoadLocation(name); err == nil {
@@ -184,7 +184,7 @@ func zone(name string) *time.Location {
 	return time.Local
 }
 
-// command carries a command line out. The answer comes after the next commit.
+// command carries out a command line. The answer is sent after the next commit.
 func (m *Master) command(q *api.CommandRequest, in *command.Input, x *answer, caller audit.Caller) {
 	if !onlyShows(q) {
 		err := m.writable()
@@ -259,13 +259,13 @@ func (m *Master) command(q *api.CommandRequest, in *command.Input, x *answer, ca
 	}
 	m.batch.answers = append(m.batch.answers, func(err error) {
 		if changed {
-			err = nil // the configuration is another one, whatever else cannot be kept
+			err = nil // the configuration has changed, even if the commit failed
 		}
 		x.finish(err)
 	})
 }
 
-// commandAnswer is what came of a command, as it travels.
+// commandAnswer returns the result of a command in the form of the API.
 func commandAnswer(name string, r *command.Result) *api.CommandAnswer {
 	a := &api.CommandAnswer{
 		Stdout: api.Text(r.Stdout), Stderr: api.Text(r.Stderr + r.Hint), Exit: r.Exit, Job: r.Job, Sync: r.Sync, Terse: r.Terse,
@@ -277,8 +277,8 @@ func commandAnswer(name string, r *command.Result) *api.CommandAnswer {
 	return a
 }
 
-// carryOut is command.Run. What goes wrong in it must not end the daemon: then the cell is
-// taken from the store again.
+// carryOut calls command.Run. A panic in it does not end the daemon: the cell is then loaded from
+// the store again.
 func (m *Master) carryOut(in *command.Input) (r *command.Result, err error) {
 	defer func() {
 		if what := recover(); what != nil {
@@ -297,13 +297,13 @@ func validKey(key string) bool {
 	})
 }
 
-// onlyShows reports whether a command line changes nothing: nothing of it is to be kept, and
-// it is answered where nothing can be.
+// onlyShows reports whether a command line changes nothing. Its answer is not stored, and it works
+// even if the store cannot be written.
 func onlyShows(q *api.CommandRequest) bool {
 	if q.Name != "qconf" {
 		return harmless[q.Name]
 	}
-	// What shows something begins with s, and several options may stand in one line.
+	// Options that show something begin with s. A command line may have several options.
 	return !slices.ContainsFunc(q.Args, func(a api.Text) bool {
 		return strings.HasPrefix(string(a), "-") && !strings.HasPrefix(string(a), "-s")
 	})
@@ -314,8 +314,8 @@ var harmless = map[string]bool{
 	"qstat": true, "qhost": true, "qquota": true, "qselect": true, "qrstat": true, "sge_share_mon": true,
 }
 
-// change makes changes of the configuration durable and has them used. Where that fails the
-// answer says why.
+// change makes changes of the configuration durable and applies them. If that fails, the answer
+// contains the reason.
 func (m *Master) change(r *command.Result, x *answer, a *audited) (done bool) {
 	files := map[string][]byte{}
 	for _, w := range r.Writes {
@@ -367,10 +367,11 @@ func (m *Master) serveWait(ctx context.Context, c *serve.Call) (any, *agentapi.E
 	}
 }
 
-// pollPause is how many seconds later somebody asks again for whom no connection is kept.
+// pollPause is the number of seconds after which a client asks again if the daemon does not hold
+// its connection.
 const pollPause = 3
 
-// waited is what is to be told now, and what closes when there is more.
+// waited returns the current answer, and a channel that is closed when there is news.
 func (m *Master) waited(ctx context.Context, c *serve.Call, q *api.WaitRequest) (*api.WaitAnswer, chan struct{}, *agentapi.Error) {
 	type told struct {
 		answer  *api.WaitAnswer
@@ -399,7 +400,7 @@ func (m *Master) waited(ctx context.Context, c *serve.Call, q *api.WaitRequest) 
 		a := &api.WaitAnswer{Gone: e.gone, Boot: m.boot}
 		after := q.After
 		if q.Boot != m.boot {
-			after = 0 // it counts what another daemon has told
+			after = 0 // it counts the ends that another daemon has reported
 		}
 		a.Ends = slices.Clone(e.list[min(max(after, 0), len(e.list)):])
 		if j != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/execd-project/execd/standalone/store"
 )
 
-// checkpoints are how tasks that have migrated are to be run again (qsub(1), -ckpt), which
-// the cell does not look at.
+// checkpoints holds, for tasks that have migrated, the data for their restart (qsub(1), -ckpt),
+// which the cell does not use.
 type checkpoints map[string]checkpoint
 
 type checkpoint struct {
@@ -25,7 +25,7 @@ func checkpointKey(job, task uint32) string {
 	return fmt.Sprintf("%s%d.%d", checkpointPrefix, job, task)
 }
 
-// keepCheckpoint notes how a task is to be run again. It is in the next commit.
+// keepCheckpoint records the data for the restart of a task in the next commit.
 func (m *Master) keepCheckpoint(r *run, o *job.Outcome) {
 	key := checkpointKey(r.job, r.task)
 	c := checkpoint{o.Restart, o.CheckpointPID}
@@ -42,7 +42,7 @@ func (m *Master) keepCheckpoint(r *run, o *job.Outcome) {
 	m.batch.records = append(m.batch.records, change)
 }
 
-// forgetCheckpoints takes away what is kept of a job that has left.
+// forgetCheckpoints removes the records of a job that has left the queue.
 func (m *Master) forgetCheckpoints(job uint32) {
 	for key := range m.checkpoints {
 		if strings.HasPrefix(key, fmt.Sprintf("%s%d.", checkpointPrefix, job)) {
@@ -52,7 +52,7 @@ func (m *Master) forgetCheckpoints(job uint32) {
 	}
 }
 
-// restoreCheckpoints reads what is kept.
+// restoreCheckpoints reads the records from the store.
 func (m *Master) restoreCheckpoints() {
 	m.checkpoints = checkpoints{}
 	for key, value := range m.store.All(checkpointPrefix) {

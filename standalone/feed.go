@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	// keepFeed is the time for which the daemon records ends after a user has last asked for them.
+	// keepFeed is the time for which the daemon records ends after the user's last request.
 	keepFeed = 15 * time.Minute
 	// mostSent is the number of ends in one answer: some 500 kB.
 	mostSent = 1000
-	// mostNoted is the number of ends that are kept for one user: some 15 MB.
+	// mostNoted is the maximum number of recorded ends for one user, about 15 MB.
 	mostNoted = 30000
 )
 
@@ -33,14 +33,14 @@ type feeds map[string]*feed
 
 // feed holds the latest ends of one user's jobs.
 type feed struct {
-	boot    string        // another one for each feed
+	boot    string        // different for each feed
 	last    uint64        // number of the last end of the list
 	list    []api.TaskEnd // the latest ends
 	changed chan struct{} // closed with the next change
 	until   time.Time     // when the feed is dropped, unless the user asks again
 }
 
-// of returns the feed of a user who asks for it. The first call creates it.
+// of returns the feed of a user. The first call creates it.
 func (f feeds) of(user string, now time.Time) *feed {
 	if f[user] == nil {
 		f[user] = &feed{boot: rand.Text(), changed: make(chan struct{})}
@@ -56,8 +56,8 @@ func (f feeds) ended(owner string, r *run, submitted time.Time, inError bool, o 
 	}
 }
 
-// left records which jobs have left. Their owners are not known any more. The numbers are no secret: qstat
-// shows them to every user.
+// left records which jobs have left the queue. Their owners are no longer known. The numbers are no
+// secret: qstat shows them to every user.
 func (f feeds) left(changes []store.Change, now time.Time) {
 	for user, x := range f {
 		if now.After(x.until) {
@@ -90,7 +90,8 @@ func (x *feed) add(e api.TaskEnd) {
 	x.changed = make(chan struct{})
 }
 
-// behind returns the next ends after a number, at most mostSent. ok is false if some of them are not kept any more.
+// behind returns the next ends after a number, at most mostSent. ok is false if some of them have
+// been dropped.
 func (x *feed) behind(after uint64) (list []api.TaskEnd, ok bool) {
 	first := x.last - uint64(len(x.list)) // one less than the number of the first end in the list
 	if after < first || after > x.last {

@@ -22,7 +22,7 @@ type run struct {
 	job, task uint32 // as the cell has it
 	attempt   int
 	owner     string
-	size      int64 // in bytes, of what the agent keeps of the request while the task is there
+	size      int64 // in bytes: the agent's copy of the request while the task exists
 	counted   bool  // the size is counted for the owner
 	taken     bool  // by the agent
 }
@@ -54,12 +54,12 @@ func (m *Master) parseKey(key string) (job, task uint32, attempt int, ok bool) {
 	return uint32(n[0]), uint32(n[1]), int(n[2]), true
 }
 
-// follow notes what the execution side has to do: it is told after the next commit.
+// follow records actions for the agent, which gets them after the next commit.
 func (m *Master) follow(actions []cell.Action) {
 	m.batch.actions = append(m.batch.actions, actions...)
 	for i := range actions {
 		if a := &actions[i]; a.Kind == cell.StartTask {
-			// What is to be started is put together now: the next event may change it.
+			// The start is built now, because the next event may change the task.
 			r := m.runOf(a.Task, a.Attempt)
 			m.runs[r.key] = r
 			m.batch.starts = append(m.batch.starts, m.start(r, a.Task))
@@ -90,7 +90,7 @@ func (m *Master) act(actions []cell.Action, starts []starting) {
 	}
 }
 
-// start is what the agent is told of a task that starts.
+// start returns the agent's order to start a task.
 func (m *Master) start(r *run, t *cell.Task) starting {
 	j, model := t.Job, m.cell.Model()
 	request := m.cell.StartRequest(j)
@@ -144,15 +144,15 @@ func (m *Master) push(r *run, s starting) {
 	}, func(err error) { m.started(r, err) })
 }
 
-// The agent may still be removing the previous start of a task that is run again, which most often
-// takes milliseconds: it is asked again for so long, after pauses that grow.
+// When a task is restarted, the agent may still be removing its previous run, usually for
+// milliseconds. The master repeats the order for this time, after growing pauses.
 const (
 	removing          = 10 * time.Second
 	removingPause     = 20 * time.Millisecond
 	mostRemovingPause = 2 * time.Second
 )
 
-// started is what the agent has said to a start.
+// started handles the agent's answer to a start.
 func (m *Master) started(r *run, err error) {
 	switch {
 	case m.runs[r.key] != r: // it has already ended
@@ -192,11 +192,11 @@ func (m *Master) refusedBefore(r *run, reason string) bool {
 	return j.Task(r.task).RefusedFor(reason)
 }
 
-// passing are refusals of the moment: the same start may be taken later. After any other the
-// job waits for somebody to mend it.
+// passing are the temporary refusals: the agent may accept the same start later. After any other
+// refusal the job stays in error state until a user clears it.
 var passing = map[agent.Code]bool{agent.Unavailable: true, agent.ResourceExhausted: true, agent.FailedPrecondition: true, agent.AlreadyExists: true}
 
-// signal tells the agent what is to become of a task that it has taken.
+// signal passes an order for an accepted task to the agent.
 func (m *Master) signal(r *run, o agent.Order) {
 	m.orders.add(m, r.key, func(ctx context.Context) error {
 		if there, ok := m.commands.Job(r.id); !ok || there.Key != r.key {
@@ -214,7 +214,7 @@ func (m *Master) signal(r *run, o agent.Order) {
 	})
 }
 
-// giveTickets has what runs share the processors by its tickets (sge_conf(5),
+// giveTickets tells the agent to share the processors by the tickets of running tasks (sge_conf(5),
 // reprioritize).
 func (m *Master) giveTickets(d *scheduler.Decisions) {
 	if !m.cell.Cluster().Config(m.host.Name).Reprioritize {
@@ -236,8 +236,8 @@ func (m *Master) giveTickets(d *scheduler.Decisions) {
 	}
 }
 
-// agentCalls are what the agent has to be told, for each start one after another. What belongs
-// to one does not wait for another one.
+// agentCalls are the pending calls to the agent. The calls for one start are made one after
+// another; calls for different starts do not wait for each other.
 type agentCalls struct {
 	queues  map[string][]agentCall // the first of each is on its way
 	workers sync.WaitGroup
@@ -263,7 +263,7 @@ func (o *agentCalls) send(m *Master, key string) {
 	first := o.queues[key][0]
 	o.workers.Go(func() {
 		err := first.call(m.context)
-		// When Run ends the answer does not matter: the next one asks again.
+		// When Run ends, the answer does not matter: the next daemon asks again.
 		_ = m.do(m.context, func() {
 			if m.context.Err() != nil {
 				return // it may speak of our end, and not of the job

@@ -14,9 +14,10 @@ func (b *batch) await(x *answer) {
 	b.immediates[x.immediate] = x
 }
 
-// answerImmediate tells the command that waits for it what became of a job, once that is kept. Where
-// it cannot be kept the job is submitted and undecided again, and the command waits for the
-// next run; if its submission was not kept before either, it learns why.
+// answerImmediate answers the command that waits for the scheduler's decision about a job, after
+// the decision has been committed. If the commit fails, the job is undecided again, and the command
+// waits for the next run; if the submission itself was not committed either, the command gets the
+// error.
 func (m *Master) answerImmediate(i cell.Immediate) {
 	x := m.batch.immediates[i.Job]
 	if x == nil {
@@ -48,8 +49,9 @@ func (m *Master) answerImmediate(i cell.Immediate) {
 	})
 }
 
-// immediate is what qsub prints of a job with -now y: of waiting for it to standard error,
-// and in the last line to standard output that it was submitted, or its number (tested).
+// immediate adds the output of qsub for a job with -now y: the messages about waiting on standard
+// error, and on standard output the line about the submission, or with -terse the job number
+// (tested).
 func immediate(a *api.CommandAnswer, i cell.Immediate) {
 	for n, line := range i.Texts {
 		switch {
@@ -61,15 +63,15 @@ func immediate(a *api.CommandAnswer, i cell.Immediate) {
 	}
 }
 
-// awaitAgain has the answers of a previous daemon wait that do not know yet what became of
-// their jobs.
+// awaitAgain makes the undecided answers of a previous daemon wait for the decision about their
+// jobs.
 func (m *Master) awaitAgain() {
 	for _, x := range m.seen.of {
 		switch {
 		case x.immediate == 0:
 		case m.cell.Job(x.immediate) != nil:
 			m.batch.await(x)
-		default: // somebody has deleted it
+		default: // the job was deleted
 			x.result.Exit, x.immediate = 1, 0
 			x.finish(nil)
 		}

@@ -13,18 +13,18 @@ import (
 	"github.com/execd-project/execd/standalone/store"
 )
 
-// batch is what waits for the next commit.
+// batch holds the changes, answers and calls for the next commit.
 type batch struct {
 	answers    []func(err error)
 	immediates map[uint32]*answer // to jobs with -now y, which wait for a scheduling run
 	actions    []cell.Action
 	starts     []starting     // for each StartTask of actions
-	scripts    []cell.Change  // with texts that are kept beside the store
+	scripts    []cell.Change  // whose texts are stored outside of the store
 	records    []store.Change // of the master itself
 	acks       []ack
 	answered   []*answer // to commands that change something
-	// What has been taken from the cell already, for the audit log: the changes, the last value
-	// of each record, how many bytes they are; and the records of what they come from.
+	// Changes that the audit log has already taken from the cell: the changes, the last value of
+	// each record, and their size in bytes; and the audit records of the commands that made them.
 	changes []store.Change
 	latest  map[string][]byte
 	size    int64
@@ -42,12 +42,12 @@ func (b *batch) acknowledge(r *agent.JobReport, later bool) {
 	b.acks = append(b.acks, ack{r.ID, r.Number, later})
 }
 
-// lastWords is how long the terminal of a job that has ended is kept for who attaches to it.
+// lastWords is the time for which users can still attach to the terminal of a finished job.
 const lastWords = 30 * time.Second
 
-// commit makes durable what has changed, and then tells everybody. When that fails the
-// cell is again what is in the store, and whoever waited for the commit learns why. The
-// error is for what cannot be gone on with.
+// commit makes the changes durable, and then sends the answers and orders. If it fails, the cell is
+// loaded from the store again, and the waiting commands get the error. commit itself returns only
+// errors after which the master cannot continue.
 func (m *Master) commit() error {
 	changes := append(m.batch.changes, m.taken()...)
 	var (
@@ -116,8 +116,8 @@ func (m *Master) commit() error {
 	return nil
 }
 
-// acknowledge tells the agent which ends have arrived. It writes that down, for which
-// nobody waits.
+// acknowledge tells the agent which ends have arrived. The agent writes that down; the master does
+// not wait for it.
 func (m *Master) acknowledge(list []ack) {
 	tell := func(a ack) {
 		if err := m.commands.AcknowledgeJob(m.context, a.id, a.number); err != nil && m.context.Err() == nil {
@@ -145,7 +145,7 @@ func (m *Master) acknowledge(list []ack) {
 	}
 }
 
-// back goes back to what is in the store.
+// back loads the state from the store again.
 func (m *Master) back(err error, answers []func(error)) error {
 	if m.broken == nil {
 		m.log.Error("the state of the cell cannot be written", "error", err)
@@ -170,7 +170,8 @@ func (m *Master) back(err error, answers []func(error)) error {
 	return nil
 }
 
-// writable says why nothing can be written, where it could not and still cannot.
+// writable returns the reason why the store cannot be written, if the last write failed and a new
+// attempt fails, too.
 func (m *Master) writable() error {
 	if m.broken == nil {
 		return nil

@@ -5,15 +5,15 @@ import (
 	"sync"
 )
 
-// How many calls of one user are under way at the same time. Further ones wait for their
-// turn, so that a user with a thousand of them keeps others waiting for a few.
+// The maximum numbers of concurrent calls of one user. Further calls wait, so that a user with a
+// thousand calls delays others by a few only.
 const (
 	// changing is enough for submissions that share a commit.
 	changing = 16
 	// showing is little: a long list takes long, and its text is in memory until it was read.
 	showing = 4
-	// waiting is how many connections may be kept for the news of jobs. Who asks beyond that
-	// is answered at once, and asks again.
+	// waiting is the maximum number of connections that wait for news about jobs. Further calls are
+	// answered at once, and the client asks again.
 	waiting = 256
 )
 

@@ -29,21 +29,20 @@ import (
 // storeFile is the store of the cell in the spool area.
 const storeFile = "cell.db"
 
-// ownPrefix begins the keys of records that are not those of package cell; keyID is the one
-// that has the name of this cell.
+// ownPrefix begins the keys of records that do not belong to package cell; keyID is the key of the
+// name of this cell.
 const (
 	ownPrefix = "standalone/"
 	keyID     = ownPrefix + "id"
 )
 
-// Master is the master of a cell with one host. What changes its state happens in the
-// goroutine of Run alone.
+// Master is the master of a cell with one host. Only the goroutine of Run changes its state.
 type Master struct {
 	host  *daemon.Host
 	log   hclog.Logger
 	clock clock.Clock
 	store *store.Store
-	// scripts are beside the store.
+	// scripts are the texts outside of the store.
 	scripts *kept
 	boot    string // of this process
 	id      string // of the cell: begins the keys of its starts
@@ -56,30 +55,30 @@ type Master struct {
 	cell        *cell.Cell
 	version     string                       // of the configuration that the cell has
 	refusing    bool                         // the cell knows why the host takes no jobs
-	loads       map[string]map[string]string // what hosts report, by host and name
+	loads       map[string]map[string]string // reported load values, by host and name
 	runs        map[string]*run              // starts of tasks that have not ended, by key
 	changing    *callLimiter                 // of commands, by user
-	showing     *callLimiter                 // of those that only show
+	showing     *callLimiter                 // for commands that only show something
 	verifying   *callLimiter                 // of jobs that the verifier of the site looks at
 	verifier    *verifier.Server             // jsv_url of sge_conf(5)
-	waiting     *callLimiter                 // of connections that are kept for news
-	foreign     map[string]bool              // jobs of other masters of which was told, by key
+	waiting     *callLimiter                 // for connections that wait for news
+	foreign     map[string]bool              // jobs of other masters that have been logged, by key
 	orders      agentCalls
 	ends        ends
 	feeds       feeds
 	checkpoints checkpoints
 	terminals   map[uint32]*launch.Interactive // of interactive jobs, by number
 	seen        answers                        // of commands that may be repeated
-	batch       batch                          // what waits for the next commit
+	batch       batch                          // for the next commit
 	trail       trail
 	pace        pace
 	reports     context.CancelFunc // ends the goroutine that takes reports
 	broken      error              // why the last commit failed
-	spoiled     error              // why the cell cannot be gone on with as it is
+	spoiled     error              // the reason why the cell must be loaded again
 }
 
-// New returns a master that goes on with what the spool area of its host has of a previous one. All
-// that it does at a time, and all that it waits for, goes by the clock.
+// New returns a master that continues with the state of a previous one in the spool area of its
+// host. It uses c for all times and timeouts.
 func New(h *daemon.Host, c clock.Clock) (*Master, error) {
 	m := &Master{
 		host: h, log: h.Log, clock: c, events: make(chan func()), stopped: make(chan struct{}),
@@ -102,7 +101,7 @@ func New(h *daemon.Host, c clock.Clock) (*Master, error) {
 	return m, nil
 }
 
-// open reads what a previous master has kept.
+// open reads the state of a previous master.
 func (m *Master) open() error {
 	id, err := m.read(keyID)
 	if err != nil {
@@ -142,12 +141,12 @@ func (m *Master) read(key string) ([]byte, error) {
 		if found == key {
 			return value, nil
 		}
-		break // those that follow are longer
+		break // the next ones are longer
 	}
 	return nil, m.store.Err()
 }
 
-// restore makes the cell of what is in the store.
+// restore makes the cell from the records of the store.
 func (m *Master) restore(cluster *qconf.Cluster) error {
 	m.scripts.forget()
 	records := func(yield func(string, []byte) bool) {
@@ -163,7 +162,7 @@ func (m *Master) restore(cluster *qconf.Cluster) error {
 	var problems []error
 	m.cell, problems = cell.Restore(m.now(), cluster, m.options(), records)
 	if err := m.store.Err(); err != nil {
-		return err // a part of it would be gone
+		return err // a part of the state would be lost
 	}
 	if err := m.scripts.sweep(); err != nil {
 		m.log.Warn("cannot remove unused scripts", "error", err)
@@ -174,8 +173,8 @@ func (m *Master) restore(cluster *qconf.Cluster) error {
 	return nil
 }
 
-// options are those of the cell. Who runs the daemon without being root is its manager: the
-// cell is that user's.
+// options returns the options of the cell. If the daemon does not run as root, its user is a
+// manager.
 func (m *Master) options() cell.Options {
 	managers := m.host.Managers
 	if uid := os.Getuid(); !m.host.Users {
@@ -221,10 +220,10 @@ func (m *Master) pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// errEnds is the answer to whoever comes too late.
+// errEnds is the error for calls after the master has begun to stop.
 var errEnds = errors.New(api.Ending)
 
-// do has something happen in the goroutine of Run, and waits until it has been begun.
+// do runs a function in the goroutine of Run, and waits until it has begun.
 func (m *Master) do(ctx context.Context, event func()) error {
 	select {
 	case m.events <- event:
@@ -239,8 +238,9 @@ func (m *Master) do(ctx context.Context, event func()) error {
 // gathering is for how long events are taken that then share a commit.
 const gathering = 50 * time.Millisecond
 
-// Run is the life of the master: events, a scheduling run where something can have become
-// possible, a commit, and what follows from it; again and again until the context ends.
+// Run runs the master until the context ends. In a loop it handles events, makes a scheduling run
+// if a start may have become possible, commits the changes, and sends the answers and orders that
+// follow from them.
 func (m *Master) Run(ctx context.Context, c agent.Commands) error {
 	defer close(m.stopped)
 	ctx, cancel := context.WithCancel(ctx)
@@ -299,7 +299,7 @@ func (m *Master) schedule() {
 	if !m.pace.due(m.cell, now) {
 		return
 	}
-	// What the cell knows is why jobs wait, and it starts none.
+	// The cell then records why jobs are pending, and starts none.
 	if m.commands.Health().Draining != "" && !m.refusing {
 		m.pace.postpone(now, drainPause)
 		return

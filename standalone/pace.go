@@ -6,9 +6,9 @@ import (
 	"github.com/execd-project/execd/cell"
 )
 
-// pace says when scheduling runs are due: at once after something that can have made a
-// start possible, and every schedule_interval (sched_conf(5)) while anything waits, because
-// loads and priorities change by themselves.
+// pace decides when scheduling runs are due: at once after an event that may have made a start
+// possible, and every schedule_interval (sched_conf(5)) while jobs are pending, because loads and
+// priorities change over time.
 type pace struct {
 	wanted bool
 	last   time.Time // end of the last run
@@ -39,7 +39,7 @@ func (p *pace) postpone(now time.Time, d time.Duration) {
 	}
 }
 
-// off reports whether there are no scheduling runs: with a schedule_interval of 0.
+// off reports whether scheduling is switched off: schedule_interval is 0.
 func (p *pace) off(c *cell.Cell) bool { return c.Cluster().Scheduler().ScheduleInterval == 0 }
 
 func (p *pace) interval(c *cell.Cell) time.Duration {

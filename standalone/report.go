@@ -15,8 +15,8 @@ import (
 	"github.com/execd-project/execd/standalone/api"
 )
 
-// resume brings together what the store says that runs here and what the agent has, and
-// begins to take reports.
+// resume reconciles the running tasks of the store with the jobs of the agent, and begins to
+// receive reports.
 func (m *Master) resume() {
 	if m.reports != nil {
 		m.reports()
@@ -29,7 +29,7 @@ func (m *Master) resume() {
 	}
 	clear(m.runs)
 	for _, j := range m.cell.Jobs() {
-		if j.Sync() || m.terminals[j.ID()] != nil { // who waits asks again
+		if j.Sync() || m.terminals[j.ID()] != nil { // waiting clients ask again
 			m.ends.watch(j.ID(), j.Owner())
 		}
 		for _, t := range j.Tasks() {
@@ -40,7 +40,7 @@ func (m *Master) resume() {
 	}
 	pause := time.Duration(0)
 	if m.broken != nil {
-		pause = refusalPause // what it reports can hardly be written now
+		pause = refusalPause // its reports can hardly be written now
 	}
 	m.orders.workers.Go(func() {
 		if m.pause(ctx, pause) {
@@ -49,7 +49,7 @@ func (m *Master) resume() {
 	})
 }
 
-// resumeTask goes on with a task that the cell has running.
+// resumeTask continues with a task that is running according to the cell.
 func (m *Master) resumeTask(t *cell.Task, there map[string]agent.JobReport) {
 	r := m.runOf(t, t.Restarts)
 	m.runs[r.key] = r
@@ -76,7 +76,7 @@ func (m *Master) resumeTask(t *cell.Task, there map[string]agent.JobReport) {
 	}
 }
 
-// takeReports passes on what the agent reports.
+// takeReports passes the agent's reports on.
 func (m *Master) takeReports(ctx context.Context) {
 	after := uint64(0)
 	for ctx.Err() == nil {
@@ -101,7 +101,7 @@ func (m *Master) takeReports(ctx context.Context) {
 	}
 }
 
-// report takes what the agent has reported.
+// report handles a batch of the agent's reports.
 func (m *Master) report(b *agent.Batch) {
 	if b.Configuration != "" && b.Configuration != m.version {
 		m.version = b.Configuration
@@ -141,8 +141,8 @@ func (m *Master) reconfigure() {
 	m.pace.demand()
 }
 
-// load keeps load values. Most reports have only those that have changed; the cell wants
-// all of a host.
+// load stores load values. Most reports only have the changed values, but the cell needs all values
+// of a host.
 func (m *Master) load(l *agent.LoadReport) {
 	changed := map[string]bool{}
 	if l.Full {
@@ -168,7 +168,8 @@ func (m *Master) load(l *agent.LoadReport) {
 	m.pace.demand()
 }
 
-// loaded tells the cell. Load sensors may know of hosts that are none of ours.
+// loaded passes the load values of a host to the cell. Load sensors may report hosts that do not
+// belong to the cell.
 func (m *Master) loaded(host string) {
 	if _, ok := m.cell.Model().Host(host); !ok {
 		return
@@ -193,11 +194,11 @@ func (m *Master) service(s *agent.ServiceReport) {
 	m.pace.demand()
 }
 
-// jobReport takes what the agent says of a job.
+// jobReport handles the agent's report of a job.
 func (m *Master) jobReport(r *agent.JobReport) {
 	number, task, attempt, ours := m.parseKey(r.Key)
 	switch {
-	case r.ID.PETask != "": // the job counts; but the agent keeps tasks until their ends have arrived
+	case r.ID.PETask != "": // only the job counts, but the agent stores tasks until their ends are acknowledged
 		if r.State.Over() && r.Outcome != nil {
 			m.batch.acknowledge(r, false)
 		}
@@ -215,7 +216,7 @@ func (m *Master) jobReport(r *agent.JobReport) {
 		}
 		m.keepCheckpoint(known, r.Outcome)
 		m.taskEnded(known, m.end(known, r.Outcome))
-		gone := !m.there(number, task) // else it is run again, or waits in the error state
+		gone := !m.there(number, task) // otherwise it is restarted, or pending in error state
 		if gone {
 			m.ends.add(known, r.Outcome)
 		}
@@ -227,7 +228,7 @@ func (m *Master) jobReport(r *agent.JobReport) {
 		m.signal(&run{key: r.Key, id: r.ID, job: number, task: task, attempt: attempt}, agent.Kill)
 	default:
 		if r.State != agent.Received {
-			// One that was reported as started already is no news.
+			// A task that was already reported as started is not news.
 			_ = m.cell.TaskStarted(m.now(), number, task, attempt)
 		}
 		used := tickets.Amounts{tickets.CPU: r.Usage.CPU, tickets.Mem: r.Usage.Mem, tickets.IO: r.Usage.IO}
@@ -240,9 +241,9 @@ func (m *Master) jobReport(r *agent.JobReport) {
 	}
 }
 
-// foreignReport takes what the agent says of a job that another master has started here. One
-// of a queue that was in this spool area before, and whose store is not there any more,
-// nobody can ask for: it is ended. What else is here is none of our business.
+// foreignReport handles the report of a job that another master has started on this host. If the
+// job belongs to an earlier cell of this spool area, whose store was removed, no master can control
+// it any more, so it is ended. Other jobs are left alone.
 func (m *Master) foreignReport(r *agent.JobReport) {
 	ended := r.State.Over() && r.Outcome != nil
 	switch former := formerKey().MatchString(r.Key); {
@@ -289,8 +290,8 @@ func (m *Master) taskEnded(r *run, e cell.End) {
 	m.pace.demand()
 }
 
-// end returns an outcome as the cell wants it: whose fault a failure is, and whether the task
-// is to run again (sge_status(5)).
+// end converts an outcome for the cell: it adds whether the job, the queue or the host caused a
+// failure, and whether the task has to be restarted (sge_status(5)).
 func (m *Master) end(r *run, o *job.Outcome) cell.End {
 	e := cell.End{
 		ExitStatus: o.ExitStatus, Reason: o.Reason,
@@ -321,7 +322,7 @@ func (m *Master) end(r *run, o *job.Outcome) cell.End {
 	return e
 }
 
-// told returns a reason and a notice in one text.
+// told joins a reason and a notice.
 func told(reason, notice string) string {
 	if reason == "" || notice == "" {
 		return reason + notice
@@ -329,7 +330,7 @@ func told(reason, notice string) string {
 	return reason + "; " + notice
 }
 
-// ends are how tasks have ended of jobs that somebody waits for.
+// ends holds the ends of tasks of the jobs for which clients wait.
 type ends struct {
 	jobs map[uint32]*ended
 }
@@ -339,15 +340,15 @@ type ended struct {
 	list    []api.End
 	gone    bool
 	changed chan struct{} // closed with the next change
-	until   time.Time     // of one that is gone: how long it is kept
+	until   time.Time     // for a job that has left the queue: when the entry expires
 }
 
-// keepEnds is how long the end of a job is kept for whoever asks for it.
+// keepEnds is the time for which the end of a job is stored for clients.
 const keepEnds = time.Hour
 
 func newEnds() ends { return ends{jobs: map[uint32]*ended{}} }
 
-// watch keeps how the tasks of a job end.
+// watch begins to record the ends of the tasks of a job.
 func (e *ends) watch(job uint32, owner string) *ended {
 	if e.jobs[job] == nil {
 		e.jobs[job] = &ended{owner: owner, changed: make(chan struct{})}
@@ -371,8 +372,7 @@ func (e *ends) started(job uint32) {
 	}
 }
 
-// sweep tells of jobs that have left, however they have, and forgets those that have left
-// long ago.
+// sweep reports the jobs that have left the queue for any reason, and removes expired entries.
 func (e *ends) sweep(c *cell.Cell, now time.Time) {
 	for id, j := range e.jobs {
 		switch {

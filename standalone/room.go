@@ -73,8 +73,8 @@ func tooMuch(why string, size int64, args ...any) error {
 	}
 }
 
-// alters are the commands of users that make nothing new, and of which the store, the answers to
-// them and the audit log keep something each time.
+// alters are the commands of users that change jobs without creating any. Each of them still adds
+// data to the store, the answers and the audit log.
 var alters = map[string]bool{"qalter": true, "qhold": true, "qmod": true}
 
 // noRoom returns the reason why a user may not alter jobs now, or "". The reserve is for jobs that
@@ -89,8 +89,8 @@ func (m *Master) noRoom(in *command.Input) string {
 	return ""
 }
 
-// volume is a file system: its size, and what this process may still use of it, in bytes and in
-// files (inodes). One that makes its inodes as it needs them has none.
+// volume is a file system: its size and the free space for this process, in bytes and in files
+// (inodes). A file system that creates inodes on demand has files 0.
 type volume struct{ size, free, files, freeFiles int64 }
 
 // fileSystem returns the file system that a path is on.
@@ -100,7 +100,7 @@ func fileSystem(path string) (volume, error) {
 		return volume{}, err
 	}
 	left := fs.Bavail
-	if unix.Geteuid() == 0 { // for whom file systems set something aside
+	if unix.Geteuid() == 0 { // file systems reserve space for root
 		left = fs.Bfree
 	}
 	return volume{int64(fs.Blocks) * fs.Frsize, int64(left) * fs.Frsize, int64(fs.Files), int64(fs.Ffree)}, nil

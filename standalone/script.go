@@ -19,7 +19,8 @@ const scriptsFolder = "scripts"
 // agent.
 const mostLoading = 8
 
-// kept are the scripts beside the store: which record refers to which, and how many to each.
+// kept are the scripts outside of the store: the script of each record, and the number of
+// references to each script.
 type kept struct {
 	folder  *scripts.Folder
 	sums    map[string]string // by key
@@ -33,11 +34,11 @@ func newKept(spool string) *kept {
 	return k
 }
 
-// forget forgets which there are.
+// forget clears all references.
 func (k *kept) forget() { k.sums, k.refer = map[string]string{}, map[string]int{} }
 
-// note takes in a record that is in the store; nil is for one that is not any more. It returns
-// the sum that nothing refers to since, if there is one.
+// note registers a record of the store, or with a nil value its removal. If that drops the last
+// reference to a script, it returns the script's sum.
 func (k *kept) note(key string, value []byte) (unused string) {
 	sum, is := cell.ScriptOf(key, value)
 	if !is {
@@ -63,7 +64,7 @@ func (k *kept) note(key string, value []byte) (unused string) {
 	return before
 }
 
-// write keeps the scripts that come with changes: before these are committed.
+// write writes the scripts of changes. Call it before the changes are committed.
 func (k *kept) write(changes []cell.Change) error {
 	wrote := false
 	for _, c := range changes {
@@ -91,7 +92,7 @@ func (k *kept) committed(changes []store.Change) (err error) {
 		}
 	}
 	for _, sum := range unused {
-		if k.refer[sum] == 0 { // another record may refer to it
+		if k.refer[sum] == 0 { // otherwise another record refers to it
 			err = errors.Join(err, k.folder.Remove(sum))
 		}
 	}
@@ -103,7 +104,7 @@ func (k *kept) sweep() error {
 	return k.folder.Sweep(func(sum string) bool { return k.refer[sum] > 0 })
 }
 
-// starting is a start, and the sum of its script where that is beside the store.
+// starting is a start, with the sum of its script if that is outside of the store.
 type starting struct {
 	*agent.Start
 	script string
@@ -135,8 +136,8 @@ func (k *kept) start(ctx context.Context, c agent.Commands, s starting) error {
 // mostMoved is how many bytes of scripts are moved out of the store in one commit.
 const mostMoved = 64 << 20
 
-// moveScripts moves large scripts that are in the store out of it: another daemon has kept
-// them so. Where there is no room they stay.
+// moveScripts moves large scripts out of the store, in which an older daemon has stored them.
+// Without enough space they stay.
 func (m *Master) moveScripts(cluster *qconf.Cluster) error {
 	for all := 0; ; {
 		n := m.cell.MoveScripts(mostMoved)

@@ -20,7 +20,7 @@ func (m *Master) keepTerminal(job uint32, t *launch.Interactive) {
 	m.batch.records = append(m.batch.records, store.Change{Key: terminalPrefix + strconv.Itoa(int(job)), Value: value})
 }
 
-// forgetTerminals takes away those of jobs that have left. It is in the next commit.
+// forgetTerminals removes the terminals of jobs that have left the queue, with the next commit.
 func (m *Master) forgetTerminals() {
 	for job := range m.terminals {
 		if m.cell.Job(job) == nil {
@@ -30,7 +30,7 @@ func (m *Master) forgetTerminals() {
 	}
 }
 
-// restoreTerminals reads what is kept.
+// restoreTerminals reads the terminals from the store.
 func (m *Master) restoreTerminals() {
 	m.terminals = map[uint32]*launch.Interactive{}
 	for key, value := range m.store.All(terminalPrefix) {

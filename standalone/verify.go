@@ -9,9 +9,9 @@ import (
 	"github.com/execd-project/execd/cell/command"
 )
 
-// verify has the verifier of the site look at jobs (sge_conf(5), jsv_url), beside what else
-// happens, and then goes on with the command. Jobs of one user are verified one at a time, so
-// that those of others have their turn where it takes long.
+// verify has the site's verifier (sge_conf(5), jsv_url) check jobs in the background, and then
+// continues with the command. The jobs of one user are verified one at a time, so that slow checks
+// do not block other users.
 func (m *Master) verify(jobs []command.Judge, in *command.Input, next func()) {
 	ctx, conf := m.context, m.cell.Cluster().Global()
 	patience := time.Duration(conf.QmasterParams.JSVTimeout) * time.Second
@@ -28,11 +28,11 @@ func (m *Master) verify(jobs []command.Judge, in *command.Input, next func()) {
 				break
 			}
 		}
-		_ = m.do(ctx, next) // who asks is told that the daemon ends
+		_ = m.do(ctx, next) // the client is told that the daemon is stopping
 	})
 }
 
-// verifierSays logs what the verifier of the site logs.
+// verifierSays logs a message of the site's verifier.
 func (m *Master) verifierSays(level, text string) {
 	const most = 1000
 	text = strings.Map(func(r rune) rune {

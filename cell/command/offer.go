@@ -67,9 +67,9 @@ func (x *call) placesOf(queues []qstat.QueueInstance) *places {
 }
 
 // mayHave reports whether a pending job is shown with any of the queue instances: the instance has
-// the resources that the job requests with -l, admits its project, and is named by the job's -q. As
-// in Grid Engine, patterns in -q match nothing here, and access lists and parallel environments do
-// not count (tested).
+// the resources that the job requests with -l, lists its project, and is named by its -q. As in
+// Grid Engine, patterns in -q match nothing here, and access lists and parallel environments do not
+// count (tested).
 func (p *places) mayHave(j *cell.Job) bool {
 	category := j.Scheduled().Category
 	may, ok := p.known[category]

@@ -1,6 +1,6 @@
-// Package api is how the commands of users talk to the daemon of execd standalone: calls on
-// the socket of its agent, in the manner of package agent/api. Who asks the daemon knows
-// from the kernel.
+// Package api is the interface between the commands of users and the daemon of execd standalone:
+// calls on the socket of its agent, in the form of package agent/api. The kernel tells the daemon
+// the user of each connection.
 //
 // Other projects should not import this package: it may change at any time.
 package api
@@ -26,7 +26,7 @@ const (
 	PathPlaces  = Path + "Places"  // nothing, PlacesAnswer
 )
 
-// Text is a text that need not be UTF-8: in JSON one that is none is an object with the
+// Text is a text that need not be UTF-8. In JSON, a text that is not UTF-8 is an object with the
 // base64 of its bytes.
 type Text string
 
@@ -34,8 +34,8 @@ type encoded struct {
 	Base64 []byte `json:"base64"`
 }
 
-// MarshalJSON writes a string, or {"base64": "..."}. What means something in HTML stays as it is:
-// the lists of qstat -xml would be twice as long.
+// MarshalJSON writes a string, or {"base64": "..."}. It does not escape the special characters of
+// HTML, because that would double the size of the lists of qstat -xml.
 func (t Text) MarshalJSON() ([]byte, error) {
 	if utf8.ValidString(string(t)) {
 		var b bytes.Buffer
@@ -48,7 +48,7 @@ func (t Text) MarshalJSON() ([]byte, error) {
 	return json.Marshal(encoded{[]byte(t)})
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON reads the format of MarshalJSON.
 func (t *Text) UnmarshalJSON(b []byte) error {
 	if len(b) > 0 && b[0] == '{' {
 		var e encoded
@@ -79,10 +79,10 @@ func Strings(list []Text) []string {
 	return words
 }
 
-// CommandRequest is a command line, and what it is typed in.
+// CommandRequest is a command line with the user's environment, directory and files.
 type CommandRequest struct {
-	// Key is what a repetition of the same request has, too: a command is carried out
-	// once, however often the request arrives.
+	// Key identifies the request: repetitions have the same key, and the daemon carries the command
+	// out only once.
 	Key         string   `json:"key"`
 	Name        string   `json:"name"` // of the command, as qsub
 	Args        []Text   `json:"args,omitempty"`
@@ -91,16 +91,16 @@ type CommandRequest struct {
 	Environment []Text   `json:"environment,omitempty"`
 	Files       []File   `json:"files,omitempty"`  // that the command line names
 	Stdin       []byte   `json:"stdin,omitempty"`  // base64
-	Edited      [][]byte `json:"edited,omitempty"` // what each CommandAnswer.Edit has become, in their order
-	// Verified says that CommandAnswer.Verify has been followed, and Corrections what came of
-	// it.
+	Edited      [][]byte `json:"edited,omitempty"` // the edited texts of each CommandAnswer.Edit, in order
+	// Verified says that the client has carried out CommandAnswer.Verify; Corrections is the
+	// result.
 	Verified    bool         `json:"verified,omitempty"`
 	Corrections []Correction `json:"corrections,omitempty"`
-	// Confirmed and Digest are the key and the digest of the submission of which the launcher was told, where
-	// CommandAnswer.Confirm has asked for that.
+	// Confirmed and Digest are the key and the digest of the submission that the client has
+	// confirmed to the launcher, if CommandAnswer.Confirm asked for that.
 	Confirmed   string       `json:"confirmed,omitempty"`
 	Digest      string       `json:"digest,omitempty"`
-	Zone        string       `json:"zone,omitempty"` // time zone of who types, as of TZ
+	Zone        string       `json:"zone,omitempty"` // the user's time zone, in the form of TZ
 	Interactive *Interactive `json:"interactive,omitempty"`
 	// Terminal says that standard error is a terminal: people read it, and no scripts.
 	Terminal bool `json:"terminal,omitempty"`
@@ -115,16 +115,16 @@ type File struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Verify asks for a job to be verified by programs of the user (qsub(1), -jsv): then the same
-// command again, with Verified.
+// Verify asks the client to verify a job with programs of the user (qsub(1), -jsv), and to send the
+// same command again, with Verified.
 type Verify struct {
 	Programs    []Text       `json:"programs"`
 	Parameters  []Correction `json:"parameters"`
 	Environment []Correction `json:"environment,omitempty"`
 }
 
-// Correction is a parameter of a job, or a variable of its environment, and for
-// CommandRequest what it is changed to.
+// Correction is a parameter of a job, or a variable of its environment. In a CommandRequest it has
+// the new value.
 type Correction struct {
 	Name     Text `json:"name"`
 	Value    Text `json:"value"`
@@ -134,12 +134,12 @@ type Correction struct {
 
 // Interactive is for jobs with a terminal (qrsh, qlogin).
 type Interactive struct {
-	Rows uint16 `json:"rows,omitempty"` // of the window, 0 where it is not known
+	Rows uint16 `json:"rows,omitempty"` // of the window, 0 if unknown
 	Cols uint16 `json:"cols,omitempty"`
 	Term string `json:"term,omitempty"`
 }
 
-// CommandAnswer is what came of a command line.
+// CommandAnswer is the result of a command line.
 type CommandAnswer struct {
 	Stdout Text `json:"stdout,omitempty"`
 	Stderr Text `json:"stderr,omitempty"`
@@ -159,39 +159,39 @@ type CommandAnswer struct {
 	Edit        *File `json:"edit,omitempty"` // to be edited: then the same command again, with Edited
 	// Verify is a job to be verified; nothing has been done yet.
 	Verify *Verify `json:"verify,omitempty"`
-	// Confirm is the socket of the launcher, which is to be told of the job: then the same command again, with
-	// Confirmed; nothing has been done yet.
+	// Confirm is the socket of the launcher. The client confirms the job there and sends the same
+	// command again, with Confirmed. Until then the command has changed nothing.
 	Confirm Text `json:"confirm,omitempty"`
 }
 
-// WaitRequest asks how the tasks of a job of the caller have ended: those behind the first
-// After of them that the caller knows. The answer comes when there is something new, or
-// after a while without anything.
+// WaitRequest asks for the ends of the tasks of a job of the caller, without the first After ends,
+// which the caller already knows. The daemon answers when there is a new end, or after a while
+// without one.
 type WaitRequest struct {
 	Job   uint32 `json:"job"`
 	After int    `json:"after,omitempty"`
 	Boot  string `json:"boot,omitempty"` // that of the answer from which After is
-	// Start has the answer come when the job begins to run, too.
+	// Start requests an answer also when the job begins to run.
 	Start bool `json:"start,omitempty"`
 }
 
-// WaitAnswer is what has become of a job.
+// WaitAnswer holds new ends of tasks and the state of the job.
 type WaitAnswer struct {
-	// Boot names the process that answers: another one may tell the same again.
+	// Boot identifies the daemon's process: another process may report the same ends again.
 	Boot string `json:"boot"`
 	Ends []End  `json:"ends,omitempty"`
-	// Gone says that the job has left, and that no more will be told.
+	// Gone says that the job has left the queue, and that no more ends will follow.
 	Gone bool `json:"gone,omitempty"`
-	// Running says that the job runs, which is news for whoever has not asked for it to be.
+	// Running says that the job runs. It is also set in answers to requests without Start.
 	Running bool `json:"running,omitempty"`
-	// Later is after how many seconds the caller is to ask again, who has too many calls that
-	// wait; 0 for at once.
+	// Later is the number of seconds after which the caller, who has too many waiting calls, has to
+	// ask again; 0 for at once.
 	Later int `json:"later,omitempty"`
 }
 
-// PlacesAnswer is where the daemon keeps what users read themselves.
+// PlacesAnswer holds the paths of the daemon's files that users read themselves.
 type PlacesAnswer struct {
-	Accounting Text `json:"accounting,omitempty"` // the records of accounting(5); empty where there are none
+	Accounting Text `json:"accounting,omitempty"` // the accounting file (accounting(5)); empty if there is none
 }
 
 // End is how a task has ended.
@@ -213,8 +213,8 @@ type Client struct {
 // Patience is how long the daemon waits with an answer to Wait.
 const Patience = 20 * time.Second
 
-// Dial makes a client for a socket. The daemon is reached with the first call; lost is told
-// each time when it is not reached and before that is tried again.
+// Dial makes a client for a socket. The first call connects to the daemon. Dial calls lost each
+// time the daemon cannot be reached, before the next attempt.
 func Dial(socket string, retry time.Duration, lost func(error)) (*Client, error) {
 	c, err := agentapi.Dial(agentapi.Options{Socket: socket, RetryFor: retry, Timeout: 10 * time.Minute, Lost: lost})
 	if err != nil {
@@ -235,10 +235,10 @@ func (c *Client) Command(ctx context.Context, q *CommandRequest) (*CommandAnswer
 	return a, nil
 }
 
-// Ending is what a daemon says that ends: the next one is to be asked.
+// Ending is the error of a daemon that is stopping: ask the next daemon.
 const Ending = "the daemon ends; what was submitted is kept"
 
-// call makes a call, of the next daemon where this one ends.
+// call makes a call. If the daemon is stopping, it asks the next daemon.
 func (c *Client) call(ctx context.Context, path string, q, a any) error {
 	for end := time.Now().Add(c.retry); ; {
 		err := c.agent.Call(ctx, path, q, a)
@@ -267,7 +267,7 @@ func (c *Client) Wait(ctx context.Context, q WaitRequest) (*WaitAnswer, error) {
 			return a, nil
 		}
 		c.agent.Close() // others can do with the connection
-		// Not all of those who wait at the same moment.
+		// A random pause, so that waiting clients do not all call at the same moment.
 		pause := time.Duration(a.Later)*time.Second + rand.N(time.Second)
 		select {
 		case <-time.After(pause):

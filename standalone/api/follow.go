@@ -47,12 +47,14 @@ type TaskEnd struct {
 	Outcome   *agentapi.Outcome `json:"outcome,omitempty"`
 }
 
-// StatesRequest asks for the states of jobs; without numbers for those of all jobs of the caller.
+// StatesRequest asks for the states of jobs; without job numbers, for the states of all jobs of the
+// caller.
 type StatesRequest struct {
 	Jobs []uint32 `json:"jobs,omitempty"`
 }
 
-// StatesAnswer holds the jobs that exist. Boot and Last are those of an EndsAnswer at the same moment.
+// StatesAnswer holds the jobs that exist. Boot and Last have the values that an EndsAnswer would
+// have at the same moment.
 type StatesAnswer struct {
 	Boot string     `json:"boot"`
 	Last uint64     `json:"last"`

@@ -14,8 +14,8 @@
 //	util/resources/jsv            functions for JSV scripts in sh, Perl, Python and Tcl
 //	                              (jsv_script_interface(3))
 //
-// All of it belongs to the user of the daemon. Make may be called again at any time: it
-// replaces what is not as it should be, and leaves files that administrators edit.
+// The user of the daemon owns all files. Make may be called again at any time: it replaces files
+// that differ, except for those that administrators edit.
 package celldir
 
 import (
@@ -33,7 +33,7 @@ import (
 // Cell is the name of the cell, SGE_CELL.
 const Cell = "default"
 
-// Contents are what the files of a directory say.
+// Contents holds the values for the files of a directory.
 type Contents struct {
 	Host       string   // act_qmaster
 	Socket     string   // the socket of the daemon, absolute
@@ -44,7 +44,7 @@ type Contents struct {
 	Commands   []string // names of execd in bin/ARCH
 }
 
-// files are the texts. NAME@ in them stands for a value.
+// files are the texts. NAME@ in a text stands for a value.
 //
 //go:embed files
 var files embed.FS
@@ -78,7 +78,7 @@ func (c *Contents) make(dir string) error {
 	defer root.Close()
 	common, bin, lib, jsv := filepath.Join(Cell, "common"), filepath.Join("bin", c.Arch), filepath.Join("lib", c.Arch), filepath.Join("util", "resources", "jsv")
 	for _, sub := range []string{".", Cell, common, "bin", bin, "lib", lib, "util", filepath.Dir(jsv), jsv} {
-		// All users read it, whatever the umask.
+		// All users may read it, regardless of the umask.
 		if err := errors.Join(root.MkdirAll(sub, 0o755), root.Chmod(sub, 0o755)); err != nil {
 			return err
 		}
@@ -164,7 +164,7 @@ func write(root *os.Root, path, text string, mode fs.FileMode) error {
 		if err := root.WriteFile(fresh, []byte(text), mode); err != nil {
 			return err
 		}
-		return root.Chmod(fresh, mode) // whatever the umask
+		return root.Chmod(fresh, mode) // regardless of the umask
 	})
 }
 
@@ -176,7 +176,7 @@ func link(root *os.Root, to, path string) error {
 	return replace(root, path, func(fresh string) error { return root.Symlink(to, fresh) })
 }
 
-// replace puts what was made in the place of a path, in one step.
+// replace atomically replaces a path by a file that do creates.
 func replace(root *os.Root, path string, do func(fresh string) error) error {
 	fresh := path + ".new"
 	remove := func() error {

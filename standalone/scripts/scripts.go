@@ -1,5 +1,6 @@
-// Package scripts keeps the texts of job scripts in files of a folder, each under its
-// cell.ScriptSum: the same text is there once. Which texts are needed its caller knows.
+// Package scripts stores the texts of job scripts in files of a folder, each under its
+// cell.ScriptSum, so that equal texts are stored once. The caller decides which texts are still
+// needed.
 //
 // Other projects should not import this package: it may change at any time.
 //
@@ -29,10 +30,10 @@ const (
 	modeFile   = 0o600
 )
 
-// newSuffix is what files have behind their names until they are whole.
+// newSuffix is the suffix of files that are not complete yet.
 const newSuffix = ".new"
 
-// ErrLost says that a text is not there, or is another one.
+// ErrLost says that a text is missing or has been changed.
 var ErrLost = errors.New("it is not the submitted text")
 
 // Folder is the folder. It is made with the first text.
@@ -40,7 +41,7 @@ type Folder struct {
 	path string
 
 	mutex sync.Mutex
-	read  map[string]weak.Pointer[[]byte] // what somebody still has
+	read  map[string]weak.Pointer[[]byte] // texts that are still in use
 }
 
 // In returns the folder with a path, which need not be there.
@@ -50,11 +51,11 @@ func In(path string) *Folder {
 
 func (f *Folder) file(sum string) string { return filepath.Join(f.path, sum) }
 
-// Write keeps a text. It is on the disk after Sync. After an error nothing is left of it, or
-// Sweep removes it.
+// Write stores a text. It is on the disk after Sync. After an error Write leaves no file behind, or
+// one that Sweep removes.
 func (f *Folder) Write(sum string, text []byte) error {
 	if info, err := os.Lstat(f.file(sum)); err == nil && info.Mode().IsRegular() && info.Size() == int64(len(text)) {
-		return nil // of another job
+		return nil // another job has the same text
 	}
 	if err := f.write(sum, text); err != nil {
 		_ = os.Remove(f.file(sum) + newSuffix) // there need not be one
@@ -110,8 +111,8 @@ func syncFolder(path string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Read returns a text. The error is ErrLost where that is not there or not as it was written.
-// Callers must not change the text: several may get the same one.
+// Read returns a text. The error is ErrLost if the text is missing or differs from the written one.
+// Callers share the text and must not change it.
 func (f *Folder) Read(sum string) ([]byte, error) {
 	f.mutex.Lock()
 	known := f.read[sum].Value()
@@ -139,7 +140,7 @@ func (f *Folder) Read(sum string) ([]byte, error) {
 	return text, nil
 }
 
-// Remove removes a text. That it is gone already is fine.
+// Remove removes a text. It is not an error if the text does not exist.
 func (f *Folder) Remove(sum string) error {
 	if err := os.Remove(f.file(sum)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot remove the script %q: %w", f.file(sum), cause(err))
@@ -148,7 +149,7 @@ func (f *Folder) Remove(sum string) error {
 	return nil
 }
 
-// Sweep removes all texts but those that are needed, and what was left of a Write.
+// Sweep removes all texts that are not needed, and the incomplete files of interrupted Writes.
 func (f *Folder) Sweep(needed func(sum string) bool) error {
 	entries, err := os.ReadDir(f.path)
 	if errors.Is(err, fs.ErrNotExist) {

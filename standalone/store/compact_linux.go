@@ -15,9 +15,9 @@ import (
 	"github.com/execd-project/execd/internal/failpoint"
 )
 
-// The file grows with what is in it, and its pages are used again; it never becomes smaller by
-// itself. Where more than half of it is free, all records are copied to another file, which
-// takes its place. Meanwhile records are written as ever, and are written to the copy after it.
+// The file grows with its contents and reuses its pages, but never shrinks. If more than half of it
+// is free, the store copies all records to a new file, which then replaces it. Commits continue
+// during the copying; their records are added to the copy at its end.
 const (
 	// wasted is how many bytes may be free in any case.
 	wasted = 4 << 20
@@ -27,7 +27,7 @@ const (
 	// portion is how many bytes are copied at a time, and how many may be written to the copy
 	// while commits wait.
 	portion = 1 << 20
-	// copySuffix is what the copy has behind the name until it is there.
+	// copySuffix is the suffix of the copy until it replaces the file.
 	copySuffix = ".new"
 )
 
@@ -38,7 +38,7 @@ func spare(used int64) int64 {
 	return max(least, used/part)
 }
 
-// settle sees to the size of the file after something was written. commits is held.
+// settle checks the size of the file after a write. The caller holds commits.
 func (s *Store) settle() {
 	used, free := s.sizes()
 	s.setAside(used, free)
@@ -66,8 +66,9 @@ func (s *Store) sizes() (used, free int64) {
 	return used, free
 }
 
-// setAside has the file system set aside blocks behind the end of the file, but at most an eighth
-// of what is left. Where it cannot, or where that is too little to be of use, there are none.
+// setAside reserves blocks of the file system after the end of the file, at most an eighth of the
+// free space. It reserves none if the file system cannot, or if there is too little space to be
+// useful.
 func (s *Store) setAside(used, free int64) {
 	n := spare(used)
 	if free >= n || s.ahead >= used+n/2 {
@@ -134,8 +135,8 @@ var (
 	errSpoiled = errors.New("a commit has failed in the meantime")
 )
 
-// Report has told what goes wrong with what the store does by itself. It is called from
-// another goroutine.
+// Report sets the function that receives errors of the store's background work. The store calls it
+// from another goroutine.
 func (s *Store) Report(say func(error)) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -151,7 +152,7 @@ func (s *Store) say(err error) {
 	}
 }
 
-// compact puts a copy of the file in its place.
+// compact replaces the file by a copy of its records.
 func (s *Store) compact() (err error) {
 	s.commits.Lock()
 	s.copying, s.logged, s.spoiled = true, nil, false
@@ -189,8 +190,8 @@ func (s *Store) compact() (err error) {
 	return s.replaceBy(next)
 }
 
-// copyTo copies all records, as they are at some moment since the copying has begun: what is
-// changed meanwhile is logged. No transaction takes long: commits would have to wait for it
+// copyTo copies all records. Each is copied in the state of some moment during the copying; changes
+// since the beginning are logged. It uses short transactions, because commits have to wait for them
 // when the file grows.
 func (s *Store) copyTo(next *Store) error {
 	if err := s.copyPart(next, aboutBucket, nil, new([]byte)); err != nil {
@@ -210,8 +211,8 @@ func (s *Store) copyTo(next *Store) error {
 	}
 }
 
-// copyPart copies a portion of the records of a bucket that come after a key. last is the key
-// of the last one, nil at the end.
+// copyPart copies a portion of a bucket's records after a key. It sets last to the key of the last
+// copied record, or to nil at the end.
 func (s *Store) copyPart(next *Store, bucket, after []byte, last *[]byte) error {
 	tx, err := s.begin()
 	if err != nil {
@@ -246,8 +247,8 @@ func (s *Store) copyPart(next *Store, bucket, after []byte, last *[]byte) error 
 	})
 }
 
-// replaceBy brings the copy up to date and puts it in the place of the file. Commits wait for
-// the last of that alone.
+// replaceBy brings the copy up to date and replaces the file by it. Commits wait only for the last
+// part of that.
 func (s *Store) replaceBy(next *Store) error {
 	for {
 		s.commits.Lock()
@@ -291,7 +292,7 @@ func (s *Store) finish(next *Store, log []Change) error {
 	s.db, s.file, s.ahead = next.db, next.file, 0
 	s.swap.Unlock()
 	if err := syncDirectory(filepath.Dir(s.path)); err != nil {
-		// After a loss of power the previous file may be there, without what is committed now.
+		// After a power loss the previous file may be in place, without later commits.
 		s.die(fmt.Errorf("cannot replace the file by a smaller one: %w", cause(err)))
 		return nil
 	}
@@ -317,7 +318,7 @@ func (s *Store) closeFile() error {
 	return s.db.Close()
 }
 
-// removeCopy removes what was left of a copy that was broken off.
+// removeCopy removes an incomplete copy.
 func (s *Store) removeCopy() error {
 	if err := os.Remove(s.path + copySuffix); !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// guarded does something with the file. bbolt panics about what it finds wrong there, and
-// where it finds itself in a state that it does not expect; a page of the file that cannot be
-// read is a fault of memory. After any of these the file is not used again: bbolt may hold
-// locks that are never released.
+// guarded runs a function that uses the file. bbolt panics if the file is damaged or if its own
+// state is unexpected, and a page of the file that cannot be read causes a memory fault. guarded
+// returns these as errors, and the file is not used afterwards, because bbolt may hold locks that
+// are never released.
 func (s *Store) guarded(do func() error) (err error) {
 	s.mutex.Lock()
 	dead := s.dead
@@ -38,16 +38,16 @@ func (s *Store) die(err error) {
 	s.dead = err
 }
 
-// mapped reports whether the file is in memory: where it could not be mapped after it has
-// grown it is not. commits is held.
+// mapped reports whether the file is mapped into memory, which may have failed after it grew. The
+// caller holds commits.
 func (s *Store) mapped() (is bool) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
-		if what := recover(); what != nil { // a fault is one in what is mapped
+		if what := recover(); what != nil { // a memory fault comes from the mapped file
 			_, is = what.(interface{ Addr() uintptr })
 		}
 	}()
-	return s.db.Info() != nil // panics where it is not
+	return s.db.Info() != nil // panics if it is not mapped
 }
 
 // abandon closes a file that bbolt may still have mapped: then the lock does not go with the
@@ -56,7 +56,7 @@ func abandon(file *os.File) error {
 	return errors.Join(unix.Flock(int(file.Fd()), unix.LOCK_UN), file.Close())
 }
 
-// explain says what has gone wrong where something has panicked.
+// explain converts a panic into an error about the file.
 func explain(what any, file *os.File) error {
 	if err := readable(file); err != nil {
 		return err
@@ -86,7 +86,7 @@ func readable(file *os.File) error {
 	return err
 }
 
-// examine opens the file once more, and reports what is wrong with it.
+// examine opens the file again and returns the error that it finds in it.
 func examine(file *os.File) (err error) {
 	var again *os.File
 	defer func() {

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// create makes the file, as a whole or not at all, where there is none. Two processes that
-// do so at the same time get the same one.
+// create atomically creates the file if it does not exist. Two processes that do so at the same
+// time get the same file.
 func create(path string) (err error) {
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -41,8 +41,8 @@ func create(path string) (err error) {
 	return syncDirectory(filepath.Dir(path))
 }
 
-// A file is begun in a directory beside its place, in which it has this name. Who begins one has a
-// lock on the directory.
+// A new file is first written under this name in a directory next to its final place. The process
+// that writes it holds a lock on the directory.
 const begunName = "new"
 
 func begunPrefix(path string) string { return "." + filepath.Base(path) + "-" }
@@ -54,8 +54,8 @@ func removeBegun(dir string) error {
 	return os.Remove(dir)
 }
 
-// lockDirectory locks a directory for as long as the result is open. The error is EWOULDBLOCK if
-// somebody has it.
+// lockDirectory locks a directory until the result is closed. The error is EWOULDBLOCK if another
+// process holds the lock.
 func lockDirectory(dir string) (*os.File, error) {
 	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -68,7 +68,7 @@ func lockDirectory(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// removeStale removes what processes have left that were killed while they made the file.
+// removeStale removes the directories of processes that were killed while they created the file.
 func removeStale(path string) error {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
@@ -81,7 +81,7 @@ func removeStale(path string) error {
 		}
 		dir := filepath.Join(filepath.Dir(path), e.Name())
 		mark, lockErr := lockDirectory(dir)
-		if lockErr != nil { // somebody makes one, or has removed it
+		if lockErr != nil { // another process is creating the file, or has removed the directory
 			continue
 		}
 		if e := errors.Join(removeBegun(dir), mark.Close()); e != nil && !errors.Is(e, fs.ErrNotExist) {
@@ -131,8 +131,9 @@ const (
 	metaMagic = 0xED0CDAED
 )
 
-// lookAtFile sees to it that the file is as long as it says. bbolt maps it into memory, and
-// what is not there ends the process. It also keeps the file from others.
+// lookAtFile checks that the file has at least the length that its header states: bbolt maps it
+// into memory, and access to missing pages would end the process. It also removes the access rights
+// of other users.
 func lookAtFile(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -159,8 +160,8 @@ func lookAt(f *os.File) error {
 	if err != nil {
 		return err
 	}
-	// Where the second page is the first says. Only if that is bad others are looked at:
-	// they may have what a user has written, and look like anything.
+	// The first page gives the position of the second. Other positions are tried only if the first
+	// page is damaged, because data of users may look like a page there.
 	from, to := best.pageSize, best.pageSize
 	if best.pageSize == 0 {
 		from, to = 512, 1<<16

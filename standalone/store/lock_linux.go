@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockedError says who has locked the file, as far as proc_locks(5) tells: processes of
-// other namespaces are not there, and some file systems have other numbers.
+// lockedError names the process that has locked the file, if proc_locks(5) lists it. Processes of
+// other namespaces are not listed, and on some file systems the inode numbers differ.
 func lockedError(path string) error {
 	e := &LockedError{Path: path}
 	var st unix.Stat_t

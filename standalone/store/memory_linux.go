@@ -6,10 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// most is how many bytes of records are read and written before the memory is let go that the
-// file is mapped to. What is needed of it comes back from the cache of the kernel, whose it is
-// anyway; but it counts as that of the process, and after a while all of the file is mapped.
-// It is let go after a while in any case.
+// most is the number of bytes of records to read and write before the mapped pages of the file are
+// released. They belong to the kernel's page cache and are mapped again on use, but they count as
+// memory of this process, and over time the whole file would be mapped. They are also released
+// after a while in any case.
 const (
 	most  = 16 << 20
 	while = 10 * time.Second
@@ -42,13 +42,13 @@ func (s *Store) untouched() {
 	}
 }
 
-// letGo takes the file out of the memory of the process. Whoever reads it meanwhile goes on
-// undisturbed. That it cannot be done costs memory only.
+// letGo releases the mapped pages of the file. Concurrent readers are not disturbed. A failure only
+// costs memory.
 func (s *Store) letGo() {
 	s.mutex.Lock()
 	s.touched = 0
 	s.mutex.Unlock()
-	tx, err := s.begin() // the file is mapped where it is until this ends
+	tx, err := s.begin() // the mapping does not move until this ends
 	if err != nil {
 		return
 	}

@@ -1,13 +1,13 @@
-// Package store keeps records, each a key and a value, in one file: what a master may not
-// forget. What was committed is there after a crash and after a loss of power, each commit
-// as a whole or not at all. The package does not know what the records mean.
+// Package store stores the state of a master as records, each with a key and a value, in one file.
+// Commits are atomic, and survive crashes and power losses. The package does not interpret the
+// records.
 //
 // Other projects should not import this package: it may change at any time.
 //
-// The file is one of bbolt, and one process at a time may have it open. Each value has a
-// checksum, for what disks do to files in the course of the years. Where most of the file is
-// free it is replaced by a smaller one, beside commits and loops. Some blocks of the disk are
-// set aside for it: on a full disk records can be removed and written over.
+// The file is a bbolt database, which one process at a time may have open. Each value has a
+// checksum, which detects damage by the disk. If most of the file is free, the store replaces it by
+// a smaller one while commits and loops continue. The store reserves some blocks of the disk, so
+// that records can be removed and overwritten on a full disk.
 //
 // A Store may be used from several goroutines; commits wait for each other.
 package store
@@ -30,9 +30,9 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 )
 
-// format is the version of what is in a file: a bucket of records, and the version itself. In
-// files of version 2 records may refer to what lies beside the file, which programs that know
-// version 1 alone would miss. A file becomes one of the newest version with the first commit.
+// format is the version of the file format: a bucket of records, and the version itself. Since
+// version 2, records may refer to other files, which programs for version 1 would ignore. The first
+// commit converts a file to the newest version.
 const format = 2
 
 var (
@@ -47,7 +47,7 @@ const mode = 0o600
 // lockWait is how long it is waited for a process that has the file and may be about to end.
 const lockWait = 2 * time.Second
 
-// Change is a record that is to be stored, or with a nil Value one that is to be removed.
+// Change is a record to store, or if Value is nil, to remove.
 type Change struct {
 	Key   string
 	Value []byte
@@ -57,7 +57,7 @@ type Change struct {
 type Store struct {
 	path string
 
-	// commits is held by who writes: one at a time. What follows it is theirs.
+	// commits serialises writers. It protects the fields below.
 	commits    sync.Mutex
 	logged     []Change // since the file is being copied, while it is
 	copying    bool
@@ -88,7 +88,7 @@ type DamagedError struct {
 	Err  error
 }
 
-// Error returns which file it is, and what to do.
+// Error names the file and the remedy.
 func (e *DamagedError) Error() string {
 	return fmt.Sprintf("cannot use the store %q: it is damaged: %v; put a copy from a backup in its place, or, to begin with nothing, move it away", e.Path, e.Err)
 }
@@ -96,7 +96,7 @@ func (e *DamagedError) Error() string {
 // Unwrap returns the cause.
 func (e *DamagedError) Unwrap() error { return e.Err }
 
-// LockedError says that another process has the file.
+// LockedError says that another process has the file open.
 type LockedError struct {
 	Path string
 	PID  int    // 0 if it cannot be found out
@@ -112,10 +112,10 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("cannot open the store %q: %s has it open", e.Path, who)
 }
 
-// Open opens the file, or makes it where there is none; the directory must be there. It
-// reads all of it once. A file that is damaged (*DamagedError), that another process has
-// (*LockedError) or that a newer program has written is refused, and left as it is: it
-// never begins with nothing where there was something.
+// Open opens the file, or creates it if it does not exist; the directory must exist. It reads the
+// whole file once. It refuses a file that is damaged (*DamagedError), that another process has open
+// (*LockedError), or that a newer program has written, and does not change such a file: it never
+// starts empty in place of existing data.
 func Open(path string) (*Store, error) {
 	err := create(path)
 	if err == nil {
@@ -138,8 +138,8 @@ func Open(path string) (*Store, error) {
 	return s, nil
 }
 
-// open opens the file that lies there when it is locked: who had it may have put another one
-// in its place meanwhile.
+// open opens the file that is in place once it has the lock: the previous holder may have replaced
+// the file in the meantime.
 func (s *Store) open() error {
 	for {
 		err := s.guarded(func() (err error) {
@@ -164,7 +164,7 @@ func (s *Store) open() error {
 	}
 }
 
-// openDB opens a file of bbolt, and tells which one that is.
+// openDB opens a bbolt database and returns its file.
 func openDB(path string, file **os.File) (*bbolt.DB, error) {
 	return bbolt.Open(path, mode, &bbolt.Options{
 		Timeout: lockWait,
@@ -199,7 +199,7 @@ func cause(err error) error {
 	return err
 }
 
-// damage is what is wrong with the file.
+// damage is an error that was found in the file.
 type damage struct{ err error }
 
 func (d *damage) Error() string { return d.err.Error() }
@@ -232,8 +232,8 @@ func verify(db *bbolt.DB) error {
 				return damaged("its pages go round in a circle")
 			}
 		}
-		// All that is found is taken: until then the search goes on, in the pages of a
-		// transaction that must not end meanwhile.
+		// All errors are received, because until then the search uses the pages of a transaction
+		// that must not end earlier.
 		var first error
 		for err := range tx.Check() {
 			if first == nil {
@@ -244,7 +244,7 @@ func verify(db *bbolt.DB) error {
 	})
 }
 
-// minRecord is what a record takes at least: how it is found in its page, and the checksum.
+// minRecord is the minimum size of a record in bytes: its entry in the page, and the checksum.
 const minRecord = 16
 
 // castagnoli is computed when a store is opened: not in each command that is the same
@@ -263,10 +263,10 @@ func content(key, stored []byte) ([]byte, error) {
 	return stored[4:], nil
 }
 
-// Commit stores and removes records, of the same key the last change counting. When it
-// returns nil all of it is on the disk. After an error the changes are to be committed
-// again: as a rule nothing of them is stored, and if the disk has failed at the very end,
-// all. Where there was no room (syscall.ENOSPC) it works again once there is.
+// Commit stores and removes records. If several changes have the same key, the last one counts.
+// When it returns nil, all changes are on the disk. After an error, commit the changes again:
+// usually none of them is stored, but if the disk failed at the very end, all are. If there was no
+// space (syscall.ENOSPC), Commit works again once there is.
 //
 // It must not be called in a loop over All.
 func (s *Store) Commit(changes []Change) error {
@@ -314,7 +314,7 @@ func update(db *bbolt.DB, changes []Change) error {
 	})
 }
 
-// fill is how full pages become. Most records come behind those that are there.
+// fill is the fraction to which pages are filled. Most new records follow the existing ones.
 const fill = 0.9
 
 func apply(records *bbolt.Bucket, c Change) error {
@@ -329,8 +329,8 @@ func apply(records *bbolt.Bucket, c Change) error {
 	return nil
 }
 
-// All returns the records whose keys begin with a prefix, sorted, as they were when the loop
-// began. What cannot be read ends it, and Err tells why.
+// All returns the records whose keys begin with a prefix, sorted, as they were when the loop began.
+// A record that cannot be read ends the loop, and Err returns the reason.
 func (s *Store) All(prefix string) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		tx, err := s.begin()
@@ -348,7 +348,7 @@ func (s *Store) All(prefix string) iter.Seq2[string, []byte] {
 			var key string
 			var value []byte
 			found := false
-			// What happens in the loop is none of our faults.
+			// A panic in the body of the loop is not a fault of the file.
 			err := s.guarded(func() (err error) {
 				if cursor == nil {
 					cursor = tx.Bucket(recordsBucket).Cursor()

@@ -14,23 +14,25 @@ import (
 const (
 	// mostOfLine bounds a line of a verifier.
 	mostOfLine = 1 << 20
-	// mostOfAnswer bounds what it says of a job, and mostLogged what is logged of that.
+	// mostOfAnswer is the maximum size of its answer about a job, and mostLogged of the logged part
+	// of that, both in bytes.
 	mostOfAnswer = 16 << 20
 	mostLogged   = 1000
 )
 
-// Log takes what a verifier logs; level is its word for it: INFO, WARNING or ERROR.
+// Log receives the log messages of a verifier. level is the verifier's word: INFO, WARNING or
+// ERROR.
 type Log func(level, text string)
 
-// conversation is what is said to a verifier, and by it (jsv_script_interface(3)).
+// conversation is the dialogue with a verifier (jsv_script_interface(3)).
 type conversation struct {
 	*process
 	path     string
 	lines    chan string
-	over     chan struct{} // closed when nobody listens any more
+	over     chan struct{} // closed when the dialogue has ended
 	log      Log
 	patience time.Duration
-	said     int  // how much it has said of this job
+	said     int  // the size of its answer about this job so far, in bytes
 	logs     int  // how many lines for the log
 	started  bool // it has answered to START
 }
@@ -59,15 +61,15 @@ func (c *conversation) read() {
 	}
 }
 
-// quit says that it is over, and ends what does not end by itself.
+// quit tells the verifier to quit, and kills it if it does not.
 func (c *conversation) quit(inWords bool) {
 	stop := time.AfterFunc(farewell, c.end)
 	if inWords {
-		_ = c.say("QUIT") // it may have gone already
+		_ = c.say("QUIT") // it may have ended already
 	}
 	_ = c.in.Close()
 	close(c.over)
-	for range c.lines { // what else it says
+	for range c.lines { // its remaining output
 	}
 	select {
 	case <-c.program.Done():
@@ -86,7 +88,7 @@ func (c *conversation) say(line string) error {
 	return nil
 }
 
-// silent returns the end of one that does not go on.
+// silent returns the error for a verifier that stopped answering.
 func (c *conversation) silent() error {
 	if err := c.complained(); err != nil {
 		return err
@@ -94,8 +96,8 @@ func (c *conversation) silent() error {
 	return errors.New("got no response from JSV script " + strconv.Quote(c.path))
 }
 
-// complained returns the refusal of a job because of what its verifier has written to its
-// standard error, in the words of the original (tested).
+// complained returns the error for a job whose verifier has written to its standard error, in the
+// words of Grid Engine (tested).
 func (c *conversation) complained() error {
 	line, _, _ := strings.Cut(strings.TrimSpace(c.complaint()), "\n")
 	if line == "" {
@@ -138,7 +140,7 @@ func (c *conversation) next() (word, rest string, err error) {
 	}
 }
 
-// verify asks about a job.
+// verify asks the verifier about a job.
 func (c *conversation) verify(parameters []submit.Parameter, environment []submit.Variable) ([]submit.Correction, error) {
 	c.said, c.logs, c.started = 0, 0, false
 	if err := c.say("START"); err != nil {
@@ -174,7 +176,7 @@ func (c *conversation) verify(parameters []submit.Parameter, environment []submi
 	return changes, err
 }
 
-// begin waits for the answer to START, and says whether variables are asked for.
+// begin waits for the answer to START, and reports whether the verifier asks for the environment.
 func (c *conversation) begin() (environment bool, err error) {
 	for {
 		word, rest, err := c.next()
@@ -225,7 +227,7 @@ func (c *conversation) verdict() (changes []submit.Correction, err error) {
 		case "LOG":
 			c.logged(rest)
 		case "SEND":
-			// It comes too late for this job; nothing is sent any more (tested).
+			// It comes too late for this job; the environment is no longer sent (tested).
 			if rest != "ENV" {
 				return nil, errors.New("got " + strconv.Quote(rest) + " as object for SEND command")
 			}

@@ -10,13 +10,13 @@ import (
 	"github.com/execd-project/execd/internal/host/program"
 )
 
-// process is a verifier that runs, with what it has started: a session of its own.
+// process is a running verifier with its children, in a session of its own.
 type process struct {
 	in, out, stderr *os.File // our ends
 	program         *program.Process
 }
 
-// whom is whose process it is, and in what it runs; the zero value is as we are.
+// whom is the user and the environment of a process; the zero value is this process's own.
 type whom struct {
 	credential  *syscall.Credential
 	environment []string
@@ -53,8 +53,8 @@ func spawn(path string, as whom) (*process, error) {
 	return p, nil
 }
 
-// end kills it, and takes from it what it is told by and talks to. Not even a process that
-// has left the group, and holds the other ends, is waited for.
+// end kills the verifier and closes its pipes. It does not wait for processes that have left the
+// group and still hold the other ends.
 func (p *process) end() {
 	p.program.Kill()
 	p.close()

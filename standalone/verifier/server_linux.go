@@ -16,15 +16,16 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// mostServers is how many verifiers of a site run at a time: one, and further ones where
-// those hang, or take long.
+// mostServers is the maximum number of concurrent verifiers of a site: normally one, and more if it
+// hangs or is slow.
 const mostServers = 4
 
-// defaultUser is whom verifiers of a daemon of root run as where nobody is named.
+// defaultUser is the user of verifiers of a daemon that runs as root, if the configuration names
+// none.
 const defaultUser = "nobody"
 
-// Server runs the verifiers of a site. One process is kept, and asked about one job after
-// another; where it is busy, further ones are started.
+// Server runs the verifiers of a site. One process checks one job after another; while it is busy,
+// the server starts further ones.
 type Server struct {
 	log   Log
 	slots chan struct{}
@@ -32,16 +33,16 @@ type Server struct {
 	mu     sync.Mutex
 	idle   []*served
 	closed bool
-	ended  sync.WaitGroup // of those that are told to quit
+	ended  sync.WaitGroup // waits for verifiers that are quitting
 }
 
-// served is a verifier that is kept.
+// served is a verifier that serves several jobs.
 type served struct {
 	*conversation
 	from origin
 }
 
-// origin is what a verifier was started of: with another one it is started again.
+// origin identifies the program of a verifier. If it changes, the verifier is restarted.
 type origin struct {
 	url      string
 	dev, ino uint64
@@ -49,14 +50,14 @@ type origin struct {
 	changed  time.Time
 }
 
-// NewServer makes one that runs nothing yet. What verifiers log, and what is doubtful about
-// them, goes to log.
+// NewServer returns a server without running verifiers. log receives the messages of verifiers, and
+// warnings about them.
 func NewServer(log Log) *Server {
 	return &Server{log: log, slots: make(chan struct{}, mostServers)}
 }
 
-// Verify has the verifier of a jsv_url (sge_types(5)) look at a job, in patience at most. The
-// error is a *RejectedError, or says what is wrong with the verifier.
+// Verify has the verifier of a jsv_url (sge_types(5)) check a job. patience is the timeout for each
+// answer. The error is a *RejectedError, or describes the fault of the verifier.
 func (s *Server) Verify(ctx context.Context, url string, patience time.Duration, parameters []submit.Parameter, environment []submit.Variable) ([]submit.Correction, error) {
 	select {
 	case s.slots <- struct{}{}:
@@ -74,7 +75,7 @@ func (s *Server) Verify(ctx context.Context, url string, patience time.Duration,
 	}
 	if v := s.take(from); v != nil {
 		changes, err := s.ask(ctx, v, patience, parameters, environment)
-		// One that has ended since the last job, or has gone on talking, says nothing of
+		// A verifier that has ended, or has written something since the last job, is not used for
 		// this one.
 		if err == nil || v.started || ctx.Err() != nil {
 			return changes, err
@@ -91,7 +92,7 @@ func (s *Server) Verify(ctx context.Context, url string, patience time.Duration,
 	return s.ask(ctx, &served{c, from}, patience, parameters, environment)
 }
 
-// ask asks about a job. One that has answered is kept.
+// ask asks a verifier about a job. After its answer the verifier stays available.
 func (s *Server) ask(ctx context.Context, v *served, patience time.Duration, parameters []submit.Parameter, environment []submit.Variable) ([]submit.Correction, error) {
 	v.patience = patience
 	stop := context.AfterFunc(ctx, v.end)
@@ -128,8 +129,7 @@ func originOf(url, path string) (origin, error) {
 	return o, nil
 }
 
-// take finds a verifier that has nothing to do. Those of another origin are of no use any
-// more.
+// take finds an idle verifier. It drops verifiers of another origin.
 func (s *Server) take(from origin) (v *served) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,7 +148,7 @@ func (s *Server) take(from origin) (v *served) {
 	return v
 }
 
-// give keeps a verifier for the next job, unless there is one already.
+// give makes a verifier available for the next job, unless there already is one.
 func (s *Server) give(v *served) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,7 +171,7 @@ func (s *Server) Retire() {
 	s.idle = nil
 }
 
-// Close ends all verifiers. Nothing is to be verified any more: Verify has returned.
+// Close ends all verifiers. Call it after all calls of Verify have returned.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -194,9 +194,9 @@ func environment(id program.Identity) []string {
 	return list
 }
 
-// whom returns the user that a verifier runs as. A daemon of root runs it as root only if the
-// URL says so, since the verifier reads what users have chosen, and runs no verifier that others
-// than root and that user can change.
+// whom returns the user that a verifier runs as. A daemon that runs as root runs it as root only if
+// the URL says so, because the verifier reads values that users choose. It does not run a verifier
+// that can be changed by anyone except root and that user.
 func (s *Server) whom(user, path string) (whom, error) {
 	root := os.Geteuid() == 0
 	id := program.Own()

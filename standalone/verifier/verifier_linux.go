@@ -3,8 +3,9 @@
 //
 // Other projects should not import this package: it may change at any time.
 //
-// Those of a user (qsub -jsv) run once, as who submits (Run). Those of a site (jsv_url of
-// sge_conf(5)) a Server keeps running: its methods may be called from several goroutines.
+// Verifiers of a user (qsub -jsv) run once, as the submitting user (Run). Verifiers of a site
+// (jsv_url of sge_conf(5)) run for many jobs in a Server, whose methods may be called by several
+// goroutines.
 package verifier
 
 import (
@@ -22,7 +23,7 @@ import (
 // (sge_conf(5), jsv_timeout).
 const Patience = 10 * time.Second
 
-// farewell is how long it may take to end when all is said.
+// farewell is the time that a verifier has to end after QUIT.
 const farewell = time.Second
 
 // URLError is a jsv_url (sge_types(5)) that names no verifier.
@@ -71,8 +72,8 @@ type RejectedError struct{ text string }
 // Error returns the reason.
 func (r *RejectedError) Error() string { return r.text }
 
-// Run has a program verify a job, which may take so long for each answer. The error is a *RejectedError, or what went wrong with the
-// program, without which the job is not to be submitted either.
+// Run has a program verify a job. patience is the timeout for each of its answers. The error is a
+// *RejectedError, or describes the fault of the program; do not submit the job in either case.
 func Run(ctx context.Context, path string, parameters []submit.Parameter, environment []submit.Variable, log Log, patience time.Duration) ([]submit.Correction, error) {
 	c, err := talkTo(path, whom{}, log, patience)
 	if err != nil {
