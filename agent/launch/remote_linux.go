@@ -19,6 +19,8 @@ type Remote interface {
 	Collect(id job.ID, status syscall.WaitStatus) (*job.Outcome, error)
 	Remove(id job.ID, keep bool) error
 	Note(id job.ID, n *Note) error
+	// Terminal is ConnectTerminal.
+	Terminal(ctx context.Context, id job.ID) (fd int, err error)
 }
 
 // Signal is what the supervisor of a job is told.

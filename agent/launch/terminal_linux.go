@@ -110,15 +110,19 @@ func (j *Job) OpenTerminal(ctx context.Context) (*Terminal, error) {
 	if j.Description.Terminal == nil {
 		return nil, ErrNoTerminal
 	}
-	// A long path does not fit into an address (unix(7)).
-	var c net.Conn
-	err := j.Dir.Use(func(fd int) (err error) {
-		c, err = new(net.Dialer).DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d/%s", fd, jobdir.FileTerminal))
-		return err
-	})
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED) {
-		return nil, ErrNoTerminal
+	var fd int
+	var err error
+	if j.remote != nil {
+		fd, err = j.remote.Terminal(ctx, j.Description.ID)
+	} else {
+		fd, err = j.ConnectTerminal()
 	}
+	if err != nil {
+		return nil, err
+	}
+	file := os.NewFile(uintptr(fd), jobdir.FileTerminal)
+	c, err := net.FileConn(file)
+	_ = file.Close()
 	if err != nil {
 		return nil, fmt.Errorf("cannot ask the supervisor for the terminal of job %s: %w", j.Description.ID, err)
 	}
@@ -137,6 +141,29 @@ func (j *Job) OpenTerminal(ctx context.Context) (*Terminal, error) {
 	}
 	_ = c.SetDeadline(time.Time{})
 	return t, nil
+}
+
+// ConnectTerminal connects with the supervisor of an interactive job, which answers with the terminal. The
+// descriptor is the caller's; reading from it does not block. It returns ErrNoTerminal while there is no terminal.
+func (j *Job) ConnectTerminal() (fd int, err error) {
+	if j.Description.Terminal == nil {
+		return -1, ErrNoTerminal
+	}
+	if fd, err = unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0); err == nil {
+		err = j.Dir.Use(func(dir int) error { // a long path does not fit into an address (unix(7))
+			return unix.Connect(fd, &unix.SockaddrUnix{Name: fmt.Sprintf("/proc/self/fd/%d/%s", dir, jobdir.FileTerminal)})
+		})
+		if err != nil {
+			_ = unix.Close(fd)
+		}
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED):
+		return -1, ErrNoTerminal
+	case err != nil:
+		return -1, fmt.Errorf("cannot ask the supervisor for the terminal of job %s: %w", j.Description.ID, err)
+	}
+	return fd, nil
 }
 
 // receiveTerminal reads descriptors (unix(7), SCM_RIGHTS).

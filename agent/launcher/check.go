@@ -97,7 +97,7 @@ func (r *Rules) checkPlan(p *launch.Plan, s *submitted, area jobdir.Area, script
 		func() error { return checkOurs(p) },
 		func() error {
 			if r.Submissions == nil {
-				return nil
+				return checkBatch(d)
 			}
 			return r.checkSubmitted(p, s, area, script)
 		},
@@ -231,13 +231,21 @@ func checkProcedures(d *job.Description) error {
 	return nil
 }
 
+// checkBatch refuses interactive jobs where nobody says that their owners have asked for them.
+func checkBatch(d *job.Description) error {
+	if d.Terminal != nil {
+		return errors.New("the plan has an interactive job, which the front may not ask for")
+	}
+	return nil
+}
+
 // checkOurs refuses what the launcher chooses, and what is of other kinds of jobs.
 func checkOurs(p *launch.Plan) error {
 	d := p.Description
 	for what, there := range map[string]bool{
 		"a part of a parallel job":        p.Slave,
 		"a job in the foreground":         p.Foreground || p.Aside,
-		"an interactive job":              d.Terminal != nil || d.Interactive != nil || d.Relayed,
+		"a terminal of another kind":      d.Interactive != nil || d.Relayed,
 		"the environment of the launcher": d.InheritEnv,
 		"an admin user":                   d.AdminUser != "",
 		"users of procedures":             len(p.Users) > 0,

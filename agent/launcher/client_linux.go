@@ -169,7 +169,7 @@ func (c *Client) forget(number uint64) {
 	delete(c.waiting, number)
 }
 
-// open reads an answer.
+// open reads an answer. The descriptor that comes with it is the caller's; -1 for none.
 func open(r reply, result any) (dir int, err error) {
 	rest := r.fds
 	body := []byte(r.answer.Body)
@@ -236,9 +236,6 @@ func (c *Client) Scripts() ([]int, error) {
 
 // Prepare has a job prepared, with its script.
 func (c *Client) Prepare(o *launch.Assignment, id job.ID, slave bool) (*launch.Job, error) {
-	if o.Interactive != nil {
-		return nil, &launch.OrderError{Err: errors.New("interactive jobs cannot be run with --front-user yet")}
-	}
 	p, err := o.Plan(id, c.area, slave)
 	if err != nil {
 		return nil, err
@@ -251,7 +248,11 @@ func (c *Client) Prepare(o *launch.Assignment, id job.ID, slave bool) (*launch.J
 		defer unix.Close(script)
 	}
 	p.GroupIDs, p.Users = nil, nil
-	s := &submitted{Key: o.Submission, Submission: submission.Of(o.Request, o.SubmitDir, o.SubmitEnv)}
+	of := submission.Of
+	if o.Interactive != nil {
+		of = submission.OfInteractive
+	}
+	s := &submitted{Key: o.Submission, Submission: of(o.Request, o.SubmitDir, o.SubmitEnv)}
 	return c.job(kindPrepare, &prepareBody{Plan: p, Script: script >= 0, Submitted: s}, id, script)
 }
 
@@ -341,6 +342,15 @@ func (c *Client) Collect(id job.ID, status syscall.WaitStatus) (*job.Outcome, er
 // Remove has removed what is left of a job.
 func (c *Client) Remove(id job.ID, keep bool) error {
 	return c.ask(kindRemove, &removeBody{id, keep}, nil)
+}
+
+// Terminal gets a connection with the supervisor of an interactive job.
+func (c *Client) Terminal(ctx context.Context, id job.ID) (int, error) {
+	fd, err := c.call(ctx, kindTerminal, &ofJob{id}, -1, nil)
+	if err == nil && fd < 0 {
+		err = errors.New("the launcher has answered without a connection with the supervisor")
+	}
+	return fd, err
 }
 
 // Note has a file of the agent's changed.

@@ -28,6 +28,7 @@ var known = map[string]error{
 	"exists": jobdir.ErrExists, "incomplete": jobdir.ErrIncomplete, "not-found": fs.ErrNotExist,
 	"foreground": launch.ErrForeground, "launched": launch.ErrLaunched, "supervised": launch.ErrSupervised,
 	"no-group-id": launch.ErrNoGroupID, "kept": launch.ErrKept, "not-running": launch.ErrNotRunning,
+	"no-terminal": launch.ErrNoTerminal,
 }
 
 // Error returns the text.

@@ -42,6 +42,7 @@ const (
 	kindTry          kind = "try"
 	kindSweep        kind = "sweep"
 	kindKeep         kind = "keep"
+	kindTerminal     kind = "terminal"
 )
 
 // envelope is a message of the front.
@@ -161,7 +162,7 @@ func decodeBody(k kind, text []byte) (any, error) {
 	switch k {
 	case kindHello, kindJobs, kindTry, kindSweep:
 		body = &empty{}
-	case kindOpen, kindLaunch, kindWait, kindDiscard:
+	case kindOpen, kindLaunch, kindWait, kindDiscard, kindTerminal:
 		body = &ofJob{}
 	case kindPrepare:
 		body = &prepareBody{}

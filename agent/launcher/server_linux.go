@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
@@ -171,7 +173,7 @@ func (s *Server) refuse(c *conn, o *received, err error) {
 // answer carries an order out and answers it.
 func (s *Server) answer(ctx context.Context, c *conn, o *received) {
 	a := &answer{Number: o.envelope.Number}
-	body, held, err := s.carryOut(ctx, o)
+	body, with, err := s.carryOut(ctx, o)
 	if err != nil {
 		if _, ok := errors.AsType[*refusal](err); ok {
 			s.refused(string(o.envelope.Order), err)
@@ -180,20 +182,34 @@ func (s *Server) answer(ctx context.Context, c *conn, o *received) {
 		_ = s.reply(c, a, nil, -1)
 		return
 	}
-	if held == nil {
+	if with == nil {
 		_ = s.reply(c, a, body, -1)
 		return
 	}
-	err = held.job.Dir.Use(func(fd int) error { return s.reply(c, a, body, fd) })
+	err = with.Use(func(fd int) error { return s.reply(c, a, body, fd) })
 	if errors.Is(err, fs.ErrClosed) { // removed meanwhile
 		a.Error = errorOf(err)
 		_ = s.reply(c, a, nil, -1)
 	}
 }
 
-// reply sends an answer, with the descriptor of a directory; -1 for none. An error is one of the
-// connection, which ends with the front.
-func (s *Server) reply(c *conn, a *answer, body any, dir int) error {
+// descriptorUser is what has the descriptor that goes with an answer: a directory, or a connection.
+type descriptorUser interface {
+	Use(func(fd int) error) error
+}
+
+// connection is a descriptor that is used once.
+type connection int
+
+// Use calls f, and closes the descriptor.
+func (c connection) Use(f func(fd int) error) error {
+	defer func() { _ = unix.Close(int(c)) }()
+	return f(int(c))
+}
+
+// reply sends an answer, with a descriptor; -1 for none. An error is one of the connection, which ends with the
+// front.
+func (s *Server) reply(c *conn, a *answer, body any, fd int) error {
 	a.Version = Version
 	text, fds, err := pack(body, func(b json.RawMessage, memory bool) any {
 		a.Body, a.Memory = b, memory
@@ -205,11 +221,11 @@ func (s *Server) reply(c *conn, a *answer, body any, dir int) error {
 		if text, err = json.Marshal(a); err != nil {
 			return err
 		}
-		dir = -1
+		fd = -1
 	}
 	all := slices.Clone(fds)
-	if dir >= 0 {
-		all = append(all, dir)
+	if fd >= 0 {
+		all = append(all, fd)
 	}
 	return c.write(text, all...)
 }
@@ -238,8 +254,8 @@ func pack(body any, message func(body json.RawMessage, memory bool) any) (text [
 	return text, []int{fd}, err
 }
 
-// carryOut does what an order asks for. held is the job whose directory goes with the answer.
-func (s *Server) carryOut(ctx context.Context, o *received) (body any, h *held, err error) {
+// carryOut does what an order asks for. with has the descriptor that goes with the answer; nil for none.
+func (s *Server) carryOut(ctx context.Context, o *received) (body any, with descriptorUser, err error) {
 	switch b := o.body.(type) {
 	case *prepareBody:
 		return s.prepare(b, o.fds[max(len(o.fds)-1, 0):])
@@ -299,7 +315,7 @@ func (s *Server) carryOut(ctx context.Context, o *received) (body any, h *held, 
 }
 
 // ofJob carries out an order that has nothing but a job.
-func (s *Server) ofJob(ctx context.Context, k kind, id job.ID) (body any, h *held, err error) {
+func (s *Server) ofJob(ctx context.Context, k kind, id job.ID) (body any, with descriptorUser, err error) {
 	switch k {
 	case kindOpen:
 		return s.open(id)
@@ -308,6 +324,8 @@ func (s *Server) ofJob(ctx context.Context, k kind, id job.ID) (body any, h *hel
 	case kindWait:
 		a, err := s.wait(ctx, id)
 		return a, nil, err
+	case kindTerminal:
+		return s.terminal(id)
 	}
 	a := &launchAnswer{}
 	err = s.with(id, func(j *launch.Job) error {
@@ -374,7 +392,7 @@ func (s *Server) has(number int) (bool, error) {
 	return slices.ContainsFunc(ids, func(id job.ID) bool { return id.Job == number }), err
 }
 
-func (s *Server) prepare(b *prepareBody, scripts []int) (any, *held, error) {
+func (s *Server) prepare(b *prepareBody, scripts []int) (any, descriptorUser, error) {
 	var script []byte
 	var err error
 	if b.Script {
@@ -414,7 +432,7 @@ func (s *Server) prepare(b *prepareBody, scripts []int) (any, *held, error) {
 		return nil, nil, err
 	}
 	a, err := describe(h.job, launch.Prepared)
-	return a, h, err
+	return a, h.job.Dir, err
 }
 
 // storeScript writes a script, and replaces another one only where no task of the job is left.
@@ -443,7 +461,7 @@ func describe(j *launch.Job, stage launch.Stage) (*jobAnswer, error) {
 	return &jobAnswer{j.Description, state}, err
 }
 
-func (s *Server) open(id job.ID) (any, *held, error) {
+func (s *Server) open(id job.ID) (any, descriptorUser, error) {
 	h, err := s.enter(id)
 	if err != nil {
 		return nil, nil, err
@@ -466,7 +484,20 @@ func (s *Server) open(id job.ID) (any, *held, error) {
 		return nil, nil, err
 	}
 	h.job = j
-	return a, h, nil
+	return a, j.Dir, nil
+}
+
+// terminal connects with the supervisor of an interactive job, which sends the terminal over the connection.
+func (s *Server) terminal(id job.ID) (any, descriptorUser, error) {
+	var fd int
+	err := s.with(id, func(j *launch.Job) (err error) {
+		fd, err = j.ConnectTerminal()
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return nil, connection(fd), nil
 }
 
 // wait waits for the end of a supervisor, for one order at a time.
@@ -497,7 +528,7 @@ func (s *Server) wait(ctx context.Context, id job.ID) (*waitAnswer, error) {
 	return &waitAnswer{uint32(status)}, err
 }
 
-func (s *Server) collect(b *collectBody) (any, *held, error) {
+func (s *Server) collect(b *collectBody) (any, descriptorUser, error) {
 	a := &collectAnswer{}
 	err := s.with(b.ID, func(j *launch.Job) error {
 		if j.PID() > 0 {

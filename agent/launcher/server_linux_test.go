@@ -225,7 +225,7 @@ func TestForgedOrders(t *testing.T) {
 		"the environment of root":       {func(p *launch.Plan) { p.Description.InheritEnv = true }, "environment of the launcher"},
 		"a stream of root":              {func(p *launch.Plan) { p.Description.Streams[1].Inherit = true }, "a stream"},
 		"an interactive job":            {func(p *launch.Plan) { p.Description.Terminal = &job.Terminal{} }, "interactive"},
-		"a port to connect to":          {func(p *launch.Plan) { p.Description.Interactive = &job.Interactive{} }, "interactive"},
+		"a port to connect to":          {func(p *launch.Plan) { p.Description.Interactive = &job.Interactive{} }, "terminal of another kind"},
 		"more processor than others":    {func(p *launch.Plan) { p.Description.Nice = -20 }, "nice value"},
 		"cores that others have":        {func(p *launch.Plan) { p.Description.BindingCPUs = "0" }, "cores"},
 		"a job in the foreground":       {func(p *launch.Plan) { p.Foreground = true }, "foreground"},

@@ -164,6 +164,9 @@ func (r *Rules) checkDescribed(p *launch.Plan, s *submission.Submission, owner *
 		control := slices.ContainsFunc(d.Environment, func(v string) bool { return strings.HasPrefix(v, "SGE_RSH_COMMAND=") })
 		o.PE, o.TotalSlots = &qconf.ParallelEnvironment{Name: d.PE.Name, ControlSlaves: control}, d.PE.Slots
 	}
+	if err := interactive(o, s, d); err != nil {
+		return err
+	}
 	if d.Ckpt != nil {
 		o.Ckpt = &qconf.Checkpoint{Name: d.Ckpt.Name, Dir: d.Ckpt.Dir}
 	}
@@ -171,7 +174,7 @@ func (r *Rules) checkDescribed(p *launch.Plan, s *submission.Submission, owner *
 	if err != nil {
 		return err
 	}
-	if !want.Command.OwnShell && !slices.Contains(r.Site.Shells, d.Command.Shell) {
+	if !s.Interactive && !want.Command.OwnShell && !slices.Contains(r.Site.Shells, d.Command.Shell) {
 		return fmt.Errorf("the shell %q is not one of the queues in root's configuration: %s", d.Command.Shell, strings.Join(r.Site.Shells, ", "))
 	}
 	if d.Command.StartMode == job.RawExec {
@@ -188,6 +191,7 @@ func (r *Rules) checkDescribed(p *launch.Plan, s *submission.Submission, owner *
 		{"working directory", d.Cwd, want.Cwd},
 		{"input and output", d.Streams, want.Streams},
 		{"merged error", d.MergeError, want.MergeError},
+		{"terminal", d.Terminal, want.Terminal},
 	} {
 		equal, err := same(c.is, c.want)
 		if err != nil {
@@ -208,6 +212,33 @@ func (r *Rules) checkDescribed(p *launch.Plan, s *submission.Submission, owner *
 	d.Name, d.Account, d.Command, d.Cwd, d.Streams = want.Name, want.Account, want.Command, want.Cwd, want.Streams
 	return checkVariables(d, want)
 }
+
+// interactive makes the assignment of a job of qrsh or qlogin one of an interactive job. The front chooses the size of
+// the terminal, and whether there is a terminal or pipes.
+func interactive(o *launch.Assignment, s *submission.Submission, d *job.Description) error {
+	if s.Interactive != (d.Terminal != nil) {
+		return fmt.Errorf("user %s has submitted job %d by another command: only qrsh and qlogin submit interactive jobs", d.Owner, d.ID.Job)
+	}
+	if !s.Interactive {
+		return nil
+	}
+	o.Interactive = &launch.Interactive{Rows: uint16(d.Terminal.Rows), Cols: uint16(d.Terminal.Cols), Pipes: d.Terminal.Pipes, Login: s.Login}
+	for _, v := range d.Environment {
+		if term, ok := strings.CutPrefix(v, "TERM="); ok {
+			o.Interactive.Term = term
+		}
+	}
+	if term := o.Interactive.Term; strings.Trim(term, termCharacters) != "" || len(term) > mostTerm {
+		return fmt.Errorf("TERM %.200q is no terminal type: expected at most %d letters, digits and %s", term, mostTerm, "._+-")
+	}
+	return nil
+}
+
+// Terminal types are names of files below a directory of terminfo(5).
+const (
+	termCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+-"
+	mostTerm       = 64
+)
 
 // checkVariables compares the environment with the one that a submission leads to. Things of resource maps come
 // behind it.

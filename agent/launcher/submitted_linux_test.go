@@ -152,6 +152,8 @@ func TestForgedSubmissions(t *testing.T) {
 			w.says(o, "SGE_CKPT_ENV=c")
 			o.plan.Description.Ckpt = &job.Checkpoint{Name: "c", Interface: "userdefined", Command: "/tmp/x"}
 		}, "ckpt_command"},
+		"a terminal of a batch job":     {func(o *order) { o.plan.Description.Terminal = &job.Terminal{Pipes: true} }, "only qrsh and qlogin"},
+		"a terminal in both places":     {func(o *order) { o.plan.Description.Terminal, o.claim.Interactive = &job.Terminal{}, true }, "something else"},
 		"a higher limit":                {func(o *order) { o.plan.Description.Limits[job.RT].Hard = 1000 }, "h_rt"},
 		"a task of a job without tasks": {func(o *order) { w.task(o, 3) }, "no array job"},
 		"start_proc_args":               {func(o *order) { w.parallel(o, func(p *job.ParallelEnvironment) { p.Start = "/tmp/x" }) }, "start_proc_args"},
@@ -163,6 +165,91 @@ func TestForgedSubmissions(t *testing.T) {
 		w.refusedWith(name, w.prepare(o), c.want)
 	}
 	w.nothingIsHere()
+}
+
+// session has a user submit an interactive job: with a command, or without one.
+func (w *world) session(s *Server, key string, id job.ID, command ...string) *order {
+	w.Helper()
+	r, err := submit.Parse(submit.Input{Args: append([]string{"-N", "n", "-wd", "/"}, command...), Cwd: "/", Command: submit.Qrsh})
+	if err != nil {
+		w.Fatal(err)
+	}
+	claim := submission.OfInteractive(r, "/", nil)
+	if err := s.Rules.Submissions.Add(w.owner.UID, key, claim.Digest(key)); err != nil {
+		w.Fatal(err)
+	}
+	r.Binary = true
+	o, err := launch.Resolve(qconf.Builtin(1), r, "all.q", "host")
+	if err != nil {
+		w.Fatal(err)
+	}
+	o.Owner, o.Privileged, o.Queue.Tmpdir, o.Lookup = w.owner, true, w.tmp, userdb.System().User
+	o.SubmitDir, o.BinaryPath, o.Arch = "/", "/usr/sbin", s.Rules.Site.Arch
+	o.Interactive = &launch.Interactive{Rows: 24, Cols: 80, Term: "xterm-256color", Login: r.Login}
+	p, err := o.Plan(id, jobdir.Area(w.spool.Path()), false)
+	if err != nil {
+		w.Fatal(err)
+	}
+	p.GroupIDs = nil
+	return &order{plan: p, claim: *claim, key: key}
+}
+
+// startSession orders a job without a script.
+func (w *world) startSession(o *order) *Error {
+	w.Helper()
+	return w.ask(kindPrepare, &prepareBody{Plan: o.plan, Submitted: &submitted{o.key, &o.claim}})
+}
+
+// TestForgedSessions: a front that was captured makes no batch job of an interactive one, starts another command or
+// shell in none, and gets no terminal that there is not.
+func TestForgedSessions(t *testing.T) {
+	w, s := newStrictWorld(t)
+	n := 0
+	for name, c := range map[string]struct {
+		forge func(o *order)
+		want  string
+	}{
+		"a batch job":                {func(o *order) { o.plan.Description.Terminal = nil }, "only qrsh and qlogin"},
+		"a batch job twice":          {func(o *order) { o.plan.Description.Terminal, o.claim.Interactive = nil, false }, "something else"},
+		"another command":            {func(o *order) { o.plan.Description.Command.Args = []string{"x"} }, "the command of job"},
+		"another shell":              {func(o *order) { o.plan.Description.Command.Shell = "/bin/sh" }, "the command of job"},
+		"a login shell or a command": {func(o *order) { o.plan.Description.Terminal.Login = !o.plan.Description.Terminal.Login }, "the terminal of job"},
+		"a terminal without end":     {func(o *order) { o.plan.Description.Terminal.Rows = 1 << 20 }, "the terminal of job"},
+		"output to a file":           {func(o *order) { o.plan.Description.Streams[1].Path = "/home/user/.bashrc" }, "input and output"},
+		"a terminal type that is a path": {func(o *order) {
+			for i, v := range o.plan.Description.Environment {
+				if strings.HasPrefix(v, "TERM=") {
+					o.plan.Description.Environment[i] = "TERM=../../tmp/x"
+				}
+			}
+		}, "is no terminal type"},
+		"the way of the original": {func(o *order) { o.plan.Description.Interactive = &job.Interactive{} }, "a terminal of another kind"},
+	} {
+		for _, command := range [][]string{{"sleep", "1"}, nil} {
+			n++
+			o := w.session(s, fmt.Sprintf("key%d", n), job.ID{Job: 7}, command...)
+			c.forge(o)
+			w.refusedWith(name, w.startSession(o), c.want)
+		}
+	}
+	w.nothingIsHere()
+	id := job.ID{Job: 7}
+	w.refusedWith("a terminal of no job", w.ask(kindTerminal, &ofJob{id}), "neither prepared nor opened")
+	for i, command := range [][]string{{"sleep", "1"}, nil} {
+		id := job.ID{Job: 7 + i}
+		if err := w.startSession(w.session(s, fmt.Sprintf("good%d", i), id, command...)); err != nil {
+			t.Fatalf("%q: %v", command, err)
+		}
+		if err := w.ask(kindTerminal, &ofJob{id}); err == nil || err.Code != "no-terminal" {
+			t.Errorf("the terminal of a job that was not started: %v", err)
+		}
+	}
+	if err := w.prepare(w.order(s, "batch", job.ID{Job: 10})); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.ask(kindTerminal, &ofJob{job.ID{Job: 10}}); err == nil || err.Code != "no-terminal" {
+		t.Errorf("the terminal of a batch job: %v", err)
+	}
 }
 
 // stranger makes a job one of another user, who has submitted nothing.

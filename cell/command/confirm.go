@@ -34,7 +34,15 @@ func Submission(in *Input, key string) string {
 	if kind != submit.Qsub {
 		request = x.wrapped(request)
 	}
-	return submission.Of(request, in.Dir, submit.Origin(in.Environment)).Digest(key)
+	return x.submits(request, in.Dir, submit.Origin(in.Environment)).Digest(key)
+}
+
+// submits describes the job that the command submits.
+func (x *call) submits(r *submit.Request, dir string, origin []string) *submission.Submission {
+	if x.isInteractive() {
+		return submission.OfInteractive(r, dir, origin)
+	}
+	return submission.Of(r, dir, origin)
 }
 
 // confirmed refuses a job that is not the one that the user has confirmed.
@@ -43,7 +51,7 @@ func (x *call) confirmed(r *submit.Request) error {
 		return nil
 	}
 	c, by := x.in.Confirmation, x.caller()
-	if c == nil || !submission.ValidKey(c.Key) || submission.Of(r, by.Origin.Directory, by.Origin.Environment).Digest(c.Key) != c.Digest {
+	if c == nil || !submission.ValidKey(c.Key) || x.submits(r, by.Origin.Directory, by.Origin.Environment).Digest(c.Key) != c.Digest {
 		return errors.New("job rejected: it is not the job that the command has told the launcher of; if the site has a jsv_url that changes jobs, remove it, and if the default options were just changed, submit the job again")
 	}
 	return nil

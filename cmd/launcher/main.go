@@ -83,7 +83,7 @@ func (l *list) Set(s string) error {
 
 func parse(args []string) (*options, error) {
 	o := &options{}
-	var groups, params string
+	var groups, params, rsh string
 	var tmpdirs, commands, shells list
 	flags := flag.NewFlagSet("execd-launcher", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -99,6 +99,7 @@ func parse(args []string) (*options, error) {
 	flags.Var(&shells, "shell", "")
 	flags.Var(&o.requests, "requests", "")
 	flags.StringVar(&params, "execd-params", "", "")
+	flags.StringVar(&rsh, "rsh-command", "", "")
 	if err := flags.Parse(args); err != nil {
 		return nil, fmt.Errorf("%w; execd starts it, see execd standalone --help", err)
 	}
@@ -110,8 +111,8 @@ func parse(args []string) (*options, error) {
 		return nil, errors.New("it is a part of a daemon of root, and runs as root only")
 	}
 	var err error
-	text := fmt.Sprintf("min_uid %d\nmin_gid %d\ngid_range %s\nexecd_params %s\n",
-		o.rules.MinUID, o.rules.MinGID, cmp.Or(groups, "NONE"), cmp.Or(params, "none"))
+	text := fmt.Sprintf("min_uid %d\nmin_gid %d\ngid_range %s\nexecd_params %s\nrsh_command %s\n",
+		o.rules.MinUID, o.rules.MinGID, cmp.Or(groups, "NONE"), cmp.Or(params, "none"), cmp.Or(rsh, "builtin"))
 	if o.config, err = qconf.ParseConfiguration("global", []byte(text)); err == nil {
 		o.rules.GroupIDs = o.config.GIDRange
 		o.rules.Site = launcher.Site{

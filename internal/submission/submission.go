@@ -80,6 +80,8 @@ type Submission struct {
 	Env        []Pair        `json:"env,omitempty"` // variables, in their order
 	Array      *submit.Array `json:"array,omitempty"`
 	Limits     []Limit       `json:"limits,omitempty"`
+	// Interactive says that the user attaches to the job: without it the input of the job is a file.
+	Interactive bool `json:"interactive,omitempty"`
 	// Directory and Origin are the directory of the command, and what the SGE_O_ variables of the job are made of
 	// (submit.Origin).
 	Directory Text   `json:"directory"`
@@ -104,6 +106,15 @@ func Of(r *submit.Request, dir string, origin []string) *Submission {
 	for _, l := range r.LimitRequests() {
 		s.Limits = append(s.Limits, Limit{int(l.Resource), l.Hard, l.Value})
 	}
+	return s
+}
+
+// OfInteractive is Of for a job of qrsh or qlogin. One without a command runs the login shell, and has no script.
+func OfInteractive(r *submit.Request, dir string, origin []string) *Submission {
+	request := *r
+	request.Binary = r.Binary || r.Login
+	s := Of(&request, dir, origin)
+	s.Interactive = true
 	return s
 }
 

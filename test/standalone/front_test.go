@@ -73,6 +73,14 @@ func (m *machine) records(job string) (list []string) {
 	return list
 }
 
+// refusedNothing reports what the launcher has refused.
+func (m *machine) refusedNothing() {
+	m.Helper()
+	if list := lines(m, filepath.Join(m.dir, "spool", "launcher-audit")); len(list) > 0 {
+		m.Errorf("the launcher has refused:\n%s", strings.Join(list, "\n"))
+	}
+}
+
 // TestFront: a daemon of two processes runs a job from qsub to its record, and its front has no
 // rights.
 func TestFront(t *testing.T) {
@@ -111,9 +119,7 @@ func TestFront(t *testing.T) {
 	if got := status(t, launcher, "Uid"); got != same("0") {
 		t.Errorf("the launcher has Uid %s", got)
 	}
-	if list := lines(t, filepath.Join(m.dir, "spool", "launcher-audit")); len(list) > 0 {
-		t.Errorf("the launcher has refused:\n%s", strings.Join(list, "\n"))
-	}
+	m.refusedNothing()
 	m.until("the job's directory is gone", func() bool {
 		left, err := os.ReadDir(filepath.Join(m.dir, "spool", "active_jobs"))
 		return err == nil && len(left) == 0
@@ -145,9 +151,26 @@ func TestFrontOrders(t *testing.T) {
 	if fields := strings.Split(m.records(id)[0], ":"); fields[12] != "137" {
 		t.Errorf("exit status %s, expected 137", fields[12])
 	}
-	if r := m.as(u, "qrsh", "-now", "n", "true"); r.status == 0 || !strings.Contains(r.stdout+r.stderr, "--front-user") {
-		t.Errorf("qrsh: %+v", r)
+}
+
+// TestFrontParallel: with two processes the commands of a parallel job run on its host, by the command of root's
+// configuration.
+func TestFrontParallel(t *testing.T) {
+	t.Parallel()
+	m := newFront(t, 4)
+	out := m.open("out")
+	m.write("conf/pes/mpi", "pe_name mpi\nslots 99\nallocation_rule $fill_up\ncontrol_slaves TRUE\n")
+	m.write("conf/queues/all.q", fmt.Sprintf("qname all.q\nhostlist %s\nslots 4\nshell /bin/sh\nload_thresholds NONE\npe_list mpi\ntmpdir %s\n", hostName, m.open("tmp")))
+	m.write("conf/conf/global", "gid_range 52100-54000\nmin_uid 1\nmin_gid 1\nrsh_command /site/rsh -x\n")
+	m.write("job.sh", "#!/bin/sh\n. \"$SGE_ROOT/$SGE_CELL/common/settings.sh\"\nread -r host slots queue <\"$PE_HOSTFILE\"\n"+
+		"echo \"$host $slots $SGE_RSH_COMMAND\"\nqrsh -inherit -nostdin -V \"$host\" echo task of '$JOB_ID'\nqrsh -inherit -nostdin -V \"$host\" exit 7\necho \"status $?\"\n")
+	m.start()
+	u := someUsers(t, 1)[0]
+	r := m.as(u, "qsub", "-terse", "-sync", "y", "-wd", "/", "-o", out+"/said", "-j", "y", "-pe", "mpi", "3", "job.sh")
+	if said := strings.Join(lines(t, out+"/said"), "|"); said != hostName+" 3 /site/rsh -x|task of 1|status 7" {
+		t.Errorf("the job has said %q; qsub: %+v", said, r)
 	}
+	m.refusedNothing()
 }
 
 func lastLine(text string) string {
@@ -291,7 +314,5 @@ func TestFrontSubmissions(t *testing.T) {
 	if st, ok := info.Sys().(*syscall.Stat_t); !ok || st.Uid != 0 || info.Mode()&0o022 != 0 {
 		t.Errorf("what jobs source is %+v, expected a file of root", info)
 	}
-	if list := lines(t, filepath.Join(m.dir, "spool", "launcher-audit")); len(list) > 0 {
-		t.Errorf("the launcher has refused:\n%s", strings.Join(list, "\n"))
-	}
+	m.refusedNothing()
 }

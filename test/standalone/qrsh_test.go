@@ -73,7 +73,24 @@ func (s *session) ends(status int, out, errs string) {
 // TestQrshPipes: a command of qrsh without a terminal is one like any other in a pipeline.
 func TestQrshPipes(t *testing.T) {
 	t.Parallel()
-	m := newMachine(t, 2)
+	qrshPipes(t, newMachine(t, 2))
+}
+
+// TestFrontQrsh does what TestQrshPipes does, with a daemon of two processes.
+func TestFrontQrsh(t *testing.T) {
+	t.Parallel()
+	m := newFront(t, 2)
+	qrshPipes(t, m)
+	s := m.at(someUsers(t, 1)[0], "qrsh", "-now", "n", "-wd", "/")
+	s.See("not available") // nologin(8), the shell of the user
+	if status := s.Status(); status != 1 {
+		t.Errorf("qrsh ended with status %d, expected 1", status)
+	}
+	m.refusedNothing()
+}
+
+func qrshPipes(t *testing.T, m *machine) {
+	t.Helper()
 	m.start()
 	u := someUsers(t, 1)[0]
 
@@ -142,7 +159,19 @@ func TestQrshPipes(t *testing.T) {
 // be lost it is not taken for whole.
 func TestQrshOutlivesTheDaemon(t *testing.T) {
 	t.Parallel()
-	m := newMachine(t, 3)
+	qrshOutlives(t, newMachine(t, 3))
+}
+
+// TestFrontQrshOutlives does what TestQrshOutlivesTheDaemon does, with a daemon of two processes.
+func TestFrontQrshOutlives(t *testing.T) {
+	t.Parallel()
+	m := newFront(t, 3)
+	qrshOutlives(t, m)
+	m.refusedNothing()
+}
+
+func qrshOutlives(t *testing.T, m *machine) {
+	t.Helper()
 	m.start()
 	u := someUsers(t, 1)[0]
 	goes := m.qrsh(u, "read x; echo $x; wc -c; echo told >&2; exit 3")
