@@ -27,8 +27,8 @@ func (a *Agent) booking(s *Start) *admission.Booking {
 	return b
 }
 
-// admit asks whether there is room for a start; take books it as well. A start that
-// brings its own settings is its master's matter. mu is held.
+// admit checks whether a start fits; with take it also books the job. It does not check a start
+// that brings its own settings: that is up to its master. The caller holds mu.
 func (a *Agent) admit(s *Start, b *admission.Booking, take bool) error {
 	if s.Order != nil {
 		return nil
@@ -57,15 +57,15 @@ func (a *Agent) hold(e *entry) {
 	}
 }
 
-// release gives back what a job held. mu is held.
+// release removes the booking of a job. The caller holds mu.
 func (a *Agent) release(e *entry) {
 	if e.parent == nil && e.record.Booking != nil {
 		a.book.End(e.id)
 	}
 }
 
-// setLoad has the load values that were reported last count for what is admitted: a
-// master judges by the same. mu is held.
+// setLoad uses the last reported load values for admission, because a master decides by the same
+// values. The caller holds mu.
 func (a *Agent) setLoad() {
 	values := a.load.of(a.options.Host)
 	problems := a.book.SetLoad(values)

@@ -23,7 +23,7 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// Options say where an agent works and what it uses.
+// Options are the directories, the configuration and the services of an agent.
 type Options struct {
 	Host     string        // this host, as the master spells it
 	Spool    *jobdir.Spool // of this agent alone; not used with Launcher
@@ -34,12 +34,11 @@ type Options struct {
 	Own      *jobdir.Dir
 	Version  string
 
-	// Configuration reads the configuration and says its version. What is wrong with
-	// it is one error for all of it.
+	// Configuration reads the configuration and returns its version. One error joins all of its
+	// mistakes.
 	Configuration func() (*qconf.Cluster, string, error)
-	// Configured is told of the configuration that Configure has taken into use, for what
-	// else depends on it, in the order of the calls: the next one waits for its return. It
-	// must not call Configure. Nil for nothing.
+	// Configured is called after Configure has taken a configuration into use, one call after
+	// another, in the order of the configurations. It must not call Configure. It may be nil.
 	Configured func(*qconf.Cluster)
 	// GPUs returns the GPUs of this host as they are now, which is not changed; nil for none.
 	GPUs func() *gpu.Inventory
@@ -49,19 +48,19 @@ type Options struct {
 	Users func(name string) (*userdb.User, error)
 	// Groups finds the ids of groups of this host; nil is the name service switch.
 	Groups func(name string) (uint32, error)
-	// Account is told of each job that has ended, once, after its end is on the disk,
-	// and has it there as well when it returns; nil for no accounting. again says that a
-	// previous agent may have told the same.
+	// Account writes the accounting record of each finished job to the disk before it returns. It
+	// is called once for each job, after the job's end is on the disk. again says that a previous
+	// agent may already have called it for this job. Nil disables accounting.
 	Account func(r *Record, d *job.Description, o *job.Outcome, again bool) error
-	// Permit says why this host does not run a command of its master as a user, who is another
-	// one than the owner of the job (execd-procedures(5)); nil permits all.
+	// Permit returns an error if this host does not run a command of its master as the given user,
+	// who is not the owner of the job (execd-procedures(5)). A nil Permit permits all.
 	Permit func(user, command string) error
-	// Observer is told what happens; nil for nobody.
+	// Observer receives events of jobs. It may be nil.
 	Observer Observer
 
-	// HangUp is how long an interactive job goes on whose client has gone without a
-	// word, until it is terminated; 0 is DefaultHangUp, less than 0 is for ever. An agent
-	// that is started again waits as long for the clients of the previous one.
+	// HangUp is the time after which an interactive job is terminated when its client has
+	// disappeared without detaching. 0 means DefaultHangUp, and a negative value never. A restarted
+	// agent waits for the same time for the clients of the previous agent.
 	HangUp time.Duration
 
 	SGERoot, SGECell string
@@ -72,8 +71,8 @@ type Options struct {
 // DefaultHangUp is the default of Options.HangUp.
 const DefaultHangUp = 5 * time.Minute
 
-// Observer is told what happens to jobs, for mail, metrics and the like. It is called
-// from several goroutines, must not wait, and must not change what it gets.
+// Observer receives events of jobs, for mail, metrics and similar uses. It is called from several
+// goroutines, must not block, and must not change its arguments.
 type Observer interface {
 	// Started and Refused, of a start that was accepted or not, must not use the agent.
 	Started()
@@ -112,8 +111,8 @@ type Agent struct {
 	reaper               launch.Reaper // of whoever reports
 	online               *onlineWatch  // of whoever reports
 	priorities           chan struct{} // wakes prioritise
-	goroutines           goroutines    // those of spawn: of jobs, and others that last
-	found                []*entry      // jobs of a previous agent, until Run goes on with them
+	goroutines           goroutines    // started by spawn: for jobs, and other long-running ones
+	found                []*entry      // jobs of a previous agent, until Run continues with them
 
 	configuring sync.Mutex // serialises the reading of the configuration, and its use
 
@@ -129,13 +128,13 @@ type Agent struct {
 	load     loadBook
 	opened   openGroups
 
-	// mu guards what follows. Nothing is read from the disk or written to it by who holds it: an
-	// agent whose disk does not answer answers.
+	// mu guards the fields below. A holder of mu must not read from the disk or write to it, so
+	// that the agent still answers when the disk hangs.
 	mu            sync.Mutex
 	table         map[job.ID]*entry
 	keys          map[string]*entry
-	rests         map[job.ID]bool // jobs that were refused when something of them was made already
-	bound         uint64          // another one when a job is, or is no longer, in the table or live
+	rests         map[job.ID]bool // refused jobs that may have left files or groups
+	bound         uint64          // changes when a job enters or leaves the table, or ends
 	procedures    procedureEnds
 	numbers       numbers
 	changed       chan struct{} // closed at the next change
@@ -145,7 +144,7 @@ type Agent struct {
 	version       string         // of the configuration
 	versionNumber uint64         // of the report that says so
 	configError   error
-	said          map[string]bool   // parameters that have been said to have no effect
+	said          map[string]bool   // parameters without effect that have been logged
 	troubles      map[string]string // what: sentence
 	starting      starting
 	service       ServiceReport   // the last one
@@ -200,7 +199,7 @@ func New(options Options) (*Agent, error) {
 		return nil, err
 	}
 	a.mu.Lock()
-	a.noteService() // also that the host is in service: a previous agent may have said otherwise
+	a.noteService() // also if the host is in service: a previous agent may have recorded otherwise
 	a.mu.Unlock()
 	return a, nil
 }
@@ -249,8 +248,8 @@ func (a *Agent) Run(ctx context.Context, links ...Link) error {
 	}
 }
 
-// Close ends what belongs to the agent; jobs and their supervisors go on. Run has done so
-// when it returns, and then it does nothing.
+// Close ends the agent, but neither jobs nor their supervisors. Run calls it before it returns;
+// further calls do nothing.
 func (a *Agent) Close() { a.closing.Do(a.close) }
 
 func (a *Agent) close() {
@@ -263,12 +262,12 @@ func (a *Agent) close() {
 	a.finished.end()
 }
 
-// shutdownPatience bounds the time in which supervisors are told to end their jobs
-// when the agent is shut down.
+// shutdownPatience is the time limit for telling supervisors to end their jobs when the agent is
+// shut down.
 const shutdownPatience = 10 * time.Second
 
-// Shutdown ends Run. With endJobs all jobs are told to end first, and what becomes of
-// them is reported by the next agent of this spool area. It waits for neither.
+// Shutdown ends Run. With endJobs it first orders all jobs to end; the next agent of this spool
+// area reports their ends. It does not wait for the jobs.
 func (a *Agent) Shutdown(endJobs bool) {
 	a.mu.Lock()
 	a.stopping = true
@@ -311,7 +310,7 @@ func (a *Agent) Shutdown(endJobs bool) {
 
 // Configure has the configuration read again. One with errors changes nothing.
 func (a *Agent) Configure(context.Context) error {
-	// What was read first is not to be taken in last.
+	// Configurations must be applied in the order in which they were read.
 	a.configuring.Lock()
 	defer a.configuring.Unlock()
 	if err := a.configure(); err != nil {
@@ -356,7 +355,7 @@ func (a *Agent) configure() error {
 	return nil
 }
 
-// rebook goes on with the same jobs under another configuration. mu is held.
+// rebook books the current jobs under another configuration. The caller holds mu.
 func (a *Agent) rebook(cluster *qconf.Cluster) error {
 	var problems []error
 	var err error
@@ -413,7 +412,7 @@ func (a *Agent) Health() Health {
 	return h
 }
 
-// addGPUs adds the GPUs of the host to its health, and what is wrong with them. mu is held.
+// addGPUs adds the GPUs of the host and their problems to its health. The caller holds mu.
 func (a *Agent) addGPUs(h *Health) {
 	v := a.gpus()
 	if v == nil {
@@ -436,7 +435,7 @@ func (a *Agent) addGPUs(h *Health) {
 	}
 }
 
-// trouble notes what does not work, or with a nil error that it works again.
+// trouble records that something does not work, or with a nil error, that it works again.
 func (a *Agent) trouble(what string, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -37,16 +37,17 @@ func peStop(d *job.Description) string {
 
 // procedureEnds remembers how procedures have ended that ran as the owners of their jobs.
 //
-// An owner can have such a procedure exit with any status: can trace it, end what it waits for,
-// fill the quota that it needs. So the failure of one owner says nothing of the queue while the
-// procedure succeeds for another one. The failures of two owners, with no success between them, do.
-// Where no other owner has had a job, a failure is the queue's as queue_conf(5) says.
+// A job owner can make such a procedure exit with any status: by tracing it, by ending a process
+// that it waits for, or by filling a quota that it needs. So a failure for one owner does not count
+// against the queue while the procedure succeeds for another owner. Failures for two owners,
+// without a success in between, do. If no other owner has had a job, a failure counts against the
+// queue, as queue_conf(5) says.
 type procedureEnds map[procedureKey][]procedureEnd
 
 type procedureKey struct{ queue, attribute, command string }
 
-// procedureEnd is the last end for an owner. There are at most two for a procedure: the last one, and
-// the last one of another owner.
+// procedureEnd is the last result of a procedure for an owner. At most two are stored for a
+// procedure: the last one, and the last one for another owner.
 type procedureEnd struct {
 	owner  string
 	passed bool
@@ -58,7 +59,7 @@ func (p procedureEnds) note(k procedureKey, owner string, passed bool) {
 	p[k] = list[:min(len(list), 2)]
 }
 
-// others reports whether the procedure has succeeded when it ran last for another owner.
+// others reports whether the procedure's last run for another owner succeeded.
 func (p procedureEnds) others(k procedureKey, owner string) bool {
 	for _, e := range p[k] {
 		if e.owner != owner {

@@ -16,28 +16,28 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// What a Terminal returns that its holder has no more.
+// Errors of a Terminal whose client no longer holds it.
 var (
-	// ErrDetached: it is nobody's, because its holder has left it, or the agent ends.
+	// ErrDetached: no client holds it, because the client has detached, or because the agent is
+	// stopping.
 	ErrDetached = errors.New("the agent ends")
-	// ErrTaken: it is another one's by now.
+	// ErrTaken: another client holds it.
 	ErrTaken = errors.New("another client has attached to the job")
 )
 
-// console is the other side of the terminal of a job, of which the supervisor keeps
-// another descriptor. It is there from the moment at which the job is seen to have
-// begun until its end has been acknowledged, so that the last words of a short job wait
-// for whoever comes.
+// console is the agent's side of the terminal of a job; the supervisor has another descriptor of
+// it. It exists from the observed start of the job until its end has been acknowledged, so that a
+// client can still read the last output of a short job.
 type console struct {
 	*launch.Terminal
-	reading       cancelLock // of who reads Out
-	readingErrors cancelLock // of who reads Err
-	writing       cancelLock // of who writes to In
+	reading       cancelLock // for the reader of Out
+	readingErrors cancelLock // for the reader of Err
+	writing       cancelLock // for the writer of In
 
 	mu       sync.Mutex
-	attached *attachment   // who has it; nil for nobody
-	alone    chan struct{} // nil, or what is closed when somebody comes after one who has gone without a word
-	expected bool          // somebody has attached, and has not said that he goes
+	attached *attachment   // the client that holds it, or nil
+	alone    chan struct{} // nil, or closed when a client attaches after another one disappeared without detaching
+	expected bool          // a client has attached and has not detached
 	ended    bool
 }
 
@@ -84,7 +84,7 @@ func (s *seat) expect(client bool) {
 	s.expected = client
 }
 
-// cancelLock is a lock that is not waited for by one who has lost the terminal.
+// cancelLock is a lock whose waiters stop waiting when they lose the terminal.
 type cancelLock chan struct{}
 
 func (l cancelLock) release() { <-l }
@@ -105,8 +105,7 @@ func (l cancelLock) acquire(gone <-chan struct{}) bool {
 	}
 }
 
-// consolePatience bounds how long a supervisor may take to answer, which is busy with
-// nothing else but its job.
+// consolePatience is the time limit for a supervisor's answer.
 const consolePatience = 5 * time.Second
 
 // openConsole gets the terminal of an interactive job that runs, if it is not here yet.
@@ -127,7 +126,7 @@ func (a *Agent) openConsole(ctx context.Context, e *entry) {
 	alone := e.seat.open(&console{
 		Terminal: t, reading: make(cancelLock, 1), readingErrors: make(cancelLock, 1), writing: make(cancelLock, 1),
 	})
-	if alone != nil { // who has ordered the job; or of a previous agent, with which his connection has gone
+	if alone != nil { // the client of the submission, or a client of a previous agent, whose connection ended with that agent
 		a.hangUp(e, alone, cmp.Or(a.options.HangUp, DefaultHangUp))
 	}
 	a.mu.Lock()
@@ -135,9 +134,9 @@ func (a *Agent) openConsole(ctx context.Context, e *entry) {
 	a.changes()
 }
 
-// noteClient writes down whether somebody is expected to come back to a job, who has gone
-// without a word if the next agent does not see him. It is not synced: when the power goes,
-// the job goes.
+// noteClient records on the disk whether a job's client has not detached. If it does not attach to
+// the next agent again, that agent takes it for lost. The file is not synced: a power loss ends the
+// job anyway.
 func (a *Agent) noteClient(e *entry, c *console) {
 	e.ordering.Lock()
 	defer e.ordering.Unlock()
@@ -196,7 +195,7 @@ func (a *Agent) Attach(ctx context.Context, id job.ID) (Terminal, error) {
 	}
 }
 
-// attach makes the caller the one who has a terminal.
+// attach gives the terminal of a job to the caller.
 func (a *Agent) attach(e *entry, c *console) (Terminal, error) {
 	t := &attachment{agent: a, entry: e, console: c, gone: make(chan struct{})}
 	if !c.give(t) {
@@ -207,7 +206,7 @@ func (a *Agent) attach(e *entry, c *console) (Terminal, error) {
 	return t, nil
 }
 
-// give takes the terminal from who has it, and gives it to another one.
+// give takes the terminal from its current client, and gives it to another one.
 func (c *console) give(to *attachment) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -220,7 +219,7 @@ func (c *console) give(to *attachment) bool {
 	return true
 }
 
-// notAlone has nobody be waited for any more. mu is held.
+// notAlone ends the wait for a lost client. The caller holds mu.
 func (c *console) notAlone() {
 	if c.alone != nil {
 		close(c.alone)
@@ -228,7 +227,8 @@ func (c *console) notAlone() {
 	}
 }
 
-// take takes the terminal from who has it, and says why. mu is held.
+// take takes the terminal from its client; why is the error that the client gets. The caller holds
+// mu.
 func (c *console) take(why error) {
 	if c.attached == nil {
 		return
@@ -236,7 +236,7 @@ func (c *console) take(why error) {
 	c.attached.why = why
 	close(c.attached.gone)
 	c.attached = nil
-	// Whoever still waits for something to read, or to write, is woken.
+	// Waiting readers and writers are woken.
 	c.SetDeadline(time.Unix(1, 0))
 	for _, l := range []cancelLock{c.reading, c.readingErrors, c.writing} {
 		l.acquire(nil)
@@ -245,9 +245,9 @@ func (c *console) take(why error) {
 	c.SetDeadline(time.Time{})
 }
 
-// leave takes the terminal from one who may have it. lost says that he has gone without
-// a word: alone is closed when another one comes, or there is nothing to come for.
-// expected says that he may come back.
+// leave takes the terminal from a client, if the client still holds it. lost says that the client
+// disappeared without detaching: the returned channel is closed when another client attaches, or
+// when the terminal is closed. expected says that the client may come back.
 func (c *console) leave(t *attachment, lost, expected bool) (alone <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -266,8 +266,8 @@ func (c *console) leave(t *attachment, lost, expected bool) (alone <-chan struct
 	return c.alone
 }
 
-// retire closes the terminal of a job of which nothing is kept any more. Whoever is still
-// attached reads the last words, and then leaves.
+// retire closes the terminal of a job that is being removed. A client that is still attached reads
+// the last output and then leaves.
 func (c *console) retire() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -300,7 +300,7 @@ type attachment struct {
 	agent   *Agent
 	entry   *entry
 	console *console
-	gone    chan struct{} // closed when it has the terminal no more; by who holds console.mu
+	gone    chan struct{} // closed when it loses the terminal, by a holder of console.mu
 	why     error         // it has not, then
 	stop    func() bool
 }
@@ -338,7 +338,7 @@ func (t *attachment) read(l cancelLock, file *os.File, p []byte) (int, error) {
 		return n, nil
 	case t.isGone():
 		return 0, t.why
-	case errors.Is(err, unix.EIO): // all who had the other side have gone (pty(7))
+	case errors.Is(err, unix.EIO): // all descriptors of the other side are closed (pty(7))
 		return 0, io.EOF
 	}
 	return n, err
@@ -377,9 +377,9 @@ func (t *attachment) Resize(rows, cols uint16) error {
 	return launch.SetTerminalSize(t.console.Out, rows, cols)
 }
 
-// Exit waits until it is known how the job has ended, which may be long after it has closed
-// its output: meanwhile somebody else may attach. Its entry knows it also when it is in no
-// table any more.
+// Exit waits for the end of the job, which may be long after the job has closed its output: in the
+// meantime another client may attach. It also works after the job's entry was removed from the
+// table.
 func (t *attachment) Exit(ctx context.Context) (*job.Outcome, error) {
 	a, e := t.agent, t.entry
 	for {
@@ -417,14 +417,14 @@ func (t *attachment) Close() {
 	alone := t.console.leave(t, true, true)
 	switch {
 	case alone == nil:
-	case t.Pipes(): // what was on its way is lost
+	case t.Pipes(): // data in transit is lost
 		t.agent.hangUp(t.entry, alone, 0)
 	default:
 		t.agent.hangUp(t.entry, alone, cmp.Or(t.agent.options.HangUp, DefaultHangUp))
 	}
 }
 
-// hangUp terminates a job to which nobody attaches in time; less than 0 is for ever.
+// hangUp terminates a job if no client attaches within d; a negative d means never.
 func (a *Agent) hangUp(e *entry, alone <-chan struct{}, d time.Duration) {
 	if d < 0 {
 		return

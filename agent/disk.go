@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// diskPatience is how long a write to the spool area may take before the agent takes the disk for
-// one that does not answer: a file server that is gone, a file system that is frozen.
+// diskPatience is the time after which the agent treats the disk as not answering, for example
+// because a file server is down or a file system is frozen.
 const diskPatience = 10 * time.Second
 
-// disk knows the writes to the spool area that have not returned. A write that hangs cannot be
-// interrupted: all that the agent can do is to hold no lock meanwhile, and to say so.
+// disk records the writes to the spool area that have not returned. A hanging write cannot be
+// interrupted: the agent can only hold no lock during writes, and report the problem.
 type disk struct {
 	path     string
 	patience time.Duration
-	changed  func() // called when hangs returns something else; must not be called with mu held
+	changed  func() // called when the result of hangs changes; never called with mu held
 
 	mu     sync.Mutex
-	writes map[*write]bool // true of those that are late
+	writes map[*write]bool // true for late ones
 }
 
-// write is one that has begun.
+// write is a write in progress.
 type write struct {
 	what  string
 	since time.Time
@@ -31,7 +31,7 @@ func newDisk(path string, patience time.Duration, changed func()) *disk {
 	return &disk{path: path, patience: patience, changed: changed, writes: map[*write]bool{}}
 }
 
-// begin notes that something is being written, and returns what notes that it was.
+// begin records the start of a write, and returns the function that records its end.
 func (d *disk) begin(what string) (end func()) {
 	w := &write{what, time.Now()}
 	d.mu.Lock()

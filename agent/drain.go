@@ -20,11 +20,11 @@ func (a *Agent) Drain(_ context.Context, reason string) error {
 	return a.DrainFor(administrator, reason)
 }
 
-// Resume takes back Drain. What others keep the host from taking jobs for stays.
+// Resume undoes Drain. Drains by other sources stay.
 func (a *Agent) Resume(context.Context) error { return a.DrainFor(administrator, "") }
 
-// DrainFor sets, or with an empty reason takes back, why a source wants no jobs to
-// be taken: sources do not undo each other's.
+// DrainFor sets the reason why a source wants the host to take no jobs, or with an empty reason
+// removes it. The sources are independent of each other.
 func (a *Agent) DrainFor(source, reason string) error {
 	if strings.ContainsAny(source, "\t\n") || source == "" {
 		return &Error{InvalidArgument, errors.New("a source needs a name of one line without tabs")}

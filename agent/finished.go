@@ -10,14 +10,13 @@ import (
 	"github.com/execd-project/execd/jobdir"
 )
 
-// mostFinished is how many keys of finished jobs are remembered: a repetition of a
-// start that comes later than this many others would be taken for a new one.
+// mostFinished is the number of remembered keys of finished jobs: a repeated start that arrives
+// after more than this many others would count as a new one.
 const mostFinished = 20000
 
-// finished remembers the keys of jobs whose end was acknowledged, so that a start
-// that was sent twice and overtaken by everything else is known for what it is. A
-// key may be lost with the power of the host: masters do not repeat what they know
-// to have ended.
+// finished remembers the keys of jobs whose end was acknowledged, so that a late repetition of a
+// start does not run the job again. A power loss may lose keys, because masters do not repeat
+// starts of jobs that they know to have ended.
 type finished struct {
 	root *jobdir.Dir
 	disk *disk
@@ -28,7 +27,7 @@ type finished struct {
 
 	mu    sync.Mutex
 	keys  map[string]bool
-	order []string // as they came
+	order []string // in order of arrival
 }
 
 func openFinished(root *jobdir.Dir, d *disk) (*finished, error) {
@@ -82,7 +81,7 @@ func (f *finished) add(key string) error {
 	return f.log.Add(key + "\n")
 }
 
-// rewrite leaves in the file what is remembered. writing is held.
+// rewrite replaces the file by the remembered keys. The caller holds writing.
 func (f *finished) rewrite() error {
 	f.close()
 	f.mu.Lock()

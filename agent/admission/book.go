@@ -14,8 +14,7 @@ import (
 	"github.com/execd-project/execd/scheduler"
 )
 
-// Book is what is known about a host: its configuration, its load, and what its jobs have.
-// Make one with New.
+// Book holds the configuration, the load and the booked jobs of a host. Make one with New.
 type Book struct {
 	mu sync.Mutex
 	world
@@ -36,7 +35,7 @@ type entry struct {
 	incomplete bool
 }
 
-// world is a configuration, and what is in use under it.
+// world is a configuration with the usage under it.
 type world struct {
 	host    string // as the configuration calls it
 	cluster *qconf.Cluster
@@ -44,9 +43,9 @@ type world struct {
 	state   *scheduler.State
 }
 
-// New returns the book of a host on which nothing runs. Where the configuration contradicts
-// itself, problems say it, and what they concern is not used; with a configuration that
-// names no host at all, each queue is on this host.
+// New returns the book of a host without jobs. problems lists the contradictions of the
+// configuration; the objects concerned are not used. If the configuration names no host at all,
+// each queue is on this host.
 //
 // Until SetLoad says the load of the host, nothing is admitted.
 func New(cluster *qconf.Cluster, host string) (b *Book, problems []error) {
@@ -85,7 +84,7 @@ func nameIn(m *scheduler.Model, host string) string {
 	return host
 }
 
-// namesNoHost reports whether a configuration is for whatever host it is on.
+// namesNoHost reports whether a configuration names no host, and so applies to any host.
 func namesNoHost(c *qconf.Cluster) bool {
 	if len(c.HostNames()) > 0 {
 		return false
@@ -96,9 +95,9 @@ func namesNoHost(c *qconf.Cluster) bool {
 	})
 }
 
-// Admit reports whether a job could start now with what it has got, and changes nothing.
-// The error is a *RefusedError if it does not fit; any other says that the booking makes no
-// sense.
+// Admit checks whether a job could start now with the resources of its booking, and changes
+// nothing. The error is a *RefusedError if the job does not fit; any other error means that the
+// booking is invalid.
 func (b *Book) Admit(x *Booking, now time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -138,8 +137,8 @@ func (b *Book) admit(x *Booking, now time.Time) (*scheduler.Running, error) {
 	return r, nil
 }
 
-// Take is Admit and Start in one: a job that is admitted is booked before anybody else can
-// have its place. Started of the booking is set to now if it is zero.
+// Take is Admit and Start in one step: it books an admitted job before another job can take its
+// place. Started of the booking is set to now if it is zero.
 func (b *Book) Take(x *Booking, now time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -157,11 +156,11 @@ func (b *Book) Take(x *Booking, now time.Time) error {
 	return nil
 }
 
-// Start books a job that runs, as one that is found after a restart, whether it would be
-// admitted or not. A queue instance that the configuration does not have is there, orphaned,
-// as long as it is in use. What else is gone, a complex or a parallel environment, is not
-// counted, and the error, a *RefusedError, says it; the job is booked all the same. With
-// any other error it is not.
+// Start books a running job, for example after a restart, even if it would not be admitted. A queue
+// instance that is no longer in the configuration exists as an orphaned one while it is in use. If
+// a complex or a parallel environment of the job was removed, Start does not count it, books the
+// job nevertheless, and returns a *RefusedError that says so. After any other error the job is not
+// booked.
 func (b *Book) Start(x *Booking) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -190,7 +189,8 @@ func (b *Book) Start(x *Booking) error {
 	return gone
 }
 
-// enter books a job in a world. gone is what the world does not have of it.
+// enter books a job in a world. gone lists the objects of the job that the configuration no longer
+// has.
 func (w *world) enter(e *entry) (gone, err error) {
 	c, pe, gone := w.kept(&e.Booking)
 	if c == nil {
@@ -211,7 +211,7 @@ func (w *world) enter(e *entry) (gone, err error) {
 	return gone, nil
 }
 
-// End takes back what a job had. It is false if the job is not booked.
+// End removes the booking of a job. It returns false if the job is not booked.
 func (b *Book) End(id job.ID) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -221,16 +221,15 @@ func (b *Book) End(id job.ID) bool {
 	}
 	delete(b.jobs, id)
 	if err := b.state.End(e.run); err != nil {
-		// What was booked can be taken back; if not, all is counted again.
+		// Normally the booking can be subtracted; otherwise all bookings are counted again.
 		_, _ = b.rebuild(b.cluster)
 	}
 	return true
 }
 
-// SetLoad replaces the load values of the host, by the names of their complexes
-// (sge_execd(8)). Those that cannot be read count as not reported; problems say which.
-// m_topology_inuse does not count, since it has the cores of jobs that are booked, see
-// SetTopology.
+// SetLoad replaces the load values of the host, by the names of their complexes (sge_execd(8)).
+// Values that cannot be read count as not reported; problems lists them. m_topology_inuse is
+// ignored, because it includes the cores of booked jobs, see SetTopology.
 func (b *Book) SetLoad(values map[string]string) (problems []error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -241,8 +240,8 @@ func (b *Book) SetLoad(values map[string]string) (problems []error) {
 	return b.reportLoad(&b.world)
 }
 
-// SetTopology returns which cores the host has (m_topology), and in small letters which of
-// them others than booked jobs use; the latter may be empty for none.
+// SetTopology sets the cores of the host (m_topology) and, in lower case in inUse, the cores used
+// by others than booked jobs. inUse may be empty.
 func (b *Book) SetTopology(all, inUse string) (problems []error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -271,8 +270,8 @@ func (b *Book) reportLoad(w *world) (problems []error) {
 	return w.state.Problems(id)
 }
 
-// SetQueueState sets the state of a queue on this host: whether it is disabled, suspended
-// or in error, by whomever and whatever. Alarms follow from the load.
+// SetQueueState sets the state of a queue on this host: whether it is disabled, suspended or in
+// error, for any reason. Alarms follow from the load.
 func (b *Book) SetQueueState(queue string, s scheduler.Status) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -285,8 +284,8 @@ func (b *Book) SetQueueState(queue string, s scheduler.Status) error {
 	return nil
 }
 
-// Usage returns the number of slots of all queue instances of the host, and of those in use.
-// What orphaned instances have left does not count.
+// Usage returns the number of slots of all queue instances of the host, and the number of used
+// ones. Free slots of orphaned instances do not count.
 func (b *Book) Usage() (slots, used int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -306,10 +305,10 @@ func (b *Book) Usage() (slots, used int) {
 	return slots, used
 }
 
-// Reconfigure replaces the configuration and keeps what is booked. A queue instance that is
-// gone stays, orphaned, until it is empty and the configuration is replaced again. If there
-// is an error nothing has changed: a job that runs needs a parallel environment or a
-// complex that is gone.
+// Reconfigure replaces the configuration and keeps all bookings. A removed queue instance stays,
+// orphaned, until it is empty and the configuration is replaced again. If a running job needs a
+// parallel environment or a complex that was removed, Reconfigure returns an error and changes
+// nothing.
 func (b *Book) Reconfigure(cluster *qconf.Cluster) (problems []error, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

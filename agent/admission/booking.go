@@ -15,15 +15,14 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// Booking is a job, or one task of an array job, with what it has got on this host. It can
-// be stored as JSON, and be booked again from that after a restart.
+// Booking is a job, or one task of an array job, with its resources on this host. It can be stored
+// as JSON, and booked again after a restart.
 type Booking struct {
 	ID job.ID `json:"id"`
 	// Owner is the login name, Group the primary group on the submit host.
 	Owner string `json:"owner"`
 	Group string `json:"group,omitempty"`
-	// Project is what the job has where that is not what it requests (user(5),
-	// default_project).
+	// Project is the project of the job if it did not request one (user(5), default_project).
 	Project string          `json:"project,omitempty"`
 	Request *submit.Request `json:"request"`
 
@@ -36,20 +35,18 @@ type Booking struct {
 	Started   time.Time `json:"started"`
 }
 
-// Grant is a queue instance of this host of which a job has got slots.
+// Grant is a queue instance of this host with the number of slots that a job has there.
 type Grant struct {
 	Queue string `json:"queue"`
 	Slots int    `json:"slots"`
 	// Names are the things of resource maps that the job has got, by complex.
 	Names map[string][]string `json:"names,omitempty"`
-	// Cores are those that the job has been given, with the first grant; empty where this
-	// host chooses them. They are booked where the scheduler looks at them, too
-	// (sched_conf(5), BINDING_AWARE).
+	// Cores are the cores assigned to the job, in the first grant; empty if this host chooses them.
+	// They are booked only if the scheduler considers cores (sched_conf(5), BINDING_AWARE).
 	Cores []topology.Pair `json:"cores,omitempty"`
 }
 
-// RefusedError is why there is no room for a job: as qstat -j says it, one reason for each
-// place.
+// RefusedError says why a job does not fit: one reason for each place, in the words of qstat -j.
 type RefusedError struct{ Reasons []string }
 
 func (e *RefusedError) Error() string { return strings.Join(e.Reasons, "; ") }
@@ -107,8 +104,7 @@ func (w *world) running(b *Booking, c *scheduler.Category, pe scheduler.PEID) (*
 	return r, nil
 }
 
-// asked returns the category of a job and its parallel environment, as the configuration has
-// them.
+// asked returns the category of a job and its parallel environment according to the configuration.
 func (w *world) asked(b *Booking) (*scheduler.Category, scheduler.PEID, error) {
 	c, err := w.model.Category(b.requests())
 	if err != nil {

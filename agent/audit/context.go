@@ -4,7 +4,7 @@ import "context"
 
 type callKey struct{}
 
-// call is what a context knows of a call.
+// call is the data of a call in its context.
 type call struct {
 	id     string
 	caller Caller

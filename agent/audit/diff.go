@@ -5,9 +5,10 @@ import (
 	"strings"
 )
 
-// Compare returns an object that was and is what two maps of attributes say, nil for one that was
-// or is not there; ok is false where nothing has changed. secret names attributes of which only the
-// names of variables are said (list of "NAME=value" or of objects with a Name).
+// Compare returns the changes of an object from the attributes was to the attributes is; a nil map
+// means that the object did not exist, or no longer exists. ok is false if nothing has changed.
+// secret names the attributes that hold variables (lists of "NAME=value" or of objects with a
+// Name): the result contains only the names of these.
 func Compare(kind, name string, was, is map[string]any) (o Object, ok bool) {
 	o = Object{Kind: kind, Name: name, Change: Changed, Attributes: map[string]Attribute{}}
 	switch {
@@ -31,9 +32,9 @@ func Compare(kind, name string, was, is map[string]any) (o Object, ok bool) {
 	return o, len(o.Attributes) > 0 || o.Change != Changed
 }
 
-// Text returns the attributes of an object in a format of Grid Engine: a line for each, with the
-// name in front, and continued where it ends with a backslash. A line that stands there twice, as
-// in a table of complexes, is one more attribute. nil stays nil.
+// Text parses the attributes of an object in a format of Grid Engine: one line for each, beginning
+// with the name; a backslash at its end continues a line. A repeated name, as in a table of
+// complexes, becomes another attribute. Text returns nil for nil.
 func Text(text []byte) map[string]any {
 	if text == nil {
 		return nil

@@ -1,10 +1,10 @@
-// Package audit keeps the audit log of a daemon: who has changed what, what it was and what it
-// is now, and what was refused. A record is a line of JSON in a file that only root can read, and
-// where there is one, an entry of the systemd journal.
+// Package audit writes the audit log of a daemon: changes with their authors and the old and new
+// values, and refused changes. A record is a line of JSON in a file that only root can read, and on
+// hosts with a systemd journal also an entry there.
 //
 // Other projects should not import this package: it may change at any time.
 //
-// The format, and what is promised about it, is docs/audit.md.
+// docs/audit.md describes the format and its guarantees.
 //
-// A Log may be used from several goroutines; a nil *Log keeps nothing.
+// A Log may be used from several goroutines; a nil *Log discards all records.
 package audit

@@ -11,18 +11,19 @@ import (
 	"github.com/execd-project/execd/internal/printable"
 )
 
-// mostEntries is how many lines wait for the journal. Those that do not fit are in the file alone.
+// mostEntries is the maximum number of lines that wait for the journal. Further lines are only in
+// the file.
 const mostEntries = 1024
 
-// journal sends records to the systemd journal (systemd-journald(8)), which may take its time:
-// nobody waits for it. A nil one sends nothing.
+// journal sends records to the systemd journal (systemd-journald(8)), in the background. A nil
+// journal sends nothing.
 type journal struct {
 	write   func(message string, fields map[string]string) error
 	entries chan []byte
 	done    sync.WaitGroup
 }
 
-// openJournal returns the journal of this host, nil where there is none.
+// openJournal returns the journal of this host, or nil if there is none.
 func openJournal() *journal {
 	if !systemd.Enabled() {
 		return nil

@@ -24,11 +24,12 @@ type Options struct {
 	Path   string
 	Host   string
 	Daemon string
-	// Journal has each record go to the systemd journal, too, where there is one.
+	// Journal sends each record to the systemd journal, too, if there is one.
 	Journal bool
 	// Required refuses changes while the log cannot be written.
 	Required bool
-	// Report is told when the log cannot be written, and with nil when it can again.
+	// Report is called with an error when the log cannot be written, and with nil when it can be
+	// written again.
 	Report func(error)
 }
 
@@ -44,7 +45,8 @@ type Log struct {
 	pending []byte // lines that could not be written yet
 	count   uint64 // of calls
 	lost    uint64 // records that there was no room for, and that the file does not speak of yet
-	// allLost are those since the start, and failures how often a write has failed.
+	// allLost is the number of lost records since the start, and failures the number of failed
+	// writes.
 	allLost, failures uint64
 	added             uint64 // records so far
 	failed            error  // why the last write has failed
@@ -62,15 +64,14 @@ const (
 	mode = 0o600
 	// mostPending is how many bytes wait while the file cannot be written.
 	mostPending = 4 << 20
-	// lazily is how long a record may be in the memory of the kernel alone, where nobody
-	// waits for it.
+	// lazily is the maximum time before a record is synced to the disk if no caller waits for that.
 	lazily = time.Second
-	// again is how often writing is tried where it has failed.
+	// again is the pause before another attempt after a failed write.
 	again = time.Second
 )
 
-// Open opens the log, and makes the file if it is missing. The file has to be a regular one of
-// the user that we run as, who alone can write to it.
+// Open opens the log, and creates the file if it is missing. It must be a regular file that belongs
+// to this process's user and that no other user can write to.
 func Open(o Options) (*Log, error) {
 	if o.Report == nil {
 		o.Report = func(error) {}
@@ -90,8 +91,8 @@ func Open(o Options) (*Log, error) {
 	return l, nil
 }
 
-// passing reports whether a file cannot be opened for a reason that may pass, which a daemon goes
-// on with: a full disk, or a broken one.
+// passing reports whether an error of opening the file may be temporary, such as a full or broken
+// disk: the daemon then continues without the file.
 func passing(err error) bool {
 	for _, e := range []error{unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.EIO} {
 		if errors.Is(err, e) {
@@ -101,9 +102,9 @@ func passing(err error) bool {
 	return false
 }
 
-// open opens the file. mu is held, or nobody has the log yet.
+// open opens the file. The caller holds mu, unless the log is not in use yet.
 func (l *Log) open() error {
-	// Somebody who may rename in the directory could put another file in its place.
+	// A user who may rename files in the directory could replace the file.
 	if err := trust.Own().CheckDirectory(filepath.Dir(l.options.Path)); err != nil {
 		return fmt.Errorf("cannot use the audit log %s: %w", l.options.Path, err)
 	}
@@ -154,8 +155,8 @@ func (l *Log) NewID() string {
 	return l.boot + "-" + strconv.FormatUint(l.count, 10)
 }
 
-// Lines returns the lines of a record for Write, with what it says of the daemon, and its time. Those
-// of a user who has filled much of the log of late are short.
+// Lines returns the lines of a record for Write, and adds the daemon and the time to the record. It
+// shortens records of users who have recently filled much of the log.
 func (l *Log) Lines(r *Record) []byte {
 	if l == nil {
 		return nil
@@ -169,7 +170,7 @@ func (l *Log) Lines(r *Record) []byte {
 	return lines
 }
 
-// complete fills in what a record says of the daemon, and its time.
+// complete fills in the daemon and the time of a record.
 func (l *Log) complete(r *Record) {
 	r.Version, r.Host, r.Daemon = Version, l.options.Host, l.options.Daemon
 	if r.Time.IsZero() {
@@ -180,10 +181,10 @@ func (l *Log) complete(r *Record) {
 	}
 }
 
-// Add adds a record, which survives the end of this process when Add returns, and a loss of power
-// with sync. The error is for a caller that refuses a change without a record: while the file
-// cannot be written the record is kept in memory and written when it can be. One that there is no
-// room for is lost, and the file says later how many were.
+// Add adds a record. When Add returns, the record survives the end of this process, and with sync
+// also a power loss. While the file cannot be written, Add returns an error, for callers that
+// refuse changes without a record, and keeps the record in memory to write it later. A record that
+// does not fit there is lost; the file later contains the number of lost ones.
 func (l *Log) Add(r *Record, sync bool) error {
 	if l == nil {
 		return nil
@@ -198,8 +199,8 @@ func (l *Log) Add(r *Record, sync bool) error {
 	return err
 }
 
-// ErrNoRoom is that too much waits for the file already. What is not taken for this reason is
-// neither written nor counted.
+// ErrNoRoom means that too many records already wait for the file. A record refused with it is
+// neither written nor counted as lost.
 var ErrNoRoom = errors.New("too many records wait for the audit log")
 
 // Write adds the lines of records, and returns their number among all that were taken, from 1:
@@ -239,7 +240,7 @@ func (l *Log) Lose(records uint64) {
 	_ = l.flush() // it is tried again
 }
 
-// flush writes what is pending. mu is held.
+// flush writes pending records. The caller holds mu.
 func (l *Log) flush() error {
 	if len(l.pending) == 0 && l.lost == 0 {
 		return l.failed
@@ -276,7 +277,7 @@ func (l *Log) gap(now time.Time) []byte {
 	return r.Lines()
 }
 
-// append writes what is pending to the file: to the one that has the name. mu is held.
+// append writes pending records to the file that currently has the name. The caller holds mu.
 func (l *Log) append() error {
 	if err := l.follow(); err != nil {
 		return err
@@ -293,8 +294,8 @@ func (l *Log) append() error {
 		l.pending, l.cut = l.pending[:0], false
 		return nil
 	}
-	// What was written of the first line is not taken back, as the file may be one to which
-	// things can only be added (chattr +a): the whole line follows on a line of its own.
+	// A partly written first line cannot be removed, because the file may be append-only (chattr
+	// +a): the complete line follows on a new line.
 	if n > 0 {
 		l.cut = true
 		if end := strings.LastIndexByte(string(text[:n]), '\n'); end >= 0 {
@@ -325,7 +326,7 @@ func (l *Log) follow() error {
 	return l.open()
 }
 
-// later has the disk have it in a while, or tries again where that has failed. mu is held.
+// later schedules a sync, or another attempt after a failure. The caller holds mu.
 func (l *Log) later(d time.Duration) {
 	if l.timer == nil && !l.closed {
 		l.timer = time.AfterFunc(d, func() { _ = l.Sync() })
@@ -406,7 +407,7 @@ func (l *Log) Counts() (failures, lost uint64) {
 	return l.failures, l.allLost
 }
 
-// Reopen opens the file again, for one that has been moved away.
+// Reopen opens the file again after it has been moved away.
 func (l *Log) Reopen() error {
 	if l == nil {
 		return nil
@@ -416,7 +417,7 @@ func (l *Log) Reopen() error {
 	return l.open()
 }
 
-// Close writes what there is, and ends the log.
+// Close writes pending records and closes the log.
 func (l *Log) Close() error {
 	if l == nil {
 		return nil
@@ -438,11 +439,11 @@ func (l *Log) Close() error {
 	return errors.Join(err, l.file.Close())
 }
 
-// tailSize is how much of the end of the file is looked at for lines that may be there.
+// tailSize is the number of bytes at the end of the file in which Has searches for lines.
 const tailSize = 4 << 20
 
-// Has reports whether lines are already at the end of the file, or of the one that was moved away
-// last: a process was killed before it had noted that.
+// Has reports whether lines are already at the end of the file, or of the file that was moved away
+// last. That happens if a process was killed before it recorded that it had written them.
 func (l *Log) Has(lines []byte) bool {
 	if l == nil {
 		return false
@@ -457,7 +458,7 @@ func (l *Log) Has(lines []byte) bool {
 	}
 	f, err := outfile.OpenRotated(l.options.Path)
 	if f == nil || err != nil {
-		return false // to write it twice is better than not at all
+		return false // writing it twice is better than not at all
 	}
 	defer f.Close()
 	return has(f, lines)

@@ -11,11 +11,11 @@ import (
 	"github.com/execd-project/execd/internal/printable"
 )
 
-// Version is that of the format: it goes up if a field is removed or means something else.
+// Version is the version of the format. It increases if a field is removed or changes its meaning.
 const Version = 1
 
-// Record is what somebody has done, or was refused. A Log fills in Version, Time, ID, Host and
-// Daemon where they are empty.
+// Record describes a change or a refused change. A Log fills in Version, Time, ID, Host and Daemon
+// if they are empty.
 type Record struct {
 	Version int       `json:"v"`
 	Time    time.Time `json:"time"`
@@ -25,8 +25,8 @@ type Record struct {
 	Host   string `json:"host"`
 	Daemon string `json:"daemon"` // standalone or agent
 	Caller Caller `json:"caller"`
-	// Command is the name of a command, as qalter, of a method of the API, as Start, or of
-	// something that happens to the daemon: start, stop, reload.
+	// Command is the name of a command, such as qalter, of a method of the API, such as Start, or
+	// of an event of the daemon: start, stop, reload.
 	Command string   `json:"command"`
 	Args    []string `json:"args,omitempty"`
 	Outcome Outcome  `json:"outcome"`
@@ -38,20 +38,20 @@ type Record struct {
 	Omitted int `json:"omitted,omitempty"`
 }
 
-// Outcome is what became of a call.
+// Outcome is the result of a call.
 type Outcome string
 
 // The outcomes.
 const (
-	// Begun is what is about to be done: it was, unless a record with the same ID follows that
-	// says that it was refused or has failed.
+	// Begun means that the call was about to be carried out. It succeeded unless a later record
+	// with the same ID says that it was refused or failed.
 	Begun   Outcome = "begun"
 	Done    Outcome = "done"
 	Refused Outcome = "refused" // nothing has changed
-	Failed  Outcome = "failed"  // it could not be done, or not be kept: nothing has changed
+	Failed  Outcome = "failed"  // it could not be carried out or stored: nothing has changed
 )
 
-// Caller is who has called. What is not known is left out.
+// Caller identifies the caller. Unknown fields are left out.
 type Caller struct {
 	// Via is how: socket, tls, loopback, gridengine, signal or file.
 	Via  string  `json:"via"`
@@ -64,7 +64,7 @@ type Caller struct {
 	Remote      string `json:"remote,omitempty"`      // address and port
 }
 
-// Object is something that was changed.
+// Object is a changed object.
 type Object struct {
 	Kind       string               `json:"kind"` // job, task, queue, conf/global, ...
 	Name       string               `json:"name,omitempty"`
@@ -72,8 +72,8 @@ type Object struct {
 	Attributes map[string]Attribute `json:"attributes,omitempty"`
 }
 
-// Attribute is what one attribute of an object was and is. What it has not been, or is not any
-// more, is left out.
+// Attribute holds the old and the new value of one attribute. The old value of an added attribute
+// and the new value of a removed one are left out.
 type Attribute struct {
 	Was any `json:"was,omitempty"`
 	Is  any `json:"is,omitempty"`
@@ -87,10 +87,10 @@ const (
 )
 
 const (
-	// mostText is how many bytes of a text are kept.
+	// mostText is the maximum length of a text in bytes.
 	mostText = 4 << 10
-	// mostArgs is how many words of a command line are kept, and mostArgsText how many bytes
-	// of all of them.
+	// mostArgs is the maximum number of words of a command line, and mostArgsText their maximum
+	// total length in bytes.
 	mostArgs     = 256
 	mostArgsText = 16 << 10
 	// mostObjects is how many objects a line has: the others follow in lines of their own.
@@ -119,13 +119,13 @@ func (r *Record) Lines() []byte {
 	}
 }
 
-// encode returns one line. A character that means something to a terminal, or has a line read
-// otherwise than it is, is escaped as JSON has it, so that no text can forge anything.
+// encode returns one line. It escapes, as in JSON, all characters that control a terminal or change
+// how a line is displayed, so that no text can forge a record.
 func encode(r *Record) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(r); err != nil { // an attribute that is no JSON
+	if err := e.Encode(r); err != nil { // an attribute that cannot be JSON
 		r.Objects, r.Error = nil, strings.TrimPrefix(r.Error+"; the objects cannot be written: "+err.Error(), "; ")
 		b.Reset()
 		_ = e.Encode(r)
@@ -133,7 +133,7 @@ func encode(r *Record) []byte {
 	return append(printable.AppendJSON(nil, bytes.TrimRight(b.Bytes(), "\n")), '\n')
 }
 
-// short returns a text as it is kept.
+// short cuts a text to its maximum length.
 func short(s string) string {
 	s = printableBytes(s)
 	if len(s) <= mostText {
@@ -146,8 +146,8 @@ func short(s string) string {
 	return fmt.Sprintf("%s ... (%d bytes)", s[:n], len(s))
 }
 
-// printableBytes keeps bytes that are no UTF-8 apart from each other: encoding/json has one
-// character for all of them.
+// printableBytes escapes bytes that are not UTF-8, so that they stay distinct: encoding/json
+// replaces all of them by the same character.
 func printableBytes(s string) string {
 	if utf8.ValidString(s) {
 		return s
@@ -158,8 +158,8 @@ func printableBytes(s string) string {
 // shortText is how many bytes of a text a record has that is shortened.
 const shortText = 64
 
-// shorten leaves out of a record what somebody could fill the disk with: who has changed which
-// attributes of what stays.
+// shorten removes the parts of a record with which a user could fill the disk. The user, the
+// objects and the names of changed attributes stay.
 func (r *Record) shorten() {
 	cut := func(s string) string {
 		if s = printableBytes(s); len(s) <= shortText {
@@ -226,7 +226,7 @@ func (o Object) short() Object {
 	return o
 }
 
-// shortValue returns a value as it is kept: one that is too long is a text with its beginning.
+// shortValue cuts a value: a value that is too long becomes a text with its beginning.
 func shortValue(v any) any {
 	switch v := v.(type) {
 	case nil, bool, float64, json.Number:

@@ -32,8 +32,8 @@ func namesOnly(list string) string {
 	return strings.Join(names, ",")
 }
 
-// TextWithoutValues returns the output of a command without the values of variables: messages about -v
-// repeat what was typed.
+// TextWithoutValues returns the output of a command without the values of variables: messages about
+// -v repeat its argument.
 func TextWithoutValues(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, l := range lines {

@@ -12,22 +12,22 @@ import (
 const (
 	mostRefusals   = 60
 	refusalsPeriod = time.Minute
-	// mostBytes is how much a caller may fill of the log within the time, before his records are
-	// shortened: each change has one, but not with all that somebody can put into it.
+	// mostBytes is the number of bytes that a caller may add to the log within the time. After that
+	// his records are shortened: each change still has one, but without long values.
 	mostBytes = 1 << 20
 	// mostCallers is the number of callers whose refusals the log counts separately.
 	mostCallers = 10_000
 )
 
-// callerState is what one caller has done within the time.
+// callerState counts the records of one caller within the time.
 type callerState struct {
 	since   time.Time
 	count   int // of refusals
-	omitted int // of records of those
+	omitted int // records left out
 	bytes   int // of all records
 }
 
-// key tells callers apart; empty for root, who is not limited.
+// key identifies a caller; it is empty for root, who is not limited.
 func (c *Caller) key() string {
 	switch {
 	case c.UID != nil && *c.UID == 0:
@@ -46,8 +46,8 @@ func (c *Caller) key() string {
 	return "from " + host
 }
 
-// Refuse adds the record of a call that was refused, or counts it where there are too many of the
-// same caller at the time now.
+// Refuse adds the record of a refused call, or only counts it if the same caller already has too
+// many.
 func (l *Log) Refuse(r *Record, now time.Time) {
 	if l == nil {
 		return

@@ -8,7 +8,7 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// jsonSuffix is what the file with records as JSON has behind the name of the other.
+// jsonSuffix is the suffix of the file with JSON records, after the name of the other file.
 const jsonSuffix = ".jsonl"
 
 // books are the accounting files of this host: classic lines, and JSON.

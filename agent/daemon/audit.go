@@ -13,7 +13,7 @@ import (
 	"github.com/execd-project/execd/internal/textfile"
 )
 
-// openAudit opens the audit log, if there is to be one.
+// openAudit opens the audit log if the options ask for one.
 func (d *daemon) openAudit() (err error) {
 	if d.settings.audit == "" {
 		return nil
@@ -40,21 +40,21 @@ func (d *daemon) name() string {
 	return d.Name
 }
 
-// known are the files of the configuration as the audit log has them last, and who has them read
-// again at the moment.
+// known holds the configuration files as last recorded in the audit log, and the caller that is
+// currently reloading them.
 type known struct {
 	mu     sync.Mutex
 	files  map[string][]byte
 	reader reader
 }
 
-// reader is who has the configuration read again.
+// reader is a caller that reloads the configuration.
 type reader struct {
 	command string
 	id      string
 	caller  audit.Caller
-	// told are files, by their paths, of which there is a record already. Whatever else comes
-	// with them is what was built in until then.
+	// told are the files, by path, that already have a record. Other new files come from the
+	// built-in configuration.
 	told map[string][]byte
 }
 
@@ -80,7 +80,7 @@ func (d *daemon) useForCall(ctx context.Context) func() error {
 	return func() error { return d.useFor(reader{command: "configuration", id: id, caller: caller}) }
 }
 
-// noteConfiguration notes what has changed in the configuration that is used from now on.
+// noteConfiguration records the changes of the configuration that has just been taken into use.
 func (d *daemon) noteConfiguration() {
 	if d.audit == nil {
 		return
@@ -113,8 +113,8 @@ func (d *daemon) noteConfiguration() {
 	}
 }
 
-// texts returns the files of the configuration in use, by their paths below its directory. What cannot
-// be read is left out: then it could not be used either.
+// texts returns the files of the configuration in use, by their paths below its directory.
+// Unreadable files are left out: the agent could not use them either.
 func (c *configuration) texts() map[string][]byte {
 	texts := map[string][]byte{}
 	dir := c.current()

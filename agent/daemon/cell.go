@@ -52,8 +52,8 @@ func (d *daemon) openLink(shepherd string) error {
 	return err
 }
 
-// installFromMaster goes on with the configuration that sge_qmaster has, also after a
-// restart without it.
+// installFromMaster uses the configuration of sge_qmaster, and stores it for restarts without a
+// connection.
 func (d *daemon) installFromMaster(files map[string]string) error {
 	return d.configuration.install(files, func() error {
 		return d.useFor(reader{command: "configuration", caller: audit.Caller{Via: "gridengine"}})

@@ -11,9 +11,9 @@ import (
 	"github.com/execd-project/execd/internal/configdir"
 )
 
-// change changes files of the configuration, by their paths below its directory; nil
-// removes one. All or nothing: use has the result read, and may refuse it. What was built
-// in until then becomes files first.
+// change changes files of the configuration, by their paths below its directory; nil removes a
+// file. It makes all changes or none: use loads the result and may refuse it. change first writes
+// the built-in configuration to files if there are none.
 func (c *configuration) change(files map[string][]byte, use func() error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -35,7 +35,7 @@ func (c *configuration) change(files map[string][]byte, use func() error) error 
 	}
 	defer d.Close()
 	previous := map[string][]byte{}
-	added := []string{pushedDir} // what is to go again if the change is refused
+	added := []string{pushedDir} // removed again if the change is refused
 	if !made {
 		added = lacking(d, files)
 	}

@@ -29,17 +29,16 @@ import (
 // again: editors and copies write in several steps.
 const quiet = time.Second
 
-// pushedDir is where in the spool area a configuration is kept that a master has
-// pushed.
+// pushedDir is the directory of a configuration pushed by a master, in the spool area.
 const pushedDir = "configuration"
 
-// configuration is where the agent's configuration comes from: a directory that a
-// master has pushed, else the one of --conf, else what is built in.
+// configuration is the source of the agent's configuration: the directory pushed by a master,
+// otherwise the one of --conf, otherwise the built-in configuration.
 type configuration struct {
 	dir   string         // --conf; empty for none
 	spool string         // spool area
-	base  *qconf.Cluster // what is not in files; nil is qconf.Builtin
-	// builtin is the configuration where there are no files at all; nil is base.
+	base  *qconf.Cluster // for objects without files; nil means qconf.Builtin
+	// builtin is the configuration if there are no files at all; nil means base.
 	builtin *qconf.Cluster
 	host    string // this host
 	// found is the resource map that the host has found on itself; nil for none.
@@ -51,10 +50,10 @@ type configuration struct {
 	files sync.RWMutex
 }
 
-// pushed returns the directory of what a master has pushed.
+// pushed returns the directory of a configuration pushed by a master.
 func (c *configuration) pushed() string { return filepath.Join(c.spool, pushedDir) }
 
-// current returns the directory in use; empty for what is built in.
+// current returns the directory in use; empty for the built-in configuration.
 func (c *configuration) current() string {
 	if _, err := os.Stat(c.pushed()); err == nil {
 		return c.pushed()
@@ -62,7 +61,7 @@ func (c *configuration) current() string {
 	return c.dir
 }
 
-// file reads a file that lies beside the configuration.
+// file reads a file next to the configuration.
 func (c *configuration) file(name string) ([]byte, error) {
 	c.files.RLock()
 	defer c.files.RUnlock()
@@ -100,7 +99,7 @@ func (c *configuration) basis() *qconf.Cluster {
 	return qconf.Builtin(runtime.NumCPU())
 }
 
-// whole returns the configuration where there are no files.
+// whole returns the configuration for a host without configuration files.
 func (c *configuration) whole() *qconf.Cluster {
 	if c.builtin != nil {
 		return c.builtin
@@ -108,7 +107,7 @@ func (c *configuration) whole() *qconf.Cluster {
 	return c.basis()
 }
 
-// write calls f, which changes the directory in use, and keeps readers out meanwhile.
+// write calls f, which changes the directory in use, and blocks readers during the call.
 func (c *configuration) write(f func() error) error {
 	c.files.Lock()
 	defer c.files.Unlock()
@@ -150,7 +149,7 @@ func versionOf(files fs.FS) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil))[:digits], err
 }
 
-// Directories beside the pushed one: the next configuration; the previous one, complete until the
+// Directories next to the pushed one: the next configuration; the previous one, complete until the
 // agent uses the next one; and the one that the agent is removing.
 const (
 	nextDir   = pushedDir + ".new"
@@ -159,12 +158,12 @@ const (
 	trashDir  = pushedDir + ".trash"
 )
 
-// install replaces the configuration by files that a master sends, all or nothing; none
-// at all goes back to the one of --conf. use has the new one used, and may refuse it.
+// install atomically replaces the configuration by the files that a master sends; without files, it
+// returns to the configuration of --conf. use applies the new configuration and may refuse it.
 //
-// The next configuration is written beside the one in use and read as a whole before the two
-// change places in one step. So each reader finds one configuration or the other, also after a
-// crash at any moment.
+// It writes the next configuration next to the one in use, reads it completely, and then swaps the
+// two in one step. So each reader finds either the old or the new configuration, even after a crash
+// at any moment.
 func (c *configuration) install(files map[string]string, use func() error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -214,8 +213,8 @@ func (c *configuration) unnamed(err error, dir string) error {
 	return errors.New(strings.ReplaceAll(err.Error(), dir+"/", ""))
 }
 
-// replace puts the next configuration, if there is one, in the place of the one in use, which
-// becomes the previous one.
+// replace makes the next configuration, if there is one, the one in use, and the one in use the
+// previous one.
 func replace(root *os.Root, next bool) error {
 	_, err := root.Stat(pushedDir)
 	there := err == nil
@@ -250,9 +249,9 @@ func undoReplace(root *os.Root) error {
 	return errors.Join(err, syncDir(root), clean(root))
 }
 
-// exchange swaps two directories, in one step where the file system can do that
-// (renameat2(2)). Where it cannot, as NFS, the one in use is aside for a moment: restore finds
-// it there.
+// exchange swaps two directories, in one step if the file system supports that (renameat2(2)). On
+// other file systems, such as NFS, the directory in use is moved aside for a moment: after a crash
+// restore finds it there.
 func exchange(root *os.Root, name, used string) error {
 	handle, err := root.Open(".")
 	if err != nil {
@@ -274,8 +273,8 @@ func exchange(root *os.Root, name, used string) error {
 	return root.Rename(asideDir, name)
 }
 
-// clean removes what is not in use. What could be taken for a whole configuration gets
-// another name before: a crash may leave a part of it.
+// clean removes directories that are not in use. It renames a complete configuration before it
+// removes it, because a crash may leave a part of it.
 func clean(root *os.Root) error {
 	errs := []error{removeAll(root, trashDir)}
 	for _, name := range []string{nextDir, formerDir, asideDir} {
@@ -315,8 +314,8 @@ func syncDir(root *os.Root) error {
 	return errors.Join(handle.Sync(), handle.Close())
 }
 
-// restore cleans up after an installation that was broken off: what is in use is one
-// configuration or the other.
+// restore cleans up after an interrupted installation: afterwards either the old or the new
+// configuration is in use.
 func (c *configuration) restore() error {
 	root, err := os.OpenRoot(c.spool)
 	if err != nil {

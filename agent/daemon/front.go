@@ -23,7 +23,7 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// launcherName is the name of the launcher's executable, beside execd.
+// launcherName is the name of the launcher's executable, in the directory of execd.
 const launcherName = "execd-launcher"
 
 // frontDir is the directory below the spool directory that belongs to the front.
@@ -32,8 +32,8 @@ const frontDir = "front"
 // isFront reports whether this process is a front, whose launcher is another process.
 func (s *settings) isFront() bool { return s.launcher >= 0 }
 
-// launcherDescriptor is the descriptor of the launcher of this process; -1 for none. What this
-// process starts does not have the variable.
+// launcherDescriptor is the descriptor of the launcher of this process; -1 for none. It removes the
+// variable from the environment of child processes.
 func launcherDescriptor() int {
 	fd, err := strconv.Atoi(os.Getenv(launcher.Variable))
 	if err != nil {
@@ -94,8 +94,8 @@ func (c *Command) becomeLauncher(s *settings) error {
 	return fmt.Errorf("cannot run the launcher %q: %w", path, err)
 }
 
-// rootConfiguration is the configuration of this host as root has written it: what the front changes
-// with qconf does not count for the launcher.
+// rootConfiguration is the configuration of this host as root has written it: the launcher ignores
+// changes that the front makes with qconf.
 func (s *settings) rootConfiguration() (*qconf.Cluster, error) {
 	base, err := qconf.BuiltinOn(s.host, runtime.NumCPU())
 	if err != nil || s.conf == "" {
@@ -144,8 +144,8 @@ func siteOptions(c *qconf.Cluster, host string) (argv []string) {
 // cellDir is the directory that jobs find as SGE_ROOT, below the spool directory.
 const cellDir = "sge"
 
-// makeCellDir makes that directory, which belongs to root, and names it to the launcher and the front. A site
-// that has a Grid Engine says where that is. cell is SGE_CELL.
+// makeCellDir makes the directory for SGE_ROOT, which belongs to root, and passes its path to the
+// launcher and the front. A site with a Grid Engine configures its own path. cell is SGE_CELL.
 func (c *Command) makeCellDir(s *settings) (cell string, err error) {
 	if c.CellDir == nil {
 		return "", nil
@@ -190,7 +190,7 @@ func (s *settings) makePlaces(user *userdb.User) error {
 	if err := own(dir); err != nil {
 		return err
 	}
-	// A directory for sockets that is there already is somebody's, but for ours.
+	// An existing directory for sockets is used only if it belongs to this daemon.
 	sockets := filepath.Dir(s.socket)
 	err = os.MkdirAll(filepath.Dir(sockets), 0o755)
 	if err == nil {
@@ -205,12 +205,12 @@ func (s *settings) makePlaces(user *userdb.User) error {
 	return err
 }
 
-// connectLauncher makes this process a front: it gives away what a front does not need, and talks to
-// its launcher.
+// connectLauncher makes this process a front: it drops the rights that a front does not need, and
+// connects to the launcher.
 func (d *daemon) connectLauncher() (err error) {
 	d.client, err = launcher.Connect(d.launcher, func(err error) {
 		d.log.Error("the launcher has gone: this process ends, and jobs go on", "error", err)
-		// Nothing may happen any more, see launcher.Connect. What was answered is on the disk.
+		// The process must end at once, see launcher.Connect. All answered calls are on the disk.
 		syscall.Exit(ExitFailed)
 	})
 	if err != nil {

@@ -31,7 +31,7 @@ func (d *daemon) openGPUs(ctx context.Context) {
 	}
 	d.gpus = gpu.OpenRegister(d.gpuRoot, filepath.Join(d.settings.spool, gpuFile))
 	if d.gpus.Wants() {
-		// Of a host that has never been asked: what it has told once is in the file.
+		// This is for a host whose devices have never been listed; later the list is in the file.
 		d.gpus.Ask(ctx)
 	}
 	d.configuration.found = d.foundGPUs
@@ -63,7 +63,7 @@ func (d *daemon) foundGPUs() qconf.FoundMap {
 // inventory returns the GPUs of this host; nil for none.
 func (d *daemon) inventory() *gpu.Inventory { return d.gpus.Inventory() }
 
-// sayGPUs logs which GPUs there are, and what is wrong with them, as far as it is new.
+// sayGPUs logs changes of the list of GPUs and of their problems.
 func (d *daemon) sayGPUs(before *gpu.Inventory) {
 	log, now := d.logOf("agent"), d.inventory()
 	for _, g := range now.GPUs {
@@ -119,7 +119,7 @@ func (d *daemon) refreshGPUs(ctx context.Context) {
 	d.reload(reader{command: "gpus", caller: audit.Caller{Via: "host"}})
 }
 
-// withFound adds to a configuration, and to its version, what the host has found.
+// withFound adds the devices found on the host to a configuration and to its version.
 func (c *configuration) withFound(cluster *qconf.Cluster, version string) (*qconf.Cluster, string, error) {
 	if c.found == nil {
 		return cluster, version, nil
@@ -134,8 +134,8 @@ func (c *configuration) withFound(cluster *qconf.Cluster, version string) (*qcon
 	return changed, version + "+gpu." + hex.EncodeToString(sum[:])[:digits], nil
 }
 
-// withoutFound removes from the text of this host, which somebody has changed, what the host has
-// found: it would stay when that has changed.
+// withoutFound removes the devices found on this host from its edited text: otherwise they would
+// stay after the devices change.
 func (c *configuration) withoutFound(files map[string][]byte) map[string][]byte {
 	if c.found == nil {
 		return files
@@ -149,7 +149,7 @@ func (c *configuration) withoutFound(files map[string][]byte) map[string][]byte 
 		}
 		h, err := qconf.ParseHost(path, text)
 		if err != nil {
-			continue // it is refused as it is
+			continue // it will be refused unchanged
 		}
 		if h, err = h.WithoutFoundMap(c.found()); err == nil {
 			changed[path] = []byte(h.Format(qconf.Wrapped))

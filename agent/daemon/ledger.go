@@ -11,11 +11,11 @@ import (
 	"github.com/execd-project/execd/internal/outfile"
 )
 
-// ledger is a file to which lines are added, each of which is on the disk before it
-// counts as added. Lines that come at the same time share the wait for the disk.
+// ledger is a file to which lines are added. A line counts as added when it is on the disk.
+// Concurrent lines share one wait for the disk.
 type ledger struct {
 	path string
-	// others are the endings of files beside it that are not earlier ones of it.
+	// others are the suffixes of files next to it that are not rotated versions of it.
 	others []string
 
 	// files is held while the file is written, read, repaired, closed or replaced.
@@ -28,15 +28,14 @@ type ledger struct {
 	writing bool
 }
 
-// openLedger opens a file for lines, and makes it if it is missing. A last line that
-// was not written to its end is removed: whoever wanted it there was not told that it
-// was.
+// openLedger opens a file for lines, and creates it if it is missing. It removes an incomplete last
+// line: its writer was never told that it had been added.
 func openLedger(path string, others ...string) (*ledger, error) {
 	l := &ledger{path: path, others: others}
 	return l, l.reopen()
 }
 
-// reopen opens the file again, for one that has been moved away (logrotate(8)).
+// reopen opens the file again after it has been moved away (logrotate(8)).
 func (l *ledger) reopen() error {
 	l.files.Lock()
 	defer l.files.Unlock()
@@ -54,8 +53,8 @@ func (l *ledger) reopen() error {
 	return err
 }
 
-// tailSize is how much of the end of the file is looked at: more than all the lines
-// that may have been added and not been marked as such.
+// tailSize is the number of bytes at the end of the file that are searched: more than the lines
+// that may have been added but not marked as such.
 const tailSize = 1 << 20
 
 // tail returns the end of a file.
@@ -125,7 +124,7 @@ func (l *ledger) add(line []byte) error {
 	return <-done
 }
 
-// write writes what is pending, until nothing is.
+// write writes pending lines until there are none.
 func (l *ledger) write() {
 	for {
 		l.mu.Lock()

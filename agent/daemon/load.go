@@ -17,7 +17,7 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// newLoad makes what reports the load of this host.
+// newLoad makes the collector that reports the load of this host.
 func (d *daemon) newLoad() (*loadsensor.Collector, error) {
 	cluster, _, err := d.configuration.read()
 	if err != nil {
@@ -54,8 +54,8 @@ func (d *daemon) loadSettings(cluster *qconf.Cluster) loadsensor.Settings {
 	return s
 }
 
-// qidle returns the load sensor that USE_QIDLE of sge_conf(5) adds, where the programs are:
-// beside execd, or in the installation of Grid Engine.
+// qidle returns the load sensor that USE_QIDLE of sge_conf(5) adds, if its programs exist: in the
+// directory of execd, or in the installation of Grid Engine.
 func (d *daemon) qidle() (string, error) {
 	places := []string{filepath.Dir(d.Executable)}
 	if root := os.Getenv("SGE_ROOT"); filepath.IsAbs(root) {

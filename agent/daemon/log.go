@@ -48,10 +48,11 @@ func newLog(w io.Writer, s *settings) (log hclog.Logger, levels map[string]hclog
 	return log, levels, nil
 }
 
-// entries is where hclog writes its entries, each in one call. Names, paths and reasons in them are
-// chosen by users. hclog escapes strings, but neither messages nor what is in slices, and shows
-// values of several lines in lines of their own behind "  | ". Here each line of an entry but the
-// first gets that, so that none looks like an entry, and no entry is an order to a terminal.
+// entries receives the entries of hclog, each in one call. Users choose the names, paths and
+// reasons in them. hclog escapes strings, but neither messages nor elements of slices, and it
+// prints values of several lines on separate lines after " | ". entries adds that prefix to every
+// line of an entry except the first, so that no line can look like another entry, and escapes
+// control characters.
 type entries struct {
 	to   io.Writer
 	json bool
@@ -77,7 +78,7 @@ func (e *entries) LevelWrite(level hclog.Level, p []byte) (n int, err error) {
 	return len(p), nil
 }
 
-// safe returns an entry as it is written.
+// safe returns an entry in the form in which it is written.
 func (e *entries) safe(p []byte) []byte {
 	if e.json { // one line
 		return printable.AppendJSON(nil, p)
@@ -113,7 +114,7 @@ func (d *daemon) logOf(part string) hclog.Logger {
 	return log
 }
 
-// sink is where the log goes: to standard error, or to the system logger (USE_SYSLOG of
+// sink is the destination of the log: standard error, or the system logger (USE_SYSLOG of
 // sge_conf(5)).
 type sink struct {
 	stderr io.Writer
@@ -123,7 +124,7 @@ type sink struct {
 	system *syslog.Writer // nil for standard error
 }
 
-// use changes where the log goes. After an error it goes to standard error.
+// use changes the destination of the log. After an error it is standard error.
 func (s *sink) use(system bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,7 +159,7 @@ func (s *sink) LevelWrite(level hclog.Level, p []byte) (int, error) {
 		return s.stderr.Write(p)
 	}
 	if err := toSystem(s.system, level, string(withoutTime(p))); err != nil {
-		return s.stderr.Write(p) // the system logger has gone, and is tried again with the next line
+		return s.stderr.Write(p) // the connection to the system logger is lost; the next line tries again
 	}
 	return len(p), nil
 }

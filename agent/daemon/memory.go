@@ -12,26 +12,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// settled is when an agent has done what it does once.
+// settled is the time after which an agent has finished its start.
 const settled = 10 * time.Second
 
-// again is how often the executable is let go: with each page that is used the kernel maps
-// those around it, too, and they add up. It costs two milliseconds.
+// again is the interval at which the pages of the executable are released: for each used page the
+// kernel also maps its neighbours, and they add up. A release takes two milliseconds.
 const again = 2 * time.Minute
 
 // A time of the length of settled is busy in which more than busy of processor time was used.
 // After many jobs at once most of the memory is not needed any more.
 const busy = settled / 20
 
-// What may be held that is not in use: much always, and little after a busy time.
+// The amounts of unused memory that the agent may keep: the larger one always, and the smaller one
+// only after a busy time.
 const (
 	much   = 32 << 20
 	little = 4 << 20
 )
 
-// shrink gives back the memory that only the start has needed: most of an executable of
-// this size that was mapped for the sake of initialisation is not used again. What is comes
-// back from the page cache. So it is with what many jobs at once have needed.
+// shrink returns memory that only the start has needed: most pages of an executable of this size
+// are mapped for the initialisation and never used again. Pages in use come back from the page
+// cache. It also returns memory that many concurrent jobs have needed.
 func (d *daemon) shrink(ctx context.Context) {
 	tick := time.NewTicker(settled)
 	defer tick.Stop()
@@ -89,11 +90,11 @@ func wasteful(spare uint64) bool {
 	return held > live+max(spare, live/4)
 }
 
-// release lets go what is mapped of files and was not changed.
+// release releases the mapped and unchanged pages of files.
 func release() {
 	maps, err := os.ReadFile("/proc/self/smaps")
 	if err != nil {
-		return // it is no more than thrift
+		return // this only saves memory
 	}
 	for _, a := range unchanged(string(maps)) {
 		_, _, _ = unix.Syscall(unix.SYS_MADVISE, a.start, a.end-a.start, unix.MADV_DONTNEED)
@@ -102,10 +103,10 @@ func release() {
 
 type area struct{ start, end uintptr }
 
-// unchanged returns the areas of a process that are exactly what their file has, and cannot
-// be written: to take them away changes nothing (proc_pid_smaps(5)). What is shared is left
-// out: it is a file that somebody maps elsewhere in a moment, and the area may then be memory
-// of another kind. Executables stay where they are.
+// unchanged returns the areas of a process that equal their file and are read-only: releasing them
+// changes nothing (proc_pid_smaps(5)). It leaves out shared mappings, because the process may map
+// such a file elsewhere at any moment, and the area may then be other memory. The mapping of an
+// executable does not move.
 func unchanged(smaps string) (list []area) {
 	var candidate *area
 	for line := range strings.Lines(smaps) {

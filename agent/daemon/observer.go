@@ -126,8 +126,7 @@ func (o *observer) tellAdministrators(d *job.Description, outcome *job.Outcome) 
 // mostEnding is how much of a file of a job is sent to administrators.
 const mostEnding = 8 << 10
 
-// ending returns the end of a file of a job directory, whole lines of it; what cannot be read
-// is empty.
+// ending returns the last complete lines of a file of a job directory; "" if it cannot be read.
 func ending(dir, name string) string {
 	f, err := os.Open(filepath.Join(dir, name))
 	if err != nil {

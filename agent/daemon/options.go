@@ -19,7 +19,7 @@ import (
 // The exit statuses of the command, besides options.ExitUsage.
 const (
 	ExitGood      = 0
-	ExitFailed    = 1   // it ran, and something ended it
+	ExitFailed    = 1   // it ran and ended because of an error
 	ExitCannotRun = 125 // it could not begin
 )
 
@@ -41,12 +41,12 @@ type settings struct {
 	audit                          string           // file, empty for none
 	ownMaster                      bool             // it is in this process
 	procedures                     string           // the name of the file; empty for none
-	permitted                      *procedures.File // what may run as other users; nil for all
+	permitted                      *procedures.File // programs that may run as other users; nil for all programs
 	auditRequired                  bool
 	perUserText, reserveText       string
 	memoryText                     string
 	memory                         Share // of the memory of the host, for a user
-	perUser, reserve               Share // of the file system of the spool area, where there is a master for users
+	perUser, reserve               Share // of the file system of the spool area, with a master for users
 	gpuRoot                        string
 	gridengine                     bool   // the master is an sge_qmaster
 	masterVersion                  string // of the sge_qmaster; empty to find it out
@@ -60,12 +60,13 @@ const none = "none"
 // standalone is the name of the command that has a master for users.
 const standalone = "standalone"
 
-// What users may take of the file system of the spool area by default: a tenth each, and
-// nothing of the last twentieth.
+// The default limits for users on the file system of the spool area: a tenth of it for each user,
+// and a reserve of a twentieth.
 var (
 	defaultPerUser = Percent(10, 0)
 	defaultReserve = Percent(5, 1<<30)
-	// Of the memory of the host. Small requests take up to three times what they count.
+	// A share of the host's memory. Small requests take up to three times the memory that they
+	// count.
 	defaultMemory = Percent(5, 0)
 )
 
@@ -130,7 +131,7 @@ const auto = "auto"
 // masterGridengine is the --master that is not a name in a certificate.
 const masterGridengine = "gridengine"
 
-// complete fills in the defaults, and refuses what does not go together.
+// complete fills in the defaults, and refuses options that contradict each other.
 func (s *settings) complete() error {
 	before := len(s.masters)
 	s.masters = slices.DeleteFunc(s.masters, func(name string) bool { return name == masterGridengine })

@@ -10,8 +10,8 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// auditedLink is a link to a master that has no caller of its own for each order: what the master
-// orders is noted in the audit log before it is done, and once more where it is refused.
+// auditedLink is a link to a master whose orders carry no caller of their own. The audit log gets a
+// record before each order is carried out, and another one if it is refused.
 type auditedLink struct {
 	agent.Link
 	log *audit.Log
@@ -22,20 +22,20 @@ func (l auditedLink) Run(ctx context.Context, c agent.Commands) error {
 	return l.Link.Run(ctx, auditedCommands{c, l.log, audit.Caller{Via: l.Name()}})
 }
 
-// auditedCommands are those of an agent, of which orders are noted.
+// auditedCommands are the commands of an agent, with audit records for orders.
 type auditedCommands struct {
 	agent.Commands
 	log    *audit.Log
 	caller audit.Caller
 }
 
-// order carries out what a record says.
+// order carries out the order of a record.
 func (a auditedCommands) order(r audit.Record, do func() error) error {
 	if err := a.log.Check(); err != nil {
 		return &agent.Error{Code: agent.Unavailable, Err: err}
 	}
 	r.Caller, r.ID, r.Outcome = a.caller, a.log.NewID(), audit.Begun
-	_ = a.log.Add(&r, false) // where it has to be there, Check says so next time
+	_ = a.log.Add(&r, false) // if the log is required, Check refuses the next order
 	err := do()
 	if err != nil {
 		r.Outcome, r.Error, r.Objects = audit.Refused, audit.TextWithoutValues(err.Error()), nil

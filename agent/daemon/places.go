@@ -11,10 +11,10 @@ import (
 	"github.com/execd-project/execd/internal/trust"
 )
 
-// trustPlaces refuses to let a daemon of root make its files in directories that others could
-// exchange: they would hide what jobs have used and who has changed what, and answer commands in
-// the place of the daemon. Below a gpu-root that others could exchange they would choose which
-// devices jobs can open. The spool directory is checked when it is opened (jobdir.OpenSpool).
+// trustPlaces refuses directories for files of a daemon of root that other users could replace:
+// they could hide accounting and audit records, and answer commands instead of the daemon. With a
+// gpu-root that they could replace, they could choose the devices that jobs can open. The spool
+// directory is checked when it is opened (jobdir.OpenSpool).
 func (s *settings) trustPlaces() error {
 	if os.Geteuid() != 0 {
 		return nil
@@ -49,8 +49,8 @@ func (s *settings) trustPlaces() error {
 	return nil
 }
 
-// trustFiles refuses certificates, keys and a token that another user can change: that one would
-// decide who drives the agent. The configuration is checked each time the agent reads it.
+// trustFiles refuses certificates, keys and a token that another user can change: that user could
+// decide who controls the agent. The agent checks the configuration each time it reads it.
 func (s *settings) trustFiles() error {
 	for option, path := range map[string]string{
 		"tls-cert": s.tlsCert, "tls-key": s.tlsKey, "tls-ca": s.tlsCA, "token-file": s.tokenFile,

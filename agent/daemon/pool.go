@@ -10,9 +10,9 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// buildIn makes the configuration that a master of this host alone has: base for what is not in
-// files, and builtin, where there are no files at all. Only the latter has the memory of the host as
-// one pool, so that a site's files mean what they have always meant.
+// buildIn makes the built-in configurations of a master for this host alone: base provides objects
+// without files, and builtin is used if there are no files at all. Only builtin has a memory pool
+// of the host, so that the meaning of a site's files does not change.
 func (c *configuration) buildIn() (err error) {
 	if c.base, err = qconf.BuiltinOn(c.host, runtime.NumCPU()); err != nil {
 		return err

@@ -11,8 +11,8 @@ import (
 	"github.com/execd-project/execd/loadsensor"
 )
 
-// readProcedures finds the file of the programs that the master may have run as other users, and
-// refuses one that is not valid. A master in this process needs none: it has its configuration
+// readProcedures finds the file that lists the programs which the master may run as other users,
+// and refuses an invalid one. A master in this process needs none, because its configuration comes
 // from root.
 func (s *settings) readProcedures(root bool) error {
 	required := s.procedures != ""
@@ -35,9 +35,9 @@ func (s *settings) readProcedures(root bool) error {
 	return err
 }
 
-// permit refuses a program that the master of this host may not have run as a user. The file is
-// read each time: it is short, and a change counts at once. While it cannot be read, nothing runs
-// as another user.
+// permit refuses a program that the master of this host may not run as a user. It reads the file
+// each time, because it is short, and so a change counts at once. While the file cannot be read, no
+// program runs as another user.
 func (d *daemon) permit(user, command string) error {
 	if d.permitted == nil {
 		return nil

@@ -39,35 +39,37 @@ import (
 type Command struct {
 	Args           []string // words after "execd agent"
 	Stdout, Stderr io.Writer
-	Executable     string // path of execd itself: the supervisor lies beside it
+	Executable     string // path of execd itself; the supervisor is in the same directory
 	Version        string
 
 	Name string // of the command, "agent" or "standalone"; "agent" if it is empty
 	// Master makes the master that drives the agent from within this process; nil for none.
 	Master func(*Host) (Master, error)
-	// CellDir makes the directory that jobs find as SGE_ROOT, and returns SGE_CELL. A daemon of two processes
-	// has it made by root: jobs execute what it contains. nil for no such directory.
+	// CellDir makes the directory that jobs find as SGE_ROOT, and returns SGE_CELL. With
+	// --front-user root makes it, because jobs execute programs in it. It is nil if there is no
+	// such directory.
 	CellDir func(dir string, h *Host) (cell string, err error)
 }
 
 // Master is a master in the process of the agent.
 type Master interface {
 	agent.Link
-	// Methods are what it is asked on the socket of the agent.
+	// Methods are its calls on the socket of the agent.
 	Methods() map[string]serve.Method
-	// Close ends what Run has not begun, or has left.
+	// Close releases resources that Run has not used or not released.
 	Close() error
 }
 
-// Host is what a master finds in its process.
+// Host holds the resources that a daemon offers to the master in its process.
 type Host struct {
 	Name string // of the host
-	// Spool is the directory of the daemon's own files: those of the master may lie there, too.
+	// Spool is the directory of the daemon's own files. The master may store its files there, too.
 	Spool string
 	// CellDir is the directory that Command.CellDir has made; empty for none.
 	CellDir string
-	// Submissions is the socket on which users tell the launcher what they submit; empty for one process. Keep
-	// has it forget all submissions but those with some keys and new ones.
+	// Submissions is the socket on which users confirm their submissions to the launcher; it is
+	// empty without a launcher. Keep removes all submissions from the launcher except new ones and
+	// those with the given keys.
 	Submissions string
 	Keep        func(keys []string) error
 	// Users says that the daemon serves all users of the host, whoever it runs as itself.
@@ -76,26 +78,26 @@ type Host struct {
 	Socket, Executable string
 	// Accounting is the file of records of accounting(5), empty for none.
 	Accounting string
-	// PerUser is what the jobs of one user may take of the file system of Spool, and Reserve
-	// what is left for others than new jobs. 0 bytes of PerUser are no limit.
+	// PerUser is the maximum space of one user's jobs on the file system of Spool, and Reserve the
+	// space that new jobs may not use. A PerUser of 0 bytes means no limit.
 	PerUser, Reserve Share
-	// Memory is what the requests of one user may take of the memory of the host; 0 bytes are no
-	// limit.
+	// Memory is the maximum memory of one user's requests on this host; 0 bytes mean no limit.
 	Memory   Share
 	Managers []string
 	Version  string
 	Log      hclog.Logger
 	// Audit is the audit log; nil for none.
 	Audit *audit.Log
-	// Cluster is the configuration that the agent uses. It can be asked while the master runs.
+	// Cluster returns the configuration that the agent uses. It may be called while the master
+	// runs.
 	Cluster func() *qconf.Cluster
 	// Read reads the configuration that there is on disk.
 	Read func() (*qconf.Cluster, error)
 	// Change changes files of the configuration, by their paths below its directory, or with
 	// nil removes them, and has them used: all or nothing.
 	Change func(files map[string][]byte) error
-	// File reads a file of the directory of the configuration in use that is not part of it,
-	// such as sge_request; fs.ErrNotExist where there is none.
+	// File reads a file such as sge_request, which is in the directory of the configuration but not
+	// part of it. The error is fs.ErrNotExist if there is none.
 	File func(name string) ([]byte, error)
 }
 
@@ -133,7 +135,7 @@ func (c *Command) Run() (int, error) {
 	}
 	defer d.close()
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGINT)
-	defer d.beside.Wait() // before what they use is closed
+	defer d.beside.Wait() // before the things that they use are closed
 	defer stop()          // however the agent has ended
 	if err := d.begin(ctx); err != nil {
 		return ExitCannotRun, err
@@ -152,7 +154,7 @@ type daemon struct {
 	levels        map[string]hclog.Level // of parts of the log
 	sink          *sink
 	configuration *configuration
-	gpus          *gpu.Register    // nil where none are looked for
+	gpus          *gpu.Register    // nil if GPUs are not used
 	spool         *jobdir.Spool    // nil in a front
 	own           *jobdir.Dir      // of the daemon's own files
 	client        *launcher.Client // of a front; nil for one process
@@ -169,14 +171,14 @@ type daemon struct {
 	link          *gridengine.Link   // to an sge_qmaster; nil for none
 	cell          *gridengine.Cell
 	master        Master   // nil for none
-	said          sync.Map // what sayDoubtful has said
-	// beside are the goroutines that begin has begun. They end with its context.
+	said          sync.Map // the problems that sayDoubtful has logged
+	// beside are the goroutines that begin has started. They end with its context.
 	beside  sync.WaitGroup
 	asking  sync.Mutex    // guards answers
 	answers chan struct{} // nil, or closed when the agent has answered alive
 }
 
-// open makes everything ready. After an error what was made is closed.
+// open prepares the daemon. After an error it has closed everything again.
 func (d *daemon) open() (err error) {
 	shepherd, err := launch.FindShepherd(d.Executable)
 	if err != nil {
@@ -267,12 +269,12 @@ func (d *daemon) useLog(cluster *qconf.Cluster) {
 	}
 }
 
-// ours are the attributes on which an sge_execd would act, and not its sge_qmaster.
+// ours are the attributes that an sge_execd uses and its sge_qmaster does not.
 var ours = map[string]bool{"set_token_cmd": true, "pag_cmd": true, "cgroups_params": true}
 
-// sayDoubtful says once what is probably not meant in the configuration, and what is set
-// without effect. An sge_qmaster may well act on what is not ours; the agent itself speaks
-// of execd_params.
+// sayDoubtful logs, once each, settings of the configuration that are probably mistakes, and
+// settings without effect. Under an sge_qmaster it only logs the attributes of an execution daemon,
+// because sge_qmaster may use the others. The agent itself logs execd_params.
 func (d *daemon) sayDoubtful(cluster *qconf.Cluster) {
 	say := func(text string, found []*qconf.Error) {
 		for _, e := range found {
@@ -288,7 +290,7 @@ func (d *daemon) sayDoubtful(cluster *qconf.Cluster) {
 	say("a parameter of the configuration has no effect here, see execd-conf(5)", cluster.Ineffective())
 }
 
-// makeMaster makes the master of this process, if there is to be one.
+// makeMaster makes the master of this process, if it has one.
 func (d *daemon) makeMaster() (err error) {
 	if d.Master == nil {
 		return nil
@@ -315,8 +317,8 @@ func (d *daemon) makeMaster() (err error) {
 // dying is how long a process that was killed may hold its locks.
 const dying = 2 * time.Second
 
-// alone refuses to run beside another agent of the same spool area. The lock goes
-// with this process.
+// alone refuses to run while another agent uses the same spool area. The lock ends with this
+// process.
 func (d *daemon) alone() error {
 	if !d.isFront() && os.Geteuid() == 0 {
 		switch there, err := d.own.Exists(frontDir); {
@@ -330,7 +332,7 @@ func (d *daemon) alone() error {
 		return d.own.Use(func(fd int) error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
 	}
 	err := lock()
-	// One that was killed a moment ago may take a while to go.
+	// A process that was just killed may take a while to end.
 	for end := time.Now().Add(dying); errors.Is(err, unix.EWOULDBLOCK) && time.Now().Before(end); {
 		time.Sleep(20 * time.Millisecond)
 		err = lock()
@@ -373,8 +375,8 @@ func (d *daemon) serving() serve.Options {
 	return o
 }
 
-// connections are how many commands of one user, and of all, may be connected with a master
-// for users. What waits for the end of a job is connected, too.
+// connections returns the maximum number of connected commands with a master for users: of each
+// user, and of all users. Commands that wait for the end of a job are connected, too.
 func connections() (each, all int) {
 	const most, share = 4096, 4
 	all = most
@@ -418,7 +420,7 @@ func (d *daemon) close() {
 	}
 }
 
-// begin starts what goes on beside the agent, until the context ends.
+// begin starts the goroutines that run next to the agent until the context ends.
 func (d *daemon) begin(ctx context.Context) error {
 	d.reloadOnHangup(ctx)
 	d.beside.Go(func() {
@@ -476,11 +478,11 @@ func (d *daemon) reloadOnHangup(ctx context.Context) {
 	})
 }
 
-// use goes on with the configuration that there is on disk now.
+// use applies the configuration on the disk.
 func (d *daemon) use() error { return d.agent.Configure(context.Background()) }
 
-// configured has what reports the load, and the log, follow the configuration that the
-// agent uses. A load sensor that cannot be used is no reason to refuse the rest of it.
+// configured applies the agent's configuration to the load collector and to the log. It does not
+// refuse the configuration because of an unusable load sensor.
 func (d *daemon) configured(cluster *qconf.Cluster) {
 	if err := d.load.Configure(d.loadSettings(cluster)); err != nil {
 		d.log.Error("the load sensors have not been changed", "error", err)

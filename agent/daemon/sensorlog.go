@@ -8,7 +8,7 @@ import (
 	"github.com/execd-project/execd/loadsensor/external"
 )
 
-// sensorLog writes down what happens to load sensors.
+// sensorLog logs the events of load sensors.
 type sensorLog struct {
 	log hclog.Logger
 
@@ -16,10 +16,10 @@ type sensorLog struct {
 	said map[violation]bool
 }
 
-// violation is one that a sensor may make with each report.
+// violation is an error that a sensor may repeat with each report.
 type violation struct{ path, text, problem string }
 
-// mostViolations is how many are remembered as having been said.
+// mostViolations is the maximum number of errors that are remembered as logged.
 const mostViolations = 1000
 
 func newSensorLog(log hclog.Logger) *sensorLog {

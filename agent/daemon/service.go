@@ -7,7 +7,7 @@ import (
 	"github.com/execd-project/execd/internal/host/healthcheck"
 )
 
-// announce tells the service manager that we work, and goes on telling it that we do.
+// announce tells the service manager that the agent is ready, and then keeps feeding its watchdog.
 func (d *daemon) announce(ctx context.Context) {
 	d.log.Info("ready", "host", d.host, "spool", d.settings.spool, "socket", d.socket, "version", d.Version)
 	d.say(d.manager.Ready(d.status()))
@@ -20,8 +20,8 @@ func (d *daemon) announce(ctx context.Context) {
 	})
 }
 
-// alive asks what needs the lock on the table of jobs, as everything does. An agent that has
-// not answered yet is not asked a second time.
+// alive checks that the agent answers a call which needs the lock on the table of jobs, as all
+// calls do. While a previous check waits, it makes no other call.
 func (d *daemon) alive(ctx context.Context) error {
 	d.asking.Lock()
 	if d.answers == nil {
@@ -55,15 +55,15 @@ func (d *daemon) status() string {
 	return text
 }
 
-// say logs what cannot notify the service manager.
+// say logs an error of notifying the service manager.
 func (d *daemon) say(err error) {
 	if err != nil {
 		d.log.Warn("cannot notify the service manager", "error", err)
 	}
 }
 
-// checkHealth begins with the health check of the site, before any job is taken. Where
-// there is none any more, what one has said before is no reason to take no jobs.
+// checkHealth starts the health check of the site before the host takes any job. If the site has no
+// health check any more, it clears the drain of an earlier one.
 func (d *daemon) checkHealth(ctx context.Context) error {
 	if d.healthCheck == "" {
 		return d.agent.DrainFor(healthcheck.Source, "")

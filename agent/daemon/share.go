@@ -9,18 +9,17 @@ import (
 	"github.com/execd-project/execd/quantity"
 )
 
-// Share is a share of a file system: so many bytes, or a part of its size. The zero Share is
-// nothing.
+// Share is a share of a file system: a number of bytes, or a part of its size. The zero Share is 0
+// bytes.
 type Share struct {
 	bytes, most int64
 	percent     float64
 }
 
-// Percent returns the share of so many percent, and of at most most bytes; 0 is for no
-// maximum.
+// Percent returns a share in percent, limited to most bytes; 0 means no maximum.
 func Percent(percent float64, most int64) Share { return Share{percent: percent, most: most} }
 
-// Of returns the share of a file system with so many bytes.
+// Of returns the size of the share, in bytes, for a file system of size bytes.
 func (s Share) Of(size int64) int64 {
 	n := s.bytes + int64(s.percent/100*float64(size))
 	if s.most > 0 {
@@ -29,7 +28,7 @@ func (s Share) Of(size int64) int64 {
 	return n
 }
 
-// OfFiles returns the share of a file system with so many files (inodes). One in bytes is none.
+// OfFiles returns the share of a file system's files (inodes). It is 0 for a share in bytes.
 func (s Share) OfFiles(files int64) int64 { return int64(s.percent / 100 * float64(files)) }
 
 // ParseShare reads a percentage such as 10% or a memory_specifier of sge_types(5) such as 500M.

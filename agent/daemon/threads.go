@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// spareThreads is how many threads the agent has from its beginning. The Go runtime needs one
-// more for each system call that takes long, such as one that waits for the disk, and ends
-// the program where the host has no room for another process: which is when it has to say so.
-// Threads that are not in use are kept by the runtime, and cost 5 KB each.
+// spareThreads is the number of threads that the agent creates at its start. The Go runtime needs
+// an additional thread for each long system call, such as one that waits for the disk, and it ends
+// the program if the host allows no further process; but that is when the agent has to report the
+// problem. The runtime keeps unused threads, which cost 5 KB each.
 const spareThreads = 24
 
 // reserveThreads has the runtime make threads.

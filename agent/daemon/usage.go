@@ -1,6 +1,6 @@
 package daemon
 
-// Usage is what execd agent --help prints.
+// Usage is the output of execd agent --help.
 const Usage = `Usage: execd agent [options]
 
 Runs the jobs that a master starts on this host, and reports the host's load. It stays in
@@ -63,7 +63,7 @@ Exit status: 0 after SIGTERM or an order to shut down, 1 after a failure, 2 for 
 usage, 125 if it could not start.
 `
 
-// StandaloneUsage is what execd standalone --help prints.
+// StandaloneUsage is the output of execd standalone --help.
 const StandaloneUsage = `Usage: execd standalone [options]
 
 Runs a batch system on this machine: takes jobs (execd qsub), schedules and runs them. It

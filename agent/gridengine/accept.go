@@ -19,14 +19,14 @@ const (
 	acceptErrorPause = 100 * time.Millisecond
 )
 
-// complaints are lines of the log that anybody can cause who can reach the port.
+// complaints limits log lines that anyone who can reach the port can cause.
 type complaints struct {
 	mu    sync.Mutex
 	began time.Time
 	count int
 }
 
-// more reports whether there may be another one, and whether it is the last for a while.
+// more reports whether another line may be logged, and whether it is the last one for a while.
 func (c *complaints) more(now time.Time) (ok, last bool) {
 	const many, while = 20, time.Minute
 	c.mu.Lock()
@@ -38,7 +38,7 @@ func (c *complaints) more(now time.Time) (ok, last bool) {
 	return c.count <= many, c.count == many
 }
 
-// complain logs what others do, but not without end.
+// complain logs an error of a peer, with a limited rate.
 func (s *session) complain(text string, args ...any) {
 	ok, last := s.complaints.more(time.Now())
 	if ok {
@@ -80,8 +80,8 @@ func (s *session) accept() {
 	}
 }
 
-// accepted is a connection of somebody else. What is done for him ends when it is closed:
-// names that he has made up are not to be looked up without end.
+// accepted is a connection from a peer. Work for the peer, such as looking up host names that it
+// invented, ends when the connection is closed.
 type accepted struct {
 	net.Conn
 	ctx    context.Context

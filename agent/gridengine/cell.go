@@ -19,14 +19,14 @@ import (
 type Cell struct {
 	Root, Name string // SGE_ROOT, SGE_CELL
 
-	AdminUser    string // admin_user; "root" where it is none
+	AdminUser    string // admin_user; "root" for none
 	SecurityMode string
 	Names        *Names
 
 	QmasterPort, ExecdPort int
 }
 
-// DefaultCell is the name of a cell where nothing else is said.
+// DefaultCell is the default name of a cell.
 const DefaultCell = "default"
 
 // The ports that IANA has for the two services.
@@ -68,8 +68,8 @@ func OpenCell(env func(string) string) (*Cell, error) {
 	return c, err
 }
 
-// Protocol returns the protocol of the release that the cell was installed with; nil where it does not
-// tell. It is a hint: a cell may have been taken over from another release.
+// Protocol returns the protocol of the release that the cell was installed with; nil if that is
+// unknown. It is a hint only, because a cell may come from an older release.
 func (c *Cell) Protocol() *message.Protocol {
 	text, err := userfile.Read(c.path("bootstrap"), textfile.MaxConfig)
 	if err != nil {
@@ -113,7 +113,8 @@ func readBootstrap(path string) (map[string]string, error) {
 	return values, nil
 }
 
-// port is that of the environment, else that of the services file, else that of IANA.
+// port returns the port of the environment variable, otherwise of the services file, otherwise the
+// one assigned by IANA.
 func port(env func(string) string, variable, service, services string, other int) (int, error) {
 	if text := env(variable); text != "" {
 		n, err := strconv.Atoi(text)
@@ -164,7 +165,7 @@ func NewNames(aliases, defaultDomain string, ignoreFQDN bool) *Names {
 	return n
 }
 
-// Canonical is the main name of a host that host_aliases(5) has, else its name.
+// Canonical returns the main name of a host according to host_aliases(5), or its name.
 func (n *Names) Canonical(host string) string {
 	host = strings.TrimSuffix(host, ".")
 	if main, ok := n.aliases[strings.ToLower(host)]; ok {

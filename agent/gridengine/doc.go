@@ -4,13 +4,12 @@
 //
 // Other projects should not import this package: it may change at any time.
 //
-// A Link connects to qmaster, or is connected to by it, registers, gets the
-// configuration and jobs, and reports load, usage and ends. What is said is in package
-// message, how in packages commlib and cull; here is what is said when, and what jobs
-// are in the words of package agent.
+// A Link connects to qmaster, or is connected to by it, registers, gets the configuration and jobs,
+// and reports load, usage and ends. Package message defines the messages, and packages commlib and
+// cull their wire format. This package implements the order of the messages, and translates jobs
+// into the types of package agent.
 //
-// With security_mode none of bootstrap(5), which is the only one there is here, the
-// original believes who connects. A Link takes orders only from the addresses of the
-// host that act_qmaster names, and requests for tasks only from addresses of the host
-// that they claim to come from.
+// With security_mode none of bootstrap(5), the only one supported here, Grid Engine trusts every
+// peer. A Link takes orders only from the addresses of the host that act_qmaster names, and
+// requests for tasks only from addresses of the host that they claim to come from.
 package gridengine

@@ -25,27 +25,27 @@ type guest struct {
 }
 
 func newGuest(nc net.Conn) guest {
-	const network = 64 // bits, of what a host has of IPv6 at least
+	const network = 64 // bits: the smallest IPv6 network of a host
 	g := guest{Conn: nc}
 	g.ip, _ = ipOf(nc.RemoteAddr())
 	bits := g.ip.BitLen()
 	if g.ip.Is6() {
 		bits = network
 	}
-	g.from, _ = g.ip.WithZone("").Prefix(bits) // the zero one for what has no address
+	g.from, _ = g.ip.WithZone("").Prefix(bits) // zero without an address
 	return g
 }
 
-// full reports whether the next one takes the place of another.
+// full reports whether the next connection replaces another one.
 func (g *guests) full() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return len(g.list) >= maxAccepted
 }
 
-// add takes one more, in place of another if there are too many: those of qrsh -inherit
-// last for moments only. Who has the most of them loses the first of his, so that nobody
-// can push others out; those with an address of spared go only if there are no others.
+// add adds a connection, and replaces another one if there are too many: connections of qrsh
+// -inherit are short. The peer with the most connections loses its oldest one, so that no peer can
+// displace others. Connections from addresses in spared are only replaced if there are no others.
 func (g *guests) add(nc net.Conn, spared []netip.Addr) (instead net.Conn) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -59,7 +59,7 @@ func (g *guests) add(nc net.Conn, spared []netip.Addr) (instead net.Conn) {
 	return instead
 }
 
-// least returns the index of the one that goes when next comes. mu is held.
+// least returns the index of the connection to replace by next. The caller holds mu.
 func (g *guests) least(next guest, spared []netip.Addr) int {
 	count := map[netip.Prefix]int{next.from: 1}
 	for _, c := range g.list {
@@ -88,8 +88,8 @@ type spared struct {
 	addresses []netip.Addr
 }
 
-// masterAddresses returns the addresses of the host of act_qmaster. They are looked up rarely:
-// whoever wants to connect waits meanwhile.
+// masterAddresses returns the addresses of the host of act_qmaster. They are looked up rarely,
+// because new connections wait for the lookup.
 func (s *session) masterAddresses(now time.Time) []netip.Addr {
 	const fresh, patience = time.Minute, 2 * time.Second
 	host, err := s.options.Cell.Master()
@@ -100,7 +100,7 @@ func (s *session) masterAddresses(now time.Time) []netip.Addr {
 	defer cancel()
 	found := s.options.Cell.addressesOfAll(ctx, host)
 	if len(found) == 0 && host == s.spared.host {
-		found = s.spared.addresses // there is no answer now
+		found = s.spared.addresses // the lookup failed
 	}
 	s.spared = spared{host, now, found}
 	return found

@@ -10,8 +10,7 @@ import (
 )
 
 // OwnName returns the name of this host as it is announced to qmaster: the first name of its
-// address, and of that what host_aliases(5) makes of it. Without one it is what hostname
-// prints.
+// address, mapped by host_aliases(5). If the address has no name, it is the output of hostname.
 func (c *Cell) OwnName(ctx context.Context) (string, error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -52,7 +51,7 @@ func (c *Cell) addressesOfAll(ctx context.Context, host string) []netip.Addr {
 	return all
 }
 
-// aliasesOf returns the names that stand for a main name.
+// aliasesOf returns the aliases of a main name.
 func (n *Names) aliasesOf(main string) []string {
 	var list []string
 	for alias, m := range n.aliases {

@@ -23,10 +23,10 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// Options say what a link works with.
+// Options are the settings of a link.
 type Options struct {
 	Cell *Cell
-	Host string // this host as it is announced, see Cell.OwnName
+	Host string // the announced name of this host, see Cell.OwnName
 	// Cluster is the configuration in use.
 	Cluster func() *qconf.Cluster
 	// Install has the files of a configuration directory (qconf.Load) used from now on,
@@ -34,24 +34,24 @@ type Options struct {
 	Install    func(files map[string]string) error
 	BinaryPath string // directory of our executables
 	Executable string // path of execd, which users can run
-	// ShellOf is the login shell of a user; empty where it is not known.
+	// ShellOf returns the login shell of a user, or "" if it is unknown.
 	ShellOf func(user string) string
-	// Identity is who we are for sge_qmaster.
+	// Identity is the identity of this daemon for sge_qmaster.
 	Identity message.Identity
 	// Protocol is that of sge_qmaster; nil to find out which it is.
 	Protocol *message.Protocol
 	Log      hclog.Logger
-	// Limited reports whether the host limits the procedures of its master; nil for never. If it
-	// does not, those of the admin user of the cell are trusted as root's are.
+	// Limited reports whether the host limits the procedures of its master; nil means never.
+	// Without limits the link trusts procedures of the cell's admin user as it trusts root's.
 	Limited func() bool
 	// Retry is the longest pause between two attempts to connect; 0 is 30 s.
 	Retry time.Duration
 	// FirstAnswer is how long sge_qmaster may take for its first answer in each form, before the next
 	// one is tried; 0 is 3 s.
 	FirstAnswer time.Duration
-	// ClientPause is for how long the end of an interactive job is not told; 0 is 2 s. Its
-	// client asks qmaster for the job when its command has ended, and takes one that is
-	// not there any more for one that never ran. The original needs as long to notice.
+	// ClientPause is the delay of the report of an interactive job's end; 0 means 2 s. The client
+	// asks qmaster for the job after its command has ended, and takes a missing job for one that
+	// never ran. sge_execd needs about the same time to notice the end.
 	ClientPause time.Duration
 	// Look is how often the link looks for a configuration of this host alone; 0 is
 	// load_report_time, after which sge_qmaster also names other changes of configurations.
@@ -110,8 +110,8 @@ func (l *Link) Close() { l.listener.Close() }
 // Name is "gridengine".
 func (l *Link) Name() string { return "gridengine" }
 
-// session is one run of a link. Its fields belong to the goroutine of loop, which gets
-// what is to be done as functions.
+// session is one run of a link. Its fields belong to the goroutine of loop; other goroutines send
+// it functions to run.
 type session struct {
 	*Link
 	ctx        context.Context
@@ -139,7 +139,7 @@ type session struct {
 	interval       time.Duration           // load_report_time
 	load           load
 	service        service
-	reported       bool // the agent has said which jobs it has
+	reported       bool // the agent has reported its jobs
 	surveyed       bool // sge_qmaster was asked for jobs of this host, on this connection
 	lookAt         time.Time
 	jobs           map[key]*jobState
@@ -150,23 +150,23 @@ type session struct {
 	lastAll        time.Time // when everything was reported
 }
 
-// load is what is known about load values here, and there.
+// load holds the current load values, and the values that qmaster knows.
 type load struct {
 	values map[loadsensor.Key]loadsensor.Value // nil before the first report
 	base   map[loadsensor.Key]loadsensor.Value // acknowledged; nil for nothing
 	sent   map[loadsensor.Key]loadsensor.Value
 	number uint32 // of the report in which they were sent
-	due    bool   // new ones have come
+	due    bool   // there are new values
 }
 
-// coalesce is how long something urgent waits for more of it.
+// coalesce is the delay of an urgent report, so that several are sent together.
 const coalesce = 20 * time.Millisecond
 
 // answerPatience is how long an answer to a request may take (gdi_timeout of
 // sge_conf(5)).
 const answerPatience = 60 * time.Second
 
-// silence is how long nothing may come from qmaster until it is asked whether it lives.
+// silence is the time without messages after which qmaster is asked for its status.
 const silence = 150 * time.Second
 
 // Run serves the link until the context ends.
@@ -242,8 +242,8 @@ func (s *session) goodbye() {
 	s.conn.Close(ctx)
 }
 
-// wakeup fires when tick has something to do. It never fires while tick has nothing to do
-// before something else happens.
+// wakeup returns a channel that fires when tick has work to do. It does not fire if tick only waits
+// for other events.
 func (s *session) wakeup() (fires <-chan time.Time, stop func()) {
 	at := s.reportDue()
 	for _, other := range []time.Time{s.deadline, s.lookDue()} {
@@ -258,8 +258,8 @@ func (s *session) wakeup() (fires <-chan time.Time, stop func()) {
 	return timer.C(), timer.Stop
 }
 
-// reportDue is when the next report is to be sent. It is zero while there is none to send:
-// until qmaster has registered this host, reports wait, however late they are.
+// reportDue returns the time of the next report. It is zero if there is none to send; until qmaster
+// has registered this host, all reports wait.
 func (s *session) reportDue() time.Time {
 	if !s.registered {
 		return time.Time{}
@@ -267,8 +267,7 @@ func (s *session) reportDue() time.Time {
 	return s.next
 }
 
-// tick does what the time has come for. Each of its actions moves or clears the time that
-// it was due at.
+// tick carries out the actions that are due. Each action moves or clears its own due time.
 func (s *session) tick(now time.Time) {
 	if !s.deadline.IsZero() && !now.Before(s.deadline) {
 		s.unanswered(now)
@@ -281,14 +280,14 @@ func (s *session) tick(now time.Time) {
 	}
 }
 
-// soon has a report sent a moment later.
+// soon schedules a report after a short delay.
 func (s *session) soon() {
 	if at := s.clock.Now().Add(coalesce); s.next.IsZero() || at.Before(s.next) {
 		s.next = at
 	}
 }
 
-// trouble logs what is wrong with the connection, once.
+// trouble logs a problem of the connection once.
 func (s *session) trouble(text string) {
 	if s.troubled != text {
 		s.troubled = text
@@ -322,8 +321,8 @@ func (s *session) dial() {
 	})
 }
 
-// firstRetry is the shortest pause before another attempt to connect or to register,
-// unless the connection before has worked.
+// firstRetry is the shortest pause before another attempt to connect or to register, unless the
+// previous connection has worked.
 const firstRetry = time.Second
 
 // pause is how long to wait before the next attempt. It grows until a connection has worked.
@@ -365,7 +364,7 @@ func (s *session) self() commlib.Endpoint {
 	return commlib.Endpoint{Host: s.options.Host, Component: commlib.Execd, ID: 1}
 }
 
-// advice says what is to be done about an error of a connection.
+// advice returns the remedy for a connection error.
 func advice(err error, master, host string) string {
 	text := err.Error()
 	refused, ok := errors.AsType[*commlib.RefusedError](err)
@@ -379,7 +378,7 @@ func advice(err error, master, host string) string {
 	return text
 }
 
-// use goes on with a new connection.
+// use switches to a new connection.
 func (s *session) use(conn *commlib.Conn) {
 	s.conn, s.registered, s.surveyed = conn, false, false
 	clear(s.pending)
@@ -402,7 +401,7 @@ func (s *session) use(conn *commlib.Conn) {
 	s.recognise()
 }
 
-// lost is what happens when a connection is gone.
+// lost handles the loss of a connection.
 func (s *session) lost(conn *commlib.Conn, err error) {
 	if s.conn != conn {
 		return
@@ -413,7 +412,8 @@ func (s *session) lost(conn *commlib.Conn, err error) {
 	s.again()
 }
 
-// send sends a message. What does not arrive is said again after the next registration.
+// send sends a message. If it does not arrive, its content is sent again after the next
+// registration.
 func (s *session) send(tag message.Tag, payload []byte) uint32 {
 	return s.sendIn(s.codec(), tag, payload)
 }
@@ -431,7 +431,7 @@ func (s *session) sendIn(codec *message.Codec, tag message.Tag, payload []byte) 
 	return id
 }
 
-// ask sends a request and has its answer handled.
+// ask sends a request; answer handles its answer.
 func (s *session) ask(r *message.Request, answer func(*message.Request)) {
 	s.askIn(s.codec(), r, answer)
 }
@@ -450,7 +450,7 @@ func (s *session) askIn(codec *message.Codec, r *message.Request, answer func(*m
 
 // question is a request whose answer is awaited.
 type question struct {
-	codec  *message.Codec // in which it was asked
+	codec  *message.Codec // the codec of the request
 	answer func(*message.Request)
 }
 
@@ -488,7 +488,7 @@ func (s *session) full() {
 	}
 }
 
-// refused is what happens when qmaster does not want us: the same after a pause.
+// refused handles a refusal by qmaster: the session tries again after a pause.
 func (s *session) refused(what string, a *message.Answer) {
 	text := a.Message()
 	const denied = 8
@@ -504,13 +504,13 @@ func (s *session) refused(what string, a *message.Answer) {
 	})
 }
 
-// fetch gets the configuration, and goes on with what comes then.
+// fetch gets the configuration, and then calls then.
 func (s *session) fetch(then func()) {
 	s.ask(s.codec().ConfigurationRequest(s.options.Host, s.number()), s.configured(false, then))
 }
 
-// configured uses the answer with the configuration, and goes on. everybody says that it may have the
-// configurations of all hosts.
+// configured returns the handler that applies the configuration in an answer and then calls then.
+// everybody says that the answer may contain the configurations of all hosts.
 func (s *session) configured(everybody bool, then func()) func(*message.Request) {
 	return func(r *message.Request) {
 		if f := r.Failure(); f != nil {
@@ -524,16 +524,16 @@ func (s *session) configured(everybody bool, then func()) func(*message.Request)
 			}
 			err = s.configure(slices.DeleteFunc(list, others))
 		}
-		if err != nil { // the previous one goes on
+		if err != nil { // the previous one stays in use
 			s.log.Error("the configuration of sge_qmaster cannot be used", "error", err)
 		}
 		then()
 	}
 }
 
-// configure uses a configuration that has come.
+// configure applies a received configuration.
 func (s *session) configure(list []message.Configuration) error {
-	// Also of one that cannot be used: sge_qmaster would send it again and again.
+	// Also for an unusable one, because otherwise sge_qmaster would send it again and again.
 	former := s.configurations
 	s.configurations = []message.Configuration{}
 	for _, c := range list {
@@ -543,7 +543,7 @@ func (s *session) configure(list []message.Configuration) error {
 	for _, name := range s.options.Cluster().Global().Attributes() {
 		names[name] = true
 	}
-	var unusable []error // one of them must not keep the others from being used
+	var unusable []error // one invalid value must not prevent the use of the others
 	files, err := configurationFiles(list, func(name, value string) bool {
 		if !names[name] {
 			return false
@@ -594,7 +594,7 @@ func (s *session) surroundings() *surroundings {
 	}
 }
 
-// follow hands on what the agent has to report.
+// follow passes on the agent's reports.
 func (s *session) follow() {
 	after := uint64(0)
 	for s.ctx.Err() == nil {
@@ -611,25 +611,25 @@ func (s *session) follow() {
 	}
 }
 
-// jobState is what is known here of a job.
+// jobState is the link's state of a job.
 type jobState struct {
 	id     job.ID
 	report message.JobReport
-	number uint64 // of the agent's report; 0 for what the agent does not know
+	number uint64 // of the agent's report; 0 if the agent does not know the job
 	slave  bool
 	ended  bool
-	flush  bool // to be told at once
+	flush  bool // report it at once
 	ghost  bool // the agent does not have it
 	// refused is the queue instance that the end of a ghost puts into error state since the
 	// host takes no jobs; empty for none.
 	refused string
-	client  bool // it has one that asks for it after its end
-	// starting says that the agent is about to accept it; then is what it is told then.
+	client  bool // it has a client that asks for it after its end
+	// starting says that the agent has been asked to accept it; then holds the orders to give it
+	// afterwards.
 	starting bool
 	then     []agent.Order
-	// restarted is how often the job had been restarted when it was delivered here; -1
-	// where that is not known. next is a later run of it, which has come before this one
-	// has ended.
+	// restarted is how often the job had been restarted when it was delivered here; -1 if that is
+	// unknown. next is a later run of it that arrived before the end of this one.
 	restarted int
 	next      *nextRun
 }
@@ -638,5 +638,5 @@ type jobState struct {
 type nextRun struct {
 	delivery *message.Delivery
 	slave    bool          // of a parallel job whose master is elsewhere
-	then     []agent.Order // what it is told as soon as it is there
+	then     []agent.Order // orders to give as soon as the agent has accepted it
 }

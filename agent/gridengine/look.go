@@ -20,9 +20,9 @@ func (s *session) lookDue() time.Time {
 // lookPause returns the time between two looks.
 func (s *session) lookPause() time.Duration { return cmp.Or(s.options.Look, s.interval) }
 
-// look fetches the configuration when that of this host is another one. sge_qmaster does not
-// say that one was made (qconf -aconf) or removed: it compares the versions that are reported,
-// and takes a missing one for version 0, which a new one has.
+// look fetches the local configuration of this host if it has been created or removed. sge_qmaster
+// does not announce these changes (qconf -aconf): it compares the reported versions, and a missing
+// configuration counts as version 0, which is also the version of a new one.
 func (s *session) look(now time.Time) {
 	s.lookAt = now.Add(s.lookPause())
 	s.ask(s.codec().LocalConfigurationRequest(s.options.Host, s.number()), func(r *message.Request) {
@@ -44,9 +44,9 @@ const globalName = "global"
 // mostWarnings is how many jobs are named that the agent does not know.
 const mostWarnings = 50
 
-// survey asks, once on each connection, which jobs sge_qmaster lists on this host, as soon as
-// it is known which the agent has, and warns of the others: jobs that an sge_execd has started
-// which was here before. Nobody sees their ends.
+// survey asks sge_qmaster, once on each connection and after the agent has reported its jobs, for
+// the jobs that it lists on this host. It warns of jobs that the agent does not have: an sge_execd
+// that ran here before has started them, and no daemon sees their ends.
 func (s *session) survey() {
 	if !s.registered || !s.reported || s.surveyed {
 		return

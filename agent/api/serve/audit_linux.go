@@ -15,9 +15,10 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// What masters order is noted before it is done: an agent that is killed in between is asked again,
-// or not. A further record says that it was refused, or has failed. What users order who are no
-// managers is noted when it is done, as they can be refused as often as they like.
+// The log records orders of masters before they are carried out, because an agent that is killed in
+// between may or may not get the order again. A second record follows if the order was refused or
+// failed. It records orders of ordinary users after they were carried out, because such users can
+// cause any number of refusals.
 
 // caller returns the audit log's description of a peer whose user has not been identified yet.
 func (c *call) caller() audit.Caller {
@@ -38,7 +39,7 @@ func (c *call) caller() audit.Caller {
 	return a
 }
 
-// identified adds who a peer is.
+// identified adds the identity of a peer.
 func (p *peer) identified(a *audit.Caller) {
 	if p.user != "" {
 		a.User = p.user
@@ -46,7 +47,8 @@ func (p *peer) identified(a *audit.Caller) {
 	a.Certificate, a.Token = p.master, p.token
 }
 
-// audit notes what is about to be done. The error is for a log without which nothing may change.
+// audit records a call that is about to be carried out. It returns an error if the configuration
+// requires the log and it cannot be written.
 func (c *call) audit(ctx context.Context, q any) (context.Context, *api.Error) {
 	log := c.server.options.Audit
 	if c.record == nil || log == nil {
@@ -67,7 +69,7 @@ func (c *call) audit(ctx context.Context, q any) (context.Context, *api.Error) {
 	return audit.WithCall(ctx, c.record.ID, c.record.Caller), nil
 }
 
-// audited notes what has become of a call.
+// audited records the result of a call.
 func (c *call) audited(err *api.Error) {
 	log := c.server.options.Audit
 	if c.record == nil || log == nil {
@@ -109,7 +111,7 @@ func (c *call) notStarted(q *api.BatchRequest, results []api.StartResult) {
 	c.record.Error = strings.Join(list, "\n")
 }
 
-// describe says what a message is about.
+// describe fills in the objects of a message.
 func (c *call) describe(q any) {
 	r := c.record
 	change := func(kind, name, change string, attributes map[string]audit.Attribute) {

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// budget bounds what messages have in memory that are not answered yet, in bytes: of one
-// peer, and of all.
+// budget limits the memory of unanswered messages, in bytes, for each peer and for all peers
+// together.
 type budget struct {
 	each, all int64
 
 	mu      sync.Mutex
 	of      map[string]int64
 	total   int64
-	changed chan struct{} // closed when something was given back
+	changed chan struct{} // closed when memory was returned
 }
 
 func newBudget(each, all int64) *budget {
@@ -24,8 +24,8 @@ func newBudget(each, all int64) *budget {
 
 var errBudget = errors.New("too much at the same time")
 
-// take waits until there is room for a message, but not for long. One message of any size
-// has room where there is no other.
+// take waits until there is room for a message, at most for patience. If there is no other message,
+// one of any size has room.
 func (b *budget) take(ctx context.Context, key string, size int64, patience time.Duration) error {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()

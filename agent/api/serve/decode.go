@@ -12,8 +12,8 @@ import (
 	"github.com/execd-project/execd/agent/api"
 )
 
-// decode reads a message. Fields that it does not know are refused: what a master asks
-// for is done, or it learns that it is not. An empty body is an empty message.
+// decode reads a message. It refuses unknown fields, so that no request of a master is ignored
+// silently. An empty body is an empty message.
 func decode[T any](body []byte) (*T, *api.Error) {
 	m := new(T)
 	if len(bytes.TrimSpace(body)) == 0 {

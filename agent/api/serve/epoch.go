@@ -9,8 +9,7 @@ import (
 	"github.com/execd-project/execd/agent/api"
 )
 
-// epoch is the largest epoch of a master that was seen here. The agent keeps it over
-// restarts.
+// epoch is the largest epoch of a master seen so far. The agent stores it across restarts.
 type epoch struct{ largest atomic.Uint64 }
 
 func (e *epoch) raise(n uint64) {
@@ -22,8 +21,8 @@ func (e *epoch) raise(n uint64) {
 	}
 }
 
-// check refuses a master that has been replaced. 0 is one that does not count: whether
-// its starts are taken is for the agent to say.
+// check refuses a master that has been replaced. Epoch 0 means a master without epochs; the agent
+// decides whether to accept its starts.
 func (e *epoch) check(n uint64, commands agent.Commands) *api.Error {
 	if n == 0 {
 		return nil
@@ -40,7 +39,7 @@ func (e *epoch) check(n uint64, commands agent.Commands) *api.Error {
 	return nil
 }
 
-// numberOf reads a header with a number; 0 where there is none.
+// numberOf returns the number in a header, or 0 without this header.
 func numberOf(r *http.Request, header string) (uint64, *api.Error) {
 	text := r.Header.Get(header)
 	if text == "" {
@@ -53,7 +52,7 @@ func numberOf(r *http.Request, header string) (uint64, *api.Error) {
 	return n, nil
 }
 
-// turnOf reads the place of the call among those of masters.
+// turnOf reads the position of a call in the sequence of its master's calls.
 func turnOf(r *http.Request) (t agent.Sequence, err *api.Error) {
 	if t.Epoch, err = numberOf(r, api.EpochHeader); err != nil {
 		return t, err

@@ -10,15 +10,15 @@ import (
 	"github.com/execd-project/execd/internal/clock"
 )
 
-// What peers do wrong before anybody can answer them, such as a handshake without a
-// certificate, is said, and each of them can have it said as often as it likes. So of each
-// kind there are errorBurst lines at first, and then one for each errorPause.
+// The server logs errors of peers that it cannot answer, such as a handshake without a certificate.
+// Because any peer can cause any number of these, it logs the first errorBurst lines of each kind,
+// and then one line per errorPause.
 const (
 	errorBurst = 10
 	errorPause = time.Minute
 )
 
-// errorLog passes on what net/http has to say, a line at a time.
+// errorLog passes on the log of net/http, line by line.
 type errorLog struct {
 	clock  clock.Clock
 	notify func(error)
@@ -28,7 +28,7 @@ type errorLog struct {
 	other     allowance
 }
 
-// allowance is how much may still be said.
+// allowance limits the number of log lines.
 type allowance struct {
 	used    int
 	since   time.Time // when the last of used was given back
@@ -58,8 +58,8 @@ func (l *errorLog) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// take takes a line of what is allowed. skipped is how many lines did not get one since the
-// last that did.
+// take reports whether one more line may be logged. skipped is the number of suppressed lines since
+// the last logged one.
 func (a *allowance) take(now time.Time) (ok bool, skipped int) {
 	if a.used == 0 || now.Before(a.since) { // the clock may have been set
 		a.since = now

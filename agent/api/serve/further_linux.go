@@ -8,26 +8,26 @@ import (
 	"github.com/execd-project/execd/internal/host/userdb"
 )
 
-// Method is a call beside those of the agent, for users of this host: on other listeners
-// than the socket nobody is known by a name, and it is refused there.
+// Method is an additional call for users of this host. It is refused on all listeners except the
+// socket, because the others cannot identify users.
 type Method struct {
-	// Body is how large a message may be in bytes; 0 is what Limits have for the caller.
+	// Body is the maximum size of a message in bytes; 0 means the value of Limits for the caller.
 	Body int64
-	// Do carries a call out. Its error is answered as it is; the answer is encoded as JSON.
+	// Do carries out a call. Its error is sent unchanged; its answer is encoded as JSON.
 	Do func(ctx context.Context, c *Call) (any, *api.Error)
 }
 
-// Call is what there is to know of a call.
+// Call describes a call.
 type Call struct {
-	User    *userdb.User // who calls, found by the user id that the kernel knows
-	Manager bool         // root, whom the server runs as, and Options.Managers
+	User    *userdb.User // the caller, looked up by the user ID from the kernel
+	Manager bool         // root, the server's own user, and Options.Managers
 	PID     int32        // of the process that has connected, which may have ended since
 	Body    []byte
 
 	call *call
 }
 
-// After has something done when the call has been answered, or its caller has gone.
+// After registers a function that runs once the call was answered, or its caller disconnected.
 func (c *Call) After(do func()) { c.call.after = append(c.call.after, do) }
 
 func (m Method) method() method {

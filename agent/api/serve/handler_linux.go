@@ -25,7 +25,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.calls.remove("")
 	c := &call{server: s, w: w, r: r, control: http.NewResponseController(w)}
 	// That of the call before may be over, and net/http writes as well: 100 Continue.
-	_ = c.control.SetWriteDeadline(time.Now().Add(s.options.Limits.Read)) // else the connection is broken
+	_ = c.control.SetWriteDeadline(time.Now().Add(s.options.Limits.Read)) // fails only on a broken connection
 	defer func() {
 		if what := recover(); what != nil {
 			s.options.Notify(fmt.Errorf("%s: internal error: %v", r.URL.Path, what))
@@ -49,16 +49,16 @@ type call struct {
 	r       *http.Request
 	control *http.ResponseController
 	peer    peer
-	turn    agent.Sequence // of the call, among those of masters
+	turn    agent.Sequence // of the call, in its master's sequence
 	body    []byte
 	status  int           // of an error that has not the one of its code
-	record  *audit.Record // of a call that changes something; nil for the others
+	record  *audit.Record // for a call that changes something; otherwise nil
 	begun   bool          // something was written
 	after   []func()
 }
 
-// serve looks at the form of the request, and at who may make it, before it reads what
-// it says.
+// serve checks the form of the request and the permissions of the caller before it reads the
+// message.
 func (c *call) serve() *api.Error {
 	name, m, known := c.server.method(c.r.URL.Path)
 	if !known {
@@ -87,9 +87,9 @@ func (c *call) serve() *api.Error {
 		return err
 	}
 	if !c.mayBeMaster() {
-		c.turn = agent.Sequence{} // users are no masters
+		c.turn = agent.Sequence{} // users are not masters
 	}
-	// Only who may be a master can be one that has taken over.
+	// Only a caller with the rights of a master can take over.
 	if c.mayBeMaster() && m.orders {
 		if err := c.server.epoch.check(c.turn.Epoch, c.server.commands); err != nil {
 			return err
@@ -115,7 +115,7 @@ func (c *call) mayBeMaster() bool {
 	return c.peer.manager && (c.peer.own || !c.server.options.OwnMaster)
 }
 
-// checkForm is what Connect's unary protocol asks of a request.
+// checkForm checks the requirements of Connect's unary protocol.
 func (c *call) checkForm() *api.Error {
 	h := c.r.Header
 	if c.r.Method != http.MethodPost {
@@ -157,8 +157,8 @@ func (c *call) most() int64 {
 	return c.server.options.Limits.UserBody
 }
 
-// read reads the message. Afterwards the time for it is over, and must not end what
-// takes longer.
+// read reads the message. Afterwards it removes the read deadline, which must not interrupt a
+// longer call.
 func (c *call) read(most int64) *api.Error {
 	if err := c.reserve(most); err != nil {
 		return err
@@ -178,8 +178,8 @@ func (c *call) read(most int64) *api.Error {
 }
 
 const (
-	// smallBody is the size of messages for which there is always room: connections are
-	// bounded, too.
+	// smallBody is the size in bytes up to which messages always have room: the number of
+	// connections is limited, too.
 	smallBody = 64 << 10
 	// roomPatience is how long a large message waits for room.
 	roomPatience = 20 * time.Second
@@ -207,8 +207,8 @@ func (c *call) reserve(most int64) *api.Error {
 		return refuse(api.ResourceExhausted, "there is no room for a message of %d bytes: large ones wait for each other, at most %d bytes at a time", size, c.server.options.Limits.Bodies)
 	}
 	c.after = append(c.after, func() { c.server.bodies.give(on.key, size) })
-	// What was waited for does not count for who sends.
-	_ = c.control.SetReadDeadline(time.Now().Add(c.server.options.Limits.Read)) // else the connection is broken
+	// The time of waiting does not count for the sender.
+	_ = c.control.SetReadDeadline(time.Now().Add(c.server.options.Limits.Read)) // fails only on a broken connection
 	return nil
 }
 
@@ -227,10 +227,10 @@ func (c *call) deadline() (context.Context, context.CancelFunc, *api.Error) {
 	return ctx, cancel, nil
 }
 
-// begin sets the time in which what is written next must have been read.
+// begin sets the deadline by which the peer must read the next output.
 func (c *call) begin() {
 	c.begun = true
-	// A connection without deadlines is one that breaks with the next write.
+	// If the deadline cannot be set, the connection is broken and the next write fails.
 	_ = c.control.SetWriteDeadline(time.Now().Add(c.server.options.Limits.Write))
 }
 
@@ -243,12 +243,12 @@ func (c *call) write(status int, answer any) *api.Error {
 	c.w.Header().Set("Content-Type", "application/json")
 	c.w.Header().Set("Content-Length", strconv.Itoa(len(b)))
 	c.w.WriteHeader(status)
-	_, _ = c.w.Write(b) // whoever has gone has gone
+	_, _ = c.w.Write(b) // fails only if the peer has disconnected
 	return nil
 }
 
-// encode is a line of JSON. Texts in it are for terminals, too: what means something in
-// HTML stays as it is.
+// encode returns a value as one line of JSON. Its texts are also shown on terminals, so it does not
+// escape the special characters of HTML.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -257,7 +257,7 @@ func encode(v any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// fail answers with an error, where nothing was answered yet.
+// fail answers with an error, unless an answer has begun.
 func (c *call) fail(e *api.Error) {
 	if c.begun {
 		return
@@ -269,7 +269,7 @@ func (c *call) fail(e *api.Error) {
 	_ = c.write(status, e) // two strings can be encoded
 }
 
-// failure is an error of the agent as it is answered.
+// failure converts an error of the agent into an answer.
 func failure(err error) *api.Error {
 	if err == nil {
 		return nil

@@ -6,13 +6,13 @@ import (
 	"github.com/execd-project/execd/agent/api"
 )
 
-// input is what a client has sent for the standard input of a job and the job has not
-// taken yet, up to api.InputWindow.
+// input buffers the data for the standard input of a job that the job has not read yet, up to
+// api.InputWindow bytes.
 type input struct {
 	mu     sync.Mutex
 	news   sync.Cond
 	bytes  []byte
-	size   int // with what has been taken out of bytes, and is not in the pipe yet
+	size   int // including data taken out of bytes that is not in the pipe yet
 	ended  bool
 	closed bool
 }
@@ -23,7 +23,7 @@ func newInput() *input {
 	return i
 }
 
-// add returns false where there is more than a client may send.
+// add returns false if the client has sent more than it may.
 func (i *input) add(p []byte) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -36,7 +36,7 @@ func (i *input) add(p []byte) bool {
 	return true
 }
 
-// end is for when nothing more comes, which the job is to be told.
+// end marks the end of the input, which is passed on to the job.
 func (i *input) end() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -44,7 +44,7 @@ func (i *input) end() {
 	i.news.Signal()
 }
 
-// close is for when nothing more comes. What is there is not taken any more.
+// close ends the input and discards buffered data.
 func (i *input) close() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -52,8 +52,8 @@ func (i *input) close() {
 	i.news.Signal()
 }
 
-// take waits for something, and takes all that is there. Nothing is the end, of which
-// ended reports whether the job is to be told.
+// take waits for data and returns all buffered data. An empty result means the end of the input;
+// ended reports whether to pass it on to the job.
 func (i *input) take() (p []byte, ended bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -70,19 +70,19 @@ func (c *counter) wait() {
 	}
 }
 
-// limited is a listener that hangs up on peers who have too many connections.
+// limited is a listener that closes connections of peers that have too many.
 type limited struct {
 	net.Listener
 	count  *counter
 	key    func(net.Conn) (key string, who unix.Ucred, err error)
 	token  *token
-	polite bool // it is said why, which takes HTTP without TLS
-	// strangers make room for others when there are too many connections; nil where it is
-	// known of each peer who it is.
+	polite bool // sends the reason, which requires HTTP without TLS
+	// strangers are closed first when there are too many connections; nil if each peer is
+	// identified at once.
 	strangers *strangers
 }
 
-// strangers are the connections of a listener whose peers have not shown who they are, the oldest
+// strangers are the connections of a listener whose peers have not been identified yet, the oldest
 // first. Closing these first lets masters connect while strangers take all connections: a master
 // shows its certificate within a few milliseconds.
 type strangers struct {
@@ -127,7 +127,7 @@ func (l *limited) Accept() (net.Conn, error) {
 		}
 		key, who, err := l.key(c)
 		if err != nil {
-			c.Close() // it has gone already
+			c.Close() // it may be closed already
 			continue
 		}
 		if !l.add(key) {
@@ -158,11 +158,11 @@ var tooMany = func() []byte {
 		"Content-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body)
 }()
 
-// refuse never waits: what it writes fits into any socket.
+// refuse never blocks: its output fits into any socket buffer.
 func (l *limited) refuse(c net.Conn) {
 	if l.polite {
 		_ = c.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
-		_, _ = c.Write(tooMany) // else the peer sees that the connection is closed
+		_, _ = c.Write(tooMany) // if this fails, the peer sees a closed connection
 	}
 	c.Close()
 }
@@ -175,8 +175,8 @@ func userKey(c net.Conn) (string, unix.Ucred, error) {
 	return "uid " + strconv.FormatUint(uint64(cred.Uid), 10), *cred, nil
 }
 
-// addressKey returns the address of the peer without its port; of IPv6 the network that one
-// host can have for itself.
+// addressKey returns the address of the peer without its port; for IPv6, the network that a single
+// host can own.
 func addressKey(c net.Conn) (string, unix.Ucred, error) {
 	a, ok := c.RemoteAddr().(*net.TCPAddr)
 	if !ok {
@@ -194,21 +194,21 @@ type peerConn struct {
 	count *counter
 	key   string
 	uid   uint32 // on a Unix socket
-	pid   int32  // likewise, of the process that has connected
+	pid   int32  // likewise, the process that has connected
 	token *token // on a loopback address
 	once  sync.Once
 
-	strangers *strangers // nil, or those to which it belongs until it is known who the peer is
+	strangers *strangers // nil, or the list that contains the connection until its peer is identified
 }
 
-// known says that the peer has shown who it is.
+// known marks the peer as identified.
 func (c *peerConn) known() {
 	if c.strangers != nil {
 		c.strangers.remove(c)
 	}
 }
 
-// Close closes the connection, and gives back what it counted for.
+// Close closes the connection and reduces the count of its peer.
 func (c *peerConn) Close() error {
 	err := c.Conn.Close()
 	c.once.Do(func() {

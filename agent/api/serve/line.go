@@ -9,10 +9,9 @@ import (
 	"github.com/execd-project/execd/agent/api"
 )
 
-// appendLine appends a report as encode prints it. A report of a job that has not ended,
-// of which there is one for each job of the host whenever a master comes again, and those of
-// what jobs have used and of load values are printed here, in a tenth of the time that
-// package encoding/json takes for it.
+// appendLine appends a report in the format of encode. It prints the frequent reports itself, in a
+// tenth of the time of encoding/json: reports of unfinished jobs, of which a reconnecting master
+// gets one for each job, and reports of usage and of load values.
 func appendLine(b []byte, r *api.Report) ([]byte, error) {
 	other := r.Configuration != nil || r.Service != nil || r.Heartbeat != nil || r.Error != nil
 	o := object{b: append(b, '{')}
@@ -127,8 +126,8 @@ func (o *object) valueID(i int, v api.ValueID) {
 	o.text("name", v.Name)
 }
 
-// object prints the fields of JSON objects as package encoding/json does: the names with
-// If are for those that are left out when they are empty.
+// object prints the fields of JSON objects as package encoding/json does. The methods with If in
+// their names omit empty values.
 type object struct {
 	b   []byte
 	err error
@@ -180,7 +179,7 @@ func (o *object) textIf(name, text string) {
 	}
 }
 
-// string prints a string; one in which anything has to be escaped is left to encode.
+// string prints a string. It uses encode for strings that need escapes.
 func (o *object) string(text string) {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
@@ -192,7 +191,7 @@ func (o *object) string(text string) {
 	o.b = append(append(o.b, text...), '"')
 }
 
-// other prints what is not worth the trouble.
+// other prints values that are not worth a method of their own.
 func (o *object) other(v any) {
 	text, err := encode(v)
 	if err != nil {

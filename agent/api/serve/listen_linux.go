@@ -15,8 +15,8 @@ import (
 	"github.com/execd-project/execd/internal/certfile"
 )
 
-// listenUnix listens on a socket that everybody may connect to. It appears under its
-// name complete, in the place of one that nobody listens on any more.
+// listenUnix listens on a socket that all users may connect to. The socket appears under its name
+// when it is ready, and replaces one on which no process listens any more.
 func (s *Server) listenUnix(path string) (net.Listener, error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -43,7 +43,7 @@ func (s *Server) listenUnix(path string) (net.Listener, error) {
 		return nil, err
 	}
 	l.SetUnlinkOnClose(false)
-	err = os.Chmod(fresh, 0o666) //nolint:forbidigo // nobody else can plant links in the directory
+	err = os.Chmod(fresh, 0o666) //nolint:forbidigo // no other user can create links in the directory
 	if err == nil {
 		err = os.Rename(fresh, path)
 	}
@@ -62,7 +62,7 @@ func (s *Server) listenUnix(path string) (net.Listener, error) {
 // mostOfPath is how long the path of a socket may be (unix(7), sun_path without the last NUL).
 const mostOfPath = 107
 
-// checkDirectory refuses a directory in which others could put another socket.
+// checkDirectory refuses a directory in which other users could replace the socket.
 func checkDirectory(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -88,7 +88,7 @@ type unixListener struct {
 // Addr returns the name under which the socket is found.
 func (l *unixListener) Addr() net.Addr { return &net.UnixAddr{Name: l.path, Net: "unix"} }
 
-// Close removes the socket, unless it is another one's by now.
+// Close removes the socket, unless another process has replaced it.
 func (l *unixListener) Close() error {
 	err := l.UnixListener.Close()
 	if info, e := os.Lstat(l.path); e == nil && os.SameFile(info, l.file) {
@@ -130,7 +130,8 @@ func (s *Server) listenTLS(o *TLS) (net.Listener, error) {
 			return &tls.Config{
 				MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{m.Certificate},
 				ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: m.Authorities,
-				// What a ticket stands for was verified with authorities of previous times.
+				// Session tickets are off: the session of a ticket may have been verified with
+				// authorities that have been removed since.
 				SessionTicketsDisabled: true,
 				VerifyConnection: func(state tls.ConnectionState) error {
 					// Others are answered, and make room all the same.
@@ -154,8 +155,8 @@ func (s *Server) listenLoopback(o *Loopback) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	// What a name stands for may be another the next time: that is why it is resolved
-	// here, and not by whoever listens.
+	// A name may resolve differently the next time. So it is resolved here, and net.Listen gets the
+	// checked address.
 	if !address.IP.IsLoopback() {
 		return nil, fmt.Errorf("%s is not a loopback address: without certificates only those such as 127.0.0.1 and ::1 are possible", address)
 	}

@@ -17,18 +17,18 @@ import (
 
 // method is a row of the table of methods.
 type method struct {
-	// users says that it is not for managers alone. What a user may do with it is
-	// looked at where it is done.
+	// users says that ordinary users may call it. The method itself checks the user's permissions.
 	users bool
-	// orders says that it changes something, or belongs to a master: one that has been
-	// replaced is refused.
+	// orders says that the call changes something or is for masters only. It is refused for a
+	// master that has been replaced.
 	orders bool
-	// masters says that managers have it only where they may be the master of the agent.
+	// masters says that managers may call it only if they may act as the master of the agent.
 	masters bool
-	// changes says that a call is for the audit log. Of what orders, FullReport, Reports and
-	// Admit change nothing; Acknowledge and SetTickets are what each master does all the time.
+	// changes says that the audit log records the call. Among the calls with orders, FullReport,
+	// Reports and Admit change nothing, and every master calls Acknowledge and SetTickets all the
+	// time.
 	changes bool
-	body    int64 // how large a message may be; 0 is what Limits have for the peer
+	body    int64 // maximum size of a message; 0 means the value of Limits for the peer
 	// do carries it out. The answer is nil where everything was written.
 	do func(context.Context, *call) (any, *api.Error)
 }
@@ -131,7 +131,7 @@ func startBatch(ctx context.Context, c *call, q *api.BatchRequest) (any, *api.Er
 
 func startOne(ctx context.Context, c *call, q *api.Start) (result api.StartResult) {
 	defer func() {
-		if what := recover(); what != nil { // net/http looks after its own goroutine only
+		if what := recover(); what != nil { // net/http recovers only panics of its own goroutine
 			c.server.options.Notify(fmt.Errorf("start of job %d: internal error: %v", q.Job, what))
 			result = api.StartResult{Error: refuse(api.Internal, "internal error of the agent: see its log")}
 		}
@@ -169,7 +169,7 @@ func startTask(ctx context.Context, c *call, q *api.TaskStart) (any, *api.Error)
 	return api.JobAnswer{Job: translateJob(&r)}, nil
 }
 
-// orders are those for a single job, and whether its owner may give them.
+// orders are the orders for a single job; the value tells whether its owner may give them.
 var orders = map[agent.Order]bool{
 	agent.Terminate: true, agent.Kill: true, agent.Suspend: true, agent.Resume: true, agent.Usr1: true, agent.Usr2: true,
 	agent.SuspendThreshold: false, agent.ResumeThreshold: false, agent.SuspendQueue: false, agent.ResumeQueue: false,
@@ -212,7 +212,7 @@ func (c *call) checkOwn(id job.ID) *api.Error {
 	return nil
 }
 
-// jobsOf are the jobs that an id means: with a negative task all tasks of the job.
+// jobsOf returns the jobs of an id; with a negative task number, all tasks of the job.
 func (s *Server) jobsOf(id job.ID) []agent.JobReport {
 	if id.Task >= 0 {
 		if r, ok := s.commands.Job(id); ok {
@@ -253,7 +253,7 @@ func setTickets(_ context.Context, c *call, q *api.TicketsRequest) (any, *api.Er
 func configure(ctx context.Context, c *call, q *api.ConfigureRequest) (any, *api.Error) {
 	commands := c.server.commands
 	if q.Files == nil {
-		if err := commands.Configure(ctx); err != nil { // what is there now, whoever asks
+		if err := commands.Configure(ctx); err != nil { // the current files, regardless of the caller
 			return nil, failure(err)
 		}
 		return api.ConfigureAnswer{Version: commands.Health().Configuration}, nil
@@ -342,7 +342,7 @@ func resume(ctx context.Context, c *call, _ *api.Empty) (any, *api.Error) {
 	return c.inTurn("drain", func() error { return c.server.commands.Resume(ctx) })
 }
 
-// inTurn carries out what is about the whole agent, if it is not an order of old.
+// inTurn carries out an order for the whole agent, unless a later order has overtaken it.
 func (c *call) inTurn(what string, do func() error) (any, *api.Error) {
 	return done(c.server.commands.InTurn(c.turn, what, do))
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/execd-project/execd/internal/host/userdb"
 )
 
-// peer is who asks.
+// peer is the identified sender of a request.
 type peer struct {
 	manager bool   // may do all
 	own     bool   // root, or the user that the server runs as
-	user    string // login name of who is no manager
+	user    string // login name, if the peer is not a manager
 	from    string // for errors: "user alice"
 	master  string // the name in the certificate of a master
 	token   bool   // the right one was sent
@@ -27,11 +27,11 @@ type peer struct {
 
 type peerKey struct{}
 
-// connection is what is known about a peer before it says anything.
+// connection holds the properties of a peer that are known before its first request.
 type connection struct {
 	*peerConn
-	// Who a user is, is found out once per connection, and not before it matters: the
-	// user database may be slow.
+	// The user is looked up once per connection, and only when needed, because the user database
+	// may be slow.
 	lookUp sync.Once
 	user   *userdb.User
 	err    error
@@ -65,7 +65,7 @@ func (s *Server) local(c *connection) (peer, *api.Error) {
 	switch c.uid {
 	case 0:
 		return peer{manager: true, own: true, from: "root"}, nil
-	case uint32(os.Geteuid()): // an agent without root's rights belongs to whom it runs as
+	case uint32(os.Geteuid()): // without root's rights, the agent's own user is its manager
 		return peer{manager: true, own: true, from: "the owner of the agent"}, nil
 	}
 	c.lookUp.Do(func() { c.user, c.err = s.options.Users(c.uid) })

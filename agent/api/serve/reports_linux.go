@@ -22,8 +22,8 @@ const (
 	mostHeartbeat    = 3600
 )
 
-// reports returns the stream. Nothing is kept for it: what a reader has not taken stays with
-// the agent, so that a slow one costs no memory, and one that comes back misses nothing.
+// reports returns the stream. The stream buffers no reports: the agent stores them until they are
+// acknowledged. So a slow reader costs no memory, and one that reconnects misses nothing.
 func reports(ctx context.Context, c *call, q *api.ReportsRequest) (any, *api.Error) {
 	if q.Heartbeat == 0 {
 		q.Heartbeat = defaultHeartbeat
@@ -69,7 +69,7 @@ func reports(ctx context.Context, c *call, q *api.ReportsRequest) (any, *api.Err
 	}
 }
 
-// onStop calls f when streams are to end. The returned function must be called.
+// onStop calls f when streams have to end. The caller must call the returned function.
 func (s *Server) onStop(f func()) (forget func()) {
 	over := make(chan struct{})
 	ended := make(chan struct{})
@@ -96,8 +96,8 @@ type stream struct {
 	buffer    []byte       // of write
 }
 
-// next writes the next reports, or a heartbeat. An error ends the stream; one of type
-// *api.Error is said.
+// next writes the next reports, or a heartbeat. An error ends the stream; one of type *api.Error is
+// sent to the peer.
 func (s *stream) next(ctx context.Context) error {
 	server := s.call.server
 	waiting, cancel := context.WithCancel(ctx)
@@ -128,7 +128,7 @@ func (s *stream) next(ctx context.Context) error {
 	case err != nil && !idle:
 		return failure(err)
 	}
-	// Who was replaced since the last time is told so, and not what has happened since.
+	// A master that was replaced in the meantime gets this error instead of further reports.
 	if e := server.epoch.check(s.call.turn.Epoch, server.commands); e != nil {
 		return e
 	}
@@ -142,15 +142,16 @@ func (s *stream) next(ctx context.Context) error {
 	return nil
 }
 
-// inOrder returns the reports of a batch by their numbers: wherever the stream is cut, the
-// number of the last line that has arrived says what has.
+// inOrder returns the reports of a batch sorted by number: wherever the stream is cut, all reports
+// up to the number of the last received line have arrived.
 func inOrder(b *agent.Batch, now time.Time) []api.Report {
 	list := make([]api.Report, 0, len(b.Jobs)+3)
 	used := map[uint64]*api.UsageReport{}
 	for i := range b.Jobs {
 		r := &b.Jobs[i]
 		if r.Used {
-			// One line for all that have the number: it arrives as a whole or not at all.
+			// All usage with the same number is in one line, which arrives as a whole or not at
+			// all.
 			u := used[r.Number]
 			if u == nil {
 				u = &api.UsageReport{Time: now.UTC().Truncate(time.Millisecond)}
@@ -202,7 +203,7 @@ func (s *stream) write(list ...api.Report) error {
 	return nil
 }
 
-// send sends what is in the buffer; flush has all of it arrive.
+// send sends the buffer; with flush it also flushes the compressor and the connection.
 func (s *stream) send(flush bool) error {
 	s.call.begin()
 	b := s.buffer
@@ -219,8 +220,8 @@ func (s *stream) send(flush bool) error {
 	return s.call.control.Flush()
 }
 
-// takesGzip reports whether the peer asks for gzip (RFC 9110, 12.5.3); what it would like
-// better we do not have.
+// takesGzip reports whether the peer asks for gzip (RFC 9110, 12.5.3); other encodings are not
+// supported.
 func takesGzip(h http.Header) bool {
 	for _, line := range h["Accept-Encoding"] {
 		for item := range strings.SplitSeq(line, ",") {

@@ -20,88 +20,86 @@ import (
 	"github.com/execd-project/execd/internal/host/userdb"
 )
 
-// Options say where a server listens, and to whom. At least one of Socket, TLS and
-// Loopback is needed.
+// Options are the listeners of a server and the permissions of its peers. At least one of Socket,
+// TLS and Loopback is required.
 type Options struct {
 	// Socket is the path of a Unix socket; its directory must be writable by root alone,
 	// and is made if it is missing.
 	Socket string
-	// Managers are names of users who may do on the socket what root may, and whom the
-	// server runs as.
+	// Managers are the names of users who have the same rights on the socket as root and the
+	// server's own user.
 	Managers []string
-	// OwnMaster says that the master of the agent is in this process. Then only root, and the
-	// user that the server runs as, may give the orders of a master: a caller that starts jobs
-	// or replaces the configuration decides what runs as root and as other users.
+	// OwnMaster says that the master of the agent is in this process. Then only root and the
+	// server's own user may give the orders of a master, because a caller that starts jobs or
+	// replaces the configuration can run programs as root and as other users.
 	OwnMaster bool
 	TLS       *TLS
 	Loopback  *Loopback
 
 	Version string // of the program
-	// Install puts files, by their path below the directory of the configuration, in
-	// the place of all that there are, and has them used. When it returns an error
-	// nothing has changed. nil is for an agent whose configuration does not come from
-	// its master.
+	// Install replaces all configuration files by the given ones, whose keys are paths below the
+	// directory of the configuration, and applies them. If it returns an error, nothing has
+	// changed. It is nil if the configuration does not come from the master.
 	Install func(ctx context.Context, files map[string]string) error
 
-	// Methods are further calls, by their paths, of what this agent is a part of. A path
-	// is "/PACKAGE.SERVICE/METHOD", as in Connect.
+	// Methods are additional calls, by path. A path is "/PACKAGE.SERVICE/METHOD", as in Connect.
 	Methods map[string]Method
 
 	// Audit records the orders of masters and other callers. The server records nothing if it
 	// is nil.
 	Audit *audit.Log
 
-	// Users says who has a user id; nil is the name service switch.
+	// Users looks up users by ID; nil means the name service switch.
 	Users func(uid uint32) (*userdb.User, error)
-	// Notify is told what nobody is answered with, such as certificates that cannot be
-	// read; nil for nobody. It must not wait.
+	// Notify receives errors that no answer contains, such as unreadable certificates. It must not
+	// block. It may be nil.
 	Notify func(error)
 	Limits Limits
 	Clock  clock.Clock // of heartbeats; nil is the clock of the machine
 }
 
-// TLS is a TCP listener for masters, with TLS 1.3 and certificates on both sides. The
-// files are read again when they have changed; connections that stand are kept.
+// TLS is a TCP listener for masters, with TLS 1.3 and certificates on both sides. The files are
+// read again when they have changed; open connections stay open.
 type TLS struct {
 	Address string // host:port
 	Files   certfile.Paths
-	// Masters are the names that a master's certificate may be for: one of its DNS
-	// names, literally. Other certificates of the same authorities, such as those of
-	// agents, are good for nothing here.
+	// Masters are the accepted names of masters: one of them must be equal to a DNS name of the
+	// certificate. Other certificates of the same authorities, such as those of agents, are
+	// refused.
 	Masters []string
 }
 
 // Loopback is a TCP listener without TLS, on loopback addresses only.
 type Loopback struct {
 	Address string // host:port
-	// TokenFile has the token that a caller must send: a line of at least 32
-	// characters, in a file that only its owner can read, who is root or whom the server
-	// runs as.
+	// TokenFile contains the token that a caller must send: a line of at least 32 characters. Only
+	// the owner of the file may be able to read it: root or the server's own user.
 	TokenFile string
 }
 
-// Limits bound what peers can hold on to. Zero values are defaults.
+// Limits restrict the resources of peers. Zero values mean the defaults.
 type Limits struct {
-	// Connections are those of one peer at the same time: of a user on the socket, of
-	// an address elsewhere. Root's are not counted. 64.
+	// Connections is the maximum number of concurrent connections of one peer: a user on the
+	// socket, otherwise an address. Root's are not counted. Default: 64.
 	Connections int
-	// AllConnections are those of all peers of one listener. 1024.
+	// AllConnections is the maximum number of concurrent connections of one listener. Default:
+	// 1024.
 	AllConnections int
-	// Body is the size of a message in bytes, 64 MiB; of a peer who is no manager it is
-	// UserBody, 1 MiB.
+	// Body is the maximum size of a message in bytes; default: 64 MiB. For a peer who is not a
+	// manager it is UserBody; default: 1 MiB.
 	Body, UserBody int64
-	// Bodies is how many bytes messages of one user on the socket may have in memory at
-	// the same time, until they are answered, 64 MiB; AllBodies those of all of them, 256
-	// MiB. Further ones wait. Small messages are not counted.
+	// Bodies is the maximum memory, in bytes, of all unanswered messages of one user on the socket;
+	// default: 64 MiB. AllBodies is the maximum for all users; default: 256 MiB. Further messages
+	// wait. Small messages are not counted.
 	Bodies, AllBodies int64
 	// Batch is the number of starts in a batch. 1000.
 	Batch int
-	// Header is the time for the header of a request, or a TLS handshake, 10 s; Read
-	// that for a whole request, 1 min; Write how long an answer, or what is written to a
-	// stream at once, may take to be read, 30 s; Idle how long a connection may be unused,
-	// 2 min.
+	// Header is the time limit for the header of a request, or for a TLS handshake; default: 10 s.
+	// Read is the time limit for a whole request; default: 1 min. Write is the time limit for the
+	// peer to read an answer, or one write to a stream; default: 30 s. Idle is the time after which
+	// an unused connection is closed; default: 2 min.
 	Header, Read, Write, Idle time.Duration
-	// Grace is what calls have to finish when the server ends. 5 s.
+	// Grace is the time that calls have to finish when the server stops; default: 5 s.
 	Grace time.Duration
 }
 
@@ -133,14 +131,14 @@ type Server struct {
 	calls     *counter
 	bodies    *budget
 	epoch     epoch
-	stopping  chan struct{} // closed when streams are to end
+	stopping  chan struct{} // closed when streams have to end
 	commands  agent.Commands
 }
 
 var _ agent.Link = (*Server)(nil)
 
-// New makes a server and begins to listen, so that what is wrong with the options is
-// known at once. Nothing is answered before Run.
+// New makes a server and begins to listen, so that errors in the options are found at once. The
+// server answers no request before Run.
 func New(options Options) (*Server, error) {
 	options.Limits = options.Limits.withDefaults()
 	if options.Users == nil {
@@ -209,8 +207,8 @@ func (s *Server) Addresses() []net.Addr {
 	return list
 }
 
-// counter makes a counter for a listener: on none of them peers can take away the
-// connections of the others.
+// counter makes a counter for a listener: each listener counts separately, so that peers of one
+// cannot take the connections of another.
 func (s *Server) counter() *counter {
 	c := newCounter(s.options.Limits.Connections, s.options.Limits.AllConnections)
 	s.counts = append(s.counts, c)
@@ -265,7 +263,7 @@ func (s *Server) Run(ctx context.Context, c agent.Commands) error {
 		server.Close()
 	}
 	wait.Wait()
-	server.Close() // what was accepted meanwhile
+	server.Close() // connections accepted in the meantime
 	for _, c := range s.counts {
 		c.wait()
 	}

@@ -61,8 +61,8 @@ func translateStart(q *api.Start, epoch uint64) (*agent.Start, *api.Error) {
 	return s, nil
 }
 
-// loginName is the name of a job that is a login shell, unless -N gives it another, and
-// stands for its command: that of qlogin(1).
+// loginName is the default name of a job that is a login shell (qlogin(1)), and is shown as its
+// command.
 const loginName = "QLOGIN"
 
 // request reads the command line of a job.
@@ -130,8 +130,7 @@ func translateTask(q *api.TaskStart) (*agent.TaskStart, *api.Error) {
 	return t, nil
 }
 
-// fields reads fields that Unix takes as they are, but for some bytes, and keeps the
-// first error.
+// fields checks fields for bytes that Unix does not allow in them, and keeps the first error.
 type fields struct{ err error }
 
 func (f *fields) wrong(name, value, expected string) {

@@ -64,9 +64,9 @@ type terminalStream struct {
 	terminal agent.Terminal
 	id       job.ID
 
-	sending sync.Mutex     // held by who writes to conn
-	others  sync.WaitGroup // those who receive
-	wrong   error          // what the peer has sent; for others.Wait
+	sending sync.Mutex     // serialises writers of conn
+	others  sync.WaitGroup // the receiving goroutines
+	wrong   error          // an invalid frame of the peer; read it after others.Wait
 }
 
 // run copies in both directions until one of them ends. over ends the context.
@@ -84,11 +84,11 @@ func (s *terminalStream) run(ctx context.Context, over func()) {
 		return
 	}
 	if s.terminal.Pipes() {
-		// Who reads slowly, such as a pager, has as much time as he likes.
+		// A slow reader, such as a pager, has unlimited time.
 		_ = s.conn.SetWriteDeadline(time.Time{})
 	}
 	s.others.Go(func() {
-		defer over() // nobody is left for whom show would wait
+		defer over() // show no longer has to wait
 		s.receive()
 	})
 	// When the agent ends, show is woken by this.
@@ -101,13 +101,13 @@ func (s *terminalStream) run(ctx context.Context, over func()) {
 	s.deaf()
 }
 
-// deaf waits until nothing more is received, and the peer has been told what was.
+// deaf waits until the receivers have ended, and sends the peer the error of an invalid frame.
 func (s *terminalStream) deaf() {
 	_ = s.conn.SetReadDeadline(time.Unix(1, 0))
 	s.others.Wait()
 }
 
-// limit sets the time in which what is written next must have been read.
+// limit sets the deadline by which the peer must read the next output.
 func (s *terminalStream) limit() {
 	_ = s.conn.SetWriteDeadline(time.Now().Add(s.call.server.options.Limits.Write))
 }
@@ -122,8 +122,8 @@ func (s *terminalStream) send(t api.FrameType, payload []byte) error {
 	return api.WriteFrame(s.conn, t, payload)
 }
 
-// receive passes on what the peer sends, and gives up the terminal when it has gone.
-// That a terminal takes nothing any more is for show to say.
+// receive passes the peer's frames on, and leaves the terminal when the peer disconnects. If the
+// terminal accepts no more input, show reports that.
 func (s *terminalStream) receive() {
 	input := newInput()
 	defer input.close()
@@ -142,7 +142,7 @@ func (s *terminalStream) receive() {
 		}
 		switch {
 		case f.Type == api.FrameData && s.terminal.Pipes():
-			if !input.add(f.Payload) { // one who does not keep to the window
+			if !input.add(f.Payload) { // the peer exceeds the window
 				s.wrong = fmt.Errorf("more than %d bytes of input were sent, or some after its end", api.InputWindow)
 				s.terminal.Close()
 				return
@@ -168,21 +168,22 @@ func (s *terminalStream) receive() {
 	}
 }
 
-// isEnd reports whether an error of reading is that the peer has gone, and not what it has sent.
+// isEnd reports whether a read error means that the peer has disconnected, and not an invalid
+// frame.
 func isEnd(err error) bool {
 	_, broken := errors.AsType[net.Error](err)
 	return broken || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
 }
 
-// feed gives the job what is typed. That the job reads no more must not keep receive from
-// seeing that the peer has gone.
+// feed passes the input to the job. It runs separately, so that receive notices a disconnected peer
+// even while the job does not read.
 func (s *terminalStream) feed(input *input) {
 	for {
 		p, ended := input.take()
 		if len(p) > 0 {
 			n, err := s.terminal.Write(p)
 			over := errors.Is(err, agent.ErrDetached) || errors.Is(err, agent.ErrTaken)
-			if !over { // what a job that has closed its standard input does not take is taken, too
+			if !over { // a job that has closed its standard input counts as having read the input
 				n = len(p)
 			}
 			input.taken(n)
@@ -198,7 +199,7 @@ func (s *terminalStream) feed(input *input) {
 	}
 }
 
-// show passes on what the job writes, and says why there will be no more of it.
+// show passes the job's output on, and at its end sends the reason.
 func (s *terminalStream) show(ctx context.Context) {
 	shown := make(chan error, 1)
 	go func() { shown <- s.copy(s.terminal.ReadErrors, api.FrameStderr) }()
@@ -230,10 +231,10 @@ func (s *terminalStream) lost(err error) {
 	s.fail(refuse(code, "%v", err))
 }
 
-// errGone is the end of a peer who reads no more.
+// errGone means that the peer has disconnected.
 var errGone = errors.New("the client has disconnected")
 
-// copy passes on what read returns, until that fails, or the peer has gone.
+// copy passes on the results of read, until read fails or the peer disconnects.
 func (s *terminalStream) copy(read func([]byte) (int, error), as api.FrameType) error {
 	buffer := make([]byte, api.MaxFrame)
 	for {

@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// minToken is what cannot be guessed, if it is random.
+// minToken is the minimum length of a token: a random one of this length cannot be guessed.
 const minToken = 32
 
 // token is the content of a token file.
@@ -31,7 +31,7 @@ func openToken(path string) (*token, error) {
 	return t, t.read()
 }
 
-// read reads the file, if it is not the one that was read last.
+// read reads the file if it has changed since it was read last.
 func (t *token) read() error {
 	f, err := os.OpenFile(t.path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {
@@ -66,8 +66,8 @@ func (t *token) read() error {
 	return nil
 }
 
-// matches compares a word with the token that the file has now. Comparing hashes takes
-// the same time whatever the word is.
+// matches compares a word with the current token in the file. It compares hashes, so that the time
+// does not depend on the word.
 func (t *token) matches(word string) (bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -11,7 +11,8 @@ import (
 	"github.com/execd-project/execd/loadsensor/external"
 )
 
-// maxID bounds the numbers of jobs and tasks: what a 32-bit master can count.
+// maxID is the largest number of a job or task: the largest number of a master with 32-bit
+// integers.
 const maxID = 1<<31 - 1
 
 // translateID reads the name of a job; all permits the task -1.
@@ -51,8 +52,8 @@ func translateJob(r *agent.JobReport) api.Job {
 	return j
 }
 
-// translateUsage is what a job that goes on has used: to the millisecond, and GiB to
-// thousands of bytes. What it has used in the end has all digits.
+// translateUsage returns the usage of a running job, rounded to milliseconds and, for GiB, to
+// thousands of bytes. The usage at the end of a job is not rounded.
 func translateUsage(r *agent.JobReport) api.JobUsage {
 	u := &r.Usage
 	return api.JobUsage{

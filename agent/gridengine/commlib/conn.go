@@ -20,11 +20,11 @@ type Options struct {
 	// Message bounds the reading and the writing of one message once it has begun; 0 is
 	// 30 s. A long one has a second more for each MiB.
 	Message time.Duration
-	// Silence is how long nothing may come until the other side is asked whether it
-	// lives (StatusRequest); 0 for never. Without an answer within Answer, 60 s if it is
-	// 0, the connection is given up.
+	// Silence is the time without messages after which the other side is asked for its status
+	// (StatusRequest); 0 means never. If there is no answer within Answer (0 means 60 s), the
+	// connection is closed.
 	Silence, Answer time.Duration
-	// Idle is how long nothing may come until the connection is closed; 0 for ever.
+	// Idle is the time without messages after which the connection is closed; 0 means never.
 	Idle time.Duration
 	// Status says for a StatusResponse how we fare; nil is for a status without
 	// information. Request is filled in.
@@ -58,14 +58,14 @@ type Conn struct {
 
 	mu      sync.Mutex // of sending
 	last    uint32     // ID of the last message that was sent
-	closing bool       // we have said that we go away
+	closing bool       // this side has announced the end of the connection
 
 	once   sync.Once
 	closed chan struct{}
 }
 
-// Client sets a connection up that we have opened. The error is a *RefusedError where
-// the other side does not want it; nc is closed after any error.
+// Client performs the handshake on a connection that this side has opened. The error is a
+// *RefusedError if the other side refuses it. nc is closed after any error.
 func Client(ctx context.Context, nc net.Conn, request *ConnectRequest, o Options) (c *Conn, params *ConnectResponse, err error) {
 	stop := context.AfterFunc(ctx, func() { nc.Close() })
 	defer func() {
@@ -101,9 +101,8 @@ func Client(ctx context.Context, nc net.Conn, request *ConnectRequest, o Options
 	return newConn(nc, r, local, request.To, false, o), response, nil
 }
 
-// Server sets a connection up that was accepted. decide says how a request is to be
-// answered; Text and From need not be filled in where it is accepted. nc is closed
-// after any error.
+// Server performs the handshake on an accepted connection. decide returns the answer to a request;
+// it need not fill in Text and From to accept. nc is closed after any error.
 func Server(nc net.Conn, o Options, decide func(*ConnectRequest) ConnectResponse) (c *Conn, err error) {
 	defer func() {
 		if err != nil {
@@ -141,8 +140,8 @@ func newConn(nc net.Conn, r *bufio.Reader, local, peer Endpoint, accepted bool, 
 	}
 }
 
-// Use replaces the options of a connection, before the first Receive: those of one that
-// was accepted may depend on who has opened it.
+// Use replaces the options of a connection, before the first Receive: for an accepted connection
+// they may depend on the peer.
 func (c *Conn) Use(o Options) { c.options = o }
 
 // Send sends a message of the application and returns its ID.
@@ -150,7 +149,7 @@ func (c *Conn) Send(tag, responseTo uint32, payload []byte) (uint32, error) {
 	return c.send(&Message{Format: Binary, Acknowledge: NoReceipt, Tag: tag, ResponseTo: responseTo, Payload: payload})
 }
 
-// ErrClosed is a message that comes after Close.
+// ErrClosed is the error of sending after Close.
 var ErrClosed = errors.New("the connection has been closed")
 
 func (c *Conn) send(m *Message) (uint32, error) {
@@ -168,7 +167,7 @@ func (c *Conn) send(m *Message) (uint32, error) {
 	if err == nil {
 		_, err = c.nc.Write(text)
 	}
-	if err != nil { // a part of it may have gone out: nothing can follow
+	if err != nil { // a part may have been sent: nothing can follow it
 		c.Abort()
 	}
 	if m.Format == CloseRequest {
@@ -222,7 +221,7 @@ func (c *Conn) receive() (*Message, error) {
 	return m, err
 }
 
-// patientReader gives a long message more time with what has arrived of it.
+// patientReader extends the deadline of a long message as its data arrives.
 type patientReader struct {
 	c     *Conn
 	begin time.Time
@@ -279,8 +278,8 @@ func (c *Conn) Ask() error {
 	return err
 }
 
-// control answers control messages; done says that it was one. A message of the
-// application that wants a receipt gets it here.
+// control answers control messages; done says that m was one. It also acknowledges messages of the
+// application that ask for it.
 func (c *Conn) control(m *Message) (done bool, err error) {
 	switch m.Format {
 	case StatusRequest:
@@ -298,7 +297,7 @@ func (c *Conn) control(m *Message) (done bool, err error) {
 		}
 	case CloseResponse:
 		err = io.EOF
-	case StatusResponse, AcknowledgeMessage: // that they came is all that counts
+	case StatusResponse, AcknowledgeMessage: // only their arrival counts
 	case Binary:
 		if m.Acknowledge != NoReceipt {
 			_, err = c.send(&Message{Format: AcknowledgeMessage, Acknowledge: NoReceipt, Payload: appendReceipt(nil, m.ID)})
@@ -308,8 +307,8 @@ func (c *Conn) control(m *Message) (done bool, err error) {
 	return true, err
 }
 
-// Close tells the other side that we go away, and waits until Receive has its answer,
-// or the context ends. Somebody has to be in Receive.
+// Close announces the end of the connection, and waits until Receive has the answer, or the context
+// ends. Another goroutine must be in Receive.
 func (c *Conn) Close(ctx context.Context) {
 	_, err := c.send(&Message{Format: CloseRequest, Acknowledge: NoReceipt, Payload: []byte(closePayload)})
 	if err == nil {

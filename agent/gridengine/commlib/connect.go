@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// ConnectRequest is the first message of who has opened a connection (CM).
+// ConnectRequest is the first message of the side that has opened a connection (CM).
 type ConnectRequest struct {
 	Format    Format   // of the messages that follow: Binary
 	Type      string   // ConnectMessages; qping also has "stream"
-	To, From  Endpoint // whom the sender wants to talk to, and who it is
+	To, From  Endpoint // the receiver and the sender
 	Port      int      // on which the sender takes connections; 0 for none
 	AutoClose bool     // the other side may close the connection when it lacks descriptors
 }
@@ -32,14 +32,14 @@ const (
 // ConnectResponse is the answer to a ConnectRequest (CRM).
 type ConnectResponse struct {
 	Condition Condition
-	Text      string   // "ok", or what is wrong
-	From      Endpoint // who asked, as the sender of the answer resolved it
+	Text      string   // "ok", or the error
+	From      Endpoint // the client, as the server resolved it
 	// Params are words name=value with colons between them, from qmaster_params of
 	// sge_conf(5).
 	Params string
 }
 
-// RefusedError is a connection that the other side did not want.
+// RefusedError says that the other side refused the connection.
 type RefusedError struct {
 	Condition Condition
 	Text      string
@@ -49,7 +49,7 @@ func (e *RefusedError) Error() string {
 	return "the connection was refused: " + string(e.Condition) + ": " + e.Text
 }
 
-// AppendConnectRequest appends a request as it is sent.
+// AppendConnectRequest appends a request in wire format.
 func AppendConnectRequest(b []byte, c *ConnectRequest) []byte {
 	auto := "disabled"
 	if c.AutoClose {
@@ -59,7 +59,7 @@ func AppendConnectRequest(b []byte, c *ConnectRequest) []byte {
 		c.Format, c.Type, endpointElement("dst", c.To), endpointElement("rdata", c.From), c.Port, auto))
 }
 
-// AppendConnectResponse appends an answer as it is sent.
+// AppendConnectResponse appends an answer in wire format.
 func AppendConnectResponse(b []byte, c *ConnectResponse) []byte {
 	return appendBlock(b, fmt.Sprintf(`<crm version="0.3"><cs condition="%s">%s</cs>%s<params>%s</params></crm>`,
 		c.Condition, c.Text, endpointElement("rdata", c.From), c.Params))
@@ -118,7 +118,7 @@ func ReadConnectResponse(r io.Reader) (*ConnectResponse, error) {
 	return c, nil
 }
 
-// Param returns one of the parameters; empty where it is not there.
+// Param returns a parameter, or "" if it is missing.
 func (c *ConnectResponse) Param(name string) string {
 	for p := range strings.SplitSeq(c.Params, ":") {
 		if n, value, _ := strings.Cut(p, "="); n == name {

@@ -2,7 +2,7 @@ package commlib
 
 import "fmt"
 
-// Status is what an endpoint says about itself (SIRM).
+// Status is the status of an endpoint (SIRM).
 type Status struct {
 	Request     uint32 // ID of the StatusRequest
 	Started     int64  // Unix time
@@ -24,7 +24,7 @@ const (
 	StatusError   StatusLevel = 2
 )
 
-// NoInfo is Status.Info where there is nothing to say.
+// NoInfo is the value of Status.Info without information.
 const NoInfo = "not available"
 
 // payloads of control messages that have no content.

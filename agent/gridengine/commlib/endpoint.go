@@ -27,7 +27,7 @@ const (
 // String returns the endpoint as messages of Grid Engine have it: host/component/id.
 func (e Endpoint) String() string { return e.Host + "/" + e.Component + "/" + strconv.Itoa(e.ID) }
 
-// check refuses what would not survive as a part of the texts of this protocol.
+// check refuses names that the texts of this protocol cannot represent.
 func (e Endpoint) check() error {
 	for _, s := range []string{e.Host, e.Component} {
 		if s == "" || strings.ContainsAny(s, "<>\"\n\x00") {

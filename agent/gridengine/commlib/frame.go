@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Format says what the payload of a message is.
+// Format is the kind of a message's payload.
 type Format string
 
 // The formats of messages.
@@ -17,12 +17,12 @@ const (
 	Binary             Format = "bin"  // of an application
 	StatusRequest      Format = "sim"  // are you alive?
 	StatusResponse     Format = "sirm" // the answer
-	CloseRequest       Format = "ccm"  // the sender goes away
+	CloseRequest       Format = "ccm"  // the sender ends the connection
 	CloseResponse      Format = "ccrm" // the other side has sent all that it had
 	AcknowledgeMessage Format = "am"   // the receipt of a message that asked for one
 )
 
-// Acknowledge reports whether the sender of a message wants a receipt for it.
+// Acknowledge says whether the sender of a message asks for an acknowledgement.
 type Acknowledge string
 
 // The modes of acknowledgement.
@@ -50,14 +50,13 @@ const maxID = 65535
 // text before it.
 const maxHeader = 4096
 
-// Limits bound what is read.
+// Limits restrict the size of received messages.
 type Limits struct {
 	Payload int // of a message, bytes; 0 is DefaultPayload
 }
 
-// DefaultPayload is what a message may have unless Limits say otherwise. The original
-// allows 1 GiB; the largest message that an execution daemon gets is a job with its
-// script.
+// DefaultPayload is the default maximum size of a payload, in bytes. Grid Engine allows 1 GiB; the
+// largest message that an execution daemon gets is a job with its script.
 const DefaultPayload = 64 << 20
 
 func (l Limits) payload() int {
@@ -67,15 +66,15 @@ func (l Limits) payload() int {
 	return l.Payload
 }
 
-// FrameError is something in a stream of messages that makes no sense. Nothing that
-// follows on the same connection can be read.
+// FrameError is an invalid frame in a stream of messages. Later data on the same connection cannot
+// be read.
 type FrameError struct{ Problem string }
 
 func (e *FrameError) Error() string { return "cannot read a message of commlib: " + e.Problem }
 
 func wrong(format string, args ...any) error { return &FrameError{fmt.Sprintf(format, args...)} }
 
-// AppendMessage appends a message as it is sent.
+// AppendMessage appends a message in wire format.
 func AppendMessage(b []byte, m *Message) []byte {
 	header := fmt.Sprintf(`<mih version="0.1"><mid>%d</mid><dl>%d</dl><df>%s</df><mat>%s</mat><tag>%d</tag><rid>%d</rid></mih>`,
 		m.ID, len(m.Payload), m.Format, m.Acknowledge, m.Tag, m.ResponseTo)
@@ -106,8 +105,8 @@ func ReadMessage(r io.Reader, l Limits) (*Message, error) {
 	return m, nil
 }
 
-// readPayload reads a payload into memory that grows with what arrives, not with what
-// was announced.
+// readPayload reads a payload into memory that grows with the received data, not with the announced
+// length.
 func readPayload(r io.Reader, length int) ([]byte, error) {
 	const atOnce = 64 << 10
 	var b bytes.Buffer
@@ -187,8 +186,8 @@ func number(s string, most int) (int, error) {
 	return int(n), nil
 }
 
-// elements takes apart the texts of this protocol, which look like XML and are always
-// written in the same way: the elements one after another, nothing escaped.
+// elements parses the texts of this protocol, which look like XML and have a fixed form: one
+// element after another, without escapes.
 type elements struct {
 	text string
 	err  error
@@ -214,7 +213,7 @@ func (e *elements) skip(s string) {
 	e.text = rest
 }
 
-// until takes what is before a text, and that.
+// until consumes the input up to and including s, and returns the part before s.
 func (e *elements) until(s string) string {
 	before, rest, ok := strings.Cut(e.text, s)
 	if !ok || e.err != nil {

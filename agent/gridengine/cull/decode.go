@@ -7,23 +7,23 @@ import (
 	"math"
 )
 
-// Limits bound what is decoded.
+// Limits restrict the size of decoded data.
 type Limits struct {
 	Depth  int // of lists and objects within each other; 0 is DefaultDepth
 	Values int // of all elements together; 0 is DefaultValues
 }
 
-// What is decoded unless Limits say otherwise. A job has a depth of five, and some
-// hundred values, with fifty more for each queue instance that it has got.
+// The default limits. A job has a depth of five and a few hundred values, and fifty more for each
+// queue instance.
 const (
 	DefaultDepth  = 16
 	DefaultValues = 4 << 20
 )
 
-// maxAttributes is what a descriptor of the original can have.
+// maxAttributes is the maximum number of attributes of a descriptor in Grid Engine.
 const maxAttributes = 199
 
-// DecodeError is something that cannot be unpacked.
+// DecodeError is an error of unpacking a buffer.
 type DecodeError struct {
 	Offset  int // in the buffer, bytes
 	Problem string
@@ -33,8 +33,8 @@ func (e *DecodeError) Error() string {
 	return fmt.Sprintf("cannot unpack, at byte %d: %s", e.Offset, e.Problem)
 }
 
-// Decoder unpacks a buffer from its begin to its end. After the first error every
-// value is zero, and Err says what is wrong.
+// Decoder unpacks a buffer from its beginning to its end. After the first error every value is
+// zero, and Err returns that error.
 type Decoder struct {
 	format *Format
 	data   []byte
@@ -180,7 +180,7 @@ func (d *Decoder) Descriptor() Descriptor {
 // List unpacks a list; nil for NULL.
 func (d *Decoder) List() *List { return d.list(0) }
 
-// Element unpacks an element that stands by itself.
+// Element unpacks an element outside of a list.
 func (d *Decoder) Element() *Element { return d.element(nil, 0) }
 
 func (d *Decoder) deeper(depth int) int {

@@ -1,13 +1,11 @@
-// Package cull is the common usable list library of Grid Engine as it is packed into
-// messages: lists of elements with typed attributes, which are described by descriptors
-// that travel with them.
+// Package cull implements the packed form of Grid Engine's common usable list library in messages:
+// lists of elements with typed attributes, preceded by their descriptors.
 //
 // Other projects should not import this package: it may change at any time.
 //
-// A Format is how one series of releases packs them. Decoder and Encoder know the form alone.
-// What attributes there are stands in a table for each format (attributes-*.txt), and
-// Unmarshal and Marshal go between elements and Go types with its names.
+// A Format is the packed form of one series of releases. Decoder and Encoder only know this form. A
+// table for each format (attributes-*.txt) lists the attributes; Unmarshal and Marshal use its
+// names to convert between elements and Go types.
 //
-// It is pure. What is decoded takes no more memory than Limits allow, whatever the
-// counts in it say.
+// It is pure. Decoding takes no more memory than Limits allow, whatever counts the data contains.
 package cull

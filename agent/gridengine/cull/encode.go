@@ -15,7 +15,7 @@ type Encoder struct {
 // NewEncoder returns an encoder with an empty buffer.
 func (f *Format) NewEncoder() *Encoder { return &Encoder{format: f} }
 
-// Bytes is what was packed.
+// Bytes returns the packed data.
 func (e *Encoder) Bytes() []byte { return e.data }
 
 // Ulong packs a number.
@@ -35,7 +35,7 @@ func (e *Encoder) Double(v float64) {
 	e.data = binary.BigEndian.AppendUint64(e.data, math.Float64bits(v))
 }
 
-// String packs a text, up to a NUL in it: there is no way to pack more.
+// String packs a text up to its first NUL, because the format cannot represent more.
 func (e *Encoder) String(s string) {
 	s, _, _ = strings.Cut(s, "\x00")
 	e.data = append(append(e.data, s...), 0)
@@ -75,7 +75,7 @@ func (e *Encoder) List(l *List) {
 	}
 }
 
-// Element packs an element that stands by itself.
+// Element packs an element outside of a list.
 func (e *Encoder) Element(x *Element) { e.element(x, nil) }
 
 func (e *Encoder) element(x *Element, descriptor Descriptor) {

@@ -6,13 +6,13 @@ import "math"
 type Format struct {
 	// Name is the series: "8.1".
 	Name string
-	// Version stands at the begin of each payload. It does not tell 8.1 and 9.0 apart.
+	// Version is the first value of each payload. It is the same for 8.1 and 9.0.
 	Version uint32
 
-	// changes says that lists and elements tell which of their attributes have changed.
+	// changes says that lists and elements contain marks for changed attributes.
 	changes bool
-	// counted says that a list begins with the number of its elements. Otherwise there is a
-	// mark before each of them, and another one behind the last.
+	// counted says that a list begins with the number of its elements. Otherwise a mark precedes
+	// each element, and another mark follows the last one.
 	counted bool
 	tables  func() map[string]*table
 }

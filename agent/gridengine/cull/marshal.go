@@ -22,7 +22,7 @@ import (
 // are zero when they are sent, and skipped when they are received; so are fields whose
 // attribute the format does not have.
 
-// kind is what the tags of a struct say.
+// kind holds the tags of a struct.
 type kind struct {
 	format *Format
 	object string
@@ -61,7 +61,7 @@ func (f *Format) kindOf(t reflect.Type) *kind {
 	return k
 }
 
-// Marshal makes an element that stands by itself of a struct.
+// Marshal converts a struct into an element outside of a list.
 func (f *Format) Marshal(v any) *Element {
 	r := reflect.Indirect(reflect.ValueOf(v))
 	return marshal(r, f.kindOf(r.Type()), Free)
@@ -155,7 +155,7 @@ func (f *Format) marshalValue(r reflect.Value, member field, t Type) any {
 	}
 }
 
-// AttributeError is an attribute of another type than it should have.
+// AttributeError is an attribute of the wrong type.
 type AttributeError struct {
 	Attribute string
 	Got       any
@@ -167,7 +167,7 @@ func (e *AttributeError) Error() string {
 }
 
 // Unmarshal fills a struct in from an element. Attributes that it lacks are zero. The error is a
-// *DescriptorError where it has others.
+// *DescriptorError if it has unknown ones.
 func (f *Format) Unmarshal(e *Element, v any) error {
 	r := reflect.ValueOf(v).Elem()
 	return unmarshal(e, r, f.kindOf(r.Type()))

@@ -12,15 +12,15 @@ import (
 //go:embed attributes-*.txt
 var attributes embed.FS
 
-// table is what a format knows of one kind of element.
+// table holds the attributes of one kind of element in a format.
 type table struct {
 	descriptor Descriptor
 	ids        map[string]uint32 // by name, without the prefix
 	forks      []*table          // the same kind as forks of the release have it
 }
 
-// insertion is an attribute that a fork has put behind another one. The ids of those behind
-// it are one higher there.
+// insertion is an attribute that a fork has inserted after another one. The ids of all following
+// attributes are higher by one there.
 type insertion struct {
 	kind, behind, name string
 	kindOfValue        Type
@@ -99,7 +99,7 @@ func (t *table) insert(f insertion) *table {
 	return fork
 }
 
-// table is what is known of a kind of elements; nil where the format has none.
+// table returns the table of a kind of element, or nil if the format has none.
 func (f *Format) table(kind string) *table { return f.tables()[kind] }
 
 // need is the table of a kind that the format must have.
@@ -131,9 +131,9 @@ func known(kind, name string) bool {
 	})
 }
 
-// DescriptorOf is the descriptor of a kind of elements in full, such as "JR". It is not
-// to be changed. A receiver of Grid Engine looks for attributes by their ids, and
-// sge_qmaster ends itself where one is missing: what is sent has all of them.
+// DescriptorOf returns the complete descriptor of a kind of element, such as "JR". Do not change
+// it. Grid Engine looks attributes up by id, and sge_qmaster aborts if one is missing: so sent
+// elements have all attributes.
 func (f *Format) DescriptorOf(kind string) Descriptor { return f.need(kind).descriptor }
 
 // ID is the id of an attribute of a kind of elements: ID("JR", "job_number").
@@ -160,9 +160,8 @@ func (t *table) fits(d Descriptor) int {
 	return -1
 }
 
-// tableFor returns the table that tells the names of the attributes of a descriptor: that of the
-// format, or of a fork that has other attributes. What arrives has its descriptor with it, and
-// is never read by one that it does not have.
+// tableFor returns the table with the names of a descriptor's attributes: the format's, or the
+// table of a fork with other attributes. Received data is always read with its own descriptor.
 func (k *kind) tableFor(d Descriptor) (*table, error) {
 	at := k.table.fits(d)
 	if at < 0 {

@@ -42,7 +42,7 @@ func (a Attribute) Type() Type { return Type(a.Word & 0xff) }
 // Descriptor are the attributes of an element, in their order. An id may be there twice.
 type Descriptor []Attribute
 
-// index is the place of an attribute; -1 where it is not there.
+// index returns the position of an attribute, or -1.
 func (d Descriptor) index(id uint32) int {
 	for i, a := range d {
 		if a.ID == id {
@@ -57,7 +57,7 @@ type Status uint32
 
 // The states of elements.
 const (
-	Free      Status = 1 // by itself; its descriptor is packed with it
+	Free      Status = 1 // outside of a list; its descriptor is packed with it
 	InList    Status = 2
 	SubObject Status = 8
 )
@@ -72,12 +72,12 @@ type Element struct {
 // List is a list of elements with the same attributes.
 type List struct {
 	Name       string // means nothing
-	Changed    bool   // means nothing on the wire
+	Changed    bool   // without meaning on the wire
 	Descriptor Descriptor
 	Elements   []*Element
 }
 
-// Value returns the value of an attribute; nil where the element has none.
+// Value returns the value of an attribute, or nil if the element does not have it.
 func (e *Element) Value(id uint32) any {
 	if i := e.Descriptor.index(id); i >= 0 {
 		return e.Values[i]

@@ -24,7 +24,7 @@ const (
 	stdinClose         kind = 10
 )
 
-// encode makes the payload of a message. What has nothing to say has a blank.
+// encode makes the payload of a message. The payload of an empty message is a blank.
 func encode(k kind, data []byte) []byte {
 	if len(data) == 0 {
 		data = []byte{' '}

@@ -25,7 +25,7 @@ import (
 	"github.com/execd-project/execd/agent/gridengine/commlib"
 )
 
-// Options say what is run.
+// Options are the settings of a run.
 type Options struct {
 	Host  string // this host, as qmaster and its clients spell it
 	PTY   bool   // the command has a pseudo terminal
@@ -35,7 +35,7 @@ type Options struct {
 	Dir   string // working directory; empty for the current one
 }
 
-// The environment variables by which a client says where it is and what it wants.
+// The environment variables with the client's address and command.
 const (
 	portVariable    = "QRSH_PORT"
 	commandVariable = "QRSH_COMMAND"
@@ -44,7 +44,7 @@ const (
 // separator is between the arguments of a command in commandVariable.
 const separator = "\xff"
 
-// The times that nobody is waited for longer than.
+// Timeouts.
 const (
 	connectPatience = 60 * time.Second
 	responsePause   = 10 * time.Second
@@ -52,11 +52,11 @@ const (
 	outputPause     = time.Second
 )
 
-// mostOutput is more than a command that has ended can have left in a pipe or a terminal:
-// what comes after it, others have written.
+// mostOutput is more than a finished command can have left in a pipe or a terminal, in bytes: any
+// further output comes from other processes.
 const mostOutput = 1 << 20
 
-// ExitStatus is that of a job that did not come as far as its command.
+// ExitStatus is the exit status of a job whose command could not be started.
 const ExitStatus = 255
 
 // Run connects to the client, runs the command and returns its exit status: 128 and the
@@ -102,13 +102,13 @@ type relay struct {
 	input    io.WriteCloser
 	terminal *os.File // of a command with a pseudo terminal
 	outputs  []*output
-	answered chan struct{} // closed when the client has gone
+	answered chan struct{} // closed when the client has disconnected
 	signals  chan os.Signal
 
 	mu    sync.Mutex
 	ended bool // the command has: its number may be that of a stranger
 
-	// What comes before the settings waits for them.
+	// Input before the settings waits for them.
 	started bool
 	size    size
 	waiting [][]byte
@@ -133,7 +133,7 @@ func (r *relay) run() (int, error) {
 			r.closed = true
 		case settings:
 			if err := r.start(noShell(data)); err != nil {
-				// The client shows what comes as errors.
+				// The client shows this on standard error.
 				_ = r.send(stderr, []byte("execd: "+err.Error()+"\r\n"))
 				r.end(ExitStatus)
 				return ExitStatus, err
@@ -165,8 +165,8 @@ func (r *relay) wait() error {
 	return r.process.Wait()
 }
 
-// signalGroup sends a signal to the command and its group, while the command runs. What it
-// has left behind is ended with the job.
+// signalGroup sends a signal to the command and its group, while the command runs. Its other
+// processes are ended with the job.
 func (r *relay) signalGroup(sig syscall.Signal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -175,12 +175,12 @@ func (r *relay) signalGroup(sig syscall.Signal) {
 	}
 }
 
-// dieOf ends this process as the command has ended: the supervisor sees the one, and is to
-// report the other. A core the command has left itself.
+// dieOf ends this process by the signal that has ended the command, because the supervisor reports
+// the end of this process. It writes no core file: the command has written its own.
 func dieOf(sig syscall.Signal) {
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
-	// Go's own handlers are for what happens to this program.
+	// Go's own signal handlers concern this program only.
 	var byDefault struct{ handler, flags, restorer, mask uintptr }
 	_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&byDefault)), 0, 8, 0, 0)
 	if unix.Kill(os.Getpid(), sig) == nil {
@@ -203,9 +203,9 @@ func exitStatus(s *os.ProcessState) int {
 	return s.ExitCode()
 }
 
-// finishOutput waits until the client has what the command has written, which takes as long
-// as the client takes, or as the connection has patience with it. What the command has left
-// behind may hold its output open for ever, and write on and on: that is not waited for.
+// finishOutput waits until the client has received the command's output, at most until the
+// connection times out. It does not wait for background processes of the command, which may hold
+// its output open and write for ever.
 func (r *relay) finishOutput() {
 	done := make(chan struct{})
 	go func() {
@@ -262,8 +262,8 @@ func (r *relay) receive() (kind, []byte, error) {
 	return decode(m.Payload)
 }
 
-// follow does what the client says until it has gone. A command whose client has gone
-// without a word is ended.
+// follow handles the client's messages until it disconnects. If the client disappears without the
+// closing message, the command is ended.
 func (r *relay) follow() {
 	defer close(r.answered)
 	known := false // to the client, how the command has ended
@@ -285,16 +285,16 @@ func (r *relay) follow() {
 		case windowSize:
 			r.resize(data)
 		case suspend, unsuspend:
-			// The client has been stopped, and takes nothing: the job waits by itself.
+			// The client is stopped and reads nothing, so the job blocks when it writes.
 		case unregisterResponse:
-			// It has to be the client who closes the connection: one that it finds closed
-			// before is to it that of a job which never ran.
+			// The client must close the connection first: if it finds the connection closed, it
+			// takes the job for one that never ran.
 			known = true
 		}
 	}
 }
 
-// hangUp ends the command as a terminal does that goes.
+// hangUp ends the command as a terminal that hangs up does.
 func (r *relay) hangUp() {
 	if r.process == nil || r.process.Process == nil {
 		return
@@ -380,7 +380,7 @@ func (r *relay) startPipes() error {
 	if err != nil {
 		return err
 	}
-	var ends []*os.File // what the command writes to
+	var ends []*os.File // the command's ends of its output
 	for _, s := range []struct {
 		to   *io.Writer
 		kind kind
@@ -400,17 +400,17 @@ func (r *relay) startPipes() error {
 	return err
 }
 
-// output is what comes out of a command at one end.
+// output is one output stream of a command.
 type output struct {
 	fd   int
 	sent atomic.Int64  // bytes, to the client
-	most atomic.Int64  // bytes, of which the command, that has ended, can have written
-	done chan struct{} // closed when there is no more
-	mu   sync.Mutex    // held while anything is in neither end, and by who looks for that
+	most atomic.Int64  // the maximum number of bytes that the finished command can have written
+	done chan struct{} // closed at the end of the output
+	mu   sync.Mutex    // held while data is in transit between the two ends
 	over bool          // the descriptor is none any more
 }
 
-// copy has what the command writes sent, by a goroutine that ends with it.
+// copy starts a goroutine that sends the command's output and ends with it.
 func (r *relay) copy(from *os.File, k kind) {
 	o := &output{fd: int(from.Fd()), done: make(chan struct{})}
 	r.outputs = append(r.outputs, o)
@@ -439,7 +439,7 @@ func (r *relay) copy(from *os.File, k kind) {
 	}()
 }
 
-// readable waits so many milliseconds until there is something to be read, or the end.
+// readable waits, at most wait milliseconds, for output or for its end.
 func (o *output) readable(wait int) bool {
 	for {
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(o.fd), Events: unix.POLLIN}}, wait)
@@ -449,7 +449,7 @@ func (o *output) readable(wait int) bool {
 	}
 }
 
-// pending reports whether the command may have written something that the client does not have.
+// pending reports whether the command may have written output that the client has not received.
 func (o *output) pending() bool {
 	if o.sent.Load() >= o.most.Load() {
 		return false
@@ -467,7 +467,7 @@ func (r *relay) startTerminal() error {
 		return err
 	}
 	defer slave.Close()
-	// The terminal of the client puts the carriage returns in front of the line feeds.
+	// The client's terminal adds the carriage returns before line feeds.
 	if m, err := unix.IoctlGetTermios(int(slave.Fd()), unix.TCGETS); err == nil {
 		m.Oflag &^= unix.ONLCR
 		_ = unix.IoctlSetTermios(int(slave.Fd()), unix.TCSETS, m)
@@ -504,7 +504,7 @@ func openTerminal() (master, slave *os.File, err error) {
 	return master, slave, nil
 }
 
-// lookup returns the value of a variable; empty where it is not there.
+// lookup returns the value of a variable, or "".
 func lookup(env []string, name string) string {
 	for _, v := range slices.Backward(env) {
 		if n, value, _ := strings.Cut(v, "="); n == name {

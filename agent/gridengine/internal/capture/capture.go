@@ -71,7 +71,7 @@ func Streams() ([]*Stream, error) {
 // direction collects the segments of one direction.
 type direction struct {
 	*Stream
-	next    uint32 // sequence number of what follows
+	next    uint32 // next sequence number
 	waiting map[uint32][]byte
 }
 
@@ -115,7 +115,7 @@ func streams(session string, data []byte) ([]*Stream, error) {
 	return slices.DeleteFunc(list, func(s *Stream) bool { return len(s.Data) == 0 }), nil
 }
 
-// take puts a segment to its place; what was sent twice counts once.
+// take inserts a segment at its position; retransmitted data counts once.
 func (d *direction) take(sequence uint32, content []byte) {
 	d.waiting[sequence] = content
 	for {
