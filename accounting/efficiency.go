@@ -115,7 +115,7 @@ func (e *Efficiency) Advice() []string {
 	slots := uint64(max(e.Slots, 1))
 	if part := e.MemoryPart(); e.Memory > 0 && (part > tooLittle || part > 0 && part < wasteful) {
 		name, value, _ := strings.Cut(e.Request, "=")
-		if better := roundMemory(uint64(float64(e.Memory)*spare) / slots); quantity.FormatMemory(better) != value {
+		if better := quantity.RoundMemory(uint64(float64(e.Memory)*spare) / slots); quantity.FormatMemory(better) != value {
 			advice = append(advice, "-l "+name+"="+quantity.FormatMemory(better))
 		}
 	}
@@ -126,20 +126,6 @@ func (e *Efficiency) Advice() []string {
 		}
 	}
 	return advice
-}
-
-// roundMemory rounds up to a value that is easy to type: a multiple of 16M below 1G, of 256M below
-// 16G, of 1G above.
-func roundMemory(bytes uint64) uint64 {
-	const mega = 1 << 20
-	step := uint64(1024 * mega)
-	switch {
-	case bytes < 1024*mega:
-		step = 16 * mega
-	case bytes < 16*1024*mega:
-		step = 256 * mega
-	}
-	return max((bytes+step-1)/step, 1) * step
 }
 
 // hardRequests returns the resources of -l in a category, by name. Soft requests are left out.

@@ -49,8 +49,11 @@ type Description struct {
 	// execd.
 	ProcedureLimits *Limits
 	VmemLimit       VmemLimit // what s_vmem and h_vmem limit
-	Nice            int       // queue_conf(5) priority
-	Binding         string    // core binding as the config file has it; empty for none
+	// VmemComplex is the complex that the job's hard limit of Vmem comes from, if that is not
+	// h_vmem: a request for memory of a pool, such as mem_free. Reports about the limit name it.
+	VmemComplex string
+	Nice        int    // queue_conf(5) priority
+	Binding     string // core binding as the config file has it; empty for none
 	// BindingCPUs are the processors of the cores in Binding, as a list such as 0-3,8; empty if the
 	// writer of Binding did not record them, as a real execd.
 	BindingCPUs string
@@ -296,4 +299,12 @@ type Interactive struct {
 	Display     string
 	MasterHost  string
 	Xterm       string // exec_file
+}
+
+// VmemName returns the name of the hard limit of Vmem in reports to users.
+func (d *Description) VmemName() string {
+	if d.VmemComplex != "" {
+		return d.VmemComplex
+	}
+	return "h_" + Vmem.String()
 }

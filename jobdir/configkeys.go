@@ -181,6 +181,7 @@ var configKeys = [...]configKey{
 	{name: "usage_interval", seconds: func(d *job.Description) *time.Duration { return &d.UsageInterval }, unless: isZero},
 	{name: "user_processes", number: func(d *job.Description) *int { return &d.UserProcesses }, most: math.MaxUint32, unless: isZero},
 	{name: "vmem_limit", text: func(d *job.Description) *string { return (*string)(&d.VmemLimit) }, unless: isEmpty},
+	{name: "h_vmem_complex", text: func(d *job.Description) *string { return &d.VmemComplex }, unless: isEmpty},
 	{name: "binding_cpus", text: func(d *job.Description) *string { return &d.BindingCPUs }, unless: isEmpty},
 	{name: "s_rt_is_consumable_job", limit: softPerJob, resource: job.RT, unless: isZero},
 	{name: "h_rt_is_consumable_job", limit: hardPerJob, resource: job.RT, unless: isZero},

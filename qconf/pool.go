@@ -58,25 +58,45 @@ func (c *Cluster) RequestsMemory(x Complex) bool {
 // less than one byte count as no request. RequestedMemory returns 0 if no request counts: the job
 // then books MemoryPoolDefault. Values that cannot be read, and negative ones, are an error.
 func (c *Cluster) RequestedMemory(requests []Setting) (uint64, error) {
+	_, v, err := c.largestRequest(requests)
+	return v, err
+}
+
+// largestRequest returns the complex whose value RequestedMemory returns, and that value.
+func (c *Cluster) largestRequest(requests []Setting) (complexName string, bytes uint64, err error) {
 	values := map[string]string{}
 	for _, s := range requests {
 		if x, ok := c.complexes.Find(s.Name); ok && c.RequestsMemory(x) {
 			values[x.Name] = s.Value
 		}
 	}
-	largest := uint64(0)
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		v, err := complexNumber(values[name])
 		switch {
 		case err != nil:
-			return 0, fmt.Errorf("attribute %q is a request for memory and has the value %q, expected a number with an optional letter of k K m M g G t T", name, values[name])
+			return "", 0, fmt.Errorf("attribute %q is a request for memory and has the value %q, expected a number with an optional letter of k K m M g G t T", name, values[name])
 		case v < 0:
-			return 0, fmt.Errorf("attribute %q is a request for memory but has a negative value", name)
+			return "", 0, fmt.Errorf("attribute %q is a request for memory but has a negative value", name)
 		case !math.IsInf(v, 0):
-			largest = max(largest, uint64(min(v, maxBooked)))
+			if n := uint64(min(v, maxBooked)); n > bytes {
+				complexName, bytes = name, n
+			}
 		}
 	}
-	return largest, nil
+	return complexName, bytes, nil
+}
+
+// BookedAs returns the complex with which a job with these hard requests requests the memory that
+// BookedMemory returns: that of the pool if the job books its default. Empty without a pool.
+func (c *Cluster) BookedAs(requests []Setting) string {
+	if name, _, err := c.largestRequest(requests); err == nil && name != "" {
+		return name
+	}
+	pool, ok := c.MemoryPool()
+	if !ok {
+		return ""
+	}
+	return pool.Name
 }
 
 // BookedMemory returns the memory, in bytes, that a job with these hard requests books from the

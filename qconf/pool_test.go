@@ -58,6 +58,14 @@ func TestBookedMemory(t *testing.T) {
 			t.Errorf("-l %s books %d bytes, want %d", requests, got, want)
 		}
 	}
+	for requests, want := range map[string]string{
+		"": "m_mem_free", "mf=0": "m_mem_free", "mf=2G": "mem_free", "mf=2G h_vmem=3G": "h_vmem", "mf=-1T": "m_mem_free",
+		"h_vmem=2G mf=2G": "h_vmem", "h_data=5G": "m_mem_free",
+	} {
+		if got := c.BookedAs(settings(requests)); got != want {
+			t.Errorf("-l %s is booked as %q, want %q", requests, got, want)
+		}
+	}
 	if got := c.BookedMemory("n2", settings("mf=2G")); got != 0 {
 		t.Errorf("a host without a pool: %d bytes", got)
 	}

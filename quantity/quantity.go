@@ -159,3 +159,17 @@ func FormatMemory(bytes uint64) string {
 	}
 	return strconv.FormatUint(bytes, 10) + letter
 }
+
+// RoundMemory rounds bytes up to a value that is easy to type: a multiple of 16M below 1G, of 256M
+// below 16G, of 1G above.
+func RoundMemory(bytes uint64) uint64 {
+	const mega = 1 << 20
+	step := uint64(1024 * mega)
+	switch {
+	case bytes < 1024*mega:
+		step = 16 * mega
+	case bytes < 16*1024*mega:
+		step = 256 * mega
+	}
+	return max((bytes+step-1)/step, 1) * step
+}

@@ -70,7 +70,7 @@ func (s *Shepherd) stepProcesses(methods bool) []int {
 func (s *Shepherd) keepOrphansOfDead() bool {
 	found := false
 	for pid := range s.strays {
-		if deadChild(unix.P_PID, pid) == pid && s.keepOrphans(pid) {
+		if deadChild(unix.P_PID, pid).pid == pid && s.keepOrphans(pid) {
 			found = true
 		}
 	}

@@ -20,6 +20,7 @@ type running struct {
 	exceeded        *limits.Crossing // the limit for which it is ended
 	warned          *limits.Crossing // the last soft limit announced to it by SIGXCPU
 	warnedRT        *limits.Crossing // s_rt, if announced to it by SIGUSR1
+	largest         largest          // processes, when memory ran out
 	told            told             // the usage that was written last
 	newsAgain       time.Duration    // when to look again for an event that the kernel has announced
 	pending         request          // announced by a notification, not yet carried out
@@ -147,6 +148,9 @@ func (s *Shepherd) exceed(x *limits.Crossing) {
 		return
 	}
 	s.active.exceeded = x
+	if x.Unit == job.Bytes {
+		s.noteLargest()
+	}
 	s.trace(crossed(x))
 	s.lastKill = time.Time{}
 	force := x.At.Add(s.d.LimitGrace)

@@ -370,10 +370,13 @@ func (s *Shepherd) afterJob(end ending, start time.Time) {
 		// With a signal in the usage file a real execd would report failure 100, and hide that a
 		// limit was the reason. The exit status still contains the signal.
 		u.Signal = 0
-		u.Limit, u.Reason = record(limit), crossed(limit)
+		u.Limit, u.Reason = record(limit), s.ranOut(limit)
+		if limit.Unit == job.Bytes {
+			u.MaxVmem = max(u.MaxVmem, int64(limit.Measured))
+		}
 		s.fail(job.FailedLimit, u.Reason)
 	case s.hostOOM && end.status.Signaled():
-		u.Reason = "the kernel has ended a process of the job: the host had no memory left"
+		u.Reason = "the kernel has ended a process of the job: the host had no memory left" + s.largestText()
 		s.trace(u.Reason)
 	case end.status.ExitStatus() == job.ExitReschedule && !s.d.ForbidReschedule:
 		s.fail(job.FailedReschedule, exitWords(jobStep, job.ExitReschedule, rescheduled))

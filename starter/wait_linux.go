@@ -175,9 +175,21 @@ func (s *Shepherd) isStopped() bool {
 	})
 }
 
-// deadChild returns the ID of a child that has exited and was not reaped yet, among those that
-// waitid(2) selects; 0 if there is none.
-func deadChild(idType, id int) int {
+// What si_code says of a child that a signal has killed (sigaction(2)).
+const (
+	cldKilled = 2
+	cldDumped = 3
+)
+
+// dead is a child that has exited and was not reaped yet. pid is 0 if there is none.
+type dead struct {
+	pid    int
+	signal syscall.Signal // that killed it; 0 for none
+}
+
+// deadChild returns a child that has exited and was not reaped yet, among those that waitid(2)
+// selects.
+func deadChild(idType, id int) dead {
 	for {
 		var info unix.Siginfo
 		err := unix.Waitid(idType, id, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
@@ -185,22 +197,30 @@ func deadChild(idType, id int) int {
 			continue
 		}
 		if err != nil || info.Signo == 0 {
-			return 0
+			return dead{}
 		}
-		// The first member of the union, after three ints and aligned to a pointer.
+		// The first members of the union, after three ints and aligned to a pointer: process ID,
+		// user ID, status.
 		const at = 8 + unsafe.Sizeof(uintptr(0))
-		return int(*(*int32)(unsafe.Add(unsafe.Pointer(&info), at)))
+		of := (*[3]int32)(unsafe.Add(unsafe.Pointer(&info), at))
+		d := dead{pid: int(of[0])}
+		if info.Code == cldKilled || info.Code == cldDumped {
+			d.signal = syscall.Signal(of[2])
+		}
+		return d
 	}
 }
 
 // reap reaps every child that has exited.
 func (s *Shepherd) reap() {
 	for {
-		pid := deadChild(unix.P_ALL, 0)
+		child := deadChild(unix.P_ALL, 0)
+		pid := child.pid
 		if pid == 0 {
 			return
 		}
 		s.keepOrphans(pid)
+		name := s.killedName(child)
 		stray := s.strays.has(pid) // before its ID can be reused
 		var e ending
 		for {
@@ -225,6 +245,9 @@ func (s *Shepherd) reap() {
 		}
 		if s.active != nil {
 			addRusage(&s.reaped, &e.rusage)
+			if name != "" {
+				s.noteKilled(pid, name, &e.rusage)
+			}
 		}
 		if pid == s.awaited {
 			s.ended = &e

@@ -111,6 +111,7 @@ func (s *Shepherd) look() {
 		s.signalJob(unix.SIGXCPU)
 	}
 	if end != nil {
+		end.Limit = s.limitName(end.Limit)
 		s.exceed(end)
 	}
 }
@@ -229,6 +230,9 @@ func (s *Shepherd) takeNews(now time.Time) {
 		return
 	}
 	c := s.outOfMemory()
+	if c != nil || s.hostOOM || a.newsAgain == time.Millisecond {
+		s.noteLargest()
+	}
 	if c == nil {
 		if a.newsAgain < mostNewsAgain {
 			s.set(dueNews, now.Add(a.newsAgain))
@@ -302,6 +306,16 @@ func (s *Shepherd) outOfMemory() *limits.Crossing {
 		return nil
 	}
 	return &limits.Crossing{
-		Limit: oom.Limit, Value: float64(oom.Value), Measured: float64(oom.Value), Unit: job.Bytes, At: time.Now(),
+		Limit: s.limitName(oom.Limit), Value: float64(oom.Value), Measured: float64(oom.Value), Unit: job.Bytes, At: time.Now(),
 	}
 }
+
+// limitName returns the name of a limit for reports: users know h_vmem by what they have requested.
+func (s *Shepherd) limitName(name string) string {
+	if name == hardVmem {
+		return s.d.VmemName()
+	}
+	return name
+}
+
+const hardVmem = "h_vmem"

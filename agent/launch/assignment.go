@@ -79,8 +79,9 @@ type Assignment struct {
 	GPUs *gpu.Inventory
 
 	// BookedMemory is what the job has booked of the memory pool of this host for each slot, in
-	// bytes; 0 without a pool. The job is limited to it.
+	// bytes; 0 without a pool. The job is limited to it. BookedAs is the complex that it comes from.
 	BookedMemory uint64
+	BookedAs     string
 
 	// Record is the content of the file "start" of the job directory, which is there
 	// when the job is: for whoever wants to know later what it has started; nil for
@@ -140,7 +141,7 @@ func Resolve(c *qconf.Cluster, r *submit.Request, queue, host string) (*Assignme
 	return o, errors.Join(o.checkLimits(), o.checkArray())
 }
 
-// BookMemory sets BookedMemory according to the configuration, as the scheduler books it.
+// BookMemory sets BookedMemory and BookedAs according to the configuration, as the scheduler books it.
 func (o *Assignment) BookMemory(c *qconf.Cluster) {
 	var hard []qconf.Setting
 	for _, r := range o.Request.Resources {
@@ -148,7 +149,7 @@ func (o *Assignment) BookMemory(c *qconf.Cluster) {
 			hard = append(hard, qconf.Setting{Name: r.Name, Value: r.Value})
 		}
 	}
-	o.BookedMemory = c.BookedMemory(o.Host, hard)
+	o.BookedMemory, o.BookedAs = c.BookedMemory(o.Host, hard), c.BookedAs(hard)
 }
 
 // Checkpoint looks up the checkpointing environment that a job in a queue asks for;
@@ -234,7 +235,7 @@ func (o *Assignment) Describe(id job.ID, spool jobdir.Area, tmpdir string) (*job
 		SuspendMethod: q.SuspendMethod, ResumeMethod: q.ResumeMethod, TerminateMethod: q.TerminateMethod,
 		ScriptTimeout: c.ExecdParams.ScriptTimeout,
 
-		HostSlots: o.Slots, Limits: o.limits(), ProcedureLimits: o.procedureLimits(), VmemLimit: o.vmemLimit(), Nice: q.Priority,
+		HostSlots: o.Slots, Limits: o.limits(), ProcedureLimits: o.procedureLimits(), VmemLimit: o.vmemLimit(), VmemComplex: o.vmemComplex(), Nice: q.Priority,
 		LimitGrace: q.Notify, SoftRTWarns: !c.ExecdParams.SRTKill,
 		NotifyKill: c.ExecdParams.NotifyKill, NotifySusp: c.ExecdParams.NotifySusp,
 		MailList: strings.Join(o.mailList(), ","), MailOptions: r.MailOptions,

@@ -55,6 +55,7 @@ func Collect(dir *jobdir.Dir, d *job.Description, shepherd syscall.WaitStatus) *
 	if o.Reason == "" {
 		o.Reason = reason(o, dir, shepherd)
 	}
+	o.Reason += advice(o, d)
 	return o
 }
 

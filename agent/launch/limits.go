@@ -36,6 +36,17 @@ func (o *Assignment) limits() job.Limits {
 	return l
 }
 
+// vmemComplex returns the complex that the hard limit of memory comes from; empty for h_vmem.
+func (o *Assignment) vmemComplex() string {
+	booked := o.BookedMemory
+	l := *o
+	l.BookedMemory = 0
+	if booked == 0 || o.BookedAs == "h_"+job.Vmem.String() || booked >= l.limits()[job.Vmem].Hard {
+		return ""
+	}
+	return o.BookedAs
+}
+
 // procedureLimits returns the limits of the queue alone: with the requests of the job its user could
 // have a procedure of the site fail.
 func (o *Assignment) procedureLimits() *job.Limits {

@@ -39,6 +39,7 @@ var harmless = map[string]string{
 	"Description.Processors":         shares,
 	"Description.Nice":               shares,
 	"Description.VmemLimit":          shares,
+	"Description.VmemComplex":        "it appears only in reports about a limit",
 	"Description.Limits":             shares + "; checkLimits sees to what the user has asked for",
 	"Description.ProcedureLimits":    shares,
 	"Description.QsubGID":            "the supervisor takes it only if the owner is in the group, and it is not below min_gid",

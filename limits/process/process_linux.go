@@ -60,6 +60,26 @@ func Read(pid int) Stat {
 	return parse(file(pid, "/stat", room[:]))
 }
 
+// Name returns the name of a process, also of one that has exited and was not waited for (proc(5),
+// comm). The process chooses it: characters that are not printable and parentheses become
+// '?'. It is "?" for a process that is gone.
+func Name(pid int) string {
+	var room [64]byte
+	b := file(pid, "/comm", room[:])
+	if n := len(b); n > 0 && b[n-1] == '\n' {
+		b = b[:n-1]
+	}
+	if len(b) == 0 {
+		return "?"
+	}
+	for i, c := range b {
+		if c < ' ' || c > '~' || c == '(' || c == ')' {
+			b[i] = '?'
+		}
+	}
+	return string(b)
+}
+
 // file reads a small file of a process. It allocates nothing: a supervisor looks
 // again and again for as long as its job runs, and garbage is memory, too.
 func file(pid int, name string, room []byte) []byte {

@@ -138,6 +138,12 @@ func TestWholeJobLimits(t *testing.T) {
 				if u == nil || u.Limit == nil {
 					t.FailNow()
 				}
+				if named := strings.Contains(u.Reason, "; largest processes: payload ("); named != (c.name != "h_cpu") {
+					t.Errorf("reason %q", u.Reason)
+				}
+				if c.name != "h_cpu" && u.MaxVmem < int64(u.Limit.Measured) {
+					t.Errorf("peak %d, but it was measured with %v", u.MaxVmem, u.Limit.Measured)
+				}
 				if c.name == "h_cpu" && (u.CPU < c.value || u.Limit.Measured > 1.5*c.value) {
 					t.Errorf("ended at %v s of CPU time, having used %v s, of %v s", u.Limit.Measured, u.CPU, c.value)
 				}
@@ -147,6 +153,19 @@ func TestWholeJobLimits(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestMemoryLimitHasTheNameOfItsRequest ends a job that has requested memory by another name than h_vmem.
+func TestMemoryLimitHasTheNameOfItsRequest(t *testing.T) {
+	for by, m := range allMeans {
+		t.Run(by, func(t *testing.T) {
+			t.Parallel()
+			j := usesMore(t, m, "hold 2 80", hard(job.Vmem, 100<<20))
+			j.d.VmemComplex = "mem_free"
+			j.run()
+			j.limited("mem_free", 100<<20, 100<<20, 137)
+		})
 	}
 }
 
