@@ -27,6 +27,7 @@ import (
 	"github.com/execd-project/execd/cmd/execd/internal/seff"
 	"github.com/execd-project/execd/cmd/execd/internal/sensor"
 	"github.com/execd-project/execd/cmd/execd/internal/simulate"
+	"github.com/execd-project/execd/cmd/execd/internal/tail"
 	"github.com/execd-project/execd/cmd/execd/internal/wait"
 	"github.com/execd-project/execd/cmd/execd/internal/web"
 	"github.com/execd-project/execd/internal/clock"
@@ -84,6 +85,7 @@ func table() []row {
 		row{name: "qacct", summary: "report resource usage of finished jobs", help: text(qacct.Usage), run: account, gridengine: true},
 		row{name: "seff", summary: "show what finished jobs used of what they requested", help: text(seff.Usage), run: efficiency},
 		row{name: "wait", summary: "wait until jobs have finished, and exit with their status", help: text(wait.Usage), run: waitForJobs},
+		row{name: "tail", summary: "show the output of a job, and follow it to its end", help: text(tail.Usage), run: showOutput},
 		row{name: "web", summary: "show hosts, queue and jobs in a browser on this machine", help: text(web.Usage), run: serveWeb},
 		row{name: "doctor", summary: "show which limits this host can enforce, and how to improve it", help: text(doctor.Usage), run: examine},
 		row{name: "completion", summary: "print a script that completes command lines in a shell", help: text(completion.Usage), run: printCompletion},
@@ -326,6 +328,13 @@ func waitForJobs(args []string) (int, error) {
 		Args: args, Stdout: os.Stdout, Stderr: os.Stderr, AwaitEnd: user.AwaitEnd,
 		File: func() string { file, _ := qclient.AccountingFile(ctx); return file },
 	}
+	return c.Run(ctx)
+}
+
+func showOutput(args []string) (int, error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
+	defer stop()
+	c := tail.Command{Args: args, Stdout: os.Stdout, Stderr: os.Stderr, Terminal: terminal.Is(os.Stderr)}
 	return c.Run(ctx)
 }
 

@@ -146,7 +146,9 @@ func (c *Command) option(name string) *Option {
 }
 
 // operands are the commands whose operands are not files.
-var operands = map[string]Kind{"qdel": Jobs, "qalter": Jobs, "qhold": Jobs, "qrls": Jobs, "qresub": Jobs, "attach": HostJobs}
+var operands = map[string]Kind{
+	"qdel": Jobs, "qalter": Jobs, "qhold": Jobs, "qrls": Jobs, "qresub": Jobs, "wait": Jobs, "tail": Jobs, "attach": HostJobs,
+}
 
 // kinds are the kinds of values by what the help text calls them; the first that matches counts.
 var kinds = []struct {

@@ -61,10 +61,18 @@ func Tail(name string, bytesMost int64, linesMost int) (text []byte, earlier boo
 	if err != nil {
 		return nil, false, err
 	}
-	from := max(info.Size()-bytesMost, 0)
-	text, err = io.ReadAll(io.NewSectionReader(f, from, bytesMost))
+	return LastLines(f, info.Size(), bytesMost, linesMost)
+}
+
+// LastLines returns the last lines of a file of the given size, as Tail does.
+func LastLines(f io.ReaderAt, size, bytesMost int64, linesMost int) (text []byte, earlier bool, err error) {
+	from := max(size-bytesMost, 0)
+	text, err = io.ReadAll(io.NewSectionReader(f, from, size-from))
 	if err != nil {
 		return nil, false, err
+	}
+	if linesMost <= 0 {
+		return nil, size > 0, nil
 	}
 	if from > 0 { // the first line is not whole, unless it is the only one
 		if i := bytes.IndexByte(text, '\n'); i >= 0 && i < len(text)-1 {

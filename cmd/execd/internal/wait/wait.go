@@ -81,11 +81,11 @@ func (c *Command) Run(ctx context.Context) (int, error) {
 		case err != nil:
 			return ExitFailed, err
 		}
-		ends, err := c.ends(int(job))
+		ends, err := Ends(c.File(), int(job))
 		if err != nil {
 			return ExitFailed, err
 		}
-		text, s := verdict(ends, known)
+		text, s := Verdict(ends, known)
 		to := c.Stdout
 		switch {
 		case s != 0:
@@ -101,10 +101,10 @@ func (c *Command) Run(ctx context.Context) (int, error) {
 	return status, nil
 }
 
-// ends returns the last record of each task of a job, in the order of the tasks. A job that runs again
-// has a record for each run.
-func (c *Command) ends(job int) ([]*accounting.Record, error) {
-	file, err := records.Open(c.File())
+// Ends returns the last record of each task of a job in an accounting file (see records.Open), in the order
+// of the tasks. A job that runs again has a record for each run.
+func Ends(name string, job int) ([]*accounting.Record, error) {
+	file, err := records.Open(name)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil // the daemon has not written a record yet
 	}
@@ -130,8 +130,9 @@ func (c *Command) ends(job int) ([]*accounting.Record, error) {
 	return ends, nil
 }
 
-// verdict describes the end of a job as a phrase and as an exit status.
-func verdict(ends []*accounting.Record, known bool) (string, int) {
+// Verdict describes the end of a job as a phrase and as the exit status of execd wait. known is that of
+// Command.AwaitEnd.
+func Verdict(ends []*accounting.Record, known bool) (string, int) {
 	if len(ends) == 0 {
 		if known {
 			return "was deleted before it ran", ExitFailed

@@ -1,0 +1,276 @@
+package tail
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/execd-project/execd/accounting"
+	"github.com/execd-project/execd/cmd/execd/internal/qclient"
+	"github.com/execd-project/execd/cmd/execd/internal/wait"
+	"github.com/execd-project/execd/internal/userfile"
+	"github.com/execd-project/execd/qstat"
+	"github.com/execd-project/execd/standalone/api"
+)
+
+const (
+	// readPeriod is the pause between two looks at the output files. A change of a file on NFS by another
+	// host would not wake a watch.
+	readPeriod = 250 * time.Millisecond
+	// askPeriod is the pause between two questions for the running tasks of an array job. missPeriod is that
+	// between two questions whether the wanted task has finished; the daemon tells that by itself, unless the
+	// task finished just before it was asked.
+	askPeriod  = 2 * time.Second
+	missPeriod = 30 * time.Second
+	// turn is how much of one file is printed before the next file.
+	turn = 256 << 10
+)
+
+// follower follows the output of a job.
+type follower struct {
+	request
+	out   *outputPrinter
+	begin time.Time
+	tasks bool               // each task has a file of its own; otherwise the only file is that of request.task
+	files []qstat.OutputFile // of the job
+	open  map[int]*followed  // by task
+	done  map[int]bool       // tasks that have ended
+}
+
+// followed is an output file.
+type followed struct {
+	path string
+	file *os.File // nil as long as there is none
+	at   int64    // what is printed
+	last bool     // print the last lines first, and not all
+}
+
+// follow shows the output of a job that the daemon knows, until the job has finished.
+func (c *Command) follow(ctx context.Context, session *qclient.Session, q request, p *outputPrinter, d *qstat.JobDetail) (int, error) {
+	if _, err := q.file(d.OutputFiles, q.task); err != nil {
+		return ExitFailed, err
+	}
+	f := &follower{
+		request: q, out: p, begin: time.Now(), tasks: q.perTask(d), files: d.OutputFiles,
+		open: map[int]*followed{}, done: map[int]bool{},
+	}
+	if p.headers = f.tasks; f.tasks {
+		for _, task := range running(d) {
+			f.add(task, true)
+		}
+	} else {
+		f.add(q.task, true)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ends := make(chan api.End)
+	type left struct {
+		known bool
+		err   error
+	}
+	gone := make(chan left, 1)
+	go func() {
+		user := qclient.Command{Name: "execd tail", Stderr: c.Stderr}
+		known, err := user.FollowEnds(ctx, uint32(q.job), func(e api.End) {
+			select {
+			case ends <- e:
+			case <-ctx.Done():
+			}
+		})
+		gone <- left{known, err}
+	}()
+	read, ask, miss := time.NewTicker(readPeriod), time.NewTicker(askPeriod), time.NewTicker(missPeriod)
+	defer read.Stop()
+	defer ask.Stop()
+	defer miss.Stop()
+	told := map[int]*accounting.Record{} // for a daemon that keeps no records
+	atOnce := make(chan time.Time)
+	close(atOnce)
+	for {
+		more, err := f.print()
+		if err != nil {
+			return ExitFailed, err
+		}
+		next := read.C
+		if more {
+			next = atOnce
+		}
+		select {
+		case <-ctx.Done():
+			return ExitInterrupted, nil
+		case <-next:
+		case <-ask.C:
+			// A daemon that is being restarted does not answer; FollowEnds waits for it.
+			if d, err := look(ctx, session, q.job); err == nil && d != nil {
+				f.files = d.OutputFiles
+				for _, task := range running(d) {
+					if f.tasks {
+						f.add(task, false)
+					}
+				}
+			}
+		case <-miss.C:
+			if there, err := present(ctx, session, q); err == nil && !there {
+				return c.leave(ctx, session, f, nil, true)
+			}
+		case e := <-ends:
+			r := record(e)
+			told[r.Task] = r
+			if q.task > 0 && r.Task == q.task {
+				return c.leave(ctx, session, f, []*accounting.Record{r}, true)
+			}
+			if err := f.ended(r.Task); err != nil {
+				return ExitFailed, err
+			}
+		case l := <-gone:
+			switch {
+			case ctx.Err() != nil:
+				return ExitInterrupted, nil
+			case l.err != nil:
+				return ExitFailed, l.err
+			}
+			return c.leave(ctx, session, f, slices.Collect(maps.Values(told)), l.known)
+		}
+	}
+}
+
+// leave prints what remains of all files, and returns the exit status: that of the accounting records or, without
+// them, that of what the daemon has told.
+func (c *Command) leave(ctx context.Context, session *qclient.Session, f *follower, told []*accounting.Record, known bool) (int, error) {
+	for _, task := range slices.Sorted(maps.Keys(f.open)) {
+		if err := f.finish(task); err != nil {
+			return ExitFailed, err
+		}
+	}
+	if f.task > 0 && len(told) == 1 {
+		return c.status(f.request, told, known), nil
+	}
+	name, err := session.Places(ctx)
+	if err != nil {
+		return ExitFailed, err
+	}
+	ends, err := wait.Ends(name, f.job)
+	if err != nil {
+		return ExitFailed, err
+	}
+	if ends = chosen(ends, f.task); len(ends) == 0 {
+		slices.SortFunc(told, func(a, b *accounting.Record) int { return a.Task - b.Task })
+		ends = told
+	}
+	return c.status(f.request, ends, known), nil
+}
+
+// add begins to follow a task, unless it has ended. last has only the last lines of its file printed.
+func (f *follower) add(task int, last bool) {
+	if f.open[task] != nil || f.done[task] {
+		return
+	}
+	if path, err := f.file(f.files, task); err == nil {
+		f.open[task] = &followed{path: path, last: last}
+	}
+}
+
+// ended prints what remains of the output of a task. A task that the command has not seen running is one that
+// ended a while ago, unless its file was written since then.
+func (f *follower) ended(task int) error {
+	if !f.tasks || f.done[task] {
+		return nil
+	}
+	if f.open[task] == nil {
+		f.add(task, false)
+		o := f.open[task]
+		if o == nil {
+			return nil
+		}
+		if info, err := os.Stat(o.path); err != nil || info.ModTime().Before(f.begin) {
+			delete(f.open, task)
+			f.done[task] = true
+			return nil //nolint:nilerr // a task without a file has nothing to show
+		}
+	}
+	f.done[task] = true
+	return f.finish(task)
+}
+
+// finish prints what remains of a file, and follows it no longer.
+func (f *follower) finish(task int) error {
+	o := f.open[task]
+	delete(f.open, task)
+	defer o.close()
+	for {
+		if more, err := f.read(task, o); err != nil {
+			return err
+		} else if !more {
+			return f.out.flush(task)
+		}
+	}
+}
+
+// print prints what is new in all files; more reports whether there is more.
+func (f *follower) print() (more bool, err error) {
+	for _, task := range slices.Sorted(maps.Keys(f.open)) {
+		m, err := f.read(task, f.open[task])
+		if err != nil {
+			return false, err
+		}
+		more = more || m
+	}
+	return more, nil
+}
+
+// read prints what is new in a file, at most a turn; more reports whether there is more. A file that was
+// replaced or emptied is read from its beginning.
+func (f *follower) read(task int, o *followed) (more bool, err error) {
+	there, err := os.Stat(o.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && o.file == nil:
+		return false, nil
+	case o.file != nil && err == nil:
+		if now, err := o.file.Stat(); err == nil && !os.SameFile(there, now) && o.at >= now.Size() {
+			o.close()
+		}
+	}
+	if o.file == nil {
+		if o.file, err = userfile.Open(o.path, 0); errors.Is(err, fs.ErrNotExist) {
+			return false, nil
+		} else if err != nil {
+			return false, err
+		}
+		if o.last {
+			if o.at, err = f.out.lastLines(task, o.file); err != nil {
+				return false, err
+			}
+		}
+		o.last = false
+	}
+	info, err := o.file.Stat()
+	if err != nil {
+		return false, err
+	}
+	if info.Size() < o.at {
+		o.at = 0
+	}
+	n := min(info.Size()-o.at, turn)
+	if n == 0 {
+		return false, nil
+	}
+	text := make([]byte, n)
+	read, err := o.file.ReadAt(text, o.at)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return false, err
+	}
+	o.at += int64(read)
+	return o.at < info.Size(), f.out.write(task, text[:read])
+}
+
+func (o *followed) close() {
+	if o.file != nil {
+		_ = o.file.Close()
+		o.file, o.at = nil, 0
+	}
+}

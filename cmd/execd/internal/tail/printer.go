@@ -1,0 +1,118 @@
+package tail
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"unicode/utf8"
+
+	"github.com/execd-project/execd/cmd/execd/internal/output"
+	"github.com/execd-project/execd/internal/printable"
+	"github.com/execd-project/execd/internal/userfile"
+)
+
+// outputPrinter prints the output of tasks. It makes control characters other than line breaks and tabs, and
+// invalid UTF-8, visible (package printable).
+type outputPrinter struct {
+	to      io.Writer
+	raw     bool
+	lines   int
+	headers bool // a line with the number of the task precedes its output
+
+	task    int // of the last output
+	begun   bool
+	midline bool           // the last output has no line break at its end
+	held    map[int][]byte // by task: what is not printed yet, as it is not complete
+}
+
+func newPrinter(to io.Writer, q request) *outputPrinter {
+	return &outputPrinter{to: to, raw: q.raw, lines: q.lines, held: map[int][]byte{}}
+}
+
+// longestLine is how much of a line of a task is kept until the line is complete.
+const longestLine = 16 << 10
+
+// end prints the last lines of a file.
+func (p *outputPrinter) end(path string, task int) error {
+	f, err := userfile.Open(path, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := p.lastLines(task, f); err != nil {
+		return err
+	}
+	return p.flush(task)
+}
+
+// lastLines prints the last lines of a file and returns the size of the file.
+func (p *outputPrinter) lastLines(task int, f *os.File) (size int64, err error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	text, _, err := output.LastLines(f, info.Size(), firstBytes, p.lines)
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), p.write(task, text)
+}
+
+// write prints output of a task. An incomplete character waits for the next call; so does an incomplete line
+// if the output of several tasks is mixed.
+func (p *outputPrinter) write(task int, text []byte) error {
+	text = append(p.held[task], text...)
+	n := len(text)
+	if p.headers && n < longestLine {
+		n = bytes.LastIndexByte(text, '\n') + 1
+	} else if !p.raw {
+		n -= incomplete(text)
+	}
+	if delete(p.held, task); n < len(text) {
+		p.held[task] = bytes.Clone(text[n:])
+	}
+	return p.put(task, text[:n])
+}
+
+// flush prints what write has kept of the output of a task.
+func (p *outputPrinter) flush(task int) error {
+	text := p.held[task]
+	delete(p.held, task)
+	return p.put(task, text)
+}
+
+func (p *outputPrinter) put(task int, text []byte) error {
+	if len(text) == 0 {
+		return nil
+	}
+	head := ""
+	if p.headers && (!p.begun || p.task != task) {
+		if p.midline {
+			head = "\n"
+		}
+		if p.begun {
+			head += "\n"
+		}
+		head += fmt.Sprintf("==> task %d <==\n", task)
+	}
+	p.begun, p.task, p.midline = true, task, text[len(text)-1] != '\n'
+	if !p.raw {
+		text = []byte(printable.Lines(string(text)))
+	}
+	_, err := p.to.Write(append([]byte(head), text...))
+	return err
+}
+
+// incomplete returns the number of bytes at the end of a text that begin a character and do not complete it.
+func incomplete(text []byte) int {
+	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
+		if c := text[len(text)-n]; utf8.RuneStart(c) {
+			if c >= utf8.RuneSelf && !utf8.FullRune(text[len(text)-n:]) {
+				return n
+			}
+			return 0
+		}
+	}
+	return 0
+}
